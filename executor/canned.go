@@ -42,10 +42,10 @@ type CannedOptions struct {
 // HasResult reports whether the scenario answers the call, so that no tool runs. Input of such calls is not checked.
 func (o CannedOptions) HasResult(call protocol.ToolUse) bool {
 	tool := o.Tools[call.Name]
-	return o.Mode == ModeMock || tool.isRefusal() || tool.Result != nil || call.Script != nil && call.Script.Result != nil
+	return o.Mode == ModeMock || tool.refusesEveryCall() || tool.Result != nil || call.Script != nil && call.Script.Result != nil
 }
 
-func (t CannedTool) isRefusal() bool { return t.Error != nil && !t.AutoApprove }
+func (t CannedTool) refusesEveryCall() bool { return t.Error != nil && !t.AutoApprove }
 
 // Canned returns a middleware that answers calls from the scenario. It first waits for the delay of the call. Then it
 // uses the first of these values that the scenario contains: the error of the tool, the result of the call, the result
@@ -60,7 +60,7 @@ func Canned(o CannedOptions) Middleware {
 			return ResultOf(InterruptedResult()), nil
 		}
 		tool := o.Tools[call.Name]
-		if tool.isRefusal() {
+		if tool.refusesEveryCall() {
 			return failedResult("Permission denied: " + *tool.Error), nil
 		}
 		text := cmp.Or(script.Result, tool.Result)
@@ -92,7 +92,7 @@ func SkippedResult() protocol.ToolResult {
 
 // StoppedResult returns the result of a call that was interrupted while it ran. The text begins with that of
 // InterruptedResult, which claims that the call did not run, and ends with a correction of that claim.
-func StoppedResult() protocol.ToolResult {
+func StoppedResult() (resultOfCallInterruptedWhileRunning protocol.ToolResult) {
 	r := InterruptedResult()
 	r.Content.Text += " Correction to the text above: this call was stopped while running, not refused before it ran. " +
 		"What it had done by then stays done; look before doing it again. The instruction to stop and wait still stands."

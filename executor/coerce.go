@@ -34,7 +34,7 @@ func Coerce(input, schema json.RawMessage) json.RawMessage {
 		if !known || json.Unmarshal(m.Value, &text) != nil {
 			continue
 		}
-		if v := p.convertString(strings.TrimSpace(text)); v != nil {
+		if v := p.convertStringToSchemaType(strings.TrimSpace(text)); v != nil {
 			in[i].Value, changed = v, true
 		}
 	}
@@ -83,29 +83,29 @@ func (p schemaProperty) acceptedTypes() (types []string, anything bool) {
 	return types, anything
 }
 
-var plainNumberPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-?\d+(\.\d+)?$`) })
+var decimalNumberWithoutExponentPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-?\d+(\.\d+)?$`) })
 
-// convertString returns the JSON value in a string; nil if the schema accepts strings or does not accept that value.
-func (p schemaProperty) convertString(text string) json.RawMessage {
+// convertStringToSchemaType returns the JSON value in a string; nil if the schema accepts strings or does not accept that value.
+func (p schemaProperty) convertStringToSchemaType(stringArgument string) (convertedJSONOrNil json.RawMessage) {
 	types, anything := p.acceptedTypes()
-	if slices.Contains(types, "string") || !json.Valid([]byte(text)) {
+	if slices.Contains(types, "string") || !json.Valid([]byte(stringArgument)) {
 		return nil
 	}
 	wants := func(name string) bool { return anything || slices.Contains(types, name) }
 	fits := false
 	switch {
-	case plainNumberPattern().MatchString(text):
-		f, err := strconv.ParseFloat(text, 64)
+	case decimalNumberWithoutExponentPattern().MatchString(stringArgument):
+		f, err := strconv.ParseFloat(stringArgument, 64)
 		fits = err == nil && (wants("number") || wants("integer") && f == math.Trunc(f))
-	case text == "true", text == "false":
+	case stringArgument == "true", stringArgument == "false":
 		fits = wants("boolean")
-	case strings.HasPrefix(text, "["):
+	case strings.HasPrefix(stringArgument, "["):
 		fits = wants("array")
-	case strings.HasPrefix(text, "{"):
+	case strings.HasPrefix(stringArgument, "{"):
 		fits = wants("object")
 	}
 	if !fits {
 		return nil
 	}
-	return json.RawMessage(text)
+	return json.RawMessage(stringArgument)
 }

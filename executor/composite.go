@@ -49,20 +49,20 @@ func (c Composite) Execute(ctx context.Context, call protocol.ToolUse) (Result, 
 
 // Hide returns a middleware that hides tools: it does not list them, and calls of them return [ErrUnknownTool].
 func Hide(hidden func(protocol.Tool) bool) Middleware {
-	return func(next Executor) Executor { return &hidingExecutor{next: next, hidden: hidden} }
+	return func(next Executor) Executor { return &executorRejectingHiddenTools{next: next, hidden: hidden} }
 }
 
-type hidingExecutor struct {
+type executorRejectingHiddenTools struct {
 	next   Executor
 	hidden func(protocol.Tool) bool
 }
 
-func (h *hidingExecutor) Tools(ctx context.Context) ([]protocol.Tool, error) {
+func (h *executorRejectingHiddenTools) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	tools, err := h.next.Tools(ctx)
 	return slices.DeleteFunc(slices.Clone(tools), h.hidden), err
 }
 
-func (h *hidingExecutor) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
+func (h *executorRejectingHiddenTools) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	tools, err := h.Tools(ctx)
 	if err != nil {
 		return Result{}, err
@@ -80,7 +80,7 @@ type MCP struct {
 
 // Tools lists the tools of all connected servers.
 func (m MCP) Tools(ctx context.Context) ([]protocol.Tool, error) {
-	return m.Manager.FreshTools(ctx), nil
+	return m.Manager.ToolsAfterPendingListUpdates(ctx), nil
 }
 
 // Execute runs one call. The error is [ErrUnknownTool] if no server has the tool, or if its server has failed or is
@@ -90,7 +90,7 @@ func (m MCP) Execute(ctx context.Context, call protocol.ToolUse) (Result, error)
 	switch {
 	case err == nil:
 		return ResultOf(result), nil
-	case errors.Is(err, mcp.ErrNotConnected) && m.isListed(call.Name):
+	case errors.Is(err, mcp.ErrNotConnected) && m.isToolListed(call.Name):
 		gone := failedResult(err.Error())
 		gone.UnknownTool = true
 		return gone, nil
@@ -99,8 +99,8 @@ func (m MCP) Execute(ctx context.Context, call protocol.ToolUse) (Result, error)
 	}
 }
 
-// isListed reports whether a tool is still listed although its server is disconnected, for example while reconnecting.
-func (m MCP) isListed(name string) bool {
-	_, err := m.Manager.Resolve(name)
+// isToolListed reports whether a tool is still listed although its server is disconnected, for example while reconnecting.
+func (m MCP) isToolListed(canonicalToolName string) bool {
+	_, err := m.Manager.Resolve(canonicalToolName)
 	return err == nil
 }

@@ -41,16 +41,18 @@ func Chain(base Executor, layers ...Middleware) Executor {
 
 // Func creates a middleware from a function that replaces Execute. The list of tools is unchanged.
 func Func(f func(ctx context.Context, call protocol.ToolUse, next Executor) (Result, error)) Middleware {
-	return func(next Executor) Executor { return &middlewareExecutor{Executor: next, f: f} }
+	return func(next Executor) Executor {
+		return &executorWrappedInMiddlewareFunction{Executor: next, middlewareFunction: f}
+	}
 }
 
-type middlewareExecutor struct {
+type executorWrappedInMiddlewareFunction struct {
 	Executor
-	f func(context.Context, protocol.ToolUse, Executor) (Result, error)
+	middlewareFunction func(context.Context, protocol.ToolUse, Executor) (Result, error)
 }
 
-func (l *middlewareExecutor) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
-	return l.f(ctx, call, l.Executor)
+func (l *executorWrappedInMiddlewareFunction) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
+	return l.middlewareFunction(ctx, call, l.Executor)
 }
 
 // UnknownToolResult returns the result of a call of a tool that the session lacks. names are the session's tools.
@@ -72,16 +74,16 @@ func UnknownToolResult(name string, names []string) protocol.ToolResult {
 }
 
 // UnavailableResult returns the error result for a call of an unknown tool. text is the message for the model.
-func UnavailableResult(text string) protocol.ToolResult {
-	r := protocol.UsageError(text)
+func UnavailableResult(messageForModel string) (unknownToolError protocol.ToolResult) {
+	r := protocol.UsageError(messageForModel)
 	r.UnknownTool = true
 	return r
 }
 
 // MissingToolResult returns the result of a call of a tool that exists but is not available in this conversation. For
 // example, an agent has only the tools of its definition.
-func MissingToolResult(name string) protocol.ToolResult {
-	return UnavailableResult("Error: No such tool available: " + name + ". " + name +
+func MissingToolResult(toolNotOfferedInConversation string) (unknownToolError protocol.ToolResult) {
+	return UnavailableResult("Error: No such tool available: " + toolNotOfferedInConversation + ". " + toolNotOfferedInConversation +
 		" is not among the tools available here. Continue with the tools you have.")
 }
 

@@ -71,7 +71,7 @@ func (x *Index) Resolve(written string) (canonical, warning string) {
 		return written, ""
 	}
 	if server, tool, ok := x.splitServer(written); ok {
-		return mcpPrefix + protocol.NormalizeName(server) + "__" + protocol.NormalizeName(tool), ""
+		return mcpPrefix + protocol.NormalizeMCPNamePart(server) + "__" + protocol.NormalizeMCPNamePart(tool), ""
 	}
 	return written, ""
 }
@@ -98,7 +98,7 @@ func (x *Index) splitServer(written string) (server, tool string, ok bool) {
 
 // Meta returns the names that hosts display for a call; ok is false if they display the tool's own name. For a tool
 // that is not listed, only DisplayName is set.
-func (x *Index) Meta(use protocol.ToolUse) (protocol.ToolUseMeta, bool) {
+func (x *Index) Meta(use protocol.ToolUse) (displayNames protocol.ToolUseMeta, differFromToolName bool) {
 	if t, ok := x.canonical[use.Name]; ok {
 		if t.Server == "" && t.RawName == "" {
 			return protocol.ToolUseMeta{}, false
@@ -107,32 +107,32 @@ func (x *Index) Meta(use protocol.ToolUse) (protocol.ToolUseMeta, bool) {
 	}
 	name := use.Name
 	if rest, ok := strings.CutPrefix(name, mcpPrefix); ok {
-		name = x.toolNamePart(rest)
+		name = x.toolNameAfterServerPrefix(rest)
 	}
-	shown := readableName(name)
+	shown := displayNameFromRawToolName(name)
 	if shown == use.Name {
 		return protocol.ToolUseMeta{}, false
 	}
 	return protocol.ToolUseMeta{ID: use.ID, DisplayName: shown}, true
 }
 
-// toolNamePart returns the tool in "server__tool". The name of a server may contain "__": if several known servers fit,
-// the one with the longest name is used.
-func (x *Index) toolNamePart(rest string) string {
+// toolNameAfterServerPrefix returns the tool in "server__tool". The name of a server may contain "__": if several known servers
+// fit, the one with the longest name is used.
+func (x *Index) toolNameAfterServerPrefix(serverAndToolName string) string {
 	longest := ""
 	for server := range x.servers {
-		prefix := protocol.NormalizeName(server) + "__"
-		if len(prefix) > len(longest) && strings.HasPrefix(rest, prefix) {
+		prefix := protocol.NormalizeMCPNamePart(server) + "__"
+		if len(prefix) > len(longest) && strings.HasPrefix(serverAndToolName, prefix) {
 			longest = prefix
 		}
 	}
 	if longest != "" {
-		return rest[len(longest):]
+		return serverAndToolName[len(longest):]
 	}
-	if _, name, ok := strings.Cut(rest, "__"); ok {
+	if _, name, ok := strings.Cut(serverAndToolName, "__"); ok {
 		return name
 	}
-	return rest
+	return serverAndToolName
 }
 
 // DisplayName returns the title in the tool's annotations or, without one, the readable form of its name. It ignores
@@ -145,14 +145,14 @@ func DisplayName(t protocol.Tool) string {
 		return hints.Title
 	}
 	if t.RawName != "" {
-		return readableName(t.RawName)
+		return displayNameFromRawToolName(t.RawName)
 	}
 	return t.Name
 }
 
-// readableName converts a raw tool name to the form that the real CLI displays: get-sum_of_two to Get-Sum Of Two.
-func readableName(name string) string {
-	b := []byte(strings.ReplaceAll(protocol.NormalizeName(name), "_", " "))
+// displayNameFromRawToolName converts a raw tool name to the form that the real CLI displays: get-sum_of_two to Get-Sum Of Two.
+func displayNameFromRawToolName(rawToolName string) string {
+	b := []byte(strings.ReplaceAll(protocol.NormalizeMCPNamePart(rawToolName), "_", " "))
 	for i, c := range b {
 		if (i == 0 || b[i-1] == ' ' || b[i-1] == '-') && 'a' <= c && c <= 'z' {
 			b[i] = c - 'a' + 'A'

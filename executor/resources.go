@@ -88,7 +88,7 @@ func ResourceTools() []protocol.Tool {
 // Execute runs a call of a tool of [Resources]. For other tools, the error is [ErrUnknownTool].
 func (r Resources) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	run := map[string]func(context.Context, resourceInput) protocol.ToolResult{
-		listResourcesName: r.listResources, readResourceName: r.readResource, readResourceDirName: r.listDirectory,
+		listResourcesName: r.listResources, readResourceName: r.readResource, readResourceDirName: r.directoryListingNotEnabledResult,
 	}[call.Name]
 	if run == nil || !r.Manager.HasResources() {
 		return Result{}, ErrUnknownTool
@@ -162,14 +162,14 @@ func (r Resources) listResources(_ context.Context, in resourceInput) protocol.T
 	return structuredResult(list)
 }
 
-// noDirectoryListing is the text of every result of ReadMcpResourceDirTool (observed with 2.1.329).
-const noDirectoryListing = "Directory listing is not enabled in this build."
+// directoryListingNotEnabledText is the text of every result of ReadMcpResourceDirTool (observed with 2.1.329).
+const directoryListingNotEnabledText = "Directory listing is not enabled in this build."
 
-func (r Resources) listDirectory(context.Context, resourceInput) protocol.ToolResult {
-	return protocol.ToolResult{Content: protocol.Content{Text: noDirectoryListing}, Output: struct {
+func (r Resources) directoryListingNotEnabledResult(context.Context, resourceInput) protocol.ToolResult {
+	return protocol.ToolResult{Content: protocol.Content{Text: directoryListingNotEnabledText}, Output: struct {
 		Resources []Resource `json:"resources"`
 		Error     string     `json:"error"`
-	}{[]Resource{}, noDirectoryListing}}
+	}{[]Resource{}, directoryListingNotEnabledText}}
 }
 
 func (r Resources) readResource(ctx context.Context, in resourceInput) protocol.ToolResult {
@@ -263,7 +263,7 @@ type Mention struct {
 
 // Mentions reads the resources that a prompt mentions, each once and in the order of the prompt. It ignores words that
 // do not name a connected server and a readable resource, such as mail addresses and file mentions.
-func (r Resources) Mentions(ctx context.Context, prompt string) []Mention {
+func (r Resources) Mentions(ctx context.Context, prompt string) (mentionsWithResourceContent []Mention) {
 	var servers []string
 	for _, st := range r.Manager.Servers() {
 		if st.State == mcp.StateConnected {

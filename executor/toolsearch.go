@@ -15,7 +15,7 @@ import (
 
 const toolSearchName = "ToolSearch"
 
-const defaultMaxResults = 5
+const defaultMaxToolSearchResults = 5
 
 // ToolSearch is an executor with one tool, which returns the definitions of deferred tools. The model initially sees
 // only the names of deferred tools (spec: cli-observed 6).
@@ -34,8 +34,8 @@ type SearchOutput struct {
 }
 
 // DeferredByDefault reports whether a tool is an MCP tool or a rarely used built-in tool.
-func DeferredByDefault(t protocol.Tool) bool {
-	return claudecode.ToolNamed(t.Name).Deferred || strings.HasPrefix(t.Name, mcpPrefix)
+func DeferredByDefault(listedTool protocol.Tool) (isMCPToolOrRarelyUsedBuiltin bool) {
+	return claudecode.ToolNamed(listedTool.Name).Deferred || strings.HasPrefix(listedTool.Name, mcpPrefix)
 }
 
 // Tools returns the definition of ToolSearch.
@@ -78,7 +78,7 @@ func decodeSearch(call protocol.ToolUse) (query string, limit int, refused *prot
 	if v, ok := fields["query"]; ok && json.Unmarshal(v, &query) != nil {
 		problems = append(problems, "The parameter `query` type is expected as `string`")
 	}
-	results := float64(defaultMaxResults)
+	results := float64(defaultMaxToolSearchResults)
 	if v, ok := fields["max_results"]; ok && json.Unmarshal(v, &results) != nil {
 		problems = append(problems, "The parameter `max_results` type is expected as `number`")
 	}
@@ -111,7 +111,7 @@ func searchResult(out SearchOutput) protocol.ToolResult {
 // searches the deferred tools and returns at most limit names, best first.
 func searchTools(query string, limit int, all, deferred []protocol.Tool) []string {
 	if names, ok := strings.CutPrefix(query, "select:"); ok {
-		return selectTools(names, all)
+		return namesOfToolsInCommaSeparatedList(names, all)
 	}
 	words := strings.Fields(strings.ToLower(query))
 	if len(words) == 1 {
@@ -137,10 +137,10 @@ func searchTools(query string, limit int, all, deferred []protocol.Tool) []strin
 	return matches
 }
 
-func selectTools(names string, all []protocol.Tool) []string {
+func namesOfToolsInCommaSeparatedList(commaSeparatedNames string, availableTools []protocol.Tool) []string {
 	matches := []string{}
-	for name := range strings.SplitSeq(names, ",") {
-		t, ok := findTool(strings.TrimSpace(name), all)
+	for name := range strings.SplitSeq(commaSeparatedNames, ",") {
+		t, ok := findTool(strings.TrimSpace(name), availableTools)
 		if ok && !slices.Contains(matches, t.Name) {
 			matches = append(matches, t.Name)
 		}

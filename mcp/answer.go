@@ -21,9 +21,9 @@ type serverRequestHandler struct {
 
 func (a serverRequestHandler) HandleResourceUpdate(uri string) { a.reportUpdate(a.server, uri) }
 
-func (a serverRequestHandler) HandleNotification(n connection.Notification) {
+func (a serverRequestHandler) HandleLogOrProgressNotification(notification connection.Notification) {
 	if a.options.Observer != nil {
-		a.options.Observer.RecordNotification(notificationRecord(a.server, n))
+		a.options.Observer.RecordNotification(notificationRecord(a.server, notification))
 	}
 }
 

@@ -47,12 +47,12 @@ type Progress = connection.Progress
 // was lost is started again first.
 func (m *Manager) Call(ctx context.Context, c CallRequest) (protocol.ToolResult, error) {
 	tool, result, err := m.call(ctx, c)
-	if isRoutingError(err) {
+	if meansCallWasNotSent(err) {
 		return protocol.ToolResult{}, err
 	}
 	var res protocol.ToolResult
 	if err != nil {
-		res = failedResult(errorText(err))
+		res = failedResult(toolCallErrorText(err))
 	} else {
 		res = m.resultConverterFor(tool.Server).Result(tool, c.ToolUseID, result)
 	}
@@ -67,16 +67,16 @@ func (m *Manager) CallRaw(ctx context.Context, c CallRequest) (json.RawMessage, 
 	return result, err
 }
 
-func isRoutingError(err error) bool {
+func meansCallWasNotSent(err error) bool {
 	return errors.Is(err, ErrUnknownServer) || errors.Is(err, ErrUnknownTool) ||
 		errors.Is(err, ErrNotConnected) || errors.Is(err, ErrDisabled) || errors.Is(err, ErrClosed)
 }
 
-func errorText(err error) string {
-	if errors.Is(err, context.Canceled) {
+func toolCallErrorText(callErr error) string {
+	if errors.Is(callErr, context.Canceled) {
 		return "The tool call was cancelled"
 	}
-	return cmp.Or(err.Error(), "Command failed with no output")
+	return cmp.Or(callErr.Error(), "Command failed with no output")
 }
 
 func (m *Manager) call(ctx context.Context, c CallRequest) (tool calledTool, result json.RawMessage, err error) {
@@ -85,7 +85,7 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (tool calledTool, res
 	}
 	tool.Tool, err = m.Resolve(c.Tool)
 	if err != nil { // the tool may be in a list that is being fetched
-		m.waitForFreshLists(ctx, maxCallListWait)
+		m.waitForPendingListUpdates(ctx, maxListUpdateWaitBeforeCall)
 		tool.Tool, err = m.Resolve(c.Tool)
 	}
 	if err != nil {
@@ -96,11 +96,11 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (tool calledTool, res
 	if err != nil {
 		return tool, nil, err
 	}
-	s := m.catalogue().owners[tool.Name]
+	s := m.currentToolCatalogue().owners[tool.Name]
 	if s == nil { // the server was removed since the name was resolved
 		return tool, nil, fmt.Errorf("%w: %s", ErrUnknownTool, c.Tool)
 	}
-	conn, err := s.acquireConnection(ctx)
+	conn, err := s.connectionReconnectingIfLost(ctx)
 	if err != nil {
 		return tool, nil, err
 	}
@@ -109,7 +109,7 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (tool calledTool, res
 		return tool, nil, err
 	}
 	limit := orDefault(s.cfg.Timeout, m.options.ToolTimeout)
-	k := connection.Call{Tool: tool.RawName, UseID: c.ToolUseID, Arguments: toolArguments(c.Input), Idle: orDefault(c.Timeout, limit), Total: s.cfg.MaxTotal}
+	k := connection.Call{Tool: tool.RawName, UseID: c.ToolUseID, Arguments: toolInputOrEmptyObject(c.Input), Idle: orDefault(c.Timeout, limit), Total: s.cfg.MaxTotal}
 	if k.Total == 0 && c.Timeout == 0 {
 		k.Total = limit
 	}
@@ -119,7 +119,7 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (tool calledTool, res
 	}
 	result, err = conn.Call(ctx, k, c.OnProgress)
 	if errors.Is(err, connection.ErrExpired) {
-		if conn, err = s.acquireConnection(ctx); err == nil { // the server is connected again
+		if conn, err = s.connectionReconnectingIfLost(ctx); err == nil { // the server is connected again
 			result, err = conn.Call(ctx, k, c.OnProgress)
 		}
 	}
@@ -132,7 +132,7 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (tool calledTool, res
 
 // describeCallError returns the error of a call in the words of the real CLI.
 func describeCallError(err error, tool calledTool) error {
-	if late, ok := errors.AsType[*connection.ExpiredError](err); ok {
+	if late, ok := errors.AsType[*connection.CallTimeoutError](err); ok {
 		return &TimeoutError{Server: tool.Server, Tool: tool.RawName, Limit: late.Limit}
 	}
 	if refused, ok := errors.AsType[*connection.DialError](err); ok && refused.NeedsLogin {
@@ -140,7 +140,7 @@ func describeCallError(err error, tool calledTool) error {
 	}
 	switch {
 	case errors.Is(err, connection.ErrExpired):
-		return callError(sessionExpiredText(tool.Server))
+		return callError(mcpSessionExpiredText(tool.Server))
 	case errors.Is(err, connection.ErrBroken):
 		return callError(fmt.Sprintf("MCP server %q connection closed before the tool call was answered. "+
 			"The tool may have run: check whether it did before running it again.", tool.Server))
@@ -152,7 +152,7 @@ func describeCallError(err error, tool calledTool) error {
 	if unusable, ok := errors.AsType[*connection.ResultError](err); ok {
 		return fmt.Errorf("MCP server %q %w", tool.Server, unusable)
 	}
-	return unwrapRPCError(err)
+	return wrappedRPCErrorOrSelf(err)
 }
 
 // callError is an error of a call in the words of the real CLI.
@@ -164,8 +164,8 @@ func (e callError) Error() string { return string(e) }
 // it before a call of the tool, as the real CLI does. If an attempt in the background is due anyway, TryReconnect waits
 // for that attempt instead. ok reports whether the tool can now be called. note tells the model that the attempt
 // failed, or that it is too early for one. Calls with the same useID share an attempt.
-func (m *Manager) TryReconnect(ctx context.Context, tool, useID string) (note string, ok bool) {
-	_, err := m.Resolve(tool)
+func (m *Manager) TryReconnect(ctx context.Context, toolName, toolUseID string) (noteForModel string, ok bool) {
+	_, err := m.Resolve(toolName)
 	failed, ok := errors.AsType[notConnectedError](err)
 	if !ok {
 		return "", err == nil
@@ -174,21 +174,21 @@ func (m *Manager) TryReconnect(ctx context.Context, tool, useID string) (note st
 	if err != nil || !s.isRemote() {
 		return "", false
 	}
-	st, _ := s.snapshot()
+	st, _ := s.statusAndChangeSignal()
 	switch {
 	case st.isRetried:
 		_, err = s.waitFor(ctx, func(now status) bool { return now.failures != st.failures || now.state != StateFailed })
 	case st.state == StateFailed && !st.isFinal:
-		note, err = s.connectForCall(ctx, useID)
+		noteForModel, err = s.connectForCall(ctx, toolUseID)
 	}
-	if note != "" || err != nil {
-		return note, false
+	if noteForModel != "" || err != nil {
+		return noteForModel, false
 	}
-	_, err = m.Resolve(tool)
+	_, err = m.Resolve(toolName)
 	return "", err == nil
 }
 
-func unwrapRPCError(err error) error {
+func wrappedRPCErrorOrSelf(err error) error {
 	if rpc, ok := errors.AsType[*RPCError](err); ok {
 		return rpc
 	}
@@ -200,12 +200,12 @@ func callRecord(tool protocol.Tool, k connection.Call, began time.Time, result j
 	if rpc, ok := errors.AsType[*RPCError](err); ok {
 		c.Error, c.ErrorCode = rpc.Message, rpc.Code
 	} else if err != nil {
-		c.Error = errorText(err)
+		c.Error = toolCallErrorText(err)
 	}
 	return c
 }
 
-func toolArguments(input json.RawMessage) json.RawMessage {
+func toolInputOrEmptyObject(input json.RawMessage) json.RawMessage {
 	if plainjson.TypeOf(input) == "object" && json.Valid(input) {
 		return input
 	}
@@ -229,7 +229,7 @@ func (m *Manager) LossReason(ctx context.Context, server string) (reason string,
 
 // observe completes the record of a call and passes it on.
 func (m *Manager) observe(c CallRecord) {
-	c.Source, c.InputCID, c.ResultCID = RecordSource, contentID(c.Input), contentID(c.Result)
+	c.Source, c.InputCID, c.ResultCID = RecordSource, canonicalJSONContentID(c.Input), canonicalJSONContentID(c.Result)
 	c.DurationMS = m.options.Observer.Now().Sub(c.StartedAt).Milliseconds()
 	m.options.Observer.RecordCall(c)
 }

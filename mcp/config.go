@@ -69,10 +69,10 @@ type Authorization struct {
 	OAuth         oauth.Config
 }
 
-type entryError struct{ kind, message string }
+type configEntryError struct{ kind, message string }
 
 // expandConfig expands command, arguments, environment, url, headers and cwd, and returns the names of unset variables.
-func expandConfig(cfg ServerConfig, vars variables) (ServerConfig, []string) {
+func expandConfig(cfg ServerConfig, vars configVariableValues) (ServerConfig, []string) {
 	if cfg.IsLiteral {
 		return cfg, nil
 	}
@@ -169,7 +169,7 @@ func LoadConfigs(o ConfigOptions) (Config, error) {
 
 type configLoader struct {
 	options ConfigOptions
-	vars    variables
+	vars    configVariableValues
 	config  Config
 }
 
@@ -183,11 +183,11 @@ func (l *configLoader) loadScopes() {
 		if err != nil {
 			return
 		}
-		doc, err := standardJSON(data)
+		doc, err := removeJSONCommentsAndTrailingCommas(data)
 		if err != nil {
 			return
 		}
-		if _, err := l.loadDocument(doc, "project"); err != nil {
+		if _, err := l.addServersOfDocument(doc, "project"); err != nil {
 			return // the real CLI ignores this error, too
 		}
 	}
@@ -197,7 +197,7 @@ func (l *configLoader) loadScopes() {
 			project()
 			done = true
 		}
-		l.loadEntries(s.Servers, s.Source, parseClaudeEntry)
+		l.addServerEntries(s.Servers, s.Source, parseMCPServersEntry)
 	}
 	if !done {
 		project()
@@ -219,17 +219,17 @@ func (l *configLoader) loadValue(value string) error {
 		case err != nil:
 			return &ConfigError{Details: []string{fmt.Sprintf("Failed to read MCP config file: %v", err)}}
 		}
-		if doc, err = standardJSON(data); err != nil {
+		if doc, err = removeJSONCommentsAndTrailingCommas(data); err != nil {
 			return &ConfigError{Details: []string{"MCP config is not a valid JSON"}}
 		}
 	}
-	if problem, err := l.loadDocument(doc, "dynamic"); err != nil {
+	if problem, err := l.addServersOfDocument(doc, "dynamic"); err != nil {
 		return &ConfigError{Details: []string{problem}}
 	}
 	return nil
 }
 
-func standardJSON(data []byte) ([]byte, error) {
+func removeJSONCommentsAndTrailingCommas(data []byte) ([]byte, error) {
 	if json.Valid(data) {
 		return data, nil
 	}
@@ -238,12 +238,12 @@ func standardJSON(data []byte) ([]byte, error) {
 
 var errNotConfiguration = errors.New("not an MCP configuration")
 
-// loadDocument adds the entries of a whole file. The top-level key determines the form of the entries: "mcpServers" is
+// addServersOfDocument adds the entries of a whole file. The top-level key determines the form of the entries: "mcpServers" is
 // the form of the real CLI, "servers" that of editors and of claudeless.
-func (l *configLoader) loadDocument(doc json.RawMessage, source string) (problem string, err error) {
+func (l *configLoader) addServersOfDocument(document json.RawMessage, source string) (problem string, err error) {
 	var top map[string]json.RawMessage
-	if json.Unmarshal(doc, &top) != nil || top == nil {
-		return "Invalid input: expected object, received " + plainjson.TypeOf(doc), errNotConfiguration
+	if json.Unmarshal(document, &top) != nil || top == nil {
+		return "Invalid input: expected object, received " + plainjson.TypeOf(document), errNotConfiguration
 	}
 	servers, claude := top["mcpServers"]
 	other, ours := top["servers"]
@@ -254,21 +254,21 @@ func (l *configLoader) loadDocument(doc json.RawMessage, source string) (problem
 		if plainjson.TypeOf(other) != "object" {
 			return "servers: Invalid input: expected record, received " + plainjson.TypeOf(other), errNotConfiguration
 		}
-		parse := parseEditorEntry
+		parse := parseEditorServerEntry
 		if hasTransport(other) {
-			parse = parseTransportEntry
+			parse = parseServerEntryWithTransport
 		}
-		l.loadEntries(other, source, parse)
+		l.addServerEntries(other, source, parse)
 		return "", nil
 	case plainjson.TypeOf(servers) != "object":
 		return "mcpServers: Invalid input: expected record, received " + plainjson.TypeOf(servers), errNotConfiguration
 	}
-	l.loadEntries(servers, source, parseClaudeEntry)
+	l.addServerEntries(servers, source, parseMCPServersEntry)
 	return "", nil
 }
 
 func hasTransport(servers json.RawMessage) bool {
-	entries, _ := distinctMembers(servers)
+	entries, _ := membersKeepingLastDuplicate(servers)
 	return slices.ContainsFunc(entries, func(e plainjson.Member) bool {
 		var m map[string]json.RawMessage
 		return json.Unmarshal(e.Value, &m) == nil && m["transport"] != nil
@@ -278,8 +278,8 @@ func hasTransport(servers json.RawMessage) bool {
 // reservedNames are the names of servers that the real CLI itself provides.
 var reservedNames = [...]string{"workspace", "claude-in-chrome", "computer-use", "Claude Preview", "Claude Browser"}
 
-func (l *configLoader) loadEntries(servers json.RawMessage, source string, parse func(*entryFields) (ServerConfig, *entryError)) {
-	all, err := distinctMembers(servers)
+func (l *configLoader) addServerEntries(entryByServerName json.RawMessage, source string, parseEntry func(*configEntryReader) (ServerConfig, *configEntryError)) {
+	all, err := membersKeepingLastDuplicate(entryByServerName)
 	if err != nil {
 		return
 	}
@@ -288,17 +288,17 @@ func (l *configLoader) loadEntries(servers json.RawMessage, source string, parse
 			continue
 		}
 		if slices.Contains(reservedNames[:], m.Key) {
-			l.skipEntry(m.Key, &entryError{"reserved_name", fmt.Sprintf("Skipped — %q is a reserved MCP server name", m.Key)})
+			l.skipEntry(m.Key, &configEntryError{"reserved_name", fmt.Sprintf("Skipped — %q is a reserved MCP server name", m.Key)})
 			continue
 		}
 		f := readEntry(m.Value)
 		var cfg ServerConfig
-		var problem *entryError
+		var problem *configEntryError
 		if !f.IsEmpty() {
-			cfg, problem = parse(f)
+			cfg, problem = parseEntry(f)
 		}
 		if problem == nil && len(f.Problems) > 0 {
-			problem = &entryError{"invalid_config", fmt.Sprintf("Skipped — invalid MCP server config for %q: %s", m.Key, strings.Join(f.Problems, "; "))}
+			problem = &configEntryError{"invalid_config", fmt.Sprintf("Skipped — invalid MCP server config for %q: %s", m.Key, strings.Join(f.Problems, "; "))}
 		}
 		if problem != nil {
 			problem.message = strings.ReplaceAll(problem.message, "%NAME%", m.Key)
@@ -306,7 +306,7 @@ func (l *configLoader) loadEntries(servers json.RawMessage, source string, parse
 			continue
 		}
 		for _, name := range f.Unknown() {
-			l.config.UnknownKeys = append(l.config.UnknownKeys, UnknownKey{m.Key, name, slices.Sorted(maps.Keys(f.readNames))})
+			l.config.UnknownKeys = append(l.config.UnknownKeys, UnknownKey{m.Key, name, slices.Sorted(maps.Keys(f.readMemberNames))})
 		}
 		cfg.Name, cfg.Source = m.Key, source
 		if cfg.Type == typeSDK {
@@ -316,7 +316,7 @@ func (l *configLoader) loadEntries(servers json.RawMessage, source string, parse
 	}
 }
 
-func (l *configLoader) skipEntry(name string, e *entryError) {
+func (l *configLoader) skipEntry(name string, e *configEntryError) {
 	l.config.Errors = append(l.config.Errors, protocol.MCPServerError{Name: name, Type: e.kind, Message: e.message})
 }
 
@@ -338,42 +338,42 @@ func (l *configLoader) addServer(cfg ServerConfig) {
 	l.config.Servers = append(l.config.Servers, cfg)
 }
 
-// parseClaudeEntry parses an entry of mcpServers and ignores unknown members. The members cwd, connectTimeout,
+// parseMCPServersEntry parses an entry of mcpServers and ignores unknown members. The members cwd, connectTimeout,
 // maxTotal, shutdownGrace (ms), maxLineBytes, autoReconnect, disabled and timeoutMs are extensions of claudeless.
-func parseClaudeEntry(f *entryFields) (ServerConfig, *entryError) {
-	if !f.Has("type") && f.Has("url") && !f.Has("command") {
-		return ServerConfig{}, &entryError{
+func parseMCPServersEntry(entry *configEntryReader) (ServerConfig, *configEntryError) {
+	if !entry.Has("type") && entry.Has("url") && !entry.Has("command") {
+		return ServerConfig{}, &configEntryError{
 			"url_missing_type",
 			`MCP server "%NAME%" has a "url" but no "type"; add "type": "http" (or "sse" / "ws") to this entry`,
 		}
 	}
-	cfg := ServerConfig{Type: f.Text("type")}
-	if len(f.Problems) == 0 && !canonicalizeType(&cfg.Type) {
-		return cfg, &entryError{"unknown_type", fmt.Sprintf(`Skipped — unknown MCP server type %q for server "%%NAME%%"`, cfg.Type)}
+	cfg := ServerConfig{Type: entry.Text("type")}
+	if len(entry.Problems) == 0 && !canonicalizeTransportType(&cfg.Type) {
+		return cfg, &configEntryError{"unknown_type", fmt.Sprintf(`Skipped — unknown MCP server type %q for server "%%NAME%%"`, cfg.Type)}
 	}
-	readTransport(f, &cfg)
+	readTransport(entry, &cfg)
 	const ignoredBelow = time.Second
-	cfg.Timeout = max(f.Duration("timeout", time.Millisecond), f.Duration("timeoutMs", time.Millisecond))
+	cfg.Timeout = max(entry.Duration("timeout", time.Millisecond), entry.Duration("timeoutMs", time.Millisecond))
 	if cfg.Timeout < ignoredBelow {
 		cfg.Timeout = 0
 	}
-	cfg.MaxTotal = f.Duration("maxTotal", time.Millisecond)
-	cfg.ConnectTimeout = f.Duration("connectTimeout", time.Millisecond)
-	cfg.ShutdownGrace = f.Duration("shutdownGrace", time.Millisecond)
-	cfg.MaxLineBytes = int(f.Number("maxLineBytes"))
-	cfg.AlwaysLoad = f.Flag("alwaysLoad")
-	cfg.AutoReconnect = f.OptionalFlag("autoReconnect")
-	cfg.Disabled = f.Flag("disabled")
+	cfg.MaxTotal = entry.Duration("maxTotal", time.Millisecond)
+	cfg.ConnectTimeout = entry.Duration("connectTimeout", time.Millisecond)
+	cfg.ShutdownGrace = entry.Duration("shutdownGrace", time.Millisecond)
+	cfg.MaxLineBytes = int(entry.Number("maxLineBytes"))
+	cfg.AlwaysLoad = entry.Flag("alwaysLoad")
+	cfg.AutoReconnect = entry.OptionalFlag("autoReconnect")
+	cfg.Disabled = entry.Flag("disabled")
 	return cfg, nil
 }
 
-// canonicalizeType reports whether *t is a known transport, and replaces an alias by the canonical name.
-func canonicalizeType(t *string) bool {
-	switch *t {
+// canonicalizeTransportType reports whether *t is a known transport, and replaces an alias by the canonical name.
+func canonicalizeTransportType(transportType *string) (isKnown bool) {
+	switch *transportType {
 	case "":
-		*t = typeStdio
+		*transportType = typeStdio
 	case "streamable-http":
-		*t = typeHTTP
+		*transportType = typeHTTP
 	case typeStdio, typeHTTP, typeSSE, typeSDK, typeWS:
 	default:
 		return false
@@ -381,7 +381,7 @@ func canonicalizeType(t *string) bool {
 	return true
 }
 
-func readTransport(f *entryFields, cfg *ServerConfig) {
+func readTransport(f *configEntryReader, cfg *ServerConfig) {
 	switch cfg.Type {
 	case typeStdio:
 		cfg.Command = f.Required("command")
@@ -398,7 +398,7 @@ func readTransport(f *entryFields, cfg *ServerConfig) {
 	}
 }
 
-func readOAuth(f *entryFields) oauth.Config {
+func readOAuth(f *configEntryReader) oauth.Config {
 	o := f.Object("oauth")
 	if o == nil {
 		return oauth.Config{}
@@ -431,44 +431,44 @@ func (cfg ServerConfig) OAuthClient(o Options) *oauth.Client {
 	})
 }
 
-// parseEditorEntry parses an entry in the format that editors use in mcp.json: below "servers" and without "transport".
-func parseEditorEntry(f *entryFields) (ServerConfig, *entryError) {
-	cfg := ServerConfig{Type: f.Text("type")}
-	if cfg.Type == "" && f.Has("url") {
+// parseEditorServerEntry parses an entry in the format that editors use in mcp.json: below "servers" and without "transport".
+func parseEditorServerEntry(entry *configEntryReader) (ServerConfig, *configEntryError) {
+	cfg := ServerConfig{Type: entry.Text("type")}
+	if cfg.Type == "" && entry.Has("url") {
 		cfg.Type = typeHTTP
 	}
-	if len(f.Problems) == 0 && !canonicalizeType(&cfg.Type) {
-		return cfg, &entryError{"unknown_type", fmt.Sprintf(`Skipped — unknown MCP server type %q for server "%%NAME%%"`, cfg.Type)}
+	if len(entry.Problems) == 0 && !canonicalizeTransportType(&cfg.Type) {
+		return cfg, &configEntryError{"unknown_type", fmt.Sprintf(`Skipped — unknown MCP server type %q for server "%%NAME%%"`, cfg.Type)}
 	}
-	readTransport(f, &cfg)
+	readTransport(entry, &cfg)
 	return cfg, nil
 }
 
-var strictNamePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]+$`) })
+var strictServerNamePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]+$`) })
 
 // ValidName reports whether a server that is added by a command or at run time may have this name. Names in
 // configuration files need not follow this rule.
-func ValidName(name string) bool { return strictNamePattern().MatchString(name) }
+func ValidName(name string) bool { return strictServerNamePattern().MatchString(name) }
 
-// parseTransportEntry parses an entry with "transport", without expanding values. Unknown members are errors.
-func parseTransportEntry(f *entryFields) (ServerConfig, *entryError) {
+// parseServerEntryWithTransport parses an entry with "transport", without expanding values. Unknown members are errors.
+func parseServerEntryWithTransport(entry *configEntryReader) (ServerConfig, *configEntryError) {
 	on := true
-	cfg := ServerConfig{Type: f.Required("transport"), AutoReconnect: &on, IsLiteral: true}
-	if len(f.Problems) == 0 && !canonicalizeType(&cfg.Type) {
-		return cfg, &entryError{"unknown_type", fmt.Sprintf(`Skipped — unknown MCP server transport %q for "%%NAME%%"`, cfg.Type)}
+	cfg := ServerConfig{Type: entry.Required("transport"), AutoReconnect: &on, IsLiteral: true}
+	if len(entry.Problems) == 0 && !canonicalizeTransportType(&cfg.Type) {
+		return cfg, &configEntryError{"unknown_type", fmt.Sprintf(`Skipped — unknown MCP server transport %q for "%%NAME%%"`, cfg.Type)}
 	}
-	readTransport(f, &cfg)
+	readTransport(entry, &cfg)
 	cfg.Timeout = 30 * time.Second
-	if f.Has("timeout_s") {
-		if cfg.Timeout = f.Duration("timeout_s", time.Second); cfg.Timeout <= 0 {
-			f.AddProblem("timeout_s: must be greater than 0")
+	if entry.Has("timeout_s") {
+		if cfg.Timeout = entry.Duration("timeout_s", time.Second); cfg.Timeout <= 0 {
+			entry.AddProblem("timeout_s: must be greater than 0")
 		}
 	}
-	if set := f.OptionalFlag("auto_reconnect"); set != nil {
+	if set := entry.OptionalFlag("auto_reconnect"); set != nil {
 		cfg.AutoReconnect = set
 	}
-	for _, name := range f.Unknown() {
-		f.AddProblem("%s: unknown key", name)
+	for _, name := range entry.Unknown() {
+		entry.AddProblem("%s: unknown key", name)
 	}
 	return cfg, nil
 }

@@ -11,40 +11,40 @@ import (
 	"github.com/claudeless/claudeless/internal/record/redact"
 )
 
-// debugSink is a writer that the debug logs of many servers share. Payloads, headers and environment variables are
+// sharedDebugLogOutput is a writer that the debug logs of many servers share. Payloads, headers and environment variables are
 // never written to it. A nil sink discards everything.
-type debugSink struct {
+type sharedDebugLogOutput struct {
 	redact *redact.Redactor
 
 	mu sync.Mutex
 	w  io.Writer
 }
 
-// newDebugSink returns a sink, or nil if w is nil. Secrets in the environment are redacted.
-func newDebugSink(w io.Writer, environ []string) *debugSink {
+// newSharedDebugLogOutput returns a sink, or nil if w is nil. Secrets in the environment are redacted.
+func newSharedDebugLogOutput(w io.Writer, environWithSecrets []string) *sharedDebugLogOutput {
 	if w == nil {
 		return nil
 	}
-	return &debugSink{redact: redact.New(redact.Options{Environ: environ}), w: w}
+	return &sharedDebugLogOutput{redact: redact.New(redact.Options{Environ: environWithSecrets}), w: w}
 }
 
 // debugLog is the log of one server. A nil log discards everything.
 type debugLog struct {
 	server string
-	sink   *debugSink
+	sink   *sharedDebugLogOutput
 
 	mu     sync.Mutex
 	hidden []string
 }
 
-// Log returns the log of a server, or nil if s is nil. The log redacts the values of the given maps, such as the
+// LogOfServer returns the log of a server, or nil if s is nil. The log redacts the values of the given maps, such as the
 // environment variables and headers of the server.
-func (s *debugSink) Log(server string, tables ...map[string]string) *debugLog {
+func (s *sharedDebugLogOutput) LogOfServer(serverName string, mapsWithSecretValues ...map[string]string) *debugLog {
 	if s == nil {
 		return nil
 	}
-	l := &debugLog{server: server, sink: s}
-	for _, t := range tables {
+	l := &debugLog{server: serverName, sink: s}
+	for _, t := range mapsWithSecretValues {
 		l.Hide(t)
 	}
 	return l
@@ -62,14 +62,14 @@ func (l *debugLog) Hide(table map[string]string) {
 	}
 }
 
-// Message logs a message that was sent ("->") or received ("<-"); id is empty for notifications.
-func (l *debugLog) Message(direction, method, id string) {
+// LogMessage logs a message that was sent ("->") or received ("<-"); id is empty for notifications.
+func (l *debugLog) LogMessage(direction, method, messageID string) {
 	switch {
 	case l == nil:
-	case id == "":
+	case messageID == "":
 		l.Printf("%s %s", direction, method)
 	default:
-		l.Printf("%s %s id=%s", direction, method, id)
+		l.Printf("%s %s id=%s", direction, method, messageID)
 	}
 }
 

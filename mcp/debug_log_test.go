@@ -8,9 +8,9 @@ import (
 // TestDebugLog: one line per message, secrets unreadable; without a log nothing is written (M2).
 func TestDebugLog(t *testing.T) {
 	var out strings.Builder
-	l := newDebugSink(&out, nil).Log("s", map[string]string{"A": "hunter2", "B": "on"})
-	l.Message("->", "initialize", "0")
-	l.Message("<-", "notifications/x", "")
+	l := newSharedDebugLogOutput(&out, nil).LogOfServer("s", map[string]string{"A": "hunter2", "B": "on"})
+	l.LogMessage("->", "initialize", "0")
+	l.LogMessage("<-", "notifications/x", "")
 	l.Printf("the password is %s, on", "hunter2")
 	l.Hide(map[string]string{"C": "later"})
 	if _, err := l.Stderr().Write([]byte("half later\nlost")); err != nil {
@@ -20,11 +20,11 @@ func TestDebugLog(t *testing.T) {
 	if out.String() != want {
 		t.Errorf("got\n%s", out.String())
 	}
-	var none *debugSink
-	silent := none.Log("s")
-	silent.Message("->", "x", "")
+	var none *sharedDebugLogOutput
+	silent := none.LogOfServer("s")
+	silent.LogMessage("->", "x", "")
 	silent.Hide(nil)
-	if silent.Redact("hunter2") != "hunter2" || silent.Stderr() != nil || newDebugSink(nil, nil) != nil {
+	if silent.Redact("hunter2") != "hunter2" || silent.Stderr() != nil || newSharedDebugLogOutput(nil, nil) != nil {
 		t.Error("a log where there is none")
 	}
 }

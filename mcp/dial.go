@@ -25,11 +25,11 @@ type dialResult struct {
 	err   error
 }
 
-// connect makes one attempt to connect. The attempt ends at the connect timeout, or when ctx is cancelled. The
+// connectOnce makes one attempt to connect. The attempt ends at the connect timeout, or when ctx is cancelled. The
 // connection itself lasts until lifetime is cancelled. If isFirst is set and the server demanded a login earlier,
 // connect fails at once.
-func (s *server) connect(lifetime, ctx context.Context, isFirst bool) dialResult {
-	release, err := s.acquireSlot(ctx, s.cfg.Type)
+func (s *server) connectOnce(connectionLifetime, ctx context.Context, isFirstAttempt bool) dialResult {
+	release, err := s.acquireConnectAttemptSlot(ctx, s.cfg.Type)
 	if err != nil {
 		return dialResult{err: err}
 	}
@@ -37,23 +37,23 @@ func (s *server) connect(lifetime, ctx context.Context, isFirst bool) dialResult
 	limit, stop := context.WithTimeout(ctx, s.connectTimeout())
 	defer stop()
 	cfg, unset := expandConfig(s.cfg, s.variables())
-	log := s.debug.Log(cfg.Name, cfg.Env, cfg.Headers)
+	log := s.debug.LogOfServer(cfg.Name, cfg.Env, cfg.Headers)
 	for _, name := range unset {
 		log.Printf("variable %s is not set", name)
 	}
 	log.Printf("connecting (%s)", cmp.Or(cfg.Type, typeStdio))
 	d := dialer{server: s, cfg: cfg, log: log}
-	if isFirst && d.usesOAuth() && cfg.OAuthClient(d.options).WasRefused() {
+	if isFirstAttempt && d.usesOAuth() && cfg.OAuthClient(d.options).WasRefused() {
 		log.Printf("not tried again, because the server refused a request without a token")
 		return dialResult{err: d.loginRequiredError()}
 	}
-	r := d.negotiate(lifetime, limit)
+	r := d.negotiate(connectionLifetime, limit)
 	if r.err != nil {
 		log.Printf("failed: %v", r.err)
 		return r
 	}
 	log.Printf("connected, %d tools", len(r.lists.tools))
-	for _, w := range r.lists.allWarnings() {
+	for _, w := range r.lists.toolPromptAndResourceWarnings() {
 		log.Printf("%s", w)
 	}
 	return r
@@ -67,7 +67,7 @@ type dialer struct {
 
 // negotiate connects with the protocol revision and transport that the server supports.
 func (d dialer) negotiate(lifetime, limit context.Context) dialResult {
-	if n := d.negotiation(); n != connection.NegotiateLegacy {
+	if n := d.negotiationModeOrLegacy(); n != connection.NegotiateLegacy {
 		r := d.dialOnce(lifetime, limit, n)
 		if !errors.Is(r.err, connection.ErrLegacy) {
 			return r
@@ -85,15 +85,16 @@ func (d dialer) negotiate(lifetime, limit context.Context) dialResult {
 	return r
 }
 
-// negotiation returns the negotiation mode of the manager, or NegotiateLegacy for transports that support nothing else.
-func (d dialer) negotiation() connection.NegotiationMode {
+// negotiationModeOrLegacy returns the negotiation mode of the manager, or NegotiateLegacy for transports that support nothing
+// else.
+func (d dialer) negotiationModeOrLegacy() connection.NegotiationMode {
 	switch {
 	case d.cfg.Type == typeSDK, d.cfg.Type == typeSSE:
 		return connection.NegotiateLegacy
 	case d.options.Negotiation == NegotiateAuto:
 		return connection.NegotiateAuto
 	case d.options.Negotiation == NegotiateModern:
-		return connection.NegotiateModern
+		return connection.NegotiateModernWithoutFallback
 	}
 	return connection.NegotiateLegacy
 }
@@ -128,7 +129,7 @@ func (d dialer) dialOnce(lifetime, limit context.Context, n connection.Negotiati
 	if err != nil {
 		return dialResult{err: c.CloseAfterFailedOpen(lifetime, limit, err)}
 	}
-	c.WaitListening(limit)
+	c.WaitUpToOneSecondForGETStream(limit)
 	return dialResult{conn: c, lists: got}
 }
 
@@ -144,7 +145,7 @@ func (d dialer) timeoutError() *connection.DialError {
 func (d dialer) target(ctx context.Context) (connection.Target, error) {
 	switch d.cfg.Type {
 	case "", typeStdio:
-		return connection.Process{
+		return connection.ProcessServer{
 			Command: d.cfg.Command, Args: d.cfg.Args, Env: d.environ(d.cfg), Dir: cmp.Or(d.cfg.CWD, d.options.CWD),
 			Grace: d.cfg.ShutdownGrace, MaxLine: orDefault(d.cfg.MaxLineBytes, defaultMaxLineBytes),
 			Stderr: d.log.Stderr(),
@@ -154,7 +155,7 @@ func (d dialer) target(ctx context.Context) (connection.Target, error) {
 			const text = "'url' is not a valid URL. Update the server's config and reconnect."
 			return nil, &connection.DialError{Reason: text, Wire: text}
 		}
-		return d.remoteTarget(ctx), nil
+		return d.remoteServerWithHeaders(ctx), nil
 	case typeSDK:
 		return connection.HostedServer{Server: d.cfg.Name, Send: d.options.SDK}, nil
 	default:
@@ -162,9 +163,9 @@ func (d dialer) target(ctx context.Context) (connection.Target, error) {
 	}
 }
 
-// remoteTarget returns the target of a server at a URL, with the headers that its headersHelper prints. If the helper
+// remoteServerWithHeaders returns the target of a server at a URL, with the headers that its headersHelper prints. If the helper
 // fails, only the configured headers are used.
-func (d dialer) remoteTarget(ctx context.Context) connection.RemoteServer {
+func (d dialer) remoteServerWithHeaders(ctx context.Context) connection.RemoteServer {
 	t := connection.RemoteServer{
 		Server: d.cfg.Name, URL: d.cfg.URL, SSE: d.cfg.Type == typeSSE, Agent: d.userAgent(), Headers: d.cfg.Headers,
 		// Opening the TCP connection may use only a part of the time, so that a second attempt is possible.
@@ -172,27 +173,27 @@ func (d dialer) remoteTarget(ctx context.Context) connection.RemoteServer {
 	}
 	switch {
 	case d.cfg.HeadersHelper != "":
-		if headers, err := (helperHeaders{d}).runHelper(ctx); err != nil {
+		if headers, err := (headersHelperRenewer{d}).runHelper(ctx); err != nil {
 			d.log.Printf("%v", err)
 		} else {
 			t.Headers = headers
 		}
-		t.Renewer = helperHeaders{d}
+		t.Renewer = headersHelperRenewer{d}
 	case d.usesOAuth():
 		t.Renewer = oauthHeaders{d, d.cfg.OAuthClient(d.options)}
 	}
 	return t
 }
 
-// helperHeaders renews the headers of a server that has a headersHelper.
-type helperHeaders struct{ dialer }
+// headersHelperRenewer renews the headers of a server that has a headersHelper.
+type headersHelperRenewer struct{ dialer }
 
-// Prepare implements connection.Renewer.
-func (helperHeaders) Prepare(_ context.Context, last map[string]string) map[string]string {
-	return last
+// NextRequestHeaders implements connection.Renewer.
+func (headersHelperRenewer) NextRequestHeaders(_ context.Context, lastHeaders map[string]string) map[string]string {
+	return lastHeaders
 }
 
-func (h helperHeaders) Renew(ctx context.Context, r connection.Refusal) (map[string]string, error) {
+func (h headersHelperRenewer) Renew(ctx context.Context, r connection.Refusal) (map[string]string, error) {
 	if !r.WasAccepted { // the helper ran for this connection attempt, so its headers are current
 		text := fmt.Sprintf("HTTP %d: the server rejected the headers of headersHelper", r.Status)
 		return nil, &connection.DialError{Reason: text, Wire: text}
@@ -200,7 +201,7 @@ func (h helperHeaders) Renew(ctx context.Context, r connection.Refusal) (map[str
 	return h.runHelper(ctx)
 }
 
-func (h helperHeaders) runHelper(ctx context.Context) (map[string]string, error) {
+func (h headersHelperRenewer) runHelper(ctx context.Context) (map[string]string, error) {
 	environ := slices.Concat(h.options.Environ, []string{"CLAUDE_CODE_MCP_SERVER_NAME=" + h.cfg.Name, "CLAUDE_CODE_MCP_SERVER_URL=" + h.cfg.URL})
 	headers, err := runHeadersHelper(ctx, proc.Command{Path: proc.Shell, Args: []string{"-c", h.cfg.HeadersHelper}, Dir: h.options.CWD, Env: environ}, headersHelperTimeout)
 	if err != nil {
@@ -221,8 +222,8 @@ func (a oauthHeaders) Transport(base http.RoundTripper) http.RoundTripper {
 	return a.client.Transport(base)
 }
 
-// Prepare implements connection.Renewer.
-func (a oauthHeaders) Prepare(ctx context.Context, _ map[string]string) map[string]string {
+// NextRequestHeaders implements connection.Renewer.
+func (a oauthHeaders) NextRequestHeaders(ctx context.Context, _ map[string]string) map[string]string {
 	value, err := a.client.Authorization(ctx)
 	if err != nil {
 		a.log.Printf("%v", err)
@@ -242,7 +243,7 @@ func (a oauthHeaders) Renew(ctx context.Context, r connection.Refusal) (map[stri
 		if oauth.IsIncompatible(err) {
 			text := err.Error()
 			if r.WasAccepted && !strings.HasPrefix(text, "Dynamic Client Registration") { // a call, for which a login cannot help
-				text = sessionExpiredText(a.cfg.Name)
+				text = mcpSessionExpiredText(a.cfg.Name)
 			}
 			return nil, &connection.DialError{Reason: text, Wire: text, IsFinal: true}
 		}

@@ -14,15 +14,15 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// entryFields reads the members of one entry of a configuration and collects all problems in them, not only the first.
-type entryFields struct {
-	members   map[string]json.RawMessage
-	Problems  []string // one line each
-	readNames map[string]bool
+// configEntryReader reads the members of one entry of a configuration and collects all problems in them, not only the first.
+type configEntryReader struct {
+	members         map[string]json.RawMessage
+	Problems        []string // one line each
+	readMemberNames map[string]bool
 }
 
-func readEntry(entry json.RawMessage) *entryFields {
-	f := &entryFields{readNames: map[string]bool{}}
+func readEntry(entry json.RawMessage) *configEntryReader {
+	f := &configEntryReader{readMemberNames: map[string]bool{}}
 	if plainjson.TypeOf(entry) != "object" {
 		f.addProblem("", "object", entry)
 		return f
@@ -34,19 +34,19 @@ func readEntry(entry json.RawMessage) *entryFields {
 }
 
 // IsEmpty reports whether the entry has no members because it was not an object.
-func (f *entryFields) IsEmpty() bool { return f.members == nil }
+func (f *configEntryReader) IsEmpty() bool { return f.members == nil }
 
 // Has reports whether the member exists, even with the value null.
-func (f *entryFields) Has(name string) bool {
+func (f *configEntryReader) Has(name string) bool {
 	_, has := f.members[name]
 	return has
 }
 
-func (f *entryFields) AddProblem(format string, args ...any) {
+func (f *configEntryReader) AddProblem(format string, args ...any) {
 	f.Problems = append(f.Problems, fmt.Sprintf(format, args...))
 }
 
-func (f *entryFields) addProblem(field, want string, got json.RawMessage) {
+func (f *configEntryReader) addProblem(field, want string, got json.RawMessage) {
 	text := fmt.Sprintf("expected %s, received %s", want, plainjson.TypeOf(got))
 	if field != "" {
 		text = field + ": " + text
@@ -54,8 +54,8 @@ func (f *entryFields) addProblem(field, want string, got json.RawMessage) {
 	f.Problems = append(f.Problems, text)
 }
 
-func (f *entryFields) takeMember(name, kind string) (json.RawMessage, bool) {
-	f.readNames[name] = true
+func (f *configEntryReader) takeMember(name, kind string) (json.RawMessage, bool) {
+	f.readMemberNames[name] = true
 	v, ok := f.members[name]
 	if !ok {
 		return nil, false
@@ -71,7 +71,7 @@ func (f *entryFields) takeMember(name, kind string) (json.RawMessage, bool) {
 	return v, true
 }
 
-func readField[T any](f *entryFields, name, kind string) (v T) {
+func readField[T any](f *configEntryReader, name, kind string) (v T) {
 	if raw, ok := f.takeMember(name, kind); ok {
 		if err := json.Unmarshal(raw, &v); err != nil {
 			f.Problems = append(f.Problems, name+": "+err.Error())
@@ -81,16 +81,16 @@ func readField[T any](f *entryFields, name, kind string) (v T) {
 }
 
 // Text returns a string member; "" if absent.
-func (f *entryFields) Text(name string) string { return readField[string](f, name, "string") }
+func (f *configEntryReader) Text(name string) string { return readField[string](f, name, "string") }
 
 // Flag returns a boolean member; false if absent.
-func (f *entryFields) Flag(name string) bool { return readField[bool](f, name, "boolean") }
+func (f *configEntryReader) Flag(name string) bool { return readField[bool](f, name, "boolean") }
 
 // Number returns a number member; 0 if absent.
-func (f *entryFields) Number(name string) float64 { return readField[float64](f, name, "number") }
+func (f *configEntryReader) Number(name string) float64 { return readField[float64](f, name, "number") }
 
 // Required is like Text, but records a problem if the member is absent.
-func (f *entryFields) Required(name string) string {
+func (f *configEntryReader) Required(name string) string {
 	if !f.Has(name) {
 		f.addProblem(name, "string", nil)
 	}
@@ -98,12 +98,12 @@ func (f *entryFields) Required(name string) string {
 }
 
 // Duration returns a number member in the given unit.
-func (f *entryFields) Duration(name string, unit time.Duration) time.Duration {
+func (f *configEntryReader) Duration(name string, unit time.Duration) time.Duration {
 	return time.Duration(f.Number(name) * float64(unit))
 }
 
 // OptionalFlag returns a boolean member, or nil if absent.
-func (f *entryFields) OptionalFlag(name string) *bool {
+func (f *configEntryReader) OptionalFlag(name string) *bool {
 	if !f.Has(name) {
 		return nil
 	}
@@ -112,7 +112,7 @@ func (f *entryFields) OptionalFlag(name string) *bool {
 }
 
 // StringList returns a member that is an array of strings; nil if absent.
-func (f *entryFields) StringList(name string) []string {
+func (f *configEntryReader) StringList(name string) []string {
 	raw, ok := f.takeMember(name, "array")
 	if !ok {
 		return nil
@@ -129,13 +129,13 @@ func (f *entryFields) StringList(name string) []string {
 }
 
 // StringMap returns a member that is an object with string values; nil if absent.
-func (f *entryFields) StringMap(name string) map[string]string {
+func (f *configEntryReader) StringMap(name string) map[string]string {
 	raw, ok := f.takeMember(name, "object")
 	if !ok {
 		return nil
 	}
 	all := map[string]string{}
-	entries, _ := distinctMembers(raw) // takeMember has checked that it is an object
+	entries, _ := membersKeepingLastDuplicate(raw) // takeMember has checked that it is an object
 	for _, e := range entries {
 		var v string
 		if json.Unmarshal(e.Value, &v) != nil || plainjson.TypeOf(e.Value) != "string" {
@@ -148,7 +148,7 @@ func (f *entryFields) StringMap(name string) map[string]string {
 
 // Object returns a member that is an object, as the fields of this object; nil if absent. Problems in the object are
 // recorded in the returned fields, not in f.
-func (f *entryFields) Object(name string) *entryFields {
+func (f *configEntryReader) Object(name string) *configEntryReader {
 	raw, ok := f.takeMember(name, "object")
 	if !ok {
 		return nil
@@ -157,10 +157,10 @@ func (f *entryFields) Object(name string) *entryFields {
 }
 
 // Unknown returns the names of the members that were not read.
-func (f *entryFields) Unknown() []string {
+func (f *configEntryReader) Unknown() []string {
 	var names []string
 	for name := range maps.Keys(f.members) {
-		if !f.readNames[name] {
+		if !f.readMemberNames[name] {
 			names = append(names, name)
 		}
 	}
@@ -168,7 +168,7 @@ func (f *entryFields) Unknown() []string {
 	return names
 }
 
-func distinctMembers(object json.RawMessage) (plainjson.Object, error) {
+func membersKeepingLastDuplicate(object json.RawMessage) (plainjson.Object, error) {
 	all, err := plainjson.Parse(object)
 	return all.Distinct(), err
 }
@@ -176,12 +176,12 @@ func distinctMembers(object json.RawMessage) (plainjson.Object, error) {
 // variablePattern matches ${NAME} and ${NAME:-default}, and also ${env:NAME}, which editors use.
 var variablePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{((?:env:)?[A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`) })
 
-// variables maps names of variables to their values. Strings in an entry refer to them, as in ${HOME}.
-type variables map[string]string
+// configVariableValues maps names of variables to their values. Strings in an entry refer to them, as in ${HOME}.
+type configVariableValues map[string]string
 
 // newVariables returns the environment variables ("K=V") and those that editors define, such as workspaceFolder (cwd).
-func newVariables(environ []string, cwd string) variables {
-	vars := variables{"workspaceFolder": cwd, "workspaceFolderBasename": filepath.Base(cwd)}
+func newVariables(environ []string, cwd string) configVariableValues {
+	vars := configVariableValues{"workspaceFolder": cwd, "workspaceFolderBasename": filepath.Base(cwd)}
 	for _, kv := range environ {
 		if k, v, ok := strings.Cut(kv, "="); ok {
 			vars[k] = v
@@ -194,7 +194,7 @@ func newVariables(environ []string, cwd string) variables {
 }
 
 // Expand replaces variables by their values. Unset variables without default stay in the text and are listed in unset.
-func (vars variables) Expand(text string) (expanded string, unset []string) {
+func (vars configVariableValues) Expand(text string) (expanded string, unset []string) {
 	if !strings.Contains(text, "${") {
 		return text, nil
 	}

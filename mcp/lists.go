@@ -47,7 +47,7 @@ const maxToolNameLength = 128
 // CanonicalName returns mcp__server__tool with every character outside [A-Za-z0-9_-] replaced by an underscore. The
 // result cannot be split again, because names may contain double underscores.
 func CanonicalName(server, tool string) string {
-	return "mcp__" + protocol.NormalizeName(server) + "__" + protocol.NormalizeName(tool)
+	return "mcp__" + protocol.NormalizeMCPNamePart(server) + "__" + protocol.NormalizeMCPNamePart(tool)
 }
 
 // Command returns the slash command of a prompt. Unlike a tool's name, it contains the unchanged name of the prompt.
@@ -63,7 +63,7 @@ type serverLists struct {
 	err          error // the reason why the server did not list its tools; nil means that it did
 }
 
-func (l *serverLists) allWarnings() []string {
+func (l *serverLists) toolPromptAndResourceWarnings() []string {
 	return slices.Concat(l.warnings[connection.ListTools], l.warnings[connection.ListPrompts], l.warnings[connection.ListResources])
 }
 
@@ -92,7 +92,7 @@ func (f listFetcher) fetch(ctx context.Context, old serverLists, only map[connec
 	}
 	hello := f.conn.InitializeResult()
 	out.hasResources = hello.Has("resources")
-	undeclared := hello.IsEmpty() && !f.ignoreUndeclared && !f.conn.IsModern()
+	undeclared := hello.HasNoCapabilities() && !f.ignoreUndeclared && !f.conn.IsModern()
 	pending = slices.DeleteFunc(pending, func(list connection.ListKind) bool {
 		declared := hello.Has(string(list)) || undeclared && list == connection.ListTools
 		return !declared || only != nil && !only[list]
@@ -121,7 +121,7 @@ func (f listFetcher) fetchLists(ctx context.Context, all []connection.ListKind, 
 		if err != nil && f.conn.InitializeResult().Has(string(list)) {
 			out.addWarnings(list, fmt.Sprintf("listing %s failed: %v", list, err))
 			rpc, refused := errors.AsType[*connection.Error](err)
-			answer, failedHTTP := errors.AsType[*connection.AnswerError](err)
+			answer, failedHTTP := errors.AsType[*connection.UnusableHTTPAnswerError](err)
 			final := refused && (rpc.Code == connection.CodeMethodNotFound || rpc.Code == connection.CodeInvalidParams) ||
 				failedHTTP && answer.Status < http.StatusInternalServerError
 			if !final {
@@ -130,7 +130,7 @@ func (f listFetcher) fetchLists(ctx context.Context, all []connection.ListKind, 
 		}
 		switch list {
 		case connection.ListTools:
-			if err != nil && !isRefusal(err) {
+			if err != nil && !isUnusableAnswerError(err) {
 				return nil, err
 			}
 			if out.err = err; !f.conn.InitializeResult().Has(string(list)) {
@@ -138,28 +138,28 @@ func (f listFetcher) fetchLists(ctx context.Context, all []connection.ListKind, 
 			}
 			f.addTools(items, out)
 		case connection.ListPrompts:
-			out.prompts = decodeItems(items, func(p *Prompt) { p.Server = f.cfg.Name })
+			out.prompts = decodeListItemsOrZero(items, func(p *Prompt) { p.Server = f.cfg.Name })
 		default:
-			out.resources = decodeItems(items, func(r *Resource) { r.Server = f.cfg.Name })
+			out.resources = decodeListItemsOrZero(items, func(r *Resource) { r.Server = f.cfg.Name })
 		}
 	}
 	return failed, nil
 }
 
-// isRefusal reports whether a server answered a request, but not with a usable result.
-func isRefusal(err error) bool {
+// isUnusableAnswerError reports whether a server answered a request, but not with a usable result.
+func isUnusableAnswerError(err error) bool {
 	_, refused := errors.AsType[*connection.Error](err)
 	_, unusable := errors.AsType[*connection.ResultError](err)
-	_, answered := errors.AsType[*connection.AnswerError](err)
+	_, answered := errors.AsType[*connection.UnusableHTTPAnswerError](err)
 	return refused || unusable || answered
 }
 
-// decodeItems decodes the elements of a list, which the caller checked against its schema, and calls complete on each.
-func decodeItems[T any](all []json.RawMessage, complete func(*T)) []T {
-	items := make([]T, len(all))
-	for i, raw := range all {
+// decodeListItemsOrZero decodes the elements of a list, which the caller checked against its schema, and calls complete on each.
+func decodeListItemsOrZero[T any](rawItems []json.RawMessage, completeItem func(*T)) []T {
+	items := make([]T, len(rawItems))
+	for i, raw := range rawItems {
 		items[i] = plainjson.DecodeOrZero[T](raw)
-		complete(&items[i])
+		completeItem(&items[i])
 	}
 	return items
 }

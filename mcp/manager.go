@@ -25,13 +25,13 @@ type Manager struct {
 
 	mu              sync.Mutex
 	started, closed bool
-	servers         []*server  // config order
-	cachedCatalogue *catalogue // nil means not built yet
+	servers         []*server      // config order
+	cachedCatalogue *toolCatalogue // nil means not built yet
 }
 
-// settleTimeoutMargin is how much longer than ConnectTimeout the manager waits for servers. In this time, an attempt
+// extraWaitAfterConnectTimeout is how much longer than ConnectTimeout the manager waits for servers. In this time, an attempt
 // that reaches ConnectTimeout can still report this.
-const settleTimeoutMargin = 300 * time.Millisecond
+const extraWaitAfterConnectTimeout = 300 * time.Millisecond
 
 // New checks the options and returns a manager without starting anything. Two servers with the same name are an error.
 func New(o Options) (*Manager, error) {
@@ -73,11 +73,11 @@ func (m *Manager) Settle(ctx context.Context) error { return m.waitUntilSettled(
 // launch starts the goroutine of a server; the caller holds m.mu.
 func (m *Manager) launch(ctx context.Context, s *server) {
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	m.tasks.Go(func() { (&connectionLoop{server: s}).run(ctx) }) // returns after cancel is called
+	m.tasks.Go(func() { (&connectionLoop{server: s}).runUntilCancelled(ctx) }) // returns after cancel is called
 }
 
 func (m *Manager) waitUntilSettled(ctx context.Context, servers []*server) error {
-	limit, stop := context.WithTimeout(ctx, m.options.ConnectTimeout+settleTimeoutMargin)
+	limit, stop := context.WithTimeout(ctx, m.options.ConnectTimeout+extraWaitAfterConnectTimeout)
 	defer stop()
 	for _, s := range servers {
 		if _, err := s.waitSettled(limit); err != nil && ctx.Err() != nil {
@@ -130,7 +130,7 @@ func (m *Manager) isClosed() bool {
 // HasResources reports whether any connected server offers resources.
 func (m *Manager) HasResources() bool {
 	return slices.ContainsFunc(m.allServers(), func(s *server) bool {
-		st, _ := s.snapshot()
+		st, _ := s.statusAndChangeSignal()
 		return st.state == StateConnected && st.lists.hasResources
 	})
 }
@@ -207,7 +207,7 @@ func (m *Manager) Deliver(ctx context.Context, server string, message json.RawMe
 	if err != nil {
 		return err
 	}
-	st, _ := s.snapshot()
+	st, _ := s.statusAndChangeSignal()
 	if st.conn == nil || !st.conn.IsHosted() {
 		return notConnectedError{server}
 	}
@@ -280,7 +280,7 @@ func (m *Manager) awaitConnected(ctx context.Context, fresh []*server, errs map[
 		return err
 	}
 	for _, s := range fresh {
-		if st, _ := s.snapshot(); st.state != StateConnected && st.state != StateDisabled {
+		if st, _ := s.statusAndChangeSignal(); st.state != StateConnected && st.state != StateDisabled {
 			errs[s.cfg.Name] = cmp.Or(st.wireErr, st.err, "still connecting")
 		}
 	}
@@ -296,18 +296,18 @@ func (m *Manager) SetRoots(ctx context.Context, roots []string) {
 		return
 	}
 	for _, s := range m.servers {
-		if st, _ := s.snapshot(); st.conn != nil && s.cfg.Type != typeSDK {
+		if st, _ := s.statusAndChangeSignal(); st.conn != nil && s.cfg.Type != typeSDK {
 			st.conn.RootsChanged(ctx)
 		}
 	}
 }
 
-func (m *Manager) catalogue() *catalogue {
+func (m *Manager) currentToolCatalogue() *toolCatalogue {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	version := m.version.Load()
 	if m.cachedCatalogue == nil || m.cachedCatalogue.version != version {
-		fresh := newCatalogue(m.servers, version)
+		fresh := newToolCatalogue(m.servers, version)
 		fresh.logHiddenTools(m.cachedCatalogue, m.debug)
 		m.cachedCatalogue = fresh
 	}
@@ -317,32 +317,33 @@ func (m *Manager) catalogue() *catalogue {
 // Tools lists the callable tools. Servers are in config order, and the tools of a server are in the order of the
 // server. If two tools have the same canonical name, only the first is listed.
 func (m *Manager) Tools() []protocol.Tool {
-	return append([]protocol.Tool(nil), m.catalogue().tools...)
+	return append([]protocol.Tool(nil), m.currentToolCatalogue().tools...)
 }
 
 // HiddenTools lists the tools that Tools leaves out because of a name clash.
 func (m *Manager) HiddenTools() []ShadowedTool {
-	return append([]ShadowedTool(nil), m.catalogue().shadowedTools...)
+	return append([]ShadowedTool(nil), m.currentToolCatalogue().shadowedTools...)
 }
 
 // Resolve finds a tool by its canonical name (mcp__server__tool), by "server/tool" in raw names, or by its raw name
 // alone; if several servers have such a tool, the first in config order is used. The error is one of ErrUnknownServer,
 // ErrUnknownTool, ErrNotConnected and ErrDisabled.
 func (m *Manager) Resolve(name string) (protocol.Tool, error) {
-	if t, ok := m.catalogue().findTool(name); ok {
+	if t, ok := m.currentToolCatalogue().findTool(name); ok {
 		return t, nil
 	}
 	return protocol.Tool{}, unknownToolError(name, m.allServers())
 }
 
-// FreshTools is like [Manager.Tools] but first waits a short time for lists that servers have announced as changed.
-func (m *Manager) FreshTools(ctx context.Context) []protocol.Tool {
-	m.waitForFreshLists(ctx, maxToolListingWait)
+// ToolsAfterPendingListUpdates is like [Manager.Tools] but first waits a short time for lists that servers have announced as
+// changed.
+func (m *Manager) ToolsAfterPendingListUpdates(ctx context.Context) []protocol.Tool {
+	m.waitForPendingListUpdates(ctx, maxListUpdateWaitBeforeListingTools)
 	return m.Tools()
 }
 
-func (m *Manager) waitForFreshLists(ctx context.Context, most time.Duration) {
-	limit, stop := context.WithTimeout(ctx, most)
+func (m *Manager) waitForPendingListUpdates(ctx context.Context, maxWait time.Duration) {
+	limit, stop := context.WithTimeout(ctx, maxWait)
 	defer stop()
 	for _, s := range m.allServers() {
 		_, _ = s.waitFor(limit, func(st status) bool { return st.conn == nil || !st.conn.HasUnfetchedChanges() }) // outdated lists are better than none
@@ -350,8 +351,8 @@ func (m *Manager) waitForFreshLists(ctx context.Context, most time.Duration) {
 }
 
 const (
-	maxCallListWait    = 2 * time.Second
-	maxToolListingWait = 300 * time.Millisecond
+	maxListUpdateWaitBeforeCall         = 2 * time.Second
+	maxListUpdateWaitBeforeListingTools = 300 * time.Millisecond
 )
 
 // BeginLogin begins a login to a remote server. The login continues in the background until it ends, or until the

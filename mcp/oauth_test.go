@@ -133,7 +133,7 @@ func TestBoundToken_N31(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := login.Approve(t.Context())
+	answer, err := login.ApproveWithoutUser(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,13 +54,13 @@ type NotificationRecord struct {
 	Text string `json:"text,omitempty"`
 }
 
-// contentID returns the CID of a JSON value, or of bytes that are not JSON; it is empty without a value.
-func contentID(v json.RawMessage) string {
-	if len(v) == 0 {
+// canonicalJSONContentID returns the CID of a JSON value, or of bytes that are not JSON; it is empty without a value.
+func canonicalJSONContentID(value json.RawMessage) string {
+	if len(value) == 0 {
 		return ""
 	}
-	if canonical, err := cas.Canonical(v); err == nil {
-		v = canonical
+	if canonical, err := cas.Canonical(value); err == nil {
+		value = canonical
 	}
-	return cas.CID(v)
+	return cas.CID(value)
 }

@@ -14,7 +14,7 @@ func TestContentID(t *testing.T) {
 		{`{broken`, cas.CID([]byte(`{broken`))},
 		{"", ""},
 	} {
-		if got := contentID(json.RawMessage(tt.value)); got != tt.want {
+		if got := canonicalJSONContentID(json.RawMessage(tt.value)); got != tt.want {
 			t.Errorf("%s: got %s, want %s", tt.value, got, tt.want)
 		}
 	}

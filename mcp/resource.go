@@ -20,7 +20,7 @@ func (m *Manager) Resources(server string) ([]Resource, error) {
 			continue
 		}
 		found = true
-		st, _ := s.snapshot()
+		st, _ := s.statusAndChangeSignal()
 		all = append(all, st.lists.resources...)
 	}
 	if !found {
@@ -73,7 +73,7 @@ func (m *Manager) withConnection(ctx context.Context, server string, request fun
 	if err != nil {
 		return err
 	}
-	c, err := s.acquireConnection(ctx)
+	c, err := s.connectionReconnectingIfLost(ctx)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (m *Manager) withConnection(ctx context.Context, server string, request fun
 	late := fmt.Errorf("MCP server %q did not answer within %s", server, limit)
 	ctx, stop := context.WithTimeoutCause(ctx, limit, late)
 	defer stop()
-	err = unwrapRPCError(request(ctx, c))
+	err = wrappedRPCErrorOrSelf(request(ctx, c))
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause
 	}

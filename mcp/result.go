@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// Of a result of more than maxInlineRunes characters, only the beginning is shown, and the whole result is saved to
+	// Of a result of more than maxInlineResultRunes characters, only the beginning is shown, and the whole result is saved to
 	// a file. A result of more than maxResultTokens tokens is not shown at all (observed with 2.1.329, which counts the
 	// tokens through the API).
-	maxInlineRunes      = 50_000
-	maxResultTokens     = 25_000
-	previewRunes        = 2000
-	bytesPerToken       = 4 // the usual estimate of bytes per token
-	resultWarningTokens = 10_000
+	maxInlineResultRunes  = 50_000
+	maxResultTokens       = 25_000
+	maxResultPreviewRunes = 2000
+	bytesPerToken         = 4 // the usual estimate of bytes per token
+	resultWarningTokens   = 10_000
 	// An error of more than maxErrorRunes characters is shortened to shownErrorRunes characters.
 	maxErrorRunes   = 11_000
 	shownErrorRunes = 10_000
@@ -74,7 +74,7 @@ func (v resultConverter) Result(tool calledTool, useID string, result json.RawMe
 	}
 	check := connection.ToolResultDefects
 	if tool.isModern {
-		check = connection.ModernToolResultDefects
+		check = connection.ToolResultDefectsInModernVersion
 	}
 	if defects := check(result); defects != "" {
 		return failedResult(fmt.Sprintf("MCP server %q %v", tool.Server, connection.MalformedResult("tools/call", defects)))
@@ -147,7 +147,7 @@ func textOrJSON(v json.RawMessage) string {
 }
 
 // limitSize shortens a result that is too long. If the result has too many tokens, it is replaced by the path of a file
-// with the whole result. If it has fewer tokens, but more than maxInlineRunes characters, it is replaced by a preview,
+// with the whole result. If it has fewer tokens, but more than maxInlineResultRunes characters, it is replaced by a preview,
 // unless it contains an image. If neither Files nor MaxTokens is set, results are not limited.
 func (v resultConverter) limitSize(tool protocol.Tool, useID string, r protocol.ToolResult) protocol.ToolResult {
 	text := r.Content.Plain()
@@ -161,15 +161,15 @@ func (v resultConverter) limitSize(tool protocol.Tool, useID string, r protocol.
 		return r
 	case length > most:
 		return v.replaceByPath(tool, r)
-	case length <= maxInlineRunes || hasImage(r.Content.Blocks):
+	case length <= maxInlineResultRunes || hasImage(r.Content.Blocks):
 		return r
 	}
 	name := useID + ".txt"
 	if r.Content.Blocks != nil {
-		text, name = indentedJSON(r.Content.Blocks), useID+".json"
+		text, name = indentedContentJSON(r.Content.Blocks), useID+".json"
 	}
 	if path := v.saveText(tool, name, text); path != "" {
-		r.Content = protocol.Content{Text: previewText(text, path)}
+		r.Content = protocol.Content{Text: savedResultPreview(text, path)}
 	}
 	return r
 }
@@ -180,7 +180,7 @@ func (v resultConverter) replaceByPath(tool protocol.Tool, r protocol.ToolResult
 	case single:
 		text = r.Content.Plain()
 	case r.Content.Blocks != nil:
-		text = indentedJSON(r.Content.Blocks)
+		text = indentedContentJSON(r.Content.Blocks)
 	}
 	size := formatThousands(utf8.RuneCountInString(text)) + " characters"
 	if lines := strings.Count(text, "\n") + 1; single && lines == 1 {
@@ -190,7 +190,7 @@ func (v resultConverter) replaceByPath(tool protocol.Tool, r protocol.ToolResult
 	}
 	refusal := "Error: result (" + size + ") exceeds maximum allowed tokens."
 	if path := v.saveText(tool, "", text); path != "" {
-		refusal += " Output has been saved to " + path + ".\n" + readingHint(single)
+		refusal += " Output has been saved to " + path + ".\n" + savedResultReadingHint(single)
 	}
 	r.Content = protocol.Content{Text: refusal}
 	if o, ok := r.Output.(structuredOutput); ok {
@@ -202,8 +202,8 @@ func (v resultConverter) replaceByPath(tool protocol.Tool, r protocol.ToolResult
 	return r
 }
 
-func readingHint(plain bool) string {
-	if plain {
+func savedResultReadingHint(isPlainText bool) string {
+	if isPlainText {
 		return "Format: Plain text\nRead all of the file in parts before you say anything about it, or say which part you have read.\n"
 	}
 	return "Format: JSON\nUse jq to take what you need from it. Say which part you have read if it was not all.\n"
@@ -228,12 +228,12 @@ func hasImage(all []protocol.Block) bool {
 	})
 }
 
-// indentedJSON encodes content as the real CLI does in files.
-func indentedJSON(all []protocol.Block) string {
+// indentedContentJSON encodes content as the real CLI does in files.
+func indentedContentJSON(blocks []protocol.Block) string {
 	var b bytes.Buffer
-	raw, err := protocol.Marshal(all)
+	raw, err := protocol.Marshal(blocks)
 	if err != nil || json.Indent(&b, raw, "", "  ") != nil {
-		return protocol.Content{Blocks: all}.Plain()
+		return protocol.Content{Blocks: blocks}.Plain()
 	}
 	return b.String()
 }
@@ -246,15 +246,15 @@ func formatThousands(n int) string {
 	return s
 }
 
-func previewText(text, path string) string {
-	runes := []rune(text)
+func savedResultPreview(resultText, filePath string) string {
+	runes := []rune(resultText)
 	size := strings.TrimSuffix(strconv.FormatFloat(float64(len(runes))/1024, 'f', 1, 64), ".0")
-	shown := string(runes[:min(previewRunes, len(runes))])
+	shown := string(runes[:min(maxResultPreviewRunes, len(runes))])
 	if i := strings.LastIndexByte(shown, '\n'); i > len(shown)/2 {
 		shown = shown[:i]
 	}
 	return fmt.Sprintf("<persisted-output>\nOutput too large (%sKB). Full output saved to: %s\n\nPreview (first 2KB):\n%s\n...\n</persisted-output>",
-		size, path, shown)
+		size, filePath, shown)
 }
 
 type blockBuilder struct {
@@ -379,7 +379,7 @@ type calledTool struct {
 // has no schema, or the server uses a revision before 2026-07-28. If the schema is invalid, outputSchema returns an
 // error with the text of the real CLI, and the tool is not called.
 func (s *server) outputSchema(tool string) (*outputschema.Schema, error) {
-	st, _ := s.snapshot()
+	st, _ := s.statusAndChangeSignal()
 	if st.initResult.ProtocolVersion != connection.ModernVersion {
 		return nil, nil
 	}

@@ -28,21 +28,21 @@ type connectionLoop struct {
 	retries     int              // number of retries of the first connect after temporary errors
 }
 
-// run connects, reconnects and refreshes the server until ctx ends.
-func (l *connectionLoop) run(ctx context.Context) {
+// runUntilCancelled connects, reconnects and refreshes the server until ctx ends.
+func (l *connectionLoop) runUntilCancelled(ctx context.Context) {
 	defer close(l.done)
 	defer l.shutdown(ctx)
 	if l.cfg.Disabled {
 		l.disable()
 	} else {
-		l.connectNow(ctx)
+		l.startConnectAttempt(ctx)
 	}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case o := <-l.stateChanges:
-			l.applyStateChange(ctx, o)
+			l.applyRequestedStateChange(ctx, o)
 			close(o.accepted)
 		case r := <-l.dialed:
 			l.handleDialResult(ctx, r)
@@ -84,16 +84,16 @@ func (l *connectionLoop) refreshReady() <-chan struct{} {
 	return l.conn.ListsChanged()
 }
 
-func (l *connectionLoop) applyStateChange(ctx context.Context, r stateChange) {
-	switch r.target {
+func (l *connectionLoop) applyRequestedStateChange(ctx context.Context, requested stateChange) {
+	switch requested.target {
 	case StateConnected:
 		if l.conn == nil && l.dialed == nil {
-			if r.singleAttempt {
+			if requested.singleAttempt {
 				l.retries = maxRetries
 			} else {
 				l.attempts, l.retries = 0, 0
 			}
-			l.connectNow(ctx)
+			l.startConnectAttempt(ctx)
 		}
 	case StateDisabled:
 		l.disconnect(ctx)
@@ -106,7 +106,7 @@ func (l *connectionLoop) applyStateChange(ctx context.Context, r stateChange) {
 
 func (l *connectionLoop) disable() { l.updateStatus(func(st *status) { st.state = StateDisabled }) }
 
-func (l *connectionLoop) connectNow(ctx context.Context) {
+func (l *connectionLoop) startConnectAttempt(ctx context.Context) {
 	l.updateStatus(func(st *status) { st.state = StateConnecting })
 	l.dial(ctx)
 }
@@ -118,7 +118,7 @@ func (l *connectionLoop) dial(ctx context.Context) {
 	isFirst := !l.wasDialed
 	l.dialed, l.stopDial, l.wasDialed = result, stop, true
 	l.tasks.Go(func() { // returns after the attempt, which has a time limit
-		result <- l.connect(ctx, dialCtx, isFirst)
+		result <- l.connectOnce(ctx, dialCtx, isFirst)
 	})
 }
 
@@ -126,7 +126,7 @@ func (l *connectionLoop) handleDialResult(ctx context.Context, r dialResult) {
 	l.stopDial()
 	l.dialed, l.stopDial = nil, nil
 	if r.err != nil {
-		l.handleDialFailure(r.err)
+		l.scheduleRetryOrMarkFailed(r.err)
 		return
 	}
 	l.retries, l.stableAfter = 0, time.After(l.options.Pauses.Reconnect)
@@ -140,23 +140,23 @@ func (l *connectionLoop) handleDialResult(ctx context.Context, r dialResult) {
 	if errors.Is(r.lists.err, ErrConnectionClosed) {
 		l.conn = nil
 		l.updateStatus(func(st *status) { st.conn = nil })
-		l.closeLater(ctx, r.conn)
+		l.closeInBackground(ctx, r.conn)
 		return
 	}
-	if r.conn.IsLost() {
+	if r.conn.IsConnectionLostOrClosed() {
 		l.handleLoss(ctx)
 		return
 	}
 	l.resubscribe(ctx, r.conn)
 }
 
-func (l *connectionLoop) handleDialFailure(err error) {
+func (l *connectionLoop) scheduleRetryOrMarkFailed(dialErr error) {
 	var d *connection.DialError
-	if !errors.As(err, &d) {
-		d = &connection.DialError{Reason: err.Error(), Wire: connection.StartErrorText(err)}
+	if !errors.As(dialErr, &d) {
+		d = &connection.DialError{Reason: dialErr.Error(), Wire: connection.StartErrorText(dialErr)}
 	}
 	if (l.attempts > 0 || d.IsLoss) && l.attempts < maxReconnects && !d.NeedsAuth {
-		l.retryLater(d.Reason, d.Wire)
+		l.scheduleReconnectAndSetReason(d.Reason, d.Wire)
 		return
 	}
 	wasConnected := l.attempts > 0
@@ -210,7 +210,7 @@ func (l *connectionLoop) scheduleReconnect() {
 	l.attempts++
 }
 
-func (l *connectionLoop) retryLater(reason, wireReason string) {
+func (l *connectionLoop) scheduleReconnectAndSetReason(reason, wireReason string) {
 	l.scheduleReconnect()
 	l.updateStatus(func(st *status) {
 		st.state, st.attempt, st.err, st.wireErr = StateReconnecting, l.attempts, reason, wireReason
@@ -235,24 +235,24 @@ func (l *connectionLoop) handleLoss(ctx context.Context) {
 		tail := c.StderrTail()
 		l.updateStatus(func(st *status) { st.stderrTail = tail })
 	}
-	l.closeLater(ctx, c)
+	l.closeInBackground(ctx, c)
 	if c.LostBy() == connection.LostNeedsAuth { // another attempt would also be refused
-		l.handleDialFailure(&connection.DialError{Reason: reason, Wire: reason, NeedsAuth: true})
+		l.scheduleRetryOrMarkFailed(&connection.DialError{Reason: reason, Wire: reason, NeedsAuth: true})
 		return
 	}
-	wasUsed := c.WasCalled()
+	wasUsed := c.WasAnyToolCalled()
 	select {
 	case <-l.stableAfter:
 		wasUsed = true
 	default:
 	}
 	if l.attempts > 0 && l.isRemote() && !wasUsed {
-		l.handleDialFailure(&connection.DialError{Reason: reason, Wire: connection.ClosedAgainText, IsTransient: true, IsLoss: true})
+		l.scheduleRetryOrMarkFailed(&connection.DialError{Reason: reason, Wire: connection.ClosedAgainText, IsTransient: true, IsLoss: true})
 		return
 	}
 	if l.attempts = 0; l.reconnectsAutomatically() {
 		l.attempts = 1
-		l.connectNow(ctx)
+		l.startConnectAttempt(ctx)
 		return
 	}
 	l.updateStatus(func(st *status) {
@@ -263,8 +263,8 @@ func (l *connectionLoop) handleLoss(ctx context.Context) {
 	})
 }
 
-// closeLater closes a connection outside the run goroutine.
-func (l *connectionLoop) closeLater(ctx context.Context, c *connection.Conn) {
+// closeInBackground closes a connection outside the run goroutine.
+func (l *connectionLoop) closeInBackground(ctx context.Context, c *connection.Conn) {
 	l.tasks.Go(func() { c.Close(context.WithoutCancel(ctx)) }) // returns soon, because Close has a time limit
 }
 
@@ -274,12 +274,12 @@ func (l *connectionLoop) disconnect(ctx context.Context) {
 	if l.dialed != nil {
 		l.stopDial()
 		if r := <-l.dialed; r.conn != nil {
-			l.closeLater(ctx, r.conn)
+			l.closeInBackground(ctx, r.conn)
 		}
 		l.dialed = nil
 	}
 	if l.conn != nil {
-		l.closeLater(ctx, l.conn)
+		l.closeInBackground(ctx, l.conn)
 		l.conn = nil
 	}
 }
@@ -309,14 +309,14 @@ type refreshResult struct {
 	err   error
 }
 
-// refresh fetches the changed lists, at most once per listRefreshPause.
+// refresh fetches the changed lists, at most once per minPauseBetweenListRefreshes.
 func (l *connectionLoop) refresh(ctx context.Context) {
 	c := l.conn
 	result := make(chan refreshResult, 1)
 	l.refreshed = result
-	l.nextRefresh = time.NewTimer(listRefreshPause)
+	l.nextRefresh = time.NewTimer(minPauseBetweenListRefreshes)
 	changed, seen := c.TakeChanges()
-	st, _ := l.snapshot()
+	st, _ := l.statusAndChangeSignal()
 	l.tasks.Go(func() { // returns within the connect timeout
 		limit, stop := context.WithTimeout(ctx, l.connectTimeout())
 		defer stop()
@@ -341,7 +341,7 @@ func (l *connectionLoop) applyRefresh(r refreshResult) {
 	})
 }
 
-const listRefreshPause = 100 * time.Millisecond
+const minPauseBetweenListRefreshes = 100 * time.Millisecond
 
 // resubscribe renews, in the background, an earlier connection's subscriptions. It drops those that the server refuses.
 func (l *connectionLoop) resubscribe(ctx context.Context, c *connection.Conn) {

@@ -62,10 +62,10 @@ func TestBackoff(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			st, _ := s.snapshot()
+			st, _ := s.statusAndChangeSignal()
 			down.Store(true)
 			handshakes.Store(0)
-			st.conn.MarkLost()
+			st.conn.MarkConnectionLost()
 		}
 		attempts := func(pauses ...time.Duration) {
 			lose()

@@ -36,8 +36,8 @@ func (e notConnectedError) Error() string {
 // Unwrap makes errors.Is find ErrNotConnected.
 func (notConnectedError) Unwrap() error { return ErrNotConnected }
 
-func sessionExpiredText(server string) string {
-	return fmt.Sprintf("MCP server %q session expired", server)
+func mcpSessionExpiredText(serverName string) string {
+	return fmt.Sprintf("MCP server %q session expired", serverName)
 }
 
 // State is the connection state of a server.
@@ -170,7 +170,7 @@ func (s *server) updateStatus(change func(st *status)) {
 	s.version.Add(1)
 }
 
-func (s *server) snapshot() (status, <-chan struct{}) {
+func (s *server) statusAndChangeSignal() (statusNow status, changeSignal <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.current, s.changed
@@ -179,7 +179,7 @@ func (s *server) snapshot() (status, <-chan struct{}) {
 // waitFor waits until isReached is true for the status of the server or ctx ends, and returns the last status.
 func (s *server) waitFor(ctx context.Context, isReached func(st status) bool) (status, error) {
 	for {
-		st, changed := s.snapshot()
+		st, changed := s.statusAndChangeSignal()
 		if isReached(st) {
 			return st, nil
 		}
@@ -221,8 +221,8 @@ func (s *server) connectTimeout() time.Duration {
 	return orDefault(s.cfg.ConnectTimeout, s.options.ConnectTimeout)
 }
 
-// acquireConnection returns the server's connection; it connects a lost server again.
-func (s *server) acquireConnection(ctx context.Context) (*connection.Conn, error) {
+// connectionReconnectingIfLost returns the server's connection; it connects a lost server again.
+func (s *server) connectionReconnectingIfLost(ctx context.Context) (*connection.Conn, error) {
 	st, err := s.currentStatus(ctx)
 	if err != nil {
 		return nil, err
@@ -260,9 +260,9 @@ type callConnectAttempt struct {
 	next     time.Time  // time before which no attempt is made
 }
 
-// firstCallConnectPause is the pause after the first attempt that fails. After each further failure, the pause is twice
-// as long (observed with 2.1.330: up to 160 s).
-const firstCallConnectPause = 10 * time.Second
+// pauseAfterFirstFailedConnectForCall is the pause after the first attempt that fails. After each further failure, the pause is
+// twice as long (observed with 2.1.330: up to 160 s).
+const pauseAfterFirstFailedConnectForCall = 10 * time.Second
 
 // connectForCall tries once to connect a failed server, unless it is too early. If the server is connected, note is "".
 func (s *server) connectForCall(ctx context.Context, useID string) (note string, err error) {
@@ -281,7 +281,7 @@ func (s *server) connectForCall(ctx context.Context, useID string) (note string,
 			a.failures, a.next = 0, time.Time{}
 			return "", err
 		}
-		pause := firstCallConnectPause << min(a.failures, 16)
+		pause := pauseAfterFirstFailedConnectForCall << min(a.failures, 16)
 		a.failures, a.next = a.failures+1, s.options.Credentials.Now().Add(pause)
 		a.note = fmt.Sprintf("Claude Code tried to connect to MCP server %q again and could not. It can be tried again in %.0f s.", s.cfg.Name, pause.Seconds())
 	}
@@ -292,7 +292,7 @@ func (s *server) connectForCall(ctx context.Context, useID string) (note string,
 // currentStatus returns the status. If the connection was just lost, it first waits until the loss has been recorded,
 // because otherwise a call right after a crash would use the dead connection.
 func (s *server) currentStatus(ctx context.Context) (status, error) {
-	return s.waitFor(ctx, func(st status) bool { return st.conn == nil || !st.conn.IsLost() })
+	return s.waitFor(ctx, func(st status) bool { return st.conn == nil || !st.conn.IsConnectionLostOrClosed() })
 }
 
 func (s *server) addSubscription(uri string) {
@@ -303,14 +303,14 @@ func (s *server) addSubscription(uri string) {
 
 // statusReport builds the ServerStatus of a server. configuredBy is the source that set it with SetServers, or empty.
 func (s *server) statusReport(configuredBy string) ServerStatus {
-	st, _ := s.snapshot()
+	st, _ := s.statusAndChangeSignal()
 	out := ServerStatus{
 		Name: s.cfg.Name, State: st.state, Status: st.state.CLIStatus(), Source: cmp.Or(configuredBy, s.cfg.Source), Config: s.cfg,
 		Info: st.initResult.ServerInfo, ProtocolVersion: st.initResult.ProtocolVersion,
 		Capabilities: st.initResult.Capabilities, Instructions: st.initResult.Instructions,
 		Error: st.err, WireError: st.wireErr, Attempt: st.attempt,
 		Tools: slices.Clone(st.lists.tools), RawTools: slices.Clone(st.lists.rawTools), Prompts: slices.Clone(st.lists.prompts),
-		Warnings: slices.Concat(st.lists.allWarnings(), st.warnings),
+		Warnings: slices.Concat(st.lists.toolPromptAndResourceWarnings(), st.warnings),
 	}
 	if st.conn != nil {
 		out.PID = st.conn.PID()

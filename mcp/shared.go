@@ -14,10 +14,10 @@ import (
 )
 
 type managerState struct {
-	options     Options       // Options without Servers, which are in Manager.servers
-	debug       *debugSink    // nil means off
-	localSlots  chan struct{} // one slot for each local server that may connect at the same time
-	remoteSlots chan struct{} // one slot for each remote server that may connect at the same time
+	options     Options               // Options without Servers, which are in Manager.servers
+	debug       *sharedDebugLogOutput // nil means off
+	localSlots  chan struct{}         // one slot for each local server that may connect at the same time
+	remoteSlots chan struct{}         // one slot for each remote server that may connect at the same time
 
 	tasks          sync.WaitGroup // every goroutine of the manager
 	version        atomic.Int64   // counts changes of any server
@@ -29,16 +29,16 @@ func newManagerState(o Options) *managerState {
 	o.Servers = nil
 	return &managerState{
 		options:     o,
-		debug:       newDebugSink(o.Debug, o.Environ),
+		debug:       newSharedDebugLogOutput(o.Debug, o.Environ),
 		localSlots:  make(chan struct{}, o.Batch.Local),
 		remoteSlots: make(chan struct{}, o.Batch.Remote),
 		roots:       roots{dirs: slices.Clone(o.Roots)},
 	}
 }
 
-func (c *managerState) acquireSlot(ctx context.Context, kind string) (release func(), err error) {
+func (c *managerState) acquireConnectAttemptSlot(ctx context.Context, transportType string) (release func(), err error) {
 	slots := c.remoteSlots
-	if kind == typeStdio || kind == "" {
+	if transportType == typeStdio || transportType == "" {
 		slots = c.localSlots
 	}
 	select {
@@ -49,7 +49,7 @@ func (c *managerState) acquireSlot(ctx context.Context, kind string) (release fu
 	}
 }
 
-func (c *managerState) variables() variables {
+func (c *managerState) variables() configVariableValues {
 	return newVariables(c.options.Environ, c.options.CWD)
 }
 
@@ -63,7 +63,7 @@ func (c *managerState) sameConfig(old, desired ServerConfig) bool {
 }
 
 func (c *managerState) resultConverterFor(server string) resultConverter {
-	return resultConverter{Files: c.options.Files, MaxTokens: c.options.MaxOutputTokens, Log: c.debug.Log(server)}
+	return resultConverter{Files: c.options.Files, MaxTokens: c.options.MaxOutputTokens, Log: c.debug.LogOfServer(server)}
 }
 
 // environ returns the environment of a stdio server, without the telemetry settings of the CLI.
@@ -71,8 +71,8 @@ func (c *managerState) environ(cfg ServerConfig) []string {
 	env := slices.DeleteFunc(slices.Clone(c.options.Environ), func(kv string) bool {
 		return strings.HasPrefix(kv, "OTEL_")
 	})
-	if _, ok := lastValue(env, claudeEntrypointVariable); !ok {
-		env = append(env, claudeEntrypointVariable+"="+defaultEntrypoint)
+	if _, ok := lastValue(env, entrypointEnvironmentVariable); !ok {
+		env = append(env, entrypointEnvironmentVariable+"="+defaultEntrypoint)
 	}
 	env = append(env, "CLAUDECODE=1", "CLAUDE_PROJECT_DIR="+c.options.CWD, "CLAUDE_CODE_SESSION_ID="+c.options.SessionID)
 	for _, k := range slices.Sorted(maps.Keys(cfg.Env)) {
@@ -82,8 +82,8 @@ func (c *managerState) environ(cfg ServerConfig) []string {
 }
 
 const (
-	claudeEntrypointVariable = "CLAUDE_CODE_ENTRYPOINT"
-	defaultEntrypoint        = "sdk-cli"
+	entrypointEnvironmentVariable = "CLAUDE_CODE_ENTRYPOINT"
+	defaultEntrypoint             = "sdk-cli"
 )
 
 func lastValue(env []string, name string) (value string, ok bool) {
@@ -97,7 +97,7 @@ func lastValue(env []string, name string) (value string, ok bool) {
 
 // userAgent returns the User-Agent header for remote servers (observed with 2.1.329).
 func (c *managerState) userAgent() string {
-	entrypoint, _ := lastValue(c.options.Environ, claudeEntrypointVariable)
+	entrypoint, _ := lastValue(c.options.Environ, entrypointEnvironmentVariable)
 	about := cmp.Or(entrypoint, defaultEntrypoint)
 	if sdk, _ := lastValue(c.options.Environ, "CLAUDE_AGENT_SDK_VERSION"); sdk != "" {
 		about += ", agent-sdk/" + sdk

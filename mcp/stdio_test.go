@@ -327,7 +327,7 @@ func TestListChanged(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	m := startOne(t, "list-changed", "MCPTEST_COUNT=1000", "MCPTEST_LOG="+log)
 	call(t, m, "echo", `{}`)
-	if tools := m.FreshTools(t.Context()); !slices.ContainsFunc(tools, func(tool protocol.Tool) bool { return tool.RawName == "extra" }) {
+	if tools := m.ToolsAfterPendingListUpdates(t.Context()); !slices.ContainsFunc(tools, func(tool protocol.Tool) bool { return tool.RawName == "extra" }) {
 		t.Errorf("extra is not listed: %v", tools)
 	}
 	if got := call(t, m, "extra", `{"text":"new"}`); got != `[{"type":"text","text":"echo: new"}]` {
@@ -556,7 +556,7 @@ func TestRefreshFails(t *testing.T) {
 // TestAllModes: connecting, calling and closing finish in time for every kind of server, and no process remains (M44,
 // M46).
 func TestAllModes(t *testing.T) {
-	for _, mode := range mcptest.Modes() {
+	for _, mode := range mcptest.FaultModeNames() {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			cfg := testConfig(t, "s", mode, "MCPTEST_COUNT=3")

@@ -15,8 +15,8 @@ type ShadowedTool struct {
 	ShadowedBy string `json:"by"`     // raw name of the server whose tool is called instead
 }
 
-// catalogue is the table of callable tools. Its keys are canonical names, which cannot be split into server and tool.
-type catalogue struct {
+// toolCatalogue is the table of callable tools. Its keys are canonical names, which cannot be split into server and tool.
+type toolCatalogue struct {
 	version       int64 // value of managerState.version from which the table was built
 	tools         []protocol.Tool
 	owners        map[string]*server // by canonical name
@@ -24,10 +24,10 @@ type catalogue struct {
 	shadowedTools []ShadowedTool
 }
 
-func newCatalogue(servers []*server, version int64) *catalogue {
-	c := &catalogue{version: version, owners: map[string]*server{}, byName: map[string]int{}}
+func newToolCatalogue(servers []*server, statusVersion int64) *toolCatalogue {
+	c := &toolCatalogue{version: statusVersion, owners: map[string]*server{}, byName: map[string]int{}}
 	for _, s := range servers {
-		st, _ := s.snapshot()
+		st, _ := s.statusAndChangeSignal()
 		if s.cfg.Name == "ide" { // connected, but its tools are not shown
 			continue
 		}
@@ -43,17 +43,17 @@ func newCatalogue(servers []*server, version int64) *catalogue {
 	return c
 }
 
-func (c *catalogue) logHiddenTools(before *catalogue, debug *debugSink) {
+func (c *toolCatalogue) logHiddenTools(before *toolCatalogue, debug *sharedDebugLogOutput) {
 	if before != nil && len(before.shadowedTools) == len(c.shadowedTools) {
 		return
 	}
 	for _, h := range c.shadowedTools {
-		debug.Log(h.Server).Printf("tool %q is hidden: %s is already a tool of %q", h.Tool, h.Name, h.ShadowedBy)
+		debug.LogOfServer(h.Server).Printf("tool %q is hidden: %s is already a tool of %q", h.Tool, h.Name, h.ShadowedBy)
 	}
 }
 
 // findTool finds a tool by its canonical name, by "server/tool" (raw names), or by its raw name; the first match wins.
-func (c *catalogue) findTool(name string) (protocol.Tool, bool) {
+func (c *toolCatalogue) findTool(name string) (protocol.Tool, bool) {
 	if i, ok := c.byName[name]; ok {
 		return c.tools[i], true
 	}
@@ -73,10 +73,10 @@ func (c *catalogue) findTool(name string) (protocol.Tool, bool) {
 func unknownToolError(name string, servers []*server) error {
 	qualified := strings.HasPrefix(name, "mcp__") || strings.Contains(name, "/")
 	for _, s := range servers {
-		if !strings.HasPrefix(name, "mcp__"+protocol.NormalizeName(s.cfg.Name)+"__") && !strings.HasPrefix(name, s.cfg.Name+"/") {
+		if !strings.HasPrefix(name, "mcp__"+protocol.NormalizeMCPNamePart(s.cfg.Name)+"__") && !strings.HasPrefix(name, s.cfg.Name+"/") {
 			continue
 		}
-		switch st, _ := s.snapshot(); st.state {
+		switch st, _ := s.statusAndChangeSignal(); st.state {
 		case StateConnected, StateLost:
 			return fmt.Errorf("%w: %s", ErrUnknownTool, name)
 		case StateDisabled:

@@ -10,21 +10,21 @@ import (
 )
 
 // BindValue reads a pattern and checks that it has exactly the keys of its type.
-func (p *Pattern) BindValue(v diag.Value, b *diag.Binding) {
-	if v.Kind == diag.KindString {
-		b.Hintf(v, fmt.Sprintf("write { type = \"contains\", text = %q }", v.Text), "a pattern must be a table, not a string")
+func (p *Pattern) BindValue(patternValue diag.Value, binding *diag.Binding) {
+	if patternValue.Kind == diag.KindString {
+		binding.Hintf(patternValue, fmt.Sprintf("write { type = \"contains\", text = %q }", patternValue.Text), "a pattern must be a table, not a string")
 		return
 	}
-	if p.bindShorthand(v) {
+	if p.bindShorthand(patternValue) {
 		return
 	}
-	kind, _ := v.Field("type")
+	kind, _ := patternValue.Field("type")
 	if kind.Text == string(PatternNot) {
-		bindNot(p, v, b)
+		bindNot(p, patternValue, binding)
 		return
 	}
 	type plain Pattern
-	b.BindInto(v, (*plain)(p))
+	binding.BindInto(patternValue, (*plain)(p))
 	var keys []string
 	switch p.Type {
 	case PatternExact, PatternContains:
@@ -37,7 +37,7 @@ func (p *Pattern) BindValue(v diag.Value, b *diag.Binding) {
 	default:
 		return // already reported
 	}
-	checkKeys(v, b, "a pattern of type `"+string(p.Type)+"`", typedTableKeys{required: keys, knownKeys: []string{"text", "pattern", "patterns"}})
+	checkKeys(patternValue, binding, "a pattern of type `"+string(p.Type)+"`", typedTableKeys{required: keys, knownKeys: []string{"text", "pattern", "patterns"}})
 }
 
 // bindShorthand reads the most common form of a pattern, a type and its text, and reports whether v has that form.
@@ -165,7 +165,7 @@ func (k *Block) BindValue(v diag.Value, b *diag.Binding) {
 		}
 	case BlockRedacted:
 		b.BindKeys(v, k, "type", "data!")
-	case BlockServer:
+	case BlockServerToolUse:
 		var t struct {
 			Type  BlockType       `toml:"type"`
 			ID    string          `toml:"id"` // may be empty, unlike that of a tool call

@@ -28,7 +28,7 @@ func TestBindPlain(t *testing.T) {
 		var slow struct {
 			P plainPattern `toml:"p"`
 		}
-		if list := ix.Bind(&slow); list != nil {
+		if list := ix.BindFileTo(&slow); list != nil {
 			t.Errorf("%s: %v", src, list)
 		}
 		if diff := cmp.Diff(Pattern(slow.P), quick); diff != "" {

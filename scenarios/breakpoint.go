@@ -46,7 +46,7 @@ type Breakpoint struct {
 	at     diag.Position
 	index  int
 	source *fill.Source
-	lib    *fill.Library
+	lib    *fill.ExpressionLibrary
 }
 
 // The phases and actions of a [Breakpoint].
@@ -99,7 +99,7 @@ func (k *Breakpoint) BindValue(v diag.Value, b *diag.Binding) {
 }
 
 // Names returns globs that match the canonical names of all tools that Tool selects.
-func (k *Breakpoint) Names() []string { return toolGlobs(k.Tool) }
+func (k *Breakpoint) Names() (toolNameGlobs []string) { return globsForCanonicalToolNames(k.Tool) }
 
 // PositionText returns the position of the breakpoint: "FILE:LINE", or its number if the scenario has no file.
 func (k *Breakpoint) PositionText() string {
@@ -113,8 +113,8 @@ func (k *Breakpoint) PositionText() string {
 // the pause, see [eval.BreakpointEnv].
 func (k *Breakpoint) Fill(ctx context.Context, names map[string]any) (Breakpoint, error) {
 	filled := *k
-	ctx = eval.WithSharedLimit(ctx)
-	s := &fill.Scope{Library: k.lib, Source: k.source, Groups: fill.BreakpointExpressionMarker, Vars: names}
+	ctx = eval.WithSharedTemplateOutputLimit(ctx)
+	s := &fill.Scope{Library: k.lib, Source: k.source, Groups: fill.GroupsMarkerOfBreakpointExpressions, Vars: names}
 	var err error
 	if filled.Input, err = s.RenderJSON(ctx, k.Input); err != nil {
 		return filled, fmt.Errorf("input: %w", err)
@@ -131,19 +131,19 @@ func (k *Breakpoint) Fill(ctx context.Context, names map[string]any) (Breakpoint
 	return filled, nil
 }
 
-// toolGlobs returns globs for the canonical names of a tool. name is a canonical name, server/tool, or the bare name of
-// an MCP tool. A bare name selects the tool of this name of any server.
-func toolGlobs(name string) []string {
-	if name == "" {
+// globsForCanonicalToolNames returns globs for the canonical names of a tool. name is a canonical name, server/tool, or the
+// bare name of an MCP tool. A bare name selects the tool of this name of any server.
+func globsForCanonicalToolNames(configuredName string) []string {
+	if configuredName == "" {
 		return nil
 	}
-	if server, tool, ok := strings.Cut(name, "/"); ok {
-		return []string{name, "mcp__" + canonicalToolPart(server, bytesKeptInGlobs) + "__" + canonicalToolPart(tool, bytesKeptInGlobs)}
+	if server, tool, ok := strings.Cut(configuredName, "/"); ok {
+		return []string{configuredName, "mcp__" + canonicalToolPart(server, punctuationKeptInToolNameGlobs) + "__" + canonicalToolPart(tool, punctuationKeptInToolNameGlobs)}
 	}
-	if strings.HasPrefix(name, "mcp__") {
-		return []string{name}
+	if strings.HasPrefix(configuredName, "mcp__") {
+		return []string{configuredName}
 	}
-	return []string{name, "mcp__*__" + name}
+	return []string{configuredName, "mcp__*__" + configuredName}
 }
 
 // CanonicalTool converts server/tool to the canonical name of the tool. Other names are returned unchanged.
@@ -154,8 +154,8 @@ func CanonicalTool(name string) string {
 	return name
 }
 
-// bytesKeptInGlobs are the characters that a glob for a canonical name keeps.
-const bytesKeptInGlobs = "-*?[]!"
+// punctuationKeptInToolNameGlobs are the characters that a glob for a canonical name keeps.
+const punctuationKeptInToolNameGlobs = "-*?[]!"
 
 // canonicalToolPart replaces all characters except letters, digits, underscores and those in kept.
 func canonicalToolPart(s, kept string) string {

@@ -21,18 +21,18 @@ import (
 func (s *Scenario) Compile() error {
 	var found diag.List
 	s.source = &fill.Source{Index: diag.IndexTOML("", ""), Dir: ".", Templates: s.Templates == nil || *s.Templates}
-	c := &compiler{&fill.Checker{Library: fill.NewLibrary(), Source: s.source, ReadFile: diag.ReadFile, Diagnostics: &found}}
+	c := &scenarioCompiler{&fill.Checker{Library: fill.NewEmptyExpressionLibrary(), Source: s.source, ReadFile: diag.ReadFile, Diagnostics: &found}}
 	c.compileScenario(s)
-	s.library, s.rules = c.Library, &ruleIndex{}
+	s.library, s.rules = c.Library, &lazyRulePatternIndex{}
 	return found.Err()
 }
 
-type compiler struct{ *fill.Checker }
+type scenarioCompiler struct{ *fill.Checker }
 
-func (c *compiler) compileScenario(s *Scenario) {
+func (c *scenarioCompiler) compileScenario(s *Scenario) {
 	c.checkFormats(s)
 	if s.DefaultResponse != nil {
-		c.WithStep("default_response", func() { c.compileResponse(s.DefaultResponse) })
+		c.WithPathExtendedBy("default_response", func() { c.compileResponse(s.DefaultResponse) })
 	}
 	c.Path = append(c.Path, "responses", 0)
 	for i := range s.Responses {
@@ -40,42 +40,42 @@ func (c *compiler) compileScenario(s *Scenario) {
 		c.compileRule(&s.Responses[i], i)
 	}
 	c.Path = c.Path[:0]
-	c.WithStep("breakpoints", func() {
+	c.WithPathExtendedBy("breakpoints", func() {
 		for i := range s.Breakpoints {
-			c.WithStep(i, func() { c.compileBreakpoint(&s.Breakpoints[i], i) })
+			c.WithPathExtendedBy(i, func() { c.compileBreakpoint(&s.Breakpoints[i], i) })
 		}
 	})
-	c.WithStep("mcp", func() {
-		c.WithStep("sampling", func() { c.compileSampling(s.MCP.Sampling) })
+	c.WithPathExtendedBy("mcp", func() {
+		c.WithPathExtendedBy("sampling", func() { c.compileSamplingRules(s.MCP.Sampling) })
 	})
-	c.WithStep("expect", func() {
+	c.WithPathExtendedBy("expect", func() {
 		for i := range s.Expect {
-			c.WithStep(i, func() { c.compileExpectation(s, &s.Expect[i]) })
+			c.WithPathExtendedBy(i, func() { c.compileExpectation(s, &s.Expect[i]) })
 		}
 	})
 }
 
 // checkFormats checks session_id, launch_timestamp and permission_mode, and converts them to their canonical form.
-func (c *compiler) checkFormats(s *Scenario) {
+func (c *scenarioCompiler) checkFormats(s *Scenario) {
 	if s.SessionID != "" {
 		id, ok := normalUUID(s.SessionID)
 		if !ok {
-			c.WithStep("session_id", func() { c.Errorf("invalid session_id %q: must be a valid UUID", s.SessionID) })
+			c.WithPathExtendedBy("session_id", func() { c.Errorf("invalid session_id %q: must be a valid UUID", s.SessionID) })
 		}
 		s.SessionID = id
 	}
 	if s.LaunchTimestamp != "" {
 		if _, err := time.Parse(time.RFC3339, s.LaunchTimestamp); err != nil {
-			c.WithStep("launch_timestamp", func() {
+			c.WithPathExtendedBy("launch_timestamp", func() {
 				c.Errorf("invalid launch_timestamp %q: must be RFC 3339 with a zone, e.g. 2026-01-15T10:30:00Z", s.LaunchTimestamp)
 			})
 		}
 	}
 	if s.PermissionMode != "" {
-		mode, ok := permissionMode(s.PermissionMode)
+		mode, ok := canonicalPermissionMode(s.PermissionMode)
 		if !ok {
 			known := []string{"default", "plan", "acceptEdits", "bypassPermissions", "dontAsk", "auto", "delegate"}
-			c.WithStep("permission_mode", func() {
+			c.WithPathExtendedBy("permission_mode", func() {
 				c.Hintf(diag.DidYouMean(s.PermissionMode, known), "invalid permission_mode %q: must be one of %s", s.PermissionMode, strings.Join(known, ", "))
 			})
 		}
@@ -83,28 +83,28 @@ func (c *compiler) checkFormats(s *Scenario) {
 	}
 }
 
-// permissionMode returns the real CLI's spelling of a mode, ignoring case and hyphens, and false for an unknown mode.
-func permissionMode(s string) (string, bool) {
+// canonicalPermissionMode returns the real CLI's spelling of a mode, ignoring case and hyphens, and false for an unknown mode.
+func canonicalPermissionMode(anySpelling string) (realCLISpelling string, isKnown bool) {
 	mode, ok := map[string]string{
 		"default": "default", "manual": "default", "delegate": "delegate", "acceptedits": "acceptEdits",
 		"auto": "auto", "bypasspermissions": "bypassPermissions", "dontask": "dontAsk", "plan": "plan",
-	}[strings.ToLower(strings.ReplaceAll(s, "-", ""))]
-	return cmp.Or(mode, s), ok
+	}[strings.ToLower(strings.ReplaceAll(anySpelling, "-", ""))]
+	return cmp.Or(mode, anySpelling), ok
 }
 
-func (c *compiler) compileRule(r *Rule, i int) {
-	r.compiledRule = compiledRule{source: c.Source, index: i, match: c.compilePattern(&r.Pattern, "pattern"), promptSources: promptSources{r.Source, &r.Pattern}}
+func (c *scenarioCompiler) compileRule(r *Rule, i int) {
+	r.compiledRule = compiledRule{source: c.Source, index: i, match: c.compilePatternAtKey(&r.Pattern, "pattern"), promptSources: promptSources{r.Source, &r.Pattern}}
 	r.groups = joinGroupNames(r.match.GroupNames())
 	c.Groups = r.groups
 	if r.Once && r.MaxMatches != nil {
-		c.WithStep("once", func() { c.Errorf("cannot set both `once` and `max_matches` in one rule") })
+		c.WithPathExtendedBy("once", func() { c.Errorf("cannot set both `once` and `max_matches` in one rule") })
 	}
 	c.compileAnswer(r.When, r.Response, r.Failure)
 	names := slices.Clip(r.match.GroupNames())
 	for t := range r.Turns {
 		turn := &r.Turns[t]
 		c.Path = append(c.Path, "turns", t)
-		turn.compiledRule = compiledRule{source: c.Source, index: t, match: c.compilePattern(&turn.Expect, "expect"), promptSources: promptSources{turn.Source, &turn.Expect}}
+		turn.compiledRule = compiledRule{source: c.Source, index: t, match: c.compilePatternAtKey(&turn.Expect, "expect"), promptSources: promptSources{turn.Source, &turn.Expect}}
 		names = append(names, turn.match.GroupNames()...)
 		turn.groups = joinGroupNames(names)
 		c.Groups = turn.groups
@@ -114,35 +114,35 @@ func (c *compiler) compileRule(r *Rule, i int) {
 	c.Groups = ""
 }
 
-func (c *compiler) compileAnswer(when string, r *Response, f *Failure) {
+func (c *scenarioCompiler) compileAnswer(when string, r *Response, f *Failure) {
 	c.CheckCondition(when)
 	c.compileFailure(f)
 	// Plain text is checked first, because most responses have this form, and large scenarios have many.
 	if r == nil || (len(r.Steps) == 0 && len(r.ToolCalls) == 0 && r.StructuredOutput == nil && !eval.HasTemplate(r.Text)) {
 		return
 	}
-	c.WithStep("response", func() { c.compileResponse(r) })
+	c.WithPathExtendedBy("response", func() { c.compileResponse(r) })
 }
 
-func (c *compiler) compileFailure(f *Failure) {
+func (c *scenarioCompiler) compileFailure(f *Failure) {
 	if f != nil {
-		c.WithStep("failure", func() {
-			c.WithStep("message", func() { c.CheckTemplate(f.Message) })
-			c.WithStep("partial_text", func() { c.CheckTemplate(f.PartialText) })
+		c.WithPathExtendedBy("failure", func() {
+			c.WithPathExtendedBy("message", func() { c.CheckTemplate(f.Message) })
+			c.WithPathExtendedBy("partial_text", func() { c.CheckTemplate(f.PartialText) })
 		})
 	}
 }
 
-func (c *compiler) compileResponse(r *Response) {
-	c.WithStep("text", func() { c.compileResponseText(r.Text) })
+func (c *scenarioCompiler) compileResponse(r *Response) {
+	c.WithPathExtendedBy("text", func() { c.checkResponseTextTemplate(r.Text) })
 	c.compileCalls(r.ToolCalls)
-	c.WithStep("structured_output", func() { c.CheckData(r.StructuredOutput) })
+	c.WithPathExtendedBy("structured_output", func() { c.CheckData(r.StructuredOutput) })
 	c.compileSteps(r.Steps)
 }
 
-// compileResponseText compiles the text of a response. If the response is only a string, such as "hi", the file has no
+// checkResponseTextTemplate compiles the text of a response. If the response is only a string, such as "hi", the file has no
 // key `text`. Problems of the text are then reported at the position of the response.
-func (c *compiler) compileResponseText(text string) {
+func (c *scenarioCompiler) checkResponseTextTemplate(text string) {
 	if _, ok := c.Source.Index.Lookup(c.Path); !ok {
 		saved := c.Path
 		c.Path = c.Path[:len(c.Path)-1]
@@ -153,75 +153,75 @@ func (c *compiler) compileResponseText(text string) {
 	c.CheckTemplate(text)
 }
 
-func (c *compiler) compileSteps(steps []Step) {
-	c.WithStep("steps", func() {
+func (c *scenarioCompiler) compileSteps(steps []Step) {
+	c.WithPathExtendedBy("steps", func() {
 		for i := range steps {
-			c.WithStep(i, func() { c.compileStep(&steps[i]) })
+			c.WithPathExtendedBy(i, func() { c.compileStep(&steps[i]) })
 		}
 	})
 }
 
-func (c *compiler) compileStep(s *Step) {
+func (c *scenarioCompiler) compileStep(s *Step) {
 	c.CheckCondition(s.When)
 	c.compileFailure(s.Failure)
-	c.WithStep("thinking", func() { c.CheckTemplate(s.Thinking) })
-	c.WithStep("text", func() { c.CheckTemplate(s.Text) })
+	c.WithPathExtendedBy("thinking", func() { c.CheckTemplate(s.Thinking) })
+	c.WithPathExtendedBy("text", func() { c.CheckTemplate(s.Text) })
 	c.compileCalls(s.ToolCalls)
-	c.WithStep("structured_output", func() { c.CheckData(s.StructuredOutput) })
-	c.WithStep("frames", func() {
+	c.WithPathExtendedBy("structured_output", func() { c.CheckData(s.StructuredOutput) })
+	c.WithPathExtendedBy("frames", func() {
 		for i := range s.Frames {
 			f := &s.Frames[i]
-			c.WithStep(i, func() {
-				c.WithStep("json", func() { c.CheckData(f.JSON) })
-				c.WithStep("line", func() { c.CheckTemplate(f.Line) })
-				c.WithStep("stderr", func() { c.CheckTemplate(f.Stderr) })
+			c.WithPathExtendedBy(i, func() {
+				c.WithPathExtendedBy("json", func() { c.CheckData(f.JSON) })
+				c.WithPathExtendedBy("line", func() { c.CheckTemplate(f.Line) })
+				c.WithPathExtendedBy("stderr", func() { c.CheckTemplate(f.Stderr) })
 			})
 		}
 	})
-	c.WithStep("blocks", func() {
+	c.WithPathExtendedBy("blocks", func() {
 		for i := range s.Blocks {
 			b := &s.Blocks[i]
-			c.WithStep(i, func() { c.compileBlock(b) })
+			c.WithPathExtendedBy(i, func() { c.compileBlock(b) })
 		}
 	})
 }
 
-func (c *compiler) compileCalls(calls []ToolCall) {
-	c.WithStep("tool_calls", func() {
+func (c *scenarioCompiler) compileCalls(calls []ToolCall) {
+	c.WithPathExtendedBy("tool_calls", func() {
 		for i := range calls {
-			c.WithStep(i, func() { c.compileCall(&calls[i]) })
+			c.WithPathExtendedBy(i, func() { c.compileCall(&calls[i]) })
 		}
 	})
 }
 
-func (c *compiler) compileCanned(t *Canned) {
+func (c *scenarioCompiler) compileCanned(t *Canned) {
 	if t.File == "" {
 		c.CheckTemplate(t.Text)
 		return
 	}
-	c.WithStep("$file", func() { c.CheckTextFile(t.File) })
+	c.WithPathExtendedBy("$file", func() { c.CheckTextFile(t.File) })
 }
 
-func (c *compiler) compileCall(t *ToolCall) {
-	c.WithStep("input", func() { c.CheckData(t.Input) })
+func (c *scenarioCompiler) compileCall(t *ToolCall) {
+	c.WithPathExtendedBy("input", func() { c.CheckData(t.Input) })
 	if t.Result != nil {
-		c.WithStep("result", func() { c.compileCanned(t.Result) })
+		c.WithPathExtendedBy("result", func() { c.compileCanned(t.Result) })
 	}
 	if t.Expect != nil {
-		c.compilePattern(t.Expect, "expect")
-		c.WithStep("expect", func() { t.at = c.Source.Index.Pos(c.Path) })
+		c.compilePatternAtKey(t.Expect, "expect")
+		c.WithPathExtendedBy("expect", func() { t.at = c.Source.Index.Pos(c.Path) })
 	}
 	if t.Subagent != nil {
-		c.WithStep("subagent", func() { c.compileSteps(t.Subagent.Steps) })
+		c.WithPathExtendedBy("subagent", func() { c.compileSteps(t.Subagent.Steps) })
 	}
 }
 
-func (c *compiler) hasKey(key string) (ok bool) {
-	c.WithStep(key, func() { _, ok = c.Source.Index.Lookup(c.Path) })
+func (c *scenarioCompiler) hasKeyAtCurrentPath(key string) (ok bool) {
+	c.WithPathExtendedBy(key, func() { _, ok = c.Source.Index.Lookup(c.Path) })
 	return ok
 }
 
-func (c *compiler) compileExpectation(s *Scenario, e *Expectation) {
+func (c *scenarioCompiler) compileExpectation(s *Scenario, e *Expectation) {
 	e.at = c.Source.Index.Pos(c.Path)
 	kinds := []string{}
 	for _, k := range []struct {
@@ -244,85 +244,85 @@ func (c *compiler) compileExpectation(s *Scenario, e *Expectation) {
 		}
 	}
 	switch {
-	case len(kinds) == 0 && !c.hasKey("tool") && !c.hasKey("prompt"):
+	case len(kinds) == 0 && !c.hasKeyAtCurrentPath("tool") && !c.hasKeyAtCurrentPath("prompt"):
 		c.Errorf("an expectation needs a key that says what to expect, such as `tool` or `prompt`")
 	case len(kinds) > 1:
-		c.WithStep(kinds[1], func() { c.Errorf("cannot set both `%s` and `%s` in one expectation", kinds[0], kinds[1]) })
+		c.WithPathExtendedBy(kinds[1], func() { c.Errorf("cannot set both `%s` and `%s` in one expectation", kinds[0], kinds[1]) })
 	}
 	if e.Input != nil && e.Tool == "" {
-		c.WithStep("input", func() { c.Errorf("`input` requires `tool` in the same expectation") })
+		c.WithPathExtendedBy("input", func() { c.Errorf("`input` requires `tool` in the same expectation") })
 	}
 	if e.Answered != "" && e.Screen == "" {
-		c.WithStep("answered", func() { c.Errorf("`answered` requires `screen` in the same expectation") })
+		c.WithPathExtendedBy("answered", func() { c.Errorf("`answered` requires `screen` in the same expectation") })
 	}
-	if e.Screen != "" && !isScreenState(e.Screen) {
-		c.WithStep("screen", func() {
+	if e.Screen != "" && !hasKnownScreenState(e.Screen) {
+		c.WithPathExtendedBy("screen", func() {
 			c.Errorf("`screen` must be permission, question, plan or dialog, optionally with a kind, as in permission/bash")
 		})
 	}
 	if e.OAuth != nil {
-		c.WithStep("oauth", func() { c.compileOAuthExpectation(e) })
+		c.WithPathExtendedBy("oauth", func() { c.compileOAuthExpectation(e) })
 	}
 	if e.Never && e.Times != nil {
-		c.WithStep("times", func() { c.Errorf("`times` cannot be combined with `never`") })
+		c.WithPathExtendedBy("times", func() { c.Errorf("`times` cannot be combined with `never`") })
 	}
 	if e.Prompt != nil {
-		e.prompt = c.compilePattern(e.Prompt, "prompt")
+		e.prompt = c.compilePatternAtKey(e.Prompt, "prompt")
 	}
-	if e.Rule != nil && !c.isRuleStart(s, *e.Rule) {
-		c.WithStep("rule", func() {
+	if e.Rule != nil && !c.isStartLineOfRuleOrTurn(s, *e.Rule) {
+		c.WithPathExtendedBy("rule", func() {
 			c.Errorf("`rule` must be the line of a [[responses]] header; no rule begins on line %d", *e.Rule)
 		})
 	}
 	if e.MCP != nil {
-		c.WithStep("mcp", func() { c.compileServerExpectation(e.MCP) })
+		c.WithPathExtendedBy("mcp", func() { c.compileServerExpectation(e.MCP) })
 	}
 	if e.Request != nil {
-		c.WithStep("request", func() { c.checkGlob("model", e.Request.Model) })
+		c.WithPathExtendedBy("request", func() { c.reportInvalidGlob("model", e.Request.Model) })
 	}
-	c.checkGlob("otel", e.Otel)
-	for _, form := range toolGlobs(e.Tool) {
+	c.reportInvalidGlob("otel", e.Otel)
+	for _, form := range globsForCanonicalToolNames(e.Tool) {
 		t, err := match.Glob(form)
 		if err != nil {
-			c.WithStep("tool", func() { c.Errorf("%v", err) })
+			c.WithPathExtendedBy("tool", func() { c.Errorf("%v", err) })
 			break
 		}
 		e.tools = append(e.tools, t)
 	}
 }
 
-func (c *compiler) compileServerExpectation(m *ExpectMCP) {
-	c.checkGlob("server", m.Server)
-	c.checkGlob("tool", m.Tool)
-	c.checkGlob("progress", m.Progress)
-	c.checkGlob("log", m.Log)
+func (c *scenarioCompiler) compileServerExpectation(m *ExpectMCP) {
+	c.reportInvalidGlob("server", m.Server)
+	c.reportInvalidGlob("tool", m.Tool)
+	c.reportInvalidGlob("progress", m.Progress)
+	c.reportInvalidGlob("log", m.Log)
 	log := "log"
 	if m.Log == "" {
 		log = "level"
 	}
 	switch logs := m.Log != "" || m.Level != ""; {
 	case logs && m.Progress != "":
-		c.WithStep(log, func() { c.Errorf("cannot set both `progress` and `%s` in one expectation", log) })
+		c.WithPathExtendedBy(log, func() { c.Errorf("cannot set both `progress` and `%s` in one expectation", log) })
 	case logs && m.Tool != "":
-		c.WithStep("tool", func() { c.Errorf("`tool` cannot be combined with `log` or `level`") })
+		c.WithPathExtendedBy("tool", func() { c.Errorf("`tool` cannot be combined with `log` or `level`") })
 	}
 }
 
 // compileOAuthExpectation checks an OAuth expectation. The value of its key `count`, if any, becomes `times`.
-func (c *compiler) compileOAuthExpectation(e *Expectation) {
+func (c *scenarioCompiler) compileOAuthExpectation(e *Expectation) {
 	o := e.OAuth
-	c.checkGlob("client", o.Client)
+	c.reportInvalidGlob("client", o.Client)
 	switch {
 	case o.Count != nil && (e.Times != nil || e.Never):
-		c.WithStep("count", func() { c.Errorf("`count` cannot be combined with `times` or `never`") })
+		c.WithPathExtendedBy("count", func() { c.Errorf("`count` cannot be combined with `times` or `never`") })
 	case o.Grant != "" && o.Request != "" && o.Request != "token":
-		c.WithStep("grant", func() { c.Errorf("`grant` requires `request = \"token\"`") })
+		c.WithPathExtendedBy("grant", func() { c.Errorf("`grant` requires `request = \"token\"`") })
 	case o.Count != nil:
 		e.Times = o.Count
 	}
 }
 
-func (c *compiler) isRuleStart(s *Scenario, line int) bool {
+func (c *scenarioCompiler) isStartLineOfRuleOrTurn(s *Scenario, line int) bool {
 	for i, r := range s.Responses {
 		if c.Source.Index.Pos(diag.Path{"responses", i}).Line == line {
 			return true
@@ -336,39 +336,39 @@ func (c *compiler) isRuleStart(s *Scenario, line int) bool {
 	return false
 }
 
-func (c *compiler) checkGlob(key, text string) {
-	if _, err := match.Glob(text); err != nil {
-		c.WithStep(key, func() { c.Errorf("%v", err) })
+func (c *scenarioCompiler) reportInvalidGlob(key, globText string) {
+	if _, err := match.Glob(globText); err != nil {
+		c.WithPathExtendedBy(key, func() { c.Errorf("%v", err) })
 	}
 }
 
-func (c *compiler) compilePattern(p *Pattern, key string) (t match.Pattern) {
-	c.WithStep(key, func() {
+func (c *scenarioCompiler) compilePatternAtKey(p *Pattern, key string) (compiledPattern match.Pattern) {
+	c.WithPathExtendedBy(key, func() {
 		var err error
 		var bad diag.Path
-		if t, bad, err = compilePattern(p, nil); err != nil {
+		if compiledPattern, bad, err = compilePattern(p, nil); err != nil {
 			saved := c.Path
 			c.Path = append(c.Path, bad...)
 			c.Hintf(patternHint(err), "%v", err)
 			c.Path = saved
 		}
 	})
-	return t
+	return compiledPattern
 }
 
-func (c *compiler) compileBreakpoint(k *Breakpoint, i int) {
+func (c *scenarioCompiler) compileBreakpoint(k *Breakpoint, i int) {
 	k.at, k.index, k.source, k.lib = c.Source.Index.Pos(c.Path), i, c.Source, c.Library
 	k.Phase = cmp.Or(k.Phase, BreakBefore)
-	c.Groups = fill.BreakpointExpressionMarker
+	c.Groups = fill.GroupsMarkerOfBreakpointExpressions
 	defer func() { c.Groups = "" }()
 	for _, form := range k.Names() {
 		if _, err := match.Glob(form); err != nil {
-			c.WithStep("tool", func() { c.Errorf("%v", err) })
+			c.WithPathExtendedBy("tool", func() { c.Errorf("%v", err) })
 			break
 		}
 	}
 	c.CheckCondition(k.When)
-	c.WithStep("input", func() {
+	c.WithPathExtendedBy("input", func() {
 		c.CheckData(k.Input)
 		var text string // a missing text is reported by another check
 		table := len(k.Input) == 0 || bytes.HasPrefix(k.Input, []byte("{"))
@@ -376,36 +376,36 @@ func (c *compiler) compileBreakpoint(k *Breakpoint, i int) {
 			c.Errorf("`input` must be a table, or one template that returns a table")
 		}
 	})
-	c.WithStep("result", func() { c.CheckData(k.Result) })
-	c.WithStep("message", func() { c.CheckTemplate(k.Message) })
-	c.WithStep("replacement", func() { c.CheckTemplate(k.Replacement) })
+	c.WithPathExtendedBy("result", func() { c.CheckData(k.Result) })
+	c.WithPathExtendedBy("message", func() { c.CheckTemplate(k.Message) })
+	c.WithPathExtendedBy("replacement", func() { c.CheckTemplate(k.Replacement) })
 }
 
-func (c *compiler) compileSampling(all []Sampling) {
-	for i := range all {
-		c.WithStep(i, func() {
-			a := &all[i]
+func (c *scenarioCompiler) compileSamplingRules(samplingRules []Sampling) {
+	for i := range samplingRules {
+		c.WithPathExtendedBy(i, func() {
+			a := &samplingRules[i]
 			a.compiledRule = compiledRule{source: c.Source, index: i, match: match.Any()}
 			if a.Pattern != nil {
-				a.match = c.compilePattern(a.Pattern, "pattern")
+				a.match = c.compilePatternAtKey(a.Pattern, "pattern")
 			}
 			a.groups = joinGroupNames(a.match.GroupNames())
 			c.Groups = a.groups
-			c.WithStep("text", func() { c.CheckTemplate(a.Text) })
-			c.WithStep("error", func() { c.CheckTemplate(a.Error) })
+			c.WithPathExtendedBy("text", func() { c.CheckTemplate(a.Text) })
+			c.WithPathExtendedBy("error", func() { c.CheckTemplate(a.Error) })
 			c.Groups = ""
 		})
 	}
 }
 
-func (c *compiler) compileBlock(b *Block) {
-	c.WithStep("text", func() { c.CheckTemplate(b.Text) })
-	c.WithStep("thinking", func() { c.CheckTemplate(b.Thinking) })
-	c.WithStep("citations", func() { c.CheckData(b.Citations) })
-	c.WithStep("content", func() { c.CheckData(b.Content) })
-	c.WithStep("json", func() { c.CheckData(b.JSON) })
+func (c *scenarioCompiler) compileBlock(b *Block) {
+	c.WithPathExtendedBy("text", func() { c.CheckTemplate(b.Text) })
+	c.WithPathExtendedBy("thinking", func() { c.CheckTemplate(b.Thinking) })
+	c.WithPathExtendedBy("citations", func() { c.CheckData(b.Citations) })
+	c.WithPathExtendedBy("content", func() { c.CheckData(b.Content) })
+	c.WithPathExtendedBy("json", func() { c.CheckData(b.JSON) })
 	c.compileCall(&b.ToolCall)
-	if b.Type == BlockServer {
+	if b.Type == BlockServerToolUse {
 		b.at = c.Source.Index.Pos(c.Path) // the id of the call is derived from this position
 	}
 }

@@ -43,7 +43,7 @@ type Engine struct {
 	active         *activeSequence // nil means no turn is expected
 	endedSequence  *activeSequence // the sequence that the last prompt ended because it did not match the next turn; nil means none
 	running        *activeResponse // nil means no response to continue
-	unmet          *unmetResults
+	unmet          *unmetToolResultExpectations
 	subagentScript *matchedRule // the script of a sub-agent, which answers its first prompt; nil means that only rules answer
 
 	lastText           string      // text of the last reply with text
@@ -62,7 +62,7 @@ func NewEngine(s *Scenario, o EngineOptions) *Engine {
 			panic("scenarios: " + err.Error())
 		}
 	}
-	e := &Engine{scenario: s, options: o, counts: map[int]int{}, env: make(map[string]string, len(o.Env)), unmet: new(unmetResults)}
+	e := &Engine{scenario: s, options: o, counts: map[int]int{}, env: make(map[string]string, len(o.Env)), unmet: new(unmetToolResultExpectations)}
 	for _, kv := range o.Env {
 		if key, value, ok := strings.Cut(kv, "="); ok {
 			e.env[key] = value
@@ -84,13 +84,13 @@ func (e *ScriptError) Unwrap() error { return e.Err }
 // Next returns the reply to one request. The error is a [*ScriptError] if an expression fails, or the error of ctx. A
 // scripted failure is part of the reply, not an error.
 func (e *Engine) Next(ctx context.Context, r Request) (Reply, error) {
-	ctx = eval.WithSharedLimit(ctx)
+	ctx = eval.WithSharedTemplateOutputLimit(ctx)
 	reply, err := e.nextReply(ctx, r)
 	if err == nil && reply.Failure == nil {
 		reply.Failure = e.options.Failure
 	}
-	e.recordText(r, reply)
-	reply.Missing = eval.MissingPaths(ctx)
+	e.recordLastReplyText(r, reply)
+	reply.Missing = eval.MissingPathsOfEvaluatedExpressions(ctx)
 	return reply, err
 }
 
@@ -102,7 +102,7 @@ func (e *Engine) nextReply(ctx context.Context, r Request) (Reply, error) {
 		return Reply{Blocks: []protocol.Block{protocol.Text(e.answerSideRequest(r.SideKind))}}, nil
 	}
 	if r.Results != nil {
-		return e.resumeResponse(ctx, r)
+		return e.nextReplyAfterToolResults(ctx, r)
 	}
 	if !r.IsInjected {
 		e.turns++
@@ -116,13 +116,13 @@ func (e *Engine) nextReply(ctx context.Context, r Request) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	if endless := e.repeatsForever(r, h); endless || r.IsNotification && h.ref.Name == "" {
+	if endless := e.isInEndlessNotificationLoop(r, h); endless || r.IsNotification && h.ref.Name == "" {
 		return Reply{Blocks: []protocol.Block{protocol.Text(e.lastText)}, Rule: h.ref, IsUnmatched: !endless, IsEndless: endless}, nil
 	}
 	e.running = newResponse(h)
 	reply, err := e.running.nextReply(ctx)
 	if err != nil {
-		return Reply{}, e.addStepPosition(e.running, err)
+		return Reply{}, e.newScriptErrorAtLatestStep(e.running, err)
 	}
 	if h.rule >= 0 && h.turn < 0 && reply.Fault == "" {
 		reply.Fault = e.scenario.Responses[h.rule].Fault
@@ -141,9 +141,9 @@ func (e *Engine) nextReply(ctx context.Context, r Request) (Reply, error) {
 	return reply, nil
 }
 
-// recordText stores the text of a reply in e.lastText. When the CLI later writes a prompt that no rule answers, the
+// recordLastReplyText stores the text of a reply in e.lastText. When the CLI later writes a prompt that no rule answers, the
 // model repeats this text.
-func (e *Engine) recordText(r Request, reply Reply) {
+func (e *Engine) recordLastReplyText(r Request, reply Reply) {
 	if r.SideKind != "" || reply.Failure != nil {
 		return
 	}
@@ -154,28 +154,28 @@ func (e *Engine) recordText(r Request, reply Reply) {
 	}
 }
 
-// repeatsForever reports whether a rule answers prompts of the CLI with tool calls again and again. Such calls could cause
-// prompts forever. repeatsForever counts these answers of the rule, and returns true when there are more than
-// maxConsecutiveNotices. A rule with once or max_matches is never endless.
-func (e *Engine) repeatsForever(r Request, h *matchedRule) bool {
-	if !r.IsNotification || h.ref.Name == "" || h.rule >= 0 && (e.scenario.Responses[h.rule].Once || e.scenario.Responses[h.rule].MaxMatches != nil) {
+// isInEndlessNotificationLoop reports whether a rule answers prompts of the CLI with tool calls again and again. Such calls
+// could cause prompts forever. isInEndlessNotificationLoop counts these answers of the rule, and returns true when there are
+// more than maxNotificationsInRowAnsweredWithToolCalls. A rule with once or max_matches is never endless.
+func (e *Engine) isInEndlessNotificationLoop(promptRequest Request, answeringRule *matchedRule) bool {
+	if !promptRequest.IsNotification || answeringRule.ref.Name == "" || answeringRule.rule >= 0 && (e.scenario.Responses[answeringRule.rule].Once || e.scenario.Responses[answeringRule.rule].MaxMatches != nil) {
 		return false
 	}
-	if !slices.ContainsFunc(stepsOf(h.response), func(s Step) bool { return len(s.ToolCalls) > 0 || len(s.Blocks) > 0 }) {
+	if !slices.ContainsFunc(stepsOf(answeringRule.response), func(s Step) bool { return len(s.ToolCalls) > 0 || len(s.Blocks) > 0 }) {
 		return false
 	}
 	rounds := maps.Clone(e.consecutiveNotices)
 	if rounds == nil {
 		rounds = map[int]int{}
 	}
-	rounds[h.rule]++
+	rounds[answeringRule.rule]++
 	e.consecutiveNotices = rounds
-	return rounds[h.rule] > maxConsecutiveNotices
+	return rounds[answeringRule.rule] > maxNotificationsInRowAnsweredWithToolCalls
 }
 
 // answerSideRequest returns the scripted answer to a request outside the conversation, or a default summary.
 func (e *Engine) answerSideRequest(kind string) string {
-	if text, ok := e.scenario.API.SideText(kind); ok {
+	if text, ok := e.scenario.API.SideRequestAnswer(kind); ok {
 		return text
 	}
 	answered := strconv.Itoa(e.turns) + " prompts and each was"
@@ -185,24 +185,24 @@ func (e *Engine) answerSideRequest(kind string) string {
 	return "<summary>\nThe user sent " + answered + " answered.\n</summary>"
 }
 
-// resumeResponse returns the next message of the active response, after the results of its tool calls.
-func (e *Engine) resumeResponse(ctx context.Context, r Request) (Reply, error) {
+// nextReplyAfterToolResults returns the next message of the active response, after the results of its tool calls.
+func (e *Engine) nextReplyAfterToolResults(ctx context.Context, requestWithResults Request) (Reply, error) {
 	run := e.running
 	if run == nil {
-		return Reply{Blocks: emptyTextBlocks()}, nil
+		return Reply{Blocks: singleEmptyTextBlock()}, nil
 	}
 	for i, want := range run.expected {
-		if want.Expect != nil && i < len(r.Results) {
-			e.checkResult(want, r.Results[i])
+		if want.Expect != nil && i < len(requestWithResults.Results) {
+			e.recordResultIfItMissesExpectation(want, requestWithResults.Results[i])
 		}
 	}
-	vars := e.requestVariables(r)
+	vars := e.requestVariables(requestWithResults)
 	sc := run.rule.scope
 	vars["prompt"] = sc.Vars["prompt"]
-	sc.Vars, sc.Results = vars, append(sc.Results, e.convertResults(r.Results)...)
+	sc.Vars, sc.Results = vars, append(sc.Results, e.convertResults(requestWithResults.Results)...)
 	reply, err := run.nextReply(ctx)
 	if err != nil {
-		return Reply{}, e.addStepPosition(run, err)
+		return Reply{}, e.newScriptErrorAtLatestStep(run, err)
 	}
 	return reply, nil
 }
@@ -224,7 +224,7 @@ func (e *Engine) selectAnswer(ctx context.Context, r Request) (*matchedRule, err
 	}
 	for i := range e.scenario.candidateRules(r.Prompt) {
 		rule := &e.scenario.Responses[i]
-		if limit := rule.maxAnswers(); limit >= 0 && e.counts[i] >= limit || !rule.includes(r.IsNotification) {
+		if limit := rule.maxAnsweredPrompts(); limit >= 0 && e.counts[i] >= limit || !rule.canAnswerPrompt(r.IsNotification) {
 			continue
 		}
 		c, ok := rule.match.Match(r.Prompt)
@@ -266,7 +266,7 @@ func (e *Engine) reserveMatch(r Request, rule int) (bool, error) {
 	if r.Counter != nil {
 		claims = r.Counter
 	}
-	limit := e.scenario.Responses[rule].maxAnswers()
+	limit := e.scenario.Responses[rule].maxAnsweredPrompts()
 	if limit < 0 || claims == nil {
 		return true, nil
 	}
@@ -280,7 +280,7 @@ func (e *Engine) tryTurn(ctx context.Context, r Request, vars map[string]any) (*
 	turns := e.scenario.Responses[at.rule].Turns
 	turn := &turns[at.nextTurn]
 	c, ok := turn.match.Match(r.Prompt)
-	if !ok || !turn.includes(r.IsNotification) {
+	if !ok || !turn.canAnswerPrompt(r.IsNotification) {
 		return nil, nil
 	}
 	sc := e.newScope(&turn.compiledRule, c, vars)
@@ -359,11 +359,11 @@ func (e *Engine) position(rule, turn int, part ...any) diag.Position {
 	return r.source.Index.Pos(append(path, part...))
 }
 
-// addStepPosition adds the position of the step in which an error occurred: the latest step of the run.
-func (e *Engine) addStepPosition(run *activeResponse, err error) error {
-	ref := run.rule.ref
-	if run.rule.rule >= 0 {
-		ref.Line = e.position(run.rule.rule, run.rule.turn, "response", "steps", run.nextStep-1).Line
+// newScriptErrorAtLatestStep adds the position of the step in which an error occurred: the latest step of the run.
+func (e *Engine) newScriptErrorAtLatestStep(failedResponse *activeResponse, err error) error {
+	ref := failedResponse.rule.ref
+	if failedResponse.rule.rule >= 0 {
+		ref.Line = e.position(failedResponse.rule.rule, failedResponse.rule.turn, "response", "steps", failedResponse.nextStep-1).Line
 	}
 	return &ScriptError{ref, err}
 }
@@ -384,33 +384,33 @@ func (e *Engine) convertResults(results []Result) []fill.Result {
 	return vars
 }
 
-func (e *Engine) checkResult(c *ToolCall, r Result) {
-	t, _, err := compilePattern(c.Expect, nil)
+func (e *Engine) recordResultIfItMissesExpectation(scriptedCall *ToolCall, actualResult Result) {
+	t, _, err := compilePattern(scriptedCall.Expect, nil)
 	if err != nil {
 		return
 	}
-	if _, ok := t.Match(r.Text); !ok {
+	if _, ok := t.Match(actualResult.Text); !ok {
 		e.unmet.add(ExpectationResult{
-			At:   c.at,
-			Text: fmt.Sprintf("expected the result of %s to match %s: %s; the result is %s", c.Tool, c.Expect, t.Explain(r.Text, e.scenario.excerpts), e.scenario.excerpts.shorten(r.Text)),
+			At:   scriptedCall.at,
+			Text: fmt.Sprintf("expected the result of %s to match %s: %s; the result is %s", scriptedCall.Tool, scriptedCall.Expect, t.Explain(actualResult.Text, e.scenario.excerpts), e.scenario.excerpts.shorten(actualResult.Text)),
 		})
 	}
 }
 
-// unmetResults are the results that did not match the `expect` of their call, in the order in which they arrived. The
-// engines of a session and of its sub-agents share the list and may use it at the same time.
-type unmetResults struct {
+// unmetToolResultExpectations are the results that did not match the `expect` of their call, in the order in which they
+// arrived. The engines of a session and of its sub-agents share the list and may use it at the same time.
+type unmetToolResultExpectations struct {
 	mu  sync.Mutex
 	all []ExpectationResult
 }
 
-func (u *unmetResults) add(r ExpectationResult) {
+func (u *unmetToolResultExpectations) add(unmetExpectation ExpectationResult) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.all = append(u.all, r)
+	u.all = append(u.all, unmetExpectation)
 }
 
-func (u *unmetResults) list() []ExpectationResult {
+func (u *unmetToolResultExpectations) list() []ExpectationResult {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return slices.Clone(u.all)

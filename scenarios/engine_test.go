@@ -357,7 +357,7 @@ func TestEndlessRules(t *testing.T) {
 				return endless
 			}
 			e.lastText = "before"
-			if got := ask(maxConsecutiveNotices+5, Request{Prompt: tt.prompt, IsInjected: tt.injected, IsNotification: tt.injected}); got != tt.endless {
+			if got := ask(maxNotificationsInRowAnsweredWithToolCalls+5, Request{Prompt: tt.prompt, IsInjected: tt.injected, IsNotification: tt.injected}); got != tt.endless {
 				t.Errorf("%d replies were stopped, want %d", got, tt.endless)
 			}
 			ask(1, Request{Prompt: "the user again"})

@@ -13,62 +13,62 @@ type SecretFinder interface {
 	Places(text string) [][2]int
 }
 
-// excerptFormatter formats parts of prompts and patterns for messages. It redacts secrets before it truncates a text,
+// redactingExcerptFormatter formats parts of prompts and patterns for messages. It redacts secrets before it truncates a text,
 // because a part of a secret would not be recognized.
-type excerptFormatter struct {
+type redactingExcerptFormatter struct {
 	secrets SecretFinder // nil means no redaction
 }
 
 // Hide returns s with its secrets redacted.
-func (x excerptFormatter) Hide(s string) string {
-	_, all := x.splitRedacted(s, 0)
+func (x redactingExcerptFormatter) Hide(s string) string {
+	_, all := x.redactAndSplitAt(s, 0)
 	return all
 }
 
-// splitRedacted redacts s and splits it at byte offset at, or at the beginning of a secret that includes this offset.
-func (x excerptFormatter) splitRedacted(s string, at int) (before, after string) {
+// redactAndSplitAt redacts s and splits it at byte offset at, or at the beginning of a secret that includes this offset.
+func (x redactingExcerptFormatter) redactAndSplitAt(text string, byteOffset int) (before, after string) {
 	if x.secrets == nil {
-		return s[:at], s[at:]
+		return text[:byteOffset], text[byteOffset:]
 	}
 	var parts [2]strings.Builder
 	end := 0
 	copyTo := func(to int) {
-		first := max(end, min(at, to))
-		parts[0].WriteString(s[end:first])
-		parts[1].WriteString(s[first:to])
+		first := max(end, min(byteOffset, to))
+		parts[0].WriteString(text[end:first])
+		parts[1].WriteString(text[first:to])
 	}
-	for _, place := range x.secrets.Places(s) {
-		if place[0] < at && at < place[1] {
-			at = place[0]
+	for _, place := range x.secrets.Places(text) {
+		if place[0] < byteOffset && byteOffset < place[1] {
+			byteOffset = place[0]
 		}
 		copyTo(place[0])
 		side := 0
-		if place[0] >= at {
+		if place[0] >= byteOffset {
 			side = 1
 		}
 		parts[side].WriteString("[redacted]")
 		end = place[1]
 	}
-	copyTo(len(s))
+	copyTo(len(text))
 	return parts[0].String(), parts[1].String()
 }
 
-func (x excerptFormatter) explainMiss(t match.Pattern, prompt string) string {
+func (x redactingExcerptFormatter) explainMiss(t match.Pattern, prompt string) string {
 	why := t.Explain(prompt, x)
 	m, ok := t.FirstMismatch(prompt)
 	const few = 3 // a match of fewer characters may be accidental
 	if !ok || m.At < few {
 		return why
 	}
-	fitting, rest := x.splitRedacted(prompt, m.At)
-	_, want := x.splitRedacted(m.Pattern, len(m.Pattern)-len(m.Want))
+	fitting, rest := x.redactAndSplitAt(prompt, m.At)
+	_, want := x.redactAndSplitAt(m.Pattern, len(m.Pattern)-len(m.Want))
 	switch matching := "; the match ends after " + lastBytes(fitting); {
 	case rest == "":
-		return why + matching + ", where " + shorten(want, maxShownLength) + " should follow"
+		return why + matching + ", where " + shorten(want, maxCharactersOfShownText) + " should follow"
 	case m.Want == "":
 		return why + matching + ", but " + shorten(rest, excerptLength) + " follows"
 	default:
-		return why + matching + ", where " + shorten(rest, excerptLength) + " follows instead of " + shorten(want, maxShownLength)
+		return why + matching + ", where " + shorten(rest, excerptLength) + " follows instead of " + shorten(want, maxCharactersOfShownText)
 	}
 }
 
@@ -82,10 +82,12 @@ func lastBytes(s string) string {
 	return strconv.Quote(s)
 }
 
-func (x excerptFormatter) shorten(s string) string { return shorten(x.Hide(s), maxShownLength) }
+func (x redactingExcerptFormatter) shorten(s string) string {
+	return shorten(x.Hide(s), maxCharactersOfShownText)
+}
 
-// maxShownLength is the number of characters shown of a whole text.
-const maxShownLength = 200
+// maxCharactersOfShownText is the number of characters shown of a whole text.
+const maxCharactersOfShownText = 200
 
 func shorten(s string, maxChars int) string {
 	if r := []rune(s); len(r) > maxChars {

@@ -18,7 +18,7 @@ import (
 type RunRecord struct {
 	calls         []observedCall
 	serverCalls   []observedCall // calls of MCP tools; name is "server/tool"
-	requests      []ModelRequest
+	requests      []ObservedModelRequest
 	Prompts       []string
 	Notifications []ObservedNotification
 	OAuthRequests []ObservedOAuthRequest // complete only if the journal lines of fixtures were read
@@ -45,8 +45,8 @@ type ObservedNotification struct {
 	Text  string
 }
 
-// ModelRequest is a request to the model's API.
-type ModelRequest struct {
+// ObservedModelRequest is a request to the model's API.
+type ObservedModelRequest struct {
 	Model string
 	// Retries is the number of retries.
 	Retries int
@@ -56,7 +56,7 @@ type ModelRequest struct {
 
 // AddCall records a tool call. name is the canonical name of the tool.
 func (s *RunRecord) AddCall(name string, input json.RawMessage) {
-	s.calls = append(s.calls, observedCall{name: name, input: decodeJSON(input)})
+	s.calls = append(s.calls, observedCall{name: name, input: decodeJSONWithExactNumbers(input)})
 }
 
 // AddServerCall records a call of an MCP tool, with the server's configured name and the tool's raw name.
@@ -65,14 +65,16 @@ func (s *RunRecord) AddServerCall(server, tool string) {
 }
 
 // AddRequest records a request to the model and returns its number, which AddRetries needs.
-func (s *RunRecord) AddRequest(r ModelRequest) int {
+func (s *RunRecord) AddRequest(r ObservedModelRequest) (requestNumber int) {
 	s.requests = append(s.requests, r)
 	return len(s.requests) - 1
 }
 
 // AddRetries records retries of a request. number is what AddRequest returned for it. Several steps of a response
 // without tool calls are one request, so retries between these steps are added to it, too.
-func (s *RunRecord) AddRetries(number, times int) { s.requests[number].Retries += times }
+func (s *RunRecord) AddRetries(requestNumber, addedRetries int) {
+	s.requests[requestNumber].Retries += addedRetries
+}
 
 // ExpectationResult is the result of one expectation.
 type ExpectationResult struct {
@@ -105,7 +107,7 @@ func (s *Scenario) CheckExpectations(seen *RunRecord) []ExpectationResult {
 		}
 		result := ExpectationResult{At: x.at}
 		if x.Unused != "" {
-			results = append(results, s.checkUnused(x, seen)...)
+			results = append(results, s.checkEveryRuleIsUsed(x, seen)...)
 			continue
 		}
 		result.Text, result.Actual = s.checkExpectation(x, seen)
@@ -117,7 +119,7 @@ func (s *Scenario) CheckExpectations(seen *RunRecord) []ExpectationResult {
 
 // checkExpectation returns the text of an expectation, and why it is not met; an empty reason means that it is met.
 func (s *Scenario) checkExpectation(x *Expectation, seen *RunRecord) (text, got string) {
-	hits, subject := x.matchEvents(seen)
+	hits, subject := x.findMatchingEvents(seen)
 	low, high := 1, -1
 	switch {
 	case x.Never:
@@ -125,11 +127,11 @@ func (s *Scenario) checkExpectation(x *Expectation, seen *RunRecord) (text, got 
 	case x.Times != nil:
 		low, high = x.Times.Min, x.Times.Max
 	}
-	text = "expected " + subjectWithCount(subject, low, high)
+	text = "expected " + subjectWithExpectedTimes(subject, low, high)
 	if len(hits) < low || (high >= 0 && len(hits) > high) {
 		return text, occurrencesText(len(hits)) + s.nearestMiss(x, seen, len(hits))
 	}
-	if got := x.Request.exceededLimit(hits, seen); got != "" {
+	if got := x.Request.describeExceededLimit(hits, seen); got != "" {
 		return text, got
 	}
 	if x.Order == nil || x.Tool == "" || len(hits) == 0 {
@@ -140,7 +142,7 @@ func (s *Scenario) checkExpectation(x *Expectation, seen *RunRecord) (text, got 
 		if other.Order == nil || *other.Order >= *x.Order || other.Tool == "" {
 			continue
 		}
-		if earlier, before := other.matchEvents(seen); len(earlier) > 0 && earlier[0] > hits[0] {
+		if earlier, before := other.findMatchingEvents(seen); len(earlier) > 0 && earlier[0] > hits[0] {
 			return fmt.Sprintf("expected %s after %s", subject, before), "it came before"
 		}
 	}
@@ -148,8 +150,8 @@ func (s *Scenario) checkExpectation(x *Expectation, seen *RunRecord) (text, got 
 }
 
 // ExpectsTool reports whether an expectation is about this tool. name is a canonical name.
-func (s *Scenario) ExpectsTool(name string) bool {
-	return slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Tool != "" && x.matchesTool(name) })
+func (s *Scenario) ExpectsTool(canonicalToolName string) (hasExpectationAboutTool bool) {
+	return slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Tool != "" && x.matchesTool(canonicalToolName) })
 }
 
 // ExpectsExit reports whether an expectation is about exit codes.
@@ -163,25 +165,25 @@ func (s *Scenario) ExpectsExitCode(code int) bool {
 }
 
 // ExpectsInput reports whether an expectation requires a call of this tool with this input. tool is a canonical name.
-func (s *Scenario) ExpectsInput(tool string, input json.RawMessage) bool {
+func (s *Scenario) ExpectsInput(canonicalToolName string, input json.RawMessage) (isSuchCallExpected bool) {
 	var seen RunRecord
-	seen.AddCall(tool, input)
+	seen.AddCall(canonicalToolName, input)
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool {
-		hits, _ := x.matchEvents(&seen)
+		hits, _ := x.findMatchingEvents(&seen)
 		return x.Tool != "" && x.Input != nil && !x.Never && len(hits) > 0
 	})
 }
 
 // UnrecordedServers returns the expectations about notifications whose server matches none of the recorded names. The
 // Name of each result is the server's name or glob, as in the expectation.
-func (s *Scenario) UnrecordedServers(recorded []string) []RuleRef {
+func (s *Scenario) UnrecordedServers(recordedServerNames []string) (notificationExpectations []RuleRef) {
 	var all []RuleRef
 	for i := range s.Expect {
 		x := &s.Expect[i]
 		if x.MCP == nil || !x.MCP.expectsNotification() {
 			continue
 		}
-		if !slices.ContainsFunc(recorded, func(name string) bool { return matchesToolName(name, x.MCP.Server) }) {
+		if !slices.ContainsFunc(recordedServerNames, func(name string) bool { return matchesToolName(name, x.MCP.Server) }) {
 			all = append(all, RuleRef{Name: x.MCP.Server, File: x.at.File, Line: x.at.Line})
 		}
 	}
@@ -231,9 +233,9 @@ func isRuleUsed(at diag.Position, seen *RunRecord) bool {
 	return slices.ContainsFunc(seen.Rules, func(r RuleRef) bool { return r.Line == at.Line && sameFile(r.File, at.File) })
 }
 
-// checkUnused returns one result for each rule. The result is met if the rule answered a prompt. If x.Unused is "warn",
+// checkEveryRuleIsUsed returns one result for each rule. The result is met if the rule answered a prompt. If x.Unused is "warn",
 // the result is met in any case and only mentions that the rule answered none.
-func (s *Scenario) checkUnused(x *Expectation, seen *RunRecord) []ExpectationResult {
+func (s *Scenario) checkEveryRuleIsUsed(x *Expectation, seen *RunRecord) (resultPerRule []ExpectationResult) {
 	var results []ExpectationResult
 	for i := range s.Responses {
 		result := ExpectationResult{Text: fmt.Sprintf("expected the rule %s (%s) to answer a prompt", ruleName(i), s.Responses[i].Pattern.String())}
@@ -254,23 +256,25 @@ func (s *Scenario) checkUnused(x *Expectation, seen *RunRecord) []ExpectationRes
 // sameFile reports whether two names may denote the same file. It compares base names, because one may be relative.
 func sameFile(a, b string) bool { return a == b || filepath.Base(a) == filepath.Base(b) }
 
-// matchEvents returns the indexes of the events in seen that the expectation is about, and a text that describes such
+// findMatchingEvents returns the indexes of the events in seen that the expectation is about, and a text that describes such
 // an event.
-func (x *Expectation) matchEvents(seen *RunRecord) (hits []int, subject string) {
+func (x *Expectation) findMatchingEvents(seen *RunRecord) (eventIndexes []int, eventDescription string) {
 	switch {
 	case x.Prompt != nil:
-		hits = indexesWhere(seen.Prompts, func(p string) bool { _, ok := x.prompt.Match(p); return ok })
-		return hits, "a prompt that matches the pattern (" + x.Prompt.String() + ")"
+		eventIndexes = indexesWhere(seen.Prompts, func(p string) bool { _, ok := x.prompt.Match(p); return ok })
+		return eventIndexes, "a prompt that matches the pattern (" + x.Prompt.String() + ")"
 	case x.MCP != nil && x.MCP.expectsNotification():
 		return indexesWhere(seen.Notifications, x.MCP.matchesNotification), x.MCP.subject()
 	case x.MCP != nil:
 		return indexesWhere(seen.serverCalls, x.MCP.matchesCall), x.MCP.subject()
 	case x.Request != nil:
-		hits = indexesWhere(seen.requests, func(r ModelRequest) bool { return x.Request.Model == "" || globMatches(x.Request.Model, r.Model) })
-		if subject = "a request to the model"; x.Request.Model != "" {
-			subject += " " + x.Request.Model
+		eventIndexes = indexesWhere(seen.requests, func(r ObservedModelRequest) bool {
+			return x.Request.Model == "" || globMatches(x.Request.Model, r.Model)
+		})
+		if eventDescription = "a request to the model"; x.Request.Model != "" {
+			eventDescription += " " + x.Request.Model
 		}
-		return hits, subject
+		return eventIndexes, eventDescription
 	case x.OAuth != nil:
 		return indexesWhere(seen.OAuthRequests, func(r ObservedOAuthRequest) bool { return x.OAuth.matches(r) }), x.OAuth.subject()
 	case x.Otel != "":
@@ -278,18 +282,18 @@ func (x *Expectation) matchEvents(seen *RunRecord) (hits []int, subject string) 
 	case x.Exit != nil:
 		return indexesWhere(seen.ExitCodes, func(code int) bool { return code == *x.Exit }), "a process that exits with " + strconv.Itoa(*x.Exit)
 	case x.Screen != "":
-		subject = "the screen " + x.Screen
+		eventDescription = "the screen " + x.Screen
 		if x.Answered != "" {
-			subject += " to be answered with " + x.Answered
+			eventDescription += " to be answered with " + x.Answered
 		}
-		return indexesWhere(seen.Screens, func(r ObservedScreen) bool { return x.matchesScreen(r) }), subject
+		return indexesWhere(seen.Screens, func(r ObservedScreen) bool { return x.matchesScreen(r) }), eventDescription
 	case x.Rule != nil:
-		hits = indexesWhere(seen.Rules, func(r RuleRef) bool { return r.Line == *x.Rule && sameFile(r.File, x.at.File) })
-		return hits, "a match of the rule in line " + strconv.Itoa(*x.Rule)
+		eventIndexes = indexesWhere(seen.Rules, func(r RuleRef) bool { return r.Line == *x.Rule && sameFile(r.File, x.at.File) })
+		return eventIndexes, "a match of the rule in line " + strconv.Itoa(*x.Rule)
 	}
-	subject = "a call to " + x.Tool
+	eventDescription = "a call to " + x.Tool
 	if x.Input != nil {
-		subject += " with " + string(x.Input)
+		eventDescription += " with " + string(x.Input)
 	}
 	return indexesWhere(seen.calls, func(c observedCall) bool {
 		if !x.matchesTool(c.name) {
@@ -297,7 +301,7 @@ func (x *Expectation) matchEvents(seen *RunRecord) (hits []int, subject string) 
 		}
 		_, ok := match.Subset(x.expectedInput(), c.input)
 		return ok || x.Input == nil
-	}), subject
+	}), eventDescription
 }
 
 func indexesWhere[T any](list []T, condition func(T) bool) []int {
@@ -313,15 +317,15 @@ func indexesWhere[T any](list []T, condition func(T) bool) []int {
 // matchesToolName reports whether a glob matches the name of a tool or a server. The glob may contain characters that
 // canonical names replace: the glob "my.server" matches the name my_server.
 func matchesToolName(name, glob string) bool {
-	return globMatches(glob, name) || globMatches(canonicalToolPart(glob, bytesKeptInGlobs), name)
+	return globMatches(glob, name) || globMatches(canonicalToolPart(glob, punctuationKeptInToolNameGlobs), name)
 }
 
-// exceededLimit describes which limit the matching requests exceed. "" means that they exceed none.
-func (r *ExpectRequest) exceededLimit(hits []int, seen *RunRecord) string {
+// describeExceededLimit describes which limit the matching requests exceed. "" means that they exceed none.
+func (r *ExpectRequest) describeExceededLimit(matchingRequestIndexes []int, seen *RunRecord) string {
 	if r == nil {
 		return ""
 	}
-	for n, i := range hits {
+	for n, i := range matchingRequestIndexes {
 		q := seen.requests[i]
 		if r.MaxRetries != nil && q.Retries > *r.MaxRetries {
 			return fmt.Sprintf("a request for %s was retried %s", q.Model, frequencyText(q.Retries))
@@ -339,7 +343,7 @@ func (s *Scenario) nearestMiss(x *Expectation, seen *RunRecord, hits int) string
 		return ""
 	}
 	if x.MCP != nil && x.MCP.expectsNotification() {
-		return x.MCP.describeOtherNotifications(seen.Notifications)
+		return x.MCP.describeOtherNotificationsOfServer(seen.Notifications)
 	}
 	if x.OAuth != nil {
 		return x.OAuth.nearMiss(seen.OAuthRequests)
@@ -348,7 +352,7 @@ func (s *Scenario) nearestMiss(x *Expectation, seen *RunRecord, hits int) string
 		return "; the exit codes were " + strings.Trim(fmt.Sprint(seen.ExitCodes), "[]")
 	}
 	if x.Prompt != nil {
-		return s.nearestPrompt(x, seen.Prompts)
+		return s.describeMissOfNearestPrompt(x, seen.Prompts)
 	}
 	if x.Tool == "" {
 		return ""
@@ -356,15 +360,15 @@ func (s *Scenario) nearestMiss(x *Expectation, seen *RunRecord, hits int) string
 	return x.nearestCall(seen.calls)
 }
 
-func (s *Scenario) nearestPrompt(x *Expectation, prompts []string) string {
-	want := x.Prompt.textForSimilarity()
+func (s *Scenario) describeMissOfNearestPrompt(promptExpectation *Expectation, prompts []string) (messageSuffix string) {
+	want := promptExpectation.Prompt.textComparedWithPrompts()
 	if len(prompts) == 0 {
 		return "; claude received no prompt"
 	}
 	best := slices.MinFunc(prompts, func(a, b string) int {
 		return cmp.Compare(match.EditDistance(want, a), match.EditDistance(want, b))
 	})
-	return "; the prompt " + s.excerpts.shorten(best) + " does not match: " + s.excerpts.explainMiss(x.prompt, best)
+	return "; the prompt " + s.excerpts.shorten(best) + " does not match: " + s.excerpts.explainMiss(promptExpectation.prompt, best)
 }
 
 // nearestCall explains how the most similar call of the expected tool differs, or lists the tools called instead.
@@ -392,15 +396,15 @@ func (x *Expectation) nearestCall(calls []observedCall) string {
 	return best
 }
 
-// decodeJSON decodes JSON and keeps numbers as text. It returns nil for invalid JSON.
-func decodeJSON(raw json.RawMessage) any {
+// decodeJSONWithExactNumbers decodes JSON and keeps numbers as text. It returns nil for invalid JSON.
+func decodeJSONWithExactNumbers(raw json.RawMessage) (decodedOrNil any) {
 	if v, err := plainjson.Decode(raw); err == nil {
 		return v
 	}
 	return nil
 }
 
-func (x *Expectation) expectedInput() any { return decodeJSON(x.Input) }
+func (x *Expectation) expectedInput() any { return decodeJSONWithExactNumbers(x.Input) }
 
 func (x *Expectation) matchesTool(tool string) bool {
 	for _, t := range x.tools {
@@ -411,21 +415,21 @@ func (x *Expectation) matchesTool(tool string) bool {
 	return false
 }
 
-// subjectWithCount adds to a subject how often it must occur: "(2 to 3 times)". A negative high means no upper limit.
-func subjectWithCount(subject string, low, high int) string {
+// subjectWithExpectedTimes adds to a subject how often it must occur: "(2 to 3 times)". A negative high means no upper limit.
+func subjectWithExpectedTimes(subject string, minTimes, maxTimesOrNegative int) string {
 	switch {
-	case high == 0:
+	case maxTimesOrNegative == 0:
 		return "no " + strings.TrimPrefix(subject, "a ")
-	case high < 0 && low == 1:
+	case maxTimesOrNegative < 0 && minTimes == 1:
 		return subject
-	case high < 0:
-		return subject + " (at least " + frequencyText(low) + ")"
-	case low == 0:
-		return subject + " (at most " + frequencyText(high) + ")"
-	case low == high:
-		return subject + " (exactly " + frequencyText(low) + ")"
+	case maxTimesOrNegative < 0:
+		return subject + " (at least " + frequencyText(minTimes) + ")"
+	case minTimes == 0:
+		return subject + " (at most " + frequencyText(maxTimesOrNegative) + ")"
+	case minTimes == maxTimesOrNegative:
+		return subject + " (exactly " + frequencyText(minTimes) + ")"
 	}
-	return fmt.Sprintf("%s (%d to %d times)", subject, low, high)
+	return fmt.Sprintf("%s (%d to %d times)", subject, minTimes, maxTimesOrNegative)
 }
 
 func occurrencesText(n int) string {

@@ -47,11 +47,11 @@ func (m *ExpectMCP) subject() string {
 	return "a call to " + of
 }
 
-// describeOtherNotifications lists up to three notifications that the server sent instead.
-func (m *ExpectMCP) describeOtherNotifications(notified []ObservedNotification) string {
+// describeOtherNotificationsOfServer lists up to three notifications that the server sent instead.
+func (m *ExpectMCP) describeOtherNotificationsOfServer(observedNotifications []ObservedNotification) (messageSuffix string) {
 	const most = 3
 	var texts []string
-	for _, n := range notified {
+	for _, n := range observedNotifications {
 		if text := strconv.Quote(n.Text); matchesToolName(n.Server, m.Server) && (n.Level == "") == (m.Progress != "") && !slices.Contains(texts, text) && len(texts) < most {
 			texts = append(texts, text)
 		}
@@ -119,9 +119,9 @@ type ObservedScreen struct {
 	Answer string
 }
 
-// isScreenState reports whether a text is a state such as "permission", optionally with a kind: "permission/bash".
-func isScreenState(text string) bool {
-	state, _, _ := strings.Cut(text, "/")
+// hasKnownScreenState reports whether a text is a state such as "permission", optionally with a kind: "permission/bash".
+func hasKnownScreenState(stateWithOptionalKind string) bool {
+	state, _, _ := strings.Cut(stateWithOptionalKind, "/")
 	return slices.Contains([]string{"permission", "question", "plan", "dialog"}, state)
 }
 

@@ -30,7 +30,7 @@ func (e *Engine) explainMisses(prompt string, limit int) []string {
 	if len(e.scenario.Responses) == 0 {
 		return append(lines, "the scenario has no [[responses]]")
 	}
-	for i, rule := range rankRules(e.scenario.Responses, prompt) {
+	for i, rule := range rankRulesBySimilarity(e.scenario.Responses, prompt) {
 		if i == limit {
 			return append(lines, fmt.Sprintf("and %d more", len(e.scenario.Responses)-limit))
 		}

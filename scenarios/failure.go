@@ -72,29 +72,29 @@ const (
 	FailStreamFault       FailureType = "stream_fault"
 )
 
-// failureKind has the keys that a type of failure requires, the keys that it also allows, and the values of its keys for
+// failureTypeKeys has the keys that a type of failure requires, the keys that it also allows, and the values of its keys for
 // `--failure NAME`. All types have the key `type`.
-type failureKind struct {
-	required, optional []string
-	defaults           Failure
+type failureTypeKeys struct {
+	requiredKeys, optionalKeys []string
+	valuesForFailureOption     Failure
 }
 
-func failureKinds() map[FailureType]failureKind {
+func failureKinds() map[FailureType]failureTypeKeys {
 	times := []string{"times"}
-	return map[FailureType]failureKind{
+	return map[FailureType]failureTypeKeys{
 		FailConnectionTimeout:  {[]string{"after_ms"}, times, Failure{AfterMS: 5000}},
 		FailAuthError:          {[]string{"message"}, times, Failure{Message: "Invalid API key"}},
 		FailRateLimit:          {[]string{"retry_after"}, times, Failure{RetryAfter: 60}},
-		FailNetworkUnreachable: {optional: times},
-		FailOutOfCredits:       {optional: times},
-		FailOverloaded:         {optional: times},
-		FailPromptTooLong:      {optional: times},
+		FailNetworkUnreachable: {optionalKeys: times},
+		FailOutOfCredits:       {optionalKeys: times},
+		FailOverloaded:         {optionalKeys: times},
+		FailPromptTooLong:      {optionalKeys: times},
 		FailPartialResponse:    {[]string{"partial_text"}, []string{"cut", "times", "whole"}, Failure{PartialText: "I was going to say..."}},
-		FailStreamError:        {optional: []string{"partial_text", "error_type", "message", "times"}},
-		FailMalformedJSON:      {required: []string{"raw"}, defaults: Failure{Raw: `{"type":"message","content":[{"type":"text","text":"trunc`}},
-		FailServerError:        {optional: []string{"status", "message", "times"}, defaults: Failure{Status: 500}},
+		FailStreamError:        {optionalKeys: []string{"partial_text", "error_type", "message", "times"}},
+		FailMalformedJSON:      {requiredKeys: []string{"raw"}, valuesForFailureOption: Failure{Raw: `{"type":"message","content":[{"type":"text","text":"trunc`}},
+		FailServerError:        {optionalKeys: []string{"status", "message", "times"}, valuesForFailureOption: Failure{Status: 500}},
 		FailAPIError:           {[]string{"status"}, []string{"error_type", "message", "times"}, Failure{Status: 500}},
-		FailCrash:              {optional: []string{"exit_code", "signal"}, defaults: Failure{ExitCode: 1}},
+		FailCrash:              {optionalKeys: []string{"exit_code", "signal"}, valuesForFailureOption: Failure{ExitCode: 1}},
 		FailHang:               {},
 		FailSpendLimit:         {},
 	}
@@ -108,7 +108,7 @@ func (f *Failure) BindValue(v diag.Value, b *diag.Binding) {
 		return // already reported
 	}
 	kind := failureKinds()[f.Type]
-	checkKeys(v, b, "a failure of type `"+string(f.Type)+"`", typedTableKeys{kind.required, kind.optional, []string{
+	checkKeys(v, b, "a failure of type `"+string(f.Type)+"`", typedTableKeys{kind.requiredKeys, kind.optionalKeys, []string{
 		"after_ms", "retry_after", "message", "partial_text", "whole", "raw", "status", "error_type", "times", "exit_code", "signal",
 	}})
 	switch f.Type {
@@ -165,8 +165,8 @@ func FailureByName(name string) *Failure {
 	if !ok {
 		return nil
 	}
-	known.defaults.Type = kind
-	return &known.defaults
+	known.valuesForFailureOption.Type = kind
+	return &known.valuesForFailureOption
 }
 
 // IsStreamFault reports whether claudeless serve simulates the fault by changing the streamed messages of the API.

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// hiddenRules finds rules that never answer because an earlier rule answers all their prompts. Such an earlier rule has
+// shadowedRuleFinder finds rules that never answer because an earlier rule answers all their prompts. Such an earlier rule has
 // no condition and no limit of matches.
-type hiddenRules struct {
+type shadowedRuleFinder struct {
 	rules         []Rule
 	firstCatchAll int            // index of the first rule that matches every text; len(rules) means none
 	byPattern     map[string]int // text of a pattern → index of the first rule with this pattern
@@ -19,18 +19,18 @@ type hiddenRules struct {
 
 // These limits keep the check of large files fast. Rules beyond them are not checked.
 const (
-	maxExpressionPatterns = 200
-	maxPatternComparisons = 20_000
+	maxRegexAndGlobRulesComparedForShadowing = 200
+	maxPatternComparisons                    = 20_000
 )
 
-func newHiddenRules(rules []Rule) *hiddenRules {
-	s := &hiddenRules{rules: rules, firstCatchAll: len(rules), byPattern: make(map[string]int, len(rules)), substrings: trie{children: map[transition]int{}, rules: map[int]int{}}, comparisons: maxPatternComparisons}
+func newShadowedRuleFinder(rules []Rule) *shadowedRuleFinder {
+	s := &shadowedRuleFinder{rules: rules, firstCatchAll: len(rules), byPattern: make(map[string]int, len(rules)), substrings: trie{children: map[transition]int{}, rules: map[int]int{}}, comparisons: maxPatternComparisons}
 	for i := range rules {
 		r := &rules[i]
 		if r.Source == "notification" || r.When != "" || r.MaxMatches != nil || r.Once {
 			continue
 		}
-		if matchesEverything(&r.Pattern) && i < s.firstCatchAll {
+		if isCertainToMatchEveryText(&r.Pattern) && i < s.firstCatchAll {
 			s.firstCatchAll = i
 		}
 		key := r.Pattern.String()
@@ -41,7 +41,7 @@ func newHiddenRules(rules []Rule) *hiddenRules {
 		case PatternContains:
 			s.substrings.addString(r.Pattern.Text, i)
 		case PatternRegex, PatternGlob:
-			if len(s.otherPatterns) < maxExpressionPatterns {
+			if len(s.otherPatterns) < maxRegexAndGlobRulesComparedForShadowing {
 				s.otherPatterns = append(s.otherPatterns, i)
 			}
 		default:
@@ -50,8 +50,8 @@ func newHiddenRules(rules []Rule) *hiddenRules {
 	return s
 }
 
-// hiddenBy returns the rule that hides rule i and the reason. The reason is "" if no rule hides it.
-func (s *hiddenRules) hiddenBy(i int) (by int, reason string) {
+// findShadowingRule returns the rule that hides rule i and the reason. The reason is "" if no rule hides it.
+func (s *shadowedRuleFinder) findShadowingRule(i int) (by int, reason string) {
 	p := &s.rules[i].Pattern
 	// An earlier rule does not necessarily answer notifications, so it does not hide this rule.
 	if s.rules[i].AnswersNotifications() {
@@ -83,30 +83,31 @@ func (s *hiddenRules) hiddenBy(i int) (by int, reason string) {
 	return 0, ""
 }
 
-// matchesEverything returns true only if a pattern certainly matches every text. False means that this is not certain.
-func matchesEverything(p *Pattern) bool {
+// isCertainToMatchEveryText returns true only if a pattern certainly matches every text. False means that this is not certain.
+func isCertainToMatchEveryText(p *Pattern) bool {
 	switch p.Type {
 	case PatternAny:
 		return true
 	case PatternContains:
 		return p.Text == ""
 	case PatternRegex:
-		return matchesAnywhere(p.Pattern)
+		return isRegexCertainToMatchEveryText(p.Pattern)
 	case PatternAnyOf:
-		return slices.ContainsFunc(p.Patterns, func(part Pattern) bool { return matchesEverything(&part) })
+		return slices.ContainsFunc(p.Patterns, func(part Pattern) bool { return isCertainToMatchEveryText(&part) })
 	case PatternAll:
-		return len(p.Patterns) > 0 && !slices.ContainsFunc(p.Patterns, func(part Pattern) bool { return !matchesEverything(&part) })
+		return len(p.Patterns) > 0 && !slices.ContainsFunc(p.Patterns, func(part Pattern) bool { return !isCertainToMatchEveryText(&part) })
 	default:
 		return false
 	}
 }
 
-// matchesAnywhere reports whether a regular expression certainly matches every text: it has no anchors and matches "".
-func matchesAnywhere(src string) bool {
-	if len(src) > 64 || !strings.ContainsAny(src, "*?|") && src != "" {
+// isRegexCertainToMatchEveryText reports whether a regular expression certainly matches every text: it has no anchors and
+// matches "".
+func isRegexCertainToMatchEveryText(regexSource string) bool {
+	if len(regexSource) > 64 || !strings.ContainsAny(regexSource, "*?|") && regexSource != "" {
 		return false
 	}
-	tree, err := syntax.Parse(src, syntax.Perl)
+	tree, err := syntax.Parse(regexSource, syntax.Perl)
 	return err == nil && canBeEmpty(tree)
 }
 

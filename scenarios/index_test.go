@@ -46,7 +46,7 @@ func randomRules(r *rand.Rand) []Rule {
 			return Pattern{Type: PatternNot, Not: &not}
 		}
 	}
-	rules := make([]Rule, maxLinearRules+1+r.IntN(200))
+	rules := make([]Rule, maxRulesTriedWithoutIndex+1+r.IntN(200))
 	for i := range rules {
 		once, few := r.IntN(8) == 0, r.IntN(3)
 		rules[i] = Rule{Pattern: pattern(2), Response: &Response{Text: fmt.Sprint(i)}, Once: once}

@@ -27,12 +27,12 @@ type LintOptions struct {
 
 // Lint returns warnings about likely mistakes in a scenario, in file order.
 func Lint(s *Scenario, o LintOptions) diag.List {
-	l := &linter{s: s, o: o, tools: toolsOf(o.Tools), templates: s.Templates == nil || *s.Templates}
+	l := &linter{s: s, o: o, tools: inputKeysByToolName(o.Tools), templates: s.Templates == nil || *s.Templates}
 	l.lintRules()
 	if l.s.DefaultResponse != nil {
-		l.lintResponse(l.root("default_response"), listLengths{}, l.s.DefaultResponse)
+		l.lintResponse(l.locationInScenario("default_response"), templateListLengths{}, l.s.DefaultResponse)
 	}
-	l.lintServers()
+	l.lintMCPServerEntries()
 	l.lintBreakpoints()
 	l.lintExpectations()
 	l.list.Sort()
@@ -48,9 +48,9 @@ const (
 const noInputFormat = "the tool %s has no input `"
 
 // UnknownInput returns the input key that a [Lint] message reports as unknown for tool. ok is false for other messages.
-func UnknownInput(message, tool string) (key string, ok bool) {
-	rest, ok := strings.CutPrefix(message, fmt.Sprintf(noInputFormat, tool))
-	return strings.TrimSuffix(rest, "`"), ok
+func UnknownInput(lintMessage, tool string) (unknownInputKey string, isUnknownInputMessage bool) {
+	rest, isUnknownInputMessage := strings.CutPrefix(lintMessage, fmt.Sprintf(noInputFormat, tool))
+	return strings.TrimSuffix(rest, "`"), isUnknownInputMessage
 }
 
 type linter struct {
@@ -62,7 +62,7 @@ type linter struct {
 	list      diag.List
 }
 
-func toolsOf(defs []protocol.Tool) map[string][]string {
+func inputKeysByToolName(defs []protocol.Tool) map[string][]string {
 	if defs == nil {
 		return nil
 	}
@@ -97,14 +97,16 @@ func (l *linter) report(p location, offset int, hint, format string, args ...any
 	l.list = append(l.list, d)
 }
 
-func (l *linter) root(path ...any) location { return location{l.s.Locate, path} }
+func (l *linter) locationInScenario(pathFromRoot ...any) location {
+	return location{l.s.Locate, pathFromRoot}
+}
 
 func (l *linter) lintRules() {
-	hidden := newHiddenRules(l.s.Responses)
+	hidden := newShadowedRuleFinder(l.s.Responses)
 	for i := range l.s.Responses {
 		r := &l.s.Responses[i]
 		p := location{diagnose: r.Locate}
-		if by, how := hidden.hiddenBy(i); how != "" {
+		if by, how := hidden.findShadowingRule(i); how != "" {
 			at := l.s.Responses[by].Locate(nil, 0, "").Pos
 			l.report(p.child("pattern"), 0, "", NeverAnswers+": the earlier rule at %s %s", at, how)
 		}
@@ -114,7 +116,7 @@ func (l *linter) lintRules() {
 		case strings.TrimSpace(r.When) == "false":
 			l.report(p.child("when"), 0, "", NeverAnswers+": its condition is false")
 		}
-		l.lintBackspaces(p.child("pattern"), &r.Pattern)
+		l.warnOfBackspaceInPattern(p.child("pattern"), &r.Pattern)
 		l.lintAnswer(p, countGroups(&r.Pattern), r.When, r.Response, r.Failure)
 		for t := range r.Turns {
 			turn := &r.Turns[t]
@@ -123,22 +125,22 @@ func (l *linter) lintRules() {
 	}
 }
 
-// lintBackspaces warns of a backspace in a pattern. In a basic TOML string, "\b" is a backspace, not a word boundary.
-func (l *linter) lintBackspaces(p location, pattern *Pattern) {
+// warnOfBackspaceInPattern warns of a backspace in a pattern. In a basic TOML string, "\b" is a backspace, not a word boundary.
+func (l *linter) warnOfBackspaceInPattern(patternLocation location, pattern *Pattern) {
 	if strings.Contains(pattern.Text+pattern.Pattern, "\b") {
-		l.report(p, 0, `write '\b' in single quotes, or "\\b", for a word boundary`, `the pattern contains a backspace character: "\b" in double quotes is not a word boundary`)
+		l.report(patternLocation, 0, `write '\b' in single quotes, or "\\b", for a word boundary`, `the pattern contains a backspace character: "\b" in double quotes is not a word boundary`)
 	}
 	for i := range pattern.Patterns {
-		l.lintBackspaces(p, &pattern.Patterns[i])
+		l.warnOfBackspaceInPattern(patternLocation, &pattern.Patterns[i])
 	}
 	if pattern.Not != nil {
-		l.lintBackspaces(p, pattern.Not)
+		l.warnOfBackspaceInPattern(patternLocation, pattern.Not)
 	}
 }
 
-type listLengths struct {
-	results int
-	groups  int // numbered captures; -1 means unknown
+type templateListLengths struct {
+	maxEarlierResults int
+	captureGroups     int // numbered captures; -1 means unknown
 }
 
 // countGroups returns the number of numbered captures of a pattern; -1 means unknown.
@@ -157,7 +159,7 @@ func countGroups(p *Pattern) int {
 }
 
 func (l *linter) lintAnswer(p location, groups int, when string, response *Response, failure *Failure) {
-	lists := listLengths{groups: groups}
+	lists := templateListLengths{captureGroups: groups}
 	l.lintCondition(p.child("when"), lists, when)
 	if failure != nil {
 		l.lintText(p.child("failure", "message"), lists, failure.Message)
@@ -168,14 +170,14 @@ func (l *linter) lintAnswer(p location, groups int, when string, response *Respo
 	}
 }
 
-func (l *linter) lintResponse(p location, lists listLengths, r *Response) {
+func (l *linter) lintResponse(p location, lists templateListLengths, r *Response) {
 	l.lintCalls(p.child("tool_calls"), lists, r.ToolCalls)
-	lists.results += len(r.ToolCalls)
+	lists.maxEarlierResults += len(r.ToolCalls)
 	l.lintText(p.child("text"), lists, r.Text)
 	l.lintSteps(p.child("steps"), lists, r.Steps)
 }
 
-func (l *linter) lintSteps(p location, lists listLengths, steps []Step) {
+func (l *linter) lintSteps(p location, lists templateListLengths, steps []Step) {
 	for i := range steps {
 		s, sp := &steps[i], p.child(i)
 		l.lintCondition(sp.child("when"), lists, s.When)
@@ -192,25 +194,25 @@ func (l *linter) lintSteps(p location, lists listLengths, steps []Step) {
 				calls++
 			}
 		}
-		lists.results += calls
+		lists.maxEarlierResults += calls
 	}
 }
 
-func (l *linter) lintCalls(p location, lists listLengths, calls []ToolCall) {
+func (l *linter) lintCalls(p location, lists templateListLengths, calls []ToolCall) {
 	for i := range calls {
 		l.lintCall(p.child(i), lists, &calls[i])
 	}
 }
 
-func (l *linter) lintCall(p location, lists listLengths, c *ToolCall) {
+func (l *linter) lintCall(p location, lists templateListLengths, c *ToolCall) {
 	l.called = append(l.called, c.Tool)
-	l.lintInput(p.child("input"), lists, c.Input)
+	l.lintTemplatesInToolInput(p.child("input"), lists, c.Input)
 	if c.Result != nil {
 		l.lintText(p.child("result"), lists, c.Result.Text)
 	}
 	l.lintToolName(p.child("tool"), c.Tool)
 	if c.Subagent != nil {
-		l.lintSteps(p.child("subagent", "steps"), listLengths{groups: lists.groups}, c.Subagent.Steps)
+		l.lintSteps(p.child("subagent", "steps"), templateListLengths{captureGroups: lists.captureGroups}, c.Subagent.Steps)
 	}
 	known, ok := l.tools[c.Tool]
 	var keys map[string]json.RawMessage
@@ -244,24 +246,24 @@ func (l *linter) lintToolName(p location, name string) {
 	}
 }
 
-func (l *linter) lintInput(p location, lists listLengths, raw json.RawMessage) {
+func (l *linter) lintTemplatesInToolInput(p location, lists templateListLengths, toolInput json.RawMessage) {
 	var v any
-	if mayUseVariables(string(raw)) && json.Unmarshal(raw, &v) == nil {
-		l.lintValue(p, lists, v)
+	if mayUseVariables(string(toolInput)) && json.Unmarshal(toolInput, &v) == nil {
+		l.lintTemplatesInValue(p, lists, v)
 	}
 }
 
-func (l *linter) lintValue(p location, lists listLengths, v any) {
+func (l *linter) lintTemplatesInValue(p location, lists templateListLengths, v any) {
 	switch v := v.(type) {
 	case string:
 		l.lintText(p, lists, v)
 	case []any:
 		for i := range v {
-			l.lintValue(p.child(i), lists, v[i])
+			l.lintTemplatesInValue(p.child(i), lists, v[i])
 		}
 	case map[string]any:
 		for key := range v {
-			l.lintValue(p.child(key), lists, v[key])
+			l.lintTemplatesInValue(p.child(key), lists, v[key])
 		}
 	}
 }
@@ -272,11 +274,11 @@ func mayUseVariables(src string) bool {
 }
 
 // indexesInRange reports whether every index in src is certainly within its list. Otherwise the caller parses src.
-func indexesInRange(lists listLengths, src string) bool {
+func indexesInRange(lists templateListLengths, src string) bool {
 	for _, list := range []struct {
 		name string
 		size int
-	}{{"results[", lists.results}, {"match[", lists.groups + 1}} {
+	}{{"results[", lists.maxEarlierResults}, {"match[", lists.captureGroups + 1}} {
 		for rest := src; ; {
 			_, after, ok := strings.Cut(rest, list.name)
 			if !ok {
@@ -292,37 +294,37 @@ func indexesInRange(lists listLengths, src string) bool {
 	return true
 }
 
-func (l *linter) lintText(p location, lists listLengths, src string) {
+func (l *linter) lintText(p location, lists templateListLengths, src string) {
 	if src != "" && src == l.o.Placeholder {
 		l.report(p, 0, "", PlaceholderAnswer)
 	}
 	if l.templates && mayUseVariables(src) && !indexesInRange(lists, src) {
-		l.lintIndices(p, lists, eval.Indices(src))
+		l.lintIndices(p, lists, eval.ListIndicesInTemplate(src))
 	}
 }
 
-func (l *linter) lintCondition(p location, lists listLengths, src string) {
+func (l *linter) lintCondition(p location, lists templateListLengths, src string) {
 	if mayUseVariables(src) && !indexesInRange(lists, src) {
-		l.lintIndices(p, lists, eval.ExpressionIndices(src))
+		l.lintIndices(p, lists, eval.ListIndicesInExpression(src))
 	}
 }
 
-func (l *linter) lintIndices(p location, lists listLengths, all []eval.ListIndex) {
+func (l *linter) lintIndices(p location, lists templateListLengths, all []eval.ListIndex) {
 	for _, x := range all {
 		switch {
-		case x.Name == "results" && x.Unconditional && (x.Value >= lists.results || -x.Value > lists.results):
-			l.report(p, x.Offset, "", "`results[%d]` does not exist here: %s", x.Value, priorResultsText(lists.results))
-		case x.Name == "match" && lists.groups >= 0 && x.Value > lists.groups:
-			l.report(p, x.Offset, "", "`match[%d]` is always empty: the pattern has %s", x.Value, plural(lists.groups, "group"))
+		case x.Name == "results" && x.Unconditional && (x.Value >= lists.maxEarlierResults || -x.Value > lists.maxEarlierResults):
+			l.report(p, x.Offset, "", "`results[%d]` does not exist here: %s", x.Value, describeMaxEarlierResults(lists.maxEarlierResults))
+		case x.Name == "match" && lists.captureGroups >= 0 && x.Value > lists.captureGroups:
+			l.report(p, x.Offset, "", "`match[%d]` is always empty: the pattern has %s", x.Value, plural(lists.captureGroups, "group"))
 		}
 	}
 }
 
-func priorResultsText(n int) string {
-	if n == 0 {
+func describeMaxEarlierResults(maxResults int) string {
+	if maxResults == 0 {
 		return "no calls come before it"
 	}
-	return "there are at most " + plural(n, "result") + " before it"
+	return "there are at most " + plural(maxResults, "result") + " before it"
 }
 
 func plural(n int, noun string) string {
@@ -332,13 +334,13 @@ func plural(n int, noun string) string {
 	return diag.FormatCount(n, noun)
 }
 
-func (l *linter) lintServers() {
+func (l *linter) lintMCPServerEntries() {
 	if l.o.Server == nil {
 		return
 	}
 	for _, name := range l.s.MCP.ServerNames() {
 		for _, wrong := range l.o.Server(name, l.s.MCP.Servers[name]) {
-			l.report(l.root("mcp", "servers", name), 0, "", "%s", wrong)
+			l.report(l.locationInScenario("mcp", "servers", name), 0, "", "%s", wrong)
 		}
 	}
 }
@@ -347,9 +349,9 @@ func (l *linter) lintServers() {
 // true for a tool of another server, but never misses a call. If the scenario has no answers, it returns true for every
 // tool.
 func (l *linter) isCalled(name string) bool {
-	want := bareToolName(name)
+	want := currentToolNameWithoutServer(name)
 	return len(l.s.Responses) == 0 && l.s.DefaultResponse == nil || want == "StructuredOutput" || slices.ContainsFunc(l.called, func(called string) bool {
-		have := bareToolName(called)
+		have := currentToolNameWithoutServer(called)
 		return matchesGlob(want, have) || matchesGlob(have, want)
 	})
 }
@@ -363,19 +365,18 @@ func matchesGlob(pattern, name string) bool {
 	return ok
 }
 
-// bareToolName returns the name of a tool without its server. For an old name of a tool it returns the current name.
-func bareToolName(name string) string {
-	name = name[strings.LastIndexByte(name, '/')+1:]
-	if i := strings.LastIndex(name, "__"); i >= 0 {
-		name = name[i+2:]
+func currentToolNameWithoutServer(anyToolName string) string {
+	anyToolName = anyToolName[strings.LastIndexByte(anyToolName, '/')+1:]
+	if i := strings.LastIndex(anyToolName, "__"); i >= 0 {
+		anyToolName = anyToolName[i+2:]
 	}
-	switch name {
+	switch anyToolName {
 	case "Task":
 		return "Agent"
 	case "KillShell", "KillBash":
 		return "TaskStop"
 	}
-	return name
+	return anyToolName
 }
 
 func (l *linter) lintBreakpoints() {
@@ -388,7 +389,7 @@ func (l *linter) lintBreakpoints() {
 	}
 	for i := range l.s.Breakpoints {
 		k := &l.s.Breakpoints[i]
-		p := l.root("breakpoints", i)
+		p := l.locationInScenario("breakpoints", i)
 		l.lintToolName(p.child("tool"), k.Tool)
 		if !l.isCalled(k.Tool) {
 			l.report(p.child("tool"), 0, "", "the breakpoint never stops a call: no rule calls %s", k.Tool)
@@ -409,7 +410,7 @@ func (l *linter) lintExpectations() {
 		if x.Tool == "" {
 			continue
 		}
-		p := l.root("expect", i, "tool")
+		p := l.locationInScenario("expect", i, "tool")
 		l.lintToolName(p, x.Tool)
 		switch {
 		case l.isCalled(x.Tool):

@@ -104,21 +104,21 @@ func Load(path string, o LoadOptions) (*Scenario, error) {
 	l := newLoader(o)
 	src, err := l.read(path)
 	if err != nil {
-		return nil, diag.List{{Pos: diag.Position{File: path}, Message: "cannot read the scenario: " + diag.Reason(err), Hint: l.nearestFile(path)}}
+		return nil, diag.List{{Pos: diag.Position{File: path}, Message: "cannot read the scenario: " + diag.FileErrorTextWithoutPath(err), Hint: l.similarFileNameHint(path)}}
 	}
 	return l.load(path, src)
 }
 
-// nearestFile returns a hint with the name of a similar file in the same directory, or "". It returns "" if
+// similarFileNameHint returns a hint with the name of a similar file in the same directory, or "". It returns "" if
 // [LoadOptions.ReadFile] is set, because such files have no directory.
-func (l *loader) nearestFile(path string) string {
+func (l *loader) similarFileNameHint(missingPath string) string {
 	if l.ReadFile != nil {
 		return ""
 	}
-	return diag.DidYouMean(filepath.Base(path), filesNear(path))
+	return diag.DidYouMean(filepath.Base(missingPath), scenarioFileNamesInSameDirectory(missingPath))
 }
 
-func filesNear(path string) (names []string) {
+func scenarioFileNamesInSameDirectory(path string) (names []string) {
 	entries, _ := os.ReadDir(filepath.Dir(path)) // an unreadable directory has no names
 	for _, e := range entries {
 		if ext := filepath.Ext(e.Name()); !e.IsDir() && (ext == ".toml" || ext == ".json") {
@@ -136,16 +136,18 @@ func Parse(path string, src []byte, o LoadOptions) (*Scenario, error) {
 type loader struct {
 	LoadOptions
 	list      diag.List
-	lib       *fill.Library
+	lib       *fill.ExpressionLibrary
 	loaded    []string // cleaned paths of the files included so far
 	fileTexts []string // texts of all files, in the order in which they were read
 }
 
-func newLoader(o LoadOptions) *loader { return &loader{LoadOptions: o, lib: fill.NewLibrary()} }
+func newLoader(o LoadOptions) *loader {
+	return &loader{LoadOptions: o, lib: fill.NewEmptyExpressionLibrary()}
+}
 
 func (l *loader) read(path string) (string, error) {
 	if l.ReadFile == nil {
-		return diag.ReadText(path)
+		return diag.ReadRegularFileAsText(path)
 	}
 	src, err := l.ReadFile(path)
 	return string(src), err
@@ -157,7 +159,7 @@ func (l *loader) load(path, src string) (*Scenario, error) {
 	if err := l.list.Err(); err != nil {
 		return nil, err
 	}
-	s.library, s.rules, s.texts = l.lib, &ruleIndex{}, l.fileTexts
+	s.library, s.rules, s.texts = l.lib, &lazyRulePatternIndex{}, l.fileTexts
 	return s, nil
 }
 
@@ -170,7 +172,7 @@ func (l *loader) loadFile(path, src string, stack []string) *Scenario {
 		return s
 	}
 	s.source = &fill.Source{Index: ix, Dir: filepath.Dir(path), Templates: s.Templates == nil || *s.Templates}
-	c := &compiler{&fill.Checker{Library: l.lib, Source: s.source, ReadFile: l.ReadFile, Diagnostics: &l.list}}
+	c := &scenarioCompiler{&fill.Checker{Library: l.lib, Source: s.source, ReadFile: l.ReadFile, Diagnostics: &l.list}}
 	if c.ReadFile == nil {
 		c.ReadFile = diag.ReadFile
 	}
@@ -200,7 +202,7 @@ func (l *loader) readInclude(from *fill.Source, i int, name string, stack []stri
 	l.loaded = append(l.loaded, clean)
 	src, err := l.read(path)
 	if err != nil {
-		l.list = append(l.list, from.Index.DiagnosticAt(at, fmt.Sprintf("cannot read the included file %q: %s", name, diag.Reason(err))))
+		l.list = append(l.list, from.Index.DiagnosticAt(at, fmt.Sprintf("cannot read the included file %q: %s", name, diag.FileErrorTextWithoutPath(err))))
 		return nil
 	}
 	return l.loadFile(path, src, append(slices.Clone(stack), clean)).Responses
@@ -213,8 +215,8 @@ func (l *loader) decodeFile(path, src string, s *Scenario) (*diag.SourceIndex, b
 		l.list = append(l.list, *problem)
 		return ix, false
 	}
-	ix.Convert(tree, convertRustFormat)
-	l.list = append(l.list, ix.Bind(s)...)
+	ix.ConvertFromOlderFormat(tree, convertRustClaudelessScenario)
+	l.list = append(l.list, ix.BindFileTo(s)...)
 	return ix, true
 }
 
@@ -228,7 +230,7 @@ func parseFile(path, src string) (ix *diag.SourceIndex, tree map[string]any, pro
 		return ix, nil, problem
 	}
 	ix = diag.IndexTOML(path, src)
-	if problem = ix.FirstProblem(); problem == nil || ix.IsRejected() {
+	if problem = ix.FirstProblem(); problem == nil || ix.HasExceededParserLimit() {
 		return ix, nil, problem
 	}
 	if _, err := toml.Decode(src, &tree); err != nil { // the index parses only simple syntax
@@ -260,7 +262,7 @@ func syntaxError(ix *diag.SourceIndex, firstProblem diag.Diagnostic, err error) 
 var libraryFiles embed.FS
 
 // Library lists the names of the embedded scenarios, sorted.
-func Library() []string {
+func Library() (embeddedScenarioNames []string) {
 	entries, err := libraryFiles.ReadDir("library")
 	if err != nil {
 		return nil
@@ -278,7 +280,7 @@ func LoadLibrary(name string) (*Scenario, error) {
 	src, err := libraryFiles.ReadFile(file)
 	if err != nil {
 		names := Library()
-		hint := cmp.Or(diag.DidYouMean(name, append(names, filesNear(name)...)), "library scenarios: "+strings.Join(names, ", "))
+		hint := cmp.Or(diag.DidYouMean(name, append(names, scenarioFileNamesInSameDirectory(name)...)), "library scenarios: "+strings.Join(names, ", "))
 		return nil, diag.List{{Pos: diag.Position{File: name}, Message: fmt.Sprintf("no scenario file %q, and no library scenario has this name", name), Hint: hint}}
 	}
 	return Parse(file, src, LoadOptions{ReadFile: libraryFiles.ReadFile})
@@ -293,7 +295,7 @@ func Open(name string) (*Scenario, error) {
 }
 
 // Greeting returns the scenario of a run without a scenario. Its answer to every prompt explains how to choose one.
-func Greeting() *Scenario {
+func Greeting() (scenarioOfRunWithoutScenario *Scenario) {
 	return &Scenario{Templates: new(false), DefaultResponse: &Response{Text: greetingText}}
 }
 
@@ -308,8 +310,8 @@ type RuleCounter interface {
 	Next(rule string, after int) (int, error)
 }
 
-// maxAnswers returns the maximum number of prompts that a rule answers; negative means no limit.
-func (r *Rule) maxAnswers() int {
+// maxAnsweredPrompts returns the maximum number of prompts that a rule answers; negative means no limit.
+func (r *Rule) maxAnsweredPrompts() (limitOrNegative int) {
 	switch {
 	case r.Once:
 		return 1
@@ -319,5 +321,6 @@ func (r *Rule) maxAnswers() int {
 	return -1
 }
 
-// maxConsecutiveNotices is how many prompts of the CLI in a row a rule without a limit may answer with tool calls.
-const maxConsecutiveNotices = 20
+// maxNotificationsInRowAnsweredWithToolCalls is how many prompts of the CLI in a row a rule without a limit may answer with
+// tool calls.
+const maxNotificationsInRowAnsweredWithToolCalls = 20

@@ -31,14 +31,14 @@ func Estimate(r Request, blocks []protocol.Block) Usage {
 			out += len(CanonicalTool(b.Name)) + len(b.Input)
 		}
 	}
-	return Usage{InputTokens: Tokens(r.inputBytes()), OutputTokens: Tokens(out)}
+	return Usage{InputTokens: Tokens(r.bytesOfPromptOrResults()), OutputTokens: Tokens(out)}
 }
 
 var durationPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`duration_ms(: |>)\d+`) }) // constant
 
-// inputBytes returns the number of bytes of the prompt or, if there are results, of their texts joined by newlines. The
-// time that an agent took is left out, because it differs in each run.
-func (r Request) inputBytes() int {
+// bytesOfPromptOrResults returns the number of bytes of the prompt or, if there are results, of their texts joined by newlines.
+// The time that an agent took is left out, because it differs in each run.
+func (r Request) bytesOfPromptOrResults() int {
 	text := r.Prompt
 	if r.Results != nil {
 		texts := make([]string, len(r.Results))
@@ -94,10 +94,10 @@ type Pace struct {
 }
 
 // NewPace returns the pace of a stream; r provides the jitter, nil means no jitter.
-func NewPace(st Stream, r *rand.Rand) Pace {
-	p := Pace{Stream: st}
-	if r != nil {
-		p.random = r.Float64
+func NewPace(stream Stream, jitterSource *rand.Rand) Pace {
+	p := Pace{Stream: stream}
+	if jitterSource != nil {
+		p.random = jitterSource.Float64
 	}
 	return p
 }

@@ -42,8 +42,8 @@ const (
 	PatternNot      PatternType = "not"
 )
 
-// textForSimilarity returns the text that is compared with prompts to find the most similar rule.
-func (p *Pattern) textForSimilarity() string {
+// textComparedWithPrompts returns the text that is compared with prompts to find the most similar rule.
+func (p *Pattern) textComparedWithPrompts() string {
 	switch p.Type {
 	case PatternExact, PatternContains:
 		return p.Text
@@ -90,27 +90,27 @@ const (
 
 // promptSources selects the prompts that a rule answers: the user's, the CLI's or both. The zero value is the user's.
 type promptSources struct {
-	source  string   // the key `source`; empty means that the pattern decides
-	pattern *Pattern // nil means no pattern
+	sourceKey                   string   // the key `source`; empty means that the pattern decides
+	patternUsedWithoutSourceKey *Pattern // nil means no pattern
 }
 
 // AnswersNotifications reports whether the rule answers prompts that the CLI itself writes. A rule without `source`
 // does so if its pattern contains a text that only the CLI writes.
 func (a promptSources) AnswersNotifications() bool {
-	if a.source != "" || a.pattern == nil {
-		return a.source == promptSourceNotification || a.source == promptSourceAny
+	if a.sourceKey != "" || a.patternUsedWithoutSourceKey == nil {
+		return a.sourceKey == promptSourceNotification || a.sourceKey == promptSourceAny
 	}
-	text := a.pattern.String()
+	text := a.patternUsedWithoutSourceKey.String()
 	return slices.ContainsFunc([]string{"task-notification", "Stop hook feedback", "structured-output-enforce"}, func(opening string) bool {
 		return strings.Contains(text, opening)
 	})
 }
 
-func (a promptSources) includes(notification bool) bool {
-	if notification {
+func (a promptSources) canAnswerPrompt(isNotification bool) bool {
+	if isNotification {
 		return a.AnswersNotifications()
 	}
-	return a.source != promptSourceNotification
+	return a.sourceKey != promptSourceNotification
 }
 
 func joinGroupNames(names []string) string {
@@ -132,7 +132,7 @@ func patternHint(err error) string {
 	return ""
 }
 
-// compilePattern compiles a pattern. On an error, bad is path extended by the faulty part.
+// compilePatternAtKey compiles a pattern. On an error, bad is path extended by the faulty part.
 func compilePattern(p *Pattern, path diag.Path) (t match.Pattern, bad diag.Path, err error) {
 	switch p.Type {
 	case PatternExact:

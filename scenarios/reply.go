@@ -191,8 +191,8 @@ func (r *activeResponse) nextReply(ctx context.Context) (Reply, error) {
 	}
 	reply := Reply{Rule: r.rule.ref}
 	if i == len(r.steps) {
-		reply.Blocks = emptyTextBlocks()
-		return reply, r.finish(ctx, &reply, &Step{})
+		reply.Blocks = singleEmptyTextBlock()
+		return reply, r.setHasMoreAndStructuredOutput(ctx, &reply, &Step{})
 	}
 	step := &r.steps[i]
 	reply.Fault, reply.Gate, reply.After = step.Fault, step.Gate, strings.TrimPrefix(step.After, "gate:")
@@ -214,7 +214,7 @@ func (r *activeResponse) nextReply(ctx context.Context) (Reply, error) {
 			return Reply{}, err
 		}
 	}
-	return reply, r.finish(ctx, &reply, step)
+	return reply, r.setHasMoreAndStructuredOutput(ctx, &reply, step)
 }
 
 // findStep returns the index of the next step with a true condition, or len(r.steps). After an error, it is the index of
@@ -228,9 +228,9 @@ func (r *activeResponse) findStep(ctx context.Context) (int, error) {
 	return len(r.steps), nil
 }
 
-// finish sets HasMore and StructuredOutput. The structured output of the step takes precedence over that of the
-// response.
-func (r *activeResponse) finish(ctx context.Context, reply *Reply, step *Step) error {
+// setHasMoreAndStructuredOutput sets HasMore and StructuredOutput. The structured output of the step takes precedence over that
+// of the response.
+func (r *activeResponse) setHasMoreAndStructuredOutput(ctx context.Context, reply *Reply, step *Step) error {
 	var err error
 	if reply.HasMore, err = r.hasMoreSteps(ctx); err != nil {
 		return err
@@ -278,7 +278,7 @@ func (r *activeResponse) buildBlocks(ctx context.Context, reply *Reply, step *St
 		reply.Blocks = append(reply.Blocks, b)
 	}
 	if len(reply.Blocks) == 0 {
-		reply.Blocks = emptyTextBlocks()
+		reply.Blocks = singleEmptyTextBlock()
 	}
 	return nil
 }
@@ -295,7 +295,7 @@ func (r *activeResponse) buildBlock(ctx context.Context, b *Block, server string
 		}
 		citations, err := sc.RenderJSON(ctx, b.Citations)
 		return protocol.TextBlock{Type: "text", Text: text, Citations: citations}, err
-	case BlockRedacted, BlockServer:
+	case BlockRedacted, BlockServerToolUse:
 		return buildAPIBlock(ctx, sc, b)
 	case BlockThinking:
 		text, err := sc.RenderText(ctx, b.Thinking)
@@ -308,7 +308,7 @@ func (r *activeResponse) buildBlock(ctx context.Context, b *Block, server string
 		r.expected = append(r.expected, &b.ToolCall)
 		return use, err
 	default:
-		return buildServerResult(ctx, sc, b, server)
+		return buildServerToolResultBlock(ctx, sc, b, server)
 	}
 }
 
@@ -323,7 +323,7 @@ func buildAPIBlock(ctx context.Context, s *fill.Scope, b *Block) (protocol.Block
 	}
 	call := protocol.ServerToolCall{Type: string(b.Type), ID: b.ID, Name: b.Name, Input: json.RawMessage("{}")}
 	if call.ID == "" {
-		call.ID = serverCallID(b.at.String())
+		call.ID = serverToolCallIDFromPosition(b.at.String())
 	}
 	input, err := s.RenderJSON(ctx, b.Input)
 	if input != nil {
@@ -332,13 +332,13 @@ func buildAPIBlock(ctx context.Context, s *fill.Scope, b *Block) (protocol.Block
 	return call, err
 }
 
-func serverCallID(at string) string {
-	sum := sha256.Sum256([]byte(at))
+func serverToolCallIDFromPosition(blockPosition string) string {
+	sum := sha256.Sum256([]byte(blockPosition))
 	return fmt.Sprintf("srvtoolu_01%.11x", sum)
 }
 
-func buildServerResult(ctx context.Context, s *fill.Scope, b *Block, call string) (protocol.Block, error) {
-	content, err := s.RenderJSON(ctx, b.Content)
+func buildServerToolResultBlock(ctx context.Context, s *fill.Scope, scriptedResult *Block, defaultCallID string) (protocol.Block, error) {
+	content, err := s.RenderJSON(ctx, scriptedResult.Content)
 	if err != nil {
 		return nil, err
 	}
@@ -346,7 +346,7 @@ func buildServerResult(ctx context.Context, s *fill.Scope, b *Block, call string
 		Type      BlockType       `json:"type"`
 		ToolUseID string          `json:"tool_use_id"`
 		Content   json.RawMessage `json:"content"`
-	}{b.Type, cmp.Or(b.ToolUseID, call), content})
+	}{scriptedResult.Type, cmp.Or(scriptedResult.ToolUseID, defaultCallID), content})
 	return protocol.RawBlock{JSON: raw}, err
 }
 
@@ -409,4 +409,4 @@ func renderFailure(ctx context.Context, s *fill.Scope, f *Failure) (*Failure, er
 	return &filled, err
 }
 
-func emptyTextBlocks() []protocol.Block { return []protocol.Block{protocol.Text("")} }
+func singleEmptyTextBlock() []protocol.Block { return []protocol.Block{protocol.Text("")} }

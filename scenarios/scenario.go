@@ -24,12 +24,12 @@ func (r *Rule) Matcher() match.Pattern { return r.match }
 
 // Locate returns a diagnostic at a key of the rule, with its file position. offset counts characters in a string value.
 func (r *Rule) Locate(path diag.Path, offset int, message string) diag.Diagnostic {
-	return r.source.Locate(append(diag.Path{"responses", r.index}, path...), offset, message)
+	return r.source.DiagnosticAtValue(append(diag.Path{"responses", r.index}, path...), offset, message)
 }
 
 // Locate is like [Rule.Locate] for a key of the scenario's own file.
 func (s *Scenario) Locate(path diag.Path, offset int, message string) diag.Diagnostic {
-	return s.source.Locate(path, offset, message)
+	return s.source.DiagnosticAtValue(path, offset, message)
 }
 
 // UsesVariable reports whether an expression of the scenario may use a variable that can differ between requests with
@@ -107,12 +107,12 @@ func (s *Scenario) Digest() string {
 // HideSecrets makes messages redact the secrets of prompts and patterns. Call it before the scenario is used.
 func (s *Scenario) HideSecrets(secrets SecretFinder) { s.excerpts.secrets = secrets }
 
-// rankRules returns the indexes of the rules, the most similar to the prompt first. Rules whose pattern matches come
+// rankRulesBySimilarity returns the indexes of the rules, the most similar to the prompt first. Rules whose pattern matches come
 // first, then rules with more matching parts, then rules with a smaller edit distance. Parts and distances are computed
 // only for the 30 rules that share the most words with the prompt.
-func rankRules(rules []Rule, prompt string) []int {
+func rankRulesBySimilarity(rules []Rule, prompt string) (ruleIndexes []int) {
 	type miss struct{ rule, words, passed, apart int }
-	words := wordsOf(prompt)
+	words := lowerCaseWordSet(prompt)
 	misses := make([]miss, len(rules))
 	for i := range misses {
 		misses[i] = miss{rule: i, words: similarity(&rules[i], prompt, words)}
@@ -122,13 +122,13 @@ func rankRules(rules []Rule, prompt string) []int {
 	best := misses[:min(measured, len(misses))]
 	for i := range best {
 		r := &rules[best[i].rule]
-		best[i].passed, _ = r.match.MatchedParts(prompt)
-		if best[i].apart = match.MinEditDistance(r.Pattern.textForSimilarity(), prompt); r.Pattern.Type == PatternExact {
-			best[i].apart = match.EditDistance(r.Pattern.textForSimilarity(), prompt)
+		best[i].passed, _ = r.match.CountMatchingAllOfParts(prompt)
+		if best[i].apart = match.MinEditDistance(r.Pattern.textComparedWithPrompts(), prompt); r.Pattern.Type == PatternExact {
+			best[i].apart = match.EditDistance(r.Pattern.textComparedWithPrompts(), prompt)
 		}
 	}
 	slices.SortStableFunc(best, func(a, b miss) int {
-		return cmp.Or(cmp.Compare(b.words/patternMatchScore, a.words/patternMatchScore), cmp.Compare(b.passed, a.passed), cmp.Compare(a.apart, b.apart), cmp.Compare(b.words, a.words))
+		return cmp.Or(cmp.Compare(b.words/similarityScoreOfMatchingPattern, a.words/similarityScoreOfMatchingPattern), cmp.Compare(b.passed, a.passed), cmp.Compare(a.apart, b.apart), cmp.Compare(b.words, a.words))
 	})
 	order := make([]int, len(misses))
 	for i, m := range misses {
@@ -137,17 +137,17 @@ func rankRules(rules []Rule, prompt string) []int {
 	return order
 }
 
-// patternMatchScore is the score of a rule with a matching pattern. It exceeds every score for shared words.
-const patternMatchScore = 1 << 20
+// similarityScoreOfMatchingPattern is the score of a rule with a matching pattern. It exceeds every score for shared words.
+const similarityScoreOfMatchingPattern = 1 << 20
 
-// similarity estimates how similar a rule is to a prompt. It returns patternMatchScore if the pattern matches,
+// similarity estimates how similar a rule is to a prompt. It returns similarityScoreOfMatchingPattern if the pattern matches,
 // otherwise the total length of the words that they share.
 func similarity(r *Rule, prompt string, words map[string]bool) int {
 	if _, ok := r.match.Match(prompt); ok {
-		return patternMatchScore
+		return similarityScoreOfMatchingPattern
 	}
 	score := 0
-	for word := range wordsOf(r.Pattern.String()) {
+	for word := range lowerCaseWordSet(r.Pattern.String()) {
 		if words[word] {
 			score += len(word)
 		}
@@ -155,21 +155,21 @@ func similarity(r *Rule, prompt string, words map[string]bool) int {
 	return score
 }
 
-func wordsOf(s string) map[string]bool {
+func lowerCaseWordSet(text string) map[string]bool {
 	words := map[string]bool{}
-	for _, w := range strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return r < 0x80 && !isWordByte(byte(r)) }) {
+	for _, w := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r < 0x80 && !isWordByte(byte(r)) }) {
 		words[w] = true
 	}
 	return words
 }
 
-// maxLinearRules is the maximum number of rules that are tried one by one, without an index.
-const maxLinearRules = 64
+// maxRulesTriedWithoutIndex is the maximum number of rules that are tried one by one, without an index.
+const maxRulesTriedWithoutIndex = 64
 
 // candidateRules yields the indexes of the rules that may match a prompt, in order.
 func (s *Scenario) candidateRules(prompt string) iter.Seq[int] {
 	x := s.rules
-	if x == nil || len(s.Responses) <= maxLinearRules || x.uses.Add(1) == 1 {
+	if x == nil || len(s.Responses) <= maxRulesTriedWithoutIndex || x.lookups.Add(1) == 1 {
 		return func(yield func(int) bool) {
 			for i := range s.Responses {
 				if !yield(i) {
@@ -178,7 +178,7 @@ func (s *Scenario) candidateRules(prompt string) iter.Seq[int] {
 			}
 		}
 	}
-	x.once.Do(func() {
+	x.buildOnce.Do(func() {
 		texts := make([]match.Pattern, len(s.Responses))
 		for i := range s.Responses {
 			texts[i] = s.Responses[i].match

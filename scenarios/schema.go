@@ -230,12 +230,12 @@ type BlockType string
 
 // The block types.
 const (
-	BlockText     BlockType = "text"
-	BlockThinking BlockType = "thinking"
-	BlockToolUse  BlockType = "tool_use"
-	BlockRaw      BlockType = "raw"
-	BlockRedacted BlockType = "redacted_thinking"
-	BlockServer   BlockType = "server_tool_use"
+	BlockText          BlockType = "text"
+	BlockThinking      BlockType = "thinking"
+	BlockToolUse       BlockType = "tool_use"
+	BlockRaw           BlockType = "raw"
+	BlockRedacted      BlockType = "redacted_thinking"
+	BlockServerToolUse BlockType = "server_tool_use"
 )
 
 // ToolCall is one tool call.
@@ -342,17 +342,17 @@ type Frame struct {
 
 type compiledScenario struct {
 	source  *fill.Source
-	library *fill.Library
-	rules   *ruleIndex
+	library *fill.ExpressionLibrary
+	rules   *lazyRulePatternIndex
 	texts   []string // source texts of the scenario and of included files, in the order in which they were read
 
-	excerpts excerptFormatter
+	excerpts redactingExcerptFormatter
 }
 
-// ruleIndex finds the rules that may match a prompt. It is built at the second prompt if there are more than
-// maxLinearRules rules.
-type ruleIndex struct {
-	uses  atomic.Int32
-	once  sync.Once
-	index *match.PatternIndex
+// lazyRulePatternIndex finds the rules that may match a prompt. It is built at the second prompt if there are more than
+// maxRulesTriedWithoutIndex rules.
+type lazyRulePatternIndex struct {
+	lookups   atomic.Int32
+	buildOnce sync.Once
+	index     *match.PatternIndex
 }

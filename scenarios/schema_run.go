@@ -238,10 +238,10 @@ func (m *MCP) Fixtures() []string {
 	return names
 }
 
-// SideText returns the first scripted answer to a kind of side request. ok is false if none exists.
-func (a *API) SideText(kind string) (string, bool) {
+// SideRequestAnswer returns the first scripted answer to a kind of side request. ok is false if none exists.
+func (a *API) SideRequestAnswer(sideRequestKind string) (answer string, isScripted bool) {
 	for _, s := range a.Side {
-		if s.Kind == kind {
+		if s.Kind == sideRequestKind {
 			return s.Text, true
 		}
 	}

@@ -16,14 +16,14 @@ import (
 
 // savedState is a session's state between processes. A rule is identified by its index and its pattern's fingerprint.
 type savedState struct {
-	Version int                        `json:"version"`
-	Turns   int                        `json:"turns"`
-	Counts  map[string]savedMatchCount `json:"counts,omitempty"`
-	Active  *savedSequence             `json:"active,omitempty"`
-	Running *savedResponse             `json:"running,omitempty"`
+	Version int                            `json:"version"`
+	Turns   int                            `json:"turns"`
+	Counts  map[string]savedRuleMatchCount `json:"counts,omitempty"`
+	Active  *savedSequence                 `json:"active,omitempty"`
+	Running *savedResponse                 `json:"running,omitempty"`
 }
 
-type savedMatchCount struct {
+type savedRuleMatchCount struct {
 	Pattern string `json:"pattern"`
 	Matches int    `json:"matches"`
 }
@@ -49,9 +49,9 @@ type savedResponse struct {
 // State returns, as JSON, the state that the next process of the session restores: match counts, the active turn
 // sequence, and a response that waits for results.
 func (e *Engine) State() ([]byte, error) {
-	st := savedState{Version: 1, Turns: e.turns, Counts: map[string]savedMatchCount{}}
+	st := savedState{Version: 1, Turns: e.turns, Counts: map[string]savedRuleMatchCount{}}
 	for i, n := range e.counts {
-		st.Counts[strconv.Itoa(i)] = savedMatchCount{Pattern: e.fingerprint(i), Matches: n}
+		st.Counts[strconv.Itoa(i)] = savedRuleMatchCount{Pattern: e.fingerprint(i), Matches: n}
 	}
 	if e.active != nil {
 		st.Active = &savedSequence{Rule: e.active.rule, Pattern: e.fingerprint(e.active.rule), Next: e.active.nextTurn, Groups: e.active.groups}
@@ -161,10 +161,10 @@ func (e *Engine) fingerprint(rule int) string {
 
 // Fork returns an independent copy of the engine without sub-agents. Several goroutines may call Fork at the same time,
 // but no other method of the engine.
-func (e *Engine) Fork() *Engine {
+func (e *Engine) Fork() (independentCopy *Engine) {
 	n := &Engine{
 		scenario: e.scenario, options: e.options, env: e.env, turns: e.turns, counts: maps.Clone(e.counts), active: e.active, subagentScript: e.subagentScript,
-		unmet: &unmetResults{all: e.unmet.list()}, lastText: e.lastText, consecutiveNotices: e.consecutiveNotices,
+		unmet: &unmetToolResultExpectations{all: e.unmet.list()}, lastText: e.lastText, consecutiveNotices: e.consecutiveNotices,
 	}
 	if e.running != nil {
 		run := *e.running

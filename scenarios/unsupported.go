@@ -11,26 +11,26 @@ import (
 // UnsupportedByAPI returns warnings about the parts of the scenario that claudeless serve does not support, in file
 // order. The hint of each says what happens instead. The scenario must have been loaded from files.
 func (s *Scenario) UnsupportedByAPI() diag.List {
-	l := &unsupportedKeyChecker{s: s}
+	l := &apiUnsupportedKeyChecker{s: s}
 	for i := range s.Responses {
-		l.checkRule(i)
+		l.warnOfUnsupportedKeysInRule(i)
 	}
 	if s.DefaultResponse != nil {
 		l.checkResponse(s.source, diag.Path{defaultRuleName}, s.DefaultResponse)
 	}
-	l.checkScenario()
+	l.warnOfUnsupportedTopLevelKeys()
 	l.list.Sort()
 	return l.list
 }
 
-type unsupportedKeyChecker struct {
+type apiUnsupportedKeyChecker struct {
 	s    *Scenario
 	src  *fill.Source
 	list diag.List
 }
 
 // warn adds a warning about the key at path. The hint instead says what claudeless serve does with the key.
-func (l *unsupportedKeyChecker) warn(path diag.Path, key, instead string) {
+func (l *apiUnsupportedKeyChecker) warn(path diag.Path, key, instead string) {
 	d := l.src.Index.DiagnosticAt(path, key)
 	d.Hint, d.Warning = instead, true
 	l.list = append(l.list, d)
@@ -40,8 +40,8 @@ func extendPath(path diag.Path, keys ...any) diag.Path {
 	return append(path[:len(path):len(path)], keys...)
 }
 
-func (l *unsupportedKeyChecker) checkRule(i int) {
-	r := &l.s.Responses[i]
+func (l *apiUnsupportedKeyChecker) warnOfUnsupportedKeysInRule(ruleNumber int) {
+	r := &l.s.Responses[ruleNumber]
 	path := diag.Path{"responses", r.index}
 	l.src = r.source
 	l.checkFault(path, r.Fault)
@@ -54,7 +54,7 @@ func (l *unsupportedKeyChecker) checkRule(i int) {
 	}
 }
 
-func (l *unsupportedKeyChecker) checkResponse(src *fill.Source, path diag.Path, r *Response) {
+func (l *apiUnsupportedKeyChecker) checkResponse(src *fill.Source, path diag.Path, r *Response) {
 	if r == nil {
 		return
 	}
@@ -63,14 +63,14 @@ func (l *unsupportedKeyChecker) checkResponse(src *fill.Source, path diag.Path, 
 	l.checkSteps(extendPath(path, "steps"), r.Steps)
 }
 
-func (l *unsupportedKeyChecker) checkSteps(path diag.Path, steps []Step) {
+func (l *apiUnsupportedKeyChecker) checkSteps(path diag.Path, steps []Step) {
 	for i := range steps {
 		s, at := &steps[i], extendPath(path, i)
 		l.checkFailure(at, s.Failure)
 		l.checkFault(at, s.Fault)
 		l.checkCalls(extendPath(at, "tool_calls"), s.ToolCalls)
 		for b := range s.Blocks {
-			l.checkCall(extendPath(at, "blocks", b), &s.Blocks[b].ToolCall)
+			l.warnOfUnsupportedKeysInCall(extendPath(at, "blocks", b), &s.Blocks[b].ToolCall)
 		}
 		if len(s.Frames) > 0 {
 			l.warn(extendPath(at, "frames"), "`frames` belong to the output of the CLI", "claudeless serve ignores them")
@@ -83,29 +83,29 @@ func (l *unsupportedKeyChecker) checkSteps(path diag.Path, steps []Step) {
 	}
 }
 
-func (l *unsupportedKeyChecker) checkCalls(path diag.Path, calls []ToolCall) {
+func (l *apiUnsupportedKeyChecker) checkCalls(path diag.Path, calls []ToolCall) {
 	for i := range calls {
-		l.checkCall(extendPath(path, i), &calls[i])
+		l.warnOfUnsupportedKeysInCall(extendPath(path, i), &calls[i])
 	}
 }
 
-func (l *unsupportedKeyChecker) checkCall(path diag.Path, c *ToolCall) {
+func (l *apiUnsupportedKeyChecker) warnOfUnsupportedKeysInCall(path diag.Path, scriptedCall *ToolCall) {
 	const runs = "the client runs the tool"
-	if c.Result != nil {
+	if scriptedCall.Result != nil {
 		l.warn(extendPath(path, "result"), "claudeless serve does not send the `result` of a call", runs+" and returns its own result")
 	}
-	if c.IsError {
+	if scriptedCall.IsError {
 		l.warn(extendPath(path, "is_error"), "claudeless serve does not send `is_error` of a call", runs+" and returns its own result")
 	}
-	if c.DelayMS > 0 {
+	if scriptedCall.DelayMS > 0 {
 		l.warn(extendPath(path, "delay_ms"), "claudeless serve ignores `delay_ms` of a call", runs+" at once")
 	}
-	if isPlainToolName(c.Tool) {
+	if isPlainToolName(scriptedCall.Tool) {
 		l.warn(extendPath(path, "tool"), "clients usually offer an MCP tool only under its full name",
 			"write server/tool: claudeless serve then sends the full name (mcp__server__tool)")
 	}
-	if c.Subagent != nil {
-		l.checkSteps(extendPath(path, "subagent", "steps"), c.Subagent.Steps)
+	if scriptedCall.Subagent != nil {
+		l.checkSteps(extendPath(path, "subagent", "steps"), scriptedCall.Subagent.Steps)
 	}
 }
 
@@ -115,20 +115,19 @@ func isPlainToolName(name string) bool {
 	return name != "" && !strings.Contains(name, "/") && !strings.HasPrefix(name, "mcp__") && (name[0] < 'A' || name[0] > 'Z')
 }
 
-func (l *unsupportedKeyChecker) checkFailure(path diag.Path, f *Failure) {
+func (l *apiUnsupportedKeyChecker) checkFailure(path diag.Path, f *Failure) {
 	if f != nil && f.Type == FailCrash {
 		l.warn(extendPath(path, "failure"), "a `crash` ends the process of the CLI", "claudeless serve cannot end the CLI: it closes the connection")
 	}
 }
 
-func (l *unsupportedKeyChecker) checkFault(path diag.Path, name string) {
+func (l *apiUnsupportedKeyChecker) checkFault(path diag.Path, name string) {
 	if name != "" && name != "529-storm" && !IsStreamFault(name) {
 		l.warn(extendPath(path, "fault"), "the `fault` "+name+" changes the output of the CLI", "claudeless serve ignores it")
 	}
 }
 
-// checkScenario reports unsupported keys at the top level.
-func (l *unsupportedKeyChecker) checkScenario() {
+func (l *apiUnsupportedKeyChecker) warnOfUnsupportedTopLevelKeys() {
 	l.src = l.s.source
 	const client = "the client decides this itself"
 	for _, k := range []struct {

@@ -42,13 +42,13 @@ type rule struct {
 	position string // file and line of the test that defined the rule
 }
 
-func newScript(tb testing.TB, position, file string) *scenarioScript {
+func newScenarioScript(tb testing.TB, testPosition, scenarioFile string) *scenarioScript {
 	tb.Helper()
-	return &scenarioScript{tb: tb, dir: tb.TempDir(), file: file, position: position}
+	return &scenarioScript{tb: tb, dir: tb.TempDir(), file: scenarioFile, position: testPosition}
 }
 
-func (s *scenarioScript) runID() string       { return s.dir }
-func (s *scenarioScript) journalPath() string { return filepath.Join(s.dir, "journal.jsonl") }
+func (s *scenarioScript) claudelessRunID() string { return s.dir }
+func (s *scenarioScript) journalPath() string     { return filepath.Join(s.dir, "journal.jsonl") }
 func (s *scenarioScript) scenarioPath() string {
 	return cmp.Or(s.file, filepath.Join(s.dir, "scenario.json"))
 }
@@ -59,7 +59,7 @@ func (s *scenarioScript) addSteps(prompt any, script []any, position string) {
 		s.tb.Fatalf("simtest: On: the script of this test is the file %s; a second scenario in one test is not possible", s.file)
 	}
 	if pattern := s.pattern(prompt); pattern != nil {
-		s.addRule(rule{pattern: pattern, position: position}, script)
+		s.addRuleWithSteps(rule{pattern: pattern, position: position}, script)
 	}
 }
 
@@ -76,9 +76,9 @@ func (s *scenarioScript) pattern(prompt any) map[string]any {
 	return nil
 }
 
-func (s *scenarioScript) addRule(r rule, script []any) {
+func (s *scenarioScript) addRuleWithSteps(r rule, scriptSteps []any) {
 	s.tb.Helper()
-	list, err := scenarioSteps(script)
+	list, err := convertScriptToScenarioSteps(scriptSteps)
 	if err == nil && len(list) == 0 {
 		err = errors.New("the rule has no answer: pass at least one step")
 	}
@@ -108,8 +108,8 @@ func (s *scenarioScript) writeScenario() {
 	}
 }
 
-// journalEntries returns the journal entries so far. It omits an incomplete last line.
-func (s *scenarioScript) journalEntries() []journal.Entry {
+// readJournalEntries returns the journal entries so far. It omits an incomplete last line.
+func (s *scenarioScript) readJournalEntries() []journal.Entry {
 	s.tb.Helper()
 	var in verdict.Input
 	err := in.ReadFiles([]string{s.journalPath()}, s.scenarioPath())
@@ -121,7 +121,7 @@ func (s *scenarioScript) journalEntries() []journal.Entry {
 
 func (s *scenarioScript) prompts() []Prompt {
 	var all []Prompt
-	for _, e := range s.journalEntries() {
+	for _, e := range s.readJournalEntries() {
 		switch {
 		case e.Prompt != nil && !e.Prompt.Injected:
 			all = append(all, Prompt{Text: e.Prompt.Prompt, SessionID: e.SessionID, PID: e.PID})
@@ -139,7 +139,7 @@ func (s *scenarioScript) tools() []Tool {
 	}
 	var all []call
 	var order []string // ids of the model's calls, in the order of its messages
-	for _, e := range s.journalEntries() {
+	for _, e := range s.readJournalEntries() {
 		switch {
 		case e.Model != nil:
 			var blocks []struct{ ID string }
@@ -220,13 +220,15 @@ func Call(tool string, input any) ToolCall {
 
 // Failure is a failed request to the model; see [Fail].
 type Failure struct {
-	kind string
-	keys map[string]any
+	modelFailureType string
+	scenarioKeys     map[string]any
 }
 
 // Fail makes the request to the model fail. kind is a failure type of scenarios, such as "rate_limit" or "overloaded".
 // All requests fail unless Times limits their number.
-func Fail(kind string) Failure { return Failure{kind: kind, keys: defaultFailureKeys(kind)} }
+func Fail(kind string) Failure {
+	return Failure{modelFailureType: kind, scenarioKeys: defaultFailureKeys(kind)}
+}
 
 // Times sets how many requests fail before one succeeds.
 func (f Failure) Times(n int) Failure { return f.With("times", n) }
@@ -234,12 +236,12 @@ func (f Failure) Times(n int) Failure { return f.With("times", n) }
 // With sets another key of the failure, such as status, retry_after or message.
 func (f Failure) With(key string, value any) Failure {
 	keys := map[string]any{key: value}
-	for k, v := range f.keys {
+	for k, v := range f.scenarioKeys {
 		if k != key {
 			keys[k] = v
 		}
 	}
-	return Failure{kind: f.kind, keys: keys}
+	return Failure{modelFailureType: f.modelFailureType, scenarioKeys: keys}
 }
 
 // defaultFailureKeys returns default values of the keys that a failure requires.
@@ -267,8 +269,9 @@ type Message []any
 // Say combines texts and calls into one message. The calls must follow the texts.
 func Say(parts ...any) Message { return parts }
 
-// scenarioSteps converts a script to scenario steps, one for each message. A failure becomes part of the next message.
-func scenarioSteps(script []any) ([]map[string]any, error) {
+// convertScriptToScenarioSteps converts a script to scenario steps, one for each message. A failure becomes part of the next
+// message.
+func convertScriptToScenarioSteps(script []any) ([]map[string]any, error) {
 	var out []map[string]any
 	var failure map[string]any
 	for i, step := range script {
@@ -276,8 +279,8 @@ func scenarioSteps(script []any) ([]map[string]any, error) {
 			if failure != nil {
 				out = append(out, map[string]any{"failure": failure})
 			}
-			failure = map[string]any{"type": f.kind}
-			maps.Copy(failure, f.keys)
+			failure = map[string]any{"type": f.modelFailureType}
+			maps.Copy(failure, f.scenarioKeys)
 			continue
 		}
 		m, err := messageStep(step)
@@ -342,12 +345,12 @@ func newRefusalServer(s *scenarioScript) *httptest.Server {
 		// The real CLI first sends HEAD, and other requests follow.
 		if r.Method != http.MethodHead && !slices.Contains(seen, found.Text) {
 			seen = append(seen, found.Text)
-			s.recordFinding(journal.Finding{ID: found.ID, Level: "error", Text: found.Text, Advice: found.Advice})
+			s.appendFindingToJournal(journal.Finding{ID: found.ID, Level: "error", Text: found.Text, Advice: found.Advice})
 		}
 	}))
 }
 
-func (s *scenarioScript) recordFinding(f journal.Finding) {
+func (s *scenarioScript) appendFindingToJournal(f journal.Finding) {
 	out, err := os.OpenFile(s.journalPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		s.tb.Errorf("simtest: %v", err)

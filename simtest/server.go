@@ -27,7 +27,7 @@ type API struct {
 	script *scenarioScript
 	out    *os.File // the journal
 
-	active sync.RWMutex // Requests hold the read lock. waitUntilRecorded takes the write lock to wait for them.
+	active sync.RWMutex // Requests hold the read lock. waitForRequestsInProgress takes the write lock to wait for them.
 
 	mu     sync.Mutex
 	server http.Handler // handles requests with the current rules
@@ -37,7 +37,7 @@ type API struct {
 // the test, the server is closed, and each problem of the run fails the test.
 func Server(tb testing.TB, steps ...any) *API {
 	tb.Helper()
-	s := newScript(tb, callerPosition(), "")
+	s := newScenarioScript(tb, callerPosition(), "")
 	out, err := os.OpenFile(s.journalPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		tb.Fatalf("simtest: %v", err)
@@ -45,10 +45,10 @@ func Server(tb testing.TB, steps ...any) *API {
 	a := &API{script: s, out: out}
 	tb.Cleanup(func() {
 		_ = out.Close() // every line has been written
-		s.reportProblems()
+		s.failTestWithRunProblems()
 	})
 	if len(steps) > 0 {
-		s.addRule(rule{pattern: map[string]any{"type": "any"}, once: true, position: s.position}, steps)
+		s.addRuleWithSteps(rule{pattern: map[string]any{"type": "any"}, once: true, position: s.position}, steps)
 	}
 	a.reloadScenario()
 	listener := httptest.NewServer(a)
@@ -69,18 +69,18 @@ func (a *API) On(prompt any, steps ...any) *API {
 // Prompts returns the prompts so far, in order. A repeated request counts once. Prompts waits until the requests in
 // progress are answered, so read a streamed response to its end before you call it.
 func (a *API) Prompts() []Prompt {
-	a.waitUntilRecorded()
+	a.waitForRequestsInProgress()
 	return a.script.prompts()
 }
 
 // Tools returns the calls with a result, in order. It waits for requests in progress.
-func (a *API) Tools() []Tool {
-	a.waitUntilRecorded()
+func (a *API) Tools() (executedCalls []Tool) {
+	a.waitForRequestsInProgress()
 	return a.script.tools()
 }
 
-// waitUntilRecorded waits until all answered requests are in the journal.
-func (a *API) waitUntilRecorded() {
+// waitForRequestsInProgress waits until all answered requests are in the journal.
+func (a *API) waitForRequestsInProgress() {
 	a.active.Lock()
 	defer a.active.Unlock()
 }
@@ -116,9 +116,9 @@ func (a *API) reloadScenario() {
 
 // Hold delays an answer until it is released.
 type Hold struct {
-	tb   testing.TB
-	dir  string // directory of the gates
-	name string
+	tb            testing.TB
+	gateDirectory string // directory of the gates
+	gateName      string
 }
 
 // Hold delays the answer to a prompt until [Hold.Release]. prompt must be the prompt of a call of [Claude.On];
@@ -131,7 +131,7 @@ func (c *Claude) Hold(prompt any) *Hold {
 }
 
 // Hold delays the answer to a prompt, as [Claude.Hold] does.
-func (a *API) Hold(prompt any) *Hold {
+func (a *API) Hold(prompt any) (heldAnswer *Hold) {
 	a.script.tb.Helper()
 	h := a.script.addHold(prompt)
 	a.reloadScenario()
@@ -141,8 +141,8 @@ func (a *API) Hold(prompt any) *Hold {
 // Reached waits until the delayed answer is requested. If no request comes within this time, it fails the test.
 func (h *Hold) Reached(within time.Duration) {
 	h.tb.Helper()
-	switch err := gate.AwaitReached(h.tb.Context(), h.dir, h.name, within); {
-	case errors.Is(err, gate.ErrTimeout):
+	switch err := gate.AwaitReached(h.tb.Context(), h.gateDirectory, h.gateName, within); {
+	case errors.Is(err, gate.ErrGateWaitTimedOut):
 		h.tb.Fatalf("simtest: no request for the answer within %v", within)
 	case err != nil:
 		h.tb.Fatalf("simtest: waiting for a request: %v", err)
@@ -152,7 +152,7 @@ func (h *Hold) Reached(within time.Duration) {
 // Release releases the answer. It may be called before the answer is requested.
 func (h *Hold) Release() {
 	h.tb.Helper()
-	if err := gate.Release(h.dir, h.name); err != nil {
+	if err := gate.Release(h.gateDirectory, h.gateName); err != nil {
 		h.tb.Fatalf("simtest: releasing the answer: %v", err)
 	}
 }
@@ -172,8 +172,8 @@ func (s *scenarioScript) addHold(prompt any) *Hold {
 	for _, r := range s.rules {
 		if reflect.DeepEqual(r.pattern, pattern) {
 			s.holdCount++
-			h := &Hold{tb: s.tb, dir: s.gateDir(), name: fmt.Sprintf("hold-%d", s.holdCount)}
-			r.steps[0]["gate"] = h.name
+			h := &Hold{tb: s.tb, gateDirectory: s.gateDir(), gateName: fmt.Sprintf("hold-%d", s.holdCount)}
+			r.steps[0]["gate"] = h.gateName
 			return h
 		}
 	}

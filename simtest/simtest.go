@@ -42,25 +42,25 @@ type Prompt struct {
 // directory and an API key. In a parallel test it cannot change the environment: pass [Claude.Env] to commands instead.
 func New(tb testing.TB, steps ...any) *Claude {
 	tb.Helper()
-	c := newClaude(tb, newScript(tb, callerPosition(), ""))
+	c := newClaude(tb, newScenarioScript(tb, callerPosition(), ""))
 	if len(steps) > 0 {
-		c.script.addRule(rule{pattern: map[string]any{"type": "any"}, once: true, position: c.script.position}, steps)
+		c.script.addRuleWithSteps(rule{pattern: map[string]any{"type": "any"}, once: true, position: c.script.position}, steps)
 	}
 	c.script.writeScenario()
 	return c
 }
 
 // File creates a claude that uses a scenario file. Errors in it fail the test, with messages of `claudeless check`.
-func File(tb testing.TB, path string) *Claude {
+func File(tb testing.TB, scenarioFile string) (simulatedClaude *Claude) {
 	tb.Helper()
-	abs, err := filepath.Abs(path)
+	abs, err := filepath.Abs(scenarioFile)
 	if err != nil {
 		tb.Fatalf("simtest: %v", err)
 	}
 	if _, err := verdict.LoadScenario(abs); err != nil {
 		tb.Fatalf("simtest: the scenario has mistakes\n%v", err)
 	}
-	return newClaude(tb, newScript(tb, callerPosition(), abs))
+	return newClaude(tb, newScenarioScript(tb, callerPosition(), abs))
 }
 
 // On adds a rule: prompts that contain the string, or match the *regexp.Regexp, are answered by these steps.
@@ -72,13 +72,13 @@ func (c *Claude) On(prompt any, steps ...any) *Claude {
 }
 
 // Env returns the environment for commands that start claude ("K=V"): that of the process, and the test's variables.
-func (c *Claude) Env() []string { return append(os.Environ(), c.variables()...) }
+func (c *Claude) Env() []string { return append(os.Environ(), c.variablesSetForTest()...) }
 
 // Prompts returns the prompts that the model has received, in order.
 func (c *Claude) Prompts() []Prompt { return c.script.prompts() }
 
 // Tools returns the calls that have run, in the order of the model's messages. Calls of one message run concurrently.
-func (c *Claude) Tools() []Tool { return c.script.tools() }
+func (c *Claude) Tools() (executedCalls []Tool) { return c.script.tools() }
 
 func newClaude(tb testing.TB, s *scenarioScript) *Claude {
 	tb.Helper()
@@ -93,7 +93,7 @@ func newClaude(tb testing.TB, s *scenarioScript) *Claude {
 	}
 	setup := runner.ClaudeSetup{
 		Executable: self, Scenario: s.scenarioPath(), Journal: s.journalPath(), Config: filepath.Join(s.dir, "config"),
-		RunID: s.runID(), ExtraVariables: []string{runAsClaudeVariable + "=1"},
+		RunID: s.claudelessRunID(), ExtraVariables: []string{runAsClaudeVariable + "=1"},
 	}
 	if err := errors.Join(runner.MakeShims(bin, setup, os.Getenv("PATH")), os.Mkdir(c.home(), 0o700)); err != nil {
 		tb.Fatalf("simtest: %v", err)
@@ -101,17 +101,17 @@ func newClaude(tb testing.TB, s *scenarioScript) *Claude {
 	refusals := newRefusalServer(s)
 	tb.Cleanup(func() {
 		refusals.Close() // Close waits for open requests, so that their findings are in the journal
-		s.reportProblems()
+		s.failTestWithRunProblems()
 	})
 	c.refusalURL = refusals.URL
-	c.setenv()
+	c.setVariablesForTestProcess()
 	return c
 }
 
 func (c *Claude) home() string { return filepath.Join(c.script.dir, "home") }
 
-// variables returns the environment that New sets. It fixes GOPATH and GOCACHE, which would otherwise change with HOME.
-func (c *Claude) variables() []string {
+// variablesSetForTest returns the environment that New sets. It fixes GOPATH and GOCACHE, which would otherwise change with HOME.
+func (c *Claude) variablesSetForTest() []string {
 	env := []string{
 		"PATH=" + filepath.Dir(c.Path) + string(os.PathListSeparator) + os.Getenv("PATH"),
 		"HOME=" + c.home(),
@@ -127,10 +127,10 @@ func (c *Claude) variables() []string {
 	return env
 }
 
-// setenv sets the variables for the test. In a parallel test it does nothing, because Setenv panics there.
-func (c *Claude) setenv() {
+// setVariablesForTestProcess sets the variables for the test. In a parallel test it does nothing, because Setenv panics there.
+func (c *Claude) setVariablesForTestProcess() {
 	defer func() { _ = recover() }()
-	for _, kv := range c.variables() {
+	for _, kv := range c.variablesSetForTest() {
 		name, value, _ := strings.Cut(kv, "=")
 		c.script.tb.Setenv(name, value)
 	}

@@ -11,7 +11,7 @@ import (
 // Terminal runs claude in a pseudo-terminal; see [Claude.Terminal]. A failed method ends the test and shows the screen.
 type Terminal struct {
 	tb       testing.TB
-	terminal *tape.Terminal
+	terminal *tape.ProgramInTerminal
 }
 
 // Screen is the content of a terminal at one moment.
@@ -41,12 +41,12 @@ func (c *Claude) Terminal(args ...string) *Terminal {
 	tb := c.script.tb
 	tb.Helper()
 	terminal, err := tape.StartTerminal(tb.Context(), tape.TerminalOptions{
-		Path: c.Path, Args: args, Env: c.Env(), Cols: 110, Rows: 36, Clock: systemClock{},
+		Path: c.Path, Args: args, Env: c.Env(), Cols: 110, Rows: 36, Clock: realTerminalClock{},
 	})
 	if err != nil {
 		tb.Fatalf("simtest: starting claude in a terminal: %v", err)
 	}
-	tb.Cleanup(func() { terminal.Stop() }) // claude must exit before the end of the test checks the run
+	tb.Cleanup(func() { terminal.StopProgram() }) // claude must exit before the end of the test checks the run
 	return &Terminal{tb: tb, terminal: terminal}
 }
 
@@ -98,8 +98,8 @@ func (t *Terminal) failOnError(err error) {
 	}
 }
 
-type systemClock struct{}
+type realTerminalClock struct{}
 
-func (systemClock) Now() time.Time { return time.Now() }
+func (realTerminalClock) Now() time.Time { return time.Now() }
 
-func (systemClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
+func (realTerminalClock) After(d time.Duration) <-chan time.Time { return time.After(d) }

@@ -11,11 +11,11 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
-func (s *scenarioScript) reportProblems() {
+func (s *scenarioScript) failTestWithRunProblems() {
 	if s.tb.Failed() || s.tb.Skipped() {
 		return
 	}
-	problems, warnings := s.problems()
+	problems, warnings := s.findProblemsOfRun()
 	for _, warning := range warnings {
 		s.tb.Log("warning: " + warning)
 	}
@@ -24,9 +24,9 @@ func (s *scenarioScript) reportProblems() {
 	}
 }
 
-func (s *scenarioScript) problems() (all, warnings []string) {
+func (s *scenarioScript) findProblemsOfRun() (testFailures, warnings []string) {
 	in := verdict.Input{Rules: verdict.Rules{Tools: builtin.Definitions()}}
-	runner.KillLeftovers(s.runID(), &in)
+	runner.KillLeftovers(s.claudelessRunID(), &in)
 	if err := in.ReadFiles([]string{s.journalPath()}, s.scenarioPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return []string{"simtest: " + err.Error()}, nil
 	}
@@ -40,24 +40,24 @@ func (s *scenarioScript) problems() (all, warnings []string) {
 	report := verdict.Judge(in)
 	for _, x := range report.Expectations {
 		if !x.Met {
-			all = append(all, s.positionText(x.File, x.Line)+x.Text+prefixNonEmpty(": ", x.Got))
+			testFailures = append(testFailures, s.positionText(x.File, x.Line)+x.Text+prefixNonEmpty(": ", x.Got))
 		}
 	}
 	for _, f := range report.Findings {
 		text := fmt.Sprintf("%s%s [%s]%s", s.positionText(f.File, f.Line), f.Text, f.ID, prefixNonEmpty("\n\t", f.Advice))
 		switch f.Level {
 		case "error":
-			all = append(all, text)
+			testFailures = append(testFailures, text)
 		case "warn":
 			warnings = append(warnings, text)
 		}
 	}
 	for _, u := range report.Unmatched {
-		if text := strings.Join(all, "\n"); !strings.Contains(text, u.Prompt) {
-			all = append(all, fmt.Sprintf("%s: no rule for the prompt %q%s", s.position, u.Prompt, prefixNonEmpty("\n\t", strings.Join(u.Nearest, "\n\t"))))
+		if text := strings.Join(testFailures, "\n"); !strings.Contains(text, u.Prompt) {
+			testFailures = append(testFailures, fmt.Sprintf("%s: no rule for the prompt %q%s", s.position, u.Prompt, prefixNonEmpty("\n\t", strings.Join(u.Nearest, "\n\t"))))
 		}
 	}
-	return all, warnings
+	return testFailures, warnings
 }
 
 func prefixNonEmpty(prefix, text string) string {

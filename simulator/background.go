@@ -9,34 +9,34 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// backgroundWork emits the events of background tasks while a turn runs, and lists the tasks for hooks and results.
-type backgroundWork struct {
+// backgroundTaskReporter emits the events of background tasks while a turn runs, and lists the tasks for hooks and results.
+type backgroundTaskReporter struct {
 	sim    *Simulator
 	out    *emitter
 	totals *turnTotals
 }
 
-func (b *backgroundWork) emitTaskEvents(p task.Phase) {
+func (b *backgroundTaskReporter) emitQueuedTaskEvents(phase task.ConversationPhase) {
 	if b.sim.main.Tasks == nil || b.out.stopped {
 		return
 	}
-	events := b.sim.main.Tasks.Take(p)
+	events := b.sim.main.Tasks.Take(phase)
 	if len(events) == 0 {
 		return
 	}
-	defer b.sim.main.Tasks.MarkShown()
-	b.emitAndCountUsage(events)
+	defer b.sim.main.Tasks.MarkTakenEventsShown()
+	b.emitAndAddAgentUsageToTotals(events)
 }
 
-// emitAndCountUsage emits events of tasks, and adds the usage of sub-agents that they report to the session's totals.
-func (b *backgroundWork) emitAndCountUsage(events []protocol.Event) {
-	for _, ev := range events {
+// emitAndAddAgentUsageToTotals emits events of tasks, and adds the usage of sub-agents that they report to the session's totals.
+func (b *backgroundTaskReporter) emitAndAddAgentUsageToTotals(taskEvents []protocol.Event) {
+	for _, ev := range taskEvents {
 		if spent, ok := ev.(*protocol.AgentUsage); ok {
 			b.sim.totals.addModelUsage(spent.Models)
 			b.sim.totals.apiTime += time.Duration(spent.APIMS) * time.Millisecond
 		}
 		if ran, ok := ev.(*protocol.ToolExecuted); ok && ran.CountDenial { // a sub-agent executed the call
-			b.totals.recordDenial(ran.Use, ran.Use.DisplayInput())
+			b.totals.recordDenial(ran.Use, ran.Use.InputForHooksAndHosts())
 		}
 		b.out.emit(b.out.assignIDs(ev))
 	}
@@ -44,34 +44,34 @@ func (b *backgroundWork) emitAndCountUsage(events []protocol.Event) {
 
 // sleep waits for d and emits the events of tasks in the meantime. It returns early with the error of ctx when the turn
 // is cancelled, and with errStopped when the consumer has stopped iterating.
-func (b *backgroundWork) sleep(ctx context.Context, d time.Duration) error {
+func (b *backgroundTaskReporter) sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 || b.out.stopped {
 		return cmp.Or(b.out.checkOpen(), ctx.Err())
 	}
 	if b.sim.main.Tasks == nil || !b.sim.main.Tasks.ShowsEventsLive() || !b.sim.main.Tasks.HasRunningTask() {
 		return b.sim.options.Clock.Sleep(ctx, d)
 	}
-	b.sim.main.Tasks.MarkLaunched()
+	b.sim.main.Tasks.ReleaseEventsOfLaunchedTasks()
 	return b.sleepWhile(ctx, d, func() bool { return true })
 }
 
-// agentSettleTime is how long the result of a turn waits for background agents to finish.
-const agentSettleTime = 300 * time.Millisecond
+// maxWaitForAgentsBeforeResult is how long the result of a turn waits for background agents to finish.
+const maxWaitForAgentsBeforeResult = 300 * time.Millisecond
 
-// waitForAgents waits for background agents, for agentSettleTime at most, so that the turn's result follows their
+// waitForAgents waits for background agents, for maxWaitForAgentsBeforeResult at most, so that the turn's result follows their
 // events as in the real CLI. It does not wait for agents that are waiting themselves, for example before a retry.
 // Without a prompt queue it does not wait at all, because results are then held back until all agents have finished.
-func (b *backgroundWork) waitForAgents(ctx context.Context) {
+func (b *backgroundTaskReporter) waitForAgents(ctx context.Context) {
 	tasks := b.sim.main.Tasks
-	if tasks == nil || !tasks.ShowsEventsLive() || b.sim.main.Prompts == nil || !tasks.HasAgent() {
+	if tasks == nil || !tasks.ShowsEventsLive() || b.sim.main.Prompts == nil || !tasks.HasRunningOrUnshownAgent() {
 		return
 	}
-	_ = b.sleepWhile(ctx, agentSettleTime, func() bool { return tasks.HasActiveAgent() }) // the turn ends even after an error
-	b.emitTaskEvents(task.PhaseInTurn)
+	_ = b.sleepWhile(ctx, maxWaitForAgentsBeforeResult, func() bool { return tasks.HasActiveAgent() }) // the turn ends even after an error
+	b.emitQueuedTaskEvents(task.ConversationPhaseInTurn)
 }
 
 // sleepWhile waits for d, but returns as soon as condition is false. In the meantime, it emits the events of tasks.
-func (b *backgroundWork) sleepWhile(ctx context.Context, d time.Duration, condition func() bool) error {
+func (b *backgroundTaskReporter) sleepWhile(ctx context.Context, d time.Duration, condition func() bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	slept := make(chan error, 1)
@@ -80,8 +80,8 @@ func (b *backgroundWork) sleepWhile(ctx context.Context, d time.Duration, condit
 		select {
 		case err := <-slept:
 			return cmp.Or(b.out.checkOpen(), err)
-		case <-b.taskEventSignal():
-			if b.emitTaskEvents(task.PhaseInTurn); b.out.stopped {
+		case <-b.taskEventQueuedSignal():
+			if b.emitQueuedTaskEvents(task.ConversationPhaseInTurn); b.out.stopped {
 				cancel()
 			}
 		}
@@ -89,16 +89,17 @@ func (b *backgroundWork) sleepWhile(ctx context.Context, d time.Duration, condit
 	return nil
 }
 
-// taskEventSignal returns a channel that signals queued events of tasks. It is nil if events are not shown as they happen.
-func (b *backgroundWork) taskEventSignal() <-chan struct{} {
+// taskEventQueuedSignal returns a channel that signals queued events of tasks. It is nil if events are not shown as they happen.
+func (b *backgroundTaskReporter) taskEventQueuedSignal() <-chan struct{} {
 	if b.sim.main.Tasks == nil || !b.sim.main.Tasks.ShowsEventsLive() {
 		return nil
 	}
 	return b.sim.main.Tasks.Ready()
 }
 
-// mergeTaskNotices adds the notices about finished tasks to the running turn, so that they do not start a separate turn.
-func (b *backgroundWork) mergeTaskNotices() {
+// addTaskNoticesToRunningTurn adds the notices about finished tasks to the running turn, so that they do not start a separate
+// turn.
+func (b *backgroundTaskReporter) addTaskNoticesToRunningTurn() {
 	tasks := b.sim.main.Tasks
 	if tasks == nil || !tasks.ShowsEventsLive() {
 		return
@@ -108,18 +109,18 @@ func (b *backgroundWork) mergeTaskNotices() {
 	}
 }
 
-func (b *backgroundWork) subagentStats() *protocol.SubagentStats {
+func (b *backgroundTaskReporter) sessionSubagentStats() *protocol.SubagentStats {
 	if b.sim.main.Tasks == nil {
 		return &protocol.SubagentStats{ByType: map[string]int{}}
 	}
 	return new(b.sim.main.Tasks.Stats())
 }
 
-func (b *backgroundWork) backgroundTasks() protocol.HookList[protocol.BackgroundTask] {
+func (b *backgroundTaskReporter) backgroundTasks() protocol.NeverNullJSONList[protocol.BackgroundTask] {
 	if b.sim.main.Tasks == nil {
 		return nil
 	}
-	var list protocol.HookList[protocol.BackgroundTask]
+	var list protocol.NeverNullJSONList[protocol.BackgroundTask]
 	for _, i := range b.sim.main.Tasks.Running() {
 		kind := "shell"
 		if i.Kind == task.KindAgent {
@@ -130,11 +131,11 @@ func (b *backgroundWork) backgroundTasks() protocol.HookList[protocol.Background
 	return list
 }
 
-func (b *backgroundWork) sessionCrons() protocol.HookList[protocol.SessionCron] {
+func (b *backgroundTaskReporter) sessionCrons() protocol.NeverNullJSONList[protocol.SessionCron] {
 	if b.sim.main.Tasks == nil {
 		return nil
 	}
-	var list protocol.HookList[protocol.SessionCron]
+	var list protocol.NeverNullJSONList[protocol.SessionCron]
 	for _, j := range b.sim.main.Tasks.Scheduled() {
 		list = append(list, protocol.SessionCron{ID: j.ID, Schedule: j.Cron.Expression(), Recurring: j.Recurring, Prompt: j.Prompt})
 	}

@@ -11,27 +11,27 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// localCommands answers prompts without the model: the conversation's own slash commands, and blank prompts.
-type localCommands struct{ *turnContext }
+// localCommandRunner answers prompts without the model: the conversation's own slash commands, and blank prompts.
+type localCommandRunner struct{ *turnContext }
 
-func (k *localCommands) parsePrompt() (slash.Call, bool) {
+func (k *localCommandRunner) parsePrompt() (slash.Call, bool) {
 	if k.prompts.in.Source == promptSourceSystem || k.prompts.in.NoQuery || k.prompts.in.Verbatim {
 		return slash.Call{}, false
 	}
-	_, typed, _ := k.prompts.in.Content.SplitTyped()
+	_, typed, _ := k.prompts.in.Content.SplitUserTypedText()
 	return slash.Parse(typed)
 }
 
-// applyExpansion grants the tools of a command's expansion and sets the expansion's model until undo is called.
-func (k *localCommands) applyExpansion(x *slash.Expansion) (undo func()) {
+// applyExpansionToolsAndModel grants the tools of a command's expansion and sets the expansion's model until undo is called.
+func (k *localCommandRunner) applyExpansionToolsAndModel(expansion *slash.Expansion) (undo func()) {
 	commands := k.sim.commands
-	if x == nil {
+	if expansion == nil {
 		return func() { commands.Grant(nil) }
 	}
-	commands.Grant(x.Tools)
+	commands.Grant(expansion.Tools)
 	before := k.sim.options.State.Model()
-	if x.Model != "" && x.Model != "inherit" {
-		k.sim.options.State.SetModel(x.Model)
+	if expansion.Model != "" && expansion.Model != "inherit" {
+		k.sim.options.State.SetModel(expansion.Model)
 	}
 	during := k.sim.options.State.Model()
 	return func() {
@@ -42,7 +42,7 @@ func (k *localCommands) applyExpansion(x *slash.Expansion) (undo func()) {
 	}
 }
 
-func (k *localCommands) runSessionCommand(ctx context.Context, c slash.Call) (*slash.Outcome, *slash.Expansion) {
+func (k *localCommandRunner) runSessionCommand(ctx context.Context, c slash.Call) (*slash.Outcome, *slash.Expansion) {
 	command, ok := k.sim.commands.Find(c.Name)
 	if !ok {
 		return nil, nil
@@ -50,7 +50,7 @@ func (k *localCommands) runSessionCommand(ctx context.Context, c slash.Call) (*s
 	return command.Run(ctx, c)
 }
 
-func (k *localCommands) runBuiltIn(ctx context.Context, c slash.Call) error {
+func (k *localCommandRunner) runBuiltIn(ctx context.Context, c slash.Call) error {
 	switch c.Name {
 	case "compact":
 		if k.sim.options.Limits.DisableCompactCommand {
@@ -69,23 +69,23 @@ func (k *localCommands) runBuiltIn(ctx context.Context, c slash.Call) error {
 
 const blankPromptText = "Blank prompt — the message was only whitespace, so nothing was sent to the model."
 
-func (k *localCommands) refuseBlankPrompt(ctx context.Context) error {
-	if err := k.hooks.beginCommand(ctx, false); err != nil {
+func (k *localCommandRunner) refuseBlankPrompt(ctx context.Context) error {
+	if err := k.hooks.beginTurnOfLocalCommand(ctx, false); err != nil {
 		return err
 	}
 	k.prompts.emitInit(ctx)
 	k.out.emitInformational(blankPromptText, "warning")
-	return endWithoutModel(blankPromptText)
+	return turnEndWithoutModelRequest(blankPromptText)
 }
 
 // emitAnswer ends the turn with the output of a command. It emits the init event and a synthetic assistant message.
-func (k *localCommands) emitAnswer(ctx context.Context, c slash.Call, outcome slash.Outcome, usage *slash.Context) error {
+func (k *localCommandRunner) emitAnswer(ctx context.Context, c slash.Call, outcome slash.Outcome, usage *slash.Context) error {
 	if outcome.IsPrompt {
 		k.prompts.recordedContent = protocol.Content{Text: "/" + c.Name}
 	} else if !outcome.IsUnknown && outcome.Work == nil {
 		k.prompts.recordedContent = protocol.Content{Text: c.LocalTags(cmp.Or(outcome.Name, c.Name))}
 	}
-	if err := k.hooks.beginCommand(ctx, outcome.IsUnknown); err != nil {
+	if err := k.hooks.beginTurnOfLocalCommand(ctx, outcome.IsUnknown); err != nil {
 		return err
 	}
 	if outcome.Title != "" {
@@ -94,40 +94,40 @@ func (k *localCommands) emitAnswer(ctx context.Context, c slash.Call, outcome sl
 	var work []protocol.Event
 	if outcome.Work != nil {
 		var err error
-		if outcome.Text, work, err = k.runSkillWork(ctx, outcome.Work); err != nil {
+		if outcome.Text, work, err = k.runSkillAgent(ctx, outcome.Work); err != nil {
 			return err
 		}
 	}
 	k.prompts.emitInit(ctx)
-	k.background.emitAndCountUsage(work)
+	k.background.emitAndAddAgentUsageToTotals(work)
 	if outcome.Model != nil {
 		k.sim.options.State.SetModel(*outcome.Model)
 	}
 	return k.emitOutcome(c, outcome, usage)
 }
 
-// runSkillWork runs the agent of a skill and returns its answer. System events of the agent's task are emitted
+// runSkillAgent runs the agent of a skill and returns its answer. System events of the agent's task are emitted
 // immediately. All other events are returned in held; the caller emits them after init.
-func (k *localCommands) runSkillWork(ctx context.Context, work func(context.Context) (string, error)) (text string, held []protocol.Event, err error) {
+func (k *localCommandRunner) runSkillAgent(ctx context.Context, runAgent func(context.Context) (string, error)) (answer string, eventsToEmitAfterInit []protocol.Event, err error) {
 	tasks := k.sim.main.Tasks
 	if tasks == nil {
-		text, err = work(ctx)
-		return text, nil, err
+		answer, err = runAgent(ctx)
+		return answer, nil, err
 	}
 	take := func() {
-		for _, ev := range tasks.Take(task.PhaseInTurn) {
+		for _, ev := range tasks.Take(task.ConversationPhaseInTurn) {
 			if frame, ok := ev.(*protocol.System); ok {
 				k.out.emit(k.out.assignIDs(frame))
 				continue
 			}
-			held = append(held, ev)
+			eventsToEmitAfterInit = append(eventsToEmitAfterInit, ev)
 		}
-		tasks.MarkShown()
+		tasks.MarkTakenEventsShown()
 	}
 	done := make(chan struct{})
 	go func() { // the goroutine returns when the work is done
 		defer close(done)
-		text, err = work(ctx)
+		answer, err = runAgent(ctx)
 	}()
 	for {
 		select {
@@ -135,19 +135,19 @@ func (k *localCommands) runSkillWork(ctx context.Context, work func(context.Cont
 			take()
 		case <-done:
 			take()
-			return text, held, err
+			return answer, eventsToEmitAfterInit, err
 		}
 	}
 }
 
-func (k *localCommands) emitOutcome(c slash.Call, outcome slash.Outcome, usage *slash.Context) error {
+func (k *localCommandRunner) emitOutcome(c slash.Call, outcome slash.Outcome, usage *slash.Context) error {
 	ev := k.outputMessage(slash.Call{Name: cmp.Or(outcome.Name, c.Name), Args: c.Args}, outcome.Text)
 	if outcome.IsUnknown {
-		ev.LocalCommandRun, ev.LocalCommandOutcome = nil, &protocol.CommandOutcome{Kind: "unavailable_headless"}
+		ev.LocalCommandRun, ev.LocalCommandOutcome = nil, &protocol.SlashCommandFailure{Kind: "unavailable_headless"}
 	}
 	if outcome.Failed {
 		ev.LocalCommandSource = slash.ErrorOutput(outcome.Text)
-		ev.LocalCommandOutcome = &protocol.CommandOutcome{Kind: "failed"}
+		ev.LocalCommandOutcome = &protocol.SlashCommandFailure{Kind: "failed"}
 	}
 	if outcome.Work != nil || outcome.IsPrompt {
 		ev.LocalCommandRun = nil
@@ -159,9 +159,9 @@ func (k *localCommands) emitOutcome(c slash.Call, outcome slash.Outcome, usage *
 		}
 		ev.ContextUsage = raw
 	}
-	end := endWithoutModel(outcome.Text)
+	end := turnEndWithoutModelRequest(outcome.Text)
 	if outcome.IsSilent {
-		end = endWithoutModel("")
+		end = turnEndWithoutModelRequest("")
 	}
 	if !outcome.IsUnknown {
 		end.localCommand = strings.Trim(strings.ReplaceAll(cmp.Or(outcome.Result, c.Name), "-", "_"), "_")
@@ -170,7 +170,7 @@ func (k *localCommands) emitOutcome(c slash.Call, outcome slash.Outcome, usage *
 	return end
 }
 
-func (k *localCommands) outputMessage(c slash.Call, text string) *protocol.Assistant {
+func (k *localCommandRunner) outputMessage(c slash.Call, text string) *protocol.Assistant {
 	return &protocol.Assistant{
 		Type: "assistant", Message: protocol.SyntheticMessage(k.sim.options.Clock.NewID(), text, "end_turn"),
 		SessionID: k.sim.options.State.SessionID(), UUID: k.sim.options.Clock.NewID(), Timestamp: k.out.timestamp(),
@@ -179,12 +179,12 @@ func (k *localCommands) outputMessage(c slash.Call, text string) *protocol.Assis
 }
 
 // runClear runs /clear, which starts a new conversation (spec: cli-contract 9.6).
-func (k *localCommands) runClear(ctx context.Context, c slash.Call) error {
+func (k *localCommandRunner) runClear(ctx context.Context, c slash.Call) error {
 	s := k.sim
-	id := k.prompts.uuid()
-	k.prompts.emitQueued()
+	id := k.prompts.turnPromptUUID()
+	k.prompts.emitPromptQueuedEvent()
 	if s.options.Hooks != nil && s.history.sessionStarted && !k.out.stopped {
-		s.options.Hooks.Run(ctx, hook.Input{Base: s.sessionEndBase(), Event: protocol.SessionEndHook{Reason: "clear"}})
+		s.options.Hooks.Run(ctx, hook.Input{Base: s.sessionEndHookBaseFields(), Event: protocol.SessionEndHook{Reason: "clear"}})
 	}
 	conversation := s.options.Clock.NewID()
 	k.out.emit(&protocol.Frame{
@@ -202,27 +202,27 @@ func (k *localCommands) runClear(ctx context.Context, c slash.Call) error {
 		return err
 	}
 	if s.main.Tasks != nil {
-		s.main.Tasks.Clear()
+		s.main.Tasks.EndAllAndDiscardEvents()
 	}
 	k.out.emitSystem("background_tasks_changed", protocol.Field{Key: "tasks", Value: []string{}})
 	if err := k.out.checkOpen(); err != nil {
 		return err
 	}
 	k.resetConversation()
-	if err := k.hooks.beginSession(ctx); err != nil {
+	if err := k.hooks.beginSessionIfNotStarted(ctx); err != nil {
 		return err
 	}
 	k.prompts.recordedContent = protocol.Content{Text: c.LocalTags("clear")}
-	k.out.emit(k.prompts.commandAccepted())
+	k.out.emit(k.prompts.localCommandAcceptedEvent())
 	k.out.emit(&protocol.HiddenEvent{Event: k.outputMessage(slash.Call{Name: "clear", Args: c.Args}, "")})
 	k.prompts.emitInit(ctx)
-	end := endWithoutModel("")
+	end := turnEndWithoutModelRequest("")
 	end.localCommand = "clear"
 	return end
 }
 
 // resetConversation forgets the conversation and its costs and begins a new transcript.
-func (k *localCommands) resetConversation() {
+func (k *localCommandRunner) resetConversation() {
 	s := k.sim
 	s.history.resumed, s.history.sessionStarted, s.history.startSource, s.history.turns = false, false, "clear", 0
 	s.totals.reset()
@@ -237,11 +237,11 @@ func (k *localCommands) resetConversation() {
 }
 
 // runCompact runs /compact, which replaces the conversation by a summary (spec: cli-contract 9.6).
-func (k *localCommands) runCompact(ctx context.Context, c slash.Call) error {
+func (k *localCommandRunner) runCompact(ctx context.Context, c slash.Call) error {
 	if k.sim.history.turns == 0 && !k.sim.history.resumed {
 		return k.emitAnswer(ctx, c, slash.Outcome{Text: "Error: No messages to compact", Failed: true, IsSilent: true}, nil)
 	}
-	if err := k.hooks.beginTurn(ctx); err != nil {
+	if err := k.hooks.emitQueuedPromptAndBeginSession(ctx); err != nil {
 		return err
 	}
 	k.prompts.recordedContent = protocol.Content{Text: c.LocalTags(c.Name)}
@@ -258,37 +258,37 @@ func (k *localCommands) runCompact(ctx context.Context, c slash.Call) error {
 	switch {
 	case sum.tooShort:
 		const reason = "Not enough messages to compact."
-		return k.endFailedCompaction(ctx, c, reason, slash.Outcome{Text: reason}, work)
+		return k.endTurnAfterFailedCompaction(ctx, c, reason, slash.Outcome{Text: reason}, work)
 	case sum.failed:
-		return k.endFailedCompaction(ctx, c, "exhausted", slash.Outcome{Text: "Compaction failed: exhausted", Failed: true}, work)
+		return k.endTurnAfterFailedCompaction(ctx, c, "exhausted", slash.Outcome{Text: "Compaction failed: exhausted", Failed: true}, work)
 	case sum.refusal != "":
 		reason := "Compaction blocked by PreCompact hook: " + strings.TrimSpace(sum.refusal)
-		return k.endFailedCompaction(ctx, c, "skipped: "+reason, slash.Outcome{Text: reason, Failed: true}, work)
+		return k.endTurnAfterFailedCompaction(ctx, c, "skipped: "+reason, slash.Outcome{Text: reason, Failed: true}, work)
 	}
 	k.prompts.emitInit(ctx)
 	shown := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: sum.summaryText()}}, IsSynthetic: true, IsReplay: new(false)}
 	k.out.assignIDs(shown)
 	work.emitBoundary(sum, shown.UUID)
-	return k.emitSummary(shown, sum.hookReports)
+	return k.endTurnWithCompactionSummary(shown, sum.hookReports)
 }
 
-// endFailedCompaction reports why no compaction happened: to hosts with problem, to users with outcome.
-func (k *localCommands) endFailedCompaction(ctx context.Context, c slash.Call, problem string, outcome slash.Outcome, work compaction) error {
-	work.emitStatus("failed", problem)
+// endTurnAfterFailedCompaction reports why no compaction happened: to hosts with problem, to users with outcome.
+func (k *localCommandRunner) endTurnAfterFailedCompaction(ctx context.Context, c slash.Call, problemForHost string, outcomeForUser slash.Outcome, work compaction) error {
+	work.emitStatus("failed", problemForHost)
 	k.prompts.emitInit(ctx)
-	k.out.emit(k.prompts.commandAccepted())
-	return k.emitOutcome(c, outcome, nil)
+	k.out.emit(k.prompts.localCommandAcceptedEvent())
+	return k.emitOutcome(c, outcomeForUser, nil)
 }
 
-func (k *localCommands) emitSummary(shown *protocol.User, reports []string) error {
+func (k *localCommandRunner) endTurnWithCompactionSummary(summaryMessage *protocol.User, hookReports []string) error {
 	yes := true
-	said := slash.Output("Compacted " + strings.Join(reports, "\n"))
+	said := slash.Output("Compacted " + strings.Join(hookReports, "\n"))
 	told := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: said}}, IsReplay: &yes}
 	k.out.assignIDs(told)
-	for _, ev := range []protocol.Event{&protocol.ConversationCompacted{Summary: shown, Command: k.prompts.commandAccepted(), Output: told, HasHookReports: len(reports) > 0}, shown, told} {
+	for _, ev := range []protocol.Event{&protocol.ConversationCompacted{Summary: summaryMessage, Command: k.prompts.localCommandAcceptedEvent(), Output: told, HasHookReports: len(hookReports) > 0}, summaryMessage, told} {
 		k.out.emit(ev)
 	}
-	end := endWithoutModel("")
+	end := turnEndWithoutModelRequest("")
 	end.localCommand = "compact"
 	return end
 }

@@ -75,7 +75,7 @@ func (fakeCommands) Grant([]string)              {}
 func (fakeCommands) Find(name string) (simulator.Command, bool) {
 	switch name {
 	case "help":
-		return simulator.UnavailableCommand{}, true
+		return simulator.UnavailableSlashCommand{}, true
 	case "name":
 		return textCommand(func(c slash.Call) *slash.Outcome { return &slash.Outcome{Name: "rename", Text: "named", Title: c.Args} }), true
 	case "mcp__s__p":
@@ -125,7 +125,7 @@ func TestFailedPrompt(t *testing.T) {
 		if err != nil || !ok {
 			continue
 		}
-		want := []any{"<local-command-stderr>Error: the server is gone</local-command-stderr>", &protocol.CommandOutcome{Kind: "failed"}, &protocol.LocalCommand{Command: "s:p (MCP)", Args: "x"}}
+		want := []any{"<local-command-stderr>Error: the server is gone</local-command-stderr>", &protocol.SlashCommandFailure{Kind: "failed"}, &protocol.LocalCommand{Command: "s:p (MCP)", Args: "x"}}
 		if diff := cmp.Diff(want, []any{said.LocalCommandSource, said.LocalCommandOutcome, said.LocalCommandRun}); diff != "" {
 			t.Error(diff)
 		}

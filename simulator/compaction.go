@@ -61,7 +61,7 @@ func (c *compaction) compactAutomatically(ctx context.Context, forced bool) (boo
 	shown := c.out.injectedMessage(sum.summaryText(), true)
 	shown.Summary = true
 	c.emitBoundary(sum, shown.UUID)
-	c.out.emit(&protocol.ConversationCompacted{Summary: shown, Prompt: c.prompts.uuid()})
+	c.out.emit(&protocol.ConversationCompacted{Summary: shown, Prompt: c.prompts.turnPromptUUID()})
 	c.out.emit(shown)
 	return true, nil
 }
@@ -118,7 +118,7 @@ func (c *compaction) summarize(ctx context.Context, in protocol.PreCompactHook) 
 	}
 	sum.hookReports = append(out.Reports, after.Reports...)
 	c.out.emitAll(after.Notices)
-	if err := c.hooks.reloadInstructions(ctx, told); err != nil {
+	if err := c.hooks.reloadInstructionsAfterCompaction(ctx, told); err != nil {
 		return sum, err
 	}
 	c.emitStatus("success", "")
@@ -136,12 +136,12 @@ func (c *compaction) emitStatus(result, problem string) {
 // emitBoundary emits compact_boundary, which lists the messages that are kept after the summary.
 func (c *compaction) emitBoundary(sum summaryOutcome, summary string) {
 	past := &c.sim.history
-	parent, kept := past.retained.lastMessageID(), past.retained.applyCompaction()
+	parent, kept := past.retained.lastRetainedMessageUUID(), past.retained.applyCompaction()
 	after := scenarios.Tokens(len(sum.summaryText()))
 	past.droppedTokens += max(0, sum.tokensBefore-after)
 	meta := protocol.CompactMetadata{Trigger: sum.trigger, PreTokens: sum.tokensBefore, PostTokens: after, DurationMS: milliseconds(c.sim.options.Clock.Now().Sub(sum.started)), Dropped: past.droppedTokens}
 	if len(kept) > 0 {
-		meta.Segment = &protocol.PreservedSegment{Head: kept[0], Anchor: summary, Tail: parent}
+		meta.Segment = &protocol.CompactionPreservedSegment{Head: kept[0], Anchor: summary, Tail: parent}
 		meta.Messages = &protocol.PreservedMessages{Anchor: summary, UUIDs: kept, All: kept}
 	}
 	c.sim.totals.contextTokens.Store(int64(after))

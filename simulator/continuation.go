@@ -17,8 +17,8 @@ import (
 // [Limits.MaxStopBlocks] is set.
 const maxStopBlocks = 8
 
-// maxTruncations is how many times in a turn the model is asked to continue after a truncated reply.
-const maxTruncations = 3
+// maxContinuationsAfterTruncationPerTurn is how many times in a turn the model is asked to continue after a truncated reply.
+const maxContinuationsAfterTruncationPerTurn = 3
 
 // Prompts with which the real CLI asks the model to continue.
 const (
@@ -33,7 +33,7 @@ const (
 // are queued, structured output is missing, or a Stop hook blocked the end.
 type turnContinuation struct {
 	*turnContext
-	exchange *exchange
+	exchange *modelExchange
 
 	truncations     int
 	refused         bool
@@ -44,7 +44,7 @@ type turnContinuation struct {
 
 // nextRequest returns the request that follows a reply without tool calls, or nil at the end of the turn.
 func (a *turnContinuation) nextRequest(ctx context.Context) (*scenarios.Request, error) {
-	text, err := a.handleTruncation()
+	text, err := a.promptToContinueIncompleteReply()
 	if err = cmp.Or(err, a.out.checkOpen()); err != nil {
 		return nil, err
 	}
@@ -59,58 +59,58 @@ func (a *turnContinuation) nextRequest(ctx context.Context) (*scenarios.Request,
 			return &scenarios.Request{Prompt: prompt, IsInterjected: true}, nil
 		}
 		again := false
-		if text, again, err = a.continueTurn(ctx); err != nil || !again {
+		if text, again, err = a.continueForMissingOutputOrStopHook(ctx); err != nil || !again {
 			return nil, err
 		}
 	}
 	return &scenarios.Request{Prompt: text, IsInjected: true, IsNotification: notification}, nil
 }
 
-func (a *turnContinuation) normalEnd() *turnEndError {
+func (a *turnContinuation) successfulTurnEnd() *turnEndError {
 	if a.stopPrevented {
 		return &turnEndError{subtype: "success", terminalReason: "stop_hook_prevented"}
 	}
 	return &turnEndError{subtype: "success", terminalReason: "completed"}
 }
 
-// continueTurn continues the turn if structured output is missing or a Stop hook blocked the end.
-func (a *turnContinuation) continueTurn(ctx context.Context) (text string, again bool, err error) {
-	if text, again = a.structured.reminder(); again {
-		a.out.emitInjectedText(text, true)
-		return text, true, nil
+// continueForMissingOutputOrStopHook continues the turn if structured output is missing or a Stop hook blocked the end.
+func (a *turnContinuation) continueForMissingOutputOrStopHook(ctx context.Context) (nextPrompt string, isContinued bool, err error) {
+	if nextPrompt, isContinued = a.structured.remindOnceOfMissingOutput(); isContinued {
+		a.out.emitInjectedText(nextPrompt, true)
+		return nextPrompt, true, nil
 	}
 	return a.runStopHooks(ctx)
 }
 
-// endAfterStructuredOutput returns end, the error that ends the turn. If the turn has structured output, it first runs
+// runStopHooksAfterStructuredOutput returns end, the error that ends the turn. If the turn has structured output, it first runs
 // the Stop hooks. If these continue the turn, it returns the next request instead of an error.
-func (a *turnContinuation) endAfterStructuredOutput(ctx context.Context, end error) (*scenarios.Request, error) {
+func (a *turnContinuation) runStopHooksAfterStructuredOutput(ctx context.Context, turnEnd error) (requestToContinue *scenarios.Request, turnEndOrError error) {
 	if a.structured.value == nil {
-		return nil, end
+		return nil, turnEnd
 	}
 	a.exchange.lastReply.text = "" // the structured output is not a message
 	text, again, err := a.runStopHooks(ctx)
 	if err != nil || !again {
-		return nil, cmp.Or(err, end)
+		return nil, cmp.Or(err, turnEnd)
 	}
 	a.structured.value = nil
 	return &scenarios.Request{Prompt: text, IsInjected: true, IsNotification: true}, nil
 }
 
-// handleTruncation checks whether a reply without tool calls ended early. It returns the prompt that asks the model to
-// continue, or "" if none is needed. Such a prompt follows a reply that reached the token limit or the end of the
-// context window. It also follows the first refusal and, without a schema, the first empty reply of a turn. After an
-// empty reply, the next step of the scripted response answers. A returned error ends the turn.
-func (a *turnContinuation) handleTruncation() (text string, err error) {
+// promptToContinueIncompleteReply checks whether a reply without tool calls ended early. It returns the prompt that asks the
+// model to continue, or "" if none is needed. Such a prompt follows a reply that reached the token limit or the end of the
+// context window. It also follows the first refusal and, without a schema, the first empty reply of a turn. After an empty
+// reply, the next step of the scripted response answers. A returned error ends the turn.
+func (a *turnContinuation) promptToContinueIncompleteReply() (prompt string, turnEnd error) {
 	if a.exchange.lastReply.stopReason == nil {
 		return "", nil
 	}
 	switch stop := *a.exchange.lastReply.stopReason; stop {
 	case "max_tokens", "model_context_window_exceeded":
-		if a.truncations++; a.truncations > maxTruncations {
-			return "", a.exchange.endWithFailure(a.outputLimitFailure(stop))
+		if a.truncations++; a.truncations > maxContinuationsAfterTruncationPerTurn {
+			return "", a.exchange.endWithFailure(a.outputOrContextLimitFailure(stop))
 		}
-		a.out.emit(a.incompleteReplyMessage(truncatedReplyPrompt))
+		a.out.emit(a.messageAskingToContinueReply(truncatedReplyPrompt))
 		return truncatedReplyPrompt, nil
 	case "refusal":
 		a.sim.history.safetyStops++
@@ -118,28 +118,28 @@ func (a *turnContinuation) handleTruncation() (text string, err error) {
 			return "", a.endRefusedTurn()
 		}
 		a.refused = true
-		a.emitRefusalRetry()
+		a.emitPromptToContinueAfterRefusal()
 		return refusedReplyPrompt, nil
 	case "end_turn":
 		if a.exchange.lastReply.isEmpty && !a.askedAfterEmpty && a.structured.schema == nil {
 			a.askedAfterEmpty = true
-			a.out.emit(a.incompleteReplyMessage(emptyReplyPrompt))
+			a.out.emit(a.messageAskingToContinueReply(emptyReplyPrompt))
 			return emptyReplyPrompt, nil
 		}
 	}
 	return "", nil
 }
 
-func (a *turnContinuation) incompleteReplyMessage(text string) *protocol.User {
-	ev := a.out.injectedMessage(text, true)
+func (a *turnContinuation) messageAskingToContinueReply(prompt string) *protocol.User {
+	ev := a.out.injectedMessage(prompt, true)
 	ev.Companion = true
 	return ev
 }
 
-func (a *turnContinuation) outputLimitFailure(stop string) apiFailure {
+func (a *turnContinuation) outputOrContextLimitFailure(stopReason string) apiFailure {
 	api := apiFailure{APIError: "max_output_tokens", ErrorClass: "max_output_tokens", Truncation: "context_window"}
 	api.Text = "API Error: The model has reached its context window limit."
-	if stop == "max_tokens" {
+	if stopReason == "max_tokens" {
 		most := claudecode.FactsOfModel(a.sim.modelName()).MaxOutput
 		api.Truncation = "output_limit"
 		api.Text = "API Error: Claude's response exceeded the " + strconv.Itoa(most) + " output token maximum. To configure this behavior, " +
@@ -148,9 +148,9 @@ func (a *turnContinuation) outputLimitFailure(stop string) apiFailure {
 	return api
 }
 
-func (a *turnContinuation) emitRefusalRetry() {
-	a.out.emitInformational(a.displayModel()+"'s safeguards stopped the response above · continuing once with that noted", "notice")
-	text := a.incompleteReplyMessage(refusedReplyPrompt)
+func (a *turnContinuation) emitPromptToContinueAfterRefusal() {
+	a.out.emitInformational(a.sessionModelDisplayName()+"'s safeguards stopped the response above · continuing once with that noted", "notice")
+	text := a.messageAskingToContinueReply(refusedReplyPrompt)
 	text.RefusedMessageID, text.RefusalRetry = a.exchange.lastReply.messageID, true
 	a.out.emit(text)
 }
@@ -161,9 +161,9 @@ func (a *turnContinuation) endRefusedTurn() error {
 		protocol.Field{Key: "request_id", Value: a.exchange.lastReply.requestID},
 		protocol.Field{Key: "api_refusal_category", Value: nil},
 		protocol.Field{Key: "api_refusal_explanation", Value: nil},
-		protocol.Field{Key: "refused_user_message_uuid", Value: a.prompts.uuid()},
+		protocol.Field{Key: "refused_user_message_uuid", Value: a.prompts.turnPromptUUID()},
 		protocol.Field{Key: "content", Value: ""})
-	family := a.displayModel()
+	family := a.sessionModelDisplayName()
 	return a.exchange.endWithFailure(apiFailure{
 		ErrorClass: "invalid_request", StopReason: "refusal", RefusedMessageID: a.exchange.lastReply.messageID,
 		Text: "API Error: " + family + "'s safeguards flagged this message (https://www.anthropic.com/legal/aup). This sometimes happens with " +
@@ -173,19 +173,21 @@ func (a *turnContinuation) endRefusedTurn() error {
 	})
 }
 
-func (a *turnContinuation) displayModel() string { return claudecode.DisplayModel(a.sim.modelName()) }
+func (a *turnContinuation) sessionModelDisplayName() string {
+	return claudecode.DisplayModel(a.sim.modelName())
+}
 
-func (a *turnContinuation) emitHookTrace(out hook.Outcome) {
-	a.out.emitAll(out.AttachmentEvents())
-	if out.StopHooks != nil {
-		a.out.emit(out.StopHooks)
+func (a *turnContinuation) emitStopHookTranscriptEvents(stopHookOutcome hook.Outcome) {
+	a.out.emitAll(stopHookOutcome.AttachmentEvents())
+	if stopHookOutcome.StopHooks != nil {
+		a.out.emit(stopHookOutcome.StopHooks)
 	}
 }
 
 // runStopHooks runs the Stop hooks. If one of them blocks, again is true, its feedback becomes part of the
 // conversation, and the caller sends the returned text to the model.
 func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, again bool, err error) {
-	out, err := a.hooks.runWithoutTrace(ctx, protocol.StopHook{
+	out, err := a.hooks.runHooksWithoutTranscriptEvents(ctx, protocol.StopHook{
 		StopHookActive: a.stopBlocks > 0, LastAssistantMessage: a.exchange.lastReply.text,
 		BackgroundTasks: a.background.backgroundTasks(), SessionCrons: a.background.sessionCrons(),
 	})
@@ -194,7 +196,7 @@ func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, a
 	}
 	a.out.emitAll(out.Notices)
 	if !out.Block { // the trace of a hook that blocks is recorded after its feedback
-		a.emitHookTrace(out)
+		a.emitStopHookTranscriptEvents(out)
 	}
 	context := strings.Join(out.AdditionalContext, "\n")
 	switch {
@@ -202,7 +204,7 @@ func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, a
 		a.stopPrevented = true
 		return "", false, nil
 	case out.Failed && !out.Block:
-		a.out.emit(a.out.assignIDs(hook.StopNotification()))
+		a.out.emit(a.out.assignIDs(hook.BlockingStopHookNotification()))
 		return "", false, nil
 	case !out.Block && context == "":
 		return "", false, nil
@@ -213,7 +215,7 @@ func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, a
 		a.out.emitInjectedText(text, true)
 	}
 	if out.Block {
-		a.emitHookTrace(out)
+		a.emitStopHookTranscriptEvents(out)
 	}
 	limit := maxStopBlocks
 	if own := a.sim.options.Limits.MaxStopBlocks; own > 0 {
@@ -230,7 +232,7 @@ func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, a
 		return context, true, nil
 	}
 	if first {
-		a.out.emit(a.out.assignIDs(hook.StopNotification()))
+		a.out.emit(a.out.assignIDs(hook.BlockingStopHookNotification()))
 	}
 	return strings.Join(out.Texts, "\n"), true, nil
 }

@@ -31,8 +31,8 @@ type turnEndError struct {
 
 func (e *turnEndError) Error() string { return "the turn has ended: " + e.subtype }
 
-func endWithoutModel(text string) *turnEndError {
-	return &turnEndError{subtype: "success", skippedModel: true, result: &text}
+func turnEndWithoutModelRequest(resultText string) *turnEndError {
+	return &turnEndError{subtype: "success", skippedModel: true, result: &resultText}
 }
 
 type failureSummary struct {
@@ -79,7 +79,7 @@ func (o *emitter) emit(ev protocol.Event) {
 	o.stopped = o.stopped || !o.yield(ev, nil)
 }
 
-func (o *emitter) yieldError(err error) {
+func (o *emitter) yieldErrorToConsumer(err error) {
 	if !o.stopped {
 		o.stopped = true
 		o.yield(nil, err)
@@ -153,7 +153,7 @@ const timestampFormat = "2006-01-02T15:04:05.000Z"
 
 func (o *emitter) timestamp() string { return o.sim.options.Clock.Now().UTC().Format(timestampFormat) }
 
-// apiID creates an id in the format of the API: msg_01…, toolu_01…, req_01….
-func (o *emitter) apiID(prefix string) string {
+// newAPIStyleID creates an id in the format of the API: msg_01…, toolu_01…, req_01….
+func (o *emitter) newAPIStyleID(prefix string) string {
 	return prefix + "_01" + strings.ReplaceAll(o.sim.options.Clock.NewID(), "-", "")[:22]
 }

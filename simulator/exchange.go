@@ -16,11 +16,11 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-type exchange struct {
+type modelExchange struct {
 	*turnContext
 	round     *toolRound
-	current   *message // the message being streamed; nil if none exists
-	lastReply replyInfo
+	current   *streamedMessage // the message being streamed; nil if none exists
+	lastReply replySummary
 	// replyComplete is true if the next reply arrives as a whole, without stream events. This is so after a stream
 	// broke off, and after a model was not available.
 	replyComplete bool
@@ -28,7 +28,7 @@ type exchange struct {
 	mainModel     string // the session's model while a fallback model is used
 }
 
-type replyInfo struct {
+type replySummary struct {
 	text                 string  // last text block; empty if the reply ends with a tool use
 	stopReason           *string // nil if there was no reply
 	messageID, requestID string
@@ -38,9 +38,9 @@ type replyInfo struct {
 	isContinuation       bool    // the next reply continues this one; the Messages API returns both as one message
 }
 
-func (a *replyInfo) recordReply(h messageHead, blocks []protocol.Block) {
+func (a *replySummary) setFromReply(head messageHead, blocks []protocol.Block) {
 	before := *a
-	a.messageID, a.requestID, a.text, a.displayed, a.isContinuation = h.id, h.requestID, "", nil, false
+	a.messageID, a.requestID, a.text, a.displayed, a.isContinuation = head.id, head.requestID, "", nil, false
 	a.isEmpty = !slices.ContainsFunc(blocks, func(b protocol.Block) bool { text, ok := b.(protocol.TextBlock); return !ok || text.Text != "" })
 	if before.isContinuation && a.isEmpty {
 		a.text, a.displayed, a.isEmpty = before.text, before.displayed, before.isEmpty
@@ -57,10 +57,11 @@ func (a *replyInfo) recordReply(h messageHead, blocks []protocol.Block) {
 	}
 }
 
-// requestOnce sends a request, emits the message and returns the tool calls to run. The error may be a [turnEndError].
-func (x *exchange) requestOnce(ctx context.Context, req scenarios.Request) ([]preparedCall, error) {
-	x.totals.countLastReply()
-	x.background.emitTaskEvents(task.PhaseInTurn)
+// requestModelAndEmitReply sends a request, emits the message and returns the tool calls to run. The error may be a
+// [turnEndError].
+func (x *modelExchange) requestModelAndEmitReply(ctx context.Context, req scenarios.Request) (callsToRun []preparedCall, turnEndOrError error) {
+	x.totals.addLastReplyUsageToTurn()
+	x.background.emitQueuedTaskEvents(task.ConversationPhaseInTurn)
 	if fits, err := (&compaction{x.turnContext}).makeContextRoom(ctx, req); err != nil {
 		return nil, err
 	} else if !fits {
@@ -70,17 +71,17 @@ func (x *exchange) requestOnce(ctx context.Context, req scenarios.Request) ([]pr
 	if err != nil {
 		return nil, err
 	}
-	req.Vars = x.sim.scenarioVars(tools)
+	req.Vars = x.sim.scenarioTemplateVars(tools)
 	if untold := x.sim.history.pendingContext; untold != nil {
 		x.prompts.context, x.sim.history.pendingContext = append(untold, x.prompts.context...), nil
 	}
 	req.Vars.Context = x.prompts.context
-	x.prompts.emitContext()
+	x.prompts.emitUnsentContextTexts()
 	if err := x.out.checkOpen(); err != nil {
 		return nil, err
 	}
 	asked := x.sim.options.Clock.Now()
-	x.totals.recordRequest(asked)
+	x.totals.recordFirstModelRequest(asked)
 	reply, err := x.sim.options.Model.Next(ctx, req)
 	if err != nil {
 		return nil, err
@@ -88,7 +89,7 @@ func (x *exchange) requestOnce(ctx context.Context, req scenarios.Request) ([]pr
 	if req.IsInterjected && reply.IsUnmatched { // the scenario has no answer to a prompt that was added during the turn
 		return nil, x.emitRuleMatched(req, reply)
 	}
-	if err := x.prepareForReply(ctx, req, reply); err != nil {
+	if err := x.emitEventsAndWaitBeforeReply(ctx, req, reply); err != nil {
 		return nil, err
 	}
 	x.replyComplete = false
@@ -102,7 +103,7 @@ func (x *exchange) requestOnce(ctx context.Context, req scenarios.Request) ([]pr
 	}
 	x.lastReply.hasMore = reply.HasMore
 	if x.sim.main.Tasks != nil {
-		x.sim.main.Tasks.MarkLaunched()
+		x.sim.main.Tasks.ReleaseEventsOfLaunchedTasks()
 	}
 	calls, err := x.emitMessage(ctx, req, reply, tools)
 	if err != nil {
@@ -112,7 +113,7 @@ func (x *exchange) requestOnce(ctx context.Context, req scenarios.Request) ([]pr
 	return calls, nil
 }
 
-func (x *exchange) prepareForReply(ctx context.Context, req scenarios.Request, reply scenarios.Reply) error {
+func (x *modelExchange) emitEventsAndWaitBeforeReply(ctx context.Context, req scenarios.Request, reply scenarios.Reply) error {
 	x.emitRequestStatus()
 	if err := x.emitRuleMatched(req, reply); err != nil {
 		return err
@@ -128,7 +129,7 @@ func (x *exchange) prepareForReply(ctx context.Context, req scenarios.Request, r
 	return x.out.checkOpen()
 }
 
-func (x *exchange) emitScriptedFrame(f scenarios.Frame) error {
+func (x *modelExchange) emitScriptedFrame(f scenarios.Frame) error {
 	switch {
 	case f.Stderr != "":
 		x.out.emit(&protocol.VerbatimOutput{Stderr: f.Stderr})
@@ -156,7 +157,7 @@ func (x *exchange) emitScriptedFrame(f scenarios.Frame) error {
 	return nil
 }
 
-func (x *exchange) emitRequestStatus() {
+func (x *modelExchange) emitRequestStatus() {
 	defer x.prompts.replayPrompt()
 	if !x.sim.options.Display.PartialMessages {
 		return
@@ -169,7 +170,7 @@ func (x *exchange) emitRequestStatus() {
 }
 
 // emitRuleMatched reports the rule that answered a prompt. If none did, it returns an error if the scenario says so.
-func (x *exchange) emitRuleMatched(req scenarios.Request, reply scenarios.Reply) error {
+func (x *modelExchange) emitRuleMatched(req scenarios.Request, reply scenarios.Reply) error {
 	if req.Results != nil || reply.Failure != nil && reply.Failure.Type == scenarios.FailNotLoggedIn {
 		return nil // tool results, and requests without credentials, are not matched with rules
 	}
@@ -180,7 +181,7 @@ func (x *exchange) emitRuleMatched(req scenarios.Request, reply scenarios.Reply)
 	return &turnEndError{subtype: "error_during_execution", isError: true, errors: reply.NearMisses}
 }
 
-func (x *exchange) replyDelay(req scenarios.Request, reply scenarios.Reply) time.Duration {
+func (x *modelExchange) replyDelay(req scenarios.Request, reply scenarios.Reply) time.Duration {
 	d := time.Duration(reply.DelayMS) * time.Millisecond
 	if req.Results == nil {
 		d += x.sim.options.Display.ResponseDelay
@@ -188,8 +189,8 @@ func (x *exchange) replyDelay(req scenarios.Request, reply scenarios.Reply) time
 	return max(d, x.sim.options.Display.MinimumDelay)
 }
 
-func (x *exchange) emitMessage(ctx context.Context, req scenarios.Request, reply scenarios.Reply, tools []protocol.Tool) ([]preparedCall, error) {
-	blocks := slices.Clone(x.structured.addScriptedCall(reply)) // the model may return the same slice for other replies
+func (x *modelExchange) emitMessage(ctx context.Context, req scenarios.Request, reply scenarios.Reply, tools []protocol.Tool) ([]preparedCall, error) {
+	blocks := slices.Clone(x.structured.blocksWithStructuredOutputCall(reply)) // the model may return the same slice for other replies
 	if len(blocks) == 0 {
 		blocks = []protocol.Block{protocol.Text("")}
 	}
@@ -207,7 +208,7 @@ func (x *exchange) emitMessage(ctx context.Context, req scenarios.Request, reply
 	for i, b := range blocks {
 		switch b := b.(type) {
 		case protocol.ToolUse:
-			blocks[i] = x.resolveCall(b, index)
+			blocks[i] = x.withCanonicalNameIDAndInput(b, index)
 		case protocol.ThinkingBlock:
 			blocks[i] = scenarios.WithSignature(b)
 		}
@@ -216,7 +217,7 @@ func (x *exchange) emitMessage(ctx context.Context, req scenarios.Request, reply
 	m.index, m.isUnstreamed = index, x.replyComplete
 	m.stopReason = cmp.Or(reply.StopReason, scenarios.StopReason(blocks))
 	m.final.ContinuesPrevious, m.final.HasMore = x.lastReply.isContinuation, reply.HasMore
-	x.lastReply.recordReply(m.messageHead, blocks)
+	x.lastReply.setFromReply(m.messageHead, blocks)
 	if err := m.emitBlocks(ctx, blocks); err != nil {
 		return nil, err
 	}
@@ -229,7 +230,7 @@ func (x *exchange) emitMessage(ctx context.Context, req scenarios.Request, reply
 }
 
 // emitRateLimits reports how much of the subscription's rate limits is used. It does so once in a session.
-func (x *exchange) emitRateLimits() {
+func (x *modelExchange) emitRateLimits() {
 	if !x.sim.options.Display.RateLimits || x.sim.history.limitsShown {
 		return
 	}
@@ -245,22 +246,22 @@ type rateLimits struct {
 	Overage bool   `json:"isUsingOverage"`
 }
 
-func (x *exchange) startMessage(sp replyUsage, stream *scenarios.Stream) *message {
+func (x *modelExchange) startMessage(sp replyUsage, stream *scenarios.Stream) *streamedMessage {
 	stream = cmp.Or(stream, &x.sim.options.Display.Stream)
 	name := x.sim.requestModel()
-	x.current = &message{
+	x.current = &streamedMessage{
 		turnContext: x.turnContext, round: x.round, pace: scenarios.NewPace(*stream, x.sim.options.Rand),
-		messageHead: messageHead{id: x.out.apiID("msg"), requestID: x.out.apiID("req"), modelName: name, wireModel: claudecode.WireModel(name), replyUsage: sp},
+		messageHead: messageHead{id: x.out.newAPIStyleID("msg"), requestID: x.out.newAPIStyleID("req"), modelName: name, wireModel: claudecode.WireModel(name), replyUsage: sp},
 	}
 	return x.current
 }
 
-// resolveCall gives a call its canonical name, an id and a complete input.
-func (x *exchange) resolveCall(use protocol.ToolUse, index *executor.Index) protocol.ToolUse {
+// withCanonicalNameIDAndInput gives a call its canonical name, an id and a complete input.
+func (x *modelExchange) withCanonicalNameIDAndInput(use protocol.ToolUse, index *executor.Index) protocol.ToolUse {
 	use.Type = "tool_use"
 	use.Name = index.Canonical(use.Name)
 	if use.ID == "" {
-		use.ID = x.out.apiID("toolu")
+		use.ID = x.out.newAPIStyleID("toolu")
 	}
 	if len(use.Input) == 0 {
 		use.Input = json.RawMessage("{}")
@@ -277,7 +278,7 @@ func (x *exchange) resolveCall(use protocol.ToolUse, index *executor.Index) prot
 
 // simulateFailure simulates a scripted failure and retries like the real CLI. If a retry succeeds, it returns nil, and the
 // reply follows. Otherwise it emits the error message and returns the error that ends the turn.
-func (x *exchange) simulateFailure(ctx context.Context, rule string, f *scenarios.Failure) error {
+func (x *modelExchange) simulateFailure(ctx context.Context, rule string, f *scenarios.Failure) error {
 	switch f.Type {
 	case scenarios.FailHang:
 		<-ctx.Done()
@@ -287,7 +288,7 @@ func (x *exchange) simulateFailure(ctx context.Context, rule string, f *scenario
 	case scenarios.FailCrash:
 		return &CrashError{ExitCode: max(1, f.ExitCode), Signal: f.Signal}
 	case scenarios.FailPartialResponse, scenarios.FailStreamError:
-		if err := x.streamPartialText(ctx, f); err != nil {
+		if err := x.streamTextBeforeFailure(ctx, f); err != nil {
 			return err
 		}
 	case scenarios.FailConnectionTimeout:
@@ -325,15 +326,15 @@ func (x *exchange) simulateFailure(ctx context.Context, rule string, f *scenario
 		}
 	}
 	if f.Type == scenarios.FailStreamError && f.PartialText != "" { // the usage of the turn includes the received part, the usage of the session does not
-		broken := x.partialReplyUsage(f)
+		broken := x.estimateUsageOfPartialReply(f)
 		broken.usage.OutputTokens = min(1, broken.usage.OutputTokens)
 		x.totals.lastReply = &broken
 	}
 	return x.endWithFailure(api)
 }
 
-func (x *exchange) partialReplyUsage(f *scenarios.Failure) replyUsage {
-	return replyUsage{usage: scenarios.Estimate(scenarios.Request{Prompt: x.prompts.in.Content.Plain()}, []protocol.Block{protocol.Text(f.PartialText)})}
+func (x *modelExchange) estimateUsageOfPartialReply(failure *scenarios.Failure) replyUsage {
+	return replyUsage{usage: scenarios.Estimate(scenarios.Request{Prompt: x.prompts.in.Content.Plain()}, []protocol.Block{protocol.Text(failure.PartialText)})}
 }
 
 func (s *Simulator) isFailureUsedUp(rule string, f *scenarios.Failure) bool {
@@ -343,7 +344,7 @@ func (s *Simulator) isFailureUsedUp(rule string, f *scenarios.Failure) bool {
 // retryRequest repeats a failed request as often as the real CLI does, and reports whether a retry succeeded. After
 // some failures, the CLI first repeats the request immediately and without an event. This request is smaller or not
 // streamed (spec: cli-observed 9).
-func (x *exchange) retryRequest(ctx context.Context, f *scenarios.Failure, api apiFailure, rule string) (bool, error) {
+func (x *modelExchange) retryRequest(ctx context.Context, f *scenarios.Failure, api apiFailure, rule string) (bool, error) {
 	x.sim.history.failures[rule]++
 	for range api.SilentRetries {
 		if x.sim.isFailureUsedUp(rule, f) {
@@ -375,9 +376,9 @@ func (x *exchange) retryRequest(ctx context.Context, f *scenarios.Failure, api a
 			ev.ErrorStatus = &api.Status
 		}
 		x.out.emit(ev)
-		trace := &protocol.CLIRetry{Status: api.Status, Message: api.Message, Body: api.Message, RetryInMS: milliseconds(wait), Attempt: attempt, MaxRetries: retries}
+		trace := &protocol.FailedAPIRequestBeforeRetry{Status: api.Status, Message: api.Message, Body: api.Message, RetryInMS: milliseconds(wait), Attempt: attempt, MaxRetries: retries}
 		if api.Kind != "" {
-			trace.RequestID = x.out.apiID("req")
+			trace.RequestID = x.out.newAPIStyleID("req")
 			trace.Body = api.Body(trace.RequestID)
 		}
 		x.out.emit(trace)
@@ -389,7 +390,7 @@ func (x *exchange) retryRequest(ctx context.Context, f *scenarios.Failure, api a
 		}
 		x.sim.history.failures[rule]++
 		if f.Type == scenarios.FailPartialResponse {
-			if err := x.streamPartialText(ctx, f); err != nil {
+			if err := x.streamTextBeforeFailure(ctx, f); err != nil {
 				return false, err
 			}
 		}
@@ -399,7 +400,7 @@ func (x *exchange) retryRequest(ctx context.Context, f *scenarios.Failure, api a
 
 // retryDelay returns the wait before the n-th retry: 0.5 s, doubled for each retry up to 32 s, plus up to 25 % jitter.
 // The time in a retry-after header takes precedence.
-func (x *exchange) retryDelay(n int, after time.Duration) time.Duration {
+func (x *modelExchange) retryDelay(n int, after time.Duration) time.Duration {
 	if after > 0 {
 		return after
 	}
@@ -411,9 +412,9 @@ func (x *exchange) retryDelay(n int, after time.Duration) time.Duration {
 }
 
 // endWithFailure emits the synthetic message that replaces the failed reply, and ends the turn.
-func (x *exchange) endWithFailure(api apiFailure) error {
-	for strings.Contains(api.Text, requestIDPlaceholder) {
-		api.Text = strings.Replace(api.Text, requestIDPlaceholder, x.out.apiID("req"), 1)
+func (x *modelExchange) endWithFailure(api apiFailure) error {
+	for strings.Contains(api.Text, requestIDPlaceholderInFailureText) {
+		api.Text = strings.Replace(api.Text, requestIDPlaceholderInFailureText, x.out.newAPIStyleID("req"), 1)
 	}
 	stop, sequence := cmp.Or(api.StopReason, "stop_sequence"), ""
 	ev := &protocol.Assistant{
@@ -423,7 +424,7 @@ func (x *exchange) endWithFailure(api apiFailure) error {
 	}
 	ev.Message.StopSequence = &sequence
 	if api.Status != 0 {
-		ev.RequestID = x.out.apiID("req")
+		ev.RequestID = x.out.newAPIStyleID("req")
 	}
 	if api.StopReason == "refusal" {
 		ev.Message.StopDetails = protocol.NullOf(protocol.StopDetails{Type: api.StopReason})
@@ -437,10 +438,10 @@ func (x *exchange) endWithFailure(api apiFailure) error {
 	if api.Truncation != "" {
 		ev.APIErrorParams = map[string]string{"cut": api.Truncation}
 	}
-	if api.APIError == failureMediaRemoved {
+	if api.APIError == apiErrorUnreadableImageRemoved {
 		ev.APIErrorParams = map[string]string{"media": "image", "media_reason": "unprocessable"}
 	}
-	x.prompts.setMessagePromptIDs(ev)
+	x.prompts.setPromptUUIDsOfFirstAssistantEvent(ev)
 	x.out.emit(ev)
 	x.lastReply.text, x.lastReply.displayed = api.Text, nil
 	input := protocol.StopFailureHook{Error: api.ErrorClass, ErrorDetails: ev.ErrorDetails, LastAssistantMessage: api.Text}
@@ -450,22 +451,22 @@ func (x *exchange) endWithFailure(api apiFailure) error {
 	}
 }
 
-func (x *exchange) streamPartialText(ctx context.Context, f *scenarios.Failure) error {
-	if f.PartialText == "" {
+func (x *modelExchange) streamTextBeforeFailure(ctx context.Context, failure *scenarios.Failure) error {
+	if failure.PartialText == "" {
 		return nil
 	}
-	m := x.startMessage(x.partialReplyUsage(f), nil)
+	m := x.startMessage(x.estimateUsageOfPartialReply(failure), nil)
 	if err := m.start(ctx); err != nil {
 		return err
 	}
-	if f.Whole {
-		if err := m.streamText(ctx, 0, protocol.Text(f.PartialText)); err != nil {
+	if failure.Whole {
+		if err := m.streamText(ctx, 0, protocol.Text(failure.PartialText)); err != nil {
 			return err
 		}
-	} else if err := m.streamIncompleteText(ctx, f.PartialText); err != nil {
+	} else if err := m.streamIncompleteText(ctx, failure.PartialText); err != nil {
 		return err
 	}
 	x.current = nil
-	m.endBrokenStream()
+	m.emitEndOfBrokenOffStream()
 	return nil
 }

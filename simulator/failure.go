@@ -71,8 +71,8 @@ func (api apiFailure) FallbackReason() string {
 	}
 }
 
-// failureMediaRemoved is the value of api_error after an image that the API cannot read was removed.
-const failureMediaRemoved = "media_removed"
+// apiErrorUnreadableImageRemoved is the value of api_error after an image that the API cannot read was removed.
+const apiErrorUnreadableImageRemoved = "media_removed"
 
 // interruptedReplyPrompt asks the model to continue a reply that broke off. The received part of the reply is kept.
 const interruptedReplyPrompt = "Your response above was cut off mid-stream. Go on from where it stops, without an apology or a recap; " +
@@ -110,13 +110,13 @@ func describeFailure(f *scenarios.Failure, w failureContext) apiFailure {
 		api.Message = connectionResetMessage
 		return api
 	case scenarios.FailStreamError:
-		api := w.describeStatus(f.APIError())
+		api := w.apiFailureFromScriptedError(f.APIError())
 		api.SilentRetries = max(1, api.SilentRetries) // the request is retried immediately, without streaming
 		return api
 	case scenarios.FailMalformedJSON:
 		return malformedResponse(f.Raw, w.DescribesJSON)
 	default:
-		api := w.describeStatus(f.APIError())
+		api := w.apiFailureFromScriptedError(f.APIError())
 		api.RetryAfter = time.Duration(f.RetryAfter) * time.Second
 		return api
 	}
@@ -126,13 +126,13 @@ func socketError(text string) apiFailure {
 	return apiFailure{APIError: "connection_failed", ErrorClass: "server_error", RetryClass: "unknown", Text: text, Message: "Connection error."}
 }
 
-func (w failureContext) describeStatus(e scenarios.APIError) apiFailure {
-	status, message := e.Status, e.Message
-	api := apiFailure{Status: status, Kind: e.Type, Message: message}
+func (w failureContext) apiFailureFromScriptedError(scriptedError scenarios.APIError) apiFailure {
+	status, message := scriptedError.Status, scriptedError.Message
+	api := apiFailure{Status: status, Kind: scriptedError.Type, Message: message}
 	lower := strings.ToLower(message)
 	switch {
 	case status == 400:
-		w.describeBadRequest(&api, lower)
+		w.fillBadRequestFailure(&api, lower)
 	case status == 401 && strings.Contains(lower, "x-api-key"):
 		api.ErrorClass, api.RetryClass, api.Text = "authentication_failed", "authentication_failed", "Invalid API key · Fix external API key"
 	case status == 401:
@@ -179,25 +179,25 @@ func (w failureContext) serverErrorText(status int, message string) string {
 	return text
 }
 
-// describeBadRequest describes a response with status 400. The CLI recognises some of these responses by their message.
-func (w failureContext) describeBadRequest(api *apiFailure, lowerMessage string) {
+// fillBadRequestFailure describes a response with status 400. The CLI recognises some of these responses by their message.
+func (w failureContext) fillBadRequestFailure(failure *apiFailure, lowerCaseMessage string) {
 	known := []struct{ part, class, connection, terminal, text string }{
 		{"credit balance", "billing_error", "", "", "Credit balance is too low"},
 		{"prompt is too long", "invalid_request", "", "prompt_too_long", w.promptTooLongText()},
 		{"exceed context limit", "invalid_request", "", "prompt_too_long", w.promptTooLongText()},
-		{"could not process image", "invalid_request", failureMediaRemoved, "image_error", imageRemovedText},
+		{"could not process image", "invalid_request", apiErrorUnreadableImageRemoved, "image_error", imageRemovedText},
 		{"image exceeds", "invalid_request", "", "image_error", "Image was too large. Try resizing the image or using a different approach."},
 		{"pdf specified was not valid", "invalid_request", "", "image_error", "The PDF file was not valid. Try converting it to text first (e.g., pdftotext)."},
 		{"`tool_use` ids were found without `tool_result`", "invalid_request", "tool_history_mismatch", "", "API Error: 400 due to tool use concurrency issues."},
 		{"organization has been disabled", "invalid_request", "org_disabled_credential", "", "Your ANTHROPIC_API_KEY belongs to a disabled organization · Update or unset the environment variable"},
 	}
 	for _, k := range known {
-		if strings.Contains(lowerMessage, k.part) {
-			api.ErrorClass, api.APIError, api.TerminalReason, api.Text = k.class, k.connection, k.terminal, k.text
+		if strings.Contains(lowerCaseMessage, k.part) {
+			failure.ErrorClass, failure.APIError, failure.TerminalReason, failure.Text = k.class, k.connection, k.terminal, k.text
 			return
 		}
 	}
-	api.ErrorClass, api.Text, api.SilentRetries = "unknown", "API Error: 400 "+api.Message, maxSilentRetries
+	failure.ErrorClass, failure.Text, failure.SilentRetries = "unknown", "API Error: 400 "+failure.Message, maxSilentRetries
 }
 
 func (w failureContext) promptTooLongText() string {
@@ -208,7 +208,7 @@ func (w failureContext) promptTooLongText() string {
 		"system prompt, tool definitions, or attachments."
 }
 
-const requestIDPlaceholder = "\x00"
+const requestIDPlaceholderInFailureText = "\x00"
 
 // malformedResponse returns the failure for a reply that is not a message. If describesJSON is false, invalid JSON is
 // reported with the error text of the real CLI's JavaScript engine, as some versions do. For invalid JSON the failure
@@ -216,7 +216,7 @@ const requestIDPlaceholder = "\x00"
 func malformedResponse(raw string, describesJSON bool) apiFailure {
 	api := apiFailure{ErrorClass: "unknown", Message: raw}
 	var quoted string
-	fault, text := jsonProblem(raw), strings.TrimSpace(raw)
+	fault, text := javaScriptErrorForInvalidJSON(raw), strings.TrimSpace(raw)
 	kind, size, cause := "body is JSON but not a Message", len(raw), "no_events, StreamNoEventsError; 1 stream event received, first after 60 ms, none in the final 2 ms."
 	switch {
 	case text == "null":
@@ -230,7 +230,7 @@ func malformedResponse(raw string, describesJSON bool) apiFailure {
 	}
 	api.Text = fmt.Sprintf("API Error: API returned an empty or malformed response (HTTP 200) — check for a proxy or gateway intercepting the request. "+
 		"Response: content-type json, %s, %d bytes, request-id %s, intermediary headers anthropic-*. "+
-		"This was the non-streaming retry of streaming request %[3]s, which failed with: %[4]s", kind, size, requestIDPlaceholder, cause)
+		"This was the non-streaming retry of streaming request %[3]s, which failed with: %[4]s", kind, size, requestIDPlaceholderInFailureText, cause)
 	if fault != "" && !describesJSON {
 		api.Text = "API Error: JSON Parse error: " + fault
 	}
@@ -240,8 +240,8 @@ func malformedResponse(raw string, describesJSON bool) apiFailure {
 	return api
 }
 
-// jsonProblem returns why a text is not JSON; "" if it is valid or empty.
-func jsonProblem(raw string) string {
+// javaScriptErrorForInvalidJSON returns why a text is not JSON; "" if it is valid or empty.
+func javaScriptErrorForInvalidJSON(raw string) string {
 	text := strings.TrimSpace(raw)
 	if raw == "" || json.Valid([]byte(text)) {
 		return ""

@@ -9,7 +9,7 @@ import (
 
 // fallbackModel returns the next model to use after a failure, or "" if there is none. The CLI retries an overloaded
 // model twice before it uses another one; if it may not retry so often, there is no fallback (observed with 2.1.330).
-func (x *exchange) fallbackModel(api apiFailure) string {
+func (x *modelExchange) fallbackModel(api apiFailure) string {
 	left := x.sim.options.Limits.FallbackModels
 	left = left[min(x.fallbacks, len(left)):]
 	if len(left) == 0 || api.FallbackReason() == "" || api.Status == 529 && x.sim.options.Limits.Retries < maxOverloadRetries {
@@ -22,7 +22,7 @@ func (x *exchange) fallbackModel(api apiFailure) string {
 }
 
 // switchToFallback uses the fallback model for the next requests until the end of the turn (spec: cli-observed 10).
-func (x *exchange) switchToFallback(api apiFailure) {
+func (x *modelExchange) switchToFallback(api apiFailure) {
 	if x.fallbacks == 0 {
 		x.mainModel = x.sim.options.State.Model()
 	}

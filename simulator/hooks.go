@@ -16,18 +16,18 @@ import (
 
 const sessionSourceCompact = "compact"
 
-// hookPoints runs the hooks of a turn, except those around tool calls, which the package layer runs.
-type hookPoints struct {
+// turnHooks runs the hooks of a turn, except those around tool calls, which the package layer runs.
+type turnHooks struct {
 	sim           *Simulator
 	out           *emitter
-	prompts       *promptState
+	prompts       *turnPrompts
 	temporaryID   string // session id shown while a session is looked up; empty means the session's own id
 	displayTurnID string // turn id in the input of MessageDisplay hooks; empty until the first of them runs
 }
 
 // hookBase returns the fields of a hook input that most events have. Some events lack fields: for example, SessionStart
 // has no prompt id and no permission mode. Only events that follow a request to the model have an effort.
-func (p *hookPoints) hookBase(in protocol.HookInput) protocol.HookBase {
+func (p *turnHooks) hookBase(in protocol.HookInput) protocol.HookBase {
 	base := p.sim.hookBase()
 	event, subject := protocol.HookEvent(in)
 	if subject == sessionSourceCompact {
@@ -54,7 +54,7 @@ func (p *hookPoints) hookBase(in protocol.HookInput) protocol.HookBase {
 	return base
 }
 
-func (p *hookPoints) addCallFields(base protocol.HookBase) protocol.HookBase {
+func (p *turnHooks) addCallFields(base protocol.HookBase) protocol.HookBase {
 	base.Effort, base.PromptID = p.sim.options.State.Snapshot().HookEffort(), p.prompts.promptID
 	if agent := p.sim.options.Agent; agent != nil {
 		base.AgentID, base.AgentType, base.PromptID = agent.ID, agent.Type, p.sim.options.State.Snapshot().PromptID
@@ -64,7 +64,7 @@ func (p *hookPoints) addCallFields(base protocol.HookBase) protocol.HookBase {
 
 // loadContext passes the files of a [ContextSource] to hooks, the transcript and the model. It is called after a tool
 // round, and when an agent's conversation starts.
-func (p *hookPoints) loadContext(ctx context.Context, calls []protocol.ToolUse) error {
+func (p *turnHooks) loadContext(ctx context.Context, calls []protocol.ToolUse) error {
 	tools, ok := p.sim.options.Tools.(ContextSource)
 	if !ok {
 		return nil
@@ -85,11 +85,11 @@ func (p *hookPoints) loadContext(ctx context.Context, calls []protocol.ToolUse) 
 	return nil
 }
 
-// reloadInstructions passes all instruction files to hooks and the model again, because a compaction has removed them.
-// texts are the context of the prompt before the compaction hooks ran. The texts that these hooks have added are kept.
-func (p *hookPoints) reloadInstructions(ctx context.Context, texts []string) error {
-	said := p.prompts.context[len(texts):]
-	p.prompts.context = texts
+// reloadInstructionsAfterCompaction passes all instruction files to hooks and the model again, because a compaction has removed
+// them. texts are the context of the prompt before the compaction hooks ran. The texts that these hooks have added are kept.
+func (p *turnHooks) reloadInstructionsAfterCompaction(ctx context.Context, contextBeforeCompactionHooks []string) error {
+	said := p.prompts.context[len(contextBeforeCompactionHooks):]
+	p.prompts.context = contextBeforeCompactionHooks
 	for _, file := range p.sim.main.Start.Instructions {
 		if file.ParentFilePath == "" {
 			file.LoadReason = "compact"
@@ -106,17 +106,17 @@ func (p *hookPoints) reloadInstructions(ctx context.Context, texts []string) err
 	return nil
 }
 
-func (p *hookPoints) runHooks(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
-	out, err := p.runWithoutTrace(ctx, in)
+func (p *turnHooks) runHooks(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
+	out, err := p.runHooksWithoutTranscriptEvents(ctx, in)
 	if err == nil {
 		p.out.emitAll(out.AttachmentEvents())
 	}
 	return out, err
 }
 
-// runWithoutTrace runs the hooks of one event and adds the context from the hooks to the prompt. It emits hook frames
-// if the session shows them. It emits no notices, and nothing for the transcript.
-func (p *hookPoints) runWithoutTrace(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
+// runHooksWithoutTranscriptEvents runs the hooks of one event and adds the context from the hooks to the prompt. It emits hook
+// frames if the session shows them. It emits no notices, and nothing for the transcript.
+func (p *turnHooks) runHooksWithoutTranscriptEvents(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
 	if err := p.out.checkOpen(); err != nil {
 		return hook.Outcome{}, err
 	}
@@ -129,12 +129,12 @@ func (p *hookPoints) runWithoutTrace(ctx context.Context, in protocol.HookInput)
 		p.prompts.context = append(p.prompts.context, strings.TrimSpace(text))
 	}
 	if p.sim.options.Display.HookEvents && event != "InstructionsLoaded" || event == "SessionStart" || event == "Setup" {
-		p.out.emitAll(p.replaceSessionID(out.Frames))
+		p.out.emitAll(p.withTemporarySessionID(out.Frames))
 	}
 	return out, cmp.Or(p.out.checkOpen(), ctx.Err())
 }
 
-func (p *hookPoints) runIgnoringOutcome(ctx context.Context, in protocol.HookInput) {
+func (p *turnHooks) runIgnoringOutcome(ctx context.Context, in protocol.HookInput) {
 	if event, _ := protocol.HookEvent(in); p.sim.options.Hooks != nil && p.sim.options.Hooks.Has(event) {
 		p.sim.options.Hooks.Run(ctx, hook.Input{Base: p.hookBase(in), Event: in})
 	}
@@ -142,7 +142,7 @@ func (p *hookPoints) runIgnoringOutcome(ctx context.Context, in protocol.HookInp
 
 // runMessageDisplay runs the MessageDisplay hooks with a complete text and returns the text to show instead; nil means
 // the original. The turn and message ids of this event occur in no other event.
-func (p *hookPoints) runMessageDisplay(ctx context.Context, text string) (*string, error) {
+func (p *turnHooks) runMessageDisplay(ctx context.Context, text string) (*string, error) {
 	if p.displayTurnID == "" {
 		p.displayTurnID = p.sim.options.Clock.NewID()
 	}
@@ -150,27 +150,27 @@ func (p *hookPoints) runMessageDisplay(ctx context.Context, text string) (*strin
 	return out.Specific.DisplayContent, err
 }
 
-// beginCommand begins the turn of a command that is answered without the model. absent is true if the command is not
+// beginTurnOfLocalCommand begins the turn of a command that is answered without the model. absent is true if the command is not
 // available.
-func (p *hookPoints) beginCommand(ctx context.Context, absent bool) error {
-	if err := p.beginTurn(ctx); err != nil {
+func (p *turnHooks) beginTurnOfLocalCommand(ctx context.Context, isUnknownCommand bool) error {
+	if err := p.emitQueuedPromptAndBeginSession(ctx); err != nil {
 		return err
 	}
-	prompt := p.prompts.commandAccepted()
-	prompt.UnknownCommand = absent
+	prompt := p.prompts.localCommandAcceptedEvent()
+	prompt.UnknownCommand = isUnknownCommand
 	p.out.emit(prompt)
 	return nil
 }
 
-func (p *hookPoints) beginTurn(ctx context.Context) error {
-	p.prompts.emitQueued()
+func (p *turnHooks) emitQueuedPromptAndBeginSession(ctx context.Context) error {
+	p.prompts.emitPromptQueuedEvent()
 	p.prompts.promptID = p.sim.options.Clock.NewID()
 	p.sim.options.State.update(func(n *Snapshot) { n.PromptID = p.prompts.promptID })
-	return p.beginSession(ctx)
+	return p.beginSessionIfNotStarted(ctx)
 }
 
-// beginSession runs the hooks that come before the session's first turn. They never block.
-func (p *hookPoints) beginSession(ctx context.Context) error {
+// beginSessionIfNotStarted runs the hooks that come before the session's first turn. They never block.
+func (p *turnHooks) beginSessionIfNotStarted(ctx context.Context) error {
 	if p.sim.history.sessionStarted {
 		return nil
 	}
@@ -226,12 +226,12 @@ func (p *hookPoints) beginSession(ctx context.Context) error {
 
 // runSessionStart runs the SessionStart hooks. When a session is resumed or forked, the context gets only texts that
 // the conversation does not contain. If none is new, the transcript gets no attachment (observed with 2.1.330).
-func (p *hookPoints) runSessionStart(ctx context.Context, source string) (hook.Outcome, error) {
+func (p *turnHooks) runSessionStart(ctx context.Context, source string) (hook.Outcome, error) {
 	if source != "resume" && source != "fork" {
 		return p.runHooks(ctx, p.sessionStartInput(source))
 	}
 	told := p.prompts.context
-	out, err := p.runWithoutTrace(ctx, p.sessionStartInput(source))
+	out, err := p.runHooksWithoutTranscriptEvents(ctx, p.sessionStartInput(source))
 	added := slices.DeleteFunc(slices.Clone(p.prompts.context[len(told):]), func(text string) bool {
 		return slices.Contains(p.sim.main.Start.HookTexts, strings.TrimSpace(text))
 	})
@@ -248,42 +248,42 @@ const (
 	cacheWritePriceFactor, longCacheWritePriceFactor = 1.25, 2
 )
 
-func (p *hookPoints) sessionStartInput(source string) protocol.SessionStartHook {
+func (p *turnHooks) sessionStartInput(source string) protocol.SessionStartHook {
 	in := protocol.SessionStartHook{Source: source, AgentType: p.sim.main.Start.Agent, SessionTitle: p.sim.main.Start.Title}
 	if heard := p.sim.main.Start.PreviousReply; heard != nil && (source == "resume" || source == "fork") {
-		fillSessionStart(heard, &in, p.sim.options.Clock.Now())
+		setPreviousReplyAgeAndCost(heard, &in, p.sim.options.Clock.Now())
 	}
 	return in
 }
 
-// fillSessionStart sets the time since the previous reply and the price of its context (observed with 2.1.329).
-func fillSessionStart(h *protocol.PreviousReply, in *protocol.SessionStartHook, now time.Time) {
-	ago := max(0, now.Sub(h.At))
+// setPreviousReplyAgeAndCost sets the time since the previous reply and the price of its context (observed with 2.1.329).
+func setPreviousReplyAgeAndCost(previousReply *protocol.PreviousReply, hookInput *protocol.SessionStartHook, now time.Time) {
+	ago := max(0, now.Sub(previousReply.At))
 	kept, factor := promptCacheLifetime, float64(cacheWritePriceFactor)
-	if h.LongCache {
+	if previousReply.LongCache {
 		kept, factor = longPromptCacheLifetime, longCacheWritePriceFactor
 	}
 	price := 5. // price of an unknown model
-	if facts := claudecode.FactsOfModel(h.Model); facts.IsKnown {
+	if facts := claudecode.FactsOfModel(previousReply.Model); facts.IsKnown {
 		price = facts.InputPrice
 	}
 	const million, places = 1e6, 1e4
-	cost := math.Round(float64(h.Tokens)/million*price*factor*places) / places
-	in.SecondsSinceLastResponse, in.ContextTokens = new(math.Floor(ago.Seconds())), &h.Tokens
-	in.PromptCacheLikelyExpired, in.EstimatedCacheWriteUSD = new(ago > kept), &cost
+	cost := math.Round(float64(previousReply.Tokens)/million*price*factor*places) / places
+	hookInput.SecondsSinceLastResponse, hookInput.ContextTokens = new(math.Floor(ago.Seconds())), &previousReply.Tokens
+	hookInput.PromptCacheLikelyExpired, hookInput.EstimatedCacheWriteUSD = new(ago > kept), &cost
 }
 
-// replaceSessionID sets the temporary id in frames while --continue looks up the session (observed with 2.1.329).
-func (p *hookPoints) replaceSessionID(frames []protocol.Event) []protocol.Event {
+// withTemporarySessionID sets the temporary id in frames while --continue looks up the session (observed with 2.1.329).
+func (p *turnHooks) withTemporarySessionID(hookFrames []protocol.Event) []protocol.Event {
 	if p.temporaryID == "" {
-		return frames
+		return hookFrames
 	}
-	for _, ev := range frames {
+	for _, ev := range hookFrames {
 		if frame, ok := p.out.assignIDs(ev).(*protocol.System); ok {
 			frame.SessionID = p.temporaryID
 		}
 	}
-	return frames
+	return hookFrames
 }
 
 type promptSubmission struct {
@@ -293,30 +293,30 @@ type promptSubmission struct {
 
 // runPromptHooks runs the hooks of the prompt and of the command in it, before init. It also emits the events that
 // record the prompt in the transcript. If a hook ends the session, the turn ends immediately, without an init event.
-func (p *hookPoints) runPromptHooks(ctx context.Context, c slash.Call, x *slash.Expansion) (s promptSubmission, err error) {
+func (p *turnHooks) runPromptHooks(ctx context.Context, c slash.Call, x *slash.Expansion) (s promptSubmission, err error) {
 	var out, expansion hook.Outcome
 	if p.prompts.in.Source != promptSourceSystem && !p.prompts.in.NoQuery {
-		out, err = p.runWithoutTrace(ctx, protocol.UserPromptSubmitHook{Prompt: promptForHooks(p.prompts.in.Content), SessionTitle: p.sim.main.Start.Title})
+		out, err = p.runHooksWithoutTranscriptEvents(ctx, protocol.UserPromptSubmitHook{Prompt: promptForHooks(p.prompts.in.Content), SessionTitle: p.sim.main.Start.Title})
 	}
 	switch {
 	case err != nil:
 		return s, err
 	case out.CrashError != "":
 		return s, &turnEndError{crash: out.CrashError}
-	case refusesPrompt(out):
-		s.notices, s.end = out.Notices, endWithoutModel(strings.Join(out.Texts, "\n"))
-		p.emitRefusedPrompt(out, out.Block)
+	case hasHookRefusedPrompt(out):
+		s.notices, s.end = out.Notices, turnEndWithoutModelRequest(strings.Join(out.Texts, "\n"))
+		p.emitEventsOfRefusedPrompt(out, out.Block)
 		return s, nil
 	case x != nil:
-		_, typed, _ := p.prompts.in.Content.SplitTyped()
-		expansion, err = p.runWithoutTrace(ctx, protocol.UserPromptExpansionHook{ExpansionType: x.Kind, CommandName: c.Name, CommandArgs: c.Args, CommandSource: x.Source, Prompt: typed})
+		_, typed, _ := p.prompts.in.Content.SplitUserTypedText()
+		expansion, err = p.runHooksWithoutTranscriptEvents(ctx, protocol.UserPromptExpansionHook{ExpansionType: x.Kind, CommandName: c.Name, CommandArgs: c.Args, CommandSource: x.Source, Prompt: typed})
 		if err != nil {
 			return s, err
 		}
-		if refusesPrompt(expansion) {
-			s.notices, s.end = expansion.Notices, endWithoutModel(strings.Join(expansion.Texts, "\n"))
+		if hasHookRefusedPrompt(expansion) {
+			s.notices, s.end = expansion.Notices, turnEndWithoutModelRequest(strings.Join(expansion.Texts, "\n"))
 			s.end.localCommand = "custom"
-			p.emitRefusedPrompt(expansion, true)
+			p.emitEventsOfRefusedPrompt(expansion, true)
 			return s, nil
 		}
 	}
@@ -324,7 +324,7 @@ func (p *hookPoints) runPromptHooks(ctx context.Context, c slash.Call, x *slash.
 	if x == nil {
 		p.prompts.emitAccepted(false)
 	} else {
-		p.emitExpansion(c, x)
+		p.emitAcceptedAndExpandedPrompt(c, x)
 	}
 	p.out.emitAll(expansion.AttachmentEvents())
 	p.out.emitAll(out.AttachmentEvents())
@@ -341,33 +341,34 @@ func promptForHooks(c protocol.Content) string {
 	return strings.TrimSpace(c.Plain())
 }
 
-func (p *hookPoints) emitExpansion(c slash.Call, x *slash.Expansion) {
+func (p *turnHooks) emitAcceptedAndExpandedPrompt(command slash.Call, expansion *slash.Expansion) {
 	prompt := p.prompts.acceptedEvent()
-	prompt.Expansion = &protocol.Expansion{Name: c.Name, Tools: x.Tools}
+	prompt.Expansion = &protocol.Expansion{Name: command.Name, Tools: expansion.Tools}
 	p.out.emit(prompt)
-	text := p.injectedPrompt(p.prompts.expandedContent(x))
+	text := p.newInjectedPromptEvent(p.prompts.expandedContent(expansion))
 	text.Expansion = prompt.Expansion
 	p.out.emit(text)
 }
 
-func refusesPrompt(out hook.Outcome) bool { return out.Block || out.StopTurn }
+func hasHookRefusedPrompt(promptHookOutcome hook.Outcome) bool {
+	return promptHookOutcome.Block || promptHookOutcome.StopTurn
+}
 
-// emitRefusedPrompt emits the events for a refused prompt. dropped means that it is not in the conversation.
-func (p *hookPoints) emitRefusedPrompt(out hook.Outcome, dropped bool) {
-	p.prompts.emitAccepted(dropped)
-	if !out.Block {
-		p.out.emit(p.injectedPrompt(protocol.Content{Text: strings.Join(out.Texts, "\n")}))
+func (p *turnHooks) emitEventsOfRefusedPrompt(promptHookOutcome hook.Outcome, isDroppedFromConversation bool) {
+	p.prompts.emitAccepted(isDroppedFromConversation)
+	if !promptHookOutcome.Block {
+		p.out.emit(p.newInjectedPromptEvent(protocol.Content{Text: strings.Join(promptHookOutcome.Texts, "\n")}))
 	}
-	p.out.emitAll(out.AttachmentEvents())
+	p.out.emitAll(promptHookOutcome.AttachmentEvents())
 }
 
-func (p *hookPoints) injectedPrompt(text protocol.Content) *protocol.PromptAccepted {
-	return &protocol.PromptAccepted{UUID: p.sim.options.Clock.NewID(), PromptID: p.prompts.promptID, Timestamp: p.out.timestamp(), Injected: true, Content: text}
+func (p *turnHooks) newInjectedPromptEvent(content protocol.Content) *protocol.PromptAccepted {
+	return &protocol.PromptAccepted{UUID: p.sim.options.Clock.NewID(), PromptID: p.prompts.promptID, Timestamp: p.out.timestamp(), Injected: true, Content: content}
 }
 
-// absorbPrompts adds prompts that arrived during the tool round to the turn. The model receives them together with the
-// tool results, and they get no separate result.
-func (p *hookPoints) absorbPrompts(ctx context.Context) error {
+// addPromptsQueuedDuringTurn adds prompts that arrived during the tool round to the turn. The model receives them together with
+// the tool results, and they get no separate result.
+func (p *turnHooks) addPromptsQueuedDuringTurn(ctx context.Context) error {
 	if p.sim.main.Prompts == nil {
 		return nil
 	}
@@ -393,7 +394,7 @@ func (p *hookPoints) absorbPrompts(ctx context.Context) error {
 		p.prompts.unanswered = append(p.prompts.unanswered, promptText(in.Content))
 	}
 	for _, in := range taken {
-		p.prompts.addAbsorbed(in)
+		p.prompts.markAbsorbedPromptStarted(in)
 	}
 	return nil
 }

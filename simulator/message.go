@@ -13,8 +13,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// message is a reply of the model while it is streamed.
-type message struct {
+// streamedMessage is a reply of the model while it is streamed.
+type streamedMessage struct {
 	*turnContext
 	messageHead
 	index       *executor.Index
@@ -24,15 +24,15 @@ type message struct {
 	round       *toolRound              // starts and refuses calls during the stream
 	final       protocol.MessageSummary // summary of the message, completed while its blocks are emitted
 
-	text            strings.Builder // streamed part of the open text block
-	started         bool            // message_start was emitted
-	isUnstreamed    bool            // the message arrives without stream events
-	singleBlock     bool            // the message has one block; if it is an empty text, it is not shown
-	receivedChars   int             // streamed characters of all blocks, without signatures
-	openIndex       int             // index of the open block; -1 if none
-	effect          Effect          // first effect of the last call, if the stream has not reached it yet
-	dueFuncs        []func()        // functions to call after the next events of the stream, one after each event
-	assistantEvents int
+	text                       strings.Builder // streamed part of the open text block
+	started                    bool            // message_start was emitted
+	isUnstreamed               bool            // the message arrives without stream events
+	singleBlock                bool            // the message has one block; if it is an empty text, it is not shown
+	receivedChars              int             // streamed characters of all blocks, without signatures
+	openIndex                  int             // index of the open block; -1 if none
+	effect                     CallFirstEffect // first effect of the last call, if the stream has not reached it yet
+	funcsQueuedForStreamEvents []func()        // functions to call after the next events of the stream, one after each event
+	assistantEvents            int
 }
 
 type messageHead struct {
@@ -50,13 +50,13 @@ type preparedCall struct {
 	writtenName string           // tool name that the model wrote, if another tool runs
 	// readOnly means that the call may run in parallel even if its tool is not read-only.
 	readOnly    bool
-	refusal     *executor.Result // result that replaces the run; nil means the call may run
-	earlyResult *executedCall    // the result that was emitted while the message was streamed; nil means none
-	started     *startedCall     // the call runs since its message was streamed; nil means that it does not
+	refusal     *executor.Result           // result that replaces the run; nil means the call may run
+	earlyResult *executedCall              // the result that was emitted while the message was streamed; nil means none
+	started     *callStartedWhileStreaming // the call runs since its message was streamed; nil means that it does not
 }
 
 // emitBlocks emits a message by blocks as the real CLI does: each assistant event precedes its content_block_stop.
-func (m *message) emitBlocks(ctx context.Context, blocks []protocol.Block) error {
+func (m *streamedMessage) emitBlocks(ctx context.Context, blocks []protocol.Block) error {
 	if err := m.start(ctx); err != nil {
 		return err
 	}
@@ -73,15 +73,15 @@ func (m *message) emitBlocks(ctx context.Context, blocks []protocol.Block) error
 			return err
 		}
 		m.stopBlock(i)
-		if err := m.reachStreamPoint(ctx, LaterInNextBlock); err != nil {
+		if err := m.startOrRefuseLastCallIfDue(ctx, StreamPointTwoEventsAfterBlockStop); err != nil {
 			return err
 		}
 	}
-	m.end()
+	m.endStreamAndCountUsage()
 	return m.out.checkOpen()
 }
 
-func (m *message) start(ctx context.Context) error {
+func (m *streamedMessage) start(ctx context.Context) error {
 	m.openIndex = -1
 	if err := m.background.sleep(ctx, m.pace.TTFT()); err != nil {
 		return err
@@ -90,11 +90,11 @@ func (m *message) start(ctx context.Context) error {
 		l.firstToken = l.clock.Now()
 	}
 	m.started = true
-	if m.hidesStream() {
+	if m.areStreamEventsOmitted() {
 		return nil
 	}
 	ttft := milliseconds(m.pace.TTFT())
-	ev := m.streamEvent(orderedObject{{"type", "message_start"}, {"message", orderedObject{
+	ev := m.newStreamEvent(orderedObject{{"type", "message_start"}, {"message", orderedObject{
 		{"id", m.id},
 		{"type", "message"},
 		{"role", "assistant"},
@@ -102,17 +102,17 @@ func (m *message) start(ctx context.Context) error {
 		{"content", []string{}},
 		{"stop_reason", nil},
 		{"stop_sequence", nil},
-		{"usage", streamUsage(m.usage)},
+		{"usage", usageAtMessageStart(m.usage)},
 	}}}, m.sim.options.Display.thinkingDisplay())
 	ev.TTFTMS = &ttft
-	m.prompts.setStartPromptIDs(ev)
+	m.prompts.setPromptUUIDsOfFirstMessageStart(ev)
 	m.totals.begunMessages = append(m.totals.begunMessages, m.id)
 	m.out.emit(ev)
 	return m.out.checkOpen()
 }
 
-// end emits message_delta and message_stop, and adds the usage of the message to the totals.
-func (m *message) end() {
+// endStreamAndCountUsage emits message_delta and message_stop, and adds the usage of the message to the totals.
+func (m *streamedMessage) endStreamAndCountUsage() {
 	if m.out.stopped {
 		return
 	}
@@ -127,14 +127,14 @@ func (m *message) end() {
 	if m.thinkingTokens > 0 {
 		usage = append(usage, objectPair{"output_tokens_details", protocol.OutputDetails{ThinkingTokens: m.thinkingTokens}})
 	}
-	m.emitStreamEvent(orderedObject{{"type", "message_delta"}, {"delta", orderedObject{{"stop_reason", m.stopReason}, {"stop_sequence", nil}}}, {"usage", usage}}, "")
-	m.callNextDue()
-	m.emitStreamEvent(orderedObject{{"type", "message_stop"}}, "")
-	m.callAllDue()
+	m.emitStreamEventUnlessOmitted(orderedObject{{"type", "message_delta"}, {"delta", orderedObject{{"stop_reason", m.stopReason}, {"stop_sequence", nil}}}, {"usage", usage}}, "")
+	m.runNextFuncQueuedForStreamEvent()
+	m.emitStreamEventUnlessOmitted(orderedObject{{"type", "message_stop"}}, "")
+	m.runAllFuncsQueuedForStreamEvents()
 }
 
 // streamBlock emits a block except for its content_block_stop: first its other stream events, then its assistant event.
-func (m *message) streamBlock(ctx context.Context, i int, b protocol.Block) error {
+func (m *streamedMessage) streamBlock(ctx context.Context, i int, b protocol.Block) error {
 	switch b := b.(type) {
 	case protocol.TextBlock:
 		return m.streamText(ctx, i, b)
@@ -156,7 +156,7 @@ func (m *message) streamBlock(ctx context.Context, i int, b protocol.Block) erro
 }
 
 // waitUntilDue waits until a chunk is due. After a late chunk the wait is shorter, so that delays do not accumulate.
-func (m *message) waitUntilDue(ctx context.Context, chunk string) error {
+func (m *streamedMessage) waitUntilDue(ctx context.Context, chunk string) error {
 	if chunk == "" {
 		return ctx.Err()
 	}
@@ -168,7 +168,7 @@ func (m *message) waitUntilDue(ctx context.Context, chunk string) error {
 	return m.background.sleep(ctx, min(wait, m.nextChunkAt.Sub(now)))
 }
 
-func (m *message) streamInput(ctx context.Context, i int, empty protocol.Block, input json.RawMessage) error {
+func (m *streamedMessage) streamInput(ctx context.Context, i int, empty protocol.Block, input json.RawMessage) error {
 	m.startBlock(i, empty, "")
 	for _, chunk := range m.pace.SplitInput(string(input)) {
 		if err := m.waitUntilDue(ctx, chunk); err != nil {
@@ -179,7 +179,7 @@ func (m *message) streamInput(ctx context.Context, i int, empty protocol.Block, 
 	return nil
 }
 
-func (m *message) streamText(ctx context.Context, i int, b protocol.TextBlock) error {
+func (m *streamedMessage) streamText(ctx context.Context, i int, b protocol.TextBlock) error {
 	m.startBlock(i, protocol.Text(""), "")
 	m.streamCitations(i, b.Citations)
 	for _, chunk := range m.pace.Split(b.Text) {
@@ -203,7 +203,7 @@ func (m *message) streamText(ctx context.Context, i int, b protocol.TextBlock) e
 }
 
 // streamIncompleteText streams an incomplete text block, without its content_block_stop.
-func (m *message) streamIncompleteText(ctx context.Context, text string) error {
+func (m *streamedMessage) streamIncompleteText(ctx context.Context, text string) error {
 	m.startBlock(0, protocol.Text(""), "")
 	for _, chunk := range m.pace.Split(text) {
 		if err := m.background.sleep(ctx, m.pace.After(chunk)); err != nil {
@@ -214,16 +214,16 @@ func (m *message) streamIncompleteText(ctx context.Context, text string) error {
 	return nil
 }
 
-func (m *message) streamCitations(i int, list json.RawMessage) {
+func (m *streamedMessage) streamCitations(i int, list json.RawMessage) {
 	var each []json.RawMessage
 	_ = json.Unmarshal(list, &each) // the list was validated when the scenario was loaded
 	for _, c := range each {
 		delta := orderedObject{{"type", "citations_delta"}, {"citation", c}}
-		m.emitStreamEvent(orderedObject{{"type", "content_block_delta"}, {"index", i}, {"delta", delta}}, "")
+		m.emitStreamEventUnlessOmitted(orderedObject{{"type", "content_block_delta"}, {"index", i}, {"delta", delta}}, "")
 	}
 }
 
-func (m *message) streamThinking(ctx context.Context, i int, b protocol.ThinkingBlock) error {
+func (m *streamedMessage) streamThinking(ctx context.Context, i int, b protocol.ThinkingBlock) error {
 	began, display := m.sim.options.Clock.Now(), m.sim.options.Display.thinkingDisplay()
 	m.startBlock(i, protocol.ThinkingBlock{Type: "thinking"}, display)
 	chunks := []string{b.Thinking}
@@ -236,11 +236,11 @@ func (m *message) streamThinking(ctx context.Context, i int, b protocol.Thinking
 			return err
 		}
 		tokens += scenarios.Tokens(len(chunk))
-		m.announceThinking(tokens, scenarios.Tokens(len(chunk)))
+		m.emitThinkingTokenEstimate(tokens, scenarios.Tokens(len(chunk)))
 		m.emitDelta(i, "thinking", chunk, display)
 	}
 	if hidden := signatureTokens(b.Signature); hidden > tokens {
-		m.announceThinking(hidden, hidden-tokens)
+		m.emitThinkingTokenEstimate(hidden, hidden-tokens)
 	}
 	m.emitDelta(i, "signature", b.Signature, "")
 	took := milliseconds(m.sim.options.Clock.Now().Sub(began))
@@ -250,16 +250,16 @@ func (m *message) streamThinking(ctx context.Context, i int, b protocol.Thinking
 	return nil
 }
 
-func (m *message) announceThinking(tokens, added int) {
+func (m *streamedMessage) emitThinkingTokenEstimate(totalTokens, addedTokens int) {
 	if !m.isUnstreamed {
-		m.out.emitSystem("thinking_tokens", protocol.Field{Key: "estimated_tokens", Value: tokens}, protocol.Field{Key: "estimated_tokens_delta", Value: added})
+		m.out.emitSystem("thinking_tokens", protocol.Field{Key: "estimated_tokens", Value: totalTokens}, protocol.Field{Key: "estimated_tokens_delta", Value: addedTokens})
 	}
 }
 
 // signatureTokens estimates reasoning tokens from the length of the base64 signature, as the real CLI does.
 func signatureTokens(signature string) int { return scenarios.Tokens(len(signature) * 3 / 4) }
 
-func (m *message) streamToolUse(ctx context.Context, i int, b protocol.ToolUse) error {
+func (m *streamedMessage) streamToolUse(ctx context.Context, i int, b protocol.ToolUse) error {
 	began := m.sim.options.Clock.Now()
 	empty := b
 	empty.Input = json.RawMessage("{}")
@@ -284,36 +284,36 @@ func (m *message) streamToolUse(ctx context.Context, i int, b protocol.ToolUse) 
 	}
 	known := false
 	c.tool, known = m.index.Tool(c.toolUse.Name)
-	mayStart, mayRefuse := m.mayStart(c), m.mayRefuse(known)
+	mayStart, mayRefuse := m.canStartCallWhileStreaming(c), m.canRefuseNewCallWhileStreaming(known)
 	m.calls = append(m.calls, c)
 	if (mayStart || mayRefuse) && !m.isUnstreamed && (c.toolUse.Name != structuredOutputTool || m.structured.schema == nil) {
-		if e := m.sim.options.Tools.FirstEffect(ctx, c.toolUse); e.Starts && mayStart || !e.Starts && mayRefuse {
+		if e := m.sim.options.Tools.FirstVisibleCallEffect(ctx, c.toolUse); e.Starts && mayStart || !e.Starts && mayRefuse {
 			m.effect = e
 		}
 	}
-	return m.reachStreamPoint(ctx, BeforeBlockStop)
+	return m.startOrRefuseLastCallIfDue(ctx, StreamPointBeforeBlockStop)
 }
 
-func (m *message) emitAssistant(b protocol.Block, modify func(*protocol.Assistant)) {
-	m.callAllDue()
+func (m *streamedMessage) emitAssistant(b protocol.Block, modify func(*protocol.Assistant)) {
+	m.runAllFuncsQueuedForStreamEvents()
 	ev := m.assistantEvent(b, modify)
 	m.assistantEvents++
 	m.out.emit(ev)
 }
 
-func (m *message) assistantEvent(b protocol.Block, modify func(*protocol.Assistant)) *protocol.Assistant {
+func (m *streamedMessage) assistantEvent(b protocol.Block, modify func(*protocol.Assistant)) *protocol.Assistant {
 	final := m.final
 	final.StopReason, final.Usage = m.stopReason, finalUsage(m.usage, m.thinkingTokens)
 	ev := &protocol.Assistant{
 		Type:      "assistant",
-		Message:   protocol.AssistantMessage{ID: m.id, Type: "message", Role: "assistant", Model: m.wireModel, Content: []protocol.Block{b}, Usage: streamUsage(m.usage)},
+		Message:   protocol.AssistantMessage{ID: m.id, Type: "message", Role: "assistant", Model: m.wireModel, Content: []protocol.Block{b}, Usage: usageAtMessageStart(m.usage)},
 		SessionID: m.sim.options.State.SessionID(), UUID: m.sim.options.Clock.NewID(), Timestamp: m.out.timestamp(), RequestID: m.requestID,
 		Final: &final,
 	}
 	if m.isUnstreamed {
 		ev.Message.StopReason, ev.Message.Usage = &m.stopReason, finalUsage(m.usage, m.thinkingTokens)
 	}
-	m.prompts.setMessagePromptIDs(ev)
+	m.prompts.setPromptUUIDsOfFirstAssistantEvent(ev)
 	if modify != nil {
 		modify(ev)
 	}
@@ -321,7 +321,7 @@ func (m *message) assistantEvent(b protocol.Block, modify func(*protocol.Assista
 }
 
 // emitAbortedText emits the text streamed before an interrupt. Its usage counts one token for three characters.
-func (m *message) emitAbortedText() {
+func (m *streamedMessage) emitAbortedText() {
 	if m.started {
 		m.totals.addReply(m.modelName, replyUsage{usage: scenarios.Usage{InputTokens: m.usage.InputTokens, OutputTokens: max(min(1, m.usage.OutputTokens), (m.receivedChars+1)/3)}})
 	}
@@ -331,15 +331,15 @@ func (m *message) emitAbortedText() {
 	}
 }
 
-// endAbortedStream emits the stream events that end an interrupted message, if partial messages are enabled.
-func (m *message) endAbortedStream() {
+// emitStreamEndAfterInterrupt emits the stream events that end an interrupted message, if partial messages are enabled.
+func (m *streamedMessage) emitStreamEndAfterInterrupt() {
 	if !m.started || !m.sim.options.Display.PartialMessages {
 		return
 	}
 	if m.openIndex >= 0 {
 		m.stopBlock(m.openIndex)
 	}
-	m.emitStreamEvent(orderedObject{
+	m.emitStreamEventUnlessOmitted(orderedObject{
 		{"type", "message_delta"},
 		{"context_management", nil},
 		{"delta", orderedObject{{"container", nil}, {"stop_details", nil}, {"stop_reason", nil}, {"stop_sequence", nil}}},
@@ -357,9 +357,9 @@ func (m *message) endAbortedStream() {
 	m.emitAbandonedStop()
 }
 
-// endBrokenStream emits the stream events that end a message whose stream broke off, if partial messages are enabled.
+// emitEndOfBrokenOffStream emits the stream events that end a message whose stream broke off, if partial messages are enabled.
 // Its usage is not counted (observed with 2.1.330).
-func (m *message) endBrokenStream() {
+func (m *streamedMessage) emitEndOfBrokenOffStream() {
 	if !m.sim.options.Display.PartialMessages {
 		return
 	}
@@ -369,20 +369,20 @@ func (m *message) endBrokenStream() {
 	m.emitAbandonedStop()
 }
 
-func (m *message) emitAbandonedStop() {
-	stop := m.streamEvent(orderedObject{{"type", "message_stop"}}, "")
-	stop.AbandonedBlocks = &protocol.AbandonedBlocks{APIMessageID: m.id, FromBlockIndex: m.assistantEvents}
+func (m *streamedMessage) emitAbandonedStop() {
+	stop := m.newStreamEvent(orderedObject{{"type", "message_stop"}}, "")
+	stop.AbandonedBlocks = &protocol.InterruptedMessageBlocks{APIMessageID: m.id, FromBlockIndex: m.assistantEvents}
 	m.out.emit(stop)
 }
 
-func (m *message) startBlock(i int, b protocol.Block, display string) {
+func (m *streamedMessage) startBlock(i int, b protocol.Block, display string) {
 	m.openIndex = i
-	m.emitStreamEvent(orderedObject{{"type", "content_block_start"}, {"index", i}, {"content_block", b}}, display)
-	m.callNextDue()
+	m.emitStreamEventUnlessOmitted(orderedObject{{"type", "content_block_start"}, {"index", i}, {"content_block", b}}, display)
+	m.runNextFuncQueuedForStreamEvent()
 }
 
 // emitDelta emits a chunk of a block as content_block_delta. key is the key that contains the chunk, such as "text".
-func (m *message) emitDelta(i int, key, chunk, display string) {
+func (m *streamedMessage) emitDelta(i int, key, chunk, display string) {
 	kind := key + "_delta"
 	if key == "partial_json" {
 		kind = "input_json_delta"
@@ -390,25 +390,27 @@ func (m *message) emitDelta(i int, key, chunk, display string) {
 	if key != "signature" {
 		m.receivedChars += utf8.RuneCountInString(chunk)
 	}
-	m.emitStreamEvent(orderedObject{{"type", "content_block_delta"}, {"index", i}, {"delta", orderedObject{{"type", kind}, {key, chunk}}}}, display)
-	m.callNextDue()
+	m.emitStreamEventUnlessOmitted(orderedObject{{"type", "content_block_delta"}, {"index", i}, {"delta", orderedObject{{"type", kind}, {key, chunk}}}}, display)
+	m.runNextFuncQueuedForStreamEvent()
 }
 
-func (m *message) stopBlock(i int) {
+func (m *streamedMessage) stopBlock(i int) {
 	m.openIndex = -1
-	m.emitStreamEvent(orderedObject{{"type", "content_block_stop"}, {"index", i}}, "")
+	m.emitStreamEventUnlessOmitted(orderedObject{{"type", "content_block_stop"}, {"index", i}}, "")
 }
 
-func (m *message) hidesStream() bool { return m.isUnstreamed || !m.sim.options.Display.PartialMessages }
+func (m *streamedMessage) areStreamEventsOmitted() bool {
+	return m.isUnstreamed || !m.sim.options.Display.PartialMessages
+}
 
-func (m *message) emitStreamEvent(ev orderedObject, display string) {
-	if !m.hidesStream() {
-		m.out.emit(m.streamEvent(ev, display))
+func (m *streamedMessage) emitStreamEventUnlessOmitted(apiEvent orderedObject, thinkingDisplay string) {
+	if !m.areStreamEventsOmitted() {
+		m.out.emit(m.newStreamEvent(apiEvent, thinkingDisplay))
 	}
 }
 
-func (m *message) streamEvent(ev orderedObject, display string) *protocol.StreamEvent {
-	return &protocol.StreamEvent{Type: "stream_event", Event: ev, SessionID: m.sim.options.State.SessionID(), UUID: m.sim.options.Clock.NewID(), APIMessageID: m.id, ThinkingDisplay: display}
+func (m *streamedMessage) newStreamEvent(apiEvent orderedObject, thinkingDisplay string) *protocol.StreamEvent {
+	return &protocol.StreamEvent{Type: "stream_event", Event: apiEvent, SessionID: m.sim.options.State.SessionID(), UUID: m.sim.options.Clock.NewID(), APIMessageID: m.id, ThinkingDisplay: thinkingDisplay}
 }
 
 type orderedObject []objectPair

@@ -196,24 +196,24 @@ func HandlesCommand(name string) bool {
 	return slices.Contains([]string{"clear", "reset", "new", "compact", "context", "usage", "cost", "stats"}, name)
 }
 
-type emptyCommands struct{}
+type emptyCommandSet struct{}
 
-func (emptyCommands) Find(string) (Command, bool) { return nil, false }
-func (emptyCommands) Loaded() slash.LoadedContext { return slash.LoadedContext{} }
-func (emptyCommands) Grant([]string)              {}
+func (emptyCommandSet) Find(string) (Command, bool) { return nil, false }
+func (emptyCommandSet) Loaded() slash.LoadedContext { return slash.LoadedContext{} }
+func (emptyCommandSet) Grant([]string)              {}
 
-// agentCommands are the slash commands of a sub-agent. A sub-agent may not run the session's commands.
-type agentCommands struct{ emptyCommands }
+// commandsUnavailableToSubagents are the slash commands of a sub-agent. A sub-agent may not run the session's commands.
+type commandsUnavailableToSubagents struct{ emptyCommandSet }
 
-func (agentCommands) Find(name string) (Command, bool) {
-	return UnavailableCommand{}, HandlesCommand(name)
+func (commandsUnavailableToSubagents) Find(name string) (unavailableCommand Command, isConversationCommand bool) {
+	return UnavailableSlashCommand{}, HandlesCommand(name)
 }
 
-// UnavailableCommand is a slash command that exists but cannot be used in this conversation.
-type UnavailableCommand struct{}
+// UnavailableSlashCommand is a slash command that exists but cannot be used in this conversation.
+type UnavailableSlashCommand struct{}
 
 // Run returns a message that the command is not available.
-func (UnavailableCommand) Run(_ context.Context, c slash.Call) (*slash.Outcome, *slash.Expansion) {
+func (UnavailableSlashCommand) Run(_ context.Context, c slash.Call) (unavailableOutcome *slash.Outcome, noExpansion *slash.Expansion) {
 	return new(slash.Unavailable(c.Name)), nil
 }
 
@@ -248,15 +248,15 @@ type MentionReader interface {
 type Tools interface {
 	executor.Executor
 	// Prepare inspects a call as the model wrote it.
-	Prepare(call protocol.ToolUse) PreparedCall
+	Prepare(call protocol.ToolUse) ToolCallChanges
 	// Precheck inspects a call right before it runs, before hooks and the permission check.
 	Precheck(ctx context.Context, call protocol.ToolUse) Precheck
-	// FirstEffect returns the first visible effect of a call, and when it appears.
-	FirstEffect(ctx context.Context, call protocol.ToolUse) Effect
+	// FirstVisibleCallEffect returns the first visible effect of a call, and when it appears.
+	FirstVisibleCallEffect(ctx context.Context, call protocol.ToolUse) CallFirstEffect
 }
 
-// Effect is the first visible effect of a call: the call is refused, or it starts.
-type Effect struct {
+// CallFirstEffect is the first visible effect of a call: the call is refused, or it starts.
+type CallFirstEffect struct {
 	Point  StreamPoint
 	Starts bool // hooks, a question, an agent or a result; otherwise the call is refused
 }
@@ -267,11 +267,11 @@ type StreamPoint int
 // The points of a message's stream at which the first effect of a call can appear. An effect that depends on the file
 // system or on a process appears after the message.
 const (
-	AfterMessage     StreamPoint = iota
-	BeforeBlockStop              // right after the call: its hooks start, the tool is unknown or its input has the wrong form
-	AfterBlockStop               // before the next block begins: an agent starts, or the tool refuses the input
-	InNextBlock                  // after the next event of the stream: a question to the host, or permission is denied
-	LaterInNextBlock             // one event later: a skill
+	StreamPointAfterMessage            StreamPoint = iota
+	StreamPointBeforeBlockStop                     // right after the call: its hooks start, the tool is unknown or its input has the wrong form
+	StreamPointAfterBlockStop                      // before the next block begins: an agent starts, or the tool refuses the input
+	StreamPointOneEventAfterBlockStop              // after the next event of the stream: a question to the host, or permission is denied
+	StreamPointTwoEventsAfterBlockStop             // one event later: a skill
 )
 
 // A ContextSource lists files for the model besides the results of its calls: instruction files (CLAUDE.md, rules) that
@@ -290,8 +290,8 @@ type ContextFile struct {
 	Text       string                           // text for the model
 }
 
-// PreparedCall describes how a call is changed before it is shown.
-type PreparedCall struct {
+// ToolCallChanges describes how a call is changed before it is shown.
+type ToolCallChanges struct {
 	Input json.RawMessage // replaces the input, for display and execution; nil means no change
 	// ExecutedName is the tool that runs instead of the tool in the call; empty means the tool in the call.
 	ExecutedName string
@@ -305,19 +305,29 @@ type Precheck struct {
 }
 
 // UncheckedTools converts an executor to Tools that do not inspect calls.
-func UncheckedTools(x executor.Executor) Tools { return uncheckedTools{x} }
+func UncheckedTools(toolExecutor executor.Executor) Tools {
+	return executorAsUncheckedTools{toolExecutor}
+}
 
-type uncheckedTools struct{ executor.Executor }
+type executorAsUncheckedTools struct{ executor.Executor }
 
-func (uncheckedTools) Prepare(protocol.ToolUse) PreparedCall                { return PreparedCall{} }
-func (uncheckedTools) Precheck(context.Context, protocol.ToolUse) Precheck  { return Precheck{} }
-func (uncheckedTools) FirstEffect(context.Context, protocol.ToolUse) Effect { return Effect{} }
+func (executorAsUncheckedTools) Prepare(protocol.ToolUse) (noChanges ToolCallChanges) {
+	return ToolCallChanges{}
+}
 
-// unknownLocation is the default Location.
-type unknownLocation struct{}
+func (executorAsUncheckedTools) Precheck(context.Context, protocol.ToolUse) Precheck {
+	return Precheck{}
+}
 
-func (unknownLocation) Dir() string                   { return "" }
-func (unknownLocation) Mode() protocol.PermissionMode { return protocol.ModeDefault }
+func (executorAsUncheckedTools) FirstVisibleCallEffect(context.Context, protocol.ToolUse) (effectAfterMessage CallFirstEffect) {
+	return CallFirstEffect{}
+}
+
+// defaultLocation is the default Location.
+type defaultLocation struct{}
+
+func (defaultLocation) Dir() string                   { return "" }
+func (defaultLocation) Mode() protocol.PermissionMode { return protocol.ModeDefault }
 
 func (o Options) withDefaults() (Options, error) {
 	switch {
@@ -329,7 +339,7 @@ func (o Options) withDefaults() (Options, error) {
 		return o, errors.New("simulator: Main.Context is required")
 	}
 	if o.Location == nil {
-		o.Location = unknownLocation{}
+		o.Location = defaultLocation{}
 	}
 	o.Limits.Retries = cmp.Or(o.Limits.Retries, 10)
 	return o, nil

@@ -30,8 +30,8 @@ var ErrSuperseded = errors.New("a newer prompt replaced this one")
 // prompt is removed from the conversation.
 var ErrWithdrawn = errors.New("the user has taken the prompt back")
 
-// promptState contains the prompts of a turn: the first, the context added to it, and those that joined the turn later.
-type promptState struct {
+// turnPrompts contains the prompts of a turn: the first, the context added to it, and those that joined the turn later.
+type turnPrompts struct {
 	sim *Simulator
 	out *emitter
 	in  protocol.UserMessage
@@ -51,39 +51,39 @@ type promptState struct {
 	startLabelled   bool // a message_start of this turn contains the prompts' uuids
 }
 
-func (p *promptState) emitQueued() {
+func (p *turnPrompts) emitPromptQueuedEvent() {
 	p.out.emit(&protocol.PromptQueued{Content: p.in.Content, Timestamp: p.out.timestamp(), Source: p.in.Source})
 	if p.in.Synthetic {
-		p.in.Content = markNotFromUser(p.in.Content)
+		p.in.Content = withNonUserSourceMark(p.in.Content)
 		p.recordedContent = p.in.Content
 	}
 }
 
-func (p *promptState) emitAccepted(refused bool) {
+func (p *turnPrompts) emitAccepted(refused bool) {
 	prompt := p.acceptedEvent()
 	prompt.Blocked = refused
 	p.out.emit(prompt)
 }
 
-func (p *promptState) commandAccepted() *protocol.PromptAccepted {
+func (p *turnPrompts) localCommandAcceptedEvent() *protocol.PromptAccepted {
 	prompt := p.acceptedEvent()
 	prompt.LocalCommand = true
 	return prompt
 }
 
-func (p *promptState) acceptedEvent() *protocol.PromptAccepted {
+func (p *turnPrompts) acceptedEvent() *protocol.PromptAccepted {
 	return &protocol.PromptAccepted{
-		UUID: p.uuid(), HostID: p.in.UUID, PromptID: p.promptID, Content: p.recordedContent, Timestamp: p.out.timestamp(), Merged: p.mergedIDs(),
-		PermissionMode: p.sim.options.Location.Mode(), Source: cmp.Or(p.in.Source, "sdk"), Origin: p.origin(), OfHook: p.ofHook, Typed: p.in.Typed, Preamble: p.in.Preamble, Queued: p.in.Queued,
+		UUID: p.turnPromptUUID(), HostID: p.in.UUID, PromptID: p.promptID, Content: p.recordedContent, Timestamp: p.out.timestamp(), Merged: p.mergedPromptUUIDs(),
+		PermissionMode: p.sim.options.Location.Mode(), Source: cmp.Or(p.in.Source, "sdk"), Origin: p.promptOriginJSON(), OfHook: p.ofHook, Typed: p.in.Typed, Preamble: p.in.Preamble, Queued: p.in.Queued,
 	}
 }
 
-func (p *promptState) expandedContent(x *slash.Expansion) protocol.Content {
-	before, _, _ := p.in.Content.SplitTyped()
+func (p *turnPrompts) expandedContent(x *slash.Expansion) protocol.Content {
+	before, _, _ := p.in.Content.SplitUserTypedText()
 	return protocol.Content{Blocks: append(slices.Clone(before), protocol.Text(x.Text))}
 }
 
-func (p *promptState) uuid() string {
+func (p *turnPrompts) turnPromptUUID() string {
 	p.id = cmp.Or(p.id, p.in.UUID)
 	if p.id == "" {
 		p.id = p.sim.options.Clock.NewID()
@@ -110,7 +110,7 @@ func promptText(c protocol.Content) string {
 	return protocol.Content{Blocks: said}.Plain()
 }
 
-func (p *promptState) emitInit(ctx context.Context) {
+func (p *turnPrompts) emitInit(ctx context.Context) {
 	if p.out.stopped {
 		return
 	}
@@ -127,17 +127,17 @@ func (p *promptState) emitInit(ctx context.Context) {
 }
 
 // replayPrompt sends the recorded prompt back to the host, unless it was sent before or the model will not answer it.
-func (p *promptState) replayPrompt() {
+func (p *turnPrompts) replayPrompt() {
 	if !p.replayPending {
 		return
 	}
 	p.replayPending = false
 	in := p.in
 	in.Content = p.recordedContent
-	p.emitReplay(in, p.uuid())
+	p.emitReplay(in, p.turnPromptUUID())
 }
 
-func (p *promptState) emitContext() {
+func (p *turnPrompts) emitUnsentContextTexts() {
 	if texts := p.context[p.contextSent:]; len(texts) > 0 {
 		p.contextSent = len(p.context)
 		p.out.emit(&protocol.ContextAdded{Texts: texts})
@@ -146,7 +146,7 @@ func (p *promptState) emitContext() {
 
 // attachMentions adds the files and resources that the prompt mentions to the context. For each mentioned file, it
 // returns a Read call that has the same effect.
-func (p *promptState) attachMentions(ctx context.Context, text string) (reads []protocol.ToolUse, err error) {
+func (p *turnPrompts) attachMentions(ctx context.Context, text string) (reads []protocol.ToolUse, err error) {
 	mentions := p.sim.main.Mentions
 	if mentions == nil || p.in.Verbatim || p.in.Source == promptSourceSystem || !strings.Contains(text, "@") {
 		return nil, nil
@@ -171,14 +171,14 @@ func (p *promptState) attachMentions(ctx context.Context, text string) (reads []
 
 // IsReplayable reports whether a prompt may be replayed to a host that enabled replays. Synthetic prompts, tool results
 // and blank prompts are not replayed.
-func IsReplayable(in protocol.UserMessage) bool {
-	return !in.Synthetic && !isBlank(in.Content) && !slices.ContainsFunc(in.Content.Blocks, func(b protocol.Block) bool {
+func IsReplayable(prompt protocol.UserMessage) bool {
+	return !prompt.Synthetic && !isBlank(prompt.Content) && !slices.ContainsFunc(prompt.Content.Blocks, func(b protocol.Block) bool {
 		_, answer := b.(protocol.ToolResultBlock)
 		return answer
 	})
 }
 
-func (p *promptState) emitReplay(in protocol.UserMessage, id string) {
+func (p *turnPrompts) emitReplay(in protocol.UserMessage, id string) {
 	if !p.sim.options.Display.ReplayPrompts || !IsReplayable(in) {
 		return
 	}
@@ -192,7 +192,7 @@ func (p *promptState) emitReplay(in protocol.UserMessage, id string) {
 	})
 }
 
-func (p *promptState) nextUnansweredPrompt() (text string, ok bool) {
+func (p *turnPrompts) nextUnansweredPrompt() (text string, ok bool) {
 	if len(p.unanswered) == 0 {
 		return "", false
 	}
@@ -200,24 +200,24 @@ func (p *promptState) nextUnansweredPrompt() (text string, ok bool) {
 	return text, true
 }
 
-func (p *promptState) addAbsorbed(in protocol.UserMessage) {
-	if in.UUID == "" {
+func (p *turnPrompts) markAbsorbedPromptStarted(prompt protocol.UserMessage) {
+	if prompt.UUID == "" {
 		return
 	}
-	p.emitLifecycle(in.UUID, "started")
-	p.in.UUIDs = append(p.in.UUIDs, in.UUID)
-	p.absorbedIDs = append(p.absorbedIDs, in.UUID)
+	p.emitLifecycle(prompt.UUID, "started")
+	p.in.UUIDs = append(p.in.UUIDs, prompt.UUID)
+	p.absorbedIDs = append(p.absorbedIDs, prompt.UUID)
 }
 
-// PromptsCompleted reports whether hosts get the message that the prompts of a turn were completed. Otherwise the turn
+// HasTurnCompletedPrompts reports whether hosts get the message that the prompts of a turn were completed. Otherwise the turn
 // ended early, and hosts are told that the prompts were cancelled.
-func PromptsCompleted(r *protocol.Result) bool {
-	return (!r.IsError || r.TerminalReason == "max_turns") && !strings.HasPrefix(r.TerminalReason, "aborted")
+func HasTurnCompletedPrompts(turnResult *protocol.Result) bool {
+	return (!turnResult.IsError || turnResult.TerminalReason == "max_turns") && !strings.HasPrefix(turnResult.TerminalReason, "aborted")
 }
 
-func (p *promptState) endAbsorbedPrompts(r *protocol.Result) {
+func (p *turnPrompts) emitAbsorbedPromptsEnded(turnResult *protocol.Result) {
 	state := "completed"
-	if !PromptsCompleted(r) {
+	if !HasTurnCompletedPrompts(turnResult) {
 		state = "cancelled"
 	}
 	for _, id := range p.absorbedIDs {
@@ -225,69 +225,69 @@ func (p *promptState) endAbsorbedPrompts(r *protocol.Result) {
 	}
 }
 
-// mergedIDs returns the uuids of the prompts that were merged into the turn's prompt before the turn began.
-func (p *promptState) mergedIDs() []string {
+// mergedPromptUUIDs returns the uuids of the prompts that were merged into the turn's prompt before the turn began.
+func (p *turnPrompts) mergedPromptUUIDs() []string {
 	if n := len(p.in.UUIDs); n > 1 {
 		return p.in.UUIDs[:n-1]
 	}
 	return nil
 }
 
-func (p *promptState) emitLifecycle(id, state string) {
+func (p *turnPrompts) emitLifecycle(id, state string) {
 	p.out.emit(p.out.assignIDs(protocol.CommandLifecycle(id, state)))
 }
 
-func (p *promptState) setMessagePromptIDs(ev *protocol.Assistant) {
+func (p *turnPrompts) setPromptUUIDsOfFirstAssistantEvent(ev *protocol.Assistant) {
 	if !p.messageLabelled && len(p.in.UUIDs) > 0 {
 		p.messageLabelled = true
-		ev.UserMessageUUID, ev.UserMessageUUIDs = p.promptIDs()
+		ev.UserMessageUUID, ev.UserMessageUUIDs = p.promptUUIDsFromHost()
 	}
 }
 
-func (p *promptState) setStartPromptIDs(ev *protocol.StreamEvent) {
+func (p *turnPrompts) setPromptUUIDsOfFirstMessageStart(ev *protocol.StreamEvent) {
 	if !p.startLabelled && len(p.in.UUIDs) > 0 {
 		p.startLabelled = true
-		ev.UserMessageUUID, ev.UserMessageUUIDs = p.promptIDs()
+		ev.UserMessageUUID, ev.UserMessageUUIDs = p.promptUUIDsFromHost()
 		ev.OwedRows = &[]string{}
 	}
 }
 
-// promptIDs returns the ids that the host gave to the prompts of the turn, for use in events. uuids are the ids of all
+// promptUUIDsFromHost returns the ids that the host gave to the prompts of the turn, for use in events. uuids are the ids of all
 // merged prompts. uuid is the id of the turn's prompt itself or, if the host gave it none, the last of uuids.
-func (p *promptState) promptIDs() (uuid string, uuids []string) {
+func (p *turnPrompts) promptUUIDsFromHost() (turnOrLastUUID string, allMergedUUIDs []string) {
 	if p.in.UUID != "" || len(p.in.UUIDs) == 0 {
 		return p.in.UUID, p.in.UUIDs
 	}
 	return p.in.UUIDs[len(p.in.UUIDs)-1], p.in.UUIDs
 }
 
-// markNotFromUser inserts the real CLI's mark for prompts that no user wrote at the beginning of the text.
-func markNotFromUser(c protocol.Content) protocol.Content {
+// withNonUserSourceMark inserts the real CLI's mark for prompts that no user wrote at the beginning of the text.
+func withNonUserSourceMark(promptContent protocol.Content) protocol.Content {
 	const mark = "[MESSAGE FROM NON-USER SOURCE - NOT USER INPUT]\n"
-	c.Blocks = slices.Clone(c.Blocks)
-	for i, b := range c.Blocks {
+	promptContent.Blocks = slices.Clone(promptContent.Blocks)
+	for i, b := range promptContent.Blocks {
 		if text, ok := b.(protocol.TextBlock); ok {
-			c.Blocks[i] = protocol.Text(mark + text.Text)
-			return c
+			promptContent.Blocks[i] = protocol.Text(mark + text.Text)
+			return promptContent
 		}
 	}
-	if len(c.Blocks) == 0 {
-		c.Text = mark + c.Text
+	if len(promptContent.Blocks) == 0 {
+		promptContent.Text = mark + promptContent.Text
 	}
-	return c
+	return promptContent
 }
 
-func (p *promptState) origin() json.RawMessage {
+func (p *turnPrompts) promptOriginJSON() json.RawMessage {
 	if p.in.Synthetic {
-		return json.RawMessage(protocol.UnclassifiedOrigin)
+		return json.RawMessage(protocol.SyntheticPromptOriginJSON)
 	}
 	return p.in.Origin
 }
 
 var (
-	quotedMentionPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|\s)@"([^"]+)"`) })
-	plainMentionPattern  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|\s)@([^\s"]*\w)`) })
-	lineRangePattern     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`#L(\d+)(?:-L?(\d+))?$`) })
+	quotedMentionPattern    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|\s)@"([^"]+)"`) })
+	plainMentionPattern     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|\s)@([^\s"]*\w)`) })
+	mentionLineRangePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`#L(\d+)(?:-L?(\d+))?$`) })
 )
 
 func findMentions(text string) []Mention {
@@ -297,19 +297,19 @@ func findMentions(text string) []Mention {
 		for _, found := range re.FindAllStringSubmatch(text, -1) {
 			if !seen[found[1]] {
 				seen[found[1]] = true
-				list = append(list, parseMention(found[1]))
+				list = append(list, parseFileMention(found[1]))
 			}
 		}
 	}
 	return list
 }
 
-func parseMention(s string) Mention {
-	found := lineRangePattern().FindStringSubmatch(s)
+func parseFileMention(textAfterAt string) Mention {
+	found := mentionLineRangePattern().FindStringSubmatch(textAfterAt)
 	if found == nil {
-		return Mention{Path: s}
+		return Mention{Path: textAfterAt}
 	}
-	m := Mention{Path: strings.TrimSuffix(s, found[0]), Lines: 1}
+	m := Mention{Path: strings.TrimSuffix(textAfterAt, found[0]), Lines: 1}
 	m.FirstLine, _ = strconv.Atoi(found[1]) // found[1] contains only digits; an overflow gives a line that no file has
 	if last, err := strconv.Atoi(found[2]); err == nil {
 		m.Lines = max(1, last-m.FirstLine+1)

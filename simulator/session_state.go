@@ -52,8 +52,8 @@ func (n Snapshot) effortLevel() string {
 }
 
 // ForAgent returns a state for a sub-agent. Except for the model, the sub-agent shares the state of l.
-func (l *SessionState) ForAgent(model string) *SessionState {
-	return &SessionState{parent: l, snapshot: Snapshot{Model: model}}
+func (l *SessionState) ForAgent(agentModel string) (agentState *SessionState) {
+	return &SessionState{parent: l, snapshot: Snapshot{Model: agentModel}}
 }
 
 // SessionID returns the id of the conversation. The command /clear changes it.

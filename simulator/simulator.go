@@ -81,7 +81,7 @@ func (t *retainedMessages) record(ev protocol.Event) {
 	}
 }
 
-func (t *retainedMessages) lastMessageID() string {
+func (t *retainedMessages) lastRetainedMessageUUID() string {
 	for _, part := range [][]string{t.prompts, t.lastRound} {
 		if len(part) > 0 {
 			return part[len(part)-1]
@@ -107,12 +107,12 @@ func New(o Options) (*Simulator, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Simulator{options: o, commands: agentCommands{}, history: history{failures: map[string]int{}, pendingContext: o.StartContext}}
+	s := &Simulator{options: o, commands: commandsUnavailableToSubagents{}, history: history{failures: map[string]int{}, pendingContext: o.StartContext}}
 	if o.Main != nil {
 		s.main, s.commands = *o.Main, o.Main.Commands
 	}
 	if s.commands == nil {
-		s.commands = emptyCommands{}
+		s.commands = emptyCommandSet{}
 	}
 	s.history.resumed = s.main.Start.Resumed
 	s.totals.restore(s.main.Costs)
@@ -127,7 +127,7 @@ func (s *Simulator) modelName() string { return claudecode.ResolveModel(s.option
 
 func (s *Simulator) requestModel() string {
 	if s.options.Agent == nil && s.options.Location.Mode() == protocol.ModePlan {
-		return claudecode.PlanningModel(s.options.State.Model())
+		return claudecode.ResolveModelInPlanMode(s.options.State.Model())
 	}
 	return s.modelName()
 }
@@ -157,10 +157,10 @@ type CrashError struct {
 
 func (c *CrashError) Error() string { return "the process crashes here" }
 
-func (s *Simulator) scenarioVars(tools []protocol.Tool) scenarios.Vars {
-	names := make([]string, len(tools))
-	schemas := make(map[string]json.RawMessage, len(tools))
-	for i, t := range tools {
+func (s *Simulator) scenarioTemplateVars(sessionTools []protocol.Tool) scenarios.Vars {
+	names := make([]string, len(sessionTools))
+	schemas := make(map[string]json.RawMessage, len(sessionTools))
+	for i, t := range sessionTools {
 		names[i] = t.Name
 		if t.InputSchema != nil {
 			schemas[t.Name] = t.InputSchema
@@ -217,7 +217,7 @@ func (s *Simulator) hookBase() protocol.HookBase {
 	return protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, CWD: s.options.Location.Dir()}
 }
 
-func (s *Simulator) sessionEndBase() protocol.HookBase {
+func (s *Simulator) sessionEndHookBaseFields() protocol.HookBase {
 	base := s.hookBase()
 	base.PromptID = s.options.State.Snapshot().PromptID
 	return base
@@ -234,7 +234,7 @@ func (s *Simulator) Close(ctx context.Context, reason string) {
 	}
 	reason = cmp.Or(reason, "other")
 	if s.history.sessionStarted {
-		s.options.Hooks.Run(ctx, hook.Input{Base: s.sessionEndBase(), Event: protocol.SessionEndHook{Reason: reason}})
+		s.options.Hooks.Run(ctx, hook.Input{Base: s.sessionEndHookBaseFields(), Event: protocol.SessionEndHook{Reason: reason}})
 	}
 	limited, cancel := context.WithTimeout(ctx, asyncHookGrace)
 	defer cancel()

@@ -33,7 +33,7 @@ func TestSessionStartTellsOfTheLastReply(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.heard.At = now.Add(-tt.ago)
 			var in protocol.SessionStartHook
-			fillSessionStart(&tt.heard, &in, now)
+			setPreviousReplyAgeAndCost(&tt.heard, &in, now)
 			want := protocol.SessionStartHook{
 				SecondsSinceLastResponse: &tt.seconds, ContextTokens: &tt.heard.Tokens, PromptCacheLikelyExpired: &tt.expired, EstimatedCacheWriteUSD: &tt.usd,
 			}

@@ -22,8 +22,8 @@ type toolRound struct {
 	isRunning bool                    // calls are running, or a call has ended the turn
 	aborted   map[int]executor.Result // results of interrupted calls, by index
 
-	events     chan earlyEvent // events of running calls; nil before the first
-	started    []*startedCall
+	events     chan runningCallEvent // events of running calls; nil before the first
+	started    []*callStartedWhileStreaming
 	messageEnd chan struct{} // closed after the message that started calls; nil means none
 }
 
@@ -35,8 +35,9 @@ type executedCall struct {
 	err      error
 }
 
-// displayRank orders calls that finish simultaneously: denied calls come first, because a denial takes less time.
-func (r *executedCall) displayRank() int {
+// rankAmongSimultaneousResults orders calls that finish simultaneously: denied calls come first, because a denial takes less
+// time.
+func (r *executedCall) rankAmongSimultaneousResults() int {
 	if r.result.Denied != nil {
 		return 0
 	}
@@ -47,8 +48,8 @@ func (r *executedCall) displayRank() int {
 // after another. A failed call does not stop the others (spec: cli-observed 2). Results are in call order.
 func (d *toolRound) runCalls(ctx context.Context, calls []preparedCall) ([]scenarios.Result, error) {
 	d.isRunning = true
-	d.releaseStartedCalls()
-	defer d.endStartedCalls()
+	d.letStartedCallsContinueAfterMessage()
+	defer d.cancelAndAwaitStartedCalls()
 	d.sim.history.rounds++
 	round := d.sim.history.rounds
 	results := make([]scenarios.Result, len(calls))
@@ -66,36 +67,36 @@ func (d *toolRound) runCalls(ctx context.Context, calls []preparedCall) ([]scena
 		for calls[start].canRunInParallel() && end < len(calls) && calls[end].canRunInParallel() {
 			end++
 		}
-		stop, err := d.runBatch(ctx, calls, start, end, func(r executedCall) {
+		stop, err := d.runCallsInParallel(ctx, calls, start, end, func(r executedCall) {
 			shown[r.index] = true
 			results[r.index] = scenarioResult(calls[r.index].toolUse, r.result.ToolResult)
 			d.emitResult(calls[r.index], r)
 		})
 		if err != nil {
-			return nil, d.rejectRemainingCalls(ctx, calls, shown, end, err)
+			return nil, d.emitResultsOfInterruptedCalls(ctx, calls, shown, end, err)
 		}
 		if stop != nil {
-			return nil, d.endTurnMidMessage(calls[end:], end, *stop)
+			return nil, d.endTurnBeforeRemainingCalls(calls[end:], end, *stop)
 		}
-		d.releaseStartedCalls()
+		d.letStartedCallsContinueAfterMessage()
 		start = end
 	}
 	d.isRunning = false
 	return results, nil
 }
 
-// refuseCall executes a call that the tools will refuse, and returns the refusal. It is called while the message of the
+// executeRefusedCall executes a call that the tools will refuse, and returns the refusal. It is called while the message of the
 // call is still streamed.
-func (d *toolRound) refuseCall(ctx context.Context, c *preparedCall) (executedCall, error) {
-	d.precheck(ctx, c)
-	r := d.execute(ctx, 0, *c)
-	c.earlyResult = &r
+func (d *toolRound) executeRefusedCall(ctx context.Context, refusedCall *preparedCall) (executedCall, error) {
+	d.precheckAndUpdateCall(ctx, refusedCall)
+	r := d.execute(ctx, 0, *refusedCall)
+	refusedCall.earlyResult = &r
 	return r, r.err
 }
 
-func (d *toolRound) precheck(ctx context.Context, c *preparedCall) {
-	ready := d.sim.options.Tools.Precheck(ctx, c.toolUse)
-	c.toolUse.ObservedInput, c.refusal = ready.ObservedInput, ready.Refusal
+func (d *toolRound) precheckAndUpdateCall(ctx context.Context, call *preparedCall) {
+	ready := d.sim.options.Tools.Precheck(ctx, call.toolUse)
+	call.toolUse.ObservedInput, call.refusal = ready.ObservedInput, ready.Refusal
 }
 
 // canRunInParallel reports whether adjacent calls may run at the same time. A refused call does not run, so it may.
@@ -103,15 +104,15 @@ func (c preparedCall) canRunInParallel() bool {
 	return c.readOnly || c.tool.ReadOnly || c.earlyResult != nil
 }
 
-// runBatch runs calls[start:end] in parallel and emits each result when it arrives or, if repeatable, in call order.
-func (d *toolRound) runBatch(ctx context.Context, calls []preparedCall, start, end int, show func(executedCall)) (*executor.StopTurn, error) {
+// runCallsInParallel runs calls[start:end] in parallel and emits each result when it arrives or, if repeatable, in call order.
+func (d *toolRound) runCallsInParallel(ctx context.Context, calls []preparedCall, firstIndex, endIndex int, showResult func(executedCall)) (turnStop *executor.StopTurn, turnError error) {
 	callsCtx := ctx
 	ctx, cancel := context.WithCancel(ctx)
-	ctx = context.WithValue(context.WithValue(ctx, earlyEventsKey{}, d.earlyEvents()), startedCallKey{}, nil)
-	done := make(chan executedCall, end-start)
+	ctx = context.WithValue(context.WithValue(ctx, runningCallEventsKey{}, d.runningCallEventChannel()), callStartedWhileStreamingKey{}, nil)
+	done := make(chan executedCall, endIndex-firstIndex)
 	var wg sync.WaitGroup
 	var running []preparedCall
-	for i := start; i < end; i++ {
+	for i := firstIndex; i < endIndex; i++ {
 		if calls[i].earlyResult != nil {
 			continue
 		}
@@ -125,25 +126,25 @@ func (d *toolRound) runBatch(ctx context.Context, calls []preparedCall, start, e
 			})
 			continue
 		}
-		d.precheck(ctx, &calls[i])
+		d.precheckAndUpdateCall(ctx, &calls[i])
 		wg.Go(func() { done <- d.execute(ctx, i, calls[i]) }) // the goroutine returns when the call does, which ctx limits
 	}
 	defer wg.Wait()
 	defer cancel()
-	alive := &heartbeat{ticker: time.NewTicker(heartbeatInterval), calls: running, earlyEvents: d.events}
+	alive := &runningCallHeartbeat{ticker: time.NewTicker(runningCallHeartbeatInterval), runningCalls: running, runningCallEvents: d.events}
 	defer alive.ticker.Stop()
 	var stop *executor.StopTurn
 	for left := len(running); left > 0; {
-		ready, err := d.nextFinished(done, left, alive)
+		ready, err := d.waitForNextFinishedCalls(done, left, alive)
 		if err != nil {
 			return nil, err
 		}
 		left -= len(ready)
-		if left == 0 && end < len(calls) && ready[0].err == nil && ready[0].result.Stop == nil {
-			d.startHooks(callsCtx, &calls[end])
+		if left == 0 && endIndex < len(calls) && ready[0].err == nil && ready[0].result.Stop == nil {
+			d.startHooksOfWaitingCall(callsCtx, &calls[endIndex])
 		}
 		for _, r := range ready {
-			alive.calls = slices.DeleteFunc(alive.calls, func(c preparedCall) bool { return c.eventID == calls[r.index].eventID })
+			alive.runningCalls = slices.DeleteFunc(alive.runningCalls, func(c preparedCall) bool { return c.eventID == calls[r.index].eventID })
 			if r.err != nil {
 				d.aborted = map[int]executor.Result{r.index: r.result}
 				return nil, r.err
@@ -151,7 +152,7 @@ func (d *toolRound) runBatch(ctx context.Context, calls []preparedCall, start, e
 			if r.result.Stop != nil && stop == nil {
 				stop = r.result.Stop
 			}
-			show(r)
+			showResult(r)
 			if err := d.out.checkOpen(); err != nil {
 				return nil, err
 			}
@@ -160,26 +161,26 @@ func (d *toolRound) runBatch(ctx context.Context, calls []preparedCall, start, e
 	return stop, nil
 }
 
-const simultaneousCallWindow = time.Millisecond
+const maxTimeBetweenSimultaneousCallEnds = time.Millisecond
 
-// nextFinished waits for the next calls to finish, and emits task events and heartbeats in the meantime. Calls that
+// waitForNextFinishedCalls waits for the next calls to finish, and emits task events and heartbeats in the meantime. Calls that
 // finish simultaneously are sorted: denied ones first, then in call order, so that the order of quick calls is stable.
 // If the output must be repeatable, it waits for all calls.
-func (d *toolRound) nextFinished(done <-chan executedCall, remaining int, alive *heartbeat) ([]executedCall, error) {
+func (d *toolRound) waitForNextFinishedCalls(done <-chan executedCall, remaining int, heartbeats *runningCallHeartbeat) ([]executedCall, error) {
 	var batch []executedCall
 	var late <-chan time.Time // nil until a call has finished, and if it waits for all calls
 	for len(batch) < remaining {
 		select {
 		case r := <-done:
 			if batch = append(batch, r); len(batch) == 1 && !d.sim.options.Display.OrderedResults {
-				late = time.After(simultaneousCallWindow)
+				late = time.After(maxTimeBetweenSimultaneousCallEnds)
 			}
-		case <-d.background.taskEventSignal():
-			d.background.emitTaskEvents(task.PhaseInTurn)
-		case <-alive.ticker.C:
-			d.emitHeartbeats(alive)
-		case e := <-alive.earlyEvents:
-			d.showEarly(e)
+		case <-d.background.taskEventQueuedSignal():
+			d.background.emitQueuedTaskEvents(task.ConversationPhaseInTurn)
+		case <-heartbeats.ticker.C:
+			d.emitHeartbeats(heartbeats)
+		case e := <-heartbeats.runningCallEvents:
+			d.showRunningCallEvent(e)
 		case <-late:
 			remaining = len(batch)
 		}
@@ -187,7 +188,9 @@ func (d *toolRound) nextFinished(done <-chan executedCall, remaining int, alive 
 			return nil, err
 		}
 	}
-	slices.SortFunc(batch, func(a, b executedCall) int { return cmp.Or(a.displayRank()-b.displayRank(), a.index-b.index) })
+	slices.SortFunc(batch, func(a, b executedCall) int {
+		return cmp.Or(a.rankAmongSimultaneousResults()-b.rankAmongSimultaneousResults(), a.index-b.index)
+	})
 	return batch, nil
 }
 
@@ -211,7 +214,7 @@ func (d *toolRound) callResult(ctx context.Context, c preparedCall) (executor.Re
 		return *c.refusal, nil
 	}
 	if isStructured {
-		ctx = context.WithValue(ctx, structuredCallKey{}, d)
+		ctx = context.WithValue(ctx, structuredOutputToolRoundKey{}, d)
 	}
 	result, err := d.sim.options.Tools.Execute(ctx, c.toolUse)
 	_, asked := errors.AsType[*UnansweredError](err)
@@ -219,8 +222,8 @@ func (d *toolRound) callResult(ctx context.Context, c preparedCall) (executor.Re
 	switch {
 	case err == nil:
 		return result, nil
-	case isStructured && errors.Is(err, executor.ErrUnknownTool): // the session's tools do not include [StructuredCalls]
-		return StructuredCalls{}.Execute(ctx, c.toolUse)
+	case isStructured && errors.Is(err, executor.ErrUnknownTool): // the session's tools do not include [StructuredOutputExecutor]
+		return StructuredOutputExecutor{}.Execute(ctx, c.toolUse)
 	case errors.Is(err, executor.ErrUnknownTool):
 		return executor.ResultOf(executor.UnknownToolResult(c.toolUse.Name, nil)), nil
 	case ctx.Err() != nil && !asked:
@@ -244,13 +247,13 @@ func (e *UnansweredError) Error() string { return "asking for permission: " + e.
 func (e *UnansweredError) Unwrap() error { return e.Err }
 
 func (d *toolRound) emitResult(c preparedCall, r executedCall) {
-	d.emitDenial(r)
+	d.emitEventsBeforeResultAndDenial(r)
 	d.emitOutcome(c, r)
 }
 
-func (d *toolRound) emitDenial(r executedCall) {
+func (d *toolRound) emitEventsBeforeResultAndDenial(r executedCall) {
 	res := r.result
-	d.background.emitTaskEvents(task.PhaseInTurn)
+	d.background.emitQueuedTaskEvents(task.ConversationPhaseInTurn)
 	d.out.emitAll(res.EventsBefore)
 	d.prompts.context = append(d.prompts.context, res.Context...)
 	if res.Stop != nil && res.Stop.Deferred != nil {
@@ -268,7 +271,7 @@ func (d *toolRound) emitOutcome(c preparedCall, r executedCall) {
 		return // a deferred call has no result
 	}
 	if res.CountDenial {
-		input := c.toolUse.DisplayInput()
+		input := c.toolUse.InputForHooksAndHosts()
 		if res.ExecutedInput != nil { // a hook has changed the input
 			input = res.ExecutedInput
 		}
@@ -311,7 +314,7 @@ func (d *toolRound) resultEvent(c preparedCall, res protocol.ToolResult) *protoc
 		ToolUseResult: output, SourceUUID: c.eventID, Tool: c.toolUse.Name,
 	}
 	if c.tool.Server != "" {
-		ev.MCP = &protocol.MCPCall{Server: c.tool.Server, Tool: c.tool.RawName, Result: res.MCP, NotReadOnly: possibleChangeReason(c.tool, res)}
+		ev.MCP = &protocol.MCPCall{Server: c.tool.Server, Tool: c.tool.RawName, Result: res.MCP, NotReadOnly: mcpCallNotReadOnlyReason(c.tool, res)}
 	}
 	if res.Decision != nil || res.NonExecutionKind != "" {
 		ev.ToolResultMeta = []protocol.ToolResultMeta{{ID: c.toolUse.ID, NonExecutionKind: res.NonExecutionKind, PermissionDecision: res.Decision, DeniedBeforeRun: res.DeniedBeforeRun, Feedback: res.Feedback}}
@@ -319,15 +322,15 @@ func (d *toolRound) resultEvent(c preparedCall, res protocol.ToolResult) *protoc
 	return ev
 }
 
-// possibleChangeReason returns why a successful call of an MCP tool may have changed something: "declared" if
+// mcpCallNotReadOnlyReason returns why a successful call of an MCP tool may have changed something: "declared" if
 // readOnlyHint is false, "no_hint" if readOnlyHint is missing. Otherwise it returns "".
-func possibleChangeReason(t protocol.Tool, res protocol.ToolResult) string {
+func mcpCallNotReadOnlyReason(mcpTool protocol.Tool, result protocol.ToolResult) string {
 	var hints struct {
 		ReadOnly *bool `json:"readOnlyHint"`
 	}
-	_ = json.Unmarshal(t.Annotations, &hints) // invalid annotations are ignored
+	_ = json.Unmarshal(mcpTool.Annotations, &hints) // invalid annotations are ignored
 	switch {
-	case res.IsError || hints.ReadOnly != nil && *hints.ReadOnly:
+	case result.IsError || hints.ReadOnly != nil && *hints.ReadOnly:
 		return ""
 	case hints.ReadOnly != nil:
 		return "declared"
@@ -335,14 +338,14 @@ func possibleChangeReason(t protocol.Tool, res protocol.ToolResult) string {
 	return "no_hint"
 }
 
-// rejectRemainingCalls emits a result for each call that an interrupt left without one. startedCount calls had started.
-func (d *toolRound) rejectRemainingCalls(ctx context.Context, calls []preparedCall, shown []bool, startedCount int, cause error) error {
+// emitResultsOfInterruptedCalls emits a result for each call that an interrupt left without one. startedCount calls had started.
+func (d *toolRound) emitResultsOfInterruptedCalls(ctx context.Context, calls []preparedCall, hasShownResult []bool, startedCount int, cause error) error {
 	if ctx.Err() == nil || d.out.stopped {
 		return cause
 	}
 	superseded := errors.Is(context.Cause(ctx), ErrSuperseded)
 	for i, c := range calls {
-		if shown[i] {
+		if hasShownResult[i] {
 			continue
 		}
 		result := executor.ResultOf(executor.InterruptedResult())
@@ -363,15 +366,15 @@ func (d *toolRound) rejectRemainingCalls(ctx context.Context, calls []preparedCa
 		}
 		d.emitResult(c, executedCall{index: i, result: result, started: d.sim.options.Clock.Now()})
 	}
-	d.background.emitTaskEvents(task.PhaseInterrupted)
+	d.background.emitQueuedTaskEvents(task.ConversationPhaseAfterInterrupt)
 	return cause
 }
 
-// endTurnMidMessage ends the turn before all calls of a message have run. If a refusal by the user stopped the turn, it
+// endTurnBeforeRemainingCalls ends the turn before all calls of a message have run. If a refusal by the user stopped the turn, it
 // also emits a result for each remaining call. These results do not count as denials.
-func (d *toolRound) endTurnMidMessage(rest []preparedCall, startedCount int, stop executor.StopTurn) error {
+func (d *toolRound) endTurnBeforeRemainingCalls(remainingCalls []preparedCall, startedCount int, stop executor.StopTurn) error {
 	if stop.Interrupted {
-		for i, c := range rest {
+		for i, c := range remainingCalls {
 			d.emitResult(c, executedCall{index: startedCount + i, result: executor.ResultOf(executor.InterruptedResult()), started: d.sim.options.Clock.Now()})
 		}
 	}
@@ -383,16 +386,17 @@ func (d *toolRound) stoppedTurnError(stop executor.StopTurn) error {
 	case stop.Err != nil:
 		return stop.Err
 	case stop.Interrupted:
-		return d.abortedEnd()
+		return d.emitInterruptTextAndReturnTurnEnd()
 	}
 	end := &turnEndError{subtype: "success", terminalReason: stop.TerminalReason, stopReason: stop.StopReason, deferred: stop.Deferred, result: new("")}
 	end.stopReason = cmp.Or(end.stopReason, "tool_use")
 	return end
 }
 
-// abortedEnd emits the text that reports an interrupt, and returns the error that ends the turn. It is called after
-// calls were interrupted, or after a refusal that ends the turn. The caller must emit the results of the calls first.
-func (d *toolRound) abortedEnd() *turnEndError {
+// emitInterruptTextAndReturnTurnEnd emits the text that reports an interrupt, and returns the error that ends the turn. It is
+// called after calls were interrupted, or after a refusal that ends the turn. The caller must emit the results of the calls
+// first.
+func (d *toolRound) emitInterruptTextAndReturnTurnEnd() *turnEndError {
 	d.out.emitInjectedText("[Request interrupted by user for tool use]", false)
 	return &turnEndError{
 		subtype: "error_during_execution", terminalReason: "aborted_tools", isError: true, stopReason: "tool_use",
@@ -446,24 +450,24 @@ func structuredContentOf(tool string, r protocol.ToolResult) any {
 	return r.MCP.Structured
 }
 
-const heartbeatInterval = 30 * time.Second
+const runningCallHeartbeatInterval = 30 * time.Second
 
-// heartbeat contains the state of the messages that regularly report that the calls of a batch are still running.
-type heartbeat struct {
-	ticker      *time.Ticker
-	calls       []preparedCall
-	count       int // number of reports so far
-	earlyEvents <-chan earlyEvent
+// runningCallHeartbeat contains the state of the messages that regularly report that the calls of a batch are still running.
+type runningCallHeartbeat struct {
+	ticker            *time.Ticker
+	runningCalls      []preparedCall
+	reportCount       int // number of reports so far
+	runningCallEvents <-chan runningCallEvent
 }
 
-func (d *toolRound) emitHeartbeats(h *heartbeat) {
-	h.count++
-	for _, c := range h.calls {
+func (d *toolRound) emitHeartbeats(h *runningCallHeartbeat) {
+	h.reportCount++
+	for _, c := range h.runningCalls {
 		d.out.emit(d.out.assignIDs(&protocol.Frame{Type: "tool_progress", Fields: []protocol.Field{
-			{Key: "tool_use_id", Value: fmt.Sprintf("%s-heartbeat-%d", c.toolUse.ID, h.count-1)},
+			{Key: "tool_use_id", Value: fmt.Sprintf("%s-heartbeat-%d", c.toolUse.ID, h.reportCount-1)},
 			{Key: "tool_name", Value: c.toolUse.Name},
 			{Key: "parent_tool_use_id", Value: c.toolUse.ID},
-			{Key: "elapsed_time_seconds", Value: h.count * int(heartbeatInterval/time.Second)},
+			{Key: "elapsed_time_seconds", Value: h.reportCount * int(runningCallHeartbeatInterval/time.Second)},
 			{Key: "heartbeat", Value: true},
 		}}))
 	}

@@ -33,9 +33,9 @@ type turnTotals struct {
 	firstToken   time.Time
 }
 
-func (l *turnTotals) recordRequest(now time.Time) {
+func (l *turnTotals) recordFirstModelRequest(sentAt time.Time) {
 	if !l.modelAsked {
-		l.firstRequest = now
+		l.firstRequest = sentAt
 	}
 	l.modelAsked = true
 }
@@ -45,9 +45,9 @@ func (l *turnTotals) addReply(name string, sp replyUsage) {
 	l.firstUsage = cmp.Or(l.firstUsage, &sp.usage)
 }
 
-// countLastReply adds the last reply to the usage of the turn. It is called before the next request and at the end of
+// addLastReplyUsageToTurn adds the last reply to the usage of the turn. It is called before the next request and at the end of
 // the turn, unless the reply was interrupted or exceeded a limit.
-func (l *turnTotals) countLastReply() {
+func (l *turnTotals) addLastReplyUsageToTurn() {
 	if l.lastReply == nil {
 		return
 	}
@@ -57,7 +57,7 @@ func (l *turnTotals) countLastReply() {
 }
 
 func (l *turnTotals) recordDenial(use protocol.ToolUse, input json.RawMessage) {
-	l.denials = append(l.denials, protocol.PermissionDenial{ToolName: claudecode.NameInInit(use.Name), ToolUseID: use.ID, ToolInput: input})
+	l.denials = append(l.denials, protocol.PermissionDenial{ToolName: claudecode.ToolNameInInitEvent(use.Name), ToolUseID: use.ID, ToolInput: input})
 }
 
 // checkBudget returns the error that ends the turn if the budget is spent (spec: cli-observed 3).
@@ -76,20 +76,20 @@ func (l *turnTotals) budgetError() error {
 	}
 }
 
-// fillResult sets the totals of a result and adds the turn's times to the session.
-func (l *turnTotals) fillResult(r *protocol.Result) {
+// fillResultAndAddTimesToSession sets the totals of a result and adds the turn's times to the session.
+func (l *turnTotals) fillResultAndAddTimesToSession(result *protocol.Result) {
 	b, took := l.session, l.clock.Now().Sub(l.started)
 	b.apiTime += l.apiTime
-	r.DurationMS, r.DurationAPIMS = milliseconds(took), milliseconds(b.apiTime)
-	r.TotalCostUSD, r.ModelUsage, r.Usage = b.totalUSD(), b.usageByModel(), finalUsage(l.usage, l.thinkingTokens)
-	r.PermissionDenials = append([]protocol.PermissionDenial{}, l.denials...)
+	result.DurationMS, result.DurationAPIMS = milliseconds(took), milliseconds(b.apiTime)
+	result.TotalCostUSD, result.ModelUsage, result.Usage = b.totalUSD(), b.usageByModel(), finalUsage(l.usage, l.thinkingTokens)
+	result.PermissionDenials = append([]protocol.PermissionDenial{}, l.denials...)
 	b.wallTime += took
 	if l.display.PartialMessages && l.modelAsked {
-		r.BegunMessageIDs = new(append([]string{}, l.begunMessages...))
+		result.BegunMessageIDs = new(append([]string{}, l.begunMessages...))
 	}
-	r.ModelUsageSince = new(b.takeModelsSinceResult())
+	result.ModelUsageSince = new(b.takeModelsSinceResult())
 	if l.display.LegacyCost {
-		r.CostUSD = &r.TotalCostUSD
+		result.CostUSD = &result.TotalCostUSD
 	}
 }
 
@@ -112,16 +112,16 @@ func (l *turnTotals) fillTimes(r *protocol.Result, hasHostID bool) {
 
 // RefreshTotals updates results that were held back while background agents worked. As in the real CLI, each result
 // gets the current totals of the session. The first result also gets all usage since the last result that was shown.
-func (s *Simulator) RefreshTotals(results []*protocol.Result) {
+func (s *Simulator) RefreshTotals(heldBackResults []*protocol.Result) {
 	var between sessionTotals
 	between.restore(nil)
-	for _, r := range results {
+	for _, r := range heldBackResults {
 		if r.ModelUsageSince != nil {
 			between.addModelUsage(*r.ModelUsageSince)
 		}
 	}
 	between.addModelUsage(s.totals.takeModelsSinceResult())
-	for _, r := range results {
+	for _, r := range heldBackResults {
 		r.DurationAPIMS, r.TotalCostUSD, r.ModelUsage = milliseconds(s.totals.apiTime), s.totals.totalUSD(), s.totals.usageByModel()
 		r.ModelUsageSince = new(between.takeModelsSinceResult())
 		if s.main.Tasks != nil {
@@ -224,13 +224,13 @@ func withModelInfo(name string, m protocol.ModelUsage) protocol.ModelUsage {
 	return m
 }
 
-// streamUsage returns the usage for assistant events. It has the values of message_start, with at most one output
+// usageAtMessageStart returns the usage for assistant events. It has the values of message_start, with at most one output
 // token, because the rest of the output is not known yet.
-func streamUsage(u scenarios.Usage) protocol.Usage {
+func usageAtMessageStart(scenarioUsage scenarios.Usage) protocol.Usage {
 	return protocol.Usage{
-		InputTokens: u.InputTokens, OutputTokens: min(1, u.OutputTokens), ServiceTier: new("standard"),
-		CacheReadInputTokens: u.CacheReadInputTokens, CacheCreationInputTokens: u.CacheCreationInputTokens,
-		CacheCreation: protocol.CacheCreation{Ephemeral5m: u.CacheCreationInputTokens},
+		InputTokens: scenarioUsage.InputTokens, OutputTokens: min(1, scenarioUsage.OutputTokens), ServiceTier: new("standard"),
+		CacheReadInputTokens: scenarioUsage.CacheReadInputTokens, CacheCreationInputTokens: scenarioUsage.CacheCreationInputTokens,
+		CacheCreation: protocol.CacheCreation{Ephemeral5m: scenarioUsage.CacheCreationInputTokens},
 	}
 }
 

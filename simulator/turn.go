@@ -27,7 +27,7 @@ func (s *Simulator) Turn(ctx context.Context, in protocol.UserMessage) iter.Seq2
 			err := t.run(ctx)
 			s.history.turns++
 			if err != nil {
-				t.out.yieldError(err)
+				t.out.yieldErrorToConsumer(err)
 				return
 			}
 			if prompt = t.postponedPrompt; t.out.stopped {
@@ -39,24 +39,24 @@ func (s *Simulator) Turn(ctx context.Context, in protocol.UserMessage) iter.Seq2
 
 type turn struct {
 	*turnContext
-	exchange        *exchange
+	exchange        *modelExchange
 	round           *toolRound
 	continuation    *turnContinuation
-	commands        *localCommands
+	commands        *localCommandRunner
 	postponedPrompt *protocol.UserMessage // the prompt to run after the initial message
 	rounds          int
 }
 
 func newTurn(st *turnContext) *turn {
 	round := &toolRound{turnContext: st}
-	x := &exchange{turnContext: st, round: round}
-	return &turn{turnContext: st, exchange: x, round: round, continuation: &turnContinuation{turnContext: st, exchange: x}, commands: &localCommands{st}}
+	x := &modelExchange{turnContext: st, round: round}
+	return &turn{turnContext: st, exchange: x, round: round, continuation: &turnContinuation{turnContext: st, exchange: x}, commands: &localCommandRunner{st}}
 }
 
 // run runs the turn and emits its result. After an interrupt, the remaining steps ignore ctx.
 func (t *turn) run(ctx context.Context) error {
-	err := t.emitTurnEvents(ctx)
-	t.round.endStartedCalls()
+	err := t.emitTurnEventsExceptResult(ctx)
+	t.round.cancelAndAwaitStartedCalls()
 	t.prompts.replayPrompt() // the prompt was already replayed if the model was asked
 	end, isEnd := errors.AsType[*turnEndError](err)
 	if !isEnd && ctx.Err() != nil && !t.out.stopped {
@@ -82,11 +82,12 @@ func (t *turn) run(ctx context.Context) error {
 	return nil
 }
 
-// emitTurnEvents emits the turn's events except its result. It always returns an error: at a normal end, a [turnEndError].
-func (t *turn) emitTurnEvents(ctx context.Context) error {
+// emitTurnEventsExceptResult emits the turn's events except its result. It always returns an error: at a normal end, a
+// [turnEndError].
+func (t *turn) emitTurnEventsExceptResult(ctx context.Context) (turnEnd error) {
 	in := t.prompts.in
 	if in.Source == promptSourceDeferred {
-		return t.answerDeferredCall(ctx)
+		return t.runDeferredCallAndRequestReply(ctx)
 	}
 	t.prompts.recordedContent = in.Content
 	if isBlank(in.Content) {
@@ -104,17 +105,17 @@ func (t *turn) emitTurnEvents(ctx context.Context) error {
 		}
 		command = expansion
 	}
-	defer t.commands.applyExpansion(command)()
+	defer t.commands.applyExpansionToolsAndModel(command)()
 	if command != nil {
 		t.prompts.recordedContent = protocol.Content{Text: call.Tags()}
 	}
-	if err := t.openTurn(ctx, call, command); err != nil {
+	if err := t.emitEventsBeforeFirstRequest(ctx, call, command); err != nil {
 		return err
 	}
 	in = t.prompts.in
 	if in.NoQuery {
 		t.sim.history.unanswered = append(t.sim.history.unanswered, promptText(in.Content))
-		return endWithoutModel("")
+		return turnEndWithoutModelRequest("")
 	}
 	req := scenarios.Request{Prompt: promptText(in.Content), IsInjected: in.Source == promptSourceSystem, IsNotification: in.Source == promptSourceSystem}
 	if in.Typed != "" {
@@ -138,19 +139,20 @@ func (t *turn) emitTurnEvents(ctx context.Context) error {
 	return t.requestUntilDone(ctx, req)
 }
 
-// openTurn emits the events before the first request. The error is a [turnEndError] if hooks refuse the prompt.
-func (t *turn) openTurn(ctx context.Context, call slash.Call, command *slash.Expansion) error {
-	if err := t.hooks.beginTurn(ctx); err != nil {
+// emitEventsBeforeFirstRequest emits the events before the first request. The error is a [turnEndError] if hooks refuse the
+// prompt.
+func (t *turn) emitEventsBeforeFirstRequest(ctx context.Context, call slash.Call, commandExpansion *slash.Expansion) error {
+	if err := t.hooks.emitQueuedPromptAndBeginSession(ctx); err != nil {
 		return err
 	}
 	text := t.sim.history.initialMessage
 	t.sim.history.initialMessage = ""
-	if text != "" && command == nil {
+	if text != "" && commandExpansion == nil {
 		t.postponedPrompt, t.prompts.ofHook = new(t.prompts.in), true
 		t.prompts.in = protocol.UserMessage{Content: protocol.Content{Text: text}}
 		t.prompts.recordedContent = t.prompts.in.Content
 	}
-	sub, err := t.hooks.runPromptHooks(ctx, call, command)
+	sub, err := t.hooks.runPromptHooks(ctx, call, commandExpansion)
 	if err != nil {
 		return err
 	}
@@ -163,12 +165,12 @@ func (t *turn) openTurn(ctx context.Context, call slash.Call, command *slash.Exp
 	return nil
 }
 
-// answerDeferredCall runs the deferred call with its hooks, then asks the model. If the tool is missing, the turn ends
-// and the hooks of the call do not run.
-func (t *turn) answerDeferredCall(ctx context.Context) error {
+// runDeferredCallAndRequestReply runs the deferred call with its hooks, then asks the model. If the tool is missing, the turn
+// ends and the hooks of the call do not run.
+func (t *turn) runDeferredCallAndRequestReply(ctx context.Context) error {
 	d := t.sim.main.Deferred
 	t.prompts.in.UUIDs = nil // no host sent the prompt, so init and the result do not list it
-	if err := t.hooks.beginSession(ctx); err != nil {
+	if err := t.hooks.beginSessionIfNotStarted(ctx); err != nil {
 		return err
 	}
 	tools, err := t.sim.options.Tools.Tools(ctx)
@@ -201,7 +203,7 @@ func (t *turn) requestUntilDone(ctx context.Context, req scenarios.Request) erro
 		return err
 	}
 	for {
-		calls, err := t.exchange.requestOnce(ctx, req)
+		calls, err := t.exchange.requestModelAndEmitReply(ctx, req)
 		if err != nil {
 			return err
 		}
@@ -213,7 +215,7 @@ func (t *turn) requestUntilDone(ctx context.Context, req scenarios.Request) erro
 			return err
 		}
 		if next == nil {
-			return t.continuation.normalEnd()
+			return t.continuation.successfulTurnEnd()
 		}
 		req = *next
 	}
@@ -229,7 +231,7 @@ func (t *turn) requestAfterReply(ctx context.Context, calls []preparedCall) (*sc
 		return nil, err
 	}
 	if end := t.structured.endError(); end != nil {
-		return t.continuation.endAfterStructuredOutput(ctx, end)
+		return t.continuation.runStopHooksAfterStructuredOutput(ctx, end)
 	}
 	if err := t.round.runBatchHooks(ctx, calls, results); err != nil {
 		return nil, err
@@ -238,8 +240,8 @@ func (t *turn) requestAfterReply(ctx context.Context, calls []preparedCall) (*sc
 		reason := fmt.Sprintf("Reached maximum number of turns (%d)", t.sim.options.Limits.MaxTurns)
 		return nil, &turnEndError{subtype: maxTurnsSubtype, terminalReason: "max_turns", isError: true, errors: []string{reason}}
 	}
-	t.background.mergeTaskNotices()
-	if err := t.hooks.absorbPrompts(ctx); err != nil {
+	t.background.addTaskNoticesToRunningTurn()
+	if err := t.hooks.addPromptsQueuedDuringTurn(ctx); err != nil {
 		return nil, err
 	}
 	if texts := t.prompts.feedback; texts != nil {
@@ -261,14 +263,14 @@ func (t *turn) handleInterrupt(cause error) *turnEndError {
 	case t.round.isRunning && superseded:
 		return &turnEndError{subtype: "success", terminalReason: "aborted_tools", stopReason: "tool_use", result: new("")}
 	case t.round.isRunning:
-		return t.round.abortedEnd()
+		return t.round.emitInterruptTextAndReturnTurnEnd()
 	case errors.Is(cause, ErrWithdrawn) && t.rounds == 0 && open == nil:
-		t.out.emit(&protocol.PromptWithdrawn{})
+		t.out.emit(&protocol.TurnPromptWithdrawnByUser{})
 	case !superseded:
 		t.out.emitInjectedText("[Request interrupted by user]", false)
 	}
 	if open != nil {
-		open.endAbortedStream()
+		open.emitStreamEndAfterInterrupt()
 	}
 	stop := "null"
 	if t.exchange.lastReply.stopReason != nil {
@@ -279,7 +281,7 @@ func (t *turn) handleInterrupt(cause error) *turnEndError {
 
 func (t *turn) emitResult(end *turnEndError) {
 	if !end.excludeLastReply {
-		t.totals.countLastReply()
+		t.totals.addLastReplyUsageToTurn()
 	}
 	s, stop := t.sim, t.exchange.lastReply.stopReason
 	if end.stopReason != "" {
@@ -290,13 +292,13 @@ func (t *turn) emitResult(end *turnEndError) {
 		SessionID: s.options.State.SessionID(), UUID: s.options.Clock.NewID(), NumTurns: t.numTurns(end),
 		StopReason: stop, TerminalReason: end.terminalReason,
 		FastModeState: "off", FastModeDisabledReason: s.options.Display.FastModeDisabledReason,
-		SubagentStats: t.background.subagentStats(),
+		SubagentStats: t.background.sessionSubagentStats(),
 		SafetyStops:   new(s.history.safetyStops), QueuedTurnCount: new(int),
-		ResultIndex: s.history.results, Errors: end.errors, Origin: t.prompts.origin(),
+		ResultIndex: s.history.results, Errors: end.errors, Origin: t.prompts.promptOriginJSON(),
 		StructuredOutput: end.structuredOutput, LocalCommand: end.localCommand,
 	}
-	t.totals.fillResult(r)
-	r.UserMessageUUID, r.UserMessageUUIDs = t.prompts.promptIDs()
+	t.totals.fillResultAndAddTimesToSession(r)
+	r.UserMessageUUID, r.UserMessageUUIDs = t.prompts.promptUUIDsFromHost()
 	if s.main.Prompts != nil {
 		*r.QueuedTurnCount = s.main.Prompts.CountWaiting()
 	}
@@ -307,7 +309,7 @@ func (t *turn) emitResult(end *turnEndError) {
 		t.fillSuccessFields(r, end)
 	}
 	s.history.results++
-	t.prompts.endAbsorbedPrompts(r)
+	t.prompts.emitAbsorbedPromptsEnded(r)
 	t.out.emit(r)
 }
 
@@ -359,9 +361,9 @@ func (s *Simulator) BackgroundEvents(ctx context.Context) iter.Seq2[protocol.Eve
 			return
 		}
 		o := &emitter{sim: s, yield: yield}
-		b := &backgroundWork{sim: s, out: o, totals: &turnTotals{session: &s.totals}}
+		b := &backgroundTaskReporter{sim: s, out: o, totals: &turnTotals{session: &s.totals}}
 		for {
-			if b.emitTaskEvents(task.PhaseBetweenTurns); o.stopped || tasks.HasPendingNotice() || !tasks.HasRunningTask() {
+			if b.emitQueuedTaskEvents(task.ConversationPhaseBetweenTurns); o.stopped || tasks.HasPendingNotice() || !tasks.HasRunningTask() {
 				break
 			}
 			tasks.StartNextAgent()
@@ -372,7 +374,7 @@ func (s *Simulator) BackgroundEvents(ctx context.Context) iter.Seq2[protocol.Eve
 			}
 		}
 		// A task may have ended since the last check of the queue.
-		b.emitTaskEvents(task.PhaseBetweenTurns)
+		b.emitQueuedTaskEvents(task.ConversationPhaseBetweenTurns)
 	}
 }
 
@@ -390,10 +392,10 @@ func (s *Simulator) HasBackgroundWork() bool {
 	return s.main.Tasks != nil && (s.main.Tasks.HasRunningTask() || s.main.Tasks.HasPendingNotice())
 }
 
-// OwesTurn reports whether background work will cause another turn, because an agent is running or the model has not
-// been told about the end of a task.
-func (s *Simulator) OwesTurn() bool {
-	return s.main.Tasks != nil && (s.main.Tasks.HasAgent() || s.main.Tasks.HasPendingNotice())
+// NeedsTurnAfterBackgroundWork reports whether background work will cause another turn, because an agent is running or the
+// model has not been told about the end of a task.
+func (s *Simulator) NeedsTurnAfterBackgroundWork() bool {
+	return s.main.Tasks != nil && (s.main.Tasks.HasRunningOrUnshownAgent() || s.main.Tasks.HasPendingNotice())
 }
 
 // WaitForBackground waits for background tasks as the real CLI does before it exits. It yields their events and the

@@ -15,9 +15,9 @@ type turnContext struct {
 	sim        *Simulator
 	out        *emitter
 	totals     *turnTotals
-	background *backgroundWork
-	prompts    *promptState
-	hooks      *hookPoints
+	background *backgroundTaskReporter
+	prompts    *turnPrompts
+	hooks      *turnHooks
 	structured *structuredOutput
 }
 
@@ -26,12 +26,12 @@ func newTurnContext(s *Simulator, in protocol.UserMessage, yield func(protocol.E
 		sim: s, out: &emitter{sim: s, yield: yield}, totals: &turnTotals{session: &s.totals, clock: s.options.Clock, budgetUSD: s.options.Limits.BudgetUSD, display: s.options.Display, started: s.options.Clock.Now()},
 		structured: &structuredOutput{schema: s.main.Schema, attempts: s.options.Limits.SchemaAttempts},
 	}
-	st.background = &backgroundWork{sim: s, out: st.out, totals: st.totals}
-	st.prompts = &promptState{sim: s, out: st.out, in: in}
+	st.background = &backgroundTaskReporter{sim: s, out: st.out, totals: st.totals}
+	st.prompts = &turnPrompts{sim: s, out: st.out, in: in}
 	if in.UUIDs == nil && in.UUID != "" {
 		st.prompts.in.UUIDs = []string{in.UUID}
 	}
-	st.hooks = &hookPoints{sim: s, out: st.out, prompts: st.prompts}
+	st.hooks = &turnHooks{sim: s, out: st.out, prompts: st.prompts}
 	return st
 }
 
@@ -50,7 +50,7 @@ type structuredOutput struct {
 	wasReminded bool
 }
 
-func (st *structuredOutput) addScriptedCall(reply scenarios.Reply) []protocol.Block {
+func (st *structuredOutput) blocksWithStructuredOutputCall(reply scenarios.Reply) []protocol.Block {
 	if st.schema == nil || reply.StructuredOutput == nil {
 		return reply.Blocks
 	}
@@ -81,18 +81,20 @@ func (st *structuredOutput) checkCall(use protocol.ToolUse, mode protocol.Permis
 	return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: text, Decision: accept}
 }
 
-// StructuredCalls is an executor for StructuredOutput calls, so that the layers around the tools apply to them.
-type StructuredCalls struct{}
+// StructuredOutputExecutor is an executor for StructuredOutput calls, so that the layers around the tools apply to them.
+type StructuredOutputExecutor struct{}
 
-type structuredCallKey struct{}
+type structuredOutputToolRoundKey struct{}
 
 // Tools returns no tools, because the session itself adds StructuredOutput to its list of tools.
-func (StructuredCalls) Tools(context.Context) ([]protocol.Tool, error) { return nil, nil }
+func (StructuredOutputExecutor) Tools(context.Context) (noTools []protocol.Tool, err error) {
+	return nil, nil
+}
 
 // Execute checks the output. Other calls get [executor.ErrUnknownTool].
-func (StructuredCalls) Execute(ctx context.Context, use protocol.ToolUse) (executor.Result, error) {
-	if d, ok := ctx.Value(structuredCallKey{}).(*toolRound); ok && use.Name == structuredOutputTool {
-		return executor.ResultOf(d.structured.checkCall(use, d.sim.options.Location.Mode())), nil
+func (StructuredOutputExecutor) Execute(ctx context.Context, structuredOutputCall protocol.ToolUse) (executor.Result, error) {
+	if d, ok := ctx.Value(structuredOutputToolRoundKey{}).(*toolRound); ok && structuredOutputCall.Name == structuredOutputTool {
+		return executor.ResultOf(d.structured.checkCall(structuredOutputCall, d.sim.options.Location.Mode())), nil
 	}
 	return executor.Result{}, executor.ErrUnknownTool
 }
@@ -116,8 +118,8 @@ func (st *structuredOutput) endError() error {
 	}
 }
 
-// reminder returns, once a turn, the text that asks for missing structured output.
-func (st *structuredOutput) reminder() (string, bool) {
+// remindOnceOfMissingOutput returns, once a turn, the text that asks for missing structured output.
+func (st *structuredOutput) remindOnceOfMissingOutput() (reminderText string, isNeeded bool) {
 	if st.schema == nil || st.wasReminded || st.value != nil {
 		return "", false
 	}

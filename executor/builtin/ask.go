@@ -22,7 +22,9 @@ type questionOption struct {
 
 type scriptedAnswers map[string]string
 
-func (a scriptedAnswers) tools() []tool.Tool { return []tool.Tool{askUserQuestionTool(a)} }
+func (a scriptedAnswers) askUserQuestionTools() []tool.Tool {
+	return []tool.Tool{askUserQuestionTool(a)}
+}
 
 func askUserQuestionTool(a scriptedAnswers) tool.Tool {
 	return tool.Tool{
@@ -107,7 +109,7 @@ func (o askUserQuestionOutput) modelText(questions []question) string {
 			pair += " notes: " + remark.Notes
 		}
 		pairs = append(pairs, pair)
-		chosen = chosen && remark.Notes == "" && q.hasOptions(parts)
+		chosen = chosen && remark.Notes == "" && q.hasOptionForEveryLabel(parts)
 	}
 	switch all := strings.Join(pairs, ", "); {
 	case all == "":
@@ -138,7 +140,7 @@ func (q question) decodeAnswer(raw json.RawMessage) (text string, parts []string
 	return text, parts
 }
 
-func (q question) hasOptions(labels []string) bool {
+func (q question) hasOptionForEveryLabel(labels []string) bool {
 	return !slices.ContainsFunc(labels, func(label string) bool {
 		return !slices.ContainsFunc(q.Options, func(o questionOption) bool { return o.Label == label })
 	})

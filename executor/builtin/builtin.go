@@ -77,19 +77,19 @@ type Access interface {
 // Clock provides the time and unique ids.
 type Clock = tool.Clock
 
-// counterClock is a Clock with a constant time and consecutive ids.
-type counterClock struct {
-	mu   sync.Mutex
-	last int
+// fixedTimeSequentialIDClock is a Clock with a constant time and consecutive ids.
+type fixedTimeSequentialIDClock struct {
+	mu     sync.Mutex
+	lastID int
 }
 
-func (*counterClock) Now() time.Time { return time.Time{} }
+func (*fixedTimeSequentialIDClock) Now() (zeroTime time.Time) { return time.Time{} }
 
-func (n *counterClock) NewID() string {
+func (n *fixedTimeSequentialIDClock) NewID() (nextSequentialID string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.last++
-	return fmt.Sprintf("%08d", n.last)
+	n.lastID++
+	return fmt.Sprintf("%08d", n.lastID)
 }
 
 // Tools are the built-in tools of one session. Methods may be called from many goroutines.
@@ -99,7 +99,7 @@ type Tools struct {
 	definitions func() []protocol.Tool // returns all tools, sorted by name; computed at the first call
 
 	shell *tool.Shell
-	files *files.Files
+	files *files.SeenFileTracker
 }
 
 var _ executor.Executor = (*Tools)(nil)
@@ -111,7 +111,7 @@ func New(o Options) (*Tools, error) {
 	}
 	o.CWD = filepath.Clean(o.CWD)
 	if o.Clock == nil {
-		o.Clock = &counterClock{}
+		o.Clock = &fixedTimeSequentialIDClock{}
 	}
 	t := &Tools{allowed: o.Allowed, shell: newShell(o), definitions: sync.OnceValue(Definitions)}
 	if t.allowed == nil {
@@ -127,7 +127,7 @@ func New(o Options) (*Tools, error) {
 	f := toolStates{
 		files:     t.files,
 		finder:    files.NewFinder(files.FinderOptions{Paths: t.shell, Clock: o.Clock, Access: o.Access}),
-		commands:  bash.New(bash.Options{Shell: t.shell, Clock: o.Clock, Files: t.files, Tasks: o.Tasks, OutputDir: o.OutputDir, Snapshot: t.snapshotFunc(o)}),
+		commands:  bash.New(bash.Options{Shell: t.shell, Clock: o.Clock, Files: t.files, Tasks: o.Tasks, OutputDir: o.OutputDir, Snapshot: t.newRepositorySnapshotFunc(o)}),
 		worktrees: newWorktrees(o, t.shell),
 		cron:      &cronJobs{tasks: o.Tasks, clock: o.Clock, dir: o.CWD, pid: o.PID, session: t.shell.Getenv("CLAUDE_CODE_SESSION_ID")},
 		todos:     &todoList{},
@@ -136,7 +136,7 @@ func New(o Options) (*Tools, error) {
 		skills:    o.Skills,
 		answers:   maps.Clone(o.Answers),
 	}
-	tools := f.allTools()
+	tools := f.allBuiltinToolsSortedByName()
 	t.registry = make(map[string]tool.Tool, len(tools))
 	for _, one := range tools {
 		t.registry[one.Name] = one
@@ -147,7 +147,7 @@ func New(o Options) (*Tools, error) {
 func newShell(o Options) *tool.Shell {
 	s := tool.ShellOptions{CWD: o.CWD, Dirs: slices.Clone(o.AdditionalDirs), Environ: append(slices.Clone(o.Environ), "CLAUDECODE=1", "GIT_EDITOR=true")}
 	if o.Hooks != nil {
-		s.Script = o.Hooks.Script
+		s.Script = o.Hooks.ShellCodeForLaterCommands
 	}
 	return tool.NewShell(s)
 }
@@ -168,14 +168,14 @@ func (t *Tools) Tools(context.Context) ([]protocol.Tool, error) {
 	return out, nil
 }
 
-// Prepare returns the input with which a call is shown and run. It adds the defaults that the real CLI adds, and
+// PrepareInput returns the input with which a call is shown and run. It adds the defaults that the real CLI adds, and
 // removes trailing spaces from text that will be written to a file. An input is unchanged if it is not a JSON object,
 // or if the session does not have the tool.
-func (t *Tools) Prepare(call protocol.ToolUse) json.RawMessage {
+func (t *Tools) PrepareInput(call protocol.ToolUse) (inputWithDefaults json.RawMessage) {
 	if !t.allowed(call.Name) {
 		return call.Input
 	}
-	return t.registry[call.Name].PrepareInput(call.Input)
+	return t.registry[call.Name].InputChangedByPrepare(call.Input)
 }
 
 // Precheck returns the error result of a call that cannot run, or nil. A call cannot run if the session does not have
@@ -241,11 +241,11 @@ func (t *Tools) Dir() string { return t.shell.Dir() }
 
 // ObservedInput returns a call's input as hooks and hosts see it. It replaces aliases of keys by the keys of the tool's
 // schema, and the path of a read, written or edited file by the absolute path. Nil means that the input is unchanged.
-func (t *Tools) ObservedInput(call protocol.ToolUse) json.RawMessage {
-	known, _ := t.registry[currentToolName(call.Name)].ResolveAliases(hideOwnPlan(call))
+func (t *Tools) ObservedInput(call protocol.ToolUse) (inputForHooksAndHosts json.RawMessage) {
+	known, _ := t.registry[currentToolName(call.Name)].ResolveAliases(removePlanWrittenByModel(call))
 	changed := !bytes.Equal(known, call.Input)
 	call.Input = known
-	if whole := t.files.ObservedInput(call); whole != nil {
+	if whole := t.files.InputWithAbsolutePathForHooksAndHosts(call); whole != nil {
 		return whole
 	}
 	if changed {
@@ -261,7 +261,7 @@ func (t *Tools) TargetFile(call protocol.ToolUse) string { return t.files.Target
 // formatted it. It returns the path of the file if it has changed, otherwise "". It also records that the model has not
 // seen the new content.
 func (t *Tools) RecheckFile(call protocol.ToolUse) string {
-	return t.files.ForAgent(call.Agent).RecheckFile(call)
+	return t.files.TrackerOfSubagentOrSession(call.Agent).RecordChangeSinceEditOrWriteCall(call)
 }
 
 // ChangedFile is a file that was changed after the session had written it.
@@ -269,8 +269,8 @@ type ChangedFile = files.ChangedFile
 
 // Changes returns the files that changed after the agent had written them. A nil agent means the session itself. Each
 // change is returned only once.
-func (t *Tools) Changes(agent *protocol.AgentRef) []ChangedFile {
-	return t.files.ForAgent(agent).Changes()
+func (t *Tools) Changes(agent *protocol.AgentRef) (filesChangedAfterAgentWroteThem []ChangedFile) {
+	return t.files.TrackerOfSubagentOrSession(agent).Changes()
 }
 
 // ReadFile reads a file as the Read tool does, even if the session does not have that tool. first is the first line,
@@ -279,17 +279,17 @@ func (t *Tools) ReadFile(ctx context.Context, path string, first, lines int) pro
 	return t.files.ReadLines(ctx, path, first, lines)
 }
 
-// snapshotFunc returns a function that records the state of a repository before a Bash command. The function returns
+// newRepositorySnapshotFunc returns a function that records the state of a repository before a Bash command. The function returns
 // nil, so that no changed files are listed, if the session has no Edit or is in a mode other than bypassPermissions and
 // auto. If the session began outside of a repository, it records only the first command in one (observed with 2.1.330).
-func (t *Tools) snapshotFunc(o Options) func(context.Context, string) *gitworktree.Snapshot {
-	startedInRepository, hasSnapshot := gitworktree.RepositoryOf(o.CWD) != "", atomic.Bool{}
+func (t *Tools) newRepositorySnapshotFunc(o Options) (snapshotRepositoryBeforeBash func(context.Context, string) *gitworktree.Snapshot) {
+	startedInRepository, hasSnapshot := gitworktree.NearestDirectoryWithDotGit(o.CWD) != "", atomic.Bool{}
 	return func(ctx context.Context, dir string) *gitworktree.Snapshot {
 		if o.Modes == nil || !t.allowed("Edit") || o.Modes.Mode() != protocol.ModeBypass && o.Modes.Mode() != protocol.ModeAuto {
 			return nil
 		}
 		if !startedInRepository {
-			if gitworktree.RepositoryOf(dir) == "" || hasSnapshot.Swap(true) {
+			if gitworktree.NearestDirectoryWithDotGit(dir) == "" || hasSnapshot.Swap(true) {
 				return nil
 			}
 			return &gitworktree.Snapshot{IsNew: true}

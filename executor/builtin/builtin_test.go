@@ -211,8 +211,8 @@ func TestListedTools(t *testing.T) {
 		have = append(have, d.Name)
 	}
 	for _, tool := range claudecode.Tools() {
-		fromServers := tool.Listing == claudecode.ListWithResources
-		if tool.Listing != claudecode.ListNever && !fromServers && !slices.Contains(have, tool.Name) {
+		fromServers := tool.Listing == claudecode.InitListsToolIfMCPServerHasResources
+		if tool.Listing != claudecode.InitListsToolNever && !fromServers && !slices.Contains(have, tool.Name) {
 			t.Errorf("%s is listed and does not exist", tool.Name)
 		}
 	}
@@ -557,7 +557,7 @@ func TestPrepare(t *testing.T) {
 			if tt.want == "" {
 				tt.want = tt.input
 			}
-			if diff := cmp.Diff(tt.want, string(tools.Prepare(protocol.ToolUse{Name: tt.tool, Input: json.RawMessage(tt.input)}))); diff != "" {
+			if diff := cmp.Diff(tt.want, string(tools.PrepareInput(protocol.ToolUse{Name: tt.tool, Input: json.RawMessage(tt.input)}))); diff != "" {
 				t.Error(diff)
 			}
 		})

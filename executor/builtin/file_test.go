@@ -166,7 +166,7 @@ func TestNotebookEdit(t *testing.T) {
 		}
 		var out []string
 		for _, c := range nb.Cells {
-			out = append(out, c.Type+":"+tool.TextOf(c.Source))
+			out = append(out, c.Type+":"+tool.TextOfJSONStringOrStringList(c.Source))
 		}
 		return out
 	}

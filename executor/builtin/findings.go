@@ -29,21 +29,21 @@ type reportFindingsInput struct {
 
 // Limits of ReportFindings: the number of findings, and the lengths of labels in characters.
 const (
-	maxReviewFindings     = 32
-	maxShortSummaryLength = 60
-	maxCategoryLength     = 40
+	maxReviewFindings                  = 32
+	maxCharactersInFindingShortSummary = 60
+	maxCharactersInFindingCategory     = 40
 )
 
-func findingTools() []tool.Tool { return []tool.Tool{reportFindingsTool()} }
+func reportFindingsTools() []tool.Tool { return []tool.Tool{reportFindingsTool()} }
 
 func reportFindingsTool() tool.Tool {
 	found := tool.List("What was found, the worst first", tool.Object(
 		tool.Required("file", tool.String("The file, from the root of the repository")),
 		tool.Optional("line", tool.Integer("The line in it")),
 		tool.Required("summary", tool.String("What is wrong")),
-		tool.Optional("short_summary", tool.Schema{Type: "string", Description: "Short form of the summary", Max: maxShortSummaryLength}),
+		tool.Optional("short_summary", tool.Schema{Type: "string", Description: "Short form of the summary", Max: maxCharactersInFindingShortSummary}),
 		tool.Required("failure_scenario", tool.String("The input or condition that leads to a wrong result")),
-		tool.Optional("category", tool.Schema{Type: "string", Description: "The kind of finding", Max: maxCategoryLength}),
+		tool.Optional("category", tool.Schema{Type: "string", Description: "The kind of finding", Max: maxCharactersInFindingCategory}),
 		tool.Optional("severity", tool.String("How much it matters", "important", "pre_existing", "nit")),
 		tool.Optional("verdict", tool.String("Result of a second review", "CONFIRMED", "PLAUSIBLE")),
 		tool.Optional("outcome", tool.String("What was done about the finding", "fixed", "skipped", "no_change_needed")),

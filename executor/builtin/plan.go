@@ -33,7 +33,7 @@ func enterPlanModeTool(p *planTools) tool.Tool {
 		Input:       tool.Object(),
 		Run: func(context.Context, protocol.ToolUse) tool.Result {
 			const message = "Entered plan mode. You should now focus on exploring the codebase and designing an implementation approach."
-			r := tool.ResultOf(tool.Text(message, struct {
+			r := tool.ResultWithoutEvents(tool.Text(message, struct {
 				Message string `json:"message"`
 			}{message}))
 			if p.modes == nil || p.modes.Mode() != protocol.ModePlan {
@@ -59,7 +59,7 @@ func exitPlanModeTool(p *planTools) tool.Tool {
 			r := tool.Refuse("You are not in plan mode. To enter plan mode, call the EnterPlanMode tool first. If your plan was already approved, continue with implementation.")
 			return &r
 		},
-		Prepare: func(in *tool.Keys) bool { return p.addPlan(in) },
+		Prepare: func(in *tool.Keys) bool { return p.addPlanFileContentAndPath(in) },
 		Run:     p.exitPlanMode,
 	}
 }
@@ -85,7 +85,7 @@ func (p *planTools) exitPlanMode(_ context.Context, call protocol.ToolUse) tool.
 		}
 		message += "\n\n" + heading + "\n" + *plan
 	}
-	r := tool.ResultOf(tool.Text(message, struct {
+	r := tool.ResultWithoutEvents(tool.Text(message, struct {
 		Plan      *string `json:"plan"`
 		IsAgent   bool    `json:"isAgent"`
 		FilePath  string  `json:"filePath,omitempty"`
@@ -109,20 +109,20 @@ func (p *planTools) currentPlan() (plan *string, path string) {
 	return new(string(data)), path
 }
 
-// addPlan adds the content of the plan file to a call.
-func (p *planTools) addPlan(in *tool.Keys) bool {
+func (p *planTools) addPlanFileContentAndPath(callInput *tool.Keys) (hasPlanFile bool) {
 	plan, path := p.currentPlan()
 	if plan != nil {
-		*in = in.With("plan", tool.Quote(*plan)).With("planFilePath", tool.Quote(path))
+		*callInput = callInput.With("plan", tool.Quote(*plan)).With("planFilePath", tool.Quote(path))
 	}
 	return plan != nil
 }
 
-// hideOwnPlan removes a plan that the model has written itself, and not to the plan file. Hosts and hooks do not see it.
-func hideOwnPlan(call protocol.ToolUse) json.RawMessage {
+// removePlanWrittenByModel removes a plan that the model has written itself, and not to the plan file. Hosts and hooks do not
+// see it.
+func removePlanWrittenByModel(exitPlanModeCall protocol.ToolUse) (inputWithoutModelPlan json.RawMessage) {
 	return tool.Tool{Prepare: func(in *tool.Keys) bool {
-		return call.Name == "ExitPlanMode" && in.Get("planFilePath") == nil && tool.DropKeys(in, "plan")
-	}}.PrepareInput(call.Input)
+		return exitPlanModeCall.Name == "ExitPlanMode" && in.Get("planFilePath") == nil && tool.RemoveKeys(in, "plan")
+	}}.InputChangedByPrepare(exitPlanModeCall.Input)
 }
 
 func (p *planTools) switchMode(mode protocol.PermissionMode) []protocol.Event {

@@ -15,7 +15,7 @@ import (
 
 // toolStates contains the states of a session's tools. Tools that share a state use the same field.
 type toolStates struct {
-	files     *files.Files
+	files     *files.SeenFileTracker
 	finder    *files.Finder
 	commands  *bash.Commands
 	worktrees *worktrees
@@ -27,7 +27,7 @@ type toolStates struct {
 	answers   scriptedAnswers
 }
 
-func (f toolStates) allTools() []tool.Tool {
+func (f toolStates) allBuiltinToolsSortedByName() []tool.Tool {
 	list := f.runnableTools()
 	for _, t := range claudecode.Tools() {
 		if t.Unsimulated {
@@ -40,8 +40,8 @@ func (f toolStates) allTools() []tool.Tool {
 
 func (f toolStates) runnableTools() []tool.Tool {
 	return slices.Concat(
-		agentTools(), f.answers.tools(), bash.Tools(f.commands), f.cron.tools(), f.worktrees.tools(), f.worktrees.restrictToWorktree(files.Tools(f.files)),
-		f.planMode.tools(), files.SearchTools(f.finder), findingTools(), skillTools(f.skills), f.tasks.tools(), f.todos.tools(), webTools(),
+		agentTools(), f.answers.askUserQuestionTools(), bash.Tools(f.commands), f.cron.tools(), f.worktrees.tools(), f.worktrees.restrictFileWritesToWorktree(files.Tools(f.files)),
+		f.planMode.tools(), files.SearchTools(f.finder), reportFindingsTools(), skillTools(f.skills), f.tasks.tools(), f.todos.tools(), webTools(),
 	)
 }
 
@@ -55,7 +55,7 @@ func currentToolName(name string) string {
 
 // Definitions returns the definitions of all built-in tools, sorted by name.
 func Definitions() []protocol.Tool {
-	tools := toolStates{}.allTools()
+	tools := toolStates{}.allBuiltinToolsSortedByName()
 	out := make([]protocol.Tool, len(tools))
 	for i, t := range tools {
 		out[i] = t.Definition()
@@ -75,16 +75,16 @@ func ReplaceOutput(name string, output json.RawMessage) (protocol.Content, bool)
 	if name != "Bash" {
 		return protocol.Content{}, false
 	}
-	return bash.DecodeReplacedOutput(output)
+	return bash.ModelTextFromHookOutput(output)
 }
 
 // ShapeResult returns a successful result with a canned text. For some tools it adds the structured output of the real
 // tool. Values that the text does not contain, such as durations, get a default (spec: cli-contract 9.8).
-func ShapeResult(call protocol.ToolUse, text string) protocol.ToolResult {
-	r := tool.Text(text, nil)
+func ShapeResult(call protocol.ToolUse, cannedText string) (resultWithStructuredOutput protocol.ToolResult) {
+	r := tool.Text(cannedText, nil)
 	switch call.Name {
 	case "Bash":
-		return bash.PrintedResult(text)
+		return bash.PrintedResult(cannedText)
 	case "WebFetch":
 		in, _ := tool.Decode[struct{ URL string }](call.Input)
 		r.Output = struct {
@@ -94,14 +94,14 @@ func ShapeResult(call protocol.ToolUse, text string) protocol.ToolResult {
 			Result     string `json:"result"`
 			DurationMS int    `json:"durationMs"`
 			URL        string `json:"url"`
-		}{len(text), 200, "OK", text, 0, in.URL}
+		}{len(cannedText), 200, "OK", cannedText, 0, in.URL}
 	case "WebSearch":
 		in, _ := tool.Decode[struct{ Query string }](call.Input)
 		r.Output = struct {
 			Query    string   `json:"query"`
 			Results  []string `json:"results"`
 			Duration float64  `json:"durationSeconds"`
-		}{in.Query, []string{text}, 0}
+		}{in.Query, []string{cannedText}, 0}
 	}
 	return r
 }
@@ -132,7 +132,7 @@ func agentTool(name string) tool.Tool {
 func unsimulatedTool(name string) tool.Tool {
 	t := tool.Tool{Name: name, Description: "Listed for completeness; not simulated. Give calls a canned result.", Input: tool.Schema{Type: "object", AllowsUnknown: true}, Run: failingRun("is not simulated")}
 	if name == "SendMessage" {
-		t.Prepare = addMessageKeys
+		t.Prepare = addRecipientAndContentKeys
 		t.Input.Properties = []tool.Property{tool.Required("to", tool.String("Name of the agent")), tool.Optional("message", tool.String("The message"))}
 		t.Check = func(_ context.Context, raw json.RawMessage) *protocol.ToolResult {
 			var in struct{ To, Message string }
@@ -148,11 +148,11 @@ func unsimulatedTool(name string) tool.Tool {
 	return t
 }
 
-// addMessageKeys adds the keys "type", "recipient", "recipient_kind" and "content", which the real CLI derives from the
-// keys "to" and "message". If "to" or "message" is not a string, it adds nothing and returns false.
-func addMessageKeys(in *tool.Keys) bool {
+// addRecipientAndContentKeys adds the keys "type", "recipient", "recipient_kind" and "content", which the real CLI derives from
+// the keys "to" and "message". If "to" or "message" is not a string, it adds nothing and returns false.
+func addRecipientAndContentKeys(sendMessageInput *tool.Keys) (hasAddedKeys bool) {
 	var to, text string
-	if json.Unmarshal(in.Get("to"), &to) != nil || json.Unmarshal(in.Get("message"), &text) != nil {
+	if json.Unmarshal(sendMessageInput.Get("to"), &to) != nil || json.Unmarshal(sendMessageInput.Get("message"), &text) != nil {
 		return false
 	}
 	kind := "name"
@@ -160,7 +160,7 @@ func addMessageKeys(in *tool.Keys) bool {
 		kind = "main"
 	}
 	for _, add := range [][2]string{{"type", "message"}, {"recipient", to}, {"recipient_kind", kind}, {"content", text}} {
-		*in = in.With(add[0], tool.Quote(add[1]))
+		*sendMessageInput = sendMessageInput.With(add[0], tool.Quote(add[1]))
 	}
 	return true
 }
@@ -168,6 +168,6 @@ func addMessageKeys(in *tool.Keys) bool {
 // failingRun returns a Run that always fails, because only the scenario can contain a result for the call.
 func failingRun(reason string) tool.Run {
 	return func(_ context.Context, call protocol.ToolUse) tool.Result {
-		return tool.ResultOf(tool.FailWithoutResult(call.Name, reason))
+		return tool.ResultWithoutEvents(tool.FailWithoutResult(call.Name, reason))
 	}
 }

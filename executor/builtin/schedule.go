@@ -341,7 +341,7 @@ func scheduleWakeup(_ context.Context, s *cronJobs, in wakeupInput) protocol.Too
 	case s.tasks == nil:
 		return tool.FailWithoutResult("ScheduleWakeup", "cannot schedule prompts in this session")
 	case in.Stop:
-		return s.cancelWakeups()
+		return s.cancelDynamicLoopWakeups()
 	case in.Delay == nil || in.Reason == nil:
 		return tool.Fail("`delaySeconds` and `reason` are required when `stop` is not true.")
 	case in.Prompt == nil:
@@ -377,7 +377,7 @@ func wakeupTime(now time.Time, delay time.Duration) time.Time {
 	return full
 }
 
-func (s *cronJobs) cancelWakeups() protocol.ToolResult {
+func (s *cronJobs) cancelDynamicLoopWakeups() (cancellationResult protocol.ToolResult) {
 	n := s.tasks.Unschedule(isWakeup)
 	what := "any dynamic loop in this session is ended; there was no pending wakeup to cancel. If you are running a fixed-interval /loop " +
 		"(a recurring cron), it is NOT stopped by this call — cancel it with CronDelete."

@@ -160,7 +160,7 @@ func TestPlanMode(t *testing.T) {
 	wantOutput(t, r, `{"plan":"do it","isAgent":false,"filePath":"`+file+`","planWasEdited":true}`)
 	// Now the file exists: the call shows its plan.
 	whole := leave(`{"plan":"mine"}`)
-	whole.Input = tools.Prepare(whole)
+	whole.Input = tools.PrepareInput(whole)
 	if want := `{"plan":"do it","planFilePath":"` + file + `"}`; string(whole.Input) != want || tools.ObservedInput(whole) != nil {
 		t.Errorf("shown as %s, seen as %s, want %s", whole.Input, tools.ObservedInput(whole), want)
 	}

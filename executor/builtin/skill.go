@@ -58,10 +58,10 @@ func loadSkill(ctx context.Context, s Skills, in skillInput) tool.Result {
 		loaded, err = s.Skill(ctx, in.Skill, in.Args)
 	}
 	if err != nil {
-		return tool.ResultOf(tool.Refuse("%v", err))
+		return tool.ResultWithoutEvents(tool.Refuse("%v", err))
 	}
 	in.Skill = strings.TrimPrefix(in.Skill, "/")
-	r := tool.ResultOf(tool.Text("Launching skill: "+in.Skill, struct {
+	r := tool.ResultWithoutEvents(tool.Text("Launching skill: "+in.Skill, struct {
 		Success bool     `json:"success"`
 		Name    string   `json:"commandName"`
 		Tools   []string `json:"allowedTools,omitempty"`

@@ -34,7 +34,7 @@ func waitFrames(t *testing.T, set *task.Set, n int) []string {
 	var out []string
 	deadline := time.After(10 * time.Second)
 	for len(out) < n {
-		for _, ev := range set.Take(task.PhaseBetweenTurns) {
+		for _, ev := range set.Take(task.ConversationPhaseBetweenTurns) {
 			out = append(out, frame(ev))
 		}
 		if len(out) >= n {
@@ -100,7 +100,7 @@ func TestTaskStop(t *testing.T) {
 		t.Errorf("result %+v", r)
 	}
 	var got []string // everything is reported before the result
-	for _, ev := range set.Take(task.PhaseBetweenTurns) {
+	for _, ev := range set.Take(task.ConversationPhaseBetweenTurns) {
 		got = append(got, frame(ev))
 	}
 	want := []string{"background_tasks_changed", "task_started true local_bash", "task_updated", "task_notification stopped wait", "background_tasks_changed"}

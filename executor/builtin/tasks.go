@@ -29,8 +29,8 @@ type checklistTask struct {
 
 // Hooks runs user code around the tools.
 type Hooks interface {
-	// Script returns shell code that the shell of each command runs before the command.
-	Script() string
+	// ShellCodeForLaterCommands returns shell code that the shell of each command runs before the command.
+	ShellCodeForLaterCommands() string
 	// RunHooks runs the hooks of an event that a tool raises. If feedback is not empty, a hook forbids what the
 	// call would do. The events in shown must be shown before the result of the call.
 	RunHooks(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event)
@@ -73,7 +73,7 @@ func taskCreateTool(l *checklist) tool.Tool {
 			renamed = tool.RenameStringKey(in, "name", "subject") || renamed
 			renamed = tool.RenameStringKey(in, "content", "description") || renamed
 			if subject := in.Get("subject"); tool.IsString(subject) {
-				renamed = tool.DropKeys(in, "title", "name") || renamed
+				renamed = tool.RemoveKeys(in, "title", "name") || renamed
 				if in.Get("description") == nil {
 					*in, renamed = in.With("description", subject), true
 				}
@@ -104,7 +104,7 @@ func taskCreate(ctx context.Context, l *checklist, in taskCreateInput) tool.Resu
 		l.mu.Lock()
 		k.deleted = true
 		l.mu.Unlock()
-		r := tool.ResultOf(tool.Fail("%s", strings.TrimSpace(feedback)))
+		r := tool.ResultWithoutEvents(tool.Fail("%s", strings.TrimSpace(feedback)))
 		r.EventsBefore = shown
 		return r
 	}
@@ -113,7 +113,7 @@ func taskCreate(ctx context.Context, l *checklist, in taskCreateInput) tool.Resu
 		Subject     string `json:"subject"`
 		Description string `json:"description"`
 	}
-	r := tool.ResultOf(tool.Text(fmt.Sprintf("Task #%s created successfully: %s", k.ID, k.Subject), struct {
+	r := tool.ResultWithoutEvents(tool.Text(fmt.Sprintf("Task #%s created successfully: %s", k.ID, k.Subject), struct {
 		Task created `json:"task"`
 	}{created{k.ID, k.Subject, k.Description}}))
 	r.EventsBefore = shown
@@ -254,11 +254,11 @@ type taskUpdateOutput struct {
 func taskUpdate(ctx context.Context, l *checklist, in taskUpdateInput) tool.Result {
 	feedback, shown := l.runCompletedHooks(ctx, in)
 	if feedback != "" {
-		r := tool.ResultOf(tool.Text(feedback, taskUpdateOutput{TaskID: in.TaskID, UpdatedFields: []string{}, Error: feedback}))
+		r := tool.ResultWithoutEvents(tool.Text(feedback, taskUpdateOutput{TaskID: in.TaskID, UpdatedFields: []string{}, Error: feedback}))
 		r.EventsBefore = shown
 		return r
 	}
-	r := tool.ResultOf(l.updateTask(in))
+	r := tool.ResultWithoutEvents(l.updateTask(in))
 	r.EventsBefore = shown
 	return r
 }

@@ -59,8 +59,9 @@ func (s *worktrees) currentWorktree() (worktree, bool) {
 	return *s.tree, true
 }
 
-// checkInsideWorktree refuses a path that is in the repository but not in the session's worktree. Nil means allowed.
-func (s *worktrees) checkInsideWorktree(path string) *protocol.ToolResult {
+// refusePathInRepositoryOutsideWorktree refuses a path that is in the repository but not in the session's worktree. Nil means
+// allowed.
+func (s *worktrees) refusePathInRepositoryOutsideWorktree(path string) (refusal *protocol.ToolResult) {
 	w, inside := s.currentWorktree()
 	if !inside || gitworktree.IsInside(w.Path, path) || !gitworktree.IsInside(w.Top, path) {
 		return nil
@@ -72,30 +73,30 @@ func (s *worktrees) checkInsideWorktree(path string) *protocol.ToolResult {
 	return new(tool.Refuse("This "+who+" is isolated in the worktree %s. Edit the worktree copy of this file instead of the shared-checkout path.", w.Path))
 }
 
-// restrictToWorktree makes tools with the key file_path refuse files of the repository outside of the worktree.
-func (s *worktrees) restrictToWorktree(tools []tool.Tool) []tool.Tool {
+// restrictFileWritesToWorktree makes tools with the key file_path refuse files of the repository outside of the worktree.
+func (s *worktrees) restrictFileWritesToWorktree(tools []tool.Tool) []tool.Tool {
 	for i, t := range tools {
 		if row := claudecode.ToolNamed(t.Name); row.Class == claudecode.ToolClassWrite && row.Subject == "file_path" {
-			tools[i] = s.restrictTool(t)
+			tools[i] = s.addWorktreePathCheck(t)
 		}
 	}
 	return tools
 }
 
-func (s *worktrees) restrictTool(t tool.Tool) tool.Tool {
-	check := t.Check
-	t.Check = func(ctx context.Context, raw json.RawMessage) *protocol.ToolResult {
+func (s *worktrees) addWorktreePathCheck(fileTool tool.Tool) (toolWithPathCheck tool.Tool) {
+	check := fileTool.Check
+	fileTool.Check = func(ctx context.Context, raw json.RawMessage) *protocol.ToolResult {
 		in, err := tool.Decode[struct {
 			Path string `json:"file_path"`
 		}](raw)
 		if err == nil {
-			if r := s.checkInsideWorktree(s.shell.Path(in.Path)); r != nil {
+			if r := s.refusePathInRepositoryOutsideWorktree(s.shell.Path(in.Path)); r != nil {
 				return r
 			}
 		}
 		return check(ctx, raw)
 	}
-	return t
+	return fileTool
 }
 
 func (s *worktrees) setWorktree(w worktree) {
@@ -140,8 +141,8 @@ func (in enterWorktreeInput) issues() []tool.Issue {
 	case in.Path != nil:
 		return []tool.Issue{tool.CustomIssue("Provide at most one of `name` or `path`, not both.")}
 	}
-	if fault := gitworktree.CheckName(*in.Name); fault != "" {
-		return []tool.Issue{tool.CustomIssue(fault, "name").WithMessageFirst()}
+	if fault := gitworktree.InvalidWorktreeNameMessage(*in.Name); fault != "" {
+		return []tool.Issue{tool.CustomIssue(fault, "name").WithMessageBeforePathInJSON()}
 	}
 	return nil
 }
@@ -165,7 +166,7 @@ func enterWorktree(ctx context.Context, s *worktrees, in enterWorktreeInput) pro
 	}
 	head, refusal := "", (*protocol.ToolResult)(nil)
 	if in.Path != nil {
-		head, refusal = "Entered worktree at", s.findWorktree(ctx, &w, *in.Path)
+		head, refusal = "Entered worktree at", s.fillFromExistingWorktree(ctx, &w, *in.Path)
 	} else {
 		n, _ := strconv.ParseInt(s.clock.NewID()[:8], 16, 64) // an id that is not hexadecimal counts as 0
 		name := gitworktree.RandomName(n)
@@ -192,7 +193,7 @@ func enterWorktree(ctx context.Context, s *worktrees, in enterWorktreeInput) pro
 }
 
 // String formats a worktree for messages: “path” on branch “name”.
-func (w worktree) String() string {
+func (w worktree) String() (quotedPathAndBranch string) {
 	if w.Branch == "" {
 		return "“" + w.Path + "”"
 	}
@@ -213,20 +214,20 @@ func (s *worktrees) createWorktree(ctx context.Context, w *worktree, name string
 	return "Created worktree at", nil
 }
 
-// findWorktree stores path and branch of the existing worktree at path in w. If it cannot be entered, it is refused.
-func (s *worktrees) findWorktree(ctx context.Context, w *worktree, path string) *protocol.ToolResult {
+// fillFromExistingWorktree stores path and branch of the existing worktree at path in w. If it cannot be entered, it is refused.
+func (s *worktrees) fillFromExistingWorktree(ctx context.Context, destination *worktree, existingPath string) (refusal *protocol.ToolResult) {
 	no := func(format string, args ...any) *protocol.ToolResult {
 		return new(tool.Fail("Cannot enter worktree: "+format, args...))
 	}
-	path = s.shell.Path(path)
-	target, err := filepath.EvalSymlinks(path)
+	existingPath = s.shell.Path(existingPath)
+	target, err := filepath.EvalSymlinks(existingPath)
 	if err != nil {
-		return no("%s: ENOENT: no such file or directory, realpath '%[1]s'", path)
+		return no("%s: ENOENT: no such file or directory, realpath '%[1]s'", existingPath)
 	}
 	_, inside := s.currentWorktree()
-	trees := s.git.List(ctx, w.Top)
+	trees := s.git.List(ctx, destination.Top)
 	i := slices.IndexFunc(trees, func(o gitworktree.Worktree) bool { return o.Path == target })
-	managed := gitworktree.WorktreesDir(w.Top)
+	managed := gitworktree.WorktreesDir(destination.Top)
 	switch {
 	case i == 0:
 		return no("%s is the main working tree, not a linked worktree.", target)
@@ -235,9 +236,9 @@ func (s *worktrees) findWorktree(ctx context.Context, w *worktree, path string) 
 	case inside && !isDir(managed):
 		return no("%s does not exist, so %s cannot be a worktree managed by Claude Code.", managed, target)
 	case i < 0 || inside && !gitworktree.IsInside(managed, target):
-		return no("%s is not a registered worktree of %s. Run 'git -C %[2]s worktree list' to see registered worktrees.", target, w.Top)
+		return no("%s is not a registered worktree of %s. Run 'git -C %[2]s worktree list' to see registered worktrees.", target, destination.Top)
 	}
-	w.Path, w.Branch = target, trees[i].Branch
+	destination.Path, destination.Branch = target, trees[i].Branch
 	return nil
 }
 

@@ -15,20 +15,20 @@ import (
 const structuredOutputTool = "StructuredOutput"
 
 // BuildMessage builds the API's message from the scripted answer. now is the time for the prompt cache.
-func (f *replay) BuildMessage(now time.Time) *wire.Message {
+func (f *historyReplay) BuildMessage(now time.Time) *wire.Message {
 	a := f.finalState.answer
-	m := &wire.Message{ID: f.id("msg"), Model: f.request.Model, StopReason: a.stopReason}
+	m := &wire.Message{ID: f.deriveAnswerID("msg"), Model: f.request.Model, StopReason: a.stopReason}
 	for _, b := range a.blocks {
 		switch b := b.(type) {
 		case protocol.ToolUse:
-			m.Blocks = append(m.Blocks, f.completeCall(b, len(m.Blocks)))
+			m.Blocks = append(m.Blocks, f.adaptScriptedCallToRequest(b, len(m.Blocks)))
 		case protocol.ThinkingBlock:
 			m.Blocks = append(m.Blocks, scenarios.WithSignature(b))
 		default:
 			m.Blocks = append(m.Blocks, b)
 		}
 	}
-	f.addStructuredOutput(m, a)
+	f.addStructuredOutputAsCallOrText(m, a)
 	if f.prefill != "" {
 		m.TrimPrefill(f.prefill)
 	}
@@ -49,7 +49,7 @@ func (f *replay) BuildMessage(now time.Time) *wire.Message {
 	}
 	m.ThinkingTokens = scenarios.ThinkingTokens(m.Blocks)
 	m.StopReason = cmp.Or(m.StopReason, scenarios.StopReason(m.Blocks))
-	if f.hidesThinking() {
+	if f.isThinkingDisplayOmitted() {
 		m.HideThinking()
 	}
 	return m
@@ -63,37 +63,37 @@ func estimateTokens(bytes int) int {
 	return scenarios.Tokens(bytes)
 }
 
-func (f *replay) hidesThinking() bool {
+func (f *historyReplay) isThinkingDisplayOmitted() bool {
 	var thinking struct {
 		Display string `json:"display"`
 	}
 	return f.request.Thinking != nil && json.Unmarshal(f.request.Thinking, &thinking) == nil && thinking.Display == "omitted"
 }
 
-// completeCall fills in a scripted call for this request: the name under which the request offers the tool and, if they
-// are missing, an id and an empty input. If the call starts a sub-agent with a script, completeCall remembers the
-// script for the sub-agent.
-func (f *replay) completeCall(b protocol.ToolUse, index int) protocol.ToolUse {
-	b.Type = "tool_use"
-	b.Name = f.offeredToolName(b.Name)
-	if b.ID == "" {
-		b.ID = f.id("toolu", fmt.Sprint(index))
+// adaptScriptedCallToRequest fills in a scripted call for this request: the name under which the request offers the tool and,
+// if they are missing, an id and an empty input. If the call starts a sub-agent with a script, adaptScriptedCallToRequest
+// remembers the script for the sub-agent.
+func (f *historyReplay) adaptScriptedCallToRequest(scriptedCall protocol.ToolUse, blockIndex int) protocol.ToolUse {
+	scriptedCall.Type = "tool_use"
+	scriptedCall.Name = f.offeredToolName(scriptedCall.Name)
+	if scriptedCall.ID == "" {
+		scriptedCall.ID = f.deriveAnswerID("toolu", fmt.Sprint(blockIndex))
 	}
-	if len(b.Input) == 0 {
-		b.Input = json.RawMessage("{}")
+	if len(scriptedCall.Input) == 0 {
+		scriptedCall.Input = json.RawMessage("{}")
 	}
-	if b.Script != nil && b.Script.Subagent != nil {
+	if scriptedCall.Script != nil && scriptedCall.Script.Subagent != nil {
 		var input struct {
 			Prompt string `json:"prompt"`
 		}
-		if json.Unmarshal(b.Input, &input) == nil {
-			f.rememberSubagent(b.ID, input.Prompt, f.finalState.engine.Subagent(b.Script.Subagent))
+		if json.Unmarshal(scriptedCall.Input, &input) == nil {
+			f.storeSubagentScript(scriptedCall.ID, input.Prompt, f.finalState.engine.Subagent(scriptedCall.Script.Subagent))
 		}
 	}
-	return b
+	return scriptedCall
 }
 
-func (f *replay) offeredToolName(name string) string {
+func (f *historyReplay) offeredToolName(name string) string {
 	offered := f.request.Tools.Names
 	canonical := scenarios.CanonicalTool(name)
 	if slices.Contains(offered, canonical) {
@@ -101,7 +101,7 @@ func (f *replay) offeredToolName(name string) string {
 	}
 	var found []string
 	for _, o := range offered {
-		if matchesToolName(name, o) {
+		if isSameTool(name, o) {
 			found = append(found, o)
 		}
 	}
@@ -118,13 +118,12 @@ func (f *replay) offeredToolName(name string) string {
 	return canonical
 }
 
-// addStructuredOutput adds the scripted structured output, as a call of the tool for it or as the text of the message.
-func (f *replay) addStructuredOutput(m *wire.Message, a *scriptedAnswer) {
+func (f *historyReplay) addStructuredOutputAsCallOrText(m *wire.Message, a *scriptedAnswer) {
 	if a.structured == nil {
 		return
 	}
 	if slices.Contains(f.request.Tools.Names, structuredOutputTool) {
-		m.Blocks = append(m.Blocks, protocol.ToolUse{Type: "tool_use", ID: f.id("toolu", structuredOutputTool), Name: structuredOutputTool, Input: a.structured})
+		m.Blocks = append(m.Blocks, protocol.ToolUse{Type: "tool_use", ID: f.deriveAnswerID("toolu", structuredOutputTool), Name: structuredOutputTool, Input: a.structured})
 		return
 	}
 	var config struct {
@@ -141,10 +140,9 @@ func (f *replay) addStructuredOutput(m *wire.Message, a *scriptedAnswer) {
 	}
 }
 
-// id returns an id of the answer.
-func (f *replay) id(prefix string, parts ...string) string {
+func (f *historyReplay) deriveAnswerID(prefix string, distinguishingParts ...string) string {
 	if f.replayer.bySession {
-		parts = append(parts, f.request.Session, f.request.Agent)
+		distinguishingParts = append(distinguishingParts, f.request.Session, f.request.Agent)
 	}
-	return f.replayer.ID(prefix, f.HistoryDigest(), parts...)
+	return f.replayer.ID(prefix, f.HistoryDigest(), distinguishingParts...)
 }

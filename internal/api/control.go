@@ -21,7 +21,7 @@ type healthAnswer struct {
 	Scenario string `json:"scenario,omitempty"`
 }
 
-type namespaceState struct {
+type namespaceStateResponse struct {
 	Namespace string `json:"namespace"`
 	// Requests is the number of conversation requests that were answered. A scripted failure counts as an answer.
 	Requests int `json:"requests"`
@@ -33,33 +33,33 @@ type namespaceState struct {
 	Dropped int `json:"dropped_lines"`
 }
 
-// serveControl handles /_claudeless/… for test code. The namespace comes from the path, the header, or the query.
-func (s *Server) serveControl(w http.ResponseWriter, r *http.Request, name, route string) {
+// serveTestControlRoute handles /_claudeless/… for test code. The namespace comes from the path, the header, or the query.
+func (s *Server) serveTestControlRoute(w http.ResponseWriter, r *http.Request, namespaceName, controlRoute string) {
 	if q := r.URL.Query().Get("namespace"); q != "" {
-		name = q
+		namespaceName = q
 	}
 	get, post := r.Method == http.MethodGet || r.Method == http.MethodHead, r.Method == http.MethodPost
-	allowed := s.isAuthorized(r) || s.Token == "" && s.isLocal(r)
+	allowed := s.isAuthorized(r) || s.Token == "" && s.isRequestFromThisMachine(r)
 	switch {
-	case route == "health" && get:
+	case controlRoute == "health" && get:
 		answerJSON(w, http.StatusOK, healthAnswer{OK: true, Scenario: s.Scenario.Name})
 	case !allowed:
 		answerJSON(w, http.StatusUnauthorized, wire.ErrorBody{Type: "authentication_error", Message: "the control routes require the server's token"})
-	case route == "journal" && get:
+	case controlRoute == "journal" && get:
 		w.Header().Set("Content-Type", "application/x-ndjson")
-		_, _ = w.Write(s.journalLines(s.namespaceFor(name))) // fails if the client has disconnected
-	case route == "state" && get:
-		answerJSON(w, http.StatusOK, s.namespaceState(s.namespaceFor(name)))
-	case route == "reset" && post:
-		if err := s.resetNamespace(name); err != nil {
+		_, _ = w.Write(s.journalLines(s.namespaceFor(namespaceName))) // fails if the client has disconnected
+	case controlRoute == "state" && get:
+		answerJSON(w, http.StatusOK, s.newNamespaceStateResponse(s.namespaceFor(namespaceName)))
+	case controlRoute == "reset" && post:
+		if err := s.resetNamespace(namespaceName); err != nil {
 			answerJSON(w, http.StatusInternalServerError, wire.ErrorBody{Type: "api_error", Message: "forgetting the attempts: " + err.Error()})
 			return
 		}
 		answerJSON(w, http.StatusOK, healthAnswer{OK: true})
-	case strings.HasPrefix(route, "gates/") && post:
-		s.serveGate(w, s.namespaceFor(name), strings.TrimPrefix(route, "gates/"))
+	case strings.HasPrefix(controlRoute, "gates/") && post:
+		s.serveGate(w, s.namespaceFor(namespaceName), strings.TrimPrefix(controlRoute, "gates/"))
 	default:
-		answerJSON(w, http.StatusNotFound, wire.ErrorBody{Type: "not_found_error", Message: "no such control route: " + r.Method + " " + route})
+		answerJSON(w, http.StatusNotFound, wire.ErrorBody{Type: "not_found_error", Message: "no such control route: " + r.Method + " " + controlRoute})
 	}
 }
 
@@ -75,22 +75,22 @@ func answerJSON(w http.ResponseWriter, status int, v any) {
 
 func (s *Server) journalLines(ns *requestNamespace) []byte {
 	ns.mu.Lock()
-	entries := append([]journalLine(nil), ns.journalLines...)
+	entries := append([]retainedJournalLine(nil), ns.journalLines...)
 	ns.mu.Unlock()
 	var out bytes.Buffer
 	at := s.Clock.Now()
 	j := s.newJournal(&out, func() time.Time { return at })
 	for _, e := range entries {
-		at = e.at
+		at = e.recordedAt
 		j.Write(e.body)
 	}
 	return out.Bytes()
 }
 
-func (s *Server) namespaceState(ns *requestNamespace) namespaceState {
+func (s *Server) newNamespaceStateResponse(ns *requestNamespace) namespaceStateResponse {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
-	c := namespaceState{Namespace: ns.name, Requests: ns.requests, Unmet: []string{}, Dropped: ns.droppedLines, Gates: append([]journal.GateState{}, ns.summary.Gates()...)}
+	c := namespaceStateResponse{Namespace: ns.name, Requests: ns.requests, Unmet: []string{}, Dropped: ns.droppedLines, Gates: append([]journal.GateState{}, ns.summary.Gates()...)}
 	for _, j := range append(slices.Clip(ns.unmetExpectations), ns.summary.CheckExpectations(s.Scenario)...) {
 		if !j.IsMet {
 			c.Unmet = append(c.Unmet, j.String())
@@ -99,7 +99,7 @@ func (s *Server) namespaceState(ns *requestNamespace) namespaceState {
 	return c
 }
 
-func (s *Server) isLocal(r *http.Request) bool {
+func (s *Server) isRequestFromThisMachine(r *http.Request) bool {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		return r.RemoteAddr == "" // in process
@@ -121,12 +121,12 @@ func (s *Server) isAuthorized(r *http.Request) bool {
 // requestNamespace is the state that requests with one namespace name share.
 type requestNamespace struct {
 	name   string
-	memory *namespaceMemory
+	memory *requestNamespaceMemory
 	gates  gates
 
 	mu                sync.Mutex
-	unknownKeys       map[string]bool // unknown keys of requests that were already reported
-	journalLines      []journalLine   // the latest lines
+	unknownKeys       map[string]bool       // unknown keys of requests that were already reported
+	journalLines      []retainedJournalLine // the latest lines
 	droppedLines      int
 	requests          int             // number of conversation requests
 	sideAnswers       int             // counter that makes the ids of side answers and refusals different
@@ -134,19 +134,19 @@ type requestNamespace struct {
 	unmetExpectations []scenarios.ExpectationResult
 }
 
-type journalLine struct {
-	at   time.Time
-	body journal.Body
+type retainedJournalLine struct {
+	recordedAt time.Time
+	body       journal.Body
 }
 
 const maxJournalLines = 2000
 
-func (ns *requestNamespace) keepJournalLine(l journalLine) {
+func (ns *requestNamespace) keepJournalLine(l retainedJournalLine) {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
 	if len(ns.journalLines) >= maxJournalLines {
 		cut := maxJournalLines / 4
-		ns.journalLines, ns.droppedLines = append([]journalLine(nil), ns.journalLines[cut:]...), ns.droppedLines+cut
+		ns.journalLines, ns.droppedLines = append([]retainedJournalLine(nil), ns.journalLines[cut:]...), ns.droppedLines+cut
 	}
 	ns.journalLines = append(ns.journalLines, l)
 }

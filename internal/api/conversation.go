@@ -18,7 +18,7 @@ import (
 
 type conversationTurn struct {
 	request         *history.Request
-	replay          *replay
+	replay          *historyReplay
 	scenarioRequest scenarios.Request
 	reply           scenarios.Reply
 	pace            scenarios.Stream
@@ -26,8 +26,8 @@ type conversationTurn struct {
 	id              string // id of the response
 }
 
-// serveConversation handles a conversation or side request. It returns an error only if the response has not begun.
-func (x *exchange) serveConversation() error {
+// serveConversationOrSideRequest handles a conversation or side request. It returns an error only if the response has not begun.
+func (x *exchange) serveConversationOrSideRequest() error {
 	r, err := x.readRequest()
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (x *exchange) serveConversation() error {
 		return err
 	}
 	if kind := r.SideRequestKind(); kind != "" {
-		x.answerSideRequest(kind, r)
+		x.answerRequestOutsideConversation(kind, r)
 		return nil
 	}
 	t, err := x.replayRequest(r)
@@ -55,40 +55,40 @@ func (x *exchange) serveConversation() error {
 	if fails {
 		x.simulateFailure(t)
 	} else {
-		x.setHeaders(t.id)
+		x.setCommonResponseHeaders(t.id)
 		x.sendMessage(r, x.streamEvents(t, t.message), t.message)
 	}
-	x.recordEvents(t)
+	x.countRequestAndRecordLastMessage(t)
 	return nil
 }
 
-// answerSideRequest answers a request outside the conversation. It uses no rule and does not change any counts.
-func (x *exchange) answerSideRequest(kind string, r *history.Request) {
+// answerRequestOutsideConversation answers a request outside the conversation. It uses no rule and does not change any counts.
+func (x *exchange) answerRequestOutsideConversation(sideRequestKind string, r *history.Request) {
 	last := r.Messages[len(r.Messages)-1]
-	text := x.server.sideRequestText(kind, last)
-	if kind == "compact" {
-		if summary, ok := x.namespace.memory.Summarize(x.r.Context(), &x.Client); ok {
+	text := x.server.answerTextForSideRequest(sideRequestKind, last)
+	if sideRequestKind == "compact" {
+		if summary, ok := x.namespace.memory.CompactSummaryOfConversation(x.r.Context(), &x.Client); ok {
 			text = summary
 		}
 	}
-	key := history.Digest{}.Chain("side", kind, last.FirstText(), r.Model)
+	key := history.Digest{}.Chain("side", sideRequestKind, last.FirstText(), r.Model)
 	m := &wire.Message{ID: x.server.replayer.ID("msg", key), Model: r.Model, StopReason: "end_turn", Blocks: []protocol.Block{protocol.Text(text)}}
 	m.Usage = scenarios.Estimate(scenarios.Request{Prompt: last.FirstText()}, m.Blocks)
-	x.setHeaders(x.server.replayer.ID("req", key))
+	x.setCommonResponseHeaders(x.server.replayer.ID("req", key))
 	x.sendMessage(r, m.Events(wire.StreamOptions{Pad: x.server.Scenario.API.Pad, Seed: key}), m)
 	x.server.recordJournalLine(x.namespace, journal.SideRequest{
-		Namespace: x.Namespace, Session: x.Session, Kind: kind, Path: x.Path, Model: r.Model, Unclassified: kind == "other", Status: x.status, MS: x.elapsedMS(),
+		Namespace: x.Namespace, Session: x.Session, Kind: sideRequestKind, Path: x.Path, Model: r.Model, Unclassified: sideRequestKind == "other", Status: x.status, MS: x.elapsedMS(),
 	})
 }
 
 func (x *exchange) replayRequest(r *history.Request) (*conversationTurn, error) {
-	t := &conversationTurn{request: r, replay: x.server.replayer.NewReplay(x.namespace.memory, r), pace: x.server.Scenario.Stream}
+	t := &conversationTurn{request: r, replay: x.server.replayer.NewHistoryReplay(x.namespace.memory, r), pace: x.server.Scenario.Stream}
 	err := t.replay.Run(x.r.Context())
 	x.findings = append(x.findings, t.replay.TakeFindings()...)
-	x.recordTemplateErrors(t.replay, err)
+	x.recordScenarioErrorFindings(t.replay, err)
 	var answered bool
 	t.scenarioRequest, t.reply, answered = t.replay.Reply()
-	x.journalLine.Messages, x.journalLine.Attempt, x.journalLine.Prompt, x.journalLine.Injected = t.replay.StepKinds(), t.replay.attempt, t.scenarioRequest.Prompt, t.scenarioRequest.IsInjected
+	x.journalLine.Messages, x.journalLine.Attempt, x.journalLine.Prompt, x.journalLine.Injected = t.replay.HistoryPartKinds(), t.replay.attempt, t.scenarioRequest.Prompt, t.scenarioRequest.IsInjected
 	x.journalLine.Rule, x.journalLine.File, x.journalLine.Line = t.reply.Rule.Name, t.reply.Rule.File, t.reply.Rule.Line
 	if err != nil || !answered {
 		return nil, err
@@ -105,7 +105,7 @@ func (x *exchange) replayRequest(r *history.Request) (*conversationTurn, error) 
 		x.journalLine.NextStep = &journal.Unplayed{Text: text, File: at.File, Line: at.Line}
 	}
 	x.findings = append(x.findings, t.replay.TakeFindings()...)
-	t.id = t.replay.id("req", strconv.Itoa(t.replay.attempt))
+	t.id = t.replay.deriveAnswerID("req", strconv.Itoa(t.replay.attempt))
 	return t, nil
 }
 
@@ -123,19 +123,19 @@ func (x *exchange) explainUnmatched(t *conversationTurn) []string {
 	return scenarios.NewEngine(x.server.Scenario, scenarios.EngineOptions{}).Explain(scenarios.Request{Prompt: t.scenarioRequest.Prompt})
 }
 
-func (x *exchange) recordTemplateErrors(f *replay, err error) {
+func (x *exchange) recordScenarioErrorFindings(f *historyReplay, replayErr error) {
 	note := func(found journal.Finding) {
 		x.findings = append(x.findings, found.Text)
 		x.server.recordJournalLine(x.namespace, found)
 	}
-	if broken, ok := errors.AsType[*scenarios.ScriptError](err); ok && x.r.Context().Err() == nil {
-		note(journal.FailedExpression(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
+	if broken, ok := errors.AsType[*scenarios.ScriptError](replayErr); ok && x.r.Context().Err() == nil {
+		note(journal.NewFailedExpressionFinding(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
 	}
 	if _, reply, _ := f.Reply(); reply.IsEndless {
-		note(journal.EndlessRule(reply.Rule.Name, reply.Rule.File, reply.Rule.Line))
+		note(journal.NewEndlessRuleFinding(reply.Rule.Name, reply.Rule.File, reply.Rule.Line))
 	}
 	for _, m := range f.missingValues {
-		note(journal.MissingValue(m.Rule.File, m.Rule.Line, m.Path))
+		note(journal.NewMissingTemplateValueFinding(m.Rule.File, m.Rule.Line, m.Path))
 	}
 }
 
@@ -166,7 +166,7 @@ func (x *exchange) waitAtGates(held []pendingGate) error {
 			x.recordGate(at, "reached")
 		}
 		if err == nil {
-			err = x.namespace.gates.await(x.r.Context(), at)
+			err = x.namespace.gates.waitUntilReleased(x.r.Context(), at)
 		}
 		if ctx := x.r.Context(); ctx.Err() != nil {
 			return ctx.Err()
@@ -175,10 +175,10 @@ func (x *exchange) waitAtGates(held []pendingGate) error {
 			x.recordGate(at, "released")
 			continue
 		}
-		if errors.Is(err, gate.ErrTimeout) {
+		if errors.Is(err, gate.ErrGateWaitTimedOut) {
 			x.recordGate(at, "timeout")
 		}
-		found := journal.UnreleasedGate(at, err.Error(), "POST /_claudeless/gates/"+at+"/release", h.Rule.File, h.Rule.Line)
+		found := journal.NewUnreleasedGateFinding(at, err.Error(), "POST /_claudeless/gates/"+at+"/release", h.Rule.File, h.Rule.Line)
 		x.findings = append(x.findings, found.Text)
 		x.server.recordJournalLine(x.namespace, found)
 	}
@@ -189,9 +189,9 @@ func (x *exchange) recordGate(name, event string) {
 	x.server.recordJournalLine(x.namespace, journal.Gate{Name: name, Event: event})
 }
 
-// recordEvents counts a request. If the request is not a repeated one, it also records what its last message reports:
-// results that do not meet expectations, prompts that were typed while the model worked, and executed calls.
-func (x *exchange) recordEvents(t *conversationTurn) {
+// countRequestAndRecordLastMessage counts a request. If the request is not a repeated one, it also records what its last
+// message reports: results that do not meet expectations, prompts that were typed while the model worked, and executed calls.
+func (x *exchange) countRequestAndRecordLastMessage(t *conversationTurn) {
 	x.namespace.mu.Lock()
 	defer x.namespace.mu.Unlock()
 	x.namespace.requests++
@@ -210,7 +210,7 @@ func (x *exchange) recordEvents(t *conversationTurn) {
 		for _, r := range step.Results {
 			for _, u := range last.Uses {
 				if u.ID == r.ID {
-					x.journalLine.Calls = append(x.journalLine.Calls, journal.ExecutedCall{Tool: u.Name, ToolUseID: u.ID, Input: u.Input, Result: r.Text, IsError: r.IsError, EndedTurn: step.Kind == history.KindClosedResults})
+					x.journalLine.Calls = append(x.journalLine.Calls, journal.ExecutedCall{Tool: u.Name, ToolUseID: u.ID, Input: u.Input, Result: r.Text, IsError: r.IsError, EndedTurn: step.Kind == history.KindResultsOfEndedTurn})
 				}
 			}
 		}
@@ -219,16 +219,16 @@ func (x *exchange) recordEvents(t *conversationTurn) {
 
 func (x *exchange) simulateFailure(t *conversationTurn) {
 	fail := t.reply.Failure
-	x.setHeaders(t.id)
+	x.setCommonResponseHeaders(t.id)
 	x.journalLine.Error = string(fail.Type)
 	switch fail.Type {
 	case scenarios.FailHang:
-		x.waitForClient()
+		x.waitForClientDisconnect()
 	case scenarios.FailConnectionTimeout:
 		_ = x.server.Clock.Sleep(x.r.Context(), time.Duration(fail.AfterMS)*time.Millisecond) // the connection is closed even if the client has disconnected
-		x.closeConnection(closeReset)
+		x.closeTCPConnection(closeWithTCPReset)
 	case scenarios.FailNetworkUnreachable, scenarios.FailCrash:
-		x.closeConnection(closeReset)
+		x.closeTCPConnection(closeWithTCPReset)
 	case scenarios.FailMalformedJSON:
 		if t.request.Stream {
 			x.sendEvents(&wire.EventList{Events: []wire.Event{{Name: "message_start", Data: []byte(fail.Raw)}}})
@@ -247,9 +247,9 @@ func (x *exchange) simulateFailure(t *conversationTurn) {
 		x.sendPartialStream(t, &broken)
 	case scenarios.FailStreamFault:
 		s := x.streamEvents(t, t.message)
-		silent := s.ApplyFault(fail.Fault)
+		silent := s.ApplyFaultOfKind(fail.Fault)
 		if t.request.Stream && x.sendEvents(s) && silent {
-			x.waitForClient()
+			x.waitForClientDisconnect()
 		} else if !t.request.Stream {
 			x.sendMessage(t.request, s, t.message)
 		}
@@ -296,7 +296,7 @@ func (x *exchange) sendPartialStream(t *conversationTurn, fail *scenarios.Failur
 		s.Add("error", wire.NewError(e, "", x.w.Header().Get("Request-Id")))
 	}
 	if x.sendEvents(s) {
-		x.abort(fail.Cut)
+		x.breakOffStartedResponse(fail.Cut)
 	}
 }
 
@@ -312,6 +312,6 @@ func (x *exchange) sendHalfBody(m *wire.Message, how string) {
 		x.sendBytes(http.StatusOK, before)
 		return
 	}
-	x.sendTruncated(before, len(body))
-	x.abort(how)
+	x.sendTruncatedBody(before, len(body))
+	x.breakOffStartedResponse(how)
 }

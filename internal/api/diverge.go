@@ -40,7 +40,7 @@ func (a *scriptedAnswer) diffHistory(g *replayedGroup, tools *history.Toolset) s
 		where = fmt.Sprintf("scenario line %d", ref.Line)
 	}
 	sameCalls := slices.EqualFunc(calls, g.Uses, func(a, b history.ToolUse) bool {
-		return matchesToolName(a.Name, b.Name) && (sameJSON(a.Input, b.Input) || equalWithDefaults(a.Input, b, tools.Schemas()[b.Name]))
+		return isSameTool(a.Name, b.Name) && (sameJSON(a.Input, b.Input) || equalWithDefaults(a.Input, b, tools.Schemas()[b.Name]))
 	})
 	if !sameCalls {
 		return fmt.Sprintf("%s says %s, history has %s", where, describeCalls(calls), describeCalls(g.Uses))
@@ -63,34 +63,35 @@ func equalWithDefaults(scripted json.RawMessage, actual history.ToolUse, schema 
 		schema = json.RawMessage(`{"properties":{"replace_all":{"default":false}}}`)
 	}
 	for name, value := range x {
-		if text, ok := value.(string); ok && isRewritten(actual.Name+"."+name, text, y[name]) {
+		if text, ok := value.(string); ok && isScriptedTextRewrittenByClaudeCode(actual.Name+"."+name, text, y[name]) {
 			x[name] = y[name]
 		}
 	}
 	return maps.EqualFunc(x, y, reflect.DeepEqual) || len(schema) > 0 && json.Unmarshal(schema, &s) == nil && equalIgnoringDefaults(x, y, s)
 }
 
-// isRewritten reports whether Claude Code replaces a scripted text by this value before the call: it parses numbers and
-// truth values, omits a `cd` to the working directory, and trims the ends of written lines (observed with 2.1.330).
-func isRewritten(input, text string, value any) bool {
-	switch value := value.(type) {
+// isScriptedTextRewrittenByClaudeCode reports whether Claude Code replaces a scripted text by this value before the call: it
+// parses numbers and truth values, omits a `cd` to the working directory, and trims the ends of written lines (observed with
+// 2.1.330).
+func isScriptedTextRewrittenByClaudeCode(toolAndInputKey, scriptedText string, actualValue any) bool {
+	switch value := actualValue.(type) {
 	case bool:
-		return text == strconv.FormatBool(value)
+		return scriptedText == strconv.FormatBool(value)
 	case float64:
-		return text == strconv.FormatFloat(value, 'f', -1, 64)
+		return scriptedText == strconv.FormatFloat(value, 'f', -1, 64)
 	case string:
-		switch input {
+		switch toolAndInputKey {
 		case "Bash.command":
-			dir, rest, _ := strings.Cut(text, " && ")
-			return strings.ReplaceAll(text, `\\;`, `\;`) == value || strings.HasPrefix(dir, "cd ") && strings.ReplaceAll(rest, `\\;`, `\;`) == value
+			dir, rest, _ := strings.Cut(scriptedText, " && ")
+			return strings.ReplaceAll(scriptedText, `\\;`, `\;`) == value || strings.HasPrefix(dir, "cd ") && strings.ReplaceAll(rest, `\\;`, `\;`) == value
 		case "Edit.new_string", "Write.content":
-			return trailingSpacePattern().ReplaceAllString(text, "") == value
+			return spacesAtLineEndPattern().ReplaceAllString(scriptedText, "") == value
 		}
 	}
 	return false
 }
 
-var trailingSpacePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)[ \t]+$`) })
+var spacesAtLineEndPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)[ \t]+$`) })
 
 // equalIgnoringDefaults reports whether y equals x. y may also have keys that x lacks, with the defaults of the schema.
 func equalIgnoringDefaults(x, y any, schema map[string]any) bool {
@@ -119,10 +120,10 @@ func equalIgnoringDefaults(x, y any, schema map[string]any) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-func matchesToolName(scripted, name string) bool {
-	scripted = scenarios.CanonicalTool(scripted)
-	return scripted == name || scripted == "Task" && name == "Agent" || scripted == "Agent" && name == "Task" ||
-		strings.HasPrefix(name, "mcp__") && strings.HasSuffix(name, "__"+scripted)
+func isSameTool(scriptedName, actualName string) bool {
+	scriptedName = scenarios.CanonicalTool(scriptedName)
+	return scriptedName == actualName || scriptedName == "Task" && actualName == "Agent" || scriptedName == "Agent" && actualName == "Task" ||
+		strings.HasPrefix(actualName, "mcp__") && strings.HasSuffix(actualName, "__"+scriptedName)
 }
 
 func sameJSON(a, b json.RawMessage) bool {

@@ -22,7 +22,7 @@ func (x *exchange) chooseEndpoint(path string) {
 	_, model, isModel := strings.Cut(path, "/v1/models/")
 	switch {
 	case strings.HasSuffix(path, "/v1/messages") && post:
-		if err := x.serveConversation(); err != nil {
+		if err := x.serveConversationOrSideRequest(); err != nil {
 			x.answerError(err)
 		}
 	case strings.HasSuffix(path, "/v1/messages/count_tokens") && post:
@@ -46,7 +46,7 @@ func (x *exchange) chooseEndpoint(path string) {
 func (x *exchange) serveTokenCount() {
 	r, err := x.readRequest()
 	if err == nil {
-		err = r.CheckTokenCount()
+		err = r.CheckAsTokenCountRequest()
 	}
 	if err != nil {
 		x.answerError(err)
@@ -55,7 +55,7 @@ func (x *exchange) serveTokenCount() {
 	x.serveSideRequest("count_tokens", r.Model, func() {
 		x.sendJSON(http.StatusOK, struct {
 			InputTokens int `json:"input_tokens"`
-		}{scenarios.Tokens(r.Size())})
+		}{scenarios.Tokens(r.PromptSizeInBytes())})
 	})
 }
 
@@ -97,7 +97,7 @@ func (x *exchange) serveModels() {
 }
 
 func (x *exchange) serveSideRequest(kind, model string, answer func()) {
-	x.setHeaders("")
+	x.setCommonResponseHeaders("")
 	answer()
 	x.server.recordJournalLine(x.namespace, journal.SideRequest{Namespace: x.Namespace, Session: x.Session, Kind: kind, Path: x.Path, Model: model, Status: max(x.status, http.StatusOK), MS: x.elapsedMS()})
 }

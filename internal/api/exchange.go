@@ -40,17 +40,17 @@ func (x *exchange) elapsedMS() float64 {
 
 const organizationID = "00000000-0000-4000-8000-000000000000"
 
-// setHeaders sets the headers of every response. An empty id is generated.
-func (x *exchange) setHeaders(id string) string {
-	if id == "" {
+// setCommonResponseHeaders sets the headers of every response. An empty id is generated.
+func (x *exchange) setCommonResponseHeaders(requestIDOrEmpty string) (requestID string) {
+	if requestIDOrEmpty == "" {
 		x.namespace.mu.Lock()
 		x.namespace.sideAnswers++
 		n := x.namespace.sideAnswers
 		x.namespace.mu.Unlock()
-		id = x.server.replayer.ID("req", history.Digest{}, x.Namespace, x.Path, strconv.Itoa(n))
+		requestIDOrEmpty = x.server.replayer.ID("req", history.Digest{}, x.Namespace, x.Path, strconv.Itoa(n))
 	}
 	h := x.w.Header()
-	h["Request-Id"] = []string{id}
+	h["Request-Id"] = []string{requestIDOrEmpty}
 	h["Anthropic-Organization-Id"] = []string{organizationID}
 	reset := []string{x.startedAt.UTC().Add(time.Minute).Format(time.RFC3339)}
 	for _, l := range [...]struct{ name, limit, remaining string }{
@@ -65,11 +65,11 @@ func (x *exchange) setHeaders(id string) string {
 	for name, value := range x.server.Scenario.API.Headers {
 		h.Set(name, value)
 	}
-	return id
+	return requestIDOrEmpty
 }
 
 func (x *exchange) refuse(refusal *history.RefusalError) {
-	id := x.setHeaders("")
+	id := x.setCommonResponseHeaders("")
 	if refusal.NoRetry {
 		x.w.Header().Set("X-Should-Retry", "false")
 	}
@@ -83,7 +83,7 @@ func (x *exchange) answerError(err error) {
 	switch {
 	case ok:
 	case x.r.Context().Err() != nil:
-		x.recordDisconnect()
+		x.recordDisconnectAndReturnFalse()
 		x.writeJournal()
 		return
 	default: // an expression of the scenario failed

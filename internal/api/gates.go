@@ -14,17 +14,21 @@ import (
 // gates are points at which answers wait until they are released. A gate stays reached or released.
 type gates interface {
 	markReached(name string) error
-	await(ctx context.Context, name string) error // returns the error of ctx, or [gate.ErrTimeout]
+	waitUntilReleased(ctx context.Context, name string) error // returns the error of ctx, or [gate.ErrGateWaitTimedOut]
 	release(name string) error
 }
 
-// directoryGates are the gates of a directory, which other processes share.
-type directoryGates string
+// gatesInSharedDirectory are the gates of a directory, which other processes share.
+type gatesInSharedDirectory string
 
-func (d directoryGates) markReached(name string) error { return gate.Reach(string(d), name) }
-func (d directoryGates) release(name string) error     { return gate.Release(string(d), name) }
-func (d directoryGates) await(ctx context.Context, name string) error {
-	return gate.AwaitReleased(ctx, string(d), name, gate.DefaultTimeout)
+func (d gatesInSharedDirectory) markReached(name string) error {
+	return gate.MarkGateReached(string(d), name)
+}
+
+func (d gatesInSharedDirectory) release(name string) error { return gate.Release(string(d), name) }
+
+func (d gatesInSharedDirectory) waitUntilReleased(ctx context.Context, name string) error {
+	return gate.AwaitReleased(ctx, string(d), name, gate.DefaultMaxWaitAtGate)
 }
 
 // localGates are the gates of one namespace. The zero value is ready to use.
@@ -61,15 +65,15 @@ func (o *localGates) release(name string) error {
 	return nil
 }
 
-func (o *localGates) await(ctx context.Context, name string) error {
+func (o *localGates) waitUntilReleased(ctx context.Context, name string) error {
 	o.mu.Lock()
 	opens := o.gateChannel(name)
 	o.mu.Unlock()
 	select {
 	case <-opens:
 		return nil
-	case <-time.After(gate.DefaultTimeout):
-		return gate.ErrTimeout
+	case <-time.After(gate.DefaultMaxWaitAtGate):
+		return gate.ErrGateWaitTimedOut
 	case <-ctx.Done():
 		return ctx.Err()
 	}

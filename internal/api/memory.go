@@ -10,9 +10,9 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// namespaceMemory contains what the requests of one namespace share. It may be lost, because a request can be answered
+// requestNamespaceMemory contains what the requests of one namespace share. It may be lost, because a request can be answered
 // from its history alone.
-type namespaceMemory struct {
+type requestNamespaceMemory struct {
 	mu                sync.Mutex
 	states            history.BoundedMap[history.Digest, *conversationState] // state after each replayed prefix of a history
 	attempts          history.BoundedMap[history.Digest, attemptCount]
@@ -21,19 +21,19 @@ type namespaceMemory struct {
 	scripts           history.BoundedMap[subagentScriptKey, []*subagentScript] // scripts of sub-agents that are about to start
 	agents            history.BoundedMap[conversationKey, *scenarios.Engine]
 	prompts           *promptCache
-	counter           *gate.NameClaims // counts attempts together with other servers; nil means this server is the only one
+	counter           *gate.ExclusiveNameClaimsOfProcesses // counts attempts together with other servers; nil means this server is the only one
 
 	ruleClaims   scenarios.RuleCounter  // counts the matches of rules over the whole run; nil means that each session counts its own
-	claimedSteps map[history.Digest]int // numbers that [stepRuleCounter.Next] returned, by step
+	claimedSteps map[history.Digest]int // numbers that [ruleMatchCounterOfStep.Next] returned, by step
 }
 
-// newNamespaceMemory returns a memory with room for n entries of each kind; with n <= 0 it stores nothing.
-func newNamespaceMemory(n int) *namespaceMemory {
-	return &namespaceMemory{
-		states: history.NewBoundedMap[history.Digest, *conversationState](n), attempts: history.NewBoundedMap[history.Digest, attemptCount](n), lastConversations: history.NewBoundedMap[conversationKey, *lastConversation](n),
-		compactedRoots: history.NewBoundedMap[history.Digest, historyRoot](n),
-		scripts:        history.NewBoundedMap[subagentScriptKey, []*subagentScript](n), agents: history.NewBoundedMap[conversationKey, *scenarios.Engine](n),
-		prompts: newPromptCache(n), claimedSteps: map[history.Digest]int{},
+// newRequestNamespaceMemory returns a memory with room for n entries of each kind; with n <= 0 it stores nothing.
+func newRequestNamespaceMemory(maxEntriesOfEachKind int) *requestNamespaceMemory {
+	return &requestNamespaceMemory{
+		states: history.NewBoundedMap[history.Digest, *conversationState](maxEntriesOfEachKind), attempts: history.NewBoundedMap[history.Digest, attemptCount](maxEntriesOfEachKind), lastConversations: history.NewBoundedMap[conversationKey, *lastConversation](maxEntriesOfEachKind),
+		compactedRoots: history.NewBoundedMap[history.Digest, historyRoot](maxEntriesOfEachKind),
+		scripts:        history.NewBoundedMap[subagentScriptKey, []*subagentScript](maxEntriesOfEachKind), agents: history.NewBoundedMap[conversationKey, *scenarios.Engine](maxEntriesOfEachKind),
+		prompts: newPromptCache(maxEntriesOfEachKind), claimedSteps: map[history.Digest]int{},
 	}
 }
 
@@ -77,21 +77,21 @@ type subagentScript struct {
 	owner  string // the conversation that uses the script; "" means none yet
 }
 
-// attemptKey returns the key under which attempts at a history are counted. Sessions and sub-agents count separately.
-func (t conversationKey) attemptKey(key history.Digest) history.Digest {
+// attemptCounterKey returns the key under which attempts at a history are counted. Sessions and sub-agents count separately.
+func (t conversationKey) attemptCounterKey(historyKey history.Digest) history.Digest {
 	if t == (conversationKey{}) {
-		return key
+		return historyKey
 	}
-	return key.Chain("talk", t.session, t.agent)
+	return historyKey.Chain("talk", t.session, t.agent)
 }
 
 // countAttempt counts one more attempt at a history and returns its number. retries is the number of earlier attempts
 // that the client reports; they may have gone to another server. If the shared counter fails, the number counts only
 // attempts at this server.
-func (m *namespaceMemory) countAttempt(by conversationKey, key history.Digest, retries int) (int, error) {
+func (m *requestNamespaceMemory) countAttempt(by conversationKey, key history.Digest, retries int) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	key = by.attemptKey(key)
+	key = by.attemptCounterKey(key)
 	t, _ := m.attempts.Get(key)
 	var err error
 	if m.counter != nil {
@@ -132,7 +132,7 @@ const (
 
 // ComputeUsage computes the usage of a request and stores its marked prefixes.
 func (m *promptCache) ComputeUsage(r *history.Request, now time.Time) cacheUsage {
-	prefixes := r.Prefixes()
+	prefixes := r.PrefixesEndingAtEachBlock()
 	if len(prefixes) == 0 {
 		return cacheUsage{}
 	}

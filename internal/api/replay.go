@@ -7,8 +7,8 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// replayer replays the histories of requests through a scenario. It is safe for concurrent use.
-type replayer struct {
+// historyReplayer replays the histories of requests through a scenario. It is safe for concurrent use.
+type historyReplayer struct {
 	idSource
 
 	scenario                        *scenarios.Scenario
@@ -16,24 +16,24 @@ type replayer struct {
 	usesContext, hasSubagentScripts bool
 }
 
-func newReplayer(o Options, ids idSource) *replayer {
-	return &replayer{
+func newReplayer(o Options, ids idSource) *historyReplayer {
+	return &historyReplayer{
 		idSource: ids, scenario: o.Scenario,
 		initialEngine: scenarios.NewEngine(o.Scenario, scenarios.EngineOptions{Env: o.Environ, Args: o.Args, CWD: o.CWD, Failure: o.Failure}),
 		usesContext:   o.Scenario.UsesVariable("context"), hasSubagentScripts: o.Scenario.ScriptsAgents(),
 	}
 }
 
-// replay replays the history of one request. It must not be used by several goroutines.
-type replay struct {
-	replayer                    *replayer
-	memory                      *namespaceMemory
+// historyReplay replays the history of one request. It must not be used by several goroutines.
+type historyReplay struct {
+	replayer                    *historyReplayer
+	memory                      *requestNamespaceMemory
 	request                     *history.Request
 	vars                        scenarios.Vars
 	salt                        history.Digest // digest of everything that answers depend on, except the history
 	findings                    []string
 	unofferedTools              []string // tools that the answer calls and the request does not offer; nil for Claude Code
-	missingValues               []missingValue
+	missingValues               []missingTemplateValue
 	groups                      []replayedGroup
 	prefill                     string // text of an assistant message that ends the history
 	attempt                     int    // how often this history was requested, from 1
@@ -42,69 +42,69 @@ type replay struct {
 
 // replayedGroup is a group of the history with the digests of the history up to it.
 type replayedGroup struct {
-	*history.Group
+	*history.MessageGroup
 
 	firstKey history.Digest // key of the history up to and including the first step of this group
 	key      history.Digest // key of the history up to and including this group
 }
 
-// groupSplitter divides the messages of a request into groups. The key of a group identifies the history up to its end.
-type groupSplitter struct {
-	memory          *namespaceMemory
+// historyGroupSplitter divides the messages of a request into groups. The key of a group identifies the history up to its end.
+type historyGroupSplitter struct {
+	memory          *requestNamespaceMemory
 	conversation    conversationKey // the session and agent of the request
 	client          *history.Client
 	includesContext bool // texts that accompany prompts are part of the key
 }
 
-func (s groupSplitter) splitGroups(messages []*history.Message) []replayedGroup {
+func (s historyGroupSplitter) splitIntoGroupsWithKeys(messages []*history.Message) []replayedGroup {
 	var key history.Digest
-	read := s.client.Groups(messages)
+	read := s.client.GroupAdjacentMessagesByRole(messages)
 	groups := make([]replayedGroup, len(read))
 	for i := range groups {
 		g := &groups[i]
-		g.Group = &read[i]
+		g.MessageGroup = &read[i]
 		if g.Assistant {
 			key = key.ChainDigest(g.AnswerDigest)
 			g.key = key
 			continue
 		}
-		key = s.setKeys(g, key)
+		key = s.setKeysAndSplitResentPrompt(g, key)
 	}
 	return groups
 }
 
-// setKeys sets the keys of a group and returns the key of the history up to the end of the group. If a prompt has
-// failed, the client sends its blocks again at the beginning of the next prompt. setKeys then splits this prompt in
-// two, so that the failed prompt keeps its key.
-func (s groupSplitter) setKeys(g *replayedGroup, key history.Digest) history.Digest {
+// setKeysAndSplitResentPrompt sets the keys of a group and returns the key of the history up to the end of the group. If a
+// prompt has failed, the client sends its blocks again at the beginning of the next prompt. setKeysAndSplitResentPrompt then
+// splits this prompt in two, so that the failed prompt keeps its key.
+func (s historyGroupSplitter) setKeysAndSplitResentPrompt(g *replayedGroup, keyBeforeGroup history.Digest) (keyAfterGroup history.Digest) {
 	for i := 0; i < len(g.Steps); i++ {
 		in := &g.Steps[i]
-		if n := s.countFailedBlocks(key, in); n > 0 {
-			g.Steps = slices.Concat(g.Steps[:i], []history.Step{in.FirstBlocks(n), in.WithoutBlocks(n)}, g.Steps[i+1:])
+		if n := s.countBlocksOfResentFailedPrompt(keyBeforeGroup, in); n > 0 {
+			g.Steps = slices.Concat(g.Steps[:i], []history.Step{in.PromptFromFirstBlocks(n), in.PromptWithoutFirstBlocks(n)}, g.Steps[i+1:])
 			in = &g.Steps[i]
 		}
-		key = key.ChainDigest(in.Digest(g.Uses))
+		keyBeforeGroup = keyBeforeGroup.ChainDigest(in.Digest(g.Uses))
 		if i == 0 {
-			g.firstKey = key
+			g.firstKey = keyBeforeGroup
 		}
 	}
 	if s.includesContext {
-		key = key.Chain(append([]string{"context"}, g.Context...)...)
+		keyBeforeGroup = keyBeforeGroup.Chain(append([]string{"context"}, g.Context...)...)
 	}
-	g.key = key
-	return key
+	g.key = keyBeforeGroup
+	return keyBeforeGroup
 }
 
-// countFailedBlocks returns how many blocks at the beginning of a prompt were sent before, as a prompt that failed.
-func (s groupSplitter) countFailedBlocks(key history.Digest, in *history.Step) int {
-	if in.Kind != history.KindPrompt || len(in.Blocks) < 2 {
+// countBlocksOfResentFailedPrompt returns how many blocks at the beginning of a prompt were sent before, as a prompt that failed.
+func (s historyGroupSplitter) countBlocksOfResentFailedPrompt(keyBeforePrompt history.Digest, prompt *history.Step) int {
+	if prompt.Kind != history.KindPrompt || len(prompt.Blocks) < 2 {
 		return 0
 	}
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()
-	for n := 1; n < len(in.Blocks); n++ {
-		head := in.FirstBlocks(n)
-		if t, ok := s.memory.attempts.Get(s.conversation.attemptKey(key.ChainDigest(head.Digest(nil)))); ok && t.failed {
+	for n := 1; n < len(prompt.Blocks); n++ {
+		head := prompt.PromptFromFirstBlocks(n)
+		if t, ok := s.memory.attempts.Get(s.conversation.attemptCounterKey(keyBeforePrompt.ChainDigest(head.Digest(nil)))); ok && t.failed {
 			return n
 		}
 	}

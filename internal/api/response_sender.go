@@ -34,7 +34,7 @@ func (s *responseSender) sendJSON(status int, v any) {
 
 func (s *responseSender) sendBytes(status int, body []byte) {
 	if _, err := s.sendHeader(status, len(body)).Write(body); err != nil {
-		s.recordEarlyDisconnect()
+		s.recordDisconnectBeforeAnswer()
 	}
 }
 
@@ -57,7 +57,7 @@ func (s *responseSender) sendMessage(r *history.Request, script *wire.EventList,
 		pause += e.Pause
 	}
 	if pause > 0 && s.clock.Sleep(s.r.Context(), pause) != nil {
-		s.recordEarlyDisconnect()
+		s.recordDisconnectBeforeAnswer()
 		return
 	}
 	s.sendJSON(http.StatusOK, m.Body())
@@ -75,81 +75,81 @@ func (s *responseSender) sendEvents(script *wire.EventList) bool {
 	for i := range script.Events {
 		e := &script.Events[i]
 		if e.Pause > 0 {
-			if !s.flush(flush, &out) || s.clock.Sleep(s.r.Context(), e.Pause) != nil {
-				return s.recordDisconnect()
+			if !s.writeAndFlushBuffer(flush, &out) || s.clock.Sleep(s.r.Context(), e.Pause) != nil {
+				return s.recordDisconnectAndReturnFalse()
 			}
 		}
 		e.AppendTo(&out)
 		s.events++
 	}
-	if !s.flush(flush, &out) {
-		return s.recordDisconnect()
+	if !s.writeAndFlushBuffer(flush, &out) {
+		return s.recordDisconnectAndReturnFalse()
 	}
 	return true
 }
 
-func (s *responseSender) flush(to *http.ResponseController, out *bytes.Buffer) bool {
-	if out.Len() > 0 {
-		if _, err := s.w.Write(out.Bytes()); err != nil {
+func (s *responseSender) writeAndFlushBuffer(controller *http.ResponseController, buffered *bytes.Buffer) (isConnected bool) {
+	if buffered.Len() > 0 {
+		if _, err := s.w.Write(buffered.Bytes()); err != nil {
 			return false
 		}
-		out.Reset()
+		buffered.Reset()
 	}
-	err := to.Flush()
+	err := controller.Flush()
 	return err == nil || errors.Is(err, http.ErrNotSupported)
 }
 
-// sendTruncated sends only the beginning of a body, although the header announces length bytes.
-func (s *responseSender) sendTruncated(before []byte, length int) {
-	if _, err := s.sendHeader(http.StatusOK, length).Write(before); err == nil {
+// sendTruncatedBody sends only the beginning of a body, although the header announces length bytes.
+func (s *responseSender) sendTruncatedBody(beginning []byte, announcedLength int) {
+	if _, err := s.sendHeader(http.StatusOK, announcedLength).Write(beginning); err == nil {
 		var out bytes.Buffer
-		s.flush(http.NewResponseController(s.w), &out)
+		s.writeAndFlushBuffer(http.NewResponseController(s.w), &out)
 	}
 }
 
-// waitForClient sends nothing and waits until the client disconnects.
-func (s *responseSender) waitForClient() {
+// waitForClientDisconnect sends nothing and waits until the client disconnects.
+func (s *responseSender) waitForClientDisconnect() {
 	<-s.r.Context().Done()
-	s.recordDisconnect()
+	s.recordDisconnectAndReturnFalse()
 }
 
-// abort ends a started response. If how is "error" or "end", nothing more is sent. With "silence" it waits until the
-// client disconnects. With "close" it closes the connection with FIN, and with any other value with RST.
-func (s *responseSender) abort(ending string) {
-	switch ending {
+// breakOffStartedResponse ends a started response. If how is "error" or "end", nothing more is sent. With "silence" it waits
+// until the client disconnects. With "close" it closes the connection with FIN, and with any other value with RST.
+func (s *responseSender) breakOffStartedResponse(endingKind string) {
+	switch endingKind {
 	case "error", "end":
 	case "silence":
-		s.waitForClient()
+		s.waitForClientDisconnect()
 	case "close":
-		s.closeConnection(closeFIN)
+		s.closeTCPConnection(closeWithTCPFIN)
 	default:
-		s.closeConnection(closeReset)
+		s.closeTCPConnection(closeWithTCPReset)
 	}
 }
 
-type connectionEnd int
+type tcpCloseKind int
 
 const (
-	closeFIN connectionEnd = iota
-	closeReset
+	closeWithTCPFIN tcpCloseKind = iota
+	closeWithTCPReset
 )
 
-func (s *responseSender) closeConnection(how connectionEnd) {
+func (s *responseSender) closeTCPConnection(closeKind tcpCloseKind) {
 	conn, _, err := http.NewResponseController(s.w).Hijack()
 	if err != nil { // it is not a network connection, so the server closes it
 		panic(http.ErrAbortHandler)
 	}
-	if tcp, ok := conn.(*net.TCPConn); ok && how == closeReset {
+	if tcp, ok := conn.(*net.TCPConn); ok && closeKind == closeWithTCPReset {
 		_ = tcp.SetLinger(0)
 	}
 	_ = conn.Close()
 }
 
-func (s *responseSender) recordDisconnect() bool {
+func (s *responseSender) recordDisconnectAndReturnFalse() bool {
 	s.disconnects = append(s.disconnects, "aborted: the client disconnected after "+strconv.Itoa(s.events)+" events")
 	return false
 }
 
-func (s *responseSender) recordEarlyDisconnect() {
+func (s *responseSender) recordDisconnectBeforeAnswer() {
 	s.disconnects = append(s.disconnects, "aborted: the client disconnected before the answer")
 }

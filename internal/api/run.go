@@ -13,17 +13,17 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// NewReplay returns the replay of a validated request. m is the memory of the namespace of the request.
-func (s *replayer) NewReplay(m *namespaceMemory, r *history.Request) *replay {
-	f := &replay{replayer: s, memory: m, request: r}
+// NewHistoryReplay returns the replay of a validated request. m is the memory of the namespace of the request.
+func (s *historyReplayer) NewHistoryReplay(sharedMemory *requestNamespaceMemory, r *history.Request) *historyReplay {
+	f := &historyReplay{replayer: s, memory: sharedMemory, request: r}
 	messages := r.Messages
 	for n := len(messages); n > 0 && messages[n-1].Role == "assistant"; n-- {
 		f.prefill = messages[n-1].Text + f.prefill
 		messages = messages[:n-1]
 	}
-	f.groups = groupSplitter{f.memory, f.conversationKey(), &r.Client, f.replayer.usesContext}.splitGroups(messages)
+	f.groups = historyGroupSplitter{f.memory, f.requestConversationKey(), &r.Client, f.replayer.usesContext}.splitIntoGroupsWithKeys(messages)
 	f.setRequestVariables()
-	if m.ruleClaims != nil { // two sessions with equal histories may have different answers
+	if sharedMemory.ruleClaims != nil { // two sessions with equal histories may have different answers
 		f.salt = f.salt.Chain("claims", r.Session, r.Agent)
 	}
 	return f
@@ -31,17 +31,17 @@ func (s *replayer) NewReplay(m *namespaceMemory, r *history.Request) *replay {
 
 // Run replays the history. It changes only f and the memory of the namespace. The error comes from an expression or
 // from ctx, or is a [*history.RefusalError].
-func (f *replay) Run(ctx context.Context) error {
+func (f *historyReplay) Run(ctx context.Context) error {
 	last := len(f.groups) - 1
 	var err error
-	if f.attempt, err = f.memory.countAttempt(f.conversationKey(), f.HistoryDigest(), f.request.Retries); err != nil {
+	if f.attempt, err = f.memory.countAttempt(f.requestConversationKey(), f.HistoryDigest(), f.request.Retries); err != nil {
 		f.findings = append(f.findings, "attempts: "+err.Error())
 	}
 	f.vars.Call.Attempt = f.attempt
-	st, from := f.startState()
+	st, from := f.findReplayStart()
 	f.memory.mu.Lock()
 	for i := last - 1; i >= from; i-- {
-		if known, ok := f.memory.states.Get(f.stateKey(i)); ok {
+		if known, ok := f.memory.states.Get(f.stateKeyAfterGroup(i)); ok {
 			st, from = known, i+1
 			break
 		}
@@ -51,102 +51,102 @@ func (f *replay) Run(ctx context.Context) error {
 		if i == last {
 			f.stateBeforeLast = st
 		}
-		next, err := f.applyGroup(ctx, st, i)
+		next, err := f.computeStateAfterGroup(ctx, st, i)
 		if err != nil {
 			return err
 		}
 		st = next
 		f.memory.mu.Lock()
-		f.memory.states.Put(f.stateKey(i), st)
+		f.memory.states.Put(f.stateKeyAfterGroup(i), st)
 		f.memory.mu.Unlock()
 	}
 	f.finalState = st
-	f.rememberConversation(st)
+	f.storeLastConversationState(st)
 	return nil
 }
 
-func (f *replay) stateKey(i int) history.Digest {
-	k := f.groups[i].key
+func (f *historyReplay) stateKeyAfterGroup(groupIndex int) history.Digest {
+	k := f.groups[groupIndex].key
 	for j := range k {
 		k[j] ^= f.salt[j]
 	}
 	return k
 }
 
-func (f *replay) applyGroup(ctx context.Context, st *conversationState, i int) (*conversationState, error) {
-	g := &f.groups[i]
+func (f *historyReplay) computeStateAfterGroup(ctx context.Context, stateBefore *conversationState, groupIndex int) (*conversationState, error) {
+	g := &f.groups[groupIndex]
 	if g.Assistant {
-		return f.checkAnswer(st, g)
+		return f.compareScriptedAnswerWithHistory(stateBefore, g)
 	}
-	next := *st
-	next.engine = st.engine.Fork()
+	next := *stateBefore
+	next.engine = stateBefore.engine.Fork()
 	if f.replayer.usesContext {
-		next.context = append(slices.Clip(st.context), g.Context...)
+		next.context = append(slices.Clip(stateBefore.context), g.Context...)
 	}
 	for _, step := range g.Steps {
-		if err := f.applyStep(ctx, &next, g, step); err != nil {
+		if err := f.advanceStateByHistoryStep(ctx, &next, g, step); err != nil {
 			return nil, err
 		}
 	}
 	return &next, nil
 }
 
-func (f *replay) applyStep(ctx context.Context, st *conversationState, g *replayedGroup, in history.Step) error {
-	req := scenarios.Request{Prompt: in.Text}
-	switch in.Kind {
-	case history.KindSummary, history.KindClosedResults: // replaced by a summary, or never sent to the model
+func (f *historyReplay) advanceStateByHistoryStep(ctx context.Context, state *conversationState, g *replayedGroup, step history.Step) error {
+	req := scenarios.Request{Prompt: step.Text}
+	switch step.Kind {
+	case history.KindSummaryReplacingHistory, history.KindResultsOfEndedTurn: // replaced by a summary, or never sent to the model
 		return nil
 	case history.KindInterrupt:
-		st.pendingPrompts = nil
+		state.pendingPrompts = nil
 		return nil
 	case history.KindAddedPrompt:
-		st.pendingPrompts = append(slices.Clip(st.pendingPrompts), in.Text)
+		state.pendingPrompts = append(slices.Clip(state.pendingPrompts), step.Text)
 		return nil
 	case history.KindResults:
-		req = scenarios.Request{Results: f.orderResults(in.Results, g.Uses)}
-	case history.KindInjectedText, history.KindRetryText:
-		req.IsInjected, req.IsNotification = true, in.Kind == history.KindInjectedText
-		if st.answer != nil && st.answer.hasMoreSteps && !st.answer.hasCalls {
+		req = scenarios.Request{Results: f.toScenarioResultsInCallOrder(step.Results, g.Uses)}
+	case history.KindClaudeCodeTextNeedingReply, history.KindTextRequestingNewReply:
+		req.IsInjected, req.IsNotification = true, step.Kind == history.KindClaudeCodeTextNeedingReply
+		if state.answer != nil && state.answer.hasMoreSteps && !state.answer.hasCalls {
 			req = scenarios.Request{Results: []scenarios.Result{}}
 		}
-	case history.KindResumeText:
+	case history.KindTextRequestingRestOfReply:
 		req = scenarios.Request{Results: []scenarios.Result{}}
-		st.wasReminded = true
-	case history.KindNotice:
+		state.wasReminded = true
+	case history.KindBackgroundWorkNotice:
 		req.IsInjected, req.IsNotification = true, true
-		st.pendingPrompts, st.wasReminded = nil, false
+		state.pendingPrompts, state.wasReminded = nil, false
 	default:
-		st.pendingPrompts, st.wasReminded = nil, false
+		state.pendingPrompts, state.wasReminded = nil, false
 		if f.replayer.usesContext {
-			st.context = g.Context
+			state.context = g.Context
 		}
-		f.vars.Call.Attachments = in.Files
+		f.vars.Call.Attachments = step.Files
 	}
-	req.Vars, req.Counter = f.vars, f.ruleCounterFor(g, in.Text)
-	req.Vars.Context = st.context
-	reply, err := st.engine.Next(ctx, req)
+	req.Vars, req.Counter = f.vars, f.ruleCounterFor(g, step.Text)
+	req.Vars.Context = state.context
+	reply, err := state.engine.Next(ctx, req)
 	if err != nil {
 		return err
 	}
 	f.recordMissingValues(reply)
 	applyAPIFault(&reply)
 	req.Vars, req.Counter = scenarios.Vars{}, nil // dropped, because they refer to the body, which is not kept
-	st.answer = &scriptedAnswer{firstRequest: req, lastRequest: req, reply: reply}
-	st.answer.appendReply(reply)
-	return f.continueAnswer(ctx, st, g)
+	state.answer = &scriptedAnswer{firstRequest: req, lastRequest: req, reply: reply}
+	state.answer.addReplyBlocksUsageAndGates(reply)
+	return f.continueAnswer(ctx, state, g)
 }
 
 // ruleCounterFor returns the counter for the matches of rules in a step of group g. Nil means the engine counts them.
-func (f *replay) ruleCounterFor(g *replayedGroup, prompt string) scenarios.RuleCounter {
+func (f *historyReplay) ruleCounterFor(g *replayedGroup, prompt string) scenarios.RuleCounter {
 	if f.memory.ruleClaims == nil {
 		return nil
 	}
-	return stepRuleCounter{replay: f, key: g.key, prompt: prompt, isCurrent: g == &f.groups[len(f.groups)-1]}
+	return ruleMatchCounterOfStep{replay: f, keyUpToStep: g.key, prompt: prompt, isCurrent: g == &f.groups[len(f.groups)-1]}
 }
 
-func (f *replay) recordMissingValues(reply scenarios.Reply) {
+func (f *historyReplay) recordMissingValues(reply scenarios.Reply) {
 	for _, path := range reply.Missing {
-		f.missingValues = append(f.missingValues, missingValue{reply.Rule, path})
+		f.missingValues = append(f.missingValues, missingTemplateValue{reply.Rule, path})
 	}
 }
 
@@ -163,7 +163,7 @@ func applyAPIFault(reply *scenarios.Reply) {
 
 // continueAnswer appends the replies that the CLI would request without a new prompt. If the answer has no calls, these
 // are the replies of the next steps, and the replies to prompts that were typed while the model worked.
-func (f *replay) continueAnswer(ctx context.Context, st *conversationState, g *replayedGroup) error {
+func (f *historyReplay) continueAnswer(ctx context.Context, st *conversationState, g *replayedGroup) error {
 	a := st.answer
 	for !a.hasCalls && a.stopReason == "" {
 		req := scenarios.Request{Results: []scenarios.Result{}}
@@ -193,14 +193,14 @@ func (f *replay) continueAnswer(ctx context.Context, st *conversationState, g *r
 		}
 		req.Vars, req.Counter = scenarios.Vars{}, nil
 		a.lastRequest = req
-		a.appendReply(reply)
+		a.addReplyBlocksUsageAndGates(reply)
 	}
 	return nil
 }
 
-func (f *replay) orderResults(results []*history.Result, uses []history.ToolUse) []scenarios.Result {
+func (f *historyReplay) toScenarioResultsInCallOrder(results []*history.Result, toolUses []history.ToolUse) []scenarios.Result {
 	out := make([]scenarios.Result, 0, len(results))
-	for _, u := range uses {
+	for _, u := range toolUses {
 		for _, r := range results {
 			if r.ID != u.ID {
 				continue
@@ -215,21 +215,21 @@ func (f *replay) orderResults(results []*history.Result, uses []history.ToolUse)
 	return out
 }
 
-func (f *replay) checkAnswer(st *conversationState, g *replayedGroup) (*conversationState, error) {
-	a := st.answer
+func (f *historyReplay) compareScriptedAnswerWithHistory(stateBefore *conversationState, assistantGroup *replayedGroup) (stateAfter *conversationState, divergence error) {
+	a := stateBefore.answer
 	if a == nil {
-		return st, nil
+		return stateBefore, nil
 	}
-	next := *st
+	next := *stateBefore
 	if fail := a.reply.Failure; fail != nil && fail.Times > 0 {
-		next.failureCounts = maps.Clone(st.failureCounts)
+		next.failureCounts = maps.Clone(stateBefore.failureCounts)
 		if next.failureCounts == nil {
 			next.failureCounts = map[string]int{}
 		}
 		next.failureCounts[a.reply.Rule.Name] = fail.Times
 	}
-	if what := a.diffHistory(g, f.request.Tools); what != "" {
-		text := fmt.Sprintf("history diverged at messages[%d]: %s", g.Index, what)
+	if what := a.diffHistory(assistantGroup, f.request.Tools); what != "" {
+		text := fmt.Sprintf("history diverged at messages[%d]: %s", assistantGroup.Index, what)
 		if f.replayer.scenario.API.Diverged == "error" {
 			return nil, &history.RefusalError{Status: 400, Message: text, NoRetry: true}
 		}
@@ -238,7 +238,7 @@ func (f *replay) checkAnswer(st *conversationState, g *replayedGroup) (*conversa
 	return &next, nil
 }
 
-func (f *replay) setRequestVariables() {
+func (f *historyReplay) setRequestVariables() {
 	r, scenario := f.request, f.replayer.scenario
 	var volatile []string
 	is := func(value string, names ...string) bool {
@@ -287,25 +287,25 @@ func (f *replay) setRequestVariables() {
 	}
 }
 
-// stepRuleCounter numbers the matches of rules in one step of a history. If a later request replays the step, each
+// ruleMatchCounterOfStep numbers the matches of rules in one step of a history. If a later request replays the step, each
 // match gets the number that it got the first time.
-type stepRuleCounter struct {
-	replay    *replay
-	key       history.Digest // key of the history up to the step
-	prompt    string
-	isCurrent bool // the step answers this request, not an earlier one
+type ruleMatchCounterOfStep struct {
+	replay      *historyReplay
+	keyUpToStep history.Digest // key of the history up to the step
+	prompt      string
+	isCurrent   bool // the step answers this request, not an earlier one
 }
 
 // Next returns a number for the next match of a rule. A replayed step gets the number that it got the first time. A
 // forked session begins with the steps of another session; for these steps it gets the numbers of the other session.
-func (c stepRuleCounter) Next(rule string, after int) (int, error) {
+func (c ruleMatchCounterOfStep) Next(rule string, after int) (int, error) {
 	m, r := c.replay.memory, c.replay.request
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	anyone := history.Digest{}.Chain("claim", c.prompt, rule, strconv.Itoa(after))
 	own := anyone.Chain(r.Session, r.Agent)
 	if r.Session == "" {
-		own = anyone.ChainDigest(c.key)
+		own = anyone.ChainDigest(c.keyUpToStep)
 	}
 	if n, ok := m.claimedSteps[own]; ok {
 		return n, nil

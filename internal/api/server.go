@@ -14,7 +14,7 @@ import (
 )
 
 // Err returns the first error of writing the journal.
-func (s *Server) Err() error {
+func (s *Server) Err() (journalWriteError error) {
 	if s.journal == nil {
 		return nil
 	}
@@ -23,7 +23,7 @@ func (s *Server) Err() error {
 
 // UnmetExpectations lists the expectations that the conversations of a namespace have not met, one per line.
 func (s *Server) UnmetExpectations(namespace string) []string {
-	return s.namespaceState(s.namespaceFor(namespace)).Unmet
+	return s.newNamespaceStateResponse(s.namespaceFor(namespace)).Unmet
 }
 
 // ServeHTTP handles one request. The API is available below any base path; /t/NAME
@@ -36,11 +36,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		path = "/" + at
 	}
 	if route, ok := strings.CutPrefix(path, "/_claudeless/"); ok {
-		s.serveControl(w, r, name, route)
+		s.serveTestControlRoute(w, r, name, route)
 		return
 	}
 	x := &exchange{
-		Client: history.ReadClient(r, name, r.URL.Path), responseSender: responseSender{w: w, r: r, clock: s.Clock},
+		Client: history.ClientFromRequestHeaders(r, name, r.URL.Path), responseSender: responseSender{w: w, r: r, clock: s.Clock},
 		server: s, namespace: s.namespaceFor(name), startedAt: s.Clock.Now(),
 	}
 	x.chooseEndpoint(path)

@@ -67,8 +67,8 @@ type Server struct {
 	Options
 
 	startedAt time.Time
-	replayer  *replayer
-	reader    *history.Reader
+	replayer  *historyReplayer
+	reader    *history.RequestReader
 	journal   *journal.Journal // nil means no journal
 
 	mu         sync.Mutex
@@ -88,7 +88,7 @@ func New(o Options) (*Server, error) {
 	} else {
 		ids.Seed, ids.bySession = history.Digest{}.Chain("id", o.Clock.NewID()), true
 	}
-	s := &Server{Options: o, startedAt: o.Clock.Now(), namespaces: map[string]*requestNamespace{}, reader: history.NewReader(4 * o.Memory), replayer: newReplayer(o, ids)}
+	s := &Server{Options: o, startedAt: o.Clock.Now(), namespaces: map[string]*requestNamespace{}, reader: history.NewRequestReader(4 * o.Memory), replayer: newReplayer(o, ids)}
 	if o.Capture != nil {
 		s.journal = s.newJournal(o.Capture, o.Clock.Now)
 	}
@@ -104,24 +104,24 @@ func (s *Server) namespaceFor(name string) *requestNamespace {
 	defer s.mu.Unlock()
 	ns, ok := s.namespaces[name]
 	if !ok {
-		ns = &requestNamespace{name: name, unknownKeys: map[string]bool{}, memory: newNamespaceMemory(s.Memory), gates: &localGates{}}
+		ns = &requestNamespace{name: name, unknownKeys: map[string]bool{}, memory: newRequestNamespaceMemory(s.Memory), gates: &localGates{}}
 		if dir := cmp.Or(s.Gates, s.State, gate.Dir(s.Environ)); dir != "" {
-			ns.gates = directoryGates(dir)
+			ns.gates = gatesInSharedDirectory(dir)
 		}
 		if s.State != "" {
-			ns.memory.counter = s.sharedAttemptCounter(name)
+			ns.memory.counter = s.attemptClaimsSharedByServers(name)
 		}
 		if name == "" && s.IsPartOfRun {
-			ns.memory.ruleClaims = gate.NameClaims{Dir: s.Gates}
+			ns.memory.ruleClaims = gate.ExclusiveNameClaimsOfProcesses{Dir: s.Gates}
 		}
 		s.namespaces[name] = ns
 	}
 	return ns
 }
 
-func (s *Server) sharedAttemptCounter(namespace string) *gate.NameClaims {
+func (s *Server) attemptClaimsSharedByServers(namespace string) *gate.ExclusiveNameClaimsOfProcesses {
 	sum := sha256.Sum256([]byte(namespace))
-	return &gate.NameClaims{Dir: filepath.Join(s.State, "attempts", hex.EncodeToString(sum[:16]))}
+	return &gate.ExclusiveNameClaimsOfProcesses{Dir: filepath.Join(s.State, "attempts", hex.EncodeToString(sum[:16]))}
 }
 
 func (s *Server) resetNamespace(name string) error {
@@ -131,7 +131,7 @@ func (s *Server) resetNamespace(name string) error {
 	if s.State == "" {
 		return nil
 	}
-	return os.RemoveAll(s.sharedAttemptCounter(name).Dir)
+	return os.RemoveAll(s.attemptClaimsSharedByServers(name).Dir)
 }
 
 // recordJournalLine writes a journal line and adds it to the summary of the namespace. If the scenario has no
@@ -141,7 +141,7 @@ func (s *Server) recordJournalLine(ns *requestNamespace, b journal.Body) {
 	if _, isGate := b.(journal.Gate); isGate || len(s.Scenario.Expect) > 0 {
 		ns.summary.Add(journal.LineOrigin{PID: s.PID, AfterMS: float64(now.Sub(s.startedAt)) / float64(time.Millisecond)}, b)
 	}
-	ns.keepJournalLine(journalLine{now, b})
+	ns.keepJournalLine(retainedJournalLine{now, b})
 	if s.journal != nil {
 		s.journal.Write(b)
 	}
@@ -162,13 +162,13 @@ func (s idSource) ID(prefix string, key history.Digest, parts ...string) string 
 
 var idEncoding = base32.HexEncoding.WithPadding(base32.NoPadding)
 
-func (s *Server) sideRequestText(kind string, last *history.Message) string {
-	if text, ok := s.Scenario.API.SideText(kind); ok {
+func (s *Server) answerTextForSideRequest(kind string, lastMessage *history.Message) string {
+	if text, ok := s.Scenario.API.SideRequestAnswer(kind); ok {
 		return text
 	}
 	switch kind {
 	case "title":
-		title, err := json.Marshal(map[string]string{"title": titleFromPrompt(last.FirstText())})
+		title, err := json.Marshal(map[string]string{"title": titleFromPrompt(lastMessage.FirstText())})
 		if err == nil {
 			return string(title)
 		}

@@ -10,15 +10,15 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// startState returns the state from which the replay starts, and the index of the first group to replay. Usually the
+// findReplayStart returns the state from which the replay starts, and the index of the first group to replay. Usually the
 // replay starts at the beginning of the scenario or of a sub-agent's script. If the history of the session was cut, it
 // starts from the last state of the session.
-func (f *replay) startState() (*conversationState, int) {
-	start := &conversationState{engine: f.initialEngine()}
+func (f *historyReplay) findReplayStart() (initialState *conversationState, firstGroupIndex int) {
+	start := &conversationState{engine: f.forkEngineForConversationStart()}
 	if f.request.Session == "" {
 		return start, 0
 	}
-	t := f.conversationKey()
+	t := f.requestConversationKey()
 	f.memory.mu.Lock()
 	defer f.memory.mu.Unlock()
 	first := f.groups[0].firstKey
@@ -38,26 +38,26 @@ func (f *replay) startState() (*conversationState, int) {
 			return start, 0
 		}
 		if from := f.groupIndexAfter(r.cutAfter); from >= 0 {
-			f.recordContinuation(r)
+			f.prepareSessionContinuationAfterCut(r)
 			return r.state, from
 		}
 	}
-	r, from := f.findHistoryCut(known)
+	r, from := f.newRootAfterHistoryCut(known)
 	next := *known
 	const most = 16 // roots stored per session
 	next.roots = append(slices.Clone(known.roots[max(0, len(known.roots)-most):]), r)
 	f.memory.lastConversations.Put(t, &next)
-	if steps := f.groups[0].Steps; len(steps) > 0 && steps[0].Kind == history.KindSummary {
+	if steps := f.groups[0].Steps; len(steps) > 0 && steps[0].Kind == history.KindSummaryReplacingHistory {
 		f.memory.compactedRoots.Put(first, r)
 	}
-	f.recordContinuation(r)
+	f.prepareSessionContinuationAfterCut(r)
 	return r.state, from
 }
 
-// findHistoryCut is called if a history begins differently from the earlier history of its session, which means that it
+// newRootAfterHistoryCut is called if a history begins differently from the earlier history of its session, which means that it
 // was cut. It returns a root for the new history, and the index of its last group, with which the session continues. If
 // this group repeats a request that failed, the session continues from the state before that request.
-func (f *replay) findHistoryCut(known *lastConversation) (historyRoot, int) {
+func (f *historyReplay) newRootAfterHistoryCut(known *lastConversation) (newRoot historyRoot, lastGroupIndex int) {
 	r := historyRoot{firstGroup: f.groups[0].firstKey, state: known.state}
 	from := len(f.groups) - 1
 	if from > 0 {
@@ -69,34 +69,34 @@ func (f *replay) findHistoryCut(known *lastConversation) (historyRoot, int) {
 	return r, from
 }
 
-// recordContinuation prepares a replay that continues a session after a cut. It adds the failures before the cut to the
-// number of attempts. It also changes the salt, because the state now depends on the session and not only on the
+// prepareSessionContinuationAfterCut prepares a replay that continues a session after a cut. It adds the failures before the
+// cut to the number of attempts. It also changes the salt, because the state now depends on the session and not only on the
 // history.
-func (f *replay) recordContinuation(r historyRoot) {
-	if r.failures > 0 && r.retryKey == f.HistoryDigest() {
-		f.attempt += r.failures
+func (f *historyReplay) prepareSessionContinuationAfterCut(cutRoot historyRoot) {
+	if cutRoot.failures > 0 && cutRoot.retryKey == f.HistoryDigest() {
+		f.attempt += cutRoot.failures
 		f.vars.Call.Attempt = f.attempt
 	}
-	f.salt = f.salt.Chain("cut", f.request.Session, f.request.Agent, string(r.cutAfter[:]))
+	f.salt = f.salt.Chain("cut", f.request.Session, f.request.Agent, string(cutRoot.cutAfter[:]))
 }
 
 // stepsDigest returns the digest of the steps of a group, except a summary. It does not depend on earlier groups.
 func (g *replayedGroup) stepsDigest() history.Digest {
 	var sum history.Digest
 	for i := range g.Steps {
-		if in := &g.Steps[i]; in.Kind != history.KindSummary {
+		if in := &g.Steps[i]; in.Kind != history.KindSummaryReplacingHistory {
 			sum = sum.ChainDigest(in.Digest(g.Uses))
 		}
 	}
 	return sum
 }
 
-func (f *replay) conversationKey() conversationKey {
+func (f *historyReplay) requestConversationKey() conversationKey {
 	return conversationKey{f.request.Session, f.request.Agent}
 }
 
 // groupIndexAfter returns the index of the group after the one with the key at: 0 for a zero key, -1 if none has it.
-func (f *replay) groupIndexAfter(at history.Digest) int {
+func (f *historyReplay) groupIndexAfter(at history.Digest) int {
 	if at == (history.Digest{}) {
 		return 0
 	}
@@ -108,23 +108,24 @@ func (f *replay) groupIndexAfter(at history.Digest) int {
 	return -1
 }
 
-// rememberConversation replaces the last state of the session, if one is stored, by st.
-func (f *replay) rememberConversation(st *conversationState) {
+// storeLastConversationState replaces the last state of the session, if one is stored, by st.
+func (f *historyReplay) storeLastConversationState(stateAfterRequest *conversationState) {
 	if f.request.Session == "" {
 		return
 	}
 	f.memory.mu.Lock()
 	defer f.memory.mu.Unlock()
-	t := f.conversationKey()
+	t := f.requestConversationKey()
 	if known, ok := f.memory.lastConversations.Get(t); ok {
 		next := *known
-		next.state, next.stateBefore, next.lastRequest, next.failures = st, f.stateBeforeLast, f.groups[len(f.groups)-1].stepsDigest(), 0
+		next.state, next.stateBefore, next.lastRequest, next.failures = stateAfterRequest, f.stateBeforeLast, f.groups[len(f.groups)-1].stepsDigest(), 0
 		f.memory.lastConversations.Put(t, &next)
 	}
 }
 
-// Summarize returns the scenario's summary of a conversation to be compacted, or false if the session is unknown.
-func (m *namespaceMemory) Summarize(ctx context.Context, c *history.Client) (string, bool) {
+// CompactSummaryOfConversation returns the scenario's summary of a conversation to be compacted, or false if the session is
+// unknown.
+func (m *requestNamespaceMemory) CompactSummaryOfConversation(ctx context.Context, c *history.Client) (summary string, isKnown bool) {
 	m.mu.Lock()
 	known, ok := m.lastConversations.Get(conversationKey{c.Session, c.Agent})
 	m.mu.Unlock()
@@ -135,9 +136,9 @@ func (m *namespaceMemory) Summarize(ctx context.Context, c *history.Client) (str
 	return protocol.Content{Blocks: reply.Blocks}.Plain(), err == nil
 }
 
-func (f *replay) initialEngine() *scenarios.Engine {
+func (f *historyReplay) forkEngineForConversationStart() *scenarios.Engine {
 	if f.request.Agent != "" {
-		if e := f.subagentEngine(); e != nil {
+		if e := f.engineOfScriptedSubagent(); e != nil {
 			f.salt = f.salt.Chain("agent", f.request.Session, f.request.Agent)
 			return e.Fork()
 		}
@@ -145,9 +146,9 @@ func (f *replay) initialEngine() *scenarios.Engine {
 	return f.replayer.initialEngine.Fork()
 }
 
-// subagentEngine returns the engine that plays the scripted sub-agent of this conversation; nil means no known script.
-func (f *replay) subagentEngine() *scenarios.Engine {
-	t := f.conversationKey()
+// engineOfScriptedSubagent returns the engine that plays the scripted sub-agent of this conversation; nil means no known script.
+func (f *historyReplay) engineOfScriptedSubagent() *scenarios.Engine {
+	t := f.requestConversationKey()
 	f.memory.mu.Lock()
 	defer f.memory.mu.Unlock()
 	if e, ok := f.memory.agents.Get(t); ok {
@@ -174,22 +175,22 @@ func (f *replay) subagentEngine() *scenarios.Engine {
 	return nil
 }
 
-func (f *replay) rememberSubagent(call, prompt string, e *scenarios.Engine) {
+func (f *historyReplay) storeSubagentScript(toolCallID, firstPrompt string, scriptEngine *scenarios.Engine) {
 	f.memory.mu.Lock()
 	defer f.memory.mu.Unlock()
-	key := subagentScriptKey{f.request.Session, prompt}
+	key := subagentScriptKey{f.request.Session, firstPrompt}
 	waiting, _ := f.memory.scripts.Get(key)
-	if slices.ContainsFunc(waiting, func(c *subagentScript) bool { return c.call == call }) {
+	if slices.ContainsFunc(waiting, func(c *subagentScript) bool { return c.call == toolCallID }) {
 		return
 	}
-	f.memory.scripts.Put(key, append(slices.Clip(waiting), &subagentScript{call: call, engine: e}))
+	f.memory.scripts.Put(key, append(slices.Clip(waiting), &subagentScript{call: toolCallID, engine: scriptEngine}))
 }
 
 // HistoryDigest returns the digest of the whole history.
-func (f *replay) HistoryDigest() history.Digest { return f.groups[len(f.groups)-1].key }
+func (f *historyReplay) HistoryDigest() history.Digest { return f.groups[len(f.groups)-1].key }
 
-// StepKinds lists the kinds of the history's steps.
-func (f *replay) StepKinds() []string {
+// HistoryPartKinds lists the kinds of the history's steps.
+func (f *historyReplay) HistoryPartKinds() []string {
 	out := make([]string, 0, 2*len(f.groups))
 	for i := range f.groups {
 		g := &f.groups[i]
@@ -208,7 +209,7 @@ func (f *replay) StepKinds() []string {
 }
 
 // TakeFindings returns and clears the findings about the request.
-func (f *replay) TakeFindings() []string {
+func (f *historyReplay) TakeFindings() []string {
 	found := f.findings
 	f.findings = nil
 	return found
@@ -216,7 +217,7 @@ func (f *replay) TakeFindings() []string {
 
 // Reply returns the first prompt or results after the last message of the model, and the reply of the scenario to them;
 // ok is false if the scenario gave no reply. Call Run first.
-func (f *replay) Reply() (request scenarios.Request, reply scenarios.Reply, ok bool) {
+func (f *historyReplay) Reply() (request scenarios.Request, reply scenarios.Reply, ok bool) {
 	if f.finalState == nil || f.finalState.answer == nil {
 		return request, reply, false
 	}
@@ -224,15 +225,15 @@ func (f *replay) Reply() (request scenarios.Request, reply scenarios.Reply, ok b
 }
 
 // ShouldFail reports whether the scripted failure happens for this attempt.
-func (f *replay) ShouldFail() bool {
+func (f *historyReplay) ShouldFail() bool {
 	a := f.finalState.answer
 	fail := a.reply.Failure
 	return fail != nil && (fail.Times == 0 || f.stateBeforeLast.failureCounts[a.reply.Rule.Name]+f.attempt-1 < fail.Times)
 }
 
 // recordOutcome records whether the attempt was answered or failed. After a failure the client repeats the request.
-func (f *replay) recordOutcome(failed bool) {
-	m, by := f.memory, f.conversationKey()
+func (f *historyReplay) recordOutcome(failed bool) {
+	m, by := f.memory, f.requestConversationKey()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known, ok := m.lastConversations.Get(by); ok && failed {
@@ -240,7 +241,7 @@ func (f *replay) recordOutcome(failed bool) {
 		next.failures = f.attempt
 		m.lastConversations.Put(by, &next)
 	}
-	key := by.attemptKey(f.HistoryDigest())
+	key := by.attemptCounterKey(f.HistoryDigest())
 	if t, ok := m.attempts.Get(key); ok {
 		t.failed = failed
 		m.attempts.Put(key, t)
@@ -248,6 +249,6 @@ func (f *replay) recordOutcome(failed bool) {
 }
 
 // UnmetExpectations returns the expectations about results that the last group did not meet.
-func (f *replay) UnmetExpectations() []scenarios.ExpectationResult {
+func (f *historyReplay) UnmetExpectations() []scenarios.ExpectationResult {
 	return f.finalState.engine.UnmetResults()[len(f.stateBeforeLast.engine.UnmetResults()):]
 }

@@ -42,12 +42,12 @@ type pendingGate struct {
 	Rule        scenarios.RuleRef
 }
 
-type missingValue struct {
+type missingTemplateValue struct {
 	Rule scenarios.RuleRef
 	Path string
 }
 
-func (a *scriptedAnswer) appendReply(reply scenarios.Reply) {
+func (a *scriptedAnswer) addReplyBlocksUsageAndGates(reply scenarios.Reply) {
 	a.blocks = append(a.blocks, reply.Blocks...)
 	a.stopReason, a.hasMoreSteps = reply.StopReason, reply.HasMore
 	if a.stopReason == "end_turn" {

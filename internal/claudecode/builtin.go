@@ -39,7 +39,7 @@ func BuiltinCommands() []BuiltinCommand {
 		skill("fewer-permission-prompts", "Propose rules for calls that often need permission", ""),
 		skill("doctor", "Check the installation", "[prompt-audit [<path>]]", "checkup"),
 		skill("loop", "Run a prompt again and again", "[interval] [prompt]", "proactive"),
-		only(usesOAuth, skill("schedule", "Run a prompt at set times", "", "routines")),
+		only(hasOAuthCredential, skill("schedule", "Run a prompt at set times", "", "routines")),
 		skill("claude-api", "Reference of the API and its SDKs", ""),
 		skill("workflow-authoring", "How to write a workflow", ""),
 		skill("run", "Start this project's program and use it", ""),
@@ -140,13 +140,13 @@ type BuiltInSkill struct {
 	Tokens int
 }
 
-// ListedSkills returns the names of the built-in skills that the CLI lists for the model. They depend on the
-// environment.
-func (p Profile) ListedSkills() []string {
+// NamesOfBuiltInSkillsListedForModel returns the names of the built-in skills that the CLI lists for the model. They depend on
+// the environment.
+func (p Profile) NamesOfBuiltInSkillsListedForModel() []string {
 	var names []string
 	for _, k := range BuiltInSkills() {
 		names = append(names, k.Name)
-		if k.Name == "loop" && usesOAuth(p.env) {
+		if k.Name == "loop" && hasOAuthCredential(p.env) {
 			names = append(names, "schedule")
 		}
 	}

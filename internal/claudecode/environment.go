@@ -8,25 +8,25 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Credential is the kind of authentication of a session.
-type Credential string
+// CredentialKind is the kind of authentication of a session.
+type CredentialKind string
 
 // The credentials.
 const (
-	CredentialAPIKey Credential = "key"   // ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN
-	CredentialOAuth  Credential = "oauth" // CLAUDE_CODE_OAUTH_TOKEN, of a subscription
-	CredentialNone   Credential = "none"
+	CredentialAPIKey CredentialKind = "key"   // ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN
+	CredentialOAuth  CredentialKind = "oauth" // CLAUDE_CODE_OAUTH_TOKEN, of a subscription
+	CredentialNone   CredentialKind = "none"
 )
 
 // Environment is what the environment variables of a session specify about account and network. The zero value
 // describes the environment in which the real CLI is recorded: an API key, a non-default base URL, and no traffic other
 // than requests to the model.
 type Environment struct {
-	Credential      Credential // empty means CredentialAPIKey
-	UsesDefaultURL  bool       // requests go to the vendor
-	AllowsTelemetry bool       // neither DISABLE_TELEMETRY nor a variable that disables all traffic is set
-	AllowsTraffic   bool       // CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC is not set
-	TokenSource     string     // variable that contains the token; empty means none
+	Credential      CredentialKind // empty means CredentialAPIKey
+	UsesDefaultURL  bool           // requests go to the vendor
+	AllowsTelemetry bool           // neither DISABLE_TELEMETRY nor a variable that disables all traffic is set
+	AllowsTraffic   bool           // CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC is not set
+	TokenSource     string         // variable that contains the token; empty means none
 }
 
 // EnvironmentVariable is a variable of claudeless that takes precedence over the variables of the real CLI in
@@ -60,7 +60,7 @@ func ReadEnvironment(getenv func(string) string) (Environment, error) {
 				e.Credential = CredentialNone
 			}
 		case string(CredentialAPIKey), string(CredentialOAuth), string(CredentialNone):
-			e.Credential = Credential(word)
+			e.Credential = CredentialKind(word)
 		case "default-url", "base-url":
 			e.UsesDefaultURL = word == "default-url"
 		case "traffic", "no-traffic":
@@ -77,30 +77,31 @@ func ReadEnvironment(getenv func(string) string) (Environment, error) {
 
 type environmentCondition func(Environment) bool
 
-func hasTelemetry(e Environment) bool { return e.AllowsTelemetry }
+func allowsTelemetry(environment Environment) bool { return environment.AllowsTelemetry }
 
-func usesOAuth(e Environment) bool { return e.Credential == CredentialOAuth }
+func hasOAuthCredential(e Environment) bool { return e.Credential == CredentialOAuth }
 
 func hasDesignTools(e Environment) bool {
 	return e.AllowsTraffic && (e.Credential != CredentialOAuth || !e.UsesDefaultURL)
 }
 
-func lacksSubscription(e Environment) bool {
+func lacksOAuthOrVendorURL(e Environment) bool {
 	return e.Credential != CredentialOAuth || !e.UsesDefaultURL
 }
 
-// environmentConditions lists the tools and plugins that depend on the environment. All others are always available.
-func environmentConditions() map[string]environmentCondition {
+// environmentConditionsByToolOrPlugin lists the tools and plugins that depend on the environment. All others are always
+// available.
+func environmentConditionsByToolOrPlugin() map[string]environmentCondition {
 	return map[string]environmentCondition{
-		"cc-plugin-telemetry": hasTelemetry,
+		"cc-plugin-telemetry": allowsTelemetry,
 		"DesignSync":          hasDesignTools,
-		"RemoteTrigger":       usesOAuth,
-		"WebFetch":            lacksSubscription,
+		"RemoteTrigger":       hasOAuthCredential,
+		"WebFetch":            lacksOAuthOrVendorURL,
 	}
 }
 
 func (e Environment) hasFeature(name string) bool {
-	s := environmentConditions()[name]
+	s := environmentConditionsByToolOrPlugin()[name]
 	return s == nil || s(e)
 }
 
@@ -115,8 +116,8 @@ func (e Environment) fillInit(ev *protocol.Init) {
 	ev.ProductFeedbackDisabled = !e.AllowsTraffic && !e.usesVendorAPI()
 }
 
-// FeedbackMode returns how /feedback sends its text.
-func (e Environment) FeedbackMode() string {
+// FeedbackCommandDelivery returns how /feedback sends its text.
+func (e Environment) FeedbackCommandDelivery() (disabledPostOrBundle string) {
 	switch {
 	case !e.AllowsTraffic:
 		return "disabled"
@@ -126,8 +127,8 @@ func (e Environment) FeedbackMode() string {
 	return "bundle"
 }
 
-// IgnoresSubscriptionToken reports whether an API key is used although a subscription token is set.
-func (e Environment) IgnoresSubscriptionToken() bool {
+// UsesAPIKeyDespiteSubscriptionToken reports whether an API key is used although a subscription token is set.
+func (e Environment) UsesAPIKeyDespiteSubscriptionToken() bool {
 	return e.TokenSource == "CLAUDE_CODE_OAUTH_TOKEN" && e.Credential != CredentialOAuth
 }
 

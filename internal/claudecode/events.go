@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// HookTextLead begins the line with which requests introduce the output of a hook (observed since 2.1.331).
-const HookTextLead = "The text below is the output of a hook"
+// HookOutputIntroductionPrefix begins the line with which requests introduce the output of a hook (observed since 2.1.331).
+const HookOutputIntroductionPrefix = "The text below is the output of a hook"
 
-// IsContinuationRequest reports whether a text is a request of the CLI to the model to continue.
-func IsContinuationRequest(text string) bool {
+// IsContinuationRequestOfCLIToModel reports whether a text is a request of the CLI to the model to continue.
+func IsContinuationRequestOfCLIToModel(messageText string) bool {
 	starts := []string{"Output token limit hit.", "Your response above was ", "[Your previous response had no visible output."}
-	return slices.ContainsFunc(starts, func(s string) bool { return strings.HasPrefix(text, s) })
+	return slices.ContainsFunc(starts, func(s string) bool { return strings.HasPrefix(messageText, s) })
 }
 
 // HookEvent is one event at which hooks can run. The type for the input of its hooks is in package protocol. The rules

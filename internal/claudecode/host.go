@@ -39,16 +39,16 @@ func models() []Model {
 // Delays before a screen appears, measured with Claude Code 2.1.330 on an idle machine of two cores. Until then, typed
 // text is kept for the first draft, and no key answers a dialog.
 const (
-	FirstDialogDelay = 480 * time.Millisecond // from the start to the first dialog before the session
-	NextDialogDelay  = 100 * time.Millisecond // from answering a dialog until the next dialog
-	FirstScreenDelay = 350 * time.Millisecond // from answering the last dialog until the input field
+	DelayFromStartToFirstDialog           = 480 * time.Millisecond // from the start to the first dialog before the session
+	DelayFromDialogAnswerToNextDialog     = 100 * time.Millisecond // from answering a dialog until the next dialog
+	DelayFromLastDialogAnswerToInputField = 350 * time.Millisecond // from answering the last dialog until the input field
 
 	// DialogExitWindow is how soon a second Ctrl-C or Ctrl-D must follow to end a dialog before the session.
 	DialogExitWindow = 800 * time.Millisecond
 )
 
-// IgnoredKeys specifies which keys a dialog ignores right after it has appeared.
-type IgnoredKeys struct {
+// KeysIgnoredByNewDialog specifies which keys a dialog ignores right after it has appeared.
+type KeysIgnoredByNewDialog struct {
 	Length time.Duration
 	AnyKey bool // every key is ignored, not only Enter and digits
 }
@@ -57,9 +57,9 @@ type IgnoredKeys struct {
 // or "dialog/KIND" for a dialog before the session. The time was measured with Claude Code 2.1.330: keys were sent 0 to
 // 600 ms after the text of the dialog. Enter had no effect during the first 80 to 150 ms in dialogs before the session,
 // and during the first 140 to 160 ms in others.
-func IgnoredKeysOf(dialog string) IgnoredKeys {
+func IgnoredKeysOf(dialog string) KeysIgnoredByNewDialog {
 	const length = 150 * time.Millisecond
-	return map[string]IgnoredKeys{
+	return map[string]KeysIgnoredByNewDialog{
 		"dialog/trust": {length, true}, "dialog/mcp": {length, true},
 		"permission": {length, false}, "question": {length, false}, "plan": {length, false},
 	}[dialog]

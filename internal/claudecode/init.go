@@ -17,7 +17,7 @@ func (p Profile) Init() protocol.Init {
 		Agents:                 []string{"claude", "Explore", "general-purpose", "Plan", "statusline-setup"},
 		Skills:                 p.builtinNames(func(b BuiltinCommand) bool { return b.Skill }),
 		Plugins:                p.plugins(),
-		Capabilities:           p.presentNames(capabilities()),
+		Capabilities:           p.namesAvailableInVersion(capabilitiesWithFirstVersions()),
 		MCPServers:             []protocol.MCPServer{},
 		AdditionalDirectories:  []string{},
 		FastModeState:          "off",
@@ -28,17 +28,19 @@ func (p Profile) Init() protocol.Init {
 	return ev
 }
 
-// ReturnsOnlyReport reports whether agents of this built-in type return only their report. The results of other types
+// AgentResultHasOnlyReport reports whether agents of this built-in type return only their report. The results of other types
 // also have lines about id and usage.
-func ReturnsOnlyReport(agentType string) bool { return agentType == "Explore" || agentType == "Plan" }
+func AgentResultHasOnlyReport(builtInAgentType string) bool {
+	return builtInAgentType == "Explore" || builtInAgentType == "Plan"
+}
 
-func pluginRows() []versionRow {
-	return []versionRow{{"cc-plugin-agents-md", ""}, {"cc-plugin-telemetry", ""}, {"cc-plugin-privacy", "2.1.317"}, {"cc-plugin-plugin-authoring", ""}}
+func builtinPluginsWithFirstVersions() []nameWithFirstVersion {
+	return []nameWithFirstVersion{{"cc-plugin-agents-md", ""}, {"cc-plugin-telemetry", ""}, {"cc-plugin-privacy", "2.1.317"}, {"cc-plugin-plugin-authoring", ""}}
 }
 
 func (p Profile) plugins() []protocol.Plugin {
 	var list []protocol.Plugin
-	for _, name := range p.presentNames(pluginRows()) {
+	for _, name := range p.namesAvailableInVersion(builtinPluginsWithFirstVersions()) {
 		if !p.env.hasFeature(name) {
 			continue
 		}
@@ -47,8 +49,8 @@ func (p Profile) plugins() []protocol.Plugin {
 	return list
 }
 
-func capabilities() []versionRow {
-	return []versionRow{
+func capabilitiesWithFirstVersions() []nameWithFirstVersion {
+	return []nameWithFirstVersion{
 		{"interrupt_receipt_v1", ""},
 		{"interrupt_cancel_queued_v1", ""},
 		{"interrupt_send_now_v1", ""},
@@ -84,7 +86,7 @@ func hostCapabilities() []string {
 
 // HostCapabilities returns the capabilities in the answer to initialize.
 func (p Profile) HostCapabilities() []string {
-	return slices.DeleteFunc(hostCapabilities(), func(name string) bool { return !p.includes(capabilities(), name) })
+	return slices.DeleteFunc(hostCapabilities(), func(name string) bool { return !p.includes(capabilitiesWithFirstVersions(), name) })
 }
 
 // HasTool reports whether the version has a built-in tool in its environment.
@@ -92,9 +94,10 @@ func (p Profile) HasTool(name string) bool {
 	return p.isAtLeast(ToolNamed(name).since) && p.env.hasFeature(name)
 }
 
-// unsimulatedRows lists changes of the real CLI that claudeless simulates in all versions, even before the change.
-func unsimulatedRows() []versionRow {
-	return []versionRow{
+// changesSimulatedEvenInOlderVersions lists changes of the real CLI that claudeless simulates in all versions, even before the
+// change.
+func changesSimulatedEvenInOlderVersions() []nameWithFirstVersion {
+	return []nameWithFirstVersion{
 		{"no system/informational event about auto mode", "2.1.302"},
 		{"the reasons of problems in settings", "2.1.304"},
 		{"the model fable is claude-fable-5-2", "2.1.321"},
@@ -102,40 +105,42 @@ func unsimulatedRows() []versionRow {
 	}
 }
 
-// UnsimulatedBehavior describes known behaviour of the version that is not simulated: claudeless behaves like the
+// BehaviorSimulatedAsInNewerVersions describes known behaviour of the version that is not simulated: claudeless behaves like the
 // newest version instead. The lines are in the order of the versions.
-func (p Profile) UnsimulatedBehavior() []string {
+func (p Profile) BehaviorSimulatedAsInNewerVersions() []string {
 	var lines []string
-	for _, r := range unsimulatedRows() {
-		if !p.isAtLeast(r.since) {
-			lines = append(lines, r.name+" (since "+r.since+")")
+	for _, r := range changesSimulatedEvenInOlderVersions() {
+		if !p.isAtLeast(r.firstVersion) {
+			lines = append(lines, r.name+" (since "+r.firstVersion+")")
 		}
 	}
 	return lines
 }
 
-// MissingFeatures describes features that newer measured versions have and this version lacks, in version order.
-func (p Profile) MissingFeatures() []string {
+// FeaturesOnlyInNewerVersions describes features that newer measured versions have and this version lacks, in version order.
+func (p Profile) FeaturesOnlyInNewerVersions() []string {
 	tables := []struct {
 		kind string
-		rows []versionRow
+		rows []nameWithFirstVersion
 	}{
 		{"", featureRows()},
-		{"key ", eventKeyRows()},
-		{"transcript key ", transcriptKeyRows()},
-		{"capability ", capabilities()},
-		{"tool ", toolRows()},
-		{"plugin ", pluginRows()},
+		{"key ", eventKeysWithFirstVersions()},
+		{"transcript key ", transcriptKeysWithFirstVersions()},
+		{"capability ", capabilitiesWithFirstVersions()},
+		{"tool ", toolsWithFirstVersions()},
+		{"plugin ", builtinPluginsWithFirstVersions()},
 	}
-	var missing []versionRow
+	var missing []nameWithFirstVersion
 	for _, t := range tables {
 		for _, r := range t.rows {
-			if !p.isAtLeast(r.since) {
-				missing = append(missing, versionRow{fmt.Sprintf("%s%s (since %s)", t.kind, r.name, r.since), r.since})
+			if !p.isAtLeast(r.firstVersion) {
+				missing = append(missing, nameWithFirstVersion{fmt.Sprintf("%s%s (since %s)", t.kind, r.name, r.firstVersion), r.firstVersion})
 			}
 		}
 	}
-	slices.SortStableFunc(missing, func(a, b versionRow) int { return slices.Compare(versionNumbers(a.since), versionNumbers(b.since)) })
+	slices.SortStableFunc(missing, func(a, b nameWithFirstVersion) int {
+		return slices.Compare(versionNumbers(a.firstVersion), versionNumbers(b.firstVersion))
+	})
 	var lines []string
 	for _, r := range missing {
 		lines = append(lines, r.name)

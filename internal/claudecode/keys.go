@@ -9,10 +9,10 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// eventKeyRows returns keys of events, each with the version that introduced it. A row has the type and subtype of the
-// event (no subtype means all) and the path of the key, in which "*" means every key of an object.
-func eventKeyRows() []versionRow {
-	return []versionRow{
+// eventKeysWithFirstVersions returns keys of events, each with the version that introduced it. A row has the type and subtype
+// of the event (no subtype means all) and the path of the key, in which "*" means every key of an object.
+func eventKeysWithFirstVersions() []nameWithFirstVersion {
+	return []nameWithFirstVersion{
 		{"system/init original_cwd", "2.1.301"},
 		{"system/init additional_directories", "2.1.301"},
 		{"result model_usage_since_last_result", "2.1.309"},
@@ -34,10 +34,10 @@ func eventKeyRows() []versionRow {
 	}
 }
 
-// transcriptKeyRows returns the keys of transcript lines, each with the version that introduced it, written like
-// [eventKeyRows]. A type without a path is a new type of line.
-func transcriptKeyRows() []versionRow {
-	return []versionRow{
+// transcriptKeysWithFirstVersions returns the keys of transcript lines, each with the version that introduced it, written like
+// [eventKeysWithFirstVersions]. A type without a path is a new type of line.
+func transcriptKeysWithFirstVersions() []nameWithFirstVersion {
+	return []nameWithFirstVersion{
 		{"user sandboxed", "2.1.307"},
 		{"user permissionDecision.ruleSource", "2.1.307"},
 		{"attachment attachment.finishExposedWork", "2.1.307"},
@@ -65,35 +65,36 @@ func transcriptKeyRows() []versionRow {
 	}
 }
 
-// hiddenKeyRows returns the keys that events do not have in this environment, written like [eventKeyRows].
-func hiddenKeyRows(e Environment) []versionRow {
+func eventKeysHiddenInEnvironment(e Environment) []nameWithFirstVersion {
 	if !e.usesVendorAPI() {
 		return nil
 	}
-	return []versionRow{{"system/init original_cwd", ""}, {"system/init additional_directories", ""}}
+	return []nameWithFirstVersion{{"system/init original_cwd", ""}, {"system/init additional_directories", ""}}
 }
 
-// KeyFilter removes from JSON objects the keys that a version does not have yet. A nil KeyFilter removes nothing.
-type KeyFilter struct {
+// JSONKeyFilter removes from JSON objects the keys that a version does not have yet. A nil JSONKeyFilter removes nothing.
+type JSONKeyFilter struct {
 	paths       map[string][][]string // paths of keys by event type, with or without subtype
 	quotedWords [][]byte              // last key of each path, in quotes; an object without any of them needs no change
 }
 
-// EventFilter returns the filter for events; nil means that the version has all keys.
-func (p Profile) EventFilter() *KeyFilter {
-	return p.newKeyFilter(eventKeyRows(), hiddenKeyRows(p.env))
+// FilterOfEventKeysMissingInVersion returns the filter for events; nil means that the version has all keys.
+func (p Profile) FilterOfEventKeysMissingInVersion() *JSONKeyFilter {
+	return p.newKeyFilter(eventKeysWithFirstVersions(), eventKeysHiddenInEnvironment(p.env))
 }
 
 // TranscriptFilter returns the filter for lines of a transcript; nil means that the version has all keys.
-func (p Profile) TranscriptFilter() *KeyFilter { return p.newKeyFilter(transcriptKeyRows(), nil) }
+func (p Profile) TranscriptFilter() *JSONKeyFilter {
+	return p.newKeyFilter(transcriptKeysWithFirstVersions(), nil)
+}
 
 // newKeyFilter returns a filter that removes the keys in rows that only later versions have, and all keys in hidden.
-func (p Profile) newKeyFilter(rows, hidden []versionRow) *KeyFilter {
-	rows = slices.DeleteFunc(rows, func(r versionRow) bool { return p.isAtLeast(r.since) })
-	var f *KeyFilter
+func (p Profile) newKeyFilter(rows, hidden []nameWithFirstVersion) *JSONKeyFilter {
+	rows = slices.DeleteFunc(rows, func(r nameWithFirstVersion) bool { return p.isAtLeast(r.firstVersion) })
+	var f *JSONKeyFilter
 	for _, r := range slices.Concat(rows, hidden) {
 		if f == nil {
-			f = &KeyFilter{paths: map[string][][]string{}}
+			f = &JSONKeyFilter{paths: map[string][][]string{}}
 		}
 		kind, path, _ := strings.Cut(r.name, " ")
 		f.paths[kind] = append(f.paths[kind], strings.Split(path, "."))
@@ -108,7 +109,7 @@ func (p Profile) newKeyFilter(rows, hidden []versionRow) *KeyFilter {
 
 // Apply returns a JSON object without the keys that the version does not have; nil means the version does not write the
 // object at all. Values that are not objects, or need no change, are returned unchanged.
-func (f *KeyFilter) Apply(object []byte) []byte {
+func (f *JSONKeyFilter) Apply(object []byte) []byte {
 	if f == nil || !slices.ContainsFunc(f.quotedWords, func(name []byte) bool { return bytes.Contains(object, name) }) {
 		return object
 	}
@@ -154,33 +155,33 @@ func removeKey(object plainjson.Object, path []string) (plainjson.Object, bool) 
 
 // Writer returns a writer that removes keys from output. Each call of Write must pass one JSON object, with its
 // separators. A nil filter returns w itself.
-func (f *KeyFilter) Writer(w io.Writer) io.Writer {
+func (f *JSONKeyFilter) Writer(w io.Writer) io.Writer {
 	if f == nil {
 		return w
 	}
-	return &filterWriter{f, w}
+	return &jsonKeyFilteringWriter{f, w}
 }
 
-type filterWriter struct {
-	filter *KeyFilter
-	w      io.Writer
+type jsonKeyFilteringWriter struct {
+	filter *JSONKeyFilter
+	output io.Writer
 }
 
 // Write removes keys from the object in b. It returns the length of b, not the number of bytes written.
-func (w *filterWriter) Write(b []byte) (int, error) {
-	start := bytes.IndexByte(b, '{')
-	end := bytes.LastIndexByte(b, '}') + 1
+func (w *jsonKeyFilteringWriter) Write(jsonObjectWithSeparators []byte) (int, error) {
+	start := bytes.IndexByte(jsonObjectWithSeparators, '{')
+	end := bytes.LastIndexByte(jsonObjectWithSeparators, '}') + 1
 	if start < 0 || end <= start {
-		return w.w.Write(b)
+		return w.output.Write(jsonObjectWithSeparators)
 	}
-	object := w.filter.Apply(b[start:end])
+	object := w.filter.Apply(jsonObjectWithSeparators[start:end])
 	if len(object) == end-start {
-		return w.w.Write(b)
+		return w.output.Write(jsonObjectWithSeparators)
 	}
-	if _, err := w.w.Write(slices.Concat(b[:start], object, b[end:])); err != nil {
+	if _, err := w.output.Write(slices.Concat(jsonObjectWithSeparators[:start], object, jsonObjectWithSeparators[end:])); err != nil {
 		return 0, err
 	}
-	return len(b), nil
+	return len(jsonObjectWithSeparators), nil
 }
 
 // RequestFeatures determine the beta headers of a request.

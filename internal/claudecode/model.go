@@ -77,7 +77,7 @@ func FactsOfModel(name string) ModelFacts {
 }
 
 // ThinkingMode returns how the model may think: "adaptive", "enabled" with a budget of tokens, or "" if it does not.
-func (f ModelFacts) ThinkingMode() string {
+func (f ModelFacts) ThinkingMode() (adaptiveEnabledOrEmpty string) {
 	switch {
 	case strings.HasPrefix(f.Name, "claude-3-"):
 		return ""
@@ -91,9 +91,9 @@ func (f ModelFacts) ThinkingMode() string {
 // 2.1.330). Only models that think adaptively may.
 func (f ModelFacts) HasAutoMode() bool { return f.ThinkingMode() == "adaptive" }
 
-// BashPreference returns how strongly the CLI asks the model to prefer Bash in modes in which the user does not approve
-// calls: "relaxed", "strict", or "" for not at all (observed with 2.1.330).
-func (f ModelFacts) BashPreference() string {
+// StrengthOfRequestToPreferBash returns how strongly the CLI asks the model to prefer Bash in modes in which the user does not
+// approve calls: "relaxed", "strict", or "" for not at all (observed with 2.1.330).
+func (f ModelFacts) StrengthOfRequestToPreferBash() (relaxedStrictOrEmpty string) {
 	switch f.Name {
 	case "claude-opus-5-5":
 		return "relaxed"
@@ -103,15 +103,15 @@ func (f ModelFacts) BashPreference() string {
 	return ""
 }
 
-// ExplainsAutoMode reports whether the CLI explains mode auto to the model without asking it to prefer Bash (observed
-// with 2.1.330).
-func (f ModelFacts) ExplainsAutoMode() bool {
+// GetsAutoModeExplanationWithoutBashPreference reports whether the CLI explains mode auto to the model without asking it to
+// prefer Bash (observed with 2.1.330).
+func (f ModelFacts) GetsAutoModeExplanationWithoutBashPreference() bool {
 	return slices.Contains([]string{"claude-opus-4-6", "claude-opus-4-7", "claude-sonnet-4-6", "claude-sonnet-5"}, f.Name)
 }
 
-// IsToldTokens reports whether the CLI tells the model with each request how many tokens are left (observed with
+// IsToldRemainingTokensByCLI reports whether the CLI tells the model with each request how many tokens are left (observed with
 // 2.1.330).
-func (f ModelFacts) IsToldTokens() bool {
+func (f ModelFacts) IsToldRemainingTokensByCLI() bool {
 	return f.IsKnown && !slices.Contains([]string{"claude-opus-5-5", "claude-sonnet-5-5", "claude-fable-5-2", "claude-mythos-5-2"}, f.Name)
 }
 
@@ -173,9 +173,9 @@ func ResolveModel(name string) string {
 	return name
 }
 
-// PlanningModel is [ResolveModel] for requests in plan mode. There, haiku means sonnet and opusplan means opus.
-func PlanningModel(name string) string {
-	return ResolveModel(cmp.Or(map[string]string{"haiku": "sonnet", "opusplan": "opus"}[strings.ToLower(strings.TrimSpace(name))], name))
+// ResolveModelInPlanMode is [ResolveModel] for requests in plan mode. There, haiku means sonnet and opusplan means opus.
+func ResolveModelInPlanMode(requestedName string) string {
+	return ResolveModel(cmp.Or(map[string]string{"haiku": "sonnet", "opusplan": "opus"}[strings.ToLower(strings.TrimSpace(requestedName))], requestedName))
 }
 
 // RequestedModelLabel returns the name by which the user requested a model. The CLI shows it next to the resolved name.

@@ -79,7 +79,7 @@ func TestPlanningModel(t *testing.T) {
 	for given, want := range map[string]string{
 		"haiku": "claude-sonnet-5-5", "OpusPlan": "claude-opus-5-5", "claude-haiku-5-5": "claude-haiku-5-5", "sonnet": "claude-sonnet-5-5",
 	} {
-		if got := claudecode.PlanningModel(given); got != want {
+		if got := claudecode.ResolveModelInPlanMode(given); got != want {
 			t.Errorf("%q: %q, want %q", given, got, want)
 		}
 	}

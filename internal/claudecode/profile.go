@@ -39,9 +39,9 @@ func (p Profile) WithEnvironment(e Environment) Profile {
 	return p
 }
 
-// WithModels returns the profile for settings that allow only the available models; nil means all models.
-func (p Profile) WithModels(available []string) Profile {
-	if available != nil && !slices.ContainsFunc(available, func(name string) bool { return ResolveModel(name) == DefaultModel }) {
+// WithFastModeReasonForAllowedModels returns the profile for settings that allow only the available models; nil means all models.
+func (p Profile) WithFastModeReasonForAllowedModels(allowedModels []string) Profile {
+	if allowedModels != nil && !slices.ContainsFunc(allowedModels, func(name string) bool { return ResolveModel(name) == DefaultModel }) {
 		p.fastModeDisabledReason = "model_not_allowed"
 	}
 	return p
@@ -58,8 +58,8 @@ func (p Profile) Environment() Environment { return p.env }
 // Version returns the requested version.
 func (p Profile) Version() string { return p.version }
 
-// IsMeasured reports whether the version is between [OldestMeasuredVersion] and [NewestMeasuredVersion].
-func (p Profile) IsMeasured() bool {
+// IsVersionInMeasuredRange reports whether the version is between [OldestMeasuredVersion] and [NewestMeasuredVersion].
+func (p Profile) IsVersionInMeasuredRange() bool {
 	return p.isAtLeast(OldestMeasuredVersion) && slices.Compare(p.numbers, versionNumbers(NewestMeasuredVersion)) <= 0
 }
 
@@ -84,39 +84,41 @@ type Feature string
 
 // The features.
 const (
-	// FeatureMCPProbe asks MCP servers for revision 2026-07-28 of MCP before the handshake of older revisions.
-	FeatureMCPProbe Feature = "MCP servers are asked for revision 2026-07-28 first"
+	// FeatureAsksServersForNewMCPRevisionFirst asks MCP servers for revision 2026-07-28 of MCP before the handshake of older
+	// revisions.
+	FeatureAsksServersForNewMCPRevisionFirst Feature = "MCP servers are asked for revision 2026-07-28 first"
 	// FeatureSettingsSources groups the reported problems of settings by source, such as user or project, not by file.
 	FeatureSettingsSources Feature = "problems in settings are reported by source"
-	// FeatureDescribesServers adds to mcp_status the transport of each server, the host of configured ones, and codes
-	// of failures. No Claude Code version between 2.1.307 and the first one with the feature was measured.
-	FeatureDescribesServers Feature = "mcp_status reports transports, hosts and error codes"
-	// FeatureUserModified reports changes that the host made to the content of a Write or Edit before it permitted the
-	// call.
-	FeatureUserModified Feature = "results report changes made by the host"
-	// FeatureDescribesJSON reports invalid JSON in a response in the same words as other malformed responses.
-	FeatureDescribesJSON Feature = "responses with invalid JSON are described like other malformed responses"
-	// FeatureDefaultModeDefault starts sessions in permission mode default. The measured versions before this feature
-	// start them in mode auto.
-	FeatureDefaultModeDefault Feature = "sessions start in permission mode default"
-	// FeatureTerminalStartsInAuto starts sessions on a terminal in mode auto. Version 2.1.197 starts them in mode
-	// default. No version between 2.1.197 and the first version with the feature was measured.
-	FeatureTerminalStartsInAuto Feature = "sessions on a terminal start in permission mode auto"
+	// FeatureMCPStatusReportsTransportsAndErrorCodes adds to mcp_status the transport of each server, the host of configured
+	// ones, and codes of failures. No Claude Code version between 2.1.307 and the first one with the feature was measured.
+	FeatureMCPStatusReportsTransportsAndErrorCodes Feature = "mcp_status reports transports, hosts and error codes"
+	// FeatureEditResultsReportChangesMadeByHost reports changes that the host made to the content of a Write or Edit before it
+	// permitted the call.
+	FeatureEditResultsReportChangesMadeByHost Feature = "results report changes made by the host"
+	// FeatureInvalidJSONReportedAsMalformedResponse reports invalid JSON in a response in the same words as other malformed
+	// responses.
+	FeatureInvalidJSONReportedAsMalformedResponse Feature = "responses with invalid JSON are described like other malformed responses"
+	// FeatureSessionsStartInPermissionModeDefault starts sessions in permission mode default. The measured versions before this
+	// feature start them in mode auto.
+	FeatureSessionsStartInPermissionModeDefault Feature = "sessions start in permission mode default"
+	// FeatureTerminalSessionsStartInPermissionModeAuto starts sessions on a terminal in mode auto. Version 2.1.197 starts them
+	// in mode default. No version between 2.1.197 and the first version with the feature was measured.
+	FeatureTerminalSessionsStartInPermissionModeAuto Feature = "sessions on a terminal start in permission mode auto"
 )
 
-type versionRow struct {
-	name, since string
+type nameWithFirstVersion struct {
+	name, firstVersion string
 }
 
-func featureRows() []versionRow {
-	return []versionRow{
-		{string(FeatureMCPProbe), "2.1.232"},
-		{string(FeatureDefaultModeDefault), "2.1.302"},
-		{string(FeatureTerminalStartsInAuto), "2.1.329"},
+func featureRows() []nameWithFirstVersion {
+	return []nameWithFirstVersion{
+		{string(FeatureAsksServersForNewMCPRevisionFirst), "2.1.232"},
+		{string(FeatureSessionsStartInPermissionModeDefault), "2.1.302"},
+		{string(FeatureTerminalSessionsStartInPermissionModeAuto), "2.1.329"},
 		{string(FeatureSettingsSources), "2.1.330"},
-		{string(FeatureDescribesServers), "2.1.330"},
-		{string(FeatureUserModified), "2.1.331"},
-		{string(FeatureDescribesJSON), "2.1.332"},
+		{string(FeatureMCPStatusReportsTransportsAndErrorCodes), "2.1.330"},
+		{string(FeatureEditResultsReportChangesMadeByHost), "2.1.331"},
+		{string(FeatureInvalidJSONReportedAsMalformedResponse), "2.1.332"},
 	}
 }
 
@@ -124,42 +126,44 @@ func featureRows() []versionRow {
 func (p Profile) Has(f Feature) bool { return p.includes(featureRows(), string(f)) }
 
 // includes reports whether the version has a feature. A feature without a row is in every version.
-func (p Profile) includes(rows []versionRow, name string) bool {
-	i := slices.IndexFunc(rows, func(r versionRow) bool { return r.name == name })
-	return i < 0 || p.isAtLeast(rows[i].since)
+func (p Profile) includes(rows []nameWithFirstVersion, name string) bool {
+	i := slices.IndexFunc(rows, func(r nameWithFirstVersion) bool { return r.name == name })
+	return i < 0 || p.isAtLeast(rows[i].firstVersion)
 }
 
-func (p Profile) presentNames(rows []versionRow) []string {
+func (p Profile) namesAvailableInVersion(namesWithFirstVersions []nameWithFirstVersion) []string {
 	var names []string
-	for _, r := range rows {
-		if p.isAtLeast(r.since) {
+	for _, r := range namesWithFirstVersions {
+		if p.isAtLeast(r.firstVersion) {
 			names = append(names, r.name)
 		}
 	}
 	return names
 }
 
-// Delays contains the minimum durations of the real CLI. The zero value means no delays.
-type Delays struct {
+// StartAndAnswerDelays contains the minimum durations of the real CLI. The zero value means no delays.
+type StartAndAnswerDelays struct {
 	Start  time.Duration // time until a session has started
 	Answer time.Duration // time until the model answers a request
 }
 
-// Delays returns how long the real CLI takes at least. Start was measured up to the init event: it is the shortest of
-// 40 starts of Claude Code 2.1.330 on Linux with two cores. Answer is the time of network and model, because the CLI
-// itself needs only 10 ms with a local API.
-func (p Profile) Delays() Delays { return Delays{Start: 540 * time.Millisecond, Answer: time.Second} }
+// MinimumStartAndAnswerDelays returns how long the real CLI takes at least. Start was measured up to the init event: it is the
+// shortest of 40 starts of Claude Code 2.1.330 on Linux with two cores. Answer is the time of network and model, because the
+// CLI itself needs only 10 ms with a local API.
+func (p Profile) MinimumStartAndAnswerDelays() StartAndAnswerDelays {
+	return StartAndAnswerDelays{Start: 540 * time.Millisecond, Answer: time.Second}
+}
 
 // DefaultMode returns the permission mode of a session without a setting for it. model is the model of a session on a
 // terminal; empty means that the session is not on a terminal.
 func (p Profile) DefaultMode(model string) protocol.PermissionMode {
 	if model != "" {
-		if p.Has(FeatureTerminalStartsInAuto) && FactsOfModel(model).HasAutoMode() {
+		if p.Has(FeatureTerminalSessionsStartInPermissionModeAuto) && FactsOfModel(model).HasAutoMode() {
 			return protocol.ModeAuto
 		}
 		return protocol.ModeDefault
 	}
-	if p.IsMeasured() && !p.Has(FeatureDefaultModeDefault) {
+	if p.IsVersionInMeasuredRange() && !p.Has(FeatureSessionsStartInPermissionModeDefault) {
 		return protocol.ModeAuto
 	}
 	return protocol.ModeDefault

@@ -37,17 +37,17 @@ func TestProfile(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.version, func(t *testing.T) {
 			p := claudecode.ProfileFor(test.version)
-			if got := p.IsMeasured(); got != test.measured {
+			if got := p.IsVersionInMeasuredRange(); got != test.measured {
 				t.Errorf("Measured() = %t", got)
 			}
-			if got := p.Has(claudecode.FeatureMCPProbe); got != test.probe {
+			if got := p.Has(claudecode.FeatureAsksServersForNewMCPRevisionFirst); got != test.probe {
 				t.Errorf("Has(MCPProbe) = %t", got)
 			}
 			if got := p.DefaultMode(""); got != test.mode {
 				t.Errorf("DefaultMode() = %s, want %s", got, test.mode)
 			}
 			onTerminal := protocol.ModeDefault
-			if p.Has(claudecode.FeatureTerminalStartsInAuto) {
+			if p.Has(claudecode.FeatureTerminalSessionsStartInPermissionModeAuto) {
 				onTerminal = protocol.ModeAuto
 			}
 			if got := p.DefaultMode("claude-opus-4-6"); got != onTerminal || p.DefaultMode("claude-opus-4-5-20251101") != protocol.ModeDefault {
@@ -59,7 +59,7 @@ func TestProfile(t *testing.T) {
 			if got := len(p.Init().Capabilities); got != test.capabilities {
 				t.Errorf("%d capabilities, want %d", got, test.capabilities)
 			}
-			first := append(slices.Clone(p.MissingFeatures()), "")[0]
+			first := append(slices.Clone(p.FeaturesOnlyInNewerVersions()), "")[0]
 			if first != test.missing {
 				t.Errorf("Missing() begins with %q, want %q", first, test.missing)
 			}
@@ -88,7 +88,7 @@ func TestKeyFilter(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			var out bytes.Buffer
-			w := claudecode.ProfileFor(test.version).EventFilter().Writer(&out)
+			w := claudecode.ProfileFor(test.version).FilterOfEventKeysMissingInVersion().Writer(&out)
 			if n, err := w.Write([]byte(test.in)); n != len(test.in) || err != nil {
 				t.Fatalf("Write = %d, %v", n, err)
 			}
@@ -97,7 +97,7 @@ func TestKeyFilter(t *testing.T) {
 			}
 		})
 	}
-	if claudecode.ProfileFor(claudecode.NewestMeasuredVersion).EventFilter() != nil {
+	if claudecode.ProfileFor(claudecode.NewestMeasuredVersion).FilterOfEventKeysMissingInVersion() != nil {
 		t.Error("the newest version lacks keys")
 	}
 }
@@ -162,7 +162,7 @@ func TestFastModeNeedsModel(t *testing.T) {
 		"model_not_allowed":   {{}, {"sonnet"}, {"claude-opus-4-6"}},
 	} {
 		for _, available := range lists {
-			if got := claudecode.ProfileFor("2.1.330").WithModels(available).Init().FastModeDisabledReason; got != want {
+			if got := claudecode.ProfileFor("2.1.330").WithFastModeReasonForAllowedModels(available).Init().FastModeDisabledReason; got != want {
 				t.Errorf("with %q: %s, want %s", available, got, want)
 			}
 		}

@@ -38,7 +38,7 @@ func TestToolNamed(t *testing.T) {
 		{"Task", "Agent", "Task"}, {"Agent", "Agent", "Task"}, {"KillBash", "TaskStop", "TaskStop"}, {"Read", "Read", "Read"}, {"mcp__a__b", "", "mcp__a__b"},
 	}
 	for _, test := range tests {
-		if got, listed := claudecode.ToolNamed(test.name).Name, claudecode.NameInInit(test.name); got != test.want || listed != test.init {
+		if got, listed := claudecode.ToolNamed(test.name).Name, claudecode.ToolNameInInitEvent(test.name); got != test.want || listed != test.init {
 			t.Errorf("%s is %q, listed as %q; want %q, %q", test.name, got, listed, test.want, test.init)
 		}
 	}

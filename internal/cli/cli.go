@@ -36,8 +36,8 @@ func Main(earlySignals chan os.Signal) int {
 // Run runs the program. It returns the exit code after all processes and goroutines that it started have stopped,
 // except possibly a blocked read from Stdin.
 func Run(ctx context.Context, s *process.System) int {
-	s = procio.ApplyShimSettings(s)
-	if argv, fault := procio.RealCommand(s); argv != nil {
+	s = procio.WithShimEnvironment(s)
+	if argv, fault := procio.RealClaudeCommandLine(s); argv != nil {
 		code, err := procio.RelayRealClaude(ctx, s, fault, argv)
 		return max(code, process.ReportError(s.Stderr, err))
 	}
@@ -45,7 +45,7 @@ func Run(ctx context.Context, s *process.System) int {
 		return process.ReportError(s.Stderr, dispatch(ctx, s))
 	}
 	if s.Getenv("CLAUDELESS_RUN") == "" { // else exec reports them
-		for _, name := range procio.UnknownVariables(s.Environ) {
+		for _, name := range procio.UnknownClaudelessVariables(s.Environ) {
 			fmt.Fprintln(s.Stderr, "claudeless: warning: unknown variable "+name)
 		}
 	}
@@ -67,10 +67,10 @@ func dispatch(ctx context.Context, s *process.System) error {
 			return run(ctx, s, words[1:])
 		}
 	}
-	if lacksDoubleDash(s, words) {
-		return process.WithHint(`exec needs "--" before the command that it runs`, "for example: "+s.Name()+" exec -s FILE -- claude -p PROMPT")
+	if isExecCommandWithoutDoubleDash(s, words) {
+		return process.WithHint(`exec needs "--" before the command that it runs`, "for example: "+s.InvokedProgramName()+" exec -s FILE -- claude -p PROMPT")
 	}
-	f, err := flags.Parse(s, process.DecodeArguments(words))
+	f, err := flags.Parse(s, process.ReplaceInvalidUTF8InCommandLineWords(words))
 	if unknown := unknownCommandError(s, words, err != nil); unknown != nil {
 		return unknown
 	}
@@ -90,7 +90,7 @@ func dispatch(ctx context.Context, s *process.System) error {
 		return runInteractive(ctx, s, f)
 	}
 	if f.InputFormat == "stream-json" {
-		return runStream(ctx, s, f)
+		return runStreamJSONSessionForHost(ctx, s, f)
 	}
 	return runPrint(ctx, s, f)
 }
@@ -102,9 +102,9 @@ func hasPrintFlag(words []string) bool {
 	return slices.Contains(words, "-p") || slices.Contains(words, "--print")
 }
 
-// lacksDoubleDash reports whether the words are an exec command without "--" before the command to run. If this command
-// has a flag -p, all words would look like a prompt.
-func lacksDoubleDash(s *process.System, words []string) bool {
+// isExecCommandWithoutDoubleDash reports whether the words are an exec command without "--" before the command to run. If this
+// command has a flag -p, all words would look like a prompt.
+func isExecCommandWithoutDoubleDash(s *process.System, words []string) bool {
 	if len(words) < 2 || words[0] != "exec" || slices.Contains(words, "--") || commandFor(s, "exec") == nil {
 		return false
 	}
@@ -120,22 +120,22 @@ func unknownCommandError(s *process.System, words []string, refused bool) error 
 	isOther := func(word string) bool { return strings.HasPrefix(word, "-") || strings.ContainsAny(word, " \t\n") }
 	withFile := false
 	for i, word := range words {
-		withFile = withFile || isClaudelessFile(word) && (i == 0 || words[i-1] != "--scenario")
+		withFile = withFile || isTOMLOrJSONLFileName(word) && (i == 0 || words[i-1] != "--scenario")
 	}
-	near, hint := procio.SuggestCommand(s, commandNames()), ""
+	near, hint := procio.SubcommandMisspelledByFirstArgument(s, commandNames()), ""
 	switch {
 	case near != "" && (refused || withFile || slices.Contains(words, "--") || !slices.ContainsFunc(words, isOther)):
-		hint = fmt.Sprintf("did you mean %q?", s.Name()+" "+near)
-	case isClaudelessFile(words[0]):
-		hint = fmt.Sprintf("did you mean %q?", s.Name()+" check "+words[0])
+		hint = fmt.Sprintf("did you mean %q?", s.InvokedProgramName()+" "+near)
+	case isTOMLOrJSONLFileName(words[0]):
+		hint = fmt.Sprintf("did you mean %q?", s.InvokedProgramName()+" check "+words[0])
 	case withFile:
-		hint = fmt.Sprintf("%s --help lists the commands;", s.Name())
+		hint = fmt.Sprintf("%s --help lists the commands;", s.InvokedProgramName())
 	default:
 		return nil
 	}
-	return process.WithHint(fmt.Sprintf("unknown command %q", words[0]), fmt.Sprintf("%s to send a prompt, use -p: %s -p %q", hint, s.Name(), words[0]))
+	return process.WithHint(fmt.Sprintf("unknown command %q", words[0]), fmt.Sprintf("%s to send a prompt, use -p: %s -p %q", hint, s.InvokedProgramName(), words[0]))
 }
 
-func isClaudelessFile(word string) bool {
+func isTOMLOrJSONLFileName(word string) bool {
 	return !strings.HasPrefix(word, "-") && !strings.ContainsAny(word, " \t\n") && slices.Contains([]string{".toml", ".jsonl"}, filepath.Ext(word))
 }

@@ -61,7 +61,7 @@ func TestFirstWordSelectsTheCommand(t *testing.T) {
 }
 
 func TestMissingCommandsOfClaude(t *testing.T) {
-	for _, word := range unsimulatedCommands() {
+	for _, word := range unsimulatedRealCLICommandNames() {
 		s, stdout, stderr := fakeSystem(t, word)
 		s.Args[0] = "claude"
 		code := Run(context.Background(), s)

@@ -8,7 +8,7 @@ import (
 )
 
 //go:embed command_help.txt
-var commandHelpText string
+var realCLICommandHelpText string
 
 // commandHelp returns the help for a command or subcommand of the real CLI; "" means not requested or not known.
 func commandHelp(words []string) string {
@@ -18,9 +18,9 @@ func commandHelp(words []string) string {
 	}
 	var found []string
 	depth := 0
-	for block := range strings.SplitSeq(strings.ReplaceAll(commandHelpText, "\n  ", "\x00"), "\n") {
+	for block := range strings.SplitSeq(strings.ReplaceAll(realCLICommandHelpText, "\n  ", "\x00"), "\n") {
 		lines := strings.Split(block, "\x00")
-		if n := countMatchingWords(lines[0], words); n > depth {
+		if n := countCommandWordsMatchingUsage(lines[0], words); n > depth {
 			found, depth = lines, n
 		}
 	}
@@ -58,9 +58,9 @@ func commandHelp(words []string) string {
 	return b.String()
 }
 
-// countMatchingWords returns the number of words that match the command of a usage such as "plugin install|i [options]
-// <plugin>"; 0 means that they do not match.
-func countMatchingWords(usage string, words []string) int {
+// countCommandWordsMatchingUsage returns the number of words that match the command of a usage such as "plugin install|i
+// [options] <plugin>"; 0 means that they do not match.
+func countCommandWordsMatchingUsage(usage string, words []string) int {
 	n := 0
 	for word := range strings.FieldsSeq(usage) {
 		if strings.ContainsAny(word[:1], "[<#") {

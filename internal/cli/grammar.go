@@ -47,9 +47,9 @@ func commandTable() []commandEntry {
 		{name: "init", usage: "init [DIR]", help: "Write a working scenario, MCP server and CI job", run: kongCommand[help.InitCommand]("init")},
 		{name: "schema", usage: "schema scenario|fixture|journal", help: "Print the JSON Schema of a file format", run: kongCommand[help.SchemaCommand]("schema")},
 		{name: "version", usage: "version [--json]", help: "Print the version and the claude version that is simulated", run: kongCommand[versionCmd]("version")},
-		{name: "completion", usage: "completion bash|zsh|fish", help: "Print the completion script for a shell", run: plainCommand("completion", runCompletion)},
-		{name: "man", usage: "man", help: "Print the manual page", run: plainCommand("man", runMan)},
-		{name: "help", usage: "help [claude-flags|COMMAND]", help: "Print help", run: plainCommand("help", runHelp)},
+		{name: "completion", usage: "completion bash|zsh|fish", help: "Print the completion script for a shell", run: commandWithOnlyHelpFlag("completion", runCompletion)},
+		{name: "man", usage: "man", help: "Print the manual page", run: commandWithOnlyHelpFlag("man", runMan)},
+		{name: "help", usage: "help [claude-flags|COMMAND]", help: "Print help", run: commandWithOnlyHelpFlag("help", runHelp)},
 		{name: "mcp", usage: "mcp add|get|list|remove|call|…", help: "Configure, inspect and call MCP servers", inClaude: true, run: runMCP},
 	}
 }
@@ -61,7 +61,7 @@ func commandNames() []string {
 	for _, c := range commandTable() {
 		names = append(names, c.name)
 	}
-	for _, name := range slices.Concat(slices.Sorted(maps.Keys(statusCommands())), unsimulatedCommands()) {
+	for _, name := range slices.Concat(slices.Sorted(maps.Keys(simulatedRealCLICommandsByName())), unsimulatedRealCLICommandNames()) {
 		if len(name) > 4 || name == "auth" {
 			names = append(names, name)
 		}
@@ -86,8 +86,8 @@ func commandFor(s *process.System, word string) commandFunc {
 			return c.run
 		}
 	}
-	run := statusCommands()[word]
-	if slices.Contains(unsimulatedCommands(), word) {
+	run := simulatedRealCLICommandsByName()[word]
+	if slices.Contains(unsimulatedRealCLICommandNames(), word) {
 		run = func(context.Context, *process.System, []string) error { return notSimulatedError(word) }
 	}
 	if run == nil {
@@ -108,35 +108,35 @@ func commandFor(s *process.System, word string) commandFunc {
 // kongCommand runs the Run method of a kong struct. The methods may take a context.Context and a *process.System.
 func kongCommand[C any](name string) commandFunc {
 	return func(ctx context.Context, s *process.System, words []string) error {
-		entry, full := commandEntryFor(name), s.Name()+" "+name
-		usage := func(err error) error { return usageError(err, full) }
-		return mcpcmd.RunKong(new(C), words, usage, execcmd.CheckWords,
-			kong.Name(full), kong.Description(entry.help), kong.Help(helpPrinter(s.Name()+" "+entry.usage)), kong.Writers(s.Stdout, s.Stderr),
-			kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(s, debugcmd.Version(version())))
+		entry, full := commandEntryFor(name), s.InvokedProgramName()+" "+name
+		usage := func(err error) error { return kongErrorWithHelpHint(err, full) }
+		return mcpcmd.RunKong(new(C), words, usage, execcmd.CheckForRepeatedScenarioOrUnknownFlag,
+			kong.Name(full), kong.Description(entry.help), kong.Help(helpPrinter(s.InvokedProgramName()+" "+entry.usage)), kong.Writers(s.Stdout, s.Stderr),
+			kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(s, debugcmd.ClaudelessVersion(version())))
 	}
 }
 
-// usageError converts an error of kong to a message with a reference to the help of the selected command.
-func usageError(err error, command string) error {
-	text := err.Error()
+// kongErrorWithHelpHint converts an error of kong to a message with a reference to the help of the selected command.
+func kongErrorWithHelpHint(kongErr error, command string) error {
+	text := kongErr.Error()
 	if missing, ok := strings.CutPrefix(text, `expected "<`); ok {
 		text = "missing argument <" + strings.TrimSuffix(missing, `"`)
 	} else if choices, ok := strings.CutPrefix(text, "expected one of "); ok {
 		text = "missing command: expected one of " + choices
 	}
 	var parse *kong.ParseError
-	if errors.As(err, &parse) && parse.Context.Selected() != nil {
+	if errors.As(kongErr, &parse) && parse.Context.Selected() != nil {
 		command = parse.Context.Selected().FullPath()
 	}
 	return process.WithHint(text, "see "+command+" --help")
 }
 
-// plainCommand returns a runner for a command whose only flags are -h and --help.
-func plainCommand(name string, run commandFunc) commandFunc {
+// commandWithOnlyHelpFlag returns a runner for a command whose only flags are -h and --help.
+func commandWithOnlyHelpFlag(name string, run commandFunc) commandFunc {
 	return func(ctx context.Context, s *process.System, words []string) error {
 		if len(words) == 1 && (words[0] == "-h" || words[0] == "--help") {
 			entry := commandEntryFor(name)
-			_, err := fmt.Fprintf(s.Stdout, "Usage: %s %s\n\n%s\n", s.Name(), entry.usage, entry.help)
+			_, err := fmt.Fprintf(s.Stdout, "Usage: %s %s\n\n%s\n", s.InvokedProgramName(), entry.usage, entry.help)
 			return err
 		}
 		return run(ctx, s, words)

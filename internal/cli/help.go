@@ -13,12 +13,12 @@ import (
 	"github.com/claudeless/claudeless/internal/cli/help"
 )
 
-// versionText is the version of claudeless: the next or the tagged release. All packages get it from this file.
+// embeddedClaudelessVersion is the version of claudeless: the next or the tagged release. All packages get it from this file.
 //
 //go:embed version.txt
-var versionText string
+var embeddedClaudelessVersion string
 
-func version() string { return strings.TrimSpace(versionText) }
+func version() string { return strings.TrimSpace(embeddedClaudelessVersion) }
 
 func printVersion(s *process.System, f *flags.Flags) error {
 	line := claudecode.DefaultVersion + " (Claude Code)"
@@ -42,7 +42,7 @@ func (c *versionCmd) Run(s *process.System) error {
 		return describeVersion(s, claudecode.ProfileFor(c.Of), c.JSON)
 	}
 	who := help.Identify(s, version(), claudecode.DefaultVersion)
-	line := who.Line()
+	line := who.VersionLine()
 	if c.JSON {
 		var err error
 		if line, err = who.JSON(); err != nil {
@@ -61,7 +61,7 @@ type versionReport struct {
 }
 
 func describeVersion(s *process.System, p claudecode.Profile, asJSON bool) error {
-	r := versionReport{p.Version(), p.IsMeasured(), append([]string{}, p.MissingFeatures()...), append([]string{}, p.UnsimulatedBehavior()...)}
+	r := versionReport{p.Version(), p.IsVersionInMeasuredRange(), append([]string{}, p.FeaturesOnlyInNewerVersions()...), append([]string{}, p.BehaviorSimulatedAsInNewerVersions()...)}
 	if asJSON {
 		return s.PrintJSON(r)
 	}
@@ -84,7 +84,7 @@ func describeVersion(s *process.System, p claudecode.Profile, asJSON bool) error
 }
 
 func helpProgram(s *process.System) *help.Program {
-	p := &help.Program{Name: s.Name()}
+	p := &help.Program{Name: s.InvokedProgramName()}
 	for _, c := range commandTable() {
 		p.Commands = append(p.Commands, help.Entry{Usage: c.usage, Help: c.help})
 	}
@@ -104,7 +104,7 @@ func printHelp(s *process.System) error {
 		return p.WriteHelp(s.Stdout)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Usage: %s [options] [command] [prompt]\n\n", s.Name())
+	fmt.Fprintf(&b, "Usage: %s [options] [command] [prompt]\n\n", s.InvokedProgramName())
 	b.WriteString("A test double for Claude Code: the same command line and protocol, with a scripted model.\n" +
 		"Without a terminal on stdout, or with -p, it answers the prompt and exits.\n\n")
 	b.WriteString("Arguments:\n")

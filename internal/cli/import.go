@@ -46,7 +46,7 @@ func (c *importCmd) Run(ctx context.Context, s *process.System) error {
 	}
 	place := importer.Environment{Dir: dir, Home: s.Getenv("HOME"), Environ: s.Environ}
 	if c.Audit {
-		return c.searchSecrets(s, place)
+		return c.printSecretsInInputFiles(s, place)
 	}
 	const memory = 130 << 20 // this allows a session of 100 MB
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memory))
@@ -78,16 +78,16 @@ func (c *importCmd) Run(ctx context.Context, s *process.System) error {
 	if jsonErr := c.printReport(s, &out); err == nil {
 		err = jsonErr
 	}
-	return importExitError(&out, err)
+	return exitErrorForImportOutcome(&out, err)
 }
 
-func importExitError(out *importer.Outcome, err error) error {
+func exitErrorForImportOutcome(outcome *importer.Outcome, err error) error {
 	switch {
-	case errors.Is(err, importer.ErrRefused):
+	case errors.Is(err, importer.ErrNothingWrittenBecauseOfSecrets):
 		return &process.ExitError{Code: exitSecretFound, Err: fmt.Errorf("refusing to write a secret: %w", err)}
 	case importer.IsInputError(err):
 		return &process.ExitError{Code: exitInvalidInput, Err: err}
-	case err == nil && len(out.Differences) > 0:
+	case err == nil && len(outcome.Differences) > 0:
 		return &process.ExitError{Code: exitReplayDiffers}
 	}
 	return err
@@ -118,7 +118,7 @@ func (c *importCmd) printReport(s *process.System, out *importer.Outcome) error 
 	return os.WriteFile(filepath.Clean(c.JSON), append(data, '\n'), 0o644)
 }
 
-func (c *importCmd) searchSecrets(s *process.System, environment importer.Environment) error {
+func (c *importCmd) printSecretsInInputFiles(s *process.System, environment importer.Environment) error {
 	leaks, err := importer.Audit(c.Files, environment)
 	for _, leak := range leaks {
 		fmt.Fprintln(s.Stdout, leak)
@@ -138,14 +138,14 @@ type readProgress struct {
 	line      bool  // the progress line is visible
 }
 
-func (p *readProgress) ReportRead(n int64) {
+func (p *readProgress) ReportRead(fileBytesRead int64) {
 	const every = 8 << 20
-	if p.w == nil || n >= p.lastShown && n-p.lastShown < every {
+	if p.w == nil || fileBytesRead >= p.lastShown && fileBytesRead-p.lastShown < every {
 		return
 	}
-	p.lastShown = n
-	if n >= every {
+	p.lastShown = fileBytesRead
+	if fileBytesRead >= every {
 		p.line = true
-		fmt.Fprintf(p.w, "\rread %d MB", n>>20)
+		fmt.Fprintf(p.w, "\rread %d MB", fileBytesRead>>20)
 	}
 }

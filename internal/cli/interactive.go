@@ -25,9 +25,9 @@ func runInteractive(ctx context.Context, sys *process.System, f *flags.Flags) (e
 	own.Stderr, own.Stdout, own.StderrIsTTY = &warnings, faults, false
 	plan, err := resolvePlan(ctx, &own, f)
 	if err != nil {
-		return writeWarnings(sys, &warnings, err)
+		return writeWarningsAndReturnError(sys, &warnings, err)
 	}
-	console, err := terminal.OpenConsole(sys, signals, faults, &plan)
+	console, err := terminal.OpenConsoleInRawMode(sys, signals, faults, &plan)
 	if err != nil {
 		return err
 	}
@@ -38,39 +38,40 @@ func runInteractive(ctx context.Context, sys *process.System, f *flags.Flags) (e
 	}
 	if (changed || f.Has("resume")) && err == nil {
 		warnings.Reset()
-		err = resolvePlanAgain(&own, f, &plan)
+		err = resolvePlanAgainKeepingWorktree(&own, f, &plan)
 	}
 	if err != nil {
 		_ = console.Close() // the terminal may be closed already
 		if errors.Is(err, terminal.ErrUntrustedFolder) {
 			fmt.Fprintln(sys.Stderr, terminal.UntrustedFolderText)
 		}
-		return writeWarnings(sys, &warnings, errors.Join(console.WriteAnswers(&plan), refusalExitError(ctx, err)))
+		return writeWarningsAndReturnError(sys, &warnings, errors.Join(console.WriteStartupAnswersToJournal(&plan), exitErrorOfTerminalStartup(ctx, err)))
 	}
-	hint, err := runSessions(ctx, &own, f, &plan, console)
+	hint, err := runTerminalSessionsUntilQuit(ctx, &own, f, &plan, console)
 	_ = console.Close() // a session whose start failed leaves the console open
 	if err == nil {
 		fmt.Fprint(sys.Stdout, hint)
 	}
-	return writeWarnings(sys, &warnings, err)
+	return writeWarningsAndReturnError(sys, &warnings, err)
 }
 
-// resolvePlanAgain resolves the plan after files or flags have changed. The worktree stays the same.
-func resolvePlanAgain(sys *process.System, f *flags.Flags, plan *launch.Plan) (err error) {
+// resolvePlanAgainKeepingWorktree resolves the plan after files or flags have changed. The worktree stays the same.
+func resolvePlanAgainKeepingWorktree(sys *process.System, f *flags.Flags, plan *launch.Plan) (err error) {
 	tree := plan.Worktree
 	*plan, err = launch.Resolve(sys, f)
 	plan.Worktree = tree
 	return err
 }
 
-// runSessions runs a session, and then each one that the user continues instead. It returns how to resume the last one.
-func runSessions(ctx context.Context, sys *process.System, f *flags.Flags, plan *launch.Plan, console *terminal.Console) (string, error) {
+// runTerminalSessionsUntilQuit runs a session, and then each one that the user continues instead. It returns how to resume the
+// last one.
+func runTerminalSessionsUntilQuit(ctx context.Context, sys *process.System, f *flags.Flags, plan *launch.Plan, console *terminal.Console) (resumeHint string, runErr error) {
 	for prompt := f.Prompt; ; prompt = "" {
 		t, err := terminal.Open(*plan, console, sys.Args[1:])
 		if err != nil {
 			return "", reportStartError(sys, plan, err)
 		}
-		err = exitTerminal(ctx, sys, t.Session(), t.Run(ctx, prompt))
+		err = exitErrorOfTerminalSession(ctx, sys, t.Session(), t.Run(ctx, prompt))
 		if t.Next == "" {
 			_ = console.Close() // the terminal may be closed already
 		}
@@ -80,18 +81,18 @@ func runSessions(ctx context.Context, sys *process.System, f *flags.Flags, plan 
 			return hint, err
 		}
 		f.Resume, f.Continue, f.SessionID, f.ForkSession = t.Next, false, "", false
-		if err := resolvePlanAgain(sys, f, plan); err != nil {
+		if err := resolvePlanAgainKeepingWorktree(sys, f, plan); err != nil {
 			return "", err
 		}
 	}
 }
 
-func exitTerminal(ctx context.Context, sys *process.System, s *session.Session, runErr error) error {
+func exitErrorOfTerminalSession(ctx context.Context, sys *process.System, s *session.Session, runErr error) error {
 	if crashed, ok := errors.AsType[*simulator.CrashError](runErr); ok {
 		return crashAsScripted(context.WithoutCancel(ctx), sys, s, crashed)
 	}
 	err := process.SignalErrorOr(ctx, runErr)
-	unmet := s.MissedExpectations(process.ReportError(io.Discard, err))
+	unmet := s.CheckScenarioExpectations(process.ReportError(io.Discard, err))
 	if runErr != nil {
 		return err
 	}
@@ -104,17 +105,17 @@ func exitTerminal(ctx context.Context, sys *process.System, s *session.Session, 
 	return nil
 }
 
-func refusalExitError(ctx context.Context, err error) error {
+func exitErrorOfTerminalStartup(ctx context.Context, startupErr error) error {
 	switch {
-	case errors.Is(err, terminal.ErrDialogCancelled):
+	case errors.Is(startupErr, terminal.ErrDialogCancelled):
 		return nil
-	case errors.Is(err, terminal.ErrQuit):
+	case errors.Is(startupErr, terminal.ErrQuit):
 		return &process.ExitError{Code: process.ExitFailed}
 	}
-	return process.SignalErrorOr(ctx, err)
+	return process.SignalErrorOr(ctx, startupErr)
 }
 
-func writeWarnings(sys *process.System, warnings *bytes.Buffer, err error) error {
+func writeWarningsAndReturnError(sys *process.System, warnings *bytes.Buffer, err error) error {
 	_, _ = warnings.WriteTo(sys.Stderr) // the reader may have closed stderr
 	return err
 }

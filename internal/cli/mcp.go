@@ -26,11 +26,11 @@ func runMCP(ctx context.Context, s *process.System, words []string) error {
 		terminal = s
 	}
 	err = mcpcmd.Run(ctx, mcpcmd.Options{
-		Name: s.Name(), Store: plan.Store, Extended: !s.CalledAsClaude(), Approved: plan.Settings.IsApproved, DisabledProject: plan.Settings.DisabledMCPJSONServers, Client: client,
+		Name: s.InvokedProgramName(), Store: plan.Store, Extended: !s.CalledAsClaude(), Approved: plan.Settings.IsApproved, DisabledProject: plan.Settings.DisabledMCPJSONServers, Client: client,
 		Terminal: terminal, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Progress: s.Progress(),
 	}, words)
 	switch {
-	case errors.Is(err, mcpcmd.ErrServeRequested):
+	case errors.Is(err, mcpcmd.ErrCallerMustServeBuiltinTools):
 		return toolserver.Serve(ctx, toolserver.Options{CWD: plan.CWD, Environ: plan.Environ, Clock: plan.Clock, Profile: plan.Profile, In: s.Stdin, Out: s.Stdout})
 	case ctx.Err() != nil:
 		if sig, ok := errors.AsType[*process.SignalError](context.Cause(ctx)); ok && sig.Signal == syscall.SIGINT {

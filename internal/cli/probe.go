@@ -15,27 +15,28 @@ import (
 	"github.com/claudeless/claudeless/internal/cli/plugincmd"
 )
 
-// statusCommands are commands of the real CLI that hosts run at their start to inspect it. They respond as on a
+// simulatedRealCLICommandsByName are commands of the real CLI that hosts run at their start to inspect it. They respond as on a
 // machine with an API key and default settings; commands that would change an account are refused.
-func statusCommands() map[string]commandFunc {
+func simulatedRealCLICommandsByName() map[string]commandFunc {
 	const list = ". Run 'claude agents' to list running sessions."
-	stop := missingSessionCommand("Usage: claude stop <id>", list)
+	stop := commandReportingMissingBackgroundSession("Usage: claude stop <id>", list)
 	return map[string]commandFunc{
-		"agents": runAgents, "auth": runAuth, "doctor": runDoctor, "install": runInstall, "plugin": runPlugins, "plugins": runPlugins, "update": runUpdate, "upgrade": runUpdate,
-		"attach": missingSessionCommand("Usage: claude attach <id|name>", list), "logs": missingSessionCommand("Usage: claude logs <id|name>", list), "stop": stop, "kill": stop,
-		"respawn": missingSessionCommand("usage: claude respawn <id>|--all", ""),
-		"rm":      missingSessionCommand("Usage: claude rm <id> [--discard-unpushed <commit>@<worktree-id>] [--force-remove-worktree <worktree-id>]", ""),
+		"agents": runAgents, "auth": runAuth, "doctor": runDoctor, "install": runInstallReportingSuccess, "plugin": runPlugins, "plugins": runPlugins, "update": runUpdateReportingUpToDate, "upgrade": runUpdateReportingUpToDate,
+		"attach": commandReportingMissingBackgroundSession("Usage: claude attach <id|name>", list), "logs": commandReportingMissingBackgroundSession("Usage: claude logs <id|name>", list), "stop": stop, "kill": stop,
+		"respawn": commandReportingMissingBackgroundSession("usage: claude respawn <id>|--all", ""),
+		"rm":      commandReportingMissingBackgroundSession("Usage: claude rm <id> [--discard-unpushed <commit>@<worktree-id>] [--force-remove-worktree <worktree-id>]", ""),
 	}
 }
 
-func unsimulatedCommands() []string {
+func unsimulatedRealCLICommandNames() []string {
 	return []string{
 		"auto-mode", "gateway", "import", "project", "purge", "setup-token", "ultrareview",
 	}
 }
 
-// missingSessionCommand returns a command that takes the id of a background session and reports that it does not exist.
-func missingSessionCommand(usage, hint string) commandFunc {
+// commandReportingMissingBackgroundSession returns a command that takes the id of a background session and reports that it does
+// not exist.
+func commandReportingMissingBackgroundSession(usage, hint string) commandFunc {
 	return func(_ context.Context, s *process.System, words []string) error {
 		if len(words) == 0 {
 			return process.Verbatimf("%s", usage)
@@ -76,7 +77,7 @@ func runAuth(_ context.Context, s *process.System, words []string) error {
 	if err != nil {
 		return err
 	}
-	report, lines := describeLogin(s, plan)
+	report, lines := describeAuthStatus(s, plan)
 	if slices.Contains(words, "--text") {
 		_, err = fmt.Fprintln(s.Stdout, strings.Join(lines, "\n"))
 	} else {
@@ -88,7 +89,7 @@ func runAuth(_ context.Context, s *process.System, words []string) error {
 	return err
 }
 
-func describeLogin(s *process.System, plan launch.Plan) (authReport, []string) {
+func describeAuthStatus(s *process.System, plan launch.Plan) (report authReport, textLines []string) {
 	env := plan.Profile.Environment()
 	r := authReport{
 		LoggedIn: true, AuthMethod: "api_key", APIProvider: "firstParty", AnalyticsDisabled: !env.AllowsTelemetry, SignInOffered: true,
@@ -167,13 +168,14 @@ func runDoctor(_ context.Context, s *process.System, _ []string) error {
 	return err
 }
 
-func runUpdate(_ context.Context, s *process.System, _ []string) error {
+func runUpdateReportingUpToDate(_ context.Context, s *process.System, _ []string) error {
 	_, err := fmt.Fprintf(s.Stdout, "Current version: %[1]s\nChecking for updates to latest version…\nClaude Code is up to date (%[1]s)\n", claudecode.DefaultVersion)
 	return err
 }
 
-// runInstall answers like a successful installation, but installs nothing, so that programs that update claude go on.
-func runInstall(_ context.Context, s *process.System, words []string) error {
+// runInstallReportingSuccess answers like a successful installation, but installs nothing, so that programs that update claude
+// go on.
+func runInstallReportingSuccess(_ context.Context, s *process.System, words []string) error {
 	target := "latest"
 	for _, word := range words {
 		if !strings.HasPrefix(word, "-") {

@@ -29,7 +29,7 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	if err != nil {
 		return reportStartError(sys, &plan, err)
 	}
-	sys = withVersionFilter(sys, &plan)
+	sys = withStdoutFilteredForVersion(sys, &plan)
 	s, err := session.Open(plan, nil)
 	if err != nil {
 		return reportStartError(sys, &plan, err)
@@ -46,11 +46,11 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	defer interrupt(nil)
 	signals.CancelOnInterrupt(func() { interrupt(simulator.ErrSignalled) })
 	err = encoder(&plan)(sys.Stdout, s.PlayPrompts(turns, prompts))
-	return exitWithResult(ctx, turns, sessionEnd{sys, s, err})
+	return exitErrorWithMissedExpectations(ctx, turns, sessionEnd{sys, s, err})
 }
 
-// runStream runs claude for SDK hosts: prompts and requests arrive as frames on stdin until it ends.
-func runStream(ctx context.Context, sys *process.System, f *flags.Flags) error {
+// runStreamJSONSessionForHost runs claude for SDK hosts: prompts and requests arrive as frames on stdin until it ends.
+func runStreamJSONSessionForHost(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	ctx, signals := sys.WatchSignals(ctx)
 	defer signals.Stop()
 	sys = signals.LimitWrites(sys)
@@ -58,18 +58,18 @@ func runStream(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	if err != nil {
 		return reportStartError(sys, &plan, err)
 	}
-	sys = withVersionFilter(sys, &plan)
+	sys = withStdoutFilteredForVersion(sys, &plan)
 	h, err := host.Open(plan, sys, signals)
 	if err != nil {
 		return reportStartError(sys, &plan, err)
 	}
-	defer func() { closeSession(context.WithoutCancel(ctx), h.Session(), h.EventWriter()) }()
-	return exitWithResult(ctx, ctx, sessionEnd{sys, h.Session(), h.Serve(ctx)})
+	defer func() { closeSession(context.WithoutCancel(ctx), h.Session(), h.StdoutEventWriter()) }()
+	return exitErrorWithMissedExpectations(ctx, ctx, sessionEnd{sys, h.Session(), h.Serve(ctx)})
 }
 
-// withVersionFilter returns the system with a stdout that removes the keys that the plan's version of claude lacks.
-func withVersionFilter(sys *process.System, plan *launch.Plan) *process.System {
-	filter := plan.Profile.EventFilter()
+// withStdoutFilteredForVersion returns the system with a stdout that removes the keys that the plan's version of claude lacks.
+func withStdoutFilteredForVersion(sys *process.System, plan *launch.Plan) *process.System {
+	filter := plan.Profile.FilterOfEventKeysMissingInVersion()
 	if filter == nil || plan.Output.Format != "json" && plan.Output.Format != "stream-json" {
 		return sys
 	}
@@ -105,27 +105,27 @@ type sessionEnd struct {
 	err     error
 }
 
-// exitWithResult converts the end of a run to an exit code (spec: cli-observed 2 and 10). A closed stdout and an
+// exitErrorWithMissedExpectations converts the end of a run to an exit code (spec: cli-observed 2 and 10). A closed stdout and an
 // interrupt count as success; otherwise the last result decides. Unless interrupted, it reports missed expectations.
-func exitWithResult(ctx, turns context.Context, e sessionEnd) error {
-	if crashed, ok := errors.AsType[*simulator.CrashError](e.err); ok {
-		return crashAsScripted(context.WithoutCancel(ctx), e.sys, e.session, crashed)
+func exitErrorWithMissedExpectations(ctx, turnsContext context.Context, end sessionEnd) error {
+	if crashed, ok := errors.AsType[*simulator.CrashError](end.err); ok {
+		return crashAsScripted(context.WithoutCancel(ctx), end.sys, end.session, crashed)
 	}
-	err, cut := e.exitError(ctx, turns)
-	unmet := e.session.MissedExpectations(process.ReportError(io.Discard, err))
+	err, cut := end.exitErrorWithoutExpectations(ctx, turnsContext)
+	unmet := end.session.CheckScenarioExpectations(process.ReportError(io.Discard, err))
 	if cut {
 		return err
 	}
 	for _, line := range unmet {
-		fmt.Fprintln(e.sys.Stderr, line)
+		fmt.Fprintln(end.sys.Stderr, line)
 	}
-	if len(unmet) > 0 && e.session.Plan().Output.FailOnMissedExpectations {
+	if len(unmet) > 0 && end.session.Plan().Output.FailOnMissedExpectations {
 		return &process.ExitError{Code: process.ExitUnmetExpectation}
 	}
 	return err
 }
 
-func (e *sessionEnd) exitError(ctx, turns context.Context) (err error, interrupted bool) {
+func (e *sessionEnd) exitErrorWithoutExpectations(ctx, turnsContext context.Context) (err error, endedWithoutResult bool) {
 	switch {
 	case errors.Is(e.err, host.ErrInterrupted):
 		return nil, true
@@ -133,7 +133,7 @@ func (e *sessionEnd) exitError(ctx, turns context.Context) (err error, interrupt
 		return process.SignalErrorOr(ctx, nil), true
 	case e.err != nil:
 		return process.SignalErrorOr(ctx, e.err), true
-	case turns.Err() != nil:
+	case turnsContext.Err() != nil:
 		return process.SignalErrorOr(ctx, nil), true
 	}
 	if last := e.session.LastResult(); last != nil && last.IsError {
@@ -144,7 +144,7 @@ func (e *sessionEnd) exitError(ctx, turns context.Context) (err error, interrupt
 
 func crashAsScripted(ctx context.Context, sys *process.System, s *session.Session, c *simulator.CrashError) error {
 	if c.Signal == "" {
-		s.MissedExpectations(c.ExitCode)
+		s.CheckScenarioExpectations(c.ExitCode)
 		return &process.ExitError{Code: c.ExitCode}
 	}
 	sig, ok := map[string]syscall.Signal{
@@ -154,7 +154,7 @@ func crashAsScripted(ctx context.Context, sys *process.System, s *session.Sessio
 	if !ok {
 		return fmt.Errorf("unknown signal %q in a crash of the scenario: use a name such as SIGKILL or SIGTERM", c.Signal)
 	}
-	s.MissedExpectations(128 + int(sig))
+	s.CheckScenarioExpectations(128 + int(sig))
 	s.Close(ctx)
 	if err := sys.Lifetime.Kill(sig); err != nil {
 		return err
@@ -168,13 +168,13 @@ func reportStartError(sys *process.System, plan *launch.Plan, err error) error {
 	result := simulator.FailedResult(err.Error())
 	if missing, ok := errors.AsType[*transcript.NotFoundError](err); ok && missing.ID == plan.Transcript.Resume {
 		result.SessionID = missing.ID
-	} else if cut, ok := errors.AsType[*transcript.RefusedError](err); ok {
+	} else if cut, ok := errors.AsType[*transcript.ResumeAtRefusedError](err); ok {
 		result.SessionID = cut.SessionID
 	} else if isUnknownSession(err) {
 		result.SessionID = plan.Clock.NewID()
 	} else if broken, ok := errors.AsType[*launch.ConfigError](err); ok {
 		result.SessionID, result.StartupFailureReason = plan.Clock.NewID(), "config_file_invalid"
-		result.InvalidConfigFile = &protocol.InvalidConfigFile{Path: broken.Path, IsGlobal: true}
+		result.InvalidConfigFile = &protocol.ConfigFileThatPreventedStart{Path: broken.Path, IsGlobal: true}
 	} else {
 		return err
 	}
@@ -190,7 +190,7 @@ func reportStartError(sys *process.System, plan *launch.Plan, err error) error {
 
 func isUnknownSession(err error) bool {
 	_, path := errors.AsType[*transcript.NotFoundError](err)
-	_, title := errors.AsType[*transcript.TitleError](err)
+	_, title := errors.AsType[*transcript.UnknownTitleError](err)
 	_, several := errors.AsType[*transcript.AmbiguousTitleError](err)
 	return path || title || several
 }
@@ -206,7 +206,7 @@ func readPrompt(ctx context.Context, s *process.System, f *flags.Flags) (string,
 		return "", process.Verbatimf("Error: No deferred tool marker found in the resumed session. Either the session was not deferred, the marker is " +
 			"stale (tool already ran), or it exceeds the tail-scan window. Provide a prompt to continue the conversation.")
 	case prompt == "":
-		return "", process.Verbatimf("%sError: Input must be provided either through stdin or as a prompt argument when using --print", f.SwallowedPromptHint())
+		return "", process.Verbatimf("%sError: Input must be provided either through stdin or as a prompt argument when using --print", f.HintThatVariadicFlagTookPrompt())
 	case strings.TrimSpace(prompt) == "":
 		return "", process.Verbatimf("Error: Input contained only whitespace. Provide a prompt with text through stdin or as a prompt argument when using --print")
 	}
@@ -229,7 +229,7 @@ func readOptionalPrompt(ctx context.Context, s *process.System, f *flags.Flags) 
 // readPrompts returns the prompts of the run. If an earlier run deferred a call, the first prompt continues this call;
 // then the user need not give a prompt.
 func readPrompts(ctx context.Context, sys *process.System, f *flags.Flags, s *session.Session) ([]protocol.UserMessage, error) {
-	deferred, ok := s.DeferredPrompt()
+	deferred, ok := s.PromptToRunDeferredCall()
 	if !ok {
 		prompt, err := readPrompt(ctx, sys, f)
 		return []protocol.UserMessage{{Content: protocol.Content{Text: prompt}}}, err
@@ -246,7 +246,7 @@ func enterWorktree(ctx context.Context, sys *process.System, f *flags.Flags) (*l
 	if !f.Has("worktree") {
 		return nil, nil
 	}
-	dir, err := f.Dir(sys)
+	dir, err := f.AbsoluteWorkingDirectory(sys)
 	if err != nil {
 		return nil, err
 	}
@@ -257,7 +257,7 @@ func enterWorktree(ctx context.Context, sys *process.System, f *flags.Flags) (*l
 			"Configure a WorktreeCreate hook to use --worktree with other VCS systems.", dir)
 	}
 	name := cmp.Or(f.Worktree, gitworktree.RandomName(sys.Now().UnixNano()))
-	if fault := gitworktree.CheckName(name); fault != "" {
+	if fault := gitworktree.InvalidWorktreeNameMessage(name); fault != "" {
 		return nil, process.Verbatimf("Error creating worktree: %s", fault)
 	}
 	former := git.Branch(ctx, dir)

@@ -10,47 +10,47 @@ import (
 	"github.com/claudeless/claudeless/internal/base/match"
 )
 
-// Behavior specifies when a breakpoint stops calls.
-type Behavior string
+// StopBehavior specifies when a breakpoint stops calls.
+type StopBehavior string
 
-// The behaviours. Before a call, only BehaviorStop and BehaviorStopAndException stop it. After a call, BehaviorStop
-// stops it if it succeeded, BehaviorException if it failed, and BehaviorStopAndException in both cases. BehaviorGo
-// never stops. BehaviorYield means the hub's default.
+// The behaviours. Before a call, only BehaviorStop and BehaviorStopBeforeAndAfterAnyOutcome stop it. After a call, BehaviorStop
+// stops it if it succeeded, BehaviorStopAfterFailedCall if it failed, and BehaviorStopBeforeAndAfterAnyOutcome in both cases.
+// BehaviorNeverStop never stops. BehaviorUseHubDefault means the hub's default.
 const (
-	BehaviorStop             Behavior = "stop"
-	BehaviorGo               Behavior = "go"
-	BehaviorYield            Behavior = "yield"
-	BehaviorException        Behavior = "exception"
-	BehaviorStopAndException Behavior = "stop_exception"
+	BehaviorStop                         StopBehavior = "stop"
+	BehaviorNeverStop                    StopBehavior = "go"
+	BehaviorUseHubDefault                StopBehavior = "yield"
+	BehaviorStopAfterFailedCall          StopBehavior = "exception"
+	BehaviorStopBeforeAndAfterAnyOutcome StopBehavior = "stop_exception"
 )
 
-// behaviorScope is where a behaviour is used. Each scope allows only some: the default cannot be BehaviorYield.
-type behaviorScope int
+// stopBehaviorSetting is where a behaviour is used. Each scope allows only some: the default cannot be BehaviorUseHubDefault.
+type stopBehaviorSetting int
 
 const (
-	behaviorScopeDefault behaviorScope = iota
-	behaviorScopeBefore
-	behaviorScopeAfter
+	behaviorSettingHubDefault stopBehaviorSetting = iota
+	behaviorSettingBeforeCall
+	behaviorSettingAfterCall
 )
 
-func parseBehavior(word string, s behaviorScope) (Behavior, error) {
-	b := Behavior(word)
+func parseBehavior(word string, s stopBehaviorSetting) (StopBehavior, error) {
+	b := StopBehavior(word)
 	switch strings.ToLower(word) {
 	case "continue", "go":
-		b = BehaviorGo
+		b = BehaviorNeverStop
 	case "breakpoints", "stop_at_breakpoints", "stop":
 		b = BehaviorStop
 	case "exceptions", "stop_at_exceptions", "exception":
-		b = BehaviorException
+		b = BehaviorStopAfterFailedCall
 	case "both", "breakpoints_and_exceptions", "stop_exceptions", "stop_exception":
-		b = BehaviorStopAndException
+		b = BehaviorStopBeforeAndAfterAnyOutcome
 	case "defer", "default", "yield":
-		b = BehaviorYield
+		b = BehaviorUseHubDefault
 	}
-	allowed := [...][]Behavior{
-		behaviorScopeDefault: {BehaviorStop, BehaviorGo, BehaviorException, BehaviorStopAndException},
-		behaviorScopeBefore:  {BehaviorStop, BehaviorGo, BehaviorYield},
-		behaviorScopeAfter:   {BehaviorStop, BehaviorGo, BehaviorException, BehaviorStopAndException, BehaviorYield},
+	allowed := [...][]StopBehavior{
+		behaviorSettingHubDefault: {BehaviorStop, BehaviorNeverStop, BehaviorStopAfterFailedCall, BehaviorStopBeforeAndAfterAnyOutcome},
+		behaviorSettingBeforeCall: {BehaviorStop, BehaviorNeverStop, BehaviorUseHubDefault},
+		behaviorSettingAfterCall:  {BehaviorStop, BehaviorNeverStop, BehaviorStopAfterFailedCall, BehaviorStopBeforeAndAfterAnyOutcome, BehaviorUseHubDefault},
 	}[s]
 	if !slices.Contains(allowed, b) {
 		words := make([]string, len(allowed))
@@ -66,7 +66,7 @@ func parseBehavior(word string, s behaviorScope) (Behavior, error) {
 type Breakpoint struct {
 	// Name is a canonical tool name, "server/tool", or a glob over either, as the user wrote it.
 	Name          string
-	Before, After Behavior
+	Before, After StopBehavior
 	When          string // condition; empty means always
 	Replacement   string // tool that runs if the call is not stopped; empty means the called tool
 	// ConditionError is the error of the condition's last evaluation. A condition that fails counts as false.
@@ -84,7 +84,7 @@ type breakpointSet struct {
 	tools       *registry
 	breakpoints []*breakpoint
 	rules       []*rule // checked before all breakpoints
-	behavior    Behavior
+	behavior    StopBehavior
 }
 
 // BreakpointSettings lists the settings that SetBreakpoint changes. A nil field keeps its value. A new breakpoint starts
@@ -109,17 +109,17 @@ func (p *breakpointSet) applyChange(c BreakpointSettings, mustExist bool) (chang
 	if c.Name == "" {
 		return changed, NewError(CodeMissingParameter, "function_name required", "parameter", "function_name")
 	}
-	n := breakpoint{Breakpoint: Breakpoint{Name: c.Name, Before: BehaviorYield, After: BehaviorYield}}
+	n := breakpoint{Breakpoint: Breakpoint{Name: c.Name, Before: BehaviorUseHubDefault, After: BehaviorUseHubDefault}}
 	if n.glob, err = parseGlob(c.Name); err != nil && !mustExist {
 		return changed, err
 	}
 	if c.Before != nil {
-		if n.Before, err = parseBehavior(*c.Before, behaviorScopeBefore); err != nil {
+		if n.Before, err = parseBehavior(*c.Before, behaviorSettingBeforeCall); err != nil {
 			return changed, err
 		}
 	}
 	if c.After != nil {
-		if n.After, err = parseBehavior(*c.After, behaviorScopeAfter); err != nil {
+		if n.After, err = parseBehavior(*c.After, behaviorSettingAfterCall); err != nil {
 			return changed, err
 		}
 	}
@@ -131,7 +131,7 @@ func (p *breakpointSet) applyChange(c BreakpointSettings, mustExist bool) (chang
 	}
 	if c.When != nil && strings.TrimSpace(*c.When) != "" {
 		if n.when, err = eval.CompileBool(*c.When, eval.BreakpointEnv()); err != nil {
-			return changed, conditionError(err)
+			return changed, newInvalidExpressionErrorWithColumn(err)
 		}
 		n.When = *c.When
 	}
@@ -168,9 +168,9 @@ func parseGlob(name string) (glob *match.Pattern, err error) {
 	return &compiled, nil
 }
 
-func conditionError(err error) error {
-	e := NewError(CodeInvalidCondition, err.Error())
-	if at, ok := errors.AsType[*eval.Error](err); ok {
+func newInvalidExpressionErrorWithColumn(evalError error) error {
+	e := NewError(CodeInvalidCondition, evalError.Error())
+	if at, ok := errors.AsType[*eval.Error](evalError); ok {
 		if len(at.Known) > 0 {
 			e.Message += "; known names here: " + strings.Join(at.Known, ", ")
 		}
@@ -190,29 +190,29 @@ func (p *breakpointSet) RemoveBreakpoint(name string) {
 	}
 }
 
-// SetReplacement makes tool run instead of the tool called name, for calls that the breakpoint of name does not stop.
-// Both tools must be registered with the same schema. If tool is empty or equals name, the replacement is removed.
-func (p *breakpointSet) SetReplacement(name, tool string) error {
-	if name == "" {
+// SetReplacementToolOfBreakpoint makes tool run instead of the tool called name, for calls that the breakpoint of name does not
+// stop. Both tools must be registered with the same schema. If tool is empty or equals name, the replacement is removed.
+func (p *breakpointSet) SetReplacementToolOfBreakpoint(breakpointName, replacementTool string) error {
+	if breakpointName == "" {
 		return NewError(CodeMissingParameter, "function_name required", "parameter", "function_name")
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if tool == name {
-		tool = ""
+	if replacementTool == breakpointName {
+		replacementTool = ""
 	}
-	if tool != "" {
-		a, b := p.tools.functions[p.tools.canonicalName(name)].Signature, p.tools.functions[p.tools.canonicalName(tool)].Signature
+	if replacementTool != "" {
+		a, b := p.tools.functions[p.tools.canonicalNameOfToolSpelling(breakpointName)].Signature, p.tools.functions[p.tools.canonicalNameOfToolSpelling(replacementTool)].Signature
 		if a == "" || a != b {
-			return NewError(CodeSignatureMismatch, "the replacement tool must have the same schema",
-				"function_name", name, "replacement_function", tool)
+			return NewError(CodeReplacementSchemaMismatch, "the replacement tool must have the same schema",
+				"function_name", breakpointName, "replacement_function", replacementTool)
 		}
 	}
-	b := p.breakpoint(name)
+	b := p.breakpoint(breakpointName)
 	if b == nil {
-		return NewError(CodeBreakpointNotFound, "", "function_name", name)
+		return NewError(CodeBreakpointNotFound, "", "function_name", breakpointName)
 	}
-	b.Replacement = tool
+	b.Replacement = replacementTool
 	p.publish(Event{Kind: EventConfigurationChanged, Topic: TopicBreakpoints})
 	return nil
 }
@@ -231,14 +231,14 @@ func (p *breakpointSet) Breakpoints() []Breakpoint {
 // BreakpointLists holds all breakpoints, one map for each kind of setting.
 type BreakpointLists struct {
 	Names                            []string
-	Before, After                    map[string]Behavior
+	Before, After                    map[string]StopBehavior
 	Replacements, Conditions, Errors map[string]string
 }
 
 // BreakpointLists returns the settings of all breakpoints, keyed by name.
 func (p *breakpointSet) BreakpointLists() BreakpointLists {
 	l := BreakpointLists{
-		[]string{}, map[string]Behavior{}, map[string]Behavior{}, map[string]string{}, map[string]string{}, map[string]string{},
+		[]string{}, map[string]StopBehavior{}, map[string]StopBehavior{}, map[string]string{}, map[string]string{}, map[string]string{},
 	}
 	for _, b := range p.Breakpoints() {
 		l.Names = append(l.Names, b.Name)
@@ -256,16 +256,16 @@ func (p *breakpointSet) BreakpointLists() BreakpointLists {
 	return l
 }
 
-// Default returns the behaviour that BehaviorYield selects; initially BehaviorStop.
-func (p *breakpointSet) Default() Behavior {
+// Default returns the behaviour that BehaviorUseHubDefault selects; initially BehaviorStop.
+func (p *breakpointSet) Default() StopBehavior {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.behavior
 }
 
-// SetDefault changes the behaviour that BehaviorYield selects and returns it.
-func (p *breakpointSet) SetDefault(word string) (Behavior, error) {
-	b, err := parseBehavior(word, behaviorScopeDefault)
+// SetDefault changes the behaviour that BehaviorUseHubDefault selects and returns it.
+func (p *breakpointSet) SetDefault(word string) (StopBehavior, error) {
+	b, err := parseBehavior(word, behaviorSettingHubDefault)
 	if err != nil {
 		return "", err
 	}
@@ -310,29 +310,29 @@ func (p *breakpointSet) breakpointsFor(tool string) []*breakpoint {
 // nameMatches reports whether a name or a pattern matches a tool; p.mu must be held.
 func (p *breakpointSet) nameMatches(name string, glob *match.Pattern, tool, alias string) bool {
 	if glob == nil {
-		return name == tool || p.tools.canonicalName(name) == tool
+		return name == tool || p.tools.canonicalNameOfToolSpelling(name) == tool
 	}
-	return name == tool || matchesGlob(glob, tool) || alias != "" && matchesGlob(glob, alias)
+	return name == tool || globMatchesToolName(glob, tool) || alias != "" && globMatchesToolName(glob, alias)
 }
 
-func matchesGlob(glob *match.Pattern, name string) bool {
-	_, ok := glob.Match(name)
+func globMatchesToolName(nonNilGlob *match.Pattern, toolNameOrAlias string) bool {
+	_, ok := nonNilGlob.Match(toolNameOrAlias)
 	return ok
 }
 
-// stops reports whether b stops a call in a phase. failed is true if the call failed, fallback is the hub's default.
-func (b *breakpoint) stops(phase Phase, failed bool, fallback Behavior) bool {
+// stopsCallInPhase reports whether b stops a call in a phase. failed is true if the call failed, fallback is the hub's default.
+func (b *breakpoint) stopsCallInPhase(phase Phase, hasCallFailed bool, hubDefault StopBehavior) bool {
 	own := b.Before
-	if phase == PhaseAfter {
+	if phase == PhaseAfterCall {
 		own = b.After
 	}
-	if own == BehaviorYield {
-		own = fallback
+	if own == BehaviorUseHubDefault {
+		own = hubDefault
 	}
-	if phase == PhaseAfter && failed {
-		return own == BehaviorException || own == BehaviorStopAndException
+	if phase == PhaseAfterCall && hasCallFailed {
+		return own == BehaviorStopAfterFailedCall || own == BehaviorStopBeforeAndAfterAnyOutcome
 	}
-	return own == BehaviorStop || own == BehaviorStopAndException
+	return own == BehaviorStop || own == BehaviorStopBeforeAndAfterAnyOutcome
 }
 
 // Rule is a breakpoint that stops all calls it matches in one phase; other breakpoints cannot prevent this. Rules are
@@ -367,7 +367,7 @@ func (p *breakpointSet) AddRule(r Rule) error {
 	if strings.TrimSpace(r.When) != "" {
 		var err error
 		if n.when, err = eval.CompileBool(r.When, eval.BreakpointEnv()); err != nil {
-			return conditionError(err)
+			return newInvalidExpressionErrorWithColumn(err)
 		}
 	}
 	p.mu.Lock()
@@ -390,16 +390,16 @@ func (p *breakpointSet) Rules() []Rule {
 	return all
 }
 
-// HasLimitedRule reports whether a rule with a limited number of pauses matches a tool.
-func (p *breakpointSet) HasLimitedRule(tool string) bool {
+// HasRuleWithPauseLimit reports whether a rule with a limited number of pauses matches a tool.
+func (p *breakpointSet) HasRuleWithPauseLimit(toolName string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.ContainsFunc(p.rules, func(r *rule) bool { return r.MaxPauses >= 0 && p.ruleMatches(r, tool) })
+	return slices.ContainsFunc(p.rules, func(r *rule) bool { return r.MaxPauses >= 0 && p.ruleMatches(r, toolName) })
 }
 
-// takeRule returns the first rule that stops a call in a phase; nil means none. It uses up one of the rule's pauses.
-// Conditions run without the lock held.
-func (p *breakpointSet) takeRule(ctx context.Context, k *call, phase Phase, r *Outcome) *rule {
+// takePauseOfFirstStoppingRule returns the first rule that stops a call in a phase; nil means none. It uses up one of the
+// rule's pauses. Conditions run without the lock held.
+func (p *breakpointSet) takePauseOfFirstStoppingRule(ctx context.Context, k *call, phase Phase, callOutcome *Outcome) (ruleOrNil *rule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	tool := k.data.MethodName
@@ -409,7 +409,7 @@ func (p *breakpointSet) takeRule(ctx context.Context, k *call, phase Phase, r *O
 		}
 		if n.when != nil {
 			p.mu.Unlock()
-			ok, err := p.conditionHolds(ctx, n.when, k, phase, r)
+			ok, err := p.conditionHolds(ctx, n.when, k, phase, callOutcome)
 			p.mu.Lock()
 			if err != nil {
 				n.ConditionError = err.Error()
@@ -439,7 +439,7 @@ func (p *breakpointSet) ruleMatches(r *rule, tool string) bool {
 // matchBreakpoint returns what applies to a call: the first rule that matches or, if none does, the first breakpoint;
 // nil means none. stopped reports whether the call is stopped. Conditions run without the lock held.
 func (p *breakpointSet) matchBreakpoint(ctx context.Context, k *call, phase Phase, r *Outcome) (hit *breakpoint, stopped bool) {
-	if n := p.takeRule(ctx, k, phase, r); n != nil {
+	if n := p.takePauseOfFirstStoppingRule(ctx, k, phase, r); n != nil {
 		return &breakpoint{Breakpoint: Breakpoint{Name: n.Name}}, true
 	}
 	p.mu.Lock()
@@ -463,7 +463,7 @@ func (p *breakpointSet) matchBreakpoint(ctx context.Context, k *call, phase Phas
 				continue
 			}
 		}
-		return b, b.stops(phase, failed, fallback)
+		return b, b.stopsCallInPhase(phase, failed, fallback)
 	}
 	return nil, false
 }

@@ -28,7 +28,7 @@ type call struct {
 	sessions []string
 	original json.RawMessage // input before it was changed; nil means not changed
 	// action is the decision before the call; empty means the call was not stopped.
-	action     Action
+	action     PauseDecisionAction
 	pausedTime time.Duration // time for which the call was paused before it ran
 	record     *Record       // set when the call has ended
 	pause      *pause        // nil means not paused
@@ -52,7 +52,7 @@ func (c *calls) add(k *call) {
 	if k.data.ToolUseID != "" {
 		c.byToolUse[toolUseKey{k.data.SessionID, k.data.ToolUseID}] = k.data.CallID
 	}
-	for len(c.order) > maxCalls || c.bytes > maxCallBytes && len(c.order) > 1 {
+	for len(c.order) > maxUncompletedCalls || c.bytes > maxTotalBytesOfUncompletedCalls && len(c.order) > 1 {
 		if old, ok := c.byID[c.order[0]]; ok {
 			c.remove(old)
 		}
@@ -81,7 +81,7 @@ func (d CallData) sizeInBytes() int {
 
 // deniedByHook reports whether an agent's hook refused the call. The outcome of such a call cannot be changed.
 func (k *call) deniedByHook() bool {
-	return k.data.Client == ClientHook && (k.action == ActionSkip || k.action == ActionRaise)
+	return k.data.Client == ClientAgentHook && (k.action == ActionSkip || k.action == ActionRaise)
 }
 
 // Pause is a call that waits for a decision.
@@ -92,7 +92,7 @@ type Pause struct {
 	Sessions []string `json:"repl_sessions"`
 }
 
-// pause is guarded by Hub.mu. Only beginPause, closePause and the leases change it.
+// pause is guarded by Hub.mu. Only beginPause, endPauseWithDecision and the leases change it.
 type pause struct {
 	id      string
 	call    *call
@@ -125,15 +125,17 @@ func (p *pause) snapshot() Pause {
 func (p *pauses) storeDecision(id string, d Decision) {
 	p.decisions[id] = d
 	p.decidedIDs = append(p.decidedIDs, id)
-	p.size += d.size()
-	for n := len(p.decidedIDs); n > maxClosedPauses || n > 1 && p.size > maxStoredDecisionBytes; n-- {
-		p.size -= p.decisions[p.decidedIDs[0]].size()
+	p.size += d.bytesOfPayloadFields()
+	for n := len(p.decidedIDs); n > maxClosedPauses || n > 1 && p.size > maxTotalBytesOfStoredDecisions; n-- {
+		p.size -= p.decisions[p.decidedIDs[0]].bytesOfPayloadFields()
 		delete(p.decisions, p.decidedIDs[0])
 		p.decidedIDs = p.decidedIDs[1:]
 	}
 }
 
-func (d Decision) size() int { return len(d.Input) + len(d.Result) + len(d.Message) + len(d.Encoded) }
+func (d Decision) bytesOfPayloadFields() int {
+	return len(d.Input) + len(d.Result) + len(d.Message) + len(d.Encoded)
+}
 
 // finalResult returns what the agent receives instead of the call's result; nil means the result is unchanged.
 func (d Decision) finalResult() json.RawMessage {
@@ -193,11 +195,11 @@ func decodeForExpr(raw json.RawMessage) any {
 	if err != nil {
 		return nil
 	}
-	return convertNumbers(v)
+	return replaceJSONNumbersByIntOrFloat(v)
 }
 
-func convertNumbers(v any) any {
-	switch x := v.(type) {
+func replaceJSONNumbersByIntOrFloat(decodedJSON any) any {
+	switch x := decodedJSON.(type) {
 	case json.Number:
 		if n, err := strconv.ParseInt(string(x), 10, 0); err == nil {
 			return int(n)
@@ -209,12 +211,12 @@ func convertNumbers(v any) any {
 		return f
 	case []any:
 		for i := range x {
-			x[i] = convertNumbers(x[i])
+			x[i] = replaceJSONNumbersByIntOrFloat(x[i])
 		}
 	case map[string]any:
 		for key := range x {
-			x[key] = convertNumbers(x[key])
+			x[key] = replaceJSONNumbersByIntOrFloat(x[key])
 		}
 	}
-	return v
+	return decodedJSON
 }

@@ -11,7 +11,7 @@ import (
 // CallerAdapter encodes decisions for one kind of caller and reports which actions it supports.
 type CallerAdapter interface {
 	// Actions lists the actions that the caller can carry out in one phase of a call.
-	Actions(Phase) []Action
+	Actions(Phase) []PauseDecisionAction
 	// Encode writes a decision in the caller's format. If it returns an *[Error],
 	// the decision is refused and the pause stays open.
 	Encode(Decision) (json.RawMessage, error)
@@ -29,34 +29,34 @@ type EvaluationRequest struct {
 	Closed                   <-chan struct{} // closed when the session ends
 }
 
-// nativeCaller is one of claudeless's own callers.
-type nativeCaller ClientKind
+// claudelessCallerAdapter is one of claudeless's own callers.
+type claudelessCallerAdapter ClientKind
 
 // Actions excludes replace for hooks, because they cannot run another tool.
-func (n nativeCaller) Actions(phase Phase) []Action {
+func (n claudelessCallerAdapter) Actions(phase Phase) (supportedActions []PauseDecisionAction) {
 	switch {
-	case phase == PhaseAfter:
-		return []Action{ActionContinue, ActionModify, ActionRaise}
-	case ClientKind(n) == ClientHook:
-		return []Action{ActionContinue, ActionModify, ActionSkip, ActionRaise}
+	case phase == PhaseAfterCall:
+		return []PauseDecisionAction{ActionContinue, ActionModify, ActionRaise}
+	case ClientKind(n) == ClientAgentHook:
+		return []PauseDecisionAction{ActionContinue, ActionModify, ActionSkip, ActionRaise}
 	default:
-		return []Action{ActionContinue, ActionModify, ActionSkip, ActionRaise, ActionReplace}
+		return []PauseDecisionAction{ActionContinue, ActionModify, ActionSkip, ActionRaise, ActionRunOtherTool}
 	}
 }
 
 // WireDecision is a decision for claudeless's own callers. Type and Message are set only if it makes the call fail.
 type WireDecision struct {
-	Action  Action          `json:"action"`
-	Input   json.RawMessage `json:"modified_input,omitempty"`
-	Result  json.RawMessage `json:"modified_result,omitempty"`
-	Fake    json.RawMessage `json:"fake_result,omitempty"`
-	Type    *string         `json:"exception_type,omitempty"`
-	Message *string         `json:"exception_message,omitempty"`
-	Tool    string          `json:"function_name,omitempty"`
+	Action  PauseDecisionAction `json:"action"`
+	Input   json.RawMessage     `json:"modified_input,omitempty"`
+	Result  json.RawMessage     `json:"modified_result,omitempty"`
+	Fake    json.RawMessage     `json:"fake_result,omitempty"`
+	Type    *string             `json:"exception_type,omitempty"`
+	Message *string             `json:"exception_message,omitempty"`
+	Tool    string              `json:"function_name,omitempty"`
 }
 
 // Encode writes a [WireDecision], which rest.Client reads.
-func (n nativeCaller) Encode(d Decision) (json.RawMessage, error) {
+func (n claudelessCallerAdapter) Encode(d Decision) (wireDecision json.RawMessage, encodingError error) {
 	w := WireDecision{Action: d.Action, Tool: d.Tool}
 	switch d.Action {
 	case ActionModify:
@@ -109,7 +109,7 @@ type StartedCall struct {
 	CallID string
 	// PauseID is set if the call is stopped; Wait returns the decision.
 	PauseID string
-	// Decision applies if the call is not stopped. It is ActionReplace if a breakpoint specifies a replacement tool,
+	// Decision applies if the call is not stopped. It is ActionRunOtherTool if a breakpoint specifies a replacement tool,
 	// otherwise ActionContinue.
 	Decision Decision
 }
@@ -140,14 +140,14 @@ type Completion struct {
 
 // Decision tells a caller how to continue with its call. The fields that are set depend on Action.
 type Decision struct {
-	Action Action
+	Action PauseDecisionAction
 	Input  json.RawMessage // modify before the call: the complete new input
 	// Result belongs to skip, and to modify after the call: a string is the text, anything else its JSON.
 	Result        json.RawMessage
 	Type, Message string // raise: the exception
 	Tool          string // replace: canonical name
 	// PauseID is the id of the pause that this decision ends. BreakpointName is the breakpoint that stopped the call;
-	// only a [ScriptedGate] sets it. Both are empty if the call was not stopped.
+	// only a [ScenarioBreakpointGate] sets it. Both are empty if the call was not stopped.
 	PauseID, BreakpointName string
 	// Encoded is the decision in the caller's format.
 	Encoded json.RawMessage

@@ -10,14 +10,14 @@ import (
 	"github.com/claudeless/claudeless/internal/base/cas"
 )
 
-// TimeoutPolicy specifies what happens to a pause that gets no decision.
-type TimeoutPolicy string
+// NoDecisionPolicy specifies what happens to a pause that gets no decision.
+type NoDecisionPolicy string
 
-// The policies; the zero value is PolicyWait.
+// The policies; the zero value is PolicyWaitForever.
 const (
-	PolicyWait     TimeoutPolicy = "wait"     // the call waits forever
-	PolicyContinue TimeoutPolicy = "continue" // the call continues unchanged
-	PolicyFail     TimeoutPolicy = "fail"     // the call fails with a message about the missing decision
+	PolicyWaitForever NoDecisionPolicy = "wait"     // the call waits forever
+	PolicyContinue    NoDecisionPolicy = "continue" // the call continues unchanged
+	PolicyFail        NoDecisionPolicy = "fail"     // the call fails with a message about the missing decision
 )
 
 // Options configure a Hub. Now and NewID must be set.
@@ -27,27 +27,27 @@ type Options struct {
 	Store *cas.Store    // nil means one with default limits
 	// PauseTimeout is the time after which a pause without a decision ends according to OnTimeout. 0 means never.
 	PauseTimeout time.Duration
-	OnTimeout    TimeoutPolicy
+	OnTimeout    NoDecisionPolicy
 	// Lease is how long a pause stays open after the last request of its caller; 0 means 8 s.
 	Lease      time.Duration
 	MaxRecords int // call records kept; 0 means 10000
 }
 
 const (
-	defaultPauseLease      = 8 * time.Second
-	defaultMaxRecords      = 10_000
-	maxBreakpoints         = 1000
-	maxFunctions           = 10_000
-	maxCalls               = 10_000 // maximum number of calls that are not completed
-	maxPauses              = 10_000
-	maxClosedPauses        = 16_384
-	maxStoredDecisionBytes = 8 << 20
-	callOverheadBytes      = 1 << 10
-	maxCallBytes           = 16 << 20 // maximum size of the calls that are not completed
-	maxFunctionBytes       = 16 << 20 // maximum size of all signatures and metadata
-	maxSessions            = 1000
-	maxTranscriptEntries   = 1000
-	maxTranscriptBytes     = 8 << 20
+	defaultPauseLease                  = 8 * time.Second
+	defaultMaxKeptCallRecords          = 10_000
+	maxBreakpoints                     = 1000
+	maxRegisteredFunctions             = 10_000
+	maxUncompletedCalls                = 10_000 // maximum number of calls that are not completed
+	maxOpenPauses                      = 10_000
+	maxClosedPauses                    = 16_384
+	maxTotalBytesOfStoredDecisions     = 8 << 20
+	callOverheadBytes                  = 1 << 10
+	maxTotalBytesOfUncompletedCalls    = 16 << 20 // maximum size of the calls that are not completed
+	maxTotalBytesOfRegisteredFunctions = 16 << 20 // maximum size of all signatures and metadata
+	maxSessions                        = 1000
+	maxTranscriptEntries               = 1000
+	maxTotalBytesOfSessionTranscripts  = 8 << 20
 )
 
 // hubState is the state that all parts of the hub share. mu guards all their state.
@@ -81,8 +81,8 @@ func (e *Error) Error() string {
 	return e.Code + ": " + e.Message
 }
 
-// ErrorFields returns the members of the response that reports an error.
-func ErrorFields(err error) map[string]any {
+// ErrorResponseMembers returns the members of the response that reports an error.
+func ErrorResponseMembers(err error) map[string]any {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
 		return map[string]any{"error": "internal", "message": err.Error()}
@@ -97,28 +97,28 @@ func ErrorFields(err error) map[string]any {
 
 // The codes of errors.
 const (
-	CodeMissingParameter   = "missing_parameter"
-	CodeInvalidBehavior    = "invalid_behavior"
-	CodeInvalidCondition   = "invalid_condition"
-	CodeInvalidPattern     = "invalid_pattern"
-	CodeInvalidAction      = "invalid_action"
-	CodeInvalidArguments   = "invalid_arguments"
-	CodeInvalidLimit       = "invalid_limit"
-	CodeInvalidPayload     = "invalid_payload"
-	CodeInvalidSession     = "invalid_session_id"
-	CodeBreakpointNotFound = "breakpoint_not_found"
-	CodeSignatureMismatch  = "signature_mismatch"
-	CodePauseNotFound      = "pause_not_found"
-	CodePauseResumed       = "pause_already_resumed"
-	CodeUnsupportedAction  = "unsupported_action"
-	CodeMissingExpression  = "missing_expression"
-	CodeSessionNotFound    = "session_not_found"
-	CodeSessionClosed      = "session_closed"
-	CodeEvalNotFound       = "eval_not_found"
-	CodeEvalTimeout        = "eval_timeout"
-	CodeCIDNotFound        = "cid_not_found"
-	CodeLimit              = "limit_reached"
-	CodeHubClosed          = "closed"
+	CodeMissingParameter          = "missing_parameter"
+	CodeInvalidBehavior           = "invalid_behavior"
+	CodeInvalidCondition          = "invalid_condition"
+	CodeInvalidPattern            = "invalid_pattern"
+	CodeInvalidAction             = "invalid_action"
+	CodeInvalidArguments          = "invalid_arguments"
+	CodeInvalidLimit              = "invalid_limit"
+	CodeInvalidPayload            = "invalid_payload"
+	CodeInvalidSession            = "invalid_session_id"
+	CodeBreakpointNotFound        = "breakpoint_not_found"
+	CodeReplacementSchemaMismatch = "signature_mismatch"
+	CodePauseNotFound             = "pause_not_found"
+	CodePauseResumed              = "pause_already_resumed"
+	CodeUnsupportedAction         = "unsupported_action"
+	CodeMissingExpression         = "missing_expression"
+	CodeSessionNotFound           = "session_not_found"
+	CodeSessionClosed             = "session_closed"
+	CodeEvalNotFound              = "eval_not_found"
+	CodeEvalTimeout               = "eval_timeout"
+	CodeContentIDNotFound         = "cid_not_found"
+	CodeLimit                     = "limit_reached"
+	CodeHubClosed                 = "closed"
 )
 
 // NewError returns an error with details, given as names and values.
@@ -140,14 +140,14 @@ func MissingParameter(parameter string) *Error {
 
 func unixSeconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 
-// Value returns the bytes of a stored value. The caller must not change them.
-func (c *hubState) Value(cid string) ([]byte, error) {
-	if !cas.IsCID(cid) {
-		return nil, NewError(CodeCIDNotFound, "not a CID", "cid", cid)
+// StoredValueByContentID returns the bytes of a stored value. The caller must not change them.
+func (c *hubState) StoredValueByContentID(contentID string) (storedBytes []byte, lookupError error) {
+	if !cas.IsCID(contentID) {
+		return nil, NewError(CodeContentIDNotFound, "not a CID", "cid", contentID)
 	}
-	data, ok := c.store.Get(cid)
+	data, ok := c.store.Get(contentID)
 	if !ok {
-		return nil, NewError(CodeCIDNotFound, "", "cid", cid)
+		return nil, NewError(CodeContentIDNotFound, "", "cid", contentID)
 	}
 	return data, nil
 }
@@ -171,11 +171,11 @@ const (
 
 // Topics of EventConfigurationChanged.
 const (
-	TopicBreakpoints = "breakpoints"
-	TopicBehavior    = "behavior"
-	TopicFunctions   = "functions"
-	TopicServers     = "servers"
-	TopicErrors      = "com_errors"
+	TopicBreakpoints               = "breakpoints"
+	TopicBehavior                  = "behavior"
+	TopicRegisteredFunctions       = "functions"
+	TopicExternalMCPServers        = "servers"
+	TopicClientCommunicationErrors = "com_errors"
 )
 
 // Event is one change of the hub. The fields that are set depend on Kind.

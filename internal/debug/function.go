@@ -61,15 +61,15 @@ func (r *registry) Register(_ context.Context, tools []protocol.Tool) error {
 		if err != nil {
 			return err
 		}
-		if err := r.RegisterFunction(f); err != nil {
+		if err := r.AddOrReplaceFunction(f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// RegisterFunction adds a function or replaces it.
-func (r *registry) RegisterFunction(f RegisteredFunction) error {
+// AddOrReplaceFunction adds a function or replaces it.
+func (r *registry) AddOrReplaceFunction(f RegisteredFunction) error {
 	if f.Name == "" {
 		return NewError(CodeMissingParameter, "function_name required", "parameter", "function_name")
 	}
@@ -86,22 +86,22 @@ func (r *registry) register(f RegisteredFunction) error {
 		}
 	}
 	before, known := r.functions[f.Name]
-	if !known && len(r.functions) >= maxFunctions {
+	if !known && len(r.functions) >= maxRegisteredFunctions {
 		return NewError(CodeLimit, "too many functions")
 	}
 	bytes := r.bytes + f.size()
 	if known {
 		bytes -= before.size()
 	}
-	if bytes > maxFunctionBytes {
-		return NewError(CodeLimit, fmt.Sprintf("signatures and metadata of all functions are over %d bytes", maxFunctionBytes))
+	if bytes > maxTotalBytesOfRegisteredFunctions {
+		return NewError(CodeLimit, fmt.Sprintf("signatures and metadata of all functions are over %d bytes", maxTotalBytesOfRegisteredFunctions))
 	}
 	r.bytes = bytes
 	r.functions[f.Name] = f
 	if f.Alias != "" {
 		r.aliases[f.Alias] = f.Name
 	}
-	r.publish(Event{Kind: EventConfigurationChanged, Topic: TopicFunctions})
+	r.publish(Event{Kind: EventConfigurationChanged, Topic: TopicRegisteredFunctions})
 	return nil
 }
 
@@ -114,39 +114,39 @@ func (r *registry) SetSignature(name, signature string) error {
 	return r.register(f)
 }
 
-// Functions lists all functions, sorted by name.
-func (r *registry) Functions() []RegisteredFunction {
+// RegisteredFunctionsSortedByName lists all functions, sorted by name.
+func (r *registry) RegisteredFunctionsSortedByName() []RegisteredFunction {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.SortedFunc(maps.Values(r.functions), func(a, b RegisteredFunction) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// FunctionLists returns the names of all functions, sorted. It also returns the known signatures and metadata by name
-// of the function.
-func (r *registry) FunctionLists() (names []string, signatures map[string]string, metadata map[string]json.RawMessage) {
-	names, signatures, metadata = []string{}, map[string]string{}, map[string]json.RawMessage{}
-	for _, f := range r.Functions() {
-		names = append(names, f.Name)
+// FunctionNamesSignaturesAndMetadata returns the names of all functions, sorted. It also returns the known signatures and
+// metadata by name of the function.
+func (r *registry) FunctionNamesSignaturesAndMetadata() (sortedNames []string, signatureByName map[string]string, metadataByName map[string]json.RawMessage) {
+	sortedNames, signatureByName, metadataByName = []string{}, map[string]string{}, map[string]json.RawMessage{}
+	for _, f := range r.RegisteredFunctionsSortedByName() {
+		sortedNames = append(sortedNames, f.Name)
 		if f.Signature != "" {
-			signatures[f.Name] = f.Signature
+			signatureByName[f.Name] = f.Signature
 		}
 		if len(f.Metadata) > 0 {
-			metadata[f.Name] = f.Metadata
+			metadataByName[f.Name] = f.Metadata
 		}
 	}
-	return names, signatures, metadata
+	return sortedNames, signatureByName, metadataByName
 }
 
-// canonicalName returns the canonical name for any spelling of a tool name; r.mu must be held.
-func (r *registry) canonicalName(name string) string {
-	if _, ok := r.functions[name]; ok {
-		return name
+// canonicalNameOfToolSpelling returns the canonical name for any spelling of a tool name; r.mu must be held.
+func (r *registry) canonicalNameOfToolSpelling(anySpelling string) string {
+	if _, ok := r.functions[anySpelling]; ok {
+		return anySpelling
 	}
-	if c, ok := r.aliases[name]; ok {
+	if c, ok := r.aliases[anySpelling]; ok {
 		return c
 	}
-	if server, tool, ok := strings.Cut(name, "/"); ok && server != "" && tool != "" {
+	if server, tool, ok := strings.Cut(anySpelling, "/"); ok && server != "" && tool != "" {
 		return mcp.CanonicalName(server, tool)
 	}
-	return name
+	return anySpelling
 }

@@ -6,8 +6,9 @@
 //
 // # Callers
 //
-// A caller asks a [Gate] before and after each tool call; [Middleware] does so around an executor. [Hub] is the local
-// gate, rest.Client the one over HTTP. BeforeCall and AfterCall combine [Hub.Start], [Hub.Wait] and [Hub.Complete].
+// A caller asks a [Gate] before and after each tool call; [Middleware] does so around an executor. [Hub] is the local gate,
+// rest.Client the one over HTTP. BeforeCall and AfterCall combine [Hub.Start], [Hub.Wait] and
+// [Hub.RecordCallOutcomeAndPauseIfStopped].
 //
 // The [CallerAdapter] specifies a caller's actions and how decisions are encoded. This package has the implementation
 // for claudeless's own callers; package compat the one for older clients, with their own [CallValues] and [Evaluator].
@@ -16,16 +17,16 @@
 //
 // Front ends use only these methods, which any number of goroutines may call:
 //
-//	breakpoints  Breakpoints, SetBreakpoint, RemoveBreakpoint, SetReplacement, Default, SetDefault
+//	breakpoints  Breakpoints, SetBreakpoint, RemoveBreakpoint, SetReplacementToolOfBreakpoint, Default, SetDefault
 //	scripts      Rules, AddRule, Variables
-//	tools        Functions, RegisterFunction
+//	tools        Functions, AddOrReplaceFunction
 //	pauses       Paused, Pause, Resume
 //	values       Evaluate, StartSession, Session, Sessions, CloseSession, Value
 //	records      Calls, History, Status
 //	events       Subscribe
 //
-// Other gates are [ScriptedGate], whose decisions come from a scenario, and rest.Client. [ServerManager] connects external
-// MCP servers. The subpackages are rest (the HTTP routes), mcpserver (the MCP server) and compat (older clients).
+// Other gates are [ScenarioBreakpointGate], whose decisions come from a scenario, and rest.Client. [ServerManager] connects
+// external MCP servers. The subpackages are rest (the HTTP routes), mcpserver (the MCP server) and compat (older clients).
 //
 // Errors are *[Error] with a code of the wire format. Events are delivered through bounded queues: a slow observer
 // loses events, receives their number, and does not delay others.
@@ -62,8 +63,8 @@ func New(o Options) (*Hub, error) {
 	}
 	switch o.OnTimeout {
 	case "":
-		o.OnTimeout = PolicyWait
-	case PolicyWait, PolicyContinue, PolicyFail:
+		o.OnTimeout = PolicyWaitForever
+	case PolicyWaitForever, PolicyContinue, PolicyFail:
 	default:
 		return nil, fmt.Errorf("unknown policy %q for pauses that time out: expected wait, continue or fail", o.OnTimeout)
 	}
@@ -71,7 +72,7 @@ func New(o Options) (*Hub, error) {
 		return nil, fmt.Errorf("the pause timeout must be 0 or more, not %s", o.PauseTimeout)
 	}
 	o.Lease = cmp.Or(o.Lease, defaultPauseLease)
-	o.MaxRecords = cmp.Or(o.MaxRecords, defaultMaxRecords)
+	o.MaxRecords = cmp.Or(o.MaxRecords, defaultMaxKeptCallRecords)
 	store := o.Store
 	if store == nil {
 		store = cas.New(cas.Options{})
@@ -90,15 +91,15 @@ func New(o Options) (*Hub, error) {
 
 // Status holds the current totals.
 type Status struct {
-	Breakpoints   int       `json:"breakpoints"`
-	Paused        int       `json:"paused"`
-	TotalCalls    int       `json:"total_calls"`
-	DroppedCalls  int       `json:"dropped_calls"` // records dropped to free space
-	Functions     int       `json:"functions"`
-	Behavior      Behavior  `json:"behavior"`
-	ActiveCalls   int       `json:"active_calls"`
-	Store         cas.Stats `json:"store"`
-	EventsDropped int       `json:"events_dropped"` // number of events that current slow observers have missed
+	Breakpoints   int          `json:"breakpoints"`
+	Paused        int          `json:"paused"`
+	TotalCalls    int          `json:"total_calls"`
+	DroppedCalls  int          `json:"dropped_calls"` // records dropped to free space
+	Functions     int          `json:"functions"`
+	Behavior      StopBehavior `json:"behavior"`
+	ActiveCalls   int          `json:"active_calls"`
+	Store         cas.Stats    `json:"store"`
+	EventsDropped int          `json:"events_dropped"` // number of events that current slow observers have missed
 }
 
 // Status returns the current totals.

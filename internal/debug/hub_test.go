@@ -72,7 +72,7 @@ func setBreakpoint(tb testing.TB, h *Hub, c BreakpointSettings) {
 // startCall starts a call of claudeless's own kind of caller.
 func startCall(tb testing.TB, h *Hub, tool, input string) StartedCall {
 	tb.Helper()
-	b, err := h.Start(tb.Context(), Call{Tool: tool, Input: json.RawMessage(input), Client: ClientClaudeless, Session: "s1", ToolUseID: "tu"})
+	b, err := h.Start(tb.Context(), Call{Tool: tool, Input: json.RawMessage(input), Client: ClientClaudelessRun, Session: "s1", ToolUseID: "tu"})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -99,8 +99,8 @@ func TestBreakpoints(t *testing.T) {
 	setBreakpoint(t, h, BreakpointSettings{Name: "a"})                      // S8
 	setBreakpoint(t, h, BreakpointSettings{Name: "b", Before: new("stop")}) // S9
 	setBreakpoint(t, h, BreakpointSettings{Name: "b", After: new("both")})
-	setBreakpoint(t, h, BreakpointSettings{Name: "b"})                                                                                                 // S12: twice is once and keeps the settings
-	want := []Breakpoint{{Name: "a", Before: BehaviorYield, After: BehaviorYield}, {Name: "b", Before: BehaviorStop, After: BehaviorStopAndException}} // S6
+	setBreakpoint(t, h, BreakpointSettings{Name: "b"})                                                                                                                             // S12: twice is once and keeps the settings
+	want := []Breakpoint{{Name: "a", Before: BehaviorUseHubDefault, After: BehaviorUseHubDefault}, {Name: "b", Before: BehaviorStop, After: BehaviorStopBeforeAndAfterAnyOutcome}} // S6
 	if diff := cmp.Diff(want, h.BreakpointSet.Breakpoints()); diff != "" {
 		t.Error(diff)
 	}
@@ -125,7 +125,7 @@ func TestBreakpoints(t *testing.T) {
 	h.BreakpointSet.RemoveBreakpoint("b") // S13
 	h.BreakpointSet.RemoveBreakpoint("b") // S14
 	setBreakpoint(t, h, BreakpointSettings{Name: "b"})
-	if got := h.BreakpointSet.Breakpoints()[1]; got.Before != BehaviorYield || got.After != BehaviorYield || got.Replacement != "" { // S15
+	if got := h.BreakpointSet.Breakpoints()[1]; got.Before != BehaviorUseHubDefault || got.After != BehaviorUseHubDefault || got.Replacement != "" { // S15
 		t.Errorf("settings survived the removal: %+v", got)
 	}
 }
@@ -135,16 +135,16 @@ func TestBehaviors(t *testing.T) {
 	setBreakpoint(t, h, BreakpointSettings{Name: "a"})
 	for _, tt := range []struct {
 		word string
-		want Behavior
-	}{{"stop", BehaviorStop}, {"go", BehaviorGo}, {"yield", BehaviorYield}, {"continue", BehaviorGo}, {"breakpoints", BehaviorStop}, {"defer", BehaviorYield}, {"default", BehaviorYield}} { // S16 S17 S18
+		want StopBehavior
+	}{{"stop", BehaviorStop}, {"go", BehaviorNeverStop}, {"yield", BehaviorUseHubDefault}, {"continue", BehaviorNeverStop}, {"breakpoints", BehaviorStop}, {"defer", BehaviorUseHubDefault}, {"default", BehaviorUseHubDefault}} { // S16 S17 S18
 		if _, err := h.BreakpointSet.ChangeBreakpoint(BreakpointSettings{Name: "a", Before: &tt.word}); err != nil || h.BreakpointSet.Breakpoints()[0].Before != tt.want {
 			t.Errorf("before %q: %v, %v", tt.word, h.BreakpointSet.Breakpoints()[0].Before, err)
 		}
 	}
 	for _, tt := range []struct {
 		word string
-		want Behavior
-	}{{"stop", BehaviorStop}, {"go", BehaviorGo}, {"exception", BehaviorException}, {"stop_exception", BehaviorStopAndException}, {"yield", BehaviorYield}, {"both", BehaviorStopAndException}} { // S21 S22 S23 S24 S25
+		want StopBehavior
+	}{{"stop", BehaviorStop}, {"go", BehaviorNeverStop}, {"exception", BehaviorStopAfterFailedCall}, {"stop_exception", BehaviorStopBeforeAndAfterAnyOutcome}, {"yield", BehaviorUseHubDefault}, {"both", BehaviorStopBeforeAndAfterAnyOutcome}} { // S21 S22 S23 S24 S25
 		if _, err := h.BreakpointSet.ChangeBreakpoint(BreakpointSettings{Name: "a", After: &tt.word}); err != nil || h.BreakpointSet.Breakpoints()[0].After != tt.want {
 			t.Errorf("after %q: %v, %v", tt.word, h.BreakpointSet.Breakpoints()[0].After, err)
 		}
@@ -166,7 +166,7 @@ func TestBehaviors(t *testing.T) {
 	if got := h.BreakpointSet.Default(); got != BehaviorStop { // S33
 		t.Errorf("default %s", got)
 	}
-	for word, want := range map[string]Behavior{"go": BehaviorGo, "exception": BehaviorException, "stop_exception": BehaviorStopAndException, "continue": BehaviorGo, "stop_at_exceptions": BehaviorException} { // S34 S35 S36
+	for word, want := range map[string]StopBehavior{"go": BehaviorNeverStop, "exception": BehaviorStopAfterFailedCall, "stop_exception": BehaviorStopBeforeAndAfterAnyOutcome, "continue": BehaviorNeverStop, "stop_at_exceptions": BehaviorStopAfterFailedCall} { // S34 S35 S36
 		if got, err := h.BreakpointSet.SetDefault(word); err != nil || got != want || h.BreakpointSet.Default() != want {
 			t.Errorf("%q: %v, %v", word, got, err)
 		}
@@ -192,14 +192,14 @@ func TestReplacement(t *testing.T) {
 		setBreakpoint(t, h, BreakpointSettings{Name: name, Before: new("go")})
 	}
 	for _, tt := range []struct{ name, tool, want string }{
-		{"mcp__t__echo", "mcp__t__loud", ""},                     // S28
-		{"mcp__t__echo", "mcp__t__add", CodeSignatureMismatch},   // S30
-		{"bare", "bare2", CodeSignatureMismatch},                 // S31: no schema at all
-		{"mcp__t__loud", "mcp__t__echo", CodeBreakpointNotFound}, // S32
-		{"mcp__t__loud", "mcp__t__add", CodeSignatureMismatch},   // the schema is checked first
+		{"mcp__t__echo", "mcp__t__loud", ""},                           // S28
+		{"mcp__t__echo", "mcp__t__add", CodeReplacementSchemaMismatch}, // S30
+		{"bare", "bare2", CodeReplacementSchemaMismatch},               // S31: no schema at all
+		{"mcp__t__loud", "mcp__t__echo", CodeBreakpointNotFound},       // S32
+		{"mcp__t__loud", "mcp__t__add", CodeReplacementSchemaMismatch}, // the schema is checked first
 		{"mcp__t__echo", "t/loud", ""},
 	} {
-		if err := h.BreakpointSet.SetReplacement(tt.name, tt.tool); code(err) != tt.want {
+		if err := h.BreakpointSet.SetReplacementToolOfBreakpoint(tt.name, tt.tool); code(err) != tt.want {
 			t.Errorf("%s by %s: %v, want %q", tt.name, tt.tool, err, tt.want)
 		}
 	}
@@ -207,16 +207,16 @@ func TestReplacement(t *testing.T) {
 		t.Errorf("replacement %q", got)
 	}
 	b := startCall(t, h, "mcp__t__echo", `{}`)
-	if diff := cmp.Diff(Decision{Action: ActionReplace, Tool: "mcp__t__loud"}, b.Decision); diff != "" {
+	if diff := cmp.Diff(Decision{Action: ActionRunOtherTool, Tool: "mcp__t__loud"}, b.Decision); diff != "" {
 		t.Error(diff)
 	}
 	// A hook cannot run another tool.
-	hook, err := h.Start(t.Context(), Call{Tool: "mcp__t__echo", Client: ClientHook})
+	hook, err := h.Start(t.Context(), Call{Tool: "mcp__t__echo", Client: ClientAgentHook})
 	if err != nil || hook.Decision.Action != ActionContinue {
 		t.Errorf("hook: %+v, %v", hook, err)
 	}
 	for _, word := range []string{"", "mcp__t__echo"} { // S29
-		if err := h.BreakpointSet.SetReplacement("mcp__t__echo", word); err != nil || h.BreakpointSet.Breakpoints()[0].Replacement != "" {
+		if err := h.BreakpointSet.SetReplacementToolOfBreakpoint("mcp__t__echo", word); err != nil || h.BreakpointSet.Breakpoints()[0].Replacement != "" {
 			t.Errorf("clearing by %q: %v", word, err)
 		}
 	}
@@ -265,7 +265,7 @@ func TestWhatStops(t *testing.T) {
 		if got := b.PauseID != ""; got != tt.want {
 			t.Errorf("%s: stopped %v, want %v", tt.name, got, tt.want)
 		}
-		h.Abandon(b.PauseID)
+		h.AbandonPauseOfDisconnectedCaller(b.PauseID)
 	}
 }
 
@@ -273,25 +273,25 @@ func TestWhatStops(t *testing.T) {
 // failure.
 func TestStops(t *testing.T) {
 	tests := []struct {
-		global, own              Behavior
+		global, own              StopBehavior
 		before, success, failure bool
 	}{
-		{BehaviorStop, BehaviorYield, true, true, false},
-		{BehaviorGo, BehaviorYield, false, false, false},
-		{BehaviorException, BehaviorYield, false, false, true},
-		{BehaviorStopAndException, BehaviorYield, true, true, true},
-		{BehaviorGo, BehaviorStop, true, true, false},
-		{BehaviorStop, BehaviorGo, false, false, false},
+		{BehaviorStop, BehaviorUseHubDefault, true, true, false},
+		{BehaviorNeverStop, BehaviorUseHubDefault, false, false, false},
+		{BehaviorStopAfterFailedCall, BehaviorUseHubDefault, false, false, true},
+		{BehaviorStopBeforeAndAfterAnyOutcome, BehaviorUseHubDefault, true, true, true},
+		{BehaviorNeverStop, BehaviorStop, true, true, false},
+		{BehaviorStop, BehaviorNeverStop, false, false, false},
 	}
 	for _, tt := range tests {
 		b := &breakpoint{Breakpoint: Breakpoint{Before: tt.own, After: tt.own}}
-		got := []bool{b.stops(PhaseBefore, false, tt.global), b.stops(PhaseAfter, false, tt.global), b.stops(PhaseAfter, true, tt.global)}
+		got := []bool{b.stopsCallInPhase(PhaseBefore, false, tt.global), b.stopsCallInPhase(PhaseAfterCall, false, tt.global), b.stopsCallInPhase(PhaseAfterCall, true, tt.global)}
 		if want := []bool{tt.before, tt.success, tt.failure}; !slices.Equal(got, want) {
 			t.Errorf("%s/%s: %v, want %v", tt.global, tt.own, got, want)
 		}
 	}
-	b := &breakpoint{Breakpoint: Breakpoint{After: BehaviorException}}
-	if b.stops(PhaseAfter, false, BehaviorGo) || !b.stops(PhaseAfter, true, BehaviorGo) {
+	b := &breakpoint{Breakpoint: Breakpoint{After: BehaviorStopAfterFailedCall}}
+	if b.stopsCallInPhase(PhaseAfterCall, false, BehaviorNeverStop) || !b.stopsCallInPhase(PhaseAfterCall, true, BehaviorNeverStop) {
 		t.Error("exception must stop failed calls only")
 	}
 }
@@ -307,7 +307,7 @@ func BenchmarkCall(b *testing.B) {
 	var took []time.Duration
 	for b.Loop() {
 		began := time.Now()
-		id, _, err := h.BeforeCall(b.Context(), Call{Tool: "Bash", Input: input, Client: ClientClaudeless})
+		id, _, err := h.BeforeCall(b.Context(), Call{Tool: "Bash", Input: input, Client: ClientClaudelessRun})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -31,17 +31,17 @@ type MiddlewareOptions struct {
 // RunInfo describes the run whose calls may be stopped.
 type RunInfo interface {
 	ID() string // session id
-	// CallSite returns the location of a call as JSON; nil means unknown.
-	CallSite(call protocol.ToolUse) json.RawMessage
-	// ResultFromText builds a structured result for a call from text that the debugger or another tool provided.
-	ResultFromText(call protocol.ToolUse, text string) protocol.ToolResult
+	// CallingAgentJSON returns the location of a call as JSON; nil means unknown.
+	CallingAgentJSON(call protocol.ToolUse) json.RawMessage
+	// ToolResultFromText builds a structured result for a call from text that the debugger or another tool provided.
+	ToolResultFromText(call protocol.ToolUse, text string) protocol.ToolResult
 }
 
-func (o MiddlewareOptions) resultFromText(use protocol.ToolUse, text string) protocol.ToolResult {
+func (o MiddlewareOptions) structuredResultFromText(toolCall protocol.ToolUse, text string) protocol.ToolResult {
 	if o.Run == nil {
 		return protocol.ToolResult{Content: protocol.Content{Text: text}}
 	}
-	return o.Run.ResultFromText(use, text)
+	return o.Run.ToolResultFromText(toolCall, text)
 }
 
 // Middleware stops calls at g's breakpoints. If g fails before a call, the tool does not run and the result is an
@@ -49,9 +49,9 @@ func (o MiddlewareOptions) resultFromText(use protocol.ToolUse, text string) pro
 // decision before the call, then those of inner middleware, then g's decision after the call.
 func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
 	return executor.Func(func(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
-		c := Call{Tool: use.Name, Input: use.Input, ToolUseID: use.ID, Client: ClientClaudeless, PID: o.PID, Started: o.Started}
+		c := Call{Tool: use.Name, Input: use.Input, ToolUseID: use.ID, Client: ClientClaudelessRun, PID: o.PID, Started: o.Started}
 		if o.Run != nil {
-			c.Session, c.CallSite = o.Run.ID(), o.Run.CallSite(use)
+			c.Session, c.CallSite = o.Run.ID(), o.Run.CallingAgentJSON(use)
 		}
 		id, d, err := g.BeforeCall(ctx, c)
 		if err != nil {
@@ -70,7 +70,7 @@ func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
 		if err != nil {
 			return result, runErr
 		}
-		result.Breakpoints = append(result.Breakpoints, breakpointDecisions(PhaseAfter, d)...)
+		result.Breakpoints = append(result.Breakpoints, breakpointDecisions(PhaseAfterCall, d)...)
 		if d.Action == ActionContinue {
 			return result, runErr
 		}
@@ -99,35 +99,35 @@ func (o MiddlewareOptions) runWithDecision(ctx context.Context, use protocol.Too
 	switch d.Action {
 	case ActionModify:
 		use.Input = d.Input
-	case ActionReplace:
+	case ActionRunOtherTool:
 		use.Name = d.Tool
 	case ActionSkip:
-		return executor.ResultOf(o.resultFromText(use, ResultText(d.Result))), nil
+		return executor.ResultOf(o.structuredResultFromText(use, ReplacedResultAsText(d.Result))), nil
 	case ActionRaise:
 		return failedResult(d.Message), nil
-	case ActionAbandon:
+	case ActionEndedWithoutDecision:
 		return failedResult("debugger: the pause ended without a decision"), nil
 	default: // the call runs unchanged
 	}
 	result, err := next.Execute(ctx, use)
-	if d.Action == ActionReplace && errors.Is(err, executor.ErrUnknownTool) {
+	if d.Action == ActionRunOtherTool && errors.Is(err, executor.ErrUnknownTool) {
 		return failedResult(fmt.Sprintf("debugger: unknown replacement tool %s", use.Name)), nil
 	}
 	if use.Name != asked.Name && err == nil && !result.IsError {
-		result = o.restoreToolResultShape(asked, result)
+		result = o.rebuildStructuredOutputOfReplacedResult(asked, result)
 	}
 	return result, err
 }
 
-// restoreToolResultShape makes a result that was replaced look like other results of the tool, which may have
+// rebuildStructuredOutputOfReplacedResult makes a result that was replaced look like other results of the tool, which may have
 // structured output. It does so only for a single text.
-func (o MiddlewareOptions) restoreToolResultShape(use protocol.ToolUse, r executor.Result) executor.Result {
-	r.Output, r.ShowsIsErrorFalse = nil, false
-	if text, ok := singleText(r.Content); ok {
-		shaped := o.resultFromText(use, text)
-		r.Output, r.ShowsIsErrorFalse = shaped.Output, shaped.ShowsIsErrorFalse
+func (o MiddlewareOptions) rebuildStructuredOutputOfReplacedResult(toolCall protocol.ToolUse, replacedResult executor.Result) executor.Result {
+	replacedResult.Output, replacedResult.ShowsIsErrorFalse = nil, false
+	if text, ok := singleText(replacedResult.Content); ok {
+		shaped := o.structuredResultFromText(toolCall, text)
+		replacedResult.Output, replacedResult.ShowsIsErrorFalse = shaped.Output, shaped.ShowsIsErrorFalse
 	}
-	return r
+	return replacedResult
 }
 
 func outcomeOf(r executor.Result, err error) (Outcome, error) {
@@ -165,7 +165,7 @@ func (o MiddlewareOptions) applyDecisionAfter(use protocol.ToolUse, r executor.R
 	switch d.Action {
 	case ActionModify:
 		r.Content, r.IsError = EditedContent(d.Result), false
-		r = o.restoreToolResultShape(use, r)
+		r = o.rebuildStructuredOutputOfReplacedResult(use, r)
 	case ActionRaise:
 		r.Content, r.IsError, r.Output = protocol.Content{Text: d.Message}, true, nil
 	default: // unchanged
@@ -173,20 +173,20 @@ func (o MiddlewareOptions) applyDecisionAfter(use protocol.ToolUse, r executor.R
 	return r
 }
 
-// ResultText returns a replaced result as text: a string unchanged, anything else as JSON.
-func ResultText(v json.RawMessage) string {
+// ReplacedResultAsText returns a replaced result as text: a string unchanged, anything else as JSON.
+func ReplacedResultAsText(replacedResult json.RawMessage) string {
 	var s string
-	if json.Unmarshal(v, &s) == nil && len(v) > 0 && v[0] == '"' {
+	if json.Unmarshal(replacedResult, &s) == nil && len(replacedResult) > 0 && replacedResult[0] == '"' {
 		return s
 	}
-	if len(v) == 0 {
+	if len(replacedResult) == 0 {
 		return "null"
 	}
-	return string(v)
+	return string(replacedResult)
 }
 
 // EditedContent converts an edited result: a list of content blocks becomes those
-// blocks, anything else is text as in ResultText.
+// blocks, anything else is text as in ReplacedResultAsText.
 func EditedContent(v json.RawMessage) protocol.Content {
 	var blocks []struct {
 		Type string `json:"type"`
@@ -202,5 +202,5 @@ func EditedContent(v json.RawMessage) protocol.Content {
 			return c
 		}
 	}
-	return protocol.Content{Text: ResultText(v)}
+	return protocol.Content{Text: ReplacedResultAsText(v)}
 }

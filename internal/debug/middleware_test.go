@@ -68,9 +68,9 @@ func TestMiddleware(t *testing.T) {
 		{"skipped with text", "echo", fakeGate{before: Decision{Action: ActionSkip, Result: raw(`"made up"`)}, after: goOn}, nil, `"made up"`, false, &Outcome{Result: raw(`"made up"`)}},                                                                       // S42
 		{"skipped with JSON", "echo", fakeGate{before: Decision{Action: ActionSkip, Result: raw(`{"a":1}`)}, after: goOn}, nil, `"{\"a\":1}"`, false, &Outcome{Result: raw(`"{\"a\":1}"`)}},
 		{"skipped with nothing", "echo", fakeGate{before: Decision{Action: ActionSkip}, after: goOn}, nil, `"null"`, false, &Outcome{Result: raw(`"null"`)}},
-		{"raised", "echo", fakeGate{before: Decision{Action: ActionRaise, Message: "no"}, after: goOn}, nil, `"no"`, true, &Outcome{Failed: true, Error: "no", Result: raw(`"no"`)}},                                             // S43
-		{"replaced", "echo", fakeGate{before: Decision{Action: ActionReplace, Tool: "loud"}, after: goOn}, []string{`loud{"x":1}`}, `[{"type":"text","text":"loud{\"x\":1}"}]`, false, &Outcome{Result: raw(`"loud{\"x\":1}"`)}}, // S46
-		{"replaced by nothing", "echo", fakeGate{before: Decision{Action: ActionReplace, Tool: "gone"}, after: goOn}, []string{`gone{"x":1}`}, `"debugger: unknown replacement tool gone"`, true, &Outcome{Failed: true, Error: "debugger: unknown replacement tool gone", Result: raw(`"debugger: unknown replacement tool gone"`)}},
+		{"raised", "echo", fakeGate{before: Decision{Action: ActionRaise, Message: "no"}, after: goOn}, nil, `"no"`, true, &Outcome{Failed: true, Error: "no", Result: raw(`"no"`)}},                                                  // S43
+		{"replaced", "echo", fakeGate{before: Decision{Action: ActionRunOtherTool, Tool: "loud"}, after: goOn}, []string{`loud{"x":1}`}, `[{"type":"text","text":"loud{\"x\":1}"}]`, false, &Outcome{Result: raw(`"loud{\"x\":1}"`)}}, // S46
+		{"replaced by nothing", "echo", fakeGate{before: Decision{Action: ActionRunOtherTool, Tool: "gone"}, after: goOn}, []string{`gone{"x":1}`}, `"debugger: unknown replacement tool gone"`, true, &Outcome{Failed: true, Error: "debugger: unknown replacement tool gone", Result: raw(`"debugger: unknown replacement tool gone"`)}},
 		{"failed tool, changed to a success", "fail", fakeGate{before: goOn, after: Decision{Action: ActionModify, Result: raw(`"fine"`)}}, []string{`fail{"x":1}`}, `"fine"`, false, &Outcome{Failed: true, Error: "it failed", Result: raw(`"it failed"`)}}, // B1
 		{"success, changed to a failure", "echo", fakeGate{before: goOn, after: Decision{Action: ActionRaise, Message: "bad"}}, []string{`echo{"x":1}`}, `"bad"`, true, &Outcome{Result: raw(`"echo{\"x\":1}"`)}},
 		{"blocks stay blocks", "blocks", fakeGate{before: goOn, after: Decision{Action: ActionModify, Result: raw(`[{"type":"text","text":"b"}]`)}}, []string{`blocks{"x":1}`}, `[{"type":"text","text":"b"}]`, false, &Outcome{Result: raw(`[{"type":"text","text":"a"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"eA=="}}]`)}},
@@ -99,7 +99,7 @@ func TestMiddleware(t *testing.T) {
 		if diff := cmp.Diff(tt.outcome, tt.gate.outcome); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)
 		}
-		want := Call{Tool: tt.tool, Input: raw(`{"x":1}`), Session: "s1", ToolUseID: "tu", Client: ClientClaudeless, PID: 4, CallSite: raw(`{"line":1}`)}
+		want := Call{Tool: tt.tool, Input: raw(`{"x":1}`), Session: "s1", ToolUseID: "tu", Client: ClientClaudelessRun, PID: 4, CallSite: raw(`{"line":1}`)}
 		if diff := cmp.Diff(want, tt.gate.call); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)
 		}
@@ -111,16 +111,18 @@ type fakeRun struct{}
 
 func (fakeRun) ID() string { return "s1" }
 
-func (fakeRun) CallSite(protocol.ToolUse) json.RawMessage { return json.RawMessage(`{"line":1}`) }
+func (fakeRun) CallingAgentJSON(protocol.ToolUse) json.RawMessage {
+	return json.RawMessage(`{"line":1}`)
+}
 
-func (fakeRun) ResultFromText(_ protocol.ToolUse, text string) protocol.ToolResult {
+func (fakeRun) ToolResultFromText(_ protocol.ToolUse, text string) protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Text: text}}
 }
 
 // structuredTools creates results as the tool itself would.
 type structuredTools struct{ fakeRun }
 
-func (structuredTools) ResultFromText(use protocol.ToolUse, text string) protocol.ToolResult {
+func (structuredTools) ToolResultFromText(use protocol.ToolUse, text string) protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: use.Name + ": " + text, ShowsIsErrorFalse: true}
 }
 
@@ -136,8 +138,8 @@ func TestShape(t *testing.T) {
 	}{
 		{"its own", "echo", fakeGate{before: goOn, after: goOn}, nil},
 		{"made up", "echo", fakeGate{before: Decision{Action: ActionSkip, Result: raw(`"x"`)}, after: goOn}, "echo: x"},
-		{"another tool's", "echo", fakeGate{before: Decision{Action: ActionReplace, Tool: "loud"}, after: goOn}, `echo: loud{"x":1}`},
-		{"another tool's blocks", "echo", fakeGate{before: Decision{Action: ActionReplace, Tool: "blocks"}, after: goOn}, nil},
+		{"another tool's", "echo", fakeGate{before: Decision{Action: ActionRunOtherTool, Tool: "loud"}, after: goOn}, `echo: loud{"x":1}`},
+		{"another tool's blocks", "echo", fakeGate{before: Decision{Action: ActionRunOtherTool, Tool: "blocks"}, after: goOn}, nil},
 		{"changed", "echo", fakeGate{before: goOn, after: Decision{Action: ActionModify, Result: raw(`"y"`)}}, "echo: y"},
 		{"mended", "fail", fakeGate{before: goOn, after: Decision{Action: ActionModify, Result: raw(`"y"`)}}, "fail: y"},
 		{"failed", "echo", fakeGate{before: goOn, after: Decision{Action: ActionRaise, Message: "no"}}, nil},
@@ -180,7 +182,7 @@ func TestMiddlewareCancelled(t *testing.T) {
 	if got := <-done; !got.IsError {
 		t.Errorf("%+v", got)
 	}
-	if e := <-sub.C; e.Action != string(ActionAbandon) || len(h.Paused()) != 0 {
+	if e := <-sub.C; e.Action != string(ActionEndedWithoutDecision) || len(h.Paused()) != 0 {
 		t.Errorf("%+v, %d paused", e, len(h.Paused()))
 	}
 }

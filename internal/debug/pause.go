@@ -30,9 +30,9 @@ func (h *Hub) beginPause(k *call, phase Phase, breakpoint string, r *Outcome) *p
 	// A caller with its own lease gets extra time for its first poll only before a call. After a call, a caller that does
 	// not poll immediately will never poll.
 	if k.lease == 0 || r != nil {
-		h.startLease(p)
+		h.restartTimerThatAbandonsPause(p)
 	}
-	if h.options.PauseTimeout > 0 && h.options.OnTimeout != PolicyWait {
+	if h.options.PauseTimeout > 0 && h.options.OnTimeout != PolicyWaitForever {
 		p.expiry = time.AfterFunc(h.options.PauseTimeout, func() { h.expire(p) }) // stopped when the pause ends
 	}
 	h.publish(Event{
@@ -105,13 +105,13 @@ func (h *Hub) Wait(ctx context.Context, pauseID string) (d Decision, decided boo
 	default:
 	}
 	if p.waiters == 0 {
-		h.startLease(p)
+		h.restartTimerThatAbandonsPause(p)
 	}
 	return Decision{}, false, nil
 }
 
-// startLease restarts a pause's lease; h.mu must be held.
-func (h *Hub) startLease(p *pause) {
+// restartTimerThatAbandonsPause restarts a pause's lease; h.mu must be held.
+func (h *Hub) restartTimerThatAbandonsPause(p *pause) {
 	stopTimer(&p.lease)
 	d := cmp.Or(p.call.lease, h.options.Lease)
 	var mine *time.Timer
@@ -119,18 +119,18 @@ func (h *Hub) startLease(p *pause) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if p.lease == mine {
-			h.closePause(p, Decision{Action: ActionAbandon})
+			h.endPauseWithDecision(p, Decision{Action: ActionEndedWithoutDecision})
 		}
 	})
 	p.lease = mine
 }
 
-// Abandon closes a pause because its caller has disconnected. An unknown pause is not an error.
-func (h *Hub) Abandon(pauseID string) {
+// AbandonPauseOfDisconnectedCaller closes a pause because its caller has disconnected. An unknown pause is not an error.
+func (h *Hub) AbandonPauseOfDisconnectedCaller(pauseID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if p, ok := h.pauses.open[pauseID]; ok {
-		h.closePause(p, Decision{Action: ActionAbandon})
+		h.endPauseWithDecision(p, Decision{Action: ActionEndedWithoutDecision})
 	}
 }
 
@@ -147,11 +147,11 @@ func (h *Hub) expire(p *pause) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.closePause(p, d)
+	h.endPauseWithDecision(p, d)
 }
 
-// closePause ends a pause with a decision, unless it already has one, and reports whether it did. h.mu must be held.
-func (h *Hub) closePause(p *pause, d Decision) bool {
+// endPauseWithDecision ends a pause with a decision, unless it already has one, and reports whether it did. h.mu must be held.
+func (h *Hub) endPauseWithDecision(p *pause, d Decision) (wasStillOpen bool) {
 	if _, ok := h.pauses.open[p.id]; !ok {
 		return false
 	}
@@ -172,17 +172,17 @@ func (h *Hub) closePause(p *pause, d Decision) bool {
 		p.call.pausedTime += h.options.Now().Sub(p.at)
 		if d.Action == ActionModify && d.Input != nil {
 			p.call.original = p.call.data.Input()
-			p.call.data.Values = NativeInput{d.Input, d.InputCID}
+			p.call.data.Values = ClaudelessCallInput{d.Input, d.InputCID}
 		}
-		if d.Action == ActionAbandon {
+		if d.Action == ActionEndedWithoutDecision {
 			h.calls.remove(p.call)
 		}
 	}
-	if p.phase == PhaseAfter {
+	if p.phase == PhaseAfterCall {
 		p.call.record.AfterAction = d.Action
-		p.call.record.FinalResult = TruncationMarker(d.finalResult(), "")
+		p.call.record.FinalResult = ValueOrMarkerIfTooLargeForRecord(d.finalResult(), "")
 	}
-	h.closeSessions(p.sessions)
+	h.endDebugSessionsByID(p.sessions)
 	close(p.done)
 	h.publish(Event{Kind: EventResumed, PauseID: p.id, MethodName: p.data.MethodName, Action: string(d.Action)})
 	return true
@@ -195,7 +195,7 @@ func (h *Hub) Close() {
 	defer h.mu.Unlock()
 	h.closed = true
 	for len(h.pauses.order) > 0 {
-		h.closePause(h.pauses.order[0], Decision{Action: ActionAbandon})
+		h.endPauseWithDecision(h.pauses.order[0], Decision{Action: ActionEndedWithoutDecision})
 	}
 	for s := range h.observers {
 		h.unsubscribe(s)
@@ -211,19 +211,19 @@ func (h *Hub) Resume(ctx context.Context, pauseID string, r ResumeRequest) error
 	if err != nil {
 		return err
 	}
-	d, err := h.decide(ctx, p, r)
+	d, err := h.decisionFromResumeRequest(ctx, p, r)
 	if err != nil {
 		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.closePause(p, d) {
+	if !h.endPauseWithDecision(p, d) {
 		return NewError(CodePauseResumed, "the call was already resumed", "pause_id", pauseID)
 	}
 	return nil
 }
 
-func (h *Hub) decide(ctx context.Context, p *pause, r ResumeRequest) (Decision, error) {
+func (h *Hub) decisionFromResumeRequest(ctx context.Context, p *pause, r ResumeRequest) (Decision, error) {
 	action, err := p.action(r)
 	if err != nil {
 		return Decision{}, err
@@ -235,7 +235,7 @@ func (h *Hub) decide(ctx context.Context, p *pause, r ResumeRequest) (Decision, 
 	switch action {
 	case ActionModify:
 		if p.call.nativeInput {
-			err = h.applyModification(ctx, p, &d, r)
+			err = h.setModifiedInputOrResultOfDecision(ctx, p, &d, r)
 		}
 	case ActionSkip:
 		d.Result = r.FakeResult
@@ -243,11 +243,11 @@ func (h *Hub) decide(ctx context.Context, p *pause, r ResumeRequest) (Decision, 
 			d.Result, err = h.evaluateJSON(ctx, p, r.ModifiedResultExpr)
 		}
 	case ActionRaise:
-		d.Type, d.Message = r.ExceptionType, r.failureText()
-	case ActionReplace:
+		d.Type, d.Message = r.ExceptionType, r.messageOfRaisedFailure()
+	case ActionRunOtherTool:
 		if d.Tool = r.ReplacementFunction; p.call.nativeInput {
 			h.mu.Lock()
-			d.Tool = h.canonicalName(d.Tool)
+			d.Tool = h.canonicalNameOfToolSpelling(d.Tool)
 			h.mu.Unlock()
 		}
 	default: // only the action
@@ -259,24 +259,24 @@ func (h *Hub) decide(ctx context.Context, p *pause, r ResumeRequest) (Decision, 
 	return d, err
 }
 
-func (p *pause) action(r ResumeRequest) (Action, error) {
-	action := cmp.Or(Action(r.Action), ActionContinue)
+func (p *pause) action(r ResumeRequest) (PauseDecisionAction, error) {
+	action := cmp.Or(PauseDecisionAction(r.Action), ActionContinue)
 	edited := r.ModifiedArgs != nil || r.ModifiedKwargs != nil || r.ModifiedInputExpr != ""
-	if p.phase == PhaseAfter {
+	if p.phase == PhaseAfterCall {
 		edited = isPresent(r.ModifiedResult) || r.ModifiedResultExpr != ""
 	}
 	switch {
 	case r.ReplacementFunction != "":
-		action = ActionReplace
+		action = ActionRunOtherTool
 	case action == ActionContinue && edited:
 		action = ActionModify
-	case action == ActionReplace:
+	case action == ActionRunOtherTool:
 		return "", NewError(CodeMissingParameter, "replacement_function required", "parameter", "replacement_function")
 	case action == ActionModify && !edited:
 		return "", NewError(CodeInvalidArguments, "modify needs new values")
 	}
 	switch action {
-	case ActionContinue, ActionModify, ActionSkip, ActionRaise, ActionReplace:
+	case ActionContinue, ActionModify, ActionSkip, ActionRaise, ActionRunOtherTool:
 	default:
 		return "", NewError(CodeInvalidAction, "action must be one of continue, modify, skip, raise, replace", "action", r.Action)
 	}
@@ -288,42 +288,42 @@ func (p *pause) action(r ResumeRequest) (Action, error) {
 
 func isPresent(v json.RawMessage) bool { return len(bytes.TrimSpace(v)) > 0 }
 
-func (h *Hub) applyModification(ctx context.Context, p *pause, d *Decision, r ResumeRequest) (err error) {
-	if p.phase == PhaseAfter {
-		d.Result = r.ModifiedResult
-		if r.ModifiedResultExpr != "" {
-			d.Result, err = h.evaluateJSON(ctx, p, r.ModifiedResultExpr)
+func (h *Hub) setModifiedInputOrResultOfDecision(ctx context.Context, p *pause, decision *Decision, request ResumeRequest) (err error) {
+	if p.phase == PhaseAfterCall {
+		decision.Result = request.ModifiedResult
+		if request.ModifiedResultExpr != "" {
+			decision.Result, err = h.evaluateJSON(ctx, p, request.ModifiedResultExpr)
 		}
 		return err
 	}
 	switch {
-	case r.ModifiedInputExpr != "":
-		d.Input, err = h.evaluateJSON(ctx, p, r.ModifiedInputExpr)
-	case r.ModifiedKwargs != nil:
-		if r.ModifiedArgs != nil && len(*r.ModifiedArgs) > 0 {
+	case request.ModifiedInputExpr != "":
+		decision.Input, err = h.evaluateJSON(ctx, p, request.ModifiedInputExpr)
+	case request.ModifiedKwargs != nil:
+		if request.ModifiedArgs != nil && len(*request.ModifiedArgs) > 0 {
 			return NewError(CodeInvalidArguments, "give modified_kwargs or modified_args, not both")
 		}
-		d.Input, err = protocol.Marshal(*r.ModifiedKwargs)
-	case len(*r.ModifiedArgs) == 1:
-		d.Input = (*r.ModifiedArgs)[0]
+		decision.Input, err = protocol.Marshal(*request.ModifiedKwargs)
+	case len(*request.ModifiedArgs) == 1:
+		decision.Input = (*request.ModifiedArgs)[0]
 	default:
 		return NewError(CodeInvalidArguments, "modified_args of a tool has one element, the whole input")
 	}
 	if err != nil {
 		return err
 	}
-	if !bytes.HasPrefix(bytes.TrimSpace(d.Input), []byte("{")) {
+	if !bytes.HasPrefix(bytes.TrimSpace(decision.Input), []byte("{")) {
 		return NewError(CodeInvalidArguments, "the input of a tool is a JSON object")
 	}
-	cid, canonical, err := h.store.PutJSON(d.Input)
+	cid, canonical, err := h.store.PutJSON(decision.Input)
 	if canonical == nil {
 		return NewError(CodeInvalidArguments, err.Error())
 	}
-	d.InputCID = cid // Put returns an id even for an input that is too large to store
+	decision.InputCID = cid // Put returns an id even for an input that is too large to store
 	return nil
 }
 
-func (r ResumeRequest) failureText() string {
+func (r ResumeRequest) messageOfRaisedFailure() string {
 	if r.ExceptionMessage != "" {
 		return r.ExceptionMessage
 	}

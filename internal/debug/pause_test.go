@@ -24,7 +24,7 @@ func TestPaused(t *testing.T) {
 	}
 	setBreakpoint(t, h, BreakpointSettings{Name: "mcp__t__echo"})
 	begun, err := h.Start(t.Context(), Call{
-		Tool: "mcp__t__echo", Input: json.RawMessage(`{"text":"hi"}`), Client: ClientClaudeless, Session: "s1", ToolUseID: "tu",
+		Tool: "mcp__t__echo", Input: json.RawMessage(`{"text":"hi"}`), Client: ClientClaudelessRun, Session: "s1", ToolUseID: "tu",
 		CallSite: json.RawMessage(`{"scenario":"a.toml","line":3}`), PID: 7, Started: 1.5,
 	})
 	if err != nil {
@@ -40,7 +40,7 @@ func TestPaused(t *testing.T) {
 	d := got.CallData
 	if d.MethodName != "mcp__t__echo" || d.Reason != "breakpoint" || d.Phase != PhaseBefore || d.ProcessKey != "1.500000+7" ||
 		string(d.Input()) != `{"text":"hi"}` || string(d.CallSite) != `{"scenario":"a.toml","line":3}` ||
-		d.Signature != `{"properties":{"text":{"type":"string"}},"type":"object"}` || d.Values.(NativeInput).ContentID == "" {
+		d.Signature != `{"properties":{"text":{"type":"string"}},"type":"object"}` || d.Values.(ClaudelessCallInput).ContentID == "" {
 		t.Errorf("call data %+v", d)
 	}
 }
@@ -62,9 +62,9 @@ func TestResume(t *testing.T) {
 		{"one argument", ResumeRequest{Action: "modify", ModifiedArgs: &[]json.RawMessage{json.RawMessage(`{"a":1}`)}}, Decision{Action: ActionModify, Input: json.RawMessage(`{"a":1}`)}, ""}, // S44
 		{"by field", ResumeRequest{ModifiedKwargs: &map[string]json.RawMessage{"a": json.RawMessage("2")}}, Decision{Action: ActionModify, Input: json.RawMessage(`{"a":2}`)}, ""},             // S45, B2
 		{"expression", ResumeRequest{ModifiedInputExpr: `{"text": input.text + "!"}`}, Decision{Action: ActionModify, Input: json.RawMessage(`{"text":"hi!"}`)}, ""},
-		{"replace", ResumeRequest{ReplacementFunction: "t/loud"}, Decision{Action: ActionReplace, Tool: "mcp__t__loud"}, ""},                                // S46
-		{"replacement wins", ResumeRequest{Action: "skip", ReplacementFunction: "mcp__t__loud"}, Decision{Action: ActionReplace, Tool: "mcp__t__loud"}, ""}, // S47
-		{"unknown action", ResumeRequest{Action: "explode"}, Decision{}, CodeInvalidAction},                                                                 // B7
+		{"replace", ResumeRequest{ReplacementFunction: "t/loud"}, Decision{Action: ActionRunOtherTool, Tool: "mcp__t__loud"}, ""},                                // S46
+		{"replacement wins", ResumeRequest{Action: "skip", ReplacementFunction: "mcp__t__loud"}, Decision{Action: ActionRunOtherTool, Tool: "mcp__t__loud"}, ""}, // S47
+		{"unknown action", ResumeRequest{Action: "explode"}, Decision{}, CodeInvalidAction},                                                                      // B7
 		{"abandon is the hub's", ResumeRequest{Action: "abandoned"}, Decision{}, CodeInvalidAction},
 		{"modify without values", ResumeRequest{Action: "modify"}, Decision{}, CodeInvalidArguments},
 		{"two arguments", ResumeRequest{ModifiedArgs: &[]json.RawMessage{json.RawMessage("1"), json.RawMessage("2")}}, Decision{}, CodeInvalidArguments},
@@ -109,7 +109,7 @@ func TestModifiedInputIsRecorded(t *testing.T) {
 	if err := h.Resume(t.Context(), b.PauseID, ResumeRequest{ModifiedArgs: &[]json.RawMessage{json.RawMessage(`{ "command": "pwd" }`)}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Complete(t.Context(), Completion{CallID: b.CallID}); err != nil {
+	if _, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), Completion{CallID: b.CallID}); err != nil {
 		t.Fatal(err)
 	}
 	calls, err := h.Records.Calls("", nil)
@@ -117,7 +117,7 @@ func TestModifiedInputIsRecorded(t *testing.T) {
 		t.Fatalf("%+v, %v", calls, err)
 	}
 	rec := calls.Calls[0]
-	if data, err := h.Value(rec.Values.(NativeInput).ContentID); err != nil || string(data) != `{"command":"pwd"}` || string(rec.Input()) != `{ "command": "pwd" }` {
+	if data, err := h.StoredValueByContentID(rec.Values.(ClaudelessCallInput).ContentID); err != nil || string(data) != `{"command":"pwd"}` || string(rec.Input()) != `{ "command": "pwd" }` {
 		t.Errorf("input %s, by CID %s, %v", rec.Input(), data, err)
 	}
 }
@@ -129,7 +129,7 @@ func TestDeniedByHook(t *testing.T) {
 		client ClientKind
 		action string
 		again  bool
-	}{{ClientHook, "skip", false}, {ClientHook, "raise", false}, {ClientHook, "continue", true}, {ClientClaudeless, "skip", true}} {
+	}{{ClientAgentHook, "skip", false}, {ClientAgentHook, "raise", false}, {ClientAgentHook, "continue", true}, {ClientClaudelessRun, "skip", true}} {
 		h := newHub(t)
 		setBreakpoint(t, h, BreakpointSettings{Name: "Bash", After: new("stop_exception")})
 		b, err := h.Start(t.Context(), Call{Tool: "Bash", Client: tt.client})
@@ -139,7 +139,7 @@ func TestDeniedByHook(t *testing.T) {
 		if err := h.Resume(t.Context(), b.PauseID, ResumeRequest{Action: tt.action}); err != nil {
 			t.Fatal(err)
 		}
-		id, err := h.Complete(t.Context(), Completion{CallID: b.CallID, Outcome: Outcome{Failed: tt.action == "raise", Error: "no"}})
+		id, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), Completion{CallID: b.CallID, Outcome: Outcome{Failed: tt.action == "raise", Error: "no"}})
 		if err != nil || (id != "") != tt.again {
 			t.Errorf("%s %s: pause %q, %v", tt.client, tt.action, id, err)
 		}
@@ -170,7 +170,7 @@ func TestAfter(t *testing.T) {
 	setBreakpoint(t, h, BreakpointSettings{Name: "Bash", Before: new("go"), After: new("stop_exception")})
 	complete := func(o Outcome) string {
 		b := startCall(t, h, "Bash", `{}`)
-		id, err := h.Complete(t.Context(), Completion{CallID: b.CallID, Outcome: o})
+		id, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), Completion{CallID: b.CallID, Outcome: o})
 		if err != nil || id == "" {
 			t.Fatalf("pause %q, %v", id, err)
 		}
@@ -178,7 +178,7 @@ func TestAfter(t *testing.T) {
 	}
 	id := complete(Outcome{Result: json.RawMessage(`"out"`)})
 	p, err := h.Pause(id)
-	if err != nil || p.CallData.Phase != PhaseAfter || string(p.CallData.PrettyResult) != `"out"` || p.CallData.Reason != "breakpoint" {
+	if err != nil || p.CallData.Phase != PhaseAfterCall || string(p.CallData.PrettyResult) != `"out"` || p.CallData.Reason != "breakpoint" {
 		t.Errorf("%+v, %v", p.CallData, err)
 	}
 	for _, r := range []ResumeRequest{{Action: "skip"}, {ReplacementFunction: "x"}} {
@@ -211,14 +211,14 @@ func TestPauseEnds(t *testing.T) {
 		name   string
 		o      func(*Options)
 		client ClientKind
-		want   Action
+		want   PauseDecisionAction
 		after  time.Duration
 	}{
-		{"caller gone", func(*Options) {}, ClientClaudeless, ActionAbandon, 8 * time.Second},
-		{"own lease", func(o *Options) { o.Lease = time.Second }, ClientHook, ActionAbandon, time.Second},
-		{"continue", func(o *Options) { o.PauseTimeout, o.OnTimeout = 2*time.Second, PolicyContinue }, ClientClaudeless, ActionContinue, 2 * time.Second},
-		{"fail", func(o *Options) { o.PauseTimeout, o.OnTimeout = 3*time.Second, PolicyFail }, ClientClaudeless, ActionRaise, 3 * time.Second},
-		{"wait", func(o *Options) { o.PauseTimeout = time.Second }, ClientClaudeless, ActionAbandon, 8 * time.Second},
+		{"caller gone", func(*Options) {}, ClientClaudelessRun, ActionEndedWithoutDecision, 8 * time.Second},
+		{"own lease", func(o *Options) { o.Lease = time.Second }, ClientAgentHook, ActionEndedWithoutDecision, time.Second},
+		{"continue", func(o *Options) { o.PauseTimeout, o.OnTimeout = 2*time.Second, PolicyContinue }, ClientClaudelessRun, ActionContinue, 2 * time.Second},
+		{"fail", func(o *Options) { o.PauseTimeout, o.OnTimeout = 3*time.Second, PolicyFail }, ClientClaudelessRun, ActionRaise, 3 * time.Second},
+		{"wait", func(o *Options) { o.PauseTimeout = time.Second }, ClientClaudelessRun, ActionEndedWithoutDecision, 8 * time.Second},
 	}
 	for _, tt := range tests {
 		synctest.Test(t, func(t *testing.T) {
@@ -231,7 +231,7 @@ func TestPauseEnds(t *testing.T) {
 			began := time.Now()
 			sub := h.Subscribe(0)
 			e := <-sub.C
-			if took := time.Since(began); Action(e.Action) != tt.want || took != tt.after {
+			if took := time.Since(began); PauseDecisionAction(e.Action) != tt.want || took != tt.after {
 				t.Errorf("%s: %s after %s, want %s after %s", tt.name, e.Action, took, tt.want, tt.after)
 			}
 			if len(h.Paused()) != 0 {
@@ -260,7 +260,7 @@ func TestLeaseIsRenewed(t *testing.T) {
 		}
 		began := time.Now()
 		sub := h.Subscribe(0)
-		if e := <-sub.C; e.Action != string(ActionAbandon) || time.Since(began) != 8*time.Second {
+		if e := <-sub.C; e.Action != string(ActionEndedWithoutDecision) || time.Since(began) != 8*time.Second {
 			t.Errorf("%+v after %s", e, time.Since(began))
 		}
 	})
@@ -277,7 +277,7 @@ func TestRecordTellsThePause(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		if _, err := h.Complete(t.Context(), Completion{CallID: b.CallID}); err != nil {
+		if _, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), Completion{CallID: b.CallID}); err != nil {
 			t.Fatal(err)
 		}
 		all, err := h.Records.Calls("", nil)
@@ -294,7 +294,7 @@ func TestCloseEndsPauses(t *testing.T) {
 		sub := h.Subscribe(0)
 		failed := make(chan error, 1)
 		go func() {
-			_, _, err := h.BeforeCall(t.Context(), Call{Tool: "Bash", Client: ClientClaudeless})
+			_, _, err := h.BeforeCall(t.Context(), Call{Tool: "Bash", Client: ClientClaudelessRun})
 			failed <- err
 		}()
 		synctest.Wait()
@@ -305,7 +305,7 @@ func TestCloseEndsPauses(t *testing.T) {
 		}
 		for range sub.C { // until the channel is closed
 		}
-		if _, err := h.Start(t.Context(), Call{Tool: "Bash", Client: ClientClaudeless}); code(err) != CodeHubClosed {
+		if _, err := h.Start(t.Context(), Call{Tool: "Bash", Client: ClientClaudelessRun}); code(err) != CodeHubClosed {
 			t.Errorf("a call after Close: %v", err)
 		}
 	})
@@ -323,7 +323,7 @@ func TestManyPauses(t *testing.T) {
 		wg.Go(func() {
 			for n := range each {
 				want := fmt.Sprintf(`{"v":"%d-%d"}`, c, n)
-				id, d, err := h.BeforeCall(t.Context(), Call{Tool: "Bash", Input: json.RawMessage(`{"v":""}`), Client: ClientClaudeless, ToolUseID: want})
+				id, d, err := h.BeforeCall(t.Context(), Call{Tool: "Bash", Input: json.RawMessage(`{"v":""}`), Client: ClientClaudelessRun, ToolUseID: want})
 				if err != nil || d.Action != ActionModify || string(d.Input) != want {
 					t.Errorf("%s: %+v, %v", want, d, err)
 				}

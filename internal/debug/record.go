@@ -20,8 +20,8 @@ type CallRecords struct {
 const DefaultRecordLimit = 100
 
 const (
-	maxRecordBytes      = 16 << 20
-	recordOverheadBytes = 1 << 10
+	maxRecordBytes               = 16 << 20
+	estimatedFixedBytesPerRecord = 1 << 10
 )
 
 // records keeps the newest max records, or fewer if their values are large.
@@ -53,7 +53,9 @@ func (r *records) add(rec *Record) {
 	r.publish(Event{Kind: EventCompleted, CallID: rec.CallID, MethodName: rec.MethodName, Status: rec.Status})
 }
 
-func (r *records) newest() []*Record { return r.list[max(0, len(r.list)-r.maxRecords):] }
+func (r *records) newestUpToMaxOldestFirst() []*Record {
+	return r.list[max(0, len(r.list)-r.maxRecords):]
+}
 
 // storeOutcomeValues fills in the display form of an outcome and stores its values.
 func storeOutcomeValues(store *cas.Store, o Outcome) (Outcome, error) {
@@ -86,15 +88,15 @@ func (r *records) recordCall(k *call, o Outcome) {
 	if o.Failed {
 		rec.Status, rec.Exception = "exception", o.Exception
 	}
-	k.record = shortRecord(rec)
+	k.record = recordWithLargeValuesTruncated(rec)
 	r.add(k.record)
 }
 
-func shortRecord(rec Record) *Record {
+func recordWithLargeValuesTruncated(rec Record) *Record {
 	rec.Values = rec.values().Truncated()
-	rec.PrettyResult, rec.Exception = TruncationMarker(rec.PrettyResult, rec.ResultCID), TruncationMarker(rec.Exception, rec.ErrorCID)
-	rec.CallSite, rec.OriginalInput = TruncationMarker(rec.CallSite, ""), TruncationMarker(rec.OriginalInput, "")
-	rec.size = recordOverheadBytes + rec.sizeInBytes() + len(rec.OriginalInput) + len(rec.Error)
+	rec.PrettyResult, rec.Exception = ValueOrMarkerIfTooLargeForRecord(rec.PrettyResult, rec.ResultCID), ValueOrMarkerIfTooLargeForRecord(rec.Exception, rec.ErrorCID)
+	rec.CallSite, rec.OriginalInput = ValueOrMarkerIfTooLargeForRecord(rec.CallSite, ""), ValueOrMarkerIfTooLargeForRecord(rec.OriginalInput, "")
+	rec.size = estimatedFixedBytesPerRecord + rec.sizeInBytes() + len(rec.OriginalInput) + len(rec.Error)
 	if more, ok := rec.ExtraFields.(interface{ Size() int }); ok {
 		rec.size += more.Size()
 	}
@@ -104,7 +106,7 @@ func shortRecord(rec Record) *Record {
 // AddRecord stores a record of something other than a call through the hub: an event of an older client, or a call to
 // an external server. It fills in a missing call id and missing times.
 func (r *records) AddRecord(record Record) {
-	rec := shortRecord(record)
+	rec := recordWithLargeValuesTruncated(record)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := unixSeconds(r.options.Now())
@@ -127,9 +129,9 @@ func (r *records) Calls(tool string, limit *int) (CallRecords, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	want := r.breakpoints.tools.canonicalName(tool)
+	want := r.breakpoints.tools.canonicalNameOfToolSpelling(tool)
 	out := CallRecords{Calls: []Record{}}
-	kept := r.newest()
+	kept := r.newestUpToMaxOldestFirst()
 	for _, rec := range kept {
 		if tool == "" || rec.MethodName == tool || rec.MethodName == want {
 			out.Total++
@@ -157,7 +159,7 @@ func (r *records) History(name string, limit int) []HistoryEntry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := []HistoryEntry{}
-	for _, rec := range slices.Backward(r.newest()) {
+	for _, rec := range slices.Backward(r.newestUpToMaxOldestFirst()) {
 		if limit > 0 && len(out) == limit {
 			break
 		}

@@ -14,13 +14,13 @@ import (
 
 func TestFunctions(t *testing.T) {
 	h := newHub(t)
-	if got := h.Functions(); len(got) != 0 { // S51
+	if got := h.RegisteredFunctionsSortedByName(); len(got) != 0 { // S51
 		t.Errorf("%v", got)
 	}
 	if err := h.Register(t.Context(), tools("mcp__t__echo", "mcp__t__add")); err != nil {
 		t.Fatal(err)
 	}
-	got := h.Functions() // S52
+	got := h.RegisteredFunctionsSortedByName() // S52
 	if len(got) != 2 || got[0].Name != "mcp__t__add" || got[0].Alias != "t/add" || got[0].Signature == "" {
 		t.Fatalf("%+v", got)
 	}
@@ -48,7 +48,7 @@ func TestCalls(t *testing.T) {
 		if i == 149 {
 			o = Outcome{Failed: true, Error: "boom", ErrorType: "OSError"}
 		}
-		if _, err := h.Complete(t.Context(), Completion{CallID: b.CallID, Outcome: o}); err != nil {
+		if _, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), Completion{CallID: b.CallID, Outcome: o}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -83,7 +83,7 @@ func TestHistory(t *testing.T) {
 	h := newHub(t)
 	run := func(tool string) {
 		b := startCall(t, h, tool, `{}`)
-		if _, err := h.Complete(t.Context(), Completion{Session: "s1", ToolUseID: "tu"}); err != nil {
+		if _, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), Completion{Session: "s1", ToolUseID: "tu"}); err != nil {
 			t.Fatal(err)
 		}
 		_ = b
@@ -192,7 +192,7 @@ func TestEvents(t *testing.T) {
 	if err := h.Resume(t.Context(), id.PauseID, ResumeRequest{Action: "skip"}); err != nil {
 		t.Fatal(err)
 	}
-	after, err := h.Complete(t.Context(), Completion{CallID: id.CallID, Outcome: Outcome{Failed: true, Error: "x"}})
+	after, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), Completion{CallID: id.CallID, Outcome: Outcome{Failed: true, Error: "x"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +260,7 @@ func TestObserverReadsState(t *testing.T) {
 		looked <- n
 	}()
 	for range 50 {
-		id, d, err := h.BeforeCall(t.Context(), Call{Tool: "Bash", Client: ClientClaudeless})
+		id, d, err := h.BeforeCall(t.Context(), Call{Tool: "Bash", Client: ClientClaudelessRun})
 		if err != nil || d.Action != ActionContinue {
 			t.Fatalf("%+v, %v", d, err)
 		}
@@ -279,14 +279,14 @@ func TestSlowObserver(t *testing.T) {
 	h := newHub(t)
 	slow, good := h.Subscribe(2), h.Subscribe(100)
 	for range 10 {
-		h.PublishChange(TopicServers)
+		h.PublishChange(TopicExternalMCPServers)
 	}
 	if n := len(good.C); n != 10 {
 		t.Errorf("the good observer got %d events", n)
 	}
 	<-slow.C
 	<-slow.C
-	h.PublishChange(TopicServers)
+	h.PublishChange(TopicExternalMCPServers)
 	if e := <-slow.C; e.Missed != 8 {
 		t.Errorf("missed %d, want 8", e.Missed)
 	}
@@ -301,7 +301,7 @@ func TestBytesKept(t *testing.T) {
 	h := newHub(t)
 	value := json.RawMessage(`"` + strings.Repeat("x", maxRecordValueBytes-2) + `"`)
 	for range 2000 {
-		h.Records.AddRecord(Record{CallData: CallData{MethodName: "T", Values: NativeInput{JSON: value}}})
+		h.Records.AddRecord(Record{CallData: CallData{MethodName: "T", Values: ClaudelessCallInput{JSON: value}}})
 	}
 	kept := len(value) * 2000
 	all, err := h.Records.Calls("", new(5000))
@@ -314,10 +314,10 @@ func TestBytesKept(t *testing.T) {
 		h.pauses.storeDecision(fmt.Sprint(i), Decision{Result: value})
 	}
 	_, newest := h.pauses.decisions["4999"]
-	if len(h.pauses.decisions)*len(value) > maxStoredDecisionBytes || len(h.pauses.decisions) != len(h.pauses.decidedIDs) || !newest {
+	if len(h.pauses.decisions)*len(value) > maxTotalBytesOfStoredDecisions || len(h.pauses.decisions) != len(h.pauses.decidedIDs) || !newest {
 		t.Errorf("%d decisions are kept, the newest: %v", len(h.pauses.decisions), newest)
 	}
-	h.pauses.storeDecision("huge", Decision{Result: json.RawMessage(strings.Repeat("x", maxStoredDecisionBytes+1))})
+	h.pauses.storeDecision("huge", Decision{Result: json.RawMessage(strings.Repeat("x", maxTotalBytesOfStoredDecisions+1))})
 	if _, ok := h.pauses.decisions["huge"]; !ok || len(h.pauses.decisions) != 1 {
 		t.Errorf("of a huge decision and %d others it is kept: %v", len(h.pauses.decisions)-1, ok)
 	}
@@ -336,7 +336,7 @@ func TestBytesKept(t *testing.T) {
 		for range 100 {
 			h.appendEntry(h.byID[id], TranscriptEntry{Output: string(value)})
 		}
-		if h.sessions.bytes > maxTranscriptBytes || len(h.byID[id].Transcript) != 100 {
+		if h.sessions.bytes > maxTotalBytesOfSessionTranscripts || len(h.byID[id].Transcript) != 100 {
 			t.Errorf("session %d: %d entries, %d bytes in all", i, len(h.byID[id].Transcript), h.sessions.bytes)
 		}
 		h.mu.Unlock()
@@ -362,7 +362,7 @@ func TestChangedValues(t *testing.T) {
 		if err := h.Resume(t.Context(), b.PauseID, c.before); err != nil {
 			t.Fatal(err)
 		}
-		after, err := h.Complete(t.Context(), Completion{CallID: b.CallID, Outcome: Outcome{Result: json.RawMessage(`"a"`)}})
+		after, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), Completion{CallID: b.CallID, Outcome: Outcome{Result: json.RawMessage(`"a"`)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -394,7 +394,7 @@ func TestMemoryIsFlatUnderLoad(t *testing.T) {
 			if !complete {
 				continue
 			}
-			if _, err := h.Complete(t.Context(), Completion{CallID: b.CallID, Outcome: Outcome{Result: json.RawMessage(`"` + text + `"`)}}); err != nil {
+			if _, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), Completion{CallID: b.CallID, Outcome: Outcome{Result: json.RawMessage(`"` + text + `"`)}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -408,18 +408,18 @@ func TestMemoryIsFlatUnderLoad(t *testing.T) {
 		}
 	}
 
-	signature := strings.Repeat("x", maxFunctionBytes/4)
+	signature := strings.Repeat("x", maxTotalBytesOfRegisteredFunctions/4)
 	var refused error
 	for i := range 5 {
-		refused = h.RegisterFunction(RegisteredFunction{Name: fmt.Sprint(i), Signature: signature})
+		refused = h.AddOrReplaceFunction(RegisteredFunction{Name: fmt.Sprint(i), Signature: signature})
 	}
 	if e, ok := errors.AsType[*Error](refused); !ok || e.Code != CodeLimit {
 		t.Errorf("a function over the limit: %v", refused)
 	}
-	if err := h.RegisterFunction(RegisteredFunction{Name: "0", Signature: "()"}); err != nil {
+	if err := h.AddOrReplaceFunction(RegisteredFunction{Name: "0", Signature: "()"}); err != nil {
 		t.Error(err)
 	}
-	if err := h.RegisterFunction(RegisteredFunction{Name: "5", Signature: signature}); err != nil {
+	if err := h.AddOrReplaceFunction(RegisteredFunction{Name: "5", Signature: signature}); err != nil {
 		t.Errorf("room that a function gave up is not used: %v", err)
 	}
 }

@@ -50,7 +50,7 @@ func (h *Hub) Evaluate(ctx context.Context, q EvaluateParams) (EvaluationResult,
 	if strings.TrimSpace(q.Expr) == "" {
 		return EvaluationResult{}, NewError(CodeMissingExpression, "expression required")
 	}
-	p, s, err := h.findSession(q)
+	p, s, err := h.findOrOpenSessionForEvaluation(q)
 	if err != nil {
 		return EvaluationResult{}, err
 	}
@@ -62,9 +62,9 @@ func (h *Hub) Evaluate(ctx context.Context, q EvaluateParams) (EvaluationResult,
 	a := EvaluationResult{SessionID: s.ID}
 	if e, ok := p.call.caller.(Evaluator); ok {
 		a, err = e.Evaluate(ctx, EvaluationRequest{PauseID: p.id, SessionID: s.ID, Expr: q.Expr, Closed: s.closed})
-		a.SessionID, err = s.ID, evaluatorError(ctx, s, q, err)
+		a.SessionID, err = s.ID, evaluationErrorOrClosedOrTimeout(ctx, s, q, err)
 	} else {
-		h.evaluateLocal(ctx, p, q.Expr, &a)
+		h.evaluateExprOrAssignmentInHub(ctx, p, q.Expr, &a)
 	}
 	if err != nil {
 		return EvaluationResult{}, err
@@ -78,8 +78,8 @@ func (h *Hub) Evaluate(ctx context.Context, q EvaluateParams) (EvaluationResult,
 	return a, nil
 }
 
-func evaluatorError(ctx context.Context, s *session, q EvaluateParams, err error) error {
-	if err == nil {
+func evaluationErrorOrClosedOrTimeout(ctx context.Context, s *session, q EvaluateParams, clientError error) error {
+	if clientError == nil {
 		return nil
 	}
 	select {
@@ -90,10 +90,10 @@ func evaluatorError(ctx context.Context, s *session, q EvaluateParams, err error
 	if ctx.Err() != nil {
 		return NewError(CodeEvalTimeout, "the client did not answer within "+q.Timeout.String())
 	}
-	return err
+	return clientError
 }
 
-func (h *Hub) findSession(q EvaluateParams) (*pause, *session, error) {
+func (h *Hub) findOrOpenSessionForEvaluation(q EvaluateParams) (*pause, *session, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if q.Session == "" {
@@ -116,28 +116,28 @@ func (h *Hub) findSession(q EvaluateParams) (*pause, *session, error) {
 	return p, s, err
 }
 
-var assignmentPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_]*)\s*:=(?s)(.*)$`) })
+var variableAssignmentPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_]*)\s*:=(?s)(.*)$`) })
 
-func (h *Hub) evaluateLocal(ctx context.Context, p *pause, expr string, a *EvaluationResult) {
+func (h *Hub) evaluateExprOrAssignmentInHub(ctx context.Context, p *pause, expr string, result *EvaluationResult) {
 	name := ""
 	offset := 0
-	if m := assignmentPattern().FindStringSubmatchIndex(expr); m != nil {
+	if m := variableAssignmentPattern().FindStringSubmatchIndex(expr); m != nil {
 		name, offset = expr[m[2]:m[3]], m[4]
 		expr = expr[m[4]:]
 	}
-	out, err := h.evaluateValue(ctx, p, expr)
+	out, err := h.evaluateExprWithPauseVariables(ctx, p, expr)
 	if err == nil {
-		a.Output, err = renderValue(out)
+		result.Output, err = renderValue(out)
 	}
 	if err != nil {
-		a.IsError, a.Output = true, err.Error()
+		result.IsError, result.Output = true, err.Error()
 		if at, ok := errors.AsType[*eval.Error](err); ok {
-			a.Output = fmt.Sprintf("%s (column %d)", at.Message, at.Offset+offset+1)
+			result.Output = fmt.Sprintf("%s (column %d)", at.Message, at.Offset+offset+1)
 		}
 		return
 	}
-	if cid, _, err := h.store.PutJSON([]byte(a.Output)); err == nil {
-		a.ResultCID = cid
+	if cid, _, err := h.store.PutJSON([]byte(result.Output)); err == nil {
+		result.ResultCID = cid
 	}
 	if name != "" {
 		h.mu.Lock()
@@ -157,15 +157,15 @@ func renderValue(v any) (string, error) {
 func (h *Hub) evaluateJSON(ctx context.Context, p *pause, expr string) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, evalTimeout)
 	defer cancel()
-	v, err := h.evaluateValue(ctx, p, expr)
+	v, err := h.evaluateExprWithPauseVariables(ctx, p, expr)
 	if err != nil {
-		return nil, conditionError(err)
+		return nil, newInvalidExpressionErrorWithColumn(err)
 	}
 	text, err := renderValue(v)
 	return json.RawMessage(text), err
 }
 
-func (h *Hub) evaluateValue(ctx context.Context, p *pause, expr string) (any, error) {
+func (h *Hub) evaluateExprWithPauseVariables(ctx context.Context, p *pause, expr string) (any, error) {
 	program, err := eval.Compile(expr, eval.BreakpointEnv())
 	if err != nil {
 		return nil, err
@@ -261,7 +261,7 @@ func (l *sessions) openSession(p *pause) *session {
 	l.ids = append(l.ids, s.ID)
 	if len(l.ids) > maxSessions {
 		old := l.byID[l.ids[0]]
-		l.dropOldest(old, len(old.Transcript))
+		l.dropOldestTranscriptEntries(old, len(old.Transcript))
 		delete(l.byID, old.ID)
 		l.ids = l.ids[1:]
 	}
@@ -270,10 +270,10 @@ func (l *sessions) openSession(p *pause) *session {
 	return s
 }
 
-// IsSessionID reports whether a text has the form of a session id (a process id, a
+// HasDebugSessionIDForm reports whether a text has the form of a session id (a process id, a
 // dash and Unix seconds), whether or not the session exists.
-func IsSessionID(id string) bool {
-	pid, at, ok := strings.Cut(id, "-")
+func HasDebugSessionIDForm(text string) bool {
+	pid, at, ok := strings.Cut(text, "-")
 	if _, err := strconv.ParseUint(pid, 10, 63); err != nil || !ok {
 		return false
 	}
@@ -330,9 +330,9 @@ func (l *sessions) closeSession(s *session) {
 	close(s.closed)
 }
 
-// closeSessions ends the sessions of a pause; l.mu must be held.
-func (l *sessions) closeSessions(ids []string) {
-	for _, id := range ids {
+// endDebugSessionsByID ends the sessions of a pause; l.mu must be held.
+func (l *sessions) endDebugSessionsByID(sessionIDs []string) {
+	for _, id := range sessionIDs {
 		if s, ok := l.byID[id]; ok {
 			l.closeSession(s)
 		}
@@ -346,25 +346,27 @@ func (l *sessions) appendEntry(s *session, e TranscriptEntry) {
 		return
 	}
 	s.Transcript = append(s.Transcript, e)
-	l.bytes += e.size()
+	l.bytes += e.bytesOfInputAndOutputs()
 	if len(s.Transcript) > maxTranscriptEntries {
-		l.dropOldest(s, 1)
+		l.dropOldestTranscriptEntries(s, 1)
 	}
 	for _, id := range l.ids {
-		if l.bytes <= maxTranscriptBytes {
+		if l.bytes <= maxTotalBytesOfSessionTranscripts {
 			break
 		}
 		old := l.byID[id]
-		l.dropOldest(old, len(old.Transcript))
+		l.dropOldestTranscriptEntries(old, len(old.Transcript))
 	}
 }
 
-// dropOldest drops the oldest n entries of a session; l.mu must be held.
-func (l *sessions) dropOldest(s *session, n int) {
+// dropOldestTranscriptEntries drops the oldest n entries of a session; l.mu must be held.
+func (l *sessions) dropOldestTranscriptEntries(s *session, n int) {
 	for _, e := range s.Transcript[:n] {
-		l.bytes -= e.size()
+		l.bytes -= e.bytesOfInputAndOutputs()
 	}
 	s.Transcript = slices.Clone(s.Transcript[n:])
 }
 
-func (e TranscriptEntry) size() int { return len(e.Input) + len(e.Output) + len(e.Stdout) }
+func (e TranscriptEntry) bytesOfInputAndOutputs() int {
+	return len(e.Input) + len(e.Output) + len(e.Stdout)
+}

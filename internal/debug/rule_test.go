@@ -26,7 +26,7 @@ func TestRules(t *testing.T) {
 		{Name: "broken", Tools: []string{"*"}, Phase: PhaseBefore, When: "input.a.b == 1", MaxPauses: -1},
 		{Name: "once", Tools: []string{"Bash"}, Phase: PhaseBefore, When: `input.x > 1`, MaxPauses: 1},
 		{Name: "all", Tools: []string{"Bash", "t/*"}, Phase: PhaseBefore, MaxPauses: -1},
-		{Name: "failed", Tools: []string{"B*"}, Phase: PhaseAfter, When: "error != nil", MaxPauses: -1},
+		{Name: "failed", Tools: []string{"B*"}, Phase: PhaseAfterCall, When: "error != nil", MaxPauses: -1},
 	} {
 		if err := h.BreakpointSet.AddRule(r); err != nil {
 			t.Fatal(err)
@@ -50,7 +50,7 @@ func TestRules(t *testing.T) {
 				t.Errorf("%v, %v", names, err)
 			}
 			got = p.CallData.Breakpoint
-			h.Abandon(id)
+			h.AbandonPauseOfDisconnectedCaller(id)
 			if _, err := h.Variables(id); code(err) != CodePauseResumed {
 				t.Errorf("names after the pause: %v", err)
 			}
@@ -64,11 +64,11 @@ func TestRules(t *testing.T) {
 		if err := h.Resume(t.Context(), b.PauseID, ResumeRequest{}); err != nil {
 			t.Fatal(err)
 		}
-		id, err := h.Complete(t.Context(), Completion{CallID: b.CallID, Outcome: Outcome{Failed: failed, Error: "e"}})
+		id, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), Completion{CallID: b.CallID, Outcome: Outcome{Failed: failed, Error: "e"}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p, err := h.Pause(id); err != nil || p.CallData.Breakpoint != want || p.CallData.Phase != PhaseAfter {
+		if p, err := h.Pause(id); err != nil || p.CallData.Breakpoint != want || p.CallData.Phase != PhaseAfterCall {
 			t.Errorf("failed %v: %+v, %v", failed, p.CallData, err)
 		}
 	}
@@ -82,7 +82,7 @@ func TestRules(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"never": 0, "broken": -1, "once": 0, "all": -1, "failed": -1}, left); diff != "" {
 		t.Error(diff)
 	}
-	if !h.BreakpointSet.HasLimitedRule("Bash") || !h.BreakpointSet.HasLimitedRule("Read") { // because of the rule "never"
+	if !h.BreakpointSet.HasRuleWithPauseLimit("Bash") || !h.BreakpointSet.HasRuleWithPauseLimit("Read") { // because of the rule "never"
 		t.Error("which tools count")
 	}
 	for _, r := range []Rule{{Tools: []string{"["}}, {Tools: []string{"a"}, When: "nosuch"}} {
@@ -103,7 +103,7 @@ func TestRuleHitsAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 50 {
 		wg.Go(func() {
-			b, err := h.Start(t.Context(), Call{Tool: "Bash", Input: input, Client: ClientClaudeless})
+			b, err := h.Start(t.Context(), Call{Tool: "Bash", Input: input, Client: ClientClaudelessRun})
 			if err != nil {
 				t.Error(err)
 			}

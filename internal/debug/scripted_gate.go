@@ -14,7 +14,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// ScriptedGateOptions configure a ScriptedGate. Breakpoints and Now must be set.
+// ScriptedGateOptions configure a ScenarioBreakpointGate. Breakpoints and Now must be set.
 type ScriptedGateOptions struct {
 	Breakpoints []scenarios.Breakpoint // breakpoints of a loaded or compiled scenario
 	Now         func() time.Time
@@ -22,15 +22,15 @@ type ScriptedGateOptions struct {
 	Resolve func(ctx context.Context, name string) string
 }
 
-// ScriptedGate is a [Gate] whose decisions come from a scenario. All methods may be called from many goroutines.
-type ScriptedGate struct {
-	hub         *Hub
-	resolveTool func(context.Context, string) string
-	byRuleName  map[string]*scenarios.Breakpoint
+// ScenarioBreakpointGate is a [Gate] whose decisions come from a scenario. All methods may be called from many goroutines.
+type ScenarioBreakpointGate struct {
+	hub                          *Hub
+	resolveTool                  func(context.Context, string) string
+	scenarioBreakpointByRuleName map[string]*scenarios.Breakpoint
 }
 
 // NewScriptedGate returns a gate with its own hub. Close also closes this hub.
-func NewScriptedGate(o ScriptedGateOptions) (*ScriptedGate, error) {
+func NewScriptedGate(o ScriptedGateOptions) (*ScenarioBreakpointGate, error) {
 	if o.Now == nil {
 		return nil, errors.New("debug: ScriptedGateOptions.Now must be set")
 	}
@@ -43,14 +43,14 @@ func NewScriptedGate(o ScriptedGateOptions) (*ScriptedGate, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &ScriptedGate{hub: hub, resolveTool: o.Resolve, byRuleName: map[string]*scenarios.Breakpoint{}}
+	g := &ScenarioBreakpointGate{hub: hub, resolveTool: o.Resolve, scenarioBreakpointByRuleName: map[string]*scenarios.Breakpoint{}}
 	if g.resolveTool == nil {
 		g.resolveTool = func(_ context.Context, name string) string { return name }
 	}
 	for i := range o.Breakpoints {
 		b := &o.Breakpoints[i]
 		name := b.PositionText()
-		if _, taken := g.byRuleName[name]; taken { // several breakpoints are on one line
+		if _, taken := g.scenarioBreakpointByRuleName[name]; taken { // several breakpoints are on one line
 			name = fmt.Sprintf("%s (%d)", name, i+1)
 		}
 		rule := Rule{Name: name, Tools: b.Names(), Phase: Phase(b.Phase), When: b.When, MaxPauses: -1}
@@ -61,16 +61,16 @@ func NewScriptedGate(o ScriptedGateOptions) (*ScriptedGate, error) {
 			hub.Close()
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		g.byRuleName[name] = b
+		g.scenarioBreakpointByRuleName[name] = b
 	}
 	return g, nil
 }
 
 // Close closes the hub.
-func (g *ScriptedGate) Close() { g.hub.Close() }
+func (g *ScenarioBreakpointGate) Close() { g.hub.Close() }
 
-// Warnings returns one message for each condition that could not be evaluated.
-func (g *ScriptedGate) Warnings() []string {
+// FailedConditionWarnings returns one message for each condition that could not be evaluated.
+func (g *ScenarioBreakpointGate) FailedConditionWarnings() []string {
 	var all []string
 	for _, r := range g.hub.BreakpointSet.Rules() {
 		if r.ConditionError != "" {
@@ -80,19 +80,19 @@ func (g *ScriptedGate) Warnings() []string {
 	return all
 }
 
-// HasLimitedRule reports whether a breakpoint with a limited number of pauses matches a tool. Calls of such a tool must
+// HasRuleWithPauseLimit reports whether a breakpoint with a limited number of pauses matches a tool. Calls of such a tool must
 // run in sequence, because their order decides which calls are paused.
-func (g *ScriptedGate) HasLimitedRule(tool string) bool {
-	return g.hub.BreakpointSet.HasLimitedRule(tool)
+func (g *ScenarioBreakpointGate) HasLimitedRule(tool string) bool {
+	return g.hub.BreakpointSet.HasRuleWithPauseLimit(tool)
 }
 
 // Register adds tools, so that "server/tool" names can be resolved.
-func (g *ScriptedGate) Register(ctx context.Context, tools []protocol.Tool) error {
-	return g.hub.Register(ctx, tools)
+func (g *ScenarioBreakpointGate) Register(ctx context.Context, toolsForNameResolution []protocol.Tool) error {
+	return g.hub.Register(ctx, toolsForNameResolution)
 }
 
 // BeforeCall returns the decision about a call that is about to run.
-func (g *ScriptedGate) BeforeCall(ctx context.Context, c Call) (string, Decision, error) {
+func (g *ScenarioBreakpointGate) BeforeCall(ctx context.Context, c Call) (string, Decision, error) {
 	begun, err := g.hub.Start(ctx, c)
 	if err != nil || begun.PauseID == "" {
 		return begun.CallID, begun.Decision, err
@@ -102,8 +102,8 @@ func (g *ScriptedGate) BeforeCall(ctx context.Context, c Call) (string, Decision
 }
 
 // AfterCall returns the decision about a call that has run.
-func (g *ScriptedGate) AfterCall(ctx context.Context, callID string, o Outcome) (Decision, error) {
-	pauseID, err := g.hub.Complete(ctx, Completion{CallID: callID, Outcome: o})
+func (g *ScenarioBreakpointGate) AfterCall(ctx context.Context, callID string, o Outcome) (Decision, error) {
+	pauseID, err := g.hub.RecordCallOutcomeAndPauseIfStopped(ctx, Completion{CallID: callID, Outcome: o})
 	if err != nil || pauseID == "" {
 		return Decision{Action: ActionContinue}, err
 	}
@@ -111,13 +111,13 @@ func (g *ScriptedGate) AfterCall(ctx context.Context, callID string, o Outcome) 
 }
 
 // decide answers a pause with its breakpoint's action. If that is impossible, the call fails with the reason.
-func (g *ScriptedGate) decide(ctx context.Context, pauseID string) (Decision, error) {
+func (g *ScenarioBreakpointGate) decide(ctx context.Context, pauseID string) (Decision, error) {
 	p, err := g.hub.Pause(pauseID)
 	if err != nil {
 		return Decision{}, err
 	}
 	name := p.CallData.Breakpoint
-	answer, err := g.resumeRequest(ctx, g.byRuleName[name], pauseID)
+	answer, err := g.fillResumeRequestFromBreakpoint(ctx, g.scenarioBreakpointByRuleName[name], pauseID)
 	if err == nil {
 		err = g.hub.Resume(ctx, pauseID, answer)
 	}
@@ -132,13 +132,13 @@ func (g *ScriptedGate) decide(ctx context.Context, pauseID string) (Decision, er
 	return d, err
 }
 
-func (g *ScriptedGate) resumeRequest(ctx context.Context, b *scenarios.Breakpoint, pauseID string) (ResumeRequest, error) {
+func (g *ScenarioBreakpointGate) fillResumeRequestFromBreakpoint(ctx context.Context, scenarioBreakpoint *scenarios.Breakpoint, pauseID string) (ResumeRequest, error) {
 	names, err := g.hub.Variables(pauseID)
 	if err != nil {
 		return ResumeRequest{}, err
 	}
 	// The evaluation of templates is limited in steps. A cancelled caller must not change the values.
-	filled, err := b.Fill(context.WithoutCancel(ctx), names)
+	filled, err := scenarioBreakpoint.Fill(context.WithoutCancel(ctx), names)
 	if err != nil {
 		return ResumeRequest{}, err
 	}

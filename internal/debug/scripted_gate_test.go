@@ -32,7 +32,7 @@ func (scriptTools) Execute(_ context.Context, use protocol.ToolUse) (executor.Re
 }
 
 // newGate creates a gate from the breakpoints of a scenario file.
-func newGate(t *testing.T, file string) *ScriptedGate {
+func newGate(t *testing.T, file string) *ScenarioBreakpointGate {
 	t.Helper()
 	s, err := scenarios.Parse("s.toml", []byte(file), scenarios.LoadOptions{})
 	if err != nil {
@@ -186,7 +186,7 @@ result = "{{ input.no.such }}"
 	if err != nil || !r.IsError || !strings.HasPrefix(r.Content.Plain(), `breakpoint at s.toml:7: result: template "{{ input.no.such }}": `) {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if w := g.Warnings(); len(w) != 1 || !strings.HasPrefix(w[0], "s.toml:2: the condition of the breakpoint could not be evaluated") {
+	if w := g.FailedConditionWarnings(); len(w) != 1 || !strings.HasPrefix(w[0], "s.toml:2: the condition of the breakpoint could not be evaluated") {
 		t.Errorf("%q", w)
 	}
 }

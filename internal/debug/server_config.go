@@ -96,18 +96,18 @@ func syntaxErrorPosition(data []byte, err error) string {
 	return fmt.Sprintf(":%d:%d", line, max(1, len(before)-bytes.LastIndexByte(before, '\n')-1))
 }
 
-// ParseInlineServers parses "NAME:VALUE": a URL is a server reached by SSE, anything else
+// ParseInlineServer parses "NAME:VALUE": a URL is a server reached by SSE, anything else
 // a command and its arguments, separated by white space.
-func ParseInlineServers(text string) (mcp.ServerConfig, error) {
-	name, value, ok := strings.Cut(text, ":")
+func ParseInlineServer(nameAndCommandOrURL string) (serverConfig mcp.ServerConfig, syntaxError error) {
+	name, value, ok := strings.Cut(nameAndCommandOrURL, ":")
 	value = strings.TrimSpace(value)
 	switch {
 	case !ok:
-		return mcp.ServerConfig{}, fmt.Errorf("invalid server %q: expected NAME:COMMAND or NAME:URL", text)
+		return mcp.ServerConfig{}, fmt.Errorf("invalid server %q: expected NAME:COMMAND or NAME:URL", nameAndCommandOrURL)
 	case name == "":
-		return mcp.ServerConfig{}, fmt.Errorf("invalid server %q: the name is empty", text)
+		return mcp.ServerConfig{}, fmt.Errorf("invalid server %q: the name is empty", nameAndCommandOrURL)
 	case value == "":
-		return mcp.ServerConfig{}, fmt.Errorf("invalid server %q: the command or URL is empty", text)
+		return mcp.ServerConfig{}, fmt.Errorf("invalid server %q: the command or URL is empty", nameAndCommandOrURL)
 	case !mcp.ValidName(name):
 		return mcp.ServerConfig{}, invalidServerNameError(name)
 	}

@@ -19,17 +19,17 @@ import (
 
 // Error codes about external servers.
 const (
-	CodeServerNotFound     = "server_not_found"
-	CodeServerNotConnected = "server_not_connected"
-	CodeToolNotFound       = "tool_not_found"
-	CodeInvalidToolName    = "invalid_tool_name"
-	CodeCallTimeout        = "call_timeout"
-	CodeCallFailed         = "call_failed"
-	CodeDuplicateName      = "duplicate_name"
-	CodeInvalidName        = "invalid_name"
-	CodeInvalidConfig      = "invalid_config"
-	CodeConnectFailed      = "connect_failed"
-	CodeResourceNotFound   = "resource_not_found"
+	CodeServerNotFound         = "server_not_found"
+	CodeServerNotConnected     = "server_not_connected"
+	CodeToolNotFound           = "tool_not_found"
+	CodeInvalidToolName        = "invalid_tool_name"
+	CodeCallTimeout            = "call_timeout"
+	CodeExternalToolCallFailed = "call_failed"
+	CodeDuplicateName          = "duplicate_name"
+	CodeInvalidName            = "invalid_name"
+	CodeInvalidConfig          = "invalid_config"
+	CodeConnectFailed          = "connect_failed"
+	CodeResourceNotFound       = "resource_not_found"
 )
 
 const connectTimeout = 30 * time.Second
@@ -97,11 +97,11 @@ func (m *ServerManager) Close(ctx context.Context) error { return m.mcp.Close(ct
 
 // The states of a server.
 const (
-	StatusConnecting   = "connecting"
-	StatusConnected    = "connected"
-	StatusDisconnected = "disconnected"
-	StatusError        = "error"  // the connection attempt failed
-	StatusFailed       = "failed" // the connection was lost and could not be restored
+	StatusConnecting           = "connecting"
+	StatusConnected            = "connected"
+	StatusDisconnected         = "disconnected"
+	StatusConnectAttemptFailed = "error"  // the connection attempt failed
+	StatusFailed               = "failed" // the connection was lost and could not be restored
 )
 
 // ExternalServer is one server in the form for front ends.
@@ -130,7 +130,7 @@ func (m *ServerManager) describeServer(s mcp.ServerStatus) ExternalServer {
 		c.Error = s.Error
 		return c
 	}
-	for _, t := range m.callableTools(s.Name) {
+	for _, t := range m.toolsOfServerWithUniqueNames(s.Name) {
 		c.Tools = append(c.Tools, t.Server+"/"+t.RawName)
 	}
 	m.mu.Lock()
@@ -140,9 +140,9 @@ func (m *ServerManager) describeServer(s mcp.ServerStatus) ExternalServer {
 	return c
 }
 
-// callableTools lists the tools of a server. A tool is missing if an earlier tool has the same canonical name.
-func (m *ServerManager) callableTools(server string) []protocol.Tool {
-	return slices.DeleteFunc(m.mcp.Tools(), func(t protocol.Tool) bool { return t.Server != server })
+// toolsOfServerWithUniqueNames lists the tools of a server. A tool is missing if an earlier tool has the same canonical name.
+func (m *ServerManager) toolsOfServerWithUniqueNames(serverName string) []protocol.Tool {
+	return slices.DeleteFunc(m.mcp.Tools(), func(t protocol.Tool) bool { return t.Server != serverName })
 }
 
 func (m *ServerManager) statusWord(s mcp.ServerStatus) string {
@@ -157,7 +157,7 @@ func (m *ServerManager) statusWord(s mcp.ServerStatus) string {
 		if m.everConnected[s.Name] {
 			return StatusFailed
 		}
-		return StatusError
+		return StatusConnectAttemptFailed
 	default:
 		return StatusDisconnected
 	}
@@ -222,7 +222,7 @@ func (m *ServerManager) Connect(ctx context.Context, name string, config json.Ra
 	desired := slices.Clone(m.runtimeServers)
 	m.mu.Unlock()
 	change, err := m.mcp.SetServers(ctx, runtimeServerSource, desired)
-	m.hub.PublishChange(TopicServers)
+	m.hub.PublishChange(TopicExternalMCPServers)
 	if err != nil {
 		return nil, NewError(CodeConnectFailed, err.Error(), "name", name)
 	}
@@ -250,7 +250,7 @@ func (m *ServerManager) Disconnect(ctx context.Context, name string) error {
 	}
 	err := m.mcp.Disconnect(ctx, name)
 	m.statuses()
-	m.hub.PublishChange(TopicServers)
+	m.hub.PublishChange(TopicExternalMCPServers)
 	return err
 }
 
@@ -260,7 +260,7 @@ func (m *ServerManager) Reconnect(ctx context.Context, name string) ([]string, e
 		return nil, NewError(CodeServerNotFound, "", "name", name)
 	}
 	err := m.mcp.Connect(ctx, name)
-	m.hub.PublishChange(TopicServers)
+	m.hub.PublishChange(TopicExternalMCPServers)
 	if err != nil {
 		return nil, NewError(CodeConnectFailed, err.Error(), "name", name)
 	}
@@ -288,7 +288,7 @@ func (m *ServerManager) Tools(server string) ([]ExternalTool, error) {
 		if s.State != mcp.StateConnected || server != "" && s.Name != server {
 			continue
 		}
-		for _, t := range m.callableTools(s.Name) {
+		for _, t := range m.toolsOfServerWithUniqueNames(s.Name) {
 			all = append(all, ExternalTool{
 				Name: t.Server + "/" + t.RawName, Server: t.Server, Original: t.RawName,
 				Description: t.Description, InputSchema: t.InputSchema,
@@ -310,7 +310,7 @@ func (m *ServerManager) Call(ctx context.Context, name string, arguments json.Ra
 	}
 	rec := Record{CallEnding: CallEnding{Source: "mcp_client", Server: server, Status: "success"}}
 	cid, _, _ := m.hub.Store().PutJSON(arguments)
-	rec.MethodName, rec.Client, rec.Values = name, ClientExternal, NativeInput{JSON: arguments, ContentID: cid}
+	rec.MethodName, rec.Client, rec.Values = name, ClientExternal, ClaudelessCallInput{JSON: arguments, ContentID: cid}
 	rec.StartedAt = float64(m.now().UnixMicro()) / 1e6
 	result, err := m.callTool(ctx, server, tool, arguments)
 	if err != nil {
@@ -345,7 +345,7 @@ func (m *ServerManager) splitToolName(name string) (server, tool string, err err
 	if err := m.checkConnected(server); err != nil {
 		return "", "", err
 	}
-	if !slices.ContainsFunc(m.callableTools(server), func(t protocol.Tool) bool { return t.RawName == tool }) {
+	if !slices.ContainsFunc(m.toolsOfServerWithUniqueNames(server), func(t protocol.Tool) bool { return t.RawName == tool }) {
 		return "", "", NewError(CodeToolNotFound, "", "tool", name)
 	}
 	return server, tool, nil
@@ -357,7 +357,7 @@ func (m *ServerManager) callTool(ctx context.Context, server, tool string, argum
 	if err == nil {
 		return result, nil
 	}
-	e := NewError(CodeCallFailed, err.Error(), "tool", name)
+	e := NewError(CodeExternalToolCallFailed, err.Error(), "tool", name)
 	timeout, isTimeout := errors.AsType[*mcp.TimeoutError](err)
 	rpc, isRPC := errors.AsType[*mcp.RPCError](err)
 	switch {
@@ -401,20 +401,20 @@ func (m *ServerManager) Resources(server string) ([]ExternalResource, error) {
 	return all, nil
 }
 
-// ExternalContents is the content of a resource.
-type ExternalContents struct {
+// ExternalResourceContent is the content of a resource.
+type ExternalResourceContent struct {
 	Content  string `json:"content"` // base64 for binary contents
 	MIMEType string `json:"mime_type"`
 }
 
 // ReadResource reads one resource. If the server returns several contents, Read returns the first.
-func (m *ServerManager) ReadResource(ctx context.Context, server, uri string) (ExternalContents, error) {
+func (m *ServerManager) ReadResource(ctx context.Context, server, uri string) (ExternalResourceContent, error) {
 	if err := m.checkConnected(server); err != nil {
-		return ExternalContents{}, err
+		return ExternalResourceContent{}, err
 	}
 	raw, err := m.mcp.ReadResource(ctx, server, uri)
 	if err != nil {
-		return ExternalContents{}, NewError(CodeResourceNotFound, err.Error(), "uri", uri, "server", server)
+		return ExternalResourceContent{}, NewError(CodeResourceNotFound, err.Error(), "uri", uri, "server", server)
 	}
 	var result struct {
 		Contents []struct {
@@ -424,10 +424,10 @@ func (m *ServerManager) ReadResource(ctx context.Context, server, uri string) (E
 		} `json:"contents"`
 	}
 	if err := json.Unmarshal(raw, &result); err != nil || len(result.Contents) == 0 {
-		return ExternalContents{}, NewError(CodeResourceNotFound, "the server sent no contents", "uri", uri)
+		return ExternalResourceContent{}, NewError(CodeResourceNotFound, "the server sent no contents", "uri", uri)
 	}
 	first := result.Contents[0]
-	c := ExternalContents{Content: first.Blob, MIMEType: first.MIMEType}
+	c := ExternalResourceContent{Content: first.Blob, MIMEType: first.MIMEType}
 	if first.Text != nil {
 		c.Content = *first.Text
 	}

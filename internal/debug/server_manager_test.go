@@ -135,17 +135,17 @@ func TestNames(t *testing.T) {
 }
 
 func TestConnecting(t *testing.T) {
-	missing, err := ParseInlineServers("missing:/nosuch/command")
+	missing, err := ParseInlineServer("missing:/nosuch/command")
 	if err != nil {
 		t.Fatal(err)
 	}
-	nowhere, err := ParseInlineServers("nowhere:http://127.0.0.1:1/sse")
+	nowhere, err := ParseInlineServer("nowhere:http://127.0.0.1:1/sse")
 	if err != nil {
 		t.Fatal(err)
 	}
 	m, _ := newManager(t, missing, nowhere, server(t, "crash", "crash-at-start"), server(t, "refuses", "init-error"), server(t, "good", "ok"))
 	for name, want := range map[string]string{"missing": "nosuch", "nowhere": "ECONNREFUSED", "crash": "boom", "refuses": ""} { // C15 C21 C16 C170
-		c := waitForStatus(t, m, name, StatusError)
+		c := waitForStatus(t, m, name, StatusConnectAttemptFailed)
 		if !strings.Contains(c.Error, want) || c.Error == "" || len(c.Tools) != 0 || c.ConnectedAt != nil {
 			t.Errorf("%s: %+v", name, c)
 		}
@@ -158,7 +158,7 @@ func TestConnecting(t *testing.T) {
 	if errorCode(err) != CodeConnectFailed || !strings.Contains(err.Error(), "boom") {
 		t.Errorf("%v", err)
 	}
-	waitForStatus(t, m, "late", StatusError) // its configuration is kept
+	waitForStatus(t, m, "late", StatusConnectAttemptFailed) // its configuration is kept
 	for _, e := range []string{`{}`, `[]`, `{"transport":"stdio"}`, `{"transport":"pigeon","command":"x"}`} {
 		if _, err := m.Connect(t.Context(), "bad", json.RawMessage(e)); errorCode(err) != CodeInvalidConfig {
 			t.Errorf("%s: %v", e, err)
@@ -247,7 +247,7 @@ func TestCall(t *testing.T) {
 	if rec.Source != "mcp_client" || rec.Server != "a" || rec.MethodName != "a/echo" || string(rec.Input()) != `{"text":"hü\u2028"}` || rec.Status != "success" {
 		t.Errorf("%+v", rec)
 	}
-	if data, err := hub.Value(rec.ResultCID); err != nil || string(data) != string(result) { // C40 C116
+	if data, err := hub.StoredValueByContentID(rec.ResultCID); err != nil || string(data) != string(result) { // C40 C116
 		t.Errorf("%s, %v", data, err)
 	}
 	if _, err := m.Call(t.Context(), "a/echo", nil); err != nil { // C31
@@ -265,13 +265,13 @@ func TestCall(t *testing.T) {
 		{"a/", CodeToolNotFound},
 		{"echo", CodeInvalidToolName}, // C35
 		{"", CodeInvalidToolName},
-		{"rpc/echo", CodeCallFailed}, // C37
+		{"rpc/echo", CodeExternalToolCallFailed}, // C37
 	} {
 		_, err := m.Call(t.Context(), tt.tool, nil)
 		if errorCode(err) != tt.want {
 			t.Errorf("%q: %v, want %s", tt.tool, err, tt.want)
 		}
-		if tt.want == CodeCallFailed {
+		if tt.want == CodeExternalToolCallFailed {
 			if e, _ := errors.AsType[*Error](err); e.Detail["code"] == nil || !strings.Contains(e.Message, "JSON-RPC error") {
 				t.Errorf("%+v", e)
 			}
@@ -314,7 +314,7 @@ func TestResources(t *testing.T) {
 	if _, err := m.Resources("nope"); errorCode(err) != CodeServerNotFound {
 		t.Errorf("%v", err)
 	}
-	if got, err := m.ReadResource(t.Context(), "r", "file:///a.txt"); err != nil || got != (ExternalContents{Content: "body", MIMEType: "text/plain"}) { // C50 C108
+	if got, err := m.ReadResource(t.Context(), "r", "file:///a.txt"); err != nil || got != (ExternalResourceContent{Content: "body", MIMEType: "text/plain"}) { // C50 C108
 		t.Errorf("%+v, %v", got, err)
 	}
 	if _, err := m.ReadResource(t.Context(), "nope", "x"); errorCode(err) != CodeServerNotFound {
@@ -391,7 +391,7 @@ func TestDisconnectDuringACall(t *testing.T) {
 	if err := m.Disconnect(t.Context(), "b"); err != nil {
 		t.Error(err)
 	}
-	if err := <-failed; errorCode(err) != CodeCallFailed || !strings.Contains(err.Error(), "Connection closed") || time.Since(began) > 5*time.Second {
+	if err := <-failed; errorCode(err) != CodeExternalToolCallFailed || !strings.Contains(err.Error(), "Connection closed") || time.Since(began) > 5*time.Second {
 		t.Errorf("%v after %s", err, time.Since(began))
 	}
 }
@@ -469,8 +469,8 @@ func TestStatusWords(t *testing.T) {
 		want   string
 	}{
 		{"lost", mcp.StateFailed, StatusFailed},
-		{"new", mcp.StateFailed, StatusError},
-		{"new", mcp.StateNeedsAuth, StatusError},
+		{"new", mcp.StateFailed, StatusConnectAttemptFailed},
+		{"new", mcp.StateNeedsAuth, StatusConnectAttemptFailed},
 		{"lost", mcp.StateReconnecting, StatusDisconnected},
 		{"lost", mcp.StateLost, StatusDisconnected},
 		{"new", mcp.StateConnecting, StatusConnecting},
@@ -537,13 +537,13 @@ func TestInline(t *testing.T) {
 		{"db:https://h/mcp/sse", "sse", "", "https://h/mcp/sse", nil},                    // C88 C166
 	}
 	for _, tt := range tests {
-		got, err := ParseInlineServers(tt.text)
+		got, err := ParseInlineServer(tt.text)
 		if err != nil || got.Type != tt.kind || got.Command != tt.command || got.URL != tt.url || cmp.Diff(tt.args, got.Args) != "" || got.Timeout != 30*time.Second {
 			t.Errorf("%s: %+v, %v", tt.text, got, err)
 		}
 	}
 	for _, text := range []string{"no-colon", ":command", "name:", "name:  ", "a b:x", "a/b:x", ""} { // C90 C91 C92
-		if got, err := ParseInlineServers(text); err == nil {
+		if got, err := ParseInlineServer(text); err == nil {
 			t.Errorf("%q: %+v", text, got)
 		}
 	}

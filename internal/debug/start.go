@@ -14,11 +14,11 @@ func (h *Hub) Start(ctx context.Context, c Call) (StartedCall, error) {
 	if c.Tool == "" {
 		return StartedCall{}, NewError(CodeMissingParameter, "method_name required", "parameter", "method_name")
 	}
-	k, err := h.newCall(c)
+	k, err := h.newCallWithStoredInput(c)
 	if err != nil {
 		return StartedCall{}, err
 	}
-	if err := h.registerCall(k); err != nil {
+	if err := h.assignIDAndStoreRunningCall(k); err != nil {
 		return StartedCall{}, err
 	}
 	begun := StartedCall{CallID: k.data.CallID, Decision: Decision{Action: ActionContinue}}
@@ -29,19 +29,19 @@ func (h *Hub) Start(ctx context.Context, c Call) (StartedCall, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case stopped && (h.closed || len(h.pauses.open) >= maxPauses):
+	case stopped && (h.closed || len(h.pauses.open) >= maxOpenPauses):
 		h.calls.remove(k)
 		return StartedCall{}, NewError(CodeLimit, "too many paused calls")
 	case stopped:
 		begun.PauseID = h.beginPause(k, PhaseBefore, hit.Name, nil).id
-	case hit.Replacement != "" && slices.Contains(k.caller.Actions(PhaseBefore), ActionReplace):
-		begun.Decision = Decision{Action: ActionReplace, Tool: h.canonicalName(hit.Replacement)}
-		k.action = ActionReplace
+	case hit.Replacement != "" && slices.Contains(k.caller.Actions(PhaseBefore), ActionRunOtherTool):
+		begun.Decision = Decision{Action: ActionRunOtherTool, Tool: h.canonicalNameOfToolSpelling(hit.Replacement)}
+		k.action = ActionRunOtherTool
 	}
 	return begun, nil
 }
 
-func (h *Hub) registerCall(k *call) error {
+func (h *Hub) assignIDAndStoreRunningCall(k *call) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
@@ -54,21 +54,21 @@ func (h *Hub) registerCall(k *call) error {
 	return nil
 }
 
-// newCall builds the displayed form of a call and stores its input.
-func (h *Hub) newCall(c Call) (*call, error) {
-	k := &call{caller: nativeCaller(c.Client), vars: map[string]any{}, data: CallData{
-		MethodName: c.Tool, Client: c.Client, SessionID: c.Session, ToolUseID: c.ToolUseID, CallSite: c.CallSite,
-		Signature: c.Signature, Process: NewProcess(c.PID, c.Started), Evaluator: "local",
+// newCallWithStoredInput builds the displayed form of a call and stores its input.
+func (h *Hub) newCallWithStoredInput(reported Call) (*call, error) {
+	k := &call{caller: claudelessCallerAdapter(reported.Client), vars: map[string]any{}, data: CallData{
+		MethodName: reported.Tool, Client: reported.Client, SessionID: reported.Session, ToolUseID: reported.ToolUseID, CallSite: reported.CallSite,
+		Signature: reported.Signature, Process: NewProcessWithKey(reported.PID, reported.Started), Evaluator: "local",
 	}}
-	if o := c.Foreign; o != nil {
+	if o := reported.Foreign; o != nil {
 		k.caller, k.lease, k.data.Values = o.Caller, o.Lease, o.Values
-		_, k.nativeInput = o.Values.(NativeInput)
+		_, k.nativeInput = o.Values.(ClaudelessCallInput)
 		if _, ok := o.Caller.(Evaluator); ok {
 			k.data.Evaluator = "client"
 		}
 		return k, nil
 	}
-	input := c.Input
+	input := reported.Input
 	if len(input) == 0 {
 		input = json.RawMessage("{}")
 	}
@@ -81,7 +81,7 @@ func (h *Hub) newCall(c Call) (*call, error) {
 	}
 	// Put returns an id even for an input that is too large to store.
 	cid, _ := h.store.Put(canonical)
-	k.data.Values, k.nativeInput = NativeInput{input, cid}, true
+	k.data.Values, k.nativeInput = ClaudelessCallInput{input, cid}, true
 	return k, nil
 }
 
@@ -99,27 +99,28 @@ func (h *Hub) Running() []CallData {
 	return all
 }
 
-// Complete records the outcome of a call. If a breakpoint stops the call again, Complete returns the id of the pause.
-// An unknown call is not an error, because older clients complete calls that started before the server was restarted.
-func (h *Hub) Complete(ctx context.Context, c Completion) (pauseID string, err error) {
-	r, err := storeOutcomeValues(h.store, c.Outcome)
+// RecordCallOutcomeAndPauseIfStopped records the outcome of a call. If a breakpoint stops the call again, Complete returns the
+// id of the pause. An unknown call is not an error, because older clients complete calls that started before the server was
+// restarted.
+func (h *Hub) RecordCallOutcomeAndPauseIfStopped(ctx context.Context, completion Completion) (pauseIDOrEmpty string, err error) {
+	r, err := storeOutcomeValues(h.store, completion.Outcome)
 	if err != nil {
 		return "", err
 	}
-	k := h.completeCall(c, r)
+	k := h.completeCall(completion, r)
 	if k == nil || k.deniedByHook() {
 		return "", nil
 	}
-	hit, stopped := h.BreakpointSet.matchBreakpoint(ctx, k, PhaseAfter, &r)
+	hit, stopped := h.BreakpointSet.matchBreakpoint(ctx, k, PhaseAfterCall, &r)
 	if !stopped {
 		return "", nil
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed || len(h.pauses.open) >= maxPauses {
+	if h.closed || len(h.pauses.open) >= maxOpenPauses {
 		return "", nil
 	}
-	return h.beginPause(k, PhaseAfter, hit.Name, &r).id, nil
+	return h.beginPause(k, PhaseAfterCall, hit.Name, &r).id, nil
 }
 
 // completeCall records the outcome of a call; nil means the call is unknown.
@@ -132,7 +133,7 @@ func (h *Hub) completeCall(c Completion, r Outcome) *call {
 		return nil
 	}
 	if k.pause != nil { // the caller did not wait for a decision
-		h.closePause(k.pause, Decision{Action: ActionAbandon})
+		h.endPauseWithDecision(k.pause, Decision{Action: ActionEndedWithoutDecision})
 	}
 	h.calls.remove(k)
 	h.Records.recordCall(k, r)
@@ -149,9 +150,9 @@ func (h *Hub) BeforeCall(ctx context.Context, c Call) (string, Decision, error) 
 	return begun.CallID, d, err
 }
 
-// AfterCall calls [Hub.Complete] and waits for the decision.
+// AfterCall calls [Hub.RecordCallOutcomeAndPauseIfStopped] and waits for the decision.
 func (h *Hub) AfterCall(ctx context.Context, callID string, o Outcome) (Decision, error) {
-	pauseID, err := h.Complete(ctx, Completion{CallID: callID, Outcome: o})
+	pauseID, err := h.RecordCallOutcomeAndPauseIfStopped(ctx, Completion{CallID: callID, Outcome: o})
 	if err != nil || pauseID == "" {
 		return Decision{Action: ActionContinue}, err
 	}
@@ -162,10 +163,10 @@ func (h *Hub) awaitDecision(ctx context.Context, pauseID string) (Decision, erro
 	d, _, err := h.Wait(ctx, pauseID)
 	d.PauseID = pauseID
 	if ctx.Err() != nil {
-		h.Abandon(pauseID)
+		h.AbandonPauseOfDisconnectedCaller(pauseID)
 		return Decision{}, ctx.Err()
 	}
-	if err == nil && d.Action == ActionAbandon {
+	if err == nil && d.Action == ActionEndedWithoutDecision {
 		err = NewError(CodeHubClosed, "the debugger is closing")
 	}
 	return d, err

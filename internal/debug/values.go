@@ -18,22 +18,23 @@ type CallValues interface {
 	json.Marshaler
 }
 
-// NativeInput is the input of a tool call by one of claudeless's own callers: one JSON object. The zero value is an unknown input.
-type NativeInput struct {
+// ClaudelessCallInput is the input of a tool call by one of claudeless's own callers: one JSON object. The zero value is an
+// unknown input.
+type ClaudelessCallInput struct {
 	JSON      json.RawMessage
 	ContentID string // id of the canonical form
 }
 
 // Input returns the object.
-func (in NativeInput) Input() json.RawMessage { return in.JSON }
+func (in ClaudelessCallInput) Input() (inputObject json.RawMessage) { return in.JSON }
 
 // Truncated replaces an object that is too large.
-func (in NativeInput) Truncated() CallValues {
-	return NativeInput{TruncationMarker(in.JSON, in.ContentID), in.ContentID}
+func (in ClaudelessCallInput) Truncated() CallValues {
+	return ClaudelessCallInput{ValueOrMarkerIfTooLargeForRecord(in.JSON, in.ContentID), in.ContentID}
 }
 
 // MarshalJSON writes the input twice: as input, and as pretty_kwargs like the arguments of older clients.
-func (in NativeInput) MarshalJSON() ([]byte, error) {
+func (in ClaudelessCallInput) MarshalJSON() ([]byte, error) {
 	pretty := in.JSON
 	if pretty == nil {
 		pretty = json.RawMessage("{}")
@@ -55,21 +56,21 @@ type Process struct {
 	ProcessKey   string  `json:"process_key,omitempty"`
 }
 
-// NewProcess identifies a process by its id and its start time in Unix seconds; both 0 means unknown.
-func NewProcess(pid int, started float64) Process {
-	p := Process{PID: pid, ProcessStart: started}
-	if pid != 0 || started != 0 {
-		p.ProcessKey = fmt.Sprintf("%.6f+%d", started, pid)
+// NewProcessWithKey identifies a process by its id and its start time in Unix seconds; both 0 means unknown.
+func NewProcessWithKey(pid int, startUnixSeconds float64) Process {
+	p := Process{PID: pid, ProcessStart: startUnixSeconds}
+	if pid != 0 || startUnixSeconds != 0 {
+		p.ProcessKey = fmt.Sprintf("%.6f+%d", startUnixSeconds, pid)
 	}
 	return p
 }
 
 // PauseInfo explains why and where a call is stopped. It is zero while the call runs.
 type PauseInfo struct {
-	Phase        Phase    `json:"phase,omitempty"`
-	Reason       string   `json:"pause_reason,omitempty"` // breakpoint, exception
-	Breakpoint   string   `json:"breakpoint,omitempty"`   // name of the breakpoint that stopped the call
-	Capabilities []Action `json:"capabilities,omitempty"` // actions that the caller supports
+	Phase        Phase                 `json:"phase,omitempty"`
+	Reason       string                `json:"pause_reason,omitempty"` // breakpoint, exception
+	Breakpoint   string                `json:"breakpoint,omitempty"`   // name of the breakpoint that stopped the call
+	Capabilities []PauseDecisionAction `json:"capabilities,omitempty"` // actions that the caller supports
 }
 
 // CallData is a call in the form for front ends. Once a CallData was passed to a front end, it is not modified.
@@ -83,7 +84,7 @@ type CallData struct {
 	Evaluator  string     `json:"evaluator,omitempty"` // "local" or "client"
 	Process
 	PauseInfo
-	Values       CallValues      `json:"-"` // nil means NativeInput{}
+	Values       CallValues      `json:"-"` // nil means ClaudelessCallInput{}
 	PrettyResult json.RawMessage `json:"pretty_result,omitempty"`
 	Exception    json.RawMessage `json:"exception,omitempty"`
 	CallSite     json.RawMessage `json:"call_site,omitempty"`
@@ -95,7 +96,7 @@ func (d CallData) Input() json.RawMessage { return d.values().Input() }
 
 func (d CallData) values() CallValues {
 	if d.Values == nil {
-		return NativeInput{}
+		return ClaudelessCallInput{}
 	}
 	return d.Values
 }
@@ -129,16 +130,16 @@ func mergeJSONObjects(parts ...any) ([]byte, error) {
 // maxRecordValueBytes is the size in bytes of the largest value in a record. Larger values are referenced by their CID.
 const maxRecordValueBytes = 64 << 10
 
-// TruncationMarker returns the object that replaces a value that is too large for a record.
-func TruncationMarker(v json.RawMessage, cid string) json.RawMessage {
-	if len(v) <= maxRecordValueBytes {
-		return v
+// ValueOrMarkerIfTooLargeForRecord returns the object that replaces a value that is too large for a record.
+func ValueOrMarkerIfTooLargeForRecord(value json.RawMessage, contentID string) json.RawMessage {
+	if len(value) <= maxRecordValueBytes {
+		return value
 	}
 	short, err := protocol.Marshal(struct {
 		Truncated bool   `json:"__truncated__"`
 		Size      int    `json:"size"`
 		CID       string `json:"cid"`
-	}{true, len(v), cid})
+	}{true, len(value), contentID})
 	if err != nil {
 		return nil
 	}
@@ -150,21 +151,21 @@ type Phase string
 
 // The phases.
 const (
-	PhaseBefore Phase = "before"
-	PhaseAfter  Phase = "after"
+	PhaseBefore    Phase = "before"
+	PhaseAfterCall Phase = "after"
 )
 
-// Action is a decision about a stopped call.
-type Action string
+// PauseDecisionAction is a decision about a stopped call.
+type PauseDecisionAction string
 
-// The actions. The hub decides ActionAbandon if the caller has disconnected.
+// The actions. The hub decides ActionEndedWithoutDecision if the caller has disconnected.
 const (
-	ActionContinue Action = "continue"
-	ActionModify   Action = "modify"  // the call gets another input or, after it has run, another result
-	ActionSkip     Action = "skip"    // the tool does not run; the call returns the given result
-	ActionRaise    Action = "raise"   // the call fails
-	ActionReplace  Action = "replace" // another tool runs
-	ActionAbandon  Action = "abandoned"
+	ActionContinue             PauseDecisionAction = "continue"
+	ActionModify               PauseDecisionAction = "modify"  // the call gets another input or, after it has run, another result
+	ActionSkip                 PauseDecisionAction = "skip"    // the tool does not run; the call returns the given result
+	ActionRaise                PauseDecisionAction = "raise"   // the call fails
+	ActionRunOtherTool         PauseDecisionAction = "replace" // another tool runs
+	ActionEndedWithoutDecision PauseDecisionAction = "abandoned"
 )
 
 // ClientKind is the kind of a caller, for display.
@@ -172,10 +173,10 @@ type ClientKind string
 
 // The kinds of claudeless's own callers. Callers of the older debugger have an empty kind.
 const (
-	ClientClaudeless ClientKind = "claudeless"
-	ClientHook       ClientKind = "hook"
-	ClientProxy      ClientKind = "proxy"
-	ClientExternal   ClientKind = "mcp_client" // calls made through the hub to an external server
+	ClientClaudelessRun ClientKind = "claudeless"
+	ClientAgentHook     ClientKind = "hook"
+	ClientProxy         ClientKind = "proxy"
+	ClientExternal      ClientKind = "mcp_client" // calls made through the hub to an external server
 )
 
 // Record is a completed call.
@@ -192,11 +193,11 @@ type Record struct {
 type CallEnding struct {
 	Status string `json:"status"` // success, exception, or the status of an event
 	// Source is "mcp_client" for calls made through the hub to the external server Server.
-	Source      string  `json:"source,omitempty"`
-	Server      string  `json:"server,omitempty"`
-	Action      Action  `json:"action,omitempty"`       // decision before the call
-	AfterAction Action  `json:"after_action,omitempty"` // decision after the call
-	CompletedAt float64 `json:"completed_at"`
+	Source      string              `json:"source,omitempty"`
+	Server      string              `json:"server,omitempty"`
+	Action      PauseDecisionAction `json:"action,omitempty"`       // decision before the call
+	AfterAction PauseDecisionAction `json:"after_action,omitempty"` // decision after the call
+	CompletedAt float64             `json:"completed_at"`
 	// PausedSeconds is how long the call was paused.
 	PausedSeconds float64  `json:"paused_for,omitempty"`
 	ResultCID     string   `json:"result_cid,omitempty"`

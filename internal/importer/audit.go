@@ -44,7 +44,7 @@ func auditFile(path, name string, secret *redact.Redactor) ([]Leak, error) {
 		var line []byte
 		line, err = in.ReadBytes('\n')
 		if text = append(text, line...); err != nil || len(text) >= chunk {
-			a.findSecrets(string(text))
+			a.findSecretsInNextPartOfFile(string(text))
 			text = text[:0]
 		}
 	}
@@ -64,8 +64,8 @@ type fileAudit struct {
 	leaks      []Leak
 }
 
-func (a *fileAudit) findSecrets(more string) {
-	raw := a.tail + more
+func (a *fileAudit) findSecretsInNextPartOfFile(nextPart string) {
+	raw := a.tail + nextPart
 	text, at := raw, []int32(nil)
 	if a.hasEscapes && strings.Contains(raw, `\`) {
 		text, at = unescape(raw)

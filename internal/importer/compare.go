@@ -9,20 +9,20 @@ import (
 	"github.com/claudeless/claudeless/internal/parity"
 )
 
-// event is something that happened in a session, and where it was recorded.
-type event struct {
-	place session.Place
-	text  string
+// comparableSessionEvent is something that happened in a session, and where it was recorded.
+type comparableSessionEvent struct {
+	place        session.Place
+	comparedText string
 }
 
-func collectEvents(sessions []*session.Session, paths map[string]string, o CompareOptions) []event {
-	t := eventCollector{normaliser: parity.New(paths), o: o}
+func collectComparableSessionEvents(sessions []*session.Session, placeholdersByPath map[string]string, o CompareOptions) []comparableSessionEvent {
+	t := eventCollector{normaliser: parity.New(placeholdersByPath), o: o}
 	for _, s := range sessions {
 		for _, p := range s.Prompts {
 			if !p.IsNotice { // a notification may come in its own turn or in the current one
 				t.addEvent(p.At, "prompt")
 			}
-			t.addMessages("", p.Messages)
+			t.addEventsOfMessages("", p.Messages)
 		}
 	}
 	return t.events
@@ -31,29 +31,29 @@ func collectEvents(sessions []*session.Session, paths map[string]string, o Compa
 type eventCollector struct {
 	normaliser *parity.Normaliser
 	o          CompareOptions
-	events     []event
+	events     []comparableSessionEvent
 }
 
 func (t *eventCollector) addEvent(at session.Place, text string) {
-	t.events = append(t.events, event{at, text})
+	t.events = append(t.events, comparableSessionEvent{at, text})
 }
 
-func (t *eventCollector) addMessages(indent string, messages []*session.Message) {
+func (t *eventCollector) addEventsOfMessages(subAgentIndent string, messages []*session.Message) {
 	for _, m := range messages {
 		if m.Failure != nil {
 			_, message := m.Failure.APIError()
-			t.addEvent(m.At, indent+"failure "+t.normaliser.Text(message))
+			t.addEvent(m.At, subAgentIndent+"failure "+t.normaliser.Text(message))
 			continue
 		}
 		for _, b := range m.Blocks {
 			switch {
 			case b.Call != nil:
-				t.addCall(indent, b.Call)
-			case indent != "": // the stream contains only the calls of sub-agents
+				t.addCall(subAgentIndent, b.Call)
+			case subAgentIndent != "": // the stream contains only the calls of sub-agents
 			case b.Thinking && t.o.Thinking && b.Text != "":
-				t.addEvent(m.At, indent+"thinking "+t.normaliser.Text(b.Text))
+				t.addEvent(m.At, subAgentIndent+"thinking "+t.normaliser.Text(b.Text))
 			case !b.Thinking && b.Text != "":
-				t.addEvent(m.At, indent+"text "+t.normaliser.Text(b.Text))
+				t.addEvent(m.At, subAgentIndent+"text "+t.normaliser.Text(b.Text))
 			}
 		}
 	}
@@ -66,7 +66,7 @@ func (t *eventCollector) addCall(indent string, c *session.Call) {
 	}
 	t.addEvent(c.At, indent+"call "+c.Tool+" "+input)
 	if c.Agent != nil {
-		t.addMessages(indent+"  ", c.Agent.Messages)
+		t.addEventsOfMessages(indent+"  ", c.Agent.Messages)
 	}
 	if c.Result == nil {
 		return
@@ -82,7 +82,7 @@ func (t *eventCollector) addCall(indent string, c *session.Call) {
 	switch { // prompts that the CLI itself wrote
 	case c.Agent != nil:
 		text = "of the agent"
-	case c.Result.Denied, strings.HasSuffix(text, RefusalText(c.Tool)):
+	case c.Result.Denied, strings.HasSuffix(text, ScriptedErrorTextOfDeniedTool(c.Tool)):
 		kind, text = "denied", ""
 	}
 	t.addEvent(c.Result.At, indent+kind+t.normaliser.Text(text))
@@ -96,51 +96,53 @@ func Truncate(s string, limit int) string {
 // truncationMark begins the note that [Truncate] appends.
 const truncationMark = "\n[import left out the other "
 
-// RefusalText returns the error that the scenario scripts for a tool whose calls were denied in the recording. Without
-// it, the call could be allowed when the scenario is played.
-func RefusalText(tool string) string { return "The user does not want " + tool + " to run." }
+// ScriptedErrorTextOfDeniedTool returns the error that the scenario scripts for a tool whose calls were denied in the
+// recording. Without it, the call could be allowed when the scenario is played.
+func ScriptedErrorTextOfDeniedTool(toolName string) string {
+	return "The user does not want " + toolName + " to run."
+}
 
-const maxDifferences = 20
+const maxListedDifferencesBetweenRecordingAndPlay = 20
 
-func compareEvents(recorded, played []event) []string {
+func compareEvents(recorded, played []comparableSessionEvent) []string {
 	var out []string
 	for i := range max(len(recorded), len(played)) {
 		var want, got string
 		at := "after the end"
 		if i < len(recorded) {
-			want, at = recorded[i].text, recorded[i].place.String()
+			want, at = recorded[i].comparedText, recorded[i].place.String()
 		}
 		if i < len(played) {
-			got = played[i].text
+			got = played[i].comparedText
 		}
 		if want == got {
 			continue
 		}
-		if len(out) == maxDifferences {
+		if len(out) == maxListedDifferencesBetweenRecordingAndPlay {
 			return append(out, "and more")
 		}
-		out = append(out, fmt.Sprintf("%s: recorded %s, played %s", at, textFromDifference(want, got), textFromDifference(got, want)))
+		out = append(out, fmt.Sprintf("%s: recorded %s, played %s", at, quoteTextFromFirstDifference(want, got), quoteTextFromFirstDifference(got, want)))
 	}
 	return out
 }
 
-// textFromDifference returns a text from the point where it begins to differ from another.
-func textFromDifference(s, other string) string {
-	if s == "" {
+// quoteTextFromFirstDifference returns a text from the point where it begins to differ from another.
+func quoteTextFromFirstDifference(text, comparedText string) string {
+	if text == "" {
 		return "nothing"
 	}
 	const before, most = 20, 160
 	same := 0
-	for same < min(len(s), len(other)) && s[same] == other[same] {
+	for same < min(len(text), len(comparedText)) && text[same] == comparedText[same] {
 		same++
 	}
 	prefix := ""
 	if same > before*2 {
-		kind, _, _ := strings.Cut(s, " ")
-		prefix, s = kind+" …", s[same-before:]
+		kind, _, _ := strings.Cut(text, " ")
+		prefix, text = kind+" …", text[same-before:]
 	}
-	if len(s) > most {
-		s = s[:most] + "…"
+	if len(text) > most {
+		text = text[:most] + "…"
 	}
-	return fmt.Sprintf("%q", prefix+strings.ToValidUTF8(s, "�"))
+	return fmt.Sprintf("%q", prefix+strings.ToValidUTF8(text, "�"))
 }

@@ -29,7 +29,7 @@ func TestEvents(t *testing.T) {
 			call("Bash", `{"command":"cat /w/a"}`, &session.Result{At: at(4), Text: "four" + truncationMark + "9 bytes"}),
 			call("Read", `{}`, &session.Result{At: at(4), Text: "long text", IsError: true}),
 			call("Write", `{}`, &session.Result{At: at(4), Text: "no", Denied: true}),
-			call("Edit", `{}`, &session.Result{At: at(4), Text: "Error: " + RefusalText("Edit")}), agent,
+			call("Edit", `{}`, &session.Result{At: at(4), Text: "Error: " + ScriptedErrorTextOfDeniedTool("Edit")}), agent,
 		}}}},
 		{At: at(6), IsNotice: true},
 	}}}
@@ -47,8 +47,8 @@ func TestEvents(t *testing.T) {
 		}},
 	} {
 		var got []string
-		for _, e := range collectEvents(sessions, map[string]string{"/w": "<cwd>"}, tt.o) {
-			got = append(got, fmt.Sprintf("%d %s", e.place.Line, e.text))
+		for _, e := range collectComparableSessionEvents(sessions, map[string]string{"/w": "<cwd>"}, tt.o) {
+			got = append(got, fmt.Sprintf("%d %s", e.place.Line, e.comparedText))
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%+v (-want +got):\n%s", tt.o, diff)
@@ -59,9 +59,9 @@ func TestEvents(t *testing.T) {
 // Differences contain the position in the recording and the position at which the texts begin to differ. At most twenty
 // are listed.
 func TestDifferences(t *testing.T) {
-	list := func(texts ...string) (all []event) {
+	list := func(texts ...string) (all []comparableSessionEvent) {
 		for i, text := range texts {
-			all = append(all, event{session.Place{File: "in", Line: i + 1}, text})
+			all = append(all, comparableSessionEvent{session.Place{File: "in", Line: i + 1}, text})
 		}
 		return all
 	}
@@ -69,7 +69,7 @@ func TestDifferences(t *testing.T) {
 	same := "text " + strings.Repeat("a", 40)
 	for _, tt := range []struct {
 		name             string
-		recorded, played []event
+		recorded, played []comparableSessionEvent
 		want             []string
 	}{
 		{"the same", list("a", "b"), list("a", "b"), nil},

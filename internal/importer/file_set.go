@@ -24,7 +24,7 @@ import (
 type FileSet struct {
 	dir        string        // temporary location
 	outDir     string        // destination; empty means none
-	createdDir string        // output directory that NewFileSet created
+	createdDir string        // output directory that NewUncommittedFileSet created
 	temp       *proc.TempDir // owns dir; nil means dir is inside outDir
 	names      []string      // names with slashes, in the order of creation
 	stamps     map[string]string
@@ -41,13 +41,13 @@ type FileSetOptions struct {
 	Raw   bool   // do not search for secrets
 }
 
-// NewFileSet starts a file set. The caller must call Discard at the end.
-func NewFileSet(o FileSetOptions) (*FileSet, error) {
-	k := &FileSet{outDir: o.Out, force: o.Force, stamps: map[string]string{}}
-	if !o.Raw {
+// NewUncommittedFileSet starts a file set. The caller must call Discard at the end.
+func NewUncommittedFileSet(options FileSetOptions) (*FileSet, error) {
+	k := &FileSet{outDir: options.Out, force: options.Force, stamps: map[string]string{}}
+	if !options.Raw {
 		k.redactor = redact.New(redact.Options{})
 	}
-	out := o.Out
+	out := options.Out
 	if out == "" {
 		var err error
 		if k.temp, err = proc.MakeTempDir("claudeless-import-"); err != nil {
@@ -78,11 +78,11 @@ func (k *FileSet) Discard() {
 	}
 }
 
-// WriteFile writes a complete file. Err reports a failure.
-func (k *FileSet) WriteFile(name string, data []byte) {
-	k.stamps[name] = textDigest(string(data))
-	f := k.Create(name)
-	f.Write(data)
+// AddFileWithContent writes a complete file. Err reports a failure.
+func (k *FileSet) AddFileWithContent(relativeName string, content []byte) {
+	k.stamps[relativeName] = textDigest(string(content))
+	f := k.Create(relativeName)
+	f.Write(content)
 	f.Close()
 }
 
@@ -139,8 +139,8 @@ func (f *OutputFile) Close() {
 	}
 }
 
-// Leaks returns the secrets found so far.
-func (k *FileSet) Leaks() []Leak { return k.leaks }
+// SecretsFoundSoFar returns the secrets found so far.
+func (k *FileSet) SecretsFoundSoFar() []Leak { return k.leaks }
 
 // CopyTo copies the files into a new directory.
 func (k *FileSet) CopyTo(dir string) error { return os.CopyFS(dir, os.DirFS(k.dir)) }
@@ -183,9 +183,9 @@ func (k *FileSet) Commit() (written []string, err error) {
 	return written, nil
 }
 
-// StampedSection returns a section of a file: a comment with the title and a digest of the body, then the body. A later
-// import compares the digest with the body to see whether the user has edited the section.
-func StampedSection(title, body string) string {
+// FormatSectionWithBodyDigest returns a section of a file: a comment with the title and a digest of the body, then the body. A
+// later import compares the digest with the body to see whether the user has edited the section.
+func FormatSectionWithBodyDigest(title, body string) string {
 	return "# " + title + "; import " + textDigest(body) + "\n" + body
 }
 
@@ -195,22 +195,24 @@ func textDigest(text string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// section is the part of a text below a stamped title.
-type section struct {
-	key, title, stamp, body string
-	line                    int
+// sectionWithBodyDigest is the part of a text below a stamped title.
+type sectionWithBodyDigest struct {
+	titleWordAndNumber, title, bodyDigest, body string
+	lineNumber                                  int
 }
 
-func (s *section) isEdited() bool { return textDigest(s.body) != s.stamp }
+func (s *sectionWithBodyDigest) isEditedSinceImport() bool { return textDigest(s.body) != s.bodyDigest }
 
-func (s *section) text() string { return "# " + s.title + "; import " + s.stamp + "\n" + s.body }
+func (s *sectionWithBodyDigest) text() string {
+	return "# " + s.title + "; import " + s.bodyDigest + "\n" + s.body
+}
 
-var stampedTitlePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^# (.*); import ([0-9a-f]{12})\r?\n`) })
+var sectionTitleWithDigestPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^# (.*); import ([0-9a-f]{12})\r?\n`) })
 
-// splitSections splits a text into the sections that [StampedSection] wrote; before is the text above them. The key of
-// a section is the first word of its title and a number: "files 2" is the second one that begins with "files".
-func splitSections(text string) (before string, all []section) {
-	places := stampedTitlePattern().FindAllStringSubmatchIndex(text, -1)
+// splitSections splits a text into the sections that [FormatSectionWithBodyDigest] wrote; before is the text above them. The
+// key of a section is the first word of its title and a number: "files 2" is the second one that begins with "files".
+func splitSections(text string) (before string, all []sectionWithBodyDigest) {
+	places := sectionTitleWithDigestPattern().FindAllStringSubmatchIndex(text, -1)
 	if places == nil {
 		return text, nil
 	}
@@ -223,88 +225,88 @@ func splitSections(text string) (before string, all []section) {
 		title := text[m[2]:m[3]]
 		key := title[:max(strings.IndexAny(title+" ", ": "), 0)]
 		seen[key]++
-		all = append(all, section{key: fmt.Sprintf("%s %d", key, seen[key]), title: title, stamp: text[m[4]:m[5]], body: text[m[1]:end], line: 1 + strings.Count(text[:m[0]], "\n")})
+		all = append(all, sectionWithBodyDigest{titleWordAndNumber: fmt.Sprintf("%s %d", key, seen[key]), title: title, bodyDigest: text[m[4]:m[5]], body: text[m[1]:end], lineNumber: 1 + strings.Count(text[:m[0]], "\n")})
 	}
 	return text[:places[0][0]], all
 }
 
-// mergeSections merges an old text with the fresh text of a new import. The result has the sections of fresh, but a
-// section edited by hand keeps its old content. notes lists those that differ from fresh, and removed sections.
-func mergeSections(name, old, fresh string) (merged string, notes []string) {
-	before, had := splitSections(old)
-	_, has := splitSections(fresh)
-	byKey := map[string]*section{}
+// mergeSectionsKeepingUserEdits merges an old text with the fresh text of a new import. The result has the sections of fresh,
+// but a section edited by hand keeps its old content. notes lists those that differ from fresh, and removed sections.
+func mergeSectionsKeepingUserEdits(mergedFile, existingText, newlyImportedText string) (merged string, notes []string) {
+	before, had := splitSections(existingText)
+	_, has := splitSections(newlyImportedText)
+	byKey := map[string]*sectionWithBodyDigest{}
 	for i := range had {
-		byKey[had[i].key] = &had[i]
+		byKey[had[i].titleWordAndNumber] = &had[i]
 	}
 	var b strings.Builder
 	b.WriteString(before)
-	var last *section // sections about tools and files remain after the rules
+	var last *sectionWithBodyDigest // sections about tools and files remain after the rules
 	for i := range has {
 		s := &has[i]
-		o := byKey[s.key]
-		delete(byKey, s.key)
-		if o != nil && o.isEdited() {
-			if o.stamp != s.stamp {
-				notes = append(notes, fmt.Sprintf("%s:%d: this rule was edited by hand and differs from the new session (%s); your version is kept", name, o.line, s.title))
+		o := byKey[s.titleWordAndNumber]
+		delete(byKey, s.titleWordAndNumber)
+		if o != nil && o.isEditedSinceImport() {
+			if o.bodyDigest != s.bodyDigest {
+				notes = append(notes, fmt.Sprintf("%s:%d: this rule was edited by hand and differs from the new session (%s); your version is kept", mergedFile, o.lineNumber, s.title))
 			}
 			s = o
 		}
-		if last == nil && s.isNotAboutPrompt() {
+		if last == nil && s.isAboutToolsCallsOrFiles() {
 			last = s
-			b.WriteString(keepEditedSections(name, byKey, had, &notes))
+			b.WriteString(keepEditedSections(mergedFile, byKey, had, &notes))
 		}
 		b.WriteString(s.text())
 	}
 	if last == nil {
-		b.WriteString(keepEditedSections(name, byKey, had, &notes))
+		b.WriteString(keepEditedSections(mergedFile, byKey, had, &notes))
 	}
 	return b.String(), notes
 }
 
-func (s *section) isNotAboutPrompt() bool {
-	return slices.ContainsFunc([]string{"tools ", "calls ", "files "}, func(word string) bool { return strings.HasPrefix(s.key, word) })
+func (s *sectionWithBodyDigest) isAboutToolsCallsOrFiles() bool {
+	return slices.ContainsFunc([]string{"tools ", "calls ", "files "}, func(word string) bool { return strings.HasPrefix(s.titleWordAndNumber, word) })
 }
 
 // keepEditedSections returns the remaining sections that were edited by hand, and adds a note for each remaining one.
-func keepEditedSections(name string, remaining map[string]*section, order []section, notes *[]string) string {
+func keepEditedSections(name string, remaining map[string]*sectionWithBodyDigest, order []sectionWithBodyDigest, notes *[]string) string {
 	var b strings.Builder
 	for i := range order {
 		s := &order[i]
 		switch {
-		case remaining[s.key] == nil || s.isNotAboutPrompt():
-		case s.isEdited():
-			*notes = append(*notes, fmt.Sprintf("%s:%d: this rule is not in the new session, but it was edited by hand; your version is kept", name, s.line))
+		case remaining[s.titleWordAndNumber] == nil || s.isAboutToolsCallsOrFiles():
+		case s.isEditedSinceImport():
+			*notes = append(*notes, fmt.Sprintf("%s:%d: this rule is not in the new session, but it was edited by hand; your version is kept", name, s.lineNumber))
 			b.WriteString(s.text())
 		default:
-			*notes = append(*notes, fmt.Sprintf("%s:%d: this rule is not in the new session; it was removed", name, s.line))
+			*notes = append(*notes, fmt.Sprintf("%s:%d: this rule is not in the new session; it was removed", name, s.lineNumber))
 		}
 	}
 	return b.String()
 }
 
-// Update merges the file set with the existing files, and keeps what the user has edited. Whether a text was edited is
-// shown by its stamp, a digest of the original text. In the file main, each section has its own stamp. The stamps of
-// all other files are in the section "files" of main. notes lists the edits that hide new content.
-func (k *FileSet) Update(main string) (notes []string, err error) {
+// MergeUserEditsOfExistingFiles merges the file set with the existing files, and keeps what the user has edited. Whether a text
+// was edited is shown by its stamp, a digest of the original text. In the file main, each section has its own stamp. The stamps
+// of all other files are in the section "files" of main. notes lists the edits that hide new content.
+func (k *FileSet) MergeUserEditsOfExistingFiles(scenarioFileName string) (notes []string, err error) {
 	if k.err != nil {
 		return nil, k.err
 	}
 	at := func(name string) string { return filepath.Join(k.outDir, filepath.FromSlash(name)) }
-	old, err := os.ReadFile(at(main))
+	old, err := os.ReadFile(at(scenarioFileName))
 	if err != nil {
 		return nil, err
 	}
-	fresh, err := os.ReadFile(k.path(main))
+	fresh, err := os.ReadFile(k.path(scenarioFileName))
 	if err != nil {
 		return nil, err
 	}
-	base, now := parseStamps(string(old)), parseStamps(string(fresh))
+	base, now := parseFileDigestsByName(string(old)), parseFileDigestsByName(string(fresh))
 	if len(base) == 0 {
-		return nil, fmt.Errorf("%s was not written by this version of import; use --force to overwrite it", at(main))
+		return nil, fmt.Errorf("%s was not written by this version of import; use --force to overwrite it", at(scenarioFileName))
 	}
-	merged, notes := mergeSections(at(main), string(old), string(fresh))
-	if err := os.WriteFile(k.path(main), []byte(merged), 0o644); err != nil {
+	merged, notes := mergeSectionsKeepingUserEdits(at(scenarioFileName), string(old), string(fresh))
+	if err := os.WriteFile(k.path(scenarioFileName), []byte(merged), 0o644); err != nil {
 		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(now)) {
@@ -332,8 +334,8 @@ func (k *FileSet) Update(main string) (notes []string, err error) {
 	return notes, nil
 }
 
-// Stamps returns the body of the section "files": the stamp of each file so far.
-func (k *FileSet) Stamps() string {
+// FileDigestCommentLines returns the body of the section "files": the stamp of each file so far.
+func (k *FileSet) FileDigestCommentLines() string {
 	var b strings.Builder
 	for _, name := range k.names {
 		if sum, ok := k.stamps[name]; ok {
@@ -343,16 +345,16 @@ func (k *FileSet) Stamps() string {
 	return b.String()
 }
 
-var stampLinePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^# ([0-9a-f]{12}) (.+?)\r?$`) })
+var fileDigestCommentLinePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^# ([0-9a-f]{12}) (.+?)\r?$`) })
 
-// parseStamps returns the stamps in the section "files", by file name. If the text has any sections, the map also has
+// parseFileDigestsByName returns the stamps in the section "files", by file name. If the text has any sections, the map also has
 // an entry with an empty name. So an empty map means that the text has no sections.
-func parseStamps(text string) map[string]string {
-	_, all := splitSections(text)
+func parseFileDigestsByName(scenarioText string) map[string]string {
+	_, all := splitSections(scenarioText)
 	out := map[string]string{}
 	for i := range all {
-		if strings.HasPrefix(all[i].key, "files ") {
-			for _, m := range stampLinePattern().FindAllStringSubmatch(all[i].body, -1) {
+		if strings.HasPrefix(all[i].titleWordAndNumber, "files ") {
+			for _, m := range fileDigestCommentLinePattern().FindAllStringSubmatch(all[i].body, -1) {
 				out[m[2]] = m[1]
 			}
 		}

@@ -103,7 +103,7 @@ func NewRedactor(place Environment, sessions []*session.Session) *Redactor {
 	for _, name := range []string{"USER", "LOGNAME", "USERNAME"} {
 		p.Users = append(p.Users, proc.Getenv(environ, name))
 	}
-	more, values := readKnownSecrets(place, sessions)
+	more, values := readSecretsFromProjectAndUserFiles(place, sessions)
 	h.redact = redact.New(redact.Options{Environ: append(environ, more...), Values: values, Personal: &p, Label: h})
 	return h
 }
@@ -210,7 +210,7 @@ func (h *Redactor) redactCall(c *session.Call) {
 // Audit lists the secrets in files: values known from the environment, and strings that have the form of a secret and
 // cannot be anything else. A file that cannot be read is an error, but the others are still checked.
 func Audit(files []string, p Environment) ([]Leak, error) {
-	more, values := readKnownSecrets(p, nil)
+	more, values := readSecretsFromProjectAndUserFiles(p, nil)
 	r := redact.New(redact.Options{Environ: append(slices.Clone(p.Environ), more...), Values: values})
 	var all []Leak
 	var errs []error
@@ -221,15 +221,16 @@ func Audit(files []string, p Environment) ([]Leak, error) {
 	return all, errors.Join(errs...)
 }
 
-// readKnownSecrets reads secret values from files of the project and of its user. Missing and unreadable files are ignored.
-func readKnownSecrets(p Environment, sessions []*session.Session) (environ, values []string) {
+// readSecretsFromProjectAndUserFiles reads secret values from files of the project and of its user. Missing and unreadable
+// files are ignored.
+func readSecretsFromProjectAndUserFiles(p Environment, sessions []*session.Session) (namedValues, secretValues []string) {
 	dirs := []string{p.Dir}
 	for _, s := range sessions {
 		if s.CWD != "" && !slices.Contains(dirs, s.CWD) {
 			dirs = append(dirs, s.CWD)
 		}
 	}
-	k := &knownSecretReader{}
+	k := &secretsFromFilesReader{}
 	for _, dir := range dirs {
 		if dir == "" {
 			continue
@@ -238,16 +239,16 @@ func readKnownSecrets(p Environment, sessions []*session.Session) (environ, valu
 			k.readAssignments(readFileOrNil(dir, name))
 		}
 		for _, name := range []string{".mcp.json", ".claude/settings.json", ".claude/settings.local.json"} {
-			k.readConfigSecrets(readFileOrNil(dir, name))
+			k.readSecretsOfEnvAndHeadersInConfig(readFileOrNil(dir, name))
 		}
-		k.readGitConfig(readFileOrNil(dir, ".git/config"))
+		k.readSecretsOfGitConfig(readFileOrNil(dir, ".git/config"))
 	}
 	if p.Home != "" {
 		k.readNetrc(readFileOrNil(p.Home, ".netrc"))
 		k.readAssignments(readFileOrNil(p.Home, ".aws/credentials"))
-		k.readConfigSecrets(readFileOrNil(p.Home, ".claude/settings.json"))
+		k.readSecretsOfEnvAndHeadersInConfig(readFileOrNil(p.Home, ".claude/settings.json"))
 	}
-	return k.environ, k.values
+	return k.namedValues, k.secretValues
 }
 
 func readFileOrNil(dir, name string) []byte {
@@ -255,23 +256,23 @@ func readFileOrNil(dir, name string) []byte {
 	return data
 }
 
-type knownSecretReader struct{ environ, values []string }
+type secretsFromFilesReader struct{ namedValues, secretValues []string }
 
-// addValue records a value and its name, which may show that it is secret. If [ordinaryValuePattern] does not match the
-// value, it counts as a secret. Of a URL, addValue records only the password, or else a user name of more than eight
-// characters.
-func (k *knownSecretReader) addValue(name, value string) {
+// recordPossiblySecretValue records a value and its name, which may show that it is secret. If [ordinaryValuePattern] does not
+// match the value, it counts as a secret. Of a URL, recordPossiblySecretValue records only the password, or else a user name of
+// more than eight characters.
+func (k *secretsFromFilesReader) recordPossiblySecretValue(variableOrHeaderName, value string) {
 	if u, err := url.Parse(value); err == nil && u.Scheme != "" && u.Host != "" {
 		if password, ok := u.User.Password(); ok {
-			k.values = append(k.values, password)
+			k.secretValues = append(k.secretValues, password)
 		} else if u.User != nil && len(u.User.Username()) > 8 {
-			k.values = append(k.values, u.User.Username())
+			k.secretValues = append(k.secretValues, u.User.Username())
 		}
 		return
 	}
-	k.environ = append(k.environ, name+"="+value)
+	k.namedValues = append(k.namedValues, variableOrHeaderName+"="+value)
 	if !ordinaryValuePattern().MatchString(value) {
-		k.values = append(k.values, value)
+		k.secretValues = append(k.secretValues, value)
 	}
 }
 
@@ -281,7 +282,7 @@ var ordinaryValuePattern = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // readAssignments parses lines NAME=value, with or without quotes and export.
-func (k *knownSecretReader) readAssignments(data []byte) {
+func (k *secretsFromFilesReader) readAssignments(data []byte) {
 	for line := range strings.Lines(string(data)) {
 		line = strings.TrimPrefix(strings.TrimSpace(line), "export ")
 		name, value, ok := strings.Cut(line, "=")
@@ -289,17 +290,17 @@ func (k *knownSecretReader) readAssignments(data []byte) {
 			continue
 		}
 		value = strings.Trim(strings.TrimSpace(value), `"'`)
-		k.addValue(strings.TrimSpace(name), value)
+		k.recordPossiblySecretValue(strings.TrimSpace(name), value)
 	}
 }
 
-func (k *knownSecretReader) readConfigSecrets(data []byte) {
+func (k *secretsFromFilesReader) readSecretsOfEnvAndHeadersInConfig(configJSON []byte) {
 	type server struct{ Env, Headers map[string]string }
 	var c struct {
 		server
 		MCPServers map[string]server
 	}
-	if json.Unmarshal(data, &c) != nil {
+	if json.Unmarshal(configJSON, &c) != nil {
 		return
 	}
 	servers := []server{c.server}
@@ -308,19 +309,19 @@ func (k *knownSecretReader) readConfigSecrets(data []byte) {
 	}
 	for _, s := range servers {
 		for name, value := range s.Env {
-			k.addValue(name, value)
+			k.recordPossiblySecretValue(name, value)
 		}
 		for name, value := range s.Headers {
 			if _, token, ok := strings.Cut(value, " "); ok {
 				value = token
 			}
-			k.addValue(name, value)
+			k.recordPossiblySecretValue(name, value)
 		}
 	}
 }
 
 var (
-	gitRemotePattern = sync.OnceValue(func() *regexp.Regexp {
+	gitRemoteURLCredentialPattern = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?m)^\s*(?:push)?url\s*=\s*\w+://(?:[^\s:@/]*:)?([^\s:@/]+)@`)
 	})
 	gitHeaderPattern = sync.OnceValue(func() *regexp.Regexp {
@@ -329,18 +330,18 @@ var (
 	netrcPasswordPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bpassword\s+(\S+)`) })
 )
 
-func (k *knownSecretReader) readGitConfig(data []byte) {
-	for _, expr := range []*regexp.Regexp{gitRemotePattern(), gitHeaderPattern()} {
-		for _, m := range expr.FindAllSubmatch(data, -1) {
+func (k *secretsFromFilesReader) readSecretsOfGitConfig(gitConfig []byte) {
+	for _, expr := range []*regexp.Regexp{gitRemoteURLCredentialPattern(), gitHeaderPattern()} {
+		for _, m := range expr.FindAllSubmatch(gitConfig, -1) {
 			if secret := string(m[1]); secret != "git" {
-				k.values = append(k.values, secret)
+				k.secretValues = append(k.secretValues, secret)
 			}
 		}
 	}
 }
 
-func (k *knownSecretReader) readNetrc(data []byte) {
+func (k *secretsFromFilesReader) readNetrc(data []byte) {
 	for _, m := range netrcPasswordPattern().FindAllSubmatch(data, -1) {
-		k.values = append(k.values, string(m[1]))
+		k.secretValues = append(k.secretValues, string(m[1]))
 	}
 }

@@ -75,8 +75,8 @@ type UnknownLineCount struct {
 	Lines int    `json:"lines"`
 }
 
-// ErrRefused reports that nothing was written.
-var ErrRefused = errors.New("nothing was written")
+// ErrNothingWrittenBecauseOfSecrets reports that nothing was written.
+var ErrNothingWrittenBecauseOfSecrets = errors.New("nothing was written")
 
 // Run imports the files. If inputs cannot be read, Run imports nothing, and the error contains a [*session.Error] for
 // each of these inputs. After any other error, the outcome contains the results up to the error.
@@ -86,10 +86,10 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 	if err != nil {
 		return out, err
 	}
-	if err := checkRawTarget(o); err != nil {
+	if err := refuseUnredactedOutputInGitWorkTree(o); err != nil {
 		return out, err
 	}
-	k, err := NewFileSet(FileSetOptions{Out: o.Out, Force: o.Force, Raw: o.Raw})
+	k, err := NewUncommittedFileSet(FileSetOptions{Out: o.Out, Force: o.Force, Raw: o.Raw})
 	if err != nil {
 		return out, err
 	}
@@ -97,11 +97,11 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 	if err := buildScenario(o, k, sessions, &out); err != nil {
 		return out, err
 	}
-	if out.Leaks = k.Leaks(); len(out.Leaks) > 0 {
-		return out, ErrRefused
+	if out.Leaks = k.SecretsFoundSoFar(); len(out.Leaks) > 0 {
+		return out, ErrNothingWrittenBecauseOfSecrets
 	}
 	if o.Update {
-		kept, err := k.Update("scenario.toml")
+		kept, err := k.MergeUserEditsOfExistingFiles("scenario.toml")
 		if err != nil {
 			return out, err
 		}
@@ -109,12 +109,12 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 	}
 	var compare func() ([]string, error)
 	if o.Check != nil {
-		played, done, err := o.Check.Prepare(k)
+		played, done, err := o.Check.CopyFilesToTemporaryPlayDirs(k)
 		if err != nil {
 			return out, err
 		}
 		defer done()
-		how := CompareOptions{Thinking: o.KeepThinking, MaxResultBytes: maxResultBytes}
+		how := CompareOptions{Thinking: o.KeepThinking, MaxResultBytes: maxImportedToolResultBytes}
 		if o.KeepBigResults {
 			how.MaxResultBytes = 0
 		}
@@ -143,7 +143,7 @@ func buildScenario(o Options, k *FileSet, sessions []*session.Session, out *Outc
 	if !o.Raw {
 		h.Hide(sessions)
 	}
-	rival, err := readScenarioPatterns(o.RivalDir)
+	rival, err := readRulePatternTextsOfScenarioDir(o.RivalDir)
 	if err != nil {
 		return err
 	}
@@ -222,13 +222,14 @@ func IsInputError(err error) bool {
 	return ok || errors.Is(err, session.ErrNoConversation)
 }
 
-// minLinkedResultLength is the minimum length of a result to which texts may refer; shorter ones may match by chance.
-const minLinkedResultLength = 8
+// minBytesOfResultReplacedByReference is the minimum length of a result to which texts may refer; shorter ones may match by
+// chance.
+const minBytesOfResultReplacedByReference = 8
 
-// rememberResults stores the results of the calls in a message, so that later texts can refer to them. It ignores
-// sub-agents, which it recognizes by prefix, the position of the message in the scenario.
-func (w *scenarioWriter) rememberResults(prefix string, blocks []session.Block) {
-	if !w.options.LinkResults || strings.Contains(prefix, ".subagent.") {
+// rememberToolResultsForReferences stores the results of the calls in a message, so that later texts can refer to them. It
+// ignores sub-agents, which it recognizes by prefix, the position of the message in the scenario.
+func (w *scenarioWriter) rememberToolResultsForReferences(tomlTablePath string, blocks []session.Block) {
+	if !w.options.LinkResults || strings.Contains(tomlTablePath, ".subagent.") {
 		return
 	}
 	for _, b := range blocks {
@@ -243,26 +244,26 @@ func (w *scenarioWriter) rememberResults(prefix string, blocks []session.Block) 
 	}
 }
 
-// withReferences returns a text of the model in TOML. If the text repeats the result of a call, a template replaces the
-// repeated part. When the user later edits the result, the text changes with it.
-func (w *scenarioWriter) withReferences(prefix, s string) string {
-	if !w.options.LinkResults || strings.Contains(prefix, ".subagent.") {
-		return quoteTOMLText(s)
+// quoteTextWithToolResultReference returns a text of the model in TOML. If the text repeats the result of a call, a template
+// replaces the repeated part. When the user later edits the result, the text changes with it.
+func (w *scenarioWriter) quoteTextWithToolResultReference(tomlTablePath, modelText string) string {
+	if !w.options.LinkResults || strings.Contains(tomlTablePath, ".subagent.") {
+		return quoteTOMLText(modelText)
 	}
 	for i, result := range w.results {
-		if before, behind, ok := strings.Cut(s, result); ok && len(result) >= minLinkedResultLength {
+		if before, behind, ok := strings.Cut(modelText, result); ok && len(result) >= minBytesOfResultReplacedByReference {
 			return tomltext.Quote(escapeTemplate(before) + fmt.Sprintf("{{ trim(results[%d].text) }}", i) + escapeTemplate(behind))
 		}
 	}
-	return quoteTOMLText(s)
+	return quoteTOMLText(modelText)
 }
 
-// checkRawTarget refuses to write unredacted output where it could be committed.
-func checkRawTarget(o Options) error {
-	if o.Force || !o.Raw || o.Out == "" {
+// refuseUnredactedOutputInGitWorkTree refuses to write unredacted output where it could be committed.
+func refuseUnredactedOutputInGitWorkTree(options Options) error {
+	if options.Force || !options.Raw || options.Out == "" {
 		return nil
 	}
-	dir, err := filepath.Abs(o.Out)
+	dir, err := filepath.Abs(options.Out)
 	if err != nil {
 		return err
 	}
@@ -302,7 +303,7 @@ func (w *scenarioWriter) writeFixtures(sessions []*session.Session) error {
 			if err != nil {
 				return err
 			}
-			r.Calls = append(r.Calls, clone.RecordedCall{Tool: tool, Args: json.RawMessage(plainText(string(c.Input))), Result: result})
+			r.Calls = append(r.Calls, clone.RecordedCall{Tool: tool, Args: json.RawMessage(replaceDirectoryPlaceholdersByRedactedNames(string(c.Input))), Result: result})
 		}
 		for _, full := range s.Tools {
 			if name, tool, ok := session.SplitToolName(full); ok && servers[name] != nil {
@@ -328,11 +329,11 @@ func (w *scenarioWriter) writeConfig(servers map[string]*clone.RecordedServer) e
 			return fmt.Errorf("creating the fixture of the MCP server %q: %w", name, err)
 		}
 		file := "fixtures/" + uniqueName(fileName(name), names) + ".toml"
-		w.files.WriteFile(file, data)
+		w.files.AddFileWithContent(file, data)
 		config.Servers[name] = entry{"${CLAUDELESS_BIN}", []string{"fixture", "serve", file}}
 	}
 	text, err := json.MarshalIndent(config, "", "  ")
-	w.files.WriteFile("mcp.json", append(text, '\n'))
+	w.files.AddFileWithContent("mcp.json", append(text, '\n'))
 	return err
 }
 
@@ -362,7 +363,7 @@ func fileName(server string) string {
 // mcpResult returns a result as its server sent it, reconstructed if necessary.
 func mcpResult(r *session.Result) (json.RawMessage, error) {
 	if r.Raw != nil {
-		return json.RawMessage(plainText(string(r.Raw))), nil
+		return json.RawMessage(replaceDirectoryPlaceholdersByRedactedNames(string(r.Raw))), nil
 	}
 	type text struct {
 		Type string `json:"type"`
@@ -372,5 +373,5 @@ func mcpResult(r *session.Result) (json.RawMessage, error) {
 	return json.Marshal(struct {
 		Content []text `json:"content"`
 		IsError bool   `json:"isError,omitempty"`
-	}{[]text{{"text", plainText(said)}}, r.IsError})
+	}{[]text{{"text", replaceDirectoryPlaceholdersByRedactedNames(said)}}, r.IsError})
 }

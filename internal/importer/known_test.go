@@ -39,7 +39,7 @@ func TestKnownFiles(t *testing.T) {
 	t.Chdir(dir)
 	recorded := &session.Session{CWD: filepath.Join(dir, "recorded")}
 	place := Environment{Dir: filepath.Join(dir, "project"), Home: filepath.Join(dir, "home")}
-	environ, values := readKnownSecrets(place, []*session.Session{recorded, {}, recorded})
+	environ, values := readSecretsFromProjectAndUserFiles(place, []*session.Session{recorded, {}, recorded})
 	slices.Sort(values)
 	if diff := cmp.Diff([]string{
 		"aws+secret/11", "db-pass-2", "from-env-1", "git-head-9", "git-pass-8", "home-set-12", "longusername3", "mcp-env-4", "mcp-head-5", "mcp-head-6", "netrc-10", "settings-7",
@@ -66,7 +66,7 @@ func TestHideEverywhere(t *testing.T) {
 			{Failure: &session.Failure{Text: with("failure")}},
 			{Blocks: []session.Block{{Text: with("text")}, {Thinking: true, Text: with("thinking")}, {Call: &session.Call{
 				Tool: "mcp__s__" + secret, Input: json.RawMessage(`{"k":"` + secret + `","` + secret + `":1}`), Agent: agent,
-				Result: &session.Result{Text: with("result"), Raw: json.RawMessage(`{"content":"` + secret + `"}`), File: &session.File{Path: "/w/" + secret, Content: with("file")}},
+				Result: &session.Result{Text: with("result"), Raw: json.RawMessage(`{"content":"` + secret + `"}`), File: &session.PrintedFilePart{Path: "/w/" + secret, Content: with("file")}},
 			}}}},
 		},
 	}}}
@@ -138,14 +138,14 @@ func TestHideHomes(t *testing.T) {
 func TestPatternsOfLongPrompts(t *testing.T) {
 	long := strings.Repeat("filler words of it ", 5<<20/19)
 	p := newPatternChooser([]string{long, "say alpha now", "say beta now", "say the same now", "say the same now"}, nil, false)
-	got := map[string]pattern{}
+	got := map[string]promptPattern{}
 	for _, prompt := range []string{"say alpha now", "say beta now", "say the same now"} {
-		got[prompt] = p.choosePattern(prompt, prompt)
+		got[prompt] = p.choosePatternOfPrompt(prompt, prompt)
 	}
-	want := map[string]pattern{
+	want := map[string]promptPattern{
 		"say alpha now": {"contains", "text", "alpha"}, "say beta now": {"contains", "text", "beta"}, "say the same now": {"contains", "text", "say the same now"},
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(pattern{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(promptPattern{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -45,46 +45,46 @@ func newPatternChooser(prompts, rivals []string, exact bool) *patternChooser {
 	return p
 }
 
-type pattern struct{ kind, key, text string }
+type promptPattern struct{ patternType, tomlKeyOfText, text string }
 
-func (p pattern) toml() string {
-	if p.kind == "not" { // everything except prompts that the CLI itself sends
+func (p promptPattern) toml() string {
+	if p.patternType == "not" { // everything except prompts that the CLI itself sends
 		return `{ type = "not", pattern = { type = "contains", text = "<task-notification>" } }`
 	}
-	if p.key == "" {
-		return fmt.Sprintf("{ type = %q }", p.kind)
+	if p.tomlKeyOfText == "" {
+		return fmt.Sprintf("{ type = %q }", p.patternType)
 	}
-	return fmt.Sprintf("{ type = %q, %s = %s }", p.kind, p.key, oneLine(p.text))
+	return fmt.Sprintf("{ type = %q, %s = %s }", p.patternType, p.tomlKeyOfText, oneLine(p.text))
 }
 
-// choosePattern returns a short pattern that matches a prompt and, if possible, no other. original is the prompt before
+// choosePatternOfPrompt returns a short pattern that matches a prompt and, if possible, no other. original is the prompt before
 // redaction. The pattern contains no text that redaction removed.
-func (p *patternChooser) choosePattern(original, redacted string) pattern {
+func (p *patternChooser) choosePatternOfPrompt(originalPrompt, redactedPrompt string) promptPattern {
 	switch {
-	case strings.TrimSpace(original) == "":
-		return pattern{kind: "any"}
-	case p.exact && original == redacted:
-		return pattern{"exact", "text", original}
+	case strings.TrimSpace(originalPrompt) == "":
+		return promptPattern{patternType: "any"}
+	case p.exact && originalPrompt == redactedPrompt:
+		return promptPattern{"exact", "text", originalPrompt}
 	case p.exact:
-		return pattern{"regex", "pattern", volatileRegexp(redacted)}
+		return promptPattern{"regex", "pattern", volatileRegexp(redactedPrompt)}
 	}
 	const most = 8
 	for n := 1; n <= most; n++ {
-		if part := p.longestDistinctWords(original, redacted, n); part != "" {
-			return pattern{"contains", "text", part}
+		if part := p.longestWordSequenceInNoOtherPrompt(originalPrompt, redactedPrompt, n); part != "" {
+			return promptPattern{"contains", "text", part}
 		}
 	}
-	return pattern{"regex", "pattern", volatileRegexp(redacted)}
+	return promptPattern{"regex", "pattern", volatileRegexp(redactedPrompt)}
 }
 
-// isVolatile reports whether a word would differ in the next run: numbers, ids, dates, paths, placeholders.
-func isVolatile(part string) bool {
-	return strings.ContainsAny(part, `0123456789/\{}@`+HomePlaceholder+CWDPlaceholder) || strings.Contains(part, "REDACTED_")
+// isWordDifferentInNextRun reports whether a word would differ in the next run: numbers, ids, dates, paths, placeholders.
+func isWordDifferentInNextRun(promptWord string) bool {
+	return strings.ContainsAny(promptWord, `0123456789/\{}@`+HomePlaceholder+CWDPlaceholder) || strings.Contains(promptWord, "REDACTED_")
 }
 
-// longestDistinctWords returns the longest run of wordCount words that no other prompt has, from the first line with
-// one; empty means none.
-func (p *patternChooser) longestDistinctWords(original, redacted string, wordCount int) string {
+// longestWordSequenceInNoOtherPrompt returns the longest run of wordCount words that no other prompt has, from the first line
+// with one; empty means none.
+func (p *patternChooser) longestWordSequenceInNoOtherPrompt(original, redacted string, wordCount int) string {
 	best := ""
 	for line := range strings.Lines(redacted) {
 		words := strings.Split(strings.TrimSpace(line), " ")
@@ -92,7 +92,7 @@ func (p *patternChooser) longestDistinctWords(original, redacted string, wordCou
 			run := strings.Join(words[i:i+wordCount], " ")
 			trimmed := strings.Trim(run, ".,;:!?\"'`()[] ")
 			const shortestPart = 4
-			if len(trimmed) < shortestPart || len(trimmed) <= len(best) || isVolatile(trimmed) || !strings.Contains(original, trimmed) {
+			if len(trimmed) < shortestPart || len(trimmed) <= len(best) || isWordDifferentInNextRun(trimmed) || !strings.Contains(original, trimmed) {
 				continue
 			}
 			if p.isDistinct(trimmed, words[i:i+wordCount], original) {
@@ -137,7 +137,7 @@ func volatileRegexp(prompt string) string {
 	runes := []rune(line)
 	cut := more || len(runes) > longest
 	line = string(runes[:min(longest, len(runes))])
-	expr := "^\\s*" + convertBetween(placeholderPattern(), line, ".+", loosenNumbers)
+	expr := "^\\s*" + replaceMatchesAndConvertTextBetween(placeholderPattern(), line, ".+", regexpMatchingTextWithAnyNumbers)
 	if !cut {
 		expr += "\\s*$"
 	}
@@ -148,20 +148,20 @@ var placeholderPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`REDACTED_[A-Z0-9_]+|` + HomePlaceholder + `|` + CWDPlaceholder)
 })
 
-func loosenNumbers(s string) string {
-	return convertBetween(digitsPattern(), s, `[\w:.-]+`, func(text string) string { return regexp.QuoteMeta(text) })
+func regexpMatchingTextWithAnyNumbers(literalText string) string {
+	return replaceMatchesAndConvertTextBetween(digitsPattern(), literalText, `[\w:.-]+`, func(text string) string { return regexp.QuoteMeta(text) })
 }
 
-// convertBetween replaces the matches of expr in a text by glue and converts the texts between them.
-func convertBetween(expr *regexp.Regexp, text, glue string, convert func(string) string) string {
-	parts := expr.Split(text, -1)
+// replaceMatchesAndConvertTextBetween replaces the matches of expr in a text by glue and converts the texts between them.
+func replaceMatchesAndConvertTextBetween(replacedPattern *regexp.Regexp, text, replacement string, convertTextBetween func(string) string) string {
+	parts := replacedPattern.Split(text, -1)
 	for i, part := range parts {
-		parts[i] = convert(part)
+		parts[i] = convertTextBetween(part)
 	}
-	return strings.Join(parts, glue)
+	return strings.Join(parts, replacement)
 }
 
-func readScenarioPatterns(dir string) ([]string, error) {
+func readRulePatternTextsOfScenarioDir(dir string) ([]string, error) {
 	if dir == "" {
 		return nil, nil
 	}

@@ -18,12 +18,12 @@ import (
 type replayMethod int
 
 const (
-	replayRecorded      replayMethod = iota // return the recorded result
-	replayByFixture                         // answered by the fixture of its MCP server
-	replayBySubAgent                        // answered by the script of its sub-agent
-	replayDenied                            // denied, as recorded
-	replayLive                              // executed: the call only reads, and the file set contains the file that it reads
-	replayWithoutResult                     // without a result
+	replayCallWithRecordedResult replayMethod = iota // return the recorded result
+	replayCallByMCPFixture                           // answered by the fixture of its MCP server
+	replayCallBySubAgentScript                       // answered by the script of its sub-agent
+	replayCallAsDenied                               // denied, as recorded
+	replayCallByRunningTool                          // executed: the call only reads, and the file set contains the file that it reads
+	replayCallWithoutResult                          // without a result
 )
 
 // replayPlans decide how the scenario answers recorded calls. Calls that change something are never executed.
@@ -46,29 +46,29 @@ func newReplayPlans(o Options, sessions []*session.Session) *replayPlans {
 			p.cwds = append(p.cwds, s.CWD)
 		}
 		for _, c := range s.Calls() {
-			p.addCall(c)
+			p.noteOutcomeOfRecordedCall(c)
 		}
 	}
 	return p
 }
 
-func (p *replayPlans) addCall(c *session.Call) {
-	if c.Result == nil {
+func (p *replayPlans) noteOutcomeOfRecordedCall(recordedCall *session.Call) {
+	if recordedCall.Result == nil {
 		return
 	}
-	if c.Result.Denied {
-		p.denied[c.Tool] = true
+	if recordedCall.Result.Denied {
+		p.denied[recordedCall.Tool] = true
 		return
 	}
-	p.ran[c.Tool] = true
-	if _, _, mcp := session.SplitToolName(c.Tool); mcp {
-		key := c.Tool + "\x00" + string(plainjson.Compact(c.Input))
-		if text, seen := p.answers[key]; seen && text != c.Result.Text {
+	p.ran[recordedCall.Tool] = true
+	if _, _, mcp := session.SplitToolName(recordedCall.Tool); mcp {
+		key := recordedCall.Tool + "\x00" + string(plainjson.Compact(recordedCall.Input))
+		if text, seen := p.answers[key]; seen && text != recordedCall.Result.Text {
 			p.differing[key] = true
 		}
-		p.answers[key] = c.Result.Text
+		p.answers[key] = recordedCall.Result.Text
 	}
-	if f := c.Result.File; p.keepFiles && f != nil && c.Tool == "Read" && f.IsComplete && !c.Result.IsError {
+	if f := recordedCall.Result.File; p.keepFiles && f != nil && recordedCall.Tool == "Read" && f.IsComplete && !recordedCall.Result.IsError {
 		if rel, ok := p.relativePath(f.Path); ok {
 			if old, seen := p.files[rel]; seen && (old == nil || *old != f.Content) {
 				p.files[rel] = nil // the file changed during the session
@@ -94,27 +94,27 @@ func (p *replayPlans) methodFor(c *session.Call) replayMethod {
 	r := c.Result
 	switch {
 	case r == nil && c.Agent == nil:
-		return replayWithoutResult
+		return replayCallWithoutResult
 	case r != nil && r.Denied && !p.ran[c.Tool]:
-		return replayDenied
+		return replayCallAsDenied
 	case r != nil && r.Denied:
-		return replayRecorded // other calls of the tool were allowed, so the scenario must not deny all of them
+		return replayCallWithRecordedResult // other calls of the tool were allowed, so the scenario must not deny all of them
 	case c.Agent != nil && (r == nil || !r.IsError):
-		return replayBySubAgent
+		return replayCallBySubAgentScript
 	}
 	if _, _, mcp := session.SplitToolName(c.Tool); mcp && !r.IsError && p.canUseFixture(c) {
-		return replayByFixture
+		return replayCallByMCPFixture
 	}
-	if _, _, ok := p.readsFile(c); ok {
-		return replayLive
+	if _, _, ok := p.inputOfCallReadingOneImportedFile(c); ok {
+		return replayCallByRunningTool
 	}
-	return replayRecorded
+	return replayCallWithRecordedResult
 }
 
-// readsFile recognizes a call that only reads one imported file, so that it can be executed. key is the member of the
-// input that names the file, such as file_path; value is its value in the directory where the scenario is played.
-func (p *replayPlans) readsFile(c *session.Call) (key, value string, ok bool) {
-	r := c.Result
+// inputOfCallReadingOneImportedFile recognizes a call that only reads one imported file, so that it can be executed. key is the
+// member of the input that names the file, such as file_path; value is its value in the directory where the scenario is played.
+func (p *replayPlans) inputOfCallReadingOneImportedFile(recordedCall *session.Call) (pathInputKey, replayedInputValue string, ok bool) {
+	r := recordedCall.Result
 	if !p.keepFiles || r == nil || r.IsError || r.Denied || r.OtherParts != 0 {
 		return "", "", false
 	}
@@ -124,41 +124,40 @@ func (p *replayPlans) readsFile(c *session.Call) (key, value string, ok bool) {
 
 		Offset, Limit, Pages json.RawMessage
 	}
-	if json.Unmarshal(c.Input, &in) != nil {
+	if json.Unmarshal(recordedCall.Input, &in) != nil {
 		return "", "", false
 	}
-	switch c.Tool {
+	switch recordedCall.Tool {
 	case "Read":
 		if r.File == nil || !r.File.IsComplete || in.Offset != nil || in.Limit != nil || in.Pages != nil {
 			return "", "", false
 		}
-		name, content := p.importedFile(r.File.Path)
+		name, content := p.replayPathAndContentOfRecordedFile(r.File.Path)
 		return "file_path", name, content != nil
 	case "Grep":
-		name, content := p.importedFile(in.Path)
-		return "path", name, content != nil && !strings.Contains(r.Text, path.Base(in.Path)) && containsLines(r.Text, *content)
+		name, content := p.replayPathAndContentOfRecordedFile(in.Path)
+		return "path", name, content != nil && !strings.Contains(r.Text, path.Base(in.Path)) && fileContainsAllLinesOfGrepResult(r.Text, *content)
 	case "Bash":
 		show, file, ok := parseFileView(in.Command)
 		if !ok {
 			return "", "", false
 		}
-		name, content := p.importedFile(file)
+		name, content := p.replayPathAndContentOfRecordedFile(file)
 		for i := 0; content == nil && i < len(p.cwds) && !path.IsAbs(file); i++ {
-			name, content = p.importedFile(p.cwds[i] + "/" + file)
+			name, content = p.replayPathAndContentOfRecordedFile(p.cwds[i] + "/" + file)
 		}
-		return "command", show.headOrTail + name, content != nil && strings.TrimSpace(r.Text) == strings.TrimSpace(show.visiblePart(*content))
+		return "command", show.headOrTail + name, content != nil && strings.TrimSpace(r.Text) == strings.TrimSpace(show.partPrintedByCommand(*content))
 	}
 	return "", "", false
 }
 
-// fileView is the part of a file that a shell command prints.
-type fileView struct {
+// filePrintingCommand is the part of a file that a shell command prints.
+type filePrintingCommand struct {
 	headOrTail string // command line without the file name
 	lineCount  int    // how many lines are printed: the first ones, or the last ones if negative; 0 means all
 }
 
-// parseFileView parses a command line that only prints one file or some of its lines.
-func parseFileView(line string) (s fileView, file string, ok bool) {
+func parseFileView(line string) (s filePrintingCommand, file string, ok bool) {
 	words := strings.Split(line, " ")
 	last := len(words) - 1
 	if last < 1 || strings.ContainsAny(line, "\t\n;&|<>$`\\\"'*?[{(~#!") || strings.HasPrefix(words[last], "-") {
@@ -187,8 +186,8 @@ func parseFileView(line string) (s fileView, file string, ok bool) {
 	return s, file, true
 }
 
-func (s fileView) visiblePart(content string) string {
-	lines := slices.Collect(strings.Lines(content))
+func (s filePrintingCommand) partPrintedByCommand(fileContent string) string {
+	lines := slices.Collect(strings.Lines(fileContent))
 	switch {
 	case s.lineCount > 0:
 		lines = lines[:min(s.lineCount, len(lines))]
@@ -198,22 +197,23 @@ func (s fileView) visiblePart(content string) string {
 	return strings.Join(lines, "")
 }
 
-// importedFile returns the path of a file when the scenario is played, and its content; nil means not in the set.
-func (p *replayPlans) importedFile(file string) (name string, content *string) {
-	rel, ok := p.relativePath(file)
+// replayPathAndContentOfRecordedFile returns the path of a file when the scenario is played, and its content; nil means not in
+// the set.
+func (p *replayPlans) replayPathAndContentOfRecordedFile(recordedPath string) (replayPath string, content *string) {
+	rel, ok := p.relativePath(recordedPath)
 	if !ok {
 		return "", nil
 	}
 	return CWDPlaceholder + "/files/" + rel, p.files[rel]
 }
 
-var lineNumberPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d+[:-]`) })
+var lineNumberPrefixOfGrepResultPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d+[:-]`) })
 
-// containsLines reports whether an imported file contains all lines of found, with or without line numbers.
-func containsLines(found, content string) bool {
-	for line := range strings.Lines(found) {
+// fileContainsAllLinesOfGrepResult reports whether an imported file contains all lines of found, with or without line numbers.
+func fileContainsAllLinesOfGrepResult(grepResult, fileContent string) bool {
+	for line := range strings.Lines(grepResult) {
 		line = strings.TrimSuffix(line, "\n")
-		if !strings.Contains(content, line) && !strings.Contains(content, lineNumberPattern().ReplaceAllString(line, "")) {
+		if !strings.Contains(fileContent, line) && !strings.Contains(fileContent, lineNumberPrefixOfGrepResultPattern().ReplaceAllString(line, "")) {
 			return false
 		}
 	}
@@ -228,8 +228,9 @@ func (p *replayPlans) canUseFixture(c *session.Call) bool {
 	return !p.differing[key] && !marked && (c.Result.OtherParts == 0 || c.Result.Raw != nil)
 }
 
-// expectedCalls collects the recorded calls that a run must repeat, as [[expect]] tables. The zero value is usable.
-type expectedCalls struct {
+// callsExpectedWhenScenarioIsPlayed collects the recorded calls that a run must repeat, as [[expect]] tables. The zero value is
+// usable.
+type callsExpectedWhenScenarioIsPlayed struct {
 	list []expectedCall
 }
 
@@ -240,40 +241,40 @@ type expectedCall struct {
 	fromFixture bool
 }
 
-// addMessages adds the calls in messages, including those of sub-agents. Denied calls have their own expectations.
-func (e *expectedCalls) addMessages(p *replayPlans, messages []*session.Message) {
+// addEventsOfMessages adds the calls in messages, including those of sub-agents. Denied calls have their own expectations.
+func (e *callsExpectedWhenScenarioIsPlayed) addMessages(p *replayPlans, messages []*session.Message) {
 	for _, m := range messages {
 		for _, b := range m.Blocks {
 			if b.Call != nil {
-				e.addCall(p, b.Call)
+				e.addRecordedCallUnlessDenied(p, b.Call)
 			}
 		}
 	}
 }
 
-func (e *expectedCalls) addCall(p *replayPlans, c *session.Call) {
-	how := p.methodFor(c)
-	if how == replayBySubAgent {
-		e.addMessages(p, c.Agent.Messages)
+func (e *callsExpectedWhenScenarioIsPlayed) addRecordedCallUnlessDenied(plans *replayPlans, recordedCall *session.Call) {
+	how := plans.methodFor(recordedCall)
+	if how == replayCallBySubAgentScript {
+		e.addMessages(plans, recordedCall.Agent.Messages)
 	}
-	if how == replayDenied || how == replayWithoutResult {
+	if how == replayCallAsDenied || how == replayCallWithoutResult {
 		return
 	}
-	x := expectedCall{tool: c.Tool, input: map[string]any{}, fromFixture: how == replayByFixture}
-	_ = json.Unmarshal(c.Input, &x.fullInput) // an input that is not an object has no members
+	x := expectedCall{tool: recordedCall.Tool, input: map[string]any{}, fromFixture: how == replayCallByMCPFixture}
+	_ = json.Unmarshal(recordedCall.Input, &x.fullInput) // an input that is not an object has no members
 	changed := ""
-	if how == replayLive {
-		changed, _, _ = p.readsFile(c)
+	if how == replayCallByRunningTool {
+		changed, _, _ = plans.inputOfCallReadingOneImportedFile(recordedCall)
 	}
 	for name, value := range x.fullInput {
-		if name != changed && isStable(value) {
+		if name != changed && isInputValueSameInEveryRun(value) {
 			x.input[name] = value
 		}
 	}
 	e.list = append(e.list, x)
 }
 
-func isStable(value any) bool {
+func isInputValueSameInEveryRun(value any) bool {
 	const longest = 120
 	switch v := value.(type) {
 	case string:
@@ -284,7 +285,7 @@ func isStable(value any) bool {
 	return false
 }
 
-func (e *expectedCalls) toml() string {
+func (e *callsExpectedWhenScenarioIsPlayed) toml() string {
 	var out strings.Builder
 	written := map[string]bool{}
 	for i := range e.list {
@@ -295,7 +296,7 @@ func (e *expectedCalls) toml() string {
 		}
 		written[text] = true
 		out.WriteString("\n[[expect]]\n" + text)
-		if n := e.countMatches(x); n > 1 {
+		if n := e.countCallsMatchingExpectedOne(x); n > 1 {
 			fmt.Fprintf(&out, "times = %d\n", n)
 		}
 	}
@@ -306,9 +307,9 @@ func (e *expectedCalls) toml() string {
 func (x *expectedCall) toml() string {
 	if x.fromFixture {
 		server, tool, _ := session.SplitToolName(x.tool)
-		return "mcp = { server = " + oneLine(wildcardPattern(server)) + ", tool = " + oneLine(wildcardPattern(tool)) + " }\n"
+		return "mcp = { server = " + oneLine(replaceGlobCharactersByWildcards(server)) + ", tool = " + oneLine(replaceGlobCharactersByWildcards(tool)) + " }\n"
 	}
-	text := "tool = " + oneLine(wildcardPattern(x.tool)) + "\n"
+	text := "tool = " + oneLine(replaceGlobCharactersByWildcards(x.tool)) + "\n"
 	var pairs []string
 	for _, name := range slices.Sorted(maps.Keys(x.input)) {
 		value := fmt.Sprint(x.input[name])
@@ -323,8 +324,8 @@ func (x *expectedCall) toml() string {
 	return text
 }
 
-// wildcardPattern returns a pattern for a name, in which special characters are replaced by wildcards.
-func wildcardPattern(name string) string {
+// replaceGlobCharactersByWildcards returns a pattern for a name, in which special characters are replaced by wildcards.
+func replaceGlobCharactersByWildcards(name string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(`*?[]{}!\`, r) {
 			return '?'
@@ -333,14 +334,14 @@ func wildcardPattern(name string) string {
 	}, name)
 }
 
-func (e *expectedCalls) countMatches(x *expectedCall) int {
+func (e *callsExpectedWhenScenarioIsPlayed) countCallsMatchingExpectedOne(x *expectedCall) int {
 	n := 0
 	for i := range e.list {
 		other := &e.list[i]
 		same := other.tool == x.tool && (!x.fromFixture || other.fromFixture)
 		for name, value := range x.input {
 			// Values of other types cannot be compared.
-			same = same && (x.fromFixture || isStable(other.fullInput[name]) && other.fullInput[name] == value)
+			same = same && (x.fromFixture || isInputValueSameInEveryRun(other.fullInput[name]) && other.fullInput[name] == value)
 		}
 		if same {
 			n++

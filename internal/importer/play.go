@@ -29,27 +29,27 @@ type ScenarioPlayer struct {
 	Environ    []string // only PATH is passed on
 }
 
-// Prepare copies a file set to a temporary directory; done removes it.
-func (p *ScenarioPlayer) Prepare(k *FileSet) (at PlayDirs, done func(), err error) {
+// CopyFilesToTemporaryPlayDirs copies a file set to a temporary directory; done removes it.
+func (p *ScenarioPlayer) CopyFilesToTemporaryPlayDirs(fileSet *FileSet) (playDirs PlayDirs, removeDirs func(), err error) {
 	tmp, err := proc.MakeTempDir("claudeless-import-")
 	if err != nil {
-		return at, nil, err
+		return playDirs, nil, err
 	}
-	done = func() { _ = tmp.Remove() } // best effort: a leftover directory is removed later
+	removeDirs = func() { _ = tmp.Remove() } // best effort: a leftover directory is removed later
 	dir, err := filepath.EvalSymlinks(tmp.Path)
 	if err == nil {
-		at = PlayDirs{dir: dir, scenario: filepath.Join(dir, "kit"), home: filepath.Join(dir, "home"), claude: filepath.Join(dir, "claude")}
-		err = errors.Join(k.CopyTo(at.scenario), os.MkdirAll(at.home, 0o755), os.Symlink(p.Executable, at.claude))
+		playDirs = PlayDirs{dir: dir, scenario: filepath.Join(dir, "kit"), home: filepath.Join(dir, "home"), claude: filepath.Join(dir, "claude")}
+		err = errors.Join(fileSet.CopyTo(playDirs.scenario), os.MkdirAll(playDirs.home, 0o755), os.Symlink(p.Executable, playDirs.claude))
 	}
 	if err != nil {
-		done()
+		removeDirs()
 	}
-	return at, done, err
+	return playDirs, removeDirs, err
 }
 
 // Differences plays the scenario with the recorded prompts and returns the differences; nil means none.
 func (p *ScenarioPlayer) Differences(ctx context.Context, at PlayDirs, sessions []*session.Session, o CompareOptions) ([]string, error) {
-	log, err := p.runScenario(ctx, at, sessions)
+	log, err := p.runScenarioAndReturnStreamJSONLog(ctx, at, sessions)
 	if err != nil {
 		return nil, err
 	}
@@ -61,17 +61,17 @@ func (p *ScenarioPlayer) Differences(ctx context.Context, at PlayDirs, sessions 
 	if err != nil {
 		return nil, fmt.Errorf("reading the output of the scenario's run: %w", err)
 	}
-	return compareEvents(collectEvents(sessions, recordedPaths(sessions), o), collectEvents(played, at.paths(), CompareOptions{Thinking: o.Thinking})), nil
+	return compareEvents(collectComparableSessionEvents(sessions, placeholdersByRecordedPath(sessions), o), collectComparableSessionEvents(played, at.placeholdersByPath(), CompareOptions{Thinking: o.Thinking})), nil
 }
 
 // PlayDirs are the directories in which an imported scenario is played.
 type PlayDirs struct{ dir, scenario, home, claude string }
 
-func (d PlayDirs) paths() map[string]string {
+func (d PlayDirs) placeholdersByPath() map[string]string {
 	return map[string]string{d.scenario + "/files": "<cwd>", d.scenario: "<cwd>", d.home: "<home>", "REDACTED_CWD_1": "<cwd>", "REDACTED_HOME_1": "<home>"}
 }
 
-func recordedPaths(sessions []*session.Session) map[string]string {
+func placeholdersByRecordedPath(sessions []*session.Session) map[string]string {
 	paths := map[string]string{CWDPlaceholder: "<cwd>", HomePlaceholder: "<home>"}
 	for _, s := range sessions {
 		paths[s.CWD] = "<cwd>"
@@ -79,14 +79,14 @@ func recordedPaths(sessions []*session.Session) map[string]string {
 	return paths
 }
 
-func (p *ScenarioPlayer) runScenario(ctx context.Context, at PlayDirs, sessions []*session.Session) ([]byte, error) {
-	env := []string{"CLAUDELESS_SCENARIO=scenario.toml", "HOME=" + at.home, "CLAUDELESS_RETRY_SCALE=0", "ANTHROPIC_API_KEY=none"}
+func (p *ScenarioPlayer) runScenarioAndReturnStreamJSONLog(ctx context.Context, playDirs PlayDirs, sessions []*session.Session) ([]byte, error) {
+	env := []string{"CLAUDELESS_SCENARIO=scenario.toml", "HOME=" + playDirs.home, "CLAUDELESS_RETRY_SCALE=0", "ANTHROPIC_API_KEY=none"}
 	for _, kv := range p.Environ {
 		if strings.HasPrefix(kv, "PATH=") || strings.HasPrefix(kv, "GORACE=") || strings.HasPrefix(kv, "GOCOVERDIR=") {
 			env = append(env, kv)
 		}
 	}
-	child, err := proc.Start(ctx, proc.Options{Command: proc.Command{Path: at.claude, Env: env, Dir: at.scenario, Args: []string{
+	child, err := proc.Start(ctx, proc.Options{Command: proc.Command{Path: playDirs.claude, Env: env, Dir: playDirs.scenario, Args: []string{
 		"-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose",
 		"--mcp-config", "mcp.json", "--strict-mcp-config",
 	}}})
@@ -102,7 +102,7 @@ func (p *ScenarioPlayer) runScenario(ctx context.Context, at PlayDirs, sessions 
 	stop := context.AfterFunc(ctx, func() { child.Stop(context.WithoutCancel(ctx)) })
 	defer stop()
 	defer child.Stop(context.WithoutCancel(ctx))
-	log, err := sendPrompts(child.Stdin(), child.Stdout(), at, sessions)
+	log, err := sendRecordedPromptsAndCollectOutput(child.Stdin(), child.Stdout(), playDirs, sessions)
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("running the scenario: it did not finish within %v", limit)
 	}
@@ -112,18 +112,19 @@ func (p *ScenarioPlayer) runScenario(ctx context.Context, at PlayDirs, sessions 
 	return log, err
 }
 
-// sendPrompts sends each prompt and waits for its result. After the last prompt it also waits for background work.
-func sendPrompts(in io.WriteCloser, out io.Reader, at PlayDirs, sessions []*session.Session) ([]byte, error) {
-	r := &resultReader{lines: make(chan []byte)}
+// sendRecordedPromptsAndCollectOutput sends each prompt and waits for its result. After the last prompt it also waits for
+// background work.
+func sendRecordedPromptsAndCollectOutput(programInput io.WriteCloser, programOutput io.Reader, playDirs PlayDirs, sessions []*session.Session) ([]byte, error) {
+	r := &programOutputCollector{unreadLines: make(chan []byte)}
 	done := make(chan struct{})
 	defer close(done)
-	go r.readLines(bufio.NewReaderSize(out, 1<<20), done) // returns at EOF of the output, or at the next line
-	expand := strings.NewReplacer(CWDPlaceholder, at.scenario, HomePlaceholder, at.home)
+	go r.sendOutputLinesToChannel(bufio.NewReaderSize(programOutput, 1<<20), done) // returns at EOF of the output, or at the next line
+	expand := strings.NewReplacer(CWDPlaceholder, playDirs.scenario, HomePlaceholder, playDirs.home)
 	for _, s := range sessions {
 		for _, p := range s.Prompts {
 			if p.IsNotice {
 				const patience = 3 * time.Second // a notice that joined the previous turn has no result of its own
-				r.waitResult(patience)
+				r.collectLinesUntilResult(patience)
 				continue
 			}
 			text := expand.Replace(p.Text)
@@ -131,35 +132,35 @@ func sendPrompts(in io.WriteCloser, out io.Reader, at PlayDirs, sessions []*sess
 				text = "(the prompt was not recorded)"
 			}
 			frame := fmt.Sprintf(`{"type":"user","message":{"role":"user","content":%s}}`+"\n", plainjson.MarshalString(text))
-			if _, err := io.WriteString(in, frame); err != nil {
-				return r.log, nil // the process has exited; missing output is reported as a difference
+			if _, err := io.WriteString(programInput, frame); err != nil {
+				return r.collectedOutput, nil // the process has exited; missing output is reported as a difference
 			}
-			if !r.waitResult(0) {
-				return r.log, nil
+			if !r.collectLinesUntilResult(0) {
+				return r.collectedOutput, nil
 			}
 		}
 	}
-	err := in.Close()
-	for r.waitResult(0) {
+	err := programInput.Close()
+	for r.collectLinesUntilResult(0) {
 	}
 	if errors.Is(err, os.ErrClosed) { // the process had already exited
 		err = nil
 	}
-	return r.log, err
+	return r.collectedOutput, err
 }
 
-type resultReader struct {
-	lines chan []byte
-	log   []byte
+type programOutputCollector struct {
+	unreadLines     chan []byte
+	collectedOutput []byte
 }
 
-func (r *resultReader) readLines(out *bufio.Reader, done <-chan struct{}) {
-	defer close(r.lines)
+func (r *programOutputCollector) sendOutputLinesToChannel(programOutput *bufio.Reader, readingStopped <-chan struct{}) {
+	defer close(r.unreadLines)
 	for {
-		line, err := out.ReadBytes('\n')
+		line, err := programOutput.ReadBytes('\n')
 		select {
-		case r.lines <- line:
-		case <-done:
+		case r.unreadLines <- line:
+		case <-readingStopped:
 			return
 		}
 		if err != nil {
@@ -168,19 +169,19 @@ func (r *resultReader) readLines(out *bufio.Reader, done <-chan struct{}) {
 	}
 }
 
-// waitResult collects lines up to the next result. It returns false if none came within limit (0 means no limit).
-func (r *resultReader) waitResult(limit time.Duration) bool {
+// collectLinesUntilResult collects lines up to the next result. It returns false if none came within limit (0 means no limit).
+func (r *programOutputCollector) collectLinesUntilResult(maxWait time.Duration) (hasResultArrived bool) {
 	var late <-chan time.Time
-	if limit > 0 {
-		late = time.After(limit)
+	if maxWait > 0 {
+		late = time.After(maxWait)
 	}
 	for {
 		select {
-		case line, ok := <-r.lines:
+		case line, ok := <-r.unreadLines:
 			if !ok {
 				return false
 			}
-			r.log = append(r.log, line...)
+			r.collectedOutput = append(r.collectedOutput, line...)
 			var head struct{ Type string }
 			if json.Unmarshal(line, &head) == nil && head.Type == "result" {
 				return true

@@ -29,7 +29,7 @@ type scenarioWriter struct {
 	seenAnswers      map[string]bool
 	inputs, sections int
 	results          []string // results of the current prompt, for references
-	expected         expectedCalls
+	expected         callsExpectedWhenScenarioIsPlayed
 }
 
 func (w *scenarioWriter) writeSessions(sessions []*session.Session) {
@@ -40,28 +40,28 @@ func (w *scenarioWriter) writeSessions(sessions []*session.Session) {
 	if mode := sessions[0].Mode; mode != "" && mode != "bypassPermissions" && mode != "default" {
 		w.toml.WriteString("permission_mode", mode)
 	}
-	w.writeSection(title)
+	w.writeBufferedTOMLAsSection(title)
 	for _, s := range sessions {
 		w.writeSession(s)
 	}
 	if w.writeTools(); len(w.toml.Bytes()) > 0 {
-		w.writeSection("tools that ran, and calls that were denied")
+		w.writeBufferedTOMLAsSection("tools that ran, and calls that were denied")
 	}
 	if w.toml.WriteRaw(w.expected.toml()); len(w.toml.Bytes()) > 0 {
-		w.writeSection("calls that were recorded")
+		w.writeBufferedTOMLAsSection("calls that were recorded")
 	}
 	for _, rel := range slices.Sorted(maps.Keys(w.plans.files)) {
 		if content := w.plans.files[rel]; content != nil {
-			w.files.WriteFile("files/"+rel, []byte(plainText(*content)))
+			w.files.AddFileWithContent("files/"+rel, []byte(replaceDirectoryPlaceholdersByRedactedNames(*content)))
 		}
 	}
-	w.toml.WriteRaw(w.files.Stamps())
-	w.writeSection("files next to this one, as they were written")
+	w.toml.WriteRaw(w.files.FileDigestCommentLines())
+	w.writeBufferedTOMLAsSection("files next to this one, as they were written")
 	w.file.Close()
 }
 
-func (w *scenarioWriter) writeSection(title string) {
-	text := StampedSection(title, string(w.toml.Bytes()))
+func (w *scenarioWriter) writeBufferedTOMLAsSection(title string) {
+	text := FormatSectionWithBodyDigest(title, string(w.toml.Bytes()))
 	if w.sections++; w.sections > 1 {
 		text = "\n" + text
 	}
@@ -125,14 +125,14 @@ func (w *scenarioWriter) writeSession(s *session.Session) {
 		w.prompt++
 		w.resultFiles = 0
 		title := commentText(fmt.Sprintf("%d: prompt of %d characters, line %d%s", i+1, len([]rune(typed)), p.At.Line, omittedContentText(p.OtherParts)))
-		match := w.patterns.choosePattern(typed, p.Text)
+		match := w.patterns.choosePatternOfPrompt(typed, p.Text)
 		switch {
 		case p.TextMissing:
-			match = pattern{kind: "not"}
+			match = promptPattern{patternType: "not"}
 			w.toml.WriteRaw(commentLine("review: the log does not contain the prompt; this rule answers any prompt"))
 			w.notes = append(w.notes, p.At.String()+": a stream-json log does not contain the prompt, so the rule answers any prompt; write the pattern of the rule in the scenario")
 		case p.IsNotice:
-			match = pattern{"contains", "text", "<task-notification>"}
+			match = promptPattern{"contains", "text", "<task-notification>"}
 		}
 		prefix := "responses.turns"
 		key := "expect"
@@ -153,7 +153,7 @@ func (w *scenarioWriter) writeSession(s *session.Session) {
 		w.results = nil
 		w.expected.addMessages(w.plans, p.Messages)
 		w.writeMessages(prefix+".response.steps", p.Messages)
-		w.writeSection(title)
+		w.writeBufferedTOMLAsSection(title)
 		if w.options.Check == nil {
 			p.Messages = nil // free the memory of a long session
 		}
@@ -204,15 +204,15 @@ func (w *scenarioWriter) writeMessages(prefix string, messages []*session.Messag
 		if !w.options.KeepThinking {
 			blocks = slices.DeleteFunc(slices.Clone(blocks), func(b session.Block) bool { return b.Thinking })
 		}
-		inOrder := isInStepOrder(blocks)
+		inOrder := areInOrderThinkingTextCalls(blocks)
 		for _, b := range blocks {
 			w.writeBlock(prefix, b, inOrder)
 		}
-		w.rememberResults(prefix, blocks)
+		w.rememberToolResultsForReferences(prefix, blocks)
 	}
 }
 
-func isInStepOrder(blocks []session.Block) bool {
+func areInOrderThinkingTextCalls(blocks []session.Block) bool {
 	stage := 0
 	for _, b := range blocks {
 		at := 2
@@ -255,7 +255,7 @@ func (w *scenarioWriter) writeBlock(prefix string, b session.Block, inOrder bool
 	case b.Thinking:
 		w.toml.WriteRaw("thinking = " + quoteTOMLText(b.Text) + "\n")
 	default:
-		w.toml.WriteRaw("text = " + w.withReferences(prefix, b.Text) + "\n")
+		w.toml.WriteRaw("text = " + w.quoteTextWithToolResultReference(prefix, b.Text) + "\n")
 	}
 }
 
@@ -263,22 +263,22 @@ func (w *scenarioWriter) writeCall(prefix string, c *session.Call) {
 	tool := c.Tool
 	how := w.plans.methodFor(c)
 	switch {
-	case how == replayRecorded && c.IsHarmless():
+	case how == replayCallWithRecordedResult && c.IsBuiltInCallWithoutChanges():
 		w.toml.WriteRaw(commentLine(fmt.Sprintf("review: canned result of line %d; the call only reads", c.At.Line)))
-	case how == replayRecorded:
+	case how == replayCallWithRecordedResult:
 		w.toml.WriteRaw(commentLine("review: the call changes something, so its result is canned"))
-	case how == replayDenied:
+	case how == replayCallAsDenied:
 		w.toml.WriteRaw(commentLine("the call was denied; see tool_execution below"))
 	}
 	w.toml.WriteRaw("tool = " + tomltext.Quote(tool) + "\n")
 	input := c.Input
-	if how == replayLive {
-		key, value, _ := w.plans.readsFile(c)
+	if how == replayCallByRunningTool {
+		key, value, _ := w.plans.inputOfCallReadingOneImportedFile(c)
 		input = withValue(input, key, value)
 	}
 	w.toml.WriteRaw("input = " + w.inputTOML(input) + "\n")
-	if how == replayRecorded {
-		w.toml.WriteRaw("result = " + w.resultTOML(c.Result.Text) + "\n")
+	if how == replayCallWithRecordedResult {
+		w.toml.WriteRaw("result = " + w.inlineOrFileReferenceTOMLOfResult(c.Result.Text) + "\n")
 		if c.Result.IsError {
 			w.toml.WriteRaw("is_error = true\n")
 		}
@@ -286,7 +286,7 @@ func (w *scenarioWriter) writeCall(prefix string, c *session.Call) {
 			w.notes = append(w.notes, c.Result.At.String()+": a result has images or documents, which were left out")
 		}
 	}
-	if how == replayBySubAgent {
+	if how == replayCallBySubAgentScript {
 		w.toml.WriteRaw("[" + prefix + ".subagent]\n")
 		w.toml.WriteString("type", c.Agent.Type)
 		w.toml.WriteRaw(fmt.Sprintf("background = %t\n", c.Agent.Background))
@@ -296,27 +296,27 @@ func (w *scenarioWriter) writeCall(prefix string, c *session.Call) {
 
 const maxInlineResultBytes = 4 << 10
 
-// resultTOML returns the result of a canned call in TOML. If there is an output directory, a long result goes to a file
-// of its own, such as results/3-1.txt for the first long result of prompt 3.
-func (w *scenarioWriter) resultTOML(s string) string {
-	s = w.truncateResult(s)
-	if len(s) <= maxInlineResultBytes || w.options.Out == "" {
-		return quoteTOMLText(s)
+// inlineOrFileReferenceTOMLOfResult returns the result of a canned call in TOML. If there is an output directory, a long result
+// goes to a file of its own, such as results/3-1.txt for the first long result of prompt 3.
+func (w *scenarioWriter) inlineOrFileReferenceTOMLOfResult(toolResultText string) string {
+	toolResultText = w.truncateToolResultUnlessKeepingBigOnes(toolResultText)
+	if len(toolResultText) <= maxInlineResultBytes || w.options.Out == "" {
+		return quoteTOMLText(toolResultText)
 	}
 	w.resultFiles++
 	name := fmt.Sprintf("results/%d-%d.txt", w.prompt, w.resultFiles)
-	w.files.WriteFile(name, []byte(plainText(s)))
+	w.files.AddFileWithContent(name, []byte(replaceDirectoryPlaceholdersByRedactedNames(toolResultText)))
 	return `{ "$file" = ` + tomltext.Quote(name) + " }"
 }
 
-// maxResultBytes is the length, in bytes, at which a result is truncated.
-const maxResultBytes = 200 << 10
+// maxImportedToolResultBytes is the length, in bytes, at which a result is truncated.
+const maxImportedToolResultBytes = 200 << 10
 
-func (w *scenarioWriter) truncateResult(s string) string {
-	if w.options.KeepBigResults || len(s) <= maxResultBytes {
-		return s
+func (w *scenarioWriter) truncateToolResultUnlessKeepingBigOnes(toolResultText string) string {
+	if w.options.KeepBigResults || len(toolResultText) <= maxImportedToolResultBytes {
+		return toolResultText
 	}
-	return Truncate(s, maxResultBytes)
+	return Truncate(toolResultText, maxImportedToolResultBytes)
 }
 
 func withValue(input json.RawMessage, key, value string) json.RawMessage {
@@ -344,7 +344,7 @@ func (w *scenarioWriter) inputTOML(raw json.RawMessage) string {
 	}
 	w.inputs++
 	name := "inputs/" + strconv.Itoa(w.inputs) + ".json"
-	w.files.WriteFile(name, []byte(plainText(string(raw))+"\n"))
+	w.files.AddFileWithContent(name, []byte(replaceDirectoryPlaceholdersByRedactedNames(string(raw))+"\n"))
 	return `{ "$file" = ` + tomltext.Quote(name) + " }"
 }
 
@@ -353,14 +353,14 @@ func (w *scenarioWriter) writeFailure(prefix string, f *session.Failure) {
 	status, message := f.APIError()
 	switch status {
 	case 0:
-		w.toml.WriteRaw(commentLine("review: " + plainText(f.Text)))
+		w.toml.WriteRaw(commentLine("review: " + replaceDirectoryPlaceholdersByRedactedNames(f.Text)))
 		w.toml.WriteRaw("type = \"network_unreachable\"\n")
 	case http.StatusUnauthorized:
 		w.toml.WriteRaw("type = \"auth_error\"\n")
 	default:
 		w.toml.WriteRaw("type = \"api_error\"\nstatus = " + strconv.Itoa(status) + "\n")
 		if message != "" {
-			w.toml.WriteRaw("message = " + oneLine(plainText(message)) + "\n")
+			w.toml.WriteRaw("message = " + oneLine(replaceDirectoryPlaceholdersByRedactedNames(message)) + "\n")
 		}
 	}
 }
@@ -370,7 +370,7 @@ func (w *scenarioWriter) writeTools() {
 	if len(names)+len(w.plans.denied) == 0 {
 		return
 	}
-	if slices.ContainsFunc(names, session.IsUnlistedTool) {
+	if slices.ContainsFunc(names, session.IsBuiltInToolUnlistedByDefault) {
 		w.toml.WriteRaw("\n" + commentLine("allow built-in tools that sessions do not list by default") + "[compat]\nhidden_tools = true\n")
 	}
 	for _, name := range names {
@@ -379,7 +379,7 @@ func (w *scenarioWriter) writeTools() {
 	for _, name := range slices.Sorted(maps.Keys(w.plans.denied)) {
 		if !w.plans.ran[name] {
 			w.toml.WriteRaw("\n" + commentLine("denied in every permission mode") + "[tool_execution.tools." + quoteKey(name) + "]\nerror = " +
-				oneLine(RefusalText(name)) + "\n")
+				oneLine(ScriptedErrorTextOfDeniedTool(name)) + "\n")
 			w.toml.WriteRaw("\n[[expect]]\ntool = " + oneLine(name) + "\n")
 		}
 	}

@@ -19,23 +19,23 @@ import (
 // writeFileSet writes a file set into dir: a scenario with sections, each with a title and a body, and the files next to it.
 func writeFileSet(t *testing.T, o importer.FileSetOptions, update bool, files map[string]string, sections ...[2]string) (notes []string, err error) {
 	t.Helper()
-	k, err := importer.NewFileSet(o)
+	k, err := importer.NewUncommittedFileSet(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer k.Discard()
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		k.WriteFile(name, []byte(files[name]))
+		k.AddFileWithContent(name, []byte(files[name]))
 	}
 	f := k.Create("scenario.toml")
 	f.Write([]byte("name = \"x\"\n\n"))
 	for _, s := range sections {
-		f.Write([]byte(importer.StampedSection(s[0], s[1]+"\n\n")))
+		f.Write([]byte(importer.FormatSectionWithBodyDigest(s[0], s[1]+"\n\n")))
 	}
-	f.Write([]byte(importer.StampedSection("files next to this one", k.Stamps())))
+	f.Write([]byte(importer.FormatSectionWithBodyDigest("files next to this one", k.FileDigestCommentLines())))
 	f.Close()
 	if update {
-		if notes, err = k.Update("scenario.toml"); err != nil {
+		if notes, err = k.MergeUserEditsOfExistingFiles("scenario.toml"); err != nil {
 			return nil, err
 		}
 	}
@@ -156,11 +156,11 @@ func TestUpdateOfRules(t *testing.T) {
 // A file set without an output directory is in a temporary directory, which is removed completely.
 func TestFileSetWithoutDirectory(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	k, err := importer.NewFileSet(importer.FileSetOptions{})
+	k, err := importer.NewUncommittedFileSet(importer.FileSetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.WriteFile("a/b.toml", []byte("x = 1\n"))
+	k.AddFileWithContent("a/b.toml", []byte("x = 1\n"))
 	var sent bytes.Buffer
 	to := filepath.Join(t.TempDir(), "copy")
 	if err := k.CopyFile("a/b.toml", &sent); err != nil || sent.String() != "x = 1\n" {
@@ -175,11 +175,11 @@ func TestFileSetWithoutDirectory(t *testing.T) {
 	if data, err := os.ReadFile(filepath.Join(to, "a", "b.toml")); err != nil || string(data) != "x = 1\n" {
 		t.Errorf("copied: %v, %q", err, data)
 	}
-	k.WriteFile("a/b.toml", nil) // the name is in use
+	k.AddFileWithContent("a/b.toml", nil) // the name is in use
 	if err := k.Err(); err == nil || !strings.HasPrefix(err.Error(), "writing a/b.toml: ") {
 		t.Errorf("the same name again: %v", err)
 	}
-	if _, err := k.Update("a/b.toml"); !errors.Is(err, k.Err()) {
+	if _, err := k.MergeUserEditsOfExistingFiles("a/b.toml"); !errors.Is(err, k.Err()) {
 		t.Errorf("update: %v", err)
 	}
 	if _, err := k.Commit(); !errors.Is(err, k.Err()) {
@@ -198,11 +198,11 @@ func TestDiscardedFileSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, out := range []string{"there", "created"} {
-		k, err := importer.NewFileSet(importer.FileSetOptions{Out: out})
+		k, err := importer.NewUncommittedFileSet(importer.FileSetOptions{Out: out})
 		if err != nil {
 			t.Fatal(err)
 		}
-		k.WriteFile("a", []byte("x\n"))
+		k.AddFileWithContent("a", []byte("x\n"))
 		k.Discard()
 		k.Discard()
 	}
@@ -238,7 +238,7 @@ func TestLeaksOfFileSets(t *testing.T) {
 			for i := range tt.want {
 				tt.want[i].Rule, tt.want[i].File, tt.want[i].Context = "github-token", tt.file, secret[:4]
 			}
-			k, err := importer.NewFileSet(importer.FileSetOptions{Out: t.TempDir()})
+			k, err := importer.NewUncommittedFileSet(importer.FileSetOptions{Out: t.TempDir()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -251,7 +251,7 @@ func TestLeaksOfFileSets(t *testing.T) {
 			if err := k.Err(); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tt.want, k.Leaks()); diff != "" {
+			if diff := cmp.Diff(tt.want, k.SecretsFoundSoFar()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

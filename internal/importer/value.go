@@ -19,10 +19,12 @@ var templateReplacer = strings.NewReplacer("{{", `{{ "{{" }}`, HomePlaceholder, 
 // escapeTemplate escapes a text so that the scenario reproduces it exactly.
 func escapeTemplate(s string) string { return templateReplacer.Replace(s) }
 
-var plainReplacer = strings.NewReplacer(HomePlaceholder, "REDACTED_HOME_1", CWDPlaceholder, "REDACTED_CWD_1")
+var directoryPlaceholderToRedactedNameReplacer = strings.NewReplacer(HomePlaceholder, "REDACTED_HOME_1", CWDPlaceholder, "REDACTED_CWD_1")
 
-// plainText returns a text for places that do not support templates.
-func plainText(s string) string { return plainReplacer.Replace(s) }
+// replaceDirectoryPlaceholdersByRedactedNames returns a text for places that do not support templates.
+func replaceDirectoryPlaceholdersByRedactedNames(s string) string {
+	return directoryPlaceholderToRedactedNameReplacer.Replace(s)
+}
 
 // oneLine returns a TOML string without line feeds.
 func oneLine(s string) string {

@@ -20,7 +20,6 @@ type archiveFile struct {
 	data          []byte
 }
 
-// withArchivePosition converts a position in the file to one in the archive.
 func (f *archiveFile) withArchivePosition(d diag.Diagnostic) diag.Diagnostic {
 	d.Pos.File, d.Pos.Line = f.archive, f.line+max(d.Pos.Line, 1)-1
 	d.Message = f.name + ": " + d.Message
@@ -31,8 +30,9 @@ func (f *archiveFile) errorf(line int, format string, args ...any) diag.Diagnost
 	return f.withArchivePosition(diag.Diagnostic{Pos: diag.Position{Line: line}, Message: fmt.Sprintf(format, args...)})
 }
 
-// fileNames returns the file names with a meaning in an archive. argv, stdin and dialogue may have a number: argv.2.
-func fileNames() []string {
+// namesOfFilesInCaseArchive returns the file names with a meaning in an archive. argv, stdin and dialogue may have a number:
+// argv.2.
+func namesOfFilesInCaseArchive() []string {
 	return []string{"scenario.toml", "argv", "stdin", "dialogue", "settings.json", "mcp.json", "env", "servers", "refuses", "default-url"}
 }
 
@@ -57,11 +57,11 @@ func splitArchive(archive string, src []byte) []*archiveFile {
 	return files
 }
 
-func (c *Case) readArchive(src []byte) (problems diag.List) {
+func (c *Case) fillFromTxtarArchive(archiveText []byte) (problems diag.List) {
 	defer func() { problems.Sort() }()
 	var argv, stdin, steps [10]*archiveFile
 	seen := map[string]bool{}
-	for _, f := range splitArchive(c.File, src) {
+	for _, f := range splitArchive(c.File, archiveText) {
 		name, n := splitNumber(f.name)
 		if key := fmt.Sprintf("%s.%d", name, n); seen[key] {
 			problems = append(problems, f.errorf(0, "duplicate file: the case already has a file of this name"))
@@ -78,7 +78,7 @@ func (c *Case) readArchive(src []byte) (problems diag.List) {
 		case name == "dialogue":
 			steps[n] = f
 		default:
-			problems = append(problems, c.readFile(f)...)
+			problems = append(problems, c.fillFromArchiveFile(f)...)
 		}
 	}
 	if c.Scenario == nil && len(problems) == 0 {
@@ -88,7 +88,7 @@ func (c *Case) readArchive(src []byte) (problems diag.List) {
 		problems = append(problems, diag.Diagnostic{Pos: diag.Position{File: c.File, Line: 1}, Message: "the case has no argv", Hint: "write one argument per line, without the program"})
 	}
 	for i := range argv {
-		problems = append(problems, c.addRun(argv[i], stdin[i], steps[i])...)
+		problems = append(problems, c.addRunFromArchiveFiles(argv[i], stdin[i], steps[i])...)
 	}
 	return problems
 }
@@ -101,50 +101,50 @@ func splitNumber(name string) (base string, number int) {
 	return name, 1
 }
 
-// readFile reads a file that may occur only once in a case.
-func (c *Case) readFile(f *archiveFile) (problems diag.List) {
-	switch f.name {
+// fillFromArchiveFile reads a file that may occur only once in a case.
+func (c *Case) fillFromArchiveFile(file *archiveFile) (problems diag.List) {
+	switch file.name {
 	case "scenario.toml":
-		c.Scenario, c.ScenarioLine = f.data, f.line
-		s, err := scenarios.Parse(c.Dir+"/scenario.toml", f.data, scenarios.LoadOptions{})
+		c.Scenario, c.ScenarioLine = file.data, file.line
+		s, err := scenarios.Parse(c.Dir+"/scenario.toml", file.data, scenarios.LoadOptions{})
 		if err == nil {
 			c.findIncomparable(s)
 			break
 		}
-		for _, d := range diagnosticsOf(f.name, err) {
-			problems = append(problems, f.withArchivePosition(d))
+		for _, d := range diagnosticsOf(file.name, err) {
+			problems = append(problems, file.withArchivePosition(d))
 		}
 	case "settings.json":
-		c.Settings = f.data
-		checkJSON(f, &problems)
+		c.Settings = file.data
+		checkJSON(file, &problems)
 	case "mcp.json":
-		c.MCP = f.data
-		checkJSON(f, &problems)
+		c.MCP = file.data
+		checkJSON(file, &problems)
 	case "refuses":
 		c.Refuses = true
 	case "default-url":
 		c.DefaultURL = true
 	case "env":
-		for i, text := range splitLines(f.data) {
+		for i, text := range splitLines(file.data) {
 			if key, _, ok := strings.Cut(text, "="); !ok || key == "" {
-				problems = append(problems, f.errorf(i+1, "invalid line %q: expected KEY=VALUE", text))
+				problems = append(problems, file.errorf(i+1, "invalid line %q: expected KEY=VALUE", text))
 			}
 			c.Env = append(c.Env, text)
 		}
 	case "servers":
-		for i, text := range splitLines(f.data) {
+		for i, text := range splitLines(file.data) {
 			words := strings.Fields(text)
 			if len(words) != 2 {
-				problems = append(problems, f.errorf(i+1, `invalid server line %q: expected "NAME FIXTURE"`, text))
+				problems = append(problems, file.errorf(i+1, `invalid server line %q: expected "NAME FIXTURE"`, text))
 				continue
 			}
 			c.Servers = append(c.Servers, CaseServer{words[0], words[1]})
 		}
 	default:
-		d := f.withArchivePosition(diag.Diagnostic{Message: "unknown file in a case"})
+		d := file.withArchivePosition(diag.Diagnostic{Message: "unknown file in a case"})
 		d.Pos.Line-- // the line with the name of the file
-		d.Hint = diag.NameHint(f.name, fileNames())
-		d.Hint = cmp.Or(d.Hint, "a case has "+strings.Join(fileNames(), ", ")+", and files below cwd/ and home/")
+		d.Hint = diag.NameHint(file.name, namesOfFilesInCaseArchive())
+		d.Hint = cmp.Or(d.Hint, "a case has "+strings.Join(namesOfFilesInCaseArchive(), ", ")+", and files below cwd/ and home/")
 		problems = append(problems, d)
 	}
 	return problems
@@ -164,24 +164,24 @@ func (c *Case) addFile(f *archiveFile) diag.List {
 	return nil
 }
 
-func (c *Case) addRun(argv, stdin, steps *archiveFile) (problems diag.List) {
+func (c *Case) addRunFromArchiveFiles(argvFile, stdinFile, dialogueFile *archiveFile) (problems diag.List) {
 	var r CaseRun
-	if stdin != nil {
-		r.Stdin = stdin.data
+	if stdinFile != nil {
+		r.Stdin = stdinFile.data
 	}
-	if steps != nil {
-		r.Steps, problems = parseSteps(steps)
+	if dialogueFile != nil {
+		r.Steps, problems = parseSteps(dialogueFile)
 	}
 	switch {
-	case argv != nil && stdin != nil && steps != nil:
-		problems = append(problems, steps.errorf(0, "cannot set both stdin and a dialogue in one run"))
-	case argv != nil:
-		r.Args = splitLines(argv.data)
+	case argvFile != nil && stdinFile != nil && dialogueFile != nil:
+		problems = append(problems, dialogueFile.errorf(0, "cannot set both stdin and a dialogue in one run"))
+	case argvFile != nil:
+		r.Args = splitLines(argvFile.data)
 		c.Runs = append(c.Runs, r)
-	case stdin != nil:
-		problems = append(problems, stdin.errorf(0, "this file has no argv file of the same number: add one with the arguments of the run"))
-	case steps != nil:
-		problems = append(problems, steps.errorf(0, "this dialogue has no argv file of the same number: add one with the arguments of the run"))
+	case stdinFile != nil:
+		problems = append(problems, stdinFile.errorf(0, "this file has no argv file of the same number: add one with the arguments of the run"))
+	case dialogueFile != nil:
+		problems = append(problems, dialogueFile.errorf(0, "this dialogue has no argv file of the same number: add one with the arguments of the run"))
 	}
 	return problems
 }
@@ -245,21 +245,21 @@ type Difference struct {
 	Known string `json:"known,omitempty"`
 }
 
-// TimeoutReasons describes the recordings that reached a time limit; nil means none.
-func TimeoutReasons(ours, theirs *Recording) (reasons []string) {
+// TextsOfTimeoutProblems describes the recordings that reached a time limit; nil means none.
+func TextsOfTimeoutProblems(ours, theirs *Recording) (problemTexts []string) {
 	for _, side := range []*Recording{ours, theirs} {
 		for _, p := range side.Problems {
 			if p.Kind == "timeout" {
-				reasons = append(reasons, p.Text)
+				problemTexts = append(problemTexts, p.Text)
 			}
 		}
 	}
-	return reasons
+	return problemTexts
 }
 
 // CommonRefusal returns the error with which both programs refuse to start; "" means at least one of them starts.
 func CommonRefusal(ours, theirs *Recording) string {
-	if !ours.wasRefused() || !theirs.wasRefused() {
+	if !ours.hasEveryRunFailedBeforeSession() || !theirs.hasEveryRunFailedBeforeSession() {
 		return ""
 	}
 	last := theirs.Runs[len(theirs.Runs)-1]
@@ -267,8 +267,7 @@ func CommonRefusal(ours, theirs *Recording) string {
 	return fmt.Sprintf("both programs refuse to start, with exit code %d: %s", last.Code, first)
 }
 
-// wasRefused reports whether every run failed before the session began.
-func (r *Recording) wasRefused() bool {
+func (r *Recording) hasEveryRunFailedBeforeSession() bool {
 	if len(r.Requests) > 0 || len(r.Hooks) > 0 || len(r.MCP) > 0 || len(r.Transcripts) > 0 || len(r.Runs) == 0 {
 		return false
 	}
@@ -301,8 +300,8 @@ type CaseStep struct {
 	Line  int      `json:"line"` // line in the file of the case
 }
 
-// stepForms returns the form of the argument of each kind of step. "?" means that it is optional; empty means none.
-func stepForms() map[string]string {
+// argumentFormByStepVerb returns the form of the argument of each kind of step. "?" means that it is optional; empty means none.
+func argumentFormByStepVerb() map[string]string {
 	return map[string]string{
 		"prompt": "text", "send": "json", "request": "json", "ask": "json", "wait": "kind", "allow": "json?",
 		"deny": "text?", "refuse": "", "answer": "json", "signal": "signal", "close": "",
@@ -310,7 +309,7 @@ func stepForms() map[string]string {
 }
 
 func parseSteps(f *archiveFile) (steps []CaseStep, problems diag.List) {
-	known := stepForms()
+	known := argumentFormByStepVerb()
 	for i, text := range splitLines(f.data) {
 		if text = strings.TrimSpace(text); text == "" || text[0] == '#' {
 			continue
@@ -327,7 +326,7 @@ func parseSteps(f *archiveFile) (steps []CaseStep, problems diag.List) {
 			problems = append(problems, d)
 			continue
 		}
-		if wrong := s.checkArgument(form); wrong != "" {
+		if wrong := s.checkAndSplitArgument(form); wrong != "" {
 			problems = append(problems, f.errorf(i+1, "%s %s", verb, wrong))
 		}
 		steps = append(steps, s)
@@ -335,18 +334,18 @@ func parseSteps(f *archiveFile) (steps []CaseStep, problems diag.List) {
 	return steps, problems
 }
 
-func (s *CaseStep) checkArgument(form string) string {
-	optional := strings.HasSuffix(form, "?")
-	switch form = strings.TrimSuffix(form, "?"); {
-	case s.Text == "" && form != "" && !optional:
-		return "needs a " + form
-	case s.Text != "" && form == "":
+func (s *CaseStep) checkAndSplitArgument(argumentForm string) (problem string) {
+	optional := strings.HasSuffix(argumentForm, "?")
+	switch argumentForm = strings.TrimSuffix(argumentForm, "?"); {
+	case s.Text == "" && argumentForm != "" && !optional:
+		return "needs a " + argumentForm
+	case s.Text != "" && argumentForm == "":
 		return "takes nothing"
-	case s.Text != "" && form == "json" && !json.Valid([]byte(strings.NewReplacer("$id", "id", "$rpc", "1").Replace(s.Text))):
+	case s.Text != "" && argumentForm == "json" && !json.Valid([]byte(strings.NewReplacer("$id", "id", "$rpc", "1").Replace(s.Text))):
 		return "needs JSON, not " + s.Text
-	case form == "signal" && !slices.Contains([]string{"INT", "TERM", "HUP"}, s.Text):
+	case argumentForm == "signal" && !slices.Contains([]string{"INT", "TERM", "HUP"}, s.Text):
 		return "needs INT, TERM or HUP"
-	case form == "kind":
+	case argumentForm == "kind":
 		words := strings.Fields(s.Text)
 		s.Text, s.Where = words[0], words[1:]
 		for _, w := range s.Where {

@@ -64,8 +64,8 @@ type CaseServer struct {
 	Fixture string `json:"fixture"`
 }
 
-// Area returns the directory of the case.
-func (c *Case) Area() string {
+// AreaFromDirectoryName returns the directory of the case.
+func (c *Case) AreaFromDirectoryName() string {
 	if dir := filepath.Base(filepath.Dir(c.File)); dir != "." && dir != string(filepath.Separator) {
 		return dir
 	}
@@ -112,7 +112,7 @@ func baseName(name string) string { return trimExt(filepath.Base(name)) }
 func trimExt(name string) string { return strings.TrimSuffix(name, filepath.Ext(name)) }
 
 func unreadable(name string, err error) diag.Diagnostic {
-	return diag.Diagnostic{Pos: diag.Position{File: name}, Message: "cannot read the case: " + diag.Reason(err)}
+	return diag.Diagnostic{Pos: diag.Position{File: name}, Message: "cannot read the case: " + diag.FileErrorTextWithoutPath(err)}
 }
 
 // readCase reads one file. isFromDirectory means that the user named only the file's directory. A scenario without a
@@ -127,7 +127,7 @@ func readCase(file, name string, isFromDirectory bool) (*Case, diag.List) {
 		return nil, diag.List{unreadable(file, err)}
 	}
 	if filepath.Ext(file) == ".txtar" {
-		return c, c.readArchive(src)
+		return c, c.fillFromTxtarArchive(src)
 	}
 	s, err := scenarios.Parse(file, src, scenarios.LoadOptions{})
 	switch {

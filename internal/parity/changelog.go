@@ -30,14 +30,14 @@ type HelpWords struct {
 	Words map[string][]string
 }
 
-// SetChanges makes this a report about two versions of the real CLI. Such a report lists the differences by path, and
-// for each path the cases. Differences in the options and commands come first.
-func (r *Report) SetChanges(before, after HelpWords) {
-	r.Versions = []string{before.Version, after.Version}
+// SetChangesBetweenCLIVersions makes this a report about two versions of the real CLI. Such a report lists the differences by
+// path, and for each path the cases. Differences in the options and commands come first.
+func (r *Report) SetChangesBetweenCLIVersions(oldHelp, newHelp HelpWords) {
+	r.Versions = []string{oldHelp.Version, newHelp.Version}
 	r.Changes = []Change{}
-	for _, path := range keysOf(before.Words, after.Words) {
-		c := Change{Kind: "options", Path: path, Before: onlyHerePrefix + missingWords(before.Words[path], after.Words[path]), After: onlyHerePrefix + missingWords(after.Words[path], before.Words[path])}
-		if c.Before+c.After != onlyHerePrefix+onlyHerePrefix {
+	for _, path := range keysOf(oldHelp.Words, newHelp.Words) {
+		c := Change{Kind: "options", Path: path, Before: elementsOnlyOnThisSidePrefix + wordsOfFirstMissingInSecond(oldHelp.Words[path], newHelp.Words[path]), After: elementsOnlyOnThisSidePrefix + wordsOfFirstMissingInSecond(newHelp.Words[path], oldHelp.Words[path])}
+		if c.Before+c.After != elementsOnlyOnThisSidePrefix+elementsOnlyOnThisSidePrefix {
 			r.Changes = append(r.Changes, c)
 		}
 	}
@@ -45,7 +45,7 @@ func (r *Report) SetChanges(before, after HelpWords) {
 	for _, v := range r.Cases {
 		for _, d := range v.Differences {
 			c := Change{Path: d.Path, Before: d.Ours, After: d.Real}
-			key := c.presenceMark() + c.Path
+			key := c.additionRemovalOrChangeMark() + c.Path
 			i, ok := at[key]
 			if !ok {
 				i, at[key] = len(r.Changes), len(r.Changes)
@@ -57,24 +57,25 @@ func (r *Report) SetChanges(before, after HelpWords) {
 	for i, c := range r.Changes {
 		_, appears := at["+"+c.Path]
 		_, disappears := at["-"+c.Path]
-		r.Changes[i].Kind = cmp.Or(c.Kind, c.kind(appears && disappears))
+		r.Changes[i].Kind = cmp.Or(c.Kind, c.kindFromPathAndValues(appears && disappears))
 	}
 	slices.SortStableFunc(r.Changes, func(a, b Change) int { return strings.Index(kindOrder, a.Kind) - strings.Index(kindOrder, b.Kind) })
 }
 
-// kind returns one of those in kindOrder. moved means that the value at this path is new in one case and missing in another.
-func (c *Change) kind(moved bool) string {
+// kindFromPathAndValues returns one of those in kindOrder. moved means that the value at this path is new in one case and
+// missing in another.
+func (c *Change) kindFromPathAndValues(appearsAndDisappears bool) (eventsKeysListsDefaultsOrValues string) {
 	surface, rest, _ := strings.Cut(c.Path, ".")
 	kind, key, _ := strings.Cut(rest, ".")
 	describesSession := surface == "stdout" && (kind == "system/init" || strings.HasPrefix(kind, "control_response"))
 	switch {
-	case moved || rest == "" || surface == "requests" || surface == "files":
+	case appearsAndDisappears || rest == "" || surface == "requests" || surface == "files":
 		return "values"
-	case c.presenceMark() != "~" && key == "":
+	case c.additionRemovalOrChangeMark() != "~" && key == "":
 		return "events"
-	case c.presenceMark() != "~":
+	case c.additionRemovalOrChangeMark() != "~":
 		return "keys"
-	case strings.HasPrefix(c.Before, onlyHerePrefix) && describesSession:
+	case strings.HasPrefix(c.Before, elementsOnlyOnThisSidePrefix) && describesSession:
 		return "lists"
 	case describesSession:
 		return "defaults"
@@ -82,7 +83,7 @@ func (c *Change) kind(moved bool) string {
 	return "values"
 }
 
-func (c *Change) presenceMark() string {
+func (c *Change) additionRemovalOrChangeMark() string {
 	switch {
 	case c.Before == "":
 		return "+"
@@ -92,26 +93,26 @@ func (c *Change) presenceMark() string {
 	return "~"
 }
 
-// changelog returns a header with the two versions, and the changes of each kind below its name.
-func (r *Report) changelog() []string {
+// linesAboutChangesBetweenCLIVersions returns a header with the two versions, and the changes of each kind below its name.
+func (r *Report) linesAboutChangesBetweenCLIVersions() []string {
 	lines := []string{fmt.Sprintf("%s → %s\n", r.Versions[0], r.Versions[1])}
 	for i := range r.Changes {
 		c := &r.Changes[i]
 		if i == 0 || c.Kind != r.Changes[i-1].Kind {
 			lines = append(lines, c.Kind+":\n")
 		}
-		lines = append(lines, fmt.Sprintf("%s %s: %s%s\n", c.presenceMark(), c.Path, c.summary(), abbreviateNames(c.Cases)))
+		lines = append(lines, fmt.Sprintf("%s %s: %s%s\n", c.additionRemovalOrChangeMark(), c.Path, c.summary(), firstCaseNamesAndCount(c.Cases)))
 	}
 	return lines
 }
 
 func (c *Change) summary() string {
-	gone, isList := strings.CutPrefix(c.Before, onlyHerePrefix)
-	come, isListToo := strings.CutPrefix(c.After, onlyHerePrefix)
+	gone, isList := strings.CutPrefix(c.Before, elementsOnlyOnThisSidePrefix)
+	come, isListToo := strings.CutPrefix(c.After, elementsOnlyOnThisSidePrefix)
 	switch {
-	case c.presenceMark() == "+":
+	case c.additionRemovalOrChangeMark() == "+":
 		return truncate(c.After)
-	case c.presenceMark() == "-":
+	case c.additionRemovalOrChangeMark() == "-":
 		return truncate(c.Before)
 	case isList && isListToo:
 		var words []string
@@ -131,18 +132,18 @@ func truncate(s string) string {
 	return Shorten(strings.ReplaceAll(s, "\n", `\n`), most)
 }
 
-// abbreviateNames returns the first names of a list and their total number, in parentheses.
-func abbreviateNames(names []string) string {
+// firstCaseNamesAndCount returns the first names of a list and their total number, in parentheses.
+func firstCaseNamesAndCount(caseNames []string) string {
 	const most = 3
-	switch len(names) {
+	switch len(caseNames) {
 	case 0:
 		return ""
 	case 1:
-		return " (" + names[0] + ")"
+		return " (" + caseNames[0] + ")"
 	}
 	more := ""
-	if len(names) > most {
+	if len(caseNames) > most {
 		more = ", …"
 	}
-	return fmt.Sprintf(" (%d cases: %s%s)", len(names), strings.Join(names[:min(most, len(names))], ", "), more)
+	return fmt.Sprintf(" (%d cases: %s%s)", len(caseNames), strings.Join(caseNames[:min(most, len(caseNames))], ", "), more)
 }

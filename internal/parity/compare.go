@@ -25,14 +25,14 @@ func Compare(ours, theirs *Recording) []Difference {
 			break
 		}
 		a, b := eventsOf(ours.Runs[i].Stdout), eventsOf(theirs.Runs[i].Stdout)
-		maps.Copy(rank[0], callOrder(a))
-		maps.Copy(rank[1], callOrder(b))
+		maps.Copy(rank[0], toolCallOrderByID(a))
+		maps.Copy(rank[1], toolCallOrderByID(b))
 		several[0] = sortByAgent(a, rank[0]) || several[0]
 		several[1] = sortByAgent(b, rank[1]) || several[1]
 		c.compareEvents("stdout", a, b, rank)
 		c.eventNumber = 0
 		c.compareText("stderr", strings.TrimSpace(ours.Runs[i].Stderr), strings.TrimSpace(theirs.Runs[i].Stderr))
-		c.compareText("exit", ours.Runs[i].exitStatus(), theirs.Runs[i].exitStatus())
+		c.compareText("exit", ours.Runs[i].exitCodeAndSignalText(), theirs.Runs[i].exitCodeAndSignalText())
 	}
 	c.compareEvents("hooks", eventsFrom(ours.Hooks), eventsFrom(theirs.Hooks), rank)
 	for _, name := range keysOf(ours.MCP, theirs.MCP) {
@@ -70,7 +70,9 @@ func textIf(present bool, text string) string {
 	return ""
 }
 
-func (r Run) exitStatus() string { return strings.TrimSpace(strconv.Itoa(r.Code) + " " + r.Signal) }
+func (r Run) exitCodeAndSignalText() string {
+	return strings.TrimSpace(strconv.Itoa(r.Code) + " " + r.Signal)
+}
 
 type mcpRecordLine struct {
 	Session, From string
@@ -81,7 +83,7 @@ type mcpRecordLine struct {
 }
 
 // parseMCPEvents returns the events of an MCP session, without the ids of messages. The kind of a response contains the
-// method of the request. Messages of [isSentAfterReopening] are omitted if they follow a reopened stream.
+// method of the request. Messages of [isSentAfterNotificationStreamReopened] are omitted if they follow a reopened stream.
 func parseMCPEvents(list []json.RawMessage) []event {
 	events, asked := eventsFrom(list), map[string]string{}
 	streams, dropped := map[string]int{}, map[int]bool{}
@@ -90,7 +92,7 @@ func parseMCPEvents(list []json.RawMessage) []event {
 		if json.Unmarshal(raw, &l) != nil {
 			continue
 		}
-		removeIDs(events[i].value)
+		maskIDsOfMCPMessage(events[i].value)
 		key := l.Session + " " + string(l.Message.ID)
 		switch {
 		case l.Message.ID == nil:
@@ -104,7 +106,7 @@ func parseMCPEvents(list []json.RawMessage) []event {
 		if events[i].kind == "client "+listenMethod {
 			streams[l.Session]++
 		}
-		dropped[i] = streams[l.Session] > 1 && isSentAfterReopening(events[i].kind)
+		dropped[i] = streams[l.Session] > 1 && isSentAfterNotificationStreamReopened(events[i].kind)
 	}
 	kept := events[:0]
 	for i, e := range events {
@@ -112,22 +114,23 @@ func parseMCPEvents(list []json.RawMessage) []event {
 			kept = append(kept, e)
 		}
 	}
-	sortListRequests(kept)
+	sortConcurrentListRequestsAndResponses(kept)
 	return kept
 }
 
 const listenMethod = "subscriptions/listen"
 
-// isSentAfterReopening reports whether a message is one of those that follow when the stream of notifications is
+// isSentAfterNotificationStreamReopened reports whether a message is one of those that follow when the stream of notifications is
 // reopened. The stream is reopened after a second, so only a lane that runs longer has these messages.
-func isSentAfterReopening(kind string) bool {
+func isSentAfterNotificationStreamReopened(mcpEventKind string) bool {
 	return slices.ContainsFunc([]string{listenMethod, "tools/list", "prompts/list", "resources/list"}, func(method string) bool {
-		return kind == "client "+method || kind == "server answer to "+method
-	}) || kind == "server notifications/subscriptions/acknowledged"
+		return mcpEventKind == "client "+method || mcpEventKind == "server answer to "+method
+	}) || mcpEventKind == "server notifications/subscriptions/acknowledged"
 }
 
-// sortListRequests sorts the requests for lists, and their responses, because clients send these concurrently.
-func sortListRequests(events []event) {
+// sortConcurrentListRequestsAndResponses sorts the requests for lists, and their responses, because clients send these
+// concurrently.
+func sortConcurrentListRequestsAndResponses(mcpEvents []event) {
 	rank := func(e event) int {
 		for i, list := range []string{"tools/list", "prompts/list", "resources/list"} {
 			switch e.kind {
@@ -139,12 +142,12 @@ func sortListRequests(events []event) {
 		}
 		return 0
 	}
-	sortAdjacentEvents(events, func(e event) bool { return rank(e) > 0 }, func(a, b event) int { return rank(a) - rank(b) })
+	sortAdjacentEvents(mcpEvents, func(e event) bool { return rank(e) > 0 }, func(a, b event) int { return rank(a) - rank(b) })
 }
 
-// removeIDs removes the ids by which messages refer to each other.
-func removeIDs(line any) {
-	object, _ := line.(map[string]any)
+// maskIDsOfMCPMessage removes the ids by which messages refer to each other.
+func maskIDsOfMCPMessage(recordedLine any) {
+	object, _ := recordedLine.(map[string]any)
 	message, _ := object["message"].(map[string]any)
 	params, _ := message["params"].(map[string]any)
 	meta, _ := params["_meta"].(map[string]any)
@@ -198,9 +201,9 @@ func (c *comparison) compareEvents(name string, a, b []event, rank [2]map[string
 	for _, p := range pairs {
 		switch {
 		case p[0] < 0:
-			c.pair.theirs.reuseParentPlaceholder(b[p[1]].value)
+			c.pair.theirs.giveLinePlaceholderOfParent(b[p[1]].value)
 		case p[1] < 0:
-			c.pair.ours.reuseParentPlaceholder(a[p[0]].value)
+			c.pair.ours.giveLinePlaceholderOfParent(a[p[0]].value)
 		default:
 			c.pair.numberIDs(a[p[0]].value, b[p[1]].value, "")
 		}
@@ -209,9 +212,9 @@ func (c *comparison) compareEvents(name string, a, b []event, rank [2]map[string
 		c.eventNumber = n + 1
 		switch {
 		case p[1] < 0:
-			c.addDifference(name+"."+a[p[0]].kind, c.pair.ours.formatValue(a[p[0]].value), "")
+			c.addDifference(name+"."+a[p[0]].kind, c.pair.ours.formatNormalisedValue(a[p[0]].value), "")
 		case p[0] < 0:
-			c.addDifference(name+"."+b[p[1]].kind, "", c.pair.theirs.formatValue(b[p[1]].value))
+			c.addDifference(name+"."+b[p[1]].kind, "", c.pair.theirs.formatNormalisedValue(b[p[1]].value))
 		default:
 			c.compareValue(name+"."+a[p[0]].kind, "", a[p[0]].value, b[p[1]].value)
 		}
@@ -221,7 +224,7 @@ func (c *comparison) compareEvents(name string, a, b []event, rank [2]map[string
 // compareTranscripts compares session files with the same name, after numbers have replaced the ids in the names. Ids
 // that occur only in names get their numbers by the age of the files. rank is the order of the tool calls of each side.
 func (c *comparison) compareTranscripts(ours, theirs *Recording, rank [2]map[string]int) {
-	left, right := c.pair.ours.unnumberedFiles(ours.Transcripts), c.pair.theirs.unnumberedFiles(theirs.Transcripts)
+	left, right := c.pair.ours.namesOfFilesWithUnnumberedIDs(ours.Transcripts), c.pair.theirs.namesOfFilesWithUnnumberedIDs(theirs.Transcripts)
 	for i := range min(len(left), len(right)) {
 		c.pair.numberIDs(left[i], right[i], "")
 	}
@@ -234,24 +237,26 @@ func (c *comparison) compareTranscripts(ours, theirs *Recording, rank [2]map[str
 			c.addDifference("transcript", textIf(inA, name), textIf(inB, name))
 			continue
 		}
-		c.compareEvents("transcript", keepLastStates(eventsFrom(x)), keepLastStates(eventsFrom(y)), rank)
+		c.compareEvents("transcript", moveLastStateLinesToEnd(eventsFrom(x)), moveLastStateLinesToEnd(eventsFrom(y)), rank)
 	}
 }
 
-// unnumberedFiles returns the names of files with an id that has no number yet, oldest first.
-func (n *Normaliser) unnumberedFiles(files map[string][]json.RawMessage) []string {
+// namesOfFilesWithUnnumberedIDs returns the names of files with an id that has no number yet, oldest first.
+func (n *Normaliser) namesOfFilesWithUnnumberedIDs(linesByFileName map[string][]json.RawMessage) []string {
 	var names []string
-	for name := range files {
-		if slices.ContainsFunc(n.findIDs(name), func(id string) bool { return n.ids[id] == "" }) {
+	for name := range linesByFileName {
+		if slices.ContainsFunc(n.findIDsInText(name), func(id string) bool { return n.ids[id] == "" }) {
 			names = append(names, name)
 		}
 	}
-	slices.SortFunc(names, func(a, b string) int { return strings.Compare(startTime(files[a])+a, startTime(files[b])+b) })
+	slices.SortFunc(names, func(a, b string) int {
+		return strings.Compare(firstTimestampInLines(linesByFileName[a])+a, firstTimestampInLines(linesByFileName[b])+b)
+	})
 	return names
 }
 
-func startTime(list []json.RawMessage) string {
-	for _, raw := range list {
+func firstTimestampInLines(transcriptLines []json.RawMessage) string {
+	for _, raw := range transcriptLines {
 		var line struct{ Timestamp string }
 		if json.Unmarshal(raw, &line) == nil && line.Timestamp != "" {
 			return line.Timestamp
@@ -261,7 +266,7 @@ func startTime(list []json.RawMessage) string {
 }
 
 func (c *comparison) compareValue(path, key string, a, b any) {
-	if word, ok := PlaceholderFor(key); ok && isScalar(a) && isScalar(b) {
+	if word, ok := PlaceholderForValuesOfJSONKey(key); ok && isScalar(a) && isScalar(b) {
 		if word == "" && c.pair.ours.ID(fmt.Sprint(a)) != c.pair.theirs.ID(fmt.Sprint(b)) {
 			c.addDifference(path, c.pair.ours.ID(fmt.Sprint(a)), c.pair.theirs.ID(fmt.Sprint(b)))
 		}
@@ -284,7 +289,7 @@ func (c *comparison) compareValue(path, key string, a, b any) {
 			return
 		}
 	}
-	if ours, theirs := c.pair.ours.formatValue(a), c.pair.theirs.formatValue(b); ours != theirs {
+	if ours, theirs := c.pair.ours.formatNormalisedValue(a), c.pair.theirs.formatNormalisedValue(b); ours != theirs {
 		c.addDifference(path, ours, theirs)
 	}
 }
@@ -296,23 +301,23 @@ func (c *comparison) compareObject(path string, a, b map[string]any) {
 		at := path + "." + c.pair.ours.Text(key)
 		switch {
 		case !inB:
-			c.addDifference(at, c.pair.ours.formatValue(x), "")
+			c.addDifference(at, c.pair.ours.formatNormalisedValue(x), "")
 		case !inA:
-			c.addDifference(at, "", c.pair.theirs.formatValue(y))
+			c.addDifference(at, "", c.pair.theirs.formatNormalisedValue(y))
 		default:
 			c.compareValue(at, key, x, y)
 		}
 	}
 }
 
-// onlyHerePrefix precedes the words of a list that the other side does not have.
-const onlyHerePrefix = "only here: "
+// elementsOnlyOnThisSidePrefix precedes the words of a list that the other side does not have.
+const elementsOnlyOnThisSidePrefix = "only here: "
 
 // compareList compares lists element by element. For lists of scalars, it shows the elements that only one side has.
 func (c *comparison) compareList(path, key string, a, b []any) {
 	if slices.ContainsFunc(append(slices.Clone(a), b...), func(v any) bool { return !isScalar(v) }) {
 		if len(a) != len(b) {
-			c.addDifference(path+"[]", c.pair.ours.formatValue(a), c.pair.theirs.formatValue(b))
+			c.addDifference(path+"[]", c.pair.ours.formatNormalisedValue(a), c.pair.theirs.formatNormalisedValue(b))
 			return
 		}
 		for i := range a {
@@ -320,21 +325,21 @@ func (c *comparison) compareList(path, key string, a, b []any) {
 		}
 		return
 	}
-	ours, theirs := c.pair.ours.formatList(key, a), c.pair.theirs.formatList(key, b)
+	ours, theirs := c.pair.ours.formatNormalisedList(key, a), c.pair.theirs.formatNormalisedList(key, b)
 	if ours == theirs {
 		return
 	}
-	onlyA, onlyB := missingWords(a, b), missingWords(b, a)
+	onlyA, onlyB := wordsOfFirstMissingInSecond(a, b), wordsOfFirstMissingInSecond(b, a)
 	if onlyA != "" || onlyB != "" {
-		ours, theirs = onlyHerePrefix+onlyA, onlyHerePrefix+onlyB
+		ours, theirs = elementsOnlyOnThisSidePrefix+onlyA, elementsOnlyOnThisSidePrefix+onlyB
 	}
 	c.addDifference(path, ours, theirs)
 }
 
-func missingWords[T comparable](a, b []T) string {
+func wordsOfFirstMissingInSecond[T comparable](first, second []T) string {
 	var words []string
-	for _, v := range a {
-		if !slices.Contains(b, v) {
+	for _, v := range first {
+		if !slices.Contains(second, v) {
 			words = append(words, fmt.Sprint(v))
 		}
 	}

@@ -301,7 +301,7 @@ func TestReportFitsOnAScreen(t *testing.T) {
 		for j := range 10 {
 			v.Differences = append(v.Differences, parity.Difference{Path: fmt.Sprintf("stdout.%d", j), Ours: "a", Real: strings.Repeat("long\n", 100)})
 		}
-		v.Judge()
+		v.SetStatusFromDifferences()
 		r.Cases = append(r.Cases, v)
 	}
 	r.Cases = append(r.Cases, &parity.Verdict{Case: "other", File: "b.txtar", Status: parity.StatusNotComparable, Reasons: []string{"a canned result"}})

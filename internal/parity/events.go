@@ -30,7 +30,7 @@ type eventHead struct {
 	Message         json.RawMessage
 }
 
-type eventMessage struct {
+type messageFieldsForEventKind struct {
 	Model, Method string
 	Content       json.RawMessage
 }
@@ -40,15 +40,15 @@ type block struct {
 	ToolUseID      string `json:"tool_use_id"`
 }
 
-// kindOf returns the kind of an event, such as "system/init", "assistant[tool_use]", "result/success" or
+// kindAndAlignKeyOfEvent returns the kind of an event, such as "system/init", "assistant[tool_use]", "result/success" or
 // "stream_event/message_start". For the input of a hook, this is the name of the hook event. For an MCP message, it is
 // the sender and the method. key is the kind with more detail, by which the events of two streams are aligned.
-func kindOf(raw json.RawMessage) (kind, key string) {
+func kindAndAlignKeyOfEvent(rawEvent json.RawMessage) (kind, alignKey string) {
 	var h eventHead
-	if json.Unmarshal(raw, &h) != nil {
+	if json.Unmarshal(rawEvent, &h) != nil {
 		return "text", "text"
 	}
-	var m eventMessage
+	var m messageFieldsForEventKind
 	_ = json.Unmarshal(h.Message, &m) // optional
 	switch {
 	case h.Hook != "":
@@ -90,7 +90,7 @@ func eventsOf(stream string) []event {
 		return eventsFrom(list)
 	}
 	for line := range strings.Lines(stream) {
-		all = append(all, eventFrom(json.RawMessage(strings.TrimSuffix(line, "\n"))))
+		all = append(all, parseRecordedEvent(json.RawMessage(strings.TrimSuffix(line, "\n"))))
 	}
 	return all
 }
@@ -98,35 +98,34 @@ func eventsOf(stream string) []event {
 func eventsFrom(list []json.RawMessage) []event {
 	var all []event
 	for _, raw := range list {
-		all = append(all, eventFrom(raw))
+		all = append(all, parseRecordedEvent(raw))
 	}
 	return all
 }
 
-func eventFrom(raw json.RawMessage) event {
-	v, err := plainjson.Decode(raw)
+func parseRecordedEvent(rawEvent json.RawMessage) event {
+	v, err := plainjson.Decode(rawEvent)
 	if _, object := v.(map[string]any); err != nil || !object {
-		return event{kind: "text", alignKey: "text", value: string(raw)}
+		return event{kind: "text", alignKey: "text", value: string(rawEvent)}
 	}
-	kind, key := kindOf(raw)
+	kind, key := kindAndAlignKeyOfEvent(rawEvent)
 	return event{kind: kind, alignKey: key, value: v}
 }
 
-// callOrder returns the order in which tool calls were made, by id.
-func callOrder(events []event) map[string]int {
+func toolCallOrderByID(events []event) map[string]int {
 	rank := map[string]int{}
 	for _, e := range events {
 		if e.kind != "assistant[tool_use]" {
 			continue
 		}
-		if id := blockOf(e)["id"]; id != nil {
-			rank[textOf(id)] = len(rank)
+		if id := firstContentBlockOfEvent(e)["id"]; id != nil {
+			rank[stringOrEmpty(id)] = len(rank)
 		}
 	}
 	return rank
 }
 
-func blockOf(e event) map[string]any {
+func firstContentBlockOfEvent(e event) map[string]any {
 	object, _ := e.value.(map[string]any)
 	message, _ := object["message"].(map[string]any)
 	content, _ := message["content"].([]any)
@@ -137,7 +136,7 @@ func blockOf(e event) map[string]any {
 	return first
 }
 
-func textOf(v any) string { s, _ := v.(string); return s }
+func stringOrEmpty(value any) string { s, _ := value.(string); return s }
 
 // sortByCall sorts adjacent results, and adjacent inputs of the same hook, by the order of the parallel calls.
 func sortByCall(events []event, rank map[string]int) {
@@ -155,31 +154,31 @@ func sortByCall(events []event, rank map[string]int) {
 			_, y := toolCallOf(b)
 			return rank[x] - rank[y]
 		})
-		relinkParents(events[i:j], events[j:])
+		relinkParentsAfterSortingGroup(events[i:j], events[j:])
 		i = j
 	}
 }
 
-// relinkParents repairs the chain of transcript lines after the lines of a group were sorted. The line that follows the
-// group gets the last line of the group as its parent.
-func relinkParents(group, rest []event) {
-	if len(group) < 2 {
+// relinkParentsAfterSortingGroup repairs the chain of transcript lines after the lines of a group were sorted. The line that
+// follows the group gets the last line of the group as its parent.
+func relinkParentsAfterSortingGroup(sortedGroup, laterEvents []event) {
+	if len(sortedGroup) < 2 {
 		return
 	}
 	ids := map[string]bool{}
-	for _, e := range group {
+	for _, e := range sortedGroup {
 		ids[eventMember(e, "uuid")] = true
 	}
-	for _, e := range rest {
+	for _, e := range laterEvents {
 		if object, ok := e.value.(map[string]any); ok && ids[eventMember(e, "parentUuid")] {
-			object["parentUuid"] = eventMember(group[len(group)-1], "uuid")
+			object["parentUuid"] = eventMember(sortedGroup[len(sortedGroup)-1], "uuid")
 		}
 	}
 }
 
 func eventMember(e event, key string) string {
 	object, _ := e.value.(map[string]any)
-	return textOf(object[key])
+	return stringOrEmpty(object[key])
 }
 
 // sortByAgent sorts the events of parallel agents, if any, by the rank of their calls. The recorded order depends on
@@ -197,8 +196,8 @@ func sortByAgent(events []event, rank map[string]int) (hasParallelAgents bool) {
 			if parent := eventMember(e, "parent_tool_use_id"); parent != "" {
 				return parent
 			}
-			block := blockOf(e)
-			return textOf(block["id"]) + textOf(block["tool_use_id"])
+			block := firstContentBlockOfEvent(e)
+			return stringOrEmpty(block["id"]) + stringOrEmpty(block["tool_use_id"])
 		}
 		if call := eventMember(e, "tool_use_id") + eventMember(e, "parent_tool_use_id"); call != "" {
 			return call
@@ -247,11 +246,11 @@ func toolCallOf(e event) (group, id string) {
 	object, _ := e.value.(map[string]any)
 	switch {
 	case e.kind == "user[tool_result]":
-		return e.kind, textOf(blockOf(e)["tool_use_id"])
+		return e.kind, stringOrEmpty(firstContentBlockOfEvent(e)["tool_use_id"])
 	case object["hook_event_name"] != nil && object["tool_use_id"] != nil:
-		return "hook", textOf(object["tool_use_id"])
+		return "hook", stringOrEmpty(object["tool_use_id"])
 	case e.kind == "result" && object["tool_use_id"] != nil: // a request of the model
-		return e.kind, textOf(object["tool_use_id"])
+		return e.kind, stringOrEmpty(object["tool_use_id"])
 	}
 	return "", ""
 }
@@ -289,17 +288,17 @@ func alignEvents(a, b []event) [][2]int {
 	return pairs
 }
 
-// KindOf returns the kind of an event; "text" if it is not JSON.
-func KindOf(raw json.RawMessage) string {
-	kind, _ := kindOf(raw)
+// KindOfRecordedEvent returns the kind of an event; "text" if it is not JSON.
+func KindOfRecordedEvent(rawEvent json.RawMessage) string {
+	kind, _ := kindAndAlignKeyOfEvent(rawEvent)
 	return kind
 }
 
-// keepLastStates moves the last line of each kind of state to the end: the real CLI repeats these at random times.
-func keepLastStates(events []event) []event {
+// moveLastStateLinesToEnd moves the last line of each kind of state to the end: the real CLI repeats these at random times.
+func moveLastStateLinesToEnd(transcriptEvents []event) []event {
 	var rest []event
 	last := map[string]event{}
-	for _, e := range events {
+	for _, e := range transcriptEvents {
 		switch e.kind {
 		case "last-prompt", "atis-latch", "tools-used", "cost-state", "mode", "custom-title", "agent-name", "agent-setting", "worktree-state":
 			last[e.kind] = e

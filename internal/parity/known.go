@@ -83,7 +83,7 @@ func LoadKnownDifferences(name string) (*KnownDifferenceFile, error) {
 	if doubt := ix.FirstProblem(); doubt != nil {
 		return nil, diag.List{*doubt}
 	}
-	found := ix.Bind(f)
+	found := ix.BindFileTo(f)
 	for i, k := range f.Known {
 		k.line = ix.Pos(diag.Path{"known", i}).Line
 		if strings.TrimSpace(k.Reason) == "" {
@@ -93,32 +93,32 @@ func LoadKnownDifferences(name string) (*KnownDifferenceFile, error) {
 	return f, found.Err()
 }
 
-// MarkKnown marks the differences of a case that are known.
-func (f *KnownDifferenceFile) MarkKnown(name, file, version string, found []Difference) {
+// MarkKnownDifferencesOfCase marks the differences of a case that are known.
+func (f *KnownDifferenceFile) MarkKnownDifferencesOfCase(nameOfCase, fileOfCase, cliVersion string, differencesOfCase []Difference) {
 	for _, k := range f.Known {
-		cases := k.matchingCaseWords(name, file)
-		if !k.appliesTo(version) || cases == nil {
+		cases := k.patternsMatchingCase(nameOfCase, fileOfCase)
+		if !k.appliesTo(cliVersion) || cases == nil {
 			continue
 		}
-		markUsedWords(&k.comparedWords, cases...)
-		for i := range found {
-			form := found[i].absentSide()
+		addWordsToSet(&k.comparedWords, cases...)
+		for i := range differencesOfCase {
+			form := differencesOfCase[i].sideWithoutValue()
 			if form != "" && !slices.Contains(k.Absent, form) {
 				continue
 			}
 			for _, p := range k.Path {
-				if !matchesGlob(p, found[i].Path) {
+				if !matchesGlob(p, differencesOfCase[i].Path) {
 					continue
 				}
-				markUsedWords(&k.usedWords, append(cases, p, "absent "+form)...)
-				found[i].Known = cmp.Or(found[i].Known, k.Reason)
+				addWordsToSet(&k.usedWords, append(cases, p, "absent "+form)...)
+				differencesOfCase[i].Known = cmp.Or(differencesOfCase[i].Known, k.Reason)
 			}
 		}
 	}
 }
 
-// absentSide returns the side that has no value; empty means both have one.
-func (d *Difference) absentSide() string {
+// sideWithoutValue returns the side that has no value; empty means both have one.
+func (d *Difference) sideWithoutValue() (oursRealOrEmpty string) {
 	switch {
 	case d.Ours == "" && d.Real != "":
 		return "ours"
@@ -129,7 +129,7 @@ func (d *Difference) absentSide() string {
 	}
 }
 
-func markUsedWords(set *map[string]bool, words ...string) {
+func addWordsToSet(set *map[string]bool, words ...string) {
 	if *set == nil {
 		*set = map[string]bool{}
 	}
@@ -142,31 +142,31 @@ func (k *KnownDifference) appliesTo(version string) bool {
 	return k.Version == "" || matchesGlob(k.Version, version)
 }
 
-// matchingCaseWords returns the patterns in Case that match a case; nil means none. An empty Case gives `*`.
-func (k *KnownDifference) matchingCaseWords(name, file string) (words []string) {
+// patternsMatchingCase returns the patterns in Case that match a case; nil means none. An empty Case gives `*`.
+func (k *KnownDifference) patternsMatchingCase(nameOfCase, fileOfCase string) (patterns []string) {
 	if len(k.Case) == 0 {
 		return []string{"*"}
 	}
-	stem := strings.TrimSuffix(file, path.Ext(file)) // the name depends on the directory argument
+	stem := strings.TrimSuffix(fileOfCase, path.Ext(fileOfCase)) // the name depends on the directory argument
 	for _, c := range k.Case {
-		if matchesGlob(c, name) || matchesGlob(c, path.Base(name)) || matchesGlob(c, file) || matchesGlob("*/"+c, "/"+stem) {
-			words = append(words, c)
+		if matchesGlob(c, nameOfCase) || matchesGlob(c, path.Base(nameOfCase)) || matchesGlob(c, fileOfCase) || matchesGlob("*/"+c, "/"+stem) {
+			patterns = append(patterns, c)
 		}
 	}
-	return words
+	return patterns
 }
 
-// Stale reports the patterns of entries that seem to be no longer needed: they matched a compared case, but no
-// difference. A pattern with `*` might still be needed for a case that was not compared. Therefore it is reported only
+// ReportPatternsNoLongerNeeded reports the patterns of entries that seem to be no longer needed: they matched a compared case,
+// but no difference. A pattern with `*` might still be needed for a case that was not compared. Therefore it is reported only
 // if the run compared every case that the file names.
-func (f *KnownDifferenceFile) Stale(version string) diag.List {
+func (f *KnownDifferenceFile) ReportPatternsNoLongerNeeded(cliVersion string) diag.List {
 	var list diag.List
-	whole := f.hasComparedAll(version)
+	whole := f.hasComparedAllNamedCases(cliVersion)
 	for _, k := range f.Known {
-		if !k.appliesTo(version) {
+		if !k.appliesTo(cliVersion) {
 			continue
 		}
-		for _, stale := range k.unusedWords(whole) {
+		for _, stale := range k.describePatternsWithoutMatch(whole) {
 			list = append(list, diag.Diagnostic{Pos: diag.Position{File: f.name, Line: k.line}, Message: "the known difference " + stale + " no longer occurs", Hint: "remove the entry"})
 		}
 	}
@@ -193,20 +193,19 @@ func (f *KnownDifferenceFile) Overdue(now time.Time) diag.List {
 	return list
 }
 
-// NeedsRetry reports whether the case should be compared once more. This is so if an entry names the case but would be
+// NeedsSecondComparison reports whether the case should be compared once more. This is so if an entry names the case but would be
 // reported as stale: the difference may not occur every time.
-func (f *KnownDifferenceFile) NeedsRetry(name, file, version string) bool {
-	whole := f.hasComparedAll(version)
+func (f *KnownDifferenceFile) NeedsSecondComparison(nameOfCase, fileOfCase, cliVersion string) bool {
+	whole := f.hasComparedAllNamedCases(cliVersion)
 	return slices.ContainsFunc(f.Known, func(k *KnownDifference) bool {
-		return len(k.Case) > 0 && k.appliesTo(version) && k.matchingCaseWords(name, file) != nil && len(k.unusedWords(whole)) > 0
+		return len(k.Case) > 0 && k.appliesTo(cliVersion) && k.patternsMatchingCase(nameOfCase, fileOfCase) != nil && len(k.describePatternsWithoutMatch(whole)) > 0
 	})
 }
 
-// hasComparedAll reports whether the run compared all cases that the file names, without a `*`, for this version.
-func (f *KnownDifferenceFile) hasComparedAll(version string) bool {
+func (f *KnownDifferenceFile) hasComparedAllNamedCases(cliVersion string) bool {
 	for _, k := range f.Known {
 		for _, c := range k.Case {
-			if k.appliesTo(version) && !strings.Contains(c, "*") && !k.comparedWords[c] {
+			if k.appliesTo(cliVersion) && !strings.Contains(c, "*") && !k.comparedWords[c] {
 				return false
 			}
 		}
@@ -214,41 +213,41 @@ func (f *KnownDifferenceFile) hasComparedAll(version string) bool {
 	return true
 }
 
-// unusedWords describes the patterns of the entry that matched no difference. comparedAll means that the run compared
-// all cases; otherwise case patterns with a `*` are left out.
-func (k *KnownDifference) unusedWords(comparedAll bool) (words []string) {
+// describePatternsWithoutMatch describes the patterns of the entry that matched no difference. comparedAll means that the run
+// compared all cases; otherwise case patterns with a `*` are left out.
+func (k *KnownDifference) describePatternsWithoutMatch(hasComparedAllCases bool) (descriptions []string) {
 	cases, all := k.Case, true
 	if len(cases) == 0 {
 		cases = Globs{"*"}
 	}
 	for _, c := range cases {
-		judged := k.comparedWords[c] && (comparedAll || !strings.Contains(c, "*"))
+		judged := k.comparedWords[c] && (hasComparedAllCases || !strings.Contains(c, "*"))
 		all = all && judged
 		if judged && !k.usedWords[c] {
-			words = append(words, fmt.Sprintf("%s of %s", strings.Join(k.Path, ", "), caseName(c)))
+			descriptions = append(descriptions, fmt.Sprintf("%s of %s", strings.Join(k.Path, ", "), describeCasePattern(c)))
 		}
 	}
-	if len(words) > 0 || !all {
-		return words
+	if len(descriptions) > 0 || !all {
+		return descriptions
 	}
 	for _, p := range k.Path {
 		if !k.usedWords[p] {
-			words = append(words, fmt.Sprintf("%s of %s", p, caseName(strings.Join(cases, ", "))))
+			descriptions = append(descriptions, fmt.Sprintf("%s of %s", p, describeCasePattern(strings.Join(cases, ", "))))
 		}
 	}
 	for _, side := range k.Absent {
 		if !k.usedWords["absent "+side] {
-			words = append(words, fmt.Sprintf("%s, absent on the side %q, of %s", strings.Join(k.Path, ", "), side, caseName(strings.Join(cases, ", "))))
+			descriptions = append(descriptions, fmt.Sprintf("%s, absent on the side %q, of %s", strings.Join(k.Path, ", "), side, describeCasePattern(strings.Join(cases, ", "))))
 		}
 	}
-	return words
+	return descriptions
 }
 
-func caseName(glob string) string {
-	if glob == "*" {
+func describeCasePattern(pattern string) string {
+	if pattern == "*" {
 		return "every case"
 	}
-	return glob
+	return pattern
 }
 
 // matchesGlob reports whether s matches a pattern in which `*` matches any text, including slashes and dots.

@@ -55,7 +55,7 @@ func TestKnown(t *testing.T) {
 			for _, path := range test.paths {
 				found = append(found, parity.Difference{Path: path})
 			}
-			known.MarkKnown("area/name", "some/dir/area/name.txtar", test.version, found)
+			known.MarkKnownDifferencesOfCase("area/name", "some/dir/area/name.txtar", test.version, found)
 			var got []string
 			for _, d := range found {
 				got = append(got, d.Known)
@@ -63,7 +63,7 @@ func TestKnown(t *testing.T) {
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("reasons (-want +got):\n%s", diff)
 			}
-			if n := len(known.Stale(test.version)); n != test.stale {
+			if n := len(known.ReportPatternsNoLongerNeeded(test.version)); n != test.stale {
 				t.Errorf("%d entries are stale, want %d", n, test.stale)
 			}
 		})
@@ -113,7 +113,7 @@ func TestKnownAbsence(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		known.MarkKnown("area/name", "name.txtar", "2.1.330", test.found)
+		known.MarkKnownDifferencesOfCase("area/name", "name.txtar", "2.1.330", test.found)
 		var got []bool
 		for _, d := range test.found {
 			got = append(got, d.Known != "")
@@ -121,7 +121,7 @@ func TestKnownAbsence(t *testing.T) {
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.absent, diff)
 		}
-		if stale := known.Stale("2.1.330"); len(stale) != test.stale {
+		if stale := known.ReportPatternsNoLongerNeeded("2.1.330"); len(stale) != test.stale {
 			t.Errorf("%s: %d entries are stale, want %d", test.absent, len(stale), test.stale)
 		}
 	}
@@ -162,8 +162,8 @@ func TestDefaultKnown(t *testing.T) {
 			t.Errorf("an entry about %v does not say who is right, or when it was proved", k.Path)
 		}
 	}
-	known.MarkKnown("mine", "mine.txtar", "2.1.329", nil)
-	if stale := known.Stale("2.1.329"); len(stale) > 0 {
+	known.MarkKnownDifferencesOfCase("mine", "mine.txtar", "2.1.329", nil)
+	if stale := known.ReportPatternsNoLongerNeeded("2.1.329"); len(stale) > 0 {
 		t.Errorf("stale: %v", stale)
 	}
 	if other, err := parity.LoadKnownDifferences("other.toml"); err != nil || len(other.Known) > 0 {

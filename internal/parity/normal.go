@@ -105,10 +105,10 @@ func (n *Normaliser) numberMatches(expr *regexp.Regexp, s string) string {
 	return b.String() + s[end:]
 }
 
-// keyPlaceholders lists keys by the word that replaces their values. If the word is empty, the values are numbered like
-// ids. A few keys are not obvious: requestDigest is a hash over ids and times, and tail is a list of hashes. A date can
+// placeholdersWithReplacedKeys lists keys by the word that replaces their values. If the word is empty, the values are numbered
+// like ids. A few keys are not obvious: requestDigest is a hash over ids and times, and tail is a list of hashes. A date can
 // differ because midnight may fall between the lanes.
-var keyPlaceholders = [...]struct{ word, keys string }{
+var placeholdersWithReplacedKeys = [...]struct{ word, keys string }{
 	{"", "uuid session_id sessionId parentUuid request_id requestId tool_use_id parent_tool_use_id promptId " +
 		"agentId agent_id message_id slug run_id runId task_id taskId backgroundTaskId requestDigest tail hash " +
 		"shapeHash contentHash"},
@@ -122,9 +122,9 @@ var keyPlaceholders = [...]struct{ word, keys string }{
 	{"<pid>", "pid ppid"},
 }
 
-var placeholderByKey = sync.OnceValue(func() map[string]string {
+var placeholderByJSONKey = sync.OnceValue(func() map[string]string {
 	all := map[string]string{}
-	for _, row := range keyPlaceholders {
+	for _, row := range placeholdersWithReplacedKeys {
 		for key := range strings.FieldsSeq(row.keys) {
 			all[key] = row.word
 		}
@@ -152,7 +152,7 @@ func (n *Normaliser) writeValue(b *strings.Builder, v any) {
 		for _, key := range keysOf(x) {
 			b.WriteString(separator + strconv.Quote(key) + ":")
 			separator = ","
-			switch word, ok := PlaceholderFor(key); {
+			switch word, ok := PlaceholderForValuesOfJSONKey(key); {
 			case !ok || !isScalar(x[key]):
 				n.writeValue(b, x[key])
 			case word == "":
@@ -183,17 +183,17 @@ func (n *Normaliser) writeValue(b *strings.Builder, v any) {
 	}
 }
 
-// PlaceholderFor returns the placeholder for values of a key; empty means an id.
-func PlaceholderFor(key string) (word string, ok bool) {
-	word, ok = placeholderByKey()[key]
-	return word, ok
+// PlaceholderForValuesOfJSONKey returns the placeholder for values of a key; empty means an id.
+func PlaceholderForValuesOfJSONKey(key string) (placeholderOrEmptyForID string, isReplaced bool) {
+	placeholderOrEmptyForID, isReplaced = placeholderByJSONKey()[key]
+	return placeholderOrEmptyForID, isReplaced
 }
 
-func (n *Normaliser) findIDs(s string) []string {
+func (n *Normaliser) findIDsInText(text string) []string {
 	var ids []string
 	for _, shape := range volatileTextPatterns() {
 		if shape.placeholder == "" {
-			for _, m := range shape.expr.FindAllStringSubmatch(s, -1) {
+			for _, m := range shape.expr.FindAllStringSubmatch(text, -1) {
 				ids = append(ids, m[len(m)-1])
 			}
 		}
@@ -206,7 +206,7 @@ type normaliserPair struct{ ours, theirs *Normaliser }
 
 // numberIDs walks two values in parallel and numbers their ids.
 func (p *normaliserPair) numberIDs(a, b any, key string) {
-	word, keyed := PlaceholderFor(key)
+	word, keyed := PlaceholderForValuesOfJSONKey(key)
 	switch x := a.(type) {
 	case map[string]any:
 		y, _ := b.(map[string]any)
@@ -227,7 +227,7 @@ func (p *normaliserPair) numberIDs(a, b any, key string) {
 		}
 		s, _ := a.(string)
 		t, _ := b.(string)
-		left, right := p.ours.findIDs(s), p.theirs.findIDs(t)
+		left, right := p.ours.findIDsInText(s), p.theirs.findIDsInText(t)
 		if len(left) == len(right) {
 			for i := range left {
 				p.assignSameNumber(left[i], right[i])
@@ -242,27 +242,27 @@ func (p *normaliserPair) assignSameNumber(a, b string) {
 	}
 }
 
-// reuseParentPlaceholder gives a line of only one side its parent's placeholder, so that the next line follows that.
-func (n *Normaliser) reuseParentPlaceholder(line any) {
-	object, _ := line.(map[string]any)
-	id, parent := textOf(object["uuid"]), textOf(object["parentUuid"])
+// giveLinePlaceholderOfParent gives a line of only one side its parent's placeholder, so that the next line follows that.
+func (n *Normaliser) giveLinePlaceholderOfParent(transcriptLine any) {
+	object, _ := transcriptLine.(map[string]any)
+	id, parent := stringOrEmpty(object["uuid"]), stringOrEmpty(object["parentUuid"])
 	if id != "" && parent != "" && n.ids[id] == "" {
 		n.ids[id] = n.ID(parent)
 	}
 }
 
-func (n *Normaliser) formatValue(v any) string {
-	if s, ok := v.(string); ok {
+func (n *Normaliser) formatNormalisedValue(value any) string {
+	if s, ok := value.(string); ok {
 		return n.Text(s)
 	}
 	var b strings.Builder
-	n.writeValue(&b, v)
+	n.writeValue(&b, value)
 	return b.String()
 }
 
-func (n *Normaliser) formatList(key string, list []any) string {
-	if word, ok := PlaceholderFor(key); !ok || word != "" {
-		return n.formatValue(list)
+func (n *Normaliser) formatNormalisedList(keyOfList string, list []any) string {
+	if word, ok := PlaceholderForValuesOfJSONKey(keyOfList); !ok || word != "" {
+		return n.formatNormalisedValue(list)
 	}
 	var ids []string
 	for _, v := range list {

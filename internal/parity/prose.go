@@ -11,21 +11,21 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
-// proseValue is a place in transcript lines where the real CLI writes prose, such as a prompt. claudeless writes its
+// cliProseLocation is a place in transcript lines where the real CLI writes prose, such as a prompt. claudeless writes its
 // own words there, so only the form of the value can be compared.
-type proseValue struct {
-	kind   string
-	path   string // path in the value; "[]" after a key selects every element of a list
-	reason string
+type cliProseLocation struct {
+	lineKind   string
+	pathInLine string // path in the value; "[]" after a key selects every element of a list
+	reason     string
 }
 
-func proseValues() []proseValue {
+func cliProseLocations() []cliProseLocation {
 	const (
 		reminder = "reminders to the model are part of the real CLI's prompt"
 		prompt   = "the real CLI's prompt"
 		tools    = "the real CLI tells its model how to use its tools"
 	)
-	return []proseValue{
+	return []cliProseLocation{
 		{"attachment/environment", "rendered[].content", reminder},
 		{"user[string]", "hookTextLead", reminder},
 		{"attachment/deferred_tools_delta", "rendered[].content", reminder},
@@ -58,9 +58,9 @@ const (
 	reminderStart    = "<system-reminder>\n"
 )
 
-// maskSentences replaces the words of the real CLI around the reports and ids of agents by a placeholder, in any JSON text.
-// It also replaces harnessSectionHash, because this hash is computed from those words.
-func maskSentences(json string) string {
+// maskKnownCLISentences replaces the words of the real CLI around the reports and ids of agents by a placeholder, in any JSON
+// text. It also replaces harnessSectionHash, because this hash is computed from those words.
+func maskKnownCLISentences(jsonText string) string {
 	for pattern, form := range map[string]string{
 		`\[Subagent hand-back\] [^"\\]*The report follows:`: "[Subagent hand-back] " + prosePlaceholder,
 		`(Async agent launched successfully\.)(?:[^"\\]|\\[^"])*?(agentId: \w+)(?:[^"\\]|\\.)*?(?:(\\noutput_file: [^"\\]+)(?:[^"\\]|\\.)*)?"`: `$1 ` + prosePlaceholder + ` $2 $3"`,
@@ -68,22 +68,22 @@ func maskSentences(json string) string {
 		`(NOTE: this agent stopped at its \d+-turn limit )[^"\\]*`: "$1" + prosePlaceholder,
 		`"harnessSectionHash":"\w+"`:                               `"harnessSectionHash":"` + prosePlaceholder + `"`,
 	} {
-		json = regexp.MustCompile(pattern).ReplaceAllString(json, form)
+		jsonText = regexp.MustCompile(pattern).ReplaceAllString(jsonText, form)
 	}
-	return json
+	return jsonText
 }
 
-// MaskProse replaces the prose of the program by placeholders. In transcripts, a string becomes [prosePlaceholder], but
-// the tag of a reminder stays. Lists and objects of prose are replaced completely. Lists of agents and skills stay;
-// only the descriptions of the built-in ones are replaced.
-func (r *Recording) MaskProse() {
+// ReplaceCLIProseByPlaceholders replaces the prose of the program by placeholders. In transcripts, a string becomes
+// [prosePlaceholder], but the tag of a reminder stays. Lists and objects of prose are replaced completely. Lists of agents and
+// skills stay; only the descriptions of the built-in ones are replaced.
+func (r *Recording) ReplaceCLIProseByPlaceholders() {
 	for i := range r.Runs {
-		r.Runs[i].Stdout = maskSentences(maskDescriptions(r.Runs[i].Stdout))
+		r.Runs[i].Stdout = maskKnownCLISentences(maskDescriptions(r.Runs[i].Stdout))
 	}
 	for _, list := range append(slices.Collect(maps.Values(r.Transcripts)), r.Hooks, r.Requests) {
 		for i, raw := range list {
-			kind, _ := kindOf(raw)
-			list[i] = json.RawMessage(maskSentences(string(maskLine(kind, raw))))
+			kind, _ := kindAndAlignKeyOfEvent(raw)
+			list[i] = json.RawMessage(maskKnownCLISentences(string(maskProseInLine(kind, raw))))
 		}
 	}
 }
@@ -107,7 +107,7 @@ func maskDescriptions(stdout string) string {
 		for _, key := range []string{"agents", "commands", "models"} {
 			list, _ := inner[key].([]any)
 			for _, item := range list {
-				if entry, ok := item.(map[string]any); ok && (key == "models" || isBuiltIn(key, textOf(entry["name"]))) {
+				if entry, ok := item.(map[string]any); ok && (key == "models" || isBuiltInAgentOrCommand(key, stringOrEmpty(entry["name"]))) {
 					entry["description"] = maskValue(entry["description"])
 				}
 			}
@@ -118,36 +118,36 @@ func maskDescriptions(stdout string) string {
 	return b.String()
 }
 
-// isBuiltIn reports whether the CLI provides the command of this name or, if list is "agents", the agent.
-func isBuiltIn(list, name string) bool {
-	if list == "agents" {
+// isBuiltInAgentOrCommand reports whether the CLI provides the command of this name or, if list is "agents", the agent.
+func isBuiltInAgentOrCommand(agentsOrCommands, name string) bool {
+	if agentsOrCommands == "agents" {
 		return slices.Contains([]string{"claude", "claude-code-guide", "Explore", "general-purpose", "Plan", "statusline-setup"}, name)
 	}
 	_, ok := claudecode.BuiltinCommandNamed(name)
 	return ok
 }
 
-func maskLine(kind string, raw json.RawMessage) json.RawMessage {
-	rows := slices.DeleteFunc(proseValues(), func(row proseValue) bool { return row.kind != kind })
-	lists := kind == "attachment/agent_listing_delta" || kind == "attachment/skill_listing"
+func maskProseInLine(lineKind string, rawLine json.RawMessage) json.RawMessage {
+	rows := slices.DeleteFunc(cliProseLocations(), func(row cliProseLocation) bool { return row.lineKind != lineKind })
+	lists := lineKind == "attachment/agent_listing_delta" || lineKind == "attachment/skill_listing"
 	if len(rows) == 0 && !lists {
-		return raw
+		return rawLine
 	}
-	value, _ := plainjson.Decode(raw)
+	value, _ := plainjson.Decode(rawLine)
 	line, ok := value.(map[string]any)
 	if !ok {
-		return raw
+		return rawLine
 	}
 	for _, row := range rows {
 		message, _ := line["message"].(map[string]any)
-		if kind == "api-request-blob" && message["role"] != "system" { // a system message contains only reminders
+		if lineKind == "api-request-blob" && message["role"] != "system" { // a system message contains only reminders
 			maskReminders(message)
 			continue
 		}
-		maskValueAt(line, strings.Split(row.path, "."))
+		maskValueAt(line, strings.Split(row.pathInLine, "."))
 	}
 	if attachment, ok := line["attachment"].(map[string]any); ok && lists {
-		maskBuiltInAgents(attachment)
+		maskDescriptionsOfBuiltInAgents(attachment)
 		maskBuiltInSkills(attachment)
 	}
 	masked, _ := json.Marshal(line) // a decoded value can be encoded
@@ -158,7 +158,7 @@ func maskLine(kind string, raw json.RawMessage) json.RawMessage {
 func maskReminders(message map[string]any) {
 	content, _ := message["content"].([]any)
 	for _, item := range content {
-		if block, ok := item.(map[string]any); ok && strings.HasPrefix(textOf(block["text"]), reminderStart) {
+		if block, ok := item.(map[string]any); ok && strings.HasPrefix(stringOrEmpty(block["text"]), reminderStart) {
 			block["text"] = maskValue(block["text"])
 		}
 	}
@@ -210,14 +210,13 @@ func maskValue(value any) any {
 	return value
 }
 
-// maskBuiltInAgents masks the descriptions of the agents that an attachment lists as built in.
-func maskBuiltInAgents(attachment map[string]any) {
+func maskDescriptionsOfBuiltInAgents(attachment map[string]any) {
 	names, _ := attachment["addedTypes"].([]any)
 	builtIn, _ := attachment["builtInTypes"].([]any)
 	texts, _ := attachment["addedLines"].([]any)
 	for i := range min(len(names), len(texts)) {
 		if slices.Contains(builtIn, names[i]) {
-			texts[i] = "- " + textOf(names[i]) + ": " + prosePlaceholder
+			texts[i] = "- " + stringOrEmpty(names[i]) + ": " + prosePlaceholder
 		}
 	}
 }

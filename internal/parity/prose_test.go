@@ -41,7 +41,7 @@ func TestMaskProse(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			recording := func(line string) *parity.Recording {
 				r := &parity.Recording{Transcripts: map[string][]json.RawMessage{"a.jsonl": {json.RawMessage(line)}}}
-				r.MaskProse()
+				r.ReplaceCLIProseByPlaceholders()
 				return r
 			}
 			if found := parity.Compare(recording(test.ours), recording(test.real)); (len(found) > 0) != test.differs {
@@ -55,7 +55,7 @@ func TestMaskProse(t *testing.T) {
 func TestMaskDescriptions(t *testing.T) {
 	answer := func(name, text string) *parity.Recording {
 		r := eventMessage(`{"type":"control_response","response":{"subtype":"success","response":{"commands":[{"name":"` + name + `","description":"` + text + `"}]}}}`)
-		r.MaskProse()
+		r.ReplaceCLIProseByPlaceholders()
 		return r
 	}
 	if found := parity.Compare(answer("clear", "a"), answer("clear", "b")); len(found) > 0 {

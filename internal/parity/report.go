@@ -18,10 +18,10 @@ type Status string
 
 // The statuses.
 const (
-	StatusSame          Status = "same"
-	StatusKnown         Status = "known" // all differences of the case are known
-	StatusDiffers       Status = "differ"
-	StatusNotComparable Status = "not comparable"
+	StatusSame                 Status = "same"
+	StatusOnlyKnownDifferences Status = "known" // all differences of the case are known
+	StatusDiffers              Status = "differ"
+	StatusNotComparable        Status = "not comparable"
 	// StatusNotCompared means that a case has no result: interrupted, killed at its
 	// time limit, or refused by both programs.
 	StatusNotCompared Status = "not compared"
@@ -46,15 +46,15 @@ type Verdict struct {
 	RealMS int64 `json:"real_ms"`
 }
 
-// Judge sets the status.
-func (v *Verdict) Judge() {
+// SetStatusFromDifferences sets the status.
+func (v *Verdict) SetStatusFromDifferences() {
 	v.Status = StatusSame
 	for _, d := range v.Differences {
 		if d.Known == "" {
 			v.Status = StatusDiffers
 			return
 		}
-		v.Status = StatusKnown
+		v.Status = StatusOnlyKnownDifferences
 	}
 }
 
@@ -98,10 +98,10 @@ func (r *Report) JSON() ([]byte, error) { return plainjson.Indented(r) }
 func (r *Report) WriteText(w io.Writer) error {
 	var texts []string
 	if r.Versions != nil {
-		texts = r.changelog()
+		texts = r.linesAboutChangesBetweenCLIVersions()
 	} else {
 		for _, v := range r.Cases {
-			if text := v.describe(); text != "" && (r.Verbose || v.Status != StatusNotComparable) {
+			if text := v.describeIfAttentionNeeded(); text != "" && (r.Verbose || v.Status != StatusNotComparable) {
 				texts = append(texts, text)
 			}
 		}
@@ -110,18 +110,18 @@ func (r *Report) WriteText(w io.Writer) error {
 	if r.Verbose {
 		b.WriteString(strings.Join(texts, ""))
 	} else {
-		b.WriteString(ShortenToScreen(texts))
+		b.WriteString(ShortenReportItemsToOneScreen(texts))
 	}
 	if r.Verbose && r.Versions == nil {
-		r.writeTable(&b)
-		r.writeSurfaces(&b)
+		r.writeStatusCountsByAreaAndVersion(&b)
+		r.writeSameCountsByRecordingPart(&b)
 	}
 	noun := "cases"
 	if len(r.Cases) == 1 {
 		noun = "case"
 	}
 	fmt.Fprintf(&b, "%d %s, %d same, %d known, %d differ, %d not comparable",
-		len(r.Cases), noun, r.Count(StatusSame), r.Count(StatusKnown), r.Count(StatusDiffers), r.Count(StatusNotComparable))
+		len(r.Cases), noun, r.Count(StatusSame), r.Count(StatusOnlyKnownDifferences), r.Count(StatusDiffers), r.Count(StatusNotComparable))
 	if n := r.Count(StatusNotCompared); n > 0 {
 		fmt.Fprintf(&b, ", %d not compared", n)
 	}
@@ -130,12 +130,12 @@ func (r *Report) WriteText(w io.Writer) error {
 	return err
 }
 
-// describe describes a case that needs attention; empty means the case needs none.
-func (v *Verdict) describe() string {
+// describeIfAttentionNeeded describes a case that needs attention; empty means the case needs none.
+func (v *Verdict) describeIfAttentionNeeded() (descriptionOrEmpty string) {
 	var b strings.Builder
 	at := fmt.Sprintf("%s (%s:%d)", v.Case, v.File, v.Line)
 	switch v.Status {
-	case StatusSame, StatusKnown:
+	case StatusSame, StatusOnlyKnownDifferences:
 		if len(v.Flaky) > 0 {
 			fmt.Fprintf(&b, "flaky: %s, claude %s: differed once, then matched: %s\n", at, v.Version, strings.Join(v.Flaky, ", "))
 		}
@@ -170,8 +170,8 @@ func indented(s string) string {
 	return strings.ReplaceAll(s, "\n", "\n          ")
 }
 
-// writeTable writes the number of cases with each status, by area and version.
-func (r *Report) writeTable(b *strings.Builder) {
+// writeStatusCountsByAreaAndVersion writes the number of cases with each status, by area and version.
+func (r *Report) writeStatusCountsByAreaAndVersion(b *strings.Builder) {
 	type line struct{ area, version string }
 	counts := map[line]map[Status]int{}
 	var order []line
@@ -191,13 +191,14 @@ func (r *Report) writeTable(b *strings.Builder) {
 	for _, l := range order {
 		n := counts[l]
 		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%d\t%d\n", l.area, l.version,
-			n[StatusSame]+n[StatusKnown]+n[StatusDiffers]+n[StatusNotComparable]+n[StatusNotCompared], n[StatusSame], n[StatusKnown], n[StatusDiffers], n[StatusNotComparable])
+			n[StatusSame]+n[StatusOnlyKnownDifferences]+n[StatusDiffers]+n[StatusNotComparable]+n[StatusNotCompared], n[StatusSame], n[StatusOnlyKnownDifferences], n[StatusDiffers], n[StatusNotComparable])
 	}
 	_ = t.Flush() // into memory
 }
 
-// writeSurfaces writes the number of cases without a difference in each surface, a part of a recording such as stdout.
-func (r *Report) writeSurfaces(b *strings.Builder) {
+// writeSameCountsByRecordingPart writes the number of cases without a difference in each surface, a part of a recording such as
+// stdout.
+func (r *Report) writeSameCountsByRecordingPart(b *strings.Builder) {
 	names := []string{"stdout", "stderr", "exit", "hooks", "mcp", "requests", "files", "transcript"}
 	same, compared := map[string]int{}, 0
 	for _, v := range r.Cases {
@@ -206,7 +207,7 @@ func (r *Report) writeSurfaces(b *strings.Builder) {
 		}
 		compared++
 		for _, name := range names {
-			if !slices.ContainsFunc(v.Differences, func(d Difference) bool { return d.belongsToSurface(name, names) }) {
+			if !slices.ContainsFunc(v.Differences, func(d Difference) bool { return d.countsForRecordingPart(name, names) }) {
 				same[name]++
 			}
 		}
@@ -218,11 +219,11 @@ func (r *Report) writeSurfaces(b *strings.Builder) {
 	fmt.Fprintf(b, " of %d\n", compared)
 }
 
-// belongsToSurface reports whether the difference counts for the surface name: its path begins with name, or with none
+// countsForRecordingPart reports whether the difference counts for the surface name: its path begins with name, or with none
 // of names, for example because a lane could not be run.
-func (d *Difference) belongsToSurface(name string, names []string) bool {
+func (d *Difference) countsForRecordingPart(part string, allParts []string) bool {
 	s, _, _ := strings.Cut(d.Path, ".")
-	return s == name || !slices.Contains(names, s)
+	return s == part || !slices.Contains(allParts, s)
 }
 
 // JUnit writes a suite with a test for each case.
@@ -231,9 +232,9 @@ func (r *Report) JUnit(w io.Writer) error {
 	for _, v := range r.Cases {
 		c := junit.Case{Name: v.Case, Class: v.Area + "." + v.Version, File: v.File, Line: v.Line, Time: junit.Seconds(time.Duration(v.OursMS+v.RealMS) * time.Millisecond)}
 		switch v.Status {
-		case StatusSame, StatusKnown:
+		case StatusSame, StatusOnlyKnownDifferences:
 		case StatusDiffers:
-			c.Failure = &junit.Failure{Message: "claudeless and the real claude differ", Type: string(StatusDiffers), Text: v.describe()}
+			c.Failure = &junit.Failure{Message: "claudeless and the real claude differ", Type: string(StatusDiffers), Text: v.describeIfAttentionNeeded()}
 		case StatusNotCompared:
 			c.Failure = &junit.Failure{Message: "not compared: " + strings.Join(v.Reasons, "; "), Type: string(StatusNotCompared)}
 		case StatusNotComparable:
@@ -246,23 +247,24 @@ func (r *Report) JUnit(w io.Writer) error {
 
 const (
 	// maxScreenLines is the number of lines for items that need attention.
-	maxScreenLines = 20
-	minItemLines   = 4
-	maxLineColumns = 160
+	maxScreenLines            = 20
+	minLineLimitPerReportItem = 4
+	maxLineColumns            = 160
 )
 
-// ShortenToScreen shortens a report's items to one screen: it truncates long lines and items and counts omitted items.
-func ShortenToScreen(texts []string) string {
-	if len(texts) == 0 {
+// ShortenReportItemsToOneScreen shortens a report's items to one screen: it truncates long lines and items and counts omitted
+// items.
+func ShortenReportItemsToOneScreen(itemTexts []string) string {
+	if len(itemTexts) == 0 {
 		return ""
 	}
-	each := max(minItemLines, maxScreenLines/len(texts))
+	each := max(minLineLimitPerReportItem, maxScreenLines/len(itemTexts))
 	var b strings.Builder
 	used, cut := 0, false
-	for i, text := range texts {
+	for i, text := range itemTexts {
 		lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 		if used += min(len(lines), each); used > maxScreenLines {
-			fmt.Fprintf(&b, "… %d more like these\n", len(texts)-i)
+			fmt.Fprintf(&b, "… %d more like these\n", len(itemTexts)-i)
 			cut = true
 			break
 		}
@@ -289,29 +291,29 @@ func FormatRecordings(name string, ours, theirs *Recording) string {
 	var b strings.Builder
 	for i, r := range []*Recording{ours, theirs} {
 		fmt.Fprintf(&b, "-- %s, %s --\n", name, [2]string{"ours", "real"}[i])
-		r.writeText(&b)
+		r.writeNormalisedLines(&b)
 	}
 	return b.String()
 }
 
-func (r *Recording) writeText(b *strings.Builder) {
+func (r *Recording) writeNormalisedLines(b *strings.Builder) {
 	n := New(r.Paths)
 	stream := func(name string, events []event, rank map[string]int) {
 		sortByCall(events, rank)
 		for _, e := range events {
-			fmt.Fprintf(b, "%s %s %s\n", name, e.kind, n.formatValue(e.value))
+			fmt.Fprintf(b, "%s %s %s\n", name, e.kind, n.formatNormalisedValue(e.value))
 		}
 	}
 	rank, several := map[string]int{}, false
 	for _, run := range r.Runs {
 		events := eventsOf(run.Stdout)
-		rank = callOrder(events)
+		rank = toolCallOrderByID(events)
 		several = sortByAgent(events, rank) || several
 		stream("stdout", events, rank)
 		if run.Stderr != "" {
 			fmt.Fprintf(b, "stderr %s\n", n.Text(strings.TrimSpace(run.Stderr)))
 		}
-		fmt.Fprintf(b, "exit %s\n", run.exitStatus())
+		fmt.Fprintf(b, "exit %s\n", run.exitCodeAndSignalText())
 	}
 	stream("hooks", eventsFrom(r.Hooks), rank)
 	for _, name := range keysOf(r.MCP) {
@@ -319,7 +321,7 @@ func (r *Recording) writeText(b *strings.Builder) {
 	}
 	files := renameFiles(r.Transcripts, n)
 	for _, name := range keysOf(files) {
-		stream("transcript "+name, keepLastStates(eventsFrom(files[name])), rank)
+		stream("transcript "+name, moveLastStateLinesToEnd(eventsFrom(files[name])), rank)
 	}
 	stream("requests", modelRequests(r.Requests, several), rank)
 	for _, name := range keysOf(r.Files) {

@@ -32,7 +32,7 @@ func TestReportForms(t *testing.T) {
 			{Case: "lane", Area: "a", Version: "0.9.0", File: "a.toml", Line: 4, Differences: []parity.Difference{{Path: "lane", Ours: "no binary"}}},
 		}}
 		for _, v := range r.Cases {
-			v.Judge()
+			v.SetStatusFromDifferences()
 		}
 		r.Cases = append(r.Cases,
 			&parity.Verdict{Case: "canned", Area: "a", Version: "1.0.0", File: "a.toml", Line: 5, Status: parity.StatusNotComparable, Reasons: []string{"a canned result", "a gate"}},
@@ -54,9 +54,9 @@ func TestReportForms(t *testing.T) {
 				v.Differences = append(v.Differences, parity.Difference{Path: "three", Real: "3"})
 			}
 			r.Cases = append(r.Cases, v)
-			v.Judge()
+			v.SetStatusFromDifferences()
 		}
-		r.SetChanges(parity.HelpWords{Version: "1.0.0"}, parity.HelpWords{Version: "1.1.0"})
+		r.SetChangesBetweenCLIVersions(parity.HelpWords{Version: "1.0.0"}, parity.HelpWords{Version: "1.1.0"})
 		return r
 	}
 	for i, file := range archive.Files {
@@ -119,10 +119,10 @@ func TestRefused(t *testing.T) {
 // The report says which side reached its time limit, and does not report the other differences.
 func TestTimedOut(t *testing.T) {
 	slow := &parity.Recording{Problems: []parity.LaneProblem{{Kind: "dialogue", Text: "no result"}, {Kind: "timeout", Text: "too slow"}}}
-	if got := parity.TimeoutReasons(slow, &parity.Recording{}); !cmp.Equal(got, []string{"too slow"}) {
+	if got := parity.TextsOfTimeoutProblems(slow, &parity.Recording{}); !cmp.Equal(got, []string{"too slow"}) {
 		t.Errorf("%q", got)
 	}
-	if got := parity.TimeoutReasons(&parity.Recording{}, &parity.Recording{}); got != nil {
+	if got := parity.TextsOfTimeoutProblems(&parity.Recording{}, &parity.Recording{}); got != nil {
 		t.Errorf("%q", got)
 	}
 }
@@ -178,7 +178,7 @@ func TestCompareSides(t *testing.T) {
 // A text that fits on one screen is complete, to its last line and column.
 func TestOneScreenIsFull(t *testing.T) {
 	text := strings.Repeat(strings.Repeat("é", 160)+"\n", 20)
-	if got := parity.ShortenToScreen([]string{text}); got != text {
+	if got := parity.ShortenReportItemsToOneScreen([]string{text}); got != text {
 		t.Errorf("%d bytes of %d:\n%s", len(got), len(text), got)
 	}
 }

@@ -40,7 +40,7 @@ type Client struct {
 	mu          sync.Mutex
 	loaded      bool
 	credentials credentials
-	nonces      sync.Map // see proofTransport
+	nonces      sync.Map // see dpopProofTransport
 }
 
 // NewClient returns a client; it reads nothing yet.
@@ -89,7 +89,7 @@ func (h credentials) authorizationHeader() string {
 
 func (c *Client) loadCredentials() error {
 	c.credentials, c.loaded = credentials{}, true
-	return c.options.Store.loadEntry(tokensKey, c.options.Server.entryKey(), &c.credentials)
+	return c.options.Store.loadEntry(tokensKey, c.options.Server.credentialsEntryKey(), &c.credentials)
 }
 
 // Refusal is a response that requires authorization.
@@ -166,7 +166,7 @@ func (c *Client) updateCredentials(apply func(h *credentials)) error {
 // saveCredentials stores the credentials of the client. The caller must have locked the file.
 func (c *Client) saveCredentials() error {
 	c.credentials.ServerName, c.credentials.ServerURL = c.options.Server.Name, c.options.Server.URL
-	return c.options.Store.saveEntry(tokensKey, c.options.Server.entryKey(), c.credentials)
+	return c.options.Store.saveEntry(tokensKey, c.options.Server.credentialsEntryKey(), c.credentials)
 }
 
 // refreshToken replaces the current token. Other processes that use the same file wait and then use the new token, because
@@ -187,7 +187,7 @@ func (c *Client) refreshToken(ctx context.Context, ch challenge) error {
 	f, err := c.newRefreshDiscovery(ctx, ch)
 	if err != nil {
 		if _, known := errors.AsType[cliError](err); known {
-			return errors.Join(err, c.options.Store.addRefusal(c.options.Server.Name, c.options.Clock.Now()))
+			return errors.Join(err, c.options.Store.addTokenlessRefusal(c.options.Server.Name, c.options.Clock.Now()))
 		}
 		return err
 	}
@@ -195,7 +195,7 @@ func (c *Client) refreshToken(ctx context.Context, ch challenge) error {
 	if old == "" && c.credentials.RefreshToken == "" {
 		return c.recordRefusal(ctx, f)
 	}
-	if f.metadata.isClientLoginOnly() && c.credentials.RefreshToken == "" && c.options.Config.ClientID != "" {
+	if f.metadata.hasClientCredentialsGrantOnly() && c.credentials.RefreshToken == "" && c.options.Config.ClientID != "" {
 		return c.discoveryError(c.loginAsMachine(ctx, f, strings.Fields(c.credentials.Scope)))
 	}
 	if c.credentials.RefreshToken == "" || c.credentials.Issuer != "" && c.credentials.Issuer != f.issuer() {
@@ -216,7 +216,6 @@ func (c *Client) refreshToken(ctx context.Context, ch challenge) error {
 	return fmt.Errorf("refreshing the token of MCP server %q: %w", c.options.Server.Name, c.discoveryError(err))
 }
 
-// newRefreshDiscovery returns the discovery for refreshing a token.
 func (c *Client) newRefreshDiscovery(ctx context.Context, ch challenge) (*discovery, error) {
 	if ch == (challenge{}) && c.credentials.Discovery != nil && c.credentials.Discovery.ResourceURL != "" {
 		return c.options.resumeDiscovery(ctx, c.credentials.Discovery)
@@ -258,7 +257,7 @@ func (c *Client) newHandler(f *discovery, id, secret, redirect string, scopes []
 		secret = ""
 	}
 	cache := f.cache
-	cache.base = proofTransport{cache.base, func() *jose.JSONWebKey { return c.credentials.ProofKey }, &c.nonces, c.options.Clock}
+	cache.base = dpopProofTransport{cache.base, func() *jose.JSONWebKey { return c.credentials.ProofKey }, &c.nonces, c.options.Clock}
 	h := transport.NewOAuthHandler(transport.OAuthConfig{
 		ClientID: id, ClientSecret: secret, TokenEndpointAuthMethod: method, RedirectURI: redirect, Scopes: scopes,
 		PKCEEnabled: true, TokenStore: tokenStore{c}, HTTPClient: cache.client(),
@@ -287,7 +286,7 @@ func (c *Client) loginAsMachine(ctx context.Context, f *discovery, scopes []stri
 
 // Transport returns a transport over base that adds proofs of possession for tokens that are bound to a key.
 func (c *Client) Transport(base http.RoundTripper) http.RoundTripper {
-	return proofTransport{base, func() *jose.JSONWebKey {
+	return dpopProofTransport{base, func() *jose.JSONWebKey {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		return c.credentials.ProofKey
@@ -334,12 +333,12 @@ func (c *Client) replaceEntry(member string, entry any) error {
 		return fmt.Errorf("locking %s: %w", c.options.Store.Path, err)
 	}
 	defer unlock()
-	return c.options.Store.saveEntry(member, c.options.Server.entryKey(), entry)
+	return c.options.Store.saveEntry(member, c.options.Server.credentialsEntryKey(), entry)
 }
 
 // Logout removes the tokens of the server and the client that was registered for it.
 func (c *Client) Logout() error {
-	return errors.Join(c.replaceEntry(tokensKey, nil), c.forgetRefusal())
+	return errors.Join(c.replaceEntry(tokensKey, nil), c.forgetTokenlessRefusal())
 }
 
 // Forget removes all stored data about the server.
@@ -353,7 +352,7 @@ func (c *Client) SetClientSecret(secret string) error {
 // ClientSecret returns the stored secret of a client that was registered by hand; empty means none.
 func (c *Client) ClientSecret() string {
 	var s clientSecret
-	if c.options.Store.loadEntry(secretsKey, c.options.Server.entryKey(), &s) != nil {
+	if c.options.Store.loadEntry(secretsKey, c.options.Server.credentialsEntryKey(), &s) != nil {
 		return ""
 	}
 	return s.Value

@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	maxResponseBytes  = 1 << 20
-	maxRedirects      = 5
-	requestTimeout    = 30 * time.Second
-	resultPageTimeout = time.Second // how long the last page of a login may take to reach the browser
+	maxResponseBytes                 = 1 << 20
+	maxRedirects                     = 5
+	requestTimeout                   = 30 * time.Second
+	browserResultPageDeliveryTimeout = time.Second // how long the last page of a login may take to reach the browser
 )
 
 // metadataProtocolVersion is the revision of MCP that requests for metadata send (observed with 2.1.330).
@@ -109,8 +109,8 @@ func (m serverMetadata) authMethod() string {
 	return secretInBody
 }
 
-// isClientLoginOnly reports whether users cannot log in: the server accepts only clients that log in as themselves.
-func (m serverMetadata) isClientLoginOnly() bool {
+// hasClientCredentialsGrantOnly reports whether users cannot log in: the server accepts only clients that log in as themselves.
+func (m serverMetadata) hasClientCredentialsGrantOnly() bool {
 	return slices.Contains(m.Grants, "client_credentials") && !slices.Contains(m.Grants, "authorization_code")
 }
 
@@ -120,8 +120,8 @@ type cliError string
 func (e cliError) Error() string { return string(e) }
 
 // IsIncompatible reports whether err means that the metadata of a server or its authorization server prevents a login.
-func IsIncompatible(err error) bool {
-	_, is := errors.AsType[cliError](err)
+func IsIncompatible(loginError error) (isLoginPreventedByMetadata bool) {
+	_, is := errors.AsType[cliError](loginError)
 	return is
 }
 

@@ -44,7 +44,7 @@ const loginTimeout = 5 * time.Minute
 func (c *Client) CheckSupport(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := errors.Join(c.loadCredentials(), c.forgetRefusal()); err != nil {
+	if err := errors.Join(c.loadCredentials(), c.forgetTokenlessRefusal()); err != nil {
 		return err
 	}
 	_, err := c.options.discover(ctx, challenge{}, c.credentials.Discovery)
@@ -69,7 +69,7 @@ func (c *Client) Login(ctx context.Context, redirectURI, challengeHeader string)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := errors.Join(c.loadCredentials(), c.forgetRefusal()); err != nil {
+	if err := errors.Join(c.loadCredentials(), c.forgetTokenlessRefusal()); err != nil {
 		return nil, err
 	}
 	ch := parseChallenge(challengeHeader)
@@ -108,13 +108,13 @@ func (c *Client) Login(ctx context.Context, redirectURI, challengeHeader string)
 		return nil, err
 	}
 	l.URL, err = l.handler.GetAuthorizationURL(ctx, l.State, transport.GenerateCodeChallenge(l.verifier))
-	l.URL = orderParameters(l.URL)
+	l.URL = orderParametersAsRealCLI(l.URL)
 	return l, c.discoveryError(err)
 }
 
-// orderParameters orders the parameters of mcp-go's authorization URL as the real CLI does (observed with 2.1.330). They
+// orderParametersAsRealCLI orders the parameters of mcp-go's authorization URL as the real CLI does (observed with 2.1.330). They
 // follow the query of an endpoint that has one.
-func orderParameters(authorizationURL string) string {
+func orderParametersAsRealCLI(authorizationURL string) string {
 	order := []string{"response_type", "client_id", "code_challenge", "code_challenge_method", "redirect_uri", "state", "scope", "resource"}
 	at := strings.LastIndexByte(authorizationURL, '?') // mcp-go escapes this character in its parameters
 	if at < 0 {
@@ -142,12 +142,12 @@ func (c *Client) LoginAsClient(ctx context.Context, challengeHeader string) (don
 	if c.options.Config.ClientID == "" || c.ClientSecret() == "" {
 		return false, nil
 	}
-	if err := errors.Join(c.loadCredentials(), c.forgetRefusal()); err != nil {
+	if err := errors.Join(c.loadCredentials(), c.forgetTokenlessRefusal()); err != nil {
 		return false, err
 	}
 	ch := parseChallenge(challengeHeader)
 	f, err := c.options.discover(ctx, ch, c.credentials.Discovery)
-	if err != nil || !f.metadata.isClientLoginOnly() {
+	if err != nil || !f.metadata.hasClientCredentialsGrantOnly() {
 		return false, c.discoveryError(err)
 	}
 	unlock, err := c.options.Store.lock()
@@ -177,21 +177,21 @@ func (c *Client) findOrRegisterClient(ctx context.Context, f *discovery, redirec
 		return c.options.Config.ClientID, c.ClientSecret(), nil
 	case c.credentials.ClientID != "" && c.credentials.Issuer == f.issuer() && c.credentials.RedirectURI == redirectURI:
 		return c.credentials.ClientID, c.credentials.ClientSecret, nil
-	case f.metadata.ClientDocument && isInClientMetadata(redirectURI):
+	case f.metadata.ClientDocument && isInRealCLIClientMetadata(redirectURI):
 		return clientMetadataURL, "", nil
 	}
 	return c.options.registerClient(ctx, f, redirectURI, scopes)
 }
 
-// isInClientMetadata reports whether the real CLI's client metadata document contains a redirect URI. It ignores ports.
-func isInClientMetadata(redirectURI string) bool {
+// isInRealCLIClientMetadata reports whether the real CLI's client metadata document contains a redirect URI. It ignores ports.
+func isInRealCLIClientMetadata(redirectURI string) bool {
 	u, err := url.Parse(redirectURI)
 	return err == nil && u.Scheme == "http" && isLoopback(u.Hostname()) && u.Path == "/callback"
 }
 
 // IsAnswer reports whether a redirect with this query belongs to this login.
-func (l *Login) IsAnswer(q url.Values) bool {
-	return (q.Has("code") || q.Has("error")) && subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(l.State)) == 1
+func (l *Login) IsAnswer(redirectQuery url.Values) (belongsToLogin bool) {
+	return (redirectQuery.Has("code") || redirectQuery.Has("error")) && subtle.ConstantTimeCompare([]byte(redirectQuery.Get("state")), []byte(l.State)) == 1
 }
 
 // Finish completes the login with the query that came to the redirect URI, and stores the credentials.
@@ -225,9 +225,9 @@ func (l *Login) Finish(ctx context.Context, q url.Values) error {
 	return nil
 }
 
-// Approve acts as the user and the browser: it opens the login's URL and follows the redirects to the redirect URI,
+// ApproveWithoutUser acts as the user and the browser: it opens the login's URL and follows the redirects to the redirect URI,
 // whose query it returns. It is for authorization servers on loopback that do not ask the user.
-func (l *Login) Approve(ctx context.Context) (url.Values, error) {
+func (l *Login) ApproveWithoutUser(ctx context.Context) (redirectQuery url.Values, approvalError error) {
 	at, err := url.Parse(l.URL)
 	if err != nil {
 		return nil, errors.New("the authorization endpoint is not a URL")
@@ -275,7 +275,7 @@ func (c *Client) Listen(ctx context.Context) (at net.Listener, redirectURI strin
 		if !listen(strconv.Itoa(port)) {
 			return nil, "", fmt.Errorf("cannot listen on the callback port %d: %w", port, err)
 		}
-	} else if u, invalid := url.Parse(c.RedirectURI()); invalid != nil || !isInClientMetadata(c.RedirectURI()) || !listen(u.Port()) {
+	} else if u, invalid := url.Parse(c.RedirectURI()); invalid != nil || !isInRealCLIClientMetadata(c.RedirectURI()) || !listen(u.Port()) {
 		if !listen("0") {
 			return nil, "", err
 		}
@@ -284,9 +284,9 @@ func (c *Client) Listen(ctx context.Context) (at net.Listener, redirectURI strin
 }
 
 // End makes Wait return err; only the first call counts.
-func (l *Login) End(err error) {
+func (l *Login) End(errorForWait error) {
 	l.ending.Do(func() {
-		l.outcome = err
+		l.outcome = errorForWait
 		close(l.ended)
 	})
 }
@@ -306,7 +306,7 @@ func (l *Login) Wait(ctx context.Context, at net.Listener, limit time.Duration) 
 		server := &http.Server{Handler: mux, ReadHeaderTimeout: requestTimeout}
 		go func() { l.End(server.Serve(at)) }() // returns after Shutdown
 		defer func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resultPageTimeout) // for a page that a browser waits for
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), browserResultPageDeliveryTimeout) // for a page that a browser waits for
 			defer cancel()
 			if server.Shutdown(ctx) != nil {
 				_ = server.Close()
@@ -339,9 +339,9 @@ func (l *Login) showOutcome(ctx context.Context, w http.ResponseWriter, q url.Va
 	l.End(err)
 }
 
-// Probe sends the server a request without credentials and returns the WWW-Authenticate header of its refusal; it is
-// empty if the server did not refuse, or sent no such header.
-func (c *Client) Probe(ctx context.Context) (string, error) {
+// ProbeWithoutCredentials sends the server a request without credentials and returns the WWW-Authenticate header of its
+// refusal; it is empty if the server did not refuse, or sent no such header.
+func (c *Client) ProbeWithoutCredentials(ctx context.Context) (wwwAuthenticateHeader string, requestError error) {
 	const message = `{"jsonrpc":"2.0","id":"login","method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
 		`"io.modelcontextprotocol/clientInfo":{"name":"claudeless","version":"0"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.options.Server.URL, strings.NewReader(message))

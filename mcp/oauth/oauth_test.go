@@ -146,7 +146,7 @@ func (b *testClient) login() error {
 	if err != nil {
 		return err
 	}
-	answer, err := l.Approve(b.Context())
+	answer, err := l.ApproveWithoutUser(b.Context())
 	if err != nil {
 		return err
 	}
@@ -209,7 +209,7 @@ func TestLogin_N30N32N35(t *testing.T) {
 	if diff := cmp.Diff(want, b.server.requests()); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
-	key := Server{Name: "s", Type: "http", URL: b.server.URL + "/mcp"}.entryKey()
+	key := Server{Name: "s", Type: "http", URL: b.server.URL + "/mcp"}.credentialsEntryKey()
 	wantEntry := fmt.Sprintf(`{"%s":{"serverName":"s","serverUrl":"URL/mcp","accessToken":"access-7","discoveryState":{"authorizationServerUrl":"URL",`+
 		`"oauthMetadataFound":true,"resourceMetadataUrl":"URL/.well-known/oauth-protected-resource/mcp"},"clientId":"client-5","issuer":"URL",`+
 		`"redirectUri":"http://localhost:3118/callback","refreshToken":"refresh-7","expiresAt":1700003600000,"scope":"read write"}}`, key)
@@ -269,7 +269,7 @@ func TestWait_N30(t *testing.T) {
 }
 
 func TestServerKey_N32(t *testing.T) {
-	got := Server{Name: "o", Type: "http", URL: "http://127.0.0.1:9071/mcp"}.entryKey()
+	got := Server{Name: "o", Type: "http", URL: "http://127.0.0.1:9071/mcp"}.credentialsEntryKey()
 	if got != "o|466fc169a3cec119" { // the key of the real CLI 2.1.330
 		t.Errorf("got %s", got)
 	}
@@ -603,7 +603,7 @@ func TestOrderParameters(t *testing.T) {
 	const sorted = "client_id=c&code_challenge=x&code_challenge_method=S256&redirect_uri=r%3F&resource=u&response_type=code&scope=a+b&state=s"
 	const want = "response_type=code&client_id=c&code_challenge=x&code_challenge_method=S256&redirect_uri=r%3F&state=s&scope=a+b&resource=u"
 	for endpoint, separator := range map[string]string{"http://127.0.0.1/authorize": "?", "http://127.0.0.1/authorize?tenant=1": "&"} {
-		if diff := cmp.Diff(endpoint+separator+want, orderParameters(endpoint+"?"+sorted)); diff != "" {
+		if diff := cmp.Diff(endpoint+separator+want, orderParametersAsRealCLI(endpoint+"?"+sorted)); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}

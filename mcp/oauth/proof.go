@@ -24,9 +24,9 @@ func newProofKey() (*jose.JSONWebKey, error) {
 	return &jose.JSONWebKey{Key: key}, err
 }
 
-// proofTransport proves that the sender of a request has the key of its token (DPoP, RFC 9449). It does so in requests
+// dpopProofTransport proves that the sender of a request has the key of its token (DPoP, RFC 9449). It does so in requests
 // with a bound token and in requests for a token, and leaves other requests unchanged.
-type proofTransport struct {
+type dpopProofTransport struct {
 	base   http.RoundTripper
 	key    func() *jose.JSONWebKey // nil means no bound token
 	nonces *sync.Map               // nonce for the next proof, by host
@@ -34,7 +34,7 @@ type proofTransport struct {
 }
 
 // RoundTrip sends a request. If the server refuses it and returns a new nonce, RoundTrip repeats it with that nonce.
-func (p proofTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+func (p dpopProofTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	scheme, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
 	if scheme != boundTokenScheme {
 		token = ""
@@ -73,7 +73,7 @@ func (p proofTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // signProof returns a signed statement that the holder of key sends this request; nonce is nil or a string.
-func (p proofTransport) signProof(key *jose.JSONWebKey, req *http.Request, token string, nonce any) (string, error) {
+func (p dpopProofTransport) signProof(key *jose.JSONWebKey, req *http.Request, token string, nonce any) (string, error) {
 	claims := map[string]any{
 		"jti": rand.Text(), "htm": req.Method, "htu": req.URL.Scheme + "://" + req.URL.Host + req.URL.EscapedPath(), "iat": p.clock.Now().Unix(),
 	}

@@ -171,7 +171,7 @@ func TestProof_N31(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer, err := l.Approve(t.Context())
+		answer, err := l.ApproveWithoutUser(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,12 +23,12 @@ const (
 // defaultRedirectURI is the redirect URI of a client that is registered before a login (observed with 2.1.330).
 const defaultRedirectURI = "http://localhost:3118/callback"
 
-type refusalEntry struct {
+type tokenlessRefusalEntry struct {
 	Timestamp int64 `json:"timestamp"` // ms
 }
 
 // WasRefused reports that the server refused a request without a token, and that no login has followed.
-func (c *Client) WasRefused() bool {
+func (c *Client) WasRefused() (hasServerRefusedTokenlessRequest bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.loadCredentials() != nil || c.credentials.AccessToken != "" || c.credentials.RefreshToken != "" {
@@ -37,8 +37,8 @@ func (c *Client) WasRefused() bool {
 	if d := c.credentials.Discovery; d != nil && d.MetadataFound && d.RefusedAt > 0 {
 		return true
 	}
-	var last refusalEntry
-	raw := c.options.Store.refusals().Get(c.options.Server.Name)
+	var last tokenlessRefusalEntry
+	raw := c.options.Store.tokenlessRefusalsByServer().Get(c.options.Server.Name)
 	return json.Unmarshal(raw, &last) == nil && c.options.Clock.Now().Sub(time.UnixMilli(last.Timestamp)) < refusalLifetime
 }
 
@@ -55,11 +55,11 @@ func (c *Client) recordRefusal(ctx context.Context, f *discovery) error {
 		}
 		c.credentials.ClientID, c.credentials.ClientSecret, c.credentials.Issuer, c.credentials.RedirectURI = id, secret, f.issuer(), defaultRedirectURI
 	}
-	return cmp.Or(errors.Join(c.saveCredentials(), c.options.Store.addRefusal(c.options.Server.Name, c.options.Clock.Now())), ErrNeedsLogin)
+	return cmp.Or(errors.Join(c.saveCredentials(), c.options.Store.addTokenlessRefusal(c.options.Server.Name, c.options.Clock.Now())), ErrNeedsLogin)
 }
 
-func (c *Client) forgetRefusal() error {
-	if c.options.Store.refusals().Get(c.options.Server.Name) == nil {
+func (c *Client) forgetTokenlessRefusal() error {
+	if c.options.Store.tokenlessRefusalsByServer().Get(c.options.Server.Name) == nil {
 		return nil
 	}
 	unlock, err := c.options.Store.lock()
@@ -67,11 +67,11 @@ func (c *Client) forgetRefusal() error {
 		return err
 	}
 	defer unlock()
-	return c.options.Store.writeRefusals(c.options.Store.refusals().Without(c.options.Server.Name))
+	return c.options.Store.writeTokenlessRefusals(c.options.Store.tokenlessRefusalsByServer().Without(c.options.Server.Name))
 }
 
-// refusals returns the file of refusals; if it cannot be read, it counts as empty.
-func (s Store) refusals() plainjson.Object {
+// tokenlessRefusalsByServer returns the file of refusals; if it cannot be read, it counts as empty.
+func (s Store) tokenlessRefusalsByServer() plainjson.Object {
 	data, err := os.ReadFile(filepath.Join(filepath.Dir(s.Path), refusalsFile))
 	if err != nil || s.Path == "" {
 		return nil
@@ -80,26 +80,26 @@ func (s Store) refusals() plainjson.Object {
 	return doc
 }
 
-// addRefusal adds a server to the file of refusals. The caller must have locked the store.
-func (s Store) addRefusal(server string, now time.Time) error {
-	entry, err := plainjson.Marshal(refusalEntry{Timestamp: now.UnixMilli()})
+// addTokenlessRefusal adds a server to the file of refusals. The caller must have locked the store.
+func (s Store) addTokenlessRefusal(server string, refusedAt time.Time) error {
+	entry, err := plainjson.Marshal(tokenlessRefusalEntry{Timestamp: refusedAt.UnixMilli()})
 	if err != nil {
 		return err
 	}
-	return s.writeRefusals(s.refusals().Without(server).With(server, entry))
+	return s.writeTokenlessRefusals(s.tokenlessRefusalsByServer().Without(server).With(server, entry))
 }
 
-// writeRefusals replaces the file of refusals, or removes it if doc is empty. The caller must have locked the store.
-func (s Store) writeRefusals(doc plainjson.Object) error {
+// writeTokenlessRefusals replaces the file of refusals, or removes it if doc is empty. The caller must have locked the store.
+func (s Store) writeTokenlessRefusals(refusalsByServer plainjson.Object) error {
 	if s.Path == "" {
 		return nil
 	}
 	file := filepath.Join(filepath.Dir(s.Path), refusalsFile)
-	if len(doc) == 0 {
+	if len(refusalsByServer) == 0 {
 		if err := os.Remove(file); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		return nil
 	}
-	return plainjson.ReplaceFile(file, doc.Raw(), 0o600)
+	return plainjson.ReplaceFile(file, refusalsByServer.Raw(), 0o600)
 }

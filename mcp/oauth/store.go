@@ -68,8 +68,8 @@ type clientSecret struct {
 	Value string `json:"clientSecret"`
 }
 
-// entryKey returns the name of the server's entry in the file.
-func (s Server) entryKey() string {
+// credentialsEntryKey returns the name of the server's entry in the file.
+func (s Server) credentialsEntryKey() string {
 	headers := s.Headers
 	if headers == nil {
 		headers = map[string]string{}

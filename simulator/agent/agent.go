@@ -43,10 +43,10 @@ type Definition struct {
 // DefinitionSource finds agent types.
 type DefinitionSource interface {
 	FindAgent(name string) (Definition, bool)
-	// AgentNames lists the names of the agent types, for messages.
-	AgentNames() []string
-	// DenyRule returns the rule that forbids an agent type, and its source; both are empty if no rule does.
-	DenyRule(name string) (rule, source string)
+	// AgentTypeNames lists the names of the agent types, for messages.
+	AgentTypeNames() []string
+	// DenyRuleForAgentType returns the rule that forbids an agent type, and its source; both are empty if no rule does.
+	DenyRuleForAgentType(name string) (rule, source string)
 }
 
 // ModelSource creates the models of agents.
@@ -70,8 +70,8 @@ type Session interface {
 	// ReleaseAgent ends the isolation of the agent. If nothing was changed in the worktree, it removes the worktree.
 	// Otherwise it returns the path and the branch of the worktree.
 	ReleaseAgent(ctx context.Context, id string) (path, branch string)
-	// ShowsAgentText reports whether stdout shows the text blocks of agents for which the caller waits.
-	ShowsAgentText() bool
+	// ShowsTextOfAwaitedAgents reports whether stdout shows the text blocks of agents for which the caller waits.
+	ShowsTextOfAwaitedAgents() bool
 }
 
 // Options configures [New]. Skills, Model and CWD are optional; everything else is required.
@@ -132,7 +132,7 @@ type agentInput struct {
 func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
 	switch {
 	case call.Name == "ListAgents":
-		return executor.ResultOf(a.listAgents(call.Agent != nil)), nil
+		return executor.ResultOf(a.listReachableAgents(call.Agent != nil)), nil
 	case call.Name == "SendMessage":
 		return executor.ResultOf(a.sendMessage(ctx, call)), nil
 	case call.Name == "Skill" && a.options.Skills != nil:
@@ -161,9 +161,9 @@ func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.
 	}
 	def, ok := a.findDefinition(name)
 	if !ok {
-		return failedResult(fmt.Sprintf("Agent type '%s' not found. Available agents: %s", name, strings.Join(a.options.Definitions.AgentNames(), ", "))), nil
+		return failedResult(fmt.Sprintf("Agent type '%s' not found. Available agents: %s", name, strings.Join(a.options.Definitions.AgentTypeNames(), ", "))), nil
 	}
-	if rule, source := a.options.Definitions.DenyRule(def.Name); rule != "" {
+	if rule, source := a.options.Definitions.DenyRuleForAgentType(def.Name); rule != "" {
 		return failedResult(fmt.Sprintf("Agent type '%s' has been denied by permission rule '%s' from %s.", def.Name, rule, source)), nil
 	}
 	depth, parent := 1, ""
@@ -184,7 +184,7 @@ func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.
 	if a.options.IsTerminal {
 		in.Background = nil
 	}
-	a.options.Tasks.CountRequest(in.Background)
+	a.options.Tasks.CountAgentRequest(in.Background)
 	if depth >= MaxDepth {
 		def.DisallowedTools = append(slices.Clone(def.DisallowedTools), "Agent")
 	}
@@ -197,7 +197,7 @@ func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.
 	w.isRunning = true
 	a.runs = append(a.runs, w)
 	a.mu.Unlock()
-	simulator.AwaitStreamEvent(ctx)
+	simulator.WaitForNextMessageStreamEvent(ctx)
 	return w.start(ctx)
 }
 
@@ -208,24 +208,25 @@ func callerConversationID(call protocol.ToolUse) string {
 	return call.Agent.ID
 }
 
-// RecordCall records that a conversation calls a tool.
-func (a *Agents) RecordCall(call protocol.ToolUse) {
-	a.recordTool(callerConversationID(call), call.Name, call.Round, false)
+// RecordToolKnownToCaller records that a conversation calls a tool.
+func (a *Agents) RecordToolKnownToCaller(call protocol.ToolUse) {
+	a.recordToolKnownToConversation(callerConversationID(call), call.Name, call.Round, false)
 }
 
-// recordTool records that a conversation knows a tool. isNew is true if no earlier round knew it; in the background, no earlier call.
-func (a *Agents) recordTool(conversation, tool string, round int, inBackground bool) (isNew bool) {
+// recordToolKnownToConversation records that a conversation knows a tool. isNew is true if no earlier round knew it; in the
+// background, no earlier call.
+func (a *Agents) recordToolKnownToConversation(conversationID, tool string, round int, inBackground bool) (isNew bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.knownTools == nil {
 		a.knownTools = map[string]map[string]int{}
 	}
-	if a.knownTools[conversation] == nil {
-		a.knownTools[conversation] = map[string]int{}
+	if a.knownTools[conversationID] == nil {
+		a.knownTools[conversationID] = map[string]int{}
 	}
-	first, known := a.knownTools[conversation][tool]
+	first, known := a.knownTools[conversationID][tool]
 	if !known {
-		a.knownTools[conversation][tool] = round
+		a.knownTools[conversationID][tool] = round
 	}
 	return !known || first >= round && !inBackground
 }
@@ -235,7 +236,7 @@ func (a *Agents) findDefinition(name string) (Definition, bool) {
 	if def, ok := a.options.Definitions.FindAgent(name); ok {
 		return def, true
 	}
-	for _, other := range a.options.Definitions.AgentNames() {
+	for _, other := range a.options.Definitions.AgentTypeNames() {
 		if strings.EqualFold(other, name) {
 			return a.options.Definitions.FindAgent(other)
 		}
@@ -297,8 +298,8 @@ func (a *Agents) runSkill(ctx context.Context, call protocol.ToolUse) (executor.
 		return failedResult(err.Error()), nil
 	}
 	w := a.newForkedRun(skill, call)
-	simulator.AwaitStreamEvent(ctx)
-	w.prepareRun(ctx)
+	simulator.WaitForNextMessageStreamEvent(ctx)
+	w.setModelAndRunStartHooks(ctx)
 	if _, err := w.wait(ctx); err != nil {
 		return executor.Result{}, err
 	}
@@ -312,7 +313,7 @@ func (a *Agents) runSkill(ctx context.Context, call protocol.ToolUse) (executor.
 func (a *Agents) RunSkill(ctx context.Context, skill ForkedSkill) (string, error) {
 	w := a.newForkedRun(skill, protocol.ToolUse{})
 	w.caller = "forked-command-" + skill.Name
-	w.prepareRun(ctx)
+	w.setModelAndRunStartHooks(ctx)
 	if _, err := w.wait(ctx); err != nil {
 		return "", err
 	}

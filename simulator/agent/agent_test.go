@@ -112,9 +112,9 @@ func (agentTypes) FindAgent(name string) (agent.Definition, bool) {
 	return d, ok
 }
 
-func (agentTypes) AgentNames() []string { return []string{"general-purpose", "reader"} }
+func (agentTypes) AgentTypeNames() []string { return []string{"general-purpose", "reader"} }
 
-func (agentTypes) DenyRule(name string) (rule, source string) {
+func (agentTypes) DenyRuleForAgentType(name string) (rule, source string) {
 	if name == "banned" {
 		rule, source = "Agent(banned)", "userSettings"
 	}
@@ -129,9 +129,9 @@ type testSession struct {
 	isolation error // of Isolate
 }
 
-func (a *testSession) Options() simulator.Options { return a.options }
-func (a *testSession) SessionName() string        { return "session" }
-func (a *testSession) ShowsAgentText() bool       { return a.shown }
+func (a *testSession) Options() simulator.Options     { return a.options }
+func (a *testSession) SessionName() string            { return "session" }
+func (a *testSession) ShowsTextOfAwaitedAgents() bool { return a.shown }
 
 func (a *testSession) IsolateAgent(_ context.Context, id string) (string, error) {
 	return "/trees/" + id, a.isolation
@@ -274,7 +274,7 @@ func TestForeground(t *testing.T) {
 			t.Errorf("usage %+v of %+v", r.Usage, r.ModelUsage)
 		}
 		wantStats := protocol.SubagentStats{
-			Spawned: 1, Requested: protocol.RequestedAgents{Foreground: 1}, MaxDepth: 1, Completed: 1, ByType: map[string]int{"reader": 1},
+			Spawned: 1, Requested: protocol.RequestedSubagentCounts{Foreground: 1}, MaxDepth: 1, Completed: 1, ByType: map[string]int{"reader": 1},
 		}
 		if diff := cmp.Diff(wantStats, *r.SubagentStats); diff != "" {
 			t.Errorf("stats (-want +got):\n%s", diff)

@@ -56,7 +56,7 @@ func (a *Agents) sendMessage(ctx context.Context, call protocol.ToolUse) protoco
 			Display: "Not sent — no agent named '" + in.To + "' is reachable.",
 		}.toolResult()
 	}
-	p := &messageTarget{ID: w.task.ID, Name: w.name(), Ref: w.displayName()}
+	p := &messageTarget{ID: w.task.ID, Name: w.nameOrTaskID(), Ref: w.displayName()}
 	if w.isRunning {
 		w.inbox = append(w.inbox, in.Message)
 		a.mu.Unlock()
@@ -65,7 +65,7 @@ func (a *Agents) sendMessage(ctx context.Context, call protocol.ToolUse) protoco
 	}
 	w.isRunning = true
 	a.mu.Unlock()
-	w.startNextRun(ctx, call.ID, in.Message)
+	w.resumeFinishedAgent(ctx, call.ID, in.Message)
 	name := p.Name
 	if name == w.task.ID {
 		name = name[:min(len(name), 7)]
@@ -79,14 +79,14 @@ func (a *Agents) findAgent(to string) *agentRun {
 	name, ref, _ := strings.Cut(strings.TrimSuffix(to, "]"), " [")
 	for i := len(a.runs) - 1; i >= 0; i-- {
 		w := a.runs[i]
-		if (w.name() == name || w.task.ID == name) && (ref == "" || ref == w.displayName()) && (w.isRunning || w.simulator != nil) {
+		if (w.nameOrTaskID() == name || w.task.ID == name) && (ref == "" || ref == w.displayName()) && (w.isRunning || w.simulator != nil) {
 			return w
 		}
 	}
 	return nil
 }
 
-func (a *Agents) listAgents(inAgent bool) protocol.ToolResult {
+func (a *Agents) listReachableAgents(isCalledByAgent bool) protocol.ToolResult {
 	type row struct {
 		Name   string `json:"name"`
 		Ref    string `json:"ref"`
@@ -103,7 +103,7 @@ func (a *Agents) listAgents(inAgent bool) protocol.ToolResult {
 	defer a.mu.Unlock()
 	var text strings.Builder
 	name := a.options.Session.SessionName()
-	if inAgent {
+	if isCalledByAgent {
 		text.WriteString("This process's main session is " + name + ` — the name OTHER sessions use to message it (it is not listed below; from inside this process, address the main conversation as "main").` + "\n\n")
 	} else {
 		text.WriteString("This session is " + name + " — the name other sessions use to message it (it is not listed below; a message to it would be a message to yourself).\n\n")
@@ -117,7 +117,7 @@ func (a *Agents) listAgents(inAgent bool) protocol.ToolResult {
 		s := section{Kind: "subagents", Total: len(reachable)}
 		fmt.Fprintf(&text, "Subagents (%d):", s.Total)
 		for _, w := range reachable {
-			r := row{w.name(), w.displayName(), w.task.ID, w.task.AgentType, string(w.status)}
+			r := row{w.nameOrTaskID(), w.displayName(), w.task.ID, w.task.AgentType, string(w.status)}
 			if w.isRunning {
 				r.Status = "running"
 			}

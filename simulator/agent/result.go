@@ -34,18 +34,18 @@ func (k *runProgress) recordReply(ev *protocol.Assistant, stream scenarios.Strea
 		k.lastError = ev
 	}
 	if ev.Final != nil && ev.Message.ID != k.lastMessageID {
-		k.lastMessageID, k.lastUsage, k.firstPieceBytes = ev.Message.ID, ev.Final.Usage, firstPieceLength(ev.Message.Content[0], stream)
+		k.lastMessageID, k.lastUsage, k.firstPieceBytes = ev.Message.ID, ev.Final.Usage, firstStreamedPieceBytes(ev.Message.Content[0], stream)
 	}
 }
 
 // recordResult records a result, and returns the API time in milliseconds since the previous result.
-func (k *runProgress) recordResult(ev *protocol.Result) (waitedMS int) {
-	waitedMS = ev.DurationAPIMS
+func (k *runProgress) recordResult(result *protocol.Result) (apiMSSincePreviousResult int) {
+	apiMSSincePreviousResult = result.DurationAPIMS
 	if k.lastResult != nil {
-		waitedMS -= k.lastResult.DurationAPIMS
+		apiMSSincePreviousResult -= k.lastResult.DurationAPIMS
 	}
-	k.lastResult = ev
-	return waitedMS
+	k.lastResult = result
+	return apiMSSincePreviousResult
 }
 
 // currentUsage returns the agent's usage so far. The tokens of the last message are the total, because the input of a
@@ -67,10 +67,10 @@ func (k *runProgress) usageDuringCall(t *task.Task) task.Usage {
 	return u
 }
 
-// firstPieceLength returns the length in bytes of the first streamed piece of a block. For a thinking block, it returns
+// firstStreamedPieceBytes returns the length in bytes of the first streamed piece of a block. For a thinking block, it returns
 // the length of the signature.
-func firstPieceLength(b protocol.Block, stream scenarios.Stream) int {
-	switch b := b.(type) {
+func firstStreamedPieceBytes(block protocol.Block, stream scenarios.Stream) int {
+	switch b := block.(type) {
 	case protocol.TextBlock:
 		return len(stream.Split(b.Text)[0])
 	case protocol.ThinkingBlock:
@@ -118,22 +118,23 @@ func (c *callCounts) countCall(ev *protocol.ToolExecuted) {
 		c.stats.BashCount++
 	case "Edit", "Write", "NotebookEdit":
 		c.stats.EditFileCount++
-		c.countLines(ev.Use.Input)
+		c.countLinesWrittenAndReplaced(ev.Use.Input)
 	case "Agent": // calls of agents are not counted
 	default:
 		c.stats.OtherToolCount++
 	}
 }
 
-// countLines counts the lines that a call writes and replaces, whether or not it succeeds (observed with 2.1.330).
-func (c *callCounts) countLines(input json.RawMessage) {
+// countLinesWrittenAndReplaced counts the lines that a call writes and replaces, whether or not it succeeds (observed with
+// 2.1.330).
+func (c *callCounts) countLinesWrittenAndReplaced(callInput json.RawMessage) {
 	var in struct {
 		Content *string `json:"content"`
 		Old     *string `json:"old_string"`
 		New     *string `json:"new_string"`
 		Source  *string `json:"new_source"`
 	}
-	if json.Unmarshal(input, &in) != nil {
+	if json.Unmarshal(callInput, &in) != nil {
 		return
 	}
 	for text, n := range map[*string]*int{in.Content: &c.stats.LinesAdded, in.New: &c.stats.LinesAdded, in.Source: &c.stats.LinesAdded, in.Old: &c.stats.LinesRemoved} {
@@ -219,14 +220,14 @@ func (k keptWorktree) describe() string {
 	return "\nworktreePath: " + k.Path + "\nworktreeBranch: " + k.Branch
 }
 
-func (w *agentRun) leaveWorktree(ctx context.Context) {
+func (w *agentRun) releaseWorktreeAndRecordIfKept(ctx context.Context) {
 	if w.dir != "" {
 		w.worktree.Path, w.worktree.Branch = w.agents.options.Session.ReleaseAgent(context.WithoutCancel(ctx), w.task.ID)
 	}
 }
 
-// promptSectionsHash is the hash that the real CLI reports for a prompt without extra sections.
-const promptSectionsHash = "fba0f54338f777af"
+// hashOfPromptWithoutExtraSections is the hash that the real CLI reports for a prompt without extra sections.
+const hashOfPromptWithoutExtraSections = "fba0f54338f777af"
 
 func (w *agentRun) completedResult(ctx context.Context, end task.End) protocol.ToolResult {
 	if end.Status == task.StatusFailed {
@@ -236,27 +237,27 @@ func (w *agentRun) completedResult(ctx context.Context, end task.End) protocol.T
 	content, notes, used := []protocol.Block{}, 0, ""
 	if text != "" {
 		content = append(content, protocol.Text(text))
-		used = w.toolsUsedLine()
+		used = w.toolsUsedButUnknownToCallerLine()
 	}
 	if used != "" {
 		used += "\n"
 		content, notes = append([]protocol.Block{protocol.Text(used)}, content...), 1
 	}
-	shown := indentedNotes(used) + agentReportNotice + indentLines(cmp.Or(text, "(Subagent completed but returned no output.)"))
+	shown := indentLinesAndEndWithNewline(used) + agentReportNotice + indentLines(cmp.Or(text, "(Subagent completed but returned no output.)"))
 	if w.progress.lastResult.Subtype == maxTurnsSubtype {
 		notes++ // the sentence that is shown instead of the report counts as a note
-		shown = indentedNotes(used) + indentLines(text)
+		shown = indentLinesAndEndWithNewline(used) + indentLines(text)
 	}
 	out := agentResult{
-		NoteCount: notes, Status: "completed", Prompt: w.input.Prompt, AgentID: w.task.ID, AgentType: w.task.AgentType, SectionHash: promptSectionsHash,
+		NoteCount: notes, Status: "completed", Prompt: w.input.Prompt, AgentID: w.task.ID, AgentType: w.task.AgentType, SectionHash: hashOfPromptWithoutExtraSections,
 		Content: content, Model: w.model, DurationMS: end.Usage.DurationMS,
-		Tokens: end.Usage.TotalTokens, ToolUseCount: w.progress.tools.total, ToolsUsed: w.progress.tools.used, Usage: w.progress.lastUsage, CanContinue: w.callerCanSendMessages(ctx),
+		Tokens: end.Usage.TotalTokens, ToolUseCount: w.progress.tools.total, ToolsUsed: w.progress.tools.used, Usage: w.progress.lastUsage, CanContinue: w.hasCallerSendMessageTool(ctx),
 	}
 	if w.progress.tools.stats != (toolStats{}) {
 		out.ToolStats = &w.progress.tools.stats
 	}
 	out.keptWorktree = w.worktree
-	if !claudecode.ReturnsOnlyReport(w.task.AgentType) {
+	if !claudecode.AgentResultHasOnlyReport(w.task.AgentType) {
 		shown += "\nagentId: " + w.task.ID
 		if out.CanContinue {
 			shown += " (use SendMessage with to: '" + w.task.ID + "', summary: '<5-10 word recap>' to continue this agent)"
@@ -267,12 +268,12 @@ func (w *agentRun) completedResult(ctx context.Context, end task.End) protocol.T
 	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(shown)}}, Output: out}
 }
 
-// toolsUsedLine lists the tools that the agent has used and that its caller did not know before this round (observed
-// with 2.1.330). It is empty if there are none.
-func (w *agentRun) toolsUsedLine() string {
+// toolsUsedButUnknownToCallerLine lists the tools that the agent has used and that its caller did not know before this round
+// (observed with 2.1.330). It is empty if there are none.
+func (w *agentRun) toolsUsedButUnknownToCallerLine() string {
 	var names []string
 	for _, name := range w.progress.tools.used {
-		if w.agents.recordTool(callerConversationID(w.call), name, w.call.Round, w.task.Background) {
+		if w.agents.recordToolKnownToConversation(callerConversationID(w.call), name, w.call.Round, w.task.Background) {
 			names = append(names, name)
 		}
 	}
@@ -300,7 +301,7 @@ const (
 		"and that you will be notified."
 )
 
-func indentedNotes(notes string) string {
+func indentLinesAndEndWithNewline(notes string) string {
 	if notes == "" {
 		return ""
 	}
@@ -309,15 +310,15 @@ func indentedNotes(notes string) string {
 
 func indentLines(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }
 
-// callerCanSendMessages reports whether the conversation that made the call has SendMessage, which continues the agent.
-func (w *agentRun) callerCanSendMessages(ctx context.Context) bool {
+// hasCallerSendMessageTool reports whether the conversation that made the call has SendMessage, which continues the agent.
+func (w *agentRun) hasCallerSendMessageTool(ctx context.Context) bool {
 	isIt := func(t protocol.Tool) bool { return t.Name == "SendMessage" }
 	tools, err := w.agents.options.Session.Options().Tools.Tools(ctx)
 	return err == nil && slices.ContainsFunc(tools, isIt)
 }
 
 func (w *agentRun) launchedResult(ctx context.Context) protocol.ToolResult {
-	canContinue, hint := w.callerCanSendMessages(ctx), ""
+	canContinue, hint := w.hasCallerSendMessageTool(ctx), ""
 	if canContinue {
 		hint = " (to continue the agent, use SendMessage with to: '" + w.task.ID + "' and a summary of a few words)"
 	}
@@ -352,7 +353,7 @@ type forkedResult struct {
 }
 
 func (w *agentRun) forkedSkillResult(name string) protocol.ToolResult {
-	used := w.toolsUsedLine()
+	used := w.toolsUsedButUnknownToCallerLine()
 	text := `Skill "` + name + "\" completed (forked execution).\n\nResult:\n" + w.answerText()
 	if used != "" {
 		text = used + "\n" + text

@@ -12,48 +12,48 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// toolbox contains the tools of an agent. It marks calls as the agent's and passes them to the session's checks.
-type toolbox struct {
+// agentToolbox contains the tools of an agent. It marks calls as the agent's and passes them to the session's checks.
+type agentToolbox struct {
 	executor.Executor
 	sessionTools simulator.Tools
 	agent        protocol.AgentRef
 	definition   Definition
 }
 
-// isToolExcluded reports whether the agent's definition excludes a tool. A call of an excluded tool is refused before
-// its input is checked.
-func (t toolbox) isToolExcluded(name string) bool {
-	return !t.definition.allows(protocol.Tool{Name: name})
+// isExcludedByAgentDefinition reports whether the agent's definition excludes a tool. A call of an excluded tool is refused
+// before its input is checked.
+func (t agentToolbox) isExcludedByAgentDefinition(toolName string) bool {
+	return !t.definition.allows(protocol.Tool{Name: toolName})
 }
 
-func (t toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall {
-	if t.isToolExcluded(call.Name) {
-		return simulator.PreparedCall{}
+func (t agentToolbox) Prepare(call protocol.ToolUse) simulator.ToolCallChanges {
+	if t.isExcludedByAgentDefinition(call.Name) {
+		return simulator.ToolCallChanges{}
 	}
 	call.Agent = &t.agent
 	return t.sessionTools.Prepare(call)
 }
 
-func (t toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator.Precheck {
+func (t agentToolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator.Precheck {
 	call.Agent = &t.agent
 	check := t.sessionTools.Precheck(ctx, call)
-	if t.isToolExcluded(call.Name) && check.Refusal != nil && !check.Refusal.UnknownTool {
+	if t.isExcludedByAgentDefinition(call.Name) && check.Refusal != nil && !check.Refusal.UnknownTool {
 		return simulator.Precheck{}
 	}
 	return check
 }
 
-func (t toolbox) FirstEffect(ctx context.Context, call protocol.ToolUse) simulator.Effect {
-	if t.isToolExcluded(call.Name) {
-		return simulator.Effect{Point: simulator.BeforeBlockStop}
+func (t agentToolbox) FirstVisibleCallEffect(ctx context.Context, call protocol.ToolUse) (firstVisibleEffect simulator.CallFirstEffect) {
+	if t.isExcludedByAgentDefinition(call.Name) {
+		return simulator.CallFirstEffect{Point: simulator.StreamPointBeforeBlockStop}
 	}
 	call.Agent = &t.agent
-	return t.sessionTools.FirstEffect(ctx, call)
+	return t.sessionTools.FirstVisibleCallEffect(ctx, call)
 }
 
-func (t toolbox) NewContext(agent *protocol.AgentRef, calls []protocol.ToolUse) []simulator.ContextFile {
+func (t agentToolbox) NewContext(agent *protocol.AgentRef, succeededCalls []protocol.ToolUse) (filesToAddToContext []simulator.ContextFile) {
 	if known, ok := t.sessionTools.(simulator.ContextSource); ok {
-		return known.NewContext(agent, calls)
+		return known.NewContext(agent, succeededCalls)
 	}
 	return nil
 }
@@ -65,14 +65,14 @@ func withAgentRef(ref protocol.AgentRef) executor.Middleware {
 	})
 }
 
-// rejectExcludedTools returns an error result for calls of tools that the session has but the agent does not.
-func rejectExcludedTools(session executor.Executor) executor.Middleware {
+// refuseSessionToolsExcludedFromAgent returns an error result for calls of tools that the session has but the agent does not.
+func refuseSessionToolsExcludedFromAgent(sessionTools executor.Executor) executor.Middleware {
 	return executor.Func(func(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 		result, err := next.Execute(ctx, call)
 		if !errors.Is(err, executor.ErrUnknownTool) {
 			return result, err
 		}
-		tools, listErr := session.Tools(ctx)
+		tools, listErr := sessionTools.Tools(ctx)
 		if listErr != nil || !slices.ContainsFunc(tools, func(t protocol.Tool) bool { return t.Name == call.Name }) {
 			return result, err
 		}
@@ -106,11 +106,11 @@ type Requester struct {
 }
 
 // Requester returns the agent with this id, or the zero value for the main conversation.
-func (a *Agents) Requester(id string) Requester {
+func (a *Agents) Requester(agentIDOrEmpty string) Requester {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, w := range a.runs {
-		if w.task.ID == id {
+		if w.task.ID == agentIDOrEmpty {
 			return Requester{w.definition, w.model, w.skill != "", w.task.Background}
 		}
 	}
@@ -122,15 +122,15 @@ func (r Requester) HasServerTool(t protocol.Tool) bool { return r.Name == "" || 
 
 // OfferedTools returns the tools of the session that requests for the agent contain. A list of tools in the agent's
 // definition determines the order, and may name tools that only agents have.
-func (r Requester) OfferedTools(session []string, exists func(name string) bool) []string {
+func (r Requester) OfferedTools(sessionTools []string, toolExists func(name string) bool) []string {
 	if r.Name == "" {
-		return session
+		return sessionTools
 	}
-	offered := slices.Clone(session)
+	offered := slices.Clone(sessionTools)
 	if r.Tools != nil && !slices.Contains(r.Tools, "*") {
 		offered = nil
 		for _, rule := range r.Tools {
-			if name := claudecode.ToolNamed(claudecode.ParseRuleText(rule).Tool).Name; name != "" && exists(name) {
+			if name := claudecode.ToolNamed(claudecode.ParseRuleText(rule).Tool).Name; name != "" && toolExists(name) {
 				offered = append(offered, name)
 			}
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// maxStopBlocks is the number of consecutive times that SubagentStop hooks may make an agent continue.
-const maxStopBlocks = 8
+// maxConsecutiveSubagentStopBlocks is the number of consecutive times that SubagentStop hooks may make an agent continue.
+const maxConsecutiveSubagentStopBlocks = 8
 
 type agentRun struct {
 	agents     *Agents
@@ -45,7 +45,7 @@ type agentRun struct {
 	crash    *simulator.CrashError // set if the scenario makes the process exit
 }
 
-func (w *agentRun) name() string { return cmp.Or(w.input.Name, w.task.ID) }
+func (w *agentRun) nameOrTaskID() string { return cmp.Or(w.input.Name, w.task.ID) }
 
 // displayName returns a short digest of the task id. Lists of agents show it in brackets after the name.
 func (w *agentRun) displayName() string {
@@ -54,11 +54,11 @@ func (w *agentRun) displayName() string {
 }
 
 func (w *agentRun) start(ctx context.Context) (executor.Result, error) {
-	w.prepareRun(ctx)
+	w.setModelAndRunStartHooks(ctx)
 	if w.task.Background {
 		if ctx.Err() != nil { // the call was interrupted before the agent started
 			end := w.stoppedEnd()
-			w.leaveWorktree(ctx)
+			w.releaseWorktreeAndRecordIfKept(ctx)
 			w.finishRun(end)
 			w.task.End(end)
 			return executor.ResultOf(executor.InterruptedResult()), ctx.Err()
@@ -86,8 +86,8 @@ func (w *agentRun) wait(ctx context.Context) (task.End, error) {
 	return end, nil
 }
 
-func (w *agentRun) prepareRun(ctx context.Context) {
-	w.model = claudecode.ResolveModel(w.modelName())
+func (w *agentRun) setModelAndRunStartHooks(ctx context.Context) {
+	w.model = claudecode.ResolveModel(w.modelNameFromCallOrDefinition())
 	if w.definition.Hooks != nil {
 		w.agents.options.Skills.SetAgentHooks(w.task.ID, w.definition.Hooks)
 	}
@@ -105,7 +105,7 @@ func (w *agentRun) mode() protocol.PermissionMode {
 	return w.definition.Mode
 }
 
-func (w *agentRun) modelName() string {
+func (w *agentRun) modelNameFromCallOrDefinition() string {
 	name := cmp.Or(w.input.Model, w.definition.Model, w.agents.options.Model, "inherit")
 	if name == "inherit" {
 		return w.agents.options.Session.Options().State.Model()
@@ -113,20 +113,19 @@ func (w *agentRun) modelName() string {
 	return w.agents.options.Models.ResolveModelName(name)
 }
 
-// run runs the agent to its end. The caller ends the task.
 func (w *agentRun) run(ctx context.Context) task.End {
 	sim, err := simulator.New(w.simulatorOptions())
 	if err != nil {
 		end := w.failureEnd(err.Error())
-		w.leaveWorktree(ctx)
+		w.releaseWorktreeAndRecordIfKept(ctx)
 		w.finishRun(end)
 		return end
 	}
 	w.agents.mu.Lock()
 	w.simulator = sim
 	w.agents.mu.Unlock()
-	w.showPrompt(w.input.Prompt)
-	simulator.ContinueStream(ctx)
+	w.showPromptOrHideInBackground(w.input.Prompt)
+	simulator.LetMessageStreamContinue(ctx)
 	w.preloadSkills(ctx)
 	return w.continueWith(ctx, w.input.Prompt)
 }
@@ -137,10 +136,10 @@ func (w *agentRun) continueWith(ctx context.Context, text string) task.End {
 		end := w.runPrompt(ctx, text)
 		message, more := w.finishRun(end)
 		if !more {
-			w.leaveWorktree(ctx)
+			w.releaseWorktreeAndRecordIfKept(ctx)
 			return end
 		}
-		w.recordMessage(message)
+		w.recordMessageInAgentTranscript(message)
 		text = message
 	}
 }
@@ -161,8 +160,9 @@ func (w *agentRun) finishRun(end task.End) (message string, more bool) {
 	return "", false
 }
 
-// recordMessage records a message to the agent in the agent's transcript. The caller's conversation does not show it.
-func (w *agentRun) recordMessage(message string) {
+// recordMessageInAgentTranscript records a message to the agent in the agent's transcript. The caller's conversation does not
+// show it.
+func (w *agentRun) recordMessageInAgentTranscript(message string) {
 	ev := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: message}}}
 	w.setUserAgentFields(ev)
 	w.task.Post(&protocol.HiddenEvent{Event: ev})
@@ -181,7 +181,7 @@ func (w *agentRun) runPrompt(ctx context.Context, text string) task.End {
 		if !again {
 			break
 		}
-		w.recordHiddenPrompt(feedback)
+		w.recordPromptOnlyInTranscript(feedback)
 		prompt = protocol.UserMessage{Content: protocol.Content{Text: feedback}, Source: "system"}
 	}
 	if text := w.answerText(); text != "" {
@@ -190,17 +190,17 @@ func (w *agentRun) runPrompt(ctx context.Context, text string) task.End {
 	if w.progress.lastResult.IsError && w.progress.lastResult.Subtype != maxTurnsSubtype {
 		return w.modelFailureEnd()
 	}
-	end := task.End{Status: task.StatusCompleted, Summary: w.noticeText(""), Usage: w.progress.currentUsage(w.task)}
+	end := task.End{Status: task.StatusCompleted, Summary: w.agentEndNoticeText(""), Usage: w.progress.currentUsage(w.task)}
 	if w.task.Background {
-		end.Report, end.ToolsUsed = w.answerText(), w.toolsUsedLine()
+		end.Report, end.ToolsUsed = w.answerText(), w.toolsUsedButUnknownToCallerLine()
 	}
 	return end
 }
 
-// startNextRun continues an agent that has finished, as another run of its task.
-func (w *agentRun) startNextRun(ctx context.Context, call, message string) {
+// resumeFinishedAgent continues an agent that has finished, as another run of its task.
+func (w *agentRun) resumeFinishedAgent(ctx context.Context, toolUseID, message string) {
 	t := w.agents.options.Tasks.Start(task.Info{
-		ID: w.task.ID, Kind: task.KindAgent, ToolUseID: call, Description: w.task.Description, AgentType: w.task.AgentType, Prompt: message,
+		ID: w.task.ID, Kind: task.KindAgent, ToolUseID: toolUseID, Description: w.task.Description, AgentType: w.task.AgentType, Prompt: message,
 		Depth: w.task.Depth, ParentID: w.task.ParentID, Background: true,
 	})
 	w.agents.mu.Lock()
@@ -208,7 +208,7 @@ func (w *agentRun) startNextRun(ctx context.Context, call, message string) {
 	w.agents.mu.Unlock()
 	w.progress = runProgress{}
 	w.agents.options.Tasks.Go(ctx, t, func(ctx context.Context) task.End {
-		w.recordMessage(message)
+		w.recordMessageInAgentTranscript(message)
 		return w.continueWith(ctx, message)
 	})
 }
@@ -217,11 +217,11 @@ func (w *agentRun) stoppedEnd() task.End {
 	if !w.task.Background {
 		return task.End{Status: task.StatusKilled, Summary: w.task.Description, Interrupted: true}
 	}
-	return task.End{Status: task.StatusKilled, Summary: w.noticeText("was stopped"), Usage: w.progress.currentUsage(w.task)}
+	return task.End{Status: task.StatusKilled, Summary: w.agentEndNoticeText("was stopped"), Usage: w.progress.currentUsage(w.task)}
 }
 
 func (w *agentRun) failureEnd(reason string) task.End {
-	return task.End{Status: task.StatusFailed, Summary: w.noticeText("failed: " + reason), Usage: w.progress.currentUsage(w.task)}
+	return task.End{Status: task.StatusFailed, Summary: w.agentEndNoticeText("failed: " + reason), Usage: w.progress.currentUsage(w.task)}
 }
 
 func (w *agentRun) modelFailureEnd() task.End {
@@ -234,15 +234,15 @@ func (w *agentRun) modelFailureEnd() task.End {
 		why += fmt.Sprintf(", HTTP %d, request id %s", ev.APIStatus, ev.RequestID)
 	}
 	why += ", model sent to the API: " + claudecode.WireModel(w.model) + ")"
-	return task.End{Status: task.StatusFailed, Summary: why, Notice: w.noticeText("failed: " + why), Error: why}
+	return task.End{Status: task.StatusFailed, Summary: why, Notice: w.agentEndNoticeText("failed: " + why), Error: why}
 }
 
-// noticeText returns the text of the notification about the end of the agent. end describes a stop or a failure. If end
+// agentEndNoticeText returns the text of the notification about the end of the agent. end describes a stop or a failure. If end
 // is empty, the agent has finished: the text says so for a background agent, and is the answer of a foreground agent.
-func (w *agentRun) noticeText(end string) string {
+func (w *agentRun) agentEndNoticeText(stopOrFailure string) string {
 	switch {
-	case end != "":
-		return `Agent "` + w.task.Description + `" ` + end
+	case stopOrFailure != "":
+		return `Agent "` + w.task.Description + `" ` + stopOrFailure
 	case w.task.Background:
 		return `Agent "` + w.task.Description + `" finished`
 	default:
@@ -256,22 +256,22 @@ func (w *agentRun) simulatorOptions() simulator.Options {
 		ID: w.task.ID, Type: w.task.AgentType, Depth: w.task.Depth, Dir: w.dir, NoPrompts: w.skill != "" && w.call.ID == "", Mode: string(w.mode()),
 		InBackground: w.task.Background, Searches: len(w.definition.Tools) > 0 && !w.definition.allows(protocol.Tool{Name: "Bash"}),
 	}
-	chain := executor.Chain(s.Tools, withAgentRef(ref), rejectExcludedTools(s.Tools), executor.Hide(func(t protocol.Tool) bool { return !w.definition.allows(t) }))
+	chain := executor.Chain(s.Tools, withAgentRef(ref), refuseSessionToolsExcludedFromAgent(s.Tools), executor.Hide(func(t protocol.Tool) bool { return !w.definition.allows(t) }))
 	return simulator.Options{
-		Model: w.agents.options.Models.AgentModel(w.script), Tools: toolbox{chain, s.Tools, ref, w.definition}, Hooks: s.Hooks, Clock: waitingClock{s.Clock, w},
+		Model: w.agents.options.Models.AgentModel(w.script), Tools: agentToolbox{chain, s.Tools, ref, w.definition}, Hooks: s.Hooks, Clock: clockMarkingAgentAsWaiting{s.Clock, w},
 		State: s.State.ForAgent(w.model), Location: s.Location, System: w.definition.Prompt, Agent: &ref, StartContext: w.startHooks.AdditionalContext,
 		Limits:  simulator.Limits{MaxTurns: w.definition.MaxTurns, Retries: s.Limits.Retries, RetryScale: s.Limits.RetryScale, FallbackModels: s.Limits.FallbackModels, GatewayHost: s.Limits.GatewayHost, DescribesJSON: s.Limits.DescribesJSON},
 		Display: simulator.DisplayOptions{HookEvents: s.Display.HookEvents, OrderedResults: s.Display.OrderedResults, Thinking: s.Display.Thinking, Stream: s.Display.Stream},
 	}
 }
 
-// waitingClock is the clock of an agent. While it sleeps, the agent's task counts as waiting.
-type waitingClock struct {
+// clockMarkingAgentAsWaiting is the clock of an agent. While it sleeps, the agent's task counts as waiting.
+type clockMarkingAgentAsWaiting struct {
 	simulator.Clock
 	run *agentRun
 }
 
-func (c waitingClock) Sleep(ctx context.Context, d time.Duration) error {
+func (c clockMarkingAgentAsWaiting) Sleep(ctx context.Context, d time.Duration) error {
 	return c.run.task.WhileWaiting(func() error { return c.Clock.Sleep(ctx, d) })
 }
 
@@ -291,7 +291,7 @@ func (w *agentRun) runTurn(ctx context.Context, sim *simulator.Simulator, prompt
 		}
 		w.forwardEvent(ev)
 		if _, ok := ev.(*protocol.Assistant); ok {
-			w.task.WaitShown(ctx) // hooks and questions of a call follow the call
+			w.task.WaitUntilPostedEventsShown(ctx) // hooks and questions of a call follow the call
 		}
 	}
 	if w.progress.lastResult == nil {
@@ -303,7 +303,7 @@ func (w *agentRun) runTurn(ctx context.Context, sim *simulator.Simulator, prompt
 func (w *agentRun) forwardEvent(ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.Assistant:
-		w.showReply(ev)
+		w.showOrHideReplyBlock(ev)
 	case *protocol.HiddenEvent:
 		if said, ok := ev.Event.(*protocol.Assistant); ok {
 			w.setReplyAgentFields(said)
@@ -319,7 +319,7 @@ func (w *agentRun) forwardEvent(ev protocol.Event) {
 		if _, failed := ev.ToolUseResult.(string); !failed && ev.Tool != "Skill" && !w.agents.options.IsTerminal { // the structured result is shown only if it is an error
 			ev.ToolUseResult = nil
 		}
-		w.showMessage(ev)
+		w.postMessageHiddenIfNested(ev)
 	case *protocol.ToolExecuted:
 		w.progress.tools.countCall(ev)
 		w.task.Post(ev)
@@ -336,19 +336,19 @@ func (w *agentRun) forwardEvent(ev protocol.Event) {
 		ev.AgentID = w.task.ID
 		w.task.Post(ev)
 	case *protocol.APIRetry:
-		w.showRetry(ev)
+		w.reportForegroundRetryAsProgress(ev)
 	case *protocol.RuleMatched, *protocol.Warning:
 		w.task.Post(ev)
 	}
 }
 
-// showRetry reports that the model retries a request of a foreground agent, as progress of the Agent call that waits
-// for it. Retries of background agents are not reported (observed with 2.1.329).
-func (w *agentRun) showRetry(ev *protocol.APIRetry) {
+// reportForegroundRetryAsProgress reports that the model retries a request of a foreground agent, as progress of the Agent call
+// that waits for it. Retries of background agents are not reported (observed with 2.1.329).
+func (w *agentRun) reportForegroundRetryAsProgress(apiRetry *protocol.APIRetry) {
 	if w.task.Background {
 		return
 	}
-	retry := map[string]any{"agent_id": w.task.ID, "attempt": ev.Attempt, "max_retries": ev.MaxRetries, "retry_delay_ms": ev.RetryDelayMS, "error_status": ev.ErrorStatus, "error_category": ev.Error}
+	retry := map[string]any{"agent_id": w.task.ID, "attempt": apiRetry.Attempt, "max_retries": apiRetry.MaxRetries, "retry_delay_ms": apiRetry.RetryDelayMS, "error_status": apiRetry.ErrorStatus, "error_category": apiRetry.Error}
 	progress := func(more ...protocol.Field) *protocol.Frame {
 		return &protocol.Frame{Type: "tool_progress", Fields: append([]protocol.Field{
 			{Key: "tool_use_id", Value: "agent_" + w.caller},
@@ -361,36 +361,36 @@ func (w *agentRun) showRetry(ev *protocol.APIRetry) {
 	w.task.Post(progress(protocol.Field{Key: "subagent_retry", Value: retry}), progress())
 }
 
-// showReply shows one block of a reply. Texts of foreground agents are hidden unless the session shows the texts of
+// showOrHideReplyBlock shows one block of a reply. Texts of foreground agents are hidden unless the session shows the texts of
 // agents (spec: cli-contract 9.5).
-func (w *agentRun) showReply(ev *protocol.Assistant) {
-	w.progress.recordReply(ev, w.agents.options.Session.Options().Display.Stream)
-	w.setReplyAgentFields(ev)
-	if use, ok := ev.Message.Content[0].(protocol.ToolUse); ok {
+func (w *agentRun) showOrHideReplyBlock(replyBlock *protocol.Assistant) {
+	w.progress.recordReply(replyBlock, w.agents.options.Session.Options().Display.Stream)
+	w.setReplyAgentFields(replyBlock)
+	if use, ok := replyBlock.Message.Content[0].(protocol.ToolUse); ok {
 		u := w.progress.usageDuringCall(w.task)
 		if w.task.InBackground() {
-			w.showMessage(ev)
+			w.postMessageHiddenIfNested(replyBlock)
 		}
 		w.task.Progress(describeActivity(use, w.agents.options.CWD, w.task.Description), use.Name, u)
 		if !w.task.InBackground() {
-			w.showMessage(ev)
+			w.postMessageHiddenIfNested(replyBlock)
 		}
 		return
 	}
-	if w.task.InBackground() || w.agents.options.Session.ShowsAgentText() {
-		w.showMessage(ev)
+	if w.task.InBackground() || w.agents.options.Session.ShowsTextOfAwaitedAgents() {
+		w.postMessageHiddenIfNested(replyBlock)
 		return
 	}
-	w.task.Post(&protocol.HiddenEvent{Event: ev})
+	w.task.Post(&protocol.HiddenEvent{Event: replyBlock})
 }
 
-// showMessage shows a message of the agent. It hides messages of an agent for which another agent waits, unless the
+// postMessageHiddenIfNested shows a message of the agent. It hides messages of an agent for which another agent waits, unless the
 // session shows the texts of agents (observed with 2.1.330).
-func (w *agentRun) showMessage(ev protocol.Event) {
-	if w.task.Depth > 1 && !w.task.Background && !w.agents.options.Session.ShowsAgentText() {
-		ev = &protocol.HiddenEvent{Event: ev}
+func (w *agentRun) postMessageHiddenIfNested(message protocol.Event) {
+	if w.task.Depth > 1 && !w.task.Background && !w.agents.options.Session.ShowsTextOfAwaitedAgents() {
+		message = &protocol.HiddenEvent{Event: message}
 	}
-	w.task.Post(ev)
+	w.task.Post(message)
 }
 
 func (w *agentRun) setReplyAgentFields(ev *protocol.Assistant) {
@@ -412,16 +412,16 @@ func (w *agentRun) preloadSkills(ctx context.Context) {
 	}
 }
 
-func (w *agentRun) showPrompt(text string) {
+func (w *agentRun) showPromptOrHideInBackground(prompt string) {
 	if w.task.Background {
-		w.recordHiddenPrompt(text)
+		w.recordPromptOnlyInTranscript(prompt)
 		return
 	}
-	w.showMessage(w.promptEvent(text))
+	w.postMessageHiddenIfNested(w.promptEvent(prompt))
 }
 
-func (w *agentRun) recordHiddenPrompt(text string) {
-	w.task.Post(&protocol.HiddenEvent{Event: w.promptEvent(text)})
+func (w *agentRun) recordPromptOnlyInTranscript(prompt string) {
+	w.task.Post(&protocol.HiddenEvent{Event: w.promptEvent(prompt)})
 }
 
 func (w *agentRun) promptEvent(text string) *protocol.User {
@@ -441,7 +441,7 @@ func (w *agentRun) setUserAgentFields(ev *protocol.User) {
 
 func (w *agentRun) runStopHooks(ctx context.Context, blocks int) (feedback string, again bool) {
 	out := w.runHooks(ctx, protocol.SubagentStopHook{AgentType: w.task.AgentType, StopHookActive: blocks > 0, AgentTranscriptPath: w.transcriptPath(), LastAssistantMessage: w.answerText()})
-	if !out.Block || blocks >= maxStopBlocks {
+	if !out.Block || blocks >= maxConsecutiveSubagentStopBlocks {
 		return "", false
 	}
 	return strings.Join(out.Texts, "\n"), true
@@ -453,7 +453,7 @@ func (w *agentRun) runHooks(ctx context.Context, in protocol.HookInput) hook.Out
 	if o.Hooks == nil || !o.Hooks.Has(event) {
 		return hook.Outcome{}
 	}
-	w.task.WaitShown(ctx)
+	w.task.WaitUntilPostedEventsShown(ctx)
 	now := o.State.Snapshot()
 	base := protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, PromptID: now.PromptID, AgentID: w.task.ID, AgentType: w.task.AgentType}
 	if o.Location != nil {

@@ -11,9 +11,10 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// builtinAnswer returns the answer to a built-in command that changes nothing. Empty: the model gets a prompt instead.
-func builtinAnswer(o Options, name string) string {
-	switch name {
+// fixedBuiltinCommandAnswer returns the answer to a built-in command that changes nothing. Empty: the model gets a prompt
+// instead.
+func fixedBuiltinCommandAnswer(o Options, commandName string) string {
+	switch commandName {
 	case "agents":
 		return "The /agents wizard has been removed.\n\n" +
 			"Ask Claude to create or update subagents for you (e.g. \"create a code-reviewer subagent that ...\"),\n" +
@@ -28,7 +29,7 @@ func builtinAnswer(o Options, name string) string {
 	case "focus":
 		return "/focus isn't available here yet"
 	case "heapdump", "auto-mode-setup":
-		return "/" + name + " isn't available in this environment."
+		return "/" + commandName + " isn't available in this environment."
 	case "__remote-workflow":
 		return "remote-workflow: error[not-remote-session]: this command only runs inside a remote (CCR) session (CLAUDE_CODE_REMOTE is not set). Use the Workflow tool locally."
 	case "workflow-launch-exec":

@@ -113,9 +113,9 @@ func replaceVariables(k catalog.Command, project string, snapshot simulator.Snap
 	return strings.NewReplacer(values...).Replace(k.Body)
 }
 
-type modelOnlySkill string
+type modelOnlySkillCommand string
 
 // Run returns an error message.
-func (c modelOnlySkill) Run(context.Context, slash.Call) (*slash.Outcome, *slash.Expansion) {
+func (c modelOnlySkillCommand) Run(context.Context, slash.Call) (*slash.Outcome, *slash.Expansion) {
 	return &slash.Outcome{Result: "custom", IsPrompt: true, Text: fmt.Sprintf("This skill can only be invoked by Claude, not directly by users. Ask Claude to use the %q skill for you.", string(c))}, nil
 }

@@ -48,8 +48,8 @@ func renameSession(o Options, title string) (text, newTitle string) {
 }
 
 // SessionName returns the name by which other sessions address a session.
-func SessionName(title, id string) string {
-	return fmt.Sprintf("%s [%.6s]", cmp.Or(title, "session"), strings.ReplaceAll(id, "-", ""))
+func SessionName(title, sessionID string) (titleWithShortID string) {
+	return fmt.Sprintf("%s [%.6s]", cmp.Or(title, "session"), strings.ReplaceAll(sessionID, "-", ""))
 }
 
 // answerColor returns the answer to /color and the new color of the prompt bar. If name is empty, the color does not
@@ -84,7 +84,6 @@ func answerModel(o Options, name string) (text string, change *string) {
 	return text, &name
 }
 
-// modelLabel formats a model name as /model does.
 func modelLabel(name string) string {
 	shown := claudecode.DisplayModel(claudecode.ResolveModel(name))
 	if name == "opusplan" {

@@ -11,8 +11,8 @@ import (
 
 // Set is the commands of one session. It implements [simulator.Commands].
 type Set struct {
-	options Options
-	color   string // color of the prompt bar; empty means none
+	options        Options
+	promptBarColor string // color of the prompt bar; empty means none
 }
 
 // New returns the commands of a session.
@@ -24,15 +24,15 @@ func (s *Set) Find(name string) (simulator.Command, bool) {
 	k, isCustom := s.options.Catalog.Command(name)
 	switch {
 	case s.options.Disabled:
-		return simulator.UnavailableCommand{}, simulator.HandlesCommand(name) || IsKnown(name)
+		return simulator.UnavailableSlashCommand{}, simulator.HandlesCommand(name) || IsKnown(name)
 	case isCustom && !k.HiddenFromUser:
 		return customCommand{k, s.options}, true
 	case simulator.HandlesCommand(name):
 		return nil, false
 	case isCustom:
-		return modelOnlySkill(k.Name), true
+		return modelOnlySkillCommand(k.Name), true
 	case slices.Contains(claudecode.TerminalOnlyCommands(), name):
-		return simulator.UnavailableCommand{}, true
+		return simulator.UnavailableSlashCommand{}, true
 	}
 	if b, ok := claudecode.BuiltinCommandNamed(name); ok && !b.Skill {
 		return builtinCommand{s, b.Name}, true
@@ -82,13 +82,13 @@ func (c builtinCommand) Run(_ context.Context, call slash.Call) (*slash.Outcome,
 	case "mcp":
 		said.Text = serversText(o, call.Args)
 	case "color":
-		said.Text, c.set.color = answerColor(c.set.color, call.Args)
+		said.Text, c.set.promptBarColor = answerColor(c.set.promptBarColor, call.Args)
 	case "goal":
 		if call.Args == "" {
 			said.Text = "No goal set. Usage: `/goal <condition>`"
 		}
 	default:
-		said.Text = builtinAnswer(o, c.name)
+		said.Text = fixedBuiltinCommandAnswer(o, c.name)
 	}
 	if said.Text == "" {
 		return nil, nil

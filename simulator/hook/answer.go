@@ -60,13 +60,13 @@ const (
 type noVerdictReason int
 
 const (
-	noVerdictNone   noVerdictReason = iota
-	noVerdictFailed                 // the hook ran and failed
-	noVerdictCommandMissing
-	noVerdictTimeout
-	noVerdictInvalid // the answer was invalid; stderr contains the message
-	noVerdictHostGone
-	noVerdictUnknownType // a hook type that is not simulated
+	verdictGiven           noVerdictReason = iota
+	noVerdictBecauseFailed                 // the hook ran and failed
+	noVerdictBecauseCommandNotFound
+	noVerdictBecauseTimedOut
+	noVerdictBecauseInvalidOutput // the answer was invalid; stderr contains the message
+	noVerdictBecauseHostGone
+	noVerdictBecauseTypeNotSimulated // a hook type that is not simulated
 )
 
 // readOutput interprets the output of a successful configured hook: a JSON object is parsed, all else is plain text.
@@ -78,7 +78,7 @@ func (a *hookResult) readOutput(event string) {
 	}
 	out, err := parseOutput(event, object)
 	if err != nil {
-		a.outcome, a.noVerdict = outcomeError, noVerdictInvalid
+		a.outcome, a.noVerdict = outcomeError, noVerdictBecauseInvalidOutput
 		a.stderr = invalidOutputText(object, err)
 		if _, read := errors.AsType[*shapeError](err); !read { // the CLI treats a hook with invalid JSON as one that did not run
 			a.stdout, a.exitCode = "", new(1)
@@ -88,17 +88,17 @@ func (a *hookResult) readOutput(event string) {
 	a.output = out
 }
 
-func failedResult(ctx, limited context.Context, err error) hookResult {
-	if limited.Err() != nil && ctx.Err() == nil {
-		return hookResult{outcome: outcomeCancelled, noVerdict: noVerdictTimeout, timedOut: true}
+func timeoutOrErrorResult(ctx, timeoutCtx context.Context, err error) hookResult {
+	if timeoutCtx.Err() != nil && ctx.Err() == nil {
+		return hookResult{outcome: outcomeCancelled, noVerdict: noVerdictBecauseTimedOut, timedOut: true}
 	}
-	return hookResult{outcome: outcomeError, noVerdict: noVerdictFailed, stderr: err.Error()}
+	return hookResult{outcome: outcomeError, noVerdict: noVerdictBecauseFailed, stderr: err.Error()}
 }
 
-// printedOutput returns the output of the hook on stdout and stderr. If the output on stdout was invalid, it leaves out
+// stdoutAndOwnStderr returns the output of the hook on stdout and stderr. If the output on stdout was invalid, it leaves out
 // stderr, because stderr then contains the message about the invalid output.
-func (a *hookResult) printedOutput() string {
-	if a.noVerdict == noVerdictInvalid && a.stdout != "" {
+func (a *hookResult) stdoutAndOwnStderr() string {
+	if a.noVerdict == noVerdictBecauseInvalidOutput && a.stdout != "" {
 		return a.stdout
 	}
 	return a.stdout + a.stderr

@@ -24,13 +24,13 @@ type Trace struct {
 	StopHooks *protocol.StopHooks
 }
 
-func (t *Trace) reportCompactionHook(c *hookCall, a *hookResult) {
+func (t *Trace) addCompactionHookReport(c *hookCall, a *hookResult) {
 	if c.event != "PreCompact" && c.event != "PostCompact" || a.entry.callback != "" || a.isDetached {
 		return
 	}
-	text, said := c.event+" ["+a.entry.label()+"] completed successfully", strings.TrimSpace(a.stdout)
+	text, said := c.event+" ["+a.entry.messageLabel()+"] completed successfully", strings.TrimSpace(a.stdout)
 	if a.outcome != outcomeSuccess {
-		text, said = c.event+" ["+a.entry.label()+"] failed", strings.TrimSpace(a.stderr)
+		text, said = c.event+" ["+a.entry.messageLabel()+"] failed", strings.TrimSpace(a.stderr)
 	}
 	if said != "" {
 		text += ": " + said
@@ -45,13 +45,13 @@ func (t *Trace) recordHookAnswer(c *hookCall, a *hookResult) {
 	stops := a.output.Continue != nil && !*a.output.Continue
 	switch {
 	case stops && c.event == "PostToolUse":
-		t.recordTurnStop(c, a.output.StopReason)
+		t.addTurnStopAttachment(c, a.output.StopReason)
 	case stops && claudecode.HookEventNamed(c.event).PrecedesEnd:
-		t.recordTurnStop(c, a.output.StopReason)
+		t.addTurnStopAttachment(c, a.output.StopReason)
 		t.recordHook(c, a)
 	case stops:
 		t.recordHook(c, a)
-		t.recordTurnStop(c, a.output.StopReason)
+		t.addTurnStopAttachment(c, a.output.StopReason)
 	default:
 		t.recordHook(c, a)
 	}
@@ -59,7 +59,7 @@ func (t *Trace) recordHookAnswer(c *hookCall, a *hookResult) {
 
 // recordHook records in the transcript a configured hook that did not refuse.
 func (t *Trace) recordHook(c *hookCall, a *hookResult) {
-	if a.entry.callback != "" || a.noVerdict == noVerdictUnknownType {
+	if a.entry.callback != "" || a.noVerdict == noVerdictBecauseTypeNotSimulated {
 		return
 	}
 	command := protocol.Field{Key: "command", Value: a.entry.displayLabel()}
@@ -80,7 +80,7 @@ func (t *Trace) recordHook(c *hookCall, a *hookResult) {
 		t.addOutcomeAttachment(c, "hook_success", protocol.Field{Key: "content", Value: strings.TrimSpace(a.plainText)},
 			stdout, protocol.Field{Key: "stderr", Value: a.stderr}, code, command, took)
 		if a.plainText != "" && claudecode.HookEventNamed(c.event).TextIsContext {
-			t.setLastRenderedText(c.name + " hook success: " + strings.TrimSpace(a.plainText))
+			t.setRenderedTextOfLastAttachment(c.name + " hook success: " + strings.TrimSpace(a.plainText))
 		}
 	case a.outcome == outcomeCancelled && (c.event == "PostToolUse" || c.event == "PostToolUseFailure"):
 		t.addOutcomeAttachment(c, "hook_cancelled")
@@ -98,16 +98,16 @@ func (t *Trace) recordHook(c *hookCall, a *hookResult) {
 }
 
 func (a *hookResult) errorOutput() string {
-	if a.exitCode == nil || a.noVerdict == noVerdictInvalid {
+	if a.exitCode == nil || a.noVerdict == noVerdictBecauseInvalidOutput {
 		return a.stderr
 	}
 	text := cmp.Or(strings.TrimSpace(a.stderr), "No stderr output")
 	return "Failed with non-blocking status code: " + text
 }
 
-// recordRefusalAttachment records a hook's refusal in the transcript, unless a message to the user or the model already
+// addRefusalAttachmentUnlessShown records a hook's refusal in the transcript, unless a message to the user or the model already
 // contains the refusal.
-func (t *Trace) recordRefusalAttachment(c *hookCall, a *hookResult, reason string) {
+func (t *Trace) addRefusalAttachmentUnlessShown(c *hookCall, a *hookResult, reason string) {
 	switch c.event {
 	case "PreToolUse", "PermissionRequest", "UserPromptSubmit", "UserPromptExpansion", "PreCompact":
 		return
@@ -123,10 +123,10 @@ func (t *Trace) recordRefusalAttachment(c *hookCall, a *hookResult, reason strin
 		return
 	}
 	t.addOutcomeAttachment(c, "hook_blocking_error", protocol.Field{Key: "blockingError", Value: blockingError{reason, a.entry.displayLabel()}})
-	t.setLastRenderedText(refusedText(c, a, reason))
+	t.setRenderedTextOfLastAttachment(blockingErrorTextForModel(c, a, reason))
 }
 
-func refusedText(c *hookCall, a *hookResult, reason string) string {
+func blockingErrorTextForModel(c *hookCall, a *hookResult, reason string) string {
 	return c.name + ` hook blocking error from command: "` + a.entry.displayLabel() + `": ` + reason
 }
 
@@ -143,9 +143,9 @@ func (t *Trace) recordPermissionDecision(c *hookCall, allow bool) {
 	t.addAttachment(c, "hook_permission_decision", []protocol.Field{{Key: "decision", Value: decision}, {Key: "toolUseID", Value: c.toolUseID}, {Key: "hookEvent", Value: c.event}})
 }
 
-// recordTurnStop records that a hook ends the turn. It records nothing for a hook of a prompt, because a message tells
+// addTurnStopAttachment records that a hook ends the turn. It records nothing for a hook of a prompt, because a message tells
 // the user about the stop.
-func (t *Trace) recordTurnStop(c *hookCall, reason string) {
+func (t *Trace) addTurnStopAttachment(c *hookCall, reason string) {
 	switch {
 	case c.event == "PostToolUse", c.event == "PostToolBatch":
 		t.addStopAttachment(c, reason, "Execution stopped by "+c.event+" hook")
@@ -161,7 +161,7 @@ func (t *Trace) recordTurnStop(c *hookCall, reason string) {
 func (t *Trace) addStopAttachment(c *hookCall, reason, fallback string) {
 	reason = cmp.Or(reason, fallback)
 	t.addTextAttachment(c, "hook_stopped_continuation", "message", reason)
-	t.setLastRenderedText(c.name + " hook stopped continuation: " + reason)
+	t.setRenderedTextOfLastAttachment(c.name + " hook stopped continuation: " + reason)
 }
 
 func (t *Trace) recordAdditionalContext(c *hookCall, texts ...string) {
@@ -170,16 +170,16 @@ func (t *Trace) recordAdditionalContext(c *hookCall, texts ...string) {
 	case c.event == "SessionStart":
 		named.name, named.toolUseID = c.event, c.event
 	case c.event == "SubagentStart":
-		named.name, named.toolUseID = c.event, c.takeAttachmentID()
+		named.name, named.toolUseID = c.event, c.nextAttachmentIDOrToolUseID()
 	case claudecode.HookEventNamed(c.event).PrecedesPrompt:
-		named.toolUseID = "hook-" + c.takeAttachmentID()
+		named.toolUseID = "hook-" + c.nextAttachmentIDOrToolUseID()
 	}
 	t.addTextAttachment(&named, "hook_additional_context", "content", texts)
-	t.setLastRenderedText(named.name + " hook additional context: " + strings.Join(texts, "\n"))
+	t.setRenderedTextOfLastAttachment(named.name + " hook additional context: " + strings.Join(texts, "\n"))
 }
 
-// takeAttachmentID returns the id for the next attachment: the next one of ids or, if ids is empty, toolUseID.
-func (c *hookCall) takeAttachmentID() string {
+// nextAttachmentIDOrToolUseID returns the id for the next attachment: the next one of ids or, if ids is empty, toolUseID.
+func (c *hookCall) nextAttachmentIDOrToolUseID() string {
 	if len(c.ids) == 0 {
 		return c.toolUseID
 	}
@@ -188,15 +188,15 @@ func (c *hookCall) takeAttachmentID() string {
 	return id
 }
 
-// isConversationStart reports whether the event starts a conversation, so that one attachment has all contexts.
-func (c *hookCall) isConversationStart() bool {
+// isSessionOrSubagentStart reports whether the event starts a conversation, so that one attachment has all contexts.
+func (c *hookCall) isSessionOrSubagentStart() bool {
 	return c.event == "SessionStart" || c.event == "SubagentStart"
 }
 
 func (t *Trace) recordStartContext(c *hookCall, answers []hookResult) {
 	var texts []string
 	for _, a := range answers {
-		if s := a.output.Specific; c.isConversationStart() && s != nil && s.AdditionalContext != "" {
+		if s := a.output.Specific; c.isSessionOrSubagentStart() && s != nil && s.AdditionalContext != "" {
 			texts = append(texts, s.AdditionalContext)
 		}
 	}
@@ -205,23 +205,23 @@ func (t *Trace) recordStartContext(c *hookCall, answers []hookResult) {
 	}
 }
 
-// FileChangedContext returns the text for the model and the event about a file that a PostToolUse hook changed after a call.
-func FileChangedContext(name, toolUseID, file string) (string, protocol.Event) {
+// HookModifiedFileContext returns the text for the model and the event about a file that a PostToolUse hook changed after a call.
+func HookModifiedFileContext(hookName, toolUseID, file string) (textForModel string, attachmentEvent protocol.Event) {
 	var t Trace
 	text := "PostToolUse hook modified " + file + " after your edit (likely a formatter). Your next Edit will not fail with a stale-file error, " +
 		"but if its old_string targets a region the hook reformatted, Read the file first."
-	c := &hookCall{event: "PostToolUse", name: name, toolUseID: toolUseID}
-	t.addAttachment(c, "hook_additional_context", append([]protocol.Field{{Key: "content", Value: []string{text}}, {Key: "isOwnText", Value: true}}, originFields(c)...))
-	t.setLastRenderedText(name + " hook additional context: " + text)
+	c := &hookCall{event: "PostToolUse", name: hookName, toolUseID: toolUseID}
+	t.addAttachment(c, "hook_additional_context", append([]protocol.Field{{Key: "content", Value: []string{text}}, {Key: "isOwnText", Value: true}}, hookNameToolUseAndEventFields(c)...))
+	t.setRenderedTextOfLastAttachment(hookName + " hook additional context: " + text)
 	return text, t.AttachmentEvents()[0]
 }
 
 func (t *Trace) addOutcomeAttachment(c *hookCall, kind string, fields ...protocol.Field) {
-	t.addAttachment(c, kind, append(originFields(c), fields...))
+	t.addAttachment(c, kind, append(hookNameToolUseAndEventFields(c), fields...))
 }
 
 func (t *Trace) addTextAttachment(c *hookCall, kind, key string, value any) {
-	t.addAttachment(c, kind, append([]protocol.Field{{Key: key, Value: value}}, originFields(c)...))
+	t.addAttachment(c, kind, append([]protocol.Field{{Key: key, Value: value}}, hookNameToolUseAndEventFields(c)...))
 }
 
 func (t *Trace) addAttachment(c *hookCall, kind string, fields []protocol.Field) {
@@ -231,12 +231,12 @@ func (t *Trace) addAttachment(c *hookCall, kind string, fields []protocol.Field)
 	t.Attachments = append(t.Attachments, protocol.HookAttachment{Type: kind, Fields: fields})
 }
 
-// summarizeStopHooks records in the transcript the results of the Stop hooks.
-func (o *Outcome) summarizeStopHooks(c *hookCall, answers []hookResult) {
+// setStopHookSummary records in the transcript the results of the Stop hooks.
+func (o *Outcome) setStopHookSummary(c *hookCall, answers []hookResult) {
 	sum := protocol.StopHookSummary{Hooks: []protocol.StopHookInfo{}, Errors: []string{}, Failed: []int{}, Context: append([]string{}, o.AdditionalContext...), Prevented: o.StopTurn, Reason: o.StopReason}
 	for i := range answers {
 		a := &answers[i]
-		if a.noVerdict == noVerdictUnknownType {
+		if a.noVerdict == noVerdictBecauseTypeNotSimulated {
 			continue
 		}
 		sum.Count++
@@ -260,9 +260,11 @@ func (o *Outcome) summarizeStopHooks(c *hookCall, answers []hookResult) {
 	}
 }
 
-func (t *Trace) setLastRenderedText(text string) { t.Attachments[len(t.Attachments)-1].Rendered = text }
+func (t *Trace) setRenderedTextOfLastAttachment(text string) {
+	t.Attachments[len(t.Attachments)-1].Rendered = text
+}
 
-func originFields(c *hookCall) []protocol.Field {
+func hookNameToolUseAndEventFields(c *hookCall) []protocol.Field {
 	return []protocol.Field{{Key: "hookName", Value: c.name}, {Key: "toolUseID", Value: c.toolUseID}, {Key: "hookEvent", Value: c.event}}
 }
 

@@ -366,7 +366,7 @@ func TestReplace(t *testing.T) {
 	})
 	labels := func() (list []string) {
 		for _, e := range r.entries["Stop"] {
-			list = append(list, e.label()+e.source+e.callback)
+			list = append(list, e.messageLabel()+e.source+e.callback)
 		}
 		return list
 	}

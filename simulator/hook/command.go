@@ -37,48 +37,48 @@ func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, inde
 		Grace:   time.Nanosecond, // stdin is closed immediately, so SIGTERM is sent without a grace period
 	})
 	if err != nil {
-		a := hookResult{outcome: outcomeError, noVerdict: noVerdictFailed, stderr: err.Error()}
+		a := hookResult{outcome: outcomeError, noVerdict: noVerdictBecauseFailed, stderr: err.Error()}
 		if errors.Is(err, fs.ErrNotExist) {
-			a.noVerdict = noVerdictCommandMissing
+			a.noVerdict = noVerdictBecauseCommandNotFound
 		}
 		return a
 	}
 	_, writeErr := p.Stdin().Write(append(slices.Clip(c.stdin), '\n'))
 	p.Stdin().CloseWhenSent()
-	out := watchOutput(p.Stdout())
+	out := startReadingHookOutput(p.Stdout())
 	timer := time.NewTimer(e.timeout)
 	if e.config.Async || e.config.AsyncRewake {
 		return r.runDetached(ctx, p, out, timer)
 	}
 	progress, how := r.waitForCommand(ctx, p, out, timer)
 	switch how {
-	case waitDetached:
+	case commandWaitDetached:
 		return r.runDetached(ctx, p, out, timer)
-	case waitTimedOut:
+	case commandWaitTimedOut:
 		p.Stop(ctx)
 		<-out.ended
-		return hookResult{outcome: outcomeCancelled, noVerdict: noVerdictTimeout, timedOut: true, exitCode: new(1), stdout: out.output(), stderr: p.StderrTail(), progress: progress}
-	case waitCancelled:
+		return hookResult{outcome: outcomeCancelled, noVerdict: noVerdictBecauseTimedOut, timedOut: true, exitCode: new(1), stdout: out.output(), stderr: p.StderrTail(), progress: progress}
+	case commandWaitCancelled:
 		timer.Stop()
 		p.Stop(context.WithoutCancel(ctx)) // the command may clean up before it exits
 		<-out.ended
 		return hookResult{outcome: outcomeCancelled, stdout: out.output(), stderr: p.StderrTail(), progress: progress}
-	case waitExited:
+	case commandWaitExited:
 		timer.Stop()
 	}
-	out.waitForEnd(outputDrainTimeout)
+	out.waitForOutputEnd(outputDrainTimeout)
 	a := hookResult{stderr: p.StderrTail(), progress: progress}
-	r.releaseExitedCommand(ctx, p, out)
+	r.stopExitedCommandUnlessDescendantsRun(ctx, p, out)
 	a.stdout = out.output()
 	select {
 	case <-out.asyncTime: // the command asked to run in the background and then exited
 		ended := make(chan hookResult, 1)
-		ended <- detachedResult(p, out)
+		ended <- resultOfEndedBackgroundHook(p, out)
 		return hookResult{outcome: outcomeSuccess, isDetached: true, ended: ended}
 	default:
 	}
 	if writeErr != nil {
-		a.outcome, a.noVerdict, a.stderr = outcomeError, noVerdictFailed, writeErr.Error()
+		a.outcome, a.noVerdict, a.stderr = outcomeError, noVerdictBecauseFailed, writeErr.Error()
 		return a
 	}
 	exit, _ := p.Exit()
@@ -90,8 +90,8 @@ func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, inde
 	return a
 }
 
-// releaseExitedCommand releases an exited command. If it left processes in the background, Close kills them.
-func (r *Runner) releaseExitedCommand(ctx context.Context, p *proc.Process, out *outputWatcher) {
+// stopExitedCommandUnlessDescendantsRun releases an exited command. If it left processes in the background, Close kills them.
+func (r *Runner) stopExitedCommandUnlessDescendantsRun(ctx context.Context, p *proc.Process, out *outputWatcher) {
 	r.mu.Lock()
 	stays := !r.closed && p.HasDescendants()
 	if stays {
@@ -104,16 +104,16 @@ func (r *Runner) releaseExitedCommand(ctx context.Context, p *proc.Process, out 
 	}
 }
 
-type commandWaitResult int
+type commandWaitEndReason int
 
 const (
-	waitExited   commandWaitResult = iota
-	waitDetached                   // the command continues in the background
-	waitTimedOut
-	waitCancelled
+	commandWaitExited   commandWaitEndReason = iota
+	commandWaitDetached                      // the command continues in the background
+	commandWaitTimedOut
+	commandWaitCancelled
 )
 
-func (r *Runner) waitForCommand(ctx context.Context, p *proc.Process, out *outputWatcher, timer *time.Timer) ([]partialOutput, commandWaitResult) {
+func (r *Runner) waitForCommand(ctx context.Context, p *proc.Process, out *outputWatcher, timer *time.Timer) (outputsWhileRunning []partialOutput, endReason commandWaitEndReason) {
 	var look <-chan time.Time
 	if r.options.ProgressEvery > 0 {
 		tick := time.NewTicker(r.options.ProgressEvery)
@@ -125,16 +125,16 @@ func (r *Runner) waitForCommand(ctx context.Context, p *proc.Process, out *outpu
 	for {
 		select {
 		case <-p.Done():
-			return progress, waitExited
+			return progress, commandWaitExited
 		case limit := <-out.asyncTime:
 			if limit > 0 {
 				timer.Reset(limit)
 			}
-			return nil, waitDetached
+			return nil, commandWaitDetached
 		case <-timer.C:
-			return progress, waitTimedOut
+			return progress, commandWaitTimedOut
 		case <-ctx.Done():
-			return progress, waitCancelled
+			return progress, commandWaitCancelled
 		case <-look:
 			if now := (partialOutput{out.output(), p.StderrTail()}); now != last {
 				progress, last = append(progress, now), now
@@ -159,11 +159,11 @@ func (a *hookResult) judgeExit(event string, e *hookEntry, code int) {
 		if e.plugin != "" {
 			text += "\nThis hook comes from the " + e.pluginID + " plugin."
 		}
-		a.blockReason = "[" + e.label() + "]: " + text
+		a.blockReason = "[" + e.messageLabel() + "]: " + text
 	case notFoundExitCode:
-		a.outcome, a.noVerdict = outcomeError, noVerdictCommandMissing
+		a.outcome, a.noVerdict = outcomeError, noVerdictBecauseCommandNotFound
 	default:
-		a.outcome, a.noVerdict = outcomeError, noVerdictFailed
+		a.outcome, a.noVerdict = outcomeError, noVerdictBecauseFailed
 	}
 }
 
@@ -175,13 +175,13 @@ func (r *Runner) runDetached(ctx context.Context, p *proc.Process, out *outputWa
 		defer timer.Stop()
 		select {
 		case <-p.Done():
-			out.waitForEnd(outputDrainTimeout)
+			out.waitForOutputEnd(outputDrainTimeout)
 		case <-timer.C:
 		case <-r.closing:
 		}
 		p.Stop(ctx)
 		<-out.ended
-		ended <- detachedResult(p, out)
+		ended <- resultOfEndedBackgroundHook(p, out)
 	}
 	r.mu.Lock()
 	closed := r.closed
@@ -193,14 +193,14 @@ func (r *Runner) runDetached(ctx context.Context, p *proc.Process, out *outputWa
 		timer.Stop()
 		p.Stop(ctx)
 		<-out.ended
-		ended <- detachedResult(p, out)
+		ended <- resultOfEndedBackgroundHook(p, out)
 	}
 	return hookResult{outcome: outcomeSuccess, isDetached: true, ended: ended}
 }
 
-// detachedResult returns the result that the hook_response event of an asynchronous hook reports. A hook that was
+// resultOfEndedBackgroundHook returns the result that the hook_response event of an asynchronous hook reports. A hook that was
 // stopped counts as cancelled, with exit code 1 (observed with 2.1.330).
-func detachedResult(p *proc.Process, out *outputWatcher) hookResult {
+func resultOfEndedBackgroundHook(p *proc.Process, out *outputWatcher) hookResult {
 	a := hookResult{stdout: out.output(), stderr: p.StderrTail(), outcome: outcomeSuccess}
 	exit, _ := p.Exit()
 	switch {
@@ -262,15 +262,15 @@ func (w *outputWatcher) output() string {
 	return w.text.String()
 }
 
-func (w *outputWatcher) addOutput(piece []byte) string {
+func (w *outputWatcher) appendOutput(piece []byte) (wholeOutput string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.text.Write(piece[:min(len(piece), maxOutputBytes-w.text.Len())])
 	return w.text.String()
 }
 
-// watchOutput reads r in the background until EOF. When the process is stopped, r reaches EOF.
-func watchOutput(r io.Reader) *outputWatcher {
+// startReadingHookOutput reads r in the background until EOF. When the process is stopped, r reaches EOF.
+func startReadingHookOutput(r io.Reader) *outputWatcher {
 	w := &outputWatcher{asyncTime: make(chan time.Duration, 1), ended: make(chan struct{})}
 	go func() { // returns at EOF of r
 		defer close(w.ended)
@@ -278,7 +278,7 @@ func watchOutput(r io.Reader) *outputWatcher {
 		first := true
 		for {
 			n, err := r.Read(buf)
-			all := w.addOutput(buf[:n])
+			all := w.appendOutput(buf[:n])
 			if first {
 				line, _, whole := strings.Cut(all, "\n")
 				limit, async := isAsync(line)
@@ -295,10 +295,10 @@ func watchOutput(r io.Reader) *outputWatcher {
 	return w
 }
 
-func (w *outputWatcher) waitForEnd(d time.Duration) {
+func (w *outputWatcher) waitForOutputEnd(timeout time.Duration) {
 	select {
 	case <-w.ended:
-	case <-time.After(d):
+	case <-time.After(timeout):
 	}
 }
 
@@ -311,24 +311,24 @@ func (r *Runner) envFile(c *hookCall, index int) string {
 	if r.options.EnvDir == "" || !slices.Contains(envFileEvents[:], c.event) || os.MkdirAll(r.options.EnvDir, 0o700) != nil {
 		return ""
 	}
-	return filepath.Join(r.options.EnvDir, envFilePrefix(c.event)+strconv.Itoa(index)+".sh")
+	return filepath.Join(r.options.EnvDir, envFileNamePrefix(c.event)+strconv.Itoa(index)+".sh")
 }
 
-func envFilePrefix(event string) string { return strings.ToLower(event) + "-hook-" }
+func envFileNamePrefix(event string) string { return strings.ToLower(event) + "-hook-" }
 
 // removeEnvFiles removes the files of the previous run of an event that can occur several times.
 func (r *Runner) removeEnvFiles(event string) {
 	if event != "CwdChanged" && event != "FileChanged" {
 		return
 	}
-	for _, f := range r.envFiles(event) {
+	for _, f := range r.existingEnvFilePaths(event) {
 		_ = os.Remove(f) // if a file cannot be removed, later commands run its old code again
 	}
 }
 
-// envFiles returns the files that hooks of the event wrote, in configured order.
-func (r *Runner) envFiles(event string) []string {
-	files, err := filepath.Glob(filepath.Join(r.options.EnvDir, envFilePrefix(event)+"*.sh"))
+// existingEnvFilePaths returns the files that hooks of the event wrote, in configured order.
+func (r *Runner) existingEnvFilePaths(event string) []string {
+	files, err := filepath.Glob(filepath.Join(r.options.EnvDir, envFileNamePrefix(event)+"*.sh"))
 	if err != nil {
 		return nil
 	}
@@ -336,14 +336,14 @@ func (r *Runner) envFiles(event string) []string {
 	return files
 }
 
-// Script returns the shell code that hooks have written for later commands; empty means none.
-func (r *Runner) Script() string {
+// ShellCodeForLaterCommands returns the shell code that hooks have written for later commands; empty means none.
+func (r *Runner) ShellCodeForLaterCommands() string {
 	if r.options.EnvDir == "" {
 		return ""
 	}
 	var parts []string
 	for _, event := range envFileEvents {
-		for _, f := range r.envFiles(event) {
+		for _, f := range r.existingEnvFilePaths(event) {
 			if code, err := os.ReadFile(f); err == nil && len(strings.TrimSpace(string(code))) > 0 {
 				parts = append(parts, strings.TrimSpace(string(code)))
 			}
@@ -362,7 +362,7 @@ func (r *Runner) postInput(ctx context.Context, c *hookCall, e *hookEntry) hookR
 	defer cancel()
 	req, err := http.NewRequestWithContext(limited, http.MethodPost, e.config.URL, bytes.NewReader(c.stdin))
 	if err != nil {
-		return failedResult(ctx, limited, err)
+		return timeoutOrErrorResult(ctx, limited, err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	for name, value := range e.config.Headers {
@@ -370,24 +370,24 @@ func (r *Runner) postInput(ctx context.Context, c *hookCall, e *hookEntry) hookR
 	}
 	resp, err := r.options.HTTP.Do(req)
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return hookResult{outcome: outcomeError, noVerdict: noVerdictInvalid, stderr: "connect ECONNREFUSED " + req.URL.Host}
+		return hookResult{outcome: outcomeError, noVerdict: noVerdictBecauseInvalidOutput, stderr: "connect ECONNREFUSED " + req.URL.Host}
 	}
 	if err != nil {
-		return failedResult(ctx, limited, err)
+		return timeoutOrErrorResult(ctx, limited, err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxResponseBytes))
 	if err != nil {
-		return failedResult(ctx, limited, err)
+		return timeoutOrErrorResult(ctx, limited, err)
 	}
 	a := hookResult{stdout: string(body), exitCode: &resp.StatusCode, outcome: outcomeSuccess}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		a.outcome, a.noVerdict = outcomeError, noVerdictFailed
+		a.outcome, a.noVerdict = outcomeError, noVerdictBecauseFailed
 		a.stderr = fmt.Sprintf("HTTP %d from %s", resp.StatusCode, e.config.URL)
 		return a
 	}
 	if _, ok := parseObjectText(a.stdout); !ok && strings.TrimSpace(a.stdout) != "" {
-		a.outcome, a.noVerdict = outcomeError, noVerdictInvalid
+		a.outcome, a.noVerdict = outcomeError, noVerdictBecauseInvalidOutput
 		a.stderr = "HTTP hook must return JSON, but got non-JSON response body: " + a.stdout
 		return a
 	}
@@ -395,14 +395,14 @@ func (r *Runner) postInput(ctx context.Context, c *hookCall, e *hookEntry) hookR
 	return a
 }
 
-var variableReferencePattern = sync.OnceValue(func() *regexp.Regexp {
+var envVariableReferencePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))`)
 })
 
 // expandEnv replaces $NAME and ${NAME}. A name that is not allowed becomes empty. Line ends and NUL are removed from
 // values, because they are invalid in a header.
 func expandEnv(text string, allowed, environ []string) string {
-	return variableReferencePattern().ReplaceAllStringFunc(text, func(m string) string {
+	return envVariableReferencePattern().ReplaceAllStringFunc(text, func(m string) string {
 		name := strings.Trim(m, "${}")
 		if !slices.Contains(allowed, name) {
 			return ""

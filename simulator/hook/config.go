@@ -27,8 +27,8 @@ type hookEntry struct {
 	hasRun     bool     // the hook has run in this session; guarded by Runner.mu
 }
 
-// label returns the name of a hook that messages show before its stderr.
-func (e *hookEntry) label() string {
+// messageLabel returns the name of a hook that messages show before its stderr.
+func (e *hookEntry) messageLabel() string {
 	c := e.config
 	switch {
 	case e.callback != "":
@@ -48,18 +48,18 @@ func (e *hookEntry) label() string {
 // origin returns the source of the hook as hosts see it; callbacks count as settings (observed with 2.1.329).
 func (e *hookEntry) origin() string {
 	if e.plugin != "" {
-		return protocol.PluginHookPrefix + e.plugin
+		return protocol.PluginHookOriginPrefix + e.plugin
 	}
 	return "settings"
 }
 
-// blocksOnFailure reports whether a failure of the hook counts as a refusal. A failing hook cannot block the end of a
+// canFailureBlockEvent reports whether a failure of the hook counts as a refusal. A failing hook cannot block the end of a
 // conversation (observed with 2.1.329).
-func (e *hookEntry) blocksOnFailure(event string) bool {
+func (e *hookEntry) canFailureBlockEvent(event string) bool {
 	return e.mustAnswer && !claudecode.HookEventNamed(event).PrecedesEnd
 }
 
-func (e *hookEntry) displayLabel() string { return strings.ReplaceAll(e.label(), "\n", "␤") }
+func (e *hookEntry) displayLabel() string { return strings.ReplaceAll(e.messageLabel(), "\n", "␤") }
 
 // matches reports whether the matcher accepts the subject of the event. An event without a subject is accepted by every
 // matcher, unless the event is about a tool. A matcher that accepts "Task" also accepts "Agent", the other name of that
@@ -116,7 +116,7 @@ func compileMatcher(text *string) (func(subject string) bool, error) {
 	switch {
 	case text == nil || *text == "" || *text == "*":
 		return func(string) bool { return true }, nil
-	case strings.IndexFunc(*text, isMatcherSyntax) < 0:
+	case strings.IndexFunc(*text, isRegexpMatcherRune) < 0:
 		names := strings.FieldsFunc(*text, func(c rune) bool { return c == '|' || c == ',' || c == ' ' })
 		return func(subject string) bool { return slices.Contains(names, subject) }, nil
 	}
@@ -127,7 +127,7 @@ func compileMatcher(text *string) (func(subject string) bool, error) {
 	return re.MatchString, nil
 }
 
-func isMatcherSyntax(c rune) bool {
+func isRegexpMatcherRune(c rune) bool {
 	plain := c == '_' || c == '|' || c == ',' || c == ' ' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 	return !plain
 }

@@ -45,7 +45,7 @@ type Options struct {
 	AgentType                 string   // agent type that the main conversation runs as; empty means none
 	Entrypoint                string   // CLAUDE_CODE_ENTRYPOINT; empty means "sdk-cli"
 	// EnvDir is the directory of the files into which hooks write variables for the shell (CLAUDE_ENV_FILE). It is
-	// created when needed. CLAUDE_ENV_FILE is set for Setup, SessionStart, CwdChanged and FileChangedContext. If EnvDir is
+	// created when needed. CLAUDE_ENV_FILE is set for Setup, SessionStart, CwdChanged and HookModifiedFileContext. If EnvDir is
 	// empty, CLAUDE_ENV_FILE is never set.
 	EnvDir string
 
@@ -107,10 +107,10 @@ type Runner struct {
 	reports []protocol.HookReport
 	daemons []*proc.Process // commands that have exited but left processes in the background
 
-	detached []detachedHook // asynchronous hooks whose hook_response TakeResponses has not returned yet
+	detached []unreportedAsyncHook // asynchronous hooks whose hook_response TakeResponses has not returned yet
 }
 
-type detachedHook struct {
+type unreportedAsyncHook struct {
 	call   *hookCall
 	result hookResult
 }
@@ -121,7 +121,7 @@ func (r *Runner) TakeResponses() []*protocol.System {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var ended []*protocol.System
-	r.detached = slices.DeleteFunc(r.detached, func(d detachedHook) bool {
+	r.detached = slices.DeleteFunc(r.detached, func(d unreportedAsyncHook) bool {
 		select {
 		case a := <-d.result.ended:
 			a.entry, a.id = d.result.entry, d.result.id
@@ -270,7 +270,7 @@ func (r *Runner) matchingHooks(event, subject string, in Input) []*hookEntry {
 		switch key := e.equivalenceKey(); {
 		case e.agent != "" && e.agent != in.Base.AgentID:
 		case !e.matches(event, subject), e.runsOnce && e.hasRun, !r.matchesCondition(e, in.Event):
-		case e.callback != "" && (r.options.Callback == nil || isHiddenFromHost(in.Event)):
+		case e.callback != "" && (r.options.Callback == nil || isSkippedForHostCallbacks(in.Event)):
 		case key != "" && seen[key]:
 		default:
 			seen[key] = true

@@ -582,7 +582,7 @@ func TestAsyncResponse(t *testing.T) {
 }
 
 func TestStopNotification(t *testing.T) {
-	got := lines(t, []protocol.Event{StopNotification()})
+	got := lines(t, []protocol.Event{BlockingStopHookNotification()})
 	want := []string{`"subtype":"notification","key":"stop-hook-error","text":"stop hook problem · ctrl+o to see","priority":"immediate"`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -116,7 +116,7 @@ func listedHooks(event string, sources []Source) []ListedHook {
 func listedHook(event, matcher, source string, raw json.RawMessage) ListedHook {
 	var c protocol.HookConfig
 	_ = json.Unmarshal(raw, &c) // on an error, the fields decoded so far are shown
-	text := (&hookEntry{config: c}).label()
+	text := (&hookEntry{config: c}).messageLabel()
 	h := ListedHook{
 		Event: event, Matcher: matcher, Source: source, SourceLabel: source, Type: c.Type,
 		DisplayText: strings.ReplaceAll(cmp.Or(c.StatusMessage, text), "\n", "␤"), CommandText: text,
@@ -146,15 +146,15 @@ func listedHook(event, matcher, source string, raw json.RawMessage) ListedHook {
 	}
 	h.EditableHook = &EditableHook{Matcher: matcher, Config: raw}
 	if len(c.Headers) > 0 {
-		h.EditableHook.Config, h.EditableHook.Redacted = redactConfig(raw), true
+		h.EditableHook.Config, h.EditableHook.Redacted = emptyHeaderValues(raw), true
 	}
 	return h
 }
 
-// redactConfig removes the values of HTTP headers, which may be secrets.
-func redactConfig(raw json.RawMessage) json.RawMessage {
+// emptyHeaderValues removes the values of HTTP headers, which may be secrets.
+func emptyHeaderValues(hookConfig json.RawMessage) json.RawMessage {
 	var config map[string]any
-	if json.Unmarshal(raw, &config) != nil {
+	if json.Unmarshal(hookConfig, &config) != nil {
 		return nil
 	}
 	if headers, ok := config["headers"].(map[string]any); ok {

@@ -66,21 +66,21 @@ type Failures struct {
 }
 
 func mergeResults(c *hookCall, answers []hookResult) Outcome {
-	o := Outcome{Trace: Trace{Frames: hookFrames(c, answers)}}
+	o := Outcome{Trace: Trace{Frames: startedProgressAndResponseEvents(c, answers)}}
 	for i := range answers {
 		a := &answers[i]
-		o.reportCompactionHook(c, a)
+		o.addCompactionHookReport(c, a)
 		reason, bare, refused := a.refusalReason(c)
 		switch {
 		case a.isDetached:
-		case a.noVerdict != noVerdictNone:
+		case a.noVerdict != verdictGiven:
 			o.recordHook(c, a)
-			o.handleNoVerdict(c, a)
+			o.addEffectOfMissingVerdict(c, a)
 		case refused:
 			o.recordRefusal(c, a, reason, bare)
 			o.mergeOutput(c, a)
 			if a.entry.config.Type == "prompt" && a.output.StopReason != "" {
-				o.recordTurnStop(c, a.output.StopReason)
+				o.addTurnStopAttachment(c, a.output.StopReason)
 			}
 		default:
 			o.recordHookAnswer(c, a)
@@ -95,7 +95,7 @@ func mergeResults(c *hookCall, answers []hookResult) Outcome {
 		o.recordPermissionDecision(c, p.Allow)
 	}
 	if c.event == "Stop" {
-		o.summarizeStopHooks(c, answers)
+		o.setStopHookSummary(c, answers)
 	}
 	return o
 }
@@ -104,7 +104,7 @@ func mergeResults(c *hookCall, answers []hookResult) Outcome {
 func (o *Outcome) recordRefusal(c *hookCall, a *hookResult, reason, bare string) {
 	if !claudecode.HookEventNamed(c.event).CanBlock {
 		own := *c
-		own.toolUseID = c.takeAttachmentID()
+		own.toolUseID = c.nextAttachmentIDOrToolUseID()
 		o.addOutcomeAttachment(&own, "hook_non_blocking_error", protocol.Field{Key: "stderr", Value: reason}, protocol.Field{Key: "stdout", Value: ""},
 			protocol.Field{Key: "exitCode", Value: blockExitCode}, protocol.Field{Key: "command", Value: a.entry.displayLabel()})
 		return
@@ -114,7 +114,7 @@ func (o *Outcome) recordRefusal(c *hookCall, a *hookResult, reason, bare string)
 		if s := a.output.Specific; s != nil && s.SuppressOriginalPrompt {
 			more = ""
 		}
-		o.refusePrompt(c, reason, more, protocol.PromptOutcome{Kind: "blocked_by_hook", Reason: bare})
+		o.refusePrompt(c, reason, more, protocol.HookEffectOnPrompt{Kind: "blocked_by_hook", Reason: bare})
 		return
 	}
 	if !o.Block {
@@ -122,31 +122,32 @@ func (o *Outcome) recordRefusal(c *hookCall, a *hookResult, reason, bare string)
 	}
 	o.Block = true
 	if c.event == "PreToolUse" {
-		o.setDenialText(c, a, reason, bare)
+		o.setDenialTextFromLastHook(c, a, reason, bare)
 	} else {
-		o.Texts = append(o.Texts, blockText(c, reason))
+		o.Texts = append(o.Texts, blockingHookMessage(c, reason))
 	}
 	if claudecode.HookEventNamed(c.event).DecidesPermission {
 		o.Decision = "deny"
 	}
-	o.recordRefusalAttachment(c, a, reason)
+	o.addRefusalAttachmentUnlessShown(c, a, reason)
 	if c.event == "PostToolUse" || c.event == "PostToolUseFailure" { // for other events, a tool result or a prompt contains the reason
-		o.AdditionalContext = append(o.AdditionalContext, refusedText(c, a, reason))
+		o.AdditionalContext = append(o.AdditionalContext, blockingErrorTextForModel(c, a, reason))
 	}
 }
 
-// simultaneousEndWindow is the time within which hooks count as finished at the same time.
-const simultaneousEndWindow = 100 * time.Millisecond
+// maxGapOfSimultaneousHookEnds is the time within which hooks count as finished at the same time.
+const maxGapOfSimultaneousHookEnds = 100 * time.Millisecond
 
-// setDenialText sets the text of a refused call. If several hooks refuse it, the text comes from the hook that finished
-// last. Of hooks that finished at about the same time, the last one in configured order counts (observed with 2.1.330).
-func (o *Outcome) setDenialText(c *hookCall, a *hookResult, reason, bare string) {
-	if len(o.Texts) > 0 && a.duration+simultaneousEndWindow < c.slowestDenial {
+// setDenialTextFromLastHook sets the text of a refused call. If several hooks refuse it, the text comes from the hook that
+// finished last. Of hooks that finished at about the same time, the last one in configured order counts (observed with
+// 2.1.330).
+func (o *Outcome) setDenialTextFromLastHook(c *hookCall, a *hookResult, reason, reasonFromHook string) {
+	if len(o.Texts) > 0 && a.duration+maxGapOfSimultaneousHookEnds < c.slowestDenial {
 		return
 	}
-	text := blockText(c, reason)
+	text := blockingHookMessage(c, reason)
 	if _, tool, _ := strings.Cut(c.name, ":"); !a.isBlocked && claudecode.ToolNamed(tool).BareDenial {
-		text = cmp.Or(bare, "Hook "+c.name+" denied this tool")
+		text = cmp.Or(reasonFromHook, "Hook "+c.name+" denied this tool")
 	}
 	o.Texts, c.slowestDenial = []string{text}, max(c.slowestDenial, a.duration)
 }
@@ -161,7 +162,7 @@ func (o *Outcome) mergeOutput(c *hookCall, a *hookResult) {
 		return
 	}
 	if out.SystemMessage != "" {
-		o.addUserMessage(c, out.SystemMessage)
+		o.recordAndShowMessageToUser(c, out.SystemMessage)
 	}
 	if out.Continue != nil && !*out.Continue {
 		o.StopTurn = true
@@ -169,7 +170,7 @@ func (o *Outcome) mergeOutput(c *hookCall, a *hookResult) {
 		if claudecode.HookEventNamed(c.event).PrecedesPrompt {
 			text := stoppedText(out.StopReason)
 			o.Texts = append(o.Texts, text)
-			o.Notices = append(o.Notices, promptRefusedEvent(c, text, protocol.PromptOutcome{Kind: "stopped_by_hook", IsKept: true, Reason: out.StopReason}))
+			o.Notices = append(o.Notices, promptRefusedEvent(c, text, protocol.HookEffectOnPrompt{Kind: "stopped_by_hook", IsKept: true, Reason: out.StopReason}))
 		}
 	}
 	s := out.Specific
@@ -180,13 +181,13 @@ func (o *Outcome) mergeOutput(c *hookCall, a *hookResult) {
 	o.mergeSpecific(c, s)
 }
 
-// addUserMessage records a hook's message to the user in the transcript and adds a notice that shows the message. There is
-// no notice at the start of a conversation, at the end of an agent, and for events such as MessageDisplay, whose hooks
+// recordAndShowMessageToUser records a hook's message to the user in the transcript and adds a notice that shows the message.
+// There is no notice at the start of a conversation, at the end of an agent, and for events such as MessageDisplay, whose hooks
 // are visible only as frames.
-func (o *Outcome) addUserMessage(c *hookCall, text string) {
+func (o *Outcome) recordAndShowMessageToUser(c *hookCall, text string) {
 	o.addTextAttachment(c, "hook_system_message", "content", text)
 	switch {
-	case claudecode.HookEventNamed(c.event).FramesOnly, c.isConversationStart(), c.event == "SubagentStop":
+	case claudecode.HookEventNamed(c.event).FramesOnly, c.isSessionOrSubagentStart(), c.event == "SubagentStop":
 	default:
 		notice := informationalEvent("notice", c.name+" says: "+text)
 		o.Notices, o.Attachments[len(o.Attachments)-1].Notice = append(o.Notices, notice), notice
@@ -249,7 +250,7 @@ func decisionRank(decision string) int {
 func (o *Outcome) mergeSpecific(c *hookCall, s *protocol.HookSpecificOutput) {
 	if s.AdditionalContext != "" {
 		o.AdditionalContext = append(o.AdditionalContext, s.AdditionalContext)
-		if !c.isConversationStart() {
+		if !c.isSessionOrSubagentStart() {
 			o.recordAdditionalContext(c, s.AdditionalContext)
 		}
 	}
@@ -290,53 +291,53 @@ func setIfNotEmpty(field *string, value string) {
 	}
 }
 
-// handleNoVerdict handles a hook without a decision (spec: cli-contract 5.1 and 5.5; otherwise observed with 2.1.329).
-func (o *Outcome) handleNoVerdict(c *hookCall, a *hookResult) {
+// addEffectOfMissingVerdict handles a hook without a decision (spec: cli-contract 5.1 and 5.5; otherwise observed with 2.1.329).
+func (o *Outcome) addEffectOfMissingVerdict(c *hookCall, a *hookResult) {
 	callback := a.entry.callback != ""
-	o.Failed = o.Failed || !callback && !a.timedOut && a.noVerdict != noVerdictUnknownType
+	o.Failed = o.Failed || !callback && !a.timedOut && a.noVerdict != noVerdictBecauseTypeNotSimulated
 	switch {
-	case a.noVerdict == noVerdictUnknownType && c.event == "PreToolUse":
-		c.unchecked.Do(func() { o.Notices = append(o.Notices, noVerdictEvent(c, a)) })
-	case a.noVerdict == noVerdictUnknownType:
+	case a.noVerdict == noVerdictBecauseTypeNotSimulated && c.event == "PreToolUse":
+		c.unchecked.Do(func() { o.Notices = append(o.Notices, missingVerdictWarning(c, a)) })
+	case a.noVerdict == noVerdictBecauseTypeNotSimulated:
 		text := fmt.Sprintf("%s hook of type %s was not run: it needs a model and is not simulated", c.name, a.entry.config.Type)
 		o.Notices = append(o.Notices, informationalEvent("warning", text, protocol.Field{Key: "tag", Value: "hook_not_simulated"}))
-	case a.noVerdict == noVerdictHostGone:
+	case a.noVerdict == noVerdictBecauseHostGone:
 		o.HostGone = true
-	case callback && a.noVerdict == noVerdictTimeout:
-		o.handleTimeout(c, a)
-	case callback && a.noVerdict == noVerdictInvalid:
-		o.handleInvalidOutput(c, a)
+	case callback && a.noVerdict == noVerdictBecauseTimedOut:
+		o.addEffectOfCallbackTimeout(c, a)
+	case callback && a.noVerdict == noVerdictBecauseInvalidOutput:
+		o.addEffectOfWrongEventAnswer(c, a)
 	default:
 		if callback {
 			o.Notices = append(o.Notices, callbackFailedEvent(c, a))
 		}
-		if a.entry.blocksOnFailure(c.event) {
+		if a.entry.canFailureBlockEvent(c.event) {
 			o.blockOnFailure(c, a)
-		} else if c.event == "PreToolUse" && !callback && (a.noVerdict != noVerdictFailed || a.wasKilled) {
-			c.unchecked.Do(func() { o.Notices = append(o.Notices, noVerdictEvent(c, a)) })
+		} else if c.event == "PreToolUse" && !callback && (a.noVerdict != noVerdictBecauseFailed || a.wasKilled) {
+			c.unchecked.Do(func() { o.Notices = append(o.Notices, missingVerdictWarning(c, a)) })
 		}
 	}
 }
 
-// handleTimeout handles a callback that did not answer in time. A tool call or a prompt that waited for the answer is
-// refused. If the callback was asked whether a turn may end, the turn ends.
-func (o *Outcome) handleTimeout(c *hookCall, a *hookResult) {
+// addEffectOfCallbackTimeout handles a callback that did not answer in time. A tool call or a prompt that waited for the answer
+// is refused. If the callback was asked whether a turn may end, the turn ends.
+func (o *Outcome) addEffectOfCallbackTimeout(c *hookCall, a *hookResult) {
 	switch {
 	case c.event == "PreToolUse":
-		o.refuseCall(hookTimeoutText)
+		o.setNotExecutedTextIfUnset(hookTimeoutText)
 	case claudecode.HookEventNamed(c.event).PrecedesPrompt:
 		reason := fmt.Sprintf("%s hook callback timed out after %dms", c.event, a.entry.timeout.Milliseconds())
-		o.refusePrompt(c, reason, "", protocol.PromptOutcome{Kind: "no_verdict", NoVerdict: "callback_timed_out"})
+		o.refusePrompt(c, reason, "", protocol.HookEffectOnPrompt{Kind: "no_verdict", NoVerdict: "callback_timed_out"})
 	case claudecode.HookEventNamed(c.event).PrecedesEnd:
-		o.addUserMessage(c, hostSilentText)
+		o.recordAndShowMessageToUser(c, hostSilentText)
 	}
 }
 
-// handleInvalidOutput handles a callback whose answer is for another event.
-func (o *Outcome) handleInvalidOutput(c *hookCall, a *hookResult) {
+// addEffectOfWrongEventAnswer handles a callback whose answer is for another event.
+func (o *Outcome) addEffectOfWrongEventAnswer(c *hookCall, a *hookResult) {
 	switch c.event {
 	case "PreToolUse":
-		o.refuseCall(unexpectedErrorText)
+		o.setNotExecutedTextIfUnset(unexpectedErrorText)
 	case "UserPromptSubmit":
 		setIfUnset(&o.CrashError, a.stderr)
 	case "Stop":
@@ -352,7 +353,7 @@ func (o *Outcome) blockOnFailure(c *hookCall, a *hookResult) {
 	if a.timedOut {
 		how, kind = "timed out", "hook_timed_out"
 	}
-	short := fmt.Sprintf("[%s]: %s; blocking because onFailure is \"block\"", a.entry.label(), how)
+	short := fmt.Sprintf("[%s]: %s; blocking because onFailure is \"block\"", a.entry.messageLabel(), how)
 	reason, detail := short, strings.TrimSpace(a.stderr)
 	if a.entry.callback != "" {
 		detail = "Hook callback " + a.entry.callback + " failed: " + invalidAnswerText
@@ -361,7 +362,7 @@ func (o *Outcome) blockOnFailure(c *hookCall, a *hookResult) {
 		reason += "\n" + detail
 	}
 	if claudecode.HookEventNamed(c.event).PrecedesPrompt {
-		o.refusePrompt(c, reason, "", protocol.PromptOutcome{Kind: "no_verdict", NoVerdict: kind, Reason: short})
+		o.refusePrompt(c, reason, "", protocol.HookEffectOnPrompt{Kind: "no_verdict", NoVerdict: kind, Reason: short})
 		return
 	}
 	if claudecode.HookEventNamed(c.event).CanBlock {
@@ -369,7 +370,7 @@ func (o *Outcome) blockOnFailure(c *hookCall, a *hookResult) {
 	}
 }
 
-func (o *Outcome) refusePrompt(c *hookCall, reason, suffix string, outcome protocol.PromptOutcome) {
+func (o *Outcome) refusePrompt(c *hookCall, reason, suffix string, outcome protocol.HookEffectOnPrompt) {
 	if !o.Block {
 		o.Reason = reason
 	}
@@ -379,6 +380,6 @@ func (o *Outcome) refusePrompt(c *hookCall, reason, suffix string, outcome proto
 	o.Notices = append(o.Notices, promptRefusedEvent(c, text, outcome))
 }
 
-func (o *Outcome) refuseCall(text string) { setIfUnset(&o.NotExecuted, text) }
+func (o *Outcome) setNotExecutedTextIfUnset(text string) { setIfUnset(&o.NotExecuted, text) }
 
 func setIfUnset(field *string, value string) { *field = cmp.Or(*field, value) }

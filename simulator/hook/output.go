@@ -15,10 +15,10 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-type wrongEventError struct{ want, got, wholeMessage string }
+type wrongHookEventNameError struct{ wantEvent, gotEvent, wholeMessage string }
 
-func (e *wrongEventError) Error() string {
-	return fmt.Sprintf("Hook returned incorrect event name: expected '%s' but got '%s'. Full stdout: %s", e.want, e.got, e.wholeMessage)
+func (e *wrongHookEventNameError) Error() string {
+	return fmt.Sprintf("Hook returned incorrect event name: expected '%s' but got '%s'. Full stdout: %s", e.wantEvent, e.gotEvent, e.wholeMessage)
 }
 
 func parseObjectText(text string) (json.RawMessage, bool) {
@@ -42,7 +42,7 @@ func parseOutput(event string, raw json.RawMessage) (protocol.HookOutput, error)
 	if object["async"] == true {
 		return protocol.HookOutput{Async: true}, nil // the other keys of the output are ignored
 	}
-	if err := checkObject("", outputForm, object); err != nil {
+	if err := checkObject("", hookOutputSchema, object); err != nil {
 		return protocol.HookOutput{}, err
 	}
 	var out protocol.HookOutput
@@ -57,40 +57,40 @@ func parseOutput(event string, raw json.RawMessage) (protocol.HookOutput, error)
 	if err := json.Indent(&full, raw, "", "  "); err != nil {
 		return protocol.HookOutput{}, err
 	}
-	return protocol.HookOutput{}, &wrongEventError{event, out.Specific.HookEventName, full.String()}
+	return protocol.HookOutput{}, &wrongHookEventNameError{event, out.Specific.HookEventName, full.String()}
 }
 
 // A form describes the keys of an object, in the order in which they are checked. A key is followed by ":" and its
 // type; "!" marks a required key. A type is boolean, string, record (any object), a choice such as allow|deny, the name
 // of another form, or [] and the type of the elements of a list.
 const (
-	outputForm = "continue:boolean suppressOutput:boolean stopReason:string decision:approve|block reason:string " +
+	hookOutputSchema = "continue:boolean suppressOutput:boolean stopReason:string decision:approve|block reason:string " +
 		"systemMessage:string terminalSequence:string hookSpecificOutput:specific"
-	permissionRulesForm       = "behavior!:allow|deny|ask rules!:[]rule destination!:" + updateDestinations
-	permissionModeForm        = "mode!:acceptEdits|auto|bypassPermissions|default|dontAsk|plan destination!:" + updateDestinations
-	permissionDirectoriesForm = "directories!:[]string destination!:" + updateDestinations
-	contextForm               = "additionalContext:string"
+	permissionRulesUpdateSchema       = "behavior!:allow|deny|ask rules!:[]rule destination!:" + updateDestinations
+	permissionModeUpdateSchema        = "mode!:acceptEdits|auto|bypassPermissions|default|dontAsk|plan destination!:" + updateDestinations
+	permissionDirectoriesUpdateSchema = "directories!:[]string destination!:" + updateDestinations
+	additionalContextSchema           = "additionalContext:string"
 )
 
 // updateDestinations is the type of the key `destination` in these forms.
 const updateDestinations = "userSettings|projectSettings|localSettings|session|cliArg"
 
-// specificForms contains the form of each event that has specific keys.
-var specificForms = [...]struct{ event, form string }{
-	{"PreToolUse", "permissionDecision:allow|deny|ask|defer permissionDecisionReason:string updatedInput:record " + contextForm},
-	{"UserPromptSubmit", contextForm + " sessionTitle:string suppressOriginalPrompt:boolean"},
-	{"UserPromptExpansion", contextForm + " suppressOriginalPrompt:boolean"},
-	{"SessionStart", contextForm + " initialUserMessage:string sessionTitle:string watchPaths:[]string reloadSkills:boolean"},
-	{"Setup", contextForm},
+// hookSpecificOutputSchemas contains the form of each event that has specific keys.
+var hookSpecificOutputSchemas = [...]struct{ event, form string }{
+	{"PreToolUse", "permissionDecision:allow|deny|ask|defer permissionDecisionReason:string updatedInput:record " + additionalContextSchema},
+	{"UserPromptSubmit", additionalContextSchema + " sessionTitle:string suppressOriginalPrompt:boolean"},
+	{"UserPromptExpansion", additionalContextSchema + " suppressOriginalPrompt:boolean"},
+	{"SessionStart", additionalContextSchema + " initialUserMessage:string sessionTitle:string watchPaths:[]string reloadSkills:boolean"},
+	{"Setup", additionalContextSchema},
 	{"PreModelSwitch", "permissionDecision:allow|deny|ask permissionDecisionReason:string"},
-	{"PostModelSwitch", contextForm},
-	{"SubagentStart", contextForm},
-	{"SubagentStop", contextForm},
-	{"PostToolUse", contextForm + " classifierContext:string"},
-	{"PostToolUseFailure", contextForm},
-	{"PostToolBatch", contextForm},
-	{"Stop", contextForm},
-	{"Notification", contextForm},
+	{"PostModelSwitch", additionalContextSchema},
+	{"SubagentStart", additionalContextSchema},
+	{"SubagentStop", additionalContextSchema},
+	{"PostToolUse", additionalContextSchema + " classifierContext:string"},
+	{"PostToolUseFailure", additionalContextSchema},
+	{"PostToolBatch", additionalContextSchema},
+	{"Stop", additionalContextSchema},
+	{"Notification", additionalContextSchema},
 	{"PermissionRequest", "decision!:decision"},
 	{"PermissionDenied", "retry:boolean"},
 	{"Elicitation", "action:accept|decline|cancel content:record"},
@@ -162,7 +162,7 @@ func checkValue(path, kind, got string, value any) error {
 			}
 		}
 	case map[string]any:
-		form, err := formOf(path, kind, v)
+		form, err := schemaOfObject(path, kind, v)
 		if err != nil {
 			return err
 		}
@@ -171,11 +171,11 @@ func checkValue(path, kind, got string, value any) error {
 	return nil
 }
 
-// formOf returns the form that an object must have. For some kinds, it depends on the content of the object.
-func formOf(path, kind string, object map[string]any) (string, error) {
+// schemaOfObject returns the form that an object must have. For some kinds, it depends on the content of the object.
+func schemaOfObject(path, kind string, object map[string]any) (string, error) {
 	switch kind {
 	case "specific":
-		return formOfSpecific(path, object)
+		return schemaOfHookSpecificOutput(path, object)
 	case "decision":
 		if object["behavior"] == "deny" {
 			return "message:string interrupt:boolean", nil
@@ -184,11 +184,11 @@ func formOf(path, kind string, object map[string]any) (string, error) {
 	case "update":
 		switch object["type"] {
 		case "addRules", "replaceRules", "removeRules":
-			return permissionRulesForm, nil
+			return permissionRulesUpdateSchema, nil
 		case "setMode":
-			return permissionModeForm, nil
+			return permissionModeUpdateSchema, nil
 		case "addDirectories", "removeDirectories":
-			return permissionDirectoriesForm, nil
+			return permissionDirectoriesUpdateSchema, nil
 		}
 		return "", newShapeError(path+".type", ": Invalid discriminator value. "+
 			"Expected 'addRules' | 'replaceRules' | 'removeRules' | 'setMode' | 'addDirectories' | 'removeDirectories'")
@@ -198,13 +198,13 @@ func formOf(path, kind string, object map[string]any) (string, error) {
 	return "", nil // a record may have any keys
 }
 
-func formOfSpecific(path string, object map[string]any) (string, error) {
+func schemaOfHookSpecificOutput(path string, object map[string]any) (string, error) {
 	event, is := object["hookEventName"]
 	if !is {
 		return "", newShapeError(path, ` is missing required field "hookEventName"`)
 	}
 	var named []string
-	for _, s := range specificForms {
+	for _, s := range hookSpecificOutputSchemas {
 		if s.event == event {
 			return s.form, nil
 		}
@@ -246,13 +246,13 @@ func toDuration(ms float64) time.Duration {
 	return time.Duration(min(ms, most) * float64(time.Millisecond))
 }
 
-var placeholderPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{([A-Za-z0-9_.]+)\}`) })
+var inputPathPlaceholderPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{([A-Za-z0-9_.]+)\}`) })
 
 // expandPlaceholders copies a JSON tree and replaces placeholders in its strings.
 func expandPlaceholders(tree, values any) any {
 	switch t := tree.(type) {
 	case string:
-		return placeholderPattern().ReplaceAllStringFunc(t, func(m string) string { return lookupPath(values, m[2:len(m)-1]) })
+		return inputPathPlaceholderPattern().ReplaceAllStringFunc(t, func(m string) string { return valueTextAtDottedPath(values, m[2:len(m)-1]) })
 	case []any:
 		out := make([]any, len(t))
 		for i, v := range t {
@@ -269,22 +269,22 @@ func expandPlaceholders(tree, values any) any {
 	return tree
 }
 
-// lookupPath follows a dotted path; it returns "" if the value is missing.
-func lookupPath(values any, path string) string {
-	for key := range strings.SplitSeq(path, ".") {
-		m, ok := values.(map[string]any)
+// valueTextAtDottedPath follows a dotted path; it returns "" if the value is missing.
+func valueTextAtDottedPath(jsonTree any, dottedPath string) string {
+	for key := range strings.SplitSeq(dottedPath, ".") {
+		m, ok := jsonTree.(map[string]any)
 		if !ok {
 			return ""
 		}
-		values = m[key]
+		jsonTree = m[key]
 	}
-	switch v := values.(type) {
+	switch v := jsonTree.(type) {
 	case nil:
 		return ""
 	case string:
 		return v
 	}
-	text, err := protocol.Marshal(values)
+	text, err := protocol.Marshal(jsonTree)
 	if err != nil {
 		return ""
 	}

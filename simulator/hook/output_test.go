@@ -56,7 +56,7 @@ func TestOutputForm(t *testing.T) {
 		if got, _, _ := strings.Cut(a.stderr, "\n"); got != "Hook JSON output validation failed — "+want {
 			t.Errorf("%s\nsays %s\nwant %s", output, got, want)
 		}
-		if a.outcome != outcomeError || a.noVerdict != noVerdictInvalid || *a.exitCode != 0 || a.stdout != output {
+		if a.outcome != outcomeError || a.noVerdict != noVerdictBecauseInvalidOutput || *a.exitCode != 0 || a.stdout != output {
 			t.Errorf("%s: %+v", output, a)
 		}
 	}

@@ -14,10 +14,10 @@ import (
 
 type showStartedKey struct{}
 
-// WithStartedEvents returns a context for [Runner.Run]. When all hooks of the event have started, show is called with their
+// WithHookStartedCallback returns a context for [Runner.Run]. When all hooks of the event have started, show is called with their
 // hook_started events. The [Outcome] then does not contain these events.
-func WithStartedEvents(ctx context.Context, show func([]protocol.Event)) context.Context {
-	return context.WithValue(ctx, showStartedKey{}, show)
+func WithHookStartedCallback(ctx context.Context, onAllHooksStarted func([]protocol.Event)) context.Context {
+	return context.WithValue(ctx, showStartedKey{}, onAllHooksStarted)
 }
 
 // Run runs all matching hooks of the event concurrently and merges their answers in configured order. When ctx is
@@ -29,7 +29,7 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 		return Outcome{}
 	}
 	c := r.newHookCall(in, event, subject)
-	if c.isConversationStart() || claudecode.HookEventNamed(event).PrecedesPrompt {
+	if c.isSessionOrSubagentStart() || claudecode.HookEventNamed(event).PrecedesPrompt {
 		for range chosen {
 			c.ids = append(c.ids, r.options.NewID())
 		}
@@ -68,13 +68,13 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 	r.mu.Lock()
 	for _, a := range answers {
 		if a.isDetached && event != "SessionEnd" && event != "StopFailure" && event != "InstructionsLoaded" { // hook_response events of these three events are not shown
-			r.detached = append(r.detached, detachedHook{c, a})
+			r.detached = append(r.detached, unreportedAsyncHook{c, a})
 		}
 	}
 	r.mu.Unlock()
-	r.recordHookReport(c, answers)
+	r.addHookReportIfEnabled(c, answers)
 	if ctx.Err() != nil {
-		return Outcome{Trace: Trace{Frames: hookFrames(c, answers)}}
+		return Outcome{Trace: Trace{Frames: startedProgressAndResponseEvents(c, answers)}}
 	}
 	return mergeResults(c, answers)
 }
@@ -139,13 +139,13 @@ func (r *Runner) runHook(ctx context.Context, c *hookCall, e *hookEntry, index i
 	case e.config.Type == "prompt":
 		return judgePromptAnswer(c, e, cmp.Or(r.options.PromptAnswer, "OK"))
 	}
-	return hookResult{outcome: outcomeSuccess, noVerdict: noVerdictUnknownType}
+	return hookResult{outcome: outcomeSuccess, noVerdict: noVerdictBecauseTypeNotSimulated}
 }
 
 // judgePromptAnswer derives the result of a hook of type prompt from the model's answer (observed with 2.1.330).
 func judgePromptAnswer(c *hookCall, e *hookEntry, answer string) hookResult {
-	if c.isConversationStart() {
-		return hookResult{outcome: outcomeError, noVerdict: noVerdictInvalid, exitCode: new(1), stderr: "Failed to run: prompt-type hooks are not supported for " +
+	if c.isSessionOrSubagentStart() {
+		return hookResult{outcome: outcomeError, noVerdict: noVerdictBecauseInvalidOutput, exitCode: new(1), stderr: "Failed to run: prompt-type hooks are not supported for " +
 			c.event + " events (no conversation context is available). Use a command-type hook instead."}
 	}
 	var verdict struct {
@@ -153,14 +153,14 @@ func judgePromptAnswer(c *hookCall, e *hookEntry, answer string) hookResult {
 		Reason string `json:"reason"`
 	}
 	if json.Unmarshal([]byte(answer), &verdict) != nil || verdict.OK == nil {
-		return hookResult{outcome: outcomeError, noVerdict: noVerdictInvalid, exitCode: new(1), stdout: answer, stderr: "JSON validation failed"}
+		return hookResult{outcome: outcomeError, noVerdict: noVerdictBecauseInvalidOutput, exitCode: new(1), stdout: answer, stderr: "JSON validation failed"}
 	}
 	a := hookResult{outcome: outcomeSuccess}
 	if *verdict.OK {
 		return a
 	}
 	if c.event == "PreToolUse" || claudecode.HookEventNamed(c.event).PrecedesEnd {
-		a.isBlocked, a.rawReason, a.blockReason = true, verdict.Reason, "["+e.label()+"]: "+verdict.Reason
+		a.isBlocked, a.rawReason, a.blockReason = true, verdict.Reason, "["+e.messageLabel()+"]: "+verdict.Reason
 	}
 	if !claudecode.HookEventNamed(c.event).PrecedesEnd {
 		a.output.Continue, a.output.StopReason = new(false), verdict.Reason
@@ -174,18 +174,18 @@ func (r *Runner) askHost(ctx context.Context, c *hookCall, e *hookEntry) hookRes
 	raw, err := r.options.Callback(limited, e.callback, c.stdin, c.toolUseID)
 	switch {
 	case err != nil && limited.Err() != nil:
-		return hookResult{outcome: outcomeCancelled, noVerdict: noVerdictTimeout, timedOut: true}
+		return hookResult{outcome: outcomeCancelled, noVerdict: noVerdictBecauseTimedOut, timedOut: true}
 	case errors.Is(err, ErrHostGone):
-		return hookResult{outcome: outcomeCancelled, noVerdict: noVerdictHostGone}
+		return hookResult{outcome: outcomeCancelled, noVerdict: noVerdictBecauseHostGone}
 	case err != nil:
-		return hookResult{outcome: outcomeError, noVerdict: noVerdictFailed}
+		return hookResult{outcome: outcomeError, noVerdict: noVerdictBecauseFailed}
 	}
 	out, err := parseOutput(c.event, raw)
-	switch wrong, is := errors.AsType[*wrongEventError](err); {
+	switch wrong, is := errors.AsType[*wrongHookEventNameError](err); {
 	case is:
-		return hookResult{outcome: outcomeError, noVerdict: noVerdictInvalid, stderr: wrong.Error()}
+		return hookResult{outcome: outcomeError, noVerdict: noVerdictBecauseInvalidOutput, stderr: wrong.Error()}
 	case err != nil:
-		return hookResult{outcome: outcomeError, noVerdict: noVerdictFailed}
+		return hookResult{outcome: outcomeError, noVerdict: noVerdictBecauseFailed}
 	}
 	return hookResult{outcome: outcomeSuccess, output: out}
 }
@@ -193,13 +193,13 @@ func (r *Runner) askHost(ctx context.Context, c *hookCall, e *hookEntry) hookRes
 // callMCPTool calls a tool of a connected server; its text is interpreted like a command's standard output.
 func (r *Runner) callMCPTool(ctx context.Context, c *hookCall, e *hookEntry) hookResult {
 	if r.options.MCPTool == nil {
-		return hookResult{outcome: outcomeError, noVerdict: noVerdictFailed, stderr: "MCP tools are not available to hooks"}
+		return hookResult{outcome: outcomeError, noVerdict: noVerdictBecauseFailed, stderr: "MCP tools are not available to hooks"}
 	}
 	limited, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
 	text, err := r.options.MCPTool(limited, e.config.Server, e.config.Tool, expandInput(e.config.Input, c.stdin))
 	if err != nil {
-		return failedResult(ctx, limited, err)
+		return timeoutOrErrorResult(ctx, limited, err)
 	}
 	a := hookResult{stdout: text, exitCode: new(0), outcome: outcomeSuccess}
 	a.readOutput(c.event)
@@ -219,10 +219,10 @@ func expandInput(input, hookInput json.RawMessage) json.RawMessage {
 	return out
 }
 
-// isHiddenFromHost reports whether the host's callbacks are not called for an event, because the host has not joined
+// isSkippedForHostCallbacks reports whether the host's callbacks are not called for an event, because the host has not joined
 // the session yet or has already left it (spec: cli-contract 5.1). Hosts do see the events of a conversation that is
 // cleared or compacted (observed with 2.1.329).
-func isHiddenFromHost(in protocol.HookInput) bool {
+func isSkippedForHostCallbacks(in protocol.HookInput) bool {
 	switch in := in.(type) {
 	case protocol.SessionStartHook:
 		return in.Source != "clear" && in.Source != "compact"
@@ -236,8 +236,8 @@ func isHiddenFromHost(in protocol.HookInput) bool {
 	return false
 }
 
-// recordHookReport adds a report about the hooks that ran, if Options.Reports is set.
-func (r *Runner) recordHookReport(c *hookCall, answers []hookResult) {
+// addHookReportIfEnabled adds a report about the hooks that ran, if Options.Reports is set.
+func (r *Runner) addHookReportIfEnabled(c *hookCall, answers []hookResult) {
 	if !r.options.Reports {
 		return
 	}

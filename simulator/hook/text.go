@@ -19,8 +19,8 @@ const (
 // originalPromptHeading separates the reason of a refusal from the refused prompt.
 const originalPromptHeading = "\n\nOriginal prompt: "
 
-// blockText returns the message with which an event reports that a hook blocked (spec: cli-contract 5.3).
-func blockText(c *hookCall, reason string) string {
+// blockingHookMessage returns the message with which an event reports that a hook blocked (spec: cli-contract 5.3).
+func blockingHookMessage(c *hookCall, reason string) string {
 	switch c.event {
 	case "Stop", "SubagentStop":
 		return "Stop hook feedback:\n" + reason
@@ -30,8 +30,8 @@ func blockText(c *hookCall, reason string) string {
 	return c.name + " hook error: " + reason
 }
 
-// StopNotification returns the event that follows the user message with the feedback of a blocking Stop hook.
-func StopNotification() *protocol.System {
+// BlockingStopHookNotification returns the event that follows the user message with the feedback of a blocking Stop hook.
+func BlockingStopHookNotification() *protocol.System {
 	return &protocol.System{Subtype: "notification", Fields: []protocol.Field{
 		{Key: "key", Value: "stop-hook-error"},
 		{Key: "text", Value: "stop hook problem · ctrl+o to see"},
@@ -46,7 +46,7 @@ func informationalEvent(level, content string, more ...protocol.Field) *protocol
 }
 
 // promptRefusedEvent returns the event for a prompt that a hook stopped. For UserPromptSubmit it contains outcome.
-func promptRefusedEvent(c *hookCall, text string, outcome protocol.PromptOutcome) *protocol.System {
+func promptRefusedEvent(c *hookCall, text string, outcome protocol.HookEffectOnPrompt) *protocol.System {
 	fields := []protocol.Field{{Key: "prevent_continuation", Value: true}}
 	if c.event == "UserPromptSubmit" {
 		fields = append(fields, protocol.Field{Key: "prompt_submit_outcome", Value: outcome})
@@ -71,14 +71,14 @@ const hostSilentText = "The app driving this session didn't respond, so this tur
 
 func callbackFailedEvent(c *hookCall, a *hookResult) *protocol.System {
 	so := "Its answer was treated as empty."
-	if a.entry.blocksOnFailure(c.event) {
+	if a.entry.canFailureBlockEvent(c.event) {
 		so = `onFailure is "block", so this failure counts as a block.`
 	}
 	return informationalEvent("warning", fmt.Sprintf("%s: Hook callback %s failed: %s %s", c.event, a.entry.callback, invalidAnswerText, so),
 		protocol.Field{Key: "tag", Value: "hook_callback_failed"})
 }
 
-func noVerdictEvent(c *hookCall, a *hookResult) *protocol.System {
+func missingVerdictWarning(c *hookCall, a *hookResult) *protocol.System {
 	text := "A hook gave no usable answer, so it didn't check this action."
 	if a.timedOut {
 		text = "A hook didn't answer in time, so it didn't check this action."
@@ -94,19 +94,19 @@ type missingVerdict struct {
 	TimedOut  bool   `json:"timed_out"`
 }
 
-// startedFrames returns the hook_started events of configured hooks.
 func startedFrames(c *hookCall, answers []hookResult) []protocol.Event {
 	var started []protocol.Event
 	for i := range answers {
 		if e := answers[i].entry; e.callback == "" && e.config.Type != "prompt" && e.config.Type != "agent" {
-			started = append(started, &protocol.System{Subtype: "hook_started", Fields: hookEventFields(c, &answers[i])})
+			started = append(started, &protocol.System{Subtype: "hook_started", Fields: hookIDNameAndEventFields(c, &answers[i])})
 		}
 	}
 	return started
 }
 
-// hookFrames returns the hook_started and hook_response events of configured hooks, without those already shown.
-func hookFrames(c *hookCall, answers []hookResult) []protocol.Event {
+// startedProgressAndResponseEvents returns the hook_started and hook_response events of configured hooks, without those already
+// shown.
+func startedProgressAndResponseEvents(c *hookCall, answers []hookResult) []protocol.Event {
 	if c.event == "SessionEnd" {
 		return nil
 	}
@@ -116,7 +116,7 @@ func hookFrames(c *hookCall, answers []hookResult) []protocol.Event {
 	}
 	for i := range answers {
 		a := &answers[i]
-		if a.entry.callback != "" || a.noVerdict == noVerdictUnknownType {
+		if a.entry.callback != "" || a.noVerdict == noVerdictBecauseTypeNotSimulated {
 			continue
 		}
 		if a.entry.config.Type == "prompt" {
@@ -125,7 +125,7 @@ func hookFrames(c *hookCall, answers []hookResult) []protocol.Event {
 			}
 			continue
 		}
-		head := hookEventFields(c, a)
+		head := hookIDNameAndEventFields(c, a)
 		for _, p := range a.progress {
 			between = append(between, &protocol.System{Subtype: "hook_progress", Fields: append(head[:len(head):len(head)],
 				protocol.Field{Key: "stdout", Value: p.stdout},
@@ -139,13 +139,13 @@ func hookFrames(c *hookCall, answers []hookResult) []protocol.Event {
 	return slices.Concat(started, between, ended)
 }
 
-func hookEventFields(c *hookCall, a *hookResult) []protocol.Field {
+func hookIDNameAndEventFields(c *hookCall, a *hookResult) []protocol.Field {
 	return []protocol.Field{{Key: "hook_id", Value: a.id}, {Key: "hook_name", Value: c.name}, {Key: "hook_event", Value: c.event}}
 }
 
 func hookResponse(c *hookCall, a *hookResult) *protocol.System {
-	fields := append(hookEventFields(c, a),
-		protocol.Field{Key: "output", Value: a.printedOutput()},
+	fields := append(hookIDNameAndEventFields(c, a),
+		protocol.Field{Key: "output", Value: a.stdoutAndOwnStderr()},
 		protocol.Field{Key: "stdout", Value: a.stdout},
 		protocol.Field{Key: "stderr", Value: a.stderr})
 	if a.exitCode != nil {

@@ -33,32 +33,32 @@ type HookedTools interface {
 	// is false if the tool is unknown or the output does not have the tool's structure. The caller then keeps the
 	// result unchanged.
 	RewriteOutput(tool string, output json.RawMessage) (protocol.Content, bool)
-	// ReplaceInput returns a call with the input that a hook has set. It removes keys that the tool does not have. If
+	// CheckHookReplacedInput returns a call with the input that a hook has set. It removes keys that the tool does not have. If
 	// the tool refuses the input, ReplaceInput returns the error result, otherwise nil.
-	ReplaceInput(ctx context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result)
+	CheckHookReplacedInput(ctx context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result)
 	// RecheckFile returns the path of the file that a call wrote, if the file has changed since the call; otherwise "".
 	// It remembers the new content, so that a change is reported only once.
 	RecheckFile(call protocol.ToolUse) string
 }
 
-type unknownTools struct{}
+type defaultHookedTools struct{}
 
-func (unknownTools) Server(string) *protocol.ServerRef { return nil }
+func (defaultHookedTools) Server(string) *protocol.ServerRef { return nil }
 
-func (unknownTools) RewriteOutput(string, json.RawMessage) (protocol.Content, bool) {
+func (defaultHookedTools) RewriteOutput(string, json.RawMessage) (noContent protocol.Content, isRewritten bool) {
 	return protocol.Content{}, false
 }
 
-func (unknownTools) ReplaceInput(_ context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result) {
+func (defaultHookedTools) CheckHookReplacedInput(_ context.Context, call protocol.ToolUse) (unchangedCall protocol.ToolUse, noRefusal *executor.Result) {
 	return call, nil
 }
 
-func (unknownTools) RecheckFile(protocol.ToolUse) string { return "" }
+func (defaultHookedTools) RecheckFile(protocol.ToolUse) (changedFilePath string) { return "" }
 
-type unknownLocation struct{}
+type defaultLocation struct{}
 
-func (unknownLocation) Dir() string                   { return "" }
-func (unknownLocation) Mode() protocol.PermissionMode { return protocol.ModeDefault }
+func (defaultLocation) Dir() string                   { return "" }
+func (defaultLocation) Mode() protocol.PermissionMode { return protocol.ModeDefault }
 
 // Hooks returns the middleware that runs the hooks around every tool call (spec: cli-contract 5.3 and 5.4).
 func Hooks(o HookOptions) executor.Middleware { return executor.Func(newHooks(o).execute) }
@@ -70,10 +70,10 @@ func newHooks(o HookOptions) *hookMiddleware {
 		o.State = &simulator.SessionState{}
 	}
 	if o.Location == nil {
-		o.Location = unknownLocation{}
+		o.Location = defaultLocation{}
 	}
 	if o.Tools == nil {
-		o.Tools = unknownTools{}
+		o.Tools = defaultHookedTools{}
 	}
 	return &hookMiddleware{o}
 }
@@ -84,11 +84,11 @@ func (h *hookMiddleware) baseInput() protocol.HookBase {
 }
 
 func (h *hookMiddleware) execute(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
-	before := h.runHooks(ctx, use, protocol.PreToolUseHook{ToolName: hookToolName(use.Name), ToolInput: use.DisplayInput(), ToolUseID: use.ID, MCPServer: h.o.Tools.Server(use.Name)})
-	if h.o.Runner.Matches("PreToolUse", hookToolName(use.Name)) {
-		simulator.ContinueStream(ctx) // even if the "if" rules of the hooks exclude the call
+	before := h.runHooks(ctx, use, protocol.PreToolUseHook{ToolName: toolNameForHooks(use.Name), ToolInput: use.InputForHooksAndHosts(), ToolUseID: use.ID, MCPServer: h.o.Tools.Server(use.Name)})
+	if h.o.Runner.Matches("PreToolUse", toolNameForHooks(use.Name)) {
+		simulator.LetMessageStreamContinue(ctx) // even if the "if" rules of the hooks exclude the call
 	}
-	simulator.AwaitMessageEnd(ctx)
+	simulator.WaitForMessageStreamEnd(ctx)
 	if err := ctx.Err(); err != nil {
 		return executor.Result{}, err
 	}
@@ -126,7 +126,7 @@ func (h *hookMiddleware) execute(ctx context.Context, use protocol.ToolUse, next
 		h.runDirectoryHooks(ctx, use, &result, protocol.CwdChangedHook{OldCWD: dir, NewCWD: now})
 	}
 	if before.UpdatedInput != nil && result.CountDenial && result.ExecutedInput == nil {
-		result.ExecutedInput = use.DisplayInput()
+		result.ExecutedInput = use.InputForHooksAndHosts()
 	}
 	if before.StopTurn && result.Stop == nil && result.NonExecutionKind == "" {
 		result.Stop = &executor.StopTurn{TerminalReason: "hook_stopped"}
@@ -143,7 +143,7 @@ func (h *hookMiddleware) runAfterHooks(ctx context.Context, use protocol.ToolUse
 	took := int(result.Duration / time.Millisecond)
 	if result.IsError {
 		in = protocol.PostToolUseFailureHook{
-			ToolName: hookToolName(use.Name), ToolInput: use.DisplayInput(), ToolUseID: use.ID, Error: result.Content.Plain(), DurationMS: &took,
+			ToolName: toolNameForHooks(use.Name), ToolInput: use.InputForHooksAndHosts(), ToolUseID: use.ID, Error: result.Content.Plain(), DurationMS: &took,
 			MCPServer: h.o.Tools.Server(use.Name),
 		}
 	} else {
@@ -151,16 +151,16 @@ func (h *hookMiddleware) runAfterHooks(ctx context.Context, use protocol.ToolUse
 		if response == nil {
 			response = result.Content
 		}
-		in = protocol.PostToolUseHook{ToolName: hookToolName(use.Name), ToolInput: use.DisplayInput(), ToolUseID: use.ID, ToolResponse: response, DurationMS: &took, MCPServer: h.o.Tools.Server(use.Name)}
+		in = protocol.PostToolUseHook{ToolName: toolNameForHooks(use.Name), ToolInput: use.InputForHooksAndHosts(), ToolUseID: use.ID, ToolResponse: response, DurationMS: &took, MCPServer: h.o.Tools.Server(use.Name)}
 	}
 	out := h.runHooks(ctx, use, in)
-	h.applyRewrite(use, result, out)
+	h.applyOutputSetByHook(use, result, out)
 	result.Context = append(result.Context, out.AdditionalContext...)
-	result.EventsBefore = append(result.EventsBefore, h.showFrames(ctx, out.Frames)...)
+	result.EventsBefore = append(result.EventsBefore, h.showHookFramesNowIfPossible(ctx, out.Frames)...)
 	result.EventsAfter = append(append(result.EventsAfter, out.AttachmentEvents()...), out.Notices...)
 	if event, _ := protocol.HookEvent(in); !result.IsError && h.o.Runner.Has(event) {
 		if file := h.o.Tools.RecheckFile(use); file != "" {
-			text, ev := hook.FileChangedContext(event+":"+hookToolName(use.Name), use.ID, file)
+			text, ev := hook.HookModifiedFileContext(event+":"+toolNameForHooks(use.Name), use.ID, file)
 			result.EventsAfter, result.Context = append(result.EventsAfter, ev), append(result.Context, text)
 		}
 	}
@@ -169,17 +169,17 @@ func (h *hookMiddleware) runAfterHooks(ctx context.Context, use protocol.ToolUse
 	}
 }
 
-// applyRewrite replaces a tool's result by the output that a hook has set. The output for an MCP tool may be any value;
+// applyOutputSetByHook replaces a tool's result by the output that a hook has set. The output for an MCP tool may be any value;
 // for a built-in tool, it is ignored unless it has the structure of the tool's output.
-func (h *hookMiddleware) applyRewrite(use protocol.ToolUse, result *executor.Result, out hook.Outcome) {
-	output, ours := out.UpdatedOutput, h.o.Tools.Server(use.Name) == nil
-	if !ours && out.Specific.UpdatedMCPToolOutput != nil {
-		output = out.Specific.UpdatedMCPToolOutput
+func (h *hookMiddleware) applyOutputSetByHook(use protocol.ToolUse, result *executor.Result, hookOutcome hook.Outcome) {
+	output, ours := hookOutcome.UpdatedOutput, h.o.Tools.Server(use.Name) == nil
+	if !ours && hookOutcome.Specific.UpdatedMCPToolOutput != nil {
+		output = hookOutcome.Specific.UpdatedMCPToolOutput
 	}
 	if output == nil {
 		return
 	}
-	content, ok := replacedContent(output), true
+	content, ok := contentFromHookOutput(output), true
 	if ours {
 		content, ok = h.o.Tools.RewriteOutput(use.Name, output)
 	}
@@ -210,17 +210,17 @@ func (h *hookMiddleware) runHooks(ctx context.Context, use protocol.ToolUse, in 
 		base.AgentID, base.AgentType = use.Agent.ID, use.Agent.Type
 		base.CWD, base.PermissionMode = cmp.Or(use.Agent.Dir, base.CWD), cmp.Or(protocol.PermissionMode(use.Agent.Mode), base.PermissionMode)
 	}
-	if simulator.CanShowEarly(ctx) {
-		ctx = hook.WithStartedEvents(ctx, func(events []protocol.Event) {
-			h.showFrames(ctx, events)
-			simulator.ContinueStream(ctx)
+	if simulator.CanShowRunningCallEvents(ctx) {
+		ctx = hook.WithHookStartedCallback(ctx, func(events []protocol.Event) {
+			h.showHookFramesNowIfPossible(ctx, events)
+			simulator.LetMessageStreamContinue(ctx)
 		})
 	}
 	return h.o.Runner.Run(ctx, hook.Input{Base: base, Event: in, ToolUseID: use.ID})
 }
 
-// hookToolName returns the name of a tool for hooks, which know only the name Agent for that tool.
-func hookToolName(tool string) string {
+// toolNameForHooks returns the name of a tool for hooks, which know only the name Agent for that tool.
+func toolNameForHooks(tool string) string {
 	if tool == "Task" {
 		return "Agent"
 	}
@@ -229,14 +229,14 @@ func hookToolName(tool string) string {
 
 // visibleEvents returns the events to show with the result of a call. It shows frames immediately if that is possible.
 func (h *hookMiddleware) visibleEvents(ctx context.Context, out hook.Outcome) []protocol.Event {
-	return append(append(h.showFrames(ctx, out.Frames), out.AttachmentEvents()...), out.Notices...)
+	return append(append(h.showHookFramesNowIfPossible(ctx, out.Frames), out.AttachmentEvents()...), out.Notices...)
 }
 
-// showFrames shows hook events immediately, and returns those that can be shown only with the result.
-func (h *hookMiddleware) showFrames(ctx context.Context, frames []protocol.Event) []protocol.Event {
+// showHookFramesNowIfPossible shows hook events immediately, and returns those that can be shown only with the result.
+func (h *hookMiddleware) showHookFramesNowIfPossible(ctx context.Context, frames []protocol.Event) (framesToShowWithResult []protocol.Event) {
 	var later []protocol.Event
 	for _, frame := range frames {
-		if h.o.Frames && !simulator.ShowEarly(ctx, frame) {
+		if h.o.Frames && !simulator.ShowRunningCallEvent(ctx, frame) {
 			later = append(later, frame)
 		}
 	}
@@ -265,7 +265,7 @@ func hookRefusal(use protocol.ToolUse, out hook.Outcome) *executor.Result {
 	case out.NotExecuted != "":
 		return new(failedResult(out.NotExecuted))
 	case out.Block || out.Decision == "deny":
-		r := hookRejection(strings.Join(out.Texts, "\n"))
+		r := resultOfCallRejectedByHook(strings.Join(out.Texts, "\n"))
 		if out.StopTurn {
 			r.Stop = &executor.StopTurn{TerminalReason: "hook_stopped"}
 		}
@@ -278,22 +278,22 @@ func hookRefusal(use protocol.ToolUse, out hook.Outcome) *executor.Result {
 
 // replaceInput sets the input from a hook, or returns the error result if the tool does not accept the input.
 func (h *hookMiddleware) replaceInput(ctx context.Context, use protocol.ToolUse, input json.RawMessage) (protocol.ToolUse, *executor.Result) {
-	use, bad := h.o.Tools.ReplaceInput(ctx, withInput(use, input))
+	use, bad := h.o.Tools.CheckHookReplacedInput(ctx, withInput(use, input))
 	if bad == nil {
 		return use, nil
 	}
-	issue, schema := inputIssue(*bad)
+	issue, schema := inputIssueFromErrorResult(*bad)
 	how := "the tool refused"
 	if schema {
 		how = "failed schema validation"
 	}
-	r := hookRejection("PreToolUse hook for " + use.Name + " returned updatedInput that " + how + ": " + issue +
+	r := resultOfCallRejectedByHook("PreToolUse hook for " + use.Name + " returned updatedInput that " + how + ": " + issue +
 		"\nThe tool input from the model was valid; the hook's rewrite of it was not.")
 	return use, &r
 }
 
-func hookRejection(text string) executor.Result {
-	r := failedResult(text)
+func resultOfCallRejectedByHook(hookText string) executor.Result {
+	r := failedResult(hookText)
 	r.NonExecutionKind = "permission-rule"
 	r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: hookDecisionSource, ReasonType: hookDecisionSource}
 	r.CountDenial = true
@@ -307,25 +307,25 @@ func ignoredDeferEvent(tool string) protocol.Event {
 	}}
 }
 
-// replacedContent returns an output set by a hook for the model: a string or blocks unchanged, anything else as JSON.
-func replacedContent(raw json.RawMessage) protocol.Content {
+// contentFromHookOutput returns an output set by a hook for the model: a string or blocks unchanged, anything else as JSON.
+func contentFromHookOutput(hookOutput json.RawMessage) protocol.Content {
 	var text string
-	if json.Unmarshal(raw, &text) == nil {
+	if json.Unmarshal(hookOutput, &text) == nil {
 		return protocol.Content{Text: text}
 	}
 	var content protocol.Content
-	if strings.HasPrefix(strings.TrimSpace(string(raw)), "[") && content.UnmarshalJSON(raw) == nil {
+	if strings.HasPrefix(strings.TrimSpace(string(hookOutput)), "[") && content.UnmarshalJSON(hookOutput) == nil {
 		return content
 	}
-	return protocol.Content{Text: string(plainjson.Compact(raw))}
+	return protocol.Content{Text: string(plainjson.Compact(hookOutput))}
 }
 
-// AskHooks combines PermissionRequest hooks with a prompter: both are asked at the same time, and the first decision is
-// used (spec: cli-contract 5.4). If the hooks decide, the question to the prompter is cancelled. If the prompter
-// decides, the hooks run to their end. If ask is nil, only the hooks are asked; if they return no decision, the answer
-// is zero with Undecided set.
-func AskHooks(o HookOptions, ask permission.Prompter) permission.Prompter {
-	return &racingPrompter{hooks: newHooks(o), ask: ask}
+// AskHooksAndPrompterAtOnce combines PermissionRequest hooks with a prompter: both are asked at the same time, and the first
+// decision is used (spec: cli-contract 5.4). If the hooks decide, the question to the prompter is cancelled. If the prompter
+// decides, the hooks run to their end. If ask is nil, only the hooks are asked; if they return no decision, the answer is zero
+// with Undecided set.
+func AskHooksAndPrompterAtOnce(o HookOptions, prompter permission.Prompter) permission.Prompter {
+	return &racingPrompter{hooks: newHooks(o), ask: prompter}
 }
 
 type racingPrompter struct {
@@ -345,11 +345,11 @@ func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) 
 	hookCtx, stopHooks := context.WithCancel(context.WithoutCancel(ctx))
 	go func() { // returns when the hooks have finished; an interrupt stops them, but not the end of the call
 		defer stopHooks()
-		byHook <- a.hooks.runHooks(hookCtx, r.Use, protocol.PermissionRequestHook{ToolName: hookToolName(r.Use.Name), ToolInput: r.Use.Input, Suggestions: suggestionsForHooks(r.Suggestions, a.ask), MCPServer: r.Server})
+		byHook <- a.hooks.runHooks(hookCtx, r.Use, protocol.PermissionRequestHook{ToolName: toolNameForHooks(r.Use.Name), ToolInput: r.Use.Input, Suggestions: suggestionsShownToPermissionHooks(r.Suggestions, a.ask), MCPServer: r.Server})
 	}()
 	if a.ask == nil {
 		defer context.AfterFunc(ctx, stopHooks)()
-		return a.verdictOf(ctx, <-byHook), nil
+		return a.answerFromHookOutcome(ctx, <-byHook), nil
 	}
 	type verdict struct {
 		answer protocol.PermissionAnswer
@@ -367,7 +367,7 @@ func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) 
 		if out.Permission != nil {
 			cancel()
 			<-byHost // the host gets the notification before the tool runs
-			return a.verdictOf(ctx, out), nil
+			return a.answerFromHookOutcome(ctx, out), nil
 		}
 		v := <-byHost
 		v.answer.Before = a.hooks.visibleEvents(ctx, out)
@@ -380,21 +380,21 @@ func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) 
 	}
 }
 
-func (a *racingPrompter) verdictOf(ctx context.Context, out hook.Outcome) protocol.PermissionAnswer {
+func (a *racingPrompter) answerFromHookOutcome(ctx context.Context, hookOutcome hook.Outcome) protocol.PermissionAnswer {
 	answer := protocol.PermissionAnswer{Undecided: true}
-	if out.Permission != nil {
-		answer = *out.Permission
+	if hookOutcome.Permission != nil {
+		answer = *hookOutcome.Permission
 		answer.Source = cmp.Or(answer.Source, "hook")
 	}
-	answer.Before = a.hooks.visibleEvents(ctx, out)
+	answer.Before = a.hooks.visibleEvents(ctx, hookOutcome)
 	return answer
 }
 
-// suggestionsForHooks returns the suggestions that PermissionRequest hooks receive. If a Bash call has several
+// suggestionsShownToPermissionHooks returns the suggestions that PermissionRequest hooks receive. If a Bash call has several
 // suggestions and no prompter exists, hooks do not receive the first one, a rule that allows the command.
-func suggestionsForHooks(all []protocol.PermissionUpdate, ask permission.Prompter) []protocol.PermissionUpdate {
-	if ask == nil && len(all) > 1 && all[0].Type == "addRules" && all[0].Rules[0].ToolName == "Bash" {
-		return all[1:]
+func suggestionsShownToPermissionHooks(allSuggestions []protocol.PermissionUpdate, prompter permission.Prompter) []protocol.PermissionUpdate {
+	if prompter == nil && len(allSuggestions) > 1 && allSuggestions[0].Type == "addRules" && allSuggestions[0].Rules[0].ToolName == "Bash" {
+		return allSuggestions[1:]
 	}
-	return all
+	return allSuggestions
 }

@@ -25,7 +25,7 @@ type PermissionOptions struct {
 	// Ask answers questions; nil means a question becomes a denial.
 	Ask permission.Prompter
 	// Tools validates inputs that a prompter has changed; nil means no validation.
-	Tools Checker
+	Tools CallPrechecker
 	Clock simulator.Clock
 	// ReportChanges sets [protocol.ToolUse.UserModified] in calls whose input the prompter has changed.
 	ReportChanges bool
@@ -38,8 +38,8 @@ type Files interface {
 	Save(updates []protocol.PermissionUpdate)
 }
 
-// Checker validates calls that are about to run.
-type Checker interface {
+// CallPrechecker validates calls that are about to run.
+type CallPrechecker interface {
 	Precheck(ctx context.Context, call protocol.ToolUse) simulator.Precheck
 }
 
@@ -52,13 +52,13 @@ func Permission(o PermissionOptions) executor.Middleware {
 	var warned sync.Once
 	denial := func(v permission.Verdict) executor.Result {
 		r := Denial(v)
-		if r.Denied != nil && r.Denied.DecisionReasonCode == noClassifierCode {
+		if r.Denied != nil && r.Denied.DecisionReasonCode == missingClassifierDenialReasonCode {
 			warned.Do(func() { r.EventsBefore = append(r.EventsBefore, classifierMissingEvent(now)) })
 		}
 		return r
 	}
 	return executor.Func(func(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
-		v := withHookVerdict(use, p.Decide(use))
+		v := combineHookAndPolicyVerdicts(use, p.Decide(use))
 		switch {
 		case v.Behavior == permission.Allow:
 			return runAcceptedCall(ctx, use, next, v.Decision, now)
@@ -69,10 +69,10 @@ func Permission(o PermissionOptions) executor.Middleware {
 		case v.Behavior == permission.Deny || ask == nil:
 			return denial(v), nil
 		}
-		answer, err := ask.Ask(protocol.WithRequestSent(ctx, func() { simulator.ContinueStream(ctx) }), permissionRequest(p, use, v))
+		answer, err := ask.Ask(protocol.WithRequestSent(ctx, func() { simulator.LetMessageStreamContinue(ctx) }), permissionRequest(p, use, v))
 		switch {
 		case err != nil && ctx.Err() == nil:
-			return noPrompterResult(use, err), nil
+			return resultOfFailedPermissionQuestion(use, err), nil
 		case err != nil:
 			return executor.Result{}, &simulator.UnansweredError{Call: use.ID, Err: err}
 		}
@@ -80,18 +80,18 @@ func Permission(o PermissionOptions) executor.Middleware {
 		case answer.Undecided:
 			return withEventsBefore(answer.Before, denial(v)), nil
 		case !answer.Allow:
-			return withEventsBefore(answer.Before, refusedResult(use, answer, v.Decision)), nil
+			return withEventsBefore(answer.Before, resultOfCallDeniedByAnswer(use, answer, v.Decision)), nil
 		}
 		if answer.UpdatedInput != nil {
 			changed := withInput(use, o.Policy.RemoveUnknownKeys(use.Name, answer.UpdatedInput))
 			changed.UserModified = o.ReportChanges && !sameContent(use.Input, changed.Input)
 			use = changed
 			if bad := o.Tools.Precheck(ctx, use).Refusal; bad != nil {
-				return invalidUpdateResult(use, *bad, answer.Before), nil
+				return resultOfInvalidInputFromPrompter(use, *bad, answer.Before), nil
 			}
 		}
 		before := answer.Before
-		if ev := applyUpdates(o, answer.UpdatedPermissions); ev != nil && !simulator.ShowEarly(ctx, ev) {
+		if ev := applyUpdates(o, answer.UpdatedPermissions); ev != nil && !simulator.ShowRunningCallEvent(ctx, ev) {
 			before = append(before, ev)
 		}
 		result, err := runAcceptedCall(ctx, use, next, permittedDecision(v.Decision, answer), now)
@@ -105,27 +105,27 @@ func withEventsBefore(events []protocol.Event, r executor.Result) executor.Resul
 	return r
 }
 
-// FirstEffect returns the first visible effect of a call: hooks start, the call is denied, or the prompter is asked. A
+// FirstVisibleEffect returns the first visible effect of a call: hooks start, the call is denied, or the prompter is asked. A
 // denial about which a hook or a classifier decides does not count. asked is nil if there is no prompter.
-func FirstEffect(p *permission.Policy, hooks *hook.Runner, asked permission.Prompter, use protocol.ToolUse) simulator.Effect {
-	if hooks.Matches("PreToolUse", hookToolName(use.Name)) {
-		return simulator.Effect{Point: simulator.BeforeBlockStop, Starts: true}
+func FirstVisibleEffect(policy *permission.Policy, hooks *hook.Runner, prompter permission.Prompter, call protocol.ToolUse) simulator.CallFirstEffect {
+	if hooks.Matches("PreToolUse", toolNameForHooks(call.Name)) {
+		return simulator.CallFirstEffect{Point: simulator.StreamPointBeforeBlockStop, Starts: true}
 	}
-	v, mode := p.Decide(use), p.ModeOf(use.Agent)
+	v, mode := policy.Decide(call), policy.ModeOf(call.Agent)
 	switch {
 	case v.Behavior == permission.Allow:
-		return simulator.Effect{}
+		return simulator.CallFirstEffect{}
 	case v.DenyRule:
-		return simulator.Effect{Point: simulator.InNextBlock}
-	case mode == protocol.ModePlan || mode == protocol.ModeAuto, asked == nil && hooks.Matches("PermissionRequest", hookToolName(use.Name)):
-		return simulator.Effect{}
+		return simulator.CallFirstEffect{Point: simulator.StreamPointOneEventAfterBlockStop}
+	case mode == protocol.ModePlan || mode == protocol.ModeAuto, prompter == nil && hooks.Matches("PermissionRequest", toolNameForHooks(call.Name)):
+		return simulator.CallFirstEffect{}
 	}
-	return simulator.Effect{Point: simulator.InNextBlock, Starts: v.Behavior != permission.Deny && asked != nil}
+	return simulator.CallFirstEffect{Point: simulator.StreamPointOneEventAfterBlockStop, Starts: v.Behavior != permission.Deny && prompter != nil}
 }
 
 // IsInputError reports whether a call was refused because its input does not match the tool's schema.
 func IsInputError(refusal executor.Result) bool {
-	_, schema := inputIssue(refusal)
+	_, schema := inputIssueFromErrorResult(refusal)
 	return schema
 }
 
@@ -135,15 +135,16 @@ func Denial(v permission.Verdict) executor.Result {
 	return executor.Result{ToolResult: r, Trace: executor.Trace{Denied: event, CountDenial: v.CountDenial}}
 }
 
-// noPrompterResult returns the result of a call if no prompter could be asked. It ends the run (observed with 2.1.329).
-func noPrompterResult(use protocol.ToolUse, err error) executor.Result {
-	r := executor.ResultOf(undecidedResult(use, err.Error()))
-	r.Stop = &executor.StopTurn{Err: err}
+// resultOfFailedPermissionQuestion returns the result of a call if no prompter could be asked. It ends the run (observed with
+// 2.1.329).
+func resultOfFailedPermissionQuestion(use protocol.ToolUse, askError error) executor.Result {
+	r := executor.ResultOf(toolCallErrorResult(use, askError.Error()))
+	r.Stop = &executor.StopTurn{Err: askError}
 	return r
 }
 
-func undecidedResult(use protocol.ToolUse, why string) protocol.ToolResult {
-	return protocol.UsageError("Error calling tool (" + use.Name + "): " + why)
+func toolCallErrorResult(use protocol.ToolUse, reason string) protocol.ToolResult {
+	return protocol.UsageError("Error calling tool (" + use.Name + "): " + reason)
 }
 
 // permissionRequest returns the permission request for a prompter. It shows the name of an MCP tool in readable form,
@@ -186,9 +187,9 @@ func sameContent(a, b json.RawMessage) bool {
 	return maps.EqualFunc(before, after, func(x, y json.RawMessage) bool { return bytes.Equal(x, y) })
 }
 
-// noClassifierCode is the reason code of a denial in auto or plan mode. The real CLI would ask a classifier about the
-// call, but claudeless has none. This is reported once per session.
-const noClassifierCode = "auto_mode_no_check_in_session"
+// missingClassifierDenialReasonCode is the reason code of a denial in auto or plan mode. The real CLI would ask a classifier
+// about the call, but claudeless has none. This is reported once per session.
+const missingClassifierDenialReasonCode = "auto_mode_no_check_in_session"
 
 func classifierMissingEvent(now func() time.Time) protocol.Event {
 	return &protocol.System{Subtype: "informational", StreamOnly: true, Fields: []protocol.Field{
@@ -200,29 +201,29 @@ func classifierMissingEvent(now func() time.Time) protocol.Event {
 	}}
 }
 
-// withHookVerdict combines a PreToolUse hook's verdict with the policy's verdict v. "allow" permits a call that the
+// combineHookAndPolicyVerdicts combines a PreToolUse hook's verdict with the policy's verdict v. "allow" permits a call that the
 // policy would ask about or that the mode denies. It does not overrule deny and ask rules, or the refusal to write
 // through a link. "ask" turns a permission into a question (spec: cli-contract 6.1).
-func withHookVerdict(use protocol.ToolUse, v permission.Verdict) permission.Verdict {
+func combineHookAndPolicyVerdicts(use protocol.ToolUse, policyVerdict permission.Verdict) permission.Verdict {
 	h := use.Hook
 	switch {
 	case h == nil:
-	case v.DenyRule:
+	case policyVerdict.DenyRule:
 		if h.Decision == "allow" { // no event reports the refusal if the hook allowed the call (observed with 2.1.330)
-			v.Event = nil
+			policyVerdict.Event = nil
 		}
-	case h.Decision == "allow" && !v.AskRule:
-		v.Behavior = permission.Allow
-		v.Decision = protocol.PermissionDecision{Decision: "accept", Source: "hook", ReasonType: "hook"}
-	case h.Decision == "ask" && v.Behavior != permission.Deny && !v.AskRule && !v.RequiresUser:
-		v.Behavior, v.Suggestions, v.BlockedPath = permission.Ask, nil, ""
+	case h.Decision == "allow" && !policyVerdict.AskRule:
+		policyVerdict.Behavior = permission.Allow
+		policyVerdict.Decision = protocol.PermissionDecision{Decision: "accept", Source: "hook", ReasonType: "hook"}
+	case h.Decision == "ask" && policyVerdict.Behavior != permission.Deny && !policyVerdict.AskRule && !policyVerdict.RequiresUser:
+		policyVerdict.Behavior, policyVerdict.Suggestions, policyVerdict.BlockedPath = permission.Ask, nil, ""
 		message := cmp.Or(h.Reason, "Hook PreToolUse:"+use.Name+" asked for confirmation for this tool")
-		v.Reason, v.ReasonType = h.Reason, "hook"
-		v.Message, v.CountDenial, v.NonExecutionKind = message, true, "user-rejected"
-		v.Decision = protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonCode: hookPromptReasonCode}
-		v.Event = &protocol.PermissionDenied{ToolName: use.Name, ToolUseID: use.ID, DecisionReasonType: "hook", DecisionReason: h.Reason, Message: message}
+		policyVerdict.Reason, policyVerdict.ReasonType = h.Reason, "hook"
+		policyVerdict.Message, policyVerdict.CountDenial, policyVerdict.NonExecutionKind = message, true, "user-rejected"
+		policyVerdict.Decision = protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonCode: preToolUseHookAskReasonCode}
+		policyVerdict.Event = &protocol.PermissionDenied{ToolName: use.Name, ToolUseID: use.ID, DecisionReasonType: "hook", DecisionReason: h.Reason, Message: message}
 	}
-	return v
+	return policyVerdict
 }
 
 // runAcceptedCall runs the call and records its duration. It also records the decision d, unless d is zero or an inner
@@ -250,15 +251,15 @@ func permittedDecision(d protocol.PermissionDecision, a protocol.PermissionAnswe
 		d.ReasonType = hookDecisionSource
 		return d
 	}
-	if d.ReasonCode == hookPromptReasonCode {
+	if d.ReasonCode == preToolUseHookAskReasonCode {
 		d.ReasonCode = ""
 	}
-	d.GrantScope = grantScope(a.UpdatedPermissions)
+	d.GrantScope = permissionGrantLifetime(a.UpdatedPermissions)
 	return d
 }
 
-// grantScope returns how long a permission from a host is valid: "once", "session", or "" if it is saved in a file.
-func grantScope(updates []protocol.PermissionUpdate) string {
+// permissionGrantLifetime returns how long a permission from a host is valid: "once", "session", or "" if it is saved in a file.
+func permissionGrantLifetime(updates []protocol.PermissionUpdate) (onceOrSession string) {
 	scope := "once"
 	for _, u := range updates {
 		switch {
@@ -272,41 +273,41 @@ func grantScope(updates []protocol.PermissionUpdate) string {
 	return scope
 }
 
-// refusedResult returns the result of a call that a person or a hook denied (spec: cli-contract 6.3).
-func refusedResult(use protocol.ToolUse, a protocol.PermissionAnswer, why protocol.PermissionDecision) executor.Result {
+// resultOfCallDeniedByAnswer returns the result of a call that a person or a hook denied (spec: cli-contract 6.3).
+func resultOfCallDeniedByAnswer(use protocol.ToolUse, answer protocol.PermissionAnswer, policyDecision protocol.PermissionDecision) executor.Result {
 	var r executor.Result
-	message := a.Message
-	if a.Source == hookDecisionSource {
+	message := answer.Message
+	if answer.Source == hookDecisionSource {
 		message = cmp.Or(message, "Permission denied by hook")
 	}
 	switch {
-	case a.CallFailed:
-		return executor.ResultOf(undecidedResult(use, a.AskFailure))
-	case a.AskFailure != "":
-		r = failedResult(a.AskFailure)
-	case a.Interrupt:
+	case answer.CallFailed:
+		return executor.ResultOf(toolCallErrorResult(use, answer.AskFailure))
+	case answer.AskFailure != "":
+		r = failedResult(answer.AskFailure)
+	case answer.Interrupt:
 		r = executor.ResultOf(executor.InterruptedResult())
 		r.Stop = &executor.StopTurn{TerminalReason: "aborted_tools", Interrupted: true}
 		r.DeniedBeforeRun = true
-	case a.Feedback != "":
-		r = failedResult(executor.RejectedText + "To tell you how to proceed, the user said:\n" + a.Feedback)
-		r.NonExecutionKind, r.Feedback = executor.InterruptedResult().NonExecutionKind, a.Feedback
+	case answer.Feedback != "":
+		r = failedResult(executor.RejectedText + "To tell you how to proceed, the user said:\n" + answer.Feedback)
+		r.NonExecutionKind, r.Feedback = executor.InterruptedResult().NonExecutionKind, answer.Feedback
 	default:
 		r = failedResult(message)
 	}
 	r.NonExecutionKind = cmp.Or(r.NonExecutionKind, "permission-rule")
 	switch {
-	case a.AskFailure != "":
+	case answer.AskFailure != "":
 		r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonType: "other", ReasonCode: "unknown"}
-	case a.Interrupt:
-	case a.Source == hookDecisionSource:
+	case answer.Interrupt:
+	case answer.Source == hookDecisionSource:
 		r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: hookDecisionSource, ReasonType: hookDecisionSource, ReasonCode: "hook:PermissionRequest"}
 	default:
-		why.Decision, why.Source, why.ReasonType = "reject", cmp.Or(a.Source, "user_reject"), ""
-		r.Decision = &why
+		policyDecision.Decision, policyDecision.Source, policyDecision.ReasonType = "reject", cmp.Or(answer.Source, "user_reject"), ""
+		r.Decision = &policyDecision
 	}
-	if a.Source == hookDecisionSource {
-		r.Denied = &protocol.PermissionDenied{ToolName: use.Name, ToolUseID: use.ID, DecisionReasonType: hookDecisionSource, DecisionReason: a.Message, Message: message}
+	if answer.Source == hookDecisionSource {
+		r.Denied = &protocol.PermissionDenied{ToolName: use.Name, ToolUseID: use.ID, DecisionReasonType: hookDecisionSource, DecisionReason: answer.Message, Message: message}
 	}
 	r.CountDenial = true
 	return r
@@ -314,25 +315,26 @@ func refusedResult(use protocol.ToolUse, a protocol.PermissionAnswer, why protoc
 
 func failedResult(text string) executor.Result { return executor.ResultOf(protocol.ErrorResult(text)) }
 
-// invalidUpdateResult returns the result of a call whose changed input the tool does not accept.
-func invalidUpdateResult(use protocol.ToolUse, bad executor.Result, before []protocol.Event) executor.Result {
-	issue, _ := inputIssue(bad)
+// resultOfInvalidInputFromPrompter returns the result of a call whose changed input the tool does not accept.
+func resultOfInvalidInputFromPrompter(use protocol.ToolUse, inputError executor.Result, eventsBefore []protocol.Event) executor.Result {
+	issue, _ := inputIssueFromErrorResult(inputError)
 	r := executor.ResultOf(protocol.UsageError("The permission handler returned updatedInput for " + use.Name + " that failed schema validation: " + issue +
 		"\nThis is a configuration issue in your canUseTool callback, PermissionRequest hook, or permission-prompt tool — " +
 		"updatedInput must satisfy the tool's input schema. The tool input from the model was valid."))
 	r.Output = "InputValidationError: permission handler updatedInput failed schema for " + use.Name
 	r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: "permission_updated_input_invalid"}
-	r.EventsBefore = before
+	r.EventsBefore = eventsBefore
 	return r
 }
 
-// inputIssue extracts the input's problem from an error result. schema is true if the input violates the tool's schema.
-func inputIssue(bad executor.Result) (issue string, schema bool) {
-	issue = strings.TrimSuffix(strings.TrimPrefix(bad.Content.Plain(), "<tool_use_error>"), "</tool_use_error>")
+// inputIssueFromErrorResult extracts the input's problem from an error result. schema is true if the input violates the tool's
+// schema.
+func inputIssueFromErrorResult(errorResult executor.Result) (issue string, violatesSchema bool) {
+	issue = strings.TrimSuffix(strings.TrimPrefix(errorResult.Content.Plain(), "<tool_use_error>"), "</tool_use_error>")
 	return strings.CutPrefix(issue, "InputValidationError: ")
 }
 
-const hookPromptReasonCode = "hook:PreToolUse"
+const preToolUseHookAskReasonCode = "hook:PreToolUse"
 
 const hookDecisionSource = "hook"
 

@@ -50,7 +50,7 @@ func (s *Schema) Validate(value json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	return schemaError(s.compiled.Validate(instance), s.root)
+	return formatValidationError(s.compiled.Validate(instance), s.root)
 }
 
 // CompileResult reads the output schema of an MCP tool. It ignores unknown keywords. In errors, the value is "data".
@@ -112,7 +112,7 @@ func compile(schema any) (*jsonschema.Schema, error) {
 		return compiled, nil
 	}
 	if invalid, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
-		return nil, schemaError(invalid.Err, "data")
+		return nil, formatValidationError(invalid.Err, "data")
 	}
 	var ref string
 	if missing, ok := errors.AsType[*jsonschema.JSONPointerNotFoundError](err); ok {
@@ -144,12 +144,12 @@ func checkDialect(schema any) error {
 // The keywords of JSON Schema, grouped by what their value contains: no schema, one schema, a list of schemas, or
 // schemas by name. The values of "items" and "dependencies" have several forms.
 const (
-	plainKeywords = " $schema $id $ref $comment title description default examples deprecated readOnly writeOnly type nullable const enum format" +
+	keywordsWithoutSubschemas = " $schema $id $ref $comment title description default examples deprecated readOnly writeOnly type nullable const enum format" +
 		" maximum minimum exclusiveMaximum exclusiveMinimum multipleOf maxLength minLength pattern contentMediaType contentEncoding" +
 		" maxItems minItems uniqueItems maxProperties minProperties required "
-	singleSchemaKeywords = " not if then else propertyNames additionalProperties additionalItems items contains "
-	schemaListKeywords   = " anyOf oneOf allOf items "
-	schemaMapKeywords    = " properties patternProperties dependencies definitions $defs "
+	keywordsWithSingleSchema  = " not if then else propertyNames additionalProperties additionalItems items contains "
+	keywordsWithSchemaList    = " anyOf oneOf allOf items "
+	keywordsWithSchemasByName = " properties patternProperties dependencies definitions $defs "
 )
 
 // checkKeywords returns an error for the alphabetically first keyword that the real CLI's strict validator refuses.
@@ -162,7 +162,7 @@ func checkKeywords(schema any) error {
 		if key == "id" {
 			return errors.New(`NOT SUPPORTED: keyword "id", use "$id" for schema ID`)
 		}
-		if !isListed(plainKeywords+singleSchemaKeywords+schemaListKeywords+schemaMapKeywords, key) {
+		if !isKeywordInList(keywordsWithoutSubschemas+keywordsWithSingleSchema+keywordsWithSchemaList+keywordsWithSchemasByName, key) {
 			return fmt.Errorf("strict mode: unknown keyword: %q", key)
 		}
 		for _, schema := range subschemas(object, key) {
@@ -171,22 +171,24 @@ func checkKeywords(schema any) error {
 			}
 		}
 	}
-	return checkCombinations(object)
+	return checkKeywordsHaveRequiredCompanions(object)
 }
 
-func isListed(list, key string) bool { return strings.Contains(list, " "+key+" ") }
+func isKeywordInList(spaceSeparatedKeywords, keyword string) bool {
+	return strings.Contains(spaceSeparatedKeywords, " "+keyword+" ")
+}
 
 // subschemas returns the schemas in the value of a keyword. It keeps the order of a list, and sorts a map by name.
 func subschemas(object map[string]any, key string) (all []any) {
 	switch value := object[key].(type) {
 	case []any:
-		if isListed(schemaListKeywords, key) {
+		if isKeywordInList(keywordsWithSchemaList, key) {
 			return value
 		}
 	case map[string]any:
-		if isListed(singleSchemaKeywords, key) {
+		if isKeywordInList(keywordsWithSingleSchema, key) {
 			return []any{value}
-		} else if isListed(schemaMapKeywords, key) {
+		} else if isKeywordInList(keywordsWithSchemasByName, key) {
 			for _, name := range slices.Sorted(maps.Keys(value)) {
 				all = append(all, value[name])
 			}
@@ -195,11 +197,11 @@ func subschemas(object map[string]any, key string) (all []any) {
 	return all
 }
 
-// checkCombinations returns an error if a keyword has no effect or is not allowed without another one, such as "if"
-// without "then" and "else".
-func checkCombinations(object map[string]any) error {
-	has := func(key string) bool { _, ok := object[key]; return ok }
-	switch _, tuple := object["items"].([]any); {
+// checkKeywordsHaveRequiredCompanions returns an error if a keyword has no effect or is not allowed without another one, such
+// as "if" without "then" and "else".
+func checkKeywordsHaveRequiredCompanions(schemaObject map[string]any) error {
+	has := func(key string) bool { _, ok := schemaObject[key]; return ok }
+	switch _, tuple := schemaObject["items"].([]any); {
 	case has("if") && !has("then") && !has("else"):
 		return errors.New(`strict mode: "if" without "then" and "else" is ignored`)
 	case has("nullable") && !has("type"):
@@ -210,14 +212,14 @@ func checkCombinations(object map[string]any) error {
 	return nil
 }
 
-// schemaError formats a validation error as paths and requirements, such as "/n: must be number". If root is not empty,
+// formatValidationError formats a validation error as paths and requirements, such as "/n: must be number". If root is not empty,
 // paths begin with it and have no colon: "data/n must be number". They are sorted by their position in the value.
-func schemaError(err error, root string) error {
-	invalid, ok := errors.AsType[*jsonschema.ValidationError](err)
+func formatValidationError(validationError error, valueName string) error {
+	invalid, ok := errors.AsType[*jsonschema.ValidationError](validationError)
 	if !ok {
-		return err
+		return validationError
 	}
-	w := errorFormatter{root: root, printer: message.NewPrinter(language.English)}
+	w := errorFormatter{root: valueName, printer: message.NewPrinter(language.English)}
 	w.formatErrors(invalid)
 	return errors.New(strings.Join(w.lines, ", "))
 }

@@ -14,10 +14,10 @@ import (
 )
 
 type call struct {
-	judge  *judge
-	use    protocol.ToolUse
-	name   string // canonical name, such as "Agent" for "Task"
-	server string // "mcp__server" for a call of an MCP tool
+	modeAndRules *modeAndRules
+	use          protocol.ToolUse
+	name         string // canonical name, such as "Agent" for "Task"
+	server       string // "mcp__server" for a call of an MCP tool
 	// readOnly is true if the tool's owner declares that the tool changes nothing.
 	readOnly bool
 	kind     claudecode.ToolClass
@@ -33,7 +33,7 @@ type call struct {
 	subject  string // agent type or skill name
 }
 
-type judge struct {
+type modeAndRules struct {
 	mode     protocol.PermissionMode
 	rules    *ruleset
 	resolver *pathResolver
@@ -46,11 +46,11 @@ type ruleset struct {
 	resolver *pathResolver
 }
 
-func (j *judge) newCall(use protocol.ToolUse, tool protocol.Tool) *call {
-	c := &call{judge: j, use: use, name: canonicalName(use.Name), readOnly: tool.ReadOnly, isComplete: true}
+func (j *modeAndRules) newCall(use protocol.ToolUse, tool protocol.Tool) *call {
+	c := &call{modeAndRules: j, use: use, name: canonicalName(use.Name), readOnly: tool.ReadOnly, isComplete: true}
 	c.kind = classOf(c.name)
 	if strings.HasPrefix(c.name, "mcp__") {
-		c.server = serverPrefix(c.name, tool)
+		c.server = mcpServerRulePrefix(c.name, tool)
 	}
 	var in struct {
 		Command      any `json:"command"`
@@ -64,26 +64,26 @@ func (j *judge) newCall(use protocol.ToolUse, tool protocol.Tool) *call {
 		CommandName  any `json:"name"`
 	}
 	if err := json.Unmarshal(use.Input, &in); err != nil {
-		c.isComplete = c.kind == claudecode.ToolClassAsk || c.kind == claudecode.ToolClassNeverAsk || c.kind == claudecode.ToolClassUser
+		c.isComplete = c.kind == claudecode.ToolClassAsk || c.kind == claudecode.ToolClassNeverAsk || c.kind == claudecode.ToolClassAsksQuestionToUser
 		return c
 	}
 	switch c.kind {
-	case claudecode.ToolClassShell:
+	case claudecode.ToolClassRunsCommandLine:
 		c.command = firstString(in.Command)
-		c.isComplete = hasString(in.Command)
+		c.isComplete = isAnyValueOfTypeString(in.Command)
 		c.script, c.parseErr = shellcmd.Parse(c.command)
 	case claudecode.ToolClassRead, claudecode.ToolClassWrite:
-		path := protocol.TrimPath(firstString(in.FilePath, in.NotebookPath, in.Path))
-		c.isComplete = hasString(in.FilePath, in.NotebookPath, in.Path) || c.name == "Glob" || c.name == "Grep" || c.name == "LS"
+		path := protocol.TrimWhiteSpaceAroundPath(firstString(in.FilePath, in.NotebookPath, in.Path))
+		c.isComplete = isAnyValueOfTypeString(in.FilePath, in.NotebookPath, in.Path) || c.name == "Glob" || c.name == "Grep" || c.name == "LS"
 		if pattern := firstString(in.Pattern); c.name == "Glob" && filepath.IsAbs(pattern) {
 			path, _ = filepath.Split(pattern[:strings.IndexAny(pattern+"*", "*?[{\\")])
 		}
 		c.path = j.resolver.resolveCallPath(path)
 	case claudecode.ToolClassFetch:
 		if u, err := url.Parse(firstString(in.URL)); err == nil {
-			c.domain, c.urlPath = strings.Map(toASCII, u.Hostname()), path.Join("/", u.Path)
+			c.domain, c.urlPath = strings.Map(asciiFormOfHostNameRune, u.Hostname()), path.Join("/", u.Path)
 		}
-	case claudecode.ToolClassAgent:
+	case claudecode.ToolClassStartsAgent:
 		c.subject = firstString(in.SubagentType)
 	case claudecode.ToolClassSkill:
 		c.subject = firstString(in.Skill, in.Command, in.CommandName)
@@ -92,8 +92,9 @@ func (j *judge) newCall(use protocol.ToolUse, tool protocol.Tool) *call {
 	return c
 }
 
-// toASCII returns the ASCII form of a full-width character or an ideographic full stop, as browsers do in host names.
-func toASCII(r rune) rune {
+// asciiFormOfHostNameRune returns the ASCII form of a full-width character or an ideographic full stop, as browsers do in host
+// names.
+func asciiFormOfHostNameRune(r rune) rune {
 	switch {
 	case r == '\u3002' || r == '\uff61':
 		return '.'
@@ -103,9 +104,9 @@ func toASCII(r rune) rune {
 	return r
 }
 
-// fetchesDocumentation reports whether the page to fetch belongs to a known documentation site. Such pages need no
-// permission (observed with 2.1.329).
-func (c *call) fetchesDocumentation() bool {
+// fetchesFromPreapprovedDocumentationSite reports whether the page to fetch belongs to a known documentation site. Such pages
+// need no permission (observed with 2.1.329).
+func (c *call) fetchesFromPreapprovedDocumentationSite() bool {
 	switch strings.ToLower(c.domain) {
 	case "github.com":
 		return isBelow("/anthropics", c.urlPath)
@@ -134,24 +135,23 @@ func firstString(values ...any) string {
 	return ""
 }
 
-func hasString(values ...any) bool {
+func isAnyValueOfTypeString(values ...any) bool {
 	return slices.ContainsFunc(values, func(v any) bool { _, ok := v.(string); return ok })
 }
 
-// serverPrefix returns the prefix with which rules name the tools of an MCP server: "mcp__" and the name of the server.
-func serverPrefix(name string, tool protocol.Tool) string {
+func mcpServerRulePrefix(toolName string, tool protocol.Tool) string {
 	if tool.Server != "" {
-		return "mcp__" + protocol.NormalizeName(tool.Server)
+		return "mcp__" + protocol.NormalizeMCPNamePart(tool.Server)
 	}
-	server, _, _ := strings.Cut(strings.TrimPrefix(name, "mcp__"), "__")
+	server, _, _ := strings.Cut(strings.TrimPrefix(toolName, "mcp__"), "__")
 	return "mcp__" + server
 }
 
-func (j *judge) hasClassifier() bool {
+func (j *modeAndRules) usesClassifierInMode() bool {
 	return j.mode == protocol.ModeAuto || j.mode == protocol.ModePlan && !j.noClassifierInPlanMode
 }
 
-func (j *judge) allowsEdits() bool {
+func (j *modeAndRules) allowsEdits() bool {
 	return j.mode == protocol.ModeAcceptEdits || j.mode == protocol.ModeAuto
 }
 
@@ -200,7 +200,7 @@ type Verdict struct {
 	// Suggestions and the next five fields are sent in the can_use_tool request of an Ask.
 	Suggestions        []protocol.PermissionUpdate
 	BlockedPath        string
-	Safety             protocol.SafetyFinding
+	Safety             protocol.SafetyApprovalReason
 	Reason, ReasonType string
 	RequiresUser       bool
 	// DenyRule is true if a deny rule refuses the call, or if the call would write through a link. A hook that
@@ -235,8 +235,8 @@ func (s *ruleset) hasPathDenyRule() bool {
 	})
 }
 
-// hasCommandRules reports whether a deny or ask rule applies to some of the tool's calls only.
-func (s *ruleset) hasCommandRules(c *call) bool {
+// hasDenyOrAskRuleWithContent reports whether a deny or ask rule applies to some of the tool's calls only.
+func (s *ruleset) hasDenyOrAskRuleWithContent(c *call) bool {
 	return slices.ContainsFunc(s.rules, func(r rule) bool {
 		return r.Behavior != BehaviorAllow && r.content != "" && r.coversTool(c)
 	})
@@ -246,22 +246,22 @@ func (s *ruleset) hasCommandRules(c *call) bool {
 // is absolute, "~/x" is in the home directory, "/x" is below the directory of the rule's settings, anything else is
 // below the working directory. The rest is a gitignore pattern.
 func (r *rule) matchesPath(c *call) bool {
-	root := c.judge.resolver.cwd
+	root := c.modeAndRules.resolver.cwd
 	switch {
 	case r.glob == nil:
 		return false
 	case strings.HasPrefix(r.content, "//"):
 		root = "/"
 	case strings.HasPrefix(r.content, "~/"):
-		root = c.judge.resolver.home
+		root = c.modeAndRules.resolver.home
 	case strings.HasPrefix(r.content, "/") && r.Root != "":
 		root = r.Root
 	}
 	if root == "" {
 		return false
 	}
-	for _, root := range []string{root, c.judge.resolver.resolveLinks(root)} {
-		for _, path := range []string{c.path, c.judge.resolver.resolveLinks(c.path)} {
+	for _, root := range []string{root, c.modeAndRules.resolver.resolveLinks(root)} {
+		for _, path := range []string{c.path, c.modeAndRules.resolver.resolveLinks(c.path)} {
 			path = strings.TrimRight(path, " ") // trailing spaces are ignored (observed with 2.1.330)
 			if isBelow(root, path) && path != root && r.glob.MatchString(strings.TrimPrefix(path[len(root):], "/")) {
 				return true
@@ -295,7 +295,7 @@ func (r *rule) coversTool(c *call) bool {
 	case r.toolRE != nil:
 		// Allow rules must name tools, except the tools of MCP servers.
 		return (strings.HasPrefix(r.tool, "mcp__") || r.Behavior != BehaviorAllow) && r.toolRE.MatchString(c.name)
-	case c.kind == claudecode.ToolClassWrite && r.content != "" && r.Behavior == BehaviorAllow && r.tool != "Edit", r.isIneffective():
+	case c.kind == claudecode.ToolClassWrite && r.content != "" && r.Behavior == BehaviorAllow && r.tool != "Edit", r.isIneffectivePathRuleForWriteTools():
 		return false // only Edit rules decide about paths to write
 	case c.name == "Monitor" && (r.tool == "Monitor" || r.tool == "Bash"):
 		// Bash rules that deny or ask also apply to Monitor. An allow rule applies if it is a Monitor rule without
@@ -325,10 +325,10 @@ func (r *rule) matches(c *call) bool {
 	if r.content == "" {
 		// Read(*) and Write(*) allow only what is in a working directory (observed with 2.1.330).
 		files := c.kind == claudecode.ToolClassRead || c.kind == claudecode.ToolClassWrite
-		return !r.isStar || r.Behavior != BehaviorAllow || !files || c.judge.resolver.isInWorkingDir(c.path)
+		return !r.isStar || r.Behavior != BehaviorAllow || !files || c.modeAndRules.resolver.isInWorkingDir(c.path)
 	}
 	switch c.kind {
-	case claudecode.ToolClassShell:
+	case claudecode.ToolClassRunsCommandLine:
 		// Stars match nothing, because they could match a second command. A rule such as Bash(eval:*) does not allow eval
 		// without arguments, and a rule with & does not allow a background command (observed with 2.1.330).
 		text, obstacle := strings.TrimSpace(c.command), c.script.Obstacle.Kind
@@ -353,7 +353,7 @@ func (r *rule) matchesAnyPart(c *call) bool {
 	if r.matches(c) || r.matchesParam(c) {
 		return true
 	}
-	if c.kind != claudecode.ToolClassShell || !r.coversTool(c) {
+	if c.kind != claudecode.ToolClassRunsCommandLine || !r.coversTool(c) {
 		return false
 	}
 	commands := slices.Clone(c.script.Commands)
@@ -432,17 +432,17 @@ func (r *rule) matchesCommand(cmd shellcmd.Command) bool {
 }
 
 func (s *ruleset) coversPath(behavior, tool, path string) bool {
-	file := &call{judge: &judge{resolver: s.resolver}, name: tool, kind: classOf(tool), path: path}
+	file := &call{modeAndRules: &modeAndRules{resolver: s.resolver}, name: tool, kind: classOf(tool), path: path}
 	return slices.ContainsFunc(s.rules, func(r rule) bool {
 		return r.Behavior == behavior && r.tool == tool && r.content != "" && r.matches(file)
 	})
 }
 
-func (j *judge) isAccessible(tool, path string) bool {
+func (j *modeAndRules) isInWorkingDirOrAllowed(tool, path string) bool {
 	return j.resolver.isInWorkingDir(path) || j.rules.coversPath(BehaviorAllow, tool, path)
 }
 
-func (s *ruleset) denialSourceOfRule(appliesTo func(rule) bool) string {
+func (s *ruleset) denialSourceOfFirstDenyRule(appliesTo func(rule) bool) (userRejectOrConfig string) {
 	switch s.firstDenialSource(appliesTo) {
 	case "userSettings", "localSettings":
 		return "user_reject"

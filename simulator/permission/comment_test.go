@@ -72,7 +72,7 @@ func TestTextQuestions(t *testing.T) {
 	}
 	for _, command := range []string{"ls ${x", "ls ${#\\\nls}", "echo \"$(ls\""} {
 		for _, p := range []*permission.Policy{p, bypass} {
-			if v := p.Decide(newCall("Bash", command)); v.Behavior != permission.Ask || v.Safety != protocol.SafetyDangerous {
+			if v := p.Decide(newCall("Bash", command)); v.Behavior != permission.Ask || v.Safety != protocol.SafetyNeedsApprovalOfEachCall {
 				t.Errorf("%q in %q: %s", command, p.Mode(), verdictText(v))
 			}
 		}

@@ -38,10 +38,10 @@ func (p *Policy) RemoveUnknownKeys(tool string, input json.RawMessage) json.RawM
 	return known
 }
 
-// decider decides whether calls may run. It is used while Policy.mu is locked.
-type decider struct {
-	*judge
-	o *Options
+// callDecider decides whether calls may run. It is used while Policy.mu is locked.
+type callDecider struct {
+	*modeAndRules
+	policyOptions *Options
 }
 
 // Decide returns the verdict on one call. It does not ask anybody. If the verdict is Ask and the session has no
@@ -56,9 +56,9 @@ func (p *Policy) Decide(use protocol.ToolUse) Verdict {
 			return Verdict{Behavior: Allow}
 		}
 	}
-	d := decider{p.judgeOf(use.Agent), &p.opts}
-	if d.isDecidedByClassifier() {
-		d.judge = d.withoutWideRules()
+	d := callDecider{p.modeAndRulesOfAgent(use.Agent), &p.opts}
+	if d.doesClassifierDecideInsteadOfUser() {
+		d.modeAndRules = d.withoutRulesAllowingAnyCommandOrAgent()
 	}
 	c := d.newCall(use, tool)
 	switch {
@@ -69,28 +69,28 @@ func (p *Policy) Decide(use protocol.ToolUse) Verdict {
 	}
 	v := d.decide(c)
 	if v.Behavior == Ask {
-		v = d.denyWithoutPrompt(c, v)
+		v = d.denyIfQuestionMayNotBeAsked(c, v)
 	}
 	return v
 }
 
-func (p *Policy) judgeOf(agent *protocol.AgentRef) *judge {
+func (p *Policy) modeAndRulesOfAgent(agent *protocol.AgentRef) *modeAndRules {
 	if agent == nil || agent.Mode == "" {
-		return &p.judge
+		return &p.modeAndRules
 	}
-	own := p.judge
+	own := p.modeAndRules
 	own.mode = protocol.PermissionMode(agent.Mode)
 	return &own
 }
 
-// isDecidedByClassifier reports whether a classifier decides whether calls may run, because no user can be asked.
-func (d decider) isDecidedByClassifier() bool {
-	return d.hasClassifier() && !d.o.HasAsker && !d.o.NoPrompts
+// doesClassifierDecideInsteadOfUser reports whether a classifier decides whether calls may run, because no user can be asked.
+func (d callDecider) doesClassifierDecideInsteadOfUser() bool {
+	return d.usesClassifierInMode() && !d.policyOptions.HasAsker && !d.policyOptions.NoPrompts
 }
 
-// withoutWideRules returns a judge without the rules that would allow every command or every agent. A classifier must
-// decide about the calls that these rules would allow (observed with 2.1.330).
-func (j *judge) withoutWideRules() *judge {
+// withoutRulesAllowingAnyCommandOrAgent returns a judge without the rules that would allow every command or every agent. A
+// classifier must decide about the calls that these rules would allow (observed with 2.1.330).
+func (j *modeAndRules) withoutRulesAllowingAnyCommandOrAgent() *modeAndRules {
 	narrow, kept := *j, *j.rules
 	kept.rules = slices.DeleteFunc(slices.Clone(kept.rules), func(r rule) bool {
 		wide := r.tool == "Agent" || r.tool == "Bash" && (r.content == "" || r.isStar || claudecode.PermitsArbitraryCode(r.content))
@@ -101,39 +101,39 @@ func (j *judge) withoutWideRules() *judge {
 }
 
 // decide applies the checks in the order of precedence (spec: cli-contract 6.1).
-func (d decider) decide(c *call) Verdict {
+func (d callDecider) decide(c *call) Verdict {
 	if v := d.denyRuleVerdict(c); v != nil {
 		return *v
 	}
 	if asks := d.rules.firstRule(BehaviorAsk, c); asks != nil {
 		return c.askByRule(asks)
 	}
-	if c.kind == claudecode.ToolClassUser {
+	if c.kind == claudecode.ToolClassAsksQuestionToUser {
 		v := c.ask(c.unansweredMessage(), "", "")
 		v.RequiresUser, v.Suggestions = true, nil
 		return v
 	}
 	if errors.Is(c.parseErr, shellcmd.ErrUncertain) {
-		return c.verdictFor(ambiguityApproval())
+		return c.askVerdictFromApprovalRequest(ambiguityApproval())
 	}
-	if q := newCommandLine(c).nestedDenyApproval(); q != nil {
-		return c.verdictFor(*q)
+	if q := newCommandLineOfCall(c).approvalIfNestedScriptHasDeniedCommand(); q != nil {
+		return c.askVerdictFromApprovalRequest(*q)
 	}
-	if q := newCommandLine(c).removalApproval(); q != nil {
-		return c.verdictFor(*q)
+	if q := newCommandLineOfCall(c).removalApproval(); q != nil {
+		return c.askVerdictFromApprovalRequest(*q)
 	}
 	if d.mode == protocol.ModeBypass {
 		return c.allow("mode")
 	}
-	if d.mode == protocol.ModePlan && c.kind == claudecode.ToolClassWrite && d.o.PlanDir != "" && filepath.Dir(c.path) == d.o.PlanDir {
+	if d.mode == protocol.ModePlan && c.kind == claudecode.ToolClassWrite && d.policyOptions.PlanDir != "" && filepath.Dir(c.path) == d.policyOptions.PlanDir {
 		return c.allow("other")
 	}
-	if q := c.safetyApproval(); q != nil {
-		return c.verdictFor(*q)
+	if q := c.approvalIfCallChangesSensitiveFile(); q != nil {
+		return c.askVerdictFromApprovalRequest(*q)
 	}
-	for _, line := range newCommandLine(c).withClosedQuote() {
+	for _, line := range newCommandLineOfCall(c).withClosedQuote() {
 		if q := line.sensitiveChangeApproval(); q != nil {
-			return c.verdictFor(*q)
+			return c.askVerdictFromApprovalRequest(*q)
 		}
 	}
 	if d.mode == protocol.ModePlan && c.kind == claudecode.ToolClassWrite {
@@ -144,27 +144,27 @@ func (d decider) decide(c *call) Verdict {
 	if d.mode == protocol.ModePlan && c.server != "" && !c.readOnly {
 		return c.ask("Cannot call "+c.use.Name+" while in plan mode.", "mode", "") // this call is refused in plan mode even if a rule allows it (observed with 2.1.330)
 	}
-	if q := c.suspiciousReadVerdict(); q != nil {
+	if q := c.verdictIfReadPathIsSpecialOnWindows(); q != nil {
 		return *q
 	}
-	if q := backgroundApproval(newCommandLine(c)); q != nil {
-		return c.verdictFor(*q)
+	if q := backgroundApproval(newCommandLineOfCall(c)); q != nil {
+		return c.askVerdictFromApprovalRequest(*q)
 	}
 	if d.rules.hasRule(BehaviorAllow, c) {
 		return c.allowByRule()
 	}
-	return d.decideByClass(c)
+	return d.decideWithoutRuleByToolClass(c)
 }
 
-func (d decider) denyRuleVerdict(c *call) *Verdict {
+func (d callDecider) denyRuleVerdict(c *call) *Verdict {
 	if d.rules.hasRule(BehaviorDeny, c) {
 		return new(c.denyByRule())
 	}
 	switch c.kind {
-	case claudecode.ToolClassShell:
-		return newCommandLine(c).pathDenial()
+	case claudecode.ToolClassRunsCommandLine:
+		return newCommandLineOfCall(c).denialIfCommandUsesDeniedPath()
 	case claudecode.ToolClassWrite:
-		return cmp.Or(c.denyByReadRule(), linkDenial(c))
+		return cmp.Or(c.denialIfChangedFileIsReadDenied(), denialIfFileIsSymbolicLink(c))
 	default:
 		return nil
 	}
@@ -180,13 +180,13 @@ func (p *Policy) RefuseFile(use protocol.ToolUse) (Verdict, bool) {
 	return v, v.Behavior == Deny && v.DenyRule && v.ToolError
 }
 
-// decideByClass decides about a call to which no rule applies, by the class of its tool.
-func (d decider) decideByClass(c *call) Verdict {
+// decideWithoutRuleByToolClass decides about a call to which no rule applies, by the class of its tool.
+func (d callDecider) decideWithoutRuleByToolClass(c *call) Verdict {
 	switch c.kind {
-	case claudecode.ToolClassShell:
-		return newCommandLine(c).decideShell()
+	case claudecode.ToolClassRunsCommandLine:
+		return newCommandLineOfCall(c).decideShell()
 	case claudecode.ToolClassRead:
-		if d.resolver.isInWorkingDir(c.path) || d.hasClassifier() {
+		if d.resolver.isInWorkingDir(c.path) || d.usesClassifierInMode() {
 			return c.allow("mode")
 		}
 		return c.askOutsideWorkingDir(c.unansweredMessage())
@@ -199,16 +199,16 @@ func (d decider) decideByClass(c *call) Verdict {
 		}
 	case claudecode.ToolClassNeverAsk:
 		return c.allow("")
-	case claudecode.ToolClassAgent:
-		if !d.isDecidedByClassifier() {
+	case claudecode.ToolClassStartsAgent:
+		if !d.doesClassifierDecideInsteadOfUser() {
 			return c.allow("")
 		}
 	case claudecode.ToolClassFetch:
-		if c.fetchesDocumentation() {
+		if c.fetchesFromPreapprovedDocumentationSite() {
 			return c.allow("other")
 		}
 	case claudecode.ToolClassSkill:
-		if d.o.AskSkill == nil || !d.o.AskSkill(c.subject) {
+		if d.policyOptions.AskSkill == nil || !d.policyOptions.AskSkill(c.subject) {
 			return c.allow("")
 		}
 	default:
@@ -224,10 +224,10 @@ func backgroundApproval(c commandLine) *approvalRequest {
 	if c.parseErr != nil || c.script.Obstacle != (shellcmd.Obstacle{Kind: shellcmd.ObstacleBackground}) {
 		return nil
 	}
-	reading, judge := scriptCommandLine(c, outputPattern().ReplaceAllString(c.command, "x")), *c.judge // output is plain text for commands that read
-	reading.judge, judge.mode = &judge, protocol.ModeDefault
+	reading, judge := scriptCommandLine(c, outputPattern().ReplaceAllString(c.command, "x")), *c.modeAndRules // output is plain text for commands that read
+	reading.modeAndRules, judge.mode = &judge, protocol.ModeDefault
 	isAssignment := len(c.script.Commands) == 1 && len(c.script.Commands[0].Args) == 0 && c.script.Commands[0].Text != ""
-	if (isAssignment || c.isEveryPartAllowed() || reading.isEveryPartAllowed()) && c.redirectionApproval() == nil {
+	if (isAssignment || c.isEverySimpleCommandAllowed() || reading.isEverySimpleCommandAllowed()) && c.redirectionApproval() == nil {
 		return obstacleApproval(c.script.Obstacle, true)
 	}
 	return nil
@@ -239,31 +239,31 @@ const noApprovalSurfaceText = "Permission for this tool use was denied. It requi
 	"ends, every action that needs an approval is denied. Tell the user what you could not do and for what purpose it was needed. You can " +
 	"continue with all other parts of the task that do not need an approval. This is the action that needed an approval: "
 
-// denyWithoutPrompt replaces a question by a denial if the mode or the options prevent the question from being asked.
-func (d decider) denyWithoutPrompt(c *call, v Verdict) Verdict {
+// denyIfQuestionMayNotBeAsked replaces a question by a denial if the mode or the options prevent the question from being asked.
+func (d callDecider) denyIfQuestionMayNotBeAsked(c *call, question Verdict) Verdict {
 	switch {
 	case d.mode == protocol.ModeDontAsk:
 		return c.deny("mode", "Permission to use "+c.use.Name+" has been denied because Claude Code is running in don't ask mode. Only calls that a rule or the mode allows run here; do not try to reach the same end another way.").withReasonCode("mode:dontAsk")
-	case d.o.NoPrompts:
-		v = c.deny("asyncAgent", noApprovalSurfaceText+v.Message).withReasonCode("unknown")
-		v.Event.DecisionReason = "no approval surface in this session; permission request denied automatically"
-		return v
-	case v.AskRule || v.RequiresUser || d.o.HasAsker:
-		return v
-	case d.hasClassifier() && v.Safety == protocol.SafetyDangerous:
-		reason := v.Reason
-		v = c.deny("safetyCheck", "Permission for this command was denied by a built-in Claude Code safety check, not by the user. It stops removals that reach further than they seem to; only a person may approve one.")
-		v.Event.DecisionReason = reason
-		return v
-	case d.mode == protocol.ModeAuto, d.hasClassifier() && v.ReasonType != "mode":
-		v = c.deny("classifier", "Auto mode is unavailable: its safety check does not run for this session, so "+c.use.Name+" was not run. Other calls that need the check are refused too; go on with those that need none.")
-		v.NonExecutionKind = "automode-unavailable"
-		v.Event.DecisionReasonCode = "auto_mode_no_check_in_session"
-		v.Event.DecisionReason = "Classifier unavailable"
-		v.Decision.ReasonCode = "classifier:auto-mode:unavailable"
-		return v
+	case d.policyOptions.NoPrompts:
+		question = c.deny("asyncAgent", noApprovalSurfaceText+question.Message).withReasonCode("unknown")
+		question.Event.DecisionReason = "no approval surface in this session; permission request denied automatically"
+		return question
+	case question.AskRule || question.RequiresUser || d.policyOptions.HasAsker:
+		return question
+	case d.usesClassifierInMode() && question.Safety == protocol.SafetyNeedsApprovalOfEachCall:
+		reason := question.Reason
+		question = c.deny("safetyCheck", "Permission for this command was denied by a built-in Claude Code safety check, not by the user. It stops removals that reach further than they seem to; only a person may approve one.")
+		question.Event.DecisionReason = reason
+		return question
+	case d.mode == protocol.ModeAuto, d.usesClassifierInMode() && question.ReasonType != "mode":
+		question = c.deny("classifier", "Auto mode is unavailable: its safety check does not run for this session, so "+c.use.Name+" was not run. Other calls that need the check are refused too; go on with those that need none.")
+		question.NonExecutionKind = "automode-unavailable"
+		question.Event.DecisionReasonCode = "auto_mode_no_check_in_session"
+		question.Event.DecisionReason = "Classifier unavailable"
+		question.Decision.ReasonCode = "classifier:auto-mode:unavailable"
+		return question
 	}
-	return v
+	return question
 }
 
 // IsReadable reports whether a file may be read: it is in a working directory, an allow rule for paths covers it, or
@@ -276,7 +276,7 @@ func (p *Policy) IsReadable(path string) bool {
 		return true
 	}
 	return slices.ContainsFunc([]string{"Read", "Edit"}, func(tool string) bool {
-		file := &call{judge: &p.judge, name: tool, kind: classOf(tool), path: abs}
+		file := &call{modeAndRules: &p.modeAndRules, name: tool, kind: classOf(tool), path: abs}
 		return slices.ContainsFunc(p.rules.rules, func(r rule) bool {
 			return r.Behavior == BehaviorAllow && r.content != "" && r.matches(file)
 		})
@@ -284,7 +284,7 @@ func (p *Policy) IsReadable(path string) bool {
 }
 
 // IsHidden reports whether a deny rule prevents reading a file.
-func (p *Policy) IsHidden(path string) bool {
+func (p *Policy) IsHidden(path string) (isReadDenied bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.rules.hasPathDenyRule() && p.rules.coversPath(BehaviorDeny, "Read", p.resolver.resolveCallPath(path))

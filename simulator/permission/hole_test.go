@@ -197,12 +197,12 @@ func TestDangerousRemoval(t *testing.T) {
 			"cd ~ && bash -c 'rm -rf *'",
 		} {
 			v := p.Decide(newCall("Bash", command))
-			if v.Behavior == permission.Allow || !strings.HasPrefix(v.Message, "Dangerous rm") || v.Safety != protocol.SafetyDangerous {
+			if v.Behavior == permission.Allow || !strings.HasPrefix(v.Message, "Dangerous rm") || v.Safety != protocol.SafetyNeedsApprovalOfEachCall {
 				t.Errorf("%s in %q: %s %q", command, mode, verdictText(v), v.Message)
 			}
 		}
 		for _, command := range []string{"rm -rf ~/x", "rm -rf sub", "rm -rf sub/*", "rm *.o", "rm -rf ./sub/..x"} {
-			if v := p.Decide(newCall("Bash", command)); v.Safety == protocol.SafetyDangerous || mode == protocol.ModeBypass && v.Behavior != permission.Allow {
+			if v := p.Decide(newCall("Bash", command)); v.Safety == protocol.SafetyNeedsApprovalOfEachCall || mode == protocol.ModeBypass && v.Behavior != permission.Allow {
 				t.Errorf("%s in %q: %s %q", command, mode, verdictText(v), v.Message)
 			}
 		}

@@ -13,14 +13,14 @@ import (
 // Limits of the analysis of a command line: the depth of scripts inside scripts, and the number of directories that it
 // may change to.
 const (
-	maxScriptDepth        = 4
-	maxChangedDirectories = 32
+	maxDepthOfScriptsInScripts    = 4
+	maxPossibleDirectoriesAfterCD = 32
 )
 
 type fileAccess struct{ read, changes []fileOperand }
 
 // fileAccess returns the files that a command reads and changes, except the files of its redirections.
-func (l wordResolver) fileAccess(cmd shellcmd.Command) fileAccess {
+func (l shellWordResolver) fileAccess(cmd shellcmd.Command) fileAccess {
 	name := cmd.Name()
 	if base := path.Base(name); isFileChangingCommand(base) && base != "sed" || base == "tee" {
 		name = base
@@ -39,10 +39,10 @@ func (l wordResolver) fileAccess(cmd shellcmd.Command) fileAccess {
 		return fileAccess{ops, ops}
 	case isFileChangingCommand(name) || name == "tee":
 		return fileAccess{nil, ops}
-	case readingPhrases()[name] == "" && name != "awk" && name != "gawk" && name != "mawk": // only deny rules apply to the files of awk
+	case readingPhraseByCommandName()[name] == "" && name != "awk" && name != "gawk" && name != "mawk": // only deny rules apply to the files of awk
 		return fileAccess{}
 	case len(ops) == 0 && (name == "ls" || name == "find"):
-		return fileAccess{read: []fileOperand{optionFileOperand(".")}}
+		return fileAccess{read: []fileOperand{newPlainFileOperand(".")}}
 	}
 	return fileAccess{read: ops}
 }
@@ -50,7 +50,7 @@ func (l wordResolver) fileAccess(cmd shellcmd.Command) fileAccess {
 // gitOperands returns the files that git diff and git grep read. Each file is given relative to the current directory
 // and, if the command has -C, also relative to the directories of -C. Files of other git subcommands are not checked
 // against deny rules (observed with 2.1.330).
-func (l wordResolver) gitOperands(cmd shellcmd.Command) (out []fileOperand) {
+func (l shellWordResolver) gitOperands(cmd shellcmd.Command) (out []fileOperand) {
 	at, dirs := 1, []string{}
 	for ; at < len(cmd.Args) && strings.HasPrefix(cmd.Args[at], "-"); at++ {
 		if cmd.Args[at] == "-C" && at+1 < len(cmd.Args) {
@@ -70,14 +70,14 @@ func (l wordResolver) gitOperands(cmd shellcmd.Command) (out []fileOperand) {
 		out = append(out, op)
 		for _, dir := range dirs {
 			for _, name := range op.paths {
-				out = append(out, optionFileOperand(joinUncleaned(dir, name)))
+				out = append(out, newPlainFileOperand(joinUncleaned(dir, name)))
 			}
 		}
 	}
 	return out
 }
 
-func (l wordResolver) addRedirects(access fileAccess, redirects []shellcmd.Redirect) fileAccess {
+func (l shellWordResolver) addRedirects(access fileAccess, redirects []shellcmd.Redirect) fileAccess {
 	for _, r := range redirects {
 		if r.ReadsFile && !r.WritesFile {
 			access.read = append(slices.Clip(access.read), l.resolveOperand(r.Target, r.Word))
@@ -89,31 +89,31 @@ func (l wordResolver) addRedirects(access fileAccess, redirects []shellcmd.Redir
 	return access
 }
 
-// directoriesAfterCD returns the directories in which the shell may be after a cd to one of the operands. They include
+// possibleDirectoriesAfterCD returns the directories in which the shell may be after a cd to one of the operands. They include
 // the given directories, because the cd may fail.
-func (l wordResolver) directoriesAfterCD(directories []string, operands []fileOperand) []string {
-	for _, place := range slices.Clone(directories) {
+func (l shellWordResolver) possibleDirectoriesAfterCD(directoriesBefore []string, operands []fileOperand) []string {
+	for _, place := range slices.Clone(directoriesBefore) {
 		for _, path := range pathsOf(operands) {
-			if next := l.absFrom(place, path); !slices.Contains(directories, next) && len(directories) < maxChangedDirectories {
-				directories = append(directories, next)
+			if next := l.absFrom(place, path); !slices.Contains(directoriesBefore, next) && len(directoriesBefore) < maxPossibleDirectoriesAfterCD {
+				directoriesBefore = append(directoriesBefore, next)
 			}
 		}
 	}
-	return directories
+	return directoriesBefore
 }
 
-type wordResolver struct{ *pathResolver }
+type shellWordResolver struct{ *pathResolver }
 
 type commandLine struct {
 	*call
-	lookup     wordResolver
+	lookup     shellWordResolver
 	startDirs  []string // directories in which the command line may start
 	isFragment bool     // it is a piece of a text that cannot be parsed
 	isNested   bool     // it is a script that is an argument of a shell
 }
 
-func newCommandLine(c *call) commandLine {
-	return commandLine{call: c, lookup: wordResolver{c.judge.resolver}, startDirs: []string{c.judge.resolver.resolveCallPath("")}}
+func newCommandLineOfCall(shellCall *call) commandLine {
+	return commandLine{call: shellCall, lookup: shellWordResolver{shellCall.modeAndRules.resolver}, startDirs: []string{shellCall.modeAndRules.resolver.resolveCallPath("")}}
 }
 
 type fileOperand struct {
@@ -127,10 +127,10 @@ type fileOperand struct {
 	isPlain  bool // the word is a single name, without braces and escapes
 }
 
-// maxGlobCharacters is the maximum number of special characters in a glob that is expanded.
-const maxGlobCharacters = 8
+// maxWildcardsInExpandedGlob is the maximum number of special characters in a glob that is expanded.
+const maxWildcardsInExpandedGlob = 8
 
-func (l wordResolver) resolveOperand(text string, word shellcmd.Word) fileOperand {
+func (l shellWordResolver) resolveOperand(text string, word shellcmd.Word) fileOperand {
 	out := fileOperand{text: text, hasTilde: word.StartsWithTilde, isKnown: word.Paths != nil, isPlain: len(word.Paths) == 1 && word.Paths[0].Glob == "" && !word.IsDollarQuoted}
 	for _, p := range word.Paths {
 		name, glob := p.Name, p.Glob
@@ -152,7 +152,7 @@ func (l wordResolver) resolveOperand(text string, word shellcmd.Word) fileOperan
 		if filepath.IsAbs(name) {
 			out.paths[len(out.paths)-2] = filepath.Clean(start)
 		}
-		if l.fileSystem == nil || strings.Count(glob, "*")+strings.Count(glob, "?")+strings.Count(glob, "[") > maxGlobCharacters {
+		if l.fileSystem == nil || strings.Count(glob, "*")+strings.Count(glob, "?")+strings.Count(glob, "[") > maxWildcardsInExpandedGlob {
 			out.isKnown = false
 			continue
 		}
@@ -164,12 +164,12 @@ func (l wordResolver) resolveOperand(text string, word shellcmd.Word) fileOperan
 	return out
 }
 
-func (l wordResolver) fileOperands(cmd shellcmd.Command) []fileOperand {
+func (l shellWordResolver) fileOperands(cmd shellcmd.Command) []fileOperand {
 	if len(cmd.Args) == 0 {
 		return nil
 	}
 	skip := 0 // number of leading operands that are not paths, such as patterns and programs
-	named, ownPattern := l.optionFiles(cmd)
+	named, ownPattern := l.filesNamedByOptions(cmd)
 	if cmd.Name() == "cd" && len(cmd.Args) == 1 {
 		return []fileOperand{{text: l.home, paths: []string{l.home}, isKnown: true, isPlain: true}}
 	} else if !ownPattern && slices.Contains([]string{"grep", "egrep", "fgrep", "rg", "jq", "git", "sed"}, cmd.Name()) {
@@ -192,7 +192,7 @@ func (l wordResolver) fileOperands(cmd shellcmd.Command) []fileOperand {
 			if cmd.Name() == "sed" && arg == "-e" {
 				skip++ // the value of the option is a script
 			}
-			if skip > 0 && !ownPattern && slices.Contains(strings.Fields(valueOptions(cmd.Name())), arg) {
+			if skip > 0 && !ownPattern && slices.Contains(strings.Fields(optionsWithValueOfSearchCommand(cmd.Name())), arg) {
 				skip++
 			}
 		case arg == "" && cmd.Name() == "sed": // an empty word is not an operand (observed with 2.1.330)
@@ -205,10 +205,11 @@ func (l wordResolver) fileOperands(cmd shellcmd.Command) []fileOperand {
 	return append(out, named...)
 }
 
-// valueOptions returns a search command's options after which the real CLI skips a word (observed with 2.1.330).
-func valueOptions(name string) string {
+// optionsWithValueOfSearchCommand returns a search command's options after which the real CLI skips a word (observed with
+// 2.1.330).
+func optionsWithValueOfSearchCommand(commandName string) (spaceSeparatedOptions string) {
 	const shared = "-A -B -C -m --max-count --after-context --before-context --context"
-	switch name {
+	switch commandName {
 	case "grep", "egrep", "fgrep":
 		return shared + " --include --exclude --exclude-dir"
 	case "rg":
@@ -219,23 +220,23 @@ func valueOptions(name string) string {
 	return ""
 }
 
-// optionFiles returns the files that options name, as in --file=FILE or find -newer FILE. ownPattern is true if an
+// filesNamedByOptions returns the files that options name, as in --file=FILE or find -newer FILE. ownPattern is true if an
 // option supplies the search pattern or the script, so that the first operand is a file.
-func (l wordResolver) optionFiles(cmd shellcmd.Command) (files []fileOperand, ownPattern bool) {
+func (l shellWordResolver) filesNamedByOptions(cmd shellcmd.Command) (files []fileOperand, hasPatternOption bool) {
 	for i, arg := range cmd.Args[1:] {
 		name, value, assigned := strings.Cut(arg, "=")
 		next := min(i+2, len(cmd.Args)-1)
 		switch {
-		case isPatternOption(cmd.Name(), arg):
-			ownPattern = true
+		case isPatternOrScriptOption(cmd.Name(), arg):
+			hasPatternOption = true
 			if len(arg) > 2 && strings.HasPrefix(arg, "-f") && arg[1] != '-' && cmd.Name() != "sed" {
-				files = append(files, optionFileOperand(arg[2:]))
+				files = append(files, newPlainFileOperand(arg[2:]))
 			}
 		case cmd.Name() == "find" && slices.Contains([]string{"-newer", "-anewer", "-cnewer", "-samefile"}, arg):
 			files = append(files, l.resolveOperand(cmd.Args[next], cmd.Words[next]))
 		case cmd.Name() == "cp" || cmd.Name() == "mv":
 			if _, into, glued := strings.Cut(arg, "t"); glued && into != "" && len(arg) > 1 && arg[0] == '-' && arg[1] != '-' {
-				files = append(files, optionFileOperand(into))
+				files = append(files, newPlainFileOperand(into))
 			}
 		}
 		if !assigned || !strings.HasPrefix(name, "--") {
@@ -243,46 +244,46 @@ func (l wordResolver) optionFiles(cmd shellcmd.Command) (files []fileOperand, ow
 		}
 		for option := range strings.FieldsSeq(fileOptions) {
 			if len(name) > 3 && name != "--exclude" && strings.HasPrefix("--"+option, name) {
-				file := optionFileOperand(value)
+				file := newPlainFileOperand(value)
 				// Deny rules do not apply to files in options of these commands (observed with 2.1.330).
 				file.isPlain = !slices.Contains([]string{"diff", "file", "sed", "sort", "wc"}, cmd.Name())
 				files = append(files, file)
 			}
 		}
 	}
-	return files, ownPattern
+	return files, hasPatternOption
 }
 
-func optionFileOperand(name string) fileOperand {
-	return fileOperand{text: name, paths: []string{name}, isKnown: true, isPlain: true}
+func newPlainFileOperand(fileName string) fileOperand {
+	return fileOperand{text: fileName, paths: []string{fileName}, isKnown: true, isPlain: true}
 }
 
-// isPatternOption reports whether an option such as -e or -f supplies the search pattern or the script.
-func isPatternOption(command, arg string) bool {
-	switch command {
+// isPatternOrScriptOption reports whether an option such as -e or -f supplies the search pattern or the script.
+func isPatternOrScriptOption(commandName, option string) bool {
+	switch commandName {
 	case "grep", "egrep", "fgrep", "rg":
-		return strings.HasPrefix(arg, "--reg") || strings.HasPrefix(arg, "--fil") && !strings.HasPrefix(arg, "--files") ||
-			len(arg) > 1 && arg[0] == '-' && arg[1] != '-' && strings.ContainsAny(arg, "ef")
+		return strings.HasPrefix(option, "--reg") || strings.HasPrefix(option, "--fil") && !strings.HasPrefix(option, "--files") ||
+			len(option) > 1 && option[0] == '-' && option[1] != '-' && strings.ContainsAny(option, "ef")
 	case "sed":
-		return strings.HasPrefix(arg, "--exp") || strings.HasPrefix(arg, "--fil") || strings.HasPrefix(arg, "-e") || strings.HasPrefix(arg, "-f")
+		return strings.HasPrefix(option, "--exp") || strings.HasPrefix(option, "--fil") || strings.HasPrefix(option, "-e") || strings.HasPrefix(option, "-f")
 	case "jq":
-		return strings.HasPrefix(arg, "--from") || strings.HasPrefix(arg, "-f") || strings.HasPrefix(arg, "-L")
+		return strings.HasPrefix(option, "--from") || strings.HasPrefix(option, "-f") || strings.HasPrefix(option, "-L")
 	}
 	return false
 }
 
 const fileOptions = "file files0-from from-file to-file exclude-from ignore-file random-source magic-file files-from arg-file temporary-directory target-directory reference"
 
-// unclearPathApproval returns the question about an operand if its text does not show which file it names, for example
+// approvalIfPathUnclear returns the question about an operand if its text does not show which file it names, for example
 // because it contains a variable or "..". Nil means that the file is clear.
-func (l wordResolver) unclearPathApproval(op fileOperand) *approvalRequest {
+func (l shellWordResolver) approvalIfPathUnclear(operand fileOperand) *approvalRequest {
 	switch {
-	case op.hasTilde || slices.ContainsFunc(op.paths, func(p string) bool { return len(p) > 1 && p[0] == '~' && p[1] != '/' }):
+	case operand.hasTilde || slices.ContainsFunc(operand.paths, func(p string) bool { return len(p) > 1 && p[0] == '~' && p[1] != '/' }):
 		return approvalWithoutSuggestions("Tilde expansion variants (~user, ~+, ~-) in paths require manual approval")
-	case !op.isKnown && (!op.hasGlob || l.fileSystem != nil), slices.ContainsFunc(op.paths, func(p string) bool { return strings.HasPrefix(p, "=") || strings.ContainsAny(p, "$`") }): // even in quotes (observed with 2.1.330)
+	case !operand.isKnown && (!operand.hasGlob || l.fileSystem != nil), slices.ContainsFunc(operand.paths, func(p string) bool { return strings.HasPrefix(p, "=") || strings.ContainsAny(p, "$`") }): // even in quotes (observed with 2.1.330)
 		return approvalWithoutSuggestions("Shell expansion syntax in paths requires manual approval")
 	}
-	for _, path := range op.paths {
+	for _, path := range operand.paths {
 		if !hasParentReference(path) {
 			continue
 		}
@@ -301,9 +302,9 @@ func pathsOf(ops []fileOperand) []string {
 	return out
 }
 
-// plainPaths returns the paths of the operands that are plain words. Deny rules for paths apply only to these.
-func plainPaths(ops []fileOperand) []string {
-	return pathsOf(slices.DeleteFunc(slices.Clone(ops), func(op fileOperand) bool { return !op.isPlain }))
+// pathsOfPlainOperands returns the paths of the operands that are plain words. Deny rules for paths apply only to these.
+func pathsOfPlainOperands(operands []fileOperand) []string {
+	return pathsOf(slices.DeleteFunc(slices.Clone(operands), func(op fileOperand) bool { return !op.isPlain }))
 }
 
 // isFileChangingCommand reports whether a command changes files and may run without a question in mode acceptEdits.
@@ -311,13 +312,13 @@ func isFileChangingCommand(name string) bool {
 	return slices.Contains([]string{"touch", "mkdir", "rm", "rmdir", "mv", "cp", "sed"}, name)
 }
 
-func isCopyWithOptions(cmd shellcmd.Command) bool {
+func isCopyOrMoveWithOptions(cmd shellcmd.Command) bool {
 	return (cmd.Name() == "cp" || cmd.Name() == "mv") && slices.ContainsFunc(cmd.Args[1:], func(a string) bool { return strings.HasPrefix(a, "-") })
 }
 
-// readingPhrases describe what a command does to the files it reads, for questions: "list files in" for ls. Commands that need
-// no permission to read files are missing.
-var readingPhrases = sync.OnceValue(func() map[string]string {
+// readingPhraseByCommandName describe what a command does to the files it reads, for questions: "list files in" for ls.
+// Commands that need no permission to read files are missing.
+var readingPhraseByCommandName = sync.OnceValue(func() map[string]string {
 	return map[string]string{
 		"cd": "change directories to", "ls": "list files in", "find": "search files in", "cat": "concatenate files from", "head": "read the beginning of files from",
 		"tail": "read the end of files from", "sort": "sort contents of files from", "uniq": "filter duplicate lines from files in", "wc": "count lines/words/bytes in files from",

@@ -96,8 +96,9 @@ func (p *pathResolver) resolveCallPath(path string) string {
 	return p.absFrom(p.dir(), path)
 }
 
-// resolveShellPath resolves a path of a command line as the shell does: it follows a link before it applies "..".
-func (p *pathResolver) resolveShellPath(path string) string {
+// resolvePathWithParentReferencesLikeShell resolves a path of a command line as the shell does: it follows a link before it
+// applies "..".
+func (p *pathResolver) resolvePathWithParentReferencesLikeShell(path string) string {
 	abs := p.resolveCallPath(path)
 	if hasParentReference(path) {
 		if walked := p.followLinks(path); p.resolveLinks(walked) != p.resolveLinks(abs) {

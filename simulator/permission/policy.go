@@ -57,7 +57,7 @@ type Policy struct {
 	warnings []string
 
 	mu sync.Mutex // guards the following fields
-	judge
+	modeAndRules
 	modeBeforePlan protocol.PermissionMode // the mode before plan mode; empty if no other mode preceded it
 }
 
@@ -77,14 +77,14 @@ func New(o Options) (*Policy, error) {
 			at.addDirectory(d)
 		}
 	}
-	p := &Policy{opts: o, judge: judge{mode: mode, resolver: at, rules: &ruleset{resolver: at}, noClassifierInPlanMode: o.NoClassifierInPlanMode}}
+	p := &Policy{opts: o, modeAndRules: modeAndRules{mode: mode, resolver: at, rules: &ruleset{resolver: at}, noClassifierInPlanMode: o.NoClassifierInPlanMode}}
 	for _, r := range o.Rules {
 		parsed, err := parseRule(r)
 		if err != nil {
 			p.warnings = append(p.warnings, err.Error())
 			continue
 		}
-		if parsed.isIneffective() {
+		if parsed.isIneffectivePathRuleForWriteTools() {
 			p.warnings = append(p.warnings, fmt.Sprintf("permission rule %q (%s): it has no effect, because Edit rules decide about writing files; use Edit(%s)",
 				r.Text, r.Source, parsed.content))
 		}

@@ -17,21 +17,21 @@ import (
 // needs. The question is necessary even in mode bypassPermissions. Like the real CLI (observed with 2.1.330), it also
 // searches scripts that are arguments of a shell, and some texts that cannot be parsed.
 func (c commandLine) removalApproval() *approvalRequest {
-	if c.kind != claudecode.ToolClassShell {
+	if c.kind != claudecode.ToolClassRunsCommandLine {
 		return nil
 	}
-	scripts := append([]commandLine{c}, c.shellScripts(maxScriptDepth)...)
-	lines := slices.Concat(scripts, unparsableFragments(c))
+	scripts := append([]commandLine{c}, c.shellScripts(maxDepthOfScriptsInScripts)...)
+	lines := slices.Concat(scripts, fragmentsOfUnparsableCommandLine(c))
 	for _, group := range c.script.Groups {
 		lines = append(lines, scriptCommandLine(c, group))
 	}
 	for _, one := range scripts {
 		for _, fixed := range one.withClosedQuote() {
-			lines = append(append(lines, fixed), fixed.shellScripts(maxScriptDepth)...)
+			lines = append(append(lines, fixed), fixed.shellScripts(maxDepthOfScriptsInScripts)...)
 		}
 	}
 	for _, one := range lines {
-		if q := one.directRemovalApproval(); q != nil {
+		if q := one.removalApprovalWithoutNestedScripts(); q != nil {
 			return q
 		}
 	}
@@ -80,9 +80,9 @@ func textRemovalApproval(c commandLine) *approvalRequest {
 		texts = append(texts, pieces[min(1, len(pieces)):]...)
 	}
 	for _, text := range texts {
-		script, _ := shellcmd.Parse(c.script.Assignments() + strings.TrimRight(text, `" `))
+		script, _ := shellcmd.Parse(c.script.LeadingAssignmentLines() + strings.TrimRight(text, `" `))
 		for _, cmd := range script.Commands {
-			if q := unsetRemovalApproval(cmd, true); q != nil {
+			if q := approvalIfRemovalTargetIsRootWhenVariableUnset(cmd, true); q != nil {
 				return q
 			}
 		}
@@ -105,9 +105,9 @@ func (c commandLine) unanalyzableScriptApproval() *approvalRequest {
 		return hiddenScriptApproval()
 	}
 	for _, cmd := range c.script.Commands {
-		script := cmd.WithVariableValues().ShellScript()
-		isUnread := cmd.IsHidden || cmd.Clarity > shellcmd.Unresolved
-		if isUnread && hiddenScriptPattern().MatchString(strings.ReplaceAll(cmd.Text, "\\\n", " ")+"\n"+strings.Join(cmd.Args, " ")+" ") || script != "" && cmd.HasUnclearScript(c.script.Unclear) && removesFiles(script) {
+		script := cmd.WithVariableValuesFromScript().ShellScript()
+		isUnread := cmd.IsHidden || cmd.Clarity > shellcmd.ClarityUnknownVariable
+		if isUnread && hiddenScriptPattern().MatchString(strings.ReplaceAll(cmd.Text, "\\\n", " ")+"\n"+strings.Join(cmd.Args, " ")+" ") || script != "" && cmd.PassesUnclearScriptToShell(c.script.Unclear) && containsRmOrRmdir(script) {
 			return hiddenScriptApproval()
 		}
 	}
@@ -119,16 +119,16 @@ func hiddenScriptApproval() *approvalRequest {
 		"A script of a shell runs rm and could not be checked")
 }
 
-// removesFiles reports whether a script removes files.
-func removesFiles(text string) bool {
-	script, _ := shellcmd.Parse(text)
+// containsRmOrRmdir reports whether a script removes files.
+func containsRmOrRmdir(scriptText string) bool {
+	script, _ := shellcmd.Parse(scriptText)
 	return slices.ContainsFunc(script.Commands, func(cmd shellcmd.Command) bool {
 		name := strings.ToLower(commandBaseName(cmd.Innermost()))
 		nested := cmd.NestedScript()
 		if len(cmd.Args) > 1 && strings.HasPrefix(cmd.Args[0], "$") {
 			name = cmd.Args[1] // a variable as the first word may be empty, so the next word counts
 		}
-		return name == "rm" || name == "rmdir" || nested != "" && removesFiles(nested)
+		return name == "rm" || name == "rmdir" || nested != "" && containsRmOrRmdir(nested)
 	})
 }
 
@@ -145,12 +145,12 @@ func (c commandLine) withClosedQuote() []commandLine {
 	}
 	_, size := utf8.DecodeLastRuneInString(text)
 	fixed := scriptCommandLine(c, text[:len(text)-size]+"'")
-	return append(unparsableFragments(fixed), fixed)
+	return append(fragmentsOfUnparsableCommandLine(fixed), fixed)
 }
 
-// unparsableFragments splits a text that cannot be parsed at line ends, operators and parentheses into command lines;
-// nil for other texts. In mode bypassPermissions, only ${HOME} is expanded in them (observed with 2.1.330).
-func unparsableFragments(c commandLine) []commandLine {
+// fragmentsOfUnparsableCommandLine splits a text that cannot be parsed at line ends, operators and parentheses into command
+// lines; nil for other texts. In mode bypassPermissions, only ${HOME} is expanded in them (observed with 2.1.330).
+func fragmentsOfUnparsableCommandLine(c commandLine) []commandLine {
 	if c.parseErr == nil {
 		return nil
 	}
@@ -172,29 +172,29 @@ func scriptCommandLine(c commandLine, script string) commandLine {
 	return commandLine{call: &call, lookup: c.lookup, startDirs: c.startDirs}
 }
 
-// directRemovalApproval is like removalApproval, but does not search scripts inside of the command line.
-func (c commandLine) directRemovalApproval() *approvalRequest {
+// removalApprovalWithoutNestedScripts is like removalApproval, but does not search scripts inside of the command line.
+func (c commandLine) removalApprovalWithoutNestedScripts() *approvalRequest {
 	changesDirectory := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool {
-		inner := c.script.UnwrappedForRemoval(cmd)
+		inner := c.script.WithoutWrappersBeforeRemoval(cmd)
 		return slices.Contains([]string{"cd", "pushd", "popd"}, inner.Name()) && (len(inner.Args) != 2 || inner.Args[1] != ".")
 	})
 	for _, cmd := range c.script.Commands {
-		if q := c.commandRemovalApproval(cmd.WithVariableValues(), changesDirectory); q != nil {
+		if q := c.approvalIfCommandRemovesImportantFiles(cmd.WithVariableValuesFromScript(), changesDirectory); q != nil {
 			return q
 		}
 	}
 	return nil
 }
 
-// directoryVariableApproval returns the question about a command that removes a directory named by a variable, or that
-// passes such a command to another shell.
-func directoryVariableApproval(outer shellcmd.Script, cmd shellcmd.Command) *approvalRequest {
-	if slices.Contains(cmd.Args, "xargs") && !outer.IsComplex(cmd) {
-		return variableRemovalApproval(cmd) // the real CLI does not search scripts after xargs here (observed with 2.1.330)
+// approvalIfCommandOrNestedRemovesDirectoryInVariable returns the question about a command that removes a directory named by a
+// variable, or that passes such a command to another shell.
+func approvalIfCommandOrNestedRemovesDirectoryInVariable(outerScript shellcmd.Script, cmd shellcmd.Command) *approvalRequest {
+	if slices.Contains(cmd.Args, "xargs") && !outerScript.IsNotFullyAnalysedByRealCLI(cmd) {
+		return approvalIfCommandRemovesDirectoryInVariable(cmd) // the real CLI does not search scripts after xargs here (observed with 2.1.330)
 	}
-	assignments := outer.Assignments()
+	assignments := outerScript.LeadingAssignmentLines()
 	for _, one := range nestedCommands(assignments, cmd) {
-		if q := variableRemovalApproval(one); q != nil {
+		if q := approvalIfCommandRemovesDirectoryInVariable(one); q != nil {
 			return q
 		}
 	}
@@ -202,11 +202,11 @@ func directoryVariableApproval(outer shellcmd.Script, cmd shellcmd.Command) *app
 		assignments = ""
 	}
 	for _, one := range nestedCommands(assignments, cmd) {
-		if q := unsetRemovalApproval(one, false); q != nil {
+		if q := approvalIfRemovalTargetIsRootWhenVariableUnset(one, false); q != nil {
 			return q
 		}
 	}
-	return variableRemovalApproval(cmd)
+	return approvalIfCommandRemovesDirectoryInVariable(cmd)
 }
 
 // nestedCommands returns the commands of assignments and of the script that cmd passes to another shell.
@@ -231,56 +231,56 @@ func (c commandLine) shellScripts(depth int) []commandLine {
 	}
 	var out []commandLine
 	for _, cmd := range c.script.Commands {
-		script := cmd.WithVariableValues().ShellScript()
-		if option := cmd.OptionScript(); option != "" && c.script.IsComplex(cmd) { // the real CLI reads no options in simple scripts (observed with 2.1.330)
+		script := cmd.WithVariableValuesFromScript().ShellScript()
+		if option := cmd.OptionScript(); option != "" && c.script.IsNotFullyAnalysedByRealCLI(cmd) { // the real CLI reads no options in simple scripts (observed with 2.1.330)
 			script = "(" + option + ")"
 		}
 		if strings.TrimSpace(script) == "" {
 			continue
 		}
-		inner, searched := scriptCommandLine(c, c.script.Assignments()+script), *c.judge
+		inner, searched := scriptCommandLine(c, c.script.LeadingAssignmentLines()+script), *c.modeAndRules
 		searched.mode = protocol.ModeBypass
-		inner.judge, inner.isNested = &searched, true
+		inner.modeAndRules, inner.isNested = &searched, true
 		out = append(append(out, inner), inner.shellScripts(depth-1)...)
 	}
 	return out
 }
 
-// commandRemovalApproval returns the question that one command requires if it removes important files. changesDirectory
-// is true if the command line changes the directory.
-func (c commandLine) commandRemovalApproval(cmd shellcmd.Command, changesDirectory bool) *approvalRequest {
+// approvalIfCommandRemovesImportantFiles returns the question that one command requires if it removes important files.
+// changesDirectory is true if the command line changes the directory.
+func (c commandLine) approvalIfCommandRemovesImportantFiles(cmd shellcmd.Command, lineChangesDirectory bool) *approvalRequest {
 	if c.isFragment {
-		return c.removalTargetApproval(cmd, changesDirectory)
+		return c.removalTargetApproval(cmd, lineChangesDirectory)
 	}
-	if inner := (shellcmd.Script{IsBroken: true}).UnwrappedForRemoval(cmd); commandBaseName(inner) == "rm" && !cmd.IsHidden && cmd.Clarity == shellcmd.Clear {
+	if inner := (shellcmd.Script{IsBroken: true}).WithoutWrappersBeforeRemoval(cmd); commandBaseName(inner) == "rm" && !cmd.IsHidden && cmd.Clarity == shellcmd.ClarityFullyKnown {
 		operands, recursive := removalOperands(inner)
-		if recursive && slices.ContainsFunc(operands, isOnlyCommandOutput) {
+		if recursive && slices.ContainsFunc(operands, isRemovalTargetOnlyCommandOutput) {
 			return dangerousApproval("Dangerous rm operation detected: the target is the output of a command substitution (`$(...)` or backticks) and cannot be checked before the command runs.",
 				"Dangerous rm operation on command substitution output")
 		}
 	}
-	if q := directoryVariableApproval(c.script, cmd); q != nil {
+	if q := approvalIfCommandOrNestedRemovesDirectoryInVariable(c.script, cmd); q != nil {
 		return q
 	}
-	if q := c.removalTargetApproval(cmd, changesDirectory); q != nil || cmd.IsInFunction {
+	if q := c.removalTargetApproval(cmd, lineChangesDirectory); q != nil || cmd.IsInFunction {
 		return q
 	}
-	return unsetRemovalApproval(cmd, cmd.Clarity == shellcmd.Clear && !cmd.IsHidden && !strings.Contains(cmd.Text, "${"))
+	return approvalIfRemovalTargetIsRootWhenVariableUnset(cmd, cmd.Clarity == shellcmd.ClarityFullyKnown && !cmd.IsHidden && !strings.Contains(cmd.Text, "${"))
 }
 
 // removalTargetApproval returns the question about the targets of a command whose words are known.
 func (c commandLine) removalTargetApproval(cmd shellcmd.Command, changesDirectory bool) *approvalRequest {
-	inner := c.script.UnwrappedForRemoval(cmd)
+	inner := c.script.WithoutWrappersBeforeRemoval(cmd)
 	name := commandBaseName(inner)
-	if name != "rm" && name != "rmdir" || inner.Words[0].IsDollarQuoted || cmd.Clarity == shellcmd.Unread || cmd.IsTimed && cmd.Interleaved {
+	if name != "rm" && name != "rmdir" || inner.Words[0].IsDollarQuoted || cmd.Clarity == shellcmd.ClarityNotAnalysed || cmd.IsTimed && cmd.Interleaved {
 		return nil
 	}
-	removesParents := name == "rmdir" && slices.ContainsFunc(inner.Args, func(a string) bool { return rmdirParentsPattern().MatchString(a) })
-	for _, target := range judgedOperands(c, cmd, inner, changesDirectory) {
+	removesParents := name == "rmdir" && slices.ContainsFunc(inner.Args, func(a string) bool { return rmdirParentsOptionPattern().MatchString(a) })
+	for _, target := range checkedRemovalOperands(c, cmd, inner, changesDirectory) {
 		if removesParents {
 			target += "/"
 		}
-		if changesDirectory && cmd.Clarity > shellcmd.Clear && !filepath.IsAbs(target) && strings.Trim(target, "~") == target && target[:min(1, len(target))] != string(shellcmd.PlaceholderHome) {
+		if changesDirectory && cmd.Clarity > shellcmd.ClarityFullyKnown && !filepath.IsAbs(target) && strings.Trim(target, "~") == target && target[:min(1, len(target))] != string(shellcmd.PlaceholderHomeVariable) {
 			continue // the target cannot be resolved
 		}
 		if q := c.dangerousTargetApproval(name, target, changesDirectory); q != nil {
@@ -290,32 +290,34 @@ func (c commandLine) removalTargetApproval(cmd shellcmd.Command, changesDirector
 	return nil
 }
 
-// judgedOperands returns the operands of a removal that are checked: none if the command cannot be analysed.
-func judgedOperands(c commandLine, cmd, inner shellcmd.Command, changesDirectory bool) []string {
-	operands, _ := removalOperands(inner)
-	if c.judge.mode == protocol.ModeBypass && (c.isFragment || cmd.IsHidden || cmd.Clarity > shellcmd.Unresolved || cmd.Clarity == shellcmd.Unresolved && !cmd.Interleaved) {
-		if !strings.Contains(cmd.Text, "${HOME}") || cmd.Clarity > shellcmd.Unresolved {
+// checkedRemovalOperands returns the operands of a removal that are checked: none if the command cannot be analysed.
+func checkedRemovalOperands(c commandLine, cmd, unwrappedCommand shellcmd.Command, lineChangesDirectory bool) []string {
+	operands, _ := removalOperands(unwrappedCommand)
+	if c.modeAndRules.mode == protocol.ModeBypass && (c.isFragment || cmd.IsHidden || cmd.Clarity > shellcmd.ClarityUnknownVariable || cmd.Clarity == shellcmd.ClarityUnknownVariable && !cmd.Interleaved) {
+		if !strings.Contains(cmd.Text, "${HOME}") || cmd.Clarity > shellcmd.ClarityUnknownVariable {
 			return nil
 		}
-		operands = slices.DeleteFunc(operands, func(target string) bool { return strings.TrimRight(target, "/") != string(shellcmd.PlaceholderHome) })
+		operands = slices.DeleteFunc(operands, func(target string) bool {
+			return strings.TrimRight(target, "/") != string(shellcmd.PlaceholderHomeVariable)
+		})
 	}
 	if c.isNested && strings.Contains(cmd.Text, "${HOME}") {
-		operands = slices.DeleteFunc(operands, func(target string) bool { return target == string(shellcmd.PlaceholderHome) })
+		operands = slices.DeleteFunc(operands, func(target string) bool { return target == string(shellcmd.PlaceholderHomeVariable) })
 	}
 	if cmd.IsHidden {
 		operands = slices.DeleteFunc(operands, func(target string) bool {
-			_, all := emptiedDirectory(target)
-			return strings.ContainsAny(target, unknownValuePlaceholders+string(shellcmd.PlaceholderOutput)) || changesDirectory && (all || strings.Trim(target, "./") == "")
+			_, all := directoryEmptiedByRemovingTarget(target)
+			return strings.ContainsAny(target, unknownValuePlaceholders+string(shellcmd.PlaceholderOutput)) || lineChangesDirectory && (all || strings.Trim(target, "./") == "")
 		})
 	}
 	return operands
 }
 
-var rmdirParentsPattern = shellcmd.LazyPattern(`^(--p|-[a-z]*p)`)
+var rmdirParentsOptionPattern = shellcmd.LazyPattern(`^(--p|-[a-z]*p)`)
 
-func variableRemovalApproval(cmd shellcmd.Command) *approvalRequest {
-	name, cmd := cmd.UnquotedRemoval()
-	at := slices.IndexFunc(cmd.Words, func(w shellcmd.Word) bool { return w.Shape == string(shellcmd.PlaceholderDirectory) })
+func approvalIfCommandRemovesDirectoryInVariable(cmd shellcmd.Command) *approvalRequest {
+	name, cmd := cmd.FindUnquotedRmOrRmdir()
+	at := slices.IndexFunc(cmd.Words, func(w shellcmd.Word) bool { return w.Shape == string(shellcmd.PlaceholderWorkingDirectoryVariable) })
 	if at < 0 || name == "" {
 		return nil
 	}
@@ -348,19 +350,19 @@ func removalOperands(cmd shellcmd.Command) (operands []string, recursive bool) {
 	return operands, recursive
 }
 
-// isOnlyCommandOutput reports whether a target, such as $(cmd)/*, has only output of commands, stars and slashes.
-func isOnlyCommandOutput(target string) bool {
+// isRemovalTargetOnlyCommandOutput reports whether a target, such as $(cmd)/*, has only output of commands, stars and slashes.
+func isRemovalTargetOnlyCommandOutput(target string) bool {
 	target = strings.TrimSuffix(strings.TrimRight(target, "*/"), "/.")
 	return target != "" && strings.Trim(target, string(shellcmd.PlaceholderOutput)) == ""
 }
 
 // dangerousTargetApproval returns the question about one operand that must not be removed without permission, or nil.
 func (c commandLine) dangerousTargetApproval(name, target string, changesDirectory bool) *approvalRequest {
-	home := c.judge.resolver.home
+	home := c.modeAndRules.resolver.home
 	switch {
 	case target == "~" || strings.HasPrefix(target, "~/"):
 		target = home + target[1:]
-	case strings.HasPrefix(target, string(shellcmd.PlaceholderHome)):
+	case strings.HasPrefix(target, string(shellcmd.PlaceholderHomeVariable)):
 		target = home + target[1:]
 	}
 	target = strings.ReplaceAll(target, string(shellcmd.PlaceholderOutput)+"/..", ".")
@@ -373,20 +375,20 @@ func (c commandLine) dangerousTargetApproval(name, target string, changesDirecto
 	if filepath.Dir(target) == "/" { // the output of a command next to other text is a name in the root directory
 		target = strings.ReplaceAll(target, string(shellcmd.PlaceholderOutput), "x")
 	}
-	if strings.ContainsAny(target, string([]rune{shellcmd.PlaceholderOutput, shellcmd.PlaceholderVariable, shellcmd.PlaceholderExpansion, shellcmd.PlaceholderHome, shellcmd.PlaceholderNotEmpty})) {
+	if strings.ContainsAny(target, string([]rune{shellcmd.PlaceholderOutput, shellcmd.PlaceholderPossiblyEmptyVariable, shellcmd.PlaceholderOtherExpansion, shellcmd.PlaceholderHomeVariable, shellcmd.PlaceholderNonEmptyVariableExpansion})) {
 		return nil // a target with an unknown value needs no question
 	}
 	if trimmed := strings.TrimRight(target, `\/`); trimmed != target && (trimmed == "" || target[len(trimmed)] == '/') {
 		target = trimmed + "/" // a backslash also separates names, as on Windows (observed with 2.1.330)
 	}
 	relative := !filepath.IsAbs(target)
-	dir, all := emptiedDirectory(strings.ReplaceAll(target, `\`, "/"))
+	dir, all := directoryEmptiedByRemovingTarget(strings.ReplaceAll(target, `\`, "/"))
 	if changesDirectory && relative && (all || strings.Trim(target, "./") == "") {
 		return dangerousApproval("Dangerous "+name+" operation detected: '"+target+"' is relative, and the command changes directories, so it can't be told what it would remove.",
 			"Dangerous "+name+" operation after a change of directory")
 	}
 	if relative {
-		target, dir = joinUncleaned(c.judge.resolver.resolveCallPath(""), target), joinUncleaned(c.judge.resolver.resolveCallPath(""), dir)
+		target, dir = joinUncleaned(c.modeAndRules.resolver.resolveCallPath(""), target), joinUncleaned(c.modeAndRules.resolver.resolveCallPath(""), dir)
 	}
 	what := c.describeCriticalDirectory(target)
 	if relative {
@@ -413,20 +415,20 @@ func (c commandLine) dangerousTargetApproval(name, target string, changesDirecto
 func dangerousApproval(message, reason string) *approvalRequest {
 	return &approvalRequest{
 		message:    message + " This requires explicit approval and cannot be auto-allowed by permission rules.",
-		reasonType: "safetyCheck", reason: reason, safety: protocol.SafetyDangerous, suggestions: []protocol.PermissionUpdate{},
+		reasonType: "safetyCheck", reason: reason, safety: protocol.SafetyNeedsApprovalOfEachCall, suggestions: []protocol.PermissionUpdate{},
 		circuitBreaker: "dangerousRemoval",
 	}
 }
 
-const unknownValuePlaceholders = string(shellcmd.PlaceholderVariable) + string(shellcmd.PlaceholderNotEmpty) + string(shellcmd.PlaceholderExpansion)
+const unknownValuePlaceholders = string(shellcmd.PlaceholderPossiblyEmptyVariable) + string(shellcmd.PlaceholderNonEmptyVariableExpansion) + string(shellcmd.PlaceholderOtherExpansion)
 
-// unsetRemovalApproval returns the question about a removal whose target becomes the root if a variable is not set.
-// knowsHome is true if $HOME is known to be set.
-func unsetRemovalApproval(cmd shellcmd.Command, knowsHome bool) *approvalRequest {
-	name, inner := cmd.UnquotedRemoval()
+// approvalIfRemovalTargetIsRootWhenVariableUnset returns the question about a removal whose target becomes the root if a
+// variable is not set. knowsHome is true if $HOME is known to be set.
+func approvalIfRemovalTargetIsRootWhenVariableUnset(cmd shellcmd.Command, isHomeKnownToBeSet bool) *approvalRequest {
+	name, inner := cmd.FindUnquotedRmOrRmdir()
 	operands, _ := removalOperands(inner)
 	if name != "" && slices.ContainsFunc(operands, func(target string) bool {
-		return rootIfUnsetPattern().MatchString(target) && (!knowsHome || target[0] != shellcmd.PlaceholderHome)
+		return rootOrSystemTargetIfVariableUnsetPattern().MatchString(target) && (!isHomeKnownToBeSet || target[0] != shellcmd.PlaceholderHomeVariable)
 	}) {
 		return dangerousApproval("Dangerous "+name+" operation detected: a variable in the target may be unset or empty, so that it becomes `/`, `/*` or a top-level path.",
 			"Dangerous "+name+" operation on a variable expansion")
@@ -434,14 +436,15 @@ func unsetRemovalApproval(cmd shellcmd.Command, knowsHome bool) *approvalRequest
 	return nil
 }
 
-// rootIfUnsetPattern matches the shape of a target that begins with a variable, and that is the root, a file of the root, or a
-// system directory if the variable is empty.
-var rootIfUnsetPattern = shellcmd.LazyPattern(`^[\x02\x04]/([/*?\[{\x01-\x06]|$)|^\x02/(\./)*(?i:` + systemDirectories + `)(/[/*]*)?$`)
+// rootOrSystemTargetIfVariableUnsetPattern matches the shape of a target that begins with a variable, and that is the root, a
+// file of the root, or a system directory if the variable is empty.
+var rootOrSystemTargetIfVariableUnsetPattern = shellcmd.LazyPattern(`^[\x02\x04]/([/*?\[{\x01-\x06]|$)|^\x02/(\./)*(?i:` + systemDirectories + `)(/[/*]*)?$`)
 
 const systemDirectories = "bin|boot|dev|etc|home|lib|lib32|lib64|mnt|media|nix|opt|proc|root|run|sbin|srv|sys|tmp|usr|var|Applications|Library|System|Users|Volumes|private"
 
-// emptiedDirectory returns the directory that removing a target such as dir/* empties; all is false for other targets.
-func emptiedDirectory(target string) (dir string, all bool) {
+// directoryEmptiedByRemovingTarget returns the directory that removing a target such as dir/* empties; all is false for other
+// targets.
+func directoryEmptiedByRemovingTarget(target string) (dir string, removesAllContents bool) {
 	steps := strings.Split(strings.TrimRight(target, "/"), "/")
 	end := len(steps)
 	if steps[end-1] == "" || strings.Trim(steps[end-1], "*") != "" {
@@ -465,11 +468,11 @@ const workspaceDirectoryText = "a workspace directory (the working directory, an
 // describeCriticalDirectory describes a path that must not be removed by accident; empty means that it may be removed.
 func (c commandLine) describeCriticalDirectory(abs string) string {
 	clean := filepath.Clean(abs)
-	if !slices.Contains(strings.Split(abs, "/"), "..") && (filepath.Dir(clean) == "/" || c.judge.resolver.home != "" && clean == filepath.Clean(c.judge.resolver.home)) {
+	if !slices.Contains(strings.Split(abs, "/"), "..") && (filepath.Dir(clean) == "/" || c.modeAndRules.resolver.home != "" && clean == filepath.Clean(c.modeAndRules.resolver.home)) {
 		return "a critical system directory"
 	}
-	if slices.ContainsFunc(append([]string{c.judge.resolver.resolveCallPath("")}, c.judge.resolver.dirs...), func(work string) bool {
-		return isBelow(clean, work) || isBelow(c.judge.resolver.resolveLinks(clean), c.judge.resolver.resolveLinks(work))
+	if slices.ContainsFunc(append([]string{c.modeAndRules.resolver.resolveCallPath("")}, c.modeAndRules.resolver.dirs...), func(work string) bool {
+		return isBelow(clean, work) || isBelow(c.modeAndRules.resolver.resolveLinks(clean), c.modeAndRules.resolver.resolveLinks(work))
 	}) {
 		return workspaceDirectoryText
 	}

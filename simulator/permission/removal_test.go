@@ -89,7 +89,7 @@ func TestRemovals(t *testing.T) {
 	allowed := newPolicy(t, files(permission.Options{Mode: protocol.ModeAcceptEdits}), "allow Bash", "allow Bash(rm:*)")
 	for _, command := range asked {
 		for _, p := range []*permission.Policy{bypass, allowed} {
-			if v := p.Decide(newCall("Bash", command)); v.Behavior == permission.Allow || v.Safety != protocol.SafetyDangerous || v.ReasonType != "safetyCheck" {
+			if v := p.Decide(newCall("Bash", command)); v.Behavior == permission.Allow || v.Safety != protocol.SafetyNeedsApprovalOfEachCall || v.ReasonType != "safetyCheck" {
 				t.Errorf("%q in %q: %s %q", command, p.Mode(), verdictText(v), v.Message)
 			}
 		}

@@ -13,7 +13,7 @@ import (
 
 // Request returns the question that an Ask sends to a [Prompter].
 func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionRequest {
-	use.Input = use.DisplayInput()
+	use.Input = use.InputForHooksAndHosts()
 	r := protocol.PermissionRequest{
 		Use:                use,
 		DisplayName:        use.Name,
@@ -37,9 +37,9 @@ func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionReq
 	if !found {
 		return r
 	}
-	if classOf(use.Name) != claudecode.ToolClassUser && tool.Server == "" { // AskUserQuestion has no description, and MCP tools have an empty one
+	if classOf(use.Name) != claudecode.ToolClassAsksQuestionToUser && tool.Server == "" { // AskUserQuestion has no description, and MCP tools have an empty one
 		r.Description, _, _ = strings.Cut(tool.Description, "\n")
-		r.Description = cmp.Or(p.callDescription(use), r.Description)
+		r.Description = cmp.Or(p.shortDescriptionOfBuiltInCall(use), r.Description)
 	}
 	if tool.Server != "" {
 		r.DisplayName = tool.RawName
@@ -54,8 +54,8 @@ func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionReq
 	return r
 }
 
-// callDescription returns a short description of a call of a built-in tool; "" means to show the tool's own.
-func (p *Policy) callDescription(use protocol.ToolUse) string {
+// shortDescriptionOfBuiltInCall returns a short description of a call of a built-in tool; "" means to show the tool's own.
+func (p *Policy) shortDescriptionOfBuiltInCall(use protocol.ToolUse) (descriptionOrEmpty string) {
 	var input struct {
 		Description  string `json:"description"`
 		Command      string `json:"command"`
@@ -69,25 +69,25 @@ func (p *Policy) callDescription(use protocol.ToolUse) string {
 	}
 	switch use.Name {
 	case "Bash":
-		return cmp.Or(input.Description, shortenQuoted(input.Command))
+		return cmp.Or(input.Description, truncateCallDescription(input.Command))
 	case "Read", "Write", "Edit":
 		return p.displayPath(input.FilePath)
 	case "NotebookEdit":
 		return p.displayPath(input.NotebookPath)
 	case "WebFetch":
-		return shortenQuoted(input.URL)
+		return truncateCallDescription(input.URL)
 	case "WebSearch":
-		return shortenQuoted(input.Query)
+		return truncateCallDescription(input.Query)
 	}
 	return ""
 }
 
-func shortenQuoted(s string) string {
+func truncateCallDescription(description string) string {
 	const most = 50
-	if runes := []rune(s); len(runes) > most {
+	if runes := []rune(description); len(runes) > most {
 		return string(runes[:most-1]) + "…"
 	}
-	return s
+	return description
 }
 
 // displayPath returns a path as users see it: relative to the working directory, or with "~" for the home directory.

@@ -140,9 +140,9 @@ func canonicalName(tool string) string {
 	return tool
 }
 
-// isIneffective reports whether a rule is a deny or ask rule with a path for Write or MultiEdit. Such a rule has no
-// effect, because these tools obey only the path rules for Edit (observed with 2.1.329).
-func (r *rule) isIneffective() bool {
+// isIneffectivePathRuleForWriteTools reports whether a rule is a deny or ask rule with a path for Write or MultiEdit. Such a
+// rule has no effect, because these tools obey only the path rules for Edit (observed with 2.1.329).
+func (r *rule) isIneffectivePathRuleForWriteTools() bool {
 	return r.Behavior != BehaviorAllow && r.glob != nil && r.value == nil && (r.tool == "Write" || r.tool == "MultiEdit")
 }
 
@@ -163,7 +163,6 @@ func matchDomain(content, host string) bool {
 	return err == nil && matched
 }
 
-// matchSkill reports whether content is the name of a skill, or a prefix of it: "name:*" or "name *".
 func matchSkill(content, name string) bool {
 	for _, suffix := range []string{":*", " *"} {
 		if base, found := strings.CutSuffix(content, suffix); found {
@@ -196,7 +195,7 @@ func (s *ruleset) denyRuleSource(c *call) string {
 	return s.firstDenialSource(func(r rule) bool { return r.matchesAnyPart(c) })
 }
 
-func (s *ruleset) pathDenyRuleSource() string {
+func (s *ruleset) sourceOfFirstPathDenyRule() string {
 	return s.firstDenialSource(func(r rule) bool { return r.content != "" && (r.tool == "Read" || r.tool == "Edit") })
 }
 
@@ -209,9 +208,10 @@ func (s *ruleset) firstDenialSource(appliesTo func(rule) bool) string {
 	return s.rules[i].Source
 }
 
-// isDeniedAsWritten reports whether a deny rule applies to the path of a call as written, without following links.
-func isDeniedAsWritten(c *call) bool {
-	judge, resolver, written := *c.judge, *c.judge.resolver, *c
-	resolver.fileSystem, judge.resolver, written.judge = nil, &resolver, &judge
-	return c.judge.rules.hasRule(BehaviorDeny, &written)
+// isPathDeniedWithoutFollowingLinks reports whether a deny rule applies to the path of a call as written, without following
+// links.
+func isPathDeniedWithoutFollowingLinks(c *call) bool {
+	judge, resolver, written := *c.modeAndRules, *c.modeAndRules.resolver, *c
+	resolver.fileSystem, judge.resolver, written.modeAndRules = nil, &resolver, &judge
+	return c.modeAndRules.rules.hasRule(BehaviorDeny, &written)
 }

@@ -14,11 +14,11 @@ import (
 // Modes and rules that allow edits do not apply to such a file. Nil means that it is an ordinary file.
 func (c *call) sensitiveFileApproval(abs string) *approvalRequest {
 	ask := func(message string) *approvalRequest {
-		return &approvalRequest{message: message, reasonType: "safetyCheck", reason: message, blockedPath: abs, safety: protocol.SafetySensitive}
+		return &approvalRequest{message: message, reasonType: "safetyCheck", reason: message, blockedPath: abs, safety: protocol.SafetyApprovableByRuleOrClassifier}
 	}
-	if windowsNamePattern().MatchString(abs) {
+	if specialWindowsPathPattern().MatchString(abs) {
 		q := ask("Claude requested permissions to write to " + abs + ", which contains a suspicious Windows path pattern that requires manual approval.")
-		q.safety = protocol.SafetyDangerous
+		q.safety = protocol.SafetyNeedsApprovalOfEachCall
 		return q
 	}
 	parts := strings.Split(strings.ToLower(abs), "/")
@@ -45,18 +45,18 @@ func (c *call) sensitiveFileApproval(abs string) *approvalRequest {
 	return nil
 }
 
-// windowsNamePattern matches names special to Windows: trailing dots, short names, devices (observed with 2.1.330).
-var windowsNamePattern = shellcmd.LazyPattern(`(?i)^//|\.\.\.(/|$)|[^/. ~][. ]*[. \t](/|$)|~\d|\.(con|prn|aux|nul|com\d|lpt\d)$`)
+// specialWindowsPathPattern matches names special to Windows: trailing dots, short names, devices (observed with 2.1.330).
+var specialWindowsPathPattern = shellcmd.LazyPattern(`(?i)^//|\.\.\.(/|$)|[^/. ~][. ]*[. \t](/|$)|~\d|\.(con|prn|aux|nul|com\d|lpt\d)$`)
 
-// suspiciousReadVerdict returns the question about reading a file whose name has another meaning on Windows. Nil means
-// that the name is not suspicious, or that a rule allows the whole tool.
-func (c *call) suspiciousReadVerdict() *Verdict {
-	if c.kind != claudecode.ToolClassRead || !windowsNamePattern().MatchString(c.path) ||
-		slices.ContainsFunc(c.judge.rules.rules, func(r rule) bool { return r.Behavior == BehaviorAllow && r.content == "" && !r.isStar && r.matches(c) }) {
+// verdictIfReadPathIsSpecialOnWindows returns the question about reading a file whose name has another meaning on Windows. Nil
+// means that the name is not suspicious, or that a rule allows the whole tool.
+func (c *call) verdictIfReadPathIsSpecialOnWindows() *Verdict {
+	if c.kind != claudecode.ToolClassRead || !specialWindowsPathPattern().MatchString(c.path) ||
+		slices.ContainsFunc(c.modeAndRules.rules.rules, func(r rule) bool { return r.Behavior == BehaviorAllow && r.content == "" && !r.isStar && r.matches(c) }) {
 		return nil
 	}
 	v := c.ask("Claude requested permissions to read from "+c.path+", which contains a suspicious Windows path pattern that requires manual approval.", "safetyCheck", "")
-	v.Safety = protocol.SafetyDangerous
+	v.Safety = protocol.SafetyNeedsApprovalOfEachCall
 	return &v
 }
 
@@ -65,9 +65,9 @@ const sensitiveDirectories = ".git .vscode .idea .husky .devcontainer .cargo .ya
 const sensitiveNames = ".gitconfig .gitmodules .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .zshrc .zprofile .zshenv .zlogin .zlogout .profile .ripgreprc " +
 	".mcp.json .claude.json .envrc .npmrc .yarnrc .bazelrc .pre-commit-config.yaml pyrightconfig.json"
 
-// safetyApproval returns the approval that a call needs because it changes a file that configures automatically run
-// commands; nil means none. No allow rule replaces this approval.
-func (c *call) safetyApproval() *approvalRequest {
+// approvalIfCallChangesSensitiveFile returns the approval that a call needs because it changes a file that configures
+// automatically run commands; nil means none. No allow rule replaces this approval.
+func (c *call) approvalIfCallChangesSensitiveFile() *approvalRequest {
 	switch c.kind {
 	case claudecode.ToolClassWrite:
 		q := c.sensitiveFileApproval(c.path)
@@ -75,8 +75,8 @@ func (c *call) safetyApproval() *approvalRequest {
 			q.blockedPath, q.suggestions = "", c.suggestUpdates()
 		}
 		return q
-	case claudecode.ToolClassShell:
-		return newCommandLine(c).sensitiveChangeApproval()
+	case claudecode.ToolClassRunsCommandLine:
+		return newCommandLineOfCall(c).sensitiveChangeApproval()
 	default:
 	}
 	return nil
@@ -84,7 +84,7 @@ func (c *call) safetyApproval() *approvalRequest {
 
 // sensitivePathApproval returns the question about a path of the command line; nil means that it is not sensitive.
 func (c commandLine) sensitivePathApproval(path string) *approvalRequest {
-	abs := c.judge.resolver.resolveShellPath(path)
+	abs := c.modeAndRules.resolver.resolvePathWithParentReferencesLikeShell(path)
 	if strings.HasPrefix(path, "//") { // on Windows, the path would name a host
 		abs = "/" + abs
 	}
@@ -95,21 +95,21 @@ func (c commandLine) sensitivePathApproval(path string) *approvalRequest {
 // real CLI (observed with 2.1.330), it checks only plain names, and no command line that cannot be analysed completely.
 // It ignores operands of a command with options or a redirection, and, after a change of directory, relative names.
 func (c commandLine) sensitiveChangeApproval() *approvalRequest {
-	if !c.script.IsAnalysed() && (c.script.Evaluator() == "" || c.script.Obstacle.Kind != shellcmd.ObstacleSubshell) {
+	if !c.script.IsAnalysed() && (c.script.FirstProgramNeedingPermissionDespiteRule() == "" || c.script.Obstacle.Kind != shellcmd.ObstacleSubshell) {
 		return nil
 	}
 	moved := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool {
-		return !cmd.IsPiped && slices.Contains([]string{"cd", "pushd", "popd"}, c.script.UnwrappedForRemoval(cmd.WithoutPlainWrappers()).Name())
+		return !cmd.IsPiped && slices.Contains([]string{"cd", "pushd", "popd"}, c.script.WithoutWrappersBeforeRemoval(cmd.WithoutPlainWrappers()).Name())
 	})
 	redirects := slices.Clone(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
-		inner := shellcmd.Script{}.UnwrappedForRemoval(cmd)
-		if name := inner.Name(); (isFileChangingCommand(name) || name == "tee") && !cmd.IsHidden && !cmd.IsReadOnly() && !moved && !shellcmd.HasWrite(cmd.Redirects) && !isCopyWithOptions(inner) {
-			if q := c.sensitiveOperandApproval(inner); q != nil {
+		inner := shellcmd.Script{}.WithoutWrappersBeforeRemoval(cmd)
+		if name := inner.Name(); (isFileChangingCommand(name) || name == "tee") && !cmd.IsHidden && !cmd.IsReadOnly() && !moved && !shellcmd.HasWrite(cmd.Redirects) && !isCopyOrMoveWithOptions(inner) {
+			if q := c.approvalForFirstSensitiveOperand(inner); q != nil {
 				return q
 			}
 		}
-		if q := tokenDirectoryMoveApproval(c, inner); q != nil && !cmd.IsHidden && !moved {
+		if q := approvalIfSignInTokenDirectoryMovedOrLinked(c, inner); q != nil && !cmd.IsHidden && !moved {
 			return q
 		}
 		redirects = append(redirects, cmd.Redirects...)
@@ -125,7 +125,7 @@ func sensitiveRedirectApproval(c commandLine, redirects []shellcmd.Redirect, cha
 		}
 		for _, path := range c.lookup.resolveOperand(r.Target, r.Word).paths {
 			if q := c.sensitivePathApproval(path); q != nil && (!changesDirectory || filepath.IsAbs(path)) { // else the file is not known
-				q.suggestions = []protocol.PermissionUpdate{c.addDirectoryUpdate(c.judge.resolver.resolveShellPath(path))}
+				q.suggestions = []protocol.PermissionUpdate{c.addDirectoryUpdate(c.modeAndRules.resolver.resolvePathWithParentReferencesLikeShell(path))}
 				return q
 			}
 		}
@@ -133,17 +133,17 @@ func sensitiveRedirectApproval(c commandLine, redirects []shellcmd.Redirect, cha
 	return nil
 }
 
-// sensitiveOperandApproval returns the question about the first sensitive operand of a command that changes files.
-func (c commandLine) sensitiveOperandApproval(inner shellcmd.Command) *approvalRequest {
-	for _, path := range plainPaths(c.lookup.fileOperands(inner)) {
+// approvalForFirstSensitiveOperand returns the question about the first sensitive operand of a command that changes files.
+func (c commandLine) approvalForFirstSensitiveOperand(unwrappedCommand shellcmd.Command) *approvalRequest {
+	for _, path := range pathsOfPlainOperands(c.lookup.fileOperands(unwrappedCommand)) {
 		q := c.sensitivePathApproval(path)
-		if removes := inner.Name() == "rm" || inner.Name() == "mv"; hasParentReference(path) && removes {
-			q = c.tokenDirectoryApproval(path)
+		if removes := unwrappedCommand.Name() == "rm" || unwrappedCommand.Name() == "mv"; hasParentReference(path) && removes {
+			q = c.approvalIfDirectoryContainsSignInTokens(path)
 		} else if hasParentReference(path) {
 			q = nil
 		}
 		if q != nil {
-			q.suggestions = append([]protocol.PermissionUpdate{c.addDirectoryUpdate(c.judge.resolver.resolveShellPath(path))}, c.editSuggestion()...)
+			q.suggestions = append([]protocol.PermissionUpdate{c.addDirectoryUpdate(c.modeAndRules.resolver.resolvePathWithParentReferencesLikeShell(path))}, c.editSuggestion()...)
 			return q
 		}
 	}
@@ -155,33 +155,35 @@ var targetOptionPattern = shellcmd.LazyPattern(`^(-[a-zA-Z]*t|--t)`)
 
 var linkOptionPattern = shellcmd.LazyPattern(`^(-[a-zA-Z]*[sl]|--symbolic-link|--link)`)
 
-// tokenDirectoryMoveApproval returns the question about moving or linking a directory with the CLI's sign-in tokens.
-func tokenDirectoryMoveApproval(c commandLine, inner shellcmd.Command) *approvalRequest {
-	name := filepath.Base(inner.Name())
-	if name != "mv" && name != "ln" && name != "link" && (name != "cp" || !slices.ContainsFunc(inner.Args, func(a string) bool { return linkOptionPattern().MatchString(a) })) {
+// approvalIfSignInTokenDirectoryMovedOrLinked returns the question about moving or linking a directory with the CLI's sign-in
+// tokens.
+func approvalIfSignInTokenDirectoryMovedOrLinked(c commandLine, unwrappedCommand shellcmd.Command) *approvalRequest {
+	name := filepath.Base(unwrappedCommand.Name())
+	if name != "mv" && name != "ln" && name != "link" && (name != "cp" || !slices.ContainsFunc(unwrappedCommand.Args, func(a string) bool { return linkOptionPattern().MatchString(a) })) {
 		return nil
 	}
-	links, at := name == "ln" || name == "link", slices.IndexFunc(inner.Args, targetOptionPattern().MatchString)
-	if at >= 0 && !links && (inner.Args[at][1] == '-' || strings.HasSuffix(inner.Args[at], "t")) {
-		end := min(at+2-min(1, strings.Count(inner.Args[at], "=")), len(inner.Args)) // the next word is the target
-		inner.Args, inner.Words = slices.Delete(slices.Clone(inner.Args), at, end), slices.Delete(slices.Clone(inner.Words), at, end)
+	links, at := name == "ln" || name == "link", slices.IndexFunc(unwrappedCommand.Args, targetOptionPattern().MatchString)
+	if at >= 0 && !links && (unwrappedCommand.Args[at][1] == '-' || strings.HasSuffix(unwrappedCommand.Args[at], "t")) {
+		end := min(at+2-min(1, strings.Count(unwrappedCommand.Args[at], "=")), len(unwrappedCommand.Args)) // the next word is the target
+		unwrappedCommand.Args, unwrappedCommand.Words = slices.Delete(slices.Clone(unwrappedCommand.Args), at, end), slices.Delete(slices.Clone(unwrappedCommand.Words), at, end)
 	}
-	paths := plainPaths(c.lookup.fileOperands(inner))
+	paths := pathsOfPlainOperands(c.lookup.fileOperands(unwrappedCommand))
 	if at < 0 && (len(paths) > 1 || !links) {
 		paths = paths[:max(0, len(paths)-1)]
 	}
-	if i := slices.IndexFunc(paths, func(p string) bool { return c.tokenDirectoryApproval(p) != nil }); i >= 0 {
-		return c.tokenDirectoryApproval(paths[i])
+	if i := slices.IndexFunc(paths, func(p string) bool { return c.approvalIfDirectoryContainsSignInTokens(p) != nil }); i >= 0 {
+		return c.approvalIfDirectoryContainsSignInTokens(paths[i])
 	}
 	return nil
 }
 
-// tokenDirectoryApproval returns the question about a change of a directory that contains the CLI's sign-in tokens.
-func (c commandLine) tokenDirectoryApproval(path string) *approvalRequest {
-	tokens := filepath.Join(c.judge.resolver.home, ".claude", ".credentials.json")
-	if abs := c.judge.resolver.resolveShellPath(path); c.judge.resolver.home == "" || !isBelow(filepath.Clean(abs), tokens) {
+// approvalIfDirectoryContainsSignInTokens returns the question about a change of a directory that contains the CLI's sign-in
+// tokens.
+func (c commandLine) approvalIfDirectoryContainsSignInTokens(path string) *approvalRequest {
+	tokens := filepath.Join(c.modeAndRules.resolver.home, ".claude", ".credentials.json")
+	if abs := c.modeAndRules.resolver.resolvePathWithParentReferencesLikeShell(path); c.modeAndRules.resolver.home == "" || !isBelow(filepath.Clean(abs), tokens) {
 		return nil
 	}
 	message := "This command changes a directory that contains " + tokens + ", which tools may not change."
-	return &approvalRequest{message: message, reasonType: "safetyCheck", reason: message, safety: protocol.SafetyDangerous}
+	return &approvalRequest{message: message, reasonType: "safetyCheck", reason: message, safety: protocol.SafetyNeedsApprovalOfEachCall}
 }

@@ -12,21 +12,21 @@ import (
 // then about changes of the directory, then about paths; everything else is decided part by part.
 func (c commandLine) decideShell() Verdict {
 	obstacle := c.script.Obstacle
-	if name := c.script.Evaluator(); obstacle.Kind == shellcmd.NoObstacle && name != "" {
+	if name := c.script.FirstProgramNeedingPermissionDespiteRule(); obstacle.Kind == shellcmd.NoObstacle && name != "" {
 		obstacle = shellcmd.Obstacle{Kind: shellcmd.ObstacleEval, Text: name}
 	}
-	q := obstacleApproval(obstacle, c.isEveryPartAllowed())
-	if c.parseErr != nil && (q == nil || !c.script.Obstacle.IsFoundInText()) {
+	q := obstacleApproval(obstacle, c.isEverySimpleCommandAllowed())
+	if c.parseErr != nil && (q == nil || !c.script.Obstacle.IsFoundWithoutParsing()) {
 		q = approvalWithReason("Parse error").withReasonCode(reasonCodeTooComplex)
 	}
 	if q != nil {
-		return c.verdictFor(*q)
+		return c.askVerdictFromApprovalRequest(*q)
 	}
 	if q := c.directoryChangeApproval(); q != nil {
-		return c.verdictFor(*q)
+		return c.askVerdictFromApprovalRequest(*q)
 	}
 	if q := c.redirectionApproval(); q != nil {
-		return c.verdictFor(*q)
+		return c.askVerdictFromApprovalRequest(*q)
 	}
 	parts := make([]commandVerdict, 0, len(c.script.Commands))
 	for i := range c.script.Commands {
@@ -35,11 +35,11 @@ func (c commandLine) decideShell() Verdict {
 	return c.combineVerdicts(parts)
 }
 
-// verdictWithoutRule returns the question that the command line would cause without the ask rule r. It returns nil if
+// verdictIgnoringAskRule returns the question that the command line would cause without the ask rule r. It returns nil if
 // r itself causes the question: because r is about the only command of the line, or because nothing else asks
 // (observed with 2.1.330).
-func (c commandLine) verdictWithoutRule(r *rule) *Verdict {
-	if r.content != "" && len(c.script.Commands) == 1 && c.script.Obstacle.Kind == shellcmd.NoObstacle {
+func (c commandLine) verdictIgnoringAskRule(ignoredAskRule *rule) *Verdict {
+	if ignoredAskRule.content != "" && len(c.script.Commands) == 1 && c.script.Obstacle.Kind == shellcmd.NoObstacle {
 		return nil
 	}
 	v := c.decideShell()
@@ -58,7 +58,7 @@ func (c commandLine) verdictWithoutRule(r *rule) *Verdict {
 }
 
 func (c commandLine) askRuleSource(cmd shellcmd.Command) (source string, asked bool) {
-	for _, r := range c.judge.rules.rules {
+	for _, r := range c.modeAndRules.rules.rules {
 		if r.Behavior == BehaviorAsk && r.content != "" && r.coversTool(c.call) && r.matchesCommand(cmd) {
 			return r.Source, true
 		}
@@ -66,7 +66,7 @@ func (c commandLine) askRuleSource(cmd shellcmd.Command) (source string, asked b
 	return "", false
 }
 
-func (c commandLine) isEveryPartAllowed() bool {
+func (c commandLine) isEverySimpleCommandAllowed() bool {
 	for i := range c.script.Commands {
 		if !c.decidePart(i).isAllowed {
 			return false
@@ -95,15 +95,15 @@ func (c commandLine) decidePart(i int) commandVerdict {
 		return out
 	}
 	inner := cmd.WithoutPlainWrappers()
-	if q := wrapperApproval(inner); q != nil {
+	if q := approvalForDangerousFindOrAwk(inner); q != nil {
 		out.approval = q
 		return out
 	}
-	if q := c.writeAfterCDApproval(inner); q != nil {
+	if q := c.approvalIfCommandChangesFilesInLineWithCD(inner); q != nil {
 		out.approval, out.changedDirectory = q, true
 		return out
 	}
-	outside, inside := c.pathApprovals(cmd)
+	outside, inside := c.approvalsForFirstUnpermittedPath(cmd)
 	if outside != nil {
 		out.approval = outside
 		return out
@@ -112,12 +112,12 @@ func (c commandLine) decidePart(i int) commandVerdict {
 	case match:
 		out.isAllowed, out.byRule = true, exact
 	case cmd.IsReadOnly():
-		out.isAllowed = !readsListedFiles(cmd) || c.script.InputListsFiles(i) || !c.judge.rules.hasPathDenyRule()
-	case c.judge.allowsEdits() && (isAllowedEdit(cmd) || writesOnlyThroughRedirects(cmd)):
+		out.isAllowed = !readsFilesNamedByXargsInput(cmd) || c.script.IsInputFileListFromPipeline(i) || !c.modeAndRules.rules.hasPathDenyRule()
+	case c.modeAndRules.allowsEdits() && (isAllowedByAcceptEditsMode(cmd) || isReadOnlyExceptForWritingRedirects(cmd)):
 		out.isAllowed, out.byMode = true, true
-	case writesOnlyThroughRedirects(cmd) && c.redirectionApproval() == nil:
+	case isReadOnlyExceptForWritingRedirects(cmd) && c.redirectionApproval() == nil:
 		out.isAllowed = true
-	case c.judge.allowsEdits() && cmd.Name() == "sed":
+	case c.modeAndRules.allowsEdits() && cmd.Name() == "sed":
 		out.approval = sedApproval()
 	default:
 		out.approval = inside
@@ -125,17 +125,17 @@ func (c commandLine) decidePart(i int) commandVerdict {
 	return out
 }
 
-// readsListedFiles reports whether the command shows files whose names come from another command.
-func readsListedFiles(cmd shellcmd.Command) bool {
+// readsFilesNamedByXargsInput reports whether the command shows files whose names come from another command.
+func readsFilesNamedByXargsInput(cmd shellcmd.Command) bool {
 	if cmd.WithoutPlainWrappers().Name() != "xargs" {
 		return false
 	}
 	return !slices.Contains([]string{"", "xargs", "echo", "printf"}, cmd.Innermost().Name())
 }
 
-// isAllowedEdit reports whether the permission mode acceptEdits allows the command. The command touch is allowed only
-// as the first word, without quotes and options (observed with 2.1.330).
-func isAllowedEdit(cmd shellcmd.Command) bool {
+// isAllowedByAcceptEditsMode reports whether the permission mode acceptEdits allows the command. The command touch is allowed
+// only as the first word, without quotes and options (observed with 2.1.330).
+func isAllowedByAcceptEditsMode(cmd shellcmd.Command) bool {
 	inner := cmd.WithoutWrappers()
 	own := cmd.Args[:len(cmd.Args)-len(inner.Args)]
 	isUnclear := func(w shellcmd.Word) bool { return w.IsDynamic || w.Shape != "" && strings.Trim(w.Shape, `\`) == "" }
@@ -146,7 +146,7 @@ func isAllowedEdit(cmd shellcmd.Command) bool {
 	case inner.Name() == "touch":
 		return len(own)+len(cmd.Assignments) == 0 && !cmd.IsTimed && cmd.Words[0].Source == "touch" && !slices.ContainsFunc(cmd.Args, func(a string) bool { return a != "" && strings.ContainsRune("- \t\n\\", rune(a[0])) })
 	case inner.Name() == "sed":
-		return inner.IsPlainSubstitution() || inner.IsReadOnly()
+		return inner.IsPlainSedSubstitution() || inner.IsReadOnly()
 	}
 	return isFileChangingCommand(inner.Name())
 }
@@ -160,40 +160,40 @@ func (c commandLine) combineVerdicts(parts []commandVerdict) Verdict {
 	}
 	switch {
 	case len(refused) == 0 && c.script.IsOpaque:
-		return c.verdictFor(*approvalWithoutSuggestions(needsApprovalText))
+		return c.askVerdictFromApprovalRequest(*approvalWithoutSuggestions(needsApprovalText))
 	case len(refused) == 0 && len(parts) == 1 && parts[0].byRule:
 		return c.allowByRule()
-	case len(refused) == 0 && len(parts) == 1 && parts[0].byMode && c.judge.mode == protocol.ModeAuto:
+	case len(refused) == 0 && len(parts) == 1 && parts[0].byMode && c.modeAndRules.mode == protocol.ModeAuto:
 		return c.allow("mode")
 	case len(refused) == 0:
 		return c.allow("subcommandResults")
 	case len(refused) == 1 && refused[0].approval != nil && !c.script.IsPipeline:
-		return c.verdictFor(*refused[0].approval)
+		return c.askVerdictFromApprovalRequest(*refused[0].approval)
 	case len(parts) == 1:
 		q := *approvalWithReason(needsApprovalText)
-		q.suggestions = append(q.suggestions, suggestPrefixRule(c.command))
-		return c.verdictFor(q)
+		q.suggestions = append(q.suggestions, suggestAllowRuleForSimilarCommands(c.command))
+		return c.askVerdictFromApprovalRequest(q)
 	}
-	q := approvalForParts(refused)
+	q := approvalForRefusedCommands(refused)
 	if strings.Contains(c.command, "\\\n") {
 		q.code = reasonCodeTooComplex // a command that continues on the next line has this code (observed with 2.1.330)
 	}
-	return c.verdictFor(q)
+	return c.askVerdictFromApprovalRequest(q)
 }
 
-func approvalForParts(refused []commandVerdict) approvalRequest {
-	texts, moved := make([]string, len(refused)), false
+func approvalForRefusedCommands(refusedCommands []commandVerdict) approvalRequest {
+	texts, moved := make([]string, len(refusedCommands)), false
 	var out []protocol.PermissionUpdate
 	rules := protocol.PermissionUpdate{}
-	for i, x := range refused {
+	for i, x := range refusedCommands {
 		texts[i] = x.cmd.Text
 		moved = moved || x.changedDirectory
-		if x.approval != nil && len(refused) == 1 {
+		if x.approval != nil && len(refusedCommands) == 1 {
 			out = append(out, x.approval.suggestions...)
 			continue
 		}
-		rule := suggestPrefixRule(x.cmd.Text)
-		if reads := x.approval.readRules(); reads != nil {
+		rule := suggestAllowRuleForSimilarCommands(x.cmd.Text)
+		if reads := x.approval.suggestedReadRules(); reads != nil {
 			rule.Rules = reads
 		}
 		rule.Rules = append(rules.Rules, rule.Rules...)
@@ -205,17 +205,17 @@ func approvalForParts(refused []commandVerdict) approvalRequest {
 		out = append(out, rules)
 	}
 	what := "The following part requires approval: "
-	if len(refused) > 1 {
+	if len(refusedCommands) > 1 {
 		what = "The following parts require approval: "
 	}
-	return approvalRequest{message: "This Bash command contains multiple operations. " + what + strings.Join(texts, ", "), reasonType: "subcommandResults", suggestions: out, code: reasonCode(refused)}
+	return approvalRequest{message: "This Bash command contains multiple operations. " + what + strings.Join(texts, ", "), reasonType: "subcommandResults", suggestions: out, code: reasonCodeOfRefusedCommands(refusedCommands)}
 }
 
-// reasonCode returns the reason code of a command line from the codes of its refused parts. A part whose paths are the
-// problem has no code. If parts have different codes, the result lists them all.
-func reasonCode(refused []commandVerdict) string {
+// reasonCodeOfRefusedCommands returns the reason code of a command line from the codes of its refused parts. A part whose paths
+// are the problem has no code. If parts have different codes, the result lists them all.
+func reasonCodeOfRefusedCommands(refusedCommands []commandVerdict) string {
 	var codes []string
-	for _, x := range refused {
+	for _, x := range refusedCommands {
 		code := reasonCodeNoRule
 		if x.approval != nil {
 			code = x.approval.code
@@ -234,7 +234,7 @@ func reasonCode(refused []commandVerdict) string {
 	return "subcommands:" + strings.Join(codes, "+")
 }
 
-func writesOnlyThroughRedirects(cmd shellcmd.Command) bool {
+func isReadOnlyExceptForWritingRedirects(cmd shellcmd.Command) bool {
 	written := shellcmd.HasWrite(cmd.Redirects)
 	cmd.Redirects = nil
 	return written && !cmd.Redirected && len(cmd.Args) > 0 && cmd.Args[0] != "[" && cmd.IsReadOnly()
@@ -254,7 +254,7 @@ func (c commandLine) allowedByRule(cmd shellcmd.Command) (exact, match bool) {
 	}
 	texts := []spelling{{cmd.Text, slices.ContainsFunc(cmd.Words, func(w shellcmd.Word) bool { return w.HasExtraSpace })}}
 	from := func(i int) {
-		text, spaced := cmd.SourceFrom(i)
+		text, spaced := cmd.SourceFromWord(i)
 		texts = append(texts, spelling{text, spaced})
 	}
 	own := len(cmd.Args) - len(cmd.WithoutWrappers().Args)
@@ -267,7 +267,7 @@ func (c commandLine) allowedByRule(cmd shellcmd.Command) (exact, match bool) {
 		from(own)
 	}
 	hereString := slices.ContainsFunc(cmd.Redirects, func(r shellcmd.Redirect) bool { return r.Op == "<<<" })
-	for _, r := range c.judge.rules.rules {
+	for _, r := range c.modeAndRules.rules.rules {
 		if r.Behavior != BehaviorAllow || r.content == "" || !r.coversTool(c.call) {
 			continue
 		}
@@ -288,11 +288,11 @@ const (
 	reasonCodeNoRule         = "bashMiss:no-rule-match"
 	reasonCodeTooComplex     = "bashMiss:too-complex"
 	reasonCodeSemantics      = "bashMiss:semantics"
-	reasonCodeOperators      = "bashMiss:shell-operators"
+	reasonCodeShellOperators = "bashMiss:shell-operators"
 	reasonCodeMultipleCD     = "bashMiss:multi-cd"
 	reasonCodeCDWithGit      = "bashMiss:cd-git-compound"
 	reasonCodeCDWithRedirect = "bashMiss:cd-compound-redirect"
 	reasonCodeCDWithWrite    = "bashMiss:cd-compound-write"
 	reasonCodeFlags          = "bashMiss:flag-validation"
-	reasonCodeSed            = "bashMiss:sed-dangerous"
+	reasonCodeDangerousSed   = "bashMiss:sed-dangerous"
 )

@@ -204,14 +204,14 @@ func TestSensitiveFiles(t *testing.T) {
 				if (v.Behavior == permission.Allow) != free || !free && !strings.HasSuffix(v.Message, tt.path+tt.want) {
 					t.Errorf("%s %s in %q: %s %q", call.Name, call.Input, o.Mode, verdictText(v), v.Message)
 				}
-				if !free && (v.ReasonType != "safetyCheck" || v.Safety != protocol.SafetySensitive) {
+				if !free && (v.ReasonType != "safetyCheck" || v.Safety != protocol.SafetyApprovableByRuleOrClassifier) {
 					t.Errorf("%s %s: reason %q, safety %q", call.Name, call.Input, v.ReasonType, v.Safety)
 				}
 			}
 		}
 	}
 	p := newPolicy(t, permission.Options{}, "allow Bash")
-	if v := p.Decide(newCall("Bash", "rm -rf /usr")); v.Safety != protocol.SafetyDangerous {
+	if v := p.Decide(newCall("Bash", "rm -rf /usr")); v.Safety != protocol.SafetyNeedsApprovalOfEachCall {
 		t.Errorf("rm -rf /usr: %s", verdictText(v))
 	}
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// pathDenial refuses a command line that uses a path which a deny rule covers; nil means that it does not. Paths after
-// a cd are also resolved in the new directory; a refusal there takes precedence. Like the real CLI (observed with
-// 2.1.330), it ignores globs, braces, redirections of compound commands, and every line that contains a list in a
-// subshell, such as (a; b).
-func (c commandLine) pathDenial() *Verdict {
-	if !c.judge.rules.hasPathDenyRule() || c.script.SubshellList || hidesPaths(c.script.Obstacle.Kind) {
+// denialIfCommandUsesDeniedPath refuses a command line that uses a path which a deny rule covers; nil means that it does not.
+// Paths after a cd are also resolved in the new directory; a refusal there takes precedence. Like the real CLI (observed with
+// 2.1.330), it ignores globs, braces, redirections of compound commands, and every line that contains a list in a subshell,
+// such as (a; b).
+func (c commandLine) denialIfCommandUsesDeniedPath() *Verdict {
+	if !c.modeAndRules.rules.hasPathDenyRule() || c.script.SubshellList || hidesPaths(c.script.Obstacle.Kind) {
 		return nil
 	}
 	var refused *Verdict
@@ -22,7 +22,7 @@ func (c commandLine) pathDenial() *Verdict {
 		if len(cmd.Words) > 0 && cmd.Words[0].Value != "" {
 			cmd.Args = append([]string{cmd.Words[0].Value}, cmd.Args[1:]...)
 		}
-		inner := shellcmd.Script{}.UnwrappedForRemoval(cmd)
+		inner := shellcmd.Script{}.WithoutWrappersBeforeRemoval(cmd)
 		to := c.lookup.fileAccess(inner)
 		if v := c.denialAfterCD(directories[1:], inner.Name(), to.read); v != nil {
 			return v
@@ -33,15 +33,15 @@ func (c commandLine) pathDenial() *Verdict {
 		}
 		switch name {
 		case "cd":
-			directories = c.lookup.directoriesAfterCD(directories, to.read)
+			directories = c.lookup.possibleDirectoriesAfterCD(directories, to.read)
 		case "pushd":
-			directories = c.lookup.directoriesAfterCD(directories, c.lookup.fileOperands(inner))
+			directories = c.lookup.possibleDirectoriesAfterCD(directories, c.lookup.fileOperands(inner))
 		case "popd": // after popd, the previous directory is unknown
 			directories = append(directories, c.startDirs...)
 		}
 		to = c.lookup.addRedirects(to, cmd.Redirects)
 		if refused == nil && c.isDeniedIn(directories, to) {
-			refused = new(c.denyWithCommandText("subcommandResults", c.refusedText(cmd)).withRuleSource(c.judge.rules.pathDenyRuleSource()))
+			refused = new(c.denyWithCommandText("subcommandResults", c.pipelineCommandOrWholeLineText(cmd)).withRuleSource(c.modeAndRules.rules.sourceOfFirstPathDenyRule()))
 		}
 	}
 	return refused
@@ -50,8 +50,8 @@ func (c commandLine) pathDenial() *Verdict {
 // hidesPaths reports whether an obstacle prevents that all paths of the command line are found (observed with 2.1.330).
 func hidesPaths(k shellcmd.ObstacleKind) bool {
 	switch k {
-	case shellcmd.ObstacleCommandSubstitution, shellcmd.ObstacleQuotedSubstitution, shellcmd.ObstacleProcessSubstitution, shellcmd.ObstacleBracesOrArithmetic, shellcmd.ObstacleFunction, shellcmd.ObstacleCase,
-		shellcmd.ObstacleBareVariable, shellcmd.ObstacleBracedVariable, shellcmd.ObstacleExpandedHeredoc, shellcmd.ObstacleHiddenRedirect, shellcmd.ObstacleEscapedSpace, shellcmd.ObstacleCodedText:
+	case shellcmd.ObstacleCommandSubstitution, shellcmd.ObstacleCommandSubstitutionInDoubleQuotes, shellcmd.ObstacleProcessSubstitution, shellcmd.ObstacleBraceGroupOrArithmeticCommand, shellcmd.ObstacleFunction, shellcmd.ObstacleCase,
+		shellcmd.ObstacleBareVariable, shellcmd.ObstacleBracedVariable, shellcmd.ObstacleExpandedHeredoc, shellcmd.ObstacleReadWriteOrNamedDescriptorRedirect, shellcmd.ObstacleBackslashBeforeSpaceOrLineEnd, shellcmd.ObstacleDollarQuotedText:
 		return true
 	default:
 		return false
@@ -62,44 +62,44 @@ func (c commandLine) isDeniedIn(directories []string, access fileAccess) bool {
 	denied := func(tool string) func(string) bool {
 		return func(path string) bool {
 			return slices.ContainsFunc(directories, func(place string) bool {
-				return c.judge.rules.coversPath(BehaviorDeny, tool, c.judge.resolver.absFrom(place, path))
-			}) || hasParentReference(path) && c.judge.rules.coversPath(BehaviorDeny, tool, c.judge.resolver.followLinks(path))
+				return c.modeAndRules.rules.coversPath(BehaviorDeny, tool, c.modeAndRules.resolver.absFrom(place, path))
+			}) || hasParentReference(path) && c.modeAndRules.rules.coversPath(BehaviorDeny, tool, c.modeAndRules.resolver.followLinks(path))
 		}
 	}
-	return slices.ContainsFunc(plainPaths(access.read), denied("Read")) || slices.ContainsFunc(plainPaths(access.changes), denied("Edit"))
+	return slices.ContainsFunc(pathsOfPlainOperands(access.read), denied("Read")) || slices.ContainsFunc(pathsOfPlainOperands(access.changes), denied("Edit"))
 }
 
 // denialAfterCD refuses a command that reads a denied file in one of the directories that a cd may have entered.
 func (c commandLine) denialAfterCD(directories []string, name string, read []fileOperand) *Verdict {
 	for _, place := range directories {
-		for _, path := range plainPaths(read) {
-			if abs := c.judge.resolver.absFrom(place, path); c.judge.rules.coversPath(BehaviorDeny, "Read", abs) {
+		for _, path := range pathsOfPlainOperands(read) {
+			if abs := c.modeAndRules.resolver.absFrom(place, path); c.modeAndRules.rules.coversPath(BehaviorDeny, "Read", abs) {
 				v := c.deny("rule", name+" from '"+abs+"' was blocked by a deny rule.")
-				v.DenyRule, v.Decision.Source = true, c.judge.rules.denialSourceOfRule(func(r rule) bool {
-					return r.matches(&call{judge: c.judge, name: "Read", kind: claudecode.ToolClassRead, path: abs})
+				v.DenyRule, v.Decision.Source = true, c.modeAndRules.rules.denialSourceOfFirstDenyRule(func(r rule) bool {
+					return r.matches(&call{modeAndRules: c.modeAndRules, name: "Read", kind: claudecode.ToolClassRead, path: abs})
 				})
-				return new(v.withRuleSource(c.judge.rules.pathDenyRuleSource()))
+				return new(v.withRuleSource(c.modeAndRules.rules.sourceOfFirstPathDenyRule()))
 			}
 		}
 	}
 	return nil
 }
 
-// nestedDenyApproval returns the question about a script that is an argument of a shell, as in sh -c "rm x", if a rule
-// denies a command of the script; nil means none.
-func (c commandLine) nestedDenyApproval() *approvalRequest {
-	if c.kind != claudecode.ToolClassShell || !c.judge.rules.hasCommandRules(c.call) {
+// approvalIfNestedScriptHasDeniedCommand returns the question about a script that is an argument of a shell, as in sh -c "rm
+// x", if a rule denies a command of the script; nil means none.
+func (c commandLine) approvalIfNestedScriptHasDeniedCommand() *approvalRequest {
+	if c.kind != claudecode.ToolClassRunsCommandLine || !c.modeAndRules.rules.hasDenyOrAskRuleWithContent(c.call) {
 		return nil
 	}
-	scripts := c.shellScripts(maxScriptDepth)
+	scripts := c.shellScripts(maxDepthOfScriptsInScripts)
 	for _, cmd := range c.script.Commands {
-		scripts = append(scripts, scriptCommandLine(c, cmd.OptionScript()).shellScripts(maxScriptDepth)...)
+		scripts = append(scripts, scriptCommandLine(c, cmd.OptionScript()).shellScripts(maxDepthOfScriptsInScripts)...)
 	}
 	for _, inner := range scripts {
-		if c.judge.rules.hasRule(BehaviorDeny, inner.call) {
+		if c.modeAndRules.rules.hasRule(BehaviorDeny, inner.call) {
 			return &approvalRequest{
 				message:    "A permission rule denies a command inside this shell -c script. Approving runs the whole script, including that command.",
-				reasonType: "safetyCheck", reason: "A denied command in a shell -c script", safety: protocol.SafetyDangerous,
+				reasonType: "safetyCheck", reason: "A denied command in a shell -c script", safety: protocol.SafetyNeedsApprovalOfEachCall,
 			}
 		}
 	}

@@ -42,19 +42,19 @@ const (
 	ensurePathsText    = " require explicit approval to ensure paths are evaluated correctly. For security, Claude Code cannot automatically determine the final working directory when 'cd' is used in compound commands."
 )
 
-// writeAfterCDApproval returns the question about a command that changes files, if its command line also changes the
-// directory; it returns nil for other commands.
-func (c commandLine) writeAfterCDApproval(inner shellcmd.Command) *approvalRequest {
+// approvalIfCommandChangesFilesInLineWithCD returns the question about a command that changes files, if its command line also
+// changes the directory; it returns nil for other commands.
+func (c commandLine) approvalIfCommandChangesFilesInLineWithCD(unwrappedCommand shellcmd.Command) *approvalRequest {
 	moves := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool { return cmd.WithoutPlainWrappers().Name() == "cd" })
-	if !moves || !isFileChangingCommand(inner.Name()) {
+	if !moves || !isFileChangingCommand(unwrappedCommand.Name()) {
 		return nil
 	}
 	q := &approvalRequest{
 		message: "Commands that change directories and perform write operations" + ensurePathsText, reasonType: "other", code: reasonCodeCDWithWrite,
 		reason: "Compound command contains cd with write operation" + pathResolutionText, suggestions: []protocol.PermissionUpdate{},
 	}
-	if !c.judge.allowsEdits() {
-		q.suggestions = append(q.suggestions, suggestPrefixRule(c.command), acceptEditsUpdate())
+	if !c.modeAndRules.allowsEdits() {
+		q.suggestions = append(q.suggestions, suggestAllowRuleForSimilarCommands(c.command), acceptEditsUpdate())
 	}
 	return q
 }
@@ -72,14 +72,14 @@ func (c commandLine) redirectionApproval() *approvalRequest {
 		if r.Word.IsDynamic && (!op.isKnown || op.hasGlob || len(op.paths) != 1) {
 			return approvalWithoutSuggestions("Shell expansion syntax in paths requires manual approval")
 		}
-		if q := c.lookup.unclearPathApproval(op); q != nil {
+		if q := c.lookup.approvalIfPathUnclear(op); q != nil {
 			return q
 		}
 		for _, path := range op.paths {
 			if r.WritesFile && globTextPattern().MatchString(path) {
 				return c.globApproval(path)
 			}
-			if q := c.redirectApproval(r, c.judge.resolver.resolveShellPath(path)); q != nil {
+			if q := c.redirectApproval(r, c.modeAndRules.resolver.resolvePathWithParentReferencesLikeShell(path)); q != nil {
 				return q
 			}
 		}
@@ -88,7 +88,7 @@ func (c commandLine) redirectionApproval() *approvalRequest {
 }
 
 func (c commandLine) redirectApproval(r shellcmd.Redirect, abs string) *approvalRequest {
-	if r.ReadsFile && !c.judge.isAccessible("Read", abs) {
+	if r.ReadsFile && !c.modeAndRules.isInWorkingDirOrAllowed("Read", abs) {
 		return c.readApproval("Input redirection from '"+abs+"' was blocked.", "read files in", abs)
 	}
 	if !r.WritesFile {
@@ -98,20 +98,20 @@ func (c commandLine) redirectApproval(r shellcmd.Redirect, abs string) *approval
 		q.suggestions = []protocol.PermissionUpdate{c.addDirectoryUpdate(abs)}
 		return q
 	}
-	inside := c.judge.resolver.isInWorkingDir(abs)
-	if inside && c.judge.allowsEdits() || c.judge.rules.coversPath(BehaviorAllow, "Edit", abs) {
+	inside := c.modeAndRules.resolver.isInWorkingDir(abs)
+	if inside && c.modeAndRules.allowsEdits() || c.modeAndRules.rules.coversPath(BehaviorAllow, "Edit", abs) {
 		return nil
 	}
-	return c.writeApproval("Output redirection to '"+abs+"'", abs, inside, false)
+	return c.approvalForChangeOfPath("Output redirection to '"+abs+"'", abs, inside, false)
 }
 
-// pathApprovals returns the question about the first path of a command that needs permission, as outside or inside;
-// both are nil if no path does. outside is about a path outside of the working directories, and must be asked even if a
+// approvalsForFirstUnpermittedPath returns the question about the first path of a command that needs permission, as outside or
+// inside; both are nil if no path does. outside is about a path outside of the working directories, and must be asked even if a
 // rule allows the command. inside is asked only if nothing else allows the command.
-func (c commandLine) pathApprovals(cmd shellcmd.Command) (outside, inside *approvalRequest) {
+func (c commandLine) approvalsForFirstUnpermittedPath(cmd shellcmd.Command) (outsideWorkingDirs, insideWorkingDirs *approvalRequest) {
 	inner := cmd.WithoutWrappers()
 	name := inner.Name()
-	verb := readingPhrases()[name]
+	verb := readingPhraseByCommandName()[name]
 	switch {
 	case name == "git" && (len(inner.Args) < 2 || inner.Args[1] != "diff" && !slices.Contains(inner.Args, "--no-index")):
 		verb = ""
@@ -120,11 +120,11 @@ func (c commandLine) pathApprovals(cmd shellcmd.Command) (outside, inside *appro
 	}
 	if verb != "" {
 		for _, op := range c.lookup.fileOperands(inner) {
-			if q := c.lookup.unclearPathApproval(op); q != nil {
+			if q := c.lookup.approvalIfPathUnclear(op); q != nil {
 				return q, nil
 			}
 			for _, path := range op.paths {
-				if abs := c.judge.resolver.resolveShellPath(path); !c.judge.isAccessible("Read", abs) {
+				if abs := c.modeAndRules.resolver.resolvePathWithParentReferencesLikeShell(path); !c.modeAndRules.isInWorkingDirOrAllowed("Read", abs) {
 					return c.readApproval(name+" in '"+abs+"' was blocked.", verb, abs), nil
 				}
 			}
@@ -133,16 +133,17 @@ func (c commandLine) pathApprovals(cmd shellcmd.Command) (outside, inside *appro
 	if !isFileChangingCommand(name) && name != "tee" || cmd.IsReadOnly() {
 		return nil, nil
 	}
-	return c.changeApprovals(inner)
+	return c.approvalsForFirstUnpermittedChange(inner)
 }
 
-// changeApprovals does the work of [commandLine.pathApprovals] for a command that creates, changes or removes files.
-func (c commandLine) changeApprovals(inner shellcmd.Command) (outside, inside *approvalRequest) {
-	name, ops := inner.Name(), c.lookup.fileOperands(inner)
-	if isCopyWithOptions(inner) {
-		return c.copyOptionApproval(name), nil
+// approvalsForFirstUnpermittedChange does the work of [commandLine.approvalsForFirstUnpermittedPath] for a command that
+// creates, changes or removes files.
+func (c commandLine) approvalsForFirstUnpermittedChange(unwrappedCommand shellcmd.Command) (outsideWorkingDirs, insideWorkingDirs *approvalRequest) {
+	name, ops := unwrappedCommand.Name(), c.lookup.fileOperands(unwrappedCommand)
+	if isCopyOrMoveWithOptions(unwrappedCommand) {
+		return c.approvalForCopyOrMoveWithOptions(name), nil
 	}
-	paths, q := c.changedFiles(ops)
+	paths, q := c.absolutePathsOfFilesToChange(ops)
 	if q != nil {
 		return q, nil
 	}
@@ -153,16 +154,16 @@ func (c commandLine) changeApprovals(inner shellcmd.Command) (outside, inside *a
 		}
 	}
 	for _, path := range paths {
-		if !c.judge.isAccessible("Edit", strings.TrimSuffix(path, "/")) {
-			return c.writeApproval(name+" in '"+path+"'", path, false, true), nil
+		if !c.modeAndRules.isInWorkingDirOrAllowed("Edit", strings.TrimSuffix(path, "/")) {
+			return c.approvalForChangeOfPath(name+" in '"+path+"'", path, false, true), nil
 		}
 	}
-	if len(paths) == 0 || c.judge.allowsEdits() {
+	if len(paths) == 0 || c.modeAndRules.allowsEdits() {
 		return nil, nil
 	}
 	for _, path := range paths {
-		if !c.judge.rules.coversPath(BehaviorAllow, "Edit", strings.TrimSuffix(path, "/")) {
-			return nil, c.writeApproval(name+" in '"+path+"'", path, true, true)
+		if !c.modeAndRules.rules.coversPath(BehaviorAllow, "Edit", strings.TrimSuffix(path, "/")) {
+			return nil, c.approvalForChangeOfPath(name+" in '"+path+"'", path, true, true)
 		}
 	}
 	if name == "sed" {
@@ -174,19 +175,19 @@ func (c commandLine) changeApprovals(inner shellcmd.Command) (outside, inside *a
 // globTextPattern matches a name that looks like a glob. The real CLI asks about writing to it even if it is quoted.
 var globTextPattern = shellcmd.LazyPattern(`[*?]|\[.*\]|\{.*\}`)
 
-// changedFiles returns the files that a changing command names; a trailing slash is kept. The approval is the question
-// about an operand that cannot be resolved.
-func (c commandLine) changedFiles(ops []fileOperand) ([]string, *approvalRequest) {
+// absolutePathsOfFilesToChange returns the files that a changing command names; a trailing slash is kept. The approval is the
+// question about an operand that cannot be resolved.
+func (c commandLine) absolutePathsOfFilesToChange(operands []fileOperand) (absolutePaths []string, approvalIfUnclear *approvalRequest) {
 	var paths []string
-	for _, op := range ops {
+	for _, op := range operands {
 		if op.hasGlob || slices.ContainsFunc(op.paths, func(p string) bool { return globTextPattern().MatchString(p) }) {
 			return nil, c.globApproval(op.text)
 		}
-		if q := c.lookup.unclearPathApproval(op); q != nil {
+		if q := c.lookup.approvalIfPathUnclear(op); q != nil {
 			return nil, q
 		}
 		for _, path := range op.paths {
-			abs := c.judge.resolver.resolveShellPath(path)
+			abs := c.modeAndRules.resolver.resolvePathWithParentReferencesLikeShell(path)
 			if strings.HasSuffix(path, "/") && abs != "/" {
 				abs += "/"
 			}
@@ -198,23 +199,23 @@ func (c commandLine) changedFiles(ops []fileOperand) ([]string, *approvalRequest
 
 func (c commandLine) readApproval(what, verb, abs string) *approvalRequest {
 	q := &approvalRequest{message: what + " For security, Claude Code may only " + verb + " the allowed working directories for this session: '" + c.allowedDirectoriesText() + "'.", blockedPath: abs, suggestions: []protocol.PermissionUpdate{}}
-	if dir := c.directoryOf(abs); dir != "/" {
+	if dir := c.pathIfDirectoryElseParent(abs); dir != "/" {
 		read := addRuleUpdate("Read", "/"+dir+"/**")
 		read.Destination = "session"
-		q.suggestions = append(q.suggestions, suggestPrefixRule(c.command), read)
+		q.suggestions = append(q.suggestions, suggestAllowRuleForSimilarCommands(c.command), read)
 	}
 	return q
 }
 
-// writeApproval returns the question about a path that a command or a redirection changes. what describes the change.
+// approvalForChangeOfPath returns the question about a path that a command or a redirection changes. what describes the change.
 // inside is true if the path is in a working directory, and command is false for a redirection.
-func (c commandLine) writeApproval(what, abs string, inside, command bool) *approvalRequest {
+func (c commandLine) approvalForChangeOfPath(changeDescription, abs string, isInWorkingDirectory, isChangeByCommand bool) *approvalRequest {
 	where := " needs approval. The path is inside the working directories for this session ('" + c.allowedDirectoriesText() + "'), and Claude Code asks before a shell command creates, changes or removes files there."
-	if !inside {
+	if !isInWorkingDirectory {
 		where = " needs approval. The path is outside the working directories for this session ('" + c.allowedDirectoriesText() + "'). Allowing runs the command as written."
 	}
-	q := &approvalRequest{message: what + where, blockedPath: abs, suggestions: []protocol.PermissionUpdate{suggestPrefixRule(c.command), c.addDirectoryUpdate(abs)}}
-	if command {
+	q := &approvalRequest{message: changeDescription + where, blockedPath: abs, suggestions: []protocol.PermissionUpdate{suggestAllowRuleForSimilarCommands(c.command), c.addDirectoryUpdate(abs)}}
+	if isChangeByCommand {
 		q.suggestions = append(q.suggestions, c.editSuggestion()...)
 	}
 	return q
@@ -224,25 +225,25 @@ func (c commandLine) globApproval(path string) *approvalRequest {
 	const reason = "Glob patterns are not allowed in write operations. Please specify an exact file path."
 	return &approvalRequest{
 		message: reason, reasonType: "other", reason: reason, blockedPath: path, code: "other",
-		suggestions: append([]protocol.PermissionUpdate{suggestPrefixRule(c.command), c.addDirectoryUpdate(c.judge.resolver.resolveCallPath(path))}, c.editSuggestion()...),
+		suggestions: append([]protocol.PermissionUpdate{suggestAllowRuleForSimilarCommands(c.command), c.addDirectoryUpdate(c.modeAndRules.resolver.resolveCallPath(path))}, c.editSuggestion()...),
 	}
 }
 
-// copyOptionApproval returns the question about cp and mv with options, because an option may change the target.
-func (c commandLine) copyOptionApproval(name string) *approvalRequest {
+// approvalForCopyOrMoveWithOptions returns the question about cp and mv with options, because an option may change the target.
+func (c commandLine) approvalForCopyOrMoveWithOptions(commandName string) *approvalRequest {
 	q := &approvalRequest{
-		message:    name + " with flags requires manual approval to ensure path safety. For security, Claude Code cannot automatically validate " + name + " commands that use flags, as some flags like --target-directory=PATH can bypass path validation.",
-		reasonType: "other", reason: name + " command with flags requires manual approval", code: reasonCodeFlags, suggestions: []protocol.PermissionUpdate{},
+		message:    commandName + " with flags requires manual approval to ensure path safety. For security, Claude Code cannot automatically validate " + commandName + " commands that use flags, as some flags like --target-directory=PATH can bypass path validation.",
+		reasonType: "other", reason: commandName + " command with flags requires manual approval", code: reasonCodeFlags, suggestions: []protocol.PermissionUpdate{},
 	}
-	if !c.judge.allowsEdits() {
-		q.suggestions = append(q.suggestions, suggestPrefixRule(c.command), acceptEditsUpdate())
+	if !c.modeAndRules.allowsEdits() {
+		q.suggestions = append(q.suggestions, suggestAllowRuleForSimilarCommands(c.command), acceptEditsUpdate())
 	}
 	return q
 }
 
-func (c commandLine) refusedText(cmd shellcmd.Command) string {
+func (c commandLine) pipelineCommandOrWholeLineText(refusedCommand shellcmd.Command) string {
 	if c.script.IsPipeline {
-		return cmd.Text
+		return refusedCommand.Text
 	}
 	return c.command
 }

@@ -13,15 +13,15 @@ import (
 
 type approvalRequest struct {
 	message, reasonType, reason, blockedPath string
-	safety                                   protocol.SafetyFinding
+	safety                                   protocol.SafetyApprovalReason
 	code                                     string // reason code; empty means unknown
 	circuitBreaker                           string // name of the circuit breaker that caused the refusal, or empty
 	// suggestions for the host; nil omits the list
 	suggestions []protocol.PermissionUpdate
 }
 
-// readRules returns suggested rules for reading; nil means that the question is not about a path that is read.
-func (q *approvalRequest) readRules() []protocol.PermissionRule {
+// suggestedReadRules returns suggested rules for reading; nil means that the question is not about a path that is read.
+func (q *approvalRequest) suggestedReadRules() []protocol.PermissionRule {
 	if q == nil {
 		return nil
 	}
@@ -33,7 +33,7 @@ func (q *approvalRequest) readRules() []protocol.PermissionRule {
 	return nil
 }
 
-func (c *call) verdictFor(q approvalRequest) Verdict {
+func (c *call) askVerdictFromApprovalRequest(q approvalRequest) Verdict {
 	v := c.ask(q.message, q.reasonType, q.reason)
 	v.BlockedPath, v.Suggestions, v.Safety = q.blockedPath, q.suggestions, q.safety
 	v.Decision.CircuitBreaker = q.circuitBreaker
@@ -55,25 +55,25 @@ func (q *approvalRequest) withReasonCode(code string) *approvalRequest {
 
 func sedApproval() *approvalRequest {
 	return &approvalRequest{
-		message: "sed command requires approval (contains potentially dangerous operations)", reasonType: "other", code: reasonCodeSed,
+		message: "sed command requires approval (contains potentially dangerous operations)", reasonType: "other", code: reasonCodeDangerousSed,
 		reason: "sed command contains operations that require explicit approval (e.g., write commands, execute commands)",
 	}
 }
 
-func (c *call) directoryOf(path string) string {
+func (c *call) pathIfDirectoryElseParent(path string) string {
 	path = filepath.Clean(path)
-	if disk := c.judge.resolver.fileSystem; disk != nil && disk.IsDir(path) {
+	if disk := c.modeAndRules.resolver.fileSystem; disk != nil && disk.IsDir(path) {
 		return path
 	}
 	return filepath.Dir(path)
 }
 
 func (c *call) addDirectoryUpdate(path string) protocol.PermissionUpdate {
-	return protocol.PermissionUpdate{Type: "addDirectories", Directories: []string{c.directoryOf(path)}, Destination: "session"}
+	return protocol.PermissionUpdate{Type: "addDirectories", Directories: []string{c.pathIfDirectoryElseParent(path)}, Destination: "session"}
 }
 
 func (c *call) editSuggestion() []protocol.PermissionUpdate {
-	if c.judge.allowsEdits() {
+	if c.modeAndRules.allowsEdits() {
 		return nil
 	}
 	return []protocol.PermissionUpdate{acceptEditsUpdate()}
@@ -90,7 +90,7 @@ func (c *call) allow(reason string) Verdict {
 // allowByRule allows the call because of a rule. If the rule is in the user's own settings, the decision is recorded as
 // the user's permanent permission.
 func (c *call) allowByRule() Verdict {
-	v, rules := c.allow("rule"), c.judge.rules.rules
+	v, rules := c.allow("rule"), c.modeAndRules.rules.rules
 	i := slices.IndexFunc(rules, func(r rule) bool { return r.Behavior == BehaviorAllow && r.matchesAnyPart(c) })
 	if i < 0 { // no rule names the command, so the rule is about a path in the command line
 		i = slices.IndexFunc(rules, func(r rule) bool { return r.Behavior == BehaviorAllow && r.coversTool(c) })
@@ -124,8 +124,8 @@ func (c *call) ask(message, reasonType, reason string) Verdict {
 // askByRule returns the question that a rule requires, or that of another reason to ask, if there is one.
 func (c *call) askByRule(r *rule) Verdict {
 	v := c.ask(c.unansweredMessage(), "rule", "")
-	if c.kind == claudecode.ToolClassShell {
-		if own := newCommandLine(c).verdictWithoutRule(r); own != nil {
+	if c.kind == claudecode.ToolClassRunsCommandLine {
+		if own := newCommandLineOfCall(c).verdictIgnoringAskRule(r); own != nil {
 			v = *own
 		}
 	}
@@ -161,17 +161,17 @@ func (c *call) denyFile(message, source string) Verdict {
 	return Verdict{Behavior: Deny, ToolError: true, DenyRule: true, CountDenial: true, Decision: protocol.PermissionDecision{Decision: "reject", Source: source, ReasonType: "rule"}, Message: message}
 }
 
-// denyByReadRule refuses to change a file that a deny rule protects from reading; nil means that no rule does.
-func (c *call) denyByReadRule() *Verdict {
+// denialIfChangedFileIsReadDenied refuses to change a file that a deny rule protects from reading; nil means that no rule does.
+func (c *call) denialIfChangedFileIsReadDenied() *Verdict {
 	if c.kind != claudecode.ToolClassWrite || c.name == "NotebookEdit" {
 		return nil
 	}
-	reading := &call{judge: c.judge, name: "Read", kind: claudecode.ToolClassRead, path: c.path}
+	reading := &call{modeAndRules: c.modeAndRules, name: "Read", kind: claudecode.ToolClassRead, path: c.path}
 	hides := func(r rule) bool {
 		wholeTool := r.content == "" && r.Source == "cliArg" // --disallowedTools Read removes the tool, but does not protect files
 		return r.Behavior == BehaviorDeny && r.tool == "Read" && !wholeTool && r.matches(reading)
 	}
-	at := slices.IndexFunc(c.judge.rules.rules, hides)
+	at := slices.IndexFunc(c.modeAndRules.rules.rules, hides)
 	if at < 0 {
 		return nil
 	}
@@ -179,16 +179,16 @@ func (c *call) denyByReadRule() *Verdict {
 	if c.name == "Write" {
 		done = "written"
 	}
-	v := c.denyFile("File is covered by a Read deny rule in your permission settings and cannot be "+done+".", c.judge.rules.denialSourceOfRule(hides))
-	return new(v.withRuleSource(c.judge.rules.rules[at].Source))
+	v := c.denyFile("File is covered by a Read deny rule in your permission settings and cannot be "+done+".", c.modeAndRules.rules.denialSourceOfFirstDenyRule(hides))
+	return new(v.withRuleSource(c.modeAndRules.rules.rules[at].Source))
 }
 
-// linkDenial refuses, in every mode, to change a file through a symbolic link to it. A link to a directory in the path
-// is followed (observed with 2.1.330). Nil means that the file is not a link.
-func linkDenial(c *call) *Verdict {
+// denialIfFileIsSymbolicLink refuses, in every mode, to change a file through a symbolic link to it. A link to a directory in
+// the path is followed (observed with 2.1.330). Nil means that the file is not a link.
+func denialIfFileIsSymbolicLink(c *call) *Verdict {
 	dir, name := filepath.Split(c.path)
-	target := c.judge.resolver.resolveLinks(c.path)
-	if target == filepath.Join(c.judge.resolver.resolveLinks(filepath.Clean(dir)), name) {
+	target := c.modeAndRules.resolver.resolveLinks(c.path)
+	if target == filepath.Join(c.modeAndRules.resolver.resolveLinks(filepath.Clean(dir)), name) {
 		return nil
 	}
 	v := c.deny("other", "Refusing to write "+c.path+": it is a symbolic link. Write to the link's target path instead: "+target+".")
@@ -197,24 +197,24 @@ func linkDenial(c *call) *Verdict {
 }
 
 func (c *call) denyByRule() Verdict {
-	for _, r := range c.judge.rules.rules {
+	for _, r := range c.modeAndRules.rules.rules {
 		if r.Behavior == BehaviorDeny && r.matchesParam(c) {
 			v := c.deny("rule", "Permission to use "+c.use.Name+" with "+r.content+" has been denied.")
-			v.DenyRule, v.Decision.Source = true, c.denialSource()
+			v.DenyRule, v.Decision.Source = true, c.sourceOfDenialByRule()
 			return v.withRuleSource(r.Source)
 		}
 	}
 	switch c.name {
 	case "Read", "Write", "Edit", "MultiEdit", "NotebookEdit":
-		if c.name == "Read" && !isDeniedAsWritten(c) { // the rule denies only the target of the link
+		if c.name == "Read" && !isPathDeniedWithoutFollowingLinks(c) { // the rule denies only the target of the link
 			break
 		}
-		return c.denyFile("File is in a directory that is denied by your permission settings.", c.denialSource()).withRuleSource(c.judge.rules.denyRuleSource(c))
+		return c.denyFile("File is in a directory that is denied by your permission settings.", c.sourceOfDenialByRule()).withRuleSource(c.modeAndRules.rules.denyRuleSource(c))
 	}
 	what := "use " + c.use.Name
 	switch c.kind {
-	case claudecode.ToolClassShell:
-		return c.denyCommand()
+	case claudecode.ToolClassRunsCommandLine:
+		return c.denyCommandLineByRule()
 	case claudecode.ToolClassRead:
 		what = "read " + c.path
 	default:
@@ -223,26 +223,26 @@ func (c *call) denyByRule() Verdict {
 	if c.kind == claudecode.ToolClassSkill {
 		message = "Skill execution blocked by permission rules"
 	}
-	if c.kind == claudecode.ToolClassFetch && c.domain != "" && slices.ContainsFunc(c.judge.rules.rules, func(r rule) bool {
+	if c.kind == claudecode.ToolClassFetch && c.domain != "" && slices.ContainsFunc(c.modeAndRules.rules.rules, func(r rule) bool {
 		return r.Behavior == BehaviorDeny && r.content != "" && r.matchesAnyPart(c)
 	}) {
 		message = c.use.Name + " denied access to domain:" + c.domain + "."
 	}
 	v := c.deny("rule", message)
-	v.DenyRule, v.Decision.Source = true, c.denialSource()
-	return v.withRuleSource(c.judge.rules.denyRuleSource(c))
+	v.DenyRule, v.Decision.Source = true, c.sourceOfDenialByRule()
+	return v.withRuleSource(c.modeAndRules.rules.denyRuleSource(c))
 }
 
-// denialSource returns the source of a denial; a rule in the user's own settings counts as a refusal by the user.
-func (c *call) denialSource() string {
-	return c.judge.rules.denialSourceOfRule(func(r rule) bool { return r.matchesAnyPart(c) })
+// sourceOfDenialByRule returns the source of a denial; a rule in the user's own settings counts as a refusal by the user.
+func (c *call) sourceOfDenialByRule() (userRejectOrConfig string) {
+	return c.modeAndRules.rules.denialSourceOfFirstDenyRule(func(r rule) bool { return r.matchesAnyPart(c) })
 }
 
-// denyCommand refuses a command line. If one of its commands is the reason, a pipeline's message shows that command.
-func (c *call) denyCommand() Verdict {
+// denyCommandLineByRule refuses a command line. If one of its commands is the reason, a pipeline's message shows that command.
+func (c *call) denyCommandLineByRule() Verdict {
 	reasonType, command := "subcommandResults", c.command
 	single := len(c.script.Commands) == 1
-	for _, r := range c.judge.rules.rules {
+	for _, r := range c.modeAndRules.rules.rules {
 		if r.Behavior != BehaviorDeny || !r.coversTool(c) {
 			continue
 		}
@@ -263,9 +263,9 @@ func (c *call) denyCommand() Verdict {
 	}
 	v := c.denyWithCommandText(reasonType, command)
 	if reasonType == "rule" {
-		v.Decision.Source = c.denialSource()
+		v.Decision.Source = c.sourceOfDenialByRule()
 	}
-	return v.withRuleSource(c.judge.rules.denyRuleSource(c))
+	return v.withRuleSource(c.modeAndRules.rules.denyRuleSource(c))
 }
 
 func (c *call) denyWithCommandText(reasonType, command string) Verdict {
@@ -278,7 +278,9 @@ func (c *call) denialEvent(message, reasonType, reason string) *protocol.Permiss
 	return &protocol.PermissionDenied{Type: "system", Subtype: "permission_denied", ToolName: c.use.Name, ToolUseID: c.use.ID, DecisionReasonType: reasonType, DecisionReason: reason, Message: message}
 }
 
-func (c *call) allowedDirectoriesText() string { return strings.Join(c.judge.resolver.dirs, "', '") }
+func (c *call) allowedDirectoriesText() string {
+	return strings.Join(c.modeAndRules.resolver.dirs, "', '")
+}
 
 const needsApprovalText = "This command requires approval"
 
@@ -290,7 +292,7 @@ func approvalWithReason(reason string) *approvalRequest {
 // ambiguityApproval returns the question, asked in every mode, about a command that the shell may read differently.
 func ambiguityApproval() approvalRequest {
 	q := *approvalWithReason("This command could not be checked for dangerous rm operations: the shell may read it differently than it was parsed. This requires explicit approval.")
-	q.reasonType, q.safety = "safetyCheck", protocol.SafetyDangerous
+	q.reasonType, q.safety = "safetyCheck", protocol.SafetyNeedsApprovalOfEachCall
 	return q
 }
 
@@ -306,61 +308,61 @@ func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approvalRequest {
 	case shellcmd.NoObstacle:
 		return nil
 	case shellcmd.ObstacleSubshell:
-		return approvalWithoutSuggestions("This command uses shell operators that require approval for safety").withReasonCode(reasonCodeOperators)
+		return approvalWithoutSuggestions("This command uses shell operators that require approval for safety").withReasonCode(reasonCodeShellOperators)
 	case shellcmd.ObstacleBackground:
 		if !harmless {
 			return approvalWithoutSuggestions(needsApprovalText)
 		}
 		q := approvalWithoutSuggestions("This command uses the `&` background operator, which defers execution past approval-time safety checks. Approve only if you trust it.")
-		q.reasonType, q.safety, q.circuitBreaker = "safetyCheck", protocol.SafetyDangerous, "backgroundOperator"
+		q.reasonType, q.safety, q.circuitBreaker = "safetyCheck", protocol.SafetyNeedsApprovalOfEachCall, "backgroundOperator"
 		return q
 	default:
 		code := reasonCodeTooComplex
 		switch o.Kind {
-		case shellcmd.ObstacleEval, shellcmd.ObstacleArithmeticTest, shellcmd.ObstacleSubscriptTest:
+		case shellcmd.ObstacleEval, shellcmd.ObstacleArithmeticTest, shellcmd.ObstacleVariableTestWithSubscript:
 			code = reasonCodeSemantics
 		default:
 		}
 		const unknown = " in this command can't be checked before it runs"
 		return approvalWithReason(cmp.Or(map[shellcmd.ObstacleKind]string{
-			shellcmd.ObstacleBraces:              "Brace expansion",
-			shellcmd.ObstacleEscapedSpace:        "Contains backslash-escaped whitespace",
-			shellcmd.ObstacleForeignSpace:        "Contains Unicode whitespace",
-			shellcmd.ObstacleNamedDirectory:      "Contains zsh ~[ dynamic directory syntax",
-			shellcmd.ObstacleEqualsExpansion:     "Contains zsh =cmd equals expansion",
-			shellcmd.ObstacleQuotedBrace:         "Contains brace with quote character (expansion obfuscation)",
-			shellcmd.ObstacleExpandedHeredoc:     "Heredoc with unquoted delimiter undergoes shell expansion",
-			shellcmd.ObstacleArithmetic:          "Arithmetic expansion references variable or non-literal: " + o.Text,
-			shellcmd.ObstacleArithmeticTest:      "'" + o.Text + "' operand is non-numeric — `[[` arithmetically evaluates identifiers/subscripts (may run $(cmd))",
-			shellcmd.ObstacleSubscriptTest:       "'" + o.Text + "' operand contains array subscript or runtime-determined value — bash evaluates $(cmd) in subscripts",
-			shellcmd.ObstacleCodedText:           "Text with escape codes" + unknown,
-			shellcmd.ObstacleLoneDollar:          "This command can't be checked before it runs",
-			shellcmd.ObstacleUnparsed:            "Parse error",
-			shellcmd.ObstacleClosedDescriptor:    "A closed file descriptor",
-			shellcmd.ObstacleHiddenLine:          "A quoted line that begins with #",
-			shellcmd.ObstacleSubscriptAssignment: "This command can't be checked before it runs",
-			shellcmd.ObstacleDescriptorVariable:  "Redirect uses {a[…]} fd-variable assignment — modifies shell variable as side effect",
-			shellcmd.ObstacleEval:                "'" + o.Text + "' evaluates arguments as shell code",
-			shellcmd.ObstacleBracesOrArithmetic:  "A group in braces or double parentheses" + unknown,
-			shellcmd.ObstacleFunction:            "A function definition" + unknown,
-			shellcmd.ObstacleArrayAssignment:     "A list of values" + unknown,
-			shellcmd.ObstacleCountingLoop:        "A counting for loop" + unknown,
-			shellcmd.ObstacleCase:                "A case statement" + unknown,
-			shellcmd.ObstacleCommandSubstitution: "A nested command" + unknown,
-			shellcmd.ObstacleQuotedSubstitution:  "Quoted text" + unknown,
-			shellcmd.ObstacleProcessSubstitution: "A command used as a file" + unknown,
-			shellcmd.ObstacleAssignedVariable:    "A variable set" + unknown,
-			shellcmd.ObstacleBracedVariable:      "A variable in braces" + unknown,
-			shellcmd.ObstacleAssignments:         "Variable assignments" + unknown,
-			shellcmd.ObstacleUnclearRedirect:     "A file redirect" + unknown,
-			shellcmd.ObstacleHiddenRedirect:      "A file redirect" + unknown,
+			shellcmd.ObstacleBraces:                             "Brace expansion",
+			shellcmd.ObstacleBackslashBeforeSpaceOrLineEnd:      "Contains backslash-escaped whitespace",
+			shellcmd.ObstacleUnicodeSpaceCharacter:              "Contains Unicode whitespace",
+			shellcmd.ObstacleZshDynamicNamedDirectory:           "Contains zsh ~[ dynamic directory syntax",
+			shellcmd.ObstacleZshEqualsExpansion:                 "Contains zsh =cmd equals expansion",
+			shellcmd.ObstacleQuoteInsideBraces:                  "Contains brace with quote character (expansion obfuscation)",
+			shellcmd.ObstacleExpandedHeredoc:                    "Heredoc with unquoted delimiter undergoes shell expansion",
+			shellcmd.ObstacleArithmetic:                         "Arithmetic expansion references variable or non-literal: " + o.Text,
+			shellcmd.ObstacleArithmeticTest:                     "'" + o.Text + "' operand is non-numeric — `[[` arithmetically evaluates identifiers/subscripts (may run $(cmd))",
+			shellcmd.ObstacleVariableTestWithSubscript:          "'" + o.Text + "' operand contains array subscript or runtime-determined value — bash evaluates $(cmd) in subscripts",
+			shellcmd.ObstacleDollarQuotedText:                   "Text with escape codes" + unknown,
+			shellcmd.ObstacleLoneDollar:                         "This command can't be checked before it runs",
+			shellcmd.ObstacleUnparsed:                           "Parse error",
+			shellcmd.ObstacleRedirectClosesDescriptor:           "A closed file descriptor",
+			shellcmd.ObstacleHiddenLine:                         "A quoted line that begins with #",
+			shellcmd.ObstacleArrayElementAssignment:             "This command can't be checked before it runs",
+			shellcmd.ObstacleDescriptorStoredInArrayElement:     "Redirect uses {a[…]} fd-variable assignment — modifies shell variable as side effect",
+			shellcmd.ObstacleEval:                               "'" + o.Text + "' evaluates arguments as shell code",
+			shellcmd.ObstacleBraceGroupOrArithmeticCommand:      "A group in braces or double parentheses" + unknown,
+			shellcmd.ObstacleFunction:                           "A function definition" + unknown,
+			shellcmd.ObstacleArrayAssignment:                    "A list of values" + unknown,
+			shellcmd.ObstacleCStyleForLoop:                      "A counting for loop" + unknown,
+			shellcmd.ObstacleCase:                               "A case statement" + unknown,
+			shellcmd.ObstacleCommandSubstitution:                "A nested command" + unknown,
+			shellcmd.ObstacleCommandSubstitutionInDoubleQuotes:  "Quoted text" + unknown,
+			shellcmd.ObstacleProcessSubstitution:                "A command used as a file" + unknown,
+			shellcmd.ObstacleVariableSetByScript:                "A variable set" + unknown,
+			shellcmd.ObstacleBracedVariable:                     "A variable in braces" + unknown,
+			shellcmd.ObstacleSeveralAssignmentsWithoutCommand:   "Variable assignments" + unknown,
+			shellcmd.ObstacleUnclearRedirect:                    "A file redirect" + unknown,
+			shellcmd.ObstacleReadWriteOrNamedDescriptorRedirect: "A file redirect" + unknown,
 		}[o.Kind], "A variable"+unknown)).withReasonCode(code)
 	}
 }
 
-// wrapperApproval returns the question about a find or awk command that may run other commands or change files; nil
+// approvalForDangerousFindOrAwk returns the question about a find or awk command that may run other commands or change files; nil
 // means none. The question is asked even if a rule allows the command.
-func wrapperApproval(cmd shellcmd.Command) *approvalRequest {
+func approvalForDangerousFindOrAwk(cmd shellcmd.Command) *approvalRequest {
 	if cmd.Name() == "awk" && strings.Contains(strings.Join(cmd.Args, " "), "system(") {
 		return approvalWithReason("awk program contains system() which executes arbitrary commands").withReasonCode(reasonCodeSemantics)
 	}
@@ -393,11 +395,11 @@ func (c *call) unansweredMessage() string {
 
 // suggestUpdates returns the permission updates with which a host may answer, so that similar calls cause no question.
 func (c *call) suggestUpdates() []protocol.PermissionUpdate {
-	outside := !c.judge.resolver.isInWorkingDir(c.path)
+	outside := !c.modeAndRules.resolver.isInWorkingDir(c.path)
 	dir := filepath.Dir(c.path)
 	switch c.kind {
-	case claudecode.ToolClassShell:
-		return []protocol.PermissionUpdate{suggestPrefixRule(c.command)}
+	case claudecode.ToolClassRunsCommandLine:
+		return []protocol.PermissionUpdate{suggestAllowRuleForSimilarCommands(c.command)}
 	case claudecode.ToolClassRead:
 		if !outside {
 			return nil
@@ -409,7 +411,7 @@ func (c *call) suggestUpdates() []protocol.PermissionUpdate {
 		u.Destination = "session"
 		return []protocol.PermissionUpdate{u}
 	case claudecode.ToolClassWrite:
-		if c.judge.mode == protocol.ModePlan {
+		if c.modeAndRules.mode == protocol.ModePlan {
 			return nil // no update permits the call before plan mode ends
 		}
 		updates := append([]protocol.PermissionUpdate{}, c.editSuggestion()...)
@@ -431,9 +433,9 @@ func (c *call) suggestUpdates() []protocol.PermissionUpdate {
 
 var subcommandPattern = shellcmd.LazyPattern(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
-// suggestPrefixRule suggests a rule for commands that begin like this one. The prefix is two words if the second looks
-// like a subcommand and the first does not run other programs. Otherwise the rule is the command line itself.
-func suggestPrefixRule(command string) protocol.PermissionUpdate {
+// suggestAllowRuleForSimilarCommands suggests a rule for commands that begin like this one. The prefix is two words if the
+// second looks like a subcommand and the first does not run other programs. Otherwise the rule is the command line itself.
+func suggestAllowRuleForSimilarCommands(command string) protocol.PermissionUpdate {
 	text, _, heredoc := strings.Cut(strings.TrimSpace(command), " <<")
 	if name, rest, found := strings.Cut(text, " "); found && strings.HasPrefix(name, "NODE_ENV=") {
 		text = rest

@@ -56,8 +56,8 @@ type ToolUse struct {
 	ObservedInput json.RawMessage `json:"-"`
 }
 
-// DisplayInput returns the input that hooks and hosts see.
-func (u ToolUse) DisplayInput() json.RawMessage {
+// InputForHooksAndHosts returns the input that hooks and hosts see.
+func (u ToolUse) InputForHooksAndHosts() json.RawMessage {
 	if u.ObservedInput != nil {
 		return u.ObservedInput
 	}
@@ -83,11 +83,11 @@ type AgentRef struct {
 type HookVerdict struct {
 	Decision string // "allow" or "ask"
 	Reason   string
-	Origin   string // "settings", or [PluginHookPrefix] and the name; empty means that several hooks agree
+	Origin   string // "settings", or [PluginHookOriginPrefix] and the name; empty means that several hooks agree
 }
 
-// PluginHookPrefix precedes the plugin's name in [HookVerdict.Origin].
-const PluginHookPrefix = "plugin:"
+// PluginHookOriginPrefix precedes the plugin's name in [HookVerdict.Origin].
+const PluginHookOriginPrefix = "plugin:"
 
 // CallScript is the part of a scenario about one tool call.
 type CallScript struct {
@@ -195,7 +195,7 @@ func (c *Content) UnmarshalJSON(data []byte) error {
 }
 
 // Plain returns the text of the content: the string, or the text blocks joined by newlines. Other blocks are left out.
-func (c Content) Plain() string {
+func (c Content) Plain() (joinedTextBlocks string) {
 	if c.Blocks == nil {
 		return c.Text
 	}
@@ -208,9 +208,9 @@ func (c Content) Plain() string {
 	return strings.Join(texts, "\n")
 }
 
-// SplitTyped separates the text that the user typed from the blocks before it. The typed text is the string or the last
+// SplitUserTypedText separates the text that the user typed from the blocks before it. The typed text is the string or the last
 // block. ok is false if the last block is not a text.
-func (c Content) SplitTyped() (before []Block, text string, ok bool) {
+func (c Content) SplitUserTypedText() (precedingBlocks []Block, typedText string, ok bool) {
 	if c.Blocks == nil {
 		return nil, c.Text, true
 	}

@@ -113,9 +113,9 @@ type Assistant struct {
 	ContextUsage       json.RawMessage   `json:"context_usage,omitempty"`
 	LocalCommandRun    *LocalCommand     `json:"local_command_run,omitempty"`
 	// LocalCommandOutcome says that a slash command failed or was not available; nil means neither.
-	LocalCommandOutcome *CommandOutcome `json:"local_command_outcome,omitempty"`
-	UserMessageUUID     string          `json:"user_message_uuid,omitempty"`
-	UserMessageUUIDs    []string        `json:"user_message_uuids,omitempty"`
+	LocalCommandOutcome *SlashCommandFailure `json:"local_command_outcome,omitempty"`
+	UserMessageUUID     string               `json:"user_message_uuid,omitempty"`
+	UserMessageUUIDs    []string             `json:"user_message_uuids,omitempty"`
 
 	// ErrorDetails is the API's error message for a request that was too long; for transcripts.
 	ErrorDetails string `json:"-"`
@@ -145,8 +145,8 @@ type LocalCommand struct {
 	Args    string `json:"args"`
 }
 
-// CommandOutcome describes the failure of a slash command.
-type CommandOutcome struct {
+// SlashCommandFailure describes the failure of a slash command.
+type SlashCommandFailure struct {
 	Kind string `json:"kind"` // "failed" or "unavailable_headless"
 }
 
@@ -211,53 +211,53 @@ type ToolResultMeta struct {
 
 // Result ends a turn; each prompt has exactly one. The success subtype has Result, the error subtypes have Errors.
 type Result struct {
-	DurationAPIMS          int                    `json:"duration_api_ms"`
-	StopReason             *string                `json:"stop_reason"`
-	SessionID              string                 `json:"session_id"`
-	TotalCostUSD           float64                `json:"total_cost_usd"`
-	Usage                  Usage                  `json:"usage"`
-	ModelUsage             map[string]ModelUsage  `json:"modelUsage"`
-	PermissionDenials      []PermissionDenial     `json:"permission_denials"`
-	TerminalReason         string                 `json:"terminal_reason,omitempty"`
-	FastModeState          string                 `json:"fast_mode_state,omitempty"`
-	FastModeDisabledReason string                 `json:"fast_mode_disabled_reason,omitempty"`
-	Origin                 json.RawMessage        `json:"origin,omitempty"`
-	SubagentStats          *SubagentStats         `json:"subagent_stats,omitempty"`
-	SafetyStops            *int                   `json:"safety_stops,omitempty"`
-	IsError                bool                   `json:"is_error"`
-	NumTurns               int                    `json:"num_turns"`
-	Subtype                string                 `json:"subtype"`
-	APIErrorStatus         Null[int]              `json:"api_error_status,omitzero"`
-	APIErrorType           string                 `json:"api_error_type,omitempty"`
-	APIError               string                 `json:"api_error,omitempty"`
-	Result                 *string                `json:"result,omitempty"`
-	LocalCommand           string                 `json:"local_command,omitempty"`
-	StructuredOutput       json.RawMessage        `json:"structured_output,omitempty"`
-	DeferredToolUse        *DeferredToolUse       `json:"deferred_tool_use,omitempty"`
-	Errors                 []string               `json:"errors,omitempty"`
-	TTFTMS                 *int                   `json:"ttft_ms,omitempty"`
-	Type                   string                 `json:"type"` // "result"
-	DurationMS             int                    `json:"duration_ms"`
-	UUID                   string                 `json:"uuid"`
-	BegunMessageIDs        *[]string              `json:"begun_message_ids,omitempty"` // ids of the streamed messages; only with partial messages
-	TTFTStreamMS           *int                   `json:"ttft_stream_ms,omitempty"`
-	TimeToRequestMS        *int                   `json:"time_to_request_ms,omitempty"`
-	FirstContentFrameMS    *int                   `json:"first_content_frame_ms,omitempty"`
-	UserMessageUUID        string                 `json:"user_message_uuid,omitempty"`
-	UserMessageUUIDs       []string               `json:"user_message_uuids,omitempty"`
-	RequestSentWallMS      int64                  `json:"request_sent_wall_ms,omitempty"` // Unix time; this and the next two fields are set only with UserMessageUUID
-	FirstInputTokens       *int                   `json:"first_request_input_tokens,omitempty"`
-	FirstCacheReadTokens   *int                   `json:"first_request_cache_read_input_tokens,omitempty"`
-	QueuedTurnCount        *int                   `json:"queued_turn_count,omitempty"`
-	ResultIndex            int                    `json:"result_index"`
-	StartupFailureReason   string                 `json:"startup_failure_reason,omitempty"`
-	InvalidConfigFile      *InvalidConfigFile     `json:"invalid_config_file,omitempty"`
-	CostUSD                *float64               `json:"cost_usd,omitempty"`                      // CLAUDELESS_COMPAT=claudeless-rs only
-	ModelUsageSince        *map[string]ModelUsage `json:"model_usage_since_last_result,omitempty"` // stream-json only
+	DurationAPIMS          int                           `json:"duration_api_ms"`
+	StopReason             *string                       `json:"stop_reason"`
+	SessionID              string                        `json:"session_id"`
+	TotalCostUSD           float64                       `json:"total_cost_usd"`
+	Usage                  Usage                         `json:"usage"`
+	ModelUsage             map[string]ModelUsage         `json:"modelUsage"`
+	PermissionDenials      []PermissionDenial            `json:"permission_denials"`
+	TerminalReason         string                        `json:"terminal_reason,omitempty"`
+	FastModeState          string                        `json:"fast_mode_state,omitempty"`
+	FastModeDisabledReason string                        `json:"fast_mode_disabled_reason,omitempty"`
+	Origin                 json.RawMessage               `json:"origin,omitempty"`
+	SubagentStats          *SubagentStats                `json:"subagent_stats,omitempty"`
+	SafetyStops            *int                          `json:"safety_stops,omitempty"`
+	IsError                bool                          `json:"is_error"`
+	NumTurns               int                           `json:"num_turns"`
+	Subtype                string                        `json:"subtype"`
+	APIErrorStatus         Null[int]                     `json:"api_error_status,omitzero"`
+	APIErrorType           string                        `json:"api_error_type,omitempty"`
+	APIError               string                        `json:"api_error,omitempty"`
+	Result                 *string                       `json:"result,omitempty"`
+	LocalCommand           string                        `json:"local_command,omitempty"`
+	StructuredOutput       json.RawMessage               `json:"structured_output,omitempty"`
+	DeferredToolUse        *DeferredToolUse              `json:"deferred_tool_use,omitempty"`
+	Errors                 []string                      `json:"errors,omitempty"`
+	TTFTMS                 *int                          `json:"ttft_ms,omitempty"`
+	Type                   string                        `json:"type"` // "result"
+	DurationMS             int                           `json:"duration_ms"`
+	UUID                   string                        `json:"uuid"`
+	BegunMessageIDs        *[]string                     `json:"begun_message_ids,omitempty"` // ids of the streamed messages; only with partial messages
+	TTFTStreamMS           *int                          `json:"ttft_stream_ms,omitempty"`
+	TimeToRequestMS        *int                          `json:"time_to_request_ms,omitempty"`
+	FirstContentFrameMS    *int                          `json:"first_content_frame_ms,omitempty"`
+	UserMessageUUID        string                        `json:"user_message_uuid,omitempty"`
+	UserMessageUUIDs       []string                      `json:"user_message_uuids,omitempty"`
+	RequestSentWallMS      int64                         `json:"request_sent_wall_ms,omitempty"` // Unix time; this and the next two fields are set only with UserMessageUUID
+	FirstInputTokens       *int                          `json:"first_request_input_tokens,omitempty"`
+	FirstCacheReadTokens   *int                          `json:"first_request_cache_read_input_tokens,omitempty"`
+	QueuedTurnCount        *int                          `json:"queued_turn_count,omitempty"`
+	ResultIndex            int                           `json:"result_index"`
+	StartupFailureReason   string                        `json:"startup_failure_reason,omitempty"`
+	InvalidConfigFile      *ConfigFileThatPreventedStart `json:"invalid_config_file,omitempty"`
+	CostUSD                *float64                      `json:"cost_usd,omitempty"`                      // CLAUDELESS_COMPAT=claudeless-rs only
+	ModelUsageSince        *map[string]ModelUsage        `json:"model_usage_since_last_result,omitempty"` // stream-json only
 }
 
-// InvalidConfigFile is the configuration file that prevented the start.
-type InvalidConfigFile struct {
+// ConfigFileThatPreventedStart is the configuration file that prevented the start.
+type ConfigFileThatPreventedStart struct {
 	Path           string `json:"path"`
 	IsGlobal       bool   `json:"is_global"`
 	BackupSearched bool   `json:"backup_searched"`
@@ -279,20 +279,20 @@ type DeferredToolUse struct {
 
 // SubagentStats counts the sub-agents of the session.
 type SubagentStats struct {
-	Spawned             int             `json:"spawned"`
-	Requested           RequestedAgents `json:"requested"`
-	StartedInBackground int             `json:"started_in_background"`
-	MaxDepth            int             `json:"max_depth"`
-	SpawnedBySubagents  int             `json:"spawned_by_subagents"`
-	Completed           int             `json:"completed"`
-	Failed              int             `json:"failed"`
-	Killed              KilledAgents    `json:"killed"`
-	Refused             RefusedAgents   `json:"refused"`
-	ByType              map[string]int  `json:"by_type"`
+	Spawned             int                     `json:"spawned"`
+	Requested           RequestedSubagentCounts `json:"requested"`
+	StartedInBackground int                     `json:"started_in_background"`
+	MaxDepth            int                     `json:"max_depth"`
+	SpawnedBySubagents  int                     `json:"spawned_by_subagents"`
+	Completed           int                     `json:"completed"`
+	Failed              int                     `json:"failed"`
+	Killed              KilledAgents            `json:"killed"`
+	Refused             RefusedAgents           `json:"refused"`
+	ByType              map[string]int          `json:"by_type"`
 }
 
-// RequestedAgents counts sub-agents by the value of run_in_background in their call.
-type RequestedAgents struct {
+// RequestedSubagentCounts counts sub-agents by the value of run_in_background in their call.
+type RequestedSubagentCounts struct {
 	Background int `json:"background"`
 	Foreground int `json:"foreground"`
 	Unset      int `json:"unset"`
@@ -327,12 +327,12 @@ type StreamEvent struct {
 	UserMessageUUIDs []string `json:"user_message_uuids,omitempty"`
 	// OwedRows is present together with the uuids. In all observed cases it was empty.
 	OwedRows *[]string `json:"owed_rows,omitempty"`
-	// AbandonedBlocks is set only in the message_stop of an interrupted message.
-	AbandonedBlocks *AbandonedBlocks `json:"abandoned_blocks,omitempty"`
+	// InterruptedMessageBlocks is set only in the message_stop of an interrupted message.
+	AbandonedBlocks *InterruptedMessageBlocks `json:"abandoned_blocks,omitempty"`
 }
 
-// AbandonedBlocks lists the incomplete blocks of a message: the block at FromBlockIndex and all later ones.
-type AbandonedBlocks struct {
+// InterruptedMessageBlocks lists the incomplete blocks of a message: the block at FromBlockIndex and all later ones.
+type InterruptedMessageBlocks struct {
 	APIMessageID   string `json:"api_message_id"`
 	FromBlockIndex int    `json:"from_block_index"`
 }
@@ -381,19 +381,19 @@ type CompactMetadata struct {
 	DurationMS int    `json:"duration_ms"`
 	Dropped    int    `json:"cumulative_dropped_tokens"`
 	// Segment and Messages are the messages that are kept unchanged after the summary; nil if none exist.
-	Segment  *PreservedSegment  `json:"preserved_segment,omitempty"`
-	Messages *PreservedMessages `json:"preserved_messages,omitempty"`
+	Segment  *CompactionPreservedSegment `json:"preserved_segment,omitempty"`
+	Messages *PreservedMessages          `json:"preserved_messages,omitempty"`
 }
 
-// PreservedSegment is the part of a conversation that a compaction keeps: the uuids of its first message, of its last
+// CompactionPreservedSegment is the part of a conversation that a compaction keeps: the uuids of its first message, of its last
 // message, and of the summary that precedes the segment.
-type PreservedSegment struct {
+type CompactionPreservedSegment struct {
 	Head   string `json:"head_uuid"`
 	Anchor string `json:"anchor_uuid"`
 	Tail   string `json:"tail_uuid"`
 }
 
-// PreservedMessages lists the messages of a [PreservedSegment].
+// PreservedMessages lists the messages of a [CompactionPreservedSegment].
 type PreservedMessages struct {
 	Anchor string   `json:"anchor_uuid"`
 	UUIDs  []string `json:"uuids"`
@@ -410,14 +410,14 @@ type Field struct {
 func (s *System) MarshalJSON() ([]byte, error) {
 	head := []Field{{"type", "system"}, {"subtype", s.Subtype}}
 	tail := []Field{{"session_id", s.SessionID}, {"uuid", s.UUID}}
-	if s.hasUUIDFirst() {
+	if s.hasUUIDBeforeSessionID() {
 		slices.Reverse(tail)
 	}
 	return marshalFields(head, s.Fields, tail)
 }
 
-// hasUUIDFirst reports whether the real CLI writes uuid before session_id for this event.
-func (s *System) hasUUIDFirst() bool {
+// hasUUIDBeforeSessionID reports whether the real CLI writes uuid before session_id for this event.
+func (s *System) hasUUIDBeforeSessionID() bool {
 	switch s.Subtype {
 	case "background_tasks_changed", "commands_changed", "hook_started", "hook_response", "informational",
 		"task_started", "task_progress", "task_updated", "task_notification":

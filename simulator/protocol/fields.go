@@ -1,7 +1,7 @@
 package protocol
 
-// Value returns the value of a key; nil means that the event does not have the key.
-func (s *System) Value(key string) any {
+// FieldValue returns the value of a key; nil means that the event does not have the key.
+func (s *System) FieldValue(key string) (valueOrNil any) {
 	for _, f := range s.Fields {
 		if f.Key == key {
 			return f.Value
@@ -12,6 +12,6 @@ func (s *System) Value(key string) any {
 
 // Text returns the string with a key; empty means none.
 func (s *System) Text(key string) string {
-	value, _ := s.Value(key).(string)
+	value, _ := s.FieldValue(key).(string)
 	return value
 }

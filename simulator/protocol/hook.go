@@ -102,24 +102,24 @@ func (a HookAttachment) MarshalJSON() ([]byte, error) {
 	return marshalFields([]Field{{"type", a.Type}}, a.Fields)
 }
 
-// PromptOutcome describes the effect of hooks on a prompt: blocked_by_hook, stopped_by_hook or no_verdict.
-type PromptOutcome struct {
+// HookEffectOnPrompt describes the effect of hooks on a prompt: blocked_by_hook, stopped_by_hook or no_verdict.
+type HookEffectOnPrompt struct {
 	Kind      string `json:"kind"`
 	IsKept    bool   `json:"prompt_kept"`
 	NoVerdict string `json:"no_verdict_kind,omitempty"`
 	Reason    string `json:"reason,omitempty"`
 }
 
-type requestSentKey struct{}
+type requestSentCallbackContextKey struct{}
 
 // WithRequestSent returns a context for a request to the SDK host. sent is called when the request has been written.
 func WithRequestSent(ctx context.Context, sent func()) context.Context {
-	return context.WithValue(ctx, requestSentKey{}, sent)
+	return context.WithValue(ctx, requestSentCallbackContextKey{}, sent)
 }
 
 // NoteRequestSent calls the function that [WithRequestSent] stored in ctx, if there is one.
 func NoteRequestSent(ctx context.Context) {
-	if sent, ok := ctx.Value(requestSentKey{}).(func()); ok {
+	if sent, ok := ctx.Value(requestSentCallbackContextKey{}).(func()); ok {
 		sent()
 	}
 }

@@ -31,11 +31,11 @@ type HookEffort struct {
 	Level string `json:"level"` // "low", "medium", "high", …
 }
 
-// HookList is a list that is written as [] when it is nil.
-type HookList[T any] []T
+// NeverNullJSONList is a list that is written as [] when it is nil.
+type NeverNullJSONList[T any] []T
 
 // MarshalJSON writes the list, never null.
-func (l HookList[T]) MarshalJSON() ([]byte, error) {
+func (l NeverNullJSONList[T]) MarshalJSON() ([]byte, error) {
 	if l == nil {
 		return []byte("[]"), nil
 	}
@@ -73,7 +73,7 @@ type PostToolUseFailureHook struct {
 
 // PostToolBatchHook runs after all calls of one assistant message.
 type PostToolBatchHook struct {
-	ToolCalls HookList[HookToolCall] `json:"tool_calls"`
+	ToolCalls NeverNullJSONList[HookToolCall] `json:"tool_calls"`
 }
 
 // HookToolCall is one call in a [PostToolBatchHook].
@@ -110,10 +110,10 @@ type UserPromptExpansionHook struct {
 
 // StopHook runs before the end of a turn.
 type StopHook struct {
-	StopHookActive       bool                     `json:"stop_hook_active"` // an earlier Stop hook has already made this turn continue
-	LastAssistantMessage string                   `json:"last_assistant_message,omitempty"`
-	BackgroundTasks      HookList[BackgroundTask] `json:"background_tasks"`
-	SessionCrons         HookList[SessionCron]    `json:"session_crons"`
+	StopHookActive       bool                              `json:"stop_hook_active"` // an earlier Stop hook has already made this turn continue
+	LastAssistantMessage string                            `json:"last_assistant_message,omitempty"`
+	BackgroundTasks      NeverNullJSONList[BackgroundTask] `json:"background_tasks"`
+	SessionCrons         NeverNullJSONList[SessionCron]    `json:"session_crons"`
 }
 
 // BackgroundTask is a task still running when a turn ends.
@@ -151,12 +151,12 @@ type SubagentStartHook struct {
 
 // SubagentStopHook runs before the end of a sub-agent. [HookBase] identifies the agent.
 type SubagentStopHook struct {
-	AgentType            string                   `json:"-"`
-	StopHookActive       bool                     `json:"stop_hook_active"`
-	AgentTranscriptPath  string                   `json:"agent_transcript_path"`
-	LastAssistantMessage string                   `json:"last_assistant_message,omitempty"`
-	BackgroundTasks      HookList[BackgroundTask] `json:"background_tasks"`
-	SessionCrons         HookList[SessionCron]    `json:"session_crons"`
+	AgentType            string                            `json:"-"`
+	StopHookActive       bool                              `json:"stop_hook_active"`
+	AgentTranscriptPath  string                            `json:"agent_transcript_path"`
+	LastAssistantMessage string                            `json:"last_assistant_message,omitempty"`
+	BackgroundTasks      NeverNullJSONList[BackgroundTask] `json:"background_tasks"`
+	SessionCrons         NeverNullJSONList[SessionCron]    `json:"session_crons"`
 }
 
 // PreCompactHook runs before a compaction.

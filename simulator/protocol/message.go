@@ -38,8 +38,8 @@ func WithoutPasteTags(text string) string {
 	return regexp.MustCompile(`\s*</?pasted_content id="\w+">\s*`).ReplaceAllString(text, "\n")
 }
 
-// UnclassifiedOrigin is the origin of a synthetic prompt.
-const UnclassifiedOrigin = `{"kind":"unclassified"}`
+// SyntheticPromptOriginJSON is the origin of a synthetic prompt.
+const SyntheticPromptOriginJSON = `{"kind":"unclassified"}`
 
 // AssistantMessage is the message in an assistant event. On the stream, each event has one block of the message, and
 // StopReason is nil (spec: cli-observed 2).

@@ -50,31 +50,31 @@ type OutputConfig struct {
 
 // RequestLine is api-request: one request to the model.
 type RequestLine struct {
-	Type          string        `json:"type"` // "api-request"
-	SessionID     string        `json:"sessionId"`
-	AgentID       string        `json:"agentId,omitempty"`
-	ID            string        `json:"id"`
-	Timestamp     string        `json:"timestamp"`
-	Version       string        `json:"version"`
-	QuerySource   string        `json:"querySource"` // "sdk", "agent:builtin:…" or "agent:custom"
-	ShapeHash     string        `json:"shapeHash"`
-	Params        RequestParams `json:"params"`
-	Base          string        `json:"base,omitempty"` // id of the previous request of the same process
-	Keep          int           `json:"keep"`           // number of messages taken over from Base
-	Tail          []string      `json:"tail"`           // hashes of the messages that follow those taken over from Base
-	CacheControl  []CacheMark   `json:"cacheControl"`
-	EchoInputs    bool          `json:"echoWireToolInputs"`
-	Thread        RequestThread `json:"thread"`
-	RequestDigest string        `json:"requestDigest"`
+	Type          string             `json:"type"` // "api-request"
+	SessionID     string             `json:"sessionId"`
+	AgentID       string             `json:"agentId,omitempty"`
+	ID            string             `json:"id"`
+	Timestamp     string             `json:"timestamp"`
+	Version       string             `json:"version"`
+	QuerySource   string             `json:"querySource"` // "sdk", "agent:builtin:…" or "agent:custom"
+	ShapeHash     string             `json:"shapeHash"`
+	Params        RequestParams      `json:"params"`
+	Base          string             `json:"base,omitempty"` // id of the previous request of the same process
+	Keep          int                `json:"keep"`           // number of messages taken over from Base
+	Tail          []string           `json:"tail"`           // hashes of the messages that follow those taken over from Base
+	CacheControl  []CacheControlMark `json:"cacheControl"`
+	EchoInputs    bool               `json:"echoWireToolInputs"`
+	Thread        RequestLineThread  `json:"thread"`
+	RequestDigest string             `json:"requestDigest"`
 }
 
-// RequestThread is the thread that a request belongs to.
-type RequestThread struct {
+// RequestLineThread is the thread that a request belongs to.
+type RequestLineThread struct {
 	Type string `json:"type"` // "none"
 }
 
-// CacheMark marks the position up to which the API may cache a request.
-type CacheMark struct {
+// CacheControlMark marks the position up to which the API may cache a request.
+type CacheControlMark struct {
 	Path  []any             `json:"path"`
 	Value map[string]string `json:"value"`
 }

@@ -67,8 +67,8 @@ type MCPCall struct {
 	NotReadOnly string
 }
 
-// TrimPath removes white space, as JavaScript defines it, from both ends of a path, as tools do with their input.
-func TrimPath(path string) string {
+// TrimWhiteSpaceAroundPath removes white space, as JavaScript defines it, from both ends of a path, as tools do with their input.
+func TrimWhiteSpaceAroundPath(path string) string {
 	return strings.TrimFunc(path, func(r rune) bool { return r == '\ufeff' || r != '\u0085' && unicode.IsSpace(r) })
 }
 
@@ -78,7 +78,7 @@ func ErrorResult(text string) ToolResult {
 }
 
 // UsageError is the error of a wrong call (unknown tool, invalid input). The model sees it in <tool_use_error> tags.
-func UsageError(text string) ToolResult {
+func UsageError(text string) (resultInToolUseErrorTags ToolResult) {
 	return ToolResult{Content: Content{Text: "<tool_use_error>" + text + "</tool_use_error>"}, IsError: true, Output: text}
 }
 
@@ -107,14 +107,14 @@ const (
 	ModePlan        PermissionMode = "plan"
 )
 
-// SafetyFinding says why a call needs an approval for safety.
-type SafetyFinding string
+// SafetyApprovalReason says why a call needs an approval for safety.
+type SafetyApprovalReason string
 
-// A call with SafetySensitive may be approved by a classifier or a rule, also permanently. Each call with
-// SafetyDangerous needs its own approval.
+// A call with SafetyApprovableByRuleOrClassifier may be approved by a classifier or a rule, also permanently. Each call with
+// SafetyNeedsApprovalOfEachCall needs its own approval.
 const (
-	SafetySensitive SafetyFinding = "sensitive"
-	SafetyDangerous SafetyFinding = "dangerous"
+	SafetyApprovableByRuleOrClassifier SafetyApprovalReason = "sensitive"
+	SafetyNeedsApprovalOfEachCall      SafetyApprovalReason = "dangerous"
 )
 
 // PermissionRequest asks a host for a decision about one call.
@@ -124,7 +124,7 @@ type PermissionRequest struct {
 	// Suggestions are the updates that a host may return; they may be nil.
 	Suggestions                        []PermissionUpdate
 	BlockedPath                        string
-	Safety                             SafetyFinding // set when DecisionReasonType is "safetyCheck"
+	Safety                             SafetyApprovalReason // set when DecisionReasonType is "safetyCheck"
 	DecisionReason, DecisionReasonType string
 	RuleSource                         string       // source of the rule that requires the question; may be empty
 	Hook                               *HookVerdict // the hook's decision that requires the question; may be nil
@@ -187,12 +187,12 @@ type BreakpointDecision struct {
 	Replacement string          // name of the tool that runs instead, for "replace"
 }
 
-// NormalizeName returns the name of a server or tool as the full names of MCP tools contain it: any character outside
+// NormalizeMCPNamePart returns the name of a server or tool as the full names of MCP tools contain it: any character outside
 // [a-zA-Z0-9_-] becomes an underscore (spec: cli-contract 7).
-func NormalizeName(name string) string {
+func NormalizeMCPNamePart(serverOrToolName string) string {
 	const beyondUTF16 = 0xFFFF
 	var b strings.Builder
-	for _, r := range name {
+	for _, r := range serverOrToolName {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
 			b.WriteRune(r)

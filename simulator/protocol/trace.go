@@ -109,8 +109,8 @@ type UnmetExpectation struct {
 	Message string // begins with "FILE:LINE:COL: " if the position is known
 }
 
-// CLIRetry is a failed API request that the CLI retries. Transcripts record it.
-type CLIRetry struct {
+// FailedAPIRequestBeforeRetry is a failed API request that the CLI retries. Transcripts record it.
+type FailedAPIRequestBeforeRetry struct {
 	Status                         int    // 0 if there was no response
 	Message                        string // message of the API
 	Body                           string // the response as clients quote it
@@ -148,46 +148,46 @@ type AgentUsage struct {
 	APIMS  int // time spent waiting for the model
 }
 
-// PromptWithdrawn means that the user has taken the prompt of the turn back before the model answered.
-type PromptWithdrawn struct{}
+// TurnPromptWithdrawnByUser means that the user has taken the prompt of the turn back before the model answered.
+type TurnPromptWithdrawnByUser struct{}
 
-// CustomLine is a line that only the transcript contains.
-type CustomLine struct{ Line json.RawMessage }
+// RawTranscriptOnlyLine is a line that only the transcript contains.
+type RawTranscriptOnlyLine struct{ Line json.RawMessage }
 
-func (*PromptQueued) event()          {}
-func (*ConversationCompacted) event() {}
-func (*PromptAccepted) event()        {}
-func (*PromptAbsorbed) event()        {}
-func (*CommandRan) event()            {}
-func (*RuleMatched) event()           {}
-func (*ContextAdded) event()          {}
-func (*StopHooks) event()             {}
-func (*ToolExecuted) event()          {}
-func (*AttachmentAdded) event()       {}
-func (*UnmetExpectation) event()      {}
-func (*CLIRetry) event()              {}
-func (*Warning) event()               {}
-func (*PromptWithdrawn) event()       {}
-func (*CustomLine) event()            {}
-func (*HiddenEvent) event()           {}
-func (*VerbatimOutput) event()        {}
-func (*AgentUsage) event()            {}
+func (*PromptQueued) event()                {}
+func (*ConversationCompacted) event()       {}
+func (*PromptAccepted) event()              {}
+func (*PromptAbsorbed) event()              {}
+func (*CommandRan) event()                  {}
+func (*RuleMatched) event()                 {}
+func (*ContextAdded) event()                {}
+func (*StopHooks) event()                   {}
+func (*ToolExecuted) event()                {}
+func (*AttachmentAdded) event()             {}
+func (*UnmetExpectation) event()            {}
+func (*FailedAPIRequestBeforeRetry) event() {}
+func (*Warning) event()                     {}
+func (*TurnPromptWithdrawnByUser) event()   {}
+func (*RawTranscriptOnlyLine) event()       {}
+func (*HiddenEvent) event()                 {}
+func (*VerbatimOutput) event()              {}
+func (*AgentUsage) event()                  {}
 
-func (*PromptQueued) trace()          {}
-func (*ConversationCompacted) trace() {}
-func (*PromptAccepted) trace()        {}
-func (*ContextAdded) trace()          {}
-func (*StopHooks) trace()             {}
-func (*PromptAbsorbed) trace()        {}
-func (*CommandRan) trace()            {}
-func (*RuleMatched) trace()           {}
-func (*ToolExecuted) trace()          {}
-func (*AttachmentAdded) trace()       {}
-func (*UnmetExpectation) trace()      {}
-func (*CLIRetry) trace()              {}
-func (*Warning) trace()               {}
-func (*PromptWithdrawn) trace()       {}
-func (*CustomLine) trace()            {}
-func (*HiddenEvent) trace()           {}
-func (*VerbatimOutput) trace()        {}
-func (*AgentUsage) trace()            {}
+func (*PromptQueued) trace()                {}
+func (*ConversationCompacted) trace()       {}
+func (*PromptAccepted) trace()              {}
+func (*ContextAdded) trace()                {}
+func (*StopHooks) trace()                   {}
+func (*PromptAbsorbed) trace()              {}
+func (*CommandRan) trace()                  {}
+func (*RuleMatched) trace()                 {}
+func (*ToolExecuted) trace()                {}
+func (*AttachmentAdded) trace()             {}
+func (*UnmetExpectation) trace()            {}
+func (*FailedAPIRequestBeforeRetry) trace() {}
+func (*Warning) trace()                     {}
+func (*TurnPromptWithdrawnByUser) trace()   {}
+func (*RawTranscriptOnlyLine) trace()       {}
+func (*HiddenEvent) trace()                 {}
+func (*VerbatimOutput) trace()              {}
+func (*AgentUsage) trace()                  {}

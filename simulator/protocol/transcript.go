@@ -48,8 +48,8 @@ type LineTrailer struct {
 	PlanName     string `json:"slug,omitempty"` // name of the plan file, once it has one
 }
 
-// CommandBlocks counts all text blocks of a line, and those that are the text of a command.
-type CommandBlocks struct {
+// CommandTextBlockCounts counts all text blocks of a line, and those that are the text of a command.
+type CommandTextBlockCounts struct {
 	All     int `json:"all"`
 	Command int `json:"own"`
 }
@@ -68,8 +68,8 @@ type UserLine struct {
 	IsMeta  bool        `json:"isMeta,omitempty"`
 	// Companion marks a message that the CLI adds to a turn in addition to the prompt.
 	Companion bool `json:"turnCompanion,omitempty"`
-	// CommandBlocks is set if the text of a command or skill follows other text blocks in the line.
-	CommandBlocks *CommandBlocks `json:"commandTextBlocks,omitempty"`
+	// CommandTextBlockCounts is set if the text of a command or skill follows other text blocks in the line.
+	CommandBlocks *CommandTextBlockCounts `json:"commandTextBlocks,omitempty"`
 	// TranscriptOnly and IsSummary mark the summary that replaces a compacted conversation.
 	TranscriptOnly bool `json:"isVisibleInTranscriptOnly,omitempty"`
 	IsSummary      bool `json:"isCompactSummary,omitempty"`
@@ -283,7 +283,7 @@ type FallbackLine struct {
 	LineTrailer
 }
 
-// LinePromptOutcome is a [PromptOutcome] with the keys of transcripts. It was never observed with no_verdict.
+// LinePromptOutcome is a [HookEffectOnPrompt] with the keys of transcripts. It was never observed with no_verdict.
 type LinePromptOutcome struct {
 	Ending struct {
 		Kind   string `json:"kind"` // "blocked_by_hook" or "stopped_by_hook"
@@ -352,7 +352,7 @@ type LineCompactMetadata struct {
 	Running *struct{} `json:"runningTurnPrompt,omitempty"`
 }
 
-// LinePreservedSegment is a [PreservedSegment] with the keys of transcripts.
+// LinePreservedSegment is a [CompactionPreservedSegment] with the keys of transcripts.
 type LinePreservedSegment struct {
 	Head   string `json:"headUuid"`
 	Anchor string `json:"anchorUuid"`
@@ -374,11 +374,11 @@ type LocalCommandLine struct {
 	Content string `json:"content"`
 	Level   string `json:"level"`
 	SystemLineID
-	IsMeta       bool            `json:"isMeta"`
-	ContextUsage json.RawMessage `json:"contextUsage,omitempty"`
-	SubmitUUID   string          `json:"submitUuid,omitempty"` // the host's id of the command
-	CommandRun   *LocalCommand   `json:"commandRun,omitempty"`
-	Outcome      *CommandOutcome `json:"commandOutcome,omitempty"`
+	IsMeta       bool                 `json:"isMeta"`
+	ContextUsage json.RawMessage      `json:"contextUsage,omitempty"`
+	SubmitUUID   string               `json:"submitUuid,omitempty"` // the host's id of the command
+	CommandRun   *LocalCommand        `json:"commandRun,omitempty"`
+	Outcome      *SlashCommandFailure `json:"commandOutcome,omitempty"`
 	LineTrailer
 }
 
@@ -457,9 +457,9 @@ type AgentNameLine struct {
 	SessionID string `json:"sessionId"`
 }
 
-// LatchLine is atis-latch, which follows the first lines of a session and each [LastPromptLine]. Its purpose is
+// ATISLatchLine is atis-latch, which follows the first lines of a session and each [LastPromptLine]. Its purpose is
 // unknown; its value was always empty.
-type LatchLine struct {
+type ATISLatchLine struct {
 	Type      string `json:"type"` // "atis-latch"
 	ATIS      string `json:"atis"`
 	SessionID string `json:"sessionId"`

@@ -74,7 +74,7 @@ func invalidKeyFaults(keys []string, file map[string]any) []Fault {
 	checks := knownKeys()
 	for _, key := range keys {
 		if key == "hooks" {
-			guards, again := hookFaults(file[key])
+			guards, again := faultsOfInvalidGuardHooks(file[key])
 			found = append(append(guards, found...), again...)
 			continue
 		}
@@ -84,7 +84,7 @@ func invalidKeyFaults(keys []string, file map[string]any) []Fault {
 }
 
 // invalidValueFaults reports why a value is not valid for a key. To find the expected type, it tries out values.
-func invalidValueFaults(key string, valid validator, v any) []Fault {
+func invalidValueFaults(key string, valid settingValueValidator, v any) []Fault {
 	if object, ok := v.(map[string]any); ok && key == "permissions" {
 		return permissionFaults(object)
 	}
@@ -258,9 +258,9 @@ func (o invalidHook) fault(consequence string) Fault {
 	return Fault{Key: o.path, Text: text}
 }
 
-// valueFault returns the fault in the words that the CLI uses for values of any key, such as "Expected string, but
+// faultInWordsOfValueErrors returns the fault in the words that the CLI uses for values of any key, such as "Expected string, but
 // received number". ok is false if the CLI has no such words for the problem.
-func (o invalidHook) valueFault() (Fault, bool) {
+func (o invalidHook) faultInWordsOfValueErrors() (valueError Fault, hasWordsForProblem bool) {
 	switch {
 	case o.validTypes != nil:
 		return Fault{Key: o.path, Text: "Invalid discriminator value. Expected '" + strings.Join(o.validTypes, "' | '") + "'"}, true
@@ -344,22 +344,22 @@ func truncate(text string) string {
 
 const invalidGuardHint = " — it may protect the permissions in the same file, so the whole file is ignored until the hook is fixed or removed."
 
-// hookFaults returns the faults for the invalid hooks because of which the CLI ignores the whole file. The CLI reports
-// each of them twice: first in the words for hooks, then in the words for values of any key.
-func hookFaults(v any) (first, second []Fault) {
-	events, _ := v.(map[string]any)
+// faultsOfInvalidGuardHooks returns the faults for the invalid hooks because of which the CLI ignores the whole file. The CLI
+// reports each of them twice: first in the words for hooks, then in the words for values of any key.
+func faultsOfInvalidGuardHooks(hooksValue any) (inHookWords, inValueWords []Fault) {
+	events, _ := hooksValue.(map[string]any)
 	for _, known := range claudecode.HookEvents() {
 		event := known.Name
 		value, there := events[event]
-		if !known.CanGuardPermissions || !there || areValidMatchers(value) {
+		if !known.CanGuardPermissions || !there || areHookMatchersOfEventValid(value) {
 			continue
 		}
 		key := "hooks." + event
 		groups, ok := value.([]any)
 		if !ok {
 			got := jsonType(value)
-			first = append(first, Fault{Key: key, Text: fmt.Sprintf("Hook event %q must be an array of matchers; received %s", event, got) + invalidGuardHint})
-			second = append(second, Fault{Key: key, Text: "Expected array, but received " + got})
+			inHookWords = append(inHookWords, Fault{Key: key, Text: fmt.Sprintf("Hook event %q must be an array of matchers; received %s", event, got) + invalidGuardHint})
+			inValueWords = append(inValueWords, Fault{Key: key, Text: "Expected array, but received " + got})
 			continue
 		}
 		for i, group := range groups {
@@ -369,38 +369,38 @@ func hookFaults(v any) (first, second []Fault) {
 			}
 			_, odd := pruneGroup(fmt.Sprintf("%s.%d", key, i), raw)
 			for _, o := range odd {
-				first = append(first, o.fault(invalidGuardHint))
-				if f, ok := o.valueFault(); ok {
-					second = append(second, f)
+				inHookWords = append(inHookWords, o.fault(invalidGuardHint))
+				if f, ok := o.faultInWordsOfValueErrors(); ok {
+					inValueWords = append(inValueWords, f)
 				}
 			}
 		}
 	}
-	return first, second
+	return inHookWords, inValueWords
 }
 
 // Misspelled returns a message for each unknown key that resembles a key for hooks, permissions or variables, and for
 // each rule whose unknown tool name resembles that of a tool. The real CLI ignores these keys and rules silently.
-func Misspelled(s Settings) (texts []string) {
+func Misspelled(s Settings) (messagesAboutKeysAndRules []string) {
 	for _, layer := range s.Layers {
 		var all, permissions map[string]json.RawMessage
 		_ = json.Unmarshal(layer.Raw, &all) // a layer that is not an object has already been reported
 		_ = json.Unmarshal(all["permissions"], &permissions)
-		texts = append(texts, layer.misspelledKeys("", all, "hooks", "permissions", "env", "disableAllHooks")...)
-		texts = append(texts, layer.misspelledKeys("permissions.", permissions,
+		messagesAboutKeysAndRules = append(messagesAboutKeysAndRules, layer.misspelledKeys("", all, "hooks", "permissions", "env", "disableAllHooks")...)
+		messagesAboutKeysAndRules = append(messagesAboutKeysAndRules, layer.misspelledKeys("permissions.", permissions,
 			"allow", "ask", "deny", "defaultMode", "additionalDirectories", "disableBypassPermissionsMode", "disableAutoMode")...)
 	}
-	names := claudecode.ToolsListed(claudecode.ListAlways)
+	names := claudecode.ToolsListed(claudecode.InitListsToolAlways)
 	for _, rule := range s.Permissions.Rules {
 		tool, _, _ := strings.Cut(rule.Text, "(")
 		if strings.HasPrefix(tool, "mcp__") || claudecode.ToolNamed(tool).Name != "" {
 			continue
 		}
 		if near := diag.Nearest(tool, names); near != "" {
-			texts = append(texts, fmt.Sprintf("%s (permissions.%s): no tool has the name of the rule %s; did you mean %s?", rule.Source, rule.Behavior, rule.Text, near))
+			messagesAboutKeysAndRules = append(messagesAboutKeysAndRules, fmt.Sprintf("%s (permissions.%s): no tool has the name of the rule %s; did you mean %s?", rule.Source, rule.Behavior, rule.Text, near))
 		}
 	}
-	return texts
+	return messagesAboutKeysAndRules
 }
 
 func (l Layer) misspelledKeys(prefix string, object map[string]json.RawMessage, known ...string) (texts []string) {

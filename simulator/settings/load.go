@@ -17,7 +17,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Load reads and merges all sources. If it fails, the error is a [*FlagError] or a [*ManagedError].
+// Load reads and merges all sources. If it fails, the error is a [*FlagError] or a [*InvalidManagedSettingsError].
 func Load(o Options) (Settings, error) {
 	if o.ReadFile == nil {
 		o.ReadFile = plainjson.ReadBounded
@@ -40,7 +40,7 @@ func Load(o Options) (Settings, error) {
 	if err := s.addManagedSettings(o); err != nil {
 		return Settings{}, err
 	}
-	s.dropDisabledRulesAndHooks()
+	s.removeUnmanagedRulesAndDisabledHooks()
 	s.dropUntrustedPermissions(o)
 	return s, nil
 }
@@ -94,7 +94,7 @@ func (o Options) flagLayer() (Layer, error) {
 	for key, raw := range o.HostSettings {
 		var value any
 		if err := json.Unmarshal(raw, &value); err == nil {
-			mergeInto(tree, map[string]any{key: value})
+			mergeSettingsTreeInto(tree, map[string]any{key: value})
 		}
 	}
 	merged, err := protocol.Marshal(tree)
@@ -138,18 +138,18 @@ func (s *Settings) addLayer(layer Layer) {
 	var value any
 	if err := json.Unmarshal(layer.Raw, &value); err != nil {
 		s.addWarning(layer, err)
-		s.addFaults(layer, true, Fault{Text: "Invalid or malformed JSON"})
+		s.addFaultsOfLayer(layer, true, Fault{Text: "Invalid or malformed JSON"})
 		return
 	}
 	file, ok := value.(map[string]any)
 	if !ok {
 		s.addWarning(layer, errors.New("settings must be a JSON object"))
-		s.addFaults(layer, true, Fault{Text: "Expected object, but received " + jsonType(value)})
+		s.addFaultsOfLayer(layer, true, Fault{Text: "Expected object, but received " + jsonType(value)})
 		return
 	}
-	if bad := invalidKeys(file); len(bad) > 0 {
+	if bad := keysWithInvalidValues(file); len(bad) > 0 {
 		s.addWarning(layer, fmt.Errorf("the whole file is ignored, because the value of %s is invalid", strings.Join(bad, ", ")))
-		s.addFaults(layer, true, invalidKeyFaults(bad, file)...)
+		s.addFaultsOfLayer(layer, true, invalidKeyFaults(bad, file)...)
 		return
 	}
 	s.mergeLayer(layer)
@@ -178,8 +178,8 @@ func (s *Settings) mergeLayer(layer Layer) {
 	}
 	s.EnabledMCPJSONServers = d.appendStrings(s.EnabledMCPJSONServers, "enabledMcpjsonServers")
 	s.DisabledMCPJSONServers = d.appendStrings(s.DisabledMCPJSONServers, "disabledMcpjsonServers")
-	s.AllowedServers = s.AllowedServers.appendEntries(d.keys["allowedMcpServers"])
-	s.DeniedServers = s.DeniedServers.appendEntries(d.keys["deniedMcpServers"])
+	s.AllowedServers = s.AllowedServers.withEntriesAppended(d.keys["allowedMcpServers"])
+	s.DeniedServers = s.DeniedServers.withEntriesAppended(d.keys["deniedMcpServers"])
 	memory := !s.NoMemory
 	decodeKey(d, "autoMemoryEnabled", &memory)
 	s.NoMemory = !memory
@@ -196,7 +196,7 @@ func (s *Settings) mergeLayer(layer Layer) {
 		for _, f := range faults {
 			s.addWarning(layer, errors.New(f.Text))
 		}
-		s.addFaults(layer, false, faults...)
+		s.addFaultsOfLayer(layer, false, faults...)
 		s.Hooks = append(s.Hooks, Hooks{Source: layer.Source, Raw: raw})
 	}
 }
@@ -219,7 +219,7 @@ func (s *Settings) addPermissions(layer Layer, raw json.RawMessage) {
 		s.Permissions.DefaultMode = ""
 	}
 	for _, path := range d.appendStrings(nil, "additionalDirectories") {
-		s.Permissions.Directories = append(s.Permissions.Directories, Directory{Path: path, Source: layer.Source})
+		s.Permissions.Directories = append(s.Permissions.Directories, AdditionalWorkingDirectory{Path: path, Source: layer.Source})
 	}
 	d.decodeDisableFlag("disableBypassPermissionsMode", &s.Permissions.DisableBypass)
 	d.decodeDisableFlag("disableAutoMode", &s.Permissions.DisableAuto)
@@ -238,10 +238,10 @@ func (s *Settings) readRules(d decoder, behavior string) []string {
 		switch {
 		case !ok:
 			d.settings.addWarning(d.layer, fmt.Errorf("permissions.%s: the rule %v must be a string", behavior, v))
-			s.addFaults(d.layer, false, Fault{Key: "permissions." + behavior, Text: "Non-string value in " + behavior + " array was removed"})
+			s.addFaultsOfLayer(d.layer, false, Fault{Key: "permissions." + behavior, Text: "Non-string value in " + behavior + " array was removed"})
 		case why != "":
 			d.settings.addWarning(d.layer, fmt.Errorf("%s: %q: %s", behavior, text, why))
-			s.addFaults(d.layer, false, Fault{Key: "permissions." + behavior, Text: fmt.Sprintf("Invalid permission rule %q was skipped: %s", text, why)})
+			s.addFaultsOfLayer(d.layer, false, Fault{Key: "permissions." + behavior, Text: fmt.Sprintf("Invalid permission rule %q was skipped: %s", text, why)})
 		case !slices.Contains(rules, text):
 			rules = append(rules, text)
 		}
@@ -249,9 +249,9 @@ func (s *Settings) readRules(d decoder, behavior string) []string {
 	return rules
 }
 
-func (s *Settings) addFaults(layer Layer, isWholeFile bool, faults ...Fault) {
+func (s *Settings) addFaultsOfLayer(layer Layer, isWholeLayerIgnored bool, faults ...Fault) {
 	for _, f := range faults {
-		f.Location, f.WholeFile = layer.name(), isWholeFile
+		f.Location, f.WholeFile = layer.name(), isWholeLayerIgnored
 		s.Faults = append(s.Faults, f)
 	}
 }
@@ -347,14 +347,14 @@ func InvalidKeys(settings map[string]json.RawMessage) []string {
 			file[key] = value
 		}
 	}
-	return invalidKeys(file)
+	return keysWithInvalidValues(file)
 }
 
 // dropUntrustedPermissions removes allow rules and directories of untrusted projects' files (spec: cli-contract 6.1).
 func (s *Settings) dropUntrustedPermissions(o Options) {
 	p := &s.Permissions
 	rule := func(r Rule) bool { return r.Source == SourceProject && r.Behavior == "allow" }
-	dir := func(d Directory) bool { return d.Source == SourceProject }
+	dir := func(d AdditionalWorkingDirectory) bool { return d.Source == SourceProject }
 	if !slices.ContainsFunc(p.Rules, rule) && !slices.ContainsFunc(p.Directories, dir) || o.isTrusted() {
 		return
 	}

@@ -36,7 +36,7 @@ func TestManagedFiles(t *testing.T) {
 		t.Errorf("faults (-want +got):\n%s", diff)
 	}
 	_, err = loadManaged(map[string]string{etc + "/managed-settings.json": `{"model":`})
-	if _, ok := errors.AsType[*settings.ManagedError](err); !ok {
+	if _, ok := errors.AsType[*settings.InvalidManagedSettingsError](err); !ok {
 		t.Errorf("no JSON: %v", err)
 	}
 }

@@ -9,23 +9,24 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
-type validator func(v any) bool
+type settingValueValidator func(v any) bool
 
-// invalidKeys returns the keys of a file with values that the CLI rejects, in the order of the CLI's schema where that
+// keysWithInvalidValues returns the keys of a file with values that the CLI rejects, in the order of the CLI's schema where that
 // is known. Each of them makes the CLI ignore the whole file. Unknown keys are valid (observed with 2.1.329).
-func invalidKeys(file map[string]any) []string {
+func keysWithInvalidValues(settingsFile map[string]any) []string {
 	var bad []string
 	for key, valid := range knownKeys() {
-		if v, found := file[key]; found && !valid(v) {
+		if v, found := settingsFile[key]; found && !valid(v) {
 			bad = append(bad, key)
 		}
 	}
-	slices.SortFunc(bad, func(a, b string) int { return cmp.Or(cmp.Compare(faultRank(a), faultRank(b)), cmp.Compare(a, b)) })
+	slices.SortFunc(bad, func(a, b string) int {
+		return cmp.Or(cmp.Compare(positionOfKeyInFaultOrder(a), positionOfKeyInFaultOrder(b)), cmp.Compare(a, b))
+	})
 	return bad
 }
 
-// faultRank returns the position of a key in the order in which the CLI reports faults.
-func faultRank(key string) int {
+func positionOfKeyInFaultOrder(key string) int {
 	first := []string{
 		"apiKeyHelper", "awsCredentialExport", "awsAuthRefresh", "cleanupPeriodDays", "env", "attribution", "includeCoAuthoredBy",
 		"permissions", "model", "enableAllProjectMcpServers", "enabledMcpjsonServers", "disabledMcpjsonServers", "hooks", "disableAllHooks",
@@ -39,11 +40,11 @@ func faultRank(key string) int {
 
 // knownKeys returns a check for each key that the CLI validates. Keys for which it tolerates faults (theme, viewMode,
 // effortLevel, the lists of MCP servers …) are not included.
-func knownKeys() map[string]validator {
-	checks := map[string]validator{
+func knownKeys() map[string]settingValueValidator {
+	checks := map[string]settingValueValidator{
 		"$schema":                 isText,
-		"attribution":             anyOf(isBool, objectOf(map[string]validator{"commit": isText, "pr": isText})),
-		"autoMode":                objectOf(map[string]validator{"allow": listOf(isText), "soft_deny": listOf(isText), "environment": listOf(isText)}),
+		"attribution":             anyOf(isBool, objectOf(map[string]settingValueValidator{"commit": isText, "pr": isText})),
+		"autoMode":                objectOf(map[string]settingValueValidator{"allow": listOf(isText), "soft_deny": listOf(isText), "environment": listOf(isText)}),
 		"autoUpdatesChannel":      oneOf("latest", "stable"),
 		"blockedMarketplaces":     allowNull(listOf(isObject)),
 		"cleanupPeriodDays":       isPositiveInteger,
@@ -51,25 +52,25 @@ func knownKeys() map[string]validator {
 		"disableAutoMode":         allowNull(oneOf("disable")),
 		"enabledPlugins":          mapOf(anyOf(isBool, listOf(isText))),
 		"feedbackSurveyRate":      isFraction,
-		"fileSuggestion":          requireFields(objectOf(map[string]validator{"type": oneOf("command"), "command": isText}), "type", "command"),
+		"fileSuggestion":          requireFields(objectOf(map[string]settingValueValidator{"type": oneOf("command"), "command": isText}), "type", "command"),
 		"forceLoginOrgUUID":       anyOf(isText, listOf(isText)),
 		"modelOverrides":          mapOf(isText),
 		"pluginConfigs":           mapOf(isObject),
-		"remote":                  objectOf(map[string]validator{"defaultEnvironmentId": isText}),
-		"spinnerVerbs":            requireFields(objectOf(map[string]validator{"mode": oneOf("append", "replace"), "verbs": listOf(isText)}), "mode", "verbs"),
-		"statusLine":              requireFields(objectOf(map[string]validator{"type": oneOf("command"), "command": isText}), "type", "command"),
+		"remote":                  objectOf(map[string]settingValueValidator{"defaultEnvironmentId": isText}),
+		"spinnerVerbs":            requireFields(objectOf(map[string]settingValueValidator{"mode": oneOf("append", "replace"), "verbs": listOf(isText)}), "mode", "verbs"),
+		"statusLine":              requireFields(objectOf(map[string]settingValueValidator{"type": oneOf("command"), "command": isText}), "type", "command"),
 		"strictKnownMarketplaces": allowNull(listOf(isObject)),
 		"tui":                     oneOf("default", "fullscreen"),
-		"worktree":                objectOf(map[string]validator{"symlinkDirectories": listOf(isText), "sparsePaths": listOf(isText)}),
-		"hooks":                   areValidGuardHooks,
-		"permissions": objectOf(map[string]validator{
+		"worktree":                objectOf(map[string]settingValueValidator{"symlinkDirectories": listOf(isText), "sparsePaths": listOf(isText)}),
+		"hooks":                   areHooksGuardingPermissionsValid,
+		"permissions": objectOf(map[string]settingValueValidator{
 			"allow": isList, "deny": isList, "ask": isList, "additionalDirectories": listOf(isText),
 			"defaultMode":                  oneOf("acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "manual", "plan"),
 			"disableBypassPermissionsMode": oneOf("disable"), "disableAutoMode": oneOf("disable"),
 		}),
-		"sandbox": objectOf(map[string]validator{"enabled": isBool, "failIfUnavailable": isBool, "autoAllowBashIfSandboxed": isBool, "network": isObject, "filesystem": isObject, "excludedCommands": listOf(isText)}),
+		"sandbox": objectOf(map[string]settingValueValidator{"enabled": isBool, "failIfUnavailable": isBool, "autoAllowBashIfSandboxed": isBool, "network": isObject, "filesystem": isObject, "excludedCommands": listOf(isText)}),
 	}
-	set := func(c validator, names ...string) {
+	set := func(c settingValueValidator, names ...string) {
 		for _, name := range names {
 			checks[name] = c
 		}
@@ -106,24 +107,28 @@ func isFraction(v any) bool {
 	return ok && n >= 0 && n <= 1
 }
 
-func allowNull(c validator) validator { return func(v any) bool { return v == nil || c(v) } }
+func allowNull(c settingValueValidator) settingValueValidator {
+	return func(v any) bool { return v == nil || c(v) }
+}
 
-func oneOf(texts ...string) validator {
+func oneOf(texts ...string) settingValueValidator {
 	return func(v any) bool { text, ok := v.(string); return ok && slices.Contains(texts, text) }
 }
 
-func anyOf(checks ...validator) validator {
-	return func(v any) bool { return slices.ContainsFunc(checks, func(c validator) bool { return c(v) }) }
+func anyOf(checks ...settingValueValidator) settingValueValidator {
+	return func(v any) bool {
+		return slices.ContainsFunc(checks, func(c settingValueValidator) bool { return c(v) })
+	}
 }
 
-func listOf(c validator) validator {
+func listOf(c settingValueValidator) settingValueValidator {
 	return func(v any) bool {
 		list, ok := v.([]any)
 		return ok && !slices.ContainsFunc(list, func(v any) bool { return !c(v) })
 	}
 }
 
-func mapOf(c validator) validator {
+func mapOf(c settingValueValidator) settingValueValidator {
 	return func(v any) bool {
 		object, ok := v.(map[string]any)
 		for _, value := range object {
@@ -133,7 +138,7 @@ func mapOf(c validator) validator {
 	}
 }
 
-func objectOf(fields map[string]validator) validator {
+func objectOf(fields map[string]settingValueValidator) settingValueValidator {
 	return func(v any) bool {
 		object, ok := v.(map[string]any)
 		for key, valid := range fields {
@@ -145,7 +150,7 @@ func objectOf(fields map[string]validator) validator {
 	}
 }
 
-func requireFields(c validator, keys ...string) validator {
+func requireFields(c settingValueValidator, keys ...string) settingValueValidator {
 	return func(v any) bool {
 		object, ok := v.(map[string]any)
 		for _, key := range keys {
@@ -156,24 +161,24 @@ func requireFields(c validator, keys ...string) validator {
 	}
 }
 
-// areValidGuardHooks validates the hooks of events that guard permissions. It ignores hooks of other events, because
-// pruneHooks removes them one by one if they are invalid.
-func areValidGuardHooks(v any) bool {
-	events, _ := v.(map[string]any)
+// areHooksGuardingPermissionsValid validates the hooks of events that guard permissions. It ignores hooks of other events,
+// because pruneHooks removes them one by one if they are invalid.
+func areHooksGuardingPermissionsValid(hooksValue any) bool {
+	events, _ := hooksValue.(map[string]any)
 	for event, value := range events {
-		if claudecode.HookEventNamed(event).CanGuardPermissions && !areValidMatchers(value) {
+		if claudecode.HookEventNamed(event).CanGuardPermissions && !areHookMatchersOfEventValid(value) {
 			return false
 		}
 	}
 	return true
 }
 
-func areValidMatchers(v any) bool {
-	return listOf(requireFields(objectOf(map[string]validator{"matcher": isText, "hooks": listOf(isValidHook)}), "hooks"))(v)
+func areHookMatchersOfEventValid(matchersValue any) bool {
+	return listOf(requireFields(objectOf(map[string]settingValueValidator{"matcher": isText, "hooks": listOf(isValidHook)}), "hooks"))(matchersValue)
 }
 
 func isValidHook(v any) bool {
-	hook := requireFields(objectOf(map[string]validator{
+	hook := requireFields(objectOf(map[string]settingValueValidator{
 		"type": oneOf(hookKinds()...), "command": isText, "prompt": isText, "url": isText,
 		"server": isText, "tool": isText, "timeout": func(v any) bool { n, ok := v.(float64); return ok && n > 0 },
 	}), "type")

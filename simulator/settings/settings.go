@@ -73,15 +73,15 @@ type Permissions struct {
 	// DefaultMode is the mode that the files set; empty means none. If a project file sets bypassPermissions or auto,
 	// which it must not, DefaultMode is empty.
 	DefaultMode            string
-	Directories            []Directory
+	Directories            []AdditionalWorkingDirectory
 	DisableBypass          bool // bypassPermissions is not available at all
 	DisableAuto            bool
 	NoClassifierInPlanMode bool // no classifier decides in plan mode
 	ManagedOnly            bool // only rules of managed settings are used
 }
 
-// Directory is an additional working directory, as the settings contain it.
-type Directory struct {
+// AdditionalWorkingDirectory is an additional working directory, as the settings contain it.
+type AdditionalWorkingDirectory struct {
 	Path   string
 	Source Source
 }
@@ -151,10 +151,10 @@ type FlagError struct{ text string }
 
 func (e *FlagError) Error() string { return e.text }
 
-// ManagedError means that a file of managed settings cannot be read, so that no run is possible.
-type ManagedError struct{ Path string }
+// InvalidManagedSettingsError means that a file of managed settings cannot be read, so that no run is possible.
+type InvalidManagedSettingsError struct{ Path string }
 
-func (e *ManagedError) Error() string {
+func (e *InvalidManagedSettingsError) Error() string {
 	return e.Path + ": Managed settings document could not be parsed as a JSON object; none of its settings are in effect. Fix or remove it."
 }
 
@@ -183,13 +183,13 @@ func (s *Settings) Merged() map[string]any {
 	for _, layer := range s.Layers {
 		var tree map[string]any
 		if err := json.Unmarshal(layer.Raw, &tree); err == nil {
-			mergeInto(merged, tree)
+			mergeSettingsTreeInto(merged, tree)
 		}
 	}
 	return merged
 }
 
-func mergeInto(target, source map[string]any) {
+func mergeSettingsTreeInto(target, source map[string]any) {
 	for key, value := range source {
 		switch value := value.(type) {
 		case map[string]any:
@@ -198,7 +198,7 @@ func mergeInto(target, source map[string]any) {
 				sub = map[string]any{}
 				target[key] = sub
 			}
-			mergeInto(sub, value)
+			mergeSettingsTreeInto(sub, value)
 		case []any:
 			list, _ := target[key].([]any)
 			target[key] = joinLists(list, value)
@@ -235,10 +235,10 @@ type Server struct {
 	URL     string
 }
 
-// appendEntries adds the entries of another file. A value that is not a list is ignored.
-func (l *ServerList) appendEntries(raw json.RawMessage) *ServerList {
+// withEntriesAppended adds the entries of another file. A value that is not a list is ignored.
+func (l *ServerList) withEntriesAppended(rawEntryList json.RawMessage) *ServerList {
 	var entries []serverEntry
-	if raw == nil || json.Unmarshal(raw, &entries) != nil {
+	if rawEntryList == nil || json.Unmarshal(rawEntryList, &entries) != nil {
 		return l
 	}
 	out := &ServerList{entries: entries}
@@ -291,37 +291,37 @@ func (s *Settings) addManagedSettings(o Options) error {
 	if o.ManagedDir != "" {
 		parts, err := o.Glob(filepath.Join(o.ManagedDir, "managed-settings.d", "*.json"))
 		if err != nil {
-			return &ManagedError{o.ManagedDir}
+			return &InvalidManagedSettingsError{o.ManagedDir}
 		}
 		for _, path := range append([]string{filepath.Join(o.ManagedDir, "managed-settings.json")}, parts...) {
 			raw, err := o.ReadFile(path)
 			if err != nil {
 				continue // the file is optional
 			}
-			if !s.applyManagedLayer(Layer{Source: SourceManaged, Path: path, Root: o.CWD, Raw: raw}, path, func(string) bool { return true }) {
-				return &ManagedError{path}
+			if !s.mergeManagedLayer(Layer{Source: SourceManaged, Path: path, Root: o.CWD, Raw: raw}, path, func(string) bool { return true }) {
+				return &InvalidManagedSettingsError{path}
 			}
 		}
 	}
-	if len(bytes.TrimSpace(o.Managed)) > 0 && !s.applyManagedLayer(Layer{Source: SourceManaged, Root: o.CWD, Raw: o.Managed}, "parent managed settings", isRestrictiveKey) {
+	if len(bytes.TrimSpace(o.Managed)) > 0 && !s.mergeManagedLayer(Layer{Source: SourceManaged, Root: o.CWD, Raw: o.Managed}, "parent managed settings", isKeyAllowedInHostManagedSettings) {
 		s.Warnings = append(s.Warnings, "managed settings: not a JSON object")
 	}
 	return nil
 }
 
-// applyManagedLayer merges a managed layer. It omits keys with invalid values, which it reports, and keys for which
+// mergeManagedLayer merges a managed layer. It omits keys with invalid values, which it reports, and keys for which
 // wanted returns false. The result is false if the layer is not a JSON object.
-func (s *Settings) applyManagedLayer(layer Layer, name string, wanted func(key string) bool) bool {
+func (s *Settings) mergeManagedLayer(layer Layer, nameInFaults string, isWantedKey func(key string) bool) (isJSONObject bool) {
 	var file map[string]any
 	if err := json.Unmarshal(layer.Raw, &file); err != nil || file == nil {
 		return false
 	}
-	bad := invalidKeys(file)
+	bad := keysWithInvalidValues(file)
 	for _, key := range bad {
-		s.ManagedFaults = append(s.ManagedFaults, name+" ("+key+"): Failed schema validation. This field was ignored.")
+		s.ManagedFaults = append(s.ManagedFaults, nameInFaults+" ("+key+"): Failed schema validation. This field was ignored.")
 	}
-	maps.DeleteFunc(file, func(key string, _ any) bool { return slices.Contains(bad, key) || !wanted(key) })
-	if permissions, ok := file["permissions"].(map[string]any); ok && !wanted("permissions.defaultMode") {
+	maps.DeleteFunc(file, func(key string, _ any) bool { return slices.Contains(bad, key) || !isWantedKey(key) })
+	if permissions, ok := file["permissions"].(map[string]any); ok && !isWantedKey("permissions.defaultMode") {
 		delete(permissions, "defaultMode")
 	}
 	raw, err := json.Marshal(file)
@@ -333,14 +333,14 @@ func (s *Settings) applyManagedLayer(layer Layer, name string, wanted func(key s
 	return true
 }
 
-// isRestrictiveKey reports whether a key in a host's managed settings is used, because it restricts the session.
-func isRestrictiveKey(key string) bool {
+// isKeyAllowedInHostManagedSettings reports whether a key in a host's managed settings is used, because it restricts the session.
+func isKeyAllowedInHostManagedSettings(key string) bool {
 	return slices.Contains([]string{"allowManagedHooksOnly", "allowManagedMcpServersOnly", "allowManagedPermissionRulesOnly", "allowedMcpServers", "availableModels", "deniedMcpServers", "disableAllHooks", "disableAutoMode", "env", "permissions", "sandbox"}, key)
 }
 
-// dropDisabledRulesAndHooks removes the rules and hooks that settings disable as a whole. disableAllHooks in managed
+// removeUnmanagedRulesAndDisabledHooks removes the rules and hooks that settings disable as a whole. disableAllHooks in managed
 // settings removes all hooks. In other settings, it removes all hooks except the managed ones.
-func (s *Settings) dropDisabledRulesAndHooks() {
+func (s *Settings) removeUnmanagedRulesAndDisabledHooks() {
 	hooksOnly, all := false, false
 	for _, layer := range s.Layers {
 		var file struct {

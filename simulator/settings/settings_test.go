@@ -112,7 +112,7 @@ func TestParts(t *testing.T) {
 			{Behavior: "allow", Text: "Write", Source: settings.SourceLocal, Root: cwd},
 		},
 		DefaultMode: "acceptEdits",
-		Directories: []settings.Directory{{Path: "/a", Source: settings.SourceUser}, {Path: "/b", Source: settings.SourceLocal}, {Path: "/a", Source: settings.SourceLocal}},
+		Directories: []settings.AdditionalWorkingDirectory{{Path: "/a", Source: settings.SourceUser}, {Path: "/b", Source: settings.SourceLocal}, {Path: "/a", Source: settings.SourceLocal}},
 	}
 	if diff := cmp.Diff(want, s.Permissions); diff != "" {
 		t.Errorf("permissions (-want +got):\n%s", diff)

@@ -115,7 +115,7 @@ func FillWithShell(body, args string, names []string, run func(command, pattern 
 		var out string
 		out, failed = run(filled, pattern)
 		printed = append(printed, out)
-		return before + outputMarker(len(printed)-1)
+		return before + shellOutputPlaceholder(len(printed)-1)
 	})
 	if failed != nil {
 		return "", failed
@@ -123,13 +123,13 @@ func FillWithShell(body, args string, names []string, run func(command, pattern 
 	body, place := fillPlaceholders(body, args, names)
 	body = appendArguments(body, args, used || place)
 	for i, out := range printed {
-		body = strings.Replace(body, outputMarker(i), out, 1)
+		body = strings.Replace(body, shellOutputPlaceholder(i), out, 1)
 	}
 	return body, nil
 }
 
-// outputMarker returns the text that stands for the output of command i until the arguments are filled in.
-func outputMarker(i int) string { return fmt.Sprintf("\x00%d\x00", i) }
+// shellOutputPlaceholder returns the text that stands for the output of command i until the arguments are filled in.
+func shellOutputPlaceholder(commandIndex int) string { return fmt.Sprintf("\x00%d\x00", commandIndex) }
 
 // SplitWords splits arguments as a shell does: at blanks and operators that are not quoted. The text from an
 // unclosed quote on is one word, including the quote.

@@ -59,9 +59,9 @@ type ContextWindow struct {
 const CompactBufferTokens = 33_000
 
 const (
-	manualSummaryTokens = 3000 // reserved for the summary that /compact requests
-	systemPromptTokens  = 1000
-	minMessageTokens    = 100 // size of a conversation without messages
+	tokensReservedForCompactSummary = 3000 // reserved for the summary that /compact requests
+	estimatedSystemPromptTokens     = 1000
+	tokensOfEmptyConversation       = 100 // size of a conversation without messages
 )
 
 // NewContext computes a session's context: the model, its context window, and the conversation's tokens so far.
@@ -74,7 +74,7 @@ func NewContext(model string, room ContextWindow, messages int, l LoadedContext)
 			c.TotalTokens += tokens
 		}
 	}
-	used("System prompt", systemPromptTokens)
+	used("System prompt", estimatedSystemPromptTokens)
 	used("MCP tools", totalTokens(l.MCPTools))
 	used("Custom agents", totalTokens(l.Agents))
 	memory := 0
@@ -83,10 +83,10 @@ func NewContext(model string, room ContextWindow, messages int, l LoadedContext)
 	}
 	used("Memory files", memory)
 	used("Skills", totalTokens(l.Skills))
-	used("Messages", minMessageTokens+messages)
+	used("Messages", tokensOfEmptyConversation+messages)
 	buffer := UsageCategory{"Autocompact buffer", CompactBufferTokens, "buffer"}
 	if room.NoAutoCompact {
-		buffer = UsageCategory{"Compact buffer", manualSummaryTokens, "buffer"}
+		buffer = UsageCategory{"Compact buffer", tokensReservedForCompactSummary, "buffer"}
 	}
 	c.Categories = append(c.Categories, buffer, UsageCategory{"Free space", max(0, window-buffer.Tokens-c.TotalTokens), "free"})
 	if window > 0 {

@@ -16,14 +16,14 @@ type Call struct {
 	Args string // text after the name, trimmed
 }
 
-var commandPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/([A-Za-z0-9][A-Za-z0-9_:.-]*)(?:\s+|$)`) })
+var promptSlashCommandPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/([A-Za-z0-9][A-Za-z0-9_:.-]*)(?:\s+|$)`) })
 
 // Parse parses a prompt; ok is false if it is not a command. A path, and a text after white space, is not a command.
 func Parse(prompt string) (Call, bool) {
 	if !strings.HasPrefix(prompt, "/") {
 		return Call{}, false
 	}
-	m := commandPattern().FindStringSubmatch(prompt)
+	m := promptSlashCommandPattern().FindStringSubmatch(prompt)
 	if m == nil {
 		return Call{}, false
 	}
@@ -31,7 +31,7 @@ func Parse(prompt string) (Call, bool) {
 }
 
 // Tags returns the text with which transcripts record the prompt of a command (spec: cli-contract 9.6).
-func (c Call) Tags() string {
+func (c Call) Tags() (transcriptText string) {
 	s := "<command-message>" + c.Name + "</command-message>\n<command-name>/" + c.Name + "</command-name>"
 	if c.Args != "" {
 		s += "\n<command-args>" + c.Args + "</command-args>"

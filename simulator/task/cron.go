@@ -140,10 +140,10 @@ func (c Schedule) String() string {
 			return everyText(n, "minute")
 		}
 	case hour == "*" && weekday == "*":
-		return "Every hour" + minuteText(m)
+		return "Every hour" + atMinuteTextUnlessZero(m)
 	case fixed && !daily && weekday == "*":
 		if n, ok := stepOfField(hour); ok {
-			return everyText(n, "hour") + minuteText(m)
+			return everyText(n, "hour") + atMinuteTextUnlessZero(m)
 		}
 	case fixed && daily:
 		if days := weekdayText(weekday); days != "" {
@@ -168,11 +168,11 @@ func everyText(n int, unit string) string {
 	return fmt.Sprintf("Every %d %ss", n, unit)
 }
 
-func minuteText(m int) string {
-	if m == 0 {
+func atMinuteTextUnlessZero(minute int) string {
+	if minute == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" at :%02d", m)
+	return fmt.Sprintf(" at :%02d", minute)
 }
 
 func weekdayText(weekday string) string {

@@ -21,15 +21,15 @@ type Job struct {
 
 // The maximum deviation of a job's run from its schedule.
 const (
-	maxJobDelay   = 30 * time.Minute
-	maxJobAdvance = 90 * time.Second
-	// fiveMinuteJobInterval is the time between the creation and the first run of a job that runs every five minutes.
-	fiveMinuteJobInterval = 285 * time.Second
+	maxRecurringJobDelay             = 30 * time.Minute
+	maxOneTimeJobStartBeforeSchedule = 90 * time.Second
+	// firstRunDelayOfFiveMinuteJob is the time between the creation and the first run of a job that runs every five minutes.
+	firstRunDelayOfFiveMinuteJob = 285 * time.Second
 )
 
 // NextRun returns the time of the first run in Unix milliseconds. If At is set, it returns At. Otherwise the time
 // deviates from the schedule as in the real CLI (observed with 2.1.329). A recurring job runs later by a fraction of
-// its period. A job for every five minutes runs fiveMinuteJobInterval after its creation. A job that runs once, at a
+// its period. A job for every five minutes runs firstRunDelayOfFiveMinuteJob after its creation. A job that runs once, at a
 // full or half hour, runs a little earlier.
 func (j Job) NextRun() float64 {
 	if !j.At.IsZero() {
@@ -41,21 +41,21 @@ func (j Job) NextRun() float64 {
 	}
 	switch {
 	case !j.Recurring && first.Minute()%30 == 0:
-		return max(unixMillis(first)-j.jitterFraction()*milliseconds(maxJobAdvance), unixMillis(j.Created))
+		return max(unixMillis(first)-j.jitterFractionFromID()*milliseconds(maxOneTimeJobStartBeforeSchedule), unixMillis(j.Created))
 	case !j.Recurring:
 		return unixMillis(first)
 	case j.Cron.String() == "Every 5 minutes":
-		return unixMillis(j.Created.Add(fiveMinuteJobInterval))
+		return unixMillis(j.Created.Add(firstRunDelayOfFiveMinuteJob))
 	}
 	second, ok := j.Cron.Next(first)
 	if !ok {
 		return unixMillis(first)
 	}
-	return unixMillis(first) + min(j.jitterFraction()*0.5*milliseconds(second.Sub(first)), milliseconds(maxJobDelay))
+	return unixMillis(first) + min(j.jitterFractionFromID()*0.5*milliseconds(second.Sub(first)), milliseconds(maxRecurringJobDelay))
 }
 
-// jitterFraction returns a fraction below 1 that depends on the job's id.
-func (j Job) jitterFraction() float64 {
+// jitterFractionFromID returns a fraction below 1 that depends on the job's id.
+func (j Job) jitterFractionFromID() float64 {
 	n, err := strconv.ParseUint(j.ID, 16, 32)
 	if err != nil {
 		return 0

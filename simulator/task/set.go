@@ -25,14 +25,14 @@ type Options struct {
 	Ordered bool
 }
 
-// Phase is the point of a conversation at which [Set.Take] is called.
-type Phase int
+// ConversationPhase is the point of a conversation at which [Set.Take] is called.
+type ConversationPhase int
 
 // The phases: during a turn, after the results of its interrupted calls, and between turns.
 const (
-	PhaseInTurn Phase = iota
-	PhaseInterrupted
-	PhaseBetweenTurns
+	ConversationPhaseInTurn ConversationPhase = iota
+	ConversationPhaseAfterInterrupt
+	ConversationPhaseBetweenTurns
 )
 
 // Killer identifies who stopped a task.
@@ -43,7 +43,7 @@ const notKilled Killer = 0
 // A task is stopped by the model that started it, by the host, or by the end of the session.
 const (
 	KilledByParent Killer = iota + 1
-	KilledByUser
+	KilledByUserOrHost
 	KilledBySystem
 )
 
@@ -88,9 +88,9 @@ func New(o Options) *Set {
 
 // Reserve returns an id and the path of an output file for work that may become a task. [Set.Start] uses them for a
 // task with this id. An empty path means that there are no output files.
-func (s *Set) Reserve(k Kind) (id, output string) {
-	id = s.newID(k)
-	return id, s.outputFile(id)
+func (s *Set) Reserve(kind Kind) (taskID, outputFilePath string) {
+	taskID = s.newID(kind)
+	return taskID, s.outputFile(taskID)
 }
 
 func (s *Set) outputFile(id string) string {
@@ -109,7 +109,7 @@ func (s *Set) Start(i Info) *Task {
 	if i.ID == "" {
 		i.ID = s.newID(i.Kind)
 	}
-	i.RunID = s.newRunID()
+	i.RunID = s.newTaskRunID()
 	if i.Background || i.Kind == KindAgent {
 		i.OutputFile = s.outputFile(i.ID)
 	}
@@ -122,15 +122,15 @@ func (s *Set) Start(i Info) *Task {
 	}
 	s.tasks = append(s.tasks, t)
 	if i.Kind == KindAgent && !again && !i.IsAmbient {
-		s.countSpawn(t)
+		s.countStartedAgentInStats(t)
 	}
 	if i.Background {
-		s.queueEvents(t, parentInBackground, s.backgroundTasksFrame())
+		s.queueTaskEvents(t, parentInBackground, s.backgroundTasksFrame())
 		if i.ParentID == "" {
 			s.isLaunching = true
 		}
 	}
-	s.queueEvents(t, parentInBackground, t.startedFrame())
+	s.queueTaskEvents(t, parentInBackground, t.startedFrame())
 	return t
 }
 
@@ -150,23 +150,23 @@ func (s *Set) Go(ctx context.Context, t *Task, f func(context.Context) End) {
 		defer cancel()
 		end := f(ctx)
 		t.End(end)
-		s.releaseTask(t)
+		s.freeAgentSlotOfEndedTask(t)
 	}
 	if s.options.Ordered && t.Kind == KindAgent && !s.closed {
 		s.waitingAgents = append(s.waitingAgents, run)
-		s.signalEventsReady()
+		s.signalChangeOnReadyChannel()
 		return
 	}
 	go run()
 }
 
-func (s *Set) releaseTask(t *Task) {
+func (s *Set) freeAgentSlotOfEndedTask(t *Task) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.options.Ordered && t.Kind == KindAgent {
 		s.agentRunning = false
 	}
-	s.signalEventsReady()
+	s.signalChangeOnReadyChannel()
 }
 
 // Stop cancels the context of a running task. A command then counts as ended immediately, but an agent only when it
@@ -203,8 +203,8 @@ func (s *Set) StopAll(by Killer) {
 	}
 }
 
-// Interrupt stops background agents, not commands, when the session is interrupted. Their later events are dropped.
-func (s *Set) Interrupt() {
+// StopBackgroundAgents stops background agents, not commands, when the session is interrupted. Their later events are dropped.
+func (s *Set) StopBackgroundAgents() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.tasks {
@@ -230,20 +230,20 @@ func (s *Set) Close() {
 }
 
 // Ready returns a channel that receives a value after a change. Only the goroutine that takes events may read it.
-func (s *Set) Ready() <-chan struct{} { return s.ready }
+func (s *Set) Ready() (changed <-chan struct{}) { return s.ready }
 
 // Take returns the events to show, in order, and removes them. The events have no session id, and frames have no uuid;
 // the caller sets them. Between turns, an ordered set returns the events of an agent only after the agent has finished.
-func (s *Set) Take(p Phase) []protocol.Event {
+func (s *Set) Take(p ConversationPhase) []protocol.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p == PhaseBetweenTurns && s.options.Ordered && s.agentRunning {
+	if p == ConversationPhaseBetweenTurns && s.options.Ordered && s.agentRunning {
 		return nil
 	}
 	var out []protocol.Event
 	var rest []queuedEvent
 	for _, e := range s.queue {
-		if e.isInterrupt && p == PhaseInTurn || e.inBackground && p != PhaseBetweenTurns && (s.options.Ordered || s.isLaunching) {
+		if e.isInterrupt && p == ConversationPhaseInTurn || e.inBackground && p != ConversationPhaseBetweenTurns && (s.options.Ordered || s.isLaunching) {
 			rest = append(rest, e)
 			continue
 		}
@@ -254,8 +254,8 @@ func (s *Set) Take(p Phase) []protocol.Event {
 	return out
 }
 
-// MarkShown records that everything taken so far has been shown; see [Task.WaitShown].
-func (s *Set) MarkShown() {
+// MarkTakenEventsShown records that everything taken so far has been shown; see [Task.WaitUntilPostedEventsShown].
+func (s *Set) MarkTakenEventsShown() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.takenEvents {
@@ -266,14 +266,14 @@ func (s *Set) MarkShown() {
 	s.shownSignal = make(chan struct{})
 }
 
-// MarkLaunched releases the events of background tasks that calls have just started. It is called when the model has
-// replied to the results of these calls, or when the session waits for that reply.
-func (s *Set) MarkLaunched() {
+// ReleaseEventsOfLaunchedTasks releases the events of background tasks that calls have just started. It is called when the
+// model has replied to the results of these calls, or when the session waits for that reply.
+func (s *Set) ReleaseEventsOfLaunchedTasks() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.isLaunching {
 		s.isLaunching = false
-		s.signalEventsReady()
+		s.signalChangeOnReadyChannel()
 	}
 }
 
@@ -361,9 +361,9 @@ func (s *Set) Output(id string) ([]byte, error) {
 	return data, err
 }
 
-// Clear ends all tasks for a new conversation. It discards their events and notifications.
-func (s *Set) Clear() {
-	s.StopAll(KilledByUser)
+// EndAllAndDiscardEvents ends all tasks for a new conversation. It discards their events and notifications.
+func (s *Set) EndAllAndDiscardEvents() {
+	s.StopAll(KilledByUserOrHost)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.tasks {
@@ -387,14 +387,14 @@ func (s *Set) Stats() protocol.SubagentStats {
 	return stats
 }
 
-// CountRequest counts the request for an agent. background is the call's run_in_background; nil means not set.
-func (s *Set) CountRequest(background *bool) {
+// CountAgentRequest counts the request for an agent. background is the call's run_in_background; nil means not set.
+func (s *Set) CountAgentRequest(runInBackground *bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case background == nil:
+	case runInBackground == nil:
 		s.stats.Requested.Unset++
-	case *background:
+	case *runInBackground:
 		s.stats.Requested.Background++
 	default:
 		s.stats.Requested.Foreground++
@@ -403,15 +403,15 @@ func (s *Set) CountRequest(background *bool) {
 
 // The callers of the following functions have locked mu.
 
-func (s *Set) queueEvents(t *Task, inBackground bool, events ...protocol.Event) {
+func (s *Set) queueTaskEvents(t *Task, areFromBackground bool, events ...protocol.Event) {
 	for _, ev := range events {
-		s.queue = append(s.queue, queuedEvent{ev, t, inBackground, t.interrupted})
+		s.queue = append(s.queue, queuedEvent{ev, t, areFromBackground, t.interrupted})
 	}
 	t.unshownEvents += len(events)
-	s.signalEventsReady()
+	s.signalChangeOnReadyChannel()
 }
 
-func (s *Set) signalEventsReady() {
+func (s *Set) signalChangeOnReadyChannel() {
 	select {
 	case s.ready <- struct{}{}:
 	default:
@@ -427,7 +427,7 @@ func (s *Set) find(id string) *Task {
 	return nil
 }
 
-func (s *Set) countSpawn(t *Task) {
+func (s *Set) countStartedAgentInStats(t *Task) {
 	s.stats.Spawned++
 	s.stats.ByType[t.AgentType]++
 	s.stats.MaxDepth = max(s.stats.MaxDepth, t.Depth)

@@ -102,27 +102,28 @@ func (t *Task) Post(events ...protocol.Event) {
 	t.set.mu.Lock()
 	defer t.set.mu.Unlock()
 	if !t.ended {
-		t.set.queueEvents(t, t.inBackground, events...)
+		t.set.queueTaskEvents(t, t.inBackground, events...)
 	}
 }
 
 // WhileWaiting runs f, during which the task counts as waiting.
-func (t *Task) WhileWaiting(f func() error) error {
-	t.changeWaitCount(1)
-	defer t.changeWaitCount(-1)
-	return f()
+func (t *Task) WhileWaiting(wait func() error) error {
+	t.changeCountOfScriptedWaits(1)
+	defer t.changeCountOfScriptedWaits(-1)
+	return wait()
 }
 
-func (t *Task) changeWaitCount(n int) {
+func (t *Task) changeCountOfScriptedWaits(delta int) {
 	t.set.mu.Lock()
 	defer t.set.mu.Unlock()
-	t.waitCount += n
-	t.set.signalEventsReady()
+	t.waitCount += delta
+	t.set.signalChangeOnReadyChannel()
 }
 
-// WaitShown waits until all posted events have been shown, so that later events follow them, or until ctx is cancelled.
-// For a stopped task, it also waits for the end. It returns at once if the set shows events only when the work is done.
-func (t *Task) WaitShown(ctx context.Context) {
+// WaitUntilPostedEventsShown waits until all posted events have been shown, so that later events follow them, or until ctx is
+// cancelled. For a stopped task, it also waits for the end. It returns at once if the set shows events only when the work is
+// done.
+func (t *Task) WaitUntilPostedEventsShown(ctx context.Context) {
 	for t.set.ShowsEventsLive() {
 		t.set.mu.Lock()
 		unseen, seen := t.unshownEvents > 0 || t.killer != notKilled && !t.ended, t.set.shownSignal
@@ -156,7 +157,7 @@ func (t *Task) Detach() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t.Background, t.OutputFile = true, s.outputFile(t.ID)
-	s.queueEvents(t, t.inBackground, s.backgroundTasksFrame(), t.updatedFrame(struct {
+	s.queueTaskEvents(t, t.inBackground, s.backgroundTasksFrame(), t.taskUpdatedFrame(struct {
 		Backgrounded bool `json:"is_backgrounded"`
 	}{true}))
 	t.inBackground = true
@@ -212,19 +213,19 @@ func (t *Task) endLocked(e End) {
 	if t.killer != notKilled {
 		e.Status = StatusKilled
 	}
-	if t.killer == KilledByUser || t.killer == KilledBySystem || t.IsAmbient { // in these cases, hosts do not learn the reason for the end
+	if t.killer == KilledByUserOrHost || t.killer == KilledBySystem || t.IsAmbient { // in these cases, hosts do not learn the reason for the end
 		e.Summary, e.Usage = t.Description, nil
 	}
 	s.countEnd(t, e.Status)
 	t.interrupted = e.Interrupted
 	if t.Background || t.Kind == KindAgent && !t.IsAmbient {
-		s.queueEvents(t, t.inBackground, t.updatedFrame(struct {
+		s.queueTaskEvents(t, t.inBackground, t.taskUpdatedFrame(struct {
 			Status  Status `json:"status"`
 			EndTime int64  `json:"end_time"`
 			Error   string `json:"error,omitempty"`
 		}{e.Status, s.options.Now().UnixMilli(), e.Error}))
 	}
-	s.queueEvents(t, t.inBackground, t.notificationFrame(e))
+	s.queueTaskEvents(t, t.inBackground, t.notificationFrame(e))
 	t.ended = true
 	if t.out != nil {
 		t.out.Close()
@@ -233,19 +234,19 @@ func (t *Task) endLocked(e End) {
 	if !t.Background {
 		return
 	}
-	s.queueEvents(t, t.inBackground, s.backgroundTasksFrame())
+	s.queueTaskEvents(t, t.inBackground, s.backgroundTasksFrame())
 	if t.killer == notKilled && !e.KnownToModel {
 		s.notices = append(s.notices, t.endNotice(e))
 	}
 }
 
-// ReportStop notifies the model that the user has stopped an agent.
-func (t *Task) ReportStop() {
+// NotifyModelOfUserStop notifies the model that the user has stopped an agent.
+func (t *Task) NotifyModelOfUserStop() {
 	t.set.mu.Lock()
 	defer t.set.mu.Unlock()
 	if t.Kind == KindAgent {
 		t.set.notices = append(t.set.notices, t.endNotice(End{Status: StatusKilled, Summary: `Agent "` + t.Description + `" was stopped by user`}))
-		t.set.signalEventsReady()
+		t.set.signalChangeOnReadyChannel()
 	}
 }
 
@@ -257,13 +258,13 @@ func (t *Task) ReportEvent(text string) {
 	if t.ended {
 		return
 	}
-	s.notices = append(s.notices, Notification{Text: t.eventNotification(text), Origin: runOrigin("")})
-	s.signalEventsReady()
+	s.notices = append(s.notices, Notification{Text: t.eventNotificationForModel(text), Origin: taskNotificationOrigin("")})
+	s.signalChangeOnReadyChannel()
 }
 
-func (t *Task) eventNotification(text string) string {
+func (t *Task) eventNotificationForModel(eventText string) string {
 	return "<task-notification>\n<task-id>" + t.ID + "</task-id>\n<summary>Monitor event: \"" + t.Description +
-		"\"</summary>\n<event>" + text + "</event>\n</task-notification>"
+		"\"</summary>\n<event>" + eventText + "</event>\n</task-notification>"
 }
 
 func (t *Task) startedFrame() *protocol.System {
@@ -277,11 +278,11 @@ func (t *Task) startedFrame() *protocol.System {
 	}
 	fields = append(fields, optionalField("parent_task_id", t.ParentID)...)
 	fields = append(fields, protocol.Field{Key: "task_type", Value: t.Kind})
-	fields = append(append(fields, optionalField("prompt", t.Prompt)...), t.ambientFields()...)
+	fields = append(append(fields, optionalField("prompt", t.Prompt)...), t.frameFieldsIfAmbient()...)
 	return &protocol.System{Subtype: "task_started", Fields: fields}
 }
 
-func (t *Task) updatedFrame(patch any) *protocol.System {
+func (t *Task) taskUpdatedFrame(patch any) *protocol.System {
 	return &protocol.System{Subtype: "task_updated", Fields: []protocol.Field{{Key: "task_id", Value: t.ID}, {Key: "run_id", Value: t.RunID}, {Key: "patch", Value: patch}}}
 }
 
@@ -297,10 +298,10 @@ func (t *Task) notificationFrame(e End) *protocol.System {
 	if e.Usage != nil {
 		fields = append(fields, protocol.Field{Key: "usage", Value: *e.Usage})
 	}
-	return &protocol.System{Subtype: "task_notification", Fields: append(fields, t.ambientFields()...)}
+	return &protocol.System{Subtype: "task_notification", Fields: append(fields, t.frameFieldsIfAmbient()...)}
 }
 
-func (t *Task) ambientFields() []protocol.Field {
+func (t *Task) frameFieldsIfAmbient() []protocol.Field {
 	if !t.IsAmbient {
 		return nil
 	}
@@ -330,7 +331,7 @@ const agentStopNote = "You get this notification each time the agent stops and n
 func (t *Task) endNotice(e End) Notification {
 	var b strings.Builder
 	if e.Event != "" {
-		b.WriteString(t.eventNotification(e.Event) + "\n")
+		b.WriteString(t.eventNotificationForModel(e.Event) + "\n")
 	}
 	b.WriteString("<task-notification>\n<task-id>" + t.ID + "</task-id>\n")
 	if t.ToolUseID != "" {
@@ -350,11 +351,12 @@ func (t *Task) endNotice(e End) Notification {
 		fmt.Fprintf(&b, "<usage><subagent_tokens>%d</subagent_tokens><tool_uses>%d</tool_uses><duration_ms>%d</duration_ms></usage>\n", e.Usage.TotalTokens, e.Usage.ToolUses, e.Usage.DurationMS)
 	}
 	b.WriteString("</task-notification>")
-	return Notification{b.String(), e.ToolsUsed, runOrigin(t.RunID)}
+	return Notification{b.String(), e.ToolsUsed, taskNotificationOrigin(t.RunID)}
 }
 
-// runOrigin returns the origin of a turn that begins with a notification about a task. For a running task, runID is "".
-func runOrigin(runID string) json.RawMessage {
+// taskNotificationOrigin returns the origin of a turn that begins with a notification about a task. For a running task, runID
+// is "".
+func taskNotificationOrigin(runID string) json.RawMessage {
 	raw, _ := protocol.Marshal(struct { // strings cannot fail
 		Kind     string `json:"kind"`
 		Producer string `json:"producer"`
@@ -385,8 +387,8 @@ func NewTaskID(k Kind, uuid string) string {
 	return "b" + padOrTrim(strconv.FormatUint(n, 36), 8)
 }
 
-// newRunID returns the start time in milliseconds and a random part: 0mwprw21s-2e066cd9.
-func (s *Set) newRunID() string {
+// newTaskRunID returns the start time in milliseconds and a random part: 0mwprw21s-2e066cd9.
+func (s *Set) newTaskRunID() string {
 	hex := strings.ReplaceAll(s.options.NewID(), "-", "")
 	return padOrTrim(strconv.FormatInt(max(0, s.options.Now().UnixMilli()), 36), 9) + "-" + hex[len(hex)-8:]
 }
@@ -398,8 +400,8 @@ func padOrTrim(text string, n int) string {
 	return strings.Repeat("0", n-len(text)) + text
 }
 
-// HasAgent reports whether a background agent is running or has events that are not shown yet.
-func (s *Set) HasAgent() bool {
+// HasRunningOrUnshownAgent reports whether a background agent is running or has events that are not shown yet.
+func (s *Set) HasRunningOrUnshownAgent() bool {
 	return hasAgentWhere(s, func(t *Task) bool { return !t.ended || t.unshownEvents > 0 })
 }
 

@@ -67,12 +67,12 @@ func TestFrames(t *testing.T) {
 		`"task_notification",` + bash + `,"tool_use_id":"toolu_2","status":"failed","output_file":"/tasks/` + b.ID + `.output","summary":"no"`,
 		`"background_tasks_changed","tasks":[]`,
 	}
-	got := wireTexts(t, s.Take(task.PhaseInTurn))
+	got := wireTexts(t, s.Take(task.ConversationPhaseInTurn))
 	if len(got) != 6 {
 		t.Errorf("%d events before the result of the call is shown", len(got))
 	}
-	s.MarkLaunched()
-	if diff := cmp.Diff(want, append(got, wireTexts(t, s.Take(task.PhaseInTurn))...)); diff != "" {
+	s.ReleaseEventsOfLaunchedTasks()
+	if diff := cmp.Diff(want, append(got, wireTexts(t, s.Take(task.ConversationPhaseInTurn))...)); diff != "" {
 		t.Errorf("frames (-want +got):\n%s", diff)
 	}
 	if len(a.ID) != 17 || a.ID[0] != 'a' || len(b.ID) != 9 || b.ID[0] != 'b' {
@@ -99,7 +99,7 @@ func TestNestedTaskIsBehindItsParent(t *testing.T) {
 	if !child.InBackground() {
 		t.Error("the child of a background agent is in the foreground")
 	}
-	if events := s.Take(task.PhaseInTurn); len(events) != 2 {
+	if events := s.Take(task.ConversationPhaseInTurn); len(events) != 2 {
 		t.Errorf("%d events in the turn of an ordered set, want the start of the parent", len(events))
 	}
 	if stats := s.Stats(); stats.MaxDepth != 2 || stats.SpawnedBySubagents != 1 || stats.StartedInBackground != 1 {
@@ -126,11 +126,11 @@ func TestStopAndClose(t *testing.T) {
 		if got := len(s.Running()); got != 3 {
 			t.Fatalf("%d tasks run", got)
 		}
-		if s.Stop(a.ID, task.KilledByParent) == nil || s.Stop("nosuch", task.KilledByUser) != nil {
+		if s.Stop(a.ID, task.KilledByParent) == nil || s.Stop("nosuch", task.KilledByUserOrHost) != nil {
 			t.Error("Stop of a running task is false, or that of an unknown one true")
 		}
 		synctest.Wait()
-		if s.Stop(a.ID, task.KilledByUser) != nil || s.HasPendingNotice() {
+		if s.Stop(a.ID, task.KilledByUserOrHost) != nil || s.HasPendingNotice() {
 			t.Error("a stopped task runs on, or the model is told of it")
 		}
 		s.Close()
@@ -163,18 +163,18 @@ func TestOrdered(t *testing.T) {
 		if s.ShowsEventsLive() || len(ran) != 0 {
 			t.Fatalf("ran %v before the turn was over", ran)
 		}
-		if n := len(s.Take(task.PhaseInTurn)); n != 4 {
+		if n := len(s.Take(task.ConversationPhaseInTurn)); n != 4 {
 			t.Errorf("%d events of the starts", n)
 		}
 		for i := range 2 {
 			s.StartNextAgent()
 			s.StartNextAgent() // one at a time
 			synctest.Wait()
-			if len(ran) != i+1 || s.Take(task.PhaseBetweenTurns) != nil {
+			if len(ran) != i+1 || s.Take(task.ConversationPhaseBetweenTurns) != nil {
 				t.Errorf("agent %d: ran %v", i, ran)
 			}
 			time.Sleep(2 * time.Second)
-			if n := len(s.Take(task.PhaseBetweenTurns)); n != 3 {
+			if n := len(s.Take(task.ConversationPhaseBetweenTurns)); n != 3 {
 				t.Errorf("%d events of agent %d", n, i)
 			}
 		}
@@ -190,12 +190,12 @@ func TestSettle(t *testing.T) {
 		k := s.Start(task.Info{Kind: task.KindAgent})
 		k.Post(&protocol.Warning{Text: "one"})
 		done := false
-		go func() { k.WaitShown(t.Context()); done = true }()
+		go func() { k.WaitUntilPostedEventsShown(t.Context()); done = true }()
 		synctest.Wait()
-		if len(s.Take(task.PhaseInTurn)) != 2 || done {
+		if len(s.Take(task.ConversationPhaseInTurn)) != 2 || done {
 			t.Error("Settle does not wait")
 		}
-		s.MarkShown()
+		s.MarkTakenEventsShown()
 		synctest.Wait()
 		if !done {
 			t.Error("Settle waits for ever")
@@ -203,8 +203,8 @@ func TestSettle(t *testing.T) {
 		k.Post(&protocol.Warning{Text: "two"})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		k.WaitShown(ctx)                                                              // ends with ctx
-		newSet(task.Options{Ordered: true}).Start(task.Info{}).WaitShown(t.Context()) // shows nothing before the end
+		k.WaitUntilPostedEventsShown(ctx)                                                              // ends with ctx
+		newSet(task.Options{Ordered: true}).Start(task.Info{}).WaitUntilPostedEventsShown(t.Context()) // shows nothing before the end
 	})
 }
 
@@ -219,13 +219,13 @@ func TestReportStop(t *testing.T) {
 			<-release // it reports its end later
 			return task.End{Summary: "a reason", Usage: &task.Usage{}}
 		})
-		s.Take(task.PhaseBetweenTurns)
-		s.MarkShown()
-		if s.Stop(agent.ID, task.KilledByUser) != agent {
+		s.Take(task.ConversationPhaseBetweenTurns)
+		s.MarkTakenEventsShown()
+		if s.Stop(agent.ID, task.KilledByUserOrHost) != agent {
 			t.Fatal("no agent was stopped")
 		}
 		done := false
-		go func() { agent.WaitShown(t.Context()); done = true }()
+		go func() { agent.WaitUntilPostedEventsShown(t.Context()); done = true }()
 		synctest.Wait()
 		if done {
 			t.Error("WaitShown returned before the end of the agent")
@@ -235,22 +235,22 @@ func TestReportStop(t *testing.T) {
 		if done {
 			t.Error("WaitShown returned before the end was shown")
 		}
-		for _, ev := range s.Take(task.PhaseBetweenTurns) {
+		for _, ev := range s.Take(task.ConversationPhaseBetweenTurns) {
 			if frame, err := json.Marshal(ev); err != nil || strings.Contains(string(frame), "a reason") || strings.Contains(string(frame), "usage") {
 				t.Errorf("the end shows its reason: %s (%v)", frame, err)
 			}
 		}
-		s.MarkShown()
+		s.MarkTakenEventsShown()
 		synctest.Wait()
 		if !done || s.HasPendingNotice() {
 			t.Errorf("done %t, notified %t", done, s.HasPendingNotice())
 		}
-		agent.ReportStop()
+		agent.NotifyModelOfUserStop()
 		if n, ok := s.NextNotice(); !ok || !strings.Contains(n.Text, `<summary>Agent "work" was stopped by user</summary>`) || strings.Contains(n.Text, "usage") {
 			t.Errorf("%t %s", ok, n.Text)
 		}
 		command := s.Start(task.Info{Kind: task.KindBash, Background: true})
-		if command.ReportStop(); s.HasPendingNotice() {
+		if command.NotifyModelOfUserStop(); s.HasPendingNotice() {
 			t.Error("the end of a command causes a turn")
 		}
 	})
@@ -261,9 +261,9 @@ func TestClear(t *testing.T) {
 		s := newSet(task.Options{})
 		k := s.Start(task.Info{Kind: task.KindBash, Background: true})
 		s.Go(t.Context(), k, func(ctx context.Context) task.End { <-ctx.Done(); return task.End{} })
-		s.Clear()
+		s.EndAllAndDiscardEvents()
 		synctest.Wait()
-		if got := s.Take(task.PhaseBetweenTurns); got != nil || s.HasRunningTask() || s.HasPendingNotice() {
+		if got := s.Take(task.ConversationPhaseBetweenTurns); got != nil || s.HasRunningTask() || s.HasPendingNotice() {
 			t.Errorf("after Clear: %v", wireTexts(t, got))
 		}
 		s.Close()
@@ -305,17 +305,17 @@ func TestAgentsAreCounted(t *testing.T) {
 	a := s.Start(task.Info{Kind: task.KindAgent, Background: true})
 	var states []string
 	note := func(when string) {
-		states = append(states, fmt.Sprint(when, " ", s.HasAgent(), s.HasActiveAgent()))
+		states = append(states, fmt.Sprint(when, " ", s.HasRunningOrUnshownAgent(), s.HasActiveAgent()))
 	}
 	note("started")
 	_ = a.WhileWaiting(func() error { note("waits"); return nil })
-	s.MarkLaunched()
-	s.Take(task.PhaseInTurn)
-	s.MarkShown()
+	s.ReleaseEventsOfLaunchedTasks()
+	s.Take(task.ConversationPhaseInTurn)
+	s.MarkTakenEventsShown()
 	a.End(task.End{Status: task.StatusCompleted})
 	note("ended")
-	s.Take(task.PhaseInTurn)
-	s.MarkShown()
+	s.Take(task.ConversationPhaseInTurn)
+	s.MarkTakenEventsShown()
 	note("shown")
 	want := []string{"started true true", "waits true false", "ended true false", "shown false false"}
 	if diff := cmp.Diff(want, states); diff != "" {

@@ -42,10 +42,10 @@ func (c *attribution) forAgent(agentID string) *attribution {
 	return c.agents[agentID]
 }
 
-func (c *attribution) recordFork(agentID, skill string) {
+func (c *attribution) recordForkedSkillAgent(agentID, skillName string) {
 	agent := c.forAgent(agentID)
 	agent.isForked = true
-	agent.recordSkill(skill)
+	agent.recordSkill(skillName)
 }
 
 func (c *attribution) recordSkill(name string) {
@@ -66,8 +66,8 @@ func (c *attribution) forMessage(ev *protocol.Assistant) protocol.Attribution {
 	return c.ofMessage
 }
 
-// recordMCPCall records the result of a call; call is nil if the tool does not belong to an MCP server.
-func (c *attribution) recordMCPCall(call *protocol.MCPCall) {
+// attributeFollowingMessagesToMCPCall records the result of a call; call is nil if the tool does not belong to an MCP server.
+func (c *attribution) attributeFollowingMessagesToMCPCall(call *protocol.MCPCall) {
 	if c.modelReplied {
 		c.modelReplied, c.MCPServer, c.MCPTool = false, "", ""
 	}
@@ -78,19 +78,19 @@ func (c *attribution) recordMCPCall(call *protocol.MCPCall) {
 
 type agentTranscripts struct {
 	conversation *conversation
-	attachments  *contextAttachments
+	attachments  *contextAttachmentWriter
 	meta         map[string]*agentMeta
 }
 
 // eventAgentID returns the id of the sub-agent that an event belongs to; empty means the main conversation.
-func eventAgentID(parent *string, id string) string {
+func eventAgentID(parentToolUseID *string, agentID string) string {
 	switch {
-	case parent == nil:
+	case parentToolUseID == nil:
 		return ""
-	case id != "":
-		return id
+	case agentID != "":
+		return agentID
 	}
-	return *parent
+	return *parentToolUseID
 }
 
 func newAgentMeta(kind, description, toolUseID string) agentMeta {
@@ -133,7 +133,7 @@ func (a *agentTranscripts) recordUser(id string, ev *protocol.User, line protoco
 			hooks = append(hooks, a.conversation.addedAttachmentLine(added))
 		}
 	}
-	return a.conversation.writer.writeLines(a.conversation.agentPath(id), append(hooks, a.attachments.agentListings(id)...)...)
+	return a.conversation.writer.writeLines(a.conversation.agentPath(id), append(hooks, a.attachments.firstAttachmentsOfSubagent(id)...)...)
 }
 
 func (a *agentTranscripts) writeMeta(id string) error {
@@ -161,7 +161,7 @@ func (a *agentTranscripts) writeMeta(id string) error {
 }
 
 func (a *agentTranscripts) recordAgentStart(ev *protocol.System) error {
-	depth, isAgent := ev.Value("spawn_depth").(int)
+	depth, isAgent := ev.FieldValue("spawn_depth").(int)
 	if !isAgent {
 		return nil // the task is not an agent
 	}
@@ -175,8 +175,8 @@ func (a *agentTranscripts) recordAgentStart(ev *protocol.System) error {
 	return a.writeMeta(id)
 }
 
-func (a *agentTranscripts) recordAgentEnd(ev *protocol.System) error {
-	id := ev.Text("task_id")
+func (a *agentTranscripts) writeMetaOfFinishedAgent(taskEnd *protocol.System) error {
+	id := taskEnd.Text("task_id")
 	meta := a.meta[id]
 	if meta == nil || meta.Finished {
 		return nil
@@ -198,7 +198,7 @@ func userText(text string) protocol.UserContent {
 	return protocol.UserContent{Role: "user", Content: protocol.Content{Text: text}}
 }
 
-func setTextOrigin(line *protocol.UserLine) {
+func setRowSourceOfCLIText(line *protocol.UserLine) {
 	text := line.Message.Content.Plain()
 	if line.IsMeta {
 		line.Message = userText(text) // the CLI writes these texts as strings, not as lists of blocks
@@ -208,8 +208,8 @@ func setTextOrigin(line *protocol.UserLine) {
 	line.RowSource = "harness"
 	switch {
 	case strings.HasPrefix(text, "Stop hook feedback:"):
-		line.RowSource, line.HookText, line.HookTextLead = "hook", true, claudecode.HookTextLead
-	case claudecode.IsContinuationRequest(text):
+		line.RowSource, line.HookText, line.HookTextLead = "hook", true, claudecode.HookOutputIntroductionPrefix
+	case claudecode.IsContinuationRequestOfCLIToModel(text):
 		line.RowSource, line.OwnNote = "", true
 	}
 }
@@ -220,7 +220,7 @@ func setPromptSource(line *protocol.UserLine, ev *protocol.PromptAccepted) {
 	if ev.Source == "system" {
 		line.TurnOrigin, line.SkipAttachments, line.Origin, line.RowSource = "task_notification", true, ev.Origin, "recorded"
 	}
-	if string(ev.Origin) == protocol.UnclassifiedOrigin {
+	if string(ev.Origin) == protocol.SyntheticPromptOriginJSON {
 		line.IsMeta, line.PromptSource, line.TurnOrigin, line.SkipAttachments, line.Origin = true, "system", "host_synthetic", true, ev.Origin
 	}
 	if ev.OfHook {
@@ -228,8 +228,8 @@ func setPromptSource(line *protocol.UserLine, ev *protocol.PromptAccepted) {
 	}
 }
 
-// setCallRefusal sets the keys that say who decided about a call, and why a refused call did not run.
-func setCallRefusal(line *protocol.UserLine, ev *protocol.User) {
+// setPermissionDecisionAndRefusal sets the keys that say who decided about a call, and why a refused call did not run.
+func setPermissionDecisionAndRefusal(line *protocol.UserLine, ev *protocol.User) {
 	if len(ev.ToolResultMeta) == 0 {
 		return
 	}

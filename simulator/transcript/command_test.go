@@ -134,10 +134,10 @@ func TestCommandLines(t *testing.T) {
 	record(
 		t, s,
 		&protocol.PromptAccepted{UUID: "u1", HostID: "u1", LocalCommand: true, UnknownCommand: true, Content: protocol.Content{Text: "/vim x"}},
-		&protocol.Assistant{UUID: "a1", LocalCommandSource: "no", LocalCommandOutcome: &protocol.CommandOutcome{Kind: "unavailable_headless"}},
+		&protocol.Assistant{UUID: "a1", LocalCommandSource: "no", LocalCommandOutcome: &protocol.SlashCommandFailure{Kind: "unavailable_headless"}},
 		&protocol.PromptAccepted{UUID: "u2", HostID: "u2", LocalCommand: true, Content: protocol.Content{Text: "<tags>"}},
 		&protocol.System{Subtype: "informational", Fields: []protocol.Field{
-			{Key: "content", Value: "no"}, {Key: "prompt_submit_outcome", Value: protocol.PromptOutcome{Kind: "blocked_by_hook", Reason: "why"}},
+			{Key: "content", Value: "no"}, {Key: "prompt_submit_outcome", Value: protocol.HookEffectOnPrompt{Kind: "blocked_by_hook", Reason: "why"}},
 		}},
 	)
 	closeAll(t, s)
@@ -174,7 +174,7 @@ func TestMembersOfLines(t *testing.T) {
 	record(
 		t, s, result("r2", toolResult("t1")),
 		&protocol.PromptAccepted{UUID: "u2", Source: "system", Content: protocol.Content{Text: "news"}},
-		&protocol.CLIRetry{Status: 529, Message: "Overloaded", Body: "529 {}", RequestID: "req_1", Attempt: 1},
+		&protocol.FailedAPIRequestBeforeRetry{Status: 529, Message: "Overloaded", Body: "529 {}", RequestID: "req_1", Attempt: 1},
 		&protocol.User{UUID: "u3", IsSynthetic: true, Message: protocol.UserContent{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text("go on")}}}},
 		&protocol.Assistant{UUID: "a1", Message: protocol.SyntheticMessage("m1", "no money", "stop_sequence"), IsAPIErrorMessage: true, Error: "billing_error"},
 		&protocol.Assistant{UUID: "a2", Message: protocol.SyntheticMessage("m2", "too long", "stop_sequence"), IsAPIErrorMessage: true, ErrorDetails: "400 {}"},

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-type contextAttachments struct {
+type contextAttachmentWriter struct {
 	conversation       *conversation
 	lines              *lineWriter
 	environmentWritten bool // the model has received the description of its environment
@@ -132,34 +132,34 @@ type (
 	}
 )
 
-func (l *contextAttachments) sessionContext(agentID string) SessionContext {
+func (l *contextAttachmentWriter) currentSessionContextOf(agentID string) SessionContext {
 	if l.conversation.options.Context == nil {
 		return SessionContext{}
 	}
 	return l.conversation.options.Context.SessionContext(agentID)
 }
 
-// writeEnvironment writes the description of the environment with the first prompt of a conversation. In a terminal,
-// each later prompt adds what has changed since then.
-func (l *contextAttachments) writeEnvironment() error {
-	now, terminal := l.sessionContext(""), l.conversation.options.Machine.IsTerminal
+// writeEnvironmentOrChangesBeforePrompt writes the description of the environment with the first prompt of a conversation. In a
+// terminal, each later prompt adds what has changed since then.
+func (l *contextAttachmentWriter) writeEnvironmentOrChangesBeforePrompt() error {
+	now, terminal := l.currentSessionContextOf(""), l.conversation.options.Machine.IsTerminal
 	var lines []any
 	switch {
 	case !l.environmentWritten:
 		l.environmentWritten, l.contextPending = true, !l.contextWritten
-		lines = append(append(l.changeAttachments("", now), l.listingAttachments("", now, true)...), l.autoModeLines("", now)...)
+		lines = append(append(l.changeAttachments("", now), l.toolAgentAndSkillListings("", now, true)...), l.autoModeLines("", now)...)
 		l.autoMode = now.autoMode()
 		if now.TokensLeft > 0 {
 			lines, l.tokensLeftWritten = append(lines, l.tokensLeftLine("", now.TokensLeft)), true
 		}
 	case terminal && l.describedModel != "" && l.describedModel != now.Model:
-		lines = append([]any{l.modelLine("", now)}, l.gitAttributionLines("")...)
+		lines = append([]any{l.modelIdentityLine("", now)}, l.commitAndPullRequestAttributionLines("")...)
 	}
 	return l.lines.write(append(lines, l.modeLines(now)...)...)
 }
 
-// modeLines returns the attachments about plan mode, and in a terminal about auto mode, if the mode has changed.
-func (l *contextAttachments) modeLines(now SessionContext) (lines []any) {
+// modeAndPermissionModeLines returns the attachments about plan mode, and in a terminal about auto mode, if the mode has changed.
+func (l *contextAttachmentWriter) modeLines(now SessionContext) (lines []any) {
 	if plans := now.ShellMode == protocol.ModePlan; plans != l.planMode {
 		l.planMode = plans
 		lines = append(lines, l.planModeLine(map[bool]string{true: "plan_mode", false: "plan_mode_exit"}[plans]))
@@ -176,30 +176,31 @@ func (l *contextAttachments) modeLines(now SessionContext) (lines []any) {
 		"Auto mode has ended. Use the tools for files again to read, search and edit files."))
 }
 
-// writeContext writes the attachments of the first request: the session context, the date and the texts for commits.
-func (l *contextAttachments) writeContext() error {
+// writeFirstRequestAttachments writes the attachments of the first request: the session context, the date and the texts for
+// commits.
+func (l *contextAttachmentWriter) writeFirstRequestAttachments() error {
 	if !l.contextPending {
 		return nil
 	}
 	l.contextPending, l.contextWritten = false, true
 	var lines []any
-	if !l.conversation.resumed && !l.conversation.isFirstInTerminal() {
-		lines = append(lines, l.conversation.sessionLatchLine())
+	if !l.conversation.resumed && !l.conversation.isFirstConversationInTerminal() {
+		lines = append(lines, l.conversation.atisLatchLine())
 	}
-	return l.lines.write(append(lines, l.firstRequestLines("")...)...)
+	return l.lines.write(append(lines, l.contextDateAndGitAttributionLines("")...)...)
 }
 
-// writeChanges writes the listings and the environment again, after a compaction removed them from the conversation.
-func (l *contextAttachments) writeChanges() error {
+// writeListingsAndEnvironmentAfterCompaction writes the listings and the environment again, after a compaction removed them
+// from the conversation.
+func (l *contextAttachmentWriter) writeListingsAndEnvironmentAfterCompaction() error {
 	l.contextPending = true
-	return l.lines.write(l.repeatListings()...)
+	return l.lines.write(l.listingsAndEnvironmentAfterCompaction()...)
 }
 
-// repeatListings returns the listings and the environment, which must be written again after a compaction.
-func (l *contextAttachments) repeatListings() []any {
+func (l *contextAttachmentWriter) listingsAndEnvironmentAfterCompaction() []any {
 	l.environmentWritten = true
-	now := l.sessionContext("")
-	return append(l.listingAttachments("", now, false), l.changeAttachments("", now)...)
+	now := l.currentSessionContextOf("")
+	return append(l.toolAgentAndSkillListings("", now, false), l.changeAttachments("", now)...)
 }
 
 // autoMode describes a mode in which the user does not approve calls; nil means another mode.
@@ -211,7 +212,7 @@ func (now SessionContext) autoMode() *autoModeAttachment {
 	return &autoModeAttachment{Type: "auto_mode", BashFirst: steers, Steer: now.BashSteer, SteerOnly: steers, Bypass: bypass}
 }
 
-func (l *contextAttachments) autoModeLines(agentID string, now SessionContext) []any {
+func (l *contextAttachmentWriter) autoModeLines(agentID string, now SessionContext) []any {
 	if about := now.autoMode(); about != nil {
 		return []any{l.conversation.reminderLine(agentID, *about, "In this permission mode Bash is welcome wherever it is the simpler tool.")}
 	}
@@ -219,7 +220,7 @@ func (l *contextAttachments) autoModeLines(agentID string, now SessionContext) [
 }
 
 // planModeLine returns the attachment that says that plan mode begins ("plan_mode") or has ended ("plan_mode_exit").
-func (l *contextAttachments) planModeLine(kind string) protocol.AttachmentLine {
+func (l *contextAttachmentWriter) planModeLine(kind string) protocol.AttachmentLine {
 	file := filepath.Join(l.conversation.options.StateDir, "plans", l.conversation.planName+".md")
 	_, err := os.Stat(file)
 	about := planModeAttachment{Type: kind, File: file, Exists: err == nil}
@@ -229,28 +230,28 @@ func (l *contextAttachments) planModeLine(kind string) protocol.AttachmentLine {
 	return l.conversation.reminderLine("", about, kind+": the plan file is "+file)
 }
 
-func (l *contextAttachments) tokensLeftLine(agentID string, left int) protocol.AttachmentLine {
+func (l *contextAttachmentWriter) tokensLeftLine(agentID string, left int) protocol.AttachmentLine {
 	text := "<total_tokens>" + strconv.Itoa(left) + " tokens left</total_tokens>"
 	return l.conversation.reminderLine(agentID, textAttachment{"total_tokens_reminder", text}, text)
 }
 
-func (l *contextAttachments) agentListings(id string) []any {
-	now := l.sessionContext(id)
-	lists := l.listingAttachments(id, SessionContext{Deferred: now.Deferred}, false)
-	lists = append(lists, l.changeAttachments(id, now)...)
-	lists = append(lists, l.listingAttachments(id, SessionContext{Skills: now.Skills}, false)...)
-	return append(lists, l.firstRequestLines(id)...)
+func (l *contextAttachmentWriter) firstAttachmentsOfSubagent(agentID string) []any {
+	now := l.currentSessionContextOf(agentID)
+	lists := l.toolAgentAndSkillListings(agentID, SessionContext{Deferred: now.Deferred}, false)
+	lists = append(lists, l.changeAttachments(agentID, now)...)
+	lists = append(lists, l.toolAgentAndSkillListings(agentID, SessionContext{Skills: now.Skills}, false)...)
+	return append(lists, l.contextDateAndGitAttributionLines(agentID)...)
 }
 
-func (l *contextAttachments) secondRequestLines(agentID string) (lines []protocol.AttachmentLine) {
-	now := l.sessionContext(agentID)
-	for _, line := range append(l.listingAttachments(agentID, SessionContext{Agents: now.Agents}, false), l.autoModeLines(agentID, now)...) {
+func (l *contextAttachmentWriter) subagentSecondRequestAttachments(agentID string) (lines []protocol.AttachmentLine) {
+	now := l.currentSessionContextOf(agentID)
+	for _, line := range append(l.toolAgentAndSkillListings(agentID, SessionContext{Agents: now.Agents}, false), l.autoModeLines(agentID, now)...) {
 		lines = append(lines, line.(protocol.AttachmentLine))
 	}
 	return lines
 }
 
-func (l *contextAttachments) changeAttachments(agentID string, now SessionContext) []any {
+func (l *contextAttachmentWriter) changeAttachments(agentID string, now SessionContext) []any {
 	m := l.conversation.options.Machine
 	dirs, dir, isWorktree := append([]string{}, now.AdditionalDirs...), l.conversation.options.CWD, m.IsWorktree
 	if agentID != "" && l.conversation.options.Context != nil && l.conversation.options.Context.AgentDir(agentID) != "" {
@@ -260,38 +261,38 @@ func (l *contextAttachments) changeAttachments(agentID string, now SessionContex
 	return []any{
 		l.conversation.reminderLine(agentID, environmentAttachment{Type: "environment", Snapshot: m.snapshot(dir, dirs, isWorktree)},
 			"# Environment\n - Working directory: "+dir+"\n - Platform: "+m.Platform+"\n - Shell: "+m.Shell+"\n - System: "+m.OSVersion),
-		l.modelLine(agentID, now),
+		l.modelIdentityLine(agentID, now),
 	}
 }
 
-func (l *contextAttachments) modelLine(agentID string, now SessionContext) protocol.AttachmentLine {
-	told := modelAttachment{Type: "model", Identity: modelIdentity{ModelID: now.Model}, Text: "You are powered by the model " + now.Model + "."}
-	if now.ModelName != "" {
-		told.Identity.MarketingName = &now.ModelName
-		told.Text = "You are powered by the model named " + now.ModelName + ". The exact model ID is " + now.Model + "."
+func (l *contextAttachmentWriter) modelIdentityLine(agentID string, currentContext SessionContext) protocol.AttachmentLine {
+	told := modelAttachment{Type: "model", Identity: modelIdentity{ModelID: currentContext.Model}, Text: "You are powered by the model " + currentContext.Model + "."}
+	if currentContext.ModelName != "" {
+		told.Identity.MarketingName = &currentContext.ModelName
+		told.Text = "You are powered by the model named " + currentContext.ModelName + ". The exact model ID is " + currentContext.Model + "."
 	}
-	if now.KnowledgeCutoff != "" {
-		told.Identity.KnowledgeCutoff = &now.KnowledgeCutoff
-		told.Text += " Assistant knowledge cutoff is " + now.KnowledgeCutoff + "."
+	if currentContext.KnowledgeCutoff != "" {
+		told.Identity.KnowledgeCutoff = &currentContext.KnowledgeCutoff
+		told.Text += " Assistant knowledge cutoff is " + currentContext.KnowledgeCutoff + "."
 	}
 	if agentID == "" {
-		l.describedModel = now.Model
+		l.describedModel = currentContext.Model
 	}
 	return l.conversation.reminderLine(agentID, told, told.Text)
 }
 
-// directoryReminder returns the line that reminds the model of added or removed directories; nil means no change.
-func (th *conversation) directoryReminder(before, after []string) *protocol.AttachmentLine {
-	change := environmentChange{Field: "additionalWorkingDirectories", Added: missingFrom(before, after), Removed: missingFrom(after, before)}
+// additionalDirsChangeReminder returns the line that reminds the model of added or removed directories; nil means no change.
+func (th *conversation) additionalDirsChangeReminder(dirsBefore, dirsAfter []string) *protocol.AttachmentLine {
+	change := environmentChange{Field: "additionalWorkingDirectories", Added: missingFrom(dirsBefore, dirsAfter), Removed: missingFrom(dirsAfter, dirsBefore)}
 	if len(change.Added)+len(change.Removed) == 0 {
 		return nil
 	}
-	return new(th.environmentReminder(after, change, "The additional working directories are now: "+strings.Join(after, ", ")))
+	return new(th.environmentChangeReminder(dirsAfter, change, "The additional working directories are now: "+strings.Join(dirsAfter, ", ")))
 }
 
-func (th *conversation) environmentReminder(dirs []string, change environmentChange, text string) protocol.AttachmentLine {
+func (th *conversation) environmentChangeReminder(additionalDirs []string, change environmentChange, text string) protocol.AttachmentLine {
 	m := th.options.Machine
-	snapshot := m.snapshot(th.dirOf(""), append([]string{}, dirs...), m.IsWorktree)
+	snapshot := m.snapshot(th.workingDirOf(""), append([]string{}, additionalDirs...), m.IsWorktree)
 	return th.reminderLine("", environmentAttachment{"environment", snapshot, []environmentChange{change}}, text)
 }
 
@@ -304,12 +305,11 @@ func (m Machine) snapshot(dir string, dirs []string, isWorktree bool) environmen
 	return environmentSnapshot{WorkingDirectory: dir, IsWorktree: isWorktree, IsGitRepo: m.IsGitRepo, AdditionalDirs: dirs, Platform: m.Platform, Shell: m.Shell, OSVersion: m.OSVersion}
 }
 
-// listingAttachments returns the attachments that list tools, agents and skills.
-func (l *contextAttachments) listingAttachments(agentID string, now SessionContext, start bool) []any {
+func (l *contextAttachmentWriter) toolAgentAndSkillListings(agentID string, now SessionContext, isFirstListing bool) []any {
 	var lines []any
 	if len(now.Deferred) > 0 {
 		tools := deferredToolsAttachment{Type: "deferred_tools_delta", AddedNames: now.Deferred, AddedLines: now.Deferred, RemovedNames: []string{}, WireHidden: []string{}, Readded: []string{}}
-		if start {
+		if isFirstListing {
 			tools.Pending, tools.Failed = &[]string{}, &[]string{}
 			if !l.conversation.options.Machine.IsTerminal {
 				tools.NeedsAuth = &[]string{}
@@ -341,19 +341,19 @@ func (l *contextAttachments) listingAttachments(agentID string, now SessionConte
 	return lines
 }
 
-func (l *contextAttachments) firstRequestLines(agentID string) []any {
-	return append(l.openingAttachments(agentID), l.gitAttributionLines(agentID)...)
+func (l *contextAttachmentWriter) contextDateAndGitAttributionLines(agentID string) []any {
+	return append(l.openingAttachments(agentID), l.commitAndPullRequestAttributionLines(agentID)...)
 }
 
 // openingAttachments returns the attachments session_context, whose content is always empty, and date.
-func (l *contextAttachments) openingAttachments(agentID string) []any {
+func (l *contextAttachmentWriter) openingAttachments(agentID string) []any {
 	today := l.conversation.options.Clock.Now().Format("2006-01-02")
 	lines := []any{l.conversation.attachmentLine(agentID, "", sessionContext{"session_context", map[string]string{}})}
 	return append(lines, l.conversation.reminderLine(agentID, dateAttachment{"date", today}, "Today's date is "+today+"."))
 }
 
-func (l *contextAttachments) gitAttributionLines(agentID string) []any {
-	now := l.sessionContext(agentID)
+func (l *contextAttachmentWriter) commitAndPullRequestAttributionLines(agentID string) []any {
+	now := l.currentSessionContextOf(agentID)
 	signed := remoteSessionAttachment{
 		Type: "remote_session_change", Commit: "Co-Authored-By: " + now.Signature + " <noreply@anthropic.com>",
 		PR: "🤖 Generated with [Claude Code](https://claude.com/claude-code)",

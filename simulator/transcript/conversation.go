@@ -24,22 +24,22 @@ type conversation struct {
 	inQuery   bool   // the next lines belong to a query of a session in a terminal, not to its prompt
 }
 
-func (th *conversation) isFirstInTerminal() bool {
+func (th *conversation) isFirstConversationInTerminal() bool {
 	return th.options.Machine.IsTerminal && !th.resumed && !th.wasCleared
 }
 
-func (th *conversation) recordFiles(prompt string) {
-	if files, ok := th.options.Context.(fileRecorder); ok && th.options.Machine.IsTerminal && prompt != "" {
-		files.RecordFiles(prompt)
+func (th *conversation) recordFilesBeforePrompt(promptUUID string) {
+	if files, ok := th.options.Context.(fileStateRecorder); ok && th.options.Machine.IsTerminal && promptUUID != "" {
+		files.RecordFilesBeforePrompt(promptUUID)
 	}
 }
 
-func (th *conversation) hasStarted() bool { return th.leaves[""] != "" }
-func (th *conversation) filesDir() string { return filepath.Join(filepath.Dir(th.path), th.id) }
+func (th *conversation) hasStarted() bool        { return th.leaves[""] != "" }
+func (th *conversation) sessionFilesDir() string { return filepath.Join(filepath.Dir(th.path), th.id) }
 
 // agentPath returns the path of a sub-agent's transcript (spec: cli-contract 8.2).
 func (th *conversation) agentPath(id string) string {
-	return filepath.Join(th.filesDir(), "subagents", "agent-"+filepath.Base(id)+".jsonl")
+	return filepath.Join(th.sessionFilesDir(), "subagents", "agent-"+filepath.Base(id)+".jsonl")
 }
 
 // promptIDOf returns the prompt id of an event. The following lines get the same id, unless the event is injected text.
@@ -50,10 +50,9 @@ func (th *conversation) promptIDOf(ev *protocol.PromptAccepted) string {
 	return ev.PromptID
 }
 
-// companionLine returns a line that the CLI adds to a prompt.
-func (th *conversation) companionLine(ev *protocol.PromptAccepted, content protocol.UserContent) protocol.UserLine {
-	e := th.newEnvelope("", "", ev.Timestamp)
-	e.PromptID = th.promptIDOf(ev)
+func (th *conversation) cliLineAddedToPrompt(prompt *protocol.PromptAccepted, content protocol.UserContent) protocol.UserLine {
+	e := th.newEnvelope("", "", prompt.Timestamp)
+	e.PromptID = th.promptIDOf(prompt)
 	return protocol.UserLine{LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user", Message: content, IsMeta: true, Companion: true}
 }
 
@@ -65,7 +64,7 @@ func (th *conversation) newEnvelope(agentID, uuid, timestamp string) protocol.En
 	e := protocol.Envelope{
 		LineHead:    protocol.LineHead{IsSidechain: agentID != "", AgentID: agentID},
 		LineID:      protocol.LineID{UUID: uuid, Timestamp: th.timestampOrNow(timestamp)},
-		LineTrailer: protocol.LineTrailer{UserType: "external", Entrypoint: th.options.Entrypoint, CWD: th.dirOf(agentID), SessionID: th.id, Version: th.options.Version, GitBranch: th.options.Machine.GitBranch},
+		LineTrailer: protocol.LineTrailer{UserType: "external", Entrypoint: th.options.Entrypoint, CWD: th.workingDirOf(agentID), SessionID: th.id, Version: th.options.Version, GitBranch: th.options.Machine.GitBranch},
 	}
 	e.PlanName = th.planName
 	if agentID == "" {
@@ -84,7 +83,7 @@ func (th *conversation) newEnvelope(agentID, uuid, timestamp string) protocol.En
 	return e
 }
 
-func (th *conversation) dirOf(agentID string) string {
+func (th *conversation) workingDirOf(agentID string) string {
 	if th.options.Context == nil {
 		return th.options.CWD
 	}
@@ -124,6 +123,6 @@ func (th *conversation) reminderLine(agentID string, value any, text string) pro
 	return line
 }
 
-func (th *conversation) sessionLatchLine() protocol.LatchLine {
-	return protocol.LatchLine{Type: "atis-latch", SessionID: th.id}
+func (th *conversation) atisLatchLine() protocol.ATISLatchLine {
+	return protocol.ATISLatchLine{Type: "atis-latch", SessionID: th.id}
 }

@@ -263,7 +263,7 @@ func TestCustomLine(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{})
 	for _, text := range []string{"{\n \"type\": \"tag\",\n \"tag\": \"x\"}", "no JSON"} {
-		if err := s.Record(&protocol.CustomLine{Line: json.RawMessage(text)}); err != nil {
+		if err := s.Record(&protocol.RawTranscriptOnlyLine{Line: json.RawMessage(text)}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -8,22 +8,22 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// sessionListWriter writes the lines from which session lists are built: titles, the last prompt, the tools used.
-type sessionListWriter struct {
+// sessionListLineBuilder writes the lines from which session lists are built: titles, the last prompt, the tools used.
+type sessionListLineBuilder struct {
 	conversation      *conversation
 	title             string
 	hasUserTitle      bool // the title was set in this process, not read from the transcript
 	tools             []string
 	rawPrompt         protocol.Content // the prompt as the user wrote it
-	prompt            string           // text of the last prompt, as session lists show it
+	lastPromptText    string           // text of the last prompt, as session lists show it
 	lastPromptLeaf    string
 	lastPromptWritten bool                    // a last-prompt line was written by this process
-	mode              protocol.PermissionMode // permission mode of the last prompt
+	lastPromptMode    protocol.PermissionMode // permission mode of the last prompt
 	writtenMode       protocol.PermissionMode // mode of the last line of type permission-mode; empty means none
 	hasReply          bool                    // this process has written a message of the model, not only commands
 }
 
-func (l *sessionListWriter) openingLines() []any {
+func (l *sessionListLineBuilder) transcriptOpeningLines() []any {
 	var lines []any
 	if !l.conversation.resumed {
 		lines = l.worktreeLines()
@@ -35,10 +35,10 @@ func (l *sessionListWriter) openingLines() []any {
 		lines = append(lines, l.agentSettingLines()...)
 	}
 	if l.conversation.forked || l.conversation.wasCleared || l.conversation.options.Machine.IsTerminal {
-		lines = append(lines, l.modeLines()...)
+		lines = append(lines, l.modeAndPermissionModeLines()...)
 	}
-	if l.conversation.forked || l.conversation.isFirstInTerminal() {
-		lines = append(lines, l.conversation.sessionLatchLine())
+	if l.conversation.forked || l.conversation.isFirstConversationInTerminal() {
+		lines = append(lines, l.conversation.atisLatchLine())
 	}
 	if l.conversation.resumed && len(l.tools) > 0 {
 		lines = append(lines, l.toolsUsedLine())
@@ -46,10 +46,10 @@ func (l *sessionListWriter) openingLines() []any {
 	return lines
 }
 
-// closingLines returns the lines that describe the conversation so far, such as the last prompt and the title.
-func (l *sessionListWriter) closingLines() []any {
+// transcriptClosingLines returns the lines that describe the conversation so far, such as the last prompt and the title.
+func (l *sessionListLineBuilder) transcriptClosingLines() []any {
 	l.lastPromptWritten, l.lastPromptLeaf = true, l.conversation.leaves[""]
-	lines := []any{protocol.LastPromptLine{Type: "last-prompt", LastPrompt: l.prompt, LeafUUID: l.lastPromptLeaf, SessionID: l.conversation.id}}
+	lines := []any{protocol.LastPromptLine{Type: "last-prompt", LastPrompt: l.lastPromptText, LeafUUID: l.lastPromptLeaf, SessionID: l.conversation.id}}
 	if !l.hasReply && !l.conversation.forked && !l.conversation.options.Machine.IsTerminal {
 		return lines
 	}
@@ -58,15 +58,15 @@ func (l *sessionListWriter) closingLines() []any {
 		lines = append(append(lines, l.titleLines()...), l.agentSettingLines()...)
 	}
 	if l.conversation.resumed || l.conversation.wasCleared || l.conversation.options.Machine.IsTerminal {
-		lines = append(lines, l.modeLines()...)
+		lines = append(lines, l.modeAndPermissionModeLines()...)
 	}
 	if !appended {
-		lines = append(lines, l.conversation.sessionLatchLine())
+		lines = append(lines, l.conversation.atisLatchLine())
 	}
 	return append(lines, l.worktreeLines()...)
 }
 
-func (l *sessionListWriter) worktreeLines() []any {
+func (l *sessionListLineBuilder) worktreeLines() []any {
 	if l.conversation.options.Machine.Worktree == nil {
 		return nil
 	}
@@ -75,21 +75,21 @@ func (l *sessionListWriter) worktreeLines() []any {
 	return []any{protocol.WorktreeStateLine{Type: "worktree-state", Worktree: w, SessionID: l.conversation.id}}
 }
 
-func (l *sessionListWriter) titleLines() []any {
+func (l *sessionListLineBuilder) titleLines() []any {
 	if l.title == "" {
 		return nil
 	}
 	return []any{protocol.CustomTitleLine{Type: "custom-title", CustomTitle: l.title, SessionID: l.conversation.id}, protocol.AgentNameLine{Type: "agent-name", AgentName: l.title, SessionID: l.conversation.id}}
 }
 
-func (l *sessionListWriter) agentSettingLines() []any {
+func (l *sessionListLineBuilder) agentSettingLines() []any {
 	if l.conversation.options.Agent == "" {
 		return nil
 	}
 	return []any{protocol.AgentSettingLine{Type: "agent-setting", AgentSetting: l.conversation.options.Agent, SessionID: l.conversation.id}}
 }
 
-func (l *sessionListWriter) modeLines() []any {
+func (l *sessionListLineBuilder) modeAndPermissionModeLines() []any {
 	lines := []any{protocol.ModeLine{Type: "mode", Mode: "normal", SessionID: l.conversation.id}}
 	if l.conversation.options.Machine.IsTerminal && !l.conversation.wasCleared {
 		lines = append(lines, l.permissionModeLine())
@@ -97,66 +97,65 @@ func (l *sessionListWriter) modeLines() []any {
 	return lines
 }
 
-func (l *sessionListWriter) permissionModeLine() protocol.PermissionModeLine {
+func (l *sessionListLineBuilder) permissionModeLine() protocol.PermissionModeLine {
 	l.writtenMode = l.currentMode()
 	return protocol.PermissionModeLine{Type: "permission-mode", Mode: l.writtenMode, SessionID: l.conversation.id}
 }
 
 // currentMode returns the permission mode; if it is unknown, that of the last prompt.
-func (l *sessionListWriter) currentMode() protocol.PermissionMode {
+func (l *sessionListLineBuilder) currentMode() protocol.PermissionMode {
 	if l.conversation.options.Context == nil {
-		return l.mode
+		return l.lastPromptMode
 	}
-	return cmp.Or(l.conversation.options.Context.SessionContext("").ShellMode, l.mode)
+	return cmp.Or(l.conversation.options.Context.SessionContext("").ShellMode, l.lastPromptMode)
 }
 
-func (l *sessionListWriter) toolsUsedLine() protocol.ToolsUsedLine {
+func (l *sessionListLineBuilder) toolsUsedLine() protocol.ToolsUsedLine {
 	return protocol.ToolsUsedLine{Type: "tools-used", Tools: slices.Clone(l.tools), SessionID: l.conversation.id}
 }
 
-// recordPrompt records the prompt that lists of sessions show.
-func (l *sessionListWriter) recordPrompt(ev *protocol.PromptAccepted) {
+func (l *sessionListLineBuilder) recordPrompt(ev *protocol.PromptAccepted) {
 	typed := l.rawPrompt
-	l.mode = ev.PermissionMode
+	l.lastPromptMode = ev.PermissionMode
 	l.rawPrompt = protocol.Content{}
 	if ev.Expansion != nil && !strings.Contains(ev.Content.Text, "<command-args>") {
 		return
 	}
-	if _, call, ok := typed.SplitTyped(); ok && ev.Expansion != nil {
+	if _, call, ok := typed.SplitUserTypedText(); ok && ev.Expansion != nil {
 		typed = protocol.Content{Text: call}
 	}
 	if ev.Queued != nil {
 		typed = protocol.Content{Text: ev.Queued[0]}
 	}
 	text := cmp.Or(promptLabel(typed), promptLabel(ev.Content))
-	inherited := l.conversation.forked && !l.lastPromptWritten && l.prompt != ""
+	inherited := l.conversation.forked && !l.lastPromptWritten && l.lastPromptText != ""
 	if text != "" && !inherited && ev.Source != "system" {
-		l.prompt = text
+		l.lastPromptText = text
 	}
 }
 
-func (l *sessionListWriter) recordTools(ev *protocol.Assistant, offered RequestContext) bool {
-	if ev.Final == nil {
+func (l *sessionListLineBuilder) recordUsedTools(reply *protocol.Assistant, offered RequestContext) (anyAdded bool) {
+	if reply.Final == nil {
 		return false
 	}
 	added := false
-	for _, name := range ev.Final.Calls {
-		added = offered.hasTool(name) && l.addTool(name) || added
+	for _, name := range reply.Final.Calls {
+		added = offered.hasTool(name) && l.addUsedTool(name) || added
 	}
 	return added
 }
 
-func (l *sessionListWriter) addTool(name string) bool {
-	if slices.Contains(l.tools, name) {
+func (l *sessionListLineBuilder) addUsedTool(toolName string) (isNew bool) {
+	if slices.Contains(l.tools, toolName) {
 		return false
 	}
-	l.tools = append(l.tools, name)
+	l.tools = append(l.tools, toolName)
 	return true
 }
 
 type lineWriter struct {
 	conversation      *conversation
-	labels            *sessionListWriter
+	labels            *sessionListLineBuilder
 	opened            bool  // the opening lines are written
 	endsInPartialLine bool  // the transcript ends in the middle of a line
 	waitingLines      []any // lines that are written together with the next ones
@@ -198,5 +197,5 @@ func (p *lineWriter) writeOpeningLines() error {
 			return err
 		}
 	}
-	return p.conversation.writer.writeLines(p.conversation.path, p.labels.openingLines()...)
+	return p.conversation.writer.writeLines(p.conversation.path, p.labels.transcriptOpeningLines()...)
 }

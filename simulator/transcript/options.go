@@ -71,9 +71,9 @@ type ContextSource interface {
 	RequestContext(agentID string) RequestContext
 }
 
-// fileRecorder is a [ContextSource] that records the state of files before a prompt. It is called before the lines of
+// fileStateRecorder is a [ContextSource] that records the state of files before a prompt. It is called before the lines of
 // the prompt are written, if a user types the prompts in a terminal.
-type fileRecorder interface{ RecordFiles(prompt string) }
+type fileStateRecorder interface{ RecordFilesBeforePrompt(prompt string) }
 
 // ModelContext describes the current model.
 type ModelContext struct {
@@ -159,10 +159,10 @@ type InUseError struct{ ID string }
 
 func (e *InUseError) Error() string { return "Session ID " + e.ID + " is already in use." }
 
-// TitleError means that the value of --resume is neither a session id nor the title of a session.
-type TitleError struct{ Value string }
+// UnknownTitleError means that the value of --resume is neither a session id nor the title of a session.
+type UnknownTitleError struct{ Value string }
 
-func (e *TitleError) Error() string {
+func (e *UnknownTitleError) Error() string {
 	return "Error: --resume requires a valid session ID or session title when used with --print. Usage: claude -p --resume <session-id|title>. Provided value " +
 		fmt.Sprintf("%q", e.Value) + " is not a UUID and does not match any session title."
 }
@@ -217,7 +217,7 @@ func (o Options) findByTitle() (string, error) {
 	}
 	switch len(named) {
 	case 0:
-		return "", &TitleError{Value: o.Resume}
+		return "", &UnknownTitleError{Value: o.Resume}
 	case 1:
 		return named[0].path, nil
 	}
@@ -248,7 +248,7 @@ func (o Options) findBySessionID(id string) (string, error) {
 // conversations yields the transcripts of the project that contain a message. The last changed one comes first.
 func (o Options) conversations() iter.Seq2[transcriptFile, *parsedTranscript] {
 	return func(yield func(transcriptFile, *parsedTranscript) bool) {
-		for _, c := range transcriptFiles(o.projectDir()) {
+		for _, c := range transcriptFilesNewestFirst(o.projectDir()) {
 			if t, err := readTranscript(c.path); err == nil && t.hasConversation && !yield(c, t) {
 				return
 			}
@@ -262,8 +262,8 @@ type transcriptFile struct {
 	size    int64
 }
 
-// transcriptFiles lists the transcripts in a folder. The last changed one comes first.
-func transcriptFiles(dir string) []transcriptFile {
+// transcriptFilesNewestFirst lists the transcripts in a folder. The last changed one comes first.
+func transcriptFilesNewestFirst(dir string) []transcriptFile {
 	entries, _ := os.ReadDir(dir) // a missing folder counts as empty
 	var out []transcriptFile
 	for _, e := range entries {
@@ -343,7 +343,7 @@ func Sessions(o Options) (all []SessionInfo) {
 			_ = json.Unmarshal(e.raw, &line) // every entry is a JSON object
 		}
 		id := strings.TrimSuffix(filepath.Base(f.path), ".jsonl")
-		all = append(all, SessionInfo{id, cmp.Or(t.title, t.aiTitle, t.firstPrompt(t.leaf), "(session)"), line.GitBranch, f.changed, f.size})
+		all = append(all, SessionInfo{id, cmp.Or(t.title, t.aiTitle, t.firstPromptTextOfBranch(t.leaf), "(session)"), line.GitBranch, f.changed, f.size})
 	}
 	return all
 }

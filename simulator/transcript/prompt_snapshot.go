@@ -13,15 +13,15 @@ type (
 	promptSnapshot struct {
 		Type         string   `json:"type"` // "prompt_snapshot"
 		SystemPrompt []string `json:"systemPrompt"`
-		*snapshotToolList
+		*snapshotToolsAndIntroduction
 		ReminderFold bool `json:"reminderFold"`
 		*snapshotFlags
 		EchoInputs       bool   `json:"echoWireToolInputs"`
 		ContextRendering string `json:"contextRendering"`
 	}
-	snapshotToolList struct {
-		Tools              []snapshotTool `json:"tools"`
-		SystemIntroduction string         `json:"cliPrefix"`
+	snapshotToolsAndIntroduction struct {
+		Tools              []promptSnapshotTool `json:"tools"`
+		SystemIntroduction string               `json:"cliPrefix"`
 	}
 	snapshotFlags struct {
 		SystemTurns      bool `json:"systemTurns"`
@@ -29,7 +29,7 @@ type (
 		InlineTools      bool `json:"inlineTools"`
 		KeptReminders    bool `json:"keptReminders"`
 	}
-	snapshotTool struct {
+	promptSnapshotTool struct {
 		Name        string               `json:"name"`
 		Description string               `json:"description"`
 		Schema      protocol.RequestTool `json:"schema"`
@@ -37,9 +37,9 @@ type (
 )
 
 const (
-	systemPromptIntroduction = "You are a scripted model."
-	systemPromptText         = "Answer as the scenario says."
-	toolPlaceholder          = "DeferredToolPlaceholder"
+	systemPromptIntroduction     = "You are a scripted model."
+	systemPromptText             = "Answer as the scenario says."
+	deferredToolsPlaceholderName = "DeferredToolPlaceholder"
 )
 
 func requestShape(now RequestContext) protocol.RequestShape {
@@ -48,20 +48,20 @@ func requestShape(now RequestContext) protocol.RequestShape {
 		shape.System = append(shape.System, protocol.Text(systemPromptText))
 	}
 	if now.Placeholder {
-		placeholder := protocol.RequestTool{Name: toolPlaceholder, Description: "Stands for the tools that ToolSearch loads.", InputSchema: json.RawMessage(anyObjectSchema), DeferLoading: true}
+		placeholder := protocol.RequestTool{Name: deferredToolsPlaceholderName, Description: "Stands for the tools that ToolSearch loads.", InputSchema: json.RawMessage(anyObjectInputSchema), DeferLoading: true}
 		shape.Tools = slices.Insert(shape.Tools, max(len(shape.Tools)-1, 0), placeholder)
 	}
 	return shape
 }
 
-const anyObjectSchema = `{"type":"object"}`
+const anyObjectInputSchema = `{"type":"object"}`
 
 func requestTools(list []protocol.Tool) []protocol.RequestTool {
 	var tools []protocol.RequestTool
 	for _, t := range list {
 		schema := t.InputSchema
 		if schema == nil {
-			schema = json.RawMessage(anyObjectSchema)
+			schema = json.RawMessage(anyObjectInputSchema)
 		}
 		tools = append(tools, protocol.RequestTool{Name: t.Name, Description: cmp.Or(t.Description, "The tool "+t.Name+"."), InputSchema: schema})
 	}

@@ -35,7 +35,7 @@ type parsedTranscript struct {
 	costs              *protocol.CostStateLine
 	endsInNewline      bool              // the file ends in a newline, or is empty
 	deferred           string            // id of the last deferred call
-	turns              int               // number of prompts; see countPrompt
+	turns              int               // number of prompts; see updateTurnCountFromLine
 	environmentWritten bool              // the model has received the description of its environment
 	contextPending     bool              // the attachments of the first request are not written yet
 	readFiles          map[string]string // content of the files that calls read or wrote, by path
@@ -111,12 +111,12 @@ func (t *parsedTranscript) addLine(line []byte, keys map[string]json.RawMessage)
 		e.isResult = hasToolResult(message.Content)
 		decodeKey(keys, "toolEndsTurn", &e.isLastMessage)
 		e.isPrompt = !result && !meta && !summary && !e.isSidechain && !e.isResult
-		t.countPrompt(e, keys)
+		t.updateTurnCountFromLine(e, keys)
 		if summary {
 			clear(t.readFiles)
 		}
 		if !e.isSidechain {
-			t.recordFileResult(keys)
+			t.updateReadFilesFromToolResult(keys)
 		}
 	case "assistant":
 		var message struct {
@@ -147,7 +147,7 @@ func (t *parsedTranscript) addLine(line []byte, keys map[string]json.RawMessage)
 	t.entries = append(t.entries, e)
 }
 
-func (t *parsedTranscript) recordFileResult(keys map[string]json.RawMessage) {
+func (t *parsedTranscript) updateReadFilesFromToolResult(lineKeys map[string]json.RawMessage) {
 	var result struct {
 		FilePath           string
 		Content, OldString *string
@@ -156,7 +156,7 @@ func (t *parsedTranscript) recordFileResult(keys map[string]json.RawMessage) {
 			NumLines, TotalLines int
 		}
 	}
-	switch decodeKey(keys, "toolUseResult", &result); {
+	switch decodeKey(lineKeys, "toolUseResult", &result); {
 	case result.OldString != nil:
 		delete(t.readFiles, result.FilePath)
 	case result.Content != nil && result.FilePath != "":
@@ -177,7 +177,7 @@ func (t *parsedTranscript) readAttachment(keys map[string]json.RawMessage) {
 	}
 	decodeKey(keys, "attachment", &a)
 	if a.HookEvent == "SessionStart" {
-		t.hookTexts = append(t.hookTexts, attachmentTexts(a.Content)...)
+		t.hookTexts = append(t.hookTexts, stringsOfAttachmentContent(a.Content)...)
 	}
 	switch a.Type {
 	case deferredAttachmentType:
@@ -191,25 +191,25 @@ func (t *parsedTranscript) readAttachment(keys map[string]json.RawMessage) {
 	}
 }
 
-func attachmentTexts(content json.RawMessage) []string {
+func stringsOfAttachmentContent(stringOrList json.RawMessage) []string {
 	var texts []string
-	if json.Unmarshal(content, &texts) == nil {
+	if json.Unmarshal(stringOrList, &texts) == nil {
 		return texts
 	}
 	var text string
-	if json.Unmarshal(content, &text) != nil {
+	if json.Unmarshal(stringOrList, &text) != nil {
 		return nil
 	}
 	return []string{text}
 }
 
-// countPrompt updates the number of prompts: to the number in the line or, if the line has none, by one for a prompt.
-func (t *parsedTranscript) countPrompt(e entry, keys map[string]json.RawMessage) {
+// updateTurnCountFromLine updates the number of prompts: to the number in the line or, if the line has none, by one for a prompt.
+func (t *parsedTranscript) updateTurnCountFromLine(e entry, lineKeys map[string]json.RawMessage) {
 	var at protocol.TurnPosition
-	switch decodeKey(keys, "turnPosition", &at); {
+	switch decodeKey(lineKeys, "turnPosition", &at); {
 	case at.TurnIndex > 0:
 		t.turns = at.TurnIndex
-	case e.isPrompt && keys["promptSource"] != nil:
+	case e.isPrompt && lineKeys["promptSource"] != nil:
 		t.turns++
 	}
 }
@@ -310,13 +310,13 @@ func (t *parsedTranscript) previousReply(leaf string) *protocol.PreviousReply {
 	return last
 }
 
-func (t *parsedTranscript) endsUnanswered(leaf string) bool {
-	i := slices.IndexFunc(t.entries, func(e entry) bool { return e.uuid == leaf })
+func (t *parsedTranscript) endsWithUnansweredUserMessage(leafUUID string) bool {
+	i := slices.IndexFunc(t.entries, func(e entry) bool { return e.uuid == leafUUID })
 	return i >= 0 && t.entries[i].kind == "user" && !t.entries[i].isLastMessage
 }
 
-func (t *parsedTranscript) firstPrompt(leaf string) string {
-	for _, e := range t.branchLines(leaf) {
+func (t *parsedTranscript) firstPromptTextOfBranch(leafUUID string) string {
+	for _, e := range t.branchLines(leafUUID) {
 		if !e.isPrompt {
 			continue
 		}
@@ -328,16 +328,16 @@ func (t *parsedTranscript) firstPrompt(leaf string) string {
 	return ""
 }
 
-type truncateError string
+type transcriptCutError string
 
-func (e truncateError) Error() string { return string(e) }
+func (e transcriptCutError) Error() string { return string(e) }
 
 // dropAfter drops the lines after the message with the uuid at. drops is the uuid of the first dropped prompt, "" if no
 // prompt may be dropped, or nil if it does not matter; if it is wrong, dropAfter fails. The recorded costs are kept.
 func (t *parsedTranscript) dropAfter(at string, drops *string) error {
 	last := slices.IndexFunc(t.entries, func(e entry) bool { return e.uuid == at && e.isMessage() })
 	if last < 0 {
-		return truncateError("No message found with message.uuid of: " + at)
+		return transcriptCutError("No message found with message.uuid of: " + at)
 	}
 	if drops != nil {
 		next := ""
@@ -345,7 +345,7 @@ func (t *parsedTranscript) dropAfter(at string, drops *string) error {
 			next = t.entries[last+1+i].uuid
 		}
 		if next != *drops {
-			return truncateError("Resume rejected by --resume-drops-turn: the prompt after " + at + " is " + cmp.Or(next, "none") + ", not " + cmp.Or(*drops, "none") + ".")
+			return transcriptCutError("Resume rejected by --resume-drops-turn: the prompt after " + at + " is " + cmp.Or(next, "none") + ", not " + cmp.Or(*drops, "none") + ".")
 		}
 	}
 	t.entries = t.entries[:last+1]

@@ -12,40 +12,40 @@ import (
 
 type recorder struct {
 	conversation  *conversation
-	labels        *sessionListWriter
+	labels        *sessionListLineBuilder
 	lines         *lineWriter
-	attachments   *contextAttachments
+	attachments   *contextAttachmentWriter
 	agents        *agentTranscripts
-	requests      *requestLog
+	requests      *modelRequestLog
 	costs         sessionCosts
-	attribution   attribution            // attribution of the model's next lines
-	turns, images int                    // number of prompts and of their images so far
-	notices       int                    // number of those prompts that background work has sent
-	retainedUUIDs []string               // uuids of the messages that the last compaction kept
-	unanswered    []unansweredCall       // calls without a result at the end of the history
-	awaitsReply   bool                   // the history ends with a prompt that the model has not answered
-	turnClosed    bool                   // the closing lines of the first turn in a terminal are written
-	promptMark    promptMark             // state before the last prompt
-	commands      []*protocol.CommandRan // they have no lines until the next prompt
-	refusedByUser bool                   // the user has refused the last call
+	attribution   attribution               // attribution of the model's next lines
+	turns, images int                       // number of prompts and of their images so far
+	notices       int                       // number of those prompts that background work has sent
+	retainedUUIDs []string                  // uuids of the messages that the last compaction kept
+	unanswered    []unansweredCall          // calls without a result at the end of the history
+	awaitsReply   bool                      // the history ends with a prompt that the model has not answered
+	turnClosed    bool                      // the closing lines of the first turn in a terminal are written
+	promptMark    recorderStateBeforePrompt // state before the last prompt
+	commands      []*protocol.CommandRan    // they have no lines until the next prompt
+	refusedByUser bool                      // the user has refused the last call
 
 	structured structuredOutput // output of the last call
 	fallback   *protocol.System // change of the model that is not recorded yet; nil means none
 }
 
 func newRecorder(th *conversation) *recorder {
-	r := &recorder{conversation: th, labels: &sessionListWriter{conversation: th}}
+	r := &recorder{conversation: th, labels: &sessionListLineBuilder{conversation: th}}
 	r.lines = &lineWriter{conversation: th, labels: r.labels}
-	r.attachments = &contextAttachments{conversation: th, lines: r.lines}
+	r.attachments = &contextAttachmentWriter{conversation: th, lines: r.lines}
 	r.agents = &agentTranscripts{conversation: th, attachments: r.attachments}
-	r.requests = &requestLog{conversation: th, attachments: r.attachments}
+	r.requests = &modelRequestLog{conversation: th, attachments: r.attachments}
 	th.writer.valuesSinceRequest = nil
 	return r
 }
 
 func (r *recorder) record(ev protocol.Event) error {
-	if endsReply(ev) && r.lines.opened {
-		if err := r.recordSnapshot(""); err != nil {
+	if showsThatReplyHasEnded(ev) && r.lines.opened {
+		if err := r.writePromptAndToolsSnapshotOnce(""); err != nil {
 			return err
 		}
 	}
@@ -59,14 +59,14 @@ func (r *recorder) record(ev protocol.Event) error {
 	case *protocol.CommandRan:
 		r.commands = append(r.commands, ev)
 	case *protocol.Init:
-		return r.attachments.writeContext()
+		return r.attachments.writeFirstRequestAttachments()
 	case *protocol.Assistant:
 		return r.recordAssistant(ev)
 	case *protocol.User:
 		return r.recordUser(ev)
 	case *protocol.Result:
 		return r.recordResult(ev)
-	case *protocol.CLIRetry:
+	case *protocol.FailedAPIRequestBeforeRetry:
 		return r.recordRetry(ev)
 	case *protocol.ToolExecuted:
 		r.costs.addToolRun(ev)
@@ -76,7 +76,7 @@ func (r *recorder) record(ev protocol.Event) error {
 		}
 	case *protocol.ConversationCompacted:
 		return r.recordCompaction(ev)
-	case *protocol.PromptWithdrawn:
+	case *protocol.TurnPromptWithdrawnByUser:
 		return r.withdrawPrompt()
 	case *protocol.StopHooks:
 		return r.recordStopHooks(ev)
@@ -86,7 +86,7 @@ func (r *recorder) record(ev protocol.Event) error {
 		return r.recordSystem(ev)
 	case *protocol.HiddenEvent:
 		return r.record(ev.Event)
-	case *protocol.CustomLine:
+	case *protocol.RawTranscriptOnlyLine:
 		var line bytes.Buffer
 		if json.Compact(&line, ev.Line) == nil {
 			return r.lines.write(json.RawMessage(line.Bytes()))
@@ -95,7 +95,7 @@ func (r *recorder) record(ev protocol.Event) error {
 	return nil
 }
 
-func endsReply(ev protocol.Event) bool {
+func showsThatReplyHasEnded(ev protocol.Event) bool {
 	switch ev := ev.(type) {
 	case *protocol.StopHooks, *protocol.PromptAccepted:
 		return true
@@ -123,12 +123,12 @@ func (r *recorder) recordQueued(ev *protocol.PromptQueued) error {
 }
 
 func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
-	if err := r.preparePrompt(ev); err != nil {
+	if err := r.writeToolsAndFilesBeforePrompt(ev); err != nil {
 		return err
 	}
 	switch {
 	case ev.LocalCommand:
-		return r.recordCommand(ev, unixMilli(ev.Timestamp))
+		return r.recordSlashCommandPrompt(ev, unixMilli(ev.Timestamp))
 	case ev.Blocked:
 		r.conversation.promptID = ev.PromptID
 		return nil
@@ -136,15 +136,15 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	if ev.Typed != "" {
 		return r.recordShellPrompt(ev)
 	}
-	if err := r.recordWaitingCommands(ev); err != nil {
+	if err := r.recordHostCommandsBeforePrompt(ev); err != nil {
 		return err
 	}
-	r.saveStateBeforePrompt(ev)
+	r.rememberStateForPromptWithdrawal(ev)
 	r.conversation.inQuery = false
 	defer func() { r.conversation.inQuery = r.conversation.options.Machine.IsTerminal }()
-	mended := r.lostResultLines(ev.PromptID)
+	mended := r.linesCompletingInterruptedTurn(ev.PromptID)
 	if ev.Preamble != "" {
-		line := r.conversation.companionLine(ev, userText(protocol.Reminder(ev.Preamble)))
+		line := r.conversation.cliLineAddedToPrompt(ev, userText(protocol.Reminder(ev.Preamble)))
 		line.SkipAttachments = true
 		mended = append(mended, line)
 	}
@@ -157,7 +157,7 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	if ev.Injected {
 		line.Companion = ev.Expansion != nil
 		if n := countTextBlocks(ev.Content); n > 1 && ev.Expansion != nil {
-			line.CommandBlocks = &protocol.CommandBlocks{All: n, Command: 1}
+			line.CommandBlocks = &protocol.CommandTextBlockCounts{All: n, Command: 1}
 		}
 		if err := r.lines.write(append(mended, line)...); err != nil || ev.Expansion == nil {
 			return err
@@ -166,7 +166,7 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	}
 	r.attribution, r.turnClosed = attribution{agents: r.attribution.agents}, r.turnClosed && r.attachments.environmentWritten
 	r.labels.recordPrompt(ev)
-	r.countPrompt(&line, ev)
+	r.setPromptPositionAndSource(&line, ev)
 	line.AttributionKey, line.MergedUUIDs, line.ImageIDs = ev.HostID, ev.Merged, imageIDs(ev.Content, r.images)
 	if err := r.lines.write(append(mended, r.queuedLines(ev, line)...)...); err != nil {
 		return err
@@ -174,10 +174,10 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	if ev.Expansion != nil {
 		return nil // the text of the prompt is in the first block, before the images
 	}
-	err := r.attachments.writeEnvironment()
+	err := r.attachments.writeEnvironmentOrChangesBeforePrompt()
 	if source := r.conversation.options.Context; source != nil && line.ImageIDs != nil && err == nil {
 		r.images += len(line.ImageIDs)
-		err = r.lines.write(r.conversation.companionLine(ev, storeImages(filepath.Join(source.SessionContext("").TempDir, "images"), ev.Content, line.ImageIDs)))
+		err = r.lines.write(r.conversation.cliLineAddedToPrompt(ev, storePromptImages(filepath.Join(source.SessionContext("").TempDir, "images"), ev.Content, line.ImageIDs)))
 	}
 	return err
 }
@@ -195,39 +195,39 @@ func (r *recorder) queuedLines(ev *protocol.PromptAccepted, line protocol.UserLi
 			e := r.conversation.newEnvelope("", "", ev.Timestamp)
 			e.PromptID = r.conversation.options.Clock.NewID()
 			line.LineHead, line.LineID = e.LineHead, e.LineID
-			r.conversation.recordFiles(e.UUID)
+			r.conversation.recordFilesBeforePrompt(e.UUID)
 		}
 		lines = append(lines, line)
 	}
 	return lines
 }
 
-// recordWaitingCommands records the commands that a host has caused since the last prompt, as part of this one.
-func (r *recorder) recordWaitingCommands(ev *protocol.PromptAccepted) (err error) {
+// recordHostCommandsBeforePrompt records the commands that a host has caused since the last prompt, as part of this one.
+func (r *recorder) recordHostCommandsBeforePrompt(prompt *protocol.PromptAccepted) (err error) {
 	for _, c := range r.commands {
-		c.Command.PromptID = r.conversation.promptIDOf(ev)
-		err = cmp.Or(err, r.recordCommand(c.Command, 0), r.recordUser(c.Output))
+		c.Command.PromptID = r.conversation.promptIDOf(prompt)
+		err = cmp.Or(err, r.recordSlashCommandPrompt(c.Command, 0), r.recordUser(c.Output))
 	}
 	r.commands = nil
 	return err
 }
 
-// countPrompt counts the prompt and sets where it came from, when, and its place in the session. In a terminal, notices about
-// background work are not counted as prompts.
-func (r *recorder) countPrompt(line *protocol.UserLine, ev *protocol.PromptAccepted) {
+// updateTurnCountFromLine counts the prompt and sets where it came from, when, and its place in the session. In a terminal,
+// notices about background work are not counted as prompts.
+func (r *recorder) setPromptPositionAndSource(line *protocol.UserLine, prompt *protocol.PromptAccepted) {
 	r.turns++
-	setPromptSource(line, ev)
-	line.SentAtMS = unixMilli(ev.Timestamp)
+	setPromptSource(line, prompt)
+	line.SentAtMS = unixMilli(prompt.Timestamp)
 	line.TurnPosition = &protocol.TurnPosition{TurnIndex: r.turns}
 	if r.conversation.options.Machine.IsTerminal {
-		if ev.Source != "system" {
+		if prompt.Source != "system" {
 			line.PromptSource, line.TurnOrigin, line.Origin = "typed", "human", json.RawMessage(humanOrigin)
 		} else {
 			r.notices++
 		}
 		line.TurnPosition.PromptIndex = r.turns - r.notices
 	}
-	if ev.Expansion != nil {
+	if prompt.Expansion != nil {
 		line.PermissionMode, line.PromptSource = "", ""
 	}
 }
@@ -239,7 +239,7 @@ type commandPermissions struct {
 
 func (r *recorder) recordExpansion(x *protocol.Expansion) error {
 	r.attribution.recordSkill(x.Name)
-	if err := r.attachments.writeEnvironment(); err != nil {
+	if err := r.attachments.writeEnvironmentOrChangesBeforePrompt(); err != nil {
 		return err
 	}
 	return r.lines.write(r.conversation.attachmentLine("", "", commandPermissions{"command_permissions", append([]string{}, x.Tools...)}))
@@ -248,7 +248,7 @@ func (r *recorder) recordExpansion(x *protocol.Expansion) error {
 const commandCaveat = "<local-command-caveat>The command below was run directly in Claude Code, not sent to you as a request, and its " +
 	"output goes straight to the user. It's recorded here as context for later messages.</local-command-caveat>"
 
-func (r *recorder) recordCommand(ev *protocol.PromptAccepted, sentAtMS int64) error {
+func (r *recorder) recordSlashCommandPrompt(ev *protocol.PromptAccepted, sentAtMS int64) error {
 	if ev.UnknownCommand {
 		e := r.conversation.newEnvelope("", "", ev.Timestamp)
 		return r.lines.write(protocol.LocalCommandLine{
@@ -279,17 +279,17 @@ func (r *recorder) recordAssistant(ev *protocol.Assistant) error {
 	}
 	agentID := eventAgentID(ev.ParentToolUseID, ev.AgentID)
 	r.labels.hasReply = r.labels.hasReply || agentID == ""
-	lines := r.linesBeforeReply(agentID, ev)
+	lines := r.requestAndFallbackLines(agentID, ev)
 	line := r.assistantLine(agentID, ev)
 	if agentID != "" {
-		if r.labels.recordTools(ev, r.requests.inputOf(agentID).context) && r.lines.opened {
+		if r.labels.recordUsedTools(ev, r.requests.inputOf(agentID).context) && r.lines.opened {
 			if err := r.lines.write(r.labels.toolsUsedLine()); err != nil {
 				return err
 			}
 		}
 		return r.agents.write(agentID, newAgentMeta(ev.SubagentType, ev.TaskDescription, *ev.ParentToolUseID), append(lines, line)...)
 	}
-	if r.labels.recordTools(ev, r.requests.inputOf("").context) {
+	if r.labels.recordUsedTools(ev, r.requests.inputOf("").context) {
 		lines = append(lines, r.labels.toolsUsedLine())
 	}
 	if err := r.lines.write(append(lines, line)...); err != nil {
@@ -302,11 +302,11 @@ func (r *recorder) recordAssistant(ev *protocol.Assistant) error {
 		if r.conversation.options.Machine.IsTerminal {
 			return nil // in a terminal, the closing lines follow the line about the turn's duration
 		}
-		if err := r.recordSnapshot(""); err != nil { // the closing lines name the last line, so they come after the snapshot
+		if err := r.writePromptAndToolsSnapshotOnce(""); err != nil { // the closing lines name the last line, so they come after the snapshot
 			return err
 		}
 	}
-	return r.lines.write(r.labels.closingLines()...)
+	return r.lines.write(r.labels.transcriptClosingLines()...)
 }
 
 func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
@@ -371,11 +371,11 @@ func (r *recorder) effortLevels() (level string, perTurn *string) {
 	return now.Effort, &now.Effort
 }
 
-func abridgedResult(result any) any {
-	if r, ok := result.(protocol.AbridgedResult); ok {
+func abridgeToolResultIfPossible(toolResult any) any {
+	if r, ok := toolResult.(protocol.AbridgedResult); ok {
 		return r.Abridged()
 	}
-	return result
+	return toolResult
 }
 
 func (r *recorder) recordUser(ev *protocol.User) error {
@@ -397,13 +397,13 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 	}
 	line := protocol.UserLine{
 		LineHead: e.LineHead, Type: "user", Message: ev.Message, IsMeta: ev.IsSynthetic, LineID: e.LineID, SourceToolUseID: ev.ToolUseID, RefusedMessageID: ev.RefusedMessageID, RefusalRetry: ev.RefusalRetry,
-		ToolUseResult: abridgedResult(ev.ToolUseResult), SourceToolAssistantUUID: ev.SourceUUID, LineTrailer: e.LineTrailer,
+		ToolUseResult: abridgeToolResultIfPossible(ev.ToolUseResult), SourceToolAssistantUUID: ev.SourceUUID, LineTrailer: e.LineTrailer,
 	}
 	line.ToolEndsTurn = endsTurn
-	setCallRefusal(&line, ev)
+	setPermissionDecisionAndRefusal(&line, ev)
 	r.setInterruptedMessage(&line, ev)
 	if ev.Tool != "" {
-		r.attribution.forAgent(agentID).recordMCPCall(executedMCPCall(ev))
+		r.attribution.forAgent(agentID).attributeFollowingMessagesToMCPCall(executedMCPCall(ev))
 	}
 	if call := ev.MCP; call != nil {
 		line.MCPNotReadOnly = call.NotReadOnly
@@ -413,11 +413,11 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 	}
 	line.Companion = ev.Companion || ev.Expansion != nil
 	if ev.Expansion == nil && (agentID == "" || ev.Companion) {
-		setTextOrigin(&line)
+		setRowSourceOfCLIText(&line)
 	}
 	if agentID != "" && ev.Expansion != nil {
 		line.IsMeta, line.Companion = true, false
-		r.attribution.recordFork(agentID, ev.Expansion.Name)
+		r.attribution.recordForkedSkillAgent(agentID, ev.Expansion.Name)
 	}
 	if agentID != "" {
 		return r.agents.recordUser(agentID, ev, line)
@@ -446,12 +446,12 @@ func (r *recorder) setTitle(title string) error {
 }
 
 func (r *recorder) close() error {
-	if err := r.recordSnapshot(""); err != nil {
+	if err := r.writePromptAndToolsSnapshotOnce(""); err != nil {
 		return err
 	}
 	if leaf := r.conversation.leaves[""]; leaf != "" && leaf != r.labels.lastPromptLeaf {
 		written := r.labels.writtenMode
-		lines := r.labels.closingLines()
+		lines := r.labels.transcriptClosingLines()
 		if r.turnClosed {
 			lines = lines[:1] // only the first line and perhaps the mode have changed
 			if written != "" && written != r.labels.writtenMode {

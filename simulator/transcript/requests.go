@@ -11,27 +11,27 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// requestLog writes the lines about requests to the model: the system prompt, the tools, the messages that no other
+// modelRequestLog writes the lines about requests to the model: the system prompt, the tools, the messages that no other
 // line contains, and the requests. The system prompt is a text of claudeless.
-type requestLog struct {
-	conversation  *conversation
-	attachments   *contextAttachments
-	conversations map[string]*modelInput // by agent id; "" is the main conversation
-	reminded      map[string]bool        // uuids of the attachments that are already in the messages of a request
-	written       map[string]bool        // hashes of the shapes and messages that are in each file
+type modelRequestLog struct {
+	conversation   *conversation
+	attachments    *contextAttachmentWriter
+	inputByAgentID map[string]*modelInput // by agent id; "" is the main conversation
+	remindedUUIDs  map[string]bool        // uuids of the attachments that are already in the messages of a request
+	writtenHashes  map[string]bool        // hashes of the shapes and messages that are in each file
 }
 
 type modelInput struct {
-	messages      []inputMessage
-	sentMessages  int            // number of messages of the last request
-	requestID     string         // id of the last request
-	replyID       string         // id of the message that answered the last request
-	context       RequestContext // context of the last request
-	snapshotCount int
-	describedDir  string    // working directory at the last request; empty before the first request
-	describedDirs *[]string // additional directories at the last request; nil before the first request
-	effortSent    bool      // the model was told its effort
-	silentReplies int       // number of consecutive replies with calls but no text
+	messages           []inputMessage
+	sentMessages       int            // number of messages of the last request
+	requestID          string         // id of the last request
+	replyID            string         // id of the message that answered the last request
+	context            RequestContext // context of the last request
+	snapshotCount      int
+	describedDir       string    // working directory at the last request; empty before the first request
+	describedDirs      *[]string // additional directories at the last request; nil before the first request
+	effortSent         bool      // the model was told its effort
+	repliesWithoutText int       // number of consecutive replies with calls but no text
 }
 
 type inputMessage struct {
@@ -42,26 +42,26 @@ type inputMessage struct {
 	isRendered bool   // the content differs from the transcript's lines, for example by a reminder; so the message needs a line
 }
 
-// silentRepliesBeforeReminder is how many consecutive replies without text cause a reminder (observed with 2.1.330).
+// repliesWithoutTextBeforeReminder is how many consecutive replies without text cause a reminder (observed with 2.1.330).
 const (
-	silentRepliesBeforeReminder = 5
-	silentReminderText          = "Tell the user about the state of the work."
+	repliesWithoutTextBeforeReminder    = 5
+	reminderTextAfterRepliesWithoutText = "Tell the user about the state of the work."
 )
 
-func (l *requestLog) inputOf(agentID string) *modelInput {
-	if l.conversations == nil {
-		l.conversations, l.written, l.reminded = map[string]*modelInput{}, map[string]bool{}, map[string]bool{}
+func (l *modelRequestLog) inputOf(agentID string) *modelInput {
+	if l.inputByAgentID == nil {
+		l.inputByAgentID, l.writtenHashes, l.remindedUUIDs = map[string]*modelInput{}, map[string]bool{}, map[string]bool{}
 	}
-	c := l.conversations[agentID]
+	c := l.inputByAgentID[agentID]
 	if c == nil {
 		c = &modelInput{}
-		l.conversations[agentID] = c
+		l.inputByAgentID[agentID] = c
 	}
 	return c
 }
 
-func (l *requestLog) addLine(value any) {
-	switch line := value.(type) {
+func (l *modelRequestLog) addLineToModelInput(transcriptLine any) {
+	switch line := transcriptLine.(type) {
 	case protocol.UserLine:
 		c := l.inputOf(line.AgentID)
 		var reminders []inputMessage
@@ -77,8 +77,8 @@ func (l *requestLog) addLine(value any) {
 			l.inputOf(line.AgentID).addMessage("assistant", line.Message.ID, blocksOf(protocol.Content{Blocks: line.Message.Content}), false)
 		}
 	case protocol.AttachmentLine:
-		if !l.reminded[line.UUID] {
-			l.inputOf(line.AgentID).addAttachmentText(line.RenderedRole, line.Rendered)
+		if !l.remindedUUIDs[line.UUID] {
+			l.inputOf(line.AgentID).addAttachmentTexts(line.RenderedRole, line.Rendered)
 		}
 	case protocol.CompactBoundaryLine:
 		c := l.inputOf(line.AgentID)
@@ -88,10 +88,10 @@ func (l *requestLog) addLine(value any) {
 
 const taskNoticeOrigin = "task_notification"
 
-// restore rebuilds the state from a resumed transcript. A fork begins without the requests of its source.
-func (l *requestLog) restore(t *parsedTranscript, leaf string, forked bool) {
+// restoreFromTranscript rebuilds the state from a resumed transcript. A fork begins without the requests of its source.
+func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID string, isFork bool) {
 	c := l.inputOf("")
-	for _, e := range t.branchLines(leaf) {
+	for _, e := range t.branchLines(leafUUID) {
 		var line struct {
 			Subtype, TurnOrigin, RenderedRole string
 			Message                           struct {
@@ -117,7 +117,7 @@ func (l *requestLog) restore(t *parsedTranscript, leaf string, forked bool) {
 				c.addMessage("assistant", line.Message.ID, storedBlocks(line.Message.Content), false)
 			}
 		case "attachment":
-			c.addAttachmentText(line.RenderedRole, line.Rendered)
+			c.addAttachmentTexts(line.RenderedRole, line.Rendered)
 			switch line.Attachment.Type {
 			case "prompt_snapshot":
 				c.snapshotCount++
@@ -135,7 +135,7 @@ func (l *requestLog) restore(t *parsedTranscript, leaf string, forked bool) {
 	}
 	for _, e := range t.entries {
 		var line struct{ Hash, ShapeHash string }
-		if !forked && strings.HasPrefix(e.kind, "api-request-") && json.Unmarshal(e.raw, &line) == nil {
+		if !isFork && strings.HasPrefix(e.kind, "api-request-") && json.Unmarshal(e.raw, &line) == nil {
 			l.recordBlobHash("", cmp.Or(line.Hash, line.ShapeHash))
 		}
 	}
@@ -178,7 +178,7 @@ func (c *modelInput) addMessage(role, id string, content []json.RawMessage, rend
 			return
 		}
 		if role == "user" && k > 0 && len(content) > 0 {
-			end := endTextWithNewline(last.content[k-1], content[0])
+			end := withNewlineIfTextFollows(last.content[k-1], content[0])
 			rendered = rendered || string(end) != string(last.content[k-1])
 			last.content[k-1] = end
 		}
@@ -188,9 +188,9 @@ func (c *modelInput) addMessage(role, id string, content []json.RawMessage, rend
 	c.messages = append(c.messages, inputMessage{role: role, id: id, content: content, isRendered: rendered})
 }
 
-// addAttachmentText adds the text of an attachment, which becomes a message of its own if role is "system".
-func (c *modelInput) addAttachmentText(role string, rendered []protocol.RenderedText) {
-	for _, text := range rendered {
+// addAttachmentTexts adds the text of an attachment, which becomes a message of its own if role is "system".
+func (c *modelInput) addAttachmentTexts(role string, renderedTexts []protocol.RenderedText) {
+	for _, text := range renderedTexts {
 		if role != "system" {
 			c.insertReminder(len(c.messages), text.Content)
 			continue
@@ -202,9 +202,9 @@ func (c *modelInput) addAttachmentText(role string, rendered []protocol.Rendered
 func (c *modelInput) insertReminder(end int, text string) {
 	for i := end - 1; i >= c.sentMessages; i-- {
 		if m := &c.messages[i]; m.role == "user" {
-			at := m.countReminders()
+			at := m.countLeadingReminders()
 			if n := len(m.content); n > 0 && isBlockOfType(m.content[0], "tool_result") {
-				if at = n; appendToResult(&m.content[n-1], text) {
+				if at = n; appendReminderToToolResult(&m.content[n-1], text) {
 					m.isRendered = true
 					return
 				}
@@ -215,42 +215,42 @@ func (c *modelInput) insertReminder(end int, text string) {
 	}
 }
 
-// appendToResult adds a reminder to the text of a result; false means that the block has no text.
-func appendToResult(block *json.RawMessage, reminder string) bool {
+// appendReminderToToolResult adds a reminder to the text of a result; false means that the block has no text.
+func appendReminderToToolResult(toolResultBlock *json.RawMessage, reminder string) (isAppended bool) {
 	var result protocol.ToolResultBlock
-	if json.Unmarshal(*block, &result) != nil || result.Content.Blocks != nil {
+	if json.Unmarshal(*toolResultBlock, &result) != nil || result.Content.Blocks != nil {
 		return false
 	}
 	result.Content.Text += "\n\n" + reminder
 	raw, err := protocol.Marshal(result)
 	if err == nil {
-		*block = raw
+		*toolResultBlock = raw
 	}
 	return err == nil
 }
 
-// countSilentReplies updates silentReplies with the messages that the next request sends for the first time.
-func (c *modelInput) countSilentReplies() {
+// countRepliesWithoutText updates repliesWithoutText with the messages that the next request sends for the first time.
+func (c *modelInput) countRepliesWithoutText() {
 	for _, m := range c.messages[c.sentMessages:] {
 		isText := func(b json.RawMessage) bool { return isBlockOfType(b, "text") }
 		switch {
 		case m.role == "system":
 		case slices.ContainsFunc(m.content, isText):
-			c.silentReplies = 0
+			c.repliesWithoutText = 0
 		case m.role == "assistant":
-			c.silentReplies++
+			c.repliesWithoutText++
 		}
 	}
 }
 
-// placeReminders moves the reminders of a request to where the model accepts them. If systemTurns is true, they become
+// moveUnsentReminders moves the reminders of a request to where the model accepts them. If systemTurns is true, they become
 // a system message after the user message. Otherwise they become texts in the user message.
-func (c *modelInput) placeReminders(systemTurns bool) {
+func (c *modelInput) moveUnsentReminders(asSystemMessages bool) {
 	var texts []string
 	messages := c.messages[c.sentMessages:]
 	c.messages = slices.Clone(c.messages[:c.sentMessages])
 	flush := func() {
-		if len(texts) > 0 && systemTurns {
+		if len(texts) > 0 && asSystemMessages {
 			var plain []string
 			for _, text := range texts {
 				plain = append(plain, strings.TrimSuffix(strings.TrimPrefix(text, "<system-reminder>\n"), "\n</system-reminder>"))
@@ -281,7 +281,7 @@ func (c *modelInput) placeReminders(systemTurns bool) {
 	flush()
 }
 
-func (m *inputMessage) countReminders() int {
+func (m *inputMessage) countLeadingReminders() int {
 	const start = `{"type":"text","text":"<system-reminder>`
 	for i, b := range m.content {
 		if !strings.HasPrefix(string(b), start) {
@@ -291,16 +291,16 @@ func (m *inputMessage) countReminders() int {
 	return len(m.content)
 }
 
-// requestLines returns the lines about the request that a message of the model answers. It returns nil if the message
+// linesOfAnsweredRequest returns the lines about the request that a message of the model answers. It returns nil if the message
 // answers no request, or if the lines were written with an earlier block of the message.
-func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any {
+func (l *modelRequestLog) linesOfAnsweredRequest(agentID string, reply *protocol.Assistant) []any {
 	c := l.inputOf(agentID)
-	failed := ev.IsAPIErrorMessage
-	if l.conversation.writer.isDisabled || ev.Message.Model == protocol.SyntheticModel && !failed || ev.Message.ID == c.replyID && !failed {
+	failed := reply.IsAPIErrorMessage
+	if l.conversation.writer.isDisabled || reply.Message.Model == protocol.SyntheticModel && !failed || reply.Message.ID == c.replyID && !failed {
 		return nil
 	}
 	for _, value := range l.conversation.writer.valuesSinceRequest {
-		l.addLine(value)
+		l.addLineToModelInput(value)
 	}
 	l.conversation.writer.valuesSinceRequest = nil
 	var now RequestContext
@@ -313,34 +313,34 @@ func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any 
 		c.snapshotCount++
 		lines = append(lines, l.conversation.attachmentLine(agentID, "", promptSnapshot{Type: "prompt_snapshot", SystemPrompt: []string{systemPromptText}, ContextRendering: "announced"}))
 	} else {
-		lines = l.snapshotWithTools(agentID)
+		lines = l.promptAndToolsSnapshotAfterFirstReply(agentID)
 	}
-	c.countSilentReplies()
-	for _, line := range l.reminders(agentID, c, now, lines != nil && c.snapshotCount == 2) {
-		c.addAttachmentText(line.RenderedRole, line.Rendered)
-		lines, l.reminded[line.UUID] = append(lines, line), true
+	c.countRepliesWithoutText()
+	for _, line := range l.reminderLinesOfNextRequest(agentID, c, now, lines != nil && c.snapshotCount == 2) {
+		c.addAttachmentTexts(line.RenderedRole, line.Rendered)
+		lines, l.remindedUUIDs[line.UUID] = append(lines, line), true
 	}
-	c.placeReminders(now.SystemTurns)
+	c.moveUnsentReminders(now.SystemTurns)
 	shape := requestShape(now)
 	names := make([]string, len(shape.Tools))
 	for i, t := range shape.Tools {
 		names[i] = t.Name
 	}
 	at := l.conversation.timestampOrNow("")
-	shapeHash := hashOf(now.Source, strings.Join(names, " "))
+	shapeHash := hexSHA256OfKindAndText(now.Source, strings.Join(names, " "))
 	if l.recordBlobHash(agentID, shapeHash) {
 		lines = append(lines, protocol.RequestShapeLine{
 			Type: "api-request-shape", SessionID: l.conversation.id, AgentID: agentID, ShapeHash: shapeHash, Timestamp: at, Version: l.conversation.options.Version, Shape: shape,
 		})
 	}
 	for i := range c.messages {
-		if line := l.messageBlobLine(agentID, c, i, now.MessageConfig); line != nil {
+		if line := l.markSentAndReturnBlobLine(agentID, c, i, now.MessageConfig); line != nil {
 			lines = append(lines, line)
 		}
 	}
 	line := protocol.RequestLine{
 		Type: "api-request", SessionID: l.conversation.id, AgentID: agentID, ID: l.conversation.options.Clock.NewID(), Timestamp: at, Version: l.conversation.options.Version,
-		QuerySource: now.Source, ShapeHash: shapeHash, Params: now.Params, Base: c.requestID, CacheControl: cacheMarks(c.messages, now.VendorAPI), Thread: protocol.RequestThread{Type: "none"},
+		QuerySource: now.Source, ShapeHash: shapeHash, Params: now.Params, Base: c.requestID, CacheControl: cacheControlMarks(c.messages, now.VendorAPI), Thread: protocol.RequestLineThread{Type: "none"},
 	}
 	if c.requestID != "" {
 		line.Keep = c.sentMessages
@@ -349,74 +349,73 @@ func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any 
 	for _, m := range c.messages {
 		hashes = append(hashes, m.hash)
 	}
-	line.Tail, line.RequestDigest = hashes[line.Keep:], hashOf(shapeHash, strings.Join(hashes, " "))
+	line.Tail, line.RequestDigest = hashes[line.Keep:], hexSHA256OfKindAndText(shapeHash, strings.Join(hashes, " "))
 	c.requestID, c.sentMessages = line.ID, len(c.messages)
 	if !failed {
-		c.replyID = ev.Message.ID
+		c.replyID = reply.Message.ID
 	}
 	return append(lines, line)
 }
 
-// reminders returns the attachments of a request. An agent's second request lists agents and may recommend Bash.
-func (l *requestLog) reminders(agentID string, c *modelInput, now RequestContext, isSecond bool) (lines []protocol.AttachmentLine) {
+// reminderLinesOfNextRequest returns the attachments of a request. An agent's second request lists agents and may recommend Bash.
+func (l *modelRequestLog) reminderLinesOfNextRequest(agentID string, input *modelInput, now RequestContext, isSecondRequest bool) (lines []protocol.AttachmentLine) {
 	if agentID != "" {
-		if isSecond {
-			lines = l.attachments.secondRequestLines(agentID)
+		if isSecondRequest {
+			lines = l.attachments.subagentSecondRequestAttachments(agentID)
 		}
-		if now.TokensLeft > 0 && c.requestID != "" {
+		if now.TokensLeft > 0 && input.requestID != "" {
 			lines = append(lines, l.attachments.tokensLeftLine(agentID, now.TokensLeft))
 		}
 		return lines
 	}
-	if c.silentReplies > 0 && c.silentReplies%silentRepliesBeforeReminder == 0 {
-		lines = append(lines, l.conversation.reminderLine("", textAttachment{"silent_turn_reminder", silentReminderText}, silentReminderText))
+	if input.repliesWithoutText > 0 && input.repliesWithoutText%repliesWithoutTextBeforeReminder == 0 {
+		lines = append(lines, l.conversation.reminderLine("", textAttachment{"silent_turn_reminder", reminderTextAfterRepliesWithoutText}, reminderTextAfterRepliesWithoutText))
 	}
-	if session := l.attachments.sessionContext(""); l.conversation.options.Machine.IsTerminal || l.attachments.planMode && session.ShellMode != protocol.ModePlan {
+	if session := l.attachments.currentSessionContextOf(""); l.conversation.options.Machine.IsTerminal || l.attachments.planMode && session.ShellMode != protocol.ModePlan {
 		for _, line := range l.attachments.modeLines(session) {
 			lines = append(lines, line.(protocol.AttachmentLine))
 		}
 	}
-	if dir := l.conversation.dirOf(""); c.describedDir != dir && c.describedDir != "" {
-		lines = append(lines, l.conversation.environmentReminder(now.AdditionalDirs, environmentChange{Field: "workingDirectory", From: c.describedDir}, "The working directory is now: "+dir))
+	if dir := l.conversation.workingDirOf(""); input.describedDir != dir && input.describedDir != "" {
+		lines = append(lines, l.conversation.environmentChangeReminder(now.AdditionalDirs, environmentChange{Field: "workingDirectory", From: input.describedDir}, "The working directory is now: "+dir))
 	}
-	c.describedDir = l.conversation.dirOf("")
-	if line := l.conversation.directoryReminder(*cmp.Or(c.describedDirs, &now.AdditionalDirs), now.AdditionalDirs); line != nil {
+	input.describedDir = l.conversation.workingDirOf("")
+	if line := l.conversation.additionalDirsChangeReminder(*cmp.Or(input.describedDirs, &now.AdditionalDirs), now.AdditionalDirs); line != nil {
 		lines = append(lines, *line)
 	}
-	c.describedDirs = &now.AdditionalDirs
-	session, told := l.attachments.sessionContext(""), l.attachments.describedModel
+	input.describedDirs = &now.AdditionalDirs
+	session, told := l.attachments.currentSessionContextOf(""), l.attachments.describedModel
 	isNew := told != "" && session.Model != told
 	if isNew {
-		lines = append(lines, l.attachments.modelLine("", session))
+		lines = append(lines, l.attachments.modelIdentityLine("", session))
 	}
 	if now.TokensLeft > 0 && !l.attachments.tokensLeftWritten {
 		lines = append(lines, l.attachments.tokensLeftLine("", now.TokensLeft))
 	}
 	if l.attachments.tokensLeftWritten = false; isNew {
-		for _, line := range l.attachments.gitAttributionLines("") {
+		for _, line := range l.attachments.commitAndPullRequestAttributionLines("") {
 			lines = append(lines, line.(protocol.AttachmentLine))
 		}
 	}
 	return lines
 }
 
-func (l *requestLog) lastRequestID(agentID string) string {
+func (l *modelRequestLog) lastRequestID(agentID string) string {
 	if l.conversation.writer.isDisabled {
 		return ""
 	}
 	return l.inputOf(agentID).requestID
 }
 
-// messageBlobLine marks a message as sent, and returns its [protocol.RequestBlobLine] if no other line contains it.
-func (l *requestLog) messageBlobLine(agentID string, c *modelInput, i int, effort *protocol.OutputConfig) any {
-	m := &c.messages[i]
+func (l *modelRequestLog) markSentAndReturnBlobLine(agentID string, input *modelInput, messageIndex int, effort *protocol.OutputConfig) any {
+	m := &input.messages[messageIndex]
 	if m.hash != "" {
 		return nil
 	}
 	message := protocol.RequestMessage{Role: m.role, Content: m.content}
-	m.hash, m.blocks, m.content = hashOf(m.role, string(slices.Concat(m.content...))), len(m.content), nil
-	if m.role == "system" && !c.effortSent {
-		c.effortSent, message.OutputConfig = true, effort
+	m.hash, m.blocks, m.content = hexSHA256OfKindAndText(m.role, string(slices.Concat(m.content...))), len(m.content), nil
+	if m.role == "system" && !input.effortSent {
+		input.effortSent, message.OutputConfig = true, effort
 	}
 	if !m.isRendered || !l.recordBlobHash(agentID, m.hash) {
 		return nil
@@ -433,27 +432,27 @@ func countBlocks(blocks []json.RawMessage, kind string) (n int) {
 	return n
 }
 
-func (l *requestLog) recordBlobHash(agentID, hash string) bool {
-	known := l.written[agentID+hash]
-	l.written[agentID+hash] = true
+func (l *modelRequestLog) recordBlobHash(agentID, hash string) (isNew bool) {
+	known := l.writtenHashes[agentID+hash]
+	l.writtenHashes[agentID+hash] = true
 	return !known
 }
 
-func cacheMarks(messages []inputMessage, vendor bool) []protocol.CacheMark {
+func cacheControlMarks(messages []inputMessage, isVendorAPI bool) []protocol.CacheControlMark {
 	value := map[string]string{"type": "ephemeral"}
-	marks := []protocol.CacheMark{{Path: []any{"system", 0}, Value: value}, {Path: []any{"system", 1}, Value: value}}
-	if vendor {
-		marks = []protocol.CacheMark{{Path: []any{"system", 1}, Value: map[string]string{"type": "ephemeral", "scope": "global"}}, {Path: []any{"system", 2}, Value: value}}
+	marks := []protocol.CacheControlMark{{Path: []any{"system", 0}, Value: value}, {Path: []any{"system", 1}, Value: value}}
+	if isVendorAPI {
+		marks = []protocol.CacheControlMark{{Path: []any{"system", 1}, Value: map[string]string{"type": "ephemeral", "scope": "global"}}, {Path: []any{"system", 2}, Value: value}}
 	}
 	if n := len(messages); n > 0 {
-		marks = append(marks, protocol.CacheMark{Path: []any{"messages", n - 1, "content", max(messages[n-1].blocks-1, 0)}, Value: value})
+		marks = append(marks, protocol.CacheControlMark{Path: []any{"messages", n - 1, "content", max(messages[n-1].blocks-1, 0)}, Value: value})
 	}
 	return marks
 }
 
-// snapshotWithTools returns the attachment with an agent's prompt and tools, once, after the agent's first reply. All
-// other calls return nil.
-func (l *requestLog) snapshotWithTools(agentID string) []any {
+// promptAndToolsSnapshotAfterFirstReply returns the attachment with an agent's prompt and tools, once, after the agent's first
+// reply. All other calls return nil.
+func (l *modelRequestLog) promptAndToolsSnapshotAfterFirstReply(agentID string) []any {
 	c := l.inputOf(agentID)
 	if l.conversation.writer.isDisabled || c.snapshotCount != 1 || c.replyID == "" {
 		return nil
@@ -461,18 +460,18 @@ func (l *requestLog) snapshotWithTools(agentID string) []any {
 	c.snapshotCount++
 	snapshot := promptSnapshot{
 		Type: "prompt_snapshot", SystemPrompt: []string{systemPromptText}, ContextRendering: "announced",
-		snapshotToolList: &snapshotToolList{SystemIntroduction: systemPromptIntroduction},
+		snapshotToolsAndIntroduction: &snapshotToolsAndIntroduction{SystemIntroduction: systemPromptIntroduction},
 	}
 	if c.context.SystemTurns {
 		snapshot.snapshotFlags = &snapshotFlags{SystemTurns: true, ToolChangeHeader: true, KeptReminders: c.context.VendorAPI}
 	}
 	for _, t := range requestTools(c.context.Tools) {
-		snapshot.Tools = append(snapshot.Tools, snapshotTool{t.Name, t.Description, t})
+		snapshot.Tools = append(snapshot.Tools, promptSnapshotTool{t.Name, t.Description, t})
 	}
 	return []any{l.conversation.attachmentLine(agentID, "", snapshot)}
 }
 
-func hashOf(kind, text string) string {
+func hexSHA256OfKindAndText(kind, text string) string {
 	sum := sha256.Sum256([]byte(kind + "\n" + text))
 	return hex.EncodeToString(sum[:])
 }

@@ -30,11 +30,11 @@ type (
 // recordResult records the costs of a turn, and whether the turn limit or a deferred call ended the turn early.
 func (r *recorder) recordResult(ev *protocol.Result) error {
 	r.costs.addTurn(ev)
-	if err := r.recordSnapshot(""); err != nil {
+	if err := r.writePromptAndToolsSnapshotOnce(""); err != nil {
 		return err
 	}
 	var lines []any
-	if limit, hit := reachedTurnLimit(ev); hit && r.conversation.hasStarted() {
+	if limit, hit := parseReachedTurnLimit(ev); hit && r.conversation.hasStarted() {
 		lines = append(lines, r.conversation.attachmentLine("", "", maxTurnsAttachment{Type: "max_turns_reached", MaxTurns: limit, TurnCount: ev.NumTurns}))
 	}
 	if d := ev.DeferredToolUse; d != nil {
@@ -54,7 +54,7 @@ func (r *recorder) recordResult(ev *protocol.Result) error {
 		closes, r.turnClosed = !r.turnClosed && ev.LocalCommand == "", r.turnClosed || ev.LocalCommand == ""
 	}
 	if closes && r.conversation.hasStarted() {
-		lines = append(lines, r.labels.closingLines()...)
+		lines = append(lines, r.labels.transcriptClosingLines()...)
 	}
 	if len(lines) == 0 {
 		return nil
@@ -62,19 +62,19 @@ func (r *recorder) recordResult(ev *protocol.Result) error {
 	return r.lines.write(lines...)
 }
 
-func reachedTurnLimit(ev *protocol.Result) (limit int, hit bool) {
+func parseReachedTurnLimit(ev *protocol.Result) (maxTurns int, isReached bool) {
 	if ev.Subtype != "error_max_turns" {
 		return 0, false
 	}
 	for _, text := range ev.Errors {
-		if _, err := fmt.Sscanf(text, "Reached maximum number of turns (%d)", &limit); err == nil {
-			return limit, true
+		if _, err := fmt.Sscanf(text, "Reached maximum number of turns (%d)", &maxTurns); err == nil {
+			return maxTurns, true
 		}
 	}
 	return 0, true
 }
 
-func (r *recorder) recordRetry(ev *protocol.CLIRetry) error {
+func (r *recorder) recordRetry(ev *protocol.FailedAPIRequestBeforeRetry) error {
 	if !r.conversation.hasStarted() {
 		return nil
 	}
@@ -88,7 +88,7 @@ func (r *recorder) recordRetry(ev *protocol.CLIRetry) error {
 	if c := failure.Connection; c != nil && c.Code == "ECONNRESET" {
 		failure.Message, failure.Formatted, source = "Connection error.", "Connection dropped (ECONNRESET)", "connection_retry"
 	}
-	lines := r.linesBeforeReply("", &protocol.Assistant{IsAPIErrorMessage: true})
+	lines := r.requestAndFallbackLines("", &protocol.Assistant{IsAPIErrorMessage: true})
 	if r.conversation.options.Machine.IsTerminal {
 		return r.lines.write(lines...)
 	}
@@ -123,10 +123,10 @@ func (r *recorder) recordSystem(ev *protocol.System) error {
 		return r.lines.write(protocol.InformationalLine{
 			LineHead: e.LineHead, Type: "system", Subtype: "informational", SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID},
 			Content: ev.Text("content"), Level: ev.Text("level"),
-			PreventContinuing: ev.Value("prevent_continuation") == true, Ending: promptOutcome(ev), LineTrailer: e.LineTrailer,
+			PreventContinuing: ev.FieldValue("prevent_continuation") == true, Ending: hookDecisionAboutPrompt(ev), LineTrailer: e.LineTrailer,
 		})
 	case "model_fallback": // the line about it is written after the next request
-		lines := r.linesBeforeReply("", &protocol.Assistant{IsAPIErrorMessage: true})
+		lines := r.requestAndFallbackLines("", &protocol.Assistant{IsAPIErrorMessage: true})
 		r.fallback = ev
 		return r.lines.write(lines...)
 	case "compact_boundary":
@@ -134,18 +134,18 @@ func (r *recorder) recordSystem(ev *protocol.System) error {
 	case "task_started":
 		return r.agents.recordAgentStart(ev)
 	case "task_notification":
-		if err := r.recordSnapshot(ev.Text("task_id")); err != nil {
+		if err := r.writePromptAndToolsSnapshotOnce(ev.Text("task_id")); err != nil {
 			return err
 		}
-		return r.agents.recordAgentEnd(ev)
+		return r.agents.writeMetaOfFinishedAgent(ev)
 	}
 	return nil
 }
 
-// linesBeforeReply returns the lines before a message of the model: the lines about its request and, if the model has
+// requestAndFallbackLines returns the lines before a message of the model: the lines about its request and, if the model has
 // changed, a [protocol.FallbackLine].
-func (r *recorder) linesBeforeReply(agentID string, ev *protocol.Assistant) []any {
-	lines, changed := r.requests.requestLines(agentID, ev), r.fallback
+func (r *recorder) requestAndFallbackLines(agentID string, reply *protocol.Assistant) []any {
+	lines, changed := r.requests.linesOfAnsweredRequest(agentID, reply), r.fallback
 	if changed == nil || agentID != "" || len(lines) == 0 {
 		return lines
 	}
@@ -158,9 +158,9 @@ func (r *recorder) linesBeforeReply(agentID string, ev *protocol.Assistant) []an
 	})
 }
 
-// promptOutcome returns the decision of hooks about a prompt; nil if the event contains none.
-func promptOutcome(ev *protocol.System) *protocol.LinePromptOutcome {
-	outcome, is := ev.Value("prompt_submit_outcome").(protocol.PromptOutcome)
+// hookDecisionAboutPrompt returns the decision of hooks about a prompt; nil if the event contains none.
+func hookDecisionAboutPrompt(ev *protocol.System) *protocol.LinePromptOutcome {
+	outcome, is := ev.FieldValue("prompt_submit_outcome").(protocol.HookEffectOnPrompt)
 	if !is || outcome.NoVerdict != "" {
 		return nil
 	}
@@ -182,11 +182,11 @@ func (r *recorder) recordCompactionBoundary(ev *protocol.System) error {
 	before := r.conversation.leaves[""]
 	r.conversation.planName = PlanName(r.conversation.id)
 	if r.conversation.options.Machine.IsTerminal {
-		if err := r.prepareCompaction(); err != nil {
+		if err := r.writeLinesBeforeCompactionBoundary(); err != nil {
 			return err
 		}
 	}
-	meta, _ := ev.Value("compact_metadata").(protocol.CompactMetadata)
+	meta, _ := ev.FieldValue("compact_metadata").(protocol.CompactMetadata)
 	delete(r.conversation.leaves, "")
 	e := r.conversation.newEnvelope("", ev.UUID, "")
 	e.LogicalParentUUID = before
@@ -211,12 +211,12 @@ func (r *recorder) recordCompactionBoundary(ev *protocol.System) error {
 	return r.lines.write(line)
 }
 
-// prepareCompaction writes the lines before the boundary in a terminal. Afterwards, requests are recorded as in a new
-// transcript.
-func (r *recorder) prepareCompaction() error {
-	r.conversation.recordFiles(r.conversation.options.Clock.NewID())
-	err := r.lines.write(r.labels.closingLines()...)
-	r.turnClosed, r.requests.conversations, r.requests.written = false, nil, nil
+// writeLinesBeforeCompactionBoundary writes the lines before the boundary in a terminal. Afterwards, requests are recorded as
+// in a new transcript.
+func (r *recorder) writeLinesBeforeCompactionBoundary() error {
+	r.conversation.recordFilesBeforePrompt(r.conversation.options.Clock.NewID())
+	err := r.lines.write(r.labels.transcriptClosingLines()...)
+	r.turnClosed, r.requests.inputByAgentID, r.requests.writtenHashes = false, nil, nil
 	return err
 }
 
@@ -227,7 +227,7 @@ func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 		TranscriptOnly: true, IsSummary: true, TurnPosition: &protocol.TurnPosition{TurnIndex: r.turns},
 	}
 	if ev.Command == nil {
-		return r.recordCompactionInTurn(ev, line)
+		return r.writeLinesAfterCompactionInTurn(ev, line)
 	}
 	if r.conversation.options.Machine.IsTerminal {
 		line.TurnPosition.PromptIndex = r.turns
@@ -238,7 +238,7 @@ func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 	if err := r.lines.write(line); err != nil {
 		return err
 	}
-	if err := r.recordCommand(ev.Command, 0); err != nil {
+	if err := r.recordSlashCommandPrompt(ev.Command, 0); err != nil {
 		return err
 	}
 	if r.conversation.options.Machine.IsTerminal {
@@ -251,23 +251,23 @@ func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 	}); err != nil {
 		return err
 	}
-	return r.attachments.writeChanges()
+	return r.attachments.writeListingsAndEnvironmentAfterCompaction()
 }
 
-// recordCompactionInTurn writes the lines after the boundary of a compaction during a turn. The lines include the
+// writeLinesAfterCompactionInTurn writes the lines after the boundary of a compaction during a turn. The lines include the
 // complete context. If the compaction keeps the turn's prompt, the summary belongs to the previous prompt, and its turn
 // index is one lower.
-func (r *recorder) recordCompactionInTurn(ev *protocol.ConversationCompacted, line protocol.UserLine) error {
+func (r *recorder) writeLinesAfterCompactionInTurn(ev *protocol.ConversationCompacted, summaryLine protocol.UserLine) error {
 	lines := r.attachments.openingAttachments("")
 	e := r.conversation.newEnvelope("", ev.Summary.UUID, ev.Summary.Timestamp)
 	e.PromptID = r.conversation.promptID
-	line.LineHead, line.LineID, line.LineTrailer = e.LineHead, e.LineID, e.LineTrailer
-	line.TurnOrigin, line.SummarizedPrompts = "sdk", []string{ev.Prompt}
+	summaryLine.LineHead, summaryLine.LineID, summaryLine.LineTrailer = e.LineHead, e.LineID, e.LineTrailer
+	summaryLine.TurnOrigin, summaryLine.SummarizedPrompts = "sdk", []string{ev.Prompt}
 	if slices.Contains(r.retainedUUIDs, ev.Prompt) {
-		line.TurnPosition.TurnIndex--
+		summaryLine.TurnPosition.TurnIndex--
 	}
-	lines = append(append(lines, line), r.attachments.repeatListings()...)
-	return r.lines.write(append(lines, r.attachments.gitAttributionLines("")...)...)
+	lines = append(append(lines, summaryLine), r.attachments.listingsAndEnvironmentAfterCompaction()...)
+	return r.lines.write(append(lines, r.attachments.commitAndPullRequestAttributionLines("")...)...)
 }
 
 func (r *recorder) recordLocalCommand(ev *protocol.Assistant) error {
@@ -281,18 +281,19 @@ func (r *recorder) recordLocalCommand(ev *protocol.Assistant) error {
 
 const humanOrigin = `{"kind":"human"}`
 
-// promptMark is the state of a recorder before a prompt. The recorder returns to it if the user takes the prompt back.
-type promptMark struct {
-	leaf          string
-	length, turns int
-	turnClosed    bool
-	attachments   contextAttachments
-	input         modelInput
+// recorderStateBeforePrompt is the state of a recorder before a prompt. The recorder returns to it if the user takes the prompt
+// back.
+type recorderStateBeforePrompt struct {
+	leafUUID         string
+	lineCount, turns int
+	turnClosed       bool
+	attachments      contextAttachmentWriter
+	input            modelInput
 }
 
-// preparePrompt writes the lines before a prompt: that a typed shell command has used Bash, and copies of files.
-func (r *recorder) preparePrompt(ev *protocol.PromptAccepted) error {
-	if ev.Typed != "" && r.labels.addTool("Bash") {
+// writeToolsAndFilesBeforePrompt writes the lines before a prompt: that a typed shell command has used Bash, and copies of files.
+func (r *recorder) writeToolsAndFilesBeforePrompt(ev *protocol.PromptAccepted) error {
+	if ev.Typed != "" && r.labels.addUsedTool("Bash") {
 		if err := r.lines.write(r.labels.toolsUsedLine()); err != nil {
 			return err
 		}
@@ -307,14 +308,14 @@ func (r *recorder) preparePrompt(ev *protocol.PromptAccepted) error {
 			return err
 		}
 	}
-	r.conversation.recordFiles(ev.UUID)
+	r.conversation.recordFilesBeforePrompt(ev.UUID)
 	return nil
 }
 
-func (r *recorder) saveStateBeforePrompt(ev *protocol.PromptAccepted) {
+func (r *recorder) rememberStateForPromptWithdrawal(ev *protocol.PromptAccepted) {
 	th, input := r.conversation, *r.requests.inputOf("")
 	input.messages = slices.Clone(input.messages)
-	r.promptMark = promptMark{th.leaves[""], th.lineCount, r.turns, r.turnClosed, *r.attachments, input}
+	r.promptMark = recorderStateBeforePrompt{th.leaves[""], th.lineCount, r.turns, r.turnClosed, *r.attachments, input}
 	if ev.PermissionMode == protocol.ModePlan {
 		th.planName = PlanName(th.id)
 	}
@@ -323,11 +324,11 @@ func (r *recorder) saveStateBeforePrompt(ev *protocol.PromptAccepted) {
 // withdrawPrompt writes the lines about the request that was not answered. The next line gets the parent of the prompt,
 // as if the prompt had not been typed.
 func (r *recorder) withdrawPrompt() error {
-	lines := r.linesBeforeReply("", &protocol.Assistant{IsAPIErrorMessage: true})
-	err := r.lines.write(append(lines, r.labels.closingLines()...)...)
+	lines := r.requestAndFallbackLines("", &protocol.Assistant{IsAPIErrorMessage: true})
+	err := r.lines.write(append(lines, r.labels.transcriptClosingLines()...)...)
 	th, mark := r.conversation, r.promptMark
-	th.lineCount, r.turns, r.turnClosed, *r.attachments, *r.requests.inputOf("") = mark.length, mark.turns, mark.turnClosed, mark.attachments, mark.input
-	if th.leaves[""] = mark.leaf; mark.leaf == "" {
+	th.lineCount, r.turns, r.turnClosed, *r.attachments, *r.requests.inputOf("") = mark.lineCount, mark.turns, mark.turnClosed, mark.attachments, mark.input
+	if th.leaves[""] = mark.leafUUID; mark.leafUUID == "" {
 		delete(th.leaves, "")
 	}
 	return err
@@ -336,7 +337,7 @@ func (r *recorder) withdrawPrompt() error {
 // recordShellPrompt writes two lines, for a shell command that the user has typed and for its output. Each has one block.
 func (r *recorder) recordShellPrompt(ev *protocol.PromptAccepted) error {
 	r.turns++
-	r.labels.prompt, r.labels.mode, r.labels.rawPrompt = "! "+ev.Typed[1:], ev.PermissionMode, protocol.Content{}
+	r.labels.lastPromptText, r.labels.lastPromptMode, r.labels.rawPrompt = "! "+ev.Typed[1:], ev.PermissionMode, protocol.Content{}
 	r.attachments.contextPending = !r.attachments.contextWritten
 	var lines []any
 	for i, block := range ev.Content.Blocks {
@@ -374,7 +375,8 @@ func (r *recorder) recordAbsorbed(ev *protocol.PromptAbsorbed) error {
 	return r.lines.write(in, r.conversation.attachmentLine("", "user", command), out)
 }
 
-// setInterruptedMessage sets the key that says which message an interrupt in a terminal has stopped, unless the user refused its call.
+// setInterruptedMessage sets the key that says which message an interrupt in a terminal has stopped, unless the user refused
+// its call.
 func (r *recorder) setInterruptedMessage(line *protocol.UserLine, ev *protocol.User) {
 	if r.conversation.options.Machine.IsTerminal && ev.Tool == "" && !r.refusedByUser && strings.HasSuffix(ev.Message.Content.Plain(), "by user for tool use]") {
 		line.InterruptedMessageID = r.attribution.messageID
@@ -391,12 +393,13 @@ func unixMilli(timestamp string) int64 {
 	return at.UnixMilli()
 }
 
-// recordSnapshot writes, once, the prompt and the tools of an agent's first request; "" is the main conversation.
-func (r *recorder) recordSnapshot(agentID string) error {
+// writePromptAndToolsSnapshotOnce writes, once, the prompt and the tools of an agent's first request; "" is the main
+// conversation.
+func (r *recorder) writePromptAndToolsSnapshotOnce(agentID string) error {
 	if agentID != "" && r.agents.meta[agentID] == nil {
 		return nil
 	}
-	lines := r.requests.snapshotWithTools(agentID)
+	lines := r.requests.promptAndToolsSnapshotAfterFirstReply(agentID)
 	if lines == nil {
 		return nil
 	}
@@ -416,12 +419,12 @@ func (r *recorder) recordAttachment(ev *protocol.AttachmentAdded) error {
 			return nil
 		}
 		if ev.Role == "user" {
-			if err := r.recordSnapshot(ev.AgentID); err != nil {
+			if err := r.writePromptAndToolsSnapshotOnce(ev.AgentID); err != nil {
 				return err
 			}
 		}
 	}
-	if ev.Tool != "" && r.labels.addTool(ev.Tool) {
+	if ev.Tool != "" && r.labels.addUsedTool(ev.Tool) {
 		if err := r.lines.write(r.labels.toolsUsedLine()); err != nil {
 			return err
 		}
@@ -429,7 +432,7 @@ func (r *recorder) recordAttachment(ev *protocol.AttachmentAdded) error {
 	return r.writeTo(ev.AgentID, r.conversation.addedAttachmentLine(ev))
 }
 
-type unansweredCall struct{ id, message string }
+type unansweredCall struct{ toolUseID, messageUUID string }
 
 func unansweredCalls(history []Message) (calls []unansweredCall) {
 	for _, m := range history {
@@ -438,7 +441,7 @@ func unansweredCalls(history []Message) (calls []unansweredCall) {
 			case protocol.ToolUse:
 				calls = append(calls, unansweredCall{b.ID, m.UUID})
 			case protocol.ToolResultBlock:
-				calls = slices.DeleteFunc(calls, func(c unansweredCall) bool { return c.id == b.ToolUseID })
+				calls = slices.DeleteFunc(calls, func(c unansweredCall) bool { return c.toolUseID == b.ToolUseID })
 			}
 		}
 	}
@@ -448,16 +451,16 @@ func unansweredCalls(history []Message) (calls []unansweredCall) {
 const lostResultText = "[Tool call interrupted: the session ended before this call's result was recorded, so its outcome is unknown. " +
 	"Check whether it took effect before relying on it or running it again.]"
 
-// lostResultLines returns the lines that complete an interrupted conversation before its next prompt: results for calls
-// without one, and an empty reply if the model had not answered yet.
-func (r *recorder) lostResultLines(promptID string) []any {
+// linesCompletingInterruptedTurn returns the lines that complete an interrupted conversation before its next prompt: results
+// for calls without one, and an empty reply if the model had not answered yet.
+func (r *recorder) linesCompletingInterruptedTurn(promptID string) []any {
 	var lines []any
 	for _, c := range r.unanswered {
 		e := r.conversation.newEnvelope("", "", "")
-		e.PromptID, e.ParentUUID = promptID, &c.message
-		result := protocol.ToolResultBlock{Type: "tool_result", ToolUseID: c.id, Content: protocol.Content{Text: lostResultText}, IsError: new(true)}
+		e.PromptID, e.ParentUUID = promptID, &c.messageUUID
+		result := protocol.ToolResultBlock{Type: "tool_result", ToolUseID: c.toolUseID, Content: protocol.Content{Text: lostResultText}, IsError: new(true)}
 		lines = append(lines, protocol.UserLine{
-			LineHead: e.LineHead, Type: "user", LineID: e.LineID, ToolUseResult: lostResultText, ToolDenialKind: "interrupted", SourceToolAssistantUUID: c.message,
+			LineHead: e.LineHead, Type: "user", LineID: e.LineID, ToolUseResult: lostResultText, ToolDenialKind: "interrupted", SourceToolAssistantUUID: c.messageUUID,
 			Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{result}}}, LineTrailer: e.LineTrailer,
 		})
 	}

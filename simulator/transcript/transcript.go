@@ -35,7 +35,7 @@ type Transcript struct {
 }
 
 // Open finds or creates the session described by o. Nothing is written before the first [Transcript.Record]. Possible
-// errors are [*NotFoundError], [*InUseError], [*TitleError], [*AmbiguousTitleError], [*RefusedError] and errors of
+// errors are [*NotFoundError], [*InUseError], [*UnknownTitleError], [*AmbiguousTitleError], [*ResumeAtRefusedError] and errors of
 // reading a transcript.
 func Open(o Options) (*Transcript, error) {
 	if o.Clock == nil {
@@ -81,7 +81,7 @@ func (th *conversation) startSession() error {
 		th.id = th.options.DefaultID
 	}
 	if th.id == "" {
-		if err := th.chooseID(); err != nil {
+		if err := th.chooseUnusedSessionID(); err != nil {
 			return err
 		}
 	}
@@ -94,7 +94,7 @@ func (th *conversation) startSession() error {
 	return nil
 }
 
-func (th *conversation) chooseID() error {
+func (th *conversation) chooseUnusedSessionID() error {
 	th.id = th.options.Clock.NewID()
 	if th.options.RestartIDs == nil || th.options.NoPersist {
 		return nil
@@ -105,8 +105,8 @@ func (th *conversation) chooseID() error {
 		if err := os.Mkdir(filepath.Join(claims, th.id), 0o700); !errors.Is(err, fs.ErrExist) {
 			break
 		}
-		if n > maxStoredRuns {
-			return fmt.Errorf("%s already has %d runs with this seed, the maximum: remove the directory, or use another seed", claims, maxStoredRuns)
+		if n > maxSessionsPerSeed {
+			return fmt.Errorf("%s already has %d runs with this seed, the maximum: remove the directory, or use another seed", claims, maxSessionsPerSeed)
 		}
 		th.options.RestartIDs(n)
 		th.id = th.options.Clock.NewID()
@@ -114,15 +114,15 @@ func (th *conversation) chooseID() error {
 	return nil
 }
 
-const maxStoredRuns = 10_000 // maximum number of sessions with the same seed in one state directory
+const maxSessionsPerSeed = 10_000 // maximum number of sessions with the same seed in one state directory
 
-// RefusedError means that the resumed conversation cannot be cut as ResumeAt and DropsTurn require.
-type RefusedError struct {
+// ResumeAtRefusedError means that the resumed conversation cannot be cut as ResumeAt and DropsTurn require.
+type ResumeAtRefusedError struct {
 	SessionID string // id of the session to resume
 	Message   string
 }
 
-func (e *RefusedError) Error() string { return e.Message }
+func (e *ResumeAtRefusedError) Error() string { return e.Message }
 
 func (s *Transcript) openResumed(path string) error {
 	t, err := readTranscript(path)
@@ -136,7 +136,7 @@ func (s *Transcript) openResumed(path string) error {
 	leaf := t.leaf
 	if s.conversation.options.ResumeAt != "" {
 		if err := t.dropAfter(s.conversation.options.ResumeAt, s.conversation.options.DropsTurn); err != nil {
-			return &RefusedError{SessionID: s.conversation.sourceID, Message: err.Error()}
+			return &ResumeAtRefusedError{SessionID: s.conversation.sourceID, Message: err.Error()}
 		}
 		leaf = s.conversation.options.ResumeAt
 	}
@@ -159,12 +159,12 @@ func (s *Transcript) openResumed(path string) error {
 	if s.deferred == "" {
 		rec.unanswered = unansweredCalls(s.history)
 	}
-	rec.requests.restore(t, leaf, th.forked)
-	rec.awaitsReply, rec.turns, rec.attachments.environmentWritten, rec.attachments.contextPending = t.endsUnanswered(leaf), t.turns, t.environmentWritten, t.contextPending
+	rec.requests.restoreFromTranscript(t, leaf, th.forked)
+	rec.awaitsReply, rec.turns, rec.attachments.environmentWritten, rec.attachments.contextPending = t.endsWithUnansweredUserMessage(leaf), t.turns, t.environmentWritten, t.contextPending
 	th.leaves, th.lineCount = map[string]string{"": leaf}, len(t.branchLines(leaf))
-	rec.labels.title, rec.labels.tools, rec.labels.prompt = t.title, t.tools, t.prompt
+	rec.labels.title, rec.labels.tools, rec.labels.lastPromptText = t.title, t.tools, t.prompt
 	if th.forked {
-		rec.labels.prompt = t.firstPrompt(leaf)
+		rec.labels.lastPromptText = t.firstPromptTextOfBranch(leaf)
 	}
 	if t.costs != nil {
 		rec.costs.restore(*t.costs)
@@ -179,12 +179,12 @@ func (s *Transcript) Record(ev protocol.Event) error { return s.recorder.record(
 // SetTitle sets the title of the session. An unchanged title writes nothing.
 func (s *Transcript) SetTitle(title string) error { return s.recorder.setTitle(title) }
 
-// RecordExit writes the costs at the end of a session in a terminal. prompt is the id of the command that ends the
-// session, before which files are recorded; empty means none. If the transcript is empty, RecordExit does nothing.
-func (s *Transcript) RecordExit(prompt string) error {
+// RecordCostsAndFilesAtExit writes the costs at the end of a session in a terminal. prompt is the id of the command that ends the
+// session, before which files are recorded; empty means none. If the transcript is empty, RecordCostsAndFilesAtExit does nothing.
+func (s *Transcript) RecordCostsAndFilesAtExit(exitCommandID string) error {
 	err := s.recorder.writeCosts()
 	if s.recorder.lines.opened {
-		s.conversation.recordFiles(prompt)
+		s.conversation.recordFilesBeforePrompt(exitCommandID)
 	}
 	return err
 }
@@ -207,7 +207,7 @@ func (s *Transcript) Path() string { return s.conversation.path }
 
 // ToolResultsDir returns the directory for large tool results. It may not exist yet.
 func (s *Transcript) ToolResultsDir() string {
-	return filepath.Join(s.conversation.filesDir(), "tool-results")
+	return filepath.Join(s.conversation.sessionFilesDir(), "tool-results")
 }
 
 // HistoryDir returns the directory for copies of changed files; empty if none are kept. It may not exist yet.
@@ -215,16 +215,16 @@ func (s *Transcript) HistoryDir() string {
 	if s.conversation.writer.isDisabled {
 		return ""
 	}
-	return s.historyDirOf(s.conversation.id)
+	return s.fileHistoryDirOf(s.conversation.id)
 }
 
-func (s *Transcript) historyDirOf(id string) string {
-	return filepath.Join(s.conversation.options.StateDir, "file-history", id)
+func (s *Transcript) fileHistoryDirOf(sessionID string) string {
+	return filepath.Join(s.conversation.options.StateDir, "file-history", sessionID)
 }
 
 // FileHistory returns the records of file copies in the resumed transcript, if any, and the directory of the copies.
 func (s *Transcript) FileHistory() (lines []json.RawMessage, dir string) {
-	return s.files, s.historyDirOf(s.conversation.sourceID)
+	return s.files, s.fileHistoryDirOf(s.conversation.sourceID)
 }
 
 // Resumed reports whether the session continues an earlier conversation.
@@ -256,8 +256,8 @@ func (s *Transcript) InstructionFiles() []string { return s.instructionFiles }
 // ReadFiles returns the content of the files that the resumed conversation has read or written, by path.
 func (s *Transcript) ReadFiles() map[string]string { return s.readFiles }
 
-// HookTexts lists the outputs of SessionStart hooks in the resumed conversation.
-func (s *Transcript) HookTexts() []string { return s.hookTexts }
+// SessionStartHookOutputs lists the outputs of SessionStart hooks in the resumed conversation.
+func (s *Transcript) SessionStartHookOutputs() []string { return s.hookTexts }
 
 // Deferred returns the call that a hook deferred at the end of the history, and the uuid of the message with the call.
 // ok is false if there is no such call.
@@ -279,7 +279,7 @@ func (s *Transcript) Deferred() (use protocol.ToolUse, message string, ok bool) 
 func (s *Transcript) ScenarioState() []byte {
 	if s.scenarioState == nil && s.conversation.resumed {
 		for _, id := range []string{s.conversation.id, s.conversation.sourceID} {
-			if data, err := os.ReadFile(s.statePath(id)); err == nil {
+			if data, err := os.ReadFile(s.scenarioStatePath(id)); err == nil {
 				s.scenarioState = data
 				break
 			}
@@ -292,11 +292,11 @@ func (s *Transcript) ScenarioState() []byte {
 // write error is returned once per session, here or by [Transcript.Record].
 func (s *Transcript) SetScenarioState(state []byte) error {
 	s.scenarioState = bytes.Clone(state)
-	return s.conversation.writer.replaceFile(s.statePath(s.conversation.id), state, 0o600)
+	return s.conversation.writer.replaceFile(s.scenarioStatePath(s.conversation.id), state, 0o600)
 }
 
-func (s *Transcript) statePath(id string) string {
-	return filepath.Join(s.conversation.options.StateDir, "claudeless", id+".json")
+func (s *Transcript) scenarioStatePath(sessionID string) string {
+	return filepath.Join(s.conversation.options.StateDir, "claudeless", sessionID+".json")
 }
 
 // Reset starts a new conversation with a new id, as /clear does. It returns the id and the path of the new transcript.

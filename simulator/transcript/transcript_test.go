@@ -296,8 +296,8 @@ func TestLineShapes(t *testing.T) {
 	s := w.mustOpen(t, transcript.Options{})
 	w.turn(t, s, "one", protocol.ThinkingBlock{Type: "thinking", Thinking: "hm", Signature: "s"}, call("toolu_1"), toolResult("toolu_1"))
 	for _, ev := range []protocol.Event{
-		&protocol.CLIRetry{Status: 529, Message: "Overloaded", RetryInMS: 500, Attempt: 1, MaxRetries: 10},
-		&protocol.CLIRetry{Message: "Connection refused (ECONNREFUSED)", RetryInMS: 500, Attempt: 1, MaxRetries: 10},
+		&protocol.FailedAPIRequestBeforeRetry{Status: 529, Message: "Overloaded", RetryInMS: 500, Attempt: 1, MaxRetries: 10},
+		&protocol.FailedAPIRequestBeforeRetry{Message: "Connection refused (ECONNREFUSED)", RetryInMS: 500, Attempt: 1, MaxRetries: 10},
 		&protocol.Assistant{
 			UUID: w.id(), Error: "server_error", IsAPIErrorMessage: true, APIErrorStatus: 529, APIErrorType: "overloaded_error",
 			Message: protocol.AssistantMessage{ID: "m", Type: "message", Role: "assistant", Model: "<synthetic>", Content: []protocol.Block{protocol.Text("API Error")}},
@@ -505,7 +505,7 @@ func TestOpenErrors(t *testing.T) {
 		t.Errorf("a refusal wrote:\n%s", diff)
 	}
 	_, err := w.open(transcript.Options{Resume: s.ID(), ResumeAt: missing})
-	if refused, ok := errors.AsType[*transcript.RefusedError](err); !ok || refused.SessionID != s.ID() {
+	if refused, ok := errors.AsType[*transcript.ResumeAtRefusedError](err); !ok || refused.SessionID != s.ID() {
 		t.Errorf("%#v", err)
 	}
 	// The id of a scenario may be used again.

@@ -20,9 +20,9 @@ type transcriptWriter struct {
 	isDisabled         bool
 	directory          string // directory known to exist
 	onLine             func(path string, line []byte)
-	valuesSinceRequest []any                 // written values that requestLog has not read yet
-	filter             *claudecode.KeyFilter // keys that the simulated version does not write
-	open               openedFile            // the file that was written to last
+	valuesSinceRequest []any                     // written values that modelRequestLog has not read yet
+	filter             *claudecode.JSONKeyFilter // keys that the simulated version does not write
+	open               openedFile                // the file that was written to last
 }
 
 type openedFile struct {
@@ -41,7 +41,7 @@ func (w *transcriptWriter) writeLines(path string, values ...any) error {
 		w.valuesSinceRequest = append(w.valuesSinceRequest, value)
 		data, err := protocol.Marshal(value)
 		if err != nil {
-			return w.recordFailure(err)
+			return w.disableAfterWriteFailure(err)
 		}
 		if data = w.filter.Apply(data); data == nil {
 			continue
@@ -79,10 +79,10 @@ func (w *transcriptWriter) writeBytes(path string, data []byte) error {
 		return nil
 	}
 	if err := w.openFile(path); err != nil {
-		return w.recordFailure(err)
+		return w.disableAfterWriteFailure(err)
 	}
 	if _, err := w.open.file.Write(data); err != nil {
-		return w.recordFailure(err)
+		return w.disableAfterWriteFailure(err)
 	}
 	return nil
 }
@@ -131,18 +131,18 @@ func (w *transcriptWriter) replaceFile(path string, data []byte, mode os.FileMod
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return w.recordFailure(err)
+		return w.disableAfterWriteFailure(err)
 	}
 	if err := plainjson.ReplaceFile(path, data, mode); err != nil {
-		return w.recordFailure(err)
+		return w.disableAfterWriteFailure(err)
 	}
 	return nil
 }
 
-func (w *transcriptWriter) recordFailure(err error) error {
+func (w *transcriptWriter) disableAfterWriteFailure(writeErr error) error {
 	w.isDisabled = true
 	_ = w.close() // the write failure is already reported
-	return fmt.Errorf("saving the session: %w", err)
+	return fmt.Errorf("saving the session: %w", writeErr)
 }
 
 func blocksOf(c protocol.Content) []json.RawMessage {
@@ -167,7 +167,7 @@ func isBlockOfType(block json.RawMessage, kind string) bool {
 	return json.Unmarshal(block, &b) == nil && b.Type == kind
 }
 
-func endTextWithNewline(block, next json.RawMessage) json.RawMessage {
+func withNewlineIfTextFollows(block, next json.RawMessage) json.RawMessage {
 	var b protocol.TextBlock
 	if !isBlockOfType(next, "text") || json.Unmarshal(block, &b) != nil || b.Type != "text" {
 		return block
@@ -194,14 +194,14 @@ func imageIDs(c protocol.Content, last int) (ids []int) {
 	return ids
 }
 
-// storeImages stores the images of a prompt in files, and returns the texts that name the files to the model. It ignores
+// storePromptImages stores the images of a prompt in files, and returns the texts that name the files to the model. It ignores
 // files that cannot be written.
-func storeImages(dir string, c protocol.Content, ids []int) protocol.UserContent {
+func storePromptImages(dir string, promptContent protocol.Content, imageNumbers []int) protocol.UserContent {
 	_ = os.MkdirAll(dir, 0o700)
 	names := protocol.UserContent{Role: "user"}
-	for _, b := range c.Blocks {
+	for _, b := range promptContent.Blocks {
 		if image, is := b.(protocol.ImageBlock); is {
-			file := filepath.Join(dir, strconv.Itoa(ids[len(names.Content.Blocks)])+"."+filepath.Base(image.Source.MediaType))
+			file := filepath.Join(dir, strconv.Itoa(imageNumbers[len(names.Content.Blocks)])+"."+filepath.Base(image.Source.MediaType))
 			if data, err := base64.StdEncoding.DecodeString(image.Source.Data); err == nil {
 				_ = os.WriteFile(file, data, 0o600)
 			}

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Modes returns the names of all modes.
-func Modes() []string {
+// FaultModeNames returns the names of all modes.
+func FaultModeNames() []string {
 	return strings.Fields(`ok lax ignore-unknown exit-unknown crash-at-start hang-init init-error exit-on-init
 		bad-version old-version string-id garbage stderr-flood no-newline-flood early-notify bigline exit-mid-call
 		partial-line hang-call flood-call ignore-sigterm ignore-eof close-stdout grandchild stop-reading s2c
@@ -21,15 +21,15 @@ func Modes() []string {
 		resources bad-error names modern subscribe deaf`)
 }
 
-func (s *server) count(fallback int) int {
+func (s *server) countOptionOrModeDefault(modeDefault int) int {
 	if s.Count > 0 {
 		return s.Count
 	}
-	return fallback
+	return modeDefault
 }
 
-// applyStartFault applies the fault of the mode before the first message.
-func (s *server) applyStartFault() {
+// applyModeBeforeFirstMessage applies the fault of the mode before the first message.
+func (s *server) applyModeBeforeFirstMessage() {
 	switch s.Mode {
 	case "crash-at-start":
 		fmt.Fprintln(s.Err, "warming up\nfatal: boom")
@@ -52,12 +52,12 @@ func (s *server) applyStartFault() {
 		}
 		fmt.Fprintln(s.Err, "grandchild", sleep.Pid)
 	case "slow":
-		time.Sleep(time.Duration(s.count(300)) * time.Millisecond)
+		time.Sleep(time.Duration(s.countOptionOrModeDefault(300)) * time.Millisecond)
 	}
 }
 
-// end performs the action of the mode at EOF.
-func (s *server) end() {
+// exitOrHangAtInputEOF performs the action of the mode at EOF.
+func (s *server) exitOrHangAtInputEOF() {
 	switch s.Mode {
 	case "ignore-eof", "ignore-sigterm", "close-stdout":
 		blockForever()
@@ -111,7 +111,7 @@ func (s *server) capabilityMap() map[string]any {
 }
 
 func (s *server) answerUnknownMethod(m message) {
-	result, isOffered := resourceModeResults[m.Method]
+	result, isOffered := resourceModeResultsByMethod[m.Method]
 	switch mode := s.Mode; {
 	case mode == "ignore-unknown":
 	case mode == "exit-unknown":
@@ -143,14 +143,14 @@ var callFaults = map[string]func(*server, message){
 	},
 	"no-newline-flood": func(s *server, m message) {
 		chunk := []byte(strings.Repeat("x", 1<<20))
-		for range s.count(200) {
+		for range s.countOptionOrModeDefault(200) {
 			s.write(chunk)
 		}
 		s.write([]byte("\n"))
 		s.echo(m)
 	},
 	"bigline": func(s *server, m message) {
-		s.reply(m.ID, textResult("%s", strings.Repeat("b", s.count(5)<<20)))
+		s.reply(m.ID, textResult("%s", strings.Repeat("b", s.countOptionOrModeDefault(5)<<20)))
 	},
 	"exit-mid-call": func(s *server, _ message) {
 		fmt.Fprintln(s.Err, "died in a call")
@@ -163,11 +163,11 @@ var callFaults = map[string]func(*server, message){
 	},
 	"hang-call": func(s *server, m message) {
 		if m.Params.Name != "echo" {
-			s.sleep(m)
+			s.respondAfterRequestedSleep(m)
 		}
 	},
 	"flood-call": func(s *server, m message) {
-		for i := range s.count(100_000) {
+		for i := range s.countOptionOrModeDefault(100_000) {
 			s.notify("notifications/message", map[string]any{"level": "info", "data": i})
 		}
 		s.echo(m)
@@ -176,7 +176,7 @@ var callFaults = map[string]func(*server, message){
 		s.Out.Close()
 	},
 	"stop-reading": func(*server, message) { blockForever() },
-	"s2c":          (*server).sendRequests,
+	"s2c":          (*server).sendRequestsOfAllKindsToClient,
 	"unknown-content": func(s *server, m message) {
 		s.reply(m.ID, json.RawMessage(`{"content":[{"type":"hologram","depth":3},{"type":"text","text":"after"}]}`))
 	},
@@ -210,10 +210,10 @@ var callFaults = map[string]func(*server, message){
 	"no-result": func(s *server, m message) {
 		s.send(map[string]any{"jsonrpc": "2.0", "id": m.ID})
 	},
-	"list-changed": (*server).changeList,
-	"list-breaks":  (*server).changeList,
+	"list-changed": (*server).addToolAndNotifyListChanged,
+	"list-breaks":  (*server).addToolAndNotifyListChanged,
 	"progress": func(s *server, m message) {
-		total := s.count(4)
+		total := s.countOptionOrModeDefault(4)
 		s.calls.Go(func() {
 			for i := range total {
 				time.Sleep(60 * time.Millisecond)
@@ -236,7 +236,7 @@ var callFaults = map[string]func(*server, message){
 			s.exit = 7
 			return
 		}
-		for range s.count(1) {
+		for range s.countOptionOrModeDefault(1) {
 			s.notify("notifications/resources/updated", map[string]any{"uri": "file:///a.txt"})
 		}
 		s.echo(m)
@@ -246,19 +246,19 @@ var callFaults = map[string]func(*server, message){
 	},
 } // constant: only read
 
-// changeList adds a tool and announces the change, Count times.
-func (s *server) changeList(m message) {
+// addToolAndNotifyListChanged adds a tool and announces the change, Count times.
+func (s *server) addToolAndNotifyListChanged(toolCall message) {
 	s.hasExtraTool = true
-	for range s.count(1) {
+	for range s.countOptionOrModeDefault(1) {
 		s.notify("notifications/tools/list_changed", struct{}{})
 	}
-	s.echo(m)
+	s.echo(toolCall)
 }
 
-// sendRequests sends requests of all kinds to the client and returns the responses as the result of the call.
-func (s *server) sendRequests(m message) {
+// sendRequestsOfAllKindsToClient sends requests of all kinds to the client and returns the responses as the result of the call.
+func (s *server) sendRequestsOfAllKindsToClient(toolCall message) {
 	methods := []string{"ping", "roots/list", "sampling/createMessage", "elicitation/create", "no/such"}
-	s.pending, s.pendingResponses, s.responses = m.ID, len(methods), nil
+	s.pending, s.pendingResponses, s.responses = toolCall.ID, len(methods), nil
 	for i, method := range methods {
 		s.send(map[string]any{"jsonrpc": "2.0", "id": fmt.Sprintf("%d %s", i, method), "method": method, "params": map[string]any{
 			"message": "which colour?",

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// resourceModeResults are the results of mode "resources" for methods other than those of tools.
-var resourceModeResults = map[string]string{
+// resourceModeResultsByMethod are the results of mode "resources" for methods other than those of tools.
+var resourceModeResultsByMethod = map[string]string{
 	"resources/list":           `{"resources":[{"uri":"file:///a.txt","name":"a","mimeType":"text/plain"}]}`,
 	"resources/read":           `{"contents":[{"uri":"file:///a.txt","mimeType":"text/plain","text":"body"}]}`,
 	"resources/templates/list": `{"resourceTemplates":[{"uriTemplate":"file:///{x}","name":"t"}]}`,
@@ -35,15 +35,15 @@ func (s *server) list(m message) {
 	case "pages", "page-loop", "page-endless":
 		s.listPage(m)
 	case "names":
-		s.reply(m.ID, map[string]any{"tools": []any{toolDefinition("a.b"), toolDefinition("a/b"), toolDefinition("x__y"), toolDefinition(strings.Repeat("n", 121))}})
+		s.reply(m.ID, map[string]any{"tools": []any{toolDefinitionWithEmptySchema("a.b"), toolDefinitionWithEmptySchema("a/b"), toolDefinitionWithEmptySchema("x__y"), toolDefinitionWithEmptySchema(strings.Repeat("n", 121))}})
 	default:
 		if s.Mode == "list-breaks" && s.hasExtraTool {
 			s.fail(m.ID, -32000, "this list is not available")
 			return
 		}
-		tools := []any{toolDefinition("echo"), toolDefinition("sleep"), toolDefinition("fail"), toolDefinition("empty"), toolDefinition("crash")}
+		tools := []any{toolDefinitionWithEmptySchema("echo"), toolDefinitionWithEmptySchema("sleep"), toolDefinitionWithEmptySchema("fail"), toolDefinitionWithEmptySchema("empty"), toolDefinitionWithEmptySchema("crash")}
 		if s.hasExtraTool {
-			tools = append(tools, toolDefinition("extra"))
+			tools = append(tools, toolDefinitionWithEmptySchema("extra"))
 		}
 		s.reply(m.ID, map[string]any{"tools": tools})
 	}
@@ -52,7 +52,7 @@ func (s *server) list(m message) {
 // listPage responds with one tool per page: three pages, or an endless list.
 func (s *server) listPage(m message) {
 	n, _ := strconv.Atoi(m.Params.Cursor) // "" is the first page
-	result := map[string]any{"tools": []any{toolDefinition(fmt.Sprintf("t%d", n))}}
+	result := map[string]any{"tools": []any{toolDefinitionWithEmptySchema(fmt.Sprintf("t%d", n))}}
 	switch {
 	case s.Mode == "page-endless", n < 2:
 		result["nextCursor"] = strconv.Itoa(n + 1)

@@ -69,7 +69,7 @@ const exitPending = -1
 // process.
 func Serve(o Options) int {
 	s, in := &server{Options: o, exit: exitPending}, bufio.NewReader(o.In)
-	for s.applyStartFault(); s.exit == exitPending; {
+	for s.applyModeBeforeFirstMessage(); s.exit == exitPending; {
 		line, err := in.ReadBytes('\n')
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			if s.Log != nil {
@@ -82,7 +82,7 @@ func Serve(o Options) int {
 		}
 		if err != nil && s.exit == exitPending {
 			s.calls.Wait()
-			s.end()
+			s.exitOrHangAtInputEOF()
 		}
 	}
 	return s.exit
@@ -119,8 +119,8 @@ func textResult(format string, args ...any) map[string]any {
 	return map[string]any{"content": []any{map[string]any{"type": "text", "text": fmt.Sprintf(format, args...)}}}
 }
 
-func toolDefinition(name string) map[string]any {
-	return map[string]any{"name": name, "description": "the tool " + name, "inputSchema": map[string]any{"type": "object"}}
+func toolDefinitionWithEmptySchema(toolName string) map[string]any {
+	return map[string]any{"name": toolName, "description": "the tool " + toolName, "inputSchema": map[string]any{"type": "object"}}
 }
 
 func (s *server) handle(m message) {
@@ -148,7 +148,7 @@ func (s *server) call(m message) {
 	}
 	switch m.Params.Name {
 	case "sleep":
-		s.sleep(m)
+		s.respondAfterRequestedSleep(m)
 	case "fail":
 		r := textResult("it failed")
 		r["isError"] = true
@@ -169,12 +169,12 @@ func (s *server) echo(m message) {
 	s.reply(m.ID, textResult("echo: %s", args.Text))
 }
 
-// sleep responds after the argument "ms" without blocking other calls.
-func (s *server) sleep(m message) {
+// respondAfterRequestedSleep responds after the argument "ms" without blocking other calls.
+func (s *server) respondAfterRequestedSleep(toolCall message) {
 	var args struct{ MS int }
-	_ = json.Unmarshal(m.Params.Arguments, &args) // a missing ms is 0
+	_ = json.Unmarshal(toolCall.Params.Arguments, &args) // a missing ms is 0
 	s.calls.Go(func() {
 		time.Sleep(time.Duration(args.MS) * time.Millisecond)
-		s.reply(m.ID, textResult("slept %d", args.MS))
+		s.reply(toolCall.ID, textResult("slept %d", args.MS))
 	})
 }

@@ -568,6 +568,6 @@ func shellWords(s string) []string {
 }
 
 func isReplacedKey(key string) bool {
-	_, ok := parity.PlaceholderFor(key)
+	_, ok := parity.PlaceholderForValuesOfJSONKey(key)
 	return ok
 }

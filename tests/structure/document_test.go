@@ -125,7 +125,7 @@ func TestMakeTargets(t *testing.T) {
 		}
 	}
 	named := regexp.MustCompile("(?m)(?:`|^\\s*\\$? ?)make ([a-z][a-z0-9-]*)")
-	for _, doc := range tree.Documents(t) {
+	for _, doc := range tree.MarkdownFiles(t) {
 		for _, m := range named.FindAllStringSubmatch(tree.ReadFile(t, doc), -1) {
 			if !targets[m[1]] {
 				t.Errorf("%s names `make %s`, which the Makefile does not have", doc, m[1])
@@ -143,7 +143,7 @@ func TestMakeTargets(t *testing.T) {
 func TestDocumentLinks(t *testing.T) {
 	t.Parallel()
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
-	for _, doc := range tree.Documents(t) {
+	for _, doc := range tree.MarkdownFiles(t) {
 		for _, m := range link.FindAllStringSubmatch(tree.ReadFile(t, doc), -1) {
 			target, fragment, _ := strings.Cut(m[1], "#")
 			if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
@@ -172,7 +172,7 @@ func TestNamedFiles(t *testing.T) {
 		}
 	}
 	named := regexp.MustCompile("`((?:cmd|simulator|scenarios|executor|mcp|fixtures|internal|tests|docs)/[\\w./-]+)`")
-	for _, doc := range tree.Documents(t) {
+	for _, doc := range tree.MarkdownFiles(t) {
 		for _, m := range named.FindAllStringSubmatch(tree.ReadFile(t, doc), -1) {
 			name := strings.TrimSuffix(m[1], "/")
 			if _, err := os.Stat(filepath.Join(tree.Root, name)); err != nil && !known[name] {

@@ -17,7 +17,7 @@ func Tools(c *Commands) []tool.Tool { return []tool.Tool{Bash(c), Monitor(c), Ta
 // Bash returns the tool that runs a shell command.
 func Bash(c *Commands) tool.Tool {
 	background := []tool.Property{tool.Optional("run_in_background", tool.Boolean("Do not wait for the command"))}
-	if c.isForegroundOnly() {
+	if c.areBackgroundTasksDisabled() {
 		background = nil
 	}
 	return tool.Tool{
@@ -28,7 +28,7 @@ func Bash(c *Commands) tool.Tool {
 			tool.Optional("timeout", tool.Num("Maximum run time in milliseconds (default 120000, at most 600000)")),
 			tool.Optional("description", tool.String("What the command does, in a few words")),
 		}, background...), tool.Optional("dangerouslyDisableSandbox", tool.Boolean("Run outside of the sandbox; ignored, because claudeless has no sandbox")))...),
-		Prepare:       tool.DecodeEscapes,
+		Prepare:       tool.DecodeUnicodeEscapesInStrings,
 		RenameAliases: func(in *tool.Keys) (string, bool) { return "", tool.RenameKey(in, "timeout_ms", "timeout") },
 		Check: tool.TypedCheck(c, func(_ context.Context, _ *Commands, in bashInput) *protocol.ToolResult {
 			if strings.ContainsFunc(in.Command, isHiddenChar) {

@@ -14,10 +14,10 @@ import (
 )
 
 func TestTimeoutBounds(t *testing.T) {
-	n := func(i int) *tool.Number { v := tool.Number(i); return &v }
+	n := func(i int) *tool.IntFromJSONNumber { v := tool.IntFromJSONNumber(i); return &v }
 	for _, tt := range []struct {
 		environ []string
-		given   *tool.Number
+		given   *tool.IntFromJSONNumber
 		want    time.Duration
 	}{
 		{nil, nil, 120 * time.Second},
@@ -51,9 +51,9 @@ func TestLongCommandIsShown(t *testing.T) {
 		want  waitOutcome
 		shown bool
 	}{
-		{"short", taskReportDelay - time.Millisecond, time.Minute, outcomeFinished, false},
-		{"long", taskReportDelay + time.Second, time.Minute, outcomeFinished, true},
-		{"too long", 0, taskReportDelay + time.Second, outcomeTimedOut, true},
+		{"short", delayBeforeShowingForegroundCommandAsTask - time.Millisecond, time.Minute, outcomeFinished, false},
+		{"long", delayBeforeShowingForegroundCommandAsTask + time.Second, time.Minute, outcomeFinished, true},
+		{"too long", 0, delayBeforeShowingForegroundCommandAsTask + time.Second, outcomeTimedOut, true},
 		{"too long soon", 0, time.Second, outcomeTimedOut, false},
 		{"stopped", 0, time.Hour, outcomeInterrupted, true},
 	}

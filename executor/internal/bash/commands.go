@@ -20,21 +20,22 @@ import (
 // Options configure [New]. Shell, Clock and Files are required.
 type Options struct {
 	Shell *tool.Shell
-	Clock tool.Clock   // provides the names of files with saved output
-	Files *files.Files // records the files that a command prints
+	Clock tool.Clock             // provides the names of files with saved output
+	Files *files.SeenFileTracker // records the files that a command prints
 	// Tasks contains the background commands; nil means that commands cannot run in the background.
 	Tasks *task.Set
 	// Snapshot returns the state of the repository of a directory before a command. The result of the command lists the
 	// files that differ from this state. If Snapshot is nil or returns nil, the result lists no files.
 	Snapshot func(ctx context.Context, dir string) *gitworktree.Snapshot
-	// OutputDir is the directory, created when needed, for output that is too large to show, which is truncated if OutputDir is empty.
+	// OutputDir is the directory, created when needed, for output that is too large to show, which is truncated if OutputDir is
+	// empty.
 	OutputDir string
 }
 
 // Commands runs the commands of a session. Many goroutines may call its methods.
 type Commands struct {
 	options Options
-	differ  gitworktree.Differ
+	differ  gitworktree.SessionDiffer
 }
 
 // New returns the Commands of a session. It starts no process.
@@ -48,11 +49,11 @@ const (
 )
 
 type bashInput struct {
-	Command         string       `json:"command"`
-	Timeout         *tool.Number `json:"timeout"`
-	Description     string       `json:"description"`
-	RunInBackground bool         `json:"run_in_background"`
-	NoSandbox       bool         `json:"dangerouslyDisableSandbox"`
+	Command         string                  `json:"command"`
+	Timeout         *tool.IntFromJSONNumber `json:"timeout"`
+	Description     string                  `json:"description"`
+	RunInBackground bool                    `json:"run_in_background"`
+	NoSandbox       bool                    `json:"dangerouslyDisableSandbox"`
 }
 
 func taskInfo(call protocol.ToolUse, in bashInput) task.Info {
@@ -75,7 +76,7 @@ func (c *Commands) timeout(in bashInput) time.Duration {
 	return time.Duration(min(ms, most)) * time.Millisecond
 }
 
-func (c *Commands) isForegroundOnly() bool {
+func (c *Commands) areBackgroundTasksDisabled() bool {
 	return c != nil && isTrueVariable(c.options.Shell.Getenv("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")) // c is nil if only the definition of a tool is needed
 }
 

@@ -26,10 +26,10 @@ const (
 const eventBatchTime = 200 * time.Millisecond
 
 type monitorInput struct {
-	Command     string          `json:"command"`
-	Description string          `json:"description"`
-	TimeoutMS   *tool.Number    `json:"timeout_ms"`
-	WS          json.RawMessage `json:"ws"`
+	Command     string                  `json:"command"`
+	Description string                  `json:"description"`
+	TimeoutMS   *tool.IntFromJSONNumber `json:"timeout_ms"`
+	WS          json.RawMessage         `json:"ws"`
 }
 
 type monitorOutput struct {
@@ -86,26 +86,26 @@ func runMonitor(ctx context.Context, c *Commands, call protocol.ToolUse, in moni
 	}
 	info := taskInfo(call, bashInput{Command: in.Command, Description: in.Description})
 	info.Background = true
-	m := &outputWatcher{task: c.options.Tasks.Start(info), timeout: time.Duration(ms) * time.Millisecond, lines: make(chan string)}
+	m := &monitoredCommandWatcher{task: c.options.Tasks.Start(info), timeout: time.Duration(ms) * time.Millisecond, lines: make(chan string)}
 	c.options.Tasks.Go(ctx, m.task, func(ctx context.Context) task.End {
 		ctx, cancel := context.WithTimeout(ctx, m.timeout)
 		defer cancel()
 		go func() { // This goroutine stops when the command exits or ctx is cancelled. m.reportLines waits for it.
-			m.exitCode, m.stderrText, m.err = c.options.Shell.Stream(ctx, in.Command, m)
+			m.exitCode, m.stderrText, m.err = c.options.Shell.RunStreamingStdout(ctx, in.Command, m)
 			if len(m.partialLine) > 0 { // the last line may lack a newline
 				m.lines <- string(m.partialLine)
 			}
 			close(m.lines)
 		}()
-		return m.reportLines(ctx)
+		return m.reportLinesUntilCommandEnds(ctx)
 	})
 	return tool.Text(fmt.Sprintf("Monitor started (task %s, expires in %s unless the source ends first; you get one notice at expiry — re-arm if "+
 		"you still need the watch). You will be notified on each event. Keep working — do not poll or sleep. Events may arrive while you are "+
 		"waiting for the user — an event is not their reply.", m.task.ID, shortDuration(m.timeout)), monitorOutput{TaskID: m.task.ID, TimeoutMS: ms})
 }
 
-// outputWatcher reports the lines that a command prints as events of a background task.
-type outputWatcher struct {
+// monitoredCommandWatcher reports the lines that a command prints as events of a background task.
+type monitoredCommandWatcher struct {
 	task        *task.Task
 	timeout     time.Duration
 	lines       chan string
@@ -118,7 +118,7 @@ type outputWatcher struct {
 }
 
 // Write receives the output of the command and sends its complete lines to m.lines.
-func (m *outputWatcher) Write(p []byte) (int, error) {
+func (m *monitoredCommandWatcher) Write(p []byte) (int, error) {
 	_, _ = m.task.Write(p) // writing to a task cannot fail
 	m.partialLine = append(m.partialLine, p...)
 	for {
@@ -131,7 +131,7 @@ func (m *outputWatcher) Write(p []byte) (int, error) {
 	}
 }
 
-func (m *outputWatcher) reportLines(ctx context.Context) task.End {
+func (m *monitoredCommandWatcher) reportLinesUntilCommandEnds(ctx context.Context) task.End {
 	var batch []string
 	var due <-chan time.Time
 	reported := 0
@@ -139,7 +139,7 @@ func (m *outputWatcher) reportLines(ctx context.Context) task.End {
 		select {
 		case line, more := <-m.lines:
 			if !more {
-				return m.taskEnd(ctx, strings.Join(batch, "\n"), reported)
+				return m.reportLastLinesAndEndTask(ctx, strings.Join(batch, "\n"), reported)
 			}
 			if batch = append(batch, line); due == nil {
 				due = time.After(eventBatchTime)
@@ -152,29 +152,29 @@ func (m *outputWatcher) reportLines(ctx context.Context) task.End {
 	}
 }
 
-// taskEnd returns how the task ended. event has the lines of no earlier event; reported is the number of earlier
-// events.
-func (m *outputWatcher) taskEnd(ctx context.Context, event string, reported int) task.End {
+// reportLastLinesAndEndTask returns how the task ended. event has the lines of no earlier event; reported is the number of
+// earlier events.
+func (m *monitoredCommandWatcher) reportLastLinesAndEndTask(ctx context.Context, unreportedLines string, reportedEventCount int) task.End {
 	_, _ = m.task.Write([]byte(m.stderrText)) // writing to a task cannot fail
 	head := fmt.Sprintf("Monitor %q ", m.task.Description)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		if event != "" {
-			m.task.ReportEvent(event)
-			reported++
+		if unreportedLines != "" {
+			m.task.ReportEvent(unreportedLines)
+			reportedEventCount++
 		}
-		m.task.ReportEvent(fmt.Sprintf("[Monitor expired after %s with %d events delivered. Re-arm it if you still need the watch.]", shortDuration(m.timeout), reported))
+		m.task.ReportEvent(fmt.Sprintf("[Monitor expired after %s with %d events delivered. Re-arm it if you still need the watch.]", shortDuration(m.timeout), reportedEventCount))
 		return task.End{Status: task.StatusKilled, Summary: m.task.Description, KnownToModel: true}
 	case ctx.Err() != nil:
 		return task.End{Status: task.StatusKilled, Summary: m.task.Description}
 	case m.err != nil:
 		return task.End{Status: task.StatusFailed, Summary: head + "could not be started: " + m.err.Error()}
 	case m.exitCode != 0:
-		return task.End{Status: task.StatusFailed, Summary: fmt.Sprintf("%sscript failed (exit %d)", head, m.exitCode), Event: event}
-	case event == "" && reported == 0:
+		return task.End{Status: task.StatusFailed, Summary: fmt.Sprintf("%sscript failed (exit %d)", head, m.exitCode), Event: unreportedLines}
+	case unreportedLines == "" && reportedEventCount == 0:
 		return task.End{Status: task.StatusCompleted, Summary: head + "ended without producing output (exit 0)"}
 	}
-	return task.End{Status: task.StatusCompleted, Summary: head + "stream ended", Event: event}
+	return task.End{Status: task.StatusCompleted, Summary: head + "stream ended", Event: unreportedLines}
 }
 
 // shortDuration formats a duration without trailing zeros: 5m, 1m 30s, 2s.

@@ -62,14 +62,14 @@ func PrintedResult(s string) protocol.ToolResult {
 	return r
 }
 
-// DecodeReplacedOutput returns the text that the model receives if a hook replaced the output of Bash. It returns false
+// ModelTextFromHookOutput returns the text that the model receives if a hook replaced the output of Bash. It returns false
 // if the new output does not have the structure of Bash output.
-func DecodeReplacedOutput(output json.RawMessage) (protocol.Content, bool) {
+func ModelTextFromHookOutput(hookOutput json.RawMessage) (modelText protocol.Content, isBashOutput bool) {
 	var out struct {
 		Stdout, Stderr *string
 		Interrupted    *bool
 	}
-	if json.Unmarshal(output, &out) != nil || out.Stdout == nil || out.Stderr == nil || out.Interrupted == nil {
+	if json.Unmarshal(hookOutput, &out) != nil || out.Stdout == nil || out.Stderr == nil || out.Interrupted == nil {
 		return protocol.Content{}, false
 	}
 	return protocol.Content{Text: cmp.Or(joinLines(*out.Stdout, *out.Stderr), noOutputText)}, true
@@ -89,10 +89,11 @@ func imageResult(mediaType, encoded, output string, out bashOutput) protocol.Too
 	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Image(mediaType, encoded)}}, Output: out}
 }
 
-// modifiedFilesHint returns a hint about files that the session had read before a command modified them; "" means none.
-func (c *Commands) modifiedFilesHint(before files.Versions) string {
+// readFilesModifiedByCommandHint returns a hint about files that the session had read before a command modified them; "" means
+// none.
+func (c *Commands) readFilesModifiedByCommandHint(versionsBeforeCommand files.ModificationTimesByPath) string {
 	const most = 5
-	paths := c.options.Files.Modified(before)
+	paths := c.options.Files.PathsWithChangedModificationTime(versionsBeforeCommand)
 	if len(paths) == 0 {
 		return ""
 	}
@@ -127,9 +128,9 @@ func (c *Commands) limitOutput(output, raw string, out *bashOutput) string {
 	if len(output) <= c.outputLimit() {
 		return output
 	}
-	out.Stdout = string(process.DecodeStream([]byte(output[:c.outputLimit()]))) // a character that the limit cuts in two becomes U+FFFD
+	out.Stdout = string(process.ReplaceInvalidUTF8LikeJavaScriptStream([]byte(output[:c.outputLimit()]))) // a character that the limit cuts in two becomes U+FFFD
 	if c.options.OutputDir == "" {
-		return tool.Truncate(output, c.outputLimit())
+		return tool.TruncateWithMissingLinesNote(output, c.outputLimit())
 	}
 	path := filepath.Join(c.options.OutputDir, task.NewTaskID(task.KindBash, c.options.Clock.NewID())+".txt")
 	if err := os.MkdirAll(c.options.OutputDir, 0o755); err != nil {
@@ -164,16 +165,17 @@ func outputPreview(output string) string {
 	return string(utf16.Decode(units[:end])) + "\n..."
 }
 
-// trimOutput removes empty lines at the beginning of an output and white space at its end. It replaces invalid UTF-8.
-func trimOutput(s string) string {
-	s = string(process.DecodeStream([]byte(s)))
-	s = strings.TrimRight(s, " \t\r\n")
+// trimBlankLinesAndTrailingSpace removes empty lines at the beginning of an output and white space at its end. It replaces
+// invalid UTF-8.
+func trimBlankLinesAndTrailingSpace(commandOutput string) string {
+	commandOutput = string(process.ReplaceInvalidUTF8LikeJavaScriptStream([]byte(commandOutput)))
+	commandOutput = strings.TrimRight(commandOutput, " \t\r\n")
 	for {
-		line, rest, ok := strings.Cut(s, "\n")
+		line, rest, ok := strings.Cut(commandOutput, "\n")
 		if !ok || strings.TrimSpace(line) != "" {
-			return s
+			return commandOutput
 		}
-		s = rest
+		commandOutput = rest
 	}
 }
 

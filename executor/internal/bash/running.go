@@ -28,9 +28,9 @@ type runningCommand struct {
 	done           <-chan struct{} // closed when the command has exited
 	task           *task.Task      // nil means that the command is not a task
 
-	files          *files.Files          // files known to the caller, which is the session or a sub-agent
-	versionsBefore files.Versions        // versions of the known files before a command that edits files in place; nil for other commands
-	repository     *gitworktree.Snapshot // state before the command; nil means that the result does not list changes
+	files          *files.SeenFileTracker        // files known to the caller, which is the session or a sub-agent
+	versionsBefore files.ModificationTimesByPath // versions of the known files before a command that edits files in place; nil for other commands
+	repository     *gitworktree.Snapshot         // state before the command; nil means that the result does not list changes
 }
 
 // start starts the command in the shell's directory. If the session can run background tasks, the output goes to the
@@ -40,9 +40,9 @@ func (r *runningCommand) start(ctx context.Context) (err error) {
 	if r.commands.options.Tasks != nil {
 		r.info.ID, output = r.commands.options.Tasks.Reserve(task.KindBash)
 	}
-	r.files = r.commands.options.Files.ForCall(ctx)
+	r.files = r.commands.options.Files.TrackerOfCallerInContext(ctx)
 	if tool.EditsInPlace(r.in.Command) {
-		r.versionsBefore = r.files.Versions()
+		r.versionsBefore = r.files.CurrentModificationTimesOfSeenFiles()
 	}
 	if o := r.commands.options; o.Snapshot != nil && !r.in.RunInBackground {
 		r.repository = o.Snapshot(ctx, o.Shell.Dir())
@@ -74,11 +74,11 @@ func (r *runningCommand) runForeground(ctx context.Context) protocol.ToolResult 
 		return interruptedResult()
 	default:
 		// A command that begins with a sleep is stopped, because its result is not worth waiting for.
-		if r.commands.options.Tasks != nil && !r.commands.isForegroundOnly() && !tool.BeginsWithSleep(r.in.Command) {
+		if r.commands.options.Tasks != nil && !r.commands.areBackgroundTasksDisabled() && !tool.BeginsWithSleep(r.in.Command) {
 			return r.moveToBackground(ctx)
 		}
 		output := r.stopAndReadOutput()
-		result := tool.Fail("%s", joinLines("Exit code 143", "Command timed out after "+formatDuration(r.timeout), tool.Prefix(trimOutput(output), r.commands.outputLimit())))
+		result := tool.Fail("%s", joinLines("Exit code 143", "Command timed out after "+formatDuration(r.timeout), tool.Prefix(trimBlankLinesAndTrailingSpace(output), r.commands.outputLimit())))
 		r.endTask(task.StatusCompleted, result)
 		return result
 	}
@@ -92,8 +92,8 @@ const (
 	outcomeTimedOut
 )
 
-// taskReportDelay is the time after which hosts see a foreground command as a task.
-const taskReportDelay = 3 * time.Second
+// delayBeforeShowingForegroundCommandAsTask is the time after which hosts see a foreground command as a task.
+const delayBeforeShowingForegroundCommandAsTask = 3 * time.Second
 
 func interruptedResult() protocol.ToolResult {
 	result := executor.InterruptedResult()
@@ -101,10 +101,10 @@ func interruptedResult() protocol.ToolResult {
 	return result
 }
 
-// wait waits until the command exits, its timeout expires or ctx is cancelled. After taskReportDelay, it reports the
-// command as a task to hosts that receive events while the call runs.
+// wait waits until the command exits, its timeout expires or ctx is cancelled. After delayBeforeShowingForegroundCommandAsTask,
+// it reports the command as a task to hosts that receive events while the call runs.
 func (r *runningCommand) wait(ctx context.Context) waitOutcome {
-	timeout, show := time.NewTimer(r.timeout), time.NewTimer(taskReportDelay)
+	timeout, show := time.NewTimer(r.timeout), time.NewTimer(delayBeforeShowingForegroundCommandAsTask)
 	defer timeout.Stop()
 	defer show.Stop()
 	for {
@@ -123,7 +123,6 @@ func (r *runningCommand) wait(ctx context.Context) waitOutcome {
 	}
 }
 
-// endTask ends the task of a foreground command, if the command has one.
 func (r *runningCommand) endTask(status task.Status, result protocol.ToolResult) {
 	if r.task == nil {
 		return
@@ -168,7 +167,7 @@ func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResu
 	if ctx.Err() != nil {
 		return executor.InterruptedResult()
 	}
-	output, note := trimOutput(raw), ""
+	output, note := trimBlankLinesAndTrailingSpace(raw), ""
 	if output == "" {
 		note = "No output had been read from it when it was moved. A program that buffers its output, or a pipe into one such as tail, " +
 			"can keep the output file empty until the command finishes. "
@@ -179,7 +178,7 @@ func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResu
 	}
 	moved := fmt.Sprintf("Command did not complete within its %.0fs timeout and was moved to the background (ID: %s).",
 		max(1, math.Round(r.timeout.Seconds())), out.TaskID)
-	result := tool.Text(joinLines(r.commands.limitOutput(output, raw, &out), r.outputFileHint(moved, "If it is still running after 10m in the background, it will be "+
+	result := tool.Text(joinLines(r.commands.limitOutput(output, raw, &out), r.backgroundCommandNoticeForModel(moved, "If it is still running after 10m in the background, it will be "+
 		"stopped and you will be notified. It is running now: do not start a second copy while it runs. If it is no longer needed, stop it with TaskStop. "+note),
 		out.CWDHint), nil)
 	result.ShowsIsErrorFalse, result.Output = true, out
@@ -200,14 +199,14 @@ func (r *runningCommand) waitForExit(ctx context.Context, d time.Duration) bool 
 	return false
 }
 
-// outputFileHint returns a text for the model: head, a note that the model will be notified when the command exits, and
-// more. If the command has an output file, the text names it and advises to read it.
-func (r *runningCommand) outputFileHint(head, more string) string {
+// backgroundCommandNoticeForModel returns a text for the model: head, a note that the model will be notified when the command
+// exits, and more. If the command has an output file, the text names it and advises to read it.
+func (r *runningCommand) backgroundCommandNoticeForModel(opening, closing string) string {
 	const notice = " You will be notified when it completes. "
 	if r.task.OutputFile == "" {
-		return strings.TrimSuffix(head+notice+more, " ")
+		return strings.TrimSuffix(opening+notice+closing, " ")
 	}
-	return head + " Output is being written to: " + r.task.OutputFile + "." + notice + more + "To check interim output, use Read on that file path."
+	return opening + " Output is being written to: " + r.task.OutputFile + "." + notice + closing + "To check interim output, use Read on that file path."
 }
 
 // startBackground starts a command without waiting until it exits. The command does not change the shell's directory.
@@ -220,11 +219,11 @@ func (r *runningCommand) startBackground(ctx context.Context) protocol.ToolResul
 	r.task = r.commands.options.Tasks.Start(r.info)
 	r.commands.options.Tasks.Go(ctx, r.task, func(ctx context.Context) task.End {
 		if err != nil {
-			return task.End{Status: task.StatusFailed, Summary: r.taskSummaryPrefix() + "could not be started: " + err.Error()}
+			return task.End{Status: task.StatusFailed, Summary: r.backgroundTaskSummaryPrefix() + "could not be started: " + err.Error()}
 		}
 		return r.waitInBackground(ctx, r.timeout)
 	})
-	result := tool.Text(r.outputFileHint("Command running in background with ID: "+r.task.ID+".", ""), bashOutput{TaskID: r.task.ID})
+	result := tool.Text(r.backgroundCommandNoticeForModel("Command running in background with ID: "+r.task.ID+".", ""), bashOutput{TaskID: r.task.ID})
 	result.ShowsIsErrorFalse = true
 	return result
 }
@@ -233,7 +232,7 @@ func (r *runningCommand) startBackground(ctx context.Context) protocol.ToolResul
 func (r *runningCommand) waitInBackground(ctx context.Context, timeout time.Duration) task.End {
 	defer r.cmd.Close()
 	over := time.After(timeout)
-	end := task.End{Status: task.StatusKilled, Summary: r.taskSummaryPrefix() + "was stopped"}
+	end := task.End{Status: task.StatusKilled, Summary: r.backgroundTaskSummaryPrefix() + "was stopped"}
 	select {
 	case <-r.done:
 		return r.taskEnd(r.cmd.Wait())
@@ -247,17 +246,17 @@ func (r *runningCommand) waitInBackground(ctx context.Context, timeout time.Dura
 	return end
 }
 
-func (r *runningCommand) taskSummaryPrefix() string {
+func (r *runningCommand) backgroundTaskSummaryPrefix() string {
 	return fmt.Sprintf("Background command %q ", r.info.Description)
 }
 
-// taskEnd returns how the task of a command ended that exited without being stopped.
+// reportLastLinesAndEndTask returns how the task of a command ended that exited without being stopped.
 func (r *runningCommand) taskEnd(code int) task.End {
 	_, _ = fmt.Fprintf(r.task, "\n[exited with code %d]\n", code) // writing to a task cannot fail
 	if code != 0 {
-		return task.End{Status: task.StatusFailed, Summary: fmt.Sprintf("%sfailed with exit code %d", r.taskSummaryPrefix(), code)}
+		return task.End{Status: task.StatusFailed, Summary: fmt.Sprintf("%sfailed with exit code %d", r.backgroundTaskSummaryPrefix(), code)}
 	}
-	return task.End{Status: task.StatusCompleted, Summary: r.taskSummaryPrefix() + "completed (exit code 0)"}
+	return task.End{Status: task.StatusCompleted, Summary: r.backgroundTaskSummaryPrefix() + "completed (exit code 0)"}
 }
 
 // commandResult returns the result of a command that exited with code. In out, the caller has already set some fields.
@@ -268,14 +267,14 @@ func (r *runningCommand) commandResult(code int, out bashOutput) protocol.ToolRe
 	} else {
 		r.cmd.Close()
 	}
-	output, note, left := trimOutput(raw), "", ""
+	output, note, left := trimBlankLinesAndTrailingSpace(raw), "", ""
 	if out.TaskID == "" && !r.keepsDirectory {
-		if left = r.cmd.UpdateShellDir(); left != "" {
+		if left = r.cmd.MoveShellToCommandEndDir(); left != "" {
 			note = "Shell cwd was reset to " + r.commands.options.Shell.Dir()
 			out.Stderr = "\n" + note
 		}
 	}
-	out.NoOutputExpected = tool.PrintsNothing(r.in.Command)
+	out.NoOutputExpected = tool.PrintsNothingOnSuccess(r.in.Command)
 	if code != 0 {
 		if out.CodeMeaning = tool.ExitCodeMeaning(r.in.Command, code); out.CodeMeaning == "" {
 			return tool.Fail("%s", joinLines(fmt.Sprintf("Exit code %d", code), tool.Prefix(output, r.commands.outputLimit()), note))
@@ -286,15 +285,15 @@ func (r *runningCommand) commandResult(code int, out bashOutput) protocol.ToolRe
 	}
 	where := ""
 	if out.TaskID != "" {
-		where = r.outputFileHint("Command running in background with ID: "+out.TaskID+".", "")
+		where = r.backgroundCommandNoticeForModel("Command running in background with ID: "+out.TaskID+".", "")
 	}
 	if code == 0 {
-		out.StaleHint = r.commands.modifiedFilesHint(r.versionsBefore)
+		out.StaleHint = r.commands.readFilesModifiedByCommandHint(r.versionsBefore)
 	}
 	shown := tool.Text(cmp.Or(joinLines(r.commands.limitOutput(output, raw, &out), note, out.StaleHint, where), noOutputText), nil)
 	shown.ShowsIsErrorFalse, shown.Output, shown.ForbiddenDir = true, out, left
-	if file := tool.PrintedFile(r.in.Command); file != "" && len(raw) <= r.commands.outputLimit() {
-		r.files.RecordPrinted(file, raw)
+	if file := tool.FilePrintedByCat(r.in.Command); file != "" && len(raw) <= r.commands.outputLimit() {
+		r.files.RecordSeenIfCommandPrintedWholeFile(file, raw)
 	} else if file := tool.ViewedFile(r.in.Command); file != "" {
 		r.files.RecordViewed(file)
 	}

@@ -43,13 +43,13 @@ type editOutput struct {
 }
 
 // Abridged implements [protocol.AbridgedResult].
-func (o editOutput) Abridged() any {
-	o.OriginalFile = abridgedOriginal(o.OriginalFile)
+func (o editOutput) Abridged() (withoutLargeOriginalFile any) {
+	o.OriginalFile = originalContentOrNilIfTooLong(o.OriginalFile)
 	return o
 }
 
 // Edit returns the tool that replaces a text in a file.
-func Edit(f *Files) tool.Tool {
+func Edit(f *SeenFileTracker) tool.Tool {
 	return tool.Tool{
 		Name:        "Edit",
 		Description: "Replaces a text in a file. The text must occur exactly once, unless replace_all is set.",
@@ -61,7 +61,7 @@ func Edit(f *Files) tool.Tool {
 		),
 		Prepare: func(in *tool.Keys) bool {
 			renamed := in.Get("file_path") != nil && renameShortKeys(in)
-			decoded := tool.DecodeEscapes(in)
+			decoded := tool.DecodeUnicodeEscapesInStrings(in)
 			trimmed := trimTrailingSpace(in, "new_string")
 			return addReplaceAll(in) || trimmed || renamed || decoded
 		},
@@ -70,7 +70,7 @@ func Edit(f *Files) tool.Tool {
 			renamed = renameShortKeys(in) || renamed
 			return "", renamed && (addReplaceAll(in) || renamed)
 		},
-		Check: typedCheck(f, func(_ context.Context, f *Files, in editInput) *protocol.ToolResult {
+		Check: typedCheck(f, func(_ context.Context, f *SeenFileTracker, in editInput) *protocol.ToolResult {
 			_, refusal := f.planEdit(in)
 			return refusal
 		}),
@@ -87,7 +87,7 @@ type plannedEdit struct {
 	usesCRLF                          bool // the file has \r\n line ends; contentBefore and contentAfter have \n
 }
 
-func runEdit(ctx context.Context, f *Files, in editInput) protocol.ToolResult {
+func runEdit(ctx context.Context, f *SeenFileTracker, in editInput) protocol.ToolResult {
 	p, refusal := f.planEdit(in)
 	if refusal != nil {
 		return *refusal
@@ -99,13 +99,13 @@ func runEdit(ctx context.Context, f *Files, in editInput) protocol.ToolResult {
 	if err := os.MkdirAll(filepath.Dir(p.path), 0o755); err != nil {
 		return tool.Fail("%s", describeError(err, "mkdir", filepath.Dir(p.path)))
 	}
-	if err := writeFile(p.path, []byte(content)); err != nil {
+	if err := createOrReplaceFileKeepingMode(p.path, []byte(content)); err != nil {
 		return tool.Fail("%s", describeError(err, "open", p.path))
 	}
 	name := in.FilePath
 	out := editOutput{
 		FilePath: name, OldString: p.replacedText, NewString: in.NewString, OriginalFile: &p.contentBefore,
-		StructuredPatch: structuredPatch(p.contentBefore, p.contentAfter), ReplaceAll: in.ReplaceAll, UserModified: isModifiedByUser(ctx),
+		StructuredPatch: structuredPatch(p.contentBefore, p.contentAfter), ReplaceAll: in.ReplaceAll, UserModified: hasUserModifiedInputOfCall(ctx),
 	}
 	var note string
 	if out.UserModified {
@@ -129,7 +129,7 @@ func runEdit(ctx context.Context, f *Files, in editInput) protocol.ToolResult {
 	return tool.Text(message, out)
 }
 
-func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
+func (f *SeenFileTracker) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 	p := plannedEdit{path: f.options.Paths.Path(in.FilePath), replacedText: in.OldString}
 	no := func(format string, args ...any) (plannedEdit, *protocol.ToolResult) {
 		return p, new(tool.Refuse(format, args...))
@@ -166,7 +166,7 @@ func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 		p.contentAfter = in.NewString
 		return p, nil
 	}
-	in.OldString, in.NewString = adaptEditText(p.contentBefore, in.OldString, in.NewString)
+	in.OldString, in.NewString = useQuotesAndUnicodeEscapesOfFile(p.contentBefore, in.OldString, in.NewString)
 	p.replacedText = in.OldString
 	switch n := strings.Count(p.contentBefore, in.OldString); {
 	case n == 0 && p.wasRead && !p.isCurrent:
@@ -183,22 +183,21 @@ func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 	return p, nil
 }
 
-// endsLinesWithCRLF reports whether a text has lines and all of them end with CRLF.
 func endsLinesWithCRLF(text string) bool {
 	n := strings.Count(text, "\r\n")
 	return n > 0 && n == strings.Count(text, "\n")
 }
 
-// adaptEditText adapts an edit to the notation of a file, which may have other quotes or \uXXXX escapes.
-func adaptEditText(content, old, replacement string) (string, string) {
-	old, replacement = adaptQuotes(content, old, replacement)
-	if escaped := escapeUnicode(old); !strings.Contains(content, old) && strings.Contains(content, escaped) {
-		return escaped, escapeUnicode(replacement)
+// useQuotesAndUnicodeEscapesOfFile adapts an edit to the notation of a file, which may have other quotes or \uXXXX escapes.
+func useQuotesAndUnicodeEscapesOfFile(fileContent, old, replacement string) (adaptedOld string, adaptedReplacement string) {
+	old, replacement = adaptQuotes(fileContent, old, replacement)
+	if escaped := escapeNonASCIIAsUTF16Units(old); !strings.Contains(fileContent, old) && strings.Contains(fileContent, escaped) {
+		return escaped, escapeNonASCIIAsUTF16Units(replacement)
 	}
 	return old, replacement
 }
 
-func escapeUnicode(s string) string {
+func escapeNonASCIIAsUTF16Units(s string) string {
 	var b strings.Builder
 	for _, unit := range utf16.Encode([]rune(s)) {
 		if unit < utf8.RuneSelf {
@@ -309,14 +308,14 @@ const (
 	modifiedSinceText = "File has been modified since read, either by the user or by a linter. Read it again before attempting to write it."
 )
 
-// abridgedOriginal returns the old content of a changed file for the transcript. It returns nil if the content has more
-// than 10,000 UTF-16 units (observed with 2.1.330).
-func abridgedOriginal(original *string) *string {
+// originalContentOrNilIfTooLong returns the old content of a changed file for the transcript. It returns nil if the content has
+// more than 10,000 UTF-16 units (observed with 2.1.330).
+func originalContentOrNilIfTooLong(originalContent *string) *string {
 	const longest = 10_000 // UTF-16 units
-	if original != nil && len(*original) > longest && len(utf16.Encode([]rune(*original))) > longest {
+	if originalContent != nil && len(*originalContent) > longest && len(utf16.Encode([]rune(*originalContent))) > longest {
 		return nil
 	}
-	return original
+	return originalContent
 }
 
 // structuredPatch returns the changes of a file in the form of tool results. Each leading tab is shown as two spaces.

@@ -31,10 +31,12 @@ type Options struct {
 }
 
 // Tools returns the Edit, NotebookEdit, Read and Write tools.
-func Tools(f *Files) []tool.Tool { return []tool.Tool{Edit(f), NotebookEdit(f), Read(f), Write(f)} }
+func Tools(f *SeenFileTracker) []tool.Tool {
+	return []tool.Tool{Edit(f), NotebookEdit(f), Read(f), Write(f)}
+}
 
-// Files records which contents of files the model of a session has read or written. Many goroutines may use it.
-type Files struct {
+// SeenFileTracker records which contents of files the model of a session has read or written. Many goroutines may use it.
+type SeenFileTracker struct {
 	options     Options
 	seen        *seenFiles
 	agents      *agentFiles
@@ -48,47 +50,51 @@ type agentFiles struct {
 
 type callContextKey struct{}
 
-// WithCall stores a call in a context. [Files.ForCall] uses it to find out whether the session or a sub-agent makes the
-// call, because a sub-agent knows only the files that it has read itself.
+// WithCall stores a call in a context. [SeenFileTracker.TrackerOfCallerInContext] uses it to find out whether the session or a
+// sub-agent makes the call, because a sub-agent knows only the files that it has read itself.
 func WithCall(ctx context.Context, call protocol.ToolUse) context.Context {
 	return context.WithValue(ctx, callContextKey{}, call)
 }
 
-// ForCall returns the Files of the caller, which is the session or a sub-agent; see [WithCall].
-func (f *Files) ForCall(ctx context.Context) *Files {
-	call, _ := ctx.Value(callContextKey{}).(protocol.ToolUse)
-	return f.ForAgent(call.Agent)
+// TrackerOfCallerInContext returns the Files of the caller, which is the session or a sub-agent; see [WithCall].
+func (f *SeenFileTracker) TrackerOfCallerInContext(ctxWithCall context.Context) *SeenFileTracker {
+	call, _ := ctxWithCall.Value(callContextKey{}).(protocol.ToolUse)
+	return f.TrackerOfSubagentOrSession(call.Agent)
 }
 
-func isModifiedByUser(ctx context.Context) bool {
-	call, _ := ctx.Value(callContextKey{}).(protocol.ToolUse)
+func hasUserModifiedInputOfCall(ctxWithCall context.Context) bool {
+	call, _ := ctxWithCall.Value(callContextKey{}).(protocol.ToolUse)
 	return call.UserModified
 }
 
-// ForAgent returns the Files of a sub-agent; nil means those of the session.
-func (f *Files) ForAgent(agent *protocol.AgentRef) *Files {
-	if agent == nil {
+// TrackerOfSubagentOrSession returns the Files of a sub-agent; nil means those of the session.
+func (f *SeenFileTracker) TrackerOfSubagentOrSession(agentOrNilForSession *protocol.AgentRef) *SeenFileTracker {
+	if agentOrNilForSession == nil {
 		return f
 	}
 	f.agents.mu.Lock()
 	defer f.agents.mu.Unlock()
-	if f.agents.seen[agent.ID] == nil {
-		f.agents.seen[agent.ID] = &seenFiles{byPath: map[string]seenContent{}}
+	if f.agents.seen[agentOrNilForSession.ID] == nil {
+		f.agents.seen[agentOrNilForSession.ID] = &seenFiles{byPath: map[string]seenContent{}}
 	}
-	return &Files{f.options, f.agents.seen[agent.ID], f.agents, true}
+	return &SeenFileTracker{f.options, f.agents.seen[agentOrNilForSession.ID], f.agents, true}
 }
 
 // typedRun and typedCheck are [tool.TypedRun] and [tool.TypedCheck] for functions that get the Files of the caller.
-func typedRun[In any](f *Files, do func(context.Context, *Files, In) protocol.ToolResult) tool.Run {
-	return tool.TypedRun(f, func(ctx context.Context, f *Files, in In) protocol.ToolResult { return do(ctx, f.ForCall(ctx), in) })
+func typedRun[In any](f *SeenFileTracker, do func(context.Context, *SeenFileTracker, In) protocol.ToolResult) tool.Run {
+	return tool.TypedRun(f, func(ctx context.Context, f *SeenFileTracker, in In) protocol.ToolResult {
+		return do(ctx, f.TrackerOfCallerInContext(ctx), in)
+	})
 }
 
-func typedCheck[In any](f *Files, do func(context.Context, *Files, In) *protocol.ToolResult) tool.Check {
-	return tool.TypedCheck(f, func(ctx context.Context, f *Files, in In) *protocol.ToolResult { return do(ctx, f.ForCall(ctx), in) })
+func typedCheck[In any](f *SeenFileTracker, do func(context.Context, *SeenFileTracker, In) *protocol.ToolResult) tool.Check {
+	return tool.TypedCheck(f, func(ctx context.Context, f *SeenFileTracker, in In) *protocol.ToolResult {
+		return do(ctx, f.TrackerOfCallerInContext(ctx), in)
+	})
 }
 
 // RecordFromEarlierRun records that the model saw this content in an earlier run. content has "\n" between lines.
-func (f *Files) RecordFromEarlierRun(path, content string) {
+func (f *SeenFileTracker) RecordFromEarlierRun(path, content string) {
 	if data, err := readRegularFile(path); err == nil && strings.ReplaceAll(string(data), "\r\n", "\n") == content {
 		content = string(data)
 	}
@@ -96,28 +102,28 @@ func (f *Files) RecordFromEarlierRun(path, content string) {
 }
 
 // New returns the Files of a session. It accesses no file.
-func New(o Options) *Files {
+func New(o Options) *SeenFileTracker {
 	if o.Access == nil {
 		o.Access = unrestrictedAccess{}
 	}
-	return &Files{options: o, seen: &seenFiles{byPath: map[string]seenContent{}}, agents: &agentFiles{seen: map[string]*seenFiles{}}}
+	return &SeenFileTracker{options: o, seen: &seenFiles{byPath: map[string]seenContent{}}, agents: &agentFiles{seen: map[string]*seenFiles{}}}
 }
 
 type unrestrictedAccess struct{}
 
 func (unrestrictedAccess) IsReadable(string) bool { return true }
 
-// RecordPrinted is called when a command has printed a file. If printed is the whole content of the file, it records
-// that the model has seen the file.
-func (f *Files) RecordPrinted(file, printed string) {
+// RecordSeenIfCommandPrintedWholeFile is called when a command has printed a file. If printed is the whole content of the file,
+// it records that the model has seen the file.
+func (f *SeenFileTracker) RecordSeenIfCommandPrintedWholeFile(file, commandOutput string) {
 	path := f.options.Paths.Path(file)
-	if data, err := readRegularFile(path); err == nil && string(data) == printed {
-		f.seen.recordShown(path, printed)
+	if data, err := readRegularFile(path); err == nil && string(data) == commandOutput {
+		f.seen.recordShown(path, commandOutput)
 	}
 }
 
 // RecordViewed records that the model has seen a part of a file, which a command printed.
-func (f *Files) RecordViewed(file string) {
+func (f *SeenFileTracker) RecordViewed(file string) {
 	path := f.options.Paths.Path(file)
 	data, err := readRegularFile(path)
 	if err != nil {
@@ -128,10 +134,10 @@ func (f *Files) RecordViewed(file string) {
 	}
 }
 
-// RecheckFile checks whether a file has changed since an Edit or Write call wrote it, for example because a hook
-// formatted it. It returns the path of the file if it has changed, otherwise "". It also records that the model has not
+// RecordChangeSinceEditOrWriteCall checks whether a file has changed since an Edit or Write call wrote it, for example because
+// a hook formatted it. It returns the path of the file if it has changed, otherwise "". It also records that the model has not
 // seen the new content.
-func (f *Files) RecheckFile(call protocol.ToolUse) string {
+func (f *SeenFileTracker) RecordChangeSinceEditOrWriteCall(call protocol.ToolUse) (changedPathOrEmpty string) {
 	if call.Name != "Edit" && call.Name != "Write" {
 		return ""
 	}
@@ -150,16 +156,19 @@ func (f *Files) RecheckFile(call protocol.ToolUse) string {
 
 // Changes returns the files that changed after the session had written them. It also records the new content as seen by
 // the model, so it returns each change only once.
-func (f *Files) Changes() []ChangedFile { return f.seen.changes() }
+func (f *SeenFileTracker) Changes() []ChangedFile { return f.seen.changes() }
 
-// Versions returns the modification times of the files that the session has read or written and that exist.
-func (f *Files) Versions() Versions { return f.seen.versions() }
+// CurrentModificationTimesOfSeenFiles returns the modification times of the files that the session has read or written and that
+// exist.
+func (f *SeenFileTracker) CurrentModificationTimesOfSeenFiles() ModificationTimesByPath {
+	return f.seen.versions()
+}
 
-// Modified returns the sorted paths of the files whose modification time differs from that in since. Deleted files are
-// not included.
-func (f *Files) Modified(before Versions) []string {
+// PathsWithChangedModificationTime returns the sorted paths of the files whose modification time differs from that in since.
+// Deleted files are not included.
+func (f *SeenFileTracker) PathsWithChangedModificationTime(earlierTimes ModificationTimesByPath) []string {
 	var paths []string
-	for path, was := range before {
+	for path, was := range earlierTimes {
 		if info, err := os.Stat(path); err == nil && !info.ModTime().Equal(was) {
 			paths = append(paths, path)
 		}
@@ -169,7 +178,7 @@ func (f *Files) Modified(before Versions) []string {
 }
 
 // TargetFile returns the absolute path of the file that a call reads or writes; empty means none.
-func (f *Files) TargetFile(call protocol.ToolUse) string {
+func (f *SeenFileTracker) TargetFile(call protocol.ToolUse) string {
 	var in struct {
 		Path     string `json:"file_path"`
 		Notebook string `json:"notebook_path"`
@@ -193,9 +202,9 @@ func (f *Files) TargetFile(call protocol.ToolUse) string {
 	return f.options.Paths.Path(path)
 }
 
-// ObservedInput returns the input of a call for hooks and hosts, with the absolute path of a read, written or edited
-// file. Nil means that the input is unchanged.
-func (f *Files) ObservedInput(call protocol.ToolUse) json.RawMessage {
+// InputWithAbsolutePathForHooksAndHosts returns the input of a call for hooks and hosts, with the absolute path of a read,
+// written or edited file. Nil means that the input is unchanged.
+func (f *SeenFileTracker) InputWithAbsolutePathForHooksAndHosts(call protocol.ToolUse) (inputOrNilIfUnchanged json.RawMessage) {
 	key := "file_path"
 	switch call.Name {
 	case "Read", "Write", "Edit":

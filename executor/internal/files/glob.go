@@ -86,7 +86,7 @@ func runGlob(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
 	if negated {
 		found = slices.DeleteFunc(found, func(d datedFile) bool { return doublestar.MatchUnvalidated(pattern, d.name) })
 	}
-	found.sort()
+	found.sortNewestFirstThenByName()
 	slices.Reverse(found)
 	out := globOutput{Filenames: []string{}, TotalMatches: len(found), CountIsComplete: true, Truncated: len(found) > maxGlobResults, DurationMS: f.options.Clock.Now().Sub(start).Milliseconds()}
 	for _, d := range found[:min(len(found), maxGlobResults)] {
@@ -107,8 +107,8 @@ func noMatchesResult(f *Finder, start time.Time) protocol.ToolResult {
 	return tool.Text("No files found", globOutput{Filenames: []string{}, CountIsComplete: true, DurationMS: f.options.Clock.Now().Sub(start).Milliseconds()})
 }
 
-func globFiles(ctx context.Context, root, pattern string) (datedFiles, error) {
-	var found datedFiles
+func globFiles(ctx context.Context, root, pattern string) (filesWithModificationTimes, error) {
+	var found filesWithModificationTimes
 	err := doublestar.GlobWalk(os.DirFS(root), pattern, func(name string, d fs.DirEntry) error {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -131,9 +131,9 @@ type datedFile struct {
 	mtime time.Time
 }
 
-type datedFiles []datedFile
+type filesWithModificationTimes []datedFile
 
-func (ds datedFiles) sort() {
+func (ds filesWithModificationTimes) sortNewestFirstThenByName() {
 	slices.SortFunc(ds, func(a, b datedFile) int {
 		return cmp.Or(b.mtime.Compare(a.mtime), strings.Compare(a.name, b.name))
 	})

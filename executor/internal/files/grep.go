@@ -35,8 +35,8 @@ func Grep(f *Finder) tool.Tool {
 		),
 		RenameAliases: func(in *tool.Keys) (string, bool) {
 			const note = "Note: Grep's parameter for where to search is named `path`. "
-			if in.Get("path") != nil && tool.TextOf(in.Get("file_path")) == tool.TextOf(in.Get("path")) {
-				return note + "`file_path` repeated `path` and was ignored.", tool.DropKeys(in, "file_path")
+			if in.Get("path") != nil && tool.TextOfJSONStringOrStringList(in.Get("file_path")) == tool.TextOfJSONStringOrStringList(in.Get("path")) {
+				return note + "`file_path` repeated `path` and was ignored.", tool.RemoveKeys(in, "file_path")
 			}
 			return note + "`file_path` was read as `path`.", tool.RenameStringKey(in, "file_path", "path")
 		},

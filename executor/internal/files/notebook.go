@@ -26,18 +26,18 @@ type notebook struct {
 func parseNotebook(data []byte) (*notebook, error) {
 	nb := &notebook{endsWithNewline: bytes.HasSuffix(data, []byte("\n"))}
 	if err := plainjson.SyntaxError(data); err != nil {
-		return nil, notebookError("not valid JSON (it may be truncated, corrupted, or still being written): " + err.Error())
+		return nil, invalidNotebookError("not valid JSON (it may be truncated, corrupted, or still being written): " + err.Error())
 	}
 	if json.Unmarshal(data, &nb.keys) != nil || json.Unmarshal(nb.keys.Get("cells"), &nb.cells) != nil || slices.ContainsFunc(nb.cells, isInvalidCell) {
-		return nil, notebookError(`not a valid Jupyter notebook (top-level "cells" must be an array of cell objects, each with a string or string-array "source").`)
+		return nil, invalidNotebookError(`not a valid Jupyter notebook (top-level "cells" must be an array of cell objects, each with a string or string-array "source").`)
 	}
 	return nb, nil
 }
 
-// notebookError describes an invalid notebook in the words of the real CLI (observed with 2.1.330).
-type notebookError string
+// invalidNotebookError describes an invalid notebook in the words of the real CLI (observed with 2.1.330).
+type invalidNotebookError string
 
-func (e notebookError) Error() string { return "Notebook file is " + string(e) }
+func (e invalidNotebookError) Error() string { return "Notebook file is " + string(e) }
 
 func isInvalidCell(cell plainjson.Object) bool {
 	var line string
@@ -88,7 +88,7 @@ var cellNumberPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.Mus
 // findCell returns the index of a cell by its id or by its number, as in "cell-3".
 func (nb *notebook) findCell(id string) (int, bool) {
 	for i, c := range nb.cells {
-		if tool.TextOf(c.Get("id")) == id {
+		if tool.TextOfJSONStringOrStringList(c.Get("id")) == id {
 			return i, true
 		}
 	}
@@ -119,16 +119,16 @@ type notebookFile struct {
 	Cells    []notebookCell `json:"cells"`
 }
 
-// readNotebook returns the result of reading a notebook, cell by cell, or an error result and false.
-func readNotebook(path string, data []byte) (protocol.ToolResult, bool) {
-	nb, err := parseNotebook(data)
+// resultOfReadingNotebook returns the result of reading a notebook, cell by cell, or an error result and false.
+func resultOfReadingNotebook(path string, notebookJSON []byte) (result protocol.ToolResult, isValidNotebook bool) {
+	nb, err := parseNotebook(notebookJSON)
 	if err != nil {
 		return tool.Fail("%s", err), false
 	}
 	var parts []string
 	file := notebookFile{FilePath: path, Cells: []notebookCell{}}
 	for i, c := range nb.cells {
-		cell := notebookCell{CellType: tool.TextOf(c.Get("cell_type")), Source: tool.TextOf(c.Get("source")), CellID: tool.TextOf(c.Get("id"))}
+		cell := notebookCell{CellType: tool.TextOfJSONStringOrStringList(c.Get("cell_type")), Source: tool.TextOfJSONStringOrStringList(c.Get("source")), CellID: tool.TextOfJSONStringOrStringList(c.Get("id"))}
 		cell.CellID = cmp.Or(cell.CellID, fmt.Sprintf("cell-%d", i))
 		kind := "<cell_type>" + cmp.Or(cell.CellType, "undefined") + "</cell_type>"
 		var outputs []cellOutput
@@ -165,10 +165,10 @@ func cellOutputs(raw json.RawMessage) []cellOutput {
 	_ = json.Unmarshal(raw, &list) // if the list is invalid, the outputs before the error are still decoded
 	var out []cellOutput
 	for _, o := range list {
-		s := tool.TextOf(o.Text)
+		s := tool.TextOfJSONStringOrStringList(o.Text)
 		switch o.Type {
 		case "execute_result", "display_data":
-			s = tool.TextOf(o.Data["text/plain"])
+			s = tool.TextOfJSONStringOrStringList(o.Data["text/plain"])
 		case "error":
 			s = o.Name + ": " + o.Value + "\n" + strings.Join(o.Traceback, "\n")
 		}

@@ -37,7 +37,7 @@ type notebookEditOutput struct {
 }
 
 // NotebookEdit returns the tool that changes a cell of a notebook.
-func NotebookEdit(f *Files) tool.Tool {
+func NotebookEdit(f *SeenFileTracker) tool.Tool {
 	return tool.Tool{
 		Name:        "NotebookEdit",
 		Description: "Replaces, inserts or deletes one cell of a Jupyter notebook.",
@@ -48,7 +48,7 @@ func NotebookEdit(f *Files) tool.Tool {
 			tool.Optional("cell_type", tool.String("Kind of cell; needed to insert", "code", "markdown")),
 			tool.Optional("edit_mode", tool.String("What to do (default replace)", "replace", "insert", "delete")),
 		),
-		Check: typedCheck(f, func(_ context.Context, f *Files, in notebookEditInput) *protocol.ToolResult {
+		Check: typedCheck(f, func(_ context.Context, f *SeenFileTracker, in notebookEditInput) *protocol.ToolResult {
 			_, refusal := f.planNotebook(&in)
 			return refusal
 		}),
@@ -63,7 +63,7 @@ type plannedNotebookEdit struct {
 }
 
 // planNotebook applies an edit to the cells in memory. An empty in.EditMode becomes "replace".
-func (f *Files) planNotebook(in *notebookEditInput) (plannedNotebookEdit, *protocol.ToolResult) {
+func (f *SeenFileTracker) planNotebook(in *notebookEditInput) (plannedNotebookEdit, *protocol.ToolResult) {
 	p := plannedNotebookEdit{path: f.options.Paths.Path(in.NotebookPath)}
 	in.EditMode = cmp.Or(in.EditMode, "replace")
 	no := func(format string, args ...any) (plannedNotebookEdit, *protocol.ToolResult) {
@@ -99,7 +99,7 @@ func (f *Files) planNotebook(in *notebookEditInput) (plannedNotebookEdit, *proto
 	return p, refusal
 }
 
-func editNotebook(_ context.Context, f *Files, in notebookEditInput) protocol.ToolResult {
+func editNotebook(_ context.Context, f *SeenFileTracker, in notebookEditInput) protocol.ToolResult {
 	p, refusal := f.planNotebook(&in)
 	if refusal != nil {
 		return *refusal
@@ -108,7 +108,7 @@ func editNotebook(_ context.Context, f *Files, in notebookEditInput) protocol.To
 	if err != nil {
 		return tool.Fail("%v", err)
 	}
-	if err := writeFile(p.path, updated); err != nil {
+	if err := createOrReplaceFileKeepingMode(p.path, updated); err != nil {
 		return tool.Fail("%s", describeError(err, "open", p.path))
 	}
 	f.seen.recordShown(p.path, string(updated))
@@ -127,7 +127,9 @@ func editNotebook(_ context.Context, f *Files, in notebookEditInput) protocol.To
 	return tool.Text(fmt.Sprintf("Updated cell %s with %s", out.CellID, in.NewSource), out)
 }
 
-func (f *Files) newCellID() string { return strings.ReplaceAll(f.options.Clock.NewID(), "-", "") }
+func (f *SeenFileTracker) newCellID() string {
+	return strings.ReplaceAll(f.options.Clock.NewID(), "-", "")
+}
 
 func (nb *notebook) editCells(in notebookEditInput, newID func() string) (notebookEditOutput, *protocol.ToolResult) {
 	out := notebookEditOutput{NewSource: in.NewSource, CellID: in.CellID, CellType: cmp.Or(in.CellType, "code"), Language: nb.language(), EditMode: in.EditMode}
@@ -155,13 +157,13 @@ func (nb *notebook) editCells(in notebookEditInput, newID func() string) (notebo
 		return out, nil
 	}
 	cell := &nb.cells[at]
-	out.OldSource = tool.TextOf(cell.Get("source"))
+	out.OldSource = tool.TextOfJSONStringOrStringList(cell.Get("source"))
 	if in.EditMode == "delete" {
 		nb.cells = slices.Delete(nb.cells, at, at+1)
 		return out, nil
 	}
 	*cell = cell.With("source", tool.Quote(in.NewSource))
-	if tool.TextOf(cell.Get("cell_type")) == "code" { // the previous type of the cell, not the new one
+	if tool.TextOfJSONStringOrStringList(cell.Get("cell_type")) == "code" { // the previous type of the cell, not the new one
 		*cell = cell.With("execution_count", json.RawMessage("null")).With("outputs", json.RawMessage("[]"))
 	}
 	if in.CellType != "" {

@@ -20,8 +20,8 @@ func compilePattern(pattern, flags string) (*regexp.Regexp, error) {
 	if e := new(syntax.Error); errors.As(err, &e) {
 		plain = *e
 	}
-	d := patternRewriter{pattern: pattern, itemStart: -1, exceedsLimit: plain.Code == syntax.ErrInvalidRepeatSize}
-	if d.rewrite(); d.output.String() == pattern {
+	d := ripgrepToGoPatternRewriter{pattern: pattern, itemStart: -1, exceedsLimit: plain.Code == syntax.ErrInvalidRepeatSize}
+	if d.rewriteWholePatternForGo(); d.output.String() == pattern {
 		return re, err
 	}
 	other, failed := regexp.Compile(flags + d.output.String())
@@ -34,7 +34,7 @@ func compilePattern(pattern, flags string) (*regexp.Regexp, error) {
 	return re, err
 }
 
-type patternRewriter struct {
+type ripgrepToGoPatternRewriter struct {
 	pattern    string
 	output     strings.Builder
 	openGroups []int // offsets in output at which the enclosing groups start
@@ -44,21 +44,21 @@ type patternRewriter struct {
 	exceedsLimit bool // nested counts, as in (a{90}){90}, multiply to more than Go's engine allows
 }
 
-func (d *patternRewriter) rewrite() {
+func (d *ripgrepToGoPatternRewriter) rewriteWholePatternForGo() {
 	for i := 0; i < len(d.pattern); i++ {
 		switch c := d.pattern[i]; c {
 		case '\\':
-			end := cmp.Or(wordBoundaryEnd(d.pattern, i), escapeEnd(d.pattern, i))
-			d.writeItem(translateEscape(d.pattern[i : end+1]))
+			end := cmp.Or(lastByteOfRipgrepWordBoundaryAt(d.pattern, i), escapeEnd(d.pattern, i))
+			d.writeRepeatablePatternItem(translateRipgrepEscapeToGo(d.pattern[i : end+1]))
 			i = end
 		case '[':
-			end := min(classEnd(d.pattern, i), len(d.pattern)-1)
-			d.writeItem(d.pattern[i : end+1])
+			end := min(lastByteOfBracketClassAt(d.pattern, i), len(d.pattern)-1)
+			d.writeRepeatablePatternItem(d.pattern[i : end+1])
 			i = end
 		case '(':
-			end := groupOpeningEnd(d.pattern, i)
+			end := lastByteOfRegexGroupOpeningAt(d.pattern, i)
 			d.openGroups = append(d.openGroups, d.output.Len())
-			d.output.WriteString(removeGroupName(d.pattern[i : end+1]))
+			d.output.WriteString(removeNameFromRegexGroupOpening(d.pattern[i : end+1]))
 			d.itemStart, i = -1, end
 		case ')':
 			d.itemStart, d.repeated = -1, false
@@ -70,38 +70,38 @@ func (d *patternRewriter) rewrite() {
 			d.itemStart = -1
 			d.output.WriteByte(c)
 		case '*', '+', '?':
-			i = d.rewriteRepetition(d.pattern[i:i+1], i)
+			i = d.writeRepetitionOfLastItem(d.pattern[i:i+1], i)
 		case '{':
 			end, f := repetitionCountEnd(d.pattern, i)
 			if f != nil || d.itemStart < 0 {
-				d.writeItem("{")
+				d.writeRepeatablePatternItem("{")
 				continue
 			}
-			i = d.rewriteRepetition(strings.ReplaceAll(d.pattern[i:end+1], " ", ""), end)
+			i = d.writeRepetitionOfLastItem(strings.ReplaceAll(d.pattern[i:end+1], " ", ""), end)
 		default:
-			d.writeItem(d.pattern[i : i+1])
+			d.writeRepeatablePatternItem(d.pattern[i : i+1])
 		}
 	}
 }
 
-func (d *patternRewriter) writeItem(text string) {
-	if len(text) == 1 && text[0]&0xc0 == 0x80 { // text is a continuation byte of a UTF-8 character
-		d.output.WriteString(text)
+func (d *ripgrepToGoPatternRewriter) writeRepeatablePatternItem(charEscapeOrClass string) {
+	if len(charEscapeOrClass) == 1 && charEscapeOrClass[0]&0xc0 == 0x80 { // text is a continuation byte of a UTF-8 character
+		d.output.WriteString(charEscapeOrClass)
 		return
 	}
 	d.itemStart, d.repeated = d.output.Len(), false
-	d.output.WriteString(text)
+	d.output.WriteString(charEscapeOrClass)
 }
 
-// rewriteRepetition writes the repetition op, such as *, whose last byte is at end in the pattern. A ? after op makes
+// writeRepetitionOfLastItem writes the repetition op, such as *, whose last byte is at end in the pattern. A ? after op makes
 // it lazy and is also written. The result is the index of the last byte of the pattern that was written.
-func (d *patternRewriter) rewriteRepetition(op string, end int) int {
-	if strings.HasPrefix(d.pattern[end+1:], "?") {
-		op, end = op+"?", end+1
+func (d *ripgrepToGoPatternRewriter) writeRepetitionOfLastItem(repetitionOperator string, operatorEnd int) (lastConsumedIndex int) {
+	if strings.HasPrefix(d.pattern[operatorEnd+1:], "?") {
+		repetitionOperator, operatorEnd = repetitionOperator+"?", operatorEnd+1
 	}
 	if d.itemStart < 0 {
-		d.output.WriteString(op)
-		return end
+		d.output.WriteString(repetitionOperator)
+		return operatorEnd
 	}
 	all := d.output.String()
 	before, item := all[:d.itemStart], all[d.itemStart:]
@@ -109,19 +109,19 @@ func (d *patternRewriter) rewriteRepetition(op string, end int) int {
 		item = "(?:" + item + ")"
 	}
 	d.output.Reset()
-	d.output.WriteString(before + d.expandRepetition(item, op))
+	d.output.WriteString(before + d.repeatItemWithinGoCountLimit(item, repetitionOperator))
 	d.repeated = true
-	return end
+	return operatorEnd
 }
 
-// expandRepetition returns an item with a repetition. If the count exceeds Go's limit, it repeats the item itself.
-func (d *patternRewriter) expandRepetition(item, op string) string {
+// repeatItemWithinGoCountLimit returns an item with a repetition. If the count exceeds Go's limit, it repeats the item itself.
+func (d *ripgrepToGoPatternRewriter) repeatItemWithinGoCountLimit(item, repetitionOperator string) (repeatedItem string) {
 	const most, longest = 1000, 1 << 12 // the maximum count, and the maximum length of the result in bytes
 	step := most
 	if d.exceedsLimit && strings.Contains(item, "{") {
 		step = 1
 	}
-	count, isCount := strings.CutPrefix(strings.TrimSuffix(op, "?"), "{")
+	count, isCount := strings.CutPrefix(strings.TrimSuffix(repetitionOperator, "?"), "{")
 	low, high, ranged := strings.Cut(strings.TrimSuffix(count, "}"), ",")
 	least, err := strconv.Atoi(low)
 	limit := least
@@ -129,9 +129,9 @@ func (d *patternRewriter) expandRepetition(item, op string) string {
 		limit, _ = strconv.Atoi(high) // high contains only digits; a number too large to parse is above the limit anyway
 	}
 	if !isCount || err != nil || limit <= step || limit < least || limit/step*len(item) > longest {
-		return item + op
+		return item + repetitionOperator
 	}
-	lazy := op[len(strings.TrimSuffix(op, "?")):]
+	lazy := repetitionOperator[len(strings.TrimSuffix(repetitionOperator, "?")):]
 	var b strings.Builder
 	b.WriteString("(?:")
 	steps := func(n int, from string) {
@@ -149,21 +149,21 @@ func (d *patternRewriter) expandRepetition(item, op string) string {
 	return b.String() + ")"
 }
 
-func translateEscape(text string) string {
+func translateRipgrepEscapeToGo(escape string) string {
 	switch {
-	case wordBoundaryEnd(text, 0) > 0:
+	case lastByteOfRipgrepWordBoundaryAt(escape, 0) > 0:
 		return `\b`
-	case strings.HasPrefix(text, `\u{`), strings.HasPrefix(text, `\U{`):
-		return `\x` + text[2:]
+	case strings.HasPrefix(escape, `\u{`), strings.HasPrefix(escape, `\U{`):
+		return `\x` + escape[2:]
 	}
-	return text
+	return escape
 }
 
-// removeGroupName removes the name from the opening of a group, such as (?P<name>. Go's engine requires unique names,
-// but a repetition may write the group several times.
-func removeGroupName(start string) string {
-	if strings.HasPrefix(start, "(?P<") || strings.HasPrefix(start, "(?<") && !strings.HasPrefix(start, "(?<=") && !strings.HasPrefix(start, "(?<!") {
+// removeNameFromRegexGroupOpening removes the name from the opening of a group, such as (?P<name>. Go's engine requires unique
+// names, but a repetition may write the group several times.
+func removeNameFromRegexGroupOpening(groupOpening string) string {
+	if strings.HasPrefix(groupOpening, "(?P<") || strings.HasPrefix(groupOpening, "(?<") && !strings.HasPrefix(groupOpening, "(?<=") && !strings.HasPrefix(groupOpening, "(?<!") {
 		return "("
 	}
-	return start
+	return groupOpening
 }

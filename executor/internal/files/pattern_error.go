@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// patternError is an error in a pattern. from and to are byte offsets in ripgrepPatternPrefix + pattern.
-type patternError struct {
+// ripgrepPatternError is an error in a pattern. from and to are byte offsets in ripgrepPatternPrefix + pattern.
+type ripgrepPatternError struct {
 	from, to int
 	problem  string
 }
@@ -24,40 +24,40 @@ const ripgrepPatternPrefix = "(?:"
 // as in x{, as a literal.
 func patternErrorText(pattern string, err error) string {
 	whole := ripgrepPatternPrefix + pattern + ")"
-	f := braceError(whole)
+	f := firstInvalidRepetitionBraceError(whole)
 	if err != nil {
-		if other := locateError(pattern, whole, err); f == nil || other.from > 0 && other.to <= f.from {
+		if other := convertGoRegexpErrorToRipgrepError(pattern, whole, err); f == nil || other.from > 0 && other.to <= f.from {
 			f = &other
 		}
 	}
 	if f == nil {
 		return ""
 	}
-	return "regex parse error:\n" + f.formatWithMarks(whole) + "error: " + f.problem
+	return "regex parse error:\n" + f.formatPatternWithCaretsBelowError(whole) + "error: " + f.problem
 }
 
-// braceError returns the error at the first brace that is not a valid repetition; nil means none.
-func braceError(source string) *patternError {
+// firstInvalidRepetitionBraceError returns the error at the first brace that is not a valid repetition; nil means none.
+func firstInvalidRepetitionBraceError(ripgrepPattern string) (errorOrNil *ripgrepPatternError) {
 	canRepeat := false // the previous item can be followed by a repetition
-	for i := 0; i < len(source); i++ {
-		switch source[i] {
+	for i := 0; i < len(ripgrepPattern); i++ {
+		switch ripgrepPattern[i] {
 		case '\\':
-			if strings.HasPrefix(source[i+1:], "Q") { // Go's engine supports \Q, but ripgrep does not
-				return &patternError{i, i + 2, "unrecognized escape sequence"}
+			if strings.HasPrefix(ripgrepPattern[i+1:], "Q") { // Go's engine supports \Q, but ripgrep does not
+				return &ripgrepPatternError{i, i + 2, "unrecognized escape sequence"}
 			}
-			i = cmp.Or(wordBoundaryEnd(source, i), escapeEnd(source, i))
+			i = cmp.Or(lastByteOfRipgrepWordBoundaryAt(ripgrepPattern, i), escapeEnd(ripgrepPattern, i))
 			canRepeat = true
 		case '[':
-			i, canRepeat = classEnd(source, i), true
+			i, canRepeat = lastByteOfBracketClassAt(ripgrepPattern, i), true
 		case '(':
-			i, canRepeat = groupOpeningEnd(source, i), false
+			i, canRepeat = lastByteOfRegexGroupOpeningAt(ripgrepPattern, i), false
 		case '|':
 			canRepeat = false
 		case '{':
 			if !canRepeat {
-				return &patternError{i, i + 1, "repetition operator missing expression"}
+				return &ripgrepPatternError{i, i + 1, "repetition operator missing expression"}
 			}
-			end, f := repetitionCountEnd(source, i)
+			end, f := repetitionCountEnd(ripgrepPattern, i)
 			if f != nil {
 				return f
 			}
@@ -80,57 +80,57 @@ func escapeEnd(source string, i int) int {
 	return i
 }
 
-// wordBoundaryEnd returns the index of the last byte of the word boundary at i; 0 means that no word boundary is there.
-func wordBoundaryEnd(pattern string, i int) int {
+// lastByteOfRipgrepWordBoundaryAt returns the index of the last byte of the word boundary at i; 0 means that no word boundary
+// is there.
+func lastByteOfRipgrepWordBoundaryAt(pattern string, offset int) (indexOrZero int) {
 	for _, place := range []string{`\<`, `\>`, `\b{start}`, `\b{end}`, `\b{start-half}`, `\b{end-half}`} {
-		if strings.HasPrefix(pattern[i:], place) {
-			return i + len(place) - 1
+		if strings.HasPrefix(pattern[offset:], place) {
+			return offset + len(place) - 1
 		}
 	}
 	return 0
 }
 
-// classEnd returns the index of the last byte of the character class at i.
-func classEnd(source string, i int) int {
-	if strings.HasPrefix(source[i+1:], "^") {
+func lastByteOfBracketClassAt(pattern string, i int) (lastIndex int) {
+	if strings.HasPrefix(pattern[i+1:], "^") {
 		i++
 	}
-	if strings.HasPrefix(source[i+1:], "]") {
+	if strings.HasPrefix(pattern[i+1:], "]") {
 		i++
 	}
-	for i++; i < len(source) && source[i] != ']'; i++ {
-		if source[i] == '\\' {
+	for i++; i < len(pattern) && pattern[i] != ']'; i++ {
+		if pattern[i] == '\\' {
 			i++
 		}
 	}
 	return i
 }
 
-// groupOpeningEnd returns the index of the last byte of the group opening at i: "(", "(?:", "(?i)" or "(?P<name>".
-func groupOpeningEnd(source string, i int) int {
-	if strings.HasPrefix(source[i+1:], "?") {
-		if n := strings.IndexAny(source[i:], ":>)"); n > 0 {
-			return i + n
+// lastByteOfRegexGroupOpeningAt returns the index of the last byte of the group opening at i: "(", "(?:", "(?i)" or "(?P<name>".
+func lastByteOfRegexGroupOpeningAt(pattern string, start int) (lastIndex int) {
+	if strings.HasPrefix(pattern[start+1:], "?") {
+		if n := strings.IndexAny(pattern[start:], ":>)"); n > 0 {
+			return start + n
 		}
 	}
-	return i
+	return start
 }
 
 // repetitionCountEnd returns the index of the brace that closes the count at i, such as {2,3}, or the error in it.
-func repetitionCountEnd(source string, i int) (end int, f *patternError) {
+func repetitionCountEnd(source string, i int) (end int, f *ripgrepPatternError) {
 	digits := func(at int) int {
 		at += len(source[at:]) - len(strings.TrimLeft(source[at:], " "))
 		return at + len(source[at:]) - len(strings.TrimLeft(source[at:], "0123456789"))
 	}
-	noNumber := func(at int) (int, *patternError) {
-		return 0, &patternError{at, at + 1, "repetition quantifier expects a valid decimal"}
+	noNumber := func(at int) (int, *ripgrepPatternError) {
+		return 0, &ripgrepPatternError{at, at + 1, "repetition quantifier expects a valid decimal"}
 	}
 	from, at := i+1, digits(i+1)
 	if at == from {
 		return noNumber(at)
 	}
 	if _, err := strconv.ParseUint(strings.TrimSpace(source[from:at]), 10, 32); err != nil {
-		return 0, &patternError{from, at, "decimal literal invalid"}
+		return 0, &ripgrepPatternError{from, at, "decimal literal invalid"}
 	}
 	if strings.HasPrefix(source[at:], ",") && !strings.HasPrefix(source[at:], ",}") {
 		if from, at = at+1, digits(at+1); at == from {
@@ -140,52 +140,52 @@ func repetitionCountEnd(source string, i int) (end int, f *patternError) {
 		at++
 	}
 	if !strings.HasPrefix(source[at:], "}") {
-		return 0, &patternError{i, at, "unclosed counted repetition"}
+		return 0, &ripgrepPatternError{i, at, "unclosed counted repetition"}
 	}
 	return at, nil
 }
 
-func locateError(pattern, source string, err error) patternError {
+func convertGoRegexpErrorToRipgrepError(pattern, groupedPattern string, goError error) ripgrepPatternError {
 	var e *syntax.Error
-	if !errors.As(err, &e) {
-		return patternError{problem: err.Error()}
+	if !errors.As(goError, &e) {
+		return ripgrepPatternError{problem: goError.Error()}
 	}
-	at := func(n int, what string) patternError { return patternError{n, n + 1, what} }
+	at := func(n int, what string) ripgrepPatternError { return ripgrepPatternError{n, n + 1, what} }
 	switch e.Code {
 	case syntax.ErrMissingParen, syntax.ErrTrailingBackslash:
-		unclosed, _ := unbalancedGroups(source)
+		unclosed, _ := findUnbalancedParenthesisIndexes(groupedPattern)
 		return at(unclosed, "unclosed group")
 	case syntax.ErrUnexpectedParen:
-		_, unopened := unbalancedGroups(source)
+		_, unopened := findUnbalancedParenthesisIndexes(groupedPattern)
 		return at(unopened, "unopened group")
 	case syntax.ErrMissingBracket:
 		return at(len(ripgrepPatternPrefix)+len(pattern)-len(e.Expr), "unclosed character class")
 	case syntax.ErrInvalidPerlOp, syntax.ErrInvalidNamedCapture:
-		return groupError(len(ripgrepPatternPrefix)+max(0, strings.Index(pattern, e.Expr)), e)
+		return errorOfUnsupportedRegexGroup(len(ripgrepPatternPrefix)+max(0, strings.Index(pattern, e.Expr)), e)
 	default:
 		end := len(ripgrepPatternPrefix) + errorPrefixLength(pattern, *e)
-		return describeSyntaxError(patternError{from: max(0, end-len(e.Expr)), to: end}, e)
+		return describeSyntaxError(ripgrepPatternError{from: max(0, end-len(e.Expr)), to: end}, e)
 	}
 }
 
 // noLookaroundHint is what ripgrep adds to an error about syntax that it supports only with PCRE2.
 const noLookaroundHint = "\n\nConsider enabling PCRE2 with the --pcre2 flag, which can handle backreferences\nand look-around."
 
-// groupError returns the error about a group that Go's engine cannot parse. from is the position of the group.
-func groupError(from int, e *syntax.Error) patternError {
+// errorOfUnsupportedRegexGroup returns the error about a group that Go's engine cannot parse. from is the position of the group.
+func errorOfUnsupportedRegexGroup(groupStart int, goError *syntax.Error) ripgrepPatternError {
 	for _, look := range []string{"(?=", "(?!", "(?<=", "(?<!"} {
-		if strings.HasPrefix(e.Expr, look) {
-			return patternError{from, from + len(look), "look-around, including look-ahead and look-behind, is not supported" + noLookaroundHint}
+		if strings.HasPrefix(goError.Expr, look) {
+			return ripgrepPatternError{groupStart, groupStart + len(look), "look-around, including look-ahead and look-behind, is not supported" + noLookaroundHint}
 		}
 	}
-	if e.Code == syntax.ErrInvalidPerlOp {
-		return patternError{from + len(e.Expr) - 1, from + len(e.Expr), "unrecognized flag"}
+	if goError.Code == syntax.ErrInvalidPerlOp {
+		return ripgrepPatternError{groupStart + len(goError.Expr) - 1, groupStart + len(goError.Expr), "unrecognized flag"}
 	}
-	return patternError{from, from + 1, e.Code.String()}
+	return ripgrepPatternError{groupStart, groupStart + 1, goError.Code.String()}
 }
 
 // describeSyntaxError returns f with a description of e, the error of Go's engine, in the words of ripgrep.
-func describeSyntaxError(f patternError, e *syntax.Error) patternError {
+func describeSyntaxError(f ripgrepPatternError, e *syntax.Error) ripgrepPatternError {
 	switch e.Code {
 	case syntax.ErrInvalidCharRange:
 		f.problem = "invalid character class range, the start must be <= the end"
@@ -229,9 +229,9 @@ func errorPrefixLength(pattern string, fault syntax.Error) int {
 	return len(pattern)
 }
 
-// unbalancedGroups returns the positions of an unclosed group and of an unmatched closing parenthesis, 0 if none
+// findUnbalancedParenthesisIndexes returns the positions of an unclosed group and of an unmatched closing parenthesis, 0 if none
 // exists.
-func unbalancedGroups(source string) (unclosed, unopened int) {
+func findUnbalancedParenthesisIndexes(source string) (unclosedIndexOrZero, unopenedIndexOrZero int) {
 	var open []int
 	class := false
 	for i := 0; i < len(source); i++ {
@@ -256,31 +256,31 @@ func unbalancedGroups(source string) (unclosed, unopened int) {
 	return slices.Max(append(open, 0)), 0
 }
 
-// formatWithMarks formats a pattern with marks below the error. It numbers the lines of a multi-line pattern.
-func (f patternError) formatWithMarks(source string) string {
-	if !strings.Contains(source, "\n") {
-		return "    " + source + "\n" + f.lineMarks(source, 4, 0)
+// formatPatternWithCaretsBelowError formats a pattern with marks below the error. It numbers the lines of a multi-line pattern.
+func (f ripgrepPatternError) formatPatternWithCaretsBelowError(pattern string) string {
+	if !strings.Contains(pattern, "\n") {
+		return "    " + pattern + "\n" + f.caretsBelowErrorInLine(pattern, 4, 0)
 	}
 	rule := strings.Repeat("~", 79) + "\n"
 	var b strings.Builder
 	b.WriteString(rule)
 	start := 0
-	for i, line := range strings.Split(source, "\n") {
+	for i, line := range strings.Split(pattern, "\n") {
 		head := fmt.Sprintf("%d: ", i+1)
 		b.WriteString(head + line + "\n")
 		if start <= f.from && f.from <= start+len(line) {
-			b.WriteString(f.lineMarks(line, len(head), start))
+			b.WriteString(f.caretsBelowErrorInLine(line, len(head), start))
 		}
 		start += len(line) + 1
 	}
 	return b.String() + rule
 }
 
-// lineMarks returns the ^ marks below a line of the pattern. start is the offset of the line in the pattern.
-func (f patternError) lineMarks(line string, indent, start int) string {
+// caretsBelowErrorInLine returns the ^ marks below a line of the pattern. start is the offset of the line in the pattern.
+func (f ripgrepPatternError) caretsBelowErrorInLine(patternLine string, indent, lineOffset int) string {
 	if f.to == 0 {
 		return ""
 	}
-	from, to := min(f.from-start, len(line)), min(f.to-start, len(line))
-	return strings.Repeat(" ", indent+utf8.RuneCountInString(line[:from])) + strings.Repeat("^", max(1, utf8.RuneCountInString(line[from:to]))) + "\n"
+	from, to := min(f.from-lineOffset, len(patternLine)), min(f.to-lineOffset, len(patternLine))
+	return strings.Repeat(" ", indent+utf8.RuneCountInString(patternLine[:from])) + strings.Repeat("^", max(1, utf8.RuneCountInString(patternLine[from:to]))) + "\n"
 }

@@ -15,21 +15,21 @@ import (
 )
 
 type grepInput struct {
-	Pattern      string       `json:"pattern"`
-	Path         string       `json:"path"`
-	Glob         string       `json:"glob"`
-	OutputMode   string       `json:"output_mode"`
-	Before       tool.Number  `json:"-B"`
-	After        tool.Number  `json:"-A"`
-	Around       tool.Number  `json:"-C"`
-	Context      tool.Number  `json:"context"`
-	Numbers      *bool        `json:"-n"`
-	IgnoreCase   bool         `json:"-i"`
-	OnlyMatching bool         `json:"-o"`
-	Type         string       `json:"type"`
-	HeadLimit    *tool.Number `json:"head_limit"`
-	Offset       tool.Number  `json:"offset"`
-	Multiline    bool         `json:"multiline"`
+	Pattern      string                  `json:"pattern"`
+	Path         string                  `json:"path"`
+	Glob         string                  `json:"glob"`
+	OutputMode   string                  `json:"output_mode"`
+	Before       tool.IntFromJSONNumber  `json:"-B"`
+	After        tool.IntFromJSONNumber  `json:"-A"`
+	Around       tool.IntFromJSONNumber  `json:"-C"`
+	Context      tool.IntFromJSONNumber  `json:"context"`
+	Numbers      *bool                   `json:"-n"`
+	IgnoreCase   bool                    `json:"-i"`
+	OnlyMatching bool                    `json:"-o"`
+	Type         string                  `json:"type"`
+	HeadLimit    *tool.IntFromJSONNumber `json:"head_limit"`
+	Offset       tool.IntFromJSONNumber  `json:"offset"`
+	Multiline    bool                    `json:"multiline"`
 }
 
 type grepSearch struct {
@@ -68,7 +68,7 @@ func (f *Finder) newGrepSearch(in grepInput) (*grepSearch, *protocol.ToolResult)
 	if fault := patternErrorText(in.Pattern, err); fault != "" {
 		return nil, new(invalidPatternResult("%s", fault))
 	}
-	for _, g := range splitGlobs(in.Glob) {
+	for _, g := range splitGlobsAtSpacesAndUnbracedCommas(in.Glob) {
 		if !doublestar.ValidatePattern(strings.TrimPrefix(g, "!")) {
 			return nil, new(invalidGlobResult(g))
 		}
@@ -87,8 +87,8 @@ func isVersionControlDir(name string) bool {
 	return slices.Contains([]string{".git", ".svn", ".hg", ".bzr", ".jj", ".sl"}, name)
 }
 
-// splitGlobs splits a list of globs at spaces. A glob without braces is also split at commas.
-func splitGlobs(list string) []string {
+// splitGlobsAtSpacesAndUnbracedCommas splits a list of globs at spaces. A glob without braces is also split at commas.
+func splitGlobsAtSpacesAndUnbracedCommas(list string) []string {
 	var out []string
 	for word := range strings.FieldsSeq(list) {
 		if strings.Contains(word, "{") {
@@ -138,16 +138,16 @@ func fileTypeGlobs(name string) []string {
 	return nil
 }
 
-// SearchAccess reports which files a deny rule hides from searches.
-type SearchAccess interface {
+// DenyRuleSearchFilter reports which files a deny rule hides from searches.
+type DenyRuleSearchFilter interface {
 	IsHidden(path string) bool
 }
 
 // FinderOptions configure [NewFinder]. Paths and Clock are required.
 type FinderOptions struct {
-	Paths  *tool.Shell  // resolves paths relative to its working directory
-	Clock  tool.Clock   // measures the duration of searches
-	Access SearchAccess // nil means nothing is hidden
+	Paths  *tool.Shell          // resolves paths relative to its working directory
+	Clock  tool.Clock           // measures the duration of searches
+	Access DenyRuleSearchFilter // nil means nothing is hidden
 }
 
 // Finder searches files for a session. Many goroutines may call its methods.

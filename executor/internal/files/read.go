@@ -23,15 +23,15 @@ const (
 )
 
 type readInput struct {
-	FilePath   string       `json:"file_path"`
-	Offset     *tool.Number `json:"offset"`
-	Limit      *tool.Number `json:"limit"`
-	Pages      string       `json:"pages"`
-	AllowLarge bool         `json:"allow_large"`
+	FilePath   string                  `json:"file_path"`
+	Offset     *tool.IntFromJSONNumber `json:"offset"`
+	Limit      *tool.IntFromJSONNumber `json:"limit"`
+	Pages      string                  `json:"pages"`
+	AllowLarge bool                    `json:"allow_large"`
 }
 
 // Read returns the tool that reads a file.
-func Read(f *Files) tool.Tool {
+func Read(f *SeenFileTracker) tool.Tool {
 	return tool.Tool{
 		Name: "Read", ReadOnly: true,
 		Description: "Reads a file: text with line numbers, images, notebooks and PDF files.",
@@ -47,7 +47,7 @@ func Read(f *Files) tool.Tool {
 	}
 }
 
-func checkReadable(_ context.Context, f *Files, in readInput) *protocol.ToolResult {
+func checkReadable(_ context.Context, f *SeenFileTracker, in readInput) *protocol.ToolResult {
 	path := f.options.Paths.Path(in.FilePath)
 	if ext := strings.ToLower(filepath.Ext(path)); ext != "" && strings.Contains(binaryExtensions, " "+ext[1:]+" ") {
 		return new(tool.Refuse("This tool cannot read binary files. The file appears to be a binary %s file. "+
@@ -82,7 +82,7 @@ func similarNameHint(path string) string {
 	return ""
 }
 
-func runRead(_ context.Context, f *Files, in readInput) protocol.ToolResult {
+func runRead(_ context.Context, f *SeenFileTracker, in readInput) protocol.ToolResult {
 	path := f.options.Paths.Path(in.FilePath)
 	data, err := readRegularFile(path)
 	switch {
@@ -99,7 +99,7 @@ func runRead(_ context.Context, f *Files, in readInput) protocol.ToolResult {
 	case ".png", ".jpg", ".jpeg", ".gif", ".webp":
 		return readImage(path, data)
 	case ".ipynb":
-		r, ok := readNotebook(in.FilePath, data)
+		r, ok := resultOfReadingNotebook(in.FilePath, data)
 		if ok {
 			f.seen.recordShown(path, string(data))
 		}
@@ -124,10 +124,10 @@ func runRead(_ context.Context, f *Files, in readInput) protocol.ToolResult {
 
 // ReadLines reads a file as the Read tool does, even if the session does not have that tool. first is the first line,
 // from 1, and lines the number of lines; 0 for both means the whole file. The file counts as read, so it may be edited.
-func (f *Files) ReadLines(ctx context.Context, path string, first, lines int) protocol.ToolResult {
+func (f *SeenFileTracker) ReadLines(ctx context.Context, path string, first, lines int) protocol.ToolResult {
 	in := readInput{FilePath: path}
 	if first > 0 {
-		offset, limit := tool.Number(first), tool.Number(lines)
+		offset, limit := tool.IntFromJSONNumber(first), tool.IntFromJSONNumber(lines)
 		in.Offset, in.Limit = &offset, &limit
 	}
 	return runRead(ctx, f, in)

@@ -59,7 +59,7 @@ func (s *grepSearch) matchesFilters(p string) bool {
 		}
 	}
 	positive, matched := false, false
-	for _, g := range splitGlobs(s.Glob) {
+	for _, g := range splitGlobsAtSpacesAndUnbracedCommas(s.Glob) {
 		if negated, ok := strings.CutPrefix(g, "!"); ok {
 			if matchGlob(negated, rel) {
 				return false

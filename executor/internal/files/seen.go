@@ -16,7 +16,7 @@ import (
 type seenFiles struct {
 	mu      sync.Mutex
 	byPath  map[string]seenContent
-	written []writtenFile // files in the order in which they were written
+	written []fileWrittenBySession // files in the order in which they were written
 }
 
 type seenContent struct {
@@ -24,10 +24,10 @@ type seenContent struct {
 	wasShown bool // the model has seen the whole content
 }
 
-// writtenFile is a file that the session wrote and that is not known to have changed since.
-type writtenFile struct {
-	path, content string
-	modified      time.Time
+// fileWrittenBySession is a file that the session wrote and that is not known to have changed since.
+type fileWrittenBySession struct {
+	path, writtenContent string
+	modificationTime     time.Time
 }
 
 func (s *seenFiles) recordShown(path, content string) { s.record(path, content, true) }
@@ -40,7 +40,7 @@ func (s *seenFiles) record(path, content string, shown bool) {
 
 func (s *seenFiles) storeContent(path, content string, shown bool) {
 	s.byPath[path] = seenContent{sha256.Sum256([]byte(content)), shown}
-	s.written = slices.DeleteFunc(s.written, func(w writtenFile) bool { return w.path == path })
+	s.written = slices.DeleteFunc(s.written, func(w fileWrittenBySession) bool { return w.path == path })
 }
 
 // recordWritten records the content of a file that the session wrote. [seenFiles.changes] reports later changes.
@@ -50,7 +50,7 @@ func (s *seenFiles) recordWritten(path, content string, shown bool) {
 	defer s.mu.Unlock()
 	s.storeContent(path, content, shown)
 	if err == nil {
-		s.written = append(s.written, writtenFile{path, content, info.ModTime()})
+		s.written = append(s.written, fileWrittenBySession{path, content, info.ModTime()})
 	}
 }
 
@@ -64,13 +64,13 @@ func (s *seenFiles) lookup(path, content string) (read, current, shown bool) {
 	return read, current, current && was.wasShown
 }
 
-// Versions contains modification times by path.
-type Versions map[string]time.Time
+// ModificationTimesByPath contains modification times by path.
+type ModificationTimesByPath map[string]time.Time
 
-func (s *seenFiles) versions() Versions {
+func (s *seenFiles) versions() ModificationTimesByPath {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := Versions{}
+	all := ModificationTimesByPath{}
 	for path := range s.byPath {
 		if info, err := os.Stat(path); err == nil {
 			all[path] = info.ModTime()
@@ -93,19 +93,19 @@ func (s *seenFiles) changes() []ChangedFile {
 	var all []ChangedFile
 	for i, w := range slices.Clone(s.written) {
 		info, err := os.Stat(w.path)
-		if err != nil || info.ModTime().Equal(w.modified) {
+		if err != nil || info.ModTime().Equal(w.modificationTime) {
 			continue
 		}
 		data, err := readRegularFile(w.path)
 		if err != nil {
 			continue
 		}
-		if string(data) == w.content {
-			s.written[i].modified = info.ModTime()
+		if string(data) == w.writtenContent {
+			s.written[i].modificationTime = info.ModTime()
 			continue
 		}
 		content := strings.ReplaceAll(string(data), "\r\n", "\n")
-		if text := changedLines(strings.ReplaceAll(w.content, "\r\n", "\n"), content); text != "" {
+		if text := numberedChangedLinesWithNeighbors(strings.ReplaceAll(w.writtenContent, "\r\n", "\n"), content); text != "" {
 			all = append(all, ChangedFile{w.path, content, info.ModTime(), text})
 		}
 		// This runs after the loop, because storeContent removes the file from the list.
@@ -114,9 +114,9 @@ func (s *seenFiles) changes() []ChangedFile {
 	return all
 }
 
-// changedLines returns the changed lines of a text with their numbers and neighboring lines, as the real CLI shows
-// them. It returns "" if after has no lines.
-func changedLines(before, after string) string {
+// numberedChangedLinesWithNeighbors returns the changed lines of a text with their numbers and neighboring lines, as the real
+// CLI shows them. It returns "" if after has no lines.
+func numberedChangedLinesWithNeighbors(before, after string) string {
 	const (
 		neighbors = 8
 		longest   = 8192 // bytes
@@ -140,5 +140,5 @@ func changedLines(before, after string) string {
 	if end := strings.LastIndexByte(tool.Prefix(text, longest), '\n'); end > 0 {
 		return text[:end] + tool.TruncationNote(strings.Count(text[end:], "\n")) // so that no line is cut
 	}
-	return tool.Truncate(text, longest)
+	return tool.TruncateWithMissingLinesNote(text, longest)
 }

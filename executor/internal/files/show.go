@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	defaultHeadLimit = 250
-	maxLineBytes     = 500 // longer lines are omitted
+	defaultHeadLimit              = 250
+	maxBytesOfUnomittedSearchLine = 500 // longer lines are omitted
 )
 
 type grepOutput struct {
@@ -56,8 +56,9 @@ func applyPage[T any](s *grepSearch, items []T, out *appliedPage) []T {
 	return items
 }
 
-// pagingNote describes the limit and the offset that were applied to the results of a search; "" means neither.
-func (a appliedPage) pagingNote() string {
+// limitAndOffsetOfSearchResultPage describes the limit and the offset that were applied to the results of a search; "" means
+// neither.
+func (a appliedPage) limitAndOffsetOfSearchResultPage() (noteOrEmpty string) {
 	var parts []string
 	if a.Limit > 0 {
 		parts = append(parts, "limit: "+strconv.Itoa(a.Limit))
@@ -85,7 +86,7 @@ func (s *grepSearch) contentResult(found []fileMatches) protocol.ToolResult {
 
 func (s *grepSearch) appendPagingNote(content, none string, out grepOutput) string {
 	content = cmp.Or(content, none)
-	if p := out.pagingNote(); p != "" {
+	if p := out.limitAndOffsetOfSearchResultPage(); p != "" {
 		content += "\n\n[Showing results with pagination = " + p + "]"
 	}
 	return content
@@ -107,7 +108,7 @@ func (s *grepSearch) countResult(found []fileMatches) protocol.ToolResult {
 	out.Content, out.NumMatches = &content, &total
 	summary := fmt.Sprintf("\n\nFound %d total %s across %d %s.",
 		total, plural(total, "occurrence"), len(found), plural(len(found), "file"))
-	if p := out.pagingNote(); p != "" {
+	if p := out.limitAndOffsetOfSearchResultPage(); p != "" {
 		summary += " with pagination = " + p
 	}
 	if content == "" {
@@ -117,11 +118,11 @@ func (s *grepSearch) countResult(found []fileMatches) protocol.ToolResult {
 }
 
 func (s *grepSearch) filesResult(found []fileMatches) protocol.ToolResult {
-	all := make(datedFiles, len(found))
+	all := make(filesWithModificationTimes, len(found))
 	for i, m := range found {
 		all[i] = m.datedFile
 	}
-	all.sort()
+	all.sortNewestFirstThenByName()
 	out := filesOutput{Mode: "files_with_matches", Filenames: []string{}, TotalFiles: len(all)}
 	for _, f := range applyPage(s, all, &out.appliedPage) {
 		out.Filenames = append(out.Filenames, f.name)
@@ -131,7 +132,7 @@ func (s *grepSearch) filesResult(found []fileMatches) protocol.ToolResult {
 		return tool.Text("No files found", out)
 	}
 	head := fmt.Sprintf("Found %d %s", out.NumFiles, plural(out.NumFiles, "file"))
-	if p := out.pagingNote(); p != "" {
+	if p := out.limitAndOffsetOfSearchResultPage(); p != "" {
 		head += " " + p
 	}
 	return tool.Text(head+"\n"+strings.Join(out.Filenames, "\n"), out)
@@ -178,7 +179,7 @@ func (s *grepSearch) formatMatches(m fileMatches) []string {
 	return out
 }
 
-func clampLines(n tool.Number) int { return int(max(0, min(n, 1<<20))) }
+func clampLines(n tool.IntFromJSONNumber) int { return int(max(0, min(n, 1<<20))) }
 
 func (h matchedLine) matchedTexts(m fileMatches, onlyMatching bool) []string {
 	if !onlyMatching {
@@ -195,7 +196,7 @@ func (s *grepSearch) formatLine(m fileMatches, n int, separator, content string)
 	if s.Numbers == nil || *s.Numbers {
 		b.WriteString(strconv.Itoa(n+1) + separator)
 	}
-	if len(content) > maxLineBytes {
+	if len(content) > maxBytesOfUnomittedSearchLine {
 		content = "[Omitted long matching line]"
 	}
 	b.WriteString(content)

@@ -57,10 +57,10 @@ func describeError(err error, op, path string) string {
 	return code + ", " + op + " '" + path + "'"
 }
 
-// writeFile writes a file. It replaces an existing file by a new one with the same mode, so that a failure leaves the
-// old content. If the directory is not writable, it overwrites the existing file instead. If path is a symbolic link,
-// its target is written. Other hard links of the file keep the old content (observed with 2.1.329).
-func writeFile(path string, content []byte) error {
+// createOrReplaceFileKeepingMode writes a file. It replaces an existing file by a new one with the same mode, so that a failure
+// leaves the old content. If the directory is not writable, it overwrites the existing file instead. If path is a symbolic
+// link, its target is written. Other hard links of the file keep the old content (observed with 2.1.329).
+func createOrReplaceFileKeepingMode(path string, content []byte) error {
 	old, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = os.WriteFile(path, content, 0o644); err != nil {

@@ -26,7 +26,7 @@ type textFile struct {
 	TotalLines int    `json:"totalLines"`
 }
 
-func readText(path, content string, offset, lineLimit *tool.Number) protocol.ToolResult {
+func readText(path, content string, offset, lineLimit *tool.IntFromJSONNumber) protocol.ToolResult {
 	lines := strings.Split(strings.ReplaceAll(content, "\r\n", "\n"), "\n")
 	start, limit := 1, len(lines)
 	if offset != nil && *offset >= 0 {

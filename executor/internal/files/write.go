@@ -31,19 +31,19 @@ type writeOutput struct {
 }
 
 // Abridged implements [protocol.AbridgedResult].
-func (o writeOutput) Abridged() any {
-	o.OriginalFile = abridgedOriginal(o.OriginalFile)
+func (o writeOutput) Abridged() (withoutLargeOriginalFile any) {
+	o.OriginalFile = originalContentOrNilIfTooLong(o.OriginalFile)
 	return o
 }
 
 // Write returns the tool that writes a whole file.
-func Write(f *Files) tool.Tool {
+func Write(f *SeenFileTracker) tool.Tool {
 	return tool.Tool{
 		Name:        "Write",
 		Description: "Writes a file and replaces its content. Missing directories are created.",
 		Input:       tool.Object(tool.Required("file_path", tool.String("Path of the file")), tool.Required("content", tool.String("The whole new content"))),
 		Prepare: func(in *tool.Keys) bool {
-			decoded := tool.DecodeEscapes(in)
+			decoded := tool.DecodeUnicodeEscapesInStrings(in)
 			return trimTrailingSpace(in, "content") || decoded
 		},
 		RenameAliases: func(in *tool.Keys) (string, bool) {
@@ -54,13 +54,13 @@ func Write(f *Files) tool.Tool {
 	}
 }
 
-// reportFilePattern matches the names of files that sub-agents may not write (observed with 2.1.330).
-var reportFilePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^(REPORT|SUMMARY|FINDINGS|ANALYSIS).*\.md$`) })
+// subagentForbiddenReportNamePattern matches the names of files that sub-agents may not write (observed with 2.1.330).
+var subagentForbiddenReportNamePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^(REPORT|SUMMARY|FINDINGS|ANALYSIS).*\.md$`) })
 
 // checkWritable refuses a file that cannot be replaced, or whose current content the session has not read.
-func checkWritable(_ context.Context, f *Files, in writeInput) *protocol.ToolResult {
+func checkWritable(_ context.Context, f *SeenFileTracker, in writeInput) *protocol.ToolResult {
 	path := f.options.Paths.Path(in.FilePath)
-	if f.usedByAgent && reportFilePattern().MatchString(filepath.Base(path)) {
+	if f.usedByAgent && subagentForbiddenReportNamePattern().MatchString(filepath.Base(path)) {
 		return new(tool.Refuse("Subagents should return findings as text, not write report files. Include this content in your final response instead."))
 	}
 	old, err := readRegularFile(path)
@@ -81,7 +81,7 @@ func checkWritable(_ context.Context, f *Files, in writeInput) *protocol.ToolRes
 	return nil
 }
 
-func runWrite(ctx context.Context, f *Files, in writeInput) protocol.ToolResult {
+func runWrite(ctx context.Context, f *SeenFileTracker, in writeInput) protocol.ToolResult {
 	path := f.options.Paths.Path(in.FilePath)
 	old, err := readRegularFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -94,10 +94,10 @@ func runWrite(ctx context.Context, f *Files, in writeInput) protocol.ToolResult 
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return tool.Fail("%s", describeError(err, "mkdir", filepath.Dir(path)))
 	}
-	if err := writeFile(path, []byte(in.Content)); err != nil {
+	if err := createOrReplaceFileKeepingMode(path, []byte(in.Content)); err != nil {
 		return tool.Fail("%s", describeError(err, "open", path))
 	}
-	modified, note := isModifiedByUser(ctx), fileIsCurrentNote
+	modified, note := hasUserModifiedInputOfCall(ctx), fileIsCurrentNote
 	if modified {
 		note = " The user modified your proposed content before accepting it."
 	}

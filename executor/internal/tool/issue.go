@@ -24,21 +24,21 @@ type Issue struct {
 	Message   string   `json:"message"`
 
 	received string // actual type, for the code invalid_type
-	order    issueKeyOrder
+	order    issueJSONKeyOrder
 }
 
 // MarshalJSON writes the keys in the order that i.order selects.
 func (i Issue) MarshalJSON() ([]byte, error) {
 	type plain Issue
 	switch i.order {
-	case keyOrderFormatAfterCode:
+	case keyOrderCodeFormatPathMessage:
 		return protocol.Marshal(struct {
 			Code    string `json:"code"`
 			Format  string `json:"format"`
 			Path    []any  `json:"path"`
 			Message string `json:"message"`
 		}{i.Code, i.Format, i.Path, i.Message})
-	case keyOrderMessageBeforePath:
+	case keyOrderCodeMessagePath:
 		return protocol.Marshal(struct {
 			Code    string `json:"code"`
 			Message string `json:"message"`
@@ -48,12 +48,12 @@ func (i Issue) MarshalJSON() ([]byte, error) {
 	return protocol.Marshal(plain(i))
 }
 
-// issueKeyOrder is the order in which the keys of an issue are written; 0 means the order of the fields of Issue.
-type issueKeyOrder int
+// issueJSONKeyOrder is the order in which the keys of an issue are written; 0 means the order of the fields of Issue.
+type issueJSONKeyOrder int
 
 const (
-	keyOrderFormatAfterCode issueKeyOrder = iota + 1
-	keyOrderMessageBeforePath
+	keyOrderCodeFormatPathMessage issueJSONKeyOrder = iota + 1
+	keyOrderCodeMessagePath
 )
 
 // CustomIssue returns an issue that is not about a type or limit of the schema.
@@ -61,10 +61,10 @@ func CustomIssue(message string, path ...any) Issue {
 	return Issue{Code: "custom", Path: append([]any{}, path...), Message: message}
 }
 
-// WithMessageFirst returns the issue in the form whose JSON has the message before the path. The real CLI reports
+// WithMessageBeforePathInJSON returns the issue in the form whose JSON has the message before the path. The real CLI reports
 // issues of single keys in this form.
-func (i Issue) WithMessageFirst() Issue {
-	i.order = keyOrderMessageBeforePath
+func (i Issue) WithMessageBeforePathInJSON() Issue {
+	i.order = keyOrderCodeMessagePath
 	return i
 }
 
@@ -74,18 +74,18 @@ func wrongType(want, format, got string, path []any) Issue {
 
 // TooSmall returns the issue for a value below its minimum. origin is its JSON type: "number", "string" or "array".
 func TooSmall(origin string, least int, path []any) Issue {
-	return Issue{Origin: origin, Code: "too_small", Minimum: &least, Inclusive: true, Path: path, Message: fmt.Sprintf("Too small: expected %s >=%d%s", limitPhrase(origin), least, limitUnit(origin))}
+	return Issue{Origin: origin, Code: "too_small", Minimum: &least, Inclusive: true, Path: path, Message: fmt.Sprintf("Too small: expected %s >=%d%s", jsonTypeWithToBeOrToHave(origin), least, limitUnit(origin))}
 }
 
 func tooBig(origin string, maximum int, path []any) Issue {
-	return Issue{Origin: origin, Code: "too_big", Maximum: maximum, Inclusive: true, Path: path, Message: fmt.Sprintf("Too big: expected %s <=%d%s", limitPhrase(origin), maximum, limitUnit(origin))}
+	return Issue{Origin: origin, Code: "too_big", Maximum: maximum, Inclusive: true, Path: path, Message: fmt.Sprintf("Too big: expected %s <=%d%s", jsonTypeWithToBeOrToHave(origin), maximum, limitUnit(origin))}
 }
 
-func limitPhrase(origin string) string {
-	if origin == "number" {
+func jsonTypeWithToBeOrToHave(jsonType string) string {
+	if jsonType == "number" {
 		return "number to be"
 	}
-	return origin + " to have"
+	return jsonType + " to have"
 }
 
 func limitUnit(origin string) string {

@@ -12,8 +12,8 @@ import (
 
 // The functions below analyze a command line without running it. They return false or "" for a line they cannot parse.
 
-// longSleepSeconds is the shortest sleep that Bash refuses as the first command of a command line.
-const longSleepSeconds = 25
+// minRefusedLeadingSleepSeconds is the shortest sleep that Bash refuses as the first command of a command line.
+const minRefusedLeadingSleepSeconds = 25
 
 // DescribeLongSleep returns a description of the long sleep with which a command line begins; empty for other commands.
 func DescribeLongSleep(command string) string {
@@ -23,7 +23,7 @@ func DescribeLongSleep(command string) string {
 	}
 	first := script.Commands[0]
 	seconds, err := strconv.ParseFloat(first.Args[1], 64)
-	if err != nil || seconds < longSleepSeconds || first.Text != "sleep "+first.Args[1] {
+	if err != nil || seconds < minRefusedLeadingSleepSeconds || first.Text != "sleep "+first.Args[1] {
 		return ""
 	}
 	var texts []string
@@ -47,9 +47,9 @@ func BeginsWithSleep(command string) bool {
 	return false
 }
 
-// PrintsNothing reports whether every simple command of a shell command line is known to print nothing if it succeeds.
-func PrintsNothing(command string) bool {
-	script, err := shellcmd.Parse(command)
+// PrintsNothingOnSuccess reports whether every simple command of a shell command line is known to print nothing if it succeeds.
+func PrintsNothingOnSuccess(shellCommandLine string) bool {
+	script, err := shellcmd.Parse(shellCommandLine)
 	if err != nil || len(script.Commands) == 0 {
 		return false
 	}
@@ -68,9 +68,9 @@ var inPlaceEditPattern = sync.OnceValue(func() *regexp.Regexp {
 // EditsInPlace reports whether Claude Code expects a command to change existing files.
 func EditsInPlace(command string) bool { return inPlaceEditPattern().MatchString(command) }
 
-// PrintedFile returns the file that the command prints completely, as in "cat FILE"; empty means none.
-func PrintedFile(command string) string {
-	script, err := shellcmd.Parse(command)
+// FilePrintedByCat returns the file that the command prints completely, as in "cat FILE"; empty means none.
+func FilePrintedByCat(shellCommandLine string) (path string) {
+	script, err := shellcmd.Parse(shellCommandLine)
 	if err != nil || script.IsOpaque || len(script.Commands) != 1 || len(script.Redirects) > 0 {
 		return ""
 	}

@@ -80,14 +80,14 @@ func (s Schema) AppendJSON(b []byte) []byte {
 	text := func(name, value string) {
 		if value != "" {
 			key(name)
-			b = appendString(b, value)
+			b = appendJSONString(b, value)
 		}
 	}
 	text("description", s.Description)
 	text("type", s.Type)
 	if len(s.Enum) > 0 {
 		key("enum")
-		b = appendStrings(b, s.Enum)
+		b = appendJSONStringArray(b, s.Enum)
 	}
 	if s.Items != nil {
 		key("items")
@@ -114,10 +114,10 @@ func (s Schema) AppendJSON(b []byte) []byte {
 	}
 	if s.Type == "object" {
 		key("properties")
-		b = appendProps(b, s.Properties)
+		b = appendPropertySchemasJSON(b, s.Properties)
 		if required := requiredNames(s.Properties); len(required) > 0 {
 			key("required")
-			b = appendStrings(b, required)
+			b = appendJSONStringArray(b, required)
 		}
 		key("additionalProperties")
 		b = strconv.AppendBool(b, s.AllowsUnknown)
@@ -135,35 +135,35 @@ func requiredNames(props []Property) []string {
 	return names
 }
 
-func appendProps(b []byte, props []Property) []byte {
-	b = append(b, '{')
-	for i, p := range props {
+func appendPropertySchemasJSON(buffer []byte, properties []Property) []byte {
+	buffer = append(buffer, '{')
+	for i, p := range properties {
 		if i > 0 {
-			b = append(b, ',')
+			buffer = append(buffer, ',')
 		}
-		b = append(appendString(b, p.Name), ':')
-		b = p.AppendJSON(b)
+		buffer = append(appendJSONString(buffer, p.Name), ':')
+		buffer = p.AppendJSON(buffer)
 	}
-	return append(b, '}')
+	return append(buffer, '}')
 }
 
-func appendStrings(b []byte, values []string) []byte {
-	b = append(b, '[')
+func appendJSONStringArray(buffer []byte, values []string) []byte {
+	buffer = append(buffer, '[')
 	for i, value := range values {
 		if i > 0 {
-			b = append(b, ',')
+			buffer = append(buffer, ',')
 		}
-		b = appendString(b, value)
+		buffer = appendJSONString(buffer, value)
 	}
-	return append(b, ']')
+	return append(buffer, ']')
 }
 
-func appendString(b []byte, s string) []byte {
-	if !strings.ContainsFunc(s, needsEscape) {
-		return append(append(append(b, '"'), s...), '"')
+func appendJSONString(buffer []byte, value string) []byte {
+	if !strings.ContainsFunc(value, mayNeedJSONEscape) {
+		return append(append(append(buffer, '"'), value...), '"')
 	}
-	quoted, _ := protocol.Marshal(s) // encoding a string cannot fail
-	return append(b, quoted...)
+	quoted, _ := protocol.Marshal(value) // encoding a string cannot fail
+	return append(buffer, quoted...)
 }
 
-func needsEscape(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }
+func mayNeedJSONEscape(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }

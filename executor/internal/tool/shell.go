@@ -50,7 +50,7 @@ func (s *Shell) Dir() string {
 
 // Path returns an absolute path. A relative path is relative to the current directory, and "~" is the home directory.
 func (s *Shell) Path(p string) string {
-	p = protocol.TrimPath(p)
+	p = protocol.TrimWhiteSpaceAroundPath(p)
 	if rest, ok := strings.CutPrefix(p+"/", "~/"); ok {
 		if home := s.Getenv("HOME"); home != "" {
 			return filepath.Join(home, rest)
@@ -113,7 +113,7 @@ func (s *Shell) Start(ctx context.Context, line, output string) (*ShellCommand, 
 	if s.isClosed() {
 		return nil, errors.New("cannot start the command: the session is closed")
 	}
-	file, err := createOutput(output)
+	file, err := openCommandOutputFile(output)
 	if err != nil {
 		return nil, err
 	}
@@ -136,15 +136,15 @@ func (s *Shell) isClosed() bool {
 	return s.closed
 }
 
-// Stream runs a command line in the shell's directory until it exits. The command cannot change that directory.
+// RunStreamingStdout runs a command line in the shell's directory until it exits. The command cannot change that directory.
 // Standard output is written to w as it arrives; standard error is returned as stderr. If ctx is cancelled, all processes
 // of the command are stopped.
-func (s *Shell) Stream(ctx context.Context, line string, w io.Writer) (code int, stderr string, err error) {
+func (s *Shell) RunStreamingStdout(ctx context.Context, commandLine string, stdout io.Writer) (exitStatus int, stderr string, err error) {
 	const most = 1 << 20 // limit of standard error in bytes
-	o := proc.RunOptions{Command: s.newCommand(), Tee: w, Limit: most}
+	o := proc.RunOptions{Command: s.newCommand(), Tee: stdout, Limit: most}
 	var res proc.Result
-	for _, sh := range shellNames() {
-		o.Path, o.Args = sh, []string{"-c", line}
+	for _, sh := range shellExecutablesToTry() {
+		o.Path, o.Args = sh, []string{"-c", commandLine}
 		if res, err = proc.Run(ctx, o); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
@@ -160,7 +160,7 @@ func checkSupportedSystem(goos string) error {
 	return nil
 }
 
-func shellNames() []string { return []string{"bash", "/bin/bash", "sh", "/bin/sh"} }
+func shellExecutablesToTry() []string { return []string{"bash", "/bin/bash", "sh", "/bin/sh"} }
 
 // newCommand returns a command that runs in the shell's directory or, if that no longer exists, in startDir.
 func (s *Shell) newCommand() proc.Command {
@@ -174,7 +174,7 @@ func (s *Shell) newCommand() proc.Command {
 }
 
 func startWrapper(ctx context.Context, c proc.Command, output *os.File, args ...string) (job *proc.Job, err error) {
-	for _, sh := range shellNames() {
+	for _, sh := range shellExecutablesToTry() {
 		c.Path, c.Args = sh, append([]string{"-c", shellWrapper, "/bin/bash"}, args...)
 		if job, err = proc.StartJob(ctx, proc.JobOptions{Command: c, Output: output, NoteFD: cwdFD}); !errors.Is(err, fs.ErrNotExist) {
 			break
@@ -183,18 +183,18 @@ func startWrapper(ctx context.Context, c proc.Command, output *os.File, args ...
 	return job, err
 }
 
-func createOutput(path string) (*os.File, error) {
-	if path == "" {
+func openCommandOutputFile(pathOrEmptyForTemp string) (*os.File, error) {
+	if pathOrEmptyForTemp == "" {
 		file, err := os.CreateTemp("", "claudeless-")
 		if err == nil {
 			_ = os.Remove(file.Name()) // processes that have opened it can still use it
 		}
 		return file, err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(pathOrEmptyForTemp), 0o755); err != nil {
 		return nil, err
 	}
-	return os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o644)
+	return os.OpenFile(pathOrEmptyForTemp, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o644)
 }
 
 // Done returns a channel that is closed when the command has exited.
@@ -213,14 +213,14 @@ func (c *ShellCommand) Output(limit int64) string {
 func (c *ShellCommand) Wait() int {
 	exit, note, left := c.job.WaitExit()
 	c.dir = strings.TrimSuffix(string(note), "\n") // the note is empty if the command failed or replaced the shell
-	if left && !c.shell.addBackgroundJob(c.job) {
+	if left && !c.shell.addBackgroundJobUnlessClosed(c.job) {
 		c.job.Stop()
 	}
 	return exitCode(exit)
 }
 
-// addBackgroundJob stores the job of a command that left processes running. It returns false if the shell is closed.
-func (s *Shell) addBackgroundJob(job *proc.Job) bool {
+// addBackgroundJobUnlessClosed stores the job of a command that left processes running. It returns false if the shell is closed.
+func (s *Shell) addBackgroundJobUnlessClosed(job *proc.Job) (isAdded bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -250,11 +250,11 @@ func exitCode(e proc.Exit) int {
 	return 1
 }
 
-// UpdateShellDir moves the shell to the directory in which the command ended. If the shell may not change to this
+// MoveShellToCommandEndDir moves the shell to the directory in which the command ended. If the shell may not change to this
 // directory, it returns to its root, and left is the forbidden directory. A command that failed or stayed where it
-// started does not move the shell, because another command may have moved it in the meantime. UpdateShellDir must not
+// started does not move the shell, because another command may have moved it in the meantime. MoveShellToCommandEndDir must not
 // be called for a command that ran in the background.
-func (c *ShellCommand) UpdateShellDir() (left string) {
+func (c *ShellCommand) MoveShellToCommandEndDir() (forbiddenDir string) {
 	if c.dir == "" || c.dir == c.startDir {
 		return ""
 	}

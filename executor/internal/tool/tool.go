@@ -57,18 +57,18 @@ func (t Tool) Definition() protocol.Tool {
 	return protocol.Tool{Name: t.Name, Description: t.Description, InputSchema: t.Input.AppendJSON(nil), ReadOnly: t.ReadOnly}
 }
 
-// PrepareInput returns an input as t.Prepare changes it. An input that is not an object is unchanged.
-func (t Tool) PrepareInput(input json.RawMessage) json.RawMessage {
+// InputChangedByPrepare returns an input as t.Prepare changes it. An input that is not an object is unchanged.
+func (t Tool) InputChangedByPrepare(originalInput json.RawMessage) json.RawMessage {
 	if t.Prepare == nil {
-		return input
+		return originalInput
 	}
-	in, err := plainjson.Parse(input)
+	in, err := plainjson.Parse(originalInput)
 	if err != nil || !t.Prepare(&in) {
-		return input
+		return originalInput
 	}
 	out, err := in.MarshalJSON()
 	if err != nil {
-		return input
+		return originalInput
 	}
 	return out
 }
@@ -95,14 +95,14 @@ func (t Tool) ResolveAliases(input json.RawMessage) (known json.RawMessage, note
 
 // RenameStringKey is like RenameKey, but only renames a key whose value is a non-empty string.
 func RenameStringKey(in *Keys, from, to string) bool {
-	if TextOf(in.Get(from)) == "" || !IsString(in.Get(from)) {
+	if TextOfJSONStringOrStringList(in.Get(from)) == "" || !IsString(in.Get(from)) {
 		return false
 	}
 	return RenameKey(in, from, to)
 }
 
-// DropKeys removes keys from an input. It reports whether the input had any of them.
-func DropKeys(in *Keys, names ...string) bool {
+// RemoveKeys removes keys from an input. It reports whether the input had any of them.
+func RemoveKeys(in *Keys, names ...string) (removedAny bool) {
 	before := len(*in)
 	*in = in.Without(names...)
 	return len(*in) != before
@@ -126,7 +126,7 @@ func RenameKey(in *Keys, from, to string) bool {
 
 // TypedRun creates a [Run] from a function that takes the state of the tool and the decoded input.
 func TypedRun[S, In any](state S, f func(context.Context, S, In) protocol.ToolResult) Run {
-	return TypedRunWithEvents(state, func(ctx context.Context, state S, in In) Result { return ResultOf(f(ctx, state, in)) })
+	return TypedRunWithEvents(state, func(ctx context.Context, state S, in In) Result { return ResultWithoutEvents(f(ctx, state, in)) })
 }
 
 // TypedRunWithEvents is [TypedRun] for tools that return additional events.
@@ -134,7 +134,7 @@ func TypedRunWithEvents[S, In any](state S, f func(context.Context, S, In) Resul
 	return func(ctx context.Context, call protocol.ToolUse) Result {
 		in, err := Decode[In](call.Input)
 		if err != nil {
-			return ResultOf(Refuse("InputValidationError: %s failed due to the following issue:\n%v", call.Name, err))
+			return ResultWithoutEvents(Refuse("InputValidationError: %s failed due to the following issue:\n%v", call.Name, err))
 		}
 		return f(ctx, state, in)
 	}
@@ -159,19 +159,19 @@ func TypedCheck[S, In any](state S, f func(context.Context, S, In) *protocol.Too
 	}
 }
 
-// Number is an integer in an input. Decoding cuts off the fraction of a JSON number and reduces a number beyond
+// IntFromJSONNumber is an integer in an input. Decoding cuts off the fraction of a JSON number and reduces a number beyond
 // maxNumber to maxNumber.
-type Number int
+type IntFromJSONNumber int
 
 const maxNumber = 1 << 40
 
 // UnmarshalJSON reads a JSON number.
-func (n *Number) UnmarshalJSON(data []byte) error {
+func (n *IntFromJSONNumber) UnmarshalJSON(data []byte) error {
 	var f float64
 	if err := json.Unmarshal(data, &f); err != nil {
 		return err
 	}
-	*n = Number(max(-maxNumber, min(maxNumber, f)))
+	*n = IntFromJSONNumber(max(-maxNumber, min(maxNumber, f)))
 	return nil
 }
 
@@ -184,8 +184,9 @@ func Decode[In any](raw json.RawMessage) (in In, err error) {
 	return in, err
 }
 
-// TextOf returns the value of a JSON string, or the joined strings of a list. It returns "" for other values.
-func TextOf(raw json.RawMessage) string {
+// TextOfJSONStringOrStringList returns the value of a JSON string, or the joined strings of a list. It returns "" for other
+// values.
+func TextOfJSONStringOrStringList(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
 		return s
@@ -209,19 +210,19 @@ func NonNil[T any](s []T) []T {
 	return s
 }
 
-// escapePattern matches an escaped backslash, or a sequence of escapes \uXXXX.
-var escapePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\\\\|\\u[0-9a-fA-F]{4}(?:\\u[0-9a-fA-F]{4})*`) })
+// backslashOrUnicodeEscapesPattern matches an escaped backslash, or a sequence of escapes \uXXXX.
+var backslashOrUnicodeEscapesPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\\\\|\\u[0-9a-fA-F]{4}(?:\\u[0-9a-fA-F]{4})*`) })
 
-// DecodeEscapes replaces \uXXXX in the strings of an input with the character, as the real CLI does. It reports whether
-// it changed the input. An escaped backslash does not begin such an escape.
-func DecodeEscapes(in *Keys) bool {
+// DecodeUnicodeEscapesInStrings replaces \uXXXX in the strings of an input with the character, as the real CLI does. It reports
+// whether it changed the input. An escaped backslash does not begin such an escape.
+func DecodeUnicodeEscapesInStrings(in *Keys) (anyDecoded bool) {
 	changed := false
 	for i, k := range *in {
 		var text string
 		if json.Unmarshal(k.Value, &text) != nil || !strings.Contains(text, `\u`) {
 			continue
 		}
-		decoded := escapePattern().ReplaceAllStringFunc(text, func(s string) string {
+		decoded := backslashOrUnicodeEscapesPattern().ReplaceAllStringFunc(text, func(s string) string {
 			if s == `\\` {
 				return s
 			}
@@ -245,8 +246,10 @@ type Result struct {
 	EventsBefore, EventsAfter []protocol.Event
 }
 
-// ResultOf returns a result without events.
-func ResultOf(r protocol.ToolResult) Result { return Result{ToolResult: r} }
+// ResultWithoutEvents returns a result without events.
+func ResultWithoutEvents(toolResult protocol.ToolResult) Result {
+	return Result{ToolResult: toolResult}
+}
 
 // Text returns a successful result with a text for the model and a structured output.
 func Text(s string, output any) protocol.ToolResult {
@@ -305,13 +308,13 @@ func Prefix(s string, n int) string {
 	return s[:n]
 }
 
-// Truncate is [Prefix] with a note about the number of lines that are missing.
-func Truncate(s string, n int) string {
-	kept := Prefix(s, n)
-	if len(kept) == len(s) {
-		return s
+// TruncateWithMissingLinesNote is [Prefix] with a note about the number of lines that are missing.
+func TruncateWithMissingLinesNote(text string, maxBytes int) string {
+	kept := Prefix(text, maxBytes)
+	if len(kept) == len(text) {
+		return text
 	}
-	return kept + TruncationNote(strings.Count(s[len(kept):], "\n")+1)
+	return kept + TruncationNote(strings.Count(text[len(kept):], "\n")+1)
 }
 
 // TruncationNote returns the note that this number of lines is missing.

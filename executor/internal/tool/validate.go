@@ -37,7 +37,7 @@ func (s Schema) issues(path []any, raw json.RawMessage) []Issue {
 	switch {
 	case want != "" && got != want && len(s.Enum) == 0:
 		return []Issue{wrongType(want, "", got, path)}
-	case len(s.Enum) > 0 && (got != "string" || !slices.Contains(s.Enum, TextOf(raw))):
+	case len(s.Enum) > 0 && (got != "string" || !slices.Contains(s.Enum, TextOfJSONStringOrStringList(raw))):
 		return []Issue{{
 			Code: "invalid_value", Values: s.Enum, Path: path,
 			Message: `Invalid option: expected one of "` + strings.Join(s.Enum, `"|"`) + `"`,
@@ -47,18 +47,18 @@ func (s Schema) issues(path []any, raw json.RawMessage) []Issue {
 	case got == "number" && s.NonNegative && strings.HasPrefix(string(bytes.TrimSpace(raw)), "-"):
 		return []Issue{TooSmall("number", 0, path)}
 	case got == "string":
-		return s.textIssues(path, TextOf(raw))
+		return s.textIssues(path, TextOfJSONStringOrStringList(raw))
 	case got == "array":
-		return s.itemIssues(path, raw)
+		return s.arrayIssues(path, raw)
 	case got == "object":
 		return s.propIssues(path, raw)
 	}
 	return nil
 }
 
-func (s Schema) itemIssues(path []any, raw json.RawMessage) []Issue {
+func (s Schema) arrayIssues(path []any, array json.RawMessage) []Issue {
 	var items []json.RawMessage
-	_ = json.Unmarshal(raw, &items) // the caller has checked the type
+	_ = json.Unmarshal(array, &items) // the caller has checked the type
 	var found []Issue
 	if s.Items != nil {
 		for i, item := range items {
@@ -87,7 +87,7 @@ func (s Schema) textIssues(path []any, value string) []Issue {
 		found = append(found, tooBig("string", s.Max, path))
 	}
 	if u, err := url.Parse(value); s.URL && (err != nil || u.Scheme == "" || u.Host == "" && (u.Scheme == "http" || u.Scheme == "https")) {
-		found = append(found, Issue{Format: "url", Code: "invalid_format", Path: path, Message: "Invalid URL", order: keyOrderFormatAfterCode})
+		found = append(found, Issue{Format: "url", Code: "invalid_format", Path: path, Message: "Invalid URL", order: keyOrderCodeFormatPathMessage})
 	}
 	return found
 }

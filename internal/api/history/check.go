@@ -17,11 +17,11 @@ func (r *Request) Check() error {
 	case r.MaxTokens < 1:
 		return InvalidRequest("max_tokens", "Input should be greater than or equal to 1")
 	}
-	return r.CheckTokenCount()
+	return r.CheckAsTokenCountRequest()
 }
 
-// CheckTokenCount is like [Request.Check] for a request that only counts tokens, which has fewer required keys.
-func (r *Request) CheckTokenCount() error {
+// CheckAsTokenCountRequest is like [Request.Check] for a request that only counts tokens, which has fewer required keys.
+func (r *Request) CheckAsTokenCountRequest() error {
 	switch {
 	case r.Model == "":
 		return InvalidRequest("model", "Field required")
@@ -32,16 +32,16 @@ func (r *Request) CheckTokenCount() error {
 	case r.Messages[0].Role != "user":
 		return InvalidRequest("messages", `first message must use the "user" role`)
 	}
-	if err := r.checkThinking(); err != nil {
+	if err := r.checkThinkingBlocksOfAssistant(); err != nil {
 		return err
 	}
 	return checkResults(r.Messages)
 }
 
-// checkThinking checks the thinking blocks that a client sends back while thinking is enabled. A block must not have
-// the signature of another text. Unless thinking is adaptive, each block must also be signed, and a message with
+// checkThinkingBlocksOfAssistant checks the thinking blocks that a client sends back while thinking is enabled. A block must
+// not have the signature of another text. Unless thinking is adaptive, each block must also be signed, and a message with
 // thinking blocks must begin with a thinking block. Adjacent messages of one role count as one.
-func (r *Request) checkThinking() error {
+func (r *Request) checkThinkingBlocksOfAssistant() error {
 	var thinking struct {
 		Type string `json:"type"`
 	}
@@ -88,7 +88,7 @@ func checkResults(messages []*Message) error {
 			open = append(open, m.Uses...)
 		case "user":
 			var err error
-			if open, err = m.removeAnsweredCalls(open, i); err != nil {
+			if open, err = m.withoutAnsweredCalls(open, i); err != nil {
 				return err
 			}
 		}
@@ -99,20 +99,20 @@ func checkResults(messages []*Message) error {
 	return nil
 }
 
-// removeAnsweredCalls returns the open calls without a result in this message. A result without a call is an error.
-func (c *Message) removeAnsweredCalls(open []ToolUse, i int) ([]ToolUse, error) {
+// withoutAnsweredCalls returns the open calls without a result in this message. A result without a call is an error.
+func (c *Message) withoutAnsweredCalls(unansweredCalls []ToolUse, messageIndex int) (remainingCalls []ToolUse, err error) {
 	for _, p := range c.parts {
 		if p.result == nil {
 			continue
 		}
-		at := slices.IndexFunc(open, func(u ToolUse) bool { return u.ID == p.result.ID })
+		at := slices.IndexFunc(unansweredCalls, func(u ToolUse) bool { return u.ID == p.result.ID })
 		if at < 0 {
-			return nil, InvalidRequest(fmt.Sprintf("messages.%d.content.%d", i, p.result.index), "unexpected `tool_use_id` found in `tool_result` blocks: "+p.result.ID+
+			return nil, InvalidRequest(fmt.Sprintf("messages.%d.content.%d", messageIndex, p.result.index), "unexpected `tool_use_id` found in `tool_result` blocks: "+p.result.ID+
 				". Each `tool_result` block must have a corresponding `tool_use` block in the previous message.")
 		}
-		open = slices.Delete(slices.Clone(open), at, at+1)
+		unansweredCalls = slices.Delete(slices.Clone(unansweredCalls), at, at+1)
 	}
-	return open, nil
+	return unansweredCalls, nil
 }
 
 func missingResultError(at int, open []ToolUse) error {

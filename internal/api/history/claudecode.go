@@ -6,41 +6,42 @@ import (
 	"strings"
 )
 
-// textMarker recognizes a text block of Claude Code by its prefix. The prefixes were observed with 2.1.197 and 2.1.329.
-type textMarker struct {
+// claudeCodeTextPrefix recognizes a text block of Claude Code by its prefix. The prefixes were observed with 2.1.197 and 2.1.329.
+type claudeCodeTextPrefix struct {
 	prefix string
 	kind   StepKind
 }
 
-// kindContext is the kind of a text that accompanies a step and is not a step itself.
-const kindContext StepKind = "context"
+// kindContextText is the kind of a text that accompanies a step and is not a step itself.
+const kindContextText StepKind = "context"
 
-// textMarkers are the texts that Claude Code adds to a conversation. The first marker that matches applies.
-func textMarkers() []textMarker {
-	return []textMarker{
-		{"<system-reminder>\n[SYSTEM NOTIFICATION - NOT USER INPUT]", KindNotice},
-		{"<task-notification>", KindNotice},
-		{"<system-reminder>", kindContext},
-		{"<local-command-caveat>", kindContext},
-		{"<command-name>", kindContext},
-		{"<command-message>", kindContext},
-		{"<local-command-stdout>", kindContext},
-		{"<local-command-stderr>", kindContext},
-		{"<bash-input>", kindContext},
-		{"<bash-stdout>", kindContext},
-		{"This session is being continued from a previous conversation", KindSummary},
+// claudeCodeTextPrefixesWithStepKinds are the texts that Claude Code adds to a conversation. The first marker that matches
+// applies.
+func claudeCodeTextPrefixesWithStepKinds() []claudeCodeTextPrefix {
+	return []claudeCodeTextPrefix{
+		{"<system-reminder>\n[SYSTEM NOTIFICATION - NOT USER INPUT]", KindBackgroundWorkNotice},
+		{"<task-notification>", KindBackgroundWorkNotice},
+		{"<system-reminder>", kindContextText},
+		{"<local-command-caveat>", kindContextText},
+		{"<command-name>", kindContextText},
+		{"<command-message>", kindContextText},
+		{"<local-command-stdout>", kindContextText},
+		{"<local-command-stderr>", kindContextText},
+		{"<bash-input>", kindContextText},
+		{"<bash-stdout>", kindContextText},
+		{"This session is being continued from a previous conversation", KindSummaryReplacingHistory},
 		{"[Request interrupted by user", KindInterrupt},
 		{addedPromptPrefix, KindAddedPrompt},
-		{"Stop hook feedback:\n", KindInjectedText},
-		{"[structured-output-enforce]", KindInjectedText},
-		{"Output token limit hit.", KindRetryText},
-		{"Your response above was stopped by a safety classifier", KindRetryText},
-		{"Your response above was cut off mid-stream.", KindRetryText},
-		{"[Your previous response had no visible output.", KindResumeText},
-		{"[Image: source: ", kindContext},
-		{"[Image: original ", kindContext},
-		{"Tool loaded.", kindContext},
-		{"(Re-invocation of /", kindContext},
+		{"Stop hook feedback:\n", KindClaudeCodeTextNeedingReply},
+		{"[structured-output-enforce]", KindClaudeCodeTextNeedingReply},
+		{"Output token limit hit.", KindTextRequestingNewReply},
+		{"Your response above was stopped by a safety classifier", KindTextRequestingNewReply},
+		{"Your response above was cut off mid-stream.", KindTextRequestingNewReply},
+		{"[Your previous response had no visible output.", KindTextRequestingRestOfReply},
+		{"[Image: source: ", kindContextText},
+		{"[Image: original ", kindContextText},
+		{"Tool loaded.", kindContextText},
+		{"(Re-invocation of /", kindContextText},
 	}
 }
 
@@ -61,7 +62,7 @@ func kindOfText(text string) StepKind {
 	if text == "" || !strings.ContainsRune("<[(TSOY", rune(text[0])) {
 		return ""
 	}
-	for _, m := range textMarkers() {
+	for _, m := range claudeCodeTextPrefixesWithStepKinds() {
 		if strings.HasPrefix(text, m.prefix) {
 			return m.kind
 		}
@@ -69,18 +70,18 @@ func kindOfText(text string) StepKind {
 	return ""
 }
 
-// messageReader collects the parts of a user or system message until their meaning is known.
-type messageReader struct {
+// messagePartCollector collects the parts of a user or system message until their meaning is known.
+type messagePartCollector struct {
 	results       []*Result
 	prompt, files []string
 	before, after []Step   // Claude Code's own steps before and after the prompt
 	shell         []string // shell commands of the user
-	context       []accompanyingText
+	context       []sortableContextText
 	interrupted   bool
 }
 
-func splitParts(role string, parts []contentPart) (steps []Step, context []accompanyingText) {
-	var r messageReader
+func splitParts(role string, parts []contentPart) (steps []Step, context []sortableContextText) {
+	var r messagePartCollector
 	last := len(parts) - 1
 	for last > 0 && parts[last].kind != "text" {
 		last--
@@ -92,9 +93,9 @@ func splitParts(role string, parts []contentPart) (steps []Step, context []accom
 		case p.hasAttachments:
 			r.files = append(r.files, p.kind)
 		case p.kind == "text" && i < last: // Claude Code adds a newline to a text if another one follows
-			r.addText(strings.TrimSuffix(p.text, "\n"))
+			r.classifyAndAddTextBlock(strings.TrimSuffix(p.text, "\n"))
 		case p.kind == "text":
-			r.addText(p.text)
+			r.classifyAndAddTextBlock(p.text)
 		}
 	}
 	if role == "system" {
@@ -106,88 +107,88 @@ func splitParts(role string, parts []contentPart) (steps []Step, context []accom
 	if len(r.prompt) == 0 && role == "user" {
 		r.prompt = r.shell // a command without a prompt requires a reply (observed with 2.1.330)
 	}
-	return r.steps(), r.context
+	return r.stepsFromCollectedParts(), r.context
 }
 
-func (r *messageReader) addText(text string) {
-	if strings.HasPrefix(text, hookReminderPrefix) {
-		_, text, _ = strings.Cut(strings.TrimSuffix(text[len(hookReminderPrefix):], "\n</system-reminder>"), "\n")
-	} else if note, ok := strings.CutPrefix(text, "<system-reminder>\n"); ok && slices.Contains([]StepKind{KindRetryText, KindResumeText}, kindOfText(note)) {
-		text = strings.TrimSuffix(note, "\n</system-reminder>") // observed since 2.1.331
+func (r *messagePartCollector) classifyAndAddTextBlock(blockText string) {
+	if strings.HasPrefix(blockText, hookReminderPrefix) {
+		_, blockText, _ = strings.Cut(strings.TrimSuffix(blockText[len(hookReminderPrefix):], "\n</system-reminder>"), "\n")
+	} else if note, ok := strings.CutPrefix(blockText, "<system-reminder>\n"); ok && slices.Contains([]StepKind{KindTextRequestingNewReply, KindTextRequestingRestOfReply}, kindOfText(note)) {
+		blockText = strings.TrimSuffix(note, "\n</system-reminder>") // observed since 2.1.331
 	}
-	switch as := kindOfText(text); as {
+	switch as := kindOfText(blockText); as {
 	case KindAddedPrompt:
-		r.before = append(r.before, newStep(as, addedPromptText(text)))
-	case KindNotice:
-		r.before = append(r.before, newStep(as, noticeText(text)))
-	case KindInjectedText, KindRetryText, KindResumeText, KindSummary:
+		r.before = append(r.before, newStep(as, unwrapPromptTypedDuringWork(blockText)))
+	case KindBackgroundWorkNotice:
+		r.before = append(r.before, newStep(as, extractTaskNotificationElement(blockText)))
+	case KindClaudeCodeTextNeedingReply, KindTextRequestingNewReply, KindTextRequestingRestOfReply, KindSummaryReplacingHistory:
 		if len(r.prompt) > 0 { // the reply between the two prompts was removed
-			r.after = append(r.after, newStep(as, text))
+			r.after = append(r.after, newStep(as, blockText))
 			return
 		}
-		r.before = append(r.before, newStep(as, text))
+		r.before = append(r.before, newStep(as, blockText))
 	case KindInterrupt:
 		if len(r.prompt) > 0 && len(r.results) == 0 { // the prompt was not answered: the next one is in the same message
-			r.before = append(r.before, r.promptStep(KindPrompt))
+			r.before = append(r.before, r.stepFromCollectedPrompt(KindPrompt))
 			r.prompt, r.files = nil, nil
 		}
 		r.interrupted = true
 		r.before = append(r.before, newStep(as, ""))
-	case kindContext:
-		if command, ok := strings.CutPrefix(text, "<bash-input>"); ok {
+	case kindContextText:
+		if command, ok := strings.CutPrefix(blockText, "<bash-input>"); ok {
 			r.shell = append(r.shell, "!"+strings.TrimSuffix(command, "</bash-input>"))
 		}
-		r.context = append(r.context, splitContext(text)...)
+		r.context = append(r.context, splitContext(blockText)...)
 	default:
-		if len(r.prompt) > 0 && strings.HasPrefix(text, skillContentPrefix) { // a skill of an agent, after its prompt
-			r.context = append(r.context, splitContext(text)...)
+		if len(r.prompt) > 0 && strings.HasPrefix(blockText, skillContentPrefix) { // a skill of an agent, after its prompt
+			r.context = append(r.context, splitContext(blockText)...)
 			return
 		}
-		r.prompt = append(r.prompt, text)
+		r.prompt = append(r.prompt, blockText)
 	}
 }
 
-func (r *messageReader) steps() []Step {
+func (r *messagePartCollector) stepsFromCollectedParts() []Step {
 	var steps []Step
 	kind := KindPrompt
 	if len(r.results) > 0 {
 		steps = append(steps, Step{Kind: KindResults, Results: r.results})
 		if !r.interrupted {
-			kind = kindTyped
+			kind = kindTextNextToResults
 		}
 	}
 	steps = append(steps, r.before...)
 	if len(r.prompt) > 0 || len(r.files) > 0 && len(r.results) == 0 && len(r.before) == 0 && len(r.context) == 0 {
-		steps = append(steps, r.promptStep(kind))
+		steps = append(steps, r.stepFromCollectedPrompt(kind))
 	}
 	return append(steps, r.after...)
 }
 
-func (r *messageReader) promptStep(kind StepKind) Step {
-	s := Step{Kind: kind, Text: joinBlocks(r.prompt), Blocks: r.prompt, Files: r.files}
+func (r *messagePartCollector) stepFromCollectedPrompt(kind StepKind) Step {
+	s := Step{Kind: kind, Text: joinBlocksWithNewlines(r.prompt), Blocks: r.prompt, Files: r.files}
 	s.digest = s.digestWithoutUses()
 	return s
 }
 
-func addedPromptText(text string) string {
-	text = strings.TrimPrefix(strings.TrimLeft(text, "\n "), addedPromptPrefix)
-	text, _, _ = strings.Cut(text, addedPromptSuffix)
-	return text
+func unwrapPromptTypedDuringWork(wrappedPrompt string) (typedPrompt string) {
+	wrappedPrompt = strings.TrimPrefix(strings.TrimLeft(wrappedPrompt, "\n "), addedPromptPrefix)
+	wrappedPrompt, _, _ = strings.Cut(wrappedPrompt, addedPromptSuffix)
+	return wrappedPrompt
 }
 
-// noticeText returns the <task-notification> element in a text, because scenarios match this element. Without such an
-// element, it returns the text without the tags around it.
-func noticeText(text string) string {
+// extractTaskNotificationElement returns the <task-notification> element in a text, because scenarios match this element.
+// Without such an element, it returns the text without the tags around it.
+func extractTaskNotificationElement(text string) (elementOrTextWithoutTags string) {
 	const begin, end = "<task-notification>", "</task-notification>"
 	if from := strings.Index(text, begin); from >= 0 {
 		if to := strings.LastIndex(text, end); to > from {
 			return text[from : to+len(end)]
 		}
 	}
-	return contextText(text)
+	return trimSystemReminderTags(text)
 }
 
-func contextText(text string) string {
+func trimSystemReminderTags(text string) string {
 	text = strings.TrimSpace(text)
 	if inner, ok := strings.CutPrefix(text, "<system-reminder>"); ok {
 		inner, _ = strings.CutSuffix(inner, "</system-reminder>")
@@ -196,24 +197,24 @@ func contextText(text string) string {
 	return text
 }
 
-// accompanyingText is a text that accompanies a prompt or results. Scenarios can rely on the order of such texts: those from
+// sortableContextText is a text that accompanies a prompt or results. Scenarios can rely on the order of such texts: those from
 // the user's own hooks and files come first, and those about Claude Code last.
-type accompanyingText struct {
-	text string
-	rank textRank
+type sortableContextText struct {
+	text     string
+	sortRank contextTextSortRank
 }
 
-type textRank int
+type contextTextSortRank int
 
 const (
-	textRankHook textRank = iota
-	textRankMentionedFile
-	textRankOther
-	textRankClaudeCode // texts about Claude Code, the machine or the available tools
+	sortRankOfHookContextText contextTextSortRank = iota
+	sortRankOfMentionedFileContextText
+	sortRankOfOtherContextText
+	sortRankOfContextTextAboutClaudeCode // texts about Claude Code, the machine or the available tools
 )
 
-// contextOpenings are the prefixes of texts that Claude Code adds to prompts. One block often has several of them.
-func contextOpenings() []string {
+// claudeCodeContextPartPrefixes are the prefixes of texts that Claude Code adds to prompts. One block often has several of them.
+func claudeCodeContextPartPrefixes() []string {
 	return []string{
 		"# Environment\n", "You are powered by the model", "The following deferred tools are", "Available agent types for", "When you launch multiple agents",
 		"The following skills are available", "Today's date is", "<total_tokens>", "Codebase and user instructions are shown", "Attribution for git commits",
@@ -221,49 +222,49 @@ func contextOpenings() []string {
 	}
 }
 
-func splitContext(text string) []accompanyingText {
-	text = contextText(text)
-	var out []accompanyingText
+func splitContext(text string) []sortableContextText {
+	text = trimSystemReminderTags(text)
+	var out []sortableContextText
 	for rest := text; rest != ""; {
-		text, rest = cutFirstContext(rest)
-		out = append(out, classifyContext(text))
+		text, rest = cutBeforeNextContextPart(rest)
+		out = append(out, rankContextText(text))
 	}
 	return out
 }
 
-// cutFirstContext splits a text before the next part of the context; such a part begins with a known prefix. It never
+// cutBeforeNextContextPart splits a text before the next part of the context; such a part begins with a known prefix. It never
 // splits the contents of a file.
-func cutFirstContext(text string) (first, rest string) {
-	if strings.HasPrefix(text, mentionedFilePrefix) {
-		return text, ""
+func cutBeforeNextContextPart(contextText string) (first, rest string) {
+	if strings.HasPrefix(contextText, mentionedFilePrefix) {
+		return contextText, ""
 	}
 	for at := 0; ; {
-		n := strings.Index(text[at:], "\n\n")
+		n := strings.Index(contextText[at:], "\n\n")
 		if n < 0 {
-			return text, ""
+			return contextText, ""
 		}
 		at += n + 2
-		if classifyContext(text[at:]).rank != textRankOther {
-			return text[:at-2], text[at:]
+		if rankContextText(contextText[at:]).sortRank != sortRankOfOtherContextText {
+			return contextText[:at-2], contextText[at:]
 		}
 	}
 }
 
 const mentionedFilePrefix = "Result of calling the Read tool:\n"
 
-func classifyContext(text string) accompanyingText {
+func rankContextText(text string) sortableContextText {
 	if file, ok := strings.CutPrefix(text, mentionedFilePrefix); ok {
-		return accompanyingText{file, textRankMentionedFile}
+		return sortableContextText{file, sortRankOfMentionedFileContextText}
 	}
 	for _, mark := range []string{" hook success: ", " hook additional context: "} {
 		if hook, said, ok := strings.Cut(text, mark); ok && !strings.ContainsAny(hook, " \n") {
-			return accompanyingText{said, textRankHook}
+			return sortableContextText{said, sortRankOfHookContextText}
 		}
 	}
-	if slices.ContainsFunc(contextOpenings(), func(opening string) bool { return strings.HasPrefix(text, opening) }) {
-		return accompanyingText{text, textRankClaudeCode}
+	if slices.ContainsFunc(claudeCodeContextPartPrefixes(), func(opening string) bool { return strings.HasPrefix(text, opening) }) {
+		return sortableContextText{text, sortRankOfContextTextAboutClaudeCode}
 	}
-	return accompanyingText{text, textRankOther}
+	return sortableContextText{text, sortRankOfOtherContextText}
 }
 
 // WorkingDirectory returns the working directory that Claude Code reports, or "".

@@ -6,28 +6,28 @@ import (
 	"strings"
 )
 
-// Group is either everything between two assistant messages, or one assistant message. The API
+// MessageGroup is either everything between two assistant messages, or one assistant message. The API
 // treats adjacent messages of one role as one message.
-type Group struct {
+type MessageGroup struct {
 	Assistant         bool
 	Index             int // index of its first message
 	Steps             []Step
 	Context           []string // texts that accompany the steps; those from the user's hooks and files come first
-	accompanyingTexts []accompanyingText
+	accompanyingTexts []sortableContextText
 	Text              string    // text of an assistant message
 	AnswerDigest      Digest    // digest of an assistant message
 	Uses              []ToolUse // calls of an assistant message; in a group of user messages, calls of the assistant message before it
 }
 
-// Groups divides the client's messages into groups.
-func (c *Client) Groups(messages []*Message) []Group {
-	groups := make([]Group, 0, len(messages))
+// GroupAdjacentMessagesByRole divides the client's messages into groups.
+func (c *Client) GroupAdjacentMessagesByRole(messages []*Message) []MessageGroup {
+	groups := make([]MessageGroup, 0, len(messages))
 	for i, m := range messages {
 		assistant := m.Role == "assistant"
 		if len(groups) == 0 || groups[len(groups)-1].Assistant != assistant {
-			groups = append(groups, Group{Assistant: assistant, Index: i})
+			groups = append(groups, MessageGroup{Assistant: assistant, Index: i})
 		}
-		groups[len(groups)-1].addMessage(m)
+		groups[len(groups)-1].mergeMessage(m)
 	}
 	var uses []ToolUse
 	for i := range groups {
@@ -35,14 +35,14 @@ func (c *Client) Groups(messages []*Message) []Group {
 			uses = g.Uses
 		} else {
 			g.Uses = uses
-			g.resolveTypedTexts(c)
-			g.resolveSteps(i == len(groups)-1)
+			g.separateSkillTextsFromPrompts(c)
+			g.resolveInterdependentSteps(i == len(groups)-1)
 		}
 	}
 	return groups
 }
 
-func (g *Group) addMessage(m *Message) {
+func (g *MessageGroup) mergeMessage(m *Message) {
 	g.accompanyingTexts = append(g.accompanyingTexts, m.context...)
 	if m.Role == "assistant" {
 		if g.AnswerDigest == (Digest{}) {
@@ -68,16 +68,16 @@ func (g *Group) addMessage(m *Message) {
 	}
 }
 
-// resolveTypedTexts decides which texts next to tool results are prompts. From Claude Code, the first texts are the
+// separateSkillTextsFromPrompts decides which texts next to tool results are prompts. From Claude Code, the first texts are the
 // texts of loaded skills and belong to the results. All later texts are prompts that the user typed after the turn had
 // ended, so the results before them are marked as closed. From other clients, all texts belong to the results.
-func (g *Group) resolveTypedTexts(c *Client) {
+func (g *MessageGroup) separateSkillTextsFromPrompts(client *Client) {
 	steps := make([]Step, 0, len(g.Steps))
-	skills := g.countLoadedSkills()
+	skills := g.countSuccessfulSkillCalls()
 	for _, in := range g.Steps {
-		if in.Kind == kindTyped {
+		if in.Kind == kindTextNextToResults {
 			own := len(in.Blocks)
-			if c.IsClaudeCode() {
+			if client.IsClaudeCode() {
 				own = min(own, skills)
 				skills -= own
 			}
@@ -88,21 +88,21 @@ func (g *Group) resolveTypedTexts(c *Client) {
 				continue
 			}
 			in.Kind = KindPrompt
-			in = in.WithoutBlocks(own)
+			in = in.PromptWithoutFirstBlocks(own)
 		}
-		if in.Kind == KindPrompt && c.IsClaudeCode() {
-			closeTrailingResults(steps)
+		if in.Kind == KindPrompt && client.IsClaudeCode() {
+			markTrailingResultsAsOfEndedTurn(steps)
 		}
 		steps = append(steps, in)
 	}
 	g.Steps = steps
 }
 
-// closeTrailingResults marks the results at the end of the steps as closed. Only added prompts may follow them.
-func closeTrailingResults(steps []Step) {
+// markTrailingResultsAsOfEndedTurn marks the results at the end of the steps as closed. Only added prompts may follow them.
+func markTrailingResultsAsOfEndedTurn(steps []Step) {
 	for i := len(steps) - 1; i >= 0; i-- {
 		if steps[i].Kind == KindResults {
-			steps[i].markClosed()
+			steps[i].markAsResultsOfEndedTurn()
 		}
 		if steps[i].Kind != KindAddedPrompt {
 			return
@@ -110,8 +110,8 @@ func closeTrailingResults(steps []Step) {
 	}
 }
 
-// countLoadedSkills counts the calls that loaded a skill or a command, whose texts follow the results.
-func (g *Group) countLoadedSkills() int {
+// countSuccessfulSkillCalls counts the calls that loaded a skill or a command, whose texts follow the results.
+func (g *MessageGroup) countSuccessfulSkillCalls() int {
 	n := 0
 	for _, in := range g.Steps {
 		for _, r := range in.Results {
@@ -124,11 +124,11 @@ func (g *Group) countLoadedSkills() int {
 	return n
 }
 
-// resolveSteps changes steps whose meaning depends on other steps of the group. For example, an interruption closes all
-// results, and a notice next to results is removed. endsHistory means that the group ends the history. If none of its
-// steps then needs an answer, resolveSteps adds a prompt.
-func (g *Group) resolveSteps(endsHistory bool) {
-	slices.SortStableFunc(g.accompanyingTexts, func(a, b accompanyingText) int { return cmp.Compare(a.rank, b.rank) })
+// resolveInterdependentSteps changes steps whose meaning depends on other steps of the group. For example, an interruption
+// closes all results, and a notice next to results is removed. endsHistory means that the group ends the history. If none of
+// its steps then needs an answer, resolveInterdependentSteps adds a prompt.
+func (g *MessageGroup) resolveInterdependentSteps(isLastGroupOfHistory bool) {
+	slices.SortStableFunc(g.accompanyingTexts, func(a, b sortableContextText) int { return cmp.Compare(a.sortRank, b.sortRank) })
 	for _, a := range g.accompanyingTexts {
 		g.Context = append(g.Context, a.text)
 	}
@@ -137,21 +137,21 @@ func (g *Group) resolveSteps(endsHistory bool) {
 		g.Steps = slices.Clone(g.Steps)
 		for i := range g.Steps {
 			if g.Steps[i].Kind == KindResults {
-				g.Steps[i].markClosed()
+				g.Steps[i].markAsResultsOfEndedTurn()
 			}
 		}
 	}
 	has := func(kinds ...StepKind) bool {
 		return slices.ContainsFunc(g.Steps, func(in Step) bool { return slices.Contains(kinds, in.Kind) })
 	}
-	if has(KindNotice) && has(KindResults, KindPrompt) { // a notification among other steps is part of them
-		g.Steps = slices.DeleteFunc(slices.Clone(g.Steps), func(in Step) bool { return in.Kind == KindNotice })
+	if has(KindBackgroundWorkNotice) && has(KindResults, KindPrompt) { // a notification among other steps is part of them
+		g.Steps = slices.DeleteFunc(slices.Clone(g.Steps), func(in Step) bool { return in.Kind == KindBackgroundWorkNotice })
 	}
 	if has(KindResults) { // prompts that arrived in the meantime belong to the results
 		g.Steps = slices.Clone(g.Steps)
-		slices.SortStableFunc(g.Steps, func(a, b Step) int { return g.stepOrder(a) - g.stepOrder(b) })
+		slices.SortStableFunc(g.Steps, func(a, b Step) int { return g.sortKeyWithAddedPromptsFirst(a) - g.sortKeyWithAddedPromptsFirst(b) })
 	}
-	if has(KindAddedPrompt) && !has(KindResults, KindPrompt, KindInjectedText, KindRetryText, KindResumeText, KindNotice) {
+	if has(KindAddedPrompt) && !has(KindResults, KindPrompt, KindClaudeCodeTextNeedingReply, KindTextRequestingNewReply, KindTextRequestingRestOfReply, KindBackgroundWorkNotice) {
 		g.Steps = slices.Clone(g.Steps)
 		for i := range g.Steps {
 			if in := &g.Steps[i]; in.Kind == KindAddedPrompt {
@@ -160,7 +160,7 @@ func (g *Group) resolveSteps(endsHistory bool) {
 			}
 		}
 	}
-	if endsHistory && !has(KindResults, KindPrompt, KindInjectedText, KindRetryText, KindResumeText, KindNotice) {
+	if isLastGroupOfHistory && !has(KindResults, KindPrompt, KindClaudeCodeTextNeedingReply, KindTextRequestingNewReply, KindTextRequestingRestOfReply, KindBackgroundWorkNotice) {
 		text := ""
 		if n := len(g.Context); n > 0 {
 			text = g.Context[n-1]
@@ -171,9 +171,9 @@ func (g *Group) resolveSteps(endsHistory bool) {
 	}
 }
 
-// stepOrder returns the sort key of a step: prompts typed while the model worked come before results.
-func (g *Group) stepOrder(in Step) int {
-	if in.Kind == KindAddedPrompt {
+// sortKeyWithAddedPromptsFirst returns the sort key of a step: prompts typed while the model worked come before results.
+func (g *MessageGroup) sortKeyWithAddedPromptsFirst(step Step) int {
+	if step.Kind == KindAddedPrompt {
 		return 0
 	}
 	return 1

@@ -15,26 +15,26 @@ import (
 )
 
 // messageGroups returns the message groups of a request.
-func messageGroups(t *testing.T, messages ...any) []history.Group {
+func messageGroups(t *testing.T, messages ...any) []history.MessageGroup {
 	t.Helper()
 	return groupsOf(t, "", messages...)
 }
 
 // groupsOf returns the message groups of a request of this client.
-func groupsOf(t *testing.T, agent string, messages ...any) []history.Group {
+func groupsOf(t *testing.T, agent string, messages ...any) []history.MessageGroup {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"model": "m", "messages": messages})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rd := history.NewReader(64)
-	var readings [2][]history.Group // the second from memory, which the first must not have changed
+	rd := history.NewRequestReader(64)
+	var readings [2][]history.MessageGroup // the second from memory, which the first must not have changed
 	for i := range readings {
-		r, err := rd.Read(body, history.ReadClient(&http.Request{Header: http.Header{"User-Agent": {agent}}}, "", ""))
+		r, err := rd.Read(body, history.ClientFromRequestHeaders(&http.Request{Header: http.Header{"User-Agent": {agent}}}, "", ""))
 		if err != nil {
 			t.Fatal(err)
 		}
-		readings[i] = r.Groups(r.Messages)
+		readings[i] = r.GroupAdjacentMessagesByRole(r.Messages)
 	}
 	if diff := cmp.Diff(readings[0], readings[1], cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
 		t.Errorf("the second reading (-first +second):\n%s", diff)
@@ -350,7 +350,7 @@ func TestAnswerInSeveralMessages(t *testing.T) {
 func TestBlocksOfAPrompt(t *testing.T) {
 	g := messageGroups(t, object{"role": "user", "content": []any{text("a\n"), text("b\n"), text("c")}})
 	whole := g[0].Steps[0]
-	head, tail := whole.FirstBlocks(1), whole.WithoutBlocks(1)
+	head, tail := whole.PromptFromFirstBlocks(1), whole.PromptWithoutFirstBlocks(1)
 	if diff := cmp.Diff([][]string{{"a", "b", "c"}, {"a"}, {"b", "c"}}, [][]string{whole.Blocks, head.Blocks, tail.Blocks}); diff != "" {
 		t.Errorf("pieces (-want +got):\n%s", diff)
 	}
@@ -364,7 +364,7 @@ func TestBlocksOfAPrompt(t *testing.T) {
 
 // Expressions can read the headers of a request except those that may contain a credential.
 func TestVisibleHeaders(t *testing.T) {
-	c := history.ReadClient(&http.Request{Header: http.Header{
+	c := history.ClientFromRequestHeaders(&http.Request{Header: http.Header{
 		"X-Api-Key": {"k"}, "Authorization": {"Bearer k"}, "Proxy-Authorization": {"Basic k"}, "Cookie": {"k"}, "X-Claudeless-Token": {"k"}, "My-Token": {"k"},
 		"X-Secret-Id": {"k"}, "Aws-Credential": {"k"}, "Other-Api-Key": {"k"}, "X-Team": {"red", "blue"}, "Key": {"visible"},
 	}}, "", "")
@@ -381,7 +381,7 @@ func TestVisibleHeaders(t *testing.T) {
 func TestRetries(t *testing.T) {
 	got := map[string]int{}
 	for _, text := range []string{"", "x", "-3", "0", "2", "1000", "99999"} {
-		got[text] = history.ReadClient(&http.Request{Header: http.Header{"X-Stainless-Retry-Count": {text}}}, "", "").Retries
+		got[text] = history.ClientFromRequestHeaders(&http.Request{Header: http.Header{"X-Stainless-Retry-Count": {text}}}, "", "").Retries
 	}
 	if diff := cmp.Diff(map[string]int{"": 0, "x": 0, "-3": 0, "0": 0, "2": 2, "1000": 1000, "99999": 1000}, got); diff != "" {
 		t.Errorf("retries (-want +got):\n%s", diff)
@@ -423,7 +423,7 @@ func TestThinkingSignature(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := history.NewReader(8).Read(body, history.Client{})
+			r, err := history.NewRequestReader(8).Read(body, history.Client{})
 			if err != nil || string(r.Metadata) != `{"user_id":"u"}` {
 				t.Fatalf("%v, metadata %s", err, r.Metadata)
 			}

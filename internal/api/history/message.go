@@ -20,7 +20,7 @@ type Message struct {
 
 	// The parts of the message by their meaning, in order, and the texts that accompany them.
 	Steps   []Step
-	context []accompanyingText
+	context []sortableContextText
 
 	AnswerDigest Digest // digest of the text and the calls of an assistant message
 	Text         string // text of an assistant message
@@ -84,7 +84,7 @@ func readMessage(raw []byte, index int) (*Message, error) {
 		return nil, err
 	}
 	if c.Role == "assistant" {
-		c.computeAnswerDigest()
+		c.setAssistantTextAndDigest()
 	} else {
 		c.Steps, c.context = splitParts(c.Role, c.parts)
 	}
@@ -142,7 +142,7 @@ func (c *Message) readBlock(raw json.RawMessage, i int, at string) error {
 		case b.Signature == nil:
 			return InvalidRequest(at+".signature", "Field required")
 		}
-		c.parts = append(c.parts, contentPart{kind: b.Type, isUnsigned: *b.Signature == "", isAltered: isAlteredThinking(*b.Thinking, *b.Signature)})
+		c.parts = append(c.parts, contentPart{kind: b.Type, isUnsigned: *b.Signature == "", isAltered: hasThinkingChangedSinceSigning(*b.Thinking, *b.Signature)})
 	default:
 		if !isKnownBlock(b.Type) {
 			return InvalidRequest(at, fmt.Sprintf("Input tag '%s' found using 'type' does not match any of the expected tags", b.Type))
@@ -152,10 +152,10 @@ func (c *Message) readBlock(raw json.RawMessage, i int, at string) error {
 	return nil
 }
 
-// isAlteredThinking reports whether a thinking block has another text than the one that claudeless signed. It returns
-// false if claudeless did not make the signature. It also returns false for an empty text, because a client that does
+// hasThinkingChangedSinceSigning reports whether a thinking block has another text than the one that claudeless signed. It
+// returns false if claudeless did not make the signature. It also returns false for an empty text, because a client that does
 // not ask for the text gets none.
-func isAlteredThinking(thinking, signature string) bool {
+func hasThinkingChangedSinceSigning(thinking, signature string) bool {
 	const size = 9 // length of the signatures that package scenarios generates
 	sum, err := base64.StdEncoding.DecodeString(signature)
 	own := sha256.Sum256([]byte(thinking))
@@ -220,9 +220,9 @@ func resultText(raw json.RawMessage) string {
 	return strings.Join(texts, "\n")
 }
 
-// computeAnswerDigest sets the digest of an assistant message: its whole text and the names and inputs of its calls.
+// setAssistantTextAndDigest sets the digest of an assistant message: its whole text and the names and inputs of its calls.
 // Ids, thinking and the division into blocks are ignored.
-func (c *Message) computeAnswerDigest() {
+func (c *Message) setAssistantTextAndDigest() {
 	parts := []string{"assistant"}
 	var texts strings.Builder
 	for _, p := range c.parts {

@@ -40,8 +40,8 @@ type Request struct {
 	raw [][]byte // the messages as received
 }
 
-// Reader parses requests. It caches parsed, often repeated messages and tools by bytes. It is safe for concurrent use.
-type Reader struct {
+// RequestReader parses requests. It caches parsed, often repeated messages and tools by bytes. It is safe for concurrent use.
+type RequestReader struct {
 	seed maphash.Seed
 
 	mu          sync.Mutex
@@ -50,13 +50,13 @@ type Reader struct {
 	messages    BoundedMap[uint64, *Message]
 }
 
-// NewReader returns a reader. Its cache can hold at least as many parsed messages as memory says.
-func NewReader(memory int) *Reader {
-	return &Reader{seed: maphash.MakeSeed(), validBodies: NewBoundedMap[uint64, struct{}](256), tools: NewBoundedMap[uint64, *Toolset](64), messages: NewBoundedMap[uint64, *Message](memory)}
+// NewRequestReader returns a reader. Its cache can hold at least as many parsed messages as memory says.
+func NewRequestReader(minCachedMessages int) *RequestReader {
+	return &RequestReader{seed: maphash.MakeSeed(), validBodies: NewBoundedMap[uint64, struct{}](256), tools: NewBoundedMap[uint64, *Toolset](64), messages: NewBoundedMap[uint64, *Message](minCachedMessages)}
 }
 
 // Read parses a body. The error is a [*RefusalError]; the request then contains what was read before the error.
-func (rd *Reader) Read(body []byte, c Client) (*Request, error) {
+func (rd *RequestReader) Read(body []byte, c Client) (*Request, error) {
 	r := &Request{Client: c, Tools: &Toolset{}}
 	err := forEachSpan(body, '{', '}', func(key string, value []byte) error { return rd.readMember(r, key, value) })
 	switch {
@@ -79,8 +79,8 @@ func invalidJSON() *RefusalError {
 	return &RefusalError{Status: http.StatusBadRequest, Message: errSyntax.Error()}
 }
 
-// Size returns the number of bytes of the system prompt, the tools and the messages.
-func (r *Request) Size() int {
+// PromptSizeInBytes returns the number of bytes of the system prompt, the tools and the messages.
+func (r *Request) PromptSizeInBytes() int {
 	n := len(r.System) + len(r.Tools.Raw)
 	for _, m := range r.raw {
 		n += len(m)
@@ -88,17 +88,17 @@ func (r *Request) Size() int {
 	return n
 }
 
-func (rd *Reader) readMember(r *Request, key string, value []byte) error {
+func (rd *RequestReader) readMember(r *Request, key string, value []byte) error {
 	switch key {
 	case "model":
-		return decodeField(key, value, &r.Model, "string")
+		return decodeRequestField(key, value, &r.Model, "string")
 	case "max_tokens":
 		r.hasMaxTokens = true
-		return decodeField(key, value, &r.MaxTokens, "integer")
+		return decodeRequestField(key, value, &r.MaxTokens, "integer")
 	case "stream":
-		return decodeField(key, value, &r.Stream, "boolean")
+		return decodeRequestField(key, value, &r.Stream, "boolean")
 	case "stop_sequences":
-		return decodeField(key, value, &r.StopSequences, "list")
+		return decodeRequestField(key, value, &r.StopSequences, "list")
 	case "messages":
 		r.raw = [][]byte{}
 		err := forEachElement(value, func(m []byte) error {
@@ -110,11 +110,11 @@ func (rd *Reader) readMember(r *Request, key string, value []byte) error {
 		}
 		return nil
 	case "tools":
-		r.Tools, _ = readOnce(rd, &rd.tools, value, func() (*Toolset, error) { return parseTools(bytes.Clone(value)), nil })
+		r.Tools, _ = parseUnlessCached(rd, &rd.tools, value, func() (*Toolset, error) { return parseRequestTools(bytes.Clone(value)), nil })
 		return r.Tools.err
 	case "system":
 		r.System = value
-		return rd.validateOnce(value)
+		return rd.validateJSONUnlessCached(value)
 	case "tool_choice":
 		r.ToolChoice = value
 	case "thinking":
@@ -129,20 +129,20 @@ func (rd *Reader) readMember(r *Request, key string, value []byte) error {
 		var thread struct {
 			Type string `json:"type"`
 		}
-		if err := decodeField(key, value, &thread, "object"); err != nil {
+		if err := decodeRequestField(key, value, &thread, "object"); err != nil {
 			return err
 		}
 		r.threadType = thread.Type
 	default:
-		if !isIgnoredKey(key) {
+		if !isKnownRequestKeyWithoutEffect(key) {
 			r.UnknownKeys = append(r.UnknownKeys, key)
 		}
 	}
-	return rd.validateOnce(value)
+	return rd.validateJSONUnlessCached(value)
 }
 
-// isIgnoredKey reports whether a key is known but has no effect here.
-func isIgnoredKey(key string) bool {
+// isKnownRequestKeyWithoutEffect reports whether a key is known but has no effect here.
+func isKnownRequestKeyWithoutEffect(key string) bool {
 	switch key {
 	case "temperature", "top_p", "top_k", "container", "context_management", "mcp_servers", "service_tier", "inference_geo", "speed",
 		"diagnostics", "fallbacks", "fallback_credit_token", "betas", "anthropic_version", "anthropic_beta", "user_profile_id", "compaction",
@@ -152,19 +152,19 @@ func isIgnoredKey(key string) bool {
 	return false
 }
 
-// decodeField decodes the value of one key. A null leaves the field as it is.
-func decodeField(key string, value []byte, target any, what string) error {
+// decodeRequestField decodes the value of one key. A null leaves the field as it is.
+func decodeRequestField(key string, value []byte, target any, expectedTypeName string) error {
 	if err := json.Unmarshal(value, target); err != nil {
 		if _, ok := errors.AsType[*json.SyntaxError](err); ok {
 			return errSyntax
 		}
-		return InvalidRequest(key, "Input should be a valid "+what)
+		return InvalidRequest(key, "Input should be a valid "+expectedTypeName)
 	}
 	return nil
 }
 
-// validateOnce validates a value that is not decoded. A long value is validated only the first time.
-func (rd *Reader) validateOnce(value []byte) error {
+// validateJSONUnlessCached validates a value that is not decoded. A long value is validated only the first time.
+func (rd *RequestReader) validateJSONUnlessCached(value []byte) error {
 	validate := func() (valid struct{}, err error) {
 		if !json.Valid(value) {
 			err = errSyntax
@@ -176,24 +176,24 @@ func (rd *Reader) validateOnce(value []byte) error {
 		_, err := validate()
 		return err
 	}
-	_, err := readOnce(rd, &rd.validBodies, value, validate)
+	_, err := parseUnlessCached(rd, &rd.validBodies, value, validate)
 	return err
 }
 
-// readOnce returns what read returns for raw. If read succeeds, it is not called again for the same bytes.
-func readOnce[V any](rd *Reader, known *BoundedMap[uint64, V], raw []byte, read func() (V, error)) (V, error) {
+// parseUnlessCached returns what read returns for raw. If read succeeds, it is not called again for the same bytes.
+func parseUnlessCached[V any](rd *RequestReader, cache *BoundedMap[uint64, V], raw []byte, parse func() (V, error)) (V, error) {
 	sum := maphash.Bytes(rd.seed, raw)
 	rd.mu.Lock()
-	v, ok := known.Get(sum)
+	v, ok := cache.Get(sum)
 	rd.mu.Unlock()
 	if ok {
 		return v, nil
 	}
-	v, err := read()
+	v, err := parse()
 	if err == nil {
 		rd.mu.Lock()
 		defer rd.mu.Unlock()
-		known.Put(sum, v)
+		cache.Put(sum, v)
 	}
 	return v, err
 }
@@ -217,11 +217,11 @@ func (r *Request) SystemText() string {
 	return strings.Join(texts, "\n")
 }
 
-func (rd *Reader) readMessages(r *Request) error {
+func (rd *RequestReader) readMessages(r *Request) error {
 	out := make([]*Message, len(r.raw))
 	for i, raw := range r.raw {
 		var err error
-		if out[i], err = readOnce(rd, &rd.messages, raw, func() (*Message, error) { return readMessage(bytes.Clone(raw), i) }); err != nil {
+		if out[i], err = parseUnlessCached(rd, &rd.messages, raw, func() (*Message, error) { return readMessage(bytes.Clone(raw), i) }); err != nil {
 			return err
 		}
 	}
@@ -239,13 +239,13 @@ type Client struct {
 	Header          http.Header // headers of the request
 }
 
-const maxReportedRetries = 1000
+const maxRetryCountFromRequestHeader = 1000
 
-// ReadClient reads the headers of a request to a path of a namespace.
-func ReadClient(r *http.Request, namespace, path string) Client {
+// ClientFromRequestHeaders reads the headers of a request to a path of a namespace.
+func ClientFromRequestHeaders(r *http.Request, namespace, path string) Client {
 	c := Client{Namespace: namespace, Path: path, Header: r.Header, UserAgent: r.UserAgent(), Session: r.Header.Get("X-Claude-Code-Session-Id"), Agent: r.Header.Get("X-Claude-Code-Agent-Id")}
 	c.Retries, _ = strconv.Atoi(r.Header.Get("X-Stainless-Retry-Count")) // anything else is not a retry
-	c.Retries = min(max(c.Retries, 0), maxReportedRetries)
+	c.Retries = min(max(c.Retries, 0), maxRetryCountFromRequestHeader)
 	for _, line := range r.Header.Values("Anthropic-Beta") {
 		for beta := range strings.SplitSeq(line, ",") {
 			if beta = strings.TrimSpace(beta); beta != "" {
@@ -309,45 +309,45 @@ func (m *BoundedMap[K, V]) Put(k K, v V) {
 	m.newer[k] = v
 }
 
-// Prefix is the beginning of a request up to one of its blocks. As in prompt caches, the tools come first, then the
+// RequestPrefix is the beginning of a request up to one of its blocks. As in prompt caches, the tools come first, then the
 // system prompt, then the messages.
-type Prefix struct {
+type RequestPrefix struct {
 	Key      Digest        // digest of the content, which does not depend on cache marks
 	Size     int           // number of bytes of the content
 	CacheTTL time.Duration // lifetime that the cache mark at the end of the prefix requests; 0 means no mark
 }
 
-type prefixBuilder struct {
-	list []Prefix
-	key  Digest
-	size int
+type requestPrefixBuilder struct {
+	prefixes      []RequestPrefix
+	contentDigest Digest
+	contentBytes  int
 }
 
-// Prefixes returns the prefixes of the request that end with a block, shortest first.
-func (r *Request) Prefixes() []Prefix {
-	p := &prefixBuilder{}
-	p.addBlocks("tools", r.Tools.Raw)
-	p.addBlocks("system", r.System)
+// PrefixesEndingAtEachBlock returns the prefixes of the request that end with a block, shortest first.
+func (r *Request) PrefixesEndingAtEachBlock() []RequestPrefix {
+	p := &requestPrefixBuilder{}
+	p.addPrefixForEachBlock("tools", r.Tools.Raw)
+	p.addPrefixForEachBlock("system", r.System)
 	for _, raw := range r.raw {
 		var m wireMessage
 		if json.Unmarshal(raw, &m) == nil {
-			p.addBlocks(m.Role, m.Content)
+			p.addPrefixForEachBlock(m.Role, m.Content)
 		}
 	}
-	if n := len(p.list); n > 0 && r.cacheControl != nil { // a mark of the request applies to its last block
-		p.list[n-1].CacheTTL = max(p.list[n-1].CacheTTL, cacheLifetime(r.cacheControl))
+	if n := len(p.prefixes); n > 0 && r.cacheControl != nil { // a mark of the request applies to its last block
+		p.prefixes[n-1].CacheTTL = max(p.prefixes[n-1].CacheTTL, cacheLifetime(r.cacheControl))
 	}
-	return p.list
+	return p.prefixes
 }
 
-func (p *prefixBuilder) addBlocks(role string, raw json.RawMessage) {
-	if len(raw) == 0 {
+func (p *requestPrefixBuilder) addPrefixForEachBlock(roleOrSection string, blocksJSON json.RawMessage) {
+	if len(blocksJSON) == 0 {
 		return
 	}
-	if raw[0] == '"' { // a string is equivalent to one text block
-		raw = append(append([]byte(`[{"type":"text","text":`), raw...), "}]"...)
+	if blocksJSON[0] == '"' { // a string is equivalent to one text block
+		blocksJSON = append(append([]byte(`[{"type":"text","text":`), blocksJSON...), "}]"...)
 	}
-	_ = forEachElement(raw, func(block []byte) error { // raw was validated before
+	_ = forEachElement(blocksJSON, func(block []byte) error { // raw was validated before
 		var keys map[string]json.RawMessage
 		if json.Unmarshal(block, &keys) != nil {
 			return errSyntax
@@ -358,8 +358,8 @@ func (p *prefixBuilder) addBlocks(role string, raw json.RawMessage) {
 		if err != nil {
 			return err
 		}
-		p.key, p.size = p.key.Chain(role, string(plain)), p.size+len(plain)
-		p.list = append(p.list, Prefix{Key: p.key, Size: p.size, CacheTTL: mark})
+		p.contentDigest, p.contentBytes = p.contentDigest.Chain(roleOrSection, string(plain)), p.contentBytes+len(plain)
+		p.prefixes = append(p.prefixes, RequestPrefix{Key: p.contentDigest, Size: p.contentBytes, CacheTTL: mark})
 		return nil
 	})
 }
@@ -403,17 +403,17 @@ func (t *Toolset) Schemas() map[string]json.RawMessage {
 	return out
 }
 
-func parseTools(raw []byte) *Toolset {
-	t := &Toolset{Raw: raw}
-	if bytes.Equal(bytes.TrimSpace(raw), []byte("null")) {
+func parseRequestTools(toolsJSON []byte) *Toolset {
+	t := &Toolset{Raw: toolsJSON}
+	if bytes.Equal(bytes.TrimSpace(toolsJSON), []byte("null")) {
 		return t
 	}
 	var tools []struct {
 		Name string `json:"name"`
 		Type string `json:"type"`
 	}
-	if err := json.Unmarshal(raw, &tools); err != nil {
-		if t.err = InvalidRequest("tools", "Input should be a valid list"); !json.Valid(raw) {
+	if err := json.Unmarshal(toolsJSON, &tools); err != nil {
+		if t.err = InvalidRequest("tools", "Input should be a valid list"); !json.Valid(toolsJSON) {
 			t.err = errSyntax
 		}
 		return t

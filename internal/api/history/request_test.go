@@ -27,14 +27,14 @@ func TestRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rd := history.NewReader(64)
+	rd := history.NewRequestReader(64)
 	for i, file := range archive.Files {
 		body, want, _ := strings.Cut(string(file.Data), "=>\n")
 		header := http.Header{"Anthropic-Beta": {"a, b,", "c"}}
 		if strings.HasPrefix(file.Name, "claude") {
 			header.Set("User-Agent", "claude-cli/2.1.330 (external, cli)")
 		}
-		client := history.ReadClient(&http.Request{Header: header}, "", "")
+		client := history.ClientFromRequestHeaders(&http.Request{Header: header}, "", "")
 		var got string
 		for range 2 { // the second time from memory
 			got = requestFacts(rd.Read([]byte(strings.TrimSuffix(body, "\n")), client))
@@ -58,11 +58,11 @@ func requestFacts(r *history.Request, err error) string {
 	if err != nil {
 		return "refused: " + err.Error() + "\n"
 	}
-	fmt.Fprintf(&b, "size %d, betas %q\n", r.Size(), r.Betas)
+	fmt.Fprintf(&b, "size %d, betas %q\n", r.PromptSizeInBytes(), r.Betas)
 	if r.UnknownKeys != nil {
 		fmt.Fprintf(&b, "unknown %q\n", r.UnknownKeys)
 	}
-	if err := r.CheckTokenCount(); err != nil {
+	if err := r.CheckAsTokenCountRequest(); err != nil {
 		fmt.Fprintf(&b, "cannot be counted: %v\n", err)
 	}
 	if err := r.Check(); err != nil {
@@ -71,10 +71,10 @@ func requestFacts(r *history.Request, err error) string {
 	}
 	fmt.Fprintf(&b, "kind %q, directory %q, system %q, tools %q, schemas of %q\n", r.SideRequestKind(), r.WorkingDirectory(), r.SystemText(), r.Tools.Names,
 		slices.Sorted(maps.Keys(r.Tools.Schemas())))
-	for _, p := range r.Prefixes() {
+	for _, p := range r.PrefixesEndingAtEachBlock() {
 		fmt.Fprintf(&b, "prefix of %d bytes, kept for %v\n", p.Size, p.CacheTTL)
 	}
-	for _, g := range r.Groups(r.Messages) {
+	for _, g := range r.GroupAdjacentMessagesByRole(r.Messages) {
 		fmt.Fprintf(&b, "group %d, assistant %v, text %q, beside %q\n", g.Index, g.Assistant, g.Text, g.Context)
 		for _, u := range g.Uses {
 			fmt.Fprintf(&b, "  call %s %s %s\n", u.ID, u.Name, u.Input)
@@ -93,7 +93,7 @@ func requestFacts(r *history.Request, err error) string {
 func TestCutOffRequest(t *testing.T) {
 	const body = `{"model":"m","max_tokens":9,"stream":true,"metadata":{"a\"\\":["x\\\"y",1.5,null,{}]},"\u0074ools":[],"messages":[{"role":"user","content":"hi \\"}]}`
 	read := func(text string) (*history.Request, error) {
-		return history.NewReader(8).Read([]byte(text), history.Client{})
+		return history.NewRequestReader(8).Read([]byte(text), history.Client{})
 	}
 	for i := range body {
 		if r, err := read(body[:i]); err == nil {
@@ -139,7 +139,7 @@ func TestCutOffRequest(t *testing.T) {
 
 // An invalid long value is refused each time, and a similar valid one is accepted.
 func TestLongValues(t *testing.T) {
-	rd := history.NewReader(8)
+	rd := history.NewRequestReader(8)
 	for _, n := range []int{400, 511, 512, 513, 2000} {
 		right, wrong := `{"metadata":["`+strings.Repeat("x", n)+`"]}`, `{"metadata":[`+strings.Repeat("x", n)+`]}`
 		for range 2 {

@@ -13,18 +13,18 @@ type StepKind string
 
 // The kinds of steps.
 const (
-	KindPrompt        StepKind = "prompt"
-	KindResults       StepKind = "results"   // results of tool calls
-	KindClosedResults StepKind = "closed"    // results that were not sent to the model, because their turn had ended
-	KindAddedPrompt   StepKind = "added"     // a prompt that was typed while the model worked
-	KindInjectedText  StepKind = "injected"  // a text that Claude Code added and that requires a reply
-	KindRetryText     StepKind = "retry"     // a text that asks for another reply, because the last reply was truncated or refused
-	KindResumeText    StepKind = "resumed"   // a text that requests the rest of a reply
-	KindNotice        StepKind = "notice"    // notice about background work
-	KindInterrupt     StepKind = "interrupt" // the work in progress was interrupted
-	KindSummary       StepKind = "summary"   // summary that replaces a part of the history
+	KindPrompt                     StepKind = "prompt"
+	KindResults                    StepKind = "results"   // results of tool calls
+	KindResultsOfEndedTurn         StepKind = "closed"    // results that were not sent to the model, because their turn had ended
+	KindAddedPrompt                StepKind = "added"     // a prompt that was typed while the model worked
+	KindClaudeCodeTextNeedingReply StepKind = "injected"  // a text that Claude Code added and that requires a reply
+	KindTextRequestingNewReply     StepKind = "retry"     // a text that asks for another reply, because the last reply was truncated or refused
+	KindTextRequestingRestOfReply  StepKind = "resumed"   // a text that requests the rest of a reply
+	KindBackgroundWorkNotice       StepKind = "notice"    // notice about background work
+	KindInterrupt                  StepKind = "interrupt" // the work in progress was interrupted
+	KindSummaryReplacingHistory    StepKind = "summary"   // summary that replaces a part of the history
 
-	kindTyped StepKind = "typed" // text next to results; [Client.Groups] determines its kind
+	kindTextNextToResults StepKind = "typed" // text next to results; [Client.GroupAdjacentMessagesByRole] determines its kind
 )
 
 // Step is one part of a user message by its meaning, such as a prompt or tool results.
@@ -71,8 +71,8 @@ func (s *Step) digestWithoutUses() Digest {
 	return Digest{}.Chain(append([]string{string(s.Kind), s.Text}, s.Files...)...)
 }
 
-func (s *Step) markClosed() {
-	s.Kind = KindClosedResults
+func (s *Step) markAsResultsOfEndedTurn() {
+	s.Kind = KindResultsOfEndedTurn
 	s.digest = s.digestWithoutUses()
 }
 
@@ -93,23 +93,23 @@ func (s *Step) Digest(uses []ToolUse) Digest {
 	return sum
 }
 
-// FirstBlocks returns the prompt that consists of the first n blocks only.
-func (s *Step) FirstBlocks(n int) Step {
-	head := newStep(KindPrompt, joinBlocks(s.Blocks[:n]))
-	head.Blocks = s.Blocks[:n]
+// PromptFromFirstBlocks returns the prompt that consists of the first n blocks only.
+func (s *Step) PromptFromFirstBlocks(blockCount int) Step {
+	head := newStep(KindPrompt, joinBlocksWithNewlines(s.Blocks[:blockCount]))
+	head.Blocks = s.Blocks[:blockCount]
 	return head
 }
 
-// WithoutBlocks returns the prompt without its first n blocks.
-func (s *Step) WithoutBlocks(n int) Step {
+// PromptWithoutFirstBlocks returns the prompt without its first n blocks.
+func (s *Step) PromptWithoutFirstBlocks(blockCount int) Step {
 	tail := *s
-	tail.Blocks = s.Blocks[n:]
-	tail.Text = joinBlocks(tail.Blocks)
+	tail.Blocks = s.Blocks[blockCount:]
+	tail.Text = joinBlocksWithNewlines(tail.Blocks)
 	tail.digest = tail.digestWithoutUses()
 	return tail
 }
 
-func joinBlocks(blocks []string) string { return strings.Join(blocks, "\n") }
+func joinBlocksWithNewlines(blocks []string) string { return strings.Join(blocks, "\n") }
 
 // Digest identifies a history or a part of one: equal digests mean equal histories.
 type Digest [16]byte

@@ -70,19 +70,19 @@ type deltaBody struct {
 func (m *Message) Events(how StreamOptions) *EventList {
 	jitter := rand.New(rand.NewPCG(binary.BigEndian.Uint64(how.Seed[:8]), binary.BigEndian.Uint64(how.Seed[8:])))
 	s := &EventList{StreamOptions: how, random: jitter, nextPause: time.Duration(how.Pace.TTFTMS) * time.Millisecond}
-	start := m.newBody([]protocol.Block{})
+	start := m.newResponseBodyWithContent([]protocol.Block{})
 	start.StopReason, start.StopSequence, start.StopDetails = nil, nil, nil
 	start.Usage.Output, start.Usage.Details = min(1, start.Usage.Output), nil
-	s.addData(eventData{Type: "message_start", Message: start})
+	s.addEventNamedByDataType(eventData{Type: "message_start", Message: start})
 	for i, b := range m.Blocks {
 		s.addBlock(i, b)
 	}
-	s.addData(eventData{Type: "message_delta", Delta: messageDeltaBody{m.StopReason, m.StopSequence, m.stopDetails()}, Usage: m.finalUsage()})
-	s.addData(eventData{Type: "message_stop"})
+	s.addEventNamedByDataType(eventData{Type: "message_delta", Delta: messageDeltaBody{m.StopReason, m.StopSequence, m.stopDetails()}, Usage: m.finalUsage()})
+	s.addEventNamedByDataType(eventData{Type: "message_stop"})
 	return s
 }
 
-func (s *EventList) addData(d eventData) { s.Add(d.Type, d) }
+func (s *EventList) addEventNamedByDataType(data eventData) { s.Add(data.Type, data) }
 
 // Add appends an event.
 func (s *EventList) Add(name string, data any) {
@@ -99,9 +99,9 @@ func (s *EventList) Add(name string, data any) {
 
 func (s *EventList) addBlock(i int, b protocol.Block) {
 	open := func(empty any) {
-		s.addData(eventData{Type: "content_block_start", Index: &i, Block: empty})
+		s.addEventNamedByDataType(eventData{Type: "content_block_start", Index: &i, Block: empty})
 		if i == 0 {
-			s.addData(eventData{Type: "ping"})
+			s.addEventNamedByDataType(eventData{Type: "ping"})
 		}
 	}
 	switch b := b.(type) {
@@ -139,7 +139,7 @@ func (s *EventList) addBlock(i int, b protocol.Block) {
 		s.addInput(i, b.Input)
 	case protocol.RawBlock:
 		if text, ok := compactionText(b); ok {
-			open(emptyCompaction{Type: "compaction"})
+			open(compactionContentBlock{Type: "compaction"})
 			s.addDelta(i, text, deltaBody{Type: "compaction_delta", Content: &text})
 			break
 		}
@@ -147,7 +147,7 @@ func (s *EventList) addBlock(i int, b protocol.Block) {
 	default:
 		open(b)
 	}
-	s.addData(eventData{Type: "content_block_stop", Index: &i})
+	s.addEventNamedByDataType(eventData{Type: "content_block_stop", Index: &i})
 }
 
 // addInput adds the input of a call in pieces, starting with an empty one.
@@ -157,14 +157,13 @@ func (s *EventList) addInput(i int, input json.RawMessage) {
 	}
 }
 
-type emptyCompaction struct {
+type compactionContentBlock struct {
 	Type    string  `json:"type"`
 	Content *string `json:"content"`
 }
 
-// compactionText returns the text of a compaction that the scenario contains as a raw block.
 func compactionText(b protocol.RawBlock) (string, bool) {
-	var c emptyCompaction
+	var c compactionContentBlock
 	if json.Unmarshal(b.JSON, &c) != nil || c.Type != "compaction" || c.Content == nil {
 		return "", false
 	}
@@ -183,7 +182,7 @@ func (s *EventList) addDelta(i int, piece string, d deltaBody) {
 	if piece != "" {
 		s.nextPause += s.Pace.Wait(piece, s.random.Float64)
 	}
-	s.addData(eventData{Type: "content_block_delta", Index: &i, Delta: d})
+	s.addEventNamedByDataType(eventData{Type: "content_block_delta", Index: &i, Delta: d})
 }
 
 // AppendTo writes an event in its wire form.
@@ -249,14 +248,14 @@ type messageBody struct {
 }
 
 // Body returns the response that is sent without streaming.
-func (m *Message) Body() any { return m.newBody(m.Blocks) }
+func (m *Message) Body() any { return m.newResponseBodyWithContent(m.Blocks) }
 
-// newBody returns the message with its content, or without content for the start of a stream.
-func (m *Message) newBody(blocks []protocol.Block) messageBody {
+// newResponseBodyWithContent returns the message with its content, or without content for the start of a stream.
+func (m *Message) newResponseBodyWithContent(contentBlocks []protocol.Block) messageBody {
 	u := m.finalUsage()
 	u.CacheCreation, u.Details, u.Tier = &wireCacheCreation{m.Cache.Created5m, m.Cache.Created1h}, &outputTokenDetails{m.ThinkingTokens}, "standard"
 	return messageBody{
-		ID: m.ID, Type: "message", Role: "assistant", Model: m.Model, Content: blocks, StopReason: &m.StopReason, StopSequence: m.StopSequence,
+		ID: m.ID, Type: "message", Role: "assistant", Model: m.Model, Content: contentBlocks, StopReason: &m.StopReason, StopSequence: m.StopSequence,
 		StopDetails: m.stopDetails(), Usage: u,
 	}
 }
@@ -313,7 +312,7 @@ func (m *Message) Truncate(maxTokens int, stops []string) {
 		}
 		switch {
 		case maxTokens >= 0 && said != "" && scenarios.Tokens(len(said)) > left:
-			m.Blocks = append(slices.Clone(m.Blocks[:i]), protocol.Text(firstBytes(said, 4*left)))
+			m.Blocks = append(slices.Clone(m.Blocks[:i]), protocol.Text(truncateAtRuneBoundary(said, 4*left)))
 			m.StopReason, m.StopSequence = "max_tokens", nil
 			return
 		case cut >= 0:
@@ -325,11 +324,11 @@ func (m *Message) Truncate(maxTokens int, stops []string) {
 	}
 }
 
-// firstBytes returns at most n bytes of text, in whole characters.
-func firstBytes(text string, n int) string {
-	n = max(0, min(n, len(text)))
-	for n > 0 && n < len(text) && !utf8.RuneStart(text[n]) {
-		n--
+// truncateAtRuneBoundary returns at most n bytes of text, in whole characters.
+func truncateAtRuneBoundary(text string, maxBytes int) string {
+	maxBytes = max(0, min(maxBytes, len(text)))
+	for maxBytes > 0 && maxBytes < len(text) && !utf8.RuneStart(text[maxBytes]) {
+		maxBytes--
 	}
-	return text[:n]
+	return text[:maxBytes]
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// ApplyFault changes the events as this kind of fault requires. silent means that the stream must stay open after the
+// ApplyFaultOfKind changes the events as this kind of fault requires. silent means that the stream must stay open after the
 // events, although nothing follows.
-func (s *EventList) ApplyFault(kind string) (silent bool) {
+func (s *EventList) ApplyFaultOfKind(faultKind string) (mustKeepStreamOpen bool) {
 	at := func(name string) int {
 		if i := slices.IndexFunc(s.Events, func(e Event) bool { return e.Name == name }); i >= 0 {
 			return i
 		}
 		return len(s.Events) - 1
 	}
-	switch kind {
+	switch faultKind {
 	case "ping-silence": // after the beginning, only pings are sent
 		i := min(at("ping")+1, len(s.Events))
 		s.Events = s.Events[:i]

@@ -37,15 +37,15 @@ func ModelInfoFor(id string) ModelInfo {
 	f := claudecode.FactsOfModel(id)
 	return ModelInfo{
 		Type: "model", ID: id, DisplayName: "Claude " + claudecode.DisplayModel(claudecode.BareModel(id)), CreatedAt: "1970-01-01T00:00:00Z",
-		MaxInput: f.ContextWindow, MaxTokens: f.MaxOutput, Lifecycle: "active", Line: modelFamily(id), Fallbacks: []string{},
+		MaxInput: f.ContextWindow, MaxTokens: f.MaxOutput, Lifecycle: "active", Line: familyFoundInModelID(id), Fallbacks: []string{},
 		Capabilities: json.RawMessage(fmt.Sprintf(capabilitiesFormat, f.EffortPerTurn)),
 	}
 }
 
-// modelFamily returns the family of a model; nil means unknown.
-func modelFamily(id string) *string {
+// familyFoundInModelID returns the family of a model; nil means unknown.
+func familyFoundInModelID(modelID string) (familyOrNil *string) {
 	for _, line := range []string{"haiku", "sonnet", "opus", "fable"} {
-		if strings.Contains(id, line) {
+		if strings.Contains(modelID, line) {
 			return &line
 		}
 	}

@@ -20,11 +20,11 @@ type Options struct {
 }
 
 const (
-	defaultMaxBytes      = 16 << 20
+	defaultMaxStoreBytes = 16 << 20
 	defaultMaxValueBytes = 64 << 20
-	// valueOverheadBytes is the memory that a stored value needs in addition to its bytes: the CID, the list element
+	// memoryOverheadBytesPerValue is the memory that a stored value needs in addition to its bytes: the CID, the list element
 	// and the map entry. It counts towards MaxBytes, so that MaxBytes also limits the number of small values.
-	valueOverheadBytes = 512
+	memoryOverheadBytesPerValue = 512
 )
 
 // TooLargeError reports a value over the limit of the store; it was not stored.
@@ -54,7 +54,7 @@ type storedValue struct {
 // New creates an empty store.
 func New(o Options) *Store {
 	if o.MaxBytes <= 0 {
-		o.MaxBytes = defaultMaxBytes
+		o.MaxBytes = defaultMaxStoreBytes
 	}
 	if o.MaxValue <= 0 {
 		o.MaxValue = defaultMaxValueBytes
@@ -90,14 +90,14 @@ func (s *Store) Put(data []byte) (string, error) {
 		return cid, nil
 	}
 	s.byCID[cid] = s.byUse.PushFront(&storedValue{cid: cid, data: data})
-	s.bytes += int64(len(data)) + valueOverheadBytes
+	s.bytes += int64(len(data)) + memoryOverheadBytesPerValue
 	for s.bytes > s.o.MaxBytes && s.byUse.Len() > 1 {
 		oldest, ok := s.byUse.Remove(s.byUse.Back()).(*storedValue)
 		if !ok {
 			break
 		}
 		delete(s.byCID, oldest.cid)
-		s.bytes -= int64(len(oldest.data)) + valueOverheadBytes
+		s.bytes -= int64(len(oldest.data)) + memoryOverheadBytesPerValue
 		s.dropped++
 	}
 	return cid, nil

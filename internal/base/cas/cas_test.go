@@ -70,7 +70,7 @@ func TestEqualValuesShareACID(t *testing.T) {
 }
 
 func TestBounds(t *testing.T) {
-	s := New(Options{MaxBytes: 100 + 2*valueOverheadBytes, MaxValue: 60})
+	s := New(Options{MaxBytes: 100 + 2*memoryOverheadBytesPerValue, MaxValue: 60})
 	if _, err := s.Put(make([]byte, 61)); err == nil {
 		t.Error("61 bytes kept in spite of a limit of 60")
 	} else if tooLarge, ok := errors.AsType[*TooLargeError](err); !ok || tooLarge.Size != 61 {
@@ -88,7 +88,7 @@ func TestBounds(t *testing.T) {
 			t.Errorf("Get(%.8s) = %v, want %v", cid, ok, want)
 		}
 	}
-	if diff := cmp.Diff(Stats{Values: 2, Bytes: 80 + 2*valueOverheadBytes, Dropped: 1}, s.Stats()); diff != "" {
+	if diff := cmp.Diff(Stats{Values: 2, Bytes: 80 + 2*memoryOverheadBytesPerValue, Dropped: 1}, s.Stats()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -101,7 +101,7 @@ func TestManySmallValuesAndOneLarge(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := s.Stats().Values; n != 100_000/(valueOverheadBytes+4) {
+	if n := s.Stats().Values; n != 100_000/(memoryOverheadBytesPerValue+4) {
 		t.Errorf("%d values of 4 bytes are kept", n)
 	}
 	cid, err := s.Put(make([]byte, 200_000))

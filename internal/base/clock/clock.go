@@ -48,12 +48,12 @@ func New(o Options) *Source {
 	return s
 }
 
-// ReseedForRun makes a seeded source generate the ids of the n-th run with its seed, not those of the first run.
-func (s *Source) ReseedForRun(n int) {
+// ReseedForNthRunOfSession makes a seeded source generate the ids of the n-th run with its seed, not those of the first run.
+func (s *Source) ReseedForNthRunOfSession(runNumber int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.o.Seed != nil {
-		s.o.Salt = fmt.Sprintf("%s/%d", s.o.Salt, n)
+		s.o.Salt = fmt.Sprintf("%s/%d", s.o.Salt, runNumber)
 		s.rand = rand.New(rand.NewChaCha8(seedKey(*s.o.Seed, s.o.Salt)))
 	}
 }
@@ -122,8 +122,8 @@ func (s *Source) NewID() string {
 	return id.String()
 }
 
-// Rand returns a new random source, seeded like the run; nil means the run has no seed.
-func (s *Source) Rand() *rand.Rand {
+// NewRandFromRunSeed returns a new random source, seeded like the run; nil means the run has no seed.
+func (s *Source) NewRandFromRunSeed() (newRandOrNilIfUnseeded *rand.Rand) {
 	if s.o.Seed == nil {
 		return nil
 	}

@@ -66,7 +66,7 @@ func TestStartWithoutSeedRuns(t *testing.T) {
 		if got := s.Now().Sub(start); got != time.Second {
 			t.Errorf("time moved by %s, want 1s", got)
 		}
-		if s.Rand() != nil {
+		if s.NewRandFromRunSeed() != nil {
 			t.Error("chance without a seed")
 		}
 	})

@@ -36,12 +36,12 @@ type Binding struct {
 // errors. Targets can be strings, booleans, numbers, pointers, slices, string-keyed maps, structs, any,
 // [json.RawMessage] (keys in file order), [Value] and types with [Binder]. A wrong value leaves its field unchanged.
 func Bind(tree map[string]any, target any, ix *SourceIndex) List {
-	ix.root = valueFromAny(tree, ix.root)
-	return ix.Bind(target)
+	ix.root = newValueFromDecoded(tree, ix.root)
+	return ix.BindFileTo(target)
 }
 
-// Bind decodes the file from the index; use it only if [SourceIndex.FirstProblem] returns nil.
-func (ix *SourceIndex) Bind(target any) List {
+// BindFileTo decodes the file from the index; use it only if [SourceIndex.FirstProblem] returns nil.
+func (ix *SourceIndex) BindFileTo(target any) (problems List) {
 	b := &Binding{index: ix, cache: map[reflect.Type]*structFields{}}
 	b.BindInto(ix.root, target)
 	return b.list
@@ -71,21 +71,21 @@ func (b *Binding) BindKeys(v Value, target any, keys ...string) {
 
 // Errorf reports a problem with v.
 func (b *Binding) Errorf(v Value, format string, args ...any) {
-	b.reportAtOffset(int(v.offset), "", format, args...)
+	b.reportAtFileOffset(int(v.offset), "", format, args...)
 }
 
 // Hintf reports a problem with v and a hint about what to do.
 func (b *Binding) Hintf(v Value, hint, format string, args ...any) {
-	b.reportAtOffset(int(v.offset), hint, format, args...)
+	b.reportAtFileOffset(int(v.offset), hint, format, args...)
 }
 
 // KeyHintf reports a problem with a key.
 func (b *Binding) KeyHintf(f Field, hint, format string, args ...any) {
-	b.reportAtOffset(int(f.offset), hint, format, args...)
+	b.reportAtFileOffset(int(f.offset), hint, format, args...)
 }
 
-func (b *Binding) reportAtOffset(off int, hint, format string, args ...any) {
-	d := b.index.diagnosticAt(off, fmt.Sprintf(format, args...))
+func (b *Binding) reportAtFileOffset(fileOffset int, hint, format string, args ...any) {
+	d := b.index.diagnosticAt(fileOffset, fmt.Sprintf(format, args...))
 	d.Hint = hint
 	b.list = append(b.list, d)
 }
@@ -137,7 +137,7 @@ func (b *Binding) bindPointer(v Value, dst reflect.Value, key string) {
 
 func (b *Binding) bindSlice(v Value, dst reflect.Value, key string) {
 	if v.Kind == KindTable && v.table.hasHeader {
-		b.reportAtOffset(int(v.offset), "write [["+key+"]]: one for each element", "`%s` must be an array, not a table", key)
+		b.reportAtFileOffset(int(v.offset), "write [["+key+"]]: one for each element", "`%s` must be an array, not a table", key)
 		return
 	}
 	if v.Kind != KindArray {
@@ -184,16 +184,16 @@ func (b *Binding) bindFields(v Value, dst reflect.Value, key string, p *structFi
 			continue
 		}
 		seen |= 1 << n
-		b.bindField(f.Value, dst.FieldByIndex(p.fields[n].index), &p.fields[n])
+		b.bindAndCheckField(f.Value, dst.FieldByIndex(p.fields[n].index), &p.fields[n])
 	}
 	for n := range p.fields {
 		if p.fields[n].required && seen&(1<<n) == 0 {
-			b.reportAtOffset(int(v.offset), "", "missing key `%s`", p.fields[n].name)
+			b.reportAtFileOffset(int(v.offset), "", "missing key `%s`", p.fields[n].name)
 		}
 	}
 }
 
-func (b *Binding) bindField(v Value, dst reflect.Value, f *structField) {
+func (b *Binding) bindAndCheckField(v Value, dst reflect.Value, f *structField) {
 	before := len(b.list)
 	b.bindValue(v, dst, f.name)
 	if len(b.list) > before {
@@ -203,7 +203,7 @@ func (b *Binding) bindField(v Value, dst reflect.Value, f *structField) {
 		b.checkEnum(v, f)
 	}
 	if f.nonEmpty && v.Kind == KindString && v.Text == "" {
-		b.reportAtOffset(int(v.offset), "", "`%s` must not be empty", f.name)
+		b.reportAtFileOffset(int(v.offset), "", "`%s` must not be empty", f.name)
 	}
 	if (f.min != nil || f.max != nil) && (v.Kind == KindInt || v.Kind == KindFloat) {
 		b.checkRange(v, f)
@@ -214,18 +214,18 @@ func (b *Binding) checkEnum(v Value, f *structField) {
 	if slices.Contains(f.enum, v.Text) {
 		return
 	}
-	b.reportAtOffset(int(v.offset), DidYouMean(v.Text, f.enum), "`%s` cannot be %q: expected one of %s", f.name, v.Text, strings.Join(f.enum, ", "))
+	b.reportAtFileOffset(int(v.offset), DidYouMean(v.Text, f.enum), "`%s` cannot be %q: expected one of %s", f.name, v.Text, strings.Join(f.enum, ", "))
 }
 
 func (b *Binding) checkRange(v Value, f *structField) {
 	n, err := parseTOMLFloat(v.Text)
 	switch {
 	case err != nil || math.IsNaN(n):
-		b.reportAtOffset(int(v.offset), "", "`%s` must be a finite number", f.name)
+		b.reportAtFileOffset(int(v.offset), "", "`%s` must be a finite number", f.name)
 	case f.min != nil && n < *f.min:
-		b.reportAtOffset(int(v.offset), "", "`%s` must be at least %s", f.name, formatNumber(*f.min))
+		b.reportAtFileOffset(int(v.offset), "", "`%s` must be at least %s", f.name, formatNumber(*f.min))
 	case f.max != nil && n > *f.max:
-		b.reportAtOffset(int(v.offset), "", "`%s` must be at most %s", f.name, formatNumber(*f.max))
+		b.reportAtFileOffset(int(v.offset), "", "`%s` must be at most %s", f.name, formatNumber(*f.max))
 	}
 }
 
@@ -251,7 +251,7 @@ func (b *Binding) reportUnknownKey(f *Field, p *structFields) {
 	if hint == "" && len(names) > 0 && len(names) <= 12 {
 		hint = "known keys here: " + strings.Join(names, ", ")
 	}
-	b.reportAtOffset(int(f.offset), hint, "unknown key `%s`", f.Key)
+	b.reportAtFileOffset(int(f.offset), hint, "unknown key `%s`", f.Key)
 }
 
 // DidYouMean returns "did you mean `x`?" for the candidate nearest to name; "" if no candidate is similar.
@@ -293,7 +293,7 @@ func (b *Binding) bindScalar(v Value, dst reflect.Value, key string) {
 		}
 		n, err := parseTOMLInt(v.Text)
 		if err != nil || dst.OverflowInt(n) {
-			b.reportAtOffset(int(v.offset), "", "`%s` is out of range", key)
+			b.reportAtFileOffset(int(v.offset), "", "`%s` is out of range", key)
 			return
 		}
 		dst.SetInt(n)
@@ -320,7 +320,7 @@ func (b *Binding) reportWrongType(v Value, key, want string) {
 	} else if v.Kind == KindInt {
 		got = "the integer " + v.Text
 	}
-	b.reportAtOffset(int(v.offset), "", "%smust be %s, not %s", name, want, got)
+	b.reportAtFileOffset(int(v.offset), "", "%smust be %s, not %s", name, want, got)
 }
 
 type structFields struct{ fields []structField }
@@ -391,12 +391,12 @@ func Closest(name string, candidates []string, maxEdits int) string {
 		return ""
 	}
 	best, bestDist := "", 1+maxEdits
-	folded := normalizeName(name)
+	folded := toLowerCaseWithUnderscores(name)
 	for _, c := range candidates {
 		if len(c) > longest {
 			continue
 		}
-		d := EditDistance(folded, normalizeName(c))
+		d := EditDistance(folded, toLowerCaseWithUnderscores(c))
 		if d == 0 && c == name {
 			continue
 		}
@@ -407,7 +407,9 @@ func Closest(name string, candidates []string, maxEdits int) string {
 	return best
 }
 
-func normalizeName(s string) string { return strings.ReplaceAll(strings.ToLower(s), "-", "_") }
+func toLowerCaseWithUnderscores(name string) string {
+	return strings.ReplaceAll(strings.ToLower(name), "-", "_")
+}
 
 // EditDistance counts insertions, deletions, replacements and swaps of neighbours
 // (optimal string alignment) between two short strings.

@@ -92,7 +92,7 @@ func (l List) Sort() {
 	})
 }
 
-const maxExcerptChars = 160
+const maxCharactersOfShownSourceLine = 160
 
 // Render writes the list for users: "FILE:LINE:COL: message", the source line with a caret, and "hint: …" if any.
 func Render(w io.Writer, l List) {
@@ -112,11 +112,11 @@ func Render(w io.Writer, l List) {
 func lineExcerpt(source string, col int) (line, pad string) {
 	runes := []rune(source)
 	at := min(col-1, len(runes))
-	if from := at - maxExcerptChars/2; from > 0 && len(runes) > maxExcerptChars {
-		runes, at = runes[from:], maxExcerptChars/2
+	if from := at - maxCharactersOfShownSourceLine/2; from > 0 && len(runes) > maxCharactersOfShownSourceLine {
+		runes, at = runes[from:], maxCharactersOfShownSourceLine/2
 	}
-	if len(runes) > maxExcerptChars {
-		runes = runes[:maxExcerptChars]
+	if len(runes) > maxCharactersOfShownSourceLine {
+		runes = runes[:maxCharactersOfShownSourceLine]
 	}
 	var b strings.Builder
 	for _, r := range runes[:min(at, len(runes))] {

@@ -203,7 +203,7 @@ func bindBoth(t *testing.T, src string) (target, List) {
 		t.Fatal(d)
 	}
 	var direct, tree target
-	l := ix.Bind(&direct)
+	l := ix.BindFileTo(&direct)
 	m, _ := ix.Root().Any().(map[string]any)
 	l2 := Bind(m, &tree, ix)
 	if diff := cmp.Diff(l, l2); diff != "" {
@@ -345,7 +345,7 @@ func FuzzIndex(f *testing.F) {
 			ix.DiagnosticAtText(p, 3, "x")
 		}
 		var dst target
-		Render(&bytes.Buffer{}, ix.Bind(&dst))
+		Render(&bytes.Buffer{}, ix.BindFileTo(&dst))
 		if raw := ix.Root().AppendJSON(nil); !json.Valid(raw) && ix.FirstProblem() == nil {
 			t.Errorf("not JSON: %s", raw)
 		}

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// valueFromAny converts a decoded value (map, slice or scalar) to a Value. original is the value at the same place in
+// newValueFromDecoded converts a decoded value (map, slice or scalar) to a Value. original is the value at the same place in
 // the index. The result keeps the positions and the order of keys of original where the contents are equal.
-func valueFromAny(x any, original Value) Value {
-	v := Value{offset: original.offset}
-	switch t := x.(type) {
+func newValueFromDecoded(decoded any, valueWithPositions Value) Value {
+	v := Value{offset: valueWithPositions.offset}
+	switch t := decoded.(type) {
 	case nil:
 	case string:
 		v.Kind, v.Text = KindString, t
@@ -28,59 +28,59 @@ func valueFromAny(x any, original Value) Value {
 		v.Kind, v.Text = KindInt, strconv.Itoa(t)
 	case float64:
 		v.Kind, v.Text = KindFloat, formatFloat(t)
-		if f, err := parseTOMLFloat(original.Text); original.Kind == KindFloat && err == nil && f == t {
-			v.Text = original.Text
+		if f, err := parseTOMLFloat(valueWithPositions.Text); valueWithPositions.Kind == KindFloat && err == nil && f == t {
+			v.Text = valueWithPositions.Text
 		}
 	case json.Number:
 		v.Kind, v.Text = KindFloat, t.String()
-		if intPattern().MatchString(v.Text) {
+		if tomlIntegerPattern().MatchString(v.Text) {
 			v.Kind = KindInt
 		}
 	case time.Time:
-		v.Kind, v.Text = KindTime, t.Format(time.RFC3339Nano)
-		if original.Kind == KindTime {
-			v.Text = original.Text
+		v.Kind, v.Text = KindDateTime, t.Format(time.RFC3339Nano)
+		if valueWithPositions.Kind == KindDateTime {
+			v.Text = valueWithPositions.Text
 		}
 	case []any:
-		v.Kind, v.list = KindArray, &valueList{itemsFrom(t, original)}
+		v.Kind, v.list = KindArray, &arrayElements{newItemsFromDecoded(t, valueWithPositions)}
 	case []map[string]any:
 		tables := make([]any, len(t))
 		for i := range t {
 			tables[i] = t[i]
 		}
-		v.Kind, v.list = KindArray, &valueList{itemsFrom(tables, original)}
+		v.Kind, v.list = KindArray, &arrayElements{newItemsFromDecoded(tables, valueWithPositions)}
 	case map[string]any:
-		v.Kind, v.table = KindTable, tableFrom(t, original)
+		v.Kind, v.table = KindTable, newTableFromDecoded(t, valueWithPositions)
 	default:
 		v.Kind, v.Text = KindString, fmt.Sprint(t)
 	}
 	return v
 }
 
-func itemsFrom(from []any, original Value) []Value {
-	items := make([]Value, len(from))
-	for i, x := range from {
-		hint := Value{offset: original.offset}
-		if known := original.Items(); i < len(known) {
+func newItemsFromDecoded(decodedItems []any, arrayWithPositions Value) []Value {
+	items := make([]Value, len(decodedItems))
+	for i, x := range decodedItems {
+		hint := Value{offset: arrayWithPositions.offset}
+		if known := arrayWithPositions.Items(); i < len(known) {
 			hint = known[i]
 		}
-		items[i] = valueFromAny(x, hint)
+		items[i] = newValueFromDecoded(x, hint)
 	}
 	return items
 }
 
-func tableFrom(m map[string]any, original Value) *table {
-	t := &table{fields: make([]Field, 0, len(m))}
-	done := make(map[string]bool, len(m))
-	for _, f := range original.Fields() {
-		if x, ok := m[f.Key]; ok {
+func newTableFromDecoded(decodedTable map[string]any, tableWithPositions Value) *table {
+	t := &table{fields: make([]Field, 0, len(decodedTable))}
+	done := make(map[string]bool, len(decodedTable))
+	for _, f := range tableWithPositions.Fields() {
+		if x, ok := decodedTable[f.Key]; ok {
 			done[f.Key] = true
-			t.addField(Field{Key: f.Key, offset: f.offset, Value: valueFromAny(x, f.Value)})
+			t.addField(Field{Key: f.Key, offset: f.offset, Value: newValueFromDecoded(x, f.Value)})
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(m)) {
+	for _, key := range slices.Sorted(maps.Keys(decodedTable)) {
 		if !done[key] {
-			t.addField(Field{Key: key, offset: original.offset, Value: valueFromAny(m[key], Value{offset: original.offset})})
+			t.addField(Field{Key: key, offset: tableWithPositions.offset, Value: newValueFromDecoded(decodedTable[key], Value{offset: tableWithPositions.offset})})
 		}
 	}
 	return t
@@ -110,8 +110,8 @@ func (v Value) AppendJSON(dst []byte) []byte {
 		return appendFloat(dst, v.Text)
 	case KindBool:
 		return append(dst, v.Text...)
-	case KindString, KindTime:
-		return appendString(dst, v.Text)
+	case KindString, KindDateTime:
+		return appendJSONString(dst, v.Text)
 	case KindArray:
 		dst = append(dst, '[')
 		for i, item := range v.list.items {
@@ -127,7 +127,7 @@ func (v Value) AppendJSON(dst []byte) []byte {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = appendString(dst, v.table.fields[i].Key)
+			dst = appendJSONString(dst, v.table.fields[i].Key)
 			dst = append(dst, ':')
 			dst = v.table.fields[i].Value.AppendJSON(dst)
 		}
@@ -149,7 +149,7 @@ func appendFloat(dst []byte, text string) []byte {
 	return strconv.AppendFloat(dst, f, 'g', -1, 64)
 }
 
-func appendString(dst []byte, s string) []byte {
+func appendJSONString(dst []byte, s string) []byte {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r >= 0x7f || r == '"' || r == '\\' }) {
 		return append(append(append(dst, '"'), s...), '"')
 	}

@@ -69,14 +69,14 @@ func (ix *SourceIndex) Text() string { return ix.src }
 // Root returns the whole file as one table.
 func (ix *SourceIndex) Root() Value { return ix.root }
 
-// Convert converts a file in an older format: it replaces the content of the index by the result of convert. tree is
-// the content that the format's parser has read. It may be nil only if FirstProblem returns nil, because otherwise the
+// ConvertFromOlderFormat converts a file in an older format: it replaces the content of the index by the result of convert.
+// tree is the content that the format's parser has read. It may be nil only if FirstProblem returns nil, because otherwise the
 // index is incomplete.
-func (ix *SourceIndex) Convert(tree map[string]any, convert func(Value) Value) {
-	if tree != nil {
-		ix.root = valueFromAny(tree, ix.root)
+func (ix *SourceIndex) ConvertFromOlderFormat(parsedTree map[string]any, convertRoot func(Value) Value) {
+	if parsedTree != nil {
+		ix.root = newValueFromDecoded(parsedTree, ix.root)
 	}
-	ix.root = convert(ix.root)
+	ix.root = convertRoot(ix.root)
 }
 
 // FirstProblem returns the first text that may be invalid. Only the format's parser can decide whether it is. Nil means
@@ -88,8 +88,10 @@ func (ix *SourceIndex) FirstProblem() *Diagnostic {
 	return new(ix.diagnosticAt(ix.problem.offset, ix.problem.message))
 }
 
-// IsRejected reports that the file exceeds a limit, so that it must not be given to the format's parser.
-func (ix *SourceIndex) IsRejected() bool { return ix.problem != nil && ix.problem.isRejected }
+// HasExceededParserLimit reports that the file exceeds a limit, so that it must not be given to the format's parser.
+func (ix *SourceIndex) HasExceededParserLimit() bool {
+	return ix.problem != nil && ix.problem.isRejected
+}
 
 // Pos returns the position for path. For a field of a table this is the position of its key, for an element of an array
 // that of the element, and for [[a]] that of the header. For a path that is not in the file it is the position of the
@@ -209,15 +211,15 @@ type jsonScanner struct {
 
 func (s *jsonScanner) scanDocument() Value {
 	if !utf8.ValidString(s.src) {
-		s.fail(0, "the file is not valid UTF-8")
+		s.recordProblemAndReturnFalse(0, "the file is not valid UTF-8")
 	}
 	v, ok := s.scanValue()
 	s.skipSpace()
 	if ok && s.pos < len(s.src) {
-		s.fail(s.pos, "expected the end of the file")
+		s.recordProblemAndReturnFalse(s.pos, "expected the end of the file")
 	}
 	if ok && v.Kind != KindTable {
-		s.fail(int(v.offset), "expected an object")
+		s.recordProblemAndReturnFalse(int(v.offset), "expected an object")
 	}
 	if v.Kind != KindTable {
 		return Value{Kind: KindTable, table: &table{}}
@@ -235,13 +237,13 @@ func (s *jsonScanner) scanValue() (Value, bool) {
 	s.skipSpace()
 	v := Value{offset: int32(s.pos)}
 	var ok bool
-	switch s.peek() {
+	switch s.peekByteOrZero() {
 	case '{':
 		v.Kind = KindTable
 		v.table, ok = s.scanObject()
 	case '[':
 		v.Kind = KindArray
-		v.list = &valueList{}
+		v.list = &arrayElements{}
 		v.list.items, ok = s.scanArray()
 	case '"':
 		v.Kind = KindString
@@ -254,7 +256,7 @@ func (s *jsonScanner) scanValue() (Value, bool) {
 
 func (s *jsonScanner) enterLevel() bool {
 	if s.depth >= maxNestingDepth {
-		return s.fail(s.pos, "objects and arrays are nested too deeply")
+		return s.recordProblemAndReturnFalse(s.pos, "objects and arrays are nested too deeply")
 	}
 	s.depth++
 	s.pos++
@@ -268,42 +270,42 @@ func (s *jsonScanner) scanObject() (*table, bool) {
 		return t, false
 	}
 	defer func() { s.depth-- }()
-	if s.peek() == '}' {
+	if s.peekByteOrZero() == '}' {
 		s.pos++
 		return t, true
 	}
 	for {
 		s.skipSpace()
 		off := s.pos
-		if s.peek() != '"' {
-			return t, s.fail(s.pos, "expected a key in double quotes")
+		if s.peekByteOrZero() != '"' {
+			return t, s.recordProblemAndReturnFalse(s.pos, "expected a key in double quotes")
 		}
 		key, ok := s.scanString()
 		if !ok {
 			return t, false
 		}
 		s.skipSpace()
-		if s.peek() != ':' {
-			return t, s.fail(s.pos, "expected `:` after the key")
+		if s.peekByteOrZero() != ':' {
+			return t, s.recordProblemAndReturnFalse(s.pos, "expected `:` after the key")
 		}
 		s.pos++
 		v, ok := s.scanValue()
 		if t.findField(key) != nil {
-			s.fail(off, "key `"+key+"` is defined twice")
+			s.recordProblemAndReturnFalse(off, "key `"+key+"` is defined twice")
 		}
 		t.addField(Field{Key: key, Value: v, offset: int32(off)})
 		if !ok {
 			return t, false
 		}
 		s.skipSpace()
-		switch s.peek() {
+		switch s.peekByteOrZero() {
 		case ',':
 			s.pos++
 		case '}':
 			s.pos++
 			return t, true
 		default:
-			return t, s.fail(s.pos, "expected `,` or `}`")
+			return t, s.recordProblemAndReturnFalse(s.pos, "expected `,` or `}`")
 		}
 	}
 }
@@ -314,7 +316,7 @@ func (s *jsonScanner) scanArray() ([]Value, bool) {
 		return items, false
 	}
 	defer func() { s.depth-- }()
-	if s.peek() == ']' {
+	if s.peekByteOrZero() == ']' {
 		s.pos++
 		return items, true
 	}
@@ -325,14 +327,14 @@ func (s *jsonScanner) scanArray() ([]Value, bool) {
 			return items, false
 		}
 		s.skipSpace()
-		switch s.peek() {
+		switch s.peekByteOrZero() {
 		case ',':
 			s.pos++
 		case ']':
 			s.pos++
 			return items, true
 		default:
-			return items, s.fail(s.pos, "expected `,` or `]`")
+			return items, s.recordProblemAndReturnFalse(s.pos, "expected `,` or `]`")
 		}
 	}
 }
@@ -346,7 +348,7 @@ func (s *jsonScanner) scanString() (string, bool) {
 			plain = false
 			i++
 		case c < ' ':
-			return "", s.fail(i, "the string is not closed, or contains a control character")
+			return "", s.recordProblemAndReturnFalse(i, "the string is not closed, or contains a control character")
 		case c == '"':
 			s.pos = i + 1
 			if plain {
@@ -354,12 +356,12 @@ func (s *jsonScanner) scanString() (string, bool) {
 			}
 			var text string
 			if err := json.Unmarshal([]byte(s.src[start:s.pos]), &text); err != nil {
-				return "", s.fail(start, "the string contains an invalid escape sequence")
+				return "", s.recordProblemAndReturnFalse(start, "the string contains an invalid escape sequence")
 			}
 			return text, true
 		}
 	}
-	return "", s.fail(start, "the string is not closed")
+	return "", s.recordProblemAndReturnFalse(start, "the string is not closed")
 }
 
 func (s *jsonScanner) scanBareValue() (Kind, string, bool) {
@@ -374,9 +376,9 @@ func (s *jsonScanner) scanBareValue() (Kind, string, bool) {
 	case text == "null":
 		return KindNull, "", true
 	case text == "":
-		return KindNull, "", s.fail(start, "expected a value")
+		return KindNull, "", s.recordProblemAndReturnFalse(start, "expected a value")
 	case text[0] != '-' && (text[0] < '0' || text[0] > '9') || !json.Valid([]byte(text)):
-		return KindNull, "", s.fail(start, "`"+text+"` is not a JSON value")
+		return KindNull, "", s.recordProblemAndReturnFalse(start, "`"+text+"` is not a JSON value")
 	case strings.ContainsAny(text, ".eE"):
 		return KindFloat, text, true
 	}

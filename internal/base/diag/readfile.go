@@ -9,16 +9,17 @@ import (
 	"strings"
 )
 
-// MaxFileBytes is the size of the largest file that [ReadFile] reads.
-const MaxFileBytes = 64 << 20
+// MaxReadFileBytes is the size of the largest file that [ReadFile] reads.
+const MaxReadFileBytes = 64 << 20
 
 var (
 	errNotRegular = errors.New("not a regular file")
-	errTooLarge   = fmt.Errorf("file is larger than %d MiB", MaxFileBytes>>20)
+	errTooLarge   = fmt.Errorf("file is larger than %d MiB", MaxReadFileBytes>>20)
 )
 
-// Open opens a user's recording for reading: a file of any size, or a pipe. It refuses devices, because they may never end.
-func Open(name string) (*os.File, error) {
+// OpenFileOrPipe opens a user's recording for reading: a file of any size, or a pipe. It refuses devices, because they may
+// never end.
+func OpenFileOrPipe(name string) (*os.File, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -30,18 +31,19 @@ func Open(name string) (*os.File, error) {
 	return f, nil
 }
 
-// ReadFile is like [ReadText] but returns bytes.
+// ReadFile is like [ReadRegularFileAsText] but returns bytes.
 func ReadFile(name string) ([]byte, error) {
-	text, err := ReadText(name)
+	text, err := ReadRegularFileAsText(name)
 	if err != nil {
 		return nil, err
 	}
 	return []byte(text), nil
 }
 
-// ReadText reads a user's file, such as a scenario or a fixture. It must be a regular file of at most [MaxFileBytes],
-// because a device or a pipe may never end, and a larger one is probably a mistake. Its errors are *fs.PathError.
-func ReadText(name string) (string, error) {
+// ReadRegularFileAsText reads a user's file, such as a scenario or a fixture. It must be a regular file of at most
+// [MaxReadFileBytes], because a device or a pipe may never end, and a larger one is probably a mistake. Its errors are
+// *fs.PathError.
+func ReadRegularFileAsText(name string) (string, error) {
 	info, err := os.Stat(name) // checked before the file is opened, because opening a pipe without a writer blocks
 	if err != nil {
 		return "", err
@@ -53,7 +55,7 @@ func ReadText(name string) (string, error) {
 	if !info.Mode().IsRegular() {
 		return "", &fs.PathError{Op: "read", Path: name, Err: errNotRegular}
 	}
-	if info.Size() > MaxFileBytes {
+	if info.Size() > MaxReadFileBytes {
 		return "", &fs.PathError{Op: "read", Path: name, Err: errTooLarge}
 	}
 	file, err := os.Open(name)
@@ -64,13 +66,13 @@ func ReadText(name string) (string, error) {
 	return readAtMost(name, file, info.Size())
 }
 
-// readAtMost reads r up to MaxFileBytes. size is only the expected size: files in /proc, and growing files, can have
+// readAtMost reads r up to MaxReadFileBytes. size is only the expected size: files in /proc, and growing files, can have
 // more bytes than they report.
 func readAtMost(name string, r io.Reader, size int64) (string, error) {
 	var text strings.Builder
 	text.Grow(int(size))
-	n, err := io.Copy(&text, io.LimitReader(r, MaxFileBytes+1))
-	if err == nil && n > MaxFileBytes {
+	n, err := io.Copy(&text, io.LimitReader(r, MaxReadFileBytes+1))
+	if err == nil && n > MaxReadFileBytes {
 		err = &fs.PathError{Op: "read", Path: name, Err: errTooLarge}
 	}
 	if err != nil {
@@ -79,8 +81,8 @@ func readAtMost(name string, r io.Reader, size int64) (string, error) {
 	return text.String(), nil
 }
 
-// Reason returns the text of a file error without its path.
-func Reason(err error) string {
+// FileErrorTextWithoutPath returns the text of a file error without its path.
+func FileErrorTextWithoutPath(err error) string {
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return path.Err.Error()
 	}

@@ -27,7 +27,7 @@ func TestReadFile(t *testing.T) {
 	tests := []struct{ name, want, err string }{
 		{file("text", "abc", 0), "abc", ""},
 		{file("empty", "", 0), "", ""},
-		{file("large", "", MaxFileBytes+1), "", "file is larger than 64 MiB"},
+		{file("large", "", MaxReadFileBytes+1), "", "file is larger than 64 MiB"},
 		{filepath.Join(dir, "missing"), "", fs.ErrNotExist.Error()},
 		{dir, "", "is a directory"},
 		{os.DevNull, "", "not a regular file"},
@@ -49,7 +49,7 @@ func TestReadFile(t *testing.T) {
 		}
 		data, err := ReadFile(tt.name)
 		check(string(data), err)
-		check(ReadText(tt.name))
+		check(ReadRegularFileAsText(tt.name))
 	}
 }
 
@@ -64,7 +64,7 @@ func (c *counted) Read(p []byte) (int, error) {
 // Reading stops soon after the limit if the file grows meanwhile (A7).
 func TestReadFileStopsAtTheLimit(t *testing.T) {
 	var zeros counted
-	if _, err := readAtMost("zeros", &zeros, 0); !errors.Is(err, errTooLarge) || zeros.n > 2*MaxFileBytes {
+	if _, err := readAtMost("zeros", &zeros, 0); !errors.Is(err, errTooLarge) || zeros.n > 2*MaxReadFileBytes {
 		t.Errorf("%d bytes read: %v", zeros.n, err)
 	}
 }

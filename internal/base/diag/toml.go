@@ -16,16 +16,16 @@ type textScanner struct {
 	problem *syntaxProblem
 }
 
-// fail stores the first problem; it always returns false.
-func (s *textScanner) fail(off int, message string) bool {
+// recordProblemAndReturnFalse stores the first problem; it always returns false.
+func (s *textScanner) recordProblemAndReturnFalse(off int, message string) bool {
 	if s.problem == nil {
 		s.problem = &syntaxProblem{offset: off, message: message}
 	}
 	return false
 }
 
-// peek returns the next byte; 0 means end of text.
-func (s *textScanner) peek() byte {
+// peekByteOrZero returns the next byte; 0 means end of text.
+func (s *textScanner) peekByteOrZero() byte {
 	if s.pos < len(s.src) {
 		return s.src[s.pos]
 	}
@@ -44,7 +44,7 @@ type tomlScanner struct {
 	// Tables and their first fields are allocated in chunks, because big files have tens of thousands of small tables.
 	tables         []table
 	fields         []Field
-	headersCounted bool // expectedElements has counted the headers, which it does only once
+	headersCounted bool // initialCapacityOfTableArray has counted the headers, which it does only once
 }
 
 const initialTableCapacity = 2
@@ -65,7 +65,7 @@ func (s *tomlScanner) newTable() *table {
 func (s *tomlScanner) scan() {
 	s.current = s.root
 	if !utf8.ValidString(s.src) {
-		s.fail(0, "the file is not valid UTF-8")
+		s.recordProblemAndReturnFalse(0, "the file is not valid UTF-8")
 	}
 	if strings.HasPrefix(s.src, "\ufeff") {
 		s.pos = len("\ufeff")
@@ -147,7 +147,7 @@ func (s *tomlScanner) skipComment() {
 	text := strings.TrimSuffix(s.src[start:s.pos], "\r")
 	for i := 0; i < len(text); i++ {
 		if isControl(text[i]) {
-			s.fail(start+i, "control characters are not allowed in comments")
+			s.recordProblemAndReturnFalse(start+i, "control characters are not allowed in comments")
 			return
 		}
 	}
@@ -170,14 +170,14 @@ func (s *tomlScanner) scanLineEnd() bool {
 		s.skipComment()
 		return true
 	}
-	return s.fail(s.pos, "expected the end of the line")
+	return s.recordProblemAndReturnFalse(s.pos, "expected the end of the line")
 }
 
 // scanHeader reads [a.b] or [[a.b]] and selects its table.
 func (s *tomlScanner) scanHeader() bool {
 	start := s.pos
 	s.pos++
-	many := s.peek() == '['
+	many := s.peekByteOrZero() == '['
 	if many {
 		s.pos++
 	}
@@ -188,22 +188,22 @@ func (s *tomlScanner) scanHeader() bool {
 		off := s.pos
 		if s.tableDepth++; s.tableDepth > maxNestingDepth {
 			s.tableDepth = maxNestingDepth
-			return s.enterLevel() && s.fail(off, tooDeepText)
+			return s.enterLevel() && s.recordProblemAndReturnFalse(off, tooDeepText)
 		}
 		key, ok := s.scanKey()
 		if !ok {
 			return false
 		}
 		s.skipSpace()
-		if s.peek() == '.' {
+		if s.peekByteOrZero() == '.' {
 			s.pos++
 			if t = s.openParentTable(t, key, off); t == nil {
 				return false
 			}
 			continue
 		}
-		if s.peek() != ']' || (many && !strings.HasPrefix(s.src[s.pos:], "]]")) {
-			return s.fail(s.pos, "expected the end of the table header")
+		if s.peekByteOrZero() != ']' || (many && !strings.HasPrefix(s.src[s.pos:], "]]")) {
+			return s.recordProblemAndReturnFalse(s.pos, "expected the end of the table header")
 		}
 		s.pos++
 		if many {
@@ -234,13 +234,13 @@ func (s *tomlScanner) openParentTable(t *table, key string, off int) *table {
 	case v.isArrayOfTables():
 		return v.list.items[len(v.list.items)-1].table
 	}
-	s.fail(off, "key `"+key+"` already has a value that cannot be extended: it is not a table, or was written in one line")
+	s.recordProblemAndReturnFalse(off, "key `"+key+"` already has a value that cannot be extended: it is not a table, or was written in one line")
 	return nil
 }
 
-// expectedElements returns the initial capacity of an array of tables. For the first array of a big file, this is the
+// initialCapacityOfTableArray returns the initial capacity of an array of tables. For the first array of a big file, this is the
 // number of [[…]] headers in the rest of the file; for all other arrays it is 1.
-func (s *tomlScanner) expectedElements() int {
+func (s *tomlScanner) initialCapacityOfTableArray() int {
 	const big = 64 << 10
 	if s.headersCounted || len(s.src) < big {
 		return 1
@@ -269,16 +269,16 @@ func (s *tomlScanner) openTable(t *table, key string, off, start int) *table {
 		v.table.hasHeader = true
 		return v.table
 	}
-	s.fail(off, "table `"+key+"` is defined twice")
+	s.recordProblemAndReturnFalse(off, "table `"+key+"` is defined twice")
 	return nil
 }
 
 func (s *tomlScanner) appendTable(t *table, key string, off, start int) *table {
 	f := t.findField(key)
 	if f == nil {
-		f = t.addField(Field{Key: key, offset: int32(off), Value: Value{Kind: KindArray, offset: int32(start), list: &valueList{items: make([]Value, 0, s.expectedElements())}}})
+		f = t.addField(Field{Key: key, offset: int32(off), Value: Value{Kind: KindArray, offset: int32(start), list: &arrayElements{items: make([]Value, 0, s.initialCapacityOfTableArray())}}})
 	} else if !f.Value.isArrayOfTables() {
-		s.fail(off, "key `"+key+"` already has a value, but [[…]] needs an array of tables")
+		s.recordProblemAndReturnFalse(off, "key `"+key+"` already has a value, but [[…]] needs an array of tables")
 		return nil
 	}
 	element := s.newTable()
@@ -298,7 +298,7 @@ func (s *tomlScanner) scanKeyValue(t *table) bool {
 			return false
 		}
 		s.skipSpace()
-		switch s.peek() {
+		switch s.peekByteOrZero() {
 		case '.':
 			s.pos++
 			if !s.enterLevel() {
@@ -311,12 +311,12 @@ func (s *tomlScanner) scanKeyValue(t *table) bool {
 		case '=':
 			s.pos++
 		default:
-			return s.fail(s.pos, "expected `=` after the key")
+			return s.recordProblemAndReturnFalse(s.pos, "expected `=` after the key")
 		}
 		s.skipSpace()
 		v, ok := s.scanValue()
 		if t.findField(key) != nil {
-			return s.fail(off, "key `"+key+"` is defined twice")
+			return s.recordProblemAndReturnFalse(off, "key `"+key+"` is defined twice")
 		}
 		// A key keeps its position even if its value cannot be read.
 		t.addField(Field{Key: key, Value: v, offset: int32(off)})
@@ -336,15 +336,15 @@ func (s *tomlScanner) openDottedTable(t *table, key string, off int) *table {
 	if f.Value.Kind == KindTable && f.Value.table.isDotted && !f.Value.table.isClosed {
 		return f.Value.table
 	}
-	s.fail(off, "key `"+key+"` already has a value, and dotted keys cannot extend it")
+	s.recordProblemAndReturnFalse(off, "key `"+key+"` already has a value, and dotted keys cannot extend it")
 	return nil
 }
 
 func (s *tomlScanner) scanKey() (string, bool) {
-	switch c := s.peek(); c {
+	switch c := s.peekByteOrZero(); c {
 	case '"', '\'':
 		if strings.HasPrefix(s.src[s.pos:], `"""`) || strings.HasPrefix(s.src[s.pos:], `'''`) {
-			return "", s.fail(s.pos, "a key cannot be a multi-line string")
+			return "", s.recordProblemAndReturnFalse(s.pos, "a key cannot be a multi-line string")
 		}
 		return s.scanSingleLine(c)
 	}
@@ -353,7 +353,7 @@ func (s *tomlScanner) scanKey() (string, bool) {
 		s.pos++
 	}
 	if s.pos == start {
-		return "", s.fail(s.pos, "expected a key")
+		return "", s.recordProblemAndReturnFalse(s.pos, "expected a key")
 	}
 	return s.src[start:s.pos], true
 }

@@ -11,7 +11,7 @@ import (
 func (s *tomlScanner) scanValue() (Value, bool) {
 	v := Value{offset: int32(s.pos)}
 	var ok bool
-	switch c := s.peek(); c {
+	switch c := s.peekByteOrZero(); c {
 	case '"', '\'':
 		v.Kind = KindString
 		if strings.HasPrefix(s.src[s.pos:], `"""`) || strings.HasPrefix(s.src[s.pos:], `'''`) {
@@ -21,7 +21,7 @@ func (s *tomlScanner) scanValue() (Value, bool) {
 		}
 	case '[':
 		v.Kind = KindArray
-		v.list = &valueList{}
+		v.list = &arrayElements{}
 		v.list.items, ok = s.scanArray()
 	case '{':
 		v.Kind = KindTable
@@ -43,11 +43,11 @@ func (s *tomlScanner) scanSingleLine(quote byte) (string, bool) {
 			return s.scanEscaped(start, i, `"`)
 		case isControl(c):
 			s.pos = i
-			return "", s.fail(i, "the string is not closed, or contains a control character")
+			return "", s.recordProblemAndReturnFalse(i, "the string is not closed, or contains a control character")
 		}
 	}
 	s.pos = len(s.src)
-	return "", s.fail(start-1, "the string is not closed")
+	return "", s.recordProblemAndReturnFalse(start-1, "the string is not closed")
 }
 
 // scanEscaped reads a basic string that contains a backslash. start is the position of its content. delimiter is the
@@ -62,7 +62,7 @@ func (s *tomlScanner) scanEscaped(start, firstBackslash int, delimiter string) (
 			s.pos++
 			return b.String(), true
 		case c == '"' && strings.HasPrefix(s.src[s.pos:], delimiter):
-			b.WriteString(s.skipClosingQuotes('"'))
+			b.WriteString(s.skipMultilineClosingQuotes('"'))
 			return b.String(), true
 		case c == '\\':
 			if !s.scanEscape(&b, delimiter != `"`) {
@@ -72,19 +72,19 @@ func (s *tomlScanner) scanEscaped(start, firstBackslash int, delimiter string) (
 			b.WriteByte(c)
 			s.pos++
 		case isControl(c):
-			return "", s.fail(s.pos, "the string is not closed, or contains a control character")
+			return "", s.recordProblemAndReturnFalse(s.pos, "the string is not closed, or contains a control character")
 		default:
 			b.WriteByte(c)
 			s.pos++
 		}
 	}
-	return "", s.fail(start-len(delimiter), "the string is not closed")
+	return "", s.recordProblemAndReturnFalse(start-len(delimiter), "the string is not closed")
 }
 
 func (s *tomlScanner) scanEscape(b *strings.Builder, isMultiline bool) bool {
 	start := s.pos
 	s.pos++
-	c := s.peek()
+	c := s.peekByteOrZero()
 	if plain := strings.IndexByte(`btnfr"\`, c); plain >= 0 && c != 0 {
 		b.WriteByte("\b\t\n\f\r\"\\"[plain])
 		s.pos++
@@ -98,24 +98,24 @@ func (s *tomlScanner) scanEscape(b *strings.Builder, isMultiline bool) bool {
 		}
 		s.pos++
 		if s.pos+size > len(s.src) {
-			return s.fail(start, "the escape sequence is incomplete: \\u needs 4 hexadecimal digits, \\U needs 8")
+			return s.recordProblemAndReturnFalse(start, "the escape sequence is incomplete: \\u needs 4 hexadecimal digits, \\U needs 8")
 		}
 		code, err := strconv.ParseUint(s.src[s.pos:s.pos+size], 16, 32)
 		if err != nil || code > utf8.MaxRune || !utf8.ValidRune(rune(code)) {
-			return s.fail(start, "the escape sequence is not a valid Unicode character")
+			return s.recordProblemAndReturnFalse(start, "the escape sequence is not a valid Unicode character")
 		}
 		b.WriteRune(rune(code))
 		s.pos += size
 		return true
 	case isMultiline && (c == ' ' || c == '\t' || c == '\n' || c == '\r'):
 		s.skipSpace()
-		if s.peek() != '\n' && !strings.HasPrefix(s.src[s.pos:], "\r\n") {
-			return s.fail(start, "a backslash must begin an escape sequence such as \\n or \\\", or end the line")
+		if s.peekByteOrZero() != '\n' && !strings.HasPrefix(s.src[s.pos:], "\r\n") {
+			return s.recordProblemAndReturnFalse(start, "a backslash must begin an escape sequence such as \\n or \\\", or end the line")
 		}
 		s.pos += len(s.src[s.pos:]) - len(strings.TrimLeft(s.src[s.pos:], " \t\r\n"))
 		return true
 	}
-	return s.fail(start, "unknown escape sequence; a literal backslash is written \\\\ or in 'single quotes'")
+	return s.recordProblemAndReturnFalse(start, "unknown escape sequence; a literal backslash is written \\\\ or in 'single quotes'")
 }
 
 func (s *tomlScanner) scanMultiline(quote byte) (string, bool) {
@@ -123,7 +123,7 @@ func (s *tomlScanner) scanMultiline(quote byte) (string, bool) {
 	end := strings.Repeat(string(quote), 3)
 	s.pos += 3
 	switch {
-	case s.peek() == '\n':
+	case s.peekByteOrZero() == '\n':
 		s.pos++
 	case strings.HasPrefix(s.src[s.pos:], "\r\n"):
 		s.pos += 2
@@ -133,21 +133,21 @@ func (s *tomlScanner) scanMultiline(quote byte) (string, bool) {
 		switch c := s.src[s.pos]; {
 		case c == quote && strings.HasPrefix(s.src[s.pos:], end):
 			at := s.pos
-			return s.src[start:at] + s.skipClosingQuotes(quote), true
+			return s.src[start:at] + s.skipMultilineClosingQuotes(quote), true
 		case c == '\\' && quote == '"':
 			return s.scanEscaped(start, s.pos, end)
 		case c == '\n' || strings.HasPrefix(s.src[s.pos:], "\r\n"):
 		case isControl(c):
-			return "", s.fail(s.pos, "control characters are not allowed in strings")
+			return "", s.recordProblemAndReturnFalse(s.pos, "control characters are not allowed in strings")
 		}
 		s.pos++
 	}
-	return "", s.fail(open, "the multi-line string is not closed")
+	return "", s.recordProblemAndReturnFalse(open, "the multi-line string is not closed")
 }
 
-// skipClosingQuotes skips the quotes at the end of a multi-line string. If there are more than three, it returns the
+// skipMultilineClosingQuotes skips the quotes at the end of a multi-line string. If there are more than three, it returns the
 // additional ones (up to two), which belong to the content of the string.
-func (s *tomlScanner) skipClosingQuotes(quote byte) string {
+func (s *tomlScanner) skipMultilineClosingQuotes(quote byte) (contentQuotes string) {
 	n := 0
 	for n < 5 && s.pos+n < len(s.src) && s.src[s.pos+n] == quote {
 		n++
@@ -167,7 +167,7 @@ func (s *tomlScanner) scanArray() ([]Value, bool) {
 	for {
 		s.skipBlankAndComments()
 		if s.pos >= len(s.src) {
-			return items, s.fail(open, "the array is not closed")
+			return items, s.recordProblemAndReturnFalse(open, "the array is not closed")
 		}
 		if s.src[s.pos] == ']' {
 			s.pos++
@@ -179,14 +179,14 @@ func (s *tomlScanner) scanArray() ([]Value, bool) {
 			return items, false
 		}
 		s.skipBlankAndComments()
-		switch s.peek() {
+		switch s.peekByteOrZero() {
 		case ',':
 			s.pos++
 		case ']':
 		case 0:
-			return items, s.fail(open, "the array is not closed")
+			return items, s.recordProblemAndReturnFalse(open, "the array is not closed")
 		default:
-			return items, s.fail(s.pos, "expected `,` or `]` in the array")
+			return items, s.recordProblemAndReturnFalse(s.pos, "expected `,` or `]` in the array")
 		}
 	}
 }
@@ -199,7 +199,7 @@ func (s *tomlScanner) scanInlineTable() (*table, bool) {
 	}
 	s.pos++
 	s.skipSpace()
-	if s.peek() == '}' {
+	if s.peekByteOrZero() == '}' {
 		s.pos++
 		t.isClosed = true
 		return t, true
@@ -210,7 +210,7 @@ func (s *tomlScanner) scanInlineTable() (*table, bool) {
 			return t, false
 		}
 		s.skipSpace()
-		switch s.peek() {
+		switch s.peekByteOrZero() {
 		case ',':
 			s.pos++
 		case '}':
@@ -219,7 +219,7 @@ func (s *tomlScanner) scanInlineTable() (*table, bool) {
 			return t, true
 		default:
 			t.isClosed = true
-			return t, s.fail(s.pos, "expected `,` or `}`; an inline table must be on one line")
+			return t, s.recordProblemAndReturnFalse(s.pos, "expected `,` or `}`; an inline table must be on one line")
 		}
 	}
 }
@@ -235,9 +235,9 @@ func closeInlineTables(t *table) {
 
 // Patterns of numbers and date-times, each compiled when needed: a file with only short unsigned numbers needs none.
 var (
-	intPattern   = lazyRegexp(`^(?:[+-]?(?:0|[1-9](?:_?[0-9])*)|0x[0-9a-fA-F](?:_?[0-9a-fA-F])*|0o[0-7](?:_?[0-7])*|0b[01](?:_?[01])*)$`)
-	floatPattern = lazyRegexp(`^[+-]?(?:0|[1-9](?:_?[0-9])*)(?:\.[0-9](?:_?[0-9])*)?(?:[eE][+-]?[0-9](?:_?[0-9])*)?$`)
-	timePattern  = lazyRegexp(`^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})?)?$`)
+	tomlIntegerPattern  = lazyRegexp(`^(?:[+-]?(?:0|[1-9](?:_?[0-9])*)|0x[0-9a-fA-F](?:_?[0-9a-fA-F])*|0o[0-7](?:_?[0-7])*|0b[01](?:_?[01])*)$`)
+	tomlFloatPattern    = lazyRegexp(`^[+-]?(?:0|[1-9](?:_?[0-9])*)(?:\.[0-9](?:_?[0-9])*)?(?:[eE][+-]?[0-9](?:_?[0-9])*)?$`)
+	tomlDateTimePattern = lazyRegexp(`^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})?)?$`)
 )
 
 func lazyRegexp(expr string) func() *regexp.Regexp {
@@ -247,13 +247,13 @@ func lazyRegexp(expr string) func() *regexp.Regexp {
 // scanBareValue reads a value without quotes: boolean, number or date-time.
 func (s *tomlScanner) scanBareValue() (Kind, string, bool) {
 	start := s.pos
-	s.skipBare()
+	s.skipUnquotedValue()
 	text := s.src[start:s.pos]
 	if len(text) == len("2006-01-02") && text[4] == '-' && strings.HasPrefix(s.src[s.pos:], " ") {
 		// A space is allowed between date and time.
 		if rest := s.src[s.pos+1:]; len(rest) > 2 && rest[2] == ':' {
 			s.pos++
-			s.skipBare()
+			s.skipUnquotedValue()
 			text = s.src[start:s.pos]
 		}
 	}
@@ -261,13 +261,13 @@ func (s *tomlScanner) scanBareValue() (Kind, string, bool) {
 	case kind != KindNull:
 		return kind, text, true
 	case text == "":
-		return KindNull, "", s.fail(start, "expected a value")
+		return KindNull, "", s.recordProblemAndReturnFalse(start, "expected a value")
 	default:
-		return KindNull, text, s.fail(start, "`"+text+"` is not a value; put text in quotes")
+		return KindNull, text, s.recordProblemAndReturnFalse(start, "`"+text+"` is not a value; put text in quotes")
 	}
 }
 
-func (s *tomlScanner) skipBare() {
+func (s *tomlScanner) skipUnquotedValue() {
 	for s.pos < len(s.src) && (isBareKeyByte(s.src[s.pos]) || strings.IndexByte("+.:", s.src[s.pos]) >= 0) {
 		s.pos++
 	}
@@ -291,15 +291,15 @@ func kindOfUnquoted(text string) Kind {
 		}
 	}
 	switch {
-	case intPattern().MatchString(text):
+	case tomlIntegerPattern().MatchString(text):
 		if _, err := parseTOMLInt(text); err == nil {
 			return KindInt
 		}
-	case floatPattern().MatchString(text):
+	case tomlFloatPattern().MatchString(text):
 		return KindFloat
-	case timePattern().MatchString(text):
-		if _, bad := parseTime(strings.ToUpper(text)).(string); !bad {
-			return KindTime
+	case tomlDateTimePattern().MatchString(text):
+		if _, bad := parseTOMLTimeOrKeepText(strings.ToUpper(text)).(string); !bad {
+			return KindDateTime
 		}
 	}
 	return KindNull

@@ -19,7 +19,7 @@ const (
 	KindInt
 	KindFloat
 	KindBool
-	KindTime // TOML only
+	KindDateTime // TOML only
 	KindArray
 	KindTable
 )
@@ -34,7 +34,7 @@ type Value struct {
 	// Text is the content of a string; integers, floats, booleans and date-times are as written.
 	Text string
 
-	list   *valueList
+	list   *arrayElements
 	table  *table
 	offset int32 // byte offset of the value
 
@@ -42,7 +42,7 @@ type Value struct {
 	Kind Kind
 }
 
-type valueList struct{ items []Value }
+type arrayElements struct{ items []Value }
 
 // Field is one key of a table.
 type Field struct {
@@ -132,7 +132,7 @@ func (v Value) WithFields(fields ...Field) Value {
 
 // WithItems returns an array of these elements at the position of v.
 func (v Value) WithItems(items []Value) Value {
-	return Value{offset: v.offset, Kind: KindArray, list: &valueList{items}}
+	return Value{offset: v.offset, Kind: KindArray, list: &arrayElements{items}}
 }
 
 // WithText returns a scalar value at the position of v.
@@ -156,8 +156,8 @@ func (v Value) Any() any {
 		return f
 	case KindBool:
 		return v.Text == "true"
-	case KindTime:
-		return parseTime(v.Text)
+	case KindDateTime:
+		return parseTOMLTimeOrKeepText(v.Text)
 	case KindArray:
 		items := make([]any, len(v.list.items))
 		for i, item := range v.list.items {
@@ -191,12 +191,12 @@ func parseTOMLFloat(s string) (float64, error) {
 	return strconv.ParseFloat(s, 64)
 }
 
-// parseTime parses the four TOML date-time forms; any other text stays a string.
-func parseTime(s string) any {
+// parseTOMLTimeOrKeepText parses the four TOML date-time forms; any other text stays a string.
+func parseTOMLTimeOrKeepText(text string) any {
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02", "15:04:05.999999999"} {
-		if t, err := time.Parse(layout, strings.Replace(s, " ", "T", 1)); err == nil {
+		if t, err := time.Parse(layout, strings.Replace(text, " ", "T", 1)); err == nil {
 			return t
 		}
 	}
-	return s
+	return text
 }

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-var earlySignals = subscribe() // constant: the channel that queues signals until they are handled
+var terminationSignalsSinceProgramStart = subscribeToTerminationSignals() // constant: the channel that queues signals until they are handled
 
-func subscribe() chan os.Signal {
+func subscribeToTerminationSignals() chan os.Signal {
 	const most = 4
 	c := make(chan os.Signal, most)
 	signal.Notify(c, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
@@ -19,4 +19,4 @@ func subscribe() chan os.Signal {
 }
 
 // Received returns the channel of signals. The caller must pass it to [signal.Stop] and handle the queued signals.
-func Received() chan os.Signal { return earlySignals }
+func Received() chan os.Signal { return terminationSignalsSinceProgramStart }

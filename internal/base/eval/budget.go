@@ -16,40 +16,41 @@ import (
 // an expression compares or that a closure of reduce returns. maxAllocatedBytes limits the size of all strings and
 // lists that one run creates.
 const (
-	maxSteps             = 1_000_000
-	maxAllocatedBytes    = 32 << 20
-	maxStringBytes       = 1 << 20 // maximum size of one string that repeat, replace, join or toJSON creates
-	maxTemplateBytes     = 8 << 20 // maximum output of the expressions of one template
-	maxAllTemplatesBytes = 64 << 20
+	maxSteps                            = 1_000_000
+	maxAllocatedBytes                   = 32 << 20
+	maxStringBytes                      = 1 << 20 // maximum size of one string that repeat, replace, join or toJSON creates
+	maxExpressionOutputBytesPerTemplate = 8 << 20 // maximum output of the expressions of one template
+	maxAllTemplatesBytes                = 64 << 20
 )
 
 var (
 	errTooManySteps        = errors.New("the expression takes too many steps")
 	errTooMuchMemory       = errors.New("the expression needs too much memory")
-	errTemplateTooLong     = fmt.Errorf("the output of the template is longer than %d bytes", maxTemplateBytes)
+	errTemplateTooLong     = fmt.Errorf("the output of the template is longer than %d bytes", maxExpressionOutputBytesPerTemplate)
 	errAllTemplatesTooLong = fmt.Errorf("the output of all templates is longer than %d bytes", maxAllTemplatesBytes)
 )
 
-type sharedLimitKey struct{}
+type sharedTemplateStateContextKey struct{}
 
-type sharedLimit struct {
-	remaining    atomic.Int64 // number of bytes that the templates may still write
-	mu           sync.Mutex
-	missingPaths []string
+type sharedTemplateState struct {
+	remainingOutputBytes atomic.Int64 // number of bytes that the templates may still write
+	mu                   sync.Mutex
+	missingPaths         []string
 }
 
-// WithSharedLimit returns a context in which all templates together, such as those
+// WithSharedTemplateOutputLimit returns a context in which all templates together, such as those
 // of one answer, write no more than a fixed number of bytes.
-func WithSharedLimit(ctx context.Context) context.Context {
-	t := new(sharedLimit)
-	t.remaining.Store(maxAllTemplatesBytes)
-	return context.WithValue(ctx, sharedLimitKey{}, t)
+func WithSharedTemplateOutputLimit(ctx context.Context) context.Context {
+	t := new(sharedTemplateState)
+	t.remainingOutputBytes.Store(maxAllTemplatesBytes)
+	return context.WithValue(ctx, sharedTemplateStateContextKey{}, t)
 }
 
-// MissingPaths returns the paths, such as `results[0].structured.nmae`, that had no value when a template was
-// evaluated. ctx is the context of [WithSharedLimit] with which they were evaluated. Each path is returned once.
-func MissingPaths(ctx context.Context) []string {
-	t, ok := ctx.Value(sharedLimitKey{}).(*sharedLimit)
+// MissingPathsOfEvaluatedExpressions returns the paths, such as `results[0].structured.nmae`, that had no value when a template
+// was evaluated. ctx is the context of [WithSharedTemplateOutputLimit] with which they were evaluated. Each path is returned
+// once.
+func MissingPathsOfEvaluatedExpressions(ctx context.Context) []string {
+	t, ok := ctx.Value(sharedTemplateStateContextKey{}).(*sharedTemplateState)
 	if !ok {
 		return nil
 	}
@@ -59,7 +60,7 @@ func MissingPaths(ctx context.Context) []string {
 }
 
 func recordMissing(ctx context.Context, path string) {
-	t, ok := ctx.Value(sharedLimitKey{}).(*sharedLimit)
+	t, ok := ctx.Value(sharedTemplateStateContextKey{}).(*sharedTemplateState)
 	if !ok {
 		return
 	}
@@ -72,21 +73,21 @@ func recordMissing(ctx context.Context, path string) {
 
 // spendTotalBytes subtracts n bytes from the shared limit of ctx, if it has one. It fails if fewer bytes remain.
 func spendTotalBytes(ctx context.Context, n int) error {
-	if t, ok := ctx.Value(sharedLimitKey{}).(*sharedLimit); ok && t.remaining.Add(-int64(n)) < 0 {
+	if t, ok := ctx.Value(sharedTemplateStateContextKey{}).(*sharedTemplateState); ok && t.remainingOutputBytes.Add(-int64(n)) < 0 {
 		return errAllTemplatesTooLong
 	}
 	return nil
 }
 
-// Names of a variable and of functions that only [costPatcher] puts into expressions. Users cannot use them.
+// Names of a variable and of functions that only [costCountingPatcher] puts into expressions. Users cannot use them.
 const (
-	budgetVariable         = "__budget"
-	countStepFunction      = "__tick"
-	chargeValueFunction    = "__charge"
-	toStringFunction       = "__string"
-	chargeTreeFunction     = "__deep"
-	checkedMathFunction    = "__math"
-	checkedIntMathFunction = "__ints"
+	budgetVariable                       = "__budget"
+	countStepFunction                    = "__tick"
+	countValueBytesFunctionName          = "__charge"
+	countStringBytesFunctionName         = "__string"
+	countStepsOfNestedValuesFunctionName = "__deep"
+	overflowCheckedMathFunctionName      = "__math"
+	overflowCheckedIntMathFunctionName   = "__ints"
 )
 
 // budget holds the number of steps and bytes that one run may still use.
@@ -106,12 +107,12 @@ func (b *budget) spendSteps(n int) error {
 	return nil
 }
 
-func (b *budget) chargeValue(v any) error {
-	switch x := v.(type) {
+func (b *budget) spendBytesOfValue(value any) error {
+	switch x := value.(type) {
 	case string:
 		b.remainingBytes -= len(x)
 	default:
-		if r := reflect.ValueOf(v); r.Kind() == reflect.Slice {
+		if r := reflect.ValueOf(value); r.Kind() == reflect.Slice {
 			b.remainingBytes -= 16 * r.Len()
 		}
 	}
@@ -121,8 +122,9 @@ func (b *budget) chargeValue(v any) error {
 	return nil
 }
 
-// chargeTree charges one step for v and for each value inside it, and one more step for every 256 bytes of a string.
-func (b *budget) chargeTree(v any) error {
+// spendStepsOfNestedValues charges one step for v and for each value inside it, and one more step for every 256 bytes of a
+// string.
+func (b *budget) spendStepsOfNestedValues(v any) error {
 	if err := b.spendSteps(1); err != nil {
 		return err
 	}
@@ -131,13 +133,13 @@ func (b *budget) chargeTree(v any) error {
 		return b.spendSteps(len(x) / 256)
 	case []any:
 		for _, e := range x {
-			if err := b.chargeTree(e); err != nil {
+			if err := b.spendStepsOfNestedValues(e); err != nil {
 				return err
 			}
 		}
 	case map[string]any:
 		for _, e := range x {
-			if err := b.chargeTree(e); err != nil {
+			if err := b.spendStepsOfNestedValues(e); err != nil {
 				return err
 			}
 		}
@@ -145,53 +147,53 @@ func (b *budget) chargeTree(v any) error {
 	return nil
 }
 
-// costPatcher changes an expression so that its cost is counted. Calls of closures, the sizes of created strings and
+// costCountingPatcher changes an expression so that its cost is counted. Calls of closures, the sizes of created strings and
 // lists, and the values in structures that are compared cost something.
-type costPatcher struct{}
+type costCountingPatcher struct{}
 
-func (l *costPatcher) Visit(node *ast.Node) {
-	switch n := (*node).(type) {
+func (l *costCountingPatcher) Visit(expressionNode *ast.Node) {
+	switch n := (*expressionNode).(type) {
 	case *ast.PredicateNode:
 		n.Node = &ast.SequenceNode{Nodes: []ast.Node{newCallNode(countStepFunction), n.Node}}
 	case *ast.BuiltinNode:
 		if n.Name == "reduce" && len(n.Arguments) > 1 {
 			if p, ok := n.Arguments[1].(*ast.PredicateNode); ok {
-				p.Node = newCallNode(chargeTreeFunction, p.Node)
+				p.Node = newCallNode(countStepsOfNestedValuesFunctionName, p.Node)
 			}
 		}
-		addValueCharge(node)
+		wrapInCallThatCountsValueBytes(expressionNode)
 	case *ast.CallNode:
 		if id, ok := n.Callee.(*ast.IdentifierNode); !ok || id.Value[0] != '_' {
-			addValueCharge(node)
+			wrapInCallThatCountsValueBytes(expressionNode)
 		}
 	case *ast.BinaryNode:
 		switch n.Operator {
 		case "+", "-", "*":
-			l.checkOverflow(node, n)
+			l.checkOverflow(expressionNode, n)
 		case "==", "!=", "in", "not in":
 			if !isScalar(n.Left.Type()) && !isScalar(n.Right.Type()) {
-				n.Left, n.Right = addComparisonCharge(n.Left), addComparisonCharge(n.Right)
+				n.Left, n.Right = wrapOperandInCallThatCountsSteps(n.Left), wrapOperandInCallThatCountsSteps(n.Right)
 			}
 		}
 	}
 }
 
 // checkOverflow makes integer + - * fail if the result overflows, and charges the strings and lists that + creates.
-func (l *costPatcher) checkOverflow(node *ast.Node, n *ast.BinaryNode) {
+func (l *costCountingPatcher) checkOverflow(node *ast.Node, n *ast.BinaryNode) {
 	left, right := n.Left.Type(), n.Right.Type()
 	if !mayBeInt(left) || !mayBeInt(right) {
 		if n.Operator == "+" {
-			addValueCharge(node)
+			wrapInCallThatCountsValueBytes(node)
 		}
 		return
 	}
-	name := checkedMathFunction
+	name := overflowCheckedMathFunctionName
 	if isScalar(left) && isScalar(right) {
-		name = checkedIntMathFunction
+		name = overflowCheckedIntMathFunctionName
 	}
 	ast.Patch(node, newCallNode(name, &ast.StringNode{Value: n.Operator}, n.Left, n.Right))
-	if name == checkedMathFunction {
-		addValueCharge(node)
+	if name == overflowCheckedMathFunctionName {
+		wrapInCallThatCountsValueBytes(node)
 	}
 }
 
@@ -199,29 +201,30 @@ func mayBeInt(t reflect.Type) bool {
 	return t == nil || t.Kind() == reflect.Int || t.Kind() == reflect.Interface
 }
 
-// addValueCharge wraps a node so that its value is charged; numbers and booleans are free.
-func addValueCharge(node *ast.Node) {
+// wrapInCallThatCountsValueBytes wraps a node so that its value is charged; numbers and booleans are free.
+func wrapInCallThatCountsValueBytes(node *ast.Node) {
 	t := (*node).Type()
 	switch {
 	case isScalar(t):
 	case t != nil && t.Kind() == reflect.String:
-		ast.Patch(node, newCallNode(toStringFunction, *node))
+		ast.Patch(node, newCallNode(countStringBytesFunctionName, *node))
 	default:
-		ast.Patch(node, newCallNode(chargeValueFunction, *node))
+		ast.Patch(node, newCallNode(countValueBytesFunctionName, *node))
 	}
 }
 
-// addComparisonCharge wraps a comparison's operand, unless it is a literal or string: each value in it costs one step.
-func addComparisonCharge(n ast.Node) ast.Node {
-	switch n.(type) {
+// wrapOperandInCallThatCountsSteps wraps a comparison's operand, unless it is a literal or string: each value in it costs one
+// step.
+func wrapOperandInCallThatCountsSteps(comparisonOperand ast.Node) ast.Node {
+	switch comparisonOperand.(type) {
 	case *ast.StringNode, *ast.NilNode, *ast.ArrayNode, *ast.ConstantNode:
-		return n
+		return comparisonOperand
 	}
-	if t := n.Type(); t != nil && t.Kind() == reflect.String {
-		return n
+	if t := comparisonOperand.Type(); t != nil && t.Kind() == reflect.String {
+		return comparisonOperand
 	}
-	wrapped := newCallNode(chargeTreeFunction, n)
-	wrapped.SetLocation(n.Location())
+	wrapped := newCallNode(countStepsOfNestedValuesFunctionName, comparisonOperand)
+	wrapped.SetLocation(comparisonOperand.Location())
 	return wrapped
 }
 

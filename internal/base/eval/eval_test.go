@@ -79,7 +79,7 @@ func TestRun(t *testing.T) {
 
 func TestCompileErrors(t *testing.T) {
 	env := NewEnv(testNames).WithMapKeys("match", []string{"city"})
-	callable := nameCandidates("f()", 0, "f", env)
+	callable := existingFunctionOrVariableNames("f()", 0, "f", env)
 	for src, want := range map[string]Error{
 		`n > promt`:             {Message: "unknown name promt", Offset: 4, Name: "promt", Known: env.Names()},
 		`match.town == "x"`:     {Message: "`match` has no `town`", Offset: 6, Name: "town", Known: []string{"city"}},
@@ -125,7 +125,7 @@ func TestCandidatesOrder(t *testing.T) {
 	}
 	for range 5 {
 		env := NewEnv(testNames).WithMapKeys("match", []string{"city"})
-		for _, list := range [][]string{env.Names(), NewEnv(objects).fields, nameCandidates("f()", 0, "f", env), nameCandidates("f", 0, "f", env), exampleFields(fields)} {
+		for _, list := range [][]string{env.Names(), NewEnv(objects).fields, existingFunctionOrVariableNames("f()", 0, "f", env), existingFunctionOrVariableNames("f", 0, "f", env), exampleFields(fields)} {
 			if len(list) < 3 || !slices.IsSorted(list) {
 				t.Fatalf("not in order: %v", list)
 			}
@@ -193,7 +193,7 @@ func TestTemplateTotal(t *testing.T) {
 	if _, err := long.Text(t.Context(), testVars); !errors.Is(err, errTemplateTooLong) {
 		t.Errorf("a long text: %v", err)
 	}
-	ctx := WithSharedLimit(t.Context())
+	ctx := WithSharedTemplateOutputLimit(t.Context())
 	var err error
 	texts := 0
 	for ; err == nil && texts < 100; texts++ {

@@ -9,8 +9,9 @@ import (
 	"github.com/expr-lang/expr/vm/runtime"
 )
 
-// restrictedFunctions replaces functions that read the clock or create large values, and adds those of [costPatcher].
-func restrictedFunctions() []expr.Option {
+// exprOptionsForLimitedFunctions replaces functions that read the clock or create large values, and adds those of
+// [costCountingPatcher].
+func exprOptionsForLimitedFunctions() []expr.Option {
 	return []expr.Option{
 		expr.DisableBuiltin("now"),
 		expr.DisableBuiltin("timezone"),
@@ -20,26 +21,28 @@ func restrictedFunctions() []expr.Option {
 		expr.Function("join", join, new(func(any) string), new(func(any, string) string)),
 		expr.Function("replace", replace, new(func(string, string, string) string), new(func(string, string, string, int) string)),
 		// Each function has one type, because with several types the checker misses unknown names.
-		expr.Function(checkedIntMathFunction, checkedArithmetic, new(func(any, string, int, int) int)),
-		expr.Function(checkedMathFunction, checkedArithmetic, new(func(any, string, any, any) any)),
+		expr.Function(overflowCheckedIntMathFunctionName, overflowCheckedArithmetic, new(func(any, string, int, int) int)),
+		expr.Function(overflowCheckedMathFunctionName, overflowCheckedArithmetic, new(func(any, string, any, any) any)),
 		expr.Function(countStepFunction, countStep, new(func(any) any)),
-		expr.Function(chargeValueFunction, chargeArgument, new(func(any, any) any)),
-		expr.Function(toStringFunction, chargeArgument, new(func(any, string) string)),
-		expr.Function(chargeTreeFunction, chargeArgumentTree, new(func(any, any) any)),
+		expr.Function(countValueBytesFunctionName, countBytesOfArgument, new(func(any, any) any)),
+		expr.Function(countStringBytesFunctionName, countBytesOfArgument, new(func(any, string) string)),
+		expr.Function(countStepsOfNestedValuesFunctionName, countStepsOfNestedValuesInArgument, new(func(any, any) any)),
 	}
 }
 
 func countStep(args ...any) (any, error) { return nil, args[0].(*budget).spendSteps(1) }
 
-func chargeArgument(args ...any) (any, error) { return args[1], args[0].(*budget).chargeValue(args[1]) }
-
-func chargeArgumentTree(args ...any) (any, error) {
-	return args[1], args[0].(*budget).chargeTree(args[1])
+func countBytesOfArgument(budgetAndArgument ...any) (any, error) {
+	return budgetAndArgument[1], budgetAndArgument[0].(*budget).spendBytesOfValue(budgetAndArgument[1])
 }
 
-// checkedArithmetic evaluates + - * of operands that may be integers.
-func checkedArithmetic(args ...any) (any, error) {
-	op, a, b := args[1].(string), args[2], args[3]
+func countStepsOfNestedValuesInArgument(budgetAndArgument ...any) (any, error) {
+	return budgetAndArgument[1], budgetAndArgument[0].(*budget).spendStepsOfNestedValues(budgetAndArgument[1])
+}
+
+// overflowCheckedArithmetic evaluates + - * of operands that may be integers.
+func overflowCheckedArithmetic(budgetOperatorAndOperands ...any) (any, error) {
+	op, a, b := budgetOperatorAndOperands[1].(string), budgetOperatorAndOperands[2], budgetOperatorAndOperands[3]
 	x, xIsInt := a.(int)
 	y, yIsInt := b.(int)
 	if xIsInt && yIsInt {

@@ -16,11 +16,11 @@ type ListIndex struct {
 	Unconditional bool
 }
 
-// Indices returns the list elements that the expressions of a template access. An
+// ListIndicesInTemplate returns the list elements that the expressions of a template access. An
 // expression that does not compile has none.
-func Indices(template string) (all []ListIndex) {
+func ListIndicesInTemplate(template string) (all []ListIndex) {
 	for start, end := nextExpression(template, 0); end >= 0; start, end = nextExpression(template, end+2) {
-		for _, index := range ExpressionIndices(template[start:end]) {
+		for _, index := range ListIndicesInExpression(template[start:end]) {
 			index.Offset += utf8.RuneCountInString(template[:start])
 			all = append(all, index)
 		}
@@ -28,30 +28,30 @@ func Indices(template string) (all []ListIndex) {
 	return all
 }
 
-// ExpressionIndices is like [Indices] but for a single expression.
-func ExpressionIndices(src string) []ListIndex {
-	if len(src) > maxExpressionBytes {
+// ListIndicesInExpression is like [ListIndicesInTemplate] but for a single expression.
+func ListIndicesInExpression(expression string) []ListIndex {
+	if len(expression) > maxExpressionBytes {
 		return nil
 	}
-	tree, err := parser.Parse(src)
+	tree, err := parser.Parse(expression)
 	if err != nil {
 		return nil
 	}
-	found := &listIndexCollector{conditional: map[ast.Node]bool{}}
+	found := &listIndexCollector{conditionallyEvaluatedNodes: map[ast.Node]bool{}}
 	ast.Walk(&tree.Node, found)
-	all := make([]ListIndex, 0, len(found.members))
-	for _, m := range found.members {
-		all = append(all, ListIndex{Name: m.list.Value, Value: integerValue(m.node.Property), Offset: m.list.Location().From, Unconditional: !found.conditional[m.node]})
+	all := make([]ListIndex, 0, len(found.indexedElements))
+	for _, m := range found.indexedElements {
+		all = append(all, ListIndex{Name: m.list.Value, Value: valueOfIntegerLiteral(m.node.Property), Offset: m.list.Location().From, Unconditional: !found.conditionallyEvaluatedNodes[m.node]})
 	}
 	return all
 }
 
-func integerValue(n ast.Node) int {
-	switch n := n.(type) {
+func valueOfIntegerLiteral(literalNode ast.Node) int {
+	switch n := literalNode.(type) {
 	case *ast.IntegerNode:
 		return n.Value
 	case *ast.UnaryNode:
-		return -integerValue(n.Node)
+		return -valueOfIntegerLiteral(n.Node)
 	}
 	return 0
 }
@@ -59,8 +59,8 @@ func integerValue(n ast.Node) int {
 // listIndexCollector collects the list elements that an expression accesses by number. conditional contains the nodes that
 // an evaluation may skip.
 type listIndexCollector struct {
-	members     []namedListElement
-	conditional map[ast.Node]bool
+	indexedElements             []namedListElement
+	conditionallyEvaluatedNodes map[ast.Node]bool
 }
 
 // namedListElement is an access to an element of a list that is a variable, such as results[0].
@@ -74,17 +74,17 @@ func (v *listIndexCollector) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.MemberNode:
 		if list, ok := n.Node.(*ast.IdentifierNode); ok && isNumber(n.Property) {
-			v.members = append(v.members, namedListElement{n, list})
+			v.indexedElements = append(v.indexedElements, namedListElement{n, list})
 		}
 		if n.Optional {
-			v.markConditional(n)
+			v.markSubtreeAsConditionallyEvaluated(n)
 		}
 	case *ast.ConditionalNode, *ast.PredicateNode, *ast.ChainNode:
-		v.markConditional(n)
+		v.markSubtreeAsConditionallyEvaluated(n)
 	case *ast.BinaryNode:
 		switch n.Operator {
 		case "??", "and", "&&", "or", "||":
-			v.markConditional(n)
+			v.markSubtreeAsConditionallyEvaluated(n)
 		}
 	}
 }
@@ -97,8 +97,12 @@ func isNumber(n ast.Node) bool {
 	return ok
 }
 
-func (v *listIndexCollector) markConditional(n ast.Node) { ast.Walk(&n, conditionalMarker{v}) }
+func (v *listIndexCollector) markSubtreeAsConditionallyEvaluated(subtreeRoot ast.Node) {
+	ast.Walk(&subtreeRoot, conditionallyEvaluatedNodeMarker{v})
+}
 
-type conditionalMarker struct{ *listIndexCollector }
+type conditionallyEvaluatedNodeMarker struct{ *listIndexCollector }
 
-func (d conditionalMarker) Visit(node *ast.Node) { d.conditional[*node] = true }
+func (d conditionallyEvaluatedNodeMarker) Visit(node *ast.Node) {
+	d.conditionallyEvaluatedNodes[*node] = true
+}

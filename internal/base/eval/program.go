@@ -80,7 +80,7 @@ func compile(src string, env *Env, resultType expr.Option) (*Program, error) {
 		return nil, CompileErrors{{Message: "the expression is empty"}}
 	}
 	check := &nameChecker{env: env}
-	opts := append(restrictedFunctions(), expr.Env(env.types), resultType, expr.Patch(check), expr.Patch(&costPatcher{}))
+	opts := append(exprOptionsForLimitedFunctions(), expr.Env(env.types), resultType, expr.Patch(check), expr.Patch(&costCountingPatcher{}))
 	p, err := expr.Compile(src, opts...)
 	if check.err != nil {
 		return nil, CompileErrors{check.err}
@@ -96,7 +96,7 @@ func compile(src string, env *Env, resultType expr.Option) (*Program, error) {
 		return nil, all
 	}
 	compiled := &Program{vm: p, path: check.memberPath(src)}
-	compiled.owner, compiled.key = check.textMapKey(check.lastNode)
+	compiled.owner, compiled.key = check.mapAndKeyOfTextMapAccess(check.lastNode)
 	return compiled, nil
 }
 
@@ -148,13 +148,13 @@ type nameChecker struct {
 	lastNode   ast.Node        // the node visited last; children come first, so after the walk it is the whole expression
 }
 
-func isMember(node ast.Node, name string) bool {
+func isAccessToMember(node ast.Node, memberName string) bool {
 	member, ok := node.(*ast.MemberNode)
 	if !ok {
 		return false
 	}
 	property, ok := member.Property.(*ast.StringNode)
-	return ok && property.Value == name
+	return ok && property.Value == memberName
 }
 
 // memberPath returns the source of an expression that only accesses a member, such as `results[0].structured.n`; empty
@@ -174,9 +174,10 @@ func (c *nameChecker) memberPath(src string) string {
 	return ""
 }
 
-// textMapKey returns the map and the key of an access such as env.HOME, whose value is an empty text if the key is missing.
-func (c *nameChecker) textMapKey(node ast.Node) (owner, key string) {
-	member, _ := node.(*ast.MemberNode)
+// mapAndKeyOfTextMapAccess returns the map and the key of an access such as env.HOME, whose value is an empty text if the key
+// is missing.
+func (c *nameChecker) mapAndKeyOfTextMapAccess(accessNode ast.Node) (mapName, key string) {
+	member, _ := accessNode.(*ast.MemberNode)
 	if member == nil {
 		return "", ""
 	}
@@ -205,13 +206,13 @@ func (c *nameChecker) Visit(node *ast.Node) {
 			c.err = &Error{Message: "unknown name " + n.Value, Offset: n.Location().From, Name: n.Value, Known: c.env.Names()}
 		}
 	case *ast.BinaryNode: // env.NAME ?? VALUE: a missing key has an empty text, not nil
-		if owner, key := c.textMapKey(n.Left); n.Operator == "??" && owner != "" {
+		if owner, key := c.mapAndKeyOfTextMapAccess(n.Left); n.Operator == "??" && owner != "" {
 			found := &ast.BinaryNode{Operator: "in", Left: &ast.StringNode{Value: key}, Right: &ast.IdentifierNode{Value: owner}}
 			*node = &ast.ConditionalNode{Cond: found, Exp1: n.Left, Exp2: n.Right}
 			c.lastNode = *node
 		}
 	case *ast.MemberNode:
-		if isMember(n, "structuredContent") && isMember(n.Node, "structured") { // the former name of the member
+		if isAccessToMember(n, "structuredContent") && isAccessToMember(n.Node, "structured") { // the former name of the member
 			*node = n.Node
 			c.lastNode = n.Node
 			return
@@ -240,7 +241,7 @@ func toCompileError(src string, err error, env *Env) *Error {
 	message, _, _ := strings.Cut(fe.Message, "\n")
 	e := &Error{Message: message, Offset: fe.From}
 	if name, ok := strings.CutPrefix(fe.Message, "unknown name "); ok {
-		e.Name, e.Known = name, nameCandidates(src, fe.From, name, env)
+		e.Name, e.Known = name, existingFunctionOrVariableNames(src, fe.From, name, env)
 	}
 	_, field, ok := strings.Cut(message, " has no field ")
 	if !ok {
@@ -253,13 +254,14 @@ func toCompileError(src string, err error, env *Env) *Error {
 	return e
 }
 
-// nameCandidates returns the names that the user may have meant: functions if name is called, otherwise variables.
-func nameCandidates(src string, offset int, name string, env *Env) []string {
+// existingFunctionOrVariableNames returns the names that the user may have meant: functions if name is called, otherwise
+// variables.
+func existingFunctionOrVariableNames(src string, unknownNameOffset int, unknownName string, env *Env) []string {
 	rest := []rune(src)
-	if offset += len([]rune(name)); offset > len(rest) {
+	if unknownNameOffset += len([]rune(unknownName)); unknownNameOffset > len(rest) {
 		return env.Names()
 	}
-	if !strings.HasPrefix(strings.TrimSpace(string(rest[offset:])), "(") {
+	if !strings.HasPrefix(strings.TrimSpace(string(rest[unknownNameOffset:])), "(") {
 		return env.Names()
 	}
 	all := slices.DeleteFunc(slices.Clone(builtin.Names), func(n string) bool { return !isFunction(n) })
@@ -311,7 +313,7 @@ func (c *nameChecker) unknownNames(src string) CompileErrors {
 			continue
 		}
 		at := id.Location().From
-		all = append(all, &Error{Message: "unknown name " + id.Value, Offset: at, Name: id.Value, Known: nameCandidates(src, at, id.Value, c.env)})
+		all = append(all, &Error{Message: "unknown name " + id.Value, Offset: at, Name: id.Value, Known: existingFunctionOrVariableNames(src, at, id.Value, c.env)})
 	}
 	return all
 }

@@ -142,7 +142,7 @@ func (t *Template) Text(ctx context.Context, vars map[string]any) (string, error
 		if err != nil {
 			return "", err
 		}
-		if b.Len()+len(s) > maxTemplateBytes {
+		if b.Len()+len(s) > maxExpressionOutputBytesPerTemplate {
 			return "", errTemplateTooLong
 		}
 		if err := spendTotalBytes(ctx, len(s)); err != nil {

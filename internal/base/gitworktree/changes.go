@@ -42,14 +42,14 @@ type Change struct {
 }
 
 const (
-	maxDirtyFiles  = 5000    // repositories with more changed files are not compared
-	maxContentSize = 1 << 20 // maximum size of a file that is read, in bytes
+	maxDirtyFiles          = 5000    // repositories with more changed files are not compared
+	maxBytesOfComparedFile = 1 << 20 // maximum size of a file that is read, in bytes
 )
 
 // Snapshot returns the state of the repository that contains a directory; nil outside a repository, or if too much has
 // changed.
 func (g Git) Snapshot(ctx context.Context, dir string) *Snapshot {
-	top := RepositoryOf(dir)
+	top := NearestDirectoryWithDotGit(dir)
 	if top == "" {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (g Git) Snapshot(ctx context.Context, dir string) *Snapshot {
 	}
 	s.commit = commit
 	for _, path := range paths {
-		s.dirty[path] = readFileState(filepath.Join(top, path))
+		s.dirty[path] = readRegularFileState(filepath.Join(top, path))
 	}
 	return s
 }
@@ -88,7 +88,7 @@ func (s *Snapshot) Changes(ctx context.Context) []Change {
 		if !known {
 			before = s.committedState(ctx, path)
 		}
-		if c := compareFileStates(before, readFileState(filepath.Join(s.top, path))); c != nil {
+		if c := compareFileStates(before, readRegularFileState(filepath.Join(s.top, path))); c != nil {
 			c.Path = filepath.Join(s.top, path)
 			changes = append(changes, *c)
 		}
@@ -148,9 +148,9 @@ func (g Git) changedPaths(ctx context.Context, top string) (commit string, paths
 	return commit, paths, err
 }
 
-// RepositoryOf returns the top directory of the repository that contains a directory; empty means none. It does not run
-// git.
-func RepositoryOf(dir string) string {
+// NearestDirectoryWithDotGit returns the top directory of the repository that contains a directory; empty means none. It does
+// not run git.
+func NearestDirectoryWithDotGit(dir string) string {
 	for ; ; dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
 			return dir
@@ -161,16 +161,16 @@ func RepositoryOf(dir string) string {
 	}
 }
 
-// readFileState reads a regular file; nil means that name does not exist or is not a regular file.
-func readFileState(name string) *fileState {
+// readRegularFileState reads a regular file; nil means that name does not exist or is not a regular file.
+func readRegularFileState(name string) *fileState {
 	info, err := os.Lstat(name)
 	if err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
-	f := &fileState{executable: info.Mode()&0o100 != 0, size: info.Size(), modified: info.ModTime(), isLarge: info.Size() > maxContentSize}
+	f := &fileState{executable: info.Mode()&0o100 != 0, size: info.Size(), modified: info.ModTime(), isLarge: info.Size() > maxBytesOfComparedFile}
 	if file, err := os.Open(name); err == nil && !f.isLarge {
 		defer file.Close()
-		f.content, err = io.ReadAll(io.LimitReader(file, maxContentSize))
+		f.content, err = io.ReadAll(io.LimitReader(file, maxBytesOfComparedFile))
 		f.isLarge = err != nil
 	}
 	return f

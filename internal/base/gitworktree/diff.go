@@ -27,28 +27,28 @@ type FileDiff struct {
 
 // Limits of the differences in a [Diff].
 const (
-	maxEditedFiles   = 5
+	maxFilesPerDiff  = 5
 	maxDiffLines     = 400
 	maxDiffBytes     = 64_000
 	diffContextLines = 3
 )
 
-// Differ computes a [Diff] for each group of changes in a session. The zero value is ready to use.
-type Differ struct{ isUsed atomic.Bool }
+// SessionDiffer computes a [Diff] for each group of changes in a session. The zero value is ready to use.
+type SessionDiffer struct{ hasReportedChanges atomic.Bool }
 
 // DiffSince returns the changes since the snapshot before; a nil snapshot has no changes.
-func (s *Differ) DiffSince(ctx context.Context, before *Snapshot) *Diff {
-	if before != nil && before.IsNew {
+func (s *SessionDiffer) DiffSince(ctx context.Context, earlierSnapshot *Snapshot) *Diff {
+	if earlierSnapshot != nil && earlierSnapshot.IsNew {
 		return &Diff{Files: []FileDiff{}, IsUnknown: true}
 	}
-	return s.Diff(before.Changes(ctx))
+	return s.Diff(earlierSnapshot.Changes(ctx))
 }
 
 // Diff converts changes to a [Diff]; without changes it returns nil. As in the real CLI, the first changes of a session
 // have the form of git diff: changed modes are included, and the empty side of a new or deleted file starts at line 0.
 // Later changes are computed without git: changed modes are omitted, and the files are sorted by modification time.
-func (s *Differ) Diff(changes []Change) *Diff {
-	isFirst := !s.isUsed.Load()
+func (s *SessionDiffer) Diff(changes []Change) *Diff {
+	isFirst := !s.hasReportedChanges.Load()
 	if !isFirst {
 		changes = slices.DeleteFunc(changes, func(c Change) bool { return c.OnlyMode })
 		slices.SortStableFunc(changes, func(a, b Change) int { return a.Modified.Compare(b.Modified) })
@@ -56,7 +56,7 @@ func (s *Differ) Diff(changes []Change) *Diff {
 	if len(changes) == 0 {
 		return nil
 	}
-	s.isUsed.Store(true)
+	s.hasReportedChanges.Store(true)
 	d, longest := &Diff{Files: []FileDiff{}}, maxDiffLines
 	if isFirst {
 		longest-- // the limit of the first changes is one line lower (observed)
@@ -65,7 +65,7 @@ func (s *Differ) Diff(changes []Change) *Diff {
 		d.ChangedFiles = append(d.ChangedFiles, c.Path)
 		f := FileDiff{FilePath: c.Path, Created: c.IsCreated, Deleted: c.IsDeleted, Hunks: textdiff.Hunks(c.Before, c.After, diffContextLines)}
 		if isFirst {
-			f.convertToGitForm()
+			f.convertHunksToGitDiffForm()
 		}
 		if lines, size := f.size(); c.IsText && !c.OnlyMode && lines <= longest && size < maxDiffBytes {
 			d.Files = append(d.Files, f)
@@ -74,14 +74,14 @@ func (s *Differ) Diff(changes []Change) *Diff {
 	if isFirst { // git lists empty files first
 		slices.SortStableFunc(d.Files, func(a, b FileDiff) int { return min(len(a.Hunks), 1) - min(len(b.Hunks), 1) })
 	}
-	d.Files = d.Files[:min(len(d.Files), maxEditedFiles)]
+	d.Files = d.Files[:min(len(d.Files), maxFilesPerDiff)]
 	d.MoreFiles = len(changes) - len(d.Files)
 	return d
 }
 
-// convertToGitForm changes the hunks to the form that the real CLI derives from git diff. A side without lines, such as
+// convertHunksToGitDiffForm changes the hunks to the form that the real CLI derives from git diff. A side without lines, such as
 // the old side of a new file, starts at line 0. The line "\ No newline at end of file" is left out.
-func (f *FileDiff) convertToGitForm() {
+func (f *FileDiff) convertHunksToGitDiffForm() {
 	for i := range f.Hunks {
 		h := &f.Hunks[i]
 		if h.OldLines == 0 {

@@ -43,7 +43,7 @@ type cliError string
 
 func (f cliError) Error() string { return string(f) }
 
-func errorf(format string, args ...any) error { return cliError(fmt.Sprintf(format, args...)) }
+func realCLIErrorf(format string, args ...any) error { return cliError(fmt.Sprintf(format, args...)) }
 
 func (g Git) runGit(ctx context.Context, dir string, args ...string) (string, error) {
 	out, err := g.gitOutput(ctx, dir, args...)
@@ -71,8 +71,8 @@ const maxNameLength = 64
 
 var nameSegmentPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\w.-]+$`) })
 
-// CheckName returns the error message of the real CLI for an invalid worktree name; "" means valid.
-func CheckName(name string) string {
+// InvalidWorktreeNameMessage returns the error message of the real CLI for an invalid worktree name; "" means valid.
+func InvalidWorktreeNameMessage(name string) string {
 	if len(name) > maxNameLength {
 		return fmt.Sprintf("Invalid worktree name: must be %d characters or fewer (got %d)", maxNameLength, len(name))
 	}
@@ -97,7 +97,7 @@ func (g Git) Add(ctx context.Context, o Options) (Worktree, error) {
 	}
 	var err error
 	if w.Base, err = g.runGit(ctx, w.Top, "rev-parse", "--verify", "--quiet", from+"^{commit}"); err != nil {
-		return w, errorf("Failed to resolve base branch %q: git rev-parse returned no commit for %[1]s (for example in a new repository, or on a branch without "+
+		return w, realCLIErrorf("Failed to resolve base branch %q: git rev-parse returned no commit for %[1]s (for example in a new repository, or on a branch without "+
 			"a commit yet), so Claude Code has nothing to base a worktree on. It may also be that the git that Claude Code runs (which may not be "+
 			"the one in your shell) is not working. Running git status in this repository may show more.", from)
 	}
@@ -106,11 +106,11 @@ func (g Git) Add(ctx context.Context, o Options) (Worktree, error) {
 		return w, nil
 	}
 	if _, err := g.runGit(ctx, w.Top, "worktree", "add", "--quiet", "-B", w.Branch, w.Path, w.Base); err != nil {
-		return w, errorf("Failed to create worktree: %v", err)
+		return w, realCLIErrorf("Failed to create worktree: %v", err)
 	}
 	if o.Lock != "" {
 		if _, err := g.runGit(ctx, w.Top, "worktree", "lock", "--reason", o.Lock, w.Path); err != nil {
-			return w, errorf("Failed to create worktree: %v", err)
+			return w, realCLIErrorf("Failed to create worktree: %v", err)
 		}
 	}
 	return w, g.copyIncludedFiles(ctx, w)

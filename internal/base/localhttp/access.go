@@ -36,8 +36,9 @@ type Access struct {
 // ErrNoToken is returned if an address that other machines can reach has no token.
 var ErrNoToken = errors.New("addresses other than 127.0.0.1, localhost and [::1] require a token")
 
-// Check returns an error if an origin is invalid, or if other machines can reach addr and no Token is set.
-func (a Access) Check(addr string) error {
+// CheckOriginsAndTokenForListenAddress returns an error if an origin is invalid, or if other machines can reach addr and no
+// Token is set.
+func (a Access) CheckOriginsAndTokenForListenAddress(listenAddress string) error {
 	var wrong []error
 	for _, o := range a.Origins {
 		scheme, host, ok := strings.Cut(o, "://")
@@ -45,8 +46,8 @@ func (a Access) Check(addr string) error {
 			wrong = append(wrong, fmt.Errorf("invalid origin %q: expected a form such as http://localhost:3000 (the port may be *)", o))
 		}
 	}
-	if a.Token == "" && !isLoopback(addr) {
-		wrong = append(wrong, fmt.Errorf("other machines can reach %s: %w", addr, ErrNoToken))
+	if a.Token == "" && !isLoopback(listenAddress) {
+		wrong = append(wrong, fmt.Errorf("other machines can reach %s: %w", listenAddress, ErrNoToken))
 	}
 	return errors.Join(wrong...)
 }

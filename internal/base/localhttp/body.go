@@ -31,7 +31,7 @@ func limitBodyTime(next http.Handler, baseTime time.Duration) http.Handler {
 			limit, _ := ctx.Deadline()
 			cancel()
 			b := &limitedBody{ReadCloser: r.Body, conn: http.NewResponseController(w), limit: limit}
-			b.setDeadline()
+			b.extendReadDeadlineByReceivedBytes()
 			r.Body = b
 		}
 		next.ServeHTTP(w, r)
@@ -45,8 +45,9 @@ type limitedBody struct {
 	read  int64
 }
 
-// setDeadline sets the read deadline for the rest of the body. Some connections in tests do not support deadlines.
-func (b *limitedBody) setDeadline() {
+// extendReadDeadlineByReceivedBytes sets the read deadline for the rest of the body. Some connections in tests do not support
+// deadlines.
+func (b *limitedBody) extendReadDeadlineByReceivedBytes() {
 	_ = b.conn.SetReadDeadline(b.limit.Add(time.Duration(b.read/minBodyBytesPerSecond) * time.Second))
 }
 
@@ -55,7 +56,7 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 	b.read += int64(n)
 	switch {
 	case err == nil:
-		b.setDeadline()
+		b.extendReadDeadlineByReceivedBytes()
 	case errors.Is(err, io.EOF):
 		_ = b.conn.SetReadDeadline(time.Time{}) // the connection is used for the next request
 	case errors.Is(err, os.ErrDeadlineExceeded):

@@ -43,7 +43,7 @@ func Listen(ctx context.Context, o Options) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := o.Access.Check(addr); err != nil {
+	if err := o.Access.CheckOriginsAndTokenForListenAddress(addr); err != nil {
 		return nil, err
 	}
 	var lc net.ListenConfig
@@ -66,7 +66,7 @@ func Listen(ctx context.Context, o Options) (net.Listener, error) {
 // the requests. Then it gives running requests the grace period, closes the remaining connections and returns nil. All
 // calls of h have then returned, except calls that do not notice a closed connection within another grace period.
 func Serve(ctx context.Context, ln net.Listener, h http.Handler, o Options) error {
-	if err := o.Access.Check(ln.Addr().String()); err != nil {
+	if err := o.Access.CheckOriginsAndTokenForListenAddress(ln.Addr().String()); err != nil {
 		return errors.Join(err, ln.Close())
 	}
 	running := &requestCounter{next: h}

@@ -32,10 +32,10 @@ func (g *glob) explain(_ string, hide Redactor) string {
 	return "the glob " + quotePattern(hide.Hide(g.pattern)) + " does not match all of it"
 }
 
-// longestPrefix finds the longest prefix of the pattern that matches a prefix of s. at is the length of this prefix of
-// s, and want is the rest of the pattern.
-func (g *glob) longestPrefix(s string) (at int, want string) {
-	s = s[:min(len(s), maxExplainedBytes)]
+// findLongestMatchingExprPrefix finds the longest prefix of the pattern that matches a prefix of s. at is the length of this
+// prefix of s, and want is the rest of the pattern.
+func (g *glob) findLongestMatchingGlobPrefix(wholeText string) (matchedTextBytes int, restOfGlob string) {
+	wholeText = wholeText[:min(len(wholeText), maxExplainedBytes)]
 	for n := len(g.pattern); n > 0; n-- {
 		expr, _, err := translateGlob(g.pattern[:n])
 		if err != nil || !utf8.ValidString(expr) { // the prefix ends inside a class or a character
@@ -43,11 +43,11 @@ func (g *glob) longestPrefix(s string) (at int, want string) {
 		}
 		head := regexp.MustCompile(expr)
 		head.Longest()
-		found := head.FindStringIndex(s)
-		if n == len(g.pattern) && found != nil && found[1] == len(s) { // all of s matches, but more text follows
-			found = head.FindStringIndex(s[:max(0, len(s)-1)])
+		found := head.FindStringIndex(wholeText)
+		if n == len(g.pattern) && found != nil && found[1] == len(wholeText) { // all of s matches, but more text follows
+			found = head.FindStringIndex(wholeText[:max(0, len(wholeText)-1)])
 		}
-		if found != nil && (found[1] < len(s) || n < len(g.pattern)) {
+		if found != nil && (found[1] < len(wholeText) || n < len(g.pattern)) {
 			return found[1], g.pattern[n:]
 		}
 	}

@@ -15,11 +15,11 @@ import (
 type PatternIndex struct {
 	unfiltered     []int32
 	byPiece        map[uint32][]int32
-	byShortLiteral map[string][]int32 // literals shorter than pieceBytes
+	byShortLiteral map[string][]int32 // literals shorter than indexedNgramBytes
 }
 
-// pieceBytes is the length of a piece in bytes.
-const pieceBytes = 4
+// indexedNgramBytes is the length of a piece in bytes.
+const indexedNgramBytes = 4
 
 // NewPatternIndex makes the index of matchers, which are identified by their position.
 func NewPatternIndex(texts []Pattern) *PatternIndex {
@@ -29,7 +29,7 @@ func NewPatternIndex(texts []Pattern) *PatternIndex {
 	for i, t := range texts {
 		needs[i] = t.requiredLiterals()
 		for _, literal := range needs[i] {
-			for piece := range piecesOf(literal) {
+			for piece := range fourByteNgramsOf(literal) {
 				count[piece]++
 			}
 		}
@@ -39,12 +39,12 @@ func NewPatternIndex(texts []Pattern) *PatternIndex {
 			x.unfiltered = append(x.unfiltered, int32(i))
 		}
 		for _, literal := range literals {
-			if len(literal) < pieceBytes {
+			if len(literal) < indexedNgramBytes {
 				x.byShortLiteral[literal] = append(x.byShortLiteral[literal], int32(i))
 				continue
 			}
 			rarest, least := uint32(0), math.MaxInt
-			for piece := range piecesOf(literal) {
+			for piece := range fourByteNgramsOf(literal) {
 				if n := count[piece]; n < least {
 					rarest, least = piece, n
 				}
@@ -55,9 +55,9 @@ func NewPatternIndex(texts []Pattern) *PatternIndex {
 	return x
 }
 
-func piecesOf(text string) iter.Seq[uint32] {
+func fourByteNgramsOf(text string) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
-		for at := 0; at+pieceBytes <= len(text); at++ {
+		for at := 0; at+indexedNgramBytes <= len(text); at++ {
 			if !yield(uint32(text[at]) | uint32(text[at+1])<<8 | uint32(text[at+2])<<16 | uint32(text[at+3])<<24) {
 				return
 			}
@@ -69,7 +69,7 @@ func piecesOf(text string) iter.Seq[uint32] {
 func (x *PatternIndex) Candidates(text string) iter.Seq[int] {
 	var found []int32
 	seen := map[uint32]bool{}
-	for piece := range piecesOf(text) {
+	for piece := range fourByteNgramsOf(text) {
 		if matchers := x.byPiece[piece]; matchers != nil && !seen[piece] {
 			seen[piece] = true
 			found = append(found, matchers...)

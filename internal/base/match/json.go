@@ -10,9 +10,9 @@ import (
 
 // Subset reports whether got contains want: all keys of the objects in want, equal scalars, and arrays of the same
 // length, element by element. Numbers are compared by value, not by Go type. diff describes the first difference.
-func Subset(want, got any) (diff string, ok bool) { return subset(want, got, "") }
+func Subset(want, got any) (diff string, ok bool) { return findSubsetDifference(want, got, "") }
 
-func subset(want, got any, path string) (string, bool) {
+func findSubsetDifference(want, got any, path string) (difference string, isSubset bool) {
 	switch w := want.(type) {
 	case map[string]any:
 		g, ok := got.(map[string]any)
@@ -25,7 +25,7 @@ func subset(want, got any, path string) (string, bool) {
 			if !ok {
 				return fmt.Sprintf("`%s` is missing", joinPath(path, key)), false
 			}
-			if diff, ok := subset(sub, x, joinPath(path, key)); !ok {
+			if diff, ok := findSubsetDifference(sub, x, joinPath(path, key)); !ok {
 				return diff, false
 			}
 		}
@@ -36,7 +36,7 @@ func subset(want, got any, path string) (string, bool) {
 			return describeDifference(path, want, got), false
 		}
 		for i := range w {
-			if diff, ok := subset(w[i], g[i], fmt.Sprintf("%s[%d]", path, i)); !ok {
+			if diff, ok := findSubsetDifference(w[i], g[i], fmt.Sprintf("%s[%d]", path, i)); !ok {
 				return diff, false
 			}
 		}

@@ -20,16 +20,16 @@ type MismatchPoint struct {
 func (t Pattern) FirstMismatch(s string) (m MismatchPoint, ok bool) {
 	switch p := t.m.(type) {
 	case exactMatcher:
-		n := commonPrefix(string(p), s)
+		n := commonPrefixLengthInBytes(string(p), s)
 		return MismatchPoint{At: n, Want: string(p)[n:], Pattern: string(p)}, true
 	case containsMatcher:
-		at, n := longestPrefix(string(p), s)
+		at, n := findLongestPatternPrefixInText(string(p), s)
 		return MismatchPoint{At: at + n, Want: string(p)[n:], Pattern: string(p)}, n > 0
 	case *regex:
-		at, want, ok := p.longestPrefix(s)
+		at, want, ok := p.findLongestMatchingExprPrefix(s)
 		return MismatchPoint{At: at, Want: want, Pattern: p.expr}, ok
 	case *glob:
-		at, want := p.longestPrefix(s)
+		at, want := p.findLongestMatchingGlobPrefix(s)
 		return MismatchPoint{At: at, Want: want, Pattern: p.pattern}, true
 	case allMatcher:
 		for _, part := range p {
@@ -47,22 +47,22 @@ func (t Pattern) FirstMismatch(s string) (m MismatchPoint, ok bool) {
 	return m, ok
 }
 
-// MatchedParts returns how many parts of a pattern match a text, and the number of parts.
-func (t Pattern) MatchedParts(s string) (passed, total int) {
+// CountMatchingAllOfParts returns how many parts of a pattern match a text, and the number of parts.
+func (t Pattern) CountMatchingAllOfParts(text string) (matchingParts, totalParts int) {
 	parts, ok := t.m.(allMatcher)
 	if !ok {
 		parts = allMatcher{t}
 	}
 	for _, part := range parts {
-		if _, fits := part.Match(s); fits {
-			passed++
+		if _, fits := part.Match(text); fits {
+			matchingParts++
 		}
 	}
-	return passed, len(parts)
+	return matchingParts, len(parts)
 }
 
-// commonPrefix returns the length of the common prefix of two texts, in whole characters.
-func commonPrefix(a, b string) int {
+// commonPrefixLengthInBytes returns the length of the common prefix of two texts, in whole characters.
+func commonPrefixLengthInBytes(a, b string) (bytesOfWholeCharacters int) {
 	n := 0
 	for n < len(a) && n < len(b) {
 		r, size := utf8.DecodeRuneInString(a[n:])
@@ -76,25 +76,26 @@ func commonPrefix(a, b string) int {
 
 const (
 	// maxExplainedBytes limits how many bytes of a text are searched for the longest matching prefix.
-	maxExplainedBytes = 4 << 10
-	maxPrefixAttempts = 400
+	maxExplainedBytes            = 4 << 10
+	maxRegexBytesForPrefixSearch = 400
 )
 
-// longestPrefix finds the longest prefix of a pattern that occurs in s. at is its position in s, and n is its length.
-func longestPrefix(pattern, s string) (at, n int) {
-	s = s[:min(len(s), maxExplainedBytes)]
-	for i := range s {
-		if c := commonPrefix(pattern, s[i:]); c > n {
-			at, n = i, c
+// findLongestMatchingExprPrefix finds the longest prefix of a pattern that occurs in s. at is its position in s, and n is its
+// length.
+func findLongestPatternPrefixInText(pattern, text string) (offsetInText, prefixBytes int) {
+	text = text[:min(len(text), maxExplainedBytes)]
+	for i := range text {
+		if c := commonPrefixLengthInBytes(pattern, text[i:]); c > prefixBytes {
+			offsetInText, prefixBytes = i, c
 		}
 	}
-	return at, n
+	return offsetInText, prefixBytes
 }
 
-// longestPrefix finds the longest prefix of the expression that matches a part of s. at is the end of this part, and
-// want is the rest of the expression. A prefix that ends inside a group is not a valid expression and is skipped.
-func (r *regex) longestPrefix(s string) (at int, want string, ok bool) {
-	if len(r.expr) > maxPrefixAttempts {
+// findLongestMatchingExprPrefix finds the longest prefix of the expression that matches a part of s. at is the end of this
+// part, and want is the rest of the expression. A prefix that ends inside a group is not a valid expression and is skipped.
+func (r *regex) findLongestMatchingExprPrefix(text string) (matchEnd int, restOfExpr string, isFound bool) {
+	if len(r.expr) > maxRegexBytesForPrefixSearch {
 		return 0, "", false
 	}
 	for n := len(r.expr) - 1; n > 0; n-- {
@@ -102,7 +103,7 @@ func (r *regex) longestPrefix(s string) (at int, want string, ok bool) {
 		if err != nil {
 			continue
 		}
-		if found := re.FindStringIndex(s); found != nil {
+		if found := re.FindStringIndex(text); found != nil {
 			return found[1], r.expr[n:], found[1] > found[0]
 		}
 	}
@@ -112,22 +113,24 @@ func (r *regex) longestPrefix(s string) (at int, want string, ok bool) {
 // EditDistance returns the edit distance of two texts: changed, inserted or deleted
 // characters. Only the first few hundred characters are compared.
 func EditDistance(a, b string) int {
-	row := prefixDistances(a, b, 1)
+	row := editDistancesToEachPrefix(a, b, 1)
 	return row[len(row)-1]
 }
 
 // MinEditDistance returns the smallest [EditDistance] between a pattern and any part of a text.
-func MinEditDistance(pattern, text string) int { return slices.Min(prefixDistances(pattern, text, 0)) }
+func MinEditDistance(pattern, text string) int {
+	return slices.Min(editDistancesToEachPrefix(pattern, text, 0))
+}
 
-// prefixDistances returns the edit distances between first and each prefix of second. Each character that is skipped at
+// editDistancesToEachPrefix returns the edit distances between first and each prefix of second. Each character that is skipped at
 // the start of second costs skipCost. If skipCost is 0, first is compared with parts that may begin anywhere in second.
-func prefixDistances(first, second string, skipCost int) []int {
+func editDistancesToEachPrefix(wholeText, textWithPrefixes string, costPerSkippedLeadingCharacter int) []int {
 	const most = 300
-	a, b := []rune(first), []rune(second)
+	a, b := []rune(wholeText), []rune(textWithPrefixes)
 	a, b = a[:min(len(a), most)], b[:min(len(b), most)]
 	row := make([]int, len(b)+1)
 	for j := range row {
-		row[j] = j * skipCost
+		row[j] = j * costPerSkippedLeadingCharacter
 	}
 	for i := range a {
 		diagonal := row[0]

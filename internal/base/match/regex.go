@@ -17,10 +17,10 @@ func Regex(expr string) (Pattern, error) {
 	if !strings.ContainsAny(expr, `\.+*?()|[]{}^$`) {
 		return Contains(expr), nil
 	}
-	if simple, ok := parseSimpleRegex(expr); ok {
+	if simple, ok := parseRegexIfInSimpleSubset(expr); ok {
 		return Pattern{simple}, nil
 	}
-	if what := findRustSyntax(expr); what != "" {
+	if what := describeFirstRustOnlyRegexSyntax(expr); what != "" {
 		return Pattern{}, fmt.Errorf("invalid regex pattern: %s is not supported by RE2", what)
 	}
 	re, err := syntax.Parse(expr, syntax.Perl)
@@ -30,7 +30,7 @@ func Regex(expr string) (Pattern, error) {
 		}
 		return Pattern{}, fmt.Errorf("invalid regex pattern: %w", err)
 	}
-	found := &regex{expr: expr, literal: requiredLiteral(re)}
+	found := &regex{expr: expr, literal: longestLiteralInEveryMatch(re)}
 	for _, name := range re.CapNames() {
 		if name != "" {
 			found.names = append(found.names, name)
@@ -39,19 +39,18 @@ func Regex(expr string) (Pattern, error) {
 	return Pattern{found}, nil
 }
 
-// requiredLiteral returns the longest text that every match of re contains.
-func requiredLiteral(re *syntax.Regexp) string {
+func longestLiteralInEveryMatch(re *syntax.Regexp) (literalOrEmpty string) {
 	switch re.Op {
 	case syntax.OpLiteral:
 		if re.Flags&syntax.FoldCase == 0 {
 			return string(re.Rune)
 		}
 	case syntax.OpCapture, syntax.OpPlus:
-		return requiredLiteral(re.Sub[0])
+		return longestLiteralInEveryMatch(re.Sub[0])
 	case syntax.OpConcat:
 		longest := ""
 		for _, sub := range re.Sub {
-			if lit := requiredLiteral(sub); len(lit) > len(longest) {
+			if lit := longestLiteralInEveryMatch(sub); len(lit) > len(longest) {
 				longest = lit
 			}
 		}
@@ -61,8 +60,8 @@ func requiredLiteral(re *syntax.Regexp) string {
 	return ""
 }
 
-// findRustSyntax returns the first construct of expr that only Rust's regex has; "" means none.
-func findRustSyntax(expr string) string {
+// describeFirstRustOnlyRegexSyntax returns the first construct of expr that only Rust's regex has; "" means none.
+func describeFirstRustOnlyRegexSyntax(expr string) (descriptionOrEmpty string) {
 	inClass := false
 	for i := 0; i < len(expr); i++ {
 		rest := expr[i:]

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// regexScan parses a simple regular expression, which consists of only ASCII literals, `.`, \w \d \s, classes, anchors,
+// simpleRegexParser parses a simple regular expression, which consists of only ASCII literals, `.`, \w \d \s, classes, anchors,
 // groups, alternatives and single quantifiers. Such an expression is always valid, so scenarios with thousands of them
 // load without the slower full parser.
-type regexScan struct {
+type simpleRegexParser struct {
 	expr      string
 	at, depth int
 	hasAtom   bool // a quantifier may follow
@@ -19,21 +19,21 @@ type regexScan struct {
 	found          *regex
 }
 
-func parseSimpleRegex(expr string) (found *regex, ok bool) {
-	s := &regexScan{expr: expr, runStart: -1, found: &regex{expr: expr}}
+func parseRegexIfInSimpleSubset(expr string) (found *regex, isSimple bool) {
+	s := &simpleRegexParser{expr: expr, runStart: -1, found: &regex{expr: expr}}
 	for s.at < len(expr) {
 		if !s.readElement() {
 			return nil, false
 		}
 	}
-	s.endLiteralRun(len(expr))
+	s.endLiteralRunAndKeepLongest(len(expr))
 	if s.hasAlternative {
 		s.found.literal = ""
 	}
 	return s.found, s.depth == 0
 }
 
-func (s *regexScan) readElement() bool {
+func (s *simpleRegexParser) readElement() bool {
 	c := s.expr[s.at]
 	switch {
 	case c >= 0x80:
@@ -48,10 +48,10 @@ func (s *regexScan) readElement() bool {
 	case c == '*' || c == '+' || c == '?':
 		return s.readQuantifier(c)
 	}
-	s.endLiteralRun(s.at)
+	s.endLiteralRunAndKeepLongest(s.at)
 	switch c {
 	case '\\':
-		return s.readEscape()
+		return s.readSimpleEscape()
 	case '[':
 		return s.readClass()
 	case '.':
@@ -84,14 +84,14 @@ func isMeta(c byte) bool {
 	return false
 }
 
-func (s *regexScan) endLiteralRun(end int) {
-	if s.runStart >= 0 && end-s.runStart > len(s.found.literal) {
-		s.found.literal = s.expr[s.runStart:end]
+func (s *simpleRegexParser) endLiteralRunAndKeepLongest(runEnd int) {
+	if s.runStart >= 0 && runEnd-s.runStart > len(s.found.literal) {
+		s.found.literal = s.expr[s.runStart:runEnd]
 	}
 	s.runStart = -1
 }
 
-func (s *regexScan) readQuantifier(c byte) bool {
+func (s *simpleRegexParser) readQuantifier(c byte) bool {
 	if !s.hasAtom {
 		return false
 	}
@@ -100,7 +100,7 @@ func (s *regexScan) readQuantifier(c byte) bool {
 		end-- // the last character may be optional
 	}
 	if s.runStart >= 0 {
-		s.endLiteralRun(end)
+		s.endLiteralRunAndKeepLongest(end)
 	}
 	s.at++
 	if s.at < len(s.expr) && s.expr[s.at] == '?' {
@@ -110,7 +110,7 @@ func (s *regexScan) readQuantifier(c byte) bool {
 	return true
 }
 
-func (s *regexScan) readEscape() bool {
+func (s *simpleRegexParser) readSimpleEscape() (isSimpleEscape bool) {
 	if s.at+1 >= len(s.expr) {
 		return false
 	}
@@ -128,7 +128,7 @@ func (s *regexScan) readEscape() bool {
 }
 
 // readClass parses "[a-z_]" or "[^…]" of letters, digits, their ranges, and some characters without special meaning.
-func (s *regexScan) readClass() bool {
+func (s *simpleRegexParser) readClass() bool {
 	at := s.at + 1
 	if at < len(s.expr) && s.expr[at] == '^' {
 		at++
@@ -162,7 +162,7 @@ func isAlphanumeric(c byte) bool {
 }
 
 // readGroupOpening parses "(", "(?:" or "(?P<name>".
-func (s *regexScan) readGroupOpening() bool {
+func (s *simpleRegexParser) readGroupOpening() bool {
 	const deepest = 50
 	s.depth++
 	s.hasAtom = false

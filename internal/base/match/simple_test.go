@@ -13,7 +13,7 @@ func TestScanSimple(t *testing.T) {
 	for expr, literal := range map[string]string{
 		"^prompt (?P<n>12) [a-z]+ (on|off)$": "prompt ", "x[^a-z_]y": "x", "[0-9]{2}": "-", "[z-a]": "-", "[]a]": "-", "[a&&b]": "-", "[[:alpha:]]": "-", "[a-]": "-", "[": "-",
 	} {
-		info, ok := parseSimpleRegex(expr)
+		info, ok := parseRegexIfInSimpleSubset(expr)
 		if want := literal != "-"; ok != want || ok && info.literal != literal {
 			t.Errorf("%s: %q, %v; want %q", expr, info.literal, ok, literal)
 		}
@@ -28,7 +28,7 @@ func TestScanSimple(t *testing.T) {
 			b.WriteString(pieces[r.IntN(len(pieces))])
 		}
 		expr := b.String()
-		info, ok := parseSimpleRegex(expr)
+		info, ok := parseRegexIfInSimpleSubset(expr)
 		if !ok {
 			continue
 		}

@@ -184,7 +184,7 @@ func (n notMatcher) match(s string) (Captures, bool) {
 	return wholeCapture(s), true
 }
 
-func (n notMatcher) explain(string, Redactor) string {
+func (n notMatcher) explain(string, Redactor) (fixedMismatchReason string) {
 	return "it matches the pattern in `not`"
 }
 

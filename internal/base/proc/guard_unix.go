@@ -8,19 +8,19 @@ import (
 	"syscall"
 )
 
-// guard is a shell process that cleans up if this program is killed. The zero guard does nothing.
-type guard struct {
+// exitCleanupGuard is a shell process that cleans up if this program is killed. The zero guard does nothing.
+type exitCleanupGuard struct {
 	shell *os.Process
 	input *os.File // input of the shell; the kernel closes it when this program exits
 	ended chan struct{}
 }
 
-// newGuard starts a guard in the group pgid, or in a new group if pgid is 0. If no shell can be started, it returns the
-// zero guard. Then nothing is cleaned up if this program is killed.
-func newGuard(pgid int, script string, args ...string) guard {
+// startExitCleanupGuard starts a guard in the group pgid, or in a new group if pgid is 0. If no shell can be started, it
+// returns the zero guard. Then nothing is cleaned up if this program is killed.
+func startExitCleanupGuard(pgid int, script string, args ...string) exitCleanupGuard {
 	input, hold, err := os.Pipe()
 	if err != nil {
-		return guard{}
+		return exitCleanupGuard{}
 	}
 	defer input.Close()
 	cmd := exec.Cmd{
@@ -30,9 +30,9 @@ func newGuard(pgid int, script string, args ...string) guard {
 	}
 	if err := cmd.Start(); err != nil {
 		hold.Close()
-		return guard{}
+		return exitCleanupGuard{}
 	}
-	g := guard{shell: cmd.Process, input: hold, ended: make(chan struct{})}
+	g := exitCleanupGuard{shell: cmd.Process, input: hold, ended: make(chan struct{})}
 	go func() { // returns when the shell exits, because of end or a signal to the group
 		_ = cmd.Wait() // the exit status of a guard is irrelevant
 		close(g.ended)
@@ -40,7 +40,7 @@ func newGuard(pgid int, script string, args ...string) guard {
 	return g
 }
 
-func (g guard) end() {
+func (g exitCleanupGuard) stopWithoutCleanup() {
 	if g.shell == nil {
 		return
 	}
@@ -49,7 +49,7 @@ func (g guard) end() {
 	g.input.Close()
 }
 
-func (g guard) pids() []int {
+func (g exitCleanupGuard) guardProcessIDs() []int {
 	if g.shell == nil {
 		return nil
 	}

@@ -36,7 +36,7 @@ func TestGuardGoesLast(t *testing.T) {
 	if err := shell.Start(); err != nil {
 		t.Fatal(err)
 	}
-	g := guard{shell: shell.Process, input: hold, ended: make(chan struct{})}
+	g := exitCleanupGuard{shell: shell.Process, input: hold, ended: make(chan struct{})}
 	go func() { // returns when the guard exits
 		_ = shell.Wait() // killed
 		select {
@@ -59,7 +59,7 @@ func TestExternalGuard(t *testing.T) {
 	if err := leader.Start(); err != nil {
 		t.Fatal(err)
 	}
-	g := startExternalGuard(leader.Process.Pid)
+	g := startKillGuardOutsideGroup(leader.Process.Pid)
 	if err := g.input.Close(); err != nil { // as the kernel does at the exit of this program
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestStoppedLeavesNoGuard(t *testing.T) {
 	case <-j.guard.ended:
 	default:
 		t.Errorf("a guard stays; told by Leave: %t", left)
-		j.guard.end()
+		j.guard.stopWithoutCleanup()
 	}
 	_ = member.Wait() // killed
 }

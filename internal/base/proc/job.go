@@ -32,7 +32,7 @@ type Job struct {
 	noteFile *os.File  // nil means none, or already read
 
 	mu      sync.Mutex
-	guard   guard
+	guard   exitCleanupGuard
 	stopped bool // Stop has killed the remaining processes
 }
 
@@ -49,7 +49,7 @@ func StartJob(ctx context.Context, o JobOptions) (*Job, error) {
 	cmd.Stdout, cmd.Stderr = o.Output, o.Output
 	var pp pipes
 	input := pp.pipeToChild(&cmd.Stdin)
-	j := &Job{noteFile: pp.passFD(cmd, o.NoteFD), cmd: cmd}
+	j := &Job{noteFile: pp.pipeFromChildFD(cmd, o.NoteFD), cmd: cmd}
 	err = pp.start(o.Command, func() (err error) {
 		j.done, err = startWithDeathSignal(cmd)
 		return err
@@ -58,7 +58,7 @@ func StartJob(ctx context.Context, o JobOptions) (*Job, error) {
 		return nil, err
 	}
 	j.pid = cmd.Process.Pid
-	j.guard = startExternalGuard(j.pid)
+	j.guard = startKillGuardOutsideGroup(j.pid)
 	_, _ = input.WriteString("\n") // the job may already have exited
 	input.Close()
 	return j, nil
@@ -82,9 +82,9 @@ func (j *Job) Stop() {
 
 // WaitExit waits until the command exits. note is the text that the command wrote to its note descriptor. left is true
 // if a process that the command started still runs; [Job.Stop] stops it.
-func (j *Job) WaitExit() (exit Exit, note []byte, left bool) {
+func (j *Job) WaitExit() (exit Exit, noteFDText []byte, hasRunningDescendants bool) {
 	<-j.done
-	note = readNote(j.noteFile)
+	noteFDText = readNote(j.noteFile)
 	if j.noteFile != nil {
 		j.noteFile.Close()
 		j.noteFile = nil
@@ -92,14 +92,14 @@ func (j *Job) WaitExit() (exit Exit, note []byte, left bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.stopped { // the remaining processes are being stopped, together with the guard
-		return exitOf(j.cmd.ProcessState), note, false
+		return exitOf(j.cmd.ProcessState), noteFDText, false
 	}
 	outside := j.guard
-	if left = isGroupRunning(j.pid); left {
-		j.guard = startGuard(j.pid)
+	if hasRunningDescendants = isGroupRunning(j.pid); hasRunningDescendants {
+		j.guard = startKillGuardInsideGroup(j.pid)
 	}
-	outside.end() // only after another guard runs
-	return exitOf(j.cmd.ProcessState), note, left
+	outside.stopWithoutCleanup() // only after another guard runs
+	return exitOf(j.cmd.ProcessState), noteFDText, hasRunningDescendants
 }
 
 // AllEnded reports whether all background processes of the command have exited. If they have, nothing is left to stop,
@@ -107,19 +107,19 @@ func (j *Job) WaitExit() (exit Exit, note []byte, left bool) {
 func (j *Job) AllEnded() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	outside := startExternalGuard(j.pid)
-	j.guard.end() // otherwise the guard would be counted as a member of the group
+	outside := startKillGuardOutsideGroup(j.pid)
+	j.guard.stopWithoutCleanup() // otherwise the guard would be counted as a member of the group
 	if isGroupRunning(j.pid) {
-		j.guard = startGuard(j.pid)
-		outside.end()
+		j.guard = startKillGuardInsideGroup(j.pid)
+		outside.stopWithoutCleanup()
 		return false
 	}
-	outside.end()
-	j.guard = guard{}
+	outside.stopWithoutCleanup()
+	j.guard = exitCleanupGuard{}
 	return true
 }
 
-// AttachOptions describes a command for [Attach].
+// AttachOptions describes a command for [StartAttached].
 type AttachOptions struct {
 	Command
 	// Stdin, Stdout and Stderr are inherited directly if they are files; other
@@ -140,19 +140,19 @@ type AttachOptions struct {
 // ErrNetwork means that the system does not allow a separate network namespace.
 var ErrNetwork = errors.New("the system does not allow a separate network namespace")
 
-// Attached is a command with this program's standard streams. Callers must call [Attached.Stop] even after its exit.
+// Attached is a command with this program's standard streams. Callers must call [Attached.StopGroup] even after its exit.
 type Attached struct {
 	pid      int
-	guard    guard
+	guard    exitCleanupGuard
 	done     <-chan struct{}
 	cmd      *exec.Cmd // its state is valid after done is closed
 	terminal *os.File  // nil means none
 }
 
-// Attach starts a command in its own process group. ctx bounds only the start.
+// StartAttached starts a command in its own process group. ctx bounds only the start.
 //
 // If the program cannot be found, the error wraps [fs.ErrNotExist].
-func Attach(ctx context.Context, o AttachOptions) (*Attached, error) {
+func StartAttached(ctx context.Context, o AttachOptions) (*Attached, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", o.Path, err)
 	}
@@ -179,7 +179,7 @@ func (o AttachOptions) start(configure func(*syscall.SysProcAttr)) (*Attached, e
 		return nil, err
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = o.Stdin, o.Stdout, o.Stderr, o.Files
-	cmd.WaitDelay = groupWaitLimit
+	cmd.WaitDelay = maxWaitForKilledGroup
 	configure(cmd.SysProcAttr)
 	a := &Attached{cmd: cmd}
 	switch in, ok := o.Stdin.(*os.File); {
@@ -193,15 +193,17 @@ func (o AttachOptions) start(configure func(*syscall.SysProcAttr)) (*Attached, e
 		return nil, fmt.Errorf("starting %s: %w", o.Path, err)
 	}
 	a.pid = cmd.Process.Pid
-	a.guard = startGuard(a.pid)
+	a.guard = startKillGuardInsideGroup(a.pid)
 	return a, nil
 }
 
 // PID returns the command's process id, which is also the id of its group.
 func (a *Attached) PID() int { return a.pid }
 
-// OwnPIDs returns the processes that this program started itself: the command and the guard of its group.
-func (a *Attached) OwnPIDs() []int { return append([]int{a.pid}, a.guard.pids()...) }
+// CommandAndGuardPIDs returns the processes that this program started itself: the command and the guard of its group.
+func (a *Attached) CommandAndGuardPIDs() []int {
+	return append([]int{a.pid}, a.guard.guardProcessIDs()...)
+}
 
 // Done is closed when the command has exited. Processes that it started may still run.
 func (a *Attached) Done() <-chan struct{} { return a.done }
@@ -218,16 +220,16 @@ func (a *Attached) CPU() time.Duration {
 }
 
 // Signal sends a signal to the command and its group.
-func (a *Attached) Signal(sig syscall.Signal) { signalGroup(a.pid, sig) }
+func (a *Attached) Signal(sig syscall.Signal) { signalProcessGroup(a.pid, sig) }
 
-// Stop stops the command and all remaining processes of its group, with SIGTERM and, after grace, with SIGKILL. It
+// StopGroup stops the command and all remaining processes of its group, with SIGTERM and, after grace, with SIGKILL. It
 // returns when they have exited. If the command was in the foreground of its terminal, this program returns to the
 // foreground.
-func (a *Attached) Stop(grace time.Duration) {
+func (a *Attached) StopGroup(delayBeforeKill time.Duration) {
 	if groupAlive(a.pid) {
-		a.guard.end() // otherwise the group would never be empty
-		signalGroup(a.pid, sigTerm)
-		WaitWhile(func() bool { return isGroupRunning(a.pid) }, grace)
+		a.guard.stopWithoutCleanup() // otherwise the group would never be empty
+		signalProcessGroup(a.pid, sigTerm)
+		WaitWhile(func() bool { return isGroupRunning(a.pid) }, delayBeforeKill)
 	}
 	endGroup(a.guard, a.pid)
 	<-a.done
@@ -239,9 +241,9 @@ func (a *Attached) Stop(grace time.Duration) {
 // KillAfter kills the command's group unless the command exits within grace.
 func (a *Attached) KillAfter(grace time.Duration) {
 	if !closedWithin(a.done, grace) {
-		signalGroup(a.pid, sigKill)
+		signalProcessGroup(a.pid, sigKill)
 	}
 }
 
 // Kill kills the command and its group immediately.
-func (a *Attached) Kill() { signalGroup(a.pid, sigKill) }
+func (a *Attached) Kill() { signalProcessGroup(a.pid, sigKill) }

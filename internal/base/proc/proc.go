@@ -43,15 +43,15 @@ type Options struct {
 const (
 	defaultStopGrace  = 500 * time.Millisecond
 	defaultStdinLimit = 64 << 20
-	// groupWaitLimit limits the wait for a killed group, which exists until its last zombie is reaped.
-	groupWaitLimit  = 100 * time.Millisecond
-	stderrTailBytes = 64 << 10
+	// maxWaitForKilledGroup limits the wait for a killed group, which exists until its last zombie is reaped.
+	maxWaitForKilledGroup = 100 * time.Millisecond
+	stderrTailBytes       = 64 << 10
 )
 
 // Process is a child that is running or has exited. All methods may be called from many goroutines.
 type Process struct {
 	pid              int
-	guard            guard
+	guard            exitCleanupGuard
 	grace, termGrace time.Duration
 	stdin            *Queue
 	stdout, stderr   *os.File
@@ -89,10 +89,10 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 		return nil, err
 	}
 	p.pid = cmd.Process.Pid
-	p.guard = startGuard(p.pid)
+	p.guard = startKillGuardInsideGroup(p.pid)
 	p.stdin = NewQueue(stdin, orDefault(o.StdinLimit, defaultStdinLimit))
-	go p.copyStderr(o.Stderr) // returns at the end of standard error; Stop closes it
-	go p.recordExit(cmd)      // returns when the child exits
+	go p.copyStderr(o.Stderr)   // returns at the end of standard error; Stop closes it
+	go p.waitAndRecordExit(cmd) // returns when the child exits
 	return p, nil
 }
 
@@ -162,10 +162,10 @@ func (pp *pipes) pipeFromChild(stream *io.Writer) *os.File {
 	return r
 }
 
-// passFD gives a command a pipe as descriptor fd, and returns the end to read from; nil means no pipe.
-func (pp *pipes) passFD(cmd *exec.Cmd, fd int) *os.File {
+// pipeFromChildFD gives a command a pipe as descriptor fd, and returns the end to read from; nil means no pipe.
+func (pp *pipes) pipeFromChildFD(cmd *exec.Cmd, fd int) (readEnd *os.File) {
 	const first = 3 // after the standard streams
-	if fd < first || !inheritsFiles {
+	if fd < first || !canChildInheritExtraFiles {
 		return nil
 	}
 	r, w := pp.newChildOutputPipe()
@@ -199,7 +199,7 @@ func closeAll(files []*os.File) {
 	}
 }
 
-func (p *Process) recordExit(cmd *exec.Cmd) {
+func (p *Process) waitAndRecordExit(cmd *exec.Cmd) {
 	_ = cmd.Wait() // cmd.ProcessState says more than the error
 	p.exit = exitOf(cmd.ProcessState)
 	close(p.done)
@@ -255,7 +255,7 @@ func (p *Process) Exit() (e Exit, ok bool) {
 // briefly for the rest of its output.
 func (p *Process) StderrTail() string {
 	if _, ended := p.Exit(); ended {
-		closedWithin(p.drained, groupWaitLimit)
+		closedWithin(p.drained, maxWaitForKilledGroup)
 	}
 	return p.tail.String()
 }
@@ -263,7 +263,7 @@ func (p *Process) StderrTail() string {
 // HasDescendants reports whether processes that the child started still run in its group. It must be called after the
 // child has exited and before Stop. It is false on systems that do not report this.
 func (p *Process) HasDescendants() bool {
-	guards := p.guard.pids()
+	guards := p.guard.guardProcessIDs()
 	return len(guards) > 0 && isGroupRunning(p.pid, guards...)
 }
 
@@ -276,11 +276,11 @@ func (p *Process) Stop(ctx context.Context) {
 		defer close(p.stopped)
 		p.stdin.CloseWhenSent()
 		if !p.exitsWithin(ctx, p.grace) {
-			signalGroup(p.pid, sigTerm)
+			signalProcessGroup(p.pid, sigTerm)
 			p.exitsWithin(ctx, p.termGrace)
 		}
 		endGroup(p.guard, p.pid)
-		p.exitsWithin(context.WithoutCancel(ctx), groupWaitLimit)
+		p.exitsWithin(context.WithoutCancel(ctx), maxWaitForKilledGroup)
 		_ = p.stdin.Close() // the reader of the pipe may have exited
 		p.stdout.Close()
 		p.stderr.Close()
@@ -302,9 +302,9 @@ func (p *Process) exitsWithin(ctx context.Context, d time.Duration) bool {
 
 // endGroup kills the remaining processes of a group. It ends the guard only after that, because this program may be
 // killed at any moment.
-func endGroup(g guard, pgid int) {
-	WaitWhile(func() bool { return signalGroup(pgid, sigKill) }, groupWaitLimit)
-	g.end()
+func endGroup(g exitCleanupGuard, pgid int) {
+	WaitWhile(func() bool { return signalProcessGroup(pgid, sigKill) }, maxWaitForKilledGroup)
+	g.stopWithoutCleanup()
 }
 
 // WaitWhile waits while condition returns true, but not longer than limit.
@@ -389,21 +389,21 @@ func ReplaceProcess(c Command) error {
 	return replaceProcess(path, append([]string{c.Path}, c.Args...), c.Env)
 }
 
-// lookupError wraps err, but its message is only text.
-type lookupError struct {
+// programLookupError wraps err, but its message is only text.
+type programLookupError struct {
 	text string
 	err  error
 }
 
-func (e lookupError) Error() string { return e.text }
+func (e programLookupError) Error() string { return e.text }
 
-func (e lookupError) Unwrap() error { return e.err }
+func (e programLookupError) Unwrap() error { return e.err }
 
 // LookPath returns the path of the program that would be started. os/exec would search the PATH of this process instead
 // of the child's. If the program cannot be found, the error wraps [fs.ErrNotExist].
 func (c Command) LookPath() (string, error) {
 	if c.Path == "" {
-		return "", lookupError{"the command is empty", fs.ErrNotExist}
+		return "", programLookupError{"the command is empty", fs.ErrNotExist}
 	}
 	if strings.ContainsRune(c.Path, filepath.Separator) {
 		path := c.Path
@@ -413,9 +413,9 @@ func (c Command) LookPath() (string, error) {
 		info, err := os.Stat(path)
 		switch {
 		case err != nil:
-			return "", lookupError{"command not found: " + c.Path, fs.ErrNotExist}
-		case !isExecutable(path, info):
-			return "", lookupError{"command is not executable: " + c.Path, fs.ErrPermission}
+			return "", programLookupError{"command not found: " + c.Path, fs.ErrNotExist}
+		case !isExecutableFile(path, info):
+			return "", programLookupError{"command is not executable: " + c.Path, fs.ErrPermission}
 		}
 		return path, nil
 	}
@@ -424,13 +424,13 @@ func (c Command) LookPath() (string, error) {
 			continue
 		}
 		path := filepath.Join(dir, c.Path)
-		for _, candidate := range withExtensions(path) {
-			if info, err := os.Stat(candidate); err == nil && isExecutable(candidate, info) {
+		for _, candidate := range executablePathCandidates(path) {
+			if info, err := os.Stat(candidate); err == nil && isExecutableFile(candidate, info) {
 				return candidate, nil
 			}
 		}
 	}
-	return "", lookupError{"command not found: " + c.Path, fs.ErrNotExist}
+	return "", programLookupError{"command not found: " + c.Path, fs.ErrNotExist}
 }
 
 // Getenv returns a variable of an environment, empty if it is not set; of duplicates the last one is used.

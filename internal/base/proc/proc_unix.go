@@ -19,15 +19,17 @@ const (
 // Shell runs command lines of hooks and helpers.
 const Shell = "/bin/sh"
 
-// inheritsFiles means that a child can inherit more than three descriptors.
-const inheritsFiles = true
+// canChildInheritExtraFiles means that a child can inherit more than three descriptors.
+const canChildInheritExtraFiles = true
 
 // groupAttr makes the child the leader of a new process group. The child deliberately gets no death signal. If this
-// program is killed, a server should notice EOF on its input and clean up. The [guard] kills it later.
+// program is killed, a server should notice EOF on its input and clean up. The [exitCleanupGuard] kills it later.
 func groupAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// signalGroup sends a signal to a group and reports whether the group had a process, including zombies.
-func signalGroup(pgid int, sig syscall.Signal) bool { return syscall.Kill(-pgid, sig) == nil }
+// signalProcessGroup sends a signal to a group and reports whether the group had a process, including zombies.
+func signalProcessGroup(pgid int, sig syscall.Signal) (wasDelivered bool) {
+	return syscall.Kill(-pgid, sig) == nil
+}
 
 // groupAlive reports whether a group has members, including zombies.
 func groupAlive(pgid int) bool { return syscall.Kill(-pgid, 0) == nil }
@@ -40,9 +42,11 @@ func signalExit(state *os.ProcessState) (Exit, bool) {
 	return Exit{Code: 128 + int(status.Signal()), Signal: status.Signal().String()}, true
 }
 
-func isExecutable(_ string, info fs.FileInfo) bool { return !info.IsDir() && info.Mode()&0o111 != 0 }
+func isExecutableFile(_ string, info fs.FileInfo) bool {
+	return !info.IsDir() && info.Mode()&0o111 != 0
+}
 
-func withExtensions(path string) []string { return []string{path} }
+func executablePathCandidates(path string) []string { return []string{path} }
 
 // startInForeground makes the child's group the foreground group of the terminal when the child starts. Only the
 // foreground group gets the signal of ^C and may read from the terminal.

@@ -17,14 +17,14 @@ const (
 // Shell is the shell that runs command lines of hooks and helpers. On Windows it comes with Git and must be on PATH.
 const Shell = "sh"
 
-const inheritsFiles = false
+const canChildInheritExtraFiles = false
 
 func groupAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 
-// signalGroup ends only the process: Windows has no group signals.
-func signalGroup(pid int, _ syscall.Signal) bool {
+// signalProcessGroup ends only the process: Windows has no group signals.
+func signalProcessGroup(pid int, _ syscall.Signal) (wasDelivered bool) {
 	p, err := os.FindProcess(pid)
 	if err != nil {
 		return false
@@ -38,11 +38,11 @@ func groupAlive(int) bool { return false }
 
 func signalExit(*os.ProcessState) (Exit, bool) { return Exit{}, false }
 
-func isExecutable(path string, info fs.FileInfo) bool {
+func isExecutableFile(path string, info fs.FileInfo) bool {
 	return !info.IsDir() && filepath.Ext(path) != ""
 }
 
-func withExtensions(path string) []string {
+func executablePathCandidates(path string) []string {
 	if filepath.Ext(path) != "" {
 		return []string{path}
 	}
@@ -53,14 +53,14 @@ func withExtensions(path string) []string {
 	return all
 }
 
-// guard does nothing on Windows.
-type guard struct{}
+// exitCleanupGuard does nothing on Windows.
+type exitCleanupGuard struct{}
 
-func newGuard(int, string, ...string) guard { return guard{} }
+func startExitCleanupGuard(int, string, ...string) exitCleanupGuard { return exitCleanupGuard{} }
 
-func (guard) end() {}
+func (exitCleanupGuard) stopWithoutCleanup() {}
 
-func (guard) pids() []int { return nil }
+func (exitCleanupGuard) guardProcessIDs() []int { return nil }
 
 // startInForeground does nothing: Windows terminals have no foreground group.
 func startInForeground(*syscall.SysProcAttr, *os.File) {}

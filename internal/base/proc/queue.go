@@ -31,7 +31,7 @@ type Queue struct {
 func NewQueue(w io.WriteCloser, limit int) *Queue {
 	q := &Queue{w: w, limit: limit, done: make(chan struct{})}
 	q.more = sync.NewCond(&q.mu)
-	go q.run() // returns when the queue is closed or w fails
+	go q.writeQueuedChunks() // returns when the queue is closed or w fails
 	return q
 }
 
@@ -58,8 +58,8 @@ func (q *Queue) Err() error {
 	return q.err
 }
 
-// Size returns the number of bytes that are queued or being written.
-func (q *Queue) Size() int {
+// PendingBytes returns the number of bytes that are queued or being written.
+func (q *Queue) PendingBytes() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.size
@@ -86,7 +86,7 @@ func (q *Queue) Close() error {
 // Done is closed when the queue is empty and its writer is closed.
 func (q *Queue) Done() <-chan struct{} { return q.done }
 
-func (q *Queue) run() {
+func (q *Queue) writeQueuedChunks() {
 	defer close(q.done)
 	defer q.w.Close()
 	for {

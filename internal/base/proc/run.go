@@ -69,8 +69,8 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 		errs = &outputCapture{limit: limit}
 		stderr = pp.pipeFromChild(&cmd.Stderr)
 	}
-	aside := pp.passFD(cmd, o.NoteFD)
-	cmd.WaitDelay = groupWaitLimit // bounds the copying of Stdin after the exit
+	aside := pp.pipeFromChildFD(cmd, o.NoteFD)
+	cmd.WaitDelay = maxWaitForKilledGroup // bounds the copying of Stdin after the exit
 	var done <-chan struct{}
 	err = pp.start(o.Command, func() (err error) {
 		done, err = startWithDeathSignal(cmd)
@@ -79,7 +79,7 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	guard := startGuard(cmd.Process.Pid)
+	guard := startKillGuardInsideGroup(cmd.Process.Pid)
 	var copies sync.WaitGroup
 	copies.Go(func() { out.readFrom(stdout) })
 	if !o.Combined {
@@ -87,11 +87,11 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 	}
 
 	var res Result
-	timedOut := o.waitWithTimeout(ctx, cmd.Process.Pid, done)
+	timedOut := o.waitOrTerminateAfterTimeout(ctx, cmd.Process.Pid, done)
 	endGroup(guard, cmd.Process.Pid)
 	<-done
 	res.Exit, res.Note = exitOf(cmd.ProcessState), readNote(aside)
-	waitAtMost(&copies, groupWaitLimit)
+	waitAtMost(&copies, maxWaitForKilledGroup)
 	closeAll(pp.parentEnds)
 	copies.Wait()
 
@@ -131,32 +131,32 @@ func readNote(noteFile *os.File) []byte {
 	if noteFile == nil {
 		return nil
 	}
-	defer time.AfterFunc(groupWaitLimit, func() { noteFile.Close() }).Stop()
+	defer time.AfterFunc(maxWaitForKilledGroup, func() { noteFile.Close() }).Stop()
 	left := make([]byte, maxNoteBytes)
 	n, _ := noteFile.Read(left) // an error means that the command wrote no note
 	return left[:n]
 }
 
-// waitWithTimeout waits until a command exits. After Timeout it terminates the command and reports that it did so.
-func (o RunOptions) waitWithTimeout(ctx context.Context, pid int, done <-chan struct{}) (timedOut bool) {
+// waitOrTerminateAfterTimeout waits until a command exits. After Timeout it terminates the command and reports that it did so.
+func (o RunOptions) waitOrTerminateAfterTimeout(ctx context.Context, pid int, exited <-chan struct{}) (timedOut bool) {
 	var timeout <-chan time.Time
 	if o.Timeout > 0 {
 		timeout = time.After(o.Timeout)
 	}
 	select {
-	case <-done:
+	case <-exited:
 		return false
 	case <-timeout:
 		timedOut = true
 	case <-ctx.Done():
 	}
-	terminate(pid, done, orDefault(o.KillAfter, defaultStopGrace))
+	terminate(pid, exited, orDefault(o.KillAfter, defaultStopGrace))
 	return timedOut
 }
 
 // terminate sends SIGTERM to a group and waits at most grace for the command; the caller kills the rest.
 func terminate(pgid int, done <-chan struct{}, grace time.Duration) {
-	signalGroup(pgid, sigTerm)
+	signalProcessGroup(pgid, sigTerm)
 	closedWithin(done, grace)
 }
 
@@ -196,29 +196,32 @@ func (c *outputCapture) Write(p []byte) (int, error) {
 // is killed. Remove does nothing for a nil TempDir.
 type TempDir struct {
 	Path  string // absolute
-	guard guard
+	guard exitCleanupGuard
 	once  sync.Once
 	err   error
 }
 
 // MakeTempDir creates a directory whose name begins with prefix. The caller must call Remove.
-func MakeTempDir(prefix string) (*TempDir, error) { return newTempDir(prefix, removeDirScript) }
+func MakeTempDir(prefix string) (*TempDir, error) {
+	return newTempDirWithExitScript(prefix, removeDirScript)
+}
 
 // MakeRunDir is like MakeTempDir, but for a run of many processes. The environment of each process must contain
 // variable, with the base name of the directory as its value. If this program is killed, the processes with this
 // variable get SIGTERM and, 500 ms later, SIGKILL, and then the directory is removed. The processes are found only on
 // Linux.
 func MakeRunDir(prefix, variable string) (*TempDir, error) {
-	return newTempDir(prefix, cleanUpRunScript, variable)
+	return newTempDirWithExitScript(prefix, stopRunProcessesAndRemoveDirScript, variable)
 }
 
-// newTempDir creates a directory. When this program exits, script cleans up; its arguments are the directory and more.
-func newTempDir(prefix, script string, more ...string) (*TempDir, error) {
-	dir, err := os.MkdirTemp("", prefix)
+// newTempDirWithExitScript creates a directory. When this program exits, script cleans up; its arguments are the directory and
+// more.
+func newTempDirWithExitScript(namePrefix, exitCleanupScript string, extraScriptArgs ...string) (*TempDir, error) {
+	dir, err := os.MkdirTemp("", namePrefix)
 	if err != nil {
 		return nil, err
 	}
-	return &TempDir{Path: dir, guard: newGuard(0, script, append([]string{dir}, more...)...)}, nil
+	return &TempDir{Path: dir, guard: startExitCleanupGuard(0, exitCleanupScript, append([]string{dir}, extraScriptArgs...)...)}, nil
 }
 
 // Remove removes the directory with its content; further calls return the result of the first.
@@ -227,7 +230,7 @@ func (d *TempDir) Remove() error {
 		return nil
 	}
 	d.once.Do(func() {
-		d.guard.end()
+		d.guard.stopWithoutCleanup()
 		d.err = os.RemoveAll(d.Path)
 	})
 	return d.err

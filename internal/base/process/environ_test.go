@@ -17,7 +17,7 @@ func TestEnvironOfASystem(t *testing.T) {
 		{"windows with HOME", "windows", []string{"Home=h", "USERPROFILE=p"}, []string{"HOME=h", "USERPROFILE=p"}},
 		{"windows without a profile", "windows", []string{"BROKEN"}, []string{"BROKEN"}},
 	} {
-		if diff := cmp.Diff(tt.want, normalizeEnviron(tt.env, tt.goos)); diff != "" {
+		if diff := cmp.Diff(tt.want, uppercaseNamesAndAddHomeOnWindows(tt.env, tt.goos)); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", tt.name, diff)
 		}
 	}

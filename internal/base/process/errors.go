@@ -22,14 +22,14 @@ const (
 	exitSIGTERM          = 143
 )
 
-// VerbatimError is an error with the real CLI's text, printed unchanged, without the prefix "claudeless: error:".
-type VerbatimError struct{ Text string }
+// ErrorPrintedWithoutPrefix is an error with the real CLI's text, printed unchanged, without the prefix "claudeless: error:".
+type ErrorPrintedWithoutPrefix struct{ Text string }
 
-func (e *VerbatimError) Error() string { return e.Text }
+func (e *ErrorPrintedWithoutPrefix) Error() (printedText string) { return e.Text }
 
-// Verbatimf creates a [VerbatimError].
+// Verbatimf creates a [ErrorPrintedWithoutPrefix].
 func Verbatimf(format string, args ...any) error {
-	return &VerbatimError{Text: fmt.Sprintf(format, args...)}
+	return &ErrorPrintedWithoutPrefix{Text: fmt.Sprintf(format, args...)}
 }
 
 type hintError struct {
@@ -72,7 +72,7 @@ func ReportError(w io.Writer, err error) int {
 		code     *ExitError
 		sig      *SignalError
 		usage    *argv.Error
-		verbatim *VerbatimError
+		verbatim *ErrorPrintedWithoutPrefix
 		faults   diag.List
 		hint     *hintError
 	)

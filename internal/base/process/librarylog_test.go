@@ -15,7 +15,7 @@ import (
 // library are.
 func TestUnsolicitedResponse(t *testing.T) {
 	var stderr bytes.Buffer
-	log.SetOutput(logFilter{&stderr})
+	log.SetOutput(logWriterDroppingUnsolicitedHTTPResponses{&stderr})
 	t.Cleanup(func() { log.SetOutput(os.Stderr) })
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -53,10 +53,10 @@ type System struct {
 // process, because SIGPIPE is handled. It is not ignored, because child processes would inherit an ignored signal.
 func NewSystem() *System {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	log.SetOutput(logFilter{os.Stderr})
+	log.SetOutput(logWriterDroppingUnsolicitedHTTPResponses{os.Stderr})
 	s := &System{
 		Args:        os.Args,
-		Environ:     normalizeEnviron(os.Environ(), runtime.GOOS),
+		Environ:     uppercaseNamesAndAddHomeOnWindows(os.Environ(), runtime.GOOS),
 		Stdin:       os.Stdin,
 		Stdout:      os.Stdout,
 		Stderr:      os.Stderr,
@@ -69,7 +69,7 @@ func NewSystem() *System {
 		StderrIsTTY: term.IsTerminal(int(os.Stderr.Fd())),
 		UID:         os.Getuid(),
 		PID:         os.Getpid(),
-		Lifetime:    processLifetime{},
+		Lifetime:    currentProcessSignalsAndParent{},
 	}
 	if s.StdinIsTTY && s.StdoutIsTTY {
 		s.Terminal = standardTerminal{os.Stdin, os.Stdout}
@@ -77,15 +77,15 @@ func NewSystem() *System {
 	return s
 }
 
-// normalizeEnviron returns the environment variables env of a process on the system goos. On Windows it converts the
-// names to capitals, because their case does not matter there. It also adds HOME with the directory of the user's
+// uppercaseNamesAndAddHomeOnWindows returns the environment variables env of a process on the system goos. On Windows it
+// converts the names to capitals, because their case does not matter there. It also adds HOME with the directory of the user's
 // profile, if HOME is not set.
-func normalizeEnviron(env []string, goos string) []string {
-	if goos != "windows" {
-		return env
+func uppercaseNamesAndAddHomeOnWindows(environ []string, operatingSystem string) []string {
+	if operatingSystem != "windows" {
+		return environ
 	}
-	out := make([]string, len(env), len(env)+1)
-	for i, kv := range env {
+	out := make([]string, len(environ), len(environ)+1)
+	for i, kv := range environ {
 		if name, value, ok := strings.Cut(kv, "="); ok {
 			kv = strings.ToUpper(name) + "=" + value
 		}
@@ -97,8 +97,8 @@ func normalizeEnviron(env []string, goos string) []string {
 	return out
 }
 
-// Name returns the program's name as the user typed it.
-func (s *System) Name() string {
+// InvokedProgramName returns the program's name as the user typed it.
+func (s *System) InvokedProgramName() string {
 	if len(s.Args) == 0 {
 		return "claudeless"
 	}
@@ -106,7 +106,7 @@ func (s *System) Name() string {
 }
 
 // CalledAsClaude reports whether the program was called as claude. It then accepts only the real CLI's command line.
-func (s *System) CalledAsClaude() bool { return s.Name() == "claude" }
+func (s *System) CalledAsClaude() bool { return s.InvokedProgramName() == "claude" }
 
 // Getenv returns the value of an environment variable, "" when it is not set.
 func (s *System) Getenv(key string) string { return proc.Getenv(s.Environ, key) }
@@ -167,59 +167,59 @@ func (s *System) PermissionBypassError() error {
 // IsEnabled reports whether a variable with this value enables something. All values except "", "0" and "false" do.
 func IsEnabled(value string) bool { return value != "" && value != "0" && value != "false" }
 
-// logFilter receives the log of the standard library. It drops messages of net/http about unexpected responses of
-// MCP servers, which do not concern the user.
-type logFilter struct{ w io.Writer }
+// logWriterDroppingUnsolicitedHTTPResponses receives the log of the standard library. It drops messages of net/http about
+// unexpected responses of MCP servers, which do not concern the user.
+type logWriterDroppingUnsolicitedHTTPResponses struct{ remainingLog io.Writer }
 
 // Write implements io.Writer for one line at a time.
-func (l logFilter) Write(line []byte) (int, error) {
-	if bytes.Contains(line, []byte("Unsolicited response received on idle HTTP channel")) {
-		return len(line), nil
+func (l logWriterDroppingUnsolicitedHTTPResponses) Write(logLine []byte) (int, error) {
+	if bytes.Contains(logLine, []byte("Unsolicited response received on idle HTTP channel")) {
+		return len(logLine), nil
 	}
-	return l.w.Write(line)
+	return l.remainingLog.Write(logLine)
 }
 
 // DelayGarbageCollection delays the first garbage collection, so that most runs with a scenario file of size bytes end
 // without one. The first collection restores the usual percentage. DelayGarbageCollection is called once in a process.
 func DelayGarbageCollection(size int64) {
-	percent := gcPercent(size)
+	percent := gcPercentForLoadingScenarioFile(size)
 	if usual := debug.SetGCPercent(percent); usual != percent {
 		runtime.AddCleanup(new([16]byte), func(usual int) { debug.SetGCPercent(usual) }, usual)
 	}
 }
 
-// gcPercent returns the percentage for [debug.SetGCPercent] with which a scenario file of size bytes can be loaded
-// without a collection. Each 100 percent allows 4 MiB of heap, and a byte of the file takes about 12 bytes of heap.
-func gcPercent(size int64) int {
+// gcPercentForLoadingScenarioFile returns the percentage for [debug.SetGCPercent] with which a scenario file of size bytes can
+// be loaded without a collection. Each 100 percent allows 4 MiB of heap, and a byte of the file takes about 12 bytes of heap.
+func gcPercentForLoadingScenarioFile(scenarioFileBytes int64) int {
 	const (
 		smallest = 400
 		largest  = 1600 // lets the heap grow to 64 MiB; while a bigger file is loaded, the collector runs
 		perMiB   = 400
 	)
-	return int(min(smallest+size*perMiB>>20, largest))
+	return int(min(smallest+scenarioFileBytes*perMiB>>20, largest))
 }
 
-// DecodeStream decodes bytes as a JavaScript program does when it reads a stream. Each invalid byte becomes U+FFFD, and
-// the bytes of an incomplete UTF-8 sequence become one U+FFFD together (observed with 2.1.329).
-func DecodeStream(data []byte) []byte {
-	if utf8.Valid(data) {
-		return data
+// ReplaceInvalidUTF8LikeJavaScriptStream decodes bytes as a JavaScript program does when it reads a stream. Each invalid byte
+// becomes U+FFFD, and the bytes of an incomplete UTF-8 sequence become one U+FFFD together (observed with 2.1.329).
+func ReplaceInvalidUTF8LikeJavaScriptStream(streamBytes []byte) []byte {
+	if utf8.Valid(streamBytes) {
+		return streamBytes
 	}
-	out := make([]byte, 0, len(data)+len(data)/2)
-	for len(data) > 0 {
-		r, size := utf8.DecodeRune(data)
-		for r == utf8.RuneError && size < len(data) && size < utf8.UTFMax && !utf8.FullRune(data[:size+1]) {
+	out := make([]byte, 0, len(streamBytes)+len(streamBytes)/2)
+	for len(streamBytes) > 0 {
+		r, size := utf8.DecodeRune(streamBytes)
+		for r == utf8.RuneError && size < len(streamBytes) && size < utf8.UTFMax && !utf8.FullRune(streamBytes[:size+1]) {
 			size++
 		}
 		out = utf8.AppendRune(out, r)
-		data = data[size:]
+		streamBytes = streamBytes[size:]
 	}
 	return out
 }
 
-// DecodeArguments decodes the words of a command line as a JavaScript program does: each byte
+// ReplaceInvalidUTF8InCommandLineWords decodes the words of a command line as a JavaScript program does: each byte
 // that is not valid UTF-8 becomes U+FFFD.
-func DecodeArguments(words []string) []string {
+func ReplaceInvalidUTF8InCommandLineWords(words []string) []string {
 	out := make([]string, len(words))
 	for i, word := range words {
 		out[i] = word
@@ -262,19 +262,20 @@ func (t standardTerminal) Size() (cols, rows int) {
 }
 
 const (
-	stdinLimit = 10 << 20
+	maxPipedStdinBytes = 10 << 20
 	// stdinWaitLimit is how long a pipe may stay silent before the run continues without it.
 	stdinWaitLimit = 3 * time.Second
 )
 
-// ReadStdin returns all of stdin, decoded by [DecodeStream]. It returns "" if stdin is a terminal or stays silent for
-// too long. In the latter case, its goroutine stays blocked in Read until the pipe is closed or the process exits.
+// ReadStdin returns all of stdin, decoded by [ReplaceInvalidUTF8LikeJavaScriptStream]. It returns "" if stdin is a terminal or
+// stays silent for too long. In the latter case, its goroutine stays blocked in Read until the pipe is closed or the process
+// exits.
 func (s *System) ReadStdin(ctx context.Context) (string, error) {
 	if s.StdinIsTTY || s.Stdin == nil {
 		return "", nil
 	}
 	in := &stdinReader{r: s.Stdin, started: make(chan struct{}), done: make(chan error, 1)}
-	go in.read()
+	go in.readToEndAndSendError()
 	patience := time.NewTimer(stdinWaitLimit)
 	defer patience.Stop()
 	for started := in.started; ; {
@@ -289,7 +290,7 @@ func (s *System) ReadStdin(ctx context.Context) (string, error) {
 				"If piping from a slow command, redirect stdin explicitly: < /dev/null to skip, or wait longer.")
 			return "", nil
 		case err := <-in.done:
-			return string(DecodeStream(in.buffered.Bytes())), err
+			return string(ReplaceInvalidUTF8LikeJavaScriptStream(in.buffered.Bytes())), err
 		}
 	}
 }
@@ -314,7 +315,7 @@ type stdinReader struct {
 	buffered bytes.Buffer
 }
 
-func (in *stdinReader) read() {
+func (in *stdinReader) readToEndAndSendError() {
 	first := make([]byte, 1)
 	n, _ := io.ReadFull(in.r, first)
 	if n == 0 { // a stdin that cannot be read at all, such as a closed one, counts as empty
@@ -323,8 +324,8 @@ func (in *stdinReader) read() {
 	}
 	close(in.started)
 	in.buffered.Write(first)
-	_, err := in.buffered.ReadFrom(io.LimitReader(in.r, stdinLimit))
-	if err == nil && in.buffered.Len() > stdinLimit {
+	_, err := in.buffered.ReadFrom(io.LimitReader(in.r, maxPipedStdinBytes))
+	if err == nil && in.buffered.Len() > maxPipedStdinBytes {
 		err = Verbatimf("Error: piped stdin input exceeds 10MB. Pass large content as a file path in your prompt instead.")
 	}
 	in.done <- err

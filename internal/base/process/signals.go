@@ -24,16 +24,16 @@ type Lifetime interface {
 	ParentPID() int
 }
 
-type processLifetime struct {
-	// early holds signals that arrived before a handler was registered; nil means none.
-	early chan os.Signal
+type currentProcessSignalsAndParent struct {
+	// signalsBeforeFirstHandler holds signals that arrived before a handler was registered; nil means none.
+	signalsBeforeFirstHandler chan os.Signal
 }
 
 // Notify implements [Lifetime]. The first handler that includes SIGINT also receives the early signals.
-func (f processLifetime) Notify(c chan<- os.Signal, signals ...os.Signal) func() {
+func (f currentProcessSignalsAndParent) Notify(c chan<- os.Signal, signals ...os.Signal) func() {
 	signal.Notify(c, signals...)
-	if f.early != nil && slices.Contains(signals, os.Signal(syscall.SIGINT)) {
-		for _, sig := range drainSignals(f.early) {
+	if f.signalsBeforeFirstHandler != nil && slices.Contains(signals, os.Signal(syscall.SIGINT)) {
+		for _, sig := range drainSignals(f.signalsBeforeFirstHandler) {
 			select {
 			case c <- sig:
 			default: // the channel is full
@@ -60,7 +60,7 @@ func drainSignals(early chan os.Signal) []os.Signal {
 // WithEarlySignals returns the system with the signals that arrived in early before a handler was registered.
 func (s *System) WithEarlySignals(early chan os.Signal) *System {
 	out := *s
-	out.Lifetime = processLifetime{early}
+	out.Lifetime = currentProcessSignalsAndParent{early}
 	return &out
 }
 
@@ -73,11 +73,11 @@ func RedeliverSignals(early chan os.Signal) {
 	}
 }
 
-func (processLifetime) ParentPID() int { return os.Getppid() }
+func (currentProcessSignalsAndParent) ParentPID() int { return os.Getppid() }
 
 // Kill ends the process by a signal. Go's runtime would handle most signals itself, some with a trace and exit code 2.
 // Therefore a shell replaces this process with the same pid and sends the signal to itself.
-func (processLifetime) Kill(sig syscall.Signal) error {
+func (currentProcessSignalsAndParent) Kill(sig syscall.Signal) error {
 	if sig == syscall.SIGKILL {
 		self, err := os.FindProcess(os.Getpid())
 		if err != nil {
@@ -152,7 +152,7 @@ func (w *Signals) CancelOnInterrupt(cancel context.CancelFunc) (interrupted func
 	return func() bool { return w.interrupt.Swap(nil) == nil }
 }
 
-const signalWriteTimeout = time.Second
+const maxBlockedWriteAfterSignal = time.Second
 
 // LimitWrites returns the system with a stdout and a stderr that do not block forever if the reader stops reading. After a
 // signal, a blocked write fails with [io.ErrClosedPipe] after one second, and so do all later writes.
@@ -161,24 +161,24 @@ func (w *Signals) LimitWrites(s *System) *System {
 		return s
 	}
 	out := *s
-	out.Stdout, out.Stderr = &signalLimitedWriter{w: s.Stdout, limitStart: w.arrived}, &signalLimitedWriter{w: s.Stderr, limitStart: w.arrived}
+	out.Stdout, out.Stderr = &writerWithTimeoutAfterSignal{output: s.Stdout, signalArrived: w.arrived}, &writerWithTimeoutAfterSignal{output: s.Stderr, signalArrived: w.arrived}
 	return &out
 }
 
-type signalLimitedWriter struct {
-	w          io.Writer
-	limitStart <-chan struct{} // closed when the time limit of writes begins to apply
+type writerWithTimeoutAfterSignal struct {
+	output        io.Writer
+	signalArrived <-chan struct{} // closed when the time limit of writes begins to apply
 
-	mu     sync.Mutex
-	failed bool
+	mu          sync.Mutex
+	hasTimedOut bool
 }
 
-func (m *signalLimitedWriter) Unwrap() io.Writer { return m.w }
+func (m *writerWithTimeoutAfterSignal) Unwrap() io.Writer { return m.output }
 
-func (m *signalLimitedWriter) Write(p []byte) (int, error) {
+func (m *writerWithTimeoutAfterSignal) Write(p []byte) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.failed {
+	if m.hasTimedOut {
 		return 0, io.ErrClosedPipe
 	}
 	type written struct {
@@ -187,19 +187,19 @@ func (m *signalLimitedWriter) Write(p []byte) (int, error) {
 	}
 	done, own := make(chan written, 1), slices.Clone(p)
 	go func() { // returns after the write, or, if the write is abandoned, when the process exits
-		n, err := m.w.Write(own)
+		n, err := m.output.Write(own)
 		done <- written{n, err}
 	}()
 	select {
 	case r := <-done:
 		return r.n, r.err
-	case <-m.limitStart:
+	case <-m.signalArrived:
 	}
 	select {
 	case r := <-done:
 		return r.n, r.err
-	case <-time.After(signalWriteTimeout):
-		m.failed = true
+	case <-time.After(maxBlockedWriteAfterSignal):
+		m.hasTimedOut = true
 		return 0, io.ErrClosedPipe
 	}
 }

@@ -20,10 +20,10 @@ func TestBytesThatAreNoText(t *testing.T) {
 		{"\xf4\x90\x80\x80", "\ufffd\ufffd\ufffd\ufffd", "\ufffd\ufffd\ufffd\ufffd"},
 		{"\ufffd\x80\x80\x80", "\ufffd\ufffd\ufffd\ufffd", "\ufffd\ufffd\ufffd\ufffd"},
 	} {
-		if got := process.DecodeArguments([]string{tt.in}); got[0] != tt.argv {
+		if got := process.ReplaceInvalidUTF8InCommandLineWords([]string{tt.in}); got[0] != tt.argv {
 			t.Errorf("%q on the command line is %+q, want %+q", tt.in, got[0], tt.argv)
 		}
-		if got := string(process.DecodeStream([]byte(tt.in))); got != tt.stream {
+		if got := string(process.ReplaceInvalidUTF8LikeJavaScriptStream([]byte(tt.in))); got != tt.stream {
 			t.Errorf("%q on stdin is %+q, want %+q", tt.in, got, tt.stream)
 		}
 	}

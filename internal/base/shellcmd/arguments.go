@@ -8,17 +8,17 @@ import (
 )
 
 var (
-	positionalPattern        = LazyPattern(`^\$(\d|\{\d+(:\?)?\}|[@*]|\{[@*]\})`)
-	quotedVariablePattern    = LazyPattern(`'[^']*\$[^']*'`)
-	untrackedArgumentPattern = LazyPattern(`(?s)\$\{?[@*\d].*\b(shift|set\s+(--|[^-+\s]))|(\b(shift|set\s+(--|[^-+\s]))|\(\)).*\$\{?[@*\d]|\$\{[@*]:|\$\{\d+([^}:\d]|:[^?])|'[^']*\$\{?[@*\d][^']*'`)
+	positionalPattern                = LazyPattern(`^\$(\d|\{\d+(:\?)?\}|[@*]|\{[@*]\})`)
+	quotedVariablePattern            = LazyPattern(`'[^']*\$[^']*'`)
+	untraceableScriptArgumentPattern = LazyPattern(`(?s)\$\{?[@*\d].*\b(shift|set\s+(--|[^-+\s]))|(\b(shift|set\s+(--|[^-+\s]))|\(\)).*\$\{?[@*\d]|\$\{[@*]:|\$\{\d+([^}:\d]|:[^?])|'[^']*\$\{?[@*\d][^']*'`)
 )
 
-// HasUnclearScript reports whether the command passes to a shell a script that refers to one of the variables, quoted
+// PassesUnclearScriptToShell reports whether the command passes to a shell a script that refers to one of the variables, quoted
 // or not, or that uses its arguments in a way that the real CLI does not follow, as after shift (observed with
 // 2.1.330).
-func (c Command) HasUnclearScript(variables []string) bool {
+func (c Command) PassesUnclearScriptToShell(unclearVariables []string) bool {
 	inner := c.Innermost()
-	i := scriptArgumentIndex(inner.Args)
+	i := indexOfShellScriptArgument(inner.Args)
 	if i == 0 {
 		return false
 	}
@@ -26,14 +26,14 @@ func (c Command) HasUnclearScript(variables []string) bool {
 	if inner.Words[i].IsDynamic {
 		return quotedVariablePattern().MatchString(script)
 	}
-	return len(inner.Args) > i+1 && untrackedArgumentPattern().MatchString(script) || slices.ContainsFunc(variables, func(name string) bool {
+	return len(inner.Args) > i+1 && untraceableScriptArgumentPattern().MatchString(script) || slices.ContainsFunc(unclearVariables, func(name string) bool {
 		return regexp.MustCompile(`\$\{?#?` + regexp.QuoteMeta(name) + `\b`).MatchString(script)
 	})
 }
 
-// withArguments replaces $1, $@ and similar expansions in a script by arguments; the first argument is $0.
-func withArguments(script string, args []Word) string {
-	if len(args) < 2 {
+// replacePositionalParameters replaces $1, $@ and similar expansions in a script by arguments; the first argument is $0.
+func replacePositionalParameters(script string, argumentsFromDollarZero []Word) string {
+	if len(argumentsFromDollarZero) < 2 {
 		script = strings.ReplaceAll(script, `"$@"`, "")
 	}
 	var b strings.Builder
@@ -45,8 +45,8 @@ func withArguments(script string, args []Word) string {
 		case quote != '\'' && c == '\\' && i+1 < len(script):
 			b.WriteByte(c)
 			i++
-		case quote != '\'' && found != "" && (quote != 0 || len(args) > 0):
-			b.WriteString(argumentText(strings.Trim(found, "${:?}"), args, quote != 0))
+		case quote != '\'' && found != "" && (quote != 0 || len(argumentsFromDollarZero) > 0):
+			b.WriteString(sourceOfPositionalParameter(strings.Trim(found, "${:?}"), argumentsFromDollarZero, quote != 0))
 			i += len(found) - 1
 			continue
 		case quote == c:
@@ -59,11 +59,11 @@ func withArguments(script string, args []Word) string {
 	return b.String()
 }
 
-// argumentText returns the text of the positional parameter name, as it is written in a script.
-func argumentText(name string, args []Word, quoted bool) string {
-	chosen := args[min(1, len(args)):]
+// sourceOfPositionalParameter returns the text of the positional parameter name, as it is written in a script.
+func sourceOfPositionalParameter(name string, argumentsFromDollarZero []Word, isInsideQuotes bool) string {
+	chosen := argumentsFromDollarZero[min(1, len(argumentsFromDollarZero)):]
 	if n, err := strconv.Atoi(name); err == nil {
-		chosen = args[min(n, len(args)):min(n+1, len(args))]
+		chosen = argumentsFromDollarZero[min(n, len(argumentsFromDollarZero)):min(n+1, len(argumentsFromDollarZero))]
 	}
 	texts := make([]string, len(chosen))
 	for i, w := range chosen {
@@ -74,11 +74,11 @@ func argumentText(name string, args []Word, quoted bool) string {
 		if w.Shape == "" {
 			texts[i] = ""
 		}
-		if quoted {
+		if isInsideQuotes {
 			texts[i] = strings.Trim(strings.ReplaceAll(texts[i], `"$HOME"`, "$HOME"), `"'`)
 		}
 	}
-	if quoted && name == "@" {
+	if isInsideQuotes && name == "@" {
 		return strings.Join(texts, `" "`)
 	}
 	return strings.Join(texts, " ")

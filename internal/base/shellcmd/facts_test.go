@@ -66,7 +66,7 @@ func commandFacts(c Command) string {
 	add("programs", strings.Join(c.Programs(), " | "))
 	add("unwrapped", text(c.WithoutPlainWrappers()))
 	add("wrapped", text(c.WithoutWrappers()))
-	add("removal", text(Script{}.UnwrappedForRemoval(c)))
+	add("removal", text(Script{}.WithoutWrappersBeforeRemoval(c)))
 	add("innermost", text(c.Innermost()))
 	if script := c.NestedScript(); script != "" {
 		add("nested", fmt.Sprintf("%q", script))
@@ -113,7 +113,7 @@ func scriptFacts(s Script) string {
 	for _, flag := range []struct {
 		set  bool
 		name string
-	}{{s.IsReadOnly(), "reads"}, {s.IsOpaque, "opaque"}, {s.IsPipeline, "pipeline"}, {s.SubshellList, "list in a subshell"}, {s.InputListsFiles(len(s.Commands) - 1), "listed"}} {
+	}{{s.IsReadOnly(), "reads"}, {s.IsOpaque, "opaque"}, {s.IsPipeline, "pipeline"}, {s.SubshellList, "list in a subshell"}, {s.IsInputFileListFromPipeline(len(s.Commands) - 1), "listed"}} {
 		if flag.set {
 			facts = append(facts, flag.name)
 		}

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// optionGrammar lists the options with which a command only reads. All other options are refused, because their effect
+// readOnlyOptionGrammar lists the options with which a command only reads. All other options are refused, because their effect
 // is unknown. Abbreviations of long options are also refused, because they may mean another option in a later version.
-type optionGrammar struct {
+type readOnlyOptionGrammar struct {
 	flags            string // letters without a value; they may be combined
 	flagsWithValue   string // letters whose value is the rest of the word or the next word
 	flagsWithNumber  string // letters whose value is a number, in the same word or in the next
@@ -24,8 +24,8 @@ type optionGrammar struct {
 	refusesDashes    bool   // no operand after -- may begin with a hyphen
 }
 
-func (g optionGrammar) allows(args []string) bool {
-	rest, ok := g.parseOperands(args)
+func (g readOnlyOptionGrammar) allows(args []string) bool {
+	rest, ok := g.parseOptionsAndReturnOperands(args)
 	switch {
 	case !ok, g.maxOperands < 0 && len(rest) > 0, g.maxOperands > 0 && len(rest) > g.maxOperands:
 		return false
@@ -35,13 +35,13 @@ func (g optionGrammar) allows(args []string) bool {
 	return true
 }
 
-// parseOperands returns the arguments that are not options; ok is false if an option or its value is not allowed.
-func (g optionGrammar) parseOperands(args []string) (rest []string, ok bool) {
+// parseOptionsAndReturnOperands returns the arguments that are not options; ok is false if an option or its value is not allowed.
+func (g readOnlyOptionGrammar) parseOptionsAndReturnOperands(args []string) (operands []string, areOptionsAllowed bool) {
 	for i := 0; i < len(args); i++ {
 		switch a := args[i]; {
 		case a == "--":
 			dashes := slices.ContainsFunc(args[i+1:], func(a string) bool { return strings.HasPrefix(a, "-") })
-			return append(rest, args[i+1:]...), !dashes || !g.refusesDashes
+			return append(operands, args[i+1:]...), !dashes || !g.refusesDashes
 		case len(a) > 1 && a[0] == '-':
 			known, value := g.parseOption(a)
 			if value != "" {
@@ -52,17 +52,17 @@ func (g optionGrammar) parseOperands(args []string) (rest []string, ok bool) {
 				return nil, false
 			}
 		case g.stopsAtOperand:
-			return append(rest, args[i:]...), true
+			return append(operands, args[i:]...), true
 		default:
-			rest = append(rest, a)
+			operands = append(operands, a)
 		}
 	}
-	return rest, true
+	return operands, true
 }
 
 // parseOption parses a word of options such as -la. known is true if all options in the word are known. If the last of
 // them takes the next word as its value, value is the name of this option; otherwise value is empty.
-func (g optionGrammar) parseOption(word string) (known bool, value string) {
+func (g readOnlyOptionGrammar) parseOption(word string) (known bool, value string) {
 	long, isLong := strings.CutPrefix(word, "--")
 	if !isLong {
 		return g.parseCluster(word[1:])
@@ -80,7 +80,7 @@ func (g optionGrammar) parseOption(word string) (known bool, value string) {
 
 // parseCluster parses the letters of one word of options. Its results are those of parseOption. In a word with several
 // letters, none may have a value, but a value may follow an equals sign (observed with 2.1.330).
-func (g optionGrammar) parseCluster(letters string) (known bool, value string) {
+func (g readOnlyOptionGrammar) parseCluster(letters string) (known bool, value string) {
 	if g.allowsDigits && isNumber(letters) {
 		return true, ""
 	}
@@ -101,7 +101,7 @@ func (g optionGrammar) parseCluster(letters string) (known bool, value string) {
 }
 
 // grammarOf returns the options with which a command only reads (observed with 2.1.329, which allows a few more).
-func grammarOf(name string) (g optionGrammar, ok bool) {
+func grammarOf(name string) (g readOnlyOptionGrammar, ok bool) {
 	switch name {
 	case "egrep", "fgrep":
 		name = "grep"
@@ -112,8 +112,8 @@ func grammarOf(name string) (g optionGrammar, ok bool) {
 	return g, ok
 }
 
-var commandGrammars = sync.OnceValue(func() map[string]optionGrammar {
-	return map[string]optionGrammar{
+var commandGrammars = sync.OnceValue(func() map[string]readOnlyOptionGrammar {
+	return map[string]readOnlyOptionGrammar{
 		"sort":    {flags: "bdfgiMhnRrVcCmsuz", flagsWithValue: "ktS", longNames: " ignore-leading-blanks dictionary-order ignore-case general-numeric-sort ignore-nonprinting month-sort human-numeric-sort numeric-sort random-sort reverse version-sort sort check merge stable unique zero-terminated help version ", longWithValue: " buffer-size batch-size field-separator key parallel ", longWithNumber: " batch-size parallel "},
 		"date":    {flags: "IRu", flagsWithValue: "dr", operandsNeedPlus: true, longNames: " rfc-email utc universal debug help version ", longWithValue: " date reference rfc-3339 "},
 		"tree":    {flags: "adfilpsuhCDFgnQrtvAJNSUXcqx", flagsWithValue: "HIPT", numeric: "L", longWithNumber: " filelimit ", longNames: " dirsfirst fromfile noreport gitignore prune help version info filesfirst device inodes ignore-case matchdirs fromtabfile du si houtro nolinks metafirst ", longWithValue: " filelimit timefmt infofile charset sort gitfile hintro "},
@@ -136,18 +136,18 @@ var commandGrammars = sync.OnceValue(func() map[string]optionGrammar {
 	}
 })
 
-func gitGrammar(subcommand string) (g optionGrammar, ok bool) {
+func gitGrammar(subcommand string) (g readOnlyOptionGrammar, ok bool) {
 	g, ok = gitGrammars()[subcommand]
 	return g, ok
 }
 
-var gitGrammars = sync.OnceValue(func() map[string]optionGrammar {
+var gitGrammars = sync.OnceValue(func() map[string]readOnlyOptionGrammar {
 	const (
 		commits = " oneline graph all decorate no-decorate abbrev-commit no-abbrev-commit reverse merges no-merges first-parent follow date format pretty topo-order date-order author-date-order left-right no-walk cherry-pick branches tags remotes relative-date source full-history simplify-merges ancestry-path "
 		limits  = " max-count skip since until after before author committer grep "
 	)
 	const counts = " oneline decorate no-decorate abbrev-commit first-parent relative-date stat numstat shortstat name-only name-status color no-color patch no-patch no-ext-diff "
-	return map[string]optionGrammar{
+	return map[string]readOnlyOptionGrammar{
 		"status":       {flags: "sbv", flagsWithValue: "uM", longNames: " short porcelain branch ignored verbose column no-column no-renames ahead-behind long ", longWithValue: " untracked-files ignore-submodules find-renames "},
 		"log":          {flags: "ps", flagsWithValue: "nGS", allowsDigits: true, longNames: counts + " graph all reverse merges no-merges follow topo-order date-order author-date-order left-right no-walk cherry-pick cherry-mark branches tags remotes source full-history simplify-merges ancestry-path walk-reflogs boundary pickaxe-all pickaxe-regex ", longWithValue: " date max-count skip since until after before author committer grep diff-filter format pretty "},
 		"show":         {flags: "psm", flagsWithValue: "GS", allowsDigits: true, longNames: counts + " graph word-diff color-words raw quiet ", longWithValue: " date word-diff-regex diff-filter format pretty "},

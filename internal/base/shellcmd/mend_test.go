@@ -36,11 +36,11 @@ func TestMended(t *testing.T) {
 		{in: "! ! ls", want: "ls"},
 		{in: `if ls; then echo "a"`, want: "ls; echo a"},
 		{in: `echo "a" 'b`, want: "echo a b"},
-		{in: "ls '" + strings.Repeat("a", maxRepairedLength-4), want: "ls " + strings.Repeat("a", maxRepairedLength-4)},
+		{in: "ls '" + strings.Repeat("a", maxRepairableScriptBytes-4), want: "ls " + strings.Repeat("a", maxRepairableScriptBytes-4)},
 		{in: "ls ||", want: "", broken: true},
 		{in: "ls; fi", want: "ls", broken: true},
 		{in: "{ ls", want: "", broken: true},
-		{in: "ls 'a" + strings.Repeat(" ", maxRepairedLength), want: "", broken: true},
+		{in: "ls 'a" + strings.Repeat(" ", maxRepairableScriptBytes), want: "", broken: true},
 	} {
 		s, err := Parse(tt.in)
 		var got []string
@@ -59,11 +59,11 @@ func TestMended(t *testing.T) {
 // Quoting that prevents a decision about a script, as in the real CLI (2.1.330).
 func TestQuotingObstacles(t *testing.T) {
 	for kind, commands := range map[ObstacleKind][]string{
-		ObstacleCodedText:        {"ls $'a'", `ls $"a"`, "ls x$'a'", "cat <<< $'a'", "ls < $'a'"},
-		ObstacleLoneDollar:       {"echo $", "echo a$", "echo $ a"},
-		ObstacleClosedDescriptor: {"ls <&-", "ls >&-", "ls 2>&-", "ls >& -", "ls 2>&1-", "ls >&-; ls"},
-		ObstacleHiddenLine:       {"ls 'a\n#b'", "ls \"a\n \t# b\"", "ls '\n#'", "ls a'\n'#b", "test 'a\n#b'", "cat < 'a\n#b'", "ls > /dev/null 'a\n#b'"},
-		NoObstacle:               {"ls >&2", "ls 2>&1", "ls '#a\nb'", "ls 'a\nb #c'", "echo '$x'", "ls &>-", "cat <<'E'\n# $\nE", "echo \"a$\""},
+		ObstacleDollarQuotedText:         {"ls $'a'", `ls $"a"`, "ls x$'a'", "cat <<< $'a'", "ls < $'a'"},
+		ObstacleLoneDollar:               {"echo $", "echo a$", "echo $ a"},
+		ObstacleRedirectClosesDescriptor: {"ls <&-", "ls >&-", "ls 2>&-", "ls >& -", "ls 2>&1-", "ls >&-; ls"},
+		ObstacleHiddenLine:               {"ls 'a\n#b'", "ls \"a\n \t# b\"", "ls '\n#'", "ls a'\n'#b", "test 'a\n#b'", "cat < 'a\n#b'", "ls > /dev/null 'a\n#b'"},
+		NoObstacle:                       {"ls >&2", "ls 2>&1", "ls '#a\nb'", "ls 'a\nb #c'", "echo '$x'", "ls &>-", "cat <<'E'\n# $\nE", "echo \"a$\""},
 	} {
 		for _, command := range commands {
 			if s, err := Parse(command); err != nil || s.Obstacle.Kind != kind {
@@ -73,7 +73,7 @@ func TestQuotingObstacles(t *testing.T) {
 	}
 }
 
-// SourceFrom keeps the quotes of all words except the first.
+// SourceFromWord keeps the quotes of all words except the first.
 func TestFrom(t *testing.T) {
 	for _, tt := range []struct {
 		in     string
@@ -93,7 +93,7 @@ func TestFrom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text, spaced := s.Commands[0].SourceFrom(tt.at); text != tt.want || spaced != tt.spaced {
+		if text, spaced := s.Commands[0].SourceFromWord(tt.at); text != tt.want || spaced != tt.spaced {
 			t.Errorf("%q from %d: %q, %v; want %q, %v", tt.in, tt.at, text, spaced, tt.want, tt.spaced)
 		}
 	}

@@ -13,26 +13,26 @@ func (r *scriptReader) obstacleOf(node syntax.Node) Obstacle {
 	case *syntax.Stmt:
 		return r.statementObstacle(n)
 	case *syntax.BinaryCmd:
-		if r.hasCommentAfterOperator(n) {
+		if r.hasCommentAfterListOperator(n) {
 			return Obstacle{Kind: ObstacleUnparsed}
 		}
 	case *syntax.Subshell:
 		return Obstacle{Kind: ObstacleSubshell}
 	case *syntax.Block, *syntax.ArithmCmd:
-		return Obstacle{Kind: ObstacleBracesOrArithmetic}
+		return Obstacle{Kind: ObstacleBraceGroupOrArithmeticCommand}
 	case *syntax.FuncDecl:
 		return Obstacle{Kind: ObstacleFunction}
 	case *syntax.CaseClause:
 		return Obstacle{Kind: ObstacleCase}
 	case *syntax.CStyleLoop:
-		return Obstacle{Kind: ObstacleCountingLoop}
+		return Obstacle{Kind: ObstacleCStyleForLoop}
 	case *syntax.TestClause:
 		return testObstacle(n.X)
 	case *syntax.Assign:
-		return assignObstacle(n)
+		return arrayAssignmentObstacle(n)
 	case *syntax.Redirect:
 		if n.Word != nil && (n.Op == syntax.DplIn || n.Op == syntax.DplOut) && strings.HasSuffix(n.Word.Lit(), "-") {
-			return Obstacle{Kind: ObstacleClosedDescriptor}
+			return Obstacle{Kind: ObstacleRedirectClosesDescriptor}
 		}
 		return r.descriptorObstacle(n)
 	case *syntax.LetClause:
@@ -49,30 +49,30 @@ func (r *scriptReader) obstacleOf(node syntax.Node) Obstacle {
 		return r.callObstacle(n)
 	case *syntax.SglQuoted, *syntax.DblQuoted:
 		if isDollarQuoted(n) {
-			return Obstacle{Kind: ObstacleCodedText}
+			return Obstacle{Kind: ObstacleDollarQuotedText}
 		}
 	case *syntax.Word:
 		if hiddenLinePattern().MatchString(r.sourceText(n)) {
 			return Obstacle{Kind: ObstacleHiddenLine}
 		}
 	case *syntax.Lit:
-		return r.literalObstacle(n)
+		return r.loneDollarOrBracesObstacle(n)
 	}
 	return Obstacle{}
 }
 
-// hasCommentAfterOperator reports whether a comment follows the operator of a list. The real CLI then ignores the
+// hasCommentAfterListOperator reports whether a comment follows the operator of a list. The real CLI then ignores the
 // commands before the operator (observed with 2.1.330).
-func (r *scriptReader) hasCommentAfterOperator(n *syntax.BinaryCmd) bool {
-	at := n.OpPos.Offset()
-	return n.Op != syntax.Pipe && n.Op != syntax.PipeAll && strings.Contains(r.source[at:max(at, n.Y.Pos().Offset())], "#")
+func (r *scriptReader) hasCommentAfterListOperator(list *syntax.BinaryCmd) bool {
+	at := list.OpPos.Offset()
+	return list.Op != syntax.Pipe && list.Op != syntax.PipeAll && strings.Contains(r.source[at:max(at, list.Y.Pos().Offset())], "#")
 }
 
 func (r *scriptReader) statementObstacle(s *syntax.Stmt) Obstacle {
 	open, followed := false, false
 	for _, redir := range s.Redirs {
 		if isCompound(s.Cmd) && slices.ContainsFunc(redir.Word.Parts, func(p syntax.WordPart) bool { return isDollarQuoted(p) }) {
-			return Obstacle{Kind: ObstacleCodedText}
+			return Obstacle{Kind: ObstacleDollarQuotedText}
 		}
 		if redir.Op == syntax.Hdoc || redir.Op == syntax.DashHdoc {
 			line, _, _ := strings.Cut(r.source[redir.Word.End().Offset():], "\n")
@@ -115,10 +115,10 @@ func (r *scriptReader) substitutionObstacle(sub *syntax.CmdSubst) Obstacle {
 	for i, parent := range slices.Backward(r.parents) {
 		switch n := parent.(type) {
 		case *syntax.DblQuoted:
-			if _, isArgument := r.parents[i-2].(*syntax.CallExpr); isArgument && i == len(r.parents)-1 && isSimpleOutput(sub) && isMixedText(n) {
+			if _, isArgument := r.parents[i-2].(*syntax.CallExpr); isArgument && i == len(r.parents)-1 && isSimpleOutput(sub) && hasTextBesidesSubstitutions(n) {
 				return Obstacle{}
 			}
-			return Obstacle{Kind: ObstacleQuotedSubstitution}
+			return Obstacle{Kind: ObstacleCommandSubstitutionInDoubleQuotes}
 		case *syntax.Assign:
 			if !n.Naked {
 				return Obstacle{}
@@ -135,10 +135,10 @@ func (r *scriptReader) variableObstacle(n *syntax.ParamExp) Obstacle {
 	switch {
 	case !n.Short:
 		return Obstacle{Kind: ObstacleBracedVariable}
-	case n.Param.Value == "HOME" && !r.setsHome, n.Param.Value == "PWD" && r.isQuoted() && !r.assigned["PWD"] && (!isWord || r.sourceText(word) != `"$PWD"`):
+	case n.Param.Value == "HOME" && !r.setsHome, n.Param.Value == "PWD" && r.isInsideDoubleQuotes() && !r.assigned["PWD"] && (!isWord || r.sourceText(word) != `"$PWD"`):
 		return Obstacle{}
 	case r.assigned[n.Param.Value]:
-		return Obstacle{Kind: ObstacleAssignedVariable}
+		return Obstacle{Kind: ObstacleVariableSetByScript}
 	}
 	return Obstacle{Kind: ObstacleBareVariable}
 }
@@ -162,7 +162,7 @@ func arithmeticObstacle(n *syntax.ArithmExp) (found Obstacle) {
 
 func (r *scriptReader) callObstacle(n *syntax.CallExpr) Obstacle {
 	if len(n.Args) == 0 && len(n.Assigns) > 1 {
-		return Obstacle{Kind: ObstacleAssignments}
+		return Obstacle{Kind: ObstacleSeveralAssignmentsWithoutCommand}
 	}
 	for _, a := range n.Assigns {
 		if a.Name != nil {
@@ -180,7 +180,7 @@ func (r *scriptReader) callObstacle(n *syntax.CallExpr) Obstacle {
 	case "eval", "exec", "source", ".", "alias", "trap", "hash":
 		return Obstacle{Kind: ObstacleEval, Text: name}
 	case "test", "[":
-		return testWordsObstacle(n.Args)
+		return operandObstacleOfTestCommand(n.Args)
 	}
 	return Obstacle{}
 }
@@ -188,8 +188,8 @@ func (r *scriptReader) callObstacle(n *syntax.CallExpr) Obstacle {
 // hiddenLinePattern finds a line that begins with # but is not a comment of the script.
 var hiddenLinePattern = LazyPattern(`\n\s*['"]*#`)
 
-func (r *scriptReader) literalObstacle(n *syntax.Lit) Obstacle {
-	if redirect, ok := r.parents[max(0, len(r.parents)-2)].(*syntax.Redirect); strings.Contains(strings.ReplaceAll(n.Value, `\$`, ""), "$") && !r.isQuoted() && (!ok || redirect.Hdoc == nil) {
+func (r *scriptReader) loneDollarOrBracesObstacle(literal *syntax.Lit) Obstacle {
+	if redirect, ok := r.parents[max(0, len(r.parents)-2)].(*syntax.Redirect); strings.Contains(strings.ReplaceAll(literal.Value, `\$`, ""), "$") && !r.isInsideDoubleQuotes() && (!ok || redirect.Hdoc == nil) {
 		return Obstacle{Kind: ObstacleLoneDollar}
 	}
 	for _, p := range r.parents {
@@ -198,27 +198,27 @@ func (r *scriptReader) literalObstacle(n *syntax.Lit) Obstacle {
 			return Obstacle{}
 		}
 	}
-	open := strings.IndexByte(n.Value, '{')
-	if open < 0 || open > 0 && n.Value[open-1] == '\\' {
+	open := strings.IndexByte(literal.Value, '{')
+	if open < 0 || open > 0 && literal.Value[open-1] == '\\' {
 		return Obstacle{}
 	}
-	if inner, _, found := strings.Cut(n.Value[open+1:], "}"); found && (strings.Contains(inner, ",") || strings.Contains(inner, "..")) {
+	if inner, _, found := strings.Cut(literal.Value[open+1:], "}"); found && (strings.Contains(inner, ",") || strings.Contains(inner, "..")) {
 		return Obstacle{Kind: ObstacleBraces}
 	}
 	return Obstacle{}
 }
 
-func (r *scriptReader) isQuoted() bool {
+func (r *scriptReader) isInsideDoubleQuotes() bool {
 	return slices.ContainsFunc(r.parents, func(p syntax.Node) bool { _, ok := p.(*syntax.DblQuoted); return ok })
 }
 
-// isConstantSubstitution reports whether a substitution only produces a constant text, as $(cat <<'EOF' … EOF) does.
-func isConstantSubstitution(n *syntax.CmdSubst) bool {
-	if len(n.Stmts) != 1 || len(n.Stmts[0].Redirs) != 1 || n.Stmts[0].Background {
+// isCatOfQuotedHeredoc reports whether a substitution only produces a constant text, as $(cat <<'EOF' … EOF) does.
+func isCatOfQuotedHeredoc(substitution *syntax.CmdSubst) bool {
+	if len(substitution.Stmts) != 1 || len(substitution.Stmts[0].Redirs) != 1 || substitution.Stmts[0].Background {
 		return false
 	}
-	redir := n.Stmts[0].Redirs[0]
-	call, ok := n.Stmts[0].Cmd.(*syntax.CallExpr)
+	redir := substitution.Stmts[0].Redirs[0]
+	call, ok := substitution.Stmts[0].Cmd.(*syntax.CallExpr)
 	return ok && len(call.Args) == 1 && len(call.Assigns) == 0 && call.Args[0].Lit() == "cat" &&
 		(redir.Op == syntax.Hdoc || redir.Op == syntax.DashHdoc) && isDelimiterQuoted(redir.Word)
 }
@@ -228,42 +228,42 @@ func isConstantSubstitution(n *syntax.CmdSubst) bool {
 func (r *scriptReader) descriptorObstacle(n *syntax.Redirect) Obstacle {
 	at := min(int(n.OpPos.Offset()), len(r.source))
 	if before := r.source[:at]; strings.HasSuffix(before, "]}") || n.N != nil && strings.Contains(n.N.Value, "[") {
-		return Obstacle{Kind: ObstacleDescriptorVariable}
+		return Obstacle{Kind: ObstacleDescriptorStoredInArrayElement}
 	}
 	switch {
 	case n.Op == syntax.RdrInOut, n.N != nil && strings.HasPrefix(n.N.Value, "{"):
-		return Obstacle{Kind: ObstacleHiddenRedirect}
+		return Obstacle{Kind: ObstacleReadWriteOrNamedDescriptorRedirect}
 	case n.N != nil && len(n.N.Value) > 1:
 		return Obstacle{Kind: ObstacleUnclearRedirect}
 	}
 	return Obstacle{}
 }
 
-// isHidden reports whether a statement, whose parents are the current ones, is part of a function, a case, a select or counting loop, or a group
-// inside another construct, but not of a substitution in it. inFunction is true if the innermost of them, a condition or
-// loop included, is a function, a case or a timed subshell (observed with 2.1.330).
-func (r *scriptReader) isHidden(s *syntax.Stmt) (hidden, inFunction bool) {
+// isInPartlyAnalysedConstruct reports whether a statement, whose parents are the current ones, is part of a function, a case, a
+// select or counting loop, or a group inside another construct, but not of a substitution in it. inFunction is true if the
+// innermost of them, a condition or loop included, is a function, a case or a timed subshell (observed with 2.1.330).
+func (r *scriptReader) isInPartlyAnalysedConstruct(statement *syntax.Stmt) (isInside, isInnermostFunctionOrCase bool) {
 	nested := false
 	for i, parent := range slices.Backward(r.parents) {
 		switch n := parent.(type) {
 		case *syntax.CmdSubst, *syntax.ProcSubst:
-			return hidden, false
+			return isInside, false
 		case *syntax.FuncDecl:
-			if !followsList(append(slices.Clip(r.parents[i+1:]), s)) {
-				return true, !nested && !strings.Contains(r.source[n.Pos().Offset():s.Pos().Offset()], "\n")
+			if !isLastNodeAfterListOperator(append(slices.Clip(r.parents[i+1:]), statement)) {
+				return true, !nested && !strings.Contains(r.source[n.Pos().Offset():statement.Pos().Offset()], "\n")
 			}
 		case *syntax.IfClause, *syntax.WhileClause:
 			nested = true
 		case *syntax.BinaryCmd:
-			hidden = hidden || r.hasCommentAfterOperator(n) && append(slices.Clip(r.parents), s)[i+1] == syntax.Node(n.X)
+			isInside = isInside || r.hasCommentAfterListOperator(n) && append(slices.Clip(r.parents), statement)[i+1] == syntax.Node(n.X)
 		case *syntax.CaseItem:
 			return true, !nested
 		case *syntax.ForClause:
 			_, counts := n.Loop.(*syntax.CStyleLoop)
-			hidden, nested = hidden || counts || n.Select, true
+			isInside, nested = isInside || counts || n.Select, true
 		case *syntax.Block:
 			if stmt, ok := r.parents[i-1].(*syntax.Stmt); ok && stmt.Negated {
-				hidden = true
+				isInside = true
 			}
 		case *syntax.Subshell:
 			if _, timed := r.parents[max(0, i-2)].(*syntax.TimeClause); timed {
@@ -271,15 +271,15 @@ func (r *scriptReader) isHidden(s *syntax.Stmt) (hidden, inFunction bool) {
 			}
 		}
 	}
-	return hidden, false
+	return isInside, false
 }
 
-// followsList reports whether the last node of path belongs to a command after && or another operator; each node
+// isLastNodeAfterListOperator reports whether the last node of path belongs to a command after && or another operator; each node
 // contains the next. The parser treats such a command after a function as part of the function.
-func followsList(path []syntax.Node) bool {
-	for ; len(path) > 2; path = path[2:] {
-		list, ok := path[1].(*syntax.BinaryCmd)
-		if !ok || path[2] == syntax.Node(list.Y) {
+func isLastNodeAfterListOperator(nodePath []syntax.Node) bool {
+	for ; len(nodePath) > 2; nodePath = nodePath[2:] {
+		list, ok := nodePath[1].(*syntax.BinaryCmd)
+		if !ok || nodePath[2] == syntax.Node(list.Y) {
 			return ok
 		}
 	}
@@ -314,34 +314,34 @@ func (r *scriptReader) enclosingFunctionOrCase() syntax.Node {
 	return nil
 }
 
-// recordAssignment records the value of a variable if it is a constant text or begins with $HOME. The value is unknown if
-// the variable is set twice, or after a command, as in the real CLI (observed with 2.1.330).
-func (r *scriptReader) recordAssignment(a *syntax.Assign) {
-	if a.Naked {
+// recordValueIfConstantOrHome records the value of a variable if it is a constant text or begins with $HOME. The value is
+// unknown if the variable is set twice, or after a command, as in the real CLI (observed with 2.1.330).
+func (r *scriptReader) recordValueIfConstantOrHome(assignment *syntax.Assign) {
+	if assignment.Naked {
 		return
 	}
-	_, again := r.values[a.Name.Value]
+	_, again := r.values[assignment.Name.Value]
 	text := ""
-	if a.Value != nil {
-		text = strings.Trim(r.sourceText(a.Value), `"'`)
+	if assignment.Value != nil {
+		text = strings.Trim(r.sourceText(assignment.Value), `"'`)
 	}
 	switch variable, _ := strings.CutPrefix(text, "$"); {
-	case again || a.Array != nil || a.Append || r.hasStarted:
-		r.values[a.Name.Value] = ""
+	case again || assignment.Array != nil || assignment.Append || r.hasStarted:
+		r.values[assignment.Name.Value] = ""
 		return
-	case text == "", r.values[variable] == emptyValue:
-		r.values[a.Name.Value] = emptyValue
+	case text == "", r.values[variable] == emptyVariableValueMark:
+		r.values[assignment.Name.Value] = emptyVariableValueMark
 		return
 	}
-	value := cmp.Or(literalText(a.Value), r.resolvedText(a.Value))
-	shape := wordShape(a.Value, r.values)
-	if strings.HasPrefix(strings.Trim(r.sourceText(a.Value), `"`), "$HOME") || a.Value.Lit() != "" && !strings.Contains(shape, "{") {
+	value := cmp.Or(literalText(assignment.Value), r.knownTextOfWordWithVariables(assignment.Value))
+	shape := unquotedWordWithPlaceholders(assignment.Value, r.values)
+	if strings.HasPrefix(strings.Trim(r.sourceText(assignment.Value), `"`), "$HOME") || assignment.Value.Lit() != "" && !strings.Contains(shape, "{") {
 		value = shape // a glob in a value is plain text
 	}
 	if strings.HasPrefix(value, "~") {
 		value = ""
 	}
-	r.values[a.Name.Value] = value
+	r.values[assignment.Name.Value] = value
 }
 
 // directoryValuePattern matches the working directory and directories found from it or a variable (observed with 2.1.330).
@@ -350,15 +350,15 @@ var directoryValuePattern = LazyPattern(`^"?(?:\$PWD|\$\{PWD\}|(?:\$\(|` + "`" +
 // rootValuePattern matches a value that is the root or a system directory if the variable in it is empty.
 var rootValuePattern = LazyPattern(`^"?\$\{?[A-Za-z_]\w*\}?"?/+(\**|\$.*|(bin|boot|dev|etc|home|lib\w*|mnt|media|nix|opt|proc|root|run|sbin|srv|sys|tmp|usr|var)/?\**)"?$`)
 
-// forgetDirectory removes the variable of a loop, which is not a select, from the directories.
-func (r *scriptReader) forgetDirectory(n *syntax.WordIter) {
+// forgetDirectoryOfLoopVariable removes the variable of a loop, which is not a select, from the directories.
+func (r *scriptReader) forgetDirectoryOfLoopVariable(n *syntax.WordIter) {
 	if loop, ok := r.parents[len(r.parents)-1].(*syntax.ForClause); !ok || !loop.Select {
 		delete(r.directories, n.Name.Value)
 	}
 }
 
 func (r *scriptReader) recordDirectory(a *syntax.Assign) {
-	if a.Name != nil && a.Index == nil && (a.Name.Value == "IFS" || a.Array != nil || a.Value != nil && unclearValuePattern().MatchString(r.sourceText(a.Value))) {
+	if a.Name != nil && a.Index == nil && (a.Name.Value == "IFS" || a.Array != nil || a.Value != nil && assignedValueUnknownToRealCLIPattern().MatchString(r.sourceText(a.Value))) {
 		r.script.Unclear = append(r.script.Unclear, a.Name.Value)
 	}
 	call, isCall := r.parents[len(r.parents)-1].(*syntax.CallExpr)
@@ -368,10 +368,10 @@ func (r *scriptReader) recordDirectory(a *syntax.Assign) {
 	found := false
 	if a.Value != nil {
 		source := r.sourceText(a.Value)
-		found = rootValuePattern().MatchString(source) && r.resolvedText(a.Value) == "" || directoryValuePattern().MatchString(source) || r.isDirectory(strings.TrimRight(source, "/")) || r.isDirectory(`"`+source+`"`)
+		found = rootValuePattern().MatchString(source) && r.knownTextOfWordWithVariables(a.Value) == "" || directoryValuePattern().MatchString(source) || r.isVariableHoldingDirectory(strings.TrimRight(source, "/")) || r.isVariableHoldingDirectory(`"`+source+`"`)
 	}
 	switch {
-	case r.isAssignmentIgnored(found):
+	case r.isCurrentAssignmentIgnoredByRealCLI(found):
 	case found:
 		r.directories[a.Name.Value] = r.enclosingFunctionOrCase()
 	default:
@@ -379,18 +379,18 @@ func (r *scriptReader) recordDirectory(a *syntax.Assign) {
 	}
 }
 
-// isAssignmentIgnored reports whether the real CLI ignores the current assignment. It ignores a constant that is
+// isCurrentAssignmentIgnoredByRealCLI reports whether the real CLI ignores the current assignment. It ignores a constant that is
 // assigned after || or in the background, and a directory that is assigned in a subshell (observed with 2.1.330).
-func (r *scriptReader) isAssignmentIgnored(isOfDirectory bool) bool {
+func (r *scriptReader) isCurrentAssignmentIgnoredByRealCLI(isValueDirectory bool) bool {
 	for i, parent := range r.parents {
 		skipped := false
 		switch n := parent.(type) {
 		case *syntax.Subshell:
-			skipped = isOfDirectory
+			skipped = isValueDirectory
 		case *syntax.Stmt:
-			skipped = n.Background && !isOfDirectory
+			skipped = n.Background && !isValueDirectory
 		case *syntax.BinaryCmd:
-			skipped = n.Op == syntax.OrStmt && i+1 < len(r.parents) && r.parents[i+1] == syntax.Node(n.Y) && !isOfDirectory
+			skipped = n.Op == syntax.OrStmt && i+1 < len(r.parents) && r.parents[i+1] == syntax.Node(n.Y) && !isValueDirectory
 		}
 		if skipped {
 			return true
@@ -399,16 +399,16 @@ func (r *scriptReader) isAssignmentIgnored(isOfDirectory bool) bool {
 	return false
 }
 
-// unclearValuePattern matches a value that the real CLI does not determine (observed with 2.1.330).
-var unclearValuePattern = LazyPattern(`^[^(]*~|\$['"]|\\[ \t]|^[^'"]*\{[^{}'"]*(,|\.\.)[^{}'"]*\}|\$$`)
+// assignedValueUnknownToRealCLIPattern matches a value that the real CLI does not determine (observed with 2.1.330).
+var assignedValueUnknownToRealCLIPattern = LazyPattern(`^[^(]*~|\$['"]|\\[ \t]|^[^'"]*\{[^{}'"]*(,|\.\.)[^{}'"]*\}|\$$`)
 
 // heredocStart matches the part of a line from a here-document on, unless the line has arithmetic before it.
 var heredocStart = LazyPattern(`^(?:[^<(]|\([^(]|<[^<])*<<-?\s*['"\\\w](.*)$`)
 
-// followsHeredoc reports whether a here-document precedes the statement on its line. The real CLI (observed with 2.1.330)
-// does not analyse such a command, and ignores it if a semicolon or ampersand separates the two.
-func (r *scriptReader) followsHeredoc(s *syntax.Stmt) (followed, separate bool) {
-	before := r.source[:s.Pos().Offset()]
+// isAfterHeredocOnSameLine reports whether a here-document precedes the statement on its line. The real CLI (observed with
+// 2.1.330) does not analyse such a command, and ignores it if a semicolon or ampersand separates the two.
+func (r *scriptReader) isAfterHeredocOnSameLine(statement *syntax.Stmt) (isAfter, isSeparatedBySemicolonOrAmpersand bool) {
+	before := r.source[:statement.Pos().Offset()]
 	found := heredocStart().FindStringSubmatch(before[strings.LastIndexByte(before, '\n')+1:])
 	if found == nil {
 		return false, false

@@ -8,8 +8,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxCommentRepairs limits how often a script is parsed again because a comment ends in a backslash.
-const maxCommentRepairs = 64
+// maxReparsesForBackslashAfterComment limits how often a script is parsed again because a comment ends in a backslash.
+const maxReparsesForBackslashAfterComment = 64
 
 // ErrUncertain means that an independent check of the script does not confirm the
 // parser's result: the shell may run other commands than Parse returns.
@@ -17,21 +17,21 @@ var ErrUncertain = errors.New("the shell may run other commands than those that 
 
 var errFinalBackslash = errors.New("no line follows the backslash at the end of the last line")
 
-// parseOrRepair returns the statements of a script and the text they were parsed from, which [parseRepaired] may have
+// parseOrRepair returns the statements of a script and the text they were parsed from, which [repairSyntaxAndParse] may have
 // changed.
 func parseOrRepair(source string) (text string, stmts []*syntax.Stmt, err error) {
-	stmts, err = parseConfirmed(source)
+	stmts, err = parseWithIndependentCheck(source)
 	var wrong syntax.ParseError
 	if errors.As(err, &wrong) { // the text ends an open here-document, too
 		if end, found := strings.CutPrefix(wrong.Text, "unclosed here-document `"); found {
 			closed := source + "\n" + strings.TrimSuffix(end, "`")
-			if stmts, err := parseConfirmed(closed); err == nil {
+			if stmts, err := parseWithIndependentCheck(closed); err == nil {
 				return closed, stmts, nil
 			}
 		}
 	}
-	if text, stmts, unclear, ok := parseRepaired(source, err); ok {
-		if !unclear && !endsUnclosed(source, stmts) {
+	if text, stmts, unclear, ok := repairSyntaxAndParse(source, err); ok {
+		if !unclear && !isQuoteForOrCaseClosedByRepair(source, stmts) {
 			err = nil
 		}
 		return text, stmts, err
@@ -41,27 +41,27 @@ func parseOrRepair(source string) (text string, stmts []*syntax.Stmt, err error)
 	return source, stmts, err
 }
 
-// parseConfirmed returns the statements of a script up to its first syntax error. If a comment ends in a backslash, the
-// parser, unlike the shell, reads the next line as part of the comment. parseConfirmed therefore removes the backslash
-// and parses the script again. The error is ErrUncertain if an independent check does not confirm the result.
-func parseConfirmed(source string) ([]*syntax.Stmt, error) {
+// parseWithIndependentCheck returns the statements of a script up to its first syntax error. If a comment ends in a backslash,
+// the parser, unlike the shell, reads the next line as part of the comment. parseWithIndependentCheck therefore removes the
+// backslash and parses the script again. The error is ErrUncertain if an independent check does not confirm the result.
+func parseWithIndependentCheck(source string) ([]*syntax.Stmt, error) {
 	text := source
-	for range maxCommentRepairs {
+	for range maxReparsesForBackslashAfterComment {
 		stmts, err := parseStatements(text)
-		seen := newWordCoverage(text)
+		seen := newParseResultChecker(text)
 		for _, s := range stmts {
-			syntax.Walk(s, seen.visit)
+			syntax.Walk(s, seen.recordWordBytesOfNode)
 		}
-		if at := seen.continuedComment(); at > 0 {
+		if at := seen.offsetOfBackslashEndingComment(); at > 0 {
 			text = text[:at] + " " + text[at+1:]
 			continue
 		}
 		switch {
-		case err == nil && !seen.isComplete(), isBrokenExpansion(text, err):
+		case err == nil && !seen.isParseResultConfirmed(), isSyntaxErrorInsideExpansion(text, err):
 			err = ErrUncertain
 		case err == nil && seen.misplaced != nil:
 			err = syntax.ParseError{Pos: seen.misplaced.Pos(), Text: "the word can only be used to continue or end a command"}
-		case err == nil && seen.hasOpenEnd():
+		case err == nil && seen.endsInUnpairedBackslash():
 			err = errFinalBackslash
 		}
 		return stmts, err
@@ -69,8 +69,8 @@ func parseConfirmed(source string) ([]*syntax.Stmt, error) {
 	return nil, ErrUncertain
 }
 
-// plainWordPattern matches words in a statement that has a syntax error, see [replaceReservedWord].
-var plainWordPattern = LazyPattern(`(?m)(?:^|[;&|({]|\b(?:then|do|else|time)\b)[\s!]*(?:(coproc)\s|(time)\s+(?:-p\s+)?(?:[{!]|if|while|until|for|case)\s)`)
+// coprocOrTimeBeforeCompoundPattern matches words in a statement that has a syntax error, see [replaceReservedWord].
+var coprocOrTimeBeforeCompoundPattern = LazyPattern(`(?m)(?:^|[;&|({]|\b(?:then|do|else|time)\b)[\s!]*(?:(coproc)\s|(time)\s+(?:-p\s+)?(?:[{!]|if|while|until|for|case)\s)`)
 
 // parseStatements returns the statements before the first syntax error, which the shell runs, and the error.
 func parseStatements(text string) (stmts []*syntax.Stmt, mistake error) {
@@ -101,7 +101,7 @@ func replaceReservedWord(text string, stmts []*syntax.Stmt, mistake error) (repl
 		case *syntax.CoprocClause:
 			at = int(n.Coproc.Offset())
 		case *syntax.TimeClause:
-			if n.Stmt != nil && (n.Stmt.Negated || isTimedAsWord(n.Stmt.Cmd)) {
+			if n.Stmt != nil && (n.Stmt.Negated || isTimePlainWordBefore(n.Stmt.Cmd)) {
 				at = int(n.Time.Offset())
 			}
 		case *syntax.Lit:
@@ -114,7 +114,7 @@ func replaceReservedWord(text string, stmts []*syntax.Stmt, mistake error) (repl
 	for _, stmt := range stmts {
 		syntax.Walk(stmt, visit)
 	}
-	if word := plainWordPattern().FindStringSubmatchIndex(text); mistake != nil && word != nil {
+	if word := coprocOrTimeBeforeCompoundPattern().FindStringSubmatchIndex(text); mistake != nil && word != nil {
 		at = max(word[2], word[4])
 	}
 	if at < 0 {
@@ -123,7 +123,7 @@ func replaceReservedWord(text string, stmts []*syntax.Stmt, mistake error) (repl
 	return text[:at+1] + "\x02" + text[at+2:], true
 }
 
-func isTimedAsWord(cmd syntax.Command) bool {
+func isTimePlainWordBefore(cmd syntax.Command) bool {
 	switch cmd.(type) {
 	case *syntax.Block, *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause, *syntax.CaseClause, *syntax.FuncDecl:
 		return true
@@ -131,24 +131,24 @@ func isTimedAsWord(cmd syntax.Command) bool {
 	return false
 }
 
-// isBrokenExpansion reports whether the syntax error seems to be inside an expansion, such as ${x without a closing
+// isSyntaxErrorInsideExpansion reports whether the syntax error seems to be inside an expansion, such as ${x without a closing
 // brace, or at an arithmetic command in an unexpected place. Shells differ in where these end, so that the meaning of the
 // script is uncertain.
-func isBrokenExpansion(text string, mistake error) bool {
+func isSyntaxErrorInsideExpansion(scriptText string, syntaxError error) bool {
 	var at syntax.Pos
 	var wrong syntax.ParseError
 	var foreign syntax.LangError
 	switch {
-	case errors.As(mistake, &wrong):
+	case errors.As(syntaxError, &wrong):
 		at = wrong.Pos
-	case errors.As(mistake, &foreign):
+	case errors.As(syntaxError, &foreign):
 		at = foreign.Pos
 	default:
 		return false
 	}
-	offset := min(int(at.Offset()), len(text))
-	before, rest := text[:offset], text[offset:]
-	if i := strings.LastIndex(text[:min(offset+2, len(text))], "(("); i >= 0 && !strings.Contains(text[i:max(i, offset)], ")") || strings.HasPrefix(rest, "$[") {
+	offset := min(int(at.Offset()), len(scriptText))
+	before, rest := scriptText[:offset], scriptText[offset:]
+	if i := strings.LastIndex(scriptText[:min(offset+2, len(scriptText))], "(("); i >= 0 && !strings.Contains(scriptText[i:max(i, offset)], ")") || strings.HasPrefix(rest, "$[") {
 		return true
 	}
 	opened := strings.Count(before, "${") + strings.Count(before, "$(")
@@ -156,10 +156,10 @@ func isBrokenExpansion(text string, mistake error) bool {
 	return opened > closed || strings.HasPrefix(rest, "${") || strings.HasPrefix(rest, "$(")
 }
 
-// wordCoverage checks a parsed script without trusting the parser. It records the bytes that the parser assigned to
+// parseResultChecker checks a parsed script without trusting the parser. It records the bytes that the parser assigned to
 // words. All other bytes must be spaces, operators, reserved words or comments. Only spaces may separate the words of a
 // command.
-type wordCoverage struct {
+type parseResultChecker struct {
 	text       string
 	words      []bool           // bytes of words, quotes and expansions
 	delimiters []string         // delimiters of here-documents
@@ -167,18 +167,18 @@ type wordCoverage struct {
 	ambiguous  bool             // shells differ in how they read the script, as for an expansion that continues on another line
 }
 
-func newWordCoverage(text string) *wordCoverage {
-	return &wordCoverage{text: text, words: make([]bool, len(text))}
+func newParseResultChecker(scriptText string) *parseResultChecker {
+	return &parseResultChecker{text: scriptText, words: make([]bool, len(scriptText))}
 }
 
-func (c *wordCoverage) visit(node syntax.Node) bool {
+func (c *parseResultChecker) recordWordBytesOfNode(node syntax.Node) (visitsChildren bool) {
 	switch n := node.(type) {
 	case *syntax.ParamExp:
 		c.setNodeCovered(node, true)
-		c.ambiguous = c.ambiguous || c.nodeContains(n, "\\\n") || (n.Index != nil || n.Slice != nil || n.Repl != nil) && c.nodeContains(n, "`")
+		c.ambiguous = c.ambiguous || c.doesNodeSourceContain(n, "\\\n") || (n.Index != nil || n.Slice != nil || n.Repl != nil) && c.doesNodeSourceContain(n, "`")
 	case *syntax.ArithmExp, *syntax.ArithmCmd, *syntax.CStyleLoop:
 		c.setNodeCovered(node, true)
-		c.ambiguous = c.ambiguous || c.nodeContains(n, "`")
+		c.ambiguous = c.ambiguous || c.doesNodeSourceContain(n, "`")
 	case *syntax.Lit, *syntax.SglQuoted, *syntax.DblQuoted, *syntax.ExtGlob, *syntax.TestClause:
 		c.setNodeCovered(node, true)
 	case *syntax.CmdSubst, *syntax.ProcSubst: // the content is checked separately; parentheses are operators
@@ -202,7 +202,7 @@ func (c *wordCoverage) visit(node syntax.Node) bool {
 		}
 	case *syntax.Stmt:
 		if call, ok := n.Cmd.(*syntax.CallExpr); ok {
-			c.ambiguous = c.ambiguous || !c.wordsAdjacent(call, n.Redirs)
+			c.ambiguous = c.ambiguous || !c.hasOnlyBlanksBetweenWords(call, n.Redirs)
 			if c.misplaced == nil && len(call.Args) > 0 && misplacedNamePattern().MatchString(c.text[call.Args[0].Pos().Offset():call.Args[0].End().Offset()]) {
 				c.ambiguous = c.ambiguous || len(call.Assigns) > 0
 				c.misplaced = call
@@ -212,19 +212,19 @@ func (c *wordCoverage) visit(node syntax.Node) bool {
 	return true
 }
 
-func (c *wordCoverage) nodeContains(n syntax.Node, text string) bool {
+func (c *parseResultChecker) doesNodeSourceContain(n syntax.Node, text string) bool {
 	return strings.Contains(c.text[n.Pos().Offset():n.End().Offset()], text)
 }
 
-func (c *wordCoverage) setNodeCovered(n syntax.Node, value bool) {
+func (c *parseResultChecker) setNodeCovered(n syntax.Node, value bool) {
 	from, to := int(n.Pos().Offset()), int(n.End().Offset())
 	for i := from; i < min(to, len(c.words)); i++ {
 		c.words[i] = value
 	}
 }
 
-// wordsAdjacent reports whether the words of a simple command are separated only by spaces and continued lines.
-func (c *wordCoverage) wordsAdjacent(call *syntax.CallExpr, redirects []*syntax.Redirect) bool {
+// hasOnlyBlanksBetweenWords reports whether the words of a simple command are separated only by spaces and continued lines.
+func (c *parseResultChecker) hasOnlyBlanksBetweenWords(call *syntax.CallExpr, redirects []*syntax.Redirect) bool {
 	var spans [][2]int
 	add := func(from, to syntax.Pos) { spans = append(spans, [2]int{int(from.Offset()), int(to.Offset())}) }
 	for _, a := range call.Assigns {
@@ -255,8 +255,8 @@ func (c *wordCoverage) wordsAdjacent(call *syntax.CallExpr, redirects []*syntax.
 	return true
 }
 
-// continuedComment returns the position of a backslash that ends a comment; 0 means none.
-func (c *wordCoverage) continuedComment() int {
+// offsetOfBackslashEndingComment returns the position of a backslash that ends a comment; 0 means none.
+func (c *parseResultChecker) offsetOfBackslashEndingComment() int {
 	inComment := false
 	for i, b := range []byte(c.text) {
 		switch {
@@ -271,13 +271,13 @@ func (c *wordCoverage) continuedComment() int {
 	return 0
 }
 
-// hasOpenEnd reports whether the script ends in a word with a backslash that escapes nothing.
-func (c *wordCoverage) hasOpenEnd() bool {
+// endsInUnpairedBackslash reports whether the script ends in a word with a backslash that escapes nothing.
+func (c *parseResultChecker) endsInUnpairedBackslash() bool {
 	trailing := c.text[len(strings.TrimRight(c.text, `\`)):]
 	return len(trailing)%2 == 1 && c.words[len(c.text)-1]
 }
 
-func (c *wordCoverage) isComplete() bool {
+func (c *parseResultChecker) isParseResultConfirmed() bool {
 	if c.ambiguous {
 		return false
 	}
@@ -296,7 +296,7 @@ func (c *wordCoverage) isComplete() bool {
 			for end < len(c.text) && !c.words[end] && strings.IndexByte(" \t\r\n;&|<>()", c.text[end]) < 0 {
 				end++
 			}
-			if word := c.text[i:end]; !strings.Contains(" if then elif else fi while until for in do done case esac select function time coproc let ", " "+word+" ") && !c.isHeredocEnd(i, end) {
+			if word := c.text[i:end]; !strings.Contains(" if then elif else fi while until for in do done case esac select function time coproc let ", " "+word+" ") && !c.isHeredocDelimiterLine(i, end) {
 				return false
 			}
 			i = end
@@ -305,47 +305,48 @@ func (c *wordCoverage) isComplete() bool {
 	return true
 }
 
-func (c *wordCoverage) isHeredocEnd(from, to int) bool {
-	line := strings.LastIndexByte(c.text[:from], '\n') + 1
-	rest, _, _ := strings.Cut(c.text[to:], "\n")
-	return slices.Contains(c.delimiters, strings.TrimLeft(c.text[line:to]+rest, "\t"))
+func (c *parseResultChecker) isHeredocDelimiterLine(startOffset, endOffset int) bool {
+	line := strings.LastIndexByte(c.text[:startOffset], '\n') + 1
+	rest, _, _ := strings.Cut(c.text[endOffset:], "\n")
+	return slices.Contains(c.delimiters, strings.TrimLeft(c.text[line:endOffset]+rest, "\t"))
 }
 
 // misplacedNamePattern matches a word that the parser accepts as a command's name, but continues or ends another command.
 var misplacedNamePattern = LazyPattern(`^(\}.*|then|elif|else|fi|do|done|esac|if|while|until|for|case|function|select)$`)
 
-// maxSyntaxRepairs bounds the repairs in one script, and maxRepairedLength the length of a script that is repaired.
+// maxSyntaxRepairsPerScript bounds the repairs in one script, and maxRepairableScriptBytes the length of a script that is
+// repaired.
 const (
-	maxSyntaxRepairs  = 8
-	maxRepairedLength = 16 << 10
+	maxSyntaxRepairsPerScript = 8
+	maxRepairableScriptBytes  = 16 << 10
 )
 
-// parseRepaired parses a script with syntax errors as the parser of the real CLI does, which continues after an error.
+// repairSyntaxAndParse parses a script with syntax errors as the parser of the real CLI does, which continues after an error.
 // It closes an open quote, loop or condition at the end of the text. A pipe may have no second command, and ;; counts
 // as a semicolon everywhere (observed with 2.1.330). The text that closes something is added after the end of the
 // source. unclear is true if the text also has a word or operator in a place where the shell refuses it. It is skipped,
 // so that the commands after it are found.
-func parseRepaired(source string, mistake error) (text string, stmts []*syntax.Stmt, unclear, ok bool) {
-	if len(source) > maxRepairedLength {
+func repairSyntaxAndParse(source string, syntaxError error) (repairedText string, stmts []*syntax.Stmt, isMeaningUnclear, ok bool) {
+	if len(source) > maxRepairableScriptBytes {
 		return "", nil, false, false
 	}
-	text = source
-	for range maxSyntaxRepairs {
-		next, ok := repairFirstError(text, mistake)
+	repairedText = source
+	for range maxSyntaxRepairsPerScript {
+		next, ok := repairAtFirstSyntaxError(repairedText, syntaxError)
 		if !ok {
-			unclear = true
-			next, ok = skipMisplacedWord(text, mistake)
+			isMeaningUnclear = true
+			next, ok = blankOutMisplacedWordAtError(repairedText, syntaxError)
 		}
 		if !ok {
 			return "", nil, false, false
 		}
-		text = next
-		stmts, mistake = parseConfirmed(text)
-		if mistake == nil {
-			return text, stmts, unclear, true
-		} else if errors.Is(mistake, errFinalBackslash) {
-			return text, stmts, true, true
-		} else if errors.Is(mistake, ErrUncertain) {
+		repairedText = next
+		stmts, syntaxError = parseWithIndependentCheck(repairedText)
+		if syntaxError == nil {
+			return repairedText, stmts, isMeaningUnclear, true
+		} else if errors.Is(syntaxError, errFinalBackslash) {
+			return repairedText, stmts, true, true
+		} else if errors.Is(syntaxError, ErrUncertain) {
 			return "", nil, true, false
 		}
 	}
@@ -353,23 +354,23 @@ func parseRepaired(source string, mistake error) (text string, stmts []*syntax.S
 }
 
 var (
-	misplacedErrorPattern = LazyPattern("can only (be used (to|in an? [^f])|immediately)|not a valid (start|word)|must be followed by (a word|a statement list|`do`)|cannot form a statement|encountered `\\)`")
-	openListPattern       = LazyPattern(`^[\s;]*(#|$)`)
-	statementPattern      = LazyPattern(`^[^;&|)\n]+`)
-	misplacedWordPattern  = LazyPattern(`^(\w+|&&|\|\||[<>&|]+|.)`)
+	misplacedWordErrorPattern    = LazyPattern("can only (be used (to|in an? [^f])|immediately)|not a valid (start|word)|must be followed by (a word|a statement list|`do`)|cannot form a statement|encountered `\\)`")
+	blankOrCommentRestPattern    = LazyPattern(`^[\s;]*(#|$)`)
+	statementPattern             = LazyPattern(`^[^;&|)\n]+`)
+	leadingWordOrOperatorPattern = LazyPattern(`^(\w+|&&|\|\||[<>&|]+|.)`)
 )
 
-// skipMisplacedWord replaces the word or operator at the position of the syntax error by spaces. Between two statements
-// on one line, it adds a semicolon.
-func skipMisplacedWord(text string, mistake error) (string, bool) {
+// blankOutMisplacedWordAtError replaces the word or operator at the position of the syntax error by spaces. Between two
+// statements on one line, it adds a semicolon.
+func blankOutMisplacedWordAtError(text string, syntaxError error) (repairedText string, isRepaired bool) {
 	var wrong syntax.ParseError
 	var foreign syntax.LangError
-	if errors.As(mistake, &foreign) && strings.Contains(foreign.Feature, "functions") { // a function without a body
+	if errors.As(syntaxError, &foreign) && strings.Contains(foreign.Feature, "functions") { // a function without a body
 		at := int(foreign.Pos.Offset())
 		size := len(statementPattern().FindString(text[at:]))
 		return text[:at] + ":" + strings.Repeat(" ", size-1) + text[at+size:], true
 	}
-	if !errors.As(mistake, &wrong) {
+	if !errors.As(syntaxError, &wrong) {
 		return "", false
 	}
 	at := min(int(wrong.Pos.Offset()), len(text))
@@ -381,20 +382,20 @@ func skipMisplacedWord(text string, mistake error) (string, bool) {
 	case strings.HasPrefix(wrong.Text, "reached EOF without matching `<("):
 		return text + ")", true
 	}
-	size := len(misplacedWordPattern().FindString(text[at:]))
-	if strings.HasSuffix(wrong.Text, "followed by a statement") && !openListPattern().MatchString(text[at+size:]) {
+	size := len(leadingWordOrOperatorPattern().FindString(text[at:]))
+	if strings.HasSuffix(wrong.Text, "followed by a statement") && !blankOrCommentRestPattern().MatchString(text[at+size:]) {
 		return text[:at] + strings.Repeat(" ", size) + text[at+size:], true
 	}
 	blank := strings.Repeat(" ", size)
 	if strings.HasSuffix(wrong.Text, "`)`") {
 		blank = ";"
 	}
-	return text[:at] + blank + text[at+size:], size > 0 && misplacedErrorPattern().MatchString(wrong.Text)
+	return text[:at] + blank + text[at+size:], size > 0 && misplacedWordErrorPattern().MatchString(wrong.Text)
 }
 
-func repairFirstError(text string, mistake error) (string, bool) {
+func repairAtFirstSyntaxError(text string, syntaxError error) (repairedText string, isRepaired bool) {
 	var wrong syntax.ParseError
-	if !errors.As(mistake, &wrong) {
+	if !errors.As(syntaxError, &wrong) {
 		return "", false
 	}
 	at := min(int(wrong.Pos.Offset()), len(text))
@@ -422,15 +423,15 @@ func repairFirstError(text string, mistake error) (string, bool) {
 	return text + end, found
 }
 
-// endsUnclosed reports whether a double quote, for loop or case is closed only by the text that a repair has added to
-// source. The real CLI does not repair these constructs, so the script still has an error.
-func endsUnclosed(source string, stmts []*syntax.Stmt) bool {
+// isQuoteForOrCaseClosedByRepair reports whether a double quote, for loop or case is closed only by the text that a repair has
+// added to source. The real CLI does not repair these constructs, so the script still has an error.
+func isQuoteForOrCaseClosedByRepair(originalSource string, stmts []*syntax.Stmt) bool {
 	open := false
 	for _, stmt := range stmts {
 		syntax.Walk(stmt, func(node syntax.Node) bool {
 			switch node.(type) {
 			case *syntax.DblQuoted, *syntax.ForClause, *syntax.CaseClause:
-				open = open || int(node.End().Offset()) > len(source)
+				open = open || int(node.End().Offset()) > len(originalSource)
 			}
 			return true
 		})

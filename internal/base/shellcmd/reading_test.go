@@ -83,11 +83,11 @@ func TestSecondReading(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := newWordCoverage(tt.script)
+		c := newParseResultChecker(tt.script)
 		for _, s := range stmts {
-			syntax.Walk(s, c.visit)
+			syntax.Walk(s, c.recordWordBytesOfNode)
 		}
-		if got := c.isComplete(); got != tt.want {
+		if got := c.isParseResultConfirmed(); got != tt.want {
 			t.Errorf("%q read as %q: confirmed = %v, want %v", tt.script, tt.parsed, got, tt.want)
 		}
 	}
@@ -95,7 +95,7 @@ func TestSecondReading(t *testing.T) {
 
 func TestUncertain(t *testing.T) {
 	for _, in := range []string{
-		"ls ${x", "ls ${#\nrm}", "ls $(", "echo ${x'y'}", "ls ${x#\\\nrm x}", "ls ${(f)x}", "echo \"$(ls\"", strings.Repeat("ls #\\\n", 2*maxCommentRepairs) + "ls",
+		"ls ${x", "ls ${#\nrm}", "ls $(", "echo ${x'y'}", "ls ${x#\\\nrm x}", "ls ${(f)x}", "echo \"$(ls\"", strings.Repeat("ls #\\\n", 2*maxReparsesForBackslashAfterComment) + "ls",
 	} {
 		if _, err := Parse(in); !errors.Is(err, ErrUncertain) {
 			t.Errorf("Parse(%q): %v", in, err)
@@ -111,21 +111,21 @@ func TestUncertain(t *testing.T) {
 // Obstacles in the plain text of a command, as the real CLI decides them (2.1.330).
 func TestTextObstacle(t *testing.T) {
 	for kind, commands := range map[ObstacleKind][]string{
-		ObstacleForeignSpace: {"ls\u00a0x", "ls '\u3000'", "ls \u200b", "ls \ufeff", "ls \u2029"},
-		ObstacleEscapedSpace: {
+		ObstacleUnicodeSpaceCharacter: {"ls\u00a0x", "ls '\u3000'", "ls \u200b", "ls \ufeff", "ls \u2029"},
+		ObstacleBackslashBeforeSpaceOrLineEnd: {
 			"ls a\\ b", "ls 'a\\ b'", "ls # a\\ b", "ls a\\\\ b", "ls a\\\tb", "\\\nls", "l\\\ns", "ls a\\\n", "ls;\\\npwd", "ls \\\n\\\npwd",
 			"ls \\\\\\\npwd", "ls a\\\\\\\npwd", "'a\\\nb'", "ls # x\\\nrm",
 		},
-		ObstacleNamedDirectory:  {"ls ~[x]", "ls '~['", "ls #~["},
-		ObstacleEqualsExpansion: {"=ls", "ls =ls", "ls;=ls", "ls # =ls", "ls ' =ls'", "ls\n=_"},
-		ObstacleQuotedBrace:     {"echo {'a',b}", "echo {a 'b'}", "echo \\{'a'", "echo {\"a\":1}", "{ echo 'a'; }", "echo # {'a'", "echo '' {\"a\"", `echo 'a\' {"b"`, `echo \' {"a"}`, "echo ${x:-'y'}", "echo {a\"b"},
+		ObstacleZshDynamicNamedDirectory: {"ls ~[x]", "ls '~['", "ls #~["},
+		ObstacleZshEqualsExpansion:       {"=ls", "ls =ls", "ls;=ls", "ls # =ls", "ls ' =ls'", "ls\n=_"},
+		ObstacleQuoteInsideBraces:        {"echo {'a',b}", "echo {a 'b'}", "echo \\{'a'", "echo {\"a\":1}", "{ echo 'a'; }", "echo # {'a'", "echo '' {\"a\"", `echo 'a\' {"b"`, `echo \' {"a"}`, "echo ${x:-'y'}", "echo {a\"b"},
 		NoObstacle: {
 			"ls é", " \\\nls", `echo \a 'b'`, "ls \u2060", "ls \\\n-la", "ls\t\\\n-la", "ls a\\\\\npwd", "ls \\\\\n", "ls \"x \\\n y\"", "ls ~/[x]", "[ a = b ]", "ls a=ls", "ls (=ls", "ls =1",
 			"echo {a} 'b'", "echo '{' 'x}'", "echo \"{\" 'x'", "echo {}'a'", "echo '{\"a\":1}'", "echo \"\\\"{\" 'x'", "{ echo a; }", "echo \"${x:-'y'}\"",
 		},
 	} {
 		for _, in := range commands {
-			if got := textObstacle(in); got.Kind != kind || got.IsFoundInText() != (kind != NoObstacle) {
+			if got := textObstacle(in); got.Kind != kind || got.IsFoundWithoutParsing() != (kind != NoObstacle) {
 				t.Errorf("textObstacle(%q) = %+v, want %d", in, got, kind)
 			}
 		}

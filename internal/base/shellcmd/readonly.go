@@ -22,10 +22,10 @@ func (c Command) IsReadOnly() bool {
 		return false
 	}
 	inner := c.WithoutPlainWrappers()
-	if needsPermissionBehind(c.Args[:len(c.Args)-len(inner.Args)], inner.Args[0]) {
+	if needsPermissionDueToWrappers(c.Args[:len(c.Args)-len(inner.Args)], inner.Args[0]) {
 		return false
 	}
-	if c = inner.withHome(); slices.ContainsFunc(c.Words, func(w Word) bool { return namesUser(w.Shape) }) {
+	if c = inner.withHomeVariableAndTildeExpanded(); slices.ContainsFunc(c.Words, func(w Word) bool { return hasTildeUserPrefix(w.Shape) }) {
 		return false
 	}
 	expands := slices.ContainsFunc(c.Args[1:], func(a string) bool { return strings.ContainsAny(a, "$`") })
@@ -38,7 +38,7 @@ func (c Command) IsReadOnly() bool {
 		return !expands && isKnownTest(c.Args[1:]) && !slices.ContainsFunc(c.Words, func(w Word) bool { return w.IsDynamic })
 	case "[":
 		isOdd := func(w Word) bool { return w.IsDynamic && w.Source[0] != '~' }
-		return len(c.Redirects)+len(c.Assignments) == 0 && slices.Index(c.Args, "]") == len(c.Args)-1 && !slices.ContainsFunc(inner.Words, isOdd) && !slices.ContainsFunc(c.Args, func(a string) bool { return strings.ContainsAny(a, "<>(") }) && !c.joinsTests()
+		return len(c.Redirects)+len(c.Assignments) == 0 && slices.Index(c.Args, "]") == len(c.Args)-1 && !slices.ContainsFunc(inner.Words, isOdd) && !slices.ContainsFunc(c.Args, func(a string) bool { return strings.ContainsAny(a, "<>(") }) && !c.joinsBracketTestsUnparsably()
 	}
 	if c.Args[0] == "cd" {
 		return len(c.Args) == 1 || len(c.Args) == 2 && (c.Args[1] == "-" || !strings.HasPrefix(c.Args[1], "-"))
@@ -60,20 +60,20 @@ func (c Command) IsReadOnly() bool {
 	return isReadOnlyWith(c.Args[0], c.Args[1:])
 }
 
-// needsPermissionBehind reports whether the real CLI asks for permission for a command that only reads because these
+// needsPermissionDueToWrappers reports whether the real CLI asks for permission for a command that only reads because these
 // wrappers precede it (observed with 2.1.330).
-func needsPermissionBehind(wrappers []string, name string) bool {
-	return len(wrappers) > 0 && (slices.Contains([]string{"[", "command", "builtin"}, name) || name == "test" && containsAny(wrappers, "command", "builtin") ||
-		slices.Contains(wrappers, "timeout") && slices.Contains([]string{"type", "cd", "help", "history"}, name))
+func needsPermissionDueToWrappers(wrappers []string, program string) bool {
+	return len(wrappers) > 0 && (slices.Contains([]string{"[", "command", "builtin"}, program) || program == "test" && containsAny(wrappers, "command", "builtin") ||
+		slices.Contains(wrappers, "timeout") && slices.Contains([]string{"type", "cd", "help", "history"}, program))
 }
 
-// withHome returns the command with the home directory in place of $HOME and ~, in words without other expansions and
-// globs.
-func (c Command) withHome() Command {
+// withHomeVariableAndTildeExpanded returns the command with the home directory in place of $HOME and ~, in words without other
+// expansions and globs.
+func (c Command) withHomeVariableAndTildeExpanded() Command {
 	c.Args, c.Words = slices.Clone(c.Args), slices.Clone(c.Words)
 	name := c.Args[0]
 	for i, w := range c.Words {
-		if shape := strings.ReplaceAll(w.Shape, string(PlaceholderHome), "/home"); w.IsDynamic && (shape != w.Shape || shape[0] == '~' && name != "docker") && name != "help" && name != "ifconfig" && name != "ss" && !strings.ContainsAny(shape, "*?[{\x01\x02\x03\x04\x05\x06") {
+		if shape := strings.ReplaceAll(w.Shape, string(PlaceholderHomeVariable), "/home"); w.IsDynamic && (shape != w.Shape || shape[0] == '~' && name != "docker") && name != "help" && name != "ifconfig" && name != "ss" && !strings.ContainsAny(shape, "*?[{\x01\x02\x03\x04\x05\x06") {
 			c.Args[i], c.Words[i].IsDynamic = shape, false
 		}
 	}
@@ -89,13 +89,13 @@ func isKnownTest(args []string) bool {
 			args[i] = "-e"
 		}
 	}
-	_, known := optionGrammar{refusesDashes: true, flagsWithValue: "bcdefghkLnNOGprsStuwxz"}.parseOperands(args)
+	_, known := readOnlyOptionGrammar{refusesDashes: true, flagsWithValue: "bcdefghkLnNOGprsStuwxz"}.parseOptionsAndReturnOperands(args)
 	return known
 }
 
-// joinsTests reports whether a command [ joins tests in a way that the real CLI cannot parse (observed with 2.1.330).
-// This is the case if -a or -o is quoted, or if more or less than one word follows it.
-func (c Command) joinsTests() bool {
+// joinsBracketTestsUnparsably reports whether a command [ joins tests in a way that the real CLI cannot parse (observed with
+// 2.1.330). This is the case if -a or -o is quoted, or if more or less than one word follows it.
+func (c Command) joinsBracketTestsUnparsably() bool {
 	last := len(c.Args) - 1 // ]
 	for i := 2; i < last; i++ {
 		if op := c.Args[i]; (op == "-a" || op == "-o") && (i+2 != last || c.Words[i].Source != op) {
@@ -184,8 +184,8 @@ var jqOtherInputPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.M
 
 // isHarmlessXargs reports whether xargs runs no command, or a command that only prints its input.
 func isHarmlessXargs(args []string) bool {
-	g := optionGrammar{flags: "0rtx", numeric: "nPLs", flagsWithValue: "dI", stopsAtOperand: true}
-	rest, ok := g.parseOperands(args)
+	g := readOnlyOptionGrammar{flags: "0rtx", numeric: "nPLs", flagsWithValue: "dI", stopsAtOperand: true}
+	rest, ok := g.parseOptionsAndReturnOperands(args)
 	for i, a := range args[:max(0, len(args)-1)] {
 		if a == "-I" && args[i+1] != "{}" || a == "-d" && len(args[i+1]) > 2 {
 			return false
@@ -218,13 +218,13 @@ func isReadOnlyGit(args []string) bool {
 	if (sub == "branch" || sub == "tag") && containsAny(rest, "-l", "--list") {
 		g.maxOperands = 0 // with --list, git takes a name for a pattern
 	}
-	return ok && g.allows(rest) && !hasUnknownGitFormat(rest)
+	return ok && g.allows(rest) && !hasNonBuiltinGitFormatOption(rest)
 }
 
 var knownGitFormatPattern = LazyPattern(`^(oneline|short|medium|full|fuller|reference|email|raw|t?format:.*|.*%.*)?$`)
 
-// hasUnknownGitFormat reports whether an argument selects a format not built into git, such as a configured alias.
-func hasUnknownGitFormat(args []string) bool {
+// hasNonBuiltinGitFormatOption reports whether an argument selects a format not built into git, such as a configured alias.
+func hasNonBuiltinGitFormatOption(args []string) bool {
 	for i, a := range args {
 		name, value, assigned := strings.Cut(a, "=")
 		if !assigned && i+1 < len(args) {
@@ -245,7 +245,7 @@ func isReadOnlyGitSubcommand(subcommand string, args []string) bool {
 		args = args[1:]
 	}
 	diff, _ := gitGrammar("diff")
-	list := optionGrammar{refusesDashes: true, allowsDigits: true, numeric: "n", longNames: " oneline graph all decorate ", longWithValue: " date max-count ", longWithNumber: " max-count "}
+	list := readOnlyOptionGrammar{refusesDashes: true, allowsDigits: true, numeric: "n", longNames: " oneline graph all decorate ", longWithValue: " date max-count ", longWithNumber: " max-count "}
 	switch {
 	case subcommand == "stash" && inner == "list", subcommand == "reflog" && (inner == "" || inner == "show"):
 		return list.allows(args)
@@ -258,7 +258,7 @@ func isReadOnlyGitSubcommand(subcommand string, args []string) bool {
 			return strings.HasPrefix(a, "-") && !slices.Contains(strings.Fields("--porcelain -v --verbose -z"), a)
 		})
 	case subcommand == "config" && inner == "--get":
-		return optionGrammar{}.allows(args)
+		return readOnlyOptionGrammar{}.allows(args)
 	}
 	return false
 }
@@ -285,12 +285,12 @@ func hasOption(args []string, short string, long ...string) bool {
 	return false
 }
 
-// InputListsFiles reports whether the input of the command at index i is a list of files that an earlier command of the
-// pipeline prints, as for xargs in `find src | sort | xargs wc`. Between the two commands, there may only be filters
-// such as sort and grep. Any other input may contain any file name.
-func (s Script) InputListsFiles(i int) bool {
-	for i--; i >= 0 && s.IsPipeline; i-- {
-		c := s.Commands[i].WithoutPlainWrappers()
+// IsInputFileListFromPipeline reports whether the input of the command at index i is a list of files that an earlier command of
+// the pipeline prints, as for xargs in `find src | sort | xargs wc`. Between the two commands, there may only be filters such
+// as sort and grep. Any other input may contain any file name.
+func (s Script) IsInputFileListFromPipeline(commandIndex int) bool {
+	for commandIndex--; commandIndex >= 0 && s.IsPipeline; commandIndex-- {
+		c := s.Commands[commandIndex].WithoutPlainWrappers()
 		switch c.Name() {
 		case "ls", "fd":
 			return true
@@ -303,7 +303,7 @@ func (s Script) InputListsFiles(i int) bool {
 				return true
 			}
 			g, _ := grammarOf("grep")
-			if rest, ok := g.parseOperands(c.Args[1:]); !ok || len(rest) != 1 || hasOption(c.Args[1:], "ef", "--regexp", "--file") {
+			if rest, ok := g.parseOptionsAndReturnOperands(c.Args[1:]); !ok || len(rest) != 1 || hasOption(c.Args[1:], "ef", "--regexp", "--file") {
 				return false
 			}
 		case "sort", "uniq", "head", "tail":
@@ -332,10 +332,10 @@ var (
 	sedPrintPattern  = LazyPattern(`^(\d+(,\d+)?)?p(;(\d+(,\d+)?)?p)*$`)
 )
 
-// IsPlainSubstitution reports whether the command is `sed s/a/b/ FILE…`, in place or not.
-func (c Command) IsPlainSubstitution() bool {
+// IsPlainSedSubstitution reports whether the command is `sed s/a/b/ FILE…`, in place or not.
+func (c Command) IsPlainSedSubstitution() bool {
 	args := argsAfterSedOptions(c.Args[1:])
-	if !isSubstitution(args) {
+	if !areArgsHarmlessSedSubstitution(args) {
 		return false
 	}
 	before := c.Args[len(c.Args)-len(args)-1]
@@ -353,22 +353,22 @@ func argsAfterSedOptions(args []string) []string {
 	return args
 }
 
-// isSubstitution reports whether args have no option and begin with a harmless sed script that only substitutes.
-func isSubstitution(args []string) bool {
-	if len(args) == 0 || slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") }) {
+// areArgsHarmlessSedSubstitution reports whether args have no option and begin with a harmless sed script that only substitutes.
+func areArgsHarmlessSedSubstitution(sedArgs []string) bool {
+	if len(sedArgs) == 0 || slices.ContainsFunc(sedArgs, func(a string) bool { return strings.HasPrefix(a, "-") }) {
 		return false
 	}
-	script := strings.TrimSpace(args[0])
+	script := strings.TrimSpace(sedArgs[0])
 	return sedSubstitutionPattern().MatchString(script) && !sedDangerPattern().MatchString(script)
 }
 
 // isPrintingSed reports whether sed only prints lines, as in `sed -n 10,20p FILE…`, or substitutes in standard input.
 func isPrintingSed(args []string) bool {
-	if rest := argsAfterSedOptions(args); len(rest) == 1 && isSubstitution(rest) {
+	if rest := argsAfterSedOptions(args); len(rest) == 1 && areArgsHarmlessSedSubstitution(rest) {
 		return !slices.ContainsFunc(args[:len(args)-1], func(a string) bool { return strings.Contains(a, "i") && a[1] != '-' || a == "--in-place" })
 	}
-	g := optionGrammar{refusesDashes: true, flags: "nErz", longNames: " quiet silent regexp-extended null-data "}
-	rest, ok := g.parseOperands(args)
+	g := readOnlyOptionGrammar{refusesDashes: true, flags: "nErz", longNames: " quiet silent regexp-extended null-data "}
+	rest, ok := g.parseOptionsAndReturnOperands(args)
 	if !ok || len(rest) == 0 {
 		return false
 	}

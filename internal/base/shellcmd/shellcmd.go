@@ -63,7 +63,7 @@ type Command struct {
 	IsContinued bool
 	// Clarity is the lowest clarity of the words, of the variables before the command, and of redirections before its
 	// name.
-	Clarity Clarity
+	Clarity WordClarity
 }
 
 // Redirect is one redirection of a command.
@@ -92,30 +92,30 @@ func Parse(cmd string) (Script, error) {
 	if len(cmd) > maxScriptBytes {
 		return Script{}, fmt.Errorf("command is longer than %d bytes", maxScriptBytes)
 	}
-	r := scriptReader{source: cmd, assigned: map[string]bool{}, setsHome: homeChangePattern().MatchString(cmd), values: map[string]string{}, directories: map[string]syntax.Node{}, compounds: map[syntax.Node]Clarity{}, continuedBefore: map[*syntax.Stmt]string{}, continuedAfter: map[*syntax.Stmt]string{}}
+	r := scriptReader{source: cmd, assigned: map[string]bool{}, setsHome: homeChangePattern().MatchString(cmd), values: map[string]string{}, directories: map[string]syntax.Node{}, compounds: map[syntax.Node]WordClarity{}, continuedBefore: map[*syntax.Stmt]string{}, continuedAfter: map[*syntax.Stmt]string{}}
 	r.script.Obstacle = textObstacle(cmd)
 	r.isUnresolved = r.script.Obstacle.Kind != NoObstacle
 	text, stmts, err := parseOrRepair(cmd)
-	if words := arithmeticWords().FindStringSubmatchIndex(cmd); words != nil && !strings.HasSuffix(cmd[:words[0]], "$") && errors.Is(err, ErrUncertain) {
+	if words := arithmeticCommandWithSeveralWordsPattern().FindStringSubmatchIndex(cmd); words != nil && !strings.HasSuffix(cmd[:words[0]], "$") && errors.Is(err, ErrUncertain) {
 		r.script.Groups = append(r.script.Groups, cmd[words[2]:words[3]])
 		text, stmts, err = parseOrRepair(cmd[:words[0]] + "{ :;" + strings.Repeat(" ", words[1]-words[0]-len("{ :;}")) + "}" + cmd[words[1]:])
 	}
 	r.source, r.end = text, len(cmd)
 	for _, stmt := range stmts {
-		syntax.Walk(stmt, r.visit)
+		syntax.Walk(stmt, r.analyseNodeDuringWalk)
 	}
 	for _, c := range r.script.Commands {
 		for i := range c.Words {
-			c.Words[i] = c.Words[i].withVariableValues(!r.isUnresolved)
+			c.Words[i] = c.Words[i].withVariableValuesAppliedOrDropped(!r.isUnresolved)
 		}
 	}
 	r.script.IsBroken, r.script.HasOpenQuote = err != nil, len(text) > len(cmd) && text[len(cmd)] == '\''
 	return r.script, err
 }
 
-// arithmeticWords matches an arithmetic command with several words, which is a group without effect for the real CLI
-// (observed with 2.1.330).
-var arithmeticWords = LazyPattern(`\(\(([^;()]*\w[ \t]+[^;() \t][^;()]*)\)\)`)
+// arithmeticCommandWithSeveralWordsPattern matches an arithmetic command with several words, which is a group without effect
+// for the real CLI (observed with 2.1.330).
+var arithmeticCommandWithSeveralWordsPattern = LazyPattern(`\(\(([^;()]*\w[ \t]+[^;() \t][^;()]*)\)\)`)
 
 // homeChangePattern matches a script that may change HOME: it contains the name in other places than $HOME and ${HOME}.
 var homeChangePattern = LazyPattern(`(^|[^${]|(^|[^$])\{)HOME|HOME[+[]`)
@@ -137,15 +137,16 @@ type scriptReader struct {
 	// isUnresolved is true if the script has a construct whose effect is unknown. The real CLI then ignores the values
 	// of variables when it looks for the programs and for the files that are removed (observed with 2.1.330).
 	isUnresolved bool
-	compounds    map[syntax.Node]Clarity // results of compoundClarity
+	compounds    map[syntax.Node]WordClarity // results of clarityOfOutermostCompoundCommand
 	// continuedBefore and continuedAfter are the line continuations before and after a statement that is next to a
 	// pipe. They are part of the text of its command.
 	continuedBefore, continuedAfter map[*syntax.Stmt]string
 }
 
-// hasListSeparator reports whether a statement in the subshell ends in a semicolon or an ampersand, not only in a newline.
-func (r *scriptReader) hasListSeparator(n *syntax.Subshell) bool {
-	for _, s := range n.Stmts {
+// hasSemicolonOrAmpersandInSubshell reports whether a statement in the subshell ends in a semicolon or an ampersand, not only
+// in a newline.
+func (r *scriptReader) hasSemicolonOrAmpersandInSubshell(subshell *syntax.Subshell) bool {
+	for _, s := range subshell.Stmts {
 		if s.Background || r.source[s.Semicolon.Offset()] == ';' {
 			return true
 		}
@@ -153,29 +154,29 @@ func (r *scriptReader) hasListSeparator(n *syntax.Subshell) bool {
 	return false
 }
 
-// visit is called with every node before its children, and with nil after them.
-func (r *scriptReader) visit(node syntax.Node) bool {
+// analyseNodeDuringWalk is called with every node before its children, and with nil after them.
+func (r *scriptReader) analyseNodeDuringWalk(node syntax.Node) (visitsChildren bool) {
 	if node == nil {
 		r.parents = r.parents[:len(r.parents)-1]
 		return true
 	}
-	if sub, ok := node.(*syntax.CmdSubst); ok && isConstantSubstitution(sub) {
+	if sub, ok := node.(*syntax.CmdSubst); ok && isCatOfQuotedHeredoc(sub) {
 		return false
 	}
 	obstacle := r.obstacleOf(node)
 	variable, _ := node.(*syntax.ParamExp)
-	r.isUnresolved = r.isUnresolved || obstacle.Kind != NoObstacle && obstacle.Kind != ObstacleBackground && (obstacle.Kind != ObstacleAssignedVariable || r.values[variable.Param.Value] == "")
+	r.isUnresolved = r.isUnresolved || obstacle.Kind != NoObstacle && obstacle.Kind != ObstacleBackground && (obstacle.Kind != ObstacleVariableSetByScript || r.values[variable.Param.Value] == "")
 	if r.script.Obstacle.isLate() && !obstacle.isLate() || r.script.Obstacle.Kind == NoObstacle {
 		r.script.Obstacle = obstacle
 	}
 	switch n := node.(type) {
 	case *syntax.WordIter:
-		r.forgetDirectory(n)
+		r.forgetDirectoryOfLoopVariable(n)
 	case *syntax.Block:
-		r.addAssignmentGroup(n.Lbrace, n.Rbrace)
+		r.recordGroupStartingWithAssignment(n.Lbrace, n.Rbrace)
 	case *syntax.Subshell:
-		r.addAssignmentGroup(n.Lparen, n.Rparen)
-		r.script.SubshellList = r.script.SubshellList || r.hasListSeparator(n)
+		r.recordGroupStartingWithAssignment(n.Lparen, n.Rparen)
+		r.script.SubshellList = r.script.SubshellList || r.hasSemicolonOrAmpersandInSubshell(n)
 	case *syntax.BinaryCmd:
 		r.hasStarted = r.hasStarted || n.Op != syntax.AndStmt
 		if n.Op == syntax.Pipe || n.Op == syntax.PipeAll {
@@ -185,7 +186,7 @@ func (r *scriptReader) visit(node syntax.Node) bool {
 				cmd, ok := n.(syntax.Command)
 				return timed || ok && isCompound(cmd)
 			})
-			r.recordPipeContinuation(n)
+			r.recordLineContinuationsAroundPipe(n)
 		}
 	case *syntax.Stmt:
 		r.readStatement(n)
@@ -195,7 +196,7 @@ func (r *scriptReader) visit(node syntax.Node) bool {
 	case *syntax.FuncDecl, *syntax.ArithmCmd, *syntax.TestDecl, *syntax.ForClause:
 		r.script.IsOpaque = true
 	case *syntax.TestClause:
-		r.script.IsOpaque = r.script.IsOpaque || !isConstantTest(n)
+		r.script.IsOpaque = r.script.IsOpaque || !hasOnlyConstantTestOperands(n)
 	case *syntax.Assign:
 		r.script.IsOpaque = r.script.IsOpaque || n.Index != nil || n.Array != nil
 		r.recordDirectory(n)
@@ -210,10 +211,10 @@ func (r *scriptReader) visit(node syntax.Node) bool {
 	return true
 }
 
-// addAssignmentGroup records a group that begins with an assignment and is part of a list. The real CLI also reads its
-// text alone (observed with 2.1.330).
-func (r *scriptReader) addAssignmentGroup(from, to syntax.Pos) {
-	if text := r.source[from.Offset()+1 : to.Offset()]; r.isInList() && assignmentStartPattern().MatchString(text) {
+// recordGroupStartingWithAssignment records a group that begins with an assignment and is part of a list. The real CLI also
+// reads its text alone (observed with 2.1.330).
+func (r *scriptReader) recordGroupStartingWithAssignment(openBracket, closeBracket syntax.Pos) {
+	if text := r.source[openBracket.Offset()+1 : closeBracket.Offset()]; r.isInList() && assignmentStartPattern().MatchString(text) {
 		r.script.Groups = append(r.script.Groups, text)
 	}
 }
@@ -231,7 +232,7 @@ func (r *scriptReader) isInList() bool {
 
 var assignmentStartPattern = LazyPattern(`^\s*\w+=`)
 
-func (r *scriptReader) recordPipeContinuation(n *syntax.BinaryCmd) {
+func (r *scriptReader) recordLineContinuationsAroundPipe(n *syntax.BinaryCmd) {
 	op, last := int(n.OpPos.Offset()), n.X
 	if pipe, ok := last.Cmd.(*syntax.BinaryCmd); ok {
 		last = pipe.Y
@@ -247,12 +248,12 @@ func (r *scriptReader) recordPipeContinuation(n *syntax.BinaryCmd) {
 
 // addDeclaration adds a declaration or a let command, whose words the real CLI does not analyse.
 func (r *scriptReader) addDeclaration(n syntax.Command, redirects []Redirect) {
-	c := Command{Text: r.sourceText(n), Clarity: Unread, Redirects: redirects}
-	r.script.IsOpaque = r.script.IsOpaque || !plainDeclaration().MatchString(c.Text)
+	c := Command{Text: r.sourceText(n), Clarity: ClarityNotAnalysed, Redirects: redirects}
+	r.script.IsOpaque = r.script.IsOpaque || !declarationAllowableByRulePattern().MatchString(c.Text)
 	if declaration, ok := n.(*syntax.DeclClause); ok {
 		for _, a := range declaration.Args {
 			if a.Name != nil {
-				r.recordAssignment(a)
+				r.recordValueIfConstantOrHome(a)
 				r.assigned[a.Name.Value] = true
 			}
 		}
@@ -264,8 +265,8 @@ func (r *scriptReader) addDeclaration(n syntax.Command, redirects []Redirect) {
 	r.script.Commands = append(r.script.Commands, c)
 }
 
-// plainDeclaration matches a declaration that a rule can allow.
-var plainDeclaration = LazyPattern(`^(export( [\w=./:@%+,-]+)*|\w+( \w+)*)$`)
+// declarationAllowableByRulePattern matches a declaration that a rule can allow.
+var declarationAllowableByRulePattern = LazyPattern(`^(export( [\w=./:@%+,-]+)*|\w+( \w+)*)$`)
 
 func (r *scriptReader) isTimed() (timed, hasOption bool) {
 	if len(r.parents) == 0 {
@@ -276,7 +277,7 @@ func (r *scriptReader) isTimed() (timed, hasOption bool) {
 }
 
 func (r *scriptReader) readStatement(s *syntax.Stmt) {
-	followed, separate := r.followsHeredoc(s)
+	followed, separate := r.isAfterHeredocOnSameLine(s)
 	if int(s.Pos().Offset()) >= r.end || separate {
 		return
 	}
@@ -288,7 +289,7 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 		redirects = append(redirects, r.readRedirect(redir))
 	}
 	call, ok := s.Cmd.(*syntax.CallExpr)
-	r.hasStarted = r.hasStarted || s.Background || startsCommand(s.Cmd)
+	r.hasStarted = r.hasStarted || s.Background || runsCommandUnlessListOrCondition(s.Cmd)
 	if !ok {
 		switch s.Cmd.(type) {
 		case nil:
@@ -302,20 +303,20 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 	}
 	c := Command{Redirects: redirects, IsPiped: r.isPiped(s)}
 	c.IsTimed, c.Interleaved = r.isTimed()
-	c.IsHidden, c.IsInFunction = r.isHidden(s)
+	c.IsHidden, c.IsInFunction = r.isInPartlyAnalysedConstruct(s)
 	var parts []string
 	if c.Interleaved {
 		parts = append(parts, "-p")
 	}
 	for _, a := range call.Assigns {
 		if a.Name != nil {
-			c.Assignments = append(c.Assignments, r.readAssignment(a, len(call.Args) == 0 && len(call.Assigns) == 1))
+			c.Assignments = append(c.Assignments, r.recordAssignmentAndReturnName(a, len(call.Args) == 0 && len(call.Assigns) == 1))
 		}
 		parts = append(parts, r.sourceText(a))
 	}
-	c.Clarity = max(r.clarity(s.Redirs, call), r.compoundClarity())
+	c.Clarity = max(r.clarity(s.Redirs, call), r.clarityOfOutermostCompoundCommand())
 	if followed {
-		c.Clarity = max(c.Clarity, Obscure)
+		c.Clarity = max(c.Clarity, ClarityBracesOrEscapes)
 	}
 	parts = append(parts, r.readWords(&c, call)...)
 	if c.Name() == "unset" {
@@ -347,20 +348,20 @@ func (r *scriptReader) readWords(c *Command, call *syntax.CallExpr) (parts []str
 	return parts
 }
 
-// readAssignment returns the name that an assignment sets, with "=~" if the value is not harmless.
-func (r *scriptReader) readAssignment(a *syntax.Assign, hasNoCommand bool) string {
+// recordAssignmentAndReturnName returns the name that an assignment sets, with "=~" if the value is not harmless.
+func (r *scriptReader) recordAssignmentAndReturnName(assignment *syntax.Assign, hasNoCommand bool) (nameWithMarkIfHarmful string) {
 	if hasNoCommand {
-		r.recordAssignment(a)
+		r.recordValueIfConstantOrHome(assignment)
 	}
-	if a.Value != nil && namesUser(wordShape(a.Value, nil)) {
-		return a.Name.Value + "=~"
+	if assignment.Value != nil && hasTildeUserPrefix(unquotedWordWithPlaceholders(assignment.Value, nil)) {
+		return assignment.Name.Value + "=~"
 	}
-	return a.Name.Value
+	return assignment.Name.Value
 }
 
-// startsCommand reports whether a statement runs a command, which an assignment does not. It returns false for a list
-// with &&, a condition and a declaration, because their parts are examined separately.
-func startsCommand(cmd syntax.Command) bool {
+// runsCommandUnlessListOrCondition reports whether a statement runs a command, which an assignment does not. It returns false
+// for a list with &&, a condition and a declaration, because their parts are examined separately.
+func runsCommandUnlessListOrCondition(cmd syntax.Command) bool {
 	switch n := cmd.(type) {
 	case *syntax.CallExpr:
 		return len(n.Args) > 0
@@ -426,21 +427,22 @@ func textObstacle(cmd string) Obstacle {
 	case strings.ContainsFunc(cmd, func(r rune) bool {
 		return strings.ContainsRune("\u200b\ufeff\u2028\u2029", r) || r != ' ' && unicode.Is(unicode.Zs, r)
 	}):
-		return Obstacle{Kind: ObstacleForeignSpace}
-	case hasEscapedSpace(cmd):
-		return Obstacle{Kind: ObstacleEscapedSpace}
+		return Obstacle{Kind: ObstacleUnicodeSpaceCharacter}
+	case hasBackslashBeforeSpaceOrLineEnd(cmd):
+		return Obstacle{Kind: ObstacleBackslashBeforeSpaceOrLineEnd}
 	case strings.Contains(cmd, "~["):
-		return Obstacle{Kind: ObstacleNamedDirectory}
+		return Obstacle{Kind: ObstacleZshDynamicNamedDirectory}
 	case equalsExpansionPattern().MatchString(cmd):
-		return Obstacle{Kind: ObstacleEqualsExpansion}
+		return Obstacle{Kind: ObstacleZshEqualsExpansion}
 	case hasQuotedBrace(cmd):
-		return Obstacle{Kind: ObstacleQuotedBrace}
+		return Obstacle{Kind: ObstacleQuoteInsideBraces}
 	}
 	return Obstacle{}
 }
 
-// hasEscapedSpace looks for a backslash before a space or line end, except the usual line continuation after a space.
-func hasEscapedSpace(cmd string) bool {
+// hasBackslashBeforeSpaceOrLineEnd looks for a backslash before a space or line end, except the usual line continuation after a
+// space.
+func hasBackslashBeforeSpaceOrLineEnd(cmd string) bool {
 	run := 0 // backslashes so far
 	for i := range len(cmd) {
 		switch c := cmd[i]; {

@@ -19,9 +19,9 @@ func TestParse(t *testing.T) {
 		{"echo 'a b' \"c $x\" d\\ e > out 2>&1", Script{Commands: []Command{{
 			Args: []string{"echo", "a b", `"c $x"`, "d e"}, Text: `echo 'a b' "c $x" d\ e`,
 			Words:     []Word{literalWord("echo"), literalWord("a b"), {IsDynamic: true, Shape: "c \x02"}, {Paths: []Path{{Name: "d e"}}, Shape: "d e\x03"}},
-			Clarity:   Obscure,
+			Clarity:   ClarityBracesOrEscapes,
 			Redirects: []Redirect{{Op: ">", Target: "out", WritesFile: true, Word: literalWord("out")}, {Op: ">&", Target: "1", Word: literalWord("1")}},
-		}}, Obstacle: Obstacle{Kind: ObstacleEscapedSpace}}},
+		}}, Obstacle: Obstacle{Kind: ObstacleBackslashBeforeSpaceOrLineEnd}}},
 		{"A=1 npm run build", Script{Commands: []Command{{
 			Args: []string{"npm", "run", "build"}, Text: "A=1 npm run build", Assignments: []string{"A"},
 			Words: []Word{literalWord("npm"), literalWord("run"), literalWord("build")}, Redirects: []Redirect{},
@@ -29,7 +29,7 @@ func TestParse(t *testing.T) {
 		{"{ ls; } >/dev/null", Script{
 			Commands:  []Command{{Args: []string{"ls"}, Text: "ls", Words: []Word{literalWord("ls")}, Redirects: []Redirect{}}},
 			Redirects: []Redirect{{Op: ">", Target: "/dev/null", Word: literalWord("/dev/null")}},
-			Obstacle:  Obstacle{Kind: ObstacleBracesOrArithmetic},
+			Obstacle:  Obstacle{Kind: ObstacleBraceGroupOrArithmeticCommand},
 		}},
 		{"> made", Script{Commands: []Command{{Redirects: []Redirect{{Op: ">", Target: "made", WritesFile: true, Word: literalWord("made")}}}}}},
 	}

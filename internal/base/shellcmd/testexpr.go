@@ -9,8 +9,8 @@ import (
 // Bash evaluates some operands of [[ and test as arithmetic, and arithmetic runs
 // commands in subscripts: [[ 'a[$(date)]' -eq 1 ]].
 
-// isConstantTest reports whether a [[ clause has no expansion and no operand that [testObstacle] finds.
-func isConstantTest(n *syntax.TestClause) bool {
+// hasOnlyConstantTestOperands reports whether a [[ clause has no expansion and no operand that [testObstacle] finds.
+func hasOnlyConstantTestOperands(n *syntax.TestClause) bool {
 	if testObstacle(n.X).Kind != NoObstacle {
 		return false
 	}
@@ -38,7 +38,7 @@ func testObstacle(x syntax.TestExpr) Obstacle {
 	case *syntax.UnaryTest:
 		if x.Op == syntax.TsVarSet || x.Op == syntax.TsRefVar {
 			if w, ok := x.X.(*syntax.Word); !ok || !isVariableName(w) {
-				return Obstacle{Kind: ObstacleSubscriptTest, Text: "[[ " + x.Op.String()}
+				return Obstacle{Kind: ObstacleVariableTestWithSubscript, Text: "[[ " + x.Op.String()}
 			}
 			return Obstacle{}
 		}
@@ -85,21 +85,21 @@ func literalText(w *syntax.Word) string {
 
 func isVariableName(w *syntax.Word) bool { return syntax.ValidName(literalText(w)) }
 
-// testWordsObstacle is testObstacle for the words of test and [, although these commands evaluate less than [[.
-func testWordsObstacle(args []*syntax.Word) Obstacle {
-	name := literalText(args[0])
+// operandObstacleOfTestCommand is testObstacle for the words of test and [, although these commands evaluate less than [[.
+func operandObstacleOfTestCommand(commandWords []*syntax.Word) Obstacle {
+	name := literalText(commandWords[0])
 	shown := name
 	if name == "[" {
 		shown = "[["
 	}
-	for i, w := range args {
+	for i, w := range commandWords {
 		switch op := literalText(w); op {
 		case "-v", "-R":
-			if i+1 < len(args) && literalText(args[i+1]) != "]" && !isVariableName(args[i+1]) {
-				return Obstacle{Kind: ObstacleSubscriptTest, Text: shown + " " + op}
+			if i+1 < len(commandWords) && literalText(commandWords[i+1]) != "]" && !isVariableName(commandWords[i+1]) {
+				return Obstacle{Kind: ObstacleVariableTestWithSubscript, Text: shown + " " + op}
 			}
 		case "-eq", "-ne", "-lt", "-le", "-gt", "-ge":
-			if i > 1 && i+1 < len(args) && (!isNumber(literalText(args[i-1])) || !isNumber(literalText(args[i+1]))) {
+			if i > 1 && i+1 < len(commandWords) && (!isNumber(literalText(commandWords[i-1])) || !isNumber(literalText(commandWords[i+1]))) {
 				return Obstacle{Kind: ObstacleArithmeticTest, Text: shown + " ... " + op + " ..."}
 			}
 		}
@@ -107,12 +107,12 @@ func testWordsObstacle(args []*syntax.Word) Obstacle {
 	return Obstacle{}
 }
 
-func assignObstacle(n *syntax.Assign) Obstacle {
+func arrayAssignmentObstacle(assignment *syntax.Assign) Obstacle {
 	switch {
-	case n.Array != nil:
+	case assignment.Array != nil:
 		return Obstacle{Kind: ObstacleArrayAssignment}
-	case n.Index != nil:
-		return Obstacle{Kind: ObstacleSubscriptAssignment}
+	case assignment.Index != nil:
+		return Obstacle{Kind: ObstacleArrayElementAssignment}
 	}
 	return Obstacle{}
 }

@@ -35,21 +35,21 @@ type Word struct {
 	resolved string // Shape, but variables that the script has set are replaced by their values
 }
 
-func (w Word) withVariableValues(use bool) Word {
-	if !use {
+func (w Word) withVariableValuesAppliedOrDropped(appliesValues bool) Word {
+	if !appliesValues {
 		w.Value = ""
-	} else if w.Shape != string(PlaceholderDirectory) {
+	} else if w.Shape != string(PlaceholderWorkingDirectoryVariable) {
 		w.Shape = w.resolved
 	}
 	return w
 }
 
-var directoryWordPattern = LazyPattern(`^(?:""|'')*("?)\s*\$(?:(\w+)|\{(\w+)(?::?[-?][^}]*)?\})\s*"?(?:/[./*]*)?"?$`)
+var variableOrItsDirectoryContentsPattern = LazyPattern(`^(?:""|'')*("?)\s*\$(?:(\w+)|\{(\w+)(?::?[-?][^}]*)?\})\s*"?(?:/[./*]*)?"?$`)
 
-// isDirectory reports whether a word is a variable in r.directories, or names what is in such a directory, as in
+// isVariableHoldingDirectory reports whether a word is a variable in r.directories, or names what is in such a directory, as in
 // "$x"/*. The real CLI does not recognise ${NAME} without quotes (observed with 2.1.330).
-func (r *scriptReader) isDirectory(source string) bool {
-	found := directoryWordPattern().FindStringSubmatch(source)
+func (r *scriptReader) isVariableHoldingDirectory(wordSource string) bool {
+	found := variableOrItsDirectoryContentsPattern().FindStringSubmatch(wordSource)
 	if found == nil || found[2] == "" && found[1] == "" {
 		return false
 	}
@@ -67,7 +67,7 @@ type Path struct {
 }
 
 // unknownValue are the placeholders of expansions with an unknown value.
-const unknownValue = string(PlaceholderVariable) + string(PlaceholderNotEmpty) + string(PlaceholderExpansion)
+const unknownValue = string(PlaceholderPossiblyEmptyVariable) + string(PlaceholderNonEmptyVariableExpansion) + string(PlaceholderOtherExpansion)
 
 func (r *scriptReader) sourceText(n syntax.Node) string {
 	from, to := int(n.Pos().Offset()), int(n.End().Offset())
@@ -77,31 +77,30 @@ func (r *scriptReader) sourceText(n syntax.Node) string {
 	return r.source[from:to]
 }
 
-var obscureWordPattern = LazyPattern(`^[^'"]*\{[^{}'"]*(,|\.\.)|\\[ \t]`)
+var braceListOrEscapedSpacePattern = LazyPattern(`^[^'"]*\{[^{}'"]*(,|\.\.)|\\[ \t]`)
 
-// isObscureWord reports whether a word has a list in braces, $'…' or an escaped space.
-func isObscureWord(w *syntax.Word, source string) bool {
-	return obscureWordPattern().MatchString(source) || slices.ContainsFunc(w.Parts, func(p syntax.WordPart) bool { return isDollarQuoted(p) })
+func hasBraceListDollarQuoteOrEscapedSpace(w *syntax.Word, source string) bool {
+	return braceListOrEscapedSpacePattern().MatchString(source) || slices.ContainsFunc(w.Parts, func(p syntax.WordPart) bool { return isDollarQuoted(p) })
 }
 
 // readWord returns a word without its quoting (for a dynamic word its source), and a description of the word.
 func (r *scriptReader) readWord(w *syntax.Word) (text string, known Word) {
-	known = Word{Paths: r.expandBraces(w), StartsWithTilde: userDirectoryPattern().MatchString(r.sourceText(w)), Shape: wordShape(w, nil), Source: r.sourceText(w)}
-	if known.resolved = wordShape(w, r.values); r.isDirectory(known.Source) {
-		known.Shape = string(PlaceholderDirectory)
+	known = Word{Paths: r.expandBraces(w), StartsWithTilde: userDirectoryPattern().MatchString(r.sourceText(w)), Shape: unquotedWordWithPlaceholders(w, nil), Source: r.sourceText(w)}
+	if known.resolved = unquotedWordWithPlaceholders(w, r.values); r.isVariableHoldingDirectory(known.Source) {
+		known.Shape = string(PlaceholderWorkingDirectoryVariable)
 	}
-	if isObscureWord(w, known.Source) { // its parts are not a path
-		known.Shape, known.resolved = known.Shape+string(PlaceholderExpansion), known.resolved+string(PlaceholderExpansion)
+	if hasBraceListDollarQuoteOrEscapedSpace(w, known.Source) { // its parts are not a path
+		known.Shape, known.resolved = known.Shape+string(PlaceholderOtherExpansion), known.resolved+string(PlaceholderOtherExpansion)
 	}
 	known.IsDollarQuoted = strings.Contains(strings.TrimSuffix(known.Source, "\\\n"), "\\\n")
 	var b strings.Builder
 	for _, part := range w.Parts {
 		known.IsDollarQuoted = known.IsDollarQuoted || isDollarQuoted(part)
 	}
-	known.Value = r.resolvedText(w)
+	known.Value = r.knownTextOfWordWithVariables(w)
 	if name, ok := strings.CutPrefix(strings.Trim(known.Source, `"`), "$"); ok && (syntax.ValidName(name) || strings.HasPrefix(known.Source, "${")) {
 		// The real CLI resolves neither ${NAME} nor an unquoted variable with several words (observed with 2.1.330).
-		if known.Value = r.values[name]; known.Value == emptyValue || known.Source[0] != '"' && strings.ContainsAny(known.Value, " \t\n*?[") {
+		if known.Value = r.values[name]; known.Value == emptyVariableValueMark || known.Source[0] != '"' && strings.ContainsAny(known.Value, " \t\n*?[") {
 			known.Value = ""
 		}
 	}
@@ -114,12 +113,12 @@ func (r *scriptReader) readWord(w *syntax.Word) (text string, known Word) {
 	return b.String(), known
 }
 
-// resolvedText returns the text of a word with variables. It returns "" if a variable has no known value, and for a
-// word with a glob or without variables.
-func (r *scriptReader) resolvedText(w *syntax.Word) string {
+// knownTextOfWordWithVariables returns the text of a word with variables. It returns "" if a variable has no known value, and
+// for a word with a glob or without variables.
+func (r *scriptReader) knownTextOfWordWithVariables(word *syntax.Word) string {
 	s := wordExpander{values: r.values}
-	for _, part := range w.Parts {
-		if !s.expandPart(part, false) {
+	for _, part := range word.Parts {
+		if !s.appendExpandedWordPart(part, false) {
 			return ""
 		}
 	}
@@ -158,7 +157,7 @@ func (r *scriptReader) expandBraces(w *syntax.Word) []Path {
 	for _, one := range words {
 		s := wordExpander{startsAtHome: !r.setsHome, values: r.values}
 		for i, part := range one.Parts {
-			if !s.expandPart(part, i == 0) {
+			if !s.appendExpandedWordPart(part, i == 0) {
 				return nil
 			}
 		}
@@ -194,34 +193,34 @@ func (s *wordExpander) path() Path {
 	return p
 }
 
-// expandPart expands one part; ok is false if its value is unknown.
-func (s *wordExpander) expandPart(part syntax.WordPart, first bool) bool {
+// appendExpandedWordPart expands one part; ok is false if its value is unknown.
+func (s *wordExpander) appendExpandedWordPart(part syntax.WordPart, isFirstPart bool) (isValueKnown bool) {
 	switch p := part.(type) {
 	case *syntax.Lit:
-		return s.expandLiteral(p.Value, first)
+		return s.appendExpandedLiteral(p.Value, isFirstPart)
 	case *syntax.SglQuoted:
-		s.appendPlain(singleQuotedText(p))
+		s.appendToNameAndEscapedPattern(singleQuotedText(p))
 		return true
 	case *syntax.DblQuoted:
 		for i, inner := range p.Parts {
 			lit, ok := inner.(*syntax.Lit)
-			if sub, isOutput := inner.(*syntax.CmdSubst); isOutput && isSimpleOutput(sub) && isMixedText(p) {
-				s.appendPlain(string(PlaceholderOutput)) // the real CLI takes it for the name of a file
+			if sub, isOutput := inner.(*syntax.CmdSubst); isOutput && isSimpleOutput(sub) && hasTextBesidesSubstitutions(p) {
+				s.appendToNameAndEscapedPattern(string(PlaceholderOutput)) // the real CLI takes it for the name of a file
 				continue
 			}
 			if !ok {
-				if !s.expandVariable(inner, first && i == 0, true) {
+				if !s.expandVariable(inner, isFirstPart && i == 0, true) {
 					return false
 				}
 				continue
 			}
 			var b strings.Builder
 			appendQuoted(&b, lit.Value)
-			s.appendPlain(b.String())
+			s.appendToNameAndEscapedPattern(b.String())
 		}
 		return true
 	default:
-		return s.expandVariable(part, first, false)
+		return s.expandVariable(part, isFirstPart, false)
 	}
 }
 
@@ -230,18 +229,18 @@ func (s *wordExpander) expandPart(part syntax.WordPart, first bool) bool {
 func (s *wordExpander) expandVariable(part syntax.WordPart, first, quoted bool) bool {
 	p, ok := part.(*syntax.ParamExp)
 	if ok && p.Short && isPlainExpansion(p) {
-		if value := s.values[p.Param.Value]; value == emptyValue && quoted {
+		if value := s.values[p.Param.Value]; value == emptyVariableValueMark && quoted {
 			s.usesValues = true
 			return true
-		} else if value != "" && value != emptyValue && (quoted || !strings.ContainsAny(value, " \t\n*?[")) {
-			if value[0] == PlaceholderHome {
+		} else if value != "" && value != emptyVariableValueMark && (quoted || !strings.ContainsAny(value, " \t\n*?[")) {
+			if value[0] == PlaceholderHomeVariable {
 				if value = value[1:]; !first || !s.startsAtHome {
 					return false
 				}
 				s.inHome = true
 			}
 			s.usesValues = true
-			s.appendPlain(value)
+			s.appendToNameAndEscapedPattern(value)
 			return true
 		}
 	}
@@ -260,7 +259,7 @@ func isPlainExpansion(p *syntax.ParamExp) bool {
 	return p.Exp == nil && p.Repl == nil && p.Slice == nil && p.Index == nil && !p.Length && !p.Excl && !p.Width && p.Names == 0
 }
 
-func (s *wordExpander) appendPlain(text string) {
+func (s *wordExpander) appendToNameAndEscapedPattern(text string) {
 	s.name.WriteString(text)
 	for i := range len(text) {
 		if strings.IndexByte(`*?[]\`, text[i]) >= 0 {
@@ -270,32 +269,32 @@ func (s *wordExpander) appendPlain(text string) {
 	}
 }
 
-func (s *wordExpander) expandLiteral(text string, first bool) bool {
-	if first && strings.HasPrefix(text, "~") {
-		if text = text[1:]; text != "" && text[0] != '/' {
+func (s *wordExpander) appendExpandedLiteral(unquotedLiteral string, isFirstPart bool) (isValueKnown bool) {
+	if isFirstPart && strings.HasPrefix(unquotedLiteral, "~") {
+		if unquotedLiteral = unquotedLiteral[1:]; unquotedLiteral != "" && unquotedLiteral[0] != '/' {
 			return false
 		}
 		s.inHome = true
 	}
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; c {
+	for i := 0; i < len(unquotedLiteral); i++ {
+		switch c := unquotedLiteral[i]; c {
 		case '\\':
-			if i++; i < len(text) && text[i] != '\n' {
-				s.appendPlain(text[i : i+1])
+			if i++; i < len(unquotedLiteral) && unquotedLiteral[i] != '\n' {
+				s.appendToNameAndEscapedPattern(unquotedLiteral[i : i+1])
 			}
 		case '*', '?', '[':
-			s.hasGlob = s.hasGlob || text != "["
+			s.hasGlob = s.hasGlob || unquotedLiteral != "["
 			s.name.WriteByte(c)
 			s.pattern.WriteByte(c)
 		case ']':
 			if !s.hasGlob {
-				s.appendPlain("]")
+				s.appendToNameAndEscapedPattern("]")
 				continue
 			}
 			s.name.WriteByte(c)
 			s.pattern.WriteByte(c)
 		default:
-			s.appendPlain(text[i : i+1])
+			s.appendToNameAndEscapedPattern(unquotedLiteral[i : i+1])
 		}
 	}
 	return true
@@ -312,7 +311,7 @@ func singleQuotedText(p *syntax.SglQuoted) string {
 func appendLiteral(b *strings.Builder, part syntax.WordPart) bool {
 	switch p := part.(type) {
 	case *syntax.Lit:
-		return appendUnescaped(b, p.Value)
+		return appendLiteralWithoutBackslashes(b, p.Value)
 	case *syntax.SglQuoted:
 		b.WriteString(singleQuotedText(p))
 		return true
@@ -330,23 +329,23 @@ func appendLiteral(b *strings.Builder, part syntax.WordPart) bool {
 	}
 }
 
-// appendUnescaped writes an unquoted literal without its backslashes. It returns false if the literal contains a glob,
-// a brace expansion or a tilde, because the literal may then become other words.
-func appendUnescaped(b *strings.Builder, s string) bool {
-	for i := 0; i < len(s); i++ {
-		switch s[i] {
+// appendLiteralWithoutBackslashes writes an unquoted literal without its backslashes. It returns false if the literal contains
+// a glob, a brace expansion or a tilde, because the literal may then become other words.
+func appendLiteralWithoutBackslashes(b *strings.Builder, unquotedLiteral string) (hasNoGlobBraceOrTilde bool) {
+	for i := 0; i < len(unquotedLiteral); i++ {
+		switch unquotedLiteral[i] {
 		case '\\':
-			if i++; i < len(s) && s[i] != '\n' {
-				b.WriteByte(s[i])
+			if i++; i < len(unquotedLiteral) && unquotedLiteral[i] != '\n' {
+				b.WriteByte(unquotedLiteral[i])
 			}
 		case '*', '?', '[', '{', '~':
 			// A single bracket is the test command; a tilde inside a word is literal.
-			if s != "[" && s != "{" && s != "{}" && (s[i] != '~' || i == 0) {
+			if unquotedLiteral != "[" && unquotedLiteral != "{" && unquotedLiteral != "{}" && (unquotedLiteral[i] != '~' || i == 0) {
 				return false
 			}
-			b.WriteByte(s[i])
+			b.WriteByte(unquotedLiteral[i])
 		default:
-			b.WriteByte(s[i])
+			b.WriteByte(unquotedLiteral[i])
 		}
 	}
 	return true
@@ -354,39 +353,41 @@ func appendUnescaped(b *strings.Builder, s string) bool {
 
 // appendQuoted writes a literal from double quotes, where a backslash escapes only a few characters.
 func appendQuoted(b *strings.Builder, s string) {
-	_, _ = quotedEscapes().WriteString(b, s)
+	_, _ = doubleQuoteEscapeReplacer().WriteString(b, s)
 }
 
-var quotedEscapes = sync.OnceValue(func() *strings.Replacer {
+var doubleQuoteEscapeReplacer = sync.OnceValue(func() *strings.Replacer {
 	return strings.NewReplacer(`\$`, "$", "\\`", "`", `\"`, `"`, `\\`, `\`, "\\\n", "")
 })
 
-// mayBeEmpty reports whether an expansion may be empty as far as the real CLI can tell (observed with 2.1.330).
-func mayBeEmpty(p *syntax.ParamExp) bool {
+// mayExpansionBeEmpty reports whether an expansion may be empty as far as the real CLI can tell (observed with 2.1.330).
+func mayExpansionBeEmpty(expansion *syntax.ParamExp) bool {
 	switch {
-	case p.Length || p.Excl || p.Index != nil || p.Width || p.Names != 0 || p.Param == nil || strings.Contains("?$#-", p.Param.Value):
+	case expansion.Length || expansion.Excl || expansion.Index != nil || expansion.Width || expansion.Names != 0 || expansion.Param == nil || strings.Contains("?$#-", expansion.Param.Value):
 		return false
-	case p.Exp == nil:
+	case expansion.Exp == nil:
 		return true
-	case slices.Contains([]syntax.ParExpOperator{syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull}, p.Exp.Op):
-		return p.Exp.Word == nil || strings.Trim(wordShape(p.Exp.Word, nil), unknownValue) == ""
+	case slices.Contains([]syntax.ParExpOperator{syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull}, expansion.Exp.Op):
+		return expansion.Exp.Word == nil || strings.Trim(unquotedWordWithPlaceholders(expansion.Exp.Word, nil), unknownValue) == ""
 	}
-	return p.Exp.Op != syntax.ErrorUnsetOrNull && p.Exp.Op != syntax.OtherParamOps
+	return expansion.Exp.Op != syntax.ErrorUnsetOrNull && expansion.Exp.Op != syntax.OtherParamOps
 }
 
 // Placeholders for expansions in a Shape. Command lines cannot contain these characters: the tools refuse them.
 const (
-	PlaceholderOutput    = '\x01' // $( … ), backquotes
-	PlaceholderVariable  = '\x02' // $NAME, ${NAME} and other expansions that may be empty
-	PlaceholderExpansion = '\x03' // any other expansion
-	PlaceholderHome      = '\x04' // $HOME, ${HOME} and forms such as ${HOME:-x}
-	PlaceholderNotEmpty  = '\x05' // ${NAME:-x}, ${NAME:?} and other expansions of variables
-	emptyValue           = "\x07" // the value of a variable that the script sets to an empty text
-	PlaceholderDirectory = '\x06' // the whole word is a variable with the working directory, or with one found from it
+	PlaceholderOutput                    = '\x01' // $( … ), backquotes
+	PlaceholderPossiblyEmptyVariable     = '\x02' // $NAME, ${NAME} and other expansions that may be empty
+	PlaceholderOtherExpansion            = '\x03' // any other expansion
+	PlaceholderHomeVariable              = '\x04' // $HOME, ${HOME} and forms such as ${HOME:-x}
+	PlaceholderNonEmptyVariableExpansion = '\x05' // ${NAME:-x}, ${NAME:?} and other expansions of variables
+	emptyVariableValueMark               = "\x07" // the value of a variable that the script sets to an empty text
+	PlaceholderWorkingDirectoryVariable  = '\x06' // the whole word is a variable with the working directory, or with one found from it
 )
 
-// namesUser reports whether the shape of a word begins with ~user. The real CLI asks about it even if it is quoted.
-func namesUser(shape string) bool { return len(shape) > 1 && shape[0] == '~' && shape[1] != '/' }
+// hasTildeUserPrefix reports whether the shape of a word begins with ~user. The real CLI asks about it even if it is quoted.
+func hasTildeUserPrefix(unquotedWord string) bool {
+	return len(unquotedWord) > 1 && unquotedWord[0] == '~' && unquotedWord[1] != '/'
+}
 
 func isSimpleOutput(sub *syntax.CmdSubst) bool {
 	if len(sub.Stmts) != 1 {
@@ -396,24 +397,24 @@ func isSimpleOutput(sub *syntax.CmdSubst) bool {
 	return isSimple && len(call.Args) > 0 && !sub.Stmts[0].Semicolon.IsValid()
 }
 
-// isMixedText reports whether a quoted text has two characters besides its expansions, and does not look like an
+// hasTextBesidesSubstitutions reports whether a quoted text has two characters besides its expansions, and does not look like an
 // option.
-func isMixedText(q *syntax.DblQuoted) bool {
-	text := wordShape(&syntax.Word{Parts: []syntax.WordPart{q}}, nil)
+func hasTextBesidesSubstitutions(quotedText *syntax.DblQuoted) bool {
+	text := unquotedWordWithPlaceholders(&syntax.Word{Parts: []syntax.WordPart{quotedText}}, nil)
 	return text[0] != '-' && utf8.RuneCountInString(strings.ReplaceAll(text, string(PlaceholderOutput), "")) > 1
 }
 
-// wordShape returns a word without its quoting. An expansion whose value is not in values is replaced by a placeholder.
-// Globs, braces and tildes are unchanged, even if they are quoted.
-func wordShape(w *syntax.Word, values map[string]string) string {
+// unquotedWordWithPlaceholders returns a word without its quoting. An expansion whose value is not in values is replaced by a
+// placeholder. Globs, braces and tildes are unchanged, even if they are quoted.
+func unquotedWordWithPlaceholders(word *syntax.Word, variableValues map[string]string) string {
 	var b strings.Builder
-	for _, part := range w.Parts {
-		appendShape(&b, part, values, false)
+	for _, part := range word.Parts {
+		appendUnquotedPartWithPlaceholders(&b, part, variableValues, false)
 	}
 	return b.String()
 }
 
-func appendShape(b *strings.Builder, part syntax.WordPart, values map[string]string, quoted bool) {
+func appendUnquotedPartWithPlaceholders(b *strings.Builder, part syntax.WordPart, variableValues map[string]string, isInsideDoubleQuotes bool) {
 	switch p := part.(type) {
 	case *syntax.Lit:
 		for i := 0; i < len(p.Value); i++ {
@@ -434,32 +435,32 @@ func appendShape(b *strings.Builder, part syntax.WordPart, values map[string]str
 				appendQuoted(b, lit.Value)
 				continue
 			}
-			appendShape(b, inner, values, true)
+			appendUnquotedPartWithPlaceholders(b, inner, variableValues, true)
 		}
 	case *syntax.CmdSubst:
 		b.WriteByte(PlaceholderOutput)
 	case *syntax.ParamExp:
-		appendExpansionShape(b, p, values, quoted)
+		appendVariableValueOrPlaceholder(b, p, variableValues, isInsideDoubleQuotes)
 	case *syntax.ExtGlob:
 		b.WriteString(p.Op.String() + p.Pattern.Value + ")")
 	default:
-		if sum, ok := part.(*syntax.ArithmExp); ok && !quoted && arithmeticObstacle(sum).Kind == NoObstacle {
+		if sum, ok := part.(*syntax.ArithmExp); ok && !isInsideDoubleQuotes && arithmeticObstacle(sum).Kind == NoObstacle {
 			b.WriteString("*n") // any name
 			return
 		}
-		b.WriteByte(PlaceholderExpansion)
+		b.WriteByte(PlaceholderOtherExpansion)
 	}
 }
 
-func appendExpansionShape(b *strings.Builder, p *syntax.ParamExp, values map[string]string, quoted bool) {
+func appendVariableValueOrPlaceholder(b *strings.Builder, expansion *syntax.ParamExp, variableValues map[string]string, isInsideDoubleQuotes bool) {
 	switch {
-	case p.Short && isPlainExpansion(p) && values[p.Param.Value] != "" && (quoted || !strings.ContainsAny(values[p.Param.Value], " \t\n*?["+emptyValue)):
-		b.WriteString(strings.TrimSuffix(values[p.Param.Value], emptyValue))
-	case p.Param != nil && p.Param.Value == "HOME" && !p.Length && !p.Excl:
-		b.WriteByte(PlaceholderHome)
-	case mayBeEmpty(p):
-		b.WriteByte(PlaceholderVariable)
+	case expansion.Short && isPlainExpansion(expansion) && variableValues[expansion.Param.Value] != "" && (isInsideDoubleQuotes || !strings.ContainsAny(variableValues[expansion.Param.Value], " \t\n*?["+emptyVariableValueMark)):
+		b.WriteString(strings.TrimSuffix(variableValues[expansion.Param.Value], emptyVariableValueMark))
+	case expansion.Param != nil && expansion.Param.Value == "HOME" && !expansion.Length && !expansion.Excl:
+		b.WriteByte(PlaceholderHomeVariable)
+	case mayExpansionBeEmpty(expansion):
+		b.WriteByte(PlaceholderPossiblyEmptyVariable)
 	default:
-		b.WriteByte(PlaceholderNotEmpty)
+		b.WriteByte(PlaceholderNonEmptyVariableExpansion)
 	}
 }

@@ -38,8 +38,8 @@ var wrappers = sync.OnceValue(func() map[string]wrapper {
 	}
 })
 
-// operandsAfter returns the arguments after the wrapper's own. It assumes that an unknown option has no value.
-func (w wrapper) operandsAfter(args []string) []string {
+// skipOwnArgumentsOfWrapper returns the arguments after the wrapper's own. It assumes that an unknown option has no value.
+func (w wrapper) skipOwnArgumentsOfWrapper(args []string) (wrappedCommand []string) {
 	own := w.operands
 	for len(args) > 0 {
 		switch a := args[0]; {
@@ -99,31 +99,31 @@ func (c Command) WithoutWrappers() Command {
 
 // IsAnalysed reports whether the real CLI analyses the script completely (observed with 2.1.330).
 func (s Script) IsAnalysed() bool {
-	return slices.Contains([]ObstacleKind{NoObstacle, ObstacleAssignedVariable, ObstacleHiddenLine, ObstacleBackground, ObstacleEval, ObstacleArithmeticTest}, s.Obstacle.Kind)
+	return slices.Contains([]ObstacleKind{NoObstacle, ObstacleVariableSetByScript, ObstacleHiddenLine, ObstacleBackground, ObstacleEval, ObstacleArithmeticTest}, s.Obstacle.Kind)
 }
 
-// IsComplex reports whether the real CLI does not analyse the script or the command completely.
-func (s Script) IsComplex(c Command) bool {
+// IsNotFullyAnalysedByRealCLI reports whether the real CLI does not analyse the script or the command completely.
+func (s Script) IsNotFullyAnalysedByRealCLI(c Command) bool {
 	return !s.IsAnalysed() || len(s.Unclear) > 0 || c.IsHidden || c.IsContinued || s.IsBroken
 }
 
-// UnwrappedForRemoval returns the command without programs that may precede a removal like rm. The real CLI knows more of
-// these programs in scripts that it cannot analyse completely (observed with 2.1.330).
-func (s Script) UnwrappedForRemoval(c Command) Command {
+// WithoutWrappersBeforeRemoval returns the command without programs that may precede a removal like rm. The real CLI knows more
+// of these programs in scripts that it cannot analyse completely (observed with 2.1.330).
+func (s Script) WithoutWrappersBeforeRemoval(c Command) Command {
 	names := []string{"timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf"}
 	plain := c.WithoutPlainWrappers()
-	if inner := plain.removeWrappers(names...); plainWrappers().MatchString(strings.Join(plain.Args[:len(plain.Args)-len(inner.Args)], "\t") + "\t") {
+	if inner := plain.removeWrappers(names...); wrappersBeforeRemovalPattern().MatchString(strings.Join(plain.Args[:len(plain.Args)-len(inner.Args)], "\t") + "\t") {
 		plain = inner
 	}
-	if !s.IsComplex(c) {
+	if !s.IsNotFullyAnalysedByRealCLI(c) {
 		return plain
 	}
 	return plain.removeWrappers("env", "nohup", "timeout", "command", "builtin", "nice", "stdbuf", "sudo", "doas", "setsid", "exec", "ionice", "watch", "flock", "taskset", "chrt", "strace", "ltrace", "unshare", "nsenter", "pkexec", "sandbox-exec", "time")
 }
 
-// plainWrappers matches the wrappers, each with its options, that may precede a removal in a simple script (observed with
-// 2.1.330). A tab follows each word.
-var plainWrappers = LazyPattern(strings.NewReplacer(" ", `\t`, `\S`, `[^\t]`).Replace(`^( |(\S*/)?env ((-[i0v]|-u \S+|[^\t=-][^\t=]*=\S*) )*|nice (-n \S+ |-\d+ )?(-- )?|` +
+// wrappersBeforeRemovalPattern matches the wrappers, each with its options, that may precede a removal in a simple script
+// (observed with 2.1.330). A tab follows each word.
+var wrappersBeforeRemovalPattern = LazyPattern(strings.NewReplacer(" ", `\t`, `\S`, `[^\t]`).Replace(`^( |(\S*/)?env ((-[i0v]|-u \S+|[^\t=-][^\t=]*=\S*) )*|nice (-n \S+ |-\d+ )?(-- )?|` +
 	`stdbuf ((-[ioe] ?\S+|--(input|output|error)=\S+) )+|nohup (-- )?|command (-p )?(-- )?|builtin (-- )?|` +
 	`timeout ((-[vf]|--(foreground|preserve-status|verbose)|--(signal|kill-after)[= ]\S+|-[sk] ?\S+|--) )*\S+ )*$`))
 
@@ -137,11 +137,11 @@ func (c Command) removeWrappers(names ...string) Command {
 			return c
 		}
 		w := wrappers()[name]
-		rest := w.operandsAfter(c.Args[1:])
+		rest := w.skipOwnArgumentsOfWrapper(c.Args[1:])
 		if slices.Contains(names, "sudo") && (name == "nice" || name == "stdbuf") && len(rest) == len(c.Args)-1 {
 			return c // after sudo, the real CLI removes these only with their options (observed with 2.1.330)
 		}
-		if len(rest) == 0 || isOpaqueWrapper(c.Args[0], c.Words[1:len(c.Words)-len(rest)]) {
+		if len(rest) == 0 || hasArgumentsHidingWrappedProgram(c.Args[0], c.Words[1:len(c.Words)-len(rest)]) {
 			return c
 		}
 		c.Args, c.Words = rest, c.Words[len(c.Words)-len(rest):]
@@ -149,23 +149,24 @@ func (c Command) removeWrappers(names ...string) Command {
 	return c
 }
 
-// isOpaqueWrapper reports whether a wrapper has arguments, unknown before it runs, that hide the program it wraps.
-func isOpaqueWrapper(name string, ownArguments []Word) bool {
-	if n := len(ownArguments); name == "timeout" && n > 0 && ownArguments[n-1].Shape != "--" && !durationPattern().MatchString(ownArguments[n-1].Shape) {
+// hasArgumentsHidingWrappedProgram reports whether a wrapper has arguments, unknown before it runs, that hide the program it
+// wraps.
+func hasArgumentsHidingWrappedProgram(wrapperName string, ownArguments []Word) bool {
+	if n := len(ownArguments); wrapperName == "timeout" && n > 0 && ownArguments[n-1].Shape != "--" && !durationPattern().MatchString(ownArguments[n-1].Shape) {
 		return true
 	}
-	if name == "env" && slices.ContainsFunc(ownArguments, func(w Word) bool { return w.Source == "-S" }) {
+	if wrapperName == "env" && slices.ContainsFunc(ownArguments, func(w Word) bool { return w.Source == "-S" }) {
 		return true
 	}
-	return (name == "timeout" || name == "nice" || name == "stdbuf" || name == "env") &&
+	return (wrapperName == "timeout" || wrapperName == "nice" || wrapperName == "stdbuf" || wrapperName == "env") &&
 		slices.ContainsFunc(ownArguments, func(w Word) bool { return w.IsDynamic && !strings.Contains(w.Source, "=") })
 }
 
-// SourceFrom returns the part of the command that begins with word i. Word i has no quotes, and the other words are as
+// SourceFromWord returns the part of the command that begins with word i. Word i has no quotes, and the other words are as
 // written, separated by single spaces. hasExtraSpaces is true if the source has other spaces between the words.
-func (c Command) SourceFrom(i int) (text string, hasExtraSpaces bool) {
-	parts := []string{c.Args[i]}
-	for _, w := range c.Words[i+1:] {
+func (c Command) SourceFromWord(wordIndex int) (text string, hasExtraSpaces bool) {
+	parts := []string{c.Args[wordIndex]}
+	for _, w := range c.Words[wordIndex+1:] {
 		parts, hasExtraSpaces = append(parts, w.Source), hasExtraSpaces || w.HasExtraSpace
 	}
 	return strings.Join(parts, " "), hasExtraSpaces
@@ -178,8 +179,8 @@ func (c Command) Innermost() Command {
 		if !ok {
 			return c
 		}
-		rest := w.operandsAfter(c.Args[1:])
-		if len(rest) == 0 || c.Args[0] != "stdbuf" && isOpaqueWrapper(path.Base(c.Args[0]), c.Words[1:len(c.Words)-len(rest)]) || len(c.Args) == len(rest)+1 && c.Args[0] == "stdbuf" {
+		rest := w.skipOwnArgumentsOfWrapper(c.Args[1:])
+		if len(rest) == 0 || c.Args[0] != "stdbuf" && hasArgumentsHidingWrappedProgram(path.Base(c.Args[0]), c.Words[1:len(c.Words)-len(rest)]) || len(c.Args) == len(rest)+1 && c.Args[0] == "stdbuf" {
 			return c
 		}
 		c.Args, c.Words = rest, c.Words[len(c.Words)-len(rest):]
@@ -187,11 +188,11 @@ func (c Command) Innermost() Command {
 	return c
 }
 
-// UnquotedRemoval returns the rm or rmdir that the command runs, in lower case and without its directory, and the command
+// FindUnquotedRmOrRmdir returns the rm or rmdir that the command runs, in lower case and without its directory, and the command
 // from this word on. The real CLI (observed with 2.1.330) looks for it after unquoted wrappers, their options, numbers and
 // assignments, and expansions, which may be empty. It takes any word after an option for its value, if that leads to a
 // removal. The name is empty if there is no removal, or if the program or a wrapper is quoted.
-func (c Command) UnquotedRemoval() (name string, rest Command) {
+func (c Command) FindUnquotedRmOrRmdir() (programName string, removalCommand Command) {
 	reached, wrapped := make([]bool, len(c.Words)+2), c.IsTimed
 	reached[0] = true
 	for i, w := range c.Words {
@@ -199,11 +200,11 @@ func (c Command) UnquotedRemoval() (name string, rest Command) {
 		if !reached[i] || source == "" || strings.ContainsAny(source, `'"\`) && !maybeEmptyWord().MatchString(source) {
 			continue
 		}
-		switch name = strings.ToLower(path.Base(source)); {
-		case name == "rm" || name == "rmdir":
+		switch programName = strings.ToLower(path.Base(source)); {
+		case programName == "rm" || programName == "rmdir":
 			c.Args, c.Words = c.Args[i:], c.Words[i:]
-			return name, c
-		case slices.Contains(strings.Fields("sudo doas pkexec env nice ionice nohup timeout stdbuf setsid xargs time command exec busybox"), name), name == "coproc" && i == 0 && !c.IsTimed:
+			return programName, c
+		case slices.Contains(strings.Fields("sudo doas pkexec env nice ionice nohup timeout stdbuf setsid xargs time command exec busybox"), programName), programName == "coproc" && i == 0 && !c.IsTimed:
 			reached[i+1], wrapped = true, true
 		case strings.HasPrefix(source, "$"), source == "--", source == "{" && i > 0 && c.Words[i-1].Source == "coproc", wrapped && (strings.Contains(source, "=") || strings.IndexByte("-0123456789", source[0]) >= 0):
 			reached[i+1] = true
@@ -213,8 +214,8 @@ func (c Command) UnquotedRemoval() (name string, rest Command) {
 	return "", c
 }
 
-// Assignments returns the assignments that precede the first command of the script, each with a line end.
-func (s Script) Assignments() string {
+// LeadingAssignmentLines returns the assignments that precede the first command of the script, each with a line end.
+func (s Script) LeadingAssignmentLines() string {
 	var b strings.Builder
 	for _, c := range s.Commands {
 		if len(c.Assignments) == 0 && !slices.Contains([]string{"declare", "export", "local", "readonly", "typeset"}, c.Name()) || len(c.Args) > 0 && len(c.Assignments) > 0 {
@@ -225,8 +226,8 @@ func (s Script) Assignments() string {
 	return b.String()
 }
 
-// WithVariableValues returns the command with the values of the variables that its script has set.
-func (c Command) WithVariableValues() Command {
+// WithVariableValuesFromScript returns the command with the values of the variables that its script has set.
+func (c Command) WithVariableValuesFromScript() Command {
 	c.Args = slices.Clone(c.Args)
 	for i, w := range c.Words {
 		c.Args[i] = cmp.Or(w.Value, c.Args[i])
@@ -273,13 +274,13 @@ func (c Command) Programs() []string {
 		if args[0] == "--" { // an option terminator of time
 			w, ok = wrapper{}, true
 		}
-		rest := w.operandsAfter(args[1:])
+		rest := w.skipOwnArgumentsOfWrapper(args[1:])
 		own := words[1 : len(words)-len(rest)]
 		isQuoted := slices.ContainsFunc(own, func(w Word) bool { return w.IsDollarQuoted })
-		if !ok || isOpaqueRunner(args) || isQuoted || args[0] != "env" && isOpaqueWrapper(args[0], own) {
+		if !ok || isWrapperHidingProgramFromRules(args) || isQuoted || args[0] != "env" && hasArgumentsHidingWrappedProgram(args[0], own) {
 			return out
 		}
-		out = append(out, Command{Args: args, Words: words}.programsIfEmpty(own)...)
+		out = append(out, Command{Args: args, Words: words}.programsIfFirstVariableEmpty(own)...)
 		if (args[0] == "nice" || args[0] == "stdbuf") && len(rest) > 0 && slices.Contains([]string{"ionice", "setsid", "sudo"}, rest[0]) {
 			return append(out, strings.Join(rest, " ")) // observed with 2.1.330
 		}
@@ -299,22 +300,23 @@ func programsOfScript(script string) []string {
 
 var maybeEmptyWord = LazyPattern(`^\$(\w+|[?#!$@*-]|\{[^}]*\}|\(\(.*\)\)|'[^']*')$`)
 
-// programsIfEmpty returns the programs of c if the first variable among the wrapper's own words is empty; nil without one.
-func (c Command) programsIfEmpty(own []Word) []string {
-	i := slices.IndexFunc(own, func(w Word) bool { return w.Shape == string(PlaceholderVariable) && w.Source[0] == '$' })
+// programsIfFirstVariableEmpty returns the programs of c if the first variable among the wrapper's own words is empty; nil
+// without one.
+func (c Command) programsIfFirstVariableEmpty(wrapperWords []Word) []string {
+	i := slices.IndexFunc(wrapperWords, func(w Word) bool { return w.Shape == string(PlaceholderPossiblyEmptyVariable) && w.Source[0] == '$' })
 	if i < 0 {
 		return nil
 	}
 	return Command{Args: slices.Delete(slices.Clone(c.Args), i+1, i+2), Words: slices.Delete(slices.Clone(c.Words), i+1, i+2)}.Programs()
 }
 
-// mayBeEmpty reports whether the word is an expansion that the real CLI skips after a wrapper (observed with 2.1.330).
+// mayExpansionBeEmpty reports whether the word is an expansion that the real CLI skips after a wrapper (observed with 2.1.330).
 func (w Word) mayBeEmpty() bool {
 	return w.Value == "" && maybeEmptyWord().MatchString(w.Source) && w.Source != "$HOME"
 }
 
-// isOpaqueRunner reports whether args start a wrapper that hides its program from permission rules.
-func isOpaqueRunner(args []string) bool {
+// isWrapperHidingProgramFromRules reports whether args start a wrapper that hides its program from permission rules.
+func isWrapperHidingProgramFromRules(args []string) bool {
 	option := ""
 	if len(args) > 1 && strings.HasPrefix(args[1], "-") {
 		option = args[1]
@@ -361,7 +363,7 @@ func (c Command) OptionScript() string {
 		if script := optionScript(c.Args); script != "" || !ok {
 			return script
 		}
-		c.Args = w.operandsAfter(c.Args[1:])
+		c.Args = w.skipOwnArgumentsOfWrapper(c.Args[1:])
 	}
 	return ""
 }
@@ -389,19 +391,19 @@ func (c Command) NestedScript() string {
 	case name == "eval":
 		return strings.Join(inner.Args[1:], " ")
 	case isShell(name):
-		i := scriptArgumentIndex(inner.Args)
+		i := indexOfShellScriptArgument(inner.Args)
 		if inner.Words[i].IsDynamic {
 			return strings.Trim(inner.Args[i], `"`)
 		}
 		if i > 0 {
-			return withArguments(inner.Args[i], inner.Words[i+1:])
+			return replacePositionalParameters(inner.Args[i], inner.Words[i+1:])
 		}
 	case name == "trap":
 		if len(inner.Args) > 1 {
 			return inner.Args[1]
 		}
 	case name == "find":
-		return findExecScript(inner)
+		return commandLinesOfFindExec(inner)
 	}
 	return ""
 }
@@ -410,11 +412,11 @@ func isShell(name string) bool {
 	return slices.Contains([]string{"bash", "sh", "dash", "zsh", "ksh", "ash"}, strings.ToLower(strings.TrimSuffix(path.Base(name), ".exe")))
 }
 
-// scriptArgumentIndex returns the index of the script in the arguments of a shell; 0 means no script.
-func scriptArgumentIndex(args []string) int {
+// indexOfShellScriptArgument returns the index of the script in the arguments of a shell; 0 means no script.
+func indexOfShellScriptArgument(shellArgs []string) (indexOrZero int) {
 	isOption := func(a string) bool { return len(a) > 1 && strings.ContainsAny(a[:1], "-+") }
-	for i, a := range args {
-		if i > 0 && !isOption(a) && !strings.Contains(" -o +o -O +O --rcfile --init-file ", " "+args[i-1]+" ") {
+	for i, a := range shellArgs {
+		if i > 0 && !isOption(a) && !strings.Contains(" -o +o -O +O --rcfile --init-file ", " "+shellArgs[i-1]+" ") {
 			return 0
 		}
 		if i == 0 || !isOption(a) || strings.HasPrefix(a, "--") || !strings.Contains(a, "c") {
@@ -423,8 +425,8 @@ func scriptArgumentIndex(args []string) int {
 			}
 			continue
 		}
-		for i++; i < len(args); i++ {
-			if !isOption(args[i]) {
+		for i++; i < len(shellArgs); i++ {
+			if !isOption(shellArgs[i]) {
 				return i
 			}
 		}
@@ -432,18 +434,18 @@ func scriptArgumentIndex(args []string) int {
 	return 0
 }
 
-func findExecScript(c Command) string {
+func commandLinesOfFindExec(findCommand Command) string {
 	var lines []string
-	for i, a := range c.Args {
+	for i, a := range findCommand.Args {
 		switch a {
 		case "-exec", "-execdir", "-ok", "-okdir":
-			line := c.Args[i+1:]
+			line := findCommand.Args[i+1:]
 			if end := slices.IndexFunc(line, func(w string) bool { return w == ";" || w == "+" }); end >= 0 {
 				line = line[:end]
 			}
 			quoted := make([]string, len(line))
 			for j, w := range line {
-				if c.Words[i+1+j].IsDynamic || w == "{}" { // the shell expands it before find runs
+				if findCommand.Words[i+1+j].IsDynamic || w == "{}" { // the shell expands it before find runs
 					quoted[j] = w
 					continue
 				}
@@ -461,9 +463,9 @@ var evaluators = LazyPattern(`^(eval|exec|source|\.|alias|trap|hash|let|enable|c
 	`sysopen|sysread|syswrite|sysseek|zpty|ztcp|zsocket|vared|zf_\S*) |^(strace|ltrace|unshare|nsenter|setsid|flock|watch|ionice|taskset|chrt|sandbox-exec|script) .|` +
 	`^fc (.* )?-e |^printf -v |^wait (.* )?-p |^unset .*\[|^read (-[^adinNptu ]*[adinNptu] \S* |-[^adinNptu ]* )*[^- ]|^env (.* )?-S |^jq .*system\(|^jq (.* )?(-\w*[fL]|--(from-file|library-path|rawfile|slurpfile) )`)
 
-// Evaluator returns the first program for which the real CLI asks even if a rule allows commands that begin with its
-// name; empty means none.
-func (s Script) Evaluator() string {
+// FirstProgramNeedingPermissionDespiteRule returns the first program for which the real CLI asks even if a rule allows commands
+// that begin with its name; empty means none.
+func (s Script) FirstProgramNeedingPermissionDespiteRule() string {
 	for _, c := range s.Commands {
 		inner := c.WithoutPlainWrappers().removeWrappers("timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf")
 		if len(inner.Args) > 1 && inner.Args[0] == "xargs" {

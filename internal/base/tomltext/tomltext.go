@@ -65,7 +65,7 @@ func Quote(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	quotes := 0 // number of consecutive quotes
 	for i := 0; i < len(s); {
-		n := unescapedLength(s[i:]) // usually most of the text
+		n := lengthOfPrefixNeedingNoEscapes(s[i:]) // usually most of the text
 		if b.WriteString(s[i : i+n]); n > 0 {
 			quotes = 0
 		}
@@ -92,12 +92,12 @@ func Quote(s string) string {
 	return b.String()
 }
 
-// unescapedLength returns the length of the beginning of s that a basic string can contain without escapes.
-func unescapedLength(s string) int {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' && c != '\n' || c == '"' || c == '\\' || c == 0x7f {
+// lengthOfPrefixNeedingNoEscapes returns the length of the beginning of s that a basic string can contain without escapes.
+func lengthOfPrefixNeedingNoEscapes(text string) int {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' && c != '\n' || c == '"' || c == '\\' || c == 0x7f {
 			return i
 		}
 	}
-	return len(s)
+	return len(text)
 }

@@ -168,7 +168,7 @@ func (c *Catalog) Agents() []Agent {
 	for _, a := range c.agents {
 		list = append(list, a)
 	}
-	slices.SortFunc(list, func(a, b Agent) int { return compareNames(a.Name, b.Name) })
+	slices.SortFunc(list, func(a, b Agent) int { return compareNamesInRealCLIOrder(a.Name, b.Name) })
 	return list
 }
 
@@ -190,7 +190,7 @@ func (c *Catalog) Command(name string) (Command, bool) {
 	commands := c.Commands()
 	i := slices.IndexFunc(commands, func(k Command) bool { return k.Name == name })
 	if i < 0 {
-		i = slices.IndexFunc(commands, func(k Command) bool { return name != "" && (k.Alias() == name || k.Title == name) })
+		i = slices.IndexFunc(commands, func(k Command) bool { return name != "" && (k.PluginSkillShortName() == name || k.Title == name) })
 	}
 	if i < 0 {
 		return Command{}, false
@@ -225,11 +225,14 @@ func (k Command) ListedDescription() string {
 	}
 }
 
-// IsListed reports whether the model sees the command in lists. A plugin's command is listed only with a description.
-func (k Command) IsListed() bool { return k.HasDescription || k.Source != pluginSource }
+// HasDescriptionNeededForListing reports whether the model sees the command in lists. A plugin's command is listed only with a
+// description.
+func (k Command) HasDescriptionNeededForListing() bool {
+	return k.HasDescription || k.Source != pluginSource
+}
 
-// Alias returns the short name of a plugin's skill; empty means that it has none.
-func (k Command) Alias() string {
+// PluginSkillShortName returns the short name of a plugin's skill; empty means that it has none.
+func (k Command) PluginSkillShortName() string {
 	if _, short, ok := strings.Cut(k.Name, ":"); ok && k.Skill && k.Source == pluginSource {
 		return short
 	}
@@ -248,8 +251,8 @@ func (c *Catalog) Counts() (plugins, skills int) {
 	return len(c.plugins), skills
 }
 
-// OutputStyle returns the text of the output style with this name; empty means that no file contains the style.
-func (c *Catalog) OutputStyle(name string) string {
+// OutputStyleTextFromFile returns the text of the output style with this name; empty means that no file contains the style.
+func (c *Catalog) OutputStyleTextFromFile(name string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.styleTexts[name]
@@ -374,13 +377,13 @@ func (l *loader) readAgent(tree fs.FS, file, source string) {
 		return // such as a README next to the agent files
 	}
 	a := Agent{
-		Name: l.namePrefix + name, Description: doc.text("description"), Prompt: l.expandVariables(strings.TrimSpace(doc.body)), Tools: doc.list("tools"),
+		Name: l.namePrefix + name, Description: doc.text("description"), Prompt: l.expandPluginRootVariable(strings.TrimSpace(doc.body)), Tools: doc.list("tools"),
 		Disallowed: doc.list("disallowedTools"), Model: doc.text("model"), MaxTurns: doc.number("maxTurns"),
 		Background: doc.bool("background"), Isolation: doc.text("isolation"), Source: source,
 		Skills: doc.list("skills"),
 	}
 	if source != pluginSource {
-		a.Mode, a.Hooks = doc.text("permissionMode"), doc.object("hooks")
+		a.Mode, a.Hooks = doc.text("permissionMode"), doc.frontMatterObjectJSON("hooks")
 	}
 	l.catalog.agents[a.Name] = a
 }
@@ -407,12 +410,12 @@ func (l *loader) readSkill(tree fs.FS, folder, dir, source string) {
 	}
 	l.skills = append(l.skills, l.withMetadata(doc, Command{
 		Name: l.namePrefix + folder, Source: source, Skill: true, Dir: filepath.Join(dir, "skills", folder), Title: doc.text("name"),
-		Hooks: doc.object("hooks"),
+		Hooks: doc.frontMatterObjectJSON("hooks"),
 	}))
 }
 
 func (l *loader) withMetadata(doc document, k Command) Command {
-	k.Description, k.ArgumentHint, k.Body = doc.description(), doc.text("argument-hint"), l.expandVariables(doc.body)
+	k.Description, k.ArgumentHint, k.Body = doc.description(), doc.text("argument-hint"), l.expandPluginRootVariable(doc.body)
 	k.Arguments = doc.names("arguments")
 	k.HasDescription = doc.text("description") != ""
 	k.Tools, k.Model = doc.list("allowed-tools"), doc.text("model")
@@ -431,8 +434,8 @@ func (l *loader) readDocument(tree fs.FS, file string) (document, bool) {
 	return parseDocument(data), true
 }
 
-// listPosition determines the place of the command in lists: skills, commands, commands of plugins, skills of plugins.
-func (k Command) listPosition() int {
+// listRankByKindAndPlugin determines the place of the command in lists: skills, commands, commands of plugins, skills of plugins.
+func (k Command) listRankByKindAndPlugin() int {
 	switch {
 	case k.Source == pluginSource && k.Skill:
 		return 3
@@ -445,7 +448,7 @@ func (k Command) listPosition() int {
 	}
 }
 
-// sortCommands sorts commands by [Command.listPosition], then by source (project, user, plugins), then by plugin (in
+// sortCommands sorts commands by [Command.listRankByKindAndPlugin], then by source (project, user, plugins), then by plugin (in
 // the order given) and then by name (in natural order). Of two entries with the same name, only the first is kept.
 // However, a skill of the user replaces one of the project.
 func (l *loader) sortCommands() {
@@ -461,7 +464,7 @@ func (l *loader) sortCommands() {
 	})
 	l.catalog.commands = slices.Concat(l.commands, l.skills, l.files)
 	slices.SortStableFunc(l.catalog.commands, func(a, b Command) int {
-		return cmp.Or(a.listPosition()-b.listPosition(), rank[a.Source]-rank[b.Source], place(a)-place(b), compareNames(a.Name, b.Name))
+		return cmp.Or(a.listRankByKindAndPlugin()-b.listRankByKindAndPlugin(), rank[a.Source]-rank[b.Source], place(a)-place(b), compareNamesInRealCLIOrder(a.Name, b.Name))
 	})
 	l.catalog.commands = slices.DeleteFunc(l.catalog.commands, func(k Command) bool {
 		defer func() { seen[k.Name] = true }()
@@ -474,9 +477,9 @@ func baseName(file string) string { return strings.TrimSuffix(path.Base(file), p
 // collationOrder lists the ASCII characters in natural order: punctuation, digits, then letters regardless of case.
 const collationOrder = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789abcdefghijklmnopqrstuvwxyz"
 
-// compareNames orders names as the real CLI does. It compares their [collationKey]; of two names that differ only in
-// case, the lower-case name comes first. Letters outside ASCII come last.
-func compareNames(a, b string) int {
+// compareNamesInRealCLIOrder orders names as the real CLI does. It compares their [collationKey]; of two names that differ only
+// in case, the lower-case name comes first. Letters outside ASCII come last.
+func compareNamesInRealCLIOrder(a, b string) int {
 	return cmp.Or(cmp.Compare(collationKey(a), collationKey(b)), cmp.Compare(b, a))
 }
 

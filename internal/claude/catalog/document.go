@@ -124,8 +124,8 @@ func (d document) bool(key string) *bool {
 	return &b
 }
 
-// object returns the table under a key as JSON; nil means that the key is missing or has another type.
-func (d document) object(key string) json.RawMessage {
+// frontMatterObjectJSON returns the table under a key as JSON; nil means that the key is missing or has another type.
+func (d document) frontMatterObjectJSON(key string) json.RawMessage {
 	table, ok := d.frontMatter[key].(map[string]any)
 	if !ok {
 		return nil

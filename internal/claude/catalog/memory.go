@@ -13,8 +13,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/match"
 )
 
-// MemoryOptions specify where to find instruction files.
-type MemoryOptions struct {
+// InstructionFileOptions specify where to find instruction files.
+type InstructionFileOptions struct {
 	UserDir string // the state directory; empty means that the user has no instruction files
 	CWD     string // absolute
 	Home    string // home directory for ~; empty means ~ is not expanded
@@ -24,8 +24,8 @@ type MemoryOptions struct {
 	AddedDirs []string
 }
 
-// Memory is one file of instructions.
-type Memory struct {
+// InstructionFile is one file of instructions.
+type InstructionFile struct {
 	Path   string
 	Type   string // "User", "Project" or "Local"
 	Parent string // file that imports this file; empty means none
@@ -37,8 +37,8 @@ type Memory struct {
 	Base  string
 }
 
-// Heading returns the heading that precedes the text of a file in the model's context.
-func (m Memory) Heading() string {
+// HeadingInModelContext returns the heading that precedes the text of a file in the model's context.
+func (m InstructionFile) HeadingInModelContext() string {
 	about := map[string]string{
 		"User":    "user's private global instructions for all projects",
 		"Project": "project instructions, checked into the codebase",
@@ -47,41 +47,41 @@ func (m Memory) Heading() string {
 	return "Contents of " + m.Path + " (" + about[m.Type] + "):"
 }
 
-// Memories finds the instruction files at the start of a session: the user's, then the project's from the root down to
-// the working directory, then those of the added directories, each file followed by its imports.
-func Memories(o MemoryOptions) []Memory {
-	r := &memoryReader{home: o.Home, cwd: o.CWD, seen: map[string]bool{}}
+// FindInstructionFilesAtStart finds the instruction files at the start of a session: the user's, then the project's from the
+// root down to the working directory, then those of the added directories, each file followed by its imports.
+func FindInstructionFilesAtStart(o InstructionFileOptions) []InstructionFile {
+	r := &instructionFileReader{home: o.Home, cwd: o.CWD, seen: map[string]bool{}}
 	if o.UserDir != "" {
-		r.read(Memory{Path: filepath.Join(o.UserDir, "CLAUDE.md"), Type: "User", Base: o.CWD}, 0)
-		r.readRules(filepath.Join(o.UserDir, "rules"), "User", o.CWD)
+		r.read(InstructionFile{Path: filepath.Join(o.UserDir, "CLAUDE.md"), Type: "User", Base: o.CWD}, 0)
+		r.readRuleFilesBelow(filepath.Join(o.UserDir, "rules"), "User", o.CWD)
 	}
 	for _, dir := range slices.Concat(parentDirs(o.CWD), o.AddedDirs) {
 		if o.Project {
-			r.read(Memory{Path: filepath.Join(dir, "CLAUDE.md"), Type: "Project", Base: dir}, 0)
+			r.read(InstructionFile{Path: filepath.Join(dir, "CLAUDE.md"), Type: "Project", Base: dir}, 0)
 			r.readProject(filepath.Join(dir, ".claude"), dir)
 		}
 		if o.Local {
-			r.read(Memory{Path: filepath.Join(dir, "CLAUDE.local.md"), Type: "Local", Base: dir}, 0)
+			r.read(InstructionFile{Path: filepath.Join(dir, "CLAUDE.local.md"), Type: "Local", Base: dir}, 0)
 		}
 	}
 	return r.memories
 }
 
-// NestedMemories finds the instruction files that begin to apply when the model has read or written file (observed with
-// 2.1.329). Their order: the user's rules that match file; the instruction files and matching rules of each directory
-// below the working directory, down to file; the matching rules of the working directory and its parents. Files in
-// known are omitted.
-func NestedMemories(o MemoryOptions, file string, known map[string]bool) []Memory {
-	r := &memoryReader{home: o.Home, cwd: o.CWD, seen: maps.Clone(known), target: file}
+// FindNestedInstructionFiles finds the instruction files that begin to apply when the model has read or written file (observed
+// with 2.1.329). Their order: the user's rules that match file; the instruction files and matching rules of each directory
+// below the working directory, down to file; the matching rules of the working directory and its parents. Files in known are
+// omitted.
+func FindNestedInstructionFiles(o InstructionFileOptions, file string, known map[string]bool) []InstructionFile {
+	r := &instructionFileReader{home: o.Home, cwd: o.CWD, seen: maps.Clone(known), accessedFile: file}
 	if o.UserDir != "" {
-		r.readRules(filepath.Join(o.UserDir, "rules"), "User", o.CWD)
+		r.readRuleFilesBelow(filepath.Join(o.UserDir, "rules"), "User", o.CWD)
 	}
 	outer := parentDirs(o.CWD)
 	if isBelow(o.CWD, file) {
 		for _, dir := range parentDirs(filepath.Dir(file))[len(outer):] {
-			r.target = ""
+			r.accessedFile = ""
 			r.readDirectory(o, dir)
-			r.target = file
+			r.accessedFile = file
 			r.readProjectRules(o, dir)
 		}
 	}
@@ -91,29 +91,29 @@ func NestedMemories(o MemoryOptions, file string, known map[string]bool) []Memor
 	return r.memories
 }
 
-func (r *memoryReader) readProject(dotClaude, dir string) {
+func (r *instructionFileReader) readProject(dotClaude, dir string) {
 	if _, err := os.Stat(dotClaude); err != nil {
 		return
 	}
-	r.read(Memory{Path: filepath.Join(dotClaude, "CLAUDE.md"), Type: "Project", Base: dir}, 0)
-	r.readRules(filepath.Join(dotClaude, "rules"), "Project", dir)
+	r.read(InstructionFile{Path: filepath.Join(dotClaude, "CLAUDE.md"), Type: "Project", Base: dir}, 0)
+	r.readRuleFilesBelow(filepath.Join(dotClaude, "rules"), "Project", dir)
 }
 
 // readDirectory reads the instruction files and rules of a directory; files that were read before are skipped.
-func (r *memoryReader) readDirectory(o MemoryOptions, dir string) {
+func (r *instructionFileReader) readDirectory(o InstructionFileOptions, dir string) {
 	if o.Project {
-		r.read(Memory{Path: filepath.Join(dir, "CLAUDE.md"), Type: "Project", Base: dir}, 0)
-		r.read(Memory{Path: filepath.Join(dir, ".claude", "CLAUDE.md"), Type: "Project", Base: dir}, 0)
+		r.read(InstructionFile{Path: filepath.Join(dir, "CLAUDE.md"), Type: "Project", Base: dir}, 0)
+		r.read(InstructionFile{Path: filepath.Join(dir, ".claude", "CLAUDE.md"), Type: "Project", Base: dir}, 0)
 	}
 	if o.Local {
-		r.read(Memory{Path: filepath.Join(dir, "CLAUDE.local.md"), Type: "Local", Base: dir}, 0)
+		r.read(InstructionFile{Path: filepath.Join(dir, "CLAUDE.local.md"), Type: "Local", Base: dir}, 0)
 	}
 	r.readProjectRules(o, dir)
 }
 
-func (r *memoryReader) readProjectRules(o MemoryOptions, dir string) {
+func (r *instructionFileReader) readProjectRules(o InstructionFileOptions, dir string) {
 	if o.Project {
-		r.readRules(filepath.Join(dir, ".claude", "rules"), "Project", dir)
+		r.readRuleFilesBelow(filepath.Join(dir, ".claude", "rules"), "Project", dir)
 	}
 }
 
@@ -141,16 +141,16 @@ const (
 	maxMemoryBytes = 1 << 20 // maximum size of a file in bytes; longer files are omitted
 )
 
-// memoryReader reads each file once, in the order in which the model receives the files.
-type memoryReader struct {
-	home, cwd string
-	seen      map[string]bool
-	target    string // file that the model has accessed: only memories whose Globs match it are read; empty means only memories without Globs
-	memories  []Memory
+// instructionFileReader reads each file once, in the order in which the model receives the files.
+type instructionFileReader struct {
+	home, cwd    string
+	seen         map[string]bool
+	accessedFile string // file that the model has accessed: only memories whose Globs match it are read; empty means only memories without Globs
+	memories     []InstructionFile
 }
 
 // read reads one file and then its imports. The path, type, parent and base of m must be set.
-func (r *memoryReader) read(m Memory, depth int) {
+func (r *instructionFileReader) read(m InstructionFile, depth int) {
 	if r.seen[m.Path] || depth > maxImportDepth {
 		return
 	}
@@ -163,11 +163,11 @@ func (r *memoryReader) read(m Memory, depth int) {
 		return
 	}
 	d := parseDocument(data)
-	m.Text, m.Globs = commentPattern().ReplaceAllString(d.body, ""), pathGlobs(d)
+	m.Text, m.Globs = htmlCommentPattern().ReplaceAllString(d.body, ""), pathGlobs(d)
 	if raw := string(data); raw != m.Text {
 		m.Raw = raw
 	}
-	if m.Parent == "" && !r.isApplicable(m) {
+	if m.Parent == "" && !r.areGlobsMatchingAccessedFile(m) {
 		return
 	}
 	r.seen[m.Path] = true
@@ -175,16 +175,16 @@ func (r *memoryReader) read(m Memory, depth int) {
 	for _, name := range importedFiles(m.Text) {
 		target := r.resolveImport(name, filepath.Dir(m.Path))
 		if target != "" && (m.Type == "User" || isBelow(r.cwd, target)) { // a project file needs approval to import files outside the project
-			r.read(Memory{Path: target, Type: m.Type, Parent: m.Path, Base: m.Base}, depth+1)
+			r.read(InstructionFile{Path: target, Type: m.Type, Parent: m.Path, Base: m.Base}, depth+1)
 		}
 	}
 }
 
-func (r *memoryReader) isApplicable(m Memory) bool {
-	if r.target == "" || m.Globs == nil {
-		return r.target == "" && m.Globs == nil
+func (r *instructionFileReader) areGlobsMatchingAccessedFile(m InstructionFile) bool {
+	if r.accessedFile == "" || m.Globs == nil {
+		return r.accessedFile == "" && m.Globs == nil
 	}
-	rel, err := filepath.Rel(m.Base, r.target)
+	rel, err := filepath.Rel(m.Base, r.accessedFile)
 	return err == nil && filepath.IsLocal(rel) && slices.ContainsFunc(m.Globs, func(pattern string) bool {
 		if strings.HasPrefix(pattern, "!") || strings.HasPrefix(pattern, "./") {
 			return false
@@ -199,7 +199,7 @@ func pathGlobs(d document) []string {
 	var all []string
 	given := d.list("paths")
 	if text, ok := d.frontMatter["paths"].(string); ok {
-		given = splitOutsideBraces(text)
+		given = splitAtCommasOutsideBraces(text)
 	}
 	for _, pattern := range given {
 		for _, glob := range expandBraces(pattern) {
@@ -215,7 +215,7 @@ func pathGlobs(d document) []string {
 	return all
 }
 
-func splitOutsideBraces(text string) []string {
+func splitAtCommasOutsideBraces(text string) []string {
 	depth := 0
 	return slices.DeleteFunc(strings.FieldsFunc(text, func(c rune) bool {
 		switch c {
@@ -251,17 +251,17 @@ func expandBraces(pattern string) []string {
 	return all
 }
 
-func (r *memoryReader) readRules(dir, kind, base string) {
+func (r *instructionFileReader) readRuleFilesBelow(dir, instructionType, globBaseDir string) {
 	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() && filepath.Ext(path) == ".md" {
-			r.read(Memory{Path: path, Type: kind, Rule: true, Base: base}, 0)
+			r.read(InstructionFile{Path: path, Type: instructionType, Rule: true, Base: globBaseDir}, 0)
 		}
 		return nil // unreadable files are skipped
 	})
 }
 
 // resolveImport returns the path of an imported file; empty means none.
-func (r *memoryReader) resolveImport(name, dir string) string {
+func (r *instructionFileReader) resolveImport(name, dir string) string {
 	if rest, ok := strings.CutPrefix(name, "~/"); ok {
 		if r.home == "" {
 			return ""
@@ -275,8 +275,8 @@ func (r *memoryReader) resolveImport(name, dir string) string {
 }
 
 var (
-	commentPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)(?:^|\n)[ \t]*<!--.*?-->[ \t]*`) })
-	codePattern    = sync.OnceValue(func() *regexp.Regexp {
+	htmlCommentPattern  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)(?:^|\n)[ \t]*<!--.*?-->[ \t]*`) })
+	markdownCodePattern = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile("(?s)(?:^|\n)[ \t]*```.*?(?:\n[ \t]*```|$)|`[^`\n]*`")
 	})
 	importPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|\s)@(\S+)`) })
@@ -285,7 +285,7 @@ var (
 // importedFiles returns the files that a text names with @, outside of code.
 func importedFiles(text string) []string {
 	var names []string
-	for _, m := range importPattern().FindAllStringSubmatch(codePattern().ReplaceAllString(text, ""), -1) {
+	for _, m := range importPattern().FindAllStringSubmatch(markdownCodePattern().ReplaceAllString(text, ""), -1) {
 		names = append(names, strings.TrimRight(m[1], ".,;:!?)"))
 	}
 	return names

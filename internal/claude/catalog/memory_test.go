@@ -35,7 +35,7 @@ func TestMemories(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	o := MemoryOptions{UserDir: filepath.Join(root, "user"), CWD: filepath.Join(root, "up", "p"), Home: filepath.Join(root, "home"), Project: true, Local: true}
+	o := InstructionFileOptions{UserDir: filepath.Join(root, "user"), CWD: filepath.Join(root, "up", "p"), Home: filepath.Join(root, "home"), Project: true, Local: true}
 	want := []string{
 		"User user/CLAUDE.md", "User home/home.md < user/CLAUDE.md", "User user/rules/r.md", "Project up/CLAUDE.md", "Project up/p/CLAUDE.md", "Project up/p/a.md < up/p/CLAUDE.md",
 		"Project up/p/b.md < up/p/a.md",
@@ -45,7 +45,7 @@ func TestMemories(t *testing.T) {
 		return filepath.ToSlash(strings.TrimPrefix(path, root+string(filepath.Separator)))
 	}
 	var got []string
-	for _, m := range Memories(o) {
+	for _, m := range FindInstructionFilesAtStart(o) {
 		line := m.Type + " " + short(m.Path)
 		if m.Parent != "" {
 			line += " < " + short(m.Parent)
@@ -58,7 +58,7 @@ func TestMemories(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := Memories(MemoryOptions{CWD: o.CWD}); got != nil {
+	if got := FindInstructionFilesAtStart(InstructionFileOptions{CWD: o.CWD}); got != nil {
 		t.Errorf("nothing counts, and %v is found", got)
 	}
 }
@@ -90,9 +90,9 @@ func TestReached(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all := MemoryOptions{UserDir: filepath.Join(root, "user"), CWD: filepath.Join(root, "p"), Project: true, Local: true}
+	all := InstructionFileOptions{UserDir: filepath.Join(root, "user"), CWD: filepath.Join(root, "p"), Project: true, Local: true}
 	for _, tt := range []struct {
-		o     MemoryOptions
+		o     InstructionFileOptions
 		file  string
 		known string
 		want  []string
@@ -105,10 +105,10 @@ func TestReached(t *testing.T) {
 		{all, "outside/f", "", nil},
 		{all, "p", "", nil}, // grep -r x . searches the working directory itself (A10)
 		{all, "", "", nil},
-		{MemoryOptions{CWD: all.CWD, Local: true}, "p/lib/a.ts", "", []string{"p/lib/CLAUDE.local.md"}},
+		{InstructionFileOptions{CWD: all.CWD, Local: true}, "p/lib/a.ts", "", []string{"p/lib/CLAUDE.local.md"}},
 	} {
 		var got []string
-		for _, m := range NestedMemories(tt.o, filepath.Join(root, filepath.FromSlash(tt.file)), map[string]bool{filepath.Join(root, filepath.FromSlash(tt.known)): true}) {
+		for _, m := range FindNestedInstructionFiles(tt.o, filepath.Join(root, filepath.FromSlash(tt.file)), map[string]bool{filepath.Join(root, filepath.FromSlash(tt.known)): true}) {
 			got = append(got, filepath.ToSlash(strings.TrimPrefix(m.Path, root+string(filepath.Separator))))
 			if strings.HasSuffix(m.Path, filepath.Join("src", "CLAUDE.md")) && (m.Text != "src <!-- kept -->\nend\n" || m.Raw == "") {
 				t.Errorf("a comment is read: %q, %q", m.Text, m.Raw)

@@ -15,7 +15,7 @@ func TestCompareNames(t *testing.T) {
 	}
 	got := slices.Clone(want)
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(got), func(i, j int) { got[i], got[j] = got[j], got[i] })
-	slices.SortFunc(got, compareNames)
+	slices.SortFunc(got, compareNamesInRealCLIOrder)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

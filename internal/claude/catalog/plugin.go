@@ -160,33 +160,33 @@ func (l *loader) readPlugin(tree fs.FS, dir, id string) {
 	l.catalog.plugins = append(l.catalog.plugins, protocol.Plugin{Name: m.Name, Path: dir, Source: id, Version: m.Version})
 	l.parts = append(l.parts, PluginParts{
 		Name: m.Name, Dir: dir, ID: id,
-		Hooks:   pluginObject(tree, dir, "hooks", m.Hooks, "hooks/hooks.json"),
-		Servers: pluginObject(tree, dir, "mcpServers", m.Servers, ".mcp.json"),
+		Hooks:   readPluginObject(tree, dir, "hooks", m.Hooks, "hooks/hooks.json"),
+		Servers: readPluginObject(tree, dir, "mcpServers", m.Servers, ".mcp.json"),
 	})
 	l.pluginDir, l.namePrefix = dir, m.Name+":"
 	l.readFolders(tree, dir, pluginSource)
 	l.pluginDir, l.namePrefix = "", ""
 }
 
-// pluginObject returns the object that a plugin declares for a key; nil means none. The manifest has the object itself,
+// readPluginObject returns the object that a plugin declares for a key; nil means none. The manifest has the object itself,
 // or the name of a file that contains it. If the manifest has neither, the object is read from the default file.
-func pluginObject(tree fs.FS, dir, key string, declared json.RawMessage, file string) json.RawMessage {
-	if declared = bytes.TrimSpace(declared); len(declared) > 0 && declared[0] == '{' {
-		return expandPluginRoot(declared, dir)
+func readPluginObject(tree fs.FS, pluginDir, key string, manifestValue json.RawMessage, defaultFile string) json.RawMessage {
+	if manifestValue = bytes.TrimSpace(manifestValue); len(manifestValue) > 0 && manifestValue[0] == '{' {
+		return expandPluginRoot(manifestValue, pluginDir)
 	}
 	var name string
-	if json.Unmarshal(declared, &name) == nil && name != "" {
-		file = path.Clean(name)
+	if json.Unmarshal(manifestValue, &name) == nil && name != "" {
+		defaultFile = path.Clean(name)
 	}
-	data, err := fs.ReadFile(tree, file)
+	data, err := fs.ReadFile(tree, defaultFile)
 	var outer map[string]json.RawMessage
 	if err != nil || json.Unmarshal(data, &outer) != nil {
 		return nil
 	}
 	if inner, ok := outer[key]; ok {
-		return expandPluginRoot(inner, dir)
+		return expandPluginRoot(inner, pluginDir)
 	}
-	return expandPluginRoot(data, dir)
+	return expandPluginRoot(data, pluginDir)
 }
 
 func expandPluginRoot(raw []byte, dir string) json.RawMessage {
@@ -197,7 +197,7 @@ func expandPluginRoot(raw []byte, dir string) json.RawMessage {
 	return bytes.ReplaceAll(raw, []byte(pluginRootVariable), quoted[1:len(quoted)-1])
 }
 
-func (l *loader) expandVariables(text string) string {
+func (l *loader) expandPluginRootVariable(text string) string {
 	if l.pluginDir == "" {
 		return text
 	}

@@ -37,7 +37,7 @@ type Options struct {
 type Transcript interface {
 	// HistoryDir returns the current directory for copies; "" means that copies stay in memory.
 	HistoryDir() string
-	// Record writes an event to the transcript. All events are *[protocol.CustomLine].
+	// Record writes an event to the transcript. All events are *[protocol.RawTranscriptOnlyLine].
 	Record(ev protocol.Event) error
 }
 
@@ -56,7 +56,7 @@ type History struct {
 
 type checkpoint struct {
 	uuid, time   string
-	files        map[string]backup // backup of each file, by the name that trackingPath returns
+	files        map[string]backup // backup of each file, by the name that relativePathIfInWorkingDirectory returns
 	hasUntracked bool              // a command has run that may have changed other files
 }
 
@@ -160,12 +160,12 @@ func (h *History) recordPrompt(uuid string) error {
 	if slices.ContainsFunc(h.checkpoints, func(p checkpoint) bool { return p.uuid == uuid }) {
 		return nil // already recorded: in a terminal, this is done before the prompt is written to the transcript
 	}
-	next := checkpoint{uuid: uuid, time: h.now(), files: map[string]backup{}}
+	next := checkpoint{uuid: uuid, time: h.currentUTCTimeForTranscript(), files: map[string]backup{}}
 	var failed error
 	if err := h.store.moveTo(h.dir()); err != nil {
 		failed = err
 	}
-	for path, newest := range h.newestBackups() {
+	for path, newest := range h.newestBackupByTrackingPath() {
 		b, err := h.backUpChanged(path, newest)
 		if err != nil {
 			failed = errors.Join(failed, err)
@@ -192,12 +192,12 @@ func (h *History) mayChangeFiles(ev *protocol.ToolExecuted) bool {
 
 // backUpChanged backs up a file if its content differs from newest; otherwise it returns newest.
 func (h *History) backUpChanged(path string, newest backup) (backup, error) {
-	now, err := readFile(h.abs(path))
+	now, err := contentOrNilIfFileMissing(h.abs(path))
 	if err != nil {
 		return backup{}, err
 	}
 	before, err := h.store.getCopy(newest.File)
-	if err == nil && equalContent(before, now) {
+	if err == nil && areContentsEqualOrFilesBothMissing(before, now) {
 		return newest, nil
 	}
 	return h.backUp(path, now, newest.Version+1)
@@ -210,7 +210,7 @@ func (h *History) recordChange(toolUseID, path string, before *string) error {
 		return nil
 	}
 	last := h.checkpoints[len(h.checkpoints)-1]
-	name := h.trackingPath(h.abs(path))
+	name := h.relativePathIfInWorkingDirectory(h.abs(path))
 	if _, known := last.files[name]; known {
 		return nil
 	}
@@ -223,13 +223,13 @@ func (h *History) recordChange(toolUseID, path string, before *string) error {
 		return err
 	}
 	last.files[name] = b
-	return h.writeLine(transcriptLine{Type: "file-history-delta", MessageID: h.callMessages[toolUseID], SnapshotID: last.uuid, Path: name, Backup: &b, Timestamp: h.now()})
+	return h.writeLine(transcriptLine{Type: "file-history-delta", MessageID: h.callMessages[toolUseID], SnapshotID: last.uuid, Path: name, Backup: &b, Timestamp: h.currentUTCTimeForTranscript()})
 }
 
 // backUp copies a version of a file; nil content means that the file does not exist.
 func (h *History) backUp(path string, content []byte, version int) (backup, error) {
 	abs := h.abs(path)
-	b := backup{Version: version, Time: h.now(), ParentDir: realPath(filepath.Dir(abs))}
+	b := backup{Version: version, Time: h.currentUTCTimeForTranscript(), ParentDir: realPath(filepath.Dir(abs))}
 	if content == nil {
 		return b, nil
 	}
@@ -238,7 +238,7 @@ func (h *History) backUp(path string, content []byte, version int) (backup, erro
 	return b, h.store.putCopy(h.dir(), name, content)
 }
 
-func (h *History) newestBackups() map[string]backup {
+func (h *History) newestBackupByTrackingPath() map[string]backup {
 	files := map[string]backup{}
 	for _, p := range h.checkpoints {
 		maps.Copy(files, p.files)
@@ -247,7 +247,7 @@ func (h *History) newestBackups() map[string]backup {
 }
 
 // IsEmpty reports whether no file was copied yet.
-func (h *History) IsEmpty() bool { return len(h.newestBackups()) == 0 }
+func (h *History) IsEmpty() bool { return len(h.newestBackupByTrackingPath()) == 0 }
 
 func (h *History) oldestBackup(path string) backup {
 	for _, p := range h.checkpoints {
@@ -266,7 +266,7 @@ func (h *History) writeLine(l transcriptLine) error {
 	if h.o.Transcript == nil {
 		return nil
 	}
-	return h.o.Transcript.Record(&protocol.CustomLine{Line: raw})
+	return h.o.Transcript.Record(&protocol.RawTranscriptOnlyLine{Line: raw})
 }
 
 // dir returns the current directory for copies; "" means memory.
@@ -277,7 +277,7 @@ func (h *History) dir() string {
 	return h.o.Transcript.HistoryDir()
 }
 
-func (h *History) now() string {
+func (h *History) currentUTCTimeForTranscript() string {
 	var now time.Time
 	if h.o.Clock != nil {
 		now = h.o.Clock.Now()
@@ -285,7 +285,7 @@ func (h *History) now() string {
 	return now.UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-func (h *History) trackingPath(path string) string {
+func (h *History) relativePathIfInWorkingDirectory(path string) string {
 	if rel, err := filepath.Rel(h.o.CWD, path); h.o.CWD != "" && err == nil && filepath.IsLocal(rel) {
 		return rel
 	}

@@ -106,7 +106,7 @@ type fakeTranscript struct {
 func (f fakeTranscript) HistoryDir() string { return f.dir }
 
 func (f fakeTranscript) Record(ev protocol.Event) error {
-	*f.lines = append(*f.lines, ev.(*protocol.CustomLine).Line)
+	*f.lines = append(*f.lines, ev.(*protocol.RawTranscriptOnlyLine).Line)
 	return nil
 }
 
@@ -245,6 +245,6 @@ type lineLog struct{ lines []json.RawMessage }
 func (*lineLog) HistoryDir() string { return "" }
 
 func (l *lineLog) Record(ev protocol.Event) error {
-	l.lines = append(l.lines, ev.(*protocol.CustomLine).Line)
+	l.lines = append(l.lines, ev.(*protocol.RawTranscriptOnlyLine).Line)
 	return nil
 }

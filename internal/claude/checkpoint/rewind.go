@@ -52,7 +52,7 @@ func (h *History) Rewind(promptUUID string) (RewindEffect, error) {
 		return change, err
 	}
 	for _, path := range change.Files {
-		if hasLink(path, files[path].parent) {
+		if isIrregularFileOrDirectoryMoved(path, files[path].parent) {
 			change.Skipped++
 			continue
 		}
@@ -74,7 +74,7 @@ func (h *History) targetsAt(uuid string) (map[string]restoreTarget, error) {
 		return nil, ErrUnknownPrompt
 	}
 	files := map[string]restoreTarget{}
-	for path := range maps.Keys(h.newestBackups()) {
+	for path := range maps.Keys(h.newestBackupByTrackingPath()) {
 		b, known := point.files[path]
 		if !known {
 			b = h.oldestBackup(path)
@@ -91,11 +91,11 @@ func (h *History) targetsAt(uuid string) (map[string]restoreTarget, error) {
 func compareFiles(files map[string]restoreTarget) (RewindEffect, error) {
 	var c RewindEffect
 	for path, want := range files {
-		now, err := readFile(path)
+		now, err := contentOrNilIfFileMissing(path)
 		if err != nil {
 			return c, fmt.Errorf("comparing a file with its checkpoint: %w", err)
 		}
-		if equalContent(now, want.content) {
+		if areContentsEqualOrFilesBothMissing(now, want.content) {
 			continue
 		}
 		c.Files = append(c.Files, path)
@@ -114,14 +114,14 @@ func compareFiles(files map[string]restoreTarget) (RewindEffect, error) {
 	return c, nil
 }
 
-// hasLink reports whether path is a link or another file that is not regular, or whether a link leads from its
-// directory to a directory other than parent. If parent is empty, the directory is not checked.
-func hasLink(path, parent string) bool {
+// isIrregularFileOrDirectoryMoved reports whether path is a link or another file that is not regular, or whether a link leads
+// from its directory to a directory other than parent. If parent is empty, the directory is not checked.
+func isIrregularFileOrDirectoryMoved(path, recordedRealDirectory string) bool {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return true
 	}
 	now := realPath(filepath.Dir(path))
-	return parent != "" && now != "" && now != parent
+	return recordedRealDirectory != "" && now != "" && now != recordedRealDirectory
 }
 
 func realPath(dir string) string {
@@ -132,8 +132,8 @@ func realPath(dir string) string {
 	return path
 }
 
-// readFile returns a file's content; nil means no such file.
-func readFile(path string) ([]byte, error) {
+// contentOrNilIfFileMissing returns a file's content; nil means no such file.
+func contentOrNilIfFileMissing(path string) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -144,7 +144,9 @@ func readFile(path string) ([]byte, error) {
 	return data, err
 }
 
-func equalContent(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
+func areContentsEqualOrFilesBothMissing(a, b []byte) bool {
+	return (a == nil) == (b == nil) && bytes.Equal(a, b)
+}
 
 func restoreFile(path string, content []byte) error {
 	if content == nil {

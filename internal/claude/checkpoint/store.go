@@ -69,7 +69,7 @@ func (s *store) getCopy(copyName *string) ([]byte, error) {
 		if dir == "" {
 			continue
 		}
-		content, err := readFile(filepath.Join(dir, *copyName))
+		content, err := contentOrNilIfFileMissing(filepath.Join(dir, *copyName))
 		if content != nil || err != nil {
 			return content, err
 		}

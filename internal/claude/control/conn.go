@@ -16,14 +16,14 @@ import (
 // Conn is the connection to one host. The methods that send requests to the host may be called from many goroutines.
 // Before [Conn.Serve] they fail with [ErrClosed].
 type Conn struct {
-	*scheduler
-	hostServers
+	*promptScheduler
+	hostMCPServers
 	in              io.Reader
 	backgroundLimit time.Duration
 	out             *frameWriter
 	outgoing        *outgoingRequests
-	pending         *pendingRequests
-	initialConnect  initialConnect
+	pending         *hostRequestsInProgress
+	initialConnect  serverConnectPhaseOfInitialize
 	session         Session // set by Serve before it starts reading
 	idlePending     bool    // a turn has ended, and the idle state is not reported yet; used only by playPrompts
 }
@@ -32,8 +32,8 @@ type Conn struct {
 func New(o Options) *Conn {
 	out := &frameWriter{lines: newLineWriter(o.Out), metadata: o.Metadata, stateEvents: o.StateEvents, replay: o.Replay}
 	asked := &outgoingRequests{out: out, pending: map[string]*outgoingRequest{}}
-	work := &pendingRequests{cancels: map[string]context.CancelFunc{}}
-	return &Conn{in: o.In, backgroundLimit: o.BackgroundLimit, out: out, outgoing: asked, pending: work, scheduler: newScheduler(o, out, asked, work)}
+	work := &hostRequestsInProgress{cancels: map[string]context.CancelFunc{}}
+	return &Conn{in: o.In, backgroundLimit: o.BackgroundLimit, out: out, outgoing: asked, pending: work, promptScheduler: newPromptScheduler(o, out, asked, work)}
 }
 
 // EventWriter returns the writer for the events of turns. Each call of Write takes one line. It blocks while the host does
@@ -48,33 +48,33 @@ func (p *Conn) SessionState() string {
 	switch {
 	case len(p.outgoing.pendingPermissions()) > 0:
 		return "requires_action"
-	case p.isActive():
+	case p.hasRunningTurnOrFirstPrompt():
 		return "running"
 	}
 	return "idle"
 }
 
-// CancelPrompt removes a queued prompt and returns events to write. It returns false if the prompt is not in the queue.
-func (p *Conn) CancelPrompt(uuid string) ([]protocol.Event, bool) {
-	gone := p.cancel(uuid)
+// CancelQueuedPrompt removes a queued prompt and returns events to write. It returns false if the prompt is not in the queue.
+func (p *Conn) CancelQueuedPrompt(promptUUID string) (eventsToWrite []protocol.Event, wasQueued bool) {
+	gone := p.cancel(promptUUID)
 	if gone == nil {
 		return nil, false
 	}
-	return gone.lifecycleEvents("cancelled"), true
+	return gone.lifecycleEventPerUUID("cancelled"), true
 }
 
-// Serve runs the host's prompts until stdin is at EOF and all of them are done. The error is an [*InputError], an
+// Serve runs the host's prompts until stdin is at EOF and all of them are done. The error is an [*InvalidStdinLineError], an
 // error of a turn or of stdout, or the cause of the cancellation of ctx. Serve may be called only once. When it
 // returns, all goroutines have returned, except one that may still be blocked in a read of stdin.
 func (p *Conn) Serve(ctx context.Context, s Session) error {
 	life, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	p.session = s
-	defer context.AfterFunc(life, func() { p.out.lines.failWrites(context.Cause(life)) })()
+	defer context.AfterFunc(life, func() { p.out.lines.failWaitingAndLaterTurnWrites(context.Cause(life)) })()
 	go p.out.lines.run() // run returns after close, or when its writer fails
-	p.outgoing.acceptRequests()
-	p.pending.acceptRequests()
-	p.begin(s.FirstPrompt())
+	p.outgoing.allowRequestsToHost()
+	p.pending.allowNewRequests()
+	p.begin(s.PromptBeforeHostPrompts())
 	go func() { // returns at EOF
 		if err := p.readLines(life); err != nil {
 			fail(err)
@@ -101,9 +101,9 @@ func (p *Conn) shutDown(err error) {
 
 // closeInput handles EOF on stdin: no more requests can start, and no answers can arrive.
 func (p *Conn) closeInput() {
-	p.pending.close()
-	p.outgoing.close()
-	p.scheduler.closeInput()
+	p.pending.refuseNewRequests()
+	p.outgoing.rejectPendingAndLaterRequests()
+	p.promptScheduler.closeInput()
 }
 
 func (p *Conn) playPrompts(ctx context.Context) error {
@@ -115,7 +115,7 @@ func (p *Conn) playPrompts(ctx context.Context) error {
 		if err := p.session.WaitReady(ctx); err != nil {
 			return err
 		}
-		if err := p.playTurn(ctx, in); err != nil {
+		if err := p.runTurnOfPrompt(ctx, in); err != nil {
 			return err
 		}
 		if ctx.Err() != nil {
@@ -151,7 +151,7 @@ func (p *Conn) nextPrompt(ctx context.Context) (*prompt, error) {
 			}
 			continue
 		}
-		in, over, err := p.runBackground(ctx, deadline)
+		in, over, err := p.streamBackgroundWorkUntilPromptOrDeadline(ctx, deadline)
 		if in != nil || over || err != nil {
 			return in, err
 		}
@@ -162,59 +162,59 @@ func (p *Conn) nextPrompt(ctx context.Context) (*prompt, error) {
 func (p *Conn) showIdle() {
 	if _, owesTurn := p.session.Background(); p.idlePending && !owesTurn {
 		p.idlePending = false
-		p.scheduler.showIdle()
+		p.promptScheduler.showIdle()
 	}
 }
 
-// runBackground streams the events of background work. It returns when a prompt arrives, when the work ends or needs a
-// turn, or when the deadline passes. in is the prompt of the turn that the work needs, if any. over is true if the
-// deadline has passed.
-func (p *Conn) runBackground(ctx context.Context, deadline <-chan time.Time) (in *prompt, over bool, err error) {
+// streamBackgroundWorkUntilPromptOrDeadline streams the events of background work. It returns when a prompt arrives, when the
+// work ends or needs a turn, or when the deadline passes. in is the prompt of the turn that the work needs, if any. over is
+// true if the deadline has passed.
+func (p *Conn) streamBackgroundWorkUntilPromptOrDeadline(ctx context.Context, deadline <-chan time.Time) (promptNeededByWork *prompt, hasDeadlinePassed bool, err error) {
 	until, stop := context.WithCancel(ctx)
 	defer stop()
 	done := make(chan error, 1)
-	go func() { done <- p.session.StreamBackground(ctx, until) }() // the goroutine ends when the context until is cancelled
+	go func() { done <- p.session.StreamBackgroundEvents(ctx, until) }() // the goroutine ends when the context until is cancelled
 	select {
 	case err = <-done:
 		done <- err
 	case <-p.wake:
 	case <-deadline:
-		over = true
+		hasDeadlinePassed = true
 	case <-ctx.Done():
 	}
 	stop()
 	switch err = <-done; {
 	case ctx.Err() != nil:
 		return nil, false, context.Cause(ctx)
-	case over || err != nil:
-		return nil, over, err
+	case hasDeadlinePassed || err != nil:
+		return nil, hasDeadlinePassed, err
 	}
 	if message, ok := p.session.TakeNotice(); ok {
-		in = p.insertNotice(message)
+		promptNeededByWork = p.makeNoticeNextTurnPrompt(message)
 	}
-	return in, false, nil
+	return promptNeededByWork, false, nil
 }
 
-func (p *Conn) playTurn(ctx context.Context, in *prompt) error {
+func (p *Conn) runTurnOfPrompt(ctx context.Context, turnPrompt *prompt) error {
 	interrupt, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
 	p.startTurn(cut)
-	for _, part := range in.parts[:max(0, len(in.parts)-1)] {
+	for _, part := range turnPrompt.parts[:max(0, len(turnPrompt.parts)-1)] {
 		p.out.echoPrompt(part)
 	}
-	if !in.startShown {
-		p.out.showEvents(in.lifecycleEvents("started")...)
+	if !turnPrompt.startShown {
+		p.out.showEvents(turnPrompt.lifecycleEventPerUUID("started")...)
 	}
 	p.out.showState("running")
-	completed, err := p.session.Turn(ctx, interrupt, in.message)
+	completed, err := p.session.Turn(ctx, interrupt, turnPrompt.message)
 	p.endTurn()
 	if err != nil {
 		return err
 	}
-	if in.cancelled || !completed {
-		p.out.showEvents(in.lifecycleEvents("cancelled")...)
+	if turnPrompt.cancelled || !completed {
+		p.out.showEvents(turnPrompt.lifecycleEventPerUUID("cancelled")...)
 	} else {
-		p.out.showEvents(in.lifecycleEvents("completed")...)
+		p.out.showEvents(turnPrompt.lifecycleEventPerUUID("completed")...)
 	}
 	p.idlePending = true
 	p.showIdle()

@@ -66,19 +66,19 @@ func TestAskBeforeServe(t *testing.T) {
 // sequentialIDs returns distinct ids and times.
 type sequentialIDs struct{ ids atomic.Int64 }
 
-func (c *sequentialIDs) NewID() string   { return strconv.FormatInt(c.ids.Add(1), 10) }
-func (*sequentialIDs) SessionID() string { return "s-1" }
-func (*sequentialIDs) Timestamp() string { return "now" }
+func (c *sequentialIDs) NewID() string             { return strconv.FormatInt(c.ids.Add(1), 10) }
+func (*sequentialIDs) SessionID() string           { return "s-1" }
+func (*sequentialIDs) CurrentUTCTimestamp() string { return "now" }
 
 // silentSession is a session without output. The conversations of internal/claude/host show the effect of prompts and
 // requests.
 type silentSession struct{}
 
-func (silentSession) FirstPrompt() *protocol.UserMessage                      { return nil }
-func (silentSession) WaitReady(context.Context) error                         { return nil }
-func (silentSession) Background() (busy, owesTurn bool)                       { return false, false }
-func (silentSession) StreamBackground(context.Context, context.Context) error { return nil }
-func (silentSession) TakeNotice() (protocol.UserMessage, bool)                { return protocol.UserMessage{}, false }
+func (silentSession) PromptBeforeHostPrompts() *protocol.UserMessage                { return nil }
+func (silentSession) WaitReady(context.Context) error                               { return nil }
+func (silentSession) Background() (busy, owesTurn bool)                             { return false, false }
+func (silentSession) StreamBackgroundEvents(context.Context, context.Context) error { return nil }
+func (silentSession) TakeNotice() (protocol.UserMessage, bool)                      { return protocol.UserMessage{}, false }
 
 func (silentSession) IsSlow(subtype string) bool                     { return subtype == "slow" }
 func (silentSession) Serve(context.Context, Request) (Answer, error) { return Answer{}, nil }
@@ -170,7 +170,7 @@ func FuzzReceive(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line []byte) {
 		peer := New(Options{In: strings.NewReader(strings.ReplaceAll(string(line), "\n", " ")), Out: io.Discard, Metadata: &sequentialIDs{}})
 		if err := peer.Serve(t.Context(), silentSession{}); err != nil {
-			if _, documented := errors.AsType[*InputError](err); !documented {
+			if _, documented := errors.AsType[*InvalidStdinLineError](err); !documented {
 				t.Errorf("%v", err)
 			}
 		}
@@ -184,7 +184,7 @@ type mcpSession struct {
 }
 
 func (s mcpSession) Initialize(_ context.Context, g *InitializeRequest) (Answer, error) {
-	g.Connect(s.connect)
+	g.ConnectServersUntilFirstMessage(s.connect)
 	return Answer{}, nil
 }
 
@@ -243,8 +243,8 @@ func TestInitializeIsAnsweredFirst(t *testing.T) {
 // Requests that a stored handshake covers are answered from it, once.
 func TestStoredHandshakes(t *testing.T) {
 	hello := `{"protocolVersion":"2025-11-25","serverInfo":{"name":"s","version":"1"}}`
-	var g hostServers
-	g.StoreHandshakes(map[string]Handshake{
+	var g hostMCPServers
+	g.StoreHandshakesForOneUse(map[string]Handshake{
 		"good": {InitializeResult: json.RawMessage(hello), ToolsResult: json.RawMessage(`{"tools":[]}`)},
 		"bare": {InitializeResult: json.RawMessage(hello)},
 	})
@@ -257,7 +257,7 @@ func TestStoredHandshakes(t *testing.T) {
 		{"bare", "initialize", "asked"},
 		{"old", "initialize", "asked"},
 	} {
-		raw, ok := g.answerFromStored(ask.server, json.RawMessage(`{"id":7,"method":"`+ask.method+`"}`))
+		raw, ok := g.answerFromStoredHandshake(ask.server, json.RawMessage(`{"id":7,"method":"`+ask.method+`"}`))
 		text := string(raw)
 		if !ok {
 			text = "asked"

@@ -11,7 +11,7 @@ import (
 type frameWriter struct {
 	lines       *lineWriter
 	metadata    FrameMetadata
-	stateEvents StateEvents
+	stateEvents SessionStateEventMode
 	replay      bool // echo prompts that get no separate turn, and the host's responses
 
 	mu        sync.Mutex
@@ -35,7 +35,7 @@ func (a *frameWriter) showEvents(events ...protocol.Event) {
 		case *protocol.Frame:
 			ev.UUID, ev.SessionID = a.metadata.NewID(), a.metadata.SessionID()
 		case *protocol.User:
-			ev.SessionID, ev.Timestamp = a.metadata.SessionID(), a.metadata.Timestamp()
+			ev.SessionID, ev.Timestamp = a.metadata.SessionID(), a.metadata.CurrentUTCTimestamp()
 		}
 		a.write(ev)
 	}
@@ -44,12 +44,12 @@ func (a *frameWriter) showEvents(events ...protocol.Event) {
 func (a *frameWriter) showState(state string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.stateEvents == StateEventsOff || a.lastState == state {
+	if a.stateEvents == SessionStateEventsOff || a.lastState == state {
 		return
 	}
 	a.lastState = state
 	ev := &protocol.System{Subtype: "session_state_changed", Fields: []protocol.Field{{Key: "state", Value: state}}}
-	if a.stateEvents == StateEventsHostOnly {
+	if a.stateEvents == SessionStateEventsForHostOnly {
 		ev.Fields = append(ev.Fields, protocol.Field{Key: "sdk_host_only", Value: true})
 	}
 	a.showEvents(ev)

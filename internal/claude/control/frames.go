@@ -22,13 +22,13 @@ type RefusalError struct{ Code, Text, Model string }
 
 func (e *RefusalError) Error() string { return e.Text }
 
-// InputError reports a line on stdin that ends the process. It has the message of the real CLI (spec: cli-observed 4).
-type InputError struct{ Text string }
+// InvalidStdinLineError reports a line on stdin that ends the process. It has the message of the real CLI (spec: cli-observed 4).
+type InvalidStdinLineError struct{ Text string }
 
-func (e *InputError) Error() string { return e.Text }
+func (e *InvalidStdinLineError) Error() string { return e.Text }
 
-func inputErrorf(format string, args ...any) error {
-	return &InputError{Text: fmt.Sprintf(format, args...)}
+func invalidStdinLineErrorf(format string, args ...any) error {
+	return &InvalidStdinLineError{Text: fmt.Sprintf(format, args...)}
 }
 
 // incomingFrame is the envelope of every frame from the host. Request ids are the host's and are returned unchanged.

@@ -15,8 +15,8 @@ type Handshake struct {
 	ToolsResult      json.RawMessage `json:"toolsListResult"` // nil means ask the server
 }
 
-// hostServers holds the state of the MCP servers inside the host: stored handshakes, and whether messages may be sent.
-type hostServers struct {
+// hostMCPServers holds the state of the MCP servers inside the host: stored handshakes, and whether messages may be sent.
+type hostMCPServers struct {
 	mu               sync.Mutex
 	storedHandshakes map[string]Handshake // stored handshakes by server name; each is used once
 	// Until released is closed, messages to servers that are not connected must wait; nil means that no message waits.
@@ -24,23 +24,22 @@ type hostServers struct {
 	connected func(server string) bool
 }
 
-// StoreHandshakes stores the answers that servers inside the host have already given, by server name. They are used
+// StoreHandshakesForOneUse stores the answers that servers inside the host have already given, by server name. They are used
 // once instead of asking the server.
-func (g *hostServers) StoreHandshakes(handshakes map[string]Handshake) {
+func (g *hostMCPServers) StoreHandshakesForOneUse(handshakesByServerName map[string]Handshake) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.storedHandshakes = handshakes
+	g.storedHandshakes = handshakesByServerName
 }
 
-// answerFromStored answers a message from the stored handshake of the server. It returns false if that has no answer.
-func (g *hostServers) answerFromStored(server string, message json.RawMessage) (json.RawMessage, bool) {
+func (g *hostMCPServers) answerFromStoredHandshake(serverName string, message json.RawMessage) (storedAnswer json.RawMessage, isAnswered bool) {
 	in := plainjson.DecodeOrZero[struct {
 		ID     json.RawMessage `json:"id"`
 		Method string          `json:"method"`
 	}](message)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	one, ok := g.storedHandshakes[server]
+	one, ok := g.storedHandshakes[serverName]
 	if !ok {
 		return nil, false
 	}
@@ -51,11 +50,11 @@ func (g *hostServers) answerFromStored(server string, message json.RawMessage) (
 	case "notifications/initialized":
 		return nil, true
 	case "tools/list":
-		delete(g.storedHandshakes, server)
+		delete(g.storedHandshakes, serverName)
 		result = one.ToolsResult
 	}
 	if result == nil {
-		delete(g.storedHandshakes, server)
+		delete(g.storedHandshakes, serverName)
 		return nil, false
 	}
 	answer, err := json.Marshal(struct {
@@ -66,23 +65,23 @@ func (g *hostServers) answerFromStored(server string, message json.RawMessage) (
 	return answer, err == nil
 }
 
-// HoldServerMessages holds back messages to the MCP servers inside the host until release is called. Messages to a
+// HoldMessagesToUnconnectedServers holds back messages to the MCP servers inside the host until release is called. Messages to a
 // server for which connected returns true are not held back.
-func (g *hostServers) HoldServerMessages(connected func(server string) bool) (release func()) {
+func (g *hostMCPServers) HoldMessagesToUnconnectedServers(isServerConnected func(server string) bool) (release func()) {
 	quiet := make(chan struct{})
 	g.mu.Lock()
-	g.released, g.connected = quiet, connected
+	g.released, g.connected = quiet, isServerConnected
 	g.mu.Unlock()
 	return sync.OnceFunc(func() { close(quiet) })
 }
 
-// waitReleased waits until messages may be sent to a server. It does not wait for connected
+// waitUntilMessagesToServerAllowed waits until messages may be sent to a server. It does not wait for connected
 // servers, because a turn may be using them.
-func (g *hostServers) waitReleased(ctx context.Context, server string) error {
+func (g *hostMCPServers) waitUntilMessagesToServerAllowed(ctx context.Context, serverName string) error {
 	g.mu.Lock()
 	quiet, connected := g.released, g.connected
 	g.mu.Unlock()
-	if quiet == nil || connected(server) {
+	if quiet == nil || connected(serverName) {
 		return ctx.Err()
 	}
 	select {
@@ -93,36 +92,36 @@ func (g *hostServers) waitReleased(ctx context.Context, server string) error {
 	}
 }
 
-// initialConnect is used while the servers of an initialize request are being connected. It reports messages to these
-// servers, and holds back their answers until the request was answered.
-type initialConnect struct {
-	mu        sync.Mutex
-	onContact func() // called when a message is sent to one of the servers; nil except between begin and end
-	answered  <-chan struct{}
+// serverConnectPhaseOfInitialize is used while the servers of an initialize request are being connected. It reports messages to
+// these servers, and holds back their answers until the request was answered.
+type serverConnectPhaseOfInitialize struct {
+	mu                 sync.Mutex
+	onMessageToServer  func() // called when a message is sent to one of the servers; nil except between begin and end
+	initializeAnswered <-chan struct{}
 }
 
-// begin starts the connecting of servers; end ends it. In between, recordServerContact calls onContact and returns
+// beginPhase starts the connecting of servers; end ends it. In between, reportMessageToServer calls onMessageToServer and returns
 // answered. The caller closes answered after it has answered the initialize request: the servers' answers may be used
 // only then.
-func (i *initialConnect) begin(onContact func(), answered <-chan struct{}) {
+func (i *serverConnectPhaseOfInitialize) beginPhase(reportMessageToServer func(), closedWhenInitializeAnswered <-chan struct{}) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.onContact, i.answered = onContact, answered
+	i.onMessageToServer, i.initializeAnswered = reportMessageToServer, closedWhenInitializeAnswered
 }
 
-func (i *initialConnect) end() {
+func (i *serverConnectPhaseOfInitialize) endPhase() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.onContact = nil
+	i.onMessageToServer = nil
 }
 
-// recordServerContact records a message to a server. Its answer may be used when the channel is closed or nil.
-func (i *initialConnect) recordServerContact() <-chan struct{} {
+// reportMessageToServer records a message to a server. Its answer may be used when the channel is closed or nil.
+func (i *serverConnectPhaseOfInitialize) reportMessageToServer() (answerUsableAfterClose <-chan struct{}) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.onContact == nil {
+	if i.onMessageToServer == nil {
 		return nil
 	}
-	i.onContact()
-	return i.answered
+	i.onMessageToServer()
+	return i.initializeAnswered
 }

@@ -32,7 +32,7 @@ func (p *Conn) readLines(ctx context.Context) error {
 			return err
 		}
 		if len(bytes.TrimSpace(line)) > 0 {
-			if fault := p.handleLine(ctx, process.DecodeStream(bytes.TrimSuffix(line, []byte("\n")))); fault != nil {
+			if fault := p.handleLine(ctx, process.ReplaceInvalidUTF8LikeJavaScriptStream(bytes.TrimSuffix(line, []byte("\n")))); fault != nil {
 				return fault
 			}
 		}
@@ -66,7 +66,7 @@ func (p *Conn) handleLine(ctx context.Context, line []byte) error {
 		p.enqueue(in)
 	case "control_request":
 		if plainjson.IsFalsy(f.Request) {
-			return inputErrorf("Error: Missing request on control_request")
+			return invalidStdinLineErrorf("Error: Missing request on control_request")
 		}
 		p.dispatch(ctx, f)
 	case "control_response":
@@ -79,13 +79,13 @@ func (p *Conn) handleLine(ctx context.Context, line []byte) error {
 
 // unparsableLineError returns the error for a line that is not a frame. kind is a JavaScript error such as SyntaxError.
 func unparsableLineError(line []byte, kind string) error {
-	return inputErrorf("Error parsing streaming input line (type=%s, %d chars): %s", guessFrameType(line), len(utf16.Encode([]rune(string(line)))), kind)
+	return invalidStdinLineErrorf("Error parsing streaming input line (type=%s, %d chars): %s", guessFrameType(line), len(utf16.Encode([]rune(string(line)))), kind)
 }
 
-var typeKeyPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"type"\s*:\s*"(\w+)"`) })
+var frameTypeMemberPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"type"\s*:\s*"(\w+)"`) })
 
 func guessFrameType(line []byte) string {
-	if found := typeKeyPattern().FindSubmatch(line); found != nil {
+	if found := frameTypeMemberPattern().FindSubmatch(line); found != nil {
 		return string(found[1])
 	}
 	return "unknown"
@@ -103,7 +103,7 @@ func (p *Conn) dispatch(ctx context.Context, f incomingFrame) {
 		p.initialize(ctx, f)
 		return
 	}
-	if !p.postpone(f) {
+	if !p.postponeUntilInitializeAnswered(f) {
 		p.serveRequest(ctx, f)
 	}
 }
@@ -111,7 +111,7 @@ func (p *Conn) dispatch(ctx context.Context, f incomingFrame) {
 func (p *Conn) serveRequest(ctx context.Context, f incomingFrame) {
 	r := requestOf(f)
 	if p.session.IsSlow(r.Subtype) {
-		p.serveSlow(ctx, f, func(ctx context.Context) (Answer, error) { return p.session.Serve(ctx, r) }, func() {})
+		p.serveRequestInGoroutine(ctx, f, func(ctx context.Context) (Answer, error) { return p.session.Serve(ctx, r) }, func() {})
 		return
 	}
 	a, err := p.session.Serve(ctx, r)
@@ -123,16 +123,16 @@ func requestOf(f incomingFrame) Request {
 	return Request{ID: f.RequestID, Subtype: plainjson.JSString(keys["subtype"]), Body: f.Request}
 }
 
-// serveSlow runs a slow handler in a goroutine and sends the response. Afterwards it calls then. A request that the
+// serveRequestInGoroutine runs a slow handler in a goroutine and sends the response. Afterwards it calls then. A request that the
 // host has cancelled gets no response.
-func (p *Conn) serveSlow(ctx context.Context, f incomingFrame, run func(ctx context.Context) (Answer, error), then func()) {
-	id := string(f.RequestID)
+func (p *Conn) serveRequestInGoroutine(ctx context.Context, request incomingFrame, handler func(ctx context.Context) (Answer, error), afterResponse func()) {
+	id := string(request.RequestID)
 	p.pending.start(ctx, id, func(ctx context.Context) {
-		a, err := run(ctx)
+		a, err := handler(ctx)
 		if ctx.Err() == nil {
-			p.respond(f.RequestID, a, err)
+			p.respond(request.RequestID, a, err)
 		}
-		then()
+		afterResponse()
 		p.pending.remove(id)
 		p.notify()
 	})
@@ -167,9 +167,9 @@ func (p *Conn) interrupt(f incomingFrame) {
 	in := plainjson.DecodeOrZero[struct {
 		CancelQueued bool `json:"cancel_queued"`
 	}](f.Request)
-	defer p.out.lines.holdTurnOutput()()
+	defer p.out.lines.delayTurnOutputUntilRelease()()
 	p.session.Interrupt()
-	p.scheduler.interrupt(in.CancelQueued, func(still, gone []*prompt) {
+	p.promptScheduler.interrupt(in.CancelQueued, func(still, gone []*prompt) {
 		answer := interruptResult{StillQueued: promptUUIDs(still)}
 		if in.CancelQueued {
 			answer.Cancelled = promptUUIDs(gone)
@@ -182,15 +182,15 @@ func (p *Conn) interrupt(f incomingFrame) {
 // until the host's own servers are connected.
 func (p *Conn) initialize(ctx context.Context, f incomingFrame) {
 	answered := make(chan struct{})
-	begun, again := p.beginInitialize()
-	p.serveSlow(ctx, f, func(work context.Context) (Answer, error) {
+	begun, again := p.recordInitializeRequest()
+	p.serveRequestInGoroutine(ctx, f, func(work context.Context) (Answer, error) {
 		g := &InitializeRequest{Request: requestOf(f), TurnStarted: begun}
 		g.connect = func(connect func(context.Context)) {
-			p.connectServers(work, answered, func() { connect(ctx) })
+			p.connectServersUntilFirstMessage(work, answered, func() { connect(ctx) })
 		}
 		a, err := p.session.Initialize(work, g)
 		if g.connect != nil {
-			g.Connect(func(context.Context) {})
+			g.ConnectServersUntilFirstMessage(func(context.Context) {})
 		}
 		if again {
 			a.EventsAfter = append(a.EventsAfter, &protocol.System{Subtype: "background_tasks_changed", Fields: []protocol.Field{{Key: "tasks", Value: []string{}}}})
@@ -203,14 +203,15 @@ func (p *Conn) initialize(ctx context.Context, f incomingFrame) {
 	})
 }
 
-// connectServers starts run and returns when run ends, ctx is cancelled or one of the host's servers gets a message.
-func (p *Conn) connectServers(ctx context.Context, answered <-chan struct{}, run func()) {
+// connectServersUntilFirstMessage starts run and returns when run ends, ctx is cancelled or one of the host's servers gets a
+// message.
+func (p *Conn) connectServersUntilFirstMessage(ctx context.Context, initializeAnswered <-chan struct{}, connectAll func()) {
 	reached, spoken := context.WithCancel(ctx)
-	p.initialConnect.begin(spoken, answered)
+	p.initialConnect.beginPhase(spoken, initializeAnswered)
 	p.pending.group.Go(func() { // returns when the servers have settled or the session is closed
-		run()
-		p.endConnecting()
-		p.initialConnect.end()
+		connectAll()
+		p.recordInitializeServersConnected()
+		p.initialConnect.endPhase()
 		spoken()
 		p.notify()
 	})
@@ -219,7 +220,7 @@ func (p *Conn) connectServers(ctx context.Context, answered <-chan struct{}, run
 
 func (p *Conn) servePostponed(ctx context.Context) {
 	for {
-		f, ok := p.nextPostponed()
+		f, ok := p.takePostponedRequestOrEndInitialize()
 		if !ok {
 			return
 		}

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// maxQueuedBytes is the number of bytes that may wait for a slow host. If there are more, turns wait, too.
-	maxQueuedBytes = 1 << 20
+	// maxQueuedStdoutBytesBeforeTurnsWait is the number of bytes that may wait for a slow host. If there are more, turns wait,
+	// too.
+	maxQueuedStdoutBytesBeforeTurnsWait = 1 << 20
 	// finalFlushTimeout is how long the last lines may take after a signal has ended the run.
 	finalFlushTimeout = time.Second
 )
@@ -29,7 +30,7 @@ type lineWriter struct {
 	queue   []queuedLine
 	size    int // bytes waiting or being written
 	closed  bool
-	holds   int   // number of calls of holdTurnOutput that were not released
+	holds   int   // number of calls of delayTurnOutputUntilRelease that were not released
 	haltErr error // error that every write of a turn returns; nil means that turns may write
 	err     error // first error of w; nothing is written after an error
 }
@@ -100,7 +101,7 @@ func (l *lineWriter) appendLine(e queuedLine) {
 
 // Write queues a line that ends with a newline. It waits while too many bytes are queued.
 func (l *lineWriter) Write(line []byte) (int, error) {
-	if err := l.addWhenAllowed(queuedLine{line: append([]byte(nil), line...)}); err != nil {
+	if err := l.queueTurnLineWhenAllowed(queuedLine{line: append([]byte(nil), line...)}); err != nil {
 		return 0, err
 	}
 	return len(line), nil
@@ -108,26 +109,26 @@ func (l *lineWriter) Write(line []byte) (int, error) {
 
 // WriteGroup queues the function f. No other lines are written between the lines that f writes.
 func (l *lineWriter) WriteGroup(f func(w io.Writer) error) error {
-	return l.addWhenAllowed(queuedLine{write: f})
+	return l.queueTurnLineWhenAllowed(queuedLine{write: f})
 }
 
-// addWhenAllowed queues a line of a turn. It waits while too many bytes are queued or while turns may not write.
-func (l *lineWriter) addWhenAllowed(e queuedLine) error {
+// queueTurnLineWhenAllowed queues a line of a turn. It waits while too many bytes are queued or while turns may not write.
+func (l *lineWriter) queueTurnLineWhenAllowed(turnLine queuedLine) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for (l.size > maxQueuedBytes || l.holds > 0) && l.err == nil && l.haltErr == nil {
+	for (l.size > maxQueuedStdoutBytesBeforeTurnsWait || l.holds > 0) && l.err == nil && l.haltErr == nil {
 		l.changed.Wait()
 	}
 	if err := cmp.Or(l.err, l.haltErr); err != nil {
 		return err
 	}
-	l.appendLine(e)
+	l.appendLine(turnLine)
 	return nil
 }
 
-// holdTurnOutput makes turns wait with their output until release is called. Other lines that are queued in the
+// delayTurnOutputUntilRelease makes turns wait with their output until release is called. Other lines that are queued in the
 // meantime are written before this output.
-func (l *lineWriter) holdTurnOutput() (release func()) {
+func (l *lineWriter) delayTurnOutputUntilRelease() (release func()) {
 	add := func(n int) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -138,11 +139,11 @@ func (l *lineWriter) holdTurnOutput() (release func()) {
 	return func() { add(-1) }
 }
 
-// failWrites makes every call of Write fail with err, including those that are waiting.
-func (l *lineWriter) failWrites(err error) {
+// failWaitingAndLaterTurnWrites makes every call of Write fail with err, including those that are waiting.
+func (l *lineWriter) failWaitingAndLaterTurnWrites(writeError error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.haltErr = err
+	l.haltErr = writeError
 	l.changed.Broadcast()
 }
 
@@ -178,7 +179,7 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 	for {
 		piece, err := in.ReadSlice('\n')
 		if size += len(piece); size > maxLineBytes {
-			return nil, inputErrorf("Error: stream-json input carried over 256M characters with no newline. Every message must be one line of JSON that ends with a newline.")
+			return nil, invalidStdinLineErrorf("Error: stream-json input carried over 256M characters with no newline. Every message must be one line of JSON that ends with a newline.")
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			if err != nil {

@@ -34,7 +34,7 @@ func TestLongLine(t *testing.T) {
 	source := &endlessLine{}
 	line, err := readLine(bufio.NewReaderSize(source, 64<<10))
 	runtime.ReadMemStats(&after)
-	if fault := new(InputError); !errors.As(err, &fault) || !strings.HasPrefix(fault.Text, "Error: stream-json input carried over 256M characters with no newline.") || line != nil {
+	if fault := new(InvalidStdinLineError); !errors.As(err, &fault) || !strings.HasPrefix(fault.Text, "Error: stream-json input carried over 256M characters with no newline.") || line != nil {
 		t.Errorf("%d bytes, %v", len(line), err)
 	}
 	if source.read > maxLineBytes+128<<10 {

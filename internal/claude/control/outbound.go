@@ -52,17 +52,17 @@ func (p *Conn) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.
 	}
 	if r.Hook != nil {
 		q.HookEvent, q.HookOrigin = "PreToolUse", r.Hook.Origin
-		if name, ok := strings.CutPrefix(r.Hook.Origin, protocol.PluginHookPrefix); ok {
+		if name, ok := strings.CutPrefix(r.Hook.Origin, protocol.PluginHookOriginPrefix); ok {
 			q.HookPlugin = name + "@inline"
 		}
 	}
 	if r.Safety != "" {
-		approvable := r.Safety == protocol.SafetySensitive
+		approvable := r.Safety == protocol.SafetyApprovableByRuleOrClassifier
 		q.Approvable, q.SuppressRule = &approvable, !approvable
 	}
 	q.DisplayName = cmp.Or(q.DisplayName, q.ToolName)
 	p.out.showState("requires_action")
-	raw, err := p.outgoing.ask(ctx, q, permissionRequest)
+	raw, err := p.outgoing.ask(ctx, q, requestKindPermission)
 	if ctx.Err() != nil {
 		return protocol.PermissionAnswer{}, ctx.Err()
 	}
@@ -88,7 +88,7 @@ func (p *Conn) CallHook(ctx context.Context, callbackID string, input json.RawMe
 		CallbackID string          `json:"callback_id"`
 		Input      json.RawMessage `json:"input"`
 		ToolUseID  string          `json:"tool_use_id,omitempty"`
-	}{"hook_callback", callbackID, input, toolUseID}, turnOrTaskRequest)
+	}{"hook_callback", callbackID, input, toolUseID}, requestKindHookCallback)
 	if errors.Is(err, ErrClosed) {
 		err = fmt.Errorf("%w: %w", hook.ErrHostGone, err)
 	}
@@ -98,21 +98,21 @@ func (p *Conn) CallHook(ctx context.Context, callbackID string, input json.RawMe
 // SendToServer sends a JSON-RPC message to an MCP server inside the host and returns its answer, or nil
 // for a notification; see mcp.Options.SDK.
 func (p *Conn) SendToServer(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error) {
-	if known, ok := p.answerFromStored(server, message); ok {
+	if known, ok := p.answerFromStoredHandshake(server, message); ok {
 		return known, nil
 	}
-	if err := p.waitReleased(ctx, server); err != nil {
+	if err := p.waitUntilMessagesToServerAllowed(ctx, server); err != nil {
 		return nil, err
 	}
 	q, err := p.outgoing.send(ctx, struct {
 		Subtype string          `json:"subtype"`
 		Server  string          `json:"server_name"`
 		Message json.RawMessage `json:"message"`
-	}{"mcp_message", server, message}, serverMessageRequest)
+	}{"mcp_message", server, message}, requestKindServerMessage)
 	if err != nil {
 		return nil, err
 	}
-	told := p.initialConnect.recordServerContact()
+	told := p.initialConnect.reportMessageToServer()
 	raw, err := p.outgoing.await(ctx, q)
 	if told != nil {
 		select {
@@ -155,7 +155,7 @@ func (p *Conn) Elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer
 	if q.URL != "" {
 		ask.Mode = "url"
 	}
-	raw, err := p.outgoing.ask(ctx, ask, elicitationRequest)
+	raw, err := p.outgoing.ask(ctx, ask, requestKindElicitation)
 	if err != nil {
 		return mcp.ElicitAnswer{}
 	}

@@ -33,10 +33,10 @@ type outgoingRequest struct {
 type requestKind int
 
 const (
-	serverMessageRequest requestKind = iota // a message to an MCP server; never withdrawn by an interrupt
-	turnOrTaskRequest                       // belongs to a turn or task; withdrawn if this turn or task is interrupted
-	permissionRequest                       // like turnOrTaskRequest, but the answer to an initialize request repeats it
-	elicitationRequest                      // withdrawn if any turn is interrupted
+	requestKindServerMessage requestKind = iota // a message to an MCP server; never withdrawn by an interrupt
+	requestKindHookCallback                     // belongs to a turn or task; withdrawn if this turn or task is interrupted
+	requestKindPermission                       // like requestKindHookCallback, but the answer to an initialize request repeats it
+	requestKindElicitation                      // withdrawn if any turn is interrupted
 )
 
 type hostReply struct {
@@ -44,7 +44,7 @@ type hostReply struct {
 	err      error
 }
 
-func (qs *outgoingRequests) acceptRequests() {
+func (qs *outgoingRequests) allowRequestsToHost() {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	qs.open = true
@@ -111,11 +111,11 @@ func (qs *outgoingRequests) withdrawAbandoned() {
 		q := qs.pending[id]
 		select {
 		case <-q.abandoned:
-			if q.kind != serverMessageRequest {
+			if q.kind != requestKindServerMessage {
 				qs.withdraw(id)
 			}
 		default:
-			if q.kind == elicitationRequest {
+			if q.kind == requestKindElicitation {
 				qs.withdraw(id)
 			}
 		}
@@ -144,18 +144,18 @@ func (qs *outgoingRequests) handleResponse(frame, raw json.RawMessage) {
 		qs.out.write(frame)
 	}
 	if r.Subtype == "error" {
-		q.answer <- hostReply{err: &HostError{Text: errorText(r.Error)}}
+		q.answer <- hostReply{err: &HostError{Text: messageOfErrorResponse(r.Error)}}
 		return
 	}
 	q.answer <- hostReply{response: r.Response}
 }
 
-// errorText returns the message of an error response, or "" if the host sent none.
-func errorText(raw json.RawMessage) string {
-	if len(raw) == 0 {
+// messageOfErrorResponse returns the message of an error response, or "" if the host sent none.
+func messageOfErrorResponse(rawErrorMember json.RawMessage) string {
+	if len(rawErrorMember) == 0 {
 		return ""
 	}
-	return plainjson.JSString(raw)
+	return plainjson.JSString(rawErrorMember)
 }
 
 // pendingPermissions returns the unanswered permission requests as they were sent; never nil.
@@ -164,15 +164,15 @@ func (qs *outgoingRequests) pendingPermissions() []json.RawMessage {
 	defer qs.mu.Unlock()
 	frames := []json.RawMessage{}
 	for _, id := range slices.Sorted(maps.Keys(qs.pending)) {
-		if q := qs.pending[id]; q.kind == permissionRequest {
+		if q := qs.pending[id]; q.kind == requestKindPermission {
 			frames = append(frames, q.frame)
 		}
 	}
 	return frames
 }
 
-// close fails all pending requests with ErrClosed, because stdin is at EOF.
-func (qs *outgoingRequests) close() {
+// rejectPendingAndLaterRequests fails all pending requests with ErrClosed, because stdin is at EOF.
+func (qs *outgoingRequests) rejectPendingAndLaterRequests() {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	qs.open = false

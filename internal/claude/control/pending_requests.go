@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-type pendingRequests struct {
+type hostRequestsInProgress struct {
 	group sync.WaitGroup
 
 	mu      sync.Mutex
@@ -13,14 +13,14 @@ type pendingRequests struct {
 	cancels map[string]context.CancelFunc
 }
 
-func (e *pendingRequests) acceptRequests() {
+func (e *hostRequestsInProgress) allowNewRequests() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.open = true
 }
 
 // start runs a request handler in a goroutine. It does nothing after close.
-func (e *pendingRequests) start(ctx context.Context, id string, run func(ctx context.Context)) {
+func (e *hostRequestsInProgress) start(ctx context.Context, id string, run func(ctx context.Context)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.open {
@@ -34,13 +34,13 @@ func (e *pendingRequests) start(ctx context.Context, id string, run func(ctx con
 	})
 }
 
-func (e *pendingRequests) remove(id string) {
+func (e *hostRequestsInProgress) remove(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.cancels, id)
 }
 
-func (e *pendingRequests) cancelRequest(id string) {
+func (e *hostRequestsInProgress) cancelRequest(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if cancel := e.cancels[id]; cancel != nil {
@@ -48,19 +48,19 @@ func (e *pendingRequests) cancelRequest(id string) {
 	}
 }
 
-func (e *pendingRequests) hasActive() bool {
+func (e *hostRequestsInProgress) hasActive() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.cancels) > 0
 }
 
-func (e *pendingRequests) close() {
+func (e *hostRequestsInProgress) refuseNewRequests() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.open = false
 }
 
-func (e *pendingRequests) cancelAll() {
+func (e *hostRequestsInProgress) cancelAll() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, cancel := range e.cancels {

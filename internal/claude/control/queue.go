@@ -31,7 +31,7 @@ type prompt struct {
 }
 
 func (in *prompt) isMergeable() bool {
-	_, typed, _ := in.message.Content.SplitTyped()
+	_, typed, _ := in.message.Content.SplitUserTypedText()
 	return !in.interrupted && !strings.HasPrefix(typed, "/")
 }
 
@@ -71,10 +71,10 @@ func blocksOf(c protocol.Content) []protocol.Block {
 	return c.Blocks
 }
 
-func (in *prompt) lifecycleEvents(state string) []protocol.Event {
+func (in *prompt) lifecycleEventPerUUID(newState string) []protocol.Event {
 	var events []protocol.Event
 	for _, id := range in.message.UUIDs {
-		events = append(events, protocol.CommandLifecycle(id, state))
+		events = append(events, protocol.CommandLifecycle(id, newState))
 	}
 	return events
 }
@@ -84,25 +84,25 @@ type promptQueue struct {
 	seenUUIDs map[string]bool
 }
 
-// push adds a prompt after those with the same or a higher priority.
-func (q *promptQueue) push(in *prompt) {
+// insertByPriority adds a prompt after those with the same or a higher priority.
+func (q *promptQueue) insertByPriority(newPrompt *prompt) {
 	at := len(q.waiting)
-	for at > 0 && q.waiting[at-1].priority < in.priority {
+	for at > 0 && q.waiting[at-1].priority < newPrompt.priority {
 		at--
 	}
-	q.waiting = slices.Insert(q.waiting, at, in)
+	q.waiting = slices.Insert(q.waiting, at, newPrompt)
 }
 
-// markSeen records a uuid and reports whether it was already recorded. It returns false for an empty uuid.
-func (q *promptQueue) markSeen(uuid string) bool {
-	if uuid == "" {
+// recordSeenUUID records a uuid and reports whether it was already recorded. It returns false for an empty uuid.
+func (q *promptQueue) recordSeenUUID(promptUUID string) (wasSeenBefore bool) {
+	if promptUUID == "" {
 		return false
 	}
 	if q.seenUUIDs == nil {
 		q.seenUUIDs = map[string]bool{}
 	}
-	known := q.seenUUIDs[uuid]
-	q.seenUUIDs[uuid] = true
+	known := q.seenUUIDs[promptUUID]
+	q.seenUUIDs[promptUUID] = true
 	return known
 }
 
@@ -195,13 +195,13 @@ func readPrompt(line []byte) (*prompt, error) {
 		}
 	}
 	if role != "user" {
-		return nil, inputErrorf("Error: Expected message role 'user', got '%v'", role)
+		return nil, invalidStdinLineErrorf("Error: Expected message role 'user', got '%v'", role)
 	}
 	content, ok := readContent(f.Message.Content)
 	if !ok {
 		return nil, nil
 	}
-	in := &prompt{message: protocol.UserMessage{Content: content, UUID: f.UUID, Origin: humanOrigin(f.Origin), NoQuery: f.ShouldQuery != nil && !*f.ShouldQuery, Verbatim: f.Composed, Synthetic: f.Synthetic}}
+	in := &prompt{message: protocol.UserMessage{Content: content, UUID: f.UUID, Origin: originIfHuman(f.Origin), NoQuery: f.ShouldQuery != nil && !*f.ShouldQuery, Verbatim: f.Composed, Synthetic: f.Synthetic}}
 	if f.UUID != "" {
 		in.message.UUIDs = []string{f.UUID}
 		in.parts = []protocol.UserMessage{in.message}
@@ -227,14 +227,14 @@ func readContent(raw json.RawMessage) (content protocol.Content, ok bool) {
 	return content, content.UnmarshalJSON(raw) == nil
 }
 
-// humanOrigin returns the origin of a prompt if it is "human", otherwise nil. A host may not set another origin
+// originIfHuman returns the origin of a prompt if it is "human", otherwise nil. A host may not set another origin
 // (spec: cli-contract 2).
-func humanOrigin(raw json.RawMessage) json.RawMessage {
+func originIfHuman(rawPromptOrigin json.RawMessage) (rawOriginOrNil json.RawMessage) {
 	var origin struct {
 		Kind string `json:"kind"`
 	}
-	if json.Unmarshal(raw, &origin) != nil || origin.Kind != "human" {
+	if json.Unmarshal(rawPromptOrigin, &origin) != nil || origin.Kind != "human" {
 		return nil
 	}
-	return raw
+	return rawPromptOrigin
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// scheduler queues prompts and decides when the next turn may start.
-type scheduler struct {
+// promptScheduler queues prompts and decides when the next turn may start.
+type promptScheduler struct {
 	out             *frameWriter
 	outgoing        *outgoingRequests
-	pending         *pendingRequests
+	pending         *hostRequestsInProgress
 	awaitInitialize bool          // the first turn waits for an initialize request
 	separateTurns   bool          // prompts are never merged
 	wake            chan struct{} // capacity 1; signals that the queue or the input has changed
@@ -46,20 +46,20 @@ type initializeState struct {
 	postponed  []incomingFrame // requests of other kinds that wait for these answers
 }
 
-func newScheduler(o Options, out *frameWriter, outgoing *outgoingRequests, pending *pendingRequests) *scheduler {
-	d := &scheduler{out: out, outgoing: outgoing, pending: pending, awaitInitialize: o.AwaitInitialize, separateTurns: o.SeparateTurns, wake: make(chan struct{}, 1)}
+func newPromptScheduler(o Options, out *frameWriter, outgoing *outgoingRequests, pending *hostRequestsInProgress) *promptScheduler {
+	d := &promptScheduler{out: out, outgoing: outgoing, pending: pending, awaitInitialize: o.AwaitInitialize, separateTurns: o.SeparateTurns, wake: make(chan struct{}, 1)}
 	d.input.linesHandled = sync.NewCond(&d.mu)
 	return d
 }
 
-func (d *scheduler) notify() {
+func (d *promptScheduler) notify() {
 	select {
 	case d.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (d *scheduler) begin(first *protocol.UserMessage) {
+func (d *promptScheduler) begin(first *protocol.UserMessage) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.input.stdinOpen = true
@@ -68,11 +68,11 @@ func (d *scheduler) begin(first *protocol.UserMessage) {
 	}
 	d.firstPrompt = &prompt{message: *first, startShown: true}
 	d.out.showState("running")
-	d.out.showEvents(d.firstPrompt.lifecycleEvents("started")...)
+	d.out.showEvents(d.firstPrompt.lifecycleEventPerUUID("started")...)
 }
 
 // setLinesPending records whether complete lines wait. All of them are handled before the next turn starts.
-func (d *scheduler) setLinesPending(on bool) {
+func (d *promptScheduler) setLinesPending(on bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.input.linesPending = on
@@ -82,15 +82,15 @@ func (d *scheduler) setLinesPending(on bool) {
 	}
 }
 
-func (d *scheduler) closeInput() {
+func (d *promptScheduler) closeInput() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.input.stdinOpen = false
 	d.notify()
 }
 
-// EndInput stops accepting prompts. Prompts received so far are still run, as after EOF on stdin.
-func (d *scheduler) EndInput() {
+// StopAcceptingPrompts stops accepting prompts. Prompts received so far are still run, as after EOF on stdin.
+func (d *promptScheduler) StopAcceptingPrompts() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.input.ended = true
@@ -99,9 +99,9 @@ func (d *scheduler) EndInput() {
 
 // enqueue queues a prompt if its uuid is new. A prompt with a known uuid is only echoed, or ignored if the earlier
 // prompt with this uuid is still waiting.
-func (d *scheduler) enqueue(in *prompt) {
+func (d *promptScheduler) enqueue(in *prompt) {
 	d.mu.Lock()
-	if d.queue.markSeen(in.message.UUID) {
+	if d.queue.recordSeenUUID(in.message.UUID) {
 		waits := d.queue.contains(in.message.UUID)
 		d.mu.Unlock()
 		if !waits {
@@ -113,33 +113,33 @@ func (d *scheduler) enqueue(in *prompt) {
 	if d.initialize.unanswered > 0 {
 		in.unannounced = true
 	} else {
-		d.announcePrompt(in)
+		d.writeEventsOfQueuedPrompt(in)
 	}
 	in.startsAtOnce = d.turn.prompt == nil && len(d.queue.waiting) == 0
-	d.queue.push(in)
+	d.queue.insertByPriority(in)
 	if in.priority > 0 && d.turn.prompt != nil && d.turn.interrupt != nil {
-		d.supersedeTurn()
+		d.cancelRunningTurnForUrgentPrompt()
 	}
 	d.notify()
 }
 
-// announcePrompt writes the events for a queued prompt. They also end the idle state. d.mu is held.
-func (d *scheduler) announcePrompt(in *prompt) {
-	in.unannounced = false
+// writeEventsOfQueuedPrompt writes the events for a queued prompt. They also end the idle state. d.mu is held.
+func (d *promptScheduler) writeEventsOfQueuedPrompt(queuedPrompt *prompt) {
+	queuedPrompt.unannounced = false
 	d.out.showState("running")
-	d.out.showEvents(in.lifecycleEvents("queued")...)
+	d.out.showEvents(queuedPrompt.lifecycleEventPerUUID("queued")...)
 }
 
-// supersedeTurn stops the running turn in favour of a prompt with priority "now"; d.mu is held.
-func (d *scheduler) supersedeTurn() {
-	defer d.out.lines.holdTurnOutput()()
+// cancelRunningTurnForUrgentPrompt stops the running turn in favour of a prompt with priority "now"; d.mu is held.
+func (d *promptScheduler) cancelRunningTurnForUrgentPrompt() {
+	defer d.out.lines.delayTurnOutputUntilRelease()()
 	d.turn.prompt.cancelled = true
 	d.turn.interrupt(simulator.ErrSuperseded)
 	d.outgoing.withdrawAbandoned()
 }
 
 // takeNextPrompt removes the next prompt that may be played now. The result more is true if prompts may follow later.
-func (d *scheduler) takeNextPrompt() (in *prompt, more bool) {
+func (d *promptScheduler) takeNextPrompt() (in *prompt, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	more = d.input.stdinOpen && !d.input.ended
@@ -157,16 +157,16 @@ func (d *scheduler) takeNextPrompt() (in *prompt, more bool) {
 	return in, more || held || d.pending.hasActive()
 }
 
-// insertNotice makes a message from background work the prompt of the next turn. The prompt is not queued.
-func (d *scheduler) insertNotice(message protocol.UserMessage) *prompt {
+// makeNoticeNextTurnPrompt makes a message from background work the prompt of the next turn. The prompt is not queued.
+func (d *promptScheduler) makeNoticeNextTurnPrompt(notice protocol.UserMessage) *prompt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.turn.prompt = &prompt{message: message}
+	d.turn.prompt = &prompt{message: notice}
 	return d.turn.prompt
 }
 
 // startTurn records that the turn of the prompt that was taken last starts. A call of interrupt ends this turn early.
-func (d *scheduler) startTurn(interrupt context.CancelCauseFunc) {
+func (d *promptScheduler) startTurn(interrupt context.CancelCauseFunc) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.turn.interrupt = interrupt
@@ -177,13 +177,13 @@ func (d *scheduler) startTurn(interrupt context.CancelCauseFunc) {
 	}
 }
 
-func (d *scheduler) endTurn() {
+func (d *promptScheduler) endTurn() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.turn.prompt, d.turn.interrupt = nil, nil
 }
 
-func (d *scheduler) showIdle() {
+func (d *promptScheduler) showIdle() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.queue.waiting) == 0 {
@@ -194,7 +194,7 @@ func (d *scheduler) showIdle() {
 // interrupt interrupts the running turn, or else the turn that starts next if its prompt has already arrived. If
 // dropQueued is set, it also removes the other waiting prompts. Before the next prompt can be taken, it calls report
 // with the prompts that still wait and those that it removed.
-func (d *scheduler) interrupt(dropQueued bool, report func(stillQueued, dropped []*prompt)) {
+func (d *promptScheduler) interrupt(dropQueued bool, report func(stillQueued, dropped []*prompt)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.turn.interrupt != nil {
@@ -213,12 +213,12 @@ func (d *scheduler) interrupt(dropQueued bool, report func(stillQueued, dropped 
 		gone = d.queue.clear()
 	}
 	for _, in := range gone {
-		d.out.showEvents(in.lifecycleEvents("cancelled")...)
+		d.out.showEvents(in.lifecycleEventPerUUID("cancelled")...)
 	}
 	report(slices.DeleteFunc(slices.Clone(d.queue.waiting), func(in *prompt) bool { return in.interrupted }), gone)
 }
 
-func (d *scheduler) cancel(uuid string) *prompt {
+func (d *promptScheduler) cancel(uuid string) *prompt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.queue.remove(uuid)
@@ -226,7 +226,7 @@ func (d *scheduler) cancel(uuid string) *prompt {
 
 // TakeJoiningPrompts removes the prompts that join the running turn from the queue and returns them; see
 // [simulator.PromptQueue].
-func (d *scheduler) TakeJoiningPrompts() []protocol.UserMessage {
+func (d *promptScheduler) TakeJoiningPrompts() []protocol.UserMessage {
 	if d.separateTurns {
 		return nil
 	}
@@ -243,7 +243,7 @@ func (d *scheduler) TakeJoiningPrompts() []protocol.UserMessage {
 }
 
 // CountWaiting counts the queued prompts that users wrote; see [simulator.PromptQueue].
-func (d *scheduler) CountWaiting() int {
+func (d *promptScheduler) CountWaiting() (queuedUserPrompts int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := 0
@@ -255,23 +255,24 @@ func (d *scheduler) CountWaiting() int {
 	return n
 }
 
-func (d *scheduler) isActive() bool {
+func (d *promptScheduler) hasRunningTurnOrFirstPrompt() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.turn.prompt != nil || d.firstPrompt != nil
 }
 
 // HasTurnStarted reports whether a turn has started yet.
-func (d *scheduler) HasTurnStarted() bool {
+func (d *promptScheduler) HasTurnStarted() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.turn.count > 0
 }
 
-// beginInitialize records an initialize request. From now on, other requests wait until [scheduler.nextPostponed]
-// returns false, and turns wait until [scheduler.endConnecting] is called. turnStarted is true if a turn has already
-// started. repeated is true in this case, and also after an earlier initialize request.
-func (d *scheduler) beginInitialize() (turnStarted, repeated bool) {
+// recordInitializeRequest records an initialize request. From now on, other requests wait until
+// [promptScheduler.takePostponedRequestOrEndInitialize] returns false, and turns wait until
+// [promptScheduler.recordInitializeServersConnected] is called. turnStarted is true if a turn has already started. repeated is
+// true in this case, and also after an earlier initialize request.
+func (d *promptScheduler) recordInitializeRequest() (turnStarted, isRepeatedOrLate bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.initialize.unanswered++
@@ -280,32 +281,33 @@ func (d *scheduler) beginInitialize() (turnStarted, repeated bool) {
 	return turnStarted, turnStarted || d.initialize.answered || d.initialize.unanswered > 1
 }
 
-func (d *scheduler) endConnecting() {
+func (d *promptScheduler) recordInitializeServersConnected() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.initialize.connecting--
 }
 
 // IsConnectingServers reports whether the servers listed in initialize are still being connected.
-func (d *scheduler) IsConnectingServers() bool {
+func (d *promptScheduler) IsConnectingServers() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.initialize.connecting > 0
 }
 
-// postpone stores a request for later if an initialize request has no answer yet, and reports whether it did.
-func (d *scheduler) postpone(f incomingFrame) bool {
+// postponeUntilInitializeAnswered stores a request for later if an initialize request has no answer yet, and reports whether it
+// did.
+func (d *promptScheduler) postponeUntilInitializeAnswered(request incomingFrame) (isPostponed bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.initialize.unanswered > 0 {
-		d.initialize.postponed = append(d.initialize.postponed, f)
+		d.initialize.postponed = append(d.initialize.postponed, request)
 	}
 	return d.initialize.unanswered > 0
 }
 
-// nextPostponed returns the requests that waited for the answer to initialize, one per call. After the last one, it
-// announces the prompts that arrived in the meantime, and requests no longer wait.
-func (d *scheduler) nextPostponed() (incomingFrame, bool) {
+// takePostponedRequestOrEndInitialize returns the requests that waited for the answer to initialize, one per call. After the
+// last one, it announces the prompts that arrived in the meantime, and requests no longer wait.
+func (d *promptScheduler) takePostponedRequestOrEndInitialize() (postponedRequest incomingFrame, wasFound bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if g := &d.initialize; len(g.postponed) > 0 && g.unanswered == 1 {
@@ -317,7 +319,7 @@ func (d *scheduler) nextPostponed() (incomingFrame, bool) {
 	d.initialize.answered = true
 	for _, in := range d.queue.waiting {
 		if in.unannounced {
-			d.announcePrompt(in)
+			d.writeEventsOfQueuedPrompt(in)
 		}
 	}
 	d.notify()

@@ -23,25 +23,25 @@ type Options struct {
 	SeparateTurns bool
 	// BackgroundLimit is how long background work may run after the last prompt.
 	BackgroundLimit time.Duration
-	// StateEvents specifies whether session_state_changed events are written.
-	StateEvents StateEvents
+	// SessionStateEventMode specifies whether session_state_changed events are written.
+	StateEvents SessionStateEventMode
 }
 
 // FrameMetadata provides the ids and times that frames carry.
 type FrameMetadata interface {
-	NewID() string     // uuid v4
-	SessionID() string // session id of frames that do not belong to a turn
-	Timestamp() string // current time
+	NewID() string               // uuid v4
+	SessionID() string           // session id of frames that do not belong to a turn
+	CurrentUTCTimestamp() string // current time
 }
 
-// StateEvents specifies whether the stream contains state events (spec: cli-contract 1.3, 3.4).
-type StateEvents int
+// SessionStateEventMode specifies whether the stream contains state events (spec: cli-contract 1.3, 3.4).
+type SessionStateEventMode int
 
-// The zero value writes no state events. With StateEventsHostOnly, each event says that it is not meant for users.
+// The zero value writes no state events. With SessionStateEventsForHostOnly, each event says that it is not meant for users.
 const (
-	StateEventsOff StateEvents = iota
-	StateEventsHostOnly
-	StateEventsOn
+	SessionStateEventsOff SessionStateEventMode = iota
+	SessionStateEventsForHostOnly
+	SessionStateEventsForHostAndUsers
 )
 
 // Session is the session that the host controls. Its methods may be called from several goroutines.
@@ -60,14 +60,14 @@ type Requests interface {
 
 // PromptPlayer runs prompts.
 type PromptPlayer interface {
-	// FirstPrompt returns a prompt to run before the host's prompts, or nil. If the host sends initialize, the prompt
+	// PromptBeforeHostPrompts returns a prompt to run before the host's prompts, or nil. If the host sends initialize, the prompt
 	// runs after the answer. Otherwise it runs when a prompt arrives or stdin is at EOF.
-	FirstPrompt() *protocol.UserMessage
+	PromptBeforeHostPrompts() *protocol.UserMessage
 	// WaitReady waits until a turn may start; it is called before each turn. An error makes the process exit.
 	WaitReady(ctx context.Context) error
 	// Turn runs one prompt and writes its events to [Conn.EventWriter]. If interrupt is cancelled, the turn ends early with
 	// a result; if ctx is cancelled, it is abandoned. completed is true if the host gets the message that the prompt was
-	// completed; see [simulator.PromptsCompleted]. An error makes the process exit.
+	// completed; see [simulator.HasTurnCompletedPrompts]. An error makes the process exit.
 	Turn(ctx, interrupt context.Context, in protocol.UserMessage) (completed bool, err error)
 }
 
@@ -76,9 +76,9 @@ type BackgroundWorker interface {
 	// Background returns the state of background work. busy means that work is running or needs a turn. owesTurn means
 	// that another turn will certainly follow; until this turn, the idle state is not reported to the host.
 	Background() (busy, owesTurn bool)
-	// StreamBackground writes the events of background work to [Conn.EventWriter]. It returns when the work needs a turn,
+	// StreamBackgroundEvents writes the events of background work to [Conn.EventWriter]. It returns when the work needs a turn,
 	// when no work is left, or when until is cancelled. Cancelling ctx also cancels until.
-	StreamBackground(ctx, until context.Context) error
+	StreamBackgroundEvents(ctx, until context.Context) error
 	// TakeNotice returns the prompt of a turn that background work needs, or false if it needs none.
 	TakeNotice() (protocol.UserMessage, bool)
 }
@@ -124,10 +124,10 @@ type InitializeRequest struct {
 	connect     func(connect func(ctx context.Context))
 }
 
-// Connect connects the servers of the request: it calls connect with the context of the session. It returns when
-// connect has returned or when a message is sent to one of the host's servers, because the host may handle such a
+// ConnectServersUntilFirstMessage connects the servers of the request: it calls connect with the context of the session. It
+// returns when connect has returned or when a message is sent to one of the host's servers, because the host may handle such a
 // message only after the response to initialize. Connect may be called at most once.
-func (g *InitializeRequest) Connect(connect func(ctx context.Context)) {
-	g.connect(connect)
+func (g *InitializeRequest) ConnectServersUntilFirstMessage(connectServers func(ctx context.Context)) {
+	g.connect(connectServers)
 	g.connect = nil
 }

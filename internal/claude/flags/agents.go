@@ -68,7 +68,7 @@ func agentProblems(name string, agent plainjson.Object) []string {
 		{"disallowedTools", stringsProblem},
 		{"prompt", typeCheck("string")},
 		{"model", stringCheck("Model cannot be empty", func(text string) bool { return strings.TrimSpace(text) != "" })},
-		{"effort", effortProblem},
+		{"effort", describeInvalidAgentEffort},
 		{"permissionMode", permissionModeProblem},
 		{"mcpServers", typeCheck("array")},
 		{"hooks", typeCheck("record")},
@@ -140,11 +140,11 @@ func choiceCheck(options ...string) func(json.RawMessage) string {
 	}
 }
 
-// effortProblem describes an invalid effort. Effort names and whole numbers are valid.
-func effortProblem(value json.RawMessage) string {
+// describeInvalidAgentEffort describes an invalid effort. Effort names and whole numbers are valid.
+func describeInvalidAgentEffort(effortJSON json.RawMessage) (problemOrEmpty string) {
 	var name string
 	var amount int
-	if json.Unmarshal(value, &name) == nil && slices.Contains(claudecode.EffortLevels(), name) || json.Unmarshal(value, &amount) == nil && plainjson.TypeOf(value) == "number" {
+	if json.Unmarshal(effortJSON, &name) == nil && slices.Contains(claudecode.EffortLevels(), name) || json.Unmarshal(effortJSON, &amount) == nil && plainjson.TypeOf(effortJSON) == "number" {
 		return ""
 	}
 	return ": Invalid input"

@@ -14,8 +14,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/outputschema"
 )
 
-// CompatRust is the value of CLAUDELESS_COMPAT that selects the behaviour of the older Rust tool.
-const CompatRust = "claudeless-rs"
+// CompatValueForOlderRustTool is the value of CLAUDELESS_COMPAT that selects the behaviour of the older Rust tool.
+const CompatValueForOlderRustTool = "claudeless-rs"
 
 // Check validates what cannot be checked while parsing one flag: combinations of flags, flags that the superuser may
 // not use, and values that must be JSON. It returns the first problem as an error with the message of the real CLI. It
@@ -42,7 +42,7 @@ func isUUID(text string) bool {
 }
 
 func checkSession(_ *process.System, f *Flags) error {
-	f.SessionName = normalizeTitle(f.SessionName)
+	f.SessionName = trimAndTruncateSessionName(f.SessionName)
 	if f.SessionID != "" {
 		switch {
 		case (f.Continue || f.Has("resume")) && !f.ForkSession:
@@ -63,9 +63,9 @@ func checkSession(_ *process.System, f *Flags) error {
 	return nil
 }
 
-func normalizeTitle(name string) string {
+func trimAndTruncateSessionName(sessionName string) string {
 	const most = 200
-	runes := []rune(strings.TrimSpace(name))
+	runes := []rune(strings.TrimSpace(sessionName))
 	return string(runes[:min(len(runes), most)])
 }
 
@@ -101,7 +101,7 @@ func checkFormats(s *process.System, f *Flags) error {
 		return process.Verbatimf("Error: --forward-subagent-text requires --print and --output-format=stream-json.")
 	case f.Has("prompt-suggestions") && !streamsOut:
 		return process.Verbatimf("Error: --prompt-suggestions requires --print and --output-format=stream-json (prompt_suggestion messages only appear in stream-json output).")
-	case streamsOut && !f.Verbose && s.Getenv("CLAUDELESS_COMPAT") != CompatRust:
+	case streamsOut && !f.Verbose && s.Getenv("CLAUDELESS_COMPAT") != CompatValueForOlderRustTool:
 		return process.Verbatimf("Error: When using --print, --output-format=stream-json requires --verbose")
 	}
 	return nil

@@ -37,7 +37,7 @@ type Flags struct {
 	// Version and Help request output instead of a run.
 	Version, Help bool
 	// swallowed is the last value of a variadic flag. If the prompt is missing, it may be this value; see
-	// [Flags.SwallowedPromptHint].
+	// [Flags.HintThatVariadicFlagTookPrompt].
 	swallowed argv.VariadicWord
 }
 
@@ -151,7 +151,7 @@ func Parse(s *process.System, words []string) (*Flags, error) {
 	}
 	result, err := argv.Parse(parserOptions(options), words)
 	f.Given = result.Options
-	if errors.Is(err, errVersionRequested) {
+	if errors.Is(err, errStopParsingAtVersionFlag) {
 		f.Version = true
 		return f, parseVersionOverride(s, f, words)
 	}
@@ -199,8 +199,8 @@ func parserOptions(options []option) []argv.Option {
 	return plain
 }
 
-// Dir returns the absolute working directory of the run: --cwd, or that of the process.
-func (f *Flags) Dir(s *process.System) (string, error) {
+// AbsoluteWorkingDirectory returns the absolute working directory of the run: --cwd, or that of the process.
+func (f *Flags) AbsoluteWorkingDirectory(s *process.System) (string, error) {
 	if filepath.IsAbs(f.CWD) {
 		return filepath.Clean(f.CWD), nil
 	}
@@ -216,13 +216,13 @@ func (f *Flags) Abs(s *process.System, path string) (string, error) {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path), nil
 	}
-	dir, err := f.Dir(s)
+	dir, err := f.AbsoluteWorkingDirectory(s)
 	return filepath.Join(dir, path), err
 }
 
-// SwallowedPromptHint returns a hint if the prompt is missing and a variadic flag may have taken it as a value;
+// HintThatVariadicFlagTookPrompt returns a hint if the prompt is missing and a variadic flag may have taken it as a value;
 // otherwise it returns "".
-func (f *Flags) SwallowedPromptHint() string {
+func (f *Flags) HintThatVariadicFlagTookPrompt() (hintOrEmpty string) {
 	if f.HasPrompt || f.swallowed.Option == "" {
 		return ""
 	}

@@ -20,7 +20,7 @@ type option struct {
 	note    string   // text in --help after the choices
 }
 
-// newOption creates a flag that --help shows. hiddenOption creates a flag that only programs use, and claudelessOption
+// newOption creates a flag that --help shows. hiddenOption creates a flag that only programs use, and newClaudelessOnlyOption
 // one that the real CLI does not have.
 func newOption(flags, help string, set func(string) error) option {
 	return option{Option: argv.Option{Flags: flags, Set: set}, help: help}
@@ -34,8 +34,8 @@ func hiddenOption(flags string, set func(string) error) option {
 	return option{Option: argv.Option{Flags: flags, Set: set, Hidden: true}}
 }
 
-func claudelessOption(flags, env, help string, set func(string) error) option {
-	return option{Option: argv.Option{Flags: flags, Set: set}, help: help, env: env}
+func newClaudelessOnlyOption(flagSyntax, environmentVariable, help string, setValue func(string) error) option {
+	return option{Option: argv.Option{Flags: flagSyntax, Set: setValue}, help: help, env: environmentVariable}
 }
 
 // HelpLine is a flag as --help shows it.
@@ -68,16 +68,16 @@ func choicesNote(o option) string {
 	return note + ")"
 }
 
-// errVersionRequested ends the parsing at -v, because the arguments after -v have no effect.
-var errVersionRequested = argv.ErrStop
+// errStopParsingAtVersionFlag ends the parsing at -v, because the arguments after -v have no effect.
+var errStopParsingAtVersionFlag = argv.ErrStop
 
 func claudeOptions(f *Flags) []option {
-	return slices.Concat(outputOptions(f), sessionOptions(f), modelOptions(f), toolOptions(f), environmentOptions(f), remoteOptions(), hostOptions(f))
+	return slices.Concat(outputOptions(f), sessionOptions(f), modelOptions(f), toolOptions(f), mcpSettingsAgentAndPluginOptions(f), remoteOptions(), hostOptions(f))
 }
 
 func outputOptions(f *Flags) []option {
 	return []option{
-		newOption("-v, --version", "Print the version and exit", func(string) error { return errVersionRequested }),
+		newOption("-v, --version", "Print the version and exit", func(string) error { return errStopParsingAtVersionFlag }),
 		newOption("-p, --print", "Print the answer and exit (non-interactive)", setTrue(&f.Print)),
 		choiceOption("--output-format <format>", "Output format of --print", setText(&f.OutputFormat), "text", "json", "stream-json"),
 		choiceOption("--input-format <format>", "Input format of --print", setText(&f.InputFormat), "text", "stream-json"),
@@ -148,12 +148,12 @@ func toolOptions(f *Flags) []option {
 	}
 }
 
-func environmentOptions(f *Flags) []option {
+func mcpSettingsAgentAndPluginOptions(f *Flags) []option {
 	return []option{
 		newOption("--mcp-config <configs...>", "MCP configuration: files or JSON strings", appendList(&f.MCPConfig)),
 		newOption("--strict-mcp-config", "Use only the servers of --mcp-config", setTrue(&f.StrictMCPConfig)),
 		newOption("--add-dir <directories...>", "Additional directories that tools may access", appendList(&f.AddDirs)),
-		newOption("--settings <file-or-json>", "Additional settings: a file or a JSON string", replaceList(&f.Settings)),
+		newOption("--settings <file-or-json>", "Additional settings: a file or a JSON string", newSetterReplacingListByOneValue(&f.Settings)),
 		newOption("--setting-sources <sources>", "Setting sources to load: user, project, local", setSettingSources(&f.SettingSources)),
 		newOption("--agent <agent>", "Agent to run the session with", setText(&f.Agent)),
 		newOption("--agents <json-or-file>", "Custom agents: a JSON object, or a file that contains one", setText(&f.Agents)),
@@ -202,22 +202,22 @@ func hostOptions(f *Flags) []option {
 // claudelessOptions are the flags that only claudeless has. Each can also be set by an environment variable.
 func claudelessOptions(f *Flags) []option {
 	return []option{
-		claudelessOption("--scenario <file>", "CLAUDELESS_SCENARIO", "Scenario that replaces the model: a file, or the name of a library scenario", setText(&f.Scenario)),
-		claudelessOption("--failure <mode>", "CLAUDELESS_FAILURE", "Make every model request fail this way, e.g. rate-limit", setText(&f.Failure)),
-		claudelessOption("--capture <file>", "CLAUDELESS_CAPTURE", "Append the journal of the run to this file, one JSON object per line", setText(&f.Capture)),
-		claudelessOption("--expect", "CLAUDELESS_EXPECT", "Exit with 3 if an expectation of the scenario was not met", enableExpectations(f)),
-		claudelessOption("--strict", "CLAUDELESS_STRICT", "Exit with 6 if the test could pass for the wrong reason, for example if no rule answers a prompt", setTrue(&f.Strict)),
-		claudelessOption("--mcp-debug", "CLAUDELESS_MCP_DEBUG", "Print the MCP messages on stderr", setTrue(&f.MCPDebug)),
-		claudelessOption("--mcp-require", "CLAUDELESS_MCP_REQUIRE", "Fail the run if an MCP server does not start", setTrue(&f.MCPRequire)),
-		claudelessOption("--debugger <url>", "CLAUDELESS_DEBUGGER", "Address of the breakpoint server for tool calls", setText(&f.Debugger)),
-		claudelessOption("--cwd <dir>", "CLAUDELESS_CWD", "Working directory of the run", setText(&f.CWD)),
-		claudelessOption("--claude-version <version>", "CLAUDELESS_CLAUDE_VERSION", "Version of claude to simulate", setText(&f.ClaudeVersion)),
+		newClaudelessOnlyOption("--scenario <file>", "CLAUDELESS_SCENARIO", "Scenario that replaces the model: a file, or the name of a library scenario", setText(&f.Scenario)),
+		newClaudelessOnlyOption("--failure <mode>", "CLAUDELESS_FAILURE", "Make every model request fail this way, e.g. rate-limit", setText(&f.Failure)),
+		newClaudelessOnlyOption("--capture <file>", "CLAUDELESS_CAPTURE", "Append the journal of the run to this file, one JSON object per line", setText(&f.Capture)),
+		newClaudelessOnlyOption("--expect", "CLAUDELESS_EXPECT", "Exit with 3 if an expectation of the scenario was not met", newExpectFlagSetter(f)),
+		newClaudelessOnlyOption("--strict", "CLAUDELESS_STRICT", "Exit with 6 if the test could pass for the wrong reason, for example if no rule answers a prompt", setTrue(&f.Strict)),
+		newClaudelessOnlyOption("--mcp-debug", "CLAUDELESS_MCP_DEBUG", "Print the MCP messages on stderr", setTrue(&f.MCPDebug)),
+		newClaudelessOnlyOption("--mcp-require", "CLAUDELESS_MCP_REQUIRE", "Fail the run if an MCP server does not start", setTrue(&f.MCPRequire)),
+		newClaudelessOnlyOption("--debugger <url>", "CLAUDELESS_DEBUGGER", "Address of the breakpoint server for tool calls", setText(&f.Debugger)),
+		newClaudelessOnlyOption("--cwd <dir>", "CLAUDELESS_CWD", "Working directory of the run", setText(&f.CWD)),
+		newClaudelessOnlyOption("--claude-version <version>", "CLAUDELESS_CLAUDE_VERSION", "Version of claude to simulate", setText(&f.ClaudeVersion)),
 	}
 }
 
-// enableExpectations enables the check of expectations in this run. With the value "defer", `claudeless exec` or `verify`
+// newExpectFlagSetter enables the check of expectations in this run. With the value "defer", `claudeless exec` or `verify`
 // checks them later, from the journal.
-func enableExpectations(f *Flags) func(string) error {
+func newExpectFlagSetter(f *Flags) (setExpectOrDefer func(string) error) {
 	return func(value string) error {
 		f.Expect, f.Defer = value != "defer", value == "defer"
 		return nil
@@ -236,7 +236,7 @@ func appendList(target *[]string) func(string) error {
 	return func(value string) error { *target = append(*target, value); return nil }
 }
 
-func replaceList(target *[]string) func(string) error {
+func newSetterReplacingListByOneValue(target *[]string) func(string) error {
 	return func(value string) error { *target = []string{value}; return nil }
 }
 
@@ -324,17 +324,17 @@ func setBudget(target *float64) func(string) error {
 	}
 }
 
-// windowSizeError reports an invalid size of the context window with the text of the real CLI.
-type windowSizeError string
+// autocompactSizeError reports an invalid size of the context window with the text of the real CLI.
+type autocompactSizeError string
 
-func (e windowSizeError) Error() string { return string(e) }
+func (e autocompactSizeError) Error() (realCLIMessage string) { return string(e) }
 
 // setCompactionWindow accepts the size at which a conversation is compacted: auto, or at least 100,000 tokens. A number
 // up to 1000 counts thousands: 200 means 200,000.
 func setCompactionWindow(target *string) func(string) error {
 	return func(value string) error {
 		if value != "auto" && ContextWindow(value) < 100_000 {
-			return windowSizeError("It must be 'auto', or at least 100k (e.g. 500k, 200000, or 200 as shorthand)")
+			return autocompactSizeError("It must be 'auto', or at least 100k (e.g. 500k, 200000, or 200 as shorthand)")
 		}
 		*target = value
 		return nil

@@ -223,9 +223,9 @@ func start(t *testing.T, options []string) *conversation {
 		case "one-by-one":
 			o.SeparateTurns = true
 		case "states":
-			o.StateEvents = control.StateEventsOn
+			o.StateEvents = control.SessionStateEventsForHostAndUsers
 		case "host-states":
-			o.StateEvents = control.StateEventsHostOnly
+			o.StateEvents = control.SessionStateEventsForHostOnly
 		case "checkpoints":
 			s.rewind = true
 		case "background":
@@ -265,9 +265,9 @@ func start(t *testing.T, options []string) *conversation {
 // sequentialIDs returns distinct ids and times.
 type sequentialIDs struct{ ids atomic.Int64 }
 
-func (c *sequentialIDs) NewID() string   { return fmt.Sprintf("id-%d", c.ids.Add(1)) }
-func (*sequentialIDs) SessionID() string { return "s-1" }
-func (*sequentialIDs) Timestamp() string { return "now" }
+func (c *sequentialIDs) NewID() string             { return fmt.Sprintf("id-%d", c.ids.Add(1)) }
+func (*sequentialIDs) SessionID() string           { return "s-1" }
+func (*sequentialIDs) CurrentUTCTimestamp() string { return "now" }
 
 // fakeSession plays the turns described at TestConversations.
 type fakeSession struct {
@@ -281,23 +281,23 @@ type fakeSession struct {
 }
 
 // driver returns the fake as every part of a session that requests use.
-func (f *fakeSession) driver(marks control.FrameMetadata) controlSession {
-	return controlSession{PromptPlayer: f, BackgroundWorker: f, requestServer: &requestServer{
+func (f *fakeSession) driver(marks control.FrameMetadata) combinedControlSession {
+	return combinedControlSession{PromptPlayer: f, BackgroundWorker: f, requestServer: &requestServer{
 		conn: f.peer, metadata: marks, initializer: f, session: f, identity: f, settings: f, files: f, tasks: f, describer: f,
 	}}
 }
 
 // Its answers to requests.
 
-func (f *fakeSession) FirstPrompt() *protocol.UserMessage { return nil }
-func (f *fakeSession) WaitReady(context.Context) error    { return nil }
+func (f *fakeSession) PromptBeforeHostPrompts() *protocol.UserMessage { return nil }
+func (f *fakeSession) WaitReady(context.Context) error                { return nil }
 
 func (f *fakeSession) Background() (busy, owesTurn bool) {
 	busy = f.background != nil && !f.noticed
 	return busy, busy
 }
 
-func (f *fakeSession) StreamBackground(_, until context.Context) error {
+func (f *fakeSession) StreamBackgroundEvents(_, until context.Context) error {
 	select {
 	case <-f.background:
 	case <-until.Done():
@@ -315,7 +315,7 @@ func (f *fakeSession) TakeNotice() (protocol.UserMessage, bool) {
 	}
 }
 
-func (f *fakeSession) StopTask(context.Context, string) func() { return nil }
+func (f *fakeSession) StopBackgroundTask(context.Context, string) func() { return nil }
 
 func (f *fakeSession) Plan() *launch.Plan {
 	var plan launch.Plan
@@ -336,7 +336,7 @@ func (f *fakeSession) SetModel(name string) {
 	}
 }
 
-func (f *fakeSession) ReadFile(path string) (string, []byte, error) {
+func (f *fakeSession) ReadFileIfPermitted(path string) (string, []byte, error) {
 	return "/w/" + path, []byte("text of " + path), nil
 }
 
@@ -362,14 +362,14 @@ func (f *fakeSession) SideQuestion(_ context.Context, question string) (sideQues
 	return sideQuestionAnswer{Text: "about " + question}, nil
 }
 
-func (f *fakeSession) RegisterRoot(dir string) (string, error) {
+func (f *fakeSession) AddWorkingDirectory(dir string) (string, error) {
 	if dir == "no" {
 		return "", errors.New("register_repo_root: no is not a directory")
 	}
 	return "/w/" + dir, nil
 }
 
-func (f *fakeSession) UpdateSettings(string, map[string]string) error { return nil }
+func (f *fakeSession) WriteToSettingsFile(string, map[string]string) error { return nil }
 
 func (f *fakeSession) ApplySettings(in map[string]json.RawMessage) []string {
 	var name *string
@@ -404,7 +404,7 @@ func (f *fakeSession) Initialize(_ context.Context, in InitializeOptions) (Descr
 	return Description{OutputStyle: "default", HooksApplied: in.Hooks != nil, Agents: agents}, nil
 }
 
-func (f *fakeSession) Connect(ctx context.Context, in InitializeOptions) {
+func (f *fakeSession) ConnectMCPServers(ctx context.Context, in InitializeOptions) {
 	if f.servers == nil {
 		return
 	}

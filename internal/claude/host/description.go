@@ -30,17 +30,17 @@ type Description struct {
 
 	AuthConflict *AuthConflict `json:"auth_conflict,omitempty"` // nil means none
 
-	OnFailureSupported  bool         `json:"hook_on_failure_supported"`
-	HooksKept           int          `json:"hooks_when_unanswered_kept"`
-	AskOutranksHost     bool         `json:"other_hook_ask_outranks_host"`
-	SandboxEnabled      bool         `json:"sandbox_enabled"`
-	FeedbackMode        FeedbackMode `json:"feedback_mode"`
-	AnalyticsDisabled   bool         `json:"analytics_disabled"`
-	RemoteAutoEnable    bool         `json:"remote_control_auto_enable"`
-	RemoteAutoConnect   bool         `json:"remote_control_auto_connect_default"`
-	RemoteAvailable     bool         `json:"remote_control_available"`
-	RemoteAutoOn        bool         `json:"remote_control_auto_on_by_default"`
-	IDERemoteAutoEnable bool         `json:"ide_rc_auto_enable_gate"`
+	OnFailureSupported  bool                `json:"hook_on_failure_supported"`
+	HooksKept           int                 `json:"hooks_when_unanswered_kept"`
+	AskOutranksHost     bool                `json:"other_hook_ask_outranks_host"`
+	SandboxEnabled      bool                `json:"sandbox_enabled"`
+	FeedbackMode        FeedbackSendingMode `json:"feedback_mode"`
+	AnalyticsDisabled   bool                `json:"analytics_disabled"`
+	RemoteAutoEnable    bool                `json:"remote_control_auto_enable"`
+	RemoteAutoConnect   bool                `json:"remote_control_auto_connect_default"`
+	RemoteAvailable     bool                `json:"remote_control_available"`
+	RemoteAutoOn        bool                `json:"remote_control_auto_on_by_default"`
+	IDERemoteAutoEnable bool                `json:"ide_rc_auto_enable_gate"`
 
 	FastModeState          string   `json:"fast_mode_state"`
 	FastModeDisabledReason string   `json:"fast_mode_disabled_reason"`
@@ -77,8 +77,8 @@ type AuthConflict struct {
 	TokenSource  string `json:"token_source"`
 }
 
-// FeedbackMode is the JSON object {"kind": …}.
-type FeedbackMode struct {
+// FeedbackSendingMode is the JSON object {"kind": …}.
+type FeedbackSendingMode struct {
 	Kind string `json:"kind"`
 }
 
@@ -93,11 +93,11 @@ func (h *hostedSession) describe() Description {
 		OutputStyle: said.OutputStyle, AvailableOutputStyles: plan.Catalog.OutputStyles(),
 		Models: env.Models(), PID: plan.PID, ClaudeCodeVersion: plan.Version,
 		Account:           Account{TokenSource: cmp.Or(env.TokenSource, "none"), APIKeySource: strings.TrimPrefix(plan.APIKeySource, "none"), APIProvider: "firstParty"},
-		FeedbackMode:      FeedbackMode{Kind: env.FeedbackMode()},
+		FeedbackMode:      FeedbackSendingMode{Kind: env.FeedbackCommandDelivery()},
 		AnalyticsDisabled: said.AnalyticsDisabled, RemoteAvailable: env.UsesDefaultURL, FastModeState: said.FastModeState, FastModeDisabledReason: said.FastModeDisabledReason,
 		Capabilities: plan.Profile.HostCapabilities(),
 	}
-	if env.IgnoresSubscriptionToken() {
+	if env.UsesAPIKeyDespiteSubscriptionToken() {
 		d.AuthConflict = &AuthConflict{plan.APIKeySource, env.TokenSource}
 	}
 	if plan.State != "" {
@@ -107,7 +107,7 @@ func (h *hostedSession) describe() Description {
 	for _, name := range said.SlashCommands {
 		if c, ok := plan.Catalog.Command(name); ok {
 			listed := Command{Name: c.Name, Description: c.ListedDescription(), ArgumentHint: c.ArgumentHint}
-			if short := c.Alias(); short != "" {
+			if short := c.PluginSkillShortName(); short != "" {
 				listed.Aliases = []string{short}
 			}
 			d.Commands = append(d.Commands, listed)

@@ -31,8 +31,8 @@ func (h *hostedSession) rewindFiles(uuid string, dryRun bool) (checkpoint.Rewind
 	}
 }
 
-// ReadFile reads a file if the Read tool may read it without asking.
-func (h *hostedSession) ReadFile(path string) (string, []byte, error) {
+// ReadFileIfPermitted reads a file if the Read tool may read it without asking.
+func (h *hostedSession) ReadFileIfPermitted(path string) (absPath string, contents []byte, _ error) {
 	abs := path
 	if !filepath.IsAbs(abs) {
 		abs = filepath.Join(h.session.Plan().CWD, abs)
@@ -81,13 +81,13 @@ func rewind(_ context.Context, r *requestServer, in request) (control.Answer, er
 	}
 }
 
-// maxReadBytes is the maximum number of bytes of a file that are sent, even if the host requests more or no limit.
-const maxReadBytes = 1 << 20
+// maxFileBytesSentToHost is the maximum number of bytes of a file that are sent, even if the host requests more or no limit.
+const maxFileBytesSentToHost = 1 << 20
 
 // readFile sends the contents of a file. Every failure gets the same error text.
 func readFile(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	path, _ := plainjson.StringValue(in.keys["path"])
-	abs, data, err := r.files.ReadFile(path)
+	abs, data, err := r.files.ReadFileIfPermitted(path)
 	if err != nil {
 		return control.Answer{}, errors.New("read denied: " + path)
 	}
@@ -99,7 +99,7 @@ func readFile(_ context.Context, r *requestServer, in request) (control.Answer, 
 		Lossy     *bool  `json:"lossy,omitempty"` // nil means the contents are exact
 		Path      string `json:"requested_path"`
 	}{AbsPath: abs, Path: path}
-	limit := requestedByteLimit(in.keys["max_bytes"])
+	limit := fileByteLimitOrMax(in.keys["max_bytes"])
 	if out.Truncated = len(data) > limit; out.Truncated {
 		data = data[:limit]
 	}
@@ -111,10 +111,10 @@ func readFile(_ context.Context, r *requestServer, in request) (control.Answer, 
 	return control.Answer{Payload: out}, nil
 }
 
-// requestedByteLimit returns the number of bytes in raw, or maxReadBytes if it is not from 1 to maxReadBytes.
-func requestedByteLimit(raw json.RawMessage) int {
-	if n, err := strconv.ParseFloat(string(raw), 64); err == nil && n >= 1 && n <= maxReadBytes {
+// fileByteLimitOrMax returns the number of bytes in raw, or maxFileBytesSentToHost if it is not from 1 to maxFileBytesSentToHost.
+func fileByteLimitOrMax(requestedLimit json.RawMessage) int {
+	if n, err := strconv.ParseFloat(string(requestedLimit), 64); err == nil && n >= 1 && n <= maxFileBytesSentToHost {
 		return int(n)
 	}
-	return maxReadBytes
+	return maxFileBytesSentToHost
 }

@@ -28,7 +28,7 @@ var ErrInterrupted = errors.New("interrupted")
 type Host struct {
 	session *session.Session
 	conn    *control.Conn
-	driver  controlSession
+	driver  combinedControlSession
 }
 
 // Open builds the session of a plan and connects it to the host on the streams of sys. It starts nothing.
@@ -42,7 +42,7 @@ func Open(plan launch.Plan, sys *process.System, signals *process.Signals) (*Hos
 	marks.session = s
 	h := &hostedSession{session: s}
 	p := promptPlayer{s, peer, signals}
-	return &Host{session: s, conn: peer, driver: controlSession{PromptPlayer: p, BackgroundWorker: p, requestServer: &requestServer{
+	return &Host{session: s, conn: peer, driver: combinedControlSession{PromptPlayer: p, BackgroundWorker: p, requestServer: &requestServer{
 		conn: peer, metadata: marks, session: s, identity: s, initializer: h, settings: h, files: h, tasks: h, describer: h,
 	}}}, nil
 }
@@ -54,9 +54,9 @@ func controlOptions(plan launch.Plan, sys *process.System, marks control.FrameMe
 	}
 	switch {
 	case plan.Host.StateEvents:
-		o.StateEvents = control.StateEventsOn
+		o.StateEvents = control.SessionStateEventsForHostAndUsers
 	case plan.Host.StateEventsHostOnly:
-		o.StateEvents = control.StateEventsHostOnly
+		o.StateEvents = control.SessionStateEventsForHostOnly
 	}
 	return o
 }
@@ -68,15 +68,15 @@ type frameMetadata struct {
 
 func (m *frameMetadata) NewID() string     { return m.plan.Clock.NewID() }
 func (m *frameMetadata) SessionID() string { return m.session.ID() }
-func (m *frameMetadata) Timestamp() string {
+func (m *frameMetadata) CurrentUTCTimestamp() string {
 	return m.plan.Clock.Now().UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
 // Session returns the session that the host controls. The caller of Open closes it.
 func (h *Host) Session() *session.Session { return h.session }
 
-// EventWriter returns the writer for events after the last turn; see [control.Conn.EventWriter].
-func (h *Host) EventWriter() io.Writer { return h.conn.EventWriter() }
+// StdoutEventWriter returns the writer for events after the last turn; see [control.Conn.EventWriter].
+func (h *Host) StdoutEventWriter() io.Writer { return h.conn.EventWriter() }
 
 // Serve runs the host's prompts until none are left and handles its requests. It starts but does not close the session.
 func (h *Host) Serve(ctx context.Context) error {
@@ -85,27 +85,27 @@ func (h *Host) Serve(ctx context.Context) error {
 	}
 	err := h.conn.Serve(ctx, h.driver)
 	h.session.WaitStarted()
-	if bad, ok := errors.AsType[*control.InputError](err); ok {
+	if bad, ok := errors.AsType[*control.InvalidStdinLineError](err); ok {
 		return process.Verbatimf("%s", bad.Text)
 	}
 	return err
 }
 
-type controlSession struct {
+type combinedControlSession struct {
 	control.PromptPlayer
 	control.BackgroundWorker
 	*requestServer
 }
 
-var _ control.Session = controlSession{}
+var _ control.Session = combinedControlSession{}
 
 // IsSlow reports whether requests of a subtype may block.
-func (d controlSession) IsSlow(subtype string) bool {
+func (d combinedControlSession) IsSlow(subtype string) bool {
 	h, _ := handlerFor(subtype)
 	return h.slow
 }
 
-func (d controlSession) Serve(ctx context.Context, r control.Request) (control.Answer, error) {
+func (d combinedControlSession) Serve(ctx context.Context, r control.Request) (control.Answer, error) {
 	h, ok := handlerFor(r.Subtype)
 	if !ok {
 		return control.Answer{}, unsupportedError(r.Subtype)
@@ -126,37 +126,37 @@ func handlerFor(subtype string) (requestHandler, bool) {
 		"set_model":               {run: setModel},
 		"set_max_thinking_tokens": {run: setThinking},
 		"apply_flag_settings":     {run: applySettings},
-		"update_settings":         {run: updateSettings},
+		"update_settings":         {run: writeOutputStyleOrEffortSetting},
 		"side_question":           {run: sideQuestion, slow: true},
-		"register_repo_root":      {run: registerRoot},
-		"claim_session":           {run: claimSession},
-		"submit_feedback":         {run: submitFeedback},
-		"get_hooks_listing":       {run: describeSession},
+		"register_repo_root":      {run: addWorkingDirectory},
+		"claim_session":           {run: refuseSessionClaim},
+		"submit_feedback":         {run: answerFeedbackIsDisabled},
+		"get_hooks_listing":       {run: answerSessionStateQuery},
 
-		"set_mcp_permission_mode_override": {run: overridePermissionMode},
+		"set_mcp_permission_mode_override": {run: validateMCPPermissionModeOverride},
 
-		"cancel_async_message":   {run: cancelMessage},
+		"cancel_async_message":   {run: cancelQueuedMessage},
 		"stop_task":              {run: stopTask, slow: true},
 		"end_session":            {run: endSession},
 		"rename_session":         {run: renameSession},
 		"rewind_files":           {run: rewind},
 		"read_file":              {run: readFile},
-		"get_context_usage":      {run: withCheck(checkDetailLevel, describeSession)},
-		"get_settings":           {run: describeSession},
-		"get_usage":              {run: withCheck(checkSkipBehaviors, describeSession)},
-		"list_permission_rules":  {run: describeSession},
-		"list_models":            {run: describeSession},
-		"reload_skills":          {run: describeSession},
-		"reload_plugins":         {run: describeSession},
-		"reload_output_styles":   {run: describeSession},
+		"get_context_usage":      {run: withCheck(checkDetailIsSummaryOrFull, answerSessionStateQuery)},
+		"get_settings":           {run: answerSessionStateQuery},
+		"get_usage":              {run: withCheck(checkSkipBehaviorsIsBoolean, answerSessionStateQuery)},
+		"list_permission_rules":  {run: answerSessionStateQuery},
+		"list_models":            {run: answerSessionStateQuery},
+		"reload_skills":          {run: answerSessionStateQuery},
+		"reload_plugins":         {run: answerSessionStateQuery},
+		"reload_output_styles":   {run: answerSessionStateQuery},
 		"get_task_output":        {run: taskOutput},
 		"background_tasks":       {run: moveTaskToBackground},
 		"generate_session_title": {run: generateTitle},
-		"set_has_subscribers":    {run: setSubscribers},
+		"set_has_subscribers":    {run: validateHasSubscribers},
 		"get_binary_version":     {run: binaryVersion},
-		"get_session_cost":       {run: describeSession},
-		"get_plan":               {run: describeSession},
-		"get_status":             {run: describeSession},
+		"get_session_cost":       {run: answerSessionStateQuery},
+		"get_plan":               {run: answerSessionStateQuery},
+		"get_status":             {run: answerSessionStateQuery},
 		"file_suggestions":       {run: suggestFiles},
 		"message_rated":          {run: rateMessage},
 		"mcp_status":             {run: mcpStatus},
@@ -182,9 +182,9 @@ type promptPlayer struct {
 	signals *process.Signals
 }
 
-// FirstPrompt returns the prompt that continues a tool call which an earlier process deferred.
-func (p promptPlayer) FirstPrompt() *protocol.UserMessage {
-	if in, ok := p.DeferredPrompt(); ok {
+// PromptBeforeHostPrompts returns the prompt that continues a tool call which an earlier process deferred.
+func (p promptPlayer) PromptBeforeHostPrompts() *protocol.UserMessage {
+	if in, ok := p.PromptToRunDeferredCall(); ok {
 		return &in
 	}
 	return nil
@@ -200,21 +200,21 @@ func (p promptPlayer) Turn(_, interrupt context.Context, in protocol.UserMessage
 		return false, ErrInterrupted
 	}
 	last := p.LastResult()
-	return last != nil && simulator.PromptsCompleted(last), err
+	return last != nil && simulator.HasTurnCompletedPrompts(last), err
 }
 
-func (p promptPlayer) StreamBackground(_, until context.Context) error {
-	return output.StreamJSON(p.conn.EventWriter(), p.BackgroundEvents(until))
+func (p promptPlayer) StreamBackgroundEvents(_, untilCancelled context.Context) error {
+	return output.StreamJSON(p.conn.EventWriter(), p.BackgroundEvents(untilCancelled))
 }
 
-// StopTask stops a task and waits until its end has been shown. A call of answered then notifies the model.
-func (h *hostedSession) StopTask(ctx context.Context, id string) (answered func()) {
-	t := h.session.Tasks().Stop(id, task.KilledByUser)
+// StopBackgroundTask stops a task and waits until its end has been shown. A call of answered then notifies the model.
+func (h *hostedSession) StopBackgroundTask(ctx context.Context, taskID string) (notifyModelAfterAnswer func()) {
+	t := h.session.Tasks().Stop(taskID, task.KilledByUserOrHost)
 	if t == nil {
 		return nil
 	}
-	t.WaitShown(ctx)
-	return t.ReportStop
+	t.WaitUntilPostedEventsShown(ctx)
+	return t.NotifyModelOfUserStop
 }
 
 // TaskOutput returns what a command in the background has written so far.
@@ -254,7 +254,7 @@ func stopTask(ctx context.Context, r *requestServer, in request) (control.Answer
 	if err != nil {
 		return control.Answer{}, err
 	}
-	return control.Answer{Payload: struct{}{}, AfterWrite: r.tasks.StopTask(ctx, id)}, nil
+	return control.Answer{Payload: struct{}{}, AfterWrite: r.tasks.StopBackgroundTask(ctx, id)}, nil
 }
 
 // moveTaskToBackground handles a request to move work of the running turn to the background. It moves no work, because
@@ -279,8 +279,8 @@ func sideQuestion(ctx context.Context, r *requestServer, in request) (control.An
 	return control.Answer{Payload: said}, err
 }
 
-// maxTaskOutputBytes limits the output of a task in an answer. Of a longer output, only the last bytes are sent.
-const maxTaskOutputBytes = 8 << 10
+// maxTaskOutputTailBytesInAnswer limits the output of a task in an answer. Of a longer output, only the last bytes are sent.
+const maxTaskOutputTailBytesInAnswer = 8 << 10
 
 func taskOutput(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	id, err := in.stringKey("task_id")
@@ -295,7 +295,7 @@ func taskOutput(_ context.Context, r *requestServer, in request) (control.Answer
 	default:
 		return control.Answer{}, &control.HostError{Text: "get_task_output: no shell or Monitor task with that task_id in this session"}
 	}
-	cut := max(0, len(output)-maxTaskOutputBytes)
+	cut := max(0, len(output)-maxTaskOutputTailBytesInAnswer)
 	return control.Answer{Payload: struct {
 		Output    string `json:"output"`
 		Total     int    `json:"total_bytes"`

@@ -25,15 +25,15 @@ func (r *requestServer) Initialize(ctx context.Context, g *control.InitializeReq
 	if err := validateInitialize(sent, &in); err != nil {
 		return control.Answer{}, err
 	}
-	became, parked := collectHandshakes(sent, in.SDKMCPServers, r.isConnected)
+	became, parked := readServerHandshakes(sent, in.SDKMCPServers, r.isConnected)
 	if became != nil {
-		r.conn.StoreHandshakes(parked)
+		r.conn.StoreHandshakesForOneUse(parked)
 	}
 	d, err := r.initializer.Initialize(ctx, in)
 	if err != nil {
 		return control.Answer{}, err
 	}
-	g.Connect(func(life context.Context) { r.initializer.Connect(life, in) })
+	g.ConnectServersUntilFirstMessage(func(life context.Context) { r.initializer.ConnectMCPServers(life, in) })
 	d.ManifestsParked = became
 	d.PermissionMode, d.SessionState = string(r.session.Policy().Mode()), r.conn.SessionState()
 	d.OnFailureSupported, d.AskOutranksHost = true, true
@@ -80,18 +80,18 @@ func validateInitialize(sent request, in *InitializeOptions) error {
 	return nil
 }
 
-// collectHandshakes reads the handshakes that a request contains for the servers in names. parked has the usable
+// readServerHandshakes reads the handshakes that a request contains for the servers in names. parked has the usable
 // handshakes. outcomes has the outcome for each handshake, such as "parked" or "already_connected"; it is nil if the
 // request contains no handshakes or names is empty.
-func collectHandshakes(in request, names []string, connected func(name string) bool) (outcomes map[string]string, parked map[string]control.Handshake) {
+func readServerHandshakes(in request, serverNames []string, isConnected func(name string) bool) (outcomeByServer map[string]string, usableByServer map[string]control.Handshake) {
 	raw := in.keys["sdkMcpServerManifests"]
-	if !plainjson.IsSet(raw) || len(names) == 0 {
+	if !plainjson.IsSet(raw) || len(serverNames) == 0 {
 		return nil, nil
 	}
 	var entries map[string]json.RawMessage
 	whole := json.Unmarshal(raw, &entries) == nil
-	outcomes, parked = map[string]string{}, map[string]control.Handshake{}
-	for _, name := range names {
+	outcomeByServer, usableByServer = map[string]string{}, map[string]control.Handshake{}
+	for _, name := range serverNames {
 		entry, sent := entries[name]
 		if whole && !sent {
 			continue
@@ -102,32 +102,32 @@ func collectHandshakes(in request, names []string, connected func(name string) b
 		}](one.InitializeResult)
 		switch {
 		case !plainjson.IsObjectOfObjects(entry) || hello.Version == nil:
-			outcomes[name] = "malformed"
-		case connected(name):
-			outcomes[name] = "already_connected"
+			outcomeByServer[name] = "malformed"
+		case isConnected(name):
+			outcomeByServer[name] = "already_connected"
 		case *hello.Version != mcp.ProtocolVersion:
-			outcomes[name] = "protocol_version_mismatch"
+			outcomeByServer[name] = "protocol_version_mismatch"
 		default:
-			outcomes[name] = "parked"
-			parked[name] = one
+			outcomeByServer[name] = "parked"
+			usableByServer[name] = one
 		}
 	}
-	return outcomes, parked
+	return outcomeByServer, usableByServer
 }
 
 // Interrupt stops the background agents.
-func (h *hostedSession) Interrupt() { h.session.Tasks().Interrupt() }
+func (h *hostedSession) Interrupt() { h.session.Tasks().StopBackgroundAgents() }
 
 // Initialize applies the host's settings. Those that are fixed for a conversation are ignored once it has a turn.
 func (h *hostedSession) Initialize(_ context.Context, in InitializeOptions) (Description, error) {
 	if !in.TurnStarted {
-		if err := h.configure(in); err != nil {
+		if err := h.applySystemPromptSchemaAndToolAliases(in); err != nil {
 			return Description{}, err
 		}
 	}
 	if plainjson.IsSet(in.Agents) {
 		if err := h.session.Plan().DefineAgents(in.Agents); err != nil {
-			h.session.Log().Hint(err.Error())
+			h.session.RunLog().WarnUnlessRunAsClaude(err.Error())
 		}
 	}
 	h.session.ApplyHostOptions(session.HostOptions{AgentTexts: in.ForwardSubagent, Skills: in.Skills})
@@ -150,8 +150,8 @@ func (h *hostedSession) Initialize(_ context.Context, in InitializeOptions) (Des
 	return d, nil
 }
 
-// configure applies the options that are otherwise set by flags.
-func (h *hostedSession) configure(in InitializeOptions) error {
+// applySystemPromptSchemaAndToolAliases applies the options that are otherwise set by flags.
+func (h *hostedSession) applySystemPromptSchemaAndToolAliases(in InitializeOptions) error {
 	if in.SystemPrompt == nil && in.AppendSystemPrompt == "" && in.JSONSchema == nil && in.ToolAliases == nil {
 		return nil
 	}
@@ -185,13 +185,13 @@ func (h *hostedSession) addPlugins(in InitializeOptions) bool {
 	return h.session.Plan().Catalog.HasPlugins(dirs...)
 }
 
-// Connect connects the servers listed in initialize. A server that fails has the status failed.
-func (h *hostedSession) Connect(ctx context.Context, in InitializeOptions) {
+// ConnectMCPServers connects the servers listed in initialize. A server that fails has the status failed.
+func (h *hostedSession) ConnectMCPServers(ctx context.Context, in InitializeOptions) {
 	err := h.session.Connect(ctx, in.SDKMCPServers)
 	if err == nil && h.session.Plan().Host.AwaitInitialize && plainjson.IsSet(in.MCPServers) {
 		_, err = h.session.SetServers(ctx, in.MCPServers)
 	}
 	if err != nil && ctx.Err() == nil {
-		h.session.Log().Warn("connecting the host's servers: " + err.Error())
+		h.session.RunLog().WarnOnStderr("connecting the host's servers: " + err.Error())
 	}
 }

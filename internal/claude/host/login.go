@@ -27,7 +27,7 @@ type pendingLogin struct {
 
 // mcpAuthenticate begins a server login. If the authorization server refuses the redirect URI, a local port is used.
 func mcpAuthenticate(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
-	st, err := r.remoteServer(in, "Server type %q does not support OAuth authentication", "stdio")
+	st, err := r.findRemoteMCPServer(in, "Server type %q does not support OAuth authentication", "stdio")
 	if err != nil {
 		return control.Answer{}, err
 	}
@@ -52,7 +52,7 @@ func mcpAuthenticate(ctx context.Context, r *requestServer, in request) (control
 		l, err = r.session.Servers().BeginLogin(ctx, st.Name, redirect)
 	}
 	if err != nil {
-		if refusal.Text = oneLine("SDK auth failed: " + err.Error()); refusal.Code == "" && isUnregistered(err.Error()) && r.session.Plan().Profile.Has(claudecode.FeatureDescribesServers) {
+		if refusal.Text = oneLine("SDK auth failed: " + err.Error()); refusal.Code == "" && hasServerRefusedClientRegistration(err.Error()) && r.session.Plan().Profile.Has(claudecode.FeatureMCPStatusReportsTransportsAndErrorCodes) {
 			refusal.Code = "mcp_client_registration_unavailable"
 		}
 		return control.Answer{}, refusal
@@ -89,16 +89,16 @@ func mcpCallbackURL(ctx context.Context, r *requestServer, in request) (control.
 		l.End(err)
 		return control.Answer{}, &control.HostError{Text: oneLine(err.Error())}
 	}
-	l.End(errLoginAnswered)
+	l.End(errLoginAnswerSubmittedByHost)
 	return control.Answer{}, nil
 }
 
-// errLoginAnswered ends the wait for a login, because the host has submitted its answer.
-var errLoginAnswered = errors.New("the host has submitted the answer")
+// errLoginAnswerSubmittedByHost ends the wait for a login, because the host has submitted its answer.
+var errLoginAnswerSubmittedByHost = errors.New("the host has submitted the answer")
 
 // mcpClearAuth forgets the login to a server and connects to the server without it.
 func mcpClearAuth(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
-	st, err := r.remoteServer(in, "Cannot clear auth for server type %q", "undefined")
+	st, err := r.findRemoteMCPServer(in, "Cannot clear auth for server type %q", "undefined")
 	if err == nil {
 		err = r.session.Servers().Logout(st.Name)
 	}
@@ -111,16 +111,16 @@ func mcpClearAuth(ctx context.Context, r *requestServer, in request) (control.An
 	return control.Answer{Payload: struct{}{}}, nil
 }
 
-// remoteServer returns the server that a request names. If the server has no URL, it also returns an error. The text of
+// findRemoteMCPServer returns the server that a request names. If the server has no URL, it also returns an error. The text of
 // the error is errorFormat with the type of the server, or with localType if the type is stdio or missing.
-func (r *requestServer) remoteServer(in request, errorFormat, localType string) (mcp.ServerStatus, error) {
+func (r *requestServer) findRemoteMCPServer(in request, notRemoteErrorFormat, typeShownForStdio string) (server mcp.ServerStatus, _ error) {
 	name, _ := plainjson.StringValue(in.keys["serverName"])
 	st, err := r.findServer(name)
 	if err == nil && st.Config.URL == "" {
 		if st.Config.Type != "stdio" {
-			localType = cmp.Or(st.Config.Type, localType)
+			typeShownForStdio = cmp.Or(st.Config.Type, typeShownForStdio)
 		}
-		err = &control.HostError{Text: fmt.Sprintf(errorFormat, localType)}
+		err = &control.HostError{Text: fmt.Sprintf(notRemoteErrorFormat, typeShownForStdio)}
 	}
 	return st, err
 }

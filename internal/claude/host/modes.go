@@ -50,7 +50,7 @@ func setModel(_ context.Context, r *requestServer, in request) (control.Answer, 
 	}
 	before := r.identity.Model()
 	r.identity.SetModel(name)
-	r.reportModelChange(before, claudecode.RequestedModelLabel(name), cmp.Or(name, "default"))
+	r.reportAndRecordModelChange(before, claudecode.RequestedModelLabel(name), cmp.Or(name, "default"))
 	return control.Answer{Payload: map[string]string{"model": r.identity.Model()}}, nil
 }
 
@@ -66,21 +66,21 @@ func modelNameError(name string) (code, text string) {
 	return "", ""
 }
 
-// reportModelChange writes the message that the model has changed. It writes nothing before the first turn
+// reportAndRecordModelChange writes the message that the model has changed. It writes nothing before the first turn
 // (spec: cli-observed 5). requested is the name that the host sent, such as opus: the message shows it before the name
 // of the model. It may be empty. The transcript shows the change as a command with arguments.
-func (r *requestServer) reportModelChange(before, requested, arguments string) {
+func (r *requestServer) reportAndRecordModelChange(previousModel, requestedModel, commandArguments string) {
 	now := r.identity.Model()
-	if !r.conn.HasTurnStarted() || now == before {
+	if !r.conn.HasTurnStarted() || now == previousModel {
 		return
 	}
 	shown := now
-	if requested != "" && requested != now {
-		shown = requested + " (" + now + ")"
+	if requestedModel != "" && requestedModel != now {
+		shown = requestedModel + " (" + now + ")"
 	}
 	yes, text := true, "<local-command-stdout>Set model to `"+strings.ReplaceAll(shown, "`", "")+"`</local-command-stdout>"
 	output := protocol.User{Type: "user", Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: text}}, UUID: r.metadata.NewID()}
-	r.settings.RecordModelChange(arguments, output)
+	r.settings.RecordModelChange(commandArguments, output)
 	output.IsReplay = &yes
 	r.conn.WriteEvent(&output)
 }
@@ -101,8 +101,8 @@ func setThinking(_ context.Context, _ *requestServer, in request) (control.Answe
 	return control.Answer{}, fmt.Errorf(`%s: max_thinking_tokens must be an integer or null and thinking_display must be "summarized", "omitted", "highlights", or null`, in.Subtype)
 }
 
-// overridePermissionMode validates one server's permission mode. It is not stored, because it changes no decision.
-func overridePermissionMode(_ context.Context, r *requestServer, in request) (control.Answer, error) {
+// validateMCPPermissionModeOverride validates one server's permission mode. It is not stored, because it changes no decision.
+func validateMCPPermissionModeOverride(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	name, err := in.stringKey("serverName")
 	if err != nil {
 		return control.Answer{}, err

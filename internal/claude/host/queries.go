@@ -36,16 +36,16 @@ func (h *hostedSession) Describe(subtype string) (any, bool) {
 	case "get_session_cost":
 		return costAnswer{h.session.Cost().Text()}, true
 	case "get_hooks_listing":
-		return h.describeHooks(), true
+		return h.listConfiguredHooks(), true
 	case "reload_skills":
-		return skillsAnswer{h.skillCommands()}, true
+		return reloadSkillsAnswer{h.skillCommands()}, true
 	case "reload_plugins":
 		return h.reloadPlugins(), true
 	case "get_plan":
 		_, plan := h.session.PlanFile()
 		return planAnswer{plan != ""}, true
 	case "get_status":
-		return statusAnswer{statusSections(h.session)}, true
+		return statusAnswer{sessionStatusSections(h.session)}, true
 	case "reload_output_styles":
 		return stylesAnswer{h.session.Plan().Catalog.OutputStyles()}, true
 	}
@@ -60,7 +60,7 @@ type modelsAnswer struct {
 	Models []claudecode.Model `json:"models"`
 }
 
-type skillsAnswer struct {
+type reloadSkillsAnswer struct {
 	Skills []Command `json:"skills"`
 }
 
@@ -68,8 +68,8 @@ type stylesAnswer struct {
 	Styles []string `json:"available_output_styles"`
 }
 
-// reloadAnswer is the answer to reload_plugins. It lists the loaded plugins without reading them again.
-type reloadAnswer struct {
+// reloadPluginsAnswer is the answer to reload_plugins. It lists the loaded plugins without reading them again.
+type reloadPluginsAnswer struct {
 	Agents   []Agent           `json:"agents"`
 	Commands []Command         `json:"commands"`
 	Errors   int               `json:"error_count"`
@@ -82,7 +82,7 @@ type serverState struct {
 	Status string `json:"status"`
 }
 
-func (h *hostedSession) reloadPlugins() reloadAnswer {
+func (h *hostedSession) reloadPlugins() reloadPluginsAnswer {
 	said := h.session.Plan().Profile.Init()
 	h.session.Plan().Catalog.FillInit(&said)
 	d := h.describe()
@@ -90,10 +90,10 @@ func (h *hostedSession) reloadPlugins() reloadAnswer {
 	for _, st := range h.session.ServerStatuses() {
 		servers = append(servers, serverState{st.Name, st.Status})
 	}
-	return reloadAnswer{Agents: d.Agents, Commands: d.Commands, Errors: len(said.PluginErrors), Servers: servers, Plugins: said.Plugins}
+	return reloadPluginsAnswer{Agents: d.Agents, Commands: d.Commands, Errors: len(said.PluginErrors), Servers: servers, Plugins: said.Plugins}
 }
 
-func describeSession(_ context.Context, r *requestServer, in request) (control.Answer, error) {
+func answerSessionStateQuery(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	reply, ok := r.describer.Describe(in.Subtype)
 	if !ok {
 		return control.Answer{}, unsupportedError(in.Subtype)
@@ -110,7 +110,7 @@ func withCheck(check func(request) error, run serveFunc) serveFunc {
 	}
 }
 
-func checkDetailLevel(in request) error {
+func checkDetailIsSummaryOrFull(in request) error {
 	switch string(in.keys["detail"]) {
 	case "", "null", `"summary"`, `"full"`:
 		return nil
@@ -118,7 +118,7 @@ func checkDetailLevel(in request) error {
 	return in.typeError("detail", "'summary' or 'full'")
 }
 
-func checkSkipBehaviors(in request) error {
+func checkSkipBehaviorsIsBoolean(in request) error {
 	if !plainjson.IsSet(in.keys["skip_behaviors"]) {
 		return nil
 	}
@@ -137,14 +137,14 @@ func binaryVersion(_ context.Context, r *requestServer, _ request) (control.Answ
 
 // ruleRow is one rule as list_permission_rules shows it.
 type ruleRow struct {
-	Behavior    string           `json:"behavior"`
-	Source      string           `json:"source"`
-	Rule        string           `json:"rule"`
-	Description *ruleDescription `json:"description,omitempty"`
-	Editability string           `json:"editability"` // persistent, readonly, session
+	Behavior    string                          `json:"behavior"`
+	Source      string                          `json:"source"`
+	Rule        string                          `json:"rule"`
+	Description *permissionRuleDescriptionParts `json:"description,omitempty"`
+	Editability string                          `json:"editability"` // persistent, readonly, session
 }
 
-type ruleDescription struct {
+type permissionRuleDescriptionParts struct {
 	Prefix   string `json:"prefix"`
 	Emphasis string `json:"emphasis,omitempty"`
 	Suffix   string `json:"suffix,omitempty"`
@@ -186,19 +186,19 @@ func permissionRules(s *session.Session) permissionRulesAnswer {
 }
 
 // describeRule describes in words what a rule covers. It returns nil if the rule needs no explanation.
-func describeRule(r protocol.PermissionRule) *ruleDescription {
+func describeRule(r protocol.PermissionRule) *permissionRuleDescriptionParts {
 	switch {
 	case r.RuleContent == "" && r.ToolName == "Bash":
-		return &ruleDescription{Prefix: "Any Bash command"}
+		return &permissionRuleDescriptionParts{Prefix: "Any Bash command"}
 	case r.RuleContent == "":
-		return &ruleDescription{Prefix: "Any use of the ", Emphasis: r.ToolName, Suffix: " tool"}
+		return &permissionRuleDescriptionParts{Prefix: "Any use of the ", Emphasis: r.ToolName, Suffix: " tool"}
 	case r.ToolName != "Bash":
 		return nil
 	}
 	for _, wildcard := range []string{":*", " *"} {
 		if start, ok := strings.CutSuffix(r.RuleContent, wildcard); ok {
-			return &ruleDescription{Prefix: "Any Bash command starting with ", Emphasis: start}
+			return &permissionRuleDescriptionParts{Prefix: "Any Bash command starting with ", Emphasis: start}
 		}
 	}
-	return &ruleDescription{Prefix: "The Bash command ", Emphasis: r.RuleContent}
+	return &permissionRuleDescriptionParts{Prefix: "The Bash command ", Emphasis: r.RuleContent}
 }

@@ -49,8 +49,8 @@ type initializer interface {
 	// Initialize applies the host's settings and describes the session. No turn starts before it returns; a turn that
 	// is running continues.
 	Initialize(ctx context.Context, in InitializeOptions) (Description, error)
-	// Connect connects the servers listed in initialize; the next turn waits for it.
-	Connect(ctx context.Context, in InitializeOptions)
+	// ConnectMCPServers connects the servers listed in initialize; the next turn waits for it.
+	ConnectMCPServers(ctx context.Context, in InitializeOptions)
 	// Interrupt stops the background agents, without waiting for them.
 	Interrupt()
 }
@@ -84,25 +84,25 @@ type settingsUpdater interface {
 	ApplySettings(settings map[string]json.RawMessage) (wrong []string)
 	// RecordModelChange records a change of the model in the transcript.
 	RecordModelChange(arguments string, output protocol.User)
-	// UpdateSettings writes settings to the file of a source, "localSettings" or "userSettings".
-	UpdateSettings(source string, settings map[string]string) error
-	// RegisterRoot adds a working directory and returns its absolute path. The host receives the text of an error.
-	RegisterRoot(directory string) (abs string, err error)
+	// WriteToSettingsFile writes settings to the file of a source, "localSettings" or "userSettings".
+	WriteToSettingsFile(source string, settings map[string]string) error
+	// AddWorkingDirectory adds a working directory and returns its absolute path. The host receives the text of an error.
+	AddWorkingDirectory(directory string) (abs string, err error)
 }
 
 type fileService interface {
 	// rewindFiles restores the files to their state at a prompt. With dryRun it only reports the changes. It returns
 	// [errRewindDisabled] if the session keeps no copies.
 	rewindFiles(promptUUID string, dryRun bool) (checkpoint.RewindEffect, error)
-	// ReadFile returns the contents of a file that tools may read.
-	ReadFile(path string) (abs string, contents []byte, err error)
+	// ReadFileIfPermitted returns the contents of a file that tools may read.
+	ReadFileIfPermitted(path string) (abs string, contents []byte, err error)
 }
 
 var errRewindDisabled error = &control.HostError{Text: "File rewinding is not enabled."}
 
 type backgroundTasks interface {
-	// StopTask ends a task and shows its end. If answered is not nil, it must be called after the answer was sent.
-	StopTask(ctx context.Context, id string) (answered func())
+	// StopBackgroundTask ends a task and shows its end. If answered is not nil, it must be called after the answer was sent.
+	StopBackgroundTask(ctx context.Context, id string) (answered func())
 	// TaskOutput returns what a shell command in the background has written so far.
 	TaskOutput(id string) ([]byte, bool)
 	// SideQuestion asks the model a question outside the conversation.
@@ -168,9 +168,9 @@ func unsupportedError(subtype string) error {
 	return &control.RefusalError{Code: "unsupported_request", Text: fmt.Sprintf("Unsupported control request subtype: %s", subtype)}
 }
 
-func cancelMessage(_ context.Context, r *requestServer, in request) (control.Answer, error) {
+func cancelQueuedMessage(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	id, _ := plainjson.StringValue(in.keys["message_uuid"])
-	shown, gone := r.conn.CancelPrompt(id)
+	shown, gone := r.conn.CancelQueuedPrompt(id)
 	answer := struct {
 		Cancelled bool   `json:"cancelled"`
 		UUID      string `json:"message_uuid,omitempty"`
@@ -183,7 +183,7 @@ func cancelMessage(_ context.Context, r *requestServer, in request) (control.Ans
 
 // endSession runs the prompts received so far and then ends the session.
 func endSession(_ context.Context, r *requestServer, _ request) (control.Answer, error) {
-	r.conn.EndInput()
+	r.conn.StopAcceptingPrompts()
 	return control.Answer{}, nil
 }
 
@@ -200,8 +200,8 @@ func generateTitle(_ context.Context, _ *requestServer, in request) (control.Ans
 	return control.Answer{Payload: map[string]*string{"title": nil}}, nil
 }
 
-// setSubscribers validates the request. Events are written whether or not the host has subscribed to them.
-func setSubscribers(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
+// validateHasSubscribers validates the request. Events are written whether or not the host has subscribed to them.
+func validateHasSubscribers(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
 	switch string(in.keys["has_subscribers"]) {
 	case "true", "false", "null":
 		return control.Answer{}, nil
@@ -209,13 +209,13 @@ func setSubscribers(_ context.Context, _ *requestServer, in request) (control.An
 	return control.Answer{}, &control.HostError{Text: "Invalid set_has_subscribers: has_subscribers must be true, false or null"}
 }
 
-// claimSession always fails, because the process was not started to wait for a claim.
-func claimSession(context.Context, *requestServer, request) (control.Answer, error) {
+// refuseSessionClaim always fails, because the process was not started to wait for a claim.
+func refuseSessionClaim(context.Context, *requestServer, request) (control.Answer, error) {
 	return control.Answer{}, errors.New("not_a_spare: claim_session is only accepted by a process started with --await-claim that has not been claimed yet")
 }
 
-// submitFeedback responds that feedback is disabled. It sends no feedback.
-func submitFeedback(context.Context, *requestServer, request) (control.Answer, error) {
+// answerFeedbackIsDisabled responds that feedback is disabled. It sends no feedback.
+func answerFeedbackIsDisabled(context.Context, *requestServer, request) (control.Answer, error) {
 	return control.Answer{Payload: struct {
 		ID     json.RawMessage `json:"feedback_id"`
 		Reason string          `json:"unavailable_reason"`

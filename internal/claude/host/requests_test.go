@@ -75,7 +75,7 @@ func TestManifests(t *testing.T) {
 	in := readRequest(control.Request{Body: json.RawMessage(`{"subtype":"initialize","sdkMcpServerManifests":{
 		"good":{"initializeResult":` + hello + `,"toolsListResult":{"tools":[]}}, "bare":{"initializeResult":` + hello + `},
 		"here":{"initializeResult":` + hello + `}, "old":{"initializeResult":{"protocolVersion":"2024-11-05"}}, "bad":5, "worse":{"initializeResult":{}}}}`)})
-	got, parked := collectHandshakes(in, []string{"good", "bare", "here", "old", "bad", "worse", "none"}, func(name string) bool { return name == "here" })
+	got, parked := readServerHandshakes(in, []string{"good", "bare", "here", "old", "bad", "worse", "none"}, func(name string) bool { return name == "here" })
 	want := map[string]string{
 		"good": "parked", "bare": "parked", "here": "already_connected", "old": "protocol_version_mismatch", "bad": "malformed", "worse": "malformed",
 	}
@@ -85,7 +85,7 @@ func TestManifests(t *testing.T) {
 	if diff := cmp.Diff([]string{"bare", "good"}, slices.Sorted(maps.Keys(parked))); diff != "" {
 		t.Errorf("parked (-want +got):\n%s", diff)
 	}
-	if whole, _ := collectHandshakes(readRequest(control.Request{Body: json.RawMessage(`{"sdkMcpServerManifests":5}`)}), []string{"s"}, func(string) bool { return false }); whole["s"] != "malformed" {
+	if whole, _ := readServerHandshakes(readRequest(control.Request{Body: json.RawMessage(`{"sdkMcpServerManifests":5}`)}), []string{"s"}, func(string) bool { return false }); whole["s"] != "malformed" {
 		t.Errorf("no object: %v", whole)
 	}
 }

@@ -71,13 +71,13 @@ func mcpStatus(_ context.Context, r *requestServer, _ request) (control.Answer, 
 			if introducing && st.Config.Type == "sdk" && st.Status == "pending" {
 				continue // the host's own servers are not listed before they are connected
 			}
-			list = append(list, describeServer(st, r.session.Plan().Profile.Has(claudecode.FeatureDescribesServers)))
+			list = append(list, describeServer(st, r.session.Plan().Profile.Has(claudecode.FeatureMCPStatusReportsTransportsAndErrorCodes)))
 		}
 	}
 	return control.Answer{Payload: serverList{list}}, nil
 }
 
-// describeServer returns the status of a server. detailed is [claudecode.FeatureDescribesServers].
+// describeServer returns the status of a server. detailed is [claudecode.FeatureMCPStatusReportsTransportsAndErrorCodes].
 func describeServer(st mcp.ServerStatus, detailed bool) serverStatus {
 	kind := cmp.Or(st.Config.Type, "stdio")
 	out := serverStatus{Name: st.Name, Status: st.Status, Scope: st.Source, Source: st.Source}
@@ -107,7 +107,7 @@ func describeServer(st mcp.ServerStatus, detailed bool) serverStatus {
 			if st.Source != "dynamic" { // the real CLI shows only commands of configuration files
 				out.Error = strings.Replace(out.Error, `in $PATH: "stdio"`, fmt.Sprintf("in $PATH: %q", st.Config.Command), 1)
 			}
-			if detailed && isUnregistered(st.WireError) {
+			if detailed && hasServerRefusedClientRegistration(st.WireError) {
 				out.ErrorCode = "CLIENT_REGISTRATION_UNAVAILABLE"
 			}
 		}
@@ -203,7 +203,7 @@ func mcpSetServers(ctx context.Context, r *requestServer, in request) (control.A
 	if !plainjson.IsObjectOfObjects(servers) {
 		return control.Answer{}, in.typeError("servers", "an object of config objects")
 	}
-	release := r.conn.HoldServerMessages(r.isConnected)
+	release := r.conn.HoldMessagesToUnconnectedServers(r.isConnected)
 	context.AfterFunc(ctx, release) // if the request gets no response, the servers must not stay blocked
 	change, err := r.session.SetServers(ctx, servers)
 	if err != nil {
@@ -297,7 +297,7 @@ func mcpReadResource(ctx context.Context, r *requestServer, in request) (control
 	return control.Answer{Payload: result}, nil
 }
 
-// isUnregistered reports whether an error of a login means that the authorization server registers no client.
-func isUnregistered(text string) bool {
-	return strings.HasPrefix(text, "Dynamic Client Registration rejected (HTTP 400)") || text == "Incompatible auth server: does not support dynamic client registration"
+// hasServerRefusedClientRegistration reports whether an error of a login means that the authorization server registers no client.
+func hasServerRefusedClientRegistration(loginError string) bool {
+	return strings.HasPrefix(loginError, "Dynamic Client Registration rejected (HTTP 400)") || loginError == "Incompatible auth server: does not support dynamic client registration"
 }

@@ -69,7 +69,7 @@ func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (wrong []st
 	now := *h.currentSettings()
 	h.mu.Unlock()
 	if err != nil { // for example because the file of --settings no longer exists
-		h.session.Log().Warn(err.Error())
+		h.session.RunLog().WarnOnStderr(err.Error())
 		return nil
 	}
 	if in["model"] != nil {
@@ -84,22 +84,21 @@ func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (wrong []st
 	}
 	if in["permissions"] != nil {
 		h.session.Policy().ReplaceRules(string(settings.SourceFlag), launch.RulesFrom(now, settings.SourceFlag))
-		h.session.Policy().ReplaceDirectories(launch.SettingsDirSource, h.session.Plan().ExistingDirs(now.Permissions.Directories))
+		h.session.Policy().ReplaceDirectories(launch.SourceReportedForDirectoriesFromSettings, h.session.Plan().AbsolutePathsOfExistingDirs(now.Permissions.Directories))
 	}
 	if in["hooks"] != nil && !now.DisableAllHooks {
-		h.session.Hooks().Replace(hook.Source{Name: string(settings.SourceFlag), Raw: hooksFrom(now, settings.SourceFlag)})
+		h.session.Hooks().Replace(hook.Source{Name: string(settings.SourceFlag), Raw: hooksSettingOfSource(now, settings.SourceFlag)})
 	}
 	return nil
 }
 
-// stringValue returns the value of a JSON string; it is empty for other values.
 func stringValue(raw json.RawMessage) string {
 	var value string
 	_ = json.Unmarshal(raw, &value) // other values result in ""
 	return value
 }
 
-func hooksFrom(s settings.Settings, source settings.Source) json.RawMessage {
+func hooksSettingOfSource(s settings.Settings, source settings.Source) (hooksJSON json.RawMessage) {
 	for _, h := range s.Hooks {
 		if h.Source == source {
 			return h.Raw
@@ -108,8 +107,8 @@ func hooksFrom(s settings.Settings, source settings.Source) json.RawMessage {
 	return nil
 }
 
-// UpdateSettings writes settings to the user's or the project's file. A changed output style applies at once.
-func (h *hostedSession) UpdateSettings(source string, in map[string]string) error {
+// WriteToSettingsFile writes settings to the user's or the project's file. A changed output style applies at once.
+func (h *hostedSession) WriteToSettingsFile(source string, valuesByName map[string]string) error {
 	path, name := filepath.Join(h.session.Plan().CWD, ".claude", "settings.local.json"), "local"
 	if source == string(settings.SourceUser) {
 		path, name = filepath.Join(h.session.Plan().State, "settings.json"), "user"
@@ -121,10 +120,10 @@ func (h *hostedSession) UpdateSettings(source string, in map[string]string) erro
 	if err != nil {
 		return err
 	}
-	if style, ok := in["outputStyle"]; ok {
+	if style, ok := valuesByName["outputStyle"]; ok {
 		file = file.With("outputStyle", json.RawMessage(plainjson.MarshalString(style)))
 	}
-	if level, ok := in["effortLevel"]; ok && level != "max" {
+	if level, ok := valuesByName["effortLevel"]; ok && level != "max" {
 		if file, err = withDefaultEffort(file, h.session.Model(), level); err != nil {
 			return err
 		}
@@ -143,7 +142,7 @@ func (h *hostedSession) UpdateSettings(source string, in map[string]string) erro
 	if err := os.WriteFile(path, append(b.Bytes(), '\n'), 0o644); err != nil {
 		return err
 	}
-	if style, ok := in["outputStyle"]; ok {
+	if style, ok := valuesByName["outputStyle"]; ok {
 		h.session.State().SetOutputStyle(style)
 	}
 	h.mu.Lock()
@@ -176,11 +175,11 @@ func withDefaultEffort(file plainjson.Object, model, level string) (plainjson.Ob
 	return file.With("modelSettings", raw), nil
 }
 
-// RegisterRoot adds a directory to the working directories (error texts as in Claude Code 2.1.329). The directory must
+// AddWorkingDirectory adds a directory to the working directories (error texts as in Claude Code 2.1.329). The directory must
 // be below the session's working directory or below a directory of --add-dir.
-func (h *hostedSession) RegisterRoot(given string) (string, error) {
+func (h *hostedSession) AddWorkingDirectory(givenPath string) (absPath string, _ error) {
 	refuse := func(text string) (string, error) { return "", errors.New("register_repo_root: " + text) }
-	path := given
+	path := givenPath
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(h.session.Plan().CWD, path)
 	}
@@ -191,32 +190,32 @@ func (h *hostedSession) RegisterRoot(given string) (string, error) {
 	below := h.session.Plan().CWD != dir && strings.HasPrefix(dir, h.session.Plan().CWD+string(filepath.Separator))
 	for _, d := range h.session.Policy().AdditionalDirectories() {
 		if d.Path == dir {
-			return refuse(given + " is already a registered working directory")
+			return refuse(givenPath + " is already a registered working directory")
 		}
 		below = below || d.Source == "cliArg" && strings.HasPrefix(dir, d.Path+string(filepath.Separator))
 	}
 	info, err := os.Stat(dir)
 	switch {
 	case dir == h.session.Plan().CWD:
-		return refuse(given + " is the session's working directory, which is already registered; pass the cloned repo's own directory instead")
+		return refuse(givenPath + " is the session's working directory, which is already registered; pass the cloned repo's own directory instead")
 	case !below:
-		return refuse(given + " is not a subdirectory of the session's working directory or of a launch-time --add-dir root that still leads where it first did")
+		return refuse(givenPath + " is not a subdirectory of the session's working directory or of a launch-time --add-dir root that still leads where it first did")
 	case err != nil || !info.IsDir():
-		return refuse(given + " is not a directory")
+		return refuse(givenPath + " is not a directory")
 	}
-	h.session.Policy().Apply([]protocol.PermissionUpdate{{Type: "addDirectories", Directories: []string{dir}, Destination: session.SessionDirSource}})
+	h.session.Policy().Apply([]protocol.PermissionUpdate{{Type: "addDirectories", Directories: []string{dir}, Destination: session.HostAddedDirSource}})
 	return dir, nil
 }
 
 // RecordModelChange implements settingsUpdater. It records the command /model with arguments.
 func (h *hostedSession) RecordModelChange(arguments string, output protocol.User) {
 	command := protocol.Content{Text: slash.Call{Args: arguments}.LocalTags("model")}
-	session.RecordLater(h.session, &protocol.CommandRan{Command: &protocol.PromptAccepted{UUID: h.session.Plan().Clock.NewID(), LocalCommand: true, Content: command}, Output: &output})
+	session.RecordInTranscriptBetweenTurns(h.session, &protocol.CommandRan{Command: &protocol.PromptAccepted{UUID: h.session.Plan().Clock.NewID(), LocalCommand: true, Content: command}, Output: &output})
 }
 
 // applySettings overrides settings of --settings for the rest of the session. It applies either all of them or none.
 func applySettings(_ context.Context, r *requestServer, in request) (control.Answer, error) {
-	settings, err := in.settings()
+	settings, err := in.settingsObject()
 	if err != nil {
 		return control.Answer{}, err
 	}
@@ -225,11 +224,11 @@ func applySettings(_ context.Context, r *requestServer, in request) (control.Ans
 		return control.Answer{}, fmt.Errorf("%s: nothing in this request was applied and earlier settings stay in force. "+
 			"Fix or remove these invalid settings and send it again: %s", in.Subtype, strings.Join(wrong, ", "))
 	}
-	r.reportModelChange(before, "", stringValue(settings["model"]))
+	r.reportAndRecordModelChange(before, "", stringValue(settings["model"]))
 	return control.Answer{}, nil
 }
 
-func (r request) settings() (map[string]json.RawMessage, error) {
+func (r request) settingsObject() (valuesByName map[string]json.RawMessage, _ error) {
 	raw := r.keys["settings"]
 	var settings map[string]json.RawMessage
 	if json.Unmarshal(raw, &settings) == nil && settings != nil {
@@ -242,10 +241,10 @@ func (r request) settings() (map[string]json.RawMessage, error) {
 	return nil, fmt.Errorf("%s requires `settings` to be an object, got %s", r.Subtype, kind)
 }
 
-// updateSettings writes a setting to a file: the output style to the project's local settings, and the default effort
-// of the current model to the user's settings.
-func updateSettings(_ context.Context, r *requestServer, in request) (control.Answer, error) {
-	settings, err := in.settings()
+// writeOutputStyleOrEffortSetting writes a setting to a file: the output style to the project's local settings, and the default
+// effort of the current model to the user's settings.
+func writeOutputStyleOrEffortSetting(_ context.Context, r *requestServer, in request) (control.Answer, error) {
+	settings, err := in.settingsObject()
 	if err != nil {
 		return control.Answer{}, err
 	}
@@ -269,19 +268,19 @@ func updateSettings(_ context.Context, r *requestServer, in request) (control.An
 	case key == "effortLevel" && !slices.Contains([]string{"low", "medium", "high", "xhigh", "max"}, value):
 		return control.Answer{}, fmt.Errorf("%s: effortLevel must be one of low, medium, high, xhigh, max", in.Subtype)
 	}
-	if err := r.settings.UpdateSettings(source, map[string]string{key: value}); err != nil {
+	if err := r.settings.WriteToSettingsFile(source, map[string]string{key: value}); err != nil {
 		return control.Answer{}, err
 	}
 	return control.Answer{Payload: struct{}{}}, nil
 }
 
-// registerRoot adds a working directory. The directory must be below one of the initial working directories.
-func registerRoot(_ context.Context, r *requestServer, in request) (control.Answer, error) {
+// addWorkingDirectory adds a working directory. The directory must be below one of the initial working directories.
+func addWorkingDirectory(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	given, ok := plainjson.StringValue(in.keys["directory"])
 	if !ok {
 		return control.Answer{}, errors.New(in.Subtype + ": target path could not be resolved")
 	}
-	dir, err := r.settings.RegisterRoot(given)
+	dir, err := r.settings.AddWorkingDirectory(given)
 	if err != nil {
 		return control.Answer{}, err
 	}
@@ -338,7 +337,7 @@ func (h *hostedSession) describeSettings() settingsAnswer {
 	return out
 }
 
-func (h *hostedSession) describeHooks() any {
+func (h *hostedSession) listConfiguredHooks() any {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.currentSettings()

@@ -32,11 +32,11 @@ type statusRow struct {
 	Value string `json:"value"`
 }
 
-// statusSections describes the session and its environment (observed with 2.1.330).
-func statusSections(s *session.Session) []statusSection {
+// sessionStatusSections describes the session and its environment (observed with 2.1.330).
+func sessionStatusSections(s *session.Session) []statusSection {
 	plan := s.Plan()
 	rows := []statusRow{{"Version", plan.Version}, {"Session ID", s.State().SessionID()}, {"Session kind", "interactive"}}
-	if socket := session.MessagingSocket(*plan); socket != "" {
+	if socket := session.RealCLIMessagingSocketPath(*plan); socket != "" {
 		rows = append(rows, statusRow{"Peer address", "uds:" + socket})
 	}
 	rows = append(rows, statusRow{"cwd", plan.CWD})

@@ -56,24 +56,24 @@ type usageSquare struct {
 
 // contextUsage is the answer to get_context_usage (spec: cli-contract 4.3).
 type contextUsage struct {
-	Agents           []agentUsage       `json:"agents"`
-	APIUsage         *requestUsage      `json:"apiUsage"`                       // nil means that no turn has finished
-	CompactThreshold int                `json:"autoCompactThreshold,omitempty"` // 0 means automatic compaction is off
-	CompactSource    string             `json:"autocompactSource"`
-	Categories       []usageCategory    `json:"categories"`
-	Grid             [][]usageSquare    `json:"gridRows"`
-	CompactEnabled   bool               `json:"isAutoCompactEnabled"`
-	MaxTokens        int                `json:"maxTokens"`
-	MCPInstructions  []struct{}         `json:"mcpInstructions"`
-	MCPTools         []toolUsage        `json:"mcpTools"`
-	MemoryFiles      []slash.MemoryFile `json:"memoryFiles"`
-	Breakdown        messageBreakdown   `json:"messageBreakdown"`
-	Model            string             `json:"model"`
-	Percentage       int                `json:"percentage"`
-	RawMaxTokens     int                `json:"rawMaxTokens"`
-	Skills           skillUsage         `json:"skills"`
-	Commands         commandUsage       `json:"slashCommands"`
-	TotalTokens      int                `json:"totalTokens"`
+	Agents           []agentContextUsage   `json:"agents"`
+	APIUsage         *requestUsage         `json:"apiUsage"`                       // nil means that no turn has finished
+	CompactThreshold int                   `json:"autoCompactThreshold,omitempty"` // 0 means automatic compaction is off
+	CompactSource    string                `json:"autocompactSource"`
+	Categories       []usageCategory       `json:"categories"`
+	Grid             [][]usageSquare       `json:"gridRows"`
+	CompactEnabled   bool                  `json:"isAutoCompactEnabled"`
+	MaxTokens        int                   `json:"maxTokens"`
+	MCPInstructions  []struct{}            `json:"mcpInstructions"`
+	MCPTools         []mcpToolContextUsage `json:"mcpTools"`
+	MemoryFiles      []slash.MemoryFile    `json:"memoryFiles"`
+	Breakdown        messageBreakdown      `json:"messageBreakdown"`
+	Model            string                `json:"model"`
+	Percentage       int                   `json:"percentage"`
+	RawMaxTokens     int                   `json:"rawMaxTokens"`
+	Skills           skillUsage            `json:"skills"`
+	Commands         commandUsage          `json:"slashCommands"`
+	TotalTokens      int                   `json:"totalTokens"`
 }
 
 // requestUsage is the usage of the last turn's requests, in tokens.
@@ -84,13 +84,13 @@ type requestUsage struct {
 	CacheRead     int `json:"cache_read_input_tokens"`
 }
 
-type agentUsage struct {
+type agentContextUsage struct {
 	Type   string `json:"agentType"`
 	Source string `json:"source"`
 	Tokens int    `json:"tokens"`
 }
 
-type toolUsage struct {
+type mcpToolContextUsage struct {
 	Name   string `json:"name"`
 	Server string `json:"serverName"`
 	Tokens int    `json:"tokens"`
@@ -126,8 +126,8 @@ type messageBreakdown struct {
 func contextUsageFor(s *session.Session) contextUsage {
 	c := s.ContextUsage()
 	out := contextUsage{
-		Agents: []agentUsage{}, CompactThreshold: c.MaxTokens - slash.CompactBufferTokens, CompactSource: "model-default", CompactEnabled: !c.Window.NoAutoCompact,
-		Categories: []usageCategory{}, MaxTokens: c.MaxTokens, MCPInstructions: []struct{}{}, MCPTools: mcpToolUsage(s, c.MCPTools), MemoryFiles: c.MemoryFiles,
+		Agents: []agentContextUsage{}, CompactThreshold: c.MaxTokens - slash.CompactBufferTokens, CompactSource: "model-default", CompactEnabled: !c.Window.NoAutoCompact,
+		Categories: []usageCategory{}, MaxTokens: c.MaxTokens, MCPInstructions: []struct{}{}, MCPTools: contextUsageOfMCPTools(s, c.MCPTools), MemoryFiles: c.MemoryFiles,
 		Breakdown: messageBreakdown{AttachmentsByType: []struct{}{}, ToolCallsByType: []struct{}{}}, Model: c.Model, Percentage: c.Percentage,
 		RawMaxTokens: c.MaxTokens, Skills: skillUsage{Included: len(c.Skills), Skills: c.Skills, Total: len(c.Skills)},
 		Commands: commandUsage{Included: len(c.Skills), Total: len(c.Skills)}, TotalTokens: c.TotalTokens,
@@ -144,7 +144,7 @@ func contextUsageFor(s *session.Session) contextUsage {
 	}
 	out.Grid = usageGrid(out.Categories, c.MaxTokens)
 	for _, a := range c.Agents {
-		out.Agents = append(out.Agents, agentUsage{a.Name, a.Source, a.Tokens})
+		out.Agents = append(out.Agents, agentContextUsage{a.Name, a.Source, a.Tokens})
 	}
 	for _, s := range c.Skills {
 		out.Skills.Tokens += s.Tokens
@@ -168,27 +168,27 @@ func categoryColor(id string) string {
 	return "inactive"
 }
 
-func mcpToolUsage(s *session.Session, items []slash.UsageItem) []toolUsage {
+func contextUsageOfMCPTools(s *session.Session, toolItems []slash.UsageItem) []mcpToolContextUsage {
 	servers := map[string]mcp.ServerStatus{}
 	for _, st := range s.ServerStatuses() {
 		for _, t := range st.Tools {
 			servers[t.Name] = st
 		}
 	}
-	list := []toolUsage{}
-	for _, i := range items {
+	list := []mcpToolContextUsage{}
+	for _, i := range toolItems {
 		st := servers[i.Name]
-		list = append(list, toolUsage{i.Name, st.Name, i.Tokens, st.Config.AlwaysLoad})
+		list = append(list, mcpToolContextUsage{i.Name, st.Name, i.Tokens, st.Config.AlwaysLoad})
 	}
 	return list
 }
 
-const usageGridRows, usageGridColumns = 10, 20
+const contextUsageGridRows, contextUsageGridColumns = 10, 20
 
 // usageGrid returns the squares that show the use of the context: first the used categories, then free squares, at the
 // end the buffer for compaction. A used category gets at least one square.
 func usageGrid(categories []usageCategory, contextTokens int) [][]usageSquare {
-	const all = usageGridRows * usageGridColumns
+	const all = contextUsageGridRows * contextUsageGridColumns
 	perSquare := float64(max(1, contextTokens)) / all
 	squares := func(k usageCategory) []usageSquare {
 		exact := float64(k.Tokens) / perSquare
@@ -220,8 +220,8 @@ func usageGrid(categories []usageCategory, contextTokens int) [][]usageSquare {
 	}
 	line = append(line, buffer...)[:all]
 	var rows [][]usageSquare
-	for i := range usageGridRows {
-		rows = append(rows, line[i*usageGridColumns:(i+1)*usageGridColumns])
+	for i := range contextUsageGridRows {
+		rows = append(rows, line[i*contextUsageGridColumns:(i+1)*contextUsageGridColumns])
 	}
 	return rows
 }

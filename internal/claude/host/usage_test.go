@@ -10,19 +10,19 @@ func TestUsageGrid(t *testing.T) {
 		{Name: "buffer", Tokens: 33_000, Kind: "buffer"},
 		{Name: "free", Tokens: 954_000, Kind: "free"},
 	}, 1_000_000)
-	if len(rows) != usageGridRows || len(rows[0]) != usageGridColumns {
+	if len(rows) != contextUsageGridRows || len(rows[0]) != contextUsageGridColumns {
 		t.Fatalf("%d rows", len(rows))
 	}
 	first := rows[0]
 	if first[0].Category != "a" || first[0].Fullness != 0.2 || first[1].Fullness != 1 || first[3].Category != "b" || first[4].Category != "free" {
 		t.Errorf("first squares %+v", first[:5])
 	}
-	last := rows[usageGridRows-1]
-	if last[usageGridColumns-1].Category != "buffer" || last[usageGridColumns-7].Category != "buffer" || last[usageGridColumns-8].Category != "free" {
+	last := rows[contextUsageGridRows-1]
+	if last[contextUsageGridColumns-1].Category != "buffer" || last[contextUsageGridColumns-7].Category != "buffer" || last[contextUsageGridColumns-8].Category != "free" {
 		t.Errorf("last squares %+v", last)
 	}
 	for _, full := range [][]usageCategory{nil, {{Name: "a", Tokens: 5_000_000, Kind: "used"}}} {
-		if rows := usageGrid(full, 1_000_000); len(rows) != usageGridRows || len(rows[usageGridRows-1]) != usageGridColumns {
+		if rows := usageGrid(full, 1_000_000); len(rows) != contextUsageGridRows || len(rows[contextUsageGridRows-1]) != contextUsageGridColumns {
 			t.Errorf("%v: %d rows", full, len(rows))
 		}
 	}

@@ -19,12 +19,13 @@ import (
 // HooksDisabled reports whether customizations, including hooks, are disabled.
 func (c Customization) HooksDisabled() bool { return c.Bare || c.SafeMode }
 
-// buildCatalog finds agents, commands, skills, styles and plugins, and applies the agent of the session.
-func (r *resolver) buildCatalog() error {
+// loadCustomizationsAndApplySessionAgent finds agents, commands, skills, styles and plugins, and applies the agent of the
+// session.
+func (r *planResolver) loadCustomizationsAndApplySessionAgent() error {
 	f := r.flags
 	r.plan.Customization = Customization{Agent: f.Agent, Title: f.SessionName, NoCommands: f.DisableSlashCommands, Bare: f.Bare, Restricted: f.Restricted, SafeMode: f.SafeMode, MemorySources: r.memoryOptions()}
 	if o := r.plan.Customization.MemorySources; o != nil {
-		r.plan.Customization.Memories = catalog.Memories(*o)
+		r.plan.Customization.Memories = catalog.FindInstructionFilesAtStart(*o)
 	}
 	switch {
 	case f.InitSetup:
@@ -32,7 +33,7 @@ func (r *resolver) buildCatalog() error {
 	case f.Maintenance:
 		r.plan.Customization.Setup = "maintenance"
 	}
-	o := catalog.Options{Agents: f.Agents, Disabled: f.SafeMode, Open: OpenDir, Guide: !strings.HasPrefix(r.plan.Entrypoint, "sdk-")}
+	o := catalog.Options{Agents: f.Agents, Disabled: f.SafeMode, Open: FileTreeBelowDir, Guide: !strings.HasPrefix(r.plan.Entrypoint, "sdk-")}
 	if r.plan.Settings.HasSource("user") && !f.Bare {
 		o.UserDir = r.plan.State
 	}
@@ -54,11 +55,11 @@ func (r *resolver) buildCatalog() error {
 	return r.applyAgent()
 }
 
-// OpenDir returns the file tree below a directory.
-func OpenDir(dir string) fs.FS { return os.DirFS(dir) }
+// FileTreeBelowDir returns the file tree below a directory.
+func FileTreeBelowDir(dir string) fs.FS { return os.DirFS(dir) }
 
 // applyAgent gives the session the prompt, model and tools of --agent or the settings' agent, unless flags set others.
-func (r *resolver) applyAgent() error {
+func (r *planResolver) applyAgent() error {
 	r.plan.Prompt = systemPrompt(r.sys, r.flags)
 	r.plan.Model.Requested = r.flags.Model
 	r.plan.Tools.Requested, r.plan.Tools.Restricted = r.flags.Tools, r.flags.Has("tools")
@@ -106,11 +107,11 @@ func toolNames(rules []string) []string {
 }
 
 // memoryOptions describes where to find instruction files; nil means they are not used.
-func (r *resolver) memoryOptions() *catalog.MemoryOptions {
+func (r *planResolver) memoryOptions() *catalog.InstructionFileOptions {
 	if r.flags.Bare || r.flags.SafeMode || r.flags.Restricted || isEnvEnabled(r.sys, "CLAUDE_CODE_DISABLE_CLAUDE_MDS") {
 		return nil
 	}
-	o := catalog.MemoryOptions{CWD: r.plan.CWD, Home: r.plan.Home, Project: r.plan.Settings.HasSource("project"), Local: r.plan.Settings.HasSource("local")}
+	o := catalog.InstructionFileOptions{CWD: r.plan.CWD, Home: r.plan.Home, Project: r.plan.Settings.HasSource("project"), Local: r.plan.Settings.HasSource("local")}
 	if r.plan.Settings.HasSource("user") {
 		o.UserDir = r.plan.State
 	}
@@ -120,7 +121,7 @@ func (r *resolver) memoryOptions() *catalog.MemoryOptions {
 	return &o
 }
 
-func (r *resolver) addedDirs() (dirs []string) {
+func (r *planResolver) addedDirs() (dirs []string) {
 	for _, dir := range r.flags.AddDirs {
 		dirs = append(dirs, r.plan.Abs(dir))
 	}

@@ -15,15 +15,15 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// newIdentity returns the identity of the run. p must already contain the scenario, and sys must contain the
-// environment variables of the settings.
-func newIdentity(sys *process.System, f *flags.Flags, p *Plan) (Identity, error) {
+// resolveCLIVersionEntrypointAndAPIKeySource returns the identity of the run. p must already contain the scenario, and sys must
+// contain the environment variables of the settings.
+func resolveCLIVersionEntrypointAndAPIKeySource(sys *process.System, f *flags.Flags, planWithScenario *Plan) (Identity, error) {
 	env, err := claudecode.ReadEnvironment(func(name string) string { return sys.Getenv(name) })
-	id := p.Identity
-	id.Version = cmp.Or(f.ClaudeVersion, sys.Getenv("CLAUDELESS_CLAUDE_VERSION"), p.Scenario.ClaudeVersion, claudecode.DefaultVersion)
-	id.Profile = claudecode.ProfileFor(id.Version).WithEnvironment(env).WithModels(p.Settings.AvailableModels)
+	id := planWithScenario.Identity
+	id.Version = cmp.Or(f.ClaudeVersion, sys.Getenv("CLAUDELESS_CLAUDE_VERSION"), planWithScenario.Scenario.ClaudeVersion, claudecode.DefaultVersion)
+	id.Profile = claudecode.ProfileFor(id.Version).WithEnvironment(env).WithFastModeReasonForAllowedModels(planWithScenario.Settings.AvailableModels)
 	id.Entrypoint = cmp.Or(sys.Getenv("CLAUDE_CODE_ENTRYPOINT"), defaultEntrypoint(f))
-	id.RustCompat = sys.Getenv("CLAUDELESS_COMPAT") == flags.CompatRust
+	id.RustCompat = sys.Getenv("CLAUDELESS_COMPAT") == flags.CompatValueForOlderRustTool
 	id.APIKeySource = "none"
 	if sys.Getenv("ANTHROPIC_API_KEY") != "" {
 		id.APIKeySource = "ANTHROPIC_API_KEY"
@@ -49,9 +49,9 @@ func childEnviron(sys *process.System, p *Plan) []string {
 
 func newLimits(sys *process.System, f *flags.Flags, p *Plan) Limits {
 	t := p.Scenario.Timeouts
-	var pace claudecode.Delays
+	var pace claudecode.StartAndAnswerDelays
 	if cmp.Or(sys.Getenv("CLAUDELESS_PACE"), p.Scenario.Pace) == "real" {
-		pace = p.Profile.Delays()
+		pace = p.Profile.MinimumStartAndAnswerDelays()
 	}
 	return Limits{
 		Pace:     pace,
@@ -121,7 +121,7 @@ func retryWaitScale(sys *process.System, f *flags.Flags) float64 {
 // mcpOptions returns the options for connecting to MCP servers, without callbacks.
 func mcpOptions(sys *process.System, p *Plan) mcp.Options {
 	return mcp.Options{
-		ClientVersion: p.Version, Negotiation: mcpNegotiation(sys, p.Profile), Environ: serverEnviron(sys, p.Environ), CWD: p.CWD, ConnectTimeout: envMillis(sys, "MCP_TIMEOUT", 0), ToolTimeout: toolTimeout(sys, p.Scenario),
+		ClientVersion: p.Version, Negotiation: mcpNegotiationOfEnvironmentAndVersion(sys, p.Profile), Environ: serverEnviron(sys, p.Environ), CWD: p.CWD, ConnectTimeout: envMillis(sys, "MCP_TIMEOUT", 0), ToolTimeout: toolTimeout(sys, p.Scenario),
 		Credentials: mcp.Credentials{Path: p.credentialsPath(), Time: sys.Now},
 		Batch:       mcp.Batch{Local: envInt(sys, "MCP_SERVER_CONNECTION_BATCH_SIZE"), Remote: envInt(sys, "MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE")},
 	}

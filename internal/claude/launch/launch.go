@@ -25,14 +25,14 @@ import (
 //
 // A command that runs no session passes nil flags. Its plan has only directories, settings and options for MCP servers.
 func Resolve(sys *process.System, f *flags.Flags) (Plan, error) {
-	r := &resolver{sys: sys, flags: f, plan: &Plan{}}
-	steps := []func(*resolver) error{
-		(*resolver).resolveOutput, (*resolver).resolveDirectories, (*resolver).loadScenario, (*resolver).createClock, (*resolver).checkConfig, (*resolver).readSettings,
-		(*resolver).buildCatalog, (*resolver).resolveServers, (*resolver).resolveModel, (*resolver).resolvePermission, (*resolver).resolveTranscript, (*resolver).resolveHostAndLimits,
+	r := &planResolver{sys: sys, flags: f, plan: &Plan{}}
+	steps := []func(*planResolver) error{
+		(*planResolver).resolveOutput, (*planResolver).resolveDirectories, (*planResolver).loadScenario, (*planResolver).createClock, (*planResolver).checkConfig, (*planResolver).readSettings,
+		(*planResolver).loadCustomizationsAndApplySessionAgent, (*planResolver).resolveServers, (*planResolver).resolveModel, (*planResolver).resolvePermission, (*planResolver).setTranscriptOptionsAndWarnWithoutHome, (*planResolver).setHostToolLimitAndRecordOptions,
 	}
 	if f == nil {
 		r.flags = &flags.Flags{}
-		steps = []func(*resolver) error{(*resolver).resolveDirectories, (*resolver).useEmptyScenario, (*resolver).readSettings}
+		steps = []func(*planResolver) error{(*planResolver).resolveDirectories, (*planResolver).setEmptyScenarioInPlan, (*planResolver).readSettings}
 	}
 	if f != nil && isEnvEnabled(sys, "CLAUDE_CODE_SIMPLE") {
 		simple := *f
@@ -48,7 +48,7 @@ func Resolve(sys *process.System, f *flags.Flags) (Plan, error) {
 }
 
 // resolveOutput resolves the part of the plan that is needed even if the run cannot start.
-func (r *resolver) resolveOutput() error {
+func (r *planResolver) resolveOutput() error {
 	f := r.flags
 	r.plan.Output = Output{
 		Format: f.OutputFormat, Verbose: f.Verbose, PartialMessages: f.IncludePartialMessages, ReplayPrompts: f.ReplayUserMessages,
@@ -60,24 +60,24 @@ func (r *resolver) resolveOutput() error {
 	return nil
 }
 
-func (r *resolver) useEmptyScenario() error {
+func (r *planResolver) setEmptyScenarioInPlan() (alwaysNil error) {
 	r.plan.Scenario.Scenario = &scenarios.Scenario{}
 	return nil
 }
 
-func (r *resolver) loadScenario() (err error) {
+func (r *planResolver) loadScenario() (err error) {
 	r.plan.Scenario, err = loadScenario(r.flags.Scenario, r.plan.Directories)
 	return err
 }
 
-func (r *resolver) createClock() (err error) {
-	r.plan.Clock, err = newClock(r.sys, r.flags, r.plan)
+func (r *planResolver) createClock() (err error) {
+	r.plan.Clock, err = newClockWithScenarioStartAndSeed(r.sys, r.flags, r.plan)
 	return err
 }
 
 // resolveModel determines the model at the start and the variables of the scenario's expressions. With --failure, or if
 // the environment has no login, it also sets the failure that every request of the run gets.
-func (r *resolver) resolveModel() (err error) {
+func (r *planResolver) resolveModel() (err error) {
 	r.plan.Model = initialModel(r.sys, r.flags, r.plan)
 	r.plan.Scenario.Engine = scenarios.EngineOptions{Env: r.sys.Environ, Args: r.sys.Args[1:], CWD: r.plan.CWD}
 	r.plan.Scenario.Failure, err = parseFailure(r.flags.Failure)
@@ -87,14 +87,14 @@ func (r *resolver) resolveModel() (err error) {
 	return err
 }
 
-func (r *resolver) resolvePermission() (err error) {
+func (r *planResolver) resolvePermission() (err error) {
 	if r.plan.Permission, err = initialPermission(r.flags, r.plan); err == nil && r.flags.OutputFormat == "text" {
-		fmt.Fprint(r.sys.Stderr, ruleNotices(r.flags, r.plan))
+		fmt.Fprint(r.sys.Stderr, noticesAboutIneffectiveRulesAndSettings(r.flags, r.plan))
 	}
 	return err
 }
 
-func (r *resolver) resolveTranscript() error {
+func (r *planResolver) setTranscriptOptionsAndWarnWithoutHome() error {
 	if r.plan.State == "" && !r.flags.NoSessionPersistence {
 		r.plan.warn("HOME is not set: the session is not saved (set HOME or CLAUDELESS_CONFIG_DIR)")
 	}
@@ -102,8 +102,8 @@ func (r *resolver) resolveTranscript() error {
 	return nil
 }
 
-// resolveHostAndLimits sets the parts of the plan that depend only on flags and environment.
-func (r *resolver) resolveHostAndLimits() error {
+// setHostToolLimitAndRecordOptions sets the parts of the plan that depend only on flags and environment.
+func (r *planResolver) setHostToolLimitAndRecordOptions() error {
 	if r.flags.InputFormat == "stream-json" {
 		r.plan.Host = HostOptions{
 			AwaitInitialize: r.flags.AwaitInitialize, SeparateTurns: r.sys.Getenv("CLAUDELESS_MERGE_PROMPTS") == "0",
@@ -119,12 +119,11 @@ func (r *resolver) resolveHostAndLimits() error {
 	r.plan.Limits = newLimits(r.sys, r.flags, r.plan)
 	r.plan.Records = recordOptions(r.sys, r.flags, r.plan)
 	if r.plan.Records.Gates != "" && r.sys.Getenv("CLAUDELESS_RUN") != "" {
-		r.plan.Scenario.Engine.Counter = gate.NameClaims{Dir: r.plan.Records.Gates}
+		r.plan.Scenario.Engine.Counter = gate.ExclusiveNameClaimsOfProcesses{Dir: r.plan.Records.Gates}
 	}
 	return nil
 }
 
-// loadScenario loads the scenario with this name or, without a name, the default one.
 func loadScenario(name string, at Directories) (Scenario, error) {
 	path, library := findScenario(name, at)
 	var size int64
@@ -165,7 +164,7 @@ func findScenario(name string, at Directories) (path string, library bool) {
 	return "", false
 }
 
-func newClock(sys *process.System, f *flags.Flags, p *Plan) (*clock.Source, error) {
+func newClockWithScenarioStartAndSeed(sys *process.System, f *flags.Flags, p *Plan) (*clock.Source, error) {
 	o := clock.Options{Now: sys.Now, NewID: sys.NewID, Seed: p.Scenario.Seed}
 	if text := p.Scenario.LaunchTimestamp; text != "" {
 		start, err := time.Parse(time.RFC3339, text)

@@ -15,8 +15,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/settings"
 )
 
-// SettingsDirSource is the source that the real CLI reports for a directory from settings, whichever file contains it.
-const SettingsDirSource = "localSettings"
+// SourceReportedForDirectoriesFromSettings is the source that the real CLI reports for a directory from settings, whichever
+// file contains it.
+const SourceReportedForDirectoriesFromSettings = "localSettings"
 
 // IsDefault reports whether the tools are the default ones.
 func (t Tools) IsDefault() bool {
@@ -92,8 +93,8 @@ func requestedPermissionMode(f *flags.Flags, p *Plan) string {
 // additionalDirs lists the existing initial directories other than CWD: first those of settings, then those of flags.
 func additionalDirs(f *flags.Flags, p *Plan) []permission.Directory {
 	var dirs []permission.Directory
-	for _, d := range p.ExistingDirs(p.Settings.Permissions.Directories) {
-		dirs = append(dirs, permission.Directory{Path: d, Source: SettingsDirSource})
+	for _, d := range p.AbsolutePathsOfExistingDirs(p.Settings.Permissions.Directories) {
+		dirs = append(dirs, permission.Directory{Path: d, Source: SourceReportedForDirectoriesFromSettings})
 	}
 	for _, d := range f.AddDirs {
 		if abs, ok := p.ResolveDir(d); ok && !slices.ContainsFunc(dirs, func(d permission.Directory) bool { return d.Path == abs }) {
@@ -103,10 +104,10 @@ func additionalDirs(f *flags.Flags, p *Plan) []permission.Directory {
 	return dirs
 }
 
-// ExistingDirs returns the paths of the given directories that exist.
-func (p Directories) ExistingDirs(given []settings.Directory) []string {
+// AbsolutePathsOfExistingDirs returns the paths of the given directories that exist.
+func (p Directories) AbsolutePathsOfExistingDirs(settingsDirs []settings.AdditionalWorkingDirectory) []string {
 	var dirs []string
-	for _, d := range given {
+	for _, d := range settingsDirs {
 		if abs, ok := p.ResolveDir(d.Path); ok && !slices.Contains(dirs, abs) {
 			dirs = append(dirs, abs)
 		}
@@ -134,8 +135,9 @@ func (p Permission) DirectoryPaths() []string {
 	return list
 }
 
-// ruleNotices returns notices about ineffective rules and settings. A run with text output prints them on stderr.
-func ruleNotices(f *flags.Flags, p *Plan) string {
+// noticesAboutIneffectiveRulesAndSettings returns notices about ineffective rules and settings. A run with text output prints
+// them on stderr.
+func noticesAboutIneffectiveRulesAndSettings(f *flags.Flags, p *Plan) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	for _, rule := range f.AllowedTools {

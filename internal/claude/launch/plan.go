@@ -111,9 +111,9 @@ type Customization struct {
 	Setup                      string // "init" or "maintenance" runs the Setup hooks for it; empty means that none run
 	NoCommands                 bool   // --disable-slash-commands
 	Bare, Restricted, SafeMode bool
-	Memories                   []catalog.Memory // instruction files
+	Memories                   []catalog.InstructionFile // instruction files
 	// MemorySources specifies where to find further instruction files; nil means none.
-	MemorySources *catalog.MemoryOptions
+	MemorySources *catalog.InstructionFileOptions
 }
 
 // Servers are the MCP servers of the run.
@@ -154,10 +154,10 @@ type SystemPrompt struct {
 type Limits struct {
 	MaxTurns                  int
 	MaxBudgetUSD              float64
-	MaxRetries                int               // -1 means none
-	RetryScale                float64           // factor for the waits between retries; 1 means as in the real CLI
-	ResponseDelay             time.Duration     // wait before the first reply to every prompt
-	Pace                      claudecode.Delays // minimum time until the session has started, and until a request is answered
+	MaxRetries                int                             // -1 means none
+	RetryScale                float64                         // factor for the waits between retries; 1 means as in the real CLI
+	ResponseDelay             time.Duration                   // wait before the first reply to every prompt
+	Pace                      claudecode.StartAndAnswerDelays // minimum time until the session has started, and until a request is answered
 	StopBlockCap              int
 	ContextWindow             int    // tokens to which a conversation may grow; 0 means the model's limit
 	NoAutoCompact             bool   // a full conversation is not compacted
@@ -227,8 +227,8 @@ type HostOptions struct {
 	StateEventsHostOnly bool // state events are marked as not meant for users
 }
 
-// resolver fills in a plan step by step. Each step uses only results of earlier steps.
-type resolver struct {
+// planResolver fills in a plan step by step. Each step uses only results of earlier steps.
+type planResolver struct {
 	sys   *process.System // includes the environment from the settings once these are read
 	flags *flags.Flags
 	plan  *Plan

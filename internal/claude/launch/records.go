@@ -85,9 +85,9 @@ func transcriptOptions(sys *process.System, f *flags.Flags, p *Plan) transcript.
 		Agent: p.Customization.Agent, Title: f.SessionName, Commit: p.Settings.Attribution.Commit, PR: p.Settings.Attribution.PR,
 	}
 	if p.Scenario.Seed != nil {
-		o.RestartIDs = p.Clock.ReseedForRun
+		o.RestartIDs = p.Clock.ReseedForNthRunOfSession
 	}
-	o.Machine = machineInfo(sys, p)
+	o.Machine = platformShellAndGitFacts(sys, p)
 	o.Machine.IsTerminal = f.Interactive
 	if f.Has("resume-drops-turn") {
 		o.DropsTurn = &f.ResumeDropsTurn
@@ -98,7 +98,7 @@ func transcriptOptions(sys *process.System, f *flags.Flags, p *Plan) transcript.
 // SavedSessions returns the sessions of the project that can be continued, the last changed first.
 func SavedSessions(p *Plan) []transcript.SessionInfo { return transcript.Sessions(p.Transcript) }
 
-func machineInfo(sys *process.System, p *Plan) transcript.Machine {
+func platformShellAndGitFacts(sys *process.System, p *Plan) transcript.Machine {
 	git := findCheckout(p.CWD)
 	m := transcript.Machine{Platform: runtime.GOOS, Shell: "unknown", IsGitRepo: git.isRepository, IsWorktree: git.isLinkedWorktree, GitBranch: cmp.Or(git.branch, "HEAD")}
 	if shell := sys.Getenv("SHELL"); shell != "" {
@@ -120,7 +120,7 @@ type gitCheckout struct {
 
 // findCheckout looks for a repository around dir without running git.
 func findCheckout(dir string) gitCheckout {
-	top := gitworktree.RepositoryOf(dir)
+	top := gitworktree.NearestDirectoryWithDotGit(dir)
 	git := filepath.Join(top, ".git")
 	info, err := os.Stat(git)
 	if top == "" || err != nil {

@@ -21,7 +21,7 @@ import (
 // PluginServerSource is the source of a plugin's servers.
 const PluginServerSource = "plugin"
 
-func (r *resolver) resolveServers() error {
+func (r *planResolver) resolveServers() error {
 	s := &r.plan.Servers
 	strict := r.flags.StrictMCPConfig && !r.sys.CalledAsClaude() && r.sys.Getenv("CLAUDELESS_STRICT_MCP") != "report"
 	s.Required, s.NoPluginServers = strict || r.flags.MCPRequire, r.flags.StrictMCPConfig
@@ -30,7 +30,7 @@ func (r *resolver) resolveServers() error {
 	if r.flags.MCPDebug {
 		s.Client.Debug = r.sys.Stderr
 	}
-	scripted, err := r.plan.scenarioServers()
+	scripted, err := r.plan.scenarioServersAsMCPConfigJSON()
 	if err != nil {
 		return err
 	}
@@ -53,26 +53,26 @@ func (r *resolver) resolveServers() error {
 		s.Configs, s.Errors = nil, nil
 	}
 	if !s.NoPluginServers && !r.flags.Bare {
-		r.addPluginServers()
+		r.addMCPServersOfPluginsToPlan()
 	}
 	r.dropForbiddenServers()
 	if r.flags.InputFormat == "stream-json" {
-		s.separateInHostServers()
+		s.moveSDKServersFromConfigsToInHost()
 	}
 	return nil
 }
 
-// mcpNegotiation returns how a version of the real CLI negotiates the revision of MCP. Of the values of
+// mcpNegotiationOfEnvironmentAndVersion returns how a version of the real CLI negotiates the revision of MCP. Of the values of
 // MCP_PROTOCOL_NEGOTIATION only "legacy" has an effect.
-func mcpNegotiation(sys *process.System, profile claudecode.Profile) mcp.Negotiation {
-	if sys.Getenv("MCP_PROTOCOL_NEGOTIATION") == "legacy" || !profile.Has(claudecode.FeatureMCPProbe) {
+func mcpNegotiationOfEnvironmentAndVersion(sys *process.System, profile claudecode.Profile) mcp.Negotiation {
+	if sys.Getenv("MCP_PROTOCOL_NEGOTIATION") == "legacy" || !profile.Has(claudecode.FeatureAsksServersForNewMCPRevisionFirst) {
 		return mcp.NegotiateLegacy
 	}
 	return mcp.NegotiateAuto
 }
 
 // configuredScopes returns the servers of user and local scope that a run starts.
-func (r *resolver) configuredScopes() []mcp.Scope {
+func (r *planResolver) configuredScopes() []mcp.Scope {
 	if r.flags.StrictMCPConfig || r.flags.Bare {
 		return nil
 	}
@@ -83,7 +83,7 @@ func (r *resolver) configuredScopes() []mcp.Scope {
 	return slices.DeleteFunc(all, func(s mcp.Scope) bool { return !r.plan.Settings.HasSource(s.Source) })
 }
 
-func (s *Servers) separateInHostServers() {
+func (s *Servers) moveSDKServersFromConfigsToInHost() {
 	all := s.Configs
 	s.Configs = nil
 	for _, server := range all {
@@ -95,9 +95,9 @@ func (s *Servers) separateInHostServers() {
 	}
 }
 
-// scenarioServers returns the scenario's [mcp.servers] in the form of --mcp-config; "" means none. For a fixture, the
-// command of the server is this program, which then serves the fixture.
-func (p *Plan) scenarioServers() (string, error) {
+// scenarioServersAsMCPConfigJSON returns the scenario's [mcp.servers] in the form of --mcp-config; "" means none. For a
+// fixture, the command of the server is this program, which then serves the fixture.
+func (p *Plan) scenarioServersAsMCPConfigJSON() (string, error) {
 	names := p.Scenario.MCP.ServerNames()
 	if len(names) == 0 {
 		return "", nil
@@ -109,7 +109,7 @@ func (p *Plan) scenarioServers() (string, error) {
 		if fixture, ok := entry["fixture"].(string); ok {
 			delete(entry, "fixture")
 			entry["command"] = "${CLAUDELESS_BIN}"
-			entry["args"] = []string{"fixture", "serve", p.resolveScenarioPath(fixture)}
+			entry["args"] = []string{"fixture", "serve", p.absolutePathOfFileNamedInScenario(fixture)}
 		}
 		key, err := protocol.Marshal(name)
 		if err != nil {
@@ -128,18 +128,18 @@ func (p *Plan) scenarioServers() (string, error) {
 	return out.String(), nil
 }
 
-// resolveScenarioPath makes a path in the scenario absolute; it is relative to the scenario's file. A bare name without
-// an extension is unchanged, because it names a fixture of the library.
-func (p *Plan) resolveScenarioPath(path string) string {
-	if filepath.IsAbs(path) || filepath.Base(path) == path && filepath.Ext(path) == "" {
-		return path
+// absolutePathOfFileNamedInScenario makes a path in the scenario absolute; it is relative to the scenario's file. A bare name
+// without an extension is unchanged, because it names a fixture of the library.
+func (p *Plan) absolutePathOfFileNamedInScenario(pathOrLibraryFixture string) string {
+	if filepath.IsAbs(pathOrLibraryFixture) || filepath.Base(pathOrLibraryFixture) == pathOrLibraryFixture && filepath.Ext(pathOrLibraryFixture) == "" {
+		return pathOrLibraryFixture
 	}
-	return filepath.Join(p.Abs(filepath.Dir(p.Scenario.Path)), path)
+	return filepath.Join(p.Abs(filepath.Dir(p.Scenario.Path)), pathOrLibraryFixture)
 }
 
 // dropForbiddenServers removes the servers that the settings forbid. It warns about removed servers that came from the
 // command line (observed with 2.1.329).
-func (r *resolver) dropForbiddenServers() {
+func (r *planResolver) dropForbiddenServers() {
 	var blocked []string
 	r.plan.Servers.Configs = slices.DeleteFunc(r.plan.Servers.Configs, func(c mcp.ServerConfig) bool {
 		s := settings.Server{Name: c.Name, URL: c.URL}
@@ -161,8 +161,8 @@ func (r *resolver) dropForbiddenServers() {
 	}
 }
 
-// addPluginServers adds the servers of all plugins except the plugins that --plugin-dir-no-mcp names.
-func (r *resolver) addPluginServers() {
+// addMCPServersOfPluginsToPlan adds the servers of all plugins except the plugins that --plugin-dir-no-mcp names.
+func (r *planResolver) addMCPServersOfPluginsToPlan() {
 	for _, parts := range r.plan.Catalog.PluginParts() {
 		if !slices.ContainsFunc(r.flags.PluginDirsNoMCP, func(given string) bool { return catalog.IsPluginIn(parts.Dir, r.plan.Abs(given)) }) {
 			r.plan.Servers.Configs = append(r.plan.Servers.Configs, r.plan.PluginServers(parts)...)
@@ -194,7 +194,7 @@ func (p *Plan) PluginServers(parts catalog.PluginParts) []mcp.ServerConfig {
 }
 
 // mcpConfigValues returns the values of CLAUDELESS_MCP_CONFIG, set by `claudeless exec`, then those of --mcp-config.
-func (r *resolver) mcpConfigValues() []string {
+func (r *planResolver) mcpConfigValues() []string {
 	more := r.sys.Getenv("CLAUDELESS_MCP_CONFIG")
 	if more == "" {
 		return r.flags.MCPConfig

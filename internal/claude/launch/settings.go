@@ -32,7 +32,7 @@ func (s Settings) IsApproved(server string) bool {
 	return s.EnableAllProjectMCPServers || slices.Contains(s.EnabledMCPJSONServers, server)
 }
 
-func (r *resolver) settingsOptions() settings.Options {
+func (r *planResolver) settingsOptions() settings.Options {
 	o := settings.Options{StateDir: r.plan.State, GlobalFile: r.plan.Store.File, CWD: r.plan.CWD, FlagValue: strings.Join(r.flags.Settings, ""), ManagedDir: r.sys.ManagedSettingsDir()}
 	if r.flags.Has("setting-sources") {
 		o.Sources = append([]string{}, r.flags.SettingSources...)
@@ -47,10 +47,10 @@ func (r *resolver) settingsOptions() settings.Options {
 }
 
 // readSettings reads the settings; later steps use the environment that they set.
-func (r *resolver) readSettings() error {
+func (r *planResolver) readSettings() error {
 	o := r.settingsOptions()
 	loaded, err := settings.Load(o)
-	if managed, ok := errors.AsType[*settings.ManagedError](err); ok {
+	if managed, ok := errors.AsType[*settings.InvalidManagedSettingsError](err); ok {
 		return process.Verbatimf("%v", managed)
 	}
 	if err != nil {
@@ -65,7 +65,7 @@ func (r *resolver) readSettings() error {
 	}
 	r.sys = r.sys.WithEnv(loaded.Env)
 	r.resolveEnvironmentDirs()
-	if r.plan.Identity, err = newIdentity(r.sys, r.flags, r.plan); err != nil {
+	if r.plan.Identity, err = resolveCLIVersionEntrypointAndAPIKeySource(r.sys, r.flags, r.plan); err != nil {
 		return err
 	}
 	r.plan.Environ = childEnviron(r.sys, r.plan)
@@ -89,7 +89,7 @@ func (e *ConfigError) Error() string {
 
 // checkConfig returns an error for an invalid .claude.json and keeps a copy of the file. The real CLI does not start
 // with such a file (spec: cli-observed 8).
-func (r *resolver) checkConfig() error {
+func (r *planResolver) checkConfig() error {
 	path := r.plan.Store.File
 	raw, err := os.ReadFile(path)
 	if err != nil || len(bytes.TrimSpace(raw)) == 0 {
@@ -118,7 +118,7 @@ func (p Directories) Abs(path string) string {
 }
 
 // ResolveDir returns the absolute path of a directory and whether it exists.
-func (p Directories) ResolveDir(path string) (string, bool) {
+func (p Directories) ResolveDir(path string) (absolutePath string, isExistingDir bool) {
 	if rest, found := strings.CutPrefix(path+"/", "~/"); found {
 		path = filepath.Join(p.Home, rest)
 	}
@@ -128,8 +128,8 @@ func (p Directories) ResolveDir(path string) (string, bool) {
 }
 
 // resolveDirectories finds the working and the state directory (design: state directory).
-func (r *resolver) resolveDirectories() error {
-	cwd, err := r.flags.Dir(r.sys)
+func (r *planResolver) resolveDirectories() error {
+	cwd, err := r.flags.AbsoluteWorkingDirectory(r.sys)
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (r *resolver) resolveDirectories() error {
 }
 
 // resolveEnvironmentDirs resolves the directories that the environment of settings can change.
-func (r *resolver) resolveEnvironmentDirs() {
+func (r *planResolver) resolveEnvironmentDirs() {
 	r.plan.Home = r.sys.Getenv("HOME")
 	r.plan.Temp = cmp.Or(r.sys.Getenv("TMPDIR"), "/tmp")
 	if !r.flags.NoSessionPersistence {
@@ -164,7 +164,7 @@ func (r *resolver) resolveEnvironmentDirs() {
 
 // mcpStore returns the store of the command mcp. Its file is in the state directory if a variable sets that, else in
 // the home directory, as in the real CLI (spec: cli-observed 6). If neither is set, File is empty.
-func (r *resolver) mcpStore() mcpcmd.Store {
+func (r *planResolver) mcpStore() mcpcmd.Store {
 	const file = ".claude.json"
 	home := r.plan.Home
 	store := mcpcmd.Store{CWD: r.plan.CWD}

@@ -19,8 +19,8 @@ type Events = iter.Seq2[protocol.Event, error]
 // Encoder writes a whole run to w. It returns the stream's error, or the first error of w.
 type Encoder func(w io.Writer, events Events) error
 
-// publicEvent returns the public form of an event, or false if the event is not shown.
-func publicEvent(ev protocol.Event) (protocol.Event, bool) {
+// eventAsShownInOutput returns the public form of an event, or false if the event is not shown.
+func eventAsShownInOutput(ev protocol.Event) (shownEvent protocol.Event, isShown bool) {
 	if said, ok := ev.(*protocol.Assistant); ok && said.Final != nil && said.Final.Displayed != nil {
 		text := *said.Final.Displayed
 		shown := *said
@@ -42,7 +42,7 @@ func StreamJSON(w io.Writer, events Events) error {
 				return err
 			}
 		}
-		ev, is := publicEvent(ev)
+		ev, is := eventAsShownInOutput(ev)
 		if !is {
 			continue
 		}
@@ -57,8 +57,8 @@ func StreamJSON(w io.Writer, events Events) error {
 	return nil
 }
 
-// groupedWriter is a writer for several goroutines. Nothing else is written between the writes of f.
-type groupedWriter interface {
+// uninterruptedGroupWriter is a writer for several goroutines. Nothing else is written between the writes of f.
+type uninterruptedGroupWriter interface {
 	WriteGroup(f func(w io.Writer) error) error
 }
 
@@ -71,25 +71,25 @@ func writeVerbatim(w io.Writer, v *protocol.VerbatimOutput) error {
 		_, err := w.Write(slices.Concat(v.Stdout, v.End))
 		return err
 	}
-	write := func(w io.Writer) error { return writeRepeated(w, v) }
-	if g, ok := w.(groupedWriter); ok {
+	write := func(w io.Writer) error { return writeStdoutRepeatedlyThenEnd(w, v) }
+	if g, ok := w.(uninterruptedGroupWriter); ok {
 		return g.WriteGroup(write)
 	}
 	return write(w)
 }
 
-func writeRepeated(w io.Writer, v *protocol.VerbatimOutput) error {
+func writeStdoutRepeatedlyThenEnd(w io.Writer, verbatimOutput *protocol.VerbatimOutput) error {
 	const piece = 64 << 10
-	if len(v.Stdout) > 0 {
-		each := min(v.Times, max(1, piece/len(v.Stdout)))
-		block := bytes.Repeat(v.Stdout, each)
-		for left := v.Times; left > 0; left -= each {
-			if _, err := w.Write(block[:min(each, left)*len(v.Stdout)]); err != nil {
+	if len(verbatimOutput.Stdout) > 0 {
+		each := min(verbatimOutput.Times, max(1, piece/len(verbatimOutput.Stdout)))
+		block := bytes.Repeat(verbatimOutput.Stdout, each)
+		for left := verbatimOutput.Times; left > 0; left -= each {
+			if _, err := w.Write(block[:min(each, left)*len(verbatimOutput.Stdout)]); err != nil {
 				return err
 			}
 		}
 	}
-	_, err := w.Write(v.End)
+	_, err := w.Write(verbatimOutput.End)
 	return err
 }
 
@@ -99,7 +99,7 @@ func JSON(w io.Writer, events Events) error {
 	if last == nil {
 		return err
 	}
-	line, encodeErr := protocol.Marshal(withoutStreamKeys(last))
+	line, encodeErr := protocol.Marshal(withoutKeysShownOnlyInStreamJSON(last))
 	if encodeErr != nil {
 		return encodeErr
 	}
@@ -116,12 +116,12 @@ func JSONVerbose(w io.Writer, events Events) error {
 		if err != nil {
 			return err
 		}
-		ev, is := publicEvent(ev)
+		ev, is := eventAsShownInOutput(ev)
 		if s, ok := ev.(*protocol.System); !is || ok && strings.HasPrefix(s.Subtype, "hook_") {
 			continue
 		}
 		if r, ok := ev.(*protocol.Result); ok {
-			ev = withoutStreamKeys(r)
+			ev = withoutKeysShownOnlyInStreamJSON(r)
 		}
 		element, err := protocol.Marshal(ev)
 		if err != nil {
@@ -152,9 +152,9 @@ func lastResult(events Events) (*protocol.Result, error) {
 	return last, nil
 }
 
-// withoutStreamKeys drops the keys that only stream-json shows (spec: cli-observed 2).
-func withoutStreamKeys(r *protocol.Result) *protocol.Result {
-	short := *r
+// withoutKeysShownOnlyInStreamJSON drops the keys that only stream-json shows (spec: cli-observed 2).
+func withoutKeysShownOnlyInStreamJSON(result *protocol.Result) *protocol.Result {
+	short := *result
 	short.ModelUsageSince = nil
 	return &short
 }

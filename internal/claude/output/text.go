@@ -25,7 +25,7 @@ func Text(l Limits) Encoder {
 				return err
 			}
 			if r, ok := ev.(*protocol.Result); ok {
-				if _, err := io.WriteString(w, between+l.resultText(r)); err != nil {
+				if _, err := io.WriteString(w, between+l.textOfResultOrFailure(r)); err != nil {
 					return err
 				}
 				between = "\n"
@@ -35,22 +35,22 @@ func Text(l Limits) Encoder {
 	}
 }
 
-func (l Limits) resultText(r *protocol.Result) string {
+func (l Limits) textOfResultOrFailure(result *protocol.Result) string {
 	switch {
-	case r.Result != nil:
-		text := *r.Result
+	case result.Result != nil:
+		text := *result.Result
 		if !strings.HasSuffix(text, "\n") {
 			text += "\n"
 		}
 		return text
-	case r.Subtype == "error_max_turns":
+	case result.Subtype == "error_max_turns":
 		return fmt.Sprintf("Error: Reached max turns (%d)", l.MaxTurns)
-	case r.Subtype == "error_max_budget_usd":
+	case result.Subtype == "error_max_budget_usd":
 		return fmt.Sprintf("Error: Exceeded USD budget (%s)", protocol.FormatNumber(l.MaxBudgetUSD))
-	case r.NumTurns == 0:
+	case result.NumTurns == 0:
 		return "" // start-up failures are reported on stderr instead
-	case len(r.Errors) > 0 && !strings.HasPrefix(r.Errors[0], "["):
-		return "Error: " + strings.Join(r.Errors, "\n") + "\n"
+	case len(result.Errors) > 0 && !strings.HasPrefix(result.Errors[0], "["):
+		return "Error: " + strings.Join(result.Errors, "\n") + "\n"
 	default:
 		return "Execution error"
 	}

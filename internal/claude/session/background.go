@@ -17,8 +17,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// backgroundWork holds the work outside the conversation: tasks and agents.
-type backgroundWork struct {
+// backgroundTasksAndAgents holds the work outside the conversation: tasks and agents.
+type backgroundTasksAndAgents struct {
 	tasks         *task.Set
 	agents        *agent.Agents
 	model         *scriptedModel
@@ -38,10 +38,10 @@ type tempDir struct {
 	dir  *proc.TempDir // nil means that the directory does not exist yet
 }
 
-// newBackgroundWork prepares agents and tasks. It starts nothing.
-func newBackgroundWork(plan launch.Plan, state *simulator.SessionState, p *permissionPolicy, t *toolbox, l *skillLibrary) *backgroundWork {
-	b := &backgroundWork{plan: plan, tools: t, policy: p, records: p.records, state: state}
-	b.tasks = task.New(task.Options{NewID: plan.Clock.NewID, Now: plan.Clock.Now, Dir: b.dir, Ordered: plan.Clock.IsRepeatable()})
+// newBackgroundTasksAndAgents prepares agents and tasks. It starts nothing.
+func newBackgroundTasksAndAgents(plan launch.Plan, state *simulator.SessionState, p *permissionPolicy, t *toolbox, l *skillLibrary) *backgroundTasksAndAgents {
+	b := &backgroundTasksAndAgents{plan: plan, tools: t, policy: p, records: p.records, state: state}
+	b.tasks = task.New(task.Options{NewID: plan.Clock.NewID, Now: plan.Clock.Now, Dir: b.taskOutputDir, Ordered: plan.Clock.IsRepeatable()})
 	b.model = newScriptedModel(scriptedModelOptions{
 		Engine: p.records.scenario.Engine, Failure: plan.Scenario.Failure, Fault: plan.Scenario.Fault, Stdout: plan.Stdout,
 		Gates: plan.Records.Gates, Names: plan.Model.Aliases, Records: p.records,
@@ -51,11 +51,11 @@ func newBackgroundWork(plan launch.Plan, state *simulator.SessionState, p *permi
 	return b
 }
 
-// dir returns the directory for the output of tasks; "" means that the output is discarded. It is in the folder of the
+// taskOutputDir returns the directory for the output of tasks; "" means that the output is discarded. It is in the folder of the
 // session below TaskTemp (observed with 2.1.329). Without TaskTemp, it is temporary and removed at the end of the run.
-func (b *backgroundWork) dir() string {
+func (b *backgroundTasksAndAgents) taskOutputDir() string {
 	if b.plan.TaskTemp != "" {
-		return filepath.Join(sessionTempDir(b.plan, b.records.transcript.Path(), b.records.ID()), "tasks")
+		return filepath.Join(sessionDirBelowTaskTemp(b.plan, b.records.transcript.Path(), b.records.ID()), "tasks")
 	}
 	b.tempDir.once.Do(func() {
 		b.tempDir.dir, _ = proc.MakeTempDir("claudeless-tasks-")
@@ -66,26 +66,26 @@ func (b *backgroundWork) dir() string {
 	return b.tempDir.dir.Path
 }
 
-func (b *backgroundWork) planFile() string { return b.plan.PlanFile(b.records.ID()) }
+func (b *backgroundTasksAndAgents) planModeFilePath() string { return b.plan.PlanFile(b.records.ID()) }
 
-func (b *backgroundWork) close() {
+func (b *backgroundTasksAndAgents) close() {
 	b.tasks.Close()
 	if err := b.tempDir.dir.Remove(); err != nil {
-		b.records.Warn(err.Error())
+		b.records.WarnOnStderr(err.Error())
 	}
 }
 
-func (b *backgroundWork) Options() simulator.Options { return b.options }
+func (b *backgroundTasksAndAgents) Options() simulator.Options { return b.options }
 
 // SessionName returns the name by which other sessions address this one.
-func (b *backgroundWork) SessionName() string {
+func (b *backgroundTasksAndAgents) SessionName() string {
 	return command.SessionName(b.state.Snapshot().Title, b.records.ID())
 }
 
-// ShowsAgentText reports whether the text of agents for which a turn waits is shown.
-func (b *backgroundWork) ShowsAgentText() bool { return b.showAgentText.Load() }
+// ShowsTextOfAwaitedAgents reports whether the text of agents for which a turn waits is shown.
+func (b *backgroundTasksAndAgents) ShowsTextOfAwaitedAgents() bool { return b.showAgentText.Load() }
 
-func (b *backgroundWork) FindAgent(name string) (agent.Definition, bool) {
+func (b *backgroundTasksAndAgents) FindAgent(name string) (agent.Definition, bool) {
 	a, ok := b.plan.Catalog.Agent(name)
 	mode, _ := permission.ParseMode(a.Mode) // an unknown mode is ignored
 	if mode == protocol.ModeBypass {
@@ -99,14 +99,14 @@ func (b *backgroundWork) FindAgent(name string) (agent.Definition, bool) {
 }
 
 // RunSkill runs, in an agent, a skill that the user typed, and returns the answer.
-func (b *backgroundWork) RunSkill(ctx context.Context, skill catalog.Command, text string) (string, error) {
+func (b *backgroundTasksAndAgents) RunSkill(ctx context.Context, skill catalog.Command, text string) (string, error) {
 	return b.agents.RunSkill(ctx, forkedSkill(skill, text))
 }
 
-func (b *backgroundWork) AgentNames() []string { return b.plan.Catalog.AgentNames() }
+func (b *backgroundTasksAndAgents) AgentTypeNames() []string { return b.plan.Catalog.AgentNames() }
 
-// DenyRule returns the deny rule that forbids agents of a type, and the source of the rule. Both are empty if the
+// DenyRuleForAgentType returns the deny rule that forbids agents of a type, and the source of the rule. Both are empty if the
 // agents may start.
-func (b *backgroundWork) DenyRule(name string) (rule, source string) {
-	return b.policy.DeniedAgent(name)
+func (b *backgroundTasksAndAgents) DenyRuleForAgentType(agentType string) (rule, source string) {
+	return b.policy.DeniedAgent(agentType)
 }

@@ -12,23 +12,23 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-func (v *servers) startInBackground(ctx context.Context) error {
+func (v *sessionMCPServers) startInBackground(ctx context.Context) error {
 	v.callContext = context.WithoutCancel(ctx)
-	if err := v.manager.Start(cancelledContext(ctx)); err != nil && ctx.Err() == nil && !errors.Is(err, context.Canceled) {
+	if err := v.manager.Start(alreadyCancelledContext(ctx)); err != nil && ctx.Err() == nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	go func() { // returns when the servers have settled or ctx is cancelled
 		defer close(v.dynamic.settled)
 		if v.dynamic.err = v.manager.Settle(ctx); v.dynamic.err == nil {
 			v.reportMissingServers()
-			v.dynamic.err = v.checkRequired()
+			v.dynamic.err = v.checkRequiredServersStarted()
 		}
 	}()
 	return nil
 }
 
 // waitConnected waits for the servers before a turn. Without an initialize request, it connects the host's servers now.
-func (v *servers) waitConnected(ctx context.Context) error {
+func (v *sessionMCPServers) waitConnected(ctx context.Context) error {
 	select {
 	case <-v.dynamic.settled:
 	case <-ctx.Done():
@@ -50,7 +50,7 @@ func (v *servers) waitConnected(ctx context.Context) error {
 }
 
 // connectHosted connects the servers inside the host: from --mcp-config and from the host's requests.
-func (v *servers) connectHosted(ctx context.Context, names []string) error {
+func (v *sessionMCPServers) connectHosted(ctx context.Context, names []string) error {
 	v.dynamic.mu.Lock()
 	v.dynamic.hostConnected = true
 	v.dynamic.mu.Unlock()
@@ -76,14 +76,14 @@ func appendIfNew(list []mcp.ServerConfig, s mcp.ServerConfig) []mcp.ServerConfig
 }
 
 // addPluginServers stores servers for connectPluginServers. They belong to plugins that the host has requested.
-func (v *servers) addPluginServers(servers []mcp.ServerConfig) {
+func (v *sessionMCPServers) addPluginServers(servers []mcp.ServerConfig) {
 	v.dynamic.mu.Lock()
 	defer v.dynamic.mu.Unlock()
 	v.dynamic.pluginServers = append(v.dynamic.pluginServers, servers...)
 }
 
 // connectPluginServers connects the stored servers together with the plugin servers of the plan.
-func (v *servers) connectPluginServers(ctx context.Context) error {
+func (v *sessionMCPServers) connectPluginServers(ctx context.Context) error {
 	v.dynamic.mu.Lock()
 	all := slices.Clone(v.dynamic.pluginServers)
 	v.dynamic.mu.Unlock()
@@ -99,15 +99,15 @@ func (v *servers) connectPluginServers(ctx context.Context) error {
 	return err
 }
 
-// cancelledContext returns a context that is already cancelled, for calls that must start work without waiting for it.
-func cancelledContext(ctx context.Context) context.Context {
-	ended, cancel := context.WithCancel(ctx)
+// alreadyCancelledContext returns a context that is already cancelled, for calls that must start work without waiting for it.
+func alreadyCancelledContext(parent context.Context) context.Context {
+	ended, cancel := context.WithCancel(parent)
 	cancel()
 	return ended
 }
 
 // replaceHostServers replaces the servers that the host has set, and all servers inside the host.
-func (v *servers) replaceHostServers(ctx context.Context, object json.RawMessage) (mcp.ServerChange, error) {
+func (v *sessionMCPServers) replaceHostServers(ctx context.Context, object json.RawMessage) (mcp.ServerChange, error) {
 	value, err := protocol.Marshal(map[string]json.RawMessage{"mcpServers": object})
 	if err != nil {
 		return mcp.ServerChange{}, err
@@ -124,7 +124,7 @@ func (v *servers) replaceHostServers(ctx context.Context, object json.RawMessage
 	for _, source := range []string{"dynamic", "sdk"} {
 		limit := ctx
 		if source == "sdk" { // servers inside the host are reachable only after the host has received its response
-			limit = cancelledContext(ctx)
+			limit = alreadyCancelledContext(ctx)
 			v.dynamic.hostConnecting.Store(true)
 		}
 		change, err := v.manager.SetServers(limit, source, bySource[source])

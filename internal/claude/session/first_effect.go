@@ -10,44 +10,44 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// FirstEffect returns the first visible effect of a call, and when it appears (observed with 2.1.330). A call with
+// FirstVisibleCallEffect returns the first visible effect of a call, and when it appears (observed with 2.1.330). A call with
 // valid input that writes a file shows nothing during the message, because it reads the file first. The calls of agents
 // start after the message.
-func (t *toolbox) FirstEffect(ctx context.Context, call protocol.ToolUse) simulator.Effect {
+func (t *toolbox) FirstVisibleCallEffect(ctx context.Context, call protocol.ToolUse) simulator.CallFirstEffect {
 	if t.policy.canned.HasResult(call) {
-		return simulator.Effect{}
+		return simulator.CallFirstEffect{}
 	}
-	call.ObservedInput = t.builtinTools(call).ObservedInput(call)
-	refused := t.refuseCall(ctx, call)
-	_, missing := t.inventory.refusalText(call)
+	call.ObservedInput = t.builtinToolsForCaller(call).ObservedInput(call)
+	refused := t.callRefusalOrNil(ctx, call)
+	_, missing := t.inventory.unavailableBuiltinToolText(call)
 	switch {
 	case refused != nil && (missing || refused.UnknownTool || layer.IsInputError(*refused)):
-		return simulator.Effect{Point: simulator.BeforeBlockStop}
+		return simulator.CallFirstEffect{Point: simulator.StreamPointBeforeBlockStop}
 	case call.Name == "Edit", call.Name == "Write", call.Name == "NotebookEdit":
-		return simulator.Effect{}
+		return simulator.CallFirstEffect{}
 	case refused != nil:
-		return simulator.Effect{Point: simulator.AfterBlockStop}
+		return simulator.CallFirstEffect{Point: simulator.StreamPointAfterBlockStop}
 	}
-	first := layer.FirstEffect(t.policy.Policy, t.hooks, t.prompter, call)
+	first := layer.FirstVisibleEffect(t.policy.Policy, t.hooks, t.prompter, call)
 	switch {
-	case !first.Starts || first.Point != simulator.InNextBlock:
+	case !first.Starts || first.Point != simulator.StreamPointOneEventAfterBlockStop:
 	case strings.HasPrefix(call.Name, "mcp__"):
-		first.Point = simulator.AfterBlockStop
+		first.Point = simulator.StreamPointAfterBlockStop
 	case call.Name == "AskUserQuestion":
-		first.Point = simulator.BeforeBlockStop
+		first.Point = simulator.StreamPointBeforeBlockStop
 	}
-	if first.Point == simulator.AfterMessage && len(t.callGates.gates()) == 0 {
+	if first.Point == simulator.StreamPointAfterMessage && len(t.callGates.scenarioThenDebuggerGates()) == 0 {
 		switch {
 		case agent.IsAgentTool(call.Name), call.Name == "Skill" && t.skills.forksAgent(call):
-			first = simulator.Effect{Point: simulator.AfterBlockStop, Starts: true}
+			first = simulator.CallFirstEffect{Point: simulator.StreamPointAfterBlockStop, Starts: true}
 		case call.Name == "Skill":
-			first = simulator.Effect{Point: simulator.LaterInNextBlock, Starts: true}
+			first = simulator.CallFirstEffect{Point: simulator.StreamPointTwoEventsAfterBlockStop, Starts: true}
 		case call.Name == "ToolSearch":
-			first = simulator.Effect{Point: simulator.InNextBlock, Starts: true}
+			first = simulator.CallFirstEffect{Point: simulator.StreamPointOneEventAfterBlockStop, Starts: true}
 		}
 	}
 	if first.Starts && call.Agent != nil {
-		return simulator.Effect{}
+		return simulator.CallFirstEffect{}
 	}
 	return first
 }

@@ -26,23 +26,23 @@ import (
 type sessionHooks struct {
 	*hook.Runner
 	state      *simulator.SessionState
-	workspace  workspace
+	workspace  toolsAndCurrentDir
 	records    *recorder
 	showFrames bool // emit an event when a hook starts and when it ends
 	disabled   bool
 }
 
 // newSessionHooks reads the hooks of the settings (spec: cli-contract 5.5).
-func newSessionHooks(plan launch.Plan, state *simulator.SessionState, b workspace, p *permissionPolicy) *sessionHooks {
+func newSessionHooks(plan launch.Plan, state *simulator.SessionState, b toolsAndCurrentDir, p *permissionPolicy) *sessionHooks {
 	h := &sessionHooks{state: state, workspace: b, records: p.records, showFrames: plan.Output.HookEvents, disabled: plan.Settings.DisableAllHooks || plan.Customization.HooksDisabled()}
 	id := p.records.ID()
 	o := hook.Options{
 		CWD: plan.CWD, DisplayCWD: plan.Scenario.WorkingDirectory, SessionID: id, TranscriptPath: p.records.transcript.Path(),
-		Environ: slices.Concat(plan.Environ, []string{"AI_AGENT=" + aiAgentName(plan.Version, "harness")}, messagingEnviron(plan, id)), PID: plan.PID, Entrypoint: plan.Entrypoint, NewID: plan.Clock.NewID, Now: plan.Clock.Now,
+		Environ: slices.Concat(plan.Environ, []string{"AI_AGENT=" + aiAgentVariableValue(plan.Version, "harness")}, messagingSocketAndTokenVariables(plan, id)), PID: plan.PID, Entrypoint: plan.Entrypoint, NewID: plan.Clock.NewID, Now: plan.Clock.Now,
 		DefaultTimeout: plan.Limits.HookTimeout, MCPTool: p.servers.callToolForHook, MatchRule: p.Covers,
 		AgentType: plan.Customization.Agent, EnvDir: filepath.Join(plan.State, "session-env", id),
 	}
-	o.PromptAnswer, _ = plan.Scenario.API.SideText("other")
+	o.PromptAnswer, _ = plan.Scenario.API.SideRequestAnswer("other")
 	o.Reports = plan.Records.Telemetry.IsEnabled()
 	if plan.Clock.IsRepeatable() {
 		o.ProgressEvery = -1
@@ -66,7 +66,7 @@ func newSessionHooks(plan launch.Plan, state *simulator.SessionState, b workspac
 	}
 	runner, warnings := hook.New(o)
 	for _, w := range warnings {
-		h.records.Hint(w.Text)
+		h.records.WarnUnlessRunAsClaude(w.Text)
 	}
 	h.Runner = runner
 	return h
@@ -82,7 +82,7 @@ func (h *sessionHooks) replaceSource(s hook.Source) {
 		return
 	}
 	for _, w := range h.Replace(s) {
-		h.records.Hint(w.Text)
+		h.records.WarnUnlessRunAsClaude(w.Text)
 	}
 }
 
@@ -123,7 +123,7 @@ func (l *skillLibrary) Skill(ctx context.Context, name, args string) (builtin.Sk
 	}
 	k, _ := l.findCommand(name)
 	l.policy.Grant(k.Tools)
-	l.addSkillHooks(k)
+	l.activateSkillHooksOnce(k)
 	text, err := command.ExpandText(ctx, l.shell, l.state, k, args)
 	loaded := builtin.Skill{Name: k.Name, Text: text, Tools: k.Tools}
 	if k.Model != "" && k.Model != "inherit" {
@@ -188,8 +188,8 @@ func (l *skillLibrary) Check(name string) error {
 	return nil
 }
 
-func (l *skillLibrary) addSkillHooks(k catalog.Command) {
-	if _, known := l.hooksAdded.LoadOrStore(k.Name, true); !known && k.Hooks != nil {
-		l.hooks.replaceSource(hook.Source{Name: "skill " + k.Name, Raw: k.Hooks, FromSkill: true})
+func (l *skillLibrary) activateSkillHooksOnce(skill catalog.Command) {
+	if _, known := l.hooksAdded.LoadOrStore(skill.Name, true); !known && skill.Hooks != nil {
+		l.hooks.replaceSource(hook.Source{Name: "skill " + skill.Name, Raw: skill.Hooks, FromSkill: true})
 	}
 }

@@ -25,7 +25,7 @@ import (
 // This file has the methods for the host of a session: queries, and changes while the session runs.
 
 // ID returns the session id in the latest init event; before the first one, the id of the transcript.
-func (s *Session) ID() string { return s.records.shownSessionID() }
+func (s *Session) ID() string { return s.records.sessionIDOfLastInitOrTranscript() }
 
 // Plan returns the plan that the session started with.
 func (s *Session) Plan() *launch.Plan { return &s.plan }
@@ -51,16 +51,16 @@ func (s *Session) Checkpoints() *checkpoint.History { return s.records.checkpoin
 // PlanFile returns the path of the file for plan mode, and the plan that it contains. path is empty if no plan is
 // saved; plan is empty if none was written yet.
 func (s *Session) PlanFile() (path, plan string) {
-	path = s.background.planFile()
+	path = s.background.planModeFilePath()
 	if text, err := os.ReadFile(path); path != "" && err == nil {
 		plan = string(text)
 	}
 	return path, plan
 }
 
-// Log returns the log of the run: warnings, hints and lines of the journal. Hints are warnings that the real CLI does
+// RunLog returns the log of the run: warnings, hints and lines of the journal. Hints are warnings that the real CLI does
 // not have; they are not written if the program runs under the name claude.
-func (s *Session) Log() runLog { return s.records }
+func (s *Session) RunLog() runLog { return s.records }
 
 // WaitReady waits until a turn may start.
 func (s *Session) WaitReady(ctx context.Context) error { return s.servers.waitConnected(ctx) }
@@ -72,7 +72,7 @@ func (s *Session) WaitStarted() { <-s.servers.dynamic.settled }
 func (s *Session) Background() (busy, owesTurn bool) {
 	sim, release := s.conversation.lockSimulator()
 	defer release()
-	return sim.HasBackgroundWork(), sim.OwesTurn()
+	return sim.HasBackgroundWork(), sim.NeedsTurnAfterBackgroundWork()
 }
 
 // BackgroundEvents yields the events of background work until work needs a turn, none is left, or ctx is cancelled.
@@ -129,10 +129,10 @@ func (s *Session) History() []transcript.Message { return s.records.transcript.H
 // AddPlugins loads the plugins in these directories. For a directory whose value in withServers is true, it also adds
 // the MCP servers of the plugin; [Session.Connect] connects these servers.
 func (s *Session) AddPlugins(dirs []string, withServers map[string]bool) {
-	for _, parts := range s.plan.Catalog.AddPlugins(launch.OpenDir, dirs...) {
+	for _, parts := range s.plan.Catalog.AddPlugins(launch.FileTreeBelowDir, dirs...) {
 		if !s.hooks.disabled {
 			for _, w := range s.hooks.Add(pluginHooks(parts)) {
-				s.records.Warn(w.Text)
+				s.records.WarnOnStderr(w.Text)
 			}
 		}
 		if withServers[parts.Dir] && !s.plan.Servers.NoPluginServers {
@@ -159,12 +159,12 @@ func (s *Session) ServerStatuses() []mcp.ServerStatus { return s.servers.statuse
 
 // Rename sets the session's title. It is written to the transcript between turns.
 func (s *Session) Rename(title string) {
-	s.conversation.writeLater(func() { s.records.SetTitle(title) })
+	s.conversation.queueTranscriptChange(func() { s.records.SetTitle(title) })
 }
 
-// RecordLater adds events to the transcript when the next turn begins or ends.
-func RecordLater(s *Session, events ...protocol.Event) {
-	s.conversation.writeLater(func() {
+// RecordInTranscriptBetweenTurns adds events to the transcript when the next turn begins or ends.
+func RecordInTranscriptBetweenTurns(s *Session, events ...protocol.Event) {
+	s.conversation.queueTranscriptChange(func() {
 		for _, ev := range events {
 			s.records.warnUnsaved(s.records.transcript.Record(ev))
 		}
@@ -185,11 +185,12 @@ func RecordQueue(s *Session, operation, text string) {
 		line.Content = &text
 	}
 	raw, _ := protocol.Marshal(line) // strings can be encoded
-	RecordSoon(s, &protocol.CustomLine{Line: raw})
+	RecordSoon(s, &protocol.RawTranscriptOnlyLine{Line: raw})
 }
 
-// WritePending makes the changes of the transcript that wait for the end of a turn; see [RecordLater]. No turn may run.
-func WritePending(s *Session) { s.conversation.writePending() }
+// ApplyPendingTranscriptChanges makes the changes of the transcript that wait for the end of a turn; see
+// [RecordInTranscriptBetweenTurns]. No turn may run.
+func ApplyPendingTranscriptChanges(s *Session) { s.conversation.applyPendingTranscriptChanges() }
 
 // CommandRecord is a command that the terminal has run, for the transcript.
 type CommandRecord struct {
@@ -198,25 +199,25 @@ type CommandRecord struct {
 	Dismissed bool // the user has closed the page of the command without a choice
 }
 
-// RecordCommand adds a command to the transcript.
-func RecordCommand(s *Session, c CommandRecord) {
+// RecordTerminalCommandInTranscript adds a command to the transcript.
+func RecordTerminalCommandInTranscript(s *Session, c CommandRecord) {
 	call, _ := slash.Parse(c.Line)
 	content := protocol.Content{Text: slash.Output(c.Output)}
 	var said protocol.Event = &protocol.User{Message: protocol.UserContent{Role: "user", Content: content}}
 	if c.Dismissed {
 		said = &protocol.Assistant{LocalCommandSource: content.Text, LocalCommandRun: &protocol.LocalCommand{Command: call.Name, Args: call.Args}}
 	}
-	RecordLater(s, &protocol.PromptAccepted{
+	RecordInTranscriptBetweenTurns(s, &protocol.PromptAccepted{
 		UUID: s.plan.Clock.NewID(), PromptID: s.plan.Clock.NewID(), LocalCommand: true, UnknownCommand: c.Dismissed, Content: protocol.Content{Text: call.LocalTags(call.Name)},
 	}, said)
 }
 
-// RecordExit records that the user ends the session. promptID is the id of the command for it; empty means a key.
-func RecordExit(s *Session, promptID string) {
+// RecordUserExitInTranscript records that the user ends the session. promptID is the id of the command for it; empty means a key.
+func RecordUserExitInTranscript(s *Session, exitCommandPromptID string) {
 	if h := s.records.checkpoints; h != nil && !h.IsEmpty() {
-		promptID = "" // the real CLI does not record the command, because it ends before it has copied the tracked files again
+		exitCommandPromptID = "" // the real CLI does not record the command, because it ends before it has copied the tracked files again
 	}
-	s.conversation.writeLater(func() { s.records.warnUnsaved(s.records.transcript.RecordExit(promptID)) })
+	s.conversation.queueTranscriptChange(func() { s.records.warnUnsaved(s.records.transcript.RecordCostsAndFilesAtExit(exitCommandPromptID)) })
 }
 
 // Model returns the current model, as the API names it.

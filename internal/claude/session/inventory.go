@@ -34,7 +34,7 @@ func newToolInventory(plan launch.Plan, state *simulator.SessionState) *toolInve
 	v := &toolInventory{
 		state: state, hiddenTools: plan.RustCompat || plan.Scenario.Compat.HiddenTools,
 		plan: plan.Tools, customization: plan.Customization, profile: plan.Profile, promptTool: plan.Permission.PromptTool, schemaFlag: plan.Prompt.SchemaFlag,
-		answersQuestions: plan.Permission.PromptTool != "" || scenarioAnswersQuestions(plan.Scenario), denied: slices.Clone(plan.Tools.Disallowed),
+		answersQuestions: plan.Permission.PromptTool != "" || scenarioAnswersToolsThatAskUser(plan.Scenario), denied: slices.Clone(plan.Tools.Disallowed),
 	}
 	for _, rule := range plan.Settings.Permissions.Rules {
 		if rule.Behavior == permission.BehaviorDeny {
@@ -50,7 +50,7 @@ func newToolInventory(plan launch.Plan, state *simulator.SessionState) *toolInve
 	return v
 }
 
-func scenarioAnswersQuestions(s launch.Scenario) bool {
+func scenarioAnswersToolsThatAskUser(s launch.Scenario) bool {
 	te := s.ToolExecution
 	return te != nil && (te.Mode == "mock" || slices.ContainsFunc(toolsThatAskUser(), func(name string) bool {
 		_, ok := te.Tools[name]
@@ -58,23 +58,23 @@ func scenarioAnswersQuestions(s launch.Scenario) bool {
 	}))
 }
 
-func (v *toolInventory) listingOptions(hasResources bool) toolListing {
+func (v *toolInventory) builtinListingOptions(hasServerResources bool) builtinToolListingOptions {
 	tools := v.plan
 	tools.Disallowed = v.denied
-	return toolListing{
+	return builtinToolListingOptions{
 		Tools: tools, Bare: v.customization.Bare, HostAnswers: v.promptTool != "", NoSkills: v.customization.NoCommands, HasSchema: v.schemaFlag, HostSchema: v.hostSchema.Load(),
-		HasResources: hasResources, Profile: v.profile, HasTaskList: claudecode.FactsOfModel(claudecode.ResolveModel(v.state.Model())).HasTaskList,
+		HasResources: hasServerResources, Profile: v.profile, HasTaskList: claudecode.FactsOfModel(claudecode.ResolveModel(v.state.Model())).HasTaskList,
 	}
 }
 
 func (v *toolInventory) offeredTools(hasResources bool) []string {
-	return listTools(v.listingOptions(hasResources))
+	return listTools(v.builtinListingOptions(hasResources))
 }
 
 // initEventTools returns the built-in tools that init lists. A tool that the session's agent must not use is left out
 // without a substitute; a deny rule for Bash, in contrast, adds Glob and Grep.
 func (v *toolInventory) initEventTools(hasResources bool) []string {
-	o := v.listingOptions(hasResources)
+	o := v.builtinListingOptions(hasResources)
 	all := listTools(o)
 	o.Disallowed = slices.Concat(o.Disallowed, v.plan.Hidden)
 	return slices.DeleteFunc(listTools(o), func(name string) bool { return !slices.Contains(all, name) })
@@ -83,38 +83,38 @@ func (v *toolInventory) initEventTools(hasResources bool) []string {
 // hasBuiltinTool reports whether the session has a built-in tool: a tool that init lists or, if the scenario enables
 // hidden tools, any tool that --tools and deny rules do not remove. Glob and Grep exist for agents without a shell.
 func (v *toolInventory) hasBuiltinTool(name string) bool {
-	return v.isAvailable(name) && (v.hiddenTools || isSearchTool(name) || v.isListed(name))
+	return v.isAvailable(name) && (v.hiddenTools || isGlobOrGrep(name) || v.isBuiltinToolListed(name))
 }
 
-func isSearchTool(name string) bool { return name == "Glob" || name == "Grep" }
+func isGlobOrGrep(name string) bool { return name == "Glob" || name == "Grep" }
 
-func (v *toolInventory) isListed(name string) bool {
+func (v *toolInventory) isBuiltinToolListed(name string) bool {
 	t := claudecode.ToolNamed(name)
-	if t.Listing == claudecode.ListAlways && t.Name != "Monitor" && v.plan.IsDefault() && !v.customization.Bare {
+	if t.Listing == claudecode.InitListsToolAlways && t.Name != "Monitor" && v.plan.IsDefault() && !v.customization.Bare {
 		return v.profile.HasTool(name)
 	}
-	if t.Listing == claudecode.ListNever && t.Name != "StructuredOutput" {
+	if t.Listing == claudecode.InitListsToolNever && t.Name != "StructuredOutput" {
 		return false
 	}
-	return v.answersQuestions && t.Listing == claudecode.ListWithUser || slices.Contains(v.offeredTools(false), claudecode.NameInInit(name))
+	return v.answersQuestions && t.Listing == claudecode.InitListsToolIfUserCanAnswer || slices.Contains(v.offeredTools(false), claudecode.ToolNameInInitEvent(name))
 }
 
-// refusalText returns the text for a call of a built-in tool that the session does not have. It returns false for tools
-// that the session has, and for names that are not tools in any version.
-func (v *toolInventory) refusalText(call protocol.ToolUse) (string, bool) {
+// unavailableBuiltinToolText returns the text for a call of a built-in tool that the session does not have. It returns false
+// for tools that the session has, and for names that are not tools in any version.
+func (v *toolInventory) unavailableBuiltinToolText(call protocol.ToolUse) (errorText string, isUnavailable bool) {
 	t := claudecode.ToolNamed(call.Name)
-	search := isSearchTool(t.Name)
-	lacks := search && !v.hiddenTools && !v.isListed(t.Name) && (call.Agent == nil || !call.Agent.Searches)
+	search := isGlobOrGrep(t.Name)
+	lacks := search && !v.hiddenTools && !v.isBuiltinToolListed(t.Name) && (call.Agent == nil || !call.Agent.Searches)
 	background := t.ForegroundOnly && call.Agent != nil && call.Agent.InBackground
-	if t.Listing == claudecode.ListNever || t.Listing == claudecode.ListWithResources || v.hasBuiltinTool(t.Name) && !lacks && !background {
+	if t.Listing == claudecode.InitListsToolNever || t.Listing == claudecode.InitListsToolIfMCPServerHasResources || v.hasBuiltinTool(t.Name) && !lacks && !background {
 		return "", false
 	}
 	text := "Error: No such tool available: " + call.Name
 	available := v.isAvailable(t.Name) || v.customization.Agent != "" && !slices.Contains(v.denied, t.Name) // no rule removes the tool, at most the definition of the session's agent does
-	switch user := t.Listing == claudecode.ListWithUser; {
+	switch user := t.Listing == claudecode.InitListsToolIfUserCanAnswer; {
 	case user && call.Agent != nil:
 		return text + ". " + call.Name + " is not available inside subagents. Complete the task with the tools provided and return findings to the orchestrator.", true
-	case t.Listing == claudecode.ListWithTaskList && v.plan.NoTasks, t.Name == "ToolSearch" && v.plan.NoSearch:
+	case t.Listing == claudecode.InitListsToolForTaskListModelsOrIfFlagNamesIt && v.plan.NoTasks, t.Name == "ToolSearch" && v.plan.NoSearch:
 		return text, true
 	case search && !available:
 		return text + ". " + call.Name + " is disabled for this session.", true
@@ -125,7 +125,7 @@ func (v *toolInventory) refusalText(call protocol.ToolUse) (string, bool) {
 	case t.Name == "SendMessage":
 		return text + ". SendMessage is not among the tools available here. An agent cannot be continued from this context. " +
 			"To message another session, use your host application's own messaging tool if it provides one; otherwise that is not possible from here.", true
-	case t.Listing == claudecode.ListAlways && available:
+	case t.Listing == claudecode.InitListsToolAlways && available:
 		return text + ". " + call.Name + " is not among the tools available here. Continue with the tools you have.", true
 	default:
 		return text + ". " + call.Name + " is disabled for this session, in subagents as well as here.", true
@@ -139,7 +139,7 @@ func (v *toolInventory) isAvailable(name string) bool {
 		match, _ := path.Match(other, name) // deny rules may be patterns; an invalid pattern matches no tool
 		return match || agent.IsAgentTool(other) && agent.IsAgentTool(name)
 	}
-	if name == "Skill" && v.customization.NoCommands || name == "ToolSearch" && v.plan.NoSearch || claudecode.ToolNamed(name).Listing == claudecode.ListWithUser && !v.answersQuestions {
+	if name == "Skill" && v.customization.NoCommands || name == "ToolSearch" && v.plan.NoSearch || claudecode.ToolNamed(name).Listing == claudecode.InitListsToolIfUserCanAnswer && !v.answersQuestions {
 		return false
 	}
 	if slices.ContainsFunc(v.denied, same) || slices.ContainsFunc(v.plan.Hidden, same) {
@@ -148,8 +148,8 @@ func (v *toolInventory) isAvailable(name string) bool {
 	return v.plan.IsDefault() || slices.ContainsFunc(v.plan.Requested, same)
 }
 
-// isHidden reports whether a deny rule removes an MCP tool.
-func (v *toolInventory) isHidden(t protocol.Tool) bool {
+// isMCPToolDenied reports whether a deny rule removes an MCP tool.
+func (v *toolInventory) isMCPToolDenied(t protocol.Tool) bool {
 	for _, rule := range v.denied {
 		match, _ := path.Match(rule, t.Name) // see isAvailable
 		rule = strings.TrimSuffix(rule, "__*")
@@ -165,8 +165,8 @@ func (v *toolInventory) isDisallowed(name string) bool {
 	return slices.Contains(v.plan.Disallowed, name)
 }
 
-// toolListing holds the options that decide which built-in tools a session lists.
-type toolListing struct {
+// builtinToolListingOptions holds the options that decide which built-in tools a session lists.
+type builtinToolListingOptions struct {
 	launch.Tools
 	Bare         bool
 	HostAnswers  bool // a host or tool answers permission questions (--permission-prompt-tool)
@@ -178,16 +178,18 @@ type toolListing struct {
 	Profile      claudecode.Profile
 }
 
-func defaultTools() []string { return claudecode.ToolsListed(claudecode.ListAlways) }
+func defaultTools() []string { return claudecode.ToolsListed(claudecode.InitListsToolAlways) }
 
 // optionalTools are listed only if --tools or --allowedTools names them.
 func optionalTools() []string {
-	return append(claudecode.ToolsListed(claudecode.ListOnRequest), taskTools()...)
+	return append(claudecode.ToolsListed(claudecode.InitListsToolIfFlagNamesIt), taskTools()...)
 }
 
-func taskTools() []string { return claudecode.ToolsListed(claudecode.ListWithTaskList) }
+func taskTools() []string {
+	return claudecode.ToolsListed(claudecode.InitListsToolForTaskListModelsOrIfFlagNamesIt)
+}
 
-func taskListTools(o toolListing) []string {
+func taskToolsOrTodoWrite(o builtinToolListingOptions) []string {
 	if o.NoTasks {
 		return []string{"TodoWrite"}
 	}
@@ -195,17 +197,17 @@ func taskListTools(o toolListing) []string {
 }
 
 // listTools lists the built-in tools as in init: in the order of the session's agent, else alphabetically, Task first.
-func listTools(o toolListing) []string {
+func listTools(o builtinToolListingOptions) []string {
 	var list []string
 	switch {
 	case !o.IsDefault():
-		list = requestedTools(o)
+		list = requestedToolsThatExist(o)
 	case o.Bare:
 		list = []string{"Bash", "Edit", "Read"}
 	default:
-		list = append(defaultTools(), allowedOptionalTools(o)...)
+		list = append(defaultTools(), optionalToolsNamedByAllowRules(o)...)
 		if o.HasTaskList {
-			list = append(list, taskListTools(o)...)
+			list = append(list, taskToolsOrTodoWrite(o)...)
 		}
 		if o.HostAnswers {
 			list = append(list, toolsThatAskUser()...)
@@ -215,14 +217,14 @@ func listTools(o toolListing) []string {
 		list = append(list, "StructuredOutput")
 	}
 	if o.HasResources {
-		list = append(list, claudecode.ToolsListed(claudecode.ListWithResources)...)
+		list = append(list, claudecode.ToolsListed(claudecode.InitListsToolIfMCPServerHasResources)...)
 	}
 	out := func(name string) bool {
 		if name == "Skill" && o.NoSkills || name == "ToolSearch" && o.NoSearch || !o.Profile.HasTool(name) {
 			return true
 		}
 		return slices.ContainsFunc(o.Disallowed, func(d string) bool {
-			match, _ := path.Match(claudecode.NameInInit(d), name) // a bad pattern matches nothing
+			match, _ := path.Match(claudecode.ToolNameInInitEvent(d), name) // a bad pattern matches nothing
 			return match
 		})
 	}
@@ -231,11 +233,11 @@ func listTools(o toolListing) []string {
 		list = append(slices.DeleteFunc(list, func(name string) bool { return name == "Monitor" }), "Glob", "Grep")
 	}
 	list = slices.DeleteFunc(list, out)
-	slices.SortFunc(list, compareNames)
+	slices.SortFunc(list, compareToolNamesTaskFirst)
 	list = slices.Compact(list)
 	if o.OfAgent {
 		position := func(name string) int {
-			return slices.IndexFunc(o.Requested, func(t string) bool { return claudecode.NameInInit(t) == name })
+			return slices.IndexFunc(o.Requested, func(t string) bool { return claudecode.ToolNameInInitEvent(t) == name })
 		}
 		slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(uint(position(a)), uint(position(b))) }) // tools that the agent does not name are last
 	}
@@ -245,14 +247,14 @@ func listTools(o toolListing) []string {
 	return list
 }
 
-func requestedTools(o toolListing) []string {
+func requestedToolsThatExist(o builtinToolListingOptions) []string {
 	known := append(defaultTools(), optionalTools()...)
 	if o.HostAnswers {
 		known = append(known, toolsThatAskUser()...)
 	}
 	var list []string
 	for _, name := range o.Requested {
-		name = claudecode.NameInInit(name)
+		name = claudecode.ToolNameInInitEvent(name)
 		// The session has either TodoWrite or the Task tools, never both.
 		off := name == "TodoWrite" && !o.NoTasks || o.NoTasks && slices.Contains(taskTools(), name)
 		if slices.Contains(known, name) && !off {
@@ -262,16 +264,18 @@ func requestedTools(o toolListing) []string {
 	return list
 }
 
-func toolsThatAskUser() []string { return claudecode.ToolsListed(claudecode.ListWithUser) }
+func toolsThatAskUser() []string {
+	return claudecode.ToolsListed(claudecode.InitListsToolIfUserCanAnswer)
+}
 
-func allowedOptionalTools(o toolListing) []string {
+func optionalToolsNamedByAllowRules(o builtinToolListingOptions) []string {
 	var list []string
 	for _, rule := range o.Allowed {
 		name := claudecode.ParseRuleText(rule).Tool
 		switch {
 		case name == "TodoWrite" || slices.Contains(taskTools(), name): // a session has either TodoWrite or the Task tools
-			list = append(list, taskListTools(o)...)
-		case isSearchTool(name): // Glob and Grep are added together
+			list = append(list, taskToolsOrTodoWrite(o)...)
+		case isGlobOrGrep(name): // Glob and Grep are added together
 			list = append(list, "Glob", "Grep")
 		case slices.Contains(optionalTools(), name):
 			list = append(list, name)
@@ -280,7 +284,7 @@ func allowedOptionalTools(o toolListing) []string {
 	return list
 }
 
-func compareNames(a, b string) int {
+func compareToolNamesTaskFirst(a, b string) int {
 	if (a == "Task") != (b == "Task") {
 		if a == "Task" {
 			return -1
@@ -298,7 +302,7 @@ func appendMCPNames(builtin []string, tools []protocol.Tool) []string {
 			names = append(names, t.Name)
 		}
 	}
-	slices.SortFunc(names, compareNames)
+	slices.SortFunc(names, compareToolNamesTaskFirst)
 	return append(append([]string{}, builtin...), names...)
 }
 

@@ -18,57 +18,57 @@ func TestTools(t *testing.T) {
 	allowed := strings.Split("Read,Write,Edit,Bash,Glob,Grep,TodoWrite,Task,WebFetch,NotebookEdit", ",")
 	tests := []struct {
 		name string
-		o    toolListing
+		o    builtinToolListingOptions
 		want string
 	}{
-		{"default", toolListing{}, byDefault},
-		{"tools default", toolListing{Tools: launch.Tools{Restricted: true, Requested: []string{"default"}}}, byDefault},
+		{"default", builtinToolListingOptions{}, byDefault},
+		{"tools default", builtinToolListingOptions{Tools: launch.Tools{Restricted: true, Requested: []string{"default"}}}, byDefault},
 		{
 			"named in --allowedTools",
-			toolListing{Tools: launch.Tools{Allowed: allowed}},
+			builtinToolListingOptions{Tools: launch.Tools{Allowed: allowed}},
 			"Task Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree Glob Grep ListAgents Monitor NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskCreate TaskGet TaskList TaskStop TaskUpdate ToolSearch WebFetch WebSearch Workflow Write",
 		},
-		{"--tools (checklist row 45)", toolListing{Tools: launch.Tools{Restricted: true, Requested: []string{"Glob", "Grep", "TodoWrite"}, Allowed: allowed}}, "Glob Grep"},
-		{"--tools with an unknown name", toolListing{Tools: launch.Tools{Restricted: true, Requested: []string{"Nope", "Read"}}}, "Read"},
-		{"--tools empty", toolListing{Tools: launch.Tools{Restricted: true}}, ""},
-		{"--bare", toolListing{Bare: true}, "Bash Edit Read"},
+		{"--tools (checklist row 45)", builtinToolListingOptions{Tools: launch.Tools{Restricted: true, Requested: []string{"Glob", "Grep", "TodoWrite"}, Allowed: allowed}}, "Glob Grep"},
+		{"--tools with an unknown name", builtinToolListingOptions{Tools: launch.Tools{Restricted: true, Requested: []string{"Nope", "Read"}}}, "Read"},
+		{"--tools empty", builtinToolListingOptions{Tools: launch.Tools{Restricted: true}}, ""},
+		{"--bare", builtinToolListingOptions{Bare: true}, "Bash Edit Read"},
 		{
 			"a host answers",
-			toolListing{HostAnswers: true},
+			builtinToolListingOptions{HostAnswers: true},
 			"Task AskUserQuestion Bash CronCreate CronDelete CronList Edit EnterPlanMode EnterWorktree ExitPlanMode ExitWorktree ListAgents Monitor NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskStop ToolSearch WebFetch WebSearch Workflow Write",
 		},
 		{
 			"--json-schema",
-			toolListing{HasSchema: true},
+			builtinToolListingOptions{HasSchema: true},
 			"Task Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree ListAgents Monitor NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill StructuredOutput TaskStop ToolSearch WebFetch WebSearch Workflow Write",
 		},
-		{"a schema that the host gave later", toolListing{Tools: launch.Tools{Restricted: true, Requested: []string{"Read", "Write"}}, HostSchema: true}, "Read Write StructuredOutput"},
+		{"a schema that the host gave later", builtinToolListingOptions{Tools: launch.Tools{Restricted: true, Requested: []string{"Read", "Write"}}, HostSchema: true}, "Read Write StructuredOutput"},
 		{
 			"a server has resources",
-			toolListing{HasResources: true},
+			builtinToolListingOptions{HasResources: true},
 			"Task Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree ListAgents ListMcpResourcesTool Monitor NotebookEdit Read ReadMcpResourceDirTool ReadMcpResourceTool ReportFindings ScheduleWakeup SendMessage Skill TaskStop ToolSearch WebFetch WebSearch Workflow Write",
 		},
 		{
 			"disallowed",
-			toolListing{Tools: launch.Tools{Disallowed: []string{"Bash", "Agent", "Write(x)"}}},
+			builtinToolListingOptions{Tools: launch.Tools{Disallowed: []string{"Bash", "Agent", "Write(x)"}}},
 			"CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree Glob Grep ListAgents NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskStop ToolSearch WebFetch WebSearch Workflow Write",
 		},
-		{"disallowed by patterns", toolListing{Tools: launch.Tools{Disallowed: []string{"W*", "[", "*e*", "Cron*"}}}, "Task Bash Edit Monitor Skill TaskStop"},
-		{"all disallowed", toolListing{Tools: launch.Tools{Disallowed: []string{"*"}}}, ""},
-		{"--tools names a tool that needs a host (contract 3.3)", toolListing{Tools: launch.Tools{Restricted: true, Requested: []string{"Read", "AskUserQuestion"}}}, "Read"},
-		{"the same with a host", toolListing{Tools: launch.Tools{Restricted: true, Requested: []string{"Read", "AskUserQuestion"}}, HostAnswers: true}, "AskUserQuestion Read"},
+		{"disallowed by patterns", builtinToolListingOptions{Tools: launch.Tools{Disallowed: []string{"W*", "[", "*e*", "Cron*"}}}, "Task Bash Edit Monitor Skill TaskStop"},
+		{"all disallowed", builtinToolListingOptions{Tools: launch.Tools{Disallowed: []string{"*"}}}, ""},
+		{"--tools names a tool that needs a host (contract 3.3)", builtinToolListingOptions{Tools: launch.Tools{Restricted: true, Requested: []string{"Read", "AskUserQuestion"}}}, "Read"},
+		{"the same with a host", builtinToolListingOptions{Tools: launch.Tools{Restricted: true, Requested: []string{"Read", "AskUserQuestion"}}, HostAnswers: true}, "AskUserQuestion Read"},
 		{
 			"a model with a task list",
-			toolListing{Tools: launch.Tools{Disallowed: []string{"TaskCreate"}}, HasTaskList: true},
+			builtinToolListingOptions{Tools: launch.Tools{Disallowed: []string{"TaskCreate"}}, HasTaskList: true},
 			"Task Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree ListAgents Monitor NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskGet TaskList TaskStop TaskUpdate ToolSearch WebFetch WebSearch Workflow Write",
 		},
 		{
 			"the same, tasks off",
-			toolListing{Tools: launch.Tools{NoTasks: true}, HasTaskList: true},
+			builtinToolListingOptions{Tools: launch.Tools{NoTasks: true}, HasTaskList: true},
 			"Task Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree ListAgents Monitor NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskStop TodoWrite ToolSearch WebFetch WebSearch Workflow Write",
 		},
-		{"tasks named while off", toolListing{Tools: launch.Tools{Restricted: true, Requested: []string{"TaskCreate", "Bash"}, NoTasks: true}}, "Bash"},
-		{"tasks off", toolListing{Tools: launch.Tools{Restricted: true, Requested: []string{"TodoWrite"}, NoTasks: true}}, "TodoWrite"},
+		{"tasks named while off", builtinToolListingOptions{Tools: launch.Tools{Restricted: true, Requested: []string{"TaskCreate", "Bash"}, NoTasks: true}}, "Bash"},
+		{"tasks off", builtinToolListingOptions{Tools: launch.Tools{Restricted: true, Requested: []string{"TodoWrite"}, NoTasks: true}}, "TodoWrite"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestWithMCP(t *testing.T) {
 func TestForegroundOnlyTools(t *testing.T) {
 	v := &toolInventory{profile: claudecode.ProfileFor(claudecode.DefaultVersion), state: &simulator.SessionState{}}
 	for background, want := range map[bool]string{false: "", true: "Error: No such tool available: CronList. CronList is not among the tools available here. Continue with the tools you have."} {
-		if got, _ := v.refusalText(protocol.ToolUse{Name: "CronList", Agent: &protocol.AgentRef{InBackground: background}}); got != want {
+		if got, _ := v.unavailableBuiltinToolText(protocol.ToolUse{Name: "CronList", Agent: &protocol.AgentRef{InBackground: background}}); got != want {
 			t.Errorf("background %t: %q, want %q", background, got, want)
 		}
 	}

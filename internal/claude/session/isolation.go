@@ -10,36 +10,36 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// isolatedTools are the built-in tools of agents that work in a separate git worktree. The zero value has none.
-type isolatedTools struct {
+// worktreeAgentTools are the built-in tools of agents that work in a separate git worktree. The zero value has none.
+type worktreeAgentTools struct {
 	gitLock sync.Mutex // git must not read the list of worktrees while another git process changes it
 
 	mu     sync.Mutex
-	agents map[string]isolatedAgent // by agent id; kept until the end of the session, for agents that continue
+	agents map[string]worktreeAgent // by agent id; kept until the end of the session, for agents that continue
 }
 
-type isolatedAgent struct {
+type worktreeAgent struct {
 	tree  gitworktree.Worktree
 	tools *builtin.Tools
 }
 
-func (i *isolatedTools) find(id string) (isolatedAgent, bool) {
+func (i *worktreeAgentTools) find(id string) (worktreeAgent, bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	a, ok := i.agents[id]
 	return a, ok
 }
 
-func (i *isolatedTools) add(id string, a isolatedAgent) {
+func (i *worktreeAgentTools) addAgent(agentID string, a worktreeAgent) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.agents == nil {
-		i.agents = map[string]isolatedAgent{}
+		i.agents = map[string]worktreeAgent{}
 	}
-	i.agents[id] = a
+	i.agents[agentID] = a
 }
 
-func (i *isolatedTools) close() {
+func (i *worktreeAgentTools) closeToolsOfAllAgents() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, a := range i.agents {
@@ -47,8 +47,8 @@ func (i *isolatedTools) close() {
 	}
 }
 
-// builtinTools returns the built-in tools that run a call. An agent in a worktree has separate tools.
-func (t *toolbox) builtinTools(call protocol.ToolUse) *builtin.Tools {
+// builtinToolsForCaller returns the built-in tools that run a call. An agent in a worktree has separate tools.
+func (t *toolbox) builtinToolsForCaller(call protocol.ToolUse) *builtin.Tools {
 	if call.Agent != nil && call.Agent.Dir != "" {
 		if a, ok := t.isolated.find(call.Agent.ID); ok {
 			return a.tools
@@ -59,32 +59,32 @@ func (t *toolbox) builtinTools(call protocol.ToolUse) *builtin.Tools {
 
 // RecheckFile returns the current content of the file that a call wrote, if it has changed since; "" means unchanged.
 func (t *toolbox) RecheckFile(call protocol.ToolUse) string {
-	return t.builtinTools(call).RecheckFile(call)
+	return t.builtinToolsForCaller(call).RecheckFile(call)
 }
 
-// builtinExecutor runs the calls of built-in tools. Agents in a worktree have their own tools.
-type builtinExecutor struct{ *toolbox }
+// builtinToolExecutor runs the calls of built-in tools. Agents in a worktree have their own tools.
+type builtinToolExecutor struct{ *toolbox }
 
-func (b builtinExecutor) Tools(ctx context.Context) ([]protocol.Tool, error) {
+func (b builtinToolExecutor) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	return b.builtin.Tools(ctx)
 }
 
 type agentIDContextKey struct{}
 
-func (b builtinExecutor) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
+func (b builtinToolExecutor) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
 	if call.Agent != nil {
 		ctx = context.WithValue(ctx, agentIDContextKey{}, call.Agent.ID)
 	}
-	return b.builtinTools(call).Execute(ctx, call)
+	return b.builtinToolsForCaller(call).Execute(ctx, call)
 }
 
 // IsolateAgent creates a worktree for an agent (observed with 2.1.330).
-func (b *backgroundWork) IsolateAgent(ctx context.Context, id string) (dir string, err error) {
+func (b *backgroundTasksAndAgents) IsolateAgent(ctx context.Context, id string) (dir string, err error) {
 	t := b.tools
 	git := gitworktree.Git{Environ: t.options.Environ}
 	top, err := git.Top(ctx, t.builtin.Dir())
 	if err != nil {
-		return "", shellError("Cannot create agent worktree: not in a git repository and no WorktreeCreate hooks are configured. " +
+		return "", realCLIErrorText("Cannot create agent worktree: not in a git repository and no WorktreeCreate hooks are configured. " +
 			"Configure WorktreeCreate/WorktreeRemove hooks in settings.json to use worktree isolation with other VCS systems.")
 	}
 	t.isolated.gitLock.Lock()
@@ -99,13 +99,13 @@ func (b *backgroundWork) IsolateAgent(ctx context.Context, id string) (dir strin
 	if err != nil {
 		return "", err
 	}
-	t.isolated.add(id, isolatedAgent{w, tools})
+	t.isolated.addAgent(id, worktreeAgent{w, tools})
 	return w.Path, nil
 }
 
 // ReleaseAgent removes the worktree of an agent. If the worktree has changes or cannot be removed, ReleaseAgent keeps the
 // worktree and returns its path and branch.
-func (b *backgroundWork) ReleaseAgent(ctx context.Context, id string) (path, branch string) {
+func (b *backgroundTasksAndAgents) ReleaseAgent(ctx context.Context, id string) (path, branch string) {
 	a, ok := b.tools.isolated.find(id)
 	if !ok {
 		return "", ""

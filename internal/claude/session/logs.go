@@ -17,12 +17,12 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// transcriptMirror repeats every transcript line on stdout (--session-mirror; spec: cli-contract 8.5). The session
+// stdoutTranscriptMirror repeats every transcript line on stdout (--session-mirror; spec: cli-contract 8.5). The session
 // records an event, then emits the new transcript lines, and then yields the event. Therefore all lines of a turn
 // precede its result.
-type transcriptMirror struct {
-	mu    sync.Mutex
-	files []*mirroredFile // files in the order of their first line
+type stdoutTranscriptMirror struct {
+	mu                    sync.Mutex
+	filesWithPendingLines []*mirroredFile // files in the order of their first line
 }
 
 // mirroredFile holds those lines of one file that have not been shown yet.
@@ -31,29 +31,29 @@ type mirroredFile struct {
 	entries []json.RawMessage
 }
 
-func (m *transcriptMirror) addLine(path string, line []byte) {
+func (m *stdoutTranscriptMirror) addPendingLine(path string, line []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	entry := json.RawMessage(bytes.Clone(line))
-	if n := len(m.files); n > 0 && m.files[n-1].path == path {
-		m.files[n-1].entries = append(m.files[n-1].entries, entry)
+	if n := len(m.filesWithPendingLines); n > 0 && m.filesWithPendingLines[n-1].path == path {
+		m.filesWithPendingLines[n-1].entries = append(m.filesWithPendingLines[n-1].entries, entry)
 		return
 	}
-	m.files = append(m.files, &mirroredFile{path: path, entries: []json.RawMessage{entry}})
+	m.filesWithPendingLines = append(m.filesWithPendingLines, &mirroredFile{path: path, entries: []json.RawMessage{entry}})
 }
 
 // takeFrames returns the frames of all lines that were added since its last call. A nil mirror has none.
-func (m *transcriptMirror) takeFrames() []protocol.Event {
+func (m *stdoutTranscriptMirror) takeFrames() []protocol.Event {
 	if m == nil {
 		return nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var frames []protocol.Event
-	for _, f := range m.files {
+	for _, f := range m.filesWithPendingLines {
 		frames = append(frames, &protocol.Frame{Type: "transcript_mirror", Fields: []protocol.Field{{Key: "filePath", Value: f.path}, {Key: "entries", Value: f.entries}}})
 	}
-	m.files = nil
+	m.filesWithPendingLines = nil
 	return frames
 }
 
@@ -131,7 +131,7 @@ func (l *debugLog) logEvent(ev protocol.Event) {
 		l.printf("answered by %s %s:%d", cmp.Or(ev.Rule, "no rule"), ev.File, ev.Line)
 	case *protocol.ToolExecuted:
 		l.printf("%s %s took %s, error %t", ev.Use.Name, ev.Use.ID, ev.Duration, ev.Result.IsError)
-	case *protocol.CLIRetry:
+	case *protocol.FailedAPIRequestBeforeRetry:
 		l.printf("request failed with %d, attempt %d: %s", ev.Status, ev.Attempt, ev.Message)
 	case *protocol.Warning:
 		l.printf("warning: %s", ev.Text)

@@ -24,7 +24,7 @@ import (
 // permissionPolicy decides which calls are allowed, and selects the prompter that answers permission questions.
 type permissionPolicy struct {
 	*permission.Policy
-	servers  *servers
+	servers  *sessionMCPServers
 	records  *recorder
 	catalog  *catalog.Catalog
 	settings launch.Permission
@@ -32,13 +32,13 @@ type permissionPolicy struct {
 	answers  map[string]string // the scenario's answers to questions to the user
 }
 
-type workspace interface {
+type toolsAndCurrentDir interface {
 	Tool(name string) (protocol.Tool, bool)
 	Dir() string
 }
 
-func newPermissionPolicy(plan launch.Plan, b workspace, v *servers) (*permissionPolicy, error) {
-	p := &permissionPolicy{servers: v, records: v.records, catalog: plan.Catalog, settings: plan.Permission, canned: cannedOptions(plan.Scenario)}
+func newPermissionPolicy(plan launch.Plan, b toolsAndCurrentDir, v *sessionMCPServers) (*permissionPolicy, error) {
+	p := &permissionPolicy{servers: v, records: v.records, catalog: plan.Catalog, settings: plan.Permission, canned: cannedResultOptions(plan.Scenario)}
 	if te := plan.Scenario.ToolExecution; te != nil {
 		p.answers = te.Tools["AskUserQuestion"].Answers
 	}
@@ -63,14 +63,14 @@ func newPermissionPolicy(plan launch.Plan, b workspace, v *servers) (*permission
 		return nil, err
 	}
 	for _, w := range p.Warnings() {
-		p.records.Hint(w)
+		p.records.WarnUnlessRunAsClaude(w)
 	}
 	return p, nil
 }
 
-func cannedOptions(s launch.Scenario) executor.CannedOptions {
+func cannedResultOptions(scenario launch.Scenario) executor.CannedOptions {
 	o := executor.CannedOptions{Tools: map[string]executor.CannedTool{}, Shape: builtin.ShapeResult}
-	te := s.ToolExecution
+	te := scenario.ToolExecution
 	if te == nil {
 		return o
 	}
@@ -104,8 +104,9 @@ func (p *permissionPolicy) Grant(rules []string) {
 	p.ReplaceRules("command", granted)
 }
 
-// prompter returns the prompter for permission questions: the host, a tool of an MCP server, or nil if there is none.
-func (p *permissionPolicy) prompter(host Host) permission.Prompter {
+// selectPermissionPrompter returns the prompter for permission questions: the host, a tool of an MCP server, or nil if there is
+// none.
+func (p *permissionPolicy) selectPermissionPrompter(host Host) permission.Prompter {
 	switch p.settings.PromptTool {
 	case "":
 		return nil
@@ -120,7 +121,7 @@ func (p *permissionPolicy) prompter(host Host) permission.Prompter {
 
 // permissionPromptTool asks a tool of an MCP server (--permission-prompt-tool; spec: cli-contract 6.3).
 type permissionPromptTool struct {
-	servers *servers
+	servers *sessionMCPServers
 	name    string
 }
 
@@ -168,11 +169,11 @@ func (diskFS) Resolve(path string) string { return resolveLinks(path) }
 // Glob returns the files that a shell pattern matches.
 func (diskFS) Glob(pattern string) []string { return matchFiles(pattern) }
 
-const maxDanglingLinks = 40
+const maxFollowedDanglingLinksPerPath = 40
 
 // resolveLinks follows the symbolic links of an absolute path as far as it exists. It also follows
 // dangling links, because a write through them creates the target.
-func resolveLinks(path string) string { return followLinks(path, maxDanglingLinks) }
+func resolveLinks(path string) string { return followLinks(path, maxFollowedDanglingLinksPerPath) }
 
 func followLinks(path string, maxLinks int) string {
 	rest := ""
@@ -218,14 +219,14 @@ func matchFiles(pattern string) []string {
 	return found
 }
 
-// settingsFiles are the settings files to which permission updates are saved.
-type settingsFiles struct {
+// permissionUpdateFiles are the settings files to which permission updates are saved.
+type permissionUpdateFiles struct {
 	paths   map[string]string // files by destination
 	records *recorder
 }
 
-func newSettingsFiles(plan launch.Plan, r *recorder) settingsFiles {
-	f := settingsFiles{paths: map[string]string{}, records: r}
+func newPermissionUpdateFiles(plan launch.Plan, r *recorder) permissionUpdateFiles {
+	f := permissionUpdateFiles{paths: map[string]string{}, records: r}
 	for _, file := range []struct{ source, destination, path string }{
 		{"user", "userSettings", filepath.Join(plan.State, "settings.json")},
 		{"project", "projectSettings", filepath.Join(plan.CWD, ".claude", "settings.json")},
@@ -239,7 +240,7 @@ func newSettingsFiles(plan launch.Plan, r *recorder) settingsFiles {
 }
 
 // Save writes permanent updates to their files. A file that cannot be written causes a warning.
-func (f settingsFiles) Save(updates []protocol.PermissionUpdate) {
+func (f permissionUpdateFiles) Save(updates []protocol.PermissionUpdate) {
 	for _, u := range updates {
 		path := f.paths[u.Destination]
 		if path == "" {
@@ -250,7 +251,7 @@ func (f settingsFiles) Save(updates []protocol.PermissionUpdate) {
 			rules = append(rules, permission.FormatRule(r))
 		}
 		if err := settings.SaveUpdate(path, u, rules); err != nil {
-			f.records.Warn(fmt.Sprintf("cannot save the permission rule: %v", err))
+			f.records.WarnOnStderr(fmt.Sprintf("cannot save the permission rule: %v", err))
 		}
 	}
 }

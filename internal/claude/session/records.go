@@ -42,12 +42,12 @@ type recorder struct {
 	noHints     bool
 	transcript  *transcript.Transcript
 	scenario    *scenarioProgress
-	mirror      *transcriptMirror   // nil means no --session-mirror
-	journal     *journal.Journal    // nil means no --capture
-	journalFile io.Closer           // closed with the journal
-	debug       *debugLog           // nil means no --debug
-	telemetry   *telemetryExport    // nil means none is sent
-	checkpoints *checkpoint.History // nil means files are not kept
+	mirror      *stdoutTranscriptMirror // nil means no --session-mirror
+	journal     *journal.Journal        // nil means no --capture
+	journalFile io.Closer               // closed with the journal
+	debug       *debugLog               // nil means no --debug
+	telemetry   *telemetryExport        // nil means none is sent
+	checkpoints *checkpoint.History     // nil means files are not kept
 	lastInit    atomic.Pointer[protocol.Init]
 	lastResult  atomic.Pointer[protocol.Result]
 	clock       *clock.Source
@@ -62,8 +62,8 @@ func openRecords(plan launch.Plan, t transcript.ContextSource) (*recorder, error
 		o.Machine.Worktree = &protocol.WorktreeSession{Original: w.OriginalDir, BeforeEntering: w.OriginalDir, Path: w.Path, Name: w.Name, Branch: w.Branch, OriginalBranch: w.OriginalBranch, OriginalHead: w.Base}
 	}
 	if plan.Output.MirrorTranscript {
-		r.mirror = &transcriptMirror{}
-		o.OnLine = r.mirror.addLine
+		r.mirror = &stdoutTranscriptMirror{}
+		o.OnLine = r.mirror.addPendingLine
 	}
 	var err error
 	if r.transcript, err = transcript.Open(o); err != nil {
@@ -76,7 +76,7 @@ func openRecords(plan launch.Plan, t transcript.ContextSource) (*recorder, error
 	r.scenario = &scenarioProgress{Engine: scenarios.NewEngine(plan.Scenario.Scenario, plan.Scenario.Engine), scenario: plan.Scenario.Scenario, clock: plan.Clock, started: plan.Clock.Now()}
 	if state := r.transcript.ScenarioState(); state != nil {
 		if err := r.scenario.Restore(state); err != nil {
-			r.Warn("the state of the scenario was not restored: " + err.Error())
+			r.WarnOnStderr("the state of the scenario was not restored: " + err.Error())
 		}
 	}
 	if plan.Host.Checkpoints { // a resumed session keeps the copies that it made earlier
@@ -86,11 +86,11 @@ func openRecords(plan launch.Plan, t transcript.ContextSource) (*recorder, error
 	return r, nil
 }
 
-func (r *recorder) openLogs(plan launch.Plan) error {
+func (r *recorder) openJournalAndDebugLog(plan launch.Plan) error {
 	if plan.Records.Capture != "" {
 		file, err := os.OpenFile(plan.Records.Capture, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
-			r.Warn("cannot open the --capture file, so no journal is written: " + err.Error())
+			r.WarnOnStderr("cannot open the --capture file, so no journal is written: " + err.Error())
 		} else {
 			r.journalFile = file
 			r.journal = journal.New(journal.Options{W: file, Now: plan.Clock.Now, PID: plan.PID, SessionID: r.transcript.ID(), Environ: plan.Environ})
@@ -108,70 +108,70 @@ func (r *recorder) openLogs(plan launch.Plan) error {
 func (r *recorder) recordEvent(ctx context.Context, ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.Warning:
-		r.Warn(ev.Text)
+		r.WarnOnStderr(ev.Text)
 	case *protocol.VerbatimOutput:
 		fmt.Fprint(r.stderr, ev.Stderr)
 	case *protocol.RuleMatched:
 		if ev.Rule == "" {
-			r.explainUnmatched(ev)
+			r.explainUnmatchedPrompt(ev)
 		}
 	case *protocol.ToolExecuted:
 		if r.journal == nil {
-			r.explainCall(ev)
+			r.hintAtSetupMistakeOfCall(ev)
 		}
 	case *protocol.Init:
 		r.lastInit.Store(ev)
 	case *protocol.Result:
 		r.lastResult.Store(ev)
 		r.saveScenarioState()
-		r.recordUnplayedSteps(ctx)
+		r.journalMissedResultsAndNextUnplayedStep(ctx)
 	}
-	r.scenario.rememberInjectedPrompt(ev)
+	r.scenario.rememberPromptWrittenByCLI(ev)
 	if r.debug != nil {
 		r.debug.logEvent(ev)
 	}
-	r.updateCheckpoints(ev)
+	r.recordFileCheckpoints(ev)
 	if r.journal != nil || r.scenario.hasExpectations() {
 		r.writeLines(journal.Lines(ev))
 	}
 }
 
-// explainCall explains a call that did not run because of a mistake in the set-up of the test.
-func (r *recorder) explainCall(ev *protocol.ToolExecuted) {
+// hintAtSetupMistakeOfCall explains a call that did not run because of a mistake in the set-up of the test.
+func (r *recorder) hintAtSetupMistakeOfCall(ev *protocol.ToolExecuted) {
 	result, scenario := ev.Result.Content.Plain(), r.scenario.scenario
 	rejected := ev.Result.IsError && strings.HasPrefix(result, "<tool_use_error>InputValidationError: ")
 	switch {
 	case rejected && !scenario.ExpectsInput(ev.Use.Name, ev.Use.Input):
-		r.Hint("the tool " + ev.Use.Name + " rejected its scripted input")
+		r.WarnUnlessRunAsClaude("the tool " + ev.Use.Name + " rejected its scripted input")
 	case rejected || scenario.ExpectsTool(ev.Use.Name):
 	case ev.Result.UnknownTool:
-		r.Hint("the script calls the tool " + ev.Use.Name + ", which does not exist here")
-	case journal.PermissionOf(ev).IsMissing():
-		r.Hint("the scripted call of " + ev.Use.Name + " was denied: allow the tool with --allowedTools")
-	case ev.Result.IsError && journal.MatchesNoFixtureCase(result):
-		r.Hint("the fixture has no case for a call of " + ev.Use.Name)
+		r.WarnUnlessRunAsClaude("the script calls the tool " + ev.Use.Name + ", which does not exist here")
+	case journal.PermissionOf(ev).IsDeniedForLackOfAllowRule():
+		r.WarnUnlessRunAsClaude("the scripted call of " + ev.Use.Name + " was denied: allow the tool with --allowedTools")
+	case ev.Result.IsError && journal.SaysNoFixtureCaseMatched(result):
+		r.WarnUnlessRunAsClaude("the fixture has no case for a call of " + ev.Use.Name)
 	}
 }
 
-// explainUnmatched explains why no rule answers a prompt. The explanation is written to the journal. It is also written
+// explainUnmatchedPrompt explains why no rule answers a prompt. The explanation is written to the journal. It is also written
 // to stderr if the prompt gets an empty reply, except when the program runs under the name claude.
-func (r *recorder) explainUnmatched(ev *protocol.RuleMatched) {
-	tell := r.scenario.repliesSilently(ev.Prompt) && !r.noHints
+func (r *recorder) explainUnmatchedPrompt(ev *protocol.RuleMatched) {
+	tell := r.scenario.givesEmptyReplyToUnmatchedPrompt(ev.Prompt) && !r.noHints
 	if !tell && r.journal == nil {
 		return
 	}
 	ev.Nearest = r.scenario.Explain(scenarios.Request{Prompt: ev.Prompt})
 	if tell {
-		r.Warn(ev.Nearest[0] + ", so nothing answers it")
+		r.WarnOnStderr(ev.Nearest[0] + ", so nothing answers it")
 		for _, why := range ev.Nearest[1:] {
 			fmt.Fprintf(r.stderr, "hint: %s\n", why)
 		}
 	}
 }
 
-// recordUnplayedSteps records in the journal the expectations about tool results that were missed since its last call.
-// Unless the turn was stopped, it also records the next step that was not played.
-func (r *recorder) recordUnplayedSteps(ctx context.Context) {
+// journalMissedResultsAndNextUnplayedStep records in the journal the expectations about tool results that were missed since its
+// last call. Unless the turn was stopped, it also records the next step that was not played.
+func (r *recorder) journalMissedResultsAndNextUnplayedStep(ctx context.Context) {
 	if r.journal == nil {
 		return
 	}
@@ -190,11 +190,11 @@ func (r *recorder) recordUnplayedSteps(ctx context.Context) {
 // judgeExpectations compares the actions of the process with the expectations of the scenario and writes the outcome to
 // the journal. It returns one line for each expectation that was not met, unexpected results first.
 func (r *recorder) judgeExpectations(exitCode int) (unmet []string) {
-	sent, _ := r.telemetry.close() // closeLogs reports the error
+	sent, _ := r.telemetry.stopAndSendRemaining() // closeLogs reports the error
 	for name, n := range sent {
-		r.scenario.summarize(journal.Telemetry{Name: name, Count: n})
+		r.scenario.addToExpectationSummary(journal.Telemetry{Name: name, Count: n})
 	}
-	r.scenario.summarize(journal.Exit{Code: exitCode})
+	r.scenario.addToExpectationSummary(journal.Exit{Code: exitCode})
 	judged := r.scenario.summary.CheckExpectations(r.scenario.scenario)
 	if r.journal != nil {
 		whole := r.journal.WithoutSession()
@@ -217,15 +217,15 @@ func (r *recorder) saveScenarioState() {
 		err = r.transcript.SetScenarioState(state)
 	}
 	if err != nil {
-		r.Warn("the state of the scenario is not saved: " + err.Error())
+		r.WarnOnStderr("the state of the scenario is not saved: " + err.Error())
 	}
 }
 
-// lifecycleEvents yields a lifecycle event for each prompt that has an id.
-func (r *recorder) lifecycleEvents(in protocol.UserMessage, state string) iter.Seq2[protocol.Event, error] {
+// promptLifecycleEvents yields a lifecycle event for each prompt that has an id.
+func (r *recorder) promptLifecycleEvents(prompt protocol.UserMessage, lifecycleState string) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
-		for _, id := range in.UUIDs {
-			frame := protocol.CommandLifecycle(id, state)
+		for _, id := range prompt.UUIDs {
+			frame := protocol.CommandLifecycle(id, lifecycleState)
 			frame.UUID, frame.SessionID = r.clock.NewID(), r.ID()
 			if !yield(frame, nil) {
 				return
@@ -234,7 +234,7 @@ func (r *recorder) lifecycleEvents(in protocol.UserMessage, state string) iter.S
 	}
 }
 
-func (r *recorder) shownSessionID() string {
+func (r *recorder) sessionIDOfLastInitOrTranscript() string {
 	if shown := r.lastInit.Load(); shown != nil {
 		return shown.SessionID
 	}
@@ -247,16 +247,16 @@ func (r *recorder) SetTitle(title string) { r.warnUnsaved(r.transcript.SetTitle(
 
 func (r *recorder) warnUnsaved(err error) {
 	if err != nil {
-		r.Warn("the session is not saved: " + err.Error())
+		r.WarnOnStderr("the session is not saved: " + err.Error())
 	}
 }
 
-func (r *recorder) updateCheckpoints(ev protocol.Event) {
+func (r *recorder) recordFileCheckpoints(ev protocol.Event) {
 	if r.checkpoints == nil {
 		return
 	}
 	if err := r.checkpoints.Record(ev); err != nil {
-		r.Warn("saving a checkpoint: " + err.Error())
+		r.WarnOnStderr("saving a checkpoint: " + err.Error())
 	}
 }
 
@@ -275,7 +275,7 @@ func (r *recorder) close() {
 
 // closeLogs closes journal and debug log after everything else has stopped.
 func (r *recorder) closeLogs() {
-	sent, err := r.telemetry.close()
+	sent, err := r.telemetry.stopAndSendRemaining()
 	if err != nil {
 		r.debug.printf("telemetry: %v", err)
 	}
@@ -287,15 +287,15 @@ func (r *recorder) closeLogs() {
 	r.debug.close()
 	if r.journal != nil {
 		if err := errors.Join(r.journal.Err(), r.journalFile.Close()); err != nil {
-			r.Warn("writing --capture: " + err.Error())
+			r.WarnOnStderr("writing --capture: " + err.Error())
 		}
 	}
 }
 
-// Hint writes a warning for which the real CLI has no counterpart (spec: cli-observed 1).
-func (r *recorder) Hint(text string) {
+// WarnUnlessRunAsClaude writes a warning for which the real CLI has no counterpart (spec: cli-observed 1).
+func (r *recorder) WarnUnlessRunAsClaude(text string) {
 	if !r.noHints {
-		r.Warn(text)
+		r.WarnOnStderr(text)
 	}
 }
 
@@ -306,14 +306,14 @@ func (r *recorder) WriteJournal(b journal.Body) { r.writeLines([]journal.Body{b}
 // writeLines writes lines to the journal, if there is one. The lines also count when the expectations of the scenario
 // are checked. If err is not nil, the journal keeps err and writes no further lines.
 func (r *recorder) writeLines(lines []journal.Body, err error) {
-	r.scenario.summarize(lines...)
+	r.scenario.addToExpectationSummary(lines...)
 	if r.journal != nil {
-		r.journal.WriteAll(lines, err)
+		r.journal.WriteLinesAndKeepError(lines, err)
 	}
 }
 
-// Warn writes a warning to stderr, without secrets.
-func (r *recorder) Warn(text string) {
+// WarnOnStderr writes a warning to stderr, without secrets.
+func (r *recorder) WarnOnStderr(text string) {
 	fmt.Fprintf(r.stderr, "claudeless: warning: %s\n", r.hideSecrets(text))
 }
 
@@ -332,8 +332,8 @@ type scenarioProgress struct {
 	injectedPrompt string          // the last prompt that the CLI itself wrote
 }
 
-// rememberInjectedPrompt remembers the last prompt that the CLI itself wrote; see repliesSilently.
-func (p *scenarioProgress) rememberInjectedPrompt(ev protocol.Event) {
+// rememberPromptWrittenByCLI remembers the last prompt that the CLI itself wrote; see givesEmptyReplyToUnmatchedPrompt.
+func (p *scenarioProgress) rememberPromptWrittenByCLI(ev protocol.Event) {
 	if prompt, ok := ev.(*protocol.PromptAccepted); ok && prompt.Injected {
 		p.injectedPrompt = prompt.Content.Plain()
 	}
@@ -341,8 +341,8 @@ func (p *scenarioProgress) rememberInjectedPrompt(ev protocol.Event) {
 
 func (p *scenarioProgress) hasExpectations() bool { return len(p.scenario.Expect) > 0 }
 
-// summarize adds lines to the summary with which expectations are compared. The run need not write a journal.
-func (p *scenarioProgress) summarize(lines ...journal.Body) {
+// addToExpectationSummary adds lines to the summary with which expectations are compared. The run need not write a journal.
+func (p *scenarioProgress) addToExpectationSummary(lines ...journal.Body) {
 	if !p.hasExpectations() {
 		return
 	}
@@ -352,8 +352,8 @@ func (p *scenarioProgress) summarize(lines ...journal.Body) {
 	}
 }
 
-// repliesSilently reports whether a prompt that no rule answers gets an empty reply without an error.
-func (p *scenarioProgress) repliesSilently(prompt string) bool {
+// givesEmptyReplyToUnmatchedPrompt reports whether a prompt that no rule answers gets an empty reply without an error.
+func (p *scenarioProgress) givesEmptyReplyToUnmatchedPrompt(prompt string) bool {
 	return prompt != p.injectedPrompt && p.scenario.Unmatched != "error"
 }
 
@@ -439,8 +439,8 @@ func (e *telemetryExport) recordEvent(ev protocol.Event, mode protocol.Permissio
 	e.recorder.Record(ev, telemetry.SessionMoment{Mode: mode, Effort: now.Effort, Model: claudecode.ResolveModel(now.Model)})
 }
 
-// close stops the goroutine, sends the remaining data and returns how many items of each name were accepted.
-func (e *telemetryExport) close() (map[string]int, error) {
+// stopAndSendRemaining stops the goroutine, sends the remaining data and returns how many items of each name were accepted.
+func (e *telemetryExport) stopAndSendRemaining() (acceptedCountsByName map[string]int, exportErr error) {
 	if e == nil {
 		return nil, nil
 	}
@@ -449,5 +449,5 @@ func (e *telemetryExport) close() (map[string]int, error) {
 		<-e.stopped
 		e.recorder.Close(e.ctx)
 	})
-	return e.recorder.AcceptedCounts(), e.recorder.Err()
+	return e.recorder.AcceptedCountsByName(), e.recorder.Err()
 }

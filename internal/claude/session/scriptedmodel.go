@@ -34,9 +34,9 @@ type modelNames interface{ ResolveModelName(name string) string }
 // runLog receives the findings and gate events of a run. WriteJournal writes a line to the journal.
 type runLog interface {
 	WriteJournal(b journal.Body)
-	Warn(text string)
-	// Hint writes a warning of claudeless, which the real CLI does not have.
-	Hint(text string)
+	WarnOnStderr(text string)
+	// WarnUnlessRunAsClaude writes a warning of claudeless, which the real CLI does not have.
+	WarnUnlessRunAsClaude(text string)
 }
 
 type scriptedModel struct{ o scriptedModelOptions }
@@ -46,7 +46,7 @@ func newScriptedModel(o scriptedModelOptions) *scriptedModel { return &scriptedM
 // ResolveModelName returns the model name after the mapping of the environment.
 func (p *scriptedModel) ResolveModelName(name string) string { return p.o.Names.ResolveModelName(name) }
 
-func (p *scriptedModel) SessionModel() simulator.Model {
+func (p *scriptedModel) MainModelOrFailingModel() simulator.Model {
 	failure := p.o.Failure
 	if name := procio.ArmFault(p.o.Stdout, p.o.Fault); name != "" && failure == nil {
 		failure = scenarios.FailureByName(name)
@@ -61,20 +61,20 @@ func (p *scriptedModel) AgentModel(script *protocol.SubagentScript) simulator.Mo
 	if p.o.Failure != nil {
 		return failingModel{p.o.Failure}
 	}
-	return agentModel{p, p.o.Engine.Subagent(script)}
+	return scriptedAgentModel{p, p.o.Engine.Subagent(script)}
 }
 
-type agentModel struct {
-	model *scriptedModel
+type scriptedAgentModel struct {
+	mainModel *scriptedModel
 	*scenarios.Engine
 }
 
 // Next returns the reply of the agent's engine. If the step has a gate, it first waits until the gate opens.
-func (a agentModel) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error) {
+func (a scriptedAgentModel) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error) {
 	reply, err := a.Engine.Next(ctx, r)
-	a.model.reportTemplateErrors(ctx, reply, err)
+	a.mainModel.reportTemplateErrors(ctx, reply, err)
 	if err == nil {
-		err = a.model.waitAtGates(ctx, reply)
+		err = a.mainModel.waitAtGates(ctx, reply)
 	}
 	return reply, err
 }
@@ -82,14 +82,14 @@ func (a agentModel) Next(ctx context.Context, r scenarios.Request) (scenarios.Re
 // reportTemplateErrors records an endless rule, a failed expression and each missing value of a reply in the journal.
 func (p *scriptedModel) reportTemplateErrors(ctx context.Context, reply scenarios.Reply, err error) {
 	if broken, ok := errors.AsType[*scenarios.ScriptError](err); ok && ctx.Err() == nil {
-		p.o.Records.WriteJournal(journal.FailedExpression(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
+		p.o.Records.WriteJournal(journal.NewFailedExpressionFinding(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
 	}
 	if reply.IsEndless {
-		p.o.Records.WriteJournal(journal.EndlessRule(reply.Rule.Name, reply.Rule.File, reply.Rule.Line))
+		p.o.Records.WriteJournal(journal.NewEndlessRuleFinding(reply.Rule.Name, reply.Rule.File, reply.Rule.Line))
 	}
 	for _, path := range reply.Missing {
-		p.o.Records.Hint("`" + path + "` in a template has no value (" + reply.Rule.String() + ")")
-		p.o.Records.WriteJournal(journal.MissingValue(reply.Rule.File, reply.Rule.Line, path))
+		p.o.Records.WarnUnlessRunAsClaude("`" + path + "` in a template has no value (" + reply.Rule.String() + ")")
+		p.o.Records.WriteJournal(journal.NewMissingTemplateValueFinding(reply.Rule.File, reply.Rule.Line, path))
 	}
 }
 
@@ -123,7 +123,7 @@ func (p *scriptedModel) waitAtGates(ctx context.Context, reply scenarios.Reply) 
 		}
 		err := errNoGates
 		if p.o.Gates != "" {
-			err = p.waitAtGate(ctx, g.name, g.own)
+			err = p.waitForGateRelease(ctx, g.name, g.own)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -137,27 +137,27 @@ func (p *scriptedModel) waitAtGates(ctx context.Context, reply scenarios.Reply) 
 
 var errNoGates = errors.New("the scenario waits at a gate, but CLAUDELESS_GATES is not set: use claudeless exec, or set the variable to a directory")
 
-// waitAtGate waits until a gate is released, or until its time-out. If own is true, the gate belongs to this step,
-// and waitAtGate first records that the step has reached the gate.
-func (p *scriptedModel) waitAtGate(ctx context.Context, name string, own bool) error {
-	if own {
-		if err := gate.Reach(p.o.Gates, name); err != nil {
+// waitForGateRelease waits until a gate is released, or until its time-out. If own is true, the gate belongs to this step,
+// and waitForGateRelease first records that the step has reached the gate.
+func (p *scriptedModel) waitForGateRelease(ctx context.Context, gateName string, recordsArrival bool) error {
+	if recordsArrival {
+		if err := gate.MarkGateReached(p.o.Gates, gateName); err != nil {
 			return err
 		}
-		p.o.Records.WriteJournal(journal.Gate{Name: name, Event: "reached"})
+		p.o.Records.WriteJournal(journal.Gate{Name: gateName, Event: "reached"})
 	}
-	err := gate.AwaitReleased(ctx, p.o.Gates, name, gate.DefaultTimeout)
+	err := gate.AwaitReleased(ctx, p.o.Gates, gateName, gate.DefaultMaxWaitAtGate)
 	switch {
 	case err == nil:
-		p.o.Records.WriteJournal(journal.Gate{Name: name, Event: "released"})
-	case errors.Is(err, gate.ErrTimeout):
-		p.o.Records.WriteJournal(journal.Gate{Name: name, Event: "timeout"})
+		p.o.Records.WriteJournal(journal.Gate{Name: gateName, Event: "released"})
+	case errors.Is(err, gate.ErrGateWaitTimedOut):
+		p.o.Records.WriteJournal(journal.Gate{Name: gateName, Event: "timeout"})
 	}
 	return err
 }
 
 // reportUnopenedGate reports, as a warning and as a finding, that a gate was not opened in time. The run continues.
 func (p *scriptedModel) reportUnopenedGate(name string, rule scenarios.RuleRef, err error) {
-	p.o.Records.Warn("gate " + name + ": " + err.Error())
-	p.o.Records.WriteJournal(journal.UnreleasedGate(name, err.Error(), "claudeless gates release "+name, rule.File, rule.Line))
+	p.o.Records.WarnOnStderr("gate " + name + ": " + err.Error())
+	p.o.Records.WriteJournal(journal.NewUnreleasedGateFinding(name, err.Error(), "claudeless gates release "+name, rule.File, rule.Line))
 }

@@ -29,9 +29,9 @@ type testRecords struct {
 	warnings int
 }
 
-func (r *testRecords) WriteJournal(b journal.Body) { r.notes = append(r.notes, b) }
-func (r *testRecords) Warn(string)                 { r.warnings++ }
-func (r *testRecords) Hint(string)                 { r.warnings++ }
+func (r *testRecords) WriteJournal(b journal.Body)  { r.notes = append(r.notes, b) }
+func (r *testRecords) WarnOnStderr(string)          { r.warnings++ }
+func (r *testRecords) WarnUnlessRunAsClaude(string) { r.warnings++ }
 
 type names struct{}
 
@@ -65,8 +65,8 @@ func TestGates(t *testing.T) {
 		warnings int
 	}{
 		{"released", true, time.Second, time.Second, []journal.Body{journal.Gate{Name: "door", Event: "reached"}, journal.Gate{Name: "door", Event: "released"}}, 0},
-		{"never", true, 0, gate.DefaultTimeout, []journal.Body{
-			journal.Gate{Name: "door", Event: "reached"}, journal.Gate{Name: "door", Event: "timeout"}, finding(gate.ErrTimeout.Error()),
+		{"never", true, 0, gate.DefaultMaxWaitAtGate, []journal.Body{
+			journal.Gate{Name: "door", Event: "reached"}, journal.Gate{Name: "door", Event: "timeout"}, finding(gate.ErrGateWaitTimedOut.Error()),
 		}, 1},
 		{"released for an agent", true, time.Second, time.Second, []journal.Body{journal.Gate{Name: "door", Event: "reached"}, journal.Gate{Name: "door", Event: "released"}}, 0},
 		{"no gates", false, 0, 0, []journal.Body{finding("the scenario waits at a gate, but CLAUDELESS_GATES is not set: use claudeless exec, or set the variable to a directory")}, 1},
@@ -87,7 +87,7 @@ func TestGates(t *testing.T) {
 					})
 				}
 				began := time.Now()
-				next := p.SessionModel().Next
+				next := p.MainModelOrFailingModel().Next
 				if strings.HasSuffix(test.name, "agent") {
 					next = p.AgentModel(nil).Next
 				}
@@ -116,7 +116,7 @@ func TestInterruptedAtGate(t *testing.T) {
 		p, r := newTestModel(t, scriptedModelOptions{Gates: dir})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := p.SessionModel().Next(ctx, scenarios.Request{Prompt: "x"}); !errors.Is(err, context.DeadlineExceeded) || r.warnings > 0 {
+		if _, err := p.MainModelOrFailingModel().Next(ctx, scenarios.Request{Prompt: "x"}); !errors.Is(err, context.DeadlineExceeded) || r.warnings > 0 {
 			t.Errorf("%v, %d warnings", err, r.warnings)
 		}
 	})
@@ -128,7 +128,7 @@ func TestFailure(t *testing.T) {
 	p, _ := newTestModel(t, scriptedModelOptions{Failure: failure})
 	for _, m := range []interface {
 		Next(context.Context, scenarios.Request) (scenarios.Reply, error)
-	}{p.SessionModel(), p.AgentModel(&protocol.SubagentScript{})} {
+	}{p.MainModelOrFailingModel(), p.AgentModel(&protocol.SubagentScript{})} {
 		if reply, err := m.Next(t.Context(), scenarios.Request{Prompt: "x"}); err != nil || reply.Failure != failure {
 			t.Errorf("%+v, %v", reply, err)
 		}

@@ -9,19 +9,19 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// sequentialExecutor runs the calls of a tool one after another if a breakpoint stops only a limited number of them. If
+// breakpointSequencingExecutor runs the calls of a tool one after another if a breakpoint stops only a limited number of them. If
 // they ran in parallel, it would be left to chance which calls the breakpoint stops.
-type sequentialExecutor struct {
+type breakpointSequencingExecutor struct {
 	executor.Executor
-	script *debug.ScriptedGate
+	breakpoints *debug.ScenarioBreakpointGate
 }
 
 // Tools returns the tools. A tool whose calls a breakpoint counts is not read-only, so that its calls run in sequence.
-func (c sequentialExecutor) Tools(ctx context.Context) ([]protocol.Tool, error) {
+func (c breakpointSequencingExecutor) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	tools, err := c.Executor.Tools(ctx)
 	tools = slices.Clone(tools)
 	for i := range tools {
-		tools[i].ReadOnly = tools[i].ReadOnly && !c.script.HasLimitedRule(tools[i].Name)
+		tools[i].ReadOnly = tools[i].ReadOnly && !c.breakpoints.HasLimitedRule(tools[i].Name)
 	}
 	return tools, err
 }

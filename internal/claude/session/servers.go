@@ -46,12 +46,12 @@ type HostCallbacks interface {
 	Elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer
 }
 
-type servers struct {
+type sessionMCPServers struct {
 	plan        launch.Servers
 	inventory   *toolInventory
 	records     *recorder
-	requests    serverRequests
-	results     resultStore
+	requests    serverRequestAnswerer
+	results     mcpResultFilesAndJournal
 	progress    io.Writer       // shows a line about servers that are still starting; nil means no line
 	manager     *mcp.Manager    // nil means no servers
 	callContext context.Context // like the context of Start, but never cancelled; for requests to servers outside of calls
@@ -71,22 +71,22 @@ type dynamicServers struct {
 	pluginServers []mcp.ServerConfig
 }
 
-func newServers(plan launch.Plan, state *simulator.SessionState, host Host, r *recorder) *servers {
-	return &servers{
+func newSessionMCPServers(plan launch.Plan, state *simulator.SessionState, host Host, r *recorder) *sessionMCPServers {
+	return &sessionMCPServers{
 		plan: plan.Servers, inventory: newToolInventory(plan, state), records: r,
-		requests: serverRequests{scenario: plan.Scenario, model: plan.Model.Name, host: host}, results: resultStore{r, plan.Clock},
+		requests: serverRequestAnswerer{scenario: plan.Scenario, model: plan.Model.Name, host: host}, results: mcpResultFilesAndJournal{r, plan.Clock},
 		progress: plan.Progress, dynamic: &dynamicServers{settled: make(chan struct{})},
 		warnsOfMissing: !plan.AsClaude && !plan.Servers.Required,
 	}
 }
 
-func (v *servers) createManager(roots []string, capture bool) error {
+func (v *sessionMCPServers) createManager(roots []string, capture bool) error {
 	if len(v.plan.Configs) == 0 && v.requests.host == nil {
 		return nil
 	}
 	o := v.plan.Client
 	o.Servers, o.Roots, o.SessionID = v.plan.Configs, roots, v.records.transcript.ID()
-	o.Files, o.Elicit, o.Sample = v.results, v.requests.elicit, v.requests.sampler()
+	o.Files, o.Elicit, o.Sample = v.results, v.requests.elicit, v.requests.samplingAnswerer()
 	if capture {
 		o.Observer = v.results
 	}
@@ -99,52 +99,52 @@ func (v *servers) createManager(roots []string, capture bool) error {
 }
 
 // start connects the servers and waits until they have settled.
-func (v *servers) start(ctx context.Context) error {
+func (v *sessionMCPServers) start(ctx context.Context) error {
 	v.callContext = context.WithoutCancel(ctx)
 	if v.manager == nil {
 		v.reportMissingServers()
-		return v.checkRequired()
+		return v.checkRequiredServersStarted()
 	}
 	if err := mcpcmd.StartManager(ctx, v.manager, v.progress); err != nil {
 		return err
 	}
 	v.reportMissingServers()
-	return v.checkRequired()
+	return v.checkRequiredServersStarted()
 }
 
 // reportMissingServers writes to the journal which configured servers did not start. It also warns on stderr, except
 // under the name claude, and if servers are required: the error of the run then contains the same lines.
-func (v *servers) reportMissingServers() {
-	for _, m := range v.missingServers() {
-		v.records.WriteJournal(journal.MissingServer(m.name, m.reason))
+func (v *sessionMCPServers) reportMissingServers() {
+	for _, m := range v.serversThatDidNotStart() {
+		v.records.WriteJournal(journal.NewUnstartedServerFinding(m.name, m.reason))
 		if v.warnsOfMissing {
-			v.records.Warn(m.String())
+			v.records.WarnOnStderr(m.String())
 		}
 	}
 }
 
-func (v *servers) close(ctx context.Context) {
+func (v *sessionMCPServers) close(ctx context.Context) {
 	if v.manager == nil {
 		return
 	}
 	if err := v.manager.Close(ctx); err != nil {
-		v.records.Warn("stopping the MCP servers: " + err.Error())
+		v.records.WarnOnStderr("stopping the MCP servers: " + err.Error())
 	}
 }
 
-func (v *servers) hasResources() bool { return v.manager != nil && v.manager.HasResources() }
+func (v *sessionMCPServers) hasResources() bool { return v.manager != nil && v.manager.HasResources() }
 
-func (v *servers) statuses() []mcp.ServerStatus {
+func (v *sessionMCPServers) statuses() []mcp.ServerStatus {
 	if v.manager == nil {
 		return nil
 	}
 	return v.manager.Servers()
 }
 
-// checkRequired returns an error if servers are required and some did not start. It has one line for each of them.
-func (v *servers) checkRequired() error {
+// checkRequiredServersStarted returns an error if servers are required and some did not start. It has one line for each of them.
+func (v *sessionMCPServers) checkRequiredServersStarted() error {
 	var lines []string
-	for _, m := range v.missingServers() {
+	for _, m := range v.serversThatDidNotStart() {
 		lines = append(lines, m.String())
 	}
 	if !v.plan.Required || len(lines) == 0 {
@@ -153,42 +153,42 @@ func (v *servers) checkRequired() error {
 	return process.Verbatimf("%s", v.records.hideSecrets(strings.Join(lines, "\n")))
 }
 
-type missingServer struct{ name, reason string }
+type failedServerStart struct{ name, reason string }
 
-func (m missingServer) String() string {
+func (m failedServerStart) String() string {
 	return fmt.Sprintf("MCP server '%s' failed to start: %s", m.name, m.reason)
 }
 
-func (v *servers) missingServers() []missingServer {
-	var all []missingServer
+func (v *sessionMCPServers) serversThatDidNotStart() []failedServerStart {
+	var all []failedServerStart
 	for _, e := range v.plan.Errors {
-		all = append(all, missingServer{e.Name, e.Message})
+		all = append(all, failedServerStart{e.Name, e.Message})
 	}
 	for _, st := range v.statuses() {
 		if st.Status != "connected" && st.Status != "disabled" {
-			all = append(all, missingServer{st.Name, cmp.Or(st.Error, "no answer in time (set the limit with MCP_TIMEOUT)")})
+			all = append(all, failedServerStart{st.Name, cmp.Or(st.Error, "no answer in time (set the limit with MCP_TIMEOUT)")})
 		}
 	}
 	return all
 }
 
 // tools returns the tools of the servers, and the built-in tools for their resources. --tools does not restrict them.
-func (v *servers) tools() executor.Composite {
+func (v *sessionMCPServers) tools() executor.Composite {
 	if v.manager == nil {
 		return nil
 	}
 	return executor.Composite{
-		executor.Hide(v.inventory.isHidden)(executor.MCP{Manager: v.manager}),
+		executor.Hide(v.inventory.isMCPToolDenied)(executor.MCP{Manager: v.manager}),
 		executor.Hide(func(t protocol.Tool) bool { return v.inventory.isDisallowed(t.Name) })(executor.Resources{Manager: v.manager, SaveBlob: v.results.saveResource}),
 	}
 }
 
-func (v *servers) tool(name string) (protocol.Tool, bool) {
+func (v *sessionMCPServers) tool(name string) (protocol.Tool, bool) {
 	if v.manager == nil {
 		return protocol.Tool{}, false
 	}
 	if t, err := v.manager.Resolve(name); err == nil && t.Name == name {
-		return t, !v.inventory.isHidden(t)
+		return t, !v.inventory.isMCPToolDenied(t)
 	}
 	for _, t := range executor.ResourceTools() {
 		if t.Name == name && v.manager.HasResources() {
@@ -198,19 +198,19 @@ func (v *servers) tool(name string) (protocol.Tool, bool) {
 	return protocol.Tool{}, false
 }
 
-// reconnectFor connects a server again if it has failed and the model calls one of its tools. note tells the model why
-// the server could not be connected. known reports whether the called tool exists afterwards.
-func (v *servers) reconnectFor(ctx context.Context, call protocol.ToolUse) (note string, known bool) {
+// reconnectFailedServerOfCall connects a server again if it has failed and the model calls one of its tools. note tells the
+// model why the server could not be connected. known reports whether the called tool exists afterwards.
+func (v *sessionMCPServers) reconnectFailedServerOfCall(ctx context.Context, call protocol.ToolUse) (failureNoteForModel string, isToolKnown bool) {
 	if v.manager == nil {
 		return "", false
 	}
-	note, _ = v.manager.TryReconnect(ctx, call.Name, call.ID)
-	_, known = v.tool(call.Name)
-	return note, known
+	failureNoteForModel, _ = v.manager.TryReconnect(ctx, call.Name, call.ID)
+	_, isToolKnown = v.tool(call.Name)
+	return failureNoteForModel, isToolKnown
 }
 
 // toolNames returns the canonical names of all tools of servers, including hidden ones.
-func (v *servers) toolNames() []string {
+func (v *sessionMCPServers) toolNames() []string {
 	var names []string
 	if v.manager != nil {
 		for _, t := range v.manager.Tools() {
@@ -221,12 +221,12 @@ func (v *servers) toolNames() []string {
 }
 
 // isDeferred reports whether the model sees only the name of a tool.
-func (v *servers) isDeferred(t protocol.Tool) bool {
+func (v *sessionMCPServers) isDeferred(t protocol.Tool) bool {
 	loaded := v.inventory.plan.NoSearch || slices.ContainsFunc(v.plan.Configs, func(s mcp.ServerConfig) bool { return s.AlwaysLoad && s.Name == t.Server })
 	return executor.DeferredByDefault(t) && !loaded
 }
 
-type serverRequests struct {
+type serverRequestAnswerer struct {
 	scenario launch.Scenario
 	model    string // model for sampling if the scenario sets none
 	host     Host   // nil means no host
@@ -234,7 +234,7 @@ type serverRequests struct {
 
 // elicit answers a server's question to the user: from the scenario, or else from the host. If neither answers, it
 // cancels the question, like the real CLI in print mode.
-func (a serverRequests) elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
+func (a serverRequestAnswerer) elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
 	scripted := a.scenario.MCP.Elicitation
 	switch {
 	case scripted == nil && a.host != nil:
@@ -249,14 +249,14 @@ func (a serverRequests) elicit(ctx context.Context, q mcp.ElicitRequest) mcp.Eli
 	return answer
 }
 
-func (v *servers) setRoots(dirs []string) {
+func (v *sessionMCPServers) setRoots(dirs []string) {
 	if v.manager != nil {
 		v.manager.SetRoots(v.callContext, dirs)
 	}
 }
 
-// sampler returns a function that answers sampling requests from the scenario; nil means the scenario has no answers.
-func (a serverRequests) sampler() func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+// samplingAnswerer returns a function that answers sampling requests from the scenario; nil means the scenario has no answers.
+func (a serverRequestAnswerer) samplingAnswerer() (answerOrNil func(context.Context, string, json.RawMessage) (json.RawMessage, error)) {
 	if len(a.scenario.MCP.Sampling) == 0 {
 		return nil
 	}
@@ -279,9 +279,9 @@ func (a serverRequests) sampler() func(context.Context, string, json.RawMessage)
 		case err != nil:
 			return nil, err
 		case answer == nil:
-			return nil, &mcp.RPCError{Code: userRefusalCode, Message: "the scenario has no answer to this sampling request"}
+			return nil, &mcp.RPCError{Code: samplingRefusedErrorCode, Message: "the scenario has no answer to this sampling request"}
 		case answer.Error != "":
-			return nil, &mcp.RPCError{Code: userRefusalCode, Message: answer.Error}
+			return nil, &mcp.RPCError{Code: samplingRefusedErrorCode, Message: answer.Error}
 		}
 		return protocol.Marshal(map[string]any{
 			"role": "assistant", "content": map[string]any{"type": "text", "text": answer.Text},
@@ -293,8 +293,8 @@ func (a serverRequests) sampler() func(context.Context, string, json.RawMessage)
 
 // JSON-RPC codes of answers to sampling requests.
 const (
-	userRefusalCode   = -1
-	invalidParamsCode = -32602
+	samplingRefusedErrorCode = -1
+	invalidParamsCode        = -32602
 )
 
 // samplingText returns the text of a message whose content is one block or a list.
@@ -314,22 +314,25 @@ func samplingText(content json.RawMessage) string {
 	return strings.Join(texts, "\n")
 }
 
-// resultStore stores what servers return: large and binary results in files, and a record of each call in the journal.
-type resultStore struct {
+// mcpResultFilesAndJournal stores what servers return: large and binary results in files, and a record of each call in the
+// journal.
+type mcpResultFilesAndJournal struct {
 	records *recorder
 	clock   *clock.Source
 }
 
 // Now implements mcp.CallObserver, as RecordCall and RecordNotification do.
-func (r resultStore) Now() time.Time { return r.clock.Now() }
+func (r mcpResultFilesAndJournal) Now() time.Time { return r.clock.Now() }
 
-func (r resultStore) RecordCall(c mcp.CallRecord) { r.records.WriteJournal(journal.MCPCall(c)) }
+func (r mcpResultFilesAndJournal) RecordCall(c mcp.CallRecord) {
+	r.records.WriteJournal(journal.MCPCall(c))
+}
 
-func (r resultStore) RecordNotification(n mcp.NotificationRecord) {
+func (r mcpResultFilesAndJournal) RecordNotification(n mcp.NotificationRecord) {
 	r.records.WriteJournal(journal.MCPNotification(n))
 }
 
-func (v *servers) callToolForHook(ctx context.Context, server, tool string, input json.RawMessage) (string, error) {
+func (v *sessionMCPServers) callToolForHook(ctx context.Context, server, tool string, input json.RawMessage) (string, error) {
 	if v.manager == nil {
 		return "", fmt.Errorf("unknown MCP server %q", server)
 	}
@@ -345,12 +348,12 @@ func (v *servers) callToolForHook(ctx context.Context, server, tool string, inpu
 }
 
 // SaveBlob saves a binary result of an MCP server in the transcript's directory. It implements mcp.Files.
-func (r resultStore) SaveBlob(server, mediaType string, data []byte) (string, error) {
+func (r mcpResultFilesAndJournal) SaveBlob(server, mediaType string, data []byte) (string, error) {
 	return r.records.saveToolResult(r.fileName(server, "blob", extensionOf(mediaType)), data)
 }
 
-func (r resultStore) saveResource(index int, mediaType string, data []byte) (string, error) {
-	return r.records.saveToolResult(fmt.Sprintf("mcp-resource-%d-%d-%s%s", r.clock.Now().UnixMilli(), index, r.shortID(), extensionOf(mediaType)), data)
+func (r mcpResultFilesAndJournal) saveResource(index int, mediaType string, data []byte) (string, error) {
+	return r.records.saveToolResult(fmt.Sprintf("mcp-resource-%d-%d-%s%s", r.clock.Now().UnixMilli(), index, r.newSixCharacterID(), extensionOf(mediaType)), data)
 }
 
 func extensionOf(mediaType string) string {
@@ -360,17 +363,19 @@ func extensionOf(mediaType string) string {
 	return ".bin"
 }
 
-func (r resultStore) shortID() string { return strings.ReplaceAll(r.clock.NewID(), "-", "")[:6] }
+func (r mcpResultFilesAndJournal) newSixCharacterID() string {
+	return strings.ReplaceAll(r.clock.NewID(), "-", "")[:6]
+}
 
 // SaveText saves a text result in a file with the given name. If the name is empty, it generates one, as SaveBlob does.
-func (r resultStore) SaveText(tool protocol.Tool, name, text string) (string, error) {
+func (r mcpResultFilesAndJournal) SaveText(tool protocol.Tool, name, text string) (string, error) {
 	if name == "" {
 		name = r.fileName(tool.Server, tool.RawName, ".txt")
 	}
 	return r.records.saveToolResult(name, []byte(text))
 }
 
-func (r resultStore) fileName(server, kind, ext string) string {
+func (r mcpResultFilesAndJournal) fileName(server, kind, ext string) string {
 	names := strings.Replace(strings.TrimPrefix(mcp.CanonicalName(server, kind), "mcp__"), "__", "-", 1)
-	return fmt.Sprintf("mcp-%s-%d-%s%s", names, r.clock.Now().UnixMilli(), r.shortID(), ext)
+	return fmt.Sprintf("mcp-%s-%d-%s%s", names, r.clock.Now().UnixMilli(), r.newSixCharacterID(), ext)
 }

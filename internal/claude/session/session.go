@@ -39,12 +39,12 @@ type Session struct {
 	plan         launch.Plan
 	state        *simulator.SessionState
 	records      *recorder
-	servers      *servers
+	servers      *sessionMCPServers
 	policy       *permissionPolicy
 	hooks        *sessionHooks
 	library      *skillLibrary
 	tools        *toolbox
-	background   *backgroundWork
+	background   *backgroundTasksAndAgents
 	context      *sessionContext
 	conversation *conversation
 }
@@ -54,11 +54,11 @@ type conversation struct {
 	records  *recorder
 	endCause func() error // returns why the context of Start was cancelled, or nil if it was not
 
-	mu     sync.Mutex // guards the following fields
-	sim    *simulator.Simulator
-	cost   slash.Cost // costs at the end of the last turn
-	writes []func()   // changes of the transcript that wait for the end of the turn
-	soon   []func()   // changes of the transcript that wait for the next event
+	mu                       sync.Mutex // guards the following fields
+	sim                      *simulator.Simulator
+	cost                     slash.Cost // costs at the end of the last turn
+	pendingTranscriptChanges []func()   // changes of the transcript that wait for the end of the turn
+	soon                     []func()   // changes of the transcript that wait for the next event
 }
 
 // Open builds a session in the order in which its parts depend on each other. It starts nothing. If a part fails, the
@@ -89,7 +89,7 @@ func Open(plan launch.Plan, host Host) (*Session, error) {
 
 func (s *Session) build(host Host) error {
 	plan := s.plan
-	s.servers = newServers(plan, s.state, host, s.records)
+	s.servers = newSessionMCPServers(plan, s.state, host, s.records)
 	var err error
 	if s.policy, err = newPermissionPolicy(plan, s.tools, s.servers); err != nil {
 		return err
@@ -99,16 +99,16 @@ func (s *Session) build(host Host) error {
 	}
 	s.hooks = newSessionHooks(plan, s.state, s.tools, s.policy)
 	s.library = &skillLibrary{catalog: plan.Catalog, policy: s.policy, hooks: s.hooks, shell: s.tools, state: s.state}
-	s.background = newBackgroundWork(plan, s.state, s.policy, s.tools, s.library)
-	parts := toolParts{host: host, state: s.state, hooks: s.hooks, library: s.library, background: s.background}
-	if err := s.tools.build(plan, parts, s.servers, s.policy); err != nil {
+	s.background = newBackgroundTasksAndAgents(plan, s.state, s.policy, s.tools, s.library)
+	parts := toolboxDependencies{host: host, state: s.state, hooks: s.hooks, library: s.library, background: s.background}
+	if err := s.tools.createToolsAndMiddleware(plan, parts, s.servers, s.policy); err != nil {
 		return err
 	}
 	if err := s.rebuildSimulator(plan.Prompt); err != nil {
 		return err
 	}
-	s.conversation.updateCost()
-	return s.records.openLogs(plan)
+	s.conversation.copyCostFromSimulator()
+	return s.records.openJournalAndDebugLog(plan)
 }
 
 func (s *Session) rebuildSimulator(prompt launch.SystemPrompt) error {
@@ -121,19 +121,19 @@ func (s *Session) rebuildSimulator(prompt launch.SystemPrompt) error {
 		return err
 	}
 	s.background.options = o
-	s.conversation.setSimulator(sim)
+	s.conversation.replaceSimulator(sim)
 	return nil
 }
 
 func (s *Session) simulatorOptions(prompt launch.SystemPrompt) (simulator.Options, error) {
 	plan, t := s.plan, s.records.transcript
 	o := simulator.Options{
-		Model: s.background.model.SessionModel(), Tools: s.tools, Hooks: s.hooks.Runner, Clock: plan.Clock, Rand: plan.Clock.Rand(),
+		Model: s.background.model.MainModelOrFailingModel(), Tools: s.tools, Hooks: s.hooks.Runner, Clock: plan.Clock, Rand: plan.Clock.NewRandFromRunSeed(),
 		State: s.state, Location: s.tools, System: prompt.System + prompt.Append,
 		Limits: simulator.Limits{
 			MaxTurns: plan.Limits.MaxTurns, BudgetUSD: plan.Limits.MaxBudgetUSD, Retries: plan.Limits.MaxRetries, RetryScale: plan.Limits.RetryScale,
 			FallbackModels: plan.Model.Fallbacks, MaxStopBlocks: plan.Limits.StopBlockCap, SchemaAttempts: prompt.SchemaAttempts,
-			ContextWindow: plan.Limits.ContextWindow, DisableAutoCompact: plan.Limits.NoAutoCompact, DisableCompactCommand: plan.Limits.NoCompactCommand, GatewayHost: plan.Limits.GatewayHost, DescribesJSON: plan.Profile.Has(claudecode.FeatureDescribesJSON),
+			ContextWindow: plan.Limits.ContextWindow, DisableAutoCompact: plan.Limits.NoAutoCompact, DisableCompactCommand: plan.Limits.NoCompactCommand, GatewayHost: plan.Limits.GatewayHost, DescribesJSON: plan.Profile.Has(claudecode.FeatureInvalidJSONReportedAsMalformedResponse),
 		},
 		Display: simulator.DisplayOptions{
 			PartialMessages: plan.Output.PartialMessages, ReplayPrompts: plan.Output.ReplayPrompts, HookEvents: plan.Output.HookEvents, LegacyCost: plan.RustCompat, RateLimits: plan.Profile.Environment().Credential == claudecode.CredentialOAuth, OrderedResults: plan.Clock.IsRepeatable(),
@@ -142,7 +142,7 @@ func (s *Session) simulatorOptions(prompt launch.SystemPrompt) (simulator.Option
 		Main: &simulator.MainOptions{
 			Start: simulator.SessionStart{
 				Resumed: t.Resumed(), Forked: plan.Transcript.Fork && t.Resumed(), Setup: plan.Customization.Setup, Agent: plan.Customization.Agent,
-				Title: t.Title(), HookTexts: t.HookTexts(), CustomizationsDisabled: plan.Customization.HooksDisabled() || plan.Settings.DisableAllHooks, PreviousReply: t.PreviousReply(), Continue: plan.Transcript.Continue && t.Resumed() && !plan.Transcript.Fork, Instructions: instructionHooks(plan.Customization.Memories),
+				Title: t.Title(), HookTexts: t.SessionStartHookOutputs(), CustomizationsDisabled: plan.Customization.HooksDisabled() || plan.Settings.DisableAllHooks, PreviousReply: t.PreviousReply(), Continue: plan.Transcript.Continue && t.Resumed() && !plan.Transcript.Fork, Instructions: instructionHooks(plan.Customization.Memories),
 			},
 			Context: s.context, Transcript: queueingTranscript{t, s.conversation}, Tasks: s.background.tasks, Commands: slashCommands(s), Mentions: mentionReader{s.tools, plan.CWD, plan.Home}, Costs: t.Costs(),
 		},
@@ -192,7 +192,7 @@ func (s *Session) Start(ctx context.Context) error {
 	return s.tools.callGates.register(ctx, s.tools)
 }
 
-func (c *conversation) setSimulator(sim *simulator.Simulator) {
+func (c *conversation) replaceSimulator(sim *simulator.Simulator) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sim = sim
@@ -204,16 +204,16 @@ func (c *conversation) lockSimulator() (sim *simulator.Simulator, release func()
 	return c.sim, c.mu.Unlock
 }
 
-// writeLater changes the transcript when the next turn begins or ends, or when the session is closed.
-func (c *conversation) writeLater(write func()) {
+// queueTranscriptChange changes the transcript when the next turn begins or ends, or when the session is closed.
+func (c *conversation) queueTranscriptChange(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.writes = append(c.writes, write)
+	c.pendingTranscriptChanges = append(c.pendingTranscriptChanges, change)
 }
 
-func (c *conversation) writePending() {
+func (c *conversation) applyPendingTranscriptChanges() {
 	c.writeAll(&c.soon)
-	c.writeAll(&c.writes)
+	c.writeAll(&c.pendingTranscriptChanges)
 }
 
 func (c *conversation) writeAll(list *[]func()) {
@@ -237,23 +237,23 @@ func (t queueingTranscript) Record(ev protocol.Event) error {
 	return t.Transcript.Record(ev)
 }
 
-func (c *conversation) updateCost() {
+func (c *conversation) copyCostFromSimulator() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cost = c.sim.Cost()
 }
 
-// DeferredPrompt returns the prompt to run the tool call that an earlier process deferred, or false if none exists.
-func (s *Session) DeferredPrompt() (protocol.UserMessage, bool) {
+// PromptToRunDeferredCall returns the prompt to run the tool call that an earlier process deferred, or false if none exists.
+func (s *Session) PromptToRunDeferredCall() (prompt protocol.UserMessage, hasDeferredCall bool) {
 	return s.conversation.sim.DeferredPrompt()
 }
 
 // Turn runs one prompt. If ctx is cancelled, the turn still ends with a result.
 func (s *Session) Turn(ctx context.Context, in protocol.UserMessage) Events {
 	return func(yield func(protocol.Event, error) bool) {
-		s.conversation.writePending()
-		defer s.conversation.updateCost()
-		defer s.conversation.writePending()
+		s.conversation.applyPendingTranscriptChanges()
+		defer s.conversation.copyCostFromSimulator()
+		defer s.conversation.applyPendingTranscriptChanges()
 		s.recordEvents(s.conversation.sim.Turn(ctx, in))(yield)
 	}
 }
@@ -263,10 +263,10 @@ func (s *Session) Turn(ctx context.Context, in protocol.UserMessage) Events {
 func (s *Session) PlayPrompts(ctx context.Context, prompts []protocol.UserMessage) Events {
 	var all []Events
 	for _, in := range prompts {
-		all = append(all, s.records.lifecycleEvents(in, "started"), s.conversation.sim.Turn(ctx, in), s.records.lifecycleEvents(in, "completed"))
+		all = append(all, s.records.promptLifecycleEvents(in, "started"), s.conversation.sim.Turn(ctx, in), s.records.promptLifecycleEvents(in, "completed"))
 	}
 	all = append(all, s.conversation.sim.WaitForBackground(ctx, s.plan.Limits.BackgroundCeiling))
-	return s.recordEvents(delayResults(s, func(yield func(protocol.Event, error) bool) {
+	return s.recordEvents(delayResultsWhileAgentsWork(s, func(yield func(protocol.Event, error) bool) {
 		for _, events := range all {
 			for ev, err := range events {
 				if !yield(ev, err) || err != nil {
@@ -277,9 +277,9 @@ func (s *Session) PlayPrompts(ctx context.Context, prompts []protocol.UserMessag
 	}))
 }
 
-// delayResults delays results while agents work in the background, as the real CLI does for a prompt on its command
-// line. The results follow at the end, with the total usage.
-func delayResults(s *Session, events Events) Events {
+// delayResultsWhileAgentsWork delays results while agents work in the background, as the real CLI does for a prompt on its
+// command line. The results follow at the end, with the total usage.
+func delayResultsWhileAgentsWork(s *Session, events Events) Events {
 	return func(yield func(protocol.Event, error) bool) {
 		var held []*protocol.Result
 		flush := func() bool {
@@ -295,7 +295,7 @@ func delayResults(s *Session, events Events) Events {
 		for ev, err := range events {
 			if result, ok := ev.(*protocol.Result); ok && err == nil {
 				held = append(held, result)
-				if !s.background.tasks.HasAgent() && !flush() {
+				if !s.background.tasks.HasRunningOrUnshownAgent() && !flush() {
 					return
 				}
 				continue
@@ -320,7 +320,7 @@ func (s *Session) recordEvents(events Events) Events {
 				s.records.recordEvent(s.servers.callContext, ev)
 				s.records.telemetry.recordEvent(ev, s.tools.Mode())
 			}
-			for _, frame := range pendingFrames(s) {
+			for _, frame := range takeMirrorAndAsyncHookFrames(s) {
 				if !yield(frame, nil) {
 					return
 				}
@@ -334,14 +334,14 @@ func (s *Session) recordEvents(events Events) Events {
 
 // Close stops everything that Start began, and warns about records that could not be written.
 func (s *Session) Close(ctx context.Context) {
-	s.conversation.writePending()
+	s.conversation.applyPendingTranscriptChanges()
 	s.background.close()
 	s.tools.builtin.Close()
-	s.tools.isolated.close()
+	s.tools.isolated.closeToolsOfAllAgents()
 	s.conversation.sim.Close(ctx, "")
 	s.servers.close(ctx)
 	s.records.close()
-	s.tools.callGates.close(s.records)
+	s.tools.callGates.closeGatesAndReportWarnings(s.records)
 	s.records.closeLogs()
 }
 
@@ -349,7 +349,7 @@ func (s *Session) Close(ctx context.Context) {
 // --session-mirror), and the responses of asynchronous hooks that finished late.
 func (s *Session) RemainingFrames() Events {
 	return func(yield func(protocol.Event, error) bool) {
-		for _, frame := range pendingFrames(s) {
+		for _, frame := range takeMirrorAndAsyncHookFrames(s) {
 			if !yield(frame, nil) {
 				return
 			}
@@ -357,9 +357,9 @@ func (s *Session) RemainingFrames() Events {
 	}
 }
 
-// pendingFrames returns the frames that have become due since its last call: copies of transcript lines (with
+// takeMirrorAndAsyncHookFrames returns the frames that have become due since its last call: copies of transcript lines (with
 // --session-mirror), and responses of asynchronous hooks.
-func pendingFrames(s *Session) []protocol.Event {
+func takeMirrorAndAsyncHookFrames(s *Session) []protocol.Event {
 	frames := s.records.mirror.takeFrames()
 	for _, ev := range s.hooks.TakeResponses() {
 		atStart := slices.ContainsFunc(ev.Fields, func(f protocol.Field) bool { return f.Value == "SessionStart" || f.Value == "Setup" })
@@ -374,9 +374,9 @@ func pendingFrames(s *Session) []protocol.Event {
 // LastResult returns the result that was yielded last; nil means none.
 func (s *Session) LastResult() *protocol.Result { return s.records.lastResult.Load() }
 
-// MissedExpectations compares the actions of the process with the expectations of the scenario and returns one line for
+// CheckScenarioExpectations compares the actions of the process with the expectations of the scenario and returns one line for
 // each missed expectation. It returns none if another process does this comparison. It may be called only once.
-func (s *Session) MissedExpectations(exitCode int) []string {
+func (s *Session) CheckScenarioExpectations(exitCode int) (missedExpectationLines []string) {
 	if s.plan.Output.DeferVerdict {
 		return nil
 	}
@@ -392,7 +392,7 @@ func RunShell(ctx context.Context, s *Session, command string) (stdout, stderr s
 	if err != nil {
 		return "", err.Error()
 	}
-	shell := executor.Chain(builtinExecutor{s.tools}, executor.Canned(s.policy.canned))
+	shell := executor.Chain(builtinToolExecutor{s.tools}, executor.Canned(s.policy.canned))
 	result, err := shell.Execute(ctx, protocol.ToolUse{Type: "tool_use", Name: "Bash", Input: input})
 	if err != nil {
 		return "", err.Error()

@@ -41,18 +41,18 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 		ev.SlashCommands = slices.DeleteFunc(ev.SlashCommands, func(name string) bool { return name == "compact" })
 	}
 	ev.CWD, ev.OriginalCWD = cmp.Or(s.CurrentDirectory(), plan.CWD), plan.CWD
-	ev.AdditionalDirectories = append(ev.AdditionalDirectories, s.initDirs(s.tools.policy.AdditionalDirectories())...)
+	ev.AdditionalDirectories = append(ev.AdditionalDirectories, s.additionalDirsListedInInit(s.tools.policy.AdditionalDirectories())...)
 	ev.APIKeySource, ev.Betas = plan.APIKeySource, plan.Model.Betas
 	ev.OutputStyle = s.state.Snapshot().OutputStyle
 	if plan.State != "" && !plan.Customization.Bare && !plan.Customization.Restricted && !plan.Customization.SafeMode && !plan.Settings.NoMemory {
 		dir := cmp.Or(plan.Settings.MemoryDir, filepath.Join(s.projectDir(), "memory"))
 		ev.MemoryPaths = &protocol.MemoryPaths{Auto: filepath.Clean(dir) + string(filepath.Separator)}
 	}
-	ev.MessagingSocketPath = MessagingSocket(*plan)
+	ev.MessagingSocketPath = RealCLIMessagingSocketPath(*plan)
 	var tools []protocol.Tool
 	if v.manager != nil {
 		tools = slices.DeleteFunc(v.manager.Tools(), func(t protocol.Tool) bool {
-			return s.tools.inventory.isHidden(t) || t.Name == plan.Permission.PromptTool
+			return s.tools.inventory.isMCPToolDenied(t) || t.Name == plan.Permission.PromptTool
 		})
 	}
 	for _, st := range v.statuses() {
@@ -78,12 +78,12 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 // FirstPromptContext returns the texts that the model receives in addition to the first prompt, in the order of the
 // real CLI. before has the text of the instruction files. after has the output style, the instructions of MCP servers
 // and, in plan mode, the path of the plan file. The caller inserts the output of hooks between the two.
-func (s *sessionContext) FirstPromptContext() (before, after []string) {
+func (s *sessionContext) FirstPromptContext() (beforeHookOutput, afterHookOutput []string) {
 	if text := instructionText(s.plan.Customization.Memories); text != "" {
-		before = append(before, text)
+		beforeHookOutput = append(beforeHookOutput, text)
 	}
 	if style := s.state.Snapshot().OutputStyle; style != "" && style != "default" {
-		after = append(after, strings.TrimSpace("# Output Style: "+style+"\n"+s.plan.Catalog.OutputStyle(style)))
+		afterHookOutput = append(afterHookOutput, strings.TrimSpace("# Output Style: "+style+"\n"+s.plan.Catalog.OutputStyleTextFromFile(style)))
 	}
 	var servers strings.Builder
 	for _, st := range s.tools.servers.statuses() {
@@ -92,15 +92,15 @@ func (s *sessionContext) FirstPromptContext() (before, after []string) {
 		}
 	}
 	if servers.Len() > 0 {
-		after = append(after, "# MCP Server Instructions"+servers.String())
+		afterHookOutput = append(afterHookOutput, "# MCP Server Instructions"+servers.String())
 	}
 	if file := s.plan.PlanFile(s.records.ID()); file != "" && s.tools.policy.Mode() == protocol.ModePlan {
-		after = append(after, "Plan mode is active. The plan file is "+file)
+		afterHookOutput = append(afterHookOutput, "Plan mode is active. The plan file is "+file)
 	}
-	return before, after
+	return beforeHookOutput, afterHookOutput
 }
 
-func instructionHooks(memories []catalog.Memory) []protocol.InstructionsLoadedHook {
+func instructionHooks(memories []catalog.InstructionFile) []protocol.InstructionsLoadedHook {
 	var hooks []protocol.InstructionsLoadedHook
 	for _, m := range memories {
 		in := protocol.InstructionsLoadedHook{FilePath: m.Path, MemoryType: m.Type, LoadReason: "session_start"}
@@ -112,10 +112,10 @@ func instructionHooks(memories []catalog.Memory) []protocol.InstructionsLoadedHo
 	return hooks
 }
 
-// initDirs selects the additional directories that init lists. It always lists directories that the host added. Of the
-// others, it omits those below the session's own directory, and those that only the project's settings name.
-func (s *sessionContext) initDirs(added []permission.Directory) []string {
-	var own, others []settings.Directory
+// additionalDirsListedInInit selects the additional directories that init lists. It always lists directories that the host
+// added. Of the others, it omits those below the session's own directory, and those that only the project's settings name.
+func (s *sessionContext) additionalDirsListedInInit(added []permission.Directory) []string {
+	var own, others []settings.AdditionalWorkingDirectory
 	for _, d := range s.plan.Settings.Permissions.Directories {
 		if d.Source == settings.SourceProject || d.Source == settings.SourceLocal {
 			own = append(own, d)
@@ -123,11 +123,11 @@ func (s *sessionContext) initDirs(added []permission.Directory) []string {
 			others = append(others, d)
 		}
 	}
-	hidden, told := s.plan.ExistingDirs(own), s.plan.ExistingDirs(others)
+	hidden, told := s.plan.AbsolutePathsOfExistingDirs(own), s.plan.AbsolutePathsOfExistingDirs(others)
 	var dirs []string
 	for _, d := range added {
-		fromProject := d.Source == launch.SettingsDirSource && slices.Contains(hidden, d.Path) && !slices.Contains(told, d.Path)
-		if !fromProject && (d.Source == SessionDirSource || !strings.HasPrefix(d.Path+"/", s.plan.CWD+"/")) {
+		fromProject := d.Source == launch.SourceReportedForDirectoriesFromSettings && slices.Contains(hidden, d.Path) && !slices.Contains(told, d.Path)
+		if !fromProject && (d.Source == HostAddedDirSource || !strings.HasPrefix(d.Path+"/", s.plan.CWD+"/")) {
 			dirs = append(dirs, d.Path)
 		}
 	}
@@ -157,14 +157,14 @@ func (s *sessionContext) warnAboutUnknownModel() {
 
 // SessionContext returns the context that the model sees in addition to the first prompt.
 func (s *sessionContext) SessionContext(agentID string) transcript.SessionContext {
-	requester, name := s.requester(agentID)
+	requester, name := s.requestingAgentAndModel(agentID)
 	listed := s.offeredTools(requester)
 	facts := claudecode.FactsOfModel(claudecode.ResolveModel(s.state.Model()))
-	now := transcript.SessionContext{Model: name, KnowledgeCutoff: claudecode.FactsOfModel(name).KnowledgeCutoff, BashSteer: facts.BashPreference(), ExplainsAuto: facts.ExplainsAutoMode()}
+	now := transcript.SessionContext{Model: name, KnowledgeCutoff: claudecode.FactsOfModel(name).KnowledgeCutoff, BashSteer: facts.StrengthOfRequestToPreferBash(), ExplainsAuto: facts.GetsAutoModeExplanationWithoutBashPreference()}
 	_, now.Deferred = s.toolDefinitions(requester, listed)
-	now.TempDir = sessionTempDir(s.plan, s.records.transcript.Path(), s.records.ID())
+	now.TempDir = sessionDirBelowTaskTemp(s.plan, s.records.transcript.Path(), s.records.ID())
 	now.AdditionalDirs = s.additionalDirs()
-	now.TokensLeft = statedContextWindow(name)
+	now.TokensLeft = contextWindowToldToModel(name)
 	if shown := claudecode.DisplayModel(name); shown != name {
 		now.ModelName = shown
 	}
@@ -180,30 +180,29 @@ func (s *sessionContext) SessionContext(agentID string) transcript.SessionContex
 	}
 	if slices.Contains(listed, "Skill") {
 		for _, k := range s.plan.Catalog.Commands() {
-			if !k.HiddenFromModel && k.IsListed() {
+			if !k.HiddenFromModel && k.HasDescriptionNeededForListing() {
 				now.Skills = append(now.Skills, transcript.Listing{Name: k.Name, Text: "- " + k.Name + ": " + k.Description})
 			}
 		}
-		for _, name := range s.plan.Profile.ListedSkills() {
+		for _, name := range s.plan.Profile.NamesOfBuiltInSkillsListedForModel() {
 			now.Skills = append(now.Skills, transcript.Listing{Name: name, Text: "- " + name, BuiltIn: true})
 		}
 	}
 	return now
 }
 
-// statedContextWindow returns the size of the context window in tokens, or 0 if the model is not told the size.
-func statedContextWindow(model string) int {
-	if facts := claudecode.FactsOfModel(model); facts.IsToldTokens() {
+// contextWindowToldToModel returns the size of the context window in tokens, or 0 if the model is not told the size.
+func contextWindowToldToModel(model string) (tokensOrZero int) {
+	if facts := claudecode.FactsOfModel(model); facts.IsToldRemainingTokensByCLI() {
 		return facts.ContextWindow
 	}
 	return 0
 }
 
-// requester returns the agent that sends requests, and its model.
-func (s *sessionContext) requester(agentID string) (agent.Requester, string) {
+func (s *sessionContext) requestingAgentAndModel(agentID string) (requestingAgent agent.Requester, modelName string) {
 	r := s.tools.agents.Requester(agentID)
 	if r.ModelName == "" && s.tools.policy.Mode() == protocol.ModePlan {
-		return r, claudecode.PlanningModel(s.state.Model())
+		return r, claudecode.ResolveModelInPlanMode(s.state.Model())
 	}
 	return r, claudecode.ResolveModel(cmp.Or(r.ModelName, s.state.Model()))
 }
@@ -279,9 +278,9 @@ func (s *sessionContext) additionalDirs() []string {
 	return dirs
 }
 
-// RecordFiles records the files before a prompt that is typed in a terminal.
-func (s *sessionContext) RecordFiles(promptUUID string) {
-	s.records.updateCheckpoints(&protocol.PromptAccepted{UUID: promptUUID})
+// RecordFilesBeforePrompt records the files before a prompt that is typed in a terminal.
+func (s *sessionContext) RecordFilesBeforePrompt(promptUUID string) {
+	s.records.recordFileCheckpoints(&protocol.PromptAccepted{UUID: promptUUID})
 }
 
 func (s *sessionContext) CurrentModel() transcript.ModelContext {
@@ -291,10 +290,10 @@ func (s *sessionContext) CurrentModel() transcript.ModelContext {
 
 // RequestContext returns the parts of requests to the model other than messages.
 func (s *sessionContext) RequestContext(agentID string) transcript.RequestContext {
-	requester, name := s.requester(agentID)
+	requester, name := s.requestingAgentAndModel(agentID)
 	offered, facts := s.offeredTools(requester), claudecode.FactsOfModel(name)
 	tools, deferred := s.toolDefinitions(requester, offered)
-	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.HasTaskList, VendorAPI: s.plan.Profile.UsesVendorAPI(), AdditionalDirs: s.additionalDirs(), TokensLeft: statedContextWindow(name), Source: s.requestSource(requester)}
+	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.HasTaskList, VendorAPI: s.plan.Profile.UsesVendorAPI(), AdditionalDirs: s.additionalDirs(), TokensLeft: contextWindowToldToModel(name), Source: s.requestSourceLabel(requester)}
 	updates := (agentID == "" || requester.InBackground) && (s.plan.Output.Format == "stream-json" || s.plan.Output.Format == "json" && s.plan.Output.Verbose || s.plan.Records.Run.Interactive)
 	mode := s.tools.policy.Mode()
 	now.ChecksCalls = agentID == "" && (s.plan.Records.Run.Interactive || !s.plan.Permission.BypassAllowed) && (mode == protocol.ModeAuto || mode == protocol.ModePlan)
@@ -325,7 +324,7 @@ func (s *sessionContext) RequestContext(agentID string) transcript.RequestContex
 		}
 	}
 	if requester.Tools == nil {
-		slices.SortFunc(now.Tools, func(a, b protocol.Tool) int { return compareNames(a.Name, b.Name) })
+		slices.SortFunc(now.Tools, func(a, b protocol.Tool) int { return compareToolNamesTaskFirst(a.Name, b.Name) })
 	}
 	return now
 }
@@ -345,23 +344,23 @@ func requestThinking(model claudecode.ModelFacts, showUpdates bool) (*protocol.R
 	return t, &protocol.ContextManagement{Edits: []protocol.ContextEdit{{Type: "clear_thinking_20251015", Keep: "all"}}}
 }
 
-func (s *sessionContext) requestSource(r agent.Requester) string {
-	a, _ := s.plan.Catalog.Agent(r.Name)
+func (s *sessionContext) requestSourceLabel(requestingAgent agent.Requester) string {
+	a, _ := s.plan.Catalog.Agent(requestingAgent.Name)
 	switch {
-	case r.Name == "" && s.plan.Records.Run.Interactive:
+	case requestingAgent.Name == "" && s.plan.Records.Run.Interactive:
 		return "repl_main_thread"
-	case r.Name == "":
+	case requestingAgent.Name == "":
 		return "sdk"
-	case r.IsForked:
+	case requestingAgent.IsForked:
 		return "agent:custom"
 	case a.Source == "built-in":
-		return "agent:builtin:" + r.Name
+		return "agent:builtin:" + requestingAgent.Name
 	}
-	return "agent:custom:" + r.Name
+	return "agent:custom:" + requestingAgent.Name
 }
 
-// SessionDirSource marks the working directories that a host added while the session runs.
-const SessionDirSource = "session"
+// HostAddedDirSource marks the working directories that a host added while the session runs.
+const HostAddedDirSource = "session"
 
 // mentionReader reads the files and resources that prompts mention with @.
 type mentionReader struct {
@@ -420,7 +419,7 @@ func mentionedDir(path, shown string) (simulator.MentionContent, bool) {
 }
 
 // Read reads the resources of servers that a prompt mentions.
-func (m mentionReader) Read(ctx context.Context, prompt string) []simulator.MentionContent {
+func (m mentionReader) Read(ctx context.Context, prompt string) (mentionedResources []simulator.MentionContent) {
 	if m.tools.servers.manager == nil {
 		return nil
 	}

@@ -15,7 +15,7 @@ import (
 // shellEnviron returns the environment of the commands that the model runs (observed with 2.1.329).
 func shellEnviron(plan launch.Plan, effort, sessionID, transcriptPath string) []string {
 	env := append(slices.Clone(plan.Environ),
-		"AI_AGENT="+aiAgentName(plan.Version, "agent"),
+		"AI_AGENT="+aiAgentVariableValue(plan.Version, "agent"),
 		"CLAUDE_CODE_CHILD_SESSION=1",
 		"CLAUDE_CODE_SESSION_ATTENDED=0",
 		"CLAUDE_CODE_SESSION_ID="+sessionID,
@@ -24,9 +24,9 @@ func shellEnviron(plan launch.Plan, effort, sessionID, transcriptPath string) []
 		"COREPACK_ENABLE_AUTO_PIN=0",
 		"NoDefaultCurrentDirectoryInExePath=1",
 	)
-	env = append(env, messagingEnviron(plan, sessionID)...)
+	env = append(env, messagingSocketAndTokenVariables(plan, sessionID)...)
 	if plan.TaskTemp != "" {
-		env = append(env, "CLAUDE_CODE_CHILD_NOTES_DIR="+filepath.Join(sessionTempDir(plan, transcriptPath, sessionID), "started"))
+		env = append(env, "CLAUDE_CODE_CHILD_NOTES_DIR="+filepath.Join(sessionDirBelowTaskTemp(plan, transcriptPath, sessionID), "started"))
 	}
 	if plan.Executable != "" {
 		env = append(env, "CLAUDE_CODE_EXECPATH="+plan.Executable)
@@ -34,14 +34,14 @@ func shellEnviron(plan launch.Plan, effort, sessionID, transcriptPath string) []
 	return env
 }
 
-// aiAgentName returns the value of AI_AGENT in the environment of commands and hooks.
-func aiAgentName(version, part string) string {
-	return "claude-code_" + strings.ReplaceAll(version, ".", "-") + "_" + part
+// aiAgentVariableValue returns the value of AI_AGENT in the environment of commands and hooks.
+func aiAgentVariableValue(version, agentOrHarness string) string {
+	return "claude-code_" + strings.ReplaceAll(version, ".", "-") + "_" + agentOrHarness
 }
 
-// MessagingSocket returns the path of the socket at which the real CLI receives messages; empty means none. claudeless
+// RealCLIMessagingSocketPath returns the path of the socket at which the real CLI receives messages; empty means none. claudeless
 // does not open the socket. The path contains the process id or, in a repeatable run, 1.
-func MessagingSocket(plan launch.Plan) string {
+func RealCLIMessagingSocketPath(plan launch.Plan) string {
 	if plan.Customization.Bare || plan.Customization.Restricted {
 		return ""
 	}
@@ -52,9 +52,10 @@ func MessagingSocket(plan launch.Plan) string {
 	return filepath.Join(plan.Temp, "cc-socks", strconv.Itoa(pid)+".sock")
 }
 
-// messagingEnviron returns the session's socket and token as variables, for hooks and commands (observed with 2.1.330).
-func messagingEnviron(plan launch.Plan, sessionID string) []string {
-	socket := MessagingSocket(plan)
+// messagingSocketAndTokenVariables returns the session's socket and token as variables, for hooks and commands (observed with
+// 2.1.330).
+func messagingSocketAndTokenVariables(plan launch.Plan, sessionID string) []string {
+	socket := RealCLIMessagingSocketPath(plan)
 	if socket == "" {
 		return nil
 	}
@@ -62,6 +63,6 @@ func messagingEnviron(plan launch.Plan, sessionID string) []string {
 	return []string{"CLAUDE_CODE_MESSAGING_SOCKET=" + socket, "CLAUDE_CODE_MESSAGING_TOKEN=" + hex.EncodeToString(token[:16])}
 }
 
-func sessionTempDir(plan launch.Plan, transcriptPath, sessionID string) string {
+func sessionDirBelowTaskTemp(plan launch.Plan, transcriptPath, sessionID string) string {
 	return filepath.Join(plan.TaskTemp, fmt.Sprintf("claude-%d", plan.UID), filepath.Base(filepath.Dir(transcriptPath)), sessionID)
 }

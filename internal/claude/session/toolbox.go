@@ -29,38 +29,38 @@ import (
 type toolbox struct {
 	executor.Executor // the tools with their middleware
 	builtin           *builtin.Tools
-	servers           *servers
+	servers           *sessionMCPServers
 	policy            *permissionPolicy
 	inventory         *toolInventory
-	callGates         callGates
-	instructions      *nestedInstructions
+	callGates         breakpointGates
+	instructions      *instructionFileTracker
 	aliases           map[string]string // requested tool → tool that runs instead; set by the host
 	sequentialAgents  bool              // agents run one after another, for a repeatable run
 	options           builtin.Options
 	hooks             *hook.Runner
 	prompter          permission.Prompter // answers questions about calls; nil means none
 	skills            *skillLibrary
-	isolated          isolatedTools
+	isolated          worktreeAgentTools
 	agents            *agent.Agents
 }
 
-type toolParts struct {
+type toolboxDependencies struct {
 	host       Host
 	state      *simulator.SessionState
 	hooks      *sessionHooks
 	library    *skillLibrary
-	background *backgroundWork
+	background *backgroundTasksAndAgents
 }
 
-func (t *toolbox) build(plan launch.Plan, p toolParts, v *servers, pol *permissionPolicy) error {
-	t.servers, t.policy, t.inventory, t.sequentialAgents = v, pol, v.inventory, plan.Clock.IsRepeatable()
-	t.instructions = &nestedInstructions{customization: plan.Customization, cwd: plan.CWD, state: p.state, resumed: v.records.transcript.InstructionFiles(), shown: map[string]map[string]bool{}}
+func (t *toolbox) createToolsAndMiddleware(plan launch.Plan, deps toolboxDependencies, mcpServers *sessionMCPServers, pol *permissionPolicy) error {
+	t.servers, t.policy, t.inventory, t.sequentialAgents = mcpServers, pol, mcpServers.inventory, plan.Clock.IsRepeatable()
+	t.instructions = &instructionFileTracker{customization: plan.Customization, cwd: plan.CWD, state: deps.state, pathsReceivedBeforeResume: mcpServers.records.transcript.InstructionFiles(), receivedPathsByConversation: map[string]map[string]bool{}}
 	var err error
 	t.options = builtin.Options{
-		CWD: plan.CWD, PID: plan.PID, AdditionalDirs: plan.Permission.DirectoryPaths(), OutputDir: v.records.transcript.ToolResultsDir(),
-		Environ: shellEnviron(plan, p.state.Snapshot().Effort, v.records.ID(), v.records.transcript.Path()), Clock: plan.Clock, Allowed: t.inventory.hasBuiltinTool, Answers: pol.answers,
-		ReadFiles: v.records.transcript.ReadFiles(),
-		Hooks:     p.hooks, Tasks: p.background.tasks, Skills: p.library, Modes: pol, Access: fileAccess{pol, t.inventory}, PlanFile: p.background.planFile,
+		CWD: plan.CWD, PID: plan.PID, AdditionalDirs: plan.Permission.DirectoryPaths(), OutputDir: mcpServers.records.transcript.ToolResultsDir(),
+		Environ: shellEnviron(plan, deps.state.Snapshot().Effort, mcpServers.records.ID(), mcpServers.records.transcript.Path()), Clock: plan.Clock, Allowed: t.inventory.hasBuiltinTool, Answers: pol.answers,
+		ReadFiles: mcpServers.records.transcript.ReadFiles(),
+		Hooks:     deps.hooks, Tasks: deps.background.tasks, Skills: deps.library, Modes: pol, Access: fileAccess{pol, t.inventory}, PlanFile: deps.background.planModeFilePath,
 	}
 	if w := plan.Worktree; w != nil {
 		t.options.Worktree = &builtin.Worktree{Worktree: w.Worktree, PreviousDir: w.OriginalDir}
@@ -68,21 +68,21 @@ func (t *toolbox) build(plan launch.Plan, p toolParts, v *servers, pol *permissi
 	if t.builtin, err = builtin.New(t.options); err != nil {
 		return err
 	}
-	if t.callGates, err = newCallGates(plan, t); err != nil {
+	if t.callGates, err = newBreakpointGates(plan, t); err != nil {
 		return err
 	}
-	t.buildChain(plan, p)
+	t.buildChain(plan, deps)
 	return nil
 }
 
 // buildChain puts the layers around the tools in order: hooks(permission(breakpoint(canned(composite)))).
-func (t *toolbox) buildChain(plan launch.Plan, p toolParts) {
-	base := executor.Composite{simulator.StructuredCalls{}, p.background.agents}
+func (t *toolbox) buildChain(plan launch.Plan, p toolboxDependencies) {
+	base := executor.Composite{simulator.StructuredOutputExecutor{}, p.background.agents}
 	base = append(base, t.servers.tools()...)
-	base = append(base, t.withToolSearch(append(slices.Clone(base), t.builtin)), builtinExecutor{t})
+	base = append(base, t.newToolSearchOver(append(slices.Clone(base), t.builtin)), builtinToolExecutor{t})
 	around := layer.HookOptions{Runner: p.hooks.Runner, State: p.state, Location: t, Tools: t, Frames: plan.Output.HookEvents}
-	host := t.policy.prompter(p.host)
-	permit := layer.PermissionOptions{Policy: t.policy.Policy, Ask: layer.AskHooks(around, host), Tools: t, Clock: plan.Clock, ReportChanges: plan.Profile.Has(claudecode.FeatureUserModified), Files: newSettingsFiles(plan, t.servers.records)}
+	host := t.policy.selectPermissionPrompter(p.host)
+	permit := layer.PermissionOptions{Policy: t.policy.Policy, Ask: layer.AskHooksAndPrompterAtOnce(around, host), Tools: t, Clock: plan.Clock, ReportChanges: plan.Profile.Has(claudecode.FeatureEditResultsReportChangesMadeByHost), Files: newPermissionUpdateFiles(plan, t.servers.records)}
 	t.agents = p.background.agents
 	t.hooks, t.prompter, t.skills = p.hooks.Runner, host, p.library
 	t.Executor = executor.Chain(base,
@@ -98,8 +98,8 @@ func (t *toolbox) Mode() protocol.PermissionMode { return t.policy.Mode() }
 // Prepare returns what changes in a call before it is shown: its input, the tool that runs instead if the host has an
 // alias, and whether the call may run in parallel with others. A call that starts an agent may, unless a breakpoint
 // counts such calls.
-func (t *toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall {
-	p := simulator.PreparedCall{Input: t.builtinTools(call).Prepare(call), ExecutedName: t.aliases[call.Name]}
+func (t *toolbox) Prepare(call protocol.ToolUse) simulator.ToolCallChanges {
+	p := simulator.ToolCallChanges{Input: t.builtinToolsForCaller(call).PrepareInput(call), ExecutedName: t.aliases[call.Name]}
 	call.Name = cmp.Or(p.ExecutedName, call.Name)
 	p.ReadOnly = !t.callGates.countsBreakpointHits(call.Name) && (builtin.ReadOnlyCall(call) || agent.IsAgentTool(call.Name) && !t.sequentialAgents)
 	return p
@@ -109,32 +109,32 @@ func (t *toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall {
 // refused, because it runs no tool.
 func (t *toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator.Precheck {
 	if _, known := t.Tool(call.Name); known {
-		t.agents.RecordCall(call)
+		t.agents.RecordToolKnownToCaller(call)
 	}
-	ready := simulator.Precheck{ObservedInput: t.builtinTools(call).ObservedInput(call)}
+	ready := simulator.Precheck{ObservedInput: t.builtinToolsForCaller(call).ObservedInput(call)}
 	if !t.policy.canned.HasResult(call) {
-		ready.Refusal = t.refuseCall(ctx, call)
+		ready.Refusal = t.callRefusalOrNil(ctx, call)
 	}
 	return ready
 }
 
-// refuseCall returns the error for a call that no tool of the session accepts, or nil.
-func (t *toolbox) refuseCall(ctx context.Context, call protocol.ToolUse) *executor.Result {
+// callRefusalOrNil returns the error for a call that no tool of the session accepts, or nil.
+func (t *toolbox) callRefusalOrNil(ctx context.Context, call protocol.ToolUse) *executor.Result {
 	if v, refused := t.policy.RefuseFile(call); refused {
 		return new(layer.Denial(v))
 	}
-	if text, refused := t.inventory.refusalText(call); refused {
+	if text, refused := t.inventory.unavailableBuiltinToolText(call); refused {
 		result := executor.UnavailableResult(text)
 		result.UnknownTool = t.inventory.isAvailable(call.Name) // if it is false, the user has removed the tool
 		return new(executor.ResultOf(result))
 	}
-	if refused := t.builtinTools(call).Precheck(ctx, call); refused != nil {
+	if refused := t.builtinToolsForCaller(call).Precheck(ctx, call); refused != nil {
 		return new(executor.ResultOf(*refused))
 	}
 	if _, known := t.Tool(call.Name); known {
 		return nil
 	}
-	note, known := t.servers.reconnectFor(ctx, call)
+	note, known := t.servers.reconnectFailedServerOfCall(ctx, call)
 	switch {
 	case known:
 		return nil
@@ -148,8 +148,8 @@ func (t *toolbox) refuseCall(ctx context.Context, call protocol.ToolUse) *execut
 	return new(executor.ResultOf(executor.UnknownToolResult(call.Name, names)))
 }
 
-func (t *toolbox) Server(tool string) *protocol.ServerRef {
-	if def, ok := t.Tool(tool); ok && def.Server != "" {
+func (t *toolbox) Server(toolName string) (serverOrNil *protocol.ServerRef) {
+	if def, ok := t.Tool(toolName); ok && def.Server != "" {
 		return &protocol.ServerRef{Name: def.Server, Source: def.ServerSource}
 	}
 	return nil
@@ -160,8 +160,8 @@ func (t *toolbox) RewriteOutput(tool string, output json.RawMessage) (protocol.C
 	return builtin.ReplaceOutput(tool, output)
 }
 
-// ReplaceInput checks a call whose input a hook has replaced.
-func (t *toolbox) ReplaceInput(ctx context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result) {
+// CheckHookReplacedInput checks a call whose input a hook has replaced.
+func (t *toolbox) CheckHookReplacedInput(ctx context.Context, call protocol.ToolUse) (checkedCall protocol.ToolUse, refusal *executor.Result) {
 	call.Input = t.policy.RemoveUnknownKeys(call.Name, call.Input)
 	if complete := t.Prepare(call).Input; complete != nil && call.ObservedInput == nil {
 		call.Input = complete
@@ -180,10 +180,10 @@ func (t *toolbox) Tool(name string) (protocol.Tool, bool) {
 	return t.builtin.Tool(name)
 }
 
-func (t *toolbox) withToolSearch(all executor.Executor) executor.Executor {
-	return executor.Hide(func(def protocol.Tool) bool { return isSearchTool(def.Name) || !t.inventory.hasBuiltinTool(def.Name) })(executor.ToolSearch{
+func (t *toolbox) newToolSearchOver(searchableTools executor.Executor) executor.Executor {
+	return executor.Hide(func(def protocol.Tool) bool { return isGlobOrGrep(def.Name) || !t.inventory.hasBuiltinTool(def.Name) })(executor.ToolSearch{
 		Catalogue: func(ctx context.Context) ([]protocol.Tool, error) {
-			tools, err := all.Tools(ctx)
+			tools, err := searchableTools.Tools(ctx)
 			listed := t.inventory.offeredTools(t.servers.hasResources())
 			return slices.DeleteFunc(tools, func(def protocol.Tool) bool { return def.Server == "" && !slices.Contains(listed, def.Name) }), err
 		},
@@ -191,26 +191,26 @@ func (t *toolbox) withToolSearch(all executor.Executor) executor.Executor {
 	})
 }
 
-// callGates are the breakpoints around calls: those of the scenario outside, those of the debugger inside. So the
+// breakpointGates are the breakpoints around calls: those of the scenario outside, those of the debugger inside. So the
 // scenario's breakpoints handle a call before the debugger, and its result after the debugger.
-type callGates struct {
-	script   *debug.ScriptedGate // nil means the scenario has no breakpoints
-	debugger *rest.Client        // nil means no --debugger
+type breakpointGates struct {
+	script   *debug.ScenarioBreakpointGate // nil means the scenario has no breakpoints
+	debugger *rest.Client                  // nil means no --debugger
 }
 
-func newCallGates(plan launch.Plan, t *toolbox) (callGates, error) {
-	var g callGates
+func newBreakpointGates(plan launch.Plan, t *toolbox) (breakpointGates, error) {
+	var g breakpointGates
 	var err error
 	if len(plan.Scenario.Breakpoints) > 0 {
 		g.script, err = debug.NewScriptedGate(debug.ScriptedGateOptions{Breakpoints: plan.Scenario.Breakpoints, Now: plan.Clock.Now, Resolve: t.canonicalName})
 	}
 	if err == nil && plan.Records.DebuggerURL != "" {
-		g.debugger, err = rest.NewClient(rest.ClientOptions{Client: debug.ClientClaudeless, URL: plan.Records.DebuggerURL, Token: plan.Records.DebuggerToken})
+		g.debugger, err = rest.NewClient(rest.ClientOptions{Client: debug.ClientClaudelessRun, URL: plan.Records.DebuggerURL, Token: plan.Records.DebuggerToken})
 	}
 	return g, err
 }
 
-func (g callGates) gates() []debug.Gate {
+func (g breakpointGates) scenarioThenDebuggerGates() []debug.Gate {
 	var all []debug.Gate
 	if g.script != nil {
 		all = append(all, g.script)
@@ -221,27 +221,27 @@ func (g callGates) gates() []debug.Gate {
 	return all
 }
 
-func (g callGates) countsBreakpointHits(tool string) bool {
+func (g breakpointGates) countsBreakpointHits(tool string) bool {
 	return g.script != nil && g.script.HasLimitedRule(tool)
 }
 
-func (g callGates) middleware(plan launch.Plan, r *recorder) executor.Middleware {
+func (g breakpointGates) middleware(plan launch.Plan, r *recorder) executor.Middleware {
 	var layers []executor.Middleware
-	for _, gate := range g.gates() {
-		layers = append(layers, debug.Middleware(gate, debug.MiddlewareOptions{Run: debuggerRunInfo{r}, PID: plan.PID, Started: float64(plan.Started.UnixMicro()) / 1e6}))
+	for _, gate := range g.scenarioThenDebuggerGates() {
+		layers = append(layers, debug.Middleware(gate, debug.MiddlewareOptions{Run: debuggerCallDescriber{r}, PID: plan.PID, Started: float64(plan.Started.UnixMicro()) / 1e6}))
 	}
 	return func(next executor.Executor) executor.Executor {
 		next = executor.Chain(next, layers...)
 		if g.script != nil {
-			next = sequentialExecutor{next, g.script}
+			next = breakpointSequencingExecutor{next, g.script}
 		}
 		return next
 	}
 }
 
 // register sends the tools to the gates. It fails if the debugger cannot be reached.
-func (g callGates) register(ctx context.Context, tools executor.Executor) error {
-	all := g.gates()
+func (g breakpointGates) register(ctx context.Context, tools executor.Executor) error {
+	all := g.scenarioThenDebuggerGates()
 	if len(all) == 0 {
 		return nil
 	}
@@ -257,10 +257,10 @@ func (g callGates) register(ctx context.Context, tools executor.Executor) error 
 	return nil
 }
 
-func (g callGates) close(r *recorder) {
+func (g breakpointGates) closeGatesAndReportWarnings(r *recorder) {
 	if g.script != nil {
-		for _, text := range g.script.Warnings() {
-			r.Warn(text)
+		for _, text := range g.script.FailedConditionWarnings() {
+			r.WarnOnStderr(text)
 		}
 		g.script.Close()
 	}
@@ -277,16 +277,16 @@ func (t *toolbox) canonicalName(ctx context.Context, name string) string {
 	return executor.NewIndex(tools).Canonical(name)
 }
 
-// debuggerRunInfo gives a debugger access to the session's calls.
-type debuggerRunInfo struct{ *recorder }
+// debuggerCallDescriber gives a debugger access to the session's calls.
+type debuggerCallDescriber struct{ *recorder }
 
-// ResultFromText converts a text to a tool result.
-func (debuggerRunInfo) ResultFromText(call protocol.ToolUse, text string) protocol.ToolResult {
+// ToolResultFromText converts a text to a tool result.
+func (debuggerCallDescriber) ToolResultFromText(call protocol.ToolUse, text string) protocol.ToolResult {
 	return builtin.ShapeResult(call, text)
 }
 
-// CallSite describes the sub-agent that makes a call; nil means the main conversation.
-func (debuggerRunInfo) CallSite(call protocol.ToolUse) json.RawMessage {
+// CallingAgentJSON describes the sub-agent that makes a call; nil means the main conversation.
+func (debuggerCallDescriber) CallingAgentJSON(call protocol.ToolUse) json.RawMessage {
 	if call.Agent == nil {
 		return nil
 	}
@@ -297,25 +297,25 @@ func (debuggerRunInfo) CallSite(call protocol.ToolUse) json.RawMessage {
 	return raw
 }
 
-// shellError is the real CLI's error text for a command file whose shell command failed.
-type shellError string
+// realCLIErrorText is the real CLI's error text for a command file whose shell command failed.
+type realCLIErrorText string
 
-func (e shellError) Error() string { return string(e) }
+func (e realCLIErrorText) Error() string { return string(e) }
 
 const noOutputText = "(Bash completed with no output)"
 
 // RunCommand runs a shell command that a command file contains. Either the session's permission rules or the rules in
 // the file (rules) must allow the command. pattern is the command as it is written in the file, for errors.
-func (t *toolbox) RunCommand(ctx context.Context, rules []string, command, pattern string) (string, error) {
+func (t *toolbox) RunCommand(ctx context.Context, allowRulesOfFile []string, command, commandAsWritten string) (string, error) {
 	input, err := protocol.Marshal(map[string]string{"command": command})
 	if err != nil {
 		return "", err
 	}
 	use := protocol.ToolUse{Type: "tool_use", ID: "command", Name: "Bash", Input: input}
-	t.policy.Grant(rules)
+	t.policy.Grant(allowRulesOfFile)
 	if v := t.policy.Decide(use); v.Behavior != permission.Allow {
 		t.policy.Grant(nil)
-		return "", shellError("Shell command permission check failed for pattern \"" + pattern + "\": " + v.Message)
+		return "", realCLIErrorText("Shell command permission check failed for pattern \"" + commandAsWritten + "\": " + v.Message)
 	}
 	result, err := t.builtin.Execute(ctx, use)
 	if err != nil {
@@ -330,64 +330,64 @@ func (t *toolbox) RunCommand(ctx context.Context, rules []string, command, patte
 	}
 	if result.IsError {
 		t.policy.Grant(nil)
-		return "", shellError(strings.TrimSuffix("Shell command failed for pattern \""+pattern+"\": [stderr]\n"+out, " [stderr]\n"))
+		return "", realCLIErrorText(strings.TrimSuffix("Shell command failed for pattern \""+commandAsWritten+"\": [stderr]\n"+out, " [stderr]\n"))
 	}
 	return out, nil
 }
 
-// nestedInstructions tracks which instruction files each conversation has received and finds those that its calls add.
-type nestedInstructions struct {
-	customization launch.Customization
-	cwd           string
-	state         *simulator.SessionState
-	resumed       []string // paths of instruction files that the model received before this session continued the conversation
+// instructionFileTracker tracks which instruction files each conversation has received and finds those that its calls add.
+type instructionFileTracker struct {
+	customization             launch.Customization
+	cwd                       string
+	state                     *simulator.SessionState
+	pathsReceivedBeforeResume []string // paths of instruction files that the model received before this session continued the conversation
 
-	mu    sync.Mutex                 // guards the following fields
-	shown map[string]map[string]bool // paths by conversation
+	mu                          sync.Mutex                 // guards the following fields
+	receivedPathsByConversation map[string]map[string]bool // paths by conversation
 }
 
-// receivedPaths returns the paths of the instruction files that a conversation has received: that of an agent or, if
-// agent is nil, that of the session. After the conversation was cleared, these are only the initial files.
-func (i *nestedInstructions) receivedPaths(agent *protocol.AgentRef) map[string]bool {
+// pathsReceivedByConversation returns the paths of the instruction files that a conversation has received: that of an agent or,
+// if agent is nil, that of the session. After the conversation was cleared, these are only the initial files.
+func (i *instructionFileTracker) pathsReceivedByConversation(agentOrNil *protocol.AgentRef) map[string]bool {
 	id := i.state.SessionID()
-	if agent != nil {
-		id = agent.ID
+	if agentOrNil != nil {
+		id = agentOrNil.ID
 	}
-	known := i.shown[id]
+	known := i.receivedPathsByConversation[id]
 	if known == nil {
 		known = map[string]bool{}
 		for _, m := range i.customization.Memories {
 			known[m.Path] = true
 		}
-		if len(i.shown) == 0 && agent == nil {
-			for _, path := range i.resumed {
+		if len(i.receivedPathsByConversation) == 0 && agentOrNil == nil {
+			for _, path := range i.pathsReceivedBeforeResume {
 				known[path] = true
 			}
 		}
-		i.shown[id] = known
+		i.receivedPathsByConversation[id] = known
 	}
 	return known
 }
 
-// newInstructionsFor returns the instructions that apply after the model has read or written a file.
-func (i *nestedInstructions) newInstructionsFor(agent *protocol.AgentRef, file string) []simulator.ContextFile {
+// takeInstructionsForAccessedFile returns the instructions that apply after the model has read or written a file.
+func (i *instructionFileTracker) takeInstructionsForAccessedFile(agentOrNil *protocol.AgentRef, accessedFile string) []simulator.ContextFile {
 	if i.customization.MemorySources == nil {
 		return nil
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	known := i.receivedPaths(agent)
-	known[file] = true // a file that the model itself has read is already known
+	known := i.pathsReceivedByConversation(agentOrNil)
+	known[accessedFile] = true // a file that the model itself has read is already known
 	var all []simulator.ContextFile
-	for _, m := range catalog.NestedMemories(*i.customization.MemorySources, file, known) {
+	for _, m := range catalog.FindNestedInstructionFiles(*i.customization.MemorySources, accessedFile, known) {
 		known[m.Path] = true
-		all = append(all, i.contextFile(m, file))
+		all = append(all, i.instructionFileToContextFile(m, accessedFile))
 	}
 	return all
 }
 
-func (i *nestedInstructions) contextFile(m catalog.Memory, file string) simulator.ContextFile {
-	in := protocol.InstructionsLoadedHook{FilePath: m.Path, MemoryType: m.Type, LoadReason: "nested_traversal", Globs: m.Globs, TriggerFilePath: file, ParentFilePath: m.Parent}
+func (i *instructionFileTracker) instructionFileToContextFile(m catalog.InstructionFile, accessedFile string) simulator.ContextFile {
+	in := protocol.InstructionsLoadedHook{FilePath: m.Path, MemoryType: m.Type, LoadReason: "nested_traversal", Globs: m.Globs, TriggerFilePath: accessedFile, ParentFilePath: m.Parent}
 	switch {
 	case m.Parent != "":
 		in.LoadReason = "include"
@@ -415,19 +415,19 @@ func (i *nestedInstructions) contextFile(m catalog.Memory, file string) simulato
 
 // initialInstructions returns the instructions that an agent receives at its start; agents of type Explore and Plan
 // receive none (observed with 2.1.329).
-func (i *nestedInstructions) initialInstructions(agent *protocol.AgentRef) []simulator.ContextFile {
+func (i *instructionFileTracker) initialInstructions(agent *protocol.AgentRef) []simulator.ContextFile {
 	text := instructionText(i.customization.Memories)
-	if text == "" || claudecode.ReturnsOnlyReport(agent.Type) {
+	if text == "" || claudecode.AgentResultHasOnlyReport(agent.Type) {
 		return nil
 	}
 	return []simulator.ContextFile{{Text: text}}
 }
 
 // instructionText returns the text of the instruction files for the model; empty means none.
-func instructionText(memories []catalog.Memory) string {
+func instructionText(memories []catalog.InstructionFile) string {
 	var files strings.Builder
 	for _, m := range memories {
-		files.WriteString("\n\n" + m.Heading() + "\n\n" + strings.TrimSpace(m.Text))
+		files.WriteString("\n\n" + m.HeadingInModelContext() + "\n\n" + strings.TrimSpace(m.Text))
 	}
 	if files.Len() == 0 {
 		return ""
@@ -440,12 +440,12 @@ func (t *toolbox) NewContext(agent *protocol.AgentRef, calls []protocol.ToolUse)
 	if calls == nil && agent != nil {
 		return t.instructions.initialInstructions(agent)
 	}
-	all := changedFilesContext(t.builtinTools(protocol.ToolUse{Agent: agent}).Changes(agent))
+	all := changedFilesContext(t.builtinToolsForCaller(protocol.ToolUse{Agent: agent}).Changes(agent))
 	for _, call := range calls {
 		call.Name = cmp.Or(t.aliases[call.Name], call.Name)
 		call.Agent = agent
-		if file := t.builtinTools(call).TargetFile(call); file != "" {
-			all = append(all, t.instructions.newInstructionsFor(agent, file)...)
+		if file := t.builtinToolsForCaller(call).TargetFile(call); file != "" {
+			all = append(all, t.instructions.takeInstructionsForAccessedFile(agent, file)...)
 		}
 	}
 	return all

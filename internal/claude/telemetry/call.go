@@ -63,7 +63,7 @@ func (r *Recorder) describeCall(ev *protocol.ToolExecuted) toolCall {
 	switch use.Name {
 	case "Bash":
 		word, _, _ := strings.Cut(strings.TrimSpace(in.Command), " ")
-		v["bash_command_class"], v["bash_argv0"] = commandClass(in.Command)
+		v["bash_command_class"], v["bash_argv0"] = classifyFirstShellProgram(in.Command)
 		parameters = [][2]string{{"bash_command", word}, {"full_command", in.Command}, {"description", in.Description}}
 	case "Skill":
 		parameters = [][2]string{{"skill_name", in.Skill}}
@@ -84,12 +84,12 @@ func (r *Recorder) describeCall(ev *protocol.ToolExecuted) toolCall {
 	return c
 }
 
-// errorText returns the error of a failed call in the form in which the real CLI reports it.
-func (c toolCall) errorText(ev *protocol.ToolExecuted) string {
+// failedCallErrorText returns the error of a failed call in the form in which the real CLI reports it.
+func (c toolCall) failedCallErrorText(executed *protocol.ToolExecuted) string {
 	if c.name == "Bash" {
 		return "Shell command failed"
 	}
-	text := ev.Result.Content.Plain()
+	text := executed.Result.Content.Plain()
 	return strings.TrimSuffix(strings.TrimPrefix(text, "<tool_use_error>"), "</tool_use_error>")
 }
 
@@ -110,7 +110,7 @@ func (c toolCall) contentEvents(ev *protocol.ToolExecuted, now time.Time) []span
 	default:
 		return nil
 	}
-	return []spanEvent{{Name: "tool.output", Time: toNanos(now), Attributes: list}}
+	return []spanEvent{{Name: "tool.output", Time: toUnixNanoseconds(now), Attributes: list}}
 }
 
 func (c toolCall) errorType() string {
@@ -144,16 +144,16 @@ func languageOfFile(path string) string {
 	}[strings.ToLower(filepath.Ext(path))]
 }
 
-// commandClass returns the class and the name of the first command of a command line; both are
+// classifyFirstShellProgram returns the class and the name of the first command of a command line; both are
 // "other" for programs that the real CLI does not know (observed with 2.1.330).
-func commandClass(line string) (class, name string) {
-	script, err := shellcmd.Parse(line)
+func classifyFirstShellProgram(shellCommandLine string) (programClass, programName string) {
+	script, err := shellcmd.Parse(shellCommandLine)
 	if err != nil || len(script.Commands) == 0 {
 		return "other", "other"
 	}
-	name = filepath.Base(script.Commands[0].Name())
-	if strings.HasPrefix(name, "python") {
-		name = "python"
+	programName = filepath.Base(script.Commands[0].Name())
+	if strings.HasPrefix(programName, "python") {
+		programName = "python"
 	}
 	for _, row := range [][2]string{
 		{"vcs", "git hg svn"},
@@ -165,8 +165,8 @@ func commandClass(line string) (class, name string) {
 		{"package_manager", "npm pnpm yarn pip brew apt apt-get cargo"},
 		{"build_test", "make cmake pytest jest"},
 	} {
-		if slices.Contains(strings.Fields(row[1]), name) {
-			return row[0], name
+		if slices.Contains(strings.Fields(row[1]), programName) {
+			return row[0], programName
 		}
 	}
 	return "other", "other"

@@ -22,9 +22,9 @@ const (
 
 // The signals, as the names of environment variables contain them: METRICS in OTEL_METRICS_EXPORTER.
 const (
-	metricSignal = "METRICS"
-	logSignal    = "LOGS"
-	traceSignal  = "TRACES"
+	metricsSignalName = "METRICS"
+	logsSignalName    = "LOGS"
+	tracesSignalName  = "TRACES"
 )
 
 // Config is the telemetry configuration of the environment. The zero value is off.
@@ -68,10 +68,10 @@ func ReadConfig(getenv func(string) string) (c Config, warnings []string) {
 		}
 		return target
 	}
-	c.Metrics = read(metricSignal, "OTEL_METRIC_EXPORT_INTERVAL", time.Minute)
-	c.Logs = read(logSignal, "OTEL_LOGS_EXPORT_INTERVAL", 5*time.Second)
+	c.Metrics = read(metricsSignalName, "OTEL_METRIC_EXPORT_INTERVAL", time.Minute)
+	c.Logs = read(logsSignalName, "OTEL_LOGS_EXPORT_INTERVAL", 5*time.Second)
 	if isTrue(getenv("CLAUDE_CODE_ENHANCED_TELEMETRY_BETA")) || isTrue(getenv("ENABLE_ENHANCED_TELEMETRY_BETA")) {
-		c.Traces = read(traceSignal, "OTEL_TRACES_EXPORT_INTERVAL", 5*time.Second)
+		c.Traces = read(tracesSignalName, "OTEL_TRACES_EXPORT_INTERVAL", 5*time.Second)
 	}
 	c.Prompts, c.Responses = isTrue(getenv("OTEL_LOG_USER_PROMPTS")), isTrue(getenv("OTEL_LOG_ASSISTANT_RESPONSES"))
 	c.ToolDetails, c.ToolContent = isTrue(getenv("OTEL_LOG_TOOL_DETAILS")), isTrue(getenv("OTEL_LOG_TOOL_CONTENT"))
@@ -170,7 +170,7 @@ func (e *exporter) send(ctx context.Context, request exportRequest) error {
 	case protocolHTTPProtobuf:
 		kind = "application/x-protobuf"
 	case protocolGRPC:
-		service := map[string]string{metricSignal: "metrics.v1.Metrics", logSignal: "logs.v1.Logs", traceSignal: "trace.v1.Trace"}[e.signal]
+		service := map[string]string{metricsSignalName: "metrics.v1.Metrics", logsSignalName: "logs.v1.Logs", tracesSignalName: "trace.v1.Trace"}[e.signal]
 		kind, url = "application/grpc", strings.TrimSuffix(url, "/")+"/opentelemetry.proto.collector."+service+"Service/Export"
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))

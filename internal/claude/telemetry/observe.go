@@ -64,7 +64,7 @@ func (r *Recorder) handleEvent(ev protocol.Event) {
 		r.beginTurn(ev)
 	case *protocol.Init:
 		r.recordSessionStart(ev)
-	case *protocol.CLIRetry:
+	case *protocol.FailedAPIRequestBeforeRetry:
 		line := r.conversation("", "")
 		if line.attempts++; line.attempts == 1 {
 			line.firstFailure = r.o.Clock.Now()
@@ -116,7 +116,7 @@ func (r *Recorder) recordPrompt() {
 	r.state.promptID = ev.PromptID
 	r.state.turns++
 	r.state.traceID = r.newID(16)
-	r.state.interaction = spanData{SpanID: r.newID(8), Start: toNanos(r.state.turnStart)}
+	r.state.interaction = spanData{SpanID: r.newID(8), Start: toUnixNanoseconds(r.state.turnStart)}
 	text := ev.Content.Plain()
 	shown := textOrSubstitute(r.o.Prompts, text, "")
 	length := len([]rune(text))
@@ -134,7 +134,7 @@ func (r *Recorder) endTurn() {
 	took := r.o.Clock.Now().Sub(r.state.turnStart).Truncate(time.Millisecond)
 	r.addToMetric("active_time.total", took.Seconds(), attributeValues{"type": "cli"})
 	span := r.state.interaction
-	span.End = toNanos(r.o.Clock.Now())
+	span.End = toUnixNanoseconds(r.o.Clock.Now())
 	r.state.prompts["interaction.duration_ms"] = int(took.Milliseconds())
 	r.recordSpan("interaction", span, r.state.prompts)
 	r.state.interaction = spanData{}
@@ -148,7 +148,7 @@ func (r *Recorder) recordAssistant(ev *protocol.Assistant) {
 	}
 	l := r.conversation(id, ev.SubagentType)
 	if ev.IsAPIErrorMessage {
-		r.recordFailure(ev, l)
+		r.recordAPIErrorEvents(ev, l)
 		return
 	}
 	if ev.Final == nil {
@@ -173,7 +173,7 @@ func (r *Recorder) recordAnswer(ev *protocol.Assistant, l *conversationState, ag
 	facts := claudecode.FactsOfModel(name)
 	cost := facts.Cost(u.InputTokens, u.OutputTokens) + facts.CacheCost(u.CacheReadInputTokens, u.CacheCreationInputTokens)
 	l.requestID = ev.RequestID
-	v := r.sourceAttributes(l, agent)
+	v := r.querySourceAttributes(l, agent)
 	v["model"], v["effort"] = name, r.moment.Effort
 	maps.Copy(v, map[string]any{
 		"input_tokens": u.InputTokens, "output_tokens": u.OutputTokens, "cache_read_tokens": u.CacheReadInputTokens, "cache_creation_tokens": u.CacheCreationInputTokens,
@@ -212,39 +212,39 @@ func (r *Recorder) recordRequestSpan(ev *protocol.Assistant, l *conversationStat
 	}
 	maps.Copy(v, attributes)
 	r.recordSpan("llm_request", spanData{
-		SpanID: r.newID(8), Parent: r.state.interaction.SpanID, Start: toNanos(l.requestSent), End: toNanos(r.o.Clock.Now()),
-		Events: []spanEvent{{Name: "gen_ai.request.attempt", Time: toNanos(l.requestSent), Attributes: []attribute{{"attempt", newValue(l.attempts + 1)}}}},
+		SpanID: r.newID(8), Parent: r.state.interaction.SpanID, Start: toUnixNanoseconds(l.requestSent), End: toUnixNanoseconds(r.o.Clock.Now()),
+		Events: []spanEvent{{Name: "gen_ai.request.attempt", Time: toUnixNanoseconds(l.requestSent), Attributes: []attribute{{"attempt", newValue(l.attempts + 1)}}}},
 	}, v)
 }
 
-func (r *Recorder) sourceAttributes(l *conversationState, agent string) attributeValues {
-	v := attributeValues{"query_source": "sdk", "skill.name": l.skill}
+func (r *Recorder) querySourceAttributes(conversation *conversationState, agentID string) attributeValues {
+	v := attributeValues{"query_source": "sdk", "skill.name": conversation.skill}
 	if r.o.Interactive {
 		v["query_source"] = "repl_main_thread"
 	}
-	if agent != "" {
-		v["query_source"], v["agent.name"], v["agent_id"] = "agent:builtin:"+l.agent, l.agent, agent
+	if agentID != "" {
+		v["query_source"], v["agent.name"], v["agent_id"] = "agent:builtin:"+conversation.agent, conversation.agent, agentID
 	}
-	if l.server != "" {
-		v["mcp_server.name"], v["mcp_tool.name"] = textOrSubstitute(r.o.ToolDetails, l.server, "custom"), textOrSubstitute(r.o.ToolDetails, l.tool, "custom")
+	if conversation.server != "" {
+		v["mcp_server.name"], v["mcp_tool.name"] = textOrSubstitute(r.o.ToolDetails, conversation.server, "custom"), textOrSubstitute(r.o.ToolDetails, conversation.tool, "custom")
 	}
 	return v
 }
 
-func (r *Recorder) recordFailure(ev *protocol.Assistant, l *conversationState) {
+func (r *Recorder) recordAPIErrorEvents(failedReply *protocol.Assistant, conversation *conversationState) {
 	now := r.o.Clock.Now()
-	v := r.sourceAttributes(l, ev.AgentID)
-	v["model"], v["effort"], v["error"], v["speed"] = r.moment.Model, r.moment.Effort, apiError(ev), "normal"
-	v["duration_ms"], v["attempt"], v["request_id"] = milliseconds(now.Sub(l.requestSent)), l.attempts+1, ev.RequestID
-	if ev.APIStatus != 0 {
-		v["status_code"] = ev.APIStatus
+	v := r.querySourceAttributes(conversation, failedReply.AgentID)
+	v["model"], v["effort"], v["error"], v["speed"] = r.moment.Model, r.moment.Effort, apiError(failedReply), "normal"
+	v["duration_ms"], v["attempt"], v["request_id"] = milliseconds(now.Sub(conversation.requestSent)), conversation.attempts+1, failedReply.RequestID
+	if failedReply.APIStatus != 0 {
+		v["status_code"] = failedReply.APIStatus
 	}
 	r.recordEvent("api_error", r.state.interaction.SpanID, v)
-	if l.attempts > 0 {
-		v["total_attempts"], v["total_retry_duration_ms"] = l.attempts+1, milliseconds(now.Sub(l.firstFailure))
+	if conversation.attempts > 0 {
+		v["total_attempts"], v["total_retry_duration_ms"] = conversation.attempts+1, milliseconds(now.Sub(conversation.firstFailure))
 		r.recordEvent("api_retries_exhausted", r.state.interaction.SpanID, v)
 	}
-	l.attempts, l.requestSent = 0, now
+	conversation.attempts, conversation.requestSent = 0, now
 }
 
 // apiError returns the message of the API in a text of the CLI: "API Error: 529 Overloaded. …".
@@ -271,7 +271,7 @@ func (r *Recorder) recordAgentEnd(ev *protocol.System) {
 		ToolUses    int `json:"tool_uses"`
 		DurationMS  int `json:"duration_ms"`
 	}
-	raw, err := json.Marshal(ev.Value("usage"))
+	raw, err := json.Marshal(ev.FieldValue("usage"))
 	if err == nil {
 		err = json.Unmarshal(raw, &usage)
 	}
@@ -294,7 +294,7 @@ func (r *Recorder) recordTool(ev *protocol.ToolExecuted) {
 	l := r.conversation(agent, "")
 	now, c := r.o.Clock.Now(), r.describeCall(ev)
 	started := now.Add(-ev.Duration)
-	span := spanData{SpanID: r.newID(8), Parent: r.state.interaction.SpanID, Start: toNanos(started), End: toNanos(now)}
+	span := spanData{SpanID: r.newID(8), Parent: r.state.interaction.SpanID, Start: toUnixNanoseconds(started), End: toUnixNanoseconds(now)}
 	c.attributes["request_id"] = l.requestID
 	if d := ev.Result.Decision; d != nil {
 		c.attributes["decision"], c.attributes["source"], c.attributes["permission_mode"] = d.Decision, d.Source, string(r.moment.Mode)
@@ -302,7 +302,7 @@ func (r *Recorder) recordTool(ev *protocol.ToolExecuted) {
 		if c.editsFile {
 			r.addToMetric("code_edit_tool.decision", 1, attributeValues{"decision": d.Decision, "source": d.Source, "tool_name": ev.Use.Name, "language": languageOfFile(c.path)})
 		}
-		r.recordSpan("tool.blocked_on_user", spanData{SpanID: r.newID(8), Parent: span.SpanID, Start: toNanos(started), End: toNanos(started)}, attributeValues{
+		r.recordSpan("tool.blocked_on_user", spanData{SpanID: r.newID(8), Parent: span.SpanID, Start: toUnixNanoseconds(started), End: toUnixNanoseconds(started)}, attributeValues{
 			"duration_ms": 0, "decision": d.Decision, "source": d.Source,
 		})
 	}
@@ -336,9 +336,9 @@ func (r *Recorder) recordExecution(ev *protocol.ToolExecuted, c toolCall, span s
 		kind := c.errorType()
 		v["error_type"] = kind
 		if r.o.ToolDetails {
-			v["error"] = c.errorText(ev)
+			v["error"] = c.failedCallErrorText(ev)
 		}
-		text := textOrSubstitute(r.o.ToolDetails, c.errorText(ev), kind)
+		text := textOrSubstitute(r.o.ToolDetails, c.failedCallErrorText(ev), kind)
 		execution["error.type"], execution["error"], execution["error_class"] = "tool_error", text, kind
 		ended.Status = status{Code: 2, Message: text}
 	} else {

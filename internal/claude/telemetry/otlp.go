@@ -54,14 +54,14 @@ type (
 		Spans []spanData `json:"spans" pb:"2"`
 	}
 	logRecord struct {
-		Time       nanos       `json:"timeUnixNano" pb:"1"`
-		Observed   nanos       `json:"observedTimeUnixNano" pb:"11"`
-		Body       value       `json:"body" pb:"5"`
-		Attributes []attribute `json:"attributes" pb:"6"`
-		Dropped    uint32      `json:"droppedAttributesCount" pb:"7"`
-		Flags      fixed32     `json:"flags,omitempty" pb:"8"`
-		TraceID    hexID       `json:"traceId,omitempty" pb:"9"`
-		SpanID     hexID       `json:"spanId,omitempty" pb:"10"`
+		Time       unixNanoseconds `json:"timeUnixNano" pb:"1"`
+		Observed   unixNanoseconds `json:"observedTimeUnixNano" pb:"11"`
+		Body       value           `json:"body" pb:"5"`
+		Attributes []attribute     `json:"attributes" pb:"6"`
+		Dropped    uint32          `json:"droppedAttributesCount" pb:"7"`
+		Flags      fixed32         `json:"flags,omitempty" pb:"8"`
+		TraceID    hexID           `json:"traceId,omitempty" pb:"9"`
+		SpanID     hexID           `json:"spanId,omitempty" pb:"10"`
 	}
 	metricData struct {
 		Name        string  `json:"name" pb:"1"`
@@ -75,33 +75,33 @@ type (
 		Points      []dataPoint `json:"dataPoints" pb:"1"`
 	}
 	dataPoint struct {
-		Attributes []attribute `json:"attributes" pb:"7"`
-		Start      nanos       `json:"startTimeUnixNano" pb:"2"`
-		Time       nanos       `json:"timeUnixNano" pb:"3"`
-		Value      *float64    `json:"asDouble" pb:"4"`
+		Attributes []attribute     `json:"attributes" pb:"7"`
+		Start      unixNanoseconds `json:"startTimeUnixNano" pb:"2"`
+		Time       unixNanoseconds `json:"timeUnixNano" pb:"3"`
+		Value      *float64        `json:"asDouble" pb:"4"`
 	}
 	spanData struct {
-		TraceID       hexID       `json:"traceId" pb:"1"`
-		SpanID        hexID       `json:"spanId" pb:"2"`
-		Parent        hexID       `json:"parentSpanId,omitempty" pb:"4"`
-		Name          string      `json:"name" pb:"5"`
-		Kind          uint32      `json:"kind" pb:"6"`
-		Start         nanos       `json:"startTimeUnixNano" pb:"7"`
-		End           nanos       `json:"endTimeUnixNano" pb:"8"`
-		Attributes    []attribute `json:"attributes" pb:"9"`
-		Dropped       uint32      `json:"droppedAttributesCount" pb:"10"`
-		Events        []spanEvent `json:"events" pb:"11"`
-		DroppedEvents uint32      `json:"droppedEventsCount" pb:"12"`
-		Status        status      `json:"status" pb:"15"`
-		Links         []struct{}  `json:"links" pb:"13"`
-		DroppedLinks  uint32      `json:"droppedLinksCount" pb:"14"`
-		Flags         fixed32     `json:"flags,omitempty" pb:"16"`
+		TraceID       hexID           `json:"traceId" pb:"1"`
+		SpanID        hexID           `json:"spanId" pb:"2"`
+		Parent        hexID           `json:"parentSpanId,omitempty" pb:"4"`
+		Name          string          `json:"name" pb:"5"`
+		Kind          uint32          `json:"kind" pb:"6"`
+		Start         unixNanoseconds `json:"startTimeUnixNano" pb:"7"`
+		End           unixNanoseconds `json:"endTimeUnixNano" pb:"8"`
+		Attributes    []attribute     `json:"attributes" pb:"9"`
+		Dropped       uint32          `json:"droppedAttributesCount" pb:"10"`
+		Events        []spanEvent     `json:"events" pb:"11"`
+		DroppedEvents uint32          `json:"droppedEventsCount" pb:"12"`
+		Status        status          `json:"status" pb:"15"`
+		Links         []struct{}      `json:"links" pb:"13"`
+		DroppedLinks  uint32          `json:"droppedLinksCount" pb:"14"`
+		Flags         fixed32         `json:"flags,omitempty" pb:"16"`
 	}
 	spanEvent struct {
-		Attributes []attribute `json:"attributes" pb:"3"`
-		Name       string      `json:"name" pb:"2"`
-		Time       nanos       `json:"timeUnixNano" pb:"1"`
-		Dropped    uint32      `json:"droppedAttributesCount" pb:"4"`
+		Attributes []attribute     `json:"attributes" pb:"3"`
+		Name       string          `json:"name" pb:"2"`
+		Time       unixNanoseconds `json:"timeUnixNano" pb:"1"`
+		Dropped    uint32          `json:"droppedAttributesCount" pb:"4"`
 	}
 	status struct {
 		Code    uint32 `json:"code" pb:"3"`
@@ -123,13 +123,13 @@ type (
 		Values []value `json:"values" pb:"1"`
 	}
 
-	nanos   uint64 // Unix time; a string in JSON, fixed64 in protobuf
-	fixed32 uint32
-	hexID   []byte // hexadecimal in JSON
+	unixNanoseconds uint64 // Unix time; a string in JSON, fixed64 in protobuf
+	fixed32         uint32
+	hexID           []byte // hexadecimal in JSON
 )
 
 // MarshalJSON writes the time as a string, because JSON numbers lose its digits.
-func (n nanos) MarshalJSON() ([]byte, error) {
+func (n unixNanoseconds) MarshalJSON() ([]byte, error) {
 	return strconv.AppendQuote(nil, strconv.FormatUint(uint64(n), 10)), nil
 }
 
@@ -189,7 +189,7 @@ func appendField(b []byte, number int, v reflect.Value) []byte {
 	tag := func(wireType int) []byte { return binary.AppendUvarint(b, uint64(number<<3|wireType)) }
 	bytes := func(p []byte) []byte { return append(binary.AppendUvarint(tag(counted), uint64(len(p))), p...) }
 	switch x := v.Interface().(type) {
-	case nanos:
+	case unixNanoseconds:
 		return binary.LittleEndian.AppendUint64(tag(fixed8), uint64(x))
 	case fixed32:
 		return binary.LittleEndian.AppendUint32(tag(fixed4), uint32(x))

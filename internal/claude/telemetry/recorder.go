@@ -48,7 +48,7 @@ type Recorder struct {
 	o         Options
 	exporters map[string]*exporter
 	common    []attribute // attributes of all events and metrics
-	tables    map[string][]signalRow
+	tables    map[string][]metricEventOrSpanRow
 	resource  resource
 
 	mu       sync.Mutex // guards the following fields
@@ -78,9 +78,9 @@ func Open(o Options) *Recorder {
 	r := &Recorder{
 		o: o, exporters: map[string]*exporter{}, sent: map[string]int{},
 		state:  recorderState{conversations: map[string]*conversationState{}, servers: map[string]string{}, connected: map[string]time.Time{}},
-		tables: map[string][]signalRow{metricSignal: metricTable(), logSignal: eventTable(), traceSignal: spanTable()},
+		tables: map[string][]metricEventOrSpanRow{metricsSignalName: metricTable(), logsSignalName: eventTable(), tracesSignalName: spanTable()},
 	}
-	for signal, target := range map[string]*Target{metricSignal: o.Metrics, logSignal: o.Logs, traceSignal: o.Traces} {
+	for signal, target := range map[string]*Target{metricsSignalName: o.Metrics, logsSignalName: o.Logs, tracesSignalName: o.Traces} {
 		if target != nil {
 			r.exporters[signal] = newExporter(*target, signal)
 		}
@@ -130,7 +130,7 @@ func (r *Recorder) Run(ctx context.Context, quit <-chan struct{}) {
 				case <-quit:
 					return
 				case <-ticker.C:
-					r.export(ctx, signal)
+					r.exportUnsentOfSignal(ctx, signal)
 				}
 			}
 		})
@@ -142,19 +142,19 @@ func (r *Recorder) Run(ctx context.Context, quit <-chan struct{}) {
 
 // Close sends the remaining data within the time limit of the configuration.
 func (r *Recorder) Close(ctx context.Context) {
-	r.recordDisconnects()
+	r.recordServersDisconnectedAtClose()
 	ctx, cancel := context.WithTimeout(ctx, r.o.FlushTimeout)
 	defer cancel()
-	for _, signal := range []string{traceSignal, logSignal, metricSignal} { // in the order of the real CLI
-		r.export(ctx, signal)
+	for _, signal := range []string{tracesSignalName, logsSignalName, metricsSignalName} { // in the order of the real CLI
+		r.exportUnsentOfSignal(ctx, signal)
 		if e := r.exporters[signal]; e != nil {
 			e.client.CloseIdleConnections()
 		}
 	}
 }
 
-// AcceptedCounts returns how many data points, events and spans of each name the collector has accepted.
-func (r *Recorder) AcceptedCounts() map[string]int {
+// AcceptedCountsByName returns how many data points, events and spans of each name the collector has accepted.
+func (r *Recorder) AcceptedCountsByName() map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.sent)
@@ -167,7 +167,7 @@ func (r *Recorder) Err() error {
 	return r.lastErr
 }
 
-func (r *Recorder) export(ctx context.Context, signal string) {
+func (r *Recorder) exportUnsentOfSignal(ctx context.Context, signal string) {
 	e := r.exporters[signal]
 	if e == nil {
 		return
@@ -194,14 +194,14 @@ func (r *Recorder) takeUnsent(signal string) (request exportRequest, ok bool) {
 	own := scope{"com.anthropic.claude_code", r.o.Version}
 	request.entries = map[string]int{}
 	switch signal {
-	case logSignal:
+	case logsSignalName:
 		own.Name += ".events"
 		request.Logs = []resourceLogs{{r.resource, []scopeLogs{{own, r.records}}}}
 		for _, l := range r.records {
 			request.entries[*l.Body.String]++
 		}
 		r.records = nil
-	case traceSignal:
+	case tracesSignalName:
 		own = scope{own.Name + ".tracing", "1.0.0"}
 		request.Spans = []resourceSpans{{r.resource, []scopeSpans{{own, r.spans}}}}
 		for _, s := range r.spans {
@@ -224,7 +224,7 @@ func (r *Recorder) takeUnsent(signal string) (request exportRequest, ok bool) {
 // metricSums returns the sums of the metrics, in the order of the metric table.
 func (r *Recorder) metricSums() (list []metricData) {
 	const delta, cumulative = 1, 2
-	for _, row := range r.tables[metricSignal] {
+	for _, row := range r.tables[metricsSignalName] {
 		m := metricData{Name: signalNamePrefix + row.name, Description: row.description, Unit: row.unit, Sum: sumData{Temporality: delta, Monotonic: true}}
 		if r.o.Cumulative {
 			m.Sum.Temporality = cumulative
@@ -232,7 +232,7 @@ func (r *Recorder) metricSums() (list []metricData) {
 		for _, c := range r.counters {
 			if c.metric == row.name {
 				sum := c.sum
-				m.Sum.Points = append(m.Sum.Points, dataPoint{Attributes: c.attributes, Start: toNanos(c.start), Time: toNanos(r.o.Clock.Now()), Value: &sum})
+				m.Sum.Points = append(m.Sum.Points, dataPoint{Attributes: c.attributes, Start: toUnixNanoseconds(c.start), Time: toUnixNanoseconds(r.o.Clock.Now()), Value: &sum})
 			}
 		}
 		if len(m.Sum.Points) > 0 {
@@ -243,7 +243,7 @@ func (r *Recorder) metricSums() (list []metricData) {
 }
 
 func (r *Recorder) addToMetric(name string, n float64, v attributeValues) {
-	row := findSignalRow(r.tables[metricSignal], name)
+	row := findRowByName(r.tables[metricsSignalName], name)
 	attributes := slices.Concat(r.common, row.attributesOf(v))
 	for _, c := range r.counters {
 		if c.metric == name && slices.EqualFunc(c.attributes, attributes, attribute.equal) {
@@ -260,7 +260,7 @@ func (a attribute) equal(b attribute) bool {
 
 // recordEvent records an event. span is the span that the event belongs to; it is used only if spans are sent.
 func (r *Recorder) recordEvent(name string, span hexID, v attributeValues) {
-	if r.exporters[logSignal] == nil {
+	if r.exporters[logsSignalName] == nil {
 		return
 	}
 	now := r.o.Clock.Now()
@@ -269,8 +269,8 @@ func (r *Recorder) recordEvent(name string, span hexID, v attributeValues) {
 	if r.state.promptID != "" {
 		own = append(own, attribute{"prompt.id", newValue(r.state.promptID)})
 	}
-	row := findSignalRow(r.tables[logSignal], name)
-	record := logRecord{Time: toNanos(now), Observed: toNanos(now), Body: newValue(signalNamePrefix + name), Attributes: slices.Concat(r.common, own, row.attributesOf(v))}
+	row := findRowByName(r.tables[logsSignalName], name)
+	record := logRecord{Time: toUnixNanoseconds(now), Observed: toUnixNanoseconds(now), Body: newValue(signalNamePrefix + name), Attributes: slices.Concat(r.common, own, row.attributesOf(v))}
 	if r.o.Traces != nil && span != nil {
 		record.TraceID, record.SpanID, record.Flags = r.state.traceID, span, 1
 	}
@@ -281,7 +281,7 @@ func (r *Recorder) recordSpan(name string, s spanData, v attributeValues) {
 	if r.o.Traces == nil {
 		return
 	}
-	row := findSignalRow(r.tables[traceSignal], name)
+	row := findRowByName(r.tables[tracesSignalName], name)
 	v["gen_ai.conversation.id"] = r.o.SessionID
 	s.TraceID, s.Name, s.Kind, s.Flags = r.state.traceID, signalNamePrefix+name, 1, 257
 	s.Attributes = slices.Concat(r.common, newAttributes("gen_ai.provider.name", "anthropic", "span.type", name), row.attributesOf(v))
@@ -299,8 +299,10 @@ func (r *Recorder) newID(sizeBytes int) hexID {
 	return sum[:sizeBytes]
 }
 
-// toNanos converts a time with millisecond precision, as in the real CLI.
-func toNanos(t time.Time) nanos { return nanos(t.Truncate(time.Millisecond).UnixNano()) }
+// toUnixNanoseconds converts a time with millisecond precision, as in the real CLI.
+func toUnixNanoseconds(t time.Time) unixNanoseconds {
+	return unixNanoseconds(t.Truncate(time.Millisecond).UnixNano())
+}
 
 // shortDigest returns a short digest of a name that must not be sent.
 func shortDigest(text string) string {
@@ -329,7 +331,7 @@ func (r *Recorder) recordSessionStart(init *protocol.Init) {
 		}
 		r.addToMetric("session.count", 1, attributeValues{"start_type": kind})
 		if init != nil {
-			r.recordInitialState(init)
+			r.recordHooksPluginsAndServers(init)
 		}
 	}
 	if r.state.prompt != nil {
@@ -337,7 +339,7 @@ func (r *Recorder) recordSessionStart(init *protocol.Init) {
 	}
 }
 
-func (r *Recorder) recordInitialState(init *protocol.Init) {
+func (r *Recorder) recordHooksPluginsAndServers(init *protocol.Init) {
 	for _, h := range r.o.Hooks {
 		v := attributeValues{"hook_event": h.Event, "hook_type": h.Kind, "hook_source": h.Source, "safe_mode": "false"}
 		if r.o.ToolDetails {
@@ -379,7 +381,7 @@ func (r *Recorder) recordConnection(server, status string) {
 	r.recordEvent("mcp_server_connection", nil, v)
 }
 
-func (r *Recorder) recordDisconnects() {
+func (r *Recorder) recordServersDisconnectedAtClose() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, server := range slices.Sorted(maps.Keys(r.state.connected)) {

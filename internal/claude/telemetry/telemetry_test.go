@@ -96,7 +96,7 @@ func TestProtobufIsThatOfOpenTelemetry(t *testing.T) {
 	target := &Target{Protocol: protocolHTTPProtobuf}
 	r := recordTurn(Config{Metrics: target, Logs: target, Traces: target})
 	for signal, message := range map[string]proto.Message{
-		metricSignal: &metrics.ExportMetricsServiceRequest{}, logSignal: &logs.ExportLogsServiceRequest{}, traceSignal: &trace.ExportTraceServiceRequest{},
+		metricsSignalName: &metrics.ExportMetricsServiceRequest{}, logsSignalName: &logs.ExportLogsServiceRequest{}, tracesSignalName: &trace.ExportTraceServiceRequest{},
 	} {
 		request, ok := r.takeUnsent(signal)
 		if !ok {
@@ -188,8 +188,8 @@ func TestGRPC(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
-	if r.AcceptedCounts()["claude_code.token.usage"] != 4 || r.AcceptedCounts()["claude_code.interaction"] != 1 {
-		t.Errorf("sent: %v", r.AcceptedCounts())
+	if r.AcceptedCountsByName()["claude_code.token.usage"] != 4 || r.AcceptedCountsByName()["claude_code.interaction"] != 1 {
+		t.Errorf("sent: %v", r.AcceptedCountsByName())
 	}
 }
 
@@ -198,12 +198,12 @@ func TestDeltaAndCumulative(t *testing.T) {
 	t.Parallel()
 	for cumulative, want := range map[bool][]float64{false: {2, 1}, true: {2, 3}} {
 		r := recordTurn(Config{Metrics: &Target{}, Cumulative: cumulative})
-		r.takeUnsent(metricSignal)
+		r.takeUnsent(metricsSignalName)
 		r.counters = nil
 		r.addToMetric("commit.count", 2, nil)
-		first, _ := r.takeUnsent(metricSignal)
+		first, _ := r.takeUnsent(metricsSignalName)
 		r.addToMetric("commit.count", 1, nil)
-		second, _ := r.takeUnsent(metricSignal)
+		second, _ := r.takeUnsent(metricsSignalName)
 		for i, q := range []exportRequest{first, second} {
 			sum := q.Metrics[0].Scopes[0].Metrics[0].Sum
 			if *sum.Points[0].Value != want[i] || (sum.Temporality == 2) != cumulative {
@@ -228,7 +228,7 @@ func TestIntervals(t *testing.T) {
 		quit := make(chan struct{})
 		time.AfterFunc(150*time.Second, func() { close(quit) })
 		r.Run(t.Context(), quit)
-		if calls[logSignal] != 1 || calls[metricSignal] != 1 {
+		if calls[logsSignalName] != 1 || calls[metricsSignalName] != 1 {
 			t.Errorf("requests: %v, want one of each: nothing was recorded after the first", calls)
 		}
 	})

@@ -24,17 +24,17 @@ func (b *backgroundView) agents() []backgroundTask {
 	return slices.DeleteFunc(slices.Clone(b.tasks), func(t backgroundTask) bool { return t.kind == "" })
 }
 
-func (b *backgroundView) footer() (shells, tasks, manage string) {
+func (b *backgroundView) footerTexts() (runningShellsText, endedAgentsHint, manageKeyHint string) {
 	if n := len(b.tasks) - len(b.agents()); n > 0 {
-		shells = " · " + countWithNoun(n, "shell")
+		runningShellsText = " · " + countWithNoun(n, "shell")
 	}
 	if b.agentEnded {
-		tasks = " · /tasks to see subagents"
+		endedAgentsHint = " · /tasks to see subagents"
 	}
 	if len(b.tasks) > 0 {
-		manage = " · ↓ to manage"
+		manageKeyHint = " · ↓ to manage"
 	}
-	return shells, tasks, manage
+	return runningShellsText, endedAgentsHint, manageKeyHint
 }
 
 func (b *backgroundView) rows(cols int, now time.Time) []string {
@@ -54,9 +54,9 @@ func (b *backgroundView) rows(cols int, now time.Time) []string {
 func (b *backgroundView) handleEvent(ev *protocol.System, now time.Time) string {
 	switch ev.Subtype {
 	case "task_started":
-		if ev.Value("is_backgrounded") == true && ev.Text("parent_task_id") == "" {
+		if ev.FieldValue("is_backgrounded") == true && ev.Text("parent_task_id") == "" {
 			t := backgroundTask{id: ev.Text("task_id"), name: ev.Text("description"), startedAt: now}
-			if ev.Value("task_type") == task.KindAgent {
+			if ev.FieldValue("task_type") == task.KindAgent {
 				t.kind = ev.Text("subagent_type")
 			}
 			b.tasks = append(b.tasks, t)

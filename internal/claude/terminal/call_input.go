@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/textdiff"
 )
 
-type callInput struct {
+type shownToolInput struct {
 	Command     string `json:"command"`
 	Description string `json:"description"`
 	FilePath    string `json:"file_path"`
@@ -23,9 +23,9 @@ type callInput struct {
 	ReplaceAll  bool   `json:"replace_all"`
 }
 
-func (in callInput) webSearchText() string { return fmt.Sprintf("Web Search(%q)", in.Query) }
+func (in shownToolInput) webSearchText() string { return fmt.Sprintf("Web Search(%q)", in.Query) }
 
-func parseCallInput(raw json.RawMessage) (in callInput) {
+func parseShownToolInput(raw json.RawMessage) (in shownToolInput) {
 	_ = json.Unmarshal(raw, &in) // a key with a value of another type is ignored
 	return in
 }
@@ -62,7 +62,7 @@ func changeSummary(rows []string) string {
 	return "Added " + countWithNoun(added, "line") + ", removed " + countWithNoun(removed, "line")
 }
 
-func numberedRows(text string) []string {
+func prefixLinesWithNumbers(text string) []string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	for i := range lines {
 		lines[i] = fmt.Sprintf("%*d %s", len(fmt.Sprint(len(lines))), i+1, lines[i])
@@ -70,7 +70,7 @@ func numberedRows(text string) []string {
 	return lines
 }
 
-func rowsOfEdit(in callInput) []string {
+func rowsOfEdit(in shownToolInput) []string {
 	raw, err := os.ReadFile(in.FilePath)
 	before, count := string(raw), 1
 	switch {
@@ -116,10 +116,10 @@ func hunkRows(hunks []textdiff.Hunk) []string {
 	return rows
 }
 
-func rowsOfWrite(in callInput) (rows []string, overwrites bool) {
+func rowsOfWrite(in shownToolInput) (rows []string, overwrites bool) {
 	before, err := os.ReadFile(in.FilePath)
 	if err != nil || string(before) == in.Content {
-		return numberedRows(in.Content), false
+		return prefixLinesWithNumbers(in.Content), false
 	}
 	return diffRows(string(before), in.Content), true
 }

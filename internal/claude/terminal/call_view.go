@@ -16,7 +16,7 @@ import (
 
 type callView struct {
 	use          protocol.ToolUse
-	input        callInput
+	input        shownToolInput
 	extraEntries int      // entries of the transcript that follow the announcement of the call and belong to it
 	fileRows     []string // lines of the file that the call changes
 	overwrites   bool     // the file had other content before, and fileRows are only the lines that differ
@@ -24,10 +24,11 @@ type callView struct {
 
 const rejectedCallText = "Not run · rejected"
 
-const maxShownLines, maxCommandColumns = 10, 50
+const maxShownLinesPerCall, maxCommandColumnsInAnnouncement = 10, 50
 
-// counts returns what a finished call adds to a line such as "Read 2 files". nil means that the call has its own entry.
-func (c *callView) counts() *callCounts {
+// countsForSummaryLine returns what a finished call adds to a line such as "Read 2 files". nil means that the call has its own
+// entry.
+func (c *callView) countsForSummaryLine() *callCounts {
 	switch {
 	case c.use.Name == "Read":
 		return &callCounts{read: 1}
@@ -37,7 +38,7 @@ func (c *callView) counts() *callCounts {
 		return nil
 	}
 	var n callCounts
-	for _, word := range c.programs() {
+	for _, word := range c.programNamesInCommand() {
 		switch {
 		case slices.Contains([]string{"find", "grep", "rg", "ag", "ack", "locate", "which", "whereis"}, word):
 			n.searched = 1
@@ -60,8 +61,8 @@ func (c *callView) counts() *callCounts {
 	return &n
 }
 
-// programs returns the first word of each part of the command.
-func (c *callView) programs() []string {
+// programNamesInCommand returns the first word of each part of the command.
+func (c *callView) programNamesInCommand() []string {
 	parts := strings.FieldsFunc(c.input.Command, func(r rune) bool { return strings.ContainsRune("|;&\n", r) })
 	for i, part := range parts {
 		parts[i], _, _ = strings.Cut(strings.TrimSpace(part), " ")
@@ -81,20 +82,20 @@ func (c *callView) shownCommand(maxLines int) string {
 }
 
 func (v *eventView) beginCall(use protocol.ToolUse) []entry {
-	c := &callView{use: use, input: parseCallInput(use.DisplayInput())}
+	c := &callView{use: use, input: parseShownToolInput(use.InputForHooksAndHosts())}
 	v.runningCalls = append(v.runningCalls, c)
 	planFile, _ := v.player.session.PlanFile()
 	at := entry{glyph: answerGlyph + " ", callID: use.ID, blinks: use.Name == "Bash" || use.Name == "Read"}
 	switch {
 	case use.Name == "AskUserQuestion" || use.Name == "ExitPlanMode":
 		return nil // the dialog for the call already shows it
-	case v.screen.inline && c.isShownInline():
+	case v.screen.inline && c.isCommandShownByInlineRenderer():
 		c.extraEntries = 1
-		at.glyph, at.text = answerGlyph+" Bash", c.inlineCommand()
+		at.glyph, at.text = answerGlyph+" Bash", c.shortenedCommandInParentheses()
 		return []entry{at, {glyph: resultPrefix, text: runningText, noGap: true}}
 	case use.Name == "Bash":
-		at.text = cmp.Or(progressText(c.input.Description), "Running "+truncate(c.input.Command, maxCommandColumns))
-		return v.progressEntries(c, at, c.shownCommand(maxShownLines))
+		at.text = cmp.Or(changeFirstVerbToIngForm(c.input.Description), "Running "+truncate(c.input.Command, maxCommandColumnsInAnnouncement))
+		return v.entriesOfRunningCall(c, at, c.shownCommand(maxShownLinesPerCall))
 	case use.Name == "Edit":
 		c.fileRows = rowsOfEdit(c.input)
 		at.text = "Update(" + shortPath(v.cwd, c.input.FilePath) + ")"
@@ -108,7 +109,7 @@ func (v *eventView) beginCall(use protocol.ToolUse) []entry {
 	case use.Name == "Read":
 		name := shortPath(v.cwd, c.input.FilePath)
 		at.text = "Reading " + name
-		return v.progressEntries(c, at, name)
+		return v.entriesOfRunningCall(c, at, name)
 	case c.server() != "":
 		at.text, at.isShort = "Calling "+c.server()+"…", true
 	case use.Name == "Agent":
@@ -137,7 +138,7 @@ func (c *callView) server() string {
 func (c *callView) title() string {
 	if server := c.server(); server != "" {
 		_, tool, _ := strings.Cut(strings.TrimPrefix(c.use.Name, "mcp__"), "__")
-		return server + " - " + tool + " (MCP)(" + strings.TrimSpace(strings.Join(toolInputRows(c.use.DisplayInput()), ",")) + ")"
+		return server + " - " + tool + " (MCP)(" + strings.TrimSpace(strings.Join(toolInputRows(c.use.InputForHooksAndHosts()), ",")) + ")"
 	}
 	return c.shownCommand(2)
 }
@@ -167,7 +168,7 @@ func (v *eventView) setFileChange(id string, output any) {
 	case len(change.StructuredPatch) > 0 && (c.use.Name == "Edit" || c.use.Name == "Write"):
 		c.fileRows, c.overwrites = hunkRows(change.StructuredPatch), true
 	case c.use.Name == "Write" && change.Type != "":
-		c.fileRows, c.overwrites = numberedRows(c.input.Content), false
+		c.fileRows, c.overwrites = prefixLinesWithNumbers(c.input.Content), false
 	}
 }
 
@@ -186,11 +187,11 @@ func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 	s.entries[at].callID = ""
 	rows := v.summaryRows(c, failed, refused)
 	switch {
-	case failed && c.counts() == nil && strings.HasPrefix(text, "Error: No such tool available"):
+	case failed && c.countsForSummaryLine() == nil && strings.HasPrefix(text, "Error: No such tool available"):
 		rows = []entry{noteEntry(text)}
-	case rows == nil && s.inline && c.isShownInline() && s.isInterrupted():
+	case rows == nil && s.inline && c.isCommandShownByInlineRenderer() && s.isRunningTurnInterrupted():
 		rows = []entry{s.entries[at]}
-	case rows == nil && s.inline && c.isShownInline():
+	case rows == nil && s.inline && c.isCommandShownByInlineRenderer():
 		rows = []entry{s.entries[at], noteEntry(c.inlineOutput(result.Content.Plain(), failed, s.cols))}
 		if refused {
 			rows[1] = noteEntry(rejectedCallText)
@@ -202,19 +203,19 @@ func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 	for i := len(s.entries) - 1; i > 0; i-- { // calls that follow one another share a line
 		if n, next := s.entries[i-1].counts, s.entries[i].counts; n != nil && next != nil {
 			n.add(next)
-			s.entries[i-1].text, s.entries = n.text(), slices.Delete(s.entries, i, i+1)
+			s.entries[i-1].text, s.entries = n.summaryLine(), slices.Delete(s.entries, i, i+1)
 		}
 	}
 }
 
 // summaryRows returns the entries that replace a finished call by a summary; nil means that the call stays visible.
 func (v *eventView) summaryRows(c *callView, failed, refused bool) []entry {
-	s, counts := v.screen, c.counts()
+	s, counts := v.screen, c.countsForSummaryLine()
 	switch collapses := c.use.Name == "Bash" && !s.inline || c.server() != ""; {
-	case s.inline && c.isShownInline():
+	case s.inline && c.isCommandShownByInlineRenderer():
 		return nil
-	case collapses && (refused || s.isInterrupted()):
-		amended, text := refused && !s.isInterrupted(), "No result recorded for 1 call"
+	case collapses && (refused || s.isRunningTurnInterrupted()):
+		amended, text := refused && !s.isRunningTurnInterrupted(), "No result recorded for 1 call"
 		if amended || s.progress != nil && s.progress.endsWithRefusal {
 			text = "Did not run 1 call"
 		}
@@ -223,11 +224,11 @@ func (v *eventView) summaryRows(c *callView, failed, refused bool) []entry {
 			rows = append(rows, noteEntry(rejectedCallText))
 		}
 		return rows
-	case counts != nil && (!refused || s.inline && s.isInterrupted()):
-		if failed && !s.isInterrupted() {
+	case counts != nil && (!refused || s.inline && s.isRunningTurnInterrupted()):
+		if failed && !s.isRunningTurnInterrupted() {
 			counts.failed = 1
 		}
-		return []entry{{glyph: "  ", text: counts.text(), counts: counts}}
+		return []entry{{glyph: "  ", text: counts.summaryLine(), counts: counts}}
 	case c.server() != "":
 		return []entry{{glyph: "  ", text: "Called " + c.server() + map[bool]string{true: " · 1 failed"}[failed && !refused], isShort: true}}
 	}
@@ -242,7 +243,7 @@ func (v *eventView) resultRows(c *callView, announcement entry, text string, fai
 		text = "/plan to preview"
 	case changes && (refused || !failed):
 		v.refusalShown = v.refusalShown || refused
-		return append([]entry{announcement, noteEntry(c.fileChangeText(shortPath(v.cwd, c.input.FilePath), refused))}, c.fileEntries()...)
+		return append([]entry{announcement, noteEntry(c.fileChangeOutcomeText(shortPath(v.cwd, c.input.FilePath), refused))}, c.fileEntries()...)
 	case changes && strings.HasPrefix(text, "File does not exist"):
 		text = "File not found"
 	case changes:
@@ -257,7 +258,7 @@ func (v *eventView) resultRows(c *callView, announcement entry, text string, fai
 
 func (c *callView) fileEntries() (rows []entry) {
 	for i, row := range c.fileRows {
-		if i == maxShownLines && c.use.Name == "Write" && !c.overwrites {
+		if i == maxShownLinesPerCall && c.use.Name == "Write" && !c.overwrites {
 			return append(rows, entry{glyph: "     ", text: fmt.Sprintf("… +%d lines", len(c.fileRows)-i), noGap: true})
 		}
 		rows = append(rows, entry{glyph: "      ", text: row, noGap: true})
@@ -265,14 +266,14 @@ func (c *callView) fileEntries() (rows []entry) {
 	return rows
 }
 
-func (c *callView) fileChangeText(name string, refused bool) string {
+func (c *callView) fileChangeOutcomeText(shownPath string, isRefused bool) string {
 	switch {
-	case refused && c.use.Name == "Edit":
-		return "Rejected update to " + name
-	case refused:
-		return "Rejected write to " + name
+	case isRefused && c.use.Name == "Edit":
+		return "Rejected update to " + shownPath
+	case isRefused:
+		return "Rejected write to " + shownPath
 	case c.use.Name == "Write" && !c.overwrites:
-		return "Wrote " + countWithNoun(len(c.fileRows), "line") + " to " + name
+		return "Wrote " + countWithNoun(len(c.fileRows), "line") + " to " + shownPath
 	}
 	return changeSummary(c.fileRows)
 }
@@ -296,13 +297,13 @@ func (v *eventView) endQuestion(c *callView, result protocol.ToolResultBlock, re
 		rows = append(rows, planRows("", plan)...)
 	case c.use.Name == "AskUserQuestion" && failed && !strings.HasPrefix(text, "<tool_use_error>"):
 		v.refusalShown = true
-		title, rows = "Declined to answer Claude's questions:", questionRows(c.use.DisplayInput(), nil)
+		title, rows = "Declined to answer Claude's questions:", questionRows(c.use.InputForHooksAndHosts(), nil)
 	case c.use.Name == "AskUserQuestion" && !failed:
 		answers := map[string]string{}
 		for _, m := range regexp.MustCompile(`"([^"]*)"="([^"]*)"`).FindAllStringSubmatch(text, -1) {
 			answers[m[1]] = m[2]
 		}
-		title, rows = "Answered Claude's questions:", questionRows(c.use.DisplayInput(), answers)
+		title, rows = "Answered Claude's questions:", questionRows(c.use.InputForHooksAndHosts(), answers)
 	default:
 		return
 	}
@@ -312,7 +313,7 @@ func (v *eventView) endQuestion(c *callView, result protocol.ToolResultBlock, re
 	}
 }
 
-func progressText(description string) string {
+func changeFirstVerbToIngForm(description string) string {
 	word, rest, _ := strings.Cut(description, " ")
 	if word == "" {
 		return ""
@@ -351,10 +352,12 @@ func questionRows(input json.RawMessage, answers map[string]string) []string {
 
 // The inline renderer shows a command and the first lines of its output. A full screen shows only the number of commands.
 
-// isShownInline reports whether the inline renderer shows the command and its output, not only a count.
-func (c *callView) isShownInline() bool { return c.use.Name == "Bash" && c.counts().ran > 0 }
+// isCommandShownByInlineRenderer reports whether the inline renderer shows the command and its output, not only a count.
+func (c *callView) isCommandShownByInlineRenderer() bool {
+	return c.use.Name == "Bash" && c.countsForSummaryLine().ran > 0
+}
 
-func (c *callView) inlineCommand() string {
+func (c *callView) shortenedCommandInParentheses() string {
 	const maxLines, maxCharacters = 2, 160
 	lines := strings.SplitN(c.input.Command, "\n", maxLines+1)
 	text := []rune(strings.Join(lines[:min(len(lines), maxLines)], "\n"))
@@ -370,16 +373,16 @@ func (c *callView) inlineOutput(output string, failed bool, cols int) string {
 	output = strings.Trim(toolErrorText(output), "\n")
 	switch {
 	case failed:
-		output, maxLines = "Error: "+output, maxShownLines
+		output, maxLines = "Error: "+output, maxShownLinesPerCall
 	case strings.HasPrefix(output, "Command running in background"):
 		return "Running in the background (↓ to manage)"
 	case output == "" || output == "(Bash completed with no output)":
-		return c.emptyOutputText()
+		return c.doneOrNoOutputText()
 	}
 	var rows []string
 	for line := range strings.SplitSeq(output, "\n") {
 		runes := []rune(printable(expandTabs(line)))
-		for part := range slices.Chunk(runes, max(1, cols-maxShownLines)) {
+		for part := range slices.Chunk(runes, max(1, cols-maxShownLinesPerCall)) {
 			rows = append(rows, strings.TrimRight(string(part), " "))
 		}
 		if len(runes) == 0 {
@@ -392,23 +395,23 @@ func (c *callView) inlineOutput(output string, failed bool, cols int) string {
 	return strings.Join(rows, "\n")
 }
 
-// emptyOutputText returns "Done" if all programs of the command, such as mkdir, print nothing; otherwise "(No output)".
-func (c *callView) emptyOutputText() string {
+// doneOrNoOutputText returns "Done" if all programs of the command, such as mkdir, print nothing; otherwise "(No output)".
+func (c *callView) doneOrNoOutputText() string {
 	quiet := []string{"mv", "cp", "rm", "mkdir", "rmdir", "chmod", "chown", "chgrp", "touch", "ln", "cd", "export", "unset", "wait"}
-	if slices.ContainsFunc(c.programs(), func(name string) bool { return !slices.Contains(quiet, name) }) {
+	if slices.ContainsFunc(c.programNamesInCommand(), func(name string) bool { return !slices.Contains(quiet, name) }) {
 		return "(No output)"
 	}
 	return "Done"
 }
 
 func (n *callCounts) progressText() string {
-	return strings.NewReplacer("Searched", "Searching", "Read", "Reading", "Listed", "Listing").Replace(n.text()) + "…"
+	return strings.NewReplacer("Searched", "Searching", "Read", "Reading", "Listed", "Listing").Replace(n.summaryLine()) + "…"
 }
 
-func (v *eventView) progressEntries(c *callView, at entry, detail string) []entry {
+func (v *eventView) entriesOfRunningCall(c *callView, announcement entry, detail string) []entry {
 	c.extraEntries = 1
 	if v.screen.inline {
-		at.text, at.isShort = c.counts().progressText(), true
+		announcement.text, announcement.isShort = c.countsForSummaryLine().progressText(), true
 	}
-	return []entry{at, {glyph: "  " + resultGlyph + "  ", text: detail, noGap: true}}
+	return []entry{announcement, {glyph: "  " + resultGlyph + "  ", text: detail, noGap: true}}
 }

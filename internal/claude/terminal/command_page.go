@@ -25,7 +25,7 @@ func (t *Terminal) runPageCommand(text string) bool {
 				t.reportCommand(text, "Resume cancelled")
 			}
 		})
-		s.dialog.topRule = t.newPage("", "").topRule
+		s.dialog.topRule = t.newCommandPageDialog("", "").topRule
 	case "/help", "/status", "/cost", "/usage", "/config":
 		s.dialog = t.infoDialog(word[1:])
 	default:
@@ -34,8 +34,8 @@ func (t *Terminal) runPageCommand(text string) bool {
 	return true
 }
 
-func (t *Terminal) newPage(kind, title string) *dialog {
-	d := &dialog{state: StateMenu, kind: kind, indent: 2, topRule: "▔", head: []string{"  " + title, ""}}
+func (t *Terminal) newCommandPageDialog(kind, title string) *dialog {
+	d := &dialog{state: StateCommandPage, kind: kind, indent: 2, topRule: "▔", head: []string{"  " + title, ""}}
 	if t.console.screen.inline {
 		d.topRule = ruleGlyph
 	}
@@ -44,11 +44,11 @@ func (t *Terminal) newPage(kind, title string) *dialog {
 
 func (t *Terminal) infoDialog(kind string) *dialog {
 	titles := map[string]string{"help": "Help", "status": "Status", "cost": "Usage", "usage": "Usage", "config": "Config"}
-	d := t.newPage(kind, titles[kind])
+	d := t.newCommandPageDialog(kind, titles[kind])
 	session := t.player.session
 	switch kind {
 	case "help":
-		d.head = append(d.head, t.console.screen.labels.shortcutRows(t.console.screen.cols)...)
+		d.head = append(d.head, t.console.screen.labels.shortcutHelpRows(t.console.screen.cols)...)
 	case "status":
 		d.head = append(d.head, "  Version:     "+t.plan.Version, "  Session ID:  "+session.ID(), "  cwd:         "+t.plan.CWD, "  Model:       "+session.Model())
 	case "config":
@@ -74,7 +74,7 @@ func (t *Terminal) modelDialog(line, name string) *dialog {
 	if name != "" {
 		return t.modelSwitchDialog(line, name, true)
 	}
-	d := t.newPage("model", "Select model")
+	d := t.newCommandPageDialog("model", "Select model")
 	d.showNumbers, d.letter, d.foot = true, "s", []string{"", "  s to use this session only · Enter to save · Esc to cancel"}
 	names := []string{"default", "opus", "fable", "sonnet", "haiku"}
 	for i, name := range names {
@@ -102,10 +102,10 @@ func (t *Terminal) modelSwitchDialog(line, name string, save bool) *dialog {
 		t.switchModel(line, name, save)
 		return nil
 	}
-	d := t.newPage("switch", "Switch model?")
+	d := t.newCommandPageDialog("switch", "Switch model?")
 	d.showNumbers, d.head = true, append(d.head, "  "+displayModelName(model)+" has to read the whole conversation again.", "")
 	d.options = []option{{label: "Yes, switch to " + displayModelName(model)}, {label: "No, go back"}}
-	d.foot = []string{"", "  " + t.console.screen.labels.findLabel("dialog", "Enter to confirm") + " · Esc to cancel"}
+	d.foot = []string{"", "  " + t.console.screen.labels.findLabelOrPrefix("dialog", "Enter to confirm") + " · Esc to cancel"}
 	d.owner = chooserFunc(func(c dialogChoice) *dialog {
 		if c.cancelled || c.index > 0 {
 			t.reportCommand(line, "Kept model as `"+t.shownModel()+"`")
@@ -167,7 +167,7 @@ func (t *Terminal) reportCommand(line, result string) {
 
 func (t *Terminal) recordCommand(c session.CommandRecord) {
 	s := &t.console.screen
-	s.entries = append(s.entries, entry{glyph: promptGlyph + " ", text: c.Line}, noteEntry(plainLine(c.Output)))
-	session.RecordCommand(t.player.session, c)
+	s.entries = append(s.entries, entry{glyph: promptGlyph + " ", text: c.Line}, noteEntry(removeMarkdownFromLine(c.Output)))
+	session.RecordTerminalCommandInTranscript(t.player.session, c)
 	t.player.prompts.push()
 }

@@ -20,8 +20,8 @@ type composer struct {
 }
 
 const (
-	maxDraftCharacters = 1 << 20
-	maxHistoryDrafts   = 100
+	maxDraftCharacters              = 1 << 20
+	maxSentOrClearedDraftsInHistory = 100
 )
 
 func (c *composer) text() string { return string(c.draft) }
@@ -51,7 +51,7 @@ func (c *composer) expandedText(id string) string {
 	return text
 }
 
-func (c *composer) isRecalled() bool {
+func (c *composer) isShowingUnchangedHistoryDraft() bool {
 	return c.historyIndex < len(c.history) && c.text() == c.history[c.historyIndex]
 }
 
@@ -151,7 +151,7 @@ func isPunctuationOrSpace(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_'
 }
 
-func (c *composer) clearLine() bool {
+func (c *composer) deleteToLineStart() (hasDeleted bool) {
 	start := c.lineStart()
 	if start == c.cursor && start > 0 {
 		c.backspace()
@@ -219,7 +219,7 @@ func (c *composer) rememberDraft() {
 func (c *composer) addHistory(text string) {
 	if strings.TrimSpace(strings.TrimPrefix(text, shellCommandPrefix)) != "" && (len(c.history) == 0 || c.history[len(c.history)-1] != text) {
 		c.history = append(c.history, text)
-		c.history = c.history[max(0, len(c.history)-maxHistoryDrafts):]
+		c.history = c.history[max(0, len(c.history)-maxSentOrClearedDraftsInHistory):]
 	}
 	c.historyIndex, c.newDraft = len(c.history), ""
 }

@@ -27,7 +27,7 @@ type Console struct {
 	earlyText         string    // text that was typed while no screen was shown; it becomes the first draft
 	openedAt          time.Time // when the run started
 	answers           []journal.Screen
-	answeredAt        time.Time   // when the last dialog of [Console.askDialogs] was answered; zero means that none was
+	answeredAt        time.Time   // when the last dialog of [Console.showDialogsUntilAnswered] was answered; zero means that none was
 	input             chan []byte // closed when the terminal has disconnected
 	resized           chan os.Signal
 	faults            *Faults
@@ -52,9 +52,9 @@ var ErrUntrustedFolder = fmt.Errorf("the folder is not trusted: %w", ErrQuit)
 // UntrustedFolderText explains why the session was not started.
 const UntrustedFolderText = "Claude Code didn't start because this folder isn't trusted.\nRun claude again and choose Yes, or run it in another folder."
 
-// OpenConsole switches the terminal of sys to raw mode. The caller closes the console. Keys are read until the
+// OpenConsoleInRawMode switches the terminal of sys to raw mode. The caller closes the console. Keys are read until the
 // terminal closes. A read that blocks at Close is abandoned.
-func OpenConsole(sys *process.System, signals *process.Signals, faults *Faults, plan *launch.Plan) (*Console, error) {
+func OpenConsoleInRawMode(sys *process.System, signals *process.Signals, faults *Faults, plan *launch.Plan) (*Console, error) {
 	texts, err := loadLabels(plan.Version)
 	if err != nil {
 		return nil, err
@@ -107,13 +107,13 @@ func (c *Console) Close() error {
 	c.closed = true
 	c.stopResizeSignals()
 	c.escapeTimer.Stop()
-	return errors.Join(c.painter.close(), c.restoreMode())
+	return errors.Join(c.painter.restoreTerminalState(), c.restoreMode())
 }
 
 // suspend stops the program until the shell continues it. If no shell started the program, it continues at once.
 func (c *Console) suspend() error {
 	full := c.painter.fullScreen
-	err := errors.Join(c.painter.close(), c.restoreMode())
+	err := errors.Join(c.painter.restoreTerminalState(), c.restoreMode())
 	c.painter.fullScreen = full
 	fmt.Fprint(c.painter.w, "\nClaude Code is suspended. Run `fg` to bring it back.\n")
 	err = errors.Join(err, process.Suspend())
@@ -133,7 +133,7 @@ func (c *Console) continueAfterSuspend() error {
 }
 
 func (c *Console) updateScreenSize() {
-	c.screen.faults = c.faults.activeFaults()
+	c.screen.faults = c.faults.armedFaultNames()
 	cols, rows := c.sys.Terminal.Size()
 	if cols <= 0 || rows <= 0 {
 		cols, rows = 80, 24
@@ -162,43 +162,44 @@ func (c *Console) show(d *dialog) {
 	}
 }
 
-// askDialogs shows dialogs, one after the other, below the terminal's existing content. It returns after the last answer.
-func (c *Console) askDialogs(ctx context.Context, d *dialog) error {
+// showDialogsUntilAnswered shows dialogs, one after the other, below the terminal's existing content. It returns after the last
+// answer.
+func (c *Console) showDialogsUntilAnswered(ctx context.Context, firstDialog *dialog) error {
 	c.updateScreenSize()
 	c.screen.inline = true
-	due := c.openedAt.Add(claudecode.FirstDialogDelay)
+	due := c.openedAt.Add(claudecode.DelayFromStartToFirstDialog)
 	if !c.answeredAt.IsZero() {
-		due = c.answeredAt.Add(claudecode.NextDialogDelay)
+		due = c.answeredAt.Add(claudecode.DelayFromDialogAnswerToNextDialog)
 	}
 	if err := c.bufferKeysUntil(ctx, due); err != nil {
 		return err
 	}
-	for d != nil {
-		c.show(d)
+	for firstDialog != nil {
+		c.show(firstDialog)
 		f := screenFrame{rows: []string{""}, bottomIndex: -1}
-		rows, at := d.rows(c.screen.cols)
-		f.rows, f.cursorRow, f.cursorCol = append(f.rows, rows...), at+1, d.indent
+		rows, at := firstDialog.rows(c.screen.cols)
+		f.rows, f.cursorRow, f.cursorCol = append(f.rows, rows...), at+1, firstDialog.indent
 		if err := c.painter.paint(f, c.screen.cols, c.screen.rows); err != nil {
 			return err
 		}
-		keys, err := c.nextKeys(ctx, d)
+		keys, err := c.nextKeys(ctx, firstDialog)
 		if err != nil {
 			return err
 		}
 		for i, k := range keys {
-			if d.ignores(k, c.sys.Now()) {
+			if firstDialog.ignoresKeyPressedTooSoon(k, c.sys.Now()) {
 				continue
 			}
-			next, done := d.press(k)
+			next, done := firstDialog.press(k)
 			if k.name == keyCtrlC || k.name == keyCtrlD {
-				next, done = c.pressExitKey(d, k.name)
+				next, done = c.cancelDialogOnSecondExitKey(firstDialog, k.name)
 			}
 			if done {
-				d, keys, c.exitPress = next, keys[i+1:], exitPress{}
+				firstDialog, keys, c.exitPress = next, keys[i+1:], exitPress{}
 				break
 			}
 		}
-		if d == nil {
+		if firstDialog == nil {
 			c.answeredAt = c.sys.Now()
 			err = c.bufferEarlyKeys(keys)
 		}
@@ -210,25 +211,26 @@ func (c *Console) askDialogs(ctx context.Context, d *dialog) error {
 	return nil
 }
 
-// exitPress is the first press of Ctrl-C or Ctrl-D in a dialog of [Console.askDialogs].
+// exitPress is the first press of Ctrl-C or Ctrl-D in a dialog of [Console.showDialogsUntilAnswered].
 type exitPress struct {
 	name keyName          // 0 means none
 	over <-chan time.Time // receives when the second press comes too late
 	foot []string         // last rows of the dialog before a hint replaced them
 }
 
-// pressExitKey handles Ctrl-C and Ctrl-D in a dialog before the session. The second press of the same key ends the run.
-func (c *Console) pressExitKey(d *dialog, name keyName) (next *dialog, done bool) {
+// cancelDialogOnSecondExitKey handles Ctrl-C and Ctrl-D in a dialog before the session. The second press of the same key ends
+// the run.
+func (c *Console) cancelDialogOnSecondExitKey(d *dialog, exitKey keyName) (next *dialog, done bool) {
 	p := &c.exitPress
-	if p.name == name {
-		return d.owner.choose(d, dialogChoice{cancelled: true, key: name}), true
+	if p.name == exitKey {
+		return d.owner.choose(d, dialogChoice{cancelled: true, key: exitKey}), true
 	}
 	if p.name == 0 {
 		p.foot = d.foot
 	}
-	p.name, p.over = name, time.After(claudecode.DialogExitWindow)
+	p.name, p.over = exitKey, time.After(claudecode.DialogExitWindow)
 	if len(d.options) > 0 && d.options[0].checkbox == noCheckbox {
-		hint := "Press " + map[keyName]string{keyCtrlC: "Ctrl-C", keyCtrlD: "Ctrl-D"}[name] + " again to " + map[bool]string{true: "cancel", false: "exit"}[d.kind == "bypass"]
+		hint := "Press " + map[keyName]string{keyCtrlC: "Ctrl-C", keyCtrlD: "Ctrl-D"}[exitKey] + " again to " + map[bool]string{true: "cancel", false: "exit"}[d.kind == "bypass"]
 		d.foot = []string{"", strings.Repeat(" ", d.indent) + hint}
 	}
 	return nil, false

@@ -11,16 +11,16 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// State is the state of an interactive claude. The values are the names of screens in internal/screens/book.
-type State string
+// ScreenState is the state of an interactive claude. The values are the names of screens in internal/screens/book.
+type ScreenState string
 
 // The states in which the screen asks a question.
 const (
-	StatePermission State = "permission"
-	StateQuestion   State = "question"
-	StatePlan       State = "plan"
-	StateDialog     State = "dialog" // a question before the session starts
-	StateMenu       State = "menu"   // a page that a command has opened
+	StatePermission              ScreenState = "permission"
+	StateQuestion                ScreenState = "question"
+	StatePlanApproval            ScreenState = "plan"
+	StateStartupOrAutoModeDialog ScreenState = "dialog" // a question before the session starts
+	StateCommandPage             ScreenState = "menu"   // a page that a command has opened
 )
 
 type option struct {
@@ -42,8 +42,8 @@ type checkbox int
 
 const (
 	noCheckbox checkbox = iota
-	unchecked
-	checked
+	checkboxUnchecked
+	checkboxChecked
 )
 
 func (t checkbox) String() string { return [...]string{"", "[ ] ", "[✔] "}[t] }
@@ -56,7 +56,7 @@ type dialogChoice struct {
 }
 
 type dialog struct {
-	state       State
+	state       ScreenState
 	kind        string   // such as "bash" or "trust"
 	head        []string // rows before the options; they are wrapped
 	body        []string // rows between thin lines; long rows are truncated unless wrapBody is true
@@ -103,10 +103,10 @@ func (d *dialog) journalLine(option string, agreed bool) journal.Screen {
 	return journal.Screen{State: string(d.state), Kind: d.kind, Answer: map[bool]string{true: "yes", false: "no"}[agreed], Option: option}
 }
 
-// ignores reports whether a key has no effect because the dialog has only just appeared.
-func (d *dialog) ignores(k key, now time.Time) bool {
+// ignoresKeyPressedTooSoon reports whether a key has no effect because the dialog has only just appeared.
+func (d *dialog) ignoresKeyPressedTooSoon(k key, now time.Time) bool {
 	name := string(d.state)
-	if d.state == StateDialog {
+	if d.state == StateStartupOrAutoModeDialog {
 		name += "/" + d.kind
 	}
 	period := claudecode.IgnoredKeysOf(name)
@@ -144,23 +144,23 @@ func (d *dialog) press(k key) (next *dialog, done bool) {
 	case k.name == keyBackTab && d.backTab > 0:
 		return d.activate(d.backTab - 1)
 	case (k.name == keyTab || k.name == keyBackTab) && d.state == StatePermission:
-		if o := &d.options[d.selected]; d.canAmend() {
+		if o := &d.options[d.selected]; d.canAddFeedbackToSelectedOption() {
 			o.amended, o.isInput, o.detail = !o.amended, !o.amended, ""
 		}
 	case k.name == keyEnter || k.name == keyTab && d.search != nil:
 		return d.activate(d.selected)
 	case onInput && (k.name == keyText || k.name == keyPaste):
-		d.setInputText(d.options[d.selected].detail + printable(k.text))
+		d.setTextOfSelectedInputOption(d.options[d.selected].detail + printable(k.text))
 	case onInput && k.name == keyBackspace:
 		if runes := []rune(d.options[d.selected].detail); len(runes) > 0 {
-			d.setInputText(string(runes[:len(runes)-1]))
+			d.setTextOfSelectedInputOption(string(runes[:len(runes)-1]))
 		}
 	case k.name == keyText && k.text == " " && d.options[d.selected].checkbox != noCheckbox:
 		return d.activate(d.selected)
 	case k.name == keyText && k.text == d.letter:
 		return d.owner.choose(d, dialogChoice{index: d.selected, text: k.text}), true
 	case k.name == keyText:
-		return d.pressDigits(k.text)
+		return d.selectOptionsByTypedDigits(k.text)
 	}
 	return nil, false
 }
@@ -170,46 +170,46 @@ func (d *dialog) press(k key) (next *dialog, done bool) {
 // around.
 func (d *dialog) moveSelection(by int) {
 	at, n := d.selected+by, len(d.options)
-	if slices.Contains([]State{StatePermission, StatePlan, StateQuestion}, d.state) || d.options[0].checkbox != noCheckbox {
+	if slices.Contains([]ScreenState{StatePermission, StatePlanApproval, StateQuestion}, d.state) || d.options[0].checkbox != noCheckbox {
 		if at = min(at, n-1); at < 0 {
-			at = d.scrollableCount() - 1
+			at = d.scrollableOptionCount() - 1
 		}
 	}
 	d.selected = (at + n) % n
 }
 
-func (d *dialog) canAmend() bool {
+func (d *dialog) canAddFeedbackToSelectedOption() bool {
 	return d.kind != "webfetch" && slices.Contains([]string{"Yes", "No"}, d.options[d.selected].label)
 }
 
-func (d *dialog) setInputText(text string) {
+func (d *dialog) setTextOfSelectedInputOption(text string) {
 	o := &d.options[d.selected]
 	o.detail = text
 	if o.checkbox != noCheckbox {
-		o.checkbox = checked
+		o.checkbox = checkboxChecked
 		if text == "" {
-			o.checkbox = unchecked
+			o.checkbox = checkboxUnchecked
 		}
-		d.notifyToggled()
+		d.notifyOwnerOfToggledCheckbox()
 	}
 }
 
-func (d *dialog) notifyToggled() {
+func (d *dialog) notifyOwnerOfToggledCheckbox() {
 	if pages, ok := d.owner.(formOwner); ok {
 		pages.onToggle(d)
 	}
 }
 
-func (d *dialog) pressDigits(text string) (*dialog, bool) {
+func (d *dialog) selectOptionsByTypedDigits(text string) (nextDialog *dialog, isAnswered bool) {
 	for _, r := range text {
 		i := d.indexByDigit(string(r))
 		switch {
 		case i < 0:
-			d.pressUnusedDigit(r)
+			d.selectLastOptionForUnusedDigit(r)
 			continue
 		case d.options[i].checkbox != noCheckbox:
-			d.options[i].checkbox = unchecked + checked - d.options[i].checkbox
-			d.notifyToggled()
+			d.options[i].checkbox = checkboxUnchecked + checkboxChecked - d.options[i].checkbox
+			d.notifyOwnerOfToggledCheckbox()
 			continue
 		}
 		d.selected = i
@@ -223,19 +223,19 @@ func (d *dialog) pressDigits(text string) (*dialog, bool) {
 	return nil, false
 }
 
-// pressUnusedDigit handles a digit from 1 to 9 that no option has. As in the real CLI, it selects the last option of a
-// permission or plan dialog. In the list of MCP servers, every character but a space clears all check boxes and then
+// selectLastOptionForUnusedDigit handles a digit from 1 to 9 that no option has. As in the real CLI, it selects the last option
+// of a permission or plan dialog. In the list of MCP servers, every character but a space clears all check boxes and then
 // selects the last option.
-func (d *dialog) pressUnusedDigit(r rune) {
+func (d *dialog) selectLastOptionForUnusedDigit(r rune) {
 	last := len(d.options) - 1
 	switch servers := d.kind == "mcp" && d.options[0].checkbox != noCheckbox; {
 	case servers && r != ' ':
 		for i := range last {
-			d.options[i].checkbox = unchecked
+			d.options[i].checkbox = checkboxUnchecked
 		}
 		d.selected = last
 	case r < '1' || r > '9':
-	case d.showNumbers && (d.state == StatePermission || d.state == StatePlan):
+	case d.showNumbers && (d.state == StatePermission || d.state == StatePlanApproval):
 		d.selected = last
 	}
 }
@@ -268,8 +268,8 @@ func (d *dialog) activate(i int) (next *dialog, done bool) {
 	case o.isInput && o.detail == "" && !o.amended && o.checkbox == noCheckbox:
 		return d.owner.choose(d, dialogChoice{cancelled: true}), true
 	case o.checkbox != noCheckbox && (!o.isInput || o.detail == ""):
-		o.checkbox = unchecked + checked - o.checkbox
-		d.notifyToggled()
+		o.checkbox = checkboxUnchecked + checkboxChecked - o.checkbox
+		d.notifyOwnerOfToggledCheckbox()
 		return nil, false
 	}
 	return d.owner.choose(d, dialogChoice{index: i, text: o.detail}), true
@@ -293,7 +293,7 @@ func (d *dialog) rows(cols int) (rows []string, selectedRow int) {
 		if d.wrapBody {
 			body = wrapQuoted(body, cols)
 		}
-		rows = append(rows, frameRows(strings.Repeat(thinRuleGlyph, cols), body, cols)...)
+		rows = append(rows, truncatedRowsBetweenRules(strings.Repeat(thinRuleGlyph, cols), body, cols)...)
 	}
 	if d.reason != nil {
 		rows = append(append(rows, wrapQuoted(d.reason, cols+1)...), "")
@@ -318,7 +318,7 @@ func wrapQuoted(texts []string, cols int) (rows []string) {
 	return rows
 }
 
-func frameRows(rule string, body []string, cols int) []string {
+func truncatedRowsBetweenRules(rule string, body []string, cols int) []string {
 	rows := []string{rule}
 	for _, text := range body {
 		rows = append(rows, truncate(printable(text), cols))
@@ -339,7 +339,7 @@ func (d *dialog) overlayRows(cols int) (rows []string, selectedRow int) {
 	if d.screenRows > 0 && d.screenRows <= smallScreen {
 		text, choices.question = text[2:3], d.question[:1]
 	}
-	text = append(text, frameRows(margin+strings.Repeat(thinRuleGlyph, inner), d.body, cols)...)
+	text = append(text, truncatedRowsBetweenRules(margin+strings.Repeat(thinRuleGlyph, inner), d.body, cols)...)
 	rows, selectedRow = choices.choiceRows(cols)
 	if room := max(1, d.screenRows-4-len(rows)); d.screenRows > 0 && len(text) > room {
 		text = text[:room]
@@ -352,15 +352,15 @@ func (d *dialog) overlayRows(cols int) (rows []string, selectedRow int) {
 
 func (d *dialog) choiceRows(cols int) (rows []string, selectedRow int) {
 	for _, text := range d.question {
-		rows = append(rows, wrapIndented(text, cols)...)
+		rows = append(rows, wrapKeepingIndent(text, cols)...)
 	}
 	from, to := d.search.visibleRange(d)
 	if d.search == nil {
-		from, to = d.visibleRange(cols)
+		from, to = d.visibleOptionRange(cols)
 	}
 	for i, o := range d.options {
 		switch {
-		case (i < from || i >= to) && (d.search != nil || i < d.scrollableCount()):
+		case (i < from || i >= to) && (d.search != nil || i < d.scrollableOptionCount()):
 			continue
 		case o.lineAbove:
 			rows = append(rows, strings.Repeat(ruleGlyph, cols))
@@ -369,7 +369,7 @@ func (d *dialog) choiceRows(cols int) (rows []string, selectedRow int) {
 			selectedRow = len(rows)
 		}
 		shown := d.optionRows(i, cols)
-		if arrow := d.arrow(i, from, to); arrow != "" {
+		if arrow := d.hiddenOptionsArrow(i, from, to); arrow != "" {
 			shown[0] = shown[0][:d.indent] + arrow + shown[0][d.indent+1:]
 		}
 		rows = append(rows, shown...)
@@ -378,41 +378,41 @@ func (d *dialog) choiceRows(cols int) (rows []string, selectedRow int) {
 		rows = append(rows, d.search.rows(cols)...)
 	}
 	for _, text := range d.footRows() {
-		if d.state == StatePermission && (!d.canAmend() || d.options[d.selected].amended) {
+		if d.state == StatePermission && (!d.canAddFeedbackToSelectedOption() || d.options[d.selected].amended) {
 			text = strings.TrimSuffix(text, amendHintText)
 		}
 		if d.state == StateQuestion && d.options[d.selected].isInput {
 			text = strings.Replace(text, "Esc to cancel", "ctrl+g to edit in Vim · Esc to cancel", 1)
 		}
-		rows = append(rows, wrapIndented(text, cols)...)
+		rows = append(rows, wrapKeepingIndent(text, cols)...)
 	}
 	return rows, selectedRow
 }
 
-// arrow returns the mark of an option next to which a permission dialog has hidden options; empty means none.
-func (d *dialog) arrow(i, from, to int) string {
+// hiddenOptionsArrow returns the mark of an option next to which a permission dialog has hidden options; empty means none.
+func (d *dialog) hiddenOptionsArrow(optionIndex, firstVisible, endVisible int) string {
 	switch {
-	case d.state != StatePermission || i == d.selected:
-	case i == from && from > 0:
+	case d.state != StatePermission || optionIndex == d.selected:
+	case optionIndex == firstVisible && firstVisible > 0:
 		return "↑"
-	case i == to-1 && to < d.scrollableCount():
+	case optionIndex == endVisible-1 && endVisible < d.scrollableOptionCount():
 		return "↓"
 	}
 	return ""
 }
 
-// scrollableCount returns the number of options that scroll: those before the first one that is separated from them.
-func (d *dialog) scrollableCount() int {
+// scrollableOptionCount returns the number of options that scroll: those before the first one that is separated from them.
+func (d *dialog) scrollableOptionCount() int {
 	if at := slices.IndexFunc(d.options, func(o option) bool { return o.isAction || o.lineAbove }); at >= 0 {
 		return at
 	}
 	return len(d.options)
 }
 
-// visibleRange returns the options that a small screen shows: of a permission dialog three, of a question as many as fit.
-func (d *dialog) visibleRange(cols int) (from, to int) {
+// visibleOptionRange returns the options that a small screen shows: of a permission dialog three, of a question as many as fit.
+func (d *dialog) visibleOptionRange(cols int) (from, to int) {
 	const smallScreen, fewest = 11, 3
-	n := d.scrollableCount()
+	n := d.scrollableOptionCount()
 	switch {
 	case d.screenRows > 0 && d.screenRows <= smallScreen && d.state == StatePermission:
 		from = max(0, min(d.selected, n-1)-fewest+1)
@@ -478,7 +478,7 @@ func (d *dialog) optionRows(i, cols int) (rows []string) {
 	}
 	before := strings.Repeat(" ", d.indent) + pointer + prefix + o.checkbox.String()
 	if o.truncate {
-		rows = append(rows, truncate(before+label, cols-errorMarginColumns))
+		rows = append(rows, truncate(before+label, cols-emptyColumnsRightOfErrorOrLabel))
 	} else {
 		rows = append(rows, indent(before, label, cols)...)
 	}

@@ -34,7 +34,7 @@ func (v *eventView) handleMessage(message any) {
 		v.endShell(m)
 	case turnEnded:
 		v.endTurn()
-	case promptsAbsorbed:
+	case promptsTakenIntoRunningTurn:
 		s.queued = withoutPasteTags(v.player.prompts.waitingTexts())
 		v.showPrompts(m.prompts)
 	case protocol.Event:
@@ -46,7 +46,7 @@ func (v *eventView) beginTurn(prompts []string, turn int) {
 	s := v.screen
 	s.queued = withoutPasteTags(v.player.prompts.waitingTexts())
 	s.progress = &turnProgress{startedAt: v.clock.Now(), verbs: v.nextVerbs(), prompts: withoutPasteTags(prompts), turn: turn}
-	_, s.progress.runsShell = shellCommand(prompts)
+	_, s.progress.runsShell = shellCommandOfSinglePrompt(prompts)
 	s.composerHint, v.refusalShown = "", false
 	v.showPrompts(prompts)
 }
@@ -64,14 +64,14 @@ func (v *eventView) showPrompts(prompts []string) {
 		command, isShell := strings.CutPrefix(text, shellCommandPrefix)
 		if !isShell {
 			v.screen.entries = append(v.screen.entries, entry{glyph: promptGlyph + " ", text: text})
-			v.screen.entries = append(v.screen.entries, mentionNotes(v.cwd, text)...)
+			v.screen.entries = append(v.screen.entries, notesAboutMentionedFiles(v.cwd, text)...)
 			continue
 		}
-		v.screen.entries = append(v.screen.entries, entry{glyph: shellCommandPrefix + " ", text: command}, entry{glyph: resultPrefix, text: runningText, noGap: true, callID: shellCallID})
+		v.screen.entries = append(v.screen.entries, entry{glyph: shellCommandPrefix + " ", text: command}, entry{glyph: resultPrefix, text: runningText, noGap: true, callID: callIDForUserShellCommands})
 	}
 }
 
-func mentionNotes(dir, prompt string) (notes []entry) {
+func notesAboutMentionedFiles(dir, prompt string) (notes []entry) {
 	for _, m := range regexp.MustCompile(`(?:^|\s)@(\S+)`).FindAllStringSubmatch(prompt, -1) {
 		path := filepath.Join(dir, m[1])
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
@@ -83,11 +83,11 @@ func mentionNotes(dir, prompt string) (notes []entry) {
 	return notes
 }
 
-const shellCallID = shellCommandPrefix
+const callIDForUserShellCommands = shellCommandPrefix
 
 func (v *eventView) endShell(m shellEnded) {
 	s := v.screen
-	at := slices.IndexFunc(s.entries, func(e entry) bool { return e.callID == shellCallID })
+	at := slices.IndexFunc(s.entries, func(e entry) bool { return e.callID == callIDForUserShellCommands })
 	if at < 0 || s.progress == nil {
 		return
 	}
@@ -99,7 +99,7 @@ func (v *eventView) endShell(m shellEnded) {
 	}
 	s.progress.runsShell = false
 	switch {
-	case s.isInterrupted():
+	case s.isRunningTurnInterrupted():
 		rows = nil
 	case rows == nil:
 		rows = []entry{noteEntry("(No output)")}
@@ -115,7 +115,7 @@ func (v *eventView) endTurn() {
 	if busy == nil {
 		return
 	}
-	interrupted := s.isInterrupted()
+	interrupted := s.isRunningTurnInterrupted()
 	s.progress = nil
 	switch {
 	case interrupted && !busy.hasReply && !busy.hadQueued && busy.prompts != nil && s.composer.isEmpty():
@@ -175,7 +175,7 @@ func (v *eventView) showMessage(ev *protocol.Assistant) {
 	for _, block := range ev.Message.Content {
 		switch block := block.(type) {
 		case protocol.TextBlock:
-			v.addReplySize(len(block.Text))
+			v.addEstimatedReplyTokens(len(block.Text))
 			if ev.LocalCommandSource != "" || ev.LocalCommandRun != nil {
 				v.appendNote(block.Text)
 				continue
@@ -186,33 +186,33 @@ func (v *eventView) showMessage(ev *protocol.Assistant) {
 				block.Text = plainMarkdown(block.Text, s.cols)
 			case !strings.HasPrefix(block.Text, "API Error"):
 				s.composerHint = "Once fixed, resend your message"
-				v.appendNote(interactiveErrorText(block.Text))
+				v.appendNote(apiErrorTextOnScreen(block.Text))
 				continue
 			case !strings.Contains(block.Text, "limit of this workspace"):
 				s.composerHint = "Resend your message to try again"
 			}
 			s.entries = append(s.entries, entry{glyph: answerGlyph + " ", text: block.Text, isError: failed})
 		case protocol.ToolUse:
-			v.addReplySize(len(block.Input))
+			v.addEstimatedReplyTokens(len(block.Input))
 			s.entries = append(s.entries, v.beginCall(block)...)
 		}
 	}
 }
 
-func interactiveErrorText(text string) string {
+func apiErrorTextOnScreen(errorText string) string {
 	switch {
-	case text == "Credit balance is too low":
+	case errorText == "Credit balance is too low":
 		return "Credit balance too low · Add funds: https://platform.claude.com/settings/billing"
-	case strings.HasPrefix(text, "Prompt is too long"):
-		return text + " · /clear to start fresh"
+	case strings.HasPrefix(errorText, "Prompt is too long"):
+		return errorText + " · /clear to start fresh"
 	}
-	return text
+	return errorText
 }
 
-func (v *eventView) addReplySize(sizeBytes int) {
+func (v *eventView) addEstimatedReplyTokens(replyBytes int) {
 	const bytesPerToken = 4
 	if busy := v.screen.progress; busy != nil {
-		busy.hasReply, busy.tokens = true, busy.tokens+sizeBytes/bytesPerToken+1
+		busy.hasReply, busy.tokens = true, busy.tokens+replyBytes/bytesPerToken+1
 	}
 }
 
@@ -277,7 +277,7 @@ func (v *eventView) showSystem(ev *protocol.System) {
 	case "compact_boundary":
 		v.appendNote("Compacted (ctrl+o to see full summary)")
 	case "status":
-		if mode, ok := ev.Value("permissionMode").(protocol.PermissionMode); ok {
+		if mode, ok := ev.FieldValue("permissionMode").(protocol.PermissionMode); ok {
 			s.mode = string(mode)
 		}
 	}
@@ -286,7 +286,7 @@ func (v *eventView) showSystem(ev *protocol.System) {
 func (v *eventView) showResult(ev *protocol.Result) {
 	s := v.screen
 	s.mode = string(v.player.session.Policy().Mode())
-	if s.progress == nil || s.isInterrupted() || ev.IsError || ev.LocalCommand != "" || ev.NumTurns == 0 {
+	if s.progress == nil || s.isRunningTurnInterrupted() || ev.IsError || ev.LocalCommand != "" || ev.NumTurns == 0 {
 		return
 	}
 	now := v.clock.Now()

@@ -10,19 +10,19 @@ import (
 type faultSet map[string]bool
 
 const (
-	faultDialogLate      = "dialog-late"  // a dialog appears after [dialogLateDelay]; until then the input field is shown
-	faultOptionsSwapped  = "option-order" // the first and the last option are swapped
-	faultNumbersHidden   = "numbers-gone"
-	faultExtraModeOption = "mode-option" // an additional option switches the permission mode
-	faultDraftStays      = "draft-back"  // a prompt stays in the input field after it was sent
-	faultFooterHidden    = "footer-gone" // the row of hints is empty
-	faultTitleOnly       = "title-only"  // only the window title shows that a turn is running
-	faultSmallPane       = "small-pane"  // only 80 columns and 11 rows are used
-	faultLongRetry       = "retry-long"  // the message about a retry fills several rows
-	faultEchoLate        = "echo-late"   // keys have no effect before [echoLateDelay] has passed
+	faultDialogLate             = "dialog-late"  // a dialog appears after [delayOfFaultDialogLate]; until then the input field is shown
+	faultOptionsSwapped         = "option-order" // the first and the last option are swapped
+	faultOptionNumbersHidden    = "numbers-gone"
+	faultExtraBypassModeOption  = "mode-option" // an additional option switches the permission mode
+	faultSentPromptStaysInInput = "draft-back"  // a prompt stays in the input field after it was sent
+	faultFooterHintsHidden      = "footer-gone" // the row of hints is empty
+	faultTurnShownOnlyInTitle   = "title-only"  // only the window title shows that a turn is running
+	faultSmallPane              = "small-pane"  // only 80 columns and 11 rows are used
+	faultMultiRowRetryMessage   = "retry-long"  // the message about a retry fills several rows
+	faultEchoLate               = "echo-late"   // keys have no effect before [delayOfFaultEchoLate] has passed
 
-	dialogLateDelay = 3 * time.Second
-	echoLateDelay   = time.Second
+	delayOfFaultDialogLate = 3 * time.Second
+	delayOfFaultEchoLate   = time.Second
 )
 
 // Faults are the simulated defects of a screen. More of them can be armed while the session runs. A scenario arms
@@ -44,7 +44,7 @@ func (f *Faults) ArmFault(name string) {
 	f.active = active
 }
 
-func (f *Faults) activeFaults() faultSet {
+func (f *Faults) armedFaultNames() faultSet {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.active

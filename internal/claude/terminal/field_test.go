@@ -168,7 +168,7 @@ func TestInterrupt(t *testing.T) {
 // TestPlanDialog: the dialog fills a full screen, and its last row is that of the screen.
 func TestPlanDialog(t *testing.T) {
 	d := &dialog{
-		state: StatePlan, isOverlay: true, indent: 3, showNumbers: true, head: []string{" head"}, body: planRows("   ", "# The plan\n\n1. One"), question: []string{"   Proceed?"},
+		state: StatePlanApproval, isOverlay: true, indent: 3, showNumbers: true, head: []string{" head"}, body: planRows("   ", "# The plan\n\n1. One"), question: []string{"   Proceed?"},
 		options: []option{{label: "Yes"}, {label: "Change", isInput: true, note: "below"}}, foot: []string{"", "   foot"},
 	}
 	s := &screen{cols: 40, rows: 24, dialog: d, entries: []entry{{text: "x"}}}

@@ -67,7 +67,7 @@ func TestFileList(t *testing.T) {
 			}
 		})
 	}
-	notes := mentionNotes(dir, "see @alpha.txt and @beta and @nosuch and a@b")
+	notes := notesAboutMentionedFiles(dir, "see @alpha.txt and @beta and @nosuch and a@b")
 	if diff := cmp.Diff([]string{"Read alpha.txt (2 lines)", "Listed directory beta/"}, []string{notes[0].text, notes[1].text}); diff != "" || len(notes) != 2 {
 		t.Errorf("notes %+v (-want +got):\n%s", notes, diff)
 	}
@@ -77,7 +77,7 @@ func TestFileList(t *testing.T) {
 // selection, as in claude 2.1.330.
 func TestUnusedDigits(t *testing.T) {
 	three := []option{{label: "Yes"}, {label: "Yes, always"}, {label: "No"}}
-	boxes := []option{{label: "a", checkbox: checked}, {label: "b", checkbox: checked}, {label: "Enable selected", isAction: true}}
+	boxes := []option{{label: "a", checkbox: checkboxChecked}, {label: "b", checkbox: checkboxChecked}, {label: "Enable selected", isAction: true}}
 	for name, tt := range map[string]struct {
 		dialog   dialog
 		digit    string
@@ -87,8 +87,8 @@ func TestUnusedDigits(t *testing.T) {
 		"permission":  {dialog{state: StatePermission, showNumbers: true, options: three}, "4", 2, ""},
 		"0":           {dialog{state: StatePermission, showNumbers: true, options: three}, "0", 0, ""},
 		"no numbers":  {dialog{state: StatePermission, options: three}, "4", 0, ""},
-		"MCP servers": {dialog{state: StateDialog, kind: "mcp", options: boxes}, "1", 2, "[ ] [ ] "},
-		"a letter":    {dialog{state: StateDialog, kind: "mcp", options: boxes}, "x", 2, "[ ] [ ] "},
+		"MCP servers": {dialog{state: StateStartupOrAutoModeDialog, kind: "mcp", options: boxes}, "1", 2, "[ ] [ ] "},
+		"a letter":    {dialog{state: StateStartupOrAutoModeDialog, kind: "mcp", options: boxes}, "x", 2, "[ ] [ ] "},
 		"a check box": {dialog{state: StateQuestion, kind: "multi", showNumbers: true, options: boxes}, "2", 0, "[✔] [ ] "},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -110,18 +110,18 @@ func TestUnusedDigits(t *testing.T) {
 
 // TestMoveSelection: where Up and Down lead in the dialogs of claude 2.1.330.
 func TestMoveSelection(t *testing.T) {
-	boxes := []option{{label: "a", checkbox: checked}, {label: "b", checkbox: checked}, {label: "Enable selected", isAction: true}}
+	boxes := []option{{label: "a", checkbox: checkboxChecked}, {label: "b", checkbox: checkboxChecked}, {label: "Enable selected", isAction: true}}
 	words := []option{{label: "a"}, {label: "Type something.", isInput: true}, {label: "Chat about this", lineAbove: true}}
 	for name, tt := range map[string]struct {
-		state   State
+		state   ScreenState
 		options []option
 		keys    []keyName
 		want    int
 	}{
-		"before a session":  {StateDialog, words[:2], []keyName{keyUp}, 1},
-		"after the last":    {StateDialog, words[:2], []keyName{keyDown, keyDown}, 0},
-		"boxes up":          {StateDialog, boxes, []keyName{keyUp}, 1},
-		"boxes down":        {StateDialog, boxes, []keyName{keyDown, keyDown, keyDown}, 2},
+		"before a session":  {StateStartupOrAutoModeDialog, words[:2], []keyName{keyUp}, 1},
+		"after the last":    {StateStartupOrAutoModeDialog, words[:2], []keyName{keyDown, keyDown}, 0},
+		"boxes up":          {StateStartupOrAutoModeDialog, boxes, []keyName{keyUp}, 1},
+		"boxes down":        {StateStartupOrAutoModeDialog, boxes, []keyName{keyDown, keyDown, keyDown}, 2},
 		"question up":       {StateQuestion, words, []keyName{keyUp}, 1},
 		"question down":     {StateQuestion, words, []keyName{keyDown, keyDown, keyDown}, 2},
 		"permission up":     {StatePermission, words[:2], []keyName{keyUp}, 1},
@@ -135,8 +135,8 @@ func TestMoveSelection(t *testing.T) {
 			t.Errorf("%s: option %d is selected, want %d", name, d.selected, tt.want)
 		}
 	}
-	d := &dialog{state: StateQuestion, options: []option{{label: "Type something", isInput: true, checkbox: unchecked}}}
-	if _, done := d.press(key{name: keyEnter}); done || d.options[0].checkbox != checked {
+	d := &dialog{state: StateQuestion, options: []option{{label: "Type something", isInput: true, checkbox: checkboxUnchecked}}}
+	if _, done := d.press(key{name: keyEnter}); done || d.options[0].checkbox != checkboxChecked {
 		t.Errorf("Enter on an empty text with a check box: %v, done %v", d.options[0].checkbox, done)
 	}
 }

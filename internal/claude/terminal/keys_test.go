@@ -124,11 +124,11 @@ func TestComposer(t *testing.T) {
 	if c.text() != "one\nto" {
 		t.Errorf("%q", c.text())
 	}
-	c.clearLine()
+	c.deleteToLineStart()
 	if c.text() != "one\no" {
 		t.Errorf("%q", c.text())
 	}
-	c.clearLine()
+	c.deleteToLineStart()
 	if c.text() != "oneo" {
 		t.Errorf("%q", c.text())
 	}

@@ -30,17 +30,17 @@ func pointerGlyphs(isSelected bool) string {
 	return map[bool]string{true: promptGlyph + " ", false: "  "}[isSelected]
 }
 
-// labels holds the texts by which other programs recognize the screen of a version: the labels of options and the hints
+// screenLabels holds the texts by which other programs recognize the screen of a version: the labels of options and the hints
 // in the footer. Package book calls these texts anchors.
-type labels struct {
-	anchors []book.Anchor
-	pages   *capturedPages // captured pages, in which labels are complete; nil means none
+type screenLabels struct {
+	anchorLabels []book.Anchor
+	pages        *capturedPages // captured pages, in which labels are complete; nil means none
 }
 
-func loadLabels(version string) (labels, error) {
+func loadLabels(version string) (screenLabels, error) {
 	all, err := book.LoadAnchors()
 	if err != nil || len(all) == 0 {
-		return labels{}, err
+		return screenLabels{}, err
 	}
 	chosen := all[0]
 	for _, v := range all {
@@ -48,30 +48,31 @@ func loadLabels(version string) (labels, error) {
 			chosen = v
 		}
 	}
-	return labels{anchors: chosen.Anchors}, nil
+	return screenLabels{anchorLabels: chosen.Anchors}, nil
 }
 
-// findLabel returns a state's label that begins with prefix, or prefix if there is none. An empty state matches every state.
-func (l *labels) findLabel(state, prefix string) string {
-	if full := l.pages.optionLabel(state, prefix); full != "" {
+// findLabelOrPrefix returns a state's label that begins with prefix, or prefix if there is none. An empty state matches every
+// state.
+func (l *screenLabels) findLabelOrPrefix(screenState, labelPrefix string) string {
+	if full := l.pages.optionLabel(screenState, labelPrefix); full != "" {
 		return full
 	}
 	var found string
-	for _, a := range l.anchors {
-		switch inState := state == "" || a.State == state || strings.HasPrefix(a.State, state+"/"); {
-		case inState && a.Label == prefix:
-			return prefix
-		case inState && found == "" && strings.HasPrefix(a.Label, prefix):
+	for _, a := range l.anchorLabels {
+		switch inState := screenState == "" || a.State == screenState || strings.HasPrefix(a.State, screenState+"/"); {
+		case inState && a.Label == labelPrefix:
+			return labelPrefix
+		case inState && found == "" && strings.HasPrefix(a.Label, labelPrefix):
 			found = a.Label
 		}
 	}
-	return cmp.Or(found, prefix)
+	return cmp.Or(found, labelPrefix)
 }
 
-func (l *labels) findWithFallback(state, prefix, rest string) string {
-	label := l.findLabel(state, prefix)
-	if label == prefix {
-		label += rest
+func (l *screenLabels) findLabelOrPrefixWithRest(screenState, labelPrefix, fallbackRest string) string {
+	label := l.findLabelOrPrefix(screenState, labelPrefix)
+	if label == labelPrefix {
+		label += fallbackRest
 	}
 	return label
 }
@@ -80,11 +81,11 @@ func isRefusal(label string) bool {
 	return strings.HasPrefix(label, "No") || strings.HasPrefix(label, "Continue without")
 }
 
-func (l *labels) arrangeOptions(d *dialog, state string) {
+func (l *screenLabels) orderAndSelectOptionsByAnchors(d *dialog, screenState string) {
 	row := func(label string) *book.Anchor {
-		for i, a := range l.anchors {
-			if a.State == state && strings.HasPrefix(label, a.Label) {
-				return &l.anchors[i]
+		for i, a := range l.anchorLabels {
+			if a.State == screenState && strings.HasPrefix(label, a.Label) {
+				return &l.anchorLabels[i]
 			}
 		}
 		return nil
@@ -104,19 +105,19 @@ func (l *labels) arrangeOptions(d *dialog, state string) {
 
 const modeCycleHint = " (shift+tab to cycle)"
 
-func (l *labels) modeText(mode string) string {
+func (l *screenLabels) modeText(mode string) string {
 	texts := map[string]string{
 		"acceptEdits": "⏵⏵ accept edits on", "plan": "⏸ plan mode on", "bypassPermissions": "⏵⏵ bypass permissions on",
 		"auto": "⏵⏵ auto mode on", "dontAsk": "⏵⏵ don't ask on",
 	}
 	if text, ok := texts[mode]; ok {
-		return l.findLabel("idle", text) + modeCycleHint
+		return l.findLabelOrPrefix("idle", text) + modeCycleHint
 	}
-	return l.findLabel("idle", "⏸ manual mode on")
+	return l.findLabelOrPrefix("idle", "⏸ manual mode on")
 }
 
-func (l *labels) shortcutRows(cols int) []string {
-	if rows := l.pages.rowsBelowInput("idle/shortcuts"); rows != nil {
+func (l *screenLabels) shortcutHelpRows(cols int) []string {
+	if rows := l.pages.rowsBelowInputField("idle/shortcuts"); rows != nil {
 		return rows
 	}
 	return []string{

@@ -149,14 +149,14 @@ func TestCallCounts(t *testing.T) {
 		"cat a.txt": "Read 1 file", "echo a; cat a.txt": "Read 1 file", "cat a.txt && ls": "Listed 1 directory", "find . | sort": "Searched for 1 pattern",
 		"git status": "Ran 1 shell command", "cat a | tee b": "Ran 1 shell command", "echo hi": "Ran 1 shell command",
 	} {
-		c := callView{input: callInput{Command: command}}
+		c := callView{input: shownToolInput{Command: command}}
 		c.use.Name = "Bash"
-		if got := c.counts().text(); got != want {
+		if got := c.countsForSummaryLine().summaryLine(); got != want {
 			t.Errorf("%q: %q, want %q", command, got, want)
 		}
 	}
 	all := callCounts{searched: 1, read: 2, listed: 2, ran: 1, failed: 1}
-	if diff := cmp.Diff("Searched for 1 pattern, read 2 files, listed 2 directories, ran 1 shell command · 1 failed", all.text()); diff != "" {
+	if diff := cmp.Diff("Searched for 1 pattern, read 2 files, listed 2 directories, ran 1 shell command · 1 failed", all.summaryLine()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -124,7 +124,7 @@ func (m *commandMenu) press(k keyName) (completed string, handled bool) {
 	return "", true
 }
 
-func (m *commandMenu) rows(l *labels, cols int) []string {
+func (m *commandMenu) rows(l *screenLabels, cols int) []string {
 	const most = 5
 	if len(m.matches) == 0 {
 		return []string{truncate(fmt.Sprintf("  No commands match %q", m.draft), cols)}
@@ -141,7 +141,7 @@ func (m *commandMenu) rows(l *labels, cols int) []string {
 	return rows
 }
 
-type fileList struct {
+type fileMentionMenu struct {
 	dir      string // directory of the session
 	word     string // the mention before the cursor; empty means none
 	closed   bool   // the user pressed Esc; the list stays closed until the word changes
@@ -149,22 +149,22 @@ type fileList struct {
 	selected int // index in paths; -1 means none
 }
 
-func (l *fileList) update(c *composer) {
+func (l *fileMentionMenu) updateFromMentionAtCursor(c *composer) {
 	word := regexp.MustCompile(`(?:^|\s)(@\S*)$`).FindStringSubmatch(string(c.draft[:c.cursor]))
 	if word == nil || c.isShell() {
 		l.word = ""
 		return
 	}
 	if word[1] != l.word {
-		*l = fileList{dir: l.dir, word: word[1], paths: matchingPaths(l.dir, word[1][1:]), selected: -1}
+		*l = fileMentionMenu{dir: l.dir, word: word[1], paths: matchingPaths(l.dir, word[1][1:]), selected: -1}
 	}
 }
 
-func (l *fileList) isOpen() bool { return l.word != "" && !l.closed && len(l.paths) > 0 }
+func (l *fileMentionMenu) isOpen() bool { return l.word != "" && !l.closed && len(l.paths) > 0 }
 
 // press handles a key while the list is open. path replaces the mention; empty means none. Tab takes the first path if
 // none is selected; Enter takes only a selected path.
-func (l *fileList) press(k keyName) (path string, handled bool) {
+func (l *fileMentionMenu) press(k keyName) (path string, handled bool) {
 	switch {
 	case !l.isOpen():
 		return "", false
@@ -182,7 +182,7 @@ func (l *fileList) press(k keyName) (path string, handled bool) {
 	return "", true
 }
 
-func (l *fileList) insertPath(c *composer, path string) {
+func (l *fileMentionMenu) insertPath(c *composer, path string) {
 	c.remove(c.cursor-len([]rune(l.word)), c.cursor)
 	if path = "@" + path; !strings.HasSuffix(path, "/") {
 		path += " "
@@ -191,7 +191,7 @@ func (l *fileList) insertPath(c *composer, path string) {
 	l.word, l.closed = strings.TrimSpace(path), true
 }
 
-func (l *fileList) rows(cols int) (rows []string) {
+func (l *fileMentionMenu) rows(cols int) (rows []string) {
 	for i, path := range l.paths {
 		rows = append(rows, truncate("  "+pointerGlyphs(i == l.selected)+"+ "+path, cols))
 	}
@@ -225,7 +225,7 @@ func matchingPaths(dir, text string) []string {
 		return nil
 	})
 	slices.SortStableFunc(all, func(a, b string) int {
-		return cmp.Or(cmp.Compare(mentionRank(a, text), mentionRank(b, text)), strings.Compare(a, b))
+		return cmp.Or(cmp.Compare(sortRankOfMentionMatch(a, text), sortRankOfMentionMatch(b, text)), strings.Compare(a, b))
 	})
 	return all[:min(len(all), most)]
 }
@@ -242,13 +242,13 @@ func matchesInOrder(path, text string) bool {
 	return true
 }
 
-// mentionRank ranks matches: first paths that begin with the text, by depth; then paths that contain it; then others.
-func mentionRank(path, text string) int {
-	path, text = strings.ToLower(path), strings.ToLower(text)
+// sortRankOfMentionMatch ranks matches: first paths that begin with the text, by depth; then paths that contain it; then others.
+func sortRankOfMentionMatch(path, mentionText string) int {
+	path, mentionText = strings.ToLower(path), strings.ToLower(mentionText)
 	switch {
-	case strings.HasPrefix(path, text):
+	case strings.HasPrefix(path, mentionText):
 		return strings.Count(strings.TrimSuffix(path, "/"), "/")
-	case strings.Contains(path, text):
+	case strings.Contains(path, mentionText):
 		return 1 << 10
 	}
 	return 1 << 20

@@ -86,10 +86,10 @@ func slotName(s book.Slot) string {
 	return name
 }
 
-const missingSlotMark = "\x00"
+const placeholderOfSlotWithoutValue = "\x00"
 
-// fillSlots returns the rows of a page, with the values in its slots. A slot without a value gets [missingSlotMark];
-// only the slots tip, logo, duration and time then keep the captured text.
+// fillSlots returns the rows of a page, with the values in its slots. A slot without a value gets
+// [placeholderOfSlotWithoutValue]; only the slots tip, logo, duration and time then keep the captured text.
 func fillSlots(p *book.Page, values map[string]string) []string {
 	return book.FillSlots(p.Lines(), p.Slots, func(s book.Slot) string {
 		value, ok := values[slotName(s)]
@@ -99,7 +99,7 @@ func fillSlots(p *book.Page, values map[string]string) []string {
 		case !ok && (s.Name == "tip" || s.Name == "logo" || s.Name == "duration" || s.Name == "time"):
 			return s.Value
 		}
-		return missingSlotMark
+		return placeholderOfSlotWithoutValue
 	})
 }
 
@@ -125,7 +125,7 @@ func (p *capturedPages) optionLabel(state, prefix string) string {
 	return ""
 }
 
-func (p *capturedPages) applyCapturedTexts(d *dialog) {
+func (p *capturedPages) copyCapturedTextsIntoDialog(d *dialog) {
 	page := p.findPage(string(d.state)+"/"+d.kind, d.slotValues)
 	if len(page.Options) == 0 || d.state == StateQuestion || d.hasOwnTexts {
 		return
@@ -143,9 +143,9 @@ func (p *capturedPages) applyCapturedTexts(d *dialog) {
 	if from := slices.IndexFunc(head, thin); from >= 0 {
 		rest := head[from+1:]
 		head, question = head[:from], rest[slices.IndexFunc(rest, thin)+1:]
-		if at := slices.IndexFunc(question, isQuoted); at >= 0 { // the description of a tool
-			question = slices.DeleteFunc(slices.Clone(question), isQuoted)
-			if text := d.slotValues[toolDescriptionSlot]; text != "" {
+		if at := slices.IndexFunc(question, hasQuotedRowMark); at >= 0 { // the description of a tool
+			question = slices.DeleteFunc(slices.Clone(question), hasQuotedRowMark)
+			if text := d.slotValues[toolDescriptionSlotName]; text != "" {
 				question = slices.Insert(question, at, strings.Split(text, "\n")...)
 			}
 		}
@@ -156,36 +156,38 @@ func (p *capturedPages) applyCapturedTexts(d *dialog) {
 			foot = foot[1:]
 		}
 	}
-	foot = trimRows(foot)
-	d.head, d.question = completeRows(head), completeRows(question)
+	foot = dropTrailingEmptyRows(foot)
+	d.head, d.question = rowsWithoutUnfilledSlots(head), rowsWithoutUnfilledSlots(question)
 	if d.foot != nil { // a fault may have removed the footer
-		d.foot = completeRows(foot)
+		d.foot = rowsWithoutUnfilledSlots(foot)
 	}
 }
 
-const toolDescriptionSlot = "tool description"
+const toolDescriptionSlotName = "tool description"
 
-func isQuoted(row string) bool { return strings.HasPrefix(row, strings.TrimRight(quotedRowMark, " ")) }
-
-func completeRows(rows []string) []string {
-	return slices.DeleteFunc(slices.Clone(rows), func(row string) bool { return strings.Contains(row, missingSlotMark) })
+func hasQuotedRowMark(row string) bool {
+	return strings.HasPrefix(row, strings.TrimRight(quotedRowMark, " "))
 }
 
-func (p *capturedPages) headerRows(values map[string]string) []string {
-	rows := fillSlots(p.findPage("idle/start", values), values)
+func rowsWithoutUnfilledSlots(rows []string) []string {
+	return slices.DeleteFunc(slices.Clone(rows), func(row string) bool { return strings.Contains(row, placeholderOfSlotWithoutValue) })
+}
+
+func (p *capturedPages) headerRowsOfStartPage(slotValues map[string]string) []string {
+	rows := fillSlots(p.findPage("idle/start", slotValues), slotValues)
 	end := slices.IndexFunc(rows, func(row string) bool { return strings.HasPrefix(row, strings.Repeat(ruleGlyph, 3)) })
 	if end < 1 {
 		return nil
 	}
-	return append(completeRows(trimRows(rows[:end-1])), "") // the row above the input field has a hint
+	return append(rowsWithoutUnfilledSlots(dropTrailingEmptyRows(rows[:end-1])), "") // the row above the input field has a hint
 }
 
-// rowsBelowInput returns the rows below the input field of a page; nil means that no page contains them.
-func (p *capturedPages) rowsBelowInput(state string) []string {
-	rows := p.findPage(state, nil).Lines()
+// rowsBelowInputField returns the rows below the input field of a page; nil means that no page contains them.
+func (p *capturedPages) rowsBelowInputField(pageState string) []string {
+	rows := p.findPage(pageState, nil).Lines()
 	for i, row := range slices.Backward(rows) {
 		if strings.HasPrefix(row, strings.Repeat(ruleGlyph, 3)) {
-			return trimRows(rows[i+1:])
+			return dropTrailingEmptyRows(rows[i+1:])
 		}
 	}
 	return nil
@@ -199,14 +201,14 @@ func (p *capturedPages) paragraph(state, prefix string) string {
 	return regexp.MustCompile(`(https://\S+) (\S+/)`).ReplaceAllString(text, "$1$2") // joins a long URL that was broken into two rows
 }
 
-func trimRows(rows []string) []string {
+func dropTrailingEmptyRows(rows []string) []string {
 	for len(rows) > 0 && strings.TrimSpace(rows[len(rows)-1]) == "" {
 		rows = rows[:len(rows)-1]
 	}
 	return rows
 }
 
-func (p *capturedPages) tip() string {
+func (p *capturedPages) tipRowOfRunningTurn() string {
 	for _, row := range p.findPage("busy/turn", nil).Lines() {
 		if strings.HasPrefix(row, resultPrefix+"Tip: ") {
 			return row

@@ -35,18 +35,18 @@ func TestPages(t *testing.T) {
 	if err != nil || p == nil {
 		t.Fatalf("%v, %v", p, err)
 	}
-	header := p.headerRows(map[string]string{"version": "2.0.0", "dir": "/home/me"})
+	header := p.headerRowsOfStartPage(map[string]string{"version": "2.0.0", "dir": "/home/me"})
 	if diff := cmp.Diff([]string{"", " ▐▛█   Claude Code v2.0.0", " ▝▜█   /home/me", ""}, header); diff != "" {
 		t.Errorf("header (-want +got):\n%s", diff)
 	}
 	d := &dialog{state: StatePermission, kind: "bash", foot: []string{"own"}, slotValues: map[string]string{"dir": "/home/me", "command": "make", "description": ""}}
-	p.applyCapturedTexts(d)
+	p.copyCapturedTextsIntoDialog(d)
 	want := &dialog{head: []string{" Command", " Be careful."}, question: []string{" Run it in /home/me?"}, foot: []string{"", " Esc leaves"}}
 	if !cmp.Equal(d.head, want.head) || !cmp.Equal(d.question, want.question) || !cmp.Equal(d.foot, want.foot) {
 		t.Errorf("head %q, question %q, foot %q", d.head, d.question, d.foot)
 	}
-	l := labels{pages: p}
-	if got := l.findLabel("permission/bash", "Yes, and"); got != "Yes, and do so always" {
+	l := screenLabels{pages: p}
+	if got := l.findLabelOrPrefix("permission/bash", "Yes, and"); got != "Yes, and do so always" {
 		t.Errorf("label %q", got)
 	}
 	long := &capturedPages{[]book.Page{{State: "note", Text: "● Note: see https://exa\n  mple.com/docs/a for\n  more\n\nrest"}}}
@@ -71,12 +71,12 @@ func TestLabels(t *testing.T) {
 		{"permission/bash", "Yes, and switch", "Yes, and switch to auto mode"},
 		{"permission/bash", "Nothing", "Nothing"},
 	} {
-		if got := l.findLabel(tt.state, tt.begin); got != tt.want {
+		if got := l.findLabelOrPrefix(tt.state, tt.begin); got != tt.want {
 			t.Errorf("%s, %s: %q, want %q", tt.state, tt.begin, got, tt.want)
 		}
 	}
 	d := &dialog{options: []option{{label: "Yes, I trust this folder"}, {label: "No, exit"}}, selected: 0}
-	l.arrangeOptions(d, "dialog/trust")
+	l.orderAndSelectOptionsByAnchors(d, "dialog/trust")
 	if d.options[0].label != "No, exit" || d.selected != 0 {
 		t.Errorf("%+v", d)
 	}
@@ -86,7 +86,7 @@ func TestInProgress(t *testing.T) {
 	for description, want := range map[string]string{
 		"Make the directory": "Making the directory", "Wait": "Waiting", "count lines": "Counting lines", "écrire": "Écriring", "Run tests": "Running tests", "See it": "Seeing it", "": "",
 	} {
-		if got := progressText(description); got != want {
+		if got := changeFirstVerbToIngForm(description); got != want {
 			t.Errorf("%q: %q, want %q", description, got, want)
 		}
 	}

@@ -37,7 +37,7 @@ func (p *painter) leaveFullScreen() error {
 	return p.write(leaveScreenSequence)
 }
 
-func (p *painter) close() error {
+func (p *painter) restoreTerminalState() error {
 	var b strings.Builder
 	if p.fullScreen {
 		b.WriteString(leaveScreenSequence)

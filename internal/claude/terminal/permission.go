@@ -22,14 +22,14 @@ func (a *prompter) newDialog(q *pendingQuestion) *dialog {
 			return f.page()
 		}
 	case "ExitPlanMode":
-		d := a.planDialog(q)
+		d := a.newPlanApprovalDialog(q)
 		if a.screen.inline {
-			d.makeInline(a.screen.cols)
+			d.convertOverlayToInline(a.screen.cols)
 		}
 		return d
 	}
-	if a.needsAutoModeCheck(q.request) && !a.auto.isExplained {
-		return a.autoModeDialog(q)
+	if a.isCallCheckedByAutoMode(q.request) && !a.auto.isExplained {
+		return a.newAutoModeCannotCheckDialog(q)
 	}
 	return a.permissionDialog(q)
 }
@@ -39,25 +39,25 @@ type permissionOption struct {
 	answer protocol.PermissionAnswer
 }
 
-func (a *prompter) label(state, prefix string) string {
-	return a.screen.labels.findLabel(state, prefix)
+func (a *prompter) findLabelOrPrefix(screenState, labelPrefix string) string {
+	return a.screen.labels.findLabelOrPrefix(screenState, labelPrefix)
 }
 
 func refusalAnswer() protocol.PermissionAnswer { return protocol.PermissionAnswer{Interrupt: true} }
 
 func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 	r := q.request
-	d := &dialog{state: StatePermission, indent: 1, showNumbers: true, topRule: ruleGlyph, foot: []string{"", " " + a.label("", "Esc to cancel") + amendHintText}}
-	in := parseCallInput(r.Use.DisplayInput())
-	yes := permissionOption{a.label("permission", "Yes"), protocol.PermissionAnswer{Allow: true}}
+	d := &dialog{state: StatePermission, indent: 1, showNumbers: true, topRule: ruleGlyph, foot: []string{"", " " + a.findLabelOrPrefix("", "Esc to cancel") + amendHintText}}
+	in := parseShownToolInput(r.Use.InputForHooksAndHosts())
+	yes := permissionOption{a.findLabelOrPrefix("permission", "Yes"), protocol.PermissionAnswer{Allow: true}}
 	always := permissionOption{answer: protocol.PermissionAnswer{Allow: true, UpdatedPermissions: r.Suggestions}}
-	no := permissionOption{a.label("permission", "No"), refusalAnswer()}
+	no := permissionOption{a.findLabelOrPrefix("permission", "No"), refusalAnswer()}
 	grants := []permissionOption{yes}
 	switch {
 	case r.Use.Name == "Bash":
 		grants = append(grants, a.fillBashDialog(d, r, in)...)
 	case in.FilePath != "":
-		if always.label = a.fillFileDialog(d, r, in); len(always.answer.UpdatedPermissions) == 0 {
+		if always.label = a.fillFilePermissionDialog(d, r, in); len(always.answer.UpdatedPermissions) == 0 {
 			always.answer = modeAnswer(protocol.ModeAcceptEdits)
 		}
 		d.backTab = 2
@@ -70,7 +70,7 @@ func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 		d.slotValues = map[string]string{"host": host, "url": in.URL}
 		d.kind, d.head, d.foot = "webfetch", []string{" Fetch", " Claude wants to fetch content from " + host}, nil
 		d.body, d.question = []string{" url: " + in.URL, " prompt: " + in.Prompt}, []string{" Do you want to allow Claude to fetch this content?"}
-		always.label, no.label = "Yes, and don't ask again for "+host, a.label("permission/webfetch", "No, and tell Claude what to do differently (esc)")
+		always.label, no.label = "Yes, and don't ask again for "+host, a.findLabelOrPrefix("permission/webfetch", "No, and tell Claude what to do differently (esc)")
 		grants = append(grants, always)
 	default:
 		calls := a.fillToolDialog(d, r)
@@ -80,7 +80,7 @@ func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 		}
 	}
 	grants = append(grants, no)
-	if a.needsAutoModeCheck(r) {
+	if a.isCallCheckedByAutoMode(r) {
 		grants, d.showNumbers, d.reason, d.hasOwnTexts = []permissionOption{no, yes}, false, []string{" " + autoModeNoticeReason}, true
 		d.head = slices.DeleteFunc(d.head, func(row string) bool { return strings.HasPrefix(row, " Tip: ") })
 		if textWidth(d.reason[0]) >= a.screen.cols-1 {
@@ -97,7 +97,7 @@ func (a *prompter) fillToolDialog(d *dialog, r protocol.PermissionRequest) (call
 	name := r.DisplayName
 	d.kind, d.head = "tool", []string{" Tool use"}
 	d.question = []string{" Do you want to proceed?"}
-	switch in := parseCallInput(r.Use.DisplayInput()); r.Use.Name {
+	switch in := parseShownToolInput(r.Use.InputForHooksAndHosts()); r.Use.Name {
 	case "WebSearch":
 		d.head, d.body = append(d.head, quotedRowMark+"Claude wants to search the web for: "+in.Query), []string{" " + in.webSearchText()}
 		return "Web Search commands"
@@ -108,11 +108,11 @@ func (a *prompter) fillToolDialog(d *dialog, r protocol.PermissionRequest) (call
 	if r.Server != nil {
 		name, d.kind = r.Server.Name+" — "+r.DisplayName, "mcp"
 		d.head = append(d.head, " "+name+" Tool: (MCP)")
-		d.slotValues = map[string]string{"dir": a.cwd, "tool": name, toolDescriptionSlot: a.toolDescriptionRows(r.Use.Name)}
+		d.slotValues = map[string]string{"dir": a.cwd, "tool": name, toolDescriptionSlotName: a.toolDescriptionRows(r.Use.Name)}
 	} else {
 		d.head = append(d.head, " "+name)
 	}
-	d.body = toolInputRows(r.Use.DisplayInput())
+	d.body = toolInputRows(r.Use.InputForHooksAndHosts())
 	return name + " commands"
 }
 
@@ -129,7 +129,7 @@ func (a *prompter) addOptions(q *pendingQuestion, d *dialog, grants []permission
 	for _, g := range grants {
 		d.options = append(d.options, option{label: g.label, truncate: d.kind == "mcp"})
 	}
-	a.applyFaults(d, &grants)
+	a.applyScreenFaultsToPermissionDialog(d, &grants)
 	d.owner = chooserFunc(func(c dialogChoice) *dialog {
 		chosen := refusalAnswer()
 		word := "cancelled"
@@ -139,7 +139,7 @@ func (a *prompter) addOptions(q *pendingQuestion, d *dialog, grants []permission
 		if c.text != "" {
 			chosen.Feedback, chosen.Interrupt = c.text, false
 		}
-		a.answerQuestion(q, d, word, chosen)
+		a.recordAndSendAnswer(q, d, word, chosen)
 		return nil
 	})
 }
@@ -148,7 +148,7 @@ func modeAnswer(mode protocol.PermissionMode) protocol.PermissionAnswer {
 	return protocol.PermissionAnswer{Allow: true, UpdatedPermissions: []protocol.PermissionUpdate{{Type: "setMode", Mode: mode, Destination: "session"}}}
 }
 
-func (a *prompter) fillBashDialog(d *dialog, r protocol.PermissionRequest, in callInput) []permissionOption {
+func (a *prompter) fillBashDialog(d *dialog, r protocol.PermissionRequest, in shownToolInput) []permissionOption {
 	description := cmp.Or(in.Description, "Run shell command")
 	d.slotValues = map[string]string{"dir": a.cwd, "command": in.Command, "description": description}
 	d.kind, d.head = "bash", []string{" Bash command", " " + description}
@@ -165,17 +165,17 @@ func (a *prompter) fillBashDialog(d *dialog, r protocol.PermissionRequest, in ca
 	switch {
 	case r.DecisionReasonType == "other" || r.DecisionReasonType == "safetyCheck":
 		d.reason = quotedRows(reason)
-	case r.DecisionReasonType == "subcommandResults" && suggestsOtherCommand(r.Suggestions):
+	case r.DecisionReasonType == "subcommandResults" && hasNonFileCommandSuggestion(r.Suggestions):
 		d.reason = quotedRows("This command requires approval")
 	}
 	switch {
-	case r.Safety == protocol.SafetyDangerous:
+	case r.Safety == protocol.SafetyNeedsApprovalOfEachCall:
 		return nil
 	case a.auto.isUnavailable:
 		return grants
 	}
 	d.head = slices.Insert(d.head, 1, ` Tip: choose "switch to auto mode" below to see fewer of these dialogs`)
-	return append(grants, permissionOption{a.screen.labels.findWithFallback("permission/bash", "Yes, and switch to auto mode", " · auto mode handles these prompts for you"), modeAnswer(protocol.ModeAuto)})
+	return append(grants, permissionOption{a.screen.labels.findLabelOrPrefixWithRest("permission/bash", "Yes, and switch to auto mode", " · auto mode handles these prompts for you"), modeAnswer(protocol.ModeAuto)})
 }
 
 func quotedRows(text string) []string {
@@ -187,9 +187,9 @@ func quotedRows(text string) []string {
 	return prefixedLines(mark, text)
 }
 
-// suggestsOtherCommand reports whether a suggestion permits a command that is not one of the usual file commands
+// hasNonFileCommandSuggestion reports whether a suggestion permits a command that is not one of the usual file commands
 // (touch, mkdir, rm, rmdir, mv, cp, sed). If a suggestion adds a directory, it returns false.
-func suggestsOtherCommand(suggestions []protocol.PermissionUpdate) bool {
+func hasNonFileCommandSuggestion(suggestions []protocol.PermissionUpdate) bool {
 	other := false
 	for _, u := range suggestions {
 		if u.Type == "addDirectories" {
@@ -233,7 +233,7 @@ func bashGrant(r protocol.PermissionRequest, command, cwd string) permissionOpti
 		label, granted = "Yes, allow reading from "+names[0]+" from this project", "read"
 	case len(rules) == 1:
 		if rules[0] == strings.TrimSpace(command) {
-			rules[0] = commandPrefix(command)
+			rules[0] = permissionRuleForCommandPrefix(command)
 			updates["rule"][0].Rules = []protocol.PermissionRule{{ToolName: "Bash", RuleContent: rules[0]}}
 		}
 		label = "Yes, and don’t ask again for: " + rules[0]
@@ -241,12 +241,12 @@ func bashGrant(r protocol.PermissionRequest, command, cwd string) permissionOpti
 		for i := range rules {
 			rules[i] = strings.TrimSuffix(rules[i], " *")
 		}
-		label = "Yes, and don't ask again for " + enumerate(rules) + " commands in " + cwd
+		label = "Yes, and don't ask again for " + joinWithCommasAndAnd(rules) + " commands in " + cwd
 	}
 	return permissionOption{label, protocol.PermissionAnswer{Allow: true, UpdatedPermissions: updates[granted]}}
 }
 
-func commandPrefix(command string) string {
+func permissionRuleForCommandPrefix(command string) string {
 	m := regexp.MustCompile(`^((?:\w+=\w+ )*)([\w./-]+)( [\w+][\w+-]*)?(?: |$)`).FindStringSubmatch(command)
 	if m == nil || slices.Contains([]string{"bash", "sh", "zsh", "sudo", "su", "env", "nice", "nohup", "time", "timeout", "xargs", "exec", "eval"}, m[2]) {
 		return command
@@ -254,8 +254,8 @@ func commandPrefix(command string) string {
 	return m[1] + m[2] + m[3] + " *"
 }
 
-// enumerate returns a list as text: "a", "a and b", "a, b, and c".
-func enumerate(items []string) string {
+// joinWithCommasAndAnd returns a list as text: "a", "a and b", "a, b, and c".
+func joinWithCommasAndAnd(items []string) string {
 	last := len(items) - 1
 	if last < 2 {
 		return strings.Join(items, " and ")
@@ -263,7 +263,7 @@ func enumerate(items []string) string {
 	return strings.Join(items[:last], ", ") + ", and " + items[last]
 }
 
-func (a *prompter) fillFileDialog(d *dialog, r protocol.PermissionRequest, in callInput) (grant string) {
+func (a *prompter) fillFilePermissionDialog(d *dialog, r protocol.PermissionRequest, in shownToolInput) (alwaysOptionLabel string) {
 	path, name := in.FilePath, filepath.Base(in.FilePath)
 	if rel, err := filepath.Rel(a.cwd, path); err == nil {
 		path = rel
@@ -288,7 +288,7 @@ func (a *prompter) fillFileDialog(d *dialog, r protocol.PermissionRequest, in ca
 	default:
 		d.head = []string{" " + r.Use.Name + " file", " " + path}
 	}
-	return a.screen.labels.findWithFallback("permission/edit", "Yes, and switch to accept edits", " (auto-approve file edits and common file commands) for this session (shift+tab)")
+	return a.screen.labels.findLabelOrPrefixWithRest("permission/edit", "Yes, and switch to accept edits", " (auto-approve file edits and common file commands) for this session (shift+tab)")
 }
 
 func prefixedLines(prefix, text string) []string {
@@ -312,19 +312,19 @@ func toolInputRows(raw json.RawMessage) []string {
 	return rows
 }
 
-// planDialog asks if claude may carry out the written plan. As in the real CLI, a plan in the call's input is ignored.
-func (a *prompter) planDialog(q *pendingQuestion) *dialog {
-	d := &dialog{state: StatePlan, kind: "approval", indent: 3, showNumbers: true, isOverlay: true, head: []string{"   Ready to code?", ""}}
+// newPlanApprovalDialog asks if claude may carry out the written plan. As in the real CLI, a plan in the call's input is ignored.
+func (a *prompter) newPlanApprovalDialog(q *pendingQuestion) *dialog {
+	d := &dialog{state: StatePlanApproval, kind: "approval", indent: 3, showNumbers: true, isOverlay: true, head: []string{"   Ready to code?", ""}}
 	file, plan := a.player.session.PlanFile()
 	if plan == "" {
-		return a.missingPlanDialog(q, d)
+		return a.fillExitPlanModeDialogWithoutPlan(q, d)
 	}
 	d.head, d.body = append(d.head, "   Here is Claude's plan:"), planRows("   ", plan)
 	d.question = []string{"   Claude has written up a plan and is ready to execute. Would you like to proceed?", ""}
-	change, _, _ := strings.Cut(a.label("plan", "Tell Claude what to change"), " shift+tab")
-	d.options = []option{{label: a.label("plan", "Yes, and use auto mode")}, {label: a.label("plan", "Yes, manually approve edits")}, {label: change, isInput: true, note: "shift+tab to approve with this feedback"}}
+	change, _, _ := strings.Cut(a.findLabelOrPrefix("plan", "Tell Claude what to change"), " shift+tab")
+	d.options = []option{{label: a.findLabelOrPrefix("plan", "Yes, and use auto mode")}, {label: a.findLabelOrPrefix("plan", "Yes, manually approve edits")}, {label: change, isInput: true, note: "shift+tab to approve with this feedback"}}
 	d.backTab = 1
-	if d.foot = []string{"", "   ctrl+g to edit in Vim · " + file}; a.screen.faults[faultFooterHidden] {
+	if d.foot = []string{"", "   ctrl+g to edit in Vim · " + file}; a.screen.faults[faultFooterHintsHidden] {
 		d.foot = nil
 	}
 	d.owner = chooserFunc(func(c dialogChoice) *dialog {
@@ -336,13 +336,13 @@ func (a *prompter) planDialog(q *pendingQuestion) *dialog {
 		default:
 			word, answer = d.options[c.index].label, planAnswer([]protocol.PermissionMode{protocol.ModeAuto, protocol.ModeDefault}[c.index], feedback)
 		}
-		a.answerQuestion(q, d, word, answer)
+		a.recordAndSendAnswer(q, d, word, answer)
 		return nil
 	})
 	return d
 }
 
-func (d *dialog) makeInline(cols int) {
+func (d *dialog) convertOverlayToInline(cols int) {
 	d.isOverlay, d.topRule, d.indent = false, ruleGlyph, d.indent-len(overlayMargin)
 	for _, rows := range [][]string{d.head, d.body, d.question, d.foot} {
 		for i := range rows {
@@ -373,30 +373,30 @@ func planRows(margin, plan string) []string {
 	return rows
 }
 
-func (a *prompter) missingPlanDialog(q *pendingQuestion, d *dialog) *dialog {
+func (a *prompter) fillExitPlanModeDialogWithoutPlan(q *pendingQuestion, d *dialog) *dialog {
 	d.kind, d.indent, d.head, d.question = "exit", 4, []string{"   Exit plan mode?", ""}, []string{"    Claude wants to exit plan mode", ""}
 	a.addOptions(q, d, []permissionOption{
-		{"Yes, and switch to default (ask each time) for this session", planAnswer(protocol.ModeDefault, "")}, {a.label("permission", "No"), refusalAnswer()},
+		{"Yes, and switch to default (ask each time) for this session", planAnswer(protocol.ModeDefault, "")}, {a.findLabelOrPrefix("permission", "No"), refusalAnswer()},
 	})
 	return d
 }
 
-func (a *prompter) applyFaults(d *dialog, grants *[]permissionOption) {
+func (a *prompter) applyScreenFaultsToPermissionDialog(d *dialog, grants *[]permissionOption) {
 	f := a.screen.faults
-	d.showNumbers = d.showNumbers && !f[faultNumbersHidden]
+	d.showNumbers = d.showNumbers && !f[faultOptionNumbersHidden]
 	if f[faultOptionsSwapped] {
 		last := len(*grants) - 1
 		(*grants)[0], (*grants)[last] = (*grants)[last], (*grants)[0]
 		d.options[0], d.options[last] = d.options[last], d.options[0]
 	}
-	if f[faultExtraModeOption] {
+	if f[faultExtraBypassModeOption] {
 		if d.backTab > 0 {
 			d.backTab++
 		}
 		*grants = append((*grants)[:1:1], append([]permissionOption{{"Yes, and switch to bypass permissions", modeAnswer(protocol.ModeBypass)}}, (*grants)[1:]...)...)
 		d.options = append(d.options[:1:1], append([]option{{label: (*grants)[1].label}}, d.options[1:]...)...)
 	}
-	if f[faultFooterHidden] {
+	if f[faultFooterHintsHidden] {
 		d.foot = nil
 	}
 }
@@ -413,26 +413,26 @@ const (
 	autoModeNoticeReason = autoModeNoticeTitle + ", so this one needs your approval"
 )
 
-// needsAutoModeCheck reports whether mode auto would check the call instead of asking the user. It returns false in
+// isCallCheckedByAutoMode reports whether mode auto would check the call instead of asking the user. It returns false in
 // other modes, and for calls that need the user in every mode, such as dangerous ones.
-func (a *prompter) needsAutoModeCheck(r protocol.PermissionRequest) bool {
-	return a.player.session.Policy().Mode() == protocol.ModeAuto && !r.RequiresUser && r.DecisionReasonType != "rule" && r.Safety != protocol.SafetyDangerous
+func (a *prompter) isCallCheckedByAutoMode(r protocol.PermissionRequest) bool {
+	return a.player.session.Policy().Mode() == protocol.ModeAuto && !r.RequiresUser && r.DecisionReasonType != "rule" && r.Safety != protocol.SafetyNeedsApprovalOfEachCall
 }
 
-func (a *prompter) autoModeDialog(q *pendingQuestion) *dialog {
-	d := &dialog{state: StateDialog, kind: "auto", topRule: ruleGlyph, head: []string{
+func (a *prompter) newAutoModeCannotCheckDialog(q *pendingQuestion) *dialog {
+	d := &dialog{state: StateStartupOrAutoModeDialog, kind: "auto", topRule: ruleGlyph, head: []string{
 		"  " + autoModeNoticeTitle, "", "  The server does not answer the check. Stay, and approve each action that needs it, or leave for accept edits mode.", "",
 	}}
 	d.foot = []string{"  Enter to stay in auto mode · shift+Tab to leave for accept edits mode and stop · Esc to cancel"}
 	notice := cmp.Or(a.screen.labels.pages.paragraph("permission/bash", answerGlyph+" "+autoModeNoticeTitle), ". Actions that need the check now ask for your approval. Shift+Tab switches the permission mode.")
-	if rows := a.screen.labels.pages.rowsBelowInput("dialog/auto"); rows != nil {
+	if rows := a.screen.labels.pages.rowsBelowInputField("dialog/auto"); rows != nil {
 		d.head, d.foot = rows, nil
 	}
 	d.owner = chooserFunc(func(c dialogChoice) *dialog {
 		word := "cancelled"
 		switch c.key {
 		case keyEnter:
-			a.player.session.Log().WriteJournal(d.journalLine("Enter", true))
+			a.player.session.RunLog().WriteJournal(d.journalLine("Enter", true))
 			a.auto.isExplained = true
 			a.screen.entries = append(a.screen.entries, entry{glyph: answerGlyph + " ", text: autoModeNoticeTitle + notice, isError: true})
 			session.RecordSoon(a.player.session, warningEvent(autoModeNoticeTitle+notice))
@@ -443,9 +443,9 @@ func (a *prompter) autoModeDialog(q *pendingQuestion) *dialog {
 			a.screen.mode = string(protocol.ModeAcceptEdits)
 		default: // Esc and Ctrl-C
 		}
-		a.player.session.Log().WriteJournal(d.journalLine(word, false))
+		a.player.session.RunLog().WriteJournal(d.journalLine(word, false))
 		a.removeQuestion(q)
-		a.screen.interruptedTurn = a.player.interrupt(session.ErrKeyPressed)
+		a.screen.interruptedTurn = a.player.interruptRunningTurn(session.ErrKeyPressed)
 		return nil
 	})
 	return d

@@ -49,12 +49,12 @@ func TestBashDialog(t *testing.T) {
 		"mkdir there":           {request{BlockedPath: dir, Suggestions: []protocol.PermissionUpdate{suggestion("", "/work")}}, "", []string{"Yes, and always allow access to " + dir + " from this project", auto}},
 		"cat /etc/shadow":       {request{Suggestions: append(bash("cat /etc/shadow"), suggestion("Read", "//etc/**"))}, "", []string{"Yes, allow reading from /etc from this project", auto}},
 		"echo $(ls)":            {request{DecisionReason: "A nested command", DecisionReasonType: "other"}, "A nested command", []string{auto}},
-		"rm -rf /":              {request{DecisionReason: "Dangerous rm operation detected: '/'\n\nThis", DecisionReasonType: "safetyCheck", Safety: protocol.SafetyDangerous}, "Dangerous rm operation on critical path: /", nil},
+		"rm -rf /":              {request{DecisionReason: "Dangerous rm operation detected: '/'\n\nThis", DecisionReasonType: "safetyCheck", Safety: protocol.SafetyNeedsApprovalOfEachCall}, "Dangerous rm operation on critical path: /", nil},
 	} {
 		a := &prompter{screen: &screen{}, cwd: "/work"}
 		d := &dialog{}
 		var labels []string
-		for _, o := range a.fillBashDialog(d, tt.request, callInput{Command: command}) {
+		for _, o := range a.fillBashDialog(d, tt.request, shownToolInput{Command: command}) {
 			labels = append(labels, o.label)
 		}
 		if diff := cmp.Diff(tt.options, labels); diff != "" {
@@ -73,8 +73,8 @@ func TestBashDialog(t *testing.T) {
 
 // TestParseCallInput: a key with a value of another type stays empty, and the others are read.
 func TestParseCallInput(t *testing.T) {
-	got := parseCallInput([]byte(`{"command":7,"file_path":"a","replace_all":"x","content":"b"}`))
-	if diff := cmp.Diff(callInput{FilePath: "a", Content: "b"}, got); diff != "" {
+	got := parseShownToolInput([]byte(`{"command":7,"file_path":"a","replace_all":"x","content":"b"}`))
+	if diff := cmp.Diff(shownToolInput{FilePath: "a", Content: "b"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -134,7 +134,7 @@ func TestPlanOnSmallScreen(t *testing.T) {
 		{10, slices.Concat(small[:4], []string{"   b" + strings.Repeat(" ", 15) + "↓"}, choices)},
 	} {
 		d := &dialog{
-			state: StatePlan, kind: "approval", indent: 3, showNumbers: true, isOverlay: true, screenRows: tt.rows, options: []option{{label: "Yes"}},
+			state: StatePlanApproval, kind: "approval", indent: 3, showNumbers: true, isOverlay: true, screenRows: tt.rows, options: []option{{label: "Yes"}},
 			head: []string{"   Ready to code?", "", "   Here is the plan:"}, body: []string{"   a", "   b"}, question: []string{"   Proceed?", ""},
 		}
 		got, at := d.rows(20)

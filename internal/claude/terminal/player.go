@@ -30,15 +30,15 @@ type (
 	}
 	turnEnded  struct{}
 	shellEnded struct{ stdout, stderr string }
-	// promptsAbsorbed reports prompts that became part of the running turn.
-	promptsAbsorbed   struct{ prompts []string }
-	runFailed         struct{ err error }
-	questionWithdrawn struct{ question *pendingQuestion }
+	// promptsTakenIntoRunningTurn reports prompts that became part of the running turn.
+	promptsTakenIntoRunningTurn struct{ prompts []string }
+	sessionRunFailed            struct{ err error }
+	questionWithdrawn           struct{ question *pendingQuestion }
 )
 
-// interrupt ends the running turn and returns its number; 0 means no turn is running. cause is [session.ErrKeyPressed] or
-// [session.ErrWithdrawn].
-func (p *turnPlayer) interrupt(cause error) int {
+// interruptRunningTurn ends the running turn and returns its number; 0 means no turn is running. cause is
+// [session.ErrKeyPressed] or [session.ErrWithdrawn].
+func (p *turnPlayer) interruptRunningTurn(cause error) (turnNumber int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.cancelTurn == nil {
@@ -51,7 +51,7 @@ func (p *turnPlayer) interrupt(cause error) int {
 func (p *turnPlayer) playPrompts(ctx context.Context) {
 	defer p.session.WaitStarted()
 	for ctx.Err() == nil {
-		session.WritePending(p.session)
+		session.ApplyPendingTranscriptChanges(p.session)
 		if texts, waited := p.prompts.pop(); len(texts) > 0 {
 			in := userMessage(strings.Join(texts, "\n"))
 			if waited {
@@ -80,7 +80,7 @@ func (p *turnPlayer) playBackground(ctx context.Context) bool {
 	until, stop := context.WithCancel(ctx)
 	defer stop()
 	done := make(chan bool, 1)
-	go func() { done <- p.showEvents(p.session.BackgroundEvents(until)) }() // the goroutine ends when the context until is cancelled
+	go func() { done <- p.passEventsToScreen(p.session.BackgroundEvents(until)) }() // the goroutine ends when the context until is cancelled
 	select {
 	case ok := <-done:
 		done <- ok
@@ -101,26 +101,26 @@ func (p *turnPlayer) playBackground(ctx context.Context) bool {
 }
 
 // playTurn plays the prompts of one turn. It returns false if the run has failed.
-func (p *turnPlayer) playTurn(ctx context.Context, in protocol.UserMessage, shown []string) bool {
+func (p *turnPlayer) playTurn(ctx context.Context, in protocol.UserMessage, shownPrompts []string) (canContinue bool) {
 	turn, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
 	p.mu.Lock()
 	p.cancelTurn = cut
 	p.turn++
-	p.inbox.put(turnStarted{shown, p.turn})
+	p.inbox.put(turnStarted{shownPrompts, p.turn})
 	p.mu.Unlock()
 	err, ok := p.session.WaitReady(turn), true
 	switch {
 	case turn.Err() != nil: // interrupted before the turn began
 	case err != nil:
-		p.inbox.put(runFailed{err})
+		p.inbox.put(sessionRunFailed{err})
 		return false
 	default:
-		if command, isShell := shellCommand(shown); isShell {
+		if command, isShell := shellCommandOfSinglePrompt(shownPrompts); isShell {
 			in = p.runShell(turn, command)
 		}
 		if turn.Err() == nil {
-			ok = p.showEvents(p.session.Turn(turn, in))
+			ok = p.passEventsToScreen(p.session.Turn(turn, in))
 		}
 	}
 	p.mu.Lock()
@@ -130,7 +130,7 @@ func (p *turnPlayer) playTurn(ctx context.Context, in protocol.UserMessage, show
 	return ok
 }
 
-func shellCommand(prompts []string) (command string, ok bool) {
+func shellCommandOfSinglePrompt(prompts []string) (command string, isShellCommand bool) {
 	if len(prompts) != 1 {
 		return "", false
 	}
@@ -146,11 +146,11 @@ func (p *turnPlayer) runShell(ctx context.Context, command string) protocol.User
 	}}}
 }
 
-// showEvents passes events to the screen. It returns false after an error.
-func (p *turnPlayer) showEvents(events session.Events) bool {
+// passEventsToScreen passes events to the screen. It returns false after an error.
+func (p *turnPlayer) passEventsToScreen(events session.Events) (hasSucceeded bool) {
 	for ev, err := range events {
 		if err != nil {
-			p.inbox.put(runFailed{err})
+			p.inbox.put(sessionRunFailed{err})
 			return false
 		}
 		p.inbox.put(ev)
@@ -252,7 +252,7 @@ func (q *promptQueue) TakeJoiningPrompts() []protocol.UserMessage {
 		messages = append(messages, userMessage(text))
 	}
 	if len(texts) > 0 {
-		q.inbox.put(promptsAbsorbed{texts})
+		q.inbox.put(promptsTakenIntoRunningTurn{texts})
 	}
 	return messages
 }
@@ -292,10 +292,10 @@ func (m *mailbox) takeAll() []any {
 	return messages
 }
 
-// sessionHost is the [session.Host] of the terminal: it answers permission questions and holds the queued prompts.
-type sessionHost struct {
+// sessionHostWithDialogs is the [session.Host] of the terminal: it answers permission questions and holds the queued prompts.
+type sessionHostWithDialogs struct {
 	*promptQueue
-	inbox *mailbox
+	screenMailbox *mailbox
 }
 
 type pendingQuestion struct {
@@ -305,15 +305,15 @@ type pendingQuestion struct {
 }
 
 // Ask implements [session.Host]: it shows a dialog and waits for the user's answer.
-func (h sessionHost) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
+func (h sessionHostWithDialogs) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
 	protocol.NoteRequestSent(ctx)
 	q := &pendingQuestion{request: r, answers: make(chan protocol.PermissionAnswer, 1)}
-	h.inbox.put(q)
+	h.screenMailbox.put(q)
 	select {
 	case answer := <-q.answers:
 		return answer, nil
 	case <-ctx.Done():
-		h.inbox.put(questionWithdrawn{q})
+		h.screenMailbox.put(questionWithdrawn{q})
 		return protocol.PermissionAnswer{}, ctx.Err()
 	}
 }
@@ -321,16 +321,16 @@ func (h sessionHost) Ask(ctx context.Context, r protocol.PermissionRequest) (pro
 var errNoHost = errors.New("the request needs an SDK host, which an interactive session does not have")
 
 // CallHook implements [session.Host].
-func (h sessionHost) CallHook(context.Context, string, json.RawMessage, string) (json.RawMessage, error) {
+func (h sessionHostWithDialogs) CallHook(context.Context, string, json.RawMessage, string) (noAnswer json.RawMessage, noHostError error) {
 	return nil, errNoHost
 }
 
 // SendToServer implements [session.Host].
-func (h sessionHost) SendToServer(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+func (h sessionHostWithDialogs) SendToServer(context.Context, string, json.RawMessage) (noAnswer json.RawMessage, noHostError error) {
 	return nil, errNoHost
 }
 
 // Elicit implements [session.Host]. Forms of MCP servers are not simulated: the question is cancelled.
-func (h sessionHost) Elicit(context.Context, mcp.ElicitRequest) mcp.ElicitAnswer {
+func (h sessionHostWithDialogs) Elicit(context.Context, mcp.ElicitRequest) (cancelledAnswer mcp.ElicitAnswer) {
 	return mcp.ElicitAnswer{}
 }

@@ -15,17 +15,17 @@ type prompter struct {
 	pending []*pendingQuestion // the first has the dialog, if one is shown
 }
 
-// dialogDue reports that the dialog for a question may be shown, because the delay that a fault requires has passed.
-type dialogDue struct{ question *pendingQuestion }
+// dialogDelayElapsed reports that the dialog for a question may be shown, because the delay that a fault requires has passed.
+type dialogDelayElapsed struct{ question *pendingQuestion }
 
 func (a *prompter) handleMessage(message any) {
 	switch m := message.(type) {
 	case *pendingQuestion:
 		a.pending = append(a.pending, m)
 		if m.delayOver = !a.screen.faults[faultDialogLate]; !m.delayOver {
-			time.AfterFunc(dialogLateDelay, func() { a.player.inbox.put(dialogDue{m}) })
+			time.AfterFunc(delayOfFaultDialogLate, func() { a.player.inbox.put(dialogDelayElapsed{m}) })
 		}
-	case dialogDue:
+	case dialogDelayElapsed:
 		m.question.delayOver = true
 	case questionWithdrawn:
 		if len(a.pending) > 0 && a.pending[0] == m.question {
@@ -45,16 +45,16 @@ func (a *prompter) showNextQuestion() {
 		return
 	}
 	a.screen.dialog = a.newDialog(a.pending[0])
-	a.screen.labels.pages.applyCapturedTexts(a.screen.dialog)
+	a.screen.labels.pages.copyCapturedTextsIntoDialog(a.screen.dialog)
 	a.screen.effort = "" // the real CLI shows no effort after a dialog
 	if a.screen.progress != nil {
 		a.screen.progress.hasReply = true
 	}
 }
 
-func (a *prompter) answerQuestion(q *pendingQuestion, d *dialog, word string, answer protocol.PermissionAnswer) {
+func (a *prompter) recordAndSendAnswer(q *pendingQuestion, d *dialog, chosenOption string, answer protocol.PermissionAnswer) {
 	a.removeQuestion(q)
-	a.player.session.Log().WriteJournal(d.journalLine(word, answer.Allow))
+	a.player.session.RunLog().WriteJournal(d.journalLine(chosenOption, answer.Allow))
 	if answer.Interrupt && a.screen.progress != nil {
 		a.screen.progress.endsWithRefusal = true
 	}

@@ -32,7 +32,7 @@ type formQuestion struct {
 
 // newForm returns the form of a call, or nil if the input has no questions.
 func newForm(a *prompter, q *pendingQuestion) *questionForm {
-	input := q.request.Use.DisplayInput()
+	input := q.request.Use.InputForHooksAndHosts()
 	var in struct {
 		Questions []formQuestion `json:"questions"`
 	}
@@ -46,11 +46,11 @@ func newForm(a *prompter, q *pendingQuestion) *questionForm {
 	return f
 }
 
-func (f *questionForm) labelWithPrefix(prefix string) string {
-	return f.prompter.screen.labels.findLabel("question", prefix)
+func (f *questionForm) findQuestionLabelOrPrefix(labelPrefix string) string {
+	return f.prompter.screen.labels.findLabelOrPrefix("question", labelPrefix)
 }
 
-func (f *questionForm) hasOneAnswer() bool {
+func (f *questionForm) isOneSingleChoiceQuestion() bool {
 	return len(f.questions) == 1 && !f.questions[0].MultiSelect
 }
 
@@ -72,7 +72,7 @@ func (f *questionForm) tabRow() string {
 		}
 		tabs = append(tabs, box+q.Header)
 	}
-	if f.hasOneAnswer() {
+	if f.isOneSingleChoiceQuestion() {
 		return " " + tabs[0]
 	}
 	return "←  " + strings.Join(tabs, "  ") + "  ✔ Submit  →"
@@ -80,13 +80,13 @@ func (f *questionForm) tabRow() string {
 
 func (f *questionForm) newPage(i int) *dialog {
 	q := f.questions[i]
-	d := &dialog{state: StateQuestion, kind: "single", showNumbers: true, topRule: ruleGlyph, foot: []string{"", f.labelWithPrefix("Enter to select") + " · ↑/↓ to navigate · Esc to cancel"}}
+	d := &dialog{state: StateQuestion, kind: "single", showNumbers: true, topRule: ruleGlyph, foot: []string{"", f.findQuestionLabelOrPrefix("Enter to select") + " · ↑/↓ to navigate · Esc to cancel"}}
 	box := noCheckbox
 	if q.MultiSelect {
-		d.kind, box = "multi", unchecked
+		d.kind, box = "multi", checkboxUnchecked
 	}
 	if len(f.questions) > 1 {
-		d.foot[1] = f.labelWithPrefix("Enter to select") + " · Tab/Arrow keys to navigate · Esc to cancel"
+		d.foot[1] = f.findQuestionLabelOrPrefix("Enter to select") + " · Tab/Arrow keys to navigate · Esc to cancel"
 	}
 	for _, o := range q.Options {
 		d.options = append(d.options, option{label: o.Label, detail: o.Description, checkbox: box})
@@ -98,11 +98,11 @@ func (f *questionForm) newPage(i int) *dialog {
 		}
 		d.options = append(d.options, option{label: "Type something", isInput: true, checkbox: box}, option{label: next, isAction: true})
 	} else {
-		d.options = append(d.options, option{label: f.labelWithPrefix("Type something."), isInput: true})
+		d.options = append(d.options, option{label: f.findQuestionLabelOrPrefix("Type something."), isInput: true})
 	}
-	d.options = append(d.options, option{label: f.labelWithPrefix("Chat about this"), lineAbove: true})
+	d.options = append(d.options, option{label: f.findQuestionLabelOrPrefix("Chat about this"), lineAbove: true})
 	d.owner = f
-	if f.hasOneAnswer() {
+	if f.isOneSingleChoiceQuestion() {
 		d.owner = chooserFunc(func(c dialogChoice) *dialog { return f.choose(d, c) })
 	}
 	return d
@@ -117,7 +117,7 @@ func (f *questionForm) checkedAnswers(i int) string {
 	var chosen []string
 	for _, o := range f.pages[i].options {
 		switch {
-		case o.checkbox != checked:
+		case o.checkbox != checkboxChecked:
 		case o.isInput:
 			chosen = append(chosen, o.detail)
 		default:
@@ -135,24 +135,24 @@ func (f *questionForm) changePage(by int) *dialog {
 func (f *questionForm) choose(d *dialog, c dialogChoice) *dialog {
 	if f.pageIndex == len(f.pages) {
 		if c.cancelled || c.index == 1 {
-			return f.finish(d, "cancelled", refusalAnswer())
+			return f.sendAnswerAndClose(d, "cancelled", refusalAnswer())
 		}
-		return f.finish(d, strings.Join(f.answers, "; "), f.allowAnswer())
+		return f.sendAnswerAndClose(d, strings.Join(f.answers, "; "), f.allowAnswer())
 	}
 	i := f.pageIndex
 	q := f.questions[i]
 	switch {
 	case c.cancelled:
-		return f.finish(d, "cancelled", refusalAnswer())
+		return f.sendAnswerAndClose(d, "cancelled", refusalAnswer())
 	case c.index == len(d.options)-1:
-		return f.finish(d, d.options[c.index].label, protocol.PermissionAnswer{Feedback: f.clarificationText()})
+		return f.sendAnswerAndClose(d, d.options[c.index].label, protocol.PermissionAnswer{Feedback: f.clarificationText()})
 	case !q.MultiSelect && d.options[c.index].isInput:
 		f.answers[i] = c.text
 	case !q.MultiSelect:
 		f.answers[i] = d.options[c.index].label
 	}
-	if f.hasOneAnswer() {
-		return f.finish(d, f.answers[i], f.allowAnswer())
+	if f.isOneSingleChoiceQuestion() {
+		return f.sendAnswerAndClose(d, f.answers[i], f.allowAnswer())
 	}
 	return f.changePage(1)
 }
@@ -184,8 +184,8 @@ func (f *questionForm) reviewPage() *dialog {
 	return d
 }
 
-func (f *questionForm) finish(d *dialog, word string, a protocol.PermissionAnswer) *dialog {
-	f.prompter.answerQuestion(f.question, d, word, a)
+func (f *questionForm) sendAnswerAndClose(d *dialog, chosenOption string, a protocol.PermissionAnswer) (noNextDialog *dialog) {
+	f.prompter.recordAndSendAnswer(f.question, d, chosenOption, a)
 	return nil
 }
 

@@ -20,8 +20,8 @@ type entry struct {
 
 type callCounts struct{ searched, read, listed, ran, failed int }
 
-// text returns the line, such as "Read 2 files, ran 1 shell command".
-func (n *callCounts) text() string {
+// summaryLine returns the line, such as "Read 2 files, ran 1 shell command".
+func (n *callCounts) summaryLine() string {
 	var parts []string
 	for _, kind := range []struct {
 		count      int
@@ -57,14 +57,14 @@ type screen struct {
 	screenHints
 	background      backgroundView
 	menu            commandMenu
-	files           fileList
+	files           fileMentionMenu
 	interruptedTurn int
 	composerHint    string // shown in the empty input field; empty means none
 	effort          string
 	agentsUntil     time.Time // the footer mentions agents until then
 	effortUntil     time.Time // the effort is shown above the input field until then
 	faults          faultSet
-	labels          labels
+	labels          screenLabels
 }
 
 type screenHints struct {
@@ -91,7 +91,7 @@ type turnProgress struct {
 	endsWithRefusal bool // an answer of the user ends the turn
 }
 
-func (s *screen) isInterrupted() bool {
+func (s *screen) isRunningTurnInterrupted() bool {
 	return s.progress != nil && (s.progress.endsWithRefusal || s.progress.turn == s.interruptedTurn)
 }
 
@@ -133,7 +133,7 @@ func (s *screen) draw(now time.Time) screenFrame {
 			e.text = "Waiting…"
 		}
 		if e.isError {
-			cols -= errorMarginColumns
+			cols -= emptyColumnsRightOfErrorOrLabel
 		}
 		f.rows = append(f.rows, indent(e.glyph, e.text, cols)...)
 	}
@@ -160,11 +160,11 @@ func (s *screen) drawDialog(f *screenFrame) {
 	if (s.dialog.state != StateQuestion || s.dialog.kind == "review") && !s.dialog.isOverlay {
 		f.rows = append(f.rows, "")
 	}
-	if (s.dialog.kind == "auto" || s.dialog.kind == "exit" || s.dialog.state == StateMenu) && !s.inline {
+	if (s.dialog.kind == "auto" || s.dialog.kind == "exit" || s.dialog.state == StateCommandPage) && !s.inline {
 		f.bottomIndex = len(f.rows)
 	}
 	hidden := len(rows) - s.rows
-	if from, to := s.dialog.visibleRange(s.cols); to-from < s.dialog.scrollableCount() && s.dialog.state == StatePermission {
+	if from, to := s.dialog.visibleOptionRange(s.cols); to-from < s.dialog.scrollableOptionCount() && s.dialog.state == StatePermission {
 		hidden++ // the empty row above the dialog counts as hidden, too
 	}
 	if s.dialog.state == StateQuestion {
@@ -199,8 +199,8 @@ const (
 	hintDuration = 6 * time.Second
 	// framesPerBlink is the number of spinner frames for which the glyph of a running call is shown, and then hidden.
 	framesPerBlink = 5
-	// elapsedTimeDelay is how long a turn runs before the screen shows its duration in seconds.
-	elapsedTimeDelay = 30 * time.Second
+	// minTurnDurationToShow is how long a turn runs before the screen shows its duration in seconds.
+	minTurnDurationToShow = 30 * time.Second
 )
 
 func (s *screen) activityRows(now time.Time) []string {
@@ -210,10 +210,10 @@ func (s *screen) activityRows(now time.Time) []string {
 	rows := []string{""}
 	glyphs := spinnerGlyphs()
 	switch elapsed := now.Sub(s.progress.startedAt).Truncate(time.Second); {
-	case s.faults[faultTitleOnly]:
+	case s.faults[faultTurnShownOnlyInTitle]:
 		return rows[:len(rows)-1]
 	case s.progress.retryText != "":
-		if s.faults[faultLongRetry] {
+		if s.faults[faultMultiRowRetryMessage] {
 			const long = 4
 			rows = append(rows, indent("✻ ", strings.Repeat(s.progress.retryText+" · ", long)+"the request is sent again", s.cols)...)
 			break
@@ -223,14 +223,14 @@ func (s *screen) activityRows(now time.Time) []string {
 		row := fmt.Sprintf("%s %s…", glyphs[s.progress.spinnerFrame%len(glyphs)], s.progress.verbs[0])
 		if s.progress.tokens > 0 {
 			row += fmt.Sprintf(" (%s · ↓ %d tokens)", elapsed, s.progress.tokens)
-		} else if elapsed >= elapsedTimeDelay {
+		} else if elapsed >= minTurnDurationToShow {
 			row += fmt.Sprintf(" (%s)", elapsed)
 		}
 		rows = append(rows, row)
 	}
 	last := len(s.entries) - 1
 	calls := s.progress.hasReply && last >= 0 && s.entries[last].glyph == answerGlyph+" " || slices.ContainsFunc(s.entries, func(e entry) bool { return e.callID != "" })
-	if tip := s.labels.pages.tip(); tip != "" && s.progress.retryText == "" && !calls {
+	if tip := s.labels.pages.tipRowOfRunningTurn(); tip != "" && s.progress.retryText == "" && !calls {
 		rows = append(rows, truncate(tip, s.cols))
 	}
 	return rows
@@ -259,7 +259,7 @@ func (s *screen) drawComposer(f *screenFrame, now time.Time) {
 		f.rows = append(f.rows, strings.TrimRight(strings.Repeat(" ", max(0, s.cols-textWidth(aside)-2))+aside, " "))
 	}
 	top := rule
-	if c := &s.composer; c.isRecalled() {
+	if c := &s.composer; c.isShowingUnchangedHistoryDraft() {
 		title := fmt.Sprintf("%s History %d/%d ", strings.Repeat(ruleGlyph, 3), c.historyIndex+1, len(c.history))
 		top = title + strings.Repeat(ruleGlyph, max(0, s.cols-textWidth(title)))
 	}
@@ -295,7 +295,7 @@ func (s *screen) drawComposer(f *screenFrame, now time.Time) {
 	case list != nil && s.inline:
 		f.rows = append(f.rows, list...)
 	case s.showShortcuts:
-		f.rows = append(f.rows, s.labels.shortcutRows(s.cols)...)
+		f.rows = append(f.rows, s.labels.shortcutHelpRows(s.cols)...)
 	default:
 		aside := ""
 		if s.inline && s.notice == "" {
@@ -331,13 +331,13 @@ func (s *screen) footer(now time.Time) string {
 		return s.notice
 	}
 	switch {
-	case s.faults[faultFooterHidden]:
+	case s.faults[faultFooterHintsHidden]:
 		return ""
 	case s.composer.isShell():
 		return shellCommandPrefix + " for shell mode"
 	}
 	text := s.labels.modeText(s.mode)
-	shells, tasks, manage := s.background.footer()
+	shells, tasks, manage := s.background.footerTexts()
 	if shells != "" {
 		text = strings.TrimSuffix(text, modeCycleHint) + shells
 	}
@@ -347,8 +347,8 @@ func (s *screen) footer(now time.Time) string {
 		return "paste again to expand"
 	case !s.composer.isEmpty():
 		return text
-	case s.progress != nil && !s.faults[faultTitleOnly]:
-		text += " · " + s.labels.findLabel("busy", "esc to interrupt")
+	case s.progress != nil && !s.faults[faultTurnShownOnlyInTitle]:
+		text += " · " + s.labels.findLabelOrPrefix("busy", "esc to interrupt")
 	case (s.mode == "default" || s.mode == "") && tasks == "":
 		text += " · ? for shortcuts"
 	}

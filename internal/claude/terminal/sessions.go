@@ -27,7 +27,7 @@ func sessionDialog(plan *launch.Plan, currentID string, rows int, choose func(id
 	if len(list.all) == 0 {
 		list.foot[0] = "  Esc to close"
 	}
-	d := &dialog{state: StateMenu, kind: "resume", indent: 2, topRule: ruleGlyph, head: []string{"  Resume session"}, options: list.all, search: list}
+	d := &dialog{state: StateCommandPage, kind: "resume", indent: 2, topRule: ruleGlyph, head: []string{"  Resume session"}, options: list.all, search: list}
 	d.owner = chooserFunc(func(c dialogChoice) *dialog {
 		id := ""
 		if !c.cancelled && c.key == 0 {
@@ -56,7 +56,7 @@ func timeAgo(d time.Duration) string {
 // it. The error is [ErrQuit] if the user selects no session.
 func ChooseSession(ctx context.Context, c *Console, plan *launch.Plan) (id string, err error) {
 	if err = c.painter.enterFullScreen(); err == nil {
-		err = c.askDialogs(ctx, sessionDialog(plan, "", c.screen.rows, func(chosen string) { id = chosen }))
+		err = c.showDialogsUntilAnswered(ctx, sessionDialog(plan, "", c.screen.rows, func(chosen string) { id = chosen }))
 	}
 	if err == nil && id == "" {
 		err = ErrQuit
@@ -93,13 +93,13 @@ func savePrompt(plan *launch.Plan, sessionID, text string) {
 	}
 }
 
-func historyDialog(plan *launch.Plan, s *screen) *dialog {
+func newPromptHistoryDialog(plan *launch.Plan, s *screen) *dialog {
 	list := &searchList{isBelow: true, hintText: "Filter history…", emptyText: "  No prompts match", room: s.rows}
 	list.foot[0] = "  ↑/↓ to navigate · Enter to use · Esc to cancel"
 	for _, line := range readHistory(plan) {
 		list.all = append(list.all, option{label: strings.ReplaceAll(line.Display, "\n", " "), value: line.Display, truncate: true})
 	}
-	d := &dialog{state: StateMenu, kind: "history", indent: 2, topRule: ruleGlyph, head: []string{"  Search prompts · everywhere", ""}, options: list.all, search: list}
+	d := &dialog{state: StateCommandPage, kind: "history", indent: 2, topRule: ruleGlyph, head: []string{"  Search prompts · everywhere", ""}, options: list.all, search: list}
 	d.selected = max(0, len(d.options)-1)
 	d.owner = chooserFunc(func(c dialogChoice) *dialog {
 		if !c.cancelled && len(d.options) > 0 {

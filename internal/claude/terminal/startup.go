@@ -27,8 +27,9 @@ type startupQuestions struct {
 	err          error // ErrQuit, or the error that prevented saving an answer
 }
 
-// WriteAnswers writes the answers of [RunStartup] to the journal. It is for runs that end before they have a session.
-func (c *Console) WriteAnswers(plan *launch.Plan) error {
+// WriteStartupAnswersToJournal writes the answers of [RunStartup] to the journal. It is for runs that end before they have a
+// session.
+func (c *Console) WriteStartupAnswersToJournal(plan *launch.Plan) error {
 	if plan.Records.Capture == "" || len(c.answers) == 0 {
 		return nil
 	}
@@ -57,12 +58,12 @@ func RunStartup(ctx context.Context, c *Console, plan *launch.Plan, apiKey strin
 		if d == nil {
 			continue
 		}
-		d.state, d.topRule = StateDialog, ruleGlyph
+		d.state, d.topRule = StateStartupOrAutoModeDialog, ruleGlyph
 		if d.foot == nil {
-			d.foot = []string{"", strings.Repeat(" ", d.indent) + c.screen.labels.findLabel("dialog", "Enter to confirm") + " · Esc to cancel"}
+			d.foot = []string{"", strings.Repeat(" ", d.indent) + c.screen.labels.findLabelOrPrefix("dialog", "Enter to confirm") + " · Esc to cancel"}
 		}
-		c.screen.labels.arrangeOptions(d, "dialog/"+d.kind)
-		c.screen.labels.pages.applyCapturedTexts(d)
+		c.screen.labels.orderAndSelectOptionsByAnchors(d, "dialog/"+d.kind)
+		c.screen.labels.pages.copyCapturedTextsIntoDialog(d)
 		owner := d.owner
 		d.owner = chooserFunc(func(answer dialogChoice) *dialog {
 			label := "cancelled"
@@ -80,7 +81,7 @@ func RunStartup(ctx context.Context, c *Console, plan *launch.Plan, apiKey strin
 			}
 			return nil
 		})
-		if err := c.askDialogs(ctx, d); err != nil {
+		if err := c.showDialogsUntilAnswered(ctx, d); err != nil {
 			return s.changed, err
 		}
 		if s.err != nil && d.kind != "key" && d.kind != "mcp" { // the dialog stays on the terminal
@@ -97,7 +98,7 @@ func RunStartup(ctx context.Context, c *Console, plan *launch.Plan, apiKey strin
 // showAutoModeNotice shows once, in the first session, that auto mode is the default.
 func (s *startupQuestions) showAutoModeNotice() {
 	const key, bar = "hasSeenAutoDefaultNotice", "▎"
-	if s.plan.Permission.Mode != protocol.ModeAuto || !s.isOnboarded() || string(s.globalConfig.Get(key)) == "true" {
+	if s.plan.Permission.Mode != protocol.ModeAuto || !s.hasUserCompletedOnboarding() || string(s.globalConfig.Get(key)) == "true" {
 		return
 	}
 	s.console.notice = slices.DeleteFunc(s.console.screen.labels.pages.findPage("idle/auto-notice", nil).Lines(), func(row string) bool { return !strings.HasPrefix(row, bar) })
@@ -114,7 +115,7 @@ func (s *startupQuestions) dialogs() iter.Seq[*dialog] {
 	}
 }
 
-func (s *startupQuestions) isOnboarded() bool {
+func (s *startupQuestions) hasUserCompletedOnboarding() bool {
 	return string(s.globalConfig.Get("hasCompletedOnboarding")) == "true"
 }
 
@@ -126,15 +127,15 @@ func needsTrust(plan *launch.Plan, onboarded bool) bool {
 }
 
 func (s *startupQuestions) trustDialog() *dialog {
-	if !needsTrust(s.plan, s.isOnboarded()) || s.isFolderTrusted() {
+	if !needsTrust(s.plan, s.hasUserCompletedOnboarding()) || s.isFolderTrusted() {
 		return nil
 	}
 	d := &dialog{kind: "trust", indent: 1, slotValues: map[string]string{"dir": s.plan.CWD}, head: []string{
 		" Accessing workspace:", "", " " + s.plan.CWD, "",
 		" Quick safety check: Is this a project you created or one you trust?", "",
 	}}
-	d.options = s.labelledOptions("trust", "No, exit", "Yes, I trust")
-	d.owner = s.consentOwner(d, s.plan.Store.File, func(o plainjson.Object) plainjson.Object {
+	d.options = s.optionsWithLabelPrefixes("trust", "No, exit", "Yes, I trust")
+	d.owner = s.newConsentDialogOwner(d, s.plan.Store.File, func(o plainjson.Object) plainjson.Object {
 		trusted, err := o.SetAt([]string{"projects", s.plan.CWD, "hasTrustDialogAccepted"}, json.RawMessage("true"))
 		s.err = err
 		return trusted
@@ -142,8 +143,8 @@ func (s *startupQuestions) trustDialog() *dialog {
 	return d
 }
 
-// consentOwner returns the owner of a dialog: a refusal ends the run, another answer changes a file.
-func (s *startupQuestions) consentOwner(d *dialog, path string, change func(plainjson.Object) plainjson.Object) dialogOwner {
+// newConsentDialogOwner returns the owner of a dialog: a refusal ends the run, another answer changes a file.
+func (s *startupQuestions) newConsentDialogOwner(d *dialog, configPath string, changeOnConsent func(plainjson.Object) plainjson.Object) dialogOwner {
 	return chooserFunc(func(c dialogChoice) *dialog {
 		switch {
 		case c.cancelled:
@@ -151,7 +152,7 @@ func (s *startupQuestions) consentOwner(d *dialog, path string, change func(plai
 		case isRefusal(d.options[c.index].label):
 			s.err = ErrQuit
 		default:
-			s.changeFile(path, change)
+			s.changeFile(configPath, changeOnConsent)
 		}
 		return nil
 	})
@@ -168,17 +169,17 @@ func (s *startupQuestions) isFolderTrusted() bool {
 	}
 }
 
-func (s *startupQuestions) labelledOptions(kind string, begins ...string) []option {
-	options := make([]option, len(begins))
-	for i, begin := range begins {
-		options[i].label = s.console.screen.labels.findLabel("dialog/"+kind, begin)
+func (s *startupQuestions) optionsWithLabelPrefixes(dialogKind string, labelPrefixes ...string) []option {
+	options := make([]option, len(labelPrefixes))
+	for i, begin := range labelPrefixes {
+		options[i].label = s.console.screen.labels.findLabelOrPrefix("dialog/"+dialogKind, begin)
 	}
 	return options
 }
 
 func (s *startupQuestions) apiKeyDialog() *dialog {
 	const shown = 20
-	if s.apiKey == "" || !s.isOnboarded() {
+	if s.apiKey == "" || !s.hasUserCompletedOnboarding() {
 		return nil
 	}
 	tail := s.apiKey[max(0, len(s.apiKey)-shown):]
@@ -191,7 +192,7 @@ func (s *startupQuestions) apiKeyDialog() *dialog {
 		"  Detected a custom API key in your environment", "", "  ANTHROPIC_API_KEY: sk-ant-..." + strings.Repeat("*", len(tail)), "",
 		"  Do you want to use this API key?", "",
 	}}
-	d.options = s.labelledOptions("key", "Yes", "No (recommended)")
+	d.options = s.optionsWithLabelPrefixes("key", "Yes", "No (recommended)")
 	d.owner = chooserFunc(func(c dialogChoice) *dialog {
 		list := &known.Rejected
 		if !c.cancelled && !isRefusal(d.options[c.index].label) {
@@ -225,14 +226,14 @@ func (s *startupQuestions) serversDialog() *dialog {
 		fmt.Sprintf("  %d new MCP servers found in this project", len(names)), "  Select any you wish to enable.", "",
 	}}
 	for _, name := range names {
-		d.options = append(d.options, option{label: name, checkbox: checked})
+		d.options = append(d.options, option{label: name, checkbox: checkboxChecked})
 	}
 	d.options = append(d.options, option{label: "Enable selected", isAction: true})
-	d.foot = []string{" " + s.console.screen.labels.findLabel("dialog/mcp", "Space to select") + " · Esc to reject all"}
+	d.foot = []string{" " + s.console.screen.labels.findLabelOrPrefix("dialog/mcp", "Space to select") + " · Esc to reject all"}
 	d.owner = chooserFunc(func(c dialogChoice) *dialog {
 		var on, off []string
 		for i, name := range names {
-			if !c.cancelled && d.options[i].checkbox == checked {
+			if !c.cancelled && d.options[i].checkbox == checkboxChecked {
 				on = append(on, name)
 			} else {
 				off = append(off, name)
@@ -246,7 +247,7 @@ func (s *startupQuestions) serversDialog() *dialog {
 
 func (s *startupQuestions) serverDialog(name string) *dialog {
 	d := &dialog{kind: "mcp", indent: 2, slotValues: map[string]string{"server": name}, head: []string{"  New MCP server found in this project: " + name, ""}}
-	d.options = s.labelledOptions("mcp", "Use this MCP server", "Use this and all", "Continue without")
+	d.options = s.optionsWithLabelPrefixes("mcp", "Use this MCP server", "Use this and all", "Continue without")
 	all := d.options[1].label
 	d.owner = chooserFunc(func(c dialogChoice) *dialog {
 		switch {
@@ -254,7 +255,7 @@ func (s *startupQuestions) serverDialog(name string) *dialog {
 			s.saveServers(nil, []string{name})
 		case d.options[c.index].label == all:
 			s.changeLocalSettings(func(o plainjson.Object) plainjson.Object {
-				return addNames(o, "enabledMcpjsonServers", []string{name}).With("enableAllProjectMcpServers", json.RawMessage("true"))
+				return addMissingNamesToArray(o, "enabledMcpjsonServers", []string{name}).With("enableAllProjectMcpServers", json.RawMessage("true"))
 			})
 		default:
 			s.saveServers([]string{name}, nil)
@@ -266,7 +267,7 @@ func (s *startupQuestions) serverDialog(name string) *dialog {
 
 func (s *startupQuestions) saveServers(enabled, disabled []string) {
 	s.changeLocalSettings(func(o plainjson.Object) plainjson.Object {
-		return addNames(addNames(o, "enabledMcpjsonServers", enabled), "disabledMcpjsonServers", disabled)
+		return addMissingNamesToArray(addMissingNamesToArray(o, "enabledMcpjsonServers", enabled), "disabledMcpjsonServers", disabled)
 	})
 }
 
@@ -275,13 +276,13 @@ func (s *startupQuestions) changeLocalSettings(change func(plainjson.Object) pla
 }
 
 func (s *startupQuestions) bypassModeDialog() *dialog {
-	if s.plan.Permission.Mode != protocol.ModeBypass || !s.isOnboarded() || string(s.globalConfig.Get("bypassPermissionsModeAccepted")) == "true" ||
+	if s.plan.Permission.Mode != protocol.ModeBypass || !s.hasUserCompletedOnboarding() || string(s.globalConfig.Get("bypassPermissionsModeAccepted")) == "true" ||
 		s.plan.Settings.Merged()["skipDangerousModePermissionPrompt"] == true {
 		return nil
 	}
 	d := &dialog{kind: "bypass", indent: 2, head: []string{"  WARNING: Claude Code running in Bypass Permissions mode", ""}}
-	d.options = s.labelledOptions("bypass", "No, exit", "Yes, I accept")
-	d.owner = s.consentOwner(d, filepath.Join(s.plan.State, "settings.json"), func(o plainjson.Object) plainjson.Object {
+	d.options = s.optionsWithLabelPrefixes("bypass", "No, exit", "Yes, I accept")
+	d.owner = s.newConsentDialogOwner(d, filepath.Join(s.plan.State, "settings.json"), func(o plainjson.Object) plainjson.Object {
 		return o.With("skipDangerousModePermissionPrompt", json.RawMessage("true"))
 	})
 	return d
@@ -301,7 +302,7 @@ func (s *startupQuestions) changeFile(path string, change func(plainjson.Object)
 	}
 }
 
-func addNames(o plainjson.Object, key string, names []string) plainjson.Object {
+func addMissingNamesToArray(o plainjson.Object, key string, names []string) plainjson.Object {
 	if len(names) == 0 {
 		return o
 	}

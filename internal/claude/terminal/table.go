@@ -29,7 +29,7 @@ func tableCells(line string) []string {
 	line = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(line), "|"), "|")
 	cells := strings.Split(strings.ReplaceAll(line, `\|`, "\x00"), "|")
 	for i := range cells {
-		cells[i] = strings.TrimSpace(plainLine(strings.ReplaceAll(cells[i], "\x00", "|")))
+		cells[i] = strings.TrimSpace(removeMarkdownFromLine(strings.ReplaceAll(cells[i], "\x00", "|")))
 	}
 	return cells
 }
@@ -102,7 +102,7 @@ func (t *markdownTable) rows(cols int) []string {
 		}
 		drawn := t.drawRow(cells, widths, i == 0)
 		if len(drawn) > maxCellRows {
-			return t.stackedCellRows(cols - margin)
+			return t.rowsWithoutColumns(cols - margin)
 		}
 		rows = append(rows, drawn...)
 	}
@@ -171,8 +171,8 @@ func alignCell(text, align string, width int, isHeader bool) string {
 	return strings.Repeat(" ", left) + text + strings.Repeat(" ", room-left)
 }
 
-// stackedCellRows draws a table without columns: each cell follows the header of its column.
-func (t *markdownTable) stackedCellRows(width int) (rows []string) {
+// rowsWithoutColumns draws a table without columns: each cell follows the header of its column.
+func (t *markdownTable) rowsWithoutColumns(width int) (rows []string) {
 	const longestRule, more = 40, "  "
 	for i, cells := range t.body {
 		if i > 0 {
@@ -209,14 +209,14 @@ func plainMarkdown(text string, cols int) string {
 			rows = append(rows, newTable(lines[i:i+table]).rows(cols)...)
 			i += table - 1
 		default:
-			rows = append(rows, plainLine(line))
+			rows = append(rows, removeMarkdownFromLine(line))
 		}
 	}
 	return strings.TrimRight(strings.Join(rows, "\n"), "\n ")
 }
 
-// plainLine removes the marks of Markdown from a line. The line must not be part of a code block.
-func plainLine(line string) string {
+// removeMarkdownFromLine removes the marks of Markdown from a line. The line must not be part of a code block.
+func removeMarkdownFromLine(line string) string {
 	if !strings.ContainsAny(line, "#*_+>`[\\") {
 		return line
 	}

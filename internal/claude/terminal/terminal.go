@@ -38,18 +38,18 @@ type Terminal struct {
 func Open(plan launch.Plan, console *Console, words []string) (*Terminal, error) {
 	inbox, screen := newMailbox(), &console.screen
 	p := &turnPlayer{inbox: inbox, prompts: &promptQueue{wake: make(chan struct{}, 1), inbox: inbox}}
-	s, err := session.Open(plan, sessionHost{promptQueue: p.prompts, inbox: inbox})
+	s, err := session.Open(plan, sessionHostWithDialogs{promptQueue: p.prompts, screenMailbox: inbox})
 	if err != nil {
 		return nil, err
 	}
 	p.session, p.prompts.record = s, func(operation, text string) { session.RecordQueue(s, operation, text) }
 	for _, line := range console.answers {
-		s.Log().WriteJournal(line)
+		s.RunLog().WriteJournal(line)
 	}
 	console.answers = nil
 	t := &Terminal{
 		console: console, player: p, plan: plan, commandLine: words, pasteID: s.ID()[:4],
-		view:     &eventView{screen: screen, player: p, clock: plan.Clock, verbRand: plan.Clock.Rand(), cwd: plan.CWD},
+		view:     &eventView{screen: screen, player: p, clock: plan.Clock, verbRand: plan.Clock.NewRandFromRunSeed(), cwd: plan.CWD},
 		prompter: &prompter{screen: screen, player: p, cwd: plan.CWD},
 	}
 	forbidden := plan.Settings.Permissions.DisableAuto
@@ -72,7 +72,7 @@ func Open(plan launch.Plan, console *Console, words []string) (*Terminal, error)
 	screen.files.dir = plan.CWD
 	screen.menu.commands, t.defaultModel = slashCommands(&plan), !plan.Model.IsExplicit
 	screen.effort = cmp.Or(plan.Model.Effort, "medium")
-	screen.header = screen.labels.pages.headerRows(map[string]string{"version": plan.Version, "dir": plan.CWD, "model": displayModelName(s.Model())})
+	screen.header = screen.labels.pages.headerRowsOfStartPage(map[string]string{"version": plan.Version, "dir": plan.CWD, "model": displayModelName(s.Model())})
 	if screen.header == nil {
 		screen.header = []string{
 			"", " ▐▛███▛█   Claude Code v" + plan.Version, "▝▜██████▀  " + displayModelName(s.Model()) + " · API Usage Billing", " ▝▝   ▝▝   " + plan.CWD, "",
@@ -117,13 +117,13 @@ func (t *Terminal) Run(ctx context.Context, first string) error {
 	if first != "" {
 		t.submit(first, first)
 	}
-	err := c.bufferKeysUntil(ctx, c.answeredAt.Add(claudecode.FirstScreenDelay)) // this time is in the past if no dialog was shown
+	err := c.bufferKeysUntil(ctx, c.answeredAt.Add(claudecode.DelayFromLastDialogAnswerToInputField)) // this time is in the past if no dialog was shown
 	if c.screen.composer.setText(strings.TrimSpace(c.earlyText)); err == nil {
 		err = t.loop(ctx)
 	}
 	end()
 	group.Wait()
-	session.RecordExit(t.player.session, t.exitPrompt)
+	session.RecordUserExitInTranscript(t.player.session, t.exitPrompt)
 	if errors.Is(err, errUserExit) {
 		err = nil
 	}
@@ -134,12 +134,13 @@ const (
 	startHintDuration = 10 * time.Second
 	spinnerPeriod     = 120 * time.Millisecond
 
-	// exitKeyWindow is how soon a second Ctrl-C or Ctrl-D must follow to exit, clearKeyWindow a second Esc to clear.
-	exitKeyWindow  = 2 * time.Second
-	clearKeyWindow = time.Second
+	// exitKeyWindow is how soon a second Ctrl-C or Ctrl-D must follow to exit, maxTimeBetweenEscapesToClear a second Esc to
+	// clear.
+	exitKeyWindow                = 2 * time.Second
+	maxTimeBetweenEscapesToClear = time.Second
 )
 
-type delayedInput struct{ data []byte }
+type inputDelayedByEchoFault struct{ data []byte }
 
 var errUserExit = errors.New("the user ended the session")
 
@@ -166,7 +167,7 @@ func (t *Terminal) loop(ctx context.Context) error {
 				return hangUpError(ctx)
 			}
 			if c.screen.faults[faultEchoLate] {
-				time.AfterFunc(echoLateDelay, func() { t.player.inbox.put(delayedInput{data}) })
+				time.AfterFunc(delayOfFaultEchoLate, func() { t.player.inbox.put(inputDelayedByEchoFault{data}) })
 				break
 			}
 			keys = c.decode(data)
@@ -183,20 +184,20 @@ func (t *Terminal) loop(ctx context.Context) error {
 				}
 			}
 		}
-		if err := t.receiveAll(); err != nil {
+		if err := t.receiveWaitingMessages(); err != nil {
 			return err
 		}
 		t.pressAll(keys) // keys are handled last, because they refer to the screen after the messages
 	}
 }
 
-// receiveAll handles the messages of the mailbox. The error comes from the session.
-func (t *Terminal) receiveAll() error {
+// receiveWaitingMessages handles the messages of the mailbox. The error comes from the session.
+func (t *Terminal) receiveWaitingMessages() (sessionError error) {
 	for _, message := range t.player.inbox.takeAll() {
 		switch m := message.(type) {
-		case runFailed:
+		case sessionRunFailed:
 			return m.err
-		case delayedInput:
+		case inputDelayedByEchoFault:
 			t.pressAll(t.console.decode(m.data))
 		}
 		t.prompter.handleMessage(message)
@@ -232,7 +233,7 @@ func (t *Terminal) pressAll(keys []key) {
 func (t *Terminal) press(k key) {
 	s := &t.console.screen
 	if s.dialog != nil {
-		if s.dialog.ignores(k, t.console.sys.Now()) {
+		if s.dialog.ignoresKeyPressedTooSoon(k, t.console.sys.Now()) {
 			return
 		}
 		shownAt := s.dialog.shownAt
@@ -265,14 +266,14 @@ func (t *Terminal) press(k key) {
 		}
 	}
 	if !handled {
-		t.pressInField(k, again)
+		t.pressKeyInInputField(k, again)
 	}
 	s.menu.update(s.composer.text())
-	s.menu.closed = s.menu.closed || s.composer.isRecalled()
-	s.files.update(&s.composer)
+	s.menu.closed = s.menu.closed || s.composer.isShowingUnchangedHistoryDraft()
+	s.files.updateFromMentionAtCursor(&s.composer)
 }
 
-func (t *Terminal) pressInField(k key, repeated bool) {
+func (t *Terminal) pressKeyInInputField(k key, isSecondPress bool) {
 	s := &t.console.screen
 	pasted := s.lastPaste
 	s.showShortcuts, s.lastPaste, s.hasPasted = false, "", s.hasPasted && k.name == keyText
@@ -287,7 +288,7 @@ func (t *Terminal) pressInField(k key, repeated bool) {
 	case keyEnter:
 		t.sendDraft()
 	case keyCtrlR:
-		s.dialog = historyDialog(&t.plan, s)
+		s.dialog = newPromptHistoryDialog(&t.plan, s)
 	case keyUp:
 		t.pressUp()
 	case keyDown:
@@ -296,7 +297,7 @@ func (t *Terminal) pressInField(k key, repeated bool) {
 		}
 	case keyCtrlU:
 		const minDeleted = 3 // characters that the real CLI offers to insert again
-		if s.composer.clearLine() && len(s.composer.killBuffer) >= minDeleted {
+		if s.composer.deleteToLineStart() && len(s.composer.killBuffer) >= minDeleted {
 			t.showHint("ctrl+y to paste deleted text")
 		}
 	case keyTab:
@@ -304,16 +305,16 @@ func (t *Terminal) pressInField(k key, repeated bool) {
 			t.showHint("Use alt+t to toggle thinking")
 		}
 	case keyEscape:
-		t.pressEscape(repeated)
+		t.pressEscape(isSecondPress)
 	case keyBackTab:
 		t.cycleMode()
 	case keyCtrlZ:
 		t.quit = t.console.suspend() != nil
 	case keyCtrlC:
-		t.pressCtrlC(repeated)
+		t.pressCtrlC(isSecondPress)
 	case keyCtrlD:
 		switch {
-		case repeated:
+		case isSecondPress:
 			t.quit = true
 		case s.composer.isEmpty():
 			t.armSecondPress(keyCtrlD, exitKeyWindow).notice = "Press Ctrl-D again to exit"
@@ -327,7 +328,7 @@ func (t *Terminal) pressInField(k key, repeated bool) {
 
 func (t *Terminal) pressUp() {
 	c := &t.console.screen.composer
-	if c.moveCursorByLine(-1) || t.restoreQueuedPrompts() {
+	if c.moveCursorByLine(-1) || t.moveQueuedPromptsToInputField() {
 		return
 	}
 	if c.recallDraft(-1); c.historyIndex < len(c.history)-1 {
@@ -344,13 +345,13 @@ func (t *Terminal) showHint(text string) {
 
 func (t *Terminal) pressEscape(repeated bool) {
 	switch s := &t.console.screen; {
-	case t.interruptWork():
+	case t.interruptRunningOrNextTurn():
 	case repeated:
 		s.composer.rememberDraft()
 	case s.composer.isShell() && len(s.composer.draft) == 1:
 		s.composer.setText("")
 	case !s.composer.isEmpty():
-		t.armSecondPress(keyEscape, clearKeyWindow).aboveInput = "esc again to clear"
+		t.armSecondPress(keyEscape, maxTimeBetweenEscapesToClear).aboveInput = "esc again to clear"
 	}
 }
 
@@ -359,7 +360,7 @@ func (t *Terminal) pressCtrlC(repeated bool) {
 	switch {
 	case repeated:
 		t.quit = true
-	case t.interruptWork():
+	case t.interruptRunningOrNextTurn():
 	default:
 		shell := s.composer.isShell()
 		if s.composer.rememberDraft(); shell {
@@ -369,15 +370,16 @@ func (t *Terminal) pressCtrlC(repeated bool) {
 	}
 }
 
-// interruptWork interrupts the running turn, or the turn that is about to start. It returns false if there is neither.
-func (t *Terminal) interruptWork() bool {
+// interruptRunningOrNextTurn interrupts the running turn, or the turn that is about to start. It returns false if there is
+// neither.
+func (t *Terminal) interruptRunningOrNextTurn() (hasTurn bool) {
 	switch s := &t.console.screen; {
 	case s.progress != nil:
 		t.interrupt()
 	case len(s.queued) == 0:
 		return false
 	default:
-		t.interruptNext = !t.restoreQueuedPrompts()
+		t.interruptNext = !t.moveQueuedPromptsToInputField()
 	}
 	return true
 }
@@ -389,7 +391,7 @@ func (t *Terminal) interrupt() {
 	if p := s.progress; !p.hasReply && !p.hadQueued && p.prompts != nil && s.composer.isEmpty() {
 		cause = session.ErrWithdrawn
 	}
-	s.interruptedTurn = t.player.interrupt(cause)
+	s.interruptedTurn = t.player.interruptRunningTurn(cause)
 }
 
 func (t *Terminal) armSecondPress(by keyName, window time.Duration) *screen {
@@ -417,7 +419,7 @@ func (t *Terminal) sendDraft() {
 	c.setText(c.stash)
 	s.hint, c.stash = "", ""
 	t.submit(text, prompt)
-	if s.faults[faultDraftStays] {
+	if s.faults[faultSentPromptStaysInInput] {
 		c.setText(text)
 	}
 }
@@ -442,9 +444,9 @@ func (t *Terminal) submit(text, prompt string) {
 		return
 	}
 	if s.menu.isUnknownCommand(word) {
-		t.warn("Unknown command: " + word)
+		t.showAndRecordWarning("Unknown command: " + word)
 		if args := strings.TrimSpace(strings.TrimPrefix(text, word)); args != "" {
-			t.warn("Args from unknown skill: " + args)
+			t.showAndRecordWarning("Args from unknown skill: " + args)
 		}
 		return
 	}
@@ -456,14 +458,14 @@ func (t *Terminal) submit(text, prompt string) {
 	s.queued = append(s.queued, text) // until its turn starts: the player may have taken it already, and Ctrl-C must still find it
 }
 
-func (t *Terminal) warn(text string) {
+func (t *Terminal) showAndRecordWarning(text string) {
 	s := &t.console.screen
 	s.entries = append(s.entries, entry{glyph: answerGlyph + " ", text: text})
-	session.RecordLater(t.player.session, warningEvent(text))
+	session.RecordInTranscriptBetweenTurns(t.player.session, warningEvent(text))
 }
 
-// restoreQueuedPrompts moves the queued prompts back to the input field. It returns false if the queue is empty.
-func (t *Terminal) restoreQueuedPrompts() bool {
+// moveQueuedPromptsToInputField moves the queued prompts back to the input field. It returns false if the queue is empty.
+func (t *Terminal) moveQueuedPromptsToInputField() (hasMoved bool) {
 	s := &t.console.screen
 	texts := withoutPasteTags(t.player.prompts.removeAll())
 	s.queued = nil

@@ -10,8 +10,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// errorMarginColumns is the number of empty columns after an error of the API or a truncated label.
-const errorMarginColumns = 8
+// emptyColumnsRightOfErrorOrLabel is the number of empty columns after an error of the API or a truncated label.
+const emptyColumnsRightOfErrorOrLabel = 8
 
 func runeWidth(r rune) int {
 	switch {
@@ -85,7 +85,7 @@ func wrapLine(line string, cols int) []string {
 			}
 		}
 		switch {
-		case space > 0 && strings.TrimSpace(line[:space]) != "" && !fillsRow(line[space:], cols, cols-textWidth(line[:space])):
+		case space > 0 && strings.TrimSpace(line[:space]) != "" && !canFirstWordStartInRestOfRow(line[space:], cols, cols-textWidth(line[:space])):
 			end = space
 		case end == 0: // a character that is wider than the row
 			end = len(string([]rune(line)[0]))
@@ -96,12 +96,12 @@ func wrapLine(line string, cols int) []string {
 	return append(rows, line)
 }
 
-// fillsRow reports whether the first word of a text should begin in the rest of the current row, which has room
-// columns, and not in a new row. This is the case for a word that is longer than a row, if it then needs no more rows.
-func fillsRow(text string, cols, room int) bool {
+// canFirstWordStartInRestOfRow reports whether the first word of a text should begin in the rest of the current row, which has
+// room columns, and not in a new row. This is the case for a word that is longer than a row, if it then needs no more rows.
+func canFirstWordStartInRestOfRow(text string, cols, restColumns int) bool {
 	word, _, _ := strings.Cut(text, " ")
 	n := textWidth(word)
-	return n > cols && 1+(n-room-1)/cols <= (n-1)/cols
+	return n > cols && 1+(n-restColumns-1)/cols <= (n-1)/cols
 }
 
 // indent wraps a text. The first row begins with first, and all other rows with spaces of the same width.
@@ -115,7 +115,7 @@ func indent(first, text string, cols int) []string {
 	return rows
 }
 
-func wrapIndented(text string, cols int) []string {
+func wrapKeepingIndent(text string, cols int) []string {
 	words := strings.TrimLeft(text, " ")
 	return indent(text[:len(text)-len(words)], words, cols)
 }

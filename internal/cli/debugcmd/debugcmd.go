@@ -38,8 +38,8 @@ type Debug struct {
 
 const defaultDebugPort = 5174
 
-// Version is the version of claudeless that the server reports.
-type Version string
+// ClaudelessVersion is the version of claudeless that the server reports.
+type ClaudelessVersion string
 
 // Serve runs the breakpoint server.
 type Serve struct {
@@ -56,16 +56,16 @@ type Serve struct {
 	MCPSSE           bool          `name:"mcp-sse" help:"Also run as an MCP server at /mcp (streamable HTTP) and /mcp/sse"`
 }
 
-// gcPercent makes the garbage collector run when the heap has grown by half, so that the server needs less memory.
-const gcPercent = 50
+// debugServerGCPercent makes the garbage collector run when the heap has grown by half, so that the server needs less memory.
+const debugServerGCPercent = 50
 
 // serverConnectTimeout is how long the server waits for external servers before it announces its port.
 const serverConnectTimeout = 3 * time.Second
 
 // Run serves until a signal.
-func (c *Serve) Run(ctx context.Context, s *process.System, v Version) (err error) {
-	rtdebug.SetGCPercent(gcPercent)
-	hub, err := debug.New(debug.Options{Now: s.Now, NewID: s.NewID, PauseTimeout: c.PauseTimeout, OnTimeout: debug.TimeoutPolicy(c.OnTimeout)})
+func (c *Serve) Run(ctx context.Context, s *process.System, v ClaudelessVersion) (err error) {
+	rtdebug.SetGCPercent(debugServerGCPercent)
+	hub, err := debug.New(debug.Options{Now: s.Now, NewID: s.NewID, PauseTimeout: c.PauseTimeout, OnTimeout: debug.NoDecisionPolicy(c.OnTimeout)})
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (c *Serve) serve(ctx context.Context, s *process.System, a localhttp.Access
 	return localhttp.Serve(ctx, ln, h, o)
 }
 
-func (c *Serve) newServerManager(s *process.System, hub *debug.Hub, v Version) (manager *debug.ServerManager, err error) {
+func (c *Serve) newServerManager(s *process.System, hub *debug.Hub, v ClaudelessVersion) (manager *debug.ServerManager, err error) {
 	if !c.MCPClients && c.MCPClientsConfig == "" && len(c.MCPClient) == 0 {
 		return manager, nil
 	}
@@ -165,7 +165,7 @@ func (c *Serve) newServerManager(s *process.System, hub *debug.Hub, v Version) (
 		return nil, err
 	}
 	for _, text := range c.MCPClient {
-		server, err := debug.ParseInlineServers(text)
+		server, err := debug.ParseInlineServer(text)
 		if err != nil {
 			return nil, fmt.Errorf("--mcp-client %w", err)
 		}
@@ -210,7 +210,7 @@ type debuggerFlags struct {
 
 func (d debuggerFlags) connect(s *process.System, kind debug.ClientKind) (*rest.Client, error) {
 	// The token is in the environment because other users could read a command line.
-	return rest.NewClient(rest.ClientOptions{URL: d.Debugger, Token: s.Getenv("CLAUDELESS_DEBUGGER_TOKEN"), Client: kind, OnLost: debug.TimeoutPolicy(d.OnLost)})
+	return rest.NewClient(rest.ClientOptions{URL: d.Debugger, Token: s.Getenv("CLAUDELESS_DEBUGGER_TOKEN"), Client: kind, OnLost: debug.NoDecisionPolicy(d.OnLost)})
 }
 
 // Hook is the command claudeless debug hook. Agent CLIs run it as a command hook before and after each tool call.
@@ -220,14 +220,14 @@ type Hook struct {
 
 // Run handles the hook event on stdin.
 func (c *Hook) Run(ctx context.Context, s *process.System) error {
-	gate, err := c.connect(s, debug.ClientHook)
+	gate, err := c.connect(s, debug.ClientAgentHook)
 	if err != nil {
 		return err
 	}
 	defer gate.Close()
 	ctx, stop := s.ContextUntilSignal(ctx)
 	defer stop()
-	return answerHook(ctx, gate, s.Stdin, s.Stdout)
+	return answerToolUseHook(ctx, gate, s.Stdin, s.Stdout)
 }
 
 // Proxy is the command claudeless debug proxy. An MCP client starts the proxy in place of a server. The proxy starts
@@ -275,9 +275,9 @@ type hookInput struct {
 
 const maxHookInputBytes = 64 << 20
 
-// answerHook answers one event (PreToolUse, PostToolUse or PostToolUseFailure; others are ignored) with the debugger's
+// answerToolUseHook answers one event (PreToolUse, PostToolUse or PostToolUseFailure; others are ignored) with the debugger's
 // decision. If the debugger changes nothing, it prints nothing: the CLI's own permission rules apply.
-func answerHook(ctx context.Context, g hookGate, stdin io.Reader, stdout io.Writer) error {
+func answerToolUseHook(ctx context.Context, debugger hookGate, stdin io.Reader, stdout io.Writer) error {
 	data, err := io.ReadAll(io.LimitReader(stdin, maxHookInputBytes+1))
 	if err != nil {
 		return fmt.Errorf("reading the hook's input: %w", err)
@@ -292,9 +292,9 @@ func answerHook(ctx context.Context, g hookGate, stdin io.Reader, stdout io.Writ
 	var out *protocol.HookOutput
 	switch in.Event {
 	case "PreToolUse":
-		out, err = answerBeforeCall(ctx, g, in)
+		out, err = answerPreToolUseHook(ctx, debugger, in)
 	case "PostToolUse", "PostToolUseFailure":
-		out, err = answerAfterCall(ctx, g, in)
+		out, err = answerPostToolUseHook(ctx, debugger, in)
 	}
 	if err != nil || out == nil {
 		return err
@@ -307,13 +307,13 @@ func answerHook(ctx context.Context, g hookGate, stdin io.Reader, stdout io.Writ
 	return err
 }
 
-func answerBeforeCall(ctx context.Context, g hookGate, in hookInput) (output *protocol.HookOutput, err error) {
+func answerPreToolUseHook(ctx context.Context, debugger hookGate, in hookInput) (output *protocol.HookOutput, err error) {
 	site, err := protocol.Marshal(map[string]string{"cwd": in.CWD, "transcript_path": in.Path})
 	if err != nil {
 		return nil, err
 	}
-	callID, d, err := g.BeforeCall(ctx, debug.Call{
-		Tool: in.ToolName, Input: in.ToolInput, Session: in.SessionID, ToolUseID: in.ToolUseID, Client: debug.ClientHook, CallSite: site,
+	callID, d, err := debugger.BeforeCall(ctx, debug.Call{
+		Tool: in.ToolName, Input: in.ToolInput, Session: in.SessionID, ToolUseID: in.ToolUseID, Client: debug.ClientAgentHook, CallSite: site,
 	})
 	switch {
 	case err != nil && (callID == "" || ctx.Err() != nil):
@@ -332,20 +332,20 @@ func answerBeforeCall(ctx context.Context, g hookGate, in hookInput) (output *pr
 		o = debug.Outcome{Failed: true, Error: d.Message, ErrorType: d.Type}
 	case debug.ActionSkip:
 		// A hook cannot return a result: the agent receives it as the reason why the tool did not run.
-		specific.PermissionDecisionReason = debug.ResultText(d.Result)
+		specific.PermissionDecisionReason = debug.ReplacedResultAsText(d.Result)
 		o = debug.Outcome{Result: d.Result}
 	default:
 		return output, nil
 	}
 	specific.PermissionDecision = "deny"
 	// No other event follows a denial, so the call is completed here. An error does not change the decision.
-	_, _ = g.AfterToolUse(ctx, in.SessionID, in.ToolUseID, o)
+	_, _ = debugger.AfterToolUse(ctx, in.SessionID, in.ToolUseID, o)
 	return &protocol.HookOutput{Specific: specific}, nil
 }
 
-func answerAfterCall(ctx context.Context, g hookGate, in hookInput) (output *protocol.HookOutput, err error) {
+func answerPostToolUseHook(ctx context.Context, debugger hookGate, in hookInput) (output *protocol.HookOutput, err error) {
 	o := debug.Outcome{Result: in.Response, Failed: in.Event == "PostToolUseFailure", Error: in.Error}
-	d, err := g.AfterToolUse(ctx, in.SessionID, in.ToolUseID, o)
+	d, err := debugger.AfterToolUse(ctx, in.SessionID, in.ToolUseID, o)
 	if err != nil {
 		return nil, err
 	}

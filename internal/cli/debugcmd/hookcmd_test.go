@@ -61,7 +61,7 @@ func TestRun(t *testing.T) {
 	}
 	for _, tt := range tests {
 		var out strings.Builder
-		if err := answerHook(t.Context(), &tt.gate, strings.NewReader(tt.in), &out); err != nil {
+		if err := answerToolUseHook(t.Context(), &tt.gate, strings.NewReader(tt.in), &out); err != nil {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 		if diff := cmp.Diff(tt.out, strings.TrimSuffix(out.String(), "\n")); diff != "" {
@@ -74,7 +74,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s: completed %s", tt.name, tt.gate.use)
 		}
 		if tt.name == "goes on" {
-			want := &debug.Call{Tool: "Bash", Input: raw(`{"command":"ls"}`), Session: "s", ToolUseID: "tu", Client: debug.ClientHook, CallSite: raw(`{"cwd":"/w","transcript_path":"/t"}`)}
+			want := &debug.Call{Tool: "Bash", Input: raw(`{"command":"ls"}`), Session: "s", ToolUseID: "tu", Client: debug.ClientAgentHook, CallSite: raw(`{"cwd":"/w","transcript_path":"/t"}`)}
 			if diff := cmp.Diff(want, tt.gate.call); diff != "" {
 				t.Errorf("%s: %s", tt.name, diff)
 			}
@@ -91,10 +91,10 @@ func (g *unreachableGate) AfterToolUse(context.Context, string, string, debug.Ou
 
 // A denial is effective even if the debugger disconnects before the call is completed: the tool must not run.
 func TestDenialSurvivesDisconnect(t *testing.T) {
-	for _, action := range []debug.Action{debug.ActionRaise, debug.ActionSkip} {
+	for _, action := range []debug.PauseDecisionAction{debug.ActionRaise, debug.ActionSkip} {
 		var out strings.Builder
 		gate := &unreachableGate{fakeGate{before: debug.Decision{Action: action, Message: "no", Result: json.RawMessage(`"no"`)}}}
-		err := answerHook(t.Context(), gate, strings.NewReader(`{"hook_event_name":"PreToolUse","tool_name":"Bash"}`), &out)
+		err := answerToolUseHook(t.Context(), gate, strings.NewReader(`{"hook_event_name":"PreToolUse","tool_name":"Bash"}`), &out)
 		if err != nil || !strings.Contains(out.String(), `"permissionDecision":"deny"`) {
 			t.Errorf("%s: %v, printed %q", action, err, out.String())
 		}
@@ -113,13 +113,13 @@ func (g *disconnectingGate) BeforeCall(context.Context, debug.Call) (string, deb
 func TestLostInPause(t *testing.T) {
 	const pre = `{"hook_event_name":"PreToolUse","session_id":"s","tool_name":"Bash","tool_use_id":"tu"}`
 	var out strings.Builder
-	if err := answerHook(t.Context(), &disconnectingGate{}, strings.NewReader(pre), &out); err != nil || !strings.Contains(out.String(), `"permissionDecision":"deny","permissionDecisionReason":"debugger: cannot reach it"`) {
+	if err := answerToolUseHook(t.Context(), &disconnectingGate{}, strings.NewReader(pre), &out); err != nil || !strings.Contains(out.String(), `"permissionDecision":"deny","permissionDecisionReason":"debugger: cannot reach it"`) {
 		t.Errorf("%v, printed %q", err, out.String())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	out.Reset()
-	if err := answerHook(ctx, &disconnectingGate{}, strings.NewReader(pre), &out); err == nil || out.Len() > 0 {
+	if err := answerToolUseHook(ctx, &disconnectingGate{}, strings.NewReader(pre), &out); err == nil || out.Len() > 0 {
 		t.Errorf("cancelled: %v, printed %q", err, out.String())
 	}
 }
@@ -133,7 +133,7 @@ func TestRunFails(t *testing.T) {
 		`{"hook_event_name":"PostToolUse"}`: {err: errors.New("gone")},
 	} {
 		var out strings.Builder
-		if err := answerHook(t.Context(), gate, strings.NewReader(in), &out); err == nil || out.Len() > 0 {
+		if err := answerToolUseHook(t.Context(), gate, strings.NewReader(in), &out); err == nil || out.Len() > 0 {
 			t.Errorf("%q: %v, printed %q", in, err, out.String())
 		}
 	}
@@ -144,7 +144,7 @@ func FuzzRun(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in string) {
 		var out strings.Builder
 		gate := &fakeGate{before: debug.Decision{Action: debug.ActionRaise, Message: in}}
-		if err := answerHook(t.Context(), gate, strings.NewReader(in), &out); err == nil && out.Len() > 0 && !json.Valid([]byte(out.String())) {
+		if err := answerToolUseHook(t.Context(), gate, strings.NewReader(in), &out); err == nil && out.Len() > 0 && !json.Valid([]byte(out.String())) {
 			t.Errorf("printed %q", out.String())
 		}
 	})

@@ -29,7 +29,7 @@ type proxyOptions struct {
 	Started float64   // start time of this process, in Unix seconds
 }
 
-const finishCallsTimeout = time.Second
+const proxyFinishCallsTimeout = time.Second
 
 const maxMessageBytes = 96 << 20
 
@@ -41,7 +41,7 @@ func runProxy(ctx context.Context, o proxyOptions) error {
 	if !mcp.ValidName(o.Name) {
 		return fmt.Errorf("invalid server name %q: use letters, digits, _ and -", o.Name)
 	}
-	child, err := proc.Start(ctx, proc.Options{Command: o.Command, Stderr: o.Stderr, StdinLimit: 2 * maxMessageBytes, Grace: finishCallsTimeout})
+	child, err := proc.Start(ctx, proc.Options{Command: o.Command, Stderr: o.Stderr, StdinLimit: 2 * maxMessageBytes, Grace: proxyFinishCallsTimeout})
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func runProxy(ctx context.Context, o proxyOptions) error {
 	serverEnded := false
 	select {
 	case err = <-input:
-		p.finishCalls(stopCalls)
+		p.waitForCallsThenCancel(stopCalls)
 	case err = <-output:
 		serverEnded = true
 		if err == nil {
@@ -97,7 +97,7 @@ type proxy struct {
 
 type proxiedTool struct {
 	name   string // name that the server uses for the tool
-	output outputSchema
+	output toolOutputSchema
 }
 
 type pendingCall struct {
@@ -114,7 +114,7 @@ type rpcMessage struct {
 	Error  json.RawMessage `json:"error"`
 }
 
-func (p *proxy) finishCalls(cancel context.CancelFunc) {
+func (p *proxy) waitForCallsThenCancel(cancelCalls context.CancelFunc) {
 	p.mu.Lock()
 	p.closing = true
 	p.mu.Unlock()
@@ -125,8 +125,8 @@ func (p *proxy) finishCalls(cancel context.CancelFunc) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(finishCallsTimeout):
-		cancel()
+	case <-time.After(proxyFinishCallsTimeout):
+		cancelCalls()
 		<-done
 	}
 }
@@ -147,7 +147,7 @@ func (p *proxy) readClient(ctx context.Context) error {
 	return eachLine(p.o.Stdin, func(line []byte) error {
 		var m rpcMessage
 		if json.Unmarshal(line, &m) != nil {
-			return p.writeServer(line)
+			return p.writeLineToServer(line)
 		}
 		switch {
 		case m.Method == "tools/call" && len(m.ID) > 0:
@@ -160,7 +160,7 @@ func (p *proxy) readClient(ctx context.Context) error {
 		case m.Method == "notifications/cancelled" && p.cancelCall(m.Params):
 			return nil
 		}
-		return p.writeServer(line)
+		return p.writeLineToServer(line)
 	})
 }
 
@@ -205,7 +205,7 @@ func (p *proxy) handleCall(ctx context.Context, c *pendingCall, m rpcMessage, li
 	var in callParams
 	if err := json.Unmarshal(m.Params, &in); err != nil { // the server reports invalid parameters itself
 		if answer := p.callServer(ctx, c, m, line); answer != nil {
-			p.writeClient(answer)
+			p.writeLineToClient(answer)
 		}
 		return
 	}
@@ -223,9 +223,9 @@ func (p *proxy) handleCall(ctx context.Context, c *pendingCall, m rpcMessage, li
 	}
 	var answer json.RawMessage
 	if d.Action == debug.ActionSkip {
-		answer = encodeResponse(m.ID, p.buildResult(name, d.Result, protocol.Content{Text: debug.ResultText(d.Result)}))
+		answer = encodeResponse(m.ID, p.buildResult(name, d.Result, protocol.Content{Text: debug.ReplacedResultAsText(d.Result)}))
 	} else {
-		answer = p.runWithDecision(ctx, c, m, line, d)
+		answer = p.runCallAsDecided(ctx, c, m, line, d)
 	}
 	o := outcomeOf(answer)
 	if answer == nil {
@@ -239,7 +239,7 @@ func (p *proxy) handleCall(ctx context.Context, c *pendingCall, m rpcMessage, li
 	case err == nil && d.Action == debug.ActionModify:
 		p.reply(m.ID, p.buildResult(name, d.Result, debug.EditedContent(d.Result)))
 	default:
-		p.writeClient(answer)
+		p.writeLineToClient(answer)
 	}
 }
 
@@ -251,29 +251,29 @@ type callParams struct {
 	} `json:"_meta"`
 }
 
-// runWithDecision runs a call according to a decision other than skip, and returns the response for the client, or nil.
-func (p *proxy) runWithDecision(ctx context.Context, c *pendingCall, m rpcMessage, line []byte, d debug.Decision) json.RawMessage {
+// runCallAsDecided runs a call according to a decision other than skip, and returns the response for the client, or nil.
+func (p *proxy) runCallAsDecided(ctx context.Context, call *pendingCall, request rpcMessage, requestLine []byte, decision debug.Decision) (response json.RawMessage) {
 	var err error
-	switch d.Action {
+	switch decision.Action {
 	case debug.ActionRaise:
-		return encodeResponse(m.ID, errorResult(d.Message))
+		return encodeResponse(request.ID, errorResult(decision.Message))
 	case debug.ActionModify:
-		line, err = replaceParam(line, "arguments", d.Input)
-	case debug.ActionReplace:
-		name, ok := p.serverToolName(d.Tool)
+		requestLine, err = replaceParam(requestLine, "arguments", decision.Input)
+	case debug.ActionRunOtherTool:
+		name, ok := p.serverToolName(decision.Tool)
 		if !ok {
-			return encodeResponse(m.ID, errorResult(fmt.Sprintf("debugger: server %s has no tool %s to run instead", p.o.Name, d.Tool)))
+			return encodeResponse(request.ID, errorResult(fmt.Sprintf("debugger: server %s has no tool %s to run instead", p.o.Name, decision.Tool)))
 		}
 		var quoted []byte
 		if quoted, err = json.Marshal(name); err == nil {
-			line, err = replaceParam(line, "name", quoted)
+			requestLine, err = replaceParam(requestLine, "name", quoted)
 		}
 	default: // the call runs unchanged
 	}
 	if err != nil {
-		return encodeResponse(m.ID, errorResult("debugger: "+err.Error()))
+		return encodeResponse(request.ID, errorResult("debugger: "+err.Error()))
 	}
-	return p.callServer(ctx, c, m, line)
+	return p.callServer(ctx, call, request, requestLine)
 }
 
 func (p *proxy) buildResult(canonicalName string, value json.RawMessage, content protocol.Content) toolResult {
@@ -297,7 +297,7 @@ func (p *proxy) callServer(ctx context.Context, c *pendingCall, m rpcMessage, li
 	p.mu.Lock()
 	c.isSent = true
 	p.mu.Unlock()
-	if err := p.writeServer(line); err != nil {
+	if err := p.writeLineToServer(line); err != nil {
 		return encodeResponse(m.ID, errorResult("debugger: "+err.Error()))
 	}
 	select {
@@ -312,7 +312,7 @@ func (p *proxy) readServer(ctx context.Context) error {
 	err := eachLine(p.child.Stdout(), func(line []byte) error {
 		var m rpcMessage
 		if json.Unmarshal(line, &m) != nil || m.Method != "" || len(m.ID) == 0 {
-			p.writeClient(line)
+			p.writeLineToClient(line)
 			return nil
 		}
 		p.mu.Lock()
@@ -331,7 +331,7 @@ func (p *proxy) readServer(ctx context.Context) error {
 		case isList:
 			p.registerTools(ctx, m.Result)
 		}
-		p.writeClient(line)
+		p.writeLineToClient(line)
 		return nil
 	})
 	if _, ended := p.child.Exit(); ended || errors.Is(err, io.ErrClosedPipe) {
@@ -370,15 +370,15 @@ func (p *proxy) registerTools(ctx context.Context, result json.RawMessage) {
 	}
 }
 
-func (p *proxy) writeServer(line []byte) error {
+func (p *proxy) writeLineToServer(line []byte) error {
 	_, err := p.child.Stdin().Write(append(append(make([]byte, 0, len(line)+1), line...), '\n'))
 	return err
 }
 
-func (p *proxy) writeClient(line []byte) {
+func (p *proxy) writeLineToClient(line []byte) {
 	p.writeLock.Lock()
 	defer p.writeLock.Unlock()
 	_, _ = p.o.Stdout.Write(append(append(make([]byte, 0, len(line)+1), line...), '\n')) // if the write fails, the client's input also ends
 }
 
-func (p *proxy) reply(id json.RawMessage, r toolResult) { p.writeClient(encodeResponse(id, r)) }
+func (p *proxy) reply(id json.RawMessage, r toolResult) { p.writeLineToClient(encodeResponse(id, r)) }

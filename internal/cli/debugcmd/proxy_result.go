@@ -39,36 +39,36 @@ func encodeResponse(id json.RawMessage, r toolResult) json.RawMessage {
 	return line
 }
 
-type outputSchema struct {
+type toolOutputSchema struct {
 	isDeclared bool
-	// wrappedResult is the schema of "result", in which servers wrap values that are not objects; nil means none.
-	wrappedResult *struct{ Type any }
+	// wrappedResultSchema is the schema of "result", in which servers wrap values that are not objects; nil means none.
+	wrappedResultSchema *struct{ Type any }
 }
 
-func outputSchemaOf(raw json.RawMessage) outputSchema {
+func outputSchemaOf(raw json.RawMessage) toolOutputSchema {
 	var in struct {
 		Properties map[string]*struct{ Type any }
 	}
 	if json.Unmarshal(raw, &in) != nil || !isObject(raw) {
-		return outputSchema{}
+		return toolOutputSchema{}
 	}
-	s := outputSchema{isDeclared: true}
+	s := toolOutputSchema{isDeclared: true}
 	if len(in.Properties) == 1 {
-		s.wrappedResult = in.Properties["result"]
+		s.wrappedResultSchema = in.Properties["result"]
 	}
 	return s
 }
 
 // buildResult builds the tool result for a decision of the debugger. A value that is an object also becomes
 // structuredContent. Clients require structuredContent if the tool declares an output schema. If the schema has a
-// wrapper (wrappedResult), the value is put into the wrapper. With any other schema, the result is an error if neither
+// wrapper (wrappedResultSchema), the value is put into the wrapper. With any other schema, the result is an error if neither
 // the value nor the text of content is an object.
-func (s outputSchema) buildResult(value json.RawMessage, content protocol.Content) toolResult {
+func (s toolOutputSchema) buildResult(value json.RawMessage, content protocol.Content) toolResult {
 	r := toolResult{Content: content}
 	plain := json.RawMessage(content.Plain())
 	switch {
-	case s.wrappedResult != nil:
-		r.Structured = s.wrap(value, content)
+	case s.wrappedResultSchema != nil:
+		r.Structured = s.wrapInResultObject(value, content)
 	case isObject(value):
 		r.Structured = value
 	case s.isDeclared && isObject(plain) && json.Valid(plain):
@@ -79,15 +79,15 @@ func (s outputSchema) buildResult(value json.RawMessage, content protocol.Conten
 	return r
 }
 
-// wrap puts a value into the object that a wrapping schema requires, unless the value is already such an object.
-func (s outputSchema) wrap(value json.RawMessage, c protocol.Content) json.RawMessage {
+// wrapInResultObject puts a value into the object that a wrapping schema requires, unless the value is already such an object.
+func (s toolOutputSchema) wrapInResultObject(value json.RawMessage, content protocol.Content) json.RawMessage {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(value, &members) == nil && len(members) == 1 && members["result"] != nil {
 		return value
 	}
 	var inner any = value
-	if s.wrappedResult.Type == "string" || len(value) == 0 {
-		inner = c.Plain()
+	if s.wrappedResultSchema.Type == "string" || len(value) == 0 {
+		inner = content.Plain()
 	}
 	wrapped, err := protocol.Marshal(map[string]any{"result": inner})
 	if err != nil {

@@ -91,10 +91,10 @@ type Exec struct {
 	Reports `embed:""`
 	Accept  `embed:""`
 
-	Guard      string   `default:"path" placeholder:"off|path|strict" help:"Block access to a real claude: off, path (shims and proxy; default) or strict (network namespace, Linux)"`
-	Faults     []string `placeholder:"NAME|all" help:"Run the command once under each of these faults of claude, and report which ones it survived"`
-	Real       realFlag `name:"real" placeholder:"PATH" help:"Run the real claude with the scenario as its model (--real=PATH, or CLAUDE_BIN, or the one on PATH)"`
-	Pace       string   `enum:",instant,real" default:"" placeholder:"instant|real" help:"Speed of the simulated claude: without waiting (instant, the default), or no faster than the real claude (real)"`
+	Guard      string         `default:"path" placeholder:"off|path|strict" help:"Block access to a real claude: off, path (shims and proxy; default) or strict (network namespace, Linux)"`
+	Faults     []string       `placeholder:"NAME|all" help:"Run the command once under each of these faults of claude, and report which ones it survived"`
+	Real       realClaudeFlag `name:"real" placeholder:"PATH" help:"Run the real claude with the scenario as its model (--real=PATH, or CLAUDE_BIN, or the one on PATH)"`
+	Pace       string         `enum:",instant,real" default:"" placeholder:"instant|real" help:"Speed of the simulated claude: without waiting (instant, the default), or no faster than the real claude (real)"`
 	Terminal   `embed:""`
 	JudgeLater bool     `help:"Write the journal (--capture) but do not check the run; check it later with claudeless verify"`
 	FreshHome  bool     `help:"Give the command an empty home directory"`
@@ -106,19 +106,19 @@ type Exec struct {
 	Command    []string `arg:"" optional:"" passthrough:"" help:"Command to run and its arguments, after --"`
 }
 
-type realFlag struct {
-	isSet bool
-	path  string // empty means that PATH is searched
+type realClaudeFlag struct {
+	isSet          bool
+	executablePath string // empty means that PATH is searched
 }
 
 // IsBool tells kong that the flag needs no value.
-func (l *realFlag) IsBool() bool { return true }
+func (l *realClaudeFlag) IsBool() bool { return true }
 
 // Decode reads the value after an equals sign.
-func (l *realFlag) Decode(ctx *kong.DecodeContext) error {
+func (l *realClaudeFlag) Decode(ctx *kong.DecodeContext) error {
 	l.isSet = true
 	if ctx.Scan.Peek().Type == kong.FlagValueToken {
-		return ctx.Scan.PopValueInto("path", &l.path)
+		return ctx.Scan.PopValueInto("path", &l.executablePath)
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 	if done, err := c.runAsHelper(ctx, s); done || err != nil {
 		return err
 	}
-	if err := errors.Join(c.checkJudgeLater(), c.checkCommand()); err != nil {
+	if err := errors.Join(c.checkFlagsAllowJudgeLater(), c.checkCommand()); err != nil {
 		return err
 	}
 	level, err := runner.ParseGuard(c.Guard)
@@ -151,12 +151,12 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 		return err
 	}
 	if c.Real.isSet {
-		if setup.Real.Path, err = runner.FindRealClaude(c.Real.path, s.Getenv, setup.Executable); err != nil {
+		if setup.Real.Path, err = runner.FindRealClaude(c.Real.executablePath, s.Getenv, setup.Executable); err != nil {
 			return err
 		}
 	}
 	if c.Real.isSet || terminal != nil {
-		if setup.FirstStart, err = c.firstStartOptions(s); err != nil {
+		if setup.FirstStart, err = c.firstStartOptionsFromFlags(s); err != nil {
 			return err
 		}
 	}
@@ -190,7 +190,7 @@ func (c *Exec) runAsHelper(ctx context.Context, s *process.System) (done bool, e
 	if c.Inside && len(words) > 1 {
 		enter := runner.ExecGuarded
 		if c.OwnNetwork {
-			enter = runner.ExecGuardedInNetwork
+			enter = runner.ExecGuardedInOwnNetworkNamespace
 		}
 		if err := enter(words, s.Environ); err != nil {
 			return true, err
@@ -214,8 +214,8 @@ func (c *Exec) checkCommand() error {
 	return process.WithHint(fmt.Sprintf("%s is a scenario, not a command", c.Command[0]), "name the scenario with -s: exec -s "+c.Command[0]+" -- CMD…")
 }
 
-// checkJudgeLater refuses --judge-later together with flags that need a verdict immediately.
-func (c *Exec) checkJudgeLater() error {
+// checkFlagsAllowJudgeLater refuses --judge-later together with flags that need a verdict immediately.
+func (c *Exec) checkFlagsAllowJudgeLater() error {
 	switch {
 	case !c.JudgeLater:
 		return nil
@@ -266,9 +266,9 @@ func verdictRules(strict, allowNoRuns bool) verdict.Rules {
 	return verdict.Rules{Strict: strict, AllowNoRuns: allowNoRuns, Tools: builtin.Definitions()}
 }
 
-// CheckWords returns an error for words that kong accepts although they are mistakes: an unknown flag in place of the
-// command to run, and a second scenario, which would silently replace the first.
-func CheckWords(c *kong.Context) error {
+// CheckForRepeatedScenarioOrUnknownFlag returns an error for words that kong accepts although they are mistakes: an unknown
+// flag in place of the command to run, and a second scenario, which would silently replace the first.
+func CheckForRepeatedScenarioOrUnknownFlag(c *kong.Context) error {
 	scenarios := 0
 	for _, p := range c.Path {
 		if p.Flag != nil && p.Flag.Name == "scenario" {
@@ -340,16 +340,16 @@ func (f *Terminal) terminalOptions(s *process.System, withReal, withFaults bool)
 	return t, nil
 }
 
-func (f *Terminal) firstStartOptions(s *process.System) (*runner.FirstStart, error) {
+func (f *Terminal) firstStartOptionsFromFlags(s *process.System) (*runner.ClaudeFirstStart, error) {
 	cwd, err := s.Getwd()
 	if err != nil {
 		return nil, fmt.Errorf("finding the working directory: %w", err)
 	}
-	start := &runner.FirstStart{Dialogs: f.Fresh, Inline: f.Renderer == "inline", TrustedDirs: []string{cwd}}
+	start := &runner.ClaudeFirstStart{Dialogs: f.Fresh, Inline: f.Renderer == "inline", TrustedDirs: []string{cwd}}
 	for _, dir := range f.Trust {
 		start.TrustedDirs = append(start.TrustedDirs, absolutePath(cwd, dir))
 	}
-	if err := runner.CheckDialogs(f.Fresh); err != nil {
+	if err := runner.CheckFirstStartDialogNames(f.Fresh); err != nil {
 		return nil, &process.ExitError{Code: exitUsage, Err: err}
 	}
 	return start, nil
@@ -400,7 +400,7 @@ type Accept struct {
 }
 
 // addRules adds rules for the unmatched prompts of a report to their scenarios, and prints what it did.
-func (f *Accept) addRules(ctx context.Context, s *process.System, unmatched []verdict.Unmatched) error {
+func (f *Accept) addRules(ctx context.Context, s *process.System, unmatched []verdict.UnmatchedPrompt) error {
 	if !f.Accept {
 		return nil
 	}

@@ -11,16 +11,16 @@ import (
 
 // Gates lists, waits for and opens the gates of a run.
 type Gates struct {
-	List    gatesList    `cmd:"" help:"List the gates that were reached or released"`
-	Wait    gatesWait    `cmd:"" help:"Wait until a step has reached a gate"`
-	Release gatesRelease `cmd:"" help:"Release a gate: waiting steps continue, and later steps do not wait"`
+	List    gatesListCommand    `cmd:"" help:"List the gates that were reached or released"`
+	Wait    gatesWaitCommand    `cmd:"" help:"Wait until a step has reached a gate"`
+	Release gatesReleaseCommand `cmd:"" help:"Release a gate: waiting steps continue, and later steps do not wait"`
 }
 
-type gatesDir struct {
+type gatesDirFlag struct {
 	Dir string `placeholder:"DIR" help:"Directory of the gates (default: CLAUDELESS_GATES, else next to the journal named by CLAUDELESS_CAPTURE)"`
 }
 
-func (g gatesDir) dir(s *process.System) (string, error) {
+func (g gatesDirFlag) flagOrEnvironmentDir(s *process.System) (string, error) {
 	if g.Dir != "" {
 		return g.Dir, nil
 	}
@@ -30,13 +30,13 @@ func (g gatesDir) dir(s *process.System) (string, error) {
 	return "", process.WithHint("cannot find the directory of the gates", "run this command inside claudeless exec, or set the directory with --dir or CLAUDELESS_GATES")
 }
 
-type gatesList struct {
-	gatesDir `embed:""`
+type gatesListCommand struct {
+	gatesDirFlag `embed:""`
 }
 
 // Run prints one line per gate.
-func (c *gatesList) Run(s *process.System) error {
-	dir, err := c.dir(s)
+func (c *gatesListCommand) Run(s *process.System) error {
+	dir, err := c.flagOrEnvironmentDir(s)
 	if err != nil {
 		return err
 	}
@@ -51,15 +51,15 @@ func (c *gatesList) Run(s *process.System) error {
 	return err
 }
 
-type gatesWait struct {
-	gatesDir `embed:""`
-	Name     string        `arg:"" help:"Name of the gate"`
-	Timeout  time.Duration `default:"30s" help:"How long to wait at most (default 30s)"`
+type gatesWaitCommand struct {
+	gatesDirFlag `embed:""`
+	Name         string        `arg:"" help:"Name of the gate"`
+	Timeout      time.Duration `default:"30s" help:"How long to wait at most (default 30s)"`
 }
 
 // Run returns when a step has reached the gate.
-func (c *gatesWait) Run(ctx context.Context, s *process.System) error {
-	dir, err := c.dir(s)
+func (c *gatesWaitCommand) Run(ctx context.Context, s *process.System) error {
+	dir, err := c.flagOrEnvironmentDir(s)
 	if err != nil {
 		return err
 	}
@@ -71,13 +71,13 @@ func (c *gatesWait) Run(ctx context.Context, s *process.System) error {
 	return nil
 }
 
-type gatesRelease struct {
-	gatesDir `embed:""`
-	Name     string `arg:"" help:"Name of the gate"`
+type gatesReleaseCommand struct {
+	gatesDirFlag `embed:""`
+	Name         string `arg:"" help:"Name of the gate"`
 }
 
-func (c *gatesRelease) Run(s *process.System) error {
-	dir, err := c.dir(s)
+func (c *gatesReleaseCommand) Run(s *process.System) error {
+	dir, err := c.flagOrEnvironmentDir(s)
 	if err != nil {
 		return err
 	}

@@ -12,24 +12,24 @@ import (
 
 // Journal prints the journal schema, or journals in readable form.
 type Journal struct {
-	Schema  journalSchema  `cmd:"" help:"Print the JSON Schema of journal lines"`
-	Explain journalExplain `cmd:"" help:"Print journals in readable form"`
+	Schema  journalSchemaCommand  `cmd:"" help:"Print the JSON Schema of journal lines"`
+	Explain journalExplainCommand `cmd:"" help:"Print journals in readable form"`
 }
 
-type journalSchema struct{}
+type journalSchemaCommand struct{}
 
-func (journalSchema) Run(s *process.System) error {
+func (journalSchemaCommand) Run(s *process.System) error {
 	text, _ := docs.Schema("journal") // the schema is embedded
 	_, err := s.Stdout.Write(text)
 	return err
 }
 
-type journalExplain struct {
+type journalExplainCommand struct {
 	Files []string `arg:"" name:"journal" help:"Journal files"`
 }
 
 // Run prints a line for each line of the journals.
-func (c *journalExplain) Run(s *process.System) error {
+func (c *journalExplainCommand) Run(s *process.System) error {
 	for _, name := range c.Files {
 		if err := explainJournal(s, name); err != nil {
 			return err

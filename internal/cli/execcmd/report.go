@@ -16,11 +16,11 @@ import (
 
 // Report writes reports about journals.
 type Report struct {
-	Page  reportPage  `cmd:"" default:"withargs" help:"Write an HTML report from the journals of one run (the default)"`
-	Merge reportMerge `cmd:"" help:"Check the journals of all shards as one run"`
+	Page  reportHTMLPageCommand `cmd:"" default:"withargs" help:"Write an HTML report from the journals of one run (the default)"`
+	Merge reportMergeCommand    `cmd:"" help:"Check the journals of all shards as one run"`
 }
 
-type reportPage struct {
+type reportHTMLPageCommand struct {
 	Journals []string `arg:"" name:"journal" help:"Journals of one run or of its shards, in any order"`
 	Output   string   `short:"o" default:"report.html" placeholder:"FILE" help:"File to write (default: report.html)"`
 	Scenario string   `short:"s" placeholder:"FILE" help:"Check every run against this scenario (default: the scenario of each run)"`
@@ -28,7 +28,7 @@ type reportPage struct {
 	Lenient  bool     `help:"Do not report problems of the test set-up (findings S01, S02, …)"`
 }
 
-func (c *reportPage) Run(s *process.System) error {
+func (c *reportHTMLPageCommand) Run(s *process.System) error {
 	in := verdict.Input{Environ: s.Environ, Lenient: c.Lenient, Rules: verdictRules(c.Strict, false)}
 	if err := in.ReadFiles(c.Journals, c.Scenario); err != nil {
 		return err
@@ -38,15 +38,15 @@ func (c *reportPage) Run(s *process.System) error {
 	if err != nil {
 		return err
 	}
-	if err := (verdict.OutputFiles{HTML: c.Output, Environ: s.Environ}).WritePage(r, in.Entries); err != nil {
+	if err := (verdict.OutputFiles{HTML: c.Output, Environ: s.Environ}).WriteHTMLFile(r, in.Entries); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(s.Stdout, "%s: %s\n", c.Output, r.Verdict)
 	return err
 }
 
-// reportMerge judges several shards of one test run together. A shard is a directory with journals, or one journal.
-type reportMerge struct {
+// reportMergeCommand judges several shards of one test run together. A shard is a directory with journals, or one journal.
+type reportMergeCommand struct {
 	Shards   []string `arg:"" name:"shard" help:"Directory of a shard's journals (*.jsonl), or a journal"`
 	Expect   int      `name:"expect-shards" placeholder:"N" help:"Fail unless N shards are given"`
 	Scenario string   `short:"s" placeholder:"FILE" help:"Check every run against this scenario (default: the scenario of each run)"`
@@ -58,9 +58,9 @@ type reportMerge struct {
 }
 
 // Run writes the reports and exits with the verdict.
-func (c *reportMerge) Run(s *process.System) error {
+func (c *reportMergeCommand) Run(s *process.System) error {
 	in := verdict.Input{Environ: s.Environ, Lenient: c.Lenient, Rules: verdictRules(c.Strict, c.NoRuns)}
-	journals, err := c.journals(&in)
+	journals, err := c.shardJournalsOrFindings(&in)
 	if err != nil {
 		return err
 	}
@@ -75,8 +75,8 @@ func (c *reportMerge) Run(s *process.System) error {
 	return err
 }
 
-// journals returns the journals of all shards. A missing journal is a finding, and so is a wrong number of shards.
-func (c *reportMerge) journals(in *verdict.Input) ([]string, error) {
+// shardJournalsOrFindings returns the journals of all shards. A missing journal is a finding, and so is a wrong number of shards.
+func (c *reportMergeCommand) shardJournalsOrFindings(verdictInput *verdict.Input) (paths []string, _ error) {
 	var all []string
 	for _, shard := range c.Shards {
 		found, err := journalsOf(shard)
@@ -84,7 +84,7 @@ func (c *reportMerge) journals(in *verdict.Input) ([]string, error) {
 			return nil, err
 		}
 		if len(found) == 0 {
-			in.Findings = append(in.Findings, verdict.Finding{
+			verdictInput.Findings = append(verdictInput.Findings, verdict.Finding{
 				ID: "S18", Level: "error", Text: "the shard " + shard + " has no journal", File: shard,
 				Advice: "run the shard with --capture FILE.jsonl, and keep the file even if the shard fails",
 			})
@@ -92,7 +92,7 @@ func (c *reportMerge) journals(in *verdict.Input) ([]string, error) {
 		all = append(all, found...)
 	}
 	if c.Expect > 0 && len(c.Shards) != c.Expect {
-		in.Findings = append(in.Findings, verdict.Finding{
+		verdictInput.Findings = append(verdictInput.Findings, verdict.Finding{
 			ID: "S18", Level: "error", Text: fmt.Sprintf("expected %d shards, got %d: %s", c.Expect, len(c.Shards), strings.Join(c.Shards, ", ")),
 			Advice: "check that every shard uploads its directory, also when it fails",
 		})

@@ -27,7 +27,7 @@ func (c *Check) Run(ctx context.Context, s *process.System) error {
 	if err != nil {
 		return err
 	}
-	report := CheckFiles(ctx, c.Files, CheckOptions{Dir: dir, Environ: s.WithEnv(map[string]string{"CLAUDELESS_BIN": s.Name()}).Environ, Target: c.Target, Strict: c.Strict, Explain: process.DecodeArguments(c.Explain)})
+	report := CheckFiles(ctx, c.Files, CheckOptions{Dir: dir, Environ: s.WithEnv(map[string]string{"CLAUDELESS_BIN": s.InvokedProgramName()}).Environ, Target: c.Target, Strict: c.Strict, Explain: process.ReplaceInvalidUTF8InCommandLineWords(c.Explain)})
 	if c.JSON {
 		encoder := json.NewEncoder(s.Stdout)
 		encoder.SetEscapeHTML(false)

@@ -21,11 +21,11 @@ import (
 
 // Fixture serves, checks and writes fixtures: MCP servers in TOML files.
 type Fixture struct {
-	Serve FixtureServe `cmd:"" help:"Run a fixture as an MCP server, over stdio or HTTP"`
-	Check FixtureCheck `cmd:"" help:"Report all errors in fixture files"`
-	Clone FixtureClone `cmd:"" help:"Write a fixture that imitates a running MCP server"`
-	List  FixtureList  `cmd:"" help:"List the fixtures of the library"`
-	Token FixtureToken `cmd:"" help:"Print an access token for a fixture behind OAuth"`
+	Serve FixtureServe       `cmd:"" help:"Run a fixture as an MCP server, over stdio or HTTP"`
+	Check FixtureCheck       `cmd:"" help:"Report all errors in fixture files"`
+	Clone FixtureClone       `cmd:"" help:"Write a fixture that imitates a running MCP server"`
+	List  FixtureLibraryList `cmd:"" help:"List the fixtures of the library"`
+	Token FixtureToken       `cmd:"" help:"Print an access token for a fixture behind OAuth"`
 }
 
 // FixtureServe serves one fixture.
@@ -83,7 +83,7 @@ func (c *FixtureServe) Run(ctx context.Context, s *process.System) error {
 		defer func() { stop(); <-watched }()
 	}
 	err = c.serve(ctx, s, srv)
-	if crash := new(wire.CrashError); errors.As(err, &crash) {
+	if crash := new(wire.ScriptedCrashError); errors.As(err, &crash) {
 		err = &process.ExitError{Code: crash.Status}
 	}
 	err = errors.Join(err, srv.Close())
@@ -106,7 +106,7 @@ func (c *FixtureServe) openRecord() (record *wire.Transcript, err error) {
 	return record, errors.Join(err, file.Close())
 }
 
-// oauthJournal opens the journal for a fixture that requires OAuth; nil means no OAuth, or no journal.
+// oauthRequestJournal opens the journal for a fixture that requires OAuth; nil means no OAuth, or no journal.
 func (c *FixtureServe) oauthJournal(s *process.System, fx *fixtures.Fixture) (record fixtures.OAuthRecorder, done func(), err error) {
 	name := cmp.Or(c.Capture, s.Getenv("CLAUDELESS_CAPTURE"))
 	if name == "" || !fx.HasOAuth() {
@@ -116,7 +116,7 @@ func (c *FixtureServe) oauthJournal(s *process.System, fx *fixtures.Fixture) (re
 	if err != nil {
 		return nil, nil, fmt.Errorf("opening the journal: %w", err)
 	}
-	j := oauthJournal{journal.New(journal.Options{W: file, Now: s.Now, PID: s.PID, Environ: s.Environ})}
+	j := oauthRequestJournal{journal.New(journal.Options{W: file, Now: s.Now, PID: s.PID, Environ: s.Environ})}
 	return j, func() {
 		if err := errors.Join(j.Err(), file.Close()); err != nil {
 			fmt.Fprintf(s.Stderr, "warning: the journal %s is not complete: %v\n", name, err)
@@ -124,10 +124,10 @@ func (c *FixtureServe) oauthJournal(s *process.System, fx *fixtures.Fixture) (re
 	}, nil
 }
 
-// oauthJournal records in the journal the requests that an authorization server receives.
-type oauthJournal struct{ *journal.Journal }
+// oauthRequestJournal records in the journal the requests that an authorization server receives.
+type oauthRequestJournal struct{ *journal.Journal }
 
-func (j oauthJournal) RecordOAuth(e fixtures.OAuthEvent) {
+func (j oauthRequestJournal) RecordOAuth(e fixtures.OAuthEvent) {
 	j.Write(journal.OAuth{Request: e.Request, Grant: e.Grant, Client: e.Client, Requested: e.Requested, Granted: e.Granted, Result: e.Result, AccessDigest: e.Access, RefreshDigest: e.Refresh})
 }
 
@@ -177,11 +177,11 @@ func (c *FixtureCheck) Run(s *process.System) error {
 	return nil
 }
 
-// FixtureList lists the library fixtures.
-type FixtureList struct{}
+// FixtureLibraryList lists the library fixtures.
+type FixtureLibraryList struct{}
 
 // Run prints one line for each fixture of the library.
-func (c *FixtureList) Run(s *process.System) error {
+func (c *FixtureLibraryList) Run(s *process.System) error {
 	entries, err := fixtures.Library()
 	if err != nil {
 		return err

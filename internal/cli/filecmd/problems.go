@@ -85,7 +85,7 @@ func (o CheckOptions) checkFile(ctx context.Context, name string) FileReport {
 				if o.Target == "api" {
 					file.Diagnostics = append(file.Diagnostics, scenario.UnsupportedByAPI()...)
 				}
-				answered = o.answerPrompts(ctx, scenario, &file)
+				answered = o.explainAnswersToPrompts(ctx, scenario, &file)
 			}
 		}
 	}
@@ -94,8 +94,8 @@ func (o CheckOptions) checkFile(ctx context.Context, name string) FileReport {
 	return file
 }
 
-// answerPrompts answers the prompts one after another, without running tools. It reports whether each has an answer.
-func (o CheckOptions) answerPrompts(ctx context.Context, s *scenarios.Scenario, file *FileReport) bool {
+// explainAnswersToPrompts answers the prompts one after another, without running tools. It reports whether each has an answer.
+func (o CheckOptions) explainAnswersToPrompts(ctx context.Context, s *scenarios.Scenario, report *FileReport) (areAllAnswered bool) {
 	answered := true
 	e := scenarios.NewEngine(s, scenarios.EngineOptions{Env: o.Environ, CWD: o.Dir})
 	for _, prompt := range o.Explain {
@@ -103,13 +103,13 @@ func (o CheckOptions) answerPrompts(ctx context.Context, s *scenarios.Scenario, 
 		switch {
 		case err != nil:
 			answered = false
-			file.Explained = append(file.Explained, err.Error())
+			report.Explained = append(report.Explained, err.Error())
 		case reply.Rule.Name == "":
 			answered = false
-			file.Explained = append(file.Explained, e.ExplainAll(scenarios.Request{Prompt: prompt})...)
-			file.Explained = append(file.Explained, "add this rule:", verdict.MissingRule(prompt))
+			report.Explained = append(report.Explained, e.ExplainAll(scenarios.Request{Prompt: prompt})...)
+			report.Explained = append(report.Explained, "add this rule:", verdict.TOMLRuleWithPlaceholderAnswer(prompt))
 		default:
-			file.Explained = append(file.Explained, fmt.Sprintf("%s answers the prompt %q", reply.Rule, prompt))
+			report.Explained = append(report.Explained, fmt.Sprintf("%s answers the prompt %q", reply.Rule, prompt))
 		}
 	}
 	return answered
@@ -204,14 +204,14 @@ func (o CheckOptions) checkMCPConfig(name string, index *diag.SourceIndex) diag.
 	}
 	list := diagnosticsOf(name, err)
 	for _, entry := range config.Errors {
-		list = append(list, index.DiagnosticAt(serverPath(index, entry.Name), entry.Message))
+		list = append(list, index.DiagnosticAt(mcpServerConfigPath(index, entry.Name), entry.Message))
 	}
 	if doubt := index.FirstProblem(); doubt != nil && err == nil { // a key is defined twice: the last definition is used
 		doubt.Warning = true
 		list = append(list, *doubt)
 	}
 	for _, unknown := range config.UnknownKeys {
-		d := index.DiagnosticAt(append(serverPath(index, unknown.Server), unknown.Key), "unknown key `"+unknown.Key+"`")
+		d := index.DiagnosticAt(append(mcpServerConfigPath(index, unknown.Server), unknown.Key), "unknown key `"+unknown.Key+"`")
 		d.Hint, d.Warning = diag.DidYouMean(unknown.Key, unknown.Known), true
 		list = append(list, d)
 	}
@@ -233,10 +233,10 @@ func jsonErrors(name string, index *diag.SourceIndex, details []string) diag.Lis
 	return list
 }
 
-func serverPath(index *diag.SourceIndex, server string) diag.Path {
+func mcpServerConfigPath(index *diag.SourceIndex, serverName string) diag.Path {
 	for _, table := range []string{"mcpServers", "servers"} {
-		if _, ok := index.Lookup(diag.Path{table, server}); ok {
-			return diag.Path{table, server}
+		if _, ok := index.Lookup(diag.Path{table, serverName}); ok {
+			return diag.Path{table, serverName}
 		}
 	}
 	return diag.Path{"mcpServers"}

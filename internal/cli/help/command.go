@@ -62,8 +62,8 @@ func Identify(s *process.System, version, claude string) Identity {
 	return Identity{Claudeless: version, Claude: claude, Simulated: true, Path: path, OS: runtime.GOOS, Arch: runtime.GOARCH, Go: runtime.Version()}
 }
 
-// Line returns the identity as one line of text.
-func (i Identity) Line() string {
+// VersionLine returns the identity as one line of text.
+func (i Identity) VersionLine() string {
 	return fmt.Sprintf("claudeless %s (simulates claude %s)", i.Claudeless, i.Claude)
 }
 

@@ -14,8 +14,8 @@ import (
 // Entry is one line of help: a command with its usage, or an option.
 type Entry struct{ Usage, Help string }
 
-// Name returns the first word of the usage: `exec` of "exec [-s FILE] -- CMD…".
-func (e Entry) Name() string {
+// FirstUsageWord returns the first word of the usage: `exec` of "exec [-s FILE] -- CMD…".
+func (e Entry) FirstUsageWord() string {
 	name, _, _ := strings.Cut(e.Usage, " ")
 	return name
 }

@@ -61,7 +61,7 @@ func (p *Program) zshCompletion() string {
 	var b strings.Builder
 	b.WriteString("#compdef claudeless\n_claudeless() {\n  local -a commands options\n  commands=(\n")
 	for _, c := range p.Commands {
-		fmt.Fprintf(&b, "    %s\n", shellQuote(c.Name()+":"+c.Help))
+		fmt.Fprintf(&b, "    %s\n", shellQuote(c.FirstUsageWord()+":"+c.Help))
 	}
 	b.WriteString("  )\n  options=(\n")
 	for _, o := range p.options() {
@@ -74,7 +74,7 @@ func (p *Program) zshCompletion() string {
 func (p *Program) fishCompletion() string {
 	var b strings.Builder
 	for _, c := range p.Commands {
-		fmt.Fprintf(&b, "complete -c claudeless -n __fish_use_subcommand -a %s -d %s\n", c.Name(), shellQuote(c.Help))
+		fmt.Fprintf(&b, "complete -c claudeless -n __fish_use_subcommand -a %s -d %s\n", c.FirstUsageWord(), shellQuote(c.Help))
 	}
 	for _, o := range p.options() {
 		fmt.Fprintf(&b, "complete -c claudeless -l %s -d %s\n", strings.TrimPrefix(o.Usage, "--"), shellQuote(o.Help))
@@ -85,7 +85,7 @@ func (p *Program) fishCompletion() string {
 func joinUsages(entries []Entry, sep string) string {
 	var names []string
 	for _, e := range entries {
-		names = append(names, e.Name())
+		names = append(names, e.FirstUsageWord())
 	}
 	return strings.Join(names, sep)
 }

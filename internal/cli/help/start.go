@@ -14,7 +14,7 @@ import (
 //go:embed files
 var starterFiles embed.FS
 
-func starterFileList() [][2]string {
+func starterFileSourceAndTargetPaths() [][2]string {
 	return [][2]string{
 		{"files/claudeless.toml", "claudeless.toml"},
 		{"files/weather.toml", "weather.toml"},
@@ -28,7 +28,7 @@ func starterFileList() [][2]string {
 func (c *InitCommand) WriteFiles() ([]string, error) {
 	var names []string
 	var there []error
-	for _, f := range starterFileList() {
+	for _, f := range starterFileSourceAndTargetPaths() {
 		name := filepath.Join(c.Dir, f[1])
 		names = append(names, name)
 		if _, err := os.Lstat(name); err == nil && !c.Force {
@@ -38,7 +38,7 @@ func (c *InitCommand) WriteFiles() ([]string, error) {
 	if there != nil {
 		return nil, errors.Join(there...)
 	}
-	for i, f := range starterFileList() {
+	for i, f := range starterFileSourceAndTargetPaths() {
 		data, err := fs.ReadFile(starterFiles, f[0])
 		if err != nil {
 			return nil, err

@@ -207,7 +207,7 @@ func saveEntryWithSecret(o *Options, scope, name string, entry json.RawMessage, 
 	if !withSecret {
 		return saveEntry(o, scope, name, entry)
 	}
-	secret, err := o.readClientSecret()
+	secret, err := o.readClientSecretFromEnvOrTerminal()
 	if err != nil {
 		return err
 	}
@@ -287,7 +287,7 @@ func runResetProjectChoices(_ context.Context, o *Options, words []string) error
 		if file == "" {
 			continue
 		}
-		if err := removeProjectChoices(file, keys); err != nil {
+		if err := removeProjectServerApprovals(file, keys); err != nil {
 			return err
 		}
 	}
@@ -295,14 +295,14 @@ func runResetProjectChoices(_ context.Context, o *Options, words []string) error
 	return nil
 }
 
-func removeProjectChoices(file string, keys []string) error {
+func removeProjectServerApprovals(file string, projectKeyPath []string) error {
 	doc, err := plainjson.ReadFile(file)
 	if err != nil {
 		return err
 	}
 	changed := false
 	for _, choice := range []string{"enabledMcpjsonServers", "disabledMcpjsonServers", "enableAllProjectMcpServers"} {
-		path := append(slices.Clone(keys), choice)
+		path := append(slices.Clone(projectKeyPath), choice)
 		if doc.At(path...) == nil {
 			continue
 		}
@@ -317,7 +317,6 @@ func removeProjectChoices(file string, keys []string) error {
 	return doc.WriteFile(file, "\n", 0o600)
 }
 
-// removeServer removes a server from a scope. reportedName is its name in the message.
 func removeServer(o *Options, scope, name, reportedName string) error {
 	if err := checkScope(scope); err != nil {
 		return err

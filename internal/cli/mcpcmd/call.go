@@ -25,8 +25,8 @@ type callCmd struct {
 	Input   string        `arg:"" optional:"" name:"json" default:"{}" help:"Arguments as a JSON object (- to read them from stdin)"`
 }
 
-// splitToolArgument accepts SERVER/TOOL as one word, as scenarios write it. The next word is then the input.
-func (c *callCmd) splitToolArgument(o *Options) error {
+// splitServerSlashToolArgument accepts SERVER/TOOL as one word, as scenarios write it. The next word is then the input.
+func (c *callCmd) splitServerSlashToolArgument(o *Options) error {
 	server, tool, found := strings.Cut(c.Server, "/")
 	isInput := c.Tool == "" || c.Tool == "-" || strings.HasPrefix(strings.TrimSpace(c.Tool), "{")
 	if found && isInput {
@@ -40,7 +40,7 @@ func (c *callCmd) splitToolArgument(o *Options) error {
 
 // Run prints the result, and fails if the tool reports an error.
 func (c *callCmd) Run(ctx context.Context, o *Options) error {
-	if err := c.splitToolArgument(o); err != nil {
+	if err := c.splitServerSlashToolArgument(o); err != nil {
 		return err
 	}
 	input := []byte(c.Input)
@@ -64,7 +64,7 @@ func (c *callCmd) Run(ctx context.Context, o *Options) error {
 	}
 	raw, err := m.CallRaw(ctx, request)
 	if err != nil {
-		return c.explainCallError(ctx, m, err)
+		return c.addCauseOrHintToCallError(ctx, m, err)
 	}
 	var result struct {
 		Content    []json.RawMessage `json:"content"`
@@ -93,13 +93,13 @@ func (c *callCmd) Run(ctx context.Context, o *Options) error {
 	return nil
 }
 
-func (c *callCmd) explainCallError(ctx context.Context, m *mcp.Manager, err error) error {
+func (c *callCmd) addCauseOrHintToCallError(ctx context.Context, manager *mcp.Manager, err error) error {
 	const patience = 2 * time.Second
 	switch {
 	case errors.Is(err, mcp.ErrConnectionClosed):
 		ctx, stop := context.WithTimeout(ctx, patience)
 		defer stop()
-		reason, stderr := m.LossReason(ctx, c.Server)
+		reason, stderr := manager.LossReason(ctx, c.Server)
 		if reason == "" || reason == err.Error() {
 			break
 		}
@@ -110,7 +110,7 @@ func (c *callCmd) explainCallError(ctx context.Context, m *mcp.Manager, err erro
 		return errors.New(text)
 	case errors.Is(err, mcp.ErrUnknownTool):
 		var known []string
-		for _, st := range m.Servers() {
+		for _, st := range manager.Servers() {
 			for _, t := range st.Tools {
 				known = append(known, t.RawName)
 			}
@@ -152,17 +152,17 @@ func blockText(block json.RawMessage) string {
 	case b.Type == "text":
 		return b.Text
 	case b.Type == "image", b.Type == "audio":
-		return fmt.Sprintf("[%s: %s, %d bytes]", b.Type, b.MIMEType, decodedLen(b.Data))
+		return fmt.Sprintf("[%s: %s, %d bytes]", b.Type, b.MIMEType, base64DecodedLength(b.Data))
 	case b.Type == "resource" && b.Resource.Blob == nil:
 		return b.Resource.Text
 	case b.Type == "resource":
-		return fmt.Sprintf("[resource %s: %s, %d bytes]", b.Resource.URI, b.Resource.MIMEType, decodedLen(*b.Resource.Blob))
+		return fmt.Sprintf("[resource %s: %s, %d bytes]", b.Resource.URI, b.Resource.MIMEType, base64DecodedLength(*b.Resource.Blob))
 	}
 	return string(block)
 }
 
-func decodedLen(text string) int {
-	return base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(text, "=")))
+func base64DecodedLength(encoded string) int {
+	return base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(encoded, "=")))
 }
 
 type promptsCmd struct{ listFlags }
@@ -217,7 +217,7 @@ func (c *getPromptCmd) Run(ctx context.Context, o *Options) error {
 			Content json.RawMessage `json:"content"`
 		} `json:"messages"`
 	}
-	err := c.queryServer(ctx, o, c.Server, &result, func(m *mcp.Manager) (json.RawMessage, error) {
+	err := c.queryServerAndDecodeOrPrint(ctx, o, c.Server, &result, func(m *mcp.Manager) (json.RawMessage, error) {
 		return m.GetPrompt(ctx, c.Server, c.Name, args)
 	})
 	for _, message := range result.Messages {
@@ -289,7 +289,7 @@ func (c *readResourceCmd) Run(ctx context.Context, o *Options) error {
 	var result struct {
 		Contents []resourceContent `json:"contents"`
 	}
-	err := c.queryServer(ctx, o, c.Server, &result, func(m *mcp.Manager) (json.RawMessage, error) {
+	err := c.queryServerAndDecodeOrPrint(ctx, o, c.Server, &result, func(m *mcp.Manager) (json.RawMessage, error) {
 		return m.ReadResource(ctx, c.Server, c.URI)
 	})
 	if err != nil {

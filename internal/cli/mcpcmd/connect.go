@@ -93,8 +93,8 @@ type clientFlags struct {
 
 // openServers connects to the named servers, or to all if none is named.
 func (f *clientFlags) openServers(ctx context.Context, o *Options, names ...string) (*mcp.Manager, func(), error) {
-	if f.Protocol != "" && !slices.Contains(negotiationModes(), f.Protocol) {
-		return nil, nil, process.WithHint(fmt.Sprintf("unknown MCP revision %q in --protocol", f.Protocol), "use "+strings.Join(negotiationModes(), ", "))
+	if f.Protocol != "" && !slices.Contains(protocolFlagChoices(), f.Protocol) {
+		return nil, nil, process.WithHint(fmt.Sprintf("unknown MCP revision %q in --protocol", f.Protocol), "use "+strings.Join(protocolFlagChoices(), ", "))
 	}
 	config, err := o.loadConfig(f.MCPConfig, mcp.ConfigOptions{ValuesOnly: f.Strict})
 	if broken, ok := errors.AsType[*mcp.ConfigError](err); ok {
@@ -144,14 +144,15 @@ func (f *clientFlags) openServer(ctx context.Context, o *Options, name string) (
 	return m, stop, nil
 }
 
-// queryServer sends a request to one server. It decodes the response into result or, with --json, prints it unchanged.
-func (f *clientFlags) queryServer(ctx context.Context, o *Options, server string, result any, call func(*mcp.Manager) (json.RawMessage, error)) error {
-	m, stop, err := f.openServer(ctx, o, server)
+// queryServerAndDecodeOrPrint sends a request to one server. It decodes the response into result or, with --json, prints it
+// unchanged.
+func (f *clientFlags) queryServerAndDecodeOrPrint(ctx context.Context, o *Options, serverName string, decodedResponse any, sendRequest func(*mcp.Manager) (json.RawMessage, error)) error {
+	m, stop, err := f.openServer(ctx, o, serverName)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	raw, err := call(m)
+	raw, err := sendRequest(m)
 	switch {
 	case err != nil:
 		return describeCallError(err)
@@ -159,7 +160,7 @@ func (f *clientFlags) queryServer(ctx context.Context, o *Options, server string
 		_, err = fmt.Fprintf(o.Stdout, "%s\n", raw)
 		return err
 	}
-	if err := json.Unmarshal(raw, result); err != nil {
+	if err := json.Unmarshal(raw, decodedResponse); err != nil {
 		return fmt.Errorf("reading the answer of the MCP server: %w", err)
 	}
 	return nil

@@ -20,11 +20,11 @@ func (o *Options) claudelessFlags(asJSON *bool) []argv.Option {
 	}
 	return []argv.Option{
 		{Flags: "--json", Help: "Print JSON", Set: func(string) error { *asJSON = true; return nil }},
-		{Flags: "--protocol <revision>", Help: "How to negotiate the MCP revision: auto, legacy or 2026-07-28", Choices: negotiationModes(), Set: func(v string) error { o.Client.Negotiation = mcp.Negotiation(v); return nil }},
+		{Flags: "--protocol <revision>", Help: "How to negotiate the MCP revision: auto, legacy or 2026-07-28", Choices: protocolFlagChoices(), Set: func(v string) error { o.Client.Negotiation = mcp.Negotiation(v); return nil }},
 	}
 }
 
-func negotiationModes() []string {
+func protocolFlagChoices() []string {
 	return []string{string(mcp.NegotiateAuto), string(mcp.NegotiateLegacy), string(mcp.NegotiateModern)}
 }
 
@@ -190,12 +190,12 @@ func runGet(ctx context.Context, o *Options, words []string) error {
 	if !o.Extended { // claude does not print it
 		all[0].Protocol = ""
 	}
-	all[0].loginConfig = o.configuredLogin(all[0].config)
+	all[0].loginConfig = o.describeOAuthSettings(all[0].config)
 	printServer(o.Stdout, all[0])
 	return nil
 }
 
-func (o *Options) configuredLogin(s mcp.ServerConfig) string {
+func (o *Options) describeOAuthSettings(s mcp.ServerConfig) string {
 	var parts []string
 	if s.OAuth.ClientID != "" {
 		parts = append(parts, "client_id configured")

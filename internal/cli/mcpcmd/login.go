@@ -55,7 +55,7 @@ func runLogin(ctx context.Context, o *Options, words []string) error {
 
 // autoLogin logs in without a user by following redirects. Unlike the real CLI, it first asks for the required scopes.
 func autoLogin(ctx context.Context, client *oauth.Client, server mcp.ServerConfig) error {
-	challenge, err := client.Probe(ctx)
+	challenge, err := client.ProbeWithoutCredentials(ctx)
 	if err != nil {
 		return err
 	}
@@ -71,22 +71,22 @@ func autoLogin(ctx context.Context, client *oauth.Client, server mcp.ServerConfi
 	}
 	l, err := client.Login(ctx, redirect, challenge)
 	if err != nil {
-		return loginSetupError(err)
+		return withSDKAuthFailedPrefix(err)
 	}
-	answer, err := l.Approve(ctx)
+	answer, err := l.ApproveWithoutUser(ctx)
 	if err != nil {
 		return err
 	}
 	return l.Finish(ctx, answer)
 }
 
-// loginSetupError returns the error of a login that could not begin, with the text of the real CLI.
-func loginSetupError(err error) error { return fmt.Errorf("SDK auth failed: %w", err) }
+// withSDKAuthFailedPrefix returns the error of a login that could not begin, with the text of the real CLI.
+func withSDKAuthFailedPrefix(err error) error { return fmt.Errorf("SDK auth failed: %w", err) }
 
 // browserLogin logs in with the browser of the user, who may also paste the redirect URL.
 func (o *Options) browserLogin(ctx context.Context, client *oauth.Client, noBrowser bool) error {
 	if err := client.CheckSupport(ctx); err != nil {
-		return loginSetupError(err)
+		return withSDKAuthFailedPrefix(err)
 	}
 	if o.Terminal == nil {
 		hint := ""
@@ -102,7 +102,7 @@ func (o *Options) browserLogin(ctx context.Context, client *oauth.Client, noBrow
 	defer func() { _ = listener.Close() }() // if the login cannot begin
 	l, err := client.Login(ctx, redirect, "")
 	if err != nil {
-		return loginSetupError(err)
+		return withSDKAuthFailedPrefix(err)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -188,7 +188,7 @@ func hasAuthorization(s mcp.ServerConfig) bool {
 	return false
 }
 
-func (o *Options) readClientSecret() (string, error) {
+func (o *Options) readClientSecretFromEnvOrTerminal() (string, error) {
 	if secret := proc.Getenv(o.Client.Environ, "MCP_CLIENT_SECRET"); secret != "" {
 		return secret, nil
 	}

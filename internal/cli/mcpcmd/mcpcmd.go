@@ -30,14 +30,14 @@ func commands() []command {
 		{name: "logout", run: runLogout, usage: "logout <name>", help: "Delete the stored credentials of a server"},
 		{name: "remove", run: runRemove, usage: "remove [options] <name>", help: "Remove a server"},
 		{name: "reset-project-choices", run: runResetProjectChoices, usage: "reset-project-choices", help: "Forget which servers of .mcp.json were approved and refused"},
-		{name: "serve", run: runServe, usage: "serve [options]", help: "Serve the built-in tools of claude as an MCP server"},
-		{name: "status", run: runKong[statusCmd], usage: "status [server...]", help: "Connect to servers, and show their status and how many tools, prompts and resources they offer", isClaudelessOnly: true},
-		{name: "tools", run: runKong[toolsCmd], usage: "tools [server...]", help: "List the tools of servers", isClaudelessOnly: true},
-		{name: "call", run: runKong[callCmd], usage: "call <server> <tool> [json]", help: "Call a tool and print its result", isClaudelessOnly: true},
-		{name: "resources", run: runKong[resourcesCmd], usage: "resources [server...]", help: "List the resources and resource templates of servers", isClaudelessOnly: true},
-		{name: "read", run: runKong[readResourceCmd], usage: "read <server> <uri>", help: "Print the content of a resource", isClaudelessOnly: true},
-		{name: "prompts", run: runKong[promptsCmd], usage: "prompts [server...]", help: "List the prompts of servers", isClaudelessOnly: true},
-		{name: "get-prompt", run: runKong[getPromptCmd], usage: "get-prompt <server> <name> [key=value...]", help: "Get a prompt with its arguments filled in", isClaudelessOnly: true},
+		{name: "serve", run: checkServeOptionsAndRequestServe, usage: "serve [options]", help: "Serve the built-in tools of claude as an MCP server"},
+		{name: "status", run: parseAndRunKongCommand[statusCmd], usage: "status [server...]", help: "Connect to servers, and show their status and how many tools, prompts and resources they offer", isClaudelessOnly: true},
+		{name: "tools", run: parseAndRunKongCommand[toolsCmd], usage: "tools [server...]", help: "List the tools of servers", isClaudelessOnly: true},
+		{name: "call", run: parseAndRunKongCommand[callCmd], usage: "call <server> <tool> [json]", help: "Call a tool and print its result", isClaudelessOnly: true},
+		{name: "resources", run: parseAndRunKongCommand[resourcesCmd], usage: "resources [server...]", help: "List the resources and resource templates of servers", isClaudelessOnly: true},
+		{name: "read", run: parseAndRunKongCommand[readResourceCmd], usage: "read <server> <uri>", help: "Print the content of a resource", isClaudelessOnly: true},
+		{name: "prompts", run: parseAndRunKongCommand[promptsCmd], usage: "prompts [server...]", help: "List the prompts of servers", isClaudelessOnly: true},
+		{name: "get-prompt", run: parseAndRunKongCommand[getPromptCmd], usage: "get-prompt <server> <name> [key=value...]", help: "Get a prompt with its arguments filled in", isClaudelessOnly: true},
 	}
 }
 
@@ -74,17 +74,17 @@ func Run(ctx context.Context, o Options, words []string) error {
 	return process.Verbatimf("%s", argv.UnknownCommandText(words[0], names))
 }
 
-// ErrServeRequested asks the caller to serve the built-in tools.
-var ErrServeRequested = errors.New("mcp serve")
+// ErrCallerMustServeBuiltinTools asks the caller to serve the built-in tools.
+var ErrCallerMustServeBuiltinTools = errors.New("mcp serve")
 
-// runServe checks the options of `mcp serve`. The options have no effect.
-func runServe(_ context.Context, o *Options, words []string) error {
+// checkServeOptionsAndRequestServe checks the options of `mcp serve`. The options have no effect.
+func checkServeOptionsAndRequestServe(_ context.Context, o *Options, serveArguments []string) error {
 	ignore := func(string) error { return nil }
 	options := []argv.Option{{Flags: "-d, --debug", Help: "Accepted and ignored", Set: ignore}, {Flags: "--verbose", Help: "Accepted and ignored", Set: ignore}}
-	if _, help, err := parseOperands(o, options, words); err != nil || help {
+	if _, help, err := parseOperands(o, options, serveArguments); err != nil || help {
 		return err
 	}
-	return ErrServeRequested
+	return ErrCallerMustServeBuiltinTools
 }
 
 func printHelp(w io.Writer, o *Options) {
@@ -97,8 +97,8 @@ func printHelp(w io.Writer, o *Options) {
 	fmt.Fprintf(w, "  %-50s  %s\n", "help", "Print this help and exit")
 }
 
-// runKong runs a kong struct, whose Run method takes a context.Context and an *Options.
-func runKong[C any](ctx context.Context, o *Options, words []string) error {
+// parseAndRunKongCommand runs a kong struct, whose Run method takes a context.Context and an *Options.
+func parseAndRunKongCommand[C any](ctx context.Context, o *Options, words []string) error {
 	name := o.Name + " mcp " + o.command.name
 	usage := func(err error) error { return process.WithHint(err.Error(), "see "+name+" --help") }
 	accept := func(*kong.Context) error { return nil }

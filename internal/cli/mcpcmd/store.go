@@ -42,7 +42,7 @@ func (s Store) Scopes() ([]mcp.Scope, error) {
 	}
 	var scopes []mcp.Scope
 	for _, scope := range []string{scopeUser, scopeLocal} {
-		if raw := doc.At(s.scopeKeys(scope)...); raw != nil {
+		if raw := doc.At(s.scopeServersKeyPath(scope)...); raw != nil {
 			scopes = append(scopes, mcp.Scope{Source: scope, Servers: raw})
 		}
 	}
@@ -78,7 +78,7 @@ func (s Store) scopePath(scope string) string {
 	return s.File
 }
 
-func (s Store) scopeKeys(scope string) []string {
+func (s Store) scopeServersKeyPath(scope string) []string {
 	if scope == scopeLocal {
 		return []string{projectsKey, s.CWD, serversKey}
 	}
@@ -93,7 +93,7 @@ func (s Store) hasServer(scope, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return doc.At(append(s.scopeKeys(scope), name)...) != nil, nil
+	return doc.At(append(s.scopeServersKeyPath(scope), name)...) != nil, nil
 }
 
 // writeServer writes an entry; nil removes it.
@@ -106,7 +106,7 @@ func (s Store) writeServer(scope, name string, entry json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	if doc, err = doc.SetAt(append(s.scopeKeys(scope), name), entry); err != nil {
+	if doc, err = doc.SetAt(append(s.scopeServersKeyPath(scope), name), entry); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	if scope == scopeProject {

@@ -114,10 +114,9 @@ func (c *command) listPlugins() error {
 	return c.printf("%s", text.String())
 }
 
-// findInstalled returns the installations of the plugin with a name, with or without its marketplace.
-func (c *command) findInstalled(name string) ([]pluginListEntry, error) {
+func (c *command) findInstallationsOfPlugin(pluginNameOrID string) ([]pluginListEntry, error) {
 	list, err := c.installedPlugins()
-	list = slices.DeleteFunc(list, func(p pluginListEntry) bool { return !p.isNamed(name) })
+	list = slices.DeleteFunc(list, func(p pluginListEntry) bool { return !p.isNamed(pluginNameOrID) })
 	return slices.DeleteFunc(list, func(p pluginListEntry) bool { return p.ID != list[0].ID }), err
 }
 
@@ -159,7 +158,7 @@ func (c *command) install(name string) error {
 
 func (c *command) installFrom(m marketplace, p plugin) error {
 	id := p.Name + "@" + m.Name
-	present, err := c.findInstalled(id)
+	present, err := c.findInstallationsOfPlugin(id)
 	switch {
 	case err != nil:
 		return err
@@ -208,7 +207,7 @@ func (c *command) enableOrDisable(name, verb string) error {
 	if err := c.checkScope(""); err != nil {
 		return err
 	}
-	list, err := c.findInstalled(name)
+	list, err := c.findInstallationsOfPlugin(name)
 	if err != nil {
 		return err
 	}
@@ -250,7 +249,7 @@ func (c *command) update(name string) error {
 	if err := c.checkScope(", managed"); err != nil {
 		return err
 	}
-	list, err := c.findInstalled(name)
+	list, err := c.findInstallationsOfPlugin(name)
 	if err != nil {
 		return err
 	}
@@ -280,7 +279,7 @@ func (c *command) uninstall(name string) error {
 		return err
 	}
 	c.scope = cmp.Or(c.scope, scopeUser)
-	list, err := c.findInstalled(name)
+	list, err := c.findInstallationsOfPlugin(name)
 	if err != nil {
 		return err
 	}
@@ -360,22 +359,22 @@ func (c *command) removeMarketplace(name string) error {
 	for _, scope := range declared {
 		err = errors.Join(err, c.changeSettings(scope, "extraKnownMarketplaces", func(o plainjson.Object) plainjson.Object { return o.Without(name) }))
 	}
-	uninstalled, problem := c.uninstallAll(name)
+	uninstalled, problem := c.uninstallPluginsOfMarketplace(name)
 	if err = errors.Join(err, problem); err != nil {
 		return err
 	}
 	return c.printf("✔ Successfully removed marketplace: %s%s\n%s", name, end, uninstalled)
 }
 
-// uninstallAll uninstalls every plugin of a marketplace in every scope. It returns the lines that report this.
-func (c *command) uninstallAll(marketplace string) (report string, err error) {
+// uninstallPluginsOfMarketplace uninstalls every plugin of a marketplace in every scope. It returns the lines that report this.
+func (c *command) uninstallPluginsOfMarketplace(marketplaceName string) (report string, err error) {
 	file, err := c.readObject(installedPluginsFile)
 	if err != nil {
 		return "", err
 	}
 	ids := []string{"plugins from this marketplace:"}
 	for _, plugin := range objectAt(file, "plugins") {
-		if id := plugin.Key; strings.HasSuffix(id, "@"+marketplace) {
+		if id := plugin.Key; strings.HasSuffix(id, "@"+marketplaceName) {
 			ids = append(ids, id)
 			err = errors.Join(err, c.removeInstallations(id, func(installation) bool { return true }))
 			for _, scope := range scopes() {

@@ -71,15 +71,15 @@ func (m marketplace) plugin(name string) (plugin, bool) {
 
 const unknownVersion = "unknown"
 
-type marketplaceSource struct {
+type marketplaceSourceKindAndPath struct {
 	Source string `json:"source"`
 	Path   string `json:"path"`
 }
 
 type knownMarketplace struct {
-	Source      marketplaceSource `json:"source"`
-	Location    string            `json:"installLocation"`
-	LastUpdated string            `json:"lastUpdated"`
+	Source      marketplaceSourceKindAndPath `json:"source"`
+	Location    string                       `json:"installLocation"`
+	LastUpdated string                       `json:"lastUpdated"`
 }
 
 func (c *command) marketplaceNamed(name string) (marketplace, error) {
@@ -118,14 +118,14 @@ func (c *command) addMarketplace(source string) error {
 	}
 	present := known.Get(m.Name) != nil
 	if !present {
-		err = c.saveKnownMarketplace(known, m.Name, marketplaceSource{"directory", dir})
+		err = c.saveKnownMarketplace(known, m.Name, marketplaceSourceKindAndPath{"directory", dir})
 	}
 	if err != nil {
 		return err
 	}
 	entry := encodeValue(struct {
-		Source marketplaceSource `json:"source"`
-	}{marketplaceSource{"directory", dir}})
+		Source marketplaceSourceKindAndPath `json:"source"`
+	}{marketplaceSourceKindAndPath{"directory", dir}})
 	if err := c.changeSettings(c.scope, "extraKnownMarketplaces", func(o plainjson.Object) plainjson.Object { return o.With(m.Name, entry) }); err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (c *command) addMarketplace(source string) error {
 	return c.printf("✔ Successfully added marketplace: %s (declared in %s settings)\n", m.Name, c.scope)
 }
 
-func (c *command) saveKnownMarketplace(known plainjson.Object, name string, from marketplaceSource) error {
+func (c *command) saveKnownMarketplace(known plainjson.Object, name string, from marketplaceSourceKindAndPath) error {
 	return c.writeObject(marketplacesFile, known.With(name, encodeValue(knownMarketplace{from, from.Path, c.timestamp()})))
 }
 

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	detectorTimeout = 5 * time.Second
-	maxOutputBytes  = 1 << 20
+	detectorTimeout        = 5 * time.Second
+	maxDetectorOutputBytes = 1 << 20
 )
 
 type checkVerdict struct {
@@ -42,12 +42,12 @@ type checkReport struct {
 	Verdicts []checkVerdict                    `json:"verdicts"`
 }
 
-// Total returns the sum of the counts of a version, or of all versions for "".
-func (r *checkReport) Total(version string) answerCount {
+// SumAnswerCounts returns the sum of the counts of a version, or of all versions for "".
+func (r *checkReport) SumAnswerCounts(versionOrEmptyForAll string) answerCount {
 	var sum answerCount
 	for v, states := range r.Versions {
 		for _, c := range states {
-			if version == "" || v == version {
+			if versionOrEmptyForAll == "" || v == versionOrEmptyForAll {
 				sum.Asked, sum.Wrong = sum.Asked+c.Asked, sum.Wrong+c.Wrong
 			}
 		}
@@ -55,35 +55,35 @@ func (r *checkReport) Total(version string) answerCount {
 	return sum
 }
 
-func checkPages(ctx context.Context, d *screenDetector, books []book.Book, environ []string) (*checkReport, error) {
-	r := &checkReport{Detector: d.Name, Versions: map[string]map[string]answerCount{}, Verdicts: []checkVerdict{}}
+func judgeDetectorOnPages(ctx context.Context, detector *screenDetector, books []book.Book, environ []string) (*checkReport, error) {
+	r := &checkReport{Detector: detector.Name, Versions: map[string]map[string]answerCount{}, Verdicts: []checkVerdict{}}
 	for _, b := range books {
 		pages, err := b.Pages()
 		if err != nil {
 			return nil, err
 		}
 		asked := slices.DeleteFunc(pages, func(p book.Page) bool {
-			_, ok := d.acceptedStates(p.State)
+			_, ok := detector.acceptedStatesForPage(p.State)
 			return !ok
 		})
-		answers, err := askDetector(ctx, d, b, asked, environ)
+		answers, err := askDetector(ctx, detector, b, asked, environ)
 		if err != nil {
 			return nil, err
 		}
 		for i := range asked {
-			r.addVerdict(d.judgeAnswer(&asked[i], answers[i]), &asked[i])
+			r.addVerdict(detector.judgeAnswer(&asked[i], answers[i]), &asked[i])
 		}
 	}
 	return r, nil
 }
 
-type detectorReply struct{ text, cause string }
+type detectorReplyToPage struct{ outputText, failureCause string }
 
-func (d *screenDetector) judgeAnswer(p *book.Page, a detectorReply) checkVerdict {
-	v := checkVerdict{Page: p.FullName(), Book: p.String(), State: p.State, Answer: a.text, Cause: a.cause}
-	right, _ := d.acceptedStates(p.State)
-	if a.cause == "" {
-		v.Meaning = d.stateOf(a.text)
+func (d *screenDetector) judgeAnswer(p *book.Page, a detectorReplyToPage) checkVerdict {
+	v := checkVerdict{Page: p.NameWithTape(), Book: p.String(), State: p.State, Answer: a.outputText, Cause: a.failureCause}
+	right, _ := d.acceptedStatesForPage(p.State)
+	if a.failureCause == "" {
+		v.Meaning = d.stateForDetectorAnswer(a.outputText)
 	}
 	v.IsWrong = v.Meaning == "" || !slices.Contains(right, v.Meaning)
 	if v.IsWrong && v.Cause == "" && v.Meaning == "" {
@@ -96,22 +96,22 @@ func (r *checkReport) addVerdict(v checkVerdict, p *book.Page) {
 	if r.Versions[p.Version] == nil {
 		r.Versions[p.Version] = map[string]answerCount{}
 	}
-	c := r.Versions[p.Version][p.Kind()]
+	c := r.Versions[p.Version][p.StateBeforeSlash()]
 	c.Asked++
 	if v.IsWrong {
 		c.Wrong++
 	}
-	r.Versions[p.Version][p.Kind()] = c
+	r.Versions[p.Version][p.StateBeforeSlash()] = c
 	r.Verdicts = append(r.Verdicts, v)
 }
 
-func askDetector(ctx context.Context, d *screenDetector, b book.Book, pages []book.Page, environ []string) ([]detectorReply, error) {
+func askDetector(ctx context.Context, d *screenDetector, b book.Book, pages []book.Page, environ []string) ([]detectorReplyToPage, error) {
 	if d.Each == "lines" {
 		return askDetectorByLines(ctx, d, b, pages, environ)
 	}
-	answers := make([]detectorReply, len(pages))
+	answers := make([]detectorReplyToPage, len(pages))
 	for i := range pages {
-		input, err := detectorInput(d, b, &pages[i])
+		input, err := pageInDetectorInputFormat(d, b, &pages[i])
 		if err != nil {
 			return nil, err
 		}
@@ -131,43 +131,43 @@ func askDetector(ctx context.Context, d *screenDetector, b book.Book, pages []bo
 	return answers, nil
 }
 
-func detectorInput(d *screenDetector, b book.Book, p *book.Page) ([]byte, error) {
-	switch d.Input {
+func pageInDetectorInputFormat(detector *screenDetector, b book.Book, page *book.Page) ([]byte, error) {
+	switch detector.Input {
 	case "ansi":
-		return []byte(p.ANSI), nil
+		return []byte(page.ANSI), nil
 	case "raw", "tmux":
-		return b.RawOutput(p)
+		return b.RawOutput(page)
 	}
-	return []byte(p.Text), nil
+	return []byte(page.Text), nil
 }
 
-func runCommand(ctx context.Context, d *screenDetector, stdin []byte, env []string, limit time.Duration) (detectorReply, error) {
+func runCommand(ctx context.Context, d *screenDetector, stdin []byte, env []string, limit time.Duration) (detectorReplyToPage, error) {
 	res, err := proc.Run(ctx, proc.RunOptions{
-		Command: proc.Command{Path: proc.Shell, Args: []string{"-c", d.Command}, Env: env, Dir: d.Dir}, Stdin: stdin, Limit: maxOutputBytes, Timeout: limit,
+		Command: proc.Command{Path: proc.Shell, Args: []string{"-c", d.Command}, Env: env, Dir: d.Dir}, Stdin: stdin, Limit: maxDetectorOutputBytes, Timeout: limit,
 	})
 	if err != nil {
-		return detectorReply{}, fmt.Errorf("running the command of the detector: %w", err)
+		return detectorReplyToPage{}, fmt.Errorf("running the command of the detector: %w", err)
 	}
-	a := detectorReply{text: strings.TrimSpace(string(res.Stdout))}
+	a := detectorReplyToPage{outputText: strings.TrimSpace(string(res.Stdout))}
 	switch {
 	case res.TimedOut:
-		a.cause = fmt.Sprintf("it did not exit within %s", limit)
+		a.failureCause = fmt.Sprintf("it did not exit within %s", limit)
 	case res.Truncated:
-		a = detectorReply{cause: "it wrote more than 1 MB"}
-	case res.Exit.Code != 0 && a.text == "":
-		a.cause = "it failed: " + res.Exit.String()
+		a = detectorReplyToPage{failureCause: "it wrote more than 1 MB"}
+	case res.Exit.Code != 0 && a.outputText == "":
+		a.failureCause = "it failed: " + res.Exit.String()
 		if line, _, _ := strings.Cut(strings.TrimSpace(string(res.Stderr)), "\n"); line != "" {
-			a.cause += ": " + line
+			a.failureCause += ": " + line
 		}
 	}
 	return a, nil
 }
 
 // askDetectorByLines runs the detector once: for each page, the detector reads a line of base64 and writes a line.
-func askDetectorByLines(ctx context.Context, d *screenDetector, b book.Book, pages []book.Page, environ []string) ([]detectorReply, error) {
+func askDetectorByLines(ctx context.Context, d *screenDetector, b book.Book, pages []book.Page, environ []string) ([]detectorReplyToPage, error) {
 	var all strings.Builder
 	for i := range pages {
-		text, err := detectorInput(d, b, &pages[i])
+		text, err := pageInDetectorInputFormat(d, b, &pages[i])
 		if err != nil {
 			return nil, err
 		}
@@ -177,30 +177,30 @@ func askDetectorByLines(ctx context.Context, d *screenDetector, b book.Book, pag
 	if err != nil {
 		return nil, err
 	}
-	lines := strings.Split(got.text, "\n")
-	answers := make([]detectorReply, len(pages))
+	lines := strings.Split(got.outputText, "\n")
+	answers := make([]detectorReplyToPage, len(pages))
 	for i := range pages {
 		switch {
-		case got.cause != "":
-			answers[i].cause = got.cause
+		case got.failureCause != "":
+			answers[i].failureCause = got.failureCause
 		case i < len(lines):
-			answers[i].text = strings.TrimSpace(lines[i])
+			answers[i].outputText = strings.TrimSpace(lines[i])
 		default:
-			answers[i].cause = "it wrote fewer lines than there are pages"
+			answers[i].failureCause = "it wrote fewer lines than there are pages"
 		}
 	}
 	return answers, nil
 }
 
-func runDetectorInTmux(ctx context.Context, d *screenDetector, p *book.Page, raw []byte, env []string) (detectorReply, error) {
+func runDetectorInTmux(ctx context.Context, d *screenDetector, p *book.Page, raw []byte, env []string) (detectorReplyToPage, error) {
 	temp, err := proc.MakeTempDir("claudeless-tmux-")
 	if err != nil {
-		return detectorReply{}, err
+		return detectorReplyToPage{}, err
 	}
 	defer func() { _ = temp.Remove() }() // a remaining directory in /tmp is harmless
 	file := filepath.Join(temp.Path, "output")
 	if err := os.WriteFile(file, raw, 0o600); err != nil {
-		return detectorReply{}, err
+		return detectorReplyToPage{}, err
 	}
 	env = append(env, "TMUX_TMPDIR="+temp.Path, "SCREEN_SESSION=page", "TMUX=")
 	size := []string{"-x", strconv.Itoa(p.Cols), "-y", strconv.Itoa(p.Rows)}
@@ -212,7 +212,7 @@ func runDetectorInTmux(ctx context.Context, d *screenDetector, p *book.Page, raw
 	defer func() { _, _ = runTmux(context.WithoutCancel(ctx), env, "kill-server") }() // the tmux server may not be running
 	for _, args := range commands {
 		if out, err := runTmux(ctx, env, args...); err != nil {
-			return detectorReply{}, fmt.Errorf("showing the page in tmux: %w: %s", err, out)
+			return detectorReplyToPage{}, fmt.Errorf("showing the page in tmux: %w: %s", err, out)
 		}
 	}
 	return runCommand(ctx, d, nil, env, detectorTimeout)

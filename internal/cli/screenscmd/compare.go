@@ -49,7 +49,7 @@ func (c *Diff) Run(s *process.System) error {
 		}
 	}
 	if compared == 0 {
-		return inputError("the two versions have no screens of the same renderer and size", "claudeless screens list prints what is captured")
+		return badInputExitError("the two versions have no screens of the same renderer and size", "claudeless screens list prints what is captured")
 	}
 	if err := c.print(s, changes); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (c *Diff) Run(s *process.System) error {
 func (c *Diff) print(s *process.System, changes []book.Change) error {
 	if c.GitHub {
 		for _, x := range changes {
-			if x.Kind == book.ChangedOptions || x.Kind == book.ChangedLabel {
+			if x.Kind == book.ChangedDialogOptions || x.Kind == book.ChangedStateOrTitle {
 				fmt.Fprintf(s.Stderr, "::warning title=%s::%s\n", x.Page, strings.ReplaceAll(x.Text, "\n", "%0A"))
 			}
 		}
@@ -76,13 +76,13 @@ func (c *Diff) print(s *process.System, changes []book.Change) error {
 		counts[x.Kind]++
 		pages[x.Page] = true
 		text := x.Text
-		if x.Kind == book.ChangedText {
+		if x.Kind == book.ChangedPageText {
 			text = "\n  " + strings.ReplaceAll(text, "\n", "\n  ")
 		}
 		fmt.Fprintf(s.Stdout, "%s: %s (%s): %s\n", x.Kind, x.Page, x.Book, text)
 	}
 	_, err := fmt.Fprintf(s.Stdout, "%d pages differ: %d changes of options, %d of labels, %d of texts, %d pages of one version only\n",
-		len(pages), counts[book.ChangedOptions], counts[book.ChangedLabel], counts[book.ChangedText], counts[book.ChangedPages])
+		len(pages), counts[book.ChangedDialogOptions], counts[book.ChangedStateOrTitle], counts[book.ChangedPageText], counts[book.PageInOneBookOnly])
 	return err
 }
 
@@ -116,14 +116,14 @@ func (c *Check) Run(ctx context.Context, s *process.System) error {
 	if err != nil {
 		return err
 	}
-	report, err := checkPages(ctx, d, books, s.Environ)
+	report, err := judgeDetectorOnPages(ctx, d, books, s.Environ)
 	if err != nil {
 		return err
 	}
 	if err := c.print(s, report); err != nil {
 		return err
 	}
-	if report.Total("").Wrong > 0 {
+	if report.SumAnswerCounts("").Wrong > 0 {
 		return &process.ExitError{Code: exitPagesMisjudged}
 	}
 	return nil
@@ -145,7 +145,7 @@ func (c *Check) loadScreenBooks(s *process.System) ([]book.Book, error) {
 		all = append(all, books...)
 	}
 	if len(all) == 0 {
-		return nil, inputError("no screens are captured", "capture them first: claudeless screens capture --in tmux --claude npm:VERSION")
+		return nil, badInputExitError("no screens are captured", "capture them first: claudeless screens capture --in tmux --claude npm:VERSION")
 	}
 	chosen := slices.DeleteFunc(slices.Clone(all), func(b book.Book) bool { return b.Tmux != (c.In == "tmux") })
 	if len(chosen) == 0 {
@@ -164,7 +164,7 @@ func (c *Check) print(s *process.System, r *checkReport) error {
 	if c.GitHub {
 		for _, v := range r.Verdicts {
 			if v.IsWrong {
-				fmt.Fprintf(s.Stderr, "::error title=%s::%s reports the wrong state: expected %s, got %s\n", v.Page, r.Detector, v.State, describeDetectedState(v))
+				fmt.Fprintf(s.Stderr, "::error title=%s::%s reports the wrong state: expected %s, got %s\n", v.Page, r.Detector, v.State, detectedStateOrFailureText(v))
 			}
 		}
 	}
@@ -177,26 +177,26 @@ func (c *Check) print(s *process.System, r *checkReport) error {
 	}
 	for _, v := range r.Verdicts {
 		if v.IsWrong {
-			fmt.Fprintf(s.Stdout, "%s (%s): the state is %s, but %s reports %s\n", v.Page, v.Book, v.State, r.Detector, describeDetectedState(v))
+			fmt.Fprintf(s.Stdout, "%s (%s): the state is %s, but %s reports %s\n", v.Page, v.Book, v.State, r.Detector, detectedStateOrFailureText(v))
 		}
 	}
 	_, err := fmt.Fprint(s.Stdout, wrongAnswersTable(r, "", "  ", ""))
 	return err
 }
 
-func describeDetectedState(v checkVerdict) string {
+func detectedStateOrFailureText(verdict checkVerdict) string {
 	const most = 60
-	answer := v.Answer
+	answer := verdict.Answer
 	if r := []rune(answer); len(r) > most {
 		answer = string(r[:most]) + "…"
 	}
 	switch {
-	case v.Meaning != "":
-		return v.Meaning
-	case answer != "" && v.Cause != "":
-		return fmt.Sprintf("no state: %s (%q)", v.Cause, answer)
-	case v.Cause != "":
-		return "no state: " + v.Cause
+	case verdict.Meaning != "":
+		return verdict.Meaning
+	case answer != "" && verdict.Cause != "":
+		return fmt.Sprintf("no state: %s (%q)", verdict.Cause, answer)
+	case verdict.Cause != "":
+		return "no state: " + verdict.Cause
 	}
 	return fmt.Sprintf("%q", answer)
 }
@@ -225,21 +225,21 @@ func wrongAnswersTable(r *checkReport, begin, between, end string) string {
 		for _, state := range states {
 			cells = append(cells, fmt.Sprintf("%d/%d", r.Versions[v][state].Wrong, r.Versions[v][state].Asked))
 		}
-		sum := r.Total(v)
+		sum := r.SumAnswerCounts(v)
 		line(v, append(cells, fmt.Sprintf("%d/%d", sum.Wrong, sum.Asked)))
 	}
 	return b.String()
 }
 
-// Anchors lists or writes anchors.
-type Anchors struct {
+// ListOrWriteScreenAnchors lists or writes anchors.
+type ListOrWriteScreenAnchors struct {
 	Write   string `placeholder:"FILE" help:"Add the anchors of the captured pages to FILE, such as internal/screens/book/anchors.toml"`
 	Version string `arg:"" optional:"" help:"Version or directory (default: the newest)"`
 }
 
 // Run prints the anchors of a version, the texts by which programs recognize its screens. With --write, it computes
 // them from captured pages and writes them to a file.
-func (c *Anchors) Run(s *process.System) error {
+func (c *ListOrWriteScreenAnchors) Run(s *process.System) error {
 	known, err := book.LoadAnchors()
 	if err != nil {
 		return err
@@ -247,14 +247,14 @@ func (c *Anchors) Run(s *process.System) error {
 	if c.Write == "" {
 		for i, v := range slices.Backward(known) {
 			if v.Version == c.Version || c.Version == "" && i == len(known)-1 {
-				_, err := fmt.Fprint(s.Stdout, book.WriteAnchors([]book.VersionAnchors{v}))
+				_, err := fmt.Fprint(s.Stdout, book.ScreenAnchorsTOML([]book.VersionScreenAnchors{v}))
 				return err
 			}
 		}
-		return inputError(fmt.Sprintf("there are no anchors for %s", c.Version), "add them from captured pages: claudeless screens anchors VERSION --write FILE")
+		return badInputExitError(fmt.Sprintf("there are no anchors for %s", c.Version), "add them from captured pages: claudeless screens anchors VERSION --write FILE")
 	}
 	if c.Version == "" {
-		return inputError("--write needs a version", "for example: claudeless screens anchors VERSION --write FILE")
+		return badInputExitError("--write needs a version", "for example: claudeless screens anchors VERSION --write FILE")
 	}
 	books, err := findBooks(s, c.Version)
 	if err != nil {
@@ -266,15 +266,15 @@ func (c *Anchors) Run(s *process.System) error {
 		return err
 	}
 	if text, err := os.ReadFile(c.Write); err == nil {
-		if known, err = book.ParseAnchors(c.Write, string(text)); err != nil {
+		if known, err = book.ParseScreenAnchorsTOML(c.Write, string(text)); err != nil {
 			return err
 		}
 	}
-	v := book.AnchorsOf(b.Version, pages)
-	if err := v.Check(); err != nil {
+	v := book.ChooseScreenAnchors(b.Version, pages)
+	if err := v.CheckAnchorCountAndLength(); err != nil {
 		return err
 	}
-	if err := os.WriteFile(c.Write, []byte(book.WriteAnchors(book.MergeAnchors(known, v))), 0o644); err != nil {
+	if err := os.WriteFile(c.Write, []byte(book.ScreenAnchorsTOML(book.MergeAnchors(known, v))), 0o644); err != nil {
 		return fmt.Errorf("writing the anchors file: %w", err)
 	}
 	_, err = fmt.Fprintf(s.Stdout, "%d anchors of %s\n", len(v.Anchors), v.Version)
@@ -286,7 +286,7 @@ func writeJUnit(file string, r *checkReport) error {
 	for _, v := range r.Verdicts {
 		c := junit.Case{Class: v.Book, Name: v.Page + " " + v.State}
 		if v.IsWrong {
-			c.Failure = &junit.Failure{Message: fmt.Sprintf("%s reports the state %[3]s for a screen in the state %[2]s", r.Detector, v.State, describeDetectedState(v))}
+			c.Failure = &junit.Failure{Message: fmt.Sprintf("%s reports the state %[3]s for a screen in the state %[2]s", r.Detector, v.State, detectedStateOrFailureText(v))}
 		}
 		suite.Cases = append(suite.Cases, c)
 	}

@@ -24,14 +24,14 @@ import (
 
 // Screens is the command "claudeless screens".
 type Screens struct {
-	Capture Capture `cmd:"" help:"Capture the screens of the real claude by running tapes (scripts of key presses)"`
-	List    List    `cmd:"" help:"List the captured versions, or the pages of one version"`
-	Show    Show    `cmd:"" help:"Print one captured page"`
-	Where   Where   `cmd:"" help:"Print the directory of the captured pages"`
-	Diff    Diff    `cmd:"" help:"Compare the screens of two versions"`
-	Check   Check   `cmd:"" help:"Check a program that detects the state of claude from its screen"`
-	Drive   Drive   `cmd:"" help:"Run a program in a pseudo-terminal and control it with lines of JSON on stdin"`
-	Anchors Anchors `cmd:"" help:"List the anchors of a version (short labels that identify its screens)"`
+	Capture Capture                  `cmd:"" help:"Capture the screens of the real claude by running tapes (scripts of key presses)"`
+	List    List                     `cmd:"" help:"List the captured versions, or the pages of one version"`
+	Show    Show                     `cmd:"" help:"Print one captured page"`
+	Where   PrintBooksDirectory      `cmd:"" help:"Print the directory of the captured pages"`
+	Diff    Diff                     `cmd:"" help:"Compare the screens of two versions"`
+	Check   Check                    `cmd:"" help:"Check a program that detects the state of claude from its screen"`
+	Drive   Drive                    `cmd:"" help:"Run a program in a pseudo-terminal and control it with lines of JSON on stdin"`
+	Anchors ListOrWriteScreenAnchors `cmd:"" help:"List the anchors of a version (short labels that identify its screens)"`
 }
 
 const (
@@ -40,7 +40,7 @@ const (
 	exitPagesMisjudged = 3
 )
 
-func inputError(message, hint string) error {
+func badInputExitError(message, hint string) error {
 	return &process.ExitError{Code: exitBadInput, Err: process.WithHint(message, hint)}
 }
 
@@ -71,7 +71,7 @@ func (c *Capture) Run(ctx context.Context, s *process.System) error {
 	if err != nil {
 		return exitWith(exitBadInput, err)
 	}
-	keys, err := c.bookKeys(program.Version)
+	keys, err := c.keysOfBooksToCapture(program.Version)
 	if err != nil {
 		return err
 	}
@@ -81,12 +81,12 @@ func (c *Capture) Run(ctx context.Context, s *process.System) error {
 	}
 	began := s.Now()
 	results, err := capture.Run(ctx, capture.Options{
-		Self: self, Claude: program.Path, Root: root, Environ: s.Environ, Books: keys, Tapes: list, Clock: machineClock{s}, Parallel: c.Jobs, Progress: s.Stderr,
+		Self: self, Claude: program.Path, Root: root, Environ: s.Environ, Books: keys, Tapes: list, Clock: processSystemClock{s}, Parallel: c.Jobs, Progress: s.Stderr,
 	})
 	if err != nil {
 		return err
 	}
-	return c.print(s, results, program.Version, s.Now().Sub(began).Seconds())
+	return c.printCaptureResults(s, results, program.Version, s.Now().Sub(began).Seconds())
 }
 
 const simulatedName = "simulated"
@@ -133,14 +133,14 @@ func (c *Capture) loadTapes(s *process.System) ([]*tape.Tape, error) {
 		return nil, exitWith(exitBadInput, fmt.Errorf("%d errors in tapes", len(problems)))
 	}
 	for _, t := range all {
-		if lines := t.SleepLines(); len(lines) > 0 && slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, ".toml") }) {
+		if lines := t.LinesOfSleepsOutsideMenus(); len(lines) > 0 && slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, ".toml") }) {
 			fmt.Fprintf(s.Stderr, "claudeless: warning: tape %s sleeps in lines %s: wait for a text, or hold the step at a gate\n", t.Name, strings.Trim(fmt.Sprint(lines), "[]"))
 		}
 	}
 	return all, nil
 }
 
-func (c *Capture) bookKeys(version string) ([]book.Key, error) {
+func (c *Capture) keysOfBooksToCapture(version string) ([]book.Key, error) {
 	renderers, places := []string{c.Renderer}, []bool{c.In == "tmux"}
 	if c.Renderer == "both" {
 		renderers = []string{book.RendererFullscreen, book.RendererInline}
@@ -152,7 +152,7 @@ func (c *Capture) bookKeys(version string) ([]book.Key, error) {
 	for _, text := range c.Size {
 		size, err := emulator.ParseSize(text)
 		if err != nil {
-			return nil, inputError("--size: "+err.Error(), "for example --size 110x36,80x24")
+			return nil, badInputExitError("--size: "+err.Error(), "for example --size 110x36,80x24")
 		}
 		for _, renderer := range renderers {
 			for _, tmux := range places {
@@ -163,8 +163,8 @@ func (c *Capture) bookKeys(version string) ([]book.Key, error) {
 	return keys, nil
 }
 
-// print prints the number of captured pages, or JSON. It prints a failure with the screen and the journal.
-func (c *Capture) print(s *process.System, results []capture.Result, version string, seconds float64) error {
+// printCaptureResults prints the number of captured pages, or JSON. It prints a failure with the screen and the journal.
+func (c *Capture) printCaptureResults(s *process.System, results []capture.Result, version string, seconds float64) error {
 	pages, failed := 0, 0
 	for i := range results {
 		r := &results[i]
@@ -214,7 +214,7 @@ func (c *List) Run(s *process.System) error {
 		}
 		rows := []row{}
 		for _, b := range books {
-			names, err := b.Names()
+			names, err := b.PageNames()
 			if err != nil {
 				return err
 			}
@@ -247,7 +247,7 @@ func (c *List) Run(s *process.System) error {
 		return s.PrintJSON(all)
 	}
 	for i := range all {
-		fmt.Fprintf(s.Stdout, "%-30s %-22s %s\n", all[i].FullName(), all[i].State, all[i].Key)
+		fmt.Fprintf(s.Stdout, "%-30s %-22s %s\n", all[i].NameWithTape(), all[i].State, all[i].Key)
 	}
 	return nil
 }
@@ -258,7 +258,7 @@ func findBooks(s *process.System, name string) ([]book.Book, error) {
 		return nil, err
 	}
 	if len(books) == 0 {
-		return nil, inputError(fmt.Sprintf("no screens of %s are captured", name), "capture them first: claudeless screens capture --claude npm:"+name)
+		return nil, badInputExitError(fmt.Sprintf("no screens of %s are captured", name), "capture them first: claudeless screens capture --claude npm:"+name)
 	}
 	return books, nil
 }
@@ -280,11 +280,11 @@ func (c *Show) Run(s *process.System) error {
 		return err
 	}
 	if len(books) == 0 {
-		return inputError("no screens are captured", "capture them first: claudeless screens capture --claude npm:VERSION")
+		return badInputExitError("no screens are captured", "capture them first: claudeless screens capture --claude npm:VERSION")
 	}
 	var names []string
 	for _, b := range slices.Backward(books) {
-		all, err := b.Names()
+		all, err := b.PageNames()
 		if err != nil {
 			return err
 		}
@@ -303,14 +303,14 @@ func (c *Show) Run(s *process.System) error {
 		_, err = fmt.Fprint(s.Stdout, text)
 		return err
 	}
-	return inputError(fmt.Sprintf("no captured page is called %q", c.Page), diag.DidYouMean(c.Page, names))
+	return badInputExitError(fmt.Sprintf("no captured page is called %q", c.Page), diag.DidYouMean(c.Page, names))
 }
 
-// Where prints the directory of the books.
-type Where struct{}
+// PrintBooksDirectory prints the directory of the books.
+type PrintBooksDirectory struct{}
 
 // Run prints the directory in which books of captured screens are stored.
-func (Where) Run(s *process.System) error {
+func (PrintBooksDirectory) Run(s *process.System) error {
 	root := book.Root(s.Environ)
 	if _, err := os.Stat(root); err != nil {
 		fmt.Fprintln(s.Stderr, "no screens are captured yet")
@@ -319,12 +319,12 @@ func (Where) Run(s *process.System) error {
 	return err
 }
 
-type machineClock struct{ process *process.System }
+type processSystemClock struct{ system *process.System }
 
-func (c machineClock) Now() time.Time { return c.process.Now() }
+func (c processSystemClock) Now() time.Time { return c.system.Now() }
 
 // After returns a channel that receives the time after d.
-func (machineClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
+func (processSystemClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
 type screenDetector struct {
 	Name    string `toml:"name,required"`
@@ -356,7 +356,7 @@ func parseDetector(file string, text []byte) (*screenDetector, diag.List) {
 		return nil, diag.List{*problem}
 	}
 	d := &screenDetector{Dir: filepath.Dir(file), Input: "text", Each: "process"}
-	list := ix.Bind(d)
+	list := ix.BindFileTo(d)
 	add := func(hint, message string, path ...any) {
 		p := ix.DiagnosticAt(path, message)
 		p.Hint = hint
@@ -369,12 +369,12 @@ func parseDetector(file string, text []byte) (*screenDetector, diag.List) {
 			continue
 		}
 		d.answers = append(d.answers, answerPattern{pattern, d.Answers[word]})
-		checkState(d.Answers[word], func(hint, message string) { add(hint, message, "answers", word) })
+		reportUnknownPageState(d.Answers[word], func(hint, message string) { add(hint, message, "answers", word) })
 	}
 	for _, state := range ix.Keys(diag.Path{"accept"}) {
-		checkState(state, func(hint, message string) { add(hint, message, "accept", state) })
+		reportUnknownPageState(state, func(hint, message string) { add(hint, message, "accept", state) })
 		for i, right := range d.Accept[state] {
-			checkState(right, func(hint, message string) { add(hint, message, "accept", state, i) })
+			reportUnknownPageState(right, func(hint, message string) { add(hint, message, "accept", state, i) })
 		}
 	}
 	if list.Err() == nil && d.Input == "tmux" && d.Each == "lines" {
@@ -384,14 +384,14 @@ func parseDetector(file string, text []byte) (*screenDetector, diag.List) {
 	return d, list
 }
 
-func checkState(state string, add func(hint, message string)) {
+func reportUnknownPageState(state string, addProblem func(hint, message string)) {
 	kind, _, _ := strings.Cut(state, "/")
 	if !slices.Contains(tape.PageStates(), kind) {
-		add(diag.NameHint(kind, tape.PageStates()), fmt.Sprintf("unknown state `%s`", state))
+		addProblem(diag.NameHint(kind, tape.PageStates()), fmt.Sprintf("unknown state `%s`", state))
 	}
 }
 
-func (d *screenDetector) stateOf(answer string) string {
+func (d *screenDetector) stateForDetectorAnswer(answer string) string {
 	for _, a := range d.answers {
 		if a.pattern.MatchString(answer) {
 			return a.state
@@ -400,15 +400,15 @@ func (d *screenDetector) stateOf(answer string) string {
 	return ""
 }
 
-// acceptedStates returns the correct answers for a page with this state. asked is false if the detector has no rule for
+// acceptedStatesForPage returns the correct answers for a page with this state. asked is false if the detector has no rule for
 // the page, so that it is not run. A rule for a subkind (permission/bash) takes precedence over the rule for its state.
-func (d *screenDetector) acceptedStates(state string) (right []string, asked bool) {
-	if right, asked = d.Accept[state]; asked {
-		return right, true
+func (d *screenDetector) acceptedStatesForPage(pageState string) (accepted []string, hasRule bool) {
+	if accepted, hasRule = d.Accept[pageState]; hasRule {
+		return accepted, true
 	}
-	kind, _, _ := strings.Cut(state, "/")
-	right, asked = d.Accept[kind]
-	return right, asked
+	kind, _, _ := strings.Cut(pageState, "/")
+	accepted, hasRule = d.Accept[kind]
+	return accepted, hasRule
 }
 
 // Drive runs a program in a pseudo-terminal for a test.
@@ -422,14 +422,14 @@ type Drive struct {
 func (c *Drive) Run(ctx context.Context, s *process.System) error {
 	size, err := emulator.ParseSize(c.Size)
 	if err != nil {
-		return inputError("--size: "+err.Error(), "for example --size 110x36")
+		return badInputExitError("--size: "+err.Error(), "for example --size 110x36")
 	}
 	command := c.Command
 	if len(command) > 0 && command[0] == "--" {
 		command = command[1:]
 	}
 	if len(command) == 0 {
-		return inputError("missing command", "for example: claudeless screens drive -- claude")
+		return badInputExitError("missing command", "for example: claudeless screens drive -- claude")
 	}
 	if c.Real {
 		if err := writeFirstStartSettings(s); err != nil {
@@ -439,14 +439,14 @@ func (c *Drive) Run(ctx context.Context, s *process.System) error {
 	ctx, signals := s.WatchSignals(ctx)
 	defer signals.Stop()
 	t, err := tape.StartTerminal(ctx, tape.TerminalOptions{
-		Path: command[0], Args: command[1:], Env: s.Environ, Cols: size.Cols, Rows: size.Rows, Clock: machineClock{s},
+		Path: command[0], Args: command[1:], Env: s.Environ, Cols: size.Cols, Rows: size.Rows, Clock: processSystemClock{s},
 	})
 	if err != nil {
 		return exitWith(exitScreensDiffer, fmt.Errorf("starting %s: %w", command[0], err))
 	}
-	defer t.Stop()
+	defer t.StopProgram()
 	served := make(chan error, 1)
-	go func() { served <- tape.ServeTerminal(ctx, t, s.Stdin, s.Stdout) }() // returns at EOF of stdin or when this process exits
+	go func() { served <- tape.AnswerTerminalRequests(ctx, t, s.Stdin, s.Stdout) }() // returns at EOF of stdin or when this process exits
 	select {
 	case err = <-served:
 	case <-ctx.Done():
@@ -459,7 +459,7 @@ func (c *Drive) Run(ctx context.Context, s *process.System) error {
 func writeFirstStartSettings(s *process.System) error {
 	dir := s.Getenv("CLAUDE_CONFIG_DIR")
 	if dir == "" {
-		return inputError("--real needs CLAUDE_CONFIG_DIR", "set it to an empty directory")
+		return badInputExitError("--real needs CLAUDE_CONFIG_DIR", "set it to an empty directory")
 	}
 	if _, err := os.Stat(filepath.Join(dir, ".claude.json")); err == nil {
 		return nil
@@ -468,7 +468,7 @@ func writeFirstStartSettings(s *process.System) error {
 	if err != nil {
 		return fmt.Errorf("finding the working directory: %w", err)
 	}
-	if err := (runner.FirstStart{TrustedDirs: []string{cwd}}).Write(dir, s.Getenv("ANTHROPIC_API_KEY")); err != nil {
+	if err := (runner.ClaudeFirstStart{TrustedDirs: []string{cwd}}).Write(dir, s.Getenv("ANTHROPIC_API_KEY")); err != nil {
 		return fmt.Errorf("writing the settings of claude: %w", err)
 	}
 	return nil

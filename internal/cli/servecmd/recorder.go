@@ -86,19 +86,21 @@ func (h *Recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.proxy.ServeHTTP(seen, r)
 	ms := float64(h.options.Now().Sub(began).Microseconds()) / 1000
 	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/v1/messages") {
-		h.options.Journal.Write(journal.SideRequest{Session: sessionID(r), Kind: requestKind(r.URL.Path), Path: r.URL.Path, Status: seen.status, MS: ms})
+		h.options.Journal.Write(journal.SideRequest{Session: claudeCodeSessionIDHeader(r), Kind: sideRequestKindFromPath(r.URL.Path), Path: r.URL.Path, Status: seen.status, MS: ms})
 		return
 	}
-	line := journal.Exchange{Session: sessionID(r), Agent: r.Header.Get("X-Claude-Code-Agent-Id"), Client: r.UserAgent(), Path: r.URL.Path, Status: seen.status, MS: ms, Response: seen.message()}
+	line := journal.Exchange{Session: claudeCodeSessionIDHeader(r), Agent: r.Header.Get("X-Claude-Code-Agent-Id"), Client: r.UserAgent(), Path: r.URL.Path, Status: seen.status, MS: ms, Response: seen.recordedBodyOrAssembledStreamJSON()}
 	if json.Valid(body) {
 		line.Request = body
 	}
 	h.options.Journal.Write(line)
 }
 
-func sessionID(r *http.Request) string { return r.Header.Get("X-Claude-Code-Session-Id") }
+func claudeCodeSessionIDHeader(r *http.Request) string {
+	return r.Header.Get("X-Claude-Code-Session-Id")
+}
 
-func requestKind(path string) string {
+func sideRequestKindFromPath(path string) (countTokensModelsOrOther string) {
 	switch {
 	case strings.HasSuffix(path, "/count_tokens"):
 		return "count_tokens"
@@ -130,8 +132,8 @@ func (a *responseRecorder) Write(p []byte) (int, error) {
 // Unwrap returns the underlying writer, so that the proxy can flush it.
 func (a *responseRecorder) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// message returns the body, assembled if it was streamed; nil means it is not JSON.
-func (a *responseRecorder) message() json.RawMessage {
+// recordedBodyOrAssembledStreamJSON returns the body, assembled if it was streamed; nil means it is not JSON.
+func (a *responseRecorder) recordedBodyOrAssembledStreamJSON() json.RawMessage {
 	if strings.HasPrefix(a.Header().Get("Content-Type"), "text/event-stream") {
 		return joinStream(a.body.Bytes())
 	}
@@ -143,40 +145,40 @@ func (a *responseRecorder) message() json.RawMessage {
 
 // message is an assembled message of the model; unknown keys of its blocks are kept.
 type message struct {
-	ID           string          `json:"id"`
-	Type         string          `json:"type"`
-	Role         string          `json:"role"`
-	Model        string          `json:"model"`
-	Content      []*block        `json:"content"`
-	StopReason   *string         `json:"stop_reason"`
-	StopSequence *string         `json:"stop_sequence"`
-	Usage        json.RawMessage `json:"usage,omitempty"`
+	ID           string                   `json:"id"`
+	Type         string                   `json:"type"`
+	Role         string                   `json:"role"`
+	Model        string                   `json:"model"`
+	Content      []*assembledContentBlock `json:"content"`
+	StopReason   *string                  `json:"stop_reason"`
+	StopSequence *string                  `json:"stop_sequence"`
+	Usage        json.RawMessage          `json:"usage,omitempty"`
 }
 
-type block struct {
-	start map[string]json.RawMessage
-	text  strings.Builder // content of text and thinking blocks
-	input strings.Builder
+type assembledContentBlock struct {
+	initialMembers map[string]json.RawMessage
+	textOrThinking strings.Builder // content of text and thinking blocks
+	toolInputJSON  strings.Builder
 }
 
 // MarshalJSON writes the complete block. Signatures are omitted, because they are not useful and may look like secrets.
-func (b *block) MarshalJSON() ([]byte, error) {
+func (b *assembledContentBlock) MarshalJSON() ([]byte, error) {
 	key := "text"
-	if _, ok := b.start["thinking"]; ok {
+	if _, ok := b.initialMembers["thinking"]; ok {
 		key = "thinking"
 	}
-	if b.text.Len() > 0 {
-		text, err := json.Marshal(b.text.String())
+	if b.textOrThinking.Len() > 0 {
+		text, err := json.Marshal(b.textOrThinking.String())
 		if err != nil {
 			return nil, err
 		}
-		b.start[key] = text
+		b.initialMembers[key] = text
 	}
-	if in := json.RawMessage(b.input.String()); len(in) > 0 && json.Valid(in) {
-		b.start["input"] = in
+	if in := json.RawMessage(b.toolInputJSON.String()); len(in) > 0 && json.Valid(in) {
+		b.initialMembers["input"] = in
 	}
-	delete(b.start, "signature")
-	return json.Marshal(b.start)
+	delete(b.initialMembers, "signature")
+	return json.Marshal(b.initialMembers)
 }
 
 type streamEvent struct {
@@ -199,7 +201,7 @@ type streamEvent struct {
 // stream gives a partial message; a stream that ends in an error gives the error.
 func joinStream(stream []byte) json.RawMessage {
 	var m *message
-	blocks := map[int]*block{}
+	blocks := map[int]*assembledContentBlock{}
 	for line := range bytes.Lines(stream) {
 		data, ok := bytes.CutPrefix(line, []byte("data:"))
 		var ev streamEvent
@@ -211,15 +213,15 @@ func joinStream(stream []byte) json.RawMessage {
 			return append([]byte(nil), bytes.TrimSpace(data)...)
 		case ev.Type == "message_start" && ev.Message != nil:
 			m = ev.Message
-			m.Content = []*block{}
+			m.Content = []*assembledContentBlock{}
 		case m == nil:
 		case ev.Type == "content_block_start" && ev.Block != nil:
-			blocks[ev.Index] = &block{start: ev.Block}
+			blocks[ev.Index] = &assembledContentBlock{initialMembers: ev.Block}
 			m.Content = append(m.Content, blocks[ev.Index])
 		case ev.Type == "content_block_delta" && blocks[ev.Index] != nil:
 			b := blocks[ev.Index]
-			b.text.WriteString(ev.Delta.Text + ev.Delta.Thinking)
-			b.input.WriteString(ev.Delta.PartialJSON)
+			b.textOrThinking.WriteString(ev.Delta.Text + ev.Delta.Thinking)
+			b.toolInputJSON.WriteString(ev.Delta.PartialJSON)
 		case ev.Type == "message_delta":
 			m.StopReason, m.StopSequence = ev.Delta.StopReason, ev.Delta.StopSequence
 			if ev.Usage != nil {

@@ -35,16 +35,16 @@ type Serve struct {
 
 // Settings of the garbage collector. Requests are short and allocate little permanent memory: if the collector ran
 // whenever the heap has doubled, it would take a third of the time. Therefore the heap may grow to five times the live
-// data (gcPercent). Near memoryLimit, the collector runs more often.
+// data (gcPercent). Near garbageCollectorMemoryLimitBytes, the collector runs more often.
 const (
-	gcPercent   = 400
-	memoryLimit = 256 << 20
+	gcPercent                        = 400
+	garbageCollectorMemoryLimitBytes = 256 << 20
 )
 
 // Run serves until a signal, or until the parent process has exited.
 func (c *Serve) Run(ctx context.Context, s *process.System) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(garbageCollectorMemoryLimitBytes))
 	access := localhttp.Access{OwnOriginOnly: true} // the server sends no CORS headers, so pages of other origins cannot use it
 	if !localhttp.IsLoopback(c.Addr) {
 		access = localhttp.Access{OwnOriginOnly: true, Token: c.Token, TokenHeader: "X-Api-Key"}

@@ -32,26 +32,26 @@ func Serve(ctx context.Context, o Options) error {
 		return err
 	}
 	defer tools.Close()
-	return wire.ServeStdio(ctx, wire.Stdio{Server: server{tools, o}, In: o.In, Out: o.Out})
+	return wire.ServeStdio(ctx, wire.Stdio{Server: builtinToolsServer{tools, o}, In: o.In, Out: o.Out})
 }
 
 func (o Options) listsTool(name string) bool {
 	t := claudecode.ToolNamed(name)
-	return t.Name == name && t.Listing == claudecode.ListAlways && name != "ToolSearch" && o.Profile.HasTool(name)
+	return t.Name == name && t.Listing == claudecode.InitListsToolAlways && name != "ToolSearch" && o.Profile.HasTool(name)
 }
 
-type server struct {
-	tools *builtin.Tools
-	o     Options
+type builtinToolsServer struct {
+	tools   *builtin.Tools
+	options Options
 }
 
-func (s server) Open(*wire.Session) wire.Handler { return s }
+func (s builtinToolsServer) Open(*wire.Session) (serverAsHandler wire.Handler) { return s }
 
 // HandleNotification ignores notifications; package wire cancels calls.
-func (server) HandleNotification(string, json.RawMessage) {}
+func (builtinToolsServer) HandleNotification(string, json.RawMessage) {}
 
 // HandleClose does nothing, because Serve closes the tools.
-func (server) HandleClose() {}
+func (builtinToolsServer) HandleClose() {}
 
 type listedTool struct {
 	Name        string          `json:"name"`
@@ -64,7 +64,7 @@ type callResult struct {
 	IsError bool                  `json:"isError,omitempty"`
 }
 
-func (s server) Handle(ctx context.Context, call *wire.Call) (any, error) {
+func (s builtinToolsServer) Handle(ctx context.Context, call *wire.Call) (any, error) {
 	var params struct {
 		ProtocolVersion string          `json:"protocolVersion"`
 		Name            string          `json:"name"`
@@ -80,7 +80,7 @@ func (s server) Handle(ctx context.Context, call *wire.Call) (any, error) {
 		}
 		return map[string]any{
 			"protocolVersion": params.ProtocolVersion, "capabilities": map[string]any{"tools": map[string]bool{"listChanged": true}},
-			"serverInfo": map[string]string{"name": "claude/tengu", "version": s.o.Profile.Version()},
+			"serverInfo": map[string]string{"name": "claude/tengu", "version": s.options.Profile.Version()},
 		}, nil
 	case "ping":
 		return struct{}{}, nil
@@ -88,7 +88,7 @@ func (s server) Handle(ctx context.Context, call *wire.Call) (any, error) {
 		tools, err := s.tools.Tools(ctx)
 		list := []listedTool{}
 		for _, t := range tools {
-			if s.o.listsTool(t.Name) {
+			if s.options.listsTool(t.Name) {
 				list = append(list, listedTool{t.Name, t.Description, t.InputSchema})
 			}
 		}
@@ -103,10 +103,10 @@ func (s server) Handle(ctx context.Context, call *wire.Call) (any, error) {
 	return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "Method not found"}
 }
 
-func (s server) run(ctx context.Context, use protocol.ToolUse) (any, error) {
+func (s builtinToolsServer) run(ctx context.Context, use protocol.ToolUse) (any, error) {
 	r := s.tools.Precheck(ctx, use)
 	if r == nil {
-		use.Input = s.tools.Prepare(use)
+		use.Input = s.tools.PrepareInput(use)
 		done, err := s.tools.Execute(ctx, use)
 		if err != nil {
 			return nil, err

@@ -20,9 +20,9 @@ import (
 	"github.com/claudeless/claudeless/internal/debug"
 )
 
-type callPages struct {
-	hub   *debug.Hub
-	pages *template.Template
+type callAndBreakpointPages struct {
+	hub       *debug.Hub
+	templates *template.Template
 }
 
 type pageData struct {
@@ -35,26 +35,28 @@ type pageData struct {
 	Search, Status string
 }
 
-type pageNotFoundError string
+type callOrBreakpointNotFoundError string
 
-func (n pageNotFoundError) Error() string { return string(n) }
+func (n callOrBreakpointNotFoundError) Error() string { return string(n) }
 
 // Pages serves the pages about one call (of any kind of caller), one breakpoint and the API, and passes all other paths
 // to next. The pages show the current state of the hub without changing it; text from callers is escaped. The pages use
 // the style of the live page, so serve them together with it.
 func (c *Clients) Pages(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	b := &callPages{hub: c.hub}
-	b.pages = template.Must(template.New("").Funcs(template.FuncMap{
-		"arguments": formatArguments, "clock": formatTime, "json": formatValue, "lasted": formatDuration,
-		"path": url.PathEscape, "short": shortText, "ours": isNativeInput,
-	}).Parse(browsePages))
-	for path, f := range map[string]func(*callPages, *http.Request) (pageData, error){
-		"/call/{id}":                          (*callPages).callPage,
-		"/callstack/{id}":                     (*callPages).callStackPage,
-		"/breakpoint/{name}/history":          (*callPages).historyPage,
-		"/breakpoint/{name}/history/{record}": (*callPages).executionPage,
-		"/docs":                               func(*callPages, *http.Request) (pageData, error) { return pageData{name: "docs", Title: "API"}, nil },
+	b := &callAndBreakpointPages{hub: c.hub}
+	b.templates = template.Must(template.New("").Funcs(template.FuncMap{
+		"arguments": formatCallArgumentsInParentheses, "clock": formatTime, "json": formatAsTextOrIndentedJSON, "lasted": formatDuration,
+		"path": url.PathEscape, "short": oneLineTextOrJSON, "ours": isKnownInputOfNativeCaller,
+	}).Parse(browsePageTemplates))
+	for path, f := range map[string]func(*callAndBreakpointPages, *http.Request) (pageData, error){
+		"/call/{id}":                          (*callAndBreakpointPages).pageOfRequestedCall,
+		"/callstack/{id}":                     (*callAndBreakpointPages).callStackPage,
+		"/breakpoint/{name}/history":          (*callAndBreakpointPages).historyPage,
+		"/breakpoint/{name}/history/{record}": (*callAndBreakpointPages).executionPage,
+		"/docs": func(*callAndBreakpointPages, *http.Request) (pageData, error) {
+			return pageData{name: "docs", Title: "API"}, nil
+		},
 	} {
 		mux.HandleFunc("GET "+path, b.serve(f))
 	}
@@ -73,20 +75,20 @@ func callDataOf(v debug.CallValues) *CallData {
 	return &CallData{}
 }
 
-// isNativeInput reports whether values come from one of claudeless's own callers, and the input is known.
-func isNativeInput(v debug.CallValues) bool {
-	in, ok := v.(debug.NativeInput)
+// isKnownInputOfNativeCaller reports whether values come from one of claudeless's own callers, and the input is known.
+func isKnownInputOfNativeCaller(callValues debug.CallValues) bool {
+	in, ok := callValues.(debug.ClaudelessCallInput)
 	return ok && in.JSON != nil
 }
 
-func namedArguments(v debug.CallValues) json.RawMessage {
-	if in, ok := v.(debug.NativeInput); ok {
+func displayedArgumentsByName(callValues debug.CallValues) (argumentsObject json.RawMessage) {
+	if in, ok := callValues.(debug.ClaudelessCallInput); ok {
 		return in.JSON
 	}
-	return callDataOf(v).PrettyKwargs
+	return callDataOf(callValues).PrettyKwargs
 }
 
-func (b *callPages) serve(f func(*callPages, *http.Request) (pageData, error)) http.HandlerFunc {
+func (b *callAndBreakpointPages) serve(f func(*callAndBreakpointPages, *http.Request) (pageData, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		status := http.StatusOK
 		p, err := f(b, r)
@@ -96,7 +98,7 @@ func (b *callPages) serve(f func(*callPages, *http.Request) (pageData, error)) h
 		}
 		p.Search, p.Status = r.URL.Query().Get("search"), r.URL.Query().Get("status")
 		var buf bytes.Buffer
-		if err := b.pages.ExecuteTemplate(&buf, p.name, p); err != nil {
+		if err := b.templates.ExecuteTemplate(&buf, p.name, p); err != nil {
 			http.Error(w, "writing the page: "+err.Error(), http.StatusInternalServerError)
 			return
 		}
@@ -104,23 +106,23 @@ func (b *callPages) serve(f func(*callPages, *http.Request) (pageData, error)) h
 	}
 }
 
-// matchesSearch reports whether a value contains the search text, ignoring case.
-func matchesSearch(r *http.Request, v any) bool {
-	search := strings.ToLower(strings.TrimSpace(r.URL.Query().Get("search")))
+// hasSearchTextOfRequest reports whether a value contains the search text, ignoring case.
+func hasSearchTextOfRequest(pageRequest *http.Request, searchedValue any) bool {
+	search := strings.ToLower(strings.TrimSpace(pageRequest.URL.Query().Get("search")))
 	if search == "" {
 		return true
 	}
-	all, err := json.Marshal(v)
+	all, err := json.Marshal(searchedValue)
 	return err == nil && strings.Contains(strings.ToLower(string(all)), search)
 }
 
 const anyStatus = "all"
 
-func (b *callPages) historyPage(r *http.Request) (pageData, error) {
+func (b *callAndBreakpointPages) historyPage(r *http.Request) (pageData, error) {
 	name, status := r.PathValue("name"), cmp.Or(r.URL.Query().Get("status"), anyStatus)
 	var entries []debug.HistoryEntry
 	for _, e := range b.hub.Records.History(name, 0) {
-		if (status == anyStatus || status == e.CallData.Status) && matchesSearch(r, e) {
+		if (status == anyStatus || status == e.CallData.Status) && hasSearchTextOfRequest(r, e) {
 			entries = append(entries, e)
 		}
 	}
@@ -133,25 +135,25 @@ func (b *callPages) historyPage(r *http.Request) (pageData, error) {
 	}, nil
 }
 
-func (b *callPages) executionPage(r *http.Request) (pageData, error) {
+func (b *callAndBreakpointPages) executionPage(r *http.Request) (pageData, error) {
 	for _, e := range b.hub.Records.History(r.PathValue("name"), 0) {
 		if e.ID == r.PathValue("record") {
 			return b.recordPage(e.CallData), nil
 		}
 	}
-	return pageData{}, pageNotFoundError("The breakpoint " + r.PathValue("name") + " has no record " + r.PathValue("record") + ".")
+	return pageData{}, callOrBreakpointNotFoundError("The breakpoint " + r.PathValue("name") + " has no record " + r.PathValue("record") + ".")
 }
 
 // Functions of the templates.
 
 const maxShownValueBytes = 64 << 10
 
-// formatValue formats a value: text unchanged, anything else as indented JSON.
-func formatValue(v any) string {
-	raw, ok := v.(json.RawMessage)
+// formatAsTextOrIndentedJSON formats a value: text unchanged, anything else as indented JSON.
+func formatAsTextOrIndentedJSON(shownValue any) string {
+	raw, ok := shownValue.(json.RawMessage)
 	if !ok {
 		var err error
-		if raw, err = json.Marshal(v); err != nil {
+		if raw, err = json.Marshal(shownValue); err != nil {
 			return err.Error()
 		}
 	}
@@ -169,14 +171,14 @@ func jsonString(raw json.RawMessage) (s string, ok bool) {
 	return s, bytes.HasPrefix(raw, []byte(`"`)) && json.Unmarshal(raw, &s) == nil
 }
 
-const maxLineBytes = 200
+const maxBytesOfValueOnOneLine = 200
 
-// shortText formats a value in one line; text is unchanged.
-func shortText(raw json.RawMessage) string {
-	if s, ok := jsonString(raw); ok {
-		return truncateText(s, maxLineBytes)
+// oneLineTextOrJSON formats a value in one line; text is unchanged.
+func oneLineTextOrJSON(shownValue json.RawMessage) string {
+	if s, ok := jsonString(shownValue); ok {
+		return truncateText(s, maxBytesOfValueOnOneLine)
 	}
-	return oneLineJSON(raw)
+	return oneLineJSON(shownValue)
 }
 
 // oneLineJSON returns a value in one line of JSON, the summary of an object, or the size of a value that was too large.
@@ -191,24 +193,24 @@ func oneLineJSON(raw json.RawMessage) string {
 	case o.Truncated:
 		return fmt.Sprintf("(%d bytes)", o.Size)
 	case o.Summary != "":
-		return truncateText(o.Summary, maxLineBytes)
+		return truncateText(o.Summary, maxBytesOfValueOnOneLine)
 	}
-	return truncateText(string(raw), maxLineBytes)
+	return truncateText(string(raw), maxBytesOfValueOnOneLine)
 }
 
-// formatArguments formats the arguments of a call in parentheses, as in a program. Arguments of Python clients are
-// shown as Python's repr writes them, others as JSON.
-func formatArguments(d debug.CallData) string {
+// formatCallArgumentsInParentheses formats the arguments of a call in parentheses, as in a program. Arguments of Python clients
+// are shown as Python's repr writes them, others as JSON.
+func formatCallArgumentsInParentheses(d debug.CallData) string {
 	show, v := oneLineJSON, callDataOf(d.Values)
 	if v.Preferred == "dill" {
-		show = shortText
+		show = oneLineTextOrJSON
 	}
 	var all []string
 	for _, a := range v.PrettyArgs {
 		all = append(all, show(a))
 	}
 	var members map[string]json.RawMessage
-	if json.Unmarshal(namedArguments(d.Values), &members) == nil {
+	if json.Unmarshal(displayedArgumentsByName(d.Values), &members) == nil {
 		for _, name := range slices.Sorted(maps.Keys(members)) {
 			all = append(all, name+"="+show(members[name]))
 		}
@@ -233,8 +235,7 @@ func formatDuration(r debug.Record) string {
 	return fmt.Sprintf("%.0f ms", max(0, (r.CompletedAt-r.StartedAt-r.PausedSeconds)*1000))
 }
 
-// records returns all records, oldest first.
-func (b *callPages) records() []debug.Record {
+func (b *callAndBreakpointPages) allRecordsOldestFirst() []debug.Record {
 	calls, err := b.hub.Records.Calls("", new(math.MaxInt))
 	if err != nil {
 		return nil // the limit is valid
@@ -242,7 +243,7 @@ func (b *callPages) records() []debug.Record {
 	return calls.Calls
 }
 
-func processName(d debug.CallData) string {
+func describeCallerProcess(d debug.CallData) string {
 	switch {
 	case d.PID == 0 && callDataOf(d.Values).PageURL != "":
 		return "JS " + callDataOf(d.Values).PageURL
@@ -257,9 +258,9 @@ func processName(d debug.CallData) string {
 	}
 }
 
-func (b *callPages) callPage(r *http.Request) (pageData, error) {
+func (b *callAndBreakpointPages) pageOfRequestedCall(r *http.Request) (callPageData pageData, notFoundError error) {
 	id := r.PathValue("id")
-	for _, rec := range b.records() {
+	for _, rec := range b.allRecordsOldestFirst() {
 		if rec.CallID == id {
 			return b.recordPage(rec), nil
 		}
@@ -274,16 +275,16 @@ func (b *callPages) callPage(r *http.Request) (pageData, error) {
 			return b.recordPage(debug.Record{CallData: d, CallEnding: debug.CallEnding{Status: "running"}}), nil
 		}
 	}
-	return pageData{}, pageNotFoundError("No call " + id + " is recorded.")
+	return pageData{}, callOrBreakpointNotFoundError("No call " + id + " is recorded.")
 }
 
-func (b *callPages) recordPage(rec debug.Record) pageData {
-	outcome, _ := rec.ExtraFields.(ClientOutcome)
+func (b *callAndBreakpointPages) recordPage(rec debug.Record) pageData {
+	outcome, _ := rec.ExtraFields.(OlderClientOutcome)
 	return pageData{name: "call", Title: rec.MethodName, Data: struct {
 		debug.Record
 		ProcessName, Traceback string
-		Site                   callLocation
-	}{rec, processName(rec.CallData), outcome.Traceback, callLocationOf(rec.CallSite)}}
+		Site                   callSiteStack
+	}{rec, describeCallerProcess(rec.CallData), outcome.Traceback, decodeCallSiteStack(rec.CallSite)}}
 }
 
 // frame is one entry of a call site's stack, as the client sent it.
@@ -304,43 +305,43 @@ func framesOf(callSite json.RawMessage) []frame {
 	return s.Frames
 }
 
-type callLocation struct {
+type callSiteStack struct {
 	Frames []frame
 	Raw    json.RawMessage
 }
 
-func callLocationOf(callSite json.RawMessage) callLocation {
-	return callLocation{framesOf(callSite), callSite}
+func decodeCallSiteStack(callSite json.RawMessage) callSiteStack {
+	return callSiteStack{framesOf(callSite), callSite}
 }
 
-func (b *callPages) callStackPage(r *http.Request) (pageData, error) {
+func (b *callAndBreakpointPages) callStackPage(r *http.Request) (pageData, error) {
 	p, err := b.hub.Pause(r.PathValue("id"))
 	if err != nil {
-		return pageData{}, pageNotFoundError("No call is paused as " + r.PathValue("id") + ".")
+		return pageData{}, callOrBreakpointNotFoundError("No call is paused as " + r.PathValue("id") + ".")
 	}
 	return b.pauseStackPage(p), nil
 }
 
-func (b *callPages) pauseStackPage(p debug.Pause) pageData {
+func (b *callAndBreakpointPages) pauseStackPage(p debug.Pause) pageData {
 	return pageData{name: "callstack", Title: "Call Stack of " + p.CallData.MethodName, Data: struct {
 		Method, Phase string
-		Site          callLocation
-	}{p.CallData.MethodName, string(p.CallData.Phase), callLocationOf(p.CallData.CallSite)}}
+		Site          callSiteStack
+	}{p.CallData.MethodName, string(p.CallData.Phase), decodeCallSiteStack(p.CallData.CallSite)}}
 }
 
 var (
 	//go:embed debug-client.js
-	clientScript string
+	olderJavaScriptClientSource string
 	//go:embed browse.html
-	browsePages string
+	browsePageTemplates string
 	//go:embed browse.js
 	browseScript string
 )
 
-// ServeScript serves the older JavaScript client, which connects to the address that it was loaded from.
-func ServeScript(w http.ResponseWriter, r *http.Request) {
+// ServeOlderJavaScriptClient serves the older JavaScript client, which connects to the address that it was loaded from.
+func ServeOlderJavaScriptClient(w http.ResponseWriter, r *http.Request) {
 	address := fmt.Sprintf("const SERVER_URL = %q;", "http://"+r.Host) // a host of this machine
-	body := []byte(strings.Replace(clientScript, `const SERVER_URL = "";`, address, 1))
+	body := []byte(strings.Replace(olderJavaScriptClientSource, `const SERVER_URL = "";`, address, 1))
 	h := w.Header()
 	h.Set("Content-Type", "application/javascript; charset=utf-8")
 	h.Set("Cache-Control", "no-cache")

@@ -44,7 +44,7 @@ func filledHub(t *testing.T) (older *compat.Clients, ids map[string]string) {
 	}
 	complete := func(name string, o debug.Outcome) {
 		t.Helper()
-		if _, err := hub.Complete(t.Context(), debug.Completion{CallID: ids[name], Outcome: o}); err != nil {
+		if _, err := hub.RecordCallOutcomeAndPauseIfStopped(t.Context(), debug.Completion{CallID: ids[name], Outcome: o}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -56,7 +56,7 @@ func filledHub(t *testing.T) (older *compat.Clients, ids map[string]string) {
 	if _, err := hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointSettings{Name: "fs/*", Before: new("go")}); err != nil {
 		t.Fatal(err)
 	}
-	start("agent", debug.Call{Tool: "fs/read", Client: debug.ClientClaudeless, Session: "s 1", Input: json.RawMessage(`{"path":"` + hostile + `"}`), CallSite: json.RawMessage(`{"turn":3}`)})
+	start("agent", debug.Call{Tool: "fs/read", Client: debug.ClientClaudelessRun, Session: "s 1", Input: json.RawMessage(`{"path":"` + hostile + `"}`), CallSite: json.RawMessage(`{"turn":3}`)})
 	complete("agent", debug.Outcome{Result: json.RawMessage(`"the file"`)})
 
 	const site = `{"stack_trace":[{"filename":"/home/a.py","lineno":3,"function":"main","code_context":"outer(<1>)"},{"filename":"/home/a.py","lineno":9,"function":"<module>"}]}`
@@ -65,11 +65,11 @@ func filledHub(t *testing.T) (older *compat.Clients, ids map[string]string) {
 		if err := json.Unmarshal([]byte(args), &d.Args); err != nil {
 			t.Fatal(err)
 		}
-		return older.ForeignCall(debug.Call{Tool: name, PID: 9, Started: 1.25, CallSite: json.RawMessage(site), Signature: "(a)"}, d)
+		return older.AsOlderClientCall(debug.Call{Tool: name, PID: 9, Started: 1.25, CallSite: json.RawMessage(site), Signature: "(a)"}, d)
 	}
 	start("outer", foreign("outer", site, `[]`))
 	start("inner", foreign("inner", `{}`, `[{"cid":"nosuch","client_ref":7}]`))
-	complete("inner", debug.Outcome{Failed: true, Error: "broke " + hostile, ErrorType: "ValueError", ExtraFields: compat.ClientOutcome{Traceback: "Traceback\n  line"}})
+	complete("inner", debug.Outcome{Failed: true, Error: "broke " + hostile, ErrorType: "ValueError", ExtraFields: compat.OlderClientOutcome{Traceback: "Traceback\n  line"}})
 	complete("outer", debug.Outcome{Result: json.RawMessage(`{"x":1}`)})
 
 	p := start("paused", foreign("paused", site, `[]`))
@@ -78,7 +78,7 @@ func filledHub(t *testing.T) (older *compat.Clients, ids map[string]string) {
 		t.Fatal(err)
 	}
 	start("running", foreign("running", `{}`, `[{"cid":"inside","client_ref":8}]`))
-	second := start("own", debug.Call{Tool: "paused", Client: debug.ClientClaudeless, Session: "s 1"})
+	second := start("own", debug.Call{Tool: "paused", Client: debug.ClientClaudelessRun, Session: "s 1"})
 	a, err := hub.Evaluate(t.Context(), debug.EvaluateParams{PauseID: second.PauseID, Expr: `"` + hostile + `"`})
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func FuzzPages(f *testing.F) {
 		defer hub.Close()
 		older := compat.New(hub)
 		for id, v := range map[string]debug.CallValues{
-			"c": debug.NativeInput{JSON: raw, ContentID: text}, "o": &compat.CallData{PrettyArgs: []json.RawMessage{raw}, PrettyKwargs: raw, PageURL: text},
+			"c": debug.ClaudelessCallInput{JSON: raw, ContentID: text}, "o": &compat.CallData{PrettyArgs: []json.RawMessage{raw}, PrettyKwargs: raw, PageURL: text},
 		} {
 			hub.Records.AddRecord(debug.Record{CallEnding: debug.CallEnding{Status: text, ResultCID: text}, CallData: debug.CallData{
 				MethodName: text, CallID: id, CallSite: raw, PrettyResult: raw, Exception: raw, Values: v,

@@ -21,7 +21,7 @@ const pauseLease = 5 * time.Minute
 // Clients serves all older clients of a hub. Its methods may be called from many goroutines.
 type Clients struct {
 	hub    *debug.Hub
-	resent resendRequests
+	resent valueResendRequests
 	relay  evalRelay
 
 	mu        sync.Mutex
@@ -35,16 +35,16 @@ func New(hub *debug.Hub) *Clients {
 
 // request is a client's description of a call.
 type request struct {
-	MethodName string           `json:"method_name"`
-	Target     *Item            `json:"target"`
-	Args       []Item           `json:"args"`
-	Kwargs     map[string]*Item `json:"kwargs"`
-	CallSite   json.RawMessage  `json:"call_site"`
-	Signature  Signature        `json:"signature"`
-	PID        *int             `json:"process_pid"`
-	Started    *float64         `json:"process_start_time"`
-	Preferred  ItemFormat       `json:"preferred_format"`
-	PageURL    string           `json:"page_url"`
+	MethodName string                  `json:"method_name"`
+	Target     *Item                   `json:"target"`
+	Args       []Item                  `json:"args"`
+	Kwargs     map[string]*Item        `json:"kwargs"`
+	CallSite   json.RawMessage         `json:"call_site"`
+	Signature  FunctionSignature       `json:"signature"`
+	PID        *int                    `json:"process_pid"`
+	Started    *float64                `json:"process_start_time"`
+	Preferred  ItemSerializationFormat `json:"preferred_format"`
+	PageURL    string                  `json:"page_url"`
 }
 
 // process returns the process of a request; zero if the client does not send it.
@@ -52,10 +52,10 @@ func (in request) process() debug.Process {
 	if in.PID == nil || in.Started == nil {
 		return debug.Process{}
 	}
-	return debug.NewProcess(*in.PID, *in.Started)
+	return debug.NewProcessWithKey(*in.PID, *in.Started)
 }
 
-func (in request) items() []*Item {
+func (in request) targetAndArgumentItems() []*Item {
 	var all []*Item
 	for i := range in.Args {
 		all = append(all, &in.Args[i])
@@ -73,10 +73,10 @@ func (in request) items() []*Item {
 	return all
 }
 
-// Start handles /api/call/start: it reports the call in the body to the hub.
-func (c *Clients) Start(ctx context.Context, body json.RawMessage) (debug.StartedCall, error) {
+// ReportCallStart handles /api/call/start: it reports the call in the body to the hub.
+func (c *Clients) ReportCallStart(ctx context.Context, callStartBody json.RawMessage) (debug.StartedCall, error) {
 	var in request
-	if err := decodeBody(body, &in); err != nil {
+	if err := decodeBody(callStartBody, &in); err != nil {
 		return debug.StartedCall{}, err
 	}
 	if in.PID == nil || in.Started == nil {
@@ -86,37 +86,37 @@ func (c *Clients) Start(ctx context.Context, body json.RawMessage) (debug.Starte
 	if !in.Preferred.IsValid() {
 		return debug.StartedCall{}, &debug.Error{Code: "invalid_preferred_format", Message: fmt.Sprintf("unknown preferred_format %q", in.Preferred)}
 	}
-	if err := c.storeCallValues(in.process().ProcessKey, in.items()); err != nil {
+	if err := c.storeCallItemsOrRequestResend(in.process().ProcessKey, in.targetAndArgumentItems()); err != nil {
 		return debug.StartedCall{}, err
 	}
 	data := CallData{Target: in.Target, Args: in.Args, PageURL: in.PageURL, Preferred: in.Preferred, Kwargs: map[string]Item{}}
 	for name, it := range in.Kwargs {
 		data.Kwargs[name] = *it
 	}
-	return c.hub.Start(ctx, c.ForeignCall(debug.Call{
+	return c.hub.Start(ctx, c.AsOlderClientCall(debug.Call{
 		Tool: in.MethodName, CallSite: in.CallSite, PID: *in.PID, Started: *in.Started, Signature: string(in.Signature),
 	}, data))
 }
 
-// ForeignCall returns call as a call of an older client, with the values d. The hub's store must already contain the
+// AsOlderClientCall returns call as a call of an older client, with the values d. The hub's store must already contain the
 // bytes of the values.
-func (c *Clients) ForeignCall(call debug.Call, d CallData) debug.Call {
-	call.Foreign = &debug.ForeignCaller{Caller: olderClientCaller{c, d.Preferred}, Values: withDisplayForms(c.hub, d), Lease: pauseLease}
+func (c *Clients) AsOlderClientCall(call debug.Call, callValues CallData) (olderClientCall debug.Call) {
+	call.Foreign = &debug.ForeignCaller{Caller: olderClientDecisionEncoder{c, callValues.Preferred}, Values: withDisplayForms(c.hub, callValues), Lease: pauseLease}
 	return call
 }
 
-// olderClientCaller encodes decisions for one older client.
-type olderClientCaller struct {
+// olderClientDecisionEncoder encodes decisions for one older client.
+type olderClientDecisionEncoder struct {
 	*Clients
-	format ItemFormat // format of new values
+	newValueFormat ItemSerializationFormat // format of new values
 }
 
 // Actions excludes changes of results, because the clients do not read them.
-func (olderClientCaller) Actions(phase debug.Phase) []debug.Action {
-	if phase == debug.PhaseAfter {
-		return []debug.Action{debug.ActionContinue}
+func (olderClientDecisionEncoder) Actions(phase debug.Phase) (supportedActions []debug.PauseDecisionAction) {
+	if phase == debug.PhaseAfterCall {
+		return []debug.PauseDecisionAction{debug.ActionContinue}
 	}
-	return []debug.Action{debug.ActionContinue, debug.ActionModify, debug.ActionSkip, debug.ActionRaise, debug.ActionReplace}
+	return []debug.PauseDecisionAction{debug.ActionContinue, debug.ActionModify, debug.ActionSkip, debug.ActionRaise, debug.ActionRunOtherTool}
 }
 
 // AddOutcome adds the values in the body of /api/call/complete to an outcome.
@@ -128,18 +128,18 @@ func (c *Clients) AddOutcome(body json.RawMessage, o *debug.Outcome) error {
 	if err := decodeBody(body, &in); err != nil {
 		return err
 	}
-	e, err := c.storeOutcomeItems(in.itemMembers, &o.Result, &o.Exception)
+	e, err := c.storeOutcomeItemsAndSetDisplayForms(in.itemMembers, &o.Result, &o.Exception)
 	if err != nil {
 		return err
 	}
 	o.ResultCID, o.ErrorCID, o.Failed = in.ResultCID, in.ErrorCID, o.Failed || in.ErrorCID != ""
-	if e.Traceback = in.Traceback; e != (ClientOutcome{}) {
+	if e.Traceback = in.Traceback; e != (OlderClientOutcome{}) {
 		o.ExtraFields = e
 	}
 	return nil
 }
 
-func (c *Clients) recordEvent(_ context.Context, r Request) (any, error) {
+func (c *Clients) addRecordOfReportedEvent(_ context.Context, eventRequest Request) (any, error) {
 	var in struct {
 		request
 		itemMembers
@@ -151,14 +151,14 @@ func (c *Clients) recordEvent(_ context.Context, r Request) (any, error) {
 		Exception    json.RawMessage   `json:"exception"`
 		EventID      string            `json:"event_id"`
 	}
-	if err := decodeBody(r.Body, &in); err != nil {
+	if err := decodeBody(eventRequest.Body, &in); err != nil {
 		return nil, err
 	}
 	name := cmp.Or(in.MethodName, in.EventType)
 	if name == "" {
 		return nil, debug.MissingParameter("method_name")
 	}
-	more, err := c.storeOutcomeItems(in.itemMembers, &in.PrettyResult, &in.Exception)
+	more, err := c.storeOutcomeItemsAndSetDisplayForms(in.itemMembers, &in.PrettyResult, &in.Exception)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func (c *Clients) recordEvent(_ context.Context, r Request) (any, error) {
 		PrettyResult: in.PrettyResult, Exception: in.Exception,
 		Values: &CallData{PageURL: in.PageURL, PrettyArgs: in.PrettyArgs, PrettyKwargs: in.PrettyKwargs},
 	}, CallEnding: debug.CallEnding{Status: cmp.Or(in.Status, "success"), ResultCID: in.ResultCID, ErrorCID: in.ErrorCID}}
-	if more != (ClientOutcome{}) {
+	if more != (OlderClientOutcome{}) {
 		rec.ExtraFields = more
 	}
 	c.hub.Records.AddRecord(rec)
@@ -176,14 +176,14 @@ func (c *Clients) recordEvent(_ context.Context, r Request) (any, error) {
 
 func (c *Clients) registerFunction(_ context.Context, r Request) (any, error) {
 	var in struct {
-		Name      string          `json:"function_name"`
-		Signature Signature       `json:"signature"`
-		Ref       json.RawMessage `json:"function_client_ref"`
-		CID       string          `json:"function_cid"`
-		Data      *string         `json:"function_data"`
-		Format    ItemFormat      `json:"function_serialization_format"`
-		Metadata  json.RawMessage `json:"function_metadata"`
-		Alias     string          `json:"alias"` // "server/tool" of an MCP tool
+		Name      string                  `json:"function_name"`
+		Signature FunctionSignature       `json:"signature"`
+		Ref       json.RawMessage         `json:"function_client_ref"`
+		CID       string                  `json:"function_cid"`
+		Data      *string                 `json:"function_data"`
+		Format    ItemSerializationFormat `json:"function_serialization_format"`
+		Metadata  json.RawMessage         `json:"function_metadata"`
+		Alias     string                  `json:"alias"` // "server/tool" of an MCP tool
 	}
 	if err := decodeBody(r.Body, &in); err != nil {
 		return nil, err
@@ -196,10 +196,10 @@ func (c *Clients) registerFunction(_ context.Context, r Request) (any, error) {
 	}
 	f := debug.RegisteredFunction{Name: in.Name, Signature: string(in.Signature), Alias: in.Alias}
 	var err error
-	if f.Metadata, err = c.functionMetadata(it, in.Metadata); err != nil {
+	if f.Metadata, err = c.describeRegisteredFunction(it, in.Metadata); err != nil {
 		return nil, err
 	}
-	if err := c.hub.RegisterFunction(f); err != nil {
+	if err := c.hub.AddOrReplaceFunction(f); err != nil {
 		return nil, err
 	}
 	return SuccessFields("function_name", in.Name, "signature", in.Signature), nil
@@ -223,7 +223,7 @@ type Request struct {
 func Routes() []Route {
 	return []Route{
 		{Method: "POST", Path: "/api/functions", Client: true, Summary: "Register a function", Answer: (*Clients).registerFunction},
-		{Method: "POST", Path: "/api/call/event", Client: true, Summary: "Record an event that is not a call", Answer: (*Clients).recordEvent},
+		{Method: "POST", Path: "/api/call/event", Client: true, Summary: "Record an event that is not a call", Answer: (*Clients).addRecordOfReportedEvent},
 		{Method: "POST", Path: "/api/report-com-error", Client: true, Summary: "Report a communication error", Answer: (*Clients).handleErrorReport},
 		{Method: "GET", Path: "/api/com-errors", Summary: "List communication errors", Answer: func(c *Clients, _ context.Context, _ Request) (any, error) {
 			c.mu.Lock()
@@ -248,12 +248,12 @@ func (c *Clients) handleErrorReport(_ context.Context, r Request) (any, error) {
 		return nil, &debug.Error{Code: "invalid_payload", Message: "a report must be an object"}
 	}
 	c.mu.Lock()
-	c.comErrors = append(c.comErrors, debug.TruncationMarker(r.Body, ""))
+	c.comErrors = append(c.comErrors, debug.ValueOrMarkerIfTooLargeForRecord(r.Body, ""))
 	if n := len(c.comErrors) - maxComErrors; n > 0 {
 		c.comErrors = slices.Clone(c.comErrors[n:])
 	}
 	c.mu.Unlock()
-	c.hub.PublishChange(debug.TopicErrors)
+	c.hub.PublishChange(debug.TopicClientCommunicationErrors)
 	return SuccessFields(), nil
 }
 
@@ -277,18 +277,18 @@ func decodeBody(body json.RawMessage, v any) error {
 type Fields map[string]any
 
 // SuccessFields returns the body of a successful response, with additional fields.
-func SuccessFields(more ...any) Fields {
+func SuccessFields(keysAndValues ...any) (successResponse Fields) {
 	f := Fields{"status": "ok"}
-	for i := 0; i+1 < len(more); i += 2 {
-		f[fmt.Sprint(more[i])] = more[i+1]
+	for i := 0; i+1 < len(keysAndValues); i += 2 {
+		f[fmt.Sprint(keysAndValues[i])] = keysAndValues[i+1]
 	}
 	return f
 }
 
 type wireDecision struct {
-	Action         debug.Action     `json:"action"`
-	ModifiedArgs   *[]Item          `json:"modified_args,omitempty"`
-	ModifiedKwargs *map[string]Item `json:"modified_kwargs,omitempty"`
+	Action         debug.PauseDecisionAction `json:"action"`
+	ModifiedArgs   *[]Item                   `json:"modified_args,omitempty"`
+	ModifiedKwargs *map[string]Item          `json:"modified_kwargs,omitempty"`
 	replacedResult
 	Type     string  `json:"exception_type,omitempty"`
 	Message  *string `json:"exception_message,omitempty"`
@@ -298,51 +298,51 @@ type wireDecision struct {
 // replacedResult is the result that a client uses instead of running the function. It is JSON in Value, or else an item
 // with the other fields, as the front end sent it.
 type replacedResult struct {
-	Value  json.RawMessage `json:"fake_result,omitempty"`
-	Data   *string         `json:"fake_result_data,omitempty"`
-	CID    string          `json:"fake_result_cid,omitempty"`
-	Format ItemFormat      `json:"fake_result_serialization_format,omitempty"`
+	Value  json.RawMessage         `json:"fake_result,omitempty"`
+	Data   *string                 `json:"fake_result_data,omitempty"`
+	CID    string                  `json:"fake_result_cid,omitempty"`
+	Format ItemSerializationFormat `json:"fake_result_serialization_format,omitempty"`
 }
 
 // Encode writes new values in the client's own format. A replaced result is sent as
 // plain JSON, which every client accepts.
-func (c olderClientCaller) Encode(d debug.Decision) (json.RawMessage, error) {
-	w := wireDecision{Action: d.Action, Function: d.Tool}
-	switch d.Action {
+func (c olderClientDecisionEncoder) Encode(decision debug.Decision) (decisionForClient json.RawMessage, encodeError error) {
+	w := wireDecision{Action: decision.Action, Function: decision.Tool}
+	switch decision.Action {
 	case debug.ActionModify:
-		if d.Request != nil {
-			if err := w.setArguments(*d.Request, c.format); err != nil {
+		if decision.Request != nil {
+			if err := w.setModifiedArguments(*decision.Request, c.newValueFormat); err != nil {
 				return nil, err
 			}
 		}
 	case debug.ActionSkip:
-		if d.Request != nil && d.Request.Raw != nil {
-			if err := json.Unmarshal(d.Request.Raw, &w.replacedResult); err != nil {
+		if decision.Request != nil && decision.Request.Raw != nil {
+			if err := json.Unmarshal(decision.Request.Raw, &w.replacedResult); err != nil {
 				return nil, err
 			}
 		}
-		w.Value = d.Result
+		w.Value = decision.Result
 		if len(bytes.TrimSpace(w.Value)) == 0 && w.Data == nil && w.CID == "" {
 			w.Value = json.RawMessage("null")
 		}
 	case debug.ActionRaise:
-		w.Type, w.Message = cmp.Or(d.Type, "Exception"), &d.Message
+		w.Type, w.Message = cmp.Or(decision.Type, "Exception"), &decision.Message
 	default: // only the action
 	}
 	return protocol.Marshal(w)
 }
 
-func (w *wireDecision) setArguments(r debug.ResumeRequest, f ItemFormat) error {
+func (w *wireDecision) setModifiedArguments(resumeRequest debug.ResumeRequest, valueFormat ItemSerializationFormat) error {
 	one := func(name string, v json.RawMessage) (Item, error) {
-		it, err := EncodeItem(v, f)
+		it, err := EncodeItem(v, valueFormat)
 		if err != nil {
 			return it, &debug.Error{Code: debug.CodeInvalidArguments, Message: strings.TrimSpace(name + " " + err.Error())}
 		}
 		return it, nil
 	}
-	if r.ModifiedArgs != nil {
+	if resumeRequest.ModifiedArgs != nil {
 		args := []Item{}
-		for _, v := range *r.ModifiedArgs {
+		for _, v := range *resumeRequest.ModifiedArgs {
 			it, err := one("", v)
 			if err != nil {
 				return err
@@ -351,9 +351,9 @@ func (w *wireDecision) setArguments(r debug.ResumeRequest, f ItemFormat) error {
 		}
 		w.ModifiedArgs = &args
 	}
-	if r.ModifiedKwargs != nil {
+	if resumeRequest.ModifiedKwargs != nil {
 		kwargs := map[string]Item{}
-		for name, v := range *r.ModifiedKwargs {
+		for name, v := range *resumeRequest.ModifiedKwargs {
 			it, err := one(name, v)
 			if err != nil {
 				return err

@@ -50,7 +50,7 @@ func TestPolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, c := newClients(t, debug.Options{PauseTimeout: 3 * time.Second, OnTimeout: debug.PolicyFail})
 		breakOn(t, h)
-		b, err := h.Start(t.Context(), c.ForeignCall(debug.Call{Tool: "f"}, CallData{}))
+		b, err := h.Start(t.Context(), c.AsOlderClientCall(debug.Call{Tool: "f"}, CallData{}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestForeignLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, c := newClients(t, debug.Options{})
 		breakOn(t, h)
-		b, err := h.Start(t.Context(), c.ForeignCall(debug.Call{Tool: "f"}, CallData{}))
+		b, err := h.Start(t.Context(), c.AsOlderClientCall(debug.Call{Tool: "f"}, CallData{}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,18 +99,18 @@ func TestForeignPauseEnds(t *testing.T) {
 			if _, err := h.BreakpointSet.SetDefault(map[bool]string{false: "stop", true: "stop_exception"}[failed]); err != nil {
 				t.Fatal(err)
 			}
-			b, err := h.Start(t.Context(), c.ForeignCall(debug.Call{Tool: "f"}, CallData{}))
+			b, err := h.Start(t.Context(), c.AsOlderClientCall(debug.Call{Tool: "f"}, CallData{}))
 			if err != nil {
 				t.Fatal(err)
 			}
-			after, err := h.Complete(t.Context(), debug.Completion{CallID: b.CallID, Outcome: debug.Outcome{Failed: failed}})
+			after, err := h.RecordCallOutcomeAndPauseIfStopped(t.Context(), debug.Completion{CallID: b.CallID, Outcome: debug.Outcome{Failed: failed}})
 			if err != nil || after == "" {
 				t.Fatalf("%q, %v", after, err)
 			}
 			if open := h.Paused(); len(open) != 1 || open[0].ID != after {
 				t.Errorf("failed %v: paused %+v", failed, open)
 			}
-			if d, _, err := h.Wait(t.Context(), b.PauseID); err != nil || d.Action != debug.ActionAbandon {
+			if d, _, err := h.Wait(t.Context(), b.PauseID); err != nil || d.Action != debug.ActionEndedWithoutDecision {
 				t.Errorf("failed %v: %+v, %v", failed, d, err)
 			}
 			time.Sleep(5*time.Minute + time.Second) // on the fake clock of synctest
@@ -130,7 +130,7 @@ func TestRelayTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, c := newClients(t, debug.Options{})
 		breakOn(t, h)
-		b, err := h.Start(t.Context(), c.ForeignCall(debug.Call{Tool: "f"}, CallData{}))
+		b, err := h.Start(t.Context(), c.AsOlderClientCall(debug.Call{Tool: "f"}, CallData{}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +157,7 @@ func TestInspect(t *testing.T) {
 		return cid
 	}
 	inspect := func(cid string) (Inspection, error) {
-		data, err := h.Value(cid)
+		data, err := h.StoredValueByContentID(cid)
 		if err != nil {
 			return Inspection{}, err
 		}
@@ -176,7 +176,7 @@ func TestInspect(t *testing.T) {
 		t.Errorf("%d members, %v", len(many.Attributes), err)
 	}
 	for _, cid := range []string{"", "xyz", strings.Repeat("0", 128)} { // S72
-		if _, err := inspect(cid); code(err) != debug.CodeCIDNotFound {
+		if _, err := inspect(cid); code(err) != debug.CodeContentIDNotFound {
 			t.Errorf("%q: %v", cid, err)
 		}
 	}

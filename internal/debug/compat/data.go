@@ -18,26 +18,26 @@ import (
 
 // CallData holds the values of an older client's call: items and their displayed forms. The hub stores the item bytes.
 type CallData struct {
-	Target       *Item             `json:"target,omitempty"`
-	Args         []Item            `json:"args"`
-	Kwargs       map[string]Item   `json:"kwargs"`
-	PrettyTarget json.RawMessage   `json:"pretty_target,omitempty"`
-	PrettyArgs   []json.RawMessage `json:"pretty_args"`
-	PrettyKwargs json.RawMessage   `json:"pretty_kwargs"` // an object; nil means {}
-	PageURL      string            `json:"page_url,omitempty"`
-	Preferred    ItemFormat        `json:"preferred_format,omitempty"` // format of new values
+	Target       *Item                   `json:"target,omitempty"`
+	Args         []Item                  `json:"args"`
+	Kwargs       map[string]Item         `json:"kwargs"`
+	PrettyTarget json.RawMessage         `json:"pretty_target,omitempty"`
+	PrettyArgs   []json.RawMessage       `json:"pretty_args"`
+	PrettyKwargs json.RawMessage         `json:"pretty_kwargs"` // an object; nil means {}
+	PageURL      string                  `json:"page_url,omitempty"`
+	Preferred    ItemSerializationFormat `json:"preferred_format,omitempty"` // format of new values
 }
 
 func withDisplayForms(h *debug.Hub, d CallData) *CallData {
 	if d.Target != nil {
-		d.PrettyTarget = PrettyItem(h.Store(), *d.Target)
+		d.PrettyTarget = ItemDisplayJSON(h.Store(), *d.Target)
 	}
 	for _, a := range d.Args {
-		d.PrettyArgs = append(d.PrettyArgs, PrettyItem(h.Store(), a))
+		d.PrettyArgs = append(d.PrettyArgs, ItemDisplayJSON(h.Store(), a))
 	}
 	pretty := map[string]json.RawMessage{}
 	for name, v := range d.Kwargs {
-		pretty[name] = PrettyItem(h.Store(), v)
+		pretty[name] = ItemDisplayJSON(h.Store(), v)
 	}
 	if raw, err := protocol.Marshal(pretty); err == nil { // cannot fail, because it is JSON
 		d.PrettyKwargs = raw
@@ -58,7 +58,7 @@ func (d *CallData) Input() json.RawMessage {
 }
 
 // Size returns the size of the values of the call in bytes.
-func (d *CallData) Size() int {
+func (d *CallData) Size() (itemAndDisplayBytes int) {
 	n := len(d.PrettyTarget) + len(d.PrettyKwargs)
 	if d.Target != nil {
 		n += d.Target.Size()
@@ -84,22 +84,22 @@ func (d *CallData) kwargs() json.RawMessage {
 
 // Truncated returns a copy without the bytes of the items, which are in the store. Displayed forms that are too large
 // are replaced.
-func (d *CallData) Truncated() debug.CallValues {
+func (d *CallData) Truncated() (copyWithoutLargeValues debug.CallValues) {
 	bare := func(it Item) Item {
 		it.Data = nil
 		return it
 	}
 	s := *d
 	s.Args, s.PrettyArgs, s.Kwargs = make([]Item, len(d.Args)), slices.Clone(d.PrettyArgs), make(map[string]Item, len(d.Kwargs))
-	s.PrettyKwargs = debug.TruncationMarker(d.PrettyKwargs, "")
+	s.PrettyKwargs = debug.ValueOrMarkerIfTooLargeForRecord(d.PrettyKwargs, "")
 	if d.Target != nil {
 		it := bare(*d.Target)
-		s.Target, s.PrettyTarget = &it, debug.TruncationMarker(d.PrettyTarget, it.CID)
+		s.Target, s.PrettyTarget = &it, debug.ValueOrMarkerIfTooLargeForRecord(d.PrettyTarget, it.CID)
 	}
 	for i, it := range d.Args {
 		s.Args[i] = bare(it)
 		if i < len(s.PrettyArgs) {
-			s.PrettyArgs[i] = debug.TruncationMarker(s.PrettyArgs[i], it.CID)
+			s.PrettyArgs[i] = debug.ValueOrMarkerIfTooLargeForRecord(s.PrettyArgs[i], it.CID)
 		}
 	}
 	for name, it := range d.Kwargs {
@@ -119,47 +119,47 @@ func (d *CallData) MarshalJSON() ([]byte, error) {
 	return protocol.Marshal(b)
 }
 
-// ClientOutcome is what only older clients report at the end of a call: items and a traceback.
-type ClientOutcome struct {
+// OlderClientOutcome is what only older clients report at the end of a call: items and a traceback.
+type OlderClientOutcome struct {
 	Result    *Item  `json:"result,omitempty"`
 	ErrorItem *Item  `json:"exception_item,omitempty"`
 	Traceback string `json:"exception_traceback,omitempty"`
 }
 
 // Size returns the size of e in bytes.
-func (e ClientOutcome) Size() int { return len(e.Traceback) }
+func (e OlderClientOutcome) Size() (tracebackBytes int) { return len(e.Traceback) }
 
 // itemMembers are the keys of a request that describe the result and the exception of a call.
 type itemMembers struct {
-	ResultCID    string          `json:"result_cid"`
-	ResultRef    json.RawMessage `json:"result_client_ref"`
-	ResultData   *string         `json:"result_data"`
-	ResultFormat ItemFormat      `json:"result_serialization_format"`
-	ErrorCID     string          `json:"exception_cid"`
-	ErrorRef     json.RawMessage `json:"exception_client_ref"`
-	ErrorData    *string         `json:"exception_data"`
-	ErrorFormat  ItemFormat      `json:"exception_serialization_format"`
+	ResultCID    string                  `json:"result_cid"`
+	ResultRef    json.RawMessage         `json:"result_client_ref"`
+	ResultData   *string                 `json:"result_data"`
+	ResultFormat ItemSerializationFormat `json:"result_serialization_format"`
+	ErrorCID     string                  `json:"exception_cid"`
+	ErrorRef     json.RawMessage         `json:"exception_client_ref"`
+	ErrorData    *string                 `json:"exception_data"`
+	ErrorFormat  ItemSerializationFormat `json:"exception_serialization_format"`
 }
 
-// ItemFormat is the encoding of an item's bytes.
-type ItemFormat string
+// ItemSerializationFormat is the encoding of an item's bytes.
+type ItemSerializationFormat string
 
 // The formats; an item without a format is Dill.
 const (
-	FormatDill ItemFormat = "dill" // a Python pickle; data is its base64
-	FormatJSON ItemFormat = "json" // data is the JSON text itself
+	FormatDill ItemSerializationFormat = "dill" // a Python pickle; data is its base64
+	FormatJSON ItemSerializationFormat = "json" // data is the JSON text itself
 )
 
 // IsValid reports whether f is a known format.
-func (f ItemFormat) IsValid() bool { return f == FormatDill || f == FormatJSON }
+func (f ItemSerializationFormat) IsValid() bool { return f == FormatDill || f == FormatJSON }
 
 // Item is one value in a request or response. CID is the hash of its bytes, which are a pickle or JSON; they are stored
 // unchanged and never executed. Data is missing if the receiver already has the bytes.
 type Item struct {
-	CID       string          `json:"cid"`
-	ClientRef json.RawMessage `json:"client_ref,omitempty"`
-	Data      *string         `json:"data,omitempty"`
-	Format    ItemFormat      `json:"serialization_format,omitempty"`
+	CID       string                  `json:"cid"`
+	ClientRef json.RawMessage         `json:"client_ref,omitempty"`
+	Data      *string                 `json:"data,omitempty"`
+	Format    ItemSerializationFormat `json:"serialization_format,omitempty"`
 }
 
 // Size returns the size of the item in bytes.
@@ -184,7 +184,7 @@ func StoreItem(store *cas.Store, it Item) error {
 	}
 	if it.Data == nil {
 		if _, ok := store.Get(it.CID); !ok {
-			return debug.NewError(debug.CodeCIDNotFound, "no data for "+it.CID)
+			return debug.NewError(debug.CodeContentIDNotFound, "no data for "+it.CID)
 		}
 		return nil
 	}
@@ -223,7 +223,7 @@ func (it Item) bytes() ([]byte, error) {
 
 // EncodeItem converts a JSON value to an item in a client's format. An object with a
 // cid is already an item and is passed on unchanged.
-func EncodeItem(value json.RawMessage, f ItemFormat) (Item, error) {
+func EncodeItem(value json.RawMessage, f ItemSerializationFormat) (Item, error) {
 	var ready Item
 	if json.Unmarshal(value, &ready) == nil && cas.IsCID(ready.CID) {
 		return ready, nil
@@ -246,38 +246,38 @@ func EncodeItem(value json.RawMessage, f ItemFormat) (Item, error) {
 
 const maxReprBytes = 500
 
-// PrettyItem returns the form in which an item is displayed. JSON is returned unchanged. A pickle becomes a text, like
+// ItemDisplayJSON returns the form in which an item is displayed. JSON is returned unchanged. A pickle becomes a text, like
 // Python's repr. Two kinds of pickles become a JSON object that describes them: exceptions, and placeholders of objects
 // that cannot be pickled.
-func PrettyItem(store *cas.Store, it Item) json.RawMessage {
-	data, ok := store.Get(it.CID)
+func ItemDisplayJSON(store *cas.Store, item Item) json.RawMessage {
+	data, ok := store.Get(item.CID)
 	if !ok {
-		return encodeJSON("<cid:" + it.CID + " missing>")
+		return encodeJSONOrFormatAsString("<cid:" + item.CID + " missing>")
 	}
-	if it.Format == FormatJSON {
+	if item.Format == FormatJSON {
 		return data
 	}
 	v, err := pickle.Read(data)
 	if err != nil {
-		if it.Format == "" && json.Valid(data) {
+		if item.Format == "" && json.Valid(data) {
 			return data
 		}
-		return encodeJSON(fmt.Sprintf("<%d bytes that are not a pickle: %v>", len(data), err))
+		return encodeJSONOrFormatAsString(fmt.Sprintf("<%d bytes that are not a pickle: %v>", len(data), err))
 	}
 	return PrettyPickle(v)
 }
 
-// ItemText returns [PrettyItem] as text: JSON unchanged, a representation without the quotes.
-func ItemText(store *cas.Store, it Item) string {
-	pretty := PrettyItem(store, it)
+// ItemDisplayText returns [ItemDisplayJSON] as text: JSON unchanged, a representation without the quotes.
+func ItemDisplayText(store *cas.Store, item Item) string {
+	pretty := ItemDisplayJSON(store, item)
 	var s string
-	if it.Format != FormatJSON && json.Unmarshal(pretty, &s) == nil {
+	if item.Format != FormatJSON && json.Unmarshal(pretty, &s) == nil {
 		return s
 	}
 	return string(pretty)
 }
 
-// PrettyPickle returns [PrettyItem] of a parsed pickle.
+// PrettyPickle returns [ItemDisplayJSON] of a parsed pickle.
 func PrettyPickle(v any) json.RawMessage {
 	if o, ok := v.(*pickle.Object); ok {
 		g, ok := o.Callee.(*pickle.Global)
@@ -285,33 +285,33 @@ func PrettyPickle(v any) json.RawMessage {
 		case !ok:
 		case g.Name == "_reconstruct_placeholder" && args != nil && len(args.Items) > 0:
 			if d, ok := args.Items[0].(*pickle.Dict); ok {
-				return placeholderJSON(d)
+				return describeUnpicklableObject(d)
 			}
 		case isException(g):
 			return exceptionJSON(g, o)
 		}
 	}
-	return encodeJSON(pickle.Repr(v, maxReprBytes))
+	return encodeJSONOrFormatAsString(pickle.Repr(v, maxReprBytes))
 }
 
-func placeholderJSON(d *pickle.Dict) json.RawMessage {
+func describeUnpicklableObject(placeholder *pickle.Dict) json.RawMessage {
 	out := map[string]any{"__cideldill_placeholder__": true}
 	for _, key := range []string{
 		"type_name", "module", "qualname", "object_name", "object_path", "object_id", "repr_text", "str_text", "pickle_error", "pickle_attempts", "depth",
 	} {
-		if v, ok := d.Get(key); ok {
-			out[key] = scalarOrRepr(v)
+		if v, ok := placeholder.Get(key); ok {
+			out[key] = jsonScalarOrPythonRepr(v)
 		}
 	}
-	if attrs, ok := d.Get("attributes"); ok {
-		out["attributes"] = PickleMembers(attrs, 1)
+	if attrs, ok := placeholder.Get("attributes"); ok {
+		out["attributes"] = DescribePickleMembers(attrs, 1)
 	}
 	summary, _ := out["repr_text"].(string)
 	if summary == "" {
 		summary, _ = out["type_name"].(string)
 	}
 	out["summary"] = summary
-	return encodeJSON(out)
+	return encodeJSONOrFormatAsString(out)
 }
 
 func isException(g *pickle.Global) bool {
@@ -324,7 +324,7 @@ func exceptionJSON(g *pickle.Global, o *pickle.Object) json.RawMessage {
 	args := []any{}
 	if t, ok := o.Args.(*pickle.Tuple); ok {
 		for _, a := range t.Items {
-			args = append(args, scalarOrRepr(a))
+			args = append(args, jsonScalarOrPythonRepr(a))
 		}
 	}
 	message := ""
@@ -333,15 +333,15 @@ func exceptionJSON(g *pickle.Global, o *pickle.Object) json.RawMessage {
 	} else if len(args) > 1 {
 		message = pickle.Repr(o.Args, maxReprBytes)
 	}
-	return encodeJSON(map[string]any{
+	return encodeJSONOrFormatAsString(map[string]any{
 		"__cideldill_exception__": true, "summary": strings.TrimSuffix(g.Name+": "+message, ": "),
 		"type_name": g.Name, "module": g.Module, "qualname": g.Name, "message": message,
-		"repr_text": pickle.Repr(o, maxReprBytes), "args": args, "attributes": PickleMembers(o.State, 1),
+		"repr_text": pickle.Repr(o, maxReprBytes), "args": args, "attributes": DescribePickleMembers(o.State, 1),
 	})
 }
 
-func scalarOrRepr(v any) any {
-	switch x := v.(type) {
+func jsonScalarOrPythonRepr(pickledValue any) any {
+	switch x := pickledValue.(type) {
 	case nil, bool, float64:
 		return x
 	case string:
@@ -351,14 +351,14 @@ func scalarOrRepr(v any) any {
 			return x.Int64()
 		}
 	}
-	return pickle.Repr(v, maxReprBytes)
+	return pickle.Repr(pickledValue, maxReprBytes)
 }
 
-// encodeJSON encodes a value; what JSON cannot represent becomes text.
-func encodeJSON(v any) json.RawMessage {
-	raw, err := plainjson.Marshal(v)
+// encodeJSONOrFormatAsString encodes a value; what JSON cannot represent becomes text.
+func encodeJSONOrFormatAsString(anyValue any) json.RawMessage {
+	raw, err := plainjson.Marshal(anyValue)
 	if err != nil {
-		return encodeJSON(fmt.Sprint(v))
+		return encodeJSONOrFormatAsString(fmt.Sprint(anyValue))
 	}
 	return raw
 }

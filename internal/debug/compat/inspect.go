@@ -43,7 +43,7 @@ func Inspect(cid string, data []byte) Inspection {
 	switch {
 	case err == nil:
 		in.Type, in.Repr = cmp.Or(pickle.TypeName(p), "object"), pickle.Repr(p, maxReprBytes) // a class may have no name
-		in.Attributes = PickleMembers(p, 1)
+		in.Attributes = DescribePickleMembers(p, 1)
 	case len(data) > 1 && data[0] == 0x80 && data[1] <= 5: // starts like a pickle
 		in.Type, in.Error = "unknown", "deserialization_failed"
 		in.Repr = fmt.Sprintf("<deserialization failed: %v>", err)
@@ -77,79 +77,79 @@ func jsonMembers(v any, depth int) map[string]any {
 	out := map[string]any{}
 	switch x := v.(type) {
 	case map[string]any:
-		for _, key := range limitMembers(slices.Sorted(maps.Keys(x)), out) {
-			out[key] = jsonMember(x[key], depth)
+		for _, key := range limitInspectedMembers(slices.Sorted(maps.Keys(x)), out) {
+			out[key] = describeMemberOfJSONValue(x[key], depth)
 		}
 	case []any:
-		for i, e := range limitMembers(x, out) {
-			out[strconv.Itoa(i)] = jsonMember(e, depth)
+		for i, e := range limitInspectedMembers(x, out) {
+			out[strconv.Itoa(i)] = describeMemberOfJSONValue(e, depth)
 		}
 	}
 	return out
 }
 
-func jsonMember(v any, depth int) any {
-	switch x := v.(type) {
+func describeMemberOfJSONValue(member any, nestingLevel int) any {
+	switch x := member.(type) {
 	case string:
 		return truncateText(x, maxReprBytes)
 	case map[string]any, []any:
-		if depth < inspectDepth {
-			return jsonMembers(v, depth+1)
+		if nestingLevel < inspectDepth {
+			return jsonMembers(member, nestingLevel+1)
 		}
-		return "<" + jsonType(v) + ">"
+		return "<" + jsonType(member) + ">"
 	default:
 		return x
 	}
 }
 
-func limitMembers[T any](all []T, out map[string]any) []T {
+func limitInspectedMembers[T any](all []T, omittedCountTarget map[string]any) (firstMembers []T) {
 	if len(all) <= maxInspectedMembers {
 		return all
 	}
-	out["…"] = fmt.Sprintf("%d more", len(all)-maxInspectedMembers)
+	omittedCountTarget["…"] = fmt.Sprintf("%d more", len(all)-maxInspectedMembers)
 	return all[:maxInspectedMembers]
 }
 
-// PickleMembers returns the members of a value from a pickle, by key, index or name.
-func PickleMembers(v any, depth int) map[string]any {
+// DescribePickleMembers returns the members of a value from a pickle, by key, index or name.
+func DescribePickleMembers(pickledValue any, nestingLevel int) (membersByKeyIndexOrName map[string]any) {
 	out := map[string]any{}
-	switch x := v.(type) {
+	switch x := pickledValue.(type) {
 	case *pickle.Dict:
-		for i, key := range limitMembers(x.Keys, out) {
+		for i, key := range limitInspectedMembers(x.Keys, out) {
 			name, ok := key.(string)
 			if !ok {
 				name = pickle.Repr(key, maxReprBytes)
 			}
-			out[truncateText(name, maxReprBytes)] = memberValue(x.Values[i], depth)
+			out[truncateText(name, maxReprBytes)] = describeMemberOfPickledValue(x.Values[i], nestingLevel)
 		}
 	case *pickle.List:
-		addIndexed(x.Items, out, depth)
+		addDescribedItemsByIndex(x.Items, out, nestingLevel)
 	case *pickle.Tuple:
-		addIndexed(x.Items, out, depth)
+		addDescribedItemsByIndex(x.Items, out, nestingLevel)
 	case *pickle.Set:
-		addIndexed(x.Items, out, depth)
+		addDescribedItemsByIndex(x.Items, out, nestingLevel)
 	case *pickle.Object:
 		if x.State != nil {
-			return PickleMembers(x.State, depth)
+			return DescribePickleMembers(x.State, nestingLevel)
 		}
 	}
 	return out
 }
 
-func addIndexed(items []any, out map[string]any, depth int) {
-	for i, e := range limitMembers(items, out) {
-		out[strconv.Itoa(i)] = memberValue(e, depth)
+func addDescribedItemsByIndex(items []any, descriptionsByIndex map[string]any, nestingLevel int) {
+	for i, e := range limitInspectedMembers(items, descriptionsByIndex) {
+		descriptionsByIndex[strconv.Itoa(i)] = describeMemberOfPickledValue(e, nestingLevel)
 	}
 }
 
-func memberValue(v any, depth int) any {
-	switch v.(type) {
+func describeMemberOfPickledValue(member any, nestingLevel int) any {
+	switch member.(type) {
 	case *pickle.Dict, *pickle.List, *pickle.Tuple:
-		if depth < inspectDepth {
-			return PickleMembers(v, depth+1)
+		if nestingLevel < inspectDepth {
+			return DescribePickleMembers(member, nestingLevel+1)
 		}
 	}
-	return scalarOrRepr(v)
+	return jsonScalarOrPythonRepr(member)
 }
 
 func truncateText(s string, size int) string {

@@ -54,7 +54,7 @@ func TestPretty(t *testing.T) {
 	store := cas.New(cas.Options{})
 	tests := []struct {
 		name, data string
-		format     ItemFormat
+		format     ItemSerializationFormat
 		want       string
 	}{
 		{"JSON", `{"a": [1]}`, FormatJSON, `{"a": [1]}`},
@@ -81,7 +81,7 @@ func TestPretty(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := PrettyItem(store, Item{CID: cid, Format: tt.format})
+		got := ItemDisplayJSON(store, Item{CID: cid, Format: tt.format})
 		var want, have any
 		if err := errors.Join(json.Unmarshal([]byte(tt.want), &want), json.Unmarshal(got, &have)); err != nil {
 			t.Errorf("%s: %s: %v", tt.name, got, err)
@@ -90,7 +90,7 @@ func TestPretty(t *testing.T) {
 			t.Errorf("%s: %s", tt.name, diff)
 		}
 	}
-	if got := string(PrettyItem(store, Item{CID: strings.Repeat("0", 128)})); got != `"<cid:`+strings.Repeat("0", 128)+` missing>"` {
+	if got := string(ItemDisplayJSON(store, Item{CID: strings.Repeat("0", 128)})); got != `"<cid:`+strings.Repeat("0", 128)+` missing>"` {
 		t.Errorf("missing: %s", got)
 	}
 }
@@ -98,7 +98,7 @@ func TestPretty(t *testing.T) {
 func TestEncode(t *testing.T) {
 	tests := []struct {
 		value string
-		f     ItemFormat
+		f     ItemSerializationFormat
 		want  Item
 	}{
 		{`3`, FormatDill, Item{CID: cidPickle3, Data: new("gARLAy4="), Format: FormatDill}},
@@ -134,8 +134,8 @@ func FuzzInspect(f *testing.F) {
 		if in.Type == "" || len(in.Repr) > 4*maxReprBytes {
 			t.Errorf("%+v", in)
 		}
-		for _, format := range []ItemFormat{FormatDill, ""} {
-			if !json.Valid(PrettyItem(store, Item{CID: cid, Format: format})) {
+		for _, format := range []ItemSerializationFormat{FormatDill, ""} {
+			if !json.Valid(ItemDisplayJSON(store, Item{CID: cid, Format: format})) {
 				t.Errorf("%q: not JSON", data)
 			}
 		}

@@ -20,15 +20,15 @@ type EvalRequest struct {
 
 // EvalResponse is the client's result.
 type EvalResponse struct {
-	EvalID    string          `json:"eval_id"`
-	SessionID string          `json:"session_id"`
-	PauseID   string          `json:"pause_id"`
-	Result    string          `json:"result"`
-	Stdout    string          `json:"stdout"`
-	Error     json.RawMessage `json:"error"` // a string, an object, or null
-	CID       string          `json:"result_cid"`
-	Data      *string         `json:"result_data"`
-	Format    ItemFormat      `json:"result_serialization_format"`
+	EvalID    string                  `json:"eval_id"`
+	SessionID string                  `json:"session_id"`
+	PauseID   string                  `json:"pause_id"`
+	Result    string                  `json:"result"`
+	Stdout    string                  `json:"stdout"`
+	Error     json.RawMessage         `json:"error"` // a string, an object, or null
+	CID       string                  `json:"result_cid"`
+	Data      *string                 `json:"result_data"`
+	Format    ItemSerializationFormat `json:"result_serialization_format"`
 }
 
 // errorText returns the text of an error: a string unchanged, or "name: message" of an object.
@@ -56,7 +56,7 @@ type pendingEval struct {
 }
 
 // Evaluate sends an expression to the client of a paused call and waits for the result.
-func (c olderClientCaller) Evaluate(ctx context.Context, a debug.EvaluationRequest) (debug.EvaluationResult, error) {
+func (c olderClientDecisionEncoder) Evaluate(ctx context.Context, a debug.EvaluationRequest) (debug.EvaluationResult, error) {
 	r := &pendingEval{
 		EvalRequest: EvalRequest{EvalID: c.hub.NewID(), SessionID: a.SessionID, PauseID: a.PauseID, Expr: a.Expr},
 		result:      make(chan debug.EvaluationResult, 1),
@@ -113,7 +113,7 @@ func (c *Clients) DeliverEvalResponse(r EvalResponse) error {
 		if err := StoreItem(c.hub.Store(), it); err != nil {
 			a.ResultCID = ""
 		} else if r.Result == "" { // JavaScript clients send no text
-			a.Output = ItemText(c.hub.Store(), it)
+			a.Output = ItemDisplayText(c.hub.Store(), it)
 		}
 	}
 	if text := string(r.Error); text != "" && text != "null" {

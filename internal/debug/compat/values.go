@@ -11,7 +11,7 @@ import (
 
 func (c *Clients) storeItem(it Item) error {
 	err := StoreItem(c.hub.Store(), it)
-	if e, ok := errors.AsType[*debug.Error](err); ok && e.Code == debug.CodeCIDNotFound {
+	if e, ok := errors.AsType[*debug.Error](err); ok && e.Code == debug.CodeContentIDNotFound {
 		return nil
 	}
 	return err
@@ -27,22 +27,22 @@ func (c *Clients) storeOptionalItem(it Item, clientForm json.RawMessage) (*Item,
 		return nil, nil, err
 	}
 	it.Data = nil // the store already contains the data
-	if _, err := c.hub.Value(it.CID); err == nil || len(clientForm) == 0 {
-		clientForm = PrettyItem(c.hub.Store(), it)
+	if _, err := c.hub.StoredValueByContentID(it.CID); err == nil || len(clientForm) == 0 {
+		clientForm = ItemDisplayJSON(c.hub.Store(), it)
 	}
 	return &it, clientForm, nil
 }
 
-// functionMetadata describes the value of a registered function. If the store lacks the value, it returns
+// describeRegisteredFunction describes the value of a registered function. If the store lacks the value, it returns
 // clientMetadata. The client's own reference to the function is added, with the time of registration.
-func (c *Clients) functionMetadata(it Item, clientMetadata json.RawMessage) (json.RawMessage, error) {
+func (c *Clients) describeRegisteredFunction(functionItem Item, clientMetadata json.RawMessage) (functionDescription json.RawMessage, describeError error) {
 	var ref any
-	if json.Unmarshal(it.ClientRef, &ref) != nil {
+	if json.Unmarshal(functionItem.ClientRef, &ref) != nil {
 		ref = nil
 	}
 	var m map[string]any
-	if _, err := c.hub.Value(it.CID); err == nil {
-		m = describeFunction(c.hub, it)
+	if _, err := c.hub.StoredValueByContentID(functionItem.CID); err == nil {
+		m = describeFunction(c.hub, functionItem)
 	} else if json.Unmarshal(clientMetadata, &m) == nil && m != nil && ref == nil {
 		return clientMetadata, nil
 	}
@@ -62,13 +62,13 @@ func (c *Clients) functionMetadata(it Item, clientMetadata json.RawMessage) (jso
 // describeFunction describes a function: by the text of its placeholder if it cannot be pickled, else by a summary.
 func describeFunction(h *debug.Hub, it Item) map[string]any {
 	var m map[string]any
-	if json.Unmarshal(PrettyItem(h.Store(), it), &m) != nil || m == nil {
+	if json.Unmarshal(ItemDisplayJSON(h.Store(), it), &m) != nil || m == nil {
 		m = map[string]any{}
 	}
 	if _, placeholder := m["__cideldill_placeholder__"]; placeholder {
 		return m
 	}
-	setIfMissing(m, "summary", ItemText(h.Store(), it))
+	setIfMissing(m, "summary", ItemDisplayText(h.Store(), it))
 	setIfMissing(m, "object_name", nil)
 	setIfMissing(m, "object_path", nil)
 	return m
@@ -82,15 +82,15 @@ func setIfMissing(m map[string]any, key string, value any) {
 
 const maxResendItems = 10_000
 
-// resendRequests holds the values that clients were asked to send again. Some clients then serialize a value to
+// valueResendRequests holds the values that clients were asked to send again. Some clients then serialize a value to
 // different bytes. Such a value is stored under the CID of the new bytes, although the client still sends the old CID.
-type resendRequests struct {
+type valueResendRequests struct {
 	mu    sync.Mutex
 	known map[string]struct{} // keys consist of process and CID
 	order []string
 }
 
-func (a *resendRequests) add(process, cid string) {
+func (a *valueResendRequests) add(process, cid string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	key := process + " " + cid
@@ -108,25 +108,25 @@ func (a *resendRequests) add(process, cid string) {
 	}
 }
 
-func (a *resendRequests) has(process, cid string) bool {
+func (a *valueResendRequests) hasRequestedAgain(processKey, cid string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_, ok := a.known[process+" "+cid]
+	_, ok := a.known[processKey+" "+cid]
 	return ok
 }
 
-// storeCallValues stores the values of a call. The error names all values whose bytes must be sent again.
-func (c *Clients) storeCallValues(process string, items []*Item) error {
+// storeCallItemsOrRequestResend stores the values of a call. The error names all values whose bytes must be sent again.
+func (c *Clients) storeCallItemsOrRequestResend(processKey string, items []*Item) error {
 	var missing []string
 	for _, it := range items {
 		err := StoreItem(c.hub.Store(), *it)
 		e, ok := errors.AsType[*debug.Error](err)
 		switch {
-		case ok && e.Code == debug.CodeCIDNotFound:
+		case ok && e.Code == debug.CodeContentIDNotFound:
 			missing = append(missing, it.CID)
-			c.resent.add(process, it.CID)
+			c.resent.add(processKey, it.CID)
 			continue
-		case ok && e.Code == "cid_mismatch" && c.resent.has(process, it.CID):
+		case ok && e.Code == "cid_mismatch" && c.resent.hasRequestedAgain(processKey, it.CID):
 			it.CID, _ = e.Detail["expected_cid"].(string)
 			err = StoreItem(c.hub.Store(), *it)
 		}
@@ -135,34 +135,33 @@ func (c *Clients) storeCallValues(process string, items []*Item) error {
 		}
 	}
 	if len(missing) > 0 {
-		return debug.NewError(debug.CodeCIDNotFound, "send these values again with their data", "missing_cids", missing)
+		return debug.NewError(debug.CodeContentIDNotFound, "send these values again with their data", "missing_cids", missing)
 	}
 	return nil
 }
 
-// Signature is a function's signature as text or, from JavaScript, its parameter count. 0, false and null mean none.
-type Signature string
+// FunctionSignature is a function's signature as text or, from JavaScript, its parameter count. 0, false and null mean none.
+type FunctionSignature string
 
 // UnmarshalJSON accepts any value.
-func (s *Signature) UnmarshalJSON(data []byte) error {
+func (s *FunctionSignature) UnmarshalJSON(textOrParameterCount []byte) error {
 	var text string
-	if json.Unmarshal(data, &text) == nil {
-		*s = Signature(text)
+	if json.Unmarshal(textOrParameterCount, &text) == nil {
+		*s = FunctionSignature(text)
 		return nil
 	}
-	*s = Signature(strings.TrimSpace(string(data)))
+	*s = FunctionSignature(strings.TrimSpace(string(textOrParameterCount)))
 	if *s == "0" || *s == "false" || *s == "null" {
 		*s = ""
 	}
 	return nil
 }
 
-// storeOutcomeItems stores the items of the result and exception, and sets *result and *exception to displayed forms.
-func (c *Clients) storeOutcomeItems(in itemMembers, result, exception *json.RawMessage) (e ClientOutcome, err error) {
-	e.Result, *result, err = c.storeOptionalItem(Item{CID: in.ResultCID, ClientRef: in.ResultRef, Data: in.ResultData, Format: in.ResultFormat}, *result)
+func (c *Clients) storeOutcomeItemsAndSetDisplayForms(outcomeKeys itemMembers, displayedResult, displayedException *json.RawMessage) (storedOutcome OlderClientOutcome, err error) {
+	storedOutcome.Result, *displayedResult, err = c.storeOptionalItem(Item{CID: outcomeKeys.ResultCID, ClientRef: outcomeKeys.ResultRef, Data: outcomeKeys.ResultData, Format: outcomeKeys.ResultFormat}, *displayedResult)
 	if err != nil {
-		return e, err
+		return storedOutcome, err
 	}
-	e.ErrorItem, *exception, err = c.storeOptionalItem(Item{CID: in.ErrorCID, ClientRef: in.ErrorRef, Data: in.ErrorData, Format: in.ErrorFormat}, *exception)
-	return e, err
+	storedOutcome.ErrorItem, *displayedException, err = c.storeOptionalItem(Item{CID: outcomeKeys.ErrorCID, ClientRef: outcomeKeys.ErrorRef, Data: outcomeKeys.ErrorData, Format: outcomeKeys.ErrorFormat}, *displayedException)
+	return storedOutcome, err
 }

@@ -17,7 +17,7 @@
 //
 // A session over streamable HTTP ends after half an hour without a request or an open stream; its next request gets an
 // error with the reason. Messages that wait for clients are bounded over all sessions. The number of notifications that
-// a session missed for that reason is in the _meta of its next tool result, as claudeless/missedNotifications.
+// a session missed for that reason is in the _meta of its next tool result, as claudeless/toolResultMeta.
 //
 // # Results
 //

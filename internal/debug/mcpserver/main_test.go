@@ -213,9 +213,11 @@ type agentRun struct{}
 
 func (agentRun) ID() string { return "agent-1" }
 
-func (agentRun) CallSite(protocol.ToolUse) json.RawMessage { return json.RawMessage(`{"turn":3}`) }
+func (agentRun) CallingAgentJSON(protocol.ToolUse) json.RawMessage {
+	return json.RawMessage(`{"turn":3}`)
+}
 
-func (agentRun) ResultFromText(_ protocol.ToolUse, text string) protocol.ToolResult {
+func (agentRun) ToolResultFromText(_ protocol.ToolUse, text string) protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Text: text}}
 }
 

@@ -22,38 +22,38 @@ func pauseTools() []tool {
 		}},
 		{name: "breakpoint_continue", doc: "Decide about a paused call: let it run, change its input or result, skip it, fail it, or run another tool.", run: resumePausedCall, params: resumeParams()},
 		{name: "breakpoint_list_functions", doc: "List the tools that can be called, with their schemas.", run: func(_ context.Context, f *hubAccess, _ arguments) (any, error) {
-			return f.functions(), nil
+			return f.namesSignaturesAndMetadataOfTools(), nil
 		}},
 		{name: "breakpoint_get_call_records", doc: "List the newest finished calls.", run: listCalls, params: []param{
-			{name: "function_name", kind: kindText, doc: "only calls of this tool"},
-			{name: "limit", kind: kindInteger, doc: "maximum number of calls, at least 1 (default 100)"},
+			{name: "function_name", kind: jsonTypeString, doc: "only calls of this tool"},
+			{name: "limit", kind: jsonTypeInteger, doc: "maximum number of calls, at least 1 (default 100)"},
 		}},
 		{name: "breakpoint_repl_eval", doc: "Evaluate an expression at a paused call. Names: tool, phase, input, result, error, session, call, vars; \"name := expression\" sets vars.name.", run: evaluate, params: []param{
-			{name: "pause_id", kind: kindText, required: true, doc: "the paused call"},
-			{name: "expression", kind: kindText, required: true, doc: "expression to evaluate; older clients use their own language"},
-			{name: "session_id", kind: kindText, typeErrorCode: debug.CodeInvalidSession, doc: "session of an earlier evaluation at this pause (default: a new session)"},
-			{name: "timeout_s", kind: kindNumber, doc: "seconds to wait for the value (default 35)"},
+			{name: "pause_id", kind: jsonTypeString, required: true, doc: "the paused call"},
+			{name: "expression", kind: jsonTypeString, required: true, doc: "expression to evaluate; older clients use their own language"},
+			{name: "session_id", kind: jsonTypeString, typeErrorCode: debug.CodeInvalidSession, doc: "session of an earlier evaluation at this pause (default: a new session)"},
+			{name: "timeout_s", kind: jsonTypeNumber, doc: "seconds to wait for the value (default 35)"},
 		}},
 		{
-			name: "breakpoint_inspect_object", doc: "Describe a stored value by its content id.", run: inspectValue,
-			params: []param{{name: "cid", kind: kindText, required: true, doc: "128 hexadecimal digits, as in call records"}},
+			name: "breakpoint_inspect_object", doc: "Describe a stored value by its content id.", run: inspectStoredValueByContentID,
+			params: []param{{name: "cid", kind: jsonTypeString, required: true, doc: "128 hexadecimal digits, as in call records"}},
 		},
 	}
 }
 
 func resumeParams() []param {
 	return []param{
-		{name: "pause_id", kind: kindText, required: true, doc: "the paused call"},
-		{name: "action", kind: kindText, enum: []string{"continue", "modify", "skip", "raise", "replace"}, doc: "continue is the default; with new values it is modify"},
-		{name: "modified_args", kind: kindList, doc: "new positional arguments; for a tool one element, the whole input"},
-		{name: "modified_kwargs", kind: kindObject, doc: "the whole new input"},
+		{name: "pause_id", kind: jsonTypeString, required: true, doc: "the paused call"},
+		{name: "action", kind: jsonTypeString, enum: []string{"continue", "modify", "skip", "raise", "replace"}, doc: "continue is the default; with new values it is modify"},
+		{name: "modified_args", kind: jsonTypeArray, doc: "new positional arguments; for a tool one element, the whole input"},
+		{name: "modified_kwargs", kind: jsonTypeObject, doc: "the whole new input"},
 		{name: "modified_result", doc: "after the call: the new result"},
-		{name: "modified_input_expr", kind: kindText, doc: "expression whose value is the new input"},
-		{name: "modified_result_expr", kind: kindText, doc: "expression whose value is the new result"},
+		{name: "modified_input_expr", kind: jsonTypeString, doc: "expression whose value is the new input"},
+		{name: "modified_result_expr", kind: jsonTypeString, doc: "expression whose value is the new result"},
 		{name: "fake_result", doc: "the result of a call that is skipped; a string is the text, anything else its JSON"},
-		{name: "exception_type", kind: kindText, doc: "type of the error with which the call fails; sent to older clients"},
-		{name: "exception_message", kind: kindText, doc: "the text of the failure"},
-		{name: "replacement_function", kind: kindText, doc: "a tool to run instead; overrides action"},
+		{name: "exception_type", kind: jsonTypeString, doc: "type of the error with which the call fails; sent to older clients"},
+		{name: "exception_message", kind: jsonTypeString, doc: "the text of the failure"},
+		{name: "replacement_function", kind: jsonTypeString, doc: "a tool to run instead; overrides action"},
 	}
 }
 
@@ -96,7 +96,7 @@ const maxPauseWait = time.Hour
 
 func evaluate(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	q := debug.EvaluateParams{PauseID: a.text("pause_id"), Session: a.text("session_id"), Expr: a.text("expression")}
-	if q.Session != "" && !debug.IsSessionID(q.Session) {
+	if q.Session != "" && !debug.HasDebugSessionIDForm(q.Session) {
 		return nil, debug.NewError(debug.CodeInvalidSession, "no session has this id", "session_id", q.Session)
 	}
 	if t := a.number("timeout_s"); t != nil {
@@ -108,15 +108,15 @@ func evaluate(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	return wire.DeferredAnswer(func(ctx context.Context) (any, error) { return f.hub.Evaluate(ctx, q) }), nil
 }
 
-func inspectValue(_ context.Context, f *hubAccess, a arguments) (any, error) {
+func inspectStoredValueByContentID(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	cid := a.text("cid")
-	data, err := f.hub.Value(cid)
+	data, err := f.hub.StoredValueByContentID(cid)
 	if err != nil {
 		return nil, err
 	}
 	in := compat.Inspect(cid, data)
 	if in.Error != "" {
-		return errorResult{in}, nil
+		return toolOutputMarkedAsError{in}, nil
 	}
 	return in, nil
 }
@@ -151,7 +151,7 @@ func (f *hubAccess) prompt(params json.RawMessage) (any, error) {
 	}
 	switch in.Name {
 	case promptNameSessionStart:
-		return f.sessionStartPrompt()
+		return f.debuggingSessionStatePrompt()
 	case promptNamePausedCall:
 		return f.pausedCallPrompt(in.Arguments["pause_id"])
 	default:
@@ -161,7 +161,7 @@ func (f *hubAccess) prompt(params json.RawMessage) (any, error) {
 
 const maxPromptCalls = 10
 
-func (f *hubAccess) sessionStartPrompt() (any, error) {
+func (f *hubAccess) debuggingSessionStatePrompt() (promptResult any, listError error) {
 	limit := maxPromptCalls
 	calls, err := f.calls("", &limit)
 	if err != nil {
@@ -170,7 +170,7 @@ func (f *hubAccess) sessionStartPrompt() (any, error) {
 	return promptMessage("The state of the debugging session",
 		"You are debugging an agent through breakpoints on its tool calls. A call that hits one waits until breakpoint_continue decides about it. This is the state now.",
 		promptSection{"Counts and default behavior", f.hub.Status()}, promptSection{"Breakpoints", f.breakpoints()},
-		promptSection{"Paused calls", f.pausedCalls()}, promptSection{fmt.Sprintf("Newest %d calls", limit), calls}, promptSection{"Tools", f.functions()})
+		promptSection{"Paused calls", f.pausedCalls()}, promptSection{fmt.Sprintf("Newest %d calls", limit), calls}, promptSection{"Tools", f.namesSignaturesAndMetadataOfTools()})
 }
 
 func (f *hubAccess) pausedCallPrompt(id string) (any, error) {
@@ -245,7 +245,7 @@ func promptMessage(description, head string, parts ...promptSection) (any, error
 
 // protocolError converts an error of the hub for prompts, which cannot report an error in their result.
 func protocolError(err error) error {
-	data, merr := wire.Marshal(debug.ErrorFields(err))
+	data, merr := wire.Marshal(debug.ErrorResponseMembers(err))
 	if merr != nil {
 		return err
 	}
@@ -273,7 +273,7 @@ func (f *hubAccess) resources() []resource {
 		{URI: "breakpoint://breakpoints", Description: "All breakpoints with their settings.", read: always(f.breakpoints)},
 		{URI: "breakpoint://paused", Description: "The calls that wait for a decision.", read: always(f.pausedCalls)},
 		{URI: "breakpoint://call-history", Description: "The newest 50 finished calls.", read: func() (any, error) { return f.calls("", &limit) }},
-		{URI: "breakpoint://functions", Description: "The tools that can be called, with their schemas.", read: always(f.functions)},
+		{URI: "breakpoint://functions", Description: "The tools that can be called, with their schemas.", read: always(f.namesSignaturesAndMetadataOfTools)},
 	}
 	for i := range all {
 		all[i].Name = all[i].URI[len("breakpoint://"):]
@@ -311,7 +311,7 @@ func (f *hubAccess) readResource(params json.RawMessage) (any, error) {
 }
 
 func breakpointTools() []tool {
-	name := param{name: "function_name", kind: kindText, required: true, doc: "tool name (mcp__server__tool, server/tool, Bash) or a glob (mcp__server__*)"}
+	name := param{name: "function_name", kind: jsonTypeString, required: true, doc: "tool name (mcp__server__tool, server/tool, Bash) or a glob (mcp__server__*)"}
 	before := []string{"stop", "go", "yield"}
 	after := []string{"stop", "go", "exception", "stop_exception", "yield"}
 	return []tool{
@@ -320,9 +320,9 @@ func breakpointTools() []tool {
 		}},
 		{name: "breakpoint_add", doc: "Set a breakpoint on a tool. An existing breakpoint keeps the settings that are not given.", run: addBreakpoint, params: []param{
 			name,
-			{name: "behavior", kind: kindText, enum: before, doc: "before the call; yield (the default) follows the default behavior"},
-			{name: "after_behavior", kind: kindText, enum: after, doc: "after the call; yield is the default"},
-			{name: "when", kind: kindText, doc: "condition over tool, phase, input, result, error, session, call"},
+			{name: "behavior", kind: jsonTypeString, enum: before, doc: "before the call; yield (the default) follows the default behavior"},
+			{name: "after_behavior", kind: jsonTypeString, enum: after, doc: "after the call; yield is the default"},
+			{name: "when", kind: jsonTypeString, doc: "condition over tool, phase, input, result, error, session, call"},
 		}},
 		{name: "breakpoint_remove", doc: "Remove a breakpoint and all its settings.", params: []param{name}, run: func(_ context.Context, f *hubAccess, a arguments) (any, error) {
 			f.hub.BreakpointSet.RemoveBreakpoint(a.text("function_name"))
@@ -330,34 +330,34 @@ func breakpointTools() []tool {
 		}},
 		{
 			name: "breakpoint_set_behavior", doc: "Set whether a breakpoint stops calls before they run.", run: changeBreakpoint,
-			params: []param{name, {name: "behavior", kind: kindText, required: true, enum: before, doc: "yield follows the default behavior"}},
+			params: []param{name, {name: "behavior", kind: jsonTypeString, required: true, enum: before, doc: "yield follows the default behavior"}},
 		},
 		{
 			name: "breakpoint_set_after_behavior", doc: "Set whether a breakpoint stops calls after they have run.", run: changeAfterBehavior,
-			params: []param{name, {name: "behavior", kind: kindText, required: true, enum: after, doc: "exception: only calls that failed; yield follows the default behavior"}},
+			params: []param{name, {name: "behavior", kind: jsonTypeString, required: true, enum: after, doc: "exception: only calls that failed; yield follows the default behavior"}},
 		},
 		{
 			name: "breakpoint_set_replacement", doc: "Run another tool instead of a breakpoint's calls that are not paused.", run: setReplacement,
-			params: []param{name, {name: "replacement_function", kind: kindText, required: true, doc: "a tool with the same schema; an empty text removes the replacement"}},
+			params: []param{name, {name: "replacement_function", kind: jsonTypeString, required: true, doc: "a tool with the same schema; an empty text removes the replacement"}},
 		},
 		{name: "breakpoint_get_default_behavior", doc: "Get the behavior that yield uses.", run: func(_ context.Context, f *hubAccess, _ arguments) (any, error) {
 			return fields{"behavior": f.hub.BreakpointSet.Default()}, nil
 		}},
 		{
 			name: "breakpoint_set_default_behavior", doc: "Set the behavior that yield uses.", run: setDefaultBehavior,
-			params: []param{{name: "behavior", kind: kindText, required: true, enum: []string{"stop", "go", "exception", "stop_exception"}, doc: "the new default"}},
+			params: []param{{name: "behavior", kind: jsonTypeString, required: true, enum: []string{"stop", "go", "exception", "stop_exception"}, doc: "the new default"}},
 		},
 	}
 }
 
 func (f *hubAccess) breakpoints() any {
 	return struct {
-		Names        []string                  `json:"breakpoints"`
-		Before       map[string]debug.Behavior `json:"behaviors"`
-		After        map[string]debug.Behavior `json:"after_behaviors"`
-		Replacements map[string]string         `json:"replacements"`
-		Conditions   map[string]string         `json:"conditions"`
-		Errors       map[string]string         `json:"condition_errors,omitempty"`
+		Names        []string                      `json:"breakpoints"`
+		Before       map[string]debug.StopBehavior `json:"behaviors"`
+		After        map[string]debug.StopBehavior `json:"after_behaviors"`
+		Replacements map[string]string             `json:"replacements"`
+		Conditions   map[string]string             `json:"conditions"`
+		Errors       map[string]string             `json:"condition_errors,omitempty"`
 	}(f.hub.BreakpointSet.BreakpointLists())
 }
 
@@ -390,7 +390,7 @@ func setReplacement(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	if tool != "" && tool != name {
 		out["replacement_function"] = tool
 	}
-	return out, f.hub.BreakpointSet.SetReplacement(name, tool)
+	return out, f.hub.BreakpointSet.SetReplacementToolOfBreakpoint(name, tool)
 }
 
 func setDefaultBehavior(_ context.Context, f *hubAccess, a arguments) (any, error) {
@@ -398,7 +398,7 @@ func setDefaultBehavior(_ context.Context, f *hubAccess, a arguments) (any, erro
 	return fields{"status": "ok", "behavior": b}, err
 }
 
-func (f *hubAccess) functions() any {
-	names, signatures, metadata := f.hub.FunctionLists()
+func (f *hubAccess) namesSignaturesAndMetadataOfTools() any {
+	names, signatures, metadata := f.hub.FunctionNamesSignaturesAndMetadata()
 	return fields{"functions": names, "signatures": signatures, "metadata": metadata}
 }

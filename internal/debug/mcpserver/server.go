@@ -42,7 +42,7 @@ type Server struct {
 	subscription *debug.Subscription
 
 	mu    sync.Mutex
-	conns map[string]*conn // connections by session id
+	conns map[string]*clientConnection // connections by session id
 }
 
 // New creates a server. From now on, the server queues the hub's events; ForwardEvents sends them. New starts no
@@ -52,7 +52,7 @@ func New(o Options) (*Server, error) {
 		return nil, errors.New("mcpserver: Hub and NewID must be set")
 	}
 	o.Version = cmp.Or(o.Version, "0")
-	s := &Server{o: o, access: &hubAccess{o.Hub, o.External}, conns: map[string]*conn{}}
+	s := &Server{o: o, access: &hubAccess{o.Hub, o.External}, conns: map[string]*clientConnection{}}
 	s.tools = slices.Concat(breakpointTools(), pauseTools(), externalTools())
 	s.http = wire.NewHTTP(wire.HTTPOptions{
 		Server: s, NewID: o.NewID, Versions: protocolVersions(), IdleTimeout: sessionIdleTime, MaxSessions: maxSessions, MaxRetained: maxQueuedBytes,
@@ -114,15 +114,15 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 
 // Open starts a connection; the transports call it.
 func (s *Server) Open(session *wire.Session) wire.Handler {
-	c := &conn{server: s, session: session}
+	c := &clientConnection{server: s, session: session}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.conns[session.ID] = c
 	return c
 }
 
-// conn is one client. Server.mu guards the fields after session.
-type conn struct {
+// clientConnection is one client. Server.mu guards the fields after session.
+type clientConnection struct {
 	server  *Server
 	session *wire.Session
 
@@ -130,29 +130,29 @@ type conn struct {
 	ready       bool // the client has the response to initialize, so notifications may be sent
 }
 
-func (c *conn) HandleClose() {
+func (c *clientConnection) HandleClose() {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
 	delete(c.server.conns, c.session.ID)
 }
 
-func (c *conn) HandleNotification(method string, _ json.RawMessage) {
+func (c *clientConnection) HandleNotification(method string, _ json.RawMessage) {
 	if method == "notifications/initialized" {
-		c.markMessageReceived(false)
+		c.advanceHandshakeOnClientMessage(false)
 	}
 }
 
-// markMessageReceived records that the client has sent a message. The client's first message after initialize shows
+// advanceHandshakeOnClientMessage records that the client has sent a message. The client's first message after initialize shows
 // that the client has read the response to initialize, so that notifications may be sent.
-func (c *conn) markMessageReceived(initialize bool) {
+func (c *clientConnection) advanceHandshakeOnClientMessage(isInitializeRequest bool) {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
-	c.ready = c.ready || c.initialized && !initialize
-	c.initialized = c.initialized || initialize
+	c.ready = c.ready || c.initialized && !isInitializeRequest
+	c.initialized = c.initialized || isInitializeRequest
 }
 
-func (c *conn) Handle(ctx context.Context, call *wire.Call) (any, error) {
-	c.markMessageReceived(call.Method == "initialize")
+func (c *clientConnection) Handle(ctx context.Context, call *wire.Call) (any, error) {
+	c.advanceHandshakeOnClientMessage(call.Method == "initialize")
 	s := c.server
 	switch call.Method {
 	case "initialize":
@@ -200,7 +200,7 @@ func (s *Server) initialize(params json.RawMessage) (any, error) {
 	}, nil
 }
 
-func (c *conn) callTool(ctx context.Context, params json.RawMessage) (any, error) {
+func (c *clientConnection) callTool(ctx context.Context, params json.RawMessage) (any, error) {
 	s := c.server
 	var in struct {
 		Name      string          `json:"name"`
@@ -224,16 +224,16 @@ func (c *conn) callTool(ctx context.Context, params json.RawMessage) (any, error
 	return c.toolResult(out, err)
 }
 
-func (c *conn) toolResult(out any, err error) (any, error) {
+func (c *clientConnection) toolResult(out any, err error) (any, error) {
 	r := toolCallResult{Content: [1]block{{Type: "text"}}}
 	if n := c.session.Dropped(); n > 0 {
-		r.Meta = &missedNotifications{n}
+		r.Meta = &toolResultMeta{n}
 	}
-	if f, ok := out.(errorResult); ok {
+	if f, ok := out.(toolOutputMarkedAsError); ok {
 		out, r.IsError = f.body, true
 	}
 	if err != nil {
-		out, r.IsError = debug.ErrorFields(err), true
+		out, r.IsError = debug.ErrorResponseMembers(err), true
 	}
 	body, err := wire.Marshal(out)
 	r.Content[0].Text = string(body)
@@ -246,43 +246,43 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("/mcp", s.http)
 	older := http.StripPrefix("/mcp", s.http)
 	mux.HandleFunc("/mcp/sse", func(w http.ResponseWriter, r *http.Request) {
-		older.ServeHTTP(&endpointPathWriter{ResponseWriter: w}, r)
+		older.ServeHTTP(&sseEndpointPathRewriter{ResponseWriter: w}, r)
 	})
 	mux.Handle("/mcp/messages", older)
 	return mux
 }
 
-// endpointPathWriter rewrites the path in the first event of a stream, so that it is below /mcp.
-type endpointPathWriter struct {
+// sseEndpointPathRewriter rewrites the path in the first event of a stream, so that it is below /mcp.
+type sseEndpointPathRewriter struct {
 	http.ResponseWriter
-	rewritten bool
+	hasRewrittenFirstEvent bool
 }
 
-func (b *endpointPathWriter) Write(p []byte) (int, error) {
-	if b.rewritten {
-		return b.ResponseWriter.Write(p)
+func (b *sseEndpointPathRewriter) Write(sseBytes []byte) (int, error) {
+	if b.hasRewrittenFirstEvent {
+		return b.ResponseWriter.Write(sseBytes)
 	}
-	b.rewritten = true
-	_, err := b.ResponseWriter.Write(bytes.Replace(p, []byte("data: /messages?"), []byte("data: /mcp/messages?"), 1))
-	return len(p), err
+	b.hasRewrittenFirstEvent = true
+	_, err := b.ResponseWriter.Write(bytes.Replace(sseBytes, []byte("data: /messages?"), []byte("data: /mcp/messages?"), 1))
+	return len(sseBytes), err
 }
 
 // Unwrap lets http.ResponseController flush the stream.
-func (b *endpointPathWriter) Unwrap() http.ResponseWriter { return b.ResponseWriter }
+func (b *sseEndpointPathRewriter) Unwrap() http.ResponseWriter { return b.ResponseWriter }
 
 func externalTools() []tool {
-	server := param{name: "server", kind: kindText, doc: "only this server"}
+	server := param{name: "server", kind: jsonTypeString, doc: "only this server"}
 	return []tool{
 		{name: "external_list_servers", doc: "List the external MCP servers with their status.", run: requireServers(listServers)},
 		{name: "external_list_tools", doc: "List the tools of the external servers, named server/tool.", run: requireServers(listTools), params: []param{server}},
 		{name: "external_call_tool", doc: "Call a tool of an external server. The call is recorded; breakpoints do not stop it.", run: requireServers(callExternalTool), params: []param{
-			{name: "tool", kind: kindText, required: true, doc: "server/tool"},
-			{name: "arguments", kind: kindObject, doc: "the tool's arguments; default {}"},
+			{name: "tool", kind: jsonTypeString, required: true, doc: "server/tool"},
+			{name: "arguments", kind: jsonTypeObject, doc: "the tool's arguments; default {}"},
 		}},
 		{name: "external_list_resources", doc: "List the resources of the external servers.", run: requireServers(listResources), params: []param{server}},
 		{name: "external_read_resource", doc: "Read a resource of an external server.", run: requireServers(readExternalResource), params: []param{
-			{name: "server", kind: kindText, required: true, doc: "the server"},
-			{name: "uri", kind: kindText, required: true, doc: "of the resource"},
+			{name: "server", kind: jsonTypeString, required: true, doc: "the server"},
+			{name: "uri", kind: jsonTypeString, required: true, doc: "of the resource"},
 		}},
 	}
 }
@@ -330,7 +330,7 @@ func callExternalTool(ctx context.Context, m *debug.ServerManager, a arguments) 
 		IsError bool `json:"isError"`
 	}
 	if json.Unmarshal(result, &meta) == nil && meta.IsError {
-		return errorResult{result}, nil
+		return toolOutputMarkedAsError{result}, nil
 	}
 	return result, nil
 }

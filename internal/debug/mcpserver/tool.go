@@ -24,20 +24,20 @@ type tool struct {
 	run func(ctx context.Context, f *hubAccess, a arguments) (any, error)
 }
 
-// paramKind is a JSON type; the zero value means any type.
-type paramKind string
+// paramJSONType is a JSON type; the zero value means any type.
+type paramJSONType string
 
 const (
-	kindText    paramKind = "string"
-	kindObject  paramKind = "object"
-	kindList    paramKind = "array"
-	kindNumber  paramKind = "number"
-	kindInteger paramKind = "integer"
+	jsonTypeString  paramJSONType = "string"
+	jsonTypeObject  paramJSONType = "object"
+	jsonTypeArray   paramJSONType = "array"
+	jsonTypeNumber  paramJSONType = "number"
+	jsonTypeInteger paramJSONType = "integer"
 )
 
 type param struct {
 	name          string
-	kind          paramKind
+	kind          paramJSONType
 	doc           string
 	required      bool
 	enum          []string // documented but not checked: the hub accepts more spellings
@@ -119,15 +119,15 @@ func (t tool) parseArguments(raw json.RawMessage) (arguments, error) {
 func (p param) hasType(v json.RawMessage) bool {
 	var f float64
 	switch p.kind {
-	case kindText:
+	case jsonTypeString:
 		return v[0] == '"'
-	case kindObject:
+	case jsonTypeObject:
 		return v[0] == '{'
-	case kindList:
+	case jsonTypeArray:
 		return v[0] == '['
-	case kindNumber:
+	case jsonTypeNumber:
 		return json.Unmarshal(v, &f) == nil
-	case kindInteger:
+	case jsonTypeInteger:
 		return json.Unmarshal(v, &f) == nil && f == math.Trunc(f) && math.Abs(f) <= 1<<53
 	default:
 		return true
@@ -136,16 +136,16 @@ func (p param) hasType(v json.RawMessage) bool {
 
 type fields map[string]any
 
-type errorResult struct{ body any }
+type toolOutputMarkedAsError struct{ body any }
 
 type toolCallResult struct {
-	Content [1]block             `json:"content"`
-	IsError bool                 `json:"isError"`
-	Meta    *missedNotifications `json:"_meta,omitempty"`
+	Content [1]block        `json:"content"`
+	IsError bool            `json:"isError"`
+	Meta    *toolResultMeta `json:"_meta,omitempty"`
 }
 
-// missedNotifications reports how many notifications were dropped because the client did not fetch them.
-type missedNotifications struct {
+// toolResultMeta reports how many notifications were dropped because the client did not fetch them.
+type toolResultMeta struct {
 	Missed int `json:"claudeless/missedNotifications"`
 }
 

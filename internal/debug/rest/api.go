@@ -42,10 +42,10 @@ type route struct {
 }
 
 const (
-	codeNoServers    = "mcp_clients_unavailable"
-	codePauseResumed = "pause_resumed"
-	codeSlowBody     = "request_timeout"
-	codeTooLarge     = "payload_too_large"
+	codeExternalServersNotEnabled = "mcp_clients_unavailable"
+	codePauseResumed              = "pause_resumed"
+	codeSlowBody                  = "request_timeout"
+	codeTooLarge                  = "payload_too_large"
 )
 
 type fields = compat.Fields
@@ -65,7 +65,7 @@ func readBody(r *http.Request, v any) error {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil
 	}
-	return jsonError(json.Unmarshal(data, v))
+	return clientErrorFromJSONError(json.Unmarshal(data, v))
 }
 
 // withBody returns a handler that passes the decoded body of a request to answer.
@@ -81,13 +81,13 @@ func withBody[T any](answer func(*api, *http.Request, T) (any, error)) func(*api
 
 func decodeAndReturnBody(r *http.Request, v any) (body json.RawMessage, err error) {
 	if err = readBody(r, &body); err == nil && len(body) > 0 {
-		err = jsonError(json.Unmarshal(body, v))
+		err = clientErrorFromJSONError(json.Unmarshal(body, v))
 	}
 	return body, err
 }
 
-// jsonError converts a JSON error to a client error, and returns other errors unchanged.
-func jsonError(err error) error {
+// clientErrorFromJSONError converts a JSON error to a client error, and returns other errors unchanged.
+func clientErrorFromJSONError(err error) error {
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return &debug.Error{Code: "invalid_json", Message: fmt.Sprintf("%v at byte %d", err, syntax.Offset)}
 	}
@@ -112,7 +112,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 }
 
 func writeError(w http.ResponseWriter, err error) {
-	status, body := http.StatusInternalServerError, debug.ErrorFields(err)
+	status, body := http.StatusInternalServerError, debug.ErrorResponseMembers(err)
 	if e, ok := errors.AsType[*debug.Error](err); ok {
 		status = httpStatusOf(e.Code)
 	}
@@ -125,7 +125,7 @@ func writeError(w http.ResponseWriter, err error) {
 // httpStatusOf returns the HTTP status of an error code; the default is 400 Bad Request.
 func httpStatusOf(code string) int {
 	switch code {
-	case debug.CodeBreakpointNotFound, debug.CodePauseNotFound, debug.CodeSessionNotFound, debug.CodeEvalNotFound, debug.CodeCIDNotFound,
+	case debug.CodeBreakpointNotFound, debug.CodePauseNotFound, debug.CodeSessionNotFound, debug.CodeEvalNotFound, debug.CodeContentIDNotFound,
 		debug.CodeServerNotFound, debug.CodeToolNotFound, debug.CodeResourceNotFound:
 		return http.StatusNotFound
 	case debug.CodePauseResumed, codePauseResumed, debug.CodeSessionClosed, debug.CodeDuplicateName, debug.CodeServerNotConnected:
@@ -136,16 +136,16 @@ func httpStatusOf(code string) int {
 		return http.StatusRequestTimeout
 	case debug.CodeEvalTimeout, debug.CodeCallTimeout:
 		return http.StatusGatewayTimeout
-	case debug.CodeCallFailed, debug.CodeConnectFailed:
+	case debug.CodeExternalToolCallFailed, debug.CodeConnectFailed:
 		return http.StatusBadGateway
-	case debug.CodeHubClosed, debug.CodeLimit, codeNoServers:
+	case debug.CodeHubClosed, debug.CodeLimit, codeExternalServersNotEnabled:
 		return http.StatusServiceUnavailable
 	default:
 		return http.StatusBadRequest
 	}
 }
 
-func serverRoutes(external *debug.ServerManager) []route {
+func externalMCPServerRoutes(serversOrNil *debug.ServerManager) []route {
 	table := []route{
 		{method: "GET", path: "/api/mcp-clients", summary: "List external servers", answer: (*api).listServers},
 		{method: "POST", path: "/api/mcp-clients/connect", summary: "Add an external server", answer: withBody((*api).connectServer)},
@@ -156,10 +156,10 @@ func serverRoutes(external *debug.ServerManager) []route {
 		{method: "GET", path: "/api/mcp-resources", summary: "List external resources", answer: (*api).resources},
 		{method: "POST", path: "/api/mcp-resources/read", summary: "Read an external resource", answer: withBody((*api).readResource)},
 	}
-	if external == nil {
+	if serversOrNil == nil {
 		for i := range table {
 			table[i].answer = func(*api, *http.Request) (any, error) {
-				return nil, &debug.Error{Code: codeNoServers, Message: "start the debugger with --mcp-clients to use external servers"}
+				return nil, &debug.Error{Code: codeExternalServersNotEnabled, Message: "start the debugger with --mcp-clients to use external servers"}
 			}
 		}
 	}

@@ -14,20 +14,20 @@ import (
 
 // Polling parameters sent to older clients.
 const (
-	pollIntervalMS = 100
-	pollTimeoutMS  = 60_000
-	maxPollWait    = time.Minute
+	pollIntervalMS           = 100
+	olderClientPollTimeoutMS = 60_000
+	maxPollWait              = time.Minute
 )
 
 func callRoutes() []route {
 	return []route{
 		{method: "POST", path: "/api/call/start", client: true, summary: "Report a call that is about to run", answer: (*api).startCall},
 		{method: "GET", path: "/api/poll/{id}", client: true, summary: "Get the decision about a paused call; ?wait=25s waits for it", answer: (*api).pollDecision},
-		{method: "DELETE", path: "/api/poll/{id}", client: true, summary: "Abandon a paused call", answer: (*api).abandonPause},
+		{method: "DELETE", path: "/api/poll/{id}", client: true, summary: "Abandon a paused call", answer: (*api).abandonPausedCall},
 		{method: "POST", path: "/api/call/complete", client: true, summary: "Report the outcome of a call", answer: (*api).completeCall},
 		{
 			method: "GET", path: "/api/debug-client.js", client: true, summary: "Get the client for JavaScript, as a module",
-			stream: func(_ *api, w http.ResponseWriter, r *http.Request) { compat.ServeScript(w, r) },
+			stream: func(_ *api, w http.ResponseWriter, r *http.Request) { compat.ServeOlderJavaScriptClient(w, r) },
 		},
 	}
 }
@@ -41,7 +41,7 @@ func olderClientRoutes() []route {
 				return nil, err
 			}
 			out, err := r.Answer(a.olderClients, req.Context(), compat.Request{Body: body, ID: req.PathValue("id")})
-			return out, jsonError(err)
+			return out, clientErrorFromJSONError(err)
 		}})
 	}
 	return table
@@ -51,12 +51,12 @@ func (a *api) startCall(r *http.Request) (any, error) {
 	begun, err := a.reportCall(r)
 	switch {
 	case err != nil:
-		return nil, jsonError(err)
+		return nil, clientErrorFromJSONError(err)
 	case begun.PauseID != "":
 		out := pollAnswer(begun.PauseID)
 		out["call_id"] = begun.CallID
 		return out, nil
-	case begun.Decision.Action == debug.ActionReplace:
+	case begun.Decision.Action == debug.ActionRunOtherTool:
 		return fields{"call_id": begun.CallID, "action": "replace", "function_name": begun.Decision.Tool}, nil
 	}
 	return fields{"call_id": begun.CallID, "action": "continue"}, nil
@@ -82,8 +82,8 @@ func (a *api) reportCall(r *http.Request) (debug.StartedCall, error) {
 	}
 	switch in.Client {
 	case "":
-		return a.olderClients.Start(r.Context(), body)
-	case debug.ClientClaudeless, debug.ClientHook, debug.ClientProxy:
+		return a.olderClients.ReportCallStart(r.Context(), body)
+	case debug.ClientClaudelessRun, debug.ClientAgentHook, debug.ClientProxy:
 	default:
 		return debug.StartedCall{}, &debug.Error{Code: "invalid_payload", Message: fmt.Sprintf("unknown client %q", in.Client)}
 	}
@@ -94,7 +94,7 @@ func (a *api) reportCall(r *http.Request) (debug.StartedCall, error) {
 }
 
 func pollAnswer(pauseID string) fields {
-	return fields{"action": "poll", "poll_url": "/api/poll/" + pauseID, "poll_interval_ms": pollIntervalMS, "timeout_ms": pollTimeoutMS}
+	return fields{"action": "poll", "poll_url": "/api/poll/" + pauseID, "poll_interval_ms": pollIntervalMS, "timeout_ms": olderClientPollTimeoutMS}
 }
 
 // pollDecision responds to the caller of a paused call. A request without the parameter wait comes from an older
@@ -132,8 +132,8 @@ func waitTime(r *http.Request) (time.Duration, error) {
 	return min(d, maxPollWait), nil
 }
 
-func (a *api) abandonPause(r *http.Request) (any, error) {
-	a.Hub.Abandon(r.PathValue("id"))
+func (a *api) abandonPausedCall(r *http.Request) (any, error) {
+	a.Hub.AbandonPauseOfDisconnectedCaller(r.PathValue("id"))
 	return compat.SuccessFields(), nil
 }
 
@@ -155,9 +155,9 @@ func (a *api) completeCall(r *http.Request) (any, error) {
 		Failed: in.Status != nil && *in.Status != "success", Result: in.Result, Error: in.ErrorMessage, ErrorType: in.ErrorType,
 	}}
 	if err := a.olderClients.AddOutcome(body, &c.Outcome); err != nil {
-		return nil, jsonError(err)
+		return nil, clientErrorFromJSONError(err)
 	}
-	pauseID, err := a.Hub.Complete(r.Context(), c)
+	pauseID, err := a.Hub.RecordCallOutcomeAndPauseIfStopped(r.Context(), c)
 	if pauseID != "" {
 		return pollAnswer(pauseID), nil
 	}

@@ -27,15 +27,15 @@ type ClientOptions struct {
 	Client debug.ClientKind
 	// OnLost decides what happens to a paused call if the debugger becomes
 	// unreachable: PolicyFail (also "") or PolicyContinue.
-	OnLost debug.TimeoutPolicy
+	OnLost debug.NoDecisionPolicy
 }
 
 const (
-	pollWait                  = 4 * time.Second // one long poll; the debugger responds within this time
-	requestTimeout            = 6 * time.Second
-	unreachableRequestTimeout = time.Second // timeout of requests while the debugger is known to be unreachable
-	retryDuration             = 3 * time.Second
-	retryInterval             = 200 * time.Millisecond
+	pollWait                         = 4 * time.Second // one long poll; the debugger responds within this time
+	requestTimeout                   = 6 * time.Second
+	unreachableRequestTimeout        = time.Second // timeout of requests while the debugger is known to be unreachable
+	unreachableDebuggerRetryDuration = 3 * time.Second
+	retryInterval                    = 200 * time.Millisecond
 )
 
 // Client reports the tool calls of one caller to a debugger over HTTP and waits for its decisions. No method waits
@@ -59,7 +59,7 @@ func NewClient(o ClientOptions) (*Client, error) {
 	default:
 		return nil, fmt.Errorf("unknown policy %q for a lost connection to the debugger: expected fail or continue", o.OnLost)
 	}
-	o.Client = cmp.Or(o.Client, debug.ClientClaudeless)
+	o.Client = cmp.Or(o.Client, debug.ClientClaudelessRun)
 	dialer := &net.Dialer{Timeout: 2 * time.Second}
 	return &Client{o: o, base: strings.TrimSuffix(u.String(), "/"), http: &http.Client{
 		Transport: &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute},
@@ -127,7 +127,7 @@ func (c *Client) BeforeCall(ctx context.Context, call debug.Call) (string, debug
 		d, err := c.awaitDecision(ctx, a.PollURL)
 		return a.CallID, d, err
 	case "replace":
-		return a.CallID, debug.Decision{Action: debug.ActionReplace, Tool: a.Function}, nil
+		return a.CallID, debug.Decision{Action: debug.ActionRunOtherTool, Tool: a.Function}, nil
 	}
 	return a.CallID, debug.Decision{Action: debug.ActionContinue}, nil
 }
@@ -168,7 +168,7 @@ func (c *Client) awaitDecision(ctx context.Context, pollURL string) (debug.Decis
 	for {
 		d, err := c.poll(ctx, pollURL)
 		if ctx.Err() != nil {
-			c.abandonPause(ctx, pollURL)
+			c.sendAbandonPauseRequest(ctx, pollURL)
 			return debug.Decision{}, ctx.Err()
 		}
 		var refused *debug.Error
@@ -176,7 +176,7 @@ func (c *Client) awaitDecision(ctx context.Context, pollURL string) (debug.Decis
 		case err == nil && d == nil:
 			patience = nil
 			continue
-		case err == nil && d.Action == debug.ActionAbandon:
+		case err == nil && d.Action == debug.ActionEndedWithoutDecision:
 			return c.decideWithoutDebugger(errors.New("the debugger ended the pause without a decision"))
 		case err == nil:
 			d.PauseID = strings.TrimPrefix(pollURL, pollPath)
@@ -185,7 +185,7 @@ func (c *Client) awaitDecision(ctx context.Context, pollURL string) (debug.Decis
 			return c.decideWithoutDebugger(err)
 		}
 		if patience == nil {
-			patience = time.After(retryDuration)
+			patience = time.After(unreachableDebuggerRetryDuration)
 		}
 		select {
 		case <-patience:
@@ -229,7 +229,7 @@ func (c *Client) decideWithoutDebugger(err error) (debug.Decision, error) {
 	return debug.Decision{}, &DebuggerLostError{URL: c.base, Err: err}
 }
 
-func (c *Client) abandonPause(ctx context.Context, pollURL string) {
+func (c *Client) sendAbandonPauseRequest(ctx context.Context, pollURL string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unreachableRequestTimeout)
 	defer cancel()
 	_ = c.sendRequest(ctx, http.MethodDelete, pollURL, nil, nil) // if this fails, the lease ends the pause

@@ -81,7 +81,7 @@ func TestNew(t *testing.T) {
 			t.Errorf("%q was taken", url)
 		}
 	}
-	if _, err := NewClient(ClientOptions{URL: "http://x", OnLost: debug.PolicyWait}); err == nil {
+	if _, err := NewClient(ClientOptions{URL: "http://x", OnLost: debug.PolicyWaitForever}); err == nil {
 		t.Error("a policy that waits for ever was taken")
 	}
 }
@@ -97,7 +97,7 @@ func TestRegister(t *testing.T) {
 		{Name: "Bash", Metadata: json.RawMessage(`{}`)},
 		{Name: "mcp__t__echo", Alias: "t/echo", Signature: `{"type":"object"}`, Metadata: json.RawMessage(`{"server":"t","original_name":"echo","description":"d","input_schema":{"type":"object"}}`)},
 	}
-	if diff := cmp.Diff(want, h.Functions()); diff != "" || len(h.BreakpointSet.Breakpoints()) != 0 {
+	if diff := cmp.Diff(want, h.RegisteredFunctionsSortedByName()); diff != "" || len(h.BreakpointSet.Breakpoints()) != 0 {
 		t.Error(diff)
 	}
 	if err := newClient(t, ClientOptions{URL: url}).Register(t.Context(), nil); err == nil {
@@ -134,10 +134,10 @@ func TestDecisions(t *testing.T) {
 		{debug.PhaseBefore, debug.ResumeRequest{ModifiedArgs: &[]json.RawMessage{raw(`{"b":1,"a":12345678901234567890}`)}}, debug.Decision{Action: debug.ActionModify, Input: raw(`{"b":1,"a":12345678901234567890}`)}},
 		{debug.PhaseBefore, debug.ResumeRequest{Action: "skip", FakeResult: raw(`"x"`)}, debug.Decision{Action: debug.ActionSkip, Result: raw(`"x"`)}},
 		{debug.PhaseBefore, debug.ResumeRequest{Action: "raise", ExceptionType: "E", ExceptionMessage: "m"}, debug.Decision{Action: debug.ActionRaise, Type: "E", Message: "m"}},
-		{debug.PhaseBefore, debug.ResumeRequest{ReplacementFunction: "t/x"}, debug.Decision{Action: debug.ActionReplace, Tool: "mcp__t__x"}},
-		{debug.PhaseAfter, debug.ResumeRequest{}, debug.Decision{Action: debug.ActionContinue}},
-		{debug.PhaseAfter, debug.ResumeRequest{ModifiedResult: raw(`{"a":1}`)}, debug.Decision{Action: debug.ActionModify, Result: raw(`{"a":1}`)}},
-		{debug.PhaseAfter, debug.ResumeRequest{Action: "raise", ExceptionMessage: "m"}, debug.Decision{Action: debug.ActionRaise, Message: "m"}},
+		{debug.PhaseBefore, debug.ResumeRequest{ReplacementFunction: "t/x"}, debug.Decision{Action: debug.ActionRunOtherTool, Tool: "mcp__t__x"}},
+		{debug.PhaseAfterCall, debug.ResumeRequest{}, debug.Decision{Action: debug.ActionContinue}},
+		{debug.PhaseAfterCall, debug.ResumeRequest{ModifiedResult: raw(`{"a":1}`)}, debug.Decision{Action: debug.ActionModify, Result: raw(`{"a":1}`)}},
+		{debug.PhaseAfterCall, debug.ResumeRequest{Action: "raise", ExceptionMessage: "m"}, debug.Decision{Action: debug.ActionRaise, Message: "m"}},
 	}
 	sub := h.Subscribe(0)
 	for i, tt := range tests {
@@ -157,7 +157,7 @@ func TestDecisions(t *testing.T) {
 		}
 		go resume(first)
 		id, d, err := c.BeforeCall(t.Context(), debug.Call{Tool: "Bash", Input: raw(`{"x":1}`)})
-		if tt.phase == debug.PhaseAfter {
+		if tt.phase == debug.PhaseAfterCall {
 			go resume(tt.r)
 			d, err = c.AfterCall(t.Context(), id, debug.Outcome{Result: raw(`"out"`)})
 		}
@@ -176,12 +176,12 @@ func TestDecisions(t *testing.T) {
 
 // The debugger is killed during a pause: the caller soon follows its policy.
 func TestLostInPause(t *testing.T) {
-	for _, policy := range []debug.TimeoutPolicy{"", debug.PolicyFail, debug.PolicyContinue} {
+	for _, policy := range []debug.NoDecisionPolicy{"", debug.PolicyFail, debug.PolicyContinue} {
 		t.Run(string(policy), func(t *testing.T) { lostInPause(t, policy) })
 	}
 }
 
-func lostInPause(t *testing.T, policy debug.TimeoutPolicy) {
+func lostInPause(t *testing.T, policy debug.NoDecisionPolicy) {
 	t.Helper()
 	t.Parallel()
 	h := newClientHub(t)
@@ -267,7 +267,7 @@ func TestCancelledInPause(t *testing.T) {
 	if _, _, err := c.BeforeCall(ctx, debug.Call{Tool: "Bash"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	if e := <-sub.C; e.Action != string(debug.ActionAbandon) { // immediately, not after the lease expires
+	if e := <-sub.C; e.Action != string(debug.ActionEndedWithoutDecision) { // immediately, not after the lease expires
 		t.Errorf("%+v", e)
 	}
 }

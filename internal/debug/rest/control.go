@@ -13,12 +13,12 @@ import (
 	"github.com/claudeless/claudeless/internal/debug/compat"
 )
 
-func controlRoutes() []route {
+func breakpointPauseAndCallRoutes() []route {
 	return []route{
 		{method: "GET", path: "/api/breakpoints", client: true, summary: "List breakpoints", answer: (*api).breakpoints},
 		{method: "POST", path: "/api/breakpoints", client: true, summary: "Set a breakpoint", answer: withBody((*api).setBreakpoint)},
 		{method: "DELETE", path: "/api/breakpoints/{name}", summary: "Remove a breakpoint", answer: (*api).removeBreakpoint},
-		{method: "POST", path: "/api/breakpoints/{name}/behavior", summary: "Set when a breakpoint stops before a call", answer: withBody((*api).setBeforeBehavior)},
+		{method: "POST", path: "/api/breakpoints/{name}/behavior", summary: "Set when a breakpoint stops before a call", answer: withBody((*api).setBreakpointBehaviorBeforeCall)},
 		{method: "POST", path: "/api/breakpoints/{name}/after_behavior", summary: "Set when a breakpoint stops after a call", answer: withBody((*api).setAfterBehavior)},
 		{method: "POST", path: "/api/breakpoints/{name}/replacement", summary: "Set the tool that replaces the calls of a breakpoint", answer: withBody((*api).setReplacement)},
 		{method: "GET", path: "/api/breakpoints/{name}/history", summary: "List the calls that a breakpoint recorded", answer: (*api).history},
@@ -40,21 +40,21 @@ func controlRoutes() []route {
 
 func (a *api) breakpoints(*http.Request) (any, error) {
 	return struct {
-		Names        []string                  `json:"breakpoints"`
-		Before       map[string]debug.Behavior `json:"breakpoint_behaviors"`
-		After        map[string]debug.Behavior `json:"breakpoint_after_behaviors"`
-		Replacements map[string]string         `json:"breakpoint_replacements"`
-		Conditions   map[string]string         `json:"breakpoint_conditions"`
-		Errors       map[string]string         `json:"breakpoint_condition_errors"`
+		Names        []string                      `json:"breakpoints"`
+		Before       map[string]debug.StopBehavior `json:"breakpoint_behaviors"`
+		After        map[string]debug.StopBehavior `json:"breakpoint_after_behaviors"`
+		Replacements map[string]string             `json:"breakpoint_replacements"`
+		Conditions   map[string]string             `json:"breakpoint_conditions"`
+		Errors       map[string]string             `json:"breakpoint_condition_errors"`
 	}(a.Hub.BreakpointSet.BreakpointLists()), nil
 }
 
 type breakpointChange struct {
-	Name      string           `json:"function_name"`
-	Before    *string          `json:"behavior"`
-	After     *string          `json:"after_behavior"`
-	When      *string          `json:"when"`
-	Signature compat.Signature `json:"signature"`
+	Name      string                   `json:"function_name"`
+	Before    *string                  `json:"behavior"`
+	After     *string                  `json:"after_behavior"`
+	When      *string                  `json:"when"`
+	Signature compat.FunctionSignature `json:"signature"`
 }
 
 func (a *api) setBreakpoint(_ *http.Request, in breakpointChange) (any, error) {
@@ -77,7 +77,7 @@ type behaviorRequest struct {
 	Word string `json:"behavior"`
 }
 
-func (a *api) setBeforeBehavior(r *http.Request, in behaviorRequest) (any, error) {
+func (a *api) setBreakpointBehaviorBeforeCall(r *http.Request, in behaviorRequest) (any, error) {
 	b, err := a.Hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointSettings{Name: r.PathValue("name"), Before: &in.Word})
 	return compat.SuccessFields("function_name", b.Name, "behavior", b.Before), err
 }
@@ -100,7 +100,7 @@ func (a *api) setReplacement(r *http.Request, in replacementRequest) (any, error
 	if tool != "" {
 		out["replacement_function"] = tool
 	}
-	return out, a.Hub.BreakpointSet.SetReplacement(name, tool)
+	return out, a.Hub.BreakpointSet.SetReplacementToolOfBreakpoint(name, tool)
 }
 
 // queryInt parses an integer of the query; nil means missing.
@@ -132,7 +132,7 @@ func (a *api) history(r *http.Request) (any, error) {
 }
 
 func (a *api) functions(*http.Request) (any, error) {
-	names, signatures, metadata := a.Hub.FunctionLists()
+	names, signatures, metadata := a.Hub.FunctionNamesSignaturesAndMetadata()
 	return fields{"functions": names, "function_signatures": signatures, "function_metadata": metadata}, nil
 }
 
@@ -149,7 +149,7 @@ func (a *api) resumePause(r *http.Request) (any, error) {
 	}
 	in.Raw = body
 	id := r.PathValue("id")
-	return compat.SuccessFields("pause_id", id), jsonError(a.Hub.Resume(r.Context(), id, in))
+	return compat.SuccessFields("pause_id", id), clientErrorFromJSONError(a.Hub.Resume(r.Context(), id, in))
 }
 
 func (a *api) calls(r *http.Request) (any, error) {
@@ -161,7 +161,7 @@ func (a *api) calls(r *http.Request) (any, error) {
 }
 
 func (a *api) serveValue(w http.ResponseWriter, r *http.Request) {
-	data, err := a.Hub.Value(r.PathValue("cid"))
+	data, err := a.Hub.StoredValueByContentID(r.PathValue("cid"))
 	if err != nil {
 		writeError(w, err)
 		return
@@ -212,9 +212,9 @@ func (a *api) streamEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func replRoutes() []route {
+func evaluationSessionRoutes() []route {
 	return []route{
-		{method: "POST", path: "/api/repl/start", summary: "Open an evaluation session at a paused call", answer: withBody((*api).startSession)},
+		{method: "POST", path: "/api/repl/start", summary: "Open an evaluation session at a paused call", answer: withBody((*api).startEvaluationSession)},
 		{method: "GET", path: "/api/repl/sessions", summary: "List evaluation sessions", answer: (*api).sessions},
 		{method: "GET", path: "/api/repl/{id}", summary: "Get an evaluation session with its transcript", answer: (*api).session},
 		{method: "POST", path: "/api/repl/{id}/eval", summary: "Evaluate an expression", answer: withBody((*api).evaluate)},
@@ -222,11 +222,11 @@ func replRoutes() []route {
 	}
 }
 
-type sessionRequest struct {
+type evaluationSessionStartRequest struct {
 	PauseID string `json:"pause_id"`
 }
 
-func (a *api) startSession(_ *http.Request, in sessionRequest) (any, error) {
+func (a *api) startEvaluationSession(_ *http.Request, in evaluationSessionStartRequest) (any, error) {
 	id, err := a.Hub.StartSession(in.PauseID)
 	if e, ok := errors.AsType[*debug.Error](err); ok && e.Code == debug.CodePauseResumed {
 		return nil, &debug.Error{Code: codePauseResumed, Message: e.Message, Detail: e.Detail}

@@ -23,7 +23,7 @@ func Handler(o Options) http.Handler {
 	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBodyBytes)
 	a := &api{o, compat.New(o.Hub)}
 	mux := http.NewServeMux()
-	table := slices.Concat(callRoutes(), olderClientRoutes(), controlRoutes(), replRoutes(), serverRoutes(a.External))
+	table := slices.Concat(callRoutes(), olderClientRoutes(), breakpointPauseAndCallRoutes(), evaluationSessionRoutes(), externalMCPServerRoutes(a.External))
 	open := map[string]bool{}
 	for _, r := range table {
 		mux.HandleFunc(r.method+" "+r.path, a.serve(r))
@@ -37,7 +37,7 @@ func Handler(o Options) http.Handler {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, doc) })
 	}
 	mux.HandleFunc("OPTIONS /api/", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) { writeNotFound(w, r, mux) })
+	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) { writeNotFoundOrMethodNotAllowed(w, r, mux) })
 	if o.Fallback == nil {
 		o.Fallback = http.NotFoundHandler()
 	}
@@ -83,8 +83,8 @@ func allowOrigin(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// writeNotFound responds to a request that no route handles: 405 if the path has other methods, otherwise 404.
-func writeNotFound(w http.ResponseWriter, r *http.Request, mux *http.ServeMux) {
+// writeNotFoundOrMethodNotAllowed responds to a request that no route handles: 405 if the path has other methods, otherwise 404.
+func writeNotFoundOrMethodNotAllowed(w http.ResponseWriter, r *http.Request, mux *http.ServeMux) {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
 		other := r.Clone(r.Context())

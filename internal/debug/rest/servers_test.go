@@ -68,7 +68,7 @@ func TestServers(t *testing.T) {
 	}
 	// C117: without a manager, all these routes answer 503.
 	bare := newServer(t, Options{}).URL
-	for _, rt := range serverRoutes(nil) {
+	for _, rt := range externalMCPServerRoutes(nil) {
 		path := strings.Replace(rt.path, "{name}", "x", 1)
 		if status, got, _ := request(t, rt.method, bare+path, "{}"); status != 503 {
 			t.Errorf("%s %s: %d %s", rt.method, path, status, got)

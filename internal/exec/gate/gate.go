@@ -21,13 +21,13 @@ import (
 	"github.com/claudeless/claudeless/internal/base/proc"
 )
 
-// DefaultTimeout is how long a step waits at a gate.
-const DefaultTimeout = 30 * time.Second
+// DefaultMaxWaitAtGate is how long a step waits at a gate.
+const DefaultMaxWaitAtGate = 30 * time.Second
 
 const pollInterval = 5 * time.Millisecond
 
-// ErrTimeout reports that the time limit passed before the gate was reached or released.
-var ErrTimeout = errors.New("the wait timed out")
+// ErrGateWaitTimedOut reports that the time limit passed before the gate was reached or released.
+var ErrGateWaitTimedOut = errors.New("the wait timed out")
 
 // Dir returns the gate directory of a run: CLAUDELESS_GATES, or else a directory next to the journal; empty means none.
 func Dir(environ []string) string {
@@ -46,8 +46,10 @@ type State struct {
 	Reached, Released bool
 }
 
-// Reach records that a step has reached a gate.
-func Reach(dir, name string) error { return createMarker(dir, name, "reached") }
+// MarkGateReached records that a step has reached a gate.
+func MarkGateReached(gateDir, gateName string) error {
+	return createMarker(gateDir, gateName, "reached")
+}
 
 // Release opens a gate permanently, whether a step waits at it or not.
 func Release(dir, name string) error { return createMarker(dir, name, "released") }
@@ -80,7 +82,7 @@ func AwaitReleased(ctx context.Context, dir, name string, timeout time.Duration)
 	return awaitFile(ctx, timeout, filepath.Join(dir, name+".released"))
 }
 
-// awaitFile waits for a file to appear. It returns the error of ctx, or [ErrTimeout].
+// awaitFile waits for a file to appear. It returns the error of ctx, or [ErrGateWaitTimedOut].
 func awaitFile(ctx context.Context, timeout time.Duration, file string) error {
 	over := time.NewTimer(timeout)
 	defer over.Stop()
@@ -93,7 +95,7 @@ func awaitFile(ctx context.Context, timeout time.Duration, file string) error {
 		select {
 		case <-tick.C:
 		case <-over.C:
-			return ErrTimeout
+			return ErrGateWaitTimedOut
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -125,13 +127,13 @@ func List(dir string) ([]State, error) {
 	return list, nil
 }
 
-// NameClaims records names that processes of a run have claimed, as files in the gate directory of the run.
-type NameClaims struct {
+// ExclusiveNameClaimsOfProcesses records names that processes of a run have claimed, as files in the gate directory of the run.
+type ExclusiveNameClaimsOfProcesses struct {
 	Dir string // created at the first claim
 }
 
-// Take claims a name permanently; it returns false if another process was first.
-func (c NameClaims) Take(name string) (bool, error) {
+// ClaimNameIfFree claims a name permanently; it returns false if another process was first.
+func (c ExclusiveNameClaimsOfProcesses) ClaimNameIfFree(name string) (bool, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return false, fmt.Errorf("claiming %s: %w", name, err)
 	}
@@ -149,9 +151,9 @@ func (c NameClaims) Take(name string) (bool, error) {
 
 // Next claims a number for a name and returns the number. It is the smallest number above after that no process has
 // claimed for this name.
-func (c NameClaims) Next(name string, after int) (int, error) {
-	for n := after + 1; ; n++ {
-		if taken, err := c.Take(name + "#" + strconv.Itoa(n)); taken || err != nil {
+func (c ExclusiveNameClaimsOfProcesses) Next(claimedName string, previousNumber int) (int, error) {
+	for n := previousNumber + 1; ; n++ {
+		if taken, err := c.ClaimNameIfFree(claimedName + "#" + strconv.Itoa(n)); taken || err != nil {
 			return n, err
 		}
 	}

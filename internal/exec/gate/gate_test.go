@@ -19,7 +19,7 @@ func TestGates(t *testing.T) {
 	if list, err := gate.List(dir); err != nil || list != nil {
 		t.Errorf("before anything: %v, %v", list, err)
 	}
-	if err := gate.AwaitReached(t.Context(), dir, "a", time.Millisecond); !errors.Is(err, gate.ErrTimeout) {
+	if err := gate.AwaitReached(t.Context(), dir, "a", time.Millisecond); !errors.Is(err, gate.ErrGateWaitTimedOut) {
 		t.Errorf("nobody there: %v", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
@@ -27,7 +27,7 @@ func TestGates(t *testing.T) {
 	if err := gate.AwaitReleased(ended, dir, "a", time.Minute); !errors.Is(err, context.Canceled) {
 		t.Errorf("nobody waits any more: %v", err)
 	}
-	if err := errors.Join(gate.Reach(dir, "a"), gate.Release(dir, "b.c"), gate.Release(dir, "a")); err != nil {
+	if err := errors.Join(gate.MarkGateReached(dir, "a"), gate.Release(dir, "b.c"), gate.Release(dir, "a")); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(gate.AwaitReached(t.Context(), dir, "a", 0), gate.AwaitReleased(t.Context(), dir, "b.c", 0)); err != nil {
@@ -46,12 +46,12 @@ func TestGates(t *testing.T) {
 
 // A claim belongs to one process forever, even if several processes compete for it. It is not listed as a gate.
 func TestClaims(t *testing.T) {
-	claims := gate.NameClaims{Dir: filepath.Join(t.TempDir(), "gates")}
+	claims := gate.ExclusiveNameClaimsOfProcesses{Dir: filepath.Join(t.TempDir(), "gates")}
 	var took atomic.Int32
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
-			mine, err := claims.Take("s.toml:2: responses[0]")
+			mine, err := claims.ClaimNameIfFree("s.toml:2: responses[0]")
 			if err != nil {
 				t.Error(err)
 			}
@@ -64,13 +64,13 @@ func TestClaims(t *testing.T) {
 	if n := took.Load(); n != 1 {
 		t.Errorf("%d have taken it", n)
 	}
-	if mine, err := claims.Take("s.toml:2: responses[1]"); !mine || err != nil {
+	if mine, err := claims.ClaimNameIfFree("s.toml:2: responses[1]"); !mine || err != nil {
 		t.Errorf("another name: %v, %v", mine, err)
 	}
 	if list, err := gate.List(claims.Dir); list != nil || err != nil {
 		t.Errorf("gates: %v, %v", list, err)
 	}
-	if _, err := (gate.NameClaims{Dir: filepath.Join(claims.Dir, "\x00")}).Take("x"); err == nil {
+	if _, err := (gate.ExclusiveNameClaimsOfProcesses{Dir: filepath.Join(claims.Dir, "\x00")}).ClaimNameIfFree("x"); err == nil {
 		t.Error("a directory that cannot be made is no error")
 	}
 }

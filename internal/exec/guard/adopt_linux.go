@@ -11,13 +11,13 @@ import (
 
 // AdoptOrphans makes this program the parent of all descendants whose parent has exited. Otherwise it could not find
 // them. The program must also call [StartReaper].
-func AdoptOrphans() { setOrphanAdoption(1) }
+func AdoptOrphans() { setChildSubreaperFlag(1) }
 
-// setOrphanAdoption switches adoption on or off; if the system refuses, orphans become children of init as usual.
-func setOrphanAdoption(on uintptr) { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, on, 0, 0, 0) }
+// setChildSubreaperFlag switches adoption on or off; if the system refuses, orphans become children of init as usual.
+func setChildSubreaperFlag(on uintptr) { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, on, 0, 0, 0) }
 
-// Reaper collects the exit status of adopted processes. Otherwise they would remain zombies and appear to be running.
-type Reaper struct {
+// OrphanReaper collects the exit status of adopted processes. Otherwise they would remain zombies and appear to be running.
+type OrphanReaper struct {
 	ownProcesses []int
 	done         chan struct{}
 	task         sync.WaitGroup
@@ -28,8 +28,8 @@ type Reaper struct {
 // for them itself. notify subscribes to a signal, as signal.Notify does, and returns a function that ends the
 // subscription; StartReaper uses it to learn when a process exits. If notify is nil, only Stop collects processes. The
 // caller must call Stop.
-func StartReaper(notify func(chan<- os.Signal, ...os.Signal) func(), ownPIDs []int) *Reaper {
-	r := &Reaper{ownProcesses: ownPIDs, done: make(chan struct{})}
+func StartReaper(notify func(chan<- os.Signal, ...os.Signal) func(), ownPIDs []int) *OrphanReaper {
+	r := &OrphanReaper{ownProcesses: ownPIDs, done: make(chan struct{})}
 	if notify == nil {
 		return r
 	}
@@ -49,13 +49,13 @@ func StartReaper(notify func(chan<- os.Signal, ...os.Signal) func(), ownPIDs []i
 	return r
 }
 
-// Stop collects exited processes once more and stops the reaper. It may be called on a nil Reaper.
-func (r *Reaper) Stop() {
+// ReapOnceMoreAndStop collects exited processes once more and stops the reaper. It may be called on a nil Reaper.
+func (r *OrphanReaper) ReapOnceMoreAndStop() {
 	if r == nil {
 		return
 	}
 	r.once.Do(func() {
-		setOrphanAdoption(0)
+		setChildSubreaperFlag(0)
 		close(r.done)
 		r.task.Wait()
 		reap(r.ownProcesses)

@@ -7,11 +7,11 @@ import "os"
 // AdoptOrphans does nothing on this system.
 func AdoptOrphans() {}
 
-// Reaper does nothing on this system.
-type Reaper struct{}
+// OrphanReaper does nothing on this system.
+type OrphanReaper struct{}
 
 // StartReaper does nothing on this system.
-func StartReaper(func(chan<- os.Signal, ...os.Signal) func(), []int) *Reaper { return nil }
+func StartReaper(func(chan<- os.Signal, ...os.Signal) func(), []int) *OrphanReaper { return nil }
 
-// Stop does nothing on this system.
-func (*Reaper) Stop() {}
+// ReapOnceMoreAndStop does nothing on this system.
+func (*OrphanReaper) ReapOnceMoreAndStop() {}

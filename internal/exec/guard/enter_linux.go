@@ -20,17 +20,17 @@ import (
 
 func checkStrictSupport() error { return nil }
 
-// ExecWatched prepares this process for a command and then becomes the command. Before that, it sends a descriptor to
+// ExecWithSyscallWatch prepares this process for a command and then becomes the command. Before that, it sends a descriptor to
 // the parent process over the socket linkFD, and waits until the parent agrees; with the descriptor, the parent watches
-// the system calls. ExecWatched returns only if it fails: nil if it has sent the failure over the socket, otherwise the
+// the system calls. ExecWithSyscallWatch returns only if it fails: nil if it has sent the failure over the socket, otherwise the
 // error.
-func ExecWatched(linkFD int, path string, argv, env []string) error {
+func ExecWithSyscallWatch(linkFD int, path string, argv, env []string) error {
 	return setUpAndExec(linkFD, false, func() error { return syscall.Exec(path, argv, env) })
 }
 
-// ExecInNetwork is like ExecWatched, but for a process that was started in its own network namespace. It also brings up
-// loopback, and sends the parent the sockets that it has opened in the namespace.
-func ExecInNetwork(linkFD int, path string, argv, env []string) error {
+// ExecInOwnNetworkWithSyscallWatch is like ExecWithSyscallWatch, but for a process that was started in its own network
+// namespace. It also brings up loopback, and sends the parent the sockets that it has opened in the namespace.
+func ExecInOwnNetworkWithSyscallWatch(linkFD int, path string, argv, env []string) error {
 	return setUpAndExec(linkFD, true, func() error { return syscall.Exec(path, argv, env) })
 }
 
@@ -41,7 +41,7 @@ func setUpAndExec(linkFD int, ownNetwork bool, become func() error) error {
 	var err error
 	watched := false
 	if ownNetwork {
-		files, err = setUpNetwork()
+		files, err = setUpNamespaceNetwork()
 	}
 	if err == nil {
 		var calls int
@@ -83,13 +83,13 @@ func sendOverLink(linkFD int, text string, watched bool, files []int) error {
 	return nil
 }
 
-// setUpNetwork brings up loopback and returns a socket for the API, one for the proxy, and one for each name server.
-func setUpNetwork() (sockets []int, err error) {
+// setUpNamespaceNetwork brings up loopback and returns a socket for the API, one for the proxy, and one for each name server.
+func setUpNamespaceNetwork() (apiProxyAndDNSSockets []int, err error) {
 	if err := bringUpInterface("lo"); err != nil {
 		return nil, fmt.Errorf("setting up the network namespace: starting the loopback interface: %w", err)
 	}
 	var files []int
-	for _, port := range []int{apiPort, proxyPort} {
+	for _, port := range []int{apiPortInNamespace, proxyPortInNamespace} {
 		ln, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
 		if err != nil {
 			return nil, err
@@ -99,7 +99,7 @@ func setUpNetwork() (sockets []int, err error) {
 		}
 	}
 	for _, server := range nameServers() {
-		conn, err := listenAsNameServer(server)
+		conn, err := addAddressAndListenForDNS(server)
 		if err != nil {
 			continue // names cannot be resolved through this address
 		}
@@ -110,14 +110,14 @@ func setUpNetwork() (sockets []int, err error) {
 	return files, nil
 }
 
-// listenAsNameServer adds the address of a name server to loopback and returns a socket for queries to this address.
-func listenAsNameServer(server netip.Addr) (*net.UDPConn, error) {
-	if !server.IsLoopback() {
-		if err := addAddress("lo", server); err != nil {
+// addAddressAndListenForDNS adds the address of a name server to loopback and returns a socket for queries to this address.
+func addAddressAndListenForDNS(nameServerAddr netip.Addr) (*net.UDPConn, error) {
+	if !nameServerAddr.IsLoopback() {
+		if err := addInterfaceAddress("lo", nameServerAddr); err != nil {
 			return nil, fmt.Errorf("setting up the network namespace: adding the address of the name server: %w", err)
 		}
 	}
-	return net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(server, dnsPort)))
+	return net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(nameServerAddr, dnsPort)))
 }
 
 func appendFile(files []int, socket interface{ File() (*os.File, error) }) ([]int, error) {
@@ -164,18 +164,18 @@ func bringUpInterface(name string) error {
 // BringUpLoopback brings up the loopback interface of this process's network namespace.
 func BringUpLoopback() error { return bringUpInterface("lo") }
 
-// ServeDNSName resolves a name, and no other, to 127.0.0.1 in this process's network namespace until it is closed.
-func ServeDNSName(name string) (io.Closer, error) {
+// ServeDNSNameAsLoopback resolves a name, and no other, to 127.0.0.1 in this process's network namespace until it is closed.
+func ServeDNSNameAsLoopback(name string) (io.Closer, error) {
 	r := newResolver()
 	r.addrs[name], r.onlyKnownNames = netip.AddrFrom4([4]byte{127, 0, 0, 1}), true
 	var sockets dnsSockets
 	for _, server := range nameServers() {
-		conn, err := listenAsNameServer(server)
+		conn, err := addAddressAndListenForDNS(server)
 		if err != nil {
 			return sockets, errors.Join(err, sockets.Close())
 		}
 		sockets = append(sockets, conn)
-		go r.serve(conn) // returns when Close closes the socket
+		go r.answerQueriesUntilClosed(conn) // returns when Close closes the socket
 	}
 	return sockets, nil
 }
@@ -190,9 +190,9 @@ func (s dnsSockets) Close() error {
 	return errors.Join(errs...)
 }
 
-// addAddress adds an address to an interface, by an rtnetlink message.
-func addAddress(name string, addr netip.Addr) error {
-	ifi, err := net.InterfaceByName(name)
+// addInterfaceAddress adds an address to an interface, by an rtnetlink message.
+func addInterfaceAddress(interfaceName string, addr netip.Addr) error {
+	ifi, err := net.InterfaceByName(interfaceName)
 	if err != nil {
 		return err
 	}
@@ -284,8 +284,8 @@ func CanWatchSyscalls() bool {
 	return unix.Capget(&head, &data[0]) == nil && data[0].Effective&admin != 0
 }
 
-// HasNoNetwork reports whether this process has no external network connections, as in a run with --guard=strict.
-func HasNoNetwork() bool {
+// HasOnlyLoopbackInterfaces reports whether this process has no external network connections, as in a run with --guard=strict.
+func HasOnlyLoopbackInterfaces() bool {
 	all, err := net.Interfaces()
 	return err == nil && !slices.ContainsFunc(all, func(i net.Interface) bool { return i.Flags&net.FlagLoopback == 0 })
 }

@@ -43,16 +43,17 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// enterRole is a process in [ExecWatched]: the arguments before "--" are steps of [doSteps] or set-up, the words after it the command.
+// enterRole is a process in [ExecWithSyscallWatch]: the arguments before "--" are steps of [doSteps] or set-up, the words after
+// it the command.
 func enterRole(args []string) error {
 	at := slices.Index(args, "--")
-	link, role, enter := 3, "", ExecWatched
+	link, role, enter := 3, "", ExecWithSyscallWatch
 	for _, arg := range args[:at] {
 		name, value, _ := strings.Cut(arg, "=")
 		var err error
 		switch name {
 		case "network":
-			enter = ExecInNetwork
+			enter = ExecInOwnNetworkWithSyscallWatch
 		case "link":
 			link, err = strconv.Atoi(value)
 		case "as":
@@ -101,7 +102,7 @@ func doSteps(steps []string) error {
 			set := [2]unix.CapUserData{{Effective: caps, Permitted: caps, Inheritable: caps}}
 			err = unix.Capset(&head, &set[0])
 		case "watch":
-			fmt.Println("can watch:", CanWatchSyscalls(), "has no network:", HasNoNetwork())
+			fmt.Println("can watch:", CanWatchSyscalls(), "has no network:", HasOnlyLoopbackInterfaces())
 		case "execveat": // DIR,NAME
 			err = execveat(value)
 		default:
@@ -154,17 +155,17 @@ func serveNames(server string) error {
 	if err != nil {
 		return err
 	}
-	if addAddress("nowhere", netip.MustParseAddr("192.0.2.1")) == nil || bringUpInterface("nowhere") == nil || bringUpInterface(strings.Repeat("x", 100)) == nil {
+	if addInterfaceAddress("nowhere", netip.MustParseAddr("192.0.2.1")) == nil || bringUpInterface("nowhere") == nil || bringUpInterface(strings.Repeat("x", 100)) == nil {
 		return errors.New("an interface that does not exist has been set up")
 	}
 	if err := BringUpLoopback(); err != nil {
 		return err
 	}
-	names, err := ServeDNSName("api.example")
+	names, err := ServeDNSNameAsLoopback("api.example")
 	if err != nil {
 		return err
 	}
-	_, again := ServeDNSName("api.example")
+	_, again := ServeDNSNameAsLoopback("api.example")
 	fmt.Println("api.example", lookUp(server, "api.example"), "other.example", lookUp(server, "other.example"), "again:", again)
 	fmt.Println("closed:", names.Close(), lookUp(server, "api.example"), "twice:", names.Close() != nil)
 	after, err := os.ReadDir("/proc/self/fd")
@@ -235,14 +236,14 @@ func reapOrphans() error {
 	for !HasEnded(int(late)) {
 		runtime.Gosched()
 	}
-	r.Stop()
-	r.Stop()
+	r.ReapOnceMoreAndStop()
+	r.ReapOnceMoreAndStop()
 	fmt.Println("own one is left:", own.parent() != 0, "late one is left:", late.parent() != 0, "unsubscribed:", unsubscribed)
-	StartReaper(nil, nil).Stop()
+	StartReaper(nil, nil).ReapOnceMoreAndStop()
 	lost, endLost, err := orphan()
 	fmt.Println("adopted after the end:", lost.parent() == process(os.Getpid()))
 	endLost.Close()
-	(*Reaper)(nil).Stop()
+	(*OrphanReaper)(nil).ReapOnceMoreAndStop()
 	return err
 }
 
@@ -312,13 +313,13 @@ func (p *player) rest(t *testing.T) string {
 // join joins the watch of a player and lets its command start. The watch ends with the test.
 func (p *player) join(t *testing.T, link int, o WatchOptions) *Network {
 	t.Helper()
-	o.PID, o.Log = p.Process.Pid, cmp.Or(o.Log, &Log{})
+	o.PID, o.Log = p.Process.Pid, cmp.Or(o.Log, &BreachLog{})
 	n, err := StartWatching(p.links[link], o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(n.Close)
-	if err := n.ReleaseCommand(); err != nil {
+	if err := n.StartWaitingCommand(); err != nil {
 		t.Fatal(err)
 	}
 	return n
@@ -386,7 +387,7 @@ func TestEnter(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			before := openFiles(t)
 			p := play(t, "enter", 1, nil, append(append(tt.setup, "--"), tt.words...)...)
-			var l Log
+			var l BreachLog
 			n := p.join(t, 0, WatchOptions{Log: &l, ExpectsReal: tt.expects})
 			if diff := gocmp.Diff(tt.out, p.rest(t)); diff != "" {
 				t.Errorf("output (-want +got):\n%s", diff)
@@ -419,7 +420,7 @@ func TestEnterTwice(t *testing.T) {
 	}
 	for _, expects := range []bool{false, true} {
 		p := play(t, "enter", 2, nil, "as=enter", "--", self, "self", "link=4", "--", "/bin/sh", "sh", "-c", "sh "+script+"; read -r x; :")
-		var outer, inner Log
+		var outer, inner BreachLog
 		p.join(t, 0, WatchOptions{Log: &outer})
 		n := p.join(t, 1, WatchOptions{Log: &inner, ExpectsReal: expects})
 		if (n.w.poller == nil) != expects {
@@ -431,7 +432,7 @@ func TestEnterTwice(t *testing.T) {
 	}
 	p := play(t, "enter", 2, nil, "as=enter", "--", self, "self", "link=4", "--", "/bin/true")
 	p.join(t, 0, WatchOptions{})
-	if _, err := StartWatching(p.links[1], WatchOptions{PID: p.Process.Pid, Log: &Log{}, NoNetwork: true, OwnNetwork: true}); err == nil {
+	if _, err := StartWatching(p.links[1], WatchOptions{PID: p.Process.Pid, Log: &BreachLog{}, NoNetwork: true, OwnNetwork: true}); err == nil {
 		t.Error("a network without sockets is joined")
 	}
 }
@@ -446,13 +447,13 @@ func TestEnterFails(t *testing.T) {
 	}{
 		{"without rights", []string{"capabilities=none"}, nil, "watching system calls (seccomp): permission denied"},
 		{"without rights to a network", []string{"capabilities=none", "network"}, isolation(), "setting up the network namespace: starting the loopback interface: operation not permitted"},
-		{"with the first port taken", []string{"up", "taken=" + APIAddr, "network"}, isolation(), "listen tcp4 " + APIAddr + ": bind: address already in use"},
-		{"with the second port taken", []string{"up", "taken=" + ProxyAddr, "network"}, isolation(), "listen tcp4 " + ProxyAddr + ": bind: address already in use"},
+		{"with the first port taken", []string{"up", "taken=" + APIAddrInNamespace, "network"}, isolation(), "listen tcp4 " + APIAddrInNamespace + ": bind: address already in use"},
+		{"with the second port taken", []string{"up", "taken=" + ProxyAddrInNamespace, "network"}, isolation(), "listen tcp4 " + ProxyAddrInNamespace + ": bind: address already in use"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before := openFiles(t)
 			p := play(t, "enter", 1, tt.attr, append(tt.args, "--", "/bin/echo", "echo", "started")...)
-			_, err := StartWatching(p.links[0], WatchOptions{PID: p.Process.Pid, Log: &Log{}, OwnNetwork: tt.attr != nil})
+			_, err := StartWatching(p.links[0], WatchOptions{PID: p.Process.Pid, Log: &BreachLog{}, OwnNetwork: tt.attr != nil})
 			if err == nil || err.Error() != tt.want {
 				t.Errorf("%v, want %s", err, tt.want)
 			}
@@ -526,7 +527,7 @@ func TestJoinRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		theirs.Close()
-		var l Log
+		var l BreachLog
 		n, err := StartWatching(ours, WatchOptions{PID: os.Getpid(), Log: &l, OwnNetwork: true, NoNetwork: tt.name == "no watch"})
 		if l.connectionTable != nil {
 			l.connectionTable.Close()
@@ -547,8 +548,8 @@ func TestEnterNetwork(t *testing.T) {
 	writeFile(t, file, "search example\nnameserver\nnameserver here\nnameserver fe80::1%lo\nnameserver 192.0.2.53\nnameserver 127.0.0.9\nnameserver 192.0.2.53\noptions 192.0.2.54\n")
 	before := openFiles(t)
 	p := play(t, "enter", 1, isolation(), "resolv="+file, "capabilities=network", "as=do", "network", "--", "/proc/self/exe", "self",
-		"dial="+APIAddr, "lookup=192.0.2.53,api.anthropic.com", "lookup=127.0.0.9,other.example", "dial=198.18.0.1:443", "dial=198.18.0.2:80", "dial=192.0.2.99:80", "watch")
-	var l Log
+		"dial="+APIAddrInNamespace, "lookup=192.0.2.53,api.anthropic.com", "lookup=127.0.0.9,other.example", "dial=198.18.0.1:443", "dial=198.18.0.2:80", "dial=192.0.2.99:80", "watch")
+	var l BreachLog
 	n := p.join(t, 0, WatchOptions{Log: &l, OwnNetwork: true})
 	conn, err := n.API.Accept()
 	if err != nil {
@@ -581,7 +582,7 @@ func TestEnterNetwork(t *testing.T) {
 	if after := openFiles(t); after > before { // the collector may close files of earlier tests
 		t.Errorf("%d files are open, before %d", after, before)
 	}
-	if err := n.ReleaseCommand(); err == nil {
+	if err := n.StartWaitingCommand(); err == nil {
 		t.Error("a command that has ended was released")
 	}
 }

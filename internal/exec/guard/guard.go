@@ -18,20 +18,20 @@ import (
 	"time"
 )
 
-// Level is the strictness of the guard.
-type Level string
+// StrictnessLevel is the strictness of the guard.
+type StrictnessLevel string
 
-// The levels. The zero value is LevelPath.
+// The levels. The zero value is LevelPathAndProxy.
 const (
-	LevelOff    Level = "off"
-	LevelPath   Level = "path"
-	LevelStrict Level = "strict"
+	LevelOff          StrictnessLevel = "off"
+	LevelPathAndProxy StrictnessLevel = "path"
+	LevelStrict       StrictnessLevel = "strict"
 )
 
-// ParseLevel parses the name of a level; empty means LevelPath.
-func ParseLevel(s string) (Level, error) {
-	l := Level(cmp.Or(s, string(LevelPath)))
-	if l != LevelOff && l != LevelPath && l != LevelStrict {
+// ParseLevel parses the name of a level; empty means LevelPathAndProxy.
+func ParseLevel(s string) (StrictnessLevel, error) {
+	l := StrictnessLevel(cmp.Or(s, string(LevelPathAndProxy)))
+	if l != LevelOff && l != LevelPathAndProxy && l != LevelStrict {
 		return "", fmt.Errorf("invalid value %q for --guard: use off, path or strict", s)
 	}
 	if l == LevelStrict {
@@ -44,13 +44,13 @@ func ParseLevel(s string) (Level, error) {
 var ErrStrictUnsupported = errors.New("--guard=strict requires Linux network namespaces; --guard=path works on every system")
 
 // String returns the description of the protection in reports.
-func (l Level) String() string {
+func (l StrictnessLevel) String() string {
 	switch l {
 	case LevelOff:
 		return "off"
 	case LevelStrict:
 		return "strict: loopback network only, other connections are blocked and reported, leftover processes are killed; " + pathLevelDescription
-	case LevelPath:
+	case LevelPathAndProxy:
 	}
 	return "path: " + pathLevelDescription
 }
@@ -73,25 +73,25 @@ type BreachKind int
 const (
 	BreachRealClaude BreachKind = iota
 	BreachVendorAccess
-	BreachOtherAddress
+	BreachExternalNonVendorAddress
 )
 
-// Log collects breaches. The zero value is ready to use; its methods are safe for concurrent use.
-type Log struct {
+// BreachLog collects breaches. The zero value is ready to use; its methods are safe for concurrent use.
+type BreachLog struct {
 	mu              sync.Mutex
 	breaches        []Breach
 	connectionTable *os.File // TCP connections of the run's network namespace; nil means those of this program's namespace
 }
 
-// setConnectionTable sets the connection table, in the format of /proc/net/tcp.
-func (l *Log) setConnectionTable(table *os.File) {
+// setTCPConnectionTable sets the connection table, in the format of /proc/net/tcp.
+func (l *BreachLog) setTCPConnectionTable(table *os.File) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.connectionTable = table
 }
 
 // findPeer returns the process at the other end of a local connection; 0 means not found.
-func (l *Log) findPeer(addr string) process {
+func (l *BreachLog) findPeer(addr string) process {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, text := cutAtLast(addr, ":")
@@ -111,7 +111,7 @@ func (l *Log) findPeer(addr string) process {
 }
 
 // addBreach records a breach, unless it is recorded already or 100 breaches are recorded.
-func (l *Log) addBreach(b Breach) {
+func (l *BreachLog) addBreach(b Breach) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	const most = 100
@@ -121,7 +121,7 @@ func (l *Log) addBreach(b Breach) {
 }
 
 // Breaches returns the breaches so far, in order.
-func (l *Log) Breaches() []Breach {
+func (l *BreachLog) Breaches() []Breach {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.breaches)
@@ -129,7 +129,7 @@ func (l *Log) Breaches() []Breach {
 
 // RecordRequest records that a real claude sent a request to a loopback address. addr is the address of claude's end of
 // the connection, and agent the User-Agent of the request.
-func (l *Log) RecordRequest(addr, agent string) {
+func (l *BreachLog) RecordRequest(addr, agent string) {
 	who := l.findPeer(addr)
 	if who == 0 {
 		l.addBreach(Breach{Kind: BreachRealClaude, Text: "a real claude sent a request: " + agent})
@@ -139,28 +139,28 @@ func (l *Log) RecordRequest(addr, agent string) {
 }
 
 // recordConnection records that a process tried to connect to an external address. name is empty if it is not known.
-func (l *Log) recordConnection(caller process, name, addr string, own OwnFiles) {
+func (l *BreachLog) recordConnection(caller process, name, addr string, own ClaudelessFiles) {
 	to := addr
 	if name != "" {
 		_, port := cutAtLast(addr, ":")
 		to = name + ":" + port
 	}
-	b := Breach{Kind: BreachOtherAddress, PID: int(caller), Text: fmt.Sprintf("%s was blocked for %s", to, caller)}
+	b := Breach{Kind: BreachExternalNonVendorAddress, PID: int(caller), Text: fmt.Sprintf("%s was blocked for %s", to, caller)}
 	switch {
 	case caller.isClaude(own):
 		b.Kind, b.Text = BreachRealClaude, fmt.Sprintf("a real claude tried to reach %s: %s", to, caller)
-	case isVendorHost(name) || isVendorAddr(addr):
+	case isModelVendorHost(name) || isVendorAddr(addr):
 		b.Kind, b.Text = BreachVendorAccess, fmt.Sprintf("a program tried to reach the vendor's address %s: %s", to, caller)
 	}
 	l.addBreach(b)
 }
 
-// Poller repeatedly scans the descendants of this program for a real claude. It may miss a process that exits
+// RealClaudePoller repeatedly scans the descendants of this program for a real claude. It may miss a process that exits
 // immediately, but finds every process that runs long enough to send a request.
-type Poller struct {
-	log      *Log
-	ownFiles OwnFiles
-	programs programCache
+type RealClaudePoller struct {
+	log      *BreachLog
+	ownFiles ClaudelessFiles
+	programs realCLIFileCache
 	done     chan struct{}
 	task     sync.WaitGroup
 	once     sync.Once
@@ -168,30 +168,30 @@ type Poller struct {
 
 const (
 	pollPause = 10 * time.Millisecond
-	// pausePerProcess lengthens the pause for each process scanned, so that many processes need little processor time.
-	pausePerProcess = time.Millisecond
+	// extraPollPausePerProcess lengthens the pause for each process scanned, so that many processes need little processor time.
+	extraPollPausePerProcess = time.Millisecond
 )
 
-// StartPoller starts a poller. The caller must call Stop.
-func StartPoller(log *Log, own OwnFiles) *Poller {
-	p := &Poller{log: log, ownFiles: own, done: make(chan struct{})}
+// StartRealClaudePoller starts a poller. The caller must call Stop.
+func StartRealClaudePoller(log *BreachLog, own ClaudelessFiles) *RealClaudePoller {
+	p := &RealClaudePoller{log: log, ownFiles: own, done: make(chan struct{})}
 	p.task.Go(func() { p.run() }) // returns after Stop
 	return p
 }
 
-// Stop scans once more and stops the poller. It may be called on a nil Poller.
-func (p *Poller) Stop() {
+// ScanOnceMoreAndStop scans once more and stops the poller. It may be called on a nil Poller.
+func (p *RealClaudePoller) ScanOnceMoreAndStop() {
 	if p == nil {
 		return
 	}
 	p.once.Do(func() {
 		close(p.done)
 		p.task.Wait()
-		p.scan()
+		p.scanForRealClaude()
 	})
 }
 
-func (p *Poller) run() {
+func (p *RealClaudePoller) run() {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for {
@@ -200,12 +200,12 @@ func (p *Poller) run() {
 			return
 		case <-pause.C:
 		}
-		pause.Reset(pollPause + time.Duration(p.scan())*pausePerProcess)
+		pause.Reset(pollPause + time.Duration(p.scanForRealClaude())*extraPollPausePerProcess)
 	}
 }
 
-// scan looks at every process once and returns how many there are.
-func (p *Poller) scan() int {
+// scanForRealClaude looks at every process once and returns how many there are.
+func (p *RealClaudePoller) scanForRealClaude() (scannedProcessCount int) {
 	all := Descendants(os.Getpid())
 	for _, pid := range all {
 		who := process(pid)
@@ -213,7 +213,7 @@ func (p *Poller) scan() int {
 		dir, _ := os.Readlink(who.procFile("cwd"))
 		words := append([]string{exe}, who.argv()...)
 		words = slices.Delete(words, 1, min(2, len(words)))
-		if file := p.programs.realProgram(p.ownFiles, words[:min(len(words), maxCommandWords)], dir); file != "" {
+		if file := p.programs.realProgram(p.ownFiles, words[:min(len(words), maxExaminedCommandWords)], dir); file != "" {
 			p.log.addBreach(Breach{Kind: BreachRealClaude, PID: pid, Text: fmt.Sprintf("a real claude was started: %s: %s", file, who)})
 		}
 	}

@@ -29,7 +29,7 @@ func TestVendor(t *testing.T) {
 		"":                        false, "notanthropic.com": false, "anthropic.com.example.org": false, "s3.amazonaws.com": false, "storage.googleapis.com": false,
 		"localhost": false,
 	} {
-		if got := isVendorHost(host); got != want {
+		if got := isModelVendorHost(host); got != want {
 			t.Errorf("vendor(%q) = %v", host, got)
 		}
 	}
@@ -41,7 +41,7 @@ func TestVendor(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	for in, want := range map[string]Level{"": LevelPath, "path": LevelPath, "off": LevelOff} {
+	for in, want := range map[string]StrictnessLevel{"": LevelPathAndProxy, "path": LevelPathAndProxy, "off": LevelOff} {
 		if got, err := ParseLevel(in); got != want || err != nil {
 			t.Errorf("Parse(%q) = %q, %v", in, got, err)
 		}
@@ -49,7 +49,7 @@ func TestParse(t *testing.T) {
 	if _, err := ParseLevel("tight"); err == nil || !strings.Contains(err.Error(), "use off, path or strict") {
 		t.Errorf("Parse(tight): %v", err)
 	}
-	for _, l := range []Level{LevelPath, LevelStrict} {
+	for _, l := range []StrictnessLevel{LevelPathAndProxy, LevelStrict} {
 		if s := l.String(); !strings.HasPrefix(s, string(l)+": ") || !strings.HasSuffix(s, "not a sandbox") {
 			t.Errorf("%s says %q", string(l), s)
 		}
@@ -160,7 +160,7 @@ func TestProxy(t *testing.T) {
 	var asked []string
 	second := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		asked = append(asked, q.Header.Get("Proxy-Authorization"))
-		(&Proxy{Log: &Log{}}).ServeHTTP(w, q)
+		(&Proxy{Log: &BreachLog{}}).ServeHTTP(w, q)
 	}))
 	defer second.Close()
 	upstream, ok := ParseUpstream(strings.Replace(second.URL, "http://", "http://me:secret@", 1))
@@ -184,10 +184,10 @@ func TestProxy(t *testing.T) {
 		{name: "the caller's own is gone", host: host, upstream: gone, status: "502"},
 		{name: "a vendor", host: "api.anthropic.com:443", status: "403", kinds: []BreachKind{BreachVendorAccess}},
 		{name: "nobody there", host: "127.0.0.1:1", status: "502"},
-		{name: "strict", host: host, closed: true, status: "403", kinds: []BreachKind{BreachOtherAddress}},
+		{name: "strict", host: host, closed: true, status: "403", kinds: []BreachKind{BreachExternalNonVendorAddress}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var l Log
+			var l BreachLog
 			server := httptest.NewServer(&Proxy{Log: &l, Upstream: tt.upstream, RefusesAll: tt.closed})
 			defer server.Close()
 			status, rest := askProxy(t, server.URL, tt.host)
@@ -207,7 +207,7 @@ func TestProxy(t *testing.T) {
 		t.Errorf("the caller's proxy was told %q", asked)
 	}
 	plain := httptest.NewRecorder()
-	(&Proxy{Log: &Log{}}).ServeHTTP(plain, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+	(&Proxy{Log: &BreachLog{}}).ServeHTTP(plain, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
 	if plain.Code != http.StatusMethodNotAllowed {
 		t.Errorf("a request other than CONNECT: status %d", plain.Code)
 	}
@@ -238,10 +238,10 @@ func TestProxyWithoutPeer(t *testing.T) {
 	}{
 		{"api.anthropic.com:443", true, []Breach{{Kind: BreachVendorAccess, Text: "a program tried to reach the vendor's address api.anthropic.com:443"}}},
 		{"160.79.104.10:443", false, []Breach{{Kind: BreachVendorAccess, Text: "a program tried to reach the vendor's address 160.79.104.10:443"}}},
-		{"example.org:443", true, []Breach{{Kind: BreachOtherAddress, Text: "example.org:443 was blocked"}}},
+		{"example.org:443", true, []Breach{{Kind: BreachExternalNonVendorAddress, Text: "example.org:443 was blocked"}}},
 		{startEchoServer(t), false, nil}, // a connection that is no longer there
 	} {
-		var l Log
+		var l BreachLog
 		q := httptest.NewRequest(http.MethodConnect, "/", http.NoBody)
 		q.Host, q.RemoteAddr = tt.host, "192.0.2.1:x"
 		w := httptest.NewRecorder()
@@ -261,7 +261,7 @@ func TestProxyEnds(t *testing.T) {
 	defer ln.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	proxy := httptest.NewUnstartedServer(&Proxy{Log: &Log{}})
+	proxy := httptest.NewUnstartedServer(&Proxy{Log: &BreachLog{}})
 	proxy.Config.BaseContext = func(net.Listener) context.Context { return ctx }
 	proxy.Start()
 	defer proxy.Close()
@@ -322,9 +322,9 @@ func TestOwnFiles(t *testing.T) {
 		}
 	}
 	t.Chdir(dir)
-	own := OwnFiles{Executable: "/bin/claudeless", ShimDir: "/run/shims"}
+	own := ClaudelessFiles{Executable: "/bin/claudeless", ShimDir: "/run/shims"}
 	for _, tt := range []struct {
-		own  OwnFiles
+		own  ClaudelessFiles
 		path string
 		want bool
 	}{
@@ -337,11 +337,11 @@ func TestOwnFiles(t *testing.T) {
 		{own, other, false},
 		{own, "shim", false}, // a relative path is a different file in each working directory
 		{own, "", false},
-		{OwnFiles{}, "", false}, // an unset binary does not match an unknown path
-		{OwnFiles{}, "/claude", false},
-		{OwnFiles{}, shim, true},
+		{ClaudelessFiles{}, "", false}, // an unset binary does not match an unknown path
+		{ClaudelessFiles{}, "/claude", false},
+		{ClaudelessFiles{}, shim, true},
 	} {
-		if got := tt.own.contains(tt.path); got != tt.want {
+		if got := tt.own.isClaudelessFile(tt.path); got != tt.want {
 			t.Errorf("%+v has %q: %t, want %t", tt.own, tt.path, got, tt.want)
 		}
 	}
@@ -393,7 +393,7 @@ func TestPrintableArgv(t *testing.T) {
 
 // The log keeps the first hundred distinct breaches.
 func TestLogIsBounded(t *testing.T) {
-	var l Log
+	var l BreachLog
 	for i := range 150 {
 		l.addBreach(Breach{PID: i})
 		l.addBreach(Breach{PID: i})
@@ -407,9 +407,9 @@ func TestLogIsBounded(t *testing.T) {
 func TestResolverBounds(t *testing.T) {
 	r := newResolver()
 	for i := range 1 << 16 {
-		r.addrOf(fmt.Sprint(i))
+		r.getOrAssignAddr(fmt.Sprint(i))
 	}
-	if got := r.addrOf("65535"); got != netip.MustParseAddr("198.19.0.0") {
+	if got := r.getOrAssignAddr("65535"); got != netip.MustParseAddr("198.19.0.0") {
 		t.Errorf("the last of 65536 names has the address %s", got)
 	}
 	longest := query(strings.Repeat("a", 63)+".b", dnsTypeA)
@@ -493,6 +493,6 @@ func TestIsCopyOfSelf(t *testing.T) {
 			t.Errorf("%s: %v", path, got)
 		}
 	}
-	var p *Poller
-	p.Stop() // of a guard that polls nothing
+	var p *RealClaudePoller
+	p.ScanOnceMoreAndStop() // of a guard that polls nothing
 }

@@ -14,19 +14,21 @@ type syscallWatcher struct{}
 // WatchOptions are documented in watch_linux.go.
 type WatchOptions struct {
 	PID                                int
-	Log                                *Log
-	OwnFiles                           OwnFiles
+	Log                                *BreachLog
+	OwnFiles                           ClaudelessFiles
 	ExpectsReal, OwnNetwork, NoNetwork bool
 }
 
 // NewLink always fails with [ErrStrictUnsupported].
 func NewLink() (ours, theirs *os.File, err error) { return nil, nil, ErrStrictUnsupported }
 
-// ExecWatched always fails with [ErrStrictUnsupported].
-func ExecWatched(int, string, []string, []string) error { return ErrStrictUnsupported }
+// ExecWithSyscallWatch always fails with [ErrStrictUnsupported].
+func ExecWithSyscallWatch(int, string, []string, []string) error { return ErrStrictUnsupported }
 
-// ExecInNetwork always fails with [ErrStrictUnsupported].
-func ExecInNetwork(int, string, []string, []string) error { return ErrStrictUnsupported }
+// ExecInOwnNetworkWithSyscallWatch always fails with [ErrStrictUnsupported].
+func ExecInOwnNetworkWithSyscallWatch(int, string, []string, []string) error {
+	return ErrStrictUnsupported
+}
 
 // StartWatching always fails with [ErrStrictUnsupported].
 func StartWatching(*os.File, WatchOptions) (*Network, error) { return nil, ErrStrictUnsupported }
@@ -34,11 +36,11 @@ func StartWatching(*os.File, WatchOptions) (*Network, error) { return nil, ErrSt
 // CanWatchSyscalls returns false on this system.
 func CanWatchSyscalls() bool { return false }
 
-// HasNoNetwork returns false on this system.
-func HasNoNetwork() bool { return false }
+// HasOnlyLoopbackInterfaces returns false on this system.
+func HasOnlyLoopbackInterfaces() bool { return false }
 
-// ReleaseCommand always fails with [ErrStrictUnsupported].
-func (n *Network) ReleaseCommand() error { return ErrStrictUnsupported }
+// StartWaitingCommand always fails with [ErrStrictUnsupported].
+func (n *Network) StartWaitingCommand() error { return ErrStrictUnsupported }
 
 // Close does nothing on this system.
 func (n *Network) Close() {}
@@ -46,5 +48,5 @@ func (n *Network) Close() {}
 // BringUpLoopback always fails with [ErrStrictUnsupported].
 func BringUpLoopback() error { return ErrStrictUnsupported }
 
-// ServeDNSName always fails with [ErrStrictUnsupported].
-func ServeDNSName(string) (io.Closer, error) { return nil, ErrStrictUnsupported }
+// ServeDNSNameAsLoopback always fails with [ErrStrictUnsupported].
+func ServeDNSNameAsLoopback(string) (io.Closer, error) { return nil, ErrStrictUnsupported }

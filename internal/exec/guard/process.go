@@ -78,13 +78,13 @@ func printableArgv(argv []string) string {
 }
 
 // isClaude reports whether a process or an ancestor is a real claude, by name or path. The files in own are not.
-func (p process) isClaude(own OwnFiles) bool {
+func (p process) isClaude(own ClaudelessFiles) bool {
 	return slices.ContainsFunc(p.lineage(), func(q process) bool {
 		argv := q.argv()
 		exe, _ := os.Readlink(q.procFile("exe")) // empty if the process has exited
 		for i, word := range append(argv[:min(len(argv), 3):min(len(argv), 3)], exe) {
 			named := i < 2 && filepath.Base(word) == "claude" || IsRealCLI(word)
-			if named && !own.contains(word) && !own.contains(exe) {
+			if named && !own.isClaudelessFile(word) && !own.isClaudelessFile(exe) {
 				return true
 			}
 		}

@@ -127,18 +127,18 @@ func TestIsClaude(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		args []string
-		own  OwnFiles
+		own  ClaudelessFiles
 		want bool
 	}{
-		{"by its name", []string{"/x/claude", "-c", waits}, OwnFiles{}, true},
-		{"by its script", []string{"sh", script}, OwnFiles{}, true},
-		{"an argument", []string{"sh", "-e", script}, OwnFiles{}, false},
-		{"an argument that is real", []string{"sh", "-e", genuine}, OwnFiles{}, true},
-		{"a real one further on", []string{"sh", "-c", waits, "x", genuine}, OwnFiles{}, false},
-		{"the double", []string{"sh", script}, OwnFiles{Executable: script}, false},
-		{"a shim", []string{"sh", script}, OwnFiles{ShimDir: dir}, false},
-		{"another program", []string{"sh", "-c", waits}, OwnFiles{}, false},
-		{"below a claude", []string{"/x/claude", "-c", "sh -c '" + waits + "'; :"}, OwnFiles{}, true},
+		{"by its name", []string{"/x/claude", "-c", waits}, ClaudelessFiles{}, true},
+		{"by its script", []string{"sh", script}, ClaudelessFiles{}, true},
+		{"an argument", []string{"sh", "-e", script}, ClaudelessFiles{}, false},
+		{"an argument that is real", []string{"sh", "-e", genuine}, ClaudelessFiles{}, true},
+		{"a real one further on", []string{"sh", "-c", waits, "x", genuine}, ClaudelessFiles{}, false},
+		{"the double", []string{"sh", script}, ClaudelessFiles{Executable: script}, false},
+		{"a shim", []string{"sh", script}, ClaudelessFiles{ShimDir: dir}, false},
+		{"another program", []string{"sh", "-c", waits}, ClaudelessFiles{}, false},
+		{"below a claude", []string{"/x/claude", "-c", "sh -c '" + waits + "'; :"}, ClaudelessFiles{}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			cmd := child(t, tt.args)
@@ -167,12 +167,12 @@ func TestDialled(t *testing.T) {
 		{"a claude", claude, "example.org", "198.18.0.1:443", Breach{BreachRealClaude, 0, "a real claude tried to reach example.org:443: /x/claude -c " + waits}},
 		{"a vendor by name", other, "api.anthropic.com", "198.18.0.1:443", Breach{BreachVendorAccess, 0, "a program tried to reach the vendor's address api.anthropic.com:443: sh -c " + waits}},
 		{"a vendor by address", other, "", "160.79.104.10:443", Breach{BreachVendorAccess, 0, "a program tried to reach the vendor's address 160.79.104.10:443: sh -c " + waits}},
-		{"another", other, "", "8.8.8.8:53", Breach{BreachOtherAddress, 0, "8.8.8.8:53 was blocked for sh -c " + waits}},
+		{"another", other, "", "8.8.8.8:53", Breach{BreachExternalNonVendorAddress, 0, "8.8.8.8:53 was blocked for sh -c " + waits}},
 	} {
-		var l Log
+		var l BreachLog
 		tt.want.PID = tt.who.Process.Pid
 		for range 2 {
-			l.recordConnection(process(tt.who.Process.Pid), tt.host, tt.addr, OwnFiles{})
+			l.recordConnection(process(tt.who.Process.Pid), tt.host, tt.addr, ClaudelessFiles{})
 		}
 		if diff := cmp.Diff([]Breach{tt.want}, l.Breaches()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
@@ -194,7 +194,7 @@ func TestPeer(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		var l Log
+		var l BreachLog
 		addr := conn.LocalAddr().String()
 		if who := l.findPeer(addr); who != process(os.Getpid()) {
 			t.Errorf("%s: held by %d", network, who)
@@ -220,7 +220,7 @@ func TestPeer(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer table.Close()
-			l.setConnectionTable(table)
+			l.setTCPConnectionTable(table)
 			for range 2 { // each time from its beginning
 				if who := l.findPeer(addr); who != tt.want {
 					t.Errorf("%s in a table of %d bytes: held by %d, want %d", network, len(tt.text), who, tt.want)
@@ -279,16 +279,16 @@ func TestDecideConnect(t *testing.T) {
 		{"a name service", file("/run/nscd/socket"), unix.ECONNREFUSED, ""},
 		{"another one", file("/run/systemd/resolve/io.systemd.Resolve"), unix.ECONNREFUSED, ""},
 	} {
-		var l Log
+		var l BreachLog
 		w := &syscallWatcher{resolver: newResolver()}
 		w.Log = &l
-		w.resolver.addrOf("example.org")
+		w.resolver.getOrAssignAddr("example.org")
 		if got := w.decideConnect(process(os.Getpid()), tt.raw); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 		var want []Breach
 		if tt.told != "" {
-			want = []Breach{{BreachOtherAddress, os.Getpid(), fmt.Sprintf("%s was blocked for process %d", tt.told, os.Getpid())}}
+			want = []Breach{{BreachExternalNonVendorAddress, os.Getpid(), fmt.Sprintf("%s was blocked for process %d", tt.told, os.Getpid())}}
 		}
 		if diff := cmp.Diff(want, l.Breaches()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
@@ -365,8 +365,8 @@ func TestPoller(t *testing.T) {
 	script := filepath.Join(dir, "@anthropic-ai/claude-code/cli.js")
 	writeFile(t, binary, string(shell))
 	writeFile(t, script, waits)
-	var l Log
-	p := StartPoller(&l, OwnFiles{})
+	var l BreachLog
+	p := StartRealClaudePoller(&l, ClaudelessFiles{})
 	found := func(cmd *exec.Cmd, file string) string {
 		return fmt.Sprintf("%d a real claude was started: %s: %s", cmd.Process.Pid, file, process(cmd.Process.Pid))
 	}
@@ -378,8 +378,8 @@ func TestPoller(t *testing.T) {
 			runtime.Gosched()
 		}
 	}
-	p.Stop()
-	last := &Poller{log: &l, done: make(chan struct{})}
+	p.ScanOnceMoreAndStop()
+	last := &RealClaudePoller{log: &l, done: make(chan struct{})}
 	cmd := exec.Command(binary, "-c", waits)
 	cmd.Args[0] = "innocent"
 	in, err := cmd.StdinPipe()
@@ -398,9 +398,9 @@ func TestPoller(t *testing.T) {
 		t.Fatal(err)
 	}
 	want = append(want, found(cmd, binary))
-	last.Stop()
-	last.Stop()
-	p.Stop() // no scan runs after Stop
+	last.ScanOnceMoreAndStop()
+	last.ScanOnceMoreAndStop()
+	p.ScanOnceMoreAndStop() // no scan runs after Stop
 	var got []string
 	for _, b := range l.Breaches() {
 		got = append(got, fmt.Sprint(b.PID, " ", b.Text))
@@ -419,9 +419,9 @@ func TestPollerSkipsZombies(t *testing.T) {
 	if err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
 		t.Fatal(err)
 	}
-	var l Log
-	p := &Poller{log: &l, done: make(chan struct{})}
-	if n := p.scan(); n < 1 || len(l.Breaches()) != 0 {
+	var l BreachLog
+	p := &RealClaudePoller{log: &l, done: make(chan struct{})}
+	if n := p.scanForRealClaude(); n < 1 || len(l.Breaches()) != 0 {
 		t.Errorf("%d processes, breaches %+v", n, l.Breaches())
 	}
 	_ = cmd.Wait() // it has ended

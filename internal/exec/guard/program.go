@@ -13,28 +13,28 @@ import (
 	"strings"
 )
 
-// maxCommandWords is how many words of a command are examined: the program, a few options, and an interpreter's script.
-const maxCommandWords = 6
+// maxExaminedCommandWords is how many words of a command are examined: the program, a few options, and an interpreter's script.
+const maxExaminedCommandWords = 6
 
-// programCache caches which files are programs of the real CLI. The zero value is ready to use by one goroutine.
-type programCache struct{ known map[string]bool }
+// realCLIFileCache caches which files are programs of the real CLI. The zero value is ready to use by one goroutine.
+type realCLIFileCache struct{ isRealCLIByPath map[string]bool }
 
 // realProgram returns the real claude that a command line runs; empty means none. The first word is the program's path.
-func (p *programCache) realProgram(own OwnFiles, words []string, dir string) string {
+func (p *realCLIFileCache) realProgram(own ClaudelessFiles, words []string, dir string) string {
 	if words[0] == "" {
 		return ""
 	}
 	file := resolveFile(words[0], dir)
-	if own.contains(words[0]) {
+	if own.isClaudelessFile(words[0]) {
 		return ""
 	}
 	if p.isRealCLIFile(own, file) {
 		return file
 	}
 	if isLoader(filepath.Base(file)) {
-		return p.loadedProgram(own, words, dir)
+		return p.realClaudeRunByLoader(own, words, dir)
 	}
-	if !isInterpreter(filepath.Base(file)) {
+	if !isScriptInterpreterName(filepath.Base(file)) {
 		return ""
 	}
 	at := slices.IndexFunc(words[1:], func(word string) bool { return !strings.HasPrefix(word, "-") })
@@ -42,7 +42,7 @@ func (p *programCache) realProgram(own OwnFiles, words []string, dir string) str
 		return ""
 	}
 	script := resolveFile(words[1+at], dir)
-	if own.contains(words[1+at]) || !isCLIProgram(filepath.Base(script)) || !p.isRealCLIFile(own, script) {
+	if own.isClaudelessFile(words[1+at]) || !isCLIProgram(filepath.Base(script)) || !p.isRealCLIFile(own, script) {
 		return ""
 	}
 	return script
@@ -57,10 +57,10 @@ func resolveFile(path, dir string) string {
 	return file
 }
 
-// isInterpreter reports whether a program, judged by its name, runs a script that is one of its arguments.
-func isInterpreter(name string) bool {
-	name = strings.TrimRight(name, "0123456789.-")
-	return slices.Contains([]string{"node", "nodejs", "bun", "deno", "sh", "bash", "dash"}, name)
+// isScriptInterpreterName reports whether a program, judged by its name, runs a script that is one of its arguments.
+func isScriptInterpreterName(programName string) bool {
+	programName = strings.TrimRight(programName, "0123456789.-")
+	return slices.Contains([]string{"node", "nodejs", "bun", "deno", "sh", "bash", "dash"}, programName)
 }
 
 // isLoader reports whether a program, judged by its name, is a dynamic loader, which runs the program in its arguments.
@@ -68,16 +68,16 @@ func isLoader(name string) bool {
 	return strings.HasPrefix(name, "ld-") && strings.Contains(name, ".so") || name == "ld.so"
 }
 
-// loadedProgram returns the real claude that a dynamic loader runs; empty means none.
-func (p *programCache) loadedProgram(own OwnFiles, words []string, dir string) string {
-	for i := 1; i < len(words); i++ {
-		switch word := words[i]; {
+// realClaudeRunByLoader returns the real claude that a dynamic loader runs; empty means none.
+func (p *realCLIFileCache) realClaudeRunByLoader(own ClaudelessFiles, loaderCommandWords []string, dir string) string {
+	for i := 1; i < len(loaderCommandWords); i++ {
+		switch word := loaderCommandWords[i]; {
 		case slices.Contains([]string{"--library-path", "--inhibit-rpath", "--audit", "--preload", "--argv0", "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask"}, word):
 			i++
-		case word == "--list" || word == "--verify" || own.contains(word):
+		case word == "--list" || word == "--verify" || own.isClaudelessFile(word):
 			return ""
 		case !strings.HasPrefix(word, "-"):
-			return p.realProgram(own, append([]string{word}, words[i+1:]...), dir)
+			return p.realProgram(own, append([]string{word}, loaderCommandWords[i+1:]...), dir)
 		}
 	}
 	return ""
@@ -89,17 +89,17 @@ func isCLIProgram(name string) bool {
 }
 
 // isRealCLIFile reports whether a file is a program of the real CLI, judged by its path or, for a copy, by its content.
-func (p *programCache) isRealCLIFile(own OwnFiles, file string) bool {
-	is, known := p.known[file]
+func (p *realCLIFileCache) isRealCLIFile(own ClaudelessFiles, file string) bool {
+	is, known := p.isRealCLIByPath[file]
 	if known {
 		return is
 	}
 	placed := IsRealCLI(file) && !strings.Contains(file, "/vendor/")
-	is = !own.contains(file) && (placed && !isCopyOfThisProgram(file) || hasSignature(file))
-	if p.known == nil {
-		p.known = map[string]bool{}
+	is = !own.isClaudelessFile(file) && (placed && !isCopyOfThisProgram(file) || hasSignature(file))
+	if p.isRealCLIByPath == nil {
+		p.isRealCLIByPath = map[string]bool{}
 	}
-	p.known[file] = is
+	p.isRealCLIByPath[file] = is
 	return is
 }
 
@@ -157,8 +157,8 @@ func isCopyOfThisProgram(file string) bool {
 	return err == nil && strings.HasPrefix(info.Path, "github.com/claudeless/claudeless")
 }
 
-// isVendorHost reports whether a host belongs to a vendor of models, such as Bedrock, or to a service of claude.
-func isVendorHost(host string) bool {
+// isModelVendorHost reports whether a host belongs to a vendor of models, such as Bedrock, or to a service of claude.
+func isModelVendorHost(host string) bool {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	for _, domain := range []string{"anthropic.com", "claude.ai", "claude.com", "claudeusercontent.com"} {
 		if host == domain || strings.HasSuffix(host, "."+domain) {
@@ -202,14 +202,14 @@ func IsShim(path string) bool {
 	return (err == nil || errors.Is(err, io.ErrUnexpectedEOF)) && bytes.Contains(head[:n], []byte("Made by claudeless"))
 }
 
-// OwnFiles are the files that are named claude but are not a real claude: the binary that simulates claude, and the
+// ClaudelessFiles are the files that are named claude but are not a real claude: the binary that simulates claude, and the
 // shims. A file with the marker of shims, see [IsShim], always counts as one of them.
-type OwnFiles struct {
+type ClaudelessFiles struct {
 	Executable string // the binary that plays claude
 	ShimDir    string // directory of the shims
 }
 
-func (o OwnFiles) contains(path string) bool {
+func (o ClaudelessFiles) isClaudelessFile(path string) bool {
 	inside := o.ShimDir != "" && strings.HasPrefix(path, o.ShimDir+string(filepath.Separator))
 	return path != "" && path == o.Executable || inside || filepath.IsAbs(path) && IsShim(path)
 }

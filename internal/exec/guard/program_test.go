@@ -45,7 +45,7 @@ func TestPrograms(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	own := OwnFiles{Executable: filepath.Join(dir, "self"), ShimDir: filepath.Join(dir, "own")}
+	own := ClaudelessFiles{Executable: filepath.Join(dir, "self"), ShimDir: filepath.Join(dir, "own")}
 	for line, want := range map[string]string{
 		pkg + "cli.js -p hi": pkg + "cli.js", "bin/claude": pkg + "cli.js", pkg + "bin/claude.exe": pkg + "bin/claude.exe",
 		"node_modules/@anthropic-ai/claude-agent-sdk-linux-x64/claude": "node_modules/@anthropic-ai/claude-agent-sdk-linux-x64/claude",
@@ -62,7 +62,7 @@ func TestPrograms(t *testing.T) {
 		"node_modules/@anthropic-ai/sdk/cli.js": "", "own/claude": "", "bin/double": "", "shim/claude": "", pkg + "claude": "", "copied/notes": "", "copied/empty": "",
 		"gone/claude": "", "": "", "DIR/own/real": "", "bin/sh DIR/own/real": "", "bin/sh - DIR/own/real": "", "bin/sh gone/claude": "", "bin/sh - bin/claude": pkg + "cli.js",
 	} {
-		var l programCache
+		var l realCLIFileCache
 		if want != "" {
 			want = filepath.Join(dir, want)
 		}
@@ -191,10 +191,10 @@ func TestPoll(t *testing.T) {
 		if _, err := io.ReadFull(out, make([]byte, len("ready\n"))); err != nil {
 			t.Fatal(err)
 		}
-		var l Log
-		p := StartPoller(&l, OwnFiles{})
-		p.Stop()
-		p.Stop()
+		var l BreachLog
+		p := StartRealClaudePoller(&l, ClaudelessFiles{})
+		p.ScanOnceMoreAndStop()
+		p.ScanOnceMoreAndStop()
 		in.Close()
 		if err := cmd.Wait(); err == nil {
 			t.Error("it was to end without a line to read")
@@ -221,14 +221,14 @@ func TestProgramsAreKnown(t *testing.T) {
 		return len(all)
 	}
 	before := files()
-	var known, fresh programCache
+	var known, fresh realCLIFileCache
 	for _, want := range []bool{true, true} {
-		if got := known.isRealCLIFile(OwnFiles{}, path); got != want {
+		if got := known.isRealCLIFile(ClaudelessFiles{}, path); got != want {
 			t.Errorf("%v, want %v", got, want)
 		}
 		writeFile(t, path, "#!/bin/sh\n")
 	}
-	if fresh.isRealCLIFile(OwnFiles{}, path) || IsShim(path) {
+	if fresh.isRealCLIFile(ClaudelessFiles{}, path) || IsShim(path) {
 		t.Error("a script without a signature is real")
 	}
 	if after := files(); after > before {

@@ -18,14 +18,14 @@ import (
 // to vendors of models.
 type Proxy struct {
 	// Log records connections to a vendor; it is required.
-	Log *Log
+	Log *BreachLog
 	// Upstream is the caller's own proxy; nil means none. See [ParseUpstream].
 	Upstream *url.URL
 	// RefusesAll refuses every connection.
 	RefusesAll bool
-	// OwnFiles are the programs that do not count as a real claude. They are needed to describe the process that made a
+	// ClaudelessFiles are the programs that do not count as a real claude. They are needed to describe the process that made a
 	// blocked connection.
-	OwnFiles OwnFiles
+	OwnFiles ClaudelessFiles
 }
 
 // ParseUpstream parses the value of HTTPS_PROXY; ok is false if [Proxy] cannot use that proxy.
@@ -54,24 +54,24 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	}
 	host, _ := cutAtLast(q.Host, ":")
 	bare := strings.Trim(host, "[]")
-	if p.RefusesAll || isVendorHost(bare) || isVendorAddr(q.Host) {
+	if p.RefusesAll || isModelVendorHost(bare) || isVendorAddr(q.Host) {
 		switch who := p.Log.findPeer(q.RemoteAddr); {
 		case who != 0:
 			p.Log.recordConnection(who, bare, q.Host, p.OwnFiles)
-		case isVendorHost(bare) || isVendorAddr(q.Host):
+		case isModelVendorHost(bare) || isVendorAddr(q.Host):
 			p.Log.addBreach(Breach{Kind: BreachVendorAccess, Text: "a program tried to reach the vendor's address " + q.Host})
 		default: // the kernel may omit a line if the table changes meanwhile
-			p.Log.addBreach(Breach{Kind: BreachOtherAddress, Text: q.Host + " was blocked"})
+			p.Log.addBreach(Breach{Kind: BreachExternalNonVendorAddress, Text: q.Host + " was blocked"})
 		}
 		http.Error(w, "claudeless: "+q.Host+" is blocked during this run", http.StatusForbidden)
 		return
 	}
-	to, err := p.dial(q.Context(), q.Host)
+	to, err := p.dialDirectlyOrThroughUpstream(q.Context(), q.Host)
 	if err != nil {
 		http.Error(w, "claudeless: "+err.Error(), http.StatusBadGateway)
 		return
 	}
-	defer closeConn(to)
+	defer closeIgnoringError(to)
 	from, rest, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return
@@ -83,11 +83,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 
 // copyBothDirections copies in both directions until one end closes or ctx ends.
 func copyBothDirections(ctx context.Context, a, b net.Conn) {
-	context.AfterFunc(ctx, func() { closeConn(a); closeConn(b) })
+	context.AfterFunc(ctx, func() { closeIgnoringError(a); closeIgnoringError(b) })
 	var wg sync.WaitGroup
 	wg.Go(func() { _, _ = io.Copy(b, a); halfClose(b) }) // an error ends the copy
 	_, _ = io.Copy(a, b)
-	closeConn(a)
+	closeIgnoringError(a)
 	wg.Wait()
 }
 
@@ -99,7 +99,7 @@ type bufferedConn struct {
 
 func (b bufferedConn) Read(p []byte) (int, error) { return b.buffered.Read(p) }
 
-func closeConn(c net.Conn) { _ = c.Close() }
+func closeIgnoringError(conn net.Conn) { _ = conn.Close() }
 
 func halfClose(c net.Conn) {
 	if t, ok := c.(*net.TCPConn); ok {
@@ -109,29 +109,29 @@ func halfClose(c net.Conn) {
 
 const proxyDialTimeout = 30 * time.Second
 
-func (p *Proxy) dial(ctx context.Context, host string) (net.Conn, error) {
+func (p *Proxy) dialDirectlyOrThroughUpstream(ctx context.Context, hostPort string) (net.Conn, error) {
 	d := net.Dialer{Timeout: proxyDialTimeout}
 	if p.Upstream == nil {
-		return d.DialContext(ctx, "tcp", host)
+		return d.DialContext(ctx, "tcp", hostPort)
 	}
 	conn, err := d.DialContext(ctx, "tcp", p.Upstream.Host)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.connectThrough(conn, host); err != nil {
+	if err := p.requestUpstreamTunnel(conn, hostPort); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	return conn, nil
 }
 
-func (p *Proxy) connectThrough(conn net.Conn, host string) error {
-	head := "CONNECT " + host + " HTTP/1.1\r\nHost: " + host + "\r\n"
+func (p *Proxy) requestUpstreamTunnel(upstreamConn net.Conn, hostPort string) error {
+	head := "CONNECT " + hostPort + " HTTP/1.1\r\nHost: " + hostPort + "\r\n"
 	if u := p.Upstream.User; u != nil {
 		password, _ := u.Password()
 		head += "Proxy-Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(u.Username()+":"+password)) + "\r\n"
 	}
-	_, _ = io.WriteString(conn, head+"\r\n") // after an error, there is no response either
-	status, err := readResponseHead(conn)
+	_, _ = io.WriteString(upstreamConn, head+"\r\n") // after an error, there is no response either
+	status, err := readResponseHead(upstreamConn)
 	if err != nil {
 		return err
 	}

@@ -9,40 +9,40 @@ import (
 	"sync"
 )
 
-// resolver is the name server of a network without external connections: it assigns an address to every name, so that
+// fakeNameServer is the name server of a network without external connections: it assigns an address to every name, so that
 // a later connection to that address reveals the name.
-type resolver struct {
+type fakeNameServer struct {
 	mu             sync.Mutex
 	names          map[netip.Addr]string
 	addrs          map[string]netip.Addr
 	onlyKnownNames bool // names without an entry in addrs are not resolved
 }
 
-func newResolver() *resolver {
-	return &resolver{names: map[netip.Addr]string{}, addrs: map[string]netip.Addr{}}
+func newResolver() *fakeNameServer {
+	return &fakeNameServer{names: map[netip.Addr]string{}, addrs: map[string]netip.Addr{}}
 }
 
 // nameOf returns the name to which an address was assigned; empty means none.
-func (r *resolver) nameOf(addr netip.Addr) string {
+func (r *fakeNameServer) nameOf(addr netip.Addr) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.names[addr.Unmap()]
 }
 
-// addrOf returns the address of a name, from 198.18.0.0/15, which is reserved for tests.
-func (r *resolver) addrOf(name string) netip.Addr {
+// getOrAssignAddr returns the address of a name, from 198.18.0.0/15, which is reserved for tests.
+func (r *fakeNameServer) getOrAssignAddr(hostName string) netip.Addr {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	addr, known := r.addrs[name]
+	addr, known := r.addrs[hostName]
 	if !known {
 		n := uint32(len(r.addrs)+1) % (1 << 17)
 		addr = netip.AddrFrom4([4]byte{198, 18 + byte(n>>16), byte(n >> 8), byte(n)})
-		r.addrs[name], r.names[addr] = addr, name
+		r.addrs[hostName], r.names[addr] = addr, hostName
 	}
 	return addr
 }
 
-func (r *resolver) serve(conn net.PacketConn) {
+func (r *fakeNameServer) answerQueriesUntilClosed(conn net.PacketConn) {
 	buf := make([]byte, 4096)
 	for {
 		n, from, err := conn.ReadFrom(buf)
@@ -67,7 +67,7 @@ const (
 
 // answerQuery returns the response to a DNS query with one question, otherwise nil. A question about an IPv4 address
 // gets an address; other types, and unknown names if onlyKnownNames is set, get an empty answer.
-func (r *resolver) answerQuery(query []byte) []byte {
+func (r *fakeNameServer) answerQuery(query []byte) []byte {
 	name, end, ok := parseQuestion(query)
 	if !ok {
 		return nil
@@ -85,12 +85,11 @@ func (r *resolver) answerQuery(query []byte) []byte {
 		return out
 	}
 	binary.BigEndian.PutUint16(out[6:], dnsSingleEntryCount)
-	addr := r.addrOf(name).As4()
+	addr := r.getOrAssignAddr(name).As4()
 	out = append(out, 0xc0, dnsHeaderBytes, 0, dnsTypeA, 0, dnsClassIN, 0, 0, 0, 60, 0, 4) // the name refers to the question, and the answer is valid for a minute
 	return append(out, addr[:]...)
 }
 
-// parseQuestion parses the name in a query; end is the end of the question.
 func parseQuestion(query []byte) (name string, end int, ok bool) {
 	if len(query) < dnsHeaderBytes || query[2]&0x80 != 0 || binary.BigEndian.Uint16(query[4:]) != dnsSingleEntryCount {
 		return "", 0, false

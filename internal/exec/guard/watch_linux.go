@@ -18,7 +18,7 @@ import (
 )
 
 // NewLink creates a pair of connected sockets: ours for this process, theirs for a child process that calls
-// [ExecWatched]. The child sends file descriptors over its socket: the descriptor of its watch, and the sockets in its
+// [ExecWithSyscallWatch]. The child sends file descriptors over its socket: the descriptor of its watch, and the sockets in its
 // network.
 func NewLink() (ours, theirs *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
@@ -30,16 +30,16 @@ func NewLink() (ours, theirs *os.File, err error) {
 
 // WatchOptions configure a watch. PID and Log must be set.
 type WatchOptions struct {
-	// PID is the process in [ExecWatched].
+	// PID is the process in [ExecWithSyscallWatch].
 	PID int
-	Log *Log
-	// OwnFiles distinguishes the files of the run from those of a real claude.
-	OwnFiles OwnFiles
+	Log *BreachLog
+	// ClaudelessFiles distinguishes the files of the run from those of a real claude.
+	OwnFiles ClaudelessFiles
 	// ExpectsReal is set if the run is meant to use a real claude.
 	ExpectsReal bool
 	// OwnNetwork is set if the process has its own network namespace.
 	OwnNetwork bool
-	// NoNetwork is set if an outer run has cut off the network already; see [HasNoNetwork].
+	// NoNetwork is set if an outer run has cut off the network already; see [HasOnlyLoopbackInterfaces].
 	NoNetwork bool
 }
 
@@ -50,13 +50,13 @@ type syscallWatcher struct {
 	link, notifications *os.File
 	wake                [2]*os.File // closing the second pipe end stops the watch
 	servers             []net.PacketConn
-	resolver            *resolver
-	programs            programCache
-	poller              *Poller // scans for a real claude; nil if system calls are watched, or if the run expects a real claude
+	resolver            *fakeNameServer
+	programs            realCLIFileCache
+	poller              *RealClaudePoller // scans for a real claude; nil if system calls are watched, or if the run expects a real claude
 	tasks               sync.WaitGroup
 }
 
-// StartWatching receives the watch of a process that calls [ExecWatched], and the sockets in its network namespace if
+// StartWatching receives the watch of a process that calls [ExecWithSyscallWatch], and the sockets in its network namespace if
 // it has one. If an outer run already watches the process, the process sends no watch. StartWatching then polls the
 // processes of the run, unless the run expects a real claude. The caller must call [Network.Close], which also closes
 // link. If StartWatching fails, link is already closed.
@@ -64,7 +64,7 @@ func StartWatching(link *os.File, o WatchOptions) (*Network, error) {
 	n := &Network{w: &syscallWatcher{WatchOptions: o, link: link, resolver: newResolver()}}
 	files, err := n.w.receiveFiles()
 	if err == nil {
-		err = n.w.start(n, files)
+		err = n.w.startServersAndWatch(n, files)
 	}
 	for _, file := range files {
 		file.Close() // the servers have copies
@@ -100,7 +100,7 @@ func (w *syscallWatcher) receiveFiles() (files []*os.File, err error) {
 	return files, nil
 }
 
-func (w *syscallWatcher) start(n *Network, files []*os.File) error {
+func (w *syscallWatcher) startServersAndWatch(network *Network, namespaceSockets []*os.File) error {
 	var err error
 	if w.wake[0], w.wake[1], err = os.Pipe(); err != nil {
 		return err
@@ -111,8 +111,8 @@ func (w *syscallWatcher) start(n *Network, files []*os.File) error {
 		}
 		table, err := os.Open(process(w.PID).procFile("net/tcp")) // the table shows the namespace even after the process has exited
 		if err == nil {
-			w.Log.setConnectionTable(table)
-			err = w.listen(n, files)
+			w.Log.setTCPConnectionTable(table)
+			err = w.serveDNSAndOpenListeners(network, namespaceSockets)
 		}
 		if err != nil {
 			return err
@@ -120,36 +120,36 @@ func (w *syscallWatcher) start(n *Network, files []*os.File) error {
 	}
 	switch {
 	case w.notifications != nil:
-		w.tasks.Go(w.run) // returns when Close closes wake
+		w.tasks.Go(w.decideSyscallsUntilClosed) // returns when Close closes wake
 	case !w.ExpectsReal:
-		w.poller = StartPoller(w.Log, w.OwnFiles)
+		w.poller = StartRealClaudePoller(w.Log, w.OwnFiles)
 	}
 	return nil
 }
 
-func (w *syscallWatcher) listen(n *Network, files []*os.File) error {
-	if len(files) < 2 {
+func (w *syscallWatcher) serveDNSAndOpenListeners(network *Network, namespaceSockets []*os.File) error {
+	if len(namespaceSockets) < 2 {
 		return errors.New("cannot watch the network connections of the command: its process did not send its sockets")
 	}
-	for _, file := range files[2:] {
+	for _, file := range namespaceSockets[2:] {
 		conn, err := net.FilePacketConn(file)
 		if err != nil {
 			return err
 		}
 		w.servers = append(w.servers, conn)
-		w.tasks.Go(func() { w.resolver.serve(conn) }) // returns when Close closes the socket
+		w.tasks.Go(func() { w.resolver.answerQueriesUntilClosed(conn) }) // returns when Close closes the socket
 	}
 	var err error
-	for i, to := range []*net.Listener{&n.API, &n.Proxy} {
-		if *to, err = net.FileListener(files[i]); err != nil {
+	for i, to := range []*net.Listener{&network.API, &network.Proxy} {
+		if *to, err = net.FileListener(namespaceSockets[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ReleaseCommand lets the command start.
-func (n *Network) ReleaseCommand() error {
+// StartWaitingCommand lets the command start.
+func (n *Network) StartWaitingCommand() error {
 	if _, err := unix.Write(int(n.w.link.Fd()), []byte{1}); err != nil {
 		return fmt.Errorf("starting the command in its network namespace: %w", err)
 	}
@@ -160,7 +160,7 @@ func (n *Network) ReleaseCommand() error {
 // that still run cannot make connections afterwards, because nothing permits their calls any more.
 func (n *Network) Close() {
 	w := n.w
-	w.poller.Stop()
+	w.poller.ScanOnceMoreAndStop()
 	for _, s := range w.servers {
 		_ = s.Close() // no data was written to s
 	}
@@ -191,8 +191,8 @@ type syscallDecision struct {
 	Flags uint32
 }
 
-// run decides about system calls until wake is closed or no watched process is left.
-func (w *syscallWatcher) run() {
+// decideSyscallsUntilClosed decides about system calls until wake is closed or no watched process is left.
+func (w *syscallWatcher) decideSyscallsUntilClosed() {
 	calls, wake := int32(w.notifications.Fd()), int32(w.wake[0].Fd())
 	for {
 		fds := []unix.PollFd{{Fd: calls, Events: unix.POLLIN}, {Fd: wake, Events: unix.POLLIN}}
@@ -220,10 +220,10 @@ func (w *syscallWatcher) decideSyscall(c *watchedSyscall) unix.Errno {
 	who := process(c.PID)
 	switch c.NR {
 	case unix.SYS_EXECVE:
-		w.examineStartedProgram(who, readString(who, c.Args[0]), c.Args[1])
+		w.recordIfRealClaudeStarts(who, readString(who, c.Args[0]), c.Args[1])
 		return 0
 	case unix.SYS_EXECVEAT:
-		w.examineStartedProgram(who, resolveAt(who, c.Args[0], readString(who, c.Args[1])), c.Args[2])
+		w.recordIfRealClaudeStarts(who, resolveAt(who, c.Args[0], readString(who, c.Args[1])), c.Args[2])
 		return 0
 	}
 	const most = 128 // sockaddr_storage
@@ -246,7 +246,7 @@ func (w *syscallWatcher) decideConnect(caller process, raw []byte) unix.Errno {
 	}
 	var at netip.AddrPort
 	switch family := binary.NativeEndian.Uint16(raw); {
-	case family == unix.AF_UNIX && isNameService(string(raw[2:])):
+	case family == unix.AF_UNIX && isNameServiceSocket(string(raw[2:])):
 		return unix.ECONNREFUSED
 	case family == unix.AF_INET && len(raw) >= 8:
 		at = netip.AddrPortFrom(netip.AddrFrom4([4]byte(raw[4:8])), binary.BigEndian.Uint16(raw[2:]))
@@ -264,10 +264,10 @@ func (w *syscallWatcher) decideConnect(caller process, raw []byte) unix.Errno {
 	return unix.ENETUNREACH
 }
 
-// isNameService reports whether a socket file belongs to a name service, which would resolve names outside the network.
-func isNameService(path string) bool {
-	path, _, _ = strings.Cut(path, "\x00")
-	return strings.HasSuffix(path, "/nscd/socket") || strings.Contains(path, "/systemd/resolve/")
+// isNameServiceSocket reports whether a socket file belongs to a name service, which would resolve names outside the network.
+func isNameServiceSocket(socketPath string) bool {
+	socketPath, _, _ = strings.Cut(socketPath, "\x00")
+	return strings.HasSuffix(socketPath, "/nscd/socket") || strings.Contains(socketPath, "/systemd/resolve/")
 }
 
 func (p process) threadLeader() process {
@@ -281,15 +281,15 @@ func (p process) threadLeader() process {
 	return p
 }
 
-// examineStartedProgram examines a program that is being started: argv is an address in the memory of the calling process.
-func (w *syscallWatcher) examineStartedProgram(caller process, path string, argv uint64) {
+// recordIfRealClaudeStarts examines a program that is being started: argv is an address in the memory of the calling process.
+func (w *syscallWatcher) recordIfRealClaudeStarts(caller process, programPath string, argvAddress uint64) {
 	if w.ExpectsReal {
 		return
 	}
 	dir, _ := os.Readlink(caller.procFile("cwd")) // the process is blocked in the call
-	words := []string{path}
-	for i := uint64(1); i < maxCommandWords; i++ {
-		ptr := readMemory(caller, argv+i*8, 8)
+	words := []string{programPath}
+	for i := uint64(1); i < maxExaminedCommandWords; i++ {
+		ptr := readMemory(caller, argvAddress+i*8, 8)
 		if len(ptr) < 8 || binary.NativeEndian.Uint64(ptr) == 0 {
 			break
 		}

@@ -77,11 +77,11 @@ func Faults() []Fault {
 	return faults
 }
 
-// FaultNone means that no fault is applied. FaultRecordExit changes nothing in the output either: claudeless stays the
-// parent of the real claude, so that it can record the exit code.
+// FaultNone means that no fault is applied. FaultStayParentToRecordExit changes nothing in the output either: claudeless stays
+// the parent of the real claude, so that it can record the exit code.
 const (
-	FaultNone       = "none"
-	FaultRecordExit = "attended"
+	FaultNone                   = "none"
+	FaultStayParentToRecordExit = "attended"
 )
 
 // FaultByName finds a fault; nil means unknown. Hyphens and underscores are equivalent.
@@ -108,10 +108,10 @@ type faultState struct {
 	signalReceived chan struct{} // closed when a signal ends the process
 }
 
-// signalDelay is how long a signal takes to reach all parts of the process.
-const signalDelay = 20 * time.Millisecond
+// waitAfterSignalBeforeEndingFaultDelays is how long a signal takes to reach all parts of the process.
+const waitAfterSignalBeforeEndingFaultDelays = 20 * time.Millisecond
 
-func (s *faultState) effects() *FaultEffects {
+func (s *faultState) activeFaultEffects() (effectsOrNil *FaultEffects) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fault == nil {
@@ -120,8 +120,9 @@ func (s *faultState) effects() *FaultEffects {
 	return &s.fault.Effects
 }
 
-// handleSignal ends all delays, signalDelay after a signal. It returns false if the fault suppresses the signal.
-func (s *faultState) handleSignal(sig os.Signal) bool {
+// endDelaysUnlessFaultIgnoresSignal ends all delays, waitAfterSignalBeforeEndingFaultDelays after a signal. It returns false if
+// the fault suppresses the signal.
+func (s *faultState) endDelaysUnlessFaultIgnoresSignal(sig os.Signal) (isPassedOn bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if sig == syscall.SIGTERM && s.fault != nil && s.fault.Effects.IgnoreSIGTERM {
@@ -129,7 +130,7 @@ func (s *faultState) handleSignal(sig os.Signal) bool {
 	}
 	if !s.closing {
 		s.closing = true
-		time.AfterFunc(signalDelay, func() { close(s.signalReceived) })
+		time.AfterFunc(waitAfterSignalBeforeEndingFaultDelays, func() { close(s.signalReceived) })
 	}
 	return true
 }
@@ -153,8 +154,8 @@ func (s *faultState) hangUntilSignal() {
 	}
 }
 
-// screenOutput is the stdout of an interactive session, which draws a screen instead of writing lines.
-type screenOutput interface {
+// interactiveScreenStdout is the stdout of an interactive session, which draws a screen instead of writing lines.
+type interactiveScreenStdout interface {
 	// ArmFault applies a fault to the screen from now on.
 	ArmFault(name string)
 }
@@ -162,13 +163,13 @@ type screenOutput interface {
 // ArmFault activates the fault with this name. Nothing is activated unless stdout belongs to a [Wrapper] or to an
 // interactive screen. If the fault also makes requests to the model fail, ArmFault returns how they fail, as a value of
 // --failure. An unknown name has no effect.
-func ArmFault(stdout io.Writer, name string) (failure string) {
-	f := FaultByName(name)
+func ArmFault(stdout io.Writer, faultName string) (modelRequestFailure string) {
+	f := FaultByName(faultName)
 	if f == nil {
 		return ""
 	}
 	if f.Interface == "screen" {
-		if s, ok := stdout.(screenOutput); ok {
+		if s, ok := stdout.(interactiveScreenStdout); ok {
 			s.ArmFault(f.Name)
 		}
 		return ""
@@ -194,7 +195,7 @@ type faultWriter struct {
 }
 
 func (s *faultWriter) Write(p []byte) (int, error) {
-	do := s.effects()
+	do := s.activeFaultEffects()
 	if do == nil {
 		return s.w.Write(p)
 	}
@@ -202,7 +203,7 @@ func (s *faultWriter) Write(p []byte) (int, error) {
 		s.sleep(secondsToDuration(do.DelayAll))
 	}
 	line := p
-	result := isResult(p) || !bytes.HasPrefix(p, []byte("{"))
+	result := isResultMessageLine(p) || !bytes.HasPrefix(p, []byte("{"))
 	if do.StallAfter > 0 && (result || s.lines > do.StallAfter) { // the result itself never arrives, even if it is the first line
 		s.hangUntilSignal()
 		return 0, errStalled
@@ -333,8 +334,8 @@ func reverseKeys(line []byte) []byte {
 
 func secondsToDuration(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// isResult reports whether a line is a result. It decodes the line, because "type" is not the first key of a result.
-func isResult(line []byte) bool {
+// isResultMessageLine reports whether a line is a result. It decodes the line, because "type" is not the first key of a result.
+func isResultMessageLine(line []byte) bool {
 	if !bytes.Contains(line, []byte(`"type":"result"`)) {
 		return false
 	}

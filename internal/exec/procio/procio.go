@@ -55,8 +55,8 @@ type controlRequest struct {
 const (
 	// blockedWriteThreshold is the time after which a blocked write means that the reader does not read.
 	blockedWriteThreshold = time.Second
-	// lateAnswerAllowance is how long an answer to a control request may still arrive after its withdrawal.
-	lateAnswerAllowance = 5 * time.Second
+	// maxControlAnswerDelayAfterWithdrawal is how long an answer to a control request may still arrive after its withdrawal.
+	maxControlAnswerDelayAfterWithdrawal = 5 * time.Second
 )
 
 // New returns a wrapper.
@@ -92,7 +92,7 @@ func (r *stdinRecorder) Read(p []byte) (int, error) {
 	}
 	r.partialLine = append(r.partialLine, data...)
 	if err != nil {
-		r.wrapper.recordStdinEnd()
+		r.wrapper.recordStdinEndAndUnansweredRequests()
 	}
 	return n, err
 }
@@ -101,9 +101,9 @@ func (r *stdinRecorder) Read(p []byte) (int, error) {
 func (e *Wrapper) recordReceived(line []byte) {
 	switch {
 	case bytes.Contains(line, []byte(`"control_response"`)):
-		e.recordAnswer(line)
+		e.recordRepeatedOrLateControlResponse(line)
 	case bytes.Contains(line, []byte(`"initialize"`)):
-		e.recordInitialize(line)
+		e.recordLateInitializeWithHooks(line)
 	case bytes.Contains(line, []byte(`"user"`)):
 		e.mu.Lock()
 		e.messagesRead++
@@ -111,14 +111,14 @@ func (e *Wrapper) recordReceived(line []byte) {
 	}
 }
 
-func (e *Wrapper) recordAnswer(line []byte) {
+func (e *Wrapper) recordRepeatedOrLateControlResponse(hostLine []byte) {
 	var frame struct {
 		Type     string `json:"type"`
 		Response struct {
 			RequestID string `json:"request_id"`
 		} `json:"response"`
 	}
-	if json.Unmarshal(line, &frame) != nil || frame.Type != "control_response" {
+	if json.Unmarshal(hostLine, &frame) != nil || frame.Type != "control_response" {
 		return
 	}
 	id := frame.Response.RequestID
@@ -130,7 +130,7 @@ func (e *Wrapper) recordAnswer(line []byte) {
 		return // the request was not recorded, so the answer cannot be judged
 	case q.answered:
 		e.record(journal.Host{What: "answered_twice", RequestID: id, Subtype: q.subtype})
-	case !q.withdrawn.IsZero() && e.options.System.Now().Sub(q.withdrawn) > lateAnswerAllowance:
+	case !q.withdrawn.IsZero() && e.options.System.Now().Sub(q.withdrawn) > maxControlAnswerDelayAfterWithdrawal:
 		ms := float64(e.options.System.Now().Sub(q.withdrawn)) / float64(time.Millisecond)
 		e.record(journal.Host{What: "answered_late", RequestID: id, Subtype: q.subtype, MS: ms})
 	}
@@ -138,7 +138,7 @@ func (e *Wrapper) recordAnswer(line []byte) {
 	e.controlRequests[id] = q
 }
 
-func (e *Wrapper) recordInitialize(line []byte) {
+func (e *Wrapper) recordLateInitializeWithHooks(hostLine []byte) {
 	var frame struct {
 		Type    string `json:"type"`
 		Request struct {
@@ -146,7 +146,7 @@ func (e *Wrapper) recordInitialize(line []byte) {
 			Hooks   map[string][]json.RawMessage `json:"hooks"`
 		} `json:"request"`
 	}
-	if json.Unmarshal(line, &frame) != nil || frame.Type != "control_request" || frame.Request.Subtype != "initialize" {
+	if json.Unmarshal(hostLine, &frame) != nil || frame.Type != "control_request" || frame.Request.Subtype != "initialize" {
 		return
 	}
 	e.mu.Lock()
@@ -156,7 +156,7 @@ func (e *Wrapper) recordInitialize(line []byte) {
 	}
 }
 
-func (e *Wrapper) recordStdinEnd() {
+func (e *Wrapper) recordStdinEndAndUnansweredRequests() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.stdinEOF {
@@ -183,14 +183,16 @@ func (w *stdoutRecorder) Write(p []byte) (int, error) {
 		return w.w.Write(p)
 	}
 	w.wrapper.recordSent(p)
-	waits := time.AfterFunc(blockedWriteThreshold, func() { w.wrapper.record(journal.Host{What: "stdout_blocked", Results: w.wrapper.resultCount()}) })
+	waits := time.AfterFunc(blockedWriteThreshold, func() {
+		w.wrapper.record(journal.Host{What: "stdout_blocked", Results: w.wrapper.countResultMessagesWritten()})
+	})
 	n, err := w.w.Write(p)
 	waits.Stop()
 	if err != nil {
-		w.wrapper.record(journal.Host{What: "stdout_closed", Results: w.wrapper.resultCount()})
+		w.wrapper.record(journal.Host{What: "stdout_closed", Results: w.wrapper.countResultMessagesWritten()})
 		return n, err
 	}
-	if isResult(p) {
+	if isResultMessageLine(p) {
 		w.wrapper.mu.Lock()
 		w.wrapper.resultsWritten++
 		w.wrapper.mu.Unlock()
@@ -198,7 +200,7 @@ func (w *stdoutRecorder) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-func (e *Wrapper) resultCount() int {
+func (e *Wrapper) countResultMessagesWritten() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.resultsWritten
@@ -238,24 +240,24 @@ func (e *Wrapper) System() *process.System {
 		s.Stdin = &stdinRecorder{wrapper: e, r: s.Stdin}
 	}
 	if e.options.RecordOutput {
-		s.Stdout = &outputRecorder{wrapper: e, w: s.Stdout, stream: "stdout"}
-		s.Stderr = &outputRecorder{wrapper: e, w: s.Stderr, stream: "stderr"}
+		s.Stdout = &journalingOutputWriter{wrapper: e, w: s.Stdout, stream: "stdout"}
+		s.Stderr = &journalingOutputWriter{wrapper: e, w: s.Stderr, stream: "stderr"}
 	}
 	s.Stdout = &faultWriter{faultState: e.fault, w: &stdoutRecorder{wrapper: e, w: s.Stdout}}
 	if s.Lifetime != nil {
-		s.Lifetime = recordedLifetime{s.Lifetime, e}
+		s.Lifetime = signalRecordingLifetime{s.Lifetime, e}
 	}
 	return &s
 }
 
-// recordedLifetime is a [process.Lifetime] that also records the signals of the process in the journal.
-type recordedLifetime struct {
+// signalRecordingLifetime is a [process.Lifetime] that also records the signals of the process in the journal.
+type signalRecordingLifetime struct {
 	process.Lifetime
 	wrapper *Wrapper
 }
 
 // Notify records incoming signals and passes them to the channel. Signals that the fault suppresses are only recorded.
-func (f recordedLifetime) Notify(to chan<- os.Signal, signals ...os.Signal) func() {
+func (f signalRecordingLifetime) Notify(recipient chan<- os.Signal, signals ...os.Signal) (stopNotifying func()) {
 	e := f.wrapper
 	return process.OnSignals(f.Lifetime, func(sig os.Signal) {
 		e.mu.Lock()
@@ -263,14 +265,14 @@ func (f recordedLifetime) Notify(to chan<- os.Signal, signals ...os.Signal) func
 		line := journal.Host{What: "signal", Signal: e.signal, StdinOpen: !e.stdinEOF, Results: e.resultsWritten}
 		e.mu.Unlock()
 		e.record(line)
-		if e.fault.handleSignal(sig) {
-			to <- sig
+		if e.fault.endDelaysUnlessFaultIgnoresSignal(sig) {
+			recipient <- sig
 		}
 	}, signals...)
 }
 
 // Kill records that the process is about to kill itself with a signal.
-func (f recordedLifetime) Kill(sig syscall.Signal) error {
+func (f signalRecordingLifetime) Kill(sig syscall.Signal) error {
 	e := f.wrapper
 	e.mu.Lock()
 	e.signal = signalName(sig)
@@ -280,7 +282,7 @@ func (f recordedLifetime) Kill(sig syscall.Signal) error {
 }
 
 // RecordExit records the process's end and returns the exit code. refused is the message for a refused command line.
-func (e *Wrapper) RecordExit(code int, refused string) int {
+func (e *Wrapper) RecordExit(code int, commandLineRefusal string) (codeAfterFault int) {
 	code = e.applyExitFault(code)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -288,7 +290,7 @@ func (e *Wrapper) RecordExit(code int, refused string) int {
 		return code
 	}
 	e.ended = true
-	x := journal.Exit{Code: code, Rejection: refused, MS: float64(e.options.System.Now().Sub(e.started)) / float64(time.Millisecond)}
+	x := journal.Exit{Code: code, Rejection: commandLineRefusal, MS: float64(e.options.System.Now().Sub(e.started)) / float64(time.Millisecond)}
 	if code > 128 {
 		x.Signal = e.signal
 	}
@@ -297,13 +299,13 @@ func (e *Wrapper) RecordExit(code int, refused string) int {
 }
 
 func (e *Wrapper) applyExitFault(code int) int {
-	do := e.fault.effects()
+	do := e.fault.activeFaultEffects()
 	if do == nil {
 		return code
 	}
 	if do.HangAfterResult && code == 0 && e.options.System.Lifetime != nil {
 		signals := make(chan os.Signal, 1)
-		stop := recordedLifetime{e.options.System.Lifetime, e}.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+		stop := signalRecordingLifetime{e.options.System.Lifetime, e}.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 		defer stop()
 		e.fault.hangUntilSignal()
 		code = 143
@@ -332,7 +334,7 @@ func signalName(sig os.Signal) string {
 // maxRecordedOutput is how many bytes of one stream are recorded.
 const maxRecordedOutput = 1 << 20
 
-type outputRecorder struct {
+type journalingOutputWriter struct {
 	wrapper *Wrapper
 	w       io.Writer
 	stream  string
@@ -342,7 +344,7 @@ type outputRecorder struct {
 }
 
 // Write writes p, and records the part of it that was written.
-func (r *outputRecorder) Write(p []byte) (int, error) {
+func (r *journalingOutputWriter) Write(p []byte) (int, error) {
 	n, err := r.w.Write(p)
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// ServerRecords are the files with data about the MCP servers of a real claude.
-type ServerRecords struct {
+// RealClaudeServerRecords are the files with data about the MCP servers of a real claude.
+type RealClaudeServerRecords struct {
 	// Journal is the journal of the run.
 	Journal string
 	// Dir has a subdirectory for each fixture of the scenario, in which the processes of the fixture have recorded
@@ -31,8 +31,8 @@ type ServerRecords struct {
 // Write appends two kinds of lines to the journal: the notifications that the fixtures recorded, and a finding for each
 // server that did not start. The logs of the real claude show which servers did not start. The lines get the process id
 // and the time of s. If a record or a log cannot be read, Write appends nothing.
-func (r ServerRecords) Write(s *process.System) error {
-	lines, err := serverStartFindings(r.Journal, r.StartedAt)
+func (r RealClaudeServerRecords) Write(s *process.System) error {
+	lines, err := findingsForServersNotStarted(r.Journal, r.StartedAt)
 	files, badPattern := filepath.Glob(filepath.Join(r.Dir, "*", "*"))
 	err = errors.Join(err, badPattern)
 	for _, name := range files {
@@ -110,9 +110,9 @@ func recordedNotifications(server string, record []byte) []journal.Body {
 	return all
 }
 
-// serverStartFindings returns a finding for each MCP server that a real claude could not start, from its logs. The
+// findingsForServersNotStarted returns a finding for each MCP server that a real claude could not start, from its logs. The
 // journal tells where they are. Older logs than began, and other sessions, are ignored.
-func serverStartFindings(journalFile string, began time.Time) ([]journal.Body, error) {
+func findingsForServersNotStarted(journalFile string, ignoreLogsBefore time.Time) ([]journal.Body, error) {
 	file, err := os.Open(journalFile)
 	if err != nil {
 		return nil, fmt.Errorf("reading the journal: %w", err)
@@ -133,39 +133,39 @@ func serverStartFindings(journalFile string, began time.Time) ([]journal.Body, e
 	var all []journal.Body
 	for _, cache := range slices.Sorted(maps.Keys(caches)) {
 		// <project>/mcp-logs-<server>/<start>.jsonl
-		files, err := filepath.Glob(filepath.Join(cache, "*", serverLogPrefix+"*", "*.jsonl"))
+		files, err := filepath.Glob(filepath.Join(cache, "*", mcpServerLogDirPrefix+"*", "*.jsonl"))
 		if err != nil {
 			return nil, err
 		}
 		for _, name := range files {
-			if info, err := os.Stat(name); err != nil || info.ModTime().Before(began) {
+			if info, err := os.Stat(name); err != nil || info.ModTime().Before(ignoreLogsBefore) {
 				continue
 			}
 			text, err := os.ReadFile(name)
 			if err != nil {
 				return nil, fmt.Errorf("reading the log of an MCP server: %w", err)
 			}
-			if reason := startFailure(text, sessions); reason != "" {
-				all = append(all, journal.MissingServer(strings.TrimPrefix(filepath.Base(filepath.Dir(name)), serverLogPrefix), reason))
+			if reason := serverStartFailureReason(text, sessions); reason != "" {
+				all = append(all, journal.NewUnstartedServerFinding(strings.TrimPrefix(filepath.Base(filepath.Dir(name)), mcpServerLogDirPrefix), reason))
 			}
 		}
 	}
 	return all, nil
 }
 
-const serverLogPrefix = "mcp-logs-"
+const mcpServerLogDirPrefix = "mcp-logs-"
 
-// startFailure returns why a server did not start, from its log. Only the lines of the given sessions are read. An
+// serverStartFailureReason returns why a server did not start, from its log. Only the lines of the given sessions are read. An
 // empty result means that the server started or that the log does not give a reason.
-func startFailure(log []byte, sessions map[string]bool) string {
+func serverStartFailureReason(serverLog []byte, sessionIDs map[string]bool) string {
 	reason := ""
-	for line := range bytes.Lines(log) {
+	for line := range bytes.Lines(serverLog) {
 		var entry struct {
 			Error   string `json:"error"`
 			Debug   string `json:"debug"`
 			Session string `json:"sessionId"`
 		}
-		if json.Unmarshal(line, &entry) != nil || !sessions[entry.Session] {
+		if json.Unmarshal(line, &entry) != nil || !sessionIDs[entry.Session] {
 			continue
 		}
 		if strings.HasPrefix(entry.Debug, "Successfully connected") {

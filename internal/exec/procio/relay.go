@@ -19,10 +19,10 @@ import (
 // RelayRealClaude records the start of the real claude in the journal, runs it with the command line argv, and returns
 // its exit code. Normally the real claude replaces this process. This process stays the parent of claude in three
 // cases: it has to apply a fault to the output, signals and exit of claude, it has to record the exit
-// (FaultRecordExit), or the system cannot replace a process.
+// (FaultStayParentToRecordExit), or the system cannot replace a process.
 func RelayRealClaude(ctx context.Context, s *process.System, fault string, argv []string) (int, error) {
 	f := FaultByName(fault)
-	if f == nil && fault != "" && fault != FaultNone && fault != FaultRecordExit || len(argv) == 0 {
+	if f == nil && fault != "" && fault != FaultNone && fault != FaultStayParentToRecordExit || len(argv) == 0 {
 		return 0, fmt.Errorf("cannot start the real claude: no command was given, or the fault %q is unknown", fault)
 	}
 	if f != nil && f.Interface != "cli" {
@@ -30,12 +30,12 @@ func RelayRealClaude(ctx context.Context, s *process.System, fault string, argv 
 	}
 	as := *s
 	as.Args = argv
-	w := &supervisor{sys: &as, path: s.Getenv("CLAUDELESS_CAPTURE"), realCacheDir: findRealCacheDir(s)}
+	w := &supervisor{sys: &as, path: s.Getenv("CLAUDELESS_CAPTURE"), realCacheDir: realClaudeLogCacheDir(s)}
 	w.openJournal(nil, f)
 	if w.file != nil {
 		defer w.file.Close()
 	}
-	if f == nil && fault != FaultRecordExit {
+	if f == nil && fault != FaultStayParentToRecordExit {
 		if err := proc.ReplaceProcess(proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}); !errors.Is(err, errors.ErrUnsupported) {
 			return 0, err
 		}
@@ -47,8 +47,8 @@ func RelayRealClaude(ctx context.Context, s *process.System, fault string, argv 
 	return relayThroughWrapper(ctx, s, e, argv)
 }
 
-// findRealCacheDir returns the directory in which a real claude with this environment keeps logs.
-func findRealCacheDir(s *process.System) string {
+// realClaudeLogCacheDir returns the directory in which a real claude with this environment keeps logs.
+func realClaudeLogCacheDir(s *process.System) string {
 	const name = "claude-cli-nodejs"
 	switch home := s.Getenv("HOME"); runtime.GOOS {
 	case "windows":
@@ -63,7 +63,7 @@ func findRealCacheDir(s *process.System) string {
 // runForeground runs the command as a child with the streams of this process, and returns its exit code. If a signal
 // ended the child, this process kills itself with the same signal.
 func runForeground(ctx context.Context, s *process.System, e *Wrapper, argv []string) (int, error) {
-	a, err := proc.Attach(ctx, proc.AttachOptions{
+	a, err := proc.StartAttached(ctx, proc.AttachOptions{
 		Command: proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Terminal: s.StdinIsTTY,
 	})
 	if err != nil {
@@ -88,7 +88,7 @@ func waitWithSignals(a *proc.Attached, s *process.System) proc.Exit {
 	}, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	exit := a.Exit()
 	stop()
-	a.Stop(0)
+	a.StopGroup(0)
 	return exit
 }
 
@@ -101,7 +101,7 @@ func relayThroughWrapper(ctx context.Context, s *process.System, e *Wrapper, arg
 	defer from.Close()
 	// stderr also needs a pipe: node makes its streams non-blocking, which also affects other users of the open file.
 	loud := struct{ io.Writer }{s.Stderr}
-	a, err := proc.Attach(ctx, proc.AttachOptions{
+	a, err := proc.StartAttached(ctx, proc.AttachOptions{
 		Command: proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}, Stdin: s.Stdin, Stdout: to, Stderr: loud, Terminal: s.StdinIsTTY,
 	})
 	if err := errors.Join(err, to.Close()); err != nil {

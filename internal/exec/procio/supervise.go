@@ -25,14 +25,14 @@ import (
 // itself.
 func Supervise(s *process.System, commands []string) (watched *process.System, end func(error) int) {
 	fault, s := requestedFault(s)
-	w := &supervisor{sys: s, path: requestedJournal(s), judgesItself: isStrict(s)}
+	w := &supervisor{sys: s, path: requestedJournal(s), judgesItself: needsToCheckOwnSetUp(s)}
 	w.openJournal(commands, fault)
 	w.wrapper = New(Options{
 		System: w.sys, Journal: w.journal, Fault: fault,
 		RecordOutput: w.journal != nil && process.IsEnabled(s.Getenv("CLAUDELESS_CAPTURE_OUTPUT")),
 	})
 	w.watched = w.wrapper.System()
-	return w.watched, w.end
+	return w.watched, w.recordExitAndCloseJournal
 }
 
 type supervisor struct {
@@ -75,10 +75,10 @@ func (w *supervisor) openJournal(commands []string, fault *Fault) {
 	w.journal.Write(line)
 }
 
-func (w *supervisor) end(err error) int {
-	code := w.wrapper.RecordExit(process.ReportError(w.watched.Stderr, err), refusalMessage(err))
+func (w *supervisor) recordExitAndCloseJournal(runError error) (exitCode int) {
+	code := w.wrapper.RecordExit(process.ReportError(w.watched.Stderr, runError), commandLineRefusalMessage(runError))
 	if w.journal != nil && w.judgesItself {
-		code = cmp.Or(code, w.judgeSetUp())
+		code = cmp.Or(code, w.reportStrictSetUpFindings())
 	}
 	if w.file != nil {
 		_ = w.file.Close() // everything has been written
@@ -87,8 +87,9 @@ func (w *supervisor) end(err error) int {
 	return code
 }
 
-// judgeSetUp applies the rules of --strict to the set-up of this process and prints one line on stderr for each violation.
-func (w *supervisor) judgeSetUp() int {
+// reportStrictSetUpFindings applies the rules of --strict to the set-up of this process and prints one line on stderr for each
+// violation.
+func (w *supervisor) reportStrictSetUpFindings() (exitCode int) {
 	in := verdict.Input{Environ: w.sys.Environ, OnlyProcess: w.sys.PID}
 	if err := in.ReadFiles([]string{w.path}, ""); err != nil {
 		fmt.Fprintf(w.sys.Stderr, "claudeless: error: --strict: %v\n", err)
@@ -96,7 +97,7 @@ func (w *supervisor) judgeSetUp() int {
 	}
 	report := verdict.Judge(in)
 	code := 0
-	for _, f := range report.SetUpFindings() {
+	for _, f := range report.SetUpErrorsAndUnmetExpectations() {
 		w.journal.Write(f.JournalLine(w.sys.Now()))
 		fmt.Fprintf(w.sys.Stderr, "claudeless: strict: %s\n", f)
 		code = verdict.ExitSetUpFinding
@@ -104,8 +105,8 @@ func (w *supervisor) judgeSetUp() int {
 	return code
 }
 
-// isStrict reports whether the process checks its own set-up: strict mode is on, and no other process checks it.
-func isStrict(s *process.System) bool {
+// needsToCheckOwnSetUp reports whether the process checks its own set-up: strict mode is on, and no other process checks it.
+func needsToCheckOwnSetUp(s *process.System) bool {
 	asked := process.IsEnabled(s.Getenv("CLAUDELESS_STRICT")) || !s.CalledAsClaude() && slices.Contains(s.Args, "--strict")
 	return asked && s.Getenv("CLAUDELESS_EXPECT") != "defer"
 }
@@ -115,13 +116,13 @@ func isStrict(s *process.System) bool {
 func requestedFault(s *process.System) (fault *Fault, forModel *process.System) {
 	name, at, end := lastOption(s.Args, "--failure")
 	if at == 0 {
-		name = s.Getenv(failureVariable)
+		name = s.Getenv(failureEnvironmentVariable)
 	}
 	fault = FaultByName(name)
 	if fault == nil {
 		return nil, s
 	}
-	more := map[string]string{failureVariable: fault.Effects.Failure}
+	more := map[string]string{failureEnvironmentVariable: fault.Effects.Failure}
 	if fault.Interface == "screen" {
 		more["CLAUDELESS_SCREEN_FAULT"] = fault.Name
 	}
@@ -144,14 +145,14 @@ func lastOption(args []string, name string) (value string, at, end int) {
 	return value, at, end
 }
 
-const failureVariable = "CLAUDELESS_FAILURE"
+const failureEnvironmentVariable = "CLAUDELESS_FAILURE"
 
-// refusalMessage returns the message of the real CLI for a command line that it refuses; empty means accepted.
-func refusalMessage(err error) string {
+// commandLineRefusalMessage returns the message of the real CLI for a command line that it refuses; empty means accepted.
+func commandLineRefusalMessage(err error) string {
 	if usage, ok := errors.AsType[*argv.Error](err); ok {
 		return strings.TrimSpace(usage.Text)
 	}
-	if verbatim, ok := errors.AsType[*process.VerbatimError](err); ok && strings.Contains(" "+verbatim.Text, " --") {
+	if verbatim, ok := errors.AsType[*process.ErrorPrintedWithoutPrefix](err); ok && strings.Contains(" "+verbatim.Text, " --") {
 		return strings.TrimSpace(verbatim.Text)
 	}
 	return ""
@@ -166,10 +167,10 @@ func requestedJournal(s *process.System) string {
 	return s.Getenv("CLAUDELESS_CAPTURE")
 }
 
-// ApplyShimSettings returns s with the settings of a shim, which are in the file claude.env next to the binary. A line
+// WithShimEnvironment returns s with the settings of a shim, which are in the file claude.env next to the binary. A line
 // K=V sets a variable, and ?K=V sets it only if the caller has not. s is returned unchanged if the process is not
 // called claude, or if the file does not exist.
-func ApplyShimSettings(s *process.System) *process.System {
+func WithShimEnvironment(s *process.System) (systemWithShimVariables *process.System) {
 	if !s.CalledAsClaude() {
 		return s
 	}
@@ -192,9 +193,9 @@ func ApplyShimSettings(s *process.System) *process.System {
 	return s.WithEnv(more)
 }
 
-// RealCommand returns the command line of the real claude and the name of the fault to apply. The command line includes
+// RealClaudeCommandLine returns the command line of the real claude and the name of the fault to apply. The command line includes
 // the options that the shim adds. argv is nil if this process is not a shim for a real claude.
-func RealCommand(s *process.System) (argv []string, fault string) {
+func RealClaudeCommandLine(s *process.System) (argv []string, faultToApply string) {
 	claude := s.Getenv("CLAUDELESS_REAL")
 	if claude == "" || !s.CalledAsClaude() {
 		return nil, ""
@@ -205,14 +206,14 @@ func RealCommand(s *process.System) (argv []string, fault string) {
 			argv = append(argv, "--mcp-config="+config)
 		}
 	}
-	return append(argv, s.Args[1:]...), s.Getenv(failureVariable)
+	return append(argv, s.Args[1:]...), s.Getenv(failureEnvironmentVariable)
 }
 
 // DescribeStart returns a process's first journal line: how it was started. commands are claudeless's own subcommands.
 func DescribeStart(s *process.System, commands []string) journal.Start {
 	line := journal.Start{Argv: s.Args, PPID: os.Getppid(), SecretArguments: secretArguments(s.Args, s.Environ)}
 	line.CWD, _ = s.Getwd() // empty if the directory no longer exists
-	line.Parent, line.SuggestedCommand = processName(line.PPID), SuggestCommand(s, commands)
+	line.Parent, line.SuggestedCommand = processName(line.PPID), SubcommandMisspelledByFirstArgument(s, commands)
 	if len(s.Args) > 1 && slices.Contains(claudecode.Subcommands(), s.Args[1]) {
 		line.Subcommand = s.Args[1]
 	}
@@ -223,33 +224,33 @@ func DescribeStart(s *process.System, commands []string) journal.Start {
 			line.InheritedVariables = append(line.InheritedVariables, name)
 		}
 	}
-	line.UnknownVariables = UnknownVariables(s.Environ)
+	line.UnknownVariables = UnknownClaudelessVariables(s.Environ)
 	slices.Sort(line.InheritedVariables)
 	return line
 }
 
-// SubcommandPattern returns the subcommands of claude as a pattern for a shell's case statement: "agents|attach|…".
-func SubcommandPattern() string { return strings.Join(claudecode.Subcommands(), "|") }
+// ClaudeSubcommandsShellPattern returns the subcommands of claude as a pattern for a shell's case statement: "agents|attach|…".
+func ClaudeSubcommandsShellPattern() string { return strings.Join(claudecode.Subcommands(), "|") }
 
-// UnknownVariables returns the unknown CLAUDELESS_ variables in order, each with the name that was probably intended.
-func UnknownVariables(environ []string) (unknown []string) {
+// UnknownClaudelessVariables returns the unknown CLAUDELESS_ variables in order, each with the name that was probably intended.
+func UnknownClaudelessVariables(environ []string) (unknownWithSuggestions []string) {
 	for _, kv := range environ {
 		name, value, _ := strings.Cut(kv, "=")
-		if value == "" || !strings.HasPrefix(name, "CLAUDELESS_") || slices.Contains(KnownVariables(), name) {
+		if value == "" || !strings.HasPrefix(name, "CLAUDELESS_") || slices.Contains(ClaudelessEnvironmentVariables(), name) {
 			continue
 		}
-		if near := diag.Nearest(name, KnownVariables()); near != "" {
+		if near := diag.Nearest(name, ClaudelessEnvironmentVariables()); near != "" {
 			name += ", did you mean " + near + "?"
 		}
-		unknown = append(unknown, name)
+		unknownWithSuggestions = append(unknownWithSuggestions, name)
 	}
-	slices.Sort(unknown)
-	return unknown
+	slices.Sort(unknownWithSuggestions)
+	return unknownWithSuggestions
 }
 
-// SuggestCommand returns the subcommand that the first argument probably misspells. It returns an empty text if the
-// argument resembles no subcommand and is therefore a prompt.
-func SuggestCommand(s *process.System, commands []string) string {
+// SubcommandMisspelledByFirstArgument returns the subcommand that the first argument probably misspells. It returns an empty
+// text if the argument resembles no subcommand and is therefore a prompt.
+func SubcommandMisspelledByFirstArgument(s *process.System, subcommands []string) string {
 	own := s.Args
 	if end := slices.Index(own, "--"); end >= 0 {
 		own = own[:end] // the rest belongs to the command that exec runs
@@ -258,13 +259,13 @@ func SuggestCommand(s *process.System, commands []string) string {
 		return ""
 	}
 	if word := s.Args[1]; !strings.HasPrefix(word, "-") && !strings.Contains(word, " ") {
-		return diag.Nearest(word, commands)
+		return diag.Nearest(word, subcommands)
 	}
 	return ""
 }
 
-// KnownVariables returns all environment variables that claudeless reads.
-func KnownVariables() []string {
+// ClaudelessEnvironmentVariables returns all environment variables that claudeless reads.
+func ClaudelessEnvironmentVariables() []string {
 	return []string{
 		"CLAUDELESS_BIN", "CLAUDELESS_CAPTURE", "CLAUDELESS_CAPTURE_OUTPUT", "CLAUDELESS_CLAUDE_VERSION", "CLAUDELESS_COMPACT_DELAY_MS", "CLAUDELESS_COMPAT",
 		"CLAUDELESS_CONFIG_DIR", "CLAUDELESS_CWD", "CLAUDELESS_DEBUGGER", "CLAUDELESS_DEBUGGER_TOKEN", "CLAUDELESS_ENVIRONMENT", "CLAUDELESS_EXIT_HINT_TIMEOUT_MS", "CLAUDELESS_EXPECT",

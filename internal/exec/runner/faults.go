@@ -21,28 +21,28 @@ import (
 )
 
 const (
-	// maxExtraTimeWithFault is how much longer a run may take with a fault than without one. In addition, maxRunTimeWithFault
-	// limits the total time. On a slow machine both limits may be too short, so a run with a fault may always take
-	// slowMachineFactor times as long as the run without.
-	maxExtraTimeWithFault = 12 * time.Second
-	maxRunTimeWithFault   = 18 * time.Second
-	slowMachineFactor     = 3
-	baselineTimeLimit     = time.Minute
-	// maxParallelFaults limits the faults tried at the same time; parallelRuns may allow only one per processor.
-	maxParallelFaults = 4
+	// maxExtraDurationOfRunWithFault is how much longer a run may take with a fault than without one. In addition,
+	// maxTotalDurationOfRunWithFault limits the total time. On a slow machine both limits may be too short, so a run with a
+	// fault may always take alwaysAllowedMultipleOfDurationWithoutFault times as long as the run without.
+	maxExtraDurationOfRunWithFault              = 12 * time.Second
+	maxTotalDurationOfRunWithFault              = 18 * time.Second
+	alwaysAllowedMultipleOfDurationWithoutFault = 3
+	baselineTimeLimit                           = time.Minute
+	// maxFaultRunsAtSameTime limits the faults tried at the same time; faultRunsAtSameTime may allow only one per processor.
+	maxFaultRunsAtSameTime = 4
 )
 
-func faultTimeLimit(baseline time.Duration) time.Duration {
-	return max(min(maxRunTimeWithFault, baseline+maxExtraTimeWithFault), slowMachineFactor*baseline)
+func timeLimitOfRunWithFault(durationWithoutFault time.Duration) time.Duration {
+	return max(min(maxTotalDurationOfRunWithFault, durationWithoutFault+maxExtraDurationOfRunWithFault), alwaysAllowedMultipleOfDurationWithoutFault*durationWithoutFault)
 }
 
-// parallelRuns returns how many faults are tried at the same time, given the duration and processor time of the run
+// faultRunsAtSameTime returns how many faults are tried at the same time, given the duration and processor time of the run
 // without a fault. Too many parallel runs would be slow and look like hangs.
-func (o Options) parallelRuns(baseline, cpu time.Duration) int {
-	if o.Setup.Real.Path != "" || 2*cpu > baseline {
-		return min(maxParallelFaults, runtime.NumCPU())
+func (o Options) faultRunsAtSameTime(durationWithoutFault, cpuTimeWithoutFault time.Duration) int {
+	if o.Setup.Real.Path != "" || 2*cpuTimeWithoutFault > durationWithoutFault {
+		return min(maxFaultRunsAtSameTime, runtime.NumCPU())
 	}
-	return maxParallelFaults
+	return maxFaultRunsAtSameTime
 }
 
 // TryFaults runs the command once without a fault, and then once with each fault. It does not show the output of the
@@ -52,8 +52,8 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, *verdict.Input,
 	if err != nil {
 		return nil, nil, err
 	}
-	report := &verdict.Report{Verdict: "ok", Findings: []verdict.Finding{}, Expectations: []verdict.Expectation{}, Unmatched: []verdict.Unmatched{}, Runs: []verdict.Run{}}
-	plain := o.tryFault(ctx, procio.Fault{AllowedEnd: "success"}, baselineTimeLimit)
+	report := &verdict.Report{Verdict: "ok", Findings: []verdict.Finding{}, Expectations: []verdict.Expectation{}, Unmatched: []verdict.UnmatchedPrompt{}, Runs: []verdict.Run{}}
+	plain := o.runCommandOnceWithFault(ctx, procio.Fault{AllowedEnd: "success"}, baselineTimeLimit)
 	if plain.err != nil {
 		return nil, nil, plain.err
 	}
@@ -75,14 +75,14 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, *verdict.Input,
 		faults = slices.DeleteFunc(faults, func(f procio.Fault) bool { return f.Interface == "screen" })
 	}
 	took := time.Duration(plain.row.MS * float64(time.Millisecond))
-	most := faultTimeLimit(took)
+	most := timeLimitOfRunWithFault(took)
 	report.Faults = make([]verdict.Fault, len(faults))
 	var wg sync.WaitGroup
-	turns := make(chan struct{}, o.parallelRuns(took, plain.cpu))
+	turns := make(chan struct{}, o.faultRunsAtSameTime(took, plain.cpu))
 	for i, f := range faults {
 		turns <- struct{}{}
 		wg.Go(func() {
-			report.Faults[i] = o.tryFault(ctx, f, most).row
+			report.Faults[i] = o.runCommandOnceWithFault(ctx, f, most).row
 			<-turns
 		})
 	}
@@ -93,7 +93,6 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, *verdict.Input,
 	return report, nil, nil
 }
 
-// selectFaults returns the faults with these names. The name "all" selects every fault.
 func selectFaults(names []string) ([]procio.Fault, error) {
 	all := procio.Faults()
 	if slices.Contains(names, "all") {
@@ -124,12 +123,12 @@ type faultResult struct {
 	err         error // why the fault could not be tried to the end
 }
 
-func (o Options) tryFault(ctx context.Context, f procio.Fault, limit time.Duration) faultResult {
+func (o Options) runCommandOnceWithFault(ctx context.Context, fault procio.Fault, timeLimit time.Duration) faultResult {
 	if o.Setup.Real.Path != "" {
-		f.AllowedEnd = cmp.Or(f.RealAllowedEnd, f.AllowedEnd)
+		fault.AllowedEnd = cmp.Or(fault.RealAllowedEnd, fault.AllowedEnd)
 	}
-	t := faultResult{row: verdict.Fault{Name: f.Name, Bug: f.BugReport, Advice: f.CallerAdvice}}
-	o.Setup.Fault, o.Capture = f.Name, ""
+	t := faultResult{row: verdict.Fault{Name: fault.Name, Bug: fault.BugReport, Advice: fault.CallerAdvice}}
+	o.Setup.Fault, o.Capture = fault.Name, ""
 	r, err := prepareRun(ctx, o)
 	if err != nil {
 		t.err = err
@@ -145,7 +144,7 @@ func (o Options) tryFault(ctx context.Context, f procio.Fault, limit time.Durati
 	}
 	select {
 	case <-c.Done():
-	case <-time.After(limit):
+	case <-time.After(timeLimit):
 		t.row.Outcome = "hung"
 		c.Kill()
 	case <-ctx.Done():
@@ -155,21 +154,21 @@ func (o Options) tryFault(ctx context.Context, f procio.Fault, limit time.Durati
 	endProcesses(c.leftovers(r.Setup.RunID), 0)
 	exit := c.Exit()
 	t.cpu = c.CPU()
-	c.Stop(0)
+	c.StopGroup(0)
 	c.close()
 	var in verdict.Input
 	t.claudeStarted = in.ReadFiles([]string{r.journal}, r.Setup.Scenario) != nil || in.HasRuns()
 	t.interactive = in.IsInteractive()
 	t.row.Code, t.row.MS, t.stderr = exit.Code, float64(o.System.Now().Sub(began).Microseconds())/1000, out.String()
 	if t.row.Outcome == "" {
-		t.row.Outcome = classifyExit(f, exit, t.stderr)
+		t.row.Outcome = classifyExit(fault, exit, t.stderr)
 	}
 	return t
 }
 
 func classifyExit(f procio.Fault, exit proc.Exit, stderr string) string {
 	switch {
-	case exit.Signal != "" || exit.Code >= 128 || looksCrashed(stderr):
+	case exit.Signal != "" || exit.Code >= 128 || stderrContainsCrashTrace(stderr):
 		return "crashed"
 	case exit.Code != 0:
 		return "failed"
@@ -179,7 +178,7 @@ func classifyExit(f procio.Fault, exit proc.Exit, stderr string) string {
 	return "survived"
 }
 
-func looksCrashed(stderr string) bool {
+func stderrContainsCrashTrace(stderr string) bool {
 	return slices.ContainsFunc([]string{"Traceback (most recent call last)", "\nNode.js v", "panic: ", "goroutine 1 [", "Unhandled promise rejection", "thread 'main' panicked"}, func(sign string) bool {
 		return strings.Contains(stderr, sign)
 	})
@@ -236,7 +235,7 @@ func KillLeftovers(runID string, in *verdict.Input) {
 	waitForExit(left, moment)
 	left = slices.DeleteFunc(left, func(p leftoverProcess) bool { return guard.HasEnded(p.pid) })
 	for _, p := range left {
-		p.signal(syscall.SIGTERM)
+		p.sendSignalUnlessExited(syscall.SIGTERM)
 		in.Killed = append(in.Killed, p.pid)
 	}
 	endProcesses(left, leftoverGrace)
@@ -248,7 +247,7 @@ func endProcesses(processes []leftoverProcess, grace time.Duration) {
 	waitForExit(processes, grace)
 	for _, p := range processes {
 		if !guard.HasEnded(p.pid) {
-			p.signal(syscall.SIGKILL)
+			p.sendSignalUnlessExited(syscall.SIGKILL)
 		}
 	}
 }
@@ -259,8 +258,7 @@ func waitForExit(processes []leftoverProcess, limit time.Duration) {
 	}, limit)
 }
 
-// signal sends a signal to the process, which may have exited in the meantime.
-func (p leftoverProcess) signal(sig os.Signal) {
+func (p leftoverProcess) sendSignalUnlessExited(sig os.Signal) {
 	if process, err := os.FindProcess(p.pid); err == nil {
 		_ = process.Signal(sig)
 	}

@@ -14,7 +14,7 @@ func TestLimit(t *testing.T) {
 		{6 * time.Second, 18 * time.Second},
 		{11 * time.Second, 33 * time.Second},
 	} {
-		if got := faultTimeLimit(test.plain); got != test.want {
+		if got := timeLimitOfRunWithFault(test.plain); got != test.want {
 			t.Errorf("after %s without a fault: %s, want %s", test.plain, got, test.want)
 		}
 	}
@@ -30,11 +30,11 @@ func TestAtOnce(t *testing.T) {
 		cpu  time.Duration
 		want int
 	}{
-		{"a command that waits", double, 100 * time.Millisecond, maxParallelFaults},
-		{"one that is busy", double, 1800 * time.Millisecond, min(maxParallelFaults, runtime.NumCPU())},
-		{"a real claude", lane, 0, min(maxParallelFaults, runtime.NumCPU())},
+		{"a command that waits", double, 100 * time.Millisecond, maxFaultRunsAtSameTime},
+		{"one that is busy", double, 1800 * time.Millisecond, min(maxFaultRunsAtSameTime, runtime.NumCPU())},
+		{"a real claude", lane, 0, min(maxFaultRunsAtSameTime, runtime.NumCPU())},
 	} {
-		if got := test.o.parallelRuns(2*time.Second, test.cpu); got != test.want {
+		if got := test.o.faultRunsAtSameTime(2*time.Second, test.cpu); got != test.want {
 			t.Errorf("%s: %d at once, want %d", test.name, got, test.want)
 		}
 	}

@@ -34,7 +34,7 @@ type Options struct {
 	Capture string
 	// RecordOutput also keeps the output of each claude in the journal.
 	RecordOutput bool
-	Guard        guard.Level
+	Guard        guard.StrictnessLevel
 	// JudgeLater omits the verdict. The journal in the file Capture then contains all that a later verdict needs.
 	JudgeLater bool
 	// FreshHome gives the command an empty home directory.
@@ -75,7 +75,7 @@ type apiService struct {
 	handler     http.Handler
 	vendorProxy *guard.Proxy // nil means no proxy
 	capture     *os.File     // journal that the API appends to; nil means that no scenario is served
-	log         guard.Log
+	log         guard.BreachLog
 
 	cancel context.CancelFunc // nil means not serving
 	tasks  sync.WaitGroup
@@ -85,7 +85,7 @@ type apiService struct {
 
 // newAPI creates the servers of a run, which do not listen yet. The proxy does not report the files in own as a real
 // claude.
-func newAPI(o Options, journal string, own guard.OwnFiles) (*apiService, error) {
+func newAPI(o Options, journal string, own guard.ClaudelessFiles) (*apiService, error) {
 	a := &apiService{}
 	next, err := a.newModelHandler(o, journal)
 	if err != nil {
@@ -118,7 +118,7 @@ func (a *apiService) newModelHandler(o Options, journal string) (http.Handler, e
 	if a.capture, err = os.OpenFile(journal, os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
 		return nil, fmt.Errorf("opening the journal: %w", err)
 	}
-	failure := streamFault(procio.FaultByName(o.Setup.Fault))
+	failure := apiFailureOfFault(procio.FaultByName(o.Setup.Fault))
 	s := o.System
 	cwd, _ := s.Getwd() // expressions can also be evaluated without a working directory
 	return api.New(api.Options{
@@ -127,15 +127,15 @@ func (a *apiService) newModelHandler(o Options, journal string) (http.Handler, e
 	})
 }
 
-// streamFault returns the failure that f causes in the API server; nil means that f is not a fault of the API.
-func streamFault(f *procio.Fault) *scenarios.Failure {
+// apiFailureOfFault returns the failure that f causes in the API server; nil means that f is not a fault of the API.
+func apiFailureOfFault(fault *procio.Fault) *scenarios.Failure {
 	switch {
-	case f == nil || f.Interface != "api":
+	case fault == nil || fault.Interface != "api":
 		return nil
-	case f.Effects.StreamFault != "":
-		return &scenarios.Failure{Type: scenarios.FailStreamFault, Fault: f.Effects.StreamFault}
+	case fault.Effects.StreamFault != "":
+		return &scenarios.Failure{Type: scenarios.FailStreamFault, Fault: fault.Effects.StreamFault}
 	}
-	return scenarios.FailureByName(f.Effects.Failure)
+	return scenarios.FailureByName(fault.Effects.Failure)
 }
 
 func (a *apiService) listen(ctx context.Context) error {
@@ -159,7 +159,7 @@ func (a *apiService) listen(ctx context.Context) error {
 func (a *apiService) serve(ctx context.Context, ln, proxyListener net.Listener) {
 	ctx, a.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	a.tasks.Go(func() { // returns after close
-		a.setError(localhttp.Serve(ctx, ln, a.handler, localhttp.Options{Grace: time.Millisecond, Access: localhttp.Access{OwnOriginOnly: true}}))
+		a.addErrorReturnedByClose(localhttp.Serve(ctx, ln, a.handler, localhttp.Options{Grace: time.Millisecond, Access: localhttp.Access{OwnOriginOnly: true}}))
 	})
 	if proxyListener == nil {
 		return
@@ -167,16 +167,16 @@ func (a *apiService) serve(ctx context.Context, ln, proxyListener net.Listener) 
 	server := &http.Server{Handler: a.vendorProxy, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
 	a.tasks.Go(func() { // returns after close
 		<-ctx.Done()
-		a.setError(server.Close())
+		a.addErrorReturnedByClose(server.Close())
 	})
 	a.tasks.Go(func() { // returns after close
 		if err := server.Serve(proxyListener); !errors.Is(err, http.ErrServerClosed) {
-			a.setError(err)
+			a.addErrorReturnedByClose(err)
 		}
 	})
 }
 
-func (a *apiService) setError(err error) {
+func (a *apiService) addErrorReturnedByClose(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.err = errors.Join(a.err, err)
@@ -188,7 +188,7 @@ func (a *apiService) close() error {
 	}
 	a.tasks.Wait()
 	if a.capture != nil {
-		a.setError(a.capture.Close())
+		a.addErrorReturnedByClose(a.capture.Close())
 	}
 	return a.err
 }
@@ -205,7 +205,7 @@ func (a *apiService) guardFindings() []verdict.Finding {
 			f.Advice = shimAdvice
 		case guard.BreachVendorAccess:
 			f.ID, f.Advice = "G02", "the command talks to the vendor directly: use ANTHROPIC_BASE_URL as the base URL of its client, and do not set a provider in code"
-		case guard.BreachOtherAddress:
+		case guard.BreachExternalNonVendorAddress:
 			f.ID, f.Level, f.Advice = "G03", "info", "--guard=strict allows only loopback connections"
 		}
 		list = append(list, f)

@@ -35,7 +35,7 @@ func prepareRun(ctx context.Context, o Options) (*run, error) {
 		return nil, process.WithHint("no command after --", "for example: claudeless exec -s FILE -- npm test")
 	}
 	names := make(chan []string, 1)
-	go func() { names <- RealCLINames(o.System.Getenv("PATH"), o.Setup.Executable) }() // returns after the search
+	go func() { names <- NamesOfLinksToRealCLI(o.System.Getenv("PATH"), o.Setup.Executable) }() // returns after the search
 	r.apiKey, r.realNames = newCanaryKey(), names
 	var err error
 	if r.temp, err = proc.MakeRunDir("claudeless-exec-", "CLAUDELESS_RUN"); err != nil {
@@ -49,7 +49,7 @@ func prepareRun(ctx context.Context, o Options) (*run, error) {
 		r.Setup.ExtraVariables = append(slices.Clone(r.Setup.ExtraVariables), "CLAUDELESS_CAPTURE_OUTPUT=1")
 	}
 	r.Setup.Journal, r.Setup.Config, r.Setup.RunID = r.journal, filepath.Join(r.dir, "config"), filepath.Base(r.dir)
-	if err = r.createFiles(); err == nil {
+	if err = r.createRunDirectoriesAndJournal(); err == nil {
 		err = r.startAPI(ctx)
 	}
 	if err == nil {
@@ -69,16 +69,16 @@ func (r *run) startAPI(ctx context.Context) error {
 		return err
 	}
 	if r.Guard == guard.LevelStrict {
-		r.api.url = "http://" + guard.APIAddr
+		r.api.url = "http://" + guard.APIAddrInNamespace
 		if r.api.vendorProxy != nil {
-			r.api.proxy = "http://" + guard.ProxyAddr
+			r.api.proxy = "http://" + guard.ProxyAddrInNamespace
 		}
 		return nil
 	}
 	return r.api.listen(ctx)
 }
 
-func (r *run) createFiles() error {
+func (r *run) createRunDirectoriesAndJournal() error {
 	for _, dir := range []string{r.Setup.Config, filepath.Join(r.dir, "home")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("creating the directory of the run: %w", err)
@@ -108,18 +108,18 @@ func (r *run) createShims() error {
 		}
 	}
 	if r.Setup.Real.Path != "" {
-		if err := r.prepareRealHome(); err != nil {
+		if err := r.prepareScenarioServersForRealClaude(); err != nil {
 			return err
 		}
 	}
 	if err := r.Setup.createShims(r.shimDir(), <-r.realNames); err != nil {
 		return err
 	}
-	return writePackageManagerShims(r.shimDir(), r.System.Getenv("PATH"))
+	return writePackageManagerShimsProtectingClaude(r.shimDir(), r.System.Getenv("PATH"))
 }
 
-func (r *run) ownFiles() guard.OwnFiles {
-	return guard.OwnFiles{Executable: r.Setup.Executable, ShimDir: r.shimDir()}
+func (r *run) ownFiles() guard.ClaudelessFiles {
+	return guard.ClaudelessFiles{Executable: r.Setup.Executable, ShimDir: r.shimDir()}
 }
 
 func (r *run) shimDir() string { return filepath.Join(r.dir, "bin") }
@@ -186,7 +186,7 @@ func (r *run) commandEnviron() []string {
 		set["HOME"] = filepath.Join(r.dir, "home")
 	}
 	for _, host := range r.EnvFor {
-		set[claudePathVariable(host)] = filepath.Join(bin, "claude")
+		set[claudePathVariableOfHost(host)] = filepath.Join(bin, "claude")
 	}
 	var env []string
 	for _, kv := range r.System.Environ {
@@ -213,15 +213,15 @@ func withheldVariables() []string {
 	}
 }
 
-// claudePathVariable returns the variable in which a host such as zed looks for claude, or any other word unchanged.
-func claudePathVariable(host string) string {
-	switch host {
+// claudePathVariableOfHost returns the variable in which a host such as zed looks for claude, or any other word unchanged.
+func claudePathVariableOfHost(hostOrVariable string) string {
+	switch hostOrVariable {
 	case "acp", "claude-agent-acp", "claude-code-acp", "zed":
 		return "CLAUDE_CODE_EXECUTABLE"
 	case "vibe-kanban", "conductor":
 		return "CLAUDE_CLI_PATH"
 	}
-	return host
+	return hostOrVariable
 }
 
 // noProxyValue returns the value of NO_PROXY, which exempts addresses of this machine.
@@ -261,9 +261,9 @@ func FindRealClaude(explicitPath string, getenv func(string) string, ownPath str
 
 func (r *run) serverRecordsDir() string { return filepath.Join(r.dir, "mcp") }
 
-// prepareRealHome prepares the run for a real claude. It writes the MCP servers of the scenario to a configuration
-// file. If an exit code is expected, this binary will stay the parent of claude to record the code.
-func (r *run) prepareRealHome() error {
+// prepareScenarioServersForRealClaude prepares the run for a real claude. It writes the MCP servers of the scenario to a
+// configuration file. If an exit code is expected, this binary will stay the parent of claude to record the code.
+func (r *run) prepareScenarioServersForRealClaude() error {
 	if r.Setup.Scenario == "" {
 		return errors.New("--real requires a scenario: add -s FILE")
 	}

@@ -47,12 +47,12 @@ func Run(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error
 		fmt.Fprintf(o.System.Stderr, "claudeless: error: %v\n", err)
 	}
 	if r.Setup.Real.Path != "" {
-		if err := (procio.ServerRecords{Journal: r.journal, Dir: r.serverRecordsDir(), StartedAt: began}).Write(o.System); err != nil {
+		if err := (procio.RealClaudeServerRecords{Journal: r.journal, Dir: r.serverRecordsDir(), StartedAt: began}).Write(o.System); err != nil {
 			fmt.Fprintf(o.System.Stderr, "claudeless: error: %v\n", err)
 		}
 	}
 	if o.JudgeLater {
-		return &verdict.Report{Command: &result}, nil, r.deferVerdict(left)
+		return &verdict.Report{Command: &result}, nil, r.writeFindingsForLaterVerdict(left)
 	}
 	report, in, judgeErr := r.judge(left)
 	if report == nil {
@@ -76,7 +76,7 @@ func (r *run) runCommand(ctx context.Context) (exit proc.Exit, left []leftoverPr
 		}
 		defer func() {
 			var closed error
-			screens, closed = closeTerminal(terminal)
+			screens, closed = stopConsoleAndSummarizeScreens(terminal)
 			err = errors.Join(err, closed)
 		}()
 	}
@@ -97,12 +97,12 @@ func (r *run) runCommand(ctx context.Context) (exit proc.Exit, left []leftoverPr
 	exit = c.Exit()
 	stop()
 	stopFollowing()
-	c.poller.Stop() // stop before leftover processes are killed
+	c.poller.ScanOnceMoreAndStop() // stop before leftover processes are killed
 	left = c.leftovers(r.Setup.RunID)
 	for _, p := range left {
-		p.signal(syscall.SIGTERM)
+		p.sendSignalUnlessExited(syscall.SIGTERM)
 	}
-	c.Stop(leftoverGrace)
+	c.StopGroup(leftoverGrace)
 	endProcesses(left, leftoverGrace)
 	c.close()
 	return exit, left, nil, nil // the deferred function sets seen
@@ -123,11 +123,12 @@ func (r *run) relaySignals(a *proc.Attached) (stop func()) {
 	}, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 }
 
-// deferVerdict writes to the journal what a later verdict needs: the findings of the guard and the leftover processes.
-func (r *run) deferVerdict(leftovers []leftoverProcess) error {
+// writeFindingsForLaterVerdict writes to the journal what a later verdict needs: the findings of the guard and the leftover
+// processes.
+func (r *run) writeFindingsForLaterVerdict(leftovers []leftoverProcess) error {
 	report := verdict.Report{Findings: append(leftoverFindings(leftovers), r.api.guardFindings()...)}
 	fmt.Fprintf(r.System.Stderr, "claudeless: verdict: postponed; run claudeless verify %s\n", r.Capture)
-	return report.AppendTo(r.journal, r.System.Now, r.System.PID, r.System.Environ)
+	return report.AppendToJournalFile(r.journal, r.System.Now, r.System.PID, r.System.Environ)
 }
 
 // judge reads the journal, checks the run against the scenario, appends the verdict, and returns the check's input.
@@ -149,5 +150,5 @@ func (r *run) judge(leftovers []leftoverProcess) (*verdict.Report, *verdict.Inpu
 	if r.Capture == "" {
 		return &report, &in, nil
 	}
-	return &report, &in, report.AppendTo(r.journal, r.System.Now, r.System.PID, r.System.Environ)
+	return &report, &in, report.AppendToJournalFile(r.journal, r.System.Now, r.System.PID, r.System.Environ)
 }

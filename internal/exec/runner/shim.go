@@ -38,9 +38,9 @@ type ClaudeSetup struct {
 	Fault string
 	// Real is the real claude that runs instead of the simulated one.
 	Real RealClaude
-	// FirstStart specifies which dialogs claude shows when it starts on a terminal; nil means that the runner writes no
+	// ClaudeFirstStart specifies which dialogs claude shows when it starts on a terminal; nil means that the runner writes no
 	// configuration files for claude.
-	FirstStart *FirstStart
+	FirstStart *ClaudeFirstStart
 	// ExtraVariables are further variables for claude, as "K=V".
 	ExtraVariables []string
 }
@@ -87,7 +87,7 @@ const shimProgramDir = ".claudeless"
 
 // MakeShims creates a shim for claude in dir, and one for every name on path that leads to a real claude.
 func MakeShims(dir string, s ClaudeSetup, path string) error {
-	return s.createShims(dir, RealCLINames(path, s.Executable))
+	return s.createShims(dir, NamesOfLinksToRealCLI(path, s.Executable))
 }
 
 func (s ClaudeSetup) createShims(dir string, names []string) error {
@@ -134,24 +134,25 @@ func (s ClaudeSetup) shimScript(target string) string {
 		fmt.Fprintf(&b, "exec %s \"$@\"\n", quoteForShell(target))
 		return b.String()
 	}
-	return b.String() + s.realCommandLine()
+	return b.String() + s.shellLinesStartingRealClaude()
 }
 
 func quoteForShell(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// createWindowsShims creates claude.cmd and claude.exe. [procio.ApplyShimSettings] reads their settings in [EnvFile].
+// createWindowsShims creates claude.cmd and claude.exe. [procio.WithShimEnvironment] reads their settings in
+// [WindowsShimSettingsFileName].
 func (s ClaudeSetup) createWindowsShims(dir string) error {
 	exe := filepath.Join(dir, "claude.exe")
 	return errors.Join(
 		copyFile(s.Executable, exe),
-		os.WriteFile(filepath.Join(dir, EnvFile), []byte(s.envFileText()), 0o600),
+		os.WriteFile(filepath.Join(dir, WindowsShimSettingsFileName), []byte(s.windowsShimSettingsText()), 0o600),
 		os.WriteFile(filepath.Join(dir, "claude.cmd"), []byte("@\"%~dp0claude.exe\" %*\r\n"), 0o700),
 	)
 }
 
-// envFileText returns the settings that a shim passes on, one K=V per line. "?K=V" applies only if the caller has not
+// windowsShimSettingsText returns the settings that a shim passes on, one K=V per line. "?K=V" applies only if the caller has not
 // set K. A line feed in a value is written as a backslash and an n.
-func (s ClaudeSetup) envFileText() string {
+func (s ClaudeSetup) windowsShimSettingsText() string {
 	lines := s.claudeVariables()
 	if s.Real.Path != "" {
 		lines = append(lines, "CLAUDELESS_REAL="+s.Real.Path, "CLAUDELESS_MCP_CONFIG="+strings.Join(s.MCPConfig, "\n"))
@@ -166,8 +167,9 @@ func (s ClaudeSetup) envFileText() string {
 	return b.String()
 }
 
-// EnvFile is the name of the file with the settings of a shim that is a copy of this binary. It is next to the shim.
-const EnvFile = "claude.env"
+// WindowsShimSettingsFileName is the name of the file with the settings of a shim that is a copy of this binary. It is next to
+// the shim.
+const WindowsShimSettingsFileName = "claude.env"
 
 func copyFile(from, to string) error {
 	src, err := os.Open(from)
@@ -183,10 +185,10 @@ func copyFile(from, to string) error {
 	return errors.Join(err, dst.Close())
 }
 
-// RealCLINames returns the names on path that are links into a package of the real CLI.
-func RealCLINames(path, ownPath string) []string {
+// NamesOfLinksToRealCLI returns the names on path that are links into a package of the real CLI.
+func NamesOfLinksToRealCLI(pathVariable, ownExecutable string) []string {
 	var dirs []string
-	for _, dir := range filepath.SplitList(path) {
+	for _, dir := range filepath.SplitList(pathVariable) {
 		if at, err := filepath.EvalSymlinks(dir); err == nil && !slices.Contains(dirs, at) { // /bin is often a link to /usr/bin
 			dirs = append(dirs, at)
 		}
@@ -194,7 +196,7 @@ func RealCLINames(path, ownPath string) []string {
 	found := make([][]string, len(dirs))
 	var all sync.WaitGroup
 	for i, dir := range dirs {
-		all.Go(func() { found[i] = realCLINamesIn(dir, ownPath) })
+		all.Go(func() { found[i] = namesOfLinksToRealCLIIn(dir, ownExecutable) })
 	}
 	all.Wait()
 	var names []string
@@ -206,7 +208,7 @@ func RealCLINames(path, ownPath string) []string {
 	return names
 }
 
-func realCLINamesIn(dir, ownPath string) []string {
+func namesOfLinksToRealCLIIn(dir, ownExecutable string) []string {
 	file, err := os.Open(dir)
 	if err != nil {
 		return nil
@@ -223,7 +225,7 @@ func realCLINamesIn(dir, ownPath string) []string {
 		if err != nil || !strings.Contains(strings.ToLower(link), "claude") {
 			continue
 		}
-		if target, err := filepath.EvalSymlinks(file); err == nil && target != ownPath && guard.IsRealCLI(target) {
+		if target, err := filepath.EvalSymlinks(file); err == nil && target != ownExecutable && guard.IsRealCLI(target) {
 			names = append(names, e.Name())
 		}
 	}
@@ -231,18 +233,18 @@ func realCLINamesIn(dir, ownPath string) []string {
 	return names
 }
 
-// realCommandLine returns the end of a shim script: the command that runs the real claude through this binary. This
+// shellLinesStartingRealClaude returns the end of a shim script: the command that runs the real claude through this binary. This
 // binary records the start and is then replaced by claude, unless it must apply a fault or record the exit code. The
 // --mcp-config options of claudeless come before the arguments of the caller, so that no variadic option of the caller
 // can consume them. These options are omitted if the first argument is a subcommand of claude.
-func (s ClaudeSetup) realCommandLine() string {
+func (s ClaudeSetup) shellLinesStartingRealClaude() string {
 	var configs strings.Builder
 	for _, c := range s.MCPConfig {
 		configs.WriteString(" " + quoteForShell("--mcp-config="+c))
 	}
 	fault := procio.FaultNone
 	if s.Real.StaysParent {
-		fault = procio.FaultRecordExit
+		fault = procio.FaultStayParentToRecordExit
 	}
 	if f := procio.FaultByName(s.Fault); f != nil && f.Interface == "cli" {
 		fault = s.Fault
@@ -252,22 +254,22 @@ func (s ClaudeSetup) realCommandLine() string {
 		return fmt.Sprintf("exec %s \"$@\"\n", claude)
 	}
 	return fmt.Sprintf("case \"${1-}\" in\n%s) exec %s \"$@\" ;;\nesac\nexec %s%s \"$@\"\n",
-		procio.SubcommandPattern(), claude, claude, configs.String())
+		procio.ClaudeSubcommandsShellPattern(), claude, claude, configs.String())
 }
 
-// writePackageManagerShims creates shims for package managers in dir, so that the command does not change the claude of
-// this machine. A shim ignores the global installation, update or removal of claude's package, and succeeds. For
+// writePackageManagerShimsProtectingClaude creates shims for package managers in dir, so that the command does not change the
+// claude of this machine. A shim ignores the global installation, update or removal of claude's package, and succeeds. For
 // anything else, it runs the package manager found on path. A package manager that is not installed gets no shim.
-func writePackageManagerShims(dir, path string) error {
+func writePackageManagerShimsProtectingClaude(shimDir, pathVariable string) error {
 	if runtime.GOOS == "windows" {
 		return nil
 	}
 	var errs []error
 	for _, name := range []string{"npm", "pnpm", "yarn", "bun"} {
-		for _, at := range filepath.SplitList(path) {
+		for _, at := range filepath.SplitList(pathVariable) {
 			program := filepath.Join(at, name)
 			if info, err := os.Stat(program); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
-				errs = append(errs, writeProgram(filepath.Join(dir, name), fmt.Sprintf(packageManagerScript, quoteForShell(program))))
+				errs = append(errs, writeProgram(filepath.Join(shimDir, name), fmt.Sprintf(packageManagerShimFormatIgnoringClaudeChanges, quoteForShell(program))))
 				break
 			}
 		}
@@ -275,8 +277,8 @@ func writePackageManagerShims(dir, path string) error {
 	return errors.Join(errs...)
 }
 
-// packageManagerScript is the text of the shims; %s is the real program.
-const packageManagerScript = `#!/bin/sh
+// packageManagerShimFormatIgnoringClaudeChanges is the text of the shims; %s is the real program.
+const packageManagerShimFormatIgnoringClaudeChanges = `#!/bin/sh
 # Made by claudeless: the claude of the machine stays as it is.
 global= changes= claude=
 for word do
@@ -293,9 +295,9 @@ fi
 exec %s "$@"
 `
 
-// FirstStart specifies which dialogs claude shows when it starts on a terminal. With the zero value, claude shows only
+// ClaudeFirstStart specifies which dialogs claude shows when it starts on a terminal. With the zero value, claude shows only
 // one: it asks whether to trust the directory, because no directory is trusted yet.
-type FirstStart struct {
+type ClaudeFirstStart struct {
 	// Dialogs names the dialogs that appear: trust, key, mcp, bypass, auto, all.
 	Dialogs []string
 	// TrustedDirs lists the directories that are trusted.
@@ -307,10 +309,10 @@ type FirstStart struct {
 // FirstStartDialogs returns the names of the dialogs of the first start.
 func FirstStartDialogs() []string { return []string{"trust", "key", "mcp", "bypass", "auto"} }
 
-// CheckDialogs returns an error if a name of a dialog is invalid.
-func CheckDialogs(names []string) error {
+// CheckFirstStartDialogNames returns an error if a name of a dialog is invalid.
+func CheckFirstStartDialogNames(dialogNames []string) error {
 	known := append(FirstStartDialogs(), "all")
-	for _, name := range names {
+	for _, name := range dialogNames {
 		if name == "onboarding" {
 			return process.WithHint("--fresh cannot show the dialog onboarding: claude would contact the vendor and exit with 1", "choose from "+strings.Join(known, ", "))
 		}
@@ -321,30 +323,30 @@ func CheckDialogs(names []string) error {
 	return nil
 }
 
-func (f FirstStart) showsDialog(dialog string) bool {
-	return slices.Contains(f.Dialogs, dialog) || slices.Contains(f.Dialogs, "all")
+func (f ClaudeFirstStart) isDialogShown(dialogName string) bool {
+	return slices.Contains(f.Dialogs, dialogName) || slices.Contains(f.Dialogs, "all")
 }
 
 // Write writes .claude.json and settings.json for a claude with this API key.
-func (f FirstStart) Write(dir, key string) error {
+func (f ClaudeFirstStart) Write(configDir, apiKey string) error {
 	config := map[string]any{"hasCompletedOnboarding": true, "lastOnboardingVersion": "9.9.9", "theme": "dark"}
 	settings := map[string]any{"tui": "fullscreen"}
 	if f.Inline {
 		settings["tui"] = "default"
 	}
-	if !f.showsDialog("auto") {
+	if !f.isDialogShown("auto") {
 		config["hasSeenAutoDefaultNotice"] = true
 	}
-	if !f.showsDialog("bypass") {
+	if !f.isDialogShown("bypass") {
 		config["bypassPermissionsModeAccepted"] = true
 	}
-	if !f.showsDialog("mcp") {
+	if !f.isDialogShown("mcp") {
 		settings["enableAllProjectMcpServers"] = true
 	}
-	if !f.showsDialog("key") {
-		config["customApiKeyResponses"] = map[string]any{"approved": []string{key[max(0, len(key)-20):]}, "rejected": []string{}}
+	if !f.isDialogShown("key") {
+		config["customApiKeyResponses"] = map[string]any{"approved": []string{apiKey[max(0, len(apiKey)-20):]}, "rejected": []string{}}
 	}
-	if !f.showsDialog("trust") {
+	if !f.isDialogShown("trust") {
 		projects := map[string]any{}
 		for _, dir := range f.TrustedDirs {
 			projects[dir] = map[string]any{"hasTrustDialogAccepted": true}
@@ -354,7 +356,7 @@ func (f FirstStart) Write(dir, key string) error {
 		}
 		config["projects"] = projects
 	}
-	return errors.Join(writeJSON(filepath.Join(dir, ".claude.json"), config), writeJSON(filepath.Join(dir, "settings.json"), settings))
+	return errors.Join(writeJSON(filepath.Join(configDir, ".claude.json"), config), writeJSON(filepath.Join(configDir, "settings.json"), settings))
 }
 
 func writeJSON(file string, value any) error {

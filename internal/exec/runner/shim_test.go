@@ -25,7 +25,7 @@ func TestWindowsShims(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := map[string]string{}
-	for _, name := range []string{"claude.exe", "claude.cmd", EnvFile} {
+	for _, name := range []string{"claude.exe", "claude.cmd", WindowsShimSettingsFileName} {
 		text, err := os.ReadFile(filepath.Join(bin, name))
 		if err != nil {
 			t.Fatal(err)
@@ -35,7 +35,7 @@ func TestWindowsShims(t *testing.T) {
 	want := map[string]string{
 		"claude.exe": "binary",
 		"claude.cmd": "@\"%~dp0claude.exe\" %*\r\n",
-		EnvFile: "CLAUDELESS_CAPTURE=C:\\\\j.jsonl\r\nCLAUDELESS_EXPECT=defer\r\nCLAUDELESS_SCENARIO=C:\\\\s.toml\r\nCLAUDELESS_RUN=r\r\n" +
+		WindowsShimSettingsFileName: "CLAUDELESS_CAPTURE=C:\\\\j.jsonl\r\nCLAUDELESS_EXPECT=defer\r\nCLAUDELESS_SCENARIO=C:\\\\s.toml\r\nCLAUDELESS_RUN=r\r\n" +
 			"CLAUDELESS_STRICT=1\r\nCLAUDELESS_MCP_CONFIG=a\\nb\r\n?CLAUDE_CONFIG_DIR=C:\\\\config\r\n",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -74,7 +74,7 @@ func TestRealNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := strings.Join([]string{bin, more, bin, filepath.Join(dir, "none")}, string(filepath.ListSeparator))
-	if diff := cmp.Diff([]string{"cl", "ai"}, RealCLINames(path, self)); diff != "" {
+	if diff := cmp.Diff([]string{"cl", "ai"}, NamesOfLinksToRealCLI(path, self)); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 }

@@ -20,29 +20,29 @@ const leftoverGrace = 500 * time.Millisecond
 var errStrictGuardFailed = errors.New("--guard=strict")
 
 // ParseGuard parses the value of --guard.
-func ParseGuard(s string) (guard.Level, error) { return guard.ParseLevel(s) }
+func ParseGuard(s string) (guard.StrictnessLevel, error) { return guard.ParseLevel(s) }
 
-// guardLinkFD connects a child with the guard. It is the number that [proc.Attach] gives the first file it passes on.
+// guardLinkFD connects a child with the guard. It is the number that [proc.StartAttached] gives the first file it passes on.
 const guardLinkFD = 3
 
 // ExecGuarded replaces this process, the first one of a guarded run, by the command. words[0] is the path of the
 // program. The other words are its argv, with the program's name first. ExecGuarded returns only if it fails.
 func ExecGuarded(words, environ []string) error {
-	return guard.ExecWatched(guardLinkFD, words[0], words[1:], environ)
+	return guard.ExecWithSyscallWatch(guardLinkFD, words[0], words[1:], environ)
 }
 
-// ExecGuardedInNetwork is like ExecGuarded for a run in its own network namespace.
-func ExecGuardedInNetwork(words, environ []string) error {
-	return guard.ExecInNetwork(guardLinkFD, words[0], words[1:], environ)
+// ExecGuardedInOwnNetworkNamespace is like ExecGuarded for a run in its own network namespace.
+func ExecGuardedInOwnNetworkNamespace(programPathThenArgv, environ []string) error {
+	return guard.ExecInOwnNetworkWithSyscallWatch(guardLinkFD, programPathThenArgv[0], programPathThenArgv[1:], environ)
 }
 
 type startedCommand struct {
 	*proc.Attached
-	network      *guard.Network // guard and network of the command; nil means that it runs without a guard in the network of this program
-	poller       *guard.Poller  // nil means not polling
+	network      *guard.Network          // guard and network of the command; nil means that it runs without a guard in the network of this program
+	poller       *guard.RealClaudePoller // nil means not polling
 	ownProcesses []int
-	hasOtherRuns bool          // this program runs other commands at the same time
-	reaper       *guard.Reaper // nil means none
+	hasOtherRuns bool                // this program runs other commands at the same time
+	reaper       *guard.OrphanReaper // nil means none
 }
 
 func (r *run) startCommand(ctx context.Context, o proc.AttachOptions) (*startedCommand, error) {
@@ -56,44 +56,45 @@ func (r *run) startCommand(ctx context.Context, o proc.AttachOptions) (*startedC
 	if r.Guard == guard.LevelStrict {
 		err = r.startInNetwork(ctx, c, o)
 	} else {
-		err = r.startWatched(ctx, c, o)
+		err = r.startInSharedNetworkWatchingForRealClaude(ctx, c, o)
 	}
 	if err == nil && !c.hasOtherRuns {
-		c.ownProcesses = append(c.ownProcesses, c.OwnPIDs()...)
+		c.ownProcesses = append(c.ownProcesses, c.CommandAndGuardPIDs()...)
 		c.reaper = guard.StartReaper(r.System.Notify, c.ownProcesses)
 	}
 	return c, err
 }
 
-// startWatched starts the command in the network of this program, and watches for a real claude among the programs that
-// the command starts: by system call notifications if permitted, otherwise by polling.
-func (r *run) startWatched(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
-	wanted := r.Guard == guard.LevelPath && r.Setup.Real.Path == "" && !c.hasOtherRuns
+// startInSharedNetworkWatchingForRealClaude starts the command in the network of this program, and watches for a real claude
+// among the programs that the command starts: by system call notifications if permitted, otherwise by polling.
+func (r *run) startInSharedNetworkWatchingForRealClaude(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
+	wanted := r.Guard == guard.LevelPathAndProxy && r.Setup.Real.Path == "" && !c.hasOtherRuns
 	if wanted && guard.CanWatchSyscalls() {
-		err := r.startGuarded(ctx, c, o)
+		err := r.startAsChildWithSyscallWatching(ctx, c, o)
 		if !errors.Is(err, errStrictGuardFailed) {
 			return err
 		}
 	}
 	var err error
-	c.Attached, err = proc.Attach(ctx, o)
+	c.Attached, err = proc.StartAttached(ctx, o)
 	if err == nil && wanted {
-		c.poller = guard.StartPoller(&r.api.log, r.ownFiles())
+		c.poller = guard.StartRealClaudePoller(&r.api.log, r.ownFiles())
 	}
 	return err
 }
 
 func (r *run) startInNetwork(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
 	o.Network = true
-	err := r.startGuarded(ctx, c, o)
+	err := r.startAsChildWithSyscallWatching(ctx, c, o)
 	if errors.Is(err, errStrictGuardFailed) {
 		return fmt.Errorf("%w; use --guard=path instead", err)
 	}
 	return err
 }
 
-// startGuarded starts this binary as a child, which sends a descriptor to watch its calls and becomes the command.
-func (r *run) startGuarded(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
+// startAsChildWithSyscallWatching starts this binary as a child, which sends a descriptor to watch its calls and becomes the
+// command.
+func (r *run) startAsChildWithSyscallWatching(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
 	path, err := o.LookPath()
 	if err != nil {
 		return err
@@ -108,22 +109,22 @@ func (r *run) startGuarded(ctx context.Context, c *startedCommand, o proc.Attach
 	}
 	o.Args = append(append(words, "--", path), r.Command...)
 	o.Path, o.Files = r.Setup.Executable, []*os.File{theirs}
-	c.Attached, err = proc.Attach(ctx, o)
+	c.Attached, err = proc.StartAttached(ctx, o)
 	theirs.Close()
 	if err != nil {
 		return errors.Join(fmt.Errorf("%w: %w; --guard=strict needs user namespaces or root", errStrictGuardFailed, err), ours.Close())
 	}
 	c.network, err = guard.StartWatching(ours, guard.WatchOptions{
-		PID: c.PID(), Log: &r.api.log, OwnFiles: r.ownFiles(), ExpectsReal: r.Setup.Real.Path != "", OwnNetwork: o.Network, NoNetwork: guard.HasNoNetwork(),
+		PID: c.PID(), Log: &r.api.log, OwnFiles: r.ownFiles(), ExpectsReal: r.Setup.Real.Path != "", OwnNetwork: o.Network, NoNetwork: guard.HasOnlyLoopbackInterfaces(),
 	})
 	if err == nil {
 		if c.network.API != nil {
 			r.api.serve(ctx, c.network.API, c.network.Proxy)
 		}
-		err = c.network.ReleaseCommand()
+		err = c.network.StartWaitingCommand()
 	}
 	if err != nil {
-		c.Stop(leftoverGrace)
+		c.StopGroup(leftoverGrace)
 		c.close()
 		c.network = nil
 		return fmt.Errorf("%w: %w", errStrictGuardFailed, err)
@@ -132,8 +133,8 @@ func (r *run) startGuarded(ctx context.Context, c *startedCommand, o proc.Attach
 }
 
 func (c *startedCommand) close() {
-	c.reaper.Stop()
-	c.poller.Stop()
+	c.reaper.ReapOnceMoreAndStop()
+	c.poller.ScanOnceMoreAndStop()
 	if c.network != nil {
 		c.network.Close()
 	}
@@ -154,9 +155,9 @@ func (r *run) openTerminal() (*console.Console, proc.AttachOptions, error) {
 	return c, proc.AttachOptions{Stdin: c.Terminal(), Stdout: c.Terminal(), Stderr: c.Terminal(), OwnTerminal: true}, nil
 }
 
-// closeTerminal restores this program's terminal and returns the screens of the command.
-func closeTerminal(c *console.Console) (*verdict.Terminal, error) {
-	summary, err := c.Stop()
+// stopConsoleAndSummarizeScreens restores this program's terminal and returns the screens of the command.
+func stopConsoleAndSummarizeScreens(commandConsole *console.Console) (*verdict.Terminal, error) {
+	summary, err := commandConsole.Stop()
 	seen := &verdict.Terminal{Screens: summary.Screens, States: summary.States, LostKeys: summary.LostKeys}
 	for _, d := range summary.Dialogs {
 		seen.Dialogs = append(seen.Dialogs, verdict.Dialog{State: d.State, Answer: d.Answer})
@@ -167,7 +168,7 @@ func closeTerminal(c *console.Console) (*verdict.Terminal, error) {
 // followTerminalSize passes the size of this program's terminal on to c until stop is called.
 func (r *run) followTerminalSize(c *console.Console) (stop func()) {
 	resizes := process.ResizeSignals()
-	if c == nil || !c.FollowsTerminalSize() || resizes == nil {
+	if c == nil || !c.NeedsResizeWhenTerminalResizes() || resizes == nil {
 		return func() {}
 	}
 	return process.OnSignals(r.System.Lifetime, func(os.Signal) { c.Resize() }, resizes...)

@@ -10,22 +10,22 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
-// checkClaudeUsage adds findings about wrong use of claude, only if certain: a false alarm is worse than a miss.
-func (l *findings) checkClaudeUsage(runs []*process, killed []int) {
-	for _, p := range runs {
+// addFindingsOfWrongClaudeUsage adds findings about wrong use of claude, only if certain: a false alarm is worse than a miss.
+func (l *findingCollector) addFindingsOfWrongClaudeUsage(processes []*journaledProcess, pidsKilledFromOutside []int) {
+	for _, p := range processes {
 		l.checkStdout(p)
-		l.checkControlProtocol(p)
-		l.checkProcessEnd(p, killed)
+		l.addFindingsOfWrongControlProtocolUsage(p)
+		l.checkProcessEnd(p, pidsKilledFromOutside)
 		l.checkSettings(p)
 		l.checkHooks(p)
 	}
-	l.checkRetryStorms(runs)
-	l.checkSharedSessions(runs)
+	l.checkRetryStorms(processes)
+	l.addFindingsOfSessionsWrittenConcurrently(processes)
 }
 
 // checkStdout adds finding C01: stdout was not read, or was closed before the result was written. A subcommand has no
 // result, so closing its stdout is not reported.
-func (l *findings) checkStdout(p *process) {
+func (l *findingCollector) checkStdout(p *journaledProcess) {
 	const advice = "read stdout to its end in a separate thread or task, also after the result"
 	if h := p.hostAction("stdout_closed"); h != nil && h.Results == 0 && !p.isSubcommand() {
 		l.addFinding(p, "C01", levelError, "stdout was closed before the result was written", advice)
@@ -34,8 +34,8 @@ func (l *findings) checkStdout(p *process) {
 	}
 }
 
-// checkControlProtocol adds findings C02 and C03: use of the control protocol.
-func (l *findings) checkControlProtocol(p *process) {
+// addFindingsOfWrongControlProtocolUsage adds findings C02 and C03: use of the control protocol.
+func (l *findingCollector) addFindingsOfWrongControlProtocolUsage(p *journaledProcess) {
 	for _, h := range p.host {
 		request := fmt.Sprintf("the control_request %s (%s)", h.RequestID, h.Subtype)
 		switch h.What {
@@ -55,7 +55,7 @@ func (l *findings) checkControlProtocol(p *process) {
 }
 
 // checkProcessEnd adds findings C04 and C05: about the end of the process.
-func (l *findings) checkProcessEnd(p *process, killed []int) {
+func (l *findingCollector) checkProcessEnd(p *journaledProcess, killed []int) {
 	if slices.Contains(killed, p.PID) {
 		return
 	}
@@ -78,7 +78,7 @@ func (l *findings) checkProcessEnd(p *process, killed []int) {
 }
 
 // checkSettings adds findings C08, C09, C10, C13, C17 and S22: command line, settings and environment.
-func (l *findings) checkSettings(p *process) {
+func (l *findingCollector) checkSettings(p *journaledProcess) {
 	switch x := p.exit; {
 	case x == nil:
 	case x.Rejection != "" && p.setup == nil:
@@ -95,7 +95,7 @@ func (l *findings) checkSettings(p *process) {
 	if p.setup != nil {
 		for _, fault := range p.setup.IgnoredSettings {
 			text, _, _ := strings.Cut(fault, " Valid events:")
-			l.addFinding(p, "S22", l.warningLevel(), "a part of the settings has no effect: "+text, "correct the settings file; until then, claude ignores this part")
+			l.addFinding(p, "S22", l.errorLevelIfStrictElseWarn(), "a part of the settings has no effect: "+text, "correct the settings file; until then, claude ignores this part")
 		}
 	}
 	if s := p.start; s != nil {
@@ -115,7 +115,7 @@ func (l *findings) checkSettings(p *process) {
 }
 
 // checkHooks adds finding C16: hooks that are too slow, did not run, or fail instead of blocking.
-func (l *findings) checkHooks(p *process) {
+func (l *findingCollector) checkHooks(p *journaledProcess) {
 	const advice = "exit with code 2 to block the event: claude ignores exit code 1"
 	for _, e := range p.entries {
 		if e.Attachment == nil {
@@ -141,51 +141,53 @@ func (l *findings) checkHooks(p *process) {
 }
 
 const (
-	// minStormCalls is the number of identical failing calls that are reported as a retry storm. If the error is
-	// permanent, such as status 401, minFatalStormCalls are enough.
-	minStormCalls      = 10
-	minFatalStormCalls = 4
-	maxStormPause      = time.Second
+	// minIdenticalFailingCallsInRetryStorm is the number of identical failing calls that are reported as a retry storm. If the
+	// error is permanent, such as status 401, minPermanentlyFailingCallsInRetryStorm are enough.
+	minIdenticalFailingCallsInRetryStorm   = 10
+	minPermanentlyFailingCallsInRetryStorm = 4
+	maxPauseBetweenCallsOfRetryStorm       = time.Second
 )
 
 // checkRetryStorms adds finding C07: a failed call is repeated many times without a pause.
-func (l *findings) checkRetryStorms(runs []*process) {
-	last := map[string]*process{}
+func (l *findingCollector) checkRetryStorms(runs []*journaledProcess) {
+	last := map[string]*journaledProcess{}
 	row := map[string]int{}
 	for _, p := range runs {
 		if p.exit == nil || p.exit.Code == 0 || !p.failed() {
 			continue
 		}
 		key := strings.Join(append([]string{p.CWD}, append(p.Argv[1:], p.Prompts...)...), "\x00")
-		if before := last[key]; before != nil && p.startedAt.Sub(before.ended) < maxStormPause {
+		if before := last[key]; before != nil && p.startedAt.Sub(before.ended) < maxPauseBetweenCallsOfRetryStorm {
 			row[key]++
 		} else {
 			row[key] = 1
 		}
 		last[key] = p
 		switch n := row[key]; {
-		case n == minFatalStormCalls && p.failedPermanently():
+		case n == minPermanentlyFailingCallsInRetryStorm && p.hasPermanentAPIErrorStatus():
 			l.addFinding(p, "C07", levelError, fmt.Sprintf("a permanent error (status %d) was retried", p.apiStatus()),
 				"do not retry 400, 401, 403 and 413: the same request fails again")
-		case n == minStormCalls && !p.failedPermanently():
+		case n == minIdenticalFailingCallsInRetryStorm && !p.hasPermanentAPIErrorStatus():
 			l.addFinding(p, "C07", levelError, fmt.Sprintf("the same call failed %d times within a second of each other", n),
 				"wait longer after each failure, and give up after a few attempts")
 		}
 	}
 }
 
-func (p *process) failed() bool { return len(p.results) > 0 && p.results[len(p.results)-1].IsError }
+func (p *journaledProcess) failed() bool {
+	return len(p.results) > 0 && p.results[len(p.results)-1].IsError
+}
 
-func (p *process) apiStatus() int { return p.results[len(p.results)-1].APIStatus }
+func (p *journaledProcess) apiStatus() int { return p.results[len(p.results)-1].APIStatus }
 
-func (p *process) failedPermanently() bool {
+func (p *journaledProcess) hasPermanentAPIErrorStatus() bool {
 	return slices.Contains([]int{400, 401, 403, 413}, p.apiStatus())
 }
 
-// checkSharedSessions adds finding C11: two processes write one session at the same time.
-func (l *findings) checkSharedSessions(runs []*process) {
-	latest := map[string]*process{} // the process with the latest result so far, by configuration directory and session
-	for _, p := range runs {
+// addFindingsOfSessionsWrittenConcurrently adds finding C11: two processes write one session at the same time.
+func (l *findingCollector) addFindingsOfSessionsWrittenConcurrently(processes []*journaledProcess) {
+	latest := map[string]*journaledProcess{} // the process with the latest result so far, by configuration directory and session
+	for _, p := range processes {
 		if p.SessionID == "" || p.firstTurn < 0 {
 			continue
 		}

@@ -37,7 +37,7 @@ type HTMLInput struct {
 }
 
 type page struct {
-	document
+	htmlPageContent
 	Policy       string
 	Style        template.CSS
 	Script, Data template.JS
@@ -57,7 +57,7 @@ func WriteHTML(w io.Writer, in HTMLInput) error {
 		return fmt.Errorf("creating the report: %w", err)
 	}
 	return t.Execute(w, page{
-		document: d, Style: template.CSS(pageStyle), Script: template.JS(pageScript), Data: template.JS(data),
+		htmlPageContent: d, Style: template.CSS(pageStyle), Script: template.JS(pageScript), Data: template.JS(data),
 		Policy: "default-src 'none'; style-src '" + cspDigest(pageStyle) + "'; script-src '" + cspDigest(pageScript) + "'; img-src data:; base-uri 'none'; form-action 'none'",
 	})
 }
@@ -100,16 +100,16 @@ func (f OutputFiles) Write(r *Report, entries []journal.Entry, stderr io.Writer)
 		}
 	}
 	if f.HTML != "" {
-		errs = append(errs, f.WritePage(r, entries))
+		errs = append(errs, f.WriteHTMLFile(r, entries))
 	}
 	return errors.Join(errs...)
 }
 
-// WritePage writes the HTML page of a redacted verdict.
-func (f OutputFiles) WritePage(r *Report, entries []journal.Entry) error {
+// WriteHTMLFile writes the HTML page of a redacted verdict.
+func (f OutputFiles) WriteHTMLFile(redactedReport *Report, journalEntries []journal.Entry) error {
 	hide := redact.New(redact.Options{Environ: f.Environ})
 	return writeToFile(f.HTML, os.O_TRUNC, func(w io.Writer) error {
-		return WriteHTML(w, HTMLInput{Entries: entries, Verdict: *r, ReadFile: func(name string) ([]byte, error) {
+		return WriteHTML(w, HTMLInput{Entries: journalEntries, Verdict: *redactedReport, ReadFile: func(name string) ([]byte, error) {
 			text, err := os.ReadFile(name)
 			return []byte(hide.String(string(text))), err
 		}})

@@ -12,19 +12,19 @@ import (
 
 const documentationURL = "https://github.com/claudeless/claudeless/blob/main/docs/"
 
-type document struct {
+type htmlPageContent struct {
 	Failed   bool
 	Headline string
-	Command  *commandView
+	Command  *commandSummaryOnHTMLPage
 	Problems []problem // problems that made the run fail, the most important one first
 	Notes    []problem // warnings and notes
 	Met      []problem // expectations that were met
 	Faults   []Fault
 	Guard    string
-	Runs     []*run
+	Runs     []*htmlPageRun
 }
 
-type commandView struct {
+type commandSummaryOnHTMLPage struct {
 	Line, Outcome, Duration string
 }
 
@@ -42,12 +42,12 @@ type problem struct {
 	Open    bool // the page shows the details at once
 }
 
-func buildDocument(in HTMLInput) document {
+func buildDocument(in HTMLInput) htmlPageContent {
 	files := &sourceFiles{read: in.ReadFile, lines: map[string][]string{}}
-	d := document{Faults: in.Verdict.Faults, Guard: in.Verdict.Guard, Runs: buildRuns(in.Entries, files)}
-	d.addProblems(in.Verdict, files)
+	d := htmlPageContent{Faults: in.Verdict.Faults, Guard: in.Verdict.Guard, Runs: buildRuns(in.Entries, files)}
+	d.addProblemsNotesAndMetExpectations(in.Verdict, files)
 	if c := in.Verdict.Command; c != nil {
-		d.Command = &commandView{Line: commandLine(c.Argv), Outcome: exitText(&c.Code, c.Signal), Duration: formatMilliseconds(c.MS)}
+		d.Command = &commandSummaryOnHTMLPage{Line: commandLine(c.Argv), Outcome: exitText(&c.Code, c.Signal), Duration: formatMilliseconds(c.MS)}
 		if c.Code != 0 {
 			d.Problems = append(d.Problems, problem{ID: "exit", Level: "error", Text: "the command " + d.Command.Outcome, Link: documentationURL + "exit-codes.md"})
 		}
@@ -65,8 +65,8 @@ func buildDocument(in HTMLInput) document {
 	return d
 }
 
-func (d *document) addProblems(r Report, files *sourceFiles) {
-	for _, x := range r.Expectations {
+func (d *htmlPageContent) addProblemsNotesAndMetExpectations(report Report, files *sourceFiles) {
+	for _, x := range report.Expectations {
 		p := problem{ID: "expect", Level: "met", Text: x.Text, File: x.File, Line: x.Line, Link: documentationURL + "scenarios.md#expectation"}
 		if x.Met {
 			d.Met = append(d.Met, p)
@@ -75,44 +75,45 @@ func (d *document) addProblems(r Report, files *sourceFiles) {
 		p.Level, p.Advice, p.Source = "error", x.Got, files.linesAround(x.File, x.Line, 3, 3)
 		d.Problems = append(d.Problems, p)
 	}
-	for _, f := range r.Findings {
+	for _, f := range report.Findings {
 		p := problem{ID: f.ID, Level: f.Level, Text: f.Text, Advice: f.Advice, File: f.File, Line: f.Line, Source: files.linesAround(f.File, f.Line, 3, 3)}
 		p.Link = documentationURL + "findings.md#" + strings.ToLower(f.ID)
 		if f.Level == "error" {
-			d.Problems = addFinding(d.Problems, p, d.anchorOf(f))
+			d.Problems = addProblemOrAnchorToEqualOne(d.Problems, p, d.anchorOfLastFailedEventOrRun(f))
 		} else {
-			d.Notes = addFinding(d.Notes, p, d.anchorOf(f))
+			d.Notes = addProblemOrAnchorToEqualOne(d.Notes, p, d.anchorOfLastFailedEventOrRun(f))
 		}
 	}
-	for _, f := range r.Faults {
+	for _, f := range report.Faults {
 		if !f.IsAcceptable() {
 			d.Problems = append(d.Problems, problem{ID: f.Name, Level: "error", Text: "under this fault the command " + f.Outcome, Advice: f.Bug + "\n" + f.Advice})
 		}
 	}
 }
 
-// addFinding adds a finding to a list. A finding of several processes is listed once, with an anchor for each process.
-func addFinding(list []problem, p problem, anchor string) []problem {
-	i := slices.IndexFunc(list, func(known problem) bool {
+// addProblemOrAnchorToEqualOne adds a finding to a list. A finding of several processes is listed once, with an anchor for each
+// process.
+func addProblemOrAnchorToEqualOne(problems []problem, p problem, anchor string) []problem {
+	i := slices.IndexFunc(problems, func(known problem) bool {
 		return known.ID == p.ID && known.Text == p.Text && known.File == p.File && known.Line == p.Line
 	})
 	if i < 0 {
-		list, i = append(list, p), len(list)
+		problems, i = append(problems, p), len(problems)
 	}
-	list[i].Count++
+	problems[i].Count++
 	if anchor != "" {
-		list[i].Anchors = append(list[i].Anchors, anchor)
+		problems[i].Anchors = append(problems[i].Anchors, anchor)
 	}
-	return list
+	return problems
 }
 
-// anchorOf returns the anchor to which a finding links: the last earlier event of its process that failed or was
-// denied, else the run of the process. Empty means that the page has no run of this process.
-func (d *document) anchorOf(f Finding) string {
-	when, err := time.Parse(time.RFC3339Nano, f.Time)
+// anchorOfLastFailedEventOrRun returns the anchor to which a finding links: the last earlier event of its process that failed
+// or was denied, else the run of the process. Empty means that the page has no run of this process.
+func (d *htmlPageContent) anchorOfLastFailedEventOrRun(finding Finding) string {
+	when, err := time.Parse(time.RFC3339Nano, finding.Time)
 	best := ""
 	for _, r := range d.Runs {
-		if r.PID != f.PID || f.PID == 0 {
+		if r.PID != finding.PID || finding.PID == 0 {
 			continue
 		}
 		best = cmp.Or(best, r.ID)
@@ -159,18 +160,18 @@ func formatMilliseconds(ms float64) string {
 	return fmt.Sprintf("%.1f ms", ms)
 }
 
-func statusText(failed bool) string {
-	if failed {
+func errorOrOKStatus(hasFailed bool) string {
+	if hasFailed {
 		return "error"
 	}
 	return "ok"
 }
 
-func truncate(s string) string {
-	if len(s) <= maxPageTextBytes {
-		return s
+func truncateTextForHTMLPage(text string) string {
+	if len(text) <= maxBytesOfTextOnHTMLPage {
+		return text
 	}
-	return strings.ToValidUTF8(s[:maxPageTextBytes], "") + fmt.Sprintf("\n… (%d more bytes; the journal has all of them)", len(s)-maxPageTextBytes)
+	return strings.ToValidUTF8(text[:maxBytesOfTextOnHTMLPage], "") + fmt.Sprintf("\n… (%d more bytes; the journal has all of them)", len(text)-maxBytesOfTextOnHTMLPage)
 }
 
 // firstLine returns the first line of a text, cut to the width of a row.

@@ -12,8 +12,8 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// run is one process of claude, or one conversation with the Messages API. Its JSON form is read by page.js.
-type run struct {
+// htmlPageRun is one process of claude, or one conversation with the Messages API. Its JSON form is read by page.js.
+type htmlPageRun struct {
 	ID      string    `json:"id"`
 	Kind    string    `json:"kind"` // "claude" or "api"
 	PID     int       `json:"pid"`
@@ -49,30 +49,30 @@ type event struct {
 	Parts  []runFact `json:"parts"`
 }
 
-// maxPageTextBytes bounds a text in the page, in bytes. The journal has the complete text.
-const maxPageTextBytes = 64 << 10
+// maxBytesOfTextOnHTMLPage bounds a text in the page, in bytes. The journal has the complete text.
+const maxBytesOfTextOnHTMLPage = 64 << 10
 
 // buildRuns builds the runs of all processes and API conversations, in the order of their first entries.
-func buildRuns(entries []journal.Entry, files *sourceFiles) []*run {
+func buildRuns(entries []journal.Entry, files *sourceFiles) []*htmlPageRun {
 	if len(entries) == 0 {
 		return nil
 	}
 	first := entries[0].When
 	after := func(when time.Time) float64 { return float64(when.Sub(first).Microseconds()) / 1000 }
-	var all []*run
-	known := map[string]*run{}
-	for i, number := range journal.RunNumbers(entries) {
+	var all []*htmlPageRun
+	known := map[string]*htmlPageRun{}
+	for i, number := range journal.RunNumberPerEntry(entries) {
 		e := entries[i]
-		if isFromVerdict(e) {
+		if isWrittenByEarlierVerdict(e) {
 			continue
 		}
 		key, kind := strconv.Itoa(number), "claude"
-		if isAPIEntry(e) {
-			key, kind = "api "+conversationOfEntry(e), "api"
+		if isMessagesAPITrafficEntry(e) {
+			key, kind = "api "+apiConversationKeyOfEntry(e), "api"
 		}
 		r := known[key]
 		if r == nil {
-			r = &run{
+			r = &htmlPageRun{
 				ID: "run-" + strconv.Itoa(len(all)+1), Kind: kind, PID: e.PID, StartMS: after(e.When), Facts: []runFact{}, Events: []*event{},
 				startedAt: e.When, calls: map[string]*event{}, files: files,
 			}
@@ -81,14 +81,14 @@ func buildRuns(entries []journal.Entry, files *sourceFiles) []*run {
 		}
 		r.addEntry(e, after(e.When))
 	}
-	all = slices.DeleteFunc(all, func(r *run) bool { return len(r.Events) == 0 && r.Stdout == "" && r.Stderr == "" })
+	all = slices.DeleteFunc(all, func(r *htmlPageRun) bool { return len(r.Events) == 0 && r.Stdout == "" && r.Stderr == "" })
 	for _, r := range all {
-		r.finishRun()
+		r.completeFailureOutcomeAndOutput()
 	}
 	return all
 }
 
-func conversationOfEntry(e journal.Entry) string {
+func apiConversationKeyOfEntry(e journal.Entry) string {
 	var parts []string
 	switch {
 	case e.Request != nil:
@@ -101,7 +101,7 @@ func conversationOfEntry(e journal.Entry) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " ")
 }
 
-func (r *run) appendEvent(e *event) *event {
+func (r *htmlPageRun) appendEvent(e *event) *event {
 	e.ID = r.ID + "-" + strconv.Itoa(len(r.Events)+1)
 	if e.Parts == nil {
 		e.Parts = []runFact{}
@@ -110,61 +110,61 @@ func (r *run) appendEvent(e *event) *event {
 	return e
 }
 
-func (r *run) addEntry(e journal.Entry, at float64) {
+func (r *htmlPageRun) addEntry(e journal.Entry, at float64) {
 	r.EndMS = max(r.EndMS, at)
 	switch {
 	case e.Start != nil:
 		r.addStart(e.Start)
 	case e.Run != nil:
-		r.addSetup(e.Run)
+		r.addFactsOfSessionSetup(e.Run)
 	case e.Output != nil:
 		r.addOutput(e.Output)
 	case e.Permission != nil, e.Breakpoint != nil, e.MCPCall != nil, e.Tool != nil:
 		r.addTool(e, at)
 	case e.Model != nil:
-		r.addModel(e.Model, at)
+		r.addEventsOfModelMessage(e.Model, at)
 	case e.Exit != nil:
 		r.addExit(e.Exit, at)
-	case isAPIEntry(e):
+	case isMessagesAPITrafficEntry(e):
 		r.addAPIRequest(e, at)
 	default:
 		r.addTurn(e, at)
 	}
 }
 
-func (r *run) addStart(s *journal.Start) {
-	r.addFact("command", commandLine(s.Argv))
-	r.addFact("directory", s.CWD)
-	r.addFact("started by", s.Parent)
-	r.addFact("fault", s.Fault)
-	r.addFact("unknown CLAUDELESS_ variables", strings.Join(s.UnknownVariables, ", "))
-	r.addFact("inherited from another session", strings.Join(s.InheritedVariables, ", "))
+func (r *htmlPageRun) addStart(s *journal.Start) {
+	r.addFactUnlessEmptyOrKnown("command", commandLine(s.Argv))
+	r.addFactUnlessEmptyOrKnown("directory", s.CWD)
+	r.addFactUnlessEmptyOrKnown("started by", s.Parent)
+	r.addFactUnlessEmptyOrKnown("fault", s.Fault)
+	r.addFactUnlessEmptyOrKnown("unknown CLAUDELESS_ variables", strings.Join(s.UnknownVariables, ", "))
+	r.addFactUnlessEmptyOrKnown("inherited from another session", strings.Join(s.InheritedVariables, ", "))
 	r.appendEvent(&event{Kind: "process", Title: "started", Status: "ok", AtMS: r.StartMS})
 }
 
-func (r *run) addSetup(s *journal.Run) {
-	r.addFact("command", commandLine(s.Argv))
-	r.addFact("scenario", cmp.Or(s.ScenarioFile, s.Scenario))
-	r.addFact("model", s.Model)
-	r.addFact("permission mode", s.PermissionMode)
-	r.addFact("MCP servers", strings.Join(s.MCPServers, ", "))
-	r.addFact("settings", strings.Join(s.Settings, ", "))
-	if s.SystemPrompt != nil {
-		r.addFact("system prompt", *s.SystemPrompt)
+func (r *htmlPageRun) addFactsOfSessionSetup(sessionSetup *journal.Run) {
+	r.addFactUnlessEmptyOrKnown("command", commandLine(sessionSetup.Argv))
+	r.addFactUnlessEmptyOrKnown("scenario", cmp.Or(sessionSetup.ScenarioFile, sessionSetup.Scenario))
+	r.addFactUnlessEmptyOrKnown("model", sessionSetup.Model)
+	r.addFactUnlessEmptyOrKnown("permission mode", sessionSetup.PermissionMode)
+	r.addFactUnlessEmptyOrKnown("MCP servers", strings.Join(sessionSetup.MCPServers, ", "))
+	r.addFactUnlessEmptyOrKnown("settings", strings.Join(sessionSetup.Settings, ", "))
+	if sessionSetup.SystemPrompt != nil {
+		r.addFactUnlessEmptyOrKnown("system prompt", *sessionSetup.SystemPrompt)
 	}
-	if s.AppendPrompt != nil {
-		r.addFact("appended system prompt", *s.AppendPrompt)
+	if sessionSetup.AppendPrompt != nil {
+		r.addFactUnlessEmptyOrKnown("appended system prompt", *sessionSetup.AppendPrompt)
 	}
 }
 
-func (r *run) addFact(name, text string) {
-	f := runFact{Name: name, Text: truncate(text)}
+func (r *htmlPageRun) addFactUnlessEmptyOrKnown(name, text string) {
+	f := runFact{Name: name, Text: truncateTextForHTMLPage(text)}
 	if text != "" && !slices.Contains(r.Facts, f) {
 		r.Facts = append(r.Facts, f)
 	}
 }
 
-func (r *run) addOutput(o *journal.Output) {
+func (r *htmlPageRun) addOutput(o *journal.Output) {
 	to := &r.Stdout
 	if o.Stream == "stderr" {
 		to = &r.Stderr
@@ -175,43 +175,43 @@ func (r *run) addOutput(o *journal.Output) {
 	}
 }
 
-func (r *run) addExit(x *journal.Exit, at float64) {
+func (r *htmlPageRun) addExit(x *journal.Exit, at float64) {
 	r.Outcome, r.Failed = exitText(&x.Code, x.Signal), x.Code != 0
-	e := r.appendEvent(&event{Kind: "process", Title: r.Outcome, AtMS: at, Status: statusText(x.Code != 0)})
+	e := r.appendEvent(&event{Kind: "process", Title: r.Outcome, AtMS: at, Status: errorOrOKStatus(x.Code != 0)})
 	e.addPart("refused", x.Rejection)
 	e.addPart("duration", formatMilliseconds(x.MS))
 }
 
-// addModel adds an event for each block of a message. A tool call gets its result later.
-func (r *run) addModel(m *journal.Model, at float64) {
+// addEventsOfModelMessage adds an event for each block of a message. A tool call gets its result later.
+func (r *htmlPageRun) addEventsOfModelMessage(message *journal.Model, atMS float64) {
 	var blocks []struct {
 		Type, Text, Thinking, ID, Name string
 		Input                          json.RawMessage
 	}
-	if json.Unmarshal(m.Blocks, &blocks) != nil {
+	if json.Unmarshal(message.Blocks, &blocks) != nil {
 		blocks = nil
 	}
-	tokens := fmt.Sprintf("%d in, %d out", m.InputTokens, m.OutputTokens)
+	tokens := fmt.Sprintf("%d in, %d out", message.InputTokens, message.OutputTokens)
 	for _, b := range blocks {
 		if b.Type == "tool_use" {
-			r.callEvent(b.ID, b.Name, at).addPart("input", indentJSON(b.Input))
+			r.callEvent(b.ID, b.Name, atMS).addPart("input", indentJSON(b.Input))
 			continue
 		}
 		text := cmp.Or(b.Text, b.Thinking)
-		e := r.appendEvent(&event{Kind: "model", Title: cmp.Or(firstLine(text), "(empty "+b.Type+")"), AtMS: at, Status: statusText(m.Error != "")})
+		e := r.appendEvent(&event{Kind: "model", Title: cmp.Or(firstLine(text), "(empty "+b.Type+")"), AtMS: atMS, Status: errorOrOKStatus(message.Error != "")})
 		if b.Type == "thinking" {
 			e.Title = "thinking: " + e.Title
 		}
-		e.addPart("error", m.Error)
+		e.addPart("error", message.Error)
 		e.addPart("text", text)
-		e.addPart("model", m.Model)
+		e.addPart("model", message.Model)
 		e.addPart("tokens", tokens)
-		e.addPart("stop reason", m.StopReason)
-		e.addPart("sub-agent of call", m.Agent)
+		e.addPart("stop reason", message.StopReason)
+		e.addPart("sub-agent of call", message.Agent)
 	}
 }
 
-func (r *run) callEvent(id, name string, at float64) *event {
+func (r *htmlPageRun) callEvent(id, name string, at float64) *event {
 	e := r.calls[id]
 	if e == nil || id == "" {
 		e = r.appendEvent(&event{Kind: "tool", Title: name, AtMS: at, Status: "open"})
@@ -220,7 +220,7 @@ func (r *run) callEvent(id, name string, at float64) *event {
 	return e
 }
 
-func (r *run) addTool(entry journal.Entry, at float64) {
+func (r *htmlPageRun) addTool(entry journal.Entry, at float64) {
 	switch {
 	case entry.Permission != nil:
 		p := entry.Permission
@@ -241,32 +241,32 @@ func (r *run) addTool(entry journal.Entry, at float64) {
 		e.addPart("MCP request to "+c.Server+" ("+c.RawTool+")", indentJSON(c.Input))
 		e.addPart("MCP response ("+formatMilliseconds(float64(c.DurationMS))+")", cmp.Or(c.Error, indentJSON(c.Result)))
 	case entry.Tool != nil:
-		r.finishCall(entry.Tool, at)
+		r.completeToolCallEventWithResult(entry.Tool, at)
 	}
 }
 
-func (r *run) finishCall(t *journal.Tool, at float64) {
-	e := r.callEvent(t.ToolUseID, t.Tool, at)
+func (r *htmlPageRun) completeToolCallEventWithResult(executedTool *journal.Tool, atMS float64) {
+	e := r.callEvent(executedTool.ToolUseID, executedTool.Tool, atMS)
 	if len(e.Parts) == 0 || e.Parts[0].Name != "input" {
-		e.Parts = slices.Insert(e.Parts, 0, runFact{"input", truncate(indentJSON(t.Input))})
+		e.Parts = slices.Insert(e.Parts, 0, runFact{"input", truncateTextForHTMLPage(indentJSON(executedTool.Input))})
 	}
-	e.Title, e.MS = t.Tool, t.MS
+	e.Title, e.MS = executedTool.Tool, executedTool.MS
 	if e.Status != "denied" {
-		e.Status = statusText(t.IsError)
+		e.Status = errorOrOKStatus(executedTool.IsError)
 	}
-	e.addPart("server", t.Server)
-	e.addPart("ran with", indentJSON(t.RanWith))
-	e.addPart("result", t.Result)
-	if !t.Executed {
+	e.addPart("server", executedTool.Server)
+	e.addPart("ran with", indentJSON(executedTool.RanWith))
+	e.addPart("result", executedTool.Result)
+	if !executedTool.Executed {
 		e.addPart("executed", "no")
 	}
-	if t.Unknown {
+	if executedTool.Unknown {
 		e.addPart("unknown", "no tool of this name exists in this run")
 	}
 }
 
 // addTurn adds events for a journal line about a turn, such as a prompt, and for rarer lines, such as warnings.
-func (r *run) addTurn(entry journal.Entry, at float64) {
+func (r *htmlPageRun) addTurn(entry journal.Entry, at float64) {
 	switch {
 	case entry.Prompt != nil:
 		p := entry.Prompt
@@ -292,33 +292,33 @@ func (r *run) addTurn(entry journal.Entry, at float64) {
 	case entry.Context != nil:
 		r.appendEvent(&event{Kind: "context", Title: "context for the model", AtMS: at}).addPart("text", strings.Join(entry.Context.Texts, "\n\n"))
 	case entry.Finding != nil:
-		r.appendEvent(&event{Kind: "process", Title: entry.Finding.ID + ": " + entry.Finding.Text, AtMS: at, Status: statusText(entry.Finding.Level == "error")})
+		r.appendEvent(&event{Kind: "process", Title: entry.Finding.ID + ": " + entry.Finding.Text, AtMS: at, Status: errorOrOKStatus(entry.Finding.Level == "error")})
 	case entry.Host != nil:
 		r.appendEvent(&event{Kind: "process", Title: strings.ReplaceAll(entry.Summary(), "_", " "), AtMS: at})
 	case entry.Attachment != nil:
-		r.addAttachment(entry.Attachment, at)
+		r.addAttachmentOrHookResult(entry.Attachment, at)
 	default:
 		r.appendEvent(&event{Kind: "other", Title: entry.Type + ": " + entry.Summary(), AtMS: at})
 	}
 }
 
-// addAttachment adds an attachment. A hook's result becomes part of the tool call for which it ran, if there is one.
-func (r *run) addAttachment(a *journal.Attachment, at float64) {
-	keys, _ := a.Attachment.(map[string]any)
+// addAttachmentOrHookResult adds an attachment. A hook's result becomes part of the tool call for which it ran, if there is one.
+func (r *htmlPageRun) addAttachmentOrHookResult(attachment *journal.Attachment, atMS float64) {
+	keys, _ := attachment.Attachment.(map[string]any)
 	text := func(key string) string { s, _ := keys[key].(string); return s }
 	title, hook := strings.ReplaceAll(text("type"), "_", " "), text("hookName")
 	e := r.calls[text("toolUseID")]
 	switch {
 	case hook == "":
-		e = r.appendEvent(&event{Kind: "context", Title: title, AtMS: at})
+		e = r.appendEvent(&event{Kind: "context", Title: title, AtMS: atMS})
 	case e == nil:
-		e = r.appendEvent(&event{Kind: "hook", Title: hook, AtMS: at, Status: statusText(strings.HasSuffix(title, "error"))})
+		e = r.appendEvent(&event{Kind: "hook", Title: hook, AtMS: atMS, Status: errorOrOKStatus(strings.HasSuffix(title, "error"))})
 	}
 	raw, _ := json.Marshal(keys) // was read from JSON
 	e.addPart(strings.TrimSpace(hook+" "+title), indentJSON(raw))
 }
 
-func (r *run) addMatch(m *journal.Match, at float64) {
+func (r *htmlPageRun) addMatch(m *journal.Match, at float64) {
 	if m.Rule == "" {
 		e := r.appendEvent(&event{Kind: "rule", Title: "no rule matches", AtMS: at, Status: "error"})
 		e.addPart("prompt", m.Prompt)
@@ -329,12 +329,12 @@ func (r *run) addMatch(m *journal.Match, at float64) {
 	e.addPart("scenario", r.files.ruleSource(m.File, m.Line))
 }
 
-func (r *run) addResult(x *journal.Result, at float64) {
+func (r *htmlPageRun) addResult(x *journal.Result, at float64) {
 	text := strings.Join(x.Errors, "\n")
 	if x.Result != nil {
 		text = cmp.Or(*x.Result, text)
 	}
-	e := r.appendEvent(&event{Kind: "result", Title: strings.TrimSuffix(x.Subtype+": "+firstLine(text), ": "), AtMS: at, Status: statusText(x.IsError)})
+	e := r.appendEvent(&event{Kind: "result", Title: strings.TrimSuffix(x.Subtype+": "+firstLine(text), ": "), AtMS: at, Status: errorOrOKStatus(x.IsError)})
 	e.addPart("result", text)
 	e.addPart("turns", strconv.Itoa(x.NumTurns))
 	e.addPart("cost", fmt.Sprintf("$%.6f", x.TotalCostUSD))
@@ -343,11 +343,11 @@ func (r *run) addResult(x *journal.Result, at float64) {
 	}
 }
 
-func (r *run) addAPIRequest(entry journal.Entry, at float64) {
-	r.Title = cmp.Or(r.Title, strings.TrimSpace("Messages API "+conversationOfEntry(entry)))
+func (r *htmlPageRun) addAPIRequest(entry journal.Entry, at float64) {
+	r.Title = cmp.Or(r.Title, strings.TrimSpace("Messages API "+apiConversationKeyOfEntry(entry)))
 	switch q := entry.Request; {
 	case q != nil:
-		e := r.appendEvent(&event{Kind: "api", Title: cmp.Or(firstLine(q.Prompt), strings.Join(q.Messages, " "), q.Path), AtMS: at, MS: q.MS, Status: statusText(q.Status >= 400 || q.Error != ""), File: q.File, Line: q.Line})
+		e := r.appendEvent(&event{Kind: "api", Title: cmp.Or(firstLine(q.Prompt), strings.Join(q.Messages, " "), q.Path), AtMS: at, MS: q.MS, Status: errorOrOKStatus(q.Status >= 400 || q.Error != ""), File: q.File, Line: q.Line})
 		e.addPart("rule", cmp.Or(q.Rule, "none"))
 		e.addPart("scenario", r.files.ruleSource(q.File, q.Line))
 		e.addPart("prompt", q.Prompt)
@@ -361,16 +361,16 @@ func (r *run) addAPIRequest(entry journal.Entry, at float64) {
 		e.addPart("odd", strings.Join(q.Findings, "\n"))
 	case entry.SideRequest != nil:
 		s := entry.SideRequest
-		r.appendEvent(&event{Kind: "api", Title: s.Kind + " " + s.Path, AtMS: at, MS: s.MS, Status: statusText(s.Status >= 400)}).addPart("status", strconv.Itoa(s.Status))
+		r.appendEvent(&event{Kind: "api", Title: s.Kind + " " + s.Path, AtMS: at, MS: s.MS, Status: errorOrOKStatus(s.Status >= 400)}).addPart("status", strconv.Itoa(s.Status))
 	default:
 		x := entry.Exchange
-		e := r.appendEvent(&event{Kind: "api", Title: x.Path, AtMS: at, MS: x.MS, Status: statusText(x.Status >= 400)})
+		e := r.appendEvent(&event{Kind: "api", Title: x.Path, AtMS: at, MS: x.MS, Status: errorOrOKStatus(x.Status >= 400)})
 		e.addPart("request", indentJSON(x.Request))
 		e.addPart("response", indentJSON(x.Response))
 	}
 }
 
-func (r *run) finishRun() {
+func (r *htmlPageRun) completeFailureOutcomeAndOutput() {
 	for _, e := range r.Events {
 		r.Failed = r.Failed || e.Status == "error" && (e.Kind == "rule" || e.Kind == "api")
 	}
@@ -382,10 +382,10 @@ func (r *run) finishRun() {
 
 func (e *event) addPart(name, text string) {
 	if strings.TrimSpace(text) != "" {
-		e.Parts = append(e.Parts, runFact{name, truncate(text)})
+		e.Parts = append(e.Parts, runFact{name, truncateTextForHTMLPage(text)})
 	}
 }
 
-func isAPIEntry(e journal.Entry) bool {
+func isMessagesAPITrafficEntry(e journal.Entry) bool {
 	return e.Request != nil || e.SideRequest != nil || e.Exchange != nil
 }

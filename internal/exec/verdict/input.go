@@ -54,31 +54,31 @@ type Input struct {
 	parts []scenarioEntries
 	// digests of the journals read so far.
 	digests [][sha256.Size]byte
-	starts  map[processStart]bool // the processes read so far
+	starts  map[processStartKey]bool // the processes read so far
 	// idle are the journals in which nothing ran.
 	idle []string
 }
 
-// processStart identifies a process in all journals.
-type processStart struct {
-	when string
-	pid  int
+// processStartKey identifies a process in all journals.
+type processStartKey struct {
+	startTime string
+	pid       int
 }
 
-// isRepeated reports whether an entry belongs to a process that was already read, because a file contains another
+// isFromAlreadyReadProcess reports whether an entry belongs to a process that was already read, because a file contains another
 // journal, or one journal twice. It updates repeated, the ids of these processes in the current file.
-func (in *Input) isRepeated(e journal.Entry, repeated map[int]bool) bool {
-	if e.Start != nil {
+func (in *Input) isFromAlreadyReadProcess(entry journal.Entry, alreadyReadPIDs map[int]bool) bool {
+	if entry.Start != nil {
 		if in.starts == nil {
-			in.starts = map[processStart]bool{}
+			in.starts = map[processStartKey]bool{}
 		}
-		key := processStart{e.When.String(), e.PID}
-		if delete(repeated, e.PID); in.starts[key] {
-			repeated[e.PID] = true
+		key := processStartKey{entry.When.String(), entry.PID}
+		if delete(alreadyReadPIDs, entry.PID); in.starts[key] {
+			alreadyReadPIDs[entry.PID] = true
 		}
 		in.starts[key] = true
 	}
-	return repeated[e.PID]
+	return alreadyReadPIDs[entry.PID]
 }
 
 // ReadFiles adds the lines of journals. It orders the lines of several journals by time, and reads a journal that is
@@ -102,7 +102,7 @@ func (in *Input) ReadFiles(journals []string, scenario string) error {
 }
 
 func (in *Input) readJournal(name string) error {
-	file, err := diag.Open(name)
+	file, err := diag.OpenFileOrPipe(name)
 	if err != nil {
 		return fmt.Errorf("reading a journal: %w", err)
 	}
@@ -120,7 +120,7 @@ func (in *Input) readJournal(name string) error {
 			return fmt.Errorf("%s: %w", name, err)
 		default:
 			whole++
-			if e.Source = len(in.digests); !isFromVerdict(e) && !in.isRepeated(e, repeated) && (in.OnlyProcess == 0 || e.PID == in.OnlyProcess) {
+			if e.Source = len(in.digests); !isWrittenByEarlierVerdict(e) && !in.isFromAlreadyReadProcess(e, repeated) && (in.OnlyProcess == 0 || e.PID == in.OnlyProcess) {
 				in.Entries = append(in.Entries, e)
 			}
 		}
@@ -132,7 +132,7 @@ func (in *Input) readJournal(name string) error {
 		in.Entries = in.Entries[:first]
 	} else {
 		in.digests, in.UnreadableLines = append(in.digests, digest), in.UnreadableLines+torn
-		if len(repeated) == 0 && !hasRunEntries(in.Entries[first:]) {
+		if len(repeated) == 0 && !containClaudeRunOrAPIRequest(in.Entries[first:]) {
 			in.idle = append(in.idle, name)
 		}
 	}
@@ -140,17 +140,17 @@ func (in *Input) readJournal(name string) error {
 }
 
 // HasRuns reports whether a process ran as claude, or a client sent a request to the API.
-func (in *Input) HasRuns() bool { return hasRunEntries(in.Entries) }
+func (in *Input) HasRuns() bool { return containClaudeRunOrAPIRequest(in.Entries) }
 
-func hasRunEntries(entries []journal.Entry) bool {
-	return slices.ContainsFunc(entries, func(e journal.Entry) bool {
+func containClaudeRunOrAPIRequest(journalEntries []journal.Entry) bool {
+	return slices.ContainsFunc(journalEntries, func(e journal.Entry) bool {
 		answered := e.Request != nil && (e.Request.Rule+e.Request.Prompt != "" || e.Request.Status < http.StatusBadRequest) // else the API refused it
 		return e.Start != nil || e.Run != nil || answered || e.SideRequest != nil || e.Exchange != nil
 	})
 }
 
-// isFromVerdict reports whether a line was written by an earlier verdict, not by a process itself.
-func isFromVerdict(e journal.Entry) bool {
+// isWrittenByEarlierVerdict reports whether a line was written by an earlier verdict, not by a process itself.
+func isWrittenByEarlierVerdict(e journal.Entry) bool {
 	return e.Finding != nil && e.Finding.Time != "" || e.Expectation != nil && e.SessionID == ""
 }
 
@@ -162,9 +162,9 @@ func LoadScenario(name string) (*scenarios.Scenario, error) {
 	return scenarios.Load(name, scenarios.LoadOptions{})
 }
 
-type processKey struct{ source, pid int }
+type journalAndPID struct{ journalIndex, pid int }
 
-func processKeyOf(e journal.Entry) processKey { return processKey{e.Source, e.PID} }
+func journalAndPIDOfEntry(e journal.Entry) journalAndPID { return journalAndPID{e.Source, e.PID} }
 
 // scenarioKey identifies the scenario of a run by name and by digest, because the file may change between runs.
 type scenarioKey struct{ name, digest string }
@@ -176,7 +176,7 @@ type scenarioEntries struct {
 }
 
 func (in *Input) loadRunScenarios() error {
-	owners, order := in.scenariosOfEntries()
+	owners, order := in.scenarioKeysOfJournalEntries()
 	var all []scenarioEntries
 	for _, key := range order {
 		loaded, err := LoadScenario(key.name)
@@ -207,10 +207,10 @@ func (in *Input) loadRunScenarios() error {
 	return nil
 }
 
-// scenariosOfEntries returns the scenario of each entry, by index, and every scenario once, in the order of first use.
+// scenarioKeysOfJournalEntries returns the scenario of each entry, by index, and every scenario once, in the order of first use.
 // Lines of processes without a scenario belong to the first scenario of their journal.
-func (in *Input) scenariosOfEntries() (owners, order []scenarioKey) {
-	runs := journal.RunNumbers(in.Entries)
+func (in *Input) scenarioKeysOfJournalEntries() (keyByEntryIndex, keysInOrderOfFirstUse []scenarioKey) {
+	runs := journal.RunNumberPerEntry(in.Entries)
 	own, first := map[int]scenarioKey{}, map[int]scenarioKey{} // scenarios by run and by journal
 	for i, e := range in.Entries {
 		run := runs[i]
@@ -222,19 +222,19 @@ func (in *Input) scenariosOfEntries() (owners, order []scenarioKey) {
 		if _, found := first[e.Source]; !found {
 			first[e.Source] = key
 		}
-		if !slices.Contains(order, key) {
-			order = append(order, key)
+		if !slices.Contains(keysInOrderOfFirstUse, key) {
+			keysInOrderOfFirstUse = append(keysInOrderOfFirstUse, key)
 		}
 	}
-	owners = make([]scenarioKey, len(runs))
+	keyByEntryIndex = make([]scenarioKey, len(runs))
 	for i, run := range runs {
 		key, found := own[run]
 		if !found {
 			key = first[in.Entries[i].Source]
 		}
-		owners[i] = key
+		keyByEntryIndex[i] = key
 	}
-	return owners, order
+	return keyByEntryIndex, keysInOrderOfFirstUse
 }
 
 // splitByScenario returns one input per scenario. Findings that belong to no run go to the first input.
@@ -257,9 +257,9 @@ func (in *Input) splitByScenario() []Input {
 	return all
 }
 
-// checkRunCounts returns an S18 finding if the number of runs or of journals is not the required one. If claude was
-// started in some journals but not in all, it returns an S10 finding for each journal without a run.
-func (in *Input) checkRunCounts(runs int) []Finding {
+// findingsOfWrongRunOrJournalCounts returns an S18 finding if the number of runs or of journals is not the required one. If
+// claude was started in some journals but not in all, it returns an S10 finding for each journal without a run.
+func (in *Input) findingsOfWrongRunOrJournalCounts(actualRunCount int) []Finding {
 	var found []Finding
 	if len(in.idle) < len(in.digests) && !in.AllowNoRuns && !in.Lenient {
 		for _, name := range in.idle {
@@ -272,7 +272,7 @@ func (in *Input) checkRunCounts(runs int) []Finding {
 	for _, demand := range []struct {
 		want, got int
 		noun      string
-	}{{in.RequiredRuns, runs, "runs of claude"}, {in.RequiredJournals, len(in.digests), "different journals"}} {
+	}{{in.RequiredRuns, actualRunCount, "runs of claude"}, {in.RequiredJournals, len(in.digests), "different journals"}} {
 		if demand.want > 0 && demand.got != demand.want {
 			found = append(found, Finding{
 				ID: "S18", Level: levelError, Text: fmt.Sprintf("expected %d %s, got %d", demand.want, demand.noun, demand.got),

@@ -17,11 +17,11 @@ import (
 
 // Report is the verdict. Its JSON form is the output of --json; lists are never null.
 type Report struct {
-	Verdict      string        `json:"verdict"` // "ok" or "failed"
-	Findings     []Finding     `json:"findings"`
-	Expectations []Expectation `json:"expectations"`
-	Unmatched    []Unmatched   `json:"unmatched"`
-	Runs         []Run         `json:"runs"`
+	Verdict      string            `json:"verdict"` // "ok" or "failed"
+	Findings     []Finding         `json:"findings"`
+	Expectations []Expectation     `json:"expectations"`
+	Unmatched    []UnmatchedPrompt `json:"unmatched"`
+	Runs         []Run             `json:"runs"`
 	// Guard describes the active protection; empty means none.
 	Guard string `json:"guard,omitempty"`
 	// Faults are the results of --faults; nil means not used.
@@ -70,8 +70,8 @@ type Expectation struct {
 	Got  string `json:"got"`
 }
 
-// Unmatched is a prompt that no rule answered.
-type Unmatched struct {
+// UnmatchedPrompt is a prompt that no rule answered.
+type UnmatchedPrompt struct {
 	Prompt  string   `json:"prompt"`
 	Nearest []string `json:"nearest"`
 	// Rule is a rule in TOML that would answer the prompt.
@@ -156,12 +156,12 @@ func (r *Report) ExitCode() int {
 	return 0
 }
 
-// SetUpFindings returns the findings about the set-up, including unmet expectations.
-func (r *Report) SetUpFindings() []Finding {
+// SetUpErrorsAndUnmetExpectations returns the findings about the set-up, including unmet expectations.
+func (r *Report) SetUpErrorsAndUnmetExpectations() []Finding {
 	var found []Finding
 	for _, x := range r.Expectations {
 		if !x.Met {
-			found = append(found, Finding{ID: "S06", Level: levelError, Text: x.Text + reasonSuffix(x.Got), File: x.File, Line: x.Line})
+			found = append(found, Finding{ID: "S06", Level: levelError, Text: x.Text + commaButActualOutcomeSuffix(x.Got), File: x.File, Line: x.Line})
 		}
 	}
 	for _, f := range r.Findings {
@@ -191,17 +191,17 @@ func (f Finding) String() string {
 	return location(f.File, f.Line) + f.ID + ": " + f.Text + advice
 }
 
-// Lines returns the verdict as journal lines. Parts that were not checked are omitted.
-func (r *Report) Lines(now time.Time) []journal.Body {
+// ExpectationsAndFindingsAsJournalLines returns the verdict as journal lines. Parts that were not checked are omitted.
+func (r *Report) ExpectationsAndFindingsAsJournalLines(timeOfVerdict time.Time) []journal.Body {
 	if r.Verdict == "" {
-		now = time.Time{}
+		timeOfVerdict = time.Time{}
 	}
 	var lines []journal.Body
 	for _, x := range r.Expectations {
 		lines = append(lines, journal.Expectation(x))
 	}
 	for _, f := range r.Findings {
-		lines = append(lines, f.JournalLine(now))
+		lines = append(lines, f.JournalLine(timeOfVerdict))
 	}
 	return lines
 }
@@ -211,14 +211,14 @@ func withPosition(f Finding, at diag.Position) Finding {
 	return f
 }
 
-// AppendTo appends the verdict to a journal, as a process with the given id and environment.
-func (r *Report) AppendTo(name string, now func() time.Time, pid int, environ []string) error {
-	file, err := os.OpenFile(name, os.O_APPEND|os.O_WRONLY, 0o600)
+// AppendToJournalFile appends the verdict to a journal, as a process with the given id and environment.
+func (r *Report) AppendToJournalFile(journalFile string, now func() time.Time, pid int, environ []string) error {
+	file, err := os.OpenFile(journalFile, os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("writing the verdict into the journal: %w", err)
 	}
 	j := journal.New(journal.Options{W: file, Now: now, PID: pid, Environ: environ})
-	for _, line := range r.Lines(now()) {
+	for _, line := range r.ExpectationsAndFindingsAsJournalLines(now()) {
 		j.Write(line)
 	}
 	return errors.Join(j.Err(), file.Close())
@@ -247,12 +247,12 @@ func (r *Report) Redacted(environ []string) (*Report, error) {
 	return out, nil
 }
 
-// apiFindings returns C14 findings about wrong use of the Messages API: requests that the API itself refused, not the
+// findingsOfWrongAPIUsage returns C14 findings about wrong use of the Messages API: requests that the API itself refused, not the
 // scenario. They name no process, because the server does not know which process sent a request.
-func apiFindings(entries []journal.Entry) []Finding {
+func findingsOfWrongAPIUsage(journalEntries []journal.Entry) []Finding {
 	var found []Finding
 	told := map[string]bool{}
-	for _, e := range entries {
+	for _, e := range journalEntries {
 		q := e.Request
 		if q == nil || q.Status != 400 && q.Status != 404 || q.Prompt != "" { // a request with a prompt was refused by the scenario
 			continue

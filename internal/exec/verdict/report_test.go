@@ -126,7 +126,7 @@ func TestSetUpFindings(t *testing.T) {
 	r := reports()["bad"]
 	r.Findings = append(r.Findings, verdict.Finding{ID: "S01", Level: "error", Text: "x"})
 	var got []string
-	for _, f := range r.SetUpFindings() {
+	for _, f := range r.SetUpErrorsAndUnmetExpectations() {
 		got = append(got, f.String())
 	}
 	want := []string{"s.toml:3: S06: expected one", "s.toml: S06: expected | two, but it is\n3", "S01: x"}
@@ -188,13 +188,13 @@ func TestAppendTo(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "log.jsonl")
 	r := reports()["bad"]
 	now := func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
-	if err := r.AppendTo(name, now, 1, nil); err == nil || !strings.Contains(err.Error(), "writing the verdict into the journal") {
+	if err := r.AppendToJournalFile(name, now, 1, nil); err == nil || !strings.Contains(err.Error(), "writing the verdict into the journal") {
 		t.Errorf("no journal: %v", err)
 	}
 	if err := os.WriteFile(name, []byte(completeLines(setupLines)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.AppendTo(name, now, 1, nil); err != nil {
+	if err := r.AppendToJournalFile(name, now, 1, nil); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(name)

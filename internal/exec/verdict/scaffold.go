@@ -16,11 +16,11 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// AnswerPlaceholder is the answer in the rules of [MissingRule]. The user is expected to replace it.
+// AnswerPlaceholder is the answer in the rules of [TOMLRuleWithPlaceholderAnswer]. The user is expected to replace it.
 const AnswerPlaceholder = "write the answer here"
 
-// MissingRule returns a rule, in TOML, that matches a prompt.
-func MissingRule(prompt string) string {
+// TOMLRuleWithPlaceholderAnswer returns a rule, in TOML, that matches a prompt.
+func TOMLRuleWithPlaceholderAnswer(prompt string) string {
 	return fmt.Sprintf("[[responses]]\npattern = { type = \"exact\", text = %s }\nresponse = %s\n", tomltext.Quote(prompt), tomltext.Quote(AnswerPlaceholder))
 }
 
@@ -35,7 +35,7 @@ func WriteMissingRules(ctx context.Context, file string, prompts []string) error
 	if err != nil {
 		return err
 	}
-	out, err := insertRules(file, src, prompts)
+	out, err := insertRulesForPromptsIntoTOML(file, src, prompts)
 	if err != nil {
 		return err
 	}
@@ -77,14 +77,14 @@ func replaceFile(file string, data []byte, mode os.FileMode) error {
 // ErrInlineRules reports that the rules of a file are not separate tables, so that none can be appended.
 var ErrInlineRules = errors.New("cannot add a rule, because the scenario does not write its rules as [[responses]] tables: add the rule by hand")
 
-// insertRules adds a rule for each distinct prompt after the rules of a file. The rest of the file, including comments,
-// is unchanged. It does not check whether the prompts already have rules.
-func insertRules(file string, src []byte, prompts []string) ([]byte, error) {
-	line, err := lineAfterRules(diag.IndexTOML(file, src))
+// insertRulesForPromptsIntoTOML adds a rule for each distinct prompt after the rules of a file. The rest of the file, including
+// comments, is unchanged. It does not check whether the prompts already have rules.
+func insertRulesForPromptsIntoTOML(file string, scenarioTOML []byte, prompts []string) ([]byte, error) {
+	line, err := lineOfFirstTableAfterRules(diag.IndexTOML(file, scenarioTOML))
 	if err != nil {
 		return nil, err
 	}
-	lines := strings.SplitAfter(string(src), "\n")
+	lines := strings.SplitAfter(string(scenarioTOML), "\n")
 	if line == 0 || line > len(lines) {
 		line = len(lines) + 1
 	}
@@ -108,7 +108,7 @@ func insertRules(file string, src []byte, prompts []string) ([]byte, error) {
 		if written := b.String(); i > 0 || written != "" && !strings.HasSuffix(written, "\n\n") {
 			b.WriteString("\n")
 		}
-		b.WriteString(MissingRule(prompt))
+		b.WriteString(TOMLRuleWithPlaceholderAnswer(prompt))
 	}
 	if len(rest) > 0 && strings.Join(rest, "") != "" {
 		b.WriteString("\n")
@@ -117,27 +117,27 @@ func insertRules(file string, src []byte, prompts []string) ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// lineAfterRules returns the line of the first table after the rules of a file; 0 means none.
-func lineAfterRules(ix *diag.SourceIndex) (int, error) {
-	if doubt := ix.FirstProblem(); doubt != nil {
+// lineOfFirstTableAfterRules returns the line of the first table after the rules of a file; 0 means none.
+func lineOfFirstTableAfterRules(scenarioIndex *diag.SourceIndex) (int, error) {
+	if doubt := scenarioIndex.FirstProblem(); doubt != nil {
 		return 0, diag.List{*doubt}
 	}
 	last := 0
-	if rules, ok := ix.Lookup(diag.Path{"responses"}); ok {
-		d := ix.DiagnosticAt(diag.Path{"responses", max(0, len(rules.Items())-1)}, "")
+	if rules, ok := scenarioIndex.Lookup(diag.Path{"responses"}); ok {
+		d := scenarioIndex.DiagnosticAt(diag.Path{"responses", max(0, len(rules.Items())-1)}, "")
 		if last = d.Pos.Line; !strings.HasPrefix(strings.TrimSpace(d.Source), "[[") {
 			return 0, ErrInlineRules
 		}
 	}
 	var next []int
-	for _, key := range ix.Keys(nil) {
-		value, _ := ix.Lookup(diag.Path{key})
+	for _, key := range scenarioIndex.Keys(nil) {
+		value, _ := scenarioIndex.Lookup(diag.Path{key})
 		places := []diag.Path{{key}}
 		for i := range value.Items() {
 			places = append(places, diag.Path{key, i})
 		}
 		for _, path := range places {
-			d := ix.DiagnosticAt(path, "")
+			d := scenarioIndex.DiagnosticAt(path, "")
 			if key != "responses" && d.Pos.Line > last && strings.HasPrefix(strings.TrimSpace(d.Source), "[") {
 				next = append(next, d.Pos.Line)
 			}

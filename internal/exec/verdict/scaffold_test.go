@@ -28,7 +28,7 @@ func TestAccept(t *testing.T) {
 		{"tables before any rule", "[[expect]]\ntool = \"Bash\"\n", "[[expect]]\ntool = \"Bash\"\n\n" + rule},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := insertRules("s.toml", []byte(tt.src), []string{`say "hi"`, `say "hi"`})
+			got, err := insertRulesForPromptsIntoTOML("s.toml", []byte(tt.src), []string{`say "hi"`, `say "hi"`})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -37,10 +37,10 @@ func TestAccept(t *testing.T) {
 			}
 		})
 	}
-	if _, err := insertRules("s.toml", []byte("responses = [ { pattern = \"x\" } ]\n"), []string{"y"}); !errors.Is(err, ErrInlineRules) {
+	if _, err := insertRulesForPromptsIntoTOML("s.toml", []byte("responses = [ { pattern = \"x\" } ]\n"), []string{"y"}); !errors.Is(err, ErrInlineRules) {
 		t.Errorf("rules in a line: %v", err)
 	}
-	if _, err := insertRules("s.toml", []byte("a = = 1\n"), []string{"y"}); err == nil {
+	if _, err := insertRulesForPromptsIntoTOML("s.toml", []byte("a = = 1\n"), []string{"y"}); err == nil {
 		t.Error("a file that is none is written to")
 	}
 }
@@ -52,7 +52,7 @@ func FuzzAccept(f *testing.F) {
 	}
 	const src = "# head\n[[responses]]\npattern = { type = \"exact\", text = \"known\" }\nresponse = \"yes\"\n\n[[expect]]\ntool = \"Bash\"\n"
 	f.Fuzz(func(t *testing.T, prompt string) {
-		out, err := insertRules("s.toml", []byte(src), []string{prompt})
+		out, err := insertRulesForPromptsIntoTOML("s.toml", []byte(src), []string{prompt})
 		if (err == nil) != utf8.ValidString(prompt) {
 			t.Fatalf("a rule for %+q: %v", prompt, err)
 		}

@@ -13,49 +13,50 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// checkScenario adds findings about the scenario itself: inputs that a tool rejected (S12), placeholder answers (S16),
-// rules that answered nothing (S13), and the other warnings of `claudeless check` (S09).
-func (l *findings) checkScenario(runs []*process) {
+// addFindingsOfScenarioDefects adds findings about the scenario itself: inputs that a tool rejected (S12), placeholder answers
+// (S16), rules that answered nothing (S13), and the other warnings of `claudeless check` (S09).
+func (l *findingCollector) addFindingsOfScenarioDefects(processes []*journaledProcess) {
 	warnings := scenarios.Lint(l.input.Scenario, scenarios.LintOptions{Tools: l.input.Tools, Placeholder: AnswerPlaceholder})
-	l.checkRejectedInputs(runs, warnings)
+	l.checkRejectedInputs(processes, warnings)
 	unused := l.unusedRuleFindings(warnings)
 	for _, w := range warnings {
-		f := withPosition(Finding{ID: "S09", Level: l.warningLevel(), Text: w.Message, Advice: w.Hint}, w.Pos)
+		f := withPosition(Finding{ID: "S09", Level: l.errorLevelIfStrictElseWarn(), Text: w.Message, Advice: w.Hint}, w.Pos)
 		if strings.HasPrefix(w.Message, scenarios.PlaceholderAnswer) {
 			f.ID, f.Level, f.Advice = "S16", levelError, "write the answer of the rule"
 		}
 		told := slices.ContainsFunc(unused, func(u Finding) bool { return u.Advice == w.Message })
-		if !told && !l.isReported(f) {
+		if !told && !l.isCoveredByFindingAtSameLine(f) {
 			l.list = append(l.list, f)
 		}
 	}
 	l.list = append(l.list, unused...)
 }
 
-func (l *findings) warningLevel() string {
+func (l *findingCollector) errorLevelIfStrictElseWarn() string {
 	if l.input.Strict {
 		return levelError
 	}
 	return levelWarn
 }
 
-// isReported reports whether f's line has a finding with f's text, or with S11 or S12, which name the cause themselves.
-func (l *findings) isReported(f Finding) bool {
+// isCoveredByFindingAtSameLine reports whether f's line has a finding with f's text, or with S11 or S12, which name the cause
+// themselves.
+func (l *findingCollector) isCoveredByFindingAtSameLine(finding Finding) bool {
 	return slices.ContainsFunc(l.list, func(g Finding) bool {
-		return g.File == f.File && g.Line == f.Line && (g.ID == "S12" || g.ID == "S11" || g.Text == f.Text)
+		return g.File == finding.File && g.Line == finding.Line && (g.ID == "S12" || g.ID == "S11" || g.Text == finding.Text)
 	})
 }
 
 // unusedRuleFindings returns an S13 finding for each rule that answered no prompt. A rule that matched a prompt and then
 // failed (S11) does not count as unused. If the scenario has expectations about unused rules, there are no findings.
-func (l *findings) unusedRuleFindings(warnings diag.List) []Finding {
+func (l *findingCollector) unusedRuleFindings(warnings diag.List) []Finding {
 	var all []Finding
 	for _, rule := range journal.Summarize(l.input.Entries).UnusedRules(l.input.Scenario) {
 		if slices.ContainsFunc(l.list, func(f Finding) bool { return f.ID == "S11" && l.input.Scenario.RuleAt(f.File, f.Line) == rule }) {
 			continue
 		}
 		f := Finding{
-			ID: "S13", Level: l.warningLevel(), Text: "the rule " + rule.Name + " answered no prompt", File: rule.File, Line: rule.Line,
+			ID: "S13", Level: l.errorLevelIfStrictElseWarn(), Text: "the rule " + rule.Name + " answered no prompt", File: rule.File, Line: rule.Line,
 			Advice: "send a prompt that this rule matches, or remove the rule",
 		}
 		for _, w := range warnings {
@@ -69,7 +70,7 @@ func (l *findings) unusedRuleFindings(warnings diag.List) []Finding {
 }
 
 // checkRejectedInputs adds S12 findings: calls with an input that the tool rejected.
-func (l *findings) checkRejectedInputs(runs []*process, warnings diag.List) {
+func (l *findingCollector) checkRejectedInputs(runs []*journaledProcess, warnings diag.List) {
 	for _, p := range runs {
 		var rule journal.Match // the rule that answered last
 		for _, e := range p.entries {
@@ -78,7 +79,7 @@ func (l *findings) checkRejectedInputs(runs []*process, warnings diag.List) {
 			}
 			if t := e.Tool; t != nil && t.RanWith == nil && t.IsError {
 				at := Finding{File: rule.File, Line: rule.Line}
-				l.addRejected(scriptedCall{t.Tool, t.Input, t.Result}, p.withProcessID(at), warnings)
+				l.addFindingIfToolRejectedInput(failedScriptedToolCall{t.Tool, t.Input, t.Result}, p.withProcessID(at), warnings)
 			}
 		}
 	}
@@ -89,53 +90,53 @@ func (l *findings) checkRejectedInputs(runs []*process, warnings diag.List) {
 		for _, c := range e.Request.Calls {
 			if c.IsError {
 				at := Finding{File: e.Request.File, Line: e.Request.Line, Time: e.Time}
-				l.addRejected(scriptedCall{c.Tool, c.Input, c.Result}, at, warnings)
+				l.addFindingIfToolRejectedInput(failedScriptedToolCall{c.Tool, c.Input, c.Result}, at, warnings)
 			}
 		}
 	}
 }
 
-type scriptedCall struct {
-	tool   string
-	input  json.RawMessage
-	result string
+type failedScriptedToolCall struct {
+	toolName     string
+	input        json.RawMessage
+	actualResult string
 }
 
-// addRejected adds a finding if the tool rejected the input of a scripted call, unless an expectation accepts it. A
-// linter warning about this input gives the finding its position; otherwise it keeps that of f.
-func (l *findings) addRejected(c scriptedCall, f Finding, warnings diag.List) {
-	why, ok := rejectionReason(c)
-	if !ok || l.input.Scenario.ExpectsInput(c.tool, c.input) {
+// addFindingIfToolRejectedInput adds a finding if the tool rejected the input of a scripted call, unless an expectation accepts
+// it. A linter warning about this input gives the finding its position; otherwise it keeps that of f.
+func (l *findingCollector) addFindingIfToolRejectedInput(call failedScriptedToolCall, finding Finding, lintWarnings diag.List) {
+	why, ok := toolInputRejectionReason(call)
+	if !ok || l.input.Scenario.ExpectsInput(call.toolName, call.input) {
 		return
 	}
-	f.ID, f.Level = "S12", levelError
-	f.Text, f.Advice = fmt.Sprintf("the tool %s rejected its scripted input: %s", c.tool, why), "correct the input; `[[expect]]` with this tool and input accepts it"
+	finding.ID, finding.Level = "S12", levelError
+	finding.Text, finding.Advice = fmt.Sprintf("the tool %s rejected its scripted input: %s", call.toolName, why), "correct the input; `[[expect]]` with this tool and input accepts it"
 	var keys map[string]json.RawMessage
-	_ = json.Unmarshal(c.input, &keys) // anything but an object has no keys
-	for _, w := range warnings {
-		if key, ok := scenarios.UnknownInput(w.Message, c.tool); ok && keys[key] != nil && w.Pos.File == f.File {
-			f.Text, f.Line = fmt.Sprintf("the tool %s rejected its scripted input: it has no input `%s`", c.tool, key), w.Pos.Line
-			f.Advice = cmp.Or(w.Hint, f.Advice)
+	_ = json.Unmarshal(call.input, &keys) // anything but an object has no keys
+	for _, w := range lintWarnings {
+		if key, ok := scenarios.UnknownInput(w.Message, call.toolName); ok && keys[key] != nil && w.Pos.File == finding.File {
+			finding.Text, finding.Line = fmt.Sprintf("the tool %s rejected its scripted input: it has no input `%s`", call.toolName, key), w.Pos.Line
+			finding.Advice = cmp.Or(w.Hint, finding.Advice)
 			break
 		}
 	}
-	if !l.isReported(f) {
-		l.list = append(l.list, f)
+	if !l.isCoveredByFindingAtSameLine(finding) {
+		l.list = append(l.list, finding)
 	}
 }
 
-// rejectionReason returns why the tool rejected the input of a call; ok is false if it did not. It recognizes the
+// toolInputRejectionReason returns why the tool rejected the input of a call; ok is false if it did not. It recognizes the
 // messages of the built-in tools and of our fixtures, and the JSON-RPC code -32602 of any MCP server.
-func rejectionReason(c scriptedCall) (reason string, ok bool) {
-	if _, issue, found := strings.Cut(c.result, "<tool_use_error>InputValidationError: "); found {
+func toolInputRejectionReason(call failedScriptedToolCall) (reason string, ok bool) {
+	if _, issue, found := strings.Cut(call.actualResult, "<tool_use_error>InputValidationError: "); found {
 		_, issue, _ = strings.Cut(strings.TrimSuffix(issue, "</tool_use_error>"), ":\n")
 		return strings.ReplaceAll(strings.TrimSpace(issue), "\n", "; "), true
 	}
-	if !strings.HasPrefix(c.tool, "mcp__") {
+	if !strings.HasPrefix(call.toolName, "mcp__") {
 		return "", false
 	}
 	for _, sign := range []string{"MCP error -32602", "[E_INVALID_PARAMS]"} {
-		if _, issue, found := strings.Cut(c.result, sign); found {
+		if _, issue, found := strings.Cut(call.actualResult, sign); found {
 			line, _, _ := strings.Cut(strings.TrimLeft(issue, ": "), "\n")
 			return line, true
 		}
@@ -143,100 +144,100 @@ func rejectionReason(c scriptedCall) (reason string, ok bool) {
 	return "", false
 }
 
-// unplayedFindings returns S05 findings: turns and steps that the run did not reach.
-func unplayedFindings(in Input) []Finding {
-	p := playbackTracker{in: &in, progress: map[string]*sequenceProgress{}}
-	homes := map[processKey]string{} // configuration directory of each process
+// findingsOfUnreachedScriptTurnsAndSteps returns S05 findings: turns and steps that the run did not reach.
+func findingsOfUnreachedScriptTurnsAndSteps(in Input) []Finding {
+	p := playbackTracker{in: &in, progress: map[string]*scriptProgressOfSession{}}
+	homes := map[journalAndPID]string{} // configuration directory of each process
 	for _, e := range in.Entries {
 		switch {
 		case e.Run != nil:
-			homes[processKeyOf(e)] = e.Run.Env["CLAUDE_CONFIG_DIR"]
+			homes[journalAndPIDOfEntry(e)] = e.Run.Env["CLAUDE_CONFIG_DIR"]
 		case e.Start != nil:
 			p.hasHost = p.hasHost || strings.Contains(strings.Join(e.Start.Argv, "="), "--input-format=stream-json")
 		case e.Unplayed != nil:
 			p.findings = append(p.findings, unplayedStep(e, e.Unplayed))
 		case e.Match != nil && !e.Match.Injected:
-			p.recordMatch(e, e.SessionID+"\x00"+homes[processKeyOf(e)], e.Match.Rule)
+			p.updateRemainingTurnsAfterMatch(e, e.SessionID+"\x00"+homes[journalAndPIDOfEntry(e)], e.Match.Rule)
 		case e.Request != nil && e.Request.Session != "":
-			p.applyRequest(e, e.Request)
+			p.updateProgressByAPIRequest(e, e.Request)
 		}
 	}
-	return p.playbackFindings()
+	return p.findingsOfUnreachedTurnsAndSteps()
 }
 
 // playbackTracker tracks how far the script of each session was played. API clients that send no session id are ignored.
 type playbackTracker struct {
 	in       *Input
 	findings []Finding
-	progress map[string]*sequenceProgress // progress by session id
-	sessions []*sequenceProgress
+	progress map[string]*scriptProgressOfSession // progress by session id
+	sessions []*scriptProgressOfSession
 	hasHost  bool
 }
 
-type sequenceProgress struct {
-	turns     *expectedTurns // the remaining turns; nil means none
-	abandoned journal.Entry  // the last request, if the script of the session has another step after it; otherwise empty
+type scriptProgressOfSession struct {
+	remainingTurns                *remainingTurnsOfRule // the remaining turns; nil means none
+	lastRequestBeforeUnplayedStep journal.Entry         // the last request, if the script of the session has another step after it; otherwise empty
 }
 
-func (p *playbackTracker) sessionProgress(id string) *sequenceProgress {
-	if p.progress[id] == nil {
-		p.progress[id] = &sequenceProgress{}
-		p.sessions = append(p.sessions, p.progress[id])
+func (p *playbackTracker) getOrAddProgressOfSession(sessionID string) *scriptProgressOfSession {
+	if p.progress[sessionID] == nil {
+		p.progress[sessionID] = &scriptProgressOfSession{}
+		p.sessions = append(p.sessions, p.progress[sessionID])
 	}
-	return p.progress[id]
+	return p.progress[sessionID]
 }
 
-func (p *playbackTracker) applyRequest(e journal.Entry, q *journal.Request) {
-	session := q.Session + "/" + q.Agent
-	s := p.sessionProgress(session)
-	next := q.Prompt != "" && !q.Injected && q.Attempt <= 1
-	if next && !wasInterrupted(q) {
+func (p *playbackTracker) updateProgressByAPIRequest(entry journal.Entry, request *journal.Request) {
+	session := request.Session + "/" + request.Agent
+	s := p.getOrAddProgressOfSession(session)
+	next := request.Prompt != "" && !request.Injected && request.Attempt <= 1
+	if next && !wasTurnBeforePromptInterrupted(request) {
 		p.findings = append(p.findings, s.unplayedTurnFindings()...)
 	}
-	s.abandoned = journal.Entry{}
-	if q.NextStep != nil && !q.Failed() {
-		s.abandoned = e
+	s.lastRequestBeforeUnplayedStep = journal.Entry{}
+	if request.NextStep != nil && !request.Failed() {
+		s.lastRequestBeforeUnplayedStep = entry
 	}
 	if next {
-		e.PID = 0 // the server wrote the line, so its process is not a claude
-		p.recordMatch(e, session, q.Rule)
+		entry.PID = 0 // the server wrote the line, so its process is not a claude
+		p.updateRemainingTurnsAfterMatch(entry, session, request.Rule)
 	}
 }
 
 // unplayedTurnFindings returns a finding for the step that the session did not reach, if any.
-func (s *sequenceProgress) unplayedTurnFindings() []Finding {
-	if s.abandoned.Request == nil {
+func (s *scriptProgressOfSession) unplayedTurnFindings() []Finding {
+	if s.lastRequestBeforeUnplayedStep.Request == nil {
 		return nil
 	}
-	f := unplayedStep(s.abandoned, s.abandoned.Request.NextStep)
+	f := unplayedStep(s.lastRequestBeforeUnplayedStep, s.lastRequestBeforeUnplayedStep.Request.NextStep)
 	f.PID = 0 // the server wrote the line, so its process is not a claude
 	return []Finding{f}
 }
 
-// wasInterrupted reports whether the turn before the prompt of q was cut off by the user or the end of its process. It
-// recognizes Claude Code's message about a call that did not return before the process exited.
-func wasInterrupted(q *journal.Request) bool {
-	for _, kind := range slices.Backward(q.Messages) {
+// wasTurnBeforePromptInterrupted reports whether the turn before the prompt of q was cut off by the user or the end of its
+// process. It recognizes Claude Code's message about a call that did not return before the process exited.
+func wasTurnBeforePromptInterrupted(requestWithPrompt *journal.Request) bool {
+	for _, kind := range slices.Backward(requestWithPrompt.Messages) {
 		if kind == "interrupt" || kind == "answer" {
-			return kind == "interrupt" || slices.ContainsFunc(q.Calls, func(c journal.ExecutedCall) bool { return strings.HasPrefix(c.Result, "[Tool call interrupted: ") })
+			return kind == "interrupt" || slices.ContainsFunc(requestWithPrompt.Calls, func(c journal.ExecutedCall) bool { return strings.HasPrefix(c.Result, "[Tool call interrupted: ") })
 		}
 	}
 	return false
 }
 
-func (p *playbackTracker) recordMatch(e journal.Entry, session, name string) {
-	s := p.sessionProgress(session)
-	rule, turn := parseRuleName(name)
-	if before := s.turns; before != nil && (rule != before.rule || turn != before.nextTurn) {
-		p.findings = append(p.findings, before.missedTurns(e)...)
+func (p *playbackTracker) updateRemainingTurnsAfterMatch(entry journal.Entry, session, ruleName string) {
+	s := p.getOrAddProgressOfSession(session)
+	rule, turn := parseRuleName(ruleName)
+	if before := s.remainingTurns; before != nil && (rule != before.ruleIndex || turn != before.nextTurnIndex) {
+		p.findings = append(p.findings, before.findingOfNextUnreachedTurn(entry)...)
 	}
-	s.turns = p.in.remainingTurns(rule, turn+1)
+	s.remainingTurns = p.in.turnsOfRuleFromIndex(rule, turn+1)
 }
 
-func (p *playbackTracker) playbackFindings() []Finding {
+func (p *playbackTracker) findingsOfUnreachedTurnsAndSteps() []Finding {
 	for _, s := range p.sessions {
-		if s.turns != nil {
-			p.findings = append(p.findings, s.turns.missedTurns(journal.Entry{})...)
+		if s.remainingTurns != nil {
+			p.findings = append(p.findings, s.remainingTurns.findingOfNextUnreachedTurn(journal.Entry{})...)
 		}
 	}
 	for _, s := range p.sessions {
@@ -257,55 +258,55 @@ func unplayedStep(e journal.Entry, u *journal.Unplayed) Finding {
 	}
 }
 
-// expectedTurns is a rule that still expects some of its turns: turn nextTurn and all later ones.
-type expectedTurns struct {
-	rule, nextTurn int
-	positions      []diag.Position
+// remainingTurnsOfRule is a rule that still expects some of its turns: turn nextTurnIndex and all later ones.
+type remainingTurnsOfRule struct {
+	ruleIndex, nextTurnIndex int
+	turnPositions            []diag.Position
 }
 
 // parseRuleName parses the name of a rule: "responses[2].turns[0]" is rule 2, turn 0. A name without a turn means the
 // first response of the rule, and turn is -1. For a rule outside [[responses]], rule is -1.
 func parseRuleName(name string) (rule, turn int) {
 	name, turns, _ := strings.Cut(name, ".")
-	rule, ok := parseIndex(name, "responses[")
+	rule, ok := parseIndexAfterPrefix(name, "responses[")
 	if !ok {
 		return -1, -1
 	}
-	if turn, ok = parseIndex(turns, "turns["); !ok {
+	if turn, ok = parseIndexAfterPrefix(turns, "turns["); !ok {
 		turn = -1
 	}
 	return rule, turn
 }
 
-// parseIndex parses the number in a name such as responses[7], where before is "responses[".
-func parseIndex(name, before string) (int, bool) {
-	digits, ok := strings.CutPrefix(strings.TrimSuffix(name, "]"), before)
+// parseIndexAfterPrefix parses the number in a name such as responses[7], where before is "responses[".
+func parseIndexAfterPrefix(nameWithIndex, prefixWithBracket string) (index int, isValid bool) {
+	digits, ok := strings.CutPrefix(strings.TrimSuffix(nameWithIndex, "]"), prefixWithBracket)
 	n, err := strconv.Atoi(digits)
 	return n, ok && err == nil
 }
 
-// remainingTurns returns the turns of a rule from index fromTurn on; nil means that none remain.
-func (in *Input) remainingTurns(rule, fromTurn int) *expectedTurns {
+// turnsOfRuleFromIndex returns the turns of a rule from index fromTurn on; nil means that none remain.
+func (in *Input) turnsOfRuleFromIndex(ruleIndex, firstTurnIndex int) *remainingTurnsOfRule {
 	if in.Scenario == nil {
 		return nil
 	}
-	turns := in.Scenario.Turns(rule)
-	if fromTurn >= len(turns) {
+	turns := in.Scenario.Turns(ruleIndex)
+	if firstTurnIndex >= len(turns) {
 		return nil
 	}
-	return &expectedTurns{rule: rule, nextTurn: fromTurn, positions: turns}
+	return &remainingTurnsOfRule{ruleIndex: ruleIndex, nextTurnIndex: firstTurnIndex, turnPositions: turns}
 }
 
 // checkEarlyEnd adds finding S05 for a process that was killed by a signal before the script was finished.
-func (l *findings) checkEarlyEnd(p *process) {
+func (l *findingCollector) checkEarlyEnd(p *journaledProcess) {
 	signal, code := p.endSignal()
 	if signal == "" || slices.Contains(l.input.Killed, p.PID) || p.start != nil && p.start.Fault != "" {
 		return
 	}
-	rule, what := p.interruptedRule(), "it wrote a result"
+	rule, what := p.matchOfRuleWithUnfinishedAnswer(), "it wrote a result"
 	if rule != nil {
 		what = "all steps of " + rule.Rule + " had run"
-	} else if rule = (&journal.Match{}); p.exit != nil || len(p.results) > 0 || l.hasUnrecordedResults(p) {
+	} else if rule = (&journal.Match{}); p.exit != nil || len(p.results) > 0 || l.mayHaveSucceededWithoutRecordedResult(p) {
 		return
 	}
 	if s := l.input.Scenario; s != nil && (s.ExpectsExitCode(code) || s.ScriptsFailure(rule.Rule)) {
@@ -319,9 +320,9 @@ func (l *findings) checkEarlyEnd(p *process) {
 	l.list = append(l.list, f)
 }
 
-// hasUnrecordedResults reports whether a process may have ended well although the journal has no result: a real claude,
-// whose results are not recorded, or a session on a terminal, which the user may leave without a prompt.
-func (l *findings) hasUnrecordedResults(p *process) bool {
+// mayHaveSucceededWithoutRecordedResult reports whether a process may have ended well although the journal has no result: a
+// real claude, whose results are not recorded, or a session on a terminal, which the user may leave without a prompt.
+func (l *findingCollector) mayHaveSucceededWithoutRecordedResult(p *journaledProcess) bool {
 	if p.setup != nil {
 		return p.setup.Interactive
 	}
@@ -330,7 +331,7 @@ func (l *findings) hasUnrecordedResults(p *process) bool {
 
 // endSignal returns the signal that ended a process, and the exit code. The signal is empty if the process ended
 // normally or had no session.
-func (p *process) endSignal() (signal string, code int) {
+func (p *journaledProcess) endSignal() (signal string, code int) {
 	sent := p.hostAction("signal")
 	switch {
 	case p.setup == nil && (p.start == nil || p.exit != nil):
@@ -345,8 +346,8 @@ func (p *process) endSignal() (signal string, code int) {
 	return "", 0
 }
 
-// interruptedRule returns the rule whose answer the process had not finished; nil means none.
-func (p *process) interruptedRule() *journal.Match {
+// matchOfRuleWithUnfinishedAnswer returns the rule whose answer the process had not finished; nil means none.
+func (p *journaledProcess) matchOfRuleWithUnfinishedAnswer() *journal.Match {
 	var rule *journal.Match
 	more := false
 	for _, e := range p.entries {
@@ -365,9 +366,9 @@ func (p *process) interruptedRule() *journal.Match {
 	return rule
 }
 
-func (s *expectedTurns) missedTurns(e journal.Entry) []Finding {
+func (s *remainingTurnsOfRule) findingOfNextUnreachedTurn(entry journal.Entry) []Finding {
 	return []Finding{withPosition(Finding{
-		ID: "S05", Level: levelError, Text: fmt.Sprintf("responses[%d].turns[%d] was not reached", s.rule, s.nextTurn),
-		Advice: "send the prompt of this turn in the same session, or remove the turn", Time: e.Time, PID: e.PID,
-	}, s.positions[s.nextTurn])}
+		ID: "S05", Level: levelError, Text: fmt.Sprintf("responses[%d].turns[%d] was not reached", s.ruleIndex, s.nextTurnIndex),
+		Advice: "send the prompt of this turn in the same session, or remove the turn", Time: entry.Time, PID: entry.PID,
+	}, s.turnPositions[s.nextTurnIndex])}
 }

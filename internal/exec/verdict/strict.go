@@ -12,30 +12,30 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// checkSetUps adds findings about set-ups in which a test could pass for the wrong reason.
-func (l *findings) checkSetUps(runs []*process) {
+// addSetUpFindingsOfProcessesAndAPI adds findings about set-ups in which a test could pass for the wrong reason.
+func (l *findingCollector) addSetUpFindingsOfProcessesAndAPI(processes []*journaledProcess) {
 	if !l.input.AllowNoRuns && !l.input.HasRuns() { // a command that never started claude and sent no request to its API has tested nothing
 		l.list = append(l.list, NoRunsFinding())
 	}
-	for _, p := range runs {
-		l.checkStart(p)
-		l.checkPrompts(p)
-		l.checkCalls(p)
+	for _, p := range processes {
+		l.addFindingsOfProblemsBeforeFirstPrompt(p)
+		l.addFindingsOfPromptsWithoutMatchingRule(p)
+		l.addFindingsOfScriptedCallsThatCannotRun(p)
 		l.checkEarlyEnd(p)
 	}
-	l.checkAPIPrompts()
+	l.addFindingsOfAPIPromptsWithoutMatchingRule()
 	l.checkAPICalls()
-	l.checkOnceRules()
-	l.list = append(l.list, unplayedFindings(l.input)...)
+	l.addFindingsOfOnceRulesUsedAgain()
+	l.list = append(l.list, findingsOfUnreachedScriptTurnsAndSteps(l.input)...)
 	if l.input.Scenario != nil {
-		l.checkUnrecordedServers()
-		l.checkScenario(runs)
+		l.addFindingsOfUncheckableMCPNotifications()
+		l.addFindingsOfScenarioDefects(processes)
 	}
 }
 
-// checkUnrecordedServers adds finding S20 for each expectation about notifications of an MCP server that cannot be
-// checked. In a run with a real claude, notifications are recorded only if exec started the server as a fixture.
-func (l *findings) checkUnrecordedServers() {
+// addFindingsOfUncheckableMCPNotifications adds finding S20 for each expectation about notifications of an MCP server that
+// cannot be checked. In a run with a real claude, notifications are recorded only if exec started the server as a fixture.
+func (l *findingCollector) addFindingsOfUncheckableMCPNotifications() {
 	has := func(is func(journal.Entry) bool) bool { return slices.ContainsFunc(l.input.Entries, is) }
 	if has(func(e journal.Entry) bool { return e.Run != nil }) || !l.input.HasRuns() {
 		return
@@ -65,9 +65,9 @@ func (in *Input) IsInteractive() bool {
 	return slices.ContainsFunc(in.Entries, func(e journal.Entry) bool { return e.Run != nil && e.Run.Interactive })
 }
 
-// checkOnceRules adds an S02 finding for each prompt that a rule with `once` answered although it had already answered
-// one. The server cannot prevent this, because requests do not tell which run they belong to.
-func (l *findings) checkOnceRules() {
+// addFindingsOfOnceRulesUsedAgain adds an S02 finding for each prompt that a rule with `once` answered although it had already
+// answered one. The server cannot prevent this, because requests do not tell which run they belong to.
+func (l *findingCollector) addFindingsOfOnceRulesUsedAgain() {
 	if l.input.Scenario == nil {
 		return
 	}
@@ -87,7 +87,7 @@ func (l *findings) checkOnceRules() {
 		}
 		if used[use{e.Source, q.Rule}] {
 			l.list = append(l.list, Finding{
-				ID: "S02", Level: levelError, Text: "a prompt matched a rule with `once` that had already answered: " + quoteShort(q.Prompt), Advice: "add a rule for this prompt, or remove `once`",
+				ID: "S02", Level: levelError, Text: "a prompt matched a rule with `once` that had already answered: " + quoteFirst100Characters(q.Prompt), Advice: "add a rule for this prompt, or remove `once`",
 				File: q.File, Line: q.Line, Time: e.Time,
 			})
 		}
@@ -95,8 +95,8 @@ func (l *findings) checkOnceRules() {
 	}
 }
 
-// checkStart adds findings S01, S07 and S08: problems before the first prompt.
-func (l *findings) checkStart(p *process) {
+// addFindingsOfProblemsBeforeFirstPrompt adds findings S01, S07 and S08: problems before the first prompt.
+func (l *findingCollector) addFindingsOfProblemsBeforeFirstPrompt(p *journaledProcess) {
 	if p.setup != nil && p.setup.Scenario == "" && p.setup.ScenarioFile == "" {
 		l.addFinding(p, "S01", levelError, "no scenario was given, so claude only answered with a greeting",
 			"give a scenario with -s FILE, --scenario FILE or CLAUDELESS_SCENARIO")
@@ -113,40 +113,40 @@ func (l *findings) checkStart(p *process) {
 	}
 }
 
-// checkPrompts adds S02 findings: prompts that no rule answers.
-func (l *findings) checkPrompts(p *process) {
+// addFindingsOfPromptsWithoutMatchingRule adds S02 findings: prompts that no rule answers.
+func (l *findingCollector) addFindingsOfPromptsWithoutMatchingRule(p *journaledProcess) {
 	for _, e := range p.entries {
 		m := e.Match
 		if m == nil || m.Rule != "" || m.Injected {
 			continue
 		}
-		l.addUnanswered(m.Prompt, m.Nearest, p.withProcessID(Finding{}))
+		l.addFindingAndUnmatchedPrompt(m.Prompt, m.Nearest, p.withProcessID(Finding{}))
 	}
 }
 
-// checkAPIPrompts adds S02 findings for the API: prompts that no rule answers.
-func (l *findings) checkAPIPrompts() {
+// addFindingsOfAPIPromptsWithoutMatchingRule adds S02 findings for the API: prompts that no rule answers.
+func (l *findingCollector) addFindingsOfAPIPromptsWithoutMatchingRule() {
 	for _, e := range l.input.Entries {
 		if q := e.Request; q != nil && q.Prompt != "" && !q.Injected && q.Rule == "" && q.Status != 0 && q.Status != 401 {
 			var nearest []string
 			if l.input.Scenario != nil {
 				nearest = scenarios.NewEngine(l.input.Scenario, scenarios.EngineOptions{}).Explain(scenarios.Request{Prompt: q.Prompt})
 			}
-			l.addUnanswered(q.Prompt, nearest, Finding{Time: e.Time})
+			l.addFindingAndUnmatchedPrompt(q.Prompt, nearest, Finding{Time: e.Time})
 		}
 	}
 }
 
-func (l *findings) addUnanswered(prompt string, nearest []string, f Finding) {
-	u := Unmatched{Prompt: prompt, Nearest: append([]string{}, nearest...), Rule: MissingRule(prompt)}
+func (l *findingCollector) addFindingAndUnmatchedPrompt(prompt string, nearestRules []string, finding Finding) {
+	u := UnmatchedPrompt{Prompt: prompt, Nearest: append([]string{}, nearestRules...), Rule: TOMLRuleWithPlaceholderAnswer(prompt)}
 	if l.input.Scenario != nil {
 		u.File = l.input.Scenario.File()
 	}
-	f.ID, f.Level, f.Text, f.Advice = "S02", levelError, "no rule matches the prompt "+quoteShort(prompt), u.advice()
-	l.list, l.unmatched = append(l.list, u.withNearestRulePosition(f)), append(l.unmatched, u)
+	finding.ID, finding.Level, finding.Text, finding.Advice = "S02", levelError, "no rule matches the prompt "+quoteFirst100Characters(prompt), u.advice()
+	l.list, l.unmatched = append(l.list, u.findingWithNearestRulePosition(finding)), append(l.unmatched, u)
 }
 
-func (u Unmatched) advice() string {
+func (u UnmatchedPrompt) advice() string {
 	if len(u.Nearest) == 0 {
 		return "add a rule, or a default_response"
 	}
@@ -157,8 +157,8 @@ func (u Unmatched) advice() string {
 	return strings.Join(append(slices.Clone(nearest), "add this rule, or let --accept add it:", u.Rule), "\n")
 }
 
-// withNearestRulePosition returns f with the position of the nearest rule, which the user probably has to change.
-func (u Unmatched) withNearestRulePosition(f Finding) Finding {
+// findingWithNearestRulePosition returns f with the position of the nearest rule, which the user probably has to change.
+func (u UnmatchedPrompt) findingWithNearestRulePosition(finding Finding) Finding {
 	for _, text := range u.Nearest {
 		head, _, ok := strings.Cut(text, ": responses[")
 		colon := strings.LastIndex(head, ":")
@@ -166,15 +166,15 @@ func (u Unmatched) withNearestRulePosition(f Finding) Finding {
 			continue
 		}
 		if line, err := strconv.Atoi(head[colon+1:]); err == nil {
-			f.File, f.Line = head[:colon], line
-			return f
+			finding.File, finding.Line = head[:colon], line
+			return finding
 		}
 	}
-	return f
+	return finding
 }
 
-// checkCalls adds S03 and S04 findings: scripted calls that cannot have run.
-func (l *findings) checkCalls(p *process) {
+// addFindingsOfScriptedCallsThatCannotRun adds S03 and S04 findings: scripted calls that cannot have run.
+func (l *findingCollector) addFindingsOfScriptedCallsThatCannotRun(p *journaledProcess) {
 	denied := map[string]bool{}
 	var rule journal.Match // the rule that answered last
 	add := func(f Finding) {
@@ -185,33 +185,33 @@ func (l *findings) checkCalls(p *process) {
 		if e.Match != nil {
 			rule = *e.Match
 		}
-		if d := e.Permission; d != nil && d.IsMissing() {
+		if d := e.Permission; d != nil && d.IsDeniedForLackOfAllowRule() {
 			denied[d.ToolUseID] = true
 		}
 		t := e.Tool
 		switch {
 		case t == nil:
-		case t.Unknown && !l.input.expectsTool(t.Tool):
+		case t.Unknown && !l.input.hasScenarioExpectationOfTool(t.Tool):
 			add(noSuchTool(t.Tool))
-		case denied[t.ToolUseID] && !l.input.expectsTool(t.Tool):
+		case denied[t.ToolUseID] && !l.input.hasScenarioExpectationOfTool(t.Tool):
 			f := notAllowed(t.Tool)
-			if wrong := similarAllowedTool(p.Argv, t.Tool); wrong != "" {
+			if wrong := misspelledToolInAllowedToolsFlag(p.Argv, t.Tool); wrong != "" {
 				f.Advice = "`" + wrong + "` of --allowedTools is not the name of the tool, did you mean `" + t.Tool + "`?"
 			}
 			add(f)
-		case t.IsError && journal.MatchesNoFixtureCase(t.Result):
-			add(unknownArguments(t.Tool, t.Result))
+		case t.IsError && journal.SaysNoFixtureCaseMatched(t.Result):
+			add(noFixtureCaseForCallFinding(t.Tool, t.Result))
 		}
 	}
 }
 
 // checkAPICalls adds S03 and S04 findings for the API: calls that its clients cannot have run.
-func (l *findings) checkAPICalls() {
+func (l *findingCollector) checkAPICalls() {
 	from := len(l.list)
 	add := func(e journal.Entry, word func(string) Finding, tool string) {
 		f := word(tool)
 		f.File, f.Line, f.Time = e.Request.File, e.Request.Line, e.Time
-		if !l.input.expectsTool(tool) && !slices.ContainsFunc(l.list[from:], func(g Finding) bool { return g.ID == f.ID && g.Text == f.Text }) {
+		if !l.input.hasScenarioExpectationOfTool(tool) && !slices.ContainsFunc(l.list[from:], func(g Finding) bool { return g.ID == f.ID && g.Text == f.Text }) {
 			l.list = append(l.list, f)
 		}
 	}
@@ -228,8 +228,8 @@ func (l *findings) checkAPICalls() {
 				add(e, noSuchTool, c.Tool)
 			case c.WasDenied():
 				add(e, notAllowed, c.Tool)
-			case c.IsError && journal.MatchesNoFixtureCase(c.Result):
-				f := unknownArguments(c.Tool, c.Result)
+			case c.IsError && journal.SaysNoFixtureCaseMatched(c.Result):
+				f := noFixtureCaseForCallFinding(c.Tool, c.Result)
 				f.Time = e.Time
 				l.list = append(l.list, f)
 			}
@@ -244,15 +244,15 @@ func noSuchTool(name string) Finding {
 	}
 }
 
-func unknownArguments(tool, result string) Finding {
+func noFixtureCaseForCallFinding(toolName, result string) Finding {
 	return Finding{
-		ID: "S19", Level: levelError, Text: "the fixture has no case for a call of " + tool + ": " + quoteShort(result),
+		ID: "S19", Level: levelError, Text: "the fixture has no case for a call of " + toolName + ": " + quoteFirst100Characters(result),
 		Advice: "add a case with these arguments to the fixture, or a `result` for all others",
 	}
 }
 
-// similarAllowedTool returns a name in --allowedTools that resembles tool; empty if none exists or tool is allowed.
-func similarAllowedTool(argv []string, tool string) string {
+// misspelledToolInAllowedToolsFlag returns a name in --allowedTools that resembles tool; empty if none exists or tool is allowed.
+func misspelledToolInAllowedToolsFlag(argv []string, toolName string) string {
 	wrong, rules := "", false
 	for _, word := range argv[min(1, len(argv)):] {
 		if strings.HasPrefix(word, "--") {
@@ -264,9 +264,9 @@ func similarAllowedTool(argv []string, tool string) string {
 		}
 		for rule := range strings.FieldsFuncSeq(word, func(r rune) bool { return r == ',' || r == ' ' }) {
 			switch name := claudecode.ParseRuleText(rule).Tool; {
-			case name == tool:
+			case name == toolName:
 				return ""
-			case diag.Nearest(name, []string{tool}) != "":
+			case diag.Nearest(name, []string{toolName}) != "":
 				wrong = name
 			}
 		}
@@ -281,6 +281,6 @@ func notAllowed(tool string) Finding {
 	}
 }
 
-func (in *Input) expectsTool(tool string) bool {
-	return in.Scenario != nil && in.Scenario.ExpectsTool(tool)
+func (in *Input) hasScenarioExpectationOfTool(toolName string) bool {
+	return in.Scenario != nil && in.Scenario.ExpectsTool(toolName)
 }

@@ -57,9 +57,9 @@ func (r *Report) writeTerminal(w io.Writer) error {
 		switch {
 		case !x.Met:
 			unmet++
-			line("%sunmet: %s%s", location(x.File, x.Line), x.Text, reasonSuffix(x.Got))
+			line("%sunmet: %s%s", location(x.File, x.Line), x.Text, commaButActualOutcomeSuffix(x.Got))
 		case x.Got != "":
-			line("%snote: %s%s", location(x.File, x.Line), x.Text, reasonSuffix(x.Got))
+			line("%snote: %s%s", location(x.File, x.Line), x.Text, commaButActualOutcomeSuffix(x.Got))
 		}
 	}
 	errors, unused := 0, 0
@@ -72,7 +72,7 @@ func (r *Report) writeTerminal(w io.Writer) error {
 				continue
 			}
 		}
-		line("%s%s %s: %s%s", location(f.File, f.Line), f.Level, f.ID, f.Text, processID(f.PID))
+		line("%s%s %s: %s%s", location(f.File, f.Line), f.Level, f.ID, f.Text, processIDInParentheses(f.PID))
 		for advice := range strings.Lines(f.Advice) {
 			line("  %s", strings.TrimRight(advice, "\n"))
 		}
@@ -148,7 +148,7 @@ func (r *Report) writeJUnit(w io.Writer) error {
 	for _, x := range r.Expectations {
 		c := junit.Case{Name: x.Text, Class: "expect", File: x.File, Line: x.Line}
 		if !x.Met {
-			c.Failure = &junit.Failure{Message: x.Text + reasonSuffix(x.Got), Type: "expectation", Text: location(x.File, x.Line) + x.Text + reasonSuffix(x.Got)}
+			c.Failure = &junit.Failure{Message: x.Text + commaButActualOutcomeSuffix(x.Got), Type: "expectation", Text: location(x.File, x.Line) + x.Text + commaButActualOutcomeSuffix(x.Got)}
 			c.Out = &junit.OutputText{Text: r.processSummary()}
 		}
 		s.Cases = append(s.Cases, c)
@@ -159,7 +159,7 @@ func (r *Report) writeJUnit(w io.Writer) error {
 		}
 		s.Cases = append(s.Cases, junit.Case{
 			Name: f.ID + ": " + f.Text, Class: "finding", File: f.File, Line: f.Line,
-			Failure: &junit.Failure{Message: f.Text, Type: f.ID, Text: location(f.File, f.Line) + f.Text + processID(f.PID) + "\n" + f.Advice},
+			Failure: &junit.Failure{Message: f.Text, Type: f.ID, Text: location(f.File, f.Line) + f.Text + processIDInParentheses(f.PID) + "\n" + f.Advice},
 			Out:     &junit.OutputText{Text: r.processSummary()},
 		})
 	}
@@ -190,7 +190,7 @@ func (r *Report) processSummary() string {
 	for _, p := range r.Runs {
 		fmt.Fprintf(&b, "process %d: %s\n", p.PID, strings.Join(p.Argv, " "))
 		for _, prompt := range p.Prompts {
-			fmt.Fprintf(&b, "  prompt %s\n", quoteShort(prompt))
+			fmt.Fprintf(&b, "  prompt %s\n", quoteFirst100Characters(prompt))
 		}
 		for _, tool := range p.Tools {
 			fmt.Fprintf(&b, "  call   %s\n", tool)
@@ -207,7 +207,7 @@ func (r *Report) writeAnnotations(w io.Writer) error {
 	var b strings.Builder
 	for _, x := range r.Expectations {
 		if !x.Met {
-			writeAnnotation(&b, levelError, x.File, x.Line, x.Text+reasonSuffix(x.Got))
+			writeAnnotation(&b, levelError, x.File, x.Line, x.Text+commaButActualOutcomeSuffix(x.Got))
 		}
 	}
 	for _, f := range r.Findings {

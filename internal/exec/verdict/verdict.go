@@ -17,7 +17,7 @@ import (
 
 // Judge judges one run, or several with different scenarios.
 func Judge(in Input) Report {
-	r := Report{Expectations: []Expectation{}, Runs: []Run{}, Findings: []Finding{}, Unmatched: []Unmatched{}}
+	r := Report{Expectations: []Expectation{}, Runs: []Run{}, Findings: []Finding{}, Unmatched: []UnmatchedPrompt{}}
 	for _, one := range in.splitByScenario() {
 		more := judge(one)
 		r.Expectations = append(r.Expectations, more.Expectations...)
@@ -25,7 +25,7 @@ func Judge(in Input) Report {
 		r.Findings = append(r.Findings, more.Findings...)
 		r.Unmatched = append(r.Unmatched, more.Unmatched...)
 	}
-	r.Findings = append(r.Findings, in.checkRunCounts(len(r.Runs))...)
+	r.Findings = append(r.Findings, in.findingsOfWrongRunOrJournalCounts(len(r.Runs))...)
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return cmp.Compare(levelRank(a.Level), levelRank(b.Level)) })
 	r.Verdict = "ok"
 	if r.ExitCode() != 0 {
@@ -46,12 +46,12 @@ func judge(in Input) Report {
 			r.Runs = append(r.Runs, p.Run)
 		}
 	}
-	l := findings{input: in, list: append([]Finding{}, in.Findings...), unmatched: []Unmatched{}}
-	l.checkClaudeUsage(runs, in.Killed)
-	l.list = append(l.list, apiFindings(in.Entries)...)
-	l.list = append(l.list, l.recordedFindings()...)
+	l := findingCollector{input: in, list: append([]Finding{}, in.Findings...), unmatched: []UnmatchedPrompt{}}
+	l.addFindingsOfWrongClaudeUsage(runs, in.Killed)
+	l.list = append(l.list, findingsOfWrongAPIUsage(in.Entries)...)
+	l.list = append(l.list, l.findingsWrittenByProcesses()...)
 	if !in.Lenient {
-		l.checkSetUps(runs)
+		l.addSetUpFindingsOfProcessesAndAPI(runs)
 	}
 	r.Findings, r.Unmatched = l.list, l.unmatched
 	if in.UnreadableLines > 0 {
@@ -63,8 +63,8 @@ func judge(in Input) Report {
 	return r
 }
 
-// recordedFindings returns the findings that the processes themselves wrote to the journal, each once.
-func (l *findings) recordedFindings() []Finding {
+// findingsWrittenByProcesses returns the findings that the processes themselves wrote to the journal, each once.
+func (l *findingCollector) findingsWrittenByProcesses() []Finding {
 	var all []Finding
 	known := map[string]bool{}
 	for _, e := range l.input.Entries {
@@ -113,7 +113,7 @@ func judgeExpectations(in Input) []Expectation {
 	return list
 }
 
-type process struct {
+type journaledProcess struct {
 	Run
 	entries             []journal.Entry
 	start               *journal.Start
@@ -129,61 +129,61 @@ type process struct {
 }
 
 // splitByProcess groups the lines of a journal by process. A process id may be reused by a later process.
-func splitByProcess(entries []journal.Entry) []*process {
-	var all []*process
-	current := map[processKey]*process{}
+func splitByProcess(entries []journal.Entry) []*journaledProcess {
+	var all []*journaledProcess
+	current := map[journalAndPID]*journaledProcess{}
 	for i, e := range entries {
-		p := current[processKeyOf(e)]
+		p := current[journalAndPIDOfEntry(e)]
 		switch {
 		case e.Expectation != nil || e.Finding != nil || e.Request != nil || e.SideRequest != nil || e.Exchange != nil || e.OAuth != nil:
 			continue
 		case (e.Gate != nil || e.MCPNotification != nil) && p == nil: // written by the API server, or by exec
 			continue
 		case p == nil || e.Start != nil && len(p.entries) > 0:
-			p = &process{Run: Run{PID: e.PID, Argv: []string{}, Prompts: []string{}, Tools: []string{}}, startedAt: e.When, firstTurn: -1, lastResult: -1}
-			current[processKeyOf(e)] = p
+			p = &journaledProcess{Run: Run{PID: e.PID, Argv: []string{}, Prompts: []string{}, Tools: []string{}}, startedAt: e.When, firstTurn: -1, lastResult: -1}
+			current[journalAndPIDOfEntry(e)] = p
 			all = append(all, p)
 		}
-		p.addEntry(i, e)
+		p.updateFromJournalEntry(i, e)
 	}
 	return all
 }
 
-func (p *process) addEntry(index int, e journal.Entry) {
-	p.entries, p.ended = append(p.entries, e), e.When
-	p.SessionID = cmp.Or(e.SessionID, p.SessionID)
+func (p *journaledProcess) updateFromJournalEntry(entryIndex int, entry journal.Entry) {
+	p.entries, p.ended = append(p.entries, entry), entry.When
+	p.SessionID = cmp.Or(entry.SessionID, p.SessionID)
 	switch {
-	case e.Start != nil:
-		p.start, p.Argv, p.CWD, p.Parent = e.Start, e.Start.Argv, e.Start.CWD, e.Start.Parent
-	case e.Run != nil:
-		p.setup, p.Argv, p.CWD, p.usesControlProtocol = e.Run, e.Run.Argv, e.Run.CWD, e.Run.InputFormat == "stream-json"
-	case e.Prompt != nil:
-		p.Prompts = append(p.Prompts, e.Prompt.Prompt)
+	case entry.Start != nil:
+		p.start, p.Argv, p.CWD, p.Parent = entry.Start, entry.Start.Argv, entry.Start.CWD, entry.Start.Parent
+	case entry.Run != nil:
+		p.setup, p.Argv, p.CWD, p.usesControlProtocol = entry.Run, entry.Run.Argv, entry.Run.CWD, entry.Run.InputFormat == "stream-json"
+	case entry.Prompt != nil:
+		p.Prompts = append(p.Prompts, entry.Prompt.Prompt)
 		if p.firstTurn < 0 {
-			p.firstTurn = index
+			p.firstTurn = entryIndex
 		}
-	case e.Tool != nil:
-		p.Tools = append(p.Tools, e.Tool.Tool)
-	case e.Result != nil:
-		p.results, p.lastResult = append(p.results, e.Result), index
-	case e.Host != nil:
-		p.host = append(p.host, e.Host)
-	case e.Exit != nil:
-		p.exit, p.Code, p.Signal, p.MS = e.Exit, &e.Exit.Code, e.Exit.Signal, e.Exit.MS
+	case entry.Tool != nil:
+		p.Tools = append(p.Tools, entry.Tool.Tool)
+	case entry.Result != nil:
+		p.results, p.lastResult = append(p.results, entry.Result), entryIndex
+	case entry.Host != nil:
+		p.host = append(p.host, entry.Host)
+	case entry.Exit != nil:
+		p.exit, p.Code, p.Signal, p.MS = entry.Exit, &entry.Exit.Code, entry.Exit.Signal, entry.Exit.MS
 	}
 }
 
-type findings struct {
+type findingCollector struct {
 	input     Input
 	list      []Finding
-	unmatched []Unmatched
+	unmatched []UnmatchedPrompt
 }
 
-func (l *findings) addFinding(p *process, id, level, text, advice string) {
+func (l *findingCollector) addFinding(p *journaledProcess, id, level, text, advice string) {
 	l.list = append(l.list, p.withProcessID(Finding{ID: id, Level: level, Text: text, Advice: advice}))
 }
 
-func (p *process) withProcessID(f Finding) Finding {
+func (p *journaledProcess) withProcessID(f Finding) Finding {
 	if f.PID = p.PID; !p.ended.IsZero() {
 		f.Time = p.ended.UTC().Format(time.RFC3339Nano)
 	}
@@ -191,10 +191,10 @@ func (p *process) withProcessID(f Finding) Finding {
 }
 
 // isSubcommand reports whether the process ran a subcommand such as `auth status`, which has no session.
-func (p *process) isSubcommand() bool { return p.start != nil && p.start.Subcommand != "" }
+func (p *journaledProcess) isSubcommand() bool { return p.start != nil && p.start.Subcommand != "" }
 
 // hostAction returns the journal line for an action of the host; nil means none.
-func (p *process) hostAction(action string) *journal.Host {
+func (p *journaledProcess) hostAction(action string) *journal.Host {
 	for _, h := range p.host {
 		if h.What == action {
 			return h

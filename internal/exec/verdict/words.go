@@ -12,14 +12,14 @@ func location(file string, line int) string {
 	return fmt.Sprintf("%s:%d: ", file, line)
 }
 
-func reasonSuffix(actual string) string {
-	if actual == "" {
+func commaButActualOutcomeSuffix(actualOutcome string) string {
+	if actualOutcome == "" {
 		return ""
 	}
-	return ", but " + actual
+	return ", but " + actualOutcome
 }
 
-func processID(pid int) string {
+func processIDInParentheses(pid int) string {
 	if pid == 0 {
 		return ""
 	}
@@ -33,10 +33,10 @@ func countWithNoun(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-func quoteShort(s string) string {
+func quoteFirst100Characters(text string) string {
 	const most = 100
-	if r := []rune(s); len(r) > most {
+	if r := []rune(text); len(r) > most {
 		return fmt.Sprintf("%q…", string(r[:most]))
 	}
-	return fmt.Sprintf("%q", s)
+	return fmt.Sprintf("%q", text)
 }

@@ -13,7 +13,7 @@ import (
 func TestAssignAgents(t *testing.T) {
 	input := json.RawMessage(`{"prompt":"count"}`)
 	for range 50 {
-		b := newBuilder("s")
+		b := newSessionBuilder("s")
 		for i := range 8 {
 			id := fmt.Sprintf("toolu_%d", 9-i)
 			b.calls[id] = &Call{Input: input, At: Place{Line: i + 1}}
@@ -22,7 +22,7 @@ func TestAssignAgents(t *testing.T) {
 			}
 		}
 		b.agents["toolu_4"] = &Agent{ID: "a0", Background: true}
-		b.assignAgentsToCalls()
+		b.assignAgentsToStartingCalls()
 		got := map[string]string{}
 		for id, a := range b.agents {
 			got[id] = a.ID

@@ -11,7 +11,7 @@ import (
 
 type sessionSet struct {
 	order   []string
-	byID    map[string]*builder
+	byID    map[string]*sessionBuilder
 	damaged []DamagedLines
 	// keepContents keeps the contents of files that were read.
 	keepContents bool
@@ -19,9 +19,9 @@ type sessionSet struct {
 	requestsOnly bool
 }
 
-type builder struct {
+type sessionBuilder struct {
 	Session
-	source       string // kind of recording that the prompts come from, see sourcesByDetail
+	source       string // kind of recording that the prompts come from, see recordingKindsInRisingDetail
 	results      map[string]*Result
 	calls        map[string]*Call
 	byMsg        map[string]*Message
@@ -33,19 +33,19 @@ type builder struct {
 	keepContents bool
 }
 
-func newBuilder(id string) *builder {
-	return &builder{
+func newSessionBuilder(id string) *sessionBuilder {
+	return &sessionBuilder{
 		Session: Session{ID: id, UnknownLines: map[string]int{}},
 		results: map[string]*Result{}, calls: map[string]*Call{}, byMsg: map[string]*Message{},
 		agents: map[string]*Agent{}, rawResults: map[string]json.RawMessage{}, idSeen: map[string]bool{},
 	}
 }
 
-func (s *sessionSet) builderFor(id, source string) *builder {
-	key := id + "\x00" + source
+func (s *sessionSet) builderForSessionAndSource(sessionID, source string) *sessionBuilder {
+	key := sessionID + "\x00" + source
 	b := s.byID[key]
 	if b == nil {
-		b = newBuilder(id)
+		b = newSessionBuilder(sessionID)
 		b.source, b.keepContents = source, s.keepContents
 		s.byID[key] = b
 		s.order = append(s.order, key)
@@ -53,7 +53,7 @@ func (s *sessionSet) builderFor(id, source string) *builder {
 	return b
 }
 
-func (b *builder) addIDs(ids ...string) {
+func (b *sessionBuilder) addIDs(ids ...string) {
 	for _, id := range ids {
 		if id != "" && !b.idSeen[id] {
 			b.idSeen[id] = true
@@ -62,7 +62,7 @@ func (b *builder) addIDs(ids ...string) {
 	}
 }
 
-func (b *builder) addPrompt(p *Prompt) {
+func (b *sessionBuilder) addPrompt(p *Prompt) {
 	p.Hooks, b.earlyHooks = b.earlyHooks, nil
 	b.Prompts = append(b.Prompts, p)
 	b.finished = false
@@ -70,7 +70,7 @@ func (b *builder) addPrompt(p *Prompt) {
 
 // addHook adds a hook to the prompt for which it ran. This is the current prompt. Before the first prompt, or when the
 // current prompt already has its result, it is the next prompt.
-func (b *builder) addHook(h Hook) {
+func (b *sessionBuilder) addHook(h Hook) {
 	if len(b.Prompts) == 0 || b.finished {
 		b.earlyHooks = append(b.earlyHooks, h)
 		return
@@ -79,7 +79,7 @@ func (b *builder) addHook(h Hook) {
 	p.Hooks = append(p.Hooks, h)
 }
 
-func (b *builder) currentPrompt(at Place) *Prompt {
+func (b *sessionBuilder) currentPrompt(at Place) *Prompt {
 	if len(b.Prompts) == 0 || b.finished {
 		b.addPrompt(&Prompt{At: at, TextMissing: true})
 	}
@@ -87,7 +87,7 @@ func (b *builder) currentPrompt(at Place) *Prompt {
 }
 
 // addBlocks adds blocks to their message. agent is the id of the sub-agent's call, empty for the main conversation.
-func (b *builder) addBlocks(at Place, m wireMessage, agent string) {
+func (b *sessionBuilder) addBlocks(at Place, m wireMessage, agent string) {
 	b.addIDs(m.ID)
 	key := agent + "\x00" + m.ID
 	msg := b.byMsg[key]
@@ -110,7 +110,7 @@ func (b *builder) addBlocks(at Place, m wireMessage, agent string) {
 	}
 }
 
-func (b *builder) agentFor(callID string) *Agent {
+func (b *sessionBuilder) agentFor(callID string) *Agent {
 	a := b.agents[callID]
 	if a == nil {
 		a = &Agent{}
@@ -119,7 +119,7 @@ func (b *builder) agentFor(callID string) *Agent {
 	return a
 }
 
-func (b *builder) addBlock(at Place, msg *Message, raw wireBlock) {
+func (b *sessionBuilder) addBlock(at Place, msg *Message, raw wireBlock) {
 	switch raw.Type {
 	case "text":
 		msg.Blocks = append(msg.Blocks, Block{Text: raw.Text})
@@ -142,7 +142,7 @@ func (b *builder) addBlock(at Place, msg *Message, raw wireBlock) {
 	}
 }
 
-func (b *builder) addFailure(at Place, f Failure) {
+func (b *sessionBuilder) addFailure(at Place, f Failure) {
 	p := b.currentPrompt(at)
 	p.Messages = append(p.Messages, &Message{At: at, Failure: &f})
 }
@@ -187,7 +187,6 @@ func (w *wireBlocks) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// plainText returns the text of the blocks and the number of blocks that are not text.
 func (w wireBlocks) plainText() (text string, otherCount int) {
 	var texts []string
 	for _, b := range w {
@@ -201,7 +200,7 @@ func (w wireBlocks) plainText() (text string, otherCount int) {
 }
 
 // addResult records the result of a call. It replaces an earlier result of the call.
-func (b *builder) addResult(at Place, block wireBlock) *Result {
+func (b *sessionBuilder) addResult(at Place, block wireBlock) *Result {
 	r := &Result{At: at, IsError: block.IsError}
 	if block.Content != nil {
 		r.Text, r.OtherParts = block.Content.plainText()
@@ -210,7 +209,7 @@ func (b *builder) addResult(at Place, block wireBlock) *Result {
 	return r
 }
 
-func (b *builder) attachResultsAndAgents() {
+func (b *sessionBuilder) attachResultsAndAgentsToCalls() {
 	for id, c := range b.calls {
 		if c.Result = b.results[id]; c.Result != nil && b.rawResults[id] != nil {
 			c.Result.Raw = b.rawResults[id]
@@ -219,7 +218,7 @@ func (b *builder) attachResultsAndAgents() {
 			c.Agent = a
 		}
 		if c.Agent != nil {
-			c.Agent.addLastMessage(c)
+			c.Agent.addLastMessageFromCallResult(c)
 		}
 		if c.Agent != nil && len(c.Agent.Messages) == 0 {
 			c.Agent = nil
@@ -230,13 +229,13 @@ func (b *builder) attachResultsAndAgents() {
 
 // sessions returns the sessions that have an answered prompt; recordings of the same session are merged.
 func (s *sessionSet) sessions() ([]*Session, error) {
-	var joinedTo []*builder
-	joined := map[string]*builder{}
+	var joinedTo []*sessionBuilder
+	joined := map[string]*sessionBuilder{}
 	for _, key := range s.order {
 		b := s.byID[key]
-		b.attachResultsAndAgents()
+		b.attachResultsAndAgentsToCalls()
 		if first := joined[b.ID]; first != nil && b.ID != "" {
-			first.mergeFrom(b)
+			first.mergeOtherRecordingOfSession(b)
 			continue
 		}
 		joined[b.ID] = b
@@ -261,12 +260,12 @@ func (s *sessionSet) sessions() ([]*Session, error) {
 	return out, nil
 }
 
-// sourcesByDetail lists the kinds of input. A later one describes a session in more detail than an earlier one.
-var sourcesByDetail = [...]string{"traffic", "stream", "tape", "transcript", "journal"}
+// recordingKindsInRisingDetail lists the kinds of input. A later one describes a session in more detail than an earlier one.
+var recordingKindsInRisingDetail = [...]string{"traffic", "stream", "tape", "transcript", "journal"}
 
-func (b *builder) mergeFrom(other *builder) {
+func (b *sessionBuilder) mergeOtherRecordingOfSession(other *sessionBuilder) {
 	rich, poor := b, other
-	if len(b.Prompts) == 0 || len(other.Prompts) > 0 && slices.Index(sourcesByDetail[:], other.source) > slices.Index(sourcesByDetail[:], b.source) {
+	if len(b.Prompts) == 0 || len(other.Prompts) > 0 && slices.Index(recordingKindsInRisingDetail[:], other.source) > slices.Index(recordingKindsInRisingDetail[:], b.source) {
 		rich, poor = other, b
 	}
 	for id, c := range rich.calls {
@@ -274,7 +273,7 @@ func (b *builder) mergeFrom(other *builder) {
 		if from == nil {
 			continue
 		}
-		c.fillFrom(from)
+		c.addMissingPartsFrom(from)
 	}
 	for i, p := range rich.Prompts {
 		if p.TextMissing && i < len(poor.Prompts) {
@@ -308,38 +307,38 @@ func (b *builder) mergeFrom(other *builder) {
 	b.Session, b.calls, b.source = merged, rich.calls, rich.source
 }
 
-// fillFrom adds to c the parts that only another record of the same call contains.
-func (c *Call) fillFrom(from *Call) {
+func (c *Call) addMissingPartsFrom(otherRecord *Call) {
 	if c.Result == nil {
-		c.Result = from.Result
-	} else if from.Result != nil {
+		c.Result = otherRecord.Result
+	} else if otherRecord.Result != nil {
 		if c.Result.Raw == nil {
-			c.Result.Raw = from.Result.Raw
+			c.Result.Raw = otherRecord.Result.Raw
 		}
 		if c.Result.File == nil {
-			c.Result.File = from.Result.File
+			c.Result.File = otherRecord.Result.File
 		}
-		c.Result.Denied = c.Result.Denied || from.Result.Denied
+		c.Result.Denied = c.Result.Denied || otherRecord.Result.Denied
 	}
 	if c.Agent == nil {
-		c.Agent = from.Agent
+		c.Agent = otherRecord.Agent
 	}
 }
 
 // ErrNoConversation reports that the files contain no conversation.
 var ErrNoConversation = errors.New("the input contains no prompt with an answer")
 
-// addLastMessage adds a sub-agent's last message, from the result of its call, if the input contains only its calls.
-func (a *Agent) addLastMessage(c *Call) {
+// addLastMessageFromCallResult adds a sub-agent's last message, from the result of its call, if the input contains only its
+// calls.
+func (a *Agent) addLastMessageFromCallResult(callThatStartedAgent *Call) {
 	n := len(a.Messages)
-	if n == 0 || c.Result == nil || c.Result.IsError {
+	if n == 0 || callThatStartedAgent.Result == nil || callThatStartedAgent.Result.IsError {
 		return
 	}
 	last := a.Messages[n-1].Blocks
 	if len(last) > 0 && last[len(last)-1].Call == nil {
 		return
 	}
-	_, text, ok := strings.Cut(c.Result.Text, "report follows:\n")
+	_, text, ok := strings.Cut(callThatStartedAgent.Result.Text, "report follows:\n")
 	if !ok {
 		return
 	}
@@ -348,5 +347,5 @@ func (a *Agent) addLastMessage(c *Call) {
 	for i, line := range lines {
 		lines[i] = strings.TrimPrefix(line, "  ")
 	}
-	a.Messages = append(a.Messages, &Message{At: c.Result.At, Blocks: []Block{{Text: strings.Join(lines, "\n")}}})
+	a.Messages = append(a.Messages, &Message{At: callThatStartedAgent.Result.At, Blocks: []Block{{Text: strings.Join(lines, "\n")}}})
 }

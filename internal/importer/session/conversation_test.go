@@ -116,7 +116,7 @@ func writeMessages(b *strings.Builder, indent string, messages []*session.Messag
 		for _, block := range m.Blocks {
 			switch c := block.Call; {
 			case c != nil:
-				fmt.Fprintf(b, "%s  call %s %s %s%s\n", indent, c.At, c.Tool, c.Input, facts("harmless", fmt.Sprint(c.IsHarmless())))
+				fmt.Fprintf(b, "%s  call %s %s %s%s\n", indent, c.At, c.Tool, c.Input, facts("harmless", fmt.Sprint(c.IsBuiltInCallWithoutChanges())))
 				if r := c.Result; r != nil {
 					fmt.Fprintf(b, "%s    result %s %q%s\n", indent, r.At, r.Text, facts("error", fmt.Sprint(r.IsError), "denied", fmt.Sprint(r.Denied), "other", fmt.Sprint(r.OtherParts), "raw", string(r.Raw)))
 					if r.File != nil {

@@ -13,7 +13,7 @@ func fuzz(f *testing.F, head string, seeds ...string) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, rest string) {
-		r := newRecordingReader(Options{})
+		r := newSessionRecordingReader(Options{})
 		err := r.read("in", strings.NewReader(head+"\n"+rest))
 		if err != nil {
 			if _, ok := errors.AsType[*Error](err); !ok {

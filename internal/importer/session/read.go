@@ -36,7 +36,7 @@ type Progress interface {
 // Read reads recordings of sessions. It joins the recordings of one session; if several of them contain the same fact,
 // the most detailed recording counts.
 func Read(files []string, o Options) ([]*Session, error) {
-	r := newRecordingReader(o)
+	r := newSessionRecordingReader(o)
 	var errs []error
 	for _, name := range withAgentFiles(files) {
 		if err := r.readFile(name); err != nil {
@@ -49,7 +49,7 @@ func Read(files []string, o Options) ([]*Session, error) {
 	return r.sessions()
 }
 
-type recordingReader struct {
+type sessionRecordingReader struct {
 	o   Options
 	set *sessionSet
 	// transcripts are resolved after all of their lines are read.
@@ -57,18 +57,18 @@ type recordingReader struct {
 	traffic     *trafficReader
 }
 
-func newRecordingReader(o Options) *recordingReader {
-	s := &sessionSet{byID: map[string]*builder{}, keepContents: o.Contents}
-	return &recordingReader{o: o, set: s, traffic: &trafficReader{set: s, reader: history.NewReader(1024), conversations: map[string]*trafficConversation{}}}
+func newSessionRecordingReader(options Options) *sessionRecordingReader {
+	s := &sessionSet{byID: map[string]*sessionBuilder{}, keepContents: options.Contents}
+	return &sessionRecordingReader{o: options, set: s, traffic: &trafficReader{set: s, reader: history.NewRequestReader(1024), conversations: map[string]*trafficConversation{}}}
 }
 
-func (r *recordingReader) sessions() ([]*Session, error) {
+func (r *sessionRecordingReader) sessions() ([]*Session, error) {
 	for _, t := range r.transcripts {
-		if err := t.resolveBranch(r.o.Branch); err != nil {
+		if err := t.importLinesOfBranch(r.o.Branch); err != nil {
 			return nil, err
 		}
 	}
-	r.traffic.recordFinalFailures()
+	r.traffic.recordUnretriedFailuresAndAssignAgents()
 	return r.set.sessions()
 }
 
@@ -101,17 +101,17 @@ type lineFormat interface {
 const expectedFormats = "neither a transcript (lines with parentUuid or sessionId), nor a stream-json log (type and session_id), " +
 	"nor a journal of claudeless (time, pid and type), nor a tape of an SDK (frames with a direction)"
 
-func (r *recordingReader) readFile(name string) error {
+func (r *sessionRecordingReader) readFile(name string) error {
 	info, err := os.Stat(name)
 	if err != nil {
-		return &Error{Place{File: name}, diag.Reason(err)}
+		return &Error{Place{File: name}, diag.FileErrorTextWithoutPath(err)}
 	}
 	if info.IsDir() {
 		return &Error{Place{File: name}, "is a directory; give the .jsonl files in it"}
 	}
-	f, err := diag.Open(name)
+	f, err := diag.OpenFileOrPipe(name)
 	if err != nil {
-		return &Error{Place{File: name}, diag.Reason(err)}
+		return &Error{Place{File: name}, diag.FileErrorTextWithoutPath(err)}
 	}
 	defer f.Close()
 	return r.read(name, f)
@@ -119,13 +119,13 @@ func (r *recordingReader) readFile(name string) error {
 
 // read reads the lines of a file, which end at line feeds only. The first line determines the format, so it is an error
 // if the first line cannot be read. Later lines that cannot be read are skipped and counted.
-func (r *recordingReader) read(name string, file io.Reader) error {
+func (r *sessionRecordingReader) read(name string, file io.Reader) error {
 	in := bufio.NewReaderSize(file, 1<<20)
 	start, _ := in.Peek(in.Size())
 	if first, _, _ := bytes.Cut(start, []byte("\n")); bytes.IndexByte(first, 0) >= 0 { // that line may be as long as the file
 		return &Error{Place{File: name}, "is binary: " + expectedFormats}
 	}
-	into := &lineReader{recordingReader: r}
+	into := &lineReader{sessionRecordingReader: r}
 	var line []byte
 	total := int64(0)
 	for n := 1; ; n++ {
@@ -133,7 +133,7 @@ func (r *recordingReader) read(name string, file io.Reader) error {
 		var err error
 		line, size, err = readLine(in, line[:0])
 		if err != nil && !errors.Is(err, io.EOF) {
-			return &Error{Place{name, n}, diag.Reason(err)}
+			return &Error{Place{name, n}, diag.FileErrorTextWithoutPath(err)}
 		}
 		total += size
 		if r.o.Progress != nil {
@@ -158,7 +158,7 @@ func (r *recordingReader) read(name string, file io.Reader) error {
 }
 
 type lineReader struct {
-	*recordingReader
+	*sessionRecordingReader
 	format lineFormat // nil until the first line is known
 	lines  int
 	damage DamagedLines
@@ -215,10 +215,10 @@ func describeLine(raw []byte) string {
 }
 
 // detectFormat recognizes the format of a file by its first line; nil means unknown.
-func (r *recordingReader) detectFormat(at Place, raw []byte) lineFormat {
+func (r *sessionRecordingReader) detectFormat(at Place, raw []byte) lineFormat {
 	stream := &streamReader{set: r.set, source: "stream"}
 	if raw[0] == '[' {
-		return arrayReader{stream}
+		return streamEventArrayReader{stream}
 	}
 	var head struct {
 		Type, SessionID              string
@@ -234,25 +234,25 @@ func (r *recordingReader) detectFormat(at Place, raw []byte) lineFormat {
 	switch {
 	case head.Time != "" && head.PID != nil && head.Type != "":
 		return &journalReader{set: r.set, traffic: r.traffic, mode: map[int]string{}, cwd: map[int]string{}, environ: map[int][]string{}}
-	case head.Dir != nil || head.Direction != nil || head.From != nil || head.Stream != nil || unwrapFrame(raw) != nil:
+	case head.Dir != nil || head.Direction != nil || head.From != nil || head.Stream != nil || frameInTapeLine(raw) != nil:
 		stream.source = "tape"
-		return wrappedFrameReader{stream}
+		return objectWrappedFrameReader{stream}
 	case head.Type == "":
 		return nil
 	case head.ParentUUID != nil || head.SessionID != "" || head.Type == "summary" || head.Type == "file-history-snapshot":
 		t := &transcriptReader{set: r.set, file: at.File, agent: agentOfFile(at.File), parent: map[string]string{}, texts: map[string]string{}}
 		r.transcripts = append(r.transcripts, t)
 		return t
-	case head.Session != nil || slices.Contains(streamEventTypes[:], head.Type):
+	case head.Session != nil || slices.Contains(eventTypesThatIdentifyStreams[:], head.Type):
 		return stream
 	}
 	return nil
 }
 
-// arrayReader reads a log whose events are in one array.
-type arrayReader struct{ *streamReader }
+// streamEventArrayReader reads a log whose events are in one array.
+type streamEventArrayReader struct{ *streamReader }
 
-func (r arrayReader) parseLine(at Place, raw []byte) error {
+func (r streamEventArrayReader) parseLine(at Place, raw []byte) error {
 	var events []json.RawMessage
 	if err := json.Unmarshal(raw, &events); err != nil {
 		return errors.New(`the line begins with "[" but is not a JSON array of events`)

@@ -97,7 +97,7 @@ func TestUnreadable(t *testing.T) {
 // Of a binary file only the start is read, because its first line may be as long as the file.
 func TestBinaryFileIsNotRead(t *testing.T) {
 	file := io.MultiReader(bytes.NewReader(make([]byte, 1<<20)), iotest.ErrReader(errors.New("the rest was read")))
-	if err := newRecordingReader(Options{}).read("f", file); err == nil || !strings.HasPrefix(err.Error(), "f: is binary") {
+	if err := newSessionRecordingReader(Options{}).read("f", file); err == nil || !strings.HasPrefix(err.Error(), "f: is binary") {
 		t.Error(err)
 	}
 }

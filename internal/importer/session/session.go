@@ -177,13 +177,13 @@ type Result struct {
 	At              Place
 	Text            string
 	IsError, Denied bool
-	OtherParts      int             // number of parts other than text
-	Raw             json.RawMessage // MCP result as the server sent it; nil means not recorded
-	File            *File           // content shown by a Read call
+	OtherParts      int              // number of parts other than text
+	Raw             json.RawMessage  // MCP result as the server sent it; nil means not recorded
+	File            *PrintedFilePart // content shown by a Read call
 }
 
-// File is a part of a file that a call has printed.
-type File struct {
+// PrintedFilePart is a part of a file that a call has printed.
+type PrintedFilePart struct {
 	Path, Content string
 	IsComplete    bool
 }
@@ -221,8 +221,8 @@ func appendCalls(all []*Call, messages []*Message) []*Call {
 	return all
 }
 
-// IsHarmless reports whether a call of a built-in tool made no changes.
-func (c *Call) IsHarmless() bool {
+// IsBuiltInCallWithoutChanges reports whether a call of a built-in tool made no changes.
+func (c *Call) IsBuiltInCallWithoutChanges() bool {
 	switch c.Tool {
 	case "Bash":
 		var in struct{ Command string }
@@ -238,8 +238,8 @@ func (c *Call) IsHarmless() bool {
 	return false
 }
 
-// IsUnlistedTool reports whether this is the name of a built-in tool that a session does not list by default.
-func IsUnlistedTool(name string) bool {
-	t := claudecode.ToolNamed(name)
-	return t.Name != "" && t.Listing != claudecode.ListAlways
+// IsBuiltInToolUnlistedByDefault reports whether this is the name of a built-in tool that a session does not list by default.
+func IsBuiltInToolUnlistedByDefault(toolName string) bool {
+	t := claudecode.ToolNamed(toolName)
+	return t.Name != "" && t.Listing != claudecode.InitListsToolAlways
 }

@@ -56,7 +56,7 @@ type hostRequest struct {
 	} `json:"input"`
 }
 
-var streamEventTypes = [...]string{"control_request", "control_response", "user", "assistant", "system", "result", "stream_event", "keep_alive"}
+var eventTypesThatIdentifyStreams = [...]string{"control_request", "control_response", "user", "assistant", "system", "result", "stream_event", "keep_alive"}
 
 var ignoredEventTypes = [...]string{
 	"stream_event", "control_request", "control_response", "control_cancel_request", "keep_alive", "rate_limit_event", "tool_progress",
@@ -75,7 +75,7 @@ func (r *streamReader) parseLine(at Place, raw []byte) error {
 		}
 		return nil
 	}
-	b := r.set.builderFor(r.current, r.source)
+	b := r.set.builderForSessionAndSource(r.current, r.source)
 	b.addIDs(r.current, ev.UUID)
 	b.addSourceFile(at.File)
 	if b.Date == "" && len(ev.Timestamp) >= 10 {
@@ -89,7 +89,7 @@ func (r *streamReader) parseLine(at Place, raw []byte) error {
 	return nil
 }
 
-func (b *builder) addHookEvent(ev *streamEvent) {
+func (b *sessionBuilder) addHookEvent(ev *streamEvent) {
 	switch {
 	case ev.Type == "control_request" && ev.Request.Subtype == "hook_callback":
 		in := ev.Request.Input
@@ -107,13 +107,13 @@ func (b *builder) addHookEvent(ev *streamEvent) {
 	}
 }
 
-func (b *builder) addSourceFile(name string) {
+func (b *sessionBuilder) addSourceFile(name string) {
 	if !slices.Contains(b.Files, name) {
 		b.Files = append(b.Files, name)
 	}
 }
 
-func (b *builder) addEvent(at Place, ev *streamEvent) {
+func (b *sessionBuilder) addEvent(at Place, ev *streamEvent) {
 	switch {
 	case ev.Type == "system" && ev.Subtype == "init":
 		b.CWD, b.Version, b.Tools = ev.CWD, ev.Version, ev.Tools
@@ -123,14 +123,14 @@ func (b *builder) addEvent(at Place, ev *streamEvent) {
 	case ev.Type == "system" && ev.Subtype == "permission_denied":
 		b.markDenied(ev.ToolUseID)
 	case ev.Type == "assistant" && ev.Message != nil:
-		b.addAssistant(at, ev.Message, ev.ParentToolUseID, ev.Error != "" || ev.IsAPIError, ev.APIErrorStatus)
+		b.addModelMessageOrFailure(at, ev.Message, ev.ParentToolUseID, ev.Error != "" || ev.IsAPIError, ev.APIErrorStatus)
 	case ev.Type == "user" && ev.Message != nil:
 		b.addUserEvent(at, ev)
 	case ev.Type == "result":
 		for _, d := range ev.Denials {
 			b.markDenied(d.ToolUseID)
 		}
-		b.setFailureStatus(ev.APIErrorStatus)
+		b.setHTTPStatusOfLastFailure(ev.APIErrorStatus)
 		b.finished = true
 	case ev.Type == "system" || slices.Contains(ignoredEventTypes[:], ev.Type):
 		b.addHookEvent(ev)
@@ -139,19 +139,19 @@ func (b *builder) addEvent(at Place, ev *streamEvent) {
 	}
 }
 
-func (b *builder) markDenied(id string) {
+func (b *sessionBuilder) markDenied(id string) {
 	if r := b.results[id]; r != nil {
 		r.Denied = true
 	}
 }
 
-func (b *builder) setFailureStatus(status int) {
-	if status == 0 || len(b.Prompts) == 0 {
+func (b *sessionBuilder) setHTTPStatusOfLastFailure(httpStatus int) {
+	if httpStatus == 0 || len(b.Prompts) == 0 {
 		return
 	}
 	p := b.Prompts[len(b.Prompts)-1]
 	if n := len(p.Messages); n > 0 && p.Messages[n-1].Failure != nil && p.Messages[n-1].Failure.Status == 0 {
-		p.Messages[n-1].Failure.Status = status
+		p.Messages[n-1].Failure.Status = httpStatus
 	}
 }
 
@@ -160,11 +160,11 @@ func newTypedPrompt(at Place, m *wireMessage) *Prompt {
 	return &Prompt{At: at, Text: text, OtherParts: other, IsNotice: strings.HasPrefix(text, "<task-notification>")}
 }
 
-func (b *builder) addUserEvent(at Place, ev *streamEvent) {
+func (b *sessionBuilder) addUserEvent(at Place, ev *streamEvent) {
 	if hasResult(ev.Message.Content) {
 		for _, block := range ev.Message.Content {
 			if block.Type == "tool_result" {
-				b.addStreamResult(at, ev, block)
+				b.addToolResultOfStreamEvent(at, ev, block)
 			}
 		}
 		return
@@ -191,31 +191,31 @@ func (b *builder) addUserEvent(at Place, ev *streamEvent) {
 	b.addPrompt(p)
 }
 
-func (b *builder) addStreamResult(at Place, ev *streamEvent, block wireBlock) {
-	res := b.addResult(at, block)
-	for _, m := range ev.Meta {
-		if m.ID == block.ToolUseID && m.NonExecutionKind != "" {
+func (b *sessionBuilder) addToolResultOfStreamEvent(at Place, userEvent *streamEvent, resultBlock wireBlock) {
+	res := b.addResult(at, resultBlock)
+	for _, m := range userEvent.Meta {
+		if m.ID == resultBlock.ToolUseID && m.NonExecutionKind != "" {
 			res.Denied = true
 		}
 	}
-	b.addResultDetails(res, block.ToolUseID, &ev.ToolUseResult)
+	b.addResultDetails(res, resultBlock.ToolUseID, &userEvent.ToolUseResult)
 }
 
-// wrappedFrameReader reads frames of both directions, each wrapped in an object.
-type wrappedFrameReader struct{ *streamReader }
+// objectWrappedFrameReader reads frames of both directions, each wrapped in an object.
+type objectWrappedFrameReader struct{ *streamReader }
 
-func (r wrappedFrameReader) parseLine(at Place, raw []byte) error {
-	frame := unwrapFrame(raw)
+func (r objectWrappedFrameReader) parseLine(at Place, raw []byte) error {
+	frame := frameInTapeLine(raw)
 	if frame == nil {
 		return decodeLine(raw, &struct{}{}) // a header or a note
 	}
 	return r.streamReader.parseLine(at, frame)
 }
 
-// unwrapFrame returns the frame in a line of a tape; nil means none.
-func unwrapFrame(raw []byte) json.RawMessage {
+// frameInTapeLine returns the frame in a line of a tape; nil means none.
+func frameInTapeLine(tapeLine []byte) (frameOrNil json.RawMessage) {
 	var w struct{ Frame, Message, Data, Payload, Line, JSON, Msg, Raw json.RawMessage }
-	if json.Unmarshal(raw, &w) != nil {
+	if json.Unmarshal(tapeLine, &w) != nil {
 		return nil
 	}
 	for _, f := range []json.RawMessage{w.Frame, w.Message, w.Data, w.Payload, w.Line, w.JSON, w.Msg, w.Raw} {
@@ -226,7 +226,7 @@ func unwrapFrame(raw []byte) json.RawMessage {
 			}
 		}
 		var head struct{ Type string }
-		if len(f) > 0 && f[0] == '{' && json.Unmarshal(f, &head) == nil && slices.Contains(streamEventTypes[:], head.Type) {
+		if len(f) > 0 && f[0] == '{' && json.Unmarshal(f, &head) == nil && slices.Contains(eventTypesThatIdentifyStreams[:], head.Type) {
 			return f
 		}
 	}

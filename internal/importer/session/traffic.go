@@ -15,7 +15,7 @@ import (
 // trafficReader reads exchanges with a Messages API. Every request repeats the conversation; only what is new is used.
 type trafficReader struct {
 	set           *sessionSet
-	reader        *history.Reader
+	reader        *history.RequestReader
 	conversations map[string]*trafficConversation // conversations by session and agent
 }
 
@@ -30,11 +30,11 @@ func (r *trafficReader) addExchange(at Place, date string, e *journal.Exchange) 
 	if err != nil || len(request.Messages) == 0 {
 		return // the request was refused because of its content
 	}
-	groups := request.Groups(request.Messages)
+	groups := request.GroupAdjacentMessagesByRole(request.Messages)
 	named := cmp.Or(e.Session, sessionIDFromMetadata(request.Metadata))
 	id := named
 	id = cmp.Or(id, "the conversation that begins with "+request.Messages[0].FirstText())
-	b := r.set.builderFor(id, "traffic")
+	b := r.set.builderForSessionAndSource(id, "traffic")
 	b.ID = named
 	b.addSourceFile(at.File)
 	b.Date = cmp.Or(b.Date, date)
@@ -50,7 +50,7 @@ func (r *trafficReader) addExchange(at Place, date string, e *journal.Exchange) 
 		t = &trafficConversation{}
 		r.conversations[id+"\x00"+e.Agent] = t
 	}
-	w := trafficWriter{builder: b, at: at}
+	w := trafficImporter{sessionBuilder: b, at: at}
 	if e.Agent != "" {
 		w.agent = "agent:" + e.Agent
 		b.agentFor(w.agent).ID = e.Agent
@@ -83,7 +83,7 @@ func sessionIDFromMetadata(metadata json.RawMessage) string {
 	return id
 }
 
-func (b *builder) fillFromRequest(e *journal.Exchange, request *history.Request) {
+func (b *sessionBuilder) fillFromRequest(e *journal.Exchange, request *history.Request) {
 	if version, ok := strings.CutPrefix(e.Client, "claude-cli/"); ok {
 		b.Version, _, _ = strings.Cut(version, " ")
 	}
@@ -95,14 +95,14 @@ func (b *builder) fillFromRequest(e *journal.Exchange, request *history.Request)
 	}
 }
 
-type trafficWriter struct {
-	*builder
+type trafficImporter struct {
+	*sessionBuilder
 
 	at    Place
 	agent string // sub-agent of the conversation; empty means the main one
 }
 
-func (w *trafficWriter) addGroups(t *trafficConversation, groups []history.Group) {
+func (w *trafficImporter) addGroups(t *trafficConversation, groups []history.MessageGroup) {
 	from := t.groups
 	switch {
 	case from >= len(groups) && t.failure != nil: // the request was repeated
@@ -121,14 +121,14 @@ func (w *trafficWriter) addGroups(t *trafficConversation, groups []history.Group
 			continue
 		}
 		for i := range g.Steps {
-			w.addStep(&g.Steps[i])
+			w.addHistoryStep(&g.Steps[i])
 		}
 	}
 	t.groups = len(groups)
 }
 
 // assistantMessage returns the model's message in a group of the history, in the form of a response of the API.
-func assistantMessage(g history.Group) wireMessage {
+func assistantMessage(g history.MessageGroup) wireMessage {
 	var m wireMessage
 	if g.Text != "" {
 		m.Content = append(m.Content, wireBlock{Type: "text", Text: g.Text})
@@ -139,10 +139,10 @@ func assistantMessage(g history.Group) wireMessage {
 	return m
 }
 
-func (w *trafficWriter) addStep(s *history.Step) {
-	switch s.Kind {
-	case history.KindResults, history.KindClosedResults:
-		for _, r := range s.Results {
+func (w *trafficImporter) addHistoryStep(step *history.Step) {
+	switch step.Kind {
+	case history.KindResults, history.KindResultsOfEndedTurn:
+		for _, r := range step.Results {
 			out := w.addResult(w.at, wireBlock{ToolUseID: r.ID, IsError: r.IsError})
 			out.Text = r.Text
 			var blocks wireBlocks
@@ -150,19 +150,19 @@ func (w *trafficWriter) addStep(s *history.Step) {
 				_, out.OtherParts = blocks.plainText()
 			}
 		}
-	case history.KindPrompt, history.KindNotice:
+	case history.KindPrompt, history.KindBackgroundWorkNotice:
 		if w.agent != "" {
 			if a := w.agentFor(w.agent); a.Prompt == "" {
-				a.Prompt = s.Text
+				a.Prompt = step.Text
 			}
 			return
 		}
-		w.addPrompt(&Prompt{At: w.at, Text: s.Text, OtherParts: len(s.Files), IsNotice: s.Kind == history.KindNotice})
-	case history.KindAddedPrompt, history.KindInjectedText, history.KindRetryText, history.KindResumeText, history.KindInterrupt, history.KindSummary: // none of these messages starts a turn
+		w.addPrompt(&Prompt{At: w.at, Text: step.Text, OtherParts: len(step.Files), IsNotice: step.Kind == history.KindBackgroundWorkNotice})
+	case history.KindAddedPrompt, history.KindClaudeCodeTextNeedingReply, history.KindTextRequestingNewReply, history.KindTextRequestingRestOfReply, history.KindInterrupt, history.KindSummaryReplacingHistory: // none of these messages starts a turn
 	}
 }
 
-func (w *trafficWriter) addAnswer(t *trafficConversation, e *journal.Exchange) {
+func (w *trafficImporter) addAnswer(t *trafficConversation, e *journal.Exchange) {
 	var m wireMessage
 	var failed struct {
 		Error struct{ Type, Message string }
@@ -183,7 +183,7 @@ func (w *trafficWriter) addAnswer(t *trafficConversation, e *journal.Exchange) {
 }
 
 // recordFailure records a failure that was not followed by a successful retry.
-func (w *trafficWriter) recordFailure(t *trafficConversation) {
+func (w *trafficImporter) recordFailure(t *trafficConversation) {
 	if w.agent == "" {
 		w.addFailure(t.at, *t.failure)
 		t.groups++
@@ -191,18 +191,18 @@ func (w *trafficWriter) recordFailure(t *trafficConversation) {
 	t.failure = nil
 }
 
-// recordFinalFailures records the failures at the ends of conversations.
-func (r *trafficReader) recordFinalFailures() {
+// recordUnretriedFailuresAndAssignAgents records the failures at the ends of conversations.
+func (r *trafficReader) recordUnretriedFailuresAndAssignAgents() {
 	for key, t := range r.conversations {
 		id, agent, _ := strings.Cut(key, "\x00")
 		if t.failure != nil {
-			w := trafficWriter{builder: r.set.builderFor(id, "traffic"), agent: agent}
+			w := trafficImporter{sessionBuilder: r.set.builderForSessionAndSource(id, "traffic"), agent: agent}
 			w.recordFailure(t)
 		}
 	}
 	for _, key := range r.set.order {
 		if b := r.set.byID[key]; b.source == "traffic" {
-			b.assignAgentsToCalls()
+			b.assignAgentsToStartingCalls()
 		}
 	}
 }
@@ -215,8 +215,8 @@ type journalReader struct {
 	traffic *trafficReader
 }
 
-func (r *journalReader) parseLine(at Place, raw []byte) error {
-	for e, err := range journal.Read(bytes.NewReader(raw)) {
+func (r *journalReader) parseLine(at Place, journalLine []byte) error {
+	for e, err := range journal.Read(bytes.NewReader(journalLine)) {
 		if err != nil {
 			return journal.ErrIncompleteLine
 		}
@@ -237,44 +237,44 @@ func (r *journalReader) parseLine(at Place, raw []byte) error {
 		if e.SessionID == "" {
 			continue
 		}
-		b := r.set.builderFor(e.SessionID, "journal")
+		b := r.set.builderForSessionAndSource(e.SessionID, "journal")
 		b.addIDs(e.SessionID)
 		b.addSourceFile(at.File)
 		b.CWD, b.Mode, b.Environ = r.cwd[e.PID], r.mode[e.PID], r.environ[e.PID]
 		if b.Date == "" && !e.When.IsZero() {
 			b.Date = e.When.UTC().Format("2006-01-02")
 		}
-		b.addEntry(at, &e)
+		b.addJournalEntry(at, &e)
 	}
 	return nil
 }
 
-func (b *builder) addEntry(at Place, e *journal.Entry) {
+func (b *sessionBuilder) addJournalEntry(at Place, entry *journal.Entry) {
 	switch {
-	case e.Prompt != nil:
-		if e.Prompt.Injected {
+	case entry.Prompt != nil:
+		if entry.Prompt.Injected {
 			return
 		}
-		b.addIDs(e.Prompt.UUID)
-		p := &Prompt{At: at, Text: e.Prompt.Prompt}
+		b.addIDs(entry.Prompt.UUID)
+		p := &Prompt{At: at, Text: entry.Prompt.Prompt}
 		var blocks wireBlocks
-		if e.Prompt.Blocks != nil && json.Unmarshal(e.Prompt.Blocks, &blocks) == nil {
+		if entry.Prompt.Blocks != nil && json.Unmarshal(entry.Prompt.Blocks, &blocks) == nil {
 			_, p.OtherParts = blocks.plainText()
 		}
 		p.IsNotice = strings.HasPrefix(p.Text, "<task-notification>")
 		b.addPrompt(p)
-	case e.Model != nil:
-		b.addModelMessage(at, e.Model)
-	case e.Permission != nil:
-		if e.Permission.Decision == "reject" {
-			b.rawResults["denied "+e.Permission.ToolUseID] = json.RawMessage("true")
+	case entry.Model != nil:
+		b.addModelMessage(at, entry.Model)
+	case entry.Permission != nil:
+		if entry.Permission.Decision == "reject" {
+			b.rawResults["denied "+entry.Permission.ToolUseID] = json.RawMessage("true")
 		}
-	case e.MCPCall != nil:
-		if e.MCPCall.Result != nil {
-			b.rawResults[e.MCPCall.ToolUseID] = e.MCPCall.Result
+	case entry.MCPCall != nil:
+		if entry.MCPCall.Result != nil {
+			b.rawResults[entry.MCPCall.ToolUseID] = entry.MCPCall.Result
 		}
-	case e.Tool != nil:
-		t := e.Tool
+	case entry.Tool != nil:
+		t := entry.Tool
 		r := b.addResult(at, wireBlock{ToolUseID: t.ToolUseID, IsError: t.IsError})
 		r.Text = t.Result
 		r.Denied = b.rawResults["denied "+t.ToolUseID] != nil
@@ -282,13 +282,13 @@ func (b *builder) addEntry(at Place, e *journal.Entry) {
 		if t.Blocks != nil && json.Unmarshal(t.Blocks, &blocks) == nil {
 			_, r.OtherParts = blocks.plainText()
 		}
-	case e.Result != nil:
-		b.setFailureStatus(e.Result.APIStatus)
+	case entry.Result != nil:
+		b.setHTTPStatusOfLastFailure(entry.Result.APIStatus)
 		b.finished = true
 	}
 }
 
-func (b *builder) addModelMessage(at Place, m *journal.Model) {
+func (b *sessionBuilder) addModelMessage(at Place, m *journal.Model) {
 	var blocks wireBlocks
 	if json.Unmarshal(m.Blocks, &blocks) != nil {
 		return

@@ -46,7 +46,7 @@ type lineBody struct {
 	Origin         json.RawMessage `json:"origin"`
 	Message        *wireMessage    `json:"message"`
 	ToolUseResult  *toolUseResult  `json:"toolUseResult"`
-	Attachment     *attachedHook   `json:"attachment"`
+	Attachment     *hookAttachment `json:"attachment"`
 	Prevented      bool            `json:"preventedContinuation"` // a Stop hook prevented the end of the turn
 }
 
@@ -77,15 +77,15 @@ func (t *toolUseResult) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-type attachedHook struct {
+type hookAttachment struct {
 	Type      string `json:"type"`
 	HookName  string `json:"hookName"`
 	HookEvent string `json:"hookEvent"`
 	Decision  string `json:"decision"`
 }
 
-// outcome returns how a hook run ended, such as "blocked"; empty means success. ok is false for other attachments.
-func (a *attachedHook) outcome() (outcome string, ok bool) {
+// hookOutcome returns how a hook run ended, such as "blocked"; empty means success. ok is false for other attachments.
+func (a *hookAttachment) hookOutcome() (outcomeUnlessSuccess string, isHookAttachment bool) {
 	switch a.Type {
 	case "hook_success":
 		return "", true
@@ -104,11 +104,11 @@ func (a *attachedHook) outcome() (outcome string, ok bool) {
 }
 
 // UnmarshalJSON skips values that are not objects: there are many kinds of attachments.
-func (a *attachedHook) UnmarshalJSON(raw []byte) error {
-	type plain attachedHook
+func (a *hookAttachment) UnmarshalJSON(raw []byte) error {
+	type plain hookAttachment
 	var p plain
 	if json.Unmarshal(raw, &p) == nil {
-		*a = attachedHook(p)
+		*a = hookAttachment(p)
 	}
 	return nil
 }
@@ -118,16 +118,16 @@ const hookLineType = "hook"
 
 func (l *transcriptLine) isAboutHook() bool {
 	if l.Type == "attachment" && l.Attachment != nil {
-		_, ran := l.Attachment.outcome()
+		_, ran := l.Attachment.hookOutcome()
 		return ran
 	}
 	return l.Type == "system" && l.Subtype == "stop_hook_summary"
 }
 
-func (b *builder) addHookLine(l *lineBody) {
-	if l.Attachment != nil {
-		came, _ := l.Attachment.outcome()
-		b.addHook(Hook{cmp.Or(l.Attachment.HookName, l.Attachment.HookEvent), came})
+func (b *sessionBuilder) addHookOfTranscriptLine(hookLine *lineBody) {
+	if hookLine.Attachment != nil {
+		came, _ := hookLine.Attachment.hookOutcome()
+		b.addHook(Hook{cmp.Or(hookLine.Attachment.HookName, hookLine.Attachment.HookEvent), came})
 		return
 	}
 	if len(b.Prompts) == 0 {
@@ -137,7 +137,7 @@ func (b *builder) addHookLine(l *lineBody) {
 	p := b.Prompts[len(b.Prompts)-1]
 	if !slices.ContainsFunc(p.Hooks, func(h Hook) bool { return h.Name == "Stop" }) {
 		came := ""
-		if l.Prevented {
+		if hookLine.Prevented {
 			came = "blocked"
 		}
 		b.addHook(Hook{"Stop", came})
@@ -189,8 +189,8 @@ func (t *transcriptReader) parseLine(at Place, raw []byte) error {
 	if l.SessionID == "" {
 		return nil
 	}
-	b := t.set.builderFor(l.SessionID, "transcript")
-	b.addMeta(at, &l, t.agent)
+	b := t.set.builderForSessionAndSource(l.SessionID, "transcript")
+	b.addSessionFactsOfLine(at, &l, t.agent)
 	switch {
 	case (l.Type == "user" || l.Type == "assistant") && l.Message != nil, l.Type == "system" && l.Subtype == "compact_boundary":
 		t.storeLine(at, l.lineBody)
@@ -207,7 +207,7 @@ func (t *transcriptReader) parseLine(at Place, raw []byte) error {
 // storeLine stores a line until the branch is known.
 func (t *transcriptReader) storeLine(at Place, l lineBody) {
 	if l.ToolUseResult == nil {
-		l.ToolUseResult = &emptyToolUseResult
+		l.ToolUseResult = &toolUseResultOfLinesWithoutOne
 	} else if !t.set.keepContents {
 		l.ToolUseResult.File.Content = ""
 	}
@@ -215,7 +215,7 @@ func (t *transcriptReader) storeLine(at Place, l lineBody) {
 	t.nodes = append(t.nodes, conversationLine{at, &l})
 }
 
-var emptyToolUseResult toolUseResult
+var toolUseResultOfLinesWithoutOne toolUseResult
 
 // intern returns the stored copy of a string, because many lines repeat the same strings.
 func (t *transcriptReader) intern(text string) string {
@@ -238,8 +238,8 @@ func decodeLine(raw []byte, target any) error {
 	return nil
 }
 
-func (t *transcriptReader) resolveBranch(branch string) error {
-	on, err := t.linesOnBranch(branch)
+func (t *transcriptReader) importLinesOfBranch(lineIDOnBranch string) error {
+	on, err := t.lineIDsOnNewestBranchContaining(lineIDOnBranch)
 	if err != nil {
 		return err
 	}
@@ -252,36 +252,37 @@ func (t *transcriptReader) resolveBranch(branch string) error {
 	for i := range t.nodes {
 		n := &t.nodes[i]
 		l := n.line
-		b := t.set.builderFor(l.SessionID, "transcript")
+		b := t.set.builderForSessionAndSource(l.SessionID, "transcript")
 		if t.agent != "" || l.IsSidechain {
-			b.addAgentLine(n, t.agent, t.startingCall)
+			b.addSubAgentLine(n, t.agent, t.idOfCallThatStartedAgent)
 			continue
 		}
 		isResult := l.Type == "user" && l.Message != nil && hasResult(l.Message.Content)
 		if on[l.UUID] || l.UUID == "" || isResult || l.Message != nil && l.Type == "assistant" && l.Message.ID != "" && messages[l.Message.ID] {
-			b.addMainLine(n)
+			b.addMainConversationLine(n)
 		}
 	}
 	for _, key := range t.set.order {
-		t.set.byID[key].assignAgentsToCalls()
+		t.set.byID[key].assignAgentsToStartingCalls()
 	}
 	t.nodes = nil
 	return nil
 }
 
-// linesOnBranch returns the ids of the lines on the newest branch or, if id is set, on the newest that contains it.
-func (t *transcriptReader) linesOnBranch(id string) (map[string]bool, error) {
+// lineIDsOnNewestBranchContaining returns the ids of the lines on the newest branch or, if id is set, on the newest that
+// contains it.
+func (t *transcriptReader) lineIDsOnNewestBranchContaining(lineID string) (map[string]bool, error) {
 	leaf := t.last
-	if _, ours := t.parent[id]; id != "" && ours {
-		leaf = id
-		below := map[string]bool{id: true}
+	if _, ours := t.parent[lineID]; lineID != "" && ours {
+		leaf = lineID
+		below := map[string]bool{lineID: true}
 		for i := range t.nodes { // children come after their parents
 			if u := t.nodes[i].line.UUID; u != "" && below[t.parent[u]] {
 				below[u], leaf = true, u
 			}
 		}
-	} else if id != "" && t.agent == "" {
-		return nil, &Error{Place{File: t.file}, "has no line with the id " + id + " that --branch names"}
+	} else if lineID != "" && t.agent == "" {
+		return nil, &Error{Place{File: t.file}, "has no line with the id " + lineID + " that --branch names"}
 	}
 	on := map[string]bool{}
 	for leaf != "" && !on[leaf] {
@@ -299,52 +300,52 @@ func agentOfFile(file string) string {
 	return strings.TrimSuffix(name, ".jsonl")
 }
 
-// addMeta records the facts about the session that every line contains.
-func (b *builder) addMeta(at Place, l *transcriptLine, agentID string) {
-	b.addIDs(l.SessionID, l.UUID, l.RequestID, l.PromptID, l.AgentID)
+// addSessionFactsOfLine records the facts about the session that every line contains.
+func (b *sessionBuilder) addSessionFactsOfLine(at Place, line *transcriptLine, agentID string) {
+	b.addIDs(line.SessionID, line.UUID, line.RequestID, line.PromptID, line.AgentID)
 	b.addSourceFile(at.File)
 	if agentID != "" {
 		return
 	}
-	b.CWD = cmp.Or(b.CWD, l.CWD)
-	b.Version = cmp.Or(l.Version, b.Version)
-	b.Mode = cmp.Or(b.Mode, l.Mode)
-	if b.Date == "" && len(l.Timestamp) >= 10 {
-		b.Date = l.Timestamp[:10]
+	b.CWD = cmp.Or(b.CWD, line.CWD)
+	b.Version = cmp.Or(line.Version, b.Version)
+	b.Mode = cmp.Or(b.Mode, line.Mode)
+	if b.Date == "" && len(line.Timestamp) >= 10 {
+		b.Date = line.Timestamp[:10]
 	}
 }
 
-func (b *builder) addMainLine(n *conversationLine) {
-	l := n.line
+func (b *sessionBuilder) addMainConversationLine(mainLine *conversationLine) {
+	l := mainLine.line
 	switch {
 	case l.Type == "assistant" && l.Message != nil:
-		b.addAssistantLine(n, "")
+		b.addAssistantLine(mainLine, "")
 	case l.Type == "user" && l.Message != nil:
-		b.addUserLine(n)
+		b.addUserLine(mainLine)
 	case l.Type == hookLineType:
-		b.addHookLine(l)
+		b.addHookOfTranscriptLine(l)
 	case l.Type == "system":
-		b.Compacted = append(b.Compacted, n.at)
+		b.Compacted = append(b.Compacted, mainLine.at)
 	}
 }
 
-func (b *builder) addAssistantLine(n *conversationLine, agent string) {
+func (b *sessionBuilder) addAssistantLine(n *conversationLine, agent string) {
 	l := n.line
-	b.addAssistant(n.at, l.Message, agent, l.IsAPIError, l.APIErrorStatus)
+	b.addModelMessageOrFailure(n.at, l.Message, agent, l.IsAPIError, l.APIErrorStatus)
 }
 
-// addAssistant adds a message of the model. If failed is set, the CLI wrote the message because a request failed with
+// addModelMessageOrFailure adds a message of the model. If failed is set, the CLI wrote the message because a request failed with
 // this status. All other messages of the CLI are ignored.
-func (b *builder) addAssistant(at Place, m *wireMessage, agent string, failed bool, status int) {
-	if m.Model != "<synthetic>" {
-		b.addBlocks(at, *m, agent)
-	} else if failed && agent == "" {
-		text, _ := m.Content.plainText()
-		b.addFailure(at, Failure{Status: status, Text: text})
+func (b *sessionBuilder) addModelMessageOrFailure(at Place, message *wireMessage, agentKey string, hasRequestFailed bool, httpStatus int) {
+	if message.Model != "<synthetic>" {
+		b.addBlocks(at, *message, agentKey)
+	} else if hasRequestFailed && agentKey == "" {
+		text, _ := message.Content.plainText()
+		b.addFailure(at, Failure{Status: httpStatus, Text: text})
 	}
 }
 
-func (b *builder) addUserLine(n *conversationLine) {
+func (b *sessionBuilder) addUserLine(n *conversationLine) {
 	l := n.line
 	for _, block := range l.Message.Content {
 		if block.Type == "tool_result" {
@@ -370,16 +371,16 @@ func isGeneratedText(text string) bool {
 		strings.HasPrefix(text, "<bash-stdout>") || strings.HasPrefix(text, "<system-reminder>")
 }
 
-func (b *builder) addToolResult(n *conversationLine, block wireBlock) {
+func (b *sessionBuilder) addToolResult(n *conversationLine, block wireBlock) {
 	l := n.line
 	r := b.addResult(n.at, block)
 	r.Denied = l.DenialKind != ""
 	b.addResultDetails(r, block.ToolUseID, l.ToolUseResult)
 }
 
-func (b *builder) addResultDetails(r *Result, callID string, u *toolUseResult) {
+func (b *sessionBuilder) addResultDetails(r *Result, callID string, u *toolUseResult) {
 	if f := u.File; f.FilePath != "" && b.keepContents {
-		r.File = &File{Path: f.FilePath, Content: f.Content, IsComplete: f.StartLine <= 1 && f.NumLines == f.TotalLines}
+		r.File = &PrintedFilePart{Path: f.FilePath, Content: f.Content, IsComplete: f.StartLine <= 1 && f.NumLines == f.TotalLines}
 	}
 	if u.AgentID != "" {
 		a := b.agentFor(callID)
@@ -387,30 +388,30 @@ func (b *builder) addResultDetails(r *Result, callID string, u *toolUseResult) {
 	}
 }
 
-// addAgentLine adds a sub-agent's line. toolUse returns the id of the call that started it; empty means unknown.
-func (b *builder) addAgentLine(n *conversationLine, agentID string, toolUse func(agentID string) string) {
-	l := n.line
+// addSubAgentLine adds a sub-agent's line. toolUse returns the id of the call that started it; empty means unknown.
+func (b *sessionBuilder) addSubAgentLine(agentLine *conversationLine, agentID string, idOfStartingCall func(agentID string) string) {
+	l := agentLine.line
 	agentID = cmp.Or(agentID, l.AgentID)
 	key := "agent:" + agentID
-	if id := toolUse(agentID); id != "" {
+	if id := idOfStartingCall(agentID); id != "" {
 		key = id
 	}
 	a := b.agentFor(key)
 	a.ID = agentID
 	switch {
 	case l.Type == "assistant" && l.Message != nil:
-		b.addAssistantLine(n, key)
+		b.addAssistantLine(agentLine, key)
 	case l.Type == "user" && l.Message != nil && hasResult(l.Message.Content):
 		for _, block := range l.Message.Content {
-			b.addToolResult(n, block)
+			b.addToolResult(agentLine, block)
 		}
 	case l.Type == "user" && l.Message != nil && !l.IsMeta && a.Prompt == "":
 		a.Prompt, _ = l.Message.Content.plainText()
 	}
 }
 
-// startingCall returns the call that started a sub-agent, as recorded in the file next to the sub-agent's transcript.
-func (t *transcriptReader) startingCall(agentID string) string {
+// idOfCallThatStartedAgent returns the call that started a sub-agent, as recorded in the file next to the sub-agent's transcript.
+func (t *transcriptReader) idOfCallThatStartedAgent(agentID string) string {
 	raw, err := os.ReadFile(filepath.Join(filepath.Dir(t.file), "agent-"+agentID+".meta.json"))
 	if err != nil {
 		return ""
@@ -422,8 +423,8 @@ func (t *transcriptReader) startingCall(agentID string) string {
 	return meta.ToolUseID
 }
 
-// assignAgentsToCalls finds the call that started each agent: its result has the agent's id, or its input the prompt.
-func (b *builder) assignAgentsToCalls() {
+// assignAgentsToStartingCalls finds the call that started each agent: its result has the agent's id, or its input the prompt.
+func (b *sessionBuilder) assignAgentsToStartingCalls() {
 	calls := slices.SortedFunc(maps.Keys(b.calls), func(x, y string) int {
 		return cmp.Or(cmp.Compare(b.calls[x].At.Line, b.calls[y].At.Line), cmp.Compare(x, y))
 	})

@@ -2,7 +2,8 @@
 // compares the decisions of two programs call by call: the same, looser or stricter.
 //
 // A [File] holds groups; each [CallGroup] is one session of claude with its rules, its mode and its calls. A lane plays
-// [CallGroup.Case], [ReadOutcomes] extracts the decisions from the recording, and [Report] formats them.
+// [CallGroup.SessionAsParityCase], [ReadOutcomes] extracts the decisions from the recording, and [CallVerdictsReport] formats
+// them.
 package permissions
 
 import (
@@ -81,8 +82,8 @@ func singleKeyInput(key, value string) json.RawMessage {
 	return raw
 }
 
-// Text returns the call on one line: the command of a Bash call, otherwise the name and the input.
-func (c *Call) Text() string {
+// CommandOrNameAndInput returns the call on one line: the command of a Bash call, otherwise the name and the input.
+func (c *Call) CommandOrNameAndInput() string {
 	var bash struct {
 		Command *string `json:"command"`
 	}
@@ -96,7 +97,7 @@ func (c *Call) Text() string {
 type KnownDecision struct {
 	// Group of the call; empty means any.
 	Group string `toml:"group"`
-	// Call is the text of the call, see [Call.Text].
+	// Call is the text of the call, see [Call.CommandOrNameAndInput].
 	Call string `toml:"call,required" empty:"no"`
 	// Reason explains the difference.
 	Reason string `toml:"reason,required" empty:"no"`
@@ -118,19 +119,19 @@ func Load(names []string) (all []*File, problems diag.List) {
 func readFile(name string) (*File, diag.List) {
 	src, err := os.ReadFile(name)
 	if err != nil {
-		return nil, diag.List{{Pos: diag.Position{File: name}, Message: "cannot read the calls: " + diag.Reason(err)}}
+		return nil, diag.List{{Pos: diag.Position{File: name}, Message: "cannot read the calls: " + diag.FileErrorTextWithoutPath(err)}}
 	}
 	f := &File{name: name, index: diag.IndexTOML(name, src)}
 	if doubt := f.index.FirstProblem(); doubt != nil {
 		return nil, diag.List{*doubt}
 	}
-	problems := append(f.index.Bind(f), f.checkAndNumberLines()...)
+	problems := append(f.index.BindFileTo(f), f.checkEntriesAndSetLineNumbers()...)
 	problems.Sort()
 	return f, problems
 }
 
-// checkAndNumberLines sets the line numbers of calls and known decisions, and checks what the types do not check.
-func (f *File) checkAndNumberLines() (problems diag.List) {
+// checkEntriesAndSetLineNumbers sets the line numbers of calls and known decisions, and checks what the types do not check.
+func (f *File) checkEntriesAndSetLineNumbers() (problems diag.List) {
 	names := map[string]bool{}
 	for i, g := range f.Groups {
 		g.file = f
@@ -167,10 +168,10 @@ func (f *File) checkAndNumberLines() (problems diag.List) {
 	return problems
 }
 
-// reasonFor returns the reason of a known difference for a call; empty means none.
-func (f *File) reasonFor(group string, c *Call) (reason string) {
+// knownDifferenceReason returns the reason of a known difference for a call; empty means none.
+func (f *File) knownDifferenceReason(groupName string, call *Call) (reason string) {
 	for _, k := range f.Known {
-		if (k.Group == "" || k.Group == group) && k.Call == c.Text() {
+		if (k.Group == "" || k.Group == groupName) && k.Call == call.CommandOrNameAndInput() {
 			k.used = true
 			return k.Reason
 		}

@@ -56,7 +56,7 @@ calls = ["cat {cwd}/a {{ x }}", { tool = "Read", input = { file_path = "{home}/x
 		t.Fatal(problems)
 	}
 	g := files[0].Groups[0]
-	c, err := g.Case("/t/scenario.json", "/c", "/h")
+	c, err := g.SessionAsParityCase("/t/scenario.json", "/c", "/h")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestJudge_A11(t *testing.T) {
 		}
 		return permissions.ReadOutcomes(rec, 6)
 	}
-	var r permissions.Report
+	var r permissions.CallVerdictsReport
 	r.Calls = files[0].Groups[0].Judge(session("", allowed, allowed, denied, question, rejected), session("too slow", allowed, question, question, question, denied))
 	var got strings.Builder
 	if err := r.WriteText(&got); err != nil {
@@ -154,7 +154,7 @@ func TestKnownDecisions_A11(t *testing.T) {
 	for _, tt := range []struct {
 		name, known      string
 		one, two         permissions.Outcome // the decisions of claudeless in the groups "one" and "two"; the real CLI allows both
-		wantOne, wantTwo permissions.Status
+		wantOne, wantTwo permissions.DecisionComparisonStatus
 		wantStale        bool
 	}{
 		{"it accepts every group", "", deny, deny, permissions.StatusKnown, permissions.StatusKnown, false},
@@ -186,8 +186,8 @@ func TestKnownDecisions_A11(t *testing.T) {
 
 // Only decisions that differ without a known reason are printed as differences and fail in the JUnit report.
 func TestReports_A11(t *testing.T) {
-	r := &permissions.Report{}
-	for _, s := range []permissions.Status{permissions.StatusSame, permissions.StatusLooser, permissions.StatusStricter, permissions.StatusKnown, permissions.StatusNotCompared} {
+	r := &permissions.CallVerdictsReport{}
+	for _, s := range []permissions.DecisionComparisonStatus{permissions.StatusSame, permissions.StatusLooser, permissions.StatusStricter, permissions.StatusKnown, permissions.StatusNotCompared} {
 		r.Calls = append(r.Calls, &permissions.Verdict{File: "f.toml", Line: 1, Group: "g", Call: string(s) + "\x1bcall", Status: s})
 	}
 	var text, junit strings.Builder
@@ -236,7 +236,7 @@ func TestCallText(t *testing.T) {
 		`Bash {"x":1}`:          {Tool: "Bash", Input: []byte(`{"x":1}`)},
 		`Read {"command":"ls"}`: {Tool: "Read", Input: []byte(`{"command":"ls"}`)},
 	} {
-		if got := c.Text(); got != want {
+		if got := c.CommandOrNameAndInput(); got != want {
 			t.Errorf("%s %s: %q, want %q", c.Tool, c.Input, got, want)
 		}
 	}

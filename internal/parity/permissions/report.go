@@ -14,27 +14,27 @@ import (
 	"github.com/claudeless/claudeless/internal/parity"
 )
 
-// Status is the result of comparing two decisions.
-type Status string
+// DecisionComparisonStatus is the result of comparing two decisions.
+type DecisionComparisonStatus string
 
 // The statuses.
 const (
-	StatusSame        Status = "same"
-	StatusLooser      Status = "looser"   // claudeless allows a call about which the real CLI asks, or does not deny a call that the real CLI denies
-	StatusStricter    Status = "stricter" // claudeless asks about a call that the real CLI allows, or denies a call that the real CLI does not deny
-	StatusKnown       Status = "known"    // looser or stricter for a known reason
-	StatusNotCompared Status = "not compared"
+	StatusSame        DecisionComparisonStatus = "same"
+	StatusLooser      DecisionComparisonStatus = "looser"   // claudeless allows a call about which the real CLI asks, or does not deny a call that the real CLI denies
+	StatusStricter    DecisionComparisonStatus = "stricter" // claudeless asks about a call that the real CLI allows, or denies a call that the real CLI does not deny
+	StatusKnown       DecisionComparisonStatus = "known"    // looser or stricter for a known reason
+	StatusNotCompared DecisionComparisonStatus = "not compared"
 )
 
 // Verdict compares the decisions about one call.
 type Verdict struct {
-	File   string  `json:"file"`
-	Line   int     `json:"line"`
-	Group  string  `json:"group"`
-	Call   string  `json:"call"`
-	Status Status  `json:"status"`
-	Ours   Outcome `json:"ours"`
-	Real   Outcome `json:"real"`
+	File   string                   `json:"file"`
+	Line   int                      `json:"line"`
+	Group  string                   `json:"group"`
+	Call   string                   `json:"call"`
+	Status DecisionComparisonStatus `json:"status"`
+	Ours   Outcome                  `json:"ours"`
+	Real   Outcome                  `json:"real"`
 	// Known is the reason of the entry that accepts the difference.
 	Known string `json:"known,omitempty"`
 }
@@ -44,10 +44,10 @@ func (g *CallGroup) Judge(ours, theirs []Outcome) []*Verdict {
 	var all []*Verdict
 	for i := range g.Calls {
 		c := &g.Calls[i]
-		v := &Verdict{File: g.file.name, Line: c.line, Group: g.Name, Call: c.Text(), Ours: ours[i], Real: theirs[i]}
+		v := &Verdict{File: g.file.name, Line: c.line, Group: g.Name, Call: c.CommandOrNameAndInput(), Ours: ours[i], Real: theirs[i]}
 		v.Status = compareDecisions(ours[i].Decision, theirs[i].Decision)
 		if v.Status == StatusLooser || v.Status == StatusStricter {
-			if v.Known = g.file.reasonFor(g.Name, c); v.Known != "" {
+			if v.Known = g.file.knownDifferenceReason(g.Name, c); v.Known != "" {
 				v.Status = StatusKnown
 			}
 		}
@@ -62,7 +62,7 @@ func (g *CallGroup) NotCompared(reason string) []*Verdict {
 	return g.Judge(none, none)
 }
 
-func compareDecisions(ours, theirs Decision) Status {
+func compareDecisions(ours, theirs Decision) DecisionComparisonStatus {
 	order := []Decision{Allow, Ask, Deny}
 	left, right := slices.Index(order, ours), slices.Index(order, theirs)
 	switch {
@@ -92,15 +92,15 @@ func (f *File) Stale(verdicts []*Verdict) (list diag.List) {
 	return list
 }
 
-// Report holds the verdicts about all calls.
-type Report struct {
+// CallVerdictsReport holds the verdicts about all calls.
+type CallVerdictsReport struct {
 	Calls []*Verdict `json:"calls"`
 	// Verbose allows a text longer than one screen.
 	Verbose bool `json:"-"`
 }
 
 // Count returns the number of calls with a status.
-func (r *Report) Count(s Status) (n int) {
+func (r *CallVerdictsReport) Count(s DecisionComparisonStatus) (n int) {
 	for _, v := range r.Calls {
 		if v.Status == s {
 			n++
@@ -110,12 +110,12 @@ func (r *Report) Count(s Status) (n int) {
 }
 
 // WriteText writes the looser, stricter and uncompared calls, shortened unless r.Verbose is set, and a summary line.
-func (r *Report) WriteText(w io.Writer) error {
+func (r *CallVerdictsReport) WriteText(w io.Writer) error {
 	var texts []string
-	for _, s := range []Status{StatusNotCompared, StatusStricter, StatusLooser} {
+	for _, s := range []DecisionComparisonStatus{StatusNotCompared, StatusStricter, StatusLooser} {
 		for _, v := range r.Calls {
 			if v.Status == s {
-				texts = append(texts, v.text())
+				texts = append(texts, v.textWithBothOutcomes())
 			}
 		}
 	}
@@ -123,7 +123,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	if r.Verbose {
 		b.WriteString(strings.Join(texts, ""))
 	} else {
-		b.WriteString(parity.ShortenToScreen(texts))
+		b.WriteString(parity.ShortenReportItemsToOneScreen(texts))
 	}
 	fmt.Fprintf(&b, "%s, %d same, %d looser, %d stricter, %d known, %d not compared\n",
 		diag.FormatCount(len(r.Calls), "call"), r.Count(StatusSame), r.Count(StatusLooser), r.Count(StatusStricter), r.Count(StatusKnown), r.Count(StatusNotCompared))
@@ -131,13 +131,13 @@ func (r *Report) WriteText(w io.Writer) error {
 	return err
 }
 
-func (v *Verdict) text() string {
-	return fmt.Sprintf("%s: %s (%s:%d, group %s)\n  ours: %s\n  real: %s\n", v.Status, printable(v.Call), v.File, v.Line, v.Group, v.Ours, v.Real)
+func (v *Verdict) textWithBothOutcomes() string {
+	return fmt.Sprintf("%s: %s (%s:%d, group %s)\n  ours: %s\n  real: %s\n", v.Status, escapeUnprintableCharacters(v.Call), v.File, v.Line, v.Group, v.Ours, v.Real)
 }
 
-func printable(call string) string {
+func escapeUnprintableCharacters(callText string) string {
 	var b strings.Builder
-	for _, r := range call {
+	for _, r := range callText {
 		if unicode.IsPrint(r) {
 			b.WriteRune(r)
 		} else {
@@ -159,15 +159,15 @@ func (o Outcome) String() string {
 }
 
 // JSON returns the complete report.
-func (r *Report) JSON() ([]byte, error) { return plainjson.Indented(r) }
+func (r *CallVerdictsReport) JSON() ([]byte, error) { return plainjson.Indented(r) }
 
 // JUnit writes a suite with a test for each call.
-func (r *Report) JUnit(w io.Writer) error {
+func (r *CallVerdictsReport) JUnit(w io.Writer) error {
 	suite := junit.Suite{Name: "claudeless parity --permissions"}
 	for _, v := range r.Calls {
 		c := junit.Case{Name: v.Call, Class: v.Group, File: v.File, Line: v.Line}
 		if v.Status != StatusSame && v.Status != StatusKnown {
-			c.Failure = &junit.Failure{Message: string(v.Status), Type: string(v.Status), Text: v.text()}
+			c.Failure = &junit.Failure{Message: string(v.Status), Type: string(v.Status), Text: v.textWithBothOutcomes()}
 		}
 		suite.Cases = append(suite.Cases, c)
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/claudeless/claudeless/internal/parity"
 )
 
-// Case returns the session of the group as a case. scenario is the file with [CallGroup.Scenario]; cwd and home are the
-// directories of the session. Permissions of Bash commands are decided, but the commands do not run.
-func (g *CallGroup) Case(scenario, cwd, home string) (*parity.Case, error) {
+// SessionAsParityCase returns the session of the group as a case. scenario is the file with [CallGroup.Scenario]; cwd and home
+// are the directories of the session. Permissions of Bash commands are decided, but the commands do not run.
+func (g *CallGroup) SessionAsParityCase(scenarioFile, cwd, home string) (*parity.Case, error) {
 	insert := strings.NewReplacer("{cwd}", cwd, "{home}", home).Replace
 	settings, err := json.Marshal(map[string]any{
 		"permissions": map[string]any{"allow": mapEach(g.Allow, insert), "ask": mapEach(g.Ask, insert), "deny": mapEach(g.Deny, insert), "additionalDirectories": mapEach(g.Directories, insert)},
@@ -23,7 +23,7 @@ func (g *CallGroup) Case(scenario, cwd, home string) (*parity.Case, error) {
 		return nil, err
 	}
 	c := &parity.Case{
-		Name: g.Name, File: scenario, Dir: filepath.Dir(scenario), ScenarioLine: 1,
+		Name: g.Name, File: scenarioFile, Dir: filepath.Dir(scenarioFile), ScenarioLine: 1,
 		Settings: settings, Files: contents(g.file.Files), Home: contents(g.file.Home), InertShell: true,
 		Runs: []parity.CaseRun{{
 			Args:  []string{"-p", "--input-format=stream-json", "--output-format=stream-json", "--verbose", "--permission-prompt-tool=stdio"},
@@ -119,7 +119,7 @@ type event struct {
 	} `json:"tool_result_meta"`
 }
 
-type block struct {
+type toolContentBlock struct {
 	Type      string          `json:"type"`
 	ID        string          `json:"id"`
 	ToolUseID string          `json:"tool_use_id"`
@@ -152,14 +152,14 @@ func ReadOutcomes(rec *parity.Recording, calls int) []Outcome {
 
 // recordCalls stores in found the decisions and rejected inputs that an event reports. begun are calls that it starts.
 func (e *event) recordCalls(found map[string]Outcome) (begun []string) {
-	var blocks []block
+	var blocks []toolContentBlock
 	_ = json.Unmarshal(e.Message.Content, &blocks) // a string contains no calls
 	for _, b := range blocks {
 		switch {
 		case e.Type == "assistant" && b.Type == "tool_use":
 			begun = append(begun, b.ID)
 		case e.Type == "user" && b.Type == "tool_result" && found[b.ToolUseID].Decision == "":
-			found[b.ToolUseID] = Outcome{Missing: "the tool rejects the input: " + blockText(b.Content)}
+			found[b.ToolUseID] = Outcome{Missing: "the tool rejects the input: " + firstLineOfToolError(b.Content)}
 		}
 	}
 	if e.Type == "control_request" && e.Request.Subtype == "can_use_tool" {
@@ -178,10 +178,10 @@ func (e *event) recordCalls(found map[string]Outcome) (begun []string) {
 	return begun
 }
 
-func blockText(raw json.RawMessage) string {
+func firstLineOfToolError(contentJSON json.RawMessage) string {
 	var s string
-	if json.Unmarshal(raw, &s) != nil {
-		s = string(raw)
+	if json.Unmarshal(contentJSON, &s) != nil {
+		s = string(contentJSON)
 	}
 	first, _, _ := strings.Cut(strings.TrimPrefix(s, "<tool_use_error>"), "\n")
 	return strings.TrimSuffix(first, "</tool_use_error>")

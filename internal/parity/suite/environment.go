@@ -32,7 +32,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-type laneRun struct {
+type caseRunOfProgram struct {
 	*Job
 	Lane
 	sys       *process.System
@@ -42,10 +42,10 @@ type laneRun struct {
 	env     []string
 	servers []*proc.Process
 	api     *modelAPI
-	front   *tlsFront // serves the API at its default URL; nil means that the programs use the URL of api
+	front   *apiTLSReverseProxy // serves the API at its default URL; nil means that the programs use the URL of api
 }
 
-func (p *laneRun) path(parts ...string) string {
+func (p *caseRunOfProgram) path(parts ...string) string {
 	return filepath.Join(append([]string{p.Dir, "w"}, parts...)...)
 }
 
@@ -54,16 +54,16 @@ func Directories(dir string) (cwd, home string) {
 	return filepath.Join(dir, "w", "cwd"), filepath.Join(dir, "w", "home")
 }
 
-func (p *laneRun) configDir() string { return p.path("home", ".claude") }
+func (p *caseRunOfProgram) configDir() string { return p.path("home", ".claude") }
 
-func (p *laneRun) isReal() bool { return p.Program != "" }
+func (p *caseRunOfProgram) isProgramRealClaude() bool { return p.Program != "" }
 
-func (p *laneRun) addProblem(kind, text string) {
+func (p *caseRunOfProgram) addProblem(kind, text string) {
 	p.recording.Problems = append(p.recording.Problems, parity.LaneProblem{Kind: kind, Text: text})
 }
 
 // prepareEnvironment creates the environment, replacing the environment of the previous lane.
-func (p *laneRun) prepareEnvironment(ctx context.Context) error {
+func (p *caseRunOfProgram) prepareEnvironment(ctx context.Context) error {
 	if err := os.RemoveAll(p.path()); err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (p *laneRun) prepareEnvironment(ctx context.Context) error {
 		}
 	}
 	p.recording.Paths = map[string]string{p.path("cwd"): "<cwd>", p.path("home"): "<home>", p.path("tmp"): "<tmp>", p.path(): "<dir>", strings.NewReplacer("/", "-", ".", "-").Replace(p.path("cwd")): "<project>"}
-	if err := errors.Join(p.writeFiles(), p.installPrograms()); err != nil {
+	if err := errors.Join(p.writeCaseFilesAndClaudeConfig(), p.installPrograms()); err != nil {
 		return err
 	}
 	var err error
@@ -90,11 +90,11 @@ func (p *laneRun) prepareEnvironment(ctx context.Context) error {
 			return err
 		}
 	}
-	p.setEnviron(p.api.URL)
+	p.setProgramEnvironment(p.api.URL)
 	return p.startFixtures(ctx)
 }
 
-func (p *laneRun) writeFiles() error {
+func (p *caseRunOfProgram) writeCaseFilesAndClaudeConfig() error {
 	all := map[string][]byte{p.path("scenario.toml"): p.Case.Scenario}
 	seed, err := json.Marshal(map[string]any{
 		"hasCompletedOnboarding": true, "lastOnboardingVersion": "9.9.9", "theme": "dark", "hasSeenAutoDefaultNotice": true,
@@ -136,7 +136,7 @@ const dummyAPIKey = "dummy"
 
 // installPrograms writes the programs that are first on PATH. claude is this binary. claudeless makes fixtures record
 // their traffic. record-hook is a hook that records its input and prints its argument.
-func (p *laneRun) installPrograms() error {
+func (p *caseRunOfProgram) installPrograms() error {
 	quoted := "'" + strings.ReplaceAll(p.Executable, "'", `'\''`) + "'"
 	protocol := ""
 	if p.Protocol != "" {
@@ -153,19 +153,19 @@ func (p *laneRun) installPrograms() error {
 	return errors.Join(os.Symlink(p.Executable, p.path("bin", "claude")), os.WriteFile(p.path("bin", "claudeless"), []byte(fixture), 0o755), os.WriteFile(p.path("bin", "record-hook"), []byte(hook), 0o755))
 }
 
-func (p *laneRun) scenarioFile() string {
+func (p *caseRunOfProgram) scenarioFile() string {
 	if filepath.Ext(p.Case.File) == ".txtar" {
 		return p.path("scenario.toml")
 	}
 	return filepath.Join(p.Case.Dir, filepath.Base(p.Case.File))
 }
 
-// setEnviron sets the complete environment of the program. addr is the base URL of the API.
-func (p *laneRun) setEnviron(addr string) {
+// setProgramEnvironment sets the complete environment of the program. addr is the base URL of the API.
+func (p *caseRunOfProgram) setProgramEnvironment(apiBaseURL string) {
 	p.env = []string{
 		"PATH=" + p.path("bin") + ":/usr/local/bin:/usr/bin:/bin", "HOME=" + p.path("home"), "CLAUDE_CONFIG_DIR=" + p.configDir(), "TMPDIR=" + p.path("tmp"),
 		"TERM=dumb", "LANG=C.UTF-8", "SHELL=/bin/bash", "USER=somebody", "TZ=UTC", "IS_SANDBOX=1",
-		"ANTHROPIC_API_KEY=" + dummyAPIKey, "ANTHROPIC_BASE_URL=" + addr,
+		"ANTHROPIC_API_KEY=" + dummyAPIKey, "ANTHROPIC_BASE_URL=" + apiBaseURL,
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1",
 	}
 	if p.Case.InertShell { // the real CLI uses SHELL, claudeless the first bash in PATH
@@ -181,7 +181,7 @@ func (p *laneRun) setEnviron(addr string) {
 			p.env = append(p.env, kv)
 		}
 	}
-	if p.isReal() {
+	if p.isProgramRealClaude() {
 		return
 	}
 	p.env = append(p.env, "CLAUDELESS_SCENARIO="+p.scenarioFile(), "CLAUDELESS_CAPTURE="+p.path("rec", "journal.jsonl"), "CLAUDELESS_ENVIRONMENT=login")
@@ -190,7 +190,7 @@ func (p *laneRun) setEnviron(addr string) {
 	}
 }
 
-func (p *laneRun) startFixtures(ctx context.Context) error {
+func (p *caseRunOfProgram) startFixtures(ctx context.Context) error {
 	for _, s := range p.Case.Servers {
 		server, err := proc.Start(ctx, proc.Options{Command: proc.Command{Path: p.path("bin", "claudeless"), Args: []string{"fixture", "serve", s.Fixture, "--http", "127.0.0.1:0"}, Env: p.env, Dir: p.path("cwd")}})
 		if err != nil {
@@ -208,7 +208,7 @@ func (p *laneRun) startFixtures(ctx context.Context) error {
 	return nil
 }
 
-func (p *laneRun) close(ctx context.Context) error {
+func (p *caseRunOfProgram) close(ctx context.Context) error {
 	for _, s := range p.servers {
 		s.Signal(os.Interrupt)
 		s.Stop(ctx)
@@ -225,14 +225,14 @@ func (p *laneRun) close(ctx context.Context) error {
 
 const apiHost = "api.anthropic.com"
 
-// tlsFront serves the default URL by forwarding requests to the backend.
-type tlsFront struct {
+// apiTLSReverseProxy serves the default URL by forwarding requests to the backend.
+type apiTLSReverseProxy struct {
 	server *http.Server
 	done   chan error // receives the error of the server
 }
 
 // listenTLS forwards requests from port 443 of loopback to backend. It writes the certificate to trust to caFile.
-func listenTLS(backend *url.URL, caFile string) (*tlsFront, error) {
+func listenTLS(backend *url.URL, caFile string) (*apiTLSReverseProxy, error) {
 	cert, ca, err := newCertificate()
 	if err != nil {
 		return nil, fmt.Errorf("creating a certificate: %w", err)
@@ -244,7 +244,7 @@ func listenTLS(backend *url.URL, caFile string) (*tlsFront, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listening at the default URL: %w", err)
 	}
-	f := &tlsFront{done: make(chan error, 1), server: &http.Server{
+	f := &apiTLSReverseProxy{done: make(chan error, 1), server: &http.Server{
 		ReadHeaderTimeout: time.Minute,
 		Handler:           &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(backend) }},
 	}}
@@ -253,7 +253,7 @@ func listenTLS(backend *url.URL, caFile string) (*tlsFront, error) {
 }
 
 // Close ends the server and its connections.
-func (f *tlsFront) Close() error {
+func (f *apiTLSReverseProxy) Close() error {
 	err := f.server.Close()
 	if served := <-f.done; !errors.Is(served, http.ErrServerClosed) {
 		err = errors.Join(err, served)
@@ -300,7 +300,7 @@ type modelAPI struct {
 }
 
 // listenAPI starts the API server of a lane. The server runs until Close is called, even if ctx ends earlier.
-func (p *laneRun) listenAPI(ctx context.Context) (*modelAPI, error) {
+func (p *caseRunOfProgram) listenAPI(ctx context.Context) (*modelAPI, error) {
 	s, err := scenarios.Load(p.scenarioFile(), scenarios.LoadOptions{})
 	if err != nil {
 		return nil, err

@@ -52,17 +52,17 @@ type Lane struct {
 func Play(ctx context.Context, s *process.System, job *Job) ([]*parity.Recording, error) {
 	var all []*parity.Recording
 	for _, l := range job.Lanes {
-		p := &laneRun{Job: job, Lane: l, sys: s, started: s.Now()}
+		p := &caseRunOfProgram{Job: job, Lane: l, sys: s, started: s.Now()}
 		if err := p.prepareEnvironment(ctx); err != nil {
 			return nil, errors.Join(fmt.Errorf("preparing the case %s: %w", job.Case.Name, err), p.close(ctx))
 		}
-		before := unroutedPackets()
+		before := unroutedPacketsOfNetworkNamespace()
 		for i := range p.Case.Runs {
-			if !p.runOnce(ctx, &p.Case.Runs[i]) {
+			if !p.executeRunOfCase(ctx, &p.Case.Runs[i]) {
 				break
 			}
 		}
-		if n := unroutedPackets() - before; job.Isolated && n > 0 {
+		if n := unroutedPacketsOfNetworkNamespace() - before; job.Isolated && n > 0 {
 			p.addProblem("network", fmt.Sprintf("tried to reach the network (%d times)", n))
 		}
 		err := errors.Join(p.close(ctx), p.collectResults())
@@ -92,7 +92,7 @@ func ServeJob(ctx context.Context, s *process.System) error {
 	err := guard.BringUpLoopback()
 	if err == nil && job.DefaultURL {
 		var names io.Closer
-		if names, err = guard.ServeDNSName(apiHost); err == nil {
+		if names, err = guard.ServeDNSNameAsLoopback(apiHost); err == nil {
 			defer func() { _ = names.Close() }() // the network disappears when this process exits
 		}
 	}
@@ -137,8 +137,9 @@ func lastBytes(b []byte) string {
 	return string(b[max(0, len(b)-most):])
 }
 
-// unroutedPackets counts packets that could not be routed: with only loopback, attempts to reach an outside address.
-func unroutedPackets() int {
+// unroutedPacketsOfNetworkNamespace counts packets that could not be routed: with only loopback, attempts to reach an outside
+// address.
+func unroutedPacketsOfNetworkNamespace() (countSinceCreation int) {
 	table, _ := os.ReadFile("/proc/self/net/snmp") // only Linux counts unroutable packets
 	var names []string
 	for line := range strings.Lines(string(table)) {
@@ -160,7 +161,7 @@ func unroutedPackets() int {
 	return 0
 }
 
-func (p *laneRun) collectResults() (err error) {
+func (p *caseRunOfProgram) collectResults() (err error) {
 	p.recording.Hooks = readJSONLines(p.path("rec", "hooks.jsonl"))
 	p.recording.MCP = map[string][]json.RawMessage{}
 	records, err := filepath.Glob(p.path("rec", "mcp", "*.jsonl"))
@@ -168,16 +169,16 @@ func (p *laneRun) collectResults() (err error) {
 		p.recording.MCP[strings.TrimSuffix(filepath.Base(name), ".jsonl")] = readJSONLines(name)
 	}
 	file := "journal.jsonl"
-	if p.isReal() {
+	if p.isProgramRealClaude() {
 		file = "api.jsonl"
 	}
 	if err == nil {
-		p.recording.Requests, err = readRequests(p.path("rec", file))
+		p.recording.Requests, err = readModelRequestsFromJournalFile(p.path("rec", file))
 	}
 	if err != nil {
 		return err
 	}
-	return errors.Join(p.collectFiles(), p.collectTranscripts())
+	return errors.Join(p.collectFiles(), p.readSessionFilesIntoRecording())
 }
 
 // readJSONLines returns the lines of a file, which may be missing.
@@ -195,7 +196,7 @@ func readJSONLines(name string) []json.RawMessage {
 	return all
 }
 
-func (p *laneRun) collectFiles() error {
+func (p *caseRunOfProgram) collectFiles() error {
 	p.recording.Files = map[string]string{}
 	root := p.path("cwd")
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -225,8 +226,8 @@ func (p *laneRun) collectFiles() error {
 	})
 }
 
-// collectTranscripts reads the session files. Their paths begin below the project's directory, whose name differs.
-func (p *laneRun) collectTranscripts() error {
+// readSessionFilesIntoRecording reads the session files. Their paths begin below the project's directory, whose name differs.
+func (p *caseRunOfProgram) readSessionFilesIntoRecording() error {
 	p.recording.Transcripts = map[string][]json.RawMessage{}
 	root := filepath.Join(p.configDir(), "projects")
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -243,8 +244,8 @@ func (p *laneRun) collectTranscripts() error {
 	})
 }
 
-// modelRequest is a part of a request to the model: a prompt, or the result of a call.
-type modelRequest struct {
+// modelRequestPart is a part of a request to the model: a prompt, or the result of a call.
+type modelRequestPart struct {
 	Type    string          `json:"type"` // prompt or result
 	Text    string          `json:"text,omitempty"`
 	Rule    string          `json:"rule,omitempty"`
@@ -255,9 +256,10 @@ type modelRequest struct {
 	IsError bool            `json:"is_error,omitempty"`
 }
 
-// readRequests reads the requests from a journal of `claudeless serve` or `claude`; a missing journal has none.
-func readRequests(name string) ([]json.RawMessage, error) {
-	file, err := os.Open(name)
+// readModelRequestsFromJournalFile reads the requests from a journal of `claudeless serve` or `claude`; a missing journal has
+// none.
+func readModelRequestsFromJournalFile(journalFile string) ([]json.RawMessage, error) {
+	file, err := os.Open(journalFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil // a command that sends no request writes none
 	}
@@ -296,22 +298,22 @@ func ReadRequests(file io.Reader) ([]json.RawMessage, error) {
 	return all[:len(all)-open], nil
 }
 
-func requestsOf(e journal.Entry) (all []modelRequest) {
+func requestsOf(e journal.Entry) (all []modelRequestPart) {
 	switch {
 	case e.Match != nil:
-		all = append(all, modelRequest{Type: "prompt", Text: e.Match.Prompt, Rule: e.Match.Rule})
+		all = append(all, modelRequestPart{Type: "prompt", Text: e.Match.Prompt, Rule: e.Match.Rule})
 	case e.Tool != nil:
 		t := e.Tool
-		all = append(all, modelRequest{Type: "result", Tool: t.Tool, ID: t.ToolUseID, Input: t.Input, Result: t.Result, IsError: t.IsError})
+		all = append(all, modelRequestPart{Type: "result", Tool: t.Tool, ID: t.ToolUseID, Input: t.Input, Result: t.Result, IsError: t.IsError})
 	case e.Request != nil && e.Request.Attempt == 1:
 		for _, c := range e.Request.Calls {
 			if c.EndedTurn {
 				continue
 			}
-			all = append(all, modelRequest{Type: "result", Tool: c.Tool, ID: c.ToolUseID, Input: c.Input, Result: c.Result, IsError: c.IsError})
+			all = append(all, modelRequestPart{Type: "result", Tool: c.Tool, ID: c.ToolUseID, Input: c.Input, Result: c.Result, IsError: c.IsError})
 		}
 		if e.Request.Prompt != "" {
-			all = append(all, modelRequest{Type: "prompt", Text: e.Request.Prompt, Rule: e.Request.Rule})
+			all = append(all, modelRequestPart{Type: "prompt", Text: e.Request.Prompt, Rule: e.Request.Rule})
 		}
 	}
 	return all

@@ -75,16 +75,15 @@ func runOption(ctx context.Context, s *process.System, path, option string) (pro
 	return proc.Run(ctx, proc.RunOptions{Command: proc.Command{Path: path, Args: []string{option}, Env: []string{"PATH=" + s.Getenv("PATH"), "HOME=" + home.Path}, Dir: home.Path}, Timeout: 20 * time.Second})
 }
 
-var helpWordPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^  (?:-\w, )?(?:(--[\w-]+)|([a-z][\w-]*))`) })
+var helpOptionOrCommandPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^  (?:-\w, )?(?:(--[\w-]+)|([a-z][\w-]*))`) })
 
-// readHelp returns the options and commands that a program lists in its help; it returns none if there is no help.
-func readHelp(ctx context.Context, s *process.System, p Program) parity.HelpWords {
+func listOptionsAndCommandsInHelp(ctx context.Context, s *process.System, p Program) parity.HelpWords {
 	line := parity.HelpWords{Version: p.Version, Words: map[string][]string{}}
 	res, err := runOption(ctx, s, p.Path, "--help")
 	if err != nil || res.TimedOut {
 		return line
 	}
-	for _, m := range helpWordPattern().FindAllStringSubmatch(string(res.Stdout), -1) {
+	for _, m := range helpOptionOrCommandPattern().FindAllStringSubmatch(string(res.Stdout), -1) {
 		if m[1] != "" {
 			line.Words["options"] = append(line.Words["options"], m[1])
 		} else {

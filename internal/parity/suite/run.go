@@ -17,8 +17,8 @@ import (
 	"github.com/claudeless/claudeless/internal/parity"
 )
 
-// runOnce executes one run. It returns false if the remaining runs cannot be executed.
-func (p *laneRun) runOnce(ctx context.Context, r *parity.CaseRun) bool {
+// executeRunOfCase executes one run. It returns false if the remaining runs cannot be executed.
+func (p *caseRunOfProgram) executeRunOfCase(ctx context.Context, r *parity.CaseRun) (canExecuteNextRun bool) {
 	program := cmp.Or(p.Program, p.path("bin", "claude"))
 	args, err := p.arguments(r.Args)
 	if err != nil {
@@ -33,8 +33,8 @@ func (p *laneRun) runOnce(ctx context.Context, r *parity.CaseRun) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
-	out := collectOutput(child)
-	talked := p.runDialogue(ctx, child, out, r)
+	out := startCollectingStdout(child)
+	talked := p.executeHostSteps(ctx, child, out, r)
 	select {
 	case <-child.Done():
 	case <-ctx.Done():
@@ -55,13 +55,13 @@ func (p *laneRun) runOnce(ctx context.Context, r *parity.CaseRun) bool {
 }
 
 // arguments returns the arguments of a run, preceded by the options for the MCP servers of the case.
-func (p *laneRun) arguments(given []string) ([]string, error) {
+func (p *caseRunOfProgram) arguments(given []string) ([]string, error) {
 	var args []string
 	command := len(given) > 0 && !strings.HasPrefix(given[0], "-") && given[0] == "mcp"
 	if p.Case.MCP != nil && !command {
 		args = append(args, "--mcp-config="+p.path("mcp.json"))
 	}
-	if p.isReal() && !command {
+	if p.isProgramRealClaude() && !command {
 		if servers := p.api.servers; servers != nil {
 			file := p.path("servers.json")
 			if err := os.WriteFile(file, servers, 0o644); err != nil {
@@ -85,7 +85,7 @@ type programOutput struct {
 	lineAdded chan struct{} // closed when a line arrives
 }
 
-func collectOutput(child *proc.Process) *programOutput {
+func startCollectingStdout(child *proc.Process) *programOutput {
 	o := &programOutput{done: make(chan struct{}), lineAdded: make(chan struct{})}
 	go func() { // returns at EOF of stdout
 		defer close(o.done)
@@ -154,8 +154,8 @@ func (o *programOutput) waitForLine(ctx context.Context, i int, matches func(lin
 	}
 }
 
-// runDialogue executes the host's steps. It returns a description of the expected event that did not happen, or "".
-func (p *laneRun) runDialogue(ctx context.Context, child *proc.Process, out *programOutput, r *parity.CaseRun) string {
+// executeHostSteps executes the host's steps. It returns a description of the expected event that did not happen, or "".
+func (p *caseRunOfProgram) executeHostSteps(ctx context.Context, child *proc.Process, out *programOutput, r *parity.CaseRun) (missingEventOrEmpty string) {
 	stdin := child.Stdin()
 	defer stdin.CloseWhenSent()
 	if len(r.Steps) == 0 {
@@ -168,7 +168,7 @@ func (p *laneRun) runDialogue(ctx context.Context, child *proc.Process, out *pro
 			stdin.CloseWhenSent()
 			continue
 		}
-		if wrong := h.executeStep(s, strings.ReplaceAll(s.Text, "$CWD", p.path("cwd"))); wrong != "" {
+		if wrong := h.executeHostStep(s, strings.ReplaceAll(s.Text, "$CWD", p.path("cwd"))); wrong != "" {
 			return fmt.Sprintf("%s:%d: %s", p.Case.File, s.Line, wrong)
 		}
 	}
@@ -218,9 +218,9 @@ type dialogueHost struct {
 	requestCount int
 }
 
-// executeStep executes one step. It returns a description of the expected event that did not happen, or "".
-func (h *dialogueHost) executeStep(s parity.CaseStep, text string) string {
-	switch s.Verb {
+// executeHostStep executes one step. It returns a description of the expected event that did not happen, or "".
+func (h *dialogueHost) executeHostStep(step parity.CaseStep, text string) (missingEventOrEmpty string) {
+	switch step.Verb {
 	case "prompt":
 		h.send(map[string]any{"type": "user", "message": map[string]any{"role": "user", "content": text}})
 	case "send":
@@ -230,24 +230,24 @@ func (h *dialogueHost) executeStep(s parity.CaseStep, text string) string {
 		h.requestCount++
 		id := fmt.Sprintf("ask-%d", h.requestCount)
 		h.send(map[string]any{"type": "control_request", "request_id": id, "request": json.RawMessage(text)})
-		if s.Verb == "request" && !h.waitForEvent("control_response", "response.request_id="+id) {
+		if step.Verb == "request" && !h.waitForMatchingEvent("control_response", "response.request_id="+id) {
 			return "no answer to " + text
 		}
 	case "wait":
-		if !h.waitForEvent(text, s.Where...) {
-			return "no " + text + " " + strings.Join(s.Where, " ")
+		if !h.waitForMatchingEvent(text, step.Where...) {
+			return "no " + text + " " + strings.Join(step.Where, " ")
 		}
 	case "allow", "deny":
-		if !h.waitForEvent("control_request/can_use_tool") {
+		if !h.waitForMatchingEvent("control_request/can_use_tool") {
 			return "claude requested no permission within the time limit"
 		}
-		h.respond(h.permissionAnswer(s.Verb, text))
+		h.respondToLastReceivedRequest(h.permissionResponseBody(step.Verb, text))
 	case "refuse":
 		if !h.denyAll() {
 			return "no result"
 		}
 	case "answer":
-		h.respond(json.RawMessage(strings.ReplaceAll(text, "$rpc", h.mcpMessageID)))
+		h.respondToLastReceivedRequest(json.RawMessage(strings.ReplaceAll(text, "$rpc", h.mcpMessageID)))
 	case "signal":
 		h.child.Signal(map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP}[text])
 	}
@@ -258,7 +258,7 @@ func (h *dialogueHost) executeStep(s parity.CaseStep, text string) string {
 func (h *dialogueHost) denyAll() bool {
 	for {
 		next, line, ok := h.output.waitForLine(h.ctx, h.position, func(line string) bool {
-			kind := parity.KindOf(json.RawMessage(line))
+			kind := parity.KindOfRecordedEvent(json.RawMessage(line))
 			return strings.HasPrefix(kind, "result") || kind == "control_request/can_use_tool"
 		})
 		h.position = next
@@ -270,25 +270,25 @@ func (h *dialogueHost) denyAll() bool {
 			return true
 		}
 		h.requestID = id
-		h.respond(h.permissionAnswer("deny", ""))
+		h.respondToLastReceivedRequest(h.permissionResponseBody("deny", ""))
 	}
 }
 
-// permissionAnswer answers a permission request. For "deny", text is the message; for "allow", the new input, if any.
-func (h *dialogueHost) permissionAnswer(verb, text string) any {
+// permissionResponseBody answers a permission request. For "deny", text is the message; for "allow", the new input, if any.
+func (h *dialogueHost) permissionResponseBody(allowOrDeny, newInputOrDenyMessage string) any {
 	switch {
-	case verb == "deny" && text == "":
+	case allowOrDeny == "deny" && newInputOrDenyMessage == "":
 		return map[string]any{"behavior": "deny", "message": "no"}
-	case verb == "deny":
-		return map[string]any{"behavior": "deny", "message": text}
-	case text == "":
+	case allowOrDeny == "deny":
+		return map[string]any{"behavior": "deny", "message": newInputOrDenyMessage}
+	case newInputOrDenyMessage == "":
 		return map[string]any{"behavior": "allow", "updatedInput": h.input}
 	}
-	return map[string]any{"behavior": "allow", "updatedInput": json.RawMessage(text)}
+	return map[string]any{"behavior": "allow", "updatedInput": json.RawMessage(newInputOrDenyMessage)}
 }
 
-func (h *dialogueHost) respond(body any) {
-	h.send(map[string]any{"type": "control_response", "response": map[string]any{"subtype": "success", "request_id": h.requestID, "response": body}})
+func (h *dialogueHost) respondToLastReceivedRequest(responseBody any) {
+	h.send(map[string]any{"type": "control_response", "response": map[string]any{"subtype": "success", "request_id": h.requestID, "response": responseBody}})
 }
 
 func (h *dialogueHost) send(v any) {
@@ -299,13 +299,12 @@ func (h *dialogueHost) send(v any) {
 	_, _ = h.child.Stdin().Write(append(raw, '\n')) // an error shows as missing output
 }
 
-// waitForEvent waits for an event whose kind has this prefix and which meets the conditions.
-func (h *dialogueHost) waitForEvent(kind string, where ...string) bool {
+func (h *dialogueHost) waitForMatchingEvent(kindPrefix string, fieldConditions ...string) (hasArrived bool) {
 	next, line, ok := h.output.waitForLine(h.ctx, h.position, func(line string) bool {
-		if !strings.HasPrefix(parity.KindOf(json.RawMessage(line)), kind) {
+		if !strings.HasPrefix(parity.KindOfRecordedEvent(json.RawMessage(line)), kindPrefix) {
 			return false
 		}
-		for _, w := range where {
+		for _, w := range fieldConditions {
 			path, want, _ := strings.Cut(w, "=")
 			if got, _ := stringField(line, path); got != want {
 				return false

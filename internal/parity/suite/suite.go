@@ -82,31 +82,31 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	var all []*parity.Case
 	all, res.Unreadable = parity.LoadCases(o.Cases)
-	r := &caseRunner{laneRunner: newLaneRunner(o), known: known, normal: make([]string, len(all))}
+	r := &caseRunner{laneRunner: newLaneRunnerWithDefaultTimeout(o), known: known, normal: make([]string, len(all))}
 	if len(all) == 0 && len(res.Unreadable) == 0 {
 		return nil, process.WithHint("missing case", "give .txtar files, scenarios with [parity], or directories of these: claudeless parity CASE…")
 	}
 	if len(all) > 0 {
-		r.checkIsolation(ctx)
+		r.tryNetworkIsolationAndWarnIfImpossible(ctx)
 	}
 	res.Cases = make([]*parity.Verdict, len(all))
 	for i, c := range all {
 		res.Cases[i] = r.verdictWithoutRun(c)
 		res.Cases[i].Status, res.Cases[i].Reasons = parity.StatusNotCompared, []string{"the run was interrupted"}
 	}
-	r.runWithRetries(ctx, len(all), func(i int) {
+	r.runAllInParallelWithRetries(ctx, len(all), func(i int) {
 		if v := r.runCase(ctx, i, all[i], res.Cases[i]); ctx.Err() == nil {
 			res.Cases[i] = v
 		}
-	}, func(i int) bool { return r.needsRetry(res.Cases[i]) })
+	}, func(i int) bool { return r.needsRepeatOfCaseWithVerdict(res.Cases[i]) })
 	for _, text := range r.normal {
 		res.Normal += text
 	}
 	if ctx.Err() == nil {
-		res.Stale = append(known.Stale(o.Right.Version), known.Overdue(o.System.Now())...)
+		res.Stale = append(known.ReportPatternsNoLongerNeeded(o.Right.Version), known.Overdue(o.System.Now())...)
 	}
 	if between {
-		res.SetChanges(readHelp(ctx, o.System, o.Left), readHelp(ctx, o.System, o.Right))
+		res.SetChangesBetweenCLIVersions(listOptionsAndCommandsInHelp(ctx, o.System, o.Left), listOptionsAndCommandsInHelp(ctx, o.System, o.Right))
 	}
 	return res, nil
 }
@@ -119,12 +119,12 @@ type caseRunner struct {
 	known *parity.KnownDifferenceFile
 }
 
-func (r *caseRunner) needsRetry(v *parity.Verdict) bool {
-	return v.Status == parity.StatusDiffers || v.Status == parity.StatusNotCompared || v.Status != parity.StatusNotComparable && r.known.NeedsRetry(v.Case, v.File, v.Version)
+func (r *caseRunner) needsRepeatOfCaseWithVerdict(v *parity.Verdict) bool {
+	return v.Status == parity.StatusDiffers || v.Status == parity.StatusNotCompared || v.Status != parity.StatusNotComparable && r.known.NeedsSecondComparison(v.Case, v.File, v.Version)
 }
 
 func (r *caseRunner) verdictWithoutRun(c *parity.Case) *parity.Verdict {
-	return &parity.Verdict{Case: c.Name, Area: c.Area(), Version: r.Right.Version, File: c.File, Line: c.ScenarioLine, Differences: []parity.Difference{}}
+	return &parity.Verdict{Case: c.Name, Area: c.AreaFromDirectoryName(), Version: r.Right.Version, File: c.File, Line: c.ScenarioLine, Differences: []parity.Difference{}}
 }
 
 // runCase runs a case and compares its lanes. previous is the verdict of the attempt before, if the case is repeated.
@@ -137,18 +137,18 @@ func (r *caseRunner) runCase(ctx context.Context, i int, c *parity.Case, previou
 	recordings, err := r.playLanes(ctx, r.Timeout, func(string) (*parity.Case, error) { return c, nil })
 	if err != nil {
 		v.Differences = append(v.Differences, parity.Difference{Path: "run", Real: err.Error(), Count: 1})
-		v.Judge()
+		v.SetStatusFromDifferences()
 		return v
 	}
 	left, right := recordings[0], recordings[1]
 	v.OursMS, v.RealMS = left.Duration.Milliseconds(), right.Duration.Milliseconds()
-	if v.Reasons = parity.TimeoutReasons(left, right); v.Reasons != nil {
+	if v.Reasons = parity.TextsOfTimeoutProblems(left, right); v.Reasons != nil {
 		v.Status = parity.StatusNotCompared
 		return v
 	}
 	if r.Left.Path == "" {
-		left.MaskProse()
-		right.MaskProse()
+		left.ReplaceCLIProseByPlaceholders()
+		right.ReplaceCLIProseByPlaceholders()
 	}
 	v.Differences = append(v.Differences, parity.Compare(left, right)...)
 	if r.ShowNormalised {
@@ -156,8 +156,8 @@ func (r *caseRunner) runCase(ctx context.Context, i int, c *parity.Case, previou
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.known.MarkKnown(c.Name, c.File, r.Right.Version, v.Differences)
-	v.Judge()
+	r.known.MarkKnownDifferencesOfCase(c.Name, c.File, r.Right.Version, v.Differences)
+	v.SetStatusFromDifferences()
 	if refusal := parity.CommonRefusal(left, right); refusal != "" && !c.Refuses && v.Status != parity.StatusDiffers {
 		v.Status, v.Reasons = parity.StatusNotCompared, []string{refusal}
 	}
@@ -183,7 +183,7 @@ func (res *Result) Write(f ReportFiles, s *process.System) error {
 	return errors.Join(err, f.write(&res.Report), res.WriteText(s.Stdout))
 }
 
-func writeFile(name string, data []byte) error {
+func writeReportFile(name string, data []byte) error {
 	if err := os.WriteFile(name, data, 0o644); err != nil {
 		return fmt.Errorf("writing a report: %w", err)
 	}
@@ -213,22 +213,22 @@ type laneRunner struct {
 	isIsolated bool // lanes have their own network namespace
 }
 
-func newLaneRunner(o Options) laneRunner {
+func newLaneRunnerWithDefaultTimeout(o Options) laneRunner {
 	o.Timeout = cmp.Or(o.Timeout, 30*time.Second)
 	return laneRunner{Options: o}
 }
 
-func (r *laneRunner) checkIsolation(ctx context.Context) {
+func (r *laneRunner) tryNetworkIsolationAndWarnIfImpossible(ctx context.Context) {
 	_, err := PlayIsolated(ctx, r.System, &Job{Case: &parity.Case{}, Executable: r.Executable}, r.IsolatedArgs...)
 	if r.isIsolated = err == nil; err != nil && ctx.Err() == nil {
 		fmt.Fprintf(r.System.Stderr, "claudeless: warning: claudeless and the real claude share this machine's network: %v\n", err)
 	}
 }
 
-// runWithRetries calls do(i) for all i below n, then again, up to Retries times, for those for which needed(i) is true.
-// Several calls run at the same time.
-func (r *laneRunner) runWithRetries(ctx context.Context, n int, do func(i int), needed func(i int) bool) {
-	again := make([]int, n)
+// runAllInParallelWithRetries calls do(i) for all i below n, then again, up to Retries times, for those for which needed(i) is
+// true. Several calls run at the same time.
+func (r *laneRunner) runAllInParallelWithRetries(ctx context.Context, itemCount int, runItem func(i int), needsRepeat func(i int) bool) {
+	again := make([]int, itemCount)
 	for i := range again {
 		again[i] = i
 	}
@@ -245,7 +245,7 @@ func (r *laneRunner) runWithRetries(ctx context.Context, n int, do func(i int), 
 			}
 			running <- struct{}{}
 			calls.Go(func() { // returns when do does
-				do(i)
+				runItem(i)
 				<-running
 			})
 		}
@@ -253,7 +253,7 @@ func (r *laneRunner) runWithRetries(ctx context.Context, n int, do func(i int), 
 		if left <= 0 {
 			return
 		}
-		again = slices.DeleteFunc(again, func(i int) bool { return !needed(i) })
+		again = slices.DeleteFunc(again, func(i int) bool { return !needsRepeat(i) })
 	}
 }
 
@@ -282,7 +282,7 @@ func (r *laneRunner) playLanes(ctx context.Context, timeout time.Duration, makeC
 
 // DecisionReport compares how two programs decide about tool calls.
 type DecisionReport struct {
-	permissions.Report
+	permissions.CallVerdictsReport
 
 	// Unreadable holds the problems of files that could not be read.
 	Unreadable diag.List
@@ -299,8 +299,8 @@ func CompareDecisions(ctx context.Context, o Options) (*DecisionReport, error) {
 	if res.Unreadable.Err() != nil {
 		return res, nil
 	}
-	r := newLaneRunner(o)
-	r.checkIsolation(ctx)
+	r := newLaneRunnerWithDefaultTimeout(o)
+	r.tryNetworkIsolationAndWarnIfImpossible(ctx)
 	var groups []*permissions.CallGroup
 	for _, f := range files {
 		groups = append(groups, f.Groups...)
@@ -309,7 +309,7 @@ func CompareDecisions(ctx context.Context, o Options) (*DecisionReport, error) {
 	for i, g := range groups {
 		verdicts[i] = g.NotCompared("the run was interrupted")
 	}
-	r.runWithRetries(ctx, len(groups), func(i int) {
+	r.runAllInParallelWithRetries(ctx, len(groups), func(i int) {
 		if found := r.compareGroup(ctx, groups[i]); ctx.Err() == nil {
 			verdicts[i] = found
 		}
@@ -327,7 +327,7 @@ func (r *laneRunner) compareGroup(ctx context.Context, g *permissions.CallGroup)
 	const each = time.Second // additional time for each call of a session
 	recordings, err := r.playLanes(ctx, r.Timeout+time.Duration(len(g.Calls))*each, func(dir string) (*parity.Case, error) {
 		cwd, home := Directories(dir)
-		c, err := g.Case(filepath.Join(dir, "scenario.json"), cwd, home)
+		c, err := g.SessionAsParityCase(filepath.Join(dir, "scenario.json"), cwd, home)
 		if err != nil {
 			return nil, err
 		}
@@ -351,7 +351,7 @@ func (d *DecisionReport) Write(f ReportFiles, s *process.System) error {
 	if d.Unreadable.Err() != nil {
 		return nil
 	}
-	return errors.Join(f.write(&d.Report), d.WriteText(s.Stdout))
+	return errors.Join(f.write(&d.CallVerdictsReport), d.WriteText(s.Stdout))
 }
 
 type report interface {
@@ -362,11 +362,11 @@ type report interface {
 func (f ReportFiles) write(r report) (err error) {
 	if f.JSON != "" {
 		raw, failed := r.JSON()
-		err = errors.Join(failed, writeFile(f.JSON, raw))
+		err = errors.Join(failed, writeReportFile(f.JSON, raw))
 	}
 	if f.JUnit != "" {
 		var b bytes.Buffer
-		err = errors.Join(err, r.JUnit(&b), writeFile(f.JUnit, b.Bytes()))
+		err = errors.Join(err, r.JUnit(&b), writeReportFile(f.JUnit, b.Bytes()))
 	}
 	return err
 }

@@ -48,10 +48,10 @@ func (e *Entry) describe() string {
 	case e.Result != nil:
 		return truncate(fmt.Sprintf("%s, %d turns, $%.6f: %s", e.Result.Subtype, e.Result.NumTurns, e.Result.TotalCostUSD, *cmp.Or(e.Result.Result, new(string))))
 	}
-	return e.describeOtherKinds()
+	return e.describeLessCommonKinds()
 }
 
-func (e *Entry) describeOtherKinds() string {
+func (e *Entry) describeLessCommonKinds() string {
 	switch {
 	case e.Exit != nil:
 		return strings.TrimSpace(fmt.Sprintf("%d %s %s", e.Exit.Code, e.Exit.Signal, e.Exit.Rejection))

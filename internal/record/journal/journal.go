@@ -82,19 +82,19 @@ func SecretFinder(environ []string) *redact.Finder {
 	return redact.NewFinder(redact.Options{Environ: environ})
 }
 
-// WriteAll writes lines that the caller has created. err is the error that occurred when they were created, if any.
+// WriteLinesAndKeepError writes lines that the caller has created. err is the error that occurred when they were created, if any.
 // After such an error the journal writes no further lines, and Err returns it.
-func (j *Journal) WriteAll(lines []Body, err error) {
+func (j *Journal) WriteLinesAndKeepError(lines []Body, creationErr error) {
 	for _, l := range lines {
 		j.Write(l)
 	}
-	if err == nil {
+	if creationErr == nil {
 		return
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.err == nil {
-		j.err = err
+		j.err = creationErr
 	}
 }
 
@@ -119,7 +119,7 @@ func Lines(ev protocol.Event) ([]Body, error) {
 		}
 	case *protocol.ToolExecuted:
 		return toolLines(ev)
-	case *protocol.CLIRetry:
+	case *protocol.FailedAPIRequestBeforeRetry:
 		return []Body{Retry{Attempt: ev.Attempt, Status: ev.Status, Message: ev.Message}}, nil
 	case *protocol.Warning:
 		return []Body{Warning{Text: ev.Text}}, nil
@@ -143,7 +143,7 @@ func appendLine(w io.Writer, line []byte) error {
 	if err == nil || n == 0 {
 		return err
 	}
-	return errors.Join(err, removeOwnTail(file, int64(n)))
+	return errors.Join(err, removePartialLineAtEnd(file, int64(n)))
 }
 
 // The number and the length of the waits for other journals to finish their lines.
@@ -152,8 +152,8 @@ const (
 	lockInterval    = time.Millisecond
 )
 
-// removeOwnTail waits until no other process is writing, then removes the last n bytes of this one if nothing follows.
-func removeOwnTail(file *os.File, n int64) error {
+// removePartialLineAtEnd waits until no other process is writing, then removes the last n bytes of this one if nothing follows.
+func removePartialLineAtEnd(file *os.File, partialLineBytes int64) error {
 	end, err := file.Seek(0, io.SeekCurrent)
 	for range maxLockAttempts {
 		if err != nil {
@@ -161,7 +161,7 @@ func removeOwnTail(file *os.File, n int64) error {
 		}
 		if tryLockExclusive(file) {
 			var done bool
-			done, err = truncateAt(file, end, n)
+			done, err = removeBytesIfAtFileEnd(file, end, partialLineBytes)
 			unlock(file)
 			if done || err != nil {
 				return err
@@ -172,14 +172,14 @@ func removeOwnTail(file *os.File, n int64) error {
 	return nil
 }
 
-// truncateAt removes the n bytes before end, if they are at the end of the file.
-func truncateAt(file *os.File, end, n int64) (done bool, err error) {
+// removeBytesIfAtFileEnd removes the n bytes before end, if they are at the end of the file.
+func removeBytesIfAtFileEnd(file *os.File, endOfBytes, byteCount int64) (needsNoRetry bool, err error) {
 	info, err := file.Stat()
 	if err != nil || !info.Mode().IsRegular() {
 		return true, err
 	}
-	if info.Size() != end {
+	if info.Size() != endOfBytes {
 		return false, nil
 	}
-	return true, file.Truncate(end - n)
+	return true, file.Truncate(endOfBytes - byteCount)
 }

@@ -129,7 +129,7 @@ func Read(r io.Reader) iter.Seq2[Entry, error] {
 
 func parseEntry(line []byte) (Entry, error) {
 	var e Entry
-	rest, ok := e.parseHead(line)
+	rest, ok := e.parseHeadInPlace(line)
 	if !ok && (json.Unmarshal(line, &e.LineHead) != nil || e.Type == "") {
 		return Entry{}, ErrIncompleteLine
 	}
@@ -153,12 +153,12 @@ func parseEntry(line []byte) (Entry, error) {
 	return e, nil
 }
 
-// parseHead parses the head of a line. ok is false if the head does not have the form that this package writes. body is
-// the rest of the line as a JSON object. It is a part of line, in which parseHead has replaced one byte by a brace.
-func (e *Entry) parseHead(line []byte) (body []byte, ok bool) {
+// parseHeadInPlace parses the head of a line. ok is false if the head does not have the form that this package writes. body is
+// the rest of the line as a JSON object. It is a part of line, in which parseHeadInPlace has replaced one byte by a brace.
+func (e *Entry) parseHeadInPlace(line []byte) (restAsObject []byte, hasStandardForm bool) {
 	var pid []byte
-	rest, ok := bytes.CutPrefix(line, []byte(`{"time":"`))
-	if !ok {
+	rest, hasStandardForm := bytes.CutPrefix(line, []byte(`{"time":"`))
+	if !hasStandardForm {
 		return nil, false
 	}
 	for _, part := range []struct {
@@ -166,7 +166,7 @@ func (e *Entry) parseHead(line []byte) (body []byte, ok bool) {
 		end string
 	}{{&e.Time, `","pid":`}, {nil, `,"session_id":"`}, {&e.SessionID, `","type":"`}, {&e.Type, `"`}} {
 		var text []byte
-		if text, rest, ok = bytes.Cut(rest, []byte(part.end)); !ok || bytes.ContainsAny(text, `"\{`) {
+		if text, rest, hasStandardForm = bytes.Cut(rest, []byte(part.end)); !hasStandardForm || bytes.ContainsAny(text, `"\{`) {
 			*e = Entry{}
 			return nil, false
 		}
@@ -191,7 +191,7 @@ func (e *Entry) parseHead(line []byte) (body []byte, ok bool) {
 	return rest, true // the line is incomplete
 }
 
-var lineFieldIndexes = sync.OnceValue(func() map[string]int {
+var lineFieldIndexByType = sync.OnceValue(func() map[string]int {
 	places := map[string]int{}
 	for i, f := range reflect.VisibleFields(reflect.TypeFor[Line]()) {
 		places[f.Tag.Get("json")] = i
@@ -201,7 +201,7 @@ var lineFieldIndexes = sync.OnceValue(func() map[string]int {
 
 // newBody allocates the field for a line type; nil means unknown type.
 func (e *Entry) newBody() any {
-	i, known := lineFieldIndexes()[e.Type]
+	i, known := lineFieldIndexByType()[e.Type]
 	if !known {
 		return nil
 	}
@@ -221,10 +221,10 @@ func (l *Line) Body() Body {
 	return nil
 }
 
-// RunNumbers returns for each entry the number of the process run that wrote it. Runs are numbered from 0, in the order
+// RunNumberPerEntry returns for each entry the number of the process run that wrote it. Runs are numbered from 0, in the order
 // of their first entries. A process id does not identify a run: it may occur in two journals, or be used again by a
 // later process, which begins with another start line.
-func RunNumbers(entries []Entry) []int {
+func RunNumberPerEntry(entries []Entry) []int {
 	type process struct{ source, pid int }
 	runs, current, count := make([]int, len(entries)), map[process]int{}, 0
 	for i, e := range entries {

@@ -24,9 +24,9 @@ type LineOrigin struct {
 type Summary struct {
 	mu       sync.Mutex
 	run      scenarios.RunRecord
-	messages map[modelSource]lastMessage  // last message of each model
-	retries  map[processKey]int           // failed attempts since the last message, for the request that the next message answers
-	requests map[conversation]lastRequest // last request to the Messages API in each conversation
+	messages map[modelSource]lastModelMessage         // last message of each model
+	retries  map[processKey]int                       // failed attempts since the last message, for the request that the next message answers
+	requests map[conversation]lastConversationRequest // last request to the Messages API in each conversation
 	gates    []GateState
 }
 
@@ -45,17 +45,17 @@ type modelSource struct {
 	agent   string
 }
 
-type lastMessage struct {
-	id           string
+type lastModelMessage struct {
+	messageID    string
 	requestIndex int // number of the request that the message answers, see RunRecord.AddRequest
 }
 
 // conversation identifies an API conversation: by session and agent if the client names them, otherwise by the prompt.
 type conversation struct{ session, agent, prompt string }
 
-type lastRequest struct {
-	index  int // index of the request in the record of the run
-	failed bool
+type lastConversationRequest struct {
+	indexInRunRecord int // index of the request in the record of the run
+	hasFailed        bool
 }
 
 // Summarize returns the summary of a run. The entries must be complete: they must include the lines of fixtures. They
@@ -103,11 +103,11 @@ func (s *Summary) Add(origin LineOrigin, b Body) {
 	case Retry:
 		setInMap(&s.retries, by, b.Attempt)
 	case Model:
-		s.addMessage(modelSource{by, b.Agent}, b, origin.AfterMS)
+		s.addModelMessage(modelSource{by, b.Agent}, b, origin.AfterMS)
 	case Request:
 		s.addRequest(b, origin.AfterMS)
 	case Gate:
-		s.addGate(b)
+		s.updateGateState(b)
 	}
 }
 
@@ -138,21 +138,21 @@ func (s *Summary) recordRuleUse(name, file string, line int) {
 	}
 }
 
-// addMessage records a message of the model. It is the response to a new request, unless it continues another message.
-func (s *Summary) addMessage(from modelSource, m Model, afterMS float64) {
-	last, known := s.messages[from]
-	if last.id == m.MessageID {
+// addModelMessage records a message of the model. It is the response to a new request, unless it continues another message.
+func (s *Summary) addModelMessage(source modelSource, message Model, msAfterStart float64) {
+	last, known := s.messages[source]
+	if last.messageID == message.MessageID {
 		return
 	}
-	retries := s.retries[from.process]
-	delete(s.retries, from.process)
-	last.id = m.MessageID
-	if m.Continued && known {
+	retries := s.retries[source.process]
+	delete(s.retries, source.process)
+	last.messageID = message.MessageID
+	if message.Continued && known {
 		s.run.AddRetries(last.requestIndex, retries)
 	} else {
-		last.requestIndex = s.run.AddRequest(scenarios.ModelRequest{Model: m.Model, Retries: retries, AfterMS: afterMS})
+		last.requestIndex = s.run.AddRequest(scenarios.ObservedModelRequest{Model: message.Model, Retries: retries, AfterMS: msAfterStart})
 	}
-	setInMap(&s.messages, from, last)
+	setInMap(&s.messages, source, last)
 }
 
 // addRequest adds a request to the Messages API. A retry counts as the same request.
@@ -163,12 +163,12 @@ func (s *Summary) addRequest(q Request, afterMS float64) {
 	}
 	before, again := s.requests[by]
 	// For a client without a session, only the messages distinguish a new conversation from a retry.
-	again = again && q.Attempt > 1 && (q.Session != "" || before.failed)
-	this := lastRequest{index: before.index, failed: q.Failed()}
+	again = again && q.Attempt > 1 && (q.Session != "" || before.hasFailed)
+	this := lastConversationRequest{indexInRunRecord: before.indexInRunRecord, hasFailed: q.Failed()}
 	if again {
-		s.run.AddRetries(this.index, 1)
+		s.run.AddRetries(this.indexInRunRecord, 1)
 	} else {
-		this.index = s.run.AddRequest(scenarios.ModelRequest{Model: q.Model, AfterMS: afterMS})
+		this.indexInRunRecord = s.run.AddRequest(scenarios.ObservedModelRequest{Model: q.Model, AfterMS: afterMS})
 	}
 	setInMap(&s.requests, by, this)
 	for _, c := range q.Calls {
@@ -185,13 +185,13 @@ func (s *Summary) addRequest(q Request, afterMS float64) {
 	s.recordRuleUse(q.Rule, q.File, q.Line)
 }
 
-func (s *Summary) addGate(g Gate) {
-	i := slices.IndexFunc(s.gates, func(state GateState) bool { return state.Name == g.Name })
+func (s *Summary) updateGateState(gateEvent Gate) {
+	i := slices.IndexFunc(s.gates, func(state GateState) bool { return state.Name == gateEvent.Name })
 	if i < 0 {
-		s.gates, i = append(s.gates, GateState{Name: g.Name}), len(s.gates)
+		s.gates, i = append(s.gates, GateState{Name: gateEvent.Name}), len(s.gates)
 	}
-	s.gates[i].Reached = s.gates[i].Reached || g.Event == "reached"
-	s.gates[i].Waiting = g.Event == "reached"
+	s.gates[i].Reached = s.gates[i].Reached || gateEvent.Event == "reached"
+	s.gates[i].Waiting = gateEvent.Event == "reached"
 }
 
 func setInMap[K comparable, V any](m *map[K]V, k K, v V) {

@@ -33,9 +33,9 @@ func PermissionOf(ev *protocol.ToolExecuted) Permission {
 	return Permission{Tool: ev.Use.Name, ToolUseID: ev.Use.ID, Decision: d.Decision, Source: d.Source, ReasonType: d.ReasonType}
 }
 
-// IsMissing reports whether the call was denied because nothing allows it, not by a deny rule or a hook. If a deny rule
-// matched a shell command, ReasonType is subcommandResults.
-func (p Permission) IsMissing() bool {
+// IsDeniedForLackOfAllowRule reports whether the call was denied because nothing allows it, not by a deny rule or a hook. If a
+// deny rule matched a shell command, ReasonType is subcommandResults.
+func (p Permission) IsDeniedForLackOfAllowRule() bool {
 	return p.Decision == "reject" && p.Source == "config" && !slices.Contains([]string{"rule", "hook", "subcommandResults"}, p.ReasonType)
 }
 
@@ -144,9 +144,9 @@ func (MCPCall) kind() string    { return "mcp_call" }
 
 func (MCPNotification) kind() string { return "mcp_notification" }
 
-// MatchesNoFixtureCase reports whether no fixture case matches a call's arguments. It recognizes our fixtures' result.
-func MatchesNoFixtureCase(result string) bool {
-	_, rest, found := strings.Cut(result, "no case of ")
+// SaysNoFixtureCaseMatched reports whether no fixture case matches a call's arguments. It recognizes our fixtures' result.
+func SaysNoFixtureCaseMatched(resultText string) bool {
+	_, rest, found := strings.Cut(resultText, "no case of ")
 	return found && strings.Contains(rest, " matches the arguments ")
 }
 

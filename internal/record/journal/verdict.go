@@ -74,38 +74,38 @@ func (Expectation) kind() string { return "expectation" }
 func (Finding) kind() string     { return "finding" }
 func (Gate) kind() string        { return "gate" }
 
-// FailedExpression returns the finding about an expression of a rule that failed at run time.
-func FailedExpression(file string, line int, text string) Finding {
-	return Finding{ID: "S11", Level: "error", Text: "an expression of the scenario failed: " + text, File: file, Line: line, Advice: "correct the expression: the prompt got no answer"}
+// NewFailedExpressionFinding returns the finding about an expression of a rule that failed at run time.
+func NewFailedExpressionFinding(file string, line int, errorText string) Finding {
+	return Finding{ID: "S11", Level: "error", Text: "an expression of the scenario failed: " + errorText, File: file, Line: line, Advice: "correct the expression: the prompt got no answer"}
 }
 
-// MissingValue returns the finding about a path in a template that has no value.
-func MissingValue(file string, line int, path string) Finding {
+// NewMissingTemplateValueFinding returns the finding about a path in a template that has no value.
+func NewMissingTemplateValueFinding(file string, line int, templatePath string) Finding {
 	return Finding{
-		ID: "S15", Level: "error", Text: "`" + path + "` in a template has no value", File: file, Line: line,
-		Advice: "correct the path, or give a value to use instead: `" + path + ` ?? ""` + "`",
+		ID: "S15", Level: "error", Text: "`" + templatePath + "` in a template has no value", File: file, Line: line,
+		Advice: "correct the path, or give a value to use instead: `" + templatePath + ` ?? ""` + "`",
 	}
 }
 
-// EndlessRule returns the finding about a rule that could run forever: it answers prompts that the CLI wrote itself
+// NewEndlessRuleFinding returns the finding about a rule that could run forever: it answers prompts that the CLI wrote itself
 // with tool calls, and these calls cause the CLI to write the next prompt.
-func EndlessRule(rule, file string, line int) Finding {
+func NewEndlessRuleFinding(ruleName, file string, line int) Finding {
 	return Finding{
 		ID: "S21", Level: "error", File: file, Line: line,
-		Text:   "the run was stopped: without a new prompt from a user, " + rule + " kept answering messages of the CLI with tool calls",
+		Text:   "the run was stopped: without a new prompt from a user, " + ruleName + " kept answering messages of the CLI with tool calls",
 		Advice: "limit it with `max_matches`, or match the prompts of the user only (without `source`)",
 	}
 }
 
-// MissingServer returns the finding about a configured MCP server that did not start.
-func MissingServer(server, reason string) Finding {
+// NewUnstartedServerFinding returns the finding about a configured MCP server that did not start.
+func NewUnstartedServerFinding(server, reason string) Finding {
 	return Finding{
 		ID: "S14", Level: "error", Text: "the MCP server " + server + " did not start: " + reason, Server: server,
 		Advice: "correct its configuration or its program; `[[expect]] mcp = { server = \"" + server + "\" }` with `never = true` accepts a server that fails",
 	}
 }
 
-// UnreleasedGate returns the finding about a gate at which a step waited in vain; release describes how to release it.
-func UnreleasedGate(gate, reason, release, file string, line int) Finding {
+// NewUnreleasedGateFinding returns the finding about a gate at which a step waited in vain; release describes how to release it.
+func NewUnreleasedGateFinding(gate, reason, release, file string, line int) Finding {
 	return Finding{ID: "T01", Level: "error", Text: "the gate " + gate + " was not released: " + reason, File: file, Line: line, Advice: "release it: " + release}
 }

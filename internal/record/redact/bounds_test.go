@@ -17,7 +17,7 @@ func TestIsWord(t *testing.T) {
 		"ab+c": false, "ab/c": false, "abc=": false, "": true, "{|}~": true, "{A": true, "`A": true, "a@": true, "a[": true, "ab:": true, "a.": true,
 		strings.Repeat("a", 24): true, strings.Repeat("a", 25): false,
 	} {
-		if got := isWord(value); got != want {
+		if got := looksLikeWordOrExample(value); got != want {
 			t.Errorf("%q: %v, want %v", value, got, want)
 		}
 	}
@@ -104,7 +104,7 @@ func TestEncodedWords(t *testing.T) {
 		{"", nil},
 	} {
 		var got []string
-		for _, w := range encodedWords(tt.in) {
+		for _, w := range base64AndPercentEncodedWordSpans(tt.in) {
 			got = append(got, tt.in[w[0]:w[1]])
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -156,7 +156,7 @@ func TestRemoveSeams(t *testing.T) {
 		{line + "\n!", line + "\n!"},
 		{line + "\n", line + "\n"},
 	} {
-		got, at := joinConcatenations(tt.in)
+		got, at := joinConcatenatedStrings(tt.in)
 		if got != tt.want || len(at) != len(got) {
 			t.Errorf("%q: %q, want %q", tt.in, got, tt.want)
 			continue
@@ -186,7 +186,7 @@ func TestSeams(t *testing.T) {
 		{`a""b` + pad[:399] + `a""b`, [][2]int{{0, 203}, {204, 407}}},
 		{`a'`, nil},
 	} {
-		if diff := cmp.Diff(tt.want, spansNearConcatenations(tt.in)); diff != "" {
+		if diff := cmp.Diff(tt.want, byteRangesAroundConcatenations(tt.in)); diff != "" {
 			t.Errorf("%d bytes (-want +got):\n%s", len(tt.in), diff)
 		}
 	}
@@ -223,7 +223,7 @@ func TestAssigned(t *testing.T) {
 		{"=========\"abcdef", false, false},
 		{"========\"abcdef", true, false},
 	} {
-		if got := hasAssignment(tt.rest, tt.digits); got != tt.want {
+		if got := hasAssignmentAfterKeyword(tt.rest, tt.digits); got != tt.want {
 			t.Errorf("assigned(%q, %v) = %v", tt.rest, tt.digits, got)
 		}
 	}
@@ -233,27 +233,27 @@ func TestAssigned(t *testing.T) {
 func TestGates(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
-		precheck keywordPrecheck
+		precheck keywordContextCheck
 		before   string
 		word     string
 		rest     string
 		want     bool
 	}{
-		{"a value in quotes", precheckQuotedValue, "", "password", `: "abcdef"`, true},
-		{"in single quotes", precheckQuotedValue, "", "password", `='abcdef' x`, true},
-		{"too short", precheckQuotedValue, "", "password", `: "abcde"`, false},
-		{"not closed", precheckQuotedValue, "", "password", `: "abcdef`, false},
-		{"with a blank", precheckQuotedValue, "", "password", `: "abcdef g"`, false},
-		{"with an escape", precheckQuotedValue, "", "password", `: "abcdef\"`, false},
-		{"with the lowest character of text", precheckQuotedValue, "", "password", `: "abcde!"`, true},
-		{"no quotes", precheckQuotedValue, "", "password", `: abcdef`, false},
-		{"no value", precheckQuotedValue, "", "password", `: `, false},
-		{"no sign", precheckQuotedValue, "", "password", `(`, false},
+		{"a value in quotes", precheckAssignedValueIsQuoted, "", "password", `: "abcdef"`, true},
+		{"in single quotes", precheckAssignedValueIsQuoted, "", "password", `='abcdef' x`, true},
+		{"too short", precheckAssignedValueIsQuoted, "", "password", `: "abcde"`, false},
+		{"not closed", precheckAssignedValueIsQuoted, "", "password", `: "abcdef`, false},
+		{"with a blank", precheckAssignedValueIsQuoted, "", "password", `: "abcdef g"`, false},
+		{"with an escape", precheckAssignedValueIsQuoted, "", "password", `: "abcdef\"`, false},
+		{"with the lowest character of text", precheckAssignedValueIsQuoted, "", "password", `: "abcde!"`, true},
+		{"no quotes", precheckAssignedValueIsQuoted, "", "password", `: abcdef`, false},
+		{"no value", precheckAssignedValueIsQuoted, "", "password", `: `, false},
+		{"no sign", precheckAssignedValueIsQuoted, "", "password", `(`, false},
 
-		{"an option", precheckCommandFlag, "x --api-", "token", " abc", true},
-		{"a word", precheckCommandFlag, "x api_", "token", " abc", false},
-		{"the beginning", precheckCommandFlag, "", "token", " abc", false},
-		{"an option at the beginning", precheckCommandFlag, "-", "token", " abc", true},
+		{"an option", precheckKeywordInCommandFlag, "x --api-", "token", " abc", true},
+		{"a word", precheckKeywordInCommandFlag, "x api_", "token", " abc", false},
+		{"the beginning", precheckKeywordInCommandFlag, "", "token", " abc", false},
+		{"an option at the beginning", precheckKeywordInCommandFlag, "-", "token", " abc", true},
 
 		{"a header", precheckFollowingColon, "", "x-key", ": a", true},
 		{"a header in quotes", precheckFollowingColon, "", "x-key", `":`, true},
@@ -272,19 +272,19 @@ func TestGates(t *testing.T) {
 		{"a short one", precheckWebToken, "", "eyj", "abcde.", false},
 		{"without a dot", precheckWebToken, "", "eyj", "abcdefghi", false},
 
-		{"a long word", precheckLongWord, "", "s.", strings.Repeat("a", 23), true},
-		{"up to z", precheckLongWord, "", "s.", strings.Repeat("z", 23), true},
-		{"a shorter word", precheckLongWord, "", "s.", strings.Repeat("a", 22), false},
-		{"with an underscore", precheckLongWord, "", "s.", strings.Repeat("_", 23), false},
-		{"with a dot", precheckLongWord, "", "s.", strings.Repeat(".", 23), false},
-		{"with another letter", precheckLongWord, "", "s.", strings.Repeat("é", 23), false},
+		{"a long word", precheckLongWordAfterKeyword, "", "s.", strings.Repeat("a", 23), true},
+		{"up to z", precheckLongWordAfterKeyword, "", "s.", strings.Repeat("z", 23), true},
+		{"a shorter word", precheckLongWordAfterKeyword, "", "s.", strings.Repeat("a", 22), false},
+		{"with an underscore", precheckLongWordAfterKeyword, "", "s.", strings.Repeat("_", 23), false},
+		{"with a dot", precheckLongWordAfterKeyword, "", "s.", strings.Repeat(".", 23), false},
+		{"with another letter", precheckLongWordAfterKeyword, "", "s.", strings.Repeat("é", 23), false},
 
 		{"capitals", precheckUpperCaseName, "", "PASS", "=abcde1", true},
 		{"capitals up to Z", precheckUpperCaseName, "", "ZASS", "=abcde1", true},
 		{"small letters", precheckUpperCaseName, "", "aass", "=abcde1", false},
 	} {
 		text := tt.before + tt.word + tt.rest
-		if got := tt.precheck.passes(text, len(tt.before), len(tt.before)+len(tt.word)); got != tt.want {
+		if got := tt.precheck.canRuleMatchAround(text, len(tt.before), len(tt.before)+len(tt.word)); got != tt.want {
 			t.Errorf("%s: %q: %v, want %v", tt.name, text, got, tt.want)
 		}
 	}

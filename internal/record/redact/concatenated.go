@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// findConcatenated finds secrets that a shell or a program concatenates from parts: "ghp_""cd", 'sk-'abc, "ghp_" +
+// findConcatenatedSecrets finds secrets that a shell or a program concatenates from parts: "ghp_""cd", 'sk-'abc, "ghp_" +
 // "abcd", a line continued with a backslash, base64 split into lines.
-func findConcatenated(s string, known knownValues, shapes *secretFormFinder) []Finding {
+func findConcatenatedSecrets(text string, known knownValues, shapes *secretFormFinder) []Finding {
 	var found []Finding
-	for _, part := range spansNearConcatenations(s) {
-		plain, at := joinConcatenations(s[part[0]:part[1]])
+	for _, part := range byteRangesAroundConcatenations(text) {
+		plain, at := joinConcatenatedStrings(text[part[0]:part[1]])
 		for _, f := range append(append(known.find(plain), shapes.find(plain)...), findEncoded(plain, known, shapes)...) {
 			start, end := part[0]+at[f.Start], part[0]+at[f.End-1]+1
 			if f.Certain && end-start > f.End-f.Start { // a secret within one part is found elsewhere
@@ -22,19 +22,19 @@ func findConcatenated(s string, known knownValues, shapes *secretFormFinder) []F
 	return found
 }
 
-// concatenationContextBytes is the number of bytes on each side of a seam that are searched for a secret. A seam is
+// bytesSearchedOnEachSideOfConcatenation is the number of bytes on each side of a seam that are searched for a secret. A seam is
 // what separates two parts of a concatenated word, such as the inner quotes in "ghp_""cd".
-const concatenationContextBytes = 200
+const bytesSearchedOnEachSideOfConcatenation = 200
 
-// spansNearConcatenations returns the parts of a text that may contain a concatenated secret, around each seam.
-func spansNearConcatenations(s string) [][2]int {
+// byteRangesAroundConcatenations returns the parts of a text that may contain a concatenated secret, around each seam.
+func byteRangesAroundConcatenations(text string) [][2]int {
 	var parts [][2]int
-	for i := 1; i+1 < len(s); i++ {
-		n := concatenationLength(s, i)
+	for i := 1; i+1 < len(text); i++ {
+		n := concatenationLength(text, i)
 		if n == 0 {
 			continue
 		}
-		from, to := max(i-concatenationContextBytes, 0), min(i+n+concatenationContextBytes, len(s))
+		from, to := max(i-bytesSearchedOnEachSideOfConcatenation, 0), min(i+n+bytesSearchedOnEachSideOfConcatenation, len(text))
 		if last := len(parts) - 1; last >= 0 && from <= parts[last][1] {
 			parts[last][1] = to
 		} else {
@@ -76,20 +76,20 @@ func concatenationLength(s string, i int) int {
 	return n
 }
 
-// joinConcatenations removes the seams; at holds the original position of each remaining byte.
-func joinConcatenations(s string) (plain string, at []int) {
-	b := make([]byte, 0, len(s))
-	at = make([]int, 0, len(s))
-	for i := 0; i < len(s); i++ {
-		if i > 0 && i+1 < len(s) {
-			if n := concatenationLength(s, i); n > 0 {
+// joinConcatenatedStrings removes the seams; at holds the original position of each remaining byte.
+func joinConcatenatedStrings(text string) (joined string, originalOffsets []int) {
+	b := make([]byte, 0, len(text))
+	originalOffsets = make([]int, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		if i > 0 && i+1 < len(text) {
+			if n := concatenationLength(text, i); n > 0 {
 				i += n - 1
 				continue
 			}
 		}
-		b, at = append(b, s[i]), append(at, i)
+		b, originalOffsets = append(b, text[i]), append(originalOffsets, i)
 	}
-	return string(b), at
+	return string(b), originalOffsets
 }
 
 // PrivateKeyFilter removes private keys from text processed line by line. [Finder] finds the secrets within one line.

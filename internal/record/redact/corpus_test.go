@@ -99,7 +99,7 @@ func plantSecrets(t *testing.T, r *rand.Rand, s *secretFormFinder, n, wanted int
 		if rule.id == "vault-service-token" && strings.HasPrefix(secret, "s.") { // omitted, because "s." is in every line of code
 			continue
 		}
-		if len(secret) < minSecretTextBytes || isPlaceholder(secret) || rule.entropy > 0 && entropy(secret) < rule.entropy || rule.isGuess && s.isHarmless(rule, text[m[0]:m[1]], secret) {
+		if len(secret) < minSecretTextBytes || isPlaceholder(secret) || rule.entropy > 0 && entropy(secret) < rule.entropy || rule.isGuess && s.isGuessFalsePositive(rule, text[m[0]:m[1]], secret) {
 			continue
 		}
 		out = append(out, plantedSecret{text, secret})

@@ -11,7 +11,7 @@ import (
 // findEncoded finds encoded secrets: in base64 strings and in words with percent escapes.
 func findEncoded(s string, known knownValues, shapes *secretFormFinder) []Finding {
 	var found []Finding
-	for _, w := range encodedWords(s) {
+	for _, w := range base64AndPercentEncodedWordSpans(s) {
 		plain, ok := decodeWord(s[w[0]:w[1]])
 		if !ok {
 			continue
@@ -28,51 +28,52 @@ func findEncoded(s string, known knownValues, shapes *secretFormFinder) []Findin
 
 // Only words with a length in this range are decoded: shorter ones contain no secret, longer ones are images.
 const (
-	minEncodedWordBytes = 20
-	maxEncodedWordBytes = 64 << 10
+	minBytesOfWordToDecode = 20
+	maxBytesOfWordToDecode = 64 << 10
 )
 
 // Classes of bytes in words.
 const (
-	upperLetterClass = 1 << iota
-	lowerLetterClass
-	percentClass
-	otherByteClass // a digit, or another character that encoded words contain
+	encodedByteClassUpperLetter = 1 << iota
+	encodedByteClassLowerLetter
+	encodedByteClassPercentSign
+	encodedByteClassDigitOrSymbol // a digit, or another character that encoded words contain
 )
 
 var encodedByteClasses = func() (kind [256]byte) {
 	for c := range kind {
 		switch b := byte(c); {
 		case b >= 'A' && b <= 'Z':
-			kind[c] = upperLetterClass
+			kind[c] = encodedByteClassUpperLetter
 		case b >= 'a' && b <= 'z':
-			kind[c] = lowerLetterClass
+			kind[c] = encodedByteClassLowerLetter
 		case b == '%':
-			kind[c] = percentClass
+			kind[c] = encodedByteClassPercentSign
 		case isBase64(b) || b == '=' || b == '.' || b == '~':
-			kind[c] = otherByteClass
+			kind[c] = encodedByteClassDigitOrSymbol
 		}
 	}
 	return kind
 }()
 
-// encodedWords returns the positions of base64 words with letters of both cases, and of words with a percent escape.
-func encodedWords(s string) [][2]int {
+// base64AndPercentEncodedWordSpans returns the positions of base64 words with letters of both cases, and of words with a
+// percent escape.
+func base64AndPercentEncodedWordSpans(text string) [][2]int {
 	var words [][2]int
-	for i := 0; i+minEncodedWordBytes <= len(s); i++ {
-		if next := i + minEncodedWordBytes - 1; encodedByteClasses[s[next]] == 0 { // no word of sufficient length contains it
+	for i := 0; i+minBytesOfWordToDecode <= len(text); i++ {
+		if next := i + minBytesOfWordToDecode - 1; encodedByteClasses[text[next]] == 0 { // no word of sufficient length contains it
 			i = next
 			continue
 		}
-		if encodedByteClasses[s[i]] == 0 || s[i] == '=' || s[i] == '.' || s[i] == '~' {
+		if encodedByteClasses[text[i]] == 0 || text[i] == '=' || text[i] == '.' || text[i] == '~' {
 			continue
 		}
 		start, has := i, byte(0)
-		for i < len(s) && encodedByteClasses[s[i]] != 0 {
-			has |= encodedByteClasses[s[i]]
+		for i < len(text) && encodedByteClasses[text[i]] != 0 {
+			has |= encodedByteClasses[text[i]]
 			i++
 		}
-		if n := i - start; n >= minEncodedWordBytes && n <= maxEncodedWordBytes && (has&percentClass != 0 || has&upperLetterClass != 0 && has&lowerLetterClass != 0) {
+		if n := i - start; n >= minBytesOfWordToDecode && n <= maxBytesOfWordToDecode && (has&encodedByteClassPercentSign != 0 || has&encodedByteClassUpperLetter != 0 && has&encodedByteClassLowerLetter != 0) {
 			words = append(words, [2]int{start, i})
 		}
 	}
@@ -99,11 +100,11 @@ func decodeWord(word string) (plain string, ok bool) {
 
 func isUnprintable(r rune) bool { return !unicode.IsPrint(r) && !unicode.IsSpace(r) }
 
-// withoutEscapes replaces an escape such as a backslash and an n by white space, and an escaped quote by a space and
-// the quote. Otherwise the n would begin the next word. The length of the text does not change.
-func withoutEscapes(s string) string {
-	if !strings.Contains(s, `\`) {
-		return s
+// replaceBackslashEscapesBySpaces replaces an escape such as a backslash and an n by white space, and an escaped quote by a
+// space and the quote. Otherwise the n would begin the next word. The length of the text does not change.
+func replaceBackslashEscapesBySpaces(text string) string {
+	if !strings.Contains(text, `\`) {
+		return text
 	}
-	return strings.NewReplacer(`\\`, `\\`, `\n`, "\n\n", `\r`, "\n\n", `\t`, "\t\t", `\"`, ` "`, `\'`, ` '`).Replace(s)
+	return strings.NewReplacer(`\\`, `\\`, `\n`, "\n\n", `\r`, "\n\n", `\t`, "\t\t", `\"`, ` "`, `\'`, ` '`).Replace(text)
 }

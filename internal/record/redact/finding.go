@@ -38,11 +38,11 @@ func mergeFindings(found []Finding) []Finding {
 	return out
 }
 
-// FixedPlaceholder replaces every secret by "[redacted]", for records of processes that cannot share numbers.
-type FixedPlaceholder struct{}
+// FixedTextPlaceholderMaker replaces every secret by "[redacted]", for records of processes that cannot share numbers.
+type FixedTextPlaceholderMaker struct{}
 
 // Placeholder implements [PlaceholderMaker].
-func (FixedPlaceholder) Placeholder(string, string) string { return "[redacted]" }
+func (FixedTextPlaceholderMaker) Placeholder(string, string) string { return "[redacted]" }
 
 // NumberedPlaceholders makes typed placeholders such as REDACTED_GITHUB_PAT_1. Equal values get equal placeholders. The
 // zero value is ready to use and may be used by many goroutines.

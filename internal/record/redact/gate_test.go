@@ -48,7 +48,7 @@ func TestNamesAreFoundBackwards(t *testing.T) {
 	s := newSecretFormFinder()
 	tried := 0
 	for n, rule := range s.rules {
-		if !strings.HasPrefix(rule.expr, namePrefixPattern) {
+		if !strings.HasPrefix(rule.expr, gitleaksPatternOfNameBeforeKeyword) {
 			continue
 		}
 		re, err := syntax.Parse(rule.expr, syntax.Perl)
@@ -61,7 +61,7 @@ func TestNamesAreFoundBackwards(t *testing.T) {
 			want := whole.FindAllStringSubmatchIndex(text, -1)
 			got := s.compiledPattern(n).FindAllStringSubmatchIndex(text, -1)
 			for _, m := range got {
-				m[0] = nameStart(text, m[0])
+				m[0] = startOfNameContaining(text, m[0])
 			}
 			if d := cmp.Diff(want, got); d != "" {
 				t.Errorf("%s in %q: %s", rule.id, text, d)

@@ -14,7 +14,7 @@ func nameLooksSecret(name string) bool {
 	}
 	for _, part := range secretNameParts {
 		if strings.Contains(name, part) {
-			return !isTokenCount(name)
+			return !isNameOfTokenCount(name)
 		}
 	}
 	return name == "auth" || name == "cookie" || name == "setcookie"
@@ -30,8 +30,8 @@ var harmlessVariableNames = [...]string{
 	"progresstoken", "authorizationurl", "authorizationendpoint", "tokenendpoint", "tokens",
 }
 
-func isTokenCount(name string) bool {
-	return strings.HasSuffix(name, "tokens") || strings.HasPrefix(name, "tokens") || strings.HasSuffix(name, "tokenspersecond")
+func isNameOfTokenCount(lowerCaseName string) bool {
+	return strings.HasSuffix(lowerCaseName, "tokens") || strings.HasPrefix(lowerCaseName, "tokens") || strings.HasSuffix(lowerCaseName, "tokenspersecond")
 }
 
 // variableLooksSecret reports whether a variable that [nameLooksSecret] does not recognize is probably a credential:
@@ -78,12 +78,12 @@ func looksRandom(value string) bool {
 // knownValues finds values that are known to be secret, in plain text, URL encoding and base64.
 type knownValues struct {
 	words *wordFinder
-	forms []encodedForm
+	forms []knownValueForm
 }
 
-type encodedForm struct {
-	kind     string
-	wholeRun bool // the value may be inside a longer base64 text, which is then redacted completely
+type knownValueForm struct {
+	placeholderKind        string
+	redactsWholeBase64Text bool // the value may be inside a longer base64 text, which is then redacted completely
 }
 
 func newKnownValues(environ, values []string) knownValues {
@@ -121,7 +121,7 @@ func (k *knownValues) addValue(value, kind string) {
 		return
 	}
 	for _, plain := range []string{value, url.QueryEscape(value), url.PathEscape(value)} {
-		k.addForm(plain, encodedForm{kind: kind})
+		k.addForm(plain, knownValueForm{placeholderKind: kind})
 	}
 	const enough = 8 // encoded parts with fewer bytes would match by chance
 	if len(value) < enough {
@@ -129,13 +129,13 @@ func (k *knownValues) addValue(value, kind string) {
 	}
 	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for shift := range 3 {
-			k.addForm(stableBase64Part(enc, value, shift), encodedForm{kind: kind, wholeRun: true})
+			k.addForm(stableBase64Part(enc, value, shift), knownValueForm{placeholderKind: kind, redactsWholeBase64Text: true})
 		}
 	}
 }
 
-func (k *knownValues) addForm(text string, f encodedForm) {
-	if k.words.has(text) {
+func (k *knownValues) addForm(text string, f knownValueForm) {
+	if k.words.isWordAdded(text) {
 		return
 	}
 	k.words.addWord(text, len(k.forms))
@@ -157,12 +157,12 @@ func (k *knownValues) find(s string) []Finding {
 		return nil
 	}
 	var found []Finding
-	k.words.forEach(s, func(n, start, end int) {
+	k.words.forEachWordMatch(s, func(n, start, end int) {
 		f := k.forms[n]
-		if f.wholeRun {
+		if f.redactsWholeBase64Text {
 			start, end = expandToBase64(s, start, end)
 		}
-		found = append(found, Finding{Kind: f.kind, Start: start, End: end, Certain: true})
+		found = append(found, Finding{Kind: f.placeholderKind, Start: start, End: end, Certain: true})
 	})
 	return found
 }

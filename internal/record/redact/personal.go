@@ -16,15 +16,15 @@ type PersonalData struct {
 	IDs   []string // ids of sessions, requests and messages
 }
 
-type personalFinder struct {
-	words     *wordFinder
-	kinds     []string
-	ids       map[string]bool
-	idLengths [maxMessageIDLength + 1]bool
+type personalDataFinder struct {
+	words              *wordFinder
+	kindsByWordNumber  []string
+	knownIDs           map[string]bool
+	hasKnownIDOfLength [maxPersonalIDBytes + 1]bool
 }
 
-func newPersonalFinder(p *PersonalData) *personalFinder {
-	f := &personalFinder{words: newWordFinder(false), ids: map[string]bool{}}
+func newPersonalFinder(p *PersonalData) *personalDataFinder {
+	f := &personalDataFinder{words: newWordFinder(false), knownIDs: map[string]bool{}}
 	for _, list := range []struct {
 		kind  string
 		words []string
@@ -32,28 +32,28 @@ func newPersonalFinder(p *PersonalData) *personalFinder {
 		for _, w := range list.words {
 			w = strings.TrimRight(w, "/")
 			named := list.kind == "USER" || list.kind == "HOST"
-			if len(w) < minMessageIDLength || f.words.has(w) || named && isCommonName(w) {
+			if len(w) < minPersonalWordOrIDBytes || f.words.isWordAdded(w) || named && isTooCommonToIdentifyPerson(w) {
 				continue
 			}
-			f.words.addWord(w, len(f.kinds))
-			f.kinds = append(f.kinds, list.kind)
+			f.words.addWord(w, len(f.kindsByWordNumber))
+			f.kindsByWordNumber = append(f.kindsByWordNumber, list.kind)
 		}
 	}
 	for _, prefix := range idPrefixes {
-		f.words.addWord(prefix, len(f.kinds))
-		f.kinds = append(f.kinds, prefix)
+		f.words.addWord(prefix, len(f.kindsByWordNumber))
+		f.kindsByWordNumber = append(f.kindsByWordNumber, prefix)
 	}
 	for _, id := range p.IDs {
-		if n := len(id); n >= minMessageIDLength && n <= maxMessageIDLength && idEnd(id, 0) == n {
-			f.ids[id], f.idLengths[n] = true, true
+		if n := len(id); n >= minPersonalWordOrIDBytes && n <= maxPersonalIDBytes && idEnd(id, 0) == n {
+			f.knownIDs[id], f.hasKnownIDOfLength[n] = true, true
 		}
 	}
 	return f
 }
 
 const (
-	minMessageIDLength = 3
-	maxMessageIDLength = 80
+	minPersonalWordOrIDBytes = 3
+	maxPersonalIDBytes       = 80
 )
 
 var idPrefixes = [...]string{"msg_", "req_", "toolu_"}
@@ -65,17 +65,17 @@ func idEnd(s string, i int) int {
 	return i
 }
 
-// findKnownIDs finds known ids. An id is found only as a complete word, or as a part between hyphens.
-func (p *personalFinder) findKnownIDs(s string) []Finding {
+// findKnownSessionRequestOrMessageIDs finds known ids. An id is found only as a complete word, or as a part between hyphens.
+func (p *personalDataFinder) findKnownSessionRequestOrMessageIDs(text string) []Finding {
 	var found []Finding
-	for i := 0; i < len(s); i++ {
-		end := idEnd(s, i)
+	for i := 0; i < len(text); i++ {
+		end := idEnd(text, i)
 		for from := i; from < end; from++ {
-			if from > i && s[from-1] != '-' {
+			if from > i && text[from-1] != '-' {
 				continue
 			}
-			for to := min(end, from+maxMessageIDLength); to-from >= minMessageIDLength; to-- {
-				if p.idLengths[to-from] && (to == end || s[to] == '-') && p.ids[s[from:to]] {
+			for to := min(end, from+maxPersonalIDBytes); to-from >= minPersonalWordOrIDBytes; to-- {
+				if p.hasKnownIDOfLength[to-from] && (to == end || text[to] == '-') && p.knownIDs[text[from:to]] {
 					found = append(found, Finding{Kind: "ID", Start: from, End: to})
 					break
 				}
@@ -86,15 +86,15 @@ func (p *personalFinder) findKnownIDs(s string) []Finding {
 	return found
 }
 
-// isCommonName reports whether the name of an account or a machine is too common to identify a person.
-func isCommonName(name string) bool {
-	return slices.Contains([]string{"root", "user", "admin", "ubuntu", "runner", "node", "test", "home", "localhost", "default", "claude", "claudeless", "app", "dev", "work", "workspace", "vscode"}, name)
+// isTooCommonToIdentifyPerson reports whether the name of an account or a machine is too common to identify a person.
+func isTooCommonToIdentifyPerson(userOrHostName string) bool {
+	return slices.Contains([]string{"root", "user", "admin", "ubuntu", "runner", "node", "test", "home", "localhost", "default", "claude", "claudeless", "app", "dev", "work", "workspace", "vscode"}, userOrHostName)
 }
 
-func (p *personalFinder) find(s string) []Finding {
+func (p *personalDataFinder) find(s string) []Finding {
 	var found []Finding
-	p.words.forEach(s, func(n, start, end int) {
-		switch kind := p.kinds[n]; kind {
+	p.words.forEachWordMatch(s, func(n, start, end int) {
+		switch kind := p.kindsByWordNumber[n]; kind {
 		case "CWD", "HOME", "USER", "HOST":
 			if isWholeWord(s, start, end) {
 				found = append(found, Finding{Kind: kind, Start: start, End: end})
@@ -109,7 +109,7 @@ func (p *personalFinder) find(s string) []Finding {
 			}
 		}
 	})
-	return slices.Concat(found, p.findKnownIDs(s), findEmails(s), findIPAddresses(s))
+	return slices.Concat(found, p.findKnownSessionRequestOrMessageIDs(s), findEmails(s), findIPAddresses(s))
 }
 
 func isWholeWord(s string, start, end int) bool {
@@ -175,39 +175,39 @@ func findIPAddresses(s string) []Finding {
 
 // wordFinder finds many words in a text in one pass. Words must have at least three bytes.
 type wordFinder struct {
-	ignoreCase bool                      // ignore the case of ASCII letters; the words are in lower case
-	prefixBits [1 << 10]uint64           // one bit per hash of a word's first three bytes; most of a text is skipped because its bit is not set
-	byPrefix   map[uint32][]searchedWord // words by their first three bytes
+	ignoreCase bool                    // ignore the case of ASCII letters; the words are in lower case
+	prefixBits [1 << 10]uint64         // one bit per hash of a word's first three bytes; most of a text is skipped because its bit is not set
+	byPrefix   map[uint32][]wordToFind // words by their first three bytes
 }
 
-type searchedWord struct {
-	text   string
-	number int
+type wordToFind struct {
+	text                  string
+	numberReportedOnMatch int
 }
 
 func newWordFinder(ignoreCase bool) *wordFinder {
-	return &wordFinder{ignoreCase: ignoreCase, byPrefix: map[uint32][]searchedWord{}}
+	return &wordFinder{ignoreCase: ignoreCase, byPrefix: map[uint32][]wordToFind{}}
 }
 
 func (d *wordFinder) addWord(text string, number int) {
 	key := prefixKey(text)
-	h := hash(key)
+	h := hashPrefixTo16Bits(key)
 	d.prefixBits[h>>6] |= 1 << (h & 63)
-	d.byPrefix[key] = append(d.byPrefix[key], searchedWord{text, number})
+	d.byPrefix[key] = append(d.byPrefix[key], wordToFind{text, number})
 }
 
-func (d *wordFinder) has(text string) bool {
-	return slices.ContainsFunc(d.byPrefix[prefixKey(text)], func(w searchedWord) bool { return w.text == text })
+func (d *wordFinder) isWordAdded(word string) bool {
+	return slices.ContainsFunc(d.byPrefix[prefixKey(word)], func(w wordToFind) bool { return w.text == word })
 }
 
 func prefixKey(text string) uint32 {
 	return uint32(text[0])<<16 | uint32(text[1])<<8 | uint32(text[2])
 }
 
-func hash(key uint32) uint32 { return key * 0x9E3779B1 >> 16 }
+func hashPrefixTo16Bits(threeBytePrefix uint32) uint32 { return threeBytePrefix * 0x9E3779B1 >> 16 }
 
-// forEach calls the function found for each word in s, with the number and the position of the word.
-func (d *wordFinder) forEach(s string, found func(n, start, end int)) {
+// forEachWordMatch calls the function found for each word in s, with the number and the position of the word.
+func (d *wordFinder) forEachWordMatch(s string, reportNumberAndSpan func(n, start, end int)) {
 	key := uint32(0)
 	for i := range len(s) {
 		b := s[i]
@@ -215,24 +215,24 @@ func (d *wordFinder) forEach(s string, found func(n, start, end int)) {
 			b = lowerCase(b)
 		}
 		key = (key<<8 | uint32(b)) & 0xFFFFFF
-		h := hash(key)
+		h := hashPrefixTo16Bits(key)
 		if d.prefixBits[h>>6]&(1<<(h&63)) == 0 || i < 2 {
 			continue
 		}
 		for _, w := range d.byPrefix[key] {
-			if d.matchesAt(s[i-2:], w.text) {
-				found(w.number, i-2, i-2+len(w.text))
+			if d.beginsWithWordIfPrefixMatched(s[i-2:], w.text) {
+				reportNumberAndSpan(w.numberReportedOnMatch, i-2, i-2+len(w.text))
 			}
 		}
 	}
 }
 
-func (d *wordFinder) matchesAt(s, word string) bool {
-	if len(s) < len(word) {
+func (d *wordFinder) beginsWithWordIfPrefixMatched(text, word string) bool {
+	if len(text) < len(word) {
 		return false
 	}
 	for i := 3; i < len(word); i++ {
-		b := s[i]
+		b := text[i]
 		if d.ignoreCase {
 			b = lowerCase(b)
 		}

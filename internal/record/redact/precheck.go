@@ -19,108 +19,107 @@ type rule struct {
 // keyword is a word near which a rule is tried.
 type keyword struct {
 	rule     int
-	precheck keywordPrecheck
+	precheck keywordContextCheck
 }
 
-// keywordPrecheck is a cheap check of the text around a keyword before the rule's expression is matched. Words such as
+// keywordContextCheck is a cheap check of the text around a keyword before the rule's expression is matched. Words such as
 // "key" and "token" are frequent in source code, and matching an expression costs a hundred times as much as a
 // precheck.
-type keywordPrecheck int
+type keywordContextCheck int
 
 const (
-	precheckNone              keywordPrecheck = iota // no check, because the keyword itself is part of what the expression matches
-	precheckNoneFarFromSecret                        // no check, because the keyword may be far from the secret
-	precheckAssignment                               // the keyword is part of a name; an assignment sign and a value follow the name
-	precheckDigitValue                               // like precheckAssignment, and the value has a digit
-	precheckUpperCaseName                            // like precheckDigitValue, and the name is in capitals
-	precheckQuotedValue                              // like precheckAssignment, and the value is in quotes
-	precheckCommandFlag                              // the keyword is in a flag of a command
-	precheckFollowingColon                           // a colon follows, at once or after one byte
-	precheckUserInfo                                 // an at sign follows, before any space, quote or slash
-	precheckWebToken                                 // the keyword begins a word of at least nine bytes that a dot follows
-	precheckLongWord                                 // a word of at least 24 letters and digits follows
-	precheckNoneForBlock                             // no check, because the secret is the block that the keyword begins
+	precheckNoneKeywordInMatch       keywordContextCheck = iota // no check, because the keyword itself is part of what the expression matches
+	precheckNoneKeywordFarFromSecret                            // no check, because the keyword may be far from the secret
+	precheckAssignmentAfterKeyword                              // the keyword is part of a name; an assignment sign and a value follow the name
+	precheckAssignedValueHasDigit                               // like precheckAssignmentAfterKeyword, and the value has a digit
+	precheckUpperCaseName                                       // like precheckAssignedValueHasDigit, and the name is in capitals
+	precheckAssignedValueIsQuoted                               // like precheckAssignmentAfterKeyword, and the value is in quotes
+	precheckKeywordInCommandFlag                                // the keyword is in a flag of a command
+	precheckFollowingColon                                      // a colon follows, at once or after one byte
+	precheckUserInfo                                            // an at sign follows, before any space, quote or slash
+	precheckWebToken                                            // the keyword begins a word of at least nine bytes that a dot follows
+	precheckLongWordAfterKeyword                                // a word of at least 24 letters and digits follows
+	precheckNoneKeywordBeginsBlock                              // no check, because the secret is the block that the keyword begins
 )
 
-func (r rule) precheckFor(word string) keywordPrecheck {
+func (r rule) choosePrecheckForKeyword(keywordText string) keywordContextCheck {
 	switch r.id {
 	case "assignment":
 		return precheckUpperCaseName
 	case "password":
-		return precheckQuotedValue
+		return precheckAssignedValueIsQuoted
 	case "flag-value":
-		return precheckCommandFlag
+		return precheckKeywordInCommandFlag
 	case "key-header":
 		return precheckFollowingColon
 	case "url-password":
 		return precheckUserInfo
 	case "pgpass":
-		if word == "pgpass" {
-			return precheckNoneFarFromSecret
+		if keywordText == "pgpass" {
+			return precheckNoneKeywordFarFromSecret
 		}
-		return precheckNone
+		return precheckNoneKeywordInMatch
 	}
 	switch {
-	case strings.HasPrefix(word, "-----"):
-		return precheckNoneForBlock
+	case strings.HasPrefix(keywordText, "-----"):
+		return precheckNoneKeywordBeginsBlock
 	case r.id == "jwt":
 		return precheckWebToken
-	case r.id == "vault-service-token" && word == "s.":
-		return precheckLongWord
+	case r.id == "vault-service-token" && keywordText == "s.":
+		return precheckLongWordAfterKeyword
 	case r.isGuess:
-		return precheckDigitValue
+		return precheckAssignedValueHasDigit
 	}
 	// gitleaks rules for a name with a value have the same beginning. Some of their keywords are in the value.
-	name, ok := strings.CutPrefix(r.expr, namePatternStart)
-	name, _, _ = strings.Cut(name, namePatternEnd)
-	if ok && strings.Contains(name, word) && !strings.Contains(name, ",") {
-		return precheckAssignment
+	name, ok := strings.CutPrefix(r.expr, gitleaksPatternBeforeKeywords)
+	name, _, _ = strings.Cut(name, gitleaksPatternAfterKeywords)
+	if ok && strings.Contains(name, keywordText) && !strings.Contains(name, ",") {
+		return precheckAssignmentAfterKeyword
 	}
-	if !strings.Contains(r.expr, namePatternEnd[1:]) && !strings.Contains(strings.ToLower(r.expr), longestPart(word)) {
-		return precheckNoneFarFromSecret
+	if !strings.Contains(r.expr, gitleaksPatternAfterKeywords[1:]) && !strings.Contains(strings.ToLower(r.expr), longestAlphanumericRun(keywordText)) {
+		return precheckNoneKeywordFarFromSecret
 	}
-	return precheckNone
+	return precheckNoneKeywordInMatch
 }
 
-func longestPart(word string) string {
-	parts := strings.FieldsFunc(word, func(r rune) bool { return !isLetterOrDigit(byte(r)) || r == '_' })
+func longestAlphanumericRun(keywordText string) string {
+	parts := strings.FieldsFunc(keywordText, func(r rune) bool { return !isLetterOrDigit(byte(r)) || r == '_' })
 	return slices.MaxFunc(parts, func(a, b string) int { return len(a) - len(b) })
 }
 
 const (
-	namePatternStart = namePrefixPattern + `(?:`
-	namePatternEnd   = `)(?:[ \t\w.-]{0,20})`
+	gitleaksPatternBeforeKeywords = gitleaksPatternOfNameBeforeKeyword + `(?:`
+	gitleaksPatternAfterKeywords  = `)(?:[ \t\w.-]{0,20})`
 )
 
 // contextLength returns how many bytes before and after a keyword are searched for a secret.
-func (g keywordPrecheck) contextLength() (before, after int) {
+func (g keywordContextCheck) contextLength() (before, after int) {
 	switch g {
-	case precheckAssignment, precheckDigitValue, precheckUpperCaseName, precheckQuotedValue:
+	case precheckAssignmentAfterKeyword, precheckAssignedValueHasDigit, precheckUpperCaseName, precheckAssignedValueIsQuoted:
 		return 80, 240
-	case precheckNoneFarFromSecret:
+	case precheckNoneKeywordFarFromSecret:
 		return 32 << 10, 32 << 10
-	case precheckNoneForBlock:
+	case precheckNoneKeywordBeginsBlock:
 		return 0, 16 << 10
 	default:
 		return 80, 600
 	}
 }
 
-// passes reports whether a rule may match around the keyword at text[start:end].
-func (g keywordPrecheck) passes(text string, start, end int) bool {
-	rest := text[end:]
+func (g keywordContextCheck) canRuleMatchAround(text string, keywordStart, keywordEnd int) bool {
+	rest := text[keywordEnd:]
 	switch g {
-	case precheckAssignment, precheckDigitValue:
-		return hasAssignment(rest, g == precheckDigitValue)
+	case precheckAssignmentAfterKeyword, precheckAssignedValueHasDigit:
+		return hasAssignmentAfterKeyword(rest, g == precheckAssignedValueHasDigit)
 	case precheckUpperCaseName:
-		return text[start] < 'a' && hasAssignment(rest, true)
-	case precheckQuotedValue:
-		return hasQuotedAssignment(rest)
-	case precheckCommandFlag:
-		for start > 0 && (isLetterOrDigit(text[start-1]) || text[start-1] == '-') {
-			start--
+		return text[keywordStart] < 'a' && hasAssignmentAfterKeyword(rest, true)
+	case precheckAssignedValueIsQuoted:
+		return hasQuotedAssignmentAfterKeyword(rest)
+	case precheckKeywordInCommandFlag:
+		for keywordStart > 0 && (isLetterOrDigit(text[keywordStart-1]) || text[keywordStart-1] == '-') {
+			keywordStart--
 		}
-		return text[start] == '-'
+		return text[keywordStart] == '-'
 	case precheckFollowingColon:
 		return len(rest) > 1 && (rest[0] == ':' || rest[1] == ':')
 	case precheckUserInfo:
@@ -137,8 +136,8 @@ func (g keywordPrecheck) passes(text string, start, end int) bool {
 		for n < len(rest) && isBase64(rest[n]) {
 			n++
 		}
-		return n+end-start >= shortestPart && n < len(rest) && rest[n] == '.'
-	case precheckLongWord:
+		return n+keywordEnd-keywordStart >= shortestPart && n < len(rest) && rest[n] == '.'
+	case precheckLongWordAfterKeyword:
 		const length = 23 // maximum length, without the byte by which the keyword was extended
 		return len(rest) >= length && !strings.ContainsFunc(rest[:length], func(r rune) bool { return r > 'z' || r == '_' || !isLetterOrDigit(byte(r)) })
 	default:
@@ -149,37 +148,37 @@ func (g keywordPrecheck) passes(text string, start, end int) bool {
 // Limits, in bytes, for the text after a keyword: the most of a name, the longest assignment sign with quotes, and the
 // shortest value. They only serve to exclude most texts quickly; the expressions of the rules are stricter.
 const (
-	maxNameRestBytes       = 48
-	maxAssignmentSignBytes = 9
-	minValueBytes          = 6
+	maxNameBytesAfterKeyword       = 48
+	maxAssignmentSignAndQuoteBytes = 9
+	minValueBytes                  = 6
 )
 
-// hasAssignment reports whether rest, the text after a keyword, assigns a value, with a digit if needsDigit is set.
-func hasAssignment(rest string, needsDigit bool) bool {
-	i := assignmentSignAt(rest)
+// hasAssignmentAfterKeyword reports whether rest, the text after a keyword, assigns a value, with a digit if needsDigit is set.
+func hasAssignmentAfterKeyword(textAfterKeyword string, needsDigitInValue bool) bool {
+	i := assignmentSignOffset(textAfterKeyword)
 	if i < 0 {
 		return false
 	}
-	for n := 0; n < maxAssignmentSignBytes && i < len(rest) && strings.IndexByte("=>:|?,\"'` \t\r\n", rest[i]) >= 0; i++ {
-		if rest[i] > ' ' { // the rules allow any number of spaces
+	for n := 0; n < maxAssignmentSignAndQuoteBytes && i < len(textAfterKeyword) && strings.IndexByte("=>:|?,\"'` \t\r\n", textAfterKeyword[i]) >= 0; i++ {
+		if textAfterKeyword[i] > ' ' { // the rules allow any number of spaces
 			n++
 		}
 	}
 	n, digits := 0, false
-	for ; i < len(rest) && rest[i] > ' ' && strings.IndexByte("\"'`\\;", rest[i]) < 0; i++ {
-		digits = digits || rest[i] >= '0' && rest[i] <= '9'
+	for ; i < len(textAfterKeyword) && textAfterKeyword[i] > ' ' && strings.IndexByte("\"'`\\;", textAfterKeyword[i]) < 0; i++ {
+		digits = digits || textAfterKeyword[i] >= '0' && textAfterKeyword[i] <= '9'
 		n++
-		if n >= minValueBytes && (digits || !needsDigit) {
+		if n >= minValueBytes && (digits || !needsDigitInValue) {
 			return true
 		}
 	}
 	return false
 }
 
-// assignmentSignAt returns the position of the assignment sign after the rest of a name; -1 means none.
-func assignmentSignAt(rest string) int {
-	for i := range min(len(rest), maxNameRestBytes) {
-		switch c := rest[i]; {
+// assignmentSignOffset returns the position of the assignment sign after the rest of a name; -1 means none.
+func assignmentSignOffset(textAfterKeyword string) int {
+	for i := range min(len(textAfterKeyword), maxNameBytesAfterKeyword) {
+		switch c := textAfterKeyword[i]; {
 		case strings.IndexByte("=>:|?,", c) >= 0:
 			return i
 		case c != '.' && c != '-' && c != '_' && c != '\'' && c != '"' && c > ' ' && !isLetterOrDigit(c):
@@ -189,12 +188,12 @@ func assignmentSignAt(rest string) int {
 	return -1
 }
 
-func hasQuotedAssignment(rest string) bool {
-	i := assignmentSignAt(rest)
+func hasQuotedAssignmentAfterKeyword(textAfterKeyword string) bool {
+	i := assignmentSignOffset(textAfterKeyword)
 	if i < 0 {
 		return false
 	}
-	value := strings.TrimLeft(rest[i:], ":=> \t\r\n")
+	value := strings.TrimLeft(textAfterKeyword[i:], ":=> \t\r\n")
 	if value == "" || value[0] != '"' && value[0] != '\'' {
 		return false
 	}

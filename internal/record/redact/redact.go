@@ -25,7 +25,7 @@ type Options struct {
 	Values []string
 	// Personal is the personal data to redact; nil means none.
 	Personal *PersonalData
-	// Label creates the replacements; nil means FixedPlaceholder.
+	// Label creates the replacements; nil means FixedTextPlaceholderMaker.
 	Label PlaceholderMaker
 }
 
@@ -33,8 +33,8 @@ type Options struct {
 type Redactor struct {
 	label       PlaceholderMaker
 	knownValues knownValues
-	argValues   knownValues     // known values of one command line
-	personal    *personalFinder // nil means personal data is kept
+	argValues   knownValues         // known values of one command line
+	personal    *personalDataFinder // nil means personal data is kept
 
 	mu    sync.Mutex
 	forms *secretFormFinder // created on first use, because a process that records nothing does not need it
@@ -44,7 +44,7 @@ type Redactor struct {
 func New(o Options) *Redactor {
 	r := &Redactor{label: o.Label, knownValues: newKnownValues(o.Environ, o.Values)}
 	if r.label == nil {
-		r.label = FixedPlaceholder{}
+		r.label = FixedTextPlaceholderMaker{}
 	}
 	if o.Personal != nil {
 		r.personal = newPersonalFinder(o.Personal)
@@ -67,9 +67,9 @@ func (r *Redactor) Find(s string) []Finding {
 	if len(s) < minSecretTextBytes {
 		return nil
 	}
-	shapes := r.formFinder()
-	found := slices.Concat(r.knownValues.find(s), r.argValues.find(s), shapes.find(s), findEncoded(s, r.knownValues, shapes), findConcatenated(s, r.knownValues, shapes))
-	if plain := withoutEscapes(s); plain != s {
+	shapes := r.getOrCreateSecretFormFinder()
+	found := slices.Concat(r.knownValues.find(s), r.argValues.find(s), shapes.find(s), findEncoded(s, r.knownValues, shapes), findConcatenatedSecrets(s, r.knownValues, shapes))
+	if plain := replaceBackslashEscapesBySpaces(s); plain != s {
 		for _, f := range shapes.find(plain) {
 			for f.End > f.Start && plain[f.End-1] <= ' ' { // part of an escape
 				f.End--
@@ -103,8 +103,8 @@ func (f *Finder) Places(text string) (places [][2]int) {
 	return places
 }
 
-// formFinder returns the finder that finds secrets by their form. It is created on first use.
-func (r *Redactor) formFinder() *secretFormFinder {
+// getOrCreateSecretFormFinder returns the finder that finds secrets by their form. It is created on first use.
+func (r *Redactor) getOrCreateSecretFormFinder() *secretFormFinder {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.forms == nil {
@@ -201,11 +201,11 @@ func decodeString(quoted []byte) string {
 // Args redacts the secrets of a command line, given as separate arguments: values of options such as --token X and -u
 // user:password, repetitions of these values, and everything that String redacts.
 func (r *Redactor) Args(args []string) []string {
-	inside := r.withValues(args)
+	inside := r.withSecretValuesFromArgs(args)
 	found := inside.secretsAfterOptions(args)
 	out := make([]string, len(args))
 	for i, arg := range args {
-		switch start := secretValueAt(args, i); {
+		switch start := secretOffsetInArg(args, i); {
 		case start >= 0 && !isPlaceholder(arg[start:]):
 			out[i] = arg[:start] + r.label.Placeholder("VALUE", arg[start:])
 		case isJSON(arg):
@@ -221,23 +221,23 @@ func isJSON(arg string) bool {
 	return (strings.HasPrefix(arg, "{") || strings.HasPrefix(arg, "[")) && json.Valid([]byte(arg))
 }
 
-// withValues returns a redactor that also knows the values which the arguments of a command line mark as secret.
-func (r *Redactor) withValues(args []string) *Redactor {
+// withSecretValuesFromArgs returns a redactor that also knows the values which the arguments of a command line mark as secret.
+func (r *Redactor) withSecretValuesFromArgs(args []string) *Redactor {
 	values := newKnownValues(nil, nil)
 	for i, arg := range args {
-		if start := secretValueAt(args, i); start >= 0 {
+		if start := secretOffsetInArg(args, i); start >= 0 {
 			values.addValue(arg[start:], "VALUE")
 		}
 	}
-	return &Redactor{label: r.label, knownValues: r.knownValues, argValues: values, personal: r.personal, forms: r.formFinder()}
+	return &Redactor{label: r.label, knownValues: r.knownValues, argValues: values, personal: r.personal, forms: r.getOrCreateSecretFormFinder()}
 }
 
-// secretValueAt returns where a secret begins in args[i], or -1. The secret is the value of the option before it
+// secretOffsetInArg returns where a secret begins in args[i], or -1. The secret is the value of the option before it
 // (--token X, -u user:X), or of a name in the same argument (token=X).
-func secretValueAt(args []string, i int) int {
-	arg := args[i]
-	if i > 0 && strings.HasPrefix(args[i-1], "-") && !strings.HasPrefix(arg, "-") {
-		name := strings.TrimLeft(args[i-1], "-")
+func secretOffsetInArg(args []string, argIndex int) int {
+	arg := args[argIndex]
+	if argIndex > 0 && strings.HasPrefix(args[argIndex-1], "-") && !strings.HasPrefix(arg, "-") {
+		name := strings.TrimLeft(args[argIndex-1], "-")
 		if nameLooksSecret(name) {
 			return 0
 		}
@@ -269,7 +269,7 @@ func (r *Redactor) secretsAfterOptions(args []string) map[int][]Finding {
 		line = append(line, ' ')
 	}
 	found := map[int][]Finding{}
-	for _, f := range r.formFinder().findInCommandLine(string(line)) {
+	for _, f := range r.getOrCreateSecretFormFinder().findInCommandLine(string(line)) {
 		for i, arg := range args {
 			start, end := max(f.Start-starts[i], 0), min(f.End-starts[i], len(arg))
 			if start < end {

@@ -73,9 +73,9 @@ func newSecretFormFinder() *secretFormFinder {
 	s := &secretFormFinder{rules: slices.Concat(additionalRules[:], maintained[:]), words: newWordFinder(true)}
 	for i, r := range s.rules {
 		for word := range strings.SplitSeq(r.keywords, "|") {
-			for _, part := range expandKeyword(word) {
+			for _, part := range extendKeywordToThreeBytes(word) {
 				s.words.addWord(part, len(s.byWord))
-				s.byWord = append(s.byWord, keyword{i, r.precheckFor(word)})
+				s.byWord = append(s.byWord, keyword{i, r.choosePrecheckForKeyword(word)})
 			}
 		}
 	}
@@ -83,8 +83,9 @@ func newSecretFormFinder() *secretFormFinder {
 	return s
 }
 
-// expandKeyword returns the words to search for. A keyword of less than three bytes gets every byte that may adjoin it.
-func expandKeyword(keyword string) []string {
+// extendKeywordToThreeBytes returns the words to search for. A keyword of less than three bytes gets every byte that may adjoin
+// it.
+func extendKeywordToThreeBytes(keyword string) (searchWords []string) {
 	const digits, letters = "0123456789", "abcdefghijklmnopqrstuvwxyz"
 	if len(keyword) >= 3 {
 		return []string{keyword}
@@ -104,9 +105,9 @@ func expandKeyword(keyword string) []string {
 // candidateSpans returns, by rule number, the parts of a text that the rule might match, in order, without overlaps.
 func (s *secretFormFinder) candidateSpans(text string) map[int][][2]int {
 	var spans map[int][][2]int
-	s.words.forEach(text, func(word, start, end int) {
+	s.words.forEachWordMatch(text, func(word, start, end int) {
 		k := s.byWord[word]
-		if !k.precheck.passes(text, start, end) {
+		if !k.precheck.canRuleMatchAround(text, start, end) {
 			return
 		}
 		if spans == nil {
@@ -158,33 +159,34 @@ func (s *secretFormFinder) findRuleMatches(text string, ruleIndex int, span [2]i
 		if isPlaceholder(secret) || entropy(secret) < r.entropy {
 			continue
 		}
-		if r.isGuess && s.isHarmless(r, part[nameStart(part, m[0]):m[1]], secret) || r.id == "bearer" && isBearerProse(secret) {
+		if r.isGuess && s.isGuessFalsePositive(r, part[startOfNameContaining(part, m[0]):m[1]], secret) || r.id == "bearer" && isProseOrParameterAfterBearer(secret) {
 			continue
 		}
-		found = append(found, Finding{Kind: kindFromName(r.id), Start: span[0] + start, End: span[0] + end, Certain: !r.isGuess && (!r.usesContext || !isWord(secret))})
+		found = append(found, Finding{Kind: kindFromName(r.id), Start: span[0] + start, End: span[0] + end, Certain: !r.isGuess && (!r.usesContext || !looksLikeWordOrExample(secret))})
 	}
 	return found
 }
 
-// isBearerProse reports whether the word after "bearer" is not a token, but a word or the parameter of a challenge.
-func isBearerProse(word string) bool {
-	return word == "resource_metadata=" || slices.ContainsFunc([]string{"authenti", "authori", "credential", "assessment", "scheme", "token", "security", "challenge", "instrument"}, func(about string) bool {
-		return strings.HasPrefix(strings.ToLower(word), about) && isWord(word)
+// isProseOrParameterAfterBearer reports whether the word after "bearer" is not a token, but a word or the parameter of a
+// challenge.
+func isProseOrParameterAfterBearer(wordAfterBearer string) bool {
+	return wordAfterBearer == "resource_metadata=" || slices.ContainsFunc([]string{"authenti", "authori", "credential", "assessment", "scheme", "token", "security", "challenge", "instrument"}, func(about string) bool {
+		return strings.HasPrefix(strings.ToLower(wordAfterBearer), about) && looksLikeWordOrExample(wordAfterBearer)
 	})
 }
 
-// isWord reports whether a value reads like a word: letters of one case, or an example such as YOUR_TOKEN.
-func isWord(secret string) bool {
+// looksLikeWordOrExample reports whether a value reads like a word: letters of one case, or an example such as YOUR_TOKEN.
+func looksLikeWordOrExample(value string) bool {
 	const longestWord = 24
 	lower, upper := false, false
-	for i := range len(secret) {
-		c := secret[i]
+	for i := range len(value) {
+		c := value[i]
 		lower, upper = lower || c >= 'a' && c <= 'z', upper || i > 0 && c >= 'A' && c <= 'Z'
 		if c >= '0' && c <= '9' || c == '+' || c == '/' || c == '=' {
 			return false
 		}
 	}
-	return len(secret) <= longestWord && (!lower || !upper)
+	return len(value) <= longestWord && (!lower || !upper)
 }
 
 func (r rule) secretSpan(match []int) (start, end int) {
@@ -204,7 +206,7 @@ func (s *secretFormFinder) compiledPattern(ruleIndex int) *regexp.Regexp {
 	defer s.mu.Unlock()
 	if s.exprs[ruleIndex] == nil {
 		expr := s.rules[ruleIndex].expr
-		if rest, ok := strings.CutPrefix(expr, namePrefixPattern); ok {
+		if rest, ok := strings.CutPrefix(expr, gitleaksPatternOfNameBeforeKeyword); ok {
 			expr = "(?i)" + rest
 		}
 		s.exprs[ruleIndex] = regexp.MustCompile(expr)
@@ -212,15 +214,15 @@ func (s *secretFormFinder) compiledPattern(ruleIndex int) *regexp.Regexp {
 	return s.exprs[ruleIndex]
 }
 
-// namePrefixPattern is the beginning of the gitleaks rules for a name with a value. It matches the part of the name
-// before the keyword. Matching it would take ten times as long as the rest of a rule, so it is removed from the
-// expressions, and [nameStart] finds this part of the name.
-const namePrefixPattern = `(?i)[\w.-]{0,50}?`
+// gitleaksPatternOfNameBeforeKeyword is the beginning of the gitleaks rules for a name with a value. It matches the part of the
+// name before the keyword. Matching it would take ten times as long as the rest of a rule, so it is removed from the
+// expressions, and [startOfNameContaining] finds this part of the name.
+const gitleaksPatternOfNameBeforeKeyword = `(?i)[\w.-]{0,50}?`
 
-func nameStart(part string, start int) int {
+func startOfNameContaining(text string, keywordStart int) int {
 	const longest = 50
-	from := start
-	for from > 0 && start-from < longest && (isLetterOrDigit(part[from-1]) || part[from-1] == '.' || part[from-1] == '-') {
+	from := keywordStart
+	for from > 0 && keywordStart-from < longest && (isLetterOrDigit(text[from-1]) || text[from-1] == '.' || text[from-1] == '-') {
 		from--
 	}
 	return from
@@ -231,12 +233,12 @@ type falsePositivePatterns struct {
 	words []string
 }
 
-// isHarmless reports whether a match of a guessing rule is not a secret, but for example a variable, a call or a word.
-func (s *secretFormFinder) isHarmless(r rule, match, secret string) bool {
-	if strings.ContainsAny(secret, "(){}[]<>$") || !strings.ContainsAny(secret, "0123456789") && r.id != "password" {
+// isGuessFalsePositive reports whether a match of a guessing rule is not a secret, but for example a variable, a call or a word.
+func (s *secretFormFinder) isGuessFalsePositive(guessingRule rule, matchedText, secret string) bool {
+	if strings.ContainsAny(secret, "(){}[]<>$") || !strings.ContainsAny(secret, "0123456789") && guessingRule.id != "password" {
 		return true
 	}
-	if r.id != "generic-api-key" {
+	if guessingRule.id != "generic-api-key" {
 		return false
 	}
 	s.mu.Lock()
@@ -246,7 +248,7 @@ func (s *secretFormFinder) isHarmless(r rule, match, secret string) bool {
 	g := s.exclusions
 	s.mu.Unlock()
 	folded := strings.ToLower(secret)
-	return g.match.MatchString(match) || slices.ContainsFunc(g.words, func(w string) bool { return strings.Contains(folded, w) })
+	return g.match.MatchString(matchedText) || slices.ContainsFunc(g.words, func(w string) bool { return strings.Contains(folded, w) })
 }
 
 // entropy returns Shannon's entropy in bits per byte.
@@ -267,9 +269,9 @@ func entropy(s string) float64 {
 
 // Lengths of the parts of a Discord token: the id of the bot in base64, a time and a signature.
 const (
-	minDiscordIDLength, maxDiscordIDLength               = 23, 30
-	minDiscordTimeLength, maxDiscordTimeLength           = 5, 7
-	minDiscordSignatureLength, maxDiscordSignatureLength = 27, 45
+	minDiscordTokenIDBytes, maxDiscordTokenIDBytes               = 23, 30
+	minDiscordTokenTimeBytes, maxDiscordTokenTimeBytes           = 5, 7
+	minDiscordTokenSignatureBytes, maxDiscordTokenSignatureBytes = 27, 45
 )
 
 // findDiscordTokens finds the tokens of Discord bots, which have no keyword: three parts separated by dots.
@@ -283,29 +285,29 @@ func findDiscordTokens(text string) []Finding {
 		dot += from
 		from = dot + 1
 		start := dot
-		for start > 0 && isTokenByte(text[start-1]) {
+		for start > 0 && isDiscordTokenByte(text[start-1]) {
 			start--
 		}
-		second := tokenEnd(text, dot+1)
-		if !inRange(dot-start, minDiscordIDLength, maxDiscordIDLength) || !inRange(second-dot-1, minDiscordTimeLength, maxDiscordTimeLength) ||
+		second := endOfDiscordTokenPart(text, dot+1)
+		if !inRange(dot-start, minDiscordTokenIDBytes, maxDiscordTokenIDBytes) || !inRange(second-dot-1, minDiscordTokenTimeBytes, maxDiscordTokenTimeBytes) ||
 			strings.IndexByte("MNO", text[start]) < 0 || second == len(text) || text[second] != '.' {
 			continue
 		}
-		end := tokenEnd(text, second+1)
-		if signature := text[second+1 : end]; inRange(len(signature), minDiscordSignatureLength, maxDiscordSignatureLength) && strings.ContainsAny(text[start:end], "0123456789") {
+		end := endOfDiscordTokenPart(text, second+1)
+		if signature := text[second+1 : end]; inRange(len(signature), minDiscordTokenSignatureBytes, maxDiscordTokenSignatureBytes) && strings.ContainsAny(text[start:end], "0123456789") {
 			found = append(found, Finding{Kind: "DISCORD_TOKEN", Start: start, End: end, Certain: true})
 			from = end
 		}
 	}
 }
 
-func tokenEnd(text string, i int) int {
-	for i < len(text) && isTokenByte(text[i]) {
-		i++
+func endOfDiscordTokenPart(text string, partStart int) int {
+	for partStart < len(text) && isDiscordTokenByte(text[partStart]) {
+		partStart++
 	}
-	return i
+	return partStart
 }
 
-func isTokenByte(b byte) bool { return isBase64(b) && b != '+' && b != '/' }
+func isDiscordTokenByte(b byte) bool { return isBase64(b) && b != '+' && b != '/' }
 
 func inRange(n, minimum, maximum int) bool { return n >= minimum && n <= maximum }

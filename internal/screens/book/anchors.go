@@ -14,12 +14,12 @@ import (
 
 // The bounds of the anchors of a version: their number, and the characters of each.
 const (
-	MaxAnchors      = 80
-	MaxAnchorLength = 60
+	MaxAnchorsPerVersion = 80
+	MaxAnchorLength      = 60
 )
 
 //go:embed anchors.toml
-var anchorsSource string
+var embeddedScreenAnchorsTOML string
 
 // Anchor is a short text at a certain place of a page, such as the label of an option.
 type Anchor struct {
@@ -32,34 +32,36 @@ type Anchor struct {
 	Selected bool `toml:"selected"`
 }
 
-// VersionAnchors has the anchors of one version.
-type VersionAnchors struct {
+// VersionScreenAnchors has the anchors of one version.
+type VersionScreenAnchors struct {
 	Version string   `toml:"version"`
 	Anchors []Anchor `toml:"anchors"`
 }
 
 // LoadAnchors returns the anchors of all versions that this binary knows, oldest first.
-func LoadAnchors() ([]VersionAnchors, error) { return ParseAnchors("anchors.toml", anchorsSource) }
+func LoadAnchors() ([]VersionScreenAnchors, error) {
+	return ParseScreenAnchorsTOML("anchors.toml", embeddedScreenAnchorsTOML)
+}
 
-// ParseAnchors reads anchors.
-func ParseAnchors(file, text string) ([]VersionAnchors, error) {
+// ParseScreenAnchorsTOML reads anchors.
+func ParseScreenAnchorsTOML(fileName, content string) ([]VersionScreenAnchors, error) {
 	var all struct {
-		Versions []VersionAnchors `toml:"versions"`
+		Versions []VersionScreenAnchors `toml:"versions"`
 	}
-	ix := diag.IndexTOML(file, []byte(text))
+	ix := diag.IndexTOML(fileName, []byte(content))
 	if problem := ix.FirstProblem(); problem != nil {
 		return nil, diag.List{*problem}
 	}
-	if err := ix.Bind(&all).Err(); err != nil {
+	if err := ix.BindFileTo(&all).Err(); err != nil {
 		return nil, err
 	}
 	return all.Versions, nil
 }
 
-// AnchorsOf chooses the anchors of a book: the options of dialogs, the name of the mode in the last row, and hints
+// ChooseScreenAnchors chooses the anchors of a book: the options of dialogs, the name of the mode in the last row, and hints
 // about keys such as "esc to cancel".
-func AnchorsOf(version string, pages []Page) VersionAnchors {
-	v := VersionAnchors{Version: version}
+func ChooseScreenAnchors(version string, pages []Page) VersionScreenAnchors {
+	v := VersionScreenAnchors{Version: version}
 	seen := map[string]bool{}
 	hint := regexp.MustCompile(`(?i)((ctrl|shift)[-+ ])?\w+ to (confirm|cancel|amend|interrupt|select|reject|cycle|exit|edit|save|approve)\b`)
 	add := func(p *Page, row int, label string, selected bool) {
@@ -69,23 +71,23 @@ func AnchorsOf(version string, pages []Page) VersionAnchors {
 			}
 		}
 		label = strings.TrimSpace(label)
-		label = shortenLabel(label)
+		label = shortenToMaxAnchorLength(label)
 		id := p.State + "\x00" + label
-		if label == "" || seen[id] || len(v.Anchors) >= MaxAnchors {
+		if label == "" || seen[id] || len(v.Anchors) >= MaxAnchorsPerVersion {
 			return
 		}
 		seen[id] = true
-		v.Anchors = append(v.Anchors, Anchor{Page: p.FullName(), State: p.State, Row: lastNonEmptyRow(p) - row, Label: label, Selected: selected})
+		v.Anchors = append(v.Anchors, Anchor{Page: p.NameWithTape(), State: p.State, Row: lastNonEmptyRow(p) - row, Label: label, Selected: selected})
 	}
 	for _, p := range sortByImportance(pages) {
-		if p.Kind() != "menu" && !slices.ContainsFunc(pages, func(q Page) bool { // on a later page of the dialog, a key may have changed the selection
+		if p.StateBeforeSlash() != "menu" && !slices.ContainsFunc(pages, func(q Page) bool { // on a later page of the dialog, a key may have changed the selection
 			return q.Tape == p.Tape && q.State == p.State && q.Offset < p.Offset
 		}) {
 			for _, o := range p.Options {
 				add(p, o.Row, o.Label, o.Selected)
 			}
 		}
-		if kind := p.Kind(); kind == "idle" || kind == "busy" {
+		if kind := p.StateBeforeSlash(); kind == "idle" || kind == "busy" {
 			mode, _, _ := strings.Cut(p.Lines()[lastNonEmptyRow(p)], " (")
 			mode, _, _ = strings.Cut(mode, " · ")
 			add(p, lastNonEmptyRow(p), mode, false)
@@ -99,8 +101,8 @@ func AnchorsOf(version string, pages []Page) VersionAnchors {
 	return v
 }
 
-// shortenLabel shortens a label that is too long: it keeps as many complete parts as fit.
-func shortenLabel(label string) string {
+// shortenToMaxAnchorLength shortens a label that is too long: it keeps as many complete parts as fit.
+func shortenToMaxAnchorLength(label string) string {
 	r := []rune(label)
 	if len(r) <= MaxAnchorLength {
 		return label
@@ -119,7 +121,7 @@ func sortByImportance(pages []Page) []*Page {
 	var ordered []*Page
 	for _, kind := range []string{"dialog", "permission", "plan", "question", "busy", "idle", "error", "menu", "ended"} {
 		for i := range pages {
-			if pages[i].Kind() == kind {
+			if pages[i].StateBeforeSlash() == kind {
 				ordered = append(ordered, &pages[i])
 			}
 		}
@@ -138,17 +140,17 @@ func lastNonEmptyRow(p *Page) int {
 }
 
 // MergeAnchors replaces the anchors of a version, or adds them.
-func MergeAnchors(all []VersionAnchors, v VersionAnchors) []VersionAnchors {
-	all = slices.DeleteFunc(slices.Clone(all), func(old VersionAnchors) bool { return old.Version == v.Version })
-	at := slices.IndexFunc(all, func(old VersionAnchors) bool { return CompareVersions(old.Version, v.Version) > 0 })
+func MergeAnchors(all []VersionScreenAnchors, v VersionScreenAnchors) []VersionScreenAnchors {
+	all = slices.DeleteFunc(slices.Clone(all), func(old VersionScreenAnchors) bool { return old.Version == v.Version })
+	at := slices.IndexFunc(all, func(old VersionScreenAnchors) bool { return CompareVersions(old.Version, v.Version) > 0 })
 	if at < 0 {
 		at = len(all)
 	}
 	return slices.Insert(all, at, v)
 }
 
-// WriteAnchors returns the content of the anchors file.
-func WriteAnchors(all []VersionAnchors) string {
+// ScreenAnchorsTOML returns the content of the anchors file.
+func ScreenAnchorsTOML(all []VersionScreenAnchors) string {
 	var b strings.Builder
 	b.WriteString("# Short labels of the screens of the CLI, written by `claudeless screens anchors --write`.\n")
 	for _, v := range all {
@@ -165,10 +167,10 @@ func WriteAnchors(all []VersionAnchors) string {
 	return b.String()
 }
 
-// Check returns an error if the anchors exceed the limits.
-func (v VersionAnchors) Check() error {
-	if len(v.Anchors) > MaxAnchors {
-		return fmt.Errorf("version %s has %d anchors (labels that identify a screen), but at most %d can be stored: remove some", v.Version, len(v.Anchors), MaxAnchors)
+// CheckAnchorCountAndLength returns an error if the anchors exceed the limits.
+func (v VersionScreenAnchors) CheckAnchorCountAndLength() error {
+	if len(v.Anchors) > MaxAnchorsPerVersion {
+		return fmt.Errorf("version %s has %d anchors (labels that identify a screen), but at most %d can be stored: remove some", v.Version, len(v.Anchors), MaxAnchorsPerVersion)
 	}
 	for _, a := range v.Anchors {
 		if n := utf8.RuneCountInString(a.Label); n > MaxAnchorLength {

@@ -18,11 +18,11 @@ func TestKnownAnchorsAreFewAndShort(t *testing.T) {
 		t.Fatal("no version has anchors")
 	}
 	for _, v := range all {
-		if err := v.Check(); err != nil {
+		if err := v.CheckAnchorCountAndLength(); err != nil {
 			t.Error(err)
 		}
 	}
-	if again, err := ParseAnchors("again", WriteAnchors(all)); err != nil || !cmp.Equal(all, again) {
+	if again, err := ParseScreenAnchorsTOML("again", ScreenAnchorsTOML(all)); err != nil || !cmp.Equal(all, again) {
 		t.Errorf("written and read again they differ: %v\n%s", err, cmp.Diff(all, again))
 	}
 }
@@ -32,8 +32,8 @@ func TestFromPages(t *testing.T) {
 	ask := Page{Tape: "t", Name: "ask", State: "permission/shell", Text: " Go on in /tmp/x?\n ❯ 1. Yes\n   2. Yes, in /tmp/x\n\n Esc to cancel\n\n"}
 	ask.Options, ask.Slots = FindOptions(ask.Lines()), FindSlots(ask.Lines(), map[string]string{"dir": "/tmp/x"})
 	idle := Page{Tape: "t", Name: "idle", State: "idle", Text: "a secret answer\n❯\n  careful mode (shift+tab to cycle) · more\n"}
-	got := AnchorsOf("1.0.0", []Page{idle, ask})
-	want := VersionAnchors{Version: "1.0.0", Anchors: []Anchor{
+	got := ChooseScreenAnchors("1.0.0", []Page{idle, ask})
+	want := VersionScreenAnchors{Version: "1.0.0", Anchors: []Anchor{
 		{Page: "t.ask", State: "permission/shell", Row: 3, Label: "Yes", Selected: true},
 		{Page: "t.ask", State: "permission/shell", Row: 2, Label: "Yes, in"},
 		{Page: "t.ask", State: "permission/shell", Row: 0, Label: "Esc to cancel"},
@@ -43,8 +43,8 @@ func TestFromPages(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("anchors (-want +got):\n%s", diff)
 	}
-	long := VersionAnchors{Version: "1", Anchors: []Anchor{{Label: strings.Repeat("x", MaxAnchorLength+1)}}}
-	if long.Check() == nil {
+	long := VersionScreenAnchors{Version: "1", Anchors: []Anchor{{Label: strings.Repeat("x", MaxAnchorLength+1)}}}
+	if long.CheckAnchorCountAndLength() == nil {
 		t.Error("a long label is accepted")
 	}
 }

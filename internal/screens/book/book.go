@@ -24,7 +24,7 @@ const (
 	RendererInline     = "inline"     // prints below the shell's prompt
 )
 
-const tmuxSuffix = "-tmux"
+const tmuxBookDirSuffix = "-tmux"
 
 // Key identifies a book.
 type Key struct {
@@ -35,17 +35,17 @@ type Key struct {
 	Rows     int    `json:"rows"`
 }
 
-// Path returns the directory of the book below the root: VERSION/RENDERER/COLSxROWS.
-func (k Key) Path() string {
+// RelativeBookDir returns the directory of the book below the root: VERSION/RENDERER/COLSxROWS.
+func (k Key) RelativeBookDir() string {
 	renderer := k.Renderer
 	if k.Tmux {
-		renderer += tmuxSuffix
+		renderer += tmuxBookDirSuffix
 	}
 	return filepath.Join(k.Version, renderer, fmt.Sprintf("%dx%d", k.Cols, k.Rows))
 }
 
 // String returns the key for messages.
-func (k Key) String() string { return filepath.ToSlash(k.Path()) }
+func (k Key) String() string { return filepath.ToSlash(k.RelativeBookDir()) }
 
 // Root returns the cache directory of books.
 func Root(environ []string) string {
@@ -60,7 +60,7 @@ type Book struct {
 }
 
 // New returns the book with this key below root; it may have no pages yet.
-func New(root string, k Key) Book { return Book{Key: k, Dir: filepath.Join(root, k.Path())} }
+func New(root string, k Key) Book { return Book{Key: k, Dir: filepath.Join(root, k.RelativeBookDir())} }
 
 // List returns the books below root, books of older versions first. A root that does not exist has none.
 func List(root string) ([]Book, error) {
@@ -73,7 +73,7 @@ func List(root string) ([]Book, error) {
 		size := filepath.Base(dir)
 		renderer := filepath.Base(filepath.Dir(dir))
 		k := Key{Version: filepath.Base(filepath.Dir(filepath.Dir(dir)))}
-		k.Renderer, k.Tmux = strings.CutSuffix(renderer, tmuxSuffix)
+		k.Renderer, k.Tmux = strings.CutSuffix(renderer, tmuxBookDirSuffix)
 		if n, err := fmt.Sscanf(size, "%dx%d", &k.Cols, &k.Rows); n != 2 || err != nil {
 			continue
 		}
@@ -149,8 +149,8 @@ func Nearest(books []Book, k Key) (b Book, ok bool) {
 	return slices.MinFunc(books, func(a, b Book) int { return cmp.Compare(distance(a), distance(b)) }), true
 }
 
-// Names returns the names of the pages, TAPE.PAGE, sorted.
-func (b Book) Names() ([]string, error) {
+// PageNames returns the names of the pages, TAPE.PAGE, sorted.
+func (b Book) PageNames() ([]string, error) {
 	entries, err := os.ReadDir(b.Dir)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -169,7 +169,7 @@ func (b Book) Names() ([]string, error) {
 
 // Pages reads all pages, sorted by name.
 func (b Book) Pages() ([]Page, error) {
-	names, err := b.Names()
+	names, err := b.PageNames()
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func TestPageIsReadAsWritten(t *testing.T) {
 	root := t.TempDir()
 	b := New(root, Key{Version: "1.2.3", Renderer: RendererInline, Tmux: true, Cols: 60, Rows: 12})
 	p := Page{Tape: "turn", Name: "start", State: "permission/shell", Enter: "accepts", Key: b.Key, Offset: 3}
-	p.SetScreen(screen("\x1b]0;title\x07in \x1b[1m/tmp/x\x1b[m\n ❯ 1. Go\n   2. Stop"), map[string]string{"dir": "/tmp/x"})
+	p.SetFromScreen(screen("\x1b]0;title\x07in \x1b[1m/tmp/x\x1b[m\n ❯ 1. Go\n   2. Stop"), map[string]string{"dir": "/tmp/x"})
 	if err := b.Write(&p); err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestPageIsReadAsWritten(t *testing.T) {
 	if raw, err := b.RawOutput(&pages[0]); string(raw) != "abc" || err != nil {
 		t.Errorf("raw %q, %v", raw, err)
 	}
-	if got, want := pages[0].Screen().ANSI(), p.ANSI; got != want || pages[0].Kind() != "permission" {
+	if got, want := pages[0].Screen().ANSI(), p.ANSI; got != want || pages[0].StateBeforeSlash() != "permission" {
 		t.Errorf("the screen of the page is %q, want %q", got, want)
 	}
 	for _, name := range []string{root, filepath.Join(root, "1.2.3"), b.Dir} {
@@ -83,7 +83,7 @@ func TestOptions(t *testing.T) {
 func TestMask(t *testing.T) {
 	t.Parallel()
 	var p Page
-	p.SetScreen(screen("in /tmp/x/y and /tmp/x\n✻ Thinking… (3s · ↓ 1.2k tokens)\n✻ Thought for 12s\nat 10:42 AM\n  Tip: press a key"),
+	p.SetFromScreen(screen("in /tmp/x/y and /tmp/x\n✻ Thinking… (3s · ↓ 1.2k tokens)\n✻ Thought for 12s\nat 10:42 AM\n  Tip: press a key"),
 		map[string]string{"dir": "/tmp/x", "file": "/tmp/x/y", "none": ""})
 	want := []string{"in <file> and <dir>", "<spinner>", "<spinner>", "at <time>", ""}
 	if diff := cmp.Diff(want, p.Masked()[:5]); diff != "" {

@@ -15,10 +15,10 @@ type ChangeKind string
 
 // The kinds of changes, the most important ones first.
 const (
-	ChangedOptions ChangeKind = "options" // change of a dialog: its options, their order, the selected one, the effect of Enter
-	ChangedLabel   ChangeKind = "label"   // the state of the page, or its title
-	ChangedText    ChangeKind = "text"
-	ChangedPages   ChangeKind = "page" // the page is missing in one of the books
+	ChangedDialogOptions ChangeKind = "options" // change of a dialog: its options, their order, the selected one, the effect of Enter
+	ChangedStateOrTitle  ChangeKind = "label"   // the state of the page, or its title
+	ChangedPageText      ChangeKind = "text"
+	PageInOneBookOnly    ChangeKind = "page" // the page is missing in one of the books
 )
 
 // Change is one difference between two books.
@@ -38,7 +38,7 @@ func Compare(a, b Book) ([]Change, error) {
 	c := comparison{book: strings.TrimPrefix(b.String(), b.Version+"/")}
 	c.comparePages(before, after)
 	var ordered []Change
-	for _, kind := range []ChangeKind{ChangedOptions, ChangedLabel, ChangedPages, ChangedText} {
+	for _, kind := range []ChangeKind{ChangedDialogOptions, ChangedStateOrTitle, PageInOneBookOnly, ChangedPageText} {
 		for _, change := range c.changes {
 			if change.Kind == kind {
 				ordered = append(ordered, change)
@@ -58,7 +58,7 @@ func readPages(a, b Book) (before, after []Page, err error) {
 func pagesByName(pages []Page) map[string]*Page {
 	byName := map[string]*Page{}
 	for i := range pages {
-		byName[pages[i].FullName()] = &pages[i]
+		byName[pages[i].NameWithTape()] = &pages[i]
 	}
 	return byName
 }
@@ -69,24 +69,24 @@ type comparison struct {
 }
 
 func (c *comparison) addChange(kind ChangeKind, p *Page, format string, args ...any) {
-	c.changes = append(c.changes, Change{Kind: kind, Page: p.FullName(), Book: c.book, Text: fmt.Sprintf(format, args...)})
+	c.changes = append(c.changes, Change{Kind: kind, Page: p.NameWithTape(), Book: c.book, Text: fmt.Sprintf(format, args...)})
 }
 
 func (c *comparison) comparePages(before, after []Page) {
 	byName := pagesByName(after)
 	for i := range before {
 		a := &before[i]
-		b := byName[a.FullName()]
-		delete(byName, a.FullName())
+		b := byName[a.NameWithTape()]
+		delete(byName, a.NameWithTape())
 		if b == nil {
-			c.addChange(ChangedPages, a, "only the first version has this page")
+			c.addChange(PageInOneBookOnly, a, "only the first version has this page")
 			continue
 		}
 		c.comparePage(a, b)
 	}
 	for i := range after {
-		if p := &after[i]; byName[p.FullName()] != nil {
-			c.addChange(ChangedPages, p, "only the second version has this page")
+		if p := &after[i]; byName[p.NameWithTape()] != nil {
+			c.addChange(PageInOneBookOnly, p, "only the second version has this page")
 		}
 	}
 }
@@ -94,30 +94,30 @@ func (c *comparison) comparePages(before, after []Page) {
 func (c *comparison) comparePage(a, b *Page) {
 	c.compareOptions(a, b)
 	if a.Enter != b.Enter {
-		c.addChange(ChangedOptions, b, "the label of the Enter key is %s; it was %s before", cmp.Or(b.Enter, "missing"), cmp.Or(a.Enter, "missing"))
+		c.addChange(ChangedDialogOptions, b, "the label of the Enter key is %s; it was %s before", cmp.Or(b.Enter, "missing"), cmp.Or(a.Enter, "missing"))
 	}
 	if a.State != b.State {
-		c.addChange(ChangedLabel, b, "the page has the state %s; it had %s before", b.State, a.State)
+		c.addChange(ChangedStateOrTitle, b, "the page has the state %s; it had %s before", b.State, a.State)
 	}
-	if titleState(a.Title) != titleState(b.Title) {
-		c.addChange(ChangedLabel, b, "the title of the terminal is %q; it was %q before", b.Title, a.Title)
+	if titleStateCharacter(a.Title) != titleStateCharacter(b.Title) {
+		c.addChange(ChangedStateOrTitle, b, "the title of the terminal is %q; it was %q before", b.Title, a.Title)
 	}
-	if before, after := maskedText(a), maskedText(b); before != after {
-		c.addChange(ChangedText, b, "%s", strings.TrimRight(diffRows(before, after), "\n"))
+	if before, after := maskedNonEmptyRows(a), maskedNonEmptyRows(b); before != after {
+		c.addChange(ChangedPageText, b, "%s", strings.TrimRight(diffRows(before, after), "\n"))
 	}
 }
 
-// titleState returns the first character of a title. It shows claude's state. All busy characters count as one.
-func titleState(title string) string {
-	_, n := utf8.DecodeRuneInString(title)
-	if IsBusyTitle(title) {
+// titleStateCharacter returns the first character of a title. It shows claude's state. All busy characters count as one.
+func titleStateCharacter(terminalTitle string) string {
+	_, n := utf8.DecodeRuneInString(terminalTitle)
+	if IsBusyTitle(terminalTitle) {
 		return "◐"
 	}
-	return title[:n]
+	return terminalTitle[:n]
 }
 
-// maskedText returns the masked rows of a page, without empty rows: their number depends on the other rows.
-func maskedText(p *Page) string {
+// maskedNonEmptyRows returns the masked rows of a page, without empty rows: their number depends on the other rows.
+func maskedNonEmptyRows(p *Page) string {
 	lines := slices.DeleteFunc(p.Masked(), func(line string) bool { return strings.TrimSpace(line) == "" })
 	return strings.Join(lines, "\n") + "\n"
 }
@@ -151,9 +151,9 @@ func (c *comparison) compareOptions(a, b *Page) {
 		old, ok := before[label]
 		switch {
 		case !ok:
-			c.addChange(ChangedOptions, b, "option %q is new%s", label, optionNumberSuffix(o))
+			c.addChange(ChangedDialogOptions, b, "option %q is new%s", label, optionNumberSuffix(o))
 		case old.Number != o.Number:
-			c.addChange(ChangedOptions, b, "option %q has%s; it had%s before", label, optionNumberText(o), optionNumberText(old))
+			c.addChange(ChangedDialogOptions, b, "option %q has%s; it had%s before", label, optionNumberText(o), optionNumberText(old))
 		}
 		if ok {
 			order = append(order, label)
@@ -167,18 +167,18 @@ func (c *comparison) compareOptions(a, b *Page) {
 		if _, ok := after[label]; ok {
 			common = append(common, label)
 		} else {
-			c.addChange(ChangedOptions, b, "option %q was removed%s", label, optionNumberSuffix(o))
+			c.addChange(ChangedDialogOptions, b, "option %q was removed%s", label, optionNumberSuffix(o))
 		}
 	}
 	if !slices.Equal(order, common) {
-		c.addChange(ChangedOptions, b, "the order of the options is %q; it was %q before", order, common)
+		c.addChange(ChangedDialogOptions, b, "the order of the options is %q; it was %q before", order, common)
 	}
 }
 
 func (c *comparison) compareSelectedOption(a, b *Page, label string, mask func(string, *Page) string) {
 	for _, o := range a.Options {
 		if old := mask(o.Label, a); o.Selected && old != label {
-			c.addChange(ChangedOptions, b, "option %q is selected when the dialog appears; option %q was selected before", label, old)
+			c.addChange(ChangedDialogOptions, b, "option %q is selected when the dialog appears; option %q was selected before", label, old)
 		}
 	}
 }

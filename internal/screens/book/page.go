@@ -36,11 +36,11 @@ type Page struct {
 	ANSI string `json:"-"` // Text with styles
 }
 
-// FullName returns TAPE.PAGE.
-func (p *Page) FullName() string { return p.Tape + "." + p.Name }
+// NameWithTape returns TAPE.PAGE.
+func (p *Page) NameWithTape() string { return p.Tape + "." + p.Name }
 
-// Kind returns the part of State before the slash.
-func (p *Page) Kind() string {
+// StateBeforeSlash returns the part of State before the slash.
+func (p *Page) StateBeforeSlash() string {
 	kind, _, _ := strings.Cut(p.State, "/")
 	return kind
 }
@@ -48,12 +48,12 @@ func (p *Page) Kind() string {
 // Lines returns the rows.
 func (p *Page) Lines() []string { return strings.Split(strings.TrimSuffix(p.Text, "\n"), "\n") }
 
-// SetScreen sets text, size, cursor, title and options from a screen. It also finds the slots: the given texts, by
+// SetFromScreen sets text, size, cursor, title and options from a screen. It also finds the slots: the given texts, by
 // name, and parts that change without input, such as spinners.
-func (p *Page) SetScreen(s emulator.Screen, texts map[string]string) {
+func (p *Page) SetFromScreen(s emulator.Screen, textBySlotName map[string]string) {
 	p.Cols, p.Rows, p.Cursor, p.Title, p.Alternate = s.Cols, s.Rows, s.Cursor, s.Title, s.Alternate
 	p.Text, p.ANSI = s.Text(), s.ANSI()
-	p.Options, p.Slots = FindOptions(s.Lines()), FindSlots(s.Lines(), texts)
+	p.Options, p.Slots = FindOptions(s.Lines()), FindSlots(s.Lines(), textBySlotName)
 }
 
 // Screen returns the page as a terminal shows it.
@@ -68,11 +68,11 @@ func (p *Page) Screen() emulator.Screen {
 
 // The file suffixes of pages and tapes.
 const (
-	textSuffix = ".txt"
-	ansiSuffix = ".ansi"
-	jsonSuffix = ".json"
-	castSuffix = ".cast"
-	rawSuffix  = ".raw"
+	textSuffix          = ".txt"
+	ansiSuffix          = ".ansi"
+	jsonSuffix          = ".json"
+	castSuffix          = ".cast"
+	rawTapeOutputSuffix = ".raw"
 	// RejectedSuffix is the suffix of the files of a page that does not show what its label says.
 	RejectedSuffix = ".rejected"
 )
@@ -89,32 +89,34 @@ func (b Book) Read(name string) (p Page, err error) {
 		return p, fmt.Errorf("reading the page %s: %w", name, err)
 	}
 	p.Text, p.ANSI = string(text), string(ansi)
-	p.Slots = FindSlots(p.Lines(), namedTexts(p.Slots)) // the patterns may be newer than the file of the page
+	p.Slots = FindSlots(p.Lines(), slotTextsNotFoundByPattern(p.Slots)) // the patterns may be newer than the file of the page
 	return p, nil
 }
 
 func (b Book) filePath(name, suffix string) string { return filepath.Join(b.Dir, name+suffix) }
 
 // Write writes the files of a page, replacing older ones.
-func (b Book) Write(p *Page) error { return b.write(p, p.FullName(), "") }
+func (b Book) Write(p *Page) error { return b.writePageFiles(p, p.NameWithTape(), "") }
 
-// Reject writes a page with a wrong label under another suffix.
-func (b Book) Reject(p *Page) error { return b.write(p, p.FullName(), RejectedSuffix) }
+// WriteMislabelledPage writes a page with a wrong label under another suffix.
+func (b Book) WriteMislabelledPage(p *Page) error {
+	return b.writePageFiles(p, p.NameWithTape(), RejectedSuffix)
+}
 
 // WriteAs is like Write with another name than TAPE.PAGE.
-func (b Book) WriteAs(p *Page, name string) error { return b.write(p, name, "") }
+func (b Book) WriteAs(p *Page, name string) error { return b.writePageFiles(p, name, "") }
 
-func (b Book) write(p *Page, name, suffix string) error {
+func (b Book) writePageFiles(p *Page, pageName, extraSuffix string) error {
 	raw, err := plainjson.Indented(p)
 	if err = cmp.Or(err, os.MkdirAll(b.Dir, 0o755)); err == nil {
 		err = errors.Join(
-			os.WriteFile(b.filePath(name, textSuffix+suffix), []byte(p.Text), 0o644),
-			os.WriteFile(b.filePath(name, ansiSuffix+suffix), []byte(p.ANSI), 0o644),
-			os.WriteFile(b.filePath(name, jsonSuffix+suffix), raw, 0o644),
+			os.WriteFile(b.filePath(pageName, textSuffix+extraSuffix), []byte(p.Text), 0o644),
+			os.WriteFile(b.filePath(pageName, ansiSuffix+extraSuffix), []byte(p.ANSI), 0o644),
+			os.WriteFile(b.filePath(pageName, jsonSuffix+extraSuffix), raw, 0o644),
 		)
 	}
 	if err != nil {
-		return fmt.Errorf("writing the page %s: %w", name, err)
+		return fmt.Errorf("writing the page %s: %w", pageName, err)
 	}
 	return nil
 }
@@ -133,12 +135,12 @@ func (b Book) WriteTape(tape string, cast, raw []byte) error {
 	if err := os.MkdirAll(b.Dir, 0o755); err != nil {
 		return fmt.Errorf("writing the tape %s: %w", tape, err)
 	}
-	return errors.Join(os.WriteFile(b.filePath(tape, castSuffix), cast, 0o644), os.WriteFile(b.filePath(tape, rawSuffix), raw, 0o644))
+	return errors.Join(os.WriteFile(b.filePath(tape, castSuffix), cast, 0o644), os.WriteFile(b.filePath(tape, rawTapeOutputSuffix), raw, 0o644))
 }
 
 // RawOutput returns the output that led to a page.
 func (b Book) RawOutput(p *Page) ([]byte, error) {
-	raw, err := os.ReadFile(b.filePath(p.Tape, rawSuffix))
+	raw, err := os.ReadFile(b.filePath(p.Tape, rawTapeOutputSuffix))
 	if err != nil {
 		return nil, fmt.Errorf("reading the output of the tape %s: %w", p.Tape, err)
 	}
@@ -171,10 +173,10 @@ func FindOptions(lines []string) []Option {
 	}
 	before, _, _ := strings.Cut(lines[marked], selectionPointer)
 	column := utf8.RuneCountInString(before) + 2
-	first, _ := labelAt(lines[marked], column)
+	first, _ := optionLabelAt(lines[marked], column)
 	withNumbers := numbered.MatchString(first)
 	read := func(row int) (o Option, ok bool) {
-		label, ok := labelAt(lines[row], column)
+		label, ok := optionLabelAt(lines[row], column)
 		if !ok {
 			return o, false
 		}
@@ -185,12 +187,12 @@ func FindOptions(lines []string) []Option {
 		return o, (o.Number != "") == withNumbers
 	}
 	from, to := marked, marked
-	for row := marked - 1; row >= 0 && (withNumbers || isInOptionList(lines[row], column)); row-- {
+	for row := marked - 1; row >= 0 && (withNumbers || isOptionOrExplanation(lines[row], column)); row-- {
 		if _, ok := read(row); ok {
 			from = row
 		}
 	}
-	for row := marked + 1; row < len(lines) && (withNumbers || isInOptionList(lines[row], column)); row++ {
+	for row := marked + 1; row < len(lines) && (withNumbers || isOptionOrExplanation(lines[row], column)); row++ {
 		if _, ok := read(row); ok {
 			to = row
 		}
@@ -207,17 +209,17 @@ func FindOptions(lines []string) []Option {
 	return options
 }
 
-// isInOptionList reports whether a row belongs to a list of options: it is an option, or the explanation of an option.
-func isInOptionList(line string, column int) bool {
+// isOptionOrExplanation reports whether a row belongs to a list of options: it is an option, or the explanation of an option.
+func isOptionOrExplanation(line string, labelColumn int) bool {
 	runes := []rune(line)
-	return len(runes) > column && strings.Trim(string(runes[:column]), " │"+selectionPointer) == ""
+	return len(runes) > labelColumn && strings.Trim(string(runes[:labelColumn]), " │"+selectionPointer) == ""
 }
 
-func labelAt(line string, column int) (string, bool) {
-	if !isInOptionList(line, column) {
+func optionLabelAt(line string, labelColumn int) (optionLabel string, isOption bool) {
+	if !isOptionOrExplanation(line, labelColumn) {
 		return "", false
 	}
-	label := string([]rune(line)[column:])
+	label := string([]rune(line)[labelColumn:])
 	if strings.HasPrefix(label, " ") {
 		return "", false
 	}
@@ -230,10 +232,10 @@ func IsBusyTitle(title string) bool {
 	return strings.ContainsRune("◐◑◒◓", first) || first >= 0x2801 && first <= 0x28ff // a Braille spinner, in older versions
 }
 
-type dialogLabel struct{ text, state string }
+type dialogTextWithState struct{ dialogText, pageState string }
 
-func dialogLabels() []dialogLabel {
-	return []dialogLabel{
+func dialogTextsWithStates() []dialogTextWithState {
+	return []dialogTextWithState{
 		{"Yes, I trust this folder", "dialog/trust"},
 		{"Yes, proceed", "dialog/trust"},
 		{"ANTHROPIC_API_KEY", "dialog/key"},
@@ -260,7 +262,7 @@ func StateOf(s emulator.Screen) string {
 	options := FindOptions(lines)
 	switch {
 	case len(options) > 1:
-		return dialogState(lines, options)
+		return dialogStateFromText(lines, options)
 	case slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, "Enter to stay in auto mode") }):
 		return "dialog/auto"
 	case IsBusyTitle(s.Title) || slices.ContainsFunc(lines, isBusyLine):
@@ -279,23 +281,23 @@ func isComposerRow(line string) bool {
 	return strings.HasPrefix(strings.TrimLeft(line, " │"), "❯\u00a0") || strings.HasPrefix(strings.TrimLeft(line, " │"), ">\u00a0")
 }
 
-func dialogState(lines []string, options []Option) string {
+func dialogStateFromText(screenLines []string, options []Option) string {
 	const most = 20 // maximum number of rows of a dialog above its options
 	first, last := options[0].Row, options[len(options)-1].Row
-	text := strings.Join(lines[max(0, first-most):min(len(lines), last+4)], "\n")
-	for _, d := range dialogLabels() {
-		if strings.Contains(text, d.text) {
-			return d.state
+	text := strings.Join(screenLines[max(0, first-most):min(len(screenLines), last+4)], "\n")
+	for _, d := range dialogTextsWithStates() {
+		if strings.Contains(text, d.dialogText) {
+			return d.pageState
 		}
 	}
 	return "menu"
 }
 
-// CheckState returns the reason why the label of a page is implausible; empty means it is plausible. A dialog needs
+// ImplausibleStateReason returns the reason why the label of a page is implausible; empty means it is plausible. A dialog needs
 // options, and a busy page needs a title or a row that indicates it.
-func CheckState(p *Page) string {
+func ImplausibleStateReason(p *Page) string {
 	waiting := []string{"permission", "question", "plan", "dialog"}
-	kind := p.Kind()
+	kind := p.StateBeforeSlash()
 	working := IsBusyTitle(p.Title) || slices.ContainsFunc(p.Lines(), isBusyLine)
 	spinner := regexp.MustCompile(`(?m)^\s*[✢✳✶✻✼✽·*●] (\S+…|Waiting for )`)
 	switch {
@@ -320,13 +322,13 @@ type Slot struct {
 	Col   int    `json:"col"` // column in characters from the beginning of the row
 }
 
-// volatilePart is a part of a page that changes without input: the text that the first group of the pattern matches.
-type volatilePart struct {
+// runDependentPartPattern is a part of a page that changes without input: the text that the first group of the pattern matches.
+type runDependentPartPattern struct {
 	name    string
 	pattern *regexp.Regexp
 }
 
-func volatileParts() []volatilePart {
+func runDependentPartPatterns() []runDependentPartPattern {
 	patterns := []struct{ name, pattern string }{
 		{"logo", `^( ?[▐▝▘▗▖▛▜█▙▟▌▀▄▁▂ ]*[▐▝▘▗▖▛▜█▙▟▌▀▄▁▂]+)`},
 		{"dir", `(\S*/claudeless-screens-\d*(?:/[a-z]*)?…?)`},
@@ -349,18 +351,18 @@ func volatileParts() []volatilePart {
 		{"id", `\b([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\b`},
 		{"port", `(?:127\.0\.0\.1|localhost):(\d{2,5})\b`},
 	}
-	list := make([]volatilePart, len(patterns))
+	list := make([]runDependentPartPattern, len(patterns))
 	for i, p := range patterns {
-		list[i] = volatilePart{p.name, regexp.MustCompile(p.pattern)}
+		list[i] = runDependentPartPattern{p.name, regexp.MustCompile(p.pattern)}
 	}
 	return list
 }
 
-func namedTexts(slots []Slot) map[string]string {
-	all := volatileParts()
+func slotTextsNotFoundByPattern(slots []Slot) (textBySlotName map[string]string) {
+	all := runDependentPartPatterns()
 	texts := map[string]string{}
 	for _, s := range slots {
-		if s.Name == "dir" || !slices.ContainsFunc(all, func(v volatilePart) bool { return v.name == s.Name }) {
+		if s.Name == "dir" || !slices.ContainsFunc(all, func(v runDependentPartPattern) bool { return v.name == s.Name }) {
 			texts[s.Name] = s.Value
 		}
 	}
@@ -372,18 +374,18 @@ func namedTexts(slots []Slot) map[string]string {
 func FindSlots(lines []string, texts map[string]string) []Slot {
 	var slots []Slot
 	sorted := namesByTextLength(texts)
-	all := volatileParts()
+	all := runDependentPartPatterns()
 	for row, line := range lines {
-		l := slotsInLine{line: line, row: row, byByte: make([]*Slot, len(line))}
+		l := screenLineSlots{line: line, row: row, slotByByte: make([]*Slot, len(line))}
 		for _, name := range sorted {
-			l.addText(name, texts[name])
+			l.addSlotsForText(name, texts[name])
 		}
 		for _, v := range all {
 			for _, m := range v.pattern.FindAllStringSubmatchIndex(line, -1) {
-				l.addSlot(v.name, m[2], m[3])
+				l.addSlotUnlessOverlapping(v.name, m[2], m[3])
 			}
 		}
-		for _, s := range slices.Compact(l.byByte) {
+		for _, s := range slices.Compact(l.slotByByte) {
 			if s != nil {
 				slots = append(slots, *s)
 			}
@@ -392,35 +394,34 @@ func FindSlots(lines []string, texts map[string]string) []Slot {
 	return slots
 }
 
-type slotsInLine struct {
-	line   string
-	row    int
-	byByte []*Slot // slot at each byte; nil means none
+type screenLineSlots struct {
+	line       string
+	row        int
+	slotByByte []*Slot // slot at each byte; nil means none
 }
 
-func (l *slotsInLine) addText(name, text string) {
+func (l *screenLineSlots) addSlotsForText(slotName, text string) {
 	for from := 0; ; {
 		i := strings.Index(l.line[from:], text)
 		if i < 0 {
 			return
 		}
-		l.addSlot(name, from+i, from+i+len(text))
+		l.addSlotUnlessOverlapping(slotName, from+i, from+i+len(text))
 		from += i + len(text)
 	}
 }
 
-// addSlot adds a slot for the bytes from fromByte to toByte, unless it is empty or overlaps another slot.
-func (l *slotsInLine) addSlot(name string, fromByte, toByte int) {
-	if fromByte >= toByte || slices.ContainsFunc(l.byByte[fromByte:toByte], func(s *Slot) bool { return s != nil }) {
+// addSlotUnlessOverlapping adds a slot for the bytes from fromByte to toByte, unless it is empty or overlaps another slot.
+func (l *screenLineSlots) addSlotUnlessOverlapping(slotName string, fromByte, toByte int) {
+	if fromByte >= toByte || slices.ContainsFunc(l.slotByByte[fromByte:toByte], func(s *Slot) bool { return s != nil }) {
 		return
 	}
-	s := &Slot{Name: name, Value: l.line[fromByte:toByte], Row: l.row, Col: utf8.RuneCountInString(l.line[:fromByte])}
+	s := &Slot{Name: slotName, Value: l.line[fromByte:toByte], Row: l.row, Col: utf8.RuneCountInString(l.line[:fromByte])}
 	for i := fromByte; i < toByte; i++ {
-		l.byByte[i] = s
+		l.slotByByte[i] = s
 	}
 }
 
-// namesByTextLength returns the names of the texts that are not empty, by the length of the text, then by name.
 func namesByTextLength(texts map[string]string) []string {
 	var names []string
 	for name, value := range texts {

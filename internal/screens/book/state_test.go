@@ -40,8 +40,8 @@ func TestCheck(t *testing.T) {
 		{"permission/bash", " ❯ 1. Yes\n   2. No", false, false},
 	} {
 		p := Page{State: c.state, Key: Key{Tmux: c.tmux}}
-		p.SetScreen(screen(c.text), nil)
-		if got := CheckState(&p); (got != "") != c.wrong {
+		p.SetFromScreen(screen(c.text), nil)
+		if got := ImplausibleStateReason(&p); (got != "") != c.wrong {
 			t.Errorf("%s with %q: %q", c.state, c.text, got)
 		}
 	}

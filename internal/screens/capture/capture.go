@@ -44,17 +44,17 @@ type Result struct {
 // Failed reports whether the tape was not played to its end, or a label was wrong.
 func (r *Result) Failed() bool { return r.Failure != "" || len(r.Wrong) > 0 }
 
-type captureJob struct {
+type tapeWithTargetBook struct {
 	tape *tape.Tape
 	book book.Book
 }
 
 // Run captures all tapes for all books, in order. An error means capturing is impossible; results hold tape failures.
 func Run(ctx context.Context, o Options) ([]Result, error) {
-	var jobs []captureJob
+	var jobs []tapeWithTargetBook
 	for _, key := range o.Books {
 		for _, t := range o.Tapes {
-			jobs = append(jobs, captureJob{t, book.New(o.Root, key)})
+			jobs = append(jobs, tapeWithTargetBook{t, book.New(o.Root, key)})
 		}
 	}
 	results, done := make([]Result, len(jobs)), 0
@@ -90,30 +90,30 @@ func (o *Options) reportProgress(r *Result, done, all int) {
 	_, _ = fmt.Fprintf(o.Progress, "[%d/%d] %-14s %-28s %s, %.1f s\n", done, all, r.Tape, r.Book, outcome, r.Seconds) // progress may be lost
 }
 
-func (o *Options) runTape(ctx context.Context, j captureJob) (Result, error) {
+func (o *Options) runTape(ctx context.Context, j tapeWithTargetBook) (Result, error) {
 	r := Result{Tape: j.tape.Name, Book: j.book.String()}
 	began := o.Clock.Now()
 	s, err := newTapeRun(o, j)
 	if err != nil {
 		return r, err
 	}
-	defer s.remove()
+	defer s.removeTempDir()
 	err = s.play(ctx, &r)
 	r.Seconds = o.Clock.Now().Sub(began).Seconds()
 	if step, ok := errors.AsType[*tape.StepError](err); ok {
-		r.Failure, r.Details = step.Error(), s.failureDetails(step)
+		r.Failure, r.Details = step.Error(), s.failureDetailsFromScreenAndJournal(step)
 		return r, nil
 	}
 	if err != nil && ctx.Err() == nil {
-		r.Failure, r.Details = err.Error(), s.failureDetails(nil)
+		r.Failure, r.Details = err.Error(), s.failureDetailsFromScreenAndJournal(nil)
 		return r, nil
 	}
 	return r, err
 }
 
-const maxShownJournalLines = 20
+const maxJournalLinesInFailureDetails = 20
 
-func readFile(name string) string {
-	text, _ := os.ReadFile(name) // empty if it cannot be read
+func fileTextOrEmpty(path string) string {
+	text, _ := os.ReadFile(path) // empty if it cannot be read
 	return string(text)
 }

@@ -22,25 +22,25 @@ import (
 
 type tapeRun struct {
 	*Options
-	captureJob
+	tapeWithTargetBook
 	temp *proc.TempDir
 	cast castWriter
 }
 
-func newTapeRun(o *Options, j captureJob) (*tapeRun, error) {
+func newTapeRun(o *Options, j tapeWithTargetBook) (*tapeRun, error) {
 	temp, err := proc.MakeTempDir("claudeless-screens-")
 	if err != nil {
 		return nil, fmt.Errorf("creating a directory for the tape: %w", err)
 	}
-	s := &tapeRun{Options: o, captureJob: j, temp: temp, cast: castWriter{cols: j.book.Cols, rows: j.book.Rows}}
+	s := &tapeRun{Options: o, tapeWithTargetBook: j, temp: temp, cast: castWriter{cols: j.book.Cols, rows: j.book.Rows}}
 	if err := s.writeFiles(); err != nil {
-		s.remove()
+		s.removeTempDir()
 		return nil, fmt.Errorf("tape %s: %w", j.tape.Name, err)
 	}
 	return s, nil
 }
 
-func (s *tapeRun) remove() { _ = s.temp.Remove() } // a remaining directory in /tmp is harmless
+func (s *tapeRun) removeTempDir() { _ = s.temp.Remove() } // a remaining directory in /tmp is harmless
 
 func (s *tapeRun) path(parts ...string) string {
 	return filepath.Join(append([]string{s.temp.Path}, parts...)...)
@@ -58,7 +58,7 @@ func (s *tapeRun) writeFiles() error {
 		files[s.scenarioFile()] = s.tape.Scenario
 	}
 	if s.tape.MCP != "" {
-		files[filepath.Join(s.projectDir(), ".mcp.json")] = s.expandProgramPath(s.tape.MCP)
+		files[filepath.Join(s.projectDir(), ".mcp.json")] = s.replaceBINVariableByOwnPath(s.tape.MCP)
 	}
 	for name, text := range s.tape.Files {
 		files[filepath.Join(s.projectDir(), filepath.FromSlash(name))] = text
@@ -70,7 +70,7 @@ func (s *tapeRun) writeFiles() error {
 	return err
 }
 
-func (s *tapeRun) expandProgramPath(text string) string {
+func (s *tapeRun) replaceBINVariableByOwnPath(text string) string {
 	return strings.ReplaceAll(text, "$BIN", s.Self)
 }
 
@@ -89,8 +89,8 @@ func (s *tapeRun) settingsJSON() string {
 	if !s.showsDialog("mcp") {
 		all["enableAllProjectMcpServers"] = true
 	}
-	_ = json.Unmarshal([]byte(s.expandProgramPath(s.tape.Settings)), &all) // invalid settings are passed to the CLI, which reports them
-	raw, _ := json.Marshal(all)                                            // cannot fail: the values were read from JSON
+	_ = json.Unmarshal([]byte(s.replaceBINVariableByOwnPath(s.tape.Settings)), &all) // invalid settings are passed to the CLI, which reports them
+	raw, _ := json.Marshal(all)                                                      // cannot fail: the values were read from JSON
 	return string(raw)
 }
 
@@ -163,21 +163,22 @@ func (s *tapeRun) savePage(page tape.Page, r *Result) error {
 	p := book.Page{Tape: s.tape.Name, Name: page.Name, State: page.State, Enter: page.Enter, Key: s.book.Key, Offset: page.Offset}
 	texts := map[string]string{"dir": s.projectDir()}
 	maps.Copy(texts, s.tape.Slots)
-	p.SetScreen(page.Screen, texts)
-	if effect := enterKeyEffect(p.Options); effect != "" && p.Enter != "" {
+	p.SetFromScreen(page.Screen, texts)
+	if effect := effectOfEnterOnSelectedOption(p.Options); effect != "" && p.Enter != "" {
 		p.Enter = effect // some versions select another option than the tape expects
 	}
-	s.cast.addMarker(p.FullName() + " " + p.State)
+	s.cast.addMarker(p.NameWithTape() + " " + p.State)
 	r.Pages++
-	if wrong := book.CheckState(&p); wrong != "" {
-		r.Wrong = append(r.Wrong, fmt.Sprintf("%s is labelled %s: %s", p.FullName(), p.State, wrong))
-		return s.book.Reject(&p)
+	if wrong := book.ImplausibleStateReason(&p); wrong != "" {
+		r.Wrong = append(r.Wrong, fmt.Sprintf("%s is labelled %s: %s", p.NameWithTape(), p.State, wrong))
+		return s.book.WriteMislabelledPage(&p)
 	}
 	return s.book.Write(&p)
 }
 
-// enterKeyEffect returns the effect of Enter in a dialog, by the label of the selected option; empty means unknown.
-func enterKeyEffect(options []book.Option) string {
+// effectOfEnterOnSelectedOption returns the effect of Enter in a dialog, by the label of the selected option; empty means
+// unknown.
+func effectOfEnterOnSelectedOption(options []book.Option) (quitsRefusesAcceptsOrEmpty string) {
 	for _, o := range options {
 		switch {
 		case !o.Selected:
@@ -192,15 +193,15 @@ func enterKeyEffect(options []book.Option) string {
 	return ""
 }
 
-func (s *tapeRun) failureDetails(step *tape.StepError) string {
+func (s *tapeRun) failureDetailsFromScreenAndJournal(failedStep *tape.StepError) string {
 	var b strings.Builder
-	if step != nil {
-		b.WriteString("the screen was:\n" + step.Screen.Frame())
+	if failedStep != nil {
+		b.WriteString("the screen was:\n" + failedStep.Screen.Frame())
 	}
-	lines := strings.Split(strings.TrimRight(readFile(s.path("journal.jsonl")), "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(fileTextOrEmpty(s.path("journal.jsonl")), "\n"), "\n")
 	if len(lines) > 0 && lines[0] != "" {
 		b.WriteString("the last lines of the journal:\n")
-		for _, line := range lines[max(0, len(lines)-maxShownJournalLines):] {
+		for _, line := range lines[max(0, len(lines)-maxJournalLinesInFailureDetails):] {
 			const most = 300
 			if len(line) > most {
 				line = line[:most] + "…"
@@ -208,7 +209,7 @@ func (s *tapeRun) failureDetails(step *tape.StepError) string {
 			b.WriteString("  " + line + "\n")
 		}
 	}
-	if said := strings.TrimSpace(readFile(s.path("verdict"))); said != "" {
+	if said := strings.TrimSpace(fileTextOrEmpty(s.path("verdict"))); said != "" {
 		b.WriteString("exec wrote:\n  " + strings.ReplaceAll(said, "\n", "\n  ") + "\n")
 	}
 	return b.String()

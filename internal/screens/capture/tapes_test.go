@@ -22,7 +22,7 @@ func TestTapes(t *testing.T) {
 		if _, err := scenarios.Parse(name+".toml", []byte(tp.Scenario), scenarios.LoadOptions{ReadFile: diag.ReadFile}); err != nil {
 			t.Errorf("%s: the scenario: %v", name, err)
 		}
-		if tp.Doc == "" || len(tp.Pages()) == 0 {
+		if tp.Doc == "" || len(tp.CapturedPageNames()) == 0 {
 			t.Errorf("%s has no description or no page", name)
 		}
 	}

@@ -41,7 +41,7 @@ type Options struct {
 	Texts            map[string]string
 }
 
-const outputGrace = 200 * time.Millisecond
+const maxWaitForLastOutputInStop = 200 * time.Millisecond
 
 // Console is a pseudo-terminal of a program. Keys and output pass through it unchanged. The caller must call Stop.
 type Console struct {
@@ -92,8 +92,8 @@ func (c *Console) ownTerminalSize() (emulator.Size, bool) {
 // Terminal returns the terminal that the program uses.
 func (c *Console) Terminal() *os.File { return c.pair.Terminal }
 
-// FollowsTerminalSize reports whether Resize must be called when the size of this program's terminal changes.
-func (c *Console) FollowsTerminalSize() bool { return c.followsSize }
+// NeedsResizeWhenTerminalResizes reports whether Resize must be called when the size of this program's terminal changes.
+func (c *Console) NeedsResizeWhenTerminalResizes() bool { return c.followsSize }
 
 // StartForwarding starts to forward keys and output. It must be called after the program has started. If the keys come
 // from a terminal, it is in raw mode until Stop.
@@ -109,7 +109,7 @@ func (c *Console) StartForwarding() error {
 	c.output = make(chan struct{})
 	go c.copyOutput() // returns when the pseudo-terminal is closed
 	if c.o.Keys != nil {
-		go c.copyKeys() // returns after the next key after Stop, or when this program exits
+		go c.recordAndForwardKeys() // returns after the next key after Stop, or when this program exits
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func (c *Console) copyOutput() {
 	}
 }
 
-func (c *Console) copyKeys() {
+func (c *Console) recordAndForwardKeys() {
 	buf := make([]byte, 4<<10)
 	for {
 		n, err := c.o.Keys.Read(buf)
@@ -168,7 +168,7 @@ func (c *Console) Stop() (Summary, error) {
 	}
 	select {
 	case <-c.output:
-	case <-time.After(outputGrace): // a detached process may still have the terminal open
+	case <-time.After(maxWaitForLastOutputInStop): // a detached process may still have the terminal open
 	}
 	err := c.pair.Controller.Close()
 	<-c.output
@@ -176,7 +176,7 @@ func (c *Console) Stop() (Summary, error) {
 	c.stopped = true
 	c.mu.Unlock()
 	if c.keys != nil {
-		_, _ = io.WriteString(c.o.Display, modeResetSequences(c.recorder.Screen())) // the display may be closed
+		_, _ = io.WriteString(c.o.Display, modeResetSequences(c.recorder.ScreenEmulator())) // the display may be closed
 		err = errors.Join(err, term.Restore(int(c.keys.Fd()), c.savedState))
 	}
 	summary, closed := c.recorder.Close()

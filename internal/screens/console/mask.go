@@ -7,26 +7,26 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/emulator"
 )
 
-// minSecretFragmentBytes is the minimum length of a masked part of a secret; screens wrap and abbreviate secrets.
-const minSecretFragmentBytes = 8
+// minMaskedSecretPartBytes is the minimum length of a masked part of a secret; screens wrap and abbreviate secrets.
+const minMaskedSecretPartBytes = 8
 
 type secretMask struct {
 	redactor *redact.Redactor
-	known    map[string]bool // parts of secrets, of the length minSecretFragmentBytes
+	known    map[string]bool // parts of secrets, of the length minMaskedSecretPartBytes
 }
 
-func newSecretMask(o redact.Options, values []string) *secretMask {
-	m := &secretMask{redactor: redact.New(o), known: map[string]bool{}}
-	for _, v := range values {
-		m.rememberFragments(v)
+func newSecretMask(redactOptions redact.Options, secretsToMaskInFragments []string) *secretMask {
+	m := &secretMask{redactor: redact.New(redactOptions), known: map[string]bool{}}
+	for _, v := range secretsToMaskInFragments {
+		m.addFragmentsToMask(v)
 	}
 	return m
 }
 
-func (m *secretMask) rememberFragments(secret string) {
+func (m *secretMask) addFragmentsToMask(secret string) {
 	const most = 10_000 // maximum number of fragments
-	for i := 0; i+minSecretFragmentBytes <= len(secret) && len(m.known) < most; i++ {
-		m.known[secret[i:i+minSecretFragmentBytes]] = true
+	for i := 0; i+minMaskedSecretPartBytes <= len(secret) && len(m.known) < most; i++ {
+		m.known[secret[i:i+minMaskedSecretPartBytes]] = true
 	}
 }
 
@@ -39,13 +39,13 @@ func (m *secretMask) secretBytes(text string) []bool {
 	}
 	for _, f := range m.redactor.Find(text) {
 		if f.Certain {
-			m.rememberFragments(text[f.Start:f.End])
+			m.addFragmentsToMask(text[f.Start:f.End])
 		}
 		hide(f.Start, f.End)
 	}
-	for i := 0; i+minSecretFragmentBytes <= len(text); i++ {
-		if m.known[text[i:i+minSecretFragmentBytes]] {
-			hide(i, i+minSecretFragmentBytes)
+	for i := 0; i+minMaskedSecretPartBytes <= len(text); i++ {
+		if m.known[text[i:i+minMaskedSecretPartBytes]] {
+			hide(i, i+minMaskedSecretPartBytes)
 		}
 	}
 	return secret

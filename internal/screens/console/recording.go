@@ -101,7 +101,7 @@ func (r *recorder) RecordOutput(p []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.o.Clock.Now()
-	r.examineScreen(now)
+	r.recordFrameAndStableScreenIfDue(now)
 	_, _ = r.screen.Write(p) // never fails
 	r.lastOutput = now
 }
@@ -110,8 +110,8 @@ func (r *recorder) RecordOutput(p []byte) {
 func (r *recorder) RecordInput(p []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.examineScreen(r.o.Clock.Now())
-	if r.state == "" && !isTerminalReply(p) {
+	r.recordFrameAndStableScreenIfDue(r.o.Clock.Now())
+	if r.state == "" && !isTerminalReplyNotKey(p) {
 		r.summary.LostKeys++
 	}
 	if r.dialog != nil {
@@ -123,15 +123,15 @@ func (r *recorder) RecordInput(p []byte) {
 	}
 }
 
-func isTerminalReply(p []byte) bool {
-	last := p[len(p)-1]
-	return bytes.HasPrefix(p, []byte("\x1b]")) || bytes.HasPrefix(p, []byte("\x1bP")) || bytes.HasPrefix(p, []byte("\x1b[")) && bytes.IndexByte([]byte("cnRytuIO"), last) >= 0
+func isTerminalReplyNotKey(input []byte) bool {
+	last := input[len(input)-1]
+	return bytes.HasPrefix(input, []byte("\x1b]")) || bytes.HasPrefix(input, []byte("\x1bP")) || bytes.HasPrefix(input, []byte("\x1b[")) && bytes.IndexByte([]byte("cnRytuIO"), last) >= 0
 }
 
 // flushInput writes the collected input as one event: a typed secret can be recognized only as a whole.
 func (r *recorder) flushInput() {
 	if len(r.pendingInput) > 0 {
-		r.writeEvent("i", r.mask.maskText(string(r.pendingInput)))
+		r.writeAsciicastEvent("i", r.mask.maskText(string(r.pendingInput)))
 		r.pendingInput = nil
 	}
 }
@@ -140,23 +140,23 @@ func (r *recorder) flushInput() {
 func (r *recorder) Resize(cols, rows int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.examineScreen(r.o.Clock.Now())
+	r.recordFrameAndStableScreenIfDue(r.o.Clock.Now())
 	r.screen.Resize(cols, rows)
 	r.rows = nil
-	r.writeEvent("r", fmt.Sprintf("%dx%d", cols, rows))
+	r.writeAsciicastEvent("r", fmt.Sprintf("%dx%d", cols, rows))
 }
 
-func (r *recorder) Screen() *emulator.Emulator { return r.screen }
+func (r *recorder) ScreenEmulator() *emulator.Emulator { return r.screen }
 
 // Close records the last screen and returns the summary. The error is the first write error.
 func (r *recorder) Close() (Summary, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lastFrame, r.candidateSince = time.Time{}, time.Time{}
-	r.examineScreen(r.o.Clock.Now().Add(stableScreenTime))
+	r.recordFrameAndStableScreenIfDue(r.o.Clock.Now().Add(stableScreenTime))
 	r.flushInput()
 	if r.dialog != nil {
-		r.closeDialog()
+		r.moveOpenDialogToSummary()
 	}
 	if r.cast != nil {
 		if err := r.cast.Close(); err != nil && r.err == nil {
@@ -167,8 +167,9 @@ func (r *recorder) Close() (Summary, error) {
 	return r.summary, r.err
 }
 
-// examineScreen records a frame that is due, and a screen that was stable for some time. Call it before new output.
-func (r *recorder) examineScreen(now time.Time) {
+// recordFrameAndStableScreenIfDue records a frame that is due, and a screen that was stable for some time. Call it before new
+// output.
+func (r *recorder) recordFrameAndStableScreenIfDue(now time.Time) {
 	if r.lastOutput.IsZero() || now.Sub(r.lastFrame) < minFrameInterval && now.Sub(r.lastOutput) < stableScreenTime {
 		return
 	}
@@ -176,7 +177,7 @@ func (r *recorder) examineScreen(now time.Time) {
 	screen := r.mask.maskScreen(r.screen.Screen())
 	r.writeFrame(screen)
 	var p book.Page
-	p.SetScreen(screen, r.o.Texts)
+	p.SetFromScreen(screen, r.o.Texts)
 	masked := strings.Join(p.Masked(), "\n") + book.StateOf(screen)
 	if masked != r.candidate {
 		r.candidate, r.candidateSince = masked, r.lastOutput
@@ -185,39 +186,39 @@ func (r *recorder) examineScreen(now time.Time) {
 		return
 	}
 	r.lastKept = masked
-	r.addScreen(&p, screen)
+	r.recordStableScreen(&p, screen)
 }
 
-func (r *recorder) addScreen(p *book.Page, screen emulator.Screen) {
+func (r *recorder) recordStableScreen(page *book.Page, screen emulator.Screen) {
 	r.summary.Screens++
 	r.state = book.StateOf(screen)
-	p.State, p.Tape, p.Name = r.state, "session", fmt.Sprintf("%03d", r.summary.Screens)
+	page.State, page.Tape, page.Name = r.state, "session", fmt.Sprintf("%03d", r.summary.Screens)
 	if r.state != "" && !slices.Contains(r.summary.States, r.state) {
 		r.summary.States = append(r.summary.States, r.state)
 	}
-	r.trackDialog(p)
+	r.openOrCloseTrackedDialog(page)
 	if r.o.Dir == "" {
 		return
 	}
-	r.writeEvent("m", strings.TrimSpace(p.Name+" "+p.State))
-	r.noteError(book.Book{Dir: r.o.Dir}.WriteAs(p, p.Name))
+	r.writeAsciicastEvent("m", strings.TrimSpace(page.Name+" "+page.State))
+	r.keepFirstWriteError(book.Book{Dir: r.o.Dir}.WriteAs(page, page.Name))
 }
 
-func (r *recorder) trackDialog(p *book.Page) {
-	dialog := slices.Contains([]string{"permission", "question", "plan", "dialog"}, p.Kind())
-	if r.dialog != nil && (!dialog || p.State != r.dialog.state || len(p.Options) != len(r.dialog.options)) {
-		r.closeDialog()
+func (r *recorder) openOrCloseTrackedDialog(page *book.Page) {
+	dialog := slices.Contains([]string{"permission", "question", "plan", "dialog"}, page.StateBeforeSlash())
+	if r.dialog != nil && (!dialog || page.State != r.dialog.state || len(page.Options) != len(r.dialog.options)) {
+		r.moveOpenDialogToSummary()
 	}
 	switch {
 	case dialog && r.dialog == nil:
-		r.dialog = &openDialog{state: p.State, options: p.Options}
+		r.dialog = &openDialog{state: page.State, options: page.Options}
 	case dialog:
-		r.dialog.options = p.Options
+		r.dialog.options = page.Options
 	}
 }
 
-func (r *recorder) closeDialog() {
-	r.summary.Dialogs = append(r.summary.Dialogs, Dialog{State: r.dialog.state, Answer: r.dialog.answer()})
+func (r *recorder) moveOpenDialogToSummary() {
+	r.summary.Dialogs = append(r.summary.Dialogs, Dialog{State: r.dialog.state, Answer: r.dialog.answerGivenByLastKey()})
 	r.dialog = nil
 }
 
@@ -240,7 +241,7 @@ func (d *openDialog) applyKeys(keys string) {
 	d.options[to].Selected = true
 }
 
-func (d *openDialog) answer() string {
+func (d *openDialog) answerGivenByLastKey() string {
 	for _, o := range d.options {
 		if d.key == "\r" && o.Selected || o.Number != "" && d.key == o.Number {
 			return o.Label
@@ -263,24 +264,24 @@ func (r *recorder) writeFrame(screen emulator.Screen) {
 	r.rows = rows
 	if b.Len() > 0 {
 		fmt.Fprintf(&b, "\x1b[%d;%dH", screen.Cursor.Row+1, screen.Cursor.Col+1)
-		r.writeEvent("o", b.String())
+		r.writeAsciicastEvent("o", b.String())
 	}
 }
 
-func (r *recorder) writeEvent(kind, data string) {
+func (r *recorder) writeAsciicastEvent(eventCode, text string) {
 	if r.cast != nil {
 		at := float64(r.o.Clock.Now().Sub(r.startedAt).Microseconds()) / 1e6
-		r.writeLine([]any{at, kind, data})
+		r.writeLine([]any{at, eventCode, text})
 	}
 }
 
 func (r *recorder) writeLine(line any) {
 	enc := json.NewEncoder(r.cast)
 	enc.SetEscapeHTML(false)
-	r.noteError(enc.Encode(line))
+	r.keepFirstWriteError(enc.Encode(line))
 }
 
-func (r *recorder) noteError(err error) {
+func (r *recorder) keepFirstWriteError(err error) {
 	if r.err == nil && err != nil {
 		r.err = fmt.Errorf("recording screens: %w", err)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/charmbracelet/x/vt"
 )
 
-const maxReplyBytes = 4 << 10
+const maxUnreadReplyBytes = 4 << 10
 
 // Emulator is a terminal without a display. All methods may be called concurrently. Its memory is bounded: lines that
 // scroll off the main screen are not kept, and the library keeps at most 10,000 lines of the alternate screen.
@@ -50,7 +50,7 @@ func New(cols, rows int) *Emulator {
 func (e *Emulator) answerQueries() {
 	reply := func(cmd int, text func(params ansi.Params) string) {
 		e.terminal.RegisterCsiHandler(cmd, func(params ansi.Params) bool {
-			if t := text(params); len(e.replies)+len(t) <= maxReplyBytes {
+			if t := text(params); len(e.replies)+len(t) <= maxUnreadReplyBytes {
 				e.replies = append(e.replies, t...)
 			}
 			return true

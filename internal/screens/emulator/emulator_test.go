@@ -83,8 +83,8 @@ func TestReplies(t *testing.T) {
 		t.Errorf("replies %q, want %q", got, want)
 	}
 	_, _ = e.Write([]byte(strings.Repeat("\x1b[6n", 5000)))
-	if n := len(e.Replies()); n > maxReplyBytes {
-		t.Errorf("%d bytes of replies are kept, want at most %d", n, maxReplyBytes)
+	if n := len(e.Replies()); n > maxUnreadReplyBytes {
+		t.Errorf("%d bytes of replies are kept, want at most %d", n, maxUnreadReplyBytes)
 	}
 	_, _ = e.Write([]byte("\x1b[?2004;1h"))
 	if want := (Modes{BracketedPaste: true, CursorKeys: true}); e.Modes() != want {

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	maxTitleBytes = 1 << 10
-	maxHeldBytes  = 256     // maximum number of held bytes: characters outside ASCII that a combining character may follow
-	maxWriteBytes = 4 << 10 // maximum number of bytes that are passed on at once
+	maxTitleBytes            = 1 << 10
+	maxHeldNonASCIIBytes     = 256     // maximum number of held bytes: characters outside ASCII that a combining character may follow
+	maxBytesPerTerminalWrite = 4 << 10 // maximum number of bytes that are passed on at once
 )
 
 // outputFilter removes the parts of a program's output that the terminal library handles differently from real
@@ -46,52 +46,52 @@ func (f *outputFilter) write(p []byte) {
 	for _, b := range p {
 		switch f.state {
 		case filterInText:
-			f.handleByte(b)
+			f.filterTextByte(b)
 		case filterInEscape:
-			f.handleEscapeByte(b)
+			f.filterEscapeByte(b)
 		case filterInString:
-			f.handleStringByte(b)
+			f.filterControlStringByte(b)
 		}
 	}
-	f.writeText()
+	f.writePendingTextToTerminal()
 }
 
 // flush forwards the bytes that were held back, except an incomplete character or sequence.
 func (f *outputFilter) flush() {
 	f.text = append(f.text, f.held...)
 	f.held = f.held[:0]
-	f.writeText()
+	f.writePendingTextToTerminal()
 }
 
-func (f *outputFilter) writeText() {
+func (f *outputFilter) writePendingTextToTerminal() {
 	if len(f.text) > 0 {
 		_, _ = f.terminal.Write(f.text)
 		f.text = f.text[:0]
 	}
 }
 
-func (f *outputFilter) handleByte(b byte) {
+func (f *outputFilter) filterTextByte(b byte) {
 	switch {
 	case b == escapeByte:
 		f.forwardHeld()
 		f.state = filterInEscape
 	case b < utf8.RuneSelf:
 		f.forwardHeld()
-		f.appendText(b)
+		f.queueTerminalBytes(b)
 	default:
-		f.holdByte(b)
+		f.holdNonASCIIByte(b)
 	}
 }
 
-func (f *outputFilter) appendText(b ...byte) {
+func (f *outputFilter) queueTerminalBytes(b ...byte) {
 	f.text = append(f.text, b...)
-	if len(f.text) >= maxWriteBytes {
-		f.writeText()
+	if len(f.text) >= maxBytesPerTerminalWrite {
+		f.writePendingTextToTerminal()
 	}
 }
 
-// holdByte adds a byte outside ASCII to the held bytes. It drops bytes that are not UTF-8 and 8-bit control characters.
-func (f *outputFilter) holdByte(b byte) {
+// holdNonASCIIByte adds a byte outside ASCII to the held bytes. It drops bytes that are not UTF-8 and 8-bit control characters.
+func (f *outputFilter) holdNonASCIIByte(b byte) {
 	if utf8.RuneStart(b) {
 		f.partial = f.partial[:0]
 	} else if len(f.partial) == 0 {
@@ -105,7 +105,7 @@ func (f *outputFilter) holdByte(b byte) {
 		f.held = append(f.held, f.partial...)
 	}
 	f.partial = f.partial[:0]
-	if len(f.held) >= maxHeldBytes {
+	if len(f.held) >= maxHeldNonASCIIBytes {
 		f.forwardHeld()
 	}
 }
@@ -113,12 +113,12 @@ func (f *outputFilter) holdByte(b byte) {
 func (f *outputFilter) forwardHeld() {
 	f.partial = f.partial[:0]
 	if len(f.held) > 0 {
-		f.appendText(f.held...)
+		f.queueTerminalBytes(f.held...)
 		f.held = f.held[:0]
 	}
 }
 
-func (f *outputFilter) handleEscapeByte(b byte) {
+func (f *outputFilter) filterEscapeByte(b byte) {
 	switch b {
 	case ']', 'P', '_', '^', 'X', 'k':
 		f.state, f.kind, f.content = filterInString, b, f.content[:0]
@@ -128,12 +128,12 @@ func (f *outputFilter) handleEscapeByte(b byte) {
 	default:
 		f.state = filterInText
 		if b < utf8.RuneSelf {
-			f.appendText(escapeByte, b)
+			f.queueTerminalBytes(escapeByte, b)
 		}
 	}
 }
 
-func (f *outputFilter) handleStringByte(b byte) {
+func (f *outputFilter) filterControlStringByte(b byte) {
 	switch {
 	case b == escapeByte:
 		f.endString()

@@ -114,7 +114,7 @@ func StartProgram(ctx context.Context, o ProgramOptions) (*Program, error) {
 	if o.Stderr != nil {
 		attach.Stderr = o.Stderr
 	}
-	attached, err := proc.Attach(ctx, attach)
+	attached, err := proc.StartAttached(ctx, attach)
 	if err != nil {
 		return nil, errors.Join(err, pair.Close())
 	}
@@ -126,7 +126,7 @@ func StartProgram(ctx context.Context, o ProgramOptions) (*Program, error) {
 func (p *Program) Read(b []byte) (int, error) { return p.pair.Controller.Read(b) }
 
 // Write types b.
-func (p *Program) Write(b []byte) (int, error) { return p.pair.Controller.Write(b) }
+func (p *Program) Write(typedBytes []byte) (int, error) { return p.pair.Controller.Write(typedBytes) }
 
 // Resize changes the size of the terminal.
 func (p *Program) Resize(size Size) error { return p.pair.Resize(size) }
@@ -134,6 +134,6 @@ func (p *Program) Resize(size Size) error { return p.pair.Resize(size) }
 // Stop sends SIGTERM to the program and its process group. After grace, it sends SIGKILL to those that still run. Then
 // it closes the terminal, which sends SIGHUP to processes of other groups.
 func (p *Program) Stop(grace time.Duration) {
-	p.Attached.Stop(grace)
+	p.Attached.StopGroup(grace)
 	_ = p.pair.Close() // the program has exited, so an error has no effect
 }

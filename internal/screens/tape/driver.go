@@ -27,15 +27,15 @@ type TerminalOptions struct {
 	Clock      Clock
 }
 
-// Terminal is a running program and its screen. It is used by one goroutine at a time; the caller must call Stop.
-type Terminal struct {
+// ProgramInTerminal is a running program and its screen. It is used by one goroutine at a time; the caller must call Stop.
+type ProgramInTerminal struct {
 	program  *emulator.Program
 	screen   *emulator.Emulator
 	playback *Playback
 }
 
 // StartTerminal starts a program. ctx bounds only the start.
-func StartTerminal(ctx context.Context, o TerminalOptions) (*Terminal, error) {
+func StartTerminal(ctx context.Context, o TerminalOptions) (*ProgramInTerminal, error) {
 	size := emulator.Size{Cols: o.Cols, Rows: o.Rows}
 	command := proc.Command{Path: o.Path, Args: o.Args}
 	command.Env = slices.DeleteFunc(slices.Clone(o.Env), func(kv string) bool {
@@ -47,7 +47,7 @@ func StartTerminal(ctx context.Context, o TerminalOptions) (*Terminal, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Terminal{program: program, screen: emulator.New(o.Cols, o.Rows)}
+	t := &ProgramInTerminal{program: program, screen: emulator.New(o.Cols, o.Rows)}
 	player := Player{Program: program, Screen: t.screen, Clock: o.Clock}
 	t.playback = player.Start()
 	return t, nil
@@ -58,11 +58,11 @@ func StartTerminal(ctx context.Context, o TerminalOptions) (*Terminal, error) {
 const keySettleMS = 150
 
 // DoStep does a step: it waits, types, or presses keys. The error shows the screen.
-func (t *Terminal) DoStep(ctx context.Context, s Step) error {
+func (t *ProgramInTerminal) DoStep(ctx context.Context, s Step) error {
 	if s.Type+s.Paste+s.Key != "" {
 		s.SettleMS = keySettleMS
 	}
-	step, err := NewStep(s)
+	step, err := CompileStepOutsideTape(s)
 	if err != nil {
 		return err
 	}
@@ -74,10 +74,10 @@ func (t *Terminal) DoStep(ctx context.Context, s Step) error {
 }
 
 // Screen returns the current screen.
-func (t *Terminal) Screen() emulator.Screen { return t.screen.Screen() }
+func (t *ProgramInTerminal) Screen() emulator.Screen { return t.screen.Screen() }
 
 // Resize changes the size of the terminal and notifies the program.
-func (t *Terminal) Resize(cols, rows int) error {
+func (t *ProgramInTerminal) Resize(cols, rows int) error {
 	size := emulator.Size{Cols: cols, Rows: rows}
 	if err := t.program.Resize(size); err != nil {
 		return err
@@ -86,8 +86,8 @@ func (t *Terminal) Resize(cols, rows int) error {
 	return nil
 }
 
-// Stop ends the program.
-func (t *Terminal) Stop() {
+// StopProgram ends the program.
+func (t *ProgramInTerminal) StopProgram() {
 	const grace = 3 * time.Second
 	t.program.Stop(grace)
 }
@@ -152,16 +152,16 @@ type screenContent struct {
 	Text string `json:"text"`
 }
 
-// ServeTerminal reads requests from in, one line of JSON each, and executes them. It writes each answer as a line to
+// AnswerTerminalRequests reads requests from in, one line of JSON each, and executes them. It writes each answer as a line to
 // out. It returns when in ends.
-func ServeTerminal(ctx context.Context, t *Terminal, in io.Reader, out io.Writer) error {
-	lines := bufio.NewReader(in)
-	enc := json.NewEncoder(out)
+func AnswerTerminalRequests(ctx context.Context, terminal *ProgramInTerminal, requestLines io.Reader, answerLines io.Writer) error {
+	lines := bufio.NewReader(requestLines)
+	enc := json.NewEncoder(answerLines)
 	enc.SetEscapeHTML(false)
 	for {
 		line, err := lines.ReadBytes('\n')
 		if len(bytes.TrimSpace(line)) > 0 {
-			if err := enc.Encode(t.handleRequest(ctx, line)); err != nil {
+			if err := enc.Encode(terminal.handleRequest(ctx, line)); err != nil {
 				return fmt.Errorf("writing a response to stdout: %w", err)
 			}
 		}
@@ -174,7 +174,7 @@ func ServeTerminal(ctx context.Context, t *Terminal, in io.Reader, out io.Writer
 	}
 }
 
-func (t *Terminal) handleRequest(ctx context.Context, line []byte) terminalAnswer {
+func (t *ProgramInTerminal) handleRequest(ctx context.Context, line []byte) terminalAnswer {
 	var r terminalRequest
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.DisallowUnknownFields()

@@ -23,9 +23,9 @@ func TestServe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer terminal.Stop()
+	defer terminal.StopProgram()
 	var out strings.Builder
-	if err := ServeTerminal(t.Context(), terminal, strings.NewReader("{\"wait\": \"256color\", \"timeout_ms\": 60000}\n\n{\"screen\": true}"), &out); err != nil {
+	if err := AnswerTerminalRequests(t.Context(), terminal, strings.NewReader("{\"wait\": \"256color\", \"timeout_ms\": 60000}\n\n{\"screen\": true}"), &out); err != nil {
 		t.Fatal(err)
 	}
 	first, second, _ := strings.Cut(out.String(), "\n")

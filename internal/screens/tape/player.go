@@ -62,12 +62,12 @@ type Player struct {
 
 // How long a player waits.
 const (
-	defaultTimeout = 15 * time.Second
-	echoTimeout    = 3 * time.Second
-	settleTime     = 250 * time.Millisecond
-	maxSettleTime  = 1500 * time.Millisecond
-	keyQuietTime   = 40 * time.Millisecond  // minimum time without output before the next key
-	maxKeyWait     = 400 * time.Millisecond // longest wait before the next key
+	defaultTimeout        = 15 * time.Second
+	echoTimeout           = 3 * time.Second
+	settleTime            = 250 * time.Millisecond
+	maxWaitForQuietOutput = 1500 * time.Millisecond
+	keyQuietTime          = 40 * time.Millisecond  // minimum time without output before the next key
+	maxKeyWait            = 400 * time.Millisecond // longest wait before the next key
 )
 
 // StepError reports which step of a tape failed and what the screen showed.
@@ -105,12 +105,12 @@ func (p *Player) Play(ctx context.Context, t *Tape) error {
 // closes its terminal. Start may be called only once.
 func (p *Player) Start() *Playback {
 	r := &Playback{Player: p, startedAt: p.Clock.Now(), changed: make(chan struct{}, 1)}
-	go r.read() // returns when the program has closed its terminal
+	go r.copyProgramOutputToScreen() // returns when the program has closed its terminal
 	return r
 }
 
-// DoStep performs one step, which is from a tape or from [NewStep]. If the step fails, the error is a [*StepError] without
-// a position. Other errors come from ctx, Page or OpenGate.
+// DoStep performs one step, which is from a tape or from [CompileStepOutsideTape]. If the step fails, the error is a
+// [*StepError] without a position. Other errors come from ctx, Page or OpenGate.
 func (r *Playback) DoStep(ctx context.Context, s *Step) error {
 	err := r.performStep(ctx, s)
 	if reason, ok := errors.AsType[tapeError](err); ok {
@@ -131,13 +131,13 @@ type Playback struct {
 	closed      bool      // the program has closed its terminal
 }
 
-func (r *Playback) read() {
+func (r *Playback) copyProgramOutputToScreen() {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := r.Program.Read(buf)
 		if n > 0 {
 			r.mu.Lock()
-			r.record(false, buf[:n])
+			r.passToRecorder(false, buf[:n])
 			_, _ = r.Screen.Write(buf[:n]) // never fails
 			r.outputBytes, r.lastOutput = r.outputBytes+n, r.Clock.Now()
 			r.mu.Unlock()
@@ -160,16 +160,16 @@ func (r *Playback) read() {
 	}
 }
 
-// record passes an event to the recorder; the caller holds mu.
-func (r *Playback) record(input bool, data []byte) {
+// passToRecorder passes an event to the recorder; the caller holds mu.
+func (r *Playback) passToRecorder(isInput bool, data []byte) {
 	if r.Recorder != nil {
-		r.Recorder.Record(Event{At: r.Clock.Now().Sub(r.startedAt), Input: input, Data: data})
+		r.Recorder.Record(Event{At: r.Clock.Now().Sub(r.startedAt), Input: isInput, Data: data})
 	}
 }
 
-func (r *Playback) send(text string) error {
+func (r *Playback) sendInputToProgram(text string) error {
 	r.mu.Lock()
-	r.record(true, []byte(text))
+	r.passToRecorder(true, []byte(text))
 	r.mu.Unlock()
 	if _, err := io.WriteString(r.Program, text); err != nil {
 		return fmt.Errorf("sending keys to the program: %w", err)
@@ -177,7 +177,7 @@ func (r *Playback) send(text string) error {
 	return nil
 }
 
-func (r *Playback) quietSince() (last time.Time, closed bool) {
+func (r *Playback) timeOfLastOutput() (lastOutputAt time.Time, hasProgramClosedTerminal bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.lastOutput, r.closed
@@ -185,11 +185,10 @@ func (r *Playback) quietSince() (last time.Time, closed bool) {
 
 var errTimeout = errors.New("timeout")
 
-// waitUntil waits until ok returns true.
 func (r *Playback) waitUntil(ctx context.Context, limit time.Duration, ok func() bool) error {
 	deadline := r.Clock.After(limit)
 	for {
-		_, closed := r.quietSince()
+		_, closed := r.timeOfLastOutput()
 		if ok() {
 			return nil
 		}
@@ -209,7 +208,7 @@ func (r *Playback) waitUntil(ctx context.Context, limit time.Duration, ok func()
 func (r *Playback) waitUntilQuiet(ctx context.Context, quiet, limit time.Duration) error {
 	deadline, began := r.Clock.After(limit), r.Clock.Now()
 	for {
-		last, closed := r.quietSince()
+		last, closed := r.timeOfLastOutput()
 		if last.Before(began) {
 			last = began
 		}

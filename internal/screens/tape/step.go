@@ -107,7 +107,7 @@ func (r *Playback) typeInput(ctx context.Context, s *Step) error {
 		}
 	}
 	if s.Select != "" {
-		if err := r.selectOption(ctx, s); err != nil {
+		if err := r.pressDownUntilOptionSelected(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -123,25 +123,26 @@ func (r *Playback) typeInput(ctx context.Context, s *Step) error {
 }
 
 func (r *Playback) pressKey(ctx context.Context, key string, quiet, limit time.Duration) error {
-	if err := r.send(key); err != nil {
+	if err := r.sendInputToProgram(key); err != nil {
 		return err
 	}
 	return r.waitUntilQuiet(ctx, quiet, limit)
 }
 
-// selectOption presses Down until the option of the step is selected; Down on the last option selects the first one.
-func (r *Playback) selectOption(ctx context.Context, s *Step) error {
+// pressDownUntilOptionSelected presses Down until the option of the step is selected; Down on the last option selects the first
+// one.
+func (r *Playback) pressDownUntilOptionSelected(ctx context.Context, step *Step) error {
 	const most = 20
 	for range most {
-		if s.option.MatchString(r.screenText()) {
+		if step.option.MatchString(r.screenText()) {
 			return nil
 		}
 		down, _ := KeySequence("Down") // the key is known
-		if err := r.pressKey(ctx, down, settleTime, maxSettleTime); err != nil {
+		if err := r.pressKey(ctx, down, settleTime, maxWaitForQuietOutput); err != nil {
 			return err
 		}
 	}
-	return tapeError("found no option that begins with " + backquote(s.Select))
+	return tapeError("found no option that begins with " + backquote(step.Select))
 }
 
 func (r *Playback) typeText(ctx context.Context, text string) error {
@@ -149,7 +150,7 @@ func (r *Playback) typeText(ctx context.Context, text string) error {
 	tail := []rune(text)
 	tail = tail[max(0, len(tail)-most):]
 	before := strings.Count(r.screenText(), string(tail))
-	if err := r.send(text); err != nil {
+	if err := r.sendInputToProgram(text); err != nil {
 		return err
 	}
 	err := r.waitUntil(ctx, echoTimeout, func() bool { return strings.Count(r.screenText(), string(tail)) > before })
@@ -167,7 +168,7 @@ func (r *Playback) openGate(name string) error {
 }
 
 func (r *Playback) settle(ctx context.Context, s *Step) error {
-	return r.waitUntilQuiet(ctx, s.settleTime(), max(maxSettleTime, s.settleTime()))
+	return r.waitUntilQuiet(ctx, s.settleTime(), max(maxWaitForQuietOutput, s.settleTime()))
 }
 
 func (r *Playback) takePage(ctx context.Context, s *Step) error {

@@ -83,8 +83,8 @@ func Parse(file string, text []byte) (*Tape, diag.List) {
 		return nil, diag.List{*problem}
 	}
 	t := &Tape{Name: strings.TrimSuffix(filepath.Base(file), ".toml")}
-	c := checker{index: ix, list: ix.Bind(t)}
-	c.checkTape(t)
+	c := tapeChecker{index: ix, list: ix.BindFileTo(t)}
+	c.checkTapeAndSetStepLines(t)
 	c.list.Sort()
 	return t, c.list
 }
@@ -95,18 +95,18 @@ func (s *Step) BindValue(v diag.Value, b *diag.Binding) {
 	b.BindInto(v, (*plain)(s))
 }
 
-type checker struct {
+type tapeChecker struct {
 	index *diag.SourceIndex
 	list  diag.List
 }
 
-func (c *checker) addProblem(hint, message string, path ...any) {
+func (c *tapeChecker) addProblem(hint, message string, path ...any) {
 	d := c.index.DiagnosticAt(path, message)
 	d.Hint = hint
 	c.list = append(c.list, d)
 }
 
-func (c *checker) checkTape(t *Tape) {
+func (c *tapeChecker) checkTapeAndSetStepLines(t *Tape) {
 	for i, name := range t.Dialogs {
 		switch {
 		case name == "onboarding":
@@ -132,7 +132,7 @@ func (c *checker) checkTape(t *Tape) {
 	}
 }
 
-func (c *checker) checkStep(s *Step, i int) {
+func (c *tapeChecker) checkStep(s *Step, i int) {
 	s.compile(func(key, hint, message string) { c.addProblem(hint, message, "steps", i, key) })
 	if s.Snapshot != "" && !regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`).MatchString(s.Snapshot) {
 		c.addProblem(`use lower-case letters, digits and "-"`, "invalid name of a snapshot: "+backquote(s.Snapshot), "steps", i, "snapshot")
@@ -163,22 +163,22 @@ func (s *Step) compile(add func(key, hint, message string)) {
 	}
 }
 
-// NewStep returns a step that is in no file, for [Playback.DoStep].
-func NewStep(s Step) (*Step, error) {
+// CompileStepOutsideTape returns a step that is in no file, for [Playback.DoStep].
+func CompileStepOutsideTape(step Step) (*Step, error) {
 	var err error
-	s.compile(func(_, hint, message string) {
+	step.compile(func(_, hint, message string) {
 		if hint != "" {
 			message += "; " + hint
 		}
 		err = errors.Join(err, errors.New(message))
 	})
-	return &s, err
+	return &step, err
 }
 
 func backquote(s string) string { return "`" + s + "`" }
 
-// Pages returns the names of the pages that the tape captures.
-func (t *Tape) Pages() []string {
+// CapturedPageNames returns the names of the pages that the tape captures.
+func (t *Tape) CapturedPageNames() []string {
 	var names []string
 	for _, s := range t.Steps {
 		if s.Snapshot != "" {
@@ -188,9 +188,9 @@ func (t *Tape) Pages() []string {
 	return names
 }
 
-// SleepLines returns the lines of the steps that sleep, except those that take pages of menus. Such steps are a
+// LinesOfSleepsOutsideMenus returns the lines of the steps that sleep, except those that take pages of menus. Such steps are a
 // problem: on a busy machine a fixed sleep is too short, and the page is captured too early.
-func (t *Tape) SleepLines() []int {
+func (t *Tape) LinesOfSleepsOutsideMenus() []int {
 	var lines []int
 	for _, s := range t.Steps {
 		if s.SleepMS > 0 && s.State != "menu" {

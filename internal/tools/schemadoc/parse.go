@@ -82,13 +82,13 @@ func (f *fileFormat) collectTables(name string) {
 	if slices.Contains(f.order, name) {
 		return
 	}
-	fields := f.fields(name)
+	fields := f.fieldsOfStructType(name)
 	if len(fields) == 0 {
 		return
 	}
 	f.order = append(f.order, name)
 	for _, fd := range fields {
-		for _, part := range alternatives(fd) {
+		for _, part := range alternativesInSchemaTag(fd) {
 			f.collectTables(part)
 		}
 		ast.Inspect(fd.typ, func(n ast.Node) bool {
@@ -100,10 +100,10 @@ func (f *fileFormat) collectTables(name string) {
 	}
 }
 
-// fields returns the keys of a struct type; nil means that the type is not a table. Keys of embedded structs are
+// fieldsOfStructType returns the keys of a struct type; nil means that the type is not a table. Keys of embedded structs are
 // included, but never as required keys.
-func (f *fileFormat) fields(name string) []field {
-	spec := f.types[name]
+func (f *fileFormat) fieldsOfStructType(structType string) []field {
+	spec := f.types[structType]
 	if spec == nil {
 		return nil
 	}
@@ -115,7 +115,7 @@ func (f *fileFormat) fields(name string) []field {
 	for _, fl := range st.Fields.List {
 		if len(fl.Names) == 0 {
 			if id, ok := fl.Type.(*ast.Ident); ok {
-				for _, inner := range f.fields(id.Name) {
+				for _, inner := range f.fieldsOfStructType(id.Name) {
 					inner.required = false
 					fields = append(fields, inner)
 				}
@@ -131,7 +131,7 @@ func (f *fileFormat) fields(name string) []field {
 			continue
 		}
 		doc := cmp.Or(fl.Doc.Text(), fl.Comment.Text())
-		fields = append(fields, field{key: key, doc: describeBool(fl.Type, rewriteDocComment(doc, fl.Names[0].Name, key)), typ: fl.Type, tag: tag, required: opts == "required"})
+		fields = append(fields, field{key: key, doc: rewriteBoolDescription(fl.Type, rewriteDocComment(doc, fl.Names[0].Name, key)), typ: fl.Type, tag: tag, required: opts == "required"})
 	}
 	return fields
 }
@@ -171,31 +171,31 @@ func rewriteDocComment(doc, name, key string) string {
 	return "`" + key + "`" + rest
 }
 
-// describeBool rewrites the description of a boolean key: "Says that it ran" becomes "True if it ran".
-func describeBool(t ast.Expr, doc string) string {
-	if star, ok := t.(*ast.StarExpr); ok {
-		t = star.X
+// rewriteBoolDescription rewrites the description of a boolean key: "Says that it ran" becomes "True if it ran".
+func rewriteBoolDescription(fieldType ast.Expr, description string) string {
+	if star, ok := fieldType.(*ast.StarExpr); ok {
+		fieldType = star.X
 	}
-	if id, ok := t.(*ast.Ident); ok && id.Name == "bool" {
+	if id, ok := fieldType.(*ast.Ident); ok && id.Name == "bool" {
 		for _, formula := range []string{"Says that ", "Says whether ", "Reports that ", "Reports whether "} {
-			if rest, ok := strings.CutPrefix(doc, formula); ok {
+			if rest, ok := strings.CutPrefix(description, formula); ok {
 				return "True if " + rest
 			}
 		}
 	}
-	return doc
+	return description
 }
 
-// describeTable returns the doc comment of a type without its name, because the name is the heading of its section.
-func (f *fileFormat) describeTable(name string) string {
-	return rewriteDocComment(f.docs[name], name, name)
+// descriptionOfTableType returns the doc comment of a type without its name, because the name is the heading of its section.
+func (f *fileFormat) descriptionOfTableType(tableType string) string {
+	return rewriteDocComment(f.docs[tableType], tableType, tableType)
 }
 
 func upperFirst(s string) string { return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):] }
 
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-func alternatives(fd field) []string {
+func alternativesInSchemaTag(fd field) []string {
 	tag := fd.tag.Get("schema")
 	if tag == "" {
 		return nil

@@ -32,8 +32,8 @@ func (o object) MarshalJSON() ([]byte, error) {
 const schemaLocation = "https://raw.githubusercontent.com/claudeless/claudeless/main/docs/schema/"
 
 func (f *fileFormat) tableSchema(name string) object {
-	properties, required := f.propertySchemas(f.fields(name))
-	o := object{{"description", f.describeTable(name)}, {"type", "object"}, {"properties", properties}}
+	properties, required := f.propertySchemas(f.fieldsOfStructType(name))
+	o := object{{"description", f.descriptionOfTableType(name)}, {"type", "object"}, {"properties", properties}}
 	if required != nil {
 		o = append(o, objectMember{"required", required})
 	}
@@ -52,14 +52,14 @@ func (f *fileFormat) propertySchemas(fields []field) (properties object, require
 
 func (f *fileFormat) propertySchema(fd field) object {
 	var o object
-	if forms := alternatives(fd); forms != nil {
+	if forms := alternativesInSchemaTag(fd); forms != nil {
 		anyOf := make([]object, len(forms))
 		for i, form := range forms {
-			anyOf[i] = f.alternativeSchema(form)
+			anyOf[i] = f.schemaOfAlternative(form)
 		}
 		o = object{{"anyOf", anyOf}}
 	} else {
-		o = f.typeSchema(fd.typ)
+		o = f.schemaOfGoType(fd.typ)
 	}
 	if enum := fd.tag.Get("enum"); enum != "" {
 		o = append(o, objectMember{"enum", strings.Split(enum, ",")})
@@ -85,26 +85,26 @@ func jsonLiteral(s string) any {
 	return s
 }
 
-func (f *fileFormat) alternativeSchema(s string) object {
+func (f *fileFormat) schemaOfAlternative(alternative string) object {
 	switch {
-	case s == "string" || s == "integer" || s == "number" || s == "boolean" || s == "object" || s == "array":
-		return object{{"type", s}}
-	case f.types[s] != nil:
-		return f.namedTypeSchema(s)
+	case alternative == "string" || alternative == "integer" || alternative == "number" || alternative == "boolean" || alternative == "object" || alternative == "array":
+		return object{{"type", alternative}}
+	case f.types[alternative] != nil:
+		return f.namedTypeSchema(alternative)
 	}
-	return object{{"enum", strings.Split(s, ",")}}
+	return object{{"enum", strings.Split(alternative, ",")}}
 }
 
-func (f *fileFormat) typeSchema(t ast.Expr) object {
+func (f *fileFormat) schemaOfGoType(t ast.Expr) object {
 	switch t := t.(type) {
 	case *ast.StarExpr:
-		return f.typeSchema(t.X)
+		return f.schemaOfGoType(t.X)
 	case *ast.ArrayType:
-		return object{{"type", "array"}, {"items", f.typeSchema(t.Elt)}}
+		return object{{"type", "array"}, {"items", f.schemaOfGoType(t.Elt)}}
 	case *ast.MapType:
-		return object{{"type", "object"}, {"additionalProperties", f.typeSchema(t.Value)}}
+		return object{{"type", "object"}, {"additionalProperties", f.schemaOfGoType(t.Value)}}
 	case *ast.Ident:
-		switch kind := jsonTypeName(t.Name); {
+		switch kind := jsonTypeOfGoType(t.Name); {
 		case kind != "":
 			return object{{"type", kind}}
 		case f.types[t.Name] != nil:
@@ -116,7 +116,7 @@ func (f *fileFormat) typeSchema(t ast.Expr) object {
 
 // namedTypeSchema returns the schema of a type of the package, or a reference to it for a struct with keys.
 func (f *fileFormat) namedTypeSchema(name string) object {
-	if len(f.fields(name)) > 0 {
+	if len(f.fieldsOfStructType(name)) > 0 {
 		if name == f.root {
 			return object{{"$ref", "#"}}
 		}
@@ -125,11 +125,11 @@ func (f *fileFormat) namedTypeSchema(name string) object {
 	if _, isStruct := f.types[name].Type.(*ast.StructType); isStruct {
 		return object{}
 	}
-	return f.typeSchema(f.types[name].Type)
+	return f.schemaOfGoType(f.types[name].Type)
 }
 
-func jsonTypeName(name string) string {
-	switch name {
+func jsonTypeOfGoType(goType string) string {
+	switch goType {
 	case "string":
 		return "string"
 	case "bool":

@@ -18,7 +18,7 @@ func (f *fileFormat) generate(head string, outputs [2]string) (map[string][]byte
 	if head == "" {
 		doc, page = append(doc, f.tableSchema(f.root)...), f.referencePage()
 	} else {
-		doc, page = append(doc, objectMember{"oneOf", f.lineSchemas(head)}), f.linePage(head)
+		doc, page = append(doc, objectMember{"oneOf", f.lineSchemas(head)}), f.referencePageOfLineFormat(head)
 	}
 	var defs object
 	for _, name := range f.order[1:] {
@@ -28,23 +28,23 @@ func (f *fileFormat) generate(head string, outputs [2]string) (map[string][]byte
 	return map[string][]byte{outputs[0]: schema, outputs[1]: []byte(page)}, err
 }
 
-func (f *fileFormat) lineTypes() (names, types []string) {
-	for _, fd := range f.fields(f.root) {
+func (f *fileFormat) lineNamesAndTypes() (lineNames, goTypes []string) {
+	for _, fd := range f.fieldsOfStructType(f.root) {
 		if star, ok := fd.typ.(*ast.StarExpr); ok {
 			if id, ok := star.X.(*ast.Ident); ok {
-				names, types = append(names, fd.key), append(types, id.Name)
+				lineNames, goTypes = append(lineNames, fd.key), append(goTypes, id.Name)
 			}
 		}
 	}
-	return names, types
+	return lineNames, goTypes
 }
 
 // lineSchemas returns the JSON Schema of each type of line. Unknown types are refused. Unknown keys are allowed, because
 // later versions may add keys.
 func (f *fileFormat) lineSchemas(head string) (schemas []object) {
-	names, types := f.lineTypes()
+	names, types := f.lineNamesAndTypes()
 	for i, name := range names {
-		properties, required := f.propertySchemas(append(f.fields(head), f.fields(types[i])...))
+		properties, required := f.propertySchemas(append(f.fieldsOfStructType(head), f.fieldsOfStructType(types[i])...))
 		for k := range properties {
 			if properties[k].key == "type" {
 				properties[k].value = object{{"const", name}}
@@ -55,18 +55,18 @@ func (f *fileFormat) lineSchemas(head string) (schemas []object) {
 	return schemas
 }
 
-func (f *fileFormat) linePage(head string) string {
+func (f *fileFormat) referencePageOfLineFormat(commonFieldsType string) string {
 	var b strings.Builder
 	b.WriteString(strings.NewReplacer("\\`", "`", `\_`, "_", `\[`, "[").Replace(f.introduction())) // the text is already Markdown
-	f.writeSection(&b, "Every line", head, f.describeTable(head))
-	names, types := f.lineTypes()
-	described := append([]string{head, f.root}, types...)
+	f.writeKeyTableSection(&b, "Every line", commonFieldsType, f.descriptionOfTableType(commonFieldsType))
+	names, types := f.lineNamesAndTypes()
+	described := append([]string{commonFieldsType, f.root}, types...)
 	for i, name := range names {
-		f.writeSection(&b, name, types[i], f.describeLine(name, types[i]))
+		f.writeKeyTableSection(&b, name, types[i], f.describeLine(name, types[i]))
 	}
 	for _, name := range f.order {
 		if !slices.Contains(described, name) {
-			f.writeSection(&b, name, name, f.describeTable(name))
+			f.writeKeyTableSection(&b, name, name, f.descriptionOfTableType(name))
 		}
 	}
 	return b.String()

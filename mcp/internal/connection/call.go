@@ -25,7 +25,7 @@ type Call struct {
 	Idle, Total time.Duration
 }
 
-// Call runs a tool. The error is an *Error, an *ExpiredError, ErrClosed, a *DialError or the cause of the cancellation
+// Call runs a tool. The error is an *Error, an *CallTimeoutError, ErrClosed, a *DialError or the cause of the cancellation
 // of ctx. Call passes progress notifications to onProgress, in order and on its own goroutine; if onProgress is nil,
 // they are ignored. If they arrive faster than onProgress handles them, some are dropped.
 func (c *Conn) Call(ctx context.Context, k Call, onProgress func(Progress)) (json.RawMessage, error) {
@@ -33,7 +33,7 @@ func (c *Conn) Call(ctx context.Context, k Call, onProgress func(Progress)) (jso
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	expire := func(d time.Duration) *time.Timer {
-		return time.AfterFunc(d, func() { cancel(&ExpiredError{Limit: d}) })
+		return time.AfterFunc(d, func() { cancel(&CallTimeoutError{Limit: d}) })
 	}
 	idle := expire(k.Idle)
 	defer idle.Stop()
@@ -46,16 +46,16 @@ func (c *Conn) Call(ctx context.Context, k Call, onProgress func(Progress)) (jso
 		const behind = 1024
 		w.queue = make(chan Progress, behind)
 	}
-	defer w.finish()
+	defer w.unregisterProgressTokens()
 	send := func() (json.RawMessage, error) {
 		return c.request(context.WithValue(ctx, pendingCallKey{}, w), wire.MethodToolsCall, k.params())
 	}
 	result, err := runWithProgress(w.queue, onProgress, send)
 	if errors.Is(err, transport.ErrSessionTerminated) {
 		err = ErrExpired
-		c.MarkLost()
+		c.MarkConnectionLost()
 	}
-	if isHeaderMismatch(err) && c.IsModern() { // the tool may have changed, and therefore also the headers of a call
+	if isHeaderMismatchResponseError(err) && c.IsModern() { // the tool may have changed, and therefore also the headers of a call
 		if _, _, listErr := c.List(ctx, ListTools); listErr == nil {
 			result, err = runWithProgress(w.queue, onProgress, send)
 		}
@@ -64,7 +64,7 @@ func (c *Conn) Call(ctx context.Context, k Call, onProgress func(Progress)) (jso
 	return result, err
 }
 
-func isHeaderMismatch(err error) bool {
+func isHeaderMismatchResponseError(err error) bool {
 	var rpc *Error
 	return errors.As(err, &rpc) && rpc.Code == wire.HEADER_MISMATCH
 }
@@ -72,15 +72,15 @@ func isHeaderMismatch(err error) bool {
 // callError converts a call's error: it marks a broken connection as lost and returns the cause if ctx was cancelled.
 func (c *Conn) callError(ctx context.Context, err error) error {
 	if errors.Is(err, ErrClosed) && !c.IsRemote() {
-		c.MarkLost()
+		c.MarkConnectionLost()
 	}
 	if c.IsRemote() && ctx.Err() == nil {
 		switch {
 		case errors.Is(err, context.Canceled) && c.LostBy() == LostUnreadable: // the connection was closed meanwhile
 			err = ErrUnreadable
-		case errors.Is(err, context.Canceled) && c.IsLost() && c.remote.stream != nil:
+		case errors.Is(err, context.Canceled) && c.IsConnectionLostOrClosed() && c.remote.stream != nil:
 			err = ErrClosed
-		case errors.Is(err, context.Canceled) && c.IsLost():
+		case errors.Is(err, context.Canceled) && c.IsConnectionLostOrClosed():
 			err = ErrBroken
 		case isConnectionBroken(err) && errors.Is(err, syscall.ECONNREFUSED):
 			err = errConnectionRefused
@@ -91,7 +91,7 @@ func (c *Conn) callError(ctx context.Context, err error) error {
 		case errors.Is(err, ErrUnreadable):
 			c.markEnded(LostUnreadable)
 		case errors.Is(err, ErrBroken), errors.Is(err, errConnectionRefused):
-			c.MarkLost()
+			c.MarkConnectionLost()
 		}
 	}
 	if f := new(DialError); errors.As(err, &f) && f.NeedsAuth {

@@ -44,18 +44,18 @@ type client struct {
 	sampling    bool             // the handler handles sampling requests
 	modern      atomic.Bool      // the server successfully answered the probe for revision 2026-07-28
 	tools       sync.Map         // *wire.Tool by name: the tools whose arguments may be sent as headers
-	ids         idSequence
+	ids         requestIDSequence
 	pending     sync.Map // context.CancelCauseFunc of each request that waits, by idText
 }
 
-// idSequence numbers requests as the real CLI does: probes and subscriptions have their own ids, others count from 0.
-type idSequence struct{ probes, listens, requests atomic.Int64 }
+// requestIDSequence numbers requests as the real CLI does: probes and subscriptions have their own ids, others count from 0.
+type requestIDSequence struct{ probes, listens, requests atomic.Int64 }
 
-func (s *idSequence) nextID(method string, probing bool) wire.RequestId {
+func (s *requestIDSequence) nextRequestID(method string, isVersionProbe bool) wire.RequestId {
 	switch {
 	case method == string(wire.MethodSubscriptionsListen):
 		return wire.NewRequestId(fmt.Sprintf("listen:%d", s.listens.Add(1)-1))
-	case method == string(wire.MethodServerDiscover) && probing:
+	case method == string(wire.MethodServerDiscover) && isVersionProbe:
 		return wire.NewRequestId(fmt.Sprintf("server-discover-probe-%d", s.probes.Add(1)))
 	}
 	return wire.NewRequestId(s.requests.Add(1) - 1)
@@ -63,7 +63,7 @@ func (s *idSequence) nextID(method string, probing bool) wire.RequestId {
 
 // request sends a request and returns its result. In revision 2026-07-28, it is repeated while its result requests input.
 func (l *client) request(ctx context.Context, method string, params plainjson.Object) (json.RawMessage, error) {
-	rounds := inputRounds{handler: l.notifications.handler, sampling: l.sampling, debug: l.debug, method: method, params: params}
+	rounds := inputRequestRepetition{handler: l.notifications.handler, handlesSampling: l.sampling, debug: l.debug, method: method, firstParams: params}
 	for {
 		result, err := l.send(ctx, method, params)
 		if err != nil || !l.modern.Load() {
@@ -77,11 +77,11 @@ func (l *client) request(ctx context.Context, method string, params plainjson.Ob
 
 // send sends a request once.
 func (l *client) send(ctx context.Context, method string, params plainjson.Object) (json.RawMessage, error) {
-	req := transport.JSONRPCRequest{JSONRPC: wire.JSONRPC_VERSION, ID: l.ids.nextID(method, !l.wasProbed), Method: method}
+	req := transport.JSONRPCRequest{JSONRPC: wire.JSONRPC_VERSION, ID: l.ids.nextRequestID(method, !l.wasProbed), Method: method}
 	fields, meta := slices.Clone(params), plainjson.DecodeOrZero[plainjson.Object](params.Get("_meta"))
 	if w, ok := ctx.Value(pendingCallKey{}).(*pendingCall); ok {
 		id, _ := req.ID.Value().(int64) // calls have a numeric id
-		w.addToken(id)
+		w.registerProgressToken(id)
 		meta = append(meta, newParams("progressToken", id)...)
 	}
 	isModern := l.modern.Load() || method == string(wire.MethodServerDiscover)
@@ -97,10 +97,10 @@ func (l *client) send(ctx context.Context, method string, params plainjson.Objec
 	if isModern {
 		req.Header = l.requestHeaders(method, fields)
 	}
-	l.debug.Message("->", method, idText(req.ID))
+	l.debug.LogMessage("->", method, idText(req.ID))
 	result, err := l.sendTracked(ctx, req)
 	if err == nil {
-		l.debug.Message("<-", "result of "+method, idText(req.ID))
+		l.debug.LogMessage("<-", "result of "+method, idText(req.ID))
 	}
 	return result, err
 }
@@ -135,7 +135,7 @@ func (l *client) sendTracked(ctx context.Context, req transport.JSONRPCRequest) 
 	l.pending.Store(id, stop)
 	defer l.pending.Delete(id)
 	resp, err := l.transport.SendRequest(waiting, req)
-	if o, ok := errors.AsType[outcomeError](context.Cause(waiting)); ok {
+	if o, ok := errors.AsType[requestOutcomeAsCancelCause](context.Cause(waiting)); ok {
 		resp, err = o.response, o.err
 	}
 	switch {
@@ -145,7 +145,7 @@ func (l *client) sendTracked(ctx context.Context, req transport.JSONRPCRequest) 
 		}
 		return nil, err
 	case resp.Error != nil:
-		l.debug.Message("<-", fmt.Sprintf("error %d to %s", resp.Error.Code, req.Method), idText(req.ID))
+		l.debug.LogMessage("<-", fmt.Sprintf("error %d to %s", resp.Error.Code, req.Method), idText(req.ID))
 		return nil, &Error{Code: resp.Error.Code, Message: resp.Error.Message, Data: resp.Error.Data}
 	case len(resp.Result) == 0 || string(resp.Result) == "null":
 		return nil, errNoResult
@@ -153,16 +153,17 @@ func (l *client) sendTracked(ctx context.Context, req transport.JSONRPCRequest) 
 	return resp.Result, nil
 }
 
-// outcomeError is the outcome of a request that its transport does not return. It is the cause that ends its context.
-type outcomeError struct {
+// requestOutcomeAsCancelCause is the outcome of a request that its transport does not return. It is the cause that ends its
+// context.
+type requestOutcomeAsCancelCause struct {
 	response *transport.JSONRPCResponse
 	err      error
 }
 
-func (outcomeError) Error() string { return "the request has an outcome" }
+func (requestOutcomeAsCancelCause) Error() (fixedText string) { return "the request has an outcome" }
 
 // endRequest ends a request with an outcome. Only the first outcome of a request counts.
-func (l *client) endRequest(id string, o outcomeError) {
+func (l *client) endRequest(id string, o requestOutcomeAsCancelCause) {
 	if stop, ok := l.pending.Load(id); ok {
 		stop.(context.CancelCauseFunc)(o)
 	}
@@ -172,7 +173,7 @@ func (l *client) endRequest(id string, o outcomeError) {
 func (l *client) deliverResponse(message json.RawMessage) {
 	resp := &transport.JSONRPCResponse{}
 	if json.Unmarshal(message, resp) == nil {
-		l.endRequest(idText(resp.ID), outcomeError{response: resp})
+		l.endRequest(idText(resp.ID), requestOutcomeAsCancelCause{response: resp})
 	}
 }
 
@@ -196,7 +197,7 @@ func idText(id wire.RequestId) string { return strings.TrimPrefix(fmt.Sprint(id.
 func (l *client) sendCancellation(ctx context.Context, id wire.RequestId) {
 	params := newParams("requestId", id)
 	if cause := context.Cause(ctx); !errors.Is(cause, errNotAcknowledged) {
-		params = append(params, newParams("reason", cancelReason(cause))...)
+		params = append(params, newParams("reason", reasonForCancelledNotification(cause))...)
 	}
 	if l.modern.Load() {
 		params = append(params, newParams("_meta", l.identity)...)
@@ -204,9 +205,9 @@ func (l *client) sendCancellation(ctx context.Context, id wire.RequestId) {
 	l.notifyLater(ctx, string(wire.MethodNotificationCancelled), params)
 }
 
-// cancelReason returns the reason of a cancellation, with the real CLI's text for a timeout.
-func cancelReason(cause error) string {
-	var expired *ExpiredError
+// reasonForCancelledNotification returns the reason of a cancellation, with the real CLI's text for a timeout.
+func reasonForCancelledNotification(cause error) string {
+	var expired *CallTimeoutError
 	if errors.As(cause, &expired) || errors.Is(cause, context.DeadlineExceeded) {
 		return "SdkError: Request timed out"
 	}
@@ -215,7 +216,7 @@ func cancelReason(cause error) string {
 
 // notify sends a notification.
 func (l *client) notify(ctx context.Context, method string, params plainjson.Object) error {
-	l.debug.Message("->", method, "")
+	l.debug.LogMessage("->", method, "")
 	n := newParams("jsonrpc", wire.JSONRPC_VERSION, "method", method)
 	if params != nil {
 		n = append(n, newParams("params", params)...)
@@ -237,9 +238,8 @@ func (l *client) notifyLater(ctx context.Context, method string, params plainjso
 	}
 }
 
-// handleRequest handles a request of the server.
 func (l *client) handleRequest(ctx context.Context, req transport.JSONRPCRequest) (resp *transport.JSONRPCResponse, err error) {
-	l.debug.Message("<-", req.Method, idText(req.ID))
+	l.debug.LogMessage("<-", req.Method, idText(req.ID))
 	defer func() { // a message of the server must not crash this program
 		if p := recover(); p != nil {
 			resp, err = errorResponse(req.ID, &Error{Code: CodeInternalError, Message: fmt.Sprint("internal error: ", p)}), nil

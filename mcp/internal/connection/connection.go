@@ -132,7 +132,7 @@ func (c *Conn) Open(ctx, limit context.Context) error {
 		return err
 	}
 	if c.IsModern() {
-		if err := c.subscribe(ctx, limit); err != nil {
+		if err := c.openSubscriptionAndWaitForOutcome(ctx, limit); err != nil {
 			return err
 		}
 	}
@@ -142,9 +142,9 @@ func (c *Conn) Open(ctx, limit context.Context) error {
 	return nil
 }
 
-// subscribe opens the notification stream of a server of revision 2026-07-28 and waits for the outcome. A refusal is
-// not an error, because subscriptions are optional.
-func (c *Conn) subscribe(ctx, limit context.Context) error {
+// openSubscriptionAndWaitForOutcome opens the notification stream of a server of revision 2026-07-28 and waits for the outcome.
+// A refusal is not an error, because subscriptions are optional.
+func (c *Conn) openSubscriptionAndWaitForOutcome(ctx, waitLimit context.Context) error {
 	s := newSubscription(c.initResult.Capabilities, c.options.Reopen, c.options.Timeout)
 	s.acknowledged, s.debug = c.notifications.acknowledged, c.debug
 	s.listen = func(ctx context.Context, filter wire.SubscriptionFilter) error {
@@ -162,21 +162,21 @@ func (c *Conn) subscribe(ctx, limit context.Context) error {
 	select {
 	case acknowledged := <-settled:
 		if acknowledged && !c.IsRemote() {
-			return c.repeatDiscovery(limit)
+			return c.repeatDiscoveryOrRequireLegacy(waitLimit)
 		}
 	case <-c.Lost():
 		return ErrClosed
-	case <-limit.Done():
-		return limit.Err()
+	case <-waitLimit.Done():
+		return waitLimit.Err()
 	}
 	return nil
 }
 
-// repeatDiscovery sends server/discover to a server process for the second time, as the real CLI does after the first
-// subscription. If no answer arrives in time, it returns ErrLegacy. The caller then restarts the process and uses the
+// repeatDiscoveryOrRequireLegacy sends server/discover to a server process for the second time, as the real CLI does after the
+// first subscription. If no answer arrives in time, it returns ErrLegacy. The caller then restarts the process and uses the
 // legacy handshake.
-func (c *Conn) repeatDiscovery(limit context.Context) error {
-	ctx, stop := context.WithTimeout(limit, probeTimeout(c.options.Timeout, false))
+func (c *Conn) repeatDiscoveryOrRequireLegacy(limit context.Context) (legacyErrorOnTimeout error) {
+	ctx, stop := context.WithTimeout(limit, revisionProbeTimeout(c.options.Timeout, false))
 	defer stop()
 	if _, err := c.client.request(ctx, string(wire.MethodServerDiscover), nil); err != nil && ctx.Err() != nil && limit.Err() == nil {
 		return ErrLegacy
@@ -185,28 +185,28 @@ func (c *Conn) repeatDiscovery(limit context.Context) error {
 }
 
 // CloseAfterFailedOpen closes a connection after Open has failed with err. It returns ErrLegacy or a *DialError.
-func (c *Conn) CloseAfterFailedOpen(life, limit context.Context, err error) error {
+func (c *Conn) CloseAfterFailedOpen(lifetime, limit context.Context, openError error) (legacyOrDialError error) {
 	died := c.options.Negotiation == NegotiateAuto && !c.IsRemote() && errors.Is(c.negotiation.probeError, transport.ErrTransportClosed)
-	f := c.explainFailure(limit, err)
-	c.Close(context.WithoutCancel(life))
-	if died || errors.Is(err, ErrLegacy) {
+	f := c.explainFailure(limit, openError)
+	c.Close(context.WithoutCancel(lifetime))
+	if died || errors.Is(openError, ErrLegacy) {
 		return ErrLegacy
 	}
-	if answer, ok := errors.AsType[*AnswerError](err); ok {
+	if answer, ok := errors.AsType[*UnusableHTTPAnswerError](openError); ok {
 		f.Status = answer.Status
 	}
-	f.IsTransient = c.IsRemote() && (isTransient(err) || errors.Is(limit.Err(), context.DeadlineExceeded))
-	if errors.Is(err, ErrUnreadable) && c.initResult.ProtocolVersion != "" {
+	f.IsTransient = c.IsRemote() && (isTransient(openError) || errors.Is(limit.Err(), context.DeadlineExceeded))
+	if errors.Is(openError, ErrUnreadable) && c.initResult.ProtocolVersion != "" {
 		f.IsLoss, f.IsTransient, f.Wire = true, true, ClosedAgainText
 	}
 	return f
 }
 
 func (c *Conn) explainFailure(limit context.Context, err error) *DialError {
-	err = unwrapClientError(err)
+	err = rootCauseOfClientError(err)
 	var f *DialError
 	var rpc *Error
-	var answer *AnswerError
+	var answer *UnusableHTTPAnswerError
 	switch {
 	case errors.As(err, &f):
 		return f
@@ -219,7 +219,7 @@ func (c *Conn) explainFailure(limit context.Context, err error) *DialError {
 		return &DialError{Reason: fmt.Sprintf("%s (JSON-RPC error %d)", rpc.Message, rpc.Code), Wire: rpc.Message}
 	case c.IsRemote() && nameNetworkError(err) != nil:
 		err = nameNetworkError(err)
-	case errors.Is(err, ErrClosed) || c.IsLost():
+	case errors.Is(err, ErrClosed) || c.IsConnectionLostOrClosed():
 		reason := c.CloseReason(time.Second) // a process that cannot start exits soon, so this wait is short
 		return &DialError{Reason: cmp.Or(reason, "connection closed"), Wire: ErrClosed.Error()}
 	}
@@ -244,7 +244,7 @@ func StartErrorText(err error) string {
 func (c *Conn) Close(ctx context.Context) {
 	c.stopListening()
 	c.transport.close(ctx)
-	c.MarkLost()
+	c.MarkConnectionLost()
 }
 
 // InitializeResult returns the result of the handshake; it is zero before Open.
@@ -259,17 +259,18 @@ func (c *Conn) IsHosted() bool { return c.host != nil }
 // IsRemote reports whether the server is reached over HTTP, so that no exit of a process shows that it was lost.
 func (c *Conn) IsRemote() bool { return c.remote != nil }
 
-// WasCalled reports whether a tool was called over the connection.
-func (c *Conn) WasCalled() bool { return c.wasCalled.Load() }
+// WasAnyToolCalled reports whether a tool was called over the connection.
+func (c *Conn) WasAnyToolCalled() bool { return c.wasCalled.Load() }
 
 // hasGETStream reports whether the connection has a GET stream.
 func (c *Conn) hasGETStream() bool {
 	return c.IsRemote() && c.remote.stream == nil && !c.IsModern()
 }
 
-// WaitListening waits until the connection has its GET stream, because a server loses the requests that it sends on this
-// stream before it is open. Some servers answer the GET request only with their first message, so the wait ends after 1 s.
-func (c *Conn) WaitListening(ctx context.Context) {
+// WaitUpToOneSecondForGETStream waits until the connection has its GET stream, because a server loses the requests that it
+// sends on this stream before it is open. Some servers answer the GET request only with their first message, so the wait ends
+// after 1 s.
+func (c *Conn) WaitUpToOneSecondForGETStream(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, time.Second)
 	defer stop()
 	if c.hasGETStream() {
@@ -290,7 +291,7 @@ func (c *Conn) CloseReason(patience time.Duration) string { return c.process.exi
 func (c *Conn) StderrTail() []string { return c.process.stderrTail() }
 
 // SkippedLines reports how many lines of output were not messages, and the first of them.
-func (c *Conn) SkippedLines() (n int, first string) { return c.process.skipped() }
+func (c *Conn) SkippedLines() (n int, first string) { return c.process.droppedStdoutLines() }
 
 // Deliver handles an unsolicited message of an SDK server (see IsHosted).
 func (c *Conn) Deliver(ctx context.Context, message json.RawMessage) error {

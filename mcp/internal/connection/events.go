@@ -6,15 +6,16 @@ import (
 	"io"
 )
 
-// event is one server-sent event without its data.
-type event struct {
+// serverSentEvent is one server-sent event without its data.
+type serverSentEvent struct {
 	name      string
 	dataLines int
 	cursor    []byte // the lines with the fields id and retry, each with its newline
 }
 
-// isMessage reports whether the event has data that is meant as a message.
-func (e *event) isMessage() bool { return e.dataLines > 0 && (e.name == "" || e.name == "message") }
+func (e *serverSentEvent) hasMessageData() bool {
+	return e.dataLines > 0 && (e.name == "" || e.name == "message")
+}
 
 // eventReader splits a stream into events. It skips a byte order mark.
 type eventReader struct {
@@ -29,12 +30,12 @@ func newEventReader(r io.Reader) *eventReader { return &eventReader{in: bufio.Ne
 // An event of more than maxBytes bytes is not read to its end, and its size is that of what was read. Comments and
 // unknown fields are skipped. Data lines are joined by carriage returns, which mean the same as newlines in JSON but
 // keep the message on one line.
-func (r *eventReader) nextEvent(data *boundedLine, maxBytes int64) (ev event, err error) {
+func (r *eventReader) nextEvent(data *boundedLine, maxBytes int64) (ev serverSentEvent, err error) {
 	var read int64
 	for read <= maxBytes {
 		part, isEnd, err := r.readPart()
 		if err != nil {
-			return event{}, err
+			return serverSentEvent{}, err
 		}
 		read += int64(len(part))
 		if len(part) == 0 && isEnd {
@@ -43,10 +44,10 @@ func (r *eventReader) nextEvent(data *boundedLine, maxBytes int64) (ev event, er
 			}
 			ev.name, read = "", 0
 		}
-		isData := ev.addField(part, isEnd, data)
+		isData := ev.addFieldOfLineOrLineStart(part, isEnd, data)
 		for !isEnd && read <= maxBytes {
 			if part, isEnd, err = r.readPart(); err != nil {
-				return event{}, err
+				return serverSentEvent{}, err
 			}
 			read += int64(len(part))
 			if isData {
@@ -58,15 +59,15 @@ func (r *eventReader) nextEvent(data *boundedLine, maxBytes int64) (ev event, er
 	return ev, nil
 }
 
-// addField adds the field in a line such as "data: {}", or in the first part of a long line.
-func (e *event) addField(line []byte, isWhole bool, data *boundedLine) (isData bool) {
+// addFieldOfLineOrLineStart adds the field in a line such as "data: {}", or in the first part of a long line.
+func (e *serverSentEvent) addFieldOfLineOrLineStart(line []byte, isWholeLine bool, data *boundedLine) (isData bool) {
 	name, value, _ := bytes.Cut(line, []byte{':'})
 	value = bytes.TrimPrefix(value, []byte{' '})
 	switch string(name) {
 	case "event":
 		e.name = string(value)
 	case "id", "retry":
-		if isWhole && len(e.cursor) < maxPartBytes {
+		if isWholeLine && len(e.cursor) < maxPartBytes {
 			e.cursor = append(append(e.cursor, line...), '\n')
 		}
 	case "data":

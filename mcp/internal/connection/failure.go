@@ -69,13 +69,13 @@ func (e *DialError) Error() string { return e.Reason }
 // ClosedAgainText is the real CLI's text for a new connection that was lost at once.
 const ClosedAgainText = "Connection closed again while reconnecting"
 
-// AnswerError reports an HTTP answer that is not a message of the protocol. Text is the error text of the real CLI.
-type AnswerError struct {
+// UnusableHTTPAnswerError reports an HTTP answer that is not a message of the protocol. Text is the error text of the real CLI.
+type UnusableHTTPAnswerError struct {
 	Status int
 	Text   string
 }
 
-func (e *AnswerError) Error() string { return e.Text }
+func (e *UnusableHTTPAnswerError) Error() string { return e.Text }
 
 // ResultError reports a result that the client cannot use. Its text continues a sentence that begins with the name of
 // the server: "returned a malformed result …".
@@ -88,14 +88,14 @@ func MalformedResult(method, defect string) *ResultError {
 	return &ResultError{"returned a malformed result that failed schema validation: Invalid result for " + method + ": " + defect}
 }
 
-// ExpiredError reports that a call took too long.
-type ExpiredError struct{ Limit time.Duration }
+// CallTimeoutError reports that a call took too long.
+type CallTimeoutError struct{ Limit time.Duration }
 
-func (e *ExpiredError) Error() string { return fmt.Sprintf("no answer within %v", e.Limit) }
+func (e *CallTimeoutError) Error() string { return fmt.Sprintf("no answer within %v", e.Limit) }
 
-// unwrapClientError returns the cause of an error. A lost connection becomes ErrClosed.
-func unwrapClientError(err error) error {
-	if found := cmp.Or(findError[*Error](err), findError[*DialError](err), findError[*AnswerError](err), findError[*ResultError](err)); found != nil {
+// rootCauseOfClientError returns the cause of an error. A lost connection becomes ErrClosed.
+func rootCauseOfClientError(err error) error {
+	if found := cmp.Or(findError[*Error](err), findError[*DialError](err), findError[*UnusableHTTPAnswerError](err), findError[*ResultError](err)); found != nil {
 		return found
 	}
 	for wrapped, plain := range map[error]error{transport.ErrTransportClosed: ErrClosed, ErrUnreadable: ErrUnreadable} {
@@ -130,7 +130,7 @@ func findError[E error](err error) error {
 
 // isTransient reports whether to retry a first connect to a remote server after this error.
 func isTransient(err error) bool {
-	if answer, ok := errors.AsType[*AnswerError](err); ok {
+	if answer, ok := errors.AsType[*UnusableHTTPAnswerError](err); ok {
 		return answer.Status/100 == 5
 	}
 	op, ok := errors.AsType[*net.OpError](err)
@@ -138,11 +138,11 @@ func isTransient(err error) bool {
 		!errors.Is(err, ErrUnreadable) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
 
-// LossReason is a reason why a connection was given up.
-type LossReason string
+// ConnectionGivenUpReason is a reason why a connection was given up.
+type ConnectionGivenUpReason string
 
 // The reasons.
 const (
-	LostNeedsAuth  LossReason = "authorization required"
-	LostUnreadable LossReason = "a message cannot be parsed"
+	LostNeedsAuth  ConnectionGivenUpReason = "authorization required"
+	LostUnreadable ConnectionGivenUpReason = "a message cannot be parsed"
 )

@@ -22,11 +22,11 @@ type boundedLine struct {
 	limit int
 	size  int64
 	kept  []byte // the first bytes, at most limit
-	tail  []byte // the last bytes after kept, at most 2*keptEndBytes
+	tail  []byte // the last bytes after kept, at most 2*minKeptEndBytesOfTooLongLine
 }
 
-// keptEndBytes is how many bytes are kept at least of the end of a line that is too long.
-const keptEndBytes = 1 << 10
+// minKeptEndBytesOfTooLongLine is how many bytes are kept at least of the end of a line that is too long.
+const minKeptEndBytesOfTooLongLine = 1 << 10
 
 func (l *boundedLine) write(p []byte) {
 	l.size += int64(len(p))
@@ -35,9 +35,9 @@ func (l *boundedLine) write(p []byte) {
 		l.kept = slices.Grow(l.kept, min(n+len(l.kept), l.limit-len(l.kept)))
 	}
 	l.kept = append(l.kept, p[:n]...)
-	l.tail = append(l.tail, p[max(n, len(p)-keptEndBytes):]...)
-	if len(l.tail) > 2*keptEndBytes {
-		l.tail = append(l.tail[:0], l.tail[len(l.tail)-keptEndBytes:]...)
+	l.tail = append(l.tail, p[max(n, len(p)-minKeptEndBytesOfTooLongLine):]...)
+	if len(l.tail) > 2*minKeptEndBytesOfTooLongLine {
+		l.tail = append(l.tail[:0], l.tail[len(l.tail)-minKeptEndBytesOfTooLongLine:]...)
 	}
 }
 
@@ -84,21 +84,20 @@ func (r *messageReader) nextMessage() (message []byte, err error) {
 	trimmed := bytes.TrimSpace(r.line.kept)
 	switch {
 	case r.line.isTooLong():
-		if !r.owner.failTooLong(&r.line) {
+		if !r.owner.failRequestOfTooLongResponse(&r.line) {
 			r.dropLine((&tooLongError{Size: r.line.size, Limit: r.line.limit}).Error())
 		}
 	case len(trimmed) > 0:
-		if message = parseMessage(trimmed); message == nil {
+		if message = jsonRPCMessageInLine(trimmed); message == nil {
 			r.dropLine(string(trimmed[:min(len(trimmed), 200)]))
 		}
 	}
 	return message, err
 }
 
-// failTooLong fails the request whose response is too long. It returns false if the line is not a response.
-func (b *transportBase) failTooLong(line *boundedLine) bool {
-	id := line.responseID()
-	b.client.endRequest(strings.Trim(string(id), `"`), outcomeError{err: &tooLongError{Size: line.size, Limit: line.limit}})
+func (b *transportBase) failRequestOfTooLongResponse(tooLongLine *boundedLine) (isResponse bool) {
+	id := tooLongLine.responseID()
+	b.client.endRequest(strings.Trim(string(id), `"`), requestOutcomeAsCancelCause{err: &tooLongError{Size: tooLongLine.size, Limit: tooLongLine.limit}})
 	return json.Valid(id)
 }
 
@@ -115,8 +114,8 @@ func (r *messageReader) dropLine(reason string) {
 	}
 }
 
-// skipped returns how many lines were dropped, and the first of them.
-func (r *messageReader) skipped() (n int, first string) {
+// droppedNonMessageLines returns how many lines were dropped, and the first of them.
+func (r *messageReader) droppedNonMessageLines() (droppedLines int, firstDroppedLine string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.skippedLines, r.firstSkipped
@@ -145,9 +144,9 @@ func (e *tooLongError) Error() string {
 
 // Patterns of the id of a response, which is before or after the result, and of the beginning of a request.
 var (
-	leadingIDPattern  = lazyPattern(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"[^"]*"\s*,)?\s*"id"\s*:\s*(\d+|"(?:[^"\\]|\\.)*")\s*,\s*"(?:result|error|jsonrpc)"`)
-	trailingIDPattern = lazyPattern(`,\s*"id"\s*:\s*(\d+|"(?:[^"\\]|\\.)*")\s*(?:,\s*"jsonrpc"\s*:\s*"[^"]*"\s*)?\}\s*$`)
-	methodPattern     = lazyPattern(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"[^"]*"\s*,)?\s*"method"`)
+	leadingIDPattern       = lazyPattern(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"[^"]*"\s*,)?\s*"id"\s*:\s*(\d+|"(?:[^"\\]|\\.)*")\s*,\s*"(?:result|error|jsonrpc)"`)
+	responseIDAtEndPattern = lazyPattern(`,\s*"id"\s*:\s*(\d+|"(?:[^"\\]|\\.)*")\s*(?:,\s*"jsonrpc"\s*:\s*"[^"]*"\s*)?\}\s*$`)
+	methodPattern          = lazyPattern(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"[^"]*"\s*,)?\s*"method"`)
 )
 
 func lazyPattern(expr string) func() *regexp.Regexp {
@@ -159,17 +158,17 @@ func (l *boundedLine) responseID() []byte {
 	if found := leadingIDPattern().FindSubmatch(l.kept); found != nil {
 		return found[1]
 	}
-	end := slices.Concat(l.kept[max(0, len(l.kept)-keptEndBytes):], l.tail)
-	if found := trailingIDPattern().FindSubmatch(end); found != nil && !methodPattern().Match(l.kept) {
+	end := slices.Concat(l.kept[max(0, len(l.kept)-minKeptEndBytesOfTooLongLine):], l.tail)
+	if found := responseIDAtEndPattern().FindSubmatch(end); found != nil && !methodPattern().Match(l.kept) {
 		return found[1]
 	}
 	return nil
 }
 
-// parseMessage returns a JSON-RPC message; nil means that the line is not a message. Like the real CLI, it rejects a
+// jsonRPCMessageInLine returns a JSON-RPC message; nil means that the line is not a message. Like the real CLI, it rejects a
 // message without the version, with unknown members, or with a _meta that is not an object, and turns the id of a
 // response into a number if it is a string such as "7" (observed with 2.1.330).
-func parseMessage(line []byte) []byte {
+func jsonRPCMessageInLine(line []byte) (messageOrNil []byte) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(line, &members) != nil || plainjson.JSString(members["jsonrpc"]) != wire.JSONRPC_VERSION {
 		return nil
@@ -179,7 +178,7 @@ func parseMessage(line []byte) []byte {
 		switch name {
 		case "jsonrpc", "id":
 		case "params", "result":
-			if object(optional("_meta", typeShape("object")))(value) != nil {
+			if object(optional("_meta", jsonTypeCheck("object")))(value) != nil {
 				return nil
 			}
 			if name == "result" {

@@ -35,7 +35,7 @@ func TestFilter(t *testing.T) {
 	} {
 		f := testReader(strings.NewReader(in), 90)
 		out, failed, err := readMessages(f)
-		if n, _ := f.skipped(); !errors.Is(err, io.EOF) || failed+out != want.out || n != want.junk {
+		if n, _ := f.droppedNonMessageLines(); !errors.Is(err, io.EOF) || failed+out != want.out || n != want.junk {
 			t.Errorf("%q: got %q, %q, %d dropped, %v", in, failed, out, n, err)
 		}
 	}
@@ -67,7 +67,7 @@ func waitingRequest(base *transportBase, id string) context.Context {
 // failures returns the requests that have failed, with their errors.
 func failures(waiting map[string]context.Context) (all string) {
 	for id, ctx := range waiting {
-		if o, ok := errors.AsType[outcomeError](context.Cause(ctx)); ok {
+		if o, ok := errors.AsType[requestOutcomeAsCancelCause](context.Cause(ctx)); ok {
 			all += id + ": " + o.err.Error() + "\n"
 		}
 	}
@@ -96,7 +96,7 @@ func TestParseMessage(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1,"method":"ping","params":null}`:         false,
 		`{broken`: false,
 	} {
-		if got := parseMessage([]byte(line)) != nil; got != want {
+		if got := jsonRPCMessageInLine([]byte(line)) != nil; got != want {
 			t.Errorf("%s: %t", line, got)
 		}
 	}

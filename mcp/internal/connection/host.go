@@ -34,8 +34,8 @@ type hostTransport struct {
 
 func (*hostTransport) close(context.Context)       {}
 func (*hostTransport) Start(context.Context) error { return nil }
-func (t *hostTransport) post(ctx context.Context, message any) error {
-	_, err := t.roundTrip(ctx, message)
+func (t *hostTransport) post(ctx context.Context, messageWithoutResponse any) error {
+	_, err := t.roundTrip(ctx, messageWithoutResponse)
 	return err
 }
 
@@ -62,7 +62,7 @@ func (t *hostTransport) receive(ctx context.Context, message json.RawMessage) (e
 	if req, isRequest := parseRequest(message); isRequest {
 		err = t.answerRequest(ctx, req)
 	} else {
-		err = t.deliver(message)
+		err = t.handleNotificationOrResponse(message)
 	}
 	if err != nil {
 		return fmt.Errorf("handling a message of the MCP server %q: %w", t.Server, err)

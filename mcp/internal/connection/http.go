@@ -43,11 +43,11 @@ type httpTransport struct {
 }
 
 // Start begins to read the stream of the older transport.
-func (t *httpTransport) Start(context.Context) error {
+func (t *httpTransport) Start(context.Context) (alwaysNil error) {
 	if t.stream != nil {
 		t.tasks.Go(func() { // returns when the connection is closed
 			_, _ = (&eventStream{httpTransport: t}).readUntilResponse(t.stream) // whatever its end, the connection is lost
-			t.MarkLost()
+			t.MarkConnectionLost()
 		})
 	}
 	return nil
@@ -61,8 +61,9 @@ func (t *httpTransport) close(context.Context) {
 
 func (t *httpTransport) isModern() bool { return t.version.Load() == ModernVersion }
 
-// do sends an HTTP request. If the server cannot be reached, it counts failureWeight more broken connections.
-func (t *httpTransport) do(req *http.Request, failureWeight int32) (*http.Response, error) {
+// sendAndCountBrokenConnections sends an HTTP request. If the server cannot be reached, it counts failureWeight more broken
+// connections.
+func (t *httpTransport) sendAndCountBrokenConnections(req *http.Request, brokenConnectionsPerFailure int32) (*http.Response, error) {
 	if id, _ := t.sessionID.Load().(string); id != "" && !t.isModern() {
 		req.Header.Set(sessionHeader, id)
 	}
@@ -74,7 +75,7 @@ func (t *httpTransport) do(req *http.Request, failureWeight int32) (*http.Respon
 	case err == nil:
 		t.brokenInRow.Store(0)
 	case t.stream == nil && req.Context().Err() == nil && findError[*DialError](err) == nil:
-		t.countBroken(failureWeight)
+		t.addBrokenHTTPConnections(brokenConnectionsPerFailure)
 	}
 	return resp, err
 }
@@ -93,7 +94,7 @@ func (t *httpTransport) send(ctx context.Context, message any, header http.Heade
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
-	resp, err := t.do(req, 1)
+	resp, err := t.sendAndCountBrokenConnections(req, 1)
 	switch {
 	case err != nil:
 	case resp.StatusCode == http.StatusNotFound && req.Header.Get(sessionHeader) != "":
@@ -146,17 +147,17 @@ func (t *httpTransport) SendRequest(ctx context.Context, req transport.JSONRPCRe
 		return t.readResponseStream(ctx, resp.Body, req)
 	}
 	if resp.StatusCode == http.StatusAccepted || t.stream != nil {
-		return nil, t.waitElsewhere(ctx)
+		return nil, t.waitForResponseOnOtherStream(ctx)
 	}
 	message, err := t.readAnswer(resp)
 	if err != nil {
 		return nil, err
 	}
 	s := eventStream{httpTransport: t, id: req.ID.String()}
-	if answer := s.receive(message); answer != nil {
+	if answer := s.handleMessageOrReturnAwaitedResponse(message); answer != nil {
 		return answer, nil
 	}
-	return nil, t.waitElsewhere(ctx) // as the real CLI does
+	return nil, t.waitForResponseOnOtherStream(ctx) // as the real CLI does
 }
 
 func isEventStream(resp *http.Response) bool {
@@ -164,12 +165,12 @@ func isEventStream(resp *http.Response) bool {
 	return media == "text/event-stream"
 }
 
-// waitElsewhere waits for a response that arrives on another stream.
-func (t *httpTransport) waitElsewhere(ctx context.Context) error {
+// waitForResponseOnOtherStream waits for a response that arrives on another stream.
+func (t *httpTransport) waitForResponseOnOtherStream(ctx context.Context) error {
 	if t.stream == nil {
-		return t.waitForLoss(ctx, nil)
+		return t.waitForLossOrRequestEnd(ctx, nil)
 	}
-	return t.waitForLoss(ctx, t.Lost())
+	return t.waitForLossOrRequestEnd(ctx, t.Lost())
 }
 
 // readAnswer reads the message of a response that is not an event stream. The error says why it cannot be used.
@@ -177,7 +178,7 @@ func (t *httpTransport) readAnswer(resp *http.Response) (message []byte, err err
 	succeeded := resp.StatusCode/100 == 2
 	kind := resp.Header.Get("Content-Type")
 	if media, _, _ := mime.ParseMediaType(kind); succeeded && media != "application/json" {
-		return nil, &AnswerError{resp.StatusCode, "Unexpected content type: " + cmp.Or(kind, "null")}
+		return nil, &UnusableHTTPAnswerError{resp.StatusCode, "Unexpected content type: " + cmp.Or(kind, "null")}
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(t.limit)+1))
 	if len(body) > t.limit {
@@ -187,12 +188,12 @@ func (t *httpTransport) readAnswer(resp *http.Response) (message []byte, err err
 	if err != nil {
 		return nil, &url.Error{Op: "Post", URL: t.url, Err: err}
 	}
-	found := findResponse(body)
-	message = parseMessage(found)
+	found := firstResponseInBodyOrWholeBody(body)
+	message = jsonRPCMessageInLine(found)
 	refused := resp.StatusCode == http.StatusBadRequest && t.isModern() && plainjson.DecodeOrZero[struct{ Error json.RawMessage }](found).Error != nil
 	switch {
 	case !succeeded && !refused:
-		return nil, &AnswerError{resp.StatusCode, strings.TrimSpace("Error POSTing to endpoint: " + string(body))}
+		return nil, &UnusableHTTPAnswerError{resp.StatusCode, strings.TrimSpace("Error POSTing to endpoint: " + string(body))}
 	case !json.Valid(body):
 		return nil, ErrUnreadable
 	case message == nil:
@@ -201,8 +202,9 @@ func (t *httpTransport) readAnswer(resp *http.Response) (message []byte, err err
 	return message, nil
 }
 
-// findResponse returns the JSON-RPC response in a body: the first response of an array, otherwise the whole body.
-func findResponse(body []byte) []byte {
+// firstResponseInBodyOrWholeBody returns the JSON-RPC response in a body: the first response of an array, otherwise the whole
+// body.
+func firstResponseInBodyOrWholeBody(body []byte) []byte {
 	for _, m := range plainjson.DecodeOrZero[[]json.RawMessage](body) {
 		if plainjson.DecodeOrZero[struct{ Method *string }](m).Method == nil {
 			return m
@@ -229,29 +231,29 @@ func (t *httpTransport) readResponseStream(ctx context.Context, body io.Reader, 
 	}
 	switch {
 	case errors.Is(err, io.EOF):
-		err = t.waitUnanswered(ctx)
+		err = t.errorAfterStreamEndedWithoutAnswer(ctx)
 	case errors.Is(err, ErrUnreadable) && req.Method == string(wire.MethodSubscriptionsListen):
 		t.markEnded(LostUnreadable)
 	}
 	return resp, err
 }
 
-// waitUnanswered returns the error of a request whose stream ended without an answer. After a tool call, it waits until
-// ctx ends and only then returns, as the real CLI does. It does not wait if the server is gone.
-func (t *httpTransport) waitUnanswered(ctx context.Context) error {
+// errorAfterStreamEndedWithoutAnswer returns the error of a request whose stream ended without an answer. After a tool call, it
+// waits until ctx ends and only then returns, as the real CLI does. It does not wait if the server is gone.
+func (t *httpTransport) errorAfterStreamEndedWithoutAnswer(ctx context.Context) error {
 	if ctx.Value(pendingCallKey{}) == nil {
 		return errNoAnswer
 	}
-	if t.isGone(ctx, t.reopen) {
+	if t.hasServerClosedPort(ctx, t.reopen) {
 		return ErrBroken
 	}
-	return t.waitForLoss(ctx, nil)
+	return t.waitForLossOrRequestEnd(ctx, nil)
 }
 
-// isGone reports whether the server has closed its port. It checks after a pause, because a server that shuts down
+// hasServerClosedPort reports whether the server has closed its port. It checks after a pause, because a server that shuts down
 // closes its streams before its port.
-func (t *httpTransport) isGone(ctx context.Context, pause time.Duration) bool {
-	if !Sleep(ctx, pause) {
+func (t *httpTransport) hasServerClosedPort(ctx context.Context, pauseBeforeCheck time.Duration) bool {
+	if !Sleep(ctx, pauseBeforeCheck) {
 		return false
 	}
 	conn, err := t.roundTripper.base.DialContext(ctx, "tcp", t.address)
@@ -308,7 +310,7 @@ func (s *eventStream) open(ctx context.Context) (body io.ReadCloser, isRefused b
 	if s.lastEventID != "" {
 		req.Header.Set("Last-Event-Id", s.lastEventID)
 	}
-	resp, err := s.do(req, 2) // the real CLI counts a stream of notifications twice
+	resp, err := s.sendAndCountBrokenConnections(req, 2) // the real CLI counts a stream of notifications twice
 	if err != nil {
 		return nil, false
 	}
@@ -330,22 +332,22 @@ func (s *eventStream) readUntilResponse(events *eventReader) (*transport.JSONRPC
 		ev, err := events.nextEvent(&data, most)
 		switch {
 		case data.isTooLong() && s.stream != nil:
-			s.failTooLong(&data)
+			s.failRequestOfTooLongResponse(&data)
 			continue
 		case data.isTooLong():
 			return nil, newTooLongError(data.size, s.limit)
 		case errors.Is(err, io.EOF):
 			return nil, io.EOF
 		case err != nil:
-			s.countBroken(1)
+			s.addBrokenHTTPConnections(1)
 			return nil, ErrBroken
 		}
 		s.updateCursor(&ev)
-		switch isEmpty := !ev.isMessage() || len(data.kept) == 0 && s.stream == nil; {
+		switch isEmpty := !ev.hasMessageData() || len(data.kept) == 0 && s.stream == nil; {
 		case !isEmpty && !s.isHandshake && !json.Valid(data.kept):
 			return nil, ErrUnreadable
 		case !isEmpty:
-			if resp := s.receive(parseMessage(data.kept)); resp != nil {
+			if resp := s.handleMessageOrReturnAwaitedResponse(jsonRPCMessageInLine(data.kept)); resp != nil {
 				return resp, nil
 			}
 		}
@@ -353,7 +355,7 @@ func (s *eventStream) readUntilResponse(events *eventReader) (*transport.JSONRPC
 }
 
 // updateCursor reads the fields id and retry of an event. As in the real CLI, an id counts only if its event has data.
-func (s *eventStream) updateCursor(ev *event) {
+func (s *eventStream) updateCursor(ev *serverSentEvent) {
 	for line := range strings.Lines(string(ev.cursor)) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
 		value = strings.TrimPrefix(value, " ")
@@ -365,9 +367,9 @@ func (s *eventStream) updateCursor(ev *event) {
 	}
 }
 
-// receive handles a message, and returns it if it is the response to the request of the stream. The GET stream may have
-// responses to any request.
-func (s *eventStream) receive(message []byte) *transport.JSONRPCResponse {
+// handleMessageOrReturnAwaitedResponse handles a message, and returns it if it is the response to the request of the stream.
+// The GET stream may have responses to any request.
+func (s *eventStream) handleMessageOrReturnAwaitedResponse(message []byte) (awaitedResponse *transport.JSONRPCResponse) {
 	if s.id == "" || hasMethod(message) {
 		s.transportBase.receive(s.closed, message)
 		return nil

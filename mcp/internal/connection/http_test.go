@@ -84,7 +84,7 @@ func TestWaitListening(t *testing.T) {
 				var listening sync.WaitGroup
 				listening.Go(c.remote.listen)
 				begin := time.Now()
-				c.WaitListening(t.Context())
+				c.WaitUpToOneSecondForGETStream(t.Context())
 				if got := time.Since(begin); got != test.want {
 					t.Errorf("connected after %v, want %v", got, test.want)
 				}
@@ -159,5 +159,5 @@ type loggingHandler struct{ methods string }
 func (*loggingHandler) HandleRequest(context.Context, string, json.RawMessage) (any, error) {
 	return struct{}{}, nil
 }
-func (*loggingHandler) HandleResourceUpdate(string)         {}
-func (h *loggingHandler) HandleNotification(n Notification) { h.methods += n.Method + " " }
+func (*loggingHandler) HandleResourceUpdate(string)                      {}
+func (h *loggingHandler) HandleLogOrProgressNotification(n Notification) { h.methods += n.Method + " " }

@@ -18,7 +18,6 @@ const (
 	ListTemplates ListKind = "resourceTemplates"
 )
 
-// method returns the method that lists a kind.
 func (k ListKind) method() wire.MCPMethod {
 	if k == ListTemplates {
 		return wire.MethodResourcesTemplatesList

@@ -22,18 +22,18 @@ const (
 	// NegotiateAuto probes for ModernVersion first. If the server does not support it, the handshake follows. Over
 	// HTTP, the handshake needs another connection, so this connection fails with ErrLegacy.
 	NegotiateAuto
-	// NegotiateModern probes for ModernVersion and does not fall back.
-	NegotiateModern
+	// NegotiateModernWithoutFallback probes for ModernVersion and does not fall back.
+	NegotiateModernWithoutFallback
 )
 
-// probeTimeout returns the time limit of a probe: a share of the connect timeout, up to a limit (observed with
+// revisionProbeTimeout returns the time limit of a probe: a share of the connect timeout, up to a limit (observed with
 // 2.1.330).
-func probeTimeout(connect time.Duration, remote bool) time.Duration {
+func revisionProbeTimeout(connectTimeout time.Duration, isRemoteServer bool) time.Duration {
 	limit, share := 3*time.Second, 0.3
-	if remote {
+	if isRemoteServer {
 		limit, share = 5*time.Second, 1.0/3
 	}
-	return min(time.Duration(float64(connect)*share), limit)
+	return min(time.Duration(float64(connectTimeout)*share), limit)
 }
 
 type negotiationState struct {
@@ -46,13 +46,13 @@ type negotiationState struct {
 // negotiate agrees with the server on a revision and returns its answer.
 func (c *Conn) negotiate(ctx context.Context) (result InitializeResult, err error) {
 	n := &c.negotiation
-	for attempt := 0; attempt == 0 || attempt == 1 && n.canProbeAgain(err); attempt++ {
+	for attempt := 0; attempt == 0 || attempt == 1 && n.shouldProbeAgainAfterRefusal(err); attempt++ {
 		if n.mode != NegotiateLegacy {
-			if result, err = c.probe(ctx); err == nil {
+			if result, err = c.probeForModernVersion(ctx); err == nil {
 				return result, nil
 			}
 		}
-		if err = n.handshakeError(); err == nil {
+		if err = n.reasonAgainstHandshakeAfterProbe(); err == nil {
 			n.handshakeStarted = true
 			result, err = c.handshake(ctx)
 		}
@@ -60,9 +60,9 @@ func (c *Conn) negotiate(ctx context.Context) (result InitializeResult, err erro
 	return result, err
 }
 
-// probe asks the server for revision 2026-07-28.
-func (c *Conn) probe(ctx context.Context) (r InitializeResult, err error) {
-	ctx, stop := context.WithTimeout(ctx, probeTimeout(c.options.Timeout, c.IsRemote()))
+// probeForModernVersion asks the server for revision 2026-07-28.
+func (c *Conn) probeForModernVersion(ctx context.Context) (discovered InitializeResult, err error) {
+	ctx, stop := context.WithTimeout(ctx, revisionProbeTimeout(c.options.Timeout, c.IsRemote()))
 	defer stop()
 	c.setVersion(ModernVersion)
 	result, err := c.client.send(ctx, string(wire.MethodServerDiscover), nil)
@@ -74,14 +74,14 @@ func (c *Conn) probe(ctx context.Context) (r InitializeResult, err error) {
 	c.client.modern.Store(err == nil)
 	if err != nil {
 		c.setVersion("")
-		return r, err
+		return discovered, err
 	}
-	r = plainjson.DecodeOrZero[InitializeResult](result)
-	r.ProtocolVersion, r.ServerInfo = ModernVersion, ServerInfo{}
+	discovered = plainjson.DecodeOrZero[InitializeResult](result)
+	discovered.ProtocolVersion, discovered.ServerInfo = ModernVersion, ServerInfo{}
 	if info := d.GetResultMeta().ServerInfo(); info != nil {
-		r.ServerInfo = ServerInfo{Name: info.Name, Title: info.Title, Version: info.Version}
+		discovered.ServerInfo = ServerInfo{Name: info.Name, Title: info.Title, Version: info.Version}
 	}
-	return r, nil
+	return discovered, nil
 }
 
 // handshake agrees on a revision up to ProtocolVersion.
@@ -114,24 +114,24 @@ func (c *Conn) setVersion(version string) {
 	}
 }
 
-// canProbeAgain reports whether to repeat the probe after the server refused it or the handshake.
-func (n *negotiationState) canProbeAgain(refusal error) bool {
+// shouldProbeAgainAfterRefusal reports whether to repeat the probe after the server refused it or the handshake.
+func (n *negotiationState) shouldProbeAgainAfterRefusal(refusal error) bool {
 	if !n.handshakeStarted {
 		return n.mode != NegotiateLegacy && slices.Contains(supportedVersions(refusal), ModernVersion)
 	}
-	return supportsOnlyNewerVersions(refusal) && n.mode == NegotiateAuto && errors.Is(n.probeError, context.DeadlineExceeded)
+	return hasRefusalListedModernVersion(refusal) && n.mode == NegotiateAuto && errors.Is(n.probeError, context.DeadlineExceeded)
 }
 
-// handshakeError returns the reason why the handshake must not follow the probe; nil means that it may.
-func (n *negotiationState) handshakeError() error {
+// reasonAgainstHandshakeAfterProbe returns the reason why the handshake must not follow the probe; nil means that it may.
+func (n *negotiationState) reasonAgainstHandshakeAfterProbe() (reasonOrNil error) {
 	if f, ok := errors.AsType[*DialError](n.probeError); ok && f.NeedsLogin {
 		return f
 	}
 	switch {
-	case n.mode == NegotiateModern:
-		reason := fmt.Sprintf("the server does not speak MCP %s: %v", ModernVersion, unwrapClientError(n.probeError))
+	case n.mode == NegotiateModernWithoutFallback:
+		reason := fmt.Sprintf("the server does not speak MCP %s: %v", ModernVersion, rootCauseOfClientError(n.probeError))
 		return &DialError{Reason: reason, Wire: reason}
-	case supportsOnlyNewerVersions(n.probeError):
+	case hasRefusalListedModernVersion(n.probeError):
 		return n.probeError
 	case n.mode == NegotiateAuto && n.remote:
 		return ErrLegacy
@@ -141,9 +141,9 @@ func (n *negotiationState) handshakeError() error {
 	return nil
 }
 
-// supportsOnlyNewerVersions reports whether a server refused a revision and listed one without handshake.
-func supportsOnlyNewerVersions(err error) bool {
-	return slices.ContainsFunc(supportedVersions(err), wire.IsModernProtocol)
+// hasRefusalListedModernVersion reports whether a server refused a revision and listed one without handshake.
+func hasRefusalListedModernVersion(refusal error) bool {
+	return slices.ContainsFunc(supportedVersions(refusal), wire.IsModernProtocol)
 }
 
 // supportedVersions returns the revisions that a server listed when it refused the revision of a request.

@@ -12,8 +12,8 @@ import (
 
 // DebugLog receives debug messages about one server.
 type DebugLog interface {
-	// Message logs a message that was sent ("->") or received ("<-"); id is empty for notifications.
-	Message(direction, what, id string)
+	// LogMessage logs a message that was sent ("->") or received ("<-"); id is empty for notifications.
+	LogMessage(direction, what, id string)
 	Printf(format string, args ...any)
 	Redact(text string) string // makes secrets unreadable
 }
@@ -24,9 +24,9 @@ type Handler interface {
 	HandleRequest(ctx context.Context, method string, params json.RawMessage) (any, error)
 	// HandleResourceUpdate is called when a subscribed resource changes, on the reading goroutine; it must not block.
 	HandleResourceUpdate(uri string)
-	// HandleNotification is called with every log message, and with the progress of every call that still runs. It runs
-	// on the reading goroutine, so it handles a notification before the call returns a result that arrived later.
-	HandleNotification(n Notification)
+	// HandleLogOrProgressNotification is called with every log message, and with the progress of every call that still runs. It
+	// runs on the reading goroutine, so it handles a notification before the call returns a result that arrived later.
+	HandleLogOrProgressNotification(n Notification)
 }
 
 // Notification is a progress or log notification of a server.
@@ -49,7 +49,7 @@ type notificationHandler struct {
 // receive handles a notification. It runs on the goroutine that reads all messages. So it must not call the client,
 // because it would wait for an answer that is not read.
 func (i *notificationHandler) receive(n wire.JSONRPCNotification) {
-	i.debug.Message("<-", n.Method, "")
+	i.debug.LogMessage("<-", n.Method, "")
 	switch method, params := n.Method, n.Params.AdditionalFields; method {
 	case string(wire.MethodNotificationToolsListChanged):
 		i.lists.addChange(ListTools)
@@ -61,7 +61,7 @@ func (i *notificationHandler) receive(n wire.JSONRPCNotification) {
 		signalChange(i.acknowledged)
 	case string(wire.MethodNotificationProgress):
 		if w := i.calls.reportProgress(params); w != nil {
-			i.handler.HandleNotification(Notification{Method: method, Params: params, Tool: w.tool, UseID: w.useID})
+			i.handler.HandleLogOrProgressNotification(Notification{Method: method, Params: params, Tool: w.tool, UseID: w.useID})
 		}
 	case wire.MethodNotificationResourceUpdated:
 		if uri, ok := params["uri"].(string); ok {
@@ -69,7 +69,7 @@ func (i *notificationHandler) receive(n wire.JSONRPCNotification) {
 		}
 	case methodLog:
 		i.logMessage(params)
-		i.handler.HandleNotification(Notification{Method: method, Params: params})
+		i.handler.HandleLogOrProgressNotification(Notification{Method: method, Params: params})
 	}
 }
 
@@ -117,17 +117,17 @@ type pendingCall struct {
 
 type pendingCallKey struct{}
 
-func (w *pendingCall) addToken(id int64) {
+func (w *pendingCall) registerProgressToken(requestID int64) {
 	w.all.mu.Lock()
 	defer w.all.mu.Unlock()
-	w.tokens = append(w.tokens, id)
+	w.tokens = append(w.tokens, requestID)
 	if w.all.byToken == nil {
 		w.all.byToken = map[int64]*pendingCall{}
 	}
-	w.all.byToken[id] = w
+	w.all.byToken[requestID] = w
 }
 
-func (w *pendingCall) finish() {
+func (w *pendingCall) unregisterProgressTokens() {
 	w.all.mu.Lock()
 	defer w.all.mu.Unlock()
 	for _, token := range w.tokens {

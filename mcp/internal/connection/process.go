@@ -15,8 +15,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/proc"
 )
 
-// Process is a server that is started as a child process and communicates over pipes.
-type Process struct {
+// ProcessServer is a server that is started as a child process and communicates over pipes.
+type ProcessServer struct {
 	Command string
 	Args    []string
 	Env     []string // "K=V"; the complete environment
@@ -32,8 +32,8 @@ const exitOutputWait = 50 * time.Millisecond
 // ExitWait is how long to wait at most for the exit of a process that closed its output.
 const ExitWait = time.Second
 
-func (t Process) dial(_, limit context.Context, b *transportBase) (messageTransport, error) {
-	p, err := proc.Start(limit, proc.Options{
+func (t ProcessServer) dial(_, startLimit context.Context, b *transportBase) (startedProcess messageTransport, startError error) {
+	p, err := proc.Start(startLimit, proc.Options{
 		Command: proc.Command{Path: t.Command, Args: t.Args, Env: t.Env, Dir: t.Dir},
 		Stderr:  t.Stderr, Grace: t.Grace, TermGrace: t.Grace,
 	})
@@ -61,7 +61,7 @@ func (p *process) Start(ctx context.Context) error {
 				p.receive(ctx, message)
 			}
 			if err != nil {
-				p.MarkLost()
+				p.MarkConnectionLost()
 				return
 			}
 		}
@@ -71,13 +71,13 @@ func (p *process) Start(ctx context.Context) error {
 
 // SendRequest implements messageTransport.
 func (p *process) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
-	if p.IsLost() {
+	if p.IsConnectionLostOrClosed() {
 		return nil, transport.ErrTransportClosed
 	}
 	if err := p.post(ctx, req); err != nil {
 		return nil, err
 	}
-	return nil, p.waitForLoss(ctx, p.Lost())
+	return nil, p.waitForLossOrRequestEnd(ctx, p.Lost())
 }
 
 // post queues a message. A server that has exited causes no error, because the end of its output already shows the
@@ -95,7 +95,7 @@ func (p *process) post(_ context.Context, message any) error {
 
 // close fails the requests in progress and stops the server.
 func (p *process) close(ctx context.Context) {
-	p.MarkLost()
+	p.MarkConnectionLost()
 	p.Stop(ctx)
 }
 
@@ -108,7 +108,7 @@ func (p *process) watch() {
 	}
 	select { // descendants may keep the pipe open for a long time
 	case <-time.After(exitOutputWait):
-		p.MarkLost() // fails the requests in progress
+		p.MarkConnectionLost() // fails the requests in progress
 	case <-p.Lost():
 	}
 }
@@ -120,11 +120,11 @@ func (p *process) pid() int {
 	return p.PID()
 }
 
-func (p *process) skipped() (n int, first string) {
+func (p *process) droppedStdoutLines() (droppedLines int, firstDroppedLine string) {
 	if p == nil {
 		return 0, ""
 	}
-	return p.messages.skipped()
+	return p.messages.droppedNonMessageLines()
 }
 
 func (p *process) stderrTail() []string {
@@ -167,17 +167,18 @@ func lastLines(text string) []string {
 	return lines[max(0, len(lines)-most):]
 }
 
-// failureTrailerPattern matches the lines that interpreters, test runners and package managers write after the message
-// of a failure: stacks, quoted source and its mark, hints.
-var failureTrailerPattern = lazyPattern(`^(?:[\s^}]|hint:|note:|Node\.js v\d|npm (?:error|ERR!)(?: A complete log| *$)|goroutine \d+ \[|created by |exit status \d+$|[\w./*()]+\(.*\)$)|^$`)
+// stderrLineAfterFailureMessagePattern matches the lines that interpreters, test runners and package managers write after the
+// message of a failure: stacks, quoted source and its mark, hints.
+var stderrLineAfterFailureMessagePattern = lazyPattern(`^(?:[\s^}]|hint:|note:|Node\.js v\d|npm (?:error|ERR!)(?: A complete log| *$)|goroutine \d+ \[|created by |exit status \d+$|[\w./*()]+\(.*\)$)|^$`)
 
-// lastLine returns the last line that does not match [failureTrailerPattern], or the last line if every line matches.
+// lastLine returns the last line that does not match [stderrLineAfterFailureMessagePattern], or the last line if every line
+// matches.
 func lastLine(text string) string {
 	const longest = 500
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	line := lines[len(lines)-1]
 	for _, l := range slices.Backward(lines) {
-		if !failureTrailerPattern().MatchString(l) {
+		if !stderrLineAfterFailureMessagePattern().MatchString(l) {
 			line = l
 			break
 		}

@@ -14,7 +14,7 @@ import (
 func (c *Conn) request(ctx context.Context, method wire.MCPMethod, params plainjson.Object) (json.RawMessage, error) {
 	result, err := c.client.request(ctx, string(method), params)
 	if err != nil {
-		return nil, unwrapClientError(err)
+		return nil, rootCauseOfClientError(err)
 	}
 	return result, nil
 }
@@ -34,7 +34,7 @@ func (c *Conn) List(ctx context.Context, list ListKind) (all []json.RawMessage, 
 		method := string(list) + "/list"
 		defects := c.options.Defects(method, result)
 		if defects == "" && c.IsModern() {
-			defects = CacheDefects(result)
+			defects = CacheKeyDefectsOfList(result)
 		}
 		if defects != "" {
 			return all, "", MalformedResult(method, defects)
@@ -42,7 +42,7 @@ func (c *Conn) List(ctx context.Context, list ListKind) (all []json.RawMessage, 
 		p := plainjson.DecodeOrZero[map[string]json.RawMessage](result)
 		items := plainjson.DecodeOrZero[[]json.RawMessage](p[string(list)])
 		if list == ListTools {
-			c.rememberTools(items)
+			c.storeToolsForHeaderArguments(items)
 		}
 		all = append(all, items...)
 		next := plainjson.DecodeOrZero[wire.Cursor](p["nextCursor"])
@@ -58,9 +58,9 @@ func (c *Conn) List(ctx context.Context, list ListKind) (all []json.RawMessage, 
 	return all, fmt.Sprintf("the list of %s has more than %d pages; only %d entries were read", list, maxListPages, len(all)), nil
 }
 
-// rememberTools keeps the tools whose arguments may be sent as headers.
-func (c *Conn) rememberTools(definitions []json.RawMessage) {
-	for _, definition := range definitions {
+// storeToolsForHeaderArguments keeps the tools whose arguments may be sent as headers.
+func (c *Conn) storeToolsForHeaderArguments(toolDefinitions []json.RawMessage) {
+	for _, definition := range toolDefinitions {
 		tool := &wire.Tool{}
 		if c.IsModern() && c.IsRemote() && json.Unmarshal(definition, tool) == nil && wire.ValidateParamHeaderAnnotations(tool) == nil {
 			c.client.tools.Store(tool.Name, tool)

@@ -22,7 +22,7 @@ func ResultDefectsWithoutSchema(method string, result json.RawMessage) string {
 	return resultDefects(method, result, optional)
 }
 
-func resultDefects(method string, result json.RawMessage, schema func(string, shape) objectMember) string {
+func resultDefects(method string, result json.RawMessage, schema func(string, schemaCheck) objectMemberCheck) string {
 	check, known := resultShapes(schema)[method]
 	if !known {
 		return ""
@@ -32,22 +32,22 @@ func resultDefects(method string, result json.RawMessage, schema func(string, sh
 
 // ToolResultDefects describes the defects of a tool result in revisions up to 2025-11-25; "" means none.
 func ToolResultDefects(result json.RawMessage) string {
-	return cmp.Or(describeIssues(toolResultShape(optional("content", listOf(contentBlockShape())), checkAnyObject)(result)), otherResultDefect(result))
+	return cmp.Or(describeIssues(toolResultShape(optional("content", listOf(contentBlockShape())), checkAnyObject)(result)), taskOrInputRequestsDefect(result))
 }
 
-// ModernToolResultDefects is ToolResultDefects for revision 2026-07-28, where results must have content, and structured
+// ToolResultDefectsInModernVersion is ToolResultDefects for revision 2026-07-28, where results must have content, and structured
 // content may be any value.
-func ModernToolResultDefects(result json.RawMessage) string {
+func ToolResultDefectsInModernVersion(result json.RawMessage) (defectsOrEmpty string) {
 	return describeIssues(toolResultShape(required("content", listOf(contentBlockShape())), acceptAnyValue)(result))
 }
 
-// CacheDefects describes the defects of the cache keys that lists have in revision 2026-07-28; "" means none.
-func CacheDefects(result json.RawMessage) string {
-	return describeIssues(object(optional("ttlMs", checkDuration), optional("cacheScope", oneOf("public", "private")))(result))
+// CacheKeyDefectsOfList describes the defects of the cache keys that lists have in revision 2026-07-28; "" means none.
+func CacheKeyDefectsOfList(listResult json.RawMessage) (defectsOrEmpty string) {
+	return describeIssues(object(optional("ttlMs", checkNonNegativeInteger), optional("cacheScope", oneOf("public", "private")))(listResult))
 }
 
-// checkDuration returns the defects of a duration, which must be a whole number from 0.
-func checkDuration(v json.RawMessage) []schemaIssue {
+// checkNonNegativeInteger returns the defects of a duration, which must be a whole number from 0.
+func checkNonNegativeInteger(v json.RawMessage) []schemaIssue {
 	if plainjson.TypeOf(v) != "number" {
 		return wrongTypeIssues("number", v)
 	}
@@ -60,8 +60,8 @@ func checkDuration(v json.RawMessage) []schemaIssue {
 
 func acceptAnyValue(json.RawMessage) []schemaIssue { return nil }
 
-func toolResultShape(content objectMember, structured shape) shape {
-	return object(content, optional("structuredContent", structured), optional("isError", typeShape("boolean")))
+func toolResultShape(content objectMemberCheck, structured schemaCheck) schemaCheck {
+	return object(content, optional("structuredContent", structured), optional("isError", jsonTypeCheck("boolean")))
 }
 
 func describeIssues(issues []schemaIssue) string {
@@ -75,10 +75,10 @@ func describeIssues(issues []schemaIssue) string {
 	return strings.TrimSpace(string(text))
 }
 
-// otherResultDefect checks for a result that is not a tool result: it has no content, but a task or inputRequests. It
-// returns the defect; "" means none.
-func otherResultDefect(result json.RawMessage) string {
-	members, _ := plainjson.Parse(result) // anything but an object has no members
+// taskOrInputRequestsDefect checks for a result that is not a tool result: it has no content, but a task or
+// inputRequiredResult. It returns the defect; "" means none.
+func taskOrInputRequestsDefect(toolCallResult json.RawMessage) (defectOrEmpty string) {
+	members, _ := plainjson.Parse(toolCallResult) // anything but an object has no members
 	for _, name := range []string{"task", "inputRequests"} {
 		if members.Get(name) != nil && members.Get("content") == nil {
 			return fmt.Sprintf("[\n  {\n    \"code\": \"custom\",\n    \"message\": \"content is required when the body carries '%s' — another result family "+
@@ -88,8 +88,8 @@ func otherResultDefect(result json.RawMessage) string {
 	return ""
 }
 
-func resultShapes(schema func(string, shape) objectMember) map[string]shape {
-	return map[string]shape{
+func resultShapes(schema func(string, schemaCheck) objectMemberCheck) map[string]schemaCheck {
+	return map[string]schemaCheck{
 		"initialize":     initializeShape(),
 		"tools/list":     listPageShape("tools", toolShape(schema)),
 		"prompts/list":   listPageShape("prompts", promptShape()),
@@ -97,75 +97,75 @@ func resultShapes(schema func(string, shape) objectMember) map[string]shape {
 	}
 }
 
-func listPageShape(name string, item shape) shape {
-	return object(optional("nextCursor", typeShape("string")), required(name, listOf(item)))
+func listPageShape(name string, item schemaCheck) schemaCheck {
+	return object(optional("nextCursor", jsonTypeCheck("string")), required(name, listOf(item)))
 }
 
-func initializeShape() shape {
-	lists := optional("listChanged", typeShape("boolean"))
+func initializeShape() schemaCheck {
+	lists := optional("listChanged", jsonTypeCheck("boolean"))
 	return object(
-		required("protocolVersion", typeShape("string")),
+		required("protocolVersion", jsonTypeCheck("string")),
 		required("capabilities", object(
-			optional("experimental", checkAnyObject), optional("logging", typeShape("object")), optional("completions", typeShape("object")),
-			optional("prompts", object(lists)), optional("resources", object(optional("subscribe", typeShape("boolean")), lists)),
+			optional("experimental", checkAnyObject), optional("logging", jsonTypeCheck("object")), optional("completions", jsonTypeCheck("object")),
+			optional("prompts", object(lists)), optional("resources", object(optional("subscribe", jsonTypeCheck("boolean")), lists)),
 			optional("tools", object(lists)),
 		)),
-		required("serverInfo", object(namedMembers(required("version", typeShape("string")))...)),
-		optional("instructions", typeShape("string")),
+		required("serverInfo", object(nameTitleAndIconsMembersPlus(required("version", jsonTypeCheck("string")))...)),
+		optional("instructions", jsonTypeCheck("string")),
 	)
 }
 
-func namedMembers(others ...objectMember) []objectMember {
-	icon := object(required("src", typeShape("string")), optional("mimeType", typeShape("string")), optional("sizes", listOf(typeShape("string"))))
-	return append([]objectMember{required("name", typeShape("string")), optional("title", typeShape("string")), optional("icons", listOf(icon))}, others...)
+func nameTitleAndIconsMembersPlus(others ...objectMemberCheck) []objectMemberCheck {
+	icon := object(required("src", jsonTypeCheck("string")), optional("mimeType", jsonTypeCheck("string")), optional("sizes", listOf(jsonTypeCheck("string"))))
+	return append([]objectMemberCheck{required("name", jsonTypeCheck("string")), optional("title", jsonTypeCheck("string")), optional("icons", listOf(icon))}, others...)
 }
 
-func toolShape(schema func(string, shape) objectMember) shape {
-	hints := []objectMember{optional("title", typeShape("string"))}
+func toolShape(schema func(string, schemaCheck) objectMemberCheck) schemaCheck {
+	hints := []objectMemberCheck{optional("title", jsonTypeCheck("string"))}
 	for _, name := range []string{"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"} {
-		hints = append(hints, optional(name, typeShape("boolean")))
+		hints = append(hints, optional(name, jsonTypeCheck("boolean")))
 	}
-	return object(namedMembers(
-		optional("description", typeShape("string")),
+	return object(nameTitleAndIconsMembersPlus(
+		optional("description", jsonTypeCheck("string")),
 		schema("inputSchema", object(
-			required("type", oneOf("object")), optional("properties", checkAnyObject), optional("required", listOf(typeShape("string"))),
+			required("type", oneOf("object")), optional("properties", checkAnyObject), optional("required", listOf(jsonTypeCheck("string"))),
 		)),
-		optional("outputSchema", typeShape("object")),
+		optional("outputSchema", jsonTypeCheck("object")),
 		optional("annotations", object(hints...)),
 		optional("execution", object(optional("taskSupport", oneOf("required", "optional", "forbidden")))),
 		optional("_meta", checkAnyObject),
 	)...)
 }
 
-func promptShape() shape {
-	argument := object(required("name", typeShape("string")), optional("description", typeShape("string")), optional("required", typeShape("boolean")))
-	return object(namedMembers(optional("description", typeShape("string")), optional("arguments", listOf(argument)))...)
+func promptShape() schemaCheck {
+	argument := object(required("name", jsonTypeCheck("string")), optional("description", jsonTypeCheck("string")), optional("required", jsonTypeCheck("boolean")))
+	return object(nameTitleAndIconsMembersPlus(optional("description", jsonTypeCheck("string")), optional("arguments", listOf(argument)))...)
 }
 
-func resourceShape(others ...objectMember) shape {
-	return object(append(namedMembers(
-		required("uri", typeShape("string")), optional("description", typeShape("string")), optional("mimeType", typeShape("string")),
-		optional("annotations", annotationsShape()), optional("_meta", typeShape("object")),
+func resourceShape(others ...objectMemberCheck) schemaCheck {
+	return object(append(nameTitleAndIconsMembersPlus(
+		required("uri", jsonTypeCheck("string")), optional("description", jsonTypeCheck("string")), optional("mimeType", jsonTypeCheck("string")),
+		optional("annotations", annotationsShape()), optional("_meta", jsonTypeCheck("object")),
 	), others...)...)
 }
 
-func annotationsShape() shape {
-	return object(optional("audience", listOf(oneOf("user", "assistant"))), optional("priority", typeShape("number")), optional("lastModified", typeShape("string")))
+func annotationsShape() schemaCheck {
+	return object(optional("audience", listOf(oneOf("user", "assistant"))), optional("priority", jsonTypeCheck("number")), optional("lastModified", jsonTypeCheck("string")))
 }
 
-func contentBlockShape() shape {
-	block := func(kind string, members ...objectMember) shape {
-		members = append([]objectMember{required("type", oneOf(kind))}, members...)
+func contentBlockShape() schemaCheck {
+	block := func(kind string, members ...objectMemberCheck) schemaCheck {
+		members = append([]objectMemberCheck{required("type", oneOf(kind))}, members...)
 		return object(append(members, optional("annotations", annotationsShape()), optional("_meta", checkAnyObject))...)
 	}
-	media := []objectMember{required("data", checkBase64), required("mimeType", typeShape("string"))}
-	contents := func(data objectMember) shape {
-		return object(required("uri", typeShape("string")), optional("mimeType", typeShape("string")), optional("_meta", checkAnyObject), data)
+	media := []objectMemberCheck{required("data", checkBase64), required("mimeType", jsonTypeCheck("string"))}
+	contents := func(data objectMemberCheck) schemaCheck {
+		return object(required("uri", jsonTypeCheck("string")), optional("mimeType", jsonTypeCheck("string")), optional("_meta", checkAnyObject), data)
 	}
 	return union(
-		block("text", required("text", typeShape("string"))), block("image", media...), block("audio", media...),
+		block("text", required("text", jsonTypeCheck("string"))), block("image", media...), block("audio", media...),
 		resourceShape(required("type", oneOf("resource_link"))),
-		block("resource", required("resource", union(contents(required("text", typeShape("string"))), contents(required("blob", checkBase64))))),
+		block("resource", required("resource", union(contents(required("text", jsonTypeCheck("string"))), contents(required("blob", checkBase64))))),
 	)
 }
 
@@ -175,35 +175,35 @@ func checkElicitation(params json.RawMessage, isModern bool) error {
 	if !plainjson.IsSet(params) {
 		params = nil
 	}
-	if issues := elicitationShape(isModern)(params); issues != nil {
+	if issues := elicitationParamsCheck(isModern)(params); issues != nil {
 		return &Error{Code: CodeInvalidParams, Message: "Invalid elicitation request: " + describeIssues(prefixIssues("params", issues))}
 	}
 	return nil
 }
 
-func elicitationShape(isModern bool) shape {
-	text := typeShape("string")
-	url := []objectMember{required("mode", oneOf("url")), required("message", text)}
-	if !isModern {
+func elicitationParamsCheck(isModernVersion bool) schemaCheck {
+	text := jsonTypeCheck("string")
+	url := []objectMemberCheck{required("mode", oneOf("url")), required("message", text)}
+	if !isModernVersion {
 		url = append(url, required("elicitationId", text))
 	}
-	form := object(required("type", oneOf("object")), required("properties", recordOf(formFieldShape())), optional("required", listOf(text)))
+	form := object(required("type", oneOf("object")), required("properties", objectWithEveryMemberCheck(elicitationFormFieldCheck())), optional("required", listOf(text)))
 	return union(
 		object(optional("mode", oneOf("form")), required("message", text), required("requestedSchema", form)),
 		object(append(url, required("url", text))...),
 	)
 }
 
-func formFieldShape() shape {
-	text, number := typeShape("string"), typeShape("number")
-	field := func(kind shape, others ...objectMember) shape {
-		return object(append([]objectMember{required("type", kind), optional("title", text), optional("description", text)}, others...)...)
+func elicitationFormFieldCheck() schemaCheck {
+	text, number := jsonTypeCheck("string"), jsonTypeCheck("number")
+	field := func(kind schemaCheck, others ...objectMemberCheck) schemaCheck {
+		return object(append([]objectMemberCheck{required("type", kind), optional("title", text), optional("description", text)}, others...)...)
 	}
 	options := listOf(object(required("const", text), required("title", text)))
-	one := func(values ...objectMember) shape {
+	one := func(values ...objectMemberCheck) schemaCheck {
 		return field(oneOf("string"), append(values, optional("default", text))...)
 	}
-	many := func(items shape) shape {
+	many := func(items schemaCheck) schemaCheck {
 		return field(oneOf("array"), optional("minItems", number), optional("maxItems", number), required("items", items), optional("default", listOf(text)))
 	}
 	choice := union(
@@ -213,7 +213,7 @@ func formFieldShape() shape {
 	)
 	return union(
 		choice,
-		field(oneOf("boolean"), optional("default", typeShape("boolean"))),
+		field(oneOf("boolean"), optional("default", jsonTypeCheck("boolean"))),
 		field(oneOf("string"), optional("minLength", number), optional("maxLength", number),
 			optional("format", oneOf("email", "uri", "date", "date-time")), optional("default", text)),
 		field(oneOf("number", "integer"), optional("minimum", number), optional("maximum", number), optional("default", number)),
@@ -245,8 +245,8 @@ func (h InitializeResult) Has(capability string) bool {
 	return ok && string(v) != "null" && string(v) != "false"
 }
 
-// IsEmpty reports whether the server declared nothing.
-func (h InitializeResult) IsEmpty() bool {
+// HasNoCapabilities reports whether the server declared nothing.
+func (h InitializeResult) HasNoCapabilities() bool {
 	var all map[string]json.RawMessage
 	return json.Unmarshal(h.Capabilities, &all) != nil || len(all) == 0
 }

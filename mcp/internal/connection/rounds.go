@@ -17,14 +17,15 @@ import (
 // gives up on a server that only asks the client to retry later.
 
 // maxInputRounds is how often a request is repeated at most, while its result asks for input or for another attempt.
-// retryPause is the pause before a repetition for which the server asked no question (observed with 2.1.330).
+// pauseBeforeRetryWithoutQuestions is the pause before a repetition for which the server asked no question (observed with
+// 2.1.330).
 const (
-	maxInputRounds = 10
-	retryPause     = 250 * time.Millisecond
+	maxInputRounds                   = 10
+	pauseBeforeRetryWithoutQuestions = 250 * time.Millisecond
 )
 
-// inputRequests is a result that requests input.
-type inputRequests struct {
+// inputRequiredResult is a result that requests input.
+type inputRequiredResult struct {
 	ResultType json.RawMessage `json:"resultType"`
 	Requests   json.RawMessage `json:"inputRequests"`
 	State      json.RawMessage `json:"requestState"`
@@ -42,36 +43,36 @@ func (e *TooManyRoundsError) Error() string {
 	return fmt.Sprintf("Multi-round-trip request '%s' still required input after %d rounds (inputRequired.maxRounds)", e.Method, maxInputRounds)
 }
 
-type inputRounds struct {
-	handler  Handler
-	sampling bool // the handler handles sampling requests
-	debug    DebugLog
-	method   string
-	params   plainjson.Object // parameters of the first request
-	count    int
+type inputRequestRepetition struct {
+	handler         Handler
+	handlesSampling bool // the handler handles sampling requests
+	debug           DebugLog
+	method          string
+	firstParams     plainjson.Object // parameters of the first request
+	repetitionCount int
 }
 
 // nextParams returns the parameters for repeating the request, given its last result; nil means the result is complete.
-func (r *inputRounds) nextParams(ctx context.Context, result json.RawMessage) (plainjson.Object, error) {
-	var q inputRequests
+func (r *inputRequestRepetition) nextParams(ctx context.Context, result json.RawMessage) (plainjson.Object, error) {
+	var q inputRequiredResult
 	if json.Unmarshal(result, &q) != nil {
 		return nil, nil
 	}
 	if complete, err := q.isComplete(r.method); complete || err != nil {
 		return nil, err
 	}
-	if r.count == maxInputRounds {
+	if r.repetitionCount == maxInputRounds {
 		return nil, &TooManyRoundsError{Method: r.method}
 	}
-	r.count++
+	r.repetitionCount++
 	answers, err := r.askQuestions(ctx, q.Requests)
 	if err != nil {
 		return nil, err
 	}
-	params := slices.Clone(r.params)
+	params := slices.Clone(r.firstParams)
 	if answers != nil {
 		params = params.With("inputResponses", answers)
-	} else if !Sleep(ctx, retryPause) {
+	} else if !Sleep(ctx, pauseBeforeRetryWithoutQuestions) {
 		return nil, context.Cause(ctx)
 	}
 	if q.State != nil {
@@ -81,7 +82,7 @@ func (r *inputRounds) nextParams(ctx context.Context, result json.RawMessage) (p
 }
 
 // isComplete reports whether the result requests no input. An invalid result is an error (observed with 2.1.330).
-func (q inputRequests) isComplete(method string) (bool, error) {
+func (q inputRequiredResult) isComplete(method string) (bool, error) {
 	kind, isText := plainjson.StringValue(q.ResultType)
 	switch {
 	case q.ResultType != nil && !isText:
@@ -99,7 +100,7 @@ func (q inputRequests) isComplete(method string) (bool, error) {
 
 // askQuestions returns the answers of the handler in the order of the questions; nil means no questions. If the client
 // does not support one of the questions, none is asked.
-func (r *inputRounds) askQuestions(ctx context.Context, requests json.RawMessage) (json.RawMessage, error) {
+func (r *inputRequestRepetition) askQuestions(ctx context.Context, requests json.RawMessage) (json.RawMessage, error) {
 	all, _ := plainjson.Parse(requests) // anything but an object has no questions
 	if len(all) == 0 {
 		return nil, nil
@@ -112,7 +113,7 @@ func (r *inputRounds) askQuestions(ctx context.Context, requests json.RawMessage
 		switch method := asked[i].Method; {
 		case method != MethodElicit && method != MethodRoots && method != MethodSample:
 			return nil, &ResultError{"returned a malformed result that failed schema validation: its answer asked for input of a kind this client does not serve, so the call was not made again"}
-		case method == MethodSample && !r.sampling:
+		case method == MethodSample && !r.handlesSampling:
 			return nil, &ResultError{"asked for input this client could not serve (" + method + "), so the call was not made again"}
 		case method == MethodElicit:
 			if err := checkElicitation(asked[i].Params, true); err != nil {
@@ -121,7 +122,7 @@ func (r *inputRounds) askQuestions(ctx context.Context, requests json.RawMessage
 		}
 	}
 	for i, q := range asked {
-		r.debug.Message("<-", q.Method, all[i].Key)
+		r.debug.LogMessage("<-", q.Method, all[i].Key)
 		answer, err := r.handler.HandleRequest(ctx, q.Method, q.Params)
 		if err != nil {
 			return nil, fmt.Errorf("answering the input request %q: %w", all[i].Key, err)

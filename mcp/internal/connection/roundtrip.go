@@ -30,8 +30,8 @@ type Refusal struct {
 // Renewer provides the headers of requests. A Renewer may also have the method Transport(http.RoundTripper)
 // http.RoundTripper. Requests are then sent by the transport that this method returns.
 type Renewer interface {
-	// Prepare returns the headers of the next request; last are the headers of the previous request.
-	Prepare(ctx context.Context, last map[string]string) map[string]string
+	// NextRequestHeaders returns the headers of the next request; last are the headers of the previous request.
+	NextRequestHeaders(ctx context.Context, last map[string]string) map[string]string
 	// Renew returns new headers after a request was refused; it is called once per refusal. If it returns a
 	// *DialError, that is the error of the request.
 	Renew(ctx context.Context, r Refusal) (headers map[string]string, err error)
@@ -55,7 +55,7 @@ func (t *roundTripper) currentHeaders(ctx context.Context) map[string]string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.renewer != nil {
-		t.headers = t.renewer.Prepare(ctx, t.headers)
+		t.headers = t.renewer.NextRequestHeaders(ctx, t.headers)
 	}
 	return t.headers
 }
@@ -93,16 +93,16 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		t.accepted.Store(true)
 	} else if !isForbidden {
 		defer resp.Body.Close()
-		return nil, t.refusalError(resp, headers)
+		return nil, t.unauthorizedResponseError(resp, headers)
 	}
 	return resp, nil
 }
 
-// refusalError returns the error of a refused request. Normally the error asks for a login. If the user configured the
-// Authorization header, the error says that this header was rejected, because the real CLI then offers no login.
-func (t *roundTripper) refusalError(resp *http.Response, headers map[string]string) *DialError {
+// unauthorizedResponseError returns the error of a refused request. Normally the error asks for a login. If the user configured
+// the Authorization header, the error says that this header was rejected, because the real CLI then offers no login.
+func (t *roundTripper) unauthorizedResponseError(resp *http.Response, sentHeaders map[string]string) *DialError {
 	text := fmt.Sprintf("HTTP %d: authorization required", resp.StatusCode)
-	value := headers["Authorization"]
+	value := sentHeaders["Authorization"]
 	if value == "" || t.renewer != nil {
 		return &DialError{Reason: text, Wire: text, NeedsAuth: true}
 	}

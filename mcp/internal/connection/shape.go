@@ -23,20 +23,20 @@ type schemaIssue struct {
 	isContentIssue bool // the value has the right type but the wrong content
 }
 
-// shape returns the defects of a value; nil means none. A missing value is nil.
-type shape func(value json.RawMessage) []schemaIssue
+// schemaCheck returns the defects of a value; nil means none. A missing value is nil.
+type schemaCheck func(value json.RawMessage) []schemaIssue
 
 func wrongTypeIssues(expected string, value json.RawMessage) []schemaIssue {
 	text := fmt.Sprintf("Invalid input: expected %s, received %s", expected, plainjson.TypeOf(value))
 	return []schemaIssue{{Expected: expected, Code: "invalid_type", Path: []any{}, Message: text}}
 }
 
-func typeShape(name string) shape {
+func jsonTypeCheck(jsonType string) schemaCheck {
 	return func(v json.RawMessage) []schemaIssue {
-		if plainjson.TypeOf(v) == name {
+		if plainjson.TypeOf(v) == jsonType {
 			return nil
 		}
-		return wrongTypeIssues(name, v)
+		return wrongTypeIssues(jsonType, v)
 	}
 }
 
@@ -47,7 +47,7 @@ func checkAnyObject(v json.RawMessage) []schemaIssue {
 	return wrongTypeIssues("record", v)
 }
 
-func oneOf(values ...string) shape {
+func oneOf(values ...string) schemaCheck {
 	return func(v json.RawMessage) []schemaIssue {
 		text, _ := plainjson.StringValue(v)
 		if slices.Contains(values, text) {
@@ -72,17 +72,20 @@ func checkBase64(v json.RawMessage) []schemaIssue {
 	return nil
 }
 
-type objectMember struct {
+type objectMemberCheck struct {
 	name       string
-	shape      shape
+	valueCheck schemaCheck
 	isOptional bool
 }
 
-func required(name string, s shape) objectMember { return objectMember{name: name, shape: s} }
-func optional(name string, s shape) objectMember { return objectMember{name, s, true} }
+func required(name string, s schemaCheck) objectMemberCheck {
+	return objectMemberCheck{name: name, valueCheck: s}
+}
+
+func optional(name string, s schemaCheck) objectMemberCheck { return objectMemberCheck{name, s, true} }
 
 // object accepts objects with these members; other members are allowed.
-func object(members ...objectMember) shape {
+func object(members ...objectMemberCheck) schemaCheck {
 	return func(v json.RawMessage) (all []schemaIssue) {
 		var found map[string]json.RawMessage
 		if plainjson.TypeOf(v) != "object" || json.Unmarshal(v, &found) != nil {
@@ -90,27 +93,27 @@ func object(members ...objectMember) shape {
 		}
 		for _, m := range members {
 			if value, exists := found[m.name]; exists || !m.isOptional {
-				all = append(all, prefixIssues(m.name, m.shape(value))...)
+				all = append(all, prefixIssues(m.name, m.valueCheck(value))...)
 			}
 		}
 		return all
 	}
 }
 
-func recordOf(value shape) shape {
+func objectWithEveryMemberCheck(memberCheck schemaCheck) schemaCheck {
 	return func(v json.RawMessage) (all []schemaIssue) {
 		if issues := checkAnyObject(v); issues != nil {
 			return issues
 		}
 		members, _ := plainjson.Parse(v) // the caller has checked that it is an object
 		for _, m := range members {
-			all = append(all, prefixIssues(m.Key, value(m.Value))...)
+			all = append(all, prefixIssues(m.Key, memberCheck(m.Value))...)
 		}
 		return all
 	}
 }
 
-func listOf(item shape) shape {
+func listOf(item schemaCheck) schemaCheck {
 	return func(v json.RawMessage) (all []schemaIssue) {
 		var items []json.RawMessage
 		if plainjson.TypeOf(v) != "array" || json.Unmarshal(v, &items) != nil {
@@ -126,7 +129,7 @@ func listOf(item shape) shape {
 // union accepts values of several kinds. For a value of no kind, it reports the defects for each kind. There is one
 // exception: if the value has exactly one of the kinds and only its content is invalid, it reports only the defects of
 // the content.
-func union(kinds ...shape) shape {
+func union(kinds ...schemaCheck) schemaCheck {
 	return func(v json.RawMessage) []schemaIssue {
 		var all, near [][]schemaIssue
 		for _, kind := range kinds {
@@ -135,7 +138,7 @@ func union(kinds ...shape) shape {
 				return nil
 			}
 			all = append(all, issues)
-			if hasOnlyContentIssues(issues) {
+			if hasRightTypeButInvalidContent(issues) {
 				near = append(near, issues)
 			}
 		}
@@ -146,7 +149,7 @@ func union(kinds ...shape) shape {
 	}
 }
 
-func hasOnlyContentIssues(issues []schemaIssue) bool {
+func hasRightTypeButInvalidContent(issues []schemaIssue) bool {
 	for _, i := range issues {
 		if !i.isContentIssue {
 			return false

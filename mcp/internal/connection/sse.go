@@ -47,7 +47,7 @@ func (t *httpTransport) findEndpoint() error {
 	}
 	data := boundedLine{limit: t.limit}
 	t.stream = newEventReader(resp.Body)
-	for first := (event{}); first.name != "endpoint"; {
+	for first := (serverSentEvent{}); first.name != "endpoint"; {
 		data.reset()
 		if first, err = t.stream.nextEvent(&data, math.MaxInt64); err != nil {
 			return errors.New("the event stream ended before it named an endpoint")

@@ -32,15 +32,15 @@ type subscription struct {
 	filter wire.SubscriptionFilter
 }
 
-// Pauses before a broken stream is reopened: 1, 2 and 4 s; after three attempts the stream stays closed. If the server
-// itself ended the stream, gracefulPauseFactor times the first pause (5 s) is added to each pause (observed with
+// Pauses before a broken stream is reopened: 1, 2 and 4 s; after three attempts the stream stays closed. If the server itself
+// ended the stream, extraReopenPausesAfterServerEndedStream times the first pause (5 s) is added to each pause (observed with
 // 2.1.330).
 const (
-	reopenPause         = time.Second
-	maxReopenings       = 3
-	gracefulPauseFactor = 5
-	// ackTimeoutShare is the share of the connect timeout that an acknowledgement may take.
-	ackTimeoutShare = 0.7
+	reopenPause                             = time.Second
+	maxReopenings                           = 3
+	extraReopenPausesAfterServerEndedStream = 5
+	// ackTimeoutShareOfConnectTimeout is the share of the connect timeout that an acknowledgement may take.
+	ackTimeoutShareOfConnectTimeout = 0.7
 )
 
 var (
@@ -56,7 +56,7 @@ func newSubscription(capabilities json.RawMessage, pause, connect time.Duration)
 	}
 	declared := plainjson.DecodeOrZero[struct{ Tools, Prompts, Resources list }](capabilities)
 	s := &subscription{
-		pause: cmp.Or(pause, reopenPause), ackTimeout: time.Duration(float64(connect) * ackTimeoutShare),
+		pause: cmp.Or(pause, reopenPause), ackTimeout: time.Duration(float64(connect) * ackTimeoutShareOfConnectTimeout),
 		acknowledged: make(chan struct{}, 1), filterChanged: make(chan struct{}, 1),
 	}
 	s.filter.ToolsListChanged = declared.Tools.Changed
@@ -79,34 +79,34 @@ func (s *subscription) run(ctx context.Context, settled func(acknowledged bool))
 		first.Do(func() { settled(true) })
 	}
 	for reopened := 0; ctx.Err() == nil; reopened++ {
-		err := s.readStream(ctx, onAck)
+		err := s.openStreamOnceUntilItEnds(ctx, onAck)
 		first.Do(func() { settled(false) })
 		if errors.Is(err, errFilterChanged) {
 			reopened = -1
 		} else if ctx.Err() == nil {
-			s.waitPause(ctx, s.pauseAfter(err, reopened))
+			s.waitForPauseOrFilterChange(ctx, s.pauseBeforeReopeningStream(err, reopened))
 		}
 	}
 }
 
-// pauseAfter returns the pause before the stream is reopened. err is nil if the server ended the stream.
-func (s *subscription) pauseAfter(err error, reopened int) time.Duration {
-	if reopened >= maxReopenings {
-		s.debug.Printf("the notification stream ended and is not opened again: %v", err)
+// pauseBeforeReopeningStream returns the pause before the stream is reopened. err is nil if the server ended the stream.
+func (s *subscription) pauseBeforeReopeningStream(streamEndError error, reopenCount int) time.Duration {
+	if reopenCount >= maxReopenings {
+		s.debug.Printf("the notification stream ended and is not opened again: %v", streamEndError)
 		return unlimitedPause
 	}
-	pause := s.pause << reopened
-	if err == nil {
-		pause += s.pause * gracefulPauseFactor
+	pause := s.pause << reopenCount
+	if streamEndError == nil {
+		pause += s.pause * extraReopenPausesAfterServerEndedStream
 	}
-	s.debug.Printf("the notification stream ended and is opened again in %v: %v", pause, err)
+	s.debug.Printf("the notification stream ended and is opened again in %v: %v", pause, streamEndError)
 	return pause
 }
 
 const unlimitedPause = time.Duration(math.MaxInt64)
 
-// waitPause waits. It returns early if ctx ends or the filter changes.
-func (s *subscription) waitPause(ctx context.Context, pause time.Duration) {
+// waitForPauseOrFilterChange waits. It returns early if ctx ends or the filter changes.
+func (s *subscription) waitForPauseOrFilterChange(ctx context.Context, pause time.Duration) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
@@ -116,11 +116,11 @@ func (s *subscription) waitPause(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// readStream opens the stream once and returns when it ends: nil, errFilterChanged or the failure.
-func (s *subscription) readStream(ctx context.Context, onAck func()) error {
+// openStreamOnceUntilItEnds opens the stream once and returns when it ends: nil, errFilterChanged or the failure.
+func (s *subscription) openStreamOnceUntilItEnds(ctx context.Context, onAcknowledged func()) error {
 	filter := s.currentFilter()
 	if filter.IsEmpty() {
-		s.waitPause(ctx, unlimitedPause)
+		s.waitForPauseOrFilterChange(ctx, unlimitedPause)
 		return errFilterChanged
 	}
 	ctx, stop := context.WithCancelCause(ctx)
@@ -133,7 +133,7 @@ func (s *subscription) readStream(ctx context.Context, onAck func()) error {
 		select {
 		case <-s.acknowledged:
 			late.Stop()
-			onAck()
+			onAcknowledged()
 		case <-late.C:
 			stop(errNotAcknowledged)
 		case <-s.filterChanged:
@@ -141,7 +141,7 @@ func (s *subscription) readStream(ctx context.Context, onAck func()) error {
 		case err := <-ended:
 			select {
 			case <-s.acknowledged: // acknowledged just before the timer fired
-				onAck()
+				onAcknowledged()
 			default:
 			}
 			return cmp.Or(context.Cause(ctx), err)

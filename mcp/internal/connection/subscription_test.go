@@ -13,9 +13,9 @@ import (
 
 type noLog struct{}
 
-func (noLog) Message(string, string, string) {}
-func (noLog) Printf(string, ...any)          {}
-func (noLog) Redact(text string) string      { return text }
+func (noLog) LogMessage(string, string, string) {}
+func (noLog) Printf(string, ...any)             {}
+func (noLog) Redact(text string) string         { return text }
 
 // TestSubscriptionPauses checks that an interrupted stream is opened again after 1, 2 and 4 s, and a stream that the
 // server ended after five times as long, at most three times (N4, O8). A changed filter reopens it immediately.
@@ -98,7 +98,7 @@ func TestProbeTimeout(t *testing.T) {
 		{30 * time.Second, 3 * time.Second, 5 * time.Second},
 		{2 * time.Second, 600 * time.Millisecond, 666666666},
 	} {
-		if p, r := probeTimeout(test.connect, false), probeTimeout(test.connect, true); p != test.process || r != test.remote {
+		if p, r := revisionProbeTimeout(test.connect, false), revisionProbeTimeout(test.connect, true); p != test.process || r != test.remote {
 			t.Errorf("%v: %v, %v", test.connect, p, r)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// Target is a server and how to reach it: [Process], [RemoteServer] or [HostedServer].
+// Target is a server and how to reach it: [ProcessServer], [RemoteServer] or [HostedServer].
 type Target interface {
 	// dial creates the transport before limit ends; the transport lasts until lifetime is cancelled.
 	dial(lifetime, limit context.Context, b *transportBase) (messageTransport, error)
@@ -46,8 +46,8 @@ type transportBase struct {
 // Log returns the debug log of the server.
 func (b *transportBase) Log() DebugLog { return b.debug }
 
-// waitForLoss waits until the connection is lost, or until ctx ends, with which the client ends a request.
-func (*transportBase) waitForLoss(ctx context.Context, lost <-chan struct{}) error {
+// waitForLossOrRequestEnd waits until the connection is lost, or until ctx ends, with which the client ends a request.
+func (*transportBase) waitForLossOrRequestEnd(ctx context.Context, lost <-chan struct{}) (closedOrContextError error) {
 	select {
 	case <-lost:
 		return transport.ErrTransportClosed
@@ -70,7 +70,7 @@ func parseRequest(message []byte) (req transport.JSONRPCRequest, isRequest bool)
 func (b *transportBase) receive(ctx context.Context, message []byte) {
 	switch req, isRequest := parseRequest(message); {
 	case !isRequest:
-		_ = b.deliver(message) // a message that cannot be read is ignored
+		_ = b.handleNotificationOrResponse(message) // a message that cannot be read is ignored
 	case !b.client.modern.Load():
 		go func() { _ = b.answerRequest(ctx, req) }() // returns when the request has been handled
 	}
@@ -85,8 +85,8 @@ func (b *transportBase) answerRequest(ctx context.Context, req transport.JSONRPC
 	return b.client.transport.post(ctx, resp)
 }
 
-// deliver handles a notification of the server, or the response to a request.
-func (b *transportBase) deliver(message json.RawMessage) error {
+// handleNotificationOrResponse handles a notification of the server, or the response to a request.
+func (b *transportBase) handleNotificationOrResponse(message json.RawMessage) error {
 	if !hasMethod(message) {
 		b.client.deliverResponse(message)
 		return nil
@@ -130,32 +130,32 @@ func (c *listChanges) HasUnfetchedChanges() bool { return c.current.Load() < c.s
 
 // closeReason records that a connection ended, and why.
 type closeReason struct {
-	lost        chan struct{}              // closed when the connection is lost
-	why         atomic.Pointer[LossReason] // nil means that the connection is not lost
-	brokenInRow atomic.Int32               // connections over HTTP that could not be opened or broke off, since the last answer
+	lost        chan struct{}                           // closed when the connection is lost
+	why         atomic.Pointer[ConnectionGivenUpReason] // nil means that the connection is not lost
+	brokenInRow atomic.Int32                            // connections over HTTP that could not be opened or broke off, since the last answer
 }
 
 func newCloseReason() *closeReason {
 	return &closeReason{lost: make(chan struct{})}
 }
 
-func (r *closeReason) markEnded(why LossReason) {
+func (r *closeReason) markEnded(why ConnectionGivenUpReason) {
 	if r.why.CompareAndSwap(nil, &why) {
 		close(r.lost)
 	}
 }
 
-// MarkLost marks the connection as lost.
-func (r *closeReason) MarkLost() { r.markEnded("") }
+// MarkConnectionLost marks the connection as lost.
+func (r *closeReason) MarkConnectionLost() { r.markEnded("") }
 
 // Lost returns a channel that is closed when the connection is lost or closed.
 func (r *closeReason) Lost() <-chan struct{} { return r.lost }
 
-// IsLost reports whether Lost is closed.
-func (r *closeReason) IsLost() bool { return r.why.Load() != nil }
+// IsConnectionLostOrClosed reports whether Lost is closed.
+func (r *closeReason) IsConnectionLostOrClosed() bool { return r.why.Load() != nil }
 
 // LostBy returns why the connection was given up; "" means that it was not given up.
-func (r *closeReason) LostBy() LossReason {
+func (r *closeReason) LostBy() ConnectionGivenUpReason {
 	if why := r.why.Load(); why != nil {
 		return *why
 	}
@@ -165,8 +165,8 @@ func (r *closeReason) LostBy() LossReason {
 // maxBrokenConnections is how many broken connections in a row mean that the server is lost (observed with 2.1.330).
 const maxBrokenConnections = 3
 
-func (r *closeReason) countBroken(n int32) {
-	if r.brokenInRow.Add(n) >= maxBrokenConnections {
-		r.MarkLost()
+func (r *closeReason) addBrokenHTTPConnections(additionalCount int32) {
+	if r.brokenInRow.Add(additionalCount) >= maxBrokenConnections {
+		r.MarkConnectionLost()
 	}
 }

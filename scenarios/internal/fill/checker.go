@@ -15,7 +15,7 @@ import (
 // Checker checks one scenario file: it compiles the expressions, reads the files that values refer to, and reports
 // problems with their positions.
 type Checker struct {
-	Library *Library
+	Library *ExpressionLibrary
 	Source  *Source
 	// ReadFile reads a file that a value refers to.
 	ReadFile    func(path string) ([]byte, error)
@@ -24,10 +24,10 @@ type Checker struct {
 	Groups      string     // names of the capture groups that expressions at Path can use, separated by spaces
 }
 
-// WithStep calls f while Path is extended by step.
-func (c *Checker) WithStep(step any, f func()) {
-	c.Path = append(c.Path, step)
-	f()
+// WithPathExtendedBy calls f while Path is extended by step.
+func (c *Checker) WithPathExtendedBy(keyOrIndex any, run func()) {
+	c.Path = append(c.Path, keyOrIndex)
+	run()
 	c.Path = c.Path[:len(c.Path)-1]
 }
 
@@ -50,13 +50,13 @@ func (c *Checker) CheckCondition(src string) {
 	if c.Library.conditions[key] != nil {
 		return
 	}
-	p, err := eval.CompileBool(src, c.Library.compilerFor(c.Groups).Env)
+	p, err := eval.CompileBool(src, c.Library.expressionCompilerForCaptureGroups(c.Groups).Env)
 	if err != nil {
-		c.WithStep("when", func() { c.evalError("in the condition: ", err) })
+		c.WithPathExtendedBy("when", func() { c.reportExpressionErrors("in the condition: ", err) })
 		return
 	}
 	c.Library.conditions[key] = p
-	c.Library.recordVariables(src)
+	c.Library.recordUsedVariables(src)
 }
 
 // CheckTemplate compiles the template src, which is the string at Path.
@@ -68,18 +68,18 @@ func (c *Checker) CheckTemplate(src string) {
 	if c.Library.templates[key] != nil {
 		return
 	}
-	t, err := c.Library.compilerFor(c.Groups).Template(src)
+	t, err := c.Library.expressionCompilerForCaptureGroups(c.Groups).Template(src)
 	if err != nil {
-		c.evalError("in the template: ", err)
+		c.reportExpressionErrors("in the template: ", err)
 		return
 	}
 	c.Library.templates[key] = t
-	c.Library.recordVariables(src)
+	c.Library.recordUsedVariables(src)
 }
 
-func (c *Checker) evalError(where string, err error) {
+func (c *Checker) reportExpressionErrors(messagePrefix string, err error) {
 	for _, e := range eval.ErrorsOf(err) {
-		d := c.Source.Index.DiagnosticAtText(c.Path, e.Offset, where+e.Message)
+		d := c.Source.Index.DiagnosticAtText(c.Path, e.Offset, messagePrefix+e.Message)
 		d.Hint = cmp.Or(e.Hint, diag.NameHint(e.Name, e.Known))
 		*c.Diagnostics = append(*c.Diagnostics, d)
 	}
@@ -90,7 +90,7 @@ func (c *Checker) CheckData(raw json.RawMessage) {
 	if !needsEvaluation(raw, c.Source.Templates) {
 		return
 	}
-	v, _ := diag.IndexJSON("", wrapInObject(raw)).Root().Field("")
+	v, _ := diag.IndexJSON("", wrapInObjectUnderEmptyKey(raw)).Root().Field("")
 	c.checkValue(v)
 }
 
@@ -100,11 +100,11 @@ func (c *Checker) checkValue(v diag.Value) {
 		c.CheckTemplate(v.Text)
 	case diag.KindArray:
 		for i, item := range v.Items() {
-			c.WithStep(i, func() { c.checkValue(item) })
+			c.WithPathExtendedBy(i, func() { c.checkValue(item) })
 		}
 	case diag.KindTable:
-		if name, ok := fileRef(v); ok {
-			c.WithStep("$file", func() {
+		if name, ok := referencedFileName(v); ok {
+			c.WithPathExtendedBy("$file", func() {
 				if len(v.Fields()) > 1 {
 					c.Errorf("a table with `$file` cannot have other keys")
 				}
@@ -113,7 +113,7 @@ func (c *Checker) checkValue(v diag.Value) {
 			return
 		}
 		for _, f := range v.Fields() {
-			c.WithStep(f.Key, func() { c.checkValue(f.Value) })
+			c.WithPathExtendedBy(f.Key, func() { c.checkValue(f.Value) })
 		}
 	default:
 	}
@@ -125,7 +125,7 @@ func (c *Checker) CheckTextFile(name string) {
 	content, err := c.ReadFile(path)
 	switch {
 	case err != nil:
-		c.Errorf("failed to resolve file reference %q: %s", name, diag.Reason(err))
+		c.Errorf("failed to resolve file reference %q: %s", name, diag.FileErrorTextWithoutPath(err))
 	case !utf8.Valid(content):
 		c.Errorf("the file %q is not UTF-8 text", name)
 	default:
@@ -141,11 +141,11 @@ func (c *Checker) loadFile(name string) {
 	}
 	content, err := c.ReadFile(path)
 	if err != nil {
-		c.Errorf("failed to resolve file reference %q: %s", name, diag.Reason(err))
+		c.Errorf("failed to resolve file reference %q: %s", name, diag.FileErrorTextWithoutPath(err))
 		return
 	}
 	if strings.EqualFold(filepath.Ext(name), ".json") {
-		if d := diag.IndexJSON(name, wrapInObject(content)).FirstProblem(); d != nil || !json.Valid(content) {
+		if d := diag.IndexJSON(name, wrapInObjectUnderEmptyKey(content)).FirstProblem(); d != nil || !json.Valid(content) {
 			c.Errorf("the file %q is not valid JSON", name)
 			return
 		}

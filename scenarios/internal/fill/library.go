@@ -9,15 +9,15 @@ import (
 	"github.com/claudeless/claudeless/internal/base/eval"
 )
 
-// Library contains the compiled expressions and templates of a scenario, by source and capture groups. It also contains
+// ExpressionLibrary contains the compiled expressions and templates of a scenario, by source and capture groups. It also contains
 // the files that values of the scenario refer to, by path.
-type Library struct {
+type ExpressionLibrary struct {
 	conditions map[expressionKey]*eval.Program
 	templates  map[expressionKey]*eval.Template
 	files      map[string]json.RawMessage
 	texts      map[string]string         // text files, by path
 	compilers  map[string]*eval.Compiler // by capture groups
-	used       map[string]bool           // variables of [Library.UsesVariable] that occur in a compiled expression
+	used       map[string]bool           // variables of [ExpressionLibrary.UsesVariable] that occur in a compiled expression
 }
 
 type expressionKey struct {
@@ -25,29 +25,29 @@ type expressionKey struct {
 	groups string // names of the capture groups, separated by spaces
 }
 
-// NewLibrary returns an empty library.
-func NewLibrary() *Library {
-	return &Library{
+// NewEmptyExpressionLibrary returns an empty library.
+func NewEmptyExpressionLibrary() *ExpressionLibrary {
+	return &ExpressionLibrary{
 		conditions: map[expressionKey]*eval.Program{}, templates: map[expressionKey]*eval.Template{},
 		files: map[string]json.RawMessage{}, texts: map[string]string{}, compilers: map[string]*eval.Compiler{}, used: map[string]bool{},
 	}
 }
 
-// recordVariables records which of [ChangingVariables] and "results" the expression src may use. The values of these
-// variables are computed only if an expression uses them.
-func (l *Library) recordVariables(src string) {
-	for _, name := range append(ChangingVariables(), "results") {
-		if !l.used[name] && strings.Contains(src, name) {
+// recordUsedVariables records which of [VariableNamesChangingBetweenRequests] and "results" the expression src may use. The
+// values of these variables are computed only if an expression uses them.
+func (l *ExpressionLibrary) recordUsedVariables(expression string) {
+	for _, name := range append(VariableNamesChangingBetweenRequests(), "results") {
+		if !l.used[name] && strings.Contains(expression, name) {
 			l.used[name] = true
 		}
 	}
 }
 
-// UsesVariable reports whether a compiled expression may use name: one of [ChangingVariables], or "results".
-func (l *Library) UsesVariable(name string) bool { return l.used[name] }
+// UsesVariable reports whether a compiled expression may use name: one of [VariableNamesChangingBetweenRequests], or "results".
+func (l *ExpressionLibrary) UsesVariable(name string) bool { return l.used[name] }
 
-// ChangingVariables returns the variables that may differ between two requests with the same history.
-func ChangingVariables() []string {
+// VariableNamesChangingBetweenRequests returns the variables that may differ between two requests with the same history.
+func VariableNamesChangingBetweenRequests() []string {
 	return append(RequestVariables(), "model", "system", "tools", "schemas", "context", "permission_mode", "session", "cwd")
 }
 
@@ -56,17 +56,17 @@ func RequestVariables() []string {
 	return []string{"max_tokens", "stream", "attempt", "agent", "betas", "headers", "attachments", "tool_choice", "thinking", "output_config", "metadata"}
 }
 
-// BreakpointExpressionMarker marks the expressions of breakpoints. Where other expressions have the names of their
+// GroupsMarkerOfBreakpointExpressions marks the expressions of breakpoints. Where other expressions have the names of their
 // capture groups, an expression of a breakpoint has this value.
-const BreakpointExpressionMarker = "\x00breakpoint"
+const GroupsMarkerOfBreakpointExpressions = "\x00breakpoint"
 
-func (l *Library) compilerFor(groups string) *eval.Compiler {
-	if e, ok := l.compilers[groups]; ok {
+func (l *ExpressionLibrary) expressionCompilerForCaptureGroups(groupNames string) *eval.Compiler {
+	if e, ok := l.compilers[groupNames]; ok {
 		return e
 	}
-	if groups == BreakpointExpressionMarker {
-		l.compilers[groups] = eval.NewCompiler(eval.BreakpointEnv())
-		return l.compilers[groups]
+	if groupNames == GroupsMarkerOfBreakpointExpressions {
+		l.compilers[groupNames] = eval.NewCompiler(eval.BreakpointEnv())
+		return l.compilers[groupNames]
 	}
 	e := eval.NewCompiler(eval.NewEnv(map[string]any{
 		"prompt": "", "match": map[any]any{}, "results": []Result{}, "context": []string{}, "turn": 0, "tools": []string{}, "model": "",
@@ -74,7 +74,7 @@ func (l *Library) compilerFor(groups string) *eval.Compiler {
 		"session": eval.ExampleObject{"id": "", "resumed": false, "turn": 0}, "schemas": map[string]any{},
 		"system": "", "max_tokens": 0, "stream": false, "attempt": 0, "agent": "", "betas": []string{}, "headers": map[string]string{},
 		"attachments": []string{}, "tool_choice": any(nil), "thinking": any(nil), "output_config": any(nil), "metadata": any(nil),
-	}).WithMapKeys("match", strings.Fields(groups)))
-	l.compilers[groups] = e
+	}).WithMapKeys("match", strings.Fields(groupNames)))
+	l.compilers[groupNames] = e
 	return e
 }

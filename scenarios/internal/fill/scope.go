@@ -14,7 +14,7 @@ import (
 
 // Scope evaluates the expressions of one response. Vars and Match must not be nil, because methods write to them.
 type Scope struct {
-	Library *Library
+	Library *ExpressionLibrary
 	Source  *Source
 	Groups  string         // names of the captures that expressions can use
 	Vars    map[string]any // all variables except match and results
@@ -78,7 +78,7 @@ func (s *Scope) RenderJSON(ctx context.Context, raw json.RawMessage) (json.RawMe
 	if !needsEvaluation(raw, s.Source.Templates) {
 		return raw, nil
 	}
-	v, _ := diag.IndexJSON("", wrapInObject(raw)).Root().Field("")
+	v, _ := diag.IndexJSON("", wrapInObjectUnderEmptyKey(raw)).Root().Field("")
 	return s.appendValue(ctx, nil, v)
 }
 
@@ -105,7 +105,7 @@ func (s *Scope) InheritGroups(groups map[string]string) {
 }
 
 // Fork returns a copy of the scope. Changes of the copy do not affect the original.
-func (s *Scope) Fork() *Scope {
+func (s *Scope) Fork() (independentCopy *Scope) {
 	n := *s
 	n.Vars, n.Results = maps.Clone(s.Vars), slices.Clip(s.Results)
 	return &n
@@ -132,7 +132,7 @@ func (s *Scope) appendValue(ctx context.Context, dst []byte, v diag.Value) ([]by
 		}
 		return append(dst, ']'), nil
 	case diag.KindTable:
-		if name, ok := fileRef(v); ok {
+		if name, ok := referencedFileName(v); ok {
 			return append(dst, s.Library.files[ResolvePath(s.Source.Dir, name)]...), nil
 		}
 		dst = append(dst, '{')
@@ -161,9 +161,9 @@ type Source struct {
 	Templates bool   // strings may contain templates
 }
 
-// Locate returns a diagnostic at a value of the file. offset counts characters within a string value. In a response
+// DiagnosticAtValue returns a diagnostic at a value of the file. offset counts characters within a string value. In a response
 // that is only a string, the path to `text` leads to that string.
-func (s *Source) Locate(path diag.Path, offset int, message string) diag.Diagnostic {
+func (s *Source) DiagnosticAtValue(path diag.Path, characterOffset int, message string) diag.Diagnostic {
 	if s == nil {
 		return diag.Diagnostic{Message: message}
 	}
@@ -172,7 +172,7 @@ func (s *Source) Locate(path diag.Path, offset int, message string) diag.Diagnos
 			path = path[:last]
 		}
 	}
-	return s.Index.DiagnosticAtText(path, offset, message)
+	return s.Index.DiagnosticAtText(path, characterOffset, message)
 }
 
 // ResolvePath returns the path of a file. A relative name is relative to dir.

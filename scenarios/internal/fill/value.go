@@ -22,11 +22,13 @@ func needsEvaluation(raw json.RawMessage, templates bool) bool {
 	return bytes.Contains(raw, []byte(`"$file"`)) || (templates && bytes.Contains(raw, []byte("{{")))
 }
 
-// wrapInObject returns the object {"": raw}, because [diag.IndexJSON] accepts only objects.
-func wrapInObject(raw json.RawMessage) []byte { return append(append([]byte(`{"":`), raw...), '}') }
+// wrapInObjectUnderEmptyKey returns the object {"": raw}, because [diag.IndexJSON] accepts only objects.
+func wrapInObjectUnderEmptyKey(raw json.RawMessage) []byte {
+	return append(append([]byte(`{"":`), raw...), '}')
+}
 
-func fileRef(v diag.Value) (string, bool) {
-	name, ok := v.Field("$file")
+func referencedFileName(scenarioValue diag.Value) (fileName string, isReference bool) {
+	name, ok := scenarioValue.Field("$file")
 	return name.Text, ok && name.Kind == diag.KindString
 }
 

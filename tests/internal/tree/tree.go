@@ -137,8 +137,8 @@ func ReplaceSection(t *testing.T, path, begin, end, want string) {
 	}
 }
 
-// Documents lists the Markdown files of the tree.
-func Documents(t *testing.T) []string {
+// MarkdownFiles lists the Markdown files of the tree.
+func MarkdownFiles(t *testing.T) []string {
 	t.Helper()
 	return slices.DeleteFunc(Files(t), func(f string) bool { return !strings.HasSuffix(f, ".md") })
 }

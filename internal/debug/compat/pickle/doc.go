@@ -55,17 +55,16 @@ type Object struct {
 // newObject returns the object that Python would create by calling f with args. dill writes a built-in type as a call
 // that looks up the type; for such a call, newObject returns the type.
 func newObject(f, args any) any {
-	if name, ok := dillArgument(f, args, "_load_type"); ok {
+	if name, ok := stringArgumentOfDillCall(f, args, "_load_type"); ok {
 		return &Global{Module: "builtins", Name: name}
 	}
 	return &Object{Callee: f, Args: args}
 }
 
-// dillArgument returns the argument of a call of a function of dill. ok is false for other functions and arguments.
-func dillArgument(f, args any, function string) (text string, ok bool) {
-	g, ok := f.(*Global)
-	t, isTuple := args.(*Tuple)
-	if !ok || g.Module != "dill._dill" || g.Name != function || !isTuple || len(t.Items) != 1 {
+func stringArgumentOfDillCall(callee, callArguments any, dillFunction string) (text string, ok bool) {
+	g, ok := callee.(*Global)
+	t, isTuple := callArguments.(*Tuple)
+	if !ok || g.Module != "dill._dill" || g.Name != dillFunction || !isTuple || len(t.Items) != 1 {
 		return "", false
 	}
 	text, ok = t.Items[0].(string)

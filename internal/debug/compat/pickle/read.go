@@ -45,7 +45,7 @@ func Read(data []byte) (any, error) {
 			return nil, m.err
 		case op == '.':
 			return m.pop(), m.err
-		case !m.executeScalar(op) && !m.executeText(op) && !m.executeContainer(op) && !m.executeMemo(op) && !m.executeObject(op):
+		case !m.executeScalar(op) && !m.executeText(op) && !m.executeContainer(op) && !m.executeMemo(op) && !m.executeObjectOpcode(op):
 			m.fail(errors.New("unknown opcode"))
 		}
 		if m.err != nil {
@@ -193,7 +193,7 @@ func (m *reader) getMemo(n uint64) {
 	m.push(v)
 }
 
-func (m *reader) executeObject(op uint64) bool {
+func (m *reader) executeObjectOpcode(op uint64) (isObjectOpcode bool) {
 	switch op {
 	case 'c':
 		module := m.readLine()

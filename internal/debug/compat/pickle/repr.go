@@ -124,7 +124,7 @@ func (p *printer) writeDict(d *Dict, depth int) {
 }
 
 func (p *printer) writeObject(o *Object, depth int) {
-	if text, ok := dillArgument(o.Callee, o.Args, "_eval_repr"); ok {
+	if text, ok := stringArgumentOfDillCall(o.Callee, o.Args, "_eval_repr"); ok {
 		p.writeText(text)
 		return
 	}

@@ -41,11 +41,11 @@ func appendNext(dst []byte, dec *json.Decoder, depth int) ([]byte, error) {
 	}
 	switch t := token.(type) {
 	case json.Delim:
-		return appendContainer(dst, dec, t, depth)
+		return appendPickledJSONContainer(dst, dec, t, depth)
 	case json.Number:
-		return appendNumber(dst, t.String())
+		return appendPickledNumber(dst, t.String())
 	case string:
-		return appendText(dst, t), nil
+		return appendPickledString(dst, t), nil
 	case bool:
 		if t {
 			return append(dst, 0x88), nil
@@ -56,9 +56,9 @@ func appendNext(dst []byte, dec *json.Decoder, depth int) ([]byte, error) {
 	}
 }
 
-func appendContainer(dst []byte, dec *json.Decoder, open json.Delim, depth int) ([]byte, error) {
+func appendPickledJSONContainer(dst []byte, dec *json.Decoder, openingBracket json.Delim, depth int) ([]byte, error) {
 	empty, add := byte(']'), byte('e')
-	if open == '{' {
+	if openingBracket == '{' {
 		empty, add = '}', 'u'
 	}
 	dst = append(dst, empty)
@@ -66,13 +66,13 @@ func appendContainer(dst []byte, dec *json.Decoder, open json.Delim, depth int) 
 		dst = append(dst, '(')
 		for dec.More() {
 			var err error
-			if open == '{' {
+			if openingBracket == '{' {
 				key, err := dec.Token()
 				if err != nil {
 					return nil, err
 				}
 				text, _ := key.(string)
-				dst = appendText(dst, text)
+				dst = appendPickledString(dst, text)
 			}
 			if dst, err = appendNext(dst, dec, depth+1); err != nil {
 				return nil, err
@@ -84,7 +84,7 @@ func appendContainer(dst []byte, dec *json.Decoder, open json.Delim, depth int) 
 	return dst, err
 }
 
-func appendText(dst []byte, s string) []byte {
+func appendPickledString(dst []byte, s string) []byte {
 	if len(s) < 256 {
 		return append(append(dst, 0x8c, byte(len(s))), s...)
 	}
@@ -94,17 +94,17 @@ func appendText(dst []byte, s string) []byte {
 	return append(binary.LittleEndian.AppendUint64(append(dst, 0x8d), uint64(len(s))), s...)
 }
 
-func appendNumber(dst []byte, text string) ([]byte, error) {
-	if strings.ContainsAny(text, ".eE") {
-		f, err := strconv.ParseFloat(text, 64)
+func appendPickledNumber(dst []byte, jsonNumber string) ([]byte, error) {
+	if strings.ContainsAny(jsonNumber, ".eE") {
+		f, err := strconv.ParseFloat(jsonNumber, 64)
 		if err != nil {
-			return nil, fmt.Errorf("number %.40s: %w", text, err)
+			return nil, fmt.Errorf("number %.40s: %w", jsonNumber, err)
 		}
 		return binary.BigEndian.AppendUint64(append(dst, 'G'), math.Float64bits(f)), nil
 	}
-	n, ok := new(big.Int).SetString(text, 10)
+	n, ok := new(big.Int).SetString(jsonNumber, 10)
 	if !ok {
-		return nil, fmt.Errorf("invalid number %.40s", text)
+		return nil, fmt.Errorf("invalid number %.40s", jsonNumber)
 	}
 	if n.IsInt64() {
 		switch v := n.Int64(); {
