@@ -227,7 +227,6 @@ func (m *Manager) LossReason(ctx context.Context, server string) (reason string,
 	return st.err, st.stderrTail
 }
 
-// observe completes the record of a call and passes it on.
 func (m *Manager) observe(c CallRecord) {
 	c.Source, c.InputCID, c.ResultCID = RecordSource, canonicalJSONContentID(c.Input), canonicalJSONContentID(c.Result)
 	c.DurationMS = m.options.Observer.Now().Sub(c.StartedAt).Milliseconds()

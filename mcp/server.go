@@ -221,7 +221,6 @@ func (s *server) connectTimeout() time.Duration {
 	return orDefault(s.cfg.ConnectTimeout, s.options.ConnectTimeout)
 }
 
-// connectionReconnectingIfLost returns the server's connection; it connects a lost server again.
 func (s *server) connectionReconnectingIfLost(ctx context.Context) (*connection.Conn, error) {
 	st, err := s.currentStatus(ctx)
 	if err != nil {

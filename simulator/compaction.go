@@ -152,7 +152,6 @@ func (c *compaction) emitBoundary(sum summaryOutcome, summary string) {
 // analysisSectionPattern matches the notes that a model writes before its summary. They are not part of the summary.
 var analysisSectionPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)<analysis>.*?</analysis>`) })
 
-// summaryText returns the summary as the model will read it.
 func (sum summaryOutcome) summaryText() string {
 	const opening = "This session is being continued from a previous conversation that ran out of context. " +
 		"What follows is a summary of its earlier part.\n\n"

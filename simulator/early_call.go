@@ -52,7 +52,6 @@ func WaitForMessageStreamEnd(callCtx context.Context) {
 	}
 }
 
-// startCall starts a call whose message is still streamed.
 func (d *toolRound) startCall(ctx context.Context, c preparedCall) *callStartedWhileStreaming {
 	ctx, cancel := context.WithCancel(ctx)
 	if d.messageEnd == nil {

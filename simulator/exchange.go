@@ -256,7 +256,6 @@ func (x *modelExchange) startMessage(sp replyUsage, stream *scenarios.Stream) *s
 	return x.current
 }
 
-// withCanonicalNameIDAndInput gives a call its canonical name, an id and a complete input.
 func (x *modelExchange) withCanonicalNameIDAndInput(use protocol.ToolUse, index *executor.Index) protocol.ToolUse {
 	use.Type = "tool_use"
 	use.Name = index.Canonical(use.Name)

@@ -225,7 +225,6 @@ func (p *turnPrompts) emitAbsorbedPromptsEnded(turnResult *protocol.Result) {
 	}
 }
 
-// mergedPromptUUIDs returns the uuids of the prompts that were merged into the turn's prompt before the turn began.
 func (p *turnPrompts) mergedPromptUUIDs() []string {
 	if n := len(p.in.UUIDs); n > 1 {
 		return p.in.UUIDs[:n-1]

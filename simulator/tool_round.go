@@ -338,7 +338,6 @@ func mcpCallNotReadOnlyReason(mcpTool protocol.Tool, result protocol.ToolResult)
 	return "no_hint"
 }
 
-// emitResultsOfInterruptedCalls emits a result for each call that an interrupt left without one. startedCount calls had started.
 func (d *toolRound) emitResultsOfInterruptedCalls(ctx context.Context, calls []preparedCall, hasShownResult []bool, startedCount int, cause error) error {
 	if ctx.Err() == nil || d.out.stopped {
 		return cause

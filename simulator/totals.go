@@ -76,7 +76,6 @@ func (l *turnTotals) budgetError() error {
 	}
 }
 
-// fillResultAndAddTimesToSession sets the totals of a result and adds the turn's times to the session.
 func (l *turnTotals) fillResultAndAddTimesToSession(result *protocol.Result) {
 	b, took := l.session, l.clock.Now().Sub(l.started)
 	b.apiTime += l.apiTime
@@ -234,7 +233,6 @@ func usageAtMessageStart(scenarioUsage scenarios.Usage) protocol.Usage {
 	}
 }
 
-// finalUsage returns the usage for results and transcripts.
 func finalUsage(u scenarios.Usage, thinkingTokens int) protocol.Usage {
 	return protocol.Usage{
 		InputTokens:          u.InputTokens,

@@ -118,7 +118,6 @@ func (st *structuredOutput) endError() error {
 	}
 }
 
-// remindOnceOfMissingOutput returns, once a turn, the text that asks for missing structured output.
 func (st *structuredOutput) remindOnceOfMissingOutput() (reminderText string, isNeeded bool) {
 	if st.schema == nil || st.wasReminded || st.value != nil {
 		return "", false

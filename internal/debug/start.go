@@ -54,7 +54,6 @@ func (h *Hub) assignIDAndStoreRunningCall(k *call) error {
 	return nil
 }
 
-// newCallWithStoredInput builds the displayed form of a call and stores its input.
 func (h *Hub) newCallWithStoredInput(reported Call) (*call, error) {
 	k := &call{caller: claudelessCallerAdapter(reported.Client), vars: map[string]any{}, data: CallData{
 		MethodName: reported.Tool, Client: reported.Client, SessionID: reported.Session, ToolUseID: reported.ToolUseID, CallSite: reported.CallSite,

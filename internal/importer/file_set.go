@@ -268,7 +268,6 @@ func (s *sectionWithBodyDigest) isAboutToolsCallsOrFiles() bool {
 	return slices.ContainsFunc([]string{"tools ", "calls ", "files "}, func(word string) bool { return strings.HasPrefix(s.titleWordAndNumber, word) })
 }
 
-// keepEditedSections returns the remaining sections that were edited by hand, and adds a note for each remaining one.
 func keepEditedSections(name string, remaining map[string]*sectionWithBodyDigest, order []sectionWithBodyDigest, notes *[]string) string {
 	var b strings.Builder
 	for i := range order {

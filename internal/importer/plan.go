@@ -303,7 +303,6 @@ func (e *callsExpectedWhenScenarioIsPlayed) toml() string {
 	return out.String()
 }
 
-// toml returns the expectation of one call, without its count.
 func (x *expectedCall) toml() string {
 	if x.fromFixture {
 		server, tool, _ := session.SplitToolName(x.tool)
@@ -324,7 +323,6 @@ func (x *expectedCall) toml() string {
 	return text
 }
 
-// replaceGlobCharactersByWildcards returns a pattern for a name, in which special characters are replaced by wildcards.
 func replaceGlobCharactersByWildcards(name string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(`*?[]{}!\`, r) {

@@ -241,7 +241,6 @@ func sortAdjacentEvents(events []event, belongs func(event) bool, compare func(a
 	}
 }
 
-// toolCallOf returns the tool call of an event. Only adjacent events with the same group, if any, may be sorted by it.
 func toolCallOf(e event) (group, id string) {
 	object, _ := e.value.(map[string]any)
 	switch {

@@ -170,7 +170,6 @@ func indented(s string) string {
 	return strings.ReplaceAll(s, "\n", "\n          ")
 }
 
-// writeStatusCountsByAreaAndVersion writes the number of cases with each status, by area and version.
 func (r *Report) writeStatusCountsByAreaAndVersion(b *strings.Builder) {
 	type line struct{ area, version string }
 	counts := map[line]map[Status]int{}

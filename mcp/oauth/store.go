@@ -68,7 +68,6 @@ type clientSecret struct {
 	Value string `json:"clientSecret"`
 }
 
-// credentialsEntryKey returns the name of the server's entry in the file.
 func (s Server) credentialsEntryKey() string {
 	headers := s.Headers
 	if headers == nil {

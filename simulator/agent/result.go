@@ -310,7 +310,6 @@ func indentLinesAndEndWithNewline(notes string) string {
 
 func indentLines(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }
 
-// hasCallerSendMessageTool reports whether the conversation that made the call has SendMessage, which continues the agent.
 func (w *agentRun) hasCallerSendMessageTool(ctx context.Context) bool {
 	isIt := func(t protocol.Tool) bool { return t.Name == "SendMessage" }
 	tools, err := w.agents.options.Session.Options().Tools.Tools(ctx)

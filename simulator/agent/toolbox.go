@@ -80,7 +80,6 @@ func refuseSessionToolsExcludedFromAgent(sessionTools executor.Executor) executo
 	})
 }
 
-// allows reports whether the agent may use a tool.
 func (d Definition) allows(tool protocol.Tool) bool {
 	names := func(rule string) bool { return ruleMatchesTool(rule, tool.Name) }
 	if claudecode.ToolNamed(tool.Name).MainOnly {

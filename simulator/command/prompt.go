@@ -77,7 +77,6 @@ func promptUsage(arguments []mcp.PromptArgument) string {
 	return strings.Join(names, " ")
 }
 
-// errorClassName returns the name that the real CLI has for the class of an error.
 func errorClassName(err error) string {
 	if _, answered := errors.AsType[*mcp.RPCError](err); answered {
 		return "ProtocolError"

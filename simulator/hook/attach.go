@@ -231,7 +231,6 @@ func (t *Trace) addAttachment(c *hookCall, kind string, fields []protocol.Field)
 	t.Attachments = append(t.Attachments, protocol.HookAttachment{Type: kind, Fields: fields})
 }
 
-// setStopHookSummary records in the transcript the results of the Stop hooks.
 func (o *Outcome) setStopHookSummary(c *hookCall, answers []hookResult) {
 	sum := protocol.StopHookSummary{Hooks: []protocol.StopHookInfo{}, Errors: []string{}, Failed: []int{}, Context: append([]string{}, o.AdditionalContext...), Prevented: o.StopTurn, Reason: o.StopReason}
 	for i := range answers {

@@ -210,7 +210,6 @@ func (a *hookResult) refusalReason(c *hookCall) (reason, bare string, refused bo
 	return cmp.Or(bare, "Blocked by hook"), bare, true
 }
 
-// mergeDecision merges the permission decision of an output that does not refuse.
 func (o *Outcome) mergeDecision(c *hookCall, a *hookResult, s *protocol.HookSpecificOutput) {
 	decision := s.PermissionDecision
 	if decision == "" && a.output.Decision == "approve" {

@@ -315,7 +315,6 @@ func resultOfCallDeniedByAnswer(use protocol.ToolUse, answer protocol.Permission
 
 func failedResult(text string) executor.Result { return executor.ResultOf(protocol.ErrorResult(text)) }
 
-// resultOfInvalidInputFromPrompter returns the result of a call whose changed input the tool does not accept.
 func resultOfInvalidInputFromPrompter(use protocol.ToolUse, inputError executor.Result, eventsBefore []protocol.Event) executor.Result {
 	issue, _ := inputIssueFromErrorResult(inputError)
 	r := executor.ResultOf(protocol.UsageError("The permission handler returned updatedInput for " + use.Name + " that failed schema validation: " + issue +

@@ -180,7 +180,6 @@ func (p *Policy) RefuseFile(use protocol.ToolUse) (Verdict, bool) {
 	return v, v.Behavior == Deny && v.DenyRule && v.ToolError
 }
 
-// decideWithoutRuleByToolClass decides about a call to which no rule applies, by the class of its tool.
 func (d callDecider) decideWithoutRuleByToolClass(c *call) Verdict {
 	switch c.kind {
 	case claudecode.ToolClassRunsCommandLine:

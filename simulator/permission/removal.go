@@ -119,7 +119,6 @@ func hiddenScriptApproval() *approvalRequest {
 		"A script of a shell runs rm and could not be checked")
 }
 
-// containsRmOrRmdir reports whether a script removes files.
 func containsRmOrRmdir(scriptText string) bool {
 	script, _ := shellcmd.Parse(scriptText)
 	return slices.ContainsFunc(script.Commands, func(cmd shellcmd.Command) bool {

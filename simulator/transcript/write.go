@@ -184,7 +184,6 @@ func countTextBlocks(c protocol.Content) (n int) {
 	return n
 }
 
-// imageIDs returns the ids of the images of a prompt, which follow the last id.
 func imageIDs(c protocol.Content, last int) (ids []int) {
 	for _, b := range c.Blocks {
 		if _, is := b.(protocol.ImageBlock); is {

@@ -87,7 +87,6 @@ func isVersionControlDir(name string) bool {
 	return slices.Contains([]string{".git", ".svn", ".hg", ".bzr", ".jj", ".sl"}, name)
 }
 
-// splitGlobsAtSpacesAndUnbracedCommas splits a list of globs at spaces. A glob without braces is also split at commas.
 func splitGlobsAtSpacesAndUnbracedCommas(list string) []string {
 	var out []string
 	for word := range strings.FieldsSeq(list) {

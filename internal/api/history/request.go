@@ -141,7 +141,6 @@ func (rd *RequestReader) readMember(r *Request, key string, value []byte) error 
 	return rd.validateJSONUnlessCached(value)
 }
 
-// isKnownRequestKeyWithoutEffect reports whether a key is known but has no effect here.
 func isKnownRequestKeyWithoutEffect(key string) bool {
 	switch key {
 	case "temperature", "top_p", "top_k", "container", "context_management", "mcp_servers", "service_tier", "inference_geo", "speed",

@@ -42,7 +42,6 @@ func ModelInfoFor(id string) ModelInfo {
 	}
 }
 
-// familyFoundInModelID returns the family of a model; nil means unknown.
 func familyFoundInModelID(modelID string) (familyOrNil *string) {
 	for _, line := range []string{"haiku", "sonnet", "opus", "fable"} {
 		if strings.Contains(modelID, line) {

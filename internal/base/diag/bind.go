@@ -166,7 +166,6 @@ func (b *Binding) bindMap(v Value, dst reflect.Value, key string) {
 	dst.Set(m)
 }
 
-// bindFields stores the fields of a table in the fields p of a struct.
 func (b *Binding) bindFields(v Value, dst reflect.Value, key string, p *structFields) {
 	if v.Kind != KindTable {
 		b.reportWrongType(v, key, "a table")

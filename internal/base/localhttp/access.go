@@ -173,7 +173,6 @@ func isLocalOrigin(origin string) bool {
 	return false
 }
 
-// isLocalHost reports whether host, with or without a port, is this machine.
 func isLocalHost(host string) bool {
 	name := host
 	if h, port, err := net.SplitHostPort(host); err == nil {

@@ -61,7 +61,6 @@ func (t Pattern) CountMatchingAllOfParts(text string) (matchingParts, totalParts
 	return matchingParts, len(parts)
 }
 
-// commonPrefixLengthInBytes returns the length of the common prefix of two texts, in whole characters.
 func commonPrefixLengthInBytes(a, b string) (bytesOfWholeCharacters int) {
 	n := 0
 	for n < len(a) && n < len(b) {

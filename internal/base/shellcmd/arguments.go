@@ -59,7 +59,6 @@ func replacePositionalParameters(script string, argumentsFromDollarZero []Word) 
 	return b.String()
 }
 
-// sourceOfPositionalParameter returns the text of the positional parameter name, as it is written in a script.
 func sourceOfPositionalParameter(name string, argumentsFromDollarZero []Word, isInsideQuotes bool) string {
 	chosen := argumentsFromDollarZero[min(1, len(argumentsFromDollarZero)):]
 	if n, err := strconv.Atoi(name); err == nil {

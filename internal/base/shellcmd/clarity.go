@@ -43,7 +43,6 @@ func (r *scriptReader) wordClarityForRealCLI(word *syntax.Word) WordClarity {
 	return ClarityFullyKnown
 }
 
-// clarity returns the clarity of a command with its redirections.
 func (r *scriptReader) clarity(redirects []*syntax.Redirect, call *syntax.CallExpr) (c WordClarity) {
 	for _, a := range call.Assigns {
 		if c = max(c, r.clarityOfWordBeforeCommandName(a.Value)); a.Name != nil && a.Name.Value == "IFS" {

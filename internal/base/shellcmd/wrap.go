@@ -315,7 +315,6 @@ func (w Word) mayBeEmpty() bool {
 	return w.Value == "" && maybeEmptyWord().MatchString(w.Source) && w.Source != "$HOME"
 }
 
-// isWrapperHidingProgramFromRules reports whether args start a wrapper that hides its program from permission rules.
 func isWrapperHidingProgramFromRules(args []string) bool {
 	option := ""
 	if len(args) > 1 && strings.HasPrefix(args[1], "-") {

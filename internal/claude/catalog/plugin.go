@@ -83,7 +83,6 @@ func (l *loader) readPluginDir(tree fs.FS, dir string, n int) {
 	}
 }
 
-// readEnabledPlugins reads the enabled plugins whose marketplaces are directories.
 func (l *loader) readEnabledPlugins(o Options) {
 	var known map[string]struct {
 		Dir string `json:"installLocation"`

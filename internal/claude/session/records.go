@@ -221,7 +221,6 @@ func (r *recorder) saveScenarioState() {
 	}
 }
 
-// promptLifecycleEvents yields a lifecycle event for each prompt that has an id.
 func (r *recorder) promptLifecycleEvents(prompt protocol.UserMessage, lifecycleState string) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
 		for _, id := range prompt.UUIDs {

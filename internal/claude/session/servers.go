@@ -297,7 +297,6 @@ const (
 	invalidParamsCode        = -32602
 )
 
-// samplingText returns the text of a message whose content is one block or a list.
 func samplingText(content json.RawMessage) string {
 	type block struct {
 		Text string `json:"text"`

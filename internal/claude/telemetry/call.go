@@ -93,7 +93,6 @@ func (c toolCall) failedCallErrorText(executed *protocol.ToolExecuted) string {
 	return strings.TrimSuffix(strings.TrimPrefix(text, "<tool_use_error>"), "</tool_use_error>")
 }
 
-// contentEvents returns span events with the text that a call read or wrote.
 func (c toolCall) contentEvents(ev *protocol.ToolExecuted, now time.Time) []spanEvent {
 	var list []attribute
 	switch {

@@ -221,7 +221,6 @@ func (r *Recorder) takeUnsent(signal string) (request exportRequest, ok bool) {
 	return request, len(request.entries) > 0
 }
 
-// metricSums returns the sums of the metrics, in the order of the metric table.
 func (r *Recorder) metricSums() (list []metricData) {
 	const delta, cumulative = 1, 2
 	for _, row := range r.tables[metricsSignalName] {
@@ -304,7 +303,6 @@ func toUnixNanoseconds(t time.Time) unixNanoseconds {
 	return unixNanoseconds(t.Truncate(time.Millisecond).UnixNano())
 }
 
-// shortDigest returns a short digest of a name that must not be sent.
 func shortDigest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])

@@ -63,7 +63,6 @@ const signalNamePrefix = "claude_code."
 
 type attributeValues map[string]any
 
-// attributesOf returns the attributes of a row that have a value, in the row's order.
 func (r metricEventOrSpanRow) attributesOf(v attributeValues) []attribute {
 	var list []attribute
 	for key := range strings.FieldsSeq(r.attributeNames) {

@@ -325,7 +325,6 @@ func (s *screen) textAboveInput(now time.Time) string {
 	return strings.Join(parts, " · ")
 }
 
-// footer returns the last row.
 func (s *screen) footer(now time.Time) string {
 	if s.notice != "" {
 		return s.notice

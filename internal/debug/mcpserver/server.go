@@ -320,7 +320,6 @@ func listTools(_ context.Context, m *debug.ServerManager, a arguments) (any, err
 	return fields{"tools": tools}, err
 }
 
-// callExternalTool returns the result as the server sent it.
 func callExternalTool(ctx context.Context, m *debug.ServerManager, a arguments) (any, error) {
 	result, err := m.Call(ctx, a.text("tool"), a["arguments"])
 	if err != nil {

@@ -55,7 +55,6 @@ type RealClaude struct {
 	StaysParent bool
 }
 
-// claudeVariables returns the variables that are always set for claude.
 func (s ClaudeSetup) claudeVariables() []string {
 	forced := append([]string{"CLAUDELESS_CAPTURE=" + s.Journal, "CLAUDELESS_EXPECT=defer"}, s.ExtraVariables...)
 	if s.Scenario != "" {

@@ -191,7 +191,6 @@ func (w *trafficImporter) recordFailure(t *trafficConversation) {
 	t.failure = nil
 }
 
-// recordUnretriedFailuresAndAssignAgents records the failures at the ends of conversations.
 func (r *trafficReader) recordUnretriedFailuresAndAssignAgents() {
 	for key, t := range r.conversations {
 		id, agent, _ := strings.Cut(key, "\x00")

@@ -160,7 +160,6 @@ func (p *caseRunOfProgram) scenarioFile() string {
 	return filepath.Join(p.Case.Dir, filepath.Base(p.Case.File))
 }
 
-// setProgramEnvironment sets the complete environment of the program. addr is the base URL of the API.
 func (p *caseRunOfProgram) setProgramEnvironment(apiBaseURL string) {
 	p.env = []string{
 		"PATH=" + p.path("bin") + ":/usr/local/bin:/usr/bin:/bin", "HOME=" + p.path("home"), "CLAUDE_CONFIG_DIR=" + p.configDir(), "TMPDIR=" + p.path("tmp"),

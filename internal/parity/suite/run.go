@@ -178,7 +178,6 @@ func (p *caseRunOfProgram) executeHostSteps(ctx context.Context, child *proc.Pro
 	return ""
 }
 
-// stringField returns the string at a dotted path in a line of JSON.
 func stringField(line, path string) (value string, ok bool) {
 	var v any
 	if json.Unmarshal([]byte(line), &v) != nil {

@@ -150,7 +150,6 @@ func SaysNoFixtureCaseMatched(resultText string) bool {
 	return found && strings.Contains(rest, " matches the arguments ")
 }
 
-// toolLines returns the lines of a call: the decisions about it, then the call.
 func toolLines(ev *protocol.ToolExecuted) ([]Body, error) {
 	var lines []Body
 	if d := PermissionOf(ev); d.Decision != "" {

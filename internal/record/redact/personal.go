@@ -86,7 +86,6 @@ func (p *personalDataFinder) findKnownSessionRequestOrMessageIDs(text string) []
 	return found
 }
 
-// isTooCommonToIdentifyPerson reports whether the name of an account or a machine is too common to identify a person.
 func isTooCommonToIdentifyPerson(userOrHostName string) bool {
 	return slices.Contains([]string{"root", "user", "admin", "ubuntu", "runner", "node", "test", "home", "localhost", "default", "claude", "claudeless", "app", "dev", "work", "workspace", "vscode"}, userOrHostName)
 }

@@ -75,7 +75,6 @@ func (l *client) request(ctx context.Context, method string, params plainjson.Ob
 	}
 }
 
-// send sends a request once.
 func (l *client) send(ctx context.Context, method string, params plainjson.Object) (json.RawMessage, error) {
 	req := transport.JSONRPCRequest{JSONRPC: wire.JSONRPC_VERSION, ID: l.ids.nextRequestID(method, !l.wasProbed), Method: method}
 	fields, meta := slices.Clone(params), plainjson.DecodeOrZero[plainjson.Object](params.Get("_meta"))
@@ -214,7 +213,6 @@ func reasonForCancelledNotification(cause error) string {
 	return cause.Error()
 }
 
-// notify sends a notification.
 func (l *client) notify(ctx context.Context, method string, params plainjson.Object) error {
 	l.debug.LogMessage("->", method, "")
 	n := newParams("jsonrpc", wire.JSONRPC_VERSION, "method", method)

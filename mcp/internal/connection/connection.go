@@ -262,7 +262,6 @@ func (c *Conn) IsRemote() bool { return c.remote != nil }
 // WasAnyToolCalled reports whether a tool was called over the connection.
 func (c *Conn) WasAnyToolCalled() bool { return c.wasCalled.Load() }
 
-// hasGETStream reports whether the connection has a GET stream.
 func (c *Conn) hasGETStream() bool {
 	return c.IsRemote() && c.remote.stream == nil && !c.IsModern()
 }

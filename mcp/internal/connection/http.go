@@ -165,7 +165,6 @@ func isEventStream(resp *http.Response) bool {
 	return media == "text/event-stream"
 }
 
-// waitForResponseOnOtherStream waits for a response that arrives on another stream.
 func (t *httpTransport) waitForResponseOnOtherStream(ctx context.Context) error {
 	if t.stream == nil {
 		return t.waitForLossOrRequestEnd(ctx, nil)

@@ -58,7 +58,6 @@ func (c *Conn) List(ctx context.Context, list ListKind) (all []json.RawMessage, 
 	return all, fmt.Sprintf("the list of %s has more than %d pages; only %d entries were read", list, maxListPages, len(all)), nil
 }
 
-// storeToolsForHeaderArguments keeps the tools whose arguments may be sent as headers.
 func (c *Conn) storeToolsForHeaderArguments(toolDefinitions []json.RawMessage) {
 	for _, definition := range toolDefinitions {
 		tool := &wire.Tool{}

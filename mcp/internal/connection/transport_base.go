@@ -56,7 +56,6 @@ func (*transportBase) waitForLossOrRequestEnd(ctx context.Context, lost <-chan s
 	}
 }
 
-// hasMethod reports whether a message is a request or a notification.
 func hasMethod(message json.RawMessage) bool {
 	return plainjson.DecodeOrZero[struct{ Method string }](message).Method != ""
 }
@@ -85,7 +84,6 @@ func (b *transportBase) answerRequest(ctx context.Context, req transport.JSONRPC
 	return b.client.transport.post(ctx, resp)
 }
 
-// handleNotificationOrResponse handles a notification of the server, or the response to a request.
 func (b *transportBase) handleNotificationOrResponse(message json.RawMessage) error {
 	if !hasMethod(message) {
 		b.client.deliverResponse(message)
