@@ -81,6 +81,15 @@ user "one" queued 2
 user "two" queued 2
 file-history-snapshot
 last-prompt one`},
+		"renamed": {"default", []step{{"? for shortcuts", "/rename my name\r"}, {"Session renamed to: my name", "slow\r"}, {"esc to interrupt", "/exit\r"}}, `
+system local_command
+system local_command
+user "<system-reminder>"
+file-history-snapshot
+user "slow" typed 1
+user [text]
+file-history-snapshot
+last-prompt slow`},
 		"refused with a text": {"default", []step{{"? for shortcuts", "bash\r"}, {"Do you want", keyUp}, {"❯ 4. No", "\t"}, {"differently", "use another name\r"}, {"● Ran.\n\n✻", "/exit\r"}}, `
 file-history-snapshot
 user "bash" typed 1
@@ -128,7 +137,9 @@ last-prompt overload`},
 				s.Environ = append(s.Environ, "IS_SANDBOX=1", "SHELL=/bin/sh", "CLAUDELESS_RETRY_SCALE=0")
 			}, "--permission-mode", tt.mode)
 			for _, s := range tt.steps {
-				r.wait(s.wait)
+				if r.wait(s.wait); strings.HasSuffix(s.wait, "✻") {
+					r.waitGone("esc to interrupt") // otherwise the prompt would wait in the queue
+				}
 				if text, enter := strings.CutSuffix(s.keys, "\r"); enter && text != "" {
 					r.press(text, "\r")
 				} else if s.keys != "" {
@@ -196,10 +207,10 @@ func (r *interactiveRun) shownLines() (shown []string) {
 			words = append(words, l.Subtype)
 		}
 		switch {
-		case l.IsMeta:
+		case l.IsMeta && !strings.Contains(string(l.Message.Content), "named this session"):
 		case l.Type == "last-prompt":
 			last = strings.Join(words, " ")
-		case l.Type == "user" || l.Type == "queue-operation" || l.Type == "file-history-snapshot" || l.Subtype == "api_error" || l.Subtype == "informational" || strings.Contains(l.Attachment.Type, "_mode"):
+		case l.Type == "user" || l.Type == "queue-operation" || l.Type == "file-history-snapshot" || l.Subtype == "api_error" || l.Subtype == "informational" || l.Subtype == "local_command" || strings.Contains(l.Attachment.Type, "_mode"):
 			shown = append(shown, strings.TrimRight(strings.Join(words, " "), " "))
 		}
 	}

@@ -829,6 +829,7 @@ func TestInteractiveTranscript(t *testing.T) {
 		{"Set model to Haiku 5.5 and saved", "/exit"},
 	} {
 		r.wait(turn[0])
+		r.waitGone("esc to interrupt") // otherwise the prompt would wait in the queue
 		r.press(turn[1])
 		if len(turn[1]) > 1 {
 			r.press("\r")

@@ -289,3 +289,22 @@ func TestRunningAgents(t *testing.T) {
 		t.Errorf("running agents (-want +got):\n%s", diff)
 	}
 }
+
+// TestResumedWithoutPrompt: a session that is resumed in a terminal, and ended without a prompt, has lines about its mode and costs.
+func TestResumedWithoutPrompt(t *testing.T) {
+	w := newWorld(t)
+	s := w.mustOpen(t, transcript.Options{})
+	record(t, s, &protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "x"}})
+	before := len(readLines(t, s.Path()))
+	again := w.mustOpen(t, transcript.Options{Resume: s.ID(), Machine: transcript.Machine{IsTerminal: true}})
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var kinds []any
+	for _, line := range readLines(t, s.Path())[before:] {
+		kinds = append(kinds, line["type"])
+	}
+	if diff := cmp.Diff([]any{"mode", "permission-mode", "cost-state"}, kinds); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+}

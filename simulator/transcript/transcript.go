@@ -192,10 +192,12 @@ func (s *Transcript) RecordCostsAndFilesAtExit(exitCommandID string) error {
 // Close writes the closing lines and the costs, unless the transcript is empty. Afterwards, nothing may be recorded. A
 // second call has no effect.
 func (s *Transcript) Close() error {
-	if !s.recorder.lines.opened || s.closed {
+	if idle := s.conversation.resumed && s.conversation.options.Machine.IsTerminal; s.closed || !s.recorder.lines.opened && !idle {
 		return s.conversation.writer.close()
 	}
-	s.closed = true
+	if s.closed = true; !s.recorder.lines.opened { // resumed in a terminal, without a prompt
+		return errors.Join(s.recorder.lines.writeOpeningLines(), s.recorder.writeCosts(), s.conversation.writer.close())
+	}
 	return errors.Join(s.recorder.close(), s.conversation.writer.close())
 }
 

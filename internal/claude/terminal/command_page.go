@@ -10,6 +10,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/claude/session"
 	"github.com/claudeless/claudeless/internal/claudecode"
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // runPageCommand runs a command that opens a page. It returns false if the text is another command.
@@ -26,6 +27,15 @@ func (t *Terminal) runPageCommand(text string) bool {
 			}
 		})
 		s.dialog.topRule = t.newCommandPageDialog("", "").topRule
+	case "/rename":
+		name := strings.TrimSpace(args)
+		if name == "" {
+			return false
+		}
+		t.player.session.Rename(name)
+		t.reportCommand(text, "Session renamed to: "+name)
+		reminder := protocol.Content{Text: protocol.Reminder(`The user named this session "` + name + `".`)}
+		session.RecordInTranscriptBetweenTurns(t.player.session, &protocol.PromptAccepted{UUID: t.plan.Clock.NewID(), PromptID: t.plan.Clock.NewID(), Injected: true, Content: reminder})
 	case "/help", "/status", "/cost", "/usage", "/config":
 		s.dialog = t.infoDialog(word[1:])
 	default:
