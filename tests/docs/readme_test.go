@@ -42,4 +42,7 @@ func TestReadme(t *testing.T) {
 			t.Errorf("no event with %s in\n%s", want, out)
 		}
 	}
+	if strings.Contains(string(out), `"is_error":true`) { // the exit code of a run with a failed tool is 0, too (C1)
+		t.Errorf("the tool failed:\n%s", out)
+	}
 }

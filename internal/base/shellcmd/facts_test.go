@@ -124,6 +124,31 @@ func scriptFacts(s Script) string {
 	return strings.Join(facts, ", ")
 }
 
+// searchFacts describes what the search for removals uses: how clear a command is, where it is, and the scripts in it.
+func searchFacts(s Script) string {
+	facts := []string{strings.TrimSpace(fmt.Sprintf("analysed %t, evaluator %q, groups %q, unclear %q, assignments %q", s.IsAnalysed(), s.FirstProgramNeedingPermissionDespiteRule(), s.Groups, s.Unclear, s.LeadingAssignmentLines()))}
+	for _, c := range s.Commands {
+		name, rest := c.FindUnquotedRmOrRmdir()
+		fact := fmt.Sprintf("%q: clarity %d, removal %s %q, unwrapped %q", c.Text, c.Clarity, name, rest.Args, s.WithoutWrappersBeforeRemoval(c).Args)
+		for _, flag := range []struct {
+			set  bool
+			name string
+		}{{c.IsHidden, "hidden"}, {c.IsInFunction, "in a function"}, {c.IsPiped, "piped"}, {c.IsContinued, "continued"}, {s.IsBroken, "broken"}, {s.HasOpenQuote, "open quote"}, {s.IsNotFullyAnalysedByRealCLI(c), "complex"}, {c.PassesUnclearScriptToShell([]string{"A"}), "unclear script"}} {
+			if flag.set {
+				fact += ", " + flag.name
+			}
+		}
+		if script := c.OptionScript(); script != "" {
+			fact += fmt.Sprintf(", option %q", script)
+		}
+		for _, w := range c.WithVariableValuesFromScript().Words {
+			fact += fmt.Sprintf(" %q", w.Shape)
+		}
+		facts = append(facts, fact)
+	}
+	return strings.Join(facts, "\n")
+}
+
 // TestFacts checks the facts about command lines that are known before they run. testdata/facts.txtar explains its
 // format.
 func TestFacts(t *testing.T) {
@@ -145,6 +170,8 @@ func TestFacts(t *testing.T) {
 			s, err := Parse(strings.NewReplacer(`\n`, "\n", `\t`, "\t").Replace(strings.TrimSuffix(command, "\n")))
 			facts := ""
 			switch last := s.Commands[max(0, len(s.Commands)-1):]; {
+			case file.Name == "searches":
+				facts = strings.TrimSpace(fmt.Sprintf("%s\nmistake: %v", searchFacts(s), err))
 			case err != nil:
 				facts = "mistake: " + err.Error()
 			case file.Name == "scripts":
