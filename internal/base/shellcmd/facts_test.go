@@ -129,22 +129,23 @@ func searchFacts(s Script) string {
 	facts := []string{strings.TrimSpace(fmt.Sprintf("analysed %t, evaluator %q, groups %q, unclear %q, assignments %q", s.IsAnalysed(), s.FirstProgramNeedingPermissionDespiteRule(), s.Groups, s.Unclear, s.LeadingAssignmentLines()))}
 	for _, c := range s.Commands {
 		name, rest := c.FindUnquotedRmOrRmdir()
-		fact := fmt.Sprintf("%q: clarity %d, removal %s %q, unwrapped %q", c.Text, c.Clarity, name, rest.Args, s.WithoutWrappersBeforeRemoval(c).Args)
+		var fact strings.Builder
+		fmt.Fprintf(&fact, "%q: clarity %d, removal %s %q, unwrapped %q", c.Text, c.Clarity, name, rest.Args, s.WithoutWrappersBeforeRemoval(c).Args)
 		for _, flag := range []struct {
 			set  bool
 			name string
 		}{{c.IsHidden, "hidden"}, {c.IsInFunction, "in a function"}, {c.IsPiped, "piped"}, {c.IsContinued, "continued"}, {s.IsBroken, "broken"}, {s.HasOpenQuote, "open quote"}, {s.IsNotFullyAnalysedByRealCLI(c), "complex"}, {c.PassesUnclearScriptToShell([]string{"A"}), "unclear script"}} {
 			if flag.set {
-				fact += ", " + flag.name
+				fact.WriteString(", " + flag.name)
 			}
 		}
 		if script := c.OptionScript(); script != "" {
-			fact += fmt.Sprintf(", option %q", script)
+			fmt.Fprintf(&fact, ", option %q", script)
 		}
 		for _, w := range c.WithVariableValuesFromScript().Words {
-			fact += fmt.Sprintf(" %q", w.Shape)
+			fmt.Fprintf(&fact, " %q", w.Shape)
 		}
-		facts = append(facts, fact)
+		facts = append(facts, fact.String())
 	}
 	return strings.Join(facts, "\n")
 }
