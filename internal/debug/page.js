@@ -6,7 +6,7 @@ const one = (selector, root = document) => root.querySelector(selector);
 const field = (card, name) => one(`[data-field="${name}"]`, card);
 const action = (card, name) => one(`[data-action="${name}"]`, card);
 
-// Integers that JavaScript cannot represent are sent as marked strings.
+// Numbers that JavaScript cannot represent are sent as marked strings.
 const mark = "\u0000n";
 const numbers = /("(?:[^"\\]|\\.)*")|-?\d{16,}(?:\.\d+)?(?:[eE][+-]?\d+)?|-?\d+\.\d{15,}(?:[eE][+-]?\d+)?/g;
 const read = (text) => {
@@ -404,12 +404,13 @@ function updateServer(card, s) {
 
 // --- history
 
-const clock = (seconds) => new Date(seconds * 1000).toLocaleTimeString();
+const amount = (v) => Number(String(v ?? 0).replace(mark, ""));
+const clock = (seconds) => new Date(amount(seconds) * 1000).toLocaleTimeString();
 const short = (text, n) => (text.length > n ? `${text.slice(0, n)}…` : text);
 function makeCall(call) {
   const card = clone("call");
   field(card, "tool").textContent = call.method_name;
-  field(card, "at").textContent = `${clock(call.completed_at)}, ${Math.max(0, (call.completed_at - call.started_at - (call.paused_for ?? 0)) * 1000).toFixed(0)} ms`;
+  field(card, "at").textContent = `${clock(call.completed_at)}, ${Math.max(0, (amount(call.completed_at) - amount(call.started_at) - amount(call.paused_for)) * 1000).toFixed(0)} ms`;
   field(card, "preview").textContent = short(show(inputOf(call), 0), 300);
   card.addEventListener("toggle", () => facts(card, card.call));
   return card;

@@ -272,7 +272,7 @@ func TestRecordTellsThePause(t *testing.T) {
 		h := newHub(t)
 		setBreakpoint(t, h, BreakpointSettings{Name: "Bash", After: new("go")})
 		b := startCall(t, h, "Bash", `{}`)
-		time.Sleep(3 * time.Second) // on the fake clock of synctest
+		time.Sleep(1_004_692_531) // on the fake clock of synctest; Duration.Seconds would write 1.0046925309999999
 		if err := h.Resume(t.Context(), b.PauseID, ResumeRequest{Action: "continue"}); err != nil {
 			t.Fatal(err)
 		}
@@ -281,7 +281,7 @@ func TestRecordTellsThePause(t *testing.T) {
 			t.Fatal(err)
 		}
 		all, err := h.Records.Calls("", nil)
-		if err != nil || len(all.Calls) != 1 || all.Calls[0].PausedSeconds != 3 {
+		if err != nil || len(all.Calls) != 1 || all.Calls[0].PausedSeconds != 1.004692 {
 			t.Errorf("%+v, %v", all, err)
 		}
 	})

@@ -81,7 +81,7 @@ func storeOutcomeValues(store *cas.Store, o Outcome) (Outcome, error) {
 // recordCall stores the outcome of a call and notifies the observers; r.mu must be held.
 func (r *records) recordCall(k *call, o Outcome) {
 	rec := Record{CallData: k.data, ExtraFields: o.ExtraFields, CallEnding: CallEnding{
-		Status: "success", Action: k.action, CompletedAt: unixSeconds(r.options.Now()), PausedSeconds: k.pausedTime.Seconds(), ResultCID: o.ResultCID, ErrorCID: o.ErrorCID,
+		Status: "success", Action: k.action, CompletedAt: unixSeconds(r.options.Now()), PausedSeconds: float64(k.pausedTime.Microseconds()) / 1e6, ResultCID: o.ResultCID, ErrorCID: o.ErrorCID,
 		ErrorType: o.ErrorType, Error: o.Error, Sessions: k.sessions, OriginalInput: k.original,
 	}}
 	rec.PrettyResult = o.Result
