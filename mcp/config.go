@@ -367,7 +367,7 @@ func parseMCPServersEntry(entry *configEntryReader) (ServerConfig, *configEntryE
 	return cfg, nil
 }
 
-// canonicalizeTransportType reports whether *t is a known transport, and replaces an alias by the canonical name.
+// canonicalizeTransportType reports whether *transportType is a known transport, and replaces an alias by the canonical name.
 func canonicalizeTransportType(transportType *string) (isKnown bool) {
 	switch *transportType {
 	case "":

@@ -62,7 +62,7 @@ func (l *debugLog) Hide(table map[string]string) {
 	}
 }
 
-// LogMessage logs a message that was sent ("->") or received ("<-"); id is empty for notifications.
+// LogMessage logs a message that was sent ("->") or received ("<-"); messageID is empty for notifications.
 func (l *debugLog) LogMessage(direction, method, messageID string) {
 	switch {
 	case l == nil:

@@ -25,9 +25,9 @@ type dialResult struct {
 	err   error
 }
 
-// connectOnce makes one attempt to connect. The attempt ends at the connect timeout, or when ctx is cancelled. The
-// connection itself lasts until lifetime is cancelled. If isFirst is set and the server demanded a login earlier,
-// connect fails at once.
+// connectOnce makes one attempt to connect. The attempt ends at the connect timeout, or when ctx is cancelled. The connection
+// itself lasts until connectionLifetime is cancelled. If isFirstAttempt is set and the server demanded a login earlier, connect
+// fails at once.
 func (s *server) connectOnce(connectionLifetime, ctx context.Context, isFirstAttempt bool) dialResult {
 	release, err := s.acquireConnectAttemptSlot(ctx, s.cfg.Type)
 	if err != nil {

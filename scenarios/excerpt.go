@@ -25,7 +25,8 @@ func (x redactingExcerptFormatter) Hide(s string) string {
 	return all
 }
 
-// redactAndSplitAt redacts s and splits it at byte offset at, or at the beginning of a secret that includes this offset.
+// redactAndSplitAt redacts text and splits it at byte offset byteOffset, or at the beginning of a secret that includes this
+// offset.
 func (x redactingExcerptFormatter) redactAndSplitAt(text string, byteOffset int) (before, after string) {
 	if x.secrets == nil {
 		return text[:byteOffset], text[byteOffset:]

@@ -70,7 +70,7 @@ func (s *RunRecord) AddRequest(r ObservedModelRequest) (requestNumber int) {
 	return len(s.requests) - 1
 }
 
-// AddRetries records retries of a request. number is what AddRequest returned for it. Several steps of a response
+// AddRetries records retries of a request. requestNumber is what AddRequest returned for it. Several steps of a response
 // without tool calls are one request, so retries between these steps are added to it, too.
 func (s *RunRecord) AddRetries(requestNumber, addedRetries int) {
 	s.requests[requestNumber].Retries += addedRetries
@@ -149,7 +149,7 @@ func (s *Scenario) checkExpectation(x *Expectation, seen *RunRecord) (text, got 
 	return text, ""
 }
 
-// ExpectsTool reports whether an expectation is about this tool. name is a canonical name.
+// ExpectsTool reports whether an expectation is about this tool. canonicalToolName is a canonical name.
 func (s *Scenario) ExpectsTool(canonicalToolName string) (hasExpectationAboutTool bool) {
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Tool != "" && x.matchesTool(canonicalToolName) })
 }
@@ -164,7 +164,8 @@ func (s *Scenario) ExpectsExitCode(code int) bool {
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Exit != nil && *x.Exit == code })
 }
 
-// ExpectsInput reports whether an expectation requires a call of this tool with this input. tool is a canonical name.
+// ExpectsInput reports whether an expectation requires a call of this tool with this input. canonicalToolName is a canonical
+// name.
 func (s *Scenario) ExpectsInput(canonicalToolName string, input json.RawMessage) (isSuchCallExpected bool) {
 	var seen RunRecord
 	seen.AddCall(canonicalToolName, input)

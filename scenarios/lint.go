@@ -47,7 +47,8 @@ const (
 
 const noInputFormat = "the tool %s has no input `"
 
-// UnknownInput returns the input key that a [Lint] message reports as unknown for tool. ok is false for other messages.
+// UnknownInput returns the input key that a [Lint] message reports as unknown for tool. isUnknownInputMessage is false for
+// other messages.
 func UnknownInput(lintMessage, tool string) (unknownInputKey string, isUnknownInputMessage bool) {
 	rest, isUnknownInputMessage := strings.CutPrefix(lintMessage, fmt.Sprintf(noInputFormat, tool))
 	return strings.TrimSuffix(rest, "`"), isUnknownInputMessage

@@ -107,7 +107,7 @@ func (k *localCommandRunner) emitAnswer(ctx context.Context, c slash.Call, outco
 }
 
 // runSkillAgent runs the agent of a skill and returns its answer. System events of the agent's task are emitted
-// immediately. All other events are returned in held; the caller emits them after init.
+// immediately. All other events are returned in eventsToEmitAfterInit; the caller emits them after init.
 func (k *localCommandRunner) runSkillAgent(ctx context.Context, runAgent func(context.Context) (string, error)) (answer string, eventsToEmitAfterInit []protocol.Event, err error) {
 	tasks := k.sim.main.Tasks
 	if tasks == nil {
@@ -272,7 +272,7 @@ func (k *localCommandRunner) runCompact(ctx context.Context, c slash.Call) error
 	return k.endTurnWithCompactionSummary(shown, sum.hookReports)
 }
 
-// endTurnAfterFailedCompaction reports why no compaction happened: to hosts with problem, to users with outcome.
+// endTurnAfterFailedCompaction reports why no compaction happened: to hosts with problemForHost, to users with outcomeForUser.
 func (k *localCommandRunner) endTurnAfterFailedCompaction(ctx context.Context, c slash.Call, problemForHost string, outcomeForUser slash.Outcome, work compaction) error {
 	work.emitStatus("failed", problemForHost)
 	k.prompts.emitInit(ctx)

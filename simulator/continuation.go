@@ -82,8 +82,8 @@ func (a *turnContinuation) continueForMissingOutputOrStopHook(ctx context.Contex
 	return a.runStopHooks(ctx)
 }
 
-// runStopHooksAfterStructuredOutput returns end, the error that ends the turn. If the turn has structured output, it first runs
-// the Stop hooks. If these continue the turn, it returns the next request instead of an error.
+// runStopHooksAfterStructuredOutput returns turnEnd, the error that ends the turn. If the turn has structured output, it first
+// runs the Stop hooks. If these continue the turn, it returns the next request instead of an error.
 func (a *turnContinuation) runStopHooksAfterStructuredOutput(ctx context.Context, turnEnd error) (requestToContinue *scenarios.Request, turnEndOrError error) {
 	if a.structured.value == nil {
 		return nil, turnEnd

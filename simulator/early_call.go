@@ -42,7 +42,7 @@ func WaitForNextMessageStreamEvent(callCtx context.Context) {
 	}
 }
 
-// WaitForMessageStreamEnd waits until the message has ended, if ctx is of a call that has used [LetMessageStreamContinue].
+// WaitForMessageStreamEnd waits until the message has ended, if callCtx is of a call that has used [LetMessageStreamContinue].
 func WaitForMessageStreamEnd(callCtx context.Context) {
 	if c, _ := callCtx.Value(callStartedWhileStreamingKey{}).(*callStartedWhileStreaming); c != nil && c.hasYielded {
 		select {
@@ -76,7 +76,7 @@ func (d *toolRound) runningCallEventChannel() chan runningCallEvent {
 }
 
 // showCallEventsUntilResultOrStreamContinues shows the events of a started call until it has a result, lets the stream
-// continue, or pauses.
+// continue, or waitsForNextStreamEvent.
 func (d *toolRound) showCallEventsUntilResultOrStreamContinues(ctx context.Context, run *callStartedWhileStreaming) (result *executedCall, waitsForNextStreamEvent bool) {
 	for !d.out.stopped {
 		select {
@@ -140,7 +140,7 @@ func (m *streamedMessage) canRefuseNewCallWhileStreaming(isKnownTool bool) bool 
 	return !slices.ContainsFunc(m.calls, func(c preparedCall) bool { return c.earlyResult == nil && (isKnownTool || !c.canRunInParallel()) })
 }
 
-// startOrRefuseLastCallIfDue starts or refuses the last call if point is that of the call's first effect, or a later one.
+// startOrRefuseLastCallIfDue starts or refuses the last call if reachedPoint is that of the call's first effect, or a later one.
 func (m *streamedMessage) startOrRefuseLastCallIfDue(ctx context.Context, reachedPoint StreamPoint) error {
 	e, last := m.effect, len(m.calls)-1
 	if e.Point == StreamPointAfterMessage || e.Point > reachedPoint {
@@ -219,14 +219,15 @@ type runningCallEvent struct {
 // runningCallEventsKey is the key of the channel for early events in the context of a call.
 type runningCallEventsKey struct{}
 
-// CanShowRunningCallEvents reports whether [ShowRunningCallEvent] can show the events of a call. ctx is the context of the call.
+// CanShowRunningCallEvents reports whether [ShowRunningCallEvent] can show the events of a call. callCtx is the context of the
+// call.
 func CanShowRunningCallEvents(callCtx context.Context) bool {
 	events, _ := callCtx.Value(runningCallEventsKey{}).(chan runningCallEvent)
 	return events != nil
 }
 
-// ShowRunningCallEvent shows an event of a call that is still running, and returns when it has been shown. ctx is the context of
-// the call. It returns false if the event can only be shown together with the result.
+// ShowRunningCallEvent shows an event of a call that is still running, and returns when it has been shown. callCtx is the
+// context of the call. It returns false if the event can only be shown together with the result.
 func ShowRunningCallEvent(callCtx context.Context, ev protocol.Event) bool {
 	events, _ := callCtx.Value(runningCallEventsKey{}).(chan runningCallEvent)
 	if events == nil {

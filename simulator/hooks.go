@@ -86,7 +86,8 @@ func (p *turnHooks) loadContext(ctx context.Context, calls []protocol.ToolUse) e
 }
 
 // reloadInstructionsAfterCompaction passes all instruction files to hooks and the model again, because a compaction has removed
-// them. texts are the context of the prompt before the compaction hooks ran. The texts that these hooks have added are kept.
+// them. contextBeforeCompactionHooks are the context of the prompt before the compaction hooks ran. The texts that these hooks
+// have added are kept.
 func (p *turnHooks) reloadInstructionsAfterCompaction(ctx context.Context, contextBeforeCompactionHooks []string) error {
 	said := p.prompts.context[len(contextBeforeCompactionHooks):]
 	p.prompts.context = contextBeforeCompactionHooks
@@ -150,8 +151,8 @@ func (p *turnHooks) runMessageDisplay(ctx context.Context, text string) (*string
 	return out.Specific.DisplayContent, err
 }
 
-// beginTurnOfLocalCommand begins the turn of a command that is answered without the model. absent is true if the command is not
-// available.
+// beginTurnOfLocalCommand begins the turn of a command that is answered without the model. isUnknownCommand is true if the
+// command is not available.
 func (p *turnHooks) beginTurnOfLocalCommand(ctx context.Context, isUnknownCommand bool) error {
 	if err := p.emitQueuedPromptAndBeginSession(ctx); err != nil {
 		return err

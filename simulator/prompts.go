@@ -251,8 +251,9 @@ func (p *turnPrompts) setPromptUUIDsOfFirstMessageStart(ev *protocol.StreamEvent
 	}
 }
 
-// promptUUIDsFromHost returns the ids that the host gave to the prompts of the turn, for use in events. uuids are the ids of all
-// merged prompts. uuid is the id of the turn's prompt itself or, if the host gave it none, the last of uuids.
+// promptUUIDsFromHost returns the ids that the host gave to the prompts of the turn, for use in events. allMergedUUIDs are the
+// ids of all merged prompts. turnOrLastUUID is the id of the turn's prompt itself or, if the host gave it none, the last of
+// allMergedUUIDs.
 func (p *turnPrompts) promptUUIDsFromHost() (turnOrLastUUID string, allMergedUUIDs []string) {
 	if p.in.UUID != "" || len(p.in.UUIDs) == 0 {
 		return p.in.UUID, p.in.UUIDs

@@ -104,7 +104,8 @@ func (c preparedCall) canRunInParallel() bool {
 	return c.readOnly || c.tool.ReadOnly || c.earlyResult != nil
 }
 
-// runCallsInParallel runs calls[start:end] in parallel and emits each result when it arrives or, if repeatable, in call order.
+// runCallsInParallel runs calls[firstIndex:end] in parallel and emits each result when it arrives or, if repeatable, in call
+// order.
 func (d *toolRound) runCallsInParallel(ctx context.Context, calls []preparedCall, firstIndex, endIndex int, showResult func(executedCall)) (turnStop *executor.StopTurn, turnError error) {
 	callsCtx := ctx
 	ctx, cancel := context.WithCancel(ctx)

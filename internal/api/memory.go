@@ -27,7 +27,8 @@ type requestNamespaceMemory struct {
 	claimedSteps map[history.Digest]int // numbers that [ruleMatchCounterOfStep.Next] returned, by step
 }
 
-// newRequestNamespaceMemory returns a memory with room for n entries of each kind; with n <= 0 it stores nothing.
+// newRequestNamespaceMemory returns a memory with room for maxEntriesOfEachKind entries of each kind; with maxEntriesOfEachKind
+// <= 0 it stores nothing.
 func newRequestNamespaceMemory(maxEntriesOfEachKind int) *requestNamespaceMemory {
 	return &requestNamespaceMemory{
 		states: history.NewBoundedMap[history.Digest, *conversationState](maxEntriesOfEachKind), attempts: history.NewBoundedMap[history.Digest, attemptCount](maxEntriesOfEachKind), lastConversations: history.NewBoundedMap[conversationKey, *lastConversation](maxEntriesOfEachKind),

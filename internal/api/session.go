@@ -108,7 +108,7 @@ func (f *historyReplay) groupIndexAfter(at history.Digest) int {
 	return -1
 }
 
-// storeLastConversationState replaces the last state of the session, if one is stored, by st.
+// storeLastConversationState replaces the last state of the session, if one is stored, by stateAfterRequest.
 func (f *historyReplay) storeLastConversationState(stateAfterRequest *conversationState) {
 	if f.request.Session == "" {
 		return

@@ -191,7 +191,8 @@ func (p *breakpointSet) RemoveBreakpoint(name string) {
 }
 
 // SetReplacementToolOfBreakpoint makes tool run instead of the tool called name, for calls that the breakpoint of name does not
-// stop. Both tools must be registered with the same schema. If tool is empty or equals name, the replacement is removed.
+// stop. Both tools must be registered with the same schema. If replacementTool is empty or equals breakpointName, the
+// replacement is removed.
 func (p *breakpointSet) SetReplacementToolOfBreakpoint(breakpointName, replacementTool string) error {
 	if breakpointName == "" {
 		return NewError(CodeMissingParameter, "function_name required", "parameter", "function_name")
@@ -320,7 +321,8 @@ func globMatchesToolName(nonNilGlob *match.Pattern, toolNameOrAlias string) bool
 	return ok
 }
 
-// stopsCallInPhase reports whether b stops a call in a phase. failed is true if the call failed, fallback is the hub's default.
+// stopsCallInPhase reports whether b stops a call in a phase. hasCallFailed is true if the call failed, fallback is the hub's
+// default.
 func (b *breakpoint) stopsCallInPhase(phase Phase, hasCallFailed bool, hubDefault StopBehavior) bool {
 	own := b.Before
 	if phase == PhaseAfterCall {

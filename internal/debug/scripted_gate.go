@@ -80,13 +80,13 @@ func (g *ScenarioBreakpointGate) FailedConditionWarnings() []string {
 	return all
 }
 
-// HasRuleWithPauseLimit reports whether a breakpoint with a limited number of pauses matches a tool. Calls of such a tool must
+// HasLimitedRule reports whether a breakpoint with a limited number of pauses matches a tool. Calls of such a tool must
 // run in sequence, because their order decides which calls are paused.
 func (g *ScenarioBreakpointGate) HasLimitedRule(tool string) bool {
 	return g.hub.BreakpointSet.HasRuleWithPauseLimit(tool)
 }
 
-// Register adds tools, so that "server/tool" names can be resolved.
+// Register adds toolsForNameResolution, so that "server/tool" names can be resolved.
 func (g *ScenarioBreakpointGate) Register(ctx context.Context, toolsForNameResolution []protocol.Tool) error {
 	return g.hub.Register(ctx, toolsForNameResolution)
 }

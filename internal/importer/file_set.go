@@ -230,8 +230,9 @@ func splitSections(text string) (before string, all []sectionWithBodyDigest) {
 	return text[:places[0][0]], all
 }
 
-// mergeSectionsKeepingUserEdits merges an old text with the fresh text of a new import. The result has the sections of fresh,
-// but a section edited by hand keeps its old content. notes lists those that differ from fresh, and removed sections.
+// mergeSectionsKeepingUserEdits merges an old text with the fresh text of a new import. The result has the sections of
+// newlyImportedText, but a section edited by hand keeps its old content. notes lists those that differ from newlyImportedText,
+// and removed sections.
 func mergeSectionsKeepingUserEdits(mergedFile, existingText, newlyImportedText string) (merged string, notes []string) {
 	before, had := splitSections(existingText)
 	_, has := splitSections(newlyImportedText)
@@ -286,7 +287,7 @@ func keepEditedSections(name string, remaining map[string]*sectionWithBodyDigest
 
 // MergeUserEditsOfExistingFiles merges the file set with the existing files, and keeps what the user has edited. Whether a text
 // was edited is shown by its stamp, a digest of the original text. In the file main, each section has its own stamp. The stamps
-// of all other files are in the section "files" of main. notes lists the edits that hide new content.
+// of all other files are in the section "files" of scenarioFileName. notes lists the edits that hide new content.
 func (k *FileSet) MergeUserEditsOfExistingFiles(scenarioFileName string) (notes []string, err error) {
 	if k.err != nil {
 		return nil, k.err

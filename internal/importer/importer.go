@@ -227,7 +227,7 @@ func IsInputError(err error) bool {
 const minBytesOfResultReplacedByReference = 8
 
 // rememberToolResultsForReferences stores the results of the calls in a message, so that later texts can refer to them. It
-// ignores sub-agents, which it recognizes by prefix, the position of the message in the scenario.
+// ignores sub-agents, which it recognizes by tomlTablePath, the position of the message in the scenario.
 func (w *scenarioWriter) rememberToolResultsForReferences(tomlTablePath string, blocks []session.Block) {
 	if !w.options.LinkResults || strings.Contains(tomlTablePath, ".subagent.") {
 		return

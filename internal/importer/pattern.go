@@ -57,8 +57,8 @@ func (p promptPattern) toml() string {
 	return fmt.Sprintf("{ type = %q, %s = %s }", p.patternType, p.tomlKeyOfText, oneLine(p.text))
 }
 
-// choosePatternOfPrompt returns a short pattern that matches a prompt and, if possible, no other. original is the prompt before
-// redaction. The pattern contains no text that redaction removed.
+// choosePatternOfPrompt returns a short pattern that matches a prompt and, if possible, no other. originalPrompt is the prompt
+// before redaction. The pattern contains no text that redaction removed.
 func (p *patternChooser) choosePatternOfPrompt(originalPrompt, redactedPrompt string) promptPattern {
 	switch {
 	case strings.TrimSpace(originalPrompt) == "":
@@ -152,7 +152,7 @@ func regexpMatchingTextWithAnyNumbers(literalText string) string {
 	return replaceMatchesAndConvertTextBetween(digitsPattern(), literalText, `[\w:.-]+`, func(text string) string { return regexp.QuoteMeta(text) })
 }
 
-// replaceMatchesAndConvertTextBetween replaces the matches of expr in a text by glue and converts the texts between them.
+// replaceMatchesAndConvertTextBetween replaces the matches of expr in a text by replacement and converts the texts between them.
 func replaceMatchesAndConvertTextBetween(replacedPattern *regexp.Regexp, text, replacement string, convertTextBetween func(string) string) string {
 	parts := replacedPattern.Split(text, -1)
 	for i, part := range parts {

@@ -111,8 +111,9 @@ func (p *replayPlans) methodFor(c *session.Call) replayMethod {
 	return replayCallWithRecordedResult
 }
 
-// inputOfCallReadingOneImportedFile recognizes a call that only reads one imported file, so that it can be executed. key is the
-// member of the input that names the file, such as file_path; value is its value in the directory where the scenario is played.
+// inputOfCallReadingOneImportedFile recognizes a call that only reads one imported file, so that it can be executed.
+// pathInputKey is the member of the input that names the file, such as file_path; replayedInputValue is its value in the
+// directory where the scenario is played.
 func (p *replayPlans) inputOfCallReadingOneImportedFile(recordedCall *session.Call) (pathInputKey, replayedInputValue string, ok bool) {
 	r := recordedCall.Result
 	if !p.keepFiles || r == nil || r.IsError || r.Denied || r.OtherParts != 0 {
@@ -209,7 +210,8 @@ func (p *replayPlans) replayPathAndContentOfRecordedFile(recordedPath string) (r
 
 var lineNumberPrefixOfGrepResultPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d+[:-]`) })
 
-// fileContainsAllLinesOfGrepResult reports whether an imported file contains all lines of found, with or without line numbers.
+// fileContainsAllLinesOfGrepResult reports whether an imported file contains all lines of grepResult, with or without line
+// numbers.
 func fileContainsAllLinesOfGrepResult(grepResult, fileContent string) bool {
 	for line := range strings.Lines(grepResult) {
 		line = strings.TrimSuffix(line, "\n")

@@ -62,8 +62,8 @@ func (r *Report) SetChangesBetweenCLIVersions(oldHelp, newHelp HelpWords) {
 	slices.SortStableFunc(r.Changes, func(a, b Change) int { return strings.Index(kindOrder, a.Kind) - strings.Index(kindOrder, b.Kind) })
 }
 
-// kindFromPathAndValues returns one of those in kindOrder. moved means that the value at this path is new in one case and
-// missing in another.
+// kindFromPathAndValues returns one of those in kindOrder. appearsAndDisappears means that the value at this path is new in one
+// case and missing in another.
 func (c *Change) kindFromPathAndValues(appearsAndDisappears bool) (eventsKeysListsDefaultsOrValues string) {
 	surface, rest, _ := strings.Cut(c.Path, ".")
 	kind, key, _ := strings.Cut(rest, ".")

@@ -42,7 +42,7 @@ type block struct {
 
 // kindAndAlignKeyOfEvent returns the kind of an event, such as "system/init", "assistant[tool_use]", "result/success" or
 // "stream_event/message_start". For the input of a hook, this is the name of the hook event. For an MCP message, it is
-// the sender and the method. key is the kind with more detail, by which the events of two streams are aligned.
+// the sender and the method. alignKey is the kind with more detail, by which the events of two streams are aligned.
 func kindAndAlignKeyOfEvent(rawEvent json.RawMessage) (kind, alignKey string) {
 	var h eventHead
 	if json.Unmarshal(rawEvent, &h) != nil {

@@ -213,8 +213,8 @@ func (f *KnownDifferenceFile) hasComparedAllNamedCases(cliVersion string) bool {
 	return true
 }
 
-// describePatternsWithoutMatch describes the patterns of the entry that matched no difference. comparedAll means that the run
-// compared all cases; otherwise case patterns with a `*` are left out.
+// describePatternsWithoutMatch describes the patterns of the entry that matched no difference. hasComparedAllCases means that
+// the run compared all cases; otherwise case patterns with a `*` are left out.
 func (k *KnownDifference) describePatternsWithoutMatch(hasComparedAllCases bool) (descriptions []string) {
 	cases, all := k.Case, true
 	if len(cases) == 0 {

@@ -118,7 +118,8 @@ func maskDescriptions(stdout string) string {
 	return b.String()
 }
 
-// isBuiltInAgentOrCommand reports whether the CLI provides the command of this name or, if list is "agents", the agent.
+// isBuiltInAgentOrCommand reports whether the CLI provides the command of this name or, if agentsOrCommands is "agents", the
+// agent.
 func isBuiltInAgentOrCommand(agentsOrCommands, name string) bool {
 	if agentsOrCommands == "agents" {
 		return slices.Contains([]string{"claude", "claude-code-guide", "Explore", "general-purpose", "Plan", "statusline-setup"}, name)

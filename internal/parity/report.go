@@ -218,8 +218,8 @@ func (r *Report) writeSameCountsByRecordingPart(b *strings.Builder) {
 	fmt.Fprintf(b, " of %d\n", compared)
 }
 
-// countsForRecordingPart reports whether the difference counts for the surface name: its path begins with name, or with none
-// of names, for example because a lane could not be run.
+// countsForRecordingPart reports whether the difference counts for the surface name: its path begins with part, or with none
+// of allParts, for example because a lane could not be run.
 func (d *Difference) countsForRecordingPart(part string, allParts []string) bool {
 	s, _, _ := strings.Cut(d.Path, ".")
 	return s == part || !slices.Contains(allParts, s)

@@ -104,7 +104,7 @@ type Requester struct {
 	InBackground bool
 }
 
-// Requester returns the agent with this id, or the zero value for the main conversation.
+// Requester returns the agent with this agentIDOrEmpty, or the zero value for the main conversation.
 func (a *Agents) Requester(agentIDOrEmpty string) Requester {
 	a.mu.Lock()
 	defer a.mu.Unlock()

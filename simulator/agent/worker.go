@@ -237,8 +237,9 @@ func (w *agentRun) modelFailureEnd() task.End {
 	return task.End{Status: task.StatusFailed, Summary: why, Notice: w.agentEndNoticeText("failed: " + why), Error: why}
 }
 
-// agentEndNoticeText returns the text of the notification about the end of the agent. end describes a stop or a failure. If end
-// is empty, the agent has finished: the text says so for a background agent, and is the answer of a foreground agent.
+// agentEndNoticeText returns the text of the notification about the end of the agent. stopOrFailure describes a stop or a
+// failure. If stopOrFailure is empty, the agent has finished: the text says so for a background agent, and is the answer of a
+// foreground agent.
 func (w *agentRun) agentEndNoticeText(stopOrFailure string) string {
 	switch {
 	case stopOrFailure != "":

@@ -106,7 +106,7 @@ func withEventsBefore(events []protocol.Event, r executor.Result) executor.Resul
 }
 
 // FirstVisibleEffect returns the first visible effect of a call: hooks start, the call is denied, or the prompter is asked. A
-// denial about which a hook or a classifier decides does not count. asked is nil if there is no prompter.
+// denial about which a hook or a classifier decides does not count. prompter is nil if there is no prompter.
 func FirstVisibleEffect(policy *permission.Policy, hooks *hook.Runner, prompter permission.Prompter, call protocol.ToolUse) simulator.CallFirstEffect {
 	if hooks.Matches("PreToolUse", toolNameForHooks(call.Name)) {
 		return simulator.CallFirstEffect{Point: simulator.StreamPointBeforeBlockStop, Starts: true}
@@ -201,9 +201,9 @@ func classifierMissingEvent(now func() time.Time) protocol.Event {
 	}}
 }
 
-// combineHookAndPolicyVerdicts combines a PreToolUse hook's verdict with the policy's verdict v. "allow" permits a call that the
-// policy would ask about or that the mode denies. It does not overrule deny and ask rules, or the refusal to write
-// through a link. "ask" turns a permission into a question (spec: cli-contract 6.1).
+// combineHookAndPolicyVerdicts combines a PreToolUse hook's verdict with the policy's verdict policyVerdict. "allow" permits a
+// call that the policy would ask about or that the mode denies. It does not overrule deny and ask rules, or the refusal to
+// write through a link. "ask" turns a permission into a question (spec: cli-contract 6.1).
 func combineHookAndPolicyVerdicts(use protocol.ToolUse, policyVerdict permission.Verdict) permission.Verdict {
 	h := use.Hook
 	switch {
@@ -326,8 +326,8 @@ func resultOfInvalidInputFromPrompter(use protocol.ToolUse, inputError executor.
 	return r
 }
 
-// inputIssueFromErrorResult extracts the input's problem from an error result. schema is true if the input violates the tool's
-// schema.
+// inputIssueFromErrorResult extracts the input's problem from an error result. violatesSchema is true if the input violates the
+// tool's schema.
 func inputIssueFromErrorResult(errorResult executor.Result) (issue string, violatesSchema bool) {
 	issue = strings.TrimSuffix(strings.TrimPrefix(errorResult.Content.Plain(), "<tool_use_error>"), "</tool_use_error>")
 	return strings.CutPrefix(issue, "InputValidationError: ")

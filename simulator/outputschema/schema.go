@@ -212,8 +212,8 @@ func checkKeywordsHaveRequiredCompanions(schemaObject map[string]any) error {
 	return nil
 }
 
-// formatValidationError formats a validation error as paths and requirements, such as "/n: must be number". If root is not empty,
-// paths begin with it and have no colon: "data/n must be number". They are sorted by their position in the value.
+// formatValidationError formats a validation error as paths and requirements, such as "/n: must be number". If valueName is not
+// empty, paths begin with it and have no colon: "data/n must be number". They are sorted by their position in the value.
 func formatValidationError(validationError error, valueName string) error {
 	invalid, ok := errors.AsType[*jsonschema.ValidationError](validationError)
 	if !ok {

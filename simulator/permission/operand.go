@@ -90,7 +90,7 @@ func (l shellWordResolver) addRedirects(access fileAccess, redirects []shellcmd.
 }
 
 // possibleDirectoriesAfterCD returns the directories in which the shell may be after a cd to one of the operands. They include
-// the given directories, because the cd may fail.
+// the given directoriesBefore, because the cd may fail.
 func (l shellWordResolver) possibleDirectoriesAfterCD(directoriesBefore []string, operands []fileOperand) []string {
 	for _, place := range slices.Clone(directoriesBefore) {
 		for _, path := range pathsOf(operands) {
@@ -220,7 +220,7 @@ func optionsWithValueOfSearchCommand(commandName string) (spaceSeparatedOptions 
 	return ""
 }
 
-// filesNamedByOptions returns the files that options name, as in --file=FILE or find -newer FILE. ownPattern is true if an
+// filesNamedByOptions returns the files that options name, as in --file=FILE or find -newer FILE. hasPatternOption is true if an
 // option supplies the search pattern or the script, so that the first operand is a file.
 func (l shellWordResolver) filesNamedByOptions(cmd shellcmd.Command) (files []fileOperand, hasPatternOption bool) {
 	for i, arg := range cmd.Args[1:] {

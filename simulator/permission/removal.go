@@ -246,7 +246,7 @@ func (c commandLine) shellScripts(depth int) []commandLine {
 }
 
 // approvalIfCommandRemovesImportantFiles returns the question that one command requires if it removes important files.
-// changesDirectory is true if the command line changes the directory.
+// lineChangesDirectory is true if the command line changes the directory.
 func (c commandLine) approvalIfCommandRemovesImportantFiles(cmd shellcmd.Command, lineChangesDirectory bool) *approvalRequest {
 	if c.isFragment {
 		return c.removalTargetApproval(cmd, lineChangesDirectory)
@@ -422,7 +422,7 @@ func dangerousApproval(message, reason string) *approvalRequest {
 const unknownValuePlaceholders = string(shellcmd.PlaceholderPossiblyEmptyVariable) + string(shellcmd.PlaceholderNonEmptyVariableExpansion) + string(shellcmd.PlaceholderOtherExpansion)
 
 // approvalIfRemovalTargetIsRootWhenVariableUnset returns the question about a removal whose target becomes the root if a
-// variable is not set. knowsHome is true if $HOME is known to be set.
+// variable is not set. isHomeKnownToBeSet is true if $HOME is known to be set.
 func approvalIfRemovalTargetIsRootWhenVariableUnset(cmd shellcmd.Command, isHomeKnownToBeSet bool) *approvalRequest {
 	name, inner := cmd.FindUnquotedRmOrRmdir()
 	operands, _ := removalOperands(inner)

@@ -35,9 +35,9 @@ func (c commandLine) decideShell() Verdict {
 	return c.combineVerdicts(parts)
 }
 
-// verdictIgnoringAskRule returns the question that the command line would cause without the ask rule r. It returns nil if
-// r itself causes the question: because r is about the only command of the line, or because nothing else asks
-// (observed with 2.1.330).
+// verdictIgnoringAskRule returns the question that the command line would cause without the ask rule ignoredAskRule. It returns
+// nil if ignoredAskRule itself causes the question: because ignoredAskRule is about the only command of the line, or because
+// nothing else asks (observed with 2.1.330).
 func (c commandLine) verdictIgnoringAskRule(ignoredAskRule *rule) *Verdict {
 	if ignoredAskRule.content != "" && len(c.script.Commands) == 1 && c.script.Obstacle.Kind == shellcmd.NoObstacle {
 		return nil

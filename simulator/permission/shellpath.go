@@ -105,9 +105,10 @@ func (c commandLine) redirectApproval(r shellcmd.Redirect, abs string) *approval
 	return c.approvalForChangeOfPath("Output redirection to '"+abs+"'", abs, inside, false)
 }
 
-// approvalsForFirstUnpermittedPath returns the question about the first path of a command that needs permission, as outside or
-// inside; both are nil if no path does. outside is about a path outside of the working directories, and must be asked even if a
-// rule allows the command. inside is asked only if nothing else allows the command.
+// approvalsForFirstUnpermittedPath returns the question about the first path of a command that needs permission, as
+// outsideWorkingDirs or inside; both are nil if no path does. outsideWorkingDirs is about a path outside of the working
+// directories, and must be asked even if a rule allows the command. insideWorkingDirs is asked only if nothing else allows the
+// command.
 func (c commandLine) approvalsForFirstUnpermittedPath(cmd shellcmd.Command) (outsideWorkingDirs, insideWorkingDirs *approvalRequest) {
 	inner := cmd.WithoutWrappers()
 	name := inner.Name()
@@ -207,8 +208,9 @@ func (c commandLine) readApproval(what, verb, abs string) *approvalRequest {
 	return q
 }
 
-// approvalForChangeOfPath returns the question about a path that a command or a redirection changes. what describes the change.
-// inside is true if the path is in a working directory, and command is false for a redirection.
+// approvalForChangeOfPath returns the question about a path that a command or a redirection changes. changeDescription
+// describes the change. isInWorkingDirectory is true if the path is in a working directory, and isChangeByCommand is false for
+// a redirection.
 func (c commandLine) approvalForChangeOfPath(changeDescription, abs string, isInWorkingDirectory, isChangeByCommand bool) *approvalRequest {
 	where := " needs approval. The path is inside the working directories for this session ('" + c.allowedDirectoriesText() + "'), and Claude Code asks before a shell command creates, changes or removes files there."
 	if !isInWorkingDirectory {

@@ -310,7 +310,7 @@ func (s *Settings) addManagedSettings(o Options) error {
 }
 
 // mergeManagedLayer merges a managed layer. It omits keys with invalid values, which it reports, and keys for which
-// wanted returns false. The result is false if the layer is not a JSON object.
+// isWantedKey returns false. The result is false if the layer is not a JSON object.
 func (s *Settings) mergeManagedLayer(layer Layer, nameInFaults string, isWantedKey func(key string) bool) (isJSONObject bool) {
 	var file map[string]any
 	if err := json.Unmarshal(layer.Raw, &file); err != nil || file == nil {

@@ -128,7 +128,7 @@ func FillWithShell(body, args string, names []string, run func(command, pattern 
 	return body, nil
 }
 
-// shellOutputPlaceholder returns the text that stands for the output of command i until the arguments are filled in.
+// shellOutputPlaceholder returns the text that stands for the output of command commandIndex until the arguments are filled in.
 func shellOutputPlaceholder(commandIndex int) string { return fmt.Sprintf("\x00%d\x00", commandIndex) }
 
 // SplitWords splits arguments as a shell does: at blanks and operators that are not quoted. The text from an

@@ -86,8 +86,8 @@ func New(o Options) *Set {
 	return &Set{options: o, ready: make(chan struct{}, 1), shownSignal: make(chan struct{}), stats: protocol.SubagentStats{ByType: map[string]int{}}}
 }
 
-// Reserve returns an id and the path of an output file for work that may become a task. [Set.Start] uses them for a
-// task with this id. An empty path means that there are no output files.
+// Reserve returns an taskID and the path of an output file for work that may become a task. [Set.Start] uses them for a
+// task with this taskID. An empty path means that there are no output files.
 func (s *Set) Reserve(kind Kind) (taskID, outputFilePath string) {
 	taskID = s.newID(kind)
 	return taskID, s.outputFile(taskID)
@@ -387,7 +387,7 @@ func (s *Set) Stats() protocol.SubagentStats {
 	return stats
 }
 
-// CountAgentRequest counts the request for an agent. background is the call's run_in_background; nil means not set.
+// CountAgentRequest counts the request for an agent. runInBackground is the call's run_in_background; nil means not set.
 func (s *Set) CountAgentRequest(runInBackground *bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

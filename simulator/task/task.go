@@ -106,7 +106,7 @@ func (t *Task) Post(events ...protocol.Event) {
 	}
 }
 
-// WhileWaiting runs f, during which the task counts as waiting.
+// WhileWaiting runs wait, during which the task counts as waiting.
 func (t *Task) WhileWaiting(wait func() error) error {
 	t.changeCountOfScriptedWaits(1)
 	defer t.changeCountOfScriptedWaits(-1)

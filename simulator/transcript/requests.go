@@ -243,7 +243,7 @@ func (c *modelInput) countRepliesWithoutText() {
 	}
 }
 
-// moveUnsentReminders moves the reminders of a request to where the model accepts them. If systemTurns is true, they become
+// moveUnsentReminders moves the reminders of a request to where the model accepts them. If asSystemMessages is true, they become
 // a system message after the user message. Otherwise they become texts in the user message.
 func (c *modelInput) moveUnsentReminders(asSystemMessages bool) {
 	var texts []string

@@ -199,8 +199,8 @@ func (r *runningCommand) waitForExit(ctx context.Context, d time.Duration) bool 
 	return false
 }
 
-// backgroundCommandNoticeForModel returns a text for the model: head, a note that the model will be notified when the command
-// exits, and more. If the command has an output file, the text names it and advises to read it.
+// backgroundCommandNoticeForModel returns a text for the model: opening, a note that the model will be notified when the command
+// exits, and closing. If the command has an output file, the text names it and advises to read it.
 func (r *runningCommand) backgroundCommandNoticeForModel(opening, closing string) string {
 	const notice = " You will be notified when it completes. "
 	if r.task.OutputFile == "" {

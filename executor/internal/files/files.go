@@ -113,8 +113,8 @@ type unrestrictedAccess struct{}
 
 func (unrestrictedAccess) IsReadable(string) bool { return true }
 
-// RecordSeenIfCommandPrintedWholeFile is called when a command has printed a file. If printed is the whole content of the file,
-// it records that the model has seen the file.
+// RecordSeenIfCommandPrintedWholeFile is called when a command has printed a file. If commandOutput is the whole content of the
+// file, it records that the model has seen the file.
 func (f *SeenFileTracker) RecordSeenIfCommandPrintedWholeFile(file, commandOutput string) {
 	path := f.options.Paths.Path(file)
 	if data, err := readRegularFile(path); err == nil && string(data) == commandOutput {

@@ -93,8 +93,9 @@ func (d *ripgrepToGoPatternRewriter) writeRepeatablePatternItem(charEscapeOrClas
 	d.output.WriteString(charEscapeOrClass)
 }
 
-// writeRepetitionOfLastItem writes the repetition op, such as *, whose last byte is at end in the pattern. A ? after op makes
-// it lazy and is also written. The result is the index of the last byte of the pattern that was written.
+// writeRepetitionOfLastItem writes the repetition repetitionOperator, such as *, whose last byte is at end in the pattern. A ?
+// after repetitionOperator makes it lazy and is also written. The result is the index of the last byte of the pattern that was
+// written.
 func (d *ripgrepToGoPatternRewriter) writeRepetitionOfLastItem(repetitionOperator string, operatorEnd int) (lastConsumedIndex int) {
 	if strings.HasPrefix(d.pattern[operatorEnd+1:], "?") {
 		repetitionOperator, operatorEnd = repetitionOperator+"?", operatorEnd+1

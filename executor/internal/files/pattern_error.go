@@ -171,7 +171,8 @@ func convertGoRegexpErrorToRipgrepError(pattern, groupedPattern string, goError 
 // noLookaroundHint is what ripgrep adds to an error about syntax that it supports only with PCRE2.
 const noLookaroundHint = "\n\nConsider enabling PCRE2 with the --pcre2 flag, which can handle backreferences\nand look-around."
 
-// errorOfUnsupportedRegexGroup returns the error about a group that Go's engine cannot parse. from is the position of the group.
+// errorOfUnsupportedRegexGroup returns the error about a group that Go's engine cannot parse. groupStart is the position of the
+// group.
 func errorOfUnsupportedRegexGroup(groupStart int, goError *syntax.Error) ripgrepPatternError {
 	for _, look := range []string{"(?=", "(?!", "(?<=", "(?<!"} {
 		if strings.HasPrefix(goError.Expr, look) {
@@ -276,7 +277,7 @@ func (f ripgrepPatternError) formatPatternWithCaretsBelowError(pattern string) s
 	return b.String() + rule
 }
 
-// caretsBelowErrorInLine returns the ^ marks below a line of the pattern. start is the offset of the line in the pattern.
+// caretsBelowErrorInLine returns the ^ marks below a line of the pattern. lineOffset is the offset of the line in the pattern.
 func (f ripgrepPatternError) caretsBelowErrorInLine(patternLine string, indent, lineOffset int) string {
 	if f.to == 0 {
 		return ""

@@ -137,7 +137,7 @@ func (s *Shell) isClosed() bool {
 }
 
 // RunStreamingStdout runs a command line in the shell's directory until it exits. The command cannot change that directory.
-// Standard output is written to w as it arrives; standard error is returned as stderr. If ctx is cancelled, all processes
+// Standard output is written to stdout as it arrives; standard error is returned as stderr. If ctx is cancelled, all processes
 // of the command are stopped.
 func (s *Shell) RunStreamingStdout(ctx context.Context, commandLine string, stdout io.Writer) (exitStatus int, stderr string, err error) {
 	const most = 1 << 20 // limit of standard error in bytes
@@ -251,7 +251,7 @@ func exitCode(e proc.Exit) int {
 }
 
 // MoveShellToCommandEndDir moves the shell to the directory in which the command ended. If the shell may not change to this
-// directory, it returns to its root, and left is the forbidden directory. A command that failed or stayed where it
+// directory, it returns to its root, and forbiddenDir is the forbidden directory. A command that failed or stayed where it
 // started does not move the shell, because another command may have moved it in the meantime. MoveShellToCommandEndDir must not
 // be called for a command that ran in the background.
 func (c *ShellCommand) MoveShellToCommandEndDir() (forbiddenDir string) {

@@ -125,8 +125,8 @@ func (g *MessageGroup) countSuccessfulSkillCalls() int {
 }
 
 // resolveInterdependentSteps changes steps whose meaning depends on other steps of the group. For example, an interruption
-// closes all results, and a notice next to results is removed. endsHistory means that the group ends the history. If none of
-// its steps then needs an answer, resolveInterdependentSteps adds a prompt.
+// closes all results, and a notice next to results is removed. isLastGroupOfHistory means that the group ends the history. If
+// none of its steps then needs an answer, resolveInterdependentSteps adds a prompt.
 func (g *MessageGroup) resolveInterdependentSteps(isLastGroupOfHistory bool) {
 	slices.SortStableFunc(g.accompanyingTexts, func(a, b sortableContextText) int { return cmp.Compare(a.sortRank, b.sortRank) })
 	for _, a := range g.accompanyingTexts {

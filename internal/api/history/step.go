@@ -93,14 +93,14 @@ func (s *Step) Digest(uses []ToolUse) Digest {
 	return sum
 }
 
-// PromptFromFirstBlocks returns the prompt that consists of the first n blocks only.
+// PromptFromFirstBlocks returns the prompt that consists of the first blockCount blocks only.
 func (s *Step) PromptFromFirstBlocks(blockCount int) Step {
 	head := newStep(KindPrompt, joinBlocksWithNewlines(s.Blocks[:blockCount]))
 	head.Blocks = s.Blocks[:blockCount]
 	return head
 }
 
-// PromptWithoutFirstBlocks returns the prompt without its first n blocks.
+// PromptWithoutFirstBlocks returns the prompt without its first blockCount blocks.
 func (s *Step) PromptWithoutFirstBlocks(blockCount int) Step {
 	tail := *s
 	tail.Blocks = s.Blocks[blockCount:]

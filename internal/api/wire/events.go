@@ -324,7 +324,7 @@ func (m *Message) Truncate(maxTokens int, stops []string) {
 	}
 }
 
-// truncateAtRuneBoundary returns at most n bytes of text, in whole characters.
+// truncateAtRuneBoundary returns at most maxBytes bytes of text, in whole characters.
 func truncateAtRuneBoundary(text string, maxBytes int) string {
 	maxBytes = max(0, min(maxBytes, len(text)))
 	for maxBytes > 0 && maxBytes < len(text) && !utf8.RuneStart(text[maxBytes]) {

@@ -8,8 +8,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// ApplyFaultOfKind changes the events as this kind of fault requires. silent means that the stream must stay open after the
-// events, although nothing follows.
+// ApplyFaultOfKind changes the events as this kind of fault requires. mustKeepStreamOpen means that the stream must stay open
+// after the events, although nothing follows.
 func (s *EventList) ApplyFaultOfKind(faultKind string) (mustKeepStreamOpen bool) {
 	at := func(name string) int {
 		if i := slices.IndexFunc(s.Events, func(e Event) bool { return e.Name == name }); i >= 0 {

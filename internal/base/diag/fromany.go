@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// newValueFromDecoded converts a decoded value (map, slice or scalar) to a Value. original is the value at the same place in
-// the index. The result keeps the positions and the order of keys of original where the contents are equal.
+// newValueFromDecoded converts a decoded value (map, slice or scalar) to a Value. valueWithPositions is the value at the same
+// place in the index. The result keeps the positions and the order of keys of original where the contents are equal.
 func newValueFromDecoded(decoded any, valueWithPositions Value) Value {
 	v := Value{offset: valueWithPositions.offset}
 	switch t := decoded.(type) {

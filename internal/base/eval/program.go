@@ -254,7 +254,7 @@ func toCompileError(src string, err error, env *Env) *Error {
 	return e
 }
 
-// existingFunctionOrVariableNames returns the names that the user may have meant: functions if name is called, otherwise
+// existingFunctionOrVariableNames returns the names that the user may have meant: functions if unknownName is called, otherwise
 // variables.
 func existingFunctionOrVariableNames(src string, unknownNameOffset int, unknownName string, env *Env) []string {
 	rest := []rune(src)

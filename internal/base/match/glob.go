@@ -32,8 +32,8 @@ func (g *glob) explain(_ string, hide Redactor) string {
 	return "the glob " + quotePattern(hide.Hide(g.pattern)) + " does not match all of it"
 }
 
-// findLongestMatchingExprPrefix finds the longest prefix of the pattern that matches a prefix of s. at is the length of this
-// prefix of s, and want is the rest of the pattern.
+// findLongestMatchingExprPrefix finds the longest prefix of the pattern that matches a prefix of wholeText. matchedTextBytes is
+// the length of this prefix of wholeText, and restOfGlob is the rest of the pattern.
 func (g *glob) findLongestMatchingGlobPrefix(wholeText string) (matchedTextBytes int, restOfGlob string) {
 	wholeText = wholeText[:min(len(wholeText), maxExplainedBytes)]
 	for n := len(g.pattern); n > 0; n-- {

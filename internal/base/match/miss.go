@@ -79,8 +79,8 @@ const (
 	maxRegexBytesForPrefixSearch = 400
 )
 
-// findLongestMatchingExprPrefix finds the longest prefix of a pattern that occurs in s. at is its position in s, and n is its
-// length.
+// findLongestMatchingExprPrefix finds the longest prefix of a pattern that occurs in text. offsetInText is its position in
+// text, and prefixBytes is its length.
 func findLongestPatternPrefixInText(pattern, text string) (offsetInText, prefixBytes int) {
 	text = text[:min(len(text), maxExplainedBytes)]
 	for i := range text {
@@ -91,8 +91,9 @@ func findLongestPatternPrefixInText(pattern, text string) (offsetInText, prefixB
 	return offsetInText, prefixBytes
 }
 
-// findLongestMatchingExprPrefix finds the longest prefix of the expression that matches a part of s. at is the end of this
-// part, and want is the rest of the expression. A prefix that ends inside a group is not a valid expression and is skipped.
+// findLongestMatchingExprPrefix finds the longest prefix of the expression that matches a part of text. matchEnd is the end of
+// this part, and restOfExpr is the rest of the expression. A prefix that ends inside a group is not a valid expression and is
+// skipped.
 func (r *regex) findLongestMatchingExprPrefix(text string) (matchEnd int, restOfExpr string, isFound bool) {
 	if len(r.expr) > maxRegexBytesForPrefixSearch {
 		return 0, "", false
@@ -121,8 +122,9 @@ func MinEditDistance(pattern, text string) int {
 	return slices.Min(editDistancesToEachPrefix(pattern, text, 0))
 }
 
-// editDistancesToEachPrefix returns the edit distances between first and each prefix of second. Each character that is skipped at
-// the start of second costs skipCost. If skipCost is 0, first is compared with parts that may begin anywhere in second.
+// editDistancesToEachPrefix returns the edit distances between first and each prefix of textWithPrefixes. Each character that
+// is skipped at the start of second costs costPerSkippedLeadingCharacter. If costPerSkippedLeadingCharacter is 0, first is
+// compared with parts that may begin anywhere in textWithPrefixes.
 func editDistancesToEachPrefix(wholeText, textWithPrefixes string, costPerSkippedLeadingCharacter int) []int {
 	const most = 300
 	a, b := []rune(wholeText), []rune(textWithPrefixes)

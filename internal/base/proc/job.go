@@ -80,8 +80,8 @@ func (j *Job) Stop() {
 	<-j.done
 }
 
-// WaitExit waits until the command exits. note is the text that the command wrote to its note descriptor. left is true
-// if a process that the command started still runs; [Job.Stop] stops it.
+// WaitExit waits until the command exits. noteFDText is the text that the command wrote to its note descriptor.
+// hasRunningDescendants is true if a process that the command started still runs; [Job.Stop] stops it.
 func (j *Job) WaitExit() (exit Exit, noteFDText []byte, hasRunningDescendants bool) {
 	<-j.done
 	noteFDText = readNote(j.noteFile)
@@ -222,7 +222,7 @@ func (a *Attached) CPU() time.Duration {
 // Signal sends a signal to the command and its group.
 func (a *Attached) Signal(sig syscall.Signal) { signalProcessGroup(a.pid, sig) }
 
-// StopGroup stops the command and all remaining processes of its group, with SIGTERM and, after grace, with SIGKILL. It
+// StopGroup stops the command and all remaining processes of its group, with SIGTERM and, after delayBeforeKill, with SIGKILL. It
 // returns when they have exited. If the command was in the foreground of its terminal, this program returns to the
 // foreground.
 func (a *Attached) StopGroup(delayBeforeKill time.Duration) {

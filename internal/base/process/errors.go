@@ -22,14 +22,14 @@ const (
 	exitSIGTERM          = 143
 )
 
-// ErrorPrintedWithoutPrefix is an error with the real CLI's text, printed unchanged, without the prefix "claudeless: error:".
-type ErrorPrintedWithoutPrefix struct{ Text string }
+// UnprefixedError is an error with the real CLI's text, printed unchanged, without the prefix "claudeless: error:".
+type UnprefixedError struct{ Text string }
 
-func (e *ErrorPrintedWithoutPrefix) Error() (printedText string) { return e.Text }
+func (e *UnprefixedError) Error() (printedText string) { return e.Text }
 
-// Verbatimf creates a [ErrorPrintedWithoutPrefix].
+// Verbatimf creates a [UnprefixedError].
 func Verbatimf(format string, args ...any) error {
-	return &ErrorPrintedWithoutPrefix{Text: fmt.Sprintf(format, args...)}
+	return &UnprefixedError{Text: fmt.Sprintf(format, args...)}
 }
 
 type hintError struct {
@@ -72,7 +72,7 @@ func ReportError(w io.Writer, err error) int {
 		code     *ExitError
 		sig      *SignalError
 		usage    *argv.Error
-		verbatim *ErrorPrintedWithoutPrefix
+		verbatim *UnprefixedError
 		faults   diag.List
 		hint     *hintError
 	)

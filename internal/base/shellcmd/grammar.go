@@ -35,7 +35,8 @@ func (g readOnlyOptionGrammar) allows(args []string) bool {
 	return true
 }
 
-// parseOptionsAndReturnOperands returns the arguments that are not options; ok is false if an option or its value is not allowed.
+// parseOptionsAndReturnOperands returns the arguments that are not options; areOptionsAllowed is false if an option or its
+// value is not allowed.
 func (g readOnlyOptionGrammar) parseOptionsAndReturnOperands(args []string) (operands []string, areOptionsAllowed bool) {
 	for i := 0; i < len(args); i++ {
 		switch a := args[i]; {

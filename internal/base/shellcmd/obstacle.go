@@ -240,8 +240,9 @@ func (r *scriptReader) descriptorObstacle(n *syntax.Redirect) Obstacle {
 }
 
 // isInPartlyAnalysedConstruct reports whether a statement, whose parents are the current ones, is part of a function, a case, a
-// select or counting loop, or a group inside another construct, but not of a substitution in it. inFunction is true if the
-// innermost of them, a condition or loop included, is a function, a case or a timed subshell (observed with 2.1.330).
+// select or counting loop, or a group inside another construct, but not of a substitution in it. isInnermostFunctionOrCase is
+// true if the innermost of them, a condition or loop included, is a function, a case or a timed subshell (observed with
+// 2.1.330).
 func (r *scriptReader) isInPartlyAnalysedConstruct(statement *syntax.Stmt) (isInside, isInnermostFunctionOrCase bool) {
 	nested := false
 	for i, parent := range slices.Backward(r.parents) {

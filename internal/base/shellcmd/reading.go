@@ -324,7 +324,7 @@ const (
 // repairSyntaxAndParse parses a script with syntax errors as the parser of the real CLI does, which continues after an error.
 // It closes an open quote, loop or condition at the end of the text. A pipe may have no second command, and ;; counts
 // as a semicolon everywhere (observed with 2.1.330). The text that closes something is added after the end of the
-// source. unclear is true if the text also has a word or operator in a place where the shell refuses it. It is skipped,
+// source. isMeaningUnclear is true if the text also has a word or operator in a place where the shell refuses it. It is skipped,
 // so that the commands after it are found.
 func repairSyntaxAndParse(source string, syntaxError error) (repairedText string, stmts []*syntax.Stmt, isMeaningUnclear, ok bool) {
 	if len(source) > maxRepairableScriptBytes {
@@ -424,7 +424,7 @@ func repairAtFirstSyntaxError(text string, syntaxError error) (repairedText stri
 }
 
 // isQuoteForOrCaseClosedByRepair reports whether a double quote, for loop or case is closed only by the text that a repair has
-// added to source. The real CLI does not repair these constructs, so the script still has an error.
+// added to originalSource. The real CLI does not repair these constructs, so the script still has an error.
 func isQuoteForOrCaseClosedByRepair(originalSource string, stmts []*syntax.Stmt) bool {
 	open := false
 	for _, stmt := range stmts {

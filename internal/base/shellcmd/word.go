@@ -404,8 +404,8 @@ func hasTextBesidesSubstitutions(quotedText *syntax.DblQuoted) bool {
 	return text[0] != '-' && utf8.RuneCountInString(strings.ReplaceAll(text, string(PlaceholderOutput), "")) > 1
 }
 
-// unquotedWordWithPlaceholders returns a word without its quoting. An expansion whose value is not in values is replaced by a
-// placeholder. Globs, braces and tildes are unchanged, even if they are quoted.
+// unquotedWordWithPlaceholders returns a word without its quoting. An expansion whose value is not in variableValues is
+// replaced by a placeholder. Globs, braces and tildes are unchanged, even if they are quoted.
 func unquotedWordWithPlaceholders(word *syntax.Word, variableValues map[string]string) string {
 	var b strings.Builder
 	for _, part := range word.Parts {

@@ -162,8 +162,8 @@ func hasArgumentsHidingWrappedProgram(wrapperName string, ownArguments []Word) b
 		slices.ContainsFunc(ownArguments, func(w Word) bool { return w.IsDynamic && !strings.Contains(w.Source, "=") })
 }
 
-// SourceFromWord returns the part of the command that begins with word i. Word i has no quotes, and the other words are as
-// written, separated by single spaces. hasExtraSpaces is true if the source has other spaces between the words.
+// SourceFromWord returns the part of the command that begins with word wordIndex. Word wordIndex has no quotes, and the other
+// words are as written, separated by single spaces. hasExtraSpaces is true if the source has other spaces between the words.
 func (c Command) SourceFromWord(wordIndex int) (text string, hasExtraSpaces bool) {
 	parts := []string{c.Args[wordIndex]}
 	for _, w := range c.Words[wordIndex+1:] {

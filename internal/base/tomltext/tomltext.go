@@ -92,7 +92,7 @@ func Quote(s string) string {
 	return b.String()
 }
 
-// lengthOfPrefixNeedingNoEscapes returns the length of the beginning of s that a basic string can contain without escapes.
+// lengthOfPrefixNeedingNoEscapes returns the length of the beginning of text that a basic string can contain without escapes.
 func lengthOfPrefixNeedingNoEscapes(text string) int {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' && c != '\n' || c == '"' || c == '\\' || c == 0x7f {

@@ -115,7 +115,8 @@ func compareFiles(files map[string]restoreTarget) (RewindEffect, error) {
 }
 
 // isIrregularFileOrDirectoryMoved reports whether path is a link or another file that is not regular, or whether a link leads
-// from its directory to a directory other than parent. If parent is empty, the directory is not checked.
+// from its directory to a directory other than recordedRealDirectory. If recordedRealDirectory is empty, the directory is not
+// checked.
 func isIrregularFileOrDirectoryMoved(path, recordedRealDirectory string) bool {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return true

@@ -167,8 +167,8 @@ func (p *Conn) showIdle() {
 }
 
 // streamBackgroundWorkUntilPromptOrDeadline streams the events of background work. It returns when a prompt arrives, when the
-// work ends or needs a turn, or when the deadline passes. in is the prompt of the turn that the work needs, if any. over is
-// true if the deadline has passed.
+// work ends or needs a turn, or when the deadline passes. promptNeededByWork is the prompt of the turn that the work needs, if
+// any. hasDeadlinePassed is true if the deadline has passed.
 func (p *Conn) streamBackgroundWorkUntilPromptOrDeadline(ctx context.Context, deadline <-chan time.Time) (promptNeededByWork *prompt, hasDeadlinePassed bool, err error) {
 	until, stop := context.WithCancel(ctx)
 	defer stop()

@@ -123,8 +123,8 @@ func requestOf(f incomingFrame) Request {
 	return Request{ID: f.RequestID, Subtype: plainjson.JSString(keys["subtype"]), Body: f.Request}
 }
 
-// serveRequestInGoroutine runs a slow handler in a goroutine and sends the response. Afterwards it calls then. A request that the
-// host has cancelled gets no response.
+// serveRequestInGoroutine runs a slow handler in a goroutine and sends the response. Afterwards it calls afterResponse. A
+// request that the host has cancelled gets no response.
 func (p *Conn) serveRequestInGoroutine(ctx context.Context, request incomingFrame, handler func(ctx context.Context) (Answer, error), afterResponse func()) {
 	id := string(request.RequestID)
 	p.pending.start(ctx, id, func(ctx context.Context) {

@@ -270,8 +270,8 @@ func (d *promptScheduler) HasTurnStarted() bool {
 
 // recordInitializeRequest records an initialize request. From now on, other requests wait until
 // [promptScheduler.takePostponedRequestOrEndInitialize] returns false, and turns wait until
-// [promptScheduler.recordInitializeServersConnected] is called. turnStarted is true if a turn has already started. repeated is
-// true in this case, and also after an earlier initialize request.
+// [promptScheduler.recordInitializeServersConnected] is called. turnStarted is true if a turn has already started.
+// isRepeatedOrLate is true in this case, and also after an earlier initialize request.
 func (d *promptScheduler) recordInitializeRequest() (turnStarted, isRepeatedOrLate bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -80,9 +80,9 @@ func validateInitialize(sent request, in *InitializeOptions) error {
 	return nil
 }
 
-// readServerHandshakes reads the handshakes that a request contains for the servers in names. parked has the usable
-// handshakes. outcomes has the outcome for each handshake, such as "parked" or "already_connected"; it is nil if the
-// request contains no handshakes or names is empty.
+// readServerHandshakes reads the handshakes that a request contains for the servers in serverNames. usableByServer has the usable
+// handshakes. outcomeByServer has the outcome for each handshake, such as "parked" or "already_connected"; it is nil if the
+// request contains no handshakes or serverNames is empty.
 func readServerHandshakes(in request, serverNames []string, isConnected func(name string) bool) (outcomeByServer map[string]string, usableByServer map[string]control.Handshake) {
 	raw := in.keys["sdkMcpServerManifests"]
 	if !plainjson.IsSet(raw) || len(serverNames) == 0 {

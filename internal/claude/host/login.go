@@ -112,7 +112,7 @@ func mcpClearAuth(ctx context.Context, r *requestServer, in request) (control.An
 }
 
 // findRemoteMCPServer returns the server that a request names. If the server has no URL, it also returns an error. The text of
-// the error is errorFormat with the type of the server, or with localType if the type is stdio or missing.
+// the error is notRemoteErrorFormat with the type of the server, or with typeShownForStdio if the type is stdio or missing.
 func (r *requestServer) findRemoteMCPServer(in request, notRemoteErrorFormat, typeShownForStdio string) (server mcp.ServerStatus, _ error) {
 	name, _ := plainjson.StringValue(in.keys["serverName"])
 	st, err := r.findServer(name)

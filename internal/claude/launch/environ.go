@@ -15,8 +15,8 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// resolveCLIVersionEntrypointAndAPIKeySource returns the identity of the run. p must already contain the scenario, and sys must
-// contain the environment variables of the settings.
+// resolveCLIVersionEntrypointAndAPIKeySource returns the identity of the run. planWithScenario must already contain the
+// scenario, and sys must contain the environment variables of the settings.
 func resolveCLIVersionEntrypointAndAPIKeySource(sys *process.System, f *flags.Flags, planWithScenario *Plan) (Identity, error) {
 	env, err := claudecode.ReadEnvironment(func(name string) string { return sys.Getenv(name) })
 	id := planWithScenario.Identity

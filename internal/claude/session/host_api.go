@@ -212,7 +212,8 @@ func RecordTerminalCommandInTranscript(s *Session, c CommandRecord) {
 	}, said)
 }
 
-// RecordUserExitInTranscript records that the user ends the session. promptID is the id of the command for it; empty means a key.
+// RecordUserExitInTranscript records that the user ends the session. exitCommandPromptID is the id of the command for it; empty
+// means a key.
 func RecordUserExitInTranscript(s *Session, exitCommandPromptID string) {
 	if h := s.records.checkpoints; h != nil && !h.IsEmpty() {
 		exitCommandPromptID = "" // the real CLI does not record the command, because it ends before it has copied the tracked files again

@@ -84,7 +84,7 @@ func (b *backgroundTasksAndAgents) IsolateAgent(ctx context.Context, id string) 
 	git := gitworktree.Git{Environ: t.options.Environ}
 	top, err := git.Top(ctx, t.builtin.Dir())
 	if err != nil {
-		return "", realCLIErrorText("Cannot create agent worktree: not in a git repository and no WorktreeCreate hooks are configured. " +
+		return "", realCLITextError("Cannot create agent worktree: not in a git repository and no WorktreeCreate hooks are configured. " +
 			"Configure WorktreeCreate/WorktreeRemove hooks in settings.json to use worktree isolation with other VCS systems.")
 	}
 	t.isolated.gitLock.Lock()

@@ -137,8 +137,8 @@ func (p *scriptedModel) waitAtGates(ctx context.Context, reply scenarios.Reply) 
 
 var errNoGates = errors.New("the scenario waits at a gate, but CLAUDELESS_GATES is not set: use claudeless exec, or set the variable to a directory")
 
-// waitForGateRelease waits until a gate is released, or until its time-out. If own is true, the gate belongs to this step,
-// and waitForGateRelease first records that the step has reached the gate.
+// waitForGateRelease waits until a gate is released, or until its time-out. If recordsArrival is true, the gate belongs to this
+// step, and waitForGateRelease first records that the step has reached the gate.
 func (p *scriptedModel) waitForGateRelease(ctx context.Context, gateName string, recordsArrival bool) error {
 	if recordsArrival {
 		if err := gate.MarkGateReached(p.o.Gates, gateName); err != nil {

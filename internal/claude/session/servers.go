@@ -199,7 +199,7 @@ func (v *sessionMCPServers) tool(name string) (protocol.Tool, bool) {
 }
 
 // reconnectFailedServerOfCall connects a server again if it has failed and the model calls one of its tools. note tells the
-// model why the server could not be connected. known reports whether the called tool exists afterwards.
+// model why the server could not be connected. isToolKnown reports whether the called tool exists afterwards.
 func (v *sessionMCPServers) reconnectFailedServerOfCall(ctx context.Context, call protocol.ToolUse) (failureNoteForModel string, isToolKnown bool) {
 	if v.manager == nil {
 		return "", false

@@ -76,7 +76,7 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 }
 
 // FirstPromptContext returns the texts that the model receives in addition to the first prompt, in the order of the
-// real CLI. before has the text of the instruction files. after has the output style, the instructions of MCP servers
+// real CLI. before has the text of the instruction files. afterHookOutput has the output style, the instructions of MCP servers
 // and, in plan mode, the path of the plan file. The caller inserts the output of hooks between the two.
 func (s *sessionContext) FirstPromptContext() (beforeHookOutput, afterHookOutput []string) {
 	if text := instructionText(s.plan.Customization.Memories); text != "" {

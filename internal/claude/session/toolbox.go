@@ -297,15 +297,15 @@ func (debuggerCallDescriber) CallingAgentJSON(call protocol.ToolUse) json.RawMes
 	return raw
 }
 
-// realCLIErrorText is the real CLI's error text for a command file whose shell command failed.
-type realCLIErrorText string
+// realCLITextError is the real CLI's error text for a command file whose shell command failed.
+type realCLITextError string
 
-func (e realCLIErrorText) Error() string { return string(e) }
+func (e realCLITextError) Error() string { return string(e) }
 
 const noOutputText = "(Bash completed with no output)"
 
 // RunCommand runs a shell command that a command file contains. Either the session's permission rules or the rules in
-// the file (rules) must allow the command. pattern is the command as it is written in the file, for errors.
+// the file (allowRulesOfFile) must allow the command. commandAsWritten is the command as it is written in the file, for errors.
 func (t *toolbox) RunCommand(ctx context.Context, allowRulesOfFile []string, command, commandAsWritten string) (string, error) {
 	input, err := protocol.Marshal(map[string]string{"command": command})
 	if err != nil {
@@ -315,7 +315,7 @@ func (t *toolbox) RunCommand(ctx context.Context, allowRulesOfFile []string, com
 	t.policy.Grant(allowRulesOfFile)
 	if v := t.policy.Decide(use); v.Behavior != permission.Allow {
 		t.policy.Grant(nil)
-		return "", realCLIErrorText("Shell command permission check failed for pattern \"" + commandAsWritten + "\": " + v.Message)
+		return "", realCLITextError("Shell command permission check failed for pattern \"" + commandAsWritten + "\": " + v.Message)
 	}
 	result, err := t.builtin.Execute(ctx, use)
 	if err != nil {
@@ -330,7 +330,7 @@ func (t *toolbox) RunCommand(ctx context.Context, allowRulesOfFile []string, com
 	}
 	if result.IsError {
 		t.policy.Grant(nil)
-		return "", realCLIErrorText(strings.TrimSuffix("Shell command failed for pattern \""+commandAsWritten+"\": [stderr]\n"+out, " [stderr]\n"))
+		return "", realCLITextError(strings.TrimSuffix("Shell command failed for pattern \""+commandAsWritten+"\": [stderr]\n"+out, " [stderr]\n"))
 	}
 	return out, nil
 }
@@ -347,7 +347,7 @@ type instructionFileTracker struct {
 }
 
 // pathsReceivedByConversation returns the paths of the instruction files that a conversation has received: that of an agent or,
-// if agent is nil, that of the session. After the conversation was cleared, these are only the initial files.
+// if agentOrNil is nil, that of the session. After the conversation was cleared, these are only the initial files.
 func (i *instructionFileTracker) pathsReceivedByConversation(agentOrNil *protocol.AgentRef) map[string]bool {
 	id := i.state.SessionID()
 	if agentOrNil != nil {

@@ -400,7 +400,7 @@ func (d *screenDetector) stateForDetectorAnswer(answer string) string {
 	return ""
 }
 
-// acceptedStatesForPage returns the correct answers for a page with this state. asked is false if the detector has no rule for
+// acceptedStatesForPage returns the correct answers for a page with this state. hasRule is false if the detector has no rule for
 // the page, so that it is not run. A rule for a subkind (permission/bash) takes precedence over the rule for its state.
 func (d *screenDetector) acceptedStatesForPage(pageState string) (accepted []string, hasRule bool) {
 	if accepted, hasRule = d.Accept[pageState]; hasRule {

@@ -98,8 +98,8 @@ func (c *Clients) ReportCallStart(ctx context.Context, callStartBody json.RawMes
 	}, data))
 }
 
-// AsOlderClientCall returns call as a call of an older client, with the values d. The hub's store must already contain the
-// bytes of the values.
+// AsOlderClientCall returns call as a call of an older client, with the values callValues. The hub's store must already contain
+// the bytes of the values.
 func (c *Clients) AsOlderClientCall(call debug.Call, callValues CallData) (olderClientCall debug.Call) {
 	call.Foreign = &debug.ForeignCaller{Caller: olderClientDecisionEncoder{c, callValues.Preferred}, Values: withDisplayForms(c.hub, callValues), Lease: pauseLease}
 	return call

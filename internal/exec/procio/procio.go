@@ -281,7 +281,7 @@ func (f signalRecordingLifetime) Kill(sig syscall.Signal) error {
 	return f.Lifetime.Kill(sig)
 }
 
-// RecordExit records the process's end and returns the exit code. refused is the message for a refused command line.
+// RecordExit records the process's end and returns the exit code. commandLineRefusal is the message for a refused command line.
 func (e *Wrapper) RecordExit(code int, commandLineRefusal string) (codeAfterFault int) {
 	code = e.applyExitFault(code)
 	e.mu.Lock()

@@ -111,7 +111,7 @@ func recordedNotifications(server string, record []byte) []journal.Body {
 }
 
 // findingsForServersNotStarted returns a finding for each MCP server that a real claude could not start, from its logs. The
-// journal tells where they are. Older logs than began, and other sessions, are ignored.
+// journal tells where they are. Older logs than ignoreLogsBefore, and other sessions, are ignored.
 func findingsForServersNotStarted(journalFile string, ignoreLogsBefore time.Time) ([]journal.Body, error) {
 	file, err := os.Open(journalFile)
 	if err != nil {
@@ -155,7 +155,7 @@ func findingsForServersNotStarted(journalFile string, ignoreLogsBefore time.Time
 
 const mcpServerLogDirPrefix = "mcp-logs-"
 
-// serverStartFailureReason returns why a server did not start, from its log. Only the lines of the given sessions are read. An
+// serverStartFailureReason returns why a server did not start, from its log. Only the lines of the given sessionIDs are read. An
 // empty result means that the server started or that the log does not give a reason.
 func serverStartFailureReason(serverLog []byte, sessionIDs map[string]bool) string {
 	reason := ""

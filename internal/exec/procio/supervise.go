@@ -152,7 +152,7 @@ func commandLineRefusalMessage(err error) string {
 	if usage, ok := errors.AsType[*argv.Error](err); ok {
 		return strings.TrimSpace(usage.Text)
 	}
-	if verbatim, ok := errors.AsType[*process.ErrorPrintedWithoutPrefix](err); ok && strings.Contains(" "+verbatim.Text, " --") {
+	if verbatim, ok := errors.AsType[*process.UnprefixedError](err); ok && strings.Contains(" "+verbatim.Text, " --") {
 		return strings.TrimSpace(verbatim.Text)
 	}
 	return ""

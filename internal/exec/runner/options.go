@@ -127,7 +127,7 @@ func (a *apiService) newModelHandler(o Options, journal string) (http.Handler, e
 	})
 }
 
-// apiFailureOfFault returns the failure that f causes in the API server; nil means that f is not a fault of the API.
+// apiFailureOfFault returns the failure that fault causes in the API server; nil means that fault is not a fault of the API.
 func apiFailureOfFault(fault *procio.Fault) *scenarios.Failure {
 	switch {
 	case fault == nil || fault.Interface != "api":

@@ -66,7 +66,7 @@ type processStartKey struct {
 }
 
 // isFromAlreadyReadProcess reports whether an entry belongs to a process that was already read, because a file contains another
-// journal, or one journal twice. It updates repeated, the ids of these processes in the current file.
+// journal, or one journal twice. It updates alreadyReadPIDs, the ids of these processes in the current file.
 func (in *Input) isFromAlreadyReadProcess(entry journal.Entry, alreadyReadPIDs map[int]bool) bool {
 	if entry.Start != nil {
 		if in.starts == nil {
@@ -257,8 +257,8 @@ func (in *Input) splitByScenario() []Input {
 	return all
 }
 
-// findingsOfWrongRunOrJournalCounts returns an S18 finding if the number of runs or of journals is not the required one. If
-// claude was started in some journals but not in all, it returns an S10 finding for each journal without a run.
+// findingsOfWrongRunOrJournalCounts returns an S18 finding if the number of actualRunCount or of journals is not the required
+// one. If claude was started in some journals but not in all, it returns an S10 finding for each journal without a run.
 func (in *Input) findingsOfWrongRunOrJournalCounts(actualRunCount int) []Finding {
 	var found []Finding
 	if len(in.idle) < len(in.digests) && !in.AllowNoRuns && !in.Lenient {

@@ -39,8 +39,8 @@ func (l *findingCollector) errorLevelIfStrictElseWarn() string {
 	return levelWarn
 }
 
-// isCoveredByFindingAtSameLine reports whether f's line has a finding with f's text, or with S11 or S12, which name the cause
-// themselves.
+// isCoveredByFindingAtSameLine reports whether finding's line has a finding with finding's text, or with S11 or S12, which name
+// the cause themselves.
 func (l *findingCollector) isCoveredByFindingAtSameLine(finding Finding) bool {
 	return slices.ContainsFunc(l.list, func(g Finding) bool {
 		return g.File == finding.File && g.Line == finding.Line && (g.ID == "S12" || g.ID == "S11" || g.Text == finding.Text)
@@ -103,7 +103,7 @@ type failedScriptedToolCall struct {
 }
 
 // addFindingIfToolRejectedInput adds a finding if the tool rejected the input of a scripted call, unless an expectation accepts
-// it. A linter warning about this input gives the finding its position; otherwise it keeps that of f.
+// it. A linter warning about this input gives the finding its position; otherwise it keeps that of finding.
 func (l *findingCollector) addFindingIfToolRejectedInput(call failedScriptedToolCall, finding Finding, lintWarnings diag.List) {
 	why, ok := toolInputRejectionReason(call)
 	if !ok || l.input.Scenario.ExpectsInput(call.toolName, call.input) {
@@ -214,8 +214,8 @@ func (s *scriptProgressOfSession) unplayedTurnFindings() []Finding {
 	return []Finding{f}
 }
 
-// wasTurnBeforePromptInterrupted reports whether the turn before the prompt of q was cut off by the user or the end of its
-// process. It recognizes Claude Code's message about a call that did not return before the process exited.
+// wasTurnBeforePromptInterrupted reports whether the turn before the prompt of requestWithPrompt was cut off by the user or the
+// end of its process. It recognizes Claude Code's message about a call that did not return before the process exited.
 func wasTurnBeforePromptInterrupted(requestWithPrompt *journal.Request) bool {
 	for _, kind := range slices.Backward(requestWithPrompt.Messages) {
 		if kind == "interrupt" || kind == "answer" {
@@ -285,7 +285,7 @@ func parseIndexAfterPrefix(nameWithIndex, prefixWithBracket string) (index int, 
 	return n, ok && err == nil
 }
 
-// turnsOfRuleFromIndex returns the turns of a rule from index fromTurn on; nil means that none remain.
+// turnsOfRuleFromIndex returns the turns of a rule from index firstTurnIndex on; nil means that none remain.
 func (in *Input) turnsOfRuleFromIndex(ruleIndex, firstTurnIndex int) *remainingTurnsOfRule {
 	if in.Scenario == nil {
 		return nil

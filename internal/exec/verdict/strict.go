@@ -157,7 +157,7 @@ func (u UnmatchedPrompt) advice() string {
 	return strings.Join(append(slices.Clone(nearest), "add this rule, or let --accept add it:", u.Rule), "\n")
 }
 
-// findingWithNearestRulePosition returns f with the position of the nearest rule, which the user probably has to change.
+// findingWithNearestRulePosition returns finding with the position of the nearest rule, which the user probably has to change.
 func (u UnmatchedPrompt) findingWithNearestRulePosition(finding Finding) Finding {
 	for _, text := range u.Nearest {
 		head, _, ok := strings.Cut(text, ": responses[")
@@ -251,7 +251,8 @@ func noFixtureCaseForCallFinding(toolName, result string) Finding {
 	}
 }
 
-// misspelledToolInAllowedToolsFlag returns a name in --allowedTools that resembles tool; empty if none exists or tool is allowed.
+// misspelledToolInAllowedToolsFlag returns a name in --allowedTools that resembles tool; empty if none exists or toolName is
+// allowed.
 func misspelledToolInAllowedToolsFlag(argv []string, toolName string) string {
 	wrong, rules := "", false
 	for _, word := range argv[min(1, len(argv)):] {

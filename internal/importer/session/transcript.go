@@ -84,7 +84,8 @@ type hookAttachment struct {
 	Decision  string `json:"decision"`
 }
 
-// hookOutcome returns how a hook run ended, such as "blocked"; empty means success. ok is false for other attachments.
+// hookOutcome returns how a hook run ended, such as "blocked"; empty means success. isHookAttachment is false for other
+// attachments.
 func (a *hookAttachment) hookOutcome() (outcomeUnlessSuccess string, isHookAttachment bool) {
 	switch a.Type {
 	case "hook_success":
@@ -269,7 +270,7 @@ func (t *transcriptReader) importLinesOfBranch(lineIDOnBranch string) error {
 	return nil
 }
 
-// lineIDsOnNewestBranchContaining returns the ids of the lines on the newest branch or, if id is set, on the newest that
+// lineIDsOnNewestBranchContaining returns the ids of the lines on the newest branch or, if lineID is set, on the newest that
 // contains it.
 func (t *transcriptReader) lineIDsOnNewestBranchContaining(lineID string) (map[string]bool, error) {
 	leaf := t.last
@@ -334,8 +335,8 @@ func (b *sessionBuilder) addAssistantLine(n *conversationLine, agent string) {
 	b.addModelMessageOrFailure(n.at, l.Message, agent, l.IsAPIError, l.APIErrorStatus)
 }
 
-// addModelMessageOrFailure adds a message of the model. If failed is set, the CLI wrote the message because a request failed with
-// this status. All other messages of the CLI are ignored.
+// addModelMessageOrFailure adds a message of the model. If hasRequestFailed is set, the CLI wrote the message because a request
+// failed with this status. All other messages of the CLI are ignored.
 func (b *sessionBuilder) addModelMessageOrFailure(at Place, message *wireMessage, agentKey string, hasRequestFailed bool, httpStatus int) {
 	if message.Model != "<synthetic>" {
 		b.addBlocks(at, *message, agentKey)
@@ -388,7 +389,7 @@ func (b *sessionBuilder) addResultDetails(r *Result, callID string, u *toolUseRe
 	}
 }
 
-// addSubAgentLine adds a sub-agent's line. toolUse returns the id of the call that started it; empty means unknown.
+// addSubAgentLine adds a sub-agent's line. idOfStartingCall returns the id of the call that started it; empty means unknown.
 func (b *sessionBuilder) addSubAgentLine(agentLine *conversationLine, agentID string, idOfStartingCall func(agentID string) string) {
 	l := agentLine.line
 	agentID = cmp.Or(agentID, l.AgentID)

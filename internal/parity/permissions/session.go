@@ -10,8 +10,8 @@ import (
 	"github.com/claudeless/claudeless/internal/parity"
 )
 
-// SessionAsParityCase returns the session of the group as a case. scenario is the file with [CallGroup.Scenario]; cwd and home
-// are the directories of the session. Permissions of Bash commands are decided, but the commands do not run.
+// SessionAsParityCase returns the session of the group as a case. scenarioFile is the file with [CallGroup.Scenario]; cwd and
+// home are the directories of the session. Permissions of Bash commands are decided, but the commands do not run.
 func (g *CallGroup) SessionAsParityCase(scenarioFile, cwd, home string) (*parity.Case, error) {
 	insert := strings.NewReplacer("{cwd}", cwd, "{home}", home).Replace
 	settings, err := json.Marshal(map[string]any{

@@ -225,8 +225,8 @@ func (r *laneRunner) tryNetworkIsolationAndWarnIfImpossible(ctx context.Context)
 	}
 }
 
-// runAllInParallelWithRetries calls do(i) for all i below n, then again, up to Retries times, for those for which needed(i) is
-// true. Several calls run at the same time.
+// runAllInParallelWithRetries calls runItem(i) for all i below itemCount, then again, up to Retries times, for those for which
+// needed(i) is true. Several calls run at the same time.
 func (r *laneRunner) runAllInParallelWithRetries(ctx context.Context, itemCount int, runItem func(i int), needsRepeat func(i int) bool) {
 	again := make([]int, itemCount)
 	for i := range again {

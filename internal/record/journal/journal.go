@@ -82,8 +82,8 @@ func SecretFinder(environ []string) *redact.Finder {
 	return redact.NewFinder(redact.Options{Environ: environ})
 }
 
-// WriteLinesAndKeepError writes lines that the caller has created. err is the error that occurred when they were created, if any.
-// After such an error the journal writes no further lines, and Err returns it.
+// WriteLinesAndKeepError writes lines that the caller has created. creationErr is the error that occurred when they were
+// created, if any. After such an error the journal writes no further lines, and Err returns it.
 func (j *Journal) WriteLinesAndKeepError(lines []Body, creationErr error) {
 	for _, l := range lines {
 		j.Write(l)
@@ -152,7 +152,8 @@ const (
 	lockInterval    = time.Millisecond
 )
 
-// removePartialLineAtEnd waits until no other process is writing, then removes the last n bytes of this one if nothing follows.
+// removePartialLineAtEnd waits until no other process is writing, then removes the last partialLineBytes bytes of this one if
+// nothing follows.
 func removePartialLineAtEnd(file *os.File, partialLineBytes int64) error {
 	end, err := file.Seek(0, io.SeekCurrent)
 	for range maxLockAttempts {
@@ -172,7 +173,7 @@ func removePartialLineAtEnd(file *os.File, partialLineBytes int64) error {
 	return nil
 }
 
-// removeBytesIfAtFileEnd removes the n bytes before end, if they are at the end of the file.
+// removeBytesIfAtFileEnd removes the byteCount bytes before end, if they are at the end of the file.
 func removeBytesIfAtFileEnd(file *os.File, endOfBytes, byteCount int64) (needsNoRetry bool, err error) {
 	info, err := file.Stat()
 	if err != nil || !info.Mode().IsRegular() {

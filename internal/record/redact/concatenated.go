@@ -76,7 +76,7 @@ func concatenationLength(s string, i int) int {
 	return n
 }
 
-// joinConcatenatedStrings removes the seams; at holds the original position of each remaining byte.
+// joinConcatenatedStrings removes the seams; originalOffsets holds the original position of each remaining byte.
 func joinConcatenatedStrings(text string) (joined string, originalOffsets []int) {
 	b := make([]byte, 0, len(text))
 	originalOffsets = make([]int, 0, len(text))

@@ -153,7 +153,8 @@ const (
 	minValueBytes                  = 6
 )
 
-// hasAssignmentAfterKeyword reports whether rest, the text after a keyword, assigns a value, with a digit if needsDigit is set.
+// hasAssignmentAfterKeyword reports whether rest, the text after a keyword, assigns a value, with a digit if needsDigitInValue
+// is set.
 func hasAssignmentAfterKeyword(textAfterKeyword string, needsDigitInValue bool) bool {
 	i := assignmentSignOffset(textAfterKeyword)
 	if i < 0 {

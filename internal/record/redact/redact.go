@@ -232,7 +232,7 @@ func (r *Redactor) withSecretValuesFromArgs(args []string) *Redactor {
 	return &Redactor{label: r.label, knownValues: r.knownValues, argValues: values, personal: r.personal, forms: r.getOrCreateSecretFormFinder()}
 }
 
-// secretOffsetInArg returns where a secret begins in args[i], or -1. The secret is the value of the option before it
+// secretOffsetInArg returns where a secret begins in args[argIndex], or -1. The secret is the value of the option before it
 // (--token X, -u user:X), or of a name in the same argument (token=X).
 func secretOffsetInArg(args []string, argIndex int) int {
 	arg := args[argIndex]

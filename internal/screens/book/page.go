@@ -48,7 +48,7 @@ func (p *Page) StateBeforeSlash() string {
 // Lines returns the rows.
 func (p *Page) Lines() []string { return strings.Split(strings.TrimSuffix(p.Text, "\n"), "\n") }
 
-// SetFromScreen sets text, size, cursor, title and options from a screen. It also finds the slots: the given texts, by
+// SetFromScreen sets text, size, cursor, title and options from a screen. It also finds the slots: the given textBySlotName, by
 // name, and parts that change without input, such as spinners.
 func (p *Page) SetFromScreen(s emulator.Screen, textBySlotName map[string]string) {
 	p.Cols, p.Rows, p.Cursor, p.Title, p.Alternate = s.Cols, s.Rows, s.Cursor, s.Title, s.Alternate

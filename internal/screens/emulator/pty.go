@@ -125,7 +125,7 @@ func StartProgram(ctx context.Context, o ProgramOptions) (*Program, error) {
 // Read returns output. It returns an error after every process has closed the terminal, or after Stop.
 func (p *Program) Read(b []byte) (int, error) { return p.pair.Controller.Read(b) }
 
-// Write types b.
+// Write types typedBytes.
 func (p *Program) Write(typedBytes []byte) (int, error) { return p.pair.Controller.Write(typedBytes) }
 
 // Resize changes the size of the terminal.
@@ -134,6 +134,6 @@ func (p *Program) Resize(size Size) error { return p.pair.Resize(size) }
 // Stop sends SIGTERM to the program and its process group. After grace, it sends SIGKILL to those that still run. Then
 // it closes the terminal, which sends SIGHUP to processes of other groups.
 func (p *Program) Stop(grace time.Duration) {
-	p.Attached.StopGroup(grace)
+	p.StopGroup(grace)
 	_ = p.pair.Close() // the program has exited, so an error has no effect
 }

@@ -134,7 +134,7 @@ func (l *client) sendTracked(ctx context.Context, req transport.JSONRPCRequest) 
 	l.pending.Store(id, stop)
 	defer l.pending.Delete(id)
 	resp, err := l.transport.SendRequest(waiting, req)
-	if o, ok := errors.AsType[requestOutcomeAsCancelCause](context.Cause(waiting)); ok {
+	if o, ok := errors.AsType[requestOutcomeError](context.Cause(waiting)); ok {
 		resp, err = o.response, o.err
 	}
 	switch {
@@ -152,17 +152,17 @@ func (l *client) sendTracked(ctx context.Context, req transport.JSONRPCRequest) 
 	return resp.Result, nil
 }
 
-// requestOutcomeAsCancelCause is the outcome of a request that its transport does not return. It is the cause that ends its
+// requestOutcomeError is the outcome of a request that its transport does not return. It is the cause that ends its
 // context.
-type requestOutcomeAsCancelCause struct {
+type requestOutcomeError struct {
 	response *transport.JSONRPCResponse
 	err      error
 }
 
-func (requestOutcomeAsCancelCause) Error() (fixedText string) { return "the request has an outcome" }
+func (requestOutcomeError) Error() (fixedText string) { return "the request has an outcome" }
 
 // endRequest ends a request with an outcome. Only the first outcome of a request counts.
-func (l *client) endRequest(id string, o requestOutcomeAsCancelCause) {
+func (l *client) endRequest(id string, o requestOutcomeError) {
 	if stop, ok := l.pending.Load(id); ok {
 		stop.(context.CancelCauseFunc)(o)
 	}
@@ -172,7 +172,7 @@ func (l *client) endRequest(id string, o requestOutcomeAsCancelCause) {
 func (l *client) deliverResponse(message json.RawMessage) {
 	resp := &transport.JSONRPCResponse{}
 	if json.Unmarshal(message, resp) == nil {
-		l.endRequest(idText(resp.ID), requestOutcomeAsCancelCause{response: resp})
+		l.endRequest(idText(resp.ID), requestOutcomeError{response: resp})
 	}
 }
 

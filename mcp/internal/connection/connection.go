@@ -184,7 +184,7 @@ func (c *Conn) repeatDiscoveryOrRequireLegacy(limit context.Context) (legacyErro
 	return nil
 }
 
-// CloseAfterFailedOpen closes a connection after Open has failed with err. It returns ErrLegacy or a *DialError.
+// CloseAfterFailedOpen closes a connection after Open has failed with openError. It returns ErrLegacy or a *DialError.
 func (c *Conn) CloseAfterFailedOpen(lifetime, limit context.Context, openError error) (legacyOrDialError error) {
 	died := c.options.Negotiation == NegotiateAuto && !c.IsRemote() && errors.Is(c.negotiation.probeError, transport.ErrTransportClosed)
 	f := c.explainFailure(limit, openError)

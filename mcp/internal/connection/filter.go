@@ -97,7 +97,7 @@ func (r *messageReader) nextMessage() (message []byte, err error) {
 
 func (b *transportBase) failRequestOfTooLongResponse(tooLongLine *boundedLine) (isResponse bool) {
 	id := tooLongLine.responseID()
-	b.client.endRequest(strings.Trim(string(id), `"`), requestOutcomeAsCancelCause{err: &tooLongError{Size: tooLongLine.size, Limit: tooLongLine.limit}})
+	b.client.endRequest(strings.Trim(string(id), `"`), requestOutcomeError{err: &tooLongError{Size: tooLongLine.size, Limit: tooLongLine.limit}})
 	return json.Valid(id)
 }
 

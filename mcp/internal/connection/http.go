@@ -61,8 +61,8 @@ func (t *httpTransport) close(context.Context) {
 
 func (t *httpTransport) isModern() bool { return t.version.Load() == ModernVersion }
 
-// sendAndCountBrokenConnections sends an HTTP request. If the server cannot be reached, it counts failureWeight more broken
-// connections.
+// sendAndCountBrokenConnections sends an HTTP request. If the server cannot be reached, it counts brokenConnectionsPerFailure
+// more broken connections.
 func (t *httpTransport) sendAndCountBrokenConnections(req *http.Request, brokenConnectionsPerFailure int32) (*http.Response, error) {
 	if id, _ := t.sessionID.Load().(string); id != "" && !t.isModern() {
 		req.Header.Set(sessionHeader, id)
@@ -370,7 +370,7 @@ func (s *eventStream) updateCursor(ev *serverSentEvent) {
 // The GET stream may have responses to any request.
 func (s *eventStream) handleMessageOrReturnAwaitedResponse(message []byte) (awaitedResponse *transport.JSONRPCResponse) {
 	if s.id == "" || hasMethod(message) {
-		s.transportBase.receive(s.closed, message)
+		s.receive(s.closed, message)
 		return nil
 	}
 	resp := &transport.JSONRPCResponse{}

@@ -24,7 +24,7 @@ type Checker struct {
 	Groups      string     // names of the capture groups that expressions at Path can use, separated by spaces
 }
 
-// WithPathExtendedBy calls f while Path is extended by step.
+// WithPathExtendedBy calls run while Path is extended by keyOrIndex.
 func (c *Checker) WithPathExtendedBy(keyOrIndex any, run func()) {
 	c.Path = append(c.Path, keyOrIndex)
 	run()
