@@ -39,8 +39,7 @@ func (c Composite) Tools(ctx context.Context) ([]protocol.Tool, error) {
 // Execute runs the call with the first executor that has the tool. If none has it, the error is [ErrUnknownTool].
 func (c Composite) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	for _, member := range c {
-		result, err := member.Execute(ctx, call)
-		if !errors.Is(err, ErrUnknownTool) {
+		if result, err := member.Execute(ctx, call); !errors.Is(err, ErrUnknownTool) {
 			return result, err
 		}
 	}

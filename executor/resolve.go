@@ -121,8 +121,7 @@ func (x *Index) Meta(use protocol.ToolUse) (displayNames protocol.ToolUseMeta, d
 func (x *Index) toolNameAfterServerPrefix(serverAndToolName string) string {
 	longest := ""
 	for server := range x.servers {
-		prefix := protocol.NormalizeMCPNamePart(server) + "__"
-		if len(prefix) > len(longest) && strings.HasPrefix(serverAndToolName, prefix) {
+		if prefix := protocol.NormalizeMCPNamePart(server) + "__"; len(prefix) > len(longest) && strings.HasPrefix(serverAndToolName, prefix) {
 			longest = prefix
 		}
 	}

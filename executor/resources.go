@@ -46,7 +46,8 @@ type ResourceContents struct {
 	Contents []ResourceContent `json:"contents"`
 }
 
-const codeResourceNotFound = -32002
+// Error codes of an unknown resource: codeInvalidParams since revision 2026-07-28 of MCP, codeResourceNotFound before.
+const codeResourceNotFound, codeInvalidParams = -32002, -32602
 
 // missingResourceOutput is the result of reading an unknown resource: a successful result, not an error.
 type missingResourceOutput struct {
@@ -174,7 +175,7 @@ func (r Resources) directoryListingNotEnabledResult(context.Context, resourceInp
 
 func (r Resources) readResource(ctx context.Context, in resourceInput) protocol.ToolResult {
 	raw, err := r.Manager.ReadResource(ctx, in.Server, in.URI)
-	if rpc, ok := errors.AsType[*mcp.RPCError](err); ok && rpc.Code == codeResourceNotFound {
+	if rpc, ok := errors.AsType[*mcp.RPCError](err); ok && (rpc.Code == codeResourceNotFound || rpc.Code == codeInvalidParams) {
 		gone := missingResourceOutput{Contents: []ResourceContent{}, Error: "Resource not found: " + in.URI + " — it may have been deleted or the URI is stale. " +
 			"Re-run ListMcpResourcesTool to refresh."}
 		return protocol.ToolResult{Content: protocol.Content{Text: gone.Error}, Output: gone}

@@ -140,8 +140,7 @@ func searchTools(query string, limit int, all, deferred []protocol.Tool) []strin
 func namesOfToolsInCommaSeparatedList(commaSeparatedNames string, availableTools []protocol.Tool) []string {
 	matches := []string{}
 	for name := range strings.SplitSeq(commaSeparatedNames, ",") {
-		t, ok := findTool(strings.TrimSpace(name), availableTools)
-		if ok && !slices.Contains(matches, t.Name) {
+		if t, ok := findTool(strings.TrimSpace(name), availableTools); ok && !slices.Contains(matches, t.Name) {
 			matches = append(matches, t.Name)
 		}
 	}

@@ -58,6 +58,7 @@ type ServerConfig struct {
 	// IsLiteral is true for an entry of "servers" with a "transport", in which variables such as ${HOME} are not
 	// expanded.
 	IsLiteral bool
+	LacksArgs bool // the host has set the server without args; it cannot start, as in the real CLI
 }
 
 // Authorization says how requests to a remote server are authorized, in addition to its configured headers.

@@ -68,8 +68,7 @@ type dialer struct {
 // negotiate connects with the protocol revision and transport that the server supports.
 func (d dialer) negotiate(lifetime, limit context.Context) dialResult {
 	if n := d.negotiationModeOrLegacy(); n != connection.NegotiateLegacy {
-		r := d.dialOnce(lifetime, limit, n)
-		if !errors.Is(r.err, connection.ErrLegacy) {
+		if r := d.dialOnce(lifetime, limit, n); !errors.Is(r.err, connection.ErrLegacy) {
 			return r
 		}
 	}
@@ -145,6 +144,10 @@ func (d dialer) timeoutError() *connection.DialError {
 func (d dialer) target(ctx context.Context) (connection.Target, error) {
 	switch d.cfg.Type {
 	case "", typeStdio:
+		if d.cfg.LacksArgs {
+			const text = "Spread syntax requires ...iterable not be null or undefined"
+			return nil, &connection.DialError{Reason: text, Wire: text}
+		}
 		return connection.ProcessServer{
 			Command: d.cfg.Command, Args: d.cfg.Args, Env: d.environ(d.cfg), Dir: cmp.Or(d.cfg.CWD, d.options.CWD),
 			Grace: d.cfg.ShutdownGrace, MaxLine: orDefault(d.cfg.MaxLineBytes, defaultMaxLineBytes),

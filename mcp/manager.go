@@ -305,8 +305,7 @@ func (m *Manager) SetRoots(ctx context.Context, roots []string) {
 func (m *Manager) currentToolCatalogue() *toolCatalogue {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	version := m.version.Load()
-	if m.cachedCatalogue == nil || m.cachedCatalogue.version != version {
+	if version := m.version.Load(); m.cachedCatalogue == nil || m.cachedCatalogue.version != version {
 		fresh := newToolCatalogue(m.servers, version)
 		fresh.logHiddenTools(m.cachedCatalogue, m.debug)
 		m.cachedCatalogue = fresh

@@ -130,8 +130,7 @@ func (b *blockBuilder) successResult(tool string, structured, meta json.RawMessa
 func failedResult(text string) protocol.ToolResult {
 	if runes := []rune(text); len(runes) > maxErrorRunes {
 		const half = shownErrorRunes / 2
-		text = fmt.Sprintf("%s\n\n... [%d characters truncated] ...\n\n%s",
-			string(runes[:half]), len(runes)-shownErrorRunes, string(runes[len(runes)-half:]))
+		text = fmt.Sprintf("%s\n\n... [%d characters truncated] ...\n\n%s", string(runes[:half]), len(runes)-shownErrorRunes, string(runes[len(runes)-half:]))
 	}
 	r := protocol.ErrorResult(text)
 	r.Output = "Error: " + text
@@ -231,8 +230,7 @@ func hasImage(all []protocol.Block) bool {
 // indentedContentJSON encodes content as the real CLI does in files.
 func indentedContentJSON(blocks []protocol.Block) string {
 	var b bytes.Buffer
-	raw, err := protocol.Marshal(blocks)
-	if err != nil || json.Indent(&b, raw, "", "  ") != nil {
+	if raw, err := protocol.Marshal(blocks); err != nil || json.Indent(&b, raw, "", "  ") != nil {
 		return protocol.Content{Blocks: blocks}.Plain()
 	}
 	return b.String()

@@ -201,8 +201,7 @@ func reconnectPause(attempts int, unit time.Duration) time.Duration {
 	case attempts < maxReconnects:
 		return unit << (attempts - 1)
 	}
-	limit := min(first<<min(attempts-maxReconnects, 10), longest)
-	return unit * time.Duration(shortest+limit) / 2
+	return unit * time.Duration(shortest+min(first<<min(attempts-maxReconnects, 10), longest)) / 2
 }
 
 func (l *connectionLoop) scheduleReconnect() {

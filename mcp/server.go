@@ -275,8 +275,7 @@ func (s *server) connectForCall(ctx context.Context, useID string) (note string,
 	case now.Before(a.next) && !now.IsZero():
 		a.note = fmt.Sprintf("MCP server %q did not connect when it was last tried, and is not tried again for %.0f s.", s.cfg.Name, math.Ceil(a.next.Sub(now).Seconds()))
 	default:
-		st, err := s.connectAgain(ctx)
-		if err != nil || st.state == StateConnected {
+		if st, err := s.connectAgain(ctx); err != nil || st.state == StateConnected {
 			a.failures, a.next = 0, time.Time{}
 			return "", err
 		}

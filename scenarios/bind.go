@@ -18,8 +18,7 @@ func (p *Pattern) BindValue(patternValue diag.Value, binding *diag.Binding) {
 	if p.bindShorthand(patternValue) {
 		return
 	}
-	kind, _ := patternValue.Field("type")
-	if kind.Text == string(PatternNot) {
+	if kind, _ := patternValue.Field("type"); kind.Text == string(PatternNot) {
 		bindNot(p, patternValue, binding)
 		return
 	}

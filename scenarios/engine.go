@@ -214,8 +214,7 @@ func (e *Engine) selectAnswer(ctx context.Context, r Request) (*matchedRule, err
 		e.endedSequence = nil
 	}
 	if e.active != nil && (!r.IsInjected || r.IsNotification) {
-		h, err := e.tryTurn(ctx, r, vars)
-		if h != nil || err != nil {
+		if h, err := e.tryTurn(ctx, r, vars); h != nil || err != nil {
 			return h, err
 		}
 		if !r.IsInjected {

@@ -90,8 +90,7 @@ func (x *ExpectOAuth) subject() string {
 func (x *ExpectOAuth) nearMiss(seen []ObservedOAuthRequest) string {
 	var others []string
 	for _, r := range seen {
-		text := strings.TrimSpace(r.Request+" "+r.Grant) + " -> " + r.Result
-		if !slices.Contains(others, text) {
+		if text := strings.TrimSpace(r.Request+" "+r.Grant) + " -> " + r.Result; !slices.Contains(others, text) {
 			others = append(others, text)
 		}
 	}

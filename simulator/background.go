@@ -116,21 +116,6 @@ func (b *backgroundTaskReporter) sessionSubagentStats() *protocol.SubagentStats 
 	return new(b.sim.main.Tasks.Stats())
 }
 
-func (b *backgroundTaskReporter) backgroundTasks() protocol.NeverNullJSONList[protocol.BackgroundTask] {
-	if b.sim.main.Tasks == nil {
-		return nil
-	}
-	var list protocol.NeverNullJSONList[protocol.BackgroundTask]
-	for _, i := range b.sim.main.Tasks.Running() {
-		kind := "shell"
-		if i.Kind == task.KindAgent {
-			kind = "subagent"
-		}
-		list = append(list, protocol.BackgroundTask{ID: i.ID, Type: kind, Status: "running", Description: i.Description, Command: i.Command, AgentType: i.AgentType})
-	}
-	return list
-}
-
 func (b *backgroundTaskReporter) sessionCrons() protocol.NeverNullJSONList[protocol.SessionCron] {
 	if b.sim.main.Tasks == nil {
 		return nil

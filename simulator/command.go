@@ -141,7 +141,7 @@ func (k *localCommandRunner) runSkillAgent(ctx context.Context, runAgent func(co
 }
 
 func (k *localCommandRunner) emitOutcome(c slash.Call, outcome slash.Outcome, usage *slash.Context) error {
-	ev := k.outputMessage(slash.Call{Name: cmp.Or(outcome.Name, c.Name), Args: c.Args}, outcome.Text)
+	ev := k.outputMessage(slash.Call{Name: cmp.Or(outcome.Name, c.Name), Args: c.Args}, strings.TrimRight(outcome.Text, " "))
 	if outcome.IsUnknown {
 		ev.LocalCommandRun, ev.LocalCommandOutcome = nil, &protocol.SlashCommandFailure{Kind: "unavailable_headless"}
 	}

@@ -153,8 +153,7 @@ func (c *compaction) emitBoundary(sum summaryOutcome, summary string) {
 var analysisSectionPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)<analysis>.*?</analysis>`) })
 
 func (sum summaryOutcome) summaryText() string {
-	const opening = "This session is being continued from a previous conversation that ran out of context. " +
-		"What follows is a summary of its earlier part.\n\n"
+	const opening = "This session is being continued from a previous conversation that ran out of context. " + "What follows is a summary of its earlier part.\n\n"
 	text := strings.TrimSpace(analysisSectionPattern().ReplaceAllString(sum.reply, ""))
 	if before, rest, ok := strings.Cut(text, "<summary>"); ok {
 		inner, after, _ := strings.Cut(rest, "</summary>")

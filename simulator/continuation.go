@@ -11,6 +11,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/hook"
 	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/task"
 )
 
 // maxStopBlocks is how many times in a row Stop hooks may continue a turn (spec: cli-observed 11), unless
@@ -189,7 +190,7 @@ func (a *turnContinuation) emitStopHookTranscriptEvents(stopHookOutcome hook.Out
 func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, again bool, err error) {
 	out, err := a.hooks.runHooksWithoutTranscriptEvents(ctx, protocol.StopHook{
 		StopHookActive: a.stopBlocks > 0, LastAssistantMessage: a.exchange.lastReply.text,
-		BackgroundTasks: a.background.backgroundTasks(), SessionCrons: a.background.sessionCrons(),
+		BackgroundTasks: task.ForHooks(a.background.sim.main.Tasks), SessionCrons: a.background.sessionCrons(),
 	})
 	if err != nil {
 		return "", false, err

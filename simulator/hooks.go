@@ -125,7 +125,12 @@ func (p *turnHooks) runHooksWithoutTranscriptEvents(ctx context.Context, in prot
 	if p.sim.options.Hooks == nil || !p.sim.options.Hooks.Has(event) || p.sim.options.Agent != nil && event != "PostToolBatch" && event != "InstructionsLoaded" {
 		return hook.Outcome{}, nil
 	}
-	out := p.sim.options.Hooks.Run(ctx, hook.Input{Base: p.hookBase(in), Event: in})
+	var out hook.Outcome
+	if early := p.sim.history.startOutcome; early != nil && event == "SessionStart" {
+		out = *early
+	} else {
+		out = p.sim.options.Hooks.Run(ctx, hook.Input{Base: p.hookBase(in), Event: in})
+	}
 	for _, text := range out.AdditionalContext {
 		p.prompts.context = append(p.prompts.context, strings.TrimSpace(text))
 	}
@@ -170,6 +175,36 @@ func (p *turnHooks) emitQueuedPromptAndBeginSession(ctx context.Context) error {
 	return p.beginSessionIfNotStarted(ctx)
 }
 
+func (p *turnHooks) startSource() string {
+	switch {
+	case p.sim.history.startSource != "":
+		return p.sim.history.startSource
+	case p.sim.main.Start.Forked:
+		return "fork"
+	case p.sim.history.resumed:
+		return "resume"
+	default:
+		return "startup"
+	}
+}
+
+// RunStartHooks runs the SessionStart hooks before the first turn and returns their frames. The first turn uses their
+// outcome. If there are Setup hooks, which run first, RunStartHooks does nothing.
+func RunStartHooks(ctx context.Context, s *Simulator) []protocol.Event {
+	if s.history.sessionStarted || s.history.startOutcome != nil || s.options.Hooks == nil || s.main.Start.Setup != "" && s.options.Hooks.Has("Setup") {
+		return nil
+	}
+	p := &turnHooks{sim: s, out: &emitter{sim: s}, temporaryID: s.options.State.SessionID()}
+	if s.main.Start.Continue {
+		p.temporaryID = s.options.Clock.NewID()
+	}
+	in := p.sessionStartInput(p.startSource())
+	out := s.options.Hooks.Run(ctx, hook.Input{Base: p.hookBase(in), Event: in})
+	frames := p.withTemporarySessionID(out.Frames)
+	out.Frames, s.history.startOutcome = nil, &out
+	return frames
+}
+
 // beginSessionIfNotStarted runs the hooks that come before the session's first turn. They never block.
 func (p *turnHooks) beginSessionIfNotStarted(ctx context.Context) error {
 	if p.sim.history.sessionStarted {
@@ -179,16 +214,7 @@ func (p *turnHooks) beginSessionIfNotStarted(ctx context.Context) error {
 	if p.sim.options.Agent != nil {
 		return p.loadContext(ctx, nil)
 	}
-	source := p.sim.history.startSource
-	switch {
-	case source != "":
-	case p.sim.main.Start.Forked:
-		source = "fork"
-	case p.sim.history.resumed:
-		source = "resume"
-	default:
-		source = "startup"
-	}
+	source := p.startSource()
 	if p.sim.main.Start.Continue {
 		p.temporaryID = p.sim.options.Clock.NewID()
 	}
@@ -207,7 +233,7 @@ func (p *turnHooks) beginSessionIfNotStarted(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.temporaryID = ""
+	p.temporaryID, p.sim.history.startOutcome = "", nil
 	p.sim.history.initialMessage = out.Specific.InitialUserMessage
 	p.sim.history.pendingContext, p.prompts.context = append(p.prompts.context, after...), nil
 	p.out.emitAll(out.Notices)

@@ -286,8 +286,12 @@ func (m *streamedMessage) streamToolUse(ctx context.Context, i int, b protocol.T
 	c.tool, known = m.index.Tool(c.toolUse.Name)
 	mayStart, mayRefuse := m.canStartCallWhileStreaming(c), m.canRefuseNewCallWhileStreaming(known)
 	m.calls = append(m.calls, c)
-	if (mayStart || mayRefuse) && !m.isUnstreamed && (c.toolUse.Name != structuredOutputTool || m.structured.schema == nil) {
-		if e := m.sim.options.Tools.FirstVisibleCallEffect(ctx, c.toolUse); e.Starts && mayStart || !e.Starts && mayRefuse {
+	if (mayStart || mayRefuse) && !m.isUnstreamed {
+		e := m.sim.options.Tools.FirstVisibleCallEffect(ctx, c.toolUse)
+		if !e.Starts && c.toolUse.Name == structuredOutputTool && m.structured.schema != nil {
+			e = CallFirstEffect{StreamPointOneEventAfterBlockStop, true}
+		}
+		if e.Starts && mayStart || !e.Starts && mayRefuse {
 			m.effect = e
 		}
 	}

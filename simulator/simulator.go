@@ -39,11 +39,12 @@ type history struct {
 	safetyStops      int            // number of refused replies
 	failures         map[string]int // number of failures simulated, by rule
 	sessionStarted   bool
-	resumed          bool     // the conversation began in an earlier process
-	startSource      string   // source of SessionStart; empty means startup or resume
-	lastMessage      string   // uuid of the model's last message
-	pendingContext   []string // text that the next request adds to its prompt
-	instructionTexts []string // instructions loaded after tool calls, as sent to the model
+	resumed          bool          // the conversation began in an earlier process
+	startSource      string        // source of SessionStart; empty means startup or resume
+	startOutcome     *hook.Outcome // of SessionStart hooks that ran before the first turn; nil means none
+	lastMessage      string        // uuid of the model's last message
+	pendingContext   []string      // text that the next request adds to its prompt
+	instructionTexts []string      // instructions loaded after tool calls, as sent to the model
 	retained         retainedMessages
 	droppedTokens    int      // tokens removed by compactions
 	saveFailed       bool     // writing the transcript has failed

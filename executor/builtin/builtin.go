@@ -198,8 +198,7 @@ func (t *Tools) Precheck(ctx context.Context, call protocol.ToolUse) *protocol.T
 
 func (t *Tools) validate(b tool.Tool, call protocol.ToolUse) *protocol.ToolResult {
 	if !t.allowed(b.Name) {
-		return new(protocol.UsageError(fmt.Sprintf(
-			"Error: No such tool available: %s. %[1]s is disabled for this session, in subagents as well as here.", call.Name)))
+		return new(protocol.UsageError(fmt.Sprintf("Error: No such tool available: %s. %[1]s is disabled for this session, in subagents as well as here.", call.Name)))
 	}
 	return b.Input.Validate(call)
 }

@@ -211,8 +211,7 @@ type cronJob struct {
 }
 
 func (j cronJob) nextRunText() string {
-	at := time.UnixMilli(int64(math.Round(j.NextRun()))).In(j.Created.Location())
-	return at.Round(time.Minute).Format("Jan 2 3:04pm")
+	return time.UnixMilli(int64(math.Round(j.NextRun()))).In(j.Created.Location()).Round(time.Minute).Format("Jan 2 3:04pm")
 }
 
 func (s *cronJobs) allJobs() []cronJob {
@@ -249,8 +248,7 @@ func (s *cronJobs) durablePath() string {
 // durableJobs returns the valid jobs in the project's file of durable jobs.
 func (s *cronJobs) durableJobs() []cronJob {
 	var file durableJobFile
-	data, err := os.ReadFile(s.durablePath())
-	if err != nil || json.Unmarshal(data, &file) != nil {
+	if data, err := os.ReadFile(s.durablePath()); err != nil || json.Unmarshal(data, &file) != nil {
 		return nil
 	}
 	var list []cronJob

@@ -247,8 +247,7 @@ func (x *exchange) simulateFailure(t *conversationTurn) {
 		x.sendPartialStream(t, &broken)
 	case scenarios.FailStreamFault:
 		s := x.streamEvents(t, t.message)
-		silent := s.ApplyFaultOfKind(fail.Fault)
-		if t.request.Stream && x.sendEvents(s) && silent {
+		if silent := s.ApplyFaultOfKind(fail.Fault); t.request.Stream && x.sendEvents(s) && silent {
 			x.waitForClientDisconnect()
 		} else if !t.request.Stream {
 			x.sendMessage(t.request, s, t.message)

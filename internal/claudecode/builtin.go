@@ -10,19 +10,24 @@ type BuiltinCommand struct {
 	Aliases                         []string
 	Skill                           bool                 // init lists the command among the skills
 	condition                       environmentCondition // environments that have the command; nil means all
+	RunsInAgent                     bool                 // a typed call runs in a sub-agent
 }
 
 // BuiltinCommands lists the built-in commands and skills in the order of init. The list does not contain the
 // instructions of skills, which belong to the vendor. Therefore a scenario receives the prompt as the user typed it.
 func BuiltinCommands() []BuiltinCommand {
 	skill := func(name, description, hint string, aliases ...string) BuiltinCommand {
-		return BuiltinCommand{name, description, hint, aliases, true, nil}
+		return BuiltinCommand{name, description, hint, aliases, true, nil, false}
 	}
 	command := func(name, description, hint string, aliases ...string) BuiltinCommand {
-		return BuiltinCommand{name, description, hint, aliases, false, nil}
+		return BuiltinCommand{name, description, hint, aliases, false, nil, false}
 	}
 	only := func(offered environmentCondition, b BuiltinCommand) BuiltinCommand {
 		b.condition = offered
+		return b
+	}
+	inAgent := func(b BuiltinCommand) BuiltinCommand {
+		b.RunsInAgent = true
 		return b
 	}
 	return []BuiltinCommand{
@@ -33,7 +38,7 @@ func BuiltinCommands() []BuiltinCommand {
 		skill("update-config", "Change settings files", ""),
 		skill("verify", "Check that a change works", ""),
 		skill("debug", "Find the cause of a problem in this session", "[issue description]"),
-		skill("code-review", "Review the current changes", "[low|medium|high|xhigh|max] [--fix] [--comment] [<pr#>|<branch>|<path>] [--max-findings <n>|all]", "review"),
+		inAgent(skill("code-review", "Review the current changes", "[low|medium|high|xhigh|max] [--fix] [--comment] [<pr#>|<branch>|<path>] [--max-findings <n>|all]", "review")),
 		skill("simplify", "Make the changed code simpler", "[<target>]"),
 		skill("batch", "Make one change in many places", "<instruction>"),
 		skill("fewer-permission-prompts", "Propose rules for calls that often need permission", ""),

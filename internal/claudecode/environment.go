@@ -85,10 +85,6 @@ func hasDesignTools(e Environment) bool {
 	return e.AllowsTraffic && (e.Credential != CredentialOAuth || !e.UsesDefaultURL)
 }
 
-func lacksOAuthOrVendorURL(e Environment) bool {
-	return e.Credential != CredentialOAuth || !e.UsesDefaultURL
-}
-
 // environmentConditionsByToolOrPlugin lists the tools and plugins that depend on the environment. All others are always
 // available.
 func environmentConditionsByToolOrPlugin() map[string]environmentCondition {
@@ -96,7 +92,7 @@ func environmentConditionsByToolOrPlugin() map[string]environmentCondition {
 		"cc-plugin-telemetry": allowsTelemetry,
 		"DesignSync":          hasDesignTools,
 		"RemoteTrigger":       hasOAuthCredential,
-		"WebFetch":            lacksOAuthOrVendorURL,
+		"WebFetch":            func(e Environment) bool { return e.Credential != CredentialOAuth || !e.UsesDefaultURL },
 	}
 }
 

@@ -203,8 +203,7 @@ func (p *breakpointSet) SetReplacementToolOfBreakpoint(breakpointName, replaceme
 		replacementTool = ""
 	}
 	if replacementTool != "" {
-		a, b := p.tools.functions[p.tools.canonicalNameOfToolSpelling(breakpointName)].Signature, p.tools.functions[p.tools.canonicalNameOfToolSpelling(replacementTool)].Signature
-		if a == "" || a != b {
+		if a, b := p.tools.functions[p.tools.canonicalNameOfToolSpelling(breakpointName)].Signature, p.tools.functions[p.tools.canonicalNameOfToolSpelling(replacementTool)].Signature; a == "" || a != b {
 			return NewError(CodeReplacementSchemaMismatch, "the replacement tool must have the same schema",
 				"function_name", breakpointName, "replacement_function", replacementTool)
 		}

@@ -35,9 +35,7 @@ func (h *Hub) beginPause(k *call, phase Phase, breakpoint string, r *Outcome) *p
 	if h.options.PauseTimeout > 0 && h.options.OnTimeout != PolicyWaitForever {
 		p.expiry = time.AfterFunc(h.options.PauseTimeout, func() { h.expire(p) }) // stopped when the pause ends
 	}
-	h.publish(Event{
-		Kind: EventPaused, PauseID: p.id, MethodName: p.data.MethodName, Reason: p.data.Reason, PausedAt: unixSeconds(p.at),
-	})
+	h.publish(Event{Kind: EventPaused, PauseID: p.id, MethodName: p.data.MethodName, Reason: p.data.Reason, PausedAt: unixSeconds(p.at)})
 	return p
 }
 

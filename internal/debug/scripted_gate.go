@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/internal/base/cas"
-
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )

@@ -92,8 +92,7 @@ func syntaxErrorPosition(data []byte, err error) string {
 		return ""
 	}
 	before := data[:min(int(syntax.Offset), len(data))]
-	line := bytes.Count(before, []byte("\n")) + 1
-	return fmt.Sprintf(":%d:%d", line, max(1, len(before)-bytes.LastIndexByte(before, '\n')-1))
+	return fmt.Sprintf(":%d:%d", bytes.Count(before, []byte("\n"))+1, max(1, len(before)-bytes.LastIndexByte(before, '\n')-1))
 }
 
 // ParseInlineServer parses "NAME:VALUE": a URL is a server reached by SSE, anything else

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/internal/base/cas"
-
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )

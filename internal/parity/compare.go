@@ -329,8 +329,7 @@ func (c *comparison) compareList(path, key string, a, b []any) {
 	if ours == theirs {
 		return
 	}
-	onlyA, onlyB := wordsOfFirstMissingInSecond(a, b), wordsOfFirstMissingInSecond(b, a)
-	if onlyA != "" || onlyB != "" {
+	if onlyA, onlyB := wordsOfFirstMissingInSecond(a, b), wordsOfFirstMissingInSecond(b, a); onlyA != "" || onlyB != "" {
 		ours, theirs = elementsOnlyOnThisSidePrefix+onlyA, elementsOnlyOnThisSidePrefix+onlyB
 	}
 	c.addDifference(path, ours, theirs)

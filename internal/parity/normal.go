@@ -227,8 +227,7 @@ func (p *normaliserPair) numberIDs(a, b any, key string) {
 		}
 		s, _ := a.(string)
 		t, _ := b.(string)
-		left, right := p.ours.findIDsInText(s), p.theirs.findIDsInText(t)
-		if len(left) == len(right) {
+		if left, right := p.ours.findIDsInText(s), p.theirs.findIDsInText(t); len(left) == len(right) {
 			for i := range left {
 				p.assignSameNumber(left[i], right[i])
 			}
@@ -245,8 +244,7 @@ func (p *normaliserPair) assignSameNumber(a, b string) {
 // giveLinePlaceholderOfParent gives a line of only one side its parent's placeholder, so that the next line follows that.
 func (n *Normaliser) giveLinePlaceholderOfParent(transcriptLine any) {
 	object, _ := transcriptLine.(map[string]any)
-	id, parent := stringOrEmpty(object["uuid"]), stringOrEmpty(object["parentUuid"])
-	if id != "" && parent != "" && n.ids[id] == "" {
+	if id, parent := stringOrEmpty(object["uuid"]), stringOrEmpty(object["parentUuid"]); id != "" && parent != "" && n.ids[id] == "" {
 		n.ids[id] = n.ID(parent)
 	}
 }

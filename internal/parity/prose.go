@@ -27,6 +27,7 @@ func cliProseLocations() []cliProseLocation {
 	)
 	return []cliProseLocation{
 		{"attachment/environment", "rendered[].content", reminder},
+		{"attachment/instructions", "rendered[].content", reminder},
 		{"user[string]", "hookTextLead", reminder},
 		{"attachment/deferred_tools_delta", "rendered[].content", reminder},
 		{"attachment/agent_listing_delta", "rendered[].content", reminder},
@@ -140,8 +141,7 @@ func maskProseInLine(lineKind string, rawLine json.RawMessage) json.RawMessage {
 		return rawLine
 	}
 	for _, row := range rows {
-		message, _ := line["message"].(map[string]any)
-		if lineKind == "api-request-blob" && message["role"] != "system" { // a system message contains only reminders
+		if message, _ := line["message"].(map[string]any); lineKind == "api-request-blob" && message["role"] != "system" { // a system message contains only reminders
 			maskReminders(message)
 			continue
 		}

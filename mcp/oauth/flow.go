@@ -228,8 +228,7 @@ func (f *discovery) findServer(ctx context.Context) error {
 
 func (m serverMetadata) validate() error {
 	for _, endpoint := range []string{m.Authorization, m.Token, m.Registration} {
-		u, err := url.Parse(endpoint)
-		if endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		if u, err := url.Parse(endpoint); endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 			return fmt.Errorf("the authorization server names the endpoint %q, which is not an http or https URL", excerpt([]byte(endpoint)))
 		}
 	}

@@ -74,9 +74,7 @@ func (p dpopProofTransport) RoundTrip(req *http.Request) (*http.Response, error)
 
 // signProof returns a signed statement that the holder of key sends this request; nonce is nil or a string.
 func (p dpopProofTransport) signProof(key *jose.JSONWebKey, req *http.Request, token string, nonce any) (string, error) {
-	claims := map[string]any{
-		"jti": rand.Text(), "htm": req.Method, "htu": req.URL.Scheme + "://" + req.URL.Host + req.URL.EscapedPath(), "iat": p.clock.Now().Unix(),
-	}
+	claims := map[string]any{"jti": rand.Text(), "htm": req.Method, "htu": req.URL.Scheme + "://" + req.URL.Host + req.URL.EscapedPath(), "iat": p.clock.Now().Unix()}
 	if nonce != nil {
 		claims["nonce"] = nonce
 	}

@@ -78,8 +78,7 @@ func (a *Agents) sendMessage(ctx context.Context, call protocol.ToolUse) protoco
 func (a *Agents) findAgent(to string) *agentRun {
 	name, ref, _ := strings.Cut(strings.TrimSuffix(to, "]"), " [")
 	for i := len(a.runs) - 1; i >= 0; i-- {
-		w := a.runs[i]
-		if (w.nameOrTaskID() == name || w.task.ID == name) && (ref == "" || ref == w.displayName()) && (w.isRunning || w.simulator != nil) {
+		if w := a.runs[i]; (w.nameOrTaskID() == name || w.task.ID == name) && (ref == "" || ref == w.displayName()) && (w.isRunning || w.simulator != nil) {
 			return w
 		}
 	}

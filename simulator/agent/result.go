@@ -100,8 +100,7 @@ type toolStats struct {
 
 func (c *callCounts) countCall(ev *protocol.ToolExecuted) {
 	c.total++
-	missing := ev.Result.IsError && strings.Contains(ev.Result.Content.Plain(), "Error: No such tool available") && !IsAgentTool(ev.Use.Name)
-	if !missing {
+	if missing := ev.Result.IsError && strings.Contains(ev.Result.Content.Plain(), "Error: No such tool available") && !IsAgentTool(ev.Use.Name); !missing {
 		c.used = append(c.used, ev.Use.Name)
 	}
 	if nested, ok := ev.Result.Output.(agentResult); ok {

@@ -82,10 +82,7 @@ func refuseSessionToolsExcludedFromAgent(sessionTools executor.Executor) executo
 
 func (d Definition) allows(tool protocol.Tool) bool {
 	names := func(rule string) bool { return ruleMatchesTool(rule, tool.Name) }
-	if claudecode.ToolNamed(tool.Name).MainOnly {
-		return false
-	}
-	return (d.Tools == nil || slices.ContainsFunc(d.Tools, names)) && !slices.ContainsFunc(d.DisallowedTools, names)
+	return !claudecode.ToolNamed(tool.Name).MainOnly && (d.Tools == nil || slices.ContainsFunc(d.Tools, names)) && !slices.ContainsFunc(d.DisallowedTools, names)
 }
 
 // ruleMatchesTool reports whether an entry of a list of tools matches a tool. The content of a rule does not matter, so

@@ -79,6 +79,7 @@ func (w *agentRun) start(ctx context.Context) (executor.Result, error) {
 func (w *agentRun) wait(ctx context.Context) (task.End, error) {
 	t := w.task
 	end := w.run(ctx)
+	w.agents.options.Tasks.StopCommands(t.ID)
 	t.End(end)
 	if w.crash != nil {
 		return end, w.crash
@@ -441,7 +442,7 @@ func (w *agentRun) setUserAgentFields(ev *protocol.User) {
 }
 
 func (w *agentRun) runStopHooks(ctx context.Context, blocks int) (feedback string, again bool) {
-	out := w.runHooks(ctx, protocol.SubagentStopHook{AgentType: w.task.AgentType, StopHookActive: blocks > 0, AgentTranscriptPath: w.transcriptPath(), LastAssistantMessage: w.answerText()})
+	out := w.runHooks(ctx, protocol.SubagentStopHook{AgentType: w.task.AgentType, StopHookActive: blocks > 0, AgentTranscriptPath: w.transcriptPath(), LastAssistantMessage: w.answerText(), BackgroundTasks: task.ForHooks(w.agents.options.Tasks)})
 	if !out.Block || blocks >= maxConsecutiveSubagentStopBlocks {
 		return "", false
 	}

@@ -16,8 +16,7 @@ import (
 func fixedBuiltinCommandAnswer(o Options, commandName string) string {
 	switch commandName {
 	case "agents":
-		return "The /agents wizard has been removed.\n\n" +
-			"Ask Claude to create or update subagents for you (e.g. \"create a code-reviewer subagent that ...\"),\n" +
+		return "The /agents wizard has been removed.\n\n" + "Ask Claude to create or update subagents for you (e.g. \"create a code-reviewer subagent that ...\"),\n" +
 			"or edit the files directly:\n  • .claude/agents/       (this project)\n  • ~/.claude/agents/     (all projects)\n\n" +
 			"Docs: https://code.claude.com/docs/en/sub-agents"
 	case "autocompact":
@@ -54,8 +53,7 @@ func serversText(o Options, args string) string {
 	if o.Servers != nil {
 		statuses = o.Servers.Servers()
 	}
-	words := strings.Fields(args)
-	if len(words) > 1 && words[1] != "all" {
+	if words := strings.Fields(args); len(words) > 1 && words[1] != "all" {
 		if slices.ContainsFunc(statuses, func(st mcp.ServerStatus) bool { return st.Name == words[1] }) {
 			return usage
 		}

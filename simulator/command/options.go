@@ -82,7 +82,11 @@ func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome
 		return &slash.Outcome{Text: err.Error(), Failed: true, Result: "custom"}, nil
 	}
 	if c.definition.RunsInAgent {
-		return &slash.Outcome{Result: "custom", Work: func(ctx context.Context) (string, error) { return c.options.Agents.RunSkill(ctx, c.definition, text) }}, nil
+		result := "custom"
+		if c.definition.Source == "" { // a built-in skill
+			result = call.Name
+		}
+		return &slash.Outcome{Result: result, Work: func(ctx context.Context) (string, error) { return c.options.Agents.RunSkill(ctx, c.definition, text) }}, nil
 	}
 	if c.definition.Skill {
 		c.options.State.RecordSkill(c.definition.Name, text)

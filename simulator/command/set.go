@@ -3,7 +3,9 @@ package command
 import (
 	"context"
 	"slices"
+	"strings"
 
+	"github.com/claudeless/claudeless/internal/claude/catalog"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/slash"
@@ -34,8 +36,12 @@ func (s *Set) Find(name string) (simulator.Command, bool) {
 	case slices.Contains(claudecode.TerminalOnlyCommands(), name):
 		return simulator.UnavailableSlashCommand{}, true
 	}
-	if b, ok := claudecode.BuiltinCommandNamed(name); ok && !b.Skill {
+	b, isBuiltin := claudecode.BuiltinCommandNamed(name)
+	switch {
+	case isBuiltin && !b.Skill:
 		return builtinCommand{s, b.Name}, true
+	case b.RunsInAgent:
+		return customCommand{catalog.Command{Name: b.Name, Description: b.Description, Body: strings.TrimSpace("/" + name + " $ARGUMENTS"), RunsInAgent: true}, s.options}, true
 	}
 	if s.options.Servers == nil {
 		return nil, false

@@ -101,8 +101,7 @@ func (a *hookResult) errorOutput() string {
 	if a.exitCode == nil || a.noVerdict == noVerdictBecauseInvalidOutput {
 		return a.stderr
 	}
-	text := cmp.Or(strings.TrimSpace(a.stderr), "No stderr output")
-	return "Failed with non-blocking status code: " + text
+	return "Failed with non-blocking status code: " + cmp.Or(strings.TrimSpace(a.stderr), "No stderr output")
 }
 
 // addRefusalAttachmentUnlessShown records a hook's refusal in the transcript, unless a message to the user or the model already

@@ -157,8 +157,7 @@ func hookResponse(c *hookCall, a *hookResult) *protocol.System {
 func invalidOutputText(object json.RawMessage, err error) string {
 	var shown bytes.Buffer
 	if bad, ok := errors.AsType[*shapeError](err); ok && json.Indent(&shown, object, "", "  ") == nil {
-		return "Hook JSON output validation failed — " + bad.Error() +
-			"\n\nThe hook's output was: " + shown.String()
+		return "Hook JSON output validation failed — " + bad.Error() + "\n\nThe hook's output was: " + shown.String()
 	}
 	return "Failed to run: " + err.Error()
 }

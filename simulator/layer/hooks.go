@@ -334,8 +334,7 @@ type racingPrompter struct {
 }
 
 func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
-	askedByHook := r.Use.Hook != nil && r.Use.Hook.Decision == "ask"
-	if !a.hooks.o.Runner.Has("PermissionRequest") || a.ask == nil && askedByHook {
+	if askedByHook := r.Use.Hook != nil && r.Use.Hook.Decision == "ask"; !a.hooks.o.Runner.Has("PermissionRequest") || a.ask == nil && askedByHook {
 		if a.ask == nil {
 			return protocol.PermissionAnswer{Undecided: true}, nil
 		}

@@ -302,8 +302,7 @@ func (p *Policy) Covers(ruleText string, use protocol.ToolUse) bool {
 	if p.opts.Tool != nil {
 		tool, _ = p.opts.Tool(use.Name) // for an unknown tool, only the name is known
 	}
-	c := p.newCall(use, tool)
-	return r.matchesAnyPart(c)
+	return r.matchesAnyPart(p.newCall(use, tool))
 }
 
 // DeniedAgent returns the deny rule that prevents agents of a type from starting, and its source; empty means none.

@@ -63,8 +63,7 @@ func textRemovalApproval(c commandLine) *approvalRequest {
 		texts = splitUnparsable(c.command)
 	}
 	for _, cmd := range c.script.Commands {
-		words := strings.Fields(cmd.OptionScript())
-		if len(words) > 1 && commandBaseName(cmd) == "env" && !strings.Contains(words[0], "=") {
+		if words := strings.Fields(cmd.OptionScript()); len(words) > 1 && commandBaseName(cmd) == "env" && !strings.Contains(words[0], "=") {
 			texts = append(texts, strings.TrimLeft(strings.Join(words[1:], " "), "&| "))
 		}
 		for _, r := range cmd.Redirects {
@@ -252,8 +251,7 @@ func (c commandLine) approvalIfCommandRemovesImportantFiles(cmd shellcmd.Command
 		return c.removalTargetApproval(cmd, lineChangesDirectory)
 	}
 	if inner := (shellcmd.Script{IsBroken: true}).WithoutWrappersBeforeRemoval(cmd); commandBaseName(inner) == "rm" && !cmd.IsHidden && cmd.Clarity == shellcmd.ClarityFullyKnown {
-		operands, recursive := removalOperands(inner)
-		if recursive && slices.ContainsFunc(operands, isRemovalTargetOnlyCommandOutput) {
+		if operands, recursive := removalOperands(inner); recursive && slices.ContainsFunc(operands, isRemovalTargetOnlyCommandOutput) {
 			return dangerousApproval("Dangerous rm operation detected: the target is the output of a command substitution (`$(...)` or backticks) and cannot be checked before the command runs.",
 				"Dangerous rm operation on command substitution output")
 		}

@@ -127,10 +127,7 @@ func (c commandLine) decidePart(i int) commandVerdict {
 
 // readsFilesNamedByXargsInput reports whether the command shows files whose names come from another command.
 func readsFilesNamedByXargsInput(cmd shellcmd.Command) bool {
-	if cmd.WithoutPlainWrappers().Name() != "xargs" {
-		return false
-	}
-	return !slices.Contains([]string{"", "xargs", "echo", "printf"}, cmd.Innermost().Name())
+	return cmd.WithoutPlainWrappers().Name() == "xargs" && !slices.Contains([]string{"", "xargs", "echo", "printf"}, cmd.Innermost().Name())
 }
 
 // isAllowedByAcceptEditsMode reports whether the permission mode acceptEdits allows the command. The command touch is allowed

@@ -230,8 +230,7 @@ func pruneHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
 				good = append(good, one)
 			}
 		}
-		list, err := json.Marshal(good)
-		if err == nil {
+		if list, err := json.Marshal(good); err == nil {
 			kept = append(kept, plainjson.Member{Key: m.Key, Value: list})
 		}
 	}

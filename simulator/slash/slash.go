@@ -65,8 +65,7 @@ type Expansion struct {
 // the canonical name of the command, even if an alias was typed.
 func (c Call) LocalTags(name string) string {
 	const gap = "\n            "
-	return "<command-name>/" + name + "</command-name>" + gap + "<command-message>" + name + "</command-message>" + gap +
-		"<command-args>" + c.Args + "</command-args>"
+	return "<command-name>/" + name + "</command-name>" + gap + "<command-message>" + name + "</command-message>" + gap + "<command-args>" + c.Args + "</command-args>"
 }
 
 // Outcome is the result of a command that runs without the model.

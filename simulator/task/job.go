@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // Job is a scheduled prompt.
@@ -93,4 +95,19 @@ func (s *Set) Scheduled() []Job {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.scheduled)
+}
+
+// ForHooks lists the running tasks as hooks see them; s may be nil.
+func ForHooks(s *Set) (list protocol.NeverNullJSONList[protocol.BackgroundTask]) {
+	if s == nil {
+		return nil
+	}
+	for _, i := range s.Running() {
+		kind := "shell"
+		if i.Kind == KindAgent {
+			kind = "subagent"
+		}
+		list = append(list, protocol.BackgroundTask{ID: i.ID, Type: kind, Status: "running", Description: i.Description, Command: i.Command, AgentType: i.AgentType})
+	}
+	return list
 }

@@ -179,17 +179,33 @@ func (s *Set) Stop(id string, by Killer) *Task {
 		return nil
 	}
 	s.kill(t, by)
-	if t.Kind != KindAgent {
-		t.endLocked(End{Status: StatusKilled, Summary: t.Description})
-	}
 	return t
 }
 
-func (s *Set) kill(t *Task, by Killer) {
+// StopCommands stops the commands that end with an agent.
+func (s *Set) StopCommands(agent string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.tasks {
+		if t.EndsWithAgent && t.ParentID == agent && !t.ended && t.cancel != nil {
+			s.kill(t, KilledBySystem)
+		}
+	}
+}
+
+func (t *Task) stop(by Killer) {
 	if t.killer == notKilled {
 		t.killer = by
 	}
 	t.cancel()
+}
+
+// kill stops a task. A command counts as ended immediately.
+func (s *Set) kill(t *Task, by Killer) {
+	t.stop(by)
+	if t.Kind != KindAgent {
+		t.endLocked(End{Status: StatusKilled, Summary: t.Description})
+	}
 }
 
 // StopAll stops every background task.
@@ -198,7 +214,7 @@ func (s *Set) StopAll(by Killer) {
 	defer s.mu.Unlock()
 	for _, t := range s.tasks {
 		if !t.ended && t.cancel != nil {
-			s.kill(t, by)
+			t.stop(by)
 		}
 	}
 }
@@ -209,7 +225,7 @@ func (s *Set) StopBackgroundAgents() {
 	defer s.mu.Unlock()
 	for _, t := range s.tasks {
 		if t.Kind == KindAgent && !t.ended && t.cancel != nil {
-			s.kill(t, KilledBySystem)
+			t.stop(KilledBySystem)
 			t.endLocked(End{Status: StatusKilled})
 		}
 	}
@@ -323,10 +339,9 @@ func (s *Set) HasRunningTask() bool {
 }
 
 // Running lists the background tasks that are running, in start order.
-func (s *Set) Running() []Info {
+func (s *Set) Running() (out []Info) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []Info
 	for _, t := range s.tasks {
 		if t.Background && !t.ended {
 			out = append(out, t.Info)

@@ -38,6 +38,7 @@ type Info struct {
 	Depth                  int    // agents only; 1 means started by the main conversation
 	ParentID               string // task that started this one; empty means the main conversation
 	Background             bool   // the tool call does not wait for the task
+	EndsWithAgent          bool   // commands only; the answer of the agent that started the command stops it, and only the agent learns its end
 	IsAmbient              bool   // the task is shown only at its start and end, and is not counted (used for agents of skills)
 
 	// ID is the id of the task. A task that continues after its end keeps its id. Empty means that Start generates an
@@ -235,7 +236,7 @@ func (t *Task) endLocked(e End) {
 		return
 	}
 	s.queueTaskEvents(t, t.inBackground, s.backgroundTasksFrame())
-	if t.killer == notKilled && !e.KnownToModel {
+	if t.killer == notKilled && !e.KnownToModel && !t.EndsWithAgent {
 		s.notices = append(s.notices, t.endNotice(e))
 	}
 }
@@ -277,6 +278,9 @@ func (t *Task) startedFrame() *protocol.System {
 		fields = append(fields, protocol.Field{Key: "spawn_depth", Value: t.Depth})
 	}
 	fields = append(fields, optionalField("parent_task_id", t.ParentID)...)
+	if t.Kind == KindBash && t.ParentID != "" {
+		fields = append(fields, protocol.Field{Key: "owned_by_subagent", Value: true})
+	}
 	fields = append(fields, protocol.Field{Key: "task_type", Value: t.Kind})
 	fields = append(append(fields, optionalField("prompt", t.Prompt)...), t.frameFieldsIfAmbient()...)
 	return &protocol.System{Subtype: "task_started", Fields: fields}

@@ -117,6 +117,10 @@ type (
 		Type    string            `json:"type"` // "session_context"
 		Context map[string]string `json:"context"`
 	}
+	instructionsAttachment struct {
+		Type  string            `json:"type"` // "instructions"
+		Files []InstructionFile `json:"files"`
+	}
 	dateAttachment struct {
 		Type string `json:"type"` // "date"
 		Date string `json:"date"`
@@ -345,10 +349,16 @@ func (l *contextAttachmentWriter) contextDateAndGitAttributionLines(agentID stri
 	return append(l.openingAttachments(agentID), l.commitAndPullRequestAttributionLines(agentID)...)
 }
 
-// openingAttachments returns the attachments session_context, whose content is always empty, and date.
+// openingAttachments returns the attachments instructions, session_context, whose content is always empty, and date.
 func (l *contextAttachmentWriter) openingAttachments(agentID string) []any {
 	today := l.conversation.options.Clock.Now().Format("2006-01-02")
-	lines := []any{l.conversation.attachmentLine(agentID, "", sessionContext{"session_context", map[string]string{}})}
+	var lines []any
+	if now := l.currentSessionContextOf(agentID); len(now.Instructions) > 0 {
+		line := l.conversation.reminderLine(agentID, instructionsAttachment{"instructions", now.Instructions}, now.Instructed)
+		line.RenderedRole = "user"
+		lines = append(lines, line)
+	}
+	lines = append(lines, l.conversation.attachmentLine(agentID, "", sessionContext{"session_context", map[string]string{}}))
 	return append(lines, l.conversation.reminderLine(agentID, dateAttachment{"date", today}, "Today's date is "+today+"."))
 }
 

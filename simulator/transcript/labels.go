@@ -128,8 +128,7 @@ func (l *sessionListLineBuilder) recordPrompt(ev *protocol.PromptAccepted) {
 		typed = protocol.Content{Text: ev.Queued[0]}
 	}
 	text := cmp.Or(promptLabel(typed), promptLabel(ev.Content))
-	inherited := l.conversation.forked && !l.lastPromptWritten && l.lastPromptText != ""
-	if text != "" && !inherited && ev.Source != "system" {
+	if inherited := l.conversation.forked && !l.lastPromptWritten && l.lastPromptText != ""; text != "" && !inherited && ev.Source != "system" {
 		l.lastPromptText = text
 	}
 }

@@ -140,6 +140,15 @@ type SessionContext struct {
 	AdditionalDirs []string  // working directories in addition to that of the session
 	TokensLeft     int       // see [RequestContext]
 	Skills         []Listing // skills listed for the tool Skill
+	Instructions   []InstructionFile
+	Instructed     string // the text of Instructions for the model
+}
+
+// InstructionFile is an instruction file that applies from the start, such as CLAUDE.md.
+type InstructionFile struct {
+	Path    string `json:"path"`
+	Type    string `json:"type"` // "User", "Project" or "Local"
+	Content string `json:"content"`
 }
 
 // Listing is an agent or a skill as listed for the model.

@@ -211,7 +211,7 @@ func TestHostServers(t *testing.T) {
 	}
 	args := []string{
 		"--input-format", "stream-json", "--output-format", "stream-json", "--verbose",
-		"--mcp-config", `{"mcpServers":{"s":{"command":"mcpsrv"},"bad":{"command":"no-such-program"}}}`,
+		"--mcp-config", `{"mcpServers":{"s":{"command":"mcpsrv","args":[]},"bad":{"command":"no-such-program"}}}`,
 	}
 	d := startDialogue(t, filepath.Join(dir, "work"), args, scenario)
 	statuses := func() map[string]string {
@@ -240,9 +240,9 @@ func TestHostServers(t *testing.T) {
 		{`{"subtype":"mcp_toggle","serverName":"s","enabled":false}`, `null`, map[string]string{"s": "disabled", "bad": "failed"}},
 		{`{"subtype":"mcp_toggle","serverName":"s","enabled":true}`, `null`, map[string]string{"s": "connected", "bad": "failed"}},
 		{`{"subtype":"mcp_call","tool":"mcp__s__echo","arguments":{"text":"hey"}}`, `{"content":[{"text":"echo: hey","type":"text"}]}`, nil},
-		{`{"subtype":"mcp_set_servers","servers":{"t":{"command":"mcpsrv"}}}`, `{"added":["t"],"errors":{},"removed":[]}`, map[string]string{"s": "connected", "bad": "failed", "t": "connected"}},
+		{`{"subtype":"mcp_set_servers","servers":{"t":{"command":"mcpsrv","args":[]}}}`, `{"added":["t"],"errors":{},"removed":[]}`, map[string]string{"s": "connected", "bad": "failed", "t": "connected"}},
 		// Servers of the command line stay, unless a server with the same name replaces them.
-		{`{"subtype":"mcp_set_servers","servers":{"bad":{"command":"mcpsrv"}}}`, `{"added":["bad"],"errors":{},"removed":["t"]}`, map[string]string{"s": "connected", "bad": "connected"}},
+		{`{"subtype":"mcp_set_servers","servers":{"bad":{"command":"mcpsrv","args":[]}}}`, `{"added":["bad"],"errors":{},"removed":["t"]}`, map[string]string{"s": "connected", "bad": "connected"}},
 		{`{"subtype":"mcp_set_servers","servers":{}}`, `{"added":[],"errors":{},"removed":["bad"]}`, map[string]string{"s": "connected"}},
 	}
 	for _, step := range steps {

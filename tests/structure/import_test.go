@@ -51,7 +51,7 @@ var packageTable = []packageRow{
 	{1, "internal/record/journal", "the capture file: one redacted JSON line per event; the summary of a run", "simulator/protocol internal/record/redact scenarios"},
 	{2, "internal/claude/telemetry", "the session as OpenTelemetry metrics, events and spans, sent to a collector", "internal/base/clock internal/base/shellcmd internal/claudecode simulator/protocol"},
 	{1, "internal/claudecode", "what Claude Code is, as data: init event, tools, hook events, commands, models, versions", "simulator/protocol internal/base/plainjson"},
-	{1, "internal/claude/catalog", "agents, commands, skills, styles and plugins found on disk", "simulator/protocol internal/base/diag internal/base/match internal/base/plainjson internal/claudecode"},
+	{1, "internal/claude/catalog", "agents, commands, skills, styles and plugins found on disk", "simulator/protocol internal/base/diag internal/base/gitworktree internal/base/match internal/base/plainjson internal/claudecode"},
 	{1, "simulator/settings", "reads settings files, by source", "simulator/protocol internal/base/diag internal/base/plainjson internal/claudecode"},
 	{1, "scenarios", "loads, validates and matches scenarios: the scripted model", "simulator/protocol internal/base/match internal/base/diag internal/base/eval scenarios/internal/fill internal/base/plainjson"},
 	{0, "scenarios/internal/fill", "the template language of scenarios: expressions and templates, compiled and evaluated", "internal/base/diag internal/base/eval internal/base/plainjson"},

@@ -58,8 +58,8 @@ type bashInput struct {
 
 func taskInfo(call protocol.ToolUse, in bashInput) task.Info {
 	info := task.Info{Kind: task.KindBash, ToolUseID: call.ID, Description: cmp.Or(in.Description, in.Command), Command: in.Command}
-	if call.Agent != nil {
-		info.ParentID = call.Agent.ID
+	if a := call.Agent; a != nil {
+		info.ParentID, info.EndsWithAgent = a.ID, !a.InBackground
 	}
 	return info
 }

@@ -202,7 +202,11 @@ func (r *runningCommand) waitForExit(ctx context.Context, d time.Duration) bool 
 // backgroundCommandNoticeForModel returns a text for the model: opening, a note that the model will be notified when the command
 // exits, and closing. If the command has an output file, the text names it and advises to read it.
 func (r *runningCommand) backgroundCommandNoticeForModel(opening, closing string) string {
-	const notice = " You will be notified when it completes. "
+	notice := " You will be notified when it completes. "
+	if r.task.EndsWithAgent {
+		notice = " If it exits while you are still working you will be notified, but it is terminated when you give your final response and no notification can follow that " +
+			"— so do not end your turn to wait for it; if you need its result, wait for it before giving your final response. "
+	}
 	if r.task.OutputFile == "" {
 		return strings.TrimSuffix(opening+notice+closing, " ")
 	}

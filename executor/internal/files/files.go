@@ -146,8 +146,7 @@ func (f *SeenFileTracker) RecordChangeSinceEditOrWriteCall(call protocol.ToolUse
 	if err != nil {
 		return ""
 	}
-	read, current, _ := f.seen.lookup(path, string(data))
-	if !read || current {
+	if read, current, _ := f.seen.lookup(path, string(data)); !read || current {
 		return ""
 	}
 	f.seen.recordWritten(path, string(data), false)

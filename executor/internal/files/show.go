@@ -106,8 +106,7 @@ func (s *grepSearch) countResult(found []fileMatches) protocol.ToolResult {
 	}
 	content := strings.Join(applyPage(s, lines, &out.appliedPage), "\n")
 	out.Content, out.NumMatches = &content, &total
-	summary := fmt.Sprintf("\n\nFound %d total %s across %d %s.",
-		total, plural(total, "occurrence"), len(found), plural(len(found), "file"))
+	summary := fmt.Sprintf("\n\nFound %d total %s across %d %s.", total, plural(total, "occurrence"), len(found), plural(len(found), "file"))
 	if p := out.limitAndOffsetOfSearchResultPage(); p != "" {
 		summary += " with pagination = " + p
 	}

@@ -22,8 +22,7 @@ func DescribeLongSleep(command string) string {
 		return ""
 	}
 	first := script.Commands[0]
-	seconds, err := strconv.ParseFloat(first.Args[1], 64)
-	if err != nil || seconds < minRefusedLeadingSleepSeconds || first.Text != "sleep "+first.Args[1] {
+	if seconds, err := strconv.ParseFloat(first.Args[1], 64); err != nil || seconds < minRefusedLeadingSleepSeconds || first.Text != "sleep "+first.Args[1] {
 		return ""
 	}
 	var texts []string
@@ -94,8 +93,7 @@ func ViewedFile(command string) string {
 		return ""
 	}
 	for i, arg := range args[1:] {
-		number := strings.Trim(arg, "0123456789") == "" && args[i] == "-n"
-		if !strings.HasPrefix(arg, "-") && !number {
+		if number := strings.Trim(arg, "0123456789") == "" && args[i] == "-n"; !strings.HasPrefix(arg, "-") && !number {
 			operands = append(operands, arg)
 		}
 	}

@@ -95,10 +95,7 @@ func (t Tool) ResolveAliases(input json.RawMessage) (known json.RawMessage, note
 
 // RenameStringKey is like RenameKey, but only renames a key whose value is a non-empty string.
 func RenameStringKey(in *Keys, from, to string) bool {
-	if TextOfJSONStringOrStringList(in.Get(from)) == "" || !IsString(in.Get(from)) {
-		return false
-	}
-	return RenameKey(in, from, to)
+	return TextOfJSONStringOrStringList(in.Get(from)) != "" && IsString(in.Get(from)) && RenameKey(in, from, to)
 }
 
 // RemoveKeys removes keys from an input. It reports whether the input had any of them.
@@ -272,8 +269,7 @@ func Fail(format string, args ...any) protocol.ToolResult {
 	text := fmt.Sprintf(format, args...)
 	if runes := []rune(text); len(runes) > maxErrorLength {
 		const half = maxErrorLength / 2
-		text = fmt.Sprintf("%s\n\n... [%d characters truncated] ...\n\n%s",
-			string(runes[:half]), len(runes)-maxErrorLength, string(runes[len(runes)-half:]))
+		text = fmt.Sprintf("%s\n\n... [%d characters truncated] ...\n\n%s", string(runes[:half]), len(runes)-maxErrorLength, string(runes[len(runes)-half:]))
 	}
 	return protocol.ErrorResult(text)
 }

@@ -158,7 +158,7 @@ func (r *messagePartCollector) stepsFromCollectedParts() []Step {
 		}
 	}
 	steps = append(steps, r.before...)
-	if len(r.prompt) > 0 || len(r.files) > 0 && len(r.results) == 0 && len(r.before) == 0 && len(r.context) == 0 {
+	if len(r.prompt) > 0 || len(r.files) > 0 && len(r.results) == 0 && len(r.before) == 0 {
 		steps = append(steps, r.stepFromCollectedPrompt(kind))
 	}
 	return append(steps, r.after...)
@@ -311,8 +311,7 @@ func removeReminders(text string) string {
 // SideRequestKind returns the kind of a request outside the conversation, such as a title, or ""
 // for a request of the conversation. The request must have a message.
 func (r *Request) SideRequestKind() string {
-	last := r.Messages[len(r.Messages)-1]
-	if last.Role == "user" && last.lastTextHasPrefix("CRITICAL: Respond with TEXT ONLY") {
+	if last := r.Messages[len(r.Messages)-1]; last.Role == "user" && last.lastTextHasPrefix("CRITICAL: Respond with TEXT ONLY") {
 		return "compact"
 	}
 	if len(r.Tools.Names) > 0 || !r.IsClaudeCode() {

@@ -23,8 +23,7 @@ type MessageGroup struct {
 func (c *Client) GroupAdjacentMessagesByRole(messages []*Message) []MessageGroup {
 	groups := make([]MessageGroup, 0, len(messages))
 	for i, m := range messages {
-		assistant := m.Role == "assistant"
-		if len(groups) == 0 || groups[len(groups)-1].Assistant != assistant {
+		if assistant := m.Role == "assistant"; len(groups) == 0 || groups[len(groups)-1].Assistant != assistant {
 			groups = append(groups, MessageGroup{Assistant: assistant, Index: i})
 		}
 		groups[len(groups)-1].mergeMessage(m)

@@ -208,8 +208,7 @@ func (p *parser) addVariadicValue(s *optionSpec, word string, first bool) {
 func (p *parser) setOptionValue(s *optionSpec, value string) error {
 	o := s.option
 	p.result.Options[o.Name()] = append(p.result.Options[o.Name()], value)
-	preset := value == "" && s.kind == optionalValue
-	if len(o.Choices) > 0 && !preset && !slices.Contains(o.Choices, value) {
+	if preset := value == "" && s.kind == optionalValue; len(o.Choices) > 0 && !preset && !slices.Contains(o.Choices, value) {
 		return invalidValueError(o, value, "Allowed choices are "+strings.Join(o.Choices, ", ")+".")
 	}
 	if o.Set == nil {

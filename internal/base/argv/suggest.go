@@ -29,8 +29,7 @@ func nearestNamesLine(prefix, word string, names []string) string {
 	var near []string
 	for _, candidate := range names {
 		distance := diag.EditDistance(word, candidate)
-		longer := max(len(word), len(candidate))
-		if 10*(longer-distance) <= 4*longer || distance > best {
+		if longer := max(len(word), len(candidate)); 10*(longer-distance) <= 4*longer || distance > best {
 			continue
 		}
 		if distance < best {
@@ -58,8 +57,7 @@ func suggestibleNames(options []Option) []string {
 	names := []string{"help"}
 	for i := range options {
 		spellings := parseFlags(options[i].Flags).spellings
-		last, long := strings.CutPrefix(spellings[len(spellings)-1], "--")
-		if long && len(last) > 1 && !options[i].Hidden {
+		if last, long := strings.CutPrefix(spellings[len(spellings)-1], "--"); long && len(last) > 1 && !options[i].Hidden {
 			names = append(names, last)
 		}
 	}

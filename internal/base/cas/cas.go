@@ -70,10 +70,7 @@ func CID(data []byte) string {
 
 // IsCID reports whether s has the form of a CID.
 func IsCID(s string) bool {
-	if len(s) != 2*sha512.Size {
-		return false
-	}
-	return !strings.ContainsFunc(s, func(c rune) bool { return (c < '0' || c > '9') && (c < 'a' || c > 'f') })
+	return len(s) == 2*sha512.Size && !strings.ContainsFunc(s, func(c rune) bool { return (c < '0' || c > '9') && (c < 'a' || c > 'f') })
 }
 
 // Put stores data, which must not be modified afterwards, and returns its CID. If data exceeds the limit, the error is

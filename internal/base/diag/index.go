@@ -193,8 +193,7 @@ func (ix *SourceIndex) position(off int) Position {
 	off = max(0, min(off, len(ix.src)))
 	lines := ix.lineStarts()
 	line := sort.Search(len(lines), func(i int) bool { return int(lines[i]) > off })
-	start := int(lines[line-1])
-	return Position{File: ix.file, Line: line, Col: 1 + utf8.RuneCountInString(ix.src[start:off])}
+	return Position{File: ix.file, Line: line, Col: 1 + utf8.RuneCountInString(ix.src[int(lines[line-1]):off])}
 }
 
 func (ix *SourceIndex) diagnosticAt(off int, message string) Diagnostic {

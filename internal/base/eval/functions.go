@@ -44,8 +44,7 @@ func countStepsOfNestedValuesInArgument(budgetAndArgument ...any) (any, error) {
 func overflowCheckedArithmetic(budgetOperatorAndOperands ...any) (any, error) {
 	op, a, b := budgetOperatorAndOperands[1].(string), budgetOperatorAndOperands[2], budgetOperatorAndOperands[3]
 	x, xIsInt := a.(int)
-	y, yIsInt := b.(int)
-	if xIsInt && yIsInt {
+	if y, yIsInt := b.(int); xIsInt && yIsInt {
 		return checkedIntArithmetic(op, x, y)
 	}
 	switch op {

@@ -222,8 +222,7 @@ func (c *nameChecker) Visit(node *ast.Node) {
 		if !ok || !isString {
 			return
 		}
-		keys, ok := c.env.keys[owner.Value]
-		if ok && !slices.Contains(keys, key.Value) {
+		if keys, ok := c.env.keys[owner.Value]; ok && !slices.Contains(keys, key.Value) {
 			c.err = &Error{
 				Message: fmt.Sprintf("`%s` has no `%s`", owner.Value, key.Value),
 				Offset:  owner.Location().From + utf8.RuneCountInString(owner.Value) + 1,

@@ -161,6 +161,17 @@ func NearestDirectoryWithDotGit(dir string) string {
 	}
 }
 
+// MainDir returns the top directory of the main worktree, if top is that of a linked worktree, and otherwise "".
+func MainDir(top string) string {
+	pointer, _ := os.ReadFile(filepath.Join(top, ".git"))
+	target, _ := strings.CutPrefix(string(pointer), "gitdir: ")
+	main, _, isLinked := strings.Cut(filepath.ToSlash(target), "/.git/worktrees/")
+	if !isLinked {
+		return ""
+	}
+	return filepath.FromSlash(main)
+}
+
 // readRegularFileState reads a regular file; nil means that name does not exist or is not a regular file.
 func readRegularFileState(name string) *fileState {
 	info, err := os.Lstat(name)

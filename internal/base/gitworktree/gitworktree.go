@@ -63,8 +63,14 @@ func (g Git) gitOutput(ctx context.Context, dir string, args ...string) ([]byte,
 func WorktreesDir(top string) string { return filepath.Join(top, ".claude", "worktrees") }
 
 // Top returns the top directory of the repository that contains a directory; outside a repository it returns an error.
+// For a linked worktree, it is the top directory of the main worktree.
 func (g Git) Top(ctx context.Context, dir string) (string, error) {
-	return g.runGit(ctx, dir, "rev-parse", "--show-toplevel")
+	out, err := g.runGit(ctx, dir, "rev-parse", "--show-toplevel", "--path-format=absolute", "--git-common-dir")
+	top, common, _ := strings.Cut(out, "\n")
+	if main, ok := strings.CutSuffix(common, "/.git"); ok {
+		top = main
+	}
+	return top, err
 }
 
 const maxNameLength = 64

@@ -41,8 +41,7 @@ var ErrNoToken = errors.New("addresses other than 127.0.0.1, localhost and [::1]
 func (a Access) CheckOriginsAndTokenForListenAddress(listenAddress string) error {
 	var wrong []error
 	for _, o := range a.Origins {
-		scheme, host, ok := strings.Cut(o, "://")
-		if !ok || scheme != "http" && scheme != "https" || host == "" || strings.ContainsAny(host, "/?#@ ") {
+		if scheme, host, ok := strings.Cut(o, "://"); !ok || scheme != "http" && scheme != "https" || host == "" || strings.ContainsAny(host, "/?#@ ") {
 			wrong = append(wrong, fmt.Errorf("invalid origin %q: expected a form such as http://localhost:3000 (the port may be *)", o))
 		}
 	}

@@ -50,8 +50,7 @@ func findSubsetDifference(want, got any, path string) (difference string, isSubs
 
 func scalarEqual(a, b any) bool {
 	x, okA := toRational(a)
-	y, okB := toRational(b)
-	if okA || okB {
+	if y, okB := toRational(b); okA || okB {
 		return okA && okB && x.Cmp(y) == 0
 	}
 	switch a.(type) {

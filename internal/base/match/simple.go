@@ -192,8 +192,7 @@ func (s *simpleRegexParser) readGroupOpening() bool {
 
 func isGroupName(s string) bool {
 	for i := range len(s) {
-		c := s[i] | 0x20
-		if (c < 'a' || c > 'z') && s[i] != '_' && (i == 0 || s[i] < '0' || s[i] > '9') {
+		if c := s[i] | 0x20; (c < 'a' || c > 'z') && s[i] != '_' && (i == 0 || s[i] < '0' || s[i] > '9') {
 			return false
 		}
 	}

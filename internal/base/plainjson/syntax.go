@@ -146,8 +146,7 @@ func checkEscape(rest []byte) error {
 		c, _ := utf8.DecodeRune(rest)
 		return syntaxError(fmt.Sprintf("Invalid escape character %c", c))
 	}
-	digits := rest[1:min(5, len(rest))]
-	if len(digits) < 4 || len(bytes.Trim(digits, "0123456789abcdefABCDEF")) > 0 {
+	if digits := rest[1:min(5, len(rest))]; len(digits) < 4 || len(bytes.Trim(digits, "0123456789abcdefABCDEF")) > 0 {
 		return syntaxError(fmt.Sprintf(`"\u%s" is not a valid unicode escape`, digits))
 	}
 	return nil

@@ -317,8 +317,7 @@ type stdinReader struct {
 
 func (in *stdinReader) readToEndAndSendError() {
 	first := make([]byte, 1)
-	n, _ := io.ReadFull(in.r, first)
-	if n == 0 { // a stdin that cannot be read at all, such as a closed one, counts as empty
+	if n, _ := io.ReadFull(in.r, first); n == 0 { // a stdin that cannot be read at all, such as a closed one, counts as empty
 		in.done <- nil
 		return
 	}

@@ -279,8 +279,7 @@ func (r *scriptReader) isInPartlyAnalysedConstruct(statement *syntax.Stmt) (isIn
 // contains the next. The parser treats such a command after a function as part of the function.
 func isLastNodeAfterListOperator(nodePath []syntax.Node) bool {
 	for ; len(nodePath) > 2; nodePath = nodePath[2:] {
-		list, ok := nodePath[1].(*syntax.BinaryCmd)
-		if !ok || nodePath[2] == syntax.Node(list.Y) {
+		if list, ok := nodePath[1].(*syntax.BinaryCmd); !ok || nodePath[2] == syntax.Node(list.Y) {
 			return ok
 		}
 	}

@@ -273,8 +273,7 @@ func (c *parseResultChecker) offsetOfBackslashEndingComment() int {
 
 // endsInUnpairedBackslash reports whether the script ends in a word with a backslash that escapes nothing.
 func (c *parseResultChecker) endsInUnpairedBackslash() bool {
-	trailing := c.text[len(strings.TrimRight(c.text, `\`)):]
-	return len(trailing)%2 == 1 && c.words[len(c.text)-1]
+	return len(c.text[len(strings.TrimRight(c.text, `\`)):])%2 == 1 && c.words[len(c.text)-1]
 }
 
 func (c *parseResultChecker) isParseResultConfirmed() bool {

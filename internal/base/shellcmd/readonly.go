@@ -10,10 +10,7 @@ import (
 // IsReadOnly reports that the script changes no file and no state outside its own
 // shell. It is conservative: false may also mean "unknown".
 func (s Script) IsReadOnly() bool {
-	if s.IsOpaque || len(s.Commands) == 0 || HasWrite(s.Redirects) {
-		return false
-	}
-	return !slices.ContainsFunc(s.Commands, func(c Command) bool { return !c.IsReadOnly() })
+	return !s.IsOpaque && len(s.Commands) > 0 && !HasWrite(s.Redirects) && !slices.ContainsFunc(s.Commands, func(c Command) bool { return !c.IsReadOnly() })
 }
 
 // IsReadOnly reports that this command is known to only read.
@@ -338,8 +335,7 @@ func (c Command) IsPlainSedSubstitution() bool {
 	if !areArgsHarmlessSedSubstitution(args) {
 		return false
 	}
-	before := c.Args[len(c.Args)-len(args)-1]
-	if before[0] != '-' || before[1] == '-' || !strings.HasSuffix(before, "i") || len(args) == 1 {
+	if before := c.Args[len(c.Args)-len(args)-1]; before[0] != '-' || before[1] == '-' || !strings.HasSuffix(before, "i") || len(args) == 1 {
 		return true
 	}
 	file := c.Words[len(c.Words)-len(args)+1]

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/claudeless/claudeless/internal/base/gitworktree"
 	"github.com/claudeless/claudeless/internal/base/match"
 )
 
@@ -123,6 +124,13 @@ func isBelow(dir, file string) bool {
 	return err == nil && rel != "." && filepath.IsLocal(rel)
 }
 
+// isOutsideWorktree reports whether dir is in the main worktree of the linked worktree that contains cwd.
+func isOutsideWorktree(dir, cwd string) bool {
+	top := gitworktree.NearestDirectoryWithDotGit(cwd)
+	main := gitworktree.MainDir(top)
+	return main != "" && isBelow(dir, top) && (dir == main || isBelow(main, dir))
+}
+
 func parentDirs(dir string) []string {
 	var dirs []string
 	for {
@@ -159,7 +167,7 @@ func (r *instructionFileReader) read(m InstructionFile, depth int) {
 		return
 	}
 	data, err := os.ReadFile(m.Path)
-	if err != nil {
+	if err != nil || m.Type == "Project" && m.Parent == "" && isBelow(m.Base, r.cwd) && isOutsideWorktree(m.Base, r.cwd) {
 		return
 	}
 	d := parseDocument(data)
@@ -173,8 +181,7 @@ func (r *instructionFileReader) read(m InstructionFile, depth int) {
 	r.seen[m.Path] = true
 	r.memories = append(r.memories, m)
 	for _, name := range importedFiles(m.Text) {
-		target := r.resolveImport(name, filepath.Dir(m.Path))
-		if target != "" && (m.Type == "User" || isBelow(r.cwd, target)) { // a project file needs approval to import files outside the project
+		if target := r.resolveImport(name, filepath.Dir(m.Path)); target != "" && (m.Type == "User" || isBelow(r.cwd, target)) { // a project file needs approval to import files outside the project
 			r.read(InstructionFile{Path: target, Type: m.Type, Parent: m.Path, Base: m.Base}, depth+1)
 		}
 	}

@@ -196,8 +196,7 @@ func (h *History) backUpChanged(path string, newest backup) (backup, error) {
 	if err != nil {
 		return backup{}, err
 	}
-	before, err := h.store.getCopy(newest.File)
-	if err == nil && areContentsEqualOrFilesBothMissing(before, now) {
+	if before, err := h.store.getCopy(newest.File); err == nil && areContentsEqualOrFilesBothMissing(before, now) {
 		return newest, nil
 	}
 	return h.backUp(path, now, newest.Version+1)

@@ -69,8 +69,7 @@ func (s *store) getCopy(copyName *string) ([]byte, error) {
 		if dir == "" {
 			continue
 		}
-		content, err := contentOrNilIfFileMissing(filepath.Join(dir, *copyName))
-		if content != nil || err != nil {
+		if content, err := contentOrNilIfFileMissing(filepath.Join(dir, *copyName)); content != nil || err != nil {
 			return content, err
 		}
 	}

@@ -151,8 +151,7 @@ func (p *Conn) nextPrompt(ctx context.Context) (*prompt, error) {
 			}
 			continue
 		}
-		in, over, err := p.streamBackgroundWorkUntilPromptOrDeadline(ctx, deadline)
-		if in != nil || over || err != nil {
+		if in, over, err := p.streamBackgroundWorkUntilPromptOrDeadline(ctx, deadline); in != nil || over || err != nil {
 			return in, err
 		}
 	}

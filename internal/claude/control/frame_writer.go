@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"sync"
 
 	"github.com/claudeless/claudeless/simulator"
@@ -31,9 +32,9 @@ func (a *frameWriter) showEvents(events ...protocol.Event) {
 	for _, ev := range events {
 		switch ev := ev.(type) {
 		case *protocol.System:
-			ev.UUID, ev.SessionID = a.metadata.NewID(), a.metadata.SessionID()
+			ev.UUID, ev.SessionID = a.metadata.NewID(), cmp.Or(ev.SessionID, a.metadata.SessionID())
 		case *protocol.Frame:
-			ev.UUID, ev.SessionID = a.metadata.NewID(), a.metadata.SessionID()
+			ev.UUID, ev.SessionID = a.metadata.NewID(), cmp.Or(ev.SessionID, a.metadata.SessionID())
 		case *protocol.User:
 			ev.SessionID, ev.Timestamp = a.metadata.SessionID(), a.metadata.CurrentUTCTimestamp()
 		}

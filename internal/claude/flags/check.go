@@ -116,8 +116,7 @@ func checkPrivileges(s *process.System, f *Flags) error {
 
 // loadSystemPrompts reads the system prompts that are given as files, and appends them to those given as text.
 func loadSystemPrompts(s *process.System, f *Flags) error {
-	err := appendPromptFile(s, f, &f.SystemPrompt, f.SystemPromptFile, "System prompt file")
-	if err != nil {
+	if err := appendPromptFile(s, f, &f.SystemPrompt, f.SystemPromptFile, "System prompt file"); err != nil {
 		return err
 	}
 	return appendPromptFile(s, f, &f.AppendSystemPrompt, f.AppendPromptFile, "Append system prompt file")

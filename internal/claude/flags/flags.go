@@ -180,8 +180,7 @@ func parseVersionOverride(s *process.System, f *Flags, words []string) error {
 func setFromEnvironment(s *process.System, f *Flags, own []option) error {
 	for _, o := range own {
 		value := s.Getenv(o.env)
-		isSwitch := !strings.Contains(o.Flags, "<")
-		if value == "" || f.Has(o.Name()) || isSwitch && (value == "0" || value == "false") {
+		if isSwitch := !strings.Contains(o.Flags, "<"); value == "" || f.Has(o.Name()) || isSwitch && (value == "0" || value == "false") {
 			continue
 		}
 		if err := o.Set(value); err != nil {

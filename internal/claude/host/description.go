@@ -6,23 +6,25 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/claudecode"
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // Description is the answer to initialize. Its first keys are those in the SDK's types, in the same order.
 type Description struct {
-	Commands              []Command `json:"commands"`
-	Agents                []Agent   `json:"agents"`
-	OutputStyle           string    `json:"output_style"`
-	AvailableOutputStyles []string  `json:"available_output_styles"`
-	UserOutputStylesDir   string    `json:"user_output_styles_dir,omitempty"`
-	Models                any       `json:"models"`
-	Account               Account   `json:"account"`
-	PID                   int       `json:"pid"`
-	ClaudeCodeVersion     string    `json:"claude_code_version"`
-	PermissionMode        string    `json:"current_permission_mode"`
-	HooksApplied          bool      `json:"hooks_applied,omitempty"`
-	PluginsApplied        *bool     `json:"plugins_applied,omitempty"`     // nil means that the request listed no plugins
-	MCPServersApplied     *bool     `json:"mcp_servers_applied,omitempty"` // nil means that the request listed no servers
+	startFrames           []protocol.Event // of SessionStart hooks; written before the answer
+	Commands              []Command        `json:"commands"`
+	Agents                []Agent          `json:"agents"`
+	OutputStyle           string           `json:"output_style"`
+	AvailableOutputStyles []string         `json:"available_output_styles"`
+	UserOutputStylesDir   string           `json:"user_output_styles_dir,omitempty"`
+	Models                any              `json:"models"`
+	Account               Account          `json:"account"`
+	PID                   int              `json:"pid"`
+	ClaudeCodeVersion     string           `json:"claude_code_version"`
+	PermissionMode        string           `json:"current_permission_mode"`
+	HooksApplied          bool             `json:"hooks_applied,omitempty"`
+	PluginsApplied        *bool            `json:"plugins_applied,omitempty"`     // nil means that the request listed no plugins
+	MCPServersApplied     *bool            `json:"mcp_servers_applied,omitempty"` // nil means that the request listed no servers
 
 	// ManifestsParked has the outcome of each handshake in the request, by server: "parked" if it was stored, otherwise
 	// the reason why it was not.
@@ -125,8 +127,7 @@ func (h *hostedSession) skillCommands() []Command {
 	list := []Command{}
 	for _, c := range h.describe().Commands {
 		b, builtin := claudecode.BuiltinCommandNamed(c.Name)
-		k, custom := h.session.Plan().Catalog.Command(c.Name)
-		if custom && k.Skill || builtin && !custom && b.Skill {
+		if k, custom := h.session.Plan().Catalog.Command(c.Name); custom && k.Skill || builtin && !custom && b.Skill {
 			list = append(list, c)
 		}
 	}

@@ -37,9 +37,9 @@ func (r *requestServer) Initialize(ctx context.Context, g *control.InitializeReq
 	d.ManifestsParked = became
 	d.PermissionMode, d.SessionState = string(r.session.Policy().Mode()), r.conn.SessionState()
 	d.OnFailureSupported, d.AskOutranksHost = true, true
-	a := control.Answer{Payload: d}
+	a := control.Answer{Payload: d, EventsBefore: d.startFrames}
 	if in.Title != "" {
-		a.EventsBefore = []protocol.Event{titleChangedEvent(in.Title)}
+		a.EventsBefore = append(a.EventsBefore, titleChangedEvent(in.Title))
 	}
 	return a, nil
 }
@@ -119,7 +119,7 @@ func readServerHandshakes(in request, serverNames []string, isConnected func(nam
 func (h *hostedSession) Interrupt() { h.session.Tasks().StopBackgroundAgents() }
 
 // Initialize applies the host's settings. Those that are fixed for a conversation are ignored once it has a turn.
-func (h *hostedSession) Initialize(_ context.Context, in InitializeOptions) (Description, error) {
+func (h *hostedSession) Initialize(ctx context.Context, in InitializeOptions) (Description, error) {
 	if !in.TurnStarted {
 		if err := h.applySystemPromptSchemaAndToolAliases(in); err != nil {
 			return Description{}, err
@@ -131,6 +131,10 @@ func (h *hostedSession) Initialize(_ context.Context, in InitializeOptions) (Des
 		}
 	}
 	h.session.ApplyHostOptions(session.HostOptions{AgentTexts: in.ForwardSubagent, Skills: in.Skills})
+	var frames []protocol.Event
+	if !in.TurnStarted {
+		frames = session.RunStartHooks(ctx, h.session)
+	}
 	if in.Hooks != nil {
 		h.session.Hooks().ReplaceCallbacks(in.Hooks)
 	}
@@ -142,7 +146,7 @@ func (h *hostedSession) Initialize(_ context.Context, in InitializeOptions) (Des
 		plugins = new(h.addPlugins(in))
 	}
 	d := h.describe()
-	d.PluginsApplied = plugins
+	d.startFrames, d.PluginsApplied = frames, plugins
 	d.HooksApplied = in.Hooks != nil
 	if plainjson.IsSet(in.MCPServers) {
 		d.MCPServersApplied = new(h.session.Plan().Host.AwaitInitialize)

@@ -178,9 +178,7 @@ func permissionRules(s *session.Session) permissionRulesAnswer {
 	behaviors := []string{permission.BehaviorAllow, permission.BehaviorAsk, permission.BehaviorDeny}
 	sources := []string{"userSettings", "projectSettings", "localSettings", "flagSettings", "policySettings", "cliArg", "command", "session"}
 	slices.SortStableFunc(list, func(a, b ruleRow) int {
-		return cmp.Or(
-			slices.Index(behaviors, a.Behavior)-slices.Index(behaviors, b.Behavior),
-			slices.Index(sources, a.Source)-slices.Index(sources, b.Source))
+		return cmp.Or(slices.Index(behaviors, a.Behavior)-slices.Index(behaviors, b.Behavior), slices.Index(sources, a.Source)-slices.Index(sources, b.Source))
 	})
 	return permissionRulesAnswer{permissionRulesState{CWD: s.Plan().CWD, Rules: list, Directories: s.Policy().AdditionalDirectories()}}
 }

@@ -38,7 +38,7 @@ type serverList struct {
 type serverConfig struct {
 	Type    string            `json:"type"`
 	Command string            `json:"command,omitempty"`
-	Args    []string          `json:"args,omitzero"` // never nil for a process
+	Args    []string          `json:"args,omitzero"` // nil for a process whose configuration lacks args
 	URL     string            `json:"url,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"`
 	OAuth   serverOAuth       `json:"oauth,omitzero"`
@@ -90,7 +90,7 @@ func describeServer(st mcp.ServerStatus, detailed bool) serverStatus {
 			Type: kind, Command: st.Config.Command, Args: st.Config.Args, URL: st.Config.URL, Headers: st.Config.Headers,
 			OAuth: serverOAuth{ClientID: st.Config.OAuth.ClientID, CallbackPort: st.Config.OAuth.CallbackPort},
 		}
-		if kind == "stdio" && out.Config.Args == nil {
+		if kind == "stdio" && out.Config.Args == nil && !st.Config.LacksArgs {
 			out.Config.Args = []string{}
 		}
 		if u, err := url.Parse(st.Config.URL); err == nil && detailed && st.Source != "dynamic" {

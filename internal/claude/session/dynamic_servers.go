@@ -118,6 +118,7 @@ func (v *sessionMCPServers) replaceHostServers(ctx context.Context, object json.
 	}
 	bySource := map[string][]mcp.ServerConfig{}
 	for _, server := range config.Servers {
+		server.LacksArgs = server.Type == "stdio" && server.Args == nil
 		bySource[server.Source] = append(bySource[server.Source], server)
 	}
 	all := mcp.ServerChange{Errors: map[string]string{}}

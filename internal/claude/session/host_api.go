@@ -80,6 +80,11 @@ func (s *Session) BackgroundEvents(ctx context.Context) Events {
 	return s.recordEvents(s.conversation.sim.BackgroundEvents(ctx))
 }
 
+// RunStartHooks runs the SessionStart hooks before the first turn and returns their frames.
+func RunStartHooks(ctx context.Context, s *Session) []protocol.Event {
+	return simulator.RunStartHooks(ctx, s.conversation.sim)
+}
+
 // TakeNotice returns the prompt of a turn that background work needs, or false if it needs none.
 func (s *Session) TakeNotice() (protocol.UserMessage, bool) { return s.conversation.sim.NextNotice() }
 

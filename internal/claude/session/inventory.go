@@ -142,10 +142,8 @@ func (v *toolInventory) isAvailable(name string) bool {
 	if name == "Skill" && v.customization.NoCommands || name == "ToolSearch" && v.plan.NoSearch || claudecode.ToolNamed(name).Listing == claudecode.InitListsToolIfUserCanAnswer && !v.answersQuestions {
 		return false
 	}
-	if slices.ContainsFunc(v.denied, same) || slices.ContainsFunc(v.plan.Hidden, same) {
-		return false
-	}
-	return v.plan.IsDefault() || slices.ContainsFunc(v.plan.Requested, same)
+	isListed := v.plan.IsDefault() || slices.ContainsFunc(v.plan.Requested, same)
+	return isListed && !slices.ContainsFunc(v.denied, same) && !slices.ContainsFunc(v.plan.Hidden, same)
 }
 
 // isMCPToolDenied reports whether a deny rule removes an MCP tool.
@@ -256,8 +254,7 @@ func requestedToolsThatExist(o builtinToolListingOptions) []string {
 	for _, name := range o.Requested {
 		name = claudecode.ToolNameInInitEvent(name)
 		// The session has either TodoWrite or the Task tools, never both.
-		off := name == "TodoWrite" && !o.NoTasks || o.NoTasks && slices.Contains(taskTools(), name)
-		if slices.Contains(known, name) && !off {
+		if off := name == "TodoWrite" && !o.NoTasks || o.NoTasks && slices.Contains(taskTools(), name); slices.Contains(known, name) && !off {
 			list = append(list, name)
 		}
 	}

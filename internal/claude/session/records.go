@@ -88,8 +88,7 @@ func openRecords(plan launch.Plan, t transcript.ContextSource) (*recorder, error
 
 func (r *recorder) openJournalAndDebugLog(plan launch.Plan) error {
 	if plan.Records.Capture != "" {
-		file, err := os.OpenFile(plan.Records.Capture, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-		if err != nil {
+		if file, err := os.OpenFile(plan.Records.Capture, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
 			r.WarnOnStderr("cannot open the --capture file, so no journal is written: " + err.Error())
 		} else {
 			r.journalFile = file

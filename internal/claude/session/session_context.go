@@ -162,6 +162,13 @@ func (s *sessionContext) SessionContext(agentID string) transcript.SessionContex
 	facts := claudecode.FactsOfModel(claudecode.ResolveModel(s.state.Model()))
 	now := transcript.SessionContext{Model: name, KnowledgeCutoff: claudecode.FactsOfModel(name).KnowledgeCutoff, BashSteer: facts.StrengthOfRequestToPreferBash(), ExplainsAuto: facts.GetsAutoModeExplanationWithoutBashPreference()}
 	_, now.Deferred = s.toolDefinitions(requester, listed)
+	now.Instructed = instructionText(s.plan.Customization.Memories)
+	for _, m := range s.plan.Customization.Memories {
+		if claudecode.AgentResultHasOnlyReport(requester.Name) {
+			break
+		}
+		now.Instructions = append(now.Instructions, transcript.InstructionFile{Path: m.Path, Type: m.Type, Content: strings.TrimSpace(m.Text)})
+	}
 	now.TempDir = sessionDirBelowTaskTemp(s.plan, s.records.transcript.Path(), s.records.ID())
 	now.AdditionalDirs = s.additionalDirs()
 	now.TokensLeft = contextWindowToldToModel(name)

@@ -16,7 +16,6 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/internal/debug"
 	"github.com/claudeless/claudeless/internal/debug/rest"
-
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/agent"
 	"github.com/claudeless/claudeless/simulator/hook"
@@ -330,7 +329,7 @@ func (t *toolbox) RunCommand(ctx context.Context, allowRulesOfFile []string, com
 	}
 	if result.IsError {
 		t.policy.Grant(nil)
-		return "", realCLITextError(strings.TrimSuffix("Shell command failed for pattern \""+commandAsWritten+"\": [stderr]\n"+out, " [stderr]\n"))
+		return "", realCLITextError(strings.TrimSuffix("Shell command failed for pattern \""+commandAsWritten+"\": [stderr]\n"+out, "[stderr]\n"))
 	}
 	return out, nil
 }

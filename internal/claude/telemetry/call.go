@@ -89,8 +89,7 @@ func (c toolCall) failedCallErrorText(executed *protocol.ToolExecuted) string {
 	if c.name == "Bash" {
 		return "Shell command failed"
 	}
-	text := executed.Result.Content.Plain()
-	return strings.TrimSuffix(strings.TrimPrefix(text, "<tool_use_error>"), "</tool_use_error>")
+	return strings.TrimSuffix(strings.TrimPrefix(executed.Result.Content.Plain(), "<tool_use_error>"), "</tool_use_error>")
 }
 
 func (c toolCall) contentEvents(ev *protocol.ToolExecuted, now time.Time) []spanEvent {

@@ -160,8 +160,7 @@ func (v *eventView) setFileChange(id string, output any) {
 		StructuredPatch []textdiff.Hunk `json:"structuredPatch"`
 	}
 	at := slices.IndexFunc(v.runningCalls, func(c *callView) bool { return c.use.ID == id })
-	raw, err := json.Marshal(output)
-	if at < 0 || err != nil || json.Unmarshal(raw, &change) != nil {
+	if raw, err := json.Marshal(output); at < 0 || err != nil || json.Unmarshal(raw, &change) != nil {
 		return
 	}
 	switch c := v.runningCalls[at]; {

@@ -290,8 +290,7 @@ func (v *eventView) showResult(ev *protocol.Result) {
 		return
 	}
 	now := v.clock.Now()
-	agents := len(s.background.agents())
-	if agents > 0 {
+	if agents := len(s.background.agents()); agents > 0 {
 		s.entries = append(s.entries, entry{glyph: "✻ ", text: "Waiting for " + countWithNoun(agents, "background agent") + " to finish"})
 		return
 	}

@@ -39,8 +39,7 @@ func slashCommands(plan *launch.Plan) []slashCommand {
 }
 
 func unsupportedCommand(word string) (message string, unsupported bool) {
-	name, ok := strings.CutPrefix(word, "/")
-	if !ok || name == "exit" || name == "quit" || !slices.Contains(claudecode.TerminalOnlyCommands(), name) {
+	if name, ok := strings.CutPrefix(word, "/"); !ok || name == "exit" || name == "quit" || !slices.Contains(claudecode.TerminalOnlyCommands(), name) {
 		return "", false
 	}
 	return word + " is not simulated by claudeless", true

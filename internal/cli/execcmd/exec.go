@@ -200,8 +200,7 @@ func (c *Exec) runAsHelper(ctx context.Context, s *process.System) (done bool, e
 	if c.Spoil == "" {
 		return false, nil
 	}
-	code, err := procio.RelayRealClaude(ctx, s, c.Spoil, words)
-	if code != 0 || err != nil {
+	if code, err := procio.RelayRealClaude(ctx, s, c.Spoil, words); code != 0 || err != nil {
 		return true, &process.ExitError{Code: cmp.Or(code, process.ExitFailed), Err: err}
 	}
 	return true, nil
@@ -279,8 +278,7 @@ func CheckForRepeatedScenarioOrUnknownFlag(c *kong.Context) error {
 		return fmt.Errorf("--scenario was given %d times: join the files with `include` in one of them", scenarios)
 	}
 	for _, arg := range cmp.Or(c.Selected(), c.Model.Node).Positional {
-		words, _ := arg.Target.Interface().([]string)
-		if arg.Passthrough && len(words) > 0 && words[0] != "--" && strings.HasPrefix(words[0], "-") {
+		if words, _ := arg.Target.Interface().([]string); arg.Passthrough && len(words) > 0 && words[0] != "--" && strings.HasPrefix(words[0], "-") {
 			return unknownFlag(words[0], c.Flags())
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/process"
-
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 

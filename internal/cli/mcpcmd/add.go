@@ -138,8 +138,7 @@ func (f *addFlags) addRemote(o *Options, name, transport, url string) error {
 		oauth = append(oauth, plainjson.Member{Key: "clientId", Value: jsonString(f.clientID)})
 	}
 	if f.callbackPort != "" {
-		port, err := strconv.Atoi(f.callbackPort)
-		if err != nil || port < 1 || port > 65535 {
+		if port, err := strconv.Atoi(f.callbackPort); err != nil || port < 1 || port > 65535 {
 			return process.Verbatimf("Error: --callback-port must be a whole number from 1 to 65535")
 		}
 		oauth = append(oauth, plainjson.Member{Key: "callbackPort", Value: json.RawMessage(f.callbackPort)})

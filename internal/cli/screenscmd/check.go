@@ -205,10 +205,7 @@ func runDetectorInTmux(ctx context.Context, d *screenDetector, p *book.Page, raw
 	env = append(env, "TMUX_TMPDIR="+temp.Path, "SCREEN_SESSION=page", "TMUX=")
 	size := []string{"-x", strconv.Itoa(p.Cols), "-y", strconv.Itoa(p.Rows)}
 	show := "stty raw -echo; cat '" + file + "'; tmux wait-for -S shown; exec sleep 60"
-	commands := [][]string{
-		append([]string{"-u", "-f", "/dev/null", "new-session", "-d", "-s", "page"}, append(size, show)...),
-		{"wait-for", "shown"},
-	}
+	commands := [][]string{append([]string{"-u", "-f", "/dev/null", "new-session", "-d", "-s", "page"}, append(size, show)...), {"wait-for", "shown"}}
 	defer func() { _, _ = runTmux(context.WithoutCancel(ctx), env, "kill-server") }() // the tmux server may not be running
 	for _, args := range commands {
 		if out, err := runTmux(ctx, env, args...); err != nil {

@@ -385,8 +385,7 @@ func parseDetector(file string, text []byte) (*screenDetector, diag.List) {
 }
 
 func reportUnknownPageState(state string, addProblem func(hint, message string)) {
-	kind, _, _ := strings.Cut(state, "/")
-	if !slices.Contains(tape.PageStates(), kind) {
+	if kind, _, _ := strings.Cut(state, "/"); !slices.Contains(tape.PageStates(), kind) {
 		addProblem(diag.NameHint(kind, tape.PageStates()), fmt.Sprintf("unknown state `%s`", state))
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"runtime/debug"
 
 	"github.com/claudeless/claudeless/internal/api"
-
 	"github.com/claudeless/claudeless/internal/base/clock"
 	"github.com/claudeless/claudeless/internal/base/localhttp"
 	"github.com/claudeless/claudeless/internal/base/process"

@@ -70,8 +70,7 @@ func resumePausedCall(ctx context.Context, f *hubAccess, a arguments) (any, erro
 		return nil, &debug.Error{Code: debug.CodeInvalidArguments, Message: err.Error()}
 	}
 	decide := func(ctx context.Context) (any, error) {
-		err := f.hub.Resume(ctx, id, r)
-		return fields{"status": "ok", "pause_id": id}, err
+		return fields{"status": "ok", "pause_id": id}, f.hub.Resume(ctx, id, r)
 	}
 	if r.ModifiedInputExpr != "" || r.ModifiedResultExpr != "" {
 		return wire.DeferredAnswer(decide), nil
@@ -237,10 +236,7 @@ func promptMessage(description, head string, parts ...promptSection) (any, error
 		}
 		fmt.Fprintf(&b, "\n%s:\n%s\n", p.title, indented.String())
 	}
-	return fields{
-		"description": description,
-		"messages":    [1]any{fields{"role": "user", "content": block{Type: "text", Text: b.String()}}},
-	}, nil
+	return fields{"description": description, "messages": [1]any{fields{"role": "user", "content": block{Type: "text", Text: b.String()}}}}, nil
 }
 
 // protocolError converts an error of the hub for prompts, which cannot report an error in their result.

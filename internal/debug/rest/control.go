@@ -250,8 +250,7 @@ func (a *api) sessions(r *http.Request) (any, error) {
 	}
 	out := []debug.Session{}
 	for _, s := range a.Hub.Sessions() {
-		closed := s.ClosedAt != nil
-		if status == "active" && closed || status == "closed" && !closed || s.StartedAt < from || s.StartedAt > to {
+		if closed := s.ClosedAt != nil; status == "active" && closed || status == "closed" && !closed || s.StartedAt < from || s.StartedAt > to {
 			continue
 		}
 		all, err := json.Marshal(s)

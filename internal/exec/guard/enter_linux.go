@@ -76,8 +76,7 @@ func sendOverLink(linkFD int, text string, watched bool, files []int) error {
 	if watched {
 		head[1] = 1
 	}
-	err := unix.Sendmsg(linkFD, append(head, text...), unix.UnixRights(files...), nil, 0)
-	if err != nil {
+	if err := unix.Sendmsg(linkFD, append(head, text...), unix.UnixRights(files...), nil, 0); err != nil {
 		return fmt.Errorf("passing network sockets out of the namespace: %w", err)
 	}
 	return nil

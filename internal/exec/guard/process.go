@@ -83,8 +83,7 @@ func (p process) isClaude(own ClaudelessFiles) bool {
 		argv := q.argv()
 		exe, _ := os.Readlink(q.procFile("exe")) // empty if the process has exited
 		for i, word := range append(argv[:min(len(argv), 3):min(len(argv), 3)], exe) {
-			named := i < 2 && filepath.Base(word) == "claude" || IsRealCLI(word)
-			if named && !own.isClaudelessFile(word) && !own.isClaudelessFile(exe) {
+			if named := i < 2 && filepath.Base(word) == "claude" || IsRealCLI(word); named && !own.isClaudelessFile(word) && !own.isClaudelessFile(exe) {
 				return true
 			}
 		}
@@ -131,8 +130,7 @@ func ProcessesWithVariable(variable string) []int {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	var all []int
 	for _, dir := range dirs {
-		pid, err := strconv.Atoi(filepath.Base(dir))
-		if err == nil && pid != os.Getpid() && slices.Contains(Environ(pid), variable) {
+		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil && pid != os.Getpid() && slices.Contains(Environ(pid), variable) {
 			all = append(all, pid)
 		}
 	}

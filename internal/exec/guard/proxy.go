@@ -53,8 +53,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		return
 	}
 	host, _ := cutAtLast(q.Host, ":")
-	bare := strings.Trim(host, "[]")
-	if p.RefusesAll || isModelVendorHost(bare) || isVendorAddr(q.Host) {
+	if bare := strings.Trim(host, "[]"); p.RefusesAll || isModelVendorHost(bare) || isVendorAddr(q.Host) {
 		switch who := p.Log.findPeer(q.RemoteAddr); {
 		case who != 0:
 			p.Log.recordConnection(who, bare, q.Host, p.OwnFiles)

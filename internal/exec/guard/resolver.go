@@ -77,8 +77,7 @@ func (r *fakeNameServer) answerQuery(query []byte) []byte {
 	for _, count := range []int{6, 8, 10} {
 		binary.BigEndian.PutUint16(out[count:], 0)
 	}
-	kind, class := binary.BigEndian.Uint16(query[end-4:]), binary.BigEndian.Uint16(query[end-2:])
-	if kind != dnsTypeA || class != dnsClassIN {
+	if kind, class := binary.BigEndian.Uint16(query[end-4:]), binary.BigEndian.Uint16(query[end-2:]); kind != dnsTypeA || class != dnsClassIN {
 		return out
 	}
 	if r.onlyKnownNames && !r.addrs[name].IsValid() {

@@ -185,8 +185,7 @@ func WithShimEnvironment(s *process.System) (systemWithShimVariables *process.Sy
 	more := map[string]string{}
 	for line := range strings.Lines(string(text)) {
 		line, byDefault := strings.CutPrefix(strings.TrimRight(line, "\r\n"), "?")
-		name, value, ok := strings.Cut(line, "=")
-		if ok && (!byDefault || s.Getenv(name) == "") {
+		if name, value, ok := strings.Cut(line, "="); ok && (!byDefault || s.Getenv(name) == "") {
 			more[name] = strings.NewReplacer(`\\`, "\\", `\n`, "\n").Replace(value)
 		}
 	}
@@ -282,8 +281,7 @@ func secretArguments(args, environ []string) []string {
 	shape := regexp.MustCompile(`\b(sk-ant-[A-Za-z0-9_-]{8,}|claudeless-canary-[0-9a-f]+|gh[pousr]_[A-Za-z0-9]{20,}|AKIA[0-9A-Z]{16})`)
 	var values []string
 	for _, kv := range environ {
-		name, value, _ := strings.Cut(kv, "=")
-		if len(value) >= 12 && slices.Contains(secretVariables(), name) {
+		if name, value, _ := strings.Cut(kv, "="); len(value) >= 12 && slices.Contains(secretVariables(), name) {
 			values = append(values, value)
 		}
 	}

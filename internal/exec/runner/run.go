@@ -250,8 +250,7 @@ func FindRealClaude(explicitPath string, getenv func(string) string, ownPath str
 	}
 	for _, dir := range filepath.SplitList(getenv("PATH")) {
 		path := filepath.Join(dir, "claude")
-		target, err := filepath.EvalSymlinks(path)
-		if err != nil || target == ownPath || guard.IsShim(target) {
+		if target, err := filepath.EvalSymlinks(path); err != nil || target == ownPath || guard.IsShim(target) {
 			continue
 		}
 		return path, nil

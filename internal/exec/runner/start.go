@@ -70,8 +70,7 @@ func (r *run) startCommand(ctx context.Context, o proc.AttachOptions) (*startedC
 func (r *run) startInSharedNetworkWatchingForRealClaude(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
 	wanted := r.Guard == guard.LevelPathAndProxy && r.Setup.Real.Path == "" && !c.hasOtherRuns
 	if wanted && guard.CanWatchSyscalls() {
-		err := r.startAsChildWithSyscallWatching(ctx, c, o)
-		if !errors.Is(err, errStrictGuardFailed) {
+		if err := r.startAsChildWithSyscallWatching(ctx, c, o); !errors.Is(err, errStrictGuardFailed) {
 			return err
 		}
 	}

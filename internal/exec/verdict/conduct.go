@@ -72,8 +72,7 @@ func (l *findingCollector) checkProcessEnd(p *journaledProcess, killed []int) {
 		l.addFinding(p, "C05", levelWarn, "the process was killed with SIGKILL without a SIGTERM first",
 			"close stdin or send SIGTERM, wait some seconds, and only then send SIGKILL")
 	case p.start == nil || p.start.Fault == "":
-		l.addFinding(p, "C05", levelWarn, "the process was killed right after "+signal.Signal,
-			"wait some seconds after SIGTERM before you send SIGKILL")
+		l.addFinding(p, "C05", levelWarn, "the process was killed right after "+signal.Signal, "wait some seconds after SIGTERM before you send SIGKILL")
 	}
 }
 

@@ -137,8 +137,7 @@ func lineOfFirstTableAfterRules(scenarioIndex *diag.SourceIndex) (int, error) {
 			places = append(places, diag.Path{key, i})
 		}
 		for _, path := range places {
-			d := scenarioIndex.DiagnosticAt(path, "")
-			if key != "responses" && d.Pos.Line > last && strings.HasPrefix(strings.TrimSpace(d.Source), "[") {
+			if d := scenarioIndex.DiagnosticAt(path, ""); key != "responses" && d.Pos.Line > last && strings.HasPrefix(strings.TrimSpace(d.Source), "[") {
 				next = append(next, d.Pos.Line)
 			}
 		}

@@ -108,8 +108,7 @@ func (l *findingCollector) addFindingsOfProblemsBeforeFirstPrompt(p *journaledPr
 		l.addFinding(p, "S07", levelError, "unknown variable "+name, "docs/compatibility.md lists the variables; correct the name or remove the variable")
 	}
 	if p.start.SuggestedCommand != "" {
-		l.addFinding(p, "S08", levelError, fmt.Sprintf("%q was used as a prompt", p.Argv[1]),
-			"did you mean the command "+p.start.SuggestedCommand+"?")
+		l.addFinding(p, "S08", levelError, fmt.Sprintf("%q was used as a prompt", p.Argv[1]), "did you mean the command "+p.start.SuggestedCommand+"?")
 	}
 }
 

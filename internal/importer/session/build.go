@@ -334,8 +334,7 @@ func (a *Agent) addLastMessageFromCallResult(callThatStartedAgent *Call) {
 	if n == 0 || callThatStartedAgent.Result == nil || callThatStartedAgent.Result.IsError {
 		return
 	}
-	last := a.Messages[n-1].Blocks
-	if len(last) > 0 && last[len(last)-1].Call == nil {
+	if last := a.Messages[n-1].Blocks; len(last) > 0 && last[len(last)-1].Call == nil {
 		return
 	}
 	_, text, ok := strings.Cut(callThatStartedAgent.Result.Text, "report follows:\n")

@@ -65,8 +65,7 @@ func Play(ctx context.Context, s *process.System, job *Job) ([]*parity.Recording
 		if n := unroutedPacketsOfNetworkNamespace() - before; job.Isolated && n > 0 {
 			p.addProblem("network", fmt.Sprintf("tried to reach the network (%d times)", n))
 		}
-		err := errors.Join(p.close(ctx), p.collectResults())
-		if err != nil {
+		if err := errors.Join(p.close(ctx), p.collectResults()); err != nil {
 			return nil, fmt.Errorf("recording the case %s: %w", job.Case.Name, err)
 		}
 		p.recording.Duration = s.Now().Sub(p.started)

@@ -31,8 +31,7 @@ func newPersonalFinder(p *PersonalData) *personalDataFinder {
 	}{{"CWD", p.CWDs}, {"HOME", p.Homes}, {"USER", p.Users}, {"HOST", p.Hosts}} {
 		for _, w := range list.words {
 			w = strings.TrimRight(w, "/")
-			named := list.kind == "USER" || list.kind == "HOST"
-			if len(w) < minPersonalWordOrIDBytes || f.words.isWordAdded(w) || named && isTooCommonToIdentifyPerson(w) {
+			if named := list.kind == "USER" || list.kind == "HOST"; len(w) < minPersonalWordOrIDBytes || f.words.isWordAdded(w) || named && isTooCommonToIdentifyPerson(w) {
 				continue
 			}
 			f.words.addWord(w, len(f.kindsByWordNumber))
@@ -214,8 +213,7 @@ func (d *wordFinder) forEachWordMatch(s string, reportNumberAndSpan func(n, star
 			b = lowerCase(b)
 		}
 		key = (key<<8 | uint32(b)) & 0xFFFFFF
-		h := hashPrefixTo16Bits(key)
-		if d.prefixBits[h>>6]&(1<<(h&63)) == 0 || i < 2 {
+		if h := hashPrefixTo16Bits(key); d.prefixBits[h>>6]&(1<<(h&63)) == 0 || i < 2 {
 			continue
 		}
 		for _, w := range d.byPrefix[key] {

@@ -150,8 +150,7 @@ func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 		end := stringEnd(raw, i)
 		key := isJSONKey(raw[end:])
 		text := decodeString(raw[i:end])
-		hidden := r.redactString(text, secret && !key)
-		if hidden != text {
+		if hidden := r.redactString(text, secret && !key); hidden != text {
 			out = append(append(out, raw[done:i]...), plainjson.MarshalString(hidden)...)
 			done = end
 		}
@@ -245,8 +244,7 @@ func secretOffsetInArg(args []string, argIndex int) int {
 			return len(user) + 1
 		}
 	}
-	name, _, ok := strings.Cut(arg, "=")
-	if ok && nameLooksSecret(strings.TrimLeft(name, "-")) && !strings.ContainsAny(name, " /?&") {
+	if name, _, ok := strings.Cut(arg, "="); ok && nameLooksSecret(strings.TrimLeft(name, "-")) && !strings.ContainsAny(name, " /?&") {
 		return len(name) + 1
 	}
 	return -1
@@ -271,8 +269,7 @@ func (r *Redactor) secretsAfterOptions(args []string) map[int][]Finding {
 	found := map[int][]Finding{}
 	for _, f := range r.getOrCreateSecretFormFinder().findInCommandLine(string(line)) {
 		for i, arg := range args {
-			start, end := max(f.Start-starts[i], 0), min(f.End-starts[i], len(arg))
-			if start < end {
+			if start, end := max(f.Start-starts[i], 0), min(f.End-starts[i], len(arg)); start < end {
 				found[i] = append(found[i], Finding{Kind: f.Kind, Start: start, End: end, Certain: f.Certain})
 			}
 		}

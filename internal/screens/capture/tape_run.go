@@ -198,8 +198,7 @@ func (s *tapeRun) failureDetailsFromScreenAndJournal(failedStep *tape.StepError)
 	if failedStep != nil {
 		b.WriteString("the screen was:\n" + failedStep.Screen.Frame())
 	}
-	lines := strings.Split(strings.TrimRight(fileTextOrEmpty(s.path("journal.jsonl")), "\n"), "\n")
-	if len(lines) > 0 && lines[0] != "" {
+	if lines := strings.Split(strings.TrimRight(fileTextOrEmpty(s.path("journal.jsonl")), "\n"), "\n"); len(lines) > 0 && lines[0] != "" {
 		b.WriteString("the last lines of the journal:\n")
 		for _, line := range lines[max(0, len(lines)-maxJournalLinesInFailureDetails):] {
 			const most = 300

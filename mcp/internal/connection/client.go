@@ -185,10 +185,7 @@ func (l *client) needsCancelNotification(ctx context.Context, method string) boo
 	if method == string(wire.MethodInitialize) { // observed over stdio
 		return l.isLocal && errors.Is(ctx.Err(), context.DeadlineExceeded)
 	}
-	if method == string(wire.MethodServerDiscover) {
-		return false
-	}
-	return !l.isRemote || !l.modern.Load()
+	return method != string(wire.MethodServerDiscover) && (!l.isRemote || !l.modern.Load())
 }
 
 func idText(id wire.RequestId) string { return strings.TrimPrefix(fmt.Sprint(id.Value()), "<nil>") }

@@ -215,10 +215,7 @@ func firstResponseInBodyOrWholeBody(body []byte) []byte {
 // readResponseStream reads the response to a request from an event stream. Up to revision 2025-11-25, a stream that the
 // server ends before the response is continued after its last event.
 func (t *httpTransport) readResponseStream(ctx context.Context, body io.Reader, req transport.JSONRPCRequest) (resp *transport.JSONRPCResponse, err error) {
-	s := eventStream{
-		httpTransport: t, id: req.ID.String(),
-		isHandshake: req.Method == string(wire.MethodInitialize) || req.Method == string(wire.MethodServerDiscover),
-	}
+	s := eventStream{httpTransport: t, id: req.ID.String(), isHandshake: req.Method == string(wire.MethodInitialize) || req.Method == string(wire.MethodServerDiscover)}
 	resp, err = s.readUntilResponse(newEventReader(body))
 	for errors.Is(err, io.EOF) && s.lastEventID != "" && !t.isModern() && Sleep(ctx, cmp.Or(s.retry, reopenPause)) {
 		if next, _ := s.open(ctx); next != nil {

@@ -127,9 +127,7 @@ func toolShape(schema func(string, schemaCheck) objectMemberCheck) schemaCheck {
 	}
 	return object(nameTitleAndIconsMembersPlus(
 		optional("description", jsonTypeCheck("string")),
-		schema("inputSchema", object(
-			required("type", oneOf("object")), optional("properties", checkAnyObject), optional("required", listOf(jsonTypeCheck("string"))),
-		)),
+		schema("inputSchema", object(required("type", oneOf("object")), optional("properties", checkAnyObject), optional("required", listOf(jsonTypeCheck("string"))))),
 		optional("outputSchema", jsonTypeCheck("object")),
 		optional("annotations", object(hints...)),
 		optional("execution", object(optional("taskSupport", oneOf("required", "optional", "forbidden")))),
@@ -188,10 +186,7 @@ func elicitationParamsCheck(isModernVersion bool) schemaCheck {
 		url = append(url, required("elicitationId", text))
 	}
 	form := object(required("type", oneOf("object")), required("properties", objectWithEveryMemberCheck(elicitationFormFieldCheck())), optional("required", listOf(text)))
-	return union(
-		object(optional("mode", oneOf("form")), required("message", text), required("requestedSchema", form)),
-		object(append(url, required("url", text))...),
-	)
+	return union(object(optional("mode", oneOf("form")), required("message", text), required("requestedSchema", form)), object(append(url, required("url", text))...))
 }
 
 func elicitationFormFieldCheck() schemaCheck {

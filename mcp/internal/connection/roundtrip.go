@@ -81,8 +81,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
 	headers := t.currentHeaders(ctx)
 	resp, err := t.send(ctx, req, headers)
-	isRenewed := t.renewer != nil && req.Method == http.MethodPost && originOf(req.URL) == t.origin
-	if err == nil && isUnauthorized(resp) && isRenewed {
+	if isRenewed := t.renewer != nil && req.Method == http.MethodPost && originOf(req.URL) == t.origin; err == nil && isUnauthorized(resp) && isRenewed {
 		resp, err = t.sendAgain(ctx, req, resp, headers)
 	}
 	if err != nil {

@@ -49,8 +49,7 @@ func checkAnyObject(v json.RawMessage) []schemaIssue {
 
 func oneOf(values ...string) schemaCheck {
 	return func(v json.RawMessage) []schemaIssue {
-		text, _ := plainjson.StringValue(v)
-		if slices.Contains(values, text) {
+		if text, _ := plainjson.StringValue(v); slices.Contains(values, text) {
 			return nil
 		}
 		message := fmt.Sprintf("Invalid input: expected %q", values[0])

@@ -157,10 +157,7 @@ func resumed(ctx context.Context, p *place) error {
 		return err
 	}
 	files, err := filepath.Glob(filepath.Join(p.dir, "config", "projects", "*", first.result.SessionID+".jsonl"))
-	return errors.Join(err,
-		equal("the session", second.result.SessionID, first.result.SessionID),
-		equal("transcripts", len(files), 1),
-	)
+	return errors.Join(err, equal("the session", second.result.SessionID, first.result.SessionID), equal("transcripts", len(files), 1))
 }
 
 func refused(ctx context.Context, p *place) error {
@@ -184,9 +181,5 @@ func requests(ctx context.Context, p *place) error {
 	}
 	defer client.Disconnect()
 	model := "claude-opus-4-6"
-	return errors.Join(
-		client.SetModel(ctx, &model),
-		client.SetPermissionMode(ctx, "acceptEdits"),
-		client.InterruptGraceful(ctx),
-	)
+	return errors.Join(client.SetModel(ctx, &model), client.SetPermissionMode(ctx, "acceptEdits"), client.InterruptGraceful(ctx))
 }
