@@ -1,15 +1,33 @@
+// Package simtest provides a scripted claude for Go tests. It prints the real CLI's events, but needs no tokens.
+//
+//	func TestTriage(t *testing.T) {
+//		claude := simtest.New(t, simtest.Call("Bash", map[string]any{"command": "git log -1"}), "Parser bug.")
+//		out, err := exec.Command(claude.Path, "-p", "triage", "--allowedTools", "Bash").Output()
+//		…
+//		claude.Tools() // the calls that ran
+//	}
+//
+// The import is enough: the claude on PATH is the test binary, which runs as claude if CLAUDELESS_SIMTEST is set.
+//
+// When the test ends, claudeless checks the run. The test fails if a step was not reached, a prompt matched no rule, an
+// expectation was not met, or the real CLI would fail. Each message contains the line that defined the rule.
+//
+// A script becomes a scenario, and claude behaves like the claudeless binary. `claudeless verify` makes the same checks.
 package simtest
 
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"go/build"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/claudeless/claudeless/executor/builtin"
 	"github.com/claudeless/claudeless/internal/exec/runner"
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
@@ -134,4 +152,77 @@ func (c *Claude) setVariablesForTestProcess() {
 		name, value, _ := strings.Cut(kv, "=")
 		c.script.tb.Setenv(name, value)
 	}
+}
+
+func (s *scenarioScript) failTestWithRunProblems() {
+	if s.tb.Failed() || s.tb.Skipped() {
+		return
+	}
+	problems, warnings := s.findProblemsOfRun()
+	for _, warning := range warnings {
+		s.tb.Log("warning: " + warning)
+	}
+	for _, problem := range problems {
+		s.tb.Error(problem)
+	}
+}
+
+func (s *scenarioScript) findProblemsOfRun() (testFailures, warnings []string) {
+	in := verdict.Input{Rules: verdict.Rules{Tools: builtin.Definitions()}}
+	runner.KillLeftovers(s.claudelessRunID(), &in)
+	if err := in.ReadFiles([]string{s.journalPath()}, s.scenarioPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return []string{"simtest: " + err.Error()}, nil
+	}
+	if in.Scenario == nil {
+		loaded, err := verdict.LoadScenario(s.scenarioPath())
+		if err != nil {
+			return []string{"simtest: " + err.Error()}, nil
+		}
+		in.Scenario = loaded
+	}
+	report := verdict.Judge(in)
+	for _, x := range report.Expectations {
+		if !x.Met {
+			testFailures = append(testFailures, s.positionText(x.File, x.Line)+x.Text+prefixNonEmpty(": ", x.Got))
+		}
+	}
+	for _, f := range report.Findings {
+		text := fmt.Sprintf("%s%s [%s]%s", s.positionText(f.File, f.Line), f.Text, f.ID, prefixNonEmpty("\n\t", f.Advice))
+		switch f.Level {
+		case "error":
+			testFailures = append(testFailures, text)
+		case "warn":
+			warnings = append(warnings, text)
+		}
+	}
+	for _, u := range report.Unmatched {
+		if text := strings.Join(testFailures, "\n"); !strings.Contains(text, u.Prompt) {
+			testFailures = append(testFailures, fmt.Sprintf("%s: no rule for the prompt %q%s", s.position, u.Prompt, prefixNonEmpty("\n\t", strings.Join(u.Nearest, "\n\t"))))
+		}
+	}
+	return testFailures, warnings
+}
+
+func prefixNonEmpty(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text
+}
+
+// positionText returns where a finding about a line of the scenario is. If the test has a scenario file, it is that
+// line; otherwise it is the line of the test that defined the rule.
+func (s *scenarioScript) positionText(file string, line int) string {
+	switch {
+	case file == "":
+		return s.position + ": "
+	case s.file != "":
+		return fmt.Sprintf("%s:%d: ", file, line)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := line - firstRuleLine; i >= 0 && i < len(s.rules) {
+		return s.rules[i].position + ": "
+	}
+	return s.position + ": "
 }

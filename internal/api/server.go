@@ -8,9 +8,15 @@ package api
 
 import (
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/api/history"
+	"github.com/claudeless/claudeless/internal/api/wire"
+	"github.com/claudeless/claudeless/internal/claudecode"
+	"github.com/claudeless/claudeless/internal/record/journal"
+	"github.com/claudeless/claudeless/scenarios"
 )
 
 // Err returns the first error of writing the journal.
@@ -44,4 +50,93 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		server: s, namespace: s.namespaceFor(name), startedAt: s.Clock.Now(),
 	}
 	x.chooseEndpoint(path)
+}
+
+func (x *exchange) chooseEndpoint(path string) {
+	post := x.r.Method == http.MethodPost
+	if strings.Contains(path, "/v1/v1/") {
+		x.refuse(&history.RefusalError{Status: http.StatusNotFound, Message: "the base URL must not end in /v1: the client adds it (" + x.Path + ")", NoRetry: true})
+		return
+	}
+	_, model, isModel := strings.Cut(path, "/v1/models/")
+	switch {
+	case strings.HasSuffix(path, "/v1/messages") && post:
+		if err := x.serveConversationOrSideRequest(); err != nil {
+			x.answerError(err)
+		}
+	case strings.HasSuffix(path, "/v1/messages/count_tokens") && post:
+		x.serveTokenCount()
+	case strings.HasSuffix(path, "/v1/models") && x.r.Method == http.MethodGet:
+		x.serveModels()
+	case isModel && x.r.Method == http.MethodGet:
+		x.serveSideRequest("models", "", func() { x.sendJSON(http.StatusOK, wire.ModelInfoFor(model)) })
+	case strings.HasSuffix(path, "/v1/messages"), strings.HasSuffix(path, "/v1/messages/count_tokens"), strings.HasSuffix(path, "/v1/models"):
+		x.refuse(&history.RefusalError{Status: http.StatusMethodNotAllowed, Message: x.r.Method + " is not allowed here"})
+	case x.r.Method == http.MethodHead, path == "/", strings.HasSuffix(path, "/api/hello"):
+		x.serveSideRequest("hello", "", func() { x.w.WriteHeader(http.StatusOK) })
+	case strings.Contains(path, "/api/event_logging"), strings.Contains(path, "telemetry"), strings.Contains(path, "/metrics"):
+		x.serveSideRequest("telemetry", "", func() { x.sendJSON(http.StatusOK, struct{}{}) })
+	default:
+		x.refuse(&history.RefusalError{Status: http.StatusNotFound, Message: "nothing is served at " + x.r.Method + " " + x.Path})
+	}
+}
+
+// serveTokenCount handles POST /v1/messages/count_tokens. It estimates tokens as in the usage of answers.
+func (x *exchange) serveTokenCount() {
+	r, err := x.readRequest()
+	if err == nil {
+		err = r.CheckAsTokenCountRequest()
+	}
+	if err != nil {
+		x.answerError(err)
+		return
+	}
+	x.serveSideRequest("count_tokens", r.Model, func() {
+		x.sendJSON(http.StatusOK, struct {
+			InputTokens int `json:"input_tokens"`
+		}{scenarios.Tokens(r.PromptSizeInBytes())})
+	})
+}
+
+func (x *exchange) serveModels() {
+	query := x.r.URL.Query()
+	limit := 20
+	if text := query.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > 1000 {
+			x.refuse(history.InvalidRequest("limit", "Input should be between 1 and 1000"))
+			return
+		}
+		limit = n
+	}
+	var all []string
+	for _, f := range claudecode.KnownModels() {
+		all = append(all, f.Name)
+	}
+	from, to := 0, len(all)
+	if at := slices.Index(all, query.Get("after_id")); at >= 0 {
+		from = at + 1
+	}
+	if at := slices.Index(all, query.Get("before_id")); at >= 0 {
+		to = max(from, at)
+		from = max(from, to-limit)
+	}
+	page := wire.ModelPage{Data: []wire.ModelInfo{}}
+	for _, id := range all[from:min(to, from+limit)] {
+		page.Data = append(page.Data, wire.ModelInfoFor(id))
+	}
+	page.HasMore = from+len(page.Data) < to
+	if query.Get("before_id") != "" {
+		page.HasMore = from > 0
+	}
+	if n := len(page.Data); n > 0 {
+		page.FirstID, page.LastID = &page.Data[0].ID, &page.Data[n-1].ID
+	}
+	x.serveSideRequest("models", "", func() { x.sendJSON(http.StatusOK, page) })
+}
+
+func (x *exchange) serveSideRequest(kind, model string, answer func()) {
+	x.setCommonResponseHeaders("")
+	answer()
+	x.server.recordJournalLine(x.namespace, journal.SideRequest{Namespace: x.Namespace, Session: x.Session, Kind: kind, Path: x.Path, Model: model, Status: max(x.status, http.StatusOK), MS: x.elapsedMS()})
 }

@@ -2,11 +2,14 @@ package command
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/claude/catalog"
 	"github.com/claudeless/claudeless/internal/claudecode"
+	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/slash"
 )
@@ -100,4 +103,91 @@ func (c builtinCommand) Run(_ context.Context, call slash.Call) (*slash.Outcome,
 		return nil, nil
 	}
 	return &said, nil
+}
+
+// fixedBuiltinCommandAnswer returns the answer to a built-in command that changes nothing. Empty: the model gets a prompt
+// instead.
+func fixedBuiltinCommandAnswer(o Options, commandName string) string {
+	switch commandName {
+	case "agents":
+		return "The /agents wizard has been removed.\n\n" + "Ask Claude to create or update subagents for you (e.g. \"create a code-reviewer subagent that ...\"),\n" +
+			"or edit the files directly:\n  • .claude/agents/       (this project)\n  • ~/.claude/agents/     (all projects)\n\n" +
+			"Docs: https://code.claude.com/docs/en/sub-agents"
+	case "autocompact":
+		return "Auto-compact window for " + claudecode.DisplayModel(claudecode.ResolveModel(o.State.Model())) + ": 1m tokens (default for this model)"
+	case "config":
+		return "Usage: /config key=value [key=value ...]"
+	case "fast":
+		return "Fast mode unavailable: Fast mode is not available in the Agent SDK"
+	case "focus":
+		return "/focus isn't available here yet"
+	case "heapdump", "auto-mode-setup":
+		return "/" + commandName + " isn't available in this environment."
+	case "__remote-workflow":
+		return "remote-workflow: error[not-remote-session]: this command only runs inside a remote (CCR) session (CLAUDE_CODE_REMOTE is not set). Use the Workflow tool locally."
+	case "workflow-launch-exec":
+		return "workflow-launch-exec: no pending launch handoff for this invocation (expected when a restored session replays the dispatch turn); nothing executed."
+	case "reload-plugins":
+		plugins, skills := o.Catalog.Counts()
+		return fmt.Sprintf("Reloaded: %s · %s · %s · 0 hooks · 0 plugin LSP servers",
+			slash.Count(plugins, "plugin"), slash.Count(skills, "skill"), slash.Count(len(o.Catalog.Agents()), "agent"))
+	case "reload-skills":
+		_, skills := o.Catalog.Counts()
+		return fmt.Sprintf("Reloaded skills: %s available (none added or removed).", slash.Count(skills+len(claudecode.BuiltInSkills()), "skill"))
+	case "list-agents":
+		return "This session: " + SessionName(o.State.Snapshot().Title, o.Session.ID()) + " (the name other sessions use to message it)\n\n" +
+			"No subagents, teammates or other Claude sessions — no other session is running on this machine right now; peer messaging itself is available."
+	}
+	return ""
+}
+
+func serversText(o Options, args string) string {
+	const usage = "Usage: /mcp [reconnect|enable|disable [<server>|all]]. With no server name, applies to all."
+	var statuses []mcp.ServerStatus
+	if o.Servers != nil {
+		statuses = o.Servers.Servers()
+	}
+	if words := strings.Fields(args); len(words) > 1 && words[1] != "all" {
+		if slices.ContainsFunc(statuses, func(st mcp.ServerStatus) bool { return st.Name == words[1] }) {
+			return usage
+		}
+		return fmt.Sprintf("There's no MCP server named %q. Run `/mcp` in the terminal to see configured servers.", words[1])
+	}
+	if len(statuses) == 0 {
+		return "No MCP servers are configured. Add one with `claude mcp add`.\n" + usage
+	}
+	count := map[string]int{}
+	for _, st := range statuses {
+		count[st.Status]++
+	}
+	return fmt.Sprintf("%s: %d connected, %d not connected, %d disabled. Use `/mcp` in the terminal for details.",
+		slash.Count(len(statuses), "MCP server"), count["connected"], len(statuses)-count["connected"]-count["disabled"], count["disabled"])
+}
+
+// loadedContext lists the parts of the context other than the conversation.
+func loadedContext(o Options) slash.LoadedContext {
+	tokens := func(text string) int { return (len(text) + 3) / 4 }
+	var l slash.LoadedContext
+	if o.Servers != nil {
+		for _, t := range o.Servers.Tools() {
+			l.MCPTools = append(l.MCPTools, slash.UsageItem{Name: t.Name, Source: t.Server, Tokens: tokens(t.Name + t.Description + string(t.InputSchema))})
+		}
+	}
+	for _, a := range o.Catalog.Agents() {
+		if a.Source != "built-in" {
+			l.Agents = append(l.Agents, slash.UsageItem{Name: a.Name, Source: a.Source, Tokens: tokens(a.Name + a.Description)})
+		}
+	}
+	for _, k := range o.Catalog.Commands() {
+		if k.Skill {
+			l.Skills = append(l.Skills, slash.UsageItem{Name: k.Name, Source: k.Source, Tokens: tokens(k.Name + k.Description)})
+		}
+	}
+	for _, k := range claudecode.BuiltInSkills() {
+		l.Skills = append(l.Skills, slash.UsageItem{Name: k.Name, Source: "built-in", Tokens: k.Tokens})
+	}
+	if data, err := os.ReadFile(o.Memory); err == nil {
+		l.MemoryFiles = append(l.MemoryFiles, slash.MemoryFile{Path: o.Memory, Type: "Project", Tokens: tokens(string(data))})
+	}
+	return l
 }

@@ -1,3 +1,9 @@
+// Package protocol defines the types that cross the process boundary: messages and their content blocks, the events on
+// stdout, tool definitions and results, transcript lines, hook inputs and permission requests. It also defines traces:
+// events that are recorded but have no wire form. The frames of the control protocol are in internal/claude/control.
+//
+// The types have JSON tags and no behavior beyond encoding. The package imports no other package of the module except
+// for encoding helpers, and every package may import it. Keys and types follow the real CLI 2.1.329 field by field.
 package protocol
 
 import (
@@ -193,4 +199,16 @@ type PreviousReply struct {
 	LongCache bool   // the reply's prompt cache lasts an hour, not five minutes
 	UUID      string // UUID of the reply's last line in the transcript
 	Replies   int    // number of replies in the conversation, including this one
+}
+
+// QueuedCommand is the attachment queued_command: a prompt that became part of the running turn.
+type QueuedCommand struct {
+	Type       string          `json:"type"` // "queued_command"
+	Prompt     Content         `json:"prompt"`
+	SourceUUID string          `json:"source_uuid"`
+	DeliveryID string          `json:"delivery_id"`
+	Mode       string          `json:"commandMode"`         // "prompt"
+	HumanTurn  bool            `json:"humanTurn,omitempty"` // typed in a terminal
+	Origin     json.RawMessage `json:"origin,omitempty"`
+	Timestamp  string          `json:"timestamp"`
 }

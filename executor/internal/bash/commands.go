@@ -4,15 +4,30 @@
 package bash
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"image"
+	_ "image/gif" // sizes of pictures
+	_ "image/jpeg"
+	_ "image/png"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
+	"unicode/utf16"
 
 	"github.com/claudeless/claudeless/executor/internal/files"
 	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/internal/base/gitworktree"
+	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
 )
@@ -147,4 +162,160 @@ func runTaskStop(_ context.Context, c *Commands, in taskStopInput) protocol.Tool
 		return tool.Fail("%v", err)
 	}
 	return tool.Text(string(text), out)
+}
+
+const (
+	defaultOutputLimit      = 30_000  // maximum number of bytes that are shown of a command's output
+	maxOutputLimit          = 150_000 // maximum of BASH_MAX_OUTPUT_LENGTH
+	maxCapturedBytes        = 64 << 20
+	outputPreviewUTF16Units = 2000 // UTF-16 code units, as in JavaScript
+)
+
+type bashOutput struct {
+	Stdout           string `json:"stdout"`
+	Stderr           string `json:"stderr"`
+	Interrupted      bool   `json:"interrupted"`
+	IsImage          bool   `json:"isImage"`
+	NoOutputExpected bool   `json:"noOutputExpected"`
+
+	EditDiff *gitworktree.Diff `json:"bashEditDiff,omitempty"`
+	// CodeMeaning explains an exit code other than 0 that is not a failure, or that the command was interrupted.
+	CodeMeaning   string `json:"returnCodeInterpretation,omitempty"`
+	TaskID        string `json:"backgroundTaskId,omitempty"`
+	TimedOutMS    int    `json:"timedOutAfterMs,omitempty"`
+	CWDHint       string `json:"backgroundCwdHint,omitempty"`
+	PersistedPath string `json:"persistedOutputPath,omitempty"`
+	PersistedSize int    `json:"persistedOutputSize,omitempty"`
+	NoSandbox     bool   `json:"dangerouslyDisableSandbox,omitempty"` // the call asked to run outside of the sandbox
+	StaleHint     string `json:"staleReadFileStateHint,omitempty"`
+}
+
+const noOutputText = "(Bash completed with no output)"
+
+// PrintedResult returns the result of a command that printed s and succeeded.
+func PrintedResult(s string) protocol.ToolResult {
+	r := tool.Text(s, bashOutput{Stdout: s})
+	r.ShowsIsErrorFalse = true
+	return r
+}
+
+// ModelTextFromHookOutput returns the text that the model receives if a hook replaced the output of Bash. It returns false
+// if the new output does not have the structure of Bash output.
+func ModelTextFromHookOutput(hookOutput json.RawMessage) (modelText protocol.Content, isBashOutput bool) {
+	var out struct {
+		Stdout, Stderr *string
+		Interrupted    *bool
+	}
+	if json.Unmarshal(hookOutput, &out) != nil || out.Stdout == nil || out.Stderr == nil || out.Interrupted == nil {
+		return protocol.Content{}, false
+	}
+	return protocol.Content{Text: cmp.Or(joinLines(*out.Stdout, *out.Stderr), noOutputText)}, true
+}
+
+var imageDataURLPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^data:(image/[A-Za-z0-9.+_-]+);base64,([A-Za-z0-9+/=]+)$`)
+})
+
+func imageResult(mediaType, encoded, output string, out bashOutput) protocol.ToolResult {
+	data, err := base64.StdEncoding.DecodeString(encoded)
+	if _, _, badImage := image.DecodeConfig(bytes.NewReader(data)); err != nil || badImage != nil {
+		return tool.Fail("Unable to resize image — image processing is unavailable and dimensions could not be read from the file header. " +
+			"Please convert the image to PNG, JPEG, GIF, or WebP.")
+	}
+	out.Stdout, out.IsImage = output, true
+	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Image(mediaType, encoded)}}, Output: out}
+}
+
+// readFilesModifiedByCommandHint returns a hint about files that the session had read before a command modified them; "" means
+// none.
+func (c *Commands) readFilesModifiedByCommandHint(versionsBeforeCommand files.ModificationTimesByPath) string {
+	const most = 5
+	paths := c.options.Files.PathsWithChangedModificationTime(versionsBeforeCommand)
+	if len(paths) == 0 {
+		return ""
+	}
+	noun, more := "files", ""
+	if len(paths) == 1 {
+		noun = "file"
+	}
+	total := len(paths)
+	if total > most {
+		paths, more = paths[:most], fmt.Sprintf(" and %d more", total-most)
+	}
+	for i, path := range paths {
+		if name, err := filepath.Rel(c.options.Shell.Dir(), path); err == nil {
+			paths[i] = name
+		}
+	}
+	return fmt.Sprintf("[This command modified %d %s you've previously read: %s%s. Call Read before editing.]", total, noun, strings.Join(paths, ", "), more)
+}
+
+func (c *Commands) outputLimit() int {
+	if n, err := strconv.Atoi(c.options.Shell.Getenv("BASH_MAX_OUTPUT_LENGTH")); err == nil && n > 0 {
+		return min(n, maxOutputLimit)
+	}
+	return defaultOutputLimit
+}
+
+// limitOutput stores an output in out.Stdout and returns the text for the model. If the output is too large, out.Stdout
+// gets only its beginning, raw (the untrimmed output) is saved in a file, and the text is a preview with that file's
+// path.
+func (c *Commands) limitOutput(output, raw string, out *bashOutput) string {
+	out.Stdout = output
+	if len(output) <= c.outputLimit() {
+		return output
+	}
+	out.Stdout = string(process.ReplaceInvalidUTF8LikeJavaScriptStream([]byte(output[:c.outputLimit()]))) // a character that the limit cuts in two becomes U+FFFD
+	if c.options.OutputDir == "" {
+		return tool.TruncateWithMissingLinesNote(output, c.outputLimit())
+	}
+	path := filepath.Join(c.options.OutputDir, task.NewTaskID(task.KindBash, c.options.Clock.NewID())+".txt")
+	if err := os.MkdirAll(c.options.OutputDir, 0o755); err != nil {
+		return out.Stdout + "\n\n[the rest of the output could not be saved: " + err.Error() + "]"
+	}
+	if err := os.WriteFile(path, []byte(raw), 0o644); err != nil {
+		return out.Stdout + "\n\n[the rest of the output could not be saved: " + err.Error() + "]"
+	}
+	out.PersistedPath, out.PersistedSize = path, len(raw)
+	out.Stdout = strings.TrimRight(out.Stdout, "\n")
+	return fmt.Sprintf("<persisted-output>\nOutput too large (%s). Full output saved to: %s\n\nPreview (first 2KB):\n%s\n</persisted-output>",
+		tool.FormatSize(len(raw)), path, outputPreview(out.Stdout))
+}
+
+// preview returns the beginning of an output, at most [outputPreviewUTF16Units] long. If more follows, it adds "...".
+// If the second half of the preview contains a line end, the preview stops there.
+func outputPreview(output string) string {
+	units := utf16.Encode([]rune(output))
+	if len(units) <= outputPreviewUTF16Units {
+		return output
+	}
+	end := outputPreviewUTF16Units
+	if low := units[end]; 0xdc00 <= low && low < 0xe000 {
+		end-- // the preview must not end within a character
+	}
+	for i := end - 1; i > outputPreviewUTF16Units/2; i-- {
+		if units[i] == '\n' {
+			end = i
+			break
+		}
+	}
+	return string(utf16.Decode(units[:end])) + "\n..."
+}
+
+// trimBlankLinesAndTrailingSpace removes empty lines at the beginning of an output and white space at its end. It replaces
+// invalid UTF-8.
+func trimBlankLinesAndTrailingSpace(commandOutput string) string {
+	commandOutput = string(process.ReplaceInvalidUTF8LikeJavaScriptStream([]byte(commandOutput)))
+	commandOutput = strings.TrimRight(commandOutput, " \t\r\n")
+	for {
+		line, rest, ok := strings.Cut(commandOutput, "\n")
+		if !ok || strings.TrimSpace(line) != "" {
+			return commandOutput
+		}
+		commandOutput = rest
+	}
+}
+
+func joinLines(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "\n")
 }

@@ -1,14 +1,18 @@
 package files
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/internal/base/plainjson"
@@ -182,4 +186,165 @@ func newCell(in notebookEditInput, id string) plainjson.Object {
 		cell = cell.With("execution_count", json.RawMessage("null")).With("outputs", json.RawMessage("[]"))
 	}
 	return cell
+}
+
+// notebook is a Jupyter notebook. It keeps unknown keys and the order of keys.
+type notebook struct {
+	keys            plainjson.Object
+	cells           []plainjson.Object
+	endsWithNewline bool // the file ends with a newline
+}
+
+func parseNotebook(data []byte) (*notebook, error) {
+	nb := &notebook{endsWithNewline: bytes.HasSuffix(data, []byte("\n"))}
+	if err := plainjson.SyntaxError(data); err != nil {
+		return nil, invalidNotebookError("not valid JSON (it may be truncated, corrupted, or still being written): " + err.Error())
+	}
+	if json.Unmarshal(data, &nb.keys) != nil || json.Unmarshal(nb.keys.Get("cells"), &nb.cells) != nil || slices.ContainsFunc(nb.cells, isInvalidCell) {
+		return nil, invalidNotebookError(`not a valid Jupyter notebook (top-level "cells" must be an array of cell objects, each with a string or string-array "source").`)
+	}
+	return nb, nil
+}
+
+// invalidNotebookError describes an invalid notebook in the words of the real CLI (observed with 2.1.330).
+type invalidNotebookError string
+
+func (e invalidNotebookError) Error() string { return "Notebook file is " + string(e) }
+
+func isInvalidCell(cell plainjson.Object) bool {
+	var line string
+	var lines []string
+	source := cell.Get("source")
+	return source == nil || json.Unmarshal(source, &line) != nil && json.Unmarshal(source, &lines) != nil
+}
+
+// marshal encodes the notebook in the format of Jupyter, with the keys in their original order.
+func (nb *notebook) marshal() ([]byte, error) {
+	cells, err := protocol.Marshal(nb.cells)
+	if err != nil {
+		return nil, err
+	}
+	nb.keys = nb.keys.With("cells", cells)
+	data, err := protocol.Marshal(nb.keys)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	err = json.Indent(&b, data, "", " ")
+	if nb.endsWithNewline {
+		b.WriteByte('\n')
+	}
+	return b.Bytes(), err
+}
+
+func (nb *notebook) language() string {
+	var meta struct {
+		LanguageInfo struct{ Name string } `json:"language_info"`
+	}
+	if json.Unmarshal(nb.keys.Get("metadata"), &meta) != nil || meta.LanguageInfo.Name == "" {
+		return "python"
+	}
+	return meta.LanguageInfo.Name
+}
+
+// hasCellIDs reports whether the cells of the notebook have ids. They do in format 4.5 and later.
+func (nb *notebook) hasCellIDs() bool {
+	var major, minor int
+	_ = json.Unmarshal(nb.keys.Get("nbformat"), &major)
+	_ = json.Unmarshal(nb.keys.Get("nbformat_minor"), &minor)
+	return major > 4 || major == 4 && minor >= 5
+}
+
+var cellNumberPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:cell-)?(\d{1,9})$`) })
+
+// findCell returns the index of a cell by its id or by its number, as in "cell-3".
+func (nb *notebook) findCell(id string) (int, bool) {
+	for i, c := range nb.cells {
+		if tool.TextOfJSONStringOrStringList(c.Get("id")) == id {
+			return i, true
+		}
+	}
+	if m := cellNumberPattern().FindStringSubmatch(id); m != nil {
+		if n, err := strconv.Atoi(m[1]); err == nil && n < len(nb.cells) {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+type notebookCell struct {
+	CellType       string `json:"cellType,omitempty"`
+	Source         string `json:"source"`
+	ExecutionCount *int   `json:"execution_count,omitempty"`
+	CellID         string `json:"cell_id"`
+	Language       string `json:"language,omitempty"`
+	Outputs        any    `json:"outputs,omitempty"`
+}
+
+type cellOutput struct {
+	Type string `json:"output_type"`
+	Text string `json:"text"`
+}
+
+type notebookFile struct {
+	FilePath string         `json:"filePath"`
+	Cells    []notebookCell `json:"cells"`
+}
+
+// resultOfReadingNotebook returns the result of reading a notebook, cell by cell, or an error result and false.
+func resultOfReadingNotebook(path string, notebookJSON []byte) (result protocol.ToolResult, isValidNotebook bool) {
+	nb, err := parseNotebook(notebookJSON)
+	if err != nil {
+		return tool.Fail("%s", err), false
+	}
+	var parts []string
+	file := notebookFile{FilePath: path, Cells: []notebookCell{}}
+	for i, c := range nb.cells {
+		cell := notebookCell{CellType: tool.TextOfJSONStringOrStringList(c.Get("cell_type")), Source: tool.TextOfJSONStringOrStringList(c.Get("source")), CellID: tool.TextOfJSONStringOrStringList(c.Get("id"))}
+		cell.CellID = cmp.Or(cell.CellID, fmt.Sprintf("cell-%d", i))
+		kind := "<cell_type>" + cmp.Or(cell.CellType, "undefined") + "</cell_type>"
+		var outputs []cellOutput
+		if cell.CellType == "code" {
+			kind, cell.Language = "", nb.language()
+			_ = json.Unmarshal(c.Get("execution_count"), &cell.ExecutionCount) // ExecutionCount stays nil if the key is absent or null
+			outputs = cellOutputs(c.Get("outputs"))
+		}
+		parts = append(parts, fmt.Sprintf("<cell id=%q>%s%s</cell id=%[1]q>", cell.CellID, kind, cell.Source))
+		for _, o := range outputs {
+			parts = append(parts, "\n"+o.Text)
+		}
+		if outputs != nil {
+			cell.Outputs = outputs
+		}
+		file.Cells = append(file.Cells, cell)
+	}
+	if len(parts) == 0 {
+		return tool.Text("(Read completed with no output)", readOutput{"notebook", file}), true
+	}
+	content := protocol.Content{Blocks: []protocol.Block{protocol.Text(strings.Join(parts, "\n"))}}
+	return protocol.ToolResult{Content: content, Output: readOutput{"notebook", file}}, true
+}
+
+func cellOutputs(raw json.RawMessage) []cellOutput {
+	var list []struct {
+		Type      string                     `json:"output_type"`
+		Text      json.RawMessage            `json:"text"`
+		Data      map[string]json.RawMessage `json:"data"`
+		Name      string                     `json:"ename"`
+		Value     string                     `json:"evalue"`
+		Traceback []string                   `json:"traceback"`
+	}
+	_ = json.Unmarshal(raw, &list) // if the list is invalid, the outputs before the error are still decoded
+	var out []cellOutput
+	for _, o := range list {
+		s := tool.TextOfJSONStringOrStringList(o.Text)
+		switch o.Type {
+		case "execute_result", "display_data":
+			s = tool.TextOfJSONStringOrStringList(o.Data["text/plain"])
+		case "error":
+			s = o.Name + ": " + o.Value + "\n" + strings.Join(o.Traceback, "\n")
+		}
+		out = append(out, cellOutput{o.Type, s})
+	}
+	return out
 }

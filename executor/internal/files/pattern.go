@@ -3,10 +3,13 @@ package files
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // compilePattern compiles a ripgrep pattern. It rewrites syntax that Go's engine does not support: repeated repetitions
@@ -167,4 +170,279 @@ func removeNameFromRegexGroupOpening(groupOpening string) string {
 		return "("
 	}
 	return groupOpening
+}
+
+// ripgrepPatternError is an error in a pattern. from and to are byte offsets in ripgrepPatternPrefix + pattern.
+type ripgrepPatternError struct {
+	from, to int
+	problem  string
+}
+
+const ripgrepPatternPrefix = "(?:"
+
+// patternErrorText returns the message with which ripgrep refuses a pattern; empty means that the pattern is valid. err
+// is the error of Go's engine. It is nil for some invalid patterns, because Go's engine reads a brace without a count,
+// as in x{, as a literal.
+func patternErrorText(pattern string, err error) string {
+	whole := ripgrepPatternPrefix + pattern + ")"
+	f := firstInvalidRepetitionBraceError(whole)
+	if err != nil {
+		if other := convertGoRegexpErrorToRipgrepError(pattern, whole, err); f == nil || other.from > 0 && other.to <= f.from {
+			f = &other
+		}
+	}
+	if f == nil {
+		return ""
+	}
+	return "regex parse error:\n" + f.formatPatternWithCaretsBelowError(whole) + "error: " + f.problem
+}
+
+// firstInvalidRepetitionBraceError returns the error at the first brace that is not a valid repetition; nil means none.
+func firstInvalidRepetitionBraceError(ripgrepPattern string) (errorOrNil *ripgrepPatternError) {
+	canRepeat := false // the previous item can be followed by a repetition
+	for i := 0; i < len(ripgrepPattern); i++ {
+		switch ripgrepPattern[i] {
+		case '\\':
+			if strings.HasPrefix(ripgrepPattern[i+1:], "Q") { // Go's engine supports \Q, but ripgrep does not
+				return &ripgrepPatternError{i, i + 2, "unrecognized escape sequence"}
+			}
+			i = cmp.Or(lastByteOfRipgrepWordBoundaryAt(ripgrepPattern, i), escapeEnd(ripgrepPattern, i))
+			canRepeat = true
+		case '[':
+			i, canRepeat = lastByteOfBracketClassAt(ripgrepPattern, i), true
+		case '(':
+			i, canRepeat = lastByteOfRegexGroupOpeningAt(ripgrepPattern, i), false
+		case '|':
+			canRepeat = false
+		case '{':
+			if !canRepeat {
+				return &ripgrepPatternError{i, i + 1, "repetition operator missing expression"}
+			}
+			end, f := repetitionCountEnd(ripgrepPattern, i)
+			if f != nil {
+				return f
+			}
+			i = end
+		default:
+			canRepeat = true
+		}
+	}
+	return nil
+}
+
+// escapeEnd returns the index of the last byte of the escape sequence at i, including the braces of \p{…} and \x{…}.
+func escapeEnd(source string, i int) int {
+	i = min(i+1, len(source)-1)
+	if strings.IndexByte("pPxuU", source[i]) >= 0 && strings.HasPrefix(source[i+1:], "{") {
+		if n := strings.IndexByte(source[i:], '}'); n > 0 {
+			return i + n
+		}
+	}
+	return i
+}
+
+// lastByteOfRipgrepWordBoundaryAt returns the index of the last byte of the word boundary at i; 0 means that no word boundary
+// is there.
+func lastByteOfRipgrepWordBoundaryAt(pattern string, offset int) (indexOrZero int) {
+	for _, place := range []string{`\<`, `\>`, `\b{start}`, `\b{end}`, `\b{start-half}`, `\b{end-half}`} {
+		if strings.HasPrefix(pattern[offset:], place) {
+			return offset + len(place) - 1
+		}
+	}
+	return 0
+}
+
+func lastByteOfBracketClassAt(pattern string, i int) (lastIndex int) {
+	if strings.HasPrefix(pattern[i+1:], "^") {
+		i++
+	}
+	if strings.HasPrefix(pattern[i+1:], "]") {
+		i++
+	}
+	for i++; i < len(pattern) && pattern[i] != ']'; i++ {
+		if pattern[i] == '\\' {
+			i++
+		}
+	}
+	return i
+}
+
+// lastByteOfRegexGroupOpeningAt returns the index of the last byte of the group opening at i: "(", "(?:", "(?i)" or "(?P<name>".
+func lastByteOfRegexGroupOpeningAt(pattern string, start int) (lastIndex int) {
+	if strings.HasPrefix(pattern[start+1:], "?") {
+		if n := strings.IndexAny(pattern[start:], ":>)"); n > 0 {
+			return start + n
+		}
+	}
+	return start
+}
+
+// repetitionCountEnd returns the index of the brace that closes the count at i, such as {2,3}, or the error in it.
+func repetitionCountEnd(source string, i int) (end int, f *ripgrepPatternError) {
+	digits := func(at int) int {
+		at += len(source[at:]) - len(strings.TrimLeft(source[at:], " "))
+		return at + len(source[at:]) - len(strings.TrimLeft(source[at:], "0123456789"))
+	}
+	noNumber := func(at int) (int, *ripgrepPatternError) {
+		return 0, &ripgrepPatternError{at, at + 1, "repetition quantifier expects a valid decimal"}
+	}
+	from, at := i+1, digits(i+1)
+	if at == from {
+		return noNumber(at)
+	}
+	if _, err := strconv.ParseUint(strings.TrimSpace(source[from:at]), 10, 32); err != nil {
+		return 0, &ripgrepPatternError{from, at, "decimal literal invalid"}
+	}
+	if strings.HasPrefix(source[at:], ",") && !strings.HasPrefix(source[at:], ",}") {
+		if from, at = at+1, digits(at+1); at == from {
+			return noNumber(at)
+		}
+	} else if strings.HasPrefix(source[at:], ",}") {
+		at++
+	}
+	if !strings.HasPrefix(source[at:], "}") {
+		return 0, &ripgrepPatternError{i, at, "unclosed counted repetition"}
+	}
+	return at, nil
+}
+
+func convertGoRegexpErrorToRipgrepError(pattern, groupedPattern string, goError error) ripgrepPatternError {
+	var e *syntax.Error
+	if !errors.As(goError, &e) {
+		return ripgrepPatternError{problem: goError.Error()}
+	}
+	at := func(n int, what string) ripgrepPatternError { return ripgrepPatternError{n, n + 1, what} }
+	switch e.Code {
+	case syntax.ErrMissingParen, syntax.ErrTrailingBackslash:
+		unclosed, _ := findUnbalancedParenthesisIndexes(groupedPattern)
+		return at(unclosed, "unclosed group")
+	case syntax.ErrUnexpectedParen:
+		_, unopened := findUnbalancedParenthesisIndexes(groupedPattern)
+		return at(unopened, "unopened group")
+	case syntax.ErrMissingBracket:
+		return at(len(ripgrepPatternPrefix)+len(pattern)-len(e.Expr), "unclosed character class")
+	case syntax.ErrInvalidPerlOp, syntax.ErrInvalidNamedCapture:
+		return errorOfUnsupportedRegexGroup(len(ripgrepPatternPrefix)+max(0, strings.Index(pattern, e.Expr)), e)
+	default:
+		end := len(ripgrepPatternPrefix) + errorPrefixLength(pattern, *e)
+		return describeSyntaxError(ripgrepPatternError{from: max(0, end-len(e.Expr)), to: end}, e)
+	}
+}
+
+// noLookaroundHint is what ripgrep adds to an error about syntax that it supports only with PCRE2.
+const noLookaroundHint = "\n\nConsider enabling PCRE2 with the --pcre2 flag, which can handle backreferences\nand look-around."
+
+// errorOfUnsupportedRegexGroup returns the error about a group that Go's engine cannot parse. groupStart is the position of the
+// group.
+func errorOfUnsupportedRegexGroup(groupStart int, goError *syntax.Error) ripgrepPatternError {
+	for _, look := range []string{"(?=", "(?!", "(?<=", "(?<!"} {
+		if strings.HasPrefix(goError.Expr, look) {
+			return ripgrepPatternError{groupStart, groupStart + len(look), "look-around, including look-ahead and look-behind, is not supported" + noLookaroundHint}
+		}
+	}
+	if goError.Code == syntax.ErrInvalidPerlOp {
+		return ripgrepPatternError{groupStart + len(goError.Expr) - 1, groupStart + len(goError.Expr), "unrecognized flag"}
+	}
+	return ripgrepPatternError{groupStart, groupStart + 1, goError.Code.String()}
+}
+
+// describeSyntaxError returns f with a description of e, the error of Go's engine, in the words of ripgrep.
+func describeSyntaxError(f ripgrepPatternError, e *syntax.Error) ripgrepPatternError {
+	switch e.Code {
+	case syntax.ErrInvalidCharRange:
+		f.problem = "invalid character class range, the start must be <= the end"
+		if strings.HasPrefix(e.Expr, `\p`) || strings.HasPrefix(e.Expr, `\P`) {
+			f.problem = "Unicode property not found"
+		}
+	case syntax.ErrMissingRepeatArgument:
+		f.problem = "repetition operator missing expression"
+	case syntax.ErrInvalidRepeatSize:
+		f.problem = "invalid repetition count range, the start must be <= the end"
+		if low, high, ranged := strings.Cut(strings.Trim(e.Expr, "{?}"), ","); !ranged || len(low) < len(high) || len(low) == len(high) && low <= high {
+			f.problem = "ripgrep allows this count, but the simulated search does not"
+		}
+	case syntax.ErrInvalidEscape:
+		switch last := e.Expr[len(e.Expr)-1]; {
+		case last >= '1' && last <= '9':
+			f.problem = "backreferences are not supported" + noLookaroundHint
+		case strings.HasPrefix(e.Expr, `\x`):
+			f.from, f.problem = f.from+len(`\x`), "invalid hexadecimal digit"
+			f.to = f.from + 1
+		case strings.ContainsRune("dDsSwW", rune(last)):
+			f.problem = "invalid range boundary, must be a literal"
+		default:
+			f.problem = "unrecognized escape sequence"
+		}
+	default:
+		f.problem = e.Code.String()
+	}
+	return f
+}
+
+// errorPrefixLength returns the length of the shortest prefix that causes the same error as the whole pattern.
+func errorPrefixLength(pattern string, fault syntax.Error) int {
+	for k := range pattern {
+		_, size := utf8.DecodeRuneInString(pattern[k:])
+		var e *syntax.Error
+		if _, err := syntax.Parse(pattern[:k+size], syntax.Perl); errors.As(err, &e) && *e == fault {
+			return k + size
+		}
+	}
+	return len(pattern)
+}
+
+// findUnbalancedParenthesisIndexes returns the positions of an unclosed group and of an unmatched closing parenthesis, 0 if none
+// exists.
+func findUnbalancedParenthesisIndexes(source string) (unclosedIndexOrZero, unopenedIndexOrZero int) {
+	var open []int
+	class := false
+	for i := 0; i < len(source); i++ {
+		switch c := source[i]; {
+		case c == '\\':
+			i++
+		case class:
+			class = c != ']'
+		case c == '[':
+			class = true
+			if rest := strings.TrimPrefix(source[i+1:], "^"); strings.HasPrefix(rest, "]") {
+				i = len(source) - len(rest) // this closing bracket is a literal
+			}
+		case c == '(':
+			open = append(open, i)
+		case c == ')' && len(open) == 0:
+			return 0, i
+		case c == ')':
+			open = open[:len(open)-1]
+		}
+	}
+	return slices.Max(append(open, 0)), 0
+}
+
+// formatPatternWithCaretsBelowError formats a pattern with marks below the error. It numbers the lines of a multi-line pattern.
+func (f ripgrepPatternError) formatPatternWithCaretsBelowError(pattern string) string {
+	if !strings.Contains(pattern, "\n") {
+		return "    " + pattern + "\n" + f.caretsBelowErrorInLine(pattern, 4, 0)
+	}
+	rule := strings.Repeat("~", 79) + "\n"
+	var b strings.Builder
+	b.WriteString(rule)
+	start := 0
+	for i, line := range strings.Split(pattern, "\n") {
+		head := fmt.Sprintf("%d: ", i+1)
+		b.WriteString(head + line + "\n")
+		if start <= f.from && f.from <= start+len(line) {
+			b.WriteString(f.caretsBelowErrorInLine(line, len(head), start))
+		}
+		start += len(line) + 1
+	}
+	return b.String() + rule
+}
+
+// caretsBelowErrorInLine returns the ^ marks below a line of the pattern. lineOffset is the offset of the line in the pattern.
+func (f ripgrepPatternError) caretsBelowErrorInLine(patternLine string, indent, lineOffset int) string {
+	if f.to == 0 {
+		return ""
+	}
+	from, to := min(f.from-lineOffset, len(patternLine)), min(f.to-lineOffset, len(patternLine))
+	return strings.Repeat(" ", indent+utf8.RuneCountInString(patternLine[:from])) + strings.Repeat("^", max(1, utf8.RuneCountInString(patternLine[from:to]))) + "\n"
 }

@@ -1,8 +1,13 @@
 package help
 
 import (
+	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 
@@ -71,4 +76,48 @@ func (i Identity) VersionLine() string {
 func (i Identity) JSON() (string, error) {
 	text, err := json.Marshal(i)
 	return string(text), err
+}
+
+// The files that `init` writes: a scenario with its MCP server, and a CI job.
+//
+//go:embed files
+var starterFiles embed.FS
+
+func starterFileSourceAndTargetPaths() [][2]string {
+	return [][2]string{
+		{"files/claudeless.toml", "claudeless.toml"},
+		{"files/weather.toml", "weather.toml"},
+		{"files/mcp.json", "claudeless.mcp.json"},
+		{"files/ci.yml", filepath.Join(".github", "workflows", "claudeless.yml")},
+	}
+}
+
+// WriteFiles writes the starter files to the directory, creating it, and returns their names. If a file exists and
+// Force is not set, it returns an error and writes nothing.
+func (c *InitCommand) WriteFiles() ([]string, error) {
+	var names []string
+	var there []error
+	for _, f := range starterFileSourceAndTargetPaths() {
+		name := filepath.Join(c.Dir, f[1])
+		names = append(names, name)
+		if _, err := os.Lstat(name); err == nil && !c.Force {
+			there = append(there, fmt.Errorf("%s already exists; use --force to overwrite it", name))
+		}
+	}
+	if there != nil {
+		return nil, errors.Join(there...)
+	}
+	for i, f := range starterFileSourceAndTargetPaths() {
+		data, err := fs.ReadFile(starterFiles, f[0])
+		if err != nil {
+			return nil, err
+		}
+		if err := os.MkdirAll(filepath.Dir(names[i]), 0o755); err != nil {
+			return nil, fmt.Errorf("writing the files of the new project: %w", err)
+		}
+		if err := os.WriteFile(names[i], data, 0o644); err != nil {
+			return nil, fmt.Errorf("writing the files of the new project: %w", err)
+		}
+	}
+	return names, nil
 }
