@@ -19,10 +19,11 @@ type Failure struct {
 	RetryAfter int `toml:"retry_after" min:"0" max:"31536000"`
 	// Message is the error message of `auth_error`, `server_error`, `api_error` and `stream_error`.
 	Message string `toml:"message"`
-	// PartialText is sent before `partial_response` ends the connection, or before the error event of `stream_error`.
+	// PartialText is the text that is sent before `partial_response` ends the connection, or before the error event of
+	// `stream_error`.
 	PartialText string `toml:"partial_text"`
 	// Cut selects how the connection of a `partial_response` ends: `reset` (RST), `close` (FIN in the middle of the
-	// body), `error` (an error event), `silence` (it stays open without data), `end` (the body ends properly, too
+	// body), `error` (an error event), `silence` (it stays open without data), `end` (the body ends properly, but too
 	// early). Only claudeless serve distinguishes them.
 	Cut string `toml:"cut" enum:"reset,close,error,silence,end" default:"reset"`
 	// Fault is the defect that a `stream_fault` adds to a normal streamed message. Only claudeless serve simulates it.
@@ -72,8 +73,8 @@ const (
 	FailStreamFault       FailureType = "stream_fault"
 )
 
-// failureTypeKeys has the keys that a type of failure requires, the keys that it also allows, and the values of its keys for
-// `--failure NAME`. All types have the key `type`.
+// failureTypeKeys has the keys that a type of failure requires, the keys that it also allows, and the values of its
+// keys for `--failure NAME`. All types have the key `type`.
 type failureTypeKeys struct {
 	requiredKeys, optionalKeys []string
 	valuesForFailureOption     Failure

@@ -98,13 +98,14 @@ type Rule struct {
 	Pattern Pattern `toml:"pattern,required"`
 	// Source selects the prompts that the rule answers: `user` for prompts of users and programs, `notification` for
 	// prompts that the CLI itself writes (the end of a background task, feedback of hooks, reminders), `any` for both.
-	// The default is `any` for a pattern with a text of such CLI prompts (`<task-notification>`, `Stop hook feedback`).
+	// If the pattern contains a text of such CLI prompts (`<task-notification>`, `Stop hook feedback`), `any` is the
+	// default instead of `user`.
 	Source string `toml:"source" enum:"user,notification,any" default:"user"`
 	// When is a condition that must also be true.
 	When string `toml:"when" empty:"no"`
 	// Response is the answer; without it the reply is empty.
 	Response *Response `toml:"response" schema:"string|Response" inside:"text,tool_calls,steps,blocks"`
-	// Failure happens instead of the response.
+	// Failure is the failure that happens instead of the response.
 	Failure *Failure `toml:"failure"`
 	// Fault adds a defect to the program's output after this rule matches. The defects were observed with the real CLI.
 	// `claudeless exec --faults all` tries every defect.
@@ -114,8 +115,8 @@ type Rule struct {
 	// never; the default is no limit.
 	MaxMatches *int `toml:"max_matches" min:"0"`
 	// Once limits the rule to one prompt. In a run (of `claudeless exec` or one test), this is one prompt of all
-	// processes together. Outside a run, as with claudeless serve, it is one prompt of each session; the verdict then
-	// reports every further prompt that the rule answered.
+	// processes together. Outside a run, as with claudeless serve, it is one prompt of each session. If the rule
+	// answers prompts in several sessions, the verdict reports every one after the first.
 	Once bool `toml:"once"`
 	// Turns script the answers to the user's next prompts.
 	Turns []Turn `toml:"turns"`
@@ -134,7 +135,7 @@ type Turn struct {
 	When string `toml:"when" empty:"no"`
 	// Response is the answer; without it the reply is empty.
 	Response *Response `toml:"response" schema:"string|Response" inside:"text,tool_calls,steps,blocks"`
-	// Failure happens instead of the response.
+	// Failure is the failure that happens instead of the response.
 	Failure *Failure `toml:"failure"`
 
 	compiledRule
@@ -178,8 +179,8 @@ type Step struct {
 	Gate string `toml:"gate" empty:"no"`
 	// After is `gate:NAME`: the message waits until the gate NAME of another step is released.
 	After string `toml:"after" empty:"no"`
-	// Frames are written before the message, for example events that do not come from the model, or invalid output that
-	// a host must survive.
+	// Frames are output to write before the message, for example events that do not come from the model, or invalid
+	// output that a host must survive.
 	Frames []Frame `toml:"frames"`
 	// DelayMS is the wait before the message.
 	DelayMS int `toml:"delay_ms" min:"0" max:"31536000000"`
@@ -189,7 +190,7 @@ type Step struct {
 	// prompt that begins "Output token limit hit."; the next step or a rule answers this prompt. After "refusal", the
 	// CLI asks the model once more.
 	StopReason string `toml:"stop_reason"`
-	// Failure happens instead of the message.
+	// Failure is the failure that happens instead of the message.
 	Failure *Failure `toml:"failure"`
 	// Fault adds a defect to the program's output from this message on. The defects were observed with the real CLI.
 	// `claudeless exec --faults all` tries every defect.

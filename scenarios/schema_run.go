@@ -105,7 +105,7 @@ type Expectation struct {
 	// OAuth expects a request to the authorization server of a fixture. Only `claudeless exec` and `claudeless verify`
 	// check this expectation, because they read the journal lines of fixtures.
 	OAuth *ExpectOAuth `toml:"oauth"`
-	// Otel expects that a collector of OpenTelemetry accepted a metric, an event or a span of this name, which may be a
+	// Otel expects that an OpenTelemetry collector accepted a metric, an event or a span of this name, which may be a
 	// glob; `times` counts data points, events and spans. With --real, the expectation is not checked.
 	Otel string `toml:"otel" empty:"no"`
 	// Exit expects that a claude process exited with this exit code.
@@ -115,7 +115,7 @@ type Expectation struct {
 	// Screen expects that the interactive screen waited for an answer in this state: `permission`, `question`, `plan`
 	// or `dialog`, optionally with a kind, as in `permission/bash`. With --real, the expectation is not checked.
 	Screen string `toml:"screen" empty:"no"`
-	// Answered is the expected answer to the screen of `screen`. Default: any answer.
+	// Answered is the expected answer on the screen that `screen` selects. Default: any answer.
 	Answered string `toml:"answered" enum:"yes,no"`
 	// Unused reports rules that answered no prompt: `warn` mentions them, `error` makes each an unmet expectation.
 	Unused string `toml:"unused" enum:"warn,error"`
@@ -188,9 +188,9 @@ type API struct {
 	Diverged string `toml:"diverged" enum:"follow,error" default:"follow"`
 	// Pad adds spaces before the closing brace of streamed events, as the real API sometimes does.
 	Pad bool `toml:"pad"`
-	// Cache makes the reported usage count all tokens of a request and simulate the prompt cache (`cache_control`). If
-	// an earlier request had the same mark, the part up to the mark counts as read from the cache. The part up to a new
-	// mark counts as written to the cache. By default, the usage counts only the prompt. A scripted `usage` takes
+	// Cache makes the reported usage count all tokens of a request and simulate the prompt cache. The part of a request
+	// up to a `cache_control` mark counts as read from the cache if an earlier request had the same mark. Otherwise it
+	// counts as written to the cache. By default, the usage counts only the prompt. A scripted `usage` takes
 	// precedence.
 	Cache bool `toml:"cache"`
 	// Headers are sent with every response, replacing default headers of the same name.

@@ -10,7 +10,8 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
-// addFindingsOfWrongClaudeUsage adds findings about wrong use of claude, only if certain: a false alarm is worse than a miss.
+// addFindingsOfWrongClaudeUsage adds findings about wrong use of claude, only if certain: a false alarm is worse than a
+// miss.
 func (l *findingCollector) addFindingsOfWrongClaudeUsage(processes []*journaledProcess, pidsKilledFromOutside []int) {
 	for _, p := range processes {
 		l.checkStdout(p)
@@ -70,9 +71,9 @@ func (l *findingCollector) checkProcessEnd(p *journaledProcess, killed []int) {
 	case ended || p.setup == nil:
 	case signal == nil:
 		l.addFinding(p, "C05", levelWarn, "the process was killed with SIGKILL without a SIGTERM first",
-			"close stdin or send SIGTERM, wait some seconds, and only then send SIGKILL")
+			"close stdin or send SIGTERM, wait a few seconds, and only then send SIGKILL")
 	case p.start == nil || p.start.Fault == "":
-		l.addFinding(p, "C05", levelWarn, "the process was killed right after "+signal.Signal, "wait some seconds after SIGTERM before you send SIGKILL")
+		l.addFinding(p, "C05", levelWarn, "the process was killed right after "+signal.Signal, "wait a few seconds after SIGTERM before you send SIGKILL")
 	}
 }
 
@@ -140,8 +141,8 @@ func (l *findingCollector) checkHooks(p *journaledProcess) {
 }
 
 const (
-	// minIdenticalFailingCallsInRetryStorm is the number of identical failing calls that are reported as a retry storm. If the
-	// error is permanent, such as status 401, minPermanentlyFailingCallsInRetryStorm are enough.
+	// minIdenticalFailingCallsInRetryStorm is the number of identical failing calls that are reported as a retry storm.
+	// If the error is permanent, such as status 401, minPermanentlyFailingCallsInRetryStorm are enough.
 	minIdenticalFailingCallsInRetryStorm   = 10
 	minPermanentlyFailingCallsInRetryStorm = 4
 	maxPauseBetweenCallsOfRetryStorm       = time.Second

@@ -8,7 +8,7 @@ import (
 
 // Request is a request to claudeless serve that was part of a conversation, or was refused.
 type Request struct {
-	// Namespace is the namespace of the request; the default one is empty.
+	// Namespace is the namespace of the request; empty for the default namespace.
 	Namespace string `json:"namespace"`
 	// Session is the id of the session, if the client sends it.
 	Session string `json:"session,omitempty"`
@@ -82,7 +82,7 @@ type ExecutedCall struct {
 
 // SideRequest is a request outside the conversation, or to another endpoint.
 type SideRequest struct {
-	// Namespace is the namespace of the request; the default one is empty.
+	// Namespace is the namespace of the request; empty for the default namespace.
 	Namespace string `json:"namespace"`
 	// Session is the id of the session, if the client sends it.
 	Session string `json:"session,omitempty"`
@@ -106,7 +106,7 @@ type Exchange struct {
 	Session string `json:"session,omitempty"`
 	// Agent is the id of the sub-agent, if the client sends it.
 	Agent string `json:"agent,omitempty"`
-	// Client is the name that the client sends.
+	// Client is the name by which the client identifies itself.
 	Client string `json:"client,omitempty"`
 	// Path is the path of the request.
 	Path string `json:"path"`

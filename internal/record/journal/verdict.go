@@ -52,7 +52,7 @@ type Gate struct {
 type Screen struct {
 	// State is the kind of dialog.
 	State string `json:"state" enum:"permission,question,plan,dialog"`
-	// Kind is the kind of permission, question or dialog: `bash`, `edit`, `mcp`, `single`, `trust`.
+	// Kind is what the dialog is about, such as `bash`, `edit`, `mcp`, `single` or `trust`.
 	Kind string `json:"kind"`
 	// Answer is `yes` if the user agreed, otherwise `no`.
 	Answer string `json:"answer" enum:"yes,no"`
@@ -62,7 +62,7 @@ type Screen struct {
 
 // Telemetry is the number of data points, events or spans of one name that a collector has accepted.
 type Telemetry struct {
-	// Name of a metric, an event or a span: `claude_code.token.usage`.
+	// Name of a metric, an event or a span, such as `claude_code.token.usage`.
 	Name string `json:"name"`
 	// Count is the number of accepted data points, events or spans.
 	Count int `json:"count"`
@@ -87,8 +87,8 @@ func NewMissingTemplateValueFinding(file string, line int, templatePath string) 
 	}
 }
 
-// NewEndlessRuleFinding returns the finding about a rule that could run forever: it answers prompts that the CLI wrote itself
-// with tool calls, and these calls cause the CLI to write the next prompt.
+// NewEndlessRuleFinding returns the finding about a rule that could run forever: it answers prompts that the CLI wrote
+// itself with tool calls, and these calls cause the CLI to write the next prompt.
 func NewEndlessRuleFinding(ruleName, file string, line int) Finding {
 	return Finding{
 		ID: "S21", Level: "error", File: file, Line: line,
@@ -105,7 +105,8 @@ func NewUnstartedServerFinding(server, reason string) Finding {
 	}
 }
 
-// NewUnreleasedGateFinding returns the finding about a gate at which a step waited in vain; release describes how to release it.
+// NewUnreleasedGateFinding returns the finding about a gate at which a step waited in vain; release describes how to
+// release it.
 func NewUnreleasedGateFinding(gate, reason, release, file string, line int) Finding {
 	return Finding{ID: "T01", Level: "error", Text: "the gate " + gate + " was not released: " + reason, File: file, Line: line, Advice: "release it: " + release}
 }
