@@ -73,7 +73,7 @@ func UnknownToolResult(name string, names []string) protocol.ToolResult {
 	return UnavailableResult(text)
 }
 
-// UnavailableResult returns the error result for a call of an unknown tool. messageForModel is the message for the model.
+// UnavailableResult returns the error result for a call of an unknown tool, with messageForModel as its text.
 func UnavailableResult(messageForModel string) (unknownToolError protocol.ToolResult) {
 	r := protocol.UsageError(messageForModel)
 	r.UnknownTool = true

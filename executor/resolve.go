@@ -96,8 +96,8 @@ func (x *Index) splitServer(written string) (server, tool string, ok bool) {
 	return server, tool, ok && server != "" && tool != ""
 }
 
-// Meta returns the names that hosts display for a call; ok is false if they display the tool's own name. For a tool
-// that is not listed, only DisplayName is set.
+// Meta returns the names that hosts display for a call; differFromToolName is false if they display the tool's own
+// name. For a tool that is not listed, only DisplayName is set.
 func (x *Index) Meta(use protocol.ToolUse) (displayNames protocol.ToolUseMeta, differFromToolName bool) {
 	if t, ok := x.canonical[use.Name]; ok {
 		if t.Server == "" && t.RawName == "" {

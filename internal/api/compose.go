@@ -108,7 +108,7 @@ func (f *historyReplay) offeredToolName(name string) string {
 	if len(found) == 1 {
 		return found[0]
 	}
-	if name == "Task" && f.request.IsClaudeCode() { // the wire name of the tool
+	if name == "Task" && f.request.IsClaudeCode() { // the name of the tool in requests of Claude Code is Agent
 		canonical = "Agent"
 	}
 	if !f.request.IsClaudeCode() { // Claude Code has tools that requests do not list, such as WebFetch; the result shows whether the tool exists

@@ -153,7 +153,7 @@ func (ns *requestNamespace) keepJournalLine(l retainedJournalLine) {
 	ns.journalLines = append(ns.journalLines, l)
 }
 
-// gates are points at which answers wait until they are released. A gate stays reached or released.
+// gates are points at which answers wait until they are released. Once a gate is reached or released, it stays so.
 type gates interface {
 	markReached(name string) error
 	waitUntilReleased(ctx context.Context, name string) error // returns the error of ctx, or [gate.ErrGateWaitTimedOut]

@@ -225,7 +225,7 @@ func (x *exchange) simulateFailure(t *conversationTurn) {
 	case scenarios.FailHang:
 		x.waitForClientDisconnect()
 	case scenarios.FailConnectionTimeout:
-		_ = x.server.Clock.Sleep(x.r.Context(), time.Duration(fail.AfterMS)*time.Millisecond) // the connection is closed even if the client has disconnected
+		_ = x.server.Clock.Sleep(x.r.Context(), time.Duration(fail.AfterMS)*time.Millisecond) // the result is ignored: the connection is closed even if the client has disconnected
 		x.closeTCPConnection(closeWithTCPReset)
 	case scenarios.FailNetworkUnreachable, scenarios.FailCrash:
 		x.closeTCPConnection(closeWithTCPReset)

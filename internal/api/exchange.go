@@ -40,7 +40,7 @@ func (x *exchange) elapsedMS() float64 {
 
 const organizationID = "00000000-0000-4000-8000-000000000000"
 
-// setCommonResponseHeaders sets the headers of every response. An empty requestIDOrEmpty is generated.
+// setCommonResponseHeaders sets the headers of every response. If requestIDOrEmpty is empty, it generates the id.
 func (x *exchange) setCommonResponseHeaders(requestIDOrEmpty string) (requestID string) {
 	if requestIDOrEmpty == "" {
 		x.namespace.mu.Lock()

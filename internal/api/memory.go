@@ -30,8 +30,8 @@ type requestNamespaceMemory struct {
 	claimedSteps map[history.Digest]int // numbers that [ruleMatchCounterOfStep.Next] returned, by step
 }
 
-// newRequestNamespaceMemory returns a memory with room for maxEntriesOfEachKind entries of each kind; with maxEntriesOfEachKind
-// <= 0 it stores nothing.
+// newRequestNamespaceMemory returns a memory with room for maxEntriesOfEachKind entries of each kind. If that is not
+// positive, it stores nothing.
 func newRequestNamespaceMemory(maxEntriesOfEachKind int) *requestNamespaceMemory {
 	return &requestNamespaceMemory{
 		states: history.NewBoundedMap[history.Digest, *conversationState](maxEntriesOfEachKind), attempts: history.NewBoundedMap[history.Digest, attemptCount](maxEntriesOfEachKind), lastConversations: history.NewBoundedMap[conversationKey, *lastConversation](maxEntriesOfEachKind),
@@ -66,9 +66,9 @@ type historyRoot struct {
 	firstGroup history.Digest // key of the first group of the history
 	// State of the session when its history was cut. Nil means that this history continues from the beginning.
 	state    *conversationState
-	cutAfter history.Digest // after a cut: key of the last group before the session continues
-	retryKey history.Digest // after a cut: key of the history that repeats a failed request; zero means none
-	failures int            // number of times that this request failed before the cut
+	cutAfter history.Digest // if the history was cut: key of the last group before the session continues
+	retryKey history.Digest // if the history was cut: key of the history that repeats a failed request; zero means none
+	failures int            // number of times that this request failed before the history was cut
 }
 
 // subagentScriptKey identifies the script of a sub-agent by the first prompt that it will receive.

@@ -99,7 +99,7 @@ func (s *responseSender) writeAndFlushBuffer(controller *http.ResponseController
 	return err == nil || errors.Is(err, http.ErrNotSupported)
 }
 
-// sendTruncatedBody sends only the beginning of a body, although the header announces length bytes.
+// sendTruncatedBody sends only the beginning of a body, although the header announces announcedLength bytes.
 func (s *responseSender) sendTruncatedBody(beginning []byte, announcedLength int) {
 	if _, err := s.sendHeader(http.StatusOK, announcedLength).Write(beginning); err == nil {
 		var out bytes.Buffer
@@ -113,8 +113,8 @@ func (s *responseSender) waitForClientDisconnect() {
 	s.recordDisconnectAndReturnFalse()
 }
 
-// breakOffStartedResponse ends a started response. If how is "error" or "end", nothing more is sent. With "silence" it waits
-// until the client disconnects. With "close" it closes the connection with FIN, and with any other value with RST.
+// breakOffStartedResponse ends a started response. If endingKind is "error" or "end", nothing more is sent. With "silence"
+// it waits until the client disconnects. With "close" it closes the connection with FIN, and with any other value with RST.
 func (s *responseSender) breakOffStartedResponse(endingKind string) {
 	switch endingKind {
 	case "error", "end":
@@ -136,7 +136,7 @@ const (
 
 func (s *responseSender) closeTCPConnection(closeKind tcpCloseKind) {
 	conn, _, err := http.NewResponseController(s.w).Hijack()
-	if err != nil { // it is not a network connection, so the server closes it
+	if err != nil { // the connection cannot be taken over; the panic makes the server close it
 		panic(http.ErrAbortHandler)
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok && closeKind == closeWithTCPReset {

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// NewHistoryReplay returns the replay of a validated request. sharedMemory is the memory of the namespace of the request.
+// NewHistoryReplay returns the replay of a validated request. sharedMemory is the memory of the request's namespace.
 func (s *historyReplayer) NewHistoryReplay(sharedMemory *requestNamespaceMemory, r *history.Request) *historyReplay {
 	f := &historyReplay{replayer: s, memory: sharedMemory, request: r}
 	messages := r.Messages

@@ -81,7 +81,7 @@ func (x *exchange) chooseEndpoint(path string) {
 	}
 }
 
-// serveTokenCount handles POST /v1/messages/count_tokens. It estimates tokens as in the usage of answers.
+// serveTokenCount handles POST /v1/messages/count_tokens. It estimates tokens in the same way as for the usage in answers.
 func (x *exchange) serveTokenCount() {
 	r, err := x.readRequest()
 	if err == nil {

@@ -25,7 +25,7 @@ func (f *historyReplay) findReplayStart() (initialState *conversationState, firs
 	known, ok := f.memory.lastConversations.Get(t)
 	if !ok || known.state == nil {
 		known = &lastConversation{roots: []historyRoot{{firstGroup: first}}}
-		if cut, forked := f.memory.compactedRoots.Get(first); forked { // the history was cut in a session with another name
+		if cut, forked := f.memory.compactedRoots.Get(first); forked { // the history was compacted in another session, which this one continues
 			known.roots = append(known.roots, cut)
 		}
 		f.memory.lastConversations.Put(t, known)
@@ -95,7 +95,7 @@ func (f *historyReplay) requestConversationKey() conversationKey {
 	return conversationKey{f.request.Session, f.request.Agent}
 }
 
-// groupIndexAfter returns the index of the group after the one with the key at: 0 for a zero key, -1 if none has it.
+// groupIndexAfter returns the index of the group that follows the one with key at: 0 for a zero key, -1 if none has this key.
 func (f *historyReplay) groupIndexAfter(at history.Digest) int {
 	if at == (history.Digest{}) {
 		return 0
@@ -108,7 +108,7 @@ func (f *historyReplay) groupIndexAfter(at history.Digest) int {
 	return -1
 }
 
-// storeLastConversationState replaces the last state of the session, if one is stored, by stateAfterRequest.
+// storeLastConversationState replaces the last state of the session, if one is stored, with stateAfterRequest.
 func (f *historyReplay) storeLastConversationState(stateAfterRequest *conversationState) {
 	if f.request.Session == "" {
 		return
@@ -189,7 +189,7 @@ func (f *historyReplay) storeSubagentScript(toolCallID, firstPrompt string, scri
 // HistoryDigest returns the digest of the whole history.
 func (f *historyReplay) HistoryDigest() history.Digest { return f.groups[len(f.groups)-1].key }
 
-// HistoryPartKinds lists the kinds of the history's steps.
+// HistoryPartKinds lists the kinds of the parts of the history, in order.
 func (f *historyReplay) HistoryPartKinds() []string {
 	out := make([]string, 0, 2*len(f.groups))
 	for i := range f.groups {

@@ -112,8 +112,8 @@ func Subcommands() []string {
 	}
 }
 
-// TerminalOnlyCommands returns the commands that exist only on a terminal. (A subscription has a skill with one of
-// these names, schedule.)
+// TerminalOnlyCommands returns the commands that exist only on a terminal. One of the names, schedule, is also the name
+// of a skill of subscriptions.
 func TerminalOnlyCommands() []string {
 	return []string{
 		"add-dir", "advisor", "bashes", "branch", "btw", "bug", "cd", "chrome", "copy", "desktop", "diff", "exit", "export", "extra-usage",

@@ -7,7 +7,7 @@ import (
 // BuildTime is when the simulated CLI was built.
 const BuildTime = "2026-11-19T16:23:05Z"
 
-// Model is one line of the models that a host can choose from.
+// Model is one entry in the list of models that a host can choose from.
 type Model struct {
 	Value                    string   `json:"value"`
 	ResolvedModel            string   `json:"resolvedModel"`
@@ -41,9 +41,9 @@ func models() []Model {
 const (
 	DelayFromStartToFirstDialog           = 480 * time.Millisecond // from the start to the first dialog before the session
 	DelayFromDialogAnswerToNextDialog     = 100 * time.Millisecond // from answering a dialog until the next dialog
-	DelayFromLastDialogAnswerToInputField = 350 * time.Millisecond // from answering the last dialog until the input field
+	DelayFromLastDialogAnswerToInputField = 350 * time.Millisecond // from answering the last dialog until the input field appears
 
-	// DialogExitWindow is how soon a second Ctrl-C or Ctrl-D must follow to end a dialog before the session.
+	// DialogExitWindow is how soon a second Ctrl-C or Ctrl-D must follow the first to end a dialog before the session.
 	DialogExitWindow = 800 * time.Millisecond
 )
 

@@ -89,7 +89,7 @@ func (p Profile) HostCapabilities() []string {
 	return slices.DeleteFunc(hostCapabilities(), func(name string) bool { return !p.includes(capabilitiesWithFirstVersions(), name) })
 }
 
-// HasTool reports whether the version has a built-in tool in its environment.
+// HasTool reports whether the profile's version has a built-in tool in the profile's environment.
 func (p Profile) HasTool(name string) bool {
 	return p.isAtLeast(ToolNamed(name).since) && p.env.hasFeature(name)
 }

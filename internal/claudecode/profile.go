@@ -43,7 +43,7 @@ func (p Profile) WithEnvironment(e Environment) Profile {
 	return p
 }
 
-// WithFastModeReasonForAllowedModels returns the profile for settings that allow only the available models; nil means all models.
+// WithFastModeReasonForAllowedModels returns the profile for settings that allow only allowedModels; nil means all models.
 func (p Profile) WithFastModeReasonForAllowedModels(allowedModels []string) Profile {
 	if allowedModels != nil && !slices.ContainsFunc(allowedModels, func(name string) bool { return ResolveModel(name) == DefaultModel }) {
 		p.fastModeDisabledReason = "model_not_allowed"
@@ -145,15 +145,15 @@ func (p Profile) namesAvailableInVersion(namesWithFirstVersions []nameWithFirstV
 	return names
 }
 
-// StartAndAnswerDelays contains the minimum durations of the real CLI. The zero value means no delays.
+// StartAndAnswerDelays contains the minimum times of the real CLI until a start and an answer. Zero means no delay.
 type StartAndAnswerDelays struct {
 	Start  time.Duration // time until a session has started
 	Answer time.Duration // time until the model answers a request
 }
 
-// MinimumStartAndAnswerDelays returns how long the real CLI takes at least. Start was measured up to the init event: it is the
-// shortest of 40 starts of Claude Code 2.1.330 on Linux with two cores. Answer is the time of network and model, because the
-// CLI itself needs only 10 ms with a local API.
+// MinimumStartAndAnswerDelays returns the shortest times that the real CLI takes. Start lasts until the init event: it
+// is the shortest of 40 starts of Claude Code 2.1.330 on Linux with two cores. Answer is the time that the network and
+// the model take, because the CLI itself needs only 10 ms with a local API.
 func (p Profile) MinimumStartAndAnswerDelays() StartAndAnswerDelays {
 	return StartAndAnswerDelays{Start: 540 * time.Millisecond, Answer: time.Second}
 }

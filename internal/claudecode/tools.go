@@ -54,7 +54,7 @@ type Tool struct {
 	// BareDenial is true if a denial in the JSON output of a hook is shown without the name of the hook (observed with
 	// 2.1.330).
 	BareDenial bool
-	// UnknownToRules tools are not known to permission rules: a rule with their name matches no tool.
+	// UnknownToRules is true if permission rules do not know the tool: a rule with its name matches no tool.
 	UnknownToRules bool
 
 	since string // first version that lists the tool; empty means all

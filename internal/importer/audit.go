@@ -111,7 +111,7 @@ func firstCharacters(secret string) string {
 	return b.String()
 }
 
-// unescape resolves the escapes of JSON strings in a text; at maps each byte of the result to its offset in raw.
+// unescape resolves the escapes of JSON strings in raw; offsets maps each byte of text to its offset in raw.
 func unescape(raw string) (text string, offsets []int32) {
 	b := make([]byte, 0, len(raw))
 	offsets = make([]int32, 0, len(raw))

@@ -114,7 +114,7 @@ func (k *FileSet) path(name string) string { return filepath.Join(k.dir, filepat
 type OutputFile struct {
 	set  *FileSet
 	name string
-	file *os.File // nil means could not be created
+	file *os.File // nil means that the file could not be created
 }
 
 // Write adds whole lines.
@@ -195,7 +195,7 @@ func textDigest(text string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// sectionWithBodyDigest is the part of a text below a stamped title.
+// sectionWithBodyDigest is a section of a text. Its title line contains the digest of its body at the time of the import.
 type sectionWithBodyDigest struct {
 	titleWordAndNumber, title, bodyDigest, body string
 	lineNumber                                  int
@@ -230,9 +230,9 @@ func splitSections(text string) (before string, all []sectionWithBodyDigest) {
 	return text[:places[0][0]], all
 }
 
-// mergeSectionsKeepingUserEdits merges an old text with the fresh text of a new import. The result has the sections of
-// newlyImportedText, but a section edited by hand keeps its old content. notes lists those that differ from newlyImportedText,
-// and removed sections.
+// mergeSectionsKeepingUserEdits merges existingText with newlyImportedText. The result has the sections of
+// newlyImportedText, but a section edited by hand keeps its old content. notes lists the sections that differ from
+// newlyImportedText, and removed sections.
 func mergeSectionsKeepingUserEdits(mergedFile, existingText, newlyImportedText string) (merged string, notes []string) {
 	before, had := splitSections(existingText)
 	_, has := splitSections(newlyImportedText)
@@ -242,7 +242,7 @@ func mergeSectionsKeepingUserEdits(mergedFile, existingText, newlyImportedText s
 	}
 	var b strings.Builder
 	b.WriteString(before)
-	var last *sectionWithBodyDigest // sections about tools and files remain after the rules
+	var last *sectionWithBodyDigest // first section about tools, calls or files; old rules that are kept precede it
 	for i := range has {
 		s := &has[i]
 		o := byKey[s.titleWordAndNumber]
@@ -285,9 +285,9 @@ func keepEditedSections(name string, remaining map[string]*sectionWithBodyDigest
 	return b.String()
 }
 
-// MergeUserEditsOfExistingFiles merges the file set with the existing files, and keeps what the user has edited. Whether a text
-// was edited is shown by its stamp, a digest of the original text. In the file main, each section has its own stamp. The stamps
-// of all other files are in the section "files" of scenarioFileName. notes lists the edits that hide new content.
+// MergeUserEditsOfExistingFiles merges the file set with the existing files, and keeps what the user has edited. A
+// digest of the original text shows whether a text was edited. In scenarioFileName, each section has its own digest;
+// the digests of all other files are in its section "files". notes lists the edits that hide new content.
 func (k *FileSet) MergeUserEditsOfExistingFiles(scenarioFileName string) (notes []string, err error) {
 	if k.err != nil {
 		return nil, k.err
@@ -330,11 +330,11 @@ func (k *FileSet) MergeUserEditsOfExistingFiles(scenarioFileName string) (notes 
 			return nil, err
 		}
 	}
-	k.force = true // the edits are merged in
+	k.force = true // Commit may replace the existing files, because the set now contains their edits
 	return notes, nil
 }
 
-// FileDigestCommentLines returns the body of the section "files": the stamp of each file so far.
+// FileDigestCommentLines returns the body of the section "files": a comment with the digest of each file so far.
 func (k *FileSet) FileDigestCommentLines() string {
 	var b strings.Builder
 	for _, name := range k.names {
@@ -347,8 +347,8 @@ func (k *FileSet) FileDigestCommentLines() string {
 
 var fileDigestCommentLinePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^# ([0-9a-f]{12}) (.+?)\r?$`) })
 
-// parseFileDigestsByName returns the stamps in the section "files", by file name. If the text has any sections, the map also has
-// an entry with an empty name. So an empty map means that the text has no sections.
+// parseFileDigestsByName returns the digests in the section "files", by file name. If the text has any sections, the
+// map also has an entry with an empty name, so an empty map means that the text has no sections.
 func parseFileDigestsByName(scenarioText string) map[string]string {
 	_, all := splitSections(scenarioText)
 	out := map[string]string{}

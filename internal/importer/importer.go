@@ -75,7 +75,7 @@ type UnknownLineCount struct {
 	Lines int    `json:"lines"`
 }
 
-// ErrNothingWrittenBecauseOfSecrets reports that nothing was written.
+// ErrNothingWrittenBecauseOfSecrets reports that nothing was written, because the output would contain secrets.
 var ErrNothingWrittenBecauseOfSecrets = errors.New("nothing was written")
 
 // Run imports the files. If inputs cannot be read, Run imports nothing, and the error contains a [*session.Error] for

@@ -42,7 +42,7 @@ func newPatternChooser(prompts, rivals []string, exact bool) *patternChooser {
 			}
 		}
 	}
-	const most = 4 << 20 // an index needs five times as much
+	const most = 4 << 20 // the index needs five times as much memory as the text
 	if len(all) <= most {
 		p.index = suffixarray.New(all)
 	}
@@ -86,8 +86,8 @@ func isWordDifferentInNextRun(promptWord string) bool {
 	return strings.ContainsAny(promptWord, `0123456789/\{}@`+HomePlaceholder+CWDPlaceholder) || strings.Contains(promptWord, "REDACTED_")
 }
 
-// longestWordSequenceInNoOtherPrompt returns the longest run of wordCount words that no other prompt has, from the first line
-// with one; empty means none.
+// longestWordSequenceInNoOtherPrompt returns the longest sequence of wordCount words that no other prompt has, from the
+// first line with such a sequence; empty means none.
 func (p *patternChooser) longestWordSequenceInNoOtherPrompt(original, redacted string, wordCount int) string {
 	best := ""
 	for line := range strings.Lines(redacted) {
@@ -156,7 +156,7 @@ func regexpMatchingTextWithAnyNumbers(literalText string) string {
 	return replaceMatchesAndConvertTextBetween(digitsPattern(), literalText, `[\w:.-]+`, func(text string) string { return regexp.QuoteMeta(text) })
 }
 
-// replaceMatchesAndConvertTextBetween replaces the matches of expr in a text by replacement and converts the texts between them.
+// replaceMatchesAndConvertTextBetween replaces matches of replacedPattern by replacement and converts the text between them.
 func replaceMatchesAndConvertTextBetween(replacedPattern *regexp.Regexp, text, replacement string, convertTextBetween func(string) string) string {
 	parts := replacedPattern.Split(text, -1)
 	for i, part := range parts {
@@ -201,7 +201,7 @@ func escapeTemplate(s string) string { return templateReplacer.Replace(s) }
 
 var directoryPlaceholderToRedactedNameReplacer = strings.NewReplacer(HomePlaceholder, "REDACTED_HOME_1", CWDPlaceholder, "REDACTED_CWD_1")
 
-// replaceDirectoryPlaceholdersByRedactedNames returns a text for places that do not support templates.
+// replaceDirectoryPlaceholdersByRedactedNames is for texts in places that do not support templates.
 func replaceDirectoryPlaceholdersByRedactedNames(s string) string {
 	return directoryPlaceholderToRedactedNameReplacer.Replace(s)
 }

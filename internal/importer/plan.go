@@ -18,7 +18,7 @@ import (
 type replayMethod int
 
 const (
-	replayCallWithRecordedResult replayMethod = iota // return the recorded result
+	replayCallWithRecordedResult replayMethod = iota // not executed; its result is the recorded one
 	replayCallByMCPFixture                           // answered by the fixture of its MCP server
 	replayCallBySubAgentScript                       // answered by the script of its sub-agent
 	replayCallAsDenied                               // denied, as recorded
@@ -152,7 +152,7 @@ func (p *replayPlans) inputOfCallReadingOneImportedFile(recordedCall *session.Ca
 	return "", "", false
 }
 
-// filePrintingCommand is the part of a file that a shell command prints.
+// filePrintingCommand is a shell command that prints a part of a file.
 type filePrintingCommand struct {
 	headOrTail string // command line without the file name
 	lineCount  int    // how many lines are printed: the first ones, or the last ones if negative; 0 means all
@@ -243,7 +243,7 @@ type expectedCall struct {
 	fromFixture bool
 }
 
-// addEventsOfMessages adds the calls in messages, including those of sub-agents. Denied calls have their own expectations.
+// addMessages adds the calls in messages, including those of sub-agents. Denied calls have their own expectations.
 func (e *callsExpectedWhenScenarioIsPlayed) addMessages(p *replayPlans, messages []*session.Message) {
 	for _, m := range messages {
 		for _, b := range m.Blocks {

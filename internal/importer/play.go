@@ -31,7 +31,7 @@ type ScenarioPlayer struct {
 	Environ    []string // only PATH is passed on
 }
 
-// CopyFilesToTemporaryPlayDirs copies a file set to a temporary directory; done removes it.
+// CopyFilesToTemporaryPlayDirs copies a file set to a temporary directory; removeDirs removes it.
 func (p *ScenarioPlayer) CopyFilesToTemporaryPlayDirs(fileSet *FileSet) (playDirs PlayDirs, removeDirs func(), err error) {
 	tmp, err := proc.MakeTempDir("claudeless-import-")
 	if err != nil {
@@ -125,7 +125,7 @@ func sendRecordedPromptsAndCollectOutput(programInput io.WriteCloser, programOut
 	for _, s := range sessions {
 		for _, p := range s.Prompts {
 			if p.IsNotice {
-				const patience = 3 * time.Second // a notice that joined the previous turn has no result of its own
+				const patience = 3 * time.Second // limits the wait, because a notice that joined the previous turn has no result of its own
 				r.collectLinesUntilResult(patience)
 				continue
 			}
@@ -171,7 +171,7 @@ func (r *programOutputCollector) sendOutputLinesToChannel(programOutput *bufio.R
 	}
 }
 
-// collectLinesUntilResult collects lines up to the next result. It returns false if none came within limit (0 means no limit).
+// collectLinesUntilResult collects lines up to the next result. It returns false if none came within maxWait (0: no limit).
 func (r *programOutputCollector) collectLinesUntilResult(maxWait time.Duration) (hasResultArrived bool) {
 	var late <-chan time.Time
 	if maxWait > 0 {

@@ -230,8 +230,8 @@ func areInOrderThinkingTextCalls(blocks []session.Block) bool {
 	return true
 }
 
-// writeBlock writes a block of a step. If the blocks are in the order of a step, the block is a key of the step, otherwise
-// it is an element of the key `blocks`.
+// writeBlock writes a block of a step. If the blocks of the step are inOrder (thinking, text, calls), the block is a
+// key of the step, otherwise it is an element of the key `blocks`.
 func (w *scenarioWriter) writeBlock(prefix string, b session.Block, inOrder bool) {
 	kind, table := "text", prefix+".tool_calls"
 	switch {

@@ -1,5 +1,5 @@
-// Package hook runs the hooks of an event and merges their output: commands, HTTP calls and MCP tools from settings
-// files, and callbacks of the SDK host.
+// Package hook runs the hooks of an event and merges their output. Hooks are commands, HTTP calls and MCP tools from
+// settings files, and callbacks of the SDK host.
 //
 // [Runner.Run] always returns a decision; a hook that fails, hangs or prints invalid output is never a Go error. The
 // returned events have no session and no UUID; the caller adds them.
@@ -170,7 +170,7 @@ func (r *Runner) Add(s Source) []protocol.Warning {
 	return r.loadSource(s)
 }
 
-// Replace replaces the hooks of the file with the same name.
+// Replace replaces the hooks of the settings file s.Name by those in s.
 func (r *Runner) Replace(s Source) []protocol.Warning {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 
 type showStartedKey struct{}
 
-// WithHookStartedCallback returns a context for [Runner.Run]. When all hooks of the event have started, show is called with their
-// hook_started events. The [Outcome] then does not contain these events.
+// WithHookStartedCallback returns a context for [Runner.Run]. When all hooks of the event have started,
+// onAllHooksStarted is called with their hook_started events. The [Outcome] then does not contain these events.
 func WithHookStartedCallback(ctx context.Context, onAllHooksStarted func([]protocol.Event)) context.Context {
 	return context.WithValue(ctx, showStartedKey{}, onAllHooksStarted)
 }
@@ -49,7 +49,7 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 	for i := range answers {
 		starting.Add(1)
 		begun := sync.OnceFunc(func() { starting.Done() })
-		running.Go(func() { // the goroutine returns when the hook has finished, which its timeout and ctx limit
+		running.Go(func() { // the goroutine returns when the hook has finished; the hook's timeout and ctx limit that time
 			defer begun() // a callback may fail before the host has received the request
 			a := &answers[i]
 			started, entry, id := r.options.Now(), a.entry, a.id

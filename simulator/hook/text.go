@@ -52,7 +52,7 @@ func promptRefusedEvent(c *hookCall, text string, outcome protocol.HookEffectOnP
 		fields = append(fields, protocol.Field{Key: "prompt_submit_outcome", Value: outcome})
 	}
 	ev := informationalEvent("warning", text, fields...)
-	ev.StreamOnly = false // the text is not in an attachment
+	ev.StreamOnly = false // transcripts contain the event, because no attachment contains its text
 	return ev
 }
 

@@ -103,7 +103,7 @@ func limitUnit(origin string) string {
 	return ""
 }
 
-// InvalidInput returns the result for an input of the tool with this name that has these issues; nil if found is empty.
+// InvalidInput returns the error result for an input of toolName with the issues found; nil if found is empty.
 func InvalidInput(toolName string, found []Issue) *protocol.ToolResult {
 	if len(found) == 0 {
 		return nil
@@ -129,7 +129,7 @@ var htmlUnescaper = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, 
 const maxReportedIssues = 20
 
 // issueSentences describes issues in sentences. Missing values, unknown keys and wrong types come first, then all other
-// issues. If all issues are other ones, it returns nothing, because the caller then shows them as JSON.
+// issues. If there are only other issues, it returns nothing, because the caller then shows them as JSON.
 func issueSentences(found []Issue) []string {
 	var missing, extra, wrong, others []string
 	for _, i := range found {

@@ -19,7 +19,7 @@ import (
 type Options struct {
 	Seed  *int64     // nil means that ids come from NewID and randomness has no seed
 	Salt  string     // mixed into the seed, so that a resumed run differs from its first part
-	Start *time.Time // nil means the real time; with a seed, the clock is frozen and starts at this value
+	Start *time.Time // start of the run's time; nil means the real time. With a seed, this time advances only in Sleep
 
 	Now   func() time.Time
 	NewID func() string
@@ -36,7 +36,7 @@ type Source struct {
 	offset time.Duration
 }
 
-// New creates a source.
+// New returns a source with these options.
 func New(o Options) *Source {
 	s := &Source{o: o}
 	if o.Seed != nil {

@@ -32,8 +32,8 @@ func (g *glob) explain(_ string, hide Redactor) string {
 	return "the glob " + quotePattern(hide.Hide(g.pattern)) + " does not match all of it"
 }
 
-// findLongestMatchingExprPrefix finds the longest prefix of the pattern that matches a prefix of wholeText. matchedTextBytes is
-// the length of this prefix of wholeText, and restOfGlob is the rest of the pattern.
+// findLongestMatchingGlobPrefix finds the longest prefix of the glob that matches a prefix of wholeText.
+// matchedTextBytes is the length of this prefix of wholeText, and restOfGlob is the rest of the glob.
 func (g *glob) findLongestMatchingGlobPrefix(wholeText string) (matchedTextBytes int, restOfGlob string) {
 	wholeText = wholeText[:min(len(wholeText), maxExplainedBytes)]
 	for n := len(g.pattern); n > 0; n-- {
@@ -68,7 +68,7 @@ func translateGlob(pattern string) (expr, literal string, err error) {
 				return "", "", errors.New("too many `*` in a row: only `*` and `**` are supported")
 			case n == 2 && (i > 0 && pattern[i-1] != '/' || !isLast && rest[2] != '/'):
 				return "", "", errors.New("`**` must be a whole path segment")
-			case n == 2 && !isLast: // may also match nothing
+			case n == 2 && !isLast: // `**/` may also match nothing
 				expr += "(?:.*/)?"
 				i++ // the slash
 			default:

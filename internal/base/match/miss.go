@@ -79,8 +79,8 @@ const (
 	maxRegexBytesForPrefixSearch = 400
 )
 
-// findLongestMatchingExprPrefix finds the longest prefix of a pattern that occurs in text. offsetInText is its position in
-// text, and prefixBytes is its length.
+// findLongestPatternPrefixInText finds the longest prefix of pattern that occurs in text. offsetInText is its position
+// in text, and prefixBytes is its length.
 func findLongestPatternPrefixInText(pattern, text string) (offsetInText, prefixBytes int) {
 	text = text[:min(len(text), maxExplainedBytes)]
 	for i := range text {
@@ -122,9 +122,9 @@ func MinEditDistance(pattern, text string) int {
 	return slices.Min(editDistancesToEachPrefix(pattern, text, 0))
 }
 
-// editDistancesToEachPrefix returns the edit distances between first and each prefix of textWithPrefixes. Each character that
-// is skipped at the start of second costs costPerSkippedLeadingCharacter. If costPerSkippedLeadingCharacter is 0, first is
-// compared with parts that may begin anywhere in textWithPrefixes.
+// editDistancesToEachPrefix returns the edit distances between wholeText and each prefix of textWithPrefixes. Each
+// character that is skipped at the start of textWithPrefixes costs costPerSkippedLeadingCharacter. If that is 0,
+// wholeText is compared with parts that may begin anywhere in textWithPrefixes.
 func editDistancesToEachPrefix(wholeText, textWithPrefixes string, costPerSkippedLeadingCharacter int) []int {
 	const most = 300
 	a, b := []rune(wholeText), []rune(textWithPrefixes)

@@ -11,8 +11,8 @@ import (
 	"github.com/dlclark/regexp2"
 )
 
-// Regex matches texts in which the regular expression (RE2) is found. It is validated now and compiled on first use. The
-// error reports constructs of the Rust regex crate that RE2 lacks or reads otherwise.
+// Regex matches texts in which the regular expression (RE2) is found. The expression is validated at once and compiled
+// on first use. The error reports constructs of the Rust regex crate that RE2 lacks or interprets differently.
 func Regex(expr string) (Pattern, error) {
 	if !strings.ContainsAny(expr, `\.+*?()|[]{}^$`) {
 		return Contains(expr), nil

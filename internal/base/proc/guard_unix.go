@@ -33,7 +33,7 @@ func startExitCleanupGuard(pgid int, script string, args ...string) exitCleanupG
 		return exitCleanupGuard{}
 	}
 	g := exitCleanupGuard{shell: cmd.Process, input: hold, ended: make(chan struct{})}
-	go func() { // returns when the shell exits, because of end or a signal to the group
+	go func() { // returns when the shell exits, on its own or because of a signal to the group
 		_ = cmd.Wait() // the exit status of a guard is irrelevant
 		close(g.ended)
 	}()

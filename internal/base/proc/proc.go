@@ -343,7 +343,7 @@ type Exit struct {
 	Signal string // "killed", "terminated"…; empty means the process exited
 }
 
-// String returns "exit status 3" or "signal: killed".
+// String returns a text such as "exit status 3" or "signal: killed".
 func (e Exit) String() string {
 	if e.Signal != "" {
 		return "signal: " + e.Signal

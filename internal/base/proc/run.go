@@ -214,8 +214,8 @@ func MakeRunDir(prefix, variable string) (*TempDir, error) {
 	return newTempDirWithExitScript(prefix, stopRunProcessesAndRemoveDirScript, variable)
 }
 
-// newTempDirWithExitScript creates a directory. When this program exits, script cleans up; its arguments are the directory and
-// more.
+// newTempDirWithExitScript creates a temporary directory. When this program exits, exitCleanupScript runs; its
+// arguments are the directory and extraScriptArgs.
 func newTempDirWithExitScript(namePrefix, exitCleanupScript string, extraScriptArgs ...string) (*TempDir, error) {
 	dir, err := os.MkdirTemp("", namePrefix)
 	if err != nil {

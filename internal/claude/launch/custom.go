@@ -55,7 +55,7 @@ func (r *planResolver) loadCustomizationsAndApplySessionAgent() error {
 	return r.applyAgent()
 }
 
-// FileTreeBelowDir returns the file tree below a directory.
+// FileTreeBelowDir returns the files below dir. Agents, commands and plugins are read through it.
 func FileTreeBelowDir(dir string) fs.FS { return os.DirFS(dir) }
 
 // applyAgent gives the session the prompt, model and tools of --agent or the settings' agent, unless flags set others.

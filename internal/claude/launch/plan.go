@@ -104,7 +104,7 @@ type Settings struct {
 	Options settings.Options
 }
 
-// Customization specifies which additions of the user apply.
+// Customization specifies which of the user's customizations apply.
 type Customization struct {
 	Agent                      string // agent that the session runs as; empty means none
 	Title                      string // --name
@@ -170,7 +170,7 @@ type Limits struct {
 // Tools specifies which built-in tools the session has.
 type Tools struct {
 	Requested  []string // --tools, or the tools of the session's agent
-	OfAgent    bool     // Requested comes from the session's agent, so that init keeps its order
+	OfAgent    bool     // Requested comes from the session's agent; init lists the tools in the order of Requested
 	Restricted bool     // only the tools in Requested are available, or none if Requested is empty
 	Allowed    []string // --allowedTools; optional tools in this list become available
 	Disallowed []string // --disallowedTools

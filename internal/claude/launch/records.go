@@ -95,7 +95,7 @@ func transcriptOptions(sys *process.System, f *flags.Flags, p *Plan) transcript.
 	return o
 }
 
-// SavedSessions returns the sessions of the project that can be continued, the last changed first.
+// SavedSessions returns the sessions of the project that can be continued, the most recently changed first.
 func SavedSessions(p *Plan) []transcript.SessionInfo { return transcript.Sessions(p.Transcript) }
 
 func platformShellAndGitFacts(sys *process.System, p *Plan) transcript.Machine {

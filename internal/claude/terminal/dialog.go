@@ -76,7 +76,7 @@ type dialog struct {
 	backTab     int       // number of the option that Shift+Tab accepts, from 1; 0 means none
 	// slotValues replace the parts of a captured page that depend on the run. The keys are the names of the slots.
 	slotValues map[string]string
-	search     *searchList // typed text reduces the options; nil means that it does not
+	search     *searchList // reduces the options to those that match typed text; nil means that all are shown
 	// isOverlay makes the dialog fill the whole screen. Empty rows between body and question fill the rest.
 	isOverlay  bool
 	screenRows int // rows of the screen; 0 means as many as needed

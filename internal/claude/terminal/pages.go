@@ -143,7 +143,7 @@ func (p *capturedPages) copyCapturedTextsIntoDialog(d *dialog) {
 	if from := slices.IndexFunc(head, thin); from >= 0 {
 		rest := head[from+1:]
 		head, question = head[:from], rest[slices.IndexFunc(rest, thin)+1:]
-		if at := slices.IndexFunc(question, hasQuotedRowMark); at >= 0 { // the description of a tool
+		if at := slices.IndexFunc(question, hasQuotedRowMark); at >= 0 { // rows with a quote mark are the captured description of a tool, which is replaced by the call's
 			question = slices.DeleteFunc(slices.Clone(question), hasQuotedRowMark)
 			if text := d.slotValues[toolDescriptionSlotName]; text != "" {
 				question = slices.Insert(question, at, strings.Split(text, "\n")...)
@@ -179,7 +179,7 @@ func (p *capturedPages) headerRowsOfStartPage(slotValues map[string]string) []st
 	if end < 1 {
 		return nil
 	}
-	return append(rowsWithoutUnfilledSlots(dropTrailingEmptyRows(rows[:end-1])), "") // the row above the input field has a hint
+	return append(rowsWithoutUnfilledSlots(dropTrailingEmptyRows(rows[:end-1])), "") // the row above the input field, which has a hint, becomes an empty row
 }
 
 // rowsBelowInputField returns the rows below the input field of a page; nil means that no page contains them.

@@ -201,8 +201,8 @@ func (q *promptQueue) recordAll(operation string, texts ...string) {
 	}
 }
 
-// pop removes and returns the prompts of the next turn: a slash command alone, or all prompts before the first one.
-// waited reports whether they have waited for the end of a turn.
+// pop removes and returns the prompts of the next turn: a slash command alone, or all prompts before the first slash
+// command. waited reports whether they have waited for the end of a turn.
 func (q *promptQueue) pop() (texts []string, waited bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -12,7 +12,7 @@ type entry struct {
 	glyph, text string
 	isError     bool        // the entry is an error of the API
 	blinks      bool        // the glyph blinks while the call runs
-	isShort     bool        // the inline renderer appends which key shows more
+	isShort     bool        // the inline renderer appends a hint about the key that shows more
 	noGap       bool        // no empty row precedes the entry
 	callID      string      // id of the running call that the entry shows; empty means none
 	counts      *callCounts // calls that the entry sums up; nil means none
@@ -20,7 +20,7 @@ type entry struct {
 
 type callCounts struct{ searched, read, listed, ran, failed int }
 
-// summaryLine returns the line, such as "Read 2 files, ran 1 shell command".
+// summaryLine returns the summary of the calls, such as "Read 2 files, ran 1 shell command".
 func (n *callCounts) summaryLine() string {
 	var parts []string
 	for _, kind := range []struct {

@@ -13,12 +13,12 @@ type searchList struct {
 	isTyping            bool      // keys change the text; the next Enter or Esc ends this. Always false if isBelow is true
 	isBelow             bool      // the field with the text is below the options, and the last option is selected at first
 	head                string    // row between the field and the options; not shown while the user types
-	foot                [2]string // the last row, and that while the user types
+	foot                [2]string // the last row, and the last row while the user types
 	hintText, emptyText string    // hintText is shown in the empty field, emptyText instead of the options if there are none
 	room                int       // rows of the screen
 }
 
-// press handles a key for the text. It returns false if the list does not use the key.
+// press handles a key that edits text or ends the editing. It returns false if the list does not use the key.
 func (l *searchList) press(d *dialog, k key) bool {
 	switch runes := []rune(l.text); {
 	case k.name == keyText || k.name == keyPaste:

@@ -68,7 +68,7 @@ const historyFileName = "history.jsonl" // contains the prompts of all sessions
 
 type historyLine struct {
 	Display   string   `json:"display"`
-	Pasted    struct{} `json:"pastedContents"` // Display contains pasted texts
+	Pasted    struct{} `json:"pastedContents"` // always empty, because Display contains the pasted texts
 	Timestamp int64    `json:"timestamp"`      // Unix time in milliseconds
 	Project   string   `json:"project"`
 	SessionID string   `json:"sessionId"`

@@ -84,7 +84,7 @@ func RunStartup(ctx context.Context, c *Console, plan *launch.Plan, apiKey strin
 		if err := c.showDialogsUntilAnswered(ctx, d); err != nil {
 			return s.changed, err
 		}
-		if s.err != nil && d.kind != "key" && d.kind != "mcp" { // the dialog stays on the terminal
+		if s.err != nil && d.kind != "key" && d.kind != "mcp" { // when the program ends, only the key and mcp dialogs are erased
 			return s.changed, s.err
 		}
 		if err := c.painter.paint(screenFrame{rows: []string{""}, bottomIndex: -1}, c.screen.cols, c.screen.rows); err != nil || s.err != nil {

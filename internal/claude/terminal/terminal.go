@@ -296,7 +296,7 @@ func (t *Terminal) pressKeyInInputField(k key, isSecondPress bool) {
 			s.composer.recallDraft(1)
 		}
 	case keyCtrlU:
-		const minDeleted = 3 // characters that the real CLI offers to insert again
+		const minDeleted = 3 // minimum number of deleted characters for which the real CLI shows the hint
 		if s.composer.deleteToLineStart() && len(s.composer.killBuffer) >= minDeleted {
 			t.showHint("ctrl+y to paste deleted text")
 		}
@@ -455,7 +455,7 @@ func (t *Terminal) submit(text, prompt string) {
 	} else {
 		t.player.prompts.push(prompt)
 	}
-	s.queued = append(s.queued, text) // until its turn starts: the player may have taken it already, and Ctrl-C must still find it
+	s.queued = append(s.queued, text) // kept until its turn starts, because Ctrl-C must find it even if the player has already taken it
 }
 
 func (t *Terminal) showAndRecordWarning(text string) {

@@ -97,7 +97,7 @@ func wrapLine(line string, cols int) []string {
 }
 
 // canFirstWordStartInRestOfRow reports whether the first word of a text should begin in the rest of the current row, which has
-// room columns, and not in a new row. This is the case for a word that is longer than a row, if it then needs no more rows.
+// restColumns columns, and not in a new row. This is the case for a word longer than a row, if it then needs no more rows.
 func canFirstWordStartInRestOfRow(text string, cols, restColumns int) bool {
 	word, _, _ := strings.Cut(text, " ")
 	n := textWidth(word)

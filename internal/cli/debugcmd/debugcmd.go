@@ -254,8 +254,8 @@ func (c *Proxy) Run(ctx context.Context, s *process.System) error {
 	})
 }
 
-// hookGate connects a hook to the debugger. Two hook processes, before and after a call, find the call by the agent's
-// ids. BeforeCall returns an error and a call id if the debugger has stopped the call and then became unreachable.
+// hookGate connects a hook to the debugger. One hook process runs before a call and another one after it; both find the
+// call by its ids. BeforeCall returns an error and a call id if the debugger stopped the call and then became unreachable.
 type hookGate interface {
 	BeforeCall(ctx context.Context, c debug.Call) (callID string, d debug.Decision, err error)
 	AfterToolUse(ctx context.Context, session, toolUseID string, o debug.Outcome) (debug.Decision, error)

@@ -33,7 +33,7 @@ func encodeResponse(id json.RawMessage, r toolResult) json.RawMessage {
 		result["isError"] = true
 	}
 	line, err := protocol.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "result": result})
-	if err != nil { // the content is not valid JSON, although it was parsed from JSON
+	if err != nil { // not expected, because the content was parsed from valid JSON
 		line = []byte(`{"jsonrpc":"2.0","id":` + string(id) + `,"error":{"code":-32603,"message":"result cannot be encoded"}}`)
 	}
 	return line

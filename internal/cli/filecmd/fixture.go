@@ -106,7 +106,7 @@ func (c *FixtureServe) openRecord() (record *wire.Transcript, err error) {
 	return record, errors.Join(err, file.Close())
 }
 
-// oauthRequestJournal opens the journal for a fixture that requires OAuth; nil means no OAuth, or no journal.
+// oauthJournal opens the journal for a fixture that requires OAuth; nil means no OAuth, or no journal.
 func (c *FixtureServe) oauthJournal(s *process.System, fx *fixtures.Fixture) (record fixtures.OAuthRecorder, done func(), err error) {
 	name := cmp.Or(c.Capture, s.Getenv("CLAUDELESS_CAPTURE"))
 	if name == "" || !fx.HasOAuth() {

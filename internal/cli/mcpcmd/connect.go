@@ -79,7 +79,7 @@ func progressLine(all []mcp.ServerStatus) string {
 	return fmt.Sprintf("Connecting to MCP servers: %d of %d, waiting for %s", len(all)-len(waiting), len(all), names)
 }
 
-// clientFlags are the flags of all commands that connect.
+// clientFlags are the flags shared by all commands that connect to a server.
 type clientFlags struct {
 	MCPConfig []string      `name:"mcp-config" sep:"none" placeholder:"FILE|JSON" help:"Also load servers from this MCP configuration: a file or JSON, as for claude --mcp-config"`
 	Strict    bool          `name:"strict-mcp-config" help:"Use only the servers of --mcp-config"`

@@ -189,7 +189,7 @@ func runGet(ctx context.Context, o *Options, words []string) error {
 	if asJSON {
 		return printJSON(o.Stdout, all[0])
 	}
-	if !o.Extended { // claude does not print it
+	if !o.Extended { // claude does not print the protocol
 		all[0].Protocol = ""
 	}
 	all[0].loginConfig = o.describeOAuthSettings(all[0].config)
@@ -301,7 +301,7 @@ func newServerReport(m *mcp.Manager, st mcp.ServerStatus) serverReport {
 	if st.Info != (mcp.ServerInfo{}) {
 		r.ServerInfo = &st.Info
 	}
-	if resources, err := m.Resources(st.Name); err == nil { // the name is known
+	if resources, err := m.Resources(st.Name); err == nil { // fails only for an unknown name
 		r.Resources = len(resources)
 	}
 	return r
@@ -330,7 +330,7 @@ func countWithNoun(n int, noun string) string {
 
 type toolsCmd struct{ listFlags }
 
-// toolReport is a tool as JSON, with the unchanged definition of its server.
+// toolReport is a tool as JSON, with the definition exactly as its server sent it.
 type toolReport struct {
 	Name       string          `json:"name"` // canonical name
 	Server     string          `json:"server"`

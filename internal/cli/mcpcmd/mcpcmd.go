@@ -105,8 +105,8 @@ func parseAndRunKongCommand[C any](ctx context.Context, o *Options, words []stri
 	return RunKong(new(C), words, usage, accept, kong.Name(name), kong.Description(o.command.help), kong.Writers(o.Stdout, o.Stderr), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(o))
 }
 
-// RunKong parses words into a kong struct and calls its Run method, unless help was printed. It returns the error of
-// words that cannot be parsed, or that check refuses, as usage converts it.
+// RunKong parses words into a kong struct and calls its Run method, unless help was printed. If the words cannot be
+// parsed, or if check refuses them, it returns the error as converted by usage.
 func RunKong(c any, words []string, usage func(error) error, check func(*kong.Context) error, options ...kong.Option) error {
 	exited := false
 	parser, err := kong.New(c, append(options, kong.Exit(func(int) { exited = true }))...)

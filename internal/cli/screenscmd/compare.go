@@ -86,7 +86,7 @@ func (c *Diff) print(s *process.System, changes []book.Change) error {
 	return err
 }
 
-// Check checks a detector.
+// Check is the command that runs a detector, a program that recognizes screens, on captured pages.
 type Check struct {
 	Detector string   `required:"" placeholder:"FILE" help:"TOML file that describes how to run the detector"`
 	In       string   `default:"tmux" enum:"terminal,tmux" placeholder:"PLACE" help:"Pages to use: tmux (captured inside tmux, the default) or terminal (captured outside tmux); a missing page is taken from the other set"`

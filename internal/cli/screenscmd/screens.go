@@ -193,7 +193,7 @@ func (c *Capture) printCaptureResults(s *process.System, results []capture.Resul
 	return nil
 }
 
-// List lists books, or pages.
+// List is the command that lists books, or the pages of a book.
 type List struct {
 	JSON    bool   `name:"json" help:"Print JSON"`
 	Version string `arg:"" optional:"" help:"Version or directory whose pages are listed"`
@@ -399,8 +399,8 @@ func (d *screenDetector) stateForDetectorAnswer(answer string) string {
 	return ""
 }
 
-// acceptedStatesForPage returns the correct answers for a page with this state. hasRule is false if the detector has no rule for
-// the page, so that it is not run. A rule for a subkind (permission/bash) takes precedence over the rule for its state.
+// acceptedStatesForPage returns the correct answers for a page with this state. hasRule is false if the detector has no rule
+// for the page and is not run on it. A rule for a subkind (permission/bash) takes precedence over the rule for its state.
 func (d *screenDetector) acceptedStatesForPage(pageState string) (accepted []string, hasRule bool) {
 	if accepted, hasRule = d.Accept[pageState]; hasRule {
 		return accepted, true

@@ -149,7 +149,7 @@ func (c ExclusiveNameClaimsOfProcesses) ClaimNameIfFree(name string) (bool, erro
 	return true, f.Close()
 }
 
-// Next claims a number for a name and returns the number. It is the smallest number above after that no process has
+// Next claims a number for claimedName and returns it: the smallest number above previousNumber that no process has
 // claimed for this name.
 func (c ExclusiveNameClaimsOfProcesses) Next(claimedName string, previousNumber int) (int, error) {
 	for n := previousNumber + 1; ; n++ {

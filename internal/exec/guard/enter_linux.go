@@ -163,7 +163,7 @@ func bringUpInterface(name string) error {
 // BringUpLoopback brings up the loopback interface of this process's network namespace.
 func BringUpLoopback() error { return bringUpInterface("lo") }
 
-// ServeDNSNameAsLoopback resolves a name, and no other, to 127.0.0.1 in this process's network namespace until it is closed.
+// ServeDNSNameAsLoopback resolves name, and no other, to 127.0.0.1 in this process's network namespace until it is closed.
 func ServeDNSNameAsLoopback(name string) (io.Closer, error) {
 	r := newResolver()
 	r.addrs[name], r.onlyKnownNames = netip.AddrFrom4([4]byte{127, 0, 0, 1}), true

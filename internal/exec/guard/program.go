@@ -149,7 +149,7 @@ func readerContains(r io.Reader, text string) bool {
 
 // isCopyOfThisProgram reports whether a file is a copy of this program, possibly installed instead of the real CLI.
 func isCopyOfThisProgram(file string) bool {
-	const most = 200 << 20 // larger files are not copies, and reading them takes long
+	const most = 200 << 20 // a larger file is not a copy of this program, and reading it takes long
 	if info, err := os.Stat(file); err != nil || info.Size() > most {
 		return false
 	}

@@ -23,7 +23,7 @@ type Proxy struct {
 	Upstream *url.URL
 	// RefusesAll refuses every connection.
 	RefusesAll bool
-	// ClaudelessFiles are the programs that do not count as a real claude. They are needed to describe the process that made a
+	// OwnFiles are the programs that do not count as a real claude. They are needed to describe the process that made a
 	// blocked connection.
 	OwnFiles ClaudelessFiles
 }
@@ -76,7 +76,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		return
 	}
 	_, _ = io.WriteString(from, "HTTP/1.1 200 Connection established\r\n\r\n") // an error ends the copying too
-	buffered := io.LimitReader(rest, int64(rest.Reader.Buffered()))            // not more, because the end of rest cancels the context
+	buffered := io.LimitReader(rest, int64(rest.Reader.Buffered()))            // only what is buffered, because the end of rest cancels the context
 	copyBothDirections(q.Context(), bufferedConn{from, io.MultiReader(buffered, from)}, to)
 }
 

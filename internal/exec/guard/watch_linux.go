@@ -30,10 +30,10 @@ func NewLink() (ours, theirs *os.File, err error) {
 
 // WatchOptions configure a watch. PID and Log must be set.
 type WatchOptions struct {
-	// PID is the process in [ExecWithSyscallWatch].
+	// PID is the process that calls [ExecWithSyscallWatch].
 	PID int
 	Log *BreachLog
-	// ClaudelessFiles distinguishes the files of the run from those of a real claude.
+	// OwnFiles distinguishes the files of the run from those of a real claude.
 	OwnFiles ClaudelessFiles
 	// ExpectsReal is set if the run is meant to use a real claude.
 	ExpectsReal bool
@@ -215,7 +215,7 @@ func (w *syscallWatcher) decideSyscallsUntilClosed() {
 	}
 }
 
-// decideSyscall decides about a call; 0 means allowed.
+// decideSyscall returns the error for a system call; 0 means that the call is allowed.
 func (w *syscallWatcher) decideSyscall(c *watchedSyscall) unix.Errno {
 	who := process(c.PID)
 	switch c.NR {
@@ -236,7 +236,7 @@ func resolveAt(caller process, fd uint64, path string) string {
 	if at == unix.AT_FDCWD || filepath.IsAbs(path) {
 		return path
 	}
-	dir, _ := os.Readlink(caller.procFile(fmt.Sprintf("fd/%d", at))) // the process is blocked in the call
+	dir, _ := os.Readlink(caller.procFile(fmt.Sprintf("fd/%d", at))) // the process still exists, because it is blocked in the call
 	return filepath.Join(dir, path)
 }
 
@@ -271,7 +271,7 @@ func isNameServiceSocket(socketPath string) bool {
 }
 
 func (p process) threadLeader() process {
-	status, _ := os.ReadFile(p.procFile("status")) // the process is blocked in the call
+	status, _ := os.ReadFile(p.procFile("status")) // the process still exists, because it is blocked in the call
 	for line := range strings.Lines(string(status)) {
 		var n int
 		if _, err := fmt.Sscanf(line, "Tgid: %d", &n); err == nil {
@@ -287,7 +287,7 @@ func (w *syscallWatcher) recordIfRealClaudeStarts(caller process, programPath st
 	if w.ExpectsReal {
 		return
 	}
-	dir, _ := os.Readlink(caller.procFile("cwd")) // the process is blocked in the call
+	dir, _ := os.Readlink(caller.procFile("cwd")) // the process still exists, because it is blocked in the call
 	words := []string{programPath}
 	for i := uint64(1); i < maxExaminedCommandWords; i++ {
 		ptr := readMemory(caller, argvAddress+i*8, 8)

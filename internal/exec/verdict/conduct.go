@@ -55,7 +55,7 @@ func (l *findingCollector) addFindingsOfWrongControlProtocolUsage(p *journaledPr
 	}
 }
 
-// checkProcessEnd adds findings C04 and C05: about the end of the process.
+// checkProcessEnd adds findings C04 and C05, which are about the end of the process.
 func (l *findingCollector) checkProcessEnd(p *journaledProcess, killed []int) {
 	if slices.Contains(killed, p.PID) {
 		return

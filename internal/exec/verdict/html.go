@@ -29,7 +29,7 @@ var pageStyle string
 //go:embed page.js
 var pageScript string
 
-// HTMLInput is the data of a report. The caller redacts Entries and Verdict before.
+// HTMLInput is the data of a report. The caller must redact Entries and Verdict first.
 type HTMLInput struct {
 	// Entries are the lines of one or more journals, ordered by time.
 	Entries []journal.Entry
@@ -216,7 +216,7 @@ func buildDocument(in HTMLInput) htmlPageContent {
 			d.Problems = append(d.Problems, problem{ID: "exit", Level: "error", Text: "the command " + d.Command.Outcome, Link: documentationURL + "exit-codes.md"})
 		}
 	}
-	for i := range d.Problems { // a long list is an overview
+	for i := range d.Problems { // in a long list, only the first problem shows its details
 		d.Problems[i].Open = i == 0 || len(d.Problems) <= 3
 	}
 	d.Failed = in.Verdict.Verdict == "failed"

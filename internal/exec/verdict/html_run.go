@@ -314,7 +314,7 @@ func (r *htmlPageRun) addAttachmentOrHookResult(attachment *journal.Attachment, 
 	case e == nil:
 		e = r.appendEvent(&event{Kind: "hook", Title: hook, AtMS: atMS, Status: errorOrOKStatus(strings.HasSuffix(title, "error"))})
 	}
-	raw, _ := json.Marshal(keys) // was read from JSON
+	raw, _ := json.Marshal(keys) // cannot fail, because keys was read from JSON
 	e.addPart(strings.TrimSpace(hook+" "+title), indentJSON(raw))
 }
 

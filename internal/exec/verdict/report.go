@@ -115,7 +115,7 @@ type Fault struct {
 	Advice  string  `json:"advice"`
 }
 
-// IsAcceptable reports whether the outcome is acceptable.
+// IsAcceptable reports whether the command survived the fault or reported a failure.
 func (f Fault) IsAcceptable() bool { return f.Outcome == "survived" || f.Outcome == "failed" }
 
 // The levels of findings.
@@ -254,7 +254,7 @@ func findingsOfWrongAPIUsage(journalEntries []journal.Entry) []Finding {
 	told := map[string]bool{}
 	for _, e := range journalEntries {
 		q := e.Request
-		if q == nil || q.Status != 400 && q.Status != 404 || q.Prompt != "" { // a request with a prompt was refused by the scenario
+		if q == nil || q.Status != 400 && q.Status != 404 || q.Prompt != "" { // the scenario caused the error of a request with a prompt
 			continue
 		}
 		advice := ""

@@ -39,8 +39,8 @@ func (l *findingCollector) errorLevelIfStrictElseWarn() string {
 	return levelWarn
 }
 
-// isCoveredByFindingAtSameLine reports whether finding's line has a finding with finding's text, or with S11 or S12, which name
-// the cause themselves.
+// isCoveredByFindingAtSameLine reports whether the line of finding has another finding with the same text, or an S11
+// (failed template) or S12 (rejected input), which name the cause themselves.
 func (l *findingCollector) isCoveredByFindingAtSameLine(finding Finding) bool {
 	return slices.ContainsFunc(l.list, func(g Finding) bool {
 		return g.File == finding.File && g.Line == finding.Line && (g.ID == "S12" || g.ID == "S11" || g.Text == finding.Text)
@@ -102,8 +102,8 @@ type failedScriptedToolCall struct {
 	actualResult string
 }
 
-// addFindingIfToolRejectedInput adds a finding if the tool rejected the input of a scripted call, unless an expectation accepts
-// it. A linter warning about this input gives the finding its position; otherwise it keeps that of finding.
+// addFindingIfToolRejectedInput adds finding if the tool rejected the input of a scripted call, unless an expectation
+// accepts it. If a linter warning is about this input, finding gets its position.
 func (l *findingCollector) addFindingIfToolRejectedInput(call failedScriptedToolCall, finding Finding, lintWarnings diag.List) {
 	why, ok := toolInputRejectionReason(call)
 	if !ok || l.input.Scenario.ExpectsInput(call.toolName, call.input) {
@@ -278,14 +278,14 @@ func parseRuleName(name string) (rule, turn int) {
 	return rule, turn
 }
 
-// parseIndexAfterPrefix parses the number in a name such as responses[7], where before is "responses[".
+// parseIndexAfterPrefix parses the number in a name such as responses[7], where prefixWithBracket is "responses[".
 func parseIndexAfterPrefix(nameWithIndex, prefixWithBracket string) (index int, isValid bool) {
 	digits, ok := strings.CutPrefix(strings.TrimSuffix(nameWithIndex, "]"), prefixWithBracket)
 	n, err := strconv.Atoi(digits)
 	return n, ok && err == nil
 }
 
-// turnsOfRuleFromIndex returns the turns of a rule from index firstTurnIndex on; nil means that none remain.
+// turnsOfRuleFromIndex returns the turns of a rule from firstTurnIndex on; nil means that none remain.
 func (in *Input) turnsOfRuleFromIndex(ruleIndex, firstTurnIndex int) *remainingTurnsOfRule {
 	if in.Scenario == nil {
 		return nil

@@ -250,8 +250,8 @@ func noFixtureCaseForCallFinding(toolName, result string) Finding {
 	}
 }
 
-// misspelledToolInAllowedToolsFlag returns a name in --allowedTools that resembles tool; empty if none exists or toolName is
-// allowed.
+// misspelledToolInAllowedToolsFlag returns a name in --allowedTools that resembles toolName; empty if there is none, or
+// if toolName is allowed.
 func misspelledToolInAllowedToolsFlag(argv []string, toolName string) string {
 	wrong, rules := "", false
 	for _, word := range argv[min(1, len(argv)):] {

@@ -22,7 +22,7 @@ const (
 	FormatJSON
 )
 
-// Write writes the report in a format.
+// Write writes the report to w in the given format.
 func (r *Report) Write(w io.Writer, format Format) error {
 	switch format {
 	case FormatAnnotations:

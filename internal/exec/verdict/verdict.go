@@ -1,7 +1,7 @@
 // Package verdict judges a run of one or more processes by its journal: the expectations of the scenario, how the
 // calling program treats claude, and the set-up. It also writes the reports.
 //
-// A verdict depends only on the journal and the scenario, so `claudeless verify` reaches that of `claudeless exec`.
+// A verdict depends only on the journal and the scenario, so `claudeless verify` and `claudeless exec` agree.
 package verdict
 
 import (
@@ -42,7 +42,7 @@ func judge(in Input) Report {
 	runs := splitByProcess(in.Entries)
 	r := Report{Expectations: judgeExpectations(in), Runs: []Run{}}
 	for _, p := range runs {
-		if p.start != nil || p.setup != nil { // other programs write lines too
+		if p.start != nil || p.setup != nil { // other programs also write to the journal
 			r.Runs = append(r.Runs, p.Run)
 		}
 	}
@@ -91,7 +91,7 @@ func levelRank(level string) int {
 	return slices.Index([]string{levelError, levelWarn, levelInfo}, level)
 }
 
-// judgeExpectations returns the recorded results of the `expect` of calls, and judges the [[expect]] blocks by the run.
+// judgeExpectations returns the recorded results of the calls' `expect` keys, and judges the [[expect]] blocks by the run.
 func judgeExpectations(in Input) []Expectation {
 	list := []Expectation{}
 	for _, e := range in.Entries {

@@ -243,7 +243,7 @@ func (s *sessionSet) sessions() ([]*Session, error) {
 	}
 	out := make([]*Session, 0, len(joinedTo))
 	for _, b := range joinedTo {
-		one := b.Session // only the result of the builder
+		one := b.Session // the session without its builder
 		out = append(out, &one)
 	}
 	out = slices.DeleteFunc(out, func(one *Session) bool { return len(one.Prompts) == 0 })

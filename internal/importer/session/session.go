@@ -48,11 +48,11 @@ type Session struct {
 	Prompts []*Prompt
 	// Environ are variables of the recorded process ("K=V"), if recorded.
 	Environ []string
-	// IDs are ids that belong to the session: session, lines, requests.
+	// IDs are the ids of the session, its lines and its requests.
 	IDs []string
 	// UnknownLines counts lines of unknown types.
 	UnknownLines map[string]int
-	// Compacted are the places of compactions.
+	// Compacted lists the places of compactions.
 	Compacted []Place
 	// Damaged lists the files with unreadable lines.
 	Damaged []DamagedLines

@@ -207,7 +207,7 @@ type objectWrappedFrameReader struct{ *streamReader }
 func (r objectWrappedFrameReader) parseLine(at Place, raw []byte) error {
 	frame := frameInTapeLine(raw)
 	if frame == nil {
-		return decodeLine(raw, &struct{}{}) // a header or a note
+		return decodeLine(raw, &struct{}{}) // a header or a note only has to be valid JSON
 	}
 	return r.streamReader.parseLine(at, frame)
 }

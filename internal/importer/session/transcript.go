@@ -270,8 +270,8 @@ func (t *transcriptReader) importLinesOfBranch(lineIDOnBranch string) error {
 	return nil
 }
 
-// lineIDsOnNewestBranchContaining returns the ids of the lines on the newest branch or, if lineID is set, on the newest that
-// contains it.
+// lineIDsOnNewestBranchContaining returns the ids of the lines on the newest branch or, if lineID is set, on the newest
+// branch that contains it.
 func (t *transcriptReader) lineIDsOnNewestBranchContaining(lineID string) (map[string]bool, error) {
 	leaf := t.last
 	if _, ours := t.parent[lineID]; lineID != "" && ours {
@@ -335,8 +335,8 @@ func (b *sessionBuilder) addAssistantLine(n *conversationLine, agent string) {
 	b.addModelMessageOrFailure(n.at, l.Message, agent, l.IsAPIError, l.APIErrorStatus)
 }
 
-// addModelMessageOrFailure adds a message of the model. If hasRequestFailed is set, the CLI wrote the message because a request
-// failed with this status. All other messages of the CLI are ignored.
+// addModelMessageOrFailure adds a message of the model. If hasRequestFailed is true, the CLI wrote the message because
+// a request failed with httpStatus. All other messages of the CLI are ignored.
 func (b *sessionBuilder) addModelMessageOrFailure(at Place, message *wireMessage, agentKey string, hasRequestFailed bool, httpStatus int) {
 	if message.Model != "<synthetic>" {
 		b.addBlocks(at, *message, agentKey)
@@ -389,7 +389,7 @@ func (b *sessionBuilder) addResultDetails(r *Result, callID string, u *toolUseRe
 	}
 }
 
-// addSubAgentLine adds a sub-agent's line. idOfStartingCall returns the id of the call that started it; empty means unknown.
+// addSubAgentLine adds a line of a sub-agent. idOfStartingCall returns the id of the call that started it; empty: unknown.
 func (b *sessionBuilder) addSubAgentLine(agentLine *conversationLine, agentID string, idOfStartingCall func(agentID string) string) {
 	l := agentLine.line
 	agentID = cmp.Or(agentID, l.AgentID)

@@ -40,9 +40,9 @@ type Request struct {
 	Added []string `json:"added,omitempty"`
 	// Rule is the rule that answered.
 	Rule string `json:"rule,omitempty"`
-	// File is the file of the rule.
+	// File is the file that contains the rule.
 	File string `json:"file,omitempty"`
-	// Line is the line of the rule.
+	// Line is the number of the rule's first line.
 	Line int `json:"line,omitempty"`
 	// Unmet lists unmet expectations about results, each once.
 	Unmet []Expectation `json:"unmet,omitempty"`

@@ -152,8 +152,8 @@ const (
 	lockInterval    = time.Millisecond
 )
 
-// removePartialLineAtEnd waits until no other process is writing, then removes the last partialLineBytes bytes of this one if
-// nothing follows.
+// removePartialLineAtEnd waits until no other process is writing, then removes the last partialLineBytes bytes that
+// this process wrote, unless other bytes follow them.
 func removePartialLineAtEnd(file *os.File, partialLineBytes int64) error {
 	end, err := file.Seek(0, io.SeekCurrent)
 	for range maxLockAttempts {
@@ -173,7 +173,7 @@ func removePartialLineAtEnd(file *os.File, partialLineBytes int64) error {
 	return nil
 }
 
-// removeBytesIfAtFileEnd removes the byteCount bytes before end, if they are at the end of the file.
+// removeBytesIfAtFileEnd removes the byteCount bytes before endOfBytes, if they are at the end of the file.
 func removeBytesIfAtFileEnd(file *os.File, endOfBytes, byteCount int64) (needsNoRetry bool, err error) {
 	info, err := file.Stat()
 	if err != nil || !info.Mode().IsRegular() {

@@ -36,9 +36,9 @@ type Context struct {
 type Match struct {
 	// Rule is the rule: `responses[2]`, `responses[2].turns[0]`, `default_response`, or empty if no rule answered.
 	Rule string `json:"rule"`
-	// File of the rule.
+	// File that contains the rule.
 	File string `json:"file,omitempty"`
-	// Line of the rule.
+	// Line is the number of the rule's first line.
 	Line int `json:"line,omitempty"`
 	// Prompt that was matched.
 	Prompt string `json:"prompt,omitempty"`
@@ -70,7 +70,7 @@ type Model struct {
 	StopReason string `json:"stop_reason,omitempty"`
 	// Agent is the id of the call that started the sub-agent.
 	Agent string `json:"agent,omitempty"`
-	// Error is the kind of failure that replaces a message.
+	// Error is the kind of failure that occurred instead of a message.
 	Error string `json:"error,omitempty"`
 	// InputTokens of the request, estimated or set by the scenario.
 	InputTokens int `json:"input_tokens"`

@@ -21,11 +21,11 @@ func findConcatenatedSecrets(text string, known knownValues, shapes *secretFormF
 	return found
 }
 
-// bytesSearchedOnEachSideOfConcatenation is the number of bytes on each side of a seam that are searched for a secret. A seam is
-// what separates two parts of a concatenated word, such as the inner quotes in "ghp_""cd".
+// bytesSearchedOnEachSideOfConcatenation is the number of bytes on each side of a separator that are searched for a
+// secret. A separator is what is between two parts of a concatenated word, such as the inner quotes in "ghp_""cd".
 const bytesSearchedOnEachSideOfConcatenation = 200
 
-// byteRangesAroundConcatenations returns the parts of a text that may contain a concatenated secret, around each seam.
+// byteRangesAroundConcatenations returns the parts of a text around each separator, which may contain a concatenated secret.
 func byteRangesAroundConcatenations(text string) [][2]int {
 	var parts [][2]int
 	for i := 1; i+1 < len(text); i++ {
@@ -47,7 +47,7 @@ func byteRangesAroundConcatenations(text string) [][2]int {
 // minBase64LineBytes is the minimum length of a line of base64 characters that may continue in the next line.
 const minBase64LineBytes = 40
 
-// concatenationLength returns the bytes of the seam at i, such as the inner quotes in "ghp_""cd"; 0 means none.
+// concatenationLength returns the number of bytes of the separator at i, such as the inner quotes in "ghp_""cd"; 0 means none.
 func concatenationLength(s string, i int) int {
 	c := s[i]
 	if c != '"' && c != '\'' && c != '\\' && c != '\n' || !isBase64(s[i-1]) && s[i-1] != '.' {
@@ -75,7 +75,7 @@ func concatenationLength(s string, i int) int {
 	return n
 }
 
-// joinConcatenatedStrings removes the seams; originalOffsets holds the original position of each remaining byte.
+// joinConcatenatedStrings removes the separators; originalOffsets holds the original position of each remaining byte.
 func joinConcatenatedStrings(text string) (joined string, originalOffsets []int) {
 	b := make([]byte, 0, len(text))
 	originalOffsets = make([]int, 0, len(text))

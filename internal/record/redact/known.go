@@ -47,7 +47,7 @@ func variableLooksSecret(name, value string) bool {
 	switch words[len(words)-1] {
 	case "SSHPASS", "PASS", "PW", "PAT", "CRED", "CREDS", "COOKIE", "COOKIES", "JWT", "BEARER", "DSN":
 		return true
-	case "PWD": // the shell's PWD is a directory
+	case "PWD": // the shell's PWD is a directory, not a password
 		return len(words) > 1 && name != "OLDPWD"
 	case "AUTH", "KEY", "SESSION", "WEBHOOK", "SIGNATURE", "SALT":
 		return looksRandom(value)
@@ -147,8 +147,8 @@ func (k *knownValues) addForm(text string, f knownValueForm) {
 // number of other bytes before it in the group.
 func stableBase64Part(enc *base64.Encoding, value string, shift int) string {
 	text := enc.EncodeToString([]byte(strings.Repeat("x", shift) + value))
-	first := []int{0, 2, 3}[shift]        // characters shared with preceding bytes
-	whole := (shift + len(value)) * 8 / 6 // characters not shared with following bytes
+	first := []int{0, 2, 3}[shift]        // number of characters that also depend on the preceding bytes
+	whole := (shift + len(value)) * 8 / 6 // number of characters that do not depend on the following bytes
 	return text[first:min(whole, len(text))]
 }
 

@@ -204,7 +204,7 @@ func prefixKey(text string) uint32 {
 
 func hashPrefixTo16Bits(threeBytePrefix uint32) uint32 { return threeBytePrefix * 0x9E3779B1 >> 16 }
 
-// forEachWordMatch calls the function found for each word in s, with the number and the position of the word.
+// forEachWordMatch calls reportNumberAndSpan for each word found in s, with the number and the position of the word.
 func (d *wordFinder) forEachWordMatch(s string, reportNumberAndSpan func(n, start, end int)) {
 	key := uint32(0)
 	for i := range len(s) {

@@ -31,7 +31,7 @@ const (
 	precheckNoneKeywordInMatch       keywordContextCheck = iota // no check, because the keyword itself is part of what the expression matches
 	precheckNoneKeywordFarFromSecret                            // no check, because the keyword may be far from the secret
 	precheckAssignmentAfterKeyword                              // the keyword is part of a name; an assignment sign and a value follow the name
-	precheckAssignedValueHasDigit                               // like precheckAssignmentAfterKeyword, and the value has a digit
+	precheckAssignedValueHasDigit                               // like precheckAssignmentAfterKeyword, but the value must also have a digit
 	precheckUpperCaseName                                       // like precheckAssignedValueHasDigit, and the name is in capitals
 	precheckAssignedValueIsQuoted                               // like precheckAssignmentAfterKeyword, and the value is in quotes
 	precheckKeywordInCommandFlag                                // the keyword is in a flag of a command
@@ -70,7 +70,7 @@ func (r rule) choosePrecheckForKeyword(keywordText string) keywordContextCheck {
 	case r.isGuess:
 		return precheckAssignedValueHasDigit
 	}
-	// gitleaks rules for a name with a value have the same beginning. Some of their keywords are in the value.
+	// gitleaks rules for a name and a value all begin with the same expression. Some of their keywords are in the value.
 	name, ok := strings.CutPrefix(r.expr, gitleaksPatternBeforeKeywords)
 	name, _, _ = strings.Cut(name, gitleaksPatternAfterKeywords)
 	if ok && strings.Contains(name, keywordText) && !strings.Contains(name, ",") {
@@ -153,8 +153,8 @@ const (
 	minValueBytes                  = 6
 )
 
-// hasAssignmentAfterKeyword reports whether rest, the text after a keyword, assigns a value, with a digit if needsDigitInValue
-// is set.
+// hasAssignmentAfterKeyword reports whether textAfterKeyword assigns a value. If needsDigitInValue is true, the value
+// must contain a digit.
 func hasAssignmentAfterKeyword(textAfterKeyword string, needsDigitInValue bool) bool {
 	i := assignmentSignOffset(textAfterKeyword)
 	if i < 0 {

@@ -71,7 +71,7 @@ func (r *Redactor) Find(s string) []Finding {
 	found := slices.Concat(r.knownValues.find(s), r.argValues.find(s), shapes.find(s), findEncoded(s, r.knownValues, shapes), findConcatenatedSecrets(s, r.knownValues, shapes))
 	if plain := replaceBackslashEscapesBySpaces(s); plain != s {
 		for _, f := range shapes.find(plain) {
-			for f.End > f.Start && plain[f.End-1] <= ' ' { // part of an escape
+			for f.End > f.Start && plain[f.End-1] <= ' ' { // white space at the end comes from an escape
 				f.End--
 			}
 			found = append(found, f)

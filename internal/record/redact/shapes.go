@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// additionalRules are forms that gitleaks lacks or matches too strictly for records.
+// additionalRules match forms of secrets that gitleaks lacks, or matches too strictly for records.
 var additionalRules = [...]rule{
 	{id: "anthropic-key", expr: `\bsk-ant-[A-Za-z0-9_-]{6,}`, keywords: "sk-ant-"},
 	{id: "secret-key", expr: `\bsk-[A-Za-z0-9_-]{8,}`, keywords: "sk-"},
@@ -83,8 +83,8 @@ func newSecretFormFinder() *secretFormFinder {
 	return s
 }
 
-// extendKeywordToThreeBytes returns the words to search for. A keyword of less than three bytes gets every byte that may adjoin
-// it.
+// extendKeywordToThreeBytes returns the words to search for. A keyword shorter than three bytes is combined with every
+// byte that may adjoin it.
 func extendKeywordToThreeBytes(keyword string) (searchWords []string) {
 	const digits, letters = "0123456789", "abcdefghijklmnopqrstuvwxyz"
 	if len(keyword) >= 3 {
@@ -150,7 +150,7 @@ func (s *secretFormFinder) findRuleMatches(text string, ruleIndex int, span [2]i
 	r, part := s.rules[ruleIndex], text[span[0]:span[1]]
 	var found []Finding
 	for _, m := range s.compiledPattern(ruleIndex).FindAllStringSubmatchIndex(part, -1) {
-		if m[1] == len(part) && span[1] < len(text) { // the part may have cut the match
+		if m[1] == len(part) && span[1] < len(text) { // the end of the part may have cut off the match
 			const more = 64 << 10
 			return s.findRuleMatches(text, ruleIndex, [2]int{span[0], min(span[1]+more, len(text))})
 		}
@@ -175,7 +175,7 @@ func isProseOrParameterAfterBearer(wordAfterBearer string) bool {
 	})
 }
 
-// looksLikeWordOrExample reports whether a value reads like a word: letters of one case, or an example such as YOUR_TOKEN.
+// looksLikeWordOrExample reports whether a value looks like a word (letters of one case) or an example such as YOUR_TOKEN.
 func looksLikeWordOrExample(value string) bool {
 	const longestWord = 24
 	lower, upper := false, false

@@ -25,9 +25,9 @@ type Call struct {
 	Idle, Total time.Duration
 }
 
-// Call runs a tool. The error is an *Error, an *CallTimeoutError, ErrClosed, a *DialError or the cause of the cancellation
-// of ctx. Call passes progress notifications to onProgress, in order and on its own goroutine; if onProgress is nil,
-// they are ignored. If they arrive faster than onProgress handles them, some are dropped.
+// Call runs a tool. The error is an *Error, a *CallTimeoutError, ErrClosed, a *DialError or the cause of the
+// cancellation of ctx. Call passes progress notifications to onProgress, in order and on its own goroutine; if
+// onProgress is nil, they are ignored. If they arrive faster than onProgress handles them, some are dropped.
 func (c *Conn) Call(ctx context.Context, k Call, onProgress func(Progress)) (json.RawMessage, error) {
 	c.wasCalled.Store(true)
 	ctx, cancel := context.WithCancelCause(ctx)

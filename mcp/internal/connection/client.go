@@ -104,7 +104,7 @@ func (l *client) send(ctx context.Context, method string, params plainjson.Objec
 	return result, err
 }
 
-// newParams returns an object of names and values in turn, in this order.
+// newParams returns an object made from pairs, which are names and values in turn, in this order.
 func newParams(pairs ...any) (o plainjson.Object) {
 	for i := 0; i < len(pairs); i += 2 {
 		name, _ := pairs[i].(string)
@@ -219,14 +219,14 @@ func (l *client) notify(ctx context.Context, method string, params plainjson.Obj
 	return l.transport.post(ctx, n)
 }
 
-// notifyLater sends a notification although ctx may have ended. Other requests detect a broken connection.
+// notifyLater sends a notification even if ctx has ended. It ignores errors: other requests detect a broken connection.
 func (l *client) notifyLater(ctx context.Context, method string, params plainjson.Object) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), notificationTimeout)
 	send := func() {
 		defer stop()
 		_ = l.notify(ctx, method, params)
 	}
-	if l.isLocal { // which queues the message
+	if l.isLocal { // the transport of a process queues the message, so send returns at once
 		send()
 	} else {
 		go send() // returns within notificationTimeout

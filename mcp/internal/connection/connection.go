@@ -1,8 +1,8 @@
 // Package connection manages one live connection to an MCP server: its transport, client, handshake and open requests.
 //
-// The client and its transports are not those of mcp-go, whose types and rules for headers they use. They tolerate lines
-// that are not messages, limit the size of messages, accept all line endings of event streams, reopen them with the pauses
-// of the real CLI, accept responses on any stream, and support servers in an SDK host.
+// The client and its transports are not those of mcp-go, but use its types and its rules for headers. They tolerate lines
+// that are not messages, limit the size of messages, accept all line endings of event streams, reopen these streams with
+// the pauses of the real CLI, accept responses on any stream, and support servers in an SDK host.
 //
 // Results and definitions are returned as the server sent them, and all waiting callers are notified as soon as the
 // connection ends. A lost connection is not reused; reconnecting creates a new one.
@@ -45,7 +45,7 @@ type Options struct {
 	// Reopen is the pause before a notification stream of revision 2026-07-28 is reopened; it doubles with each
 	// attempt. 0 means 1 s.
 	Reopen time.Duration
-	// TimeoutError is the error of a connect that took too long.
+	// TimeoutError is the error of a connection attempt that took too long.
 	TimeoutError *DialError
 }
 

@@ -103,7 +103,7 @@ func rootCauseOfClientError(err error) error {
 			return plain
 		}
 	}
-	return cmp.Or(findError[*url.Error](err), err) // this error contains the address, and the wrapping repeats it
+	return cmp.Or(findError[*url.Error](err), err) // a *url.Error contains the address, and the errors that wrap it repeat it
 }
 
 // nameNetworkError returns the real CLI's error for a server that cannot be reached (observed with 2.1.330); nil means that

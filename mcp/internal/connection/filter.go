@@ -25,7 +25,7 @@ type boundedLine struct {
 	tail  []byte // the last bytes after kept, at most 2*minKeptEndBytesOfTooLongLine
 }
 
-// minKeptEndBytesOfTooLongLine is how many bytes are kept at least of the end of a line that is too long.
+// minKeptEndBytesOfTooLongLine is the minimum number of bytes that are kept from the end of a line that is too long.
 const minKeptEndBytesOfTooLongLine = 1 << 10
 
 func (l *boundedLine) write(p []byte) {
@@ -76,8 +76,8 @@ func (r *messageReader) readLine() error {
 	}
 }
 
-// next reads a line and returns its message, which is valid until the next call; nil means that the line is not a
-// message. An error ends the stream, after this message.
+// nextMessage reads a line and returns its message, which is valid until the next call; nil means that the line is not
+// a message. A message that is returned with an error is the last one of the stream.
 func (r *messageReader) nextMessage() (message []byte, err error) {
 	r.line.reset()
 	err = r.readLine()
@@ -128,7 +128,7 @@ type tooLongError struct {
 	Limit          int   // bytes
 }
 
-// newTooLongError returns the error for a message of which size bytes were read, at most little more than 2*limit.
+// newTooLongError returns the error for a message of which size bytes were read; size is at most slightly more than 2*limit.
 func newTooLongError(size int64, limit int) *tooLongError {
 	most := 2 * int64(limit)
 	return &tooLongError{Size: min(size, most), StoppedReading: size > most, Limit: limit}
@@ -142,7 +142,7 @@ func (e *tooLongError) Error() string {
 	return fmt.Sprintf("the message of the server %s %d bytes; the limit is %d (maxLineBytes in the server's entry)", size, e.Size, e.Limit)
 }
 
-// Patterns of the id of a response, which is before or after the result, and of the beginning of a request.
+// Patterns for the id of a response, which may precede or follow the result, and for the beginning of a request.
 var (
 	leadingIDPattern       = lazyPattern(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"[^"]*"\s*,)?\s*"id"\s*:\s*(\d+|"(?:[^"\\]|\\.)*")\s*,\s*"(?:result|error|jsonrpc)"`)
 	responseIDAtEndPattern = lazyPattern(`,\s*"id"\s*:\s*(\d+|"(?:[^"\\]|\\.)*")\s*(?:,\s*"jsonrpc"\s*:\s*"[^"]*"\s*)?\}\s*$`)

@@ -34,7 +34,7 @@ type httpTransport struct {
 	url          string          // to which messages are posted
 	address      string          // host and port
 	stream       *eventReader    // of the older transport; nil means streamable HTTP
-	limit        int             // bytes of a message
+	limit        int             // maximum number of bytes in a message
 	closed       context.Context // ends when the connection is closed
 	stop         context.CancelFunc
 	sessionID    atomic.Value  // string; empty or nil means none
@@ -46,7 +46,7 @@ type httpTransport struct {
 func (t *httpTransport) Start(context.Context) (alwaysNil error) {
 	if t.stream != nil {
 		t.tasks.Go(func() { // returns when the connection is closed
-			_, _ = (&eventStream{httpTransport: t}).readUntilResponse(t.stream) // whatever its end, the connection is lost
+			_, _ = (&eventStream{httpTransport: t}).readUntilResponse(t.stream) // however the stream ends, the connection is lost
 			t.MarkConnectionLost()
 		})
 	}
@@ -61,8 +61,8 @@ func (t *httpTransport) close(context.Context) {
 
 func (t *httpTransport) isModern() bool { return t.version.Load() == ModernVersion }
 
-// sendAndCountBrokenConnections sends an HTTP request. If the server cannot be reached, it counts brokenConnectionsPerFailure
-// more broken connections.
+// sendAndCountBrokenConnections sends an HTTP request. If the server cannot be reached, it adds
+// brokenConnectionsPerFailure to the count of broken connections.
 func (t *httpTransport) sendAndCountBrokenConnections(req *http.Request, brokenConnectionsPerFailure int32) (*http.Response, error) {
 	if id, _ := t.sessionID.Load().(string); id != "" && !t.isModern() {
 		req.Header.Set(sessionHeader, id)
@@ -181,7 +181,7 @@ func (t *httpTransport) readAnswer(resp *http.Response) (message []byte, err err
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(t.limit)+1))
 	if len(body) > t.limit {
-		rest, _ := io.CopyN(io.Discard, resp.Body, int64(t.limit)) // its end or the limit
+		rest, _ := io.CopyN(io.Discard, resp.Body, int64(t.limit)) // stops at the end of the body or at the limit
 		return nil, newTooLongError(int64(len(body))+rest, t.limit)
 	}
 	if err != nil {
@@ -212,8 +212,8 @@ func firstResponseInBodyOrWholeBody(body []byte) []byte {
 	return body
 }
 
-// readResponseStream reads the response to a request from an event stream. Up to revision 2025-11-25, a stream that the
-// server ends before the response is continued after its last event.
+// readResponseStream reads the response to a request from an event stream. Up to revision 2025-11-25, if the server
+// ends the stream before the response, the stream is resumed after its last event.
 func (t *httpTransport) readResponseStream(ctx context.Context, body io.Reader, req transport.JSONRPCRequest) (resp *transport.JSONRPCResponse, err error) {
 	s := eventStream{httpTransport: t, id: req.ID.String(), isHandshake: req.Method == string(wire.MethodInitialize) || req.Method == string(wire.MethodServerDiscover)}
 	resp, err = s.readUntilResponse(newEventReader(body))
@@ -289,7 +289,7 @@ func (t *httpTransport) listen() {
 // eventStream is the response to a request, or the GET stream. It may continue over several HTTP responses.
 type eventStream struct {
 	*httpTransport
-	id          string // of the request; empty means the GET stream
+	id          string // id of the request; empty means the GET stream
 	isHandshake bool   // events that cannot be parsed are skipped, as in the real CLI until it is connected
 	lastEventID string
 	retry       time.Duration // pause that the server asked for; 0 means none

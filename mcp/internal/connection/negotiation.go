@@ -141,7 +141,7 @@ func (n *negotiationState) reasonAgainstHandshakeAfterProbe() (reasonOrNil error
 	return nil
 }
 
-// hasRefusalListedModernVersion reports whether a server refused a revision and listed one without handshake.
+// hasRefusalListedModernVersion reports whether a server refused a revision and listed one that needs no handshake.
 func hasRefusalListedModernVersion(refusal error) bool {
 	return slices.ContainsFunc(supportedVersions(refusal), wire.IsModernProtocol)
 }
@@ -155,12 +155,12 @@ func supportedVersions(err error) []string {
 	return plainjson.DecodeOrZero[struct{ Supported []string }]([]byte(plainjson.MarshalString(rpc.Data))).Supported
 }
 
-// parseDiscovery returns the answer to a probe, or why it is unusable. Some servers answer anything with an empty object.
-// The real CLI ignores the cache keys.
+// parseDiscovery returns the answer to a probe, or why it is unusable: some servers answer every request with an empty
+// object. Like the real CLI, it ignores the cache keys.
 func parseDiscovery(result json.RawMessage) (*wire.DiscoverResult, error) {
 	var d wire.DiscoverResult
 	var defect string
-	members, _ := plainjson.Parse(result) // anything but an object cannot be read
+	members, _ := plainjson.Parse(result) // empty if result is not an object
 	switch err := json.Unmarshal(members.Without("ttlMs", "cacheScope").Raw(), &d); {
 	case err != nil:
 		defect = "cannot be read: " + err.Error()

@@ -99,7 +99,7 @@ func (p *process) close(ctx context.Context) {
 	p.Stop(ctx)
 }
 
-// watch waits until the process exits or the connection is closed, which is then lost.
+// watch marks the connection as lost exitOutputWait after the process has exited. It returns when the connection is lost.
 func (p *process) watch() {
 	select {
 	case <-p.Done():

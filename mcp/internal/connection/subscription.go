@@ -25,16 +25,16 @@ type subscription struct {
 	pause      time.Duration // pause before the first attempt to reopen the stream
 	ackTimeout time.Duration // how long an acknowledgement may take
 
-	acknowledged  chan struct{} // holds a token after the server acknowledged
+	acknowledged  chan struct{} // holds a token after the server has acknowledged the subscription
 	filterChanged chan struct{} // holds a token after the filter changed
 
 	mu     sync.Mutex
 	filter wire.SubscriptionFilter
 }
 
-// Pauses before a broken stream is reopened: 1, 2 and 4 s; after three attempts the stream stays closed. If the server itself
-// ended the stream, extraReopenPausesAfterServerEndedStream times the first pause (5 s) is added to each pause (observed with
-// 2.1.330).
+// Pauses before a broken stream is reopened: 1, 2 and 4 s; after three attempts the stream stays closed. If the server
+// itself ended the stream, each pause is 5 s longer: extraReopenPausesAfterServerEndedStream times the first pause
+// (observed with 2.1.330).
 const (
 	reopenPause                             = time.Second
 	maxReopenings                           = 3
@@ -106,7 +106,7 @@ func (s *subscription) pauseBeforeReopeningStream(streamEndError error, reopenCo
 
 const unlimitedPause = time.Duration(math.MaxInt64)
 
-// waitForPauseOrFilterChange waits. It returns early if ctx ends or the filter changes.
+// waitForPauseOrFilterChange waits for the duration pause. It returns early if ctx ends or the filter changes.
 func (s *subscription) waitForPauseOrFilterChange(ctx context.Context, pause time.Duration) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

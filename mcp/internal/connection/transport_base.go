@@ -24,8 +24,8 @@ type Target interface {
 type messageTransport interface {
 	// Start begins to read messages. Requests of the server are handled until ctx ends.
 	Start(ctx context.Context) error
-	// SendRequest sends a request and waits for its response. The response may also arrive at the client, which then ends
-	// ctx.
+	// SendRequest sends a request and waits for its response. If the client receives the response from another stream,
+	// it cancels ctx.
 	SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error)
 	// post sends a message that has no response.
 	post(ctx context.Context, message any) error
@@ -46,7 +46,7 @@ type transportBase struct {
 // Log returns the debug log of the server.
 func (b *transportBase) Log() DebugLog { return b.debug }
 
-// waitForLossOrRequestEnd waits until the connection is lost, or until ctx ends, with which the client ends a request.
+// waitForLossOrRequestEnd waits until the connection is lost, or until ctx ends. The client ends a request by cancelling ctx.
 func (*transportBase) waitForLossOrRequestEnd(ctx context.Context, lost <-chan struct{}) (closedOrContextError error) {
 	select {
 	case <-lost:
@@ -65,7 +65,7 @@ func parseRequest(message []byte) (req transport.JSONRPCRequest, isRequest bool)
 	return req, err == nil && req.Method != "" && !req.ID.IsNil()
 }
 
-// receive handles a message of the server, a request in the background. Servers of revision 2026-07-28 send no requests.
+// receive handles a message of the server; requests run in the background. Servers of revision 2026-07-28 send no requests.
 func (b *transportBase) receive(ctx context.Context, message []byte) {
 	switch req, isRequest := parseRequest(message); {
 	case !isRequest:
