@@ -332,9 +332,9 @@ func messageStep(step any) (map[string]any, error) {
 const refusalAdvice = "start claude.Path, or \"claude\" with the variables of claude.Env(), and name claude.Path in the host's option for the executable; " +
 	"a client of the Messages API takes the URL of simtest.Server"
 
-// newRefusalServer starts the server at the ANTHROPIC_BASE_URL of a Claude. The scripted claude sends no requests, so
-// every client of this server is another program. The server refuses its requests immediately and adds finding G01 to
-// the journal. The caller closes the server.
+// newRefusalServer starts the server at the ANTHROPIC_BASE_URL of a Claude. The scripted claude sends no requests, so a
+// request can only come from another program. The server refuses it immediately and adds finding G01 to the journal.
+// The caller closes the server.
 func newRefusalServer(s *scenarioScript) *httptest.Server {
 	var mu sync.Mutex
 	var seen []string // texts of the findings that are already in the journal

@@ -119,7 +119,7 @@ func New(o Options) (*Tools, error) {
 	}
 	t.files = files.New(files.Options{Paths: t.shell, Clock: o.Clock, Access: o.Access})
 	for path, content := range o.ReadFiles {
-		if !filepath.IsAbs(path) { // an earlier run recorded the path as the call contained it
+		if !filepath.IsAbs(path) { // an earlier run recorded the path as it stood in the call, so it may be relative
 			path = filepath.Join(o.CWD, path)
 		}
 		t.files.RecordFromEarlierRun(path, content)

@@ -64,9 +64,9 @@ func exitPlanModeTool(p *planTools) tool.Tool {
 	}
 }
 
-// exitPlanMode ends plan mode. The plan is the content of the plan file, unless a host or a hook has changed the call and
-// its plan is another one, which exitPlanMode writes to the file. If the host has already left plan mode, its new mode
-// stays.
+// exitPlanMode ends plan mode. The plan is the content of the plan file. If a host or a hook has changed the plan in
+// the call, that plan is used instead and written to the file. If the host has already left plan mode, the mode it
+// chose stays.
 func (p *planTools) exitPlanMode(_ context.Context, call protocol.ToolUse) tool.Result {
 	plan, path := p.currentPlan()
 	message, heading := "User has approved exiting plan mode. You can now proceed.", "## Approved Plan:"
@@ -117,8 +117,8 @@ func (p *planTools) addPlanFileContentAndPath(callInput *tool.Keys) (hasPlanFile
 	return plan != nil
 }
 
-// removePlanWrittenByModel removes a plan that the model has written itself, and not to the plan file. Hosts and hooks do not
-// see it.
+// removePlanWrittenByModel removes a plan that the model has written into the call instead of the plan file. Hosts and
+// hooks do not see it.
 func removePlanWrittenByModel(exitPlanModeCall protocol.ToolUse) (inputWithoutModelPlan json.RawMessage) {
 	return tool.Tool{Prepare: func(in *tool.Keys) bool {
 		return exitPlanModeCall.Name == "ExitPlanMode" && in.Get("planFilePath") == nil && tool.RemoveKeys(in, "plan")

@@ -120,8 +120,8 @@ func cronListTool(s *cronJobs) tool.Tool {
 	return tool.Tool{Name: "CronList", Description: "Lists the scheduled prompts.", Input: tool.Object(), Run: tool.TypedRun(s, cronList)}
 }
 
-// cronJobOutput is a job in the form that hosts receive. Durable is false for a job that ends with the session, and
-// nil, so that its key is omitted, for a job in the file.
+// cronJobOutput is a job in the form that hosts receive. Durable is false for a job that ends with the session. For a
+// job in the file it is nil, so that its key is omitted.
 type cronJobOutput struct {
 	ID        string  `json:"id"`
 	Cron      string  `json:"cron"`

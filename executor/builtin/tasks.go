@@ -314,7 +314,7 @@ func (l *checklist) updateTask(in taskUpdateInput) protocol.ToolResult {
 }
 
 // addDependencies records that task k blocks other tasks, or is blocked by them, in both tasks. changed lists the
-// fields of k for which in contains a new id, even if no task has that id (observed with 2.1.329). l.mu must be locked.
+// fields of k to which in adds an id, even if no task has that id (observed with 2.1.329). l.mu must be locked.
 func (l *checklist) addDependencies(k *checklistTask, in taskUpdateInput) (changed []string) {
 	add := func(first, second *checklistTask) {
 		if first != nil && second != nil && !slices.Contains(first.Blocks, second.ID) {

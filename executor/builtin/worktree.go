@@ -214,8 +214,8 @@ func (s *worktrees) createWorktree(ctx context.Context, w *worktree, name string
 	return "Created worktree at", nil
 }
 
-// fillFromExistingWorktree stores existingPath and branch of the existing worktree at path in destination. If it cannot be
-// entered, it is refused.
+// fillFromExistingWorktree stores the path and branch of the existing worktree at existingPath in destination. If the
+// worktree cannot be entered, it returns a refusal.
 func (s *worktrees) fillFromExistingWorktree(ctx context.Context, destination *worktree, existingPath string) (refusal *protocol.ToolResult) {
 	no := func(format string, args ...any) *protocol.ToolResult {
 		return new(tool.Fail("Cannot enter worktree: "+format, args...))

@@ -30,8 +30,8 @@ func (f *archiveFile) errorf(line int, format string, args ...any) diag.Diagnost
 	return f.withArchivePosition(diag.Diagnostic{Pos: diag.Position{Line: line}, Message: fmt.Sprintf(format, args...)})
 }
 
-// namesOfFilesInCaseArchive returns the file names with a meaning in an archive. argv, stdin and dialogue may have a number:
-// argv.2.
+// namesOfFilesInCaseArchive returns the file names that have a meaning in a case archive. argv, stdin and dialogue may
+// have a numeric suffix, as in argv.2.
 func namesOfFilesInCaseArchive() []string {
 	return []string{"scenario.toml", "argv", "stdin", "dialogue", "settings.json", "mcp.json", "env", "servers", "refuses", "default-url"}
 }
@@ -295,7 +295,7 @@ type CaseStep struct {
 	Verb string `json:"verb"`
 	// Text is the argument of the verb: a prompt, JSON, a kind or a signal.
 	Text string `json:"text,omitempty"`
-	// Where are the conditions of wait, PATH=VALUE.
+	// Where lists the conditions of a wait step, each in the form PATH=VALUE.
 	Where []string `json:"where,omitempty"`
 	Line  int      `json:"line"` // line in the file of the case
 }

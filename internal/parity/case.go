@@ -38,7 +38,7 @@ type Case struct {
 	Env []string `json:"env,omitempty"`
 	// Refuses is true if the case is about a command line that claude rejects.
 	Refuses bool `json:"refuses,omitempty"`
-	// DefaultURL lets the programs use the default URL of the API, instead of a URL that is set for the lane.
+	// DefaultURL lets the programs use the default URL of the API, instead of a URL that is set for each program.
 	DefaultURL bool `json:"default_url,omitempty"`
 	// InertShell replaces bash by a program that does nothing, so that permissions
 	// of commands are decided but the commands do not run.
@@ -64,7 +64,7 @@ type CaseServer struct {
 	Fixture string `json:"fixture"`
 }
 
-// AreaFromDirectoryName returns the directory of the case.
+// AreaFromDirectoryName returns the area of the case, which is the name of its directory.
 func (c *Case) AreaFromDirectoryName() string {
 	if dir := filepath.Base(filepath.Dir(c.File)); dir != "." && dir != string(filepath.Separator) {
 		return dir
@@ -132,7 +132,7 @@ func readCase(file, name string, isFromDirectory bool) (*Case, diag.List) {
 	s, err := scenarios.Parse(file, src, scenarios.LoadOptions{})
 	switch {
 	case err != nil && isFromDirectory && !strings.Contains(string(src), "[parity]"):
-		return nil, nil // a fixture, or another file with this extension
+		return nil, nil // not a case: a fixture, or another file with this extension
 	case err != nil:
 		return nil, diagnosticsOf(file, err)
 	case len(s.Parity.Argv) == 0 && isFromDirectory:

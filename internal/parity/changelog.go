@@ -19,7 +19,7 @@ type Change struct {
 	// Before and After are the values in the first case; empty means absent.
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
-	// Cases are the cases with this difference; empty for options.
+	// Cases are the cases with this difference; empty for a difference in options.
 	Cases []string `json:"cases,omitempty"`
 }
 
@@ -41,7 +41,7 @@ func (r *Report) SetChangesBetweenCLIVersions(oldHelp, newHelp HelpWords) {
 			r.Changes = append(r.Changes, c)
 		}
 	}
-	at := map[string]int{} // mark and path → index
+	at := map[string]int{} // index in r.Changes, by mark and path
 	for _, v := range r.Cases {
 		for _, d := range v.Differences {
 			c := Change{Path: d.Path, Before: d.Ours, After: d.Real}
@@ -62,8 +62,8 @@ func (r *Report) SetChangesBetweenCLIVersions(oldHelp, newHelp HelpWords) {
 	slices.SortStableFunc(r.Changes, func(a, b Change) int { return strings.Index(kindOrder, a.Kind) - strings.Index(kindOrder, b.Kind) })
 }
 
-// kindFromPathAndValues returns one of those in kindOrder. appearsAndDisappears means that the value at this path is new in one
-// case and missing in another.
+// kindFromPathAndValues returns one of the kinds in kindOrder. appearsAndDisappears means that the value at this path
+// is new in one case and missing in another.
 func (c *Change) kindFromPathAndValues(appearsAndDisappears bool) (eventsKeysListsDefaultsOrValues string) {
 	surface, rest, _ := strings.Cut(c.Path, ".")
 	kind, key, _ := strings.Cut(rest, ".")

@@ -83,7 +83,7 @@ type mcpRecordLine struct {
 }
 
 // parseMCPEvents returns the events of an MCP session, without the ids of messages. The kind of a response contains the
-// method of the request. Messages of [isSentAfterNotificationStreamReopened] are omitted if they follow a reopened stream.
+// method of the request. Events for which [isSentAfterNotificationStreamReopened] is true are omitted.
 func parseMCPEvents(list []json.RawMessage) []event {
 	events, asked := eventsFrom(list), map[string]string{}
 	streams, dropped := map[string]int{}, map[int]bool{}
@@ -120,8 +120,8 @@ func parseMCPEvents(list []json.RawMessage) []event {
 
 const listenMethod = "subscriptions/listen"
 
-// isSentAfterNotificationStreamReopened reports whether a message is one of those that follow when the stream of notifications is
-// reopened. The stream is reopened after a second, so only a lane that runs longer has these messages.
+// isSentAfterNotificationStreamReopened reports whether a message is one that follows when the notification stream is
+// reopened. This happens after a second, so only a side of the comparison that runs longer has these messages.
 func isSentAfterNotificationStreamReopened(mcpEventKind string) bool {
 	return slices.ContainsFunc([]string{listenMethod, "tools/list", "prompts/list", "resources/list"}, func(method string) bool {
 		return mcpEventKind == "client "+method || mcpEventKind == "server answer to "+method

@@ -248,7 +248,7 @@ func toolCallOf(e event) (group, id string) {
 		return e.kind, stringOrEmpty(firstContentBlockOfEvent(e)["tool_use_id"])
 	case object["hook_event_name"] != nil && object["tool_use_id"] != nil:
 		return "hook", stringOrEmpty(object["tool_use_id"])
-	case e.kind == "result" && object["tool_use_id"] != nil: // a request of the model
+	case e.kind == "result" && object["tool_use_id"] != nil: // a tool result in a request to the model
 		return e.kind, stringOrEmpty(object["tool_use_id"])
 	}
 	return "", ""

@@ -28,7 +28,7 @@ type KnownDifference struct {
 	Right string `toml:"right" enum:"real,ours"`
 	// Proved is the date when the entry last matched a difference. Runs fail if it is older than [maxConfirmationAge].
 	Proved string `toml:"proved"`
-	// Version of the real CLI with the difference, may contain `*`; empty means every version.
+	// Version is the version of the real CLI that has the difference. It may contain `*`; empty means every version.
 	Version string `toml:"version"`
 	// Reason is shown to users.
 	Reason string `toml:"reason,required"`
@@ -38,8 +38,8 @@ type KnownDifference struct {
 	Since string `toml:"since,required"`
 
 	line int
-	// comparedWords are the patterns in Case that matched a compared case. usedWords are those in Case and Path that
-	// matched a difference; "absent ours" or "absent real" is added if the value was missing on one side.
+	// comparedWords are the patterns in Case that matched a compared case. usedWords are the patterns in Case and Path
+	// that matched a difference; "absent ours" or "absent real" is added if the value was missing on one side.
 	comparedWords, usedWords map[string]bool
 }
 

@@ -52,7 +52,7 @@ func (n *Normaliser) ID(id string) string {
 
 type volatilePattern struct {
 	expr        *regexp.Regexp
-	placeholder string // replacement; "" means the text is an id, which is numbered
+	placeholder string // what replaces the text; "" means the text is an id, which gets a numbered placeholder
 }
 
 // volatileTextPatterns are replaced anywhere in a text.
@@ -241,7 +241,7 @@ func (p *normaliserPair) assignSameNumber(a, b string) {
 	}
 }
 
-// giveLinePlaceholderOfParent gives a line of only one side its parent's placeholder, so that the next line follows that.
+// giveLinePlaceholderOfParent lets the line after a line of only one side appear to follow that line's parent.
 func (n *Normaliser) giveLinePlaceholderOfParent(transcriptLine any) {
 	object, _ := transcriptLine.(map[string]any)
 	if id, parent := stringOrEmpty(object["uuid"]), stringOrEmpty(object["parentUuid"]); id != "" && parent != "" && n.ids[id] == "" {

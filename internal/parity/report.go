@@ -46,7 +46,7 @@ type Verdict struct {
 	RealMS int64 `json:"real_ms"`
 }
 
-// SetStatusFromDifferences sets the status.
+// SetStatusFromDifferences sets the status of the verdict according to its differences.
 func (v *Verdict) SetStatusFromDifferences() {
 	v.Status = StatusSame
 	for _, d := range v.Differences {
@@ -195,8 +195,8 @@ func (r *Report) writeStatusCountsByAreaAndVersion(b *strings.Builder) {
 	_ = t.Flush() // into memory
 }
 
-// writeSameCountsByRecordingPart writes the number of cases without a difference in each surface, a part of a recording such as
-// stdout.
+// writeSameCountsByRecordingPart writes, for each part of a recording such as stdout, the number of cases without a
+// difference.
 func (r *Report) writeSameCountsByRecordingPart(b *strings.Builder) {
 	names := []string{"stdout", "stderr", "exit", "hooks", "mcp", "requests", "files", "transcript"}
 	same, compared := map[string]int{}, 0
@@ -218,8 +218,8 @@ func (r *Report) writeSameCountsByRecordingPart(b *strings.Builder) {
 	fmt.Fprintf(b, " of %d\n", compared)
 }
 
-// countsForRecordingPart reports whether the difference counts for the surface name: its path begins with part, or with none
-// of allParts, for example because a lane could not be run.
+// countsForRecordingPart reports whether the difference counts for a part of the recording: its path begins with part,
+// or with none of allParts, for example because a program could not be run.
 func (d *Difference) countsForRecordingPart(part string, allParts []string) bool {
 	s, _, _ := strings.Cut(d.Path, ".")
 	return s == part || !slices.Contains(allParts, s)

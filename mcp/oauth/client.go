@@ -280,7 +280,7 @@ func (c *Client) loginAsMachine(ctx context.Context, f *discovery, scopes []stri
 	if err != nil {
 		return err
 	}
-	c.credentials.Scope = strings.Join(scopes, " ") // unless the response contains others
+	c.credentials.Scope = strings.Join(scopes, " ") // these scopes apply unless the response contains others
 	return tokenStore{c}.SaveToken(ctx, token)
 }
 

@@ -112,8 +112,8 @@ func (c *Client) Login(ctx context.Context, redirectURI, challengeHeader string)
 	return l, c.discoveryError(err)
 }
 
-// orderParametersAsRealCLI orders the parameters of mcp-go's authorization URL as the real CLI does (observed with 2.1.330). They
-// follow the query of an endpoint that has one.
+// orderParametersAsRealCLI orders the parameters of mcp-go's authorization URL as the real CLI does (observed with
+// 2.1.330). If the endpoint has a query of its own, the parameters follow it.
 func orderParametersAsRealCLI(authorizationURL string) string {
 	order := []string{"response_type", "client_id", "code_challenge", "code_challenge_method", "redirect_uri", "state", "scope", "resource"}
 	at := strings.LastIndexByte(authorizationURL, '?') // mcp-go escapes this character in its parameters
@@ -213,7 +213,7 @@ func (l *Login) Finish(ctx context.Context, q url.Values) error {
 	if err != nil {
 		return err
 	}
-	c.credentials.Scope = strings.Join(l.scopes, " ") // unless the response contains others
+	c.credentials.Scope = strings.Join(l.scopes, " ") // the requested scopes, unless the response contains others
 	err = l.handler.ProcessAuthorizationResponse(ctx, q.Get("code"), q.Get("state"), l.verifier)
 	unlock()
 	if err != nil {
@@ -306,7 +306,7 @@ func (l *Login) Wait(ctx context.Context, at net.Listener, limit time.Duration) 
 		server := &http.Server{Handler: mux, ReadHeaderTimeout: requestTimeout}
 		go func() { l.End(server.Serve(at)) }() // returns after Shutdown
 		defer func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), browserResultPageDeliveryTimeout) // for a page that a browser waits for
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), browserResultPageDeliveryTimeout) // a browser waits for the page, even if ctx is cancelled
 			defer cancel()
 			if server.Shutdown(ctx) != nil {
 				_ = server.Close()

@@ -28,7 +28,7 @@ func newProofKey() (*jose.JSONWebKey, error) {
 // with a bound token and in requests for a token, and leaves other requests unchanged.
 type dpopProofTransport struct {
 	base   http.RoundTripper
-	key    func() *jose.JSONWebKey // nil means no bound token
+	key    func() *jose.JSONWebKey // nil means that tokens are not bound to a key
 	nonces *sync.Map               // nonce for the next proof, by host
 	clock  interface{ Now() time.Time }
 }

@@ -293,7 +293,7 @@ func (r *rule) matchesParam(c *call) bool {
 func (r *rule) coversTool(c *call) bool {
 	switch {
 	case r.toolRE != nil:
-		// Allow rules must name tools, except the tools of MCP servers.
+		// The tool in an allow rule may be a pattern only if it names tools of MCP servers.
 		return (strings.HasPrefix(r.tool, "mcp__") || r.Behavior != BehaviorAllow) && r.toolRE.MatchString(c.name)
 	case c.kind == claudecode.ToolClassWrite && r.content != "" && r.Behavior == BehaviorAllow && r.tool != "Edit", r.isIneffectivePathRuleForWriteTools():
 		return false // only Edit rules decide about paths to write

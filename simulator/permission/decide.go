@@ -223,7 +223,7 @@ func backgroundApproval(c commandLine) *approvalRequest {
 	if c.parseErr != nil || c.script.Obstacle != (shellcmd.Obstacle{Kind: shellcmd.ObstacleBackground}) {
 		return nil
 	}
-	reading, judge := scriptCommandLine(c, outputPattern().ReplaceAllString(c.command, "x")), *c.modeAndRules // output is plain text for commands that read
+	reading, judge := scriptCommandLine(c, outputPattern().ReplaceAllString(c.command, "x")), *c.modeAndRules // for commands that only read, a substitution counts as plain text
 	reading.modeAndRules, judge.mode = &judge, protocol.ModeDefault
 	isAssignment := len(c.script.Commands) == 1 && len(c.script.Commands[0].Args) == 0 && c.script.Commands[0].Text != ""
 	if (isAssignment || c.isEverySimpleCommandAllowed() || reading.isEverySimpleCommandAllowed()) && c.redirectionApproval() == nil {

@@ -316,8 +316,8 @@ func isCopyOrMoveWithOptions(cmd shellcmd.Command) bool {
 	return (cmd.Name() == "cp" || cmd.Name() == "mv") && slices.ContainsFunc(cmd.Args[1:], func(a string) bool { return strings.HasPrefix(a, "-") })
 }
 
-// readingPhraseByCommandName describe what a command does to the files it reads, for questions: "list files in" for ls.
-// Commands that need no permission to read files are missing.
+// readingPhraseByCommandName contains phrases that say, in questions, what a command does to the files it reads: "list
+// files in" for ls. It omits commands that need no permission to read files.
 var readingPhraseByCommandName = sync.OnceValue(func() map[string]string {
 	return map[string]string{
 		"cd": "change directories to", "ls": "list files in", "find": "search files in", "cat": "concatenate files from", "head": "read the beginning of files from",

@@ -62,7 +62,7 @@ func (p *pathResolver) absGlob(pattern string) string {
 }
 
 // hasParentReference reports whether a path contains ".." after the name of a directory. If that directory is a
-// symbolic link, the path leads to another place than its text suggests.
+// symbolic link, the path does not lead where its text suggests.
 func hasParentReference(path string) bool { return parentReferencePattern().MatchString(path) }
 
 // parentReferencePattern also matches a backslash next to "..", which separates names on Windows (observed with 2.1.330).

@@ -36,7 +36,7 @@ type Options struct {
 	HasAsker bool
 	// NoPrompts makes the policy deny calls instead of asking (--permission-prompts none).
 	NoPrompts bool
-	// BypassAllowed lets SetMode switch to bypassPermissions, as a session that starts in this mode always may.
+	// BypassAllowed lets SetMode switch to bypassPermissions. If a session starts in this mode, it always may.
 	BypassAllowed bool
 	// AskSkill reports whether loading a skill needs permission, because the skill brings permission rules of its own.
 	// Nil means that no skill needs permission.
@@ -45,7 +45,7 @@ type Options struct {
 	PlanDir string
 	// NoBypass and NoAuto are true if the settings forbid the modes bypassPermissions and auto.
 	NoBypass, NoAuto bool
-	// NoClassifierInPlanMode is true if the settings forbid that a classifier decides in plan mode.
+	// NoClassifierInPlanMode is true if the settings do not let a classifier decide in plan mode.
 	NoClassifierInPlanMode bool
 	// OnDirectories is called with all working directories, CWD first, after an update of them; nil means none.
 	OnDirectories func(dirs []string)

@@ -222,7 +222,7 @@ func nestedCommands(assignments string, cmd shellcmd.Command) []shellcmd.Command
 
 // shellScripts returns the command lines in the scripts that are arguments of a shell, as in sh -c "rm x". It also
 // searches these scripts for scripts, at most depth levels deep. Like the real CLI (observed with 2.1.330), it searches
-// scripts in all modes as a command line in mode bypassPermissions.
+// scripts in every mode as it searches a command line in mode bypassPermissions.
 func (c commandLine) shellScripts(depth int) []commandLine {
 	if depth == 0 {
 		return nil
@@ -363,13 +363,13 @@ func (c commandLine) dangerousTargetApproval(name, target string, changesDirecto
 		target = home + target[1:]
 	}
 	target = strings.ReplaceAll(target, string(shellcmd.PlaceholderOutput)+"/..", ".")
-	for i, step := range strings.Split(target, "/") { // keep the directory before the first step that is the output of a command
+	for i, step := range strings.Split(target, "/") { // keep only the directory before the first path element that is the output of a command
 		if step == string(shellcmd.PlaceholderOutput) && i > 0 {
 			target = target[:strings.IndexByte(target, shellcmd.PlaceholderOutput)]
 			break
 		}
 	}
-	if filepath.Dir(target) == "/" { // the output of a command next to other text is a name in the root directory
+	if filepath.Dir(target) == "/" { // directly in the root, a name that contains output next to other text counts as a plain name
 		target = strings.ReplaceAll(target, string(shellcmd.PlaceholderOutput), "x")
 	}
 	if strings.ContainsAny(target, string([]rune{shellcmd.PlaceholderOutput, shellcmd.PlaceholderPossiblyEmptyVariable, shellcmd.PlaceholderOtherExpansion, shellcmd.PlaceholderHomeVariable, shellcmd.PlaceholderNonEmptyVariableExpansion})) {
@@ -433,14 +433,14 @@ func approvalIfRemovalTargetIsRootWhenVariableUnset(cmd shellcmd.Command, isHome
 	return nil
 }
 
-// rootOrSystemTargetIfVariableUnsetPattern matches the shape of a target that begins with a variable, and that is the root, a
-// file of the root, or a system directory if the variable is empty.
+// rootOrSystemTargetIfVariableUnsetPattern matches the shape of a target that begins with a variable. If the variable
+// is empty, the target is the root, a file directly below it, or a system directory.
 var rootOrSystemTargetIfVariableUnsetPattern = shellcmd.LazyPattern(`^[\x02\x04]/([/*?\[{\x01-\x06]|$)|^\x02/(\./)*(?i:` + systemDirectories + `)(/[/*]*)?$`)
 
 const systemDirectories = "bin|boot|dev|etc|home|lib|lib32|lib64|mnt|media|nix|opt|proc|root|run|sbin|srv|sys|tmp|usr|var|Applications|Library|System|Users|Volumes|private"
 
-// directoryEmptiedByRemovingTarget returns the directory that removing a target such as dir/* empties; all is false for other
-// targets.
+// directoryEmptiedByRemovingTarget returns the directory that removing a target such as dir/* empties;
+// removesAllContents is false for other targets.
 func directoryEmptiedByRemovingTarget(target string) (dir string, removesAllContents bool) {
 	steps := strings.Split(strings.TrimRight(target, "/"), "/")
 	end := len(steps)

@@ -10,8 +10,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// sensitiveFileApproval returns the question about a file in which commands can be configured that run automatically.
-// Modes and rules that allow edits do not apply to such a file. Nil means that it is an ordinary file.
+// sensitiveFileApproval returns the question about a file that can configure commands that run automatically. Modes and
+// rules that allow edits do not apply to such a file. Nil means that it is an ordinary file.
 func (c *call) sensitiveFileApproval(abs string) *approvalRequest {
 	ask := func(message string) *approvalRequest {
 		return &approvalRequest{message: message, reasonType: "safetyCheck", reason: message, blockedPath: abs, safety: protocol.SafetyApprovableByRuleOrClassifier}
@@ -92,8 +92,8 @@ func (c commandLine) sensitivePathApproval(path string) *approvalRequest {
 }
 
 // sensitiveChangeApproval returns the question about the first sensitive file that the command line changes. Like the
-// real CLI (observed with 2.1.330), it checks only plain names, and no command line that cannot be analysed completely.
-// It ignores operands of a command with options or a redirection, and, after a change of directory, relative names.
+// real CLI (observed with 2.1.330), it checks only plain names in command lines that can be analysed completely. It
+// skips operands of commands with options or a redirection, and relative names after a change of directory.
 func (c commandLine) sensitiveChangeApproval() *approvalRequest {
 	if !c.script.IsAnalysed() && (c.script.FirstProgramNeedingPermissionDespiteRule() == "" || c.script.Obstacle.Kind != shellcmd.ObstacleSubshell) {
 		return nil
@@ -124,7 +124,7 @@ func sensitiveRedirectApproval(c commandLine, redirects []shellcmd.Redirect, cha
 			continue
 		}
 		for _, path := range c.lookup.resolveOperand(r.Target, r.Word).paths {
-			if q := c.sensitivePathApproval(path); q != nil && (!changesDirectory || filepath.IsAbs(path)) { // else the file is not known
+			if q := c.sensitivePathApproval(path); q != nil && (!changesDirectory || filepath.IsAbs(path)) { // after a change of directory, it is unknown which file a relative path names
 				q.suggestions = []protocol.PermissionUpdate{c.addDirectoryUpdate(c.modeAndRules.resolver.resolvePathWithParentReferencesLikeShell(path))}
 				return q
 			}
@@ -164,7 +164,7 @@ func approvalIfSignInTokenDirectoryMovedOrLinked(c commandLine, unwrappedCommand
 	}
 	links, at := name == "ln" || name == "link", slices.IndexFunc(unwrappedCommand.Args, targetOptionPattern().MatchString)
 	if at >= 0 && !links && (unwrappedCommand.Args[at][1] == '-' || strings.HasSuffix(unwrappedCommand.Args[at], "t")) {
-		end := min(at+2-min(1, strings.Count(unwrappedCommand.Args[at], "=")), len(unwrappedCommand.Args)) // the next word is the target
+		end := min(at+2-min(1, strings.Count(unwrappedCommand.Args[at], "=")), len(unwrappedCommand.Args)) // the next word is the target, unless this word contains it after "="
 		unwrappedCommand.Args, unwrappedCommand.Words = slices.Delete(slices.Clone(unwrappedCommand.Args), at, end), slices.Delete(slices.Clone(unwrappedCommand.Words), at, end)
 	}
 	paths := pathsOfPlainOperands(c.lookup.fileOperands(unwrappedCommand))

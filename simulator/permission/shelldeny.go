@@ -47,7 +47,7 @@ func (c commandLine) denialIfCommandUsesDeniedPath() *Verdict {
 	return refused
 }
 
-// hidesPaths reports whether an obstacle prevents that all paths of the command line are found (observed with 2.1.330).
+// hidesPaths reports whether an obstacle may hide paths of the command line (observed with 2.1.330).
 func hidesPaths(k shellcmd.ObstacleKind) bool {
 	switch k {
 	case shellcmd.ObstacleCommandSubstitution, shellcmd.ObstacleCommandSubstitutionInDoubleQuotes, shellcmd.ObstacleProcessSubstitution, shellcmd.ObstacleBraceGroupOrArithmeticCommand, shellcmd.ObstacleFunction, shellcmd.ObstacleCase,

@@ -121,7 +121,7 @@ func (c *call) ask(message, reasonType, reason string) Verdict {
 	}
 }
 
-// askByRule returns the question that a rule requires, or that of another reason to ask, if there is one.
+// askByRule returns the question that a rule requires. If there is another reason to ask, the question gives that one.
 func (c *call) askByRule(r *rule) Verdict {
 	v := c.ask(c.unansweredMessage(), "rule", "")
 	if c.kind == claudecode.ToolClassRunsCommandLine {
@@ -238,7 +238,7 @@ func (c *call) sourceOfDenialByRule() (userRejectOrConfig string) {
 	return c.modeAndRules.rules.denialSourceOfFirstDenyRule(func(r rule) bool { return r.matchesAnyPart(c) })
 }
 
-// denyCommandLineByRule refuses a command line. If one of its commands is the reason, a pipeline's message shows that command.
+// denyCommandLineByRule refuses a command line. If one command of a pipeline is the reason, the message shows it.
 func (c *call) denyCommandLineByRule() Verdict {
 	reasonType, command := "subcommandResults", c.command
 	single := len(c.script.Commands) == 1

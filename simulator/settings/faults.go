@@ -257,8 +257,8 @@ func (o invalidHook) fault(consequence string) Fault {
 	return Fault{Key: o.path, Text: text}
 }
 
-// faultInWordsOfValueErrors returns the fault in the words that the CLI uses for values of any key, such as "Expected string, but
-// received number". ok is false if the CLI has no such words for the problem.
+// faultInWordsOfValueErrors returns the fault in the words that the CLI uses for values of any key, such as "Expected
+// string, but received number". hasWordsForProblem is false if the CLI has no such words for the problem.
 func (o invalidHook) faultInWordsOfValueErrors() (valueError Fault, hasWordsForProblem bool) {
 	switch {
 	case o.validTypes != nil:
@@ -343,8 +343,8 @@ func truncate(text string) string {
 
 const invalidGuardHint = " — it may protect the permissions in the same file, so the whole file is ignored until the hook is fixed or removed."
 
-// faultsOfInvalidGuardHooks returns the faults for the invalid hooks because of which the CLI ignores the whole file. The CLI
-// reports each of them twice: first in the words for hooks, then in the words for values of any key.
+// faultsOfInvalidGuardHooks returns the faults for invalid hooks that make the CLI ignore the whole file. The CLI
+// reports each of them twice: first in its wording for hooks, then in its wording for any invalid value.
 func faultsOfInvalidGuardHooks(hooksValue any) (inHookWords, inValueWords []Fault) {
 	events, _ := hooksValue.(map[string]any)
 	for _, known := range claudecode.HookEvents() {

@@ -95,7 +95,7 @@ type Hooks struct {
 // Fault is a problem of a layer or of one of its entries.
 type Fault struct {
 	Location  string // the file, or a name for the layer
-	Key       string // "permissions.allow"; empty means the layer as a whole
+	Key       string // such as "permissions.allow"; empty means the layer as a whole
 	Text      string
 	WholeFile bool // the whole layer is ignored
 }
@@ -333,7 +333,7 @@ func (s *Settings) mergeManagedLayer(layer Layer, nameInFaults string, isWantedK
 	return true
 }
 
-// isKeyAllowedInHostManagedSettings reports whether a key in a host's managed settings is used, because it restricts the session.
+// isKeyAllowedInHostManagedSettings reports whether a host's settings may set a key. These keys restrict the session.
 func isKeyAllowedInHostManagedSettings(key string) bool {
 	return slices.Contains([]string{"allowManagedHooksOnly", "allowManagedMcpServersOnly", "allowManagedPermissionRulesOnly", "allowedMcpServers", "availableModels", "deniedMcpServers", "disableAllHooks", "disableAutoMode", "env", "permissions", "sandbox"}, key)
 }

@@ -18,7 +18,7 @@ type Call struct {
 
 var promptSlashCommandPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/([A-Za-z0-9][A-Za-z0-9_:.-]*)(?:\s+|$)`) })
 
-// Parse parses a prompt; ok is false if it is not a command. A path, and a text after white space, is not a command.
+// Parse parses a prompt. It returns false if the prompt is not a command: a path, or text after white space.
 func Parse(prompt string) (Call, bool) {
 	if !strings.HasPrefix(prompt, "/") {
 		return Call{}, false

@@ -23,7 +23,7 @@ type attribution struct {
 	protocol.Attribution
 	modelReplied bool                 // the model has written since the last result
 	messageID    string               // id of the model's last message
-	ofMessage    protocol.Attribution // attribution of the last message, which calls that end while it is streamed do not change
+	ofMessage    protocol.Attribution // attribution of the last message; calls that end while the message is streamed do not change it
 	isForked     bool                 // the conversation is that of an agent that runs a skill
 	agents       map[string]*attribution
 }
@@ -66,7 +66,7 @@ func (c *attribution) forMessage(ev *protocol.Assistant) protocol.Attribution {
 	return c.ofMessage
 }
 
-// attributeFollowingMessagesToMCPCall records the result of a call; call is nil if the tool does not belong to an MCP server.
+// attributeFollowingMessagesToMCPCall records the result of a call; call is nil if no MCP server has the tool.
 func (c *attribution) attributeFollowingMessagesToMCPCall(call *protocol.MCPCall) {
 	if c.modelReplied {
 		c.modelReplied, c.MCPServer, c.MCPTool = false, "", ""

@@ -162,7 +162,7 @@ func (l *contextAttachmentWriter) writeEnvironmentOrChangesBeforePrompt() error 
 	return l.lines.write(append(lines, l.modeLines(now)...)...)
 }
 
-// modeAndPermissionModeLines returns the attachments about plan mode, and in a terminal about auto mode, if the mode has changed.
+// modeLines returns the attachments about plan mode and, in a terminal, about auto mode if the mode has changed.
 func (l *contextAttachmentWriter) modeLines(now SessionContext) (lines []any) {
 	if plans := now.ShellMode == protocol.ModePlan; plans != l.planMode {
 		l.planMode = plans

@@ -22,7 +22,7 @@ import (
 // Options specifies which session to open and how to write it. StateDir, CWD and Clock suffice for a new session.
 type Options struct {
 	StateDir string // contains projects/ and claudeless/
-	CWD      string // absolute; symbolic links are resolved here
+	CWD      string // absolute; this package resolves its symbolic links
 	Project  string // directory after which the project folder is named; empty means CWD
 	ID       string // --session-id; it is an error if a conversation with this id exists
 	// DefaultID is the id of a new session without ID; "" means a new id. If its transcript exists, it is continued.
@@ -98,7 +98,7 @@ type RequestContext struct {
 	MessageConfig *protocol.OutputConfig
 	// AdditionalDirs are the working directories in addition to that of the session.
 	AdditionalDirs []string
-	ChecksCalls    bool // a server checks the calls of the model
+	ChecksCalls    bool // a classifier decides whether calls of the model may run
 	TokensLeft     int  // tokens that the model is told are left; 0 means that it is not told
 	// VendorAPI is true if requests go to the vendor's own API, which can cache a larger part of a request.
 	VendorAPI bool
@@ -124,7 +124,7 @@ type Machine struct {
 type SessionContext struct {
 	Model           string
 	ModelName       string // display name; empty means unknown
-	Signature       string // name that signs commits
+	Signature       string // name with which commits are signed
 	KnowledgeCutoff string // month of the knowledge cutoff; empty means unknown
 	TempDir         string // directory of the session's temporary files
 	// ShellMode is the permission mode; in some modes, the model is asked to prefer Bash. It is empty if the model does
@@ -154,7 +154,7 @@ type InstructionFile struct {
 // Listing is an agent or a skill as listed for the model.
 type Listing struct {
 	Name    string
-	Text    string // "- name: what it is for"
+	Text    string // a line such as "- name: what it is for"
 	BuiltIn bool
 }
 
@@ -271,7 +271,7 @@ type transcriptFile struct {
 	size    int64
 }
 
-// transcriptFilesNewestFirst lists the transcripts in a folder. The last changed one comes first.
+// transcriptFilesNewestFirst lists the transcripts in a folder, the most recently changed first.
 func transcriptFilesNewestFirst(dir string) []transcriptFile {
 	entries, _ := os.ReadDir(dir) // a missing folder counts as empty
 	var out []transcriptFile

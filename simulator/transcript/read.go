@@ -332,8 +332,8 @@ type transcriptCutError string
 
 func (e transcriptCutError) Error() string { return string(e) }
 
-// dropAfter drops the lines after the message with the uuid at. drops is the uuid of the first dropped prompt, "" if no
-// prompt may be dropped, or nil if it does not matter; if it is wrong, dropAfter fails. The recorded costs are kept.
+// dropAfter drops the lines after the message whose uuid is at. drops is the uuid of the first prompt to drop, "" if no
+// prompt may be dropped, or nil if it does not matter; if drops is wrong, dropAfter fails. The recorded costs are kept.
 func (t *parsedTranscript) dropAfter(at string, drops *string) error {
 	last := slices.IndexFunc(t.entries, func(e entry) bool { return e.uuid == at && e.isMessage() })
 	if last < 0 {

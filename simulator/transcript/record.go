@@ -182,7 +182,7 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	return err
 }
 
-// queuedLines returns the line of a prompt, or a line for each prompt from the queue of a terminal that became one turn.
+// queuedLines returns the line of a prompt, or one for each queued prompt of a terminal that became part of the turn.
 func (r *recorder) queuedLines(ev *protocol.PromptAccepted, line protocol.UserLine) []any {
 	if ev.Queued == nil || ev.Expansion != nil {
 		return []any{line}
@@ -212,8 +212,8 @@ func (r *recorder) recordHostCommandsBeforePrompt(prompt *protocol.PromptAccepte
 	return err
 }
 
-// updateTurnCountFromLine counts the prompt and sets where it came from, when, and its place in the session. In a terminal,
-// notices about background work are not counted as prompts.
+// setPromptPositionAndSource counts the prompt and sets where it came from, when, and its place in the session. In a
+// terminal, notices about background work are not counted as prompts.
 func (r *recorder) setPromptPositionAndSource(line *protocol.UserLine, prompt *protocol.PromptAccepted) {
 	r.turns++
 	setPromptSource(line, prompt)

@@ -11,8 +11,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// modelRequestLog writes the lines about requests to the model: the system prompt, the tools, the messages that no other
-// line contains, and the requests. The system prompt is a text of claudeless.
+// modelRequestLog writes the lines about requests to the model: the system prompt, the tools, the messages that no
+// other line contains, and the requests. The system prompt is claudeless's own text, not the real CLI's.
 type modelRequestLog struct {
 	conversation   *conversation
 	attachments    *contextAttachmentWriter

@@ -291,7 +291,7 @@ type recorderStateBeforePrompt struct {
 	input            modelInput
 }
 
-// writeToolsAndFilesBeforePrompt writes the lines before a prompt: that a typed shell command has used Bash, and copies of files.
+// writeToolsAndFilesBeforePrompt writes the lines before a prompt: about a typed shell command, and copies of files.
 func (r *recorder) writeToolsAndFilesBeforePrompt(ev *protocol.PromptAccepted) error {
 	if ev.Typed != "" && r.labels.addUsedTool("Bash") {
 		if err := r.lines.write(r.labels.toolsUsedLine()); err != nil {

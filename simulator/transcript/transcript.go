@@ -28,7 +28,7 @@ type Transcript struct {
 	readFiles        map[string]string       // content of the files that calls read or wrote, by path
 	instructionFiles []string                // instruction files that were loaded between calls
 	hookTexts        []string                // outputs of SessionStart hooks in the history
-	files            []json.RawMessage       // lines of the resumed transcript about copies of files
+	files            []json.RawMessage       // lines of the resumed transcript that describe copies of files
 	deferred         string                  // id of the last deferred call
 	scenarioState    []byte
 	closed           bool

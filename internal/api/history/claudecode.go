@@ -15,8 +15,8 @@ type claudeCodeTextPrefix struct {
 // kindContextText is the kind of a text that accompanies a step and is not a step itself.
 const kindContextText StepKind = "context"
 
-// claudeCodeTextPrefixesWithStepKinds are the texts that Claude Code adds to a conversation. The first marker that matches
-// applies.
+// claudeCodeTextPrefixesWithStepKinds returns the prefixes of the texts that Claude Code adds to a conversation, with
+// their step kinds. The first prefix that matches applies.
 func claudeCodeTextPrefixesWithStepKinds() []claudeCodeTextPrefix {
 	return []claudeCodeTextPrefix{
 		{"<system-reminder>\n[SYSTEM NOTIFICATION - NOT USER INPUT]", KindBackgroundWorkNotice},
@@ -52,7 +52,7 @@ const (
 	addedPromptPrefix = "The user sent a new message while you were working:\n"
 	addedPromptSuffix = "\n\nThis is how Claude Code surfaces messages"
 
-	// hookReminderPrefix begins a reminder with the output of a hook, after its first line (observed since 2.1.331).
+	// hookReminderPrefix is the beginning of a reminder with the output of a hook (observed since 2.1.331).
 	hookReminderPrefix = "<system-reminder>\nThe text below is the output of a hook"
 )
 
@@ -140,7 +140,7 @@ func (r *messagePartCollector) classifyAndAddTextBlock(blockText string) {
 		}
 		r.context = append(r.context, splitContext(blockText)...)
 	default:
-		if len(r.prompt) > 0 && strings.HasPrefix(blockText, skillContentPrefix) { // a skill of an agent, after its prompt
+		if len(r.prompt) > 0 && strings.HasPrefix(blockText, skillContentPrefix) { // text of a skill that an agent preloads; it follows the agent's prompt
 			r.context = append(r.context, splitContext(blockText)...)
 			return
 		}

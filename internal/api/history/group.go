@@ -123,9 +123,9 @@ func (g *MessageGroup) countSuccessfulSkillCalls() int {
 	return n
 }
 
-// resolveInterdependentSteps changes steps whose meaning depends on other steps of the group. For example, an interruption
-// closes all results, and a notice next to results is removed. isLastGroupOfHistory means that the group ends the history. If
-// none of its steps then needs an answer, resolveInterdependentSteps adds a prompt.
+// resolveInterdependentSteps changes steps whose meaning depends on other steps of the group. For example, an
+// interruption ends the turn of all results, and a notice next to results is removed. If isLastGroupOfHistory is true
+// and none of the steps then needs an answer, it adds a prompt.
 func (g *MessageGroup) resolveInterdependentSteps(isLastGroupOfHistory bool) {
 	slices.SortStableFunc(g.accompanyingTexts, func(a, b sortableContextText) int { return cmp.Compare(a.sortRank, b.sortRank) })
 	for _, a := range g.accompanyingTexts {

@@ -152,9 +152,9 @@ func (c *Message) readBlock(raw json.RawMessage, i int, at string) error {
 	return nil
 }
 
-// hasThinkingChangedSinceSigning reports whether a thinking block has another text than the one that claudeless signed. It
-// returns false if claudeless did not make the signature. It also returns false for an empty text, because a client that does
-// not ask for the text gets none.
+// hasThinkingChangedSinceSigning reports whether the text of a thinking block differs from the text that claudeless
+// signed. It returns false if claudeless did not make the signature. It also returns false for an empty text, because a
+// client that does not ask for the text gets none.
 func hasThinkingChangedSinceSigning(thinking, signature string) bool {
 	const size = 9 // length of the signatures that package scenarios generates
 	sum, err := base64.StdEncoding.DecodeString(signature)
@@ -220,8 +220,8 @@ func resultText(raw json.RawMessage) string {
 	return strings.Join(texts, "\n")
 }
 
-// setAssistantTextAndDigest sets the digest of an assistant message: its whole text and the names and inputs of its calls.
-// Ids, thinking and the division into blocks are ignored.
+// setAssistantTextAndDigest sets the text and the digest of an assistant message. The digest covers the whole text and
+// the names and inputs of its calls; it ignores ids, thinking and the division into blocks.
 func (c *Message) setAssistantTextAndDigest() {
 	parts := []string{"assistant"}
 	var texts strings.Builder

@@ -40,7 +40,7 @@ type Request struct {
 	raw [][]byte // the messages as received
 }
 
-// RequestReader parses requests. It caches parsed, often repeated messages and tools by bytes. It is safe for concurrent use.
+// RequestReader parses requests. It caches the parsed form of messages and tools. It is safe for concurrent use.
 type RequestReader struct {
 	seed maphash.Seed
 
@@ -50,7 +50,7 @@ type RequestReader struct {
 	messages    BoundedMap[uint64, *Message]
 }
 
-// NewRequestReader returns a reader. Its cache can hold at least as many parsed messages as minCachedMessages says.
+// NewRequestReader returns a reader whose cache can hold at least minCachedMessages parsed messages.
 func NewRequestReader(minCachedMessages int) *RequestReader {
 	return &RequestReader{seed: maphash.MakeSeed(), validBodies: NewBoundedMap[uint64, struct{}](256), tools: NewBoundedMap[uint64, *Toolset](64), messages: NewBoundedMap[uint64, *Message](minCachedMessages)}
 }
@@ -179,7 +179,7 @@ func (rd *RequestReader) validateJSONUnlessCached(value []byte) error {
 	return err
 }
 
-// parseUnlessCached returns what read returns for raw. If parse succeeds, it is not called again for the same bytes.
+// parseUnlessCached returns what parse returns for raw. If parse succeeds, it is not called again for the same bytes.
 func parseUnlessCached[V any](rd *RequestReader, cache *BoundedMap[uint64, V], raw []byte, parse func() (V, error)) (V, error) {
 	sum := maphash.Bytes(rd.seed, raw)
 	rd.mu.Lock()

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-var terminationSignalsSinceProgramStart = subscribeToTerminationSignals() // constant: the channel that queues signals until they are handled
+var terminationSignalsSinceProgramStart = subscribeToTerminationSignals() // never reassigned; queues signals until they are handled
 
 func subscribeToTerminationSignals() chan os.Signal {
 	const most = 4

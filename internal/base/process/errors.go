@@ -27,7 +27,7 @@ type UnprefixedError struct{ Text string }
 
 func (e *UnprefixedError) Error() (printedText string) { return e.Text }
 
-// Verbatimf creates a [UnprefixedError].
+// Verbatimf creates an [UnprefixedError].
 func Verbatimf(format string, args ...any) error {
 	return &UnprefixedError{Text: fmt.Sprintf(format, args...)}
 }

@@ -77,9 +77,9 @@ func NewSystem() *System {
 	return s
 }
 
-// uppercaseNamesAndAddHomeOnWindows returns the environment variables env of a process on the system goos. On Windows it
-// converts the names to capitals, because their case does not matter there. It also adds HOME with the directory of the user's
-// profile, if HOME is not set.
+// uppercaseNamesAndAddHomeOnWindows returns the environment variables environ of a process on operatingSystem. On
+// Windows it converts the names to capitals, because their case does not matter there. It also adds HOME with the
+// directory of the user's profile, if HOME is not set.
 func uppercaseNamesAndAddHomeOnWindows(environ []string, operatingSystem string) []string {
 	if operatingSystem != "windows" {
 		return environ
@@ -188,12 +188,12 @@ func DelayGarbageCollection(size int64) {
 	}
 }
 
-// gcPercentForLoadingScenarioFile returns the percentage for [debug.SetGCPercent] with which a scenario file of size bytes can
-// be loaded without a collection. Each 100 percent allows 4 MiB of heap, and a byte of the file takes about 12 bytes of heap.
+// gcPercentForLoadingScenarioFile returns the value for [debug.SetGCPercent] with which a scenario file of this size
+// can be loaded without a collection. Each 100 percent allows 4 MiB of heap; a byte of the file takes about 12.
 func gcPercentForLoadingScenarioFile(scenarioFileBytes int64) int {
 	const (
 		smallest = 400
-		largest  = 1600 // lets the heap grow to 64 MiB; while a bigger file is loaded, the collector runs
+		largest  = 1600 // lets the heap grow to 64 MiB without a collection; the collector runs only while a bigger file is loaded
 		perMiB   = 400
 	)
 	return int(min(smallest+scenarioFileBytes*perMiB>>20, largest))

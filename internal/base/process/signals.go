@@ -29,7 +29,7 @@ type currentProcessSignalsAndParent struct {
 	signalsBeforeFirstHandler chan os.Signal
 }
 
-// Notify implements [Lifetime]. The first handler that includes SIGINT also receives the early signals.
+// Notify implements [Lifetime]. The first handler of SIGINT also receives the signals that arrived before.
 func (f currentProcessSignalsAndParent) Notify(c chan<- os.Signal, signals ...os.Signal) func() {
 	signal.Notify(c, signals...)
 	if f.signalsBeforeFirstHandler != nil && slices.Contains(signals, os.Signal(syscall.SIGINT)) {

@@ -124,7 +124,7 @@ func isExtendedGlobOrLoneDollar(part syntax.WordPart) bool {
 	return false
 }
 
-// clarityOfWordBeforeCommandName is the clarity of a word before the name of a command; the words after it are read in any case.
+// clarityOfWordBeforeCommandName is the clarity of a word before the name of a command. Later words are always read.
 func (r *scriptReader) clarityOfWordBeforeCommandName(word *syntax.Word) WordClarity {
 	if word == nil {
 		return ClarityFullyKnown

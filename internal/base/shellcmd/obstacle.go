@@ -239,10 +239,10 @@ func (r *scriptReader) descriptorObstacle(n *syntax.Redirect) Obstacle {
 	return Obstacle{}
 }
 
-// isInPartlyAnalysedConstruct reports whether a statement, whose parents are the current ones, is part of a function, a case, a
-// select or counting loop, or a group inside another construct, but not of a substitution in it. isInnermostFunctionOrCase is
-// true if the innermost of them, a condition or loop included, is a function, a case or a timed subshell (observed with
-// 2.1.330).
+// isInPartlyAnalysedConstruct reports whether a statement, whose parents are the current ones, is part of a function, a
+// case, a select or counting loop, or a group inside another construct. A statement of a substitution inside such a
+// construct is not part of it. isInnermostFunctionOrCase is true if the innermost construct, also among conditions and
+// loops, is a function, a case or a timed subshell (observed with 2.1.330).
 func (r *scriptReader) isInPartlyAnalysedConstruct(statement *syntax.Stmt) (isInside, isInnermostFunctionOrCase bool) {
 	nested := false
 	for i, parent := range slices.Backward(r.parents) {
@@ -350,7 +350,7 @@ var directoryValuePattern = LazyPattern(`^"?(?:\$PWD|\$\{PWD\}|(?:\$\(|` + "`" +
 // rootValuePattern matches a value that is the root or a system directory if the variable in it is empty.
 var rootValuePattern = LazyPattern(`^"?\$\{?[A-Za-z_]\w*\}?"?/+(\**|\$.*|(bin|boot|dev|etc|home|lib\w*|mnt|media|nix|opt|proc|root|run|sbin|srv|sys|tmp|usr|var)/?\**)"?$`)
 
-// forgetDirectoryOfLoopVariable removes the variable of a loop, which is not a select, from the directories.
+// forgetDirectoryOfLoopVariable removes the variable of a loop other than select from r.directories.
 func (r *scriptReader) forgetDirectoryOfLoopVariable(n *syntax.WordIter) {
 	if loop, ok := r.parents[len(r.parents)-1].(*syntax.ForClause); !ok || !loop.Select {
 		delete(r.directories, n.Name.Value)

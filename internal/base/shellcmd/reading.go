@@ -22,7 +22,7 @@ var errFinalBackslash = errors.New("no line follows the backslash at the end of 
 func parseOrRepair(source string) (text string, stmts []*syntax.Stmt, err error) {
 	stmts, err = parseWithIndependentCheck(source)
 	var wrong syntax.ParseError
-	if errors.As(err, &wrong) { // the text ends an open here-document, too
+	if errors.As(err, &wrong) { // the end of the text also ends an open here-document
 		if end, found := strings.CutPrefix(wrong.Text, "unclosed here-document `"); found {
 			closed := source + "\n" + strings.TrimSuffix(end, "`")
 			if stmts, err := parseWithIndependentCheck(closed); err == nil {
@@ -69,7 +69,7 @@ func parseWithIndependentCheck(source string) ([]*syntax.Stmt, error) {
 	return nil, ErrUncertain
 }
 
-// coprocOrTimeBeforeCompoundPattern matches words in a statement that has a syntax error, see [replaceReservedWord].
+// coprocOrTimeBeforeCompoundPattern matches words of erroneous statements for [replaceReservedWord].
 var coprocOrTimeBeforeCompoundPattern = LazyPattern(`(?m)(?:^|[;&|({]|\b(?:then|do|else|time)\b)[\s!]*(?:(coproc)\s|(time)\s+(?:-p\s+)?(?:[{!]|if|while|until|for|case)\s)`)
 
 // parseStatements returns the statements before the first syntax error, which the shell runs, and the error.
@@ -91,9 +91,9 @@ func parseStatements(text string) (stmts []*syntax.Stmt, mistake error) {
 	return stmts, mistake
 }
 
-// replaceReservedWord replaces the second letter of the word coproc, or of time before a compound command except a
-// subshell. These words are names of commands for the parser of the real CLI (observed with 2.1.330). In the statements
-// of a text without such words, it restores the names.
+// replaceReservedWord hides the word coproc, or time before a compound command except a subshell, by replacing its
+// second letter: for the parser of the real CLI these words are names of commands (observed with 2.1.330). In stmts, it
+// restores the names that an earlier call has hidden.
 func replaceReservedWord(text string, stmts []*syntax.Stmt, mistake error) (replaced string, found bool) {
 	at := -1
 	visit := func(node syntax.Node) bool {
@@ -161,10 +161,10 @@ func isSyntaxErrorInsideExpansion(scriptText string, syntaxError error) bool {
 // command.
 type parseResultChecker struct {
 	text       string
-	words      []bool           // bytes of words, quotes and expansions
+	words      []bool           // for each byte, whether it belongs to a word, a quoted text or an expansion
 	delimiters []string         // delimiters of here-documents
 	misplaced  *syntax.CallExpr // a command that begins with else or another word of a compound command
-	ambiguous  bool             // shells differ in how they read the script, as for an expansion that continues on another line
+	ambiguous  bool             // shells read the script differently, for example an expansion that continues on another line
 }
 
 func newParseResultChecker(scriptText string) *parseResultChecker {
@@ -284,7 +284,7 @@ func (c *parseResultChecker) isParseResultConfirmed() bool {
 		switch b := c.text[i]; {
 		case c.words[i] || strings.IndexByte(" \t\r\n;&|<>(){}!=+-*/%^~?:,[]", b) >= 0:
 			i++
-		case strings.HasPrefix(c.text[i:], "\\\n"), strings.HasPrefix(c.text[i:], "\\`"): // the latter in backquotes
+		case strings.HasPrefix(c.text[i:], "\\\n"), strings.HasPrefix(c.text[i:], "\\`"): // a line continuation or, in backquotes, an escaped backquote
 			i += 2
 		case b == '#':
 			for i < len(c.text) && c.text[i] != '\n' {
@@ -310,7 +310,7 @@ func (c *parseResultChecker) isHeredocDelimiterLine(startOffset, endOffset int) 
 	return slices.Contains(c.delimiters, strings.TrimLeft(c.text[line:endOffset]+rest, "\t"))
 }
 
-// misplacedNamePattern matches a word that the parser accepts as a command's name, but continues or ends another command.
+// misplacedNamePattern matches a word that is parsed as a command's name but continues or ends another command.
 var misplacedNamePattern = LazyPattern(`^(\}.*|then|elif|else|fi|do|done|esac|if|while|until|for|case|function|select)$`)
 
 // maxSyntaxRepairsPerScript bounds the repairs in one script, and maxRepairableScriptBytes the length of a script that is
@@ -320,11 +320,11 @@ const (
 	maxRepairableScriptBytes  = 16 << 10
 )
 
-// repairSyntaxAndParse parses a script with syntax errors as the parser of the real CLI does, which continues after an error.
-// It closes an open quote, loop or condition at the end of the text. A pipe may have no second command, and ;; counts
-// as a semicolon everywhere (observed with 2.1.330). The text that closes something is added after the end of the
-// source. isMeaningUnclear is true if the text also has a word or operator in a place where the shell refuses it. It is skipped,
-// so that the commands after it are found.
+// repairSyntaxAndParse parses a script with syntax errors as the parser of the real CLI does, which continues after an
+// error. It closes an open quote, loop or condition at the end of the text, by adding text after the end of the source.
+// A pipe may have no second command, and ;; counts as a semicolon everywhere (observed with 2.1.330). isMeaningUnclear
+// is true if the text also has a word or operator in a place where the shell refuses it. This word or operator is
+// skipped, so that the commands after it are found.
 func repairSyntaxAndParse(source string, syntaxError error) (repairedText string, stmts []*syntax.Stmt, isMeaningUnclear, ok bool) {
 	if len(source) > maxRepairableScriptBytes {
 		return "", nil, false, false

@@ -109,7 +109,7 @@ func HasWrite(rs []Redirect) bool {
 	return slices.ContainsFunc(rs, func(r Redirect) bool { return r.WritesFile })
 }
 
-// isAlwaysReadOnly reports whether a command writes nothing, with any arguments.
+// isAlwaysReadOnly reports whether a command writes nothing, whatever its arguments are.
 func isAlwaysReadOnly(name string) bool {
 	switch name {
 	case "ls", "cat", "echo", "head", "tail", "wc", "true", "false", "type", "stat", "du", "df", "cut", "tr", "nl", "tac", "rev", "paste", "comm",
@@ -213,7 +213,7 @@ func isReadOnlyGit(args []string) bool {
 	}
 	g, ok := gitGrammar(sub)
 	if (sub == "branch" || sub == "tag") && containsAny(rest, "-l", "--list") {
-		g.maxOperands = 0 // with --list, git takes a name for a pattern
+		g.maxOperands = 0 // with --list, git treats a name as a pattern
 	}
 	return ok && g.allows(rest) && !hasNonBuiltinGitFormatOption(rest)
 }

@@ -30,11 +30,11 @@ type Script struct {
 	IsPipeline bool
 	// SubshellList is true if a statement in a subshell ends in a semicolon or an ampersand, as in ( a; b ).
 	SubshellList bool
-	// Groups are the texts of groups that begin with an assignment, such as A=1; b in (A=1; b), and of ((…)) with words.
+	// Groups are the texts of groups that begin with an assignment, as A=1; b in (A=1; b), and of ((…)) with words.
 	Groups []string
 	// IsBroken is true if the script has a syntax error, HasOpenQuote if a single quote is never closed.
 	IsBroken, HasOpenQuote bool
-	// Unclear are the variables to which the script assigns values that the real CLI does not determine, such as ~.
+	// Unclear lists the variables to which the script assigns values that the real CLI does not determine, such as ~.
 	Unclear []string
 }
 
@@ -56,8 +56,8 @@ type Command struct {
 	IsTimed, Interleaved bool
 	// Redirected is true if the command begins with a redirection.
 	Redirected bool
-	// IsPiped is true if another command reads the command's output. IsHidden is true if the command is part of a construct
-	// in which the real CLI searches less, and IsInFunction if this is a function, a case or a timed subshell.
+	// IsPiped is true if another command reads the command's output. IsHidden is true if the real CLI searches only
+	// part of a construct around the command, IsInFunction if it is a function, a case or a timed subshell.
 	IsPiped, IsHidden, IsInFunction bool
 	// IsContinued is true if a line continuation separates the command from its pipe. Text then contains the backslash.
 	IsContinued bool
@@ -130,7 +130,7 @@ type scriptReader struct {
 	assigned map[string]bool
 	setsHome bool              // the script may change HOME
 	values   map[string]string // values of variables that the script sets to a constant before its first command
-	// directories are the variables that the script sets to the working directory, or to one found from it.
+	// directories are the variables that the script sets to the working directory, or to a directory derived from it.
 	// Each is mapped to the function or case that contains the assignment.
 	directories map[string]syntax.Node
 	hasStarted  bool // a command precedes the current node
@@ -211,15 +211,15 @@ func (r *scriptReader) analyseNodeDuringWalk(node syntax.Node) (visitsChildren b
 	return true
 }
 
-// recordGroupStartingWithAssignment records a group that begins with an assignment and is part of a list. The real CLI also
-// reads its text alone (observed with 2.1.330).
+// recordGroupStartingWithAssignment records a group that begins with an assignment and is part of a list. The real CLI
+// also reads the text of the group on its own (observed with 2.1.330).
 func (r *scriptReader) recordGroupStartingWithAssignment(openBracket, closeBracket syntax.Pos) {
 	if text := r.source[openBracket.Offset()+1 : closeBracket.Offset()]; r.isInList() && assignmentStartPattern().MatchString(text) {
 		r.script.Groups = append(r.script.Groups, text)
 	}
 }
 
-// isInList reports whether no compound command contains the current node.
+// isInList reports whether the current node is outside of all compound commands.
 func (r *scriptReader) isInList() bool {
 	return !slices.ContainsFunc(r.parents, func(n syntax.Node) bool {
 		switch n.(type) {
@@ -420,8 +420,8 @@ func isDescriptor(s string) bool {
 	return strings.Trim(s, "0123456789") == ""
 }
 
-// textObstacle looks for an obstacle in the plain text of a command, which includes quoted text and comments. Shells
-// interpret some forms differently even there (observed with 2.1.330).
+// textObstacle looks for an obstacle in the plain text of a command. Like the real CLI (observed with 2.1.330), it also
+// searches quoted text and comments.
 func textObstacle(cmd string) Obstacle {
 	switch {
 	case strings.ContainsFunc(cmd, func(r rune) bool {

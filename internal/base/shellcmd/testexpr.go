@@ -85,7 +85,7 @@ func literalText(w *syntax.Word) string {
 
 func isVariableName(w *syntax.Word) bool { return syntax.ValidName(literalText(w)) }
 
-// operandObstacleOfTestCommand is testObstacle for the words of test and [, although these commands evaluate less than [[.
+// operandObstacleOfTestCommand judges words of test and [ as [testObstacle] does those of [[, which evaluates more.
 func operandObstacleOfTestCommand(commandWords []*syntax.Word) Obstacle {
 	name := literalText(commandWords[0])
 	shown := name

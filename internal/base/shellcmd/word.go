@@ -89,7 +89,7 @@ func (r *scriptReader) readWord(w *syntax.Word) (text string, known Word) {
 	if known.resolved = unquotedWordWithPlaceholders(w, r.values); r.isVariableHoldingDirectory(known.Source) {
 		known.Shape = string(PlaceholderWorkingDirectoryVariable)
 	}
-	if hasBraceListDollarQuoteOrEscapedSpace(w, known.Source) { // its parts are not a path
+	if hasBraceListDollarQuoteOrEscapedSpace(w, known.Source) { // its parts do not form a path
 		known.Shape, known.resolved = known.Shape+string(PlaceholderOtherExpansion), known.resolved+string(PlaceholderOtherExpansion)
 	}
 	known.IsDollarQuoted = strings.Contains(strings.TrimSuffix(known.Source, "\\\n"), "\\\n")
@@ -193,7 +193,7 @@ func (s *wordExpander) path() Path {
 	return p
 }
 
-// appendExpandedWordPart expands one part; ok is false if its value is unknown.
+// appendExpandedWordPart expands one part; isValueKnown is false if its value is unknown.
 func (s *wordExpander) appendExpandedWordPart(part syntax.WordPart, isFirstPart bool) (isValueKnown bool) {
 	switch p := part.(type) {
 	case *syntax.Lit:
@@ -381,7 +381,7 @@ const (
 	PlaceholderHomeVariable              = '\x04' // $HOME, ${HOME} and forms such as ${HOME:-x}
 	PlaceholderNonEmptyVariableExpansion = '\x05' // ${NAME:-x}, ${NAME:?} and other expansions of variables
 	emptyVariableValueMark               = "\x07" // the value of a variable that the script sets to an empty text
-	PlaceholderWorkingDirectoryVariable  = '\x06' // the whole word is a variable with the working directory, or with one found from it
+	PlaceholderWorkingDirectoryVariable  = '\x06' // the whole word is a variable with the working directory, or with a directory derived from it
 )
 
 // hasTildeUserPrefix reports whether the shape of a word begins with ~user. The real CLI asks about it even if it is quoted.
@@ -397,8 +397,8 @@ func isSimpleOutput(sub *syntax.CmdSubst) bool {
 	return isSimple && len(call.Args) > 0 && !sub.Stmts[0].Semicolon.IsValid()
 }
 
-// hasTextBesidesSubstitutions reports whether a quoted text has two characters besides its expansions, and does not look like an
-// option.
+// hasTextBesidesSubstitutions reports whether a quoted text has at least two characters besides its expansions, and
+// does not look like an option.
 func hasTextBesidesSubstitutions(quotedText *syntax.DblQuoted) bool {
 	text := unquotedWordWithPlaceholders(&syntax.Word{Parts: []syntax.WordPart{quotedText}}, nil)
 	return text[0] != '-' && utf8.RuneCountInString(strings.ReplaceAll(text, string(PlaceholderOutput), "")) > 1

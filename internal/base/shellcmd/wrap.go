@@ -139,7 +139,7 @@ func (c Command) removeWrappers(names ...string) Command {
 		w := wrappers()[name]
 		rest := w.skipOwnArgumentsOfWrapper(c.Args[1:])
 		if slices.Contains(names, "sudo") && (name == "nice" || name == "stdbuf") && len(rest) == len(c.Args)-1 {
-			return c // after sudo, the real CLI removes these only with their options (observed with 2.1.330)
+			return c // after sudo, the real CLI removes nice and stdbuf only if they have options (observed with 2.1.330)
 		}
 		if len(rest) == 0 || hasArgumentsHidingWrappedProgram(c.Args[0], c.Words[1:len(c.Words)-len(rest)]) {
 			return c
@@ -162,8 +162,8 @@ func hasArgumentsHidingWrappedProgram(wrapperName string, ownArguments []Word) b
 		slices.ContainsFunc(ownArguments, func(w Word) bool { return w.IsDynamic && !strings.Contains(w.Source, "=") })
 }
 
-// SourceFromWord returns the part of the command that begins with word wordIndex. Word wordIndex has no quotes, and the other
-// words are as written, separated by single spaces. hasExtraSpaces is true if the source has other spaces between the words.
+// SourceFromWord returns the part of the command that begins with the word at wordIndex, which has no quotes. The other
+// words are as written, separated by single spaces. hasExtraSpaces is true if the source has other spaces.
 func (c Command) SourceFromWord(wordIndex int) (text string, hasExtraSpaces bool) {
 	parts := []string{c.Args[wordIndex]}
 	for _, w := range c.Words[wordIndex+1:] {
@@ -271,7 +271,7 @@ func (c Command) Programs() []string {
 			return append(out, programsOfScript(strings.Trim(script, `"`))...)
 		}
 		w, ok := wrappers()[args[0]]
-		if args[0] == "--" { // an option terminator of time
+		if args[0] == "--" { // the "--" that ends the options of time
 			w, ok = wrapper{}, true
 		}
 		rest := w.skipOwnArgumentsOfWrapper(args[1:])
@@ -289,7 +289,7 @@ func (c Command) Programs() []string {
 	return out
 }
 
-// programsOfScript returns a script and the programs of its first command.
+// programsOfScript returns the script itself, followed by the programs of its first command.
 func programsOfScript(script string) []string {
 	out := []string{script}
 	if inner, _ := Parse(script); len(inner.Commands) > 0 {
@@ -300,8 +300,8 @@ func programsOfScript(script string) []string {
 
 var maybeEmptyWord = LazyPattern(`^\$(\w+|[?#!$@*-]|\{[^}]*\}|\(\(.*\)\)|'[^']*')$`)
 
-// programsIfFirstVariableEmpty returns the programs of c if the first variable among the wrapper's own words is empty; nil
-// without one.
+// programsIfFirstVariableEmpty returns the programs that c would run if the first variable among the wrapper's own
+// words were empty; nil if there is no variable.
 func (c Command) programsIfFirstVariableEmpty(wrapperWords []Word) []string {
 	i := slices.IndexFunc(wrapperWords, func(w Word) bool { return w.Shape == string(PlaceholderPossiblyEmptyVariable) && w.Source[0] == '$' })
 	if i < 0 {
@@ -310,7 +310,7 @@ func (c Command) programsIfFirstVariableEmpty(wrapperWords []Word) []string {
 	return Command{Args: slices.Delete(slices.Clone(c.Args), i+1, i+2), Words: slices.Delete(slices.Clone(c.Words), i+1, i+2)}.Programs()
 }
 
-// mayExpansionBeEmpty reports whether the word is an expansion that the real CLI skips after a wrapper (observed with 2.1.330).
+// mayBeEmpty reports whether the word is an expansion that the real CLI skips after a wrapper (observed with 2.1.330).
 func (w Word) mayBeEmpty() bool {
 	return w.Value == "" && maybeEmptyWord().MatchString(w.Source) && w.Source != "$HOME"
 }
@@ -343,7 +343,7 @@ func optionScript(args []string) string {
 		found := scriptOptionPattern().FindStringSubmatch(a)
 		switch isEnv := path.Base(args[0]) == "env"; {
 		case isShell(a):
-			return "" // the option -c is one of the shell
+			return "" // a -c after the shell is an option of the shell
 		case found == nil || isEnv == (found[1] == "-c") || !isEnv && args[0] != "flock" && args[0] != "script":
 		case found[2] != "":
 			return strings.TrimPrefix(found[2], "=")

@@ -92,17 +92,17 @@ func (g *hostMCPServers) waitUntilMessagesToServerAllowed(ctx context.Context, s
 	}
 }
 
-// serverConnectPhaseOfInitialize is used while the servers of an initialize request are being connected. It reports messages to
-// these servers, and holds back their answers until the request was answered.
+// serverConnectPhaseOfInitialize is used while the servers of an initialize request are being connected. It reports
+// when a message is sent to one of these servers, and holds back their answers until the request has been answered.
 type serverConnectPhaseOfInitialize struct {
 	mu                 sync.Mutex
-	onMessageToServer  func() // called when a message is sent to one of the servers; nil except between begin and end
+	onMessageToServer  func() // called when a message is sent to one of the servers; nil except between beginPhase and endPhase
 	initializeAnswered <-chan struct{}
 }
 
-// beginPhase starts the connecting of servers; end ends it. In between, reportMessageToServer calls onMessageToServer and returns
-// answered. The caller closes answered after it has answered the initialize request: the servers' answers may be used
-// only then.
+// beginPhase begins the phase in which servers are connected; endPhase ends it. In between, each message to a server
+// calls reportMessageToServer. The caller closes closedWhenInitializeAnswered after it has answered the initialize
+// request: the servers' answers may be used only then.
 func (i *serverConnectPhaseOfInitialize) beginPhase(reportMessageToServer func(), closedWhenInitializeAnswered <-chan struct{}) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -161,7 +161,7 @@ type interruptResult struct {
 }
 
 // interrupt handles a request to interrupt. It stops the background agents and the turn that runs or is about to run.
-// It withdraws the requests to the host and writes the response; only then the turn writes its remaining events
+// It withdraws the requests to the host and writes the response; only then does the turn write its remaining events
 // (spec: cli-contract 4.4).
 func (p *Conn) interrupt(f incomingFrame) {
 	in := plainjson.DecodeOrZero[struct {
@@ -203,8 +203,8 @@ func (p *Conn) initialize(ctx context.Context, f incomingFrame) {
 	})
 }
 
-// connectServersUntilFirstMessage starts run and returns when run ends, ctx is cancelled or one of the host's servers gets a
-// message.
+// connectServersUntilFirstMessage starts connectAll and returns when connectAll ends, ctx is cancelled or one of the
+// host's servers gets a message.
 func (p *Conn) connectServersUntilFirstMessage(ctx context.Context, initializeAnswered <-chan struct{}, connectAll func()) {
 	reached, spoken := context.WithCancel(ctx)
 	p.initialConnect.beginPhase(spoken, initializeAnswered)

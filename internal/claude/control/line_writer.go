@@ -139,7 +139,7 @@ func (l *lineWriter) delayTurnOutputUntilRelease() (release func()) {
 	return func() { add(-1) }
 }
 
-// failWaitingAndLaterTurnWrites makes every call of Write fail with writeError, including those that are waiting.
+// failWaitingAndLaterTurnWrites makes every waiting and every later call of Write fail with writeError.
 func (l *lineWriter) failWaitingAndLaterTurnWrites(writeError error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -205,7 +205,7 @@ func (e *hostRequestsInProgress) start(ctx context.Context, id string, run func(
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	e.cancels[id] = cancel
-	e.group.Go(func() { // returns with run; ctx stops it
+	e.group.Go(func() { // this goroutine ends when run returns; cancelling ctx stops it
 		defer cancel()
 		run(ctx)
 	})

@@ -165,7 +165,7 @@ func (d *promptScheduler) makeNoticeNextTurnPrompt(notice protocol.UserMessage) 
 	return d.turn.prompt
 }
 
-// startTurn records that the turn of the prompt that was taken last starts. A call of interrupt ends this turn early.
+// startTurn records that the turn of the prompt taken last has started. Calling interrupt ends this turn early.
 func (d *promptScheduler) startTurn(interrupt context.CancelCauseFunc) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

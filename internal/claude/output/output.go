@@ -1,6 +1,6 @@
 // Package output turns the events of a run into the text of stdout: text, json or stream-json.
 //
-// All formats show the same events in the same order, without traces.
+// All formats show the same events in the same order. They leave out every [protocol.Trace].
 package output
 
 import (
@@ -58,7 +58,7 @@ func StreamJSON(w io.Writer, events Events) error {
 	return nil
 }
 
-// uninterruptedGroupWriter is a writer for several goroutines. Nothing else is written between the writes of f.
+// uninterruptedGroupWriter is a writer for several goroutines. Nothing else is written between the writes of one f.
 type uninterruptedGroupWriter interface {
 	WriteGroup(f func(w io.Writer) error) error
 }

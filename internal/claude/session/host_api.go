@@ -85,7 +85,7 @@ func RunStartHooks(ctx context.Context, s *Session) []protocol.Event {
 	return simulator.RunStartHooks(ctx, s.conversation.sim)
 }
 
-// TakeNotice returns the prompt of a turn that background work needs, or false if it needs none.
+// TakeNotice returns the prompt for a turn that is needed because of background work, or false if no turn is needed.
 func (s *Session) TakeNotice() (protocol.UserMessage, bool) { return s.conversation.sim.NextNotice() }
 
 // HostConfiguration has options that a host may set, instead of flags, before the first turn.
@@ -154,7 +154,7 @@ func (s *Session) Connect(ctx context.Context, names []string) error {
 	return s.servers.connectPluginServers(ctx)
 }
 
-// SetServers replaces the servers set by the host, and all servers inside it, by the servers of an mcpServers object.
+// SetServers replaces the servers that the host has set, and all inside the host, with those of an mcpServers object.
 func (s *Session) SetServers(ctx context.Context, object json.RawMessage) (mcp.ServerChange, error) {
 	return s.servers.replaceHostServers(ctx, object)
 }

@@ -110,7 +110,7 @@ func (v *toolInventory) unavailableBuiltinToolText(call protocol.ToolUse) (error
 		return "", false
 	}
 	text := "Error: No such tool available: " + call.Name
-	available := v.isAvailable(t.Name) || v.customization.Agent != "" && !slices.Contains(v.denied, t.Name) // no rule removes the tool, at most the definition of the session's agent does
+	available := v.isAvailable(t.Name) || v.customization.Agent != "" && !slices.Contains(v.denied, t.Name) // no rule removes the tool; only the definition of the session's agent may
 	switch user := t.Listing == claudecode.InitListsToolIfUserCanAnswer; {
 	case user && call.Agent != nil:
 		return text + ". " + call.Name + " is not available inside subagents. Complete the task with the tools provided and return findings to the orchestrator.", true

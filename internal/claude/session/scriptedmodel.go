@@ -43,7 +43,7 @@ type scriptedModel struct{ o scriptedModelOptions }
 
 func newScriptedModel(o scriptedModelOptions) *scriptedModel { return &scriptedModel{o} }
 
-// ResolveModelName returns the model name after the mapping of the environment.
+// ResolveModelName returns the model name to which the environment maps name.
 func (p *scriptedModel) ResolveModelName(name string) string { return p.o.Names.ResolveModelName(name) }
 
 func (p *scriptedModel) MainModelOrFailingModel() simulator.Model {

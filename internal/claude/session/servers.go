@@ -112,8 +112,8 @@ func (v *sessionMCPServers) start(ctx context.Context) error {
 	return v.checkRequiredServersStarted()
 }
 
-// reportMissingServers writes to the journal which configured servers did not start. It also warns on stderr, except
-// under the name claude, and if servers are required: the error of the run then contains the same lines.
+// reportMissingServers writes to the journal which configured servers did not start. It also warns on stderr, but not
+// under the name claude, nor if servers are required: the error of the run then contains the same lines.
 func (v *sessionMCPServers) reportMissingServers() {
 	for _, m := range v.serversThatDidNotStart() {
 		v.records.WriteJournal(journal.NewUnstartedServerFinding(m.name, m.reason))
@@ -198,8 +198,8 @@ func (v *sessionMCPServers) tool(name string) (protocol.Tool, bool) {
 	return protocol.Tool{}, false
 }
 
-// reconnectFailedServerOfCall connects a server again if it has failed and the model calls one of its tools. note tells the
-// model why the server could not be connected. isToolKnown reports whether the called tool exists afterwards.
+// reconnectFailedServerOfCall connects a failed server again if the model calls one of its tools. failureNoteForModel
+// says why that was impossible. isToolKnown reports whether the called tool exists afterwards.
 func (v *sessionMCPServers) reconnectFailedServerOfCall(ctx context.Context, call protocol.ToolUse) (failureNoteForModel string, isToolKnown bool) {
 	if v.manager == nil {
 		return "", false

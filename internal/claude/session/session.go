@@ -25,7 +25,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
-// Causes with which a terminal ends a turn. In a terminal, calls that a key has stopped get the same result as after a signal.
+// Causes for which a terminal ends a turn. Calls that a key has stopped get the same result as after a signal.
 var (
 	ErrWithdrawn  = simulator.ErrWithdrawn
 	ErrKeyPressed = simulator.ErrSignalled
@@ -383,7 +383,7 @@ func (s *Session) CheckScenarioExpectations(exitCode int) (missedExpectationLine
 	return s.records.judgeExpectations(exitCode)
 }
 
-// RunShell runs a shell command that the user typed, without permission. If it fails, stderr contains all its output.
+// RunShell runs a shell command that the user typed, without asking. If it fails, stderr contains all its output.
 func RunShell(ctx context.Context, s *Session, command string) (stdout, stderr string) {
 	if strings.HasPrefix(strings.TrimSpace(command), "sleep ") {
 		command = ":\n" + command // the tool refuses commands that begin with a long sleep, but users may run them

@@ -75,9 +75,9 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 	return ev
 }
 
-// FirstPromptContext returns the texts that the model receives in addition to the first prompt, in the order of the
-// real CLI. before has the text of the instruction files. afterHookOutput has the output style, the instructions of MCP servers
-// and, in plan mode, the path of the plan file. The caller inserts the output of hooks between the two.
+// FirstPromptContext returns what the model receives in addition to the first prompt, in the order of the real CLI:
+// beforeHookOutput (the instruction files), the output of hooks, which the caller inserts, and afterHookOutput (the
+// output style, the instructions of MCP servers and, in plan mode, the path of the plan file).
 func (s *sessionContext) FirstPromptContext() (beforeHookOutput, afterHookOutput []string) {
 	if text := instructionText(s.plan.Customization.Memories); text != "" {
 		beforeHookOutput = append(beforeHookOutput, text)
@@ -223,7 +223,7 @@ func (s *sessionContext) offeredTools(r agent.Requester) []string {
 	return r.OfferedTools(names, func(name string) bool { return s.tools.inventory.hasBuiltinTool(name) })
 }
 
-// toolDefinitions returns the tools of a model. If it has ToolSearch, deferred are the tools that it must load with it.
+// toolDefinitions returns the tools of a model. deferred lists those that the model must load with ToolSearch.
 func (s *sessionContext) toolDefinitions(r agent.Requester, offered []string) (tools []protocol.Tool, deferred []string) {
 	tools, _ = s.tools.Tools(s.tools.servers.callContext) // if the definitions cannot be read, the model gets only names
 	tools = slices.DeleteFunc(tools, func(t protocol.Tool) bool { return t.Server != "" && !r.HasServerTool(t) })

@@ -124,7 +124,7 @@ func (t *toolbox) callRefusalOrNil(ctx context.Context, call protocol.ToolUse) *
 	}
 	if text, refused := t.inventory.unavailableBuiltinToolText(call); refused {
 		result := executor.UnavailableResult(text)
-		result.UnknownTool = t.inventory.isAvailable(call.Name) // if it is false, the user has removed the tool
+		result.UnknownTool = t.inventory.isAvailable(call.Name) // false if the user has removed the tool
 		return new(executor.ResultOf(result))
 	}
 	if refused := t.builtinToolsForCaller(call).Precheck(ctx, call); refused != nil {
@@ -303,8 +303,8 @@ func (e realCLITextError) Error() string { return string(e) }
 
 const noOutputText = "(Bash completed with no output)"
 
-// RunCommand runs a shell command that a command file contains. Either the session's permission rules or the rules in
-// the file (allowRulesOfFile) must allow the command. commandAsWritten is the command as it is written in the file, for errors.
+// RunCommand runs a shell command that a command file contains. Either the session's permission rules or
+// allowRulesOfFile must allow the command. commandAsWritten is the command as it is written in the file, for errors.
 func (t *toolbox) RunCommand(ctx context.Context, allowRulesOfFile []string, command, commandAsWritten string) (string, error) {
 	input, err := protocol.Marshal(map[string]string{"command": command})
 	if err != nil {

@@ -120,7 +120,7 @@ type faultResult struct {
 	claudeStarted bool
 	// interactive is true if a session ran on a terminal.
 	interactive bool
-	err         error // why the fault could not be tried to the end
+	err         error // why the trial of the fault could not be completed
 }
 
 func (o Options) runCommandOnceWithFault(ctx context.Context, fault procio.Fault, timeLimit time.Duration) faultResult {
@@ -220,9 +220,9 @@ func identifyLeftover(pid int, mark string) leftoverProcess {
 	return p
 }
 
-// KillLeftovers kills the claude processes and MCP servers that are left over from a run, and adds a finding for each
-// to in. runID is the value of CLAUDELESS_RUN in their environment. A process that exits within half a second is
-// neither killed nor reported.
+// KillLeftovers kills the claude processes and MCP servers that are left over from a run, and adds to `in` a finding
+// for each of them. runID is the value of CLAUDELESS_RUN in their environment. A process that exits within half a
+// second is neither killed nor reported.
 func KillLeftovers(runID string, in *verdict.Input) {
 	const moment = 500 * time.Millisecond
 	mark := "CLAUDELESS_RUN=" + runID

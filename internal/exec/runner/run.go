@@ -289,7 +289,7 @@ func (r *run) prepareScenarioServersForRealClaude() error {
 
 const leftoverGrace = 500 * time.Millisecond
 
-// errStrictGuardFailed is wrapped by errors before the command starts, so that the caller can try a weaker guard.
+// errStrictGuardFailed is wrapped by errors before the command starts; the caller can then try a weaker guard.
 var errStrictGuardFailed = errors.New("--guard=strict")
 
 // ParseGuard parses the value of --guard.

@@ -38,7 +38,7 @@ type ClaudeSetup struct {
 	Fault string
 	// Real is the real claude that runs instead of the simulated one.
 	Real RealClaude
-	// ClaudeFirstStart specifies which dialogs claude shows when it starts on a terminal; nil means that the runner writes no
+	// FirstStart specifies which dialogs claude shows when it starts on a terminal; nil means that the runner writes no
 	// configuration files for claude.
 	FirstStart *ClaudeFirstStart
 	// ExtraVariables are further variables for claude, as "K=V".
@@ -49,7 +49,7 @@ type ClaudeSetup struct {
 type RealClaude struct {
 	// Path is the path of its program; empty means none.
 	Path string
-	// BaseURL and Key give access to its API.
+	// BaseURL and Key give access to the API that the real claude uses.
 	BaseURL, Key string
 	// StaysParent is set if the scenario expects an exit code: this binary then stays the parent of the real claude.
 	StaysParent bool

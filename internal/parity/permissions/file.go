@@ -1,9 +1,9 @@
 // Package permissions reads files of tool calls with permission rules, converts them to cases of a parity run, and
 // compares the decisions of two programs call by call: the same, looser or stricter.
 //
-// A [File] holds groups; each [CallGroup] is one session of claude with its rules, its mode and its calls. A lane plays
-// [CallGroup.SessionAsParityCase], [ReadOutcomes] extracts the decisions from the recording, and [CallVerdictsReport] formats
-// them.
+// A [File] holds groups; each [CallGroup] is one session of claude with its rules, its mode and its calls. Both
+// programs run [CallGroup.SessionAsParityCase], [ReadOutcomes] extracts the decisions from the recording, and
+// [CallVerdictsReport] formats them.
 package permissions
 
 import (
@@ -25,7 +25,7 @@ type File struct {
 	// Files are files of the working directory, Home files of the home directory, by path.
 	Files map[string]string `toml:"files"`
 	Home  map[string]string `toml:"home"`
-	// Groups are the sessions.
+	// Groups are the calls, one group per session.
 	Groups []*CallGroup `toml:"groups,required"`
 	// Known are calls with an accepted difference.
 	Known []*KnownDecision `toml:"known"`
@@ -56,7 +56,7 @@ type CallGroup struct {
 	file *File
 }
 
-// Call is a tool call. In the file a string is a Bash command.
+// Call is a tool call. In the file, a plain string stands for a Bash command.
 type Call struct {
 	Tool  string          `toml:"tool,required" empty:"no"`
 	Input json.RawMessage `toml:"input,required"`
@@ -77,7 +77,7 @@ func (c *Call) BindValue(v diag.Value, b *diag.Binding) {
 func singleKeyInput(key, value string) json.RawMessage {
 	raw, err := json.Marshal(map[string]string{key: value})
 	if err != nil {
-		panic(err) // a map of strings
+		panic(err) // cannot happen: a map of strings can always be encoded
 	}
 	return raw
 }
@@ -168,7 +168,7 @@ func (f *File) checkEntriesAndSetLineNumbers() (problems diag.List) {
 	return problems
 }
 
-// knownDifferenceReason returns the reason of a known difference for a call; empty means none.
+// knownDifferenceReason returns the reason for a known difference of a call; empty means that none is known.
 func (f *File) knownDifferenceReason(groupName string, call *Call) (reason string) {
 	for _, k := range f.Known {
 		if (k.Group == "" || k.Group == groupName) && k.Call == call.CommandOrNameAndInput() {

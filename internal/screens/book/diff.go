@@ -107,7 +107,7 @@ func (c *comparison) comparePage(a, b *Page) {
 	}
 }
 
-// titleStateCharacter returns the first character of a title. It shows claude's state. All busy characters count as one.
+// titleStateCharacter returns the first character of a title, which shows claude's state; all busy ones count as one.
 func titleStateCharacter(terminalTitle string) string {
 	_, n := utf8.DecodeRuneInString(terminalTitle)
 	if IsBusyTitle(terminalTitle) {

@@ -103,7 +103,7 @@ func (b Book) WriteMislabelledPage(p *Page) error {
 	return b.writePageFiles(p, p.NameWithTape(), RejectedSuffix)
 }
 
-// WriteAs is like Write with another name than TAPE.PAGE.
+// WriteAs is like Write, but uses a name other than TAPE.PAGE.
 func (b Book) WriteAs(p *Page, name string) error { return b.writePageFiles(p, name, "") }
 
 func (b Book) writePageFiles(p *Page, pageName, extraSuffix string) error {
@@ -226,7 +226,7 @@ func optionLabelAt(line string, labelColumn int) (optionLabel string, isOption b
 	return strings.TrimRight(strings.TrimSpace(label), " │"), true
 }
 
-// IsBusyTitle reports whether a title shows that claude is working. Inside tmux titles never show that.
+// IsBusyTitle reports whether a title shows that claude is working. Inside tmux, titles never show this.
 func IsBusyTitle(title string) bool {
 	first, _ := utf8.DecodeRuneInString(title)
 	return strings.ContainsRune("◐◑◒◓", first) || first >= 0x2801 && first <= 0x28ff // a Braille spinner, in older versions

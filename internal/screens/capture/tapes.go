@@ -29,7 +29,7 @@ func TapeNames() []string {
 	return names
 }
 
-// LoadTape returns a tape.
+// LoadTape loads the tape with the given name.
 func LoadTape(name string) (*tape.Tape, error) {
 	text, err := tapeFiles.ReadFile("tapes/" + path.Base(name) + ".toml")
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *castWriter) addMarker(label string) {
 func (c *castWriter) addEvent(kind, data string) {
 	enc := json.NewEncoder(&c.events)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode([]any{c.lastTime, kind, data}) // a buffer takes everything
+	_ = enc.Encode([]any{c.lastTime, kind, data}) // writing to a buffer cannot fail
 }
 
 func (c *castWriter) contents() (cast, raw []byte) {

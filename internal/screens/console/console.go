@@ -105,7 +105,7 @@ func (c *Console) StartForwarding() error {
 		}
 		c.keys = file
 	}
-	_ = c.pair.Terminal.Close() // the program has opened its own
+	_ = c.pair.Terminal.Close() // the program has opened the terminal itself
 	c.output = make(chan struct{})
 	go c.copyOutput() // returns when the pseudo-terminal is closed
 	if c.o.Keys != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/emulator"
 )
 
-// minMaskedSecretPartBytes is the minimum length of a masked part of a secret; screens wrap and abbreviate secrets.
+// minMaskedSecretPartBytes is the length of the shortest part that is masked: screens wrap and abbreviate secrets.
 const minMaskedSecretPartBytes = 8
 
 type secretMask struct {

@@ -222,7 +222,7 @@ func (r *recorder) moveOpenDialogToSummary() {
 	r.dialog = nil
 }
 
-// applyKeys moves the recorded selection when an arrow key is pressed: Enter may be pressed before the screen shows it.
+// applyKeys moves the recorded selection at an arrow key, because Enter may come before the screen shows the move.
 func (d *openDialog) applyKeys(keys string) {
 	d.key = keys
 	at := slices.IndexFunc(d.options, func(o book.Option) bool { return o.Selected })

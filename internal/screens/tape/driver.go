@@ -153,8 +153,8 @@ type screenContent struct {
 	Text string `json:"text"`
 }
 
-// AnswerTerminalRequests reads requests from in, one line of JSON each, and executes them. It writes each answer as a line to
-// out. It returns when in ends.
+// AnswerTerminalRequests reads requests from requestLines, one line of JSON each, and executes them. It writes each
+// answer as a line to answerLines. It returns when requestLines ends.
 func AnswerTerminalRequests(ctx context.Context, terminal *ProgramInTerminal, requestLines io.Reader, answerLines io.Writer) error {
 	lines := bufio.NewReader(requestLines)
 	enc := json.NewEncoder(answerLines)
@@ -208,7 +208,7 @@ type Program interface {
 	Exit() proc.Exit
 }
 
-// Clock is the time of a player.
+// Clock provides the time for a player.
 type Clock interface {
 	Now() time.Time
 	// After sends the time after d.
@@ -272,7 +272,7 @@ func (e *StepError) Error() string {
 	return fmt.Sprintf("tape %s: step %d (line %d): %s", e.Tape, e.Step, e.Line, e.Reason)
 }
 
-// Play plays a tape to its end. The program may still run. The error is a [*StepError] or from ctx, Page or OpenGate.
+// Play plays a tape, which may end before the program. The error is a [*StepError] or from ctx, Page or OpenGate.
 func (p *Player) Play(ctx context.Context, t *Tape) error {
 	b := p.Start()
 	for i := range t.Steps {
@@ -307,7 +307,7 @@ func (r *Playback) DoStep(ctx context.Context, s *Step) error {
 	return err
 }
 
-// Playback does steps with a running program. It is used by one goroutine at a time.
+// Playback performs steps on a running program. It is used by one goroutine at a time.
 type Playback struct {
 	*Player
 	startedAt time.Time

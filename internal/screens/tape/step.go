@@ -146,7 +146,7 @@ func (r *Playback) pressDownUntilOptionSelected(ctx context.Context, step *Step)
 }
 
 func (r *Playback) typeText(ctx context.Context, text string) error {
-	const most = 20 // runes: an echo may be wrapped
+	const most = 20 // maximum number of runes; a longer echo may be wrapped
 	tail := []rune(text)
 	tail = tail[max(0, len(tail)-most):]
 	before := strings.Count(r.screenText(), string(tail))

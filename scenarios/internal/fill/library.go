@@ -36,7 +36,7 @@ func NewEmptyExpressionLibrary() *ExpressionLibrary {
 	}
 }
 
-// recordUsedVariables records which of [VariableNamesChangingBetweenRequests] and "results" the expression src may use. The
+// recordUsedVariables records which of [VariableNamesChangingBetweenRequests] and "results" the expression may use. The
 // values of these variables are computed only if an expression uses them.
 func (l *ExpressionLibrary) recordUsedVariables(expression string) {
 	for _, name := range append(VariableNamesChangingBetweenRequests(), "results") {

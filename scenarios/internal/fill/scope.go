@@ -161,8 +161,8 @@ type Source struct {
 	Templates bool   // strings may contain templates
 }
 
-// DiagnosticAtValue returns a diagnostic at a value of the file. offset counts characters within a string value. In a response
-// that is only a string, the path to `text` leads to that string.
+// DiagnosticAtValue returns a diagnostic at a value of the file. characterOffset counts characters within a string
+// value. In a response that is only a string, the path to `text` leads to that string.
 func (s *Source) DiagnosticAtValue(path diag.Path, characterOffset int, message string) diag.Diagnostic {
 	if s == nil {
 		return diag.Diagnostic{Message: message}
