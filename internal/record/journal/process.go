@@ -100,7 +100,7 @@ type Output struct {
 type Exit struct {
 	// Code is the exit code; for a signal, 128 plus its number.
 	Code int `json:"code"`
-	// Signal is the signal that ended the process, also if the process sent it to itself.
+	// Signal is the signal that ended the process, even if the process sent it to itself.
 	Signal string `json:"signal,omitempty"`
 	// Rejection is the error for a command line that was rejected.
 	Rejection string `json:"refused,omitempty"`

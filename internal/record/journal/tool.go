@@ -33,8 +33,8 @@ func PermissionOf(ev *protocol.ToolExecuted) Permission {
 	return Permission{Tool: ev.Use.Name, ToolUseID: ev.Use.ID, Decision: d.Decision, Source: d.Source, ReasonType: d.ReasonType}
 }
 
-// IsDeniedForLackOfAllowRule reports whether the call was denied because nothing allows it, not by a deny rule or a hook. If a
-// deny rule matched a shell command, ReasonType is subcommandResults.
+// IsDeniedForLackOfAllowRule reports whether the call was denied because nothing allows it, not by a deny rule or a
+// hook. If a deny rule matched a shell command, ReasonType is subcommandResults.
 func (p Permission) IsDeniedForLackOfAllowRule() bool {
 	return p.Decision == "reject" && p.Source == "config" && !slices.Contains([]string{"rule", "hook", "subcommandResults"}, p.ReasonType)
 }
@@ -125,7 +125,7 @@ type MCPNotification struct {
 	RawTool string `json:"original_name,omitempty"`
 	// ToolUseID is the id of the call in progress.
 	ToolUseID string `json:"tool_use_id,omitempty"`
-	// Progress is how far the call is, in the unit of the server.
+	// Progress is how far the call has progressed, in the server's unit.
 	Progress float64 `json:"progress,omitempty"`
 	// Total is the final value of the progress; absent if unknown.
 	Total float64 `json:"total,omitempty"`
