@@ -162,8 +162,8 @@ func (e callError) Error() string { return string(e) }
 
 // TryReconnect makes one attempt to connect to the remote server of a tool, if the server has failed. The caller calls
 // it before a call of the tool, as the real CLI does. If an attempt in the background is due anyway, TryReconnect waits
-// for that attempt instead. ok reports whether the tool can now be called. note tells the model that the attempt
-// failed, or that it is too early for one. Calls with the same toolUseID share an attempt.
+// for that attempt instead. ok reports whether the tool can now be called. noteForModel says that the attempt failed,
+// or that it is too early for one. Calls with the same toolUseID share an attempt.
 func (m *Manager) TryReconnect(ctx context.Context, toolName, toolUseID string) (noteForModel string, ok bool) {
 	_, err := m.Resolve(toolName)
 	failed, ok := errors.AsType[notConnectedError](err)

@@ -48,7 +48,7 @@ type ServerConfig struct {
 	// MaxTotal limits a whole call. 0 means that only Timeout limits the call.
 	MaxTotal       time.Duration
 	ConnectTimeout time.Duration // 0 means the default of the manager
-	ShutdownGrace  time.Duration // each step of the shutdown; 0 means 500 ms
+	ShutdownGrace  time.Duration // limit for each step of the shutdown; 0 means 500 ms
 	MaxLineBytes   int           // longest message; 0 means 16 MB
 	AlwaysLoad     bool          // the model sees the tools at once, without searching for them first
 	// AutoReconnect is true if a lost server is reconnected in the background; nil means true for http and sse servers
@@ -64,8 +64,8 @@ type ServerConfig struct {
 // Authorization says how requests to a remote server are authorized, in addition to its configured headers.
 type Authorization struct {
 	// HeadersHelper is a shell command that prints additional headers as a JSON object of strings; empty means none.
-	// They replace configured headers of the same name. The command runs before each connect. It runs once more when
-	// the server refuses a call for lack of authorization.
+	// They replace configured headers of the same name. The command runs before each connection attempt. It runs once
+	// more when the server refuses a call for lack of authorization.
 	HeadersHelper string
 	OAuth         oauth.Config
 }
@@ -134,11 +134,11 @@ type Config struct {
 	Errors []protocol.MCPServerError
 	// Warnings report unset variables and white space around values.
 	Warnings []string
-	// UnknownKeys are the members of entries that have no meaning. They are ignored, as in the real CLI.
+	// UnknownKeys are the members of entries that have no meaning in them. They are ignored, as in the real CLI.
 	UnknownKeys []UnknownKey
 }
 
-// UnknownKey is a member of an entry that has no meaning. Known are the members that such an entry may have.
+// UnknownKey is a member that has no meaning in its entry. Known are the members that such an entry may have.
 type UnknownKey struct {
 	Server, Key string
 	Known       []string
@@ -368,7 +368,7 @@ func parseMCPServersEntry(entry *configEntryReader) (ServerConfig, *configEntryE
 	return cfg, nil
 }
 
-// canonicalizeTransportType reports whether *transportType is a known transport, and replaces an alias by the canonical name.
+// canonicalizeTransportType reports whether *transportType is a known transport, and replaces an alias with the canonical name.
 func canonicalizeTransportType(transportType *string) (isKnown bool) {
 	switch *transportType {
 	case "":

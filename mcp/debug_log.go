@@ -11,8 +11,8 @@ import (
 	"github.com/claudeless/claudeless/internal/record/redact"
 )
 
-// sharedDebugLogOutput is a writer that the debug logs of many servers share. Payloads, headers and environment variables are
-// never written to it. A nil sink discards everything.
+// sharedDebugLogOutput is a writer that the debug logs of many servers share. Payloads, headers and environment
+// variables are never written to it. A nil *sharedDebugLogOutput discards everything.
 type sharedDebugLogOutput struct {
 	redact *redact.Redactor
 

@@ -25,9 +25,9 @@ type dialResult struct {
 	err   error
 }
 
-// connectOnce makes one attempt to connect. The attempt ends at the connect timeout, or when ctx is cancelled. The connection
-// itself lasts until connectionLifetime is cancelled. If isFirstAttempt is set and the server demanded a login earlier, connect
-// fails at once.
+// connectOnce makes one attempt to connect. The attempt ends at the connect timeout, or when ctx is cancelled. The
+// connection itself lasts until connectionLifetime is cancelled. If isFirstAttempt is set and the server demanded a
+// login earlier, connectOnce fails at once.
 func (s *server) connectOnce(connectionLifetime, ctx context.Context, isFirstAttempt bool) dialResult {
 	release, err := s.acquireConnectAttemptSlot(ctx, s.cfg.Type)
 	if err != nil {
@@ -245,7 +245,7 @@ func (a oauthHeaders) Renew(ctx context.Context, r connection.Refusal) (map[stri
 		}
 		if oauth.IsIncompatible(err) {
 			text := err.Error()
-			if r.WasAccepted && !strings.HasPrefix(text, "Dynamic Client Registration") { // a call, for which a login cannot help
+			if r.WasAccepted && !strings.HasPrefix(text, "Dynamic Client Registration") { // a refused call, for which a login cannot help
 				text = mcpSessionExpiredText(a.cfg.Name)
 			}
 			return nil, &connection.DialError{Reason: text, Wire: text, IsFinal: true}

@@ -97,7 +97,7 @@ func (f *configEntryReader) Required(name string) string {
 	return f.Text(name)
 }
 
-// Duration returns a number member in the given unit.
+// Duration returns the duration that a number member specifies in the given unit.
 func (f *configEntryReader) Duration(name string, unit time.Duration) time.Duration {
 	return time.Duration(f.Number(name) * float64(unit))
 }

@@ -75,8 +75,8 @@ type Options struct {
 
 // Batch bounds how many servers connect at the same time.
 type Batch struct {
-	Local  int // for local servers; 0 means 3 (MCP_SERVER_CONNECTION_BATCH_SIZE)
-	Remote int // for remote servers; 0 means 20 (MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE)
+	Local  int // maximum for local servers; 0 means 3 (MCP_SERVER_CONNECTION_BATCH_SIZE)
+	Remote int // maximum for remote servers; 0 means 20 (MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE)
 }
 
 // Credentials specify where OAuth credentials are stored.

@@ -24,7 +24,7 @@ type connectionLoop struct {
 	nextRefresh *time.Timer        // nil means a refresh may start immediately
 	wasDialed   bool
 	attempts    int
-	stableAfter <-chan time.Time // ready if the loss of the current connection does not count as a failed attempt
+	stableAfter <-chan time.Time // receives once the connection has lasted so long that its loss is not a failed attempt
 	retries     int              // number of retries of the first connect after temporary errors
 }
 
@@ -191,8 +191,8 @@ var connectPauses = [maxRetries]time.Duration{2, 6, 16} // constant: only read
 // then connected in the background.
 const maxReconnects = 5
 
-// reconnectPause returns the pause after a number of attempts to reconnect. The pauses of the real CLI 2.1.330 are random
-// around 0, 1, 2, 4 and 8 s, then between 15 s and a limit that doubles from 30 s to 5 min. Here they are the means.
+// reconnectPause returns the pause after a number of attempts to reconnect. The real CLI 2.1.330 pauses for random times around
+// 0, 1, 2, 4 and 8 s, then between 15 s and a limit that doubles from 30 s to 5 min. This function returns the means.
 func reconnectPause(attempts int, unit time.Duration) time.Duration {
 	const shortest, first, longest = 15, 30, 300
 	switch {

@@ -126,8 +126,8 @@ type status struct {
 	err        string // why the server is not connected
 	wireErr    string
 	stderrTail []string // last lines of standard error, after a loss
-	isRetried  bool     // the connect failed and will be retried soon
-	isFinal    bool     // the last connect failed such that calls do not try to connect again
+	isRetried  bool     // the attempt to connect failed and will be repeated soon
+	isFinal    bool     // the last attempt to connect failed in such a way that calls do not try again
 	failures   int
 	warnings   []string
 }

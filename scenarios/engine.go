@@ -207,7 +207,7 @@ func (e *Engine) nextReplyAfterToolResults(ctx context.Context, requestWithResul
 	return reply, nil
 }
 
-// selectAnswer returns what answers a prompt: a turn, a rule or the default. The answer of a rule counts as its match.
+// selectAnswer returns what answers a prompt: a turn, a rule or the default. An answer of a rule counts as a match of the rule.
 func (e *Engine) selectAnswer(ctx context.Context, r Request) (*matchedRule, error) {
 	vars := e.requestVariables(r)
 	if !r.IsInjected {

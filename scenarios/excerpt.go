@@ -25,8 +25,7 @@ func (x redactingExcerptFormatter) Hide(s string) string {
 	return all
 }
 
-// redactAndSplitAt redacts text and splits it at byte offset byteOffset, or at the beginning of a secret that includes this
-// offset.
+// redactAndSplitAt redacts text and splits it at byteOffset, or at the beginning of a secret that includes this offset.
 func (x redactingExcerptFormatter) redactAndSplitAt(text string, byteOffset int) (before, after string) {
 	if x.secrets == nil {
 		return text[:byteOffset], text[byteOffset:]

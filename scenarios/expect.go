@@ -27,7 +27,7 @@ type RunRecord struct {
 	Screens       []ObservedScreen // that were answered
 	Telemetry     []string         // names that an OpenTelemetry collector accepted; a name accepted n times occurs n times
 	IsRealCLI     bool             // a real claude ran, so neither screens nor telemetry were recorded
-	Rules         []RuleRef        // that answered a prompt
+	Rules         []RuleRef        // rules that answered a prompt
 }
 
 type observedCall struct {
@@ -149,7 +149,7 @@ func (s *Scenario) checkExpectation(x *Expectation, seen *RunRecord) (text, got 
 	return text, ""
 }
 
-// ExpectsTool reports whether an expectation is about this tool. canonicalToolName is a canonical name.
+// ExpectsTool reports whether an expectation is about the tool with this canonical name.
 func (s *Scenario) ExpectsTool(canonicalToolName string) (hasExpectationAboutTool bool) {
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Tool != "" && x.matchesTool(canonicalToolName) })
 }
@@ -164,8 +164,7 @@ func (s *Scenario) ExpectsExitCode(code int) bool {
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Exit != nil && *x.Exit == code })
 }
 
-// ExpectsInput reports whether an expectation requires a call of this tool with this input. canonicalToolName is a canonical
-// name.
+// ExpectsInput reports whether an expectation requires a call of the tool with this canonical name and with this input.
 func (s *Scenario) ExpectsInput(canonicalToolName string, input json.RawMessage) (isSuchCallExpected bool) {
 	var seen RunRecord
 	seen.AddCall(canonicalToolName, input)
@@ -416,7 +415,7 @@ func (x *Expectation) matchesTool(tool string) bool {
 	return false
 }
 
-// subjectWithExpectedTimes adds to a subject how often it must occur: "(2 to 3 times)". A negative high means no upper limit.
+// subjectWithExpectedTimes adds to a subject how often it must occur: "(2 to 3 times)". A negative maximum means no limit.
 func subjectWithExpectedTimes(subject string, minTimes, maxTimesOrNegative int) string {
 	switch {
 	case maxTimesOrNegative == 0:

@@ -13,7 +13,7 @@ type shadowedRuleFinder struct {
 	firstCatchAll int            // index of the first rule that matches every text; len(rules) means none
 	byPattern     map[string]int // text of a pattern → index of the first rule with this pattern
 	substrings    trie           // texts of `contains` patterns
-	otherPatterns []int          // the first rules with regex and glob patterns
+	otherPatterns []int          // indexes of the first rules with regex or glob patterns; later ones are not checked
 	comparisons   int            // number of comparisons that may still be made
 }
 
@@ -155,7 +155,7 @@ func (t trie) addString(text string, rule int) {
 	}
 }
 
-// findSubstring returns the rule of the first string of the trie that text contains, among the rules below before.
+// findSubstring returns the rule of the first trie string in text. It considers only rules with an index less than before.
 func (t trie) findSubstring(text string, before int) (rule int, ok bool) {
 	for start := range len(text) {
 		node := 0

@@ -93,7 +93,7 @@ type Pace struct {
 	random func() float64 // nil means no jitter
 }
 
-// NewPace returns the pace of a stream; r provides the jitter, nil means no jitter.
+// NewPace returns the pace of a stream; jitterSource provides the jitter, nil means no jitter.
 func NewPace(stream Stream, jitterSource *rand.Rand) Pace {
 	p := Pace{Stream: stream}
 	if jitterSource != nil {

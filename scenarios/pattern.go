@@ -114,7 +114,7 @@ func (a promptSources) canAnswerPrompt(isNotification bool) bool {
 }
 
 func joinGroupNames(names []string) string {
-	if len(names) > 1 { // most rules have fewer, and a file may have thousands of rules
+	if len(names) > 1 { // most rules have at most one name, and a file may have thousands of rules
 		names = slices.Compact(slices.Sorted(slices.Values(names)))
 	}
 	return strings.Join(names, " ")
@@ -132,7 +132,7 @@ func patternHint(err error) string {
 	return ""
 }
 
-// compilePatternAtKey compiles a pattern. On an error, bad is path extended by the faulty part.
+// compilePattern compiles a pattern. If it fails, bad is the path of the faulty part, which begins with path.
 func compilePattern(p *Pattern, path diag.Path) (t match.Pattern, bad diag.Path, err error) {
 	switch p.Type {
 	case PatternExact:

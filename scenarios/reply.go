@@ -65,7 +65,7 @@ type Vars struct {
 type Call struct {
 	MaxTokens                                    int
 	Stream                                       bool
-	Attempt                                      int    // from 1; 0 means 1
+	Attempt                                      int    // counted from 1; 0 also means 1
 	Agent                                        string // id of the requesting sub-agent; "" means the main conversation
 	Betas                                        []string
 	Headers                                      map[string]string // lower case, credentials redacted

@@ -218,7 +218,7 @@ type Block struct {
 	ToolUseID string `toml:"tool_use_id"`
 	// Content of a server tool's result, in the API's format.
 	Content json.RawMessage `toml:"content"`
-	// Thinking of a `thinking` block.
+	// Thinking is the text of a `thinking` block.
 	Thinking string `toml:"thinking"`
 	// JSON of a `raw` block: any block of the API, as an object with a `type`.
 	JSON json.RawMessage `toml:"json"`
@@ -283,9 +283,9 @@ type Subagent struct {
 
 // Usage counts tokens.
 type Usage struct {
-	// InputTokens of the request.
+	// InputTokens is the number of input tokens of the request.
 	InputTokens int `toml:"input_tokens,required" min:"0"`
-	// OutputTokens of the answer.
+	// OutputTokens is the number of output tokens of the answer.
 	OutputTokens int `toml:"output_tokens,required" min:"0"`
 	// CacheReadInputTokens are input tokens read from the prompt cache, which `input_tokens` does not count.
 	CacheReadInputTokens int `toml:"cache_read_input_tokens" min:"0"`

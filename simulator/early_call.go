@@ -15,7 +15,7 @@ type callStartedWhileStreaming struct {
 	done       chan executedCall // cap 1
 	ended      chan struct{}     // closed when the call has returned
 	yields     chan bool         // tells the stream to continue; true means that it pauses again after its next event
-	nextEvent  chan struct{}     // receives a value after that event
+	nextEvent  chan struct{}     // receives a value after the next event, if yields has sent true
 	messageEnd chan struct{}     // closed at the end of the message
 	hasYielded bool              // used only by the goroutine of the call
 }
@@ -42,7 +42,7 @@ func WaitForNextMessageStreamEvent(callCtx context.Context) {
 	}
 }
 
-// WaitForMessageStreamEnd waits until the message has ended, if callCtx is of a call that has used [LetMessageStreamContinue].
+// WaitForMessageStreamEnd waits until the message has ended, if the call of callCtx has used [LetMessageStreamContinue].
 func WaitForMessageStreamEnd(callCtx context.Context) {
 	if c, _ := callCtx.Value(callStartedWhileStreamingKey{}).(*callStartedWhileStreaming); c != nil && c.hasYielded {
 		select {
@@ -60,14 +60,14 @@ func (d *toolRound) startCall(ctx context.Context, c preparedCall) *callStartedW
 	run := &callStartedWhileStreaming{cancel: cancel, done: make(chan executedCall, 1), ended: make(chan struct{}), yields: make(chan bool, 2), nextEvent: make(chan struct{}, 1), messageEnd: d.messageEnd}
 	ctx = context.WithValue(context.WithValue(ctx, callStartedWhileStreamingKey{}, run), runningCallEventsKey{}, d.runningCallEventChannel())
 	d.started = append(d.started, run)
-	go func() { // the goroutine returns when the call does, which ctx limits; cancelAndAwaitStartedCalls waits for it
+	go func() { // the goroutine returns when the call returns, and ctx limits the call; cancelAndAwaitStartedCalls waits for it
 		defer close(run.ended)
 		run.done <- d.execute(ctx, 0, c)
 	}()
 	return run
 }
 
-// runningCallEvents returns the channel for events of running calls; it is nil if the output must be repeatable.
+// runningCallEventChannel returns the channel for events of running calls; it is nil if the output must be repeatable.
 func (d *toolRound) runningCallEventChannel() chan runningCallEvent {
 	if d.events == nil && !d.sim.options.Display.OrderedResults {
 		d.events = make(chan runningCallEvent)
@@ -140,7 +140,7 @@ func (m *streamedMessage) canRefuseNewCallWhileStreaming(isKnownTool bool) bool 
 	return !slices.ContainsFunc(m.calls, func(c preparedCall) bool { return c.earlyResult == nil && (isKnownTool || !c.canRunInParallel()) })
 }
 
-// startOrRefuseLastCallIfDue starts or refuses the last call if reachedPoint is that of the call's first effect, or a later one.
+// startOrRefuseLastCallIfDue starts or refuses the last call if the point of its first effect is reached.
 func (m *streamedMessage) startOrRefuseLastCallIfDue(ctx context.Context, reachedPoint StreamPoint) error {
 	e, last := m.effect, len(m.calls)-1
 	if e.Point == StreamPointAfterMessage || e.Point > reachedPoint {

@@ -24,7 +24,7 @@ type modelExchange struct {
 	// replyComplete is true if the next reply arrives as a whole, without stream events. This is so after a stream
 	// broke off, and after a model was not available.
 	replyComplete bool
-	fallbacks     int    // number of the Limits.FallbackModels to which this turn has switched
+	fallbacks     int    // how many of the Limits.FallbackModels this turn has switched to
 	mainModel     string // the session's model while a fallback model is used
 }
 

@@ -85,9 +85,9 @@ func (p *turnHooks) loadContext(ctx context.Context, calls []protocol.ToolUse) e
 	return nil
 }
 
-// reloadInstructionsAfterCompaction passes all instruction files to hooks and the model again, because a compaction has removed
-// them. contextBeforeCompactionHooks are the context of the prompt before the compaction hooks ran. The texts that these hooks
-// have added are kept.
+// reloadInstructionsAfterCompaction passes all instruction files to hooks and the model again, because a compaction has
+// removed them. contextBeforeCompactionHooks is the context of the prompt before the compaction hooks ran. The texts
+// that these hooks have added are kept.
 func (p *turnHooks) reloadInstructionsAfterCompaction(ctx context.Context, contextBeforeCompactionHooks []string) error {
 	said := p.prompts.context[len(contextBeforeCompactionHooks):]
 	p.prompts.context = contextBeforeCompactionHooks

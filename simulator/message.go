@@ -52,10 +52,10 @@ type preparedCall struct {
 	readOnly    bool
 	refusal     *executor.Result           // result that replaces the run; nil means the call may run
 	earlyResult *executedCall              // the result that was emitted while the message was streamed; nil means none
-	started     *callStartedWhileStreaming // the call runs since its message was streamed; nil means that it does not
+	started     *callStartedWhileStreaming // set if the call has been running since its message was streamed; otherwise nil
 }
 
-// emitBlocks emits a message by blocks as the real CLI does: each assistant event precedes its content_block_stop.
+// emitBlocks emits a message block by block, as the real CLI does: each assistant event precedes its content_block_stop.
 func (m *streamedMessage) emitBlocks(ctx context.Context, blocks []protocol.Block) error {
 	if err := m.start(ctx); err != nil {
 		return err

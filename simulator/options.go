@@ -64,7 +64,7 @@ type Options struct {
 // retries do not wait.
 type Limits struct {
 	MaxTurns  int     // tool rounds per prompt; 0 means no limit, a negative value stops after the first round
-	BudgetUSD float64 // cost of the session; 0 means no limit
+	BudgetUSD float64 // maximum cost of the session; 0 means no limit
 	Retries   int     // retries of failed requests; 0 means 10, a negative value none
 	// RetryScale multiplies the waits between retries; 0 means no waits.
 	RetryScale float64
@@ -202,7 +202,7 @@ func (emptyCommandSet) Find(string) (Command, bool) { return nil, false }
 func (emptyCommandSet) Loaded() slash.LoadedContext { return slash.LoadedContext{} }
 func (emptyCommandSet) Grant([]string)              {}
 
-// commandsUnavailableToSubagents are the slash commands of a sub-agent. A sub-agent may not run the session's commands.
+// commandsUnavailableToSubagents is the command set of a sub-agent, which may not run the session's commands.
 type commandsUnavailableToSubagents struct{ emptyCommandSet }
 
 func (commandsUnavailableToSubagents) Find(name string) (unavailableCommand Command, isConversationCommand bool) {
@@ -258,20 +258,20 @@ type Tools interface {
 // CallFirstEffect is the first visible effect of a call: the call is refused, or it starts.
 type CallFirstEffect struct {
 	Point  StreamPoint
-	Starts bool // hooks, a question, an agent or a result; otherwise the call is refused
+	Starts bool // true for hooks, a question, an agent or a result; false if the call is refused
 }
 
-// StreamPoint is a point of the stream of the message with a call.
+// StreamPoint is a point in the stream of a message that contains a call.
 type StreamPoint int
 
 // The points of a message's stream at which the first effect of a call can appear. An effect that depends on the file
 // system or on a process appears after the message.
 const (
 	StreamPointAfterMessage            StreamPoint = iota
-	StreamPointBeforeBlockStop                     // right after the call: its hooks start, the tool is unknown or its input has the wrong form
-	StreamPointAfterBlockStop                      // before the next block begins: an agent starts, or the tool refuses the input
-	StreamPointOneEventAfterBlockStop              // after the next event of the stream: a question to the host, or permission is denied
-	StreamPointTwoEventsAfterBlockStop             // one event later: a skill
+	StreamPointBeforeBlockStop                     // right after the call: if its hooks start, the tool is unknown or its input has the wrong form
+	StreamPointAfterBlockStop                      // before the next block begins: if an agent starts or the tool refuses the input
+	StreamPointOneEventAfterBlockStop              // after the next event of the stream: if the host is asked or permission is denied
+	StreamPointTwoEventsAfterBlockStop             // one event later still: if a skill starts
 )
 
 // A ContextSource lists files for the model besides the results of its calls: instruction files (CLAUDE.md, rules) that
@@ -323,7 +323,7 @@ func (executorAsUncheckedTools) FirstVisibleCallEffect(context.Context, protocol
 	return CallFirstEffect{}
 }
 
-// defaultLocation is the default Location.
+// defaultLocation is the Location that is used if the options set none.
 type defaultLocation struct{}
 
 func (defaultLocation) Dir() string                   { return "" }

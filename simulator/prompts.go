@@ -261,7 +261,7 @@ func (p *turnPrompts) promptUUIDsFromHost() (turnOrLastUUID string, allMergedUUI
 	return p.in.UUIDs[len(p.in.UUIDs)-1], p.in.UUIDs
 }
 
-// withNonUserSourceMark inserts the real CLI's mark for prompts that no user wrote at the beginning of the text.
+// withNonUserSourceMark inserts, at the beginning of the text, the real CLI's mark for prompts that no user wrote.
 func withNonUserSourceMark(promptContent protocol.Content) protocol.Content {
 	const mark = "[MESSAGE FROM NON-USER SOURCE - NOT USER INPUT]\n"
 	promptContent.Blocks = slices.Clone(promptContent.Blocks)

@@ -104,8 +104,8 @@ func (c preparedCall) canRunInParallel() bool {
 	return c.readOnly || c.tool.ReadOnly || c.earlyResult != nil
 }
 
-// runCallsInParallel runs calls[firstIndex:end] in parallel and emits each result when it arrives or, if repeatable, in call
-// order.
+// runCallsInParallel runs calls[firstIndex:endIndex] in parallel and emits each result when it arrives or, if the
+// output must be repeatable, in call order.
 func (d *toolRound) runCallsInParallel(ctx context.Context, calls []preparedCall, firstIndex, endIndex int, showResult func(executedCall)) (turnStop *executor.StopTurn, turnError error) {
 	callsCtx := ctx
 	ctx, cancel := context.WithCancel(ctx)
@@ -128,7 +128,7 @@ func (d *toolRound) runCallsInParallel(ctx context.Context, calls []preparedCall
 			continue
 		}
 		d.precheckAndUpdateCall(ctx, &calls[i])
-		wg.Go(func() { done <- d.execute(ctx, i, calls[i]) }) // the goroutine returns when the call does, which ctx limits
+		wg.Go(func() { done <- d.execute(ctx, i, calls[i]) }) // the goroutine returns when the call returns, and ctx limits the call
 	}
 	defer wg.Wait()
 	defer cancel()
@@ -169,7 +169,7 @@ const maxTimeBetweenSimultaneousCallEnds = time.Millisecond
 // If the output must be repeatable, it waits for all calls.
 func (d *toolRound) waitForNextFinishedCalls(done <-chan executedCall, remaining int, heartbeats *runningCallHeartbeat) ([]executedCall, error) {
 	var batch []executedCall
-	var late <-chan time.Time // nil until a call has finished, and if it waits for all calls
+	var late <-chan time.Time // nil until a call has finished, and always nil if all calls must be awaited
 	for len(batch) < remaining {
 		select {
 		case r := <-done:

@@ -57,7 +57,7 @@ func newTurn(st *turnContext) *turn {
 func (t *turn) run(ctx context.Context) error {
 	err := t.emitTurnEventsExceptResult(ctx)
 	t.round.cancelAndAwaitStartedCalls()
-	t.prompts.replayPrompt() // the prompt was already replayed if the model was asked
+	t.prompts.replayPrompt() // does nothing if the model was asked, because the prompt was replayed then
 	end, isEnd := errors.AsType[*turnEndError](err)
 	if !isEnd && ctx.Err() != nil && !t.out.stopped {
 		end, isEnd = t.handleInterrupt(context.Cause(ctx)), true

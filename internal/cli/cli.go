@@ -21,8 +21,8 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/procio"
 )
 
-// Main runs the program in the real process and returns its exit code. early holds
-// signals that arrived before it was called.
+// Main runs the program in the real process and returns its exit code. earlySignals holds signals that arrived before
+// Main was called.
 func Main(earlySignals chan os.Signal) int {
 	s := process.NewSystem()
 	if actsAsClaude(s) {
@@ -44,7 +44,7 @@ func Run(ctx context.Context, s *process.System) int {
 	if !actsAsClaude(s) {
 		return process.ReportError(s.Stderr, dispatch(ctx, s))
 	}
-	if s.Getenv("CLAUDELESS_RUN") == "" { // else exec reports them
+	if s.Getenv("CLAUDELESS_RUN") == "" { // otherwise claudeless exec reports them
 		for _, name := range procio.UnknownClaudelessVariables(s.Environ) {
 			fmt.Fprintln(s.Stderr, "claudeless: warning: unknown variable "+name)
 		}

@@ -2,7 +2,7 @@ package cli
 
 import (
 	"context"
-	_ "embed" // the file of the version
+	_ "embed" // embeds the file that contains the version
 	"fmt"
 	"io"
 	"slices"

@@ -63,8 +63,8 @@ func resolvePlanAgainKeepingWorktree(sys *process.System, f *flags.Flags, plan *
 	return err
 }
 
-// runTerminalSessionsUntilQuit runs a session, and then each one that the user continues instead. It returns how to resume the
-// last one.
+// runTerminalSessionsUntilQuit runs a session, and then each session to which the user switches. It returns how to
+// resume the last one.
 func runTerminalSessionsUntilQuit(ctx context.Context, sys *process.System, f *flags.Flags, plan *launch.Plan, console *terminal.Console) (resumeHint string, runErr error) {
 	for prompt := f.Prompt; ; prompt = "" {
 		t, err := terminal.Open(*plan, console, sys.Args[1:])

@@ -24,7 +24,7 @@ const (
 	BehaviorStopBeforeAndAfterAnyOutcome StopBehavior = "stop_exception"
 )
 
-// stopBehaviorSetting is where a behaviour is used. Each scope allows only some: the default cannot be BehaviorUseHubDefault.
+// stopBehaviorSetting is a place where a behaviour is set. The hub's default, for example, cannot be BehaviorUseHubDefault.
 type stopBehaviorSetting int
 
 const (
@@ -190,9 +190,9 @@ func (p *breakpointSet) RemoveBreakpoint(name string) {
 	}
 }
 
-// SetReplacementToolOfBreakpoint makes tool run instead of the tool called name, for calls that the breakpoint of name does not
-// stop. Both tools must be registered with the same schema. If replacementTool is empty or equals breakpointName, the
-// replacement is removed.
+// SetReplacementToolOfBreakpoint makes replacementTool run instead of the tool called breakpointName, for calls that
+// its breakpoint does not stop. Both tools must be registered with the same schema. If replacementTool is empty or
+// equals breakpointName, the replacement is removed.
 func (p *breakpointSet) SetReplacementToolOfBreakpoint(breakpointName, replacementTool string) error {
 	if breakpointName == "" {
 		return NewError(CodeMissingParameter, "function_name required", "parameter", "function_name")
@@ -320,8 +320,8 @@ func globMatchesToolName(nonNilGlob *match.Pattern, toolNameOrAlias string) bool
 	return ok
 }
 
-// stopsCallInPhase reports whether b stops a call in a phase. hasCallFailed is true if the call failed, fallback is the hub's
-// default.
+// stopsCallInPhase reports whether b stops a call in a phase. hubDefault applies if b has BehaviorUseHubDefault for the
+// phase.
 func (b *breakpoint) stopsCallInPhase(phase Phase, hasCallFailed bool, hubDefault StopBehavior) bool {
 	own := b.Before
 	if phase == PhaseAfterCall {

@@ -163,7 +163,7 @@ func (c *hubState) conditionHolds(ctx context.Context, when *eval.Program, k *ca
 	c.mu.Lock()
 	data := k.data
 	c.mu.Unlock()
-	// Evaluation is limited in steps. If the caller is cancelled, the value must not change.
+	// Evaluation is limited in steps, so it need not be cancelled; its value must not depend on when the caller is cancelled.
 	ok, err := when.Bool(context.WithoutCancel(ctx), c.expressionVariables(k, data, phase, r))
 	return err == nil && ok, err
 }

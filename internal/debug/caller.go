@@ -29,7 +29,7 @@ type EvaluationRequest struct {
 	Closed                   <-chan struct{} // closed when the session ends
 }
 
-// claudelessCallerAdapter is one of claudeless's own callers.
+// claudelessCallerAdapter encodes decisions for one kind of claudeless's own callers.
 type claudelessCallerAdapter ClientKind
 
 // Actions excludes replace for hooks, because they cannot run another tool.
@@ -67,7 +67,7 @@ func (n claudelessCallerAdapter) Encode(d Decision) (wireDecision json.RawMessag
 		w.Fake = nullIfEmpty(d.Result)
 	case ActionRaise:
 		w.Type, w.Message = &d.Type, &d.Message
-	default: // only the action and the tool
+	default: // only the action and the tool are set
 	}
 	return protocol.Marshal(w)
 }
@@ -141,8 +141,8 @@ type Completion struct {
 // Decision tells a caller how to continue with its call. The fields that are set depend on Action.
 type Decision struct {
 	Action PauseDecisionAction
-	Input  json.RawMessage // modify before the call: the complete new input
-	// Result belongs to skip, and to modify after the call: a string is the text, anything else its JSON.
+	Input  json.RawMessage // for modify before the call: the complete new input
+	// Result is the result for skip, and for modify after the call: a string is the result's text, anything else its JSON.
 	Result        json.RawMessage
 	Type, Message string // raise: the exception
 	Tool          string // replace: canonical name
@@ -151,7 +151,7 @@ type Decision struct {
 	PauseID, BreakpointName string
 	// Encoded is the decision in the caller's format.
 	Encoded json.RawMessage
-	// Request is the request of the front end. It is set only for [CallerAdapter.Encode], and nil if the hub decided.
+	// Request is the request of the front end. It is set only for [CallerAdapter.Encode]; nil means the hub itself decided.
 	Request *ResumeRequest
 	// InputCID is the id of Input in the store; empty means unknown.
 	InputCID string
@@ -161,8 +161,8 @@ type Decision struct {
 type ResumeRequest struct {
 	// Action is continue, modify, skip, raise or replace. Empty means continue, or modify if there are new arguments.
 	Action string `json:"action"`
-	// ModifiedArgs and ModifiedKwargs are the new positional and named arguments. For a call of claudeless's own
-	// callers, there is only the input: either the only element of ModifiedArgs, or ModifiedKwargs as a whole.
+	// ModifiedArgs and ModifiedKwargs are the new positional and named arguments. A call that claudeless itself makes
+	// has only an input: either the only element of ModifiedArgs, or ModifiedKwargs as a whole.
 	ModifiedArgs   *[]json.RawMessage          `json:"modified_args"`
 	ModifiedKwargs *map[string]json.RawMessage `json:"modified_kwargs"`
 	ModifiedResult json.RawMessage             `json:"modified_result"`
@@ -173,7 +173,7 @@ type ResumeRequest struct {
 	Exception          json.RawMessage `json:"exception"`
 	ExceptionType      string          `json:"exception_type"`
 	ExceptionMessage   string          `json:"exception_message"`
-	// ReplacementFunction is the function that runs instead; if it is set, Action is ignored.
+	// ReplacementFunction is the function that runs instead of the tool; if it is set, Action is ignored.
 	ReplacementFunction string `json:"replacement_function"`
 	// Raw is the whole request, for callers that support further members; nil means none.
 	Raw json.RawMessage `json:"-"`

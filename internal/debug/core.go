@@ -50,7 +50,7 @@ const (
 	maxTotalBytesOfSessionTranscripts  = 8 << 20
 )
 
-// hubState is the state that all parts of the hub share. mu guards all their state.
+// hubState is the state that all parts of the hub share. mu guards it and the state of these parts.
 type hubState struct {
 	options Options
 	store   *cas.Store
@@ -183,7 +183,7 @@ type Event struct {
 	Kind       EventKind
 	PauseID    string  // for paused and resumed events
 	CallID     string  // for completed events
-	MethodName string  // for all events except changed
+	MethodName string  // for all events except "changed"
 	Reason     string  // for paused events: "breakpoint" or "exception"
 	PausedAt   float64 // for paused events: Unix seconds
 	Action     string  // for resumed events
@@ -219,8 +219,8 @@ type Subscription struct {
 
 const defaultEventQueueLength = 256
 
-// Subscribe adds an observer. At most queue events wait for it (0 means 256); further ones are dropped and counted. An
-// observer may read the hub's state while it handles an event.
+// Subscribe adds an observer. At most queueLength events wait for it (0 means 256); further ones are dropped and
+// counted. An observer may read the hub's state while it handles an event.
 func (c *hubState) Subscribe(queueLength int) *Subscription {
 	if queueLength <= 0 {
 		queueLength = defaultEventQueueLength

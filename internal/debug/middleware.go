@@ -21,7 +21,7 @@ type Gate interface {
 	AfterCall(ctx context.Context, callID string, o Outcome) (Decision, error)
 }
 
-// MiddlewareOptions describe the calls of a run to a gate. The zero value works.
+// MiddlewareOptions describe the run and the process that make the calls. The zero value works.
 type MiddlewareOptions struct {
 	Run     RunInfo // nil means unknown
 	PID     int     // process id of this process
@@ -31,7 +31,7 @@ type MiddlewareOptions struct {
 // RunInfo describes the run whose calls may be stopped.
 type RunInfo interface {
 	ID() string // session id
-	// CallingAgentJSON returns the location of a call as JSON; nil means unknown.
+	// CallingAgentJSON describes the sub-agent that makes a call, as JSON; nil means the main conversation.
 	CallingAgentJSON(call protocol.ToolUse) json.RawMessage
 	// ToolResultFromText builds a structured result for a call from text that the debugger or another tool provided.
 	ToolResultFromText(call protocol.ToolUse, text string) protocol.ToolResult
@@ -78,7 +78,7 @@ func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
 	})
 }
 
-// breakpointDecisions returns a list of the decision for the result of a call; nil means that the call was not stopped.
+// breakpointDecisions returns the decision in a phase of a call as a one-element list; nil means that the call was not stopped.
 func breakpointDecisions(phase Phase, d Decision) []protocol.BreakpointDecision {
 	if d.PauseID == "" && d.BreakpointName == "" && d.Action == ActionContinue {
 		return nil

@@ -33,7 +33,7 @@ func NewScriptedGate(o ScriptedGateOptions) (*ScenarioBreakpointGate, error) {
 	if o.Now == nil {
 		return nil, errors.New("debug: ScriptedGateOptions.Now must be set")
 	}
-	// The ids of this run are only displayed; no request looks one up later.
+	// The ids of pauses in this run are only displayed; no request looks one up later.
 	var pauses atomic.Int64
 	hub, err := New(Options{
 		Now: o.Now, NewID: func() string { return fmt.Sprintf("scripted-%d", pauses.Add(1)) },

@@ -406,7 +406,7 @@ type ExternalResourceContent struct {
 	MIMEType string `json:"mime_type"`
 }
 
-// ReadResource reads one resource. If the server returns several contents, Read returns the first.
+// ReadResource reads one resource. If the server returns several contents, ReadResource returns the first.
 func (m *ServerManager) ReadResource(ctx context.Context, server, uri string) (ExternalResourceContent, error) {
 	if err := m.checkConnected(server); err != nil {
 		return ExternalResourceContent{}, err

@@ -98,9 +98,9 @@ func (h *Hub) Running() []CallData {
 	return all
 }
 
-// RecordCallOutcomeAndPauseIfStopped records the outcome of a call. If a breakpoint stops the call again, Complete returns the
-// id of the pause. An unknown call is not an error, because older clients complete calls that started before the server was
-// restarted.
+// RecordCallOutcomeAndPauseIfStopped records the outcome of a call. If a breakpoint stops the call again, it returns
+// the id of the pause. An unknown call is not an error, because older clients complete calls that started before the
+// server was restarted.
 func (h *Hub) RecordCallOutcomeAndPauseIfStopped(ctx context.Context, completion Completion) (pauseIDOrEmpty string, err error) {
 	r, err := storeOutcomeValues(h.store, completion.Outcome)
 	if err != nil {

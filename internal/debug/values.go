@@ -18,17 +18,17 @@ type CallValues interface {
 	json.Marshaler
 }
 
-// ClaudelessCallInput is the input of a tool call by one of claudeless's own callers: one JSON object. The zero value is an
-// unknown input.
+// ClaudelessCallInput is the input of a call by one of claudeless's own callers (see [ClientKind]), as a JSON object.
+// The zero value is an unknown input.
 type ClaudelessCallInput struct {
 	JSON      json.RawMessage
-	ContentID string // id of the canonical form
+	ContentID string // id of the canonical form of JSON
 }
 
-// Input returns the object.
+// Input returns the input as a JSON object.
 func (in ClaudelessCallInput) Input() (inputObject json.RawMessage) { return in.JSON }
 
-// Truncated replaces an object that is too large.
+// Truncated returns a copy in which a marker replaces an input that is too large for a record.
 func (in ClaudelessCallInput) Truncated() CallValues {
 	return ClaudelessCallInput{ValueOrMarkerIfTooLargeForRecord(in.JSON, in.ContentID), in.ContentID}
 }
@@ -130,7 +130,7 @@ func mergeJSONObjects(parts ...any) ([]byte, error) {
 // maxRecordValueBytes is the size in bytes of the largest value in a record. Larger values are referenced by their CID.
 const maxRecordValueBytes = 64 << 10
 
-// ValueOrMarkerIfTooLargeForRecord returns the object that replaces a value that is too large for a record.
+// ValueOrMarkerIfTooLargeForRecord returns the value or, if it is too large for a record, the object that replaces it.
 func ValueOrMarkerIfTooLargeForRecord(value json.RawMessage, contentID string) json.RawMessage {
 	if len(value) <= maxRecordValueBytes {
 		return value
@@ -171,7 +171,7 @@ const (
 // ClientKind is the kind of a caller, for display.
 type ClientKind string
 
-// The kinds of claudeless's own callers. Callers of the older debugger have an empty kind.
+// The kinds of callers that belong to claudeless. Clients of the older debugger have an empty kind.
 const (
 	ClientClaudelessRun ClientKind = "claudeless"
 	ClientAgentHook     ClientKind = "hook"

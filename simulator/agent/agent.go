@@ -51,8 +51,8 @@ type DefinitionSource interface {
 
 // ModelSource creates the models of agents.
 type ModelSource interface {
-	// AgentModel returns the model that answers the requests of one agent with script, the scenario's answers for
-	// the call. If script is nil, the rules of the scenario answer, as in a new conversation.
+	// AgentModel returns the model that answers the requests of one agent. script has the answers for the call; if it
+	// is nil, the rules of the scenario answer, as in a new conversation.
 	AgentModel(script *protocol.SubagentScript) simulator.Model
 	// ResolveModelName returns the model name that the environment substitutes for name.
 	ResolveModelName(name string) string
@@ -89,8 +89,8 @@ type Options struct {
 	// Foreground makes all agents run in the foreground. A call that asks for the background is counted like a call
 	// without run_in_background.
 	Foreground bool
-	// IsTerminal makes calls of sessions in a terminal unable to ask for the foreground. The transcripts of their
-	// agents contain the structured results of tools.
+	// IsTerminal is set for a session in a terminal: its calls cannot ask for an agent in the foreground, and the
+	// transcripts of its agents contain the structured results of tools.
 	IsTerminal bool
 }
 
@@ -100,9 +100,9 @@ type Agents struct {
 
 	mu   sync.Mutex
 	runs []*agentRun // in start order
-	// announced contains the tools that each conversation knows, and for each tool the round in which the
-	// conversation first knew it. The key "" is the main conversation. A conversation knows the tools that it has
-	// used and those that were listed with the reports of its agents.
+	// knownTools contains the tools that each conversation knows, and for each tool the round in which the conversation
+	// first knew it. The key "" is the main conversation. A conversation knows the tools that it has used and those
+	// that were listed with the reports of its agents.
 	knownTools map[string]map[string]int
 }
 
@@ -213,8 +213,8 @@ func (a *Agents) RecordToolKnownToCaller(call protocol.ToolUse) {
 	a.recordToolKnownToConversation(callerConversationID(call), call.Name, call.Round, false)
 }
 
-// recordToolKnownToConversation records that a conversation knows a tool. isNew is true if no earlier round knew it; in the
-// background, no earlier call.
+// recordToolKnownToConversation records that a conversation knows a tool. isNew is true if the conversation did not
+// know it in an earlier round or, in the background, from an earlier call.
 func (a *Agents) recordToolKnownToConversation(conversationID, tool string, round int, inBackground bool) (isNew bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

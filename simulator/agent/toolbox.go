@@ -116,7 +116,7 @@ func (a *Agents) Requester(agentIDOrEmpty string) Requester {
 // HasServerTool reports whether the agent may use a tool of an MCP server.
 func (r Requester) HasServerTool(t protocol.Tool) bool { return r.Name == "" || r.allows(t) }
 
-// OfferedTools returns the tools of the session that requests for the agent contain. A list of tools in the agent's
+// OfferedTools returns those tools of the session that requests for the agent contain. A list of tools in the agent's
 // definition determines the order, and may name tools that only agents have.
 func (r Requester) OfferedTools(sessionTools []string, toolExists func(name string) bool) []string {
 	if r.Name == "" {

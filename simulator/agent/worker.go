@@ -238,9 +238,9 @@ func (w *agentRun) modelFailureEnd() task.End {
 	return task.End{Status: task.StatusFailed, Summary: why, Notice: w.agentEndNoticeText("failed: " + why), Error: why}
 }
 
-// agentEndNoticeText returns the text of the notification about the end of the agent. stopOrFailure describes a stop or a
-// failure. If stopOrFailure is empty, the agent has finished: the text says so for a background agent, and is the answer of a
-// foreground agent.
+// agentEndNoticeText returns the text of the notification about the end of the agent. stopOrFailure describes a stop or
+// a failure. If it is empty, the agent has finished: for a background agent, the text says so; for a foreground agent,
+// it is the answer.
 func (w *agentRun) agentEndNoticeText(stopOrFailure string) string {
 	switch {
 	case stopOrFailure != "":
@@ -314,7 +314,7 @@ func (w *agentRun) forwardEvent(ev protocol.Event) {
 		}
 	case *protocol.User:
 		w.setUserAgentFields(ev)
-		if ev.IsSynthetic || ev.SourceUUID == "" { // stdout shows no user event of an agent but the results of its calls
+		if ev.IsSynthetic || ev.SourceUUID == "" { // of the user events of an agent, stdout shows only results of calls
 			w.task.Post(&protocol.HiddenEvent{Event: ev})
 			return
 		}

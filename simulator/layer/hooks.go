@@ -33,8 +33,8 @@ type HookedTools interface {
 	// is false if the tool is unknown or the output does not have the tool's structure. The caller then keeps the
 	// result unchanged.
 	RewriteOutput(tool string, output json.RawMessage) (protocol.Content, bool)
-	// CheckHookReplacedInput returns a call with the input that a hook has set. It removes keys that the tool does not have. If
-	// the tool refuses the input, ReplaceInput returns the error result, otherwise nil.
+	// CheckHookReplacedInput returns a call with the input that a hook has set. It removes keys that the tool does not
+	// have. If the tool refuses the input, CheckHookReplacedInput also returns the error result, otherwise nil.
 	CheckHookReplacedInput(ctx context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result)
 	// RecheckFile returns the path of the file that a call wrote, if the file has changed since the call; otherwise "".
 	// It remembers the new content, so that a change is reported only once.
@@ -86,7 +86,7 @@ func (h *hookMiddleware) baseInput() protocol.HookBase {
 func (h *hookMiddleware) execute(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 	before := h.runHooks(ctx, use, protocol.PreToolUseHook{ToolName: toolNameForHooks(use.Name), ToolInput: use.InputForHooksAndHosts(), ToolUseID: use.ID, MCPServer: h.o.Tools.Server(use.Name)})
 	if h.o.Runner.Matches("PreToolUse", toolNameForHooks(use.Name)) {
-		simulator.LetMessageStreamContinue(ctx) // even if the "if" rules of the hooks exclude the call
+		simulator.LetMessageStreamContinue(ctx) // the stream continues even if the "if" rules of the hooks exclude the call
 	}
 	simulator.WaitForMessageStreamEnd(ctx)
 	if err := ctx.Err(); err != nil {
@@ -342,7 +342,7 @@ func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) 
 	}
 	byHook := make(chan hook.Outcome, 1)
 	hookCtx, stopHooks := context.WithCancel(context.WithoutCancel(ctx))
-	go func() { // returns when the hooks have finished; an interrupt stops them, but not the end of the call
+	go func() { // returns when the hooks have finished; an interrupt stops them, the end of the call does not
 		defer stopHooks()
 		byHook <- a.hooks.runHooks(hookCtx, r.Use, protocol.PermissionRequestHook{ToolName: toolNameForHooks(r.Use.Name), ToolInput: r.Use.Input, Suggestions: suggestionsShownToPermissionHooks(r.Suggestions, a.ask), MCPServer: r.Server})
 	}()

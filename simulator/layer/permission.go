@@ -105,8 +105,8 @@ func withEventsBefore(events []protocol.Event, r executor.Result) executor.Resul
 	return r
 }
 
-// FirstVisibleEffect returns the first visible effect of a call: hooks start, the call is denied, or the prompter is asked. A
-// denial about which a hook or a classifier decides does not count. prompter is nil if there is no prompter.
+// FirstVisibleEffect returns the first visible effect of a call: hooks start, the call is denied, or the prompter is
+// asked. Denials by a hook or a classifier do not count. prompter is nil if there is none.
 func FirstVisibleEffect(policy *permission.Policy, hooks *hook.Runner, prompter permission.Prompter, call protocol.ToolUse) simulator.CallFirstEffect {
 	if hooks.Matches("PreToolUse", toolNameForHooks(call.Name)) {
 		return simulator.CallFirstEffect{Point: simulator.StreamPointBeforeBlockStop, Starts: true}
@@ -135,8 +135,8 @@ func Denial(v permission.Verdict) executor.Result {
 	return executor.Result{ToolResult: r, Trace: executor.Trace{Denied: event, CountDenial: v.CountDenial}}
 }
 
-// resultOfFailedPermissionQuestion returns the result of a call if no prompter could be asked. It ends the run (observed with
-// 2.1.329).
+// resultOfFailedPermissionQuestion returns the result of a call if no prompter could be asked. This result ends the run
+// (observed with 2.1.329).
 func resultOfFailedPermissionQuestion(use protocol.ToolUse, askError error) executor.Result {
 	r := executor.ResultOf(toolCallErrorResult(use, askError.Error()))
 	r.Stop = &executor.StopTurn{Err: askError}
@@ -163,7 +163,7 @@ func withInput(use protocol.ToolUse, input json.RawMessage) protocol.ToolUse {
 	const key = "file_path"
 	written, seen, given := plainjson.DecodeOrZero[plainjson.Object](use.Input).Get(key), plainjson.DecodeOrZero[plainjson.Object](use.ObservedInput).Get(key), plainjson.DecodeOrZero[plainjson.Object](input)
 	use.Input, use.ObservedInput = input, nil
-	other, field := written, &use.Input // other is the form of the path that the input lacks; field gets the input with it
+	other, field := written, &use.Input // other is the form of the path that the input lacks; *field is set to the input with this form
 	switch path := given.Get(key); {
 	case len(seen) == 0 || len(path) == 0:
 		return use
@@ -201,9 +201,9 @@ func classifierMissingEvent(now func() time.Time) protocol.Event {
 	}}
 }
 
-// combineHookAndPolicyVerdicts combines a PreToolUse hook's verdict with the policy's verdict policyVerdict. "allow" permits a
-// call that the policy would ask about or that the mode denies. It does not overrule deny and ask rules, or the refusal to
-// write through a link. "ask" turns a permission into a question (spec: cli-contract 6.1).
+// combineHookAndPolicyVerdicts combines a PreToolUse hook's verdict with policyVerdict. "allow" permits a call that the
+// policy would ask about or that the mode denies. It does not overrule deny and ask rules, or the refusal to write
+// through a link. "ask" turns a permission into a question (spec: cli-contract 6.1).
 func combineHookAndPolicyVerdicts(use protocol.ToolUse, policyVerdict permission.Verdict) permission.Verdict {
 	h := use.Hook
 	switch {

@@ -42,8 +42,8 @@ type ToolUse struct {
 	Hook *HookVerdict `json:"-"`
 	// Agent is the sub-agent that makes the call; nil for the main conversation. It is not encoded.
 	Agent *AgentRef `json:"-"`
-	// UserModified is true if the host has changed the input, other than only the file path. Results report this as
-	// userModified. It is not encoded.
+	// UserModified is true if the host has changed the input, unless it changed only the file path. Results report this
+	// as userModified. It is not encoded.
 	UserModified bool `json:"-"`
 	// Siblings is the number of other calls in the same message. It is not encoded.
 	Siblings int `json:"-"`

@@ -327,7 +327,7 @@ type StreamEvent struct {
 	UserMessageUUIDs []string `json:"user_message_uuids,omitempty"`
 	// OwedRows is present together with the uuids. In all observed cases it was empty.
 	OwedRows *[]string `json:"owed_rows,omitempty"`
-	// InterruptedMessageBlocks is set only in the message_stop of an interrupted message.
+	// AbandonedBlocks is set only in the message_stop of an interrupted message.
 	AbandonedBlocks *InterruptedMessageBlocks `json:"abandoned_blocks,omitempty"`
 }
 

@@ -31,7 +31,7 @@ type UserMessage struct {
 	// deferred call instead of a prompt.
 	Source string
 	// Typed is the shell command that a user has typed in a terminal, with its "!". Content then has two blocks: the
-	// command and its output. Rules match Typed. Empty means another prompt.
+	// command and its output. Rules match Typed. Empty means that the prompt is not a shell command.
 	Typed string
 	// Queued are the prompts that Content joins, in order, if they waited in the queue of a terminal; nil means that none waited.
 	Queued []string
@@ -129,7 +129,7 @@ type cacheLifetimes struct {
 	Ephemeral1h int `json:"ephemeral_1h_input_tokens"`
 }
 
-// OutputDetails splits output tokens.
+// OutputDetails breaks down the number of output tokens.
 type OutputDetails struct {
 	ThinkingTokens int `json:"thinking_tokens"`
 }

@@ -39,7 +39,7 @@ type ToolResult struct {
 	Server string
 	// Feedback is what a person typed when permitting the call. The model receives it as a prompt with the result.
 	Feedback string
-	// ForbiddenDir is the directory to which a shell command changed, if it is not allowed and the shell left it again.
+	// ForbiddenDir is the disallowed directory to which a shell command changed and which the shell then left; empty means none.
 	ForbiddenDir string
 	// MCP is the form of an MCP result in transcripts; nil means the transcript contains Output.
 	MCP *MCPResult
@@ -110,8 +110,8 @@ const (
 // SafetyApprovalReason says why a call needs an approval for safety.
 type SafetyApprovalReason string
 
-// A call with SafetyApprovableByRuleOrClassifier may be approved by a classifier or a rule, also permanently. Each call with
-// SafetyNeedsApprovalOfEachCall needs its own approval.
+// A call with SafetyApprovableByRuleOrClassifier may be approved by a classifier or a rule, and the approval may be
+// permanent. Each call with SafetyNeedsApprovalOfEachCall needs its own approval.
 const (
 	SafetyApprovableByRuleOrClassifier SafetyApprovalReason = "sensitive"
 	SafetyNeedsApprovalOfEachCall      SafetyApprovalReason = "dangerous"
@@ -171,7 +171,7 @@ type PermissionUpdate struct {
 	Destination string           `json:"destination,omitempty"`
 }
 
-// PermissionRule is a rule in two parts: Bash and "npm run *".
+// PermissionRule is a rule in two parts, such as Bash and "npm run *".
 type PermissionRule struct {
 	ToolName    string `json:"toolName"`
 	RuleContent string `json:"ruleContent,omitempty"`

@@ -113,7 +113,7 @@ type UnmetExpectation struct {
 type FailedAPIRequestBeforeRetry struct {
 	Status                         int    // 0 if there was no response
 	Message                        string // message of the API
-	Body                           string // the response as clients quote it
+	Body                           string // body of the response, as clients quote it in errors
 	RequestID                      string // empty if there was no JSON response
 	RetryInMS, Attempt, MaxRetries int
 }

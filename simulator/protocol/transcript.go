@@ -68,7 +68,7 @@ type UserLine struct {
 	IsMeta  bool        `json:"isMeta,omitempty"`
 	// Companion marks a message that the CLI adds to a turn in addition to the prompt.
 	Companion bool `json:"turnCompanion,omitempty"`
-	// CommandTextBlockCounts is set if the text of a command or skill follows other text blocks in the line.
+	// CommandBlocks is set if the text of a command or skill follows other text blocks in the line.
 	CommandBlocks *CommandTextBlockCounts `json:"commandTextBlocks,omitempty"`
 	// TranscriptOnly and IsSummary mark the summary that replaces a compacted conversation.
 	TranscriptOnly bool `json:"isVisibleInTranscriptOnly,omitempty"`
@@ -147,7 +147,7 @@ type AssistantLine struct {
 	RequestRef         string      `json:"requestRef,omitempty"` // id of the [RequestLine]
 	RequestedModel     string      `json:"requestedModel,omitempty"`
 	PromptCache        string      `json:"promptCacheRequested,omitempty"`    // "5m"
-	CheckRequest       string      `json:"serverClassifierRequest,omitempty"` // id of the check of the calls by a server
+	CheckRequest       string      `json:"serverClassifierRequest,omitempty"` // id of the check that a server made of the calls
 	Attribution
 	Type string `json:"type"` // "assistant"
 	LineID
@@ -268,7 +268,7 @@ type InformationalLine struct {
 	LineTrailer
 }
 
-// FallbackLine is system/model_fallback: the CLI switched to the fallback model.
+// FallbackLine is a line of type system/model_fallback. It records that the CLI switched to the fallback model.
 type FallbackLine struct {
 	LineHead
 	Type     string `json:"type"`    // "system"
@@ -403,7 +403,7 @@ type LastPromptLine struct {
 	SessionID  string `json:"sessionId"`
 }
 
-// ToolsUsedLine is tools-used: the names of all tools called so far.
+// ToolsUsedLine is a line of type tools-used. It holds the names of all tools called so far.
 type ToolsUsedLine struct {
 	Type      string   `json:"type"` // "tools-used"
 	Tools     []string `json:"tools"`
@@ -443,14 +443,14 @@ type CustomTitleLine struct {
 	SessionID   string `json:"sessionId"`
 }
 
-// AgentSettingLine is agent-setting: the agent given by --agent.
+// AgentSettingLine is a line of type agent-setting. It holds the agent given by --agent.
 type AgentSettingLine struct {
 	Type         string `json:"type"` // "agent-setting"
 	AgentSetting string `json:"agentSetting"`
 	SessionID    string `json:"sessionId"`
 }
 
-// AgentNameLine is agent-name, which accompanies a [CustomTitleLine].
+// AgentNameLine is a line of type agent-name, which accompanies a [CustomTitleLine].
 type AgentNameLine struct {
 	Type      string `json:"type"` // "agent-name"
 	AgentName string `json:"agentName"`

@@ -320,7 +320,7 @@ func (s *Set) NextNotice() (Notification, bool) {
 	return n, true
 }
 
-// HasPendingNotice reports whether a notification waits for the model; false while an agent of an ordered set runs.
+// HasPendingNotice reports whether a notification waits for the model; false while an agent runs with [Options.Ordered] set.
 func (s *Set) HasPendingNotice() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -402,7 +402,7 @@ func (s *Set) Stats() protocol.SubagentStats {
 	return stats
 }
 
-// CountAgentRequest counts the request for an agent. runInBackground is the call's run_in_background; nil means not set.
+// CountAgentRequest counts a request for an agent. runInBackground is the run_in_background of the call; nil means not set.
 func (s *Set) CountAgentRequest(runInBackground *bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -65,7 +65,7 @@ type End struct {
 	Summary      string
 	Notice       string // the summary for the model; empty means Summary
 	Report       string // the report of a background agent; empty means none
-	ToolsUsed    string // tools that a background agent used, for the model; empty means none that are new to it
+	ToolsUsed    string // tools that a background agent used, as told to the model; empty if none of them is new to it
 	Usage        *Usage // agents only
 	Error        string // error message that hosts see; empty means none
 	KnownToModel bool   // the model was already notified

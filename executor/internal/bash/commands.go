@@ -42,8 +42,8 @@ type Options struct {
 	// Snapshot returns the state of the repository of a directory before a command. The result of the command lists the
 	// files that differ from this state. If Snapshot is nil or returns nil, the result lists no files.
 	Snapshot func(ctx context.Context, dir string) *gitworktree.Snapshot
-	// OutputDir is the directory, created when needed, for output that is too large to show, which is truncated if OutputDir is
-	// empty.
+	// OutputDir is the directory for output that is too large to show; it is created when needed. If OutputDir is empty,
+	// such output is truncated.
 	OutputDir string
 }
 
@@ -282,8 +282,8 @@ func (c *Commands) limitOutput(output, raw string, out *bashOutput) string {
 		tool.FormatSize(len(raw)), path, outputPreview(out.Stdout))
 }
 
-// preview returns the beginning of an output, at most [outputPreviewUTF16Units] long. If more follows, it adds "...".
-// If the second half of the preview contains a line end, the preview stops there.
+// outputPreview returns the beginning of an output, at most [outputPreviewUTF16Units] long. If more follows, it adds
+// "...". If the second half of the preview contains a line end, the preview stops there.
 func outputPreview(output string) string {
 	units := utf16.Encode([]rune(output))
 	if len(units) <= outputPreviewUTF16Units {

@@ -152,8 +152,8 @@ func (m *monitoredCommandWatcher) reportLinesUntilCommandEnds(ctx context.Contex
 	}
 }
 
-// reportLastLinesAndEndTask returns how the task ended. unreportedLines has the lines of no earlier event; reportedEventCount
-// is the number of earlier events.
+// reportLastLinesAndEndTask returns how the task ended. unreportedLines are the lines that no earlier event contains;
+// reportedEventCount is the number of earlier events.
 func (m *monitoredCommandWatcher) reportLastLinesAndEndTask(ctx context.Context, unreportedLines string, reportedEventCount int) task.End {
 	_, _ = m.task.Write([]byte(m.stderrText)) // writing to a task cannot fail
 	head := fmt.Sprintf("Monitor %q ", m.task.Description)

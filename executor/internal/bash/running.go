@@ -199,8 +199,8 @@ func (r *runningCommand) waitForExit(ctx context.Context, d time.Duration) bool 
 	return false
 }
 
-// backgroundCommandNoticeForModel returns a text for the model: opening, a note that the model will be notified when the command
-// exits, and closing. If the command has an output file, the text names it and advises to read it.
+// backgroundCommandNoticeForModel returns a text for the model: opening, a note that the model will be notified when the
+// command exits, and closing. If the command has an output file, the text names it and advises the model to read it.
 func (r *runningCommand) backgroundCommandNoticeForModel(opening, closing string) string {
 	notice := " You will be notified when it completes. "
 	if r.task.EndsWithAgent {
@@ -254,7 +254,7 @@ func (r *runningCommand) backgroundTaskSummaryPrefix() string {
 	return fmt.Sprintf("Background command %q ", r.info.Description)
 }
 
-// reportLastLinesAndEndTask returns how the task of a command ended that exited without being stopped.
+// taskEnd returns how the task of a command ended that exited without being stopped.
 func (r *runningCommand) taskEnd(code int) task.End {
 	_, _ = fmt.Fprintf(r.task, "\n[exited with code %d]\n", code) // writing to a task cannot fail
 	if code != 0 {

@@ -56,7 +56,7 @@ func WithCall(ctx context.Context, call protocol.ToolUse) context.Context {
 	return context.WithValue(ctx, callContextKey{}, call)
 }
 
-// TrackerOfCallerInContext returns the Files of the caller, which is the session or a sub-agent; see [WithCall].
+// TrackerOfCallerInContext returns the tracker of the caller, which is the session or a sub-agent; see [WithCall].
 func (f *SeenFileTracker) TrackerOfCallerInContext(ctxWithCall context.Context) *SeenFileTracker {
 	call, _ := ctxWithCall.Value(callContextKey{}).(protocol.ToolUse)
 	return f.TrackerOfSubagentOrSession(call.Agent)
@@ -67,7 +67,7 @@ func hasUserModifiedInputOfCall(ctxWithCall context.Context) bool {
 	return call.UserModified
 }
 
-// TrackerOfSubagentOrSession returns the Files of a sub-agent; nil means those of the session.
+// TrackerOfSubagentOrSession returns the tracker of a sub-agent; nil means that of the session.
 func (f *SeenFileTracker) TrackerOfSubagentOrSession(agentOrNilForSession *protocol.AgentRef) *SeenFileTracker {
 	if agentOrNilForSession == nil {
 		return f
@@ -80,7 +80,7 @@ func (f *SeenFileTracker) TrackerOfSubagentOrSession(agentOrNilForSession *proto
 	return &SeenFileTracker{f.options, f.agents.seen[agentOrNilForSession.ID], f.agents, true}
 }
 
-// typedRun and typedCheck are [tool.TypedRun] and [tool.TypedCheck] for functions that get the Files of the caller.
+// typedRun and typedCheck are [tool.TypedRun] and [tool.TypedCheck] for functions that get the caller's tracker.
 func typedRun[In any](f *SeenFileTracker, do func(context.Context, *SeenFileTracker, In) protocol.ToolResult) tool.Run {
 	return tool.TypedRun(f, func(ctx context.Context, f *SeenFileTracker, in In) protocol.ToolResult {
 		return do(ctx, f.TrackerOfCallerInContext(ctx), in)
@@ -101,7 +101,7 @@ func (f *SeenFileTracker) RecordFromEarlierRun(path, content string) {
 	f.seen.recordShown(path, content)
 }
 
-// New returns the Files of a session. It accesses no file.
+// New returns the SeenFileTracker of a session. It accesses no file.
 func New(o Options) *SeenFileTracker {
 	if o.Access == nil {
 		o.Access = unrestrictedAccess{}
@@ -122,7 +122,7 @@ func (f *SeenFileTracker) RecordSeenIfCommandPrintedWholeFile(file, commandOutpu
 	}
 }
 
-// RecordViewed records that the model has seen a part of a file, which a command printed.
+// RecordViewed records that the model has seen a part of a file because a command printed it.
 func (f *SeenFileTracker) RecordViewed(file string) {
 	path := f.options.Paths.Path(file)
 	data, err := readRegularFile(path)
@@ -163,8 +163,8 @@ func (f *SeenFileTracker) CurrentModificationTimesOfSeenFiles() ModificationTime
 	return f.seen.versions()
 }
 
-// PathsWithChangedModificationTime returns the sorted paths of the files whose modification time differs from that in since.
-// Deleted files are not included.
+// PathsWithChangedModificationTime returns the sorted paths of the files whose modification time differs from that in
+// earlierTimes. Deleted files are not included.
 func (f *SeenFileTracker) PathsWithChangedModificationTime(earlierTimes ModificationTimesByPath) []string {
 	var paths []string
 	for path, was := range earlierTimes {

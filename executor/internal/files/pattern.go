@@ -88,7 +88,7 @@ func (d *ripgrepToGoPatternRewriter) rewriteWholePatternForGo() {
 }
 
 func (d *ripgrepToGoPatternRewriter) writeRepeatablePatternItem(charEscapeOrClass string) {
-	if len(charEscapeOrClass) == 1 && charEscapeOrClass[0]&0xc0 == 0x80 { // text is a continuation byte of a UTF-8 character
+	if len(charEscapeOrClass) == 1 && charEscapeOrClass[0]&0xc0 == 0x80 { // charEscapeOrClass is a continuation byte of a UTF-8 character
 		d.output.WriteString(charEscapeOrClass)
 		return
 	}
@@ -96,9 +96,9 @@ func (d *ripgrepToGoPatternRewriter) writeRepeatablePatternItem(charEscapeOrClas
 	d.output.WriteString(charEscapeOrClass)
 }
 
-// writeRepetitionOfLastItem writes the repetition repetitionOperator, such as *, whose last byte is at end in the pattern. A ?
-// after repetitionOperator makes it lazy and is also written. The result is the index of the last byte of the pattern that was
-// written.
+// writeRepetitionOfLastItem writes repetitionOperator, such as *, whose last byte is at operatorEnd in the pattern. A ?
+// after the operator makes it lazy and is also written. The result is the index of the last byte of the pattern that
+// was written.
 func (d *ripgrepToGoPatternRewriter) writeRepetitionOfLastItem(repetitionOperator string, operatorEnd int) (lastConsumedIndex int) {
 	if strings.HasPrefix(d.pattern[operatorEnd+1:], "?") {
 		repetitionOperator, operatorEnd = repetitionOperator+"?", operatorEnd+1
@@ -267,7 +267,7 @@ func lastByteOfBracketClassAt(pattern string, i int) (lastIndex int) {
 	return i
 }
 
-// lastByteOfRegexGroupOpeningAt returns the index of the last byte of the group opening at i: "(", "(?:", "(?i)" or "(?P<name>".
+// lastByteOfRegexGroupOpeningAt returns the last index of the group opening at start: "(", "(?:", "(?i)" or "(?P<name>".
 func lastByteOfRegexGroupOpeningAt(pattern string, start int) (lastIndex int) {
 	if strings.HasPrefix(pattern[start+1:], "?") {
 		if n := strings.IndexAny(pattern[start:], ":>)"); n > 0 {

@@ -13,7 +13,7 @@ import (
 )
 
 // newValueFromDecoded converts a decoded value (map, slice or scalar) to a Value. valueWithPositions is the value at the same
-// place in the index. The result keeps the positions and the order of keys of original where the contents are equal.
+// place in the index. Where the contents are equal, the result keeps the positions and the order of keys of valueWithPositions.
 func newValueFromDecoded(decoded any, valueWithPositions Value) Value {
 	v := Value{offset: valueWithPositions.offset}
 	switch t := decoded.(type) {

@@ -9,8 +9,8 @@ import (
 	"github.com/expr-lang/expr/vm/runtime"
 )
 
-// exprOptionsForLimitedFunctions replaces functions that read the clock or create large values, and adds those of
-// [costCountingPatcher].
+// exprOptionsForLimitedFunctions returns options that replace functions that read the clock or create large values, and
+// add the functions of [costCountingPatcher].
 func exprOptionsForLimitedFunctions() []expr.Option {
 	return []expr.Option{
 		expr.DisableBuiltin("now"),

@@ -47,7 +47,7 @@ func (l CompileErrors) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// Unwrap returns the single errors.
+// Unwrap returns the individual errors.
 func (l CompileErrors) Unwrap() []error {
 	all := make([]error, len(l))
 	for i, e := range l {
@@ -56,7 +56,7 @@ func (l CompileErrors) Unwrap() []error {
 	return all
 }
 
-// ErrorsOf returns the single errors of an error of this package; nil for other errors.
+// ErrorsOf returns the individual errors that an error of this package contains; nil for other errors.
 func ErrorsOf(err error) []*Error {
 	list, _ := errors.AsType[CompileErrors](err)
 	return list
@@ -90,7 +90,7 @@ func compile(src string, env *Env, resultType expr.Option) (*Program, error) {
 		return nil, CompileErrors{check.err}
 	}
 	all := check.unknownNames(src)
-	if err != nil { // the checker also reports the first unknown name
+	if err != nil { // if this error is about the first unknown name, all already has it
 		if other := toCompileError(src, err, env); !slices.ContainsFunc(all, func(e *Error) bool { return e.Offset == other.Offset }) {
 			all = append(all, other)
 		}
@@ -170,7 +170,7 @@ func (c *nameChecker) memberPath(src string) string {
 		if member.Optional {
 			return ""
 		}
-		if name, isName := member.Node.(*ast.IdentifierNode); isName && name.Value != "match" { // captures may have no value
+		if name, isName := member.Node.(*ast.IdentifierNode); isName && name.Value != "match" { // captures, the members of match, may have no value
 			return strings.TrimSpace(src)
 		}
 		member, ok = member.Node.(*ast.MemberNode)
@@ -257,8 +257,8 @@ func toCompileError(src string, err error, env *Env) *Error {
 	return e
 }
 
-// existingFunctionOrVariableNames returns the names that the user may have meant: functions if unknownName is called, otherwise
-// variables.
+// existingFunctionOrVariableNames returns the names that the user may have meant: functions if the expression calls
+// unknownName, otherwise variables.
 func existingFunctionOrVariableNames(src string, unknownNameOffset int, unknownName string, env *Env) []string {
 	rest := []rune(src)
 	if unknownNameOffset += len([]rune(unknownName)); unknownNameOffset > len(rest) {

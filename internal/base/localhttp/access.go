@@ -19,7 +19,7 @@ import (
 // of this machine; listening on other addresses needs a token.
 type Access struct {
 	// Token is required in each request, as a bearer token; "" means that no token is required. If CookieName is set, a
-	// browser may also send the token as ?token=, and then in a cookie.
+	// browser may instead send it as ?token= once, and then in a cookie.
 	Token string
 	// CookieName is the name of the cookie that stores the token; empty means no cookie.
 	CookieName string

@@ -23,7 +23,7 @@ func (e *SlowBodyError) Error() string {
 // minBodyBytesPerSecond is the number of received bytes that move the deadline of a body by one second.
 const minBodyBytesPerSecond = 64 << 10
 
-// limitBodyTime rejects a body that takes longer than baseTime plus one second for each minBodyBytesPerSecond.
+// limitBodyTime rejects a body that takes longer than baseTime plus one second for every minBodyBytesPerSecond bytes.
 func limitBodyTime(next http.Handler, baseTime time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
@@ -41,7 +41,7 @@ func limitBodyTime(next http.Handler, baseTime time.Duration) http.Handler {
 type limitedBody struct {
 	io.ReadCloser
 	conn  *http.ResponseController
-	limit time.Time // first deadline; each minBodyBytesPerSecond received bytes add a second
+	limit time.Time // first deadline; every minBodyBytesPerSecond received bytes add a second
 	read  int64
 }
 

@@ -93,7 +93,7 @@ func setAllTrue(flags []bool) {
 	}
 }
 
-// findEditPath returns how far each diagonal of the edit graph reaches, by edits; ok is false above maxEdits.
+// findEditPath returns how far each diagonal of the edit graph reaches after 0, 1, 2, … edits; ok is false above maxEdits.
 func findEditPath(a, b []string) (trace [][]int, ok bool) {
 	for edits := 0; edits <= min(len(a)+len(b), maxEdits); edits++ {
 		front := make([]int, 2*edits+1) // diagonal k is at index k+edits

@@ -215,8 +215,8 @@ func claudelessOptions(f *Flags) []option {
 	}
 }
 
-// newExpectFlagSetter enables the check of expectations in this run. With the value "defer", `claudeless exec` or `verify`
-// checks them later, from the journal.
+// newExpectFlagSetter returns a setter that enables checking expectations in this run. With the value "defer",
+// `claudeless exec` or `verify` checks them later, from the journal.
 func newExpectFlagSetter(f *Flags) (setExpectOrDefer func(string) error) {
 	return func(value string) error {
 		f.Expect, f.Defer = value != "defer", value == "defer"

@@ -111,8 +111,8 @@ func readFile(_ context.Context, r *requestServer, in request) (control.Answer, 
 	return control.Answer{Payload: out}, nil
 }
 
-// fileByteLimitOrMax returns the number of bytes in requestedLimit, or maxFileBytesSentToHost if it is not from 1 to
-// maxFileBytesSentToHost.
+// fileByteLimitOrMax returns the number of bytes in requestedLimit, or maxFileBytesSentToHost if the number is not from
+// 1 to maxFileBytesSentToHost.
 func fileByteLimitOrMax(requestedLimit json.RawMessage) int {
 	if n, err := strconv.ParseFloat(string(requestedLimit), 64); err == nil && n >= 1 && n <= maxFileBytesSentToHost {
 		return int(n)

@@ -63,7 +63,7 @@ func controlOptions(plan launch.Plan, sys *process.System, marks control.FrameMe
 
 type frameMetadata struct {
 	plan    launch.Plan
-	session *session.Session // nil until the session is open; no output is written before
+	session *session.Session // nil until the session is open; no output is written before that
 }
 
 func (m *frameMetadata) NewID() string     { return m.plan.Clock.NewID() }
@@ -207,7 +207,7 @@ func (p promptPlayer) StreamBackgroundEvents(_, untilCancelled context.Context) 
 	return output.StreamJSON(p.conn.EventWriter(), p.BackgroundEvents(untilCancelled))
 }
 
-// StopBackgroundTask stops a task and waits until its end has been shown. A call of answered then notifies the model.
+// StopBackgroundTask stops a task and waits until its end is shown. notifyModelAfterAnswer then notifies the model.
 func (h *hostedSession) StopBackgroundTask(ctx context.Context, taskID string) (notifyModelAfterAnswer func()) {
 	t := h.session.Tasks().Stop(taskID, task.KilledByUserOrHost)
 	if t == nil {

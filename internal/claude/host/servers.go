@@ -23,7 +23,7 @@ type serverStatus struct {
 	ErrorCode  string          `json:"error_code,omitempty"`
 	Config     *serverConfig   `json:"config,omitempty"` // nil means the server is inside the host
 	Transport  string          `json:"transport,omitempty"`
-	URLHost    string          `json:"urlHost,omitempty"` // not of servers in --mcp-config
+	URLHost    string          `json:"urlHost,omitempty"` // absent for servers in --mcp-config
 	Scope      string          `json:"scope"`
 	Source     string          `json:"source"`
 	Tools      []serverTool    `json:"tools,omitzero"`
@@ -77,7 +77,7 @@ func mcpStatus(_ context.Context, r *requestServer, _ request) (control.Answer, 
 	return control.Answer{Payload: serverList{list}}, nil
 }
 
-// describeServer returns the status of a server. detailed is [claudecode.FeatureMCPStatusReportsTransportsAndErrorCodes].
+// describeServer returns the status of a server; detailed enables [claudecode.FeatureMCPStatusReportsTransportsAndErrorCodes].
 func describeServer(st mcp.ServerStatus, detailed bool) serverStatus {
 	kind := cmp.Or(st.Config.Type, "stdio")
 	out := serverStatus{Name: st.Name, Status: st.Status, Scope: st.Source, Source: st.Source}

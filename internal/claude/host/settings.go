@@ -402,8 +402,8 @@ func modelNameError(name string) (code, text string) {
 }
 
 // reportAndRecordModelChange writes the message that the model has changed. It writes nothing before the first turn
-// (spec: cli-observed 5). requested is the name that the host sent, such as opus: the message shows it before the name
-// of the model. It may be empty. The transcript shows the change as a command with commandArguments.
+// (spec: cli-observed 5). requestedModel is the name that the host sent, such as opus; the message shows it before the
+// name of the model. It may be empty. The transcript shows the change as a command with commandArguments.
 func (r *requestServer) reportAndRecordModelChange(previousModel, requestedModel, commandArguments string) {
 	now := r.identity.Model()
 	if !r.conn.HasTurnStarted() || now == previousModel {

@@ -94,11 +94,11 @@ func (r *Recorder) conversation(agentID, agentKind string) *conversationState {
 	return l
 }
 
-// beginTurn begins a turn. It only keeps the first prompt for recordPrompt: telemetry reports the start of the session
-// first, for which it needs the init event, which arrives after the prompt.
+// beginTurn begins a turn. It does not yet record the first prompt: telemetry reports the start of the session first,
+// for which it needs the init event, which arrives after the prompt.
 func (r *Recorder) beginTurn(ev *protocol.PromptAccepted) {
 	if ev.Blocked || ev.Injected && ev.Origin == nil && r.state.prompt == nil && r.state.started && ev.PromptID == r.state.promptID {
-		return // a text that joins the running turn
+		return // neither a blocked prompt nor a text that joins the running turn begins a turn
 	}
 	r.state.turnStart = r.o.Clock.Now()
 	r.state.prompt = ev

@@ -183,8 +183,8 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 	return err
 }
 
-// runAsHelper does the work of a helper process of exec. With Inside, the process becomes the command of a watched run.
-// With Spoil, it relays the output of a claude with a fault. done is false if the process is not a helper.
+// runAsHelper does the work of a helper process of exec. If Inside is set, the process becomes the command of a watched run. If
+// Spoil is set, it relays the output of a claude and adds a fault. done is false if the process is not a helper.
 func (c *Exec) runAsHelper(ctx context.Context, s *process.System) (done bool, err error) {
 	words := afterDashes(c.Command)
 	if c.Inside && len(words) > 1 {

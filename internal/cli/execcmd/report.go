@@ -101,7 +101,7 @@ func (c *reportMergeCommand) shardJournalsOrFindings(verdictInput *verdict.Input
 	return all, nil
 }
 
-// journalsOf returns the non-empty journals of a shard, a directory or a file; none if the shard does not exist.
+// journalsOf returns the non-empty journals of a shard, which is a directory or a file; none if the shard does not exist.
 func journalsOf(shard string) ([]string, error) {
 	var found []string
 	err := filepath.WalkDir(shard, func(path string, entry fs.DirEntry, err error) error {

@@ -244,7 +244,7 @@ func (c *command) enableOrDisable(name, verb string) error {
 	return c.printf("✔ Successfully %sd plugin: %s (scope: %s)\n", verb, short, c.scope)
 }
 
-// update reports that a plugin is read from its directory, so that there is no other version.
+// update reports that there is no other version, because a plugin is read from its directory.
 func (c *command) update(name string) error {
 	if err := c.checkScope(", managed"); err != nil {
 		return err
@@ -305,7 +305,7 @@ func (c *command) uninstall(name string) error {
 	return c.printf("✔ Successfully uninstalled plugin: %s (scope: %s)\n", strings.Split(id, "@")[0], c.scope)
 }
 
-// removeInstallations removes the selected installations of a plugin, and marks the files of the last one.
+// removeInstallations removes the selected installations of a plugin. If none is left, it marks the plugin's files as orphaned.
 func (c *command) removeInstallations(id string, selects func(installation) bool) error {
 	file, err := c.readObject(installedPluginsFile)
 	if err != nil {
@@ -313,7 +313,7 @@ func (c *command) removeInstallations(id string, selects func(installation) bool
 	}
 	plugins := objectAt(file, "plugins")
 	var all []installation
-	_ = json.Unmarshal(plugins.Get(id), &all) // installedPlugins has read it
+	_ = json.Unmarshal(plugins.Get(id), &all) // cannot fail: installedPlugins has already decoded it
 	left := slices.DeleteFunc(slices.Clone(all), selects)
 	if plugins = plugins.With(id, encodeValue(left)); len(left) == 0 {
 		plugins = plugins.Without(id)

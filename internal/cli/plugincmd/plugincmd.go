@@ -36,7 +36,7 @@ type command struct {
 }
 
 type subcommand struct {
-	names   string // with other names after "|"
+	names   string // name, then any other names, separated by "|"
 	flags   string // options, separated by "; "
 	operand string // name of the argument; "" means none, "[...]" means that it can be missing
 	run     func(c *command, operand string) error
@@ -128,7 +128,7 @@ func (c *command) usageError(text string) error {
 // errFailed returns the error of a command that has printed why it failed.
 func errFailed() error { return &process.ExitError{Code: process.ExitFailed} }
 
-// checkScope prints an error if --scope has an unknown value. suffix ends the error; ", managed" also allows managed.
+// checkScope prints an error if --scope is unknown. suffix ends the error; ", managed" also makes the scope managed valid.
 func (c *command) checkScope(suffix string) error {
 	if c.scope == "" || slices.Contains(scopes(), c.scope) || suffix == ", managed" && c.scope == "managed" {
 		return nil

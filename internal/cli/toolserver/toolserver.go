@@ -47,7 +47,7 @@ type builtinToolsServer struct {
 
 func (s builtinToolsServer) Open(*wire.Session) (serverAsHandler wire.Handler) { return s }
 
-// HandleNotification ignores notifications; package wire cancels calls.
+// HandleNotification ignores notifications; package wire handles cancellations of calls.
 func (builtinToolsServer) HandleNotification(string, json.RawMessage) {}
 
 // HandleClose does nothing, because Serve closes the tools.

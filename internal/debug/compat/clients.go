@@ -295,8 +295,8 @@ type wireDecision struct {
 	Function string  `json:"function_name,omitempty"`
 }
 
-// replacedResult is the result that a client uses instead of running the function. It is JSON in Value, or else an item
-// with the other fields, as the front end sent it.
+// replacedResult is the result that a client uses instead of running the function. It is either JSON, in Value, or an
+// item, in the other fields, as the front end sent it.
 type replacedResult struct {
 	Value  json.RawMessage         `json:"fake_result,omitempty"`
 	Data   *string                 `json:"fake_result_data,omitempty"`

@@ -267,7 +267,7 @@ func ItemDisplayJSON(store *cas.Store, item Item) json.RawMessage {
 	return PrettyPickle(v)
 }
 
-// ItemDisplayText returns [ItemDisplayJSON] as text: JSON unchanged, a representation without the quotes.
+// ItemDisplayText returns [ItemDisplayJSON] as text: JSON stays unchanged; any other representation loses its quotes.
 func ItemDisplayText(store *cas.Store, item Item) string {
 	pretty := ItemDisplayJSON(store, item)
 	var s string

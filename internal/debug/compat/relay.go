@@ -18,7 +18,7 @@ type EvalRequest struct {
 	Expr      string `json:"expr"`
 }
 
-// EvalResponse is the client's result.
+// EvalResponse is the client's response to an evaluation.
 type EvalResponse struct {
 	EvalID    string                  `json:"eval_id"`
 	SessionID string                  `json:"session_id"`

@@ -27,11 +27,11 @@ type Fault struct {
 	BugReport string `json:"bug"`
 	// RealBehavior describes the behaviour of the real CLI.
 	RealBehavior string `json:"real"`
-	// CallerAdvice is advice for the caller.
+	// CallerAdvice says how a program that runs claude should handle the fault.
 	CallerAdvice string `json:"caller"`
 	// Interface is "cli", "api" (which needs the Messages API) or "screen" (which needs an interactive terminal).
 	Interface string `json:"face"`
-	// AllowedEnd is how a caller may end: "success" (no data is lost), "failure" (the answer did not arrive) or "either".
+	// AllowedEnd is how the calling program may end: "success" (no data is lost), "failure" (no answer arrived) or "either".
 	AllowedEnd string `json:"truth"`
 	// RealAllowedEnd replaces AllowedEnd for a real claude, which may recover from this fault; empty means AllowedEnd.
 	RealAllowedEnd string `json:"real_truth"`

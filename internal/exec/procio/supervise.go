@@ -116,8 +116,8 @@ func needsToCheckOwnSetUp(s *process.System) bool {
 	return asked && s.Getenv("CLAUDELESS_EXPECT") != "defer"
 }
 
-// requestedFault returns the fault that the command line or the environment requests; nil means none. forModel is the
-// system for the simulated model: it requests only failures of requests, because the fault is applied elsewhere.
+// requestedFault returns the fault that the command line or the environment requests; nil means none. forModel is the system
+// for the simulated model: of the fault, it requests only failed API requests, because other effects are applied elsewhere.
 func requestedFault(s *process.System) (fault *Fault, forModel *process.System) {
 	name, at, end := lastOption(s.Args, "--failure")
 	if at == 0 {

@@ -173,7 +173,7 @@ func (p *caseRunOfProgram) setProgramEnvironment(apiBaseURL string) {
 	if p.DefaultURL {
 		p.env = append(p.env, "ANTHROPIC_BASE_URL=", "NODE_EXTRA_CA_CERTS="+p.path("ca.pem"))
 	}
-	for _, kv := range slices.Concat(p.env, p.Case.Env) { // an empty value takes a variable away
+	for _, kv := range slices.Concat(p.env, p.Case.Env) { // an empty value removes a variable
 		if name, value, _ := strings.Cut(kv, "="); value == "" {
 			p.env = slices.DeleteFunc(p.env, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
 		} else if !slices.Contains(p.env, kv) {
@@ -230,7 +230,7 @@ type apiTLSReverseProxy struct {
 	done   chan error // receives the error of the server
 }
 
-// listenTLS forwards requests from port 443 of loopback to backend. It writes the certificate to trust to caFile.
+// listenTLS forwards requests from loopback port 443 to backend. It writes the certificate that clients must trust to caFile.
 func listenTLS(backend *url.URL, caFile string) (*apiTLSReverseProxy, error) {
 	cert, ca, err := newCertificate()
 	if err != nil {

@@ -40,7 +40,7 @@ type Job struct {
 	Isolated bool `json:"isolated"`
 }
 
-// Lane is one program.
+// Lane is one of the two programs that a case compares.
 type Lane struct {
 	// Program is the path of claude; empty means claudeless.
 	Program string `json:"program,omitempty"`
@@ -260,7 +260,7 @@ type modelRequestPart struct {
 func readModelRequestsFromJournalFile(journalFile string) ([]json.RawMessage, error) {
 	file, err := os.Open(journalFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // a command that sends no request writes none
+		return nil, nil // a command that sends no request writes no journal
 	}
 	if err != nil {
 		return nil, err

@@ -172,7 +172,7 @@ func (p *caseRunOfProgram) executeHostSteps(ctx context.Context, child *proc.Pro
 			return fmt.Sprintf("%s:%d: %s", p.Case.File, s.Line, wrong)
 		}
 	}
-	if r.Steps[len(r.Steps)-1].Verb == "signal" { // the effect of the signal precedes the end of stdin
+	if r.Steps[len(r.Steps)-1].Verb == "signal" { // let the signal take effect before stdin ends
 		out.waitQuiet(ctx)
 	}
 	return ""
@@ -212,7 +212,7 @@ type dialogueHost struct {
 	position     int    // number of lines processed so far
 	requestID    string // id of the request that the last wait received
 	mcpMessageID string // id of the MCP message that the request of the last wait contains
-	taskID       string // id of the task of the last wait for an event of a task
+	taskID       string // id of the task whose event was last awaited
 	input        json.RawMessage
 	requestCount int
 }
@@ -273,7 +273,7 @@ func (h *dialogueHost) denyAll() bool {
 	}
 }
 
-// permissionResponseBody answers a permission request. For "deny", text is the message; for "allow", the new input, if any.
+// permissionResponseBody answers a permission request. newInputOrDenyMessage is the new input, if any, or the deny message.
 func (h *dialogueHost) permissionResponseBody(allowOrDeny, newInputOrDenyMessage string) any {
 	switch {
 	case allowOrDeny == "deny" && newInputOrDenyMessage == "":

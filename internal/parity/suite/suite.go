@@ -127,7 +127,7 @@ func (r *caseRunner) verdictWithoutRun(c *parity.Case) *parity.Verdict {
 	return &parity.Verdict{Case: c.Name, Area: c.AreaFromDirectoryName(), Version: r.Right.Version, File: c.File, Line: c.ScenarioLine, Differences: []parity.Difference{}}
 }
 
-// runCase runs a case and compares its lanes. previous is the verdict of the attempt before, if the case is repeated.
+// runCase runs a case and compares its lanes. previous is the verdict of the previous attempt, if the case is repeated.
 func (r *caseRunner) runCase(ctx context.Context, i int, c *parity.Case, previous *parity.Verdict) *parity.Verdict {
 	v := r.verdictWithoutRun(c)
 	if len(c.Incomparable) > 0 && r.Left.Path == "" {
@@ -197,7 +197,7 @@ const (
 	ExitNoClaude   = 77
 )
 
-// ExitCode returns 0 if no case is unreadable, not compared or unexpectedly different, and no known entry is stale.
+// ExitCode returns 0 if all cases were read, all comparable ones compared, none differs unexpectedly and no known entry is stale.
 func (res *Result) ExitCode() int {
 	switch {
 	case len(res.Unreadable) > 0:
@@ -210,7 +210,7 @@ func (res *Result) ExitCode() int {
 
 type laneRunner struct {
 	Options
-	isIsolated bool // lanes have their own network namespace
+	isIsolated bool // each lane has its own network namespace
 }
 
 func newLaneRunnerWithDefaultTimeout(o Options) laneRunner {
@@ -225,8 +225,8 @@ func (r *laneRunner) tryNetworkIsolationAndWarnIfImpossible(ctx context.Context)
 	}
 }
 
-// runAllInParallelWithRetries calls runItem(i) for all i below itemCount, then again, up to Retries times, for those for which
-// needed(i) is true. Several calls run at the same time.
+// runAllInParallelWithRetries calls runItem(i) for all i below itemCount. It then repeats the calls for which
+// needsRepeat(i) is true, up to Retries times. Several calls run at the same time.
 func (r *laneRunner) runAllInParallelWithRetries(ctx context.Context, itemCount int, runItem func(i int), needsRepeat func(i int) bool) {
 	again := make([]int, itemCount)
 	for i := range again {
@@ -244,7 +244,7 @@ func (r *laneRunner) runAllInParallelWithRetries(ctx context.Context, itemCount 
 				break
 			}
 			running <- struct{}{}
-			calls.Go(func() { // returns when do does
+			calls.Go(func() { // returns when runItem does
 				runItem(i)
 				<-running
 			})
