@@ -40,8 +40,8 @@
 //     their text. Otherwise default_response answers. Without default_response, the model repeats its last text.
 //   - A sequence stays active if its next turn does not answer such a prompt.
 //   - If a rule answers 20 of these prompts with tool calls before the user's next prompt, it is stopped and reported
-//     (S21). The limit prevents an endless loop, because such calls cause the next notice. A rule with max_matches is
-//     not stopped.
+//     (S21). The limit prevents an endless loop, because the tool calls of one answer can cause the next of these
+//     prompts. A rule with max_matches is not stopped.
 //
 // A response is a string, a table with text and tool_calls, or a list of steps. With text and tool_calls, the model
 // makes the calls first, and the text follows their results. Each step is one message of the model: its tool calls run,
@@ -64,7 +64,7 @@
 //
 // With the first prompt of a conversation, context contains the instruction files with their imports, the output style
 // and the instructions of MCP servers. With every prompt, context contains the texts of hooks, the files and resources
-// mentioned with @, and the instructions of directories and path rules that tool calls reach.
+// mentioned with @, and the instruction files and path rules that apply to the files that tool calls access.
 //
 // With claudeless serve, expressions can also use max_tokens, stream, betas, headers (lower case, credentials
 // redacted), agent (the sub-agent's id), attachments (image and document types), tool_choice, thinking, output_config
