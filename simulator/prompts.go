@@ -152,7 +152,7 @@ func (p *turnPrompts) attachMentions(ctx context.Context, text string) (reads []
 		return nil, nil
 	}
 	var all []MentionContent
-	for _, m := range findMentions(text) {
+	for _, m := range findFileMentions(text) {
 		found, ok := mentions.Open(ctx, m)
 		if !ok {
 			continue
@@ -290,7 +290,7 @@ var (
 	mentionLineRangePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`#L(\d+)(?:-L?(\d+))?$`) })
 )
 
-func findMentions(text string) []Mention {
+func findFileMentions(text string) []Mention {
 	var list []Mention
 	seen := map[string]bool{}
 	for _, re := range []*regexp.Regexp{quotedMentionPattern(), plainMentionPattern()} {

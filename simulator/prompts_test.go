@@ -18,7 +18,7 @@ func TestMentions(t *testing.T) {
 		"backwards @a#L9-3":                    {{"a", 9, 1}},
 		"line\n@/abs/path\nline":               {{Path: "/abs/path"}},
 	} {
-		if diff := cmp.Diff(want, findMentions(text)); diff != "" {
+		if diff := cmp.Diff(want, findFileMentions(text)); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", text, diff)
 		}
 	}

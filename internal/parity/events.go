@@ -35,7 +35,7 @@ type messageFieldsForEventKind struct {
 	Content       json.RawMessage
 }
 
-type block struct {
+type blockForEventAlignment struct {
 	Type, Name, ID string
 	ToolUseID      string `json:"tool_use_id"`
 }
@@ -74,10 +74,10 @@ func kindAndAlignKeyOfEvent(rawEvent json.RawMessage) (kind, alignKey string) {
 	return kind, kind + " " + block.Name
 }
 
-func firstBlock(content json.RawMessage) block {
-	var blocks []block
+func firstBlock(content json.RawMessage) blockForEventAlignment {
+	var blocks []blockForEventAlignment
 	if json.Unmarshal(content, &blocks) != nil || len(blocks) == 0 {
-		return block{Type: "string"}
+		return blockForEventAlignment{Type: "string"}
 	}
 	return blocks[0]
 }

@@ -206,14 +206,14 @@ type AttachmentLine struct {
 	Attachment any    `json:"attachment"`
 	Type       string `json:"type"` // "attachment"
 	LineID
-	Rendered       []RenderedText `json:"rendered,omitempty"`
-	RenderedRole   string         `json:"renderedRole,omitempty"` // "system" or "user"
-	WithToolResult bool           `json:"renderedBesideToolResult,omitempty"`
+	Rendered       []AttachmentText `json:"rendered,omitempty"`
+	RenderedRole   string           `json:"renderedRole,omitempty"` // "system" or "user"
+	WithToolResult bool             `json:"renderedBesideToolResult,omitempty"`
 	LineTrailer
 }
 
-// RenderedText is one text of an attachment that the model reads.
-type RenderedText struct {
+// AttachmentText is one text of an attachment that the model reads.
+type AttachmentText struct {
 	Content string `json:"content"`
 }
 

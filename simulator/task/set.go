@@ -88,7 +88,7 @@ func New(o Options) *Set {
 
 // Reserve returns an taskID and the path of an output file for work that may become a task. [Set.Start] uses them for a
 // task with this taskID. An empty path means that there are no output files.
-func (s *Set) Reserve(kind Kind) (taskID, outputFilePath string) {
+func (s *Set) Reserve(kind ShellOrAgentKind) (taskID, outputFilePath string) {
 	taskID = s.newID(kind)
 	return taskID, s.outputFile(taskID)
 }
@@ -474,12 +474,12 @@ func (s *Set) countEnd(t *Task, status Status) {
 
 func (s *Set) backgroundTasksFrame() *protocol.System {
 	type line struct {
-		TaskID      string `json:"task_id"`
-		RunID       string `json:"run_id"`
-		TaskType    Kind   `json:"task_type"`
-		AgentType   string `json:"subagent_type,omitempty"`
-		Description string `json:"description"`
-		ParentID    string `json:"parent_task_id,omitempty"`
+		TaskID      string           `json:"task_id"`
+		RunID       string           `json:"run_id"`
+		TaskType    ShellOrAgentKind `json:"task_type"`
+		AgentType   string           `json:"subagent_type,omitempty"`
+		Description string           `json:"description"`
+		ParentID    string           `json:"parent_task_id,omitempty"`
 	}
 	lines := []line{}
 	for _, t := range s.tasks {

@@ -19,18 +19,18 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Kind is the kind of a task, as in the task_type key.
-type Kind string
+// ShellOrAgentKind is the kind of a task, as in the task_type key.
+type ShellOrAgentKind string
 
 // The kinds of tasks.
 const (
-	KindAgent Kind = "local_agent"
-	KindBash  Kind = "local_bash"
+	KindAgent ShellOrAgentKind = "local_agent"
+	KindBash  ShellOrAgentKind = "local_bash"
 )
 
 // Info describes a task at its start.
 type Info struct {
-	Kind                   Kind
+	Kind                   ShellOrAgentKind
 	ToolUseID, Description string
 	AgentType              string // agents only
 	Prompt                 string // agents only
@@ -376,10 +376,10 @@ func optionalField(key, value string) []protocol.Field {
 	return []protocol.Field{{Key: key, Value: value}}
 }
 
-func (s *Set) newID(k Kind) string { return NewTaskID(k, s.options.NewID()) }
+func (s *Set) newID(k ShellOrAgentKind) string { return NewTaskID(k, s.options.NewID()) }
 
 // NewTaskID derives an id from a uuid as the real CLI does: a1a34411e849f1b0c (an agent) or bgxo6nxdd (a command).
-func NewTaskID(k Kind, uuid string) string {
+func NewTaskID(k ShellOrAgentKind, uuid string) string {
 	hex := strings.ReplaceAll(uuid, "-", "")
 	if k == KindAgent {
 		return "a" + hex[:min(8, len(hex))] + padOrTrim(hex, 8)

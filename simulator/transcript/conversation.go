@@ -112,14 +112,14 @@ func attachmentLineOf(e protocol.Envelope, role string, value any) protocol.Atta
 func (th *conversation) addedAttachmentLine(ev *protocol.AttachmentAdded) protocol.AttachmentLine {
 	line := attachmentLineOf(th.newEnvelope(ev.AgentID, ev.UUID, ""), ev.Role, ev.Attachment)
 	if ev.Rendered != "" {
-		line.Rendered = []protocol.RenderedText{{Content: ev.Rendered}}
+		line.Rendered = []protocol.AttachmentText{{Content: ev.Rendered}}
 	}
 	return line
 }
 
 func (th *conversation) reminderLine(agentID string, value any, text string) protocol.AttachmentLine {
 	line := th.attachmentLine(agentID, "system", value)
-	line.Rendered = []protocol.RenderedText{{Content: protocol.Reminder(text)}}
+	line.Rendered = []protocol.AttachmentText{{Content: protocol.Reminder(text)}}
 	return line
 }
 

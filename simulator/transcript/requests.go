@@ -103,7 +103,7 @@ func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID st
 				Snapshot environmentSnapshot
 				Identity modelIdentity
 			}
-			Rendered          []protocol.RenderedText
+			Rendered          []protocol.AttachmentText
 			IsAPIErrorMessage bool
 		}
 		if e.isSidechain || json.Unmarshal(e.raw, &line) != nil {
@@ -189,7 +189,7 @@ func (c *modelInput) addMessage(role, id string, content []json.RawMessage, rend
 }
 
 // addAttachmentTexts adds the text of an attachment, which becomes a message of its own if role is "system".
-func (c *modelInput) addAttachmentTexts(role string, renderedTexts []protocol.RenderedText) {
+func (c *modelInput) addAttachmentTexts(role string, renderedTexts []protocol.AttachmentText) {
 	for _, text := range renderedTexts {
 		if role != "system" {
 			c.insertReminder(len(c.messages), text.Content)

@@ -81,7 +81,7 @@ func (th *conversation) startSession() error {
 		th.id = th.options.DefaultID
 	}
 	if th.id == "" {
-		if err := th.chooseUnusedSessionID(); err != nil {
+		if err := th.chooseSessionIDUnclaimedBySeededRuns(); err != nil {
 			return err
 		}
 	}
@@ -94,7 +94,7 @@ func (th *conversation) startSession() error {
 	return nil
 }
 
-func (th *conversation) chooseUnusedSessionID() error {
+func (th *conversation) chooseSessionIDUnclaimedBySeededRuns() error {
 	th.id = th.options.Clock.NewID()
 	if th.options.RestartIDs == nil || th.options.NoPersist {
 		return nil

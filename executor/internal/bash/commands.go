@@ -152,10 +152,10 @@ func runTaskStop(_ context.Context, c *Commands, in taskStopInput) protocol.Tool
 	}
 	what := cmp.Or(info.Command, info.Description)
 	out := struct {
-		Message string    `json:"message"`
-		TaskID  string    `json:"task_id"`
-		Type    task.Kind `json:"task_type"`
-		Command string    `json:"command,omitempty"`
+		Message string                `json:"message"`
+		TaskID  string                `json:"task_id"`
+		Type    task.ShellOrAgentKind `json:"task_type"`
+		Command string                `json:"command,omitempty"`
 	}{fmt.Sprintf("Successfully stopped task: %s (%s)", info.ID, what), info.ID, info.Kind, info.Command}
 	text, err := protocol.Marshal(out)
 	if err != nil {

@@ -42,13 +42,13 @@ func newValueFromDecoded(decoded any, valueWithPositions Value) Value {
 			v.Text = valueWithPositions.Text
 		}
 	case []any:
-		v.Kind, v.list = KindArray, &arrayElements{newItemsFromDecoded(t, valueWithPositions)}
+		v.Kind, v.list = KindArray, &tomlOrJSONArrayElements{newItemsFromDecoded(t, valueWithPositions)}
 	case []map[string]any:
 		tables := make([]any, len(t))
 		for i := range t {
 			tables[i] = t[i]
 		}
-		v.Kind, v.list = KindArray, &arrayElements{newItemsFromDecoded(tables, valueWithPositions)}
+		v.Kind, v.list = KindArray, &tomlOrJSONArrayElements{newItemsFromDecoded(tables, valueWithPositions)}
 	case map[string]any:
 		v.Kind, v.table = KindTable, newTableFromDecoded(t, valueWithPositions)
 	default:

@@ -242,7 +242,7 @@ func (s *jsonScanner) scanValue() (Value, bool) {
 		v.table, ok = s.scanObject()
 	case '[':
 		v.Kind = KindArray
-		v.list = &arrayElements{}
+		v.list = &tomlOrJSONArrayElements{}
 		v.list.items, ok = s.scanArray()
 	case '"':
 		v.Kind = KindString

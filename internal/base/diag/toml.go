@@ -276,7 +276,7 @@ func (s *tomlScanner) openTable(t *table, key string, off, start int) *table {
 func (s *tomlScanner) appendTable(t *table, key string, off, start int) *table {
 	f := t.findField(key)
 	if f == nil {
-		f = t.addField(Field{Key: key, offset: int32(off), Value: Value{Kind: KindArray, offset: int32(start), list: &arrayElements{items: make([]Value, 0, s.initialCapacityOfTableArray())}}})
+		f = t.addField(Field{Key: key, offset: int32(off), Value: Value{Kind: KindArray, offset: int32(start), list: &tomlOrJSONArrayElements{items: make([]Value, 0, s.initialCapacityOfTableArray())}}})
 	} else if !f.Value.isArrayOfTables() {
 		s.recordProblemAndReturnFalse(off, "key `"+key+"` already has a value, but [[…]] needs an array of tables")
 		return nil

@@ -21,7 +21,7 @@ func (s *tomlScanner) scanValue() (Value, bool) {
 		}
 	case '[':
 		v.Kind = KindArray
-		v.list = &arrayElements{}
+		v.list = &tomlOrJSONArrayElements{}
 		v.list.items, ok = s.scanArray()
 	case '{':
 		v.Kind = KindTable

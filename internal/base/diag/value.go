@@ -34,7 +34,7 @@ type Value struct {
 	// Text is the content of a string; integers, floats, booleans and date-times are as written.
 	Text string
 
-	list   *arrayElements
+	list   *tomlOrJSONArrayElements
 	table  *table
 	offset int32 // byte offset of the value
 
@@ -42,7 +42,7 @@ type Value struct {
 	Kind Kind
 }
 
-type arrayElements struct{ items []Value }
+type tomlOrJSONArrayElements struct{ items []Value }
 
 // Field is one key of a table.
 type Field struct {
@@ -132,7 +132,7 @@ func (v Value) WithFields(fields ...Field) Value {
 
 // WithItems returns an array of these elements at the position of v.
 func (v Value) WithItems(items []Value) Value {
-	return Value{offset: v.offset, Kind: KindArray, list: &arrayElements{items}}
+	return Value{offset: v.offset, Kind: KindArray, list: &tomlOrJSONArrayElements{items}}
 }
 
 // WithText returns a scalar value at the position of v.

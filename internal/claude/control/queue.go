@@ -197,7 +197,7 @@ func readPrompt(line []byte) (*prompt, error) {
 	if role != "user" {
 		return nil, invalidStdinLineErrorf("Error: Expected message role 'user', got '%v'", role)
 	}
-	content, ok := readContent(f.Message.Content)
+	content, ok := readUserPromptContent(f.Message.Content)
 	if !ok {
 		return nil, nil
 	}
@@ -215,8 +215,8 @@ func readPrompt(line []byte) (*prompt, error) {
 	return in, nil
 }
 
-// readContent reads a string or a list of objects. Missing content is an empty string.
-func readContent(raw json.RawMessage) (content protocol.Content, ok bool) {
+// readUserPromptContent reads a string or a list of objects. Missing content is an empty string.
+func readUserPromptContent(raw json.RawMessage) (content protocol.Content, ok bool) {
 	if !plainjson.IsSet(raw) {
 		return content, true
 	}

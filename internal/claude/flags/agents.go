@@ -12,8 +12,8 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
-// checkAgents validates --agents and replaces a file name by the content of the file.
-func checkAgents(s *process.System, f *Flags) error {
+// loadAndCheckAgentsFlag validates --agents and replaces a file name by the content of the file.
+func loadAndCheckAgentsFlag(s *process.System, f *Flags) error {
 	if f.Agents == "" {
 		return nil
 	}

@@ -25,7 +25,7 @@ const CompatValueForOlderRustTool = "claudeless-rs"
 // the session id is already in use.
 func (f *Flags) Check(s *process.System) error {
 	checks := []func(*process.System, *Flags) error{
-		checkSession, checkSettingSources, checkAgents, checkSchema, checkFormats, checkPrivileges, loadSystemPrompts,
+		checkSession, checkSettingSources, loadAndCheckAgentsFlag, checkSchema, checkFormats, checkPrivileges, loadSystemPrompts,
 	}
 	for _, check := range checks {
 		if err := check(s, f); err != nil {

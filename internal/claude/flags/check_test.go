@@ -101,7 +101,7 @@ func TestAgentsFile(t *testing.T) {
 		s, _ := fakeSystem(t)
 		f := &Flags{CustomFlags: CustomFlags{Agents: filepath.Join(dir, "a.json")}}
 		got := ""
-		if err := checkAgents(s, f); err != nil {
+		if err := loadAndCheckAgentsFlag(s, f); err != nil {
 			got = err.Error()
 		}
 		if diff := cmp.Diff(want, got); diff != "" || f.Agents != content {

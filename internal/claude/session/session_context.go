@@ -369,15 +369,15 @@ func (s *sessionContext) requestSourceLabel(requestingAgent agent.Requester) str
 // HostAddedDirSource marks the working directories that a host added while the session runs.
 const HostAddedDirSource = "session"
 
-// mentionReader reads the files and resources that prompts mention with @.
-type mentionReader struct {
+// mentionedFileAndResourceReader reads the files and resources that prompts mention with @.
+type mentionedFileAndResourceReader struct {
 	tools     *toolbox
 	cwd, home string
 }
 
 // Open reads a mentioned file as the Read tool would. It asks no permission question, but deny
 // rules apply (spec: cli-shapes, attachment:file).
-func (m mentionReader) Open(ctx context.Context, named simulator.Mention) (simulator.MentionContent, bool) {
+func (m mentionedFileAndResourceReader) Open(ctx context.Context, named simulator.Mention) (simulator.MentionContent, bool) {
 	path := named.Path
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		path = filepath.Join(m.home, rest)
@@ -426,7 +426,7 @@ func mentionedDir(path, shown string) (simulator.MentionContent, bool) {
 }
 
 // Read reads the resources of servers that a prompt mentions.
-func (m mentionReader) Read(ctx context.Context, prompt string) (mentionedResources []simulator.MentionContent) {
+func (m mentionedFileAndResourceReader) Read(ctx context.Context, prompt string) (mentionedResources []simulator.MentionContent) {
 	if m.tools.servers.manager == nil {
 		return nil
 	}

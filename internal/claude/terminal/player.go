@@ -69,14 +69,15 @@ func (p *turnPlayer) playPrompts(ctx context.Context) {
 			}
 			continue
 		}
-		if !p.playBackground(ctx) {
+		if !p.showBackgroundEventsUntilPrompt(ctx) {
 			return
 		}
 	}
 }
 
-// playBackground shows the events of background work until a prompt arrives, and plays the turn that the work requests.
-func (p *turnPlayer) playBackground(ctx context.Context) bool {
+// showBackgroundEventsUntilPrompt shows the events of background work until a prompt arrives, and plays the turn that the work
+// requests.
+func (p *turnPlayer) showBackgroundEventsUntilPrompt(ctx context.Context) (canContinue bool) {
 	until, stop := context.WithCancel(ctx)
 	defer stop()
 	done := make(chan bool, 1)

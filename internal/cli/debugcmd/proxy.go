@@ -106,7 +106,7 @@ type pendingCall struct {
 	cancel context.CancelFunc
 }
 
-type rpcMessage struct {
+type proxiedMCPMessage struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params"`
@@ -145,7 +145,7 @@ func eachLine(r io.Reader, each func(line []byte) error) error {
 
 func (p *proxy) readClient(ctx context.Context) error {
 	return eachLine(p.o.Stdin, func(line []byte) error {
-		var m rpcMessage
+		var m proxiedMCPMessage
 		if json.Unmarshal(line, &m) != nil {
 			return p.writeLineToServer(line)
 		}
@@ -164,7 +164,7 @@ func (p *proxy) readClient(ctx context.Context) error {
 	})
 }
 
-func (p *proxy) startCall(ctx context.Context, m rpcMessage, line []byte) {
+func (p *proxy) startCall(ctx context.Context, m proxiedMCPMessage, line []byte) {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &pendingCall{answer: make(chan json.RawMessage, 1), cancel: cancel}
 	p.mu.Lock()
@@ -201,7 +201,7 @@ func (p *proxy) cancelCall(params json.RawMessage) bool {
 	return !c.isSent
 }
 
-func (p *proxy) handleCall(ctx context.Context, c *pendingCall, m rpcMessage, line []byte) {
+func (p *proxy) handleCall(ctx context.Context, c *pendingCall, m proxiedMCPMessage, line []byte) {
 	var in callParams
 	if err := json.Unmarshal(m.Params, &in); err != nil { // the server reports invalid parameters itself
 		if answer := p.callServer(ctx, c, m, line); answer != nil {
@@ -252,7 +252,7 @@ type callParams struct {
 }
 
 // runCallAsDecided runs a call according to a decision other than skip, and returns the response for the client, or nil.
-func (p *proxy) runCallAsDecided(ctx context.Context, call *pendingCall, request rpcMessage, requestLine []byte, decision debug.Decision) (response json.RawMessage) {
+func (p *proxy) runCallAsDecided(ctx context.Context, call *pendingCall, request proxiedMCPMessage, requestLine []byte, decision debug.Decision) (response json.RawMessage) {
 	var err error
 	switch decision.Action {
 	case debug.ActionRaise:
@@ -293,7 +293,7 @@ func (p *proxy) serverToolName(canonicalName string) (string, bool) {
 }
 
 // callServer sends a call to the server and waits for the response; nil means there will be no response.
-func (p *proxy) callServer(ctx context.Context, c *pendingCall, m rpcMessage, line []byte) json.RawMessage {
+func (p *proxy) callServer(ctx context.Context, c *pendingCall, m proxiedMCPMessage, line []byte) json.RawMessage {
 	p.mu.Lock()
 	c.isSent = true
 	p.mu.Unlock()
@@ -310,7 +310,7 @@ func (p *proxy) callServer(ctx context.Context, c *pendingCall, m rpcMessage, li
 
 func (p *proxy) readServer(ctx context.Context) error {
 	err := eachLine(p.child.Stdout(), func(line []byte) error {
-		var m rpcMessage
+		var m proxiedMCPMessage
 		if json.Unmarshal(line, &m) != nil || m.Method != "" || len(m.ID) == 0 {
 			p.writeLineToClient(line)
 			return nil

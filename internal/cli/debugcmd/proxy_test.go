@@ -201,7 +201,7 @@ func serveSchemas(in io.Reader, out io.Writer) {
 		"tools/call": `{"content":[{"type":"text","text":"{\"n\":1}"}],"structuredContent":{"n":1}}`,
 	}
 	for lines := bufio.NewScanner(in); lines.Scan(); {
-		var m rpcMessage
+		var m proxiedMCPMessage
 		if json.Unmarshal(lines.Bytes(), &m) == nil && len(m.ID) > 0 {
 			fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", m.ID, answers[m.Method])
 		}

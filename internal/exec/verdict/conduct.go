@@ -17,7 +17,7 @@ func (l *findingCollector) addFindingsOfWrongClaudeUsage(processes []*journaledP
 		l.checkStdout(p)
 		l.addFindingsOfWrongControlProtocolUsage(p)
 		l.checkProcessEnd(p, pidsKilledFromOutside)
-		l.checkSettings(p)
+		l.checkStartOfProcess(p)
 		l.checkHooks(p)
 	}
 	l.checkRetryStorms(processes)
@@ -77,8 +77,8 @@ func (l *findingCollector) checkProcessEnd(p *journaledProcess, killed []int) {
 	}
 }
 
-// checkSettings adds findings C08, C09, C10, C13, C17 and S22: command line, settings and environment.
-func (l *findingCollector) checkSettings(p *journaledProcess) {
+// checkStartOfProcess adds findings C08, C09, C10, C13, C17 and S22: command line, settings and environment.
+func (l *findingCollector) checkStartOfProcess(p *journaledProcess) {
 	switch x := p.exit; {
 	case x == nil:
 	case x.Rejection != "" && p.setup == nil:

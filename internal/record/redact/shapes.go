@@ -73,7 +73,7 @@ func newSecretFormFinder() *secretFormFinder {
 	s := &secretFormFinder{rules: slices.Concat(additionalRules[:], maintained[:]), words: newWordFinder(true)}
 	for i, r := range s.rules {
 		for word := range strings.SplitSeq(r.keywords, "|") {
-			for _, part := range extendKeywordToThreeBytes(word) {
+			for _, part := range padKeywordToThreeBytesWithNeighbours(word) {
 				s.words.addWord(part, len(s.byWord))
 				s.byWord = append(s.byWord, keyword{i, r.choosePrecheckForKeyword(word)})
 			}
@@ -83,9 +83,9 @@ func newSecretFormFinder() *secretFormFinder {
 	return s
 }
 
-// extendKeywordToThreeBytes returns the words to search for. A keyword shorter than three bytes is combined with every
+// padKeywordToThreeBytesWithNeighbours returns the words to search for. A keyword shorter than three bytes is combined with every
 // byte that may adjoin it.
-func extendKeywordToThreeBytes(keyword string) (searchWords []string) {
+func padKeywordToThreeBytesWithNeighbours(keyword string) (searchWords []string) {
 	const digits, letters = "0123456789", "abcdefghijklmnopqrstuvwxyz"
 	if len(keyword) >= 3 {
 		return []string{keyword}
