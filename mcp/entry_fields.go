@@ -107,8 +107,7 @@ func (f *configEntryReader) OptionalFlag(name string) *bool {
 	if !f.Has(name) {
 		return nil
 	}
-	v := f.Flag(name)
-	return &v
+	return new(f.Flag(name))
 }
 
 // StringList returns a member that is an array of strings; nil if absent.

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -156,10 +157,7 @@ func (o Options) withDefaults() Options {
 }
 
 func orDefault[T int | time.Duration](v, fallback T) T {
-	if v <= 0 {
-		return fallback
-	}
-	return v
+	return cmp.Or(max(v, 0), fallback)
 }
 
 // RecordSource is the Source of every record. It shows readers that an MCP client recorded the call.

@@ -398,21 +398,14 @@ func (x *Expectation) nearestCall(calls []observedCall) string {
 
 // decodeJSONWithExactNumbers decodes JSON and keeps numbers as text. It returns nil for invalid JSON.
 func decodeJSONWithExactNumbers(raw json.RawMessage) (decodedOrNil any) {
-	if v, err := plainjson.Decode(raw); err == nil {
-		return v
-	}
-	return nil
+	v, _ := plainjson.Decode(raw)
+	return v
 }
 
 func (x *Expectation) expectedInput() any { return decodeJSONWithExactNumbers(x.Input) }
 
 func (x *Expectation) matchesTool(tool string) bool {
-	for _, t := range x.tools {
-		if _, ok := t.Match(tool); ok {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(x.tools, func(t match.Pattern) bool { _, ok := t.Match(tool); return ok })
 }
 
 // subjectWithExpectedTimes adds to a subject how often it must occur: "(2 to 3 times)". A negative maximum means no limit.

@@ -186,7 +186,7 @@ func (l *loader) loadFile(path, src string, stack []string) *Scenario {
 // readInclude reads the i-th included file of a scenario and returns its rules. It reads each file only once.
 func (l *loader) readInclude(from *fill.Source, i int, name string, stack []string) []Rule {
 	at := diag.Path{"include", i}
-	path := fill.ResolvePath(from.Dir, name)
+	path := diag.ResolvePath(from.Dir, name)
 	clean := filepath.Clean(path)
 	if slices.Contains(stack, clean) {
 		names := make([]string, 0, len(stack)+1)

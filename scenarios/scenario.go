@@ -16,7 +16,6 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/match"
-	"github.com/claudeless/claudeless/scenarios/internal/fill"
 )
 
 // Matcher returns the compiled pattern of the rule. Before the scenario is loaded, it matches every text.
@@ -202,7 +201,7 @@ func (s *Scenario) ServerConfig(executable, recordsDir string) ([]byte, error) {
 		if fixture, ok := entry["fixture"].(string); ok {
 			delete(entry, "fixture")
 			if strings.ContainsAny(fixture, "./") {
-				fixture = fill.ResolvePath(s.source.Dir, fixture)
+				fixture = diag.ResolvePath(s.source.Dir, fixture)
 			}
 			args := []string{"fixture", "serve", fixture}
 			if recordsDir != "" {

@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/match"
@@ -229,13 +230,7 @@ type Parity struct {
 
 // Fixtures returns the names of the servers that are fixtures, in file order.
 func (m *MCP) Fixtures() []string {
-	var names []string
-	for _, name := range m.ServerNames() {
-		if m.Servers[name]["fixture"] != nil {
-			names = append(names, name)
-		}
-	}
-	return names
+	return slices.DeleteFunc(m.ServerNames(), func(name string) bool { return m.Servers[name]["fixture"] == nil })
 }
 
 // SideRequestAnswer returns the first scripted answer to a kind of side request. ok is false if none exists.

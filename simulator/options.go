@@ -338,9 +338,7 @@ func (o Options) withDefaults() (Options, error) {
 	case o.Main != nil && o.Main.Context == nil:
 		return o, errors.New("simulator: Main.Context is required")
 	}
-	if o.Location == nil {
-		o.Location = defaultLocation{}
-	}
+	o.Location = cmp.Or[Location](o.Location, defaultLocation{})
 	o.Limits.Retries = cmp.Or(o.Limits.Retries, 10)
 	return o, nil
 }

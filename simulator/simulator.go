@@ -112,9 +112,7 @@ func New(o Options) (*Simulator, error) {
 	if o.Main != nil {
 		s.main, s.commands = *o.Main, o.Main.Commands
 	}
-	if s.commands == nil {
-		s.commands = emptyCommandSet{}
-	}
+	s.commands = cmp.Or[Commands](s.commands, emptyCommandSet{})
 	s.history.resumed = s.main.Start.Resumed
 	s.totals.restore(s.main.Costs)
 	if heard := s.main.Start.PreviousReply; heard != nil {

@@ -6,6 +6,7 @@ package builtin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -110,9 +111,7 @@ func New(o Options) (*Tools, error) {
 		return nil, fmt.Errorf("builtin tools: working directory %q is not absolute", o.CWD)
 	}
 	o.CWD = filepath.Clean(o.CWD)
-	if o.Clock == nil {
-		o.Clock = &fixedTimeSequentialIDClock{}
-	}
+	o.Clock = cmp.Or[Clock](o.Clock, &fixedTimeSequentialIDClock{})
 	t := &Tools{allowed: o.Allowed, shell: newShell(o), definitions: sync.OnceValue(Definitions)}
 	if t.allowed == nil {
 		t.allowed = func(string) bool { return true }
@@ -158,14 +157,7 @@ func (t *Tools) Close() { t.shell.Close() }
 
 // Tools returns the tools of this session, sorted by name, including those that are not simulated.
 func (t *Tools) Tools(context.Context) ([]protocol.Tool, error) {
-	definitions := t.definitions()
-	out := make([]protocol.Tool, 0, len(definitions))
-	for _, d := range definitions {
-		if t.allowed(d.Name) {
-			out = append(out, d)
-		}
-	}
-	return out, nil
+	return slices.DeleteFunc(t.definitions(), func(d protocol.Tool) bool { return !t.allowed(d.Name) }), nil
 }
 
 // PrepareInput returns the input with which a call is shown and run. It adds the defaults that the real CLI adds, and

@@ -74,18 +74,13 @@ func (s *responseSender) sendEvents(script *wire.EventList) bool {
 	var out bytes.Buffer
 	for i := range script.Events {
 		e := &script.Events[i]
-		if e.Pause > 0 {
-			if !s.writeAndFlushBuffer(flush, &out) || s.clock.Sleep(s.r.Context(), e.Pause) != nil {
-				return s.recordDisconnectAndReturnFalse()
-			}
+		if e.Pause > 0 && (!s.writeAndFlushBuffer(flush, &out) || s.clock.Sleep(s.r.Context(), e.Pause) != nil) {
+			return s.recordDisconnectAndReturnFalse()
 		}
 		e.AppendTo(&out)
 		s.events++
 	}
-	if !s.writeAndFlushBuffer(flush, &out) {
-		return s.recordDisconnectAndReturnFalse()
-	}
-	return true
+	return s.writeAndFlushBuffer(flush, &out) || s.recordDisconnectAndReturnFalse()
 }
 
 func (s *responseSender) writeAndFlushBuffer(controller *http.ResponseController, buffered *bytes.Buffer) (isConnected bool) {

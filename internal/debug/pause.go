@@ -332,8 +332,5 @@ func (r ResumeRequest) messageOfRaisedFailure() string {
 	if isPresent(r.Exception) && !bytes.Equal(bytes.TrimSpace(r.Exception), []byte("null")) {
 		return string(r.Exception)
 	}
-	if r.ExceptionType != "" {
-		return r.ExceptionType
-	}
-	return "the call was failed by the debugger"
+	return cmp.Or(r.ExceptionType, "the call was failed by the debugger")
 }

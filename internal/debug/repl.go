@@ -325,8 +325,7 @@ func (l *sessions) closeSession(s *session) {
 	if s.ClosedAt != nil {
 		return
 	}
-	now := unixSeconds(l.options.Now())
-	s.ClosedAt = &now
+	s.ClosedAt = new(unixSeconds(l.options.Now()))
 	close(s.closed)
 }
 

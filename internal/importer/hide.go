@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/url"
 	"os"
 	"path"
@@ -303,11 +304,7 @@ func (k *secretsFromFilesReader) readSecretsOfEnvAndHeadersInConfig(configJSON [
 	if json.Unmarshal(configJSON, &c) != nil {
 		return
 	}
-	servers := []server{c.server}
-	for _, s := range c.MCPServers {
-		servers = append(servers, s)
-	}
-	for _, s := range servers {
+	for _, s := range slices.AppendSeq([]server{c.server}, maps.Values(c.MCPServers)) {
 		for name, value := range s.Env {
 			k.recordPossiblySecretValue(name, value)
 		}

@@ -300,10 +300,7 @@ type documentCache struct {
 }
 
 func (o Options) baseTransport() http.RoundTripper {
-	if o.Transport != nil {
-		return o.Transport
-	}
-	return http.DefaultTransport
+	return cmp.Or(o.Transport, http.DefaultTransport)
 }
 
 // RoundTrip returns known documents from memory, and limits the size of other responses.

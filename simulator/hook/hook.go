@@ -148,9 +148,7 @@ func New(o Options) (*Runner, []protocol.Warning) {
 	if o.Now == nil {
 		o.Now = func() time.Time { return time.Time{} }
 	}
-	if o.HTTP == nil {
-		o.HTTP = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	}
+	o.HTTP = cmp.Or(o.HTTP, &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }})
 	if o.MatchRule == nil {
 		o.MatchRule = func(rule string, use protocol.ToolUse) bool { return rule == use.Name }
 	}

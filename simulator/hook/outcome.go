@@ -174,9 +174,7 @@ func (o *Outcome) mergeOutput(c *hookCall, a *hookResult) {
 		}
 	}
 	s := out.Specific
-	if s == nil {
-		s = &protocol.HookSpecificOutput{}
-	}
+	s = cmp.Or(s, &protocol.HookSpecificOutput{})
 	o.mergeDecision(c, a, s)
 	o.mergeSpecific(c, s)
 }
@@ -200,9 +198,7 @@ func (a *hookResult) refusalReason(c *hookCall) (reason, bare string, refused bo
 		return a.blockReason, a.rawReason, true
 	}
 	s := a.output.Specific
-	if s == nil {
-		s = &protocol.HookSpecificOutput{}
-	}
+	s = cmp.Or(s, &protocol.HookSpecificOutput{})
 	if a.output.Async || a.output.Decision != "block" && (s.PermissionDecision != "deny" || !claudecode.HookEventNamed(c.event).DecidesPermission) {
 		return "", "", false
 	}

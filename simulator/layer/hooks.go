@@ -66,15 +66,9 @@ func Hooks(o HookOptions) executor.Middleware { return executor.Func(newHooks(o)
 type hookMiddleware struct{ o HookOptions }
 
 func newHooks(o HookOptions) *hookMiddleware {
-	if o.State == nil {
-		o.State = &simulator.SessionState{}
-	}
-	if o.Location == nil {
-		o.Location = defaultLocation{}
-	}
-	if o.Tools == nil {
-		o.Tools = defaultHookedTools{}
-	}
+	o.State = cmp.Or(o.State, &simulator.SessionState{})
+	o.Location = cmp.Or[simulator.Location](o.Location, defaultLocation{})
+	o.Tools = cmp.Or[HookedTools](o.Tools, defaultHookedTools{})
 	return &hookMiddleware{o}
 }
 

@@ -46,9 +46,7 @@ type CallPrechecker interface {
 // Permission returns the middleware that allows a call, denies it, or asks.
 func Permission(o PermissionOptions) executor.Middleware {
 	p, ask, now := o.Policy, o.Ask, o.Clock.Now
-	if o.Tools == nil {
-		o.Tools = simulator.UncheckedTools(nil)
-	}
+	o.Tools = cmp.Or[CallPrechecker](o.Tools, simulator.UncheckedTools(nil))
 	var warned sync.Once
 	denial := func(v permission.Verdict) executor.Result {
 		r := Denial(v)

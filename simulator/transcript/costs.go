@@ -74,10 +74,7 @@ func mayContainPatch(output any) bool {
 }
 
 func changedLines(r protocol.ToolResult) (added, removed int) {
-	if r.IsError || r.Output == nil {
-		return 0, 0
-	}
-	if !mayContainPatch(r.Output) {
+	if r.IsError || r.Output == nil || !mayContainPatch(r.Output) {
 		return 0, 0 // an output without a patch is not that of an edit, and may be long
 	}
 	raw, err := protocol.Marshal(r.Output)

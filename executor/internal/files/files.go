@@ -5,6 +5,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"os"
@@ -103,9 +104,7 @@ func (f *SeenFileTracker) RecordFromEarlierRun(path, content string) {
 
 // New returns the SeenFileTracker of a session. It accesses no file.
 func New(o Options) *SeenFileTracker {
-	if o.Access == nil {
-		o.Access = unrestrictedAccess{}
-	}
+	o.Access = cmp.Or[Access](o.Access, unrestrictedAccess{})
 	return &SeenFileTracker{options: o, seen: &seenFiles{byPath: map[string]seenContent{}}, agents: &agentFiles{seen: map[string]*seenFiles{}}}
 }
 

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"os"
 	"path"
 	"path/filepath"
@@ -154,9 +155,7 @@ type Finder struct{ options FinderOptions }
 
 // NewFinder creates a Finder. It accesses no file.
 func NewFinder(o FinderOptions) *Finder {
-	if o.Access == nil {
-		o.Access = unrestrictedSearch{}
-	}
+	o.Access = cmp.Or[DenyRuleSearchFilter](o.Access, unrestrictedSearch{})
 	return &Finder{o}
 }
 

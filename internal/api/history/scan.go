@@ -51,10 +51,7 @@ func readMemberKey(raw []byte, i int) (key string, at int, err error) {
 		return "", 0, errSyntax
 	}
 	end := skipValue(raw, i)
-	if end < 0 {
-		return "", 0, errSyntax
-	}
-	if json.Unmarshal(raw[i:end], &key) != nil {
+	if end < 0 || json.Unmarshal(raw[i:end], &key) != nil {
 		return "", 0, errSyntax
 	}
 	i = skipSpace(raw, end)

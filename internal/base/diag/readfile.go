@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 )
 
@@ -29,6 +30,14 @@ func OpenFileOrPipe(name string) (*os.File, error) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: errNotRegular}
 	}
 	return f, nil
+}
+
+// ResolvePath returns the path of a file. A relative name is relative to dir.
+func ResolvePath(dir, name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(dir, name)
 }
 
 // ReadFile is like [ReadRegularFileAsText] but returns bytes.

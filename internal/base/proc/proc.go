@@ -8,6 +8,7 @@ package proc
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -104,10 +105,7 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 }
 
 func orDefault[T int | time.Duration](v, fallback T) T {
-	if v <= 0 {
-		return fallback
-	}
-	return v
+	return cmp.Or(max(v, 0), fallback)
 }
 
 func (c Command) prepare(ctx context.Context) (*exec.Cmd, error) {

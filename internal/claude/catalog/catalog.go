@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -164,10 +165,7 @@ func (c *Catalog) Agent(name string) (Agent, bool) {
 func (c *Catalog) Agents() []Agent {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	list := make([]Agent, 0, len(c.agents))
-	for _, a := range c.agents {
-		list = append(list, a)
-	}
+	list := slices.AppendSeq(make([]Agent, 0, len(c.agents)), maps.Values(c.agents))
 	slices.SortFunc(list, func(a, b Agent) int { return compareNamesInRealCLIOrder(a.Name, b.Name) })
 	return list
 }
@@ -402,10 +400,7 @@ func (l *loader) readSkill(tree fs.FS, folder, dir, source string) {
 		return
 	}
 	doc, ok := l.readDocument(tree, file)
-	if !ok {
-		return
-	}
-	if len(doc.list("paths")) > 0 {
+	if !ok || len(doc.list("paths")) > 0 {
 		return // a skill that applies only to some files is not listed
 	}
 	l.skills = append(l.skills, l.withMetadata(doc, Command{

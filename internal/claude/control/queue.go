@@ -189,10 +189,8 @@ func readPrompt(line []byte) (*prompt, error) {
 	var f userFrame
 	_ = json.Unmarshal(line, &f) // the line is valid JSON; keys with values of the wrong type stay zero
 	var role any = "undefined"
-	if f.Message != nil && f.Message.Role != nil {
-		if json.Unmarshal(f.Message.Role, &role) != nil || role == nil {
-			role = "null"
-		}
+	if f.Message != nil && f.Message.Role != nil && (json.Unmarshal(f.Message.Role, &role) != nil || role == nil) {
+		role = "null"
 	}
 	if role != "user" {
 		return nil, invalidStdinLineErrorf("Error: Expected message role 'user', got '%v'", role)

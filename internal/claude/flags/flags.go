@@ -222,10 +222,7 @@ func (f *Flags) Abs(s *process.System, path string) (string, error) {
 // HintThatVariadicFlagTookPrompt returns a hint if the prompt is missing and a variadic flag may have taken it as a value;
 // otherwise it returns "".
 func (f *Flags) HintThatVariadicFlagTookPrompt() (hintOrEmpty string) {
-	if f.HasPrompt || f.swallowed.Option == "" {
-		return ""
-	}
-	if f.swallowed.First || !strings.ContainsAny(f.swallowed.Word, " \t\n") {
+	if f.HasPrompt || f.swallowed.Option == "" || f.swallowed.First || !strings.ContainsAny(f.swallowed.Word, " \t\n") {
 		return ""
 	}
 	return fmt.Sprintf("%q was read as a value of %s, not as a prompt · put a prompt before %[2]s or after --\n", f.swallowed.Word, f.swallowed.Option)

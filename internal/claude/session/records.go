@@ -356,12 +356,7 @@ func (p *scenarioProgress) givesEmptyReplyToUnmatchedPrompt(prompt string) bool 
 }
 
 func (p *scenarioProgress) expectsServerCalls() bool {
-	for i := range p.scenario.Expect {
-		if p.scenario.Expect[i].MCP != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.scenario.Expect, func(x scenarios.Expectation) bool { return x.MCP != nil })
 }
 
 // newMisses returns the unexpected results since its last call.

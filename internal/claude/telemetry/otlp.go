@@ -143,8 +143,7 @@ func newValue(v any) value {
 	case bool:
 		return value{Bool: &v}
 	case int:
-		n := int64(v)
-		return value{Int: &n}
+		return value{Int: new(int64(v))}
 	case float64:
 		return value{Double: &v}
 	case []string:

@@ -65,14 +65,6 @@ func (f *Setup) runnerSetup(s *process.System) (runner.ClaudeSetup, error) {
 	return out, nil
 }
 
-// absolutePath returns the path of a file whose name is absolute, or relative to dir.
-func absolutePath(dir, name string) string {
-	if filepath.IsAbs(name) {
-		return name
-	}
-	return filepath.Join(dir, name)
-}
-
 // resolveScenarioArg makes the file name of a scenario absolute. A library name, or a scenario as JSON, stays as it is.
 func resolveScenarioArg(dir, name string) string {
 	if name == "" || filepath.IsAbs(name) || strings.HasPrefix(strings.TrimSpace(name), "{") {
@@ -172,9 +164,7 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 		return err
 	}
 	if !c.JudgeLater {
-		if in == nil {
-			in = &verdict.Input{}
-		}
+		in = cmp.Or(in, &verdict.Input{})
 		err = errors.Join(err, c.outputFiles(s).Write(judged, in.Entries, s.Stderr), c.addRules(ctx, s, judged.Unmatched))
 	}
 	if code := judged.ExitCode(); code != 0 {
@@ -249,10 +239,10 @@ func (c *Shim) Run(s *process.System) error {
 	if err != nil {
 		return err
 	}
-	dir := absolutePath(wd, c.Dir)
+	dir := diag.ResolvePath(wd, c.Dir)
 	setup.Config, setup.Journal = filepath.Join(dir, ".claudeless", "config"), filepath.Join(dir, "journal.jsonl")
 	if c.Capture != "" {
-		setup.Journal = absolutePath(wd, c.Capture)
+		setup.Journal = diag.ResolvePath(wd, c.Capture)
 	}
 	if err := runner.MakeShims(dir, setup, s.Getenv("PATH")); err != nil {
 		return err
@@ -345,7 +335,7 @@ func (f *Terminal) firstStartOptionsFromFlags(s *process.System) (*runner.Claude
 	}
 	start := &runner.ClaudeFirstStart{Dialogs: f.Fresh, Inline: f.Renderer == "inline", TrustedDirs: []string{cwd}}
 	for _, dir := range f.Trust {
-		start.TrustedDirs = append(start.TrustedDirs, absolutePath(cwd, dir))
+		start.TrustedDirs = append(start.TrustedDirs, diag.ResolvePath(cwd, dir))
 	}
 	if err := runner.CheckFirstStartDialogNames(f.Fresh); err != nil {
 		return nil, &process.ExitError{Code: exitUsage, Err: err}

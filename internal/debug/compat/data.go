@@ -240,8 +240,7 @@ func EncodeItem(value json.RawMessage, f ItemSerializationFormat) (Item, error) 
 	if err != nil {
 		return Item{}, err
 	}
-	data := base64.StdEncoding.EncodeToString(raw)
-	return Item{CID: cas.CID(raw), Data: &data, Format: FormatDill}, nil
+	return Item{CID: cas.CID(raw), Data: new(base64.StdEncoding.EncodeToString(raw)), Format: FormatDill}, nil
 }
 
 const maxReprBytes = 500

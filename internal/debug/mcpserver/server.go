@@ -333,8 +333,7 @@ func listServers(_ context.Context, m *debug.ServerManager, _ arguments) (any, e
 	for _, c := range m.Servers() {
 		v := server{Status: c.Status, Error: c.Error}
 		if c.Status == debug.StatusConnected {
-			n := len(c.Tools)
-			v.Tools = &n
+			v.Tools = new(len(c.Tools))
 		}
 		servers[c.Name] = v
 	}

@@ -38,9 +38,7 @@ func Handler(o Options) http.Handler {
 	}
 	mux.HandleFunc("OPTIONS /api/", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) { writeNotFoundOrMethodNotAllowed(w, r, mux) })
-	if o.Fallback == nil {
-		o.Fallback = http.NotFoundHandler()
-	}
+	o.Fallback = cmp.Or(o.Fallback, http.NotFoundHandler())
 	mux.Handle("/", a.olderClients.Pages(o.Fallback))
 	return mux
 }

@@ -243,8 +243,7 @@ func (s *sessionSet) sessions() ([]*Session, error) {
 	}
 	out := make([]*Session, 0, len(joinedTo))
 	for _, b := range joinedTo {
-		one := b.Session // the session without its builder
-		out = append(out, &one)
+		out = append(out, new(b.Session)) // the session without its builder
 	}
 	out = slices.DeleteFunc(out, func(one *Session) bool { return len(one.Prompts) == 0 })
 	if len(out) == 0 {
@@ -314,14 +313,10 @@ func (c *Call) addMissingPartsFrom(otherRecord *Call) {
 		if c.Result.Raw == nil {
 			c.Result.Raw = otherRecord.Result.Raw
 		}
-		if c.Result.File == nil {
-			c.Result.File = otherRecord.Result.File
-		}
+		c.Result.File = cmp.Or(c.Result.File, otherRecord.Result.File)
 		c.Result.Denied = c.Result.Denied || otherRecord.Result.Denied
 	}
-	if c.Agent == nil {
-		c.Agent = otherRecord.Agent
-	}
+	c.Agent = cmp.Or(c.Agent, otherRecord.Agent)
 }
 
 // ErrNoConversation reports that the files contain no conversation.

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"os"
@@ -93,9 +94,7 @@ func (j *Journal) WriteLinesAndKeepError(lines []Body, creationErr error) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.err == nil {
-		j.err = creationErr
-	}
+	j.err = cmp.Or(j.err, creationErr)
 }
 
 // Lines returns the lines of one event; most events have none.

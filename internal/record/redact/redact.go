@@ -9,6 +9,7 @@ package redact
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -43,9 +44,7 @@ type Redactor struct {
 // New creates a redactor.
 func New(o Options) *Redactor {
 	r := &Redactor{label: o.Label, knownValues: newKnownValues(o.Environ, o.Values)}
-	if r.label == nil {
-		r.label = FixedTextPlaceholderMaker{}
-	}
+	r.label = cmp.Or[PlaceholderMaker](r.label, FixedTextPlaceholderMaker{})
 	if o.Personal != nil {
 		r.personal = newPersonalFinder(o.Personal)
 	}

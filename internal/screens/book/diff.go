@@ -37,15 +37,9 @@ func Compare(a, b Book) ([]Change, error) {
 	}
 	c := comparison{book: strings.TrimPrefix(b.String(), b.Version+"/")}
 	c.comparePages(before, after)
-	var ordered []Change
-	for _, kind := range []ChangeKind{ChangedDialogOptions, ChangedStateOrTitle, PageInOneBookOnly, ChangedPageText} {
-		for _, change := range c.changes {
-			if change.Kind == kind {
-				ordered = append(ordered, change)
-			}
-		}
-	}
-	return ordered, nil
+	kinds := []ChangeKind{ChangedDialogOptions, ChangedStateOrTitle, PageInOneBookOnly, ChangedPageText}
+	slices.SortStableFunc(c.changes, func(a, b Change) int { return slices.Index(kinds, a.Kind) - slices.Index(kinds, b.Kind) })
+	return c.changes, nil
 }
 
 func readPages(a, b Book) (before, after []Page, err error) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -114,12 +115,7 @@ func KeySequence(name string) (sends string, ok bool) {
 
 // KeyNames returns the names of the special keys, such as Enter, sorted.
 func KeyNames() []string {
-	var names []string
-	for name := range namedKeys() {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(namedKeys()))
 }
 
 func namedKeys() map[string]string {

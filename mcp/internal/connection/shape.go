@@ -152,12 +152,7 @@ func union(kinds ...schemaCheck) schemaCheck {
 }
 
 func hasRightTypeButInvalidContent(issues []schemaIssue) bool {
-	for _, i := range issues {
-		if !i.isContentIssue {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(issues, func(i schemaIssue) bool { return !i.isContentIssue })
 }
 
 func prefixIssues(key any, issues []schemaIssue) []schemaIssue {

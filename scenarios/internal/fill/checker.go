@@ -121,7 +121,7 @@ func (c *Checker) checkValue(v diag.Value) {
 
 // CheckTextFile reads a text file into the library. Path must be the position of the file's name in the scenario.
 func (c *Checker) CheckTextFile(name string) {
-	path := ResolvePath(c.Source.Dir, name)
+	path := diag.ResolvePath(c.Source.Dir, name)
 	content, err := c.ReadFile(path)
 	switch {
 	case err != nil:
@@ -135,7 +135,7 @@ func (c *Checker) CheckTextFile(name string) {
 
 // loadFile reads a file into the library as JSON. Files without the extension .json become JSON strings.
 func (c *Checker) loadFile(name string) {
-	path := ResolvePath(c.Source.Dir, name)
+	path := diag.ResolvePath(c.Source.Dir, name)
 	if c.Library.files[path] != nil {
 		return
 	}

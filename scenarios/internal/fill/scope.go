@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 
 	"github.com/claudeless/claudeless/internal/base/diag"
@@ -49,7 +48,9 @@ func (s *Scope) RenderText(ctx context.Context, src string) (string, error) {
 }
 
 // TextFile returns the content of a text file that was read when the scenario was loaded.
-func (s *Scope) TextFile(name string) string { return s.Library.texts[ResolvePath(s.Source.Dir, name)] }
+func (s *Scope) TextFile(name string) string {
+	return s.Library.texts[diag.ResolvePath(s.Source.Dir, name)]
+}
 
 // evaluateString is like RenderText, but a string that is exactly one expression becomes a value of the expression's
 // type.
@@ -133,7 +134,7 @@ func (s *Scope) appendValue(ctx context.Context, dst []byte, v diag.Value) ([]by
 		return append(dst, ']'), nil
 	case diag.KindTable:
 		if name, ok := referencedFileName(v); ok {
-			return append(dst, s.Library.files[ResolvePath(s.Source.Dir, name)]...), nil
+			return append(dst, s.Library.files[diag.ResolvePath(s.Source.Dir, name)]...), nil
 		}
 		dst = append(dst, '{')
 		for i, f := range v.Fields() {
@@ -173,12 +174,4 @@ func (s *Source) DiagnosticAtValue(path diag.Path, characterOffset int, message 
 		}
 	}
 	return s.Index.DiagnosticAtText(path, characterOffset, message)
-}
-
-// ResolvePath returns the path of a file. A relative name is relative to dir.
-func ResolvePath(dir, name string) string {
-	if filepath.IsAbs(name) {
-		return name
-	}
-	return filepath.Join(dir, name)
 }
