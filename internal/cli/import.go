@@ -27,7 +27,7 @@ type importCmd struct {
 	Exact    bool     `help:"Match the whole text of each prompt instead of a part of it"`
 	Link     bool     `help:"Replace reply text that repeats a tool result with a reference to the result"`
 	Thinking bool     `help:"Keep the thinking blocks of the model"`
-	Reads    bool     `name:"files" help:"Write the files that the session read, and answer Read and similar calls from them"`
+	Reads    bool     `name:"files" help:"Save the files that the session read, and answer Read and similar calls from these copies"`
 	Branch   string   `placeholder:"UUID" help:"Follow the branch that contains the message with this UUID (default: the newest branch)"`
 	Raw      bool     `help:"Do not redact secrets or personal data"`
 	Big      bool     `help:"Keep tool results over 200 KB in full"`

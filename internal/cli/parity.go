@@ -28,7 +28,7 @@ type parityCmd struct {
 	Timeout       time.Duration         `default:"30s" help:"Timeout for one run of claude"`
 	Retries       int                   `placeholder:"N" help:"If a case differs, run it up to N more times, and report it as flaky unless it differs every time"`
 	Jobs          int                   `placeholder:"N" help:"Number of cases to run at the same time (default: one per processor, at least 2)"`
-	Permissions   []string              `sep:"none" placeholder:"FILE" help:"Compare permission decisions about the tool calls listed in FILE instead of cases"`
+	Permissions   []string              `sep:"none" placeholder:"FILE" help:"Instead of cases, compare the permission decisions about the tool calls listed in FILE"`
 	Isolated      bool                  `hidden:"" help:"Run the job read from stdin in its own network namespace"`
 	Cases         []string              `arg:"" optional:"" name:"case" help:"Cases: .txtar files, scenarios with a [parity] table, or directories of these"`
 }

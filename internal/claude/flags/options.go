@@ -120,7 +120,7 @@ func modelOptions(f *Flags) []option {
 		newOption("--effort <level>", "Effort level: low, medium, high, xhigh or max", setText(&f.Effort)),
 		newOption("--betas <betas...>", "Beta headers to send with API requests", appendList(&f.Betas)),
 		hiddenOption("--max-turns <turns>", setInteger(&f.MaxTurns)),
-		newOption("--max-budget-usd <amount>", "Largest amount that the run may cost, in US dollars", setBudget(&f.MaxBudgetUSD)),
+		newOption("--max-budget-usd <amount>", "Maximum cost of the run, in US dollars", setBudget(&f.MaxBudgetUSD)),
 		hiddenOption("--max-thinking-tokens <tokens>", setInteger(&f.MaxThinkingTokens)),
 		hiddenOption("--task-budget <tokens>", setPositive("--task-budget", &f.TaskBudget)),
 		{Option: argv.Option{Flags: "--thinking <mode>", Hidden: true, Choices: []string{"enabled", "adaptive", "disabled"}, Set: setText(&f.Thinking)}},
@@ -129,9 +129,9 @@ func modelOptions(f *Flags) []option {
 		hiddenOption("--system-prompt-file <file>", setText(&f.SystemPromptFile)),
 		newOption("--append-system-prompt <prompt>", "Text to add to the system prompt", setText(&f.AppendSystemPrompt)),
 		hiddenOption("--append-system-prompt-file <file>", setText(&f.AppendPromptFile)),
-		choiceOption("--system-prompt-snapshot <on|off>", "Record the system prompt once per conversation", nil, "on", "off"),
+		choiceOption("--system-prompt-snapshot <on|off>", "Build the system prompt once per conversation and reuse it", nil, "on", "off"),
 		newOption("--exclude-dynamic-system-prompt-sections", "Leave machine-specific parts out of the system prompt", nil),
-		newOption("--autocompact <auto|tokens>", "Compact the conversation when it reaches this number of tokens", setCompactionWindow(&f.Autocompact)),
+		newOption("--autocompact <auto|tokens>", "Compact the conversation at this number of tokens; auto: at the model's limit", setCompactionWindow(&f.Autocompact)),
 	}
 }
 
@@ -141,10 +141,10 @@ func toolOptions(f *Flags) []option {
 		newOption("--disallowedTools, --disallowed-tools <tools...>", "Tools to deny", appendTools(&f.DisallowedTools)),
 		newOption("--tools <tools...>", `Built-in tools to offer: names, "default" (all) or "" (none)`, appendTools(&f.Tools)),
 		{Option: argv.Option{Flags: "--permission-mode <mode>", Set: setPermissionMode(&f.PermissionMode)}, help: "Permission mode of the session", choices: permissionModes()},
-		{Option: argv.Option{Flags: "--permission-prompts <target>", Set: setText(&f.PermissionPrompts), Choices: []string{"host", "none"}}, help: "Who answers permission questions", note: `default: "host"`},
+		{Option: argv.Option{Flags: "--permission-prompts <target>", Set: setText(&f.PermissionPrompts), Choices: []string{"host", "none"}}, help: "Who answers permission prompts: the host, which is the program that started claude, or nobody", note: `default: "host"`},
 		hiddenOption("--permission-prompt-tool <tool>", setText(&f.PermissionPromptTool)),
 		newOption("--dangerously-skip-permissions", "Allow every tool call", setTrue(&f.DangerouslySkipPermissions)),
-		newOption("--allow-dangerously-skip-permissions", "Let the session switch to allowing every tool call", setTrue(&f.AllowDangerouslySkipPermissions)),
+		newOption("--allow-dangerously-skip-permissions", "Let the session switch to bypassPermissions mode later", setTrue(&f.AllowDangerouslySkipPermissions)),
 	}
 }
 
@@ -209,7 +209,7 @@ func claudelessOptions(f *Flags) []option {
 		newClaudelessOnlyOption("--strict", "CLAUDELESS_STRICT", "Exit with 6 if the test could pass for the wrong reason, for example if no rule answers a prompt", setTrue(&f.Strict)),
 		newClaudelessOnlyOption("--mcp-debug", "CLAUDELESS_MCP_DEBUG", "Print the MCP messages on stderr", setTrue(&f.MCPDebug)),
 		newClaudelessOnlyOption("--mcp-require", "CLAUDELESS_MCP_REQUIRE", "Fail the run if an MCP server does not start", setTrue(&f.MCPRequire)),
-		newClaudelessOnlyOption("--debugger <url>", "CLAUDELESS_DEBUGGER", "Address of the breakpoint server for tool calls", setText(&f.Debugger)),
+		newClaudelessOnlyOption("--debugger <url>", "CLAUDELESS_DEBUGGER", "URL of the debugger (claudeless debug serve) that pauses tool calls", setText(&f.Debugger)),
 		newClaudelessOnlyOption("--cwd <dir>", "CLAUDELESS_CWD", "Working directory of the run", setText(&f.CWD)),
 		newClaudelessOnlyOption("--claude-version <version>", "CLAUDELESS_CLAUDE_VERSION", "Version of claude to simulate", setText(&f.ClaudeVersion)),
 	}

@@ -42,8 +42,8 @@ func (f *Reports) outputFiles(s *process.System) verdict.OutputFiles {
 // Setup are the flags that configure claude.
 type Setup struct {
 	Scenario  string   `short:"s" placeholder:"FILE" help:"Scenario that replaces the model: a file, or the name of a library scenario"`
-	MCPConfig []string `name:"mcp-config" sep:"none" placeholder:"FILE" help:"MCP configuration to add to every claude: a file or JSON"`
-	Capture   string   `placeholder:"FILE" help:"Write the journal of all processes to FILE, which is replaced"`
+	MCPConfig []string `name:"mcp-config" sep:"none" placeholder:"FILE" help:"MCP configuration to add to every claude process: a file or a JSON string"`
+	Capture   string   `placeholder:"FILE" help:"Write the journal of all processes to FILE, and overwrite it"`
 	Strict    bool     `help:"Also fail on warnings about the scenario, such as a rule that answered no prompt"`
 	Lenient   bool     `help:"Do not report problems of the test set-up (findings S01, S02, …)"`
 }
@@ -84,14 +84,14 @@ type Exec struct {
 	Accept  `embed:""`
 
 	Guard      string         `default:"path" placeholder:"off|path|strict" help:"Block access to a real claude: off, path (shims and proxy; default) or strict (network namespace, Linux)"`
-	Faults     []string       `placeholder:"NAME|all" help:"Run the command once under each of these faults of claude, and report which ones it survived"`
-	Real       realClaudeFlag `name:"real" placeholder:"PATH" help:"Run the real claude with the scenario as its model (--real=PATH, or CLAUDE_BIN, or the one on PATH)"`
+	Faults     []string       `placeholder:"NAME|all" help:"Run the command once with each of these simulated faults of claude, and report which ones it survived"`
+	Real       realClaudeFlag `name:"real" placeholder:"PATH" help:"Run the real claude with the scenario as its model; PATH defaults to CLAUDE_BIN, then to the claude on PATH"`
 	Pace       string         `enum:",instant,real" default:"" placeholder:"instant|real" help:"Speed of the simulated claude: without waiting (instant, the default), or no faster than the real claude (real)"`
 	Terminal   `embed:""`
 	JudgeLater bool     `help:"Write the journal (--capture) but do not check the run; check it later with claudeless verify"`
 	FreshHome  bool     `help:"Give the command an empty home directory"`
 	NoRuns     bool     `name:"allow-no-runs" help:"Accept a command that never starts claude"`
-	EnvFor     []string `placeholder:"NAME" help:"Also set the environment variable that a program uses to find claude: NAME is the program, such as vscode, or the variable itself"`
+	EnvFor     []string `placeholder:"NAME" help:"Also set the environment variable through which a program finds claude: NAME is the program, such as vscode, or the variable itself"`
 	Inside     bool     `hidden:""` // this process is a helper: it prepares a watched run, then becomes the command
 	OwnNetwork bool     `hidden:""` // the run has its own network namespace
 	Spoil      string   `hidden:""` // this process is a helper: it runs the real claude with this process fault; "none" means no fault

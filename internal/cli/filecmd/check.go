@@ -17,7 +17,7 @@ type Check struct {
 	Files   []string `arg:"" name:"file" help:"Scenario, fixture or MCP configuration files; the kind is detected from the keys"`
 	Strict  bool     `help:"Treat warnings as errors"`
 	JSON    bool     `help:"Print the findings as one JSON object"`
-	Explain []string `sep:"none" placeholder:"PROMPT" help:"Show which rule of the scenario answers this prompt, or why none does; repeat it for the prompts of one session"`
+	Explain []string `sep:"none" placeholder:"PROMPT" help:"Show which rule of the scenario answers this prompt, or why none does; repeat the flag for the successive prompts of one session"`
 	Target  string   `aliases:"face" placeholder:"TARGET" enum:"cli,api," default:"" help:"Also report keys that are ignored by this target: cli, or api (claudeless serve)"`
 }
 

@@ -29,7 +29,7 @@ func commands() []command {
 		{name: "login", run: runLogin, usage: "login [options] <name>", help: "Log in to a server behind OAuth"},
 		{name: "logout", run: runLogout, usage: "logout <name>", help: "Delete the stored credentials of a server"},
 		{name: "remove", run: runRemove, usage: "remove [options] <name>", help: "Remove a server"},
-		{name: "reset-project-choices", run: runResetProjectChoices, usage: "reset-project-choices", help: "Forget which servers of .mcp.json were approved and refused"},
+		{name: "reset-project-choices", run: runResetProjectChoices, usage: "reset-project-choices", help: "Forget which servers of .mcp.json were approved or refused"},
 		{name: "serve", run: checkServeOptionsAndRequestServe, usage: "serve [options]", help: "Serve the built-in tools of claude as an MCP server"},
 		{name: "status", run: parseAndRunKongCommand[statusCmd], usage: "status [server...]", help: "Connect to servers, and show their status and how many tools, prompts and resources they offer", isClaudelessOnly: true},
 		{name: "tools", run: parseAndRunKongCommand[toolsCmd], usage: "tools [server...]", help: "List the tools of servers", isClaudelessOnly: true},

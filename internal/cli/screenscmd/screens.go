@@ -25,7 +25,7 @@ import (
 // Screens is the command "claudeless screens".
 type Screens struct {
 	Capture Capture                  `cmd:"" help:"Capture the screens of the real claude by running tapes (scripts of key presses)"`
-	List    List                     `cmd:"" help:"List the captured versions, or the pages of one version"`
+	List    List                     `cmd:"" help:"List the captured versions of claude, or the captured pages of one version"`
 	Show    Show                     `cmd:"" help:"Print one captured page"`
 	Where   PrintBooksDirectory      `cmd:"" help:"Print the directory of the captured pages"`
 	Diff    Diff                     `cmd:"" help:"Compare the screens of two versions"`

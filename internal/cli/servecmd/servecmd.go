@@ -26,9 +26,9 @@ type Serve struct {
 	Record   string `placeholder:"URL" help:"Forward requests to this API instead of running a scenario, and record them with --capture for claudeless import"`
 	Addr     string `placeholder:"HOST:PORT" help:"Address to listen on (default: a free port of 127.0.0.1); an address that other machines can reach requires --token"`
 	PortFile string `placeholder:"FILE" help:"Write the port to FILE once the server accepts connections"`
-	Token    string `placeholder:"TEXT" help:"Token that control requests must contain, and that clients on other machines must send as their API key"`
-	StateDir string `placeholder:"DIR" help:"Directory that several servers of one test run share, for gates and for counting failures with times = N"`
-	Strict   bool   `help:"Answer status 400 to a prompt that no rule matches, like unmatched = \"error\" in the scenario"`
+	Token    string `placeholder:"TEXT" help:"Token that requests to the /_claudeless routes must contain; clients on other machines send it as their API key"`
+	StateDir string `placeholder:"DIR" help:"Directory through which the servers of one test run share gates and the counts of failures with times = N"`
+	Strict   bool   `help:"Answer a prompt that no rule matches with status 400, as unmatched = \"error\" in the scenario does"`
 	Capture  string `placeholder:"FILE" help:"Append the journal to FILE, one JSON object per line"`
 }
 
