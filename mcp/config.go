@@ -453,8 +453,7 @@ func ValidName(name string) bool { return strictServerNamePattern().MatchString(
 
 // parseServerEntryWithTransport parses an entry with "transport", without expanding values. Unknown members are errors.
 func parseServerEntryWithTransport(entry *configEntryReader) (ServerConfig, *configEntryError) {
-	on := true
-	cfg := ServerConfig{Type: entry.Required("transport"), AutoReconnect: &on, IsLiteral: true}
+	cfg := ServerConfig{Type: entry.Required("transport"), AutoReconnect: new(true), IsLiteral: true}
 	if len(entry.Problems) == 0 && !canonicalizeTransportType(&cfg.Type) {
 		return cfg, &configEntryError{"unknown_type", fmt.Sprintf(`Skipped — unknown MCP server transport %q for "%%NAME%%"`, cfg.Type)}
 	}

@@ -56,8 +56,7 @@ func exitPlanModeTool(p *planTools) tool.Tool {
 			if p.modes == nil || p.modes.Mode() == protocol.ModePlan {
 				return nil
 			}
-			r := tool.Refuse("You are not in plan mode. To enter plan mode, call the EnterPlanMode tool first. If your plan was already approved, continue with implementation.")
-			return &r
+			return new(tool.Refuse("You are not in plan mode. To enter plan mode, call the EnterPlanMode tool first. If your plan was already approved, continue with implementation."))
 		},
 		Prepare: func(in *tool.Keys) bool { return p.addPlanFileContentAndPath(in) },
 		Run:     p.exitPlanMode,

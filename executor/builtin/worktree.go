@@ -125,8 +125,7 @@ func enterWorktreeTool(s *worktrees) tool.Tool {
 				return r
 			}
 			if _, inside := s.currentWorktree(); inside && in.Path == nil {
-				r := tool.Refuse("Already in a worktree session. Pass `path` to switch into another existing worktree, or use ExitWorktree to leave this one before creating a new worktree.")
-				return &r
+				return new(tool.Refuse("Already in a worktree session. Pass `path` to switch into another existing worktree, or use ExitWorktree to leave this one before creating a new worktree."))
 			}
 			return nil
 		}),

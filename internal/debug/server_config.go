@@ -110,8 +110,7 @@ func ParseInlineServer(nameAndCommandOrURL string) (serverConfig mcp.ServerConfi
 	case !mcp.ValidName(name):
 		return mcp.ServerConfig{}, invalidServerNameError(name)
 	}
-	on := true
-	cfg := mcp.ServerConfig{Name: name, AutoReconnect: &on, Timeout: 30 * time.Second, IsLiteral: true}
+	cfg := mcp.ServerConfig{Name: name, AutoReconnect: new(true), Timeout: 30 * time.Second, IsLiteral: true}
 	if strings.HasPrefix(value, "http://") || strings.HasPrefix(value, "https://") {
 		cfg.Type, cfg.URL = "sse", value
 		return cfg, nil

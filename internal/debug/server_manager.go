@@ -134,8 +134,7 @@ func (m *ServerManager) describeServer(s mcp.ServerStatus) ExternalServer {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at := float64(m.connected[s.Name].UnixMicro()) / 1e6
-	c.ConnectedAt = &at
+	c.ConnectedAt = new(float64(m.connected[s.Name].UnixMicro()) / 1e6)
 	return c
 }
 

@@ -104,10 +104,7 @@ func totalTokens(items []UsageItem) int {
 }
 
 func orEmpty[T any](s []T) []T {
-	if s == nil {
-		return []T{}
-	}
-	return s
+	return append([]T{}, s...)
 }
 
 // Text formats the context usage as Markdown tables.

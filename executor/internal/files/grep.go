@@ -44,8 +44,7 @@ func Grep(f *Finder) tool.Tool {
 			if in.HeadLimit == nil || *in.HeadLimit >= 0 {
 				return nil
 			}
-			r := tool.Refuse("head_limit must be a whole number of 0 or more, got %d. Pass 0 for unlimited.", *in.HeadLimit)
-			return &r
+			return new(tool.Refuse("head_limit must be a whole number of 0 or more, got %d. Pass 0 for unlimited.", *in.HeadLimit))
 		}),
 		Run: tool.TypedRun(f, runGrep),
 	}

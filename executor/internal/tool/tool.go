@@ -199,12 +199,9 @@ func Quote(s string) json.RawMessage {
 	return raw
 }
 
-// NonNil returns s, or an empty list if s is nil.
+// NonNil returns a copy of s that is not nil.
 func NonNil[T any](s []T) []T {
-	if s == nil {
-		return []T{}
-	}
-	return s
+	return append([]T{}, s...)
 }
 
 // backslashOrUnicodeEscapesPattern matches an escaped backslash, or a sequence of escapes \uXXXX.

@@ -61,6 +61,5 @@ func (a *frameWriter) echoPrompt(in protocol.UserMessage) {
 	if !a.replay || !simulator.IsReplayable(in) {
 		return
 	}
-	yes := true
-	a.write(&protocol.User{Type: "user", Message: protocol.UserContent{Role: "user", Content: in.Content}, SessionID: a.metadata.SessionID(), UUID: in.UUID, IsReplay: &yes})
+	a.write(&protocol.User{Type: "user", Message: protocol.UserContent{Role: "user", Content: in.Content}, SessionID: a.metadata.SessionID(), UUID: in.UUID, IsReplay: new(true)})
 }

@@ -230,8 +230,7 @@ func (r *Recorder) metricSums() (list []metricData) {
 		}
 		for _, c := range r.counters {
 			if c.metric == row.name {
-				sum := c.sum
-				m.Sum.Points = append(m.Sum.Points, dataPoint{Attributes: c.attributes, Start: toUnixNanoseconds(c.start), Time: toUnixNanoseconds(r.o.Clock.Now()), Value: &sum})
+				m.Sum.Points = append(m.Sum.Points, dataPoint{Attributes: c.attributes, Start: toUnixNanoseconds(c.start), Time: toUnixNanoseconds(r.o.Clock.Now()), Value: new(c.sum)})
 			}
 		}
 		if len(m.Sum.Points) > 0 {

@@ -233,8 +233,7 @@ func EncodeItem(value json.RawMessage, f ItemSerializationFormat) (Item, error) 
 		if err != nil {
 			return Item{}, err
 		}
-		data := string(text)
-		return Item{CID: cas.CID(text), Data: &data, Format: FormatJSON}, nil
+		return Item{CID: cas.CID(text), Data: new(string(text)), Format: FormatJSON}, nil
 	}
 	raw, err := pickle.FromJSON(value)
 	if err != nil {

@@ -85,8 +85,7 @@ func (f *hubAccess) calls(function string, limit *int) (any, error) {
 func listCalls(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	var limit *int
 	if given := a.number("limit"); given != nil {
-		n := int(*given)
-		limit = &n
+		limit = new(int(*given))
 	}
 	return f.calls(a.text("function_name"), limit)
 }
