@@ -81,7 +81,7 @@ func (x *Index) ambiguityWarning(written string, names []string) string {
 	for i, n := range names {
 		servers[i] = x.canonical[n].Server
 	}
-	return fmt.Sprintf("tool %q is offered by the servers %s; using that of %s (write %q to choose)",
+	return fmt.Sprintf("several servers offer the tool %q (%s); using that of %s (to choose a server, write for example %q)",
 		written, strings.Join(servers, ", "), servers[0], servers[0]+"/"+written)
 }
 

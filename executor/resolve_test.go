@@ -32,7 +32,7 @@ func exampleTools() []protocol.Tool {
 
 // design 6, "tool routing".
 func TestResolve(t *testing.T) {
-	const twice = `tool "echo" is offered by the servers s, my server.1/x; using that of s (write "s/echo" to choose)`
+	const twice = `several servers offer the tool "echo" (s, my server.1/x); using that of s (to choose a server, write for example "s/echo")`
 	tests := []struct{ in, want, warning string }{
 		{"mcp__s__echo", "mcp__s__echo", ""},
 		{"s/echo", "mcp__s__echo", ""},

@@ -116,7 +116,7 @@ func (f *Failure) BindValue(v diag.Value, b *diag.Binding) {
 	case FailServerError:
 		f.Status = cmp.Or(f.Status, 500)
 		if status, _ := v.Field("status"); f.Status < 500 {
-			b.Errorf(status, "`status` of a server_error must be 500 to 599; other statuses are an `api_error`")
+			b.Errorf(status, "`status` of a server_error must be 500 to 599; use `api_error` for other statuses")
 		}
 	case FailPartialResponse:
 		if f.Whole && f.Times == 0 {

@@ -78,7 +78,7 @@ func (l *apiUnsupportedKeyChecker) checkSteps(path diag.Path, steps []Step) {
 		calls := len(s.ToolCalls) > 0 || slices.ContainsFunc(s.Blocks, func(b Block) bool { return b.Type == BlockToolUse })
 		// A next step with a condition may be an alternative to this one.
 		if !calls && i+1 < len(steps) && steps[i+1].When == "" && s.StopReason == "" {
-			l.warn(at, "a step without tool calls is followed by another one", "clients send no request in between, so claudeless serve sends both steps as one message")
+			l.warn(at, "another step follows a step without tool calls", "clients send no request in between, so claudeless serve sends both steps as one message")
 		}
 	}
 }
@@ -117,7 +117,7 @@ func isPlainToolName(name string) bool {
 
 func (l *apiUnsupportedKeyChecker) checkFailure(path diag.Path, f *Failure) {
 	if f != nil && f.Type == FailCrash {
-		l.warn(extendPath(path, "failure"), "a `crash` ends the process of the CLI", "claudeless serve cannot end the CLI: it closes the connection")
+		l.warn(extendPath(path, "failure"), "a `crash` ends the process of the CLI", "claudeless serve cannot end the CLI; instead, it closes the connection")
 	}
 }
 
@@ -138,7 +138,7 @@ func (l *apiUnsupportedKeyChecker) warnOfUnsupportedTopLevelKeys() {
 		{"breakpoints", "`breakpoints` stop tool calls of the CLI", "claudeless serve sends every call to the client", len(l.s.Breakpoints) > 0},
 		{"mcp", "`mcp` configures the CLI", "configure these servers in the client", len(l.s.MCP.Servers) > 0 || l.s.MCP.Elicitation != nil || len(l.s.MCP.Sampling) > 0},
 		{"permission_mode", "`permission_mode` is a setting of the CLI", client, l.s.PermissionMode != ""},
-		{"fault", "the `fault` of a scenario changes the output of the CLI", "claudeless serve simulates only faults of rules and steps", l.s.Fault != ""},
+		{"fault", "the `fault` of a scenario changes the output of the CLI", "claudeless serve simulates only the faults that rules and steps set", l.s.Fault != ""},
 		{"pace", "`pace` applies only to the CLI", "use `stream` and `timeouts`", l.s.Pace != ""},
 		{"session_id", "`session_id` is set by the CLI", client, l.s.SessionID != ""},
 	} {

@@ -56,7 +56,7 @@ func (s *scenarioScript) scenarioPath() string {
 func (s *scenarioScript) addSteps(prompt any, script []any, position string) {
 	s.tb.Helper()
 	if s.file != "" {
-		s.tb.Fatalf("simtest: On: the script of this test is the file %s; a second scenario in one test is not possible", s.file)
+		s.tb.Fatalf("simtest: On: this test already has the scenario file %s; a test can have only one scenario", s.file)
 	}
 	if pattern := s.pattern(prompt); pattern != nil {
 		s.addRuleWithSteps(rule{pattern: pattern, position: position}, script)
@@ -329,8 +329,8 @@ func messageStep(step any) (map[string]any, error) {
 }
 
 // refusalAdvice is the advice for a request from a claude that the test did not create.
-const refusalAdvice = "start claude.Path, or \"claude\" with the variables of claude.Env(), and name claude.Path in the host's option for the executable; " +
-	"a client of the Messages API takes the URL of simtest.Server"
+const refusalAdvice = "start claude.Path, or \"claude\" with the variables of claude.Env(), and set the host's option for the executable to claude.Path; " +
+	"give a client of the Messages API the URL of simtest.Server"
 
 // newRefusalServer starts the server at the ANTHROPIC_BASE_URL of a Claude. The scripted claude sends no requests, so a
 // request can only come from another program. The server refuses it immediately and adds finding G01 to the journal.

@@ -143,7 +143,7 @@ func (h *Hold) Reached(within time.Duration) {
 	h.tb.Helper()
 	switch err := gate.AwaitReached(h.tb.Context(), h.gateDirectory, h.gateName, within); {
 	case errors.Is(err, gate.ErrGateWaitTimedOut):
-		h.tb.Fatalf("simtest: no request for the answer within %v", within)
+		h.tb.Fatalf("simtest: no request asked for the answer within %v", within)
 	case err != nil:
 		h.tb.Fatalf("simtest: waiting for a request: %v", err)
 	}

@@ -303,8 +303,8 @@ func TestHoldScript(t *testing.T) {
 	claude := simtest.New(f, "x")
 	held := claude.Hold(nil)
 	for what, want := range map[string]func(){
-		"no request for the answer within 1ms": func() { held.Reached(time.Millisecond) },
-		"no rule for y: call On for it first":  func() { claude.Hold("y") },
+		"no request asked for the answer within 1ms": func() { held.Reached(time.Millisecond) },
+		"no rule for y: call On for it first":        func() { claude.Hold("y") },
 	} {
 		f.fatal = ""
 		if want(); !strings.Contains(f.fatal, what) {

@@ -54,7 +54,7 @@ func (s *Server) serveTestControlRoute(w http.ResponseWriter, r *http.Request, n
 		answerJSON(w, http.StatusOK, s.newNamespaceStateResponse(s.namespaceFor(namespaceName)))
 	case controlRoute == "reset" && post:
 		if err := s.resetNamespace(namespaceName); err != nil {
-			answerJSON(w, http.StatusInternalServerError, wire.ErrorBody{Type: "api_error", Message: "forgetting the attempts: " + err.Error()})
+			answerJSON(w, http.StatusInternalServerError, wire.ErrorBody{Type: "api_error", Message: "resetting the namespace: " + err.Error()})
 			return
 		}
 		answerJSON(w, http.StatusOK, healthAnswer{OK: true})

@@ -99,9 +99,9 @@ func (p Profile) HasTool(name string) bool {
 func changesSimulatedEvenInOlderVersions() []nameWithFirstVersion {
 	return []nameWithFirstVersion{
 		{"no system/informational event about auto mode", "2.1.302"},
-		{"the reasons of problems in settings", "2.1.304"},
+		{"the reasons for problems in settings", "2.1.304"},
 		{"the model fable is claude-fable-5-2", "2.1.321"},
-		{"supportsFastMode of fable", "2.1.321"},
+		{"supportsFastMode of the model fable", "2.1.321"},
 	}
 }
 

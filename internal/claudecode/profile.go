@@ -92,13 +92,13 @@ const (
 	// revisions.
 	FeatureAsksServersForNewMCPRevisionFirst Feature = "MCP servers are asked for revision 2026-07-28 first"
 	// FeatureSettingsSources groups the reported problems of settings by source, such as user or project, not by file.
-	FeatureSettingsSources Feature = "problems in settings are reported by source"
+	FeatureSettingsSources Feature = "problems in settings are reported per source"
 	// FeatureMCPStatusReportsTransportsAndErrorCodes adds to mcp_status the transport of each server, the host of configured
 	// ones, and codes of failures. No Claude Code version between 2.1.307 and the first one with the feature was measured.
 	FeatureMCPStatusReportsTransportsAndErrorCodes Feature = "mcp_status reports transports, hosts and error codes"
 	// FeatureEditResultsReportChangesMadeByHost reports changes that the host made to the content of a Write or Edit before it
 	// permitted the call.
-	FeatureEditResultsReportChangesMadeByHost Feature = "results report changes made by the host"
+	FeatureEditResultsReportChangesMadeByHost Feature = "results of Write and Edit report changes that the host made to the content"
 	// FeatureInvalidJSONReportedAsMalformedResponse reports invalid JSON in a response in the same words as other malformed
 	// responses.
 	FeatureInvalidJSONReportedAsMalformedResponse Feature = "responses with invalid JSON are described like other malformed responses"

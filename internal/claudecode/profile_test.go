@@ -24,8 +24,8 @@ func TestProfile(t *testing.T) {
 	}{
 		{"2.1.332", true, true, "default", true, 23, ""},
 		{"2.1.331", true, true, "default", true, 23, "responses with invalid JSON are described like other malformed responses (since 2.1.332)"},
-		{"2.1.330", true, true, "default", true, 22, "results report changes made by the host (since 2.1.331)"},
-		{"2.1.329", true, true, "default", true, 21, "problems in settings are reported by source (since 2.1.330)"},
+		{"2.1.330", true, true, "default", true, 22, "results of Write and Edit report changes that the host made to the content (since 2.1.331)"},
+		{"2.1.329", true, true, "default", true, 21, "problems in settings are reported per source (since 2.1.330)"},
 		{"2.1.310", true, true, "default", true, 13, "key result modelUsage.*.cacheCreationEphemeral1hInputTokens (since 2.1.311)"},
 		{"2.1.307", true, true, "default", false, 13, "key result model_usage_since_last_result (since 2.1.309)"},
 		{"2.1.301", true, true, "auto", false, 11, "sessions start in permission mode default (since 2.1.302)"},

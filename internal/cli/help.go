@@ -67,10 +67,10 @@ func describeVersion(s *process.System, p claudecode.Profile, asJSON bool) error
 		return s.PrintJSON(r)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "claude %s was measured\n", r.Claude)
+	fmt.Fprintf(&b, "the behavior of claude %s was measured\n", r.Claude)
 	if !r.Measured {
 		b.Reset()
-		fmt.Fprintf(&b, "claude %s was not measured; the measured versions are %s to %s\n", r.Claude, claudecode.OldestMeasuredVersion, claudecode.NewestMeasuredVersion)
+		fmt.Fprintf(&b, "the behavior of claude %s was not measured; the measured versions are %s to %s\n", r.Claude, claudecode.OldestMeasuredVersion, claudecode.NewestMeasuredVersion)
 	}
 	for _, list := range []struct {
 		title string
@@ -144,7 +144,7 @@ func runMan(_ context.Context, s *process.System, _ []string) error {
 
 func runCompletion(_ context.Context, s *process.System, words []string) error {
 	if len(words) != 1 {
-		return process.WithHint("missing name of the shell", strings.Join(help.Shells(), ", "))
+		return process.WithHint("missing shell name", strings.Join(help.Shells(), ", "))
 	}
 	return helpProgram(s).WriteCompletion(s.Stdout, words[0])
 }

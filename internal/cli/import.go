@@ -21,7 +21,7 @@ const (
 
 type importCmd struct {
 	Files    []string `arg:"" name:"file" help:"Recorded sessions: transcripts, stream-json logs, journals, SDK recordings or API traffic; the format is detected"`
-	Out      string   `short:"o" placeholder:"DIR" help:"Directory to write to (default ./NAME, or the scenario to stdout if stdout is a pipe)"`
+	Out      string   `short:"o" placeholder:"DIR" help:"Directory to write to (default: ./NAME; if stdout is a pipe, the scenario is written to stdout instead)"`
 	Name     string   `placeholder:"NAME" help:"Name of the scenario (default: the name of the first file)"`
 	Check    bool     `help:"Run the new scenario with the recorded prompts and report the differences"`
 	Exact    bool     `help:"Match the whole text of each prompt instead of a part of it"`

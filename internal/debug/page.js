@@ -128,7 +128,7 @@ function makePause(pause) {
   input.readOnly = after || !can("modify");
   result.readOnly = after ? !can("modify") : !can("skip");
   if (!after) one('[data-label="result"]', card).textContent = "Result to return if you skip the call";
-  message.placeholder = "the call was failed by the debugger";
+  message.placeholder = "the debugger made the call fail";
   action(card, "skip").hidden = !can("skip");
   action(card, "fail").hidden = message.parentElement.hidden = !can("raise");
   one(".replace", card).hidden = !can("replace");

@@ -228,7 +228,7 @@ func (h *Hub) decisionFromResumeRequest(ctx context.Context, p *pause, r ResumeR
 	}
 	d := Decision{Action: action, Request: &r}
 	if _, ok := p.call.caller.(Evaluator); ok && action == ActionModify && r.ModifiedInputExpr != "" {
-		return d, NewError(CodeUnsupportedAction, "cannot set the input by an expression here: the client of this call evaluates its expressions")
+		return d, NewError(CodeUnsupportedAction, "cannot set the input with an expression here: the client that made this call evaluates expressions itself")
 	}
 	switch action {
 	case ActionModify:
@@ -305,13 +305,13 @@ func (h *Hub) setModifiedInputOrResultOfDecision(ctx context.Context, p *pause, 
 	case len(*request.ModifiedArgs) == 1:
 		decision.Input = (*request.ModifiedArgs)[0]
 	default:
-		return NewError(CodeInvalidArguments, "modified_args of a tool has one element, the whole input")
+		return NewError(CodeInvalidArguments, "modified_args of a tool must have exactly one element: the whole input")
 	}
 	if err != nil {
 		return err
 	}
 	if !bytes.HasPrefix(bytes.TrimSpace(decision.Input), []byte("{")) {
-		return NewError(CodeInvalidArguments, "the input of a tool is a JSON object")
+		return NewError(CodeInvalidArguments, "the input of a tool must be a JSON object")
 	}
 	cid, canonical, err := h.store.PutJSON(decision.Input)
 	if canonical == nil {
@@ -332,5 +332,5 @@ func (r ResumeRequest) messageOfRaisedFailure() string {
 	if isPresent(r.Exception) && !bytes.Equal(bytes.TrimSpace(r.Exception), []byte("null")) {
 		return string(r.Exception)
 	}
-	return cmp.Or(r.ExceptionType, "the call was failed by the debugger")
+	return cmp.Or(r.ExceptionType, "the debugger made the call fail")
 }

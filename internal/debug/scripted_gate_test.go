@@ -106,7 +106,7 @@ func TestGate(t *testing.T) {
 			result = "hit"`, "mcp__my_srv__echo", `hit`, []protocol.BreakpointDecision{{Phase: "before", Action: "skip", Breakpoint: "s.toml:1"}}},
 		{"an input that is no object", `tool = "a"
 			action = "modify"
-			input = "{{ input.x }}"`, "a", "!breakpoint at s.toml:1: invalid_arguments: the input of a tool is a JSON object", []protocol.BreakpointDecision{
+			input = "{{ input.x }}"`, "a", "!breakpoint at s.toml:1: invalid_arguments: the input of a tool must be a JSON object", []protocol.BreakpointDecision{
 			{Phase: "before", Action: "fail", Breakpoint: "s.toml:1"},
 		}},
 	}

@@ -338,7 +338,7 @@ func (m *ServerManager) Call(ctx context.Context, name string, arguments json.Ra
 func (m *ServerManager) splitToolName(name string) (server, tool string, err error) {
 	server, tool, ok := strings.Cut(name, "/")
 	if !ok {
-		return "", "", NewError(CodeInvalidToolName, "a tool is named server/tool", "tool", name)
+		return "", "", NewError(CodeInvalidToolName, "the name of a tool must have the form server/tool", "tool", name)
 	}
 	if err := m.checkConnected(server); err != nil {
 		return "", "", err

@@ -264,7 +264,7 @@ func (w *scenarioWriter) writeCall(prefix string, c *session.Call) {
 	how := w.plans.methodFor(c)
 	switch {
 	case how == replayCallWithRecordedResult && c.IsBuiltInCallWithoutChanges():
-		w.toml.WriteRaw(commentLine(fmt.Sprintf("review: canned result of line %d; the call only reads", c.At.Line)))
+		w.toml.WriteRaw(commentLine(fmt.Sprintf("review: the result is canned, from line %d; the call only reads", c.At.Line)))
 	case how == replayCallWithRecordedResult:
 		w.toml.WriteRaw(commentLine("review: the call changes something, so its result is canned"))
 	case how == replayCallAsDenied:

@@ -186,7 +186,7 @@ func (f *KnownDifferenceFile) Overdue(now time.Time) diag.List {
 			list = append(list, diag.Diagnostic{
 				Pos:     diag.Position{File: f.name, Line: k.line},
 				Message: fmt.Sprintf("the date %q of the known difference %s is more than 90 days old", k.Proved, strings.Join(k.Path, ", ")),
-				Hint:    "compare its cases, and write the date of the run as `proved`: YYYY-MM-DD",
+				Hint:    "compare its cases again, and set `proved` to the date of that run (YYYY-MM-DD)",
 			})
 		}
 	}

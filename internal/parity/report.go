@@ -211,7 +211,7 @@ func (r *Report) writeSameCountsByRecordingPart(b *strings.Builder) {
 			}
 		}
 	}
-	b.WriteString("the same in every key:")
+	b.WriteString("cases that are the same in every key:")
 	for _, name := range names {
 		fmt.Fprintf(b, " %s %d", name, same[name])
 	}

@@ -115,7 +115,7 @@ func (c commandLine) unanalyzableScriptApproval() *approvalRequest {
 
 func hiddenScriptApproval() *approvalRequest {
 	return dangerousApproval("This command passes a script that runs rm to a shell, and the script could not be checked.",
-		"A script of a shell runs rm and could not be checked")
+		"A shell script runs rm and could not be checked")
 }
 
 func containsRmOrRmdir(scriptText string) bool {
@@ -381,7 +381,7 @@ func (c commandLine) dangerousTargetApproval(name, target string, changesDirecto
 	relative := !filepath.IsAbs(target)
 	dir, all := directoryEmptiedByRemovingTarget(strings.ReplaceAll(target, `\`, "/"))
 	if changesDirectory && relative && (all || strings.Trim(target, "./") == "") {
-		return dangerousApproval("Dangerous "+name+" operation detected: '"+target+"' is relative, and the command changes directories, so it can't be told what it would remove.",
+		return dangerousApproval("Dangerous "+name+" operation detected: '"+target+"' is relative, and the command changes directories, so what it would remove cannot be determined.",
 			"Dangerous "+name+" operation after a change of directory")
 	}
 	if relative {

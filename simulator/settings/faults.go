@@ -396,7 +396,7 @@ func Misspelled(s Settings) (messagesAboutKeysAndRules []string) {
 			continue
 		}
 		if near := diag.Nearest(tool, names); near != "" {
-			messagesAboutKeysAndRules = append(messagesAboutKeysAndRules, fmt.Sprintf("%s (permissions.%s): no tool has the name of the rule %s; did you mean %s?", rule.Source, rule.Behavior, rule.Text, near))
+			messagesAboutKeysAndRules = append(messagesAboutKeysAndRules, fmt.Sprintf("%s (permissions.%s): the rule %s names no known tool; did you mean %s?", rule.Source, rule.Behavior, rule.Text, near))
 		}
 	}
 	return messagesAboutKeysAndRules

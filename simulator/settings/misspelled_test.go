@@ -15,7 +15,7 @@ func TestMisspelled(t *testing.T) {
 			"--settings (inline JSON): unknown key permissions.alow; did you mean permissions.allow?",
 			"--settings (inline JSON): unknown key permissions.defaultMod; did you mean permissions.defaultMode?",
 		},
-		`{"permissions":{"deny":["Bsh(rm:*)"]}}`: {"flagSettings (permissions.deny): no tool has the name of the rule Bsh(rm:*); did you mean Bash?"},
+		`{"permissions":{"deny":["Bsh(rm:*)"]}}`: {"flagSettings (permissions.deny): the rule Bsh(rm:*) names no known tool; did you mean Bash?"},
 		`{"model":"x","theme":"dark","permissions":{"allow":["Bash","mcp__bsh__x","Task","Skill(a)","Frobnicate"],"ask":[]}}`: nil,
 	} {
 		s, err := Load(Options{StateDir: t.TempDir(), CWD: t.TempDir(), Sources: []string{}, FlagValue: raw})

@@ -115,7 +115,7 @@ func TaskStop(c *Commands) tool.Tool {
 	return tool.Tool{
 		Name:        "TaskStop",
 		Description: "Stops a background task.",
-		Input:       tool.Object(tool.Optional("task_id", tool.String("Id of the task")), tool.Optional("shell_id", tool.String("Id of the task, from older clients"))),
+		Input:       tool.Object(tool.Optional("task_id", tool.String("Id of the task")), tool.Optional("shell_id", tool.String("Id of the task; older clients send this key"))),
 		Check: tool.TypedCheck(c, func(_ context.Context, c *Commands, in taskStopInput) *protocol.ToolResult {
 			_, refusal := c.findTask(in)
 			return refusal

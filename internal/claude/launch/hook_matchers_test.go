@@ -12,11 +12,11 @@ import (
 // A matcher is reported if it is about tool calls, is not a regular expression, and has the name of no tool.
 func TestUnmatchedHooks(t *testing.T) {
 	for raw, want := range map[string][]string{
-		`{"PreToolUse":[{"matcher":"Bsah"}]}`: {"userSettings (hooks.PreToolUse): no tool has the name Bsah of a matcher"},
+		`{"PreToolUse":[{"matcher":"Bsah"}]}`: {"userSettings (hooks.PreToolUse): a matcher names the tool Bsah, which does not exist"},
 		`{"PostToolUse":[{"matcher":"Bash|Wirte, Edit"},{"matcher":"Task"}],"PermissionRequest":[{"matcher":"Reed"}]}`: {
-			"userSettings (hooks.PermissionRequest): no tool has the name Reed of a matcher", "userSettings (hooks.PostToolUse): no tool has the name Wirte of a matcher",
+			"userSettings (hooks.PermissionRequest): a matcher names the tool Reed, which does not exist", "userSettings (hooks.PostToolUse): a matcher names the tool Wirte, which does not exist",
 		},
-		`{"PermissionDenied":[{"matcher":"x"}]}`: {"userSettings (hooks.PermissionDenied): no tool has the name x of a matcher"},
+		`{"PermissionDenied":[{"matcher":"x"}]}`: {"userSettings (hooks.PermissionDenied): a matcher names the tool x, which does not exist"},
 		`{"PreToolUse":[{"matcher":"Ba.*"},{"matcher":"*"},{"matcher":""},{},{"matcher":"mcp__db__get"},{"matcher":"KillShell"}]}`: nil,
 		`{"SessionStart":[{"matcher":"startup"}],"Stop":[{"matcher":"x"}]}`:                                                        nil,
 		`[]`: nil,

@@ -190,7 +190,7 @@ func unmatchedHooks(sources []settings.Hooks) (texts []string) {
 			}
 			for _, group := range events[event] {
 				for _, name := range unknownTools(group.Matcher) {
-					texts = append(texts, fmt.Sprintf("%s (hooks.%s): no tool has the name %s of a matcher", source.Source, event, name))
+					texts = append(texts, fmt.Sprintf("%s (hooks.%s): a matcher names the tool %s, which does not exist", source.Source, event, name))
 				}
 			}
 		}
@@ -387,7 +387,7 @@ func incompleteRulesMessage(behavior, flag string, list []string) string {
 		more = fmt.Sprintf(" This list has %d more like it.", n)
 	}
 	return fmt.Sprintf("%s: %q doesn't look like a complete rule, so %s. Rules are Bash or Bash(git *): look for a missing \")\", a space before \"(\", "+
-		"text behind \")\". A rule that contains \")\" may have been split there: write it in permissions.%s of the settings.%s\n", flag, odd[0], harm, behavior, more)
+		"text after \")\". A rule that contains \")\" may have been split there: write it in permissions.%s of the settings.%s\n", flag, odd[0], harm, behavior, more)
 }
 
 func ruleOrigin(p *Plan, r permission.Rule) string {

@@ -18,7 +18,7 @@ func metricTable() []metricEventOrSpanRow {
 		{"commit.count", "", "Number of git commits created", ""},
 		{"cost.usage", costAndTokenUsageAttributeNames, "Cost of the Claude Code session", "USD"},
 		{"token.usage", costAndTokenUsageAttributeNames + " type", "Number of tokens used", "tokens"},
-		{"code_edit_tool.decision", "decision source tool_name language", "Count of decisions about calls of editing tools", ""},
+		{"code_edit_tool.decision", "decision source tool_name language", "Count of permission decisions on calls of editing tools", ""},
 		{"active_time.total", "type", "Total active time in seconds", "s"},
 	}
 }

@@ -28,7 +28,7 @@ func loadPages(sys *process.System, version string, k book.Key) (*capturedPages,
 		return nil, err
 	}
 	if name != "" && len(books) == 0 {
-		return nil, process.WithHint(fmt.Sprintf("%s: no screens of %s are captured", ScreensVariable, name), "capture them first: claudeless screens capture --claude npm:"+name)
+		return nil, process.WithHint(fmt.Sprintf("%s: no screens of %s have been captured", ScreensVariable, name), "capture them first: claudeless screens capture --claude npm:"+name)
 	}
 	if len(books) == 0 {
 		if books, err = newestBooks(root); err != nil {

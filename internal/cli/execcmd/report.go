@@ -95,7 +95,7 @@ func (c *reportMergeCommand) shardJournalsOrFindings(verdictInput *verdict.Input
 	if c.Expect > 0 && len(c.Shards) != c.Expect {
 		verdictInput.Findings = append(verdictInput.Findings, verdict.Finding{
 			ID: "S18", Level: "error", Text: fmt.Sprintf("expected %d shards, got %d: %s", c.Expect, len(c.Shards), strings.Join(c.Shards, ", ")),
-			Advice: "check that every shard uploads its directory, also when it fails",
+			Advice: "check that every shard uploads its directory, even when it fails",
 		})
 	}
 	return all, nil

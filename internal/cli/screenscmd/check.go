@@ -186,7 +186,7 @@ func askDetectorByLines(ctx context.Context, d *screenDetector, b book.Book, pag
 		case i < len(lines):
 			answers[i].outputText = strings.TrimSpace(lines[i])
 		default:
-			answers[i].failureCause = "it wrote fewer lines than there are pages"
+			answers[i].failureCause = "the detector wrote fewer lines than there are pages; it must write one line for each page"
 		}
 	}
 	return answers, nil

@@ -145,11 +145,11 @@ func (c *Check) loadScreenBooks(s *process.System) ([]book.Book, error) {
 		all = append(all, books...)
 	}
 	if len(all) == 0 {
-		return nil, badInputExitError("no screens are captured", "capture them first: claudeless screens capture --in tmux --claude npm:VERSION")
+		return nil, badInputExitError("no screens have been captured", "capture them first: claudeless screens capture --in tmux --claude npm:VERSION")
 	}
 	chosen := slices.DeleteFunc(slices.Clone(all), func(b book.Book) bool { return b.Tmux != (c.In == "tmux") })
 	if len(chosen) == 0 {
-		fmt.Fprintf(s.Stderr, "claudeless: note: no pages were captured with --in %s; the others are checked\n", c.In)
+		fmt.Fprintf(s.Stderr, "claudeless: note: no pages were captured with --in %s; pages captured in other ways are checked instead\n", c.In)
 		return all, nil
 	}
 	return chosen, nil

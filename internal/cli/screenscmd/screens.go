@@ -134,7 +134,7 @@ func (c *Capture) loadTapes(s *process.System) ([]*tape.Tape, error) {
 	}
 	for _, t := range all {
 		if lines := t.LinesOfSleepsOutsideMenus(); len(lines) > 0 && slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, ".toml") }) {
-			fmt.Fprintf(s.Stderr, "claudeless: warning: tape %s sleeps in lines %s: wait for a text, or hold the step at a gate\n", t.Name, strings.Trim(fmt.Sprint(lines), "[]"))
+			fmt.Fprintf(s.Stderr, "claudeless: warning: tape %s sleeps on lines %s: wait for a text instead, or hold the step at a gate\n", t.Name, strings.Trim(fmt.Sprint(lines), "[]"))
 		}
 	}
 	return all, nil
@@ -224,7 +224,7 @@ func (c *List) Run(s *process.System) error {
 			return s.PrintJSON(rows)
 		}
 		if len(rows) == 0 {
-			fmt.Fprintln(s.Stderr, "no screens are captured yet")
+			fmt.Fprintln(s.Stderr, "no screens have been captured yet")
 		}
 		for _, r := range rows {
 			fmt.Fprintf(s.Stdout, "%-36s %3d pages\n", r.Key, r.Pages)
@@ -258,7 +258,7 @@ func findBooks(s *process.System, name string) ([]book.Book, error) {
 		return nil, err
 	}
 	if len(books) == 0 {
-		return nil, badInputExitError(fmt.Sprintf("no screens of %s are captured", name), "capture them first: claudeless screens capture --claude npm:"+name)
+		return nil, badInputExitError(fmt.Sprintf("no screens of %s have been captured", name), "capture them first: claudeless screens capture --claude npm:"+name)
 	}
 	return books, nil
 }
@@ -280,7 +280,7 @@ func (c *Show) Run(s *process.System) error {
 		return err
 	}
 	if len(books) == 0 {
-		return badInputExitError("no screens are captured", "capture them first: claudeless screens capture --claude npm:VERSION")
+		return badInputExitError("no screens have been captured", "capture them first: claudeless screens capture --claude npm:VERSION")
 	}
 	var names []string
 	for _, b := range slices.Backward(books) {
@@ -313,7 +313,7 @@ type PrintBooksDirectory struct{}
 func (PrintBooksDirectory) Run(s *process.System) error {
 	root := book.Root(s.Environ)
 	if _, err := os.Stat(root); err != nil {
-		fmt.Fprintln(s.Stderr, "no screens are captured yet")
+		fmt.Fprintln(s.Stderr, "no screens have been captured yet")
 	}
 	_, err := fmt.Fprintln(s.Stdout, root)
 	return err

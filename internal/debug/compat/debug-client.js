@@ -407,7 +407,7 @@ function* perform(action, call) {
       return action.fake_result_cid ? yield* valueOf({ cid: action.fake_result_cid }) : null;
     case "raise": {
       const Kind = globalThis[action.exception_type];
-      const error = new (Kind?.prototype instanceof Error ? Kind : Error)(action.exception_message || "the call was failed by the debugger");
+      const error = new (Kind?.prototype instanceof Error ? Kind : Error)(action.exception_message || "the debugger made the call fail");
       if (action.exception_type) error.name = action.exception_type;
       throw error;
     }

@@ -30,7 +30,7 @@ func pauseTools() []tool {
 		}},
 		{name: "breakpoint_repl_eval", doc: "Evaluate an expression at a paused call. Names: tool, phase, input, result, error, session, call, vars; \"name := expression\" sets vars.name.", run: evaluate, params: []param{
 			{name: "pause_id", kind: jsonTypeString, required: true, doc: "the paused call"},
-			{name: "expression", kind: jsonTypeString, required: true, doc: "expression to evaluate; older clients use their own language"},
+			{name: "expression", kind: jsonTypeString, required: true, doc: "expression to evaluate; for an older client, in that client's own language"},
 			{name: "session_id", kind: jsonTypeString, typeErrorCode: debug.CodeInvalidSession, doc: "session of an earlier evaluation at this pause (default: a new session)"},
 			{name: "timeout_s", kind: jsonTypeNumber, doc: "seconds to wait for the value (default 35)"},
 		}},
@@ -44,14 +44,14 @@ func pauseTools() []tool {
 func resumeParams() []param {
 	return []param{
 		{name: "pause_id", kind: jsonTypeString, required: true, doc: "the paused call"},
-		{name: "action", kind: jsonTypeString, enum: []string{"continue", "modify", "skip", "raise", "replace"}, doc: "continue is the default; with new values it is modify"},
-		{name: "modified_args", kind: jsonTypeArray, doc: "new positional arguments; for a tool one element, the whole input"},
+		{name: "action", kind: jsonTypeString, enum: []string{"continue", "modify", "skip", "raise", "replace"}, doc: "defaults to continue, or to modify if new values are given"},
+		{name: "modified_args", kind: jsonTypeArray, doc: "new positional arguments; for a tool, a single element: the whole input"},
 		{name: "modified_kwargs", kind: jsonTypeObject, doc: "the whole new input"},
 		{name: "modified_result", doc: "after the call: the new result"},
 		{name: "modified_input_expr", kind: jsonTypeString, doc: "expression whose value is the new input"},
 		{name: "modified_result_expr", kind: jsonTypeString, doc: "expression whose value is the new result"},
-		{name: "fake_result", doc: "the result of a call that is skipped; a string is the text, anything else its JSON"},
-		{name: "exception_type", kind: jsonTypeString, doc: "type of the error with which the call fails; sent to older clients"},
+		{name: "fake_result", doc: "result of the skipped call: a string becomes its text, any other value is sent as JSON"},
+		{name: "exception_type", kind: jsonTypeString, doc: "type of the error the call fails with; only older clients receive it"},
 		{name: "exception_message", kind: jsonTypeString, doc: "the text of the failure"},
 		{name: "replacement_function", kind: jsonTypeString, doc: "a tool to run instead; overrides action"},
 	}
@@ -332,14 +332,14 @@ func breakpointTools() []tool {
 			params: []param{name, {name: "behavior", kind: jsonTypeString, required: true, enum: after, doc: "exception: only calls that failed; yield follows the default behavior"}},
 		},
 		{
-			name: "breakpoint_set_replacement", doc: "Run another tool instead of a breakpoint's calls that are not paused.", run: setReplacement,
+			name: "breakpoint_set_replacement", doc: "Set the tool that runs instead of the calls that match a breakpoint but are not paused.", run: setReplacement,
 			params: []param{name, {name: "replacement_function", kind: jsonTypeString, required: true, doc: "a tool with the same schema; an empty text removes the replacement"}},
 		},
-		{name: "breakpoint_get_default_behavior", doc: "Get the behavior that yield uses.", run: func(_ context.Context, f *hubAccess, _ arguments) (any, error) {
+		{name: "breakpoint_get_default_behavior", doc: "Get the default behavior, which applies to breakpoints with the behavior yield.", run: func(_ context.Context, f *hubAccess, _ arguments) (any, error) {
 			return fields{"behavior": f.hub.BreakpointSet.Default()}, nil
 		}},
 		{
-			name: "breakpoint_set_default_behavior", doc: "Set the behavior that yield uses.", run: setDefaultBehavior,
+			name: "breakpoint_set_default_behavior", doc: "Set the default behavior, which applies to breakpoints with the behavior yield.", run: setDefaultBehavior,
 			params: []param{{name: "behavior", kind: jsonTypeString, required: true, enum: []string{"stop", "go", "exception", "stop_exception"}, doc: "the new default"}},
 		},
 	}

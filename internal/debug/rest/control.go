@@ -19,8 +19,8 @@ func breakpointPauseAndCallRoutes() []route {
 		{method: "POST", path: "/api/breakpoints", client: true, summary: "Set a breakpoint", answer: withBody((*api).setBreakpoint)},
 		{method: "DELETE", path: "/api/breakpoints/{name}", summary: "Remove a breakpoint", answer: (*api).removeBreakpoint},
 		{method: "POST", path: "/api/breakpoints/{name}/behavior", summary: "Set when a breakpoint stops before a call", answer: withBody((*api).setBreakpointBehaviorBeforeCall)},
-		{method: "POST", path: "/api/breakpoints/{name}/after_behavior", summary: "Set when a breakpoint stops after a call", answer: withBody((*api).setAfterBehavior)},
-		{method: "POST", path: "/api/breakpoints/{name}/replacement", summary: "Set the tool that replaces the calls of a breakpoint", answer: withBody((*api).setReplacement)},
+		{method: "POST", path: "/api/breakpoints/{name}/after_behavior", summary: "Set after which calls a breakpoint stops", answer: withBody((*api).setAfterBehavior)},
+		{method: "POST", path: "/api/breakpoints/{name}/replacement", summary: "Set the tool that runs instead of the calls that match a breakpoint but are not paused", answer: withBody((*api).setReplacement)},
 		{method: "GET", path: "/api/breakpoints/{name}/history", summary: "List the calls that a breakpoint recorded", answer: (*api).history},
 		{method: "GET", path: "/api/functions", summary: "List the functions that can be called", answer: (*api).functions},
 		{method: "GET", path: "/api/behavior", summary: "Get the default behavior", answer: func(a *api, _ *http.Request) (any, error) {

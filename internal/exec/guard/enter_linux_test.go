@@ -513,7 +513,7 @@ func TestJoinRefuses(t *testing.T) {
 		{"nothing", func(int) error { return nil }, "cannot watch the network connections of the command: its process ended during the set-up"},
 		{"one byte", func(link int) error { _, err := unix.Write(link, []byte{0}); return err }, "cannot watch the network connections of the command: its process ended during the set-up"},
 		{"a file that is missing", func(link int) error { _, err := unix.Write(link, []byte{3, 0}); return err }, "cannot watch the network connections of the command: its process ended during the set-up"},
-		{"no sockets", func(link int) error { return sendOverLink(link, "", false, []int{fd}) }, "cannot watch the network connections of the command: its process did not send its sockets"},
+		{"no sockets", func(link int) error { return sendOverLink(link, "", false, []int{fd}) }, "cannot watch the network connections of the command: the process that starts it sent no sockets"},
 		{"files", func(link int) error { return sendOverLink(link, "", false, []int{fd, fd}) }, "socket operation on non-socket"},
 		{"a file for a name server", func(link int) error { return sendOverLink(link, "", false, []int{fs, fs, fd}) }, "socket operation on non-socket"},
 		{"no watch", func(link int) error { return sendOverLink(link, "", false, []int{fs, fs}) }, errNestedStrict.Error()},
@@ -570,7 +570,7 @@ func TestEnterNetwork(t *testing.T) {
 		got = append(got, fmt.Sprint(b.Kind, b.PID == p.Process.Pid, " ", text))
 	}
 	if diff := gocmp.Diff([]string{
-		"1 true a program tried to reach the vendor's address api.anthropic.com:443:", "2 true other.example:80 was blocked for", "2 true 192.0.2.99:80 was blocked for",
+		"1 true a program tried to reach a model vendor's address api.anthropic.com:443:", "2 true other.example:80 was blocked when", "2 true 192.0.2.99:80 was blocked when",
 	}, got); diff != "" {
 		t.Errorf("breaches (-want +got):\n%s", diff)
 	}

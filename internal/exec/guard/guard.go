@@ -55,7 +55,7 @@ func (l StrictnessLevel) String() string {
 	return "path: " + pathLevelDescription
 }
 
-const pathLevelDescription = "shims on PATH, a canary key, base URLs and a proxy on loopback, processes watched; not a sandbox"
+const pathLevelDescription = "shims on PATH, a canary key, base URLs and a proxy on loopback, and monitoring of processes; not a sandbox"
 
 // Breach is a forbidden action of a process.
 type Breach struct {
@@ -145,12 +145,12 @@ func (l *BreachLog) recordConnection(caller process, name, addr string, own Clau
 		_, port := cutAtLast(addr, ":")
 		to = name + ":" + port
 	}
-	b := Breach{Kind: BreachExternalNonVendorAddress, PID: int(caller), Text: fmt.Sprintf("%s was blocked for %s", to, caller)}
+	b := Breach{Kind: BreachExternalNonVendorAddress, PID: int(caller), Text: fmt.Sprintf("%s was blocked when %s tried to reach it", to, caller)}
 	switch {
 	case caller.isClaude(own):
 		b.Kind, b.Text = BreachRealClaude, fmt.Sprintf("a real claude tried to reach %s: %s", to, caller)
 	case isModelVendorHost(name) || isVendorAddr(addr):
-		b.Kind, b.Text = BreachVendorAccess, fmt.Sprintf("a program tried to reach the vendor's address %s: %s", to, caller)
+		b.Kind, b.Text = BreachVendorAccess, fmt.Sprintf("a program tried to reach a model vendor's address %s: %s", to, caller)
 	}
 	l.addBreach(b)
 }

@@ -236,8 +236,8 @@ func TestProxyWithoutPeer(t *testing.T) {
 		refuses bool
 		want    []Breach
 	}{
-		{"api.anthropic.com:443", true, []Breach{{Kind: BreachVendorAccess, Text: "a program tried to reach the vendor's address api.anthropic.com:443"}}},
-		{"160.79.104.10:443", false, []Breach{{Kind: BreachVendorAccess, Text: "a program tried to reach the vendor's address 160.79.104.10:443"}}},
+		{"api.anthropic.com:443", true, []Breach{{Kind: BreachVendorAccess, Text: "a program tried to reach a model vendor's address api.anthropic.com:443"}}},
+		{"160.79.104.10:443", false, []Breach{{Kind: BreachVendorAccess, Text: "a program tried to reach a model vendor's address 160.79.104.10:443"}}},
 		{"example.org:443", true, []Breach{{Kind: BreachExternalNonVendorAddress, Text: "example.org:443 was blocked"}}},
 		{startEchoServer(t), false, nil}, // a connection that is no longer there
 	} {

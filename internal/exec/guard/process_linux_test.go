@@ -165,9 +165,9 @@ func TestDialled(t *testing.T) {
 		want       Breach
 	}{
 		{"a claude", claude, "example.org", "198.18.0.1:443", Breach{BreachRealClaude, 0, "a real claude tried to reach example.org:443: /x/claude -c " + waits}},
-		{"a vendor by name", other, "api.anthropic.com", "198.18.0.1:443", Breach{BreachVendorAccess, 0, "a program tried to reach the vendor's address api.anthropic.com:443: sh -c " + waits}},
-		{"a vendor by address", other, "", "160.79.104.10:443", Breach{BreachVendorAccess, 0, "a program tried to reach the vendor's address 160.79.104.10:443: sh -c " + waits}},
-		{"another", other, "", "8.8.8.8:53", Breach{BreachExternalNonVendorAddress, 0, "8.8.8.8:53 was blocked for sh -c " + waits}},
+		{"a vendor by name", other, "api.anthropic.com", "198.18.0.1:443", Breach{BreachVendorAccess, 0, "a program tried to reach a model vendor's address api.anthropic.com:443: sh -c " + waits}},
+		{"a vendor by address", other, "", "160.79.104.10:443", Breach{BreachVendorAccess, 0, "a program tried to reach a model vendor's address 160.79.104.10:443: sh -c " + waits}},
+		{"another", other, "", "8.8.8.8:53", Breach{BreachExternalNonVendorAddress, 0, "8.8.8.8:53 was blocked when sh -c " + waits + " tried to reach it"}},
 	} {
 		var l BreachLog
 		tt.want.PID = tt.who.Process.Pid
@@ -288,7 +288,7 @@ func TestDecideConnect(t *testing.T) {
 		}
 		var want []Breach
 		if tt.told != "" {
-			want = []Breach{{BreachExternalNonVendorAddress, os.Getpid(), fmt.Sprintf("%s was blocked for process %d", tt.told, os.Getpid())}}
+			want = []Breach{{BreachExternalNonVendorAddress, os.Getpid(), fmt.Sprintf("%s was blocked when process %d tried to reach it", tt.told, os.Getpid())}}
 		}
 		if diff := cmp.Diff(want, l.Breaches()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)

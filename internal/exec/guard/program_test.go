@@ -36,7 +36,7 @@ func TestPrograms(t *testing.T) {
 		"home/.local/share/claude/versions/2.1.330": "", "venv/claude_agent_sdk/_bundled/claude": "",
 		"bin/node22": "", "bin/ld-linux-x86-64.so.2": "", "bin/ld-musl-x86_64.so.1": "", "bin/ld": "", "bin/sh": "", "bin/cat": "", "own/claude": "", "self": "",
 		"copied/tool": "#!/usr/bin/env node\n// (c) Anthropic PBC. All rights reserved.\n", "copied/notes": "(c) Anthropic PBC\n", "copied/empty": "",
-		"shim/claude": "#!/bin/sh\n# Made by claudeless, in the place of claude.\n", pkg + "claude": "#!/bin/sh\n# Made by claudeless, in the place of claude.\n",
+		"shim/claude": "#!/bin/sh\n# Made by claudeless, in place of claude.\n", pkg + "claude": "#!/bin/sh\n# Made by claudeless, in place of claude.\n",
 	} {
 		writeFile(t, filepath.Join(dir, name), text)
 	}

@@ -58,7 +58,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		case who != 0:
 			p.Log.recordConnection(who, bare, q.Host, p.OwnFiles)
 		case isModelVendorHost(bare) || isVendorAddr(q.Host):
-			p.Log.addBreach(Breach{Kind: BreachVendorAccess, Text: "a program tried to reach the vendor's address " + q.Host})
+			p.Log.addBreach(Breach{Kind: BreachVendorAccess, Text: "a program tried to reach a model vendor's address " + q.Host})
 		default: // the kernel may omit a line if the table changes meanwhile
 			p.Log.addBreach(Breach{Kind: BreachExternalNonVendorAddress, Text: q.Host + " was blocked"})
 		}

@@ -129,7 +129,7 @@ func (w *syscallWatcher) startServersAndWatch(network *Network, namespaceSockets
 
 func (w *syscallWatcher) serveDNSAndOpenListeners(network *Network, namespaceSockets []*os.File) error {
 	if len(namespaceSockets) < 2 {
-		return errors.New("cannot watch the network connections of the command: its process did not send its sockets")
+		return errors.New("cannot watch the network connections of the command: the process that starts it sent no sockets")
 	}
 	for _, file := range namespaceSockets[2:] {
 		conn, err := net.FilePacketConn(file)

@@ -123,7 +123,7 @@ func writeProgram(file, text string) error {
 // shimScript returns the text of a shim. The shim does not depend on its environment.
 func (s ClaudeSetup) shimScript(target string) string {
 	var b strings.Builder
-	b.WriteString("#!/bin/sh\n# Made by claudeless, in the place of claude.\n")
+	b.WriteString("#!/bin/sh\n# Made by claudeless, in place of claude.\n")
 	for _, kv := range s.claudeVariables() {
 		name, value, _ := strings.Cut(kv, "=")
 		fmt.Fprintf(&b, "export %s=%s\n", name, quoteForShell(value))
@@ -313,7 +313,7 @@ func CheckFirstStartDialogNames(dialogNames []string) error {
 	known := append(FirstStartDialogs(), "all")
 	for _, name := range dialogNames {
 		if name == "onboarding" {
-			return process.WithHint("--fresh cannot show the dialog onboarding: claude would contact the vendor and exit with 1", "choose from "+strings.Join(known, ", "))
+			return process.WithHint("--fresh cannot show the onboarding dialog: claude would contact its vendor and exit with code 1", "choose from "+strings.Join(known, ", "))
 		}
 		if !slices.Contains(known, name) {
 			return process.WithHint(fmt.Sprintf("--fresh: unknown dialog %q", name), "dialogs: "+strings.Join(known, ", "))

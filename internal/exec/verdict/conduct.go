@@ -133,7 +133,7 @@ func (l *findingCollector) checkHooks(p *journaledProcess) {
 		case kind == "hook_success" && strings.HasPrefix(strings.TrimSpace(stdout), "{") && !json.Valid([]byte(stdout)):
 			l.addFinding(p, "C16", levelWarn, "the hook "+name+" printed text that begins like JSON but is not valid JSON, so claude ignored the decision", "change the hook so that it prints one valid JSON object")
 		case kind == "hook_non_blocking_error" && (code == 126 || code == 127):
-			l.addFinding(p, "C16", levelWarn, fmt.Sprintf("the hook %s did not run: its command exited with %.0f", name, code), "correct the command of the hook")
+			l.addFinding(p, "C16", levelWarn, fmt.Sprintf("the command of the hook %s could not be run: it exited with code %.0f", name, code), "correct the command of the hook")
 		case kind == "hook_non_blocking_error" && code == 1 && claudecode.HookEventNamed(event).CanBlock:
 			l.addFinding(p, "C16", levelWarn, "the hook "+name+" exited with 1, which does not block the event", advice)
 		}

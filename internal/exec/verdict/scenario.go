@@ -110,7 +110,7 @@ func (l *findingCollector) addFindingIfToolRejectedInput(call failedScriptedTool
 		return
 	}
 	finding.ID, finding.Level = "S12", levelError
-	finding.Text, finding.Advice = fmt.Sprintf("the tool %s rejected its scripted input: %s", call.toolName, why), "correct the input; `[[expect]]` with this tool and input accepts it"
+	finding.Text, finding.Advice = fmt.Sprintf("the tool %s rejected its scripted input: %s", call.toolName, why), "correct the input; to accept it, add an `[[expect]]` with this tool and input"
 	var keys map[string]json.RawMessage
 	_ = json.Unmarshal(call.input, &keys) // anything but an object has no keys
 	for _, w := range lintWarnings {
@@ -314,7 +314,7 @@ func (l *findingCollector) checkEarlyEnd(p *journaledProcess) {
 	}
 	f := p.withProcessID(Finding{
 		ID: "S05", Level: levelError, Text: fmt.Sprintf("claude was ended by %s before %s", signal, what),
-		Advice: fmt.Sprintf("wait until claude exits; `[[expect]] exit = %d` accepts the signal", code),
+		Advice: fmt.Sprintf("wait until claude exits, or accept the signal with `[[expect]] exit = %d`", code),
 	})
 	f.File, f.Line = rule.File, rule.Line
 	l.list = append(l.list, f)

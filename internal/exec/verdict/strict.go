@@ -195,7 +195,7 @@ func (l *findingCollector) addFindingsOfScriptedCallsThatCannotRun(p *journaledP
 		case denied[t.ToolUseID] && !l.input.hasScenarioExpectationOfTool(t.Tool):
 			f := notAllowed(t.Tool)
 			if wrong := misspelledToolInAllowedToolsFlag(p.Argv, t.Tool); wrong != "" {
-				f.Advice = "`" + wrong + "` of --allowedTools is not the name of the tool, did you mean `" + t.Tool + "`?"
+				f.Advice = "`" + wrong + "` in --allowedTools is not a tool name; did you mean `" + t.Tool + "`?"
 			}
 			add(f)
 		case t.IsError && journal.SaysNoFixtureCaseMatched(t.Result):
@@ -239,7 +239,7 @@ func (l *findingCollector) checkAPICalls() {
 func noSuchTool(name string) Finding {
 	return Finding{
 		ID: "S03", Level: levelError, Text: "the script calls the tool " + name + ", which does not exist here",
-		Advice: "check the name of the tool and its server; `[[expect]] tool = …` accepts the call",
+		Advice: "check the name of the tool and its server, or accept the call with `[[expect]] tool = …`",
 	}
 }
 

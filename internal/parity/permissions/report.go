@@ -84,7 +84,7 @@ func (f *File) Stale(verdicts []*Verdict) (list diag.List) {
 			return v.File == f.name && v.Call == k.Call && (k.Group == "" || k.Group == v.Group) && v.Status == StatusNotCompared
 		})
 		if !k.used && !missed {
-			d := f.index.DiagnosticAt(diag.Path{"known", i, "call"}, "this call now has the same decision on both sides, or is not in the file")
+			d := f.index.DiagnosticAt(diag.Path{"known", i, "call"}, "this call now has the same decision on both sides, or this file does not contain it")
 			d.Hint = "remove the entry"
 			list = append(list, d)
 		}

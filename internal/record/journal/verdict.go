@@ -93,7 +93,7 @@ func NewEndlessRuleFinding(ruleName, file string, line int) Finding {
 	return Finding{
 		ID: "S21", Level: "error", File: file, Line: line,
 		Text:   "the run was stopped: without a new prompt from a user, " + ruleName + " kept answering messages of the CLI with tool calls",
-		Advice: "limit it with `max_matches`, or match the prompts of the user only (without `source`)",
+		Advice: "limit it with `max_matches`, or leave out `source` to match only the user's prompts",
 	}
 }
 

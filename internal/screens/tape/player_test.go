@@ -131,7 +131,7 @@ func TestFailuresOfSteps(t *testing.T) {
 		{"another exit code", `{ key = "q", exit = 0 }`, "the program exited with exit status 7, expected exit status 0"},
 		{"no end", `{ exit = 0 }`, "waited 15s for the program to exit"},
 		{"an early end", `{ key = "q" }, { wait = "never" }`, "waited for the text `never`, but the program exited: exit status 7"},
-		{"a gate without scenario", `{ wait = "prompt", gate = "x" }`, "there is no scenario with gates"},
+		{"a gate without scenario", `{ wait = "prompt", gate = "x" }`, "the step opens a gate, but no scenario with gates is running"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -162,7 +162,7 @@ func (r *Playback) typeText(ctx context.Context, text string) error {
 
 func (r *Playback) openGate(name string) error {
 	if r.OpenGate == nil {
-		return tapeError("there is no scenario with gates")
+		return tapeError("the step opens a gate, but no scenario with gates is running")
 	}
 	return r.OpenGate(name)
 }

@@ -112,7 +112,7 @@ func (c *tapeChecker) checkTapeAndSetStepLines(t *Tape) {
 		case name == "onboarding":
 			c.addProblem("remove it from the list", "`fresh` cannot contain \"onboarding\": claude would contact the vendor and exit with 1", "fresh", i)
 		case name != "all" && !slices.Contains(FirstStartDialogs(), name):
-			c.addProblem(diag.NameHint(name, append(FirstStartDialogs(), "all")), "`fresh` has the unknown dialog "+backquote(name), "fresh", i)
+			c.addProblem(diag.NameHint(name, append(FirstStartDialogs(), "all")), "`fresh` names an unknown dialog: "+backquote(name), "fresh", i)
 		}
 	}
 	for i, kv := range t.Env {
@@ -135,7 +135,7 @@ func (c *tapeChecker) checkTapeAndSetStepLines(t *Tape) {
 func (c *tapeChecker) checkStep(s *Step, i int) {
 	s.compile(func(key, hint, message string) { c.addProblem(hint, message, "steps", i, key) })
 	if s.Snapshot != "" && !regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`).MatchString(s.Snapshot) {
-		c.addProblem(`use lower-case letters, digits and "-"`, "invalid name of a snapshot: "+backquote(s.Snapshot), "steps", i, "snapshot")
+		c.addProblem(`use lower-case letters, digits and "-"`, "invalid snapshot name: "+backquote(s.Snapshot), "steps", i, "snapshot")
 	}
 	kind, _, _ := strings.Cut(s.State, "/")
 	switch {

@@ -54,7 +54,7 @@ steps = [
 	diag.Render(&b, list)
 	for _, part := range []string{
 		"`fresh` cannot contain \"onboarding\"", "`env` has the invalid entry `KV`", "unknown key `setp`", "did you mean `setup`?", "unknown key `wiat`", "did you mean `wait`?",
-		"invalid name of a snapshot: `One`", "unknown state `bussy`", "did you mean `busy`?", "unknown key name `Entr`", "did you mean `Enter`?",
+		"invalid snapshot name: `One`", "unknown state `bussy`", "did you mean `busy`?", "unknown key name `Entr`", "did you mean `Enter`?",
 		"an earlier step already has the snapshot `two`", "`enter` cannot be \"accept\"", "missing closing )", "the snapshot three needs a `state`", "`state` requires `snapshot` in the same step", "bad.toml:5:5", "^",
 	} {
 		if !strings.Contains(b.String(), part) {

@@ -15,7 +15,7 @@ func main() {
 	root := flag.String("type", "", "type of a whole file")
 	schema := flag.String("json", "", "JSON Schema to write")
 	page := flag.String("md", "", "reference page to write")
-	head := flag.String("head", "", "type of the fields at the beginning of every line; -type then lists the types of lines")
+	head := flag.String("head", "", "Go type of the fields common to all lines; -type then lists the types of the individual lines")
 	flag.Parse()
 	if err := run(*dir, *root, *head, [2]string{*schema, *page}); err != nil {
 		panic(err)

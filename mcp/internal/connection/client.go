@@ -159,7 +159,7 @@ type requestOutcomeError struct {
 	err      error
 }
 
-func (requestOutcomeError) Error() (fixedText string) { return "the request has an outcome" }
+func (requestOutcomeError) Error() (fixedText string) { return "the request already has an outcome" }
 
 // endRequest ends a request with an outcome. Only the first outcome of a request counts.
 func (l *client) endRequest(id string, o requestOutcomeError) {

@@ -93,7 +93,7 @@ func (s *subscription) run(ctx context.Context, settled func(acknowledged bool))
 // stream.
 func (s *subscription) pauseBeforeReopeningStream(streamEndError error, reopenCount int) time.Duration {
 	if reopenCount >= maxReopenings {
-		s.debug.Printf("the notification stream ended and is not opened again: %v", streamEndError)
+		s.debug.Printf("the notification stream ended and will not be reopened: %v", streamEndError)
 		return unlimitedPause
 	}
 	pause := s.pause << reopenCount

@@ -340,7 +340,7 @@ export class ScriptedClaude implements AsyncDisposable {
   }
 
   #noFile(what: string): void {
-    if (this.#file !== undefined) throw new TypeError(`${what}: the script of this test is the file ${this.#file}; a second scenario in one test is not possible`);
+    if (this.#file !== undefined) throw new TypeError(`${what}: this test already has the scenario file ${this.#file}; a test can have only one scenario`);
   }
 
   #write(): void {

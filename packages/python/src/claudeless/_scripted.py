@@ -332,7 +332,7 @@ class ScriptedClaude:
 
     def _no_file(self, what: str) -> None:
         if self._file:
-            raise TypeError(f"{what}: the script of this test is the file {self._file}; a second scenario in one test is not possible")
+            raise TypeError(f"{what}: this test already has the scenario file {self._file}; a test can have only one scenario")
 
     def _write(self) -> None:
         if self._dir is None or self._file:
