@@ -138,10 +138,6 @@ func runHelp(ctx context.Context, s *process.System, words []string) error {
 	return process.WithHint(fmt.Sprintf("no help for %q", words[0]), "try: claudeless help, claudeless help claude-flags, or claudeless help COMMAND")
 }
 
-func runMan(_ context.Context, s *process.System, _ []string) error {
-	return helpProgram(s).WriteMan(s.Stdout, version())
-}
-
 func runCompletion(_ context.Context, s *process.System, words []string) error {
 	if len(words) != 1 {
 		return process.WithHint("missing shell name", strings.Join(help.Shells(), ", "))

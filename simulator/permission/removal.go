@@ -92,7 +92,15 @@ func textRemovalApproval(c commandLine) *approvalRequest {
 var removalNamePattern = shellcmd.LazyPattern(`\brm(dir)?\b`)
 
 // hiddenScriptPattern matches a command that passes a script with a removal to a shell.
-var hiddenScriptPattern = shellcmd.LazyPattern(`(?s)\b(bash|sh|dash|zsh|ksh|ash)\s(.*\s)?-\w*c\b.*[^\w\\-]rm(dir)?\b[^-]`)
+var hiddenScriptPattern = shellcmd.LazyPattern(`(?s)\b(bash|sh|dash|zsh|ksh|ash)\s(.*\s)?-\w*c\b.*[^\w\\-](?i:rm(dir)?)\b[^-]`)
+
+// The patterns match the name of a shell, its option for a script, and a removal, in a text that is not parsed.
+var (
+	shellNamePattern    = shellcmd.LazyPattern("(?i)(^|[^\\w.$-])(r?bash|dash|zsh|m?ksh|ash|sh|s\\\\h)(\\.exe)?($|[^\\w.-])")
+	scriptOptionPattern = shellcmd.LazyPattern(`\s['"]?-[A-Za-z]*c[A-Za-z]*(['"\s;]|$)`)
+	openCompoundPattern = shellcmd.LazyPattern(`(?s)^\s*(if|while|until|for|case|select)\s.*<<-?\s*\w`)
+	removalTextPattern  = shellcmd.LazyPattern("(?im)((^|[;&|`(){]|\\b(?:if|then|else|elif|while|until|do|eval) ['\"]?)\\s*\\$?['\"]?|\\balias ['\"]?\\w+=|\\s-[a-z]*c\\s*(['\"]|['\"][^'\"]*[^'\"\\w\\\\-]))rm(dir)?(\\.exe)?['\"]?([\\s;,(}]|$)")
+)
 
 // hiddenStartPattern matches the start of a command that the real CLI cannot parse and in which it looks for scripts.
 var hiddenStartPattern = shellcmd.LazyPattern(`(?m)(^|[;&|])\s*((coproc|time)\s.*[({]|function\s)`)
@@ -102,6 +110,15 @@ var hiddenStartPattern = shellcmd.LazyPattern(`(?m)(^|[;&|])\s*((coproc|time)\s.
 func (c commandLine) unanalyzableScriptApproval() *approvalRequest {
 	if text := strings.TrimSpace(c.command); (hiddenStartPattern().MatchString(text) || unreadLinePattern().MatchString(text) || strings.Count(text, `"`)%2 > 0) && c.parseErr != nil && hiddenScriptPattern().MatchString(text) {
 		return hiddenScriptApproval()
+	}
+	texts := c.script.UnreadCompounds
+	if openCompoundPattern().MatchString(c.command) && c.parseErr != nil && strings.Contains(c.parseErr.Error(), "unclosed here-document") {
+		texts = append(texts, c.command)
+	}
+	for _, text := range texts {
+		if shellNamePattern().MatchString(text) && scriptOptionPattern().MatchString(text) && (removalTextPattern().MatchString(text) || containsRmOrRmdir(strings.ReplaceAll(text, `\rm`, ""))) {
+			return hiddenScriptApproval()
+		}
 	}
 	for _, cmd := range c.script.Commands {
 		script := cmd.WithVariableValuesFromScript().ShellScript()

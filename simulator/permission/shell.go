@@ -111,6 +111,7 @@ func (c commandLine) decidePart(i int) commandVerdict {
 	switch exact, match := c.allowedByRule(cmd); {
 	case match:
 		out.isAllowed, out.byRule = true, exact
+	case c.script.HasOpenQuote && i == len(c.script.Commands)-1 && inner.Name() == "sed": // not parsed by 2.1.330
 	case cmd.IsReadOnly():
 		out.isAllowed = !readsFilesNamedByXargsInput(cmd) || c.script.IsInputFileListFromPipeline(i) || !c.modeAndRules.rules.hasPathDenyRule()
 	case c.modeAndRules.allowsEdits() && (isAllowedByAcceptEditsMode(cmd) || isReadOnlyExceptForWritingRedirects(cmd)):

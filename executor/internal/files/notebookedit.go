@@ -99,7 +99,7 @@ func (f *SeenFileTracker) planNotebook(in *notebookEditInput) (plannedNotebookEd
 		return no("Cell ID must be specified when not inserting a new cell.")
 	}
 	var refusal *protocol.ToolResult
-	p.output, refusal = p.notebook.editCells(*in, f.newCellID)
+	p.output, refusal = p.notebook.editCells(*in, func() string { return strings.ReplaceAll(f.options.Clock.NewID(), "-", "") })
 	return p, refusal
 }
 
@@ -129,10 +129,6 @@ func editNotebook(_ context.Context, f *SeenFileTracker, in notebookEditInput) p
 		return tool.Text("Deleted cell "+out.CellID, out)
 	}
 	return tool.Text(fmt.Sprintf("Updated cell %s with %s", out.CellID, in.NewSource), out)
-}
-
-func (f *SeenFileTracker) newCellID() string {
-	return strings.ReplaceAll(f.options.Clock.NewID(), "-", "")
 }
 
 func (nb *notebook) editCells(in notebookEditInput, newID func() string) (notebookEditOutput, *protocol.ToolResult) {

@@ -3,6 +3,7 @@ package shellcmd
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -130,4 +131,72 @@ func (r *scriptReader) clarityOfWordBeforeCommandName(word *syntax.Word) WordCla
 		return ClarityFullyKnown
 	}
 	return min(r.wordClarityForRealCLI(word), ClarityBracesOrEscapes)
+}
+
+// recordCompoundIfUnread records the outermost condition, loop, case or function around a node because of which the real CLI
+// searches the compound command only as text (observed with 2.1.330).
+func (r *scriptReader) recordCompoundIfUnread(node syntax.Node, obstacle ObstacleKind) {
+	var root syntax.Node
+	for _, parent := range append(slices.Clip(r.parents), node) {
+		switch n := parent.(type) {
+		case *syntax.CmdSubst, *syntax.ProcSubst:
+			root = nil
+		case *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause, *syntax.CaseClause, *syntax.FuncDecl:
+			if root == nil {
+				root = n
+			}
+		}
+	}
+	if root == nil || !slices.Contains(obstaclesOfUnreadCompounds(), obstacle) && !r.isUnreadInCompound(node) {
+		return
+	}
+	if text := r.sourceText(root); !slices.Contains(r.script.UnreadCompounds, text) {
+		r.script.UnreadCompounds = append(r.script.UnreadCompounds, text)
+	}
+}
+
+var obstaclesOfUnreadCompounds = sync.OnceValue(func() []ObstacleKind {
+	return []ObstacleKind{
+		ObstacleBackground, ObstacleBraceGroupOrArithmeticCommand, ObstacleFunction, ObstacleCase, ObstacleSeveralAssignmentsWithoutCommand, ObstacleExpandedHeredoc, ObstacleUnclearRedirect,
+		ObstacleReadWriteOrNamedDescriptorRedirect, ObstacleArrayAssignment, ObstacleArrayElementAssignment, ObstacleCStyleForLoop, ObstacleUnparsed, ObstacleRedirectClosesDescriptor,
+	}
+})
+
+var (
+	specialVariablePattern  = LazyPattern(`^(IFS|F?PATH|BASH_ENV|ENV|HOME|CDPATH|(LD|DYLD|LC)_\w+|GLOBIGNORE|LANG|HISTFILE|MAILPATH|SHELL|RANDOM|OPTIND|SECONDS|E?UID|f?path|(READ)?NULLCMD)$`)
+	typedDeclarationPattern = LazyPattern(`^(export (.* )?-\w*n|[^e]\w+ (.* )?-\w*[aAfFgiIlnup])`)
+)
+
+func (r *scriptReader) isUnreadInCompound(node syntax.Node) bool {
+	switch n := node.(type) {
+	case *syntax.Word:
+		return r.wordClarityForRealCLI(n) > ClarityUnknownVariable
+	case *syntax.Lit:
+		_, isUnquoted := r.parents[len(r.parents)-1].(*syntax.Word)
+		return isUnquoted && strings.LastIndexByte(n.Value, '{') > strings.LastIndexByte(n.Value, '}')
+	case *syntax.WordIter:
+		return specialVariablePattern().MatchString(n.Name.Value)
+	case *syntax.Assign:
+		return n.Name != nil && specialVariablePattern().MatchString(n.Name.Value) || n.Value != nil && assignedValueUnknownToRealCLIPattern().MatchString(r.sourceText(n.Value))
+	case *syntax.DeclClause:
+		return typedDeclarationPattern().MatchString(r.sourceText(n))
+	case *syntax.TimeClause:
+		return n.Stmt != nil && r.source[n.Stmt.Pos().Offset()] == '('
+	case *syntax.ForClause:
+		return n.Select
+	case *syntax.Stmt:
+		return slices.ContainsFunc(n.Redirs, func(redirect *syntax.Redirect) bool { return isRedirectUnreadInCompound(n.Cmd, redirect) })
+	}
+	return false
+}
+
+func isRedirectUnreadInCompound(redirected syntax.Command, redirect *syntax.Redirect) bool {
+	switch n := redirected.(type) {
+	case *syntax.Subshell, *syntax.ForClause:
+		return true
+	case *syntax.CallExpr:
+		at, last := redirect.Pos().Offset(), len(n.Args)-1
+		return last >= 0 && (n.Args[0].Lit() == "[" || redirect.Op != syntax.WordHdoc && at > n.Args[0].Pos().Offset() && at < n.Args[last].Pos().Offset())
+	}
+	return false
 }

@@ -36,6 +36,8 @@ type Script struct {
 	IsBroken, HasOpenQuote bool
 	// Unclear lists the variables to which the script assigns values that the real CLI does not determine, such as ~.
 	Unclear []string
+	// UnreadCompounds are the texts of compound commands that the real CLI does not analyse.
+	UnreadCompounds []string
 }
 
 // Command is one simple command.
@@ -164,6 +166,7 @@ func (r *scriptReader) analyseNodeDuringWalk(node syntax.Node) (visitsChildren b
 		return false
 	}
 	obstacle := r.obstacleOf(node)
+	r.recordCompoundIfUnread(node, obstacle.Kind)
 	variable, _ := node.(*syntax.ParamExp)
 	r.isUnresolved = r.isUnresolved || obstacle.Kind != NoObstacle && obstacle.Kind != ObstacleBackground && (obstacle.Kind != ObstacleVariableSetByScript || r.values[variable.Param.Value] == "")
 	if r.script.Obstacle.isLate() && !obstacle.isLate() || r.script.Obstacle.Kind == NoObstacle {

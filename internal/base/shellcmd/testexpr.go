@@ -9,7 +9,7 @@ import (
 // Bash evaluates some operands of [[ and test as arithmetic, and arithmetic runs
 // commands in subscripts: [[ 'a[$(date)]' -eq 1 ]].
 
-// hasOnlyConstantTestOperands reports whether a [[ clause has no expansion and no operand that [testObstacle] finds.
+// hasOnlyConstantTestOperands reports whether a [[ clause has no expansion, no ~NAME and no operand that [testObstacle] finds.
 func hasOnlyConstantTestOperands(n *syntax.TestClause) bool {
 	if testObstacle(n.X).Kind != NoObstacle {
 		return false
@@ -17,6 +17,8 @@ func hasOnlyConstantTestOperands(n *syntax.TestClause) bool {
 	known := true
 	syntax.Walk(n.X, func(node syntax.Node) bool {
 		switch n := node.(type) {
+		case *syntax.Word:
+			known = known && !hasTildeUserPrefix(unquotedWordWithPlaceholders(n, nil))
 		case *syntax.Lit:
 			known = known && !unescapedGlob().MatchString(n.Value)
 		case *syntax.ParamExp, *syntax.CmdSubst, *syntax.ArithmExp, *syntax.ProcSubst:

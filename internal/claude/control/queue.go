@@ -106,10 +106,6 @@ func (q *promptQueue) recordSeenUUID(promptUUID string) (wasSeenBefore bool) {
 	return known
 }
 
-func (q *promptQueue) contains(uuid string) bool {
-	return slices.ContainsFunc(q.waiting, func(in *prompt) bool { return in.message.UUID == uuid })
-}
-
 // pop removes the next prompt, merged with the following prompts that share its turn.
 func (q *promptQueue) pop(merge bool) *prompt {
 	in := q.waiting[0]

@@ -102,7 +102,7 @@ func (d *promptScheduler) StopAcceptingPrompts() {
 func (d *promptScheduler) enqueue(in *prompt) {
 	d.mu.Lock()
 	if d.queue.recordSeenUUID(in.message.UUID) {
-		waits := d.queue.contains(in.message.UUID)
+		waits := slices.ContainsFunc(d.queue.waiting, func(p *prompt) bool { return p.message.UUID == in.message.UUID })
 		d.mu.Unlock()
 		if !waits {
 			d.out.echoPrompt(in.message)

@@ -176,10 +176,6 @@ func (a Aliases) ResolveModelName(name string) string {
 	return name
 }
 
-func systemPrompt(sys *process.System, f *flags.Flags) SystemPrompt {
-	return SystemPrompt{System: f.SystemPrompt, Append: f.AppendSystemPrompt, Schema: f.JSONSchema, SchemaFlag: f.Has("json-schema"), SchemaAttempts: envInt(sys, "MAX_STRUCTURED_OUTPUT_RETRIES")}
-}
-
 // initialModel returns the model at the start: from a flag or agent, else the environment, settings or scenario.
 func initialModel(sys *process.System, f *flags.Flags, p *Plan) Model {
 	m := p.Model

@@ -100,7 +100,7 @@ func (t *toolbox) Mode() protocol.PermissionMode { return t.policy.Mode() }
 func (t *toolbox) Prepare(call protocol.ToolUse) simulator.ToolCallChanges {
 	p := simulator.ToolCallChanges{Input: t.builtinToolsForCaller(call).PrepareInput(call), ExecutedName: t.aliases[call.Name]}
 	call.Name = cmp.Or(p.ExecutedName, call.Name)
-	p.ReadOnly = !t.callGates.countsBreakpointHits(call.Name) && (builtin.ReadOnlyCall(call) || agent.IsAgentTool(call.Name) && !t.sequentialAgents)
+	p.ReadOnly = (t.callGates.script == nil || !t.callGates.script.HasLimitedRule(call.Name)) && (builtin.ReadOnlyCall(call) || agent.IsAgentTool(call.Name) && !t.sequentialAgents)
 	return p
 }
 
@@ -218,10 +218,6 @@ func (g breakpointGates) scenarioThenDebuggerGates() []debug.Gate {
 		all = append(all, g.debugger)
 	}
 	return all
-}
-
-func (g breakpointGates) countsBreakpointHits(tool string) bool {
-	return g.script != nil && g.script.HasLimitedRule(tool)
 }
 
 func (g breakpointGates) middleware(plan launch.Plan, r *recorder) executor.Middleware {

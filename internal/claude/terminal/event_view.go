@@ -52,7 +52,7 @@ func (v *eventView) beginTurn(prompts []string, turn int) {
 }
 
 func (v *eventView) nextVerbs() [2]string {
-	all := spinnerVerbs()
+	all := [][2]string{{"Thinking", "Thought"}, {"Working", "Worked"}, {"Brewing", "Brewed"}, {"Cooking", "Cooked"}, {"Baking", "Baked"}, {"Churning", "Churned"}}
 	if v.verbIndex = (v.verbIndex + 1) % len(all); v.verbRand != nil {
 		v.verbIndex = v.verbRand.IntN(len(all))
 	}

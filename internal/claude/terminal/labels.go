@@ -128,7 +128,3 @@ func (l *screenLabels) shortcutHelpRows(cols int) []string {
 }
 
 func spinnerGlyphs() []string { return []string{"✢", "✳", "✶", "✻", "✽", "*", "·"} }
-
-func spinnerVerbs() [][2]string {
-	return [][2]string{{"Thinking", "Thought"}, {"Working", "Worked"}, {"Brewing", "Brewed"}, {"Cooking", "Cooked"}, {"Baking", "Baked"}, {"Churning", "Churned"}}
-}

@@ -306,7 +306,9 @@ func externalTools() []tool {
 			{name: "arguments", kind: jsonTypeObject, doc: "the tool's arguments; default {}"},
 		}},
 		{name: "external_list_resources", doc: "List the resources of the external servers.", run: requireServers(listResources), params: []param{server}},
-		{name: "external_read_resource", doc: "Read a resource of an external server.", run: requireServers(readExternalResource), params: []param{
+		{name: "external_read_resource", doc: "Read a resource of an external server.", run: requireServers(func(ctx context.Context, m *debug.ServerManager, a arguments) (any, error) {
+			return m.ReadResource(ctx, a.text("server"), a.text("uri"))
+		}), params: []param{
 			{name: "server", kind: jsonTypeString, required: true, doc: "the server"},
 			{name: "uri", kind: jsonTypeString, required: true, doc: "of the resource"},
 		}},
@@ -362,8 +364,4 @@ func callExternalTool(ctx context.Context, m *debug.ServerManager, a arguments) 
 func listResources(_ context.Context, m *debug.ServerManager, a arguments) (any, error) {
 	resources, err := m.Resources(a.text("server"))
 	return fields{"resources": resources}, err
-}
-
-func readExternalResource(ctx context.Context, m *debug.ServerManager, a arguments) (any, error) {
-	return m.ReadResource(ctx, a.text("server"), a.text("uri"))
 }

@@ -218,7 +218,9 @@ func evaluationSessionRoutes() []route {
 		{method: "GET", path: "/api/repl/sessions", summary: "List evaluation sessions", answer: (*api).sessions},
 		{method: "GET", path: "/api/repl/{id}", summary: "Get an evaluation session with its transcript", answer: (*api).session},
 		{method: "POST", path: "/api/repl/{id}/eval", summary: "Evaluate an expression", answer: withBody((*api).evaluate)},
-		{method: "POST", path: "/api/repl/{id}/close", summary: "Close an evaluation session", answer: (*api).closeSession},
+		{method: "POST", path: "/api/repl/{id}/close", summary: "Close an evaluation session", answer: func(a *api, r *http.Request) (any, error) {
+			return compat.SuccessFields(), a.Hub.CloseSession(r.PathValue("id"))
+		}},
 	}
 }
 
@@ -296,8 +298,4 @@ func (a *api) evaluate(r *http.Request, in evaluationRequest) (any, error) {
 		return nil, &debug.Error{Code: "missing_expr", Message: "expr required"}
 	}
 	return out, err
-}
-
-func (a *api) closeSession(r *http.Request) (any, error) {
-	return compat.SuccessFields(), a.Hub.CloseSession(r.PathValue("id"))
 }

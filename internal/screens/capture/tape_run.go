@@ -86,16 +86,12 @@ func (s *tapeRun) settingsJSON() string {
 	if s.book.Renderer == book.RendererInline {
 		all["tui"] = "default"
 	}
-	if !s.showsDialog("mcp") {
+	if !slices.Contains(s.tape.Dialogs, "mcp") && !slices.Contains(s.tape.Dialogs, "all") {
 		all["enableAllProjectMcpServers"] = true
 	}
 	_ = json.Unmarshal([]byte(s.replaceBINVariableByOwnPath(s.tape.Settings)), &all) // invalid settings are passed to the CLI, which reports them
 	raw, _ := json.Marshal(all)                                                      // cannot fail: the values were read from JSON
 	return string(raw)
-}
-
-func (s *tapeRun) showsDialog(dialog string) bool {
-	return slices.Contains(s.tape.Dialogs, dialog) || slices.Contains(s.tape.Dialogs, "all")
 }
 
 func (s *tapeRun) command() proc.Command {
