@@ -79,11 +79,6 @@ func (d CallData) sizeInBytes() int {
 	return n + len(d.Input())
 }
 
-// deniedByHook reports whether an agent's hook refused the call. The outcome of such a call cannot be changed.
-func (k *call) deniedByHook() bool {
-	return k.data.Client == ClientAgentHook && (k.action == ActionSkip || k.action == ActionRaise)
-}
-
 // Pause is a call that waits for a decision.
 type Pause struct {
 	ID       string   `json:"id"`

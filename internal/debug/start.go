@@ -107,7 +107,7 @@ func (h *Hub) RecordCallOutcomeAndPauseIfStopped(ctx context.Context, completion
 		return "", err
 	}
 	k := h.completeCall(completion, r)
-	if k == nil || k.deniedByHook() {
+	if k == nil || k.data.Client == ClientAgentHook && (k.action == ActionSkip || k.action == ActionRaise) {
 		return "", nil
 	}
 	hit, stopped := h.BreakpointSet.matchBreakpoint(ctx, k, PhaseAfterCall, &r)

@@ -155,7 +155,7 @@ func (r *recorder) hintAtSetupMistakeOfCall(ev *protocol.ToolExecuted) {
 // explainUnmatchedPrompt explains why no rule answers a prompt. The explanation is written to the journal. It is also written
 // to stderr if the prompt gets an empty reply, except when the program runs under the name claude.
 func (r *recorder) explainUnmatchedPrompt(ev *protocol.RuleMatched) {
-	tell := r.scenario.givesEmptyReplyToUnmatchedPrompt(ev.Prompt) && !r.noHints
+	tell := ev.Prompt != r.scenario.injectedPrompt && r.scenario.scenario.Unmatched != "error" && !r.noHints
 	if !tell && r.journal == nil {
 		return
 	}
@@ -348,11 +348,6 @@ func (p *scenarioProgress) addToExpectationSummary(lines ...journal.Body) {
 	for _, l := range lines {
 		p.summary.Add(at, l)
 	}
-}
-
-// givesEmptyReplyToUnmatchedPrompt reports whether a prompt that no rule answers gets an empty reply without an error.
-func (p *scenarioProgress) givesEmptyReplyToUnmatchedPrompt(prompt string) bool {
-	return prompt != p.injectedPrompt && p.scenario.Unmatched != "error"
 }
 
 func (p *scenarioProgress) expectsServerCalls() bool {

@@ -403,14 +403,10 @@ func (c *callView) doneOrNoOutputText() string {
 	return "Done"
 }
 
-func (n *callCounts) progressText() string {
-	return strings.NewReplacer("Searched", "Searching", "Read", "Reading", "Listed", "Listing").Replace(n.summaryLine()) + "…"
-}
-
 func (v *eventView) entriesOfRunningCall(c *callView, announcement entry, detail string) []entry {
 	c.extraEntries = 1
 	if v.screen.inline {
-		announcement.text, announcement.isShort = c.countsForSummaryLine().progressText(), true
+		announcement.text, announcement.isShort = strings.NewReplacer("Searched", "Searching", "Read", "Reading", "Listed", "Listing").Replace(c.countsForSummaryLine().summaryLine())+"…", true
 	}
 	return []entry{announcement, {glyph: "  " + resultGlyph + "  ", text: detail, noGap: true}}
 }

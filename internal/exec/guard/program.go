@@ -31,7 +31,7 @@ func (p *realCLIFileCache) realProgram(own ClaudelessFiles, words []string, dir 
 	if p.isRealCLIFile(own, file) {
 		return file
 	}
-	if isLoader(filepath.Base(file)) {
+	if name := filepath.Base(file); strings.HasPrefix(name, "ld-") && strings.Contains(name, ".so") || name == "ld.so" { // a dynamic loader runs the program in its arguments
 		return p.realClaudeRunByLoader(own, words, dir)
 	}
 	if !isScriptInterpreterName(filepath.Base(file)) {
@@ -61,11 +61,6 @@ func resolveFile(path, dir string) string {
 func isScriptInterpreterName(programName string) bool {
 	programName = strings.TrimRight(programName, "0123456789.-")
 	return slices.Contains([]string{"node", "nodejs", "bun", "deno", "sh", "bash", "dash"}, programName)
-}
-
-// isLoader reports whether a program, judged by its name, is a dynamic loader, which runs the program in its arguments.
-func isLoader(name string) bool {
-	return strings.HasPrefix(name, "ld-") && strings.Contains(name, ".so") || name == "ld.so"
 }
 
 // realClaudeRunByLoader returns the real claude that a dynamic loader runs; empty means none.

@@ -98,7 +98,10 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		if v := r.runCase(ctx, i, all[i], res.Cases[i]); ctx.Err() == nil {
 			res.Cases[i] = v
 		}
-	}, func(i int) bool { return r.needsRepeatOfCaseWithVerdict(res.Cases[i]) })
+	}, func(i int) bool {
+		v := res.Cases[i]
+		return v.Status == parity.StatusDiffers || v.Status == parity.StatusNotCompared || v.Status != parity.StatusNotComparable && r.known.NeedsSecondComparison(v.Case, v.File, v.Version)
+	})
 	for _, text := range r.normal {
 		res.Normal += text
 	}
@@ -117,10 +120,6 @@ type caseRunner struct {
 
 	mu    sync.Mutex
 	known *parity.KnownDifferenceFile
-}
-
-func (r *caseRunner) needsRepeatOfCaseWithVerdict(v *parity.Verdict) bool {
-	return v.Status == parity.StatusDiffers || v.Status == parity.StatusNotCompared || v.Status != parity.StatusNotComparable && r.known.NeedsSecondComparison(v.Case, v.File, v.Version)
 }
 
 func (r *caseRunner) verdictWithoutRun(c *parity.Case) *parity.Verdict {

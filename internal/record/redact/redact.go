@@ -206,17 +206,13 @@ func (r *Redactor) Args(args []string) []string {
 		switch start := secretOffsetInArg(args, i); {
 		case start >= 0 && !isPlaceholder(arg[start:]):
 			out[i] = arg[:start] + r.label.Placeholder("VALUE", arg[start:])
-		case isJSON(arg):
+		case (strings.HasPrefix(arg, "{") || strings.HasPrefix(arg, "[")) && json.Valid([]byte(arg)):
 			out[i] = inside.String(arg)
 		default:
 			out[i] = inside.redactFindings(arg, mergeFindings(append(inside.Find(arg), found[i]...)))
 		}
 	}
 	return out
-}
-
-func isJSON(arg string) bool {
-	return (strings.HasPrefix(arg, "{") || strings.HasPrefix(arg, "[")) && json.Valid([]byte(arg))
 }
 
 // withSecretValuesFromArgs returns a redactor that also knows the values which the arguments of a command line mark as secret.
@@ -266,7 +262,7 @@ func (r *Redactor) secretsAfterOptions(args []string) map[int][]Finding {
 		line = append(line, ' ')
 	}
 	found := map[int][]Finding{}
-	for _, f := range r.getOrCreateSecretFormFinder().findInCommandLine(string(line)) {
+	for _, f := range r.getOrCreateSecretFormFinder().findWithRules(string(line), func(r rule) bool { return r.isCommandOption }) {
 		for i, arg := range args {
 			if start, end := max(f.Start-starts[i], 0), min(f.End-starts[i], len(arg)); start < end {
 				found[i] = append(found[i], Finding{Kind: f.Kind, Start: start, End: end, Certain: f.Certain})

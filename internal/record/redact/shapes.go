@@ -128,10 +128,6 @@ func (s *secretFormFinder) find(text string) []Finding {
 	return append(s.findWithRules(text, func(rule) bool { return true }), findDiscordTokens(text)...)
 }
 
-func (s *secretFormFinder) findInCommandLine(text string) []Finding {
-	return s.findWithRules(text, func(r rule) bool { return r.isCommandOption })
-}
-
 func (s *secretFormFinder) findWithRules(text string, chosen func(rule) bool) []Finding {
 	spans := s.candidateSpans(text)
 	var found []Finding

@@ -13,10 +13,6 @@ type serverSentEvent struct {
 	cursor    []byte // the lines with the fields id and retry, each with its newline
 }
 
-func (e *serverSentEvent) hasMessageData() bool {
-	return e.dataLines > 0 && (e.name == "" || e.name == "message")
-}
-
 // eventReader splits a stream into events. It skips a byte order mark.
 type eventReader struct {
 	in      *bufio.Reader

@@ -339,7 +339,7 @@ func (s *eventStream) readUntilResponse(events *eventReader) (*transport.JSONRPC
 			return nil, ErrBroken
 		}
 		s.updateCursor(&ev)
-		switch isEmpty := !ev.hasMessageData() || len(data.kept) == 0 && s.stream == nil; {
+		switch isEmpty := ev.dataLines == 0 || ev.name != "" && ev.name != "message" || len(data.kept) == 0 && s.stream == nil; {
 		case !isEmpty && !s.isHandshake && !json.Valid(data.kept):
 			return nil, ErrUnreadable
 		case !isEmpty:
