@@ -141,7 +141,7 @@ func (l *linter) warnOfBackspaceInPattern(patternLocation location, pattern *Pat
 
 type templateListLengths struct {
 	maxEarlierResults int
-	captureGroups     int // numbered captures; -1 means unknown
+	captureGroups     int // number of numbered captures; -1 means unknown
 }
 
 // countGroups returns the number of numbered captures of a pattern; -1 means unknown.

@@ -16,7 +16,7 @@ type Pattern struct {
 	// anywhere in it, `glob` the whole text with `*`, `?` and `[…]`, `any` every text, `all` every one of `patterns`,
 	// `any_of` at least one of them, `not` any text that `pattern` does not match. Case matters.
 	Type PatternType `toml:"type,required" enum:"exact,contains,regex,glob,any,all,any_of,not"`
-	// Text is the text of `exact` and `contains`.
+	// Text is the text that patterns of type `exact` and `contains` compare with.
 	Text string `toml:"text"`
 	// Pattern is the expression of `regex` and `glob`; for `not` it is the pattern to negate.
 	Pattern string `toml:"pattern" schema:"string|Pattern"`

@@ -269,7 +269,7 @@ type StreamPoint int
 const (
 	StreamPointAfterMessage            StreamPoint = iota
 	StreamPointBeforeBlockStop                     // right after the call: if its hooks start, the tool is unknown or its input has the wrong form
-	StreamPointAfterBlockStop                      // before the next block begins: if an agent starts or the tool refuses the input
+	StreamPointAfterBlockStop                      // before the next block begins; used if an agent starts or the tool refuses the input
 	StreamPointOneEventAfterBlockStop              // after the next event of the stream: if the host is asked or permission is denied
 	StreamPointTwoEventsAfterBlockStop             // one event later still: if a skill starts
 )

@@ -43,7 +43,8 @@ const (
 	DelayFromDialogAnswerToNextDialog     = 100 * time.Millisecond // from answering a dialog until the next dialog
 	DelayFromLastDialogAnswerToInputField = 350 * time.Millisecond // from answering the last dialog until the input field appears
 
-	// DialogExitWindow is how soon a second Ctrl-C or Ctrl-D must follow the first to end a dialog before the session.
+	// DialogExitWindow is the time within which a second Ctrl-C or Ctrl-D must follow the first to end a dialog that is
+	// shown before the session starts.
 	DialogExitWindow = 800 * time.Millisecond
 )
 

@@ -23,7 +23,8 @@ type Options struct {
 	AdditionalDirs []Directory             // further working directories, absolute or relative to CWD
 	Home           string                  // home directory, for ~/ in path patterns; empty means that such patterns match nothing
 	Rules          []Rule
-	// AutoApprove reports whether the scenario allows a tool in every mode and against all rules; nil means none.
+	// AutoApprove reports whether the scenario allows a tool in every mode, whatever the rules say; nil means that it
+	// allows none.
 	AutoApprove func(tool string) bool
 	// Tool finds a tool's definition by canonical name. Calls of unknown tools get no decision, so that the executor
 	// can report them. Nil means that every name is known.

@@ -239,7 +239,7 @@ func nestedCommands(assignments string, cmd shellcmd.Command) []shellcmd.Command
 
 // shellScripts returns the command lines in the scripts that are arguments of a shell, as in sh -c "rm x". It also
 // searches these scripts for scripts, at most depth levels deep. Like the real CLI (observed with 2.1.330), it searches
-// scripts in every mode as it searches a command line in mode bypassPermissions.
+// scripts in every mode the way it searches a command line in mode bypassPermissions.
 func (c commandLine) shellScripts(depth int) []commandLine {
 	if depth == 0 {
 		return nil

@@ -83,7 +83,7 @@ type AgentRef struct {
 type HookVerdict struct {
 	Decision string // "allow" or "ask"
 	Reason   string
-	Origin   string // "settings", or [PluginHookOriginPrefix] and the name; empty means that several hooks agree
+	Origin   string // "settings", or [PluginHookOriginPrefix] and the name of the plugin; empty means that several hooks made the same decision
 }
 
 // PluginHookOriginPrefix precedes the plugin's name in [HookVerdict.Origin].

@@ -43,7 +43,7 @@ type LineTrailer struct {
 	SessionID  string `json:"sessionId"`
 	Version    string `json:"version"`
 	GitBranch  string `json:"gitBranch"`
-	// QuerySession repeats the session id in the lines of a query, if a user types the prompts in a terminal.
+	// QuerySession repeats the session id in the lines that a query writes, if the prompts are typed in a terminal.
 	QuerySession string `json:"session_id,omitempty"`
 	PlanName     string `json:"slug,omitempty"` // name of the plan file, once it has one
 }
@@ -106,7 +106,7 @@ type UserLine struct {
 	UserFeedback            string        `json:"userFeedback,omitempty"` // text with which the user refused the call in a terminal
 	ToolEndsTurn            bool          `json:"toolEndsTurn,omitempty"` // set for StructuredOutput
 	SourceToolAssistantUUID string        `json:"sourceToolAssistantUUID,omitempty"`
-	SourceToolUseID         string        `json:"sourceToolUseID,omitempty"` // for the text of a skill
+	SourceToolUseID         string        `json:"sourceToolUseID,omitempty"` // set only in the message with the text of a skill
 	PermissionDecision      *LineDecision `json:"permissionDecision,omitempty"`
 	// DeniedBeforeRun marks a call that was interrupted while its permission question was open. IsHumanText marks a
 	// refusal with a message from the host.

@@ -307,7 +307,8 @@ func PlanName(session string) string {
 }
 
 // Slug returns the name of a directory's project folder. Symbolic links in realpath are resolved. Every UTF-16 unit
-// outside [a-zA-Z0-9] becomes a dash. A longer name is cut and ends in a hash of the path (spec: cli-contract 8.2).
+// outside [a-zA-Z0-9] becomes a dash. A name that is too long is cut and ends in a hash of the path (spec: cli-contract
+// 8.2).
 func Slug(realpath string) string {
 	var b strings.Builder
 	var hash int32

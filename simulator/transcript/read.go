@@ -203,7 +203,8 @@ func stringsOfAttachmentContent(stringOrList json.RawMessage) []string {
 	return []string{text}
 }
 
-// updateTurnCountFromLine updates the number of prompts: to the number in the line or, if the line has none, by one for a prompt.
+// updateTurnCountFromLine sets the number of prompts to the number in the line. If the line has no number but is a
+// prompt, it adds one.
 func (t *parsedTranscript) updateTurnCountFromLine(e entry, lineKeys map[string]json.RawMessage) {
 	var at protocol.TurnPosition
 	switch decodeKey(lineKeys, "turnPosition", &at); {

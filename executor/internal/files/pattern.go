@@ -118,7 +118,8 @@ func (d *ripgrepToGoPatternRewriter) writeRepetitionOfLastItem(repetitionOperato
 	return operatorEnd
 }
 
-// repeatItemWithinGoCountLimit returns an item with a repetition. If the count exceeds Go's limit, it repeats the item itself.
+// repeatItemWithinGoCountLimit returns item with the repetition operator. If the count exceeds Go's limit, it writes
+// the item several times instead.
 func (d *ripgrepToGoPatternRewriter) repeatItemWithinGoCountLimit(item, repetitionOperator string) (repeatedItem string) {
 	const most, longest = 1000, 1 << 12 // the maximum count, and the maximum length of the result in bytes
 	step := most

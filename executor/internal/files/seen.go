@@ -69,7 +69,7 @@ func (s *seenFiles) lookup(path, content string) (read, current, shown bool) {
 	return read, current, current && was.wasShown
 }
 
-// ModificationTimesByPath contains modification times by path.
+// ModificationTimesByPath maps the paths of files to their modification times.
 type ModificationTimesByPath map[string]time.Time
 
 func (s *seenFiles) versions() ModificationTimesByPath {

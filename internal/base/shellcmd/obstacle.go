@@ -109,8 +109,8 @@ func isCompound(cmd syntax.Command) bool {
 }
 
 // substitutionObstacle returns the obstacle for the current command substitution. An unquoted substitution in an
-// assignment, as in a=$(date), is not an obstacle, because its commands are judged instead. The output of a simple
-// command inside other quoted text of an argument is not one either (observed with 2.1.330).
+// assignment, as in a=$(date), is not an obstacle, because its commands are judged instead. A substitution that runs a
+// simple command and is only part of a quoted argument is not one either (observed with 2.1.330).
 func (r *scriptReader) substitutionObstacle(sub *syntax.CmdSubst) Obstacle {
 	for i, parent := range slices.Backward(r.parents) {
 		switch n := parent.(type) {

@@ -91,9 +91,9 @@ func parseStatements(text string) (stmts []*syntax.Stmt, mistake error) {
 	return stmts, mistake
 }
 
-// replaceReservedWord hides the word coproc, or time before a compound command except a subshell, by replacing its
-// second letter: for the parser of the real CLI these words are names of commands (observed with 2.1.330). In stmts, it
-// restores the names that an earlier call has hidden.
+// replaceReservedWord hides a reserved word by replacing its second letter: coproc, or time before a compound command
+// other than a subshell. The parser of the real CLI treats these words as names of commands (observed with 2.1.330). In
+// stmts, replaceReservedWord restores the names that an earlier call has hidden.
 func replaceReservedWord(text string, stmts []*syntax.Stmt, mistake error) (replaced string, found bool) {
 	at := -1
 	visit := func(node syntax.Node) bool {

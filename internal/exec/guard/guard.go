@@ -168,7 +168,8 @@ type RealClaudePoller struct {
 
 const (
 	pollPause = 10 * time.Millisecond
-	// extraPollPausePerProcess lengthens the pause for each process scanned, so that many processes need little processor time.
+	// extraPollPausePerProcess lengthens the pause for each process scanned, so that scanning many processes takes
+	// little processor time.
 	extraPollPausePerProcess = time.Millisecond
 )
 

@@ -81,7 +81,7 @@ func StartWatching(link *os.File, o WatchOptions) (*Network, error) {
 func (w *syscallWatcher) receiveFiles() (files []*os.File, err error) {
 	text, oob := make([]byte, 4096), make([]byte, 1024)
 	n, rights, _, _, err := unix.Recvmsg(int(w.link.Fd()), text, oob, unix.MSG_CMSG_CLOEXEC)
-	messages, _ := unix.ParseSocketControlMessage(oob[:max(rights, 0)]) // files that are missing are noticed below
+	messages, _ := unix.ParseSocketControlMessage(oob[:max(rights, 0)]) // descriptors that are missing because of an error are noticed below
 	for i := range messages {
 		fds, _ := unix.ParseUnixRights(&messages[i])
 		for _, fd := range fds {

@@ -47,7 +47,7 @@ type ClaudeSetup struct {
 
 // RealClaude is a real claude and its API access. The zero value means the simulated claude.
 type RealClaude struct {
-	// Path is the path of its program; empty means none.
+	// Path is the path of the program; empty means none.
 	Path string
 	// BaseURL and Key give access to the API that the real claude uses.
 	BaseURL, Key string

@@ -14,7 +14,7 @@ type Start struct {
 	InheritedVariables []string `json:"leaks,omitempty"`
 	// SecretArguments are the arguments that contain a secret, as `argv[N]`.
 	SecretArguments []string `json:"secrets,omitempty"`
-	// UnknownVariables are `CLAUDELESS_` variables that do not exist, with the nearest name.
+	// UnknownVariables are the `CLAUDELESS_` variables that are set but not known, each with the nearest known name.
 	UnknownVariables []string `json:"unknown_variables,omitempty"`
 	// Subcommand of claude, such as `auth`; absent if the process has a session.
 	Subcommand string `json:"subcommand,omitempty"`
