@@ -141,7 +141,7 @@ func toolOptions(f *Flags) []option {
 		newOption("--disallowedTools, --disallowed-tools <tools...>", "Tools to deny", appendTools(&f.DisallowedTools)),
 		newOption("--tools <tools...>", `Built-in tools to offer: names, "default" (all) or "" (none)`, appendTools(&f.Tools)),
 		{Option: argv.Option{Flags: "--permission-mode <mode>", Set: setPermissionMode(&f.PermissionMode)}, help: "Permission mode of the session", choices: permissionModes()},
-		{Option: argv.Option{Flags: "--permission-prompts <target>", Set: setText(&f.PermissionPrompts), Choices: []string{"host", "none"}}, help: "Who answers permission prompts: the host, which is the program that started claude, or nobody", note: `default: "host"`},
+		{Option: argv.Option{Flags: "--permission-prompts <target>", Set: setText(&f.PermissionPrompts), Choices: []string{"host", "none"}}, help: "Who answers permission prompts: the host, which is the program that started claude, or no one", note: `default: "host"`},
 		hiddenOption("--permission-prompt-tool <tool>", setText(&f.PermissionPromptTool)),
 		newOption("--dangerously-skip-permissions", "Allow every tool call", setTrue(&f.DangerouslySkipPermissions)),
 		newOption("--allow-dangerously-skip-permissions", "Let the session switch to bypassPermissions mode later", setTrue(&f.AllowDangerouslySkipPermissions)),
