@@ -20,7 +20,7 @@ func (c commandLine) directoryChangeApproval() *approvalRequest {
 		case "git":
 			git = true
 		}
-		redirected = redirected || shellcmd.HasWrite(cmd.Redirects)
+		redirected = redirected || shellcmd.HasWrite(cmd.Redirects) || slices.ContainsFunc(cmd.Redirects, func(r shellcmd.Redirect) bool { return r.ReadsFile && r.Target != "/dev/null" })
 	}
 	switch {
 	case cds == 0:
