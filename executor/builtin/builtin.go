@@ -157,7 +157,7 @@ func (t *Tools) Close() { t.shell.Close() }
 
 // Tools returns the tools of this session, sorted by name, including those that are not simulated.
 func (t *Tools) Tools(context.Context) ([]protocol.Tool, error) {
-	return slices.DeleteFunc(t.definitions(), func(d protocol.Tool) bool { return !t.allowed(d.Name) }), nil
+	return slices.DeleteFunc(slices.Clone(t.definitions()), func(d protocol.Tool) bool { return !t.allowed(d.Name) }), nil
 }
 
 // PrepareInput returns the input with which a call is shown and run. It adds the defaults that the real CLI adds, and

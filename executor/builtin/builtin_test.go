@@ -204,6 +204,19 @@ func TestDisabledTool(t *testing.T) {
 	}
 }
 
+// A session with few tools finds them also after it has listed them.
+func TestToolAfterList(t *testing.T) {
+	tools := newTools(t, Options{Allowed: func(name string) bool { return name == "Write" }})
+	for range 2 {
+		if list, err := tools.Tools(t.Context()); err != nil || len(list) != 1 {
+			t.Errorf("Tools = %d tools, %v", len(list), err)
+		}
+		if x, ok := tools.Tool("Write"); !ok || x.Name != "Write" {
+			t.Errorf("Tool(Write) = %+v, %v", x, ok)
+		}
+	}
+}
+
 // Every tool that a session can list can be called.
 func TestListedTools(t *testing.T) {
 	var have []string
