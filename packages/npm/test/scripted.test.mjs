@@ -84,7 +84,7 @@ test("a file, and one with mistakes", async () => {
   writeFileSync(file, '[[responses]]\npattern = { type = "any" }\nresponse = "from a file"\n');
   await using(await scriptedClaude(undefined, { file }), async (claude) => {
     assert.equal(await ask(claude, "x"), "from a file");
-    assert.throws(() => claude.on("y", "z"), /second scenario/);
+    assert.throws(() => claude.on("y", "z"), /only one scenario/);
   });
   writeFileSync(file, "[[responses]]\npatern = 5\n");
   await assert.rejects(scriptedClaude(undefined, { file }), /s\.toml:2/);

@@ -167,7 +167,7 @@ def test_file(tmp_path: object) -> None:
         f.write('[[responses]]\npattern = { type = "any" }\nresponse = "from a file"\n')
     with ScriptedClaude(file=file) as claude:
         assert ask(claude, "x").stdout == "from a file\n"
-        with pytest.raises(TypeError, match="second scenario"):
+        with pytest.raises(TypeError, match="only one scenario"):
             claude.on("y", "z")
 
 
