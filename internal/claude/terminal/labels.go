@@ -51,8 +51,8 @@ func loadLabels(version string) (screenLabels, error) {
 	return screenLabels{anchorLabels: chosen.Anchors}, nil
 }
 
-// findLabelOrPrefix returns a state's label that begins with labelPrefix, or prefix if there is none. An empty state matches
-// every state.
+// findLabelOrPrefix returns a state's label that begins with labelPrefix, or labelPrefix if there is none. An empty screenState
+// matches every state.
 func (l *screenLabels) findLabelOrPrefix(screenState, labelPrefix string) string {
 	if full := l.pages.optionLabel(screenState, labelPrefix); full != "" {
 		return full

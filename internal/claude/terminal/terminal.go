@@ -31,7 +31,7 @@ type Terminal struct {
 	exitPrompt    string // id of the command that has ended the session; empty means none
 	Next          string // id of the session that the user wants to continue; empty means none
 	defaultModel  bool   // the user has selected no model
-	pasteID       string // id of the tags around pasted texts; empty means that there are no tags
+	pasteID       string // id in the tags around pasted texts; empty means that pasted texts get no tags
 }
 
 // Open builds the session of a plan for a console. It starts nothing. words are the arguments of the command line.
