@@ -40,12 +40,8 @@ func (api apiFailure) Body(requestID string) string {
 	if api.Kind == "" {
 		return api.Message
 	}
-	text, err := protocol.Marshal(api.Message)
-	if err != nil {
-		return api.Message
-	}
-	return fmt.Sprintf(`%d {"type":"error","error":{"type":"%s","message":%s},"request_id":"%s"}`,
-		api.Status, api.Kind, text, requestID)
+	text, _ := protocol.Marshal(api.Message) // cannot fail: it is a string
+	return fmt.Sprintf(`%d {"type":"error","error":{"type":"%s","message":%s},"request_id":"%s"}`, api.Status, api.Kind, text, requestID)
 }
 
 // ErrorType returns the CLI's api_error_type. A response with a 4xx status and the general type api_error counts as an
@@ -89,12 +85,9 @@ const (
 
 // failureContext describes the session and the failed request. The zero value is a first request without retries.
 type failureContext struct {
-	Model       string // full name of the requested model
-	Retries     int    // maximum number of retries of a failed request in this session
-	HasReply    bool   // the conversation has a reply, so it can be compacted
-	GatewayHost string // host of an API that is not the vendor's; empty means the vendor's API
-	// DescribesJSON is true if the CLI reports invalid JSON in the same words as other malformed responses.
-	DescribesJSON bool
+	Limits
+	Model    string // full name of the requested model
+	HasReply bool   // the conversation has a reply, so it can be compacted
 }
 
 func describeFailure(f *scenarios.Failure, w failureContext) apiFailure {
@@ -150,8 +143,8 @@ func (w failureContext) apiFailureFromScriptedError(scriptedError scenarios.APIE
 		api.Text = "Request too large (max 32MB). Accumulated images and attachments in the conversation pushed the request over the limit. Remove older images or compact the conversation."
 	case status == 429:
 		api.ErrorClass, api.RetryClass, api.Text = "rate_limit", "rate_limit", "API Error: Request rejected (429) · "+message
-	case status == 529 && w.GatewayHost == "" && w.Retries >= maxOverloadRetries:
-		api.ErrorClass, api.RetryClass, api.Text, api.MaxRetries = "server_error", "overloaded", overloadedText, maxOverloadRetries
+	case status == 529 && !w.IsSandbox && strings.HasPrefix(w.Model, "claude-opus-") && w.Retries >= maxOverloadRetries:
+		api.ErrorClass, api.RetryClass, api.Text, api.MaxRetries = "server_error", "overloaded", w.withGatewayHint(overloadedText), maxOverloadRetries
 	case status == 529:
 		api.ErrorClass, api.RetryClass, api.Text = "server_error", "overloaded", w.serverErrorText(status, message)
 	case status >= 500:
@@ -165,14 +158,17 @@ func (w failureContext) apiFailureFromScriptedError(scriptedError scenarios.APIE
 }
 
 const (
-	// maxOverloadRetries is the maximum number of retries after status 529 from the vendor's own API.
+	// maxOverloadRetries is the maximum number of retries after status 529 of an Opus model outside a sandbox.
 	maxOverloadRetries = 2
 	// maxSilentRetries is the number of immediate retries of a refused request, each with fewer optional parts.
 	maxSilentRetries = 5
 )
 
 func (w failureContext) serverErrorText(status int, message string) string {
-	text := fmt.Sprintf("API Error: %d %s. This is a server-side issue, usually temporary — try again in a moment.", status, strings.TrimSuffix(message, "."))
+	return w.withGatewayHint(fmt.Sprintf("API Error: %d %s. This is a server-side issue, usually temporary — try again in a moment.", status, strings.TrimSuffix(message, ".")))
+}
+
+func (w failureContext) withGatewayHint(text string) string {
 	if w.GatewayHost != "" {
 		text += " If it persists, check your inference gateway (" + w.GatewayHost + ")."
 	}
@@ -204,8 +200,7 @@ func (w failureContext) promptTooLongText() string {
 	if w.HasReply {
 		return "Prompt is too long"
 	}
-	return "Prompt is too long · this conversation is a single exchange and cannot be compacted — the request size comes mostly from " +
-		"system prompt, tool definitions, or attachments."
+	return "Prompt is too long · this conversation is a single exchange and cannot be compacted — the request size comes mostly from system prompt, tool definitions, or attachments."
 }
 
 const requestIDPlaceholderInFailureText = "\x00"

@@ -41,7 +41,7 @@ func TestMalformed(t *testing.T) {
 			if json.Valid([]byte(raw)) {
 				said = ""
 			} else {
-				since332 := describeFailure(&scenarios.Failure{Type: scenarios.FailMalformedJSON, Raw: raw}, failureContext{DescribesJSON: true})
+				since332 := describeFailure(&scenarios.Failure{Type: scenarios.FailMalformedJSON, Raw: raw}, failureContext{Limits: Limits{DescribesJSON: true}})
 				if body := "body is not valid JSON, " + strconv.Itoa(len(raw)); raw != "" && since332.Text != "API Error: "+described(body, syntaxError) {
 					t.Errorf("since 2.1.332: %q", since332.Text)
 				}
@@ -53,12 +53,24 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// With a gateway, errors name its host, and an overload is retried like other server errors.
+// With a gateway, errors name its host. An overload is retried like other server errors, except of Opus outside a sandbox.
 func TestGateway(t *testing.T) {
-	w := failureContext{Retries: 5, GatewayHost: "llm.example:8080"}
-	for _, f := range []scenarios.Failure{{Type: scenarios.FailServerError, Status: 500, Message: "boom"}, {Type: scenarios.FailOverloaded}} {
-		api := describeFailure(&f, w)
-		if !strings.HasSuffix(api.Text, "try again in a moment. If it persists, check your inference gateway (llm.example:8080).") || api.MaxRetries != 0 {
+	overloaded, limits := scenarios.Failure{Type: scenarios.FailOverloaded}, Limits{Retries: 5, GatewayHost: "llm.example:8080"}
+	sandbox := limits
+	sandbox.IsSandbox = true
+	for _, c := range []struct {
+		failure    scenarios.Failure
+		w          failureContext
+		text       string
+		maxRetries int
+	}{
+		{scenarios.Failure{Type: scenarios.FailServerError, Status: 500, Message: "boom"}, failureContext{Limits: limits, Model: "claude-opus-5-5"}, "API Error: 500 boom. ", 0},
+		{overloaded, failureContext{Limits: limits, Model: "claude-opus-5-5"}, "API Error: Repeated 529 Overloaded errors. ", 2},
+		{overloaded, failureContext{Limits: limits, Model: "claude-sonnet-5-5"}, "API Error: 529 Overloaded. ", 0},
+		{overloaded, failureContext{Limits: sandbox, Model: "claude-opus-5-5"}, "API Error: 529 Overloaded. ", 0},
+	} {
+		api := describeFailure(&c.failure, c.w)
+		if !strings.HasPrefix(api.Text, c.text) || !strings.HasSuffix(strings.ToLower(api.Text), "try again in a moment. if it persists, check your inference gateway (llm.example:8080).") || api.MaxRetries != c.maxRetries {
 			t.Errorf("%+v", api)
 		}
 	}

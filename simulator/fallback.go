@@ -13,10 +13,7 @@ import (
 func (x *modelExchange) fallbackModel(api apiFailure) string {
 	left := x.sim.options.Limits.FallbackModels
 	left = left[min(x.fallbacks, len(left)):]
-	if len(left) == 0 || api.FallbackReason() == "" || api.Status == 529 && x.sim.options.Limits.Retries < maxOverloadRetries {
-		return ""
-	}
-	if claudecode.ResolveModel(left[0]) == x.sim.modelName() {
+	if len(left) == 0 || api.FallbackReason() == "" || api.Status == 529 && x.sim.options.Limits.Retries < maxOverloadRetries || claudecode.ResolveModel(left[0]) == x.sim.modelName() {
 		return ""
 	}
 	return left[0]

@@ -80,6 +80,7 @@ type Limits struct {
 	DisableCompactCommand bool
 	// GatewayHost is the host of an API gateway; empty means the vendor's API.
 	GatewayHost string
+	IsSandbox   bool // IS_SANDBOX is set, so an overloaded model is asked as often as after other failures
 	// DescribesJSON makes a response with invalid JSON fail with the same message as other malformed responses.
 	// Otherwise the message is the parse error.
 	DescribesJSON bool

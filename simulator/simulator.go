@@ -198,7 +198,7 @@ func (s *Simulator) Cost() slash.Cost {
 func (s *Simulator) FailureText(f *scenarios.Failure) string { return s.describeFailure(f).Text }
 
 func (s *Simulator) describeFailure(f *scenarios.Failure) apiFailure {
-	return describeFailure(f, failureContext{Model: s.modelName(), Retries: s.options.Limits.Retries, HasReply: s.history.lastMessage != "", GatewayHost: s.options.Limits.GatewayHost, DescribesJSON: s.options.Limits.DescribesJSON})
+	return describeFailure(f, failureContext{Limits: s.options.Limits, Model: s.modelName(), HasReply: s.history.lastMessage != ""})
 }
 
 // DeferredPrompt returns the message for the turn that answers the call in [MainOptions.Deferred], with a new id. It

@@ -600,6 +600,29 @@ func TestInteractiveAuto(t *testing.T) {
 	}
 }
 
+// TestInteractivePlanChecks: calls in plan mode need the check of mode auto, unless the settings exclude it. The
+// explanation is no dialog.
+func TestInteractivePlanChecks(t *testing.T) {
+	for settings, want := range map[string][]string{
+		"{}":                              {"● Auto mode can't check actions in this session", "so this one needs your approval", " ❯ No\n   Yes\n"},
+		`{"useAutoModeDuringPlan":false}`: {" ❯ 1. Yes\n   2. Yes, and don’t ask again for: sh -c true\n   3. No\n"},
+	} {
+		t.Run(settings, func(t *testing.T) {
+			r := startInteractive(t, talkScenario, nil, "--permission-mode", "plan", "--settings", settings)
+			r.wait("plan mode on")
+			r.typePrompt("rule please")
+			for _, text := range want {
+				r.wait(text)
+			}
+			r.press(keyEsc)
+			r.wait("Interrupted · What should Claude do instead?")
+			if shown := strings.Contains(r.term.screen().Text(), "Auto mode can't"); shown != (settings == "{}") {
+				t.Errorf("explained: %t", shown)
+			}
+		})
+	}
+}
+
 // TestInteractiveAutoNotice: the first session in mode auto says that the mode is the default, and later ones do not.
 func TestInteractiveAutoNotice(t *testing.T) {
 	const notice = "▎ Auto mode is now Claude Code's default permission mode.\n"

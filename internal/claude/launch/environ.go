@@ -56,7 +56,7 @@ func newLimits(sys *process.System, f *flags.Flags, p *Plan) Limits {
 	}
 	return Limits{
 		Pace:     pace,
-		MaxTurns: f.MaxTurns, MaxBudgetUSD: f.MaxBudgetUSD, MaxRetries: maxRetries(sys), RetryScale: retryWaitScale(sys, f), GatewayHost: apiGatewayHost(sys),
+		MaxTurns: f.MaxTurns, MaxBudgetUSD: f.MaxBudgetUSD, MaxRetries: maxRetries(sys), RetryScale: retryWaitScale(sys, f), GatewayHost: apiGatewayHost(sys), IsSandbox: sys.Getenv("IS_SANDBOX") != "",
 		ResponseDelay:     timeoutFor(sys, t.ResponseDelayMS, "CLAUDELESS_RESPONSE_DELAY_MS", 0),
 		StopBlockCap:      envInt(sys, "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),
 		HookTimeout:       timeoutFor(sys, t.HookTimeoutMS, "CLAUDELESS_HOOK_TIMEOUT_MS", 0),

@@ -162,6 +162,7 @@ type Limits struct {
 	ContextWindow             int    // tokens to which a conversation may grow; 0 means the model's limit
 	NoAutoCompact             bool   // a full conversation is not compacted
 	NoCompactCommand          bool   // DISABLE_COMPACT: the command /compact does not compact either
+	IsSandbox                 bool   // IS_SANDBOX is set
 	GatewayHost               string // host of an API that is not the vendor's; empty means the vendor's API
 	HookTimeout, CompactDelay time.Duration
 	BackgroundCeiling         time.Duration // how long background work may continue after the last prompt

@@ -1,7 +1,6 @@
 package terminal
 
 import (
-	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -145,7 +144,7 @@ func (v *eventView) showEvent(ev protocol.Event) {
 		s.mode = string(ev.PermissionMode)
 	case *protocol.Assistant:
 		if s.progress != nil {
-			s.progress.retryText = ""
+			s.progress.retry = nil
 		}
 		if ev.ParentToolUseID == nil {
 			v.showMessage(ev)
@@ -154,8 +153,10 @@ func (v *eventView) showEvent(ev protocol.Event) {
 		if ev.ParentToolUseID == nil {
 			v.showToolResults(ev)
 		}
-	case *protocol.APIRetry:
-		v.showRetry(ev)
+	case *protocol.FailedAPIRequestBeforeRetry:
+		if s.progress != nil {
+			s.progress.retry, s.progress.retryAt = ev, v.clock.Now().Add(time.Duration(ev.RetryInMS)*time.Millisecond)
+		}
 	case *protocol.System:
 		v.showSystem(ev)
 	case *protocol.Frame:
@@ -251,20 +252,6 @@ func shortPath(cwd, path string) string {
 		return rel
 	}
 	return path
-}
-
-// showRetry shows that a failed request is sent again. The first attempts do not show the reason.
-func (v *eventView) showRetry(ev *protocol.APIRetry) {
-	s := v.screen
-	if s.progress == nil {
-		return
-	}
-	why := "API error"
-	if ev.Attempt >= 3 && ev.ErrorStatus != nil {
-		why = fmt.Sprintf("%d %s", *ev.ErrorStatus, cmp.Or(map[int]string{529: "Overloaded", 429: "Rate limited"}[*ev.ErrorStatus], "Server error"))
-	}
-	wait := (time.Duration(ev.RetryDelayMS) * time.Millisecond).Round(time.Second)
-	s.progress.retryText = fmt.Sprintf("%s · retrying in %ds · attempt %d/%d", why, max(1, int(wait/time.Second)), ev.Attempt, ev.MaxRetries)
 }
 
 func (v *eventView) showSystem(ev *protocol.System) {

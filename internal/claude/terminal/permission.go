@@ -29,7 +29,10 @@ func (a *prompter) newDialog(q *pendingQuestion) *dialog {
 		return d
 	}
 	if a.isCallCheckedByAutoMode(q.request) && !a.auto.isExplained {
-		return a.newAutoModeCannotCheckDialog(q)
+		if a.player.session.Policy().Mode() == protocol.ModeAuto {
+			return a.newAutoModeCannotCheckDialog(q)
+		}
+		a.explainMissingChecks() // in plan mode, there is no question before the first dialog
 	}
 	return a.permissionDialog(q)
 }
@@ -171,7 +174,7 @@ func (a *prompter) fillBashDialog(d *dialog, r protocol.PermissionRequest, in sh
 	switch {
 	case r.Safety == protocol.SafetyNeedsApprovalOfEachCall:
 		return nil
-	case a.auto.isUnavailable:
+	case a.auto.isUnavailable, a.screen.mode == string(protocol.ModePlan):
 		return grants
 	}
 	d.head = slices.Insert(d.head, 1, ` Tip: choose "switch to auto mode" below to see fewer of these dialogs`)
@@ -403,6 +406,7 @@ func (a *prompter) applyScreenFaultsToPermissionDialog(d *dialog, grants *[]perm
 
 type autoMode struct {
 	isUnavailable bool // the model does not support the mode, or the user has left it
+	ignoresPlans  bool // in plan mode, the user is asked as in the default mode
 	isExplained   bool // the user was told that mode auto checks no calls, and approves them in dialogs
 }
 
@@ -413,10 +417,19 @@ const (
 	autoModeNoticeReason = autoModeNoticeTitle + ", so this one needs your approval"
 )
 
-// isCallCheckedByAutoMode reports whether mode auto would check the call instead of asking the user. It returns false in
-// other modes, and for calls that need the user in every mode, such as dangerous ones.
+// isCallCheckedByAutoMode reports whether mode auto would check the call instead of asking the user. It does so also in
+// plan mode, except for changes of files, but not for calls that need the user in every mode, such as dangerous ones.
 func (a *prompter) isCallCheckedByAutoMode(r protocol.PermissionRequest) bool {
-	return a.player.session.Policy().Mode() == protocol.ModeAuto && !r.RequiresUser && r.DecisionReasonType != "rule" && r.Safety != protocol.SafetyNeedsApprovalOfEachCall
+	mode := a.player.session.Policy().Mode()
+	isPlanned := mode == protocol.ModePlan && !a.auto.isUnavailable && !a.auto.ignoresPlans && (r.DecisionReasonType != "mode" || r.Server != nil)
+	return (mode == protocol.ModeAuto || isPlanned) && !r.RequiresUser && r.DecisionReasonType != "rule" && r.Safety != protocol.SafetyNeedsApprovalOfEachCall
+}
+
+func (a *prompter) explainMissingChecks() {
+	a.auto.isExplained = true
+	notice := autoModeNoticeTitle + cmp.Or(a.screen.labels.pages.paragraph("permission/bash", answerGlyph+" "+autoModeNoticeTitle), ". Actions that need the check now ask for your approval. Shift+Tab switches the permission mode.")
+	a.screen.entries = append(a.screen.entries, entry{glyph: answerGlyph + " ", text: notice, isError: true})
+	session.RecordSoon(a.player.session, warningEvent(notice))
 }
 
 func (a *prompter) newAutoModeCannotCheckDialog(q *pendingQuestion) *dialog {
@@ -424,7 +437,6 @@ func (a *prompter) newAutoModeCannotCheckDialog(q *pendingQuestion) *dialog {
 		"  " + autoModeNoticeTitle, "", "  The server does not answer the check. Stay, and approve each action that needs it, or leave for accept edits mode.", "",
 	}}
 	d.foot = []string{"  Enter to stay in auto mode · shift+Tab to leave for accept edits mode and stop · Esc to cancel"}
-	notice := cmp.Or(a.screen.labels.pages.paragraph("permission/bash", answerGlyph+" "+autoModeNoticeTitle), ". Actions that need the check now ask for your approval. Shift+Tab switches the permission mode.")
 	if rows := a.screen.labels.pages.rowsBelowInputField("dialog/auto"); rows != nil {
 		d.head, d.foot = rows, nil
 	}
@@ -433,9 +445,7 @@ func (a *prompter) newAutoModeCannotCheckDialog(q *pendingQuestion) *dialog {
 		switch c.key {
 		case keyEnter:
 			a.player.session.RunLog().WriteJournal(d.journalLine("Enter", true))
-			a.auto.isExplained = true
-			a.screen.entries = append(a.screen.entries, entry{glyph: answerGlyph + " ", text: autoModeNoticeTitle + notice, isError: true})
-			session.RecordSoon(a.player.session, warningEvent(autoModeNoticeTitle+notice))
+			a.explainMissingChecks()
 			return a.newDialog(q)
 		case keyBackTab:
 			word, a.auto.isUnavailable = "shift+Tab", true

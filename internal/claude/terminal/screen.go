@@ -2,9 +2,12 @@ package terminal
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // entry is a paragraph of the transcript. The glyph precedes its first row.
@@ -79,9 +82,10 @@ type screenHints struct {
 
 type turnProgress struct {
 	startedAt       time.Time
-	verbs           [2]string // verb of the running turn, verb of the finished turn
-	spinnerFrame    int       // index of the spinner's glyph
-	retryText       string    // replaces the verb; empty means no retry
+	verbs           [2]string                             // verb of the running turn, verb of the finished turn
+	spinnerFrame    int                                   // index of the spinner's glyph
+	retry           *protocol.FailedAPIRequestBeforeRetry // replaces the verb; nil means no retry
+	retryAt         time.Time
 	hasReply        bool
 	tokens          int      // approximate tokens of the replies
 	prompts         []string // prompts of the turn; nil means that background work started it
@@ -203,6 +207,19 @@ const (
 	minTurnDurationToShow = 30 * time.Second
 )
 
+// retryText returns why a request is sent again, and when. The first attempts do not show the message of the API, and a long message is cut off.
+func (p *turnProgress) retryText(now time.Time, cols int) string {
+	why := fmt.Sprintf("%d %s", p.retry.Status, p.retry.Message)
+	if p.retry.Attempt < 3 {
+		why = "API error"
+	} else if p.retry.Status == 0 {
+		why = "Connection dropped (ECONNRESET)"
+	}
+	seconds := max(1, int(math.Ceil(p.retryAt.Sub(now).Seconds())))
+	end := fmt.Sprintf(" · retrying in %ds · attempt %d/%d", seconds, p.retry.Attempt, p.retry.MaxRetries)
+	return truncate(why, cols-textWidth(end)) + end
+}
+
 func (s *screen) activityRows(now time.Time) []string {
 	if s.progress == nil || s.progress.runsShell {
 		return nil
@@ -212,13 +229,12 @@ func (s *screen) activityRows(now time.Time) []string {
 	switch elapsed := now.Sub(s.progress.startedAt).Truncate(time.Second); {
 	case s.faults[faultTurnShownOnlyInTitle]:
 		return rows[:len(rows)-1]
-	case s.progress.retryText != "":
+	case s.progress.retry != nil:
+		text := s.progress.retryText(now, s.cols-2*textWidth("✻ "))
 		if s.faults[faultMultiRowRetryMessage] {
-			const long = 4
-			rows = append(rows, indent("✻ ", strings.Repeat(s.progress.retryText+" · ", long)+"the request is sent again", s.cols)...)
-			break
+			text = strings.Repeat(text+" · ", 4) + "the request is sent again"
 		}
-		rows = append(rows, truncate("✻ "+s.progress.retryText, s.cols))
+		rows = append(rows, indent("✻ ", text, s.cols)...)
 	default:
 		row := fmt.Sprintf("%s %s…", glyphs[s.progress.spinnerFrame%len(glyphs)], s.progress.verbs[0])
 		if s.progress.tokens > 0 {
@@ -230,7 +246,7 @@ func (s *screen) activityRows(now time.Time) []string {
 	}
 	last := len(s.entries) - 1
 	calls := s.progress.hasReply && last >= 0 && s.entries[last].glyph == answerGlyph+" " || slices.ContainsFunc(s.entries, func(e entry) bool { return e.callID != "" })
-	if tip := s.labels.pages.tipRowOfRunningTurn(); tip != "" && s.progress.retryText == "" && !calls {
+	if tip := s.labels.pages.tipRowOfRunningTurn(); tip != "" && s.progress.retry == nil && !calls {
 		rows = append(rows, truncate(tip, s.cols))
 	}
 	return rows

@@ -53,7 +53,7 @@ func Open(plan launch.Plan, console *Console, words []string) (*Terminal, error)
 		prompter: &prompter{screen: screen, player: p, cwd: plan.CWD},
 	}
 	forbidden := plan.Settings.Permissions.DisableAuto
-	t.prompter.auto.isUnavailable = forbidden || !claudecode.FactsOfModel(claudecode.ResolveModel(s.Model())).HasAutoMode()
+	t.prompter.auto.ignoresPlans, t.prompter.auto.isUnavailable = plan.Settings.Permissions.NoClassifierInPlanMode, forbidden || !claudecode.FactsOfModel(claudecode.ResolveModel(s.Model())).HasAutoMode()
 	screen.entries, screen.queued, screen.dialog, screen.progress, screen.composer = nil, nil, nil, nil, composer{} // the previous session on this console may have set them
 	for _, m := range s.History() {
 		t.view.showRestoredMessage(m.Role, m.Content)

@@ -136,8 +136,12 @@ func (c *comparison) compareOptions(a, b *Page) {
 	}
 	before, after := map[string]Option{}, map[string]Option{}
 	var order, common []string
+	var selected string // the option that was selected before
 	for _, o := range a.Options {
 		before[mask(o.Label, a)] = o
+		if o.Selected {
+			selected = mask(o.Label, a)
+		}
 	}
 	for _, o := range b.Options {
 		label := mask(o.Label, b)
@@ -152,8 +156,8 @@ func (c *comparison) compareOptions(a, b *Page) {
 		if ok {
 			order = append(order, label)
 		}
-		if o.Selected {
-			c.compareSelectedOption(a, b, label, mask)
+		if o.Selected && selected != "" && label != selected {
+			c.addChange(ChangedDialogOptions, b, "option %q is selected when the dialog appears; option %q was selected before", label, selected)
 		}
 	}
 	for _, o := range a.Options {
@@ -166,14 +170,6 @@ func (c *comparison) compareOptions(a, b *Page) {
 	}
 	if !slices.Equal(order, common) {
 		c.addChange(ChangedDialogOptions, b, "the order of the options is %q; it was %q before", order, common)
-	}
-}
-
-func (c *comparison) compareSelectedOption(a, b *Page, label string, mask func(string, *Page) string) {
-	for _, o := range a.Options {
-		if old := mask(o.Label, a); o.Selected && old != label {
-			c.addChange(ChangedDialogOptions, b, "option %q is selected when the dialog appears; option %q was selected before", label, old)
-		}
 	}
 }
 
