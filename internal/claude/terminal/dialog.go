@@ -170,7 +170,10 @@ func (d *dialog) press(k key) (next *dialog, done bool) {
 // around.
 func (d *dialog) moveSelection(by int) {
 	at, n := d.selected+by, len(d.options)
-	if slices.Contains([]ScreenState{StatePermission, StatePlanApproval, StateQuestion}, d.state) || d.options[0].checkbox != noCheckbox {
+	switch {
+	case d.state == StatePermission && !d.showNumbers: // of a call that auto mode cannot check
+		at = max(at, 0)
+	case slices.Contains([]ScreenState{StatePermission, StatePlanApproval, StateQuestion}, d.state), d.options[0].checkbox != noCheckbox:
 		if at = min(at, n-1); at < 0 {
 			at = d.scrollableOptionCount() - 1
 		}

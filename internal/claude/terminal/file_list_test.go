@@ -126,8 +126,10 @@ func TestMoveSelection(t *testing.T) {
 		"question down":     {StateQuestion, words, []keyName{keyDown, keyDown, keyDown}, 2},
 		"permission up":     {StatePermission, words[:2], []keyName{keyUp}, 1},
 		"permission bottom": {StatePermission, words[:2], []keyName{keyDown, keyDown}, 1},
+		"unchecked up":      {StatePermission, words[:2], []keyName{keyUp}, 0},
+		"unchecked down":    {StatePermission, words[:2], []keyName{keyDown, keyDown}, 0},
 	} {
-		d := &dialog{state: tt.state, options: tt.options}
+		d := &dialog{state: tt.state, options: tt.options, showNumbers: !strings.HasPrefix(name, "unchecked")}
 		for _, k := range tt.keys {
 			d.press(key{name: k})
 		}

@@ -122,7 +122,7 @@ func (l *screenLabels) shortcutHelpRows(cols int) []string {
 	}
 	return []string{
 		"  / for commands                   shift+tab to cycle modes",
-		"  esc esc to clear input           ctrl+c to interrupt or clear",
+		"  esc esc to clear input           ctrl+z to suspend",
 		truncate("  backslash (\\) then enter for a newline", cols),
 	}
 }

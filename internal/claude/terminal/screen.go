@@ -215,8 +215,7 @@ func (p *turnProgress) retryText(now time.Time, cols int) string {
 	} else if p.retry.Status == 0 {
 		why = "Connection dropped (ECONNRESET)"
 	}
-	seconds := max(1, int(math.Ceil(p.retryAt.Sub(now).Seconds())))
-	end := fmt.Sprintf(" · retrying in %ds · attempt %d/%d", seconds, p.retry.Attempt, p.retry.MaxRetries)
+	end := fmt.Sprintf(" · retrying in %.0fs · attempt %d/%d", max(1, math.Ceil(p.retryAt.Sub(now).Seconds())), p.retry.Attempt, p.retry.MaxRetries)
 	return truncate(why, cols-textWidth(end)) + end
 }
 

@@ -135,8 +135,7 @@ func (c *comparison) compareOptions(a, b *Page) {
 		return label
 	}
 	before, after := map[string]Option{}, map[string]Option{}
-	var order, common []string
-	var selected string // the option that was selected before
+	selected, order, common := "", []string(nil), []string(nil) // selected is the option that was selected before
 	for _, o := range a.Options {
 		before[mask(o.Label, a)] = o
 		if o.Selected {

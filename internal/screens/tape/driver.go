@@ -49,10 +49,8 @@ func StartTerminal(ctx context.Context, o TerminalOptions) (*ProgramInTerminal, 
 	if err != nil {
 		return nil, err
 	}
-	t := &ProgramInTerminal{program: program, screen: emulator.New(o.Cols, o.Rows)}
-	player := Player{Program: program, Screen: t.screen, Clock: o.Clock}
-	t.playback = player.Start()
-	return t, nil
+	player := Player{Program: program, Screen: emulator.New(o.Cols, o.Rows), Clock: o.Clock}
+	return &ProgramInTerminal{program, player.Screen, player.Start()}, nil
 }
 
 // keySettleMS is how many milliseconds must have passed since the last output before keys are sent. Without this pause,
