@@ -105,9 +105,7 @@ const RejectedText = "The user doesn't want to proceed with this tool use. " +
 // InterruptedResult returns the result of a call whose context was cancelled (spec: cli-contract 4.4).
 func InterruptedResult() protocol.ToolResult {
 	return protocol.ToolResult{
-		Content:          protocol.Content{Text: RejectedText + "STOP what you are doing and wait for the user to tell you how to proceed."},
-		IsError:          true,
-		Output:           "User rejected tool use",
-		NonExecutionKind: "user-rejected",
+		Content: protocol.Content{Text: RejectedText + "STOP what you are doing and wait for the user to tell you how to proceed."},
+		IsError: true, Output: "User rejected tool use", NonExecutionKind: "user-rejected",
 	}
 }

@@ -82,8 +82,7 @@ func (m MCP) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	return m.Manager.ToolsAfterPendingListUpdates(ctx), nil
 }
 
-// Execute runs one call. The error is [ErrUnknownTool] if no server has the tool, or if its server has failed or is
-// disabled.
+// Execute runs one call. The error is [ErrUnknownTool] if no server has the tool, or if its server has failed or is disabled.
 func (m MCP) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	result, err := m.Manager.Call(ctx, mcp.CallRequest{Tool: call.Name, ToolUseID: call.ID, Input: call.Input})
 	switch {

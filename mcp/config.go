@@ -55,8 +55,7 @@ type ServerConfig struct {
 	// and false for all others.
 	AutoReconnect *bool
 	Disabled      bool // configured but switched off
-	// IsLiteral is true for an entry of "servers" with a "transport", in which variables such as ${HOME} are not
-	// expanded.
+	// IsLiteral is true for an entry of "servers" with a "transport", in which variables such as ${HOME} are not expanded.
 	IsLiteral bool
 	LacksArgs bool // the host has set the server without args; it cannot start, as in the real CLI
 }

@@ -29,11 +29,10 @@ func (m *Manager) Resources(server string) ([]Resource, error) {
 	return all, nil
 }
 
-// ReadResource reads one resource of the server with this raw name and returns the result as the server sent it. A
-// server that was lost is started again first. The time limit is 60 s, or the Timeout of the server if that is shorter.
-// There are four kinds of errors: a routing error (nothing was sent), an [*RPCError], [ErrConnectionClosed], and an
-// error that reports that no response came in time. All this also applies to ResourceTemplates, GetPrompt and
-// Subscribe.
+// ReadResource reads one resource of the server with this raw name and returns the result as the server sent it. A server that
+// was lost is started again first. The time limit is 60 s, or the Timeout of the server if that is shorter. There are four
+// kinds of errors: a routing error (nothing was sent), an [*RPCError], [ErrConnectionClosed], and an error that reports that no
+// response came in time. All this also applies to ResourceTemplates, GetPrompt and Subscribe.
 func (m *Manager) ReadResource(ctx context.Context, server, uri string) (result json.RawMessage, err error) {
 	err = m.withConnection(ctx, server, func(ctx context.Context, c *connection.Conn) (err error) {
 		result, err = c.ReadResource(ctx, uri)

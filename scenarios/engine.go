@@ -415,9 +415,8 @@ func (u *unmetToolResultExpectations) list() []ExpectationResult {
 	return slices.Clone(u.all)
 }
 
-// Subagent creates the engine of a sub-agent, which is a separate session. The script, if there is one, answers only
-// the first prompt; the rules answer all others. An empty script counts as none. Subagent may be called by many
-// goroutines.
+// Subagent creates the engine of a sub-agent, which is a separate session. The script, if there is one, answers only the first
+// prompt; the rules answer all others. An empty script counts as none. Subagent may be called by many goroutines.
 func (e *Engine) Subagent(s *protocol.SubagentScript) *Engine {
 	sub := &Engine{scenario: e.scenario, options: e.options, env: e.env, counts: map[int]int{}, unmet: e.unmet}
 	if s != nil {

@@ -38,9 +38,8 @@ type Failure struct {
 	// ErrorType is the error type of an `api_error` (default by status) or of the error event of a `stream_error`
 	// (default `overloaded_error`). After a `stream_error`, the CLI immediately repeats the request without streaming.
 	ErrorType string `toml:"error_type"`
-	// Times is how many requests fail before one succeeds. It applies to every type of API failure. By default, all
-	// requests fail. If the conversation contains a reply, the CLI compacts the conversation after the first
-	// `prompt_too_long`.
+	// Times is how many requests fail before one succeeds. It applies to every type of API failure. By default, all requests
+	// fail. If the conversation contains a reply, the CLI compacts the conversation after the first `prompt_too_long`.
 	Times int `toml:"times" min:"1"`
 	// ExitCode is the exit code of a `crash`. With `signal`, it is derived from the signal; otherwise the default is 1.
 	ExitCode int `toml:"exit_code" min:"0" max:"255"`

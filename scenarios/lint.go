@@ -346,9 +346,8 @@ func (l *linter) lintMCPServerEntries() {
 	}
 }
 
-// isCalled reports whether an answer may call a tool. It compares only the last part of the names, so it may return
-// true for a tool of another server, but never misses a call. If the scenario has no answers, it returns true for every
-// tool.
+// isCalled reports whether an answer may call a tool. It compares only the last part of the names, so it may return true for a
+// tool of another server, but never misses a call. If the scenario has no answers, it returns true for every tool.
 func (l *linter) isCalled(name string) bool {
 	want := currentToolNameWithoutServer(name)
 	return len(l.s.Responses) == 0 && l.s.DefaultResponse == nil || want == "StructuredOutput" || slices.ContainsFunc(l.called, func(called string) bool {

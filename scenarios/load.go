@@ -66,9 +66,8 @@
 // and the instructions of MCP servers. With every prompt, context contains the texts of hooks, the files and resources
 // mentioned with @, and the instruction files and path rules that apply to the files that tool calls access.
 //
-// With claudeless serve, expressions can also use max_tokens, stream, betas, headers (lower case, credentials
-// redacted), agent (the sub-agent's id), attachments (image and document types), tool_choice, thinking, output_config
-// and metadata.
+// With claudeless serve, expressions can also use max_tokens, stream, betas, headers (lower case, credentials redacted), agent
+// (the sub-agent's id), attachments (image and document types), tool_choice, thinking, output_config and metadata.
 //
 // A string that consists of a single template becomes the value of the expression, with its type. If a string contains
 // other text too, values that are not strings are inserted as compact JSON.

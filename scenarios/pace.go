@@ -74,9 +74,8 @@ func StopReason(blocks []protocol.Block) string {
 	return "end_turn"
 }
 
-// WithSignature sets the type of a thinking block. If the block has no signature, it adds one that depends only on the
-// text. The signature is short, because the real CLI estimates the length of the reasoning from the length of the
-// signature.
+// WithSignature sets the type of a thinking block. If the block has no signature, it adds one that depends only on the text.
+// The signature is short, because the real CLI estimates the length of the reasoning from the length of the signature.
 func WithSignature(b protocol.ThinkingBlock) protocol.ThinkingBlock {
 	b.Type = "thinking"
 	if b.Signature == "" {

@@ -92,9 +92,8 @@ type Session struct {
 
 // Reply is one message of the model.
 type Reply struct {
-	// Blocks are the content blocks in order; no blocks mean an empty text. A ToolUse has the tool name as written in
-	// the scenario. Its ID is empty unless the scenario sets one. In its input, templates are evaluated and files are
-	// inserted.
+	// Blocks are the content blocks in order; no blocks mean an empty text. A ToolUse has the tool name as written in the
+	// scenario. Its ID is empty unless the scenario sets one. In its input, templates are evaluated and files are inserted.
 	Blocks     []protocol.Block
 	StopReason string // "" means that it follows from the content: tool_use or end_turn
 	Usage      *Usage // nil means the caller estimates

@@ -188,9 +188,8 @@ func (s *Scenario) candidateRules(prompt string) iter.Seq[int] {
 }
 
 // ServerConfig returns the scenario's servers as an --mcp-config for a claude that cannot read scenarios, or nil if the
-// scenario has no servers. In the result, the program at the path executable serves the fixtures. If recordsDir is not
-// empty, each fixture records its messages in a subdirectory of recordsDir. The subdirectory has the URL-escaped name
-// of the server.
+// scenario has no servers. In the result, the program at the path executable serves the fixtures. If recordsDir is not empty,
+// each fixture records its messages in a subdirectory of recordsDir. The subdirectory has the URL-escaped name of the server.
 func (s *Scenario) ServerConfig(executable, recordsDir string) ([]byte, error) {
 	if len(s.MCP.ServerNames()) == 0 {
 		return nil, nil

@@ -21,8 +21,7 @@ type Scenario struct {
 	// Seed makes ids, jitter and probabilities repeatable. If several runs use one state directory, their ids differ,
 	// but the n-th run always has the same ids. Without a seed, a random seed is used and printed in the report.
 	Seed *int64 `toml:"seed"`
-	// Templates is true if `{{ expr }}` is evaluated in texts, tool inputs and canned results; false leaves `{{`
-	// unchanged.
+	// Templates is true if `{{ expr }}` is evaluated in texts, tool inputs and canned results; false leaves `{{` unchanged.
 	Templates *bool `toml:"templates" default:"true"`
 	// Include lists scenario files, relative to this one, and adds their rules after the rules of this file. Only
 	// their `responses` and `include` are used.
@@ -251,8 +250,7 @@ type ToolCall struct {
 	IsError bool `toml:"is_error"`
 	// ID is the id of the call; default a new id.
 	ID string `toml:"id" empty:"no"`
-	// Expect is a pattern that the text of the result must match. If the text does not match, the run has an unmet
-	// expectation.
+	// Expect is a pattern that the text of the result must match. If the text does not match, the run has an unmet expectation.
 	Expect *Pattern `toml:"expect"`
 	// DelayMS is the wait before the tool runs.
 	DelayMS int `toml:"delay_ms" min:"0" max:"31536000000"`
@@ -289,8 +287,7 @@ type Usage struct {
 	OutputTokens int `toml:"output_tokens,required" min:"0"`
 	// CacheReadInputTokens are input tokens read from the prompt cache, which `input_tokens` does not count.
 	CacheReadInputTokens int `toml:"cache_read_input_tokens" min:"0"`
-	// CacheCreationInputTokens are input tokens written to the five-minute prompt cache, which `input_tokens`
-	// does not count.
+	// CacheCreationInputTokens are input tokens written to the five-minute prompt cache, which `input_tokens` does not count.
 	CacheCreationInputTokens int `toml:"cache_creation_input_tokens" min:"0"`
 }
 

@@ -149,8 +149,7 @@ type ExpectRequest struct {
 	Model string `toml:"model" empty:"no"`
 	// MaxRetries is the maximum number of retries of the expected request.
 	MaxRetries *int `toml:"max_retries" min:"0"`
-	// WithinMS is the time, in milliseconds from the beginning of the run, within which the first expected request must
-	// arrive.
+	// WithinMS is the time, in milliseconds from the beginning of the run, within which the first expected request must arrive.
 	WithinMS int `toml:"within_ms" min:"1"`
 }
 
@@ -183,16 +182,14 @@ type API struct {
 	Strict bool `toml:"strict"`
 	// RequireAuth refuses requests without a key; any key is accepted.
 	RequireAuth bool `toml:"require_auth"`
-	// Diverged selects what happens if a request's history contains an answer that the scenario does not give at this
-	// point: `follow` continues with the history and reports the difference in the journal, `error` refuses the
-	// request.
+	// Diverged selects what happens if a request's history contains an answer that the scenario does not give at this point:
+	// `follow` continues with the history and reports the difference in the journal, `error` refuses the request.
 	Diverged string `toml:"diverged" enum:"follow,error" default:"follow"`
 	// Pad adds spaces before the closing brace of streamed events, as the real API sometimes does.
 	Pad bool `toml:"pad"`
-	// Cache makes the reported usage count all tokens of a request and simulate the prompt cache. The part of a request
-	// up to a `cache_control` mark counts as read from the cache if an earlier request had the same mark. Otherwise it
-	// counts as written to the cache. By default, the usage counts only the prompt. A scripted `usage` takes
-	// precedence.
+	// Cache makes the reported usage count all tokens of a request and simulate the prompt cache. The part of a request up to a
+	// `cache_control` mark counts as read from the cache if an earlier request had the same mark. Otherwise it counts as
+	// written to the cache. By default, the usage counts only the prompt. A scripted `usage` takes precedence.
 	Cache bool `toml:"cache"`
 	// Headers are sent with every response, replacing default headers of the same name.
 	Headers map[string]string `toml:"headers"`
@@ -200,8 +197,7 @@ type API struct {
 	Side []Side `toml:"side"`
 }
 
-// Side answers one kind of request outside the conversation. Such a request uses no rule, and affects no count or
-// expectation.
+// Side answers one kind of request outside the conversation. Such a request uses no rule, and affects no count or expectation.
 type Side struct {
 	// Kind is the kind of request: `title` requests a session title, `compact` a summary of the conversation,
 	// `probe` checks whether a model is available, `other` is any other request outside the conversation.

@@ -172,7 +172,7 @@ func (k *localCommandRunner) emitOutcome(c slash.Call, outcome slash.Outcome, us
 
 func (k *localCommandRunner) outputMessage(c slash.Call, text string) *protocol.Assistant {
 	return &protocol.Assistant{
-		Type: "assistant", Message: protocol.SyntheticMessage(k.sim.options.Clock.NewID(), text, "end_turn"),
+		Type: "assistant", Message: protocol.SyntheticMessage(k.sim.options.Clock.NewID(), strings.TrimRight(text, "\n"), "end_turn"),
 		SessionID: k.sim.options.State.SessionID(), UUID: k.sim.options.Clock.NewID(), Timestamp: k.out.timestamp(),
 		LocalCommandSource: slash.Output(text), LocalCommandRun: &protocol.LocalCommand{Command: c.Name, Args: c.Args},
 	}

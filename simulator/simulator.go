@@ -166,19 +166,16 @@ func (s *Simulator) scenarioTemplateVars(sessionTools []protocol.Tool) scenarios
 		}
 	}
 	return scenarios.Vars{
-		Model:          s.requestModel(),
-		PermissionMode: string(s.options.Location.Mode()),
-		SystemPrompt:   s.options.System,
-		Tools:          names,
-		Schemas:        schemas,
-		Session:        scenarios.Session{ID: s.options.State.SessionID(), IsResumed: s.history.resumed}, // Turn stays 0, because the scenario engine counts the turns itself, even across processes
+		Model: s.requestModel(), PermissionMode: string(s.options.Location.Mode()), SystemPrompt: s.options.System,
+		Tools: names, Schemas: schemas,
+		Session: scenarios.Session{ID: s.options.State.SessionID(), IsResumed: s.history.resumed}, // Turn stays 0, because the scenario engine counts the turns itself, even across processes
 	}
 }
 
 // Context returns how much of the model's context window the session uses. It may be called while a turn runs.
 func (s *Simulator) Context() slash.Context {
 	name := s.modelName()
-	return slash.NewContext(name, slash.ContextWindow{Tokens: s.contextWindow(), IsRequested: s.options.Limits.ContextWindow > 0, NoAutoCompact: s.options.Limits.DisableAutoCompact}, int(s.totals.contextTokens.Load()), s.commands.Loaded())
+	return slash.NewContext(name, slash.ContextWindow{Tokens: s.contextWindow(), IsRequested: s.options.Limits.ContextWindow > 0, NoAutoCompact: s.options.Limits.DisableAutoCompact}, s.totals.lastReply.Load(), s.commands.Loaded())
 }
 
 // Cost returns the costs of the session so far. It must not be called while a turn runs.

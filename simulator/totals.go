@@ -11,6 +11,7 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/slash"
 )
 
 type turnTotals struct {
@@ -131,6 +132,7 @@ func (s *Simulator) RefreshTotals(heldBackResults []*protocol.Result) {
 
 type sessionTotals struct {
 	contextTokens atomic.Int64
+	lastReply     atomic.Pointer[slash.ReplyUsage] // nil before the first reply
 
 	// The following fields are used only by the running turn.
 	costs             map[string]protocol.ModelUsage // by model
@@ -158,6 +160,7 @@ func (b *sessionTotals) restore(costs map[string]protocol.ModelUsage) {
 // reset clears all totals except the times.
 func (b *sessionTotals) reset() {
 	b.contextTokens.Store(0)
+	b.lastReply.Store(nil)
 	clear(b.costs)
 	clear(b.modelsSinceResult)
 	b.requests, b.budgetExhausted = 0, false
@@ -175,6 +178,7 @@ func (b *sessionTotals) addReply(name string, sp replyUsage) {
 		b.contextTokens.Store(0)
 	}
 	b.contextTokens.Add(int64(u.Total()))
+	b.lastReply.Store(&slash.ReplyUsage{Input: u.InputTokens, Output: u.OutputTokens, CacheCreation: u.CacheCreationInputTokens, CacheRead: u.CacheReadInputTokens})
 }
 
 func (b *sessionTotals) addModelUsage(models map[string]protocol.ModelUsage) {
@@ -235,17 +239,12 @@ func usageAtMessageStart(scenarioUsage scenarios.Usage) protocol.Usage {
 
 func finalUsage(u scenarios.Usage, thinkingTokens int) protocol.Usage {
 	return protocol.Usage{
-		InputTokens:          u.InputTokens,
-		OutputTokens:         u.OutputTokens,
+		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
 		CacheReadInputTokens: u.CacheReadInputTokens, CacheCreationInputTokens: u.CacheCreationInputTokens,
 		CacheCreation:       protocol.CacheCreation{Ephemeral5m: u.CacheCreationInputTokens},
 		OutputTokensDetails: protocol.NullOf(protocol.OutputDetails{ThinkingTokens: thinkingTokens}),
-		ServerToolUse:       &protocol.ServerToolUse{},
-		ServiceTier:         new("standard"),
-		InferenceGeo:        protocol.NullOf(""),
-		Iterations:          protocol.NullOf([]struct{}{}),
-		Speed:               protocol.NullOf("standard"),
-		FallbackCredit:      protocol.NullValue[struct{}](),
+		ServerToolUse:       &protocol.ServerToolUse{}, ServiceTier: new("standard"), InferenceGeo: protocol.NullOf(""),
+		Iterations: protocol.NullOf([]struct{}{}), Speed: protocol.NullOf("standard"), FallbackCredit: protocol.NullValue[struct{}](),
 	}
 }
 

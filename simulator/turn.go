@@ -288,14 +288,10 @@ func (t *turn) emitResult(end *turnEndError) {
 		stop = &end.stopReason
 	}
 	r := &protocol.Result{
-		Type: "result", Subtype: end.subtype, IsError: end.isError,
-		SessionID: s.options.State.SessionID(), UUID: s.options.Clock.NewID(), NumTurns: t.numTurns(end),
-		StopReason: stop, TerminalReason: end.terminalReason,
-		FastModeState: "off", FastModeDisabledReason: s.options.Display.FastModeDisabledReason,
-		SubagentStats: t.background.sessionSubagentStats(),
-		SafetyStops:   new(s.history.safetyStops), QueuedTurnCount: new(int),
-		ResultIndex: s.history.results, Errors: end.errors, Origin: t.prompts.promptOriginJSON(),
-		StructuredOutput: end.structuredOutput, LocalCommand: end.localCommand,
+		Type: "result", Subtype: end.subtype, IsError: end.isError, SessionID: s.options.State.SessionID(), UUID: s.options.Clock.NewID(), NumTurns: t.numTurns(end),
+		StopReason: stop, TerminalReason: end.terminalReason, FastModeState: "off", FastModeDisabledReason: s.options.Display.FastModeDisabledReason,
+		SubagentStats: t.background.sessionSubagentStats(), SafetyStops: new(s.history.safetyStops), QueuedTurnCount: new(int), ResultIndex: s.history.results,
+		Errors: end.errors, Origin: t.prompts.promptOriginJSON(), StructuredOutput: end.structuredOutput, LocalCommand: end.localCommand,
 	}
 	t.totals.fillResultAndAddTimesToSession(r)
 	r.UserMessageUUID, r.UserMessageUUIDs = t.prompts.promptUUIDsFromHost()

@@ -170,9 +170,8 @@ func (t *Tools) PrepareInput(call protocol.ToolUse) (inputWithDefaults json.RawM
 	return t.registry[call.Name].InputChangedByPrepare(call.Input)
 }
 
-// Precheck returns the error result of a call that cannot run, or nil. A call cannot run if the session does not have
-// the tool, if the input is invalid, or if a check of the tool refuses it. Precheck is called before permissions are
-// checked.
+// Precheck returns the error result of a call that cannot run, or nil. A call cannot run if the session does not have the tool,
+// if the input is invalid, or if a check of the tool refuses it. Precheck is called before permissions are checked.
 func (t *Tools) Precheck(ctx context.Context, call protocol.ToolUse) *protocol.ToolResult {
 	b, ok := t.registry[currentToolName(call.Name)]
 	if !ok {
@@ -248,9 +247,8 @@ func (t *Tools) ObservedInput(call protocol.ToolUse) (inputForHooksAndHosts json
 // TargetFile returns the absolute path of the file that a call reads or writes; empty means none.
 func (t *Tools) TargetFile(call protocol.ToolUse) string { return t.files.TargetFile(call) }
 
-// RecheckFile checks whether a file has changed since an Edit or Write call wrote it, for example because a hook
-// formatted it. It returns the path of the file if it has changed, otherwise "". It also records that the model has not
-// seen the new content.
+// RecheckFile checks whether a file has changed since an Edit or Write call wrote it, for example because a hook formatted it.
+// It returns the path of the file if it has changed, otherwise "". It also records that the model has not seen the new content.
 func (t *Tools) RecheckFile(call protocol.ToolUse) string {
 	return t.files.TrackerOfSubagentOrSession(call.Agent).RecordChangeSinceEditOrWriteCall(call)
 }

@@ -63,9 +63,8 @@ func exitPlanModeTool(p *planTools) tool.Tool {
 	}
 }
 
-// exitPlanMode ends plan mode. The plan is the content of the plan file. If a host or a hook has changed the plan in
-// the call, that plan is used instead and written to the file. If the host has already left plan mode, the mode it
-// chose stays.
+// exitPlanMode ends plan mode. The plan is the content of the plan file. If a host or a hook has changed the plan in the call,
+// that plan is used instead and written to the file. If the host has already left plan mode, the mode it chose stays.
 func (p *planTools) exitPlanMode(_ context.Context, call protocol.ToolUse) tool.Result {
 	plan, path := p.currentPlan()
 	message, heading := "User has approved exiting plan mode. You can now proceed.", "## Approved Plan:"

@@ -1,5 +1,4 @@
-// Package api serves a scenario as the Messages API (/v1/messages) over HTTP,
-// for the real CLI, SDKs and any other client.
+// Package api serves a scenario as the Messages API (/v1/messages) over HTTP, for the real CLI, SDKs and any other client.
 //
 // Every request is answered from its own history: a fresh engine of the scenario receives the history in order and
 // answers the last message. Only three bounded caches are kept between requests: attempts at a history, the position of

@@ -40,8 +40,7 @@ type Options struct {
 	// Token is required for the control routes. If it is "", these routes need no token, but accept only requests from
 	// this machine. For all other routes, the listener controls access.
 	Token string
-	// Environ and Args are `env` and `args` in expressions, CWD is `cwd`. Secret
-	// values of Environ are redacted in the journal.
+	// Environ and Args are `env` and `args` in expressions, CWD is `cwd`. Secret values of Environ are redacted in the journal.
 	Environ, Args []string
 	CWD           string
 	PID           int // process id in journal lines

@@ -158,6 +158,28 @@ func (p Profile) NamesOfBuiltInSkillsListedForModel() []string {
 	return names
 }
 
+// Tokens of the tools that /context shows: all tools, and with ToolSearch those that the model need not search, and the others.
+// The first two include the list of the built-in skills.
+const (
+	AllToolsTokens      = 15_094
+	SearchedToolsTokens = 7761
+	DeferredToolsTokens = 3960
+	CommandListTokens   = 461
+	// ToolTokensLessInBypassMode is the part of the tools that the mode bypassPermissions leaves out.
+	ToolTokensLessInBypassMode = 78
+)
+
+// SystemPromptTokens returns the tokens of the CLI's system prompt that /context shows. They are known for the newest models.
+func SystemPromptTokens(model string) int {
+	switch model {
+	case "claude-sonnet-5-5":
+		return 1783
+	case "claude-haiku-5-5":
+		return 2511
+	}
+	return 1857
+}
+
 // BuiltInSkills lists the built-in skills with the number of tokens that /context shows.
 func BuiltInSkills() []BuiltInSkill {
 	return []BuiltInSkill{

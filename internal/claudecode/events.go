@@ -31,8 +31,7 @@ type HookEvent struct {
 	DecidesPermission bool
 	// TextIsContext is true if printed text that is not JSON becomes context for the model.
 	TextIsContext bool
-	// PrecedesPrompt is true if the event comes right before a prompt, PrecedesEnd if it comes right before the end of
-	// a reply.
+	// PrecedesPrompt is true if the event comes right before a prompt, PrecedesEnd if it comes right before the end of a reply.
 	PrecedesPrompt, PrecedesEnd bool
 	// FramesOnly is true if the output of the event's hooks appears in frames for the host, but not in the transcript.
 	FramesOnly bool

@@ -10,19 +10,17 @@ import (
 // Init returns the init event of a version, without the values of a particular run.
 func (p Profile) Init() protocol.Init {
 	ev := protocol.Init{
-		SlashCommands:          p.builtinNames(func(BuiltinCommand) bool { return true }),
-		TerminalSlashCommands:  []string{"doctor", "color", "focus", "reload-plugins"},
-		ClaudeCodeVersion:      p.version,
-		OutputStyle:            "default",
-		Agents:                 []string{"claude", "Explore", "general-purpose", "Plan", "statusline-setup"},
-		Skills:                 p.builtinNames(func(b BuiltinCommand) bool { return b.Skill }),
-		Plugins:                p.plugins(),
-		Capabilities:           p.namesAvailableInVersion(capabilitiesWithFirstVersions()),
-		MCPServers:             []protocol.MCPServer{},
-		AdditionalDirectories:  []string{},
-		FastModeState:          "off",
-		FastModeDisabledReason: p.FastModeDisabledReason(),
-		ViewMode:               "default",
+		SlashCommands:         p.builtinNames(func(BuiltinCommand) bool { return true }),
+		TerminalSlashCommands: []string{"doctor", "color", "focus", "reload-plugins"},
+		ClaudeCodeVersion:     p.version,
+		OutputStyle:           "default",
+		Agents:                []string{"claude", "Explore", "general-purpose", "Plan", "statusline-setup"},
+		Skills:                p.builtinNames(func(b BuiltinCommand) bool { return b.Skill }),
+		Plugins:               p.plugins(),
+		Capabilities:          p.namesAvailableInVersion(capabilitiesWithFirstVersions()),
+		MCPServers:            []protocol.MCPServer{},
+		AdditionalDirectories: []string{},
+		FastModeState:         "off", FastModeDisabledReason: p.FastModeDisabledReason(), ViewMode: "default",
 	}
 	p.env.fillInit(&ev)
 	return ev

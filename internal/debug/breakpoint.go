@@ -320,8 +320,7 @@ func globMatchesToolName(nonNilGlob *match.Pattern, toolNameOrAlias string) bool
 	return ok
 }
 
-// stopsCallInPhase reports whether b stops a call in a phase. hubDefault applies if b has BehaviorUseHubDefault for the
-// phase.
+// stopsCallInPhase reports whether b stops a call in a phase. hubDefault applies if b has BehaviorUseHubDefault for the phase.
 func (b *breakpoint) stopsCallInPhase(phase Phase, hasCallFailed bool, hubDefault StopBehavior) bool {
 	own := b.Before
 	if phase == PhaseAfterCall {

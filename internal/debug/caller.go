@@ -122,9 +122,8 @@ type Outcome struct {
 	// ResultCID is the id of the result in the store, if the caller has already stored it there. If it is empty, the
 	// hub stores Result.
 	ResultCID string
-	// Error and ErrorType describe the failure of a call. Exception is the form in which the failure is displayed; if
-	// it is nil, the hub makes it from Error and ErrorType. ErrorCID is the id of the failure in the store; empty means
-	// not stored.
+	// Error and ErrorType describe the failure of a call. Exception is the form in which the failure is displayed; if it is
+	// nil, the hub makes it from Error and ErrorType. ErrorCID is the id of the failure in the store; empty means not stored.
 	Error, ErrorType string
 	Exception        json.RawMessage
 	ErrorCID         string

@@ -22,8 +22,7 @@ const (
 	StatusOnlyKnownDifferences Status = "known" // all differences of the case are known
 	StatusDiffers              Status = "differ"
 	StatusNotComparable        Status = "not comparable"
-	// StatusNotCompared means that a case has no result: interrupted, killed at its
-	// time limit, or refused by both programs.
+	// StatusNotCompared means that a case has no result: interrupted, killed at its time limit, or refused by both programs.
 	StatusNotCompared Status = "not compared"
 )
 
@@ -195,8 +194,7 @@ func (r *Report) writeStatusCountsByAreaAndVersion(b *strings.Builder) {
 	_ = t.Flush() // into memory
 }
 
-// writeSameCountsByRecordingPart writes, for each part of a recording such as stdout, the number of cases without a
-// difference.
+// writeSameCountsByRecordingPart writes, for each part of a recording such as stdout, the number of cases without a difference.
 func (r *Report) writeSameCountsByRecordingPart(b *strings.Builder) {
 	names := []string{"stdout", "stderr", "exit", "hooks", "mcp", "requests", "files", "transcript"}
 	same, compared := map[string]int{}, 0

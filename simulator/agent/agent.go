@@ -299,7 +299,6 @@ func (a *Agents) runSkill(ctx context.Context, call protocol.ToolUse) (executor.
 	}
 	w := a.newForkedRun(skill, call)
 	simulator.WaitForNextMessageStreamEvent(ctx)
-	w.setModelAndRunStartHooks(ctx)
 	if _, err := w.wait(ctx); err != nil {
 		return executor.Result{}, err
 	}
@@ -313,7 +312,6 @@ func (a *Agents) runSkill(ctx context.Context, call protocol.ToolUse) (executor.
 func (a *Agents) RunSkill(ctx context.Context, skill ForkedSkill) (string, error) {
 	w := a.newForkedRun(skill, protocol.ToolUse{})
 	w.caller = "forked-command-" + skill.Name
-	w.setModelAndRunStartHooks(ctx)
 	if _, err := w.wait(ctx); err != nil {
 		return "", err
 	}

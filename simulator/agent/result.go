@@ -11,6 +11,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
 )
@@ -378,4 +379,35 @@ func (w *agentRun) transcriptPath() string {
 		return ""
 	}
 	return path + "/subagents/agent-" + w.task.ID + ".jsonl"
+}
+
+// heldCall is a call that is not shown yet, because the start of its hook is shown before it.
+type heldCall struct {
+	block *protocol.Assistant
+	use   protocol.ToolUse
+	usage task.Usage
+}
+
+// showsHookStartBeforeCall reports whether the start of a call's hook is shown before the call: a single hook that does not wait for
+// the end of the message (observed with 2.1.330).
+func (w *agentRun) showsHookStartBeforeCall(ctx context.Context, use protocol.ToolUse) bool {
+	o := w.agents.options.Session.Options()
+	return o.Display.HookEvents && o.Hooks != nil && o.Hooks.HasSingleUnconditionalHook("PreToolUse", use.Name) &&
+		o.Tools.FirstVisibleCallEffect(ctx, use) == simulator.CallFirstEffect{Point: simulator.StreamPointBeforeBlockStop, Starts: true}
+}
+
+// showHeldCalls shows the first n held calls. The frames, if any, follow the progress of the first of them.
+func (w *agentRun) showHeldCalls(n int, frames ...protocol.Event) {
+	for _, c := range w.heldCalls[:n] {
+		if w.task.InBackground() {
+			w.postMessageHiddenIfNested(c.block)
+		}
+		w.task.Progress(describeActivity(c.use, w.agents.options.CWD, w.task.Description), c.use.Name, c.usage)
+		w.task.Post(frames...)
+		frames = nil
+		if !w.task.InBackground() {
+			w.postMessageHiddenIfNested(c.block)
+		}
+	}
+	w.heldCalls = w.heldCalls[n:]
 }

@@ -33,6 +33,7 @@ type agentRun struct {
 	skill      string                   // skill that the agent runs; empty means none
 	startHooks hook.Outcome
 	simulator  *simulator.Simulator
+	heldCalls  []heldCall
 
 	// Guarded by Agents.mu.
 	isRunning bool
@@ -54,8 +55,9 @@ func (w *agentRun) displayName() string {
 }
 
 func (w *agentRun) start(ctx context.Context) (executor.Result, error) {
-	w.setModelAndRunStartHooks(ctx)
 	if w.task.Background {
+		started := w.setModelAndRunStartHooks(ctx)
+		ended := w.startHooks.Frames
 		if ctx.Err() != nil { // the call was interrupted before the agent started
 			end := w.stoppedEnd()
 			w.releaseWorktreeAndRecordIfKept(ctx)
@@ -64,7 +66,9 @@ func (w *agentRun) start(ctx context.Context) (executor.Result, error) {
 			return executor.ResultOf(executor.InterruptedResult()), ctx.Err()
 		}
 		w.agents.options.Tasks.Go(ctx, w.task, w.run)
-		return executor.ResultOf(w.launchedResult(ctx)), nil
+		result := executor.ResultOf(w.launchedResult(ctx))
+		result.EventsBefore, result.EventsAfter = started, ended
+		return result, nil
 	}
 	end, err := w.wait(ctx)
 	if err != nil {
@@ -77,6 +81,7 @@ func (w *agentRun) start(ctx context.Context) (executor.Result, error) {
 }
 
 func (w *agentRun) wait(ctx context.Context) (task.End, error) {
+	w.task.Post(w.setModelAndRunStartHooks(ctx)...)
 	t := w.task
 	end := w.run(ctx)
 	w.agents.options.Tasks.StopCommands(t.ID)
@@ -87,12 +92,20 @@ func (w *agentRun) wait(ctx context.Context) (task.End, error) {
 	return end, nil
 }
 
-func (w *agentRun) setModelAndRunStartHooks(ctx context.Context) {
+// setModelAndRunStartHooks returns the hook_started events of the SubagentStart hooks. Their other frames follow the prompt, or
+// the result of a call that does not wait for the agent.
+func (w *agentRun) setModelAndRunStartHooks(ctx context.Context) (started []protocol.Event) {
 	w.model = claudecode.ResolveModel(w.modelNameFromCallOrDefinition())
 	if w.definition.Hooks != nil {
 		w.agents.options.Skills.SetAgentHooks(w.task.ID, w.definition.Hooks)
 	}
+	ctx = hook.WithHookStartedCallback(ctx, func(frames []protocol.Event) { started = frames })
 	w.startHooks = w.runHooks(ctx, protocol.SubagentStartHook{AgentType: w.task.AgentType})
+	w.task.Post(w.startHooks.Notices...)
+	if !w.agents.options.Session.Options().Display.HookEvents {
+		return nil
+	}
+	return started
 }
 
 // mode returns the permission mode of the agent; empty means the mode of the session.
@@ -125,7 +138,12 @@ func (w *agentRun) run(ctx context.Context) task.End {
 	w.agents.mu.Lock()
 	w.simulator = sim
 	w.agents.mu.Unlock()
-	w.showPromptOrHideInBackground(w.input.Prompt)
+	if w.task.Background {
+		w.recordPromptOnlyInTranscript(w.input.Prompt)
+	} else {
+		w.postMessageHiddenIfNested(w.promptEvent(w.input.Prompt))
+		w.task.Post(w.startHooks.Frames...)
+	}
 	simulator.LetMessageStreamContinue(ctx)
 	w.preloadSkills(ctx)
 	return w.continueWith(ctx, w.input.Prompt)
@@ -291,8 +309,9 @@ func (w *agentRun) runTurn(ctx context.Context, sim *simulator.Simulator, prompt
 			w.task.Post(&protocol.HiddenEvent{Event: answer}) // after an interrupt, stdout does not show the results of the agent's calls
 			continue
 		}
-		w.forwardEvent(ev)
-		if _, ok := ev.(*protocol.Assistant); ok {
+		w.forwardEvent(ctx, ev)
+		switch ev.(type) {
+		case *protocol.Assistant, *protocol.System:
 			w.task.WaitUntilPostedEventsShown(ctx) // hooks and questions of a call follow the call
 		}
 	}
@@ -302,10 +321,17 @@ func (w *agentRun) runTurn(ctx context.Context, sim *simulator.Simulator, prompt
 	return nil
 }
 
-func (w *agentRun) forwardEvent(ev protocol.Event) {
+func (w *agentRun) forwardEvent(ctx context.Context, ev protocol.Event) {
+	if frame, ok := ev.(*protocol.System); ok && frame.Subtype == "hook_started" && len(w.heldCalls) > 0 {
+		w.showHeldCalls(1, frame)
+		return
+	}
+	if _, ok := ev.(*protocol.Assistant); !ok {
+		w.showHeldCalls(len(w.heldCalls))
+	}
 	switch ev := ev.(type) {
 	case *protocol.Assistant:
-		w.showOrHideReplyBlock(ev)
+		w.showOrHideReplyBlock(ctx, ev)
 	case *protocol.HiddenEvent:
 		if said, ok := ev.Event.(*protocol.Assistant); ok {
 			w.setReplyAgentFields(said)
@@ -365,20 +391,17 @@ func (w *agentRun) reportForegroundRetryAsProgress(apiRetry *protocol.APIRetry) 
 
 // showOrHideReplyBlock shows one block of a reply. Texts of foreground agents are hidden unless the session shows the texts of
 // agents (spec: cli-contract 9.5).
-func (w *agentRun) showOrHideReplyBlock(replyBlock *protocol.Assistant) {
+func (w *agentRun) showOrHideReplyBlock(ctx context.Context, replyBlock *protocol.Assistant) {
 	w.progress.recordReply(replyBlock, w.agents.options.Session.Options().Display.Stream)
 	w.setReplyAgentFields(replyBlock)
 	if use, ok := replyBlock.Message.Content[0].(protocol.ToolUse); ok {
-		u := w.progress.usageDuringCall(w.task)
-		if w.task.InBackground() {
-			w.postMessageHiddenIfNested(replyBlock)
-		}
-		w.task.Progress(describeActivity(use, w.agents.options.CWD, w.task.Description), use.Name, u)
-		if !w.task.InBackground() {
-			w.postMessageHiddenIfNested(replyBlock)
+		w.heldCalls = append(w.heldCalls, heldCall{replyBlock, use, w.progress.usageDuringCall(w.task)})
+		if w.task.InBackground() || !w.showsHookStartBeforeCall(ctx, use) {
+			w.showHeldCalls(len(w.heldCalls))
 		}
 		return
 	}
+	w.showHeldCalls(len(w.heldCalls))
 	if w.task.InBackground() || w.agents.options.Session.ShowsTextOfAwaitedAgents() {
 		w.postMessageHiddenIfNested(replyBlock)
 		return
@@ -414,14 +437,6 @@ func (w *agentRun) preloadSkills(ctx context.Context) {
 	}
 }
 
-func (w *agentRun) showPromptOrHideInBackground(prompt string) {
-	if w.task.Background {
-		w.recordPromptOnlyInTranscript(prompt)
-		return
-	}
-	w.postMessageHiddenIfNested(w.promptEvent(prompt))
-}
-
 func (w *agentRun) recordPromptOnlyInTranscript(prompt string) {
 	w.task.Post(&protocol.HiddenEvent{Event: w.promptEvent(prompt)})
 }
@@ -443,6 +458,7 @@ func (w *agentRun) setUserAgentFields(ev *protocol.User) {
 
 func (w *agentRun) runStopHooks(ctx context.Context, blocks int) (feedback string, again bool) {
 	out := w.runHooks(ctx, protocol.SubagentStopHook{AgentType: w.task.AgentType, StopHookActive: blocks > 0, AgentTranscriptPath: w.transcriptPath(), LastAssistantMessage: w.answerText(), BackgroundTasks: task.ForHooks(w.agents.options.Tasks)})
+	w.task.Post(append(out.Frames, out.Notices...)...)
 	if !out.Block || blocks >= maxConsecutiveSubagentStopBlocks {
 		return "", false
 	}
@@ -468,9 +484,8 @@ func (w *agentRun) runHooks(ctx context.Context, in protocol.HookInput) hook.Out
 		base.Effort = now.HookEffort()
 	}
 	out := o.Hooks.Run(ctx, hook.Input{Base: base, Event: in})
-	if o.Display.HookEvents {
-		w.task.Post(out.Frames...)
+	if !o.Display.HookEvents {
+		out.Frames = nil
 	}
-	w.task.Post(out.Notices...)
 	return out
 }

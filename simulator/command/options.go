@@ -15,7 +15,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// Options configure a Set. Servers and Memory are optional; everything else is required.
+// Options configure a Set. Servers and Memories are optional; everything else is required.
 type Options struct {
 	State    *simulator.SessionState
 	Catalog  *catalog.Catalog
@@ -25,8 +25,9 @@ type Options struct {
 	Models   Models
 	Shell    Shell
 	Agents   Agents
-	Memory   string // memory file of the project; empty means it is not read
-	Disabled bool   // commands are disabled (--disable-slash-commands)
+	Context  Context
+	Memories []catalog.InstructionFile
+	Disabled bool // commands are disabled (--disable-slash-commands)
 }
 
 // Servers are the MCP servers of a session.
@@ -47,6 +48,12 @@ type Rules interface {
 type Session interface {
 	ID() string
 	SetTitle(title string)
+}
+
+// Context is the part of the model's context that files and servers do not determine.
+type Context interface {
+	// SystemUsage returns the tokens of the system prompt and the tools.
+	SystemUsage() slash.LoadedContext
 }
 
 // Shell runs the shell commands of command files.

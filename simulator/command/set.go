@@ -1,9 +1,9 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -166,28 +166,35 @@ func serversText(o Options, args string) string {
 
 // loadedContext lists the parts of the context other than the conversation.
 func loadedContext(o Options) slash.LoadedContext {
-	tokens := func(text string) int { return (len(text) + 3) / 4 }
-	var l slash.LoadedContext
+	l := o.Context.SystemUsage()
 	if o.Servers != nil {
+		for _, st := range o.Servers.Servers() {
+			if st.Instructions != "" {
+				l.MCPInstructions = append(l.MCPInstructions, slash.UsageItem{Name: st.Name, Tokens: slash.TokensOfPart("## " + st.Name + "\n" + st.Instructions)})
+			}
+		}
 		for _, t := range o.Servers.Tools() {
-			l.MCPTools = append(l.MCPTools, slash.UsageItem{Name: t.Name, Source: t.Server, Tokens: tokens(t.Name + t.Description + string(t.InputSchema))})
+			l.MCPTools = append(l.MCPTools, slash.UsageItem{Name: t.Name, Server: t.Server})
 		}
 	}
 	for _, a := range o.Catalog.Agents() {
 		if a.Source != "built-in" {
-			l.Agents = append(l.Agents, slash.UsageItem{Name: a.Name, Source: a.Source, Tokens: tokens(a.Name + a.Description)})
+			l.Agents = append(l.Agents, slash.UsageItem{Type: a.Name, Source: a.Source, Path: a.Path, Tokens: slash.TokensOfPart(a.Name + a.Description)})
 		}
 	}
+	for _, m := range o.Memories {
+		l.MemoryFiles = append(l.MemoryFiles, slash.MemoryFile{Path: m.Path, Type: m.Type, Tokens: slash.TokensOfPart(cmp.Or(m.Raw, m.Text))})
+	}
+	if l.SystemTools == 0 {
+		return l
+	}
 	for _, k := range o.Catalog.Commands() {
-		if k.Skill {
-			l.Skills = append(l.Skills, slash.UsageItem{Name: k.Name, Source: k.Source, Tokens: tokens(k.Name + k.Description)})
+		if !k.HiddenFromModel && k.HasDescriptionNeededForListing() {
+			l.Skills = append(l.Skills, slash.UsageItem{Name: k.Name, Source: k.Source, Path: k.Path, Tokens: (len(k.LineInModelContext()) + 1) / 3})
 		}
 	}
 	for _, k := range claudecode.BuiltInSkills() {
 		l.Skills = append(l.Skills, slash.UsageItem{Name: k.Name, Source: "built-in", Tokens: k.Tokens})
-	}
-	if data, err := os.ReadFile(o.Memory); err == nil {
-		l.MemoryFiles = append(l.MemoryFiles, slash.MemoryFile{Path: o.Memory, Type: "Project", Tokens: tokens(string(data))})
 	}
 	return l
 }

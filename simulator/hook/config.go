@@ -62,8 +62,7 @@ func (e *hookEntry) canFailureBlockEvent(event string) bool {
 func (e *hookEntry) displayLabel() string { return strings.ReplaceAll(e.messageLabel(), "\n", "␤") }
 
 // matches reports whether the matcher accepts the subject of the event. An event without a subject is accepted by every
-// matcher, unless the event is about a tool. A matcher that accepts "Task" also accepts "Agent", the other name of that
-// tool.
+// matcher, unless the event is about a tool. A matcher that accepts "Task" also accepts "Agent", the other name of that tool.
 func (e *hookEntry) matches(event, subject string) bool {
 	switch {
 	case subject == "" && !strings.Contains(event, "Tool"):

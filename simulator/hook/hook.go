@@ -228,6 +228,23 @@ func (r *Runner) Matches(event, subject string) bool {
 	return slices.ContainsFunc(r.entries[event], func(e *hookEntry) bool { return e.matches(event, subject) })
 }
 
+// HasSingleUnconditionalHook reports whether one command, URL or MCP tool, and nothing else, is run for each event with this subject.
+func (r *Runner) HasSingleUnconditionalHook(event, subject string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, e := range r.entries[event] {
+		switch {
+		case !e.matches(event, subject):
+		case e.callback != "", e.config.If != "", e.runsOnce, e.config.Type == "prompt", e.config.Type == "agent":
+			return false
+		default:
+			n++
+		}
+	}
+	return n == 1
+}
+
 // Close waits until asynchronous hooks have finished or ctx ends, then kills the remaining ones and the processes that
 // commands left in the background. Later events run no hooks.
 func (r *Runner) Close(ctx context.Context) {
@@ -253,9 +270,8 @@ func (r *Runner) Close(ctx context.Context) {
 	r.jobs.Wait()
 }
 
-// matchingHooks returns the hooks to run for an event: those whose matcher and "if" rule match. Of several equivalent
-// hooks it returns one. It records that the hooks have run, because some run only once per session. After Close it
-// returns none.
+// matchingHooks returns the hooks to run for an event: those whose matcher and "if" rule match. Of several equivalent hooks it
+// returns one. It records that the hooks have run, because some run only once per session. After Close it returns none.
 func (r *Runner) matchingHooks(event, subject string, in Input) []*hookEntry {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -29,9 +29,8 @@ type HookOptions struct {
 type HookedTools interface {
 	// Server returns the MCP server of a tool; nil means none.
 	Server(tool string) *protocol.ServerRef
-	// RewriteOutput converts the output that a hook sets for a built-in tool into the content of the tool's result. ok
-	// is false if the tool is unknown or the output does not have the tool's structure. The caller then keeps the
-	// result unchanged.
+	// RewriteOutput converts the output that a hook sets for a built-in tool into the content of the tool's result. ok is false
+	// if the tool is unknown or the output does not have the tool's structure. The caller then keeps the result unchanged.
 	RewriteOutput(tool string, output json.RawMessage) (protocol.Content, bool)
 	// CheckHookReplacedInput returns a call with the input that a hook has set. It removes keys that the tool does not
 	// have. If the tool refuses the input, CheckHookReplacedInput also returns the error result, otherwise nil.

@@ -15,8 +15,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Options configures a [Policy]. With the zero value, the policy asks about every call that the CLI does not allow by
-// itself.
+// Options configures a [Policy]. With the zero value, the policy asks about every call that the CLI does not allow by itself.
 type Options struct {
 	Mode           protocol.PermissionMode // empty means default
 	CWD            string                  // absolute

@@ -15,14 +15,8 @@ import (
 func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionRequest {
 	use.Input = use.InputForHooksAndHosts()
 	r := protocol.PermissionRequest{
-		Use:                use,
-		DisplayName:        use.Name,
-		Suggestions:        v.Suggestions,
-		BlockedPath:        v.BlockedPath,
-		Safety:             v.Safety,
-		DecisionReason:     v.Reason,
-		DecisionReasonType: v.ReasonType,
-		RequiresUser:       v.RequiresUser,
+		Use: use, DisplayName: use.Name, Suggestions: v.Suggestions, BlockedPath: v.BlockedPath, Safety: v.Safety,
+		DecisionReason: v.Reason, DecisionReasonType: v.ReasonType, RequiresUser: v.RequiresUser,
 	}
 	if v.ReasonType == "hook" {
 		r.Hook = use.Hook

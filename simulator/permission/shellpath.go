@@ -105,10 +105,9 @@ func (c commandLine) redirectApproval(r shellcmd.Redirect, abs string) *approval
 	return c.approvalForChangeOfPath("Output redirection to '"+abs+"'", abs, inside, false)
 }
 
-// approvalsForFirstUnpermittedPath returns the question about the first path of a command that needs permission; both
-// results are nil if no path does. outsideWorkingDirs is set for a path outside the working directories, and must be
-// asked even if a rule allows the command. insideWorkingDirs is set for any other path, and is asked only if nothing
-// else allows the command.
+// approvalsForFirstUnpermittedPath returns the question about the first path of a command that needs permission; both results
+// are nil if no path does. outsideWorkingDirs is set for a path outside the working directories, and must be asked even if a
+// rule allows the command. insideWorkingDirs is set for any other path, and is asked only if nothing else allows the command.
 func (c commandLine) approvalsForFirstUnpermittedPath(cmd shellcmd.Command) (outsideWorkingDirs, insideWorkingDirs *approvalRequest) {
 	inner := cmd.WithoutWrappers()
 	name := inner.Name()

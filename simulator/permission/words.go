@@ -111,13 +111,8 @@ func (c *call) ask(message, reasonType, reason string) Verdict {
 	return Verdict{
 		Behavior:         Ask,
 		Decision:         protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonCode: reasonCodeUnknown},
-		NonExecutionKind: "user-rejected",
-		Message:          message,
-		Event:            c.denialEvent(message, reasonType, reason),
-		CountDenial:      true,
-		Suggestions:      c.suggestUpdates(),
-		ReasonType:       reasonType,
-		Reason:           reason,
+		NonExecutionKind: "user-rejected", Message: message, Event: c.denialEvent(message, reasonType, reason),
+		CountDenial: true, Suggestions: c.suggestUpdates(), ReasonType: reasonType, Reason: reason,
 	}
 }
 
@@ -147,11 +142,8 @@ func (c *call) deny(reasonType, message string) Verdict {
 	return Verdict{
 		Behavior:         Deny,
 		Decision:         protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonType: reasonType, ReasonCode: reasonType},
-		NonExecutionKind: "permission-rule",
-		Message:          message,
-		Event:            c.denialEvent(message, reasonType, ""),
-		CountDenial:      true,
-		ReasonType:       reasonType,
+		NonExecutionKind: "permission-rule", Message: message, Event: c.denialEvent(message, reasonType, ""),
+		CountDenial: true, ReasonType: reasonType,
 	}
 }
 

@@ -253,9 +253,8 @@ func (l *ServerList) Denies(s Server) bool {
 	return l != nil && slices.ContainsFunc(l.entries, func(e serverEntry) bool { return e.matchesName(s) || e.matchesCommand(s) || e.matchesURL(s) })
 }
 
-// Allows reports whether the server may be used. If the list contains command lines, a stdio server must match one of
-// them. If the list contains URLs, a remote server must match one of them. In all other cases, the name of the server
-// must match.
+// Allows reports whether the server may be used. If the list contains command lines, a stdio server must match one of them. If
+// the list contains URLs, a remote server must match one of them. In all other cases, the name of the server must match.
 func (l *ServerList) Allows(s Server) bool {
 	if l == nil {
 		return true

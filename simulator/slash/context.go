@@ -6,11 +6,14 @@ import (
 	"strings"
 )
 
-// UsageItem is a tool, an agent or a skill that uses a part of the context.
+// UsageItem is a part of the context. An agent has a Type, all others a Name; a tool of an MCP server has a Server, but no tokens.
 type UsageItem struct {
-	Name   string `json:"name"`
-	Source string `json:"source"`
+	Name   string `json:"name,omitempty"`
+	Type   string `json:"agent_type,omitempty"`
+	Server string `json:"server_name,omitempty"`
+	Source string `json:"source,omitempty"`
 	Tokens int    `json:"tokens"`
+	Path   string `json:"-"` // file of an agent or a skill; empty means none
 }
 
 // MemoryFile is a file of instructions.
@@ -22,16 +25,19 @@ type MemoryFile struct {
 
 // LoadedContext is the part of the context that the session has loaded in addition to the conversation.
 type LoadedContext struct {
-	MCPTools       []UsageItem
-	MemoryFiles    []MemoryFile
-	Agents, Skills []UsageItem
+	SystemPrompt, SystemTools, DeferredTools  int // tokens; the system tools include the list of skills
+	MCPInstructions, MCPTools, Agents, Skills []UsageItem
+	MemoryFiles                               []MemoryFile
 }
+
+// TokensOfPart estimates the tokens of a text that is a separate part of the context (observed with 2.1.330).
+func TokensOfPart(text string) int { return (len(text)+2)/4 + 8 }
 
 // UsageCategory is one line of the table of context usage.
 type UsageCategory struct {
 	Name   string `json:"name"`
 	Tokens int    `json:"tokens"`
-	Kind   string `json:"kind"` // used, buffer, free
+	Kind   string `json:"kind"` // used, deferred, buffer, free
 }
 
 // Context describes how much of the model's context window is in use.
@@ -45,7 +51,10 @@ type Context struct {
 	MemoryFiles []MemoryFile    `json:"memory_files"`
 	Agents      []UsageItem     `json:"agents"`
 	Skills      []UsageItem     `json:"skills"`
-	Window      ContextWindow   `json:"-"`
+
+	MCPInstructions []UsageItem   `json:"-"`
+	LastReply       *ReplyUsage   `json:"-"` // nil means that no request has got a reply
+	Window          ContextWindow `json:"-"`
 }
 
 // ContextWindow is the maximum size of a conversation.
@@ -58,40 +67,61 @@ type ContextWindow struct {
 // CompactBufferTokens is the number of tokens that are reserved for a summary.
 const CompactBufferTokens = 33_000
 
+// ReplyUsage is the usage of one request to the model, in tokens.
+type ReplyUsage struct {
+	Input         int `json:"input_tokens"`
+	Output        int `json:"output_tokens"`
+	CacheCreation int `json:"cache_creation_input_tokens"`
+	CacheRead     int `json:"cache_read_input_tokens"`
+}
+
 const (
 	tokensReservedForCompactSummary = 3000 // reserved for the summary that /compact requests
-	estimatedSystemPromptTokens     = 1000
-	tokensOfEmptyConversation       = 100 // size of a conversation without messages
+	tokensOfEmptyConversation       = 9    // size of a conversation without messages
+	toolTokensAddedByFirstRequest   = 155
 )
 
-// NewContext computes a session's context: the model, its context window, and the conversation's tokens so far.
-func NewContext(model string, room ContextWindow, messages int, l LoadedContext) Context {
+// NewContext computes a session's context from the model, its context window, and the usage of the last request. As in the real
+// CLI, messages are what that request contained in addition to the parts that are known.
+func NewContext(model string, room ContextWindow, last *ReplyUsage, l LoadedContext) Context {
 	window := room.Tokens
-	c := Context{Window: room, Model: model, MaxTokens: window, MCPTools: orEmpty(l.MCPTools), MemoryFiles: orEmpty(l.MemoryFiles), Agents: orEmpty(l.Agents), Skills: orEmpty(l.Skills)}
-	used := func(name string, tokens int) {
+	c := Context{
+		Window: room, Model: model, MaxTokens: window, LastReply: last, MCPInstructions: l.MCPInstructions,
+		MCPTools: orEmpty(l.MCPTools), MemoryFiles: orEmpty(l.MemoryFiles), Agents: orEmpty(l.Agents), Skills: orEmpty(l.Skills),
+	}
+	add := func(name string, tokens int, kind string) {
 		if tokens > 0 {
-			c.Categories = append(c.Categories, UsageCategory{name, tokens, "used"})
-			c.TotalTokens += tokens
+			c.Categories = append(c.Categories, UsageCategory{name, tokens, kind})
+		}
+		if kind == "used" {
+			c.TotalTokens += max(0, tokens)
 		}
 	}
-	used("System prompt", estimatedSystemPromptTokens)
-	used("MCP tools", totalTokens(l.MCPTools))
-	used("Custom agents", totalTokens(l.Agents))
+	if last == nil {
+		l.SystemTools -= toolTokensAddedByFirstRequest
+	}
 	memory := 0
 	for _, f := range l.MemoryFiles {
 		memory += f.Tokens
 	}
-	used("Memory files", memory)
-	used("Skills", totalTokens(l.Skills))
-	used("Messages", tokensOfEmptyConversation+messages)
+	add("System prompt", l.SystemPrompt, "used")
+	add("System tools", l.SystemTools-totalTokens(l.Skills), "used")
+	add("MCP server instructions", totalTokens(l.MCPInstructions), "used")
+	add("System tools (deferred)", l.DeferredTools, "deferred")
+	add("Custom agents", totalTokens(l.Agents), "used")
+	add("Memory files", memory, "used")
+	add("Skills", totalTokens(l.Skills), "used")
+	messages := tokensOfEmptyConversation
+	if last != nil {
+		messages = last.Input + last.CacheCreation + last.CacheRead - c.TotalTokens
+	}
+	add("Messages", messages, "used")
 	buffer := UsageCategory{"Autocompact buffer", CompactBufferTokens, "buffer"}
 	if room.NoAutoCompact {
 		buffer = UsageCategory{"Compact buffer", tokensReservedForCompactSummary, "buffer"}
 	}
 	c.Categories = append(c.Categories, buffer, UsageCategory{"Free space", max(0, window-buffer.Tokens-c.TotalTokens), "free"})
-	if window > 0 {
-		c.Percentage = c.TotalTokens * 100 / window
-	}
+	c.Percentage = (c.TotalTokens*200/max(1, window) + 1) / 2
 	return c
 }
 
@@ -119,25 +149,39 @@ func (c Context) Text() string {
 	for _, k := range rows {
 		fmt.Fprintf(&b, "| %s | %s | %.1f%% |\n", k.Name, formatTokens(k.Tokens), 100*float64(k.Tokens)/float64(max(1, c.MaxTokens)))
 	}
-	for _, part := range []struct {
-		title string
-		items []UsageItem
-	}{{"MCP Tools", c.MCPTools}, {"Custom Agents", c.Agents}, {"Skills", c.Skills}} {
-		if len(part.items) == 0 {
-			continue
+	table := func(title, nameColumn, sourceColumn string, items []UsageItem, tokens func(int) string) {
+		if len(items) > 0 {
+			fmt.Fprintf(&b, "\n### %s\n\n| %s | %s | Tokens |\n|%s|%s|--------|\n", title, nameColumn, sourceColumn, strings.Repeat("-", len(nameColumn)+2), strings.Repeat("-", len(sourceColumn)+2))
 		}
-		fmt.Fprintf(&b, "\n### %s\n\n| Name | Source | Tokens |\n|------|--------|--------|\n", part.title)
-		for _, i := range part.items {
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", i.Name, i.Source, formatTokens(i.Tokens))
+		for _, i := range items {
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", i.Name+i.Type, i.Server+i.Source, tokens(i.Tokens))
 		}
 	}
-	if len(c.MemoryFiles) > 0 {
-		b.WriteString("\n### Memory Files\n\n| Type | Path | Tokens |\n|------|------|--------|\n")
-		for _, f := range c.MemoryFiles {
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", f.Type, f.Path, formatTokens(f.Tokens))
+	table("MCP Tools", "Tool", "Server", c.MCPTools, formatTokens)
+	table("Custom Agents", "Agent Type", "Source", withSourceLabels(c.Agents), formatTokens)
+	var files []UsageItem
+	for _, f := range c.MemoryFiles {
+		files = append(files, UsageItem{Name: f.Type, Source: f.Path, Tokens: f.Tokens})
+	}
+	table("Memory Files", "Type", "Path", files, formatTokens)
+	table("Skills", "Skill", "Source", withSourceLabels(c.Skills), func(n int) string {
+		if n < 20 {
+			return "< 20"
+		}
+		return "~" + formatTokens((n+5)/10*10)
+	})
+	return b.String() + "\n"
+}
+
+// withSourceLabels replaces the source of each item: projectSettings by "Project", and built-in by "Built-in".
+func withSourceLabels(items []UsageItem) []UsageItem {
+	items = slices.Clone(items)
+	for i, item := range items {
+		if word := strings.TrimSuffix(item.Source, "Settings"); word != "" {
+			items[i].Source = strings.ToUpper(word[:1]) + word[1:]
 		}
 	}
-	return b.String()
+	return items
 }
 
 // formatTokens writes a number of tokens as 482, 2.1k or 1m.

@@ -136,28 +136,31 @@ func FuzzFill(f *testing.F) {
 	})
 }
 
-// Golden slash-context: categories and their order.
+// The categories and their order (observed with 2.1.330).
 func TestContext(t *testing.T) {
-	c := slash.NewContext("claude-opus-5-5", slash.ContextWindow{Tokens: 1_000_000}, 0, slash.LoadedContext{Skills: []slash.UsageItem{{Name: "dataviz", Source: "built-in", Tokens: 2067}}})
+	loaded := slash.LoadedContext{SystemPrompt: 1857, SystemTools: 7761, DeferredTools: 3960, Skills: []slash.UsageItem{{Name: "dataviz", Source: "built-in", Tokens: 2067}, {Name: "s", Source: "projectSettings", Tokens: 2}}}
+	c := slash.NewContext("claude-opus-5-5", slash.ContextWindow{Tokens: 1_000_000}, nil, loaded)
 	want := []slash.UsageCategory{
-		{"System prompt", 1000, "used"},
-		{"Skills", 2067, "used"},
-		{"Messages", 100, "used"},
+		{"System prompt", 1857, "used"},
+		{"System tools", 5537, "used"},
+		{"System tools (deferred)", 3960, "deferred"},
+		{"Skills", 2069, "used"},
+		{"Messages", 9, "used"},
 		{"Autocompact buffer", 33000, "buffer"},
-		{"Free space", 963_833, "free"},
+		{"Free space", 957_528, "free"},
 	}
-	if diff := cmp.Diff(want, c.Categories); diff != "" || c.TotalTokens != 3167 || c.Percentage != 0 {
+	if diff := cmp.Diff(want, c.Categories); diff != "" || c.TotalTokens != 9472 || c.Percentage != 1 {
 		t.Errorf("%+v\n%s", c, diff)
 	}
-	for _, part := range []string{"**Tokens:** 3.2k / 1m (0%)", "| Free space | 963.8k | 96.4% |", "| dataviz | built-in | 2.1k |"} {
+	for _, part := range []string{"**Tokens:** 9.5k / 1m (1%)", "| Free space | 957.5k | 95.8% |", "| Skill | Source | Tokens |\n|-------|", "| dataviz | Built-in | ~2.1k |", "| s | Project | < 20 |"} {
 		if !strings.Contains(c.Text(), part) {
 			t.Errorf("%q is missing in:\n%s", part, c.Text())
 		}
 	}
-	full := slash.NewContext("m", slash.ContextWindow{Tokens: 1000}, 5000, slash.LoadedContext{
-		MCPTools: []slash.UsageItem{{Tokens: 1}}, Agents: []slash.UsageItem{{Tokens: 2}}, MemoryFiles: []slash.MemoryFile{{Path: "CLAUDE.md", Type: "Project", Tokens: 3}},
+	full := slash.NewContext("m", slash.ContextWindow{Tokens: 1000}, &slash.ReplyUsage{Input: 5000, CacheRead: 100, Output: 7}, slash.LoadedContext{
+		MCPTools: []slash.UsageItem{{Name: "mcp__a__b", Server: "a"}}, Agents: []slash.UsageItem{{Tokens: 2}}, MemoryFiles: []slash.MemoryFile{{Path: "CLAUDE.md", Type: "Project", Tokens: 3}},
 	})
-	if full.TotalTokens != 6106 || full.Categories[len(full.Categories)-1].Tokens != 0 || !strings.Contains(full.Text(), "| Project | CLAUDE.md | 3 |") {
+	if full.TotalTokens != 5100 || full.Categories[len(full.Categories)-1].Tokens != 0 || !strings.Contains(full.Text(), "| Project | CLAUDE.md | 3 |") || !strings.Contains(full.Text(), "| mcp__a__b | a | 0 |") {
 		t.Errorf("%+v", full)
 	}
 }

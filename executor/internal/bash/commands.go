@@ -257,9 +257,8 @@ func (c *Commands) outputLimit() int {
 	return defaultOutputLimit
 }
 
-// limitOutput stores an output in out.Stdout and returns the text for the model. If the output is too large, out.Stdout
-// gets only its beginning, raw (the untrimmed output) is saved in a file, and the text is a preview with that file's
-// path.
+// limitOutput stores an output in out.Stdout and returns the text for the model. If the output is too large, out.Stdout gets
+// only its beginning, raw (the untrimmed output) is saved in a file, and the text is a preview with that file's path.
 func (c *Commands) limitOutput(output, raw string, out *bashOutput) string {
 	out.Stdout = output
 	if len(output) <= c.outputLimit() {

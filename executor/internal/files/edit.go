@@ -223,8 +223,7 @@ func (in editInput) replaceIn(content string) string {
 	return strings.Replace(content, old, in.NewString, limit)
 }
 
-// renameShortKeys renames the keys old_str and new_str, which other editors use, and reports whether the input had
-// them.
+// renameShortKeys renames the keys old_str and new_str, which other editors use, and reports whether the input had them.
 func renameShortKeys(in *tool.Keys) bool {
 	old := tool.RenameStringKey(in, "old_str", "old_string")
 	return tool.RenameKey(in, "new_str", "new_string") || old
@@ -274,8 +273,7 @@ func findIgnoringQuotes(content, old string) string {
 	return string(from[start : start+len([]rune(old))])
 }
 
-// withCurlyQuotes replaces straight quotes in text by curly ones, but only those (double, single) that are curly in
-// old.
+// withCurlyQuotes replaces straight quotes in text by curly ones, but only those (double, single) that are curly in old.
 func withCurlyQuotes(old, text string) string {
 	double, single := strings.ContainsAny(old, "“”"), strings.ContainsAny(old, "‘’")
 	runes := []rune(text)

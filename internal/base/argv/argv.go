@@ -25,9 +25,8 @@ func (e *Error) Error() string { return e.Text }
 
 // Option is one option of the command line.
 type Option struct {
-	// Flags is the option as help and error texts show it: "-r, --resume [value]".
-	// <x> is a required value, [x] an optional one, and a value that ends in "..."
-	// takes all words up to the next option. An option without brackets is a switch.
+	// Flags is the option as help and error texts show it: "-r, --resume [value]". <x> is a required value, [x] an optional
+	// one, and a value that ends in "..." takes all words up to the next option. An option without brackets is a switch.
 	Flags string
 	// Help describes what the option does; it is not needed to parse.
 	Help string
@@ -70,9 +69,8 @@ type VariadicWord struct {
 	First        bool // Word was the first value of Option, which needs at least one value
 }
 
-// Parse parses args, which do not include the program's name. It stops at the first bad value or missing argument. For
-// an unknown option, it returns the error after all words were read. If help was requested, an unknown option is not an
-// error.
+// Parse parses args, which do not include the program's name. It stops at the first bad value or missing argument. For an
+// unknown option, it returns the error after all words were read. If help was requested, an unknown option is not an error.
 func Parse(options []Option, args []string) (Result, error) {
 	p := &parser{specs: make(map[string]*optionSpec, 2*len(options)), words: args}
 	p.result.Options = make(map[string][]string)

@@ -1,5 +1,4 @@
-// Package clock provides the time, ids and randomness of a run, either real or
-// reproducible from a seed and a start time.
+// Package clock provides the time, ids and randomness of a run, either real or reproducible from a seed and a start time.
 //
 // A reproducible source returns the same sequence in every run. Its time advances only when the run waits deliberately.
 package clock

@@ -161,9 +161,8 @@ func isAccessToMember(node ast.Node, memberName string) bool {
 	return ok && property.Value == memberName
 }
 
-// memberPath returns the source of an expression that only accesses a member, such as `results[0].structured.n`; empty
-// for every other expression. It is also empty if the member may be missing, as with `?.`, `??` and the captures of
-// match.
+// memberPath returns the source of an expression that only accesses a member, such as `results[0].structured.n`; empty for
+// every other expression. It is also empty if the member may be missing, as with `?.`, `??` and the captures of match.
 func (c *nameChecker) memberPath(src string) string {
 	member, ok := c.lastNode.(*ast.MemberNode)
 	for ok {

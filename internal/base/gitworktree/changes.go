@@ -46,8 +46,7 @@ const (
 	maxBytesOfComparedFile = 1 << 20 // maximum size of a file that is read, in bytes
 )
 
-// Snapshot returns the state of the repository that contains a directory; nil outside a repository, or if too much has
-// changed.
+// Snapshot returns the state of the repository that contains a directory; nil outside a repository, or if too much has changed.
 func (g Git) Snapshot(ctx context.Context, dir string) *Snapshot {
 	top := NearestDirectoryWithDotGit(dir)
 	if top == "" {

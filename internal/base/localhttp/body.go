@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// SlowBodyError is the error of reading a request body that arrives too slowly; the
-// response is [http.StatusRequestTimeout].
+// SlowBodyError is the error of reading a request body that arrives too slowly; the response is [http.StatusRequestTimeout].
 type SlowBodyError struct {
 	Read int64 // bytes that arrived in time
 }

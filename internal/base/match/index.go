@@ -9,9 +9,8 @@ import (
 
 // PatternIndex finds which matchers may match a text, without trying each. It is immutable and safe for concurrent use.
 //
-// Most matchers have literals: texts of which every matching text contains at least one. The index stores the rarest
-// piece of each literal, and looks for all these pieces in one scan of the text. Matchers without a literal are always
-// candidates.
+// Most matchers have literals: texts of which every matching text contains at least one. The index stores the rarest piece of
+// each literal, and looks for all these pieces in one scan of the text. Matchers without a literal are always candidates.
 type PatternIndex struct {
 	unfiltered     []int32
 	byPiece        map[uint32][]int32

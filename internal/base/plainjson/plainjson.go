@@ -83,9 +83,8 @@ func Compact(raw json.RawMessage) json.RawMessage {
 	return b.Bytes()
 }
 
-// ReadLine reads the next line of a JSON stream, with its line end, into line[:0]. If the line has more than limit
-// bytes, tooLong is true, and the bytes are passed to dropped instead; a nil dropped ignores them. The error is that of
-// the reader.
+// ReadLine reads the next line of a JSON stream, with its line end, into line[:0]. If the line has more than limit bytes,
+// tooLong is true, and the bytes are passed to dropped instead; a nil dropped ignores them. The error is that of the reader.
 func ReadLine(in *bufio.Reader, line []byte, limit int, dropped func(part []byte)) (kept []byte, tooLong bool, err error) {
 	if dropped == nil {
 		dropped = func([]byte) {}

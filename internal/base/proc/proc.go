@@ -384,8 +384,7 @@ func (t *TailBuffer) String() string {
 }
 
 // ReplaceProcess replaces this process with the command. The current directory stays, and so do open files that may be
-// inherited. ReplaceProcess returns only on failure; the error is [errors.ErrUnsupported] on systems that cannot do
-// this.
+// inherited. ReplaceProcess returns only on failure; the error is [errors.ErrUnsupported] on systems that cannot do this.
 func ReplaceProcess(c Command) error {
 	path, err := c.LookPath()
 	if err != nil {

@@ -206,10 +206,9 @@ func MakeTempDir(prefix string) (*TempDir, error) {
 	return newTempDirWithExitScript(prefix, removeDirScript)
 }
 
-// MakeRunDir is like MakeTempDir, but for a run of many processes. The environment of each process must contain
-// variable, with the base name of the directory as its value. If this program is killed, the processes with this
-// variable get SIGTERM and, 500 ms later, SIGKILL, and then the directory is removed. The processes are found only on
-// Linux.
+// MakeRunDir is like MakeTempDir, but for a run of many processes. The environment of each process must contain variable, with
+// the base name of the directory as its value. If this program is killed, the processes with this variable get SIGTERM and, 500
+// ms later, SIGKILL, and then the directory is removed. The processes are found only on Linux.
 func MakeRunDir(prefix, variable string) (*TempDir, error) {
 	return newTempDirWithExitScript(prefix, stopRunProcessesAndRemoveDirScript, variable)
 }

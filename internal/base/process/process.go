@@ -29,8 +29,7 @@ import (
 	"golang.org/x/term"
 )
 
-// System is the process as the program sees it. Every field except Lifetime must be
-// set; [NewSystem] returns the real one.
+// System is the process as the program sees it. Every field except Lifetime must be set; [NewSystem] returns the real one.
 type System struct {
 	Args                                 []string // including the program's name
 	Environ                              []string // KEY=value; of duplicate keys the last counts
@@ -55,21 +54,12 @@ func NewSystem() *System {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	log.SetOutput(logWriterDroppingUnsolicitedHTTPResponses{os.Stderr})
 	s := &System{
-		Args:        os.Args,
-		Environ:     uppercaseNamesAndAddHomeOnWindows(os.Environ(), runtime.GOOS),
-		Stdin:       os.Stdin,
-		Stdout:      os.Stdout,
-		Stderr:      os.Stderr,
-		Getwd:       os.Getwd,
-		Executable:  os.Executable,
-		Now:         time.Now,
-		NewID:       uuid.NewString,
-		StdinIsTTY:  term.IsTerminal(int(os.Stdin.Fd())),
-		StdoutIsTTY: term.IsTerminal(int(os.Stdout.Fd())),
-		StderrIsTTY: term.IsTerminal(int(os.Stderr.Fd())),
-		UID:         os.Getuid(),
-		PID:         os.Getpid(),
-		Lifetime:    currentProcessSignalsAndParent{},
+		Args: os.Args, Environ: uppercaseNamesAndAddHomeOnWindows(os.Environ(), runtime.GOOS), Stdin: os.Stdin,
+		Stdout: os.Stdout, Stderr: os.Stderr, Getwd: os.Getwd, Executable: os.Executable, Now: time.Now,
+		NewID: uuid.NewString, StdinIsTTY: term.IsTerminal(int(os.Stdin.Fd())),
+		StdoutIsTTY: term.IsTerminal(int(os.Stdout.Fd())), StderrIsTTY: term.IsTerminal(int(os.Stderr.Fd())),
+		UID: os.Getuid(), PID: os.Getpid(),
+		Lifetime: currentProcessSignalsAndParent{},
 	}
 	if s.StdinIsTTY && s.StdoutIsTTY {
 		s.Terminal = standardTerminal{os.Stdin, os.Stdout}

@@ -52,9 +52,8 @@ type Command struct {
 	Redirects   []Redirect
 	// Words describes each argument.
 	Words []Word
-	// IsTimed is true if the command follows the word time. Interleaved is true if time has an option. It is also true
-	// if a redirection precedes an assignment or is between words, as in `a >f b`. Text then contains the option or the
-	// redirection.
+	// IsTimed is true if the command follows the word time. Interleaved is true if time has an option. It is also true if a
+	// redirection precedes an assignment or is between words, as in `a >f b`. Text then contains the option or the redirection.
 	IsTimed, Interleaved bool
 	// Redirected is true if the command begins with a redirection.
 	Redirected bool
@@ -63,8 +62,7 @@ type Command struct {
 	IsPiped, IsHidden, IsInFunction bool
 	// IsContinued is true if a line continuation separates the command from its pipe. Text then contains the backslash.
 	IsContinued bool
-	// Clarity is the lowest clarity of the words, of the variables before the command, and of redirections before its
-	// name.
+	// Clarity is the lowest clarity of the words, of the variables before the command, and of redirections before its name.
 	Clarity WordClarity
 }
 

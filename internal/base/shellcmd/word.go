@@ -17,8 +17,7 @@ const maxBraceExpansions = 256
 type Word struct {
 	// IsDynamic is true if the word contains an expansion or an unquoted glob.
 	IsDynamic bool
-	// Paths are the names to which the word expands. With braces, such as {a,b}, each alternative has one. Nil means
-	// unknown.
+	// Paths are the names to which the word expands. With braces, such as {a,b}, each alternative has one. Nil means unknown.
 	Paths []Path
 	// StartsWithTilde is true if the word begins with ~user, ~+ or ~-.
 	StartsWithTilde bool

@@ -59,6 +59,7 @@ type Agent struct {
 	Hooks       json.RawMessage `json:"hooks"`          // hooks that are active while the agent runs, as in settings files; nil means none
 	Skills      []string        `json:"skills"`         // skills that are loaded before the agent's prompt
 	Source      string          `json:"-"`              // "built-in", "userSettings", "projectSettings", "plugin", "flagSettings"
+	Path        string          `json:"-"`              // file; empty means none
 }
 
 // Command is a custom slash command or a skill.
@@ -69,6 +70,7 @@ type Command struct {
 	// Arguments are the names of the arguments, in order; nil means the arguments have no names.
 	Arguments    []string
 	Body, Source string
+	Path         string // file; empty means none
 	Skill        bool
 	Dir          string // directory of a skill; empty means a command
 	// Title is a second name, from the front matter of a skill.
@@ -81,7 +83,8 @@ type Command struct {
 	Agent       string
 	// HiddenFromModel hides the command from the model, HiddenFromUser from the user.
 	HiddenFromModel, HiddenFromUser bool
-	HasDescription                  bool // the front matter has a description
+	HasDescription                  bool // the front matter has a description or says when to use the command
+	WhenToUse                       string
 	// Hooks become active when the command is first used. They have the format of settings files; nil means none.
 	Hooks json.RawMessage
 }
@@ -176,7 +179,7 @@ func (c *Catalog) AgentNames() []string {
 }
 
 // Commands lists custom commands and skills in the order of init: skills, commands, commands of plugins, skills of
-// plugins. Among skills and among commands, those of the project precede those of the user.
+// plugins. Skills of the user precede those of the project, commands of the user follow them.
 func (c *Catalog) Commands() []Command {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -221,6 +224,11 @@ func (k Command) ListedDescription() string {
 	default:
 		return k.Description
 	}
+}
+
+// LineInModelContext returns the line about the command in the list that the model receives.
+func (k Command) LineInModelContext() string {
+	return strings.TrimSuffix("- "+k.Name+": "+k.Description+" - "+k.WhenToUse, " - ")
 }
 
 // HasDescriptionNeededForListing reports whether the model sees the command in lists. A plugin's command is listed only with a
@@ -319,18 +327,17 @@ type loader struct {
 }
 
 func (l *loader) readSource(o Options, dir, source string) {
-	if dir == "" {
-		return
+	if dir != "" {
+		l.readFolders(o.Open(dir), dir, source)
 	}
-	l.readFolders(o.Open(dir), dir, source)
 }
 
 func (l *loader) readFolders(tree fs.FS, dir, source string) {
 	for _, file := range l.markdownFiles(tree, "agents") {
-		l.readAgent(tree, file, source)
+		l.readAgent(tree, dir, file, source)
 	}
 	for _, file := range l.markdownFiles(tree, "commands") {
-		l.readCommand(tree, file, source)
+		l.readCommand(tree, dir, file, source)
 	}
 	l.readSkills(tree, dir, source)
 	for _, file := range l.markdownFiles(tree, "output-styles") {
@@ -365,20 +372,20 @@ func (l *loader) markdownFiles(tree fs.FS, folder string) []string {
 	return files
 }
 
-func (l *loader) readAgent(tree fs.FS, file, source string) {
+func (l *loader) readAgent(tree fs.FS, dir, file, source string) {
 	doc, ok := l.readDocument(tree, file)
 	if !ok {
 		return
 	}
 	name := doc.text("name")
-	if name == "" {
-		return // such as a README next to the agent files
+	if name == "" { // such as a README next to the agent files
+		return
 	}
 	a := Agent{
 		Name: l.namePrefix + name, Description: doc.text("description"), Prompt: l.expandPluginRootVariable(strings.TrimSpace(doc.body)), Tools: doc.list("tools"),
 		Disallowed: doc.list("disallowedTools"), Model: doc.text("model"), MaxTurns: doc.number("maxTurns"),
 		Background: doc.bool("background"), Isolation: doc.text("isolation"), Source: source,
-		Skills: doc.list("skills"),
+		Skills: doc.list("skills"), Path: filepath.Join(dir, file),
 	}
 	if source != pluginSource {
 		a.Mode, a.Hooks = doc.text("permissionMode"), doc.frontMatterObjectJSON("hooks")
@@ -386,11 +393,11 @@ func (l *loader) readAgent(tree fs.FS, file, source string) {
 	l.catalog.agents[a.Name] = a
 }
 
-func (l *loader) readCommand(tree fs.FS, file, source string) {
+func (l *loader) readCommand(tree fs.FS, dir, file, source string) {
 	if doc, ok := l.readDocument(tree, file); ok {
 		folder, _ := strings.CutPrefix(path.Dir(file), "commands")
 		space := strings.ReplaceAll(strings.TrimPrefix(folder+"/", "/"), "/", ":")
-		l.files = append(l.files, l.withMetadata(doc, Command{Name: l.namePrefix + space + baseName(file), Source: source}))
+		l.files = append(l.files, l.withMetadata(doc, Command{Name: l.namePrefix + space + baseName(file), Source: source, Path: filepath.Join(dir, file)}))
 	}
 }
 
@@ -404,7 +411,7 @@ func (l *loader) readSkill(tree fs.FS, folder, dir, source string) {
 		return // a skill that applies only to some files is not listed
 	}
 	l.skills = append(l.skills, l.withMetadata(doc, Command{
-		Name: l.namePrefix + folder, Source: source, Skill: true, Dir: filepath.Join(dir, "skills", folder), Title: doc.text("name"),
+		Name: l.namePrefix + folder, Source: source, Path: filepath.Join(dir, file), Skill: true, Dir: filepath.Join(dir, "skills", folder), Title: doc.text("name"),
 		Hooks: doc.frontMatterObjectJSON("hooks"),
 	}))
 }
@@ -412,7 +419,8 @@ func (l *loader) readSkill(tree fs.FS, folder, dir, source string) {
 func (l *loader) withMetadata(doc document, k Command) Command {
 	k.Description, k.ArgumentHint, k.Body = doc.description(), doc.text("argument-hint"), l.expandPluginRootVariable(doc.body)
 	k.Arguments = doc.names("arguments")
-	k.HasDescription = doc.text("description") != ""
+	k.WhenToUse = doc.text("when_to_use")
+	k.HasDescription = doc.text("description")+k.WhenToUse != ""
 	k.Tools, k.Model = doc.list("allowed-tools"), doc.text("model")
 	k.RunsInAgent, k.Agent = doc.text("context") == "fork", doc.text("agent")
 	noModel, user := doc.bool("disable-model-invocation"), doc.bool("user-invocable")
@@ -443,23 +451,24 @@ func (k Command) listRankByKindAndPlugin() int {
 	}
 }
 
-// sortCommands sorts commands by [Command.listRankByKindAndPlugin], then by source (project, user, plugins), then by plugin (in
-// the order given) and then by name (in natural order). Of two entries with the same name, only the first is kept.
-// However, a skill of the user replaces one of the project.
+// sortCommands sorts commands by [Command.listRankByKindAndPlugin], then by source (skills: user, project, plugins; commands:
+// project, user, plugins), then by plugin (in the order given) and then by name (in natural order). Of two entries with the
+// same name, only the first is kept.
 func (l *loader) sortCommands() {
-	rank := map[string]int{"projectSettings": 0, "userSettings": 1, pluginSource: 2}
+	rank := func(k Command) int {
+		if k.Skill && k.Source == "userSettings" {
+			return -1
+		}
+		return slices.Index([]string{"projectSettings", "userSettings", pluginSource}, k.Source)
+	}
 	place := func(k Command) int {
 		plugin, _, _ := strings.Cut(k.Name, ":")
 		return slices.IndexFunc(l.parts, func(p PluginParts) bool { return p.Name == plugin })
 	}
 	seen := map[string]bool{}
-	byUser := func(k Command) bool { return k.Source == "userSettings" }
-	l.skills = slices.DeleteFunc(l.skills, func(k Command) bool { // a user's skill replaces a project's (observed with 2.1.330)
-		return k.Source == "projectSettings" && slices.ContainsFunc(l.skills, func(o Command) bool { return byUser(o) && o.Name == k.Name })
-	})
 	l.catalog.commands = slices.Concat(l.commands, l.skills, l.files)
 	slices.SortStableFunc(l.catalog.commands, func(a, b Command) int {
-		return cmp.Or(a.listRankByKindAndPlugin()-b.listRankByKindAndPlugin(), rank[a.Source]-rank[b.Source], place(a)-place(b), compareNamesInRealCLIOrder(a.Name, b.Name))
+		return cmp.Or(a.listRankByKindAndPlugin()-b.listRankByKindAndPlugin(), rank(a)-rank(b), place(a)-place(b), compareNamesInRealCLIOrder(a.Name, b.Name))
 	})
 	l.catalog.commands = slices.DeleteFunc(l.catalog.commands, func(k Command) bool {
 		defer func() { seen[k.Name] = true }()

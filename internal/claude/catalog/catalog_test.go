@@ -85,7 +85,7 @@ func TestCatalog(t *testing.T) {
 	a, _ := c.Agent("fs-test-agent")
 	if diff := cmp.Diff(Agent{
 		Name: "fs-test-agent", Description: "Two lines", Prompt: "You test.", Tools: []string{"Read", "Bash(git *)"}, Model: "haiku",
-		MaxTurns: 3, Background: &no, Source: "projectSettings",
+		MaxTurns: 3, Background: &no, Source: "projectSettings", Path: "/p/.claude/agents/sub/fs-test-agent.md",
 	}, a); diff != "" {
 		t.Errorf("agent (-want +got):\n%s", diff)
 	}
@@ -96,7 +96,7 @@ func TestCatalog(t *testing.T) {
 		t.Errorf("--agents: %+v", a)
 	}
 	k, _ := c.Command("testcmd")
-	if diff := cmp.Diff(Command{Name: "testcmd", Description: "Tests", ArgumentHint: "[n]", Body: "Run test $1", Source: "projectSettings", HasDescription: true}, k); diff != "" {
+	if diff := cmp.Diff(Command{Name: "testcmd", Description: "Tests", ArgumentHint: "[n]", Body: "Run test $1", Source: "projectSettings", Path: "/p/.claude/commands/testcmd.md", HasDescription: true}, k); diff != "" {
 		t.Errorf("command (-want +got):\n%s", diff)
 	}
 	if k, _ = c.Command("shared"); k.Body != "of the project" {

@@ -1,9 +1,13 @@
 package host
 
 import (
+	"encoding/json"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/claude/session"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/slash"
@@ -42,7 +46,9 @@ type usageCategory struct {
 	Name   string `json:"name"`
 	Tokens int    `json:"tokens"`
 	Color  string `json:"color"`
-	Kind   string `json:"kind"` // used, buffer, free
+	Kind   string `json:"kind"` // used, deferred, buffer, free
+
+	IsDeferred bool `json:"isDeferred,omitempty"`
 }
 
 type usageSquare struct {
@@ -56,52 +62,42 @@ type usageSquare struct {
 
 // contextUsage is the answer to get_context_usage (spec: cli-contract 4.3).
 type contextUsage struct {
-	Agents           []agentContextUsage   `json:"agents"`
-	APIUsage         *requestUsage         `json:"apiUsage"`                       // nil means that no turn has finished
-	CompactThreshold int                   `json:"autoCompactThreshold,omitempty"` // 0 means automatic compaction is off
-	CompactSource    string                `json:"autocompactSource"`
-	Categories       []usageCategory       `json:"categories"`
-	Grid             [][]usageSquare       `json:"gridRows"`
-	CompactEnabled   bool                  `json:"isAutoCompactEnabled"`
-	MaxTokens        int                   `json:"maxTokens"`
-	MCPInstructions  []struct{}            `json:"mcpInstructions"`
-	MCPTools         []mcpToolContextUsage `json:"mcpTools"`
-	MemoryFiles      []slash.MemoryFile    `json:"memoryFiles"`
-	Breakdown        messageBreakdown      `json:"messageBreakdown"`
-	Model            string                `json:"model"`
-	Percentage       int                   `json:"percentage"`
-	RawMaxTokens     int                   `json:"rawMaxTokens"`
-	Skills           skillUsage            `json:"skills"`
-	Commands         commandUsage          `json:"slashCommands"`
-	TotalTokens      int                   `json:"totalTokens"`
+	Agents           []contextPart      `json:"agents"`
+	APIUsage         *slash.ReplyUsage  `json:"apiUsage"`                       // nil means that no request got a reply
+	CompactThreshold int                `json:"autoCompactThreshold,omitempty"` // 0 means automatic compaction is off
+	CompactSource    string             `json:"autocompactSource"`
+	Categories       []usageCategory    `json:"categories"`
+	Grid             [][]usageSquare    `json:"gridRows"`
+	CompactEnabled   bool               `json:"isAutoCompactEnabled"`
+	MaxTokens        int                `json:"maxTokens"`
+	MCPInstructions  []contextPart      `json:"mcpInstructions"`
+	MCPTools         []contextPart      `json:"mcpTools"`
+	MemoryFiles      []slash.MemoryFile `json:"memoryFiles"`
+	Breakdown        json.RawMessage    `json:"messageBreakdown"`
+	Model            string             `json:"model"`
+	Percentage       int                `json:"percentage"`
+	RawMaxTokens     int                `json:"rawMaxTokens"`
+	Skills           *skillUsage        `json:"skills,omitempty"` // nil means that the model has no tools
+	Commands         *commandUsage      `json:"slashCommands,omitempty"`
+	TotalTokens      int                `json:"totalTokens"`
 }
 
-// requestUsage is the usage of the last turn's requests, in tokens.
-type requestUsage struct {
-	Input         int `json:"input_tokens"`
-	Output        int `json:"output_tokens"`
-	CacheCreation int `json:"cache_creation_input_tokens"`
-	CacheRead     int `json:"cache_read_input_tokens"`
-}
-
-type agentContextUsage struct {
-	Type   string `json:"agentType"`
-	Source string `json:"source"`
-	Tokens int    `json:"tokens"`
-}
-
-type mcpToolContextUsage struct {
-	Name   string `json:"name"`
-	Server string `json:"serverName"`
-	Tokens int    `json:"tokens"`
-	Loaded bool   `json:"isLoaded"`
+// contextPart is a server, a tool, an agent or a skill in get_context_usage. Each kind has other keys.
+type contextPart struct {
+	AgentType string `json:"agentType,omitempty"`
+	Name      string `json:"name,omitempty"`
+	Path      string `json:"path,omitempty"`
+	Server    string `json:"serverName,omitempty"`
+	Source    string `json:"source,omitempty"`
+	Tokens    int    `json:"tokens"`
+	Loaded    *bool  `json:"isLoaded,omitempty"`
 }
 
 type skillUsage struct {
-	Included int               `json:"includedSkills"`
-	Skills   []slash.UsageItem `json:"skillFrontmatter"`
-	Tokens   int               `json:"tokens"`
-	Total    int               `json:"totalSkills"`
+	Included int           `json:"includedSkills"`
+	Skills   []contextPart `json:"skillFrontmatter"`
+	Tokens   int           `json:"tokens"`
+	Total    int           `json:"totalSkills"`
 }
 
 type commandUsage struct {
@@ -110,27 +106,16 @@ type commandUsage struct {
 	Total    int `json:"totalCommands"`
 }
 
-// messageBreakdown counts tokens by kind of message. It stays zero because a simulation does not distinguish them.
-type messageBreakdown struct {
-	Assistant         int        `json:"assistantMessageTokens"`
-	Attachments       int        `json:"attachmentTokens"`
-	AttachmentsByType []struct{} `json:"attachmentsByType"`
-	Redirected        int        `json:"redirectedContextTokens"`
-	ToolCalls         int        `json:"toolCallTokens"`
-	ToolCallsByType   []struct{} `json:"toolCallsByType"`
-	ToolResults       int        `json:"toolResultTokens"`
-	Unattributed      int        `json:"unattributedTokens"`
-	User              int        `json:"userMessageTokens"`
-}
+// emptyMessageBreakdown is the number of tokens by kind of message. A simulation does not distinguish them.
+const emptyMessageBreakdown = `{"assistantMessageTokens":0,"attachmentTokens":0,"attachmentsByType":[],"redirectedContextTokens":0,"toolCallTokens":0,"toolCallsByType":[],"toolResultTokens":0,"unattributedTokens":0,"userMessageTokens":0}`
 
 func contextUsageFor(s *session.Session) contextUsage {
 	c := s.ContextUsage()
 	out := contextUsage{
-		Agents: []agentContextUsage{}, CompactThreshold: c.MaxTokens - slash.CompactBufferTokens, CompactSource: "model-default", CompactEnabled: !c.Window.NoAutoCompact,
-		Categories: []usageCategory{}, MaxTokens: c.MaxTokens, MCPInstructions: []struct{}{}, MCPTools: contextUsageOfMCPTools(s, c.MCPTools), MemoryFiles: c.MemoryFiles,
-		Breakdown: messageBreakdown{AttachmentsByType: []struct{}{}, ToolCallsByType: []struct{}{}}, Model: c.Model, Percentage: c.Percentage,
-		RawMaxTokens: c.MaxTokens, Skills: skillUsage{Included: len(c.Skills), Skills: c.Skills, Total: len(c.Skills)},
-		Commands: commandUsage{Included: len(c.Skills), Total: len(c.Skills)}, TotalTokens: c.TotalTokens,
+		Agents: []contextPart{}, CompactThreshold: c.MaxTokens - slash.CompactBufferTokens, CompactSource: "model-default", CompactEnabled: !c.Window.NoAutoCompact,
+		Categories: []usageCategory{}, MaxTokens: c.MaxTokens, MCPInstructions: []contextPart{}, MCPTools: contextUsageOfMCPTools(s, c.MCPTools), MemoryFiles: c.MemoryFiles,
+		Breakdown: json.RawMessage(emptyMessageBreakdown), Model: c.Model, Percentage: c.Percentage,
+		RawMaxTokens: c.MaxTokens, TotalTokens: c.TotalTokens, APIUsage: c.LastReply,
 	}
 	switch {
 	case c.Window.NoAutoCompact:
@@ -140,18 +125,22 @@ func contextUsageFor(s *session.Session) contextUsage {
 	}
 	for _, k := range c.Categories {
 		id := strings.ToLower(strings.ReplaceAll(k.Name, " ", "_"))
-		out.Categories = append(out.Categories, usageCategory{ID: id, Name: k.Name, Tokens: k.Tokens, Color: categoryColor(id), Kind: k.Kind})
+		id = strings.NewReplacer("(", "", ")", "").Replace(id)
+		out.Categories = append(out.Categories, usageCategory{ID: id, Name: k.Name, Tokens: k.Tokens, Color: categoryColor(id), Kind: k.Kind, IsDeferred: k.Kind == "deferred"})
 	}
 	out.Grid = usageGrid(out.Categories, c.MaxTokens)
 	for _, a := range c.Agents {
-		out.Agents = append(out.Agents, agentContextUsage{a.Name, a.Source, a.Tokens})
+		out.Agents = append(out.Agents, contextPart{AgentType: a.Type, Path: a.Path, Source: a.Source, Tokens: a.Tokens})
 	}
-	for _, s := range c.Skills {
-		out.Skills.Tokens += s.Tokens
+	for _, i := range c.MCPInstructions {
+		out.MCPInstructions = append(out.MCPInstructions, contextPart{Server: i.Name, Tokens: i.Tokens})
 	}
-	if last := s.LastResult(); last != nil {
-		u := last.Usage
-		out.APIUsage = &requestUsage{u.InputTokens, u.OutputTokens, u.CacheCreationInputTokens, u.CacheReadInputTokens}
+	if n := len(c.Skills); n > 0 {
+		out.Skills, out.Commands = &skillUsage{Included: n, Total: n}, &commandUsage{n, claudecode.CommandListTokens, n}
+		for _, k := range c.Skills {
+			out.Skills.Tokens += k.Tokens
+			out.Skills.Skills = append(out.Skills.Skills, contextPart{Name: k.Name, Path: k.Path, Source: k.Source, Tokens: k.Tokens})
+		}
 	}
 	return out
 }
@@ -160,7 +149,7 @@ func contextUsageFor(s *session.Session) contextUsage {
 func categoryColor(id string) string {
 	colors := map[string]string{
 		"system_prompt": "promptBorder", "custom_agents": "permission", "memory_files": "claude", "skills": "warning",
-		"messages": "purple_FOR_SUBAGENTS_ONLY", "free_space": "promptBorder",
+		"messages": "purple_FOR_SUBAGENTS_ONLY", "free_space": "promptBorder", "mcp_server_instructions": "green_FOR_SUBAGENTS_ONLY",
 	}
 	if color, ok := colors[id]; ok {
 		return color
@@ -168,17 +157,11 @@ func categoryColor(id string) string {
 	return "inactive"
 }
 
-func contextUsageOfMCPTools(s *session.Session, toolItems []slash.UsageItem) []mcpToolContextUsage {
-	servers := map[string]mcp.ServerStatus{}
-	for _, st := range s.ServerStatuses() {
-		for _, t := range st.Tools {
-			servers[t.Name] = st
-		}
-	}
-	list := []mcpToolContextUsage{}
+func contextUsageOfMCPTools(s *session.Session, toolItems []slash.UsageItem) []contextPart {
+	list := []contextPart{}
 	for _, i := range toolItems {
-		st := servers[i.Name]
-		list = append(list, mcpToolContextUsage{i.Name, st.Name, i.Tokens, st.Config.AlwaysLoad})
+		alwaysLoaded := slices.ContainsFunc(s.ServerStatuses(), func(st mcp.ServerStatus) bool { return st.Name == i.Server && st.Config.AlwaysLoad })
+		list = append(list, contextPart{Name: i.Name, Server: i.Server, Tokens: i.Tokens, Loaded: &alwaysLoaded})
 	}
 	return list
 }
@@ -189,29 +172,22 @@ const contextUsageGridRows, contextUsageGridColumns = 10, 20
 // end the buffer for compaction. A used category gets at least one square.
 func usageGrid(categories []usageCategory, contextTokens int) [][]usageSquare {
 	const all = contextUsageGridRows * contextUsageGridColumns
-	perSquare := float64(max(1, contextTokens)) / all
-	squares := func(k usageCategory) []usageSquare {
-		exact := float64(k.Tokens) / perSquare
-		n := int(exact)
-		if float64(n) < exact && k.Kind != "free" {
-			n++
-		}
-		var out []usageSquare
-		for i := range n {
-			out = append(out, usageSquare{k.Color, true, k.Name, k.Tokens, k.Tokens * 100 / max(1, contextTokens), min(1, exact-float64(i))})
-		}
-		return out
-	}
 	var used, buffer []usageSquare
 	free := usageSquare{IsFilled: true, Fullness: 1}
 	for _, k := range categories {
-		switch k.Kind {
-		case "free":
-			free = usageSquare{k.Color, true, k.Name, k.Tokens, k.Tokens * 100 / max(1, contextTokens), 1}
-		case "buffer":
-			buffer = append(buffer, squares(k)...)
-		default:
-			used = append(used, squares(k)...)
+		square := usageSquare{k.Color, true, k.Name, k.Tokens, (k.Tokens*200/max(1, contextTokens) + 1) / 2, 1}
+		exact := float64(k.Tokens) / float64(max(1, contextTokens)) * all
+		for i := range max(1, int(math.Round(exact))) {
+			square.Fullness = min(1, exact-float64(i))
+			switch k.Kind {
+			case "used":
+				used = append(used, square)
+			case "buffer":
+				buffer = append(buffer, square)
+			case "free":
+				square.Fullness = 1
+				free = square
+			}
 		}
 	}
 	line := used[:min(len(used), all)]

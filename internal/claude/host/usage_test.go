@@ -14,7 +14,7 @@ func TestUsageGrid(t *testing.T) {
 		t.Fatalf("%d rows", len(rows))
 	}
 	first := rows[0]
-	if first[0].Category != "a" || first[0].Fullness != 0.2 || first[1].Fullness != 1 || first[3].Category != "b" || first[4].Category != "free" {
+	if first[0].Category != "a" || first[0].Fullness != 0.2 || first[1].Fullness != 1 || first[2].Category != "b" || first[3].Category != "free" {
 		t.Errorf("first squares %+v", first[:5])
 	}
 	last := rows[contextUsageGridRows-1]

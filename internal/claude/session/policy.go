@@ -45,19 +45,12 @@ func newPermissionPolicy(plan launch.Plan, b toolsAndCurrentDir, v *sessionMCPSe
 	var err error
 	p.Policy, err = permission.New(permission.Options{
 		Mode: plan.Permission.Mode, CWD: plan.CWD, AdditionalDirs: plan.Permission.Directories, Home: plan.Home, Rules: plan.Permission.Rules,
-		AutoApprove:            p.autoApproves,
-		NoPrompts:              plan.Permission.NoPrompts,
-		Tool:                   b.Tool,
-		FileSystem:             diskFS{},
-		Dir:                    b.Dir,
-		HasAsker:               plan.Permission.PromptTool != "",
-		BypassAllowed:          plan.Permission.BypassAllowed,
-		NoBypass:               plan.Settings.Permissions.DisableBypass,
-		NoAuto:                 plan.Settings.Permissions.DisableAuto,
-		NoClassifierInPlanMode: plan.Settings.Permissions.NoClassifierInPlanMode,
-		OnDirectories:          v.setRoots,
-		AskSkill:               p.skillNeedsPermission,
-		PlanDir:                filepath.Join(plan.State, "plans"),
+		AutoApprove: p.autoApproves, NoPrompts: plan.Permission.NoPrompts, Tool: b.Tool,
+		FileSystem: diskFS{},
+		Dir:        b.Dir, HasAsker: plan.Permission.PromptTool != "", BypassAllowed: plan.Permission.BypassAllowed,
+		NoBypass: plan.Settings.Permissions.DisableBypass, NoAuto: plan.Settings.Permissions.DisableAuto,
+		NoClassifierInPlanMode: plan.Settings.Permissions.NoClassifierInPlanMode, OnDirectories: v.setRoots,
+		AskSkill: p.skillNeedsPermission, PlanDir: filepath.Join(plan.State, "plans"),
 	})
 	if err != nil {
 		return nil, err

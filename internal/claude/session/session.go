@@ -9,7 +9,6 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -163,13 +162,10 @@ func (s *Session) simulatorOptions(prompt launch.SystemPrompt) (simulator.Option
 
 func slashCommands(s *Session) *command.Set {
 	o := command.Options{
-		State: s.state, Catalog: s.plan.Catalog, Rules: s.policy, Session: s.records, Models: s.plan.Model.Aliases, Shell: s.tools, Agents: s.background, Disabled: s.plan.Customization.NoCommands,
+		State: s.state, Catalog: s.plan.Catalog, Rules: s.policy, Session: s.records, Models: s.plan.Model.Aliases, Shell: s.tools, Agents: s.background, Context: s.context, Memories: s.plan.Customization.Memories, Disabled: s.plan.Customization.NoCommands,
 	}
 	if s.servers.manager != nil {
 		o.Servers = s.servers.manager
-	}
-	if s.plan.Settings.HasSource("project") {
-		o.Memory = filepath.Join(s.plan.CWD, "CLAUDE.md")
 	}
 	return command.New(o)
 }

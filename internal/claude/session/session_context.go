@@ -19,6 +19,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/settings"
+	"github.com/claudeless/claudeless/simulator/slash"
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
@@ -188,7 +189,7 @@ func (s *sessionContext) SessionContext(agentID string) transcript.SessionContex
 	if slices.Contains(listed, "Skill") {
 		for _, k := range s.plan.Catalog.Commands() {
 			if !k.HiddenFromModel && k.HasDescriptionNeededForListing() {
-				now.Skills = append(now.Skills, transcript.Listing{Name: k.Name, Text: "- " + k.Name + ": " + k.Description})
+				now.Skills = append(now.Skills, transcript.Listing{Name: k.Name, Text: k.LineInModelContext()})
 			}
 		}
 		for _, name := range s.plan.Profile.NamesOfBuiltInSkillsListedForModel() {
@@ -221,6 +222,29 @@ func (s *sessionContext) offeredTools(r agent.Requester) []string {
 		names[i] = "Agent" // the name used in calls
 	}
 	return r.OfferedTools(names, func(name string) bool { return s.tools.inventory.hasBuiltinTool(name) })
+}
+
+// SystemUsage returns the tokens of the real CLI's system prompt and tools, for /context.
+func (s *sessionContext) SystemUsage() slash.LoadedContext {
+	offered := s.offeredTools(agent.Requester{})
+	l := slash.LoadedContext{SystemPrompt: claudecode.SystemPromptTokens(s.state.Model())}
+	if s.plan.Prompt.System != "" {
+		l.SystemPrompt = slash.TokensOfPart(s.plan.Prompt.System)
+	}
+	if s.plan.Prompt.Append != "" {
+		l.SystemPrompt += slash.TokensOfPart(s.plan.Prompt.Append)
+	}
+	switch {
+	case len(offered) == 0:
+	case !slices.Contains(offered, "ToolSearch"):
+		l.SystemTools = claudecode.AllToolsTokens
+	default:
+		l.SystemTools, l.DeferredTools = claudecode.SearchedToolsTokens, claudecode.DeferredToolsTokens
+	}
+	if l.SystemTools > 0 && s.tools.policy.Mode() == protocol.ModeBypass {
+		l.SystemTools -= claudecode.ToolTokensLessInBypassMode
+	}
+	return l
 }
 
 // toolDefinitions returns the tools of a model. deferred lists those that the model must load with ToolSearch.

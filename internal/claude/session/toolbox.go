@@ -94,9 +94,8 @@ func (t *toolbox) ProjectDir() string { return t.options.CWD }
 
 func (t *toolbox) Mode() protocol.PermissionMode { return t.policy.Mode() }
 
-// Prepare returns what changes in a call before it is shown: its input, the tool that runs instead if the host has an
-// alias, and whether the call may run in parallel with others. A call that starts an agent may, unless a breakpoint
-// counts such calls.
+// Prepare returns what changes in a call before it is shown: its input, the tool that runs instead if the host has an alias,
+// and whether the call may run in parallel with others. A call that starts an agent may, unless a breakpoint counts such calls.
 func (t *toolbox) Prepare(call protocol.ToolUse) simulator.ToolCallChanges {
 	p := simulator.ToolCallChanges{Input: t.builtinToolsForCaller(call).PrepareInput(call), ExecutedName: t.aliases[call.Name]}
 	call.Name = cmp.Or(p.ExecutedName, call.Name)

@@ -12,8 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/book"
 )
 
-// capturedPages holds captured pages of the real CLI, for texts that are the same in every run. A nil pointer has no
-// pages.
+// capturedPages holds captured pages of the real CLI, for texts that are the same in every run. A nil pointer has no pages.
 type capturedPages struct{ list []book.Page }
 
 // ScreensVariable is the environment variable that selects the book of captured screens: a version, or a directory.

@@ -45,9 +45,8 @@ func (c *Console) WriteStartupAnswersToJournal(plan *launch.Plan) error {
 	return log.Err()
 }
 
-// RunStartup asks the questions that come before a session: trust of the folder, use of the API key, servers of
-// .mcp.json, and bypassed permissions. It saves the answers in the real CLI's files. The error is [ErrQuit] if the user
-// declined.
+// RunStartup asks the questions that come before a session: trust of the folder, use of the API key, servers of .mcp.json, and
+// bypassed permissions. It saves the answers in the real CLI's files. The error is [ErrQuit] if the user declined.
 //
 // Only a user who has completed the set-up, according to the configuration file, is asked about trust, the key and
 // bypassed permissions. For trust, the scenario can specify something else. If changed is true, the plan must be resolved again.

@@ -146,8 +146,7 @@ func (s Store) Approves(name string) bool {
 // DisabledServers returns the servers that the user has disabled in this project.
 func (s Store) DisabledServers() []string { return s.projectServerNames("disabledMcpServers") }
 
-// projectServerNames returns the names that File lists for the project under a key. It returns nil if File has no
-// such list.
+// projectServerNames returns the names that File lists for the project under a key. It returns nil if File has no such list.
 func (s Store) projectServerNames(key string) (names []string) {
 	if s.File == "" {
 		return nil

@@ -201,8 +201,7 @@ func (c *command) setEnabled(id string, enabled bool) error {
 	return c.changeSettings(c.scope, "enabledPlugins", func(o plainjson.Object) plainjson.Object { return o.With(id, encodeValue(enabled)) })
 }
 
-// enableOrDisable enables or disables a plugin in the given scope, or in the one of highest precedence that mentions
-// it.
+// enableOrDisable enables or disables a plugin in the given scope, or in the one of highest precedence that mentions it.
 func (c *command) enableOrDisable(name, verb string) error {
 	if err := c.checkScope(""); err != nil {
 		return err

@@ -304,8 +304,7 @@ type replacedResult struct {
 	Format ItemSerializationFormat `json:"fake_result_serialization_format,omitempty"`
 }
 
-// Encode writes new values in the client's own format. A replaced result is sent as
-// plain JSON, which every client accepts.
+// Encode writes new values in the client's own format. A replaced result is sent as plain JSON, which every client accepts.
 func (c olderClientDecisionEncoder) Encode(decision debug.Decision) (decisionForClient json.RawMessage, encodeError error) {
 	w := wireDecision{Action: decision.Action, Function: decision.Tool}
 	switch decision.Action {

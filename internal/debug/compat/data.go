@@ -171,10 +171,9 @@ func (it Item) Size() int {
 	return n
 }
 
-// StoreItem checks the bytes of an item against its CID and stores them. An item without bytes must already be in the
-// store; otherwise the error is cid_not_found. A wrong CID is the error cid_mismatch; its detail expected_cid is the CID
-// of the bytes. A value too large for the store is not an error: only its CID is kept, because some clients exit when a
-// value is refused.
+// StoreItem checks the bytes of an item against its CID and stores them. An item without bytes must already be in the store;
+// otherwise the error is cid_not_found. A wrong CID is the error cid_mismatch; its detail expected_cid is the CID of the bytes.
+// A value too large for the store is not an error: only its CID is kept, because some clients exit when a value is refused.
 func StoreItem(store *cas.Store, it Item) error {
 	if it.CID == "" {
 		return debug.NewError(debug.CodeInvalidPayload, "an item has no cid")

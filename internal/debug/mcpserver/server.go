@@ -71,8 +71,7 @@ type Server struct {
 	conns map[string]*clientConnection // connections by session id
 }
 
-// New creates a server. From now on, the server queues the hub's events; ForwardEvents sends them. New starts no
-// goroutine.
+// New creates a server. From now on, the server queues the hub's events; ForwardEvents sends them. New starts no goroutine.
 func New(o Options) (*Server, error) {
 	if o.Hub == nil || o.NewID == nil {
 		return nil, errors.New("mcpserver: Hub and NewID must be set")

@@ -25,8 +25,7 @@ type ClientOptions struct {
 	Token string // bearer token; empty means none
 	// Client is the kind of caller for calls that set none; "" means the default of the debugger.
 	Client debug.ClientKind
-	// OnLost decides what happens to a paused call if the debugger becomes
-	// unreachable: PolicyFail (also "") or PolicyContinue.
+	// OnLost decides what happens to a paused call if the debugger becomes unreachable: PolicyFail (also "") or PolicyContinue.
 	OnLost debug.NoDecisionPolicy
 }
 

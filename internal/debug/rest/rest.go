@@ -1,8 +1,7 @@
 // Package rest serves the hub over HTTP: the routes of the older breakpoint
 // system with stricter checks, its JavaScript client, and newer routes.
 //
-// A refused request changes nothing and is answered with a JSON object that
-// contains an error code. The package keeps no state.
+// A refused request changes nothing and is answered with a JSON object that contains an error code. The package keeps no state.
 package rest
 
 import (
@@ -65,8 +64,7 @@ func (a *api) serve(rt route) http.HandlerFunc {
 	}
 }
 
-// answerPreflight tells the browser that a page of another origin may call a route; forbidden origins were already
-// refused.
+// answerPreflight tells the browser that a page of another origin may call a route; forbidden origins were already refused.
 func answerPreflight(w http.ResponseWriter, r *http.Request) {
 	allowOrigin(w, r)
 	w.Header().Set("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE, OPTIONS")

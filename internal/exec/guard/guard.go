@@ -1,8 +1,7 @@
 // Package guard keeps a command away from a real claude and the vendor's
 // addresses, and reports the process that tried to reach them.
 //
-// Every report is based on an observed process, identified by its id. The guard
-// finds mistakes; it is not a security sandbox.
+// Every report is based on an observed process, identified by its id. The guard finds mistakes; it is not a security sandbox.
 package guard
 
 import (

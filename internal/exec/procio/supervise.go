@@ -24,10 +24,9 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// Supervise observes the process s, which runs as claude. The process must use watched instead of s, so that its
-// streams and signals are recorded. When the process ends, the caller passes its error to the function end. This
-// function writes the last lines of the journal and returns the exit code. commands are the subcommands of claudeless
-// itself.
+// Supervise observes the process s, which runs as claude. The process must use watched instead of s, so that its streams and
+// signals are recorded. When the process ends, the caller passes its error to the function end. This function writes the last
+// lines of the journal and returns the exit code. commands are the subcommands of claudeless itself.
 func Supervise(s *process.System, commands []string) (watched *process.System, end func(error) int) {
 	fault, s := requestedFault(s)
 	w := &supervisor{sys: s, path: requestedJournal(s), judgesItself: needsToCheckOwnSetUp(s)}

@@ -83,8 +83,7 @@ type apiService struct {
 	err    error
 }
 
-// newAPI creates the servers of a run, which do not listen yet. The proxy does not report the files in own as a real
-// claude.
+// newAPI creates the servers of a run, which do not listen yet. The proxy does not report the files in own as a real claude.
 func newAPI(o Options, journal string, own guard.ClaudelessFiles) (*apiService, error) {
 	a := &apiService{}
 	next, err := a.newModelHandler(o, journal)

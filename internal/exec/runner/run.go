@@ -134,9 +134,8 @@ func (r *run) close() {
 	_ = r.temp.Remove() // a remaining directory in /tmp is harmless
 }
 
-// removeTaskFiles removes what the sessions of the run have left in the directory for temporary files: the output of
-// background tasks, the sockets of real claudes that were killed, and the directories around both if they are empty.
-// Errors do not matter.
+// removeTaskFiles removes what the sessions of the run have left in the directory for temporary files: the output of background
+// tasks, the sockets of real claudes that were killed, and the directories around both if they are empty. Errors do not matter.
 func (r *run) removeTaskFiles() {
 	temp := cmp.Or(r.System.Getenv("CLAUDE_CODE_TMPDIR"), r.System.Getenv("TMPDIR"), os.TempDir())
 	transcripts, _ := filepath.Glob(filepath.Join(r.Setup.Config, "projects", "*", "*.jsonl"))

@@ -10,8 +10,7 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
-// addFindingsOfWrongClaudeUsage adds findings about wrong use of claude, only if certain: a false alarm is worse than a
-// miss.
+// addFindingsOfWrongClaudeUsage adds findings about wrong use of claude, only if certain: a false alarm is worse than a miss.
 func (l *findingCollector) addFindingsOfWrongClaudeUsage(processes []*journaledProcess, pidsKilledFromOutside []int) {
 	for _, p := range processes {
 		l.checkStdout(p)

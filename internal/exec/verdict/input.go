@@ -257,9 +257,8 @@ func (in *Input) splitByScenario() []Input {
 	return all
 }
 
-// findingsOfWrongRunOrJournalCounts returns an S18 finding if actualRunCount or the number of journals is not the
-// required one. If claude was started in some journals but not in all, it returns an S10 finding for each journal
-// without a run.
+// findingsOfWrongRunOrJournalCounts returns an S18 finding if actualRunCount or the number of journals is not the required one.
+// If claude was started in some journals but not in all, it returns an S10 finding for each journal without a run.
 func (in *Input) findingsOfWrongRunOrJournalCounts(actualRunCount int) []Finding {
 	var found []Finding
 	if len(in.idle) < len(in.digests) && !in.AllowNoRuns && !in.Lenient {

@@ -19,8 +19,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
-// File is a list of tool calls, in groups. Each group is played in its own session. All sessions begin with the same
-// files.
+// File is a list of tool calls, in groups. Each group is played in its own session. All sessions begin with the same files.
 type File struct {
 	// Files are files of the working directory, Home files of the home directory, by path.
 	Files map[string]string `toml:"files"`

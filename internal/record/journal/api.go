@@ -75,8 +75,7 @@ type ExecutedCall struct {
 	Result string `json:"result"`
 	// IsError is true if the call failed.
 	IsError bool `json:"is_error"`
-	// EndedTurn is true if the turn ended with this call. The model then gets the result of the call only with the next
-	// prompt.
+	// EndedTurn is true if the turn ended with this call. The model then gets the result of the call only with the next prompt.
 	EndedTurn bool `json:"unasked,omitempty"`
 }
 

@@ -20,10 +20,9 @@
 // its prompt or results. A `host` line records what the host (the program that started claude) did with the process's
 // streams. `expectation` and `finding` lines record the checks at the end of the run.
 //
-// The input of a call has up to two forms. In the `tool_use` block of a `model` line and in `input` of the `tool` line,
-// it is the input that the scenario specifies. If a hook, the host or a breakpoint changes it, `ran_with` of the `tool`
-// line has the changed input. The key `prompt` contains the text that the host sent, or a text of the CLI itself if
-// `injected` is true.
+// The input of a call has up to two forms. In the `tool_use` block of a `model` line and in `input` of the `tool` line, it is
+// the input that the scenario specifies. If a hook, the host or a breakpoint changes it, `ran_with` of the `tool` line has the
+// changed input. The key `prompt` contains the text that the host sent, or a text of the CLI itself if `injected` is true.
 //
 // A journal contains no secrets. `[redacted]` replaces the values of variables whose names look like secrets. It also
 // replaces texts that look like keys, passwords or cookies. The reports of exec and verify (--json, --junit, --github,

@@ -26,8 +26,7 @@ type Start struct {
 	Fault string `json:"fault,omitempty"`
 }
 
-// Run is the configuration of a process's session. Processes that print a version or reject the command line have no
-// such line.
+// Run is the configuration of a process's session. Processes that print a version or reject the command line have no such line.
 type Run struct {
 	// Argv is the command line, the program's name first.
 	Argv []string `json:"argv"`
@@ -84,9 +83,8 @@ type Host struct {
 	MS float64 `json:"ms,omitempty"`
 }
 
-// Output is a piece of the output that the process wrote to a standard stream. The journal has such lines
-// only if CLAUDELESS_CAPTURE_OUTPUT is set; `claudeless exec --html` sets this variable. At most 1 MiB of each stream
-// is recorded.
+// Output is a piece of the output that the process wrote to a standard stream. The journal has such lines only if
+// CLAUDELESS_CAPTURE_OUTPUT is set; `claudeless exec --html` sets this variable. At most 1 MiB of each stream is recorded.
 type Output struct {
 	// Stream is `stdout` or `stderr`.
 	Stream string `json:"stream" enum:"stdout,stderr"`

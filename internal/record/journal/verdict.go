@@ -1,8 +1,7 @@
 package journal
 
-// Expectation is the result of an `[[expect]]` of the scenario, or of the `expect` of a call. An `[[expect]]` is
-// checked at the end of `claudeless exec` or, if the process runs without exec, at the end of the process. Its line has
-// no session id.
+// Expectation is the result of an `[[expect]]` of the scenario, or of the `expect` of a call. An `[[expect]]` is checked at the
+// end of `claudeless exec` or, if the process runs without exec, at the end of the process. Its line has no session id.
 type Expectation struct {
 	// File of the expectation.
 	File string `json:"file,omitempty"`

@@ -23,8 +23,7 @@ type keyword struct {
 }
 
 // keywordContextCheck is a cheap check of the text around a keyword before the rule's expression is matched. Words such as
-// "key" and "token" are frequent in source code, and matching an expression costs a hundred times as much as a
-// precheck.
+// "key" and "token" are frequent in source code, and matching an expression costs a hundred times as much as a precheck.
 type keywordContextCheck int
 
 const (

@@ -435,8 +435,7 @@ func namesByTextLength(texts map[string]string) []string {
 	return names
 }
 
-// Masked returns the page's lines with each slot replaced by its name, and without the logo, tips and hints, which
-// change.
+// Masked returns the page's lines with each slot replaced by its name, and without the logo, tips and hints, which change.
 func (p *Page) Masked() []string {
 	lines := FillSlots(p.Lines(), p.Slots, func(s Slot) string {
 		switch s.Name {

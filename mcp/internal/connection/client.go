@@ -152,8 +152,7 @@ func (l *client) sendTracked(ctx context.Context, req transport.JSONRPCRequest) 
 	return resp.Result, nil
 }
 
-// requestOutcomeError is the outcome of a request that its transport does not return. It is the cause that ends its
-// context.
+// requestOutcomeError is the outcome of a request that its transport does not return. It is the cause that ends its context.
 type requestOutcomeError struct {
 	response *transport.JSONRPCResponse
 	err      error

@@ -48,8 +48,7 @@ var (
 	errConnectionRefused = errors.New("ECONNREFUSED: Unable to connect. Is the computer able to access the url?")
 	// ErrUnreadable reports that the server sent a message that is not JSON.
 	ErrUnreadable = errors.New("the server sent a message that cannot be parsed")
-	// ErrLegacy reports that a server knows only the handshake of older revisions (initialize), not revision
-	// 2026-07-28.
+	// ErrLegacy reports that a server knows only the handshake of older revisions (initialize), not revision 2026-07-28.
 	ErrLegacy = errors.New("the server does not know server/discover, only the older handshake with initialize")
 )
 

@@ -80,8 +80,7 @@ func (p *process) SendRequest(ctx context.Context, req transport.JSONRPCRequest)
 	return nil, p.waitForLossOrRequestEnd(ctx, p.Lost())
 }
 
-// post queues a message. A server that has exited causes no error, because the end of its output already shows the
-// exit.
+// post queues a message. A server that has exited causes no error, because the end of its output already shows the exit.
 func (p *process) post(_ context.Context, message any) error {
 	line, err := json.Marshal(message)
 	if err != nil {
@@ -134,9 +133,8 @@ func (p *process) stderrTail() []string {
 	return lastLines(p.debug.Redact(p.StderrTail()))
 }
 
-// exitReason returns why the process ended: "exit status 3: last line of standard error". The pipes may close shortly
-// before the process exits, so exitReason waits for the exit, but at most patience. "" means that the process is still
-// running.
+// exitReason returns why the process ended: "exit status 3: last line of standard error". The pipes may close shortly before
+// the process exits, so exitReason waits for the exit, but at most patience. "" means that the process is still running.
 func (p *process) exitReason(patience time.Duration) string {
 	if p == nil {
 		return ""

@@ -128,9 +128,8 @@ func listOf(item schemaCheck) schemaCheck {
 	}
 }
 
-// union accepts values of several kinds. For a value of no kind, it reports the defects for each kind. There is one
-// exception: if the value has exactly one of the kinds and only its content is invalid, it reports only the defects of
-// the content.
+// union accepts values of several kinds. For a value of no kind, it reports the defects for each kind. There is one exception:
+// if the value has exactly one of the kinds and only its content is invalid, it reports only the defects of the content.
 func union(kinds ...schemaCheck) schemaCheck {
 	return func(v json.RawMessage) []schemaIssue {
 		var all, near [][]schemaIssue

@@ -97,8 +97,7 @@ func (b *transportBase) handleNotificationOrResponse(message json.RawMessage) er
 	return nil
 }
 
-// TakeChanges returns the lists that the server reported as changed since the previous call, and the number of all
-// changes.
+// TakeChanges returns the lists that the server reported as changed since the previous call, and the number of all changes.
 func (c *listChanges) TakeChanges() (changed map[ListKind]bool, seen int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

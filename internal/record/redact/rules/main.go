@@ -1,5 +1,4 @@
-// Command rules converts the rule set of gitleaks, a TOML file, to a Go table. `go
-// generate` runs it in internal/record/redact.
+// Command rules converts the rule set of gitleaks, a TOML file, to a Go table. `go generate` runs it in internal/record/redact.
 package main
 
 import (
