@@ -402,11 +402,10 @@ func (d *screenDetector) stateForDetectorAnswer(answer string) string {
 // acceptedStatesForPage returns the correct answers for a page with this state. hasRule is false if the detector has no rule
 // for the page and is not run on it. A rule for a subkind (permission/bash) takes precedence over the rule for its state.
 func (d *screenDetector) acceptedStatesForPage(pageState string) (accepted []string, hasRule bool) {
-	if accepted, hasRule = d.Accept[pageState]; hasRule {
-		return accepted, true
-	}
 	kind, _, _ := strings.Cut(pageState, "/")
-	accepted, hasRule = d.Accept[kind]
+	if accepted, hasRule = d.Accept[pageState]; !hasRule {
+		accepted, hasRule = d.Accept[kind]
+	}
 	return accepted, hasRule
 }
 

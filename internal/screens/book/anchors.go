@@ -142,11 +142,9 @@ func lastNonEmptyRow(p *Page) int {
 // MergeAnchors replaces the anchors of a version, or adds them.
 func MergeAnchors(all []VersionScreenAnchors, v VersionScreenAnchors) []VersionScreenAnchors {
 	all = slices.DeleteFunc(slices.Clone(all), func(old VersionScreenAnchors) bool { return old.Version == v.Version })
-	at := slices.IndexFunc(all, func(old VersionScreenAnchors) bool { return CompareVersions(old.Version, v.Version) > 0 })
-	if at < 0 {
-		at = len(all)
-	}
-	return slices.Insert(all, at, v)
+	all = append(all, v)
+	slices.SortStableFunc(all, func(a, b VersionScreenAnchors) int { return CompareVersions(a.Version, b.Version) })
+	return all
 }
 
 // ScreenAnchorsTOML returns the content of the anchors file.

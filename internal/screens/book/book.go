@@ -152,10 +152,7 @@ func Nearest(books []Book, k Key) (b Book, ok bool) {
 // PageNames returns the names of the pages, TAPE.PAGE, sorted.
 func (b Book) PageNames() ([]string, error) {
 	entries, err := os.ReadDir(b.Dir)
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, nil
-		}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	var names []string

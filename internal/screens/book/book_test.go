@@ -89,6 +89,11 @@ func TestMask(t *testing.T) {
 	if diff := cmp.Diff(want, p.Masked()[:5]); diff != "" {
 		t.Errorf("masked (-want +got):\n%s", diff)
 	}
+	var start Page
+	start.SetFromScreen(screen(" ▐▛███▛█   Claude\n~▜██████~  Opus\nidle · ← for agents\nidle · ← for ag…\nidle · ←…"), nil)
+	if diff := cmp.Diff([]string{"           Claude", "           Opus", "idle", "idle", "idle"}, start.Masked()[:5]); diff != "" {
+		t.Errorf("logo and hints (-want +got):\n%s", diff)
+	}
 	filled := FillSlots(p.Lines(), p.Slots, func(s Slot) string {
 		if s.Name == "dir" {
 			return "/home/me/project"

@@ -96,17 +96,10 @@ func (b Book) Read(name string) (p Page, err error) {
 func (b Book) filePath(name, suffix string) string { return filepath.Join(b.Dir, name+suffix) }
 
 // Write writes the files of a page, replacing older ones.
-func (b Book) Write(p *Page) error { return b.writePageFiles(p, p.NameWithTape(), "") }
+func (b Book) Write(p *Page) error { return b.WriteAs(p, p.NameWithTape(), "") }
 
-// WriteMislabelledPage writes a page with a wrong label under another suffix.
-func (b Book) WriteMislabelledPage(p *Page) error {
-	return b.writePageFiles(p, p.NameWithTape(), RejectedSuffix)
-}
-
-// WriteAs is like Write, but uses a name other than TAPE.PAGE.
-func (b Book) WriteAs(p *Page, name string) error { return b.writePageFiles(p, name, "") }
-
-func (b Book) writePageFiles(p *Page, pageName, extraSuffix string) error {
+// WriteAs is like Write, but uses another name, and adds a suffix such as [RejectedSuffix] to the names of the files.
+func (b Book) WriteAs(p *Page, pageName, extraSuffix string) error {
 	raw, err := plainjson.Indented(p)
 	if err = cmp.Or(err, os.MkdirAll(b.Dir, 0o755)); err == nil {
 		err = errors.Join(
@@ -232,10 +225,8 @@ func IsBusyTitle(title string) bool {
 	return strings.ContainsRune("◐◑◒◓", first) || first >= 0x2801 && first <= 0x28ff // a Braille spinner, in older versions
 }
 
-type dialogTextWithState struct{ dialogText, pageState string }
-
-func dialogTextsWithStates() []dialogTextWithState {
-	return []dialogTextWithState{
+func dialogTextsWithStates() [][2]string {
+	return [][2]string{
 		{"Yes, I trust this folder", "dialog/trust"},
 		{"Yes, proceed", "dialog/trust"},
 		{"ANTHROPIC_API_KEY", "dialog/key"},
@@ -286,8 +277,8 @@ func dialogStateFromText(screenLines []string, options []Option) string {
 	first, last := options[0].Row, options[len(options)-1].Row
 	text := strings.Join(screenLines[max(0, first-most):min(len(screenLines), last+4)], "\n")
 	for _, d := range dialogTextsWithStates() {
-		if strings.Contains(text, d.dialogText) {
-			return d.pageState
+		if strings.Contains(text, d[0]) {
+			return d[1]
 		}
 	}
 	return "menu"
@@ -300,8 +291,9 @@ func ImplausibleStateReason(p *Page) string {
 	kind := p.StateBeforeSlash()
 	working := IsBusyTitle(p.Title) || slices.ContainsFunc(p.Lines(), isBusyLine)
 	spinner := regexp.MustCompile(`(?m)^\s*[✢✳✶✻✼✽·*●] (\S+…|Waiting for )`)
+	singleOption := regexp.MustCompile(`\[[ ✔]\]|❯ \d+\. `) // on a small screen, the other options of a list are hidden
 	switch {
-	case slices.Contains(waiting, kind) && len(p.Options) == 0 && p.State != "dialog/auto" && !strings.Contains(p.Text, "[ ]") && !strings.Contains(p.Text, "[✔]"):
+	case slices.Contains(waiting, kind) && len(p.Options) == 0 && p.State != "dialog/auto" && !singleOption.MatchString(p.Text):
 		return "a dialog without options"
 	case kind == "busy" && p.Tmux && !working && !spinner.MatchString(p.Text):
 		return "busy, but nothing on the screen indicates it"
@@ -330,14 +322,14 @@ type runDependentPartPattern struct {
 
 func runDependentPartPatterns() []runDependentPartPattern {
 	patterns := []struct{ name, pattern string }{
-		{"logo", `^( ?[▐▝▘▗▖▛▜█▙▟▌▀▄▁▂ ]*[▐▝▘▗▖▛▜█▙▟▌▀▄▁▂]+)`},
+		{"logo", `^( ?[~▐▝▘▗▖▛▜█▙▟▌▀▄▁▂ ]*[▐▝▘▗▖▛▜█▙▟▌▀▄▁▂]+~?)`},
 		{"dir", `(\S*/claudeless-screens-\d*(?:/[a-z]*)?…?)`},
 		{"plan", `(\S+/plans/[\w-]+\.md)`},
 		{"version", `Claude Code v?(\d+\.\d+\.\d+)`},
 		{"spinner", `^\s*([✢✳✶✻✼✽·*●] \S+…(?: \(.*\))?)`},
 		{"spinner", `^\s*([✢✳✶✻✼✽·*] \S+ for \d.*)$`},
 		{"key", `sk-ant-\.\.\.([0-9a-f*]{20})`},
-		{"hint", `( · ← for agents)`},
+		{"hint", `( · ←(?: for agents|[ a-z]*…))`},
 		{"hint", `^  ⏸ manual mode on( · \? for shortcuts)`},
 		{"hint", `( \(shift\+tab to cycle\))`},
 		{"hint", ` {2,}([◐◑◒◓○●◉] \S+ · /effort)$`},

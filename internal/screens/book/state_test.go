@@ -38,6 +38,8 @@ func TestCheck(t *testing.T) {
 		{"idle", "\x1b]0;✳ Claude Code\x07x", false, false},
 		{"permission/bash", "x", false, true},
 		{"permission/bash", " ❯ 1. Yes\n   2. No", false, false},
+		{"plan", " ❯ 1. Yes", false, false},
+		{"plan", "❯ yes", false, true},
 	} {
 		p := Page{State: c.state, Key: Key{Tmux: c.tmux}}
 		p.SetFromScreen(screen(c.text), nil)

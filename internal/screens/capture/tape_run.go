@@ -167,7 +167,7 @@ func (s *tapeRun) savePage(page tape.Page, r *Result) error {
 	r.Pages++
 	if wrong := book.ImplausibleStateReason(&p); wrong != "" {
 		r.Wrong = append(r.Wrong, fmt.Sprintf("%s is labelled %s: %s", p.NameWithTape(), p.State, wrong))
-		return s.book.WriteMislabelledPage(&p)
+		return s.book.WriteAs(&p, p.NameWithTape(), book.RejectedSuffix)
 	}
 	return s.book.Write(&p)
 }

@@ -2,6 +2,7 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -139,15 +140,11 @@ func (c *Console) recordAndForwardKeys() {
 			c.recorder.RecordInput(buf[:n])
 		}
 		c.mu.Unlock()
-		if stopped {
-			return
+		if n > 0 && !stopped {
+			_, failed := c.pair.Controller.Write(buf[:n])
+			err = cmp.Or(err, failed)
 		}
-		if n > 0 {
-			if _, err := c.pair.Controller.Write(buf[:n]); err != nil {
-				return
-			}
-		}
-		if err != nil {
+		if stopped || err != nil {
 			return
 		}
 	}

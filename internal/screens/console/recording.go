@@ -201,7 +201,7 @@ func (r *recorder) recordStableScreen(page *book.Page, screen emulator.Screen) {
 		return
 	}
 	r.writeAsciicastEvent("m", strings.TrimSpace(page.Name+" "+page.State))
-	r.keepFirstWriteError(book.Book{Dir: r.o.Dir}.WriteAs(page, page.Name))
+	r.keepFirstWriteError(book.Book{Dir: r.o.Dir}.WriteAs(page, page.Name, ""))
 }
 
 func (r *recorder) openOrCloseTrackedDialog(page *book.Page) {

@@ -317,20 +317,15 @@ func (r *Playback) copyProgramOutputToScreen() {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := r.Program.Read(buf)
-		if n > 0 {
-			r.mu.Lock()
+		r.mu.Lock()
+		if r.closed = err != nil; n > 0 {
 			r.passToRecorder(false, buf[:n])
 			_, _ = r.Screen.Write(buf[:n]) // never fails
 			r.outputBytes, r.lastOutput = r.outputBytes+n, r.Clock.Now()
-			r.mu.Unlock()
-			if replies := r.Screen.Replies(); replies != nil {
-				_, _ = r.Program.Write(replies) // the program may have exited
-			}
 		}
-		if err != nil {
-			r.mu.Lock()
-			r.closed = true
-			r.mu.Unlock()
+		r.mu.Unlock()
+		if replies := r.Screen.Replies(); replies != nil {
+			_, _ = r.Program.Write(replies) // the program may have exited
 		}
 		select {
 		case r.changed <- struct{}{}:
