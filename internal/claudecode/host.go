@@ -42,6 +42,7 @@ const (
 	DelayFromStartToFirstDialog           = 480 * time.Millisecond // from the start to the first dialog before the session
 	DelayFromDialogAnswerToNextDialog     = 100 * time.Millisecond // from answering a dialog until the next dialog
 	DelayFromLastDialogAnswerToInputField = 350 * time.Millisecond // from answering the last dialog until the input field appears
+	DelayFromAutoModeToItsExplanation     = 800 * time.Millisecond // from the start of auto mode until the text about it appears
 
 	// DialogExitWindow is the time within which a second Ctrl-C or Ctrl-D must follow the first to end a dialog that is
 	// shown before the session starts.

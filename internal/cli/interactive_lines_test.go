@@ -111,7 +111,7 @@ user [tool_result]
 user [text] interrupted
 file-history-snapshot
 last-prompt wait`},
-		"modes": {"plan", []step{{"plan mode on", "a\r"}, {"● Hello there.\n\n✻", shiftTab}, {"auto mode on", "b\r"}, {"❯ b\n\n● Hello there.\n\n✻", shiftTab}, {"manual mode on", "c\r"}, {"❯ c\n\n● Hello there.\n\n✻", "/exit\r"}}, `
+		"modes": {"plan", []step{{"plan mode on", "a\r"}, {"● Hello there.\n\n✻", shiftTab}, {"auto mode on", "b\r"}, {"❯ b\n\n● Hello there.\n\n✻", ""}, {"● Auto mode lets Claude", shiftTab}, {"manual mode on", "c\r"}, {"❯ c\n\n● Hello there.\n\n✻", "/exit\r"}}, `
 file-history-snapshot
 user "a" typed 1
 attachment plan_mode

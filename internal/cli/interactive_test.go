@@ -283,14 +283,16 @@ tool_calls = [ { tool = "Bash", input = { command = "echo a > a.txt" } }, { tool
 [[responses.response.steps]]
 tool_calls = [ { tool = "Read", input = { file_path = "{{ cwd }}/a.txt" } }, { tool = "Write", input = { file_path = "{{ cwd }}/a.txt", content = "b" } } ]
 [[responses.response.steps]]
-tool_calls = [ { tool = "Bash", input = { command = "cat nosuch" } } ]
+tool_calls = [ { tool = "Bash", input = { command = "cat nosuch" } }, { tool = "Skill", input = { skill = "nosuch" } }, { tool = "Agent", input = { description = "Look", prompt = "look", subagent_type = "nosuch" } } ]
 [[responses.response.steps]]
 text = "**All** done."
 `, nil, "--dangerously-skip-permissions")
 	r.wait("bypass permissions on")
 	r.typePrompt("go")
-	r.wait("  Read 1 file, listed 1 directory, ran 1 shell command\n\n● Write(a.txt)\n  ⎿ \u00a0Added 1 line, removed 1 line\n")
-	r.wait("  Read 1 file · 1 failed\n\n● All done.")
+	r.wait("  Read 1 file, listed 1 directory, ran 1 shell command\n\n● Write(a.txt)\n  ⎿ \u00a0Added 1 line, removed 1 line\n      1 -a\n      1 +b\n        \\ No newline at end of file\n")
+	r.wait("  Read 1 file · 1 failed\n\n● Skill(nosuch)\n  ⎿ \u00a0Error: Unknown skill: nosuch")
+	r.wait("● nosuch(Look)\n  ⎿ \u00a0Error: Agent type 'nosuch' not found.")
+	r.wait("● All done.")
 }
 
 // TestInteractiveRule: "Yes, and …" lasts for the session.
@@ -634,6 +636,22 @@ func TestInteractiveAutoNotice(t *testing.T) {
 		config, _ := os.ReadFile(filepath.Join(r.config, ".claude.json"))
 		if shown := strings.Contains(r.term.screen().Text(), notice); shown != (before == "") || !strings.Contains(string(config), "hasSeenAutoDefaultNotice") {
 			t.Errorf("%q: notice %t, configuration %s", before, shown, config)
+		}
+	}
+}
+
+// TestInteractiveAutoExplained: a moment after the user has selected mode auto, a text explains it. A file records this.
+func TestInteractiveAutoExplained(t *testing.T) {
+	for name, args := range map[string][]string{"key": {"--settings", `{"permissions":{"defaultMode":"plan"}}`}, "argument": {"--permission-mode", "auto"}} {
+		r := startInteractive(t, talkScenario, nil, args...)
+		if r.wait("mode on"); name == "key" {
+			r.press(shiftTab)
+		}
+		r.wait("● Auto mode lets Claude")
+		r.typePrompt("/exit")
+		r.waitExit(0)
+		if config, _ := os.ReadFile(filepath.Join(r.config, ".claude.json")); !strings.Contains(string(config), "hasSeenAutoModeEntryWarning") {
+			t.Errorf("%s: configuration %s", name, config)
 		}
 	}
 }

@@ -21,7 +21,6 @@ type contextAttachmentWriter struct {
 	tokensLeftWritten  bool                // the transcript already has the reminder of the tokens left for the next request
 	planMode           bool                // the last attachment about plan mode says that it is active
 	autoMode           *autoModeAttachment // the last attachment about a mode without approvals; nil means that none is active
-	autoModeNew        bool                // the user has not been told yet that auto mode is active
 	describedModel     string              // model that the last attachment describes; empty means none
 }
 
@@ -173,7 +172,6 @@ func (l *contextAttachmentWriter) modeLines(now SessionContext) (lines []any) {
 		return lines
 	}
 	if l.autoMode = about; about != nil {
-		l.autoModeNew = !about.Bypass
 		return append(lines, l.autoModeLines("", now)...)
 	}
 	return append(lines, l.conversation.reminderLine("", autoModeExitAttachment{"auto_mode_exit", before.BashFirst, before.SteerOnly, before.Finish},

@@ -301,13 +301,6 @@ func (r *recorder) writeToolsAndFilesBeforePrompt(ev *protocol.PromptAccepted) e
 	if ev.Injected || ev.Blocked || ev.UnknownCommand || ev.Source == "system" {
 		return nil
 	}
-	if r.attachments.autoModeNew {
-		r.attachments.autoModeNew = false
-		const text = "In auto mode, Claude Code checks calls by itself instead of asking you. Shift+Tab changes the mode."
-		if err := r.recordSystem(&protocol.System{Subtype: "informational", Fields: []protocol.Field{{Key: "content", Value: text}, {Key: "level", Value: "notice"}}}); err != nil {
-			return err
-		}
-	}
 	r.conversation.recordFilesBeforePrompt(ev.UUID)
 	return nil
 }

@@ -34,6 +34,10 @@ func TestBackgroundWork(t *testing.T) {
 	if text := shown(); !strings.Contains(text, "◯ general-purpose  Count files") || !strings.Contains(text, "2s") || !strings.Contains(text, "↓ to") {
 		t.Errorf("%s", text)
 	}
+	s.rows = 14 // the rows from the input field on fill half of the screen
+	if text := shown(); !strings.HasSuffix(text, "● main") {
+		t.Errorf("14 rows:\n%s", text)
+	}
 	event("task_started", "task_id", "b", "description", "Wait", "is_backgrounded", true, "task_type", task.KindBash)
 	if text := shown(); !strings.Contains(text, " · 1 shell") {
 		t.Errorf("%s", text)

@@ -21,6 +21,8 @@ type shownToolInput struct {
 	Query       string `json:"query"`
 	Skill       string `json:"skill"`
 	ReplaceAll  bool   `json:"replace_all"`
+
+	SubagentType string `json:"subagent_type"`
 }
 
 func (in shownToolInput) webSearchText() string { return fmt.Sprintf("Web Search(%q)", in.Query) }
@@ -107,6 +109,7 @@ func hunkRows(hunks []textdiff.Hunk) []string {
 			case ' ':
 				before++
 			case '\\': // such as "\ No newline at end of file"
+				rows = append(rows, strings.Repeat(" ", width+1)+line)
 				continue
 			}
 			rows = append(rows, fmt.Sprintf("%*d %s", width, *n, line))

@@ -113,7 +113,7 @@ func (v *eventView) beginCall(use protocol.ToolUse) []entry {
 	case c.server() != "":
 		at.text, at.isShort = "Calling "+c.server()+"…", true
 	case use.Name == "Agent":
-		at.text = "Agent(" + c.input.Description + ")"
+		at.text = cmp.Or(strings.TrimPrefix(c.input.SubagentType, "general-purpose"), "Agent") + "(" + c.input.Description + ")"
 	case use.Name == "Skill":
 		at.text = "Skill(" + c.input.Skill + ")"
 	case use.Name == "WebSearch":
@@ -249,6 +249,8 @@ func (v *eventView) resultRows(c *callView, announcement entry, text string, fai
 		text = "Couldn't " + strings.ToLower(c.use.Name) + " file"
 	case refused || text == "" || strings.HasPrefix(text, "[Request interrupted"): // the entry for the end of the turn contains this text
 		return []entry{announcement}
+	case failed && !strings.HasPrefix(text, "Error: "):
+		text = "Error: " + text
 	case c.use.Name == "Agent" && strings.HasPrefix(text, "Async agent launched"):
 		text = "Backgrounded agent (↓ to manage · ctrl+o to expand)"
 	}
@@ -306,7 +308,7 @@ func (v *eventView) endQuestion(c *callView, result protocol.ToolResultBlock, re
 	default:
 		return
 	}
-	v.screen.entries = append(v.screen.entries, entry{glyph: answerGlyph + " ", text: title})
+	v.screen.entries = append(v.screen.entries, entry{glyph: answerGlyph + " ", text: title, isWhole: true})
 	if rows != nil {
 		v.appendNote(strings.Join(rows, "\n"))
 	}

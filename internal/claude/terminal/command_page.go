@@ -1,11 +1,13 @@
 package terminal
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/claude/session"
@@ -180,4 +182,33 @@ func (t *Terminal) recordCommand(c session.CommandRecord) {
 	s.entries = append(s.entries, entry{glyph: promptGlyph + " ", text: c.Line}, noteEntry(removeMarkdownFromLine(c.Output)))
 	session.RecordTerminalCommandInTranscript(t.player.session, c)
 	t.player.prompts.push()
+}
+
+func (t *Terminal) showAndRecord(text, level string) {
+	s := &t.console.screen
+	s.entries = append(s.entries, entry{glyph: answerGlyph + " ", text: text, isError: true})
+	session.RecordInTranscriptBetweenTurns(t.player.session, informationalEvent(text, level))
+}
+
+type autoModeExplanationDue struct{}
+
+func (t *Terminal) explainAutoModeSoon() {
+	if t.console.screen.mode == string(protocol.ModeAuto) && !t.autoExplained {
+		t.autoExplained = true
+		time.AfterFunc(claudecode.DelayFromAutoModeToItsExplanation, func() { t.player.inbox.put(autoModeExplanationDue{}) })
+	}
+}
+
+// explainAutoMode shows once for each user what auto mode does.
+func (t *Terminal) explainAutoMode() {
+	const key, subject = "hasSeenAutoModeEntryWarning", "Auto mode lets Claude"
+	s, file := &t.console.screen, t.plan.Store.File
+	config, err := plainjson.ReadFile(file)
+	if err != nil || string(config.Get(key)) == "true" || s.mode != string(protocol.ModeAuto) {
+		return
+	}
+	rest := cmp.Or(s.labels.pages.paragraph("idle/done", answerGlyph+" "+subject), "decide about permissions instead of asking you. Shift+Tab to change mode.")
+	t.showAndRecord(subject+" "+rest, "notice")
+	t.player.prompts.push()
+	_ = config.With(key, json.RawMessage("true")).WriteFile(file, "\n", 0o600) // otherwise it is explained again
 }

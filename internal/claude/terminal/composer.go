@@ -131,20 +131,16 @@ func (c *composer) lineEnd() int {
 	return len(c.draft)
 }
 
-func (c *composer) wordStart(isGap func(rune) bool) int {
+// wordBoundary returns the start of the word before the cursor if direction is -1, or the end of the word after it if 1.
+func (c *composer) wordBoundary(direction int, isGap func(rune) bool) int {
 	at := c.cursor
-	for inWord := false; at > 0 && (!inWord || !isGap(c.draft[at-1])); at-- {
-		inWord = !isGap(c.draft[at-1])
+	for inWord := false; ; at += direction {
+		i := at + min(direction, 0)
+		if i < 0 || i >= len(c.draft) || inWord && isGap(c.draft[i]) {
+			return at
+		}
+		inWord = !isGap(c.draft[i])
 	}
-	return at
-}
-
-func (c *composer) wordEnd(isGap func(rune) bool) int {
-	at := c.cursor
-	for inWord := false; at < len(c.draft) && (!inWord || !isGap(c.draft[at])); at++ {
-		inWord = !isGap(c.draft[at])
-	}
-	return at
 }
 
 func isPunctuationOrSpace(r rune) bool {
@@ -159,8 +155,6 @@ func (c *composer) deleteToLineStart() (hasDeleted bool) {
 	}
 	return c.kill(start, c.cursor)
 }
-
-func (c *composer) moveCursor(by int) { c.cursor = min(max(c.cursor+by, 0), len(c.draft)) }
 
 func (c *composer) moveCursorByLine(by int) bool {
 	column := c.cursor - c.lineStart()
@@ -186,13 +180,13 @@ func (c *composer) press(k keyName) {
 	case keyDelete:
 		c.deleteForward()
 	case keyLeft:
-		c.moveCursor(-1)
+		c.cursor = max(c.cursor-1, 0)
 	case keyRight:
-		c.moveCursor(1)
+		c.cursor = min(c.cursor+1, len(c.draft))
 	case keyWordLeft:
-		c.cursor = c.wordStart(isPunctuationOrSpace)
+		c.cursor = c.wordBoundary(-1, isPunctuationOrSpace)
 	case keyWordRight:
-		c.cursor = c.wordEnd(isPunctuationOrSpace)
+		c.cursor = c.wordBoundary(1, isPunctuationOrSpace)
 	case keyHome:
 		c.cursor = c.lineStart()
 	case keyEnd:
@@ -200,7 +194,7 @@ func (c *composer) press(k keyName) {
 	case keyCtrlK:
 		c.kill(c.cursor, c.lineEnd())
 	case keyCtrlW:
-		c.kill(c.wordStart(unicode.IsSpace), c.cursor)
+		c.kill(c.wordBoundary(-1, unicode.IsSpace), c.cursor)
 	case keyCtrlY:
 		c.insertRunes(c.killBuffer)
 	case keyCtrlS:

@@ -320,13 +320,8 @@ func wrapQuoted(texts []string, cols int) (rows []string) {
 	return rows
 }
 
-func truncatedRowsBetweenRules(rule string, body []string, cols int) []string {
-	rows := []string{rule}
-	for _, text := range body {
-		rows = append(rows, truncate(printable(text), cols))
-	}
-	return append(rows, rule)
-}
+// rowsOutsideOverlayChoices is the number of rows around text and choices: two of the transcript, and two lines.
+const rowsOutsideOverlayChoices = 4
 
 // overlayRows returns the rows of a dialog that fills the screen. A plan that is too long is cut off, with an arrow.
 func (d *dialog) overlayRows(cols int) (rows []string, selectedRow int) {
@@ -343,7 +338,7 @@ func (d *dialog) overlayRows(cols int) (rows []string, selectedRow int) {
 	}
 	text = append(text, truncatedRowsBetweenRules(margin+strings.Repeat(thinRuleGlyph, inner), d.body, cols)...)
 	rows, selectedRow = choices.choiceRows(cols)
-	if room := max(1, d.screenRows-4-len(rows)); d.screenRows > 0 && len(text) > room {
+	if room := max(1, d.screenRows-rowsOutsideOverlayChoices-len(rows)); d.screenRows > 0 && len(text) > room {
 		text = text[:room]
 		text[room-1] += strings.Repeat(" ", max(0, cols-1-textWidth(text[room-1]))) + "↓"
 	} else if d.screenRows > 0 {
@@ -394,7 +389,7 @@ func (d *dialog) choiceRows(cols int) (rows []string, selectedRow int) {
 // hiddenOptionsArrow returns the mark of an option next to which a permission dialog has hidden options; empty means none.
 func (d *dialog) hiddenOptionsArrow(optionIndex, firstVisible, endVisible int) string {
 	switch {
-	case d.state != StatePermission || optionIndex == d.selected:
+	case d.state != StatePermission && !d.isOverlay || optionIndex == d.selected:
 	case optionIndex == firstVisible && firstVisible > 0:
 		return "↑"
 	case optionIndex == endVisible-1 && endVisible < d.scrollableOptionCount():
@@ -411,7 +406,7 @@ func (d *dialog) scrollableOptionCount() int {
 	return len(d.options)
 }
 
-// visibleOptionRange returns the options that a small screen shows: of a permission dialog three, of a question as many as fit.
+// visibleOptionRange returns the options that a small screen shows: of a permission dialog three, of others as many as fit.
 func (d *dialog) visibleOptionRange(cols int) (from, to int) {
 	const smallScreen, fewest = 11, 3
 	n := d.scrollableOptionCount()
@@ -419,20 +414,26 @@ func (d *dialog) visibleOptionRange(cols int) (from, to int) {
 	case d.screenRows > 0 && d.screenRows <= smallScreen && d.state == StatePermission:
 		from = max(0, min(d.selected, n-1)-fewest+1)
 		return from, min(from+fewest, n)
-	case d.screenRows == 0 || d.state != StateQuestion:
+	case d.screenRows == 0 || d.state != StateQuestion && !d.isOverlay:
 		return 0, n
 	}
-	fixed := 1 + len(d.head) + len(d.foot)
-	for i := n; i < len(d.options); i++ {
-		fixed += len(d.optionRows(i, cols)) + map[bool]int{true: 1}[d.options[i].lineAbove]
-	}
-	last := min(d.selected, n-1)
 	height := func(from, to int) (rows int) {
 		for i := from; i < to; i++ {
-			rows += len(d.optionRows(i, cols))
+			rows += len(d.optionRows(i, cols)) + map[bool]int{true: 1}[d.options[i].lineAbove]
 		}
 		return rows
 	}
+	fixed := 1 + len(d.head) + len(d.foot) + height(n, len(d.options))
+	if d.isOverlay {
+		fixed = rowsOutsideOverlayChoices + 1 // one row of the text
+		for _, text := range slices.Concat(d.question, d.foot) {
+			fixed += len(wrapKeepingIndent(text, cols))
+		}
+		if height(0, n) > d.screenRows-fixed {
+			fixed++
+		}
+	}
+	last := min(d.selected, n-1)
 	for from < last && height(from, last+1) > d.screenRows-fixed {
 		from++
 	}
@@ -479,8 +480,9 @@ func (d *dialog) optionRows(i, cols int) (rows []string) {
 		prefix = "   "
 	}
 	before := strings.Repeat(" ", d.indent) + pointer + prefix + o.checkbox.String()
+	cols-- // the last column stays empty
 	if o.truncate {
-		rows = append(rows, truncate(before+label, cols-emptyColumnsRightOfErrorOrLabel))
+		rows = append(rows, truncate(before+label, cols+1-emptyColumnsRightOfErrorOrLabel))
 	} else {
 		rows = append(rows, indent(before, label, cols)...)
 	}

@@ -201,11 +201,20 @@ func TestAmendHint(t *testing.T) {
 // TestTopRow: the last row of a block does not stand alone at the top of a full screen.
 func TestTopRow(t *testing.T) {
 	s := &screen{cols: 20, rows: 4, entries: []entry{
-		{glyph: "● ", text: "one"}, noteEntry("two"), {glyph: "      ", text: "three", noGap: true}, {glyph: "  ", text: "Ran"}, noteEntry("cat"), {glyph: "● ", text: "end\nof text"},
+		{glyph: "● ", text: "one"},
+		noteEntry("two"),
+		{glyph: "      ", text: "three", noGap: true},
+		{glyph: "  ", text: "Ran"},
+		noteEntry("cat"),
+		{glyph: "● ", text: "Answered", isWhole: true},
+		noteEntry("yes"),
+		{glyph: "● ", text: "alone"},
+		noteEntry("short"),
+		{glyph: "● ", text: "end\nof text"},
 	}}
 	f := s.draw(time.Time{})
 	f.rows, f.bottomIndex = f.rows[:f.bottomIndex], -1
-	for top, want := range []string{"", "", "  ⎿  two", "", "", "  Ran", "", "", "● end", ""} {
+	for top, want := range []string{"", "", "  ⎿  two", "", "", "  Ran", "", "", "● Answered", "", "", "", "", "", "● end", ""} {
 		var out strings.Builder
 		p := painter{w: &out, fullScreen: true}
 		if err := p.paint(f, 20, len(f.rows)-top); err != nil {

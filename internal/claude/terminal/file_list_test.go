@@ -142,3 +142,18 @@ func TestMoveSelection(t *testing.T) {
 		t.Errorf("Enter on an empty text with a check box: %v, done %v", d.options[0].checkbox, done)
 	}
 }
+
+// TestAutoModeIsExplainedOnce: nothing is shown in another mode, or if the configuration says that auto mode was explained.
+func TestAutoModeIsExplainedOnce(t *testing.T) {
+	term := idleTerminal(t)
+	term.plan.Store.File = filepath.Join(t.TempDir(), ".claude.json")
+	for mode, config := range map[string]string{"plan": `{}`, "auto": `{"hasSeenAutoModeEntryWarning":true}`} {
+		if err := os.WriteFile(term.plan.Store.File, []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		term.console.screen.mode = mode
+		if term.explainAutoMode(); len(term.console.screen.entries) > 0 {
+			t.Errorf("%s with %s: %+v", mode, config, term.console.screen.entries)
+		}
+	}
+}

@@ -53,11 +53,8 @@ type keyReader struct {
 const (
 	maxPendingKeyBytes = 64
 	maxPasteBytes      = 1 << 20
-)
-
-const (
-	pasteStart = "\x1b[200~"
-	pasteEnd   = "\x1b[201~"
+	pasteStart         = "\x1b[200~"
+	pasteEnd           = "\x1b[201~"
 )
 
 func (r *keyReader) read(data []byte) []key {

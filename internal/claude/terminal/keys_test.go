@@ -106,6 +106,7 @@ func TestWrap(t *testing.T) {
 		"abcdef abcdefghi":  {"abcdef a", "bcdefghi"},
 		"abcdefg abcdefghi": {"abcdefg", "abcdefgh", "i"},
 		"abcdefghijkl":      {"abcdefgh", "ijkl"},
+		"abc efgh ijk":      {"abc efgh", "ijk"},
 		"日本語日本語":            {"日本語日", "本語"},
 		"a\nb":              {"a", "b"},
 		"x\x1b[31mred\a!":   {"x[31mred", "!"},
@@ -119,7 +120,7 @@ func TestWrap(t *testing.T) {
 func TestComposer(t *testing.T) {
 	var c composer
 	c.insert("one\r\ntwo")
-	c.moveCursor(-1)
+	c.press(keyLeft)
 	c.backspace()
 	if c.text() != "one\nto" {
 		t.Errorf("%q", c.text())

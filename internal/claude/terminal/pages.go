@@ -39,8 +39,23 @@ func loadPages(sys *process.System, version string, k book.Key) (*capturedPages,
 		return nil, nil
 	}
 	list, err := nearest.Pages()
-	return &capturedPages{list}, err
+	const manyRows = 1000
+	books = slices.DeleteFunc(books, func(b book.Book) bool { return b.Cols != nearest.Cols })
+	tallest, _ := book.Nearest(books, book.Key{Renderer: nearest.Renderer, Tmux: nearest.Tmux, Cols: nearest.Cols, Rows: manyRows})
+	if tallest.Key == nearest.Key || err != nil {
+		return &capturedPages{list}, err
+	}
+	more, err := tallest.Pages()
+	return &capturedPages{append(slices.DeleteFunc(list, isTopOfDialogHidden), more...)}, err
 }
+
+// isTopOfDialogHidden reports whether a page of a small screen shows a dialog without its first rows.
+func isTopOfDialogHidden(p book.Page) bool {
+	isDialog := slices.Contains([]string{"dialog", "permission"}, p.StateBeforeSlash()) && len(p.Options) > 0
+	return isDialog && !slices.ContainsFunc(p.Lines()[:p.Options[0].Row], isRuleRow)
+}
+
+func isRuleRow(row string) bool { return strings.HasPrefix(row, strings.Repeat(ruleGlyph, 3)) }
 
 func newestBooks(root string) ([]book.Book, error) {
 	all, err := book.List(root)
@@ -131,7 +146,7 @@ func (p *capturedPages) copyCapturedTextsIntoDialog(d *dialog) {
 	}
 	rows, first, last := fillSlots(page, d.slotValues), page.Options[0].Row, page.Options[len(page.Options)-1].Row
 	top := first - 1
-	for top >= 0 && !strings.HasPrefix(rows[top], strings.Repeat(ruleGlyph, 3)) {
+	for top >= 0 && !isRuleRow(rows[top]) {
 		top--
 	}
 	if top < 0 {
@@ -174,7 +189,7 @@ func rowsWithoutUnfilledSlots(rows []string) []string {
 
 func (p *capturedPages) headerRowsOfStartPage(slotValues map[string]string) []string {
 	rows := fillSlots(p.findPage("idle/start", slotValues), slotValues)
-	end := slices.IndexFunc(rows, func(row string) bool { return strings.HasPrefix(row, strings.Repeat(ruleGlyph, 3)) })
+	end := slices.IndexFunc(rows, isRuleRow)
 	if end < 1 {
 		return nil
 	}
@@ -185,17 +200,21 @@ func (p *capturedPages) headerRowsOfStartPage(slotValues map[string]string) []st
 func (p *capturedPages) rowsBelowInputField(pageState string) []string {
 	rows := p.findPage(pageState, nil).Lines()
 	for i, row := range slices.Backward(rows) {
-		if strings.HasPrefix(row, strings.Repeat(ruleGlyph, 3)) {
+		if isRuleRow(row) {
 			return dropTrailingEmptyRows(rows[i+1:])
 		}
 	}
 	return nil
 }
 
-// paragraph returns the text after prefix on the page of a state, up to the next empty row; "" if no page has prefix.
+// paragraph returns the text after prefix on a page of a state, up to the next empty row; "" if no page has prefix.
 func (p *capturedPages) paragraph(state, prefix string) string {
-	_, text, _ := strings.Cut(p.findPage(state, nil).Text, prefix)
-	text, _, _ = strings.Cut(text, "\n\n")
+	var text string
+	for _, page := range p.pages() {
+		if _, after, ok := strings.Cut(page.Text, prefix); ok && page.State == state {
+			text, _, _ = strings.Cut(after, "\n\n")
+		}
+	}
 	text = strings.Join(strings.Fields(text), " ")
 	return regexp.MustCompile(`(https://\S+) (\S+/)`).ReplaceAllString(text, "$1$2") // joins a long URL that was broken into two rows
 }

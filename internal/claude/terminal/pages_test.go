@@ -49,13 +49,39 @@ func TestPages(t *testing.T) {
 	if got := l.findLabelOrPrefix("permission/bash", "Yes, and"); got != "Yes, and do so always" {
 		t.Errorf("label %q", got)
 	}
-	long := &capturedPages{[]book.Page{{State: "note", Text: "● Note: see https://exa\n  mple.com/docs/a for\n  more\n\nrest"}}}
+	long := &capturedPages{[]book.Page{{State: "note", Text: "other"}, {State: "note", Text: "● Note: see https://exa\n  mple.com/docs/a for\n  more\n\nrest"}}}
 	if got := long.paragraph("note", "● Note:"); got != "see https://example.com/docs/a for more" {
 		t.Errorf("paragraph %q", got)
 	}
 	sys.Environ = append(sys.Environ, ScreensVariable+"=3.3.3")
 	if _, err := loadPages(sys, "9.9.9", book.Key{}); err == nil {
 		t.Error("a version without pages is accepted")
+	}
+}
+
+// TestDialogOfTallerBook: if a small screen hides the top of a dialog, its texts come from a page with the same width and more rows.
+func TestDialogOfTallerBook(t *testing.T) {
+	root := t.TempDir()
+	write := func(cols, rows int, text string) {
+		p := captured("trust", "dialog/trust", text, nil)
+		p.Cols, p.Rows = cols, rows
+		if err := book.New(root+"/claudeless/screens", p.Key).Write(&p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const choices = "\n ❯ No, exit\n   Yes, I trust this folder\n"
+	write(80, 11, " Security guide\n"+choices)
+	write(80, 24, "──────\n Accessing workspace:\n\n Security guide\n"+choices)
+	write(110, 36, "──────\n Another width\n"+choices)
+	sys := &process.System{Environ: []string{"XDG_CACHE_HOME=" + root}}
+	p, err := loadPages(sys, "1.0.0", book.Key{Renderer: book.RendererFullscreen, Cols: 80, Rows: 11})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &dialog{state: StateStartupOrAutoModeDialog, kind: "trust"}
+	p.copyCapturedTextsIntoDialog(d)
+	if diff := cmp.Diff([]string{" Accessing workspace:", "", " Security guide", ""}, d.head); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

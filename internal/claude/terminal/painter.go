@@ -78,7 +78,7 @@ func (p *painter) paintFullScreen(f screenFrame, cols, rows int) error {
 	}
 	if over := len(all) - rows; over > 0 {
 		all, row = all[over:], max(0, row-over)
-		if at, _ := slices.BinarySearch(f.blocks, over); slices.Contains(f.blocks, over+1) && at < len(f.blocks) && f.blocks[at] != over {
+		if slices.Contains(f.blocks, over+1) {
 			all[0] = "" // the real CLI does not draw the last row of a block alone
 		}
 	} else {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/claude/session"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -300,17 +301,9 @@ func prefixedLines(prefix, text string) []string {
 
 func toolInputRows(raw json.RawMessage) []string {
 	rows := []string{}
-	decoder := json.NewDecoder(strings.NewReader(string(raw)))
-	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
-		return rows
-	}
-	for decoder.More() {
-		name, err := decoder.Token()
-		var value json.RawMessage
-		if err != nil || decoder.Decode(&value) != nil {
-			return rows
-		}
-		rows = append(rows, fmt.Sprintf(" %v: %s", name, value))
+	object, _ := plainjson.Parse(raw) // an input that is not an object has no rows
+	for _, member := range object {
+		rows = append(rows, fmt.Sprintf(" %s: %s", member.Key, member.Value))
 	}
 	return rows
 }
@@ -429,7 +422,7 @@ func (a *prompter) explainMissingChecks() {
 	a.auto.isExplained = true
 	notice := autoModeNoticeTitle + cmp.Or(a.screen.labels.pages.paragraph("permission/bash", answerGlyph+" "+autoModeNoticeTitle), ". Actions that need the check now ask for your approval. Shift+Tab switches the permission mode.")
 	a.screen.entries = append(a.screen.entries, entry{glyph: answerGlyph + " ", text: notice, isError: true})
-	session.RecordSoon(a.player.session, warningEvent(notice))
+	session.RecordSoon(a.player.session, informationalEvent(notice, "warning"))
 }
 
 func (a *prompter) newAutoModeCannotCheckDialog(q *pendingQuestion) *dialog {

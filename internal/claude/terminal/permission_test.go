@@ -132,13 +132,20 @@ func TestPlanOnSmallScreen(t *testing.T) {
 		{26, slices.Concat(small, []string{thin}, make([]string, 15), choices)},
 		{11, slices.Concat(small, []string{thin, choices[0]}, choices[1:])},
 		{10, slices.Concat(small[:4], []string{"   b" + strings.Repeat(" ", 15) + "↓"}, choices)},
+		{7, slices.Concat(small[:1], []string{small[1] + "  ↓"}, choices)},
+		{107, slices.Concat(small[:1], []string{small[1] + "  ↓"}, choices)},
+		{109, slices.Concat(small[:2], []string{thin + " ↓"}, choices, []string{"   ↓ 2. No"})},
+		{110, slices.Concat(small[:1], []string{small[1] + "  ↓"}, choices, []string{"     2. No", "     3. Tell", "        how"})},
 	} {
 		d := &dialog{
 			state: StatePlanApproval, kind: "approval", indent: 3, showNumbers: true, isOverlay: true, screenRows: tt.rows, options: []option{{label: "Yes"}},
 			head: []string{"   Ready to code?", "", "   Here is the plan:"}, body: []string{"   a", "   b"}, question: []string{"   Proceed?", ""},
 		}
+		if tt.rows > 100 { // a dialog with more options
+			d.screenRows, d.options = tt.rows-100, append(d.options, option{label: "No"}, option{label: "Tell", isInput: true, note: "how"})
+		}
 		got, at := d.rows(20)
-		if diff := cmp.Diff(tt.want, got); diff != "" || at != len(got)-1 {
+		if diff := cmp.Diff(tt.want, got); diff != "" || !strings.HasPrefix(got[at], "   ❯") {
 			t.Errorf("%d rows: the cursor is in row %d of %d (-want +got):\n%s", tt.rows, at, len(got), diff)
 		}
 	}

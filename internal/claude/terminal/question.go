@@ -66,11 +66,7 @@ func (f *questionForm) page() *dialog {
 func (f *questionForm) tabRow() string {
 	var tabs []string
 	for i, q := range f.questions {
-		box := "☐ "
-		if f.answers[i] != "" {
-			box = "☒ "
-		}
-		tabs = append(tabs, box+q.Header)
+		tabs = append(tabs, map[bool]string{true: "☒ ", false: "☐ "}[f.answers[i] != ""]+q.Header)
 	}
 	if f.isOneSingleChoiceQuestion() {
 		return " " + tabs[0]
@@ -92,10 +88,7 @@ func (f *questionForm) newPage(i int) *dialog {
 		d.options = append(d.options, option{label: o.Label, detail: o.Description, checkbox: box})
 	}
 	if q.MultiSelect {
-		next := "Next"
-		if i == len(f.questions)-1 {
-			next = "Submit"
-		}
+		next := map[bool]string{true: "Submit", false: "Next"}[i == len(f.questions)-1]
 		d.options = append(d.options, option{label: "Type something", isInput: true, checkbox: box}, option{label: next, isAction: true})
 	} else {
 		d.options = append(d.options, option{label: f.findQuestionLabelOrPrefix("Type something."), isInput: true})
@@ -196,15 +189,9 @@ func (f *questionForm) allowAnswer() protocol.PermissionAnswer {
 			answers = answers.With(q.Question, value)
 		}
 	}
-	raw, err := answers.MarshalJSON()
-	in, parsed := plainjson.Parse(f.input)
-	if err != nil || parsed != nil {
-		return protocol.PermissionAnswer{Allow: true}
-	}
+	raw, _ := answers.MarshalJSON()   // cannot fail, because all values are JSON
+	in, _ := plainjson.Parse(f.input) // cannot fail, because newForm has read it
 	in = slices.DeleteFunc(in, func(m plainjson.Member) bool { return m.Key == "answers" }).With("answers", raw).With("annotations", json.RawMessage("{}"))
-	updated, err := in.MarshalJSON()
-	if err != nil {
-		return protocol.PermissionAnswer{Allow: true}
-	}
+	updated, _ := in.MarshalJSON() // cannot fail, for the same reason
 	return protocol.PermissionAnswer{Allow: true, UpdatedInput: updated}
 }

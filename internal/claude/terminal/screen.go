@@ -17,6 +17,7 @@ type entry struct {
 	blinks      bool        // the glyph blinks while the call runs
 	isShort     bool        // the inline renderer appends a hint about the key that shows more
 	noGap       bool        // no empty row precedes the entry
+	isWhole     bool        // the entry and the details below it are one part of the transcript, as are those of a summary of calls
 	callID      string      // id of the running call that the entry shows; empty means none
 	counts      *callCounts // calls that the entry sums up; nil means none
 }
@@ -118,13 +119,13 @@ type screenFrame struct {
 
 func (s *screen) draw(now time.Time) screenFrame {
 	f := screenFrame{bottomIndex: -1, rows: slices.Clone(s.header)}
-	isGroup := false // the block is a line about several calls, with its details
+	isGroup := false
 	for _, e := range s.entries {
 		if !e.noGap || e.glyph == resultPrefix && !isGroup {
 			f.blocks = append(f.blocks, len(f.rows))
 		}
 		if !e.noGap {
-			f.rows, isGroup = append(f.rows, ""), e.glyph == "  "
+			f.rows, isGroup = append(f.rows, ""), e.isWhole || e.glyph == "  "
 		}
 		cols := s.cols
 		if e.blinks && e.callID != "" && (s.dialog == nil || !s.inline) && s.progress != nil && s.progress.spinnerFrame/framesPerBlink%2 == 1 {
@@ -168,9 +169,6 @@ func (s *screen) drawDialog(f *screenFrame) {
 		f.bottomIndex = len(f.rows)
 	}
 	hidden := len(rows) - s.rows
-	if from, to := s.dialog.visibleOptionRange(s.cols); to-from < s.dialog.scrollableOptionCount() && s.dialog.state == StatePermission {
-		hidden++ // the empty row above the dialog counts as hidden, too
-	}
 	if s.dialog.state == StateQuestion {
 		hidden = 0 // no row is hidden, because the options scroll
 	}
@@ -197,9 +195,7 @@ func (s *screen) queuedRows() []string {
 const (
 	expandHint  = " (ctrl+o to expand)"
 	runningText = "Running…"
-)
 
-const (
 	hintDuration = 6 * time.Second
 	// framesPerBlink is the number of spinner frames for which the glyph of a running call is shown, and then hidden.
 	framesPerBlink = 5
@@ -263,7 +259,7 @@ func (s *screen) openListRows() []string {
 }
 
 func (s *screen) drawComposer(f *screenFrame, now time.Time) {
-	rule := strings.Repeat(ruleGlyph, s.cols)
+	rule, bottom := strings.Repeat(ruleGlyph, s.cols), len(f.rows)
 	list := s.openListRows()
 	switch {
 	case s.inline:
@@ -317,8 +313,17 @@ func (s *screen) drawComposer(f *screenFrame, now time.Time) {
 			aside = s.textAboveInput(now)
 		}
 		f.rows = append(f.rows, inlineFooterRows(truncate("  "+s.footer(now), s.cols-2), aside, s.cols)...)
-		f.rows = append(f.rows, s.background.rows(s.cols, now)...)
+		f.rows = append(f.rows, s.agentRows(len(f.rows)-bottom, now)...)
 	}
+}
+
+// agentRows returns the list of agents. Together with the input field, it fills at most half of a full screen.
+func (s *screen) agentRows(inputRows int, now time.Time) []string {
+	rows := s.background.rows(s.cols, now)
+	if s.inline {
+		return rows
+	}
+	return rows[:min(len(rows), max(0, s.rows/2-inputRows))]
 }
 
 func (s *screen) textAboveInput(now time.Time) string {

@@ -116,11 +116,10 @@ func (t *Terminal) ResumeHint() string {
 		return ""
 	}
 	words := []string{"claude"}
-	for i := 0; i < len(t.commandLine); i++ {
-		switch word := t.commandLine[i]; {
+	for i, word := range t.commandLine {
+		switch {
 		case word == "--permission-mode" && i+1 < len(t.commandLine):
 			words = append(words, word, t.commandLine[i+1])
-			i++
 		case word == "--dangerously-skip-permissions":
 			words = append(words, word)
 		}

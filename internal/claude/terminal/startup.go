@@ -159,11 +159,9 @@ func (s *startupQuestions) newConsentDialogOwner(d *dialog, configPath string, c
 
 func (s *startupQuestions) isFolderTrusted() bool {
 	for dir := s.plan.CWD; ; dir = filepath.Dir(dir) {
-		if string(s.globalConfig.At("projects", dir, "hasTrustDialogAccepted")) == "true" {
-			return true
-		}
-		if dir == filepath.Dir(dir) {
-			return false
+		trusted := string(s.globalConfig.At("projects", dir, "hasTrustDialogAccepted")) == "true"
+		if trusted || dir == filepath.Dir(dir) {
+			return trusted
 		}
 	}
 }

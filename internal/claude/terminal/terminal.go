@@ -31,6 +31,7 @@ type Terminal struct {
 	exitPrompt    string // id of the command that has ended the session; empty means none
 	Next          string // id of the session that the user wants to continue; empty means none
 	defaultModel  bool   // the user has selected no model
+	autoExplained bool   // auto mode was explained, is about to be, or is the default mode
 	pasteID       string // id in the tags around pasted texts; empty means that pasted texts get no tags
 }
 
@@ -64,6 +65,7 @@ func Open(plan launch.Plan, console *Console, words []string) (*Terminal, error)
 	}
 	screen.inline = plan.Settings.Merged()["tui"] == "default"
 	screen.mode = string(plan.Permission.Mode)
+	t.autoExplained = plan.Permission.Mode == protocol.ModeAuto && !slices.ContainsFunc(words, func(word string) bool { return strings.HasPrefix(word, "--permission-mode") })
 	for _, line := range readHistory(&plan) {
 		if line.Project == plan.CWD {
 			screen.composer.addHistory(line.Display)
@@ -188,6 +190,7 @@ func (t *Terminal) loop(ctx context.Context) error {
 			return err
 		}
 		t.pressAll(keys) // keys are handled last, because they refer to the screen after the messages
+		t.explainAutoModeSoon()
 	}
 }
 
@@ -199,6 +202,8 @@ func (t *Terminal) receiveWaitingMessages() (sessionError error) {
 			return m.err
 		case inputDelayedByEchoFault:
 			t.pressAll(t.console.decode(m.data))
+		case autoModeExplanationDue:
+			t.explainAutoMode()
 		}
 		t.prompter.handleMessage(message)
 		t.view.handleMessage(message)
@@ -444,9 +449,9 @@ func (t *Terminal) submit(text, prompt string) {
 		return
 	}
 	if s.menu.isUnknownCommand(word) {
-		t.showAndRecordWarning("Unknown command: " + word)
+		t.showAndRecord("Unknown command: "+word, "warning")
 		if args := strings.TrimSpace(strings.TrimPrefix(text, word)); args != "" {
-			t.showAndRecordWarning("Args from unknown skill: " + args)
+			t.showAndRecord("Args from unknown skill: "+args, "warning")
 		}
 		return
 	}
@@ -456,12 +461,6 @@ func (t *Terminal) submit(text, prompt string) {
 		t.player.prompts.push(prompt)
 	}
 	s.queued = append(s.queued, text) // kept until its turn starts, because Ctrl-C must find it even if the player has already taken it
-}
-
-func (t *Terminal) showAndRecordWarning(text string) {
-	s := &t.console.screen
-	s.entries = append(s.entries, entry{glyph: answerGlyph + " ", text: text})
-	session.RecordInTranscriptBetweenTurns(t.player.session, warningEvent(text))
 }
 
 // moveQueuedPromptsToInputField moves the queued prompts back to the input field. It returns false if the queue is empty.

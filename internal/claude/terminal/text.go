@@ -76,13 +76,13 @@ func wrapLine(line string, cols int) []string {
 	for textWidth(line) > cols {
 		end, space, used := 0, 0, 0
 		for i, r := range line {
-			if used += runeWidth(r); used > cols {
+			if used += runeWidth(r); r == ' ' {
+				space = i + 1
+			}
+			if used > cols {
 				break
 			}
 			end = i + len(string(r))
-			if r == ' ' {
-				space = end
-			}
 		}
 		switch {
 		case space > 0 && strings.TrimSpace(line[:space]) != "" && !canFirstWordStartInRestOfRow(line[space:], cols, cols-textWidth(line[:space])):
@@ -147,6 +147,14 @@ func countWithNoun(n int, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
-func warningEvent(text string) *protocol.System {
-	return &protocol.System{Subtype: "informational", Fields: []protocol.Field{{Key: "content", Value: text}, {Key: "level", Value: "warning"}}}
+func informationalEvent(text, level string) *protocol.System {
+	return &protocol.System{Subtype: "informational", Fields: []protocol.Field{{Key: "content", Value: text}, {Key: "level", Value: level}}}
+}
+
+func truncatedRowsBetweenRules(rule string, body []string, cols int) []string {
+	rows := []string{rule}
+	for _, text := range body {
+		rows = append(rows, truncate(printable(text), cols))
+	}
+	return append(rows, rule)
 }

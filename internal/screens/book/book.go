@@ -70,11 +70,9 @@ func List(root string) ([]Book, error) {
 	}
 	var books []Book
 	for _, dir := range dirs {
-		size := filepath.Base(dir)
-		renderer := filepath.Base(filepath.Dir(dir))
 		k := Key{Version: filepath.Base(filepath.Dir(filepath.Dir(dir)))}
-		k.Renderer, k.Tmux = strings.CutSuffix(renderer, tmuxBookDirSuffix)
-		if n, err := fmt.Sscanf(size, "%dx%d", &k.Cols, &k.Rows); n != 2 || err != nil {
+		k.Renderer, k.Tmux = strings.CutSuffix(filepath.Base(filepath.Dir(dir)), tmuxBookDirSuffix)
+		if n, err := fmt.Sscanf(filepath.Base(dir), "%dx%d", &k.Cols, &k.Rows); n != 2 || err != nil {
 			continue
 		}
 		books = append(books, Book{Key: k, Dir: dir})

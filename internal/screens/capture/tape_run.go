@@ -58,7 +58,7 @@ func (s *tapeRun) writeFiles() error {
 		files[s.scenarioFile()] = s.tape.Scenario
 	}
 	if s.tape.MCP != "" {
-		files[filepath.Join(s.projectDir(), ".mcp.json")] = s.replaceBINVariableByOwnPath(s.tape.MCP)
+		files[filepath.Join(s.projectDir(), ".mcp.json")] = strings.ReplaceAll(s.tape.MCP, "$BIN", s.Self)
 	}
 	for name, text := range s.tape.Files {
 		files[filepath.Join(s.projectDir(), filepath.FromSlash(name))] = text
@@ -70,10 +70,6 @@ func (s *tapeRun) writeFiles() error {
 	return err
 }
 
-func (s *tapeRun) replaceBINVariableByOwnPath(text string) string {
-	return strings.ReplaceAll(text, "$BIN", s.Self)
-}
-
 func (s *tapeRun) scenarioFile() string {
 	if strings.Contains(s.tape.Scenario, "\n") {
 		return s.path("scenario.toml")
@@ -82,15 +78,12 @@ func (s *tapeRun) scenarioFile() string {
 }
 
 func (s *tapeRun) settingsJSON() string {
-	all := map[string]any{"tui": "fullscreen"}
-	if s.book.Renderer == book.RendererInline {
-		all["tui"] = "default"
-	}
+	all := map[string]any{"tui": map[bool]string{true: "default", false: "fullscreen"}[s.book.Renderer == book.RendererInline]}
 	if !slices.Contains(s.tape.Dialogs, "mcp") && !slices.Contains(s.tape.Dialogs, "all") {
 		all["enableAllProjectMcpServers"] = true
 	}
-	_ = json.Unmarshal([]byte(s.replaceBINVariableByOwnPath(s.tape.Settings)), &all) // invalid settings are passed to the CLI, which reports them
-	raw, _ := json.Marshal(all)                                                      // cannot fail: the values were read from JSON
+	_ = json.Unmarshal([]byte(strings.ReplaceAll(s.tape.Settings, "$BIN", s.Self)), &all) // invalid settings are passed to the CLI, which reports them
+	raw, _ := json.Marshal(all)                                                           // cannot fail: the values were read from JSON
 	return string(raw)
 }
 
