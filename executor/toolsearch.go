@@ -115,7 +115,7 @@ func searchTools(query string, limit int, all, deferred []protocol.Tool) []strin
 	}
 	words := strings.Fields(strings.ToLower(query))
 	if len(words) == 1 {
-		if t, ok := findTool(words[0], all); ok {
+		if t, ok := findTool(words[0], all); ok && claudecode.ToolNamed(t.Name).Name != "Agent" { // init's name "Task" is not the tool's name
 			return []string{t.Name}
 		}
 	}

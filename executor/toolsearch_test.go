@@ -16,6 +16,8 @@ import (
 func TestToolSearch(t *testing.T) {
 	catalogue := []protocol.Tool{
 		{Name: "Bash"},
+		{Name: "Task", Description: "Starts an agent"},
+		{Name: "TaskStop"},
 		{Name: "NotebookEdit", Description: "Edits a notebook"},
 		{Name: "mcp__db__run_query", Description: "Runs SQL"},
 		{Name: "mcp__db__list_tables", Description: "Tables for a query"},
@@ -34,6 +36,7 @@ func TestToolSearch(t *testing.T) {
 		{`{"query":"+db tables"}`, []string{"mcp__db__list_tables", "mcp__db__run_query"}},
 		{`{"query":"notebook"}`, []string{"NotebookEdit"}},
 		{`{"query":"bash"}`, []string{"Bash"}},
+		{`{"query":"task"}`, []string{"TaskStop"}}, // the name of the tool that init lists as Task is Agent
 		{`{"query":"run bash command"}`, []string{"mcp__db__run_query"}},
 		{`{"query":"+zzz mail"}`, []string{}},
 		{`{"query":""}`, []string{}},
@@ -47,7 +50,7 @@ func TestToolSearch(t *testing.T) {
 		if err := json.Unmarshal([]byte(tt.input), &in); err != nil {
 			t.Fatal(err)
 		}
-		want := executor.SearchOutput{Matches: tt.want, Query: in.Query, Total: 4}
+		want := executor.SearchOutput{Matches: tt.want, Query: in.Query, Total: 5}
 		if diff := cmp.Diff(any(want), got.Output); diff != "" || got.IsError {
 			t.Errorf("%s: is_error %v, tool_use_result (-want +got):\n%s", tt.input, got.IsError, diff)
 		}

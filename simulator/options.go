@@ -230,19 +230,17 @@ type Mention struct {
 	FirstLine, Lines int    // first line and number of lines: #L3-5 is 3 and 3; zero means the whole file
 }
 
-// MentionContent is the content of a mentioned file or resource.
+// MentionContent is the content of a mentioned file.
 type MentionContent struct {
 	Attachment map[string]any // attachment for the transcript
 	Text       string         // text for the model
 }
 
-// MentionReader reads the files and resources that prompts mention with @.
+// MentionReader reads the files that prompts mention with @.
 type MentionReader interface {
 	// Open reads a mentioned file or directory. It returns false if the path is missing or forbidden; the mention is
 	// then ordinary text.
 	Open(ctx context.Context, m Mention) (MentionContent, bool)
-	// Read reads the MCP resources that a text mentions.
-	Read(ctx context.Context, text string) []MentionContent
 }
 
 // Tools runs tool calls and inspects them before they run. It is safe for concurrent use.

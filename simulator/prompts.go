@@ -144,27 +144,23 @@ func (p *turnPrompts) emitUnsentContextTexts() {
 	}
 }
 
-// attachMentions adds the files and resources that the prompt mentions to the context. For each mentioned file, it
+// attachMentions adds the files that the prompt mentions to the context. For each mentioned file, it
 // returns a Read call that has the same effect.
 func (p *turnPrompts) attachMentions(ctx context.Context, text string) (reads []protocol.ToolUse, err error) {
 	mentions := p.sim.main.Mentions
 	if mentions == nil || p.in.Verbatim || p.in.Source == promptSourceSystem || !strings.Contains(text, "@") {
 		return nil, nil
 	}
-	var all []MentionContent
 	for _, m := range findFileMentions(text) {
 		found, ok := mentions.Open(ctx, m)
 		if !ok {
 			continue
 		}
-		all = append(all, found)
+		p.context = append(p.context, found.Text)
+		p.out.emit(&protocol.AttachmentAdded{Attachment: found.Attachment, Role: "user"})
 		if input, err := protocol.Marshal(map[string]string{"file_path": m.Path}); err == nil {
 			reads = append(reads, protocol.ToolUse{Name: "Read", Input: input})
 		}
-	}
-	for _, found := range append(all, mentions.Read(ctx, text)...) {
-		p.context = append(p.context, found.Text)
-		p.out.emit(&protocol.AttachmentAdded{Attachment: found.Attachment, Role: "user"})
 	}
 	return reads, ctx.Err()
 }

@@ -64,6 +64,10 @@ func (p *Conn) handleLine(ctx context.Context, line []byte) error {
 			return err
 		}
 		p.enqueue(in)
+	case "assistant": // the real CLI adds it to the conversation; scripted replies do not depend on it
+		if id := plainjson.DecodeOrZero[userFrame](line).UUID; id != "" {
+			p.out.showEvents(protocol.CommandLifecycle(id, "completed"))
+		}
 	case "control_request":
 		if plainjson.IsFalsy(f.Request) {
 			return invalidStdinLineErrorf("Error: Missing request on control_request")

@@ -143,7 +143,7 @@ func (s *Session) simulatorOptions(prompt launch.SystemPrompt) (simulator.Option
 				Resumed: t.Resumed(), Forked: plan.Transcript.Fork && t.Resumed(), Setup: plan.Customization.Setup, Agent: plan.Customization.Agent,
 				Title: t.Title(), HookTexts: t.SessionStartHookOutputs(), CustomizationsDisabled: plan.Customization.HooksDisabled() || plan.Settings.DisableAllHooks, PreviousReply: t.PreviousReply(), Continue: plan.Transcript.Continue && t.Resumed() && !plan.Transcript.Fork, Instructions: instructionHooks(plan.Customization.Memories),
 			},
-			Context: s.context, Transcript: queueingTranscript{t, s.conversation}, Tasks: s.background.tasks, Commands: slashCommands(s), Mentions: mentionedFileAndResourceReader{s.tools, plan.CWD, plan.Home}, Costs: t.Costs(),
+			Context: s.context, Transcript: queueingTranscript{t, s.conversation}, Tasks: s.background.tasks, Commands: slashCommands(s), Mentions: mentionedFileReader{s.tools, plan.CWD, plan.Home}, Costs: t.Costs(),
 		},
 	}
 	if host := s.servers.requests.host; host != nil {

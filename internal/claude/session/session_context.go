@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/internal/claude/catalog"
 	"github.com/claudeless/claudeless/internal/claude/launch"
 	"github.com/claudeless/claudeless/internal/claudecode"
@@ -393,15 +392,15 @@ func (s *sessionContext) requestSourceLabel(requestingAgent agent.Requester) str
 // HostAddedDirSource marks the working directories that a host added while the session runs.
 const HostAddedDirSource = "session"
 
-// mentionedFileAndResourceReader reads the files and resources that prompts mention with @.
-type mentionedFileAndResourceReader struct {
+// mentionedFileReader reads the files that prompts mention with @.
+type mentionedFileReader struct {
 	tools     *toolbox
 	cwd, home string
 }
 
 // Open reads a mentioned file as the Read tool would. It asks no permission question, but deny
 // rules apply (spec: cli-shapes, attachment:file).
-func (m mentionedFileAndResourceReader) Open(ctx context.Context, named simulator.Mention) (simulator.MentionContent, bool) {
+func (m mentionedFileReader) Open(ctx context.Context, named simulator.Mention) (simulator.MentionContent, bool) {
 	path := named.Path
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		path = filepath.Join(m.home, rest)
@@ -447,20 +446,4 @@ func mentionedDir(path, shown string) (simulator.MentionContent, bool) {
 	}
 	list := strings.Join(names, "\n")
 	return simulator.MentionContent{Text: list, Attachment: map[string]any{"type": "directory", "path": path, "content": list, "displayPath": shown}}, true
-}
-
-// Read reads the resources of servers that a prompt mentions.
-func (m mentionedFileAndResourceReader) Read(ctx context.Context, prompt string) (mentionedResources []simulator.MentionContent) {
-	if m.tools.servers.manager == nil {
-		return nil
-	}
-	var all []simulator.MentionContent
-	for _, found := range (executor.Resources{Manager: m.tools.servers.manager, SaveBlob: m.tools.servers.results.saveResource}).Mentions(ctx, prompt) {
-		attachment := map[string]any{"type": "mcp_resource", "server": found.Server, "uri": found.URI, "name": found.Name, "content": found.Content}
-		if found.Description != "" {
-			attachment["description"] = found.Description
-		}
-		all = append(all, simulator.MentionContent{Text: found.Text, Attachment: attachment})
-	}
-	return all
 }
