@@ -90,7 +90,7 @@ func TestMask(t *testing.T) {
 		t.Errorf("masked (-want +got):\n%s", diff)
 	}
 	var start Page
-	start.SetFromScreen(screen(" ▐▛███▛█   Claude\n~▜██████~  Opus\nidle · ← for agents\nidle · ← for ag…\nidle · ←…"), nil)
+	start.SetFromScreen(screen("·▐▛███▛█·  Claude\n~▜██████~  Opus\nidle · ← for agents\nidle · ← for ag…\nidle · ←…"), nil)
 	if diff := cmp.Diff([]string{"           Claude", "           Opus", "idle", "idle", "idle"}, start.Masked()[:5]); diff != "" {
 		t.Errorf("logo and hints (-want +got):\n%s", diff)
 	}

@@ -322,7 +322,7 @@ type runDependentPartPattern struct {
 
 func runDependentPartPatterns() []runDependentPartPattern {
 	patterns := []struct{ name, pattern string }{
-		{"logo", `^( ?[~▐▝▘▗▖▛▜█▙▟▌▀▄▁▂ ]*[▐▝▘▗▖▛▜█▙▟▌▀▄▁▂]+~?)`},
+		{"logo", `^( ?[~·▐▝▘▗▖▛▜█▙▟▌▀▄▁▂ ]*[▐▝▘▗▖▛▜█▙▟▌▀▄▁▂]+[~·]?)`},
 		{"dir", `(\S*/claudeless-screens-\d*(?:/[a-z]*)?…?)`},
 		{"plan", `(\S+/plans/[\w-]+\.md)`},
 		{"version", `Claude Code v?(\d+\.\d+\.\d+)`},
