@@ -102,8 +102,8 @@ func hasPrintFlag(words []string) bool {
 	return slices.Contains(words, "-p") || slices.Contains(words, "--print")
 }
 
-// isExecCommandWithoutDoubleDash reports whether the words are an exec command without "--" before the command to run. If this
-// command has a flag -p, all words would look like a prompt.
+// isExecCommandWithoutDoubleDash reports whether the words are an exec command without "--" before the command to run.
+// If the command to run has a flag -p, all other words would be taken for a prompt.
 func isExecCommandWithoutDoubleDash(s *process.System, words []string) bool {
 	if len(words) < 2 || words[0] != "exec" || slices.Contains(words, "--") || commandFor(s, "exec") == nil {
 		return false

@@ -27,8 +27,8 @@ func (h *Hub) beginPause(k *call, phase Phase, breakpoint string, r *Outcome) *p
 	k.pause = p
 	h.pauses.open[p.id] = p
 	h.pauses.order = append(h.pauses.order, p)
-	// A caller with its own lease gets extra time for its first poll only before a call. After a call, a caller that does
-	// not poll immediately will never poll.
+	// Before the call, a caller with its own lease gets extra time for its first poll. After the call it gets none: if it
+	// does not poll at once, it will never poll.
 	if k.lease == 0 || r != nil {
 		h.restartTimerThatAbandonsPause(p)
 	}

@@ -136,7 +136,8 @@ func (g *ScenarioBreakpointGate) fillResumeRequestFromBreakpoint(ctx context.Con
 	if err != nil {
 		return ResumeRequest{}, err
 	}
-	// The evaluation of templates is limited in steps. A cancelled caller must not change the values.
+	// A cancelled caller must not change the values, so cancellation is ignored. The evaluation ends anyway, because the
+	// number of its steps is limited.
 	filled, err := scenarioBreakpoint.Fill(context.WithoutCancel(ctx), names)
 	if err != nil {
 		return ResumeRequest{}, err

@@ -300,7 +300,7 @@ func (r *recorder) recordAssistant(ev *protocol.Assistant) error {
 	}
 	if ev.Final != nil && len(ev.Final.Calls) == 0 {
 		if r.conversation.options.Machine.IsTerminal {
-			return nil // in a terminal, the closing lines follow the line about the turn's duration
+			return nil // in a terminal, the closing lines are written later, after the line about the turn's duration
 		}
 		if err := r.writePromptAndToolsSnapshotOnce(""); err != nil { // the closing lines name the last line, so they come after the snapshot
 			return err

@@ -263,7 +263,7 @@ func (r *runningCommand) taskEnd(code int) task.End {
 	return task.End{Status: task.StatusCompleted, Summary: r.backgroundTaskSummaryPrefix() + "completed (exit code 0)"}
 }
 
-// commandResult returns the result of a command that exited with code. In out, the caller has already set some fields.
+// commandResult returns the result of a command that exited with code. The caller has already set some fields of out.
 func (r *runningCommand) commandResult(code int, out bashOutput) protocol.ToolResult {
 	raw := r.cmd.Output(maxCapturedBytes)
 	if out.TaskID == "" {

@@ -18,7 +18,7 @@ import (
 type Options struct {
 	Seed  *int64     // nil means that ids come from NewID and randomness has no seed
 	Salt  string     // mixed into the seed, so that a resumed run differs from its first part
-	Start *time.Time // start of the run's time; nil means the real time. With a seed, this time advances only in Sleep
+	Start *time.Time // start of the run's time; nil means the real time. If the run has a seed, the clock advances only in Sleep
 
 	Now   func() time.Time
 	NewID func() string

@@ -69,9 +69,9 @@ func (ix *SourceIndex) Text() string { return ix.src }
 // Root returns the whole file as one table.
 func (ix *SourceIndex) Root() Value { return ix.root }
 
-// ConvertFromOlderFormat converts a file in an older format: it replaces the content of the index by the result of convertRoot.
-// parsedTree is the content that the format's parser has read. It may be nil only if FirstProblem returns nil, because
-// otherwise the index is incomplete.
+// ConvertFromOlderFormat converts a file in an older format: it replaces the content of the index by the result of
+// convertRoot. parsedTree is the content that the format's parser has read. If FirstProblem returns an error, the index
+// is incomplete, and parsedTree must not be nil.
 func (ix *SourceIndex) ConvertFromOlderFormat(parsedTree map[string]any, convertRoot func(Value) Value) {
 	if parsedTree != nil {
 		ix.root = newValueFromDecoded(parsedTree, ix.root)

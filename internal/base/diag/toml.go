@@ -5,7 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxNestingDepth limits the nesting of arrays and tables, as parsers and patterns need more than linear time.
+// maxNestingDepth limits the nesting of arrays and tables, because the time of parsing nested values grows faster than
+// their depth.
 const maxNestingDepth = 100
 
 const tooDeepText = "nested too deep: at most 100 levels"

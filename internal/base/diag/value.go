@@ -24,7 +24,7 @@ const (
 	KindTable
 )
 
-// String returns the kind with its article, for messages.
+// String returns the kind with its article, for messages: "a string".
 func (k Kind) String() string {
 	return [...]string{"null", "a string", "an integer", "a number", "a boolean", "a date-time", "an array", "a table"}[k]
 }

@@ -147,8 +147,8 @@ func (b *budget) spendStepsOfNestedValues(v any) error {
 	return nil
 }
 
-// costCountingPatcher changes an expression so that its cost is counted. Calls of closures, the sizes of created strings and
-// lists, and the values in structures that are compared cost something.
+// costCountingPatcher changes an expression so that its cost is counted. These have a cost: each call of a closure, the
+// size of each string or list that is created, and each value inside structures that are compared.
 type costCountingPatcher struct{}
 
 func (l *costCountingPatcher) Visit(expressionNode *ast.Node) {
@@ -178,7 +178,8 @@ func (l *costCountingPatcher) Visit(expressionNode *ast.Node) {
 	}
 }
 
-// checkOverflow makes integer + - * fail if the result overflows, and charges the strings and lists that + creates.
+// checkOverflow makes the integer operators +, - and * fail if the result overflows. It adds the sizes of the strings
+// and lists that + creates to the cost.
 func (l *costCountingPatcher) checkOverflow(node *ast.Node, n *ast.BinaryNode) {
 	left, right := n.Left.Type(), n.Right.Type()
 	if !mayBeInt(left) || !mayBeInt(right) {

@@ -90,7 +90,7 @@ func compile(src string, env *Env, resultType expr.Option) (*Program, error) {
 		return nil, CompileErrors{check.err}
 	}
 	all := check.unknownNames(src)
-	if err != nil { // if this error is about the first unknown name, all already has it
+	if err != nil { // an error about the first unknown name is already in the list
 		if other := toCompileError(src, err, env); !slices.ContainsFunc(all, func(e *Error) bool { return e.Offset == other.Offset }) {
 			all = append(all, other)
 		}
@@ -215,7 +215,7 @@ func (c *nameChecker) Visit(node *ast.Node) {
 			c.lastNode = *node
 		}
 	case *ast.MemberNode:
-		if isAccessToMember(n, "structuredContent") && isAccessToMember(n.Node, "structured") { // the former name of the member
+		if isAccessToMember(n, "structuredContent") && isAccessToMember(n.Node, "structured") { // structured.structuredContent is the older name of structured
 			*node = n.Node
 			c.lastNode = n.Node
 			return

@@ -73,8 +73,9 @@ func (c *Compiler) Template(src string) (*Template, error) {
 	return t, nil
 }
 
-// nextExpression returns the position of the first expression of a template that begins at or after from, without its
-// braces. If no expression follows, both results are -1. If it is not closed, end is -1.
+// nextExpression finds the first expression {{ … }} of the template src that begins at the index from or later, and
+// returns the bounds of the text between its braces. If there is none, both results are -1. If the closing braces are
+// missing, end is -1.
 func nextExpression(src string, from int) (start, end int) {
 	open := strings.Index(src[from:], "{{")
 	if open < 0 {

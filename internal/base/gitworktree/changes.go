@@ -26,7 +26,7 @@ type Snapshot struct {
 type fileState struct {
 	executable bool
 	content    []byte
-	isLarge    bool // the content was not read
+	isLarge    bool // the file is too large, so its content was not read
 	size       int64
 	modified   time.Time
 }

@@ -45,7 +45,7 @@ type OutputText struct {
 	Text string `xml:",chardata"`
 }
 
-// Seconds is a duration, written with milliseconds; 0 is not written.
+// Seconds is a duration that is written as seconds with three decimals; 0 is not written.
 type Seconds time.Duration
 
 // MarshalXMLAttr implements [xml.MarshalerAttr].

@@ -12,7 +12,7 @@ import (
 
 // SlowBodyError is the error of reading a request body that arrives too slowly; the response is [http.StatusRequestTimeout].
 type SlowBodyError struct {
-	Read int64 // bytes that arrived in time
+	Read int64 // bytes that arrived before the deadline
 }
 
 func (e *SlowBodyError) Error() string {

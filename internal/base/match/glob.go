@@ -44,7 +44,7 @@ func (g *glob) findLongestMatchingGlobPrefix(wholeText string) (matchedTextBytes
 		head := regexp.MustCompile(expr)
 		head.Longest()
 		found := head.FindStringIndex(wholeText)
-		if n == len(g.pattern) && found != nil && found[1] == len(wholeText) { // all of s matches, but more text follows
+		if n == len(g.pattern) && found != nil && found[1] == len(wholeText) { // the pattern matches all of wholeText, but more text follows it
 			found = head.FindStringIndex(wholeText[:max(0, len(wholeText)-1)])
 		}
 		if found != nil && (found[1] < len(wholeText) || n < len(g.pattern)) {

@@ -17,7 +17,7 @@ type PatternIndex struct {
 	byShortLiteral map[string][]int32 // literals shorter than indexedNgramBytes
 }
 
-// indexedNgramBytes is the length of a piece in bytes.
+// indexedNgramBytes is the length in bytes of the piece of a literal that the index stores.
 const indexedNgramBytes = 4
 
 // NewPatternIndex makes the index of matchers, which are identified by their position.

@@ -82,7 +82,8 @@ func ReplaceFileDurably(path string, data []byte, mode fs.FileMode) error {
 	return replaceAtomically(path, data, mode, (*os.File).Sync)
 }
 
-// replaceAtomically gives the temporary file a random name, because a name derived from that of the file may be too long.
+// replaceAtomically writes data to a temporary file, which then replaces the file at path. The temporary name is
+// random, because a name derived from path may be too long.
 func replaceAtomically(path string, data []byte, mode fs.FileMode, flush func(*os.File) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new.*")
 	if err != nil {

@@ -74,7 +74,7 @@ func Indented(v any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Compact removes the white space between the parts of JSON. Other text is unchanged.
+// Compact removes the white space between the tokens of JSON. Text that is not valid JSON is returned unchanged.
 func Compact(raw json.RawMessage) json.RawMessage {
 	var b bytes.Buffer
 	if json.Compact(&b, raw) != nil {

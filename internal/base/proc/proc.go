@@ -466,9 +466,9 @@ func startKillGuardInsideGroup(pgid int) exitCleanupGuard {
 	return startExitCleanupGuard(pgid, killGroupScript)
 }
 
-// startKillGuardOutsideGroup starts a guard of the group pgid that is in another group, so that it does not count as a process
-// of the group pgid. The guard does not prevent the group id from being reused. Therefore it must end shortly after the
-// leader was waited for.
+// startKillGuardOutsideGroup starts a guard process for the group pgid. The guard is in another group, so that it does
+// not count as a process of the group pgid. It does not keep the group id from being reused, so it must end soon after
+// the leader of the group was waited for.
 func startKillGuardOutsideGroup(pgid int) exitCleanupGuard {
 	return startExitCleanupGuard(0, killOtherGroupScript, strconv.Itoa(pgid))
 }

@@ -179,7 +179,8 @@ func DelayGarbageCollection(size int64) {
 }
 
 // gcPercentForLoadingScenarioFile returns the value for [debug.SetGCPercent] with which a scenario file of this size
-// can be loaded without a collection. Each 100 percent allows 4 MiB of heap; a byte of the file takes about 12.
+// can be loaded without a garbage collection. Each 100 percent allows 4 MiB of heap. Loading takes about 12 bytes of
+// heap for each byte of the file.
 func gcPercentForLoadingScenarioFile(scenarioFileBytes int64) int {
 	const (
 		smallest = 400

@@ -212,7 +212,8 @@ func SignalErrorOr(ctx context.Context, err error) error {
 	return err
 }
 
-// ContextUntilSignal returns a context that SIGTERM, SIGHUP or an interrupt cancels; the signal is not its cause.
+// ContextUntilSignal returns a context that is cancelled by SIGTERM, SIGHUP or an interrupt. [context.Cause] does not
+// tell which signal arrived.
 func (s *System) ContextUntilSignal(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	release := OnSignals(s.Lifetime, func(os.Signal) { cancel() }, syscall.SIGTERM, os.Interrupt, syscall.SIGHUP)

@@ -239,10 +239,11 @@ func (r *scriptReader) descriptorObstacle(n *syntax.Redirect) Obstacle {
 	return Obstacle{}
 }
 
-// isInPartlyAnalysedConstruct reports whether a statement, whose parents are the current ones, is part of a function, a
-// case, a select or counting loop, or a group inside another construct. A statement of a substitution inside such a
-// construct is not part of it. isInnermostFunctionOrCase is true if the innermost construct, also among conditions and
-// loops, is a function, a case or a timed subshell (observed with 2.1.330).
+// isInPartlyAnalysedConstruct reports whether a statement is inside a construct that the real CLI analyses only in
+// part: a function, a case, a select or counting loop, or a group inside another construct. The current parents are
+// those of the statement. A statement of a substitution in such a construct is not inside it. isInnermostFunctionOrCase
+// is true if the innermost construct (conditions and loops count too) is a function, a case or a timed subshell
+// (observed with 2.1.330).
 func (r *scriptReader) isInPartlyAnalysedConstruct(statement *syntax.Stmt) (isInside, isInnermostFunctionOrCase bool) {
 	nested := false
 	for i, parent := range slices.Backward(r.parents) {
@@ -275,8 +276,9 @@ func (r *scriptReader) isInPartlyAnalysedConstruct(statement *syntax.Stmt) (isIn
 	return isInside, false
 }
 
-// isLastNodeAfterListOperator reports whether the last node of path belongs to a command after && or another operator; each node
-// contains the next. The parser treats such a command after a function as part of the function.
+// isLastNodeAfterListOperator reports whether the last node of nodePath belongs to a command after && or another
+// operator. Each node of nodePath contains the next. The parser takes such a command after a function to be part of the
+// function.
 func isLastNodeAfterListOperator(nodePath []syntax.Node) bool {
 	for ; len(nodePath) > 2; nodePath = nodePath[2:] {
 		if list, ok := nodePath[1].(*syntax.BinaryCmd); !ok || nodePath[2] == syntax.Node(list.Y) {

@@ -62,7 +62,7 @@ type Command struct {
 	IsPiped, IsHidden, IsInFunction bool
 	// IsContinued is true if a line continuation separates the command from its pipe. Text then contains the backslash.
 	IsContinued bool
-	// Clarity is the lowest clarity of the words, of the variables before the command, and of redirections before its name.
+	// Clarity is the lowest clarity of the words, of the assignments before the command, and of redirections before its name.
 	Clarity WordClarity
 }
 

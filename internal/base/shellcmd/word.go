@@ -303,7 +303,7 @@ func singleQuotedText(p *syntax.SglQuoted) string {
 	if !p.Dollar {
 		return p.Value
 	}
-	text, _, _ := expand.Format(&expand.Config{}, p.Value, nil) // fails only with arguments; all callers share a nil Config
+	text, _, _ := expand.Format(&expand.Config{}, p.Value, nil) // fails only with arguments; a nil Config would be shared by all callers
 	return text
 }
 

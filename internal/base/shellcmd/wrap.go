@@ -310,7 +310,8 @@ func (c Command) programsIfFirstVariableEmpty(wrapperWords []Word) []string {
 	return Command{Args: slices.Delete(slices.Clone(c.Args), i+1, i+2), Words: slices.Delete(slices.Clone(c.Words), i+1, i+2)}.Programs()
 }
 
-// mayBeEmpty reports whether the word is an expansion that the real CLI skips after a wrapper (observed with 2.1.330).
+// mayBeEmpty reports whether the word is an expansion that may be empty. The real CLI skips such a word after a wrapper
+// command such as env (observed with 2.1.330).
 func (w Word) mayBeEmpty() bool {
 	return w.Value == "" && maybeEmptyWord().MatchString(w.Source) && w.Source != "$HOME"
 }

@@ -178,8 +178,8 @@ func (c *Catalog) AgentNames() []string {
 	return mapToNames(c.Agents(), func(a Agent) string { return a.Name })
 }
 
-// Commands lists custom commands and skills in the order of init: skills, commands, commands of plugins, skills of
-// plugins. Skills of the user precede those of the project, commands of the user follow them.
+// Commands lists custom commands and skills in the order of the init event: skills, commands, commands of plugins,
+// skills of plugins. Skills of the user precede those of the project, commands of the user follow them.
 func (c *Catalog) Commands() []Command {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 
 type store struct {
 	dir       string // directory of the copies; empty means that they are kept in memory
-	sourceDir string // directory with the copies of the resumed session; empty means none
+	sourceDir string // directory of the file copies that the resumed session made; empty means none
 	memory    map[string][]byte
 }
 

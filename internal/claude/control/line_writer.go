@@ -37,7 +37,7 @@ type lineWriter struct {
 
 type queuedLine struct {
 	line  []byte
-	write func(w io.Writer) error // nil means that line is written
+	write func(w io.Writer) error // writes instead of line; nil means that the bytes of line are written
 }
 
 func newLineWriter(w io.Writer) *lineWriter {

@@ -41,7 +41,7 @@ type Flags struct {
 	swallowed argv.VariadicWord
 }
 
-// OutputFlags configure input and output.
+// OutputFlags configure the formats of input and output.
 type OutputFlags struct {
 	Print                                                                                       bool
 	Interactive                                                                                 bool   // the run has a terminal, and -p is not given; set by the caller of Parse

@@ -160,7 +160,7 @@ func withoutKeysShownOnlyInStreamJSON(result *protocol.Result) *protocol.Result 
 	return &short
 }
 
-// Limits are the limits that the text format prints if one of them is exceeded.
+// Limits holds the limits of a run. The text format prints the limit that was exceeded.
 type Limits struct {
 	MaxTurns     int
 	MaxBudgetUSD float64

@@ -16,7 +16,8 @@ type breakpointSequencingExecutor struct {
 	breakpoints *debug.ScenarioBreakpointGate
 }
 
-// Tools returns the tools. A tool whose calls a breakpoint counts is not read-only, so that its calls run in sequence.
+// Tools returns the tools. If a breakpoint counts the calls of a tool, the tool is reported as not read-only, so that
+// its calls run in sequence.
 func (c breakpointSequencingExecutor) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	tools, err := c.Executor.Tools(ctx)
 	tools = slices.Clone(tools)

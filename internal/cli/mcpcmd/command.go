@@ -28,7 +28,7 @@ type Options struct {
 	DisabledProject []string
 	// Manager creates a manager; nil means mcp.New.
 	Manager        func(mcp.Options) (*mcp.Manager, error)
-	Client         mcp.Options   // options of every manager, except Servers
+	Client         mcp.Options   // options of every [mcp.Manager], except Servers
 	Terminal       Terminal      // terminal of Stdin; nil means that it is not a terminal
 	LoginWait      time.Duration // how long a login waits for the user; 0 means as long as in the real CLI
 	Stdin          io.Reader

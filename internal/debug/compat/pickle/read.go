@@ -20,7 +20,8 @@ var (
 // mark separates the values that a container opcode collects.
 type mark struct{}
 
-// Limits of a pickle, besides its size in bytes. A pickle that exceeds one is an error; only its size is displayed.
+// Limits of a pickle besides its size in bytes. A pickle that exceeds any of them is an error, and only its size is
+// displayed.
 const (
 	maxValues       = 1 << 19 // maximum number of values, and of memo entries
 	maxIntegerBytes = 1 << 11 // maximum bytes of an integer: writing a long one in decimal would take too much time
