@@ -46,13 +46,13 @@ policy: ## the rules of the tree: imports, sizes, documents
 determinism: ## two runs of one scenario are the same bytes
 	go test -count=2 ./tests/scripts -run '^TestScripts$$/^determinism'
 interop: ## run programs of the Agent SDKs, other SDKs and public MCP servers (npm, PyPI, Go, crates.io, pinned, cached); in CI a missing one fails
-	CLAUDELESS_INTEROP=$${CLAUDELESS_INTEROP:-$(if $(CI),require,1)} go test -count=1 -timeout 40m ./tests/interop
-	INTEROP_REQUIRE=$(if $(CI),1) go test -short -count=1 -tags interop ./tests/interop/mcp
+	CLAUDELESS_INTEROP=$${CLAUDELESS_INTEROP:-$(if $(CI),require,1)} INTEROP_REQUIRE=$(if $(CI),1) go test -short -count=1 -p 2 -timeout 40m -tags interop ./tests/interop ./tests/interop/mcp
 generated: docs ## fail if a generated file is not the committed one
 	git diff --exit-code
-conformance: build ## run the official MCP suite and the own tests of the Anthropic SDKs (npm, PyPI, Go, pinned, cached)
-	tests/conformance/server.sh $(CURDIR)/bin/claudeless
-	tests/conformance/run-client.sh $(CURDIR)/bin/claudeless && tests/conformance/api.sh $(CURDIR)/bin/claudeless
+conformance: build ## run the official MCP suite and the own tests of the Anthropic SDKs (npm, PyPI, Go, pinned, cached), all at the same time: they mostly wait
+	tests/conformance/install.sh >/dev/null && $(MAKE) --no-print-directory -j3 $(if $(filter output-sync,$(.FEATURES)),-Otarget) conformance-server conformance-run-client conformance-api
+conformance-%:
+	tests/conformance/$*.sh $(CURDIR)/bin/claudeless
 parity: build ## compare a third of tests/parity with the real CLI (npm, pinned, cached); in CI a missing one fails
 	tests/parity/run.sh bin/claudeless
 parity-full: build ## compare all of tests/parity with every version of the real CLI that is claimed, and logins under each fault of OAuth

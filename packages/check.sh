@@ -5,7 +5,7 @@
 set -euo pipefail
 binary=$(realpath "${1:?usage: check.sh BINARY}"); cd "$(dirname "$0")"; here=$PWD
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/claudeless-packages; mkdir -p "$cache"
-work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
+work=$(mktemp -d); trap 'wait; rm -rf "$work"' EXIT; trap 'trap - INT TERM; kill 0' INT TERM
 give_up() { [ -z "${CI:-}" ] || { echo "packages: $1" >&2; exit 1; }; echo "packages: skipped: $1"; }
 
 python() {
@@ -66,4 +66,9 @@ lanes() { # the same script in both lanes; the real claude is that of npm's Agen
   (cd "$here/python" && HOME=$work CLAUDE_BIN=${claude[0]} "${alone[@]}" "$cache/python-2/bin/python" -m pytest -q -p no:cacheprovider tests/test_real.py)
 }
 
-python; servers; (npm_); (directory); lanes; pages go "$(go env GOROOT)/bin"
+# Python and npm run at the same time, because installations and test runners mostly wait. The output of npm follows that of Python.
+{ (npm_); (directory); } >"$work/npm.log" 2>&1 & npm=$!
+python; servers
+wait "$npm" || { status=$?; cat "$work/npm.log"; exit "$status"; }
+cat "$work/npm.log"
+lanes; pages go "$(go env GOROOT)/bin"
