@@ -253,7 +253,7 @@ func TestAutoReconnect(t *testing.T) {
 func TestLists(t *testing.T) {
 	tests := []struct{ mode, want, warning string }{
 		{"pages", "mcp__s__t0 mcp__s__t1 mcp__s__t2", ""},
-		{"page-loop", "mcp__s__t0 mcp__s__t1 mcp__s__t2", `the list of tools repeats the cursor "1"; only 3 entries were read`},
+		{"page-loop", "mcp__s__t0 mcp__s__t1 mcp__s__t2", `listing tools: the server repeated the cursor "1"; only 3 entries were read`},
 		{"page-endless", "20 tools", "more than 20 pages"},
 		{"weird-tools", "", `Invalid result for tools/list`},
 		{"tools-null", "", "expected array, received null"},

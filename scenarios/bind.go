@@ -122,7 +122,7 @@ func (s *Step) BindValue(v diag.Value, b *diag.Binding) {
 	}
 	for _, f := range v.Fields() {
 		if f.Key == "text" || f.Key == "thinking" || f.Key == "tool_calls" {
-			b.KeyHintf(f, "move this key into a block", "`%s` cannot be combined with `blocks`", f.Key)
+			b.KeyHintf(f, "move this key into one of the blocks", "`%s` cannot be combined with `blocks`", f.Key)
 		}
 	}
 }

@@ -397,7 +397,7 @@ func (l *linter) lintBreakpoints() {
 		for j := range i {
 			earlier := &l.s.Breakpoints[j]
 			if earlier.When == "" && earlier.MaxHits == nil && earlier.Phase == k.Phase && (earlier.Tool == k.Tool || earlier.Tool == "*") {
-				l.report(p, 0, "", "the breakpoint never decides: the breakpoint at %s decides all calls of %s", earlier.PositionText(), k.Tool)
+				l.report(p, 0, "", "this breakpoint has no effect: the one at %s decides all calls of %s", earlier.PositionText(), k.Tool)
 				break
 			}
 		}

@@ -56,7 +56,7 @@ type Scenario struct {
 	ClaudeVersion string `toml:"claude_version" empty:"no"`
 	// UserName is the name of the user on the interactive screen.
 	UserName string `toml:"user_name"`
-	// SessionID fixes the id of a new session: a UUID, with or without hyphens.
+	// SessionID sets the id of a new session: a UUID, with or without hyphens.
 	SessionID string `toml:"session_id" empty:"no"`
 	// Placeholder is the prompt hint of the interactive screen.
 	Placeholder string `toml:"placeholder"`
@@ -326,7 +326,7 @@ type Chunk struct {
 // Frame is output of the program; it has exactly one of the keys `json`, `line` and `stderr`. `json` and `line` are
 // written to stdout, and only with `--output-format stream-json`.
 type Frame struct {
-	// JSON is an event, an object with a `type`. Missing `uuid` and `session_id` are added.
+	// JSON is an event: an object with a `type`. If `uuid` or `session_id` is missing, it is added.
 	JSON json.RawMessage `toml:"json"`
 	// Line is text that is written unchanged, even if it is not JSON.
 	Line string `toml:"line"`

@@ -86,7 +86,7 @@ type Timeouts struct {
 
 // Expectation states what the run must have done. An expectation has one of `tool`, `prompt`, `mcp`, `request`,
 // `oauth`, `otel`, `exit`, `rule`, `screen` and `unused`. With `claudeless exec` the run is the whole command with all
-// its processes, otherwise one process.
+// its processes; otherwise it is one process.
 type Expectation struct {
 	// Tool expects a call of this tool; the value is a name or a glob.
 	Tool string `toml:"tool" empty:"no"`

@@ -78,7 +78,7 @@ func (l *apiUnsupportedKeyChecker) checkSteps(path diag.Path, steps []Step) {
 		calls := len(s.ToolCalls) > 0 || slices.ContainsFunc(s.Blocks, func(b Block) bool { return b.Type == BlockToolUse })
 		// A next step with a condition may be an alternative to this one.
 		if !calls && i+1 < len(steps) && steps[i+1].When == "" && s.StopReason == "" {
-			l.warn(at, "another step follows a step without tool calls", "clients send no request in between, so claudeless serve sends both steps as one message")
+			l.warn(at, "another step follows a step without tool calls", "clients send no request between the two steps, so claudeless serve sends them as one message")
 		}
 	}
 }

@@ -44,7 +44,7 @@ func reportFindingsTool() tool.Tool {
 		tool.Optional("short_summary", tool.Schema{Type: "string", Description: "Short form of the summary", Max: maxCharactersInFindingShortSummary}),
 		tool.Required("failure_scenario", tool.String("The input or condition that leads to a wrong result")),
 		tool.Optional("category", tool.Schema{Type: "string", Description: "The kind of finding", Max: maxCharactersInFindingCategory}),
-		tool.Optional("severity", tool.String("How much it matters", "important", "pre_existing", "nit")),
+		tool.Optional("severity", tool.String("Severity of the finding", "important", "pre_existing", "nit")),
 		tool.Optional("verdict", tool.String("Result of a second review", "CONFIRMED", "PLAUSIBLE")),
 		tool.Optional("outcome", tool.String("What was done about the finding", "fixed", "skipped", "no_change_needed")),
 	))

@@ -212,7 +212,7 @@ func taskUpdateTool(l *checklist) tool.Tool {
 			tool.Optional("subject", tool.String("New title")),
 			tool.Optional("description", tool.String("New description")),
 			tool.Optional("activeForm", tool.String("New title in the present continuous form")),
-			tool.Optional("status", tool.String("New status; deleted removes the task", "pending", "in_progress", "completed", "deleted")),
+			tool.Optional("status", tool.String("New status; \"deleted\" removes the task", "pending", "in_progress", "completed", "deleted")),
 			tool.Optional("owner", tool.String("Who does it")),
 			tool.Optional("addBlocks", tool.List("Tasks that wait for this one", tool.String(""))),
 			tool.Optional("addBlockedBy", tool.List("Tasks this one waits for", tool.String(""))),

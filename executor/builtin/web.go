@@ -59,7 +59,7 @@ func webSearchTool() tool.Tool {
 		Input: tool.Object(
 			tool.Required("query", tool.Schema{Type: "string", Description: "What to search for", Min: 2}),
 			tool.Optional("allowed_domains", tool.List("Only results from these domains", tool.String(""))),
-			tool.Optional("blocked_domains", tool.List("No results from these domains", tool.String(""))),
+			tool.Optional("blocked_domains", tool.List("Domains to exclude from the results", tool.String(""))),
 		),
 		Check: tool.TypedCheck(struct{}{}, func(_ context.Context, _ struct{}, in webSearchInput) *protocol.ToolResult {
 			if len(in.Allowed) == 0 || len(in.Blocked) == 0 {

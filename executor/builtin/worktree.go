@@ -258,7 +258,7 @@ func exitWorktreeTool(s *worktrees) tool.Tool {
 		Description: "Moves the session back to where it was before EnterWorktree.",
 		Input: tool.Object(
 			tool.Required("action", tool.String("Whether to keep or to remove the worktree", "keep", "remove")),
-			tool.Optional("discard_changes", tool.Boolean("Remove the worktree even if it contains unsaved work")),
+			tool.Optional("discard_changes", tool.Boolean("Remove the worktree even if changes or commits are lost")),
 		),
 		Check: tool.TypedCheck(s, func(ctx context.Context, s *worktrees, in exitWorktreeInput) *protocol.ToolResult {
 			_, _, refusal := s.worktreeToLeave(ctx, in)

@@ -25,7 +25,7 @@ type importCmd struct {
 	Name     string   `placeholder:"NAME" help:"Name of the scenario (default: the name of the first file)"`
 	Check    bool     `help:"Run the new scenario with the recorded prompts and report the differences"`
 	Exact    bool     `help:"Match the whole text of each prompt instead of a part of it"`
-	Link     bool     `help:"Replace reply text that repeats a tool result with a reference to the result"`
+	Link     bool     `help:"Where a reply repeats a tool result, insert a reference to the result instead"`
 	Thinking bool     `help:"Keep the thinking blocks of the model"`
 	Reads    bool     `name:"files" help:"Save the files that the session read, and answer Read and similar calls from these copies"`
 	Branch   string   `placeholder:"UUID" help:"Follow the branch that contains the message with this UUID (default: the newest branch)"`

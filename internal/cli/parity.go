@@ -21,11 +21,11 @@ type parityCmd struct {
 	Known         string                `default:"docs/parity/known.toml" placeholder:"FILE" help:"File that lists the known differences (default: docs/parity/known.toml, or else the built-in list)"`
 	JSON          string                `placeholder:"FILE" help:"Write the report as JSON to FILE"`
 	JUnit         string                `name:"junit" placeholder:"FILE" help:"Write the report as JUnit XML to FILE"`
-	Verbose       bool                  `short:"v" help:"Print every difference, and the counts by area and kind of output"`
+	Verbose       bool                  `short:"v" help:"Print every difference, and the number of differences by area and kind of output"`
 	ShowNormal    bool                  `help:"Print the output of both programs as it is compared, with placeholders for values that vary between runs"`
 	DefaultURL    bool                  `name:"default-url" help:"Let both programs use the default URL of the API instead of ANTHROPIC_BASE_URL (Linux)"`
 	Protocol      string                `placeholder:"REVISION,…" help:"Restrict the fixtures of all cases to these MCP revisions"`
-	Timeout       time.Duration         `default:"30s" help:"Timeout for one run of claude"`
+	Timeout       time.Duration         `default:"30s" help:"Timeout of one run of claude"`
 	Retries       int                   `placeholder:"N" help:"If a case differs, run it up to N more times, and report it as flaky unless it differs every time"`
 	Jobs          int                   `placeholder:"N" help:"Number of cases to run at the same time (default: one per processor, at least 2)"`
 	Permissions   []string              `sep:"none" placeholder:"FILE" help:"Instead of cases, compare the permission decisions about the tool calls listed in FILE"`

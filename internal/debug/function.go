@@ -94,7 +94,7 @@ func (r *registry) register(f RegisteredFunction) error {
 		bytes -= before.size()
 	}
 	if bytes > maxTotalBytesOfRegisteredFunctions {
-		return NewError(CodeLimit, fmt.Sprintf("signatures and metadata of all functions are over %d bytes", maxTotalBytesOfRegisteredFunctions))
+		return NewError(CodeLimit, fmt.Sprintf("signatures and metadata of all functions together are over %d bytes", maxTotalBytesOfRegisteredFunctions))
 	}
 	r.bytes = bytes
 	r.functions[f.Name] = f

@@ -108,7 +108,7 @@ func (h *Hub) findOrOpenSessionForEvaluation(q EvaluateParams) (*pause, *session
 	case !ok:
 		return nil, nil, NewError(CodeSessionNotFound, "", "session_id", q.Session)
 	case q.PauseID != "" && s.PauseID != q.PauseID:
-		return nil, nil, NewError(CodeInvalidSession, "the evaluation session belongs to another pause", "session_id", q.Session)
+		return nil, nil, NewError(CodeInvalidSession, "the session for expressions belongs to another paused call", "session_id", q.Session)
 	case s.ClosedAt != nil:
 		return nil, nil, NewError(CodeSessionClosed, "", "session_id", q.Session)
 	}

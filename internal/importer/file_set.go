@@ -303,7 +303,7 @@ func (k *FileSet) MergeUserEditsOfExistingFiles(scenarioFileName string) (notes 
 	}
 	base, now := parseFileDigestsByName(string(old)), parseFileDigestsByName(string(fresh))
 	if len(base) == 0 {
-		return nil, fmt.Errorf("%s was not written by this version of import; use --force to overwrite it", at(scenarioFileName))
+		return nil, fmt.Errorf("%s was not written by this version of `import`; use --force to overwrite it", at(scenarioFileName))
 	}
 	merged, notes := mergeSectionsKeepingUserEdits(at(scenarioFileName), string(old), string(fresh))
 	if err := os.WriteFile(k.path(scenarioFileName), []byte(merged), 0o644); err != nil {
@@ -324,7 +324,7 @@ func (k *FileSet) MergeUserEditsOfExistingFiles(scenarioFileName string) (notes 
 			continue
 		}
 		if base[name] != now[name] && textDigest(string(theirs)) != now[name] {
-			notes = append(notes, fmt.Sprintf("%s: the file was edited by hand and differs from the new session; your version is kept", at(name)))
+			notes = append(notes, fmt.Sprintf("%s: the file was edited by hand and differs from the new import; your version is kept", at(name)))
 		}
 		if err := os.WriteFile(k.path(name), theirs, 0o644); err != nil {
 			return nil, err

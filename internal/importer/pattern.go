@@ -174,7 +174,7 @@ func readRulePatternTextsOfScenarioDir(dir string) ([]string, error) {
 		return nil, err
 	}
 	if _, err := os.Stat(dir); err != nil {
-		return nil, fmt.Errorf("reading the directory of --against: %w", err)
+		return nil, fmt.Errorf("reading the --against directory: %w", err)
 	}
 	var texts []string
 	for _, name := range files {

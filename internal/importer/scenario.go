@@ -264,9 +264,9 @@ func (w *scenarioWriter) writeCall(prefix string, c *session.Call) {
 	how := w.plans.methodFor(c)
 	switch {
 	case how == replayCallWithRecordedResult && c.IsBuiltInCallWithoutChanges():
-		w.toml.WriteRaw(commentLine(fmt.Sprintf("review: the result is canned, from line %d; the call only reads", c.At.Line)))
+		w.toml.WriteRaw(commentLine(fmt.Sprintf("review: the result is fixed text, from line %d; the call is read-only", c.At.Line)))
 	case how == replayCallWithRecordedResult:
-		w.toml.WriteRaw(commentLine("review: the call changes something, so its result is canned"))
+		w.toml.WriteRaw(commentLine("review: the call changes something, so its result is fixed text"))
 	case how == replayCallAsDenied:
 		w.toml.WriteRaw(commentLine("the call was denied; see tool_execution below"))
 	}

@@ -95,7 +95,7 @@ func TestUpdateKeepsEdits(t *testing.T) {
 	want := `kit/scenario.toml:9: this rule was edited by hand and differs from the new session (3: third); your version is kept
 kit/scenario.toml:12: this rule is not in the new session, but it was edited by hand; your version is kept
 kit/scenario.toml:15: this rule is not in the new session; it was removed
-kit/fixtures/both.toml: the file was edited by hand and differs from the new session; your version is kept
+kit/fixtures/both.toml: the file was edited by hand and differs from the new import; your version is kept
 kit/fixtures/agree.toml a = 2
 kit/fixtures/both.toml a = 8
 kit/fixtures/edited.toml a = 7
@@ -126,7 +126,7 @@ func TestUpdateOfRules(t *testing.T) {
 		if err := os.WriteFile("kit/scenario.toml", []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := writeFileSet(t, o, true, nil, [2]string{"1: first", "x"}); err == nil || !strings.Contains(err.Error(), "was not written by this version of import; use --force to overwrite it") {
+		if _, err := writeFileSet(t, o, true, nil, [2]string{"1: first", "x"}); err == nil || !strings.Contains(err.Error(), "was not written by this version of `import`; use --force to overwrite it") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

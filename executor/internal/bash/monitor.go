@@ -46,8 +46,8 @@ func Monitor(c *Commands) tool.Tool {
 		Input: tool.Object(
 			tool.Required("description", tool.String("What is watched")),
 			tool.Optional("timeout_ms", tool.Num("Maximum time to watch, in milliseconds (default 300000, at most 600000)")),
-			tool.Optional("command", tool.String("The command; its lines are events")),
-			tool.Optional("persistent", tool.Boolean("Accepted and ignored: every watch has a limit")),
+			tool.Optional("command", tool.String("Command to run; each line that it prints is an event")),
+			tool.Optional("persistent", tool.Boolean("Accepted and ignored: every monitor has a time limit")),
 			tool.Optional("ws", tool.Schema{Type: "object", Description: "A WebSocket instead of a command", AllowsUnknown: true}),
 		),
 		Check: tool.TypedCheck(c, func(_ context.Context, _ *Commands, in monitorInput) *protocol.ToolResult {

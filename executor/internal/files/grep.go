@@ -19,7 +19,7 @@ func Grep(f *Finder) tool.Tool {
 		Input: tool.Object(
 			tool.Required("pattern", tool.String("The regular expression")),
 			tool.Optional("path", tool.String("File or directory to search (default the working directory)")),
-			tool.Optional("glob", tool.String("Only files that match, such as *.{ts,tsx}")),
+			tool.Optional("glob", tool.String("Search only files that match this pattern, such as *.{ts,tsx}")),
 			tool.Optional("output_mode", tool.String("What to show (default files_with_matches)", "content", "files_with_matches", "count")),
 			tool.Optional("-B", tool.Num("Lines to show before a match")),
 			tool.Optional("-A", tool.Num("Lines to show after a match")),

@@ -49,7 +49,7 @@ func NotebookEdit(f *SeenFileTracker) tool.Tool {
 			tool.Required("notebook_path", tool.String("Path of the .ipynb file")),
 			tool.Optional("cell_id", tool.String("Cell to change; with insert, the cell after which to insert (default: at the start)")),
 			tool.Required("new_source", tool.String("New source of the cell")),
-			tool.Optional("cell_type", tool.String("Kind of cell; needed to insert", "code", "markdown")),
+			tool.Optional("cell_type", tool.String("Kind of cell; required to insert a cell", "code", "markdown")),
 			tool.Optional("edit_mode", tool.String("What to do (default replace)", "replace", "insert", "delete")),
 		),
 		Check: typedCheck(f, func(_ context.Context, f *SeenFileTracker, in notebookEditInput) *protocol.ToolResult {

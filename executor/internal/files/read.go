@@ -41,10 +41,10 @@ func Read(f *SeenFileTracker) tool.Tool {
 		Description: "Reads a file: text with line numbers, images, notebooks and PDF files.",
 		Input: tool.Object(
 			tool.Required("file_path", tool.String("Path of the file")),
-			tool.Optional("offset", tool.Integer("First line to show, from 1")),
+			tool.Optional("offset", tool.Integer("First line to show, counted from 1")),
 			tool.Optional("limit", tool.Integer("Number of lines to show")),
 			tool.Optional("pages", tool.String("Pages of a PDF file, such as 1-5")),
-			tool.Optional("allow_large", tool.Boolean("Read the file although it is large")),
+			tool.Optional("allow_large", tool.Boolean("Read the file even if it is large")),
 		),
 		Check: typedCheck(f, checkReadable),
 		Run:   typedRun(f, runRead),

@@ -202,7 +202,7 @@ func hostOptions(f *Flags) []option {
 // claudelessOptions are the flags that only claudeless has. Each can also be set by an environment variable.
 func claudelessOptions(f *Flags) []option {
 	return []option{
-		newClaudelessOnlyOption("--scenario <file>", "CLAUDELESS_SCENARIO", "Scenario that replaces the model: a file, or the name of a library scenario", setText(&f.Scenario)),
+		newClaudelessOnlyOption("--scenario <file>", "CLAUDELESS_SCENARIO", "Scenario that replaces the model: a file, or the name of a built-in scenario", setText(&f.Scenario)),
 		newClaudelessOnlyOption("--failure <mode>", "CLAUDELESS_FAILURE", "Make every model request fail this way, e.g. rate-limit", setText(&f.Failure)),
 		newClaudelessOnlyOption("--capture <file>", "CLAUDELESS_CAPTURE", "Append the journal of the run to this file, one JSON object per line", setText(&f.Capture)),
 		newClaudelessOnlyOption("--expect", "CLAUDELESS_EXPECT", "Exit with 3 if an expectation of the scenario was not met", newExpectFlagSetter(f)),

@@ -31,7 +31,7 @@ import (
 
 // Debug is the command claudeless debug with its subcommands.
 type Debug struct {
-	Serve Serve `cmd:"" default:"withargs" help:"Run the breakpoint server"`
+	Serve Serve `cmd:"" default:"withargs" help:"Run the debugger, a server that pauses tool calls"`
 	Hook  Hook  `cmd:"" help:"Run as a PreToolUse or PostToolUse hook of an agent CLI, and pause its tool calls"`
 	Proxy Proxy `cmd:"" help:"Run between a stdio MCP server and its client, and pause tool calls"`
 }

@@ -41,11 +41,11 @@ func (f *Reports) outputFiles(s *process.System) verdict.OutputFiles {
 
 // Setup are the flags that configure claude.
 type Setup struct {
-	Scenario  string   `short:"s" placeholder:"FILE" help:"Scenario that replaces the model: a file, or the name of a library scenario"`
+	Scenario  string   `short:"s" placeholder:"FILE" help:"Scenario that replaces the model: a file, or the name of a built-in scenario"`
 	MCPConfig []string `name:"mcp-config" sep:"none" placeholder:"FILE" help:"MCP configuration to add to every claude process: a file or a JSON string"`
-	Capture   string   `placeholder:"FILE" help:"Write the journal of all processes to FILE, and overwrite it"`
+	Capture   string   `placeholder:"FILE" help:"Overwrite FILE with the journal of all processes"`
 	Strict    bool     `help:"Also fail on warnings about the scenario, such as a rule that answered no prompt"`
-	Lenient   bool     `help:"Do not report problems of the test set-up (findings S01, S02, …)"`
+	Lenient   bool     `help:"Do not report findings about the test set-up (ids S01, S02, …)"`
 }
 
 // runnerSetup returns the options with absolute paths, because claude may be started in other directories.
@@ -83,15 +83,15 @@ type Exec struct {
 	Reports `embed:""`
 	Accept  `embed:""`
 
-	Guard      string         `default:"path" placeholder:"off|path|strict" help:"Block access to a real claude: off, path (shims and proxy; default) or strict (network namespace, Linux)"`
+	Guard      string         `default:"path" placeholder:"off|path|strict" help:"Block access to a real claude: off, path (with shims and a proxy; default) or strict (with a network namespace; Linux)"`
 	Faults     []string       `placeholder:"NAME|all" help:"Run the command once with each of these simulated faults of claude, and report which ones it survived"`
-	Real       realClaudeFlag `name:"real" placeholder:"PATH" help:"Run the real claude with the scenario as its model; PATH defaults to CLAUDE_BIN, then to the claude on PATH"`
+	Real       realClaudeFlag `name:"real" placeholder:"PATH" help:"Run the real claude with the scenario as its model: --real=FILE, or CLAUDE_BIN, or the claude on PATH"`
 	Pace       string         `enum:",instant,real" default:"" placeholder:"instant|real" help:"Speed of the simulated claude: without waiting (instant, the default), or no faster than the real claude (real)"`
 	Terminal   `embed:""`
 	JudgeLater bool     `help:"Write the journal (--capture) but do not check the run; check it later with claudeless verify"`
 	FreshHome  bool     `help:"Give the command an empty home directory"`
 	NoRuns     bool     `name:"allow-no-runs" help:"Accept a command that never starts claude"`
-	EnvFor     []string `placeholder:"NAME" help:"Also set the environment variable through which a program finds claude: NAME is the program, such as vscode, or the variable itself"`
+	EnvFor     []string `placeholder:"NAME" help:"Also set the environment variable that tells a program where claude is: NAME is the program, such as vscode, or the name of the variable"`
 	Inside     bool     `hidden:""` // this process is a helper: it prepares a watched run, then becomes the command
 	OwnNetwork bool     `hidden:""` // the run has its own network namespace
 	Spoil      string   `hidden:""` // this process is a helper: it runs the real claude with this process fault; "none" means no fault
@@ -295,7 +295,7 @@ type Terminal struct {
 	TTY      bool     `name:"tty" help:"Run the command in a new pseudo-terminal, for an interactive claude"`
 	Size     string   `placeholder:"COLSxROWS" help:"Size of the pseudo-terminal, 20x5 to 500x200 (default: that of this terminal, or 110x36)"`
 	Renderer string   `placeholder:"inline|fullscreen" help:"How claude draws its screen: inline or fullscreen (default)"`
-	Fresh    []string `placeholder:"DIALOG|all" help:"Show these dialogs, as on a first start: trust, key, mcp, bypass, auto (with --tty or --real)"`
+	Fresh    []string `placeholder:"DIALOG|all" help:"With --tty or --real, show these dialogs, as on a first start: trust, key, mcp, bypass, auto"`
 	Trust    []string `sep:"none" placeholder:"DIR" help:"Also trust this directory; the working directory is always trusted (with --tty or --real)"`
 	Screens  string   `placeholder:"DIR" help:"Write the screens and a recording (asciicast) to DIR, with secrets masked (with --tty)"`
 }
@@ -307,7 +307,7 @@ func (f *Terminal) terminalOptions(s *process.System, withReal, withFaults bool)
 	case !f.TTY && (f.Size != "" || f.Screens != ""):
 		return nil, usageError("--size and --screens need --tty", "add --tty")
 	case !withReal && !f.TTY && (f.Renderer != "" || len(f.Fresh) > 0 || len(f.Trust) > 0):
-		return nil, usageError("--renderer, --fresh and --trust need --tty or --real", "add --tty to run claude in a pseudo-terminal, or --real to run the real one")
+		return nil, usageError("--renderer, --fresh and --trust need --tty or --real", "add --tty to run claude in a pseudo-terminal, or --real to run the real claude")
 	case f.Renderer != "" && f.Renderer != "inline" && f.Renderer != "fullscreen":
 		return nil, usageError(fmt.Sprintf("unknown renderer %q", f.Renderer), "use --renderer=inline or --renderer=fullscreen")
 	case !f.TTY:
@@ -357,9 +357,9 @@ type Verify struct {
 	Runs     int      `placeholder:"N" help:"Fail unless the journals contain exactly N runs of claude"`
 	Shards   int      `placeholder:"N" help:"Fail unless N different journals are given"`
 	Strict   bool     `help:"Also fail on warnings about the scenario, such as a rule that answered no prompt"`
-	Lenient  bool     `help:"Do not report problems of the test set-up (findings S01, S02, …)"`
+	Lenient  bool     `help:"Do not report findings about the test set-up (ids S01, S02, …)"`
 	NoRuns   bool     `name:"allow-no-runs" help:"Accept a journal in which claude was never started"`
-	Sweep    string   `placeholder:"RUN" help:"Kill processes left over from the run with this id (its CLAUDELESS_RUN) and report each as a finding"`
+	Sweep    string   `placeholder:"RUN" help:"Kill processes left over from the run whose CLAUDELESS_RUN is this id, and report each as a finding"`
 
 	Reports `embed:""`
 	Accept  `embed:""`
@@ -384,7 +384,7 @@ func (c *Verify) Run(ctx context.Context, s *process.System) error {
 
 // Accept is the flag --accept, which adds missing rules.
 type Accept struct {
-	Accept bool `help:"Add a rule with a placeholder answer to the scenario for each prompt that no rule matched"`
+	Accept bool `help:"For each prompt that no rule matched, add a rule to the scenario, with a placeholder answer"`
 }
 
 // addRules adds rules for the unmatched prompts of a report to their scenarios, and prints what it did.

@@ -26,7 +26,7 @@ type reportHTMLPageCommand struct {
 	Output   string   `short:"o" default:"report.html" placeholder:"FILE" help:"File to write (default: report.html)"`
 	Scenario string   `short:"s" placeholder:"FILE" help:"Check every run against this scenario (default: the scenario of each run)"`
 	Strict   bool     `help:"Also fail on warnings about the scenario, such as a rule that answered no prompt"`
-	Lenient  bool     `help:"Do not report problems of the test set-up (findings S01, S02, …)"`
+	Lenient  bool     `help:"Do not report findings about the test set-up (ids S01, S02, …)"`
 }
 
 func (c *reportHTMLPageCommand) Run(s *process.System) error {
@@ -52,7 +52,7 @@ type reportMergeCommand struct {
 	Expect   int      `name:"expect-shards" placeholder:"N" help:"Fail unless N shards are given"`
 	Scenario string   `short:"s" placeholder:"FILE" help:"Check every run against this scenario (default: the scenario of each run)"`
 	Strict   bool     `help:"Also fail on warnings about the scenario, such as a rule that answered no prompt"`
-	Lenient  bool     `help:"Do not report problems of the test set-up (findings S01, S02, …)"`
+	Lenient  bool     `help:"Do not report findings about the test set-up (ids S01, S02, …)"`
 	NoRuns   bool     `name:"allow-no-runs" help:"Accept shards in which claude was never started"`
 
 	Reports `embed:""`

@@ -24,13 +24,13 @@ type Fixture struct {
 	Serve FixtureServe       `cmd:"" help:"Run a fixture as an MCP server, over stdio or HTTP"`
 	Check FixtureCheck       `cmd:"" help:"Report all errors in fixture files"`
 	Clone FixtureClone       `cmd:"" help:"Write a fixture that imitates a running MCP server"`
-	List  FixtureLibraryList `cmd:"" help:"List the fixtures of the library"`
+	List  FixtureLibraryList `cmd:"" help:"List the built-in fixtures"`
 	Token FixtureToken       `cmd:"" help:"Print an access token for a fixture behind OAuth"`
 }
 
 // FixtureServe serves one fixture.
 type FixtureServe struct {
-	Fixture  string  `arg:"" help:"Fixture file, or the name of a library fixture"`
+	Fixture  string  `arg:"" help:"Fixture file, or the name of a built-in fixture"`
 	HTTP     *string `name:"http" placeholder:"ADDR" help:"Serve streamable HTTP on this address instead of stdio (127.0.0.1:0 for a free port)"`
 	PortFile string  `placeholder:"FILE" help:"Write the port of --http to FILE"`
 
@@ -194,7 +194,7 @@ func (c *FixtureLibraryList) Run(s *process.System) error {
 
 // FixtureToken prints a token for programs that send it in a header instead of logging in.
 type FixtureToken struct {
-	Fixture   string   `arg:"" help:"Fixture file, or the name of a library fixture"`
+	Fixture   string   `arg:"" help:"Fixture file, or the name of a built-in fixture"`
 	Scope     []string `placeholder:"SCOPE" help:"Scopes of the token (default: all scopes of the fixture)"`
 	TokenFile string   `placeholder:"FILE" help:"Token file of the server, if it was started with one"`
 }

@@ -37,7 +37,7 @@ Usage: %[1]s COMMAND …              one of the commands below
 
 Get started:
   %[1]s init                                        write a working scenario, MCP server and CI job
-  %[1]s -p "What is the weather in Oslo?"           run the scenario as claude
+  %[1]s -p "What is the weather in Oslo?"           answer the prompt from the scenario
   %[1]s exec -s claudeless.toml -- npm test         test your own program: claude is replaced and the run is checked
 
 Commands:

@@ -49,7 +49,7 @@ func (c *Diff) Run(s *process.System) error {
 		}
 	}
 	if compared == 0 {
-		return badInputExitError("the two versions have no screens of the same renderer and size", "claudeless screens list prints what is captured")
+		return badInputExitError("the two versions have no screens of the same renderer and size", "run `claudeless screens list` to see what is captured")
 	}
 	if err := c.print(s, changes); err != nil {
 		return err
@@ -251,7 +251,7 @@ func (c *ListOrWriteScreenAnchors) Run(s *process.System) error {
 				return err
 			}
 		}
-		return badInputExitError(fmt.Sprintf("there are no anchors for %s", c.Version), "add them from captured pages: claudeless screens anchors VERSION --write FILE")
+		return badInputExitError(fmt.Sprintf("there are no anchors (known texts of screens) for %s", c.Version), "add them from captured pages: claudeless screens anchors VERSION --write FILE")
 	}
 	if c.Version == "" {
 		return badInputExitError("--write needs a version", "for example: claudeless screens anchors VERSION --write FILE")

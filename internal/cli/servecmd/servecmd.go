@@ -22,13 +22,13 @@ import (
 
 // Serve serves a scenario as the Messages API.
 type Serve struct {
-	Scenario string `arg:"" optional:"" help:"Scenario file, or the name of a library scenario"`
-	Record   string `placeholder:"URL" help:"Forward requests to this API instead of running a scenario, and record them with --capture for claudeless import"`
+	Scenario string `arg:"" optional:"" help:"Scenario file, or the name of a built-in scenario"`
+	Record   string `placeholder:"URL" help:"Forward requests to this API instead of running a scenario; add --capture to record them for claudeless import"`
 	Addr     string `placeholder:"HOST:PORT" help:"Address to listen on (default: a free port of 127.0.0.1); an address that other machines can reach requires --token"`
 	PortFile string `placeholder:"FILE" help:"Write the port to FILE once the server accepts connections"`
-	Token    string `placeholder:"TEXT" help:"Token that requests to the /_claudeless routes must contain; clients on other machines send it as their API key"`
-	StateDir string `placeholder:"DIR" help:"Directory through which the servers of one test run share gates and the counts of failures with times = N"`
-	Strict   bool   `help:"Answer a prompt that no rule matches with status 400, as unmatched = \"error\" in the scenario does"`
+	Token    string `placeholder:"TEXT" help:"Token required in requests to the /_claudeless routes, and as the API key of clients on other machines"`
+	StateDir string `placeholder:"DIR" help:"Directory in which the servers of one test run share gates and the counts of failures with times = N"`
+	Strict   bool   `help:"If no rule matches a prompt, answer with status 400, as unmatched = \"error\" in the scenario does"`
 	Capture  string `placeholder:"FILE" help:"Append the journal to FILE, one JSON object per line"`
 }
 

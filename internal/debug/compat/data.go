@@ -176,7 +176,7 @@ func (it Item) Size() int {
 // A value too large for the store is not an error: only its CID is kept, because some clients exit when a value is refused.
 func StoreItem(store *cas.Store, it Item) error {
 	if it.CID == "" {
-		return debug.NewError(debug.CodeInvalidPayload, "an item has no cid")
+		return debug.NewError(debug.CodeInvalidPayload, "an item has no `cid`")
 	}
 	if it.Format != "" && !it.Format.IsValid() {
 		return debug.NewError("invalid_serialization_format", fmt.Sprintf("unknown serialization_format %q", it.Format))

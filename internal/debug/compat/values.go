@@ -135,7 +135,7 @@ func (c *Clients) storeCallItemsOrRequestResend(processKey string, items []*Item
 		}
 	}
 	if len(missing) > 0 {
-		return debug.NewError(debug.CodeContentIDNotFound, "send these values again with their data", "missing_cids", missing)
+		return debug.NewError(debug.CodeContentIDNotFound, "send these values again, with all their data", "missing_cids", missing)
 	}
 	return nil
 }

@@ -166,7 +166,7 @@ func (f *hubAccess) debuggingSessionStatePrompt() (promptResult any, listError e
 		return nil, err
 	}
 	return promptMessage("The state of the debugging session",
-		"You are debugging an agent through breakpoints on its tool calls. A call that hits one waits until breakpoint_continue decides about it. This is the state now.",
+		"You are debugging an agent through breakpoints on its tool calls. A call that hits one waits until you decide with breakpoint_continue. This is the current state.",
 		promptSection{"Counts and default behavior", f.hub.Status()}, promptSection{"Breakpoints", f.breakpoints()},
 		promptSection{"Paused calls", f.pausedCalls()}, promptSection{fmt.Sprintf("Newest %d calls", limit), calls}, promptSection{"Tools", f.namesSignaturesAndMetadataOfTools()})
 }

@@ -129,7 +129,7 @@ func TestFailuresOfSteps(t *testing.T) {
 		{"a text that never comes", `{ type = "x" }, { wait = "never" }`, "tape test: step 2 (line 1): waited for the text `never` for 15s"},
 		{"a text that stays", `{ wait = "prompt", gone = "prompt", timeout_ms = 100 }`, "waited until the text `prompt` is gone for 100ms"},
 		{"another exit code", `{ key = "q", exit = 0 }`, "the program exited with exit status 7, expected exit status 0"},
-		{"no end", `{ exit = 0 }`, "waited 15s for the program to exit"},
+		{"no end", `{ exit = 0 }`, "the program did not exit within 15s"},
 		{"an early end", `{ key = "q" }, { wait = "never" }`, "waited for the text `never`, but the program exited: exit status 7"},
 		{"a gate without scenario", `{ wait = "prompt", gate = "x" }`, "the step opens a gate, but no scenario with gates is running"},
 	} {

@@ -188,7 +188,7 @@ func (r *Playback) awaitExit(ctx context.Context, s *Step) error {
 	select {
 	case <-r.Program.Done():
 	case <-r.Clock.After(s.timeout()):
-		return tapeError(fmt.Sprintf("waited %s for the program to exit", s.timeout()))
+		return tapeError(fmt.Sprintf("the program did not exit within %s", s.timeout()))
 	case <-ctx.Done():
 		return ctx.Err()
 	}

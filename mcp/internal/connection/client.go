@@ -144,7 +144,7 @@ func (l *client) sendTracked(ctx context.Context, req transport.JSONRPCRequest) 
 		}
 		return nil, err
 	case resp.Error != nil:
-		l.debug.LogMessage("<-", fmt.Sprintf("error %d to %s", resp.Error.Code, req.Method), idText(req.ID))
+		l.debug.LogMessage("<-", fmt.Sprintf("error %d in reply to %s", resp.Error.Code, req.Method), idText(req.ID))
 		return nil, &Error{Code: resp.Error.Code, Message: resp.Error.Message, Data: resp.Error.Data}
 	case len(resp.Result) == 0 || string(resp.Result) == "null":
 		return nil, errNoResult

@@ -50,7 +50,7 @@ func (c *Conn) List(ctx context.Context, list ListKind) (all []json.RawMessage, 
 			return all, "", nil
 		}
 		if seen[next] {
-			return all, fmt.Sprintf("the list of %s repeats the cursor %q; only %d entries were read", list, next, len(all)), nil
+			return all, fmt.Sprintf("listing %s: the server repeated the cursor %q; only %d entries were read", list, next, len(all)), nil
 		}
 		seen[next] = true
 		params = newParams("cursor", next)
