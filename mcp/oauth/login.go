@@ -113,7 +113,7 @@ func (c *Client) Login(ctx context.Context, redirectURI, challengeHeader string)
 }
 
 // orderParametersAsRealCLI orders the parameters of mcp-go's authorization URL as the real CLI does (observed with
-// 2.1.330). If the endpoint has a query of its own, the parameters follow it.
+// 2.1.330). If the endpoint has a query, the parameters follow it.
 func orderParametersAsRealCLI(authorizationURL string) string {
 	order := []string{"response_type", "client_id", "code_challenge", "code_challenge_method", "redirect_uri", "state", "scope", "resource"}
 	at := strings.LastIndexByte(authorizationURL, '?') // mcp-go escapes this character in its parameters

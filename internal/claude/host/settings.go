@@ -96,7 +96,7 @@ func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (wrong []st
 
 func stringValue(raw json.RawMessage) string {
 	var value string
-	_ = json.Unmarshal(raw, &value) // a value that is no string results in ""
+	_ = json.Unmarshal(raw, &value) // a value that is not a string results in ""
 	return value
 }
 

@@ -98,7 +98,7 @@ func pollAnswer(pauseID string) fields {
 }
 
 // pollDecision responds to the caller of a paused call. A request without the parameter wait comes from an older
-// client: for an unknown pause, the response says that the pause is still waiting, and is no error.
+// client: for an unknown pause, the response says that the pause is still waiting, and is not an error.
 func (a *api) pollDecision(r *http.Request) (any, error) {
 	wait, err := waitTime(r)
 	if err != nil {

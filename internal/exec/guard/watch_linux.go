@@ -157,7 +157,7 @@ func (n *Network) StartWaitingCommand() error {
 }
 
 // Close stops the watch. If processes are polled, it first scans them once more. If system calls are watched, processes
-// that still run cannot make connections afterwards, because nothing permits their calls any more.
+// that still run cannot make connections afterwards, because nothing permits their calls then.
 func (n *Network) Close() {
 	w := n.w
 	w.poller.ScanOnceMoreAndStop()

@@ -40,7 +40,7 @@ var (
 	ErrClosed error = closedError{}
 	// ErrBroken reports that the connection broke while a call waited for its answer.
 	ErrBroken = errors.New("the event stream broke off")
-	// ErrExpired reports that the server does not know the session any more. The connection is lost.
+	// ErrExpired reports that the server no longer knows the session. The connection is lost.
 	ErrExpired = errors.New("the session has ended")
 	// errConnectionReset is the real CLI's error for a connection closed by the server, errConnectionRefused its error
 	// for a closed port.

@@ -218,7 +218,7 @@ func (c client) run(t *testing.T, suite []step) {
 	}
 	for i, s := range suite {
 		got := results[i]
-		// The CLI's own text about a missing resource, which some codes of servers lead to, is no error (observed with 2.1.330).
+		// The CLI's own text about a missing resource, which some codes of servers lead to, is not an error (observed with 2.1.330).
 		wantError := s.isError && !strings.HasPrefix(got.text, "Resource not found: test://nope — it may have been deleted")
 		if !regexp.MustCompile(`(?s)`+s.want).MatchString(got.text) || got.isError != wantError {
 			t.Errorf("%s %s: error %v, %.500s\nwant error %v, %s", s.tool, s.input, got.isError, got.text, wantError, s.want)
