@@ -180,6 +180,11 @@ type APIError struct {
 	Type, Message string // type and message of the error in the body
 }
 
+// ErrorCode returns the code in the details of the API's error; empty means none.
+func (f *Failure) ErrorCode() string {
+	return map[FailureType]string{FailSpendLimit: "enforced_spend_limit_reached"}[f.Type]
+}
+
 // APIError returns the API's response for the failure. Its status is 0 for connection, body and process failures.
 func (f *Failure) APIError() APIError {
 	switch f.Type {

@@ -20,6 +20,7 @@ type apiFailure struct {
 	Status           int           // HTTP status; 0 means no response
 	Kind             string        // error type of the answer; empty without a response
 	APIError         string        // value of api_error, the cause of some failures; empty means none
+	Code             string        // code in the details of the API's error; empty means none
 	ErrorClass       string        // error of the assistant event
 	RetryClass       string        // error of api_retry; empty means never retried
 	Text             string        // message for the user
@@ -110,7 +111,7 @@ func describeFailure(f *scenarios.Failure, w failureContext) apiFailure {
 		return malformedResponse(f.Raw, w.DescribesJSON)
 	default:
 		api := w.apiFailureFromScriptedError(f.APIError())
-		api.RetryAfter = time.Duration(f.RetryAfter) * time.Second
+		api.RetryAfter, api.Code = time.Duration(f.RetryAfter)*time.Second, f.ErrorCode()
 		return api
 	}
 }

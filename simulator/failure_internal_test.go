@@ -75,3 +75,12 @@ func TestGateway(t *testing.T) {
 		}
 	}
 }
+
+// Only the error about an exceeded spend limit has a code.
+func TestErrorCode(t *testing.T) {
+	for failure, want := range map[scenarios.FailureType]string{scenarios.FailSpendLimit: "enforced_spend_limit_reached", scenarios.FailRateLimit: ""} {
+		if api := describeFailure(&scenarios.Failure{Type: failure}, failureContext{}); api.Code != want {
+			t.Errorf("%s: %q, want %q", failure, api.Code, want)
+		}
+	}
+}

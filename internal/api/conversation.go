@@ -259,7 +259,7 @@ func (x *exchange) simulateFailure(t *conversationTurn) {
 
 // answerFailure sends a failure that has an HTTP status.
 func (x *exchange) answerFailure(fail *scenarios.Failure, id string) {
-	e, h, code := fail.APIError(), x.w.Header(), ""
+	e, h := fail.APIError(), x.w.Header()
 	x.journalLine.Error = e.Message
 	switch fail.Type {
 	case scenarios.FailRateLimit:
@@ -267,15 +267,13 @@ func (x *exchange) answerFailure(fail *scenarios.Failure, id string) {
 		reset := x.startedAt.UTC().Add(time.Duration(fail.RetryAfter) * time.Second).Format(time.RFC3339)
 		h.Set("Anthropic-Ratelimit-Requests-Remaining", "0")
 		h.Set("Anthropic-Ratelimit-Requests-Reset", reset)
-	case scenarios.FailSpendLimit:
-		code = "enforced_spend_limit_reached"
 	case scenarios.FailAuthError, scenarios.FailOutOfCredits, scenarios.FailPromptTooLong:
 		if !x.IsClaudeCode() || fail.Type != scenarios.FailAuthError { // Claude Code retries after a 401, like the simulated claude
 			h.Set("X-Should-Retry", "false")
 		}
 	default:
 	}
-	x.sendJSON(e.Status, wire.NewError(e, code, id))
+	x.sendJSON(e.Status, wire.NewError(e, fail.ErrorCode(), id))
 }
 
 func (x *exchange) sendPartialStream(t *conversationTurn, fail *scenarios.Failure) {

@@ -34,6 +34,13 @@ tool_calls = [ { tool = "Bash", input = { command = "mkdir -p seen", description
 [[responses.response.steps]]
 text = "Ran."
 [[responses]]
+pattern = { type = "contains", text = "pause" }
+[[responses.response.steps]]
+tool_calls = [ { tool = "Bash", input = { command = "true", description = "Do nothing" } } ]
+[[responses.response.steps]]
+gate = "never"
+text = "Never."
+[[responses]]
 pattern = { type = "contains", text = "wait" }
 [[responses.response.steps]]
 tool_calls = [ { tool = "Bash", input = { command = "until [ -e go ]; do read -t 60 x; done", description = "Wait" } } ]
@@ -55,7 +62,7 @@ func TestInteractiveLines(t *testing.T) {
 		steps []step
 		want  string // a line for each line of the transcript with one of the shown keys
 	}{
-		"agents": {"bypassPermissions", []step{{"bypass permissions on", "agent please\r"}, {"● It has finished.\n\n✻", "and you\r"}, {"● Hello there.", "/exit\r"}}, `
+		"agents": {"bypassPermissions", []step{{"bypass permissions on", "agent please\r"}, {"● It has finished.\n\n✻", "and you\r"}, {"● Hello there.\n\n✻", "/exit\r"}}, `
 file-history-snapshot
 user "agent please" typed 1
 attachment auto_mode
@@ -87,8 +94,6 @@ system local_command
 user "<system-reminder>"
 file-history-snapshot
 user "slow" typed 1
-user [text]
-file-history-snapshot
 last-prompt slow`},
 		"refused with a text": {"default", []step{{"? for shortcuts", "bash\r"}, {"Do you want", keyUp}, {"❯ 4. No", "\t"}, {"differently", "use another name\r"}, {"● Ran.\n\n✻", "/exit\r"}}, `
 file-history-snapshot
@@ -125,7 +130,12 @@ user "c" typed 3
 attachment auto_mode_exit
 file-history-snapshot
 last-prompt c`},
-		"retry": {"default", []step{{"? for shortcuts", "overload\r"}, {"API Error", "/exit\r"}}, `
+		"exit during a turn": {"default", []step{{"? for shortcuts", "pause\r"}, {"Ran 1 shell command", "/exit\r"}}, `
+file-history-snapshot
+user "pause" typed 1
+user [tool_result]
+last-prompt pause`},
+		"retry": {"default", []step{{"? for shortcuts", "overload\r"}, {"API Error", ""}, {"? for shortcuts", "/exit\r"}}, `
 file-history-snapshot
 user "overload" typed 1
 file-history-snapshot

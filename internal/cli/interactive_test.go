@@ -919,6 +919,53 @@ func TestInteractiveTranscript(t *testing.T) {
 	}
 }
 
+// TestInteractiveLineIDs: copies of files belong to the line of a shell command or of /compact, lines after /clear keep the id
+// of the first session, and a mentioned file has none.
+func TestInteractiveLineIDs(t *testing.T) {
+	r := startInteractive(t, echoScenario, func(r *interactiveRun, _ *process.System) { r.write(filepath.Join(r.dir, "a.txt"), "a\n") })
+	for _, turn := range [][2]string{
+		{"? for shortcuts", "!echo abc"}, {"I got <!echo abc>", "see @a.txt now"}, {"I got <see @a.txt now>", "/compact"}, {"Compacted", "/clear"}, {"? for shortcuts", "end"}, {"I got <end>", "/exit"},
+	} {
+		r.wait(turn[0])
+		r.waitGone("esc to interrupt")
+		if turn[1] == "end" {
+			r.waitGone("Compacted")
+		}
+		r.press(turn[1], "\r")
+	}
+	r.waitExit(0)
+	files, _ := filepath.Glob(filepath.Join(r.config, "projects", "*", "*.jsonl"))
+	copied, sessions := map[string]bool{}, map[string]bool{}
+	var commands []string
+	for _, file := range files {
+		text, _ := os.ReadFile(file)
+		for line := range strings.Lines(string(text)) {
+			var l struct {
+				Type, UUID, MessageID string
+				Query                 string `json:"session_id"`
+				Message               struct{ Content json.RawMessage }
+				Attachment            struct{ Type string }
+			}
+			if err := json.Unmarshal([]byte(line), &l); err != nil {
+				t.Fatal(err)
+			}
+			copied[l.MessageID] = copied[l.MessageID] || l.Type == "file-history-snapshot"
+			if content := string(l.Message.Content); l.Type == "user" && (strings.Contains(content, "bash-input") || strings.Contains(content, "<command-name>/compact")) {
+				commands = append(commands, l.UUID)
+			}
+			if l.Type == "assistant" {
+				sessions[l.Query] = true
+			}
+			if l.Attachment.Type == "file" && l.Query != "" {
+				t.Errorf("a mentioned file has the session %s", l.Query)
+			}
+		}
+	}
+	if len(files) != 2 || len(commands) != 2 || !copied[commands[0]] || !copied[commands[1]] || len(sessions) != 1 {
+		t.Errorf("%d files; commands %q; copies for %v; sessions of replies %v", len(files), commands, copied, sessions)
+	}
+}
+
 // TestInteractiveCommandIsSaved: a command is in the transcript before the next turn.
 func TestInteractiveCommandIsSaved(t *testing.T) {
 	r := startInteractive(t, echoScenario, nil)

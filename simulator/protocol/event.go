@@ -117,8 +117,8 @@ type Assistant struct {
 	UserMessageUUID     string               `json:"user_message_uuid,omitempty"`
 	UserMessageUUIDs    []string             `json:"user_message_uuids,omitempty"`
 
-	// ErrorDetails is the API's error message for a request that was too long; for transcripts.
-	ErrorDetails string `json:"-"`
+	// ErrorDetails is the API's error message for a request that was too long, ErrorCode the code of an error; for transcripts.
+	ErrorDetails, ErrorCode string `json:"-"`
 	// Final is the message's real stop reason and usage, which are written to the transcript but not
 	// printed. It is nil for synthetic messages.
 	Final *MessageSummary `json:"-"`

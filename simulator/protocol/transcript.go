@@ -189,6 +189,7 @@ type SyntheticLine struct {
 	Error             string           `json:"error,omitempty"`
 	IsAPIErrorMessage bool             `json:"isApiErrorMessage"`
 	APIErrorStatus    int              `json:"apiErrorStatus,omitempty"`
+	APIErrorCode      string           `json:"apiErrorCode,omitempty"`
 	APIErrorType      string           `json:"apiErrorType,omitempty"`
 	APIError          string           `json:"apiError,omitempty"`
 	ErrorDetails      string           `json:"errorDetails,omitempty"`        // set if a request was too long

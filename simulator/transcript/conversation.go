@@ -13,8 +13,9 @@ type conversation struct {
 	id, path   string
 	sourceID   string // id of the session that was resumed; after a fork it differs from id
 	resumed    bool
-	forked     bool // resumed as a copy with a new id
-	wasCleared bool // started by /clear
+	forked     bool   // resumed as a copy with a new id
+	wasCleared bool   // started by /clear
+	firstID    string // id before the first /clear; empty means that there was none
 
 	leaves    map[string]string // uuid of the last line by agent id; "" is the main conversation
 	promptID  string            // id of the prompt to which the next lines belong
@@ -70,7 +71,7 @@ func (th *conversation) newEnvelope(agentID, uuid, timestamp string) protocol.En
 	if agentID == "" {
 		th.lineCount++
 		if th.inQuery {
-			e.QuerySession = th.id
+			e.QuerySession = cmp.Or(th.firstID, th.id)
 		}
 	}
 	if leaf := th.leaves[agentID]; leaf != "" {
@@ -111,6 +112,9 @@ func attachmentLineOf(e protocol.Envelope, role string, value any) protocol.Atta
 
 func (th *conversation) addedAttachmentLine(ev *protocol.AttachmentAdded) protocol.AttachmentLine {
 	line := attachmentLineOf(th.newEnvelope(ev.AgentID, ev.UUID, ""), ev.Role, ev.Attachment)
+	if ev.Role == "user" && ev.Tool == "" { // a file that the prompt mentions
+		line.QuerySession = ""
+	}
 	if ev.Rendered != "" {
 		line.Rendered = []protocol.AttachmentText{{Content: ev.Rendered}}
 	}

@@ -11,23 +11,26 @@ import (
 )
 
 type recorder struct {
-	conversation  *conversation
-	labels        *sessionListLineBuilder
-	lines         *lineWriter
-	attachments   *contextAttachmentWriter
-	agents        *agentTranscripts
-	requests      *modelRequestLog
-	costs         sessionCosts
-	attribution   attribution               // attribution of the model's next lines
-	turns, images int                       // number of prompts and of their images so far
-	notices       int                       // number of those prompts that background work has sent
-	retainedUUIDs []string                  // uuids of the messages that the last compaction kept
-	unanswered    []unansweredCall          // calls without a result at the end of the history
-	awaitsReply   bool                      // the history ends with a prompt that the model has not answered
-	turnClosed    bool                      // the closing lines of the first turn in a terminal are written
-	promptMark    recorderStateBeforePrompt // state before the last prompt
-	commands      []*protocol.CommandRan    // they have no lines until the next prompt
-	refusedByUser bool                      // the user has refused the last call
+	conversation   *conversation
+	labels         *sessionListLineBuilder
+	lines          *lineWriter
+	attachments    *contextAttachmentWriter
+	agents         *agentTranscripts
+	requests       *modelRequestLog
+	costs          sessionCosts
+	attribution    attribution               // attribution of the model's next lines
+	turns, images  int                       // number of prompts and of their images so far
+	notices        int                       // number of those prompts that background work has sent
+	retainedUUIDs  []string                  // uuids of the messages that the last compaction kept
+	compactionUUID string                    // id of the command for the last compaction in a terminal
+	unanswered     []unansweredCall          // calls without a result at the end of the history
+	awaitsReply    bool                      // the history ends with a prompt that the model has not answered
+	turnClosed     bool                      // the closing lines of the first turn in a terminal are written
+	promptMark     recorderStateBeforePrompt // state before the last prompt
+	commands       []*protocol.CommandRan    // they have no lines until the next prompt
+	refusedByUser  bool                      // the user has refused the last call
+
+	check struct{ messageID, requestID string } // last check of the calls of a message
 
 	structured structuredOutput // output of the last call
 	fallback   *protocol.System // change of the model that is not recorded yet; nil means none
@@ -326,7 +329,7 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 		return protocol.SyntheticLine{
 			IsTransient: transient,
 			LineHead:    e.LineHead, Type: "assistant", LineID: e.LineID, Message: ev.Message, RequestID: ev.RequestID, Error: ev.Error,
-			IsAPIErrorMessage: ev.IsAPIErrorMessage, APIErrorStatus: ev.APIStatus, APIErrorType: ev.APIErrorType, APIError: ev.APIError,
+			IsAPIErrorMessage: ev.IsAPIErrorMessage, APIErrorStatus: ev.APIStatus, APIErrorCode: ev.ErrorCode, APIErrorType: ev.APIErrorType, APIError: ev.APIError,
 			ErrorDetails: ev.ErrorDetails, ResendCannotCure: ev.Error == "billing_error",
 			PerTurnEffort: perTurn, NoToolCall: ev.IsAPIErrorMessage, MadeBy: madeBy, LineTrailer: e.LineTrailer,
 		}
@@ -341,7 +344,10 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 		Type:        "assistant", LineID: e.LineID, Effort: level, PerTurnEffort: perTurn, MadeBy: "model", LineTrailer: e.LineTrailer,
 	}
 	if r.requests.inputOf(agentID).context.ChecksCalls {
-		line.CheckRequest = r.conversation.options.Clock.NewID()
+		if r.check.messageID != m.ID {
+			r.check.messageID, r.check.requestID = m.ID, r.conversation.options.Clock.NewID()
+		}
+		line.CheckRequest = r.check.requestID
 	}
 	if m.StopReason == nil { // a streamed reply gets its stop reason from ev.Final
 		line.Message.StopDetails = protocol.NullValue[protocol.StopDetails]()

@@ -214,7 +214,8 @@ func (r *recorder) recordCompactionBoundary(ev *protocol.System) error {
 // writeLinesBeforeCompactionBoundary writes the lines before the boundary in a terminal. Afterwards, requests are recorded as
 // in a new transcript.
 func (r *recorder) writeLinesBeforeCompactionBoundary() error {
-	r.conversation.recordFilesBeforePrompt(r.conversation.options.Clock.NewID())
+	r.compactionUUID = r.conversation.options.Clock.NewID()
+	r.conversation.recordFilesBeforePrompt(r.compactionUUID)
 	err := r.lines.write(r.labels.transcriptClosingLines()...)
 	r.turnClosed, r.requests.inputByAgentID, r.requests.writtenHashes = false, nil, nil
 	return err
@@ -230,7 +231,7 @@ func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 		return r.writeLinesAfterCompactionInTurn(ev, line)
 	}
 	if r.conversation.options.Machine.IsTerminal {
-		line.TurnPosition.PromptIndex = r.turns
+		line.TurnPosition.PromptIndex, ev.Command.UUID = r.turns, r.compactionUUID
 	}
 	e := r.conversation.newEnvelope("", ev.Summary.UUID, ev.Summary.Timestamp)
 	e.PromptID = r.conversation.promptIDOf(ev.Command)
@@ -321,6 +322,7 @@ func (r *recorder) withdrawPrompt() error {
 	err := r.lines.write(append(lines, r.labels.transcriptClosingLines()...)...)
 	th, mark := r.conversation, r.promptMark
 	th.lineCount, r.turns, r.turnClosed, *r.attachments, *r.requests.inputOf("") = mark.lineCount, mark.turns, mark.turnClosed, mark.attachments, mark.input
+	r.labels.lastPromptLeaf = mark.leafUUID // so that the end of the session does not repeat the line
 	if th.leaves[""] = mark.leafUUID; mark.leafUUID == "" {
 		delete(th.leaves, "")
 	}
@@ -334,7 +336,7 @@ func (r *recorder) recordShellPrompt(ev *protocol.PromptAccepted) error {
 	r.attachments.contextPending = !r.attachments.contextWritten
 	var lines []any
 	for i, block := range ev.Content.Blocks {
-		e := r.conversation.newEnvelope("", "", ev.Timestamp)
+		e := r.conversation.newEnvelope("", map[bool]string{true: ev.UUID}[i == 0], ev.Timestamp)
 		e.PromptID = r.conversation.promptIDOf(ev)
 		line := protocol.UserLine{LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user", Message: userText(protocol.Content{Blocks: []protocol.Block{block}}.Plain())}
 		if i > 0 {

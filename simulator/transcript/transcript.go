@@ -308,7 +308,7 @@ func (s *Transcript) Reset() (id, path string, err error) {
 	err = errors.Join(err, s.conversation.writer.close())
 	before, named := s.conversation, s.recorder.labels
 	before.options.ID = ""
-	s.conversation = &conversation{options: before.options, id: before.options.Clock.NewID(), wasCleared: true, writer: before.writer}
+	s.conversation = &conversation{options: before.options, id: before.options.Clock.NewID(), wasCleared: true, firstID: cmp.Or(before.firstID, before.id), writer: before.writer}
 	s.conversation.path = filepath.Join(filepath.Dir(before.path), s.conversation.id+".jsonl")
 	s.recorder = newRecorder(s.conversation)
 	s.recorder.labels.title, s.recorder.labels.hasUserTitle = named.title, named.hasUserTitle

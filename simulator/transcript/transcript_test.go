@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -684,5 +685,31 @@ func TestNoPersistence(t *testing.T) {
 	}
 	if _, err := os.Stat(w.state); err == nil {
 		t.Error("something is written")
+	}
+}
+
+// checkingContext is that of a mode in which a server checks calls.
+type checkingContext struct{ lowEffortContext }
+
+func (checkingContext) RequestContext(string) transcript.RequestContext {
+	return transcript.RequestContext{ChecksCalls: true}
+}
+
+// The lines of one message have the same id of the check of its calls, and another message has another id.
+func TestCheckOfMessage(t *testing.T) {
+	w := newWorld(t)
+	s := w.mustOpen(t, transcript.Options{Context: checkingContext{}})
+	for i, id := range []string{"msg_1", "msg_1", "msg_2"} {
+		if err := s.Record(&protocol.Assistant{UUID: strconv.Itoa(i), Message: protocol.AssistantMessage{ID: id, Content: []protocol.Block{protocol.Text("x")}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closeAll(t, s, s)
+	var checks []any
+	for _, l := range messageLines(readLines(t, s.Path())) {
+		checks = append(checks, l["serverClassifierRequest"])
+	}
+	if len(checks) != 3 || checks[0] == nil || checks[0] != checks[1] || checks[1] == checks[2] {
+		t.Errorf("ids of checks: %v", checks)
 	}
 }

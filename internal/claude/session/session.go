@@ -28,6 +28,7 @@ import (
 var (
 	ErrWithdrawn  = simulator.ErrWithdrawn
 	ErrKeyPressed = simulator.ErrSignalled
+	ErrSuperseded = simulator.ErrSuperseded
 )
 
 // Events are the events of a session in order; an error is the last item.

@@ -438,7 +438,11 @@ func (t *Terminal) submit(text, prompt string) {
 	}
 	word, _, _ := strings.Cut(text, " ")
 	if word == "/exit" || word == "/quit" {
-		t.quit, t.exitPrompt = true, t.plan.Clock.NewID()
+		if t.quit = true; s.progress == nil {
+			t.exitPrompt = t.plan.Clock.NewID()
+		} else if len(t.view.runningCalls) == 0 {
+			t.player.interruptRunningTurn(session.ErrSuperseded) // the transcript gets no line about the interrupt
+		}
 		return
 	}
 	if t.runPageCommand(text) {
