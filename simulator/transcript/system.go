@@ -323,9 +323,7 @@ func (r *recorder) withdrawPrompt() error {
 	th, mark := r.conversation, r.promptMark
 	th.lineCount, r.turns, r.turnClosed, *r.attachments, *r.requests.inputOf("") = mark.lineCount, mark.turns, mark.turnClosed, mark.attachments, mark.input
 	r.labels.lastPromptLeaf = mark.leafUUID // so that the end of the session does not repeat the line
-	if th.leaves[""] = mark.leafUUID; mark.leafUUID == "" {
-		delete(th.leaves, "")
-	}
+	th.leaves[""] = mark.leafUUID
 	return err
 }
 

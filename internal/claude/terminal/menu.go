@@ -63,12 +63,11 @@ type commandMenu struct {
 }
 
 func (m *commandMenu) description(name string) string {
-	for _, c := range m.commands {
-		if c.name == name {
-			return c.description
-		}
+	at := slices.IndexFunc(m.commands, func(c slashCommand) bool { return c.name == name })
+	if at < 0 {
+		return ""
 	}
-	return ""
+	return m.commands[at].description
 }
 
 func (m *commandMenu) update(draft string) {

@@ -296,11 +296,7 @@ func (c *Show) Run(s *process.System) error {
 		if err != nil {
 			return err
 		}
-		text := p.Text
-		if c.ANSI {
-			text = p.ANSI
-		}
-		_, err = fmt.Fprint(s.Stdout, text)
+		_, err = fmt.Fprint(s.Stdout, map[bool]string{true: p.ANSI, false: p.Text}[c.ANSI])
 		return err
 	}
 	return badInputExitError(fmt.Sprintf("no captured page is called %q", c.Page), diag.DidYouMean(c.Page, names))

@@ -100,12 +100,9 @@ func (o *Options) runTape(ctx context.Context, j tapeWithTargetBook) (Result, er
 	defer s.removeTempDir()
 	err = s.play(ctx, &r)
 	r.Seconds = o.Clock.Now().Sub(began).Seconds()
-	if step, ok := errors.AsType[*tape.StepError](err); ok {
-		r.Failure, r.Details = step.Error(), s.failureDetailsFromScreenAndJournal(step)
-		return r, nil
-	}
-	if err != nil && ctx.Err() == nil {
-		r.Failure, r.Details = err.Error(), s.failureDetailsFromScreenAndJournal(nil)
+	step, isStep := errors.AsType[*tape.StepError](err)
+	if isStep || err != nil && ctx.Err() == nil {
+		r.Failure, r.Details = err.Error(), s.failureDetailsFromScreenAndJournal(step)
 		return r, nil
 	}
 	return r, err

@@ -200,11 +200,7 @@ func (s Screen) Text() string { return strings.Join(s.Lines(), "\n") + "\n" }
 
 // Frame returns the rows down to the last one that is not empty, each with a bar in front of it, for messages.
 func (s Screen) Frame() string {
-	lines := s.Lines()
-	for len(lines) > 0 && lines[len(lines)-1] == "" {
-		lines = lines[:len(lines)-1]
-	}
-	return "  | " + strings.Join(lines, "\n  | ") + "\n"
+	return "  | " + strings.ReplaceAll(strings.TrimRight(s.Text(), "\n"), "\n", "\n  | ") + "\n"
 }
 
 // ANSI returns the screen as text with SGR sequences, one line per row. No style continues from one line to the next.
