@@ -84,8 +84,7 @@ func (d dialer) negotiate(lifetime, limit context.Context) dialResult {
 	return r
 }
 
-// negotiationModeOrLegacy returns the negotiation mode of the manager, or NegotiateLegacy for transports that support nothing
-// else.
+// negotiationModeOrLegacy returns the negotiation mode of the manager, or NegotiateLegacy for transports that support nothing else.
 func (d dialer) negotiationModeOrLegacy() connection.NegotiationMode {
 	switch {
 	case d.cfg.Type == typeSDK, d.cfg.Type == typeSSE:

@@ -19,8 +19,7 @@ type Failure struct {
 	RetryAfter int `toml:"retry_after" min:"0" max:"31536000"`
 	// Message is the error message of `auth_error`, `server_error`, `api_error` and `stream_error`.
 	Message string `toml:"message"`
-	// PartialText is the text that is sent before `partial_response` ends the connection, or before the error event of
-	// `stream_error`.
+	// PartialText is the text that is sent before `partial_response` ends the connection, or before the error event of `stream_error`.
 	PartialText string `toml:"partial_text"`
 	// Cut selects how the connection of a `partial_response` ends: `reset` (RST), `close` (FIN in the middle of the
 	// body), `error` (an error event), `silence` (it stays open without data), `end` (the body ends properly, but too

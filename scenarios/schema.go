@@ -68,8 +68,7 @@ type Scenario struct {
 	WelcomeBackRightPanel []string `toml:"welcome_back_right_panel"`
 	// ProjectPath is the stored session's project directory; default `working_directory`, else the run's directory.
 	ProjectPath string `toml:"project_path"`
-	// WorkingDirectory is the directory that transcripts and hook inputs report. Tools and hooks still run in the run's
-	// directory.
+	// WorkingDirectory is the directory that transcripts and hook inputs report. Tools and hooks still run in the run's directory.
 	WorkingDirectory string `toml:"working_directory"`
 	// Trusted is true if the directory is trusted; false shows the trust dialog on the interactive screen.
 	Trusted *bool `toml:"trusted" default:"true"`
@@ -150,8 +149,7 @@ type Response struct {
 	ToolCalls []ToolCall `toml:"tool_calls"`
 	// Usage is the reported token count. By default it is estimated.
 	Usage *Usage `toml:"usage"`
-	// Steps are the messages of the answer. They replace `text` and `tool_calls`. Each message answers its own request
-	// to the model.
+	// Steps are the messages of the answer. They replace `text` and `tool_calls`. Each message answers its own request to the model.
 	Steps []Step `toml:"steps"`
 	// StopReason replaces the stop reason. After "max_tokens" and "model_context_window_exceeded", the CLI sends a
 	// prompt that begins "Output token limit hit."; the next step or a rule answers this prompt. After "refusal", the
@@ -271,8 +269,7 @@ type Subagent struct {
 	// Type is the agent type if the call's input sets none.
 	Type string `toml:"type"`
 	// Steps are the messages with which the agent answers its first prompt; rules answer later prompts of the agent.
-	// Expressions see the captures of the prompt that led to the call, the agent's prompt, and the results of the
-	// agent's calls.
+	// Expressions see the captures of the prompt that led to the call, the agent's prompt, and the results of the agent's calls.
 	Steps []Step `toml:"steps"`
 	// Background is false if the call waits for the agent. Default: the value in the agent's definition, or else true,
 	// as in the real CLI. The input's `run_in_background` takes precedence.

@@ -128,8 +128,7 @@ type Expectation struct {
 	tools  []match.Pattern
 }
 
-// ExpectMCP expects a call to an MCP server. With `progress`, `log` or `level`, it expects a notification from the
-// server instead.
+// ExpectMCP expects a call to an MCP server. With `progress`, `log` or `level`, it expects a notification from the server instead.
 type ExpectMCP struct {
 	// Server is the name of the server in the configuration, or a glob.
 	Server string `toml:"server,required" empty:"no"`

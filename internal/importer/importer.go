@@ -222,8 +222,7 @@ func IsInputError(err error) bool {
 	return ok || errors.Is(err, session.ErrNoConversation)
 }
 
-// minBytesOfResultReplacedByReference is the minimum length of a result to which texts may refer; shorter ones may match by
-// chance.
+// minBytesOfResultReplacedByReference is the minimum length of a result to which texts may refer; shorter ones may match by chance.
 const minBytesOfResultReplacedByReference = 8
 
 // rememberToolResultsForReferences stores the results of the calls in a message, so that later texts can refer to them. It

@@ -210,8 +210,7 @@ func (p *replayPlans) replayPathAndContentOfRecordedFile(recordedPath string) (r
 
 var lineNumberPrefixOfGrepResultPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d+[:-]`) })
 
-// fileContainsAllLinesOfGrepResult reports whether an imported file contains all lines of grepResult, with or without line
-// numbers.
+// fileContainsAllLinesOfGrepResult reports whether an imported file contains all lines of grepResult, with or without line numbers.
 func fileContainsAllLinesOfGrepResult(grepResult, fileContent string) bool {
 	for line := range strings.Lines(grepResult) {
 		line = strings.TrimSuffix(line, "\n")

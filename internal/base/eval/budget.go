@@ -47,8 +47,7 @@ func WithSharedTemplateOutputLimit(ctx context.Context) context.Context {
 }
 
 // MissingPathsOfEvaluatedExpressions returns the paths, such as `results[0].structured.nmae`, that had no value when a template
-// was evaluated. ctx is the context of [WithSharedTemplateOutputLimit] with which they were evaluated. Each path is returned
-// once.
+// was evaluated. ctx is the context of [WithSharedTemplateOutputLimit] with which they were evaluated. Each path is returned once.
 func MissingPathsOfEvaluatedExpressions(ctx context.Context) []string {
 	t, ok := ctx.Value(sharedTemplateStateContextKey{}).(*sharedTemplateState)
 	if !ok {
@@ -122,8 +121,7 @@ func (b *budget) spendBytesOfValue(value any) error {
 	return nil
 }
 
-// spendStepsOfNestedValues charges one step for v and for each value inside it, and one more step for every 256 bytes of a
-// string.
+// spendStepsOfNestedValues charges one step for v and for each value inside it, and one more step for every 256 bytes of a string.
 func (b *budget) spendStepsOfNestedValues(v any) error {
 	if err := b.spendSteps(1); err != nil {
 		return err
@@ -214,8 +212,7 @@ func wrapInCallThatCountsValueBytes(node *ast.Node) {
 	}
 }
 
-// wrapOperandInCallThatCountsSteps wraps a comparison's operand, unless it is a literal or string: each value in it costs one
-// step.
+// wrapOperandInCallThatCountsSteps wraps a comparison's operand, unless it is a literal or string: each value in it costs one step.
 func wrapOperandInCallThatCountsSteps(comparisonOperand ast.Node) ast.Node {
 	switch comparisonOperand.(type) {
 	case *ast.StringNode, *ast.NilNode, *ast.ArrayNode, *ast.ConstantNode:

@@ -259,8 +259,7 @@ const (
 )
 
 // ReadStdin returns all of stdin, decoded by [ReplaceInvalidUTF8LikeJavaScriptStream]. It returns "" if stdin is a terminal or
-// stays silent for too long. In the latter case, its goroutine stays blocked in Read until the pipe is closed or the process
-// exits.
+// stays silent for too long. In the latter case, its goroutine stays blocked in Read until the pipe is closed or the process exits.
 func (s *System) ReadStdin(ctx context.Context) (string, error) {
 	if s.StdinIsTTY || s.Stdin == nil {
 		return "", nil

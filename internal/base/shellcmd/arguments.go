@@ -14,8 +14,7 @@ var (
 )
 
 // PassesUnclearScriptToShell reports whether the command passes to a shell a script that refers to one of the variables, quoted
-// or not, or that uses its arguments in a way that the real CLI does not follow, as after shift (observed with
-// 2.1.330).
+// or not, or that uses its arguments in a way that the real CLI does not follow, as after shift (observed with 2.1.330).
 func (c Command) PassesUnclearScriptToShell(unclearVariables []string) bool {
 	inner := c.Innermost()
 	i := indexOfShellScriptArgument(inner.Args)

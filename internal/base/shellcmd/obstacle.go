@@ -93,8 +93,7 @@ func (r *scriptReader) statementObstacle(s *syntax.Stmt) Obstacle {
 }
 
 // isDelimiterQuoted reports whether the delimiter of a here-document is quoted as a whole, so that the text of the
-// document is not expanded. A partly quoted delimiter does not count as quoted, as in the real CLI (observed with
-// 2.1.330).
+// document is not expanded. A partly quoted delimiter does not count as quoted, as in the real CLI (observed with 2.1.330).
 func isDelimiterQuoted(w *syntax.Word) bool {
 	lit, ok := w.Parts[0].(*syntax.Lit)
 	return len(w.Parts) == 1 && (!ok || strings.LastIndexByte(lit.Value, '\\') == 0)

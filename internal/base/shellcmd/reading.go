@@ -157,8 +157,7 @@ func isSyntaxErrorInsideExpansion(scriptText string, syntaxError error) bool {
 }
 
 // parseResultChecker checks a parsed script without trusting the parser. It records the bytes that the parser assigned to
-// words. All other bytes must be spaces, operators, reserved words or comments. Only spaces may separate the words of a
-// command.
+// words. All other bytes must be spaces, operators, reserved words or comments. Only spaces may separate the words of a command.
 type parseResultChecker struct {
 	text       string
 	words      []bool           // for each byte, whether it belongs to a word, a quoted text or an expansion
@@ -313,8 +312,7 @@ func (c *parseResultChecker) isHeredocDelimiterLine(startOffset, endOffset int) 
 // misplacedNamePattern matches a word that is parsed as a command's name but continues or ends another command.
 var misplacedNamePattern = LazyPattern(`^(\}.*|then|elif|else|fi|do|done|esac|if|while|until|for|case|function|select)$`)
 
-// maxSyntaxRepairsPerScript bounds the repairs in one script, and maxRepairableScriptBytes the length of a script that is
-// repaired.
+// maxSyntaxRepairsPerScript bounds the repairs in one script, and maxRepairableScriptBytes the length of a script that is repaired.
 const (
 	maxSyntaxRepairsPerScript = 8
 	maxRepairableScriptBytes  = 16 << 10

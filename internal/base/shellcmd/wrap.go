@@ -149,8 +149,7 @@ func (c Command) removeWrappers(names ...string) Command {
 	return c
 }
 
-// hasArgumentsHidingWrappedProgram reports whether a wrapper has arguments, unknown before it runs, that hide the program it
-// wraps.
+// hasArgumentsHidingWrappedProgram reports whether a wrapper has arguments, unknown before it runs, that hide the program it wraps.
 func hasArgumentsHidingWrappedProgram(wrapperName string, ownArguments []Word) bool {
 	if n := len(ownArguments); wrapperName == "timeout" && n > 0 && ownArguments[n-1].Shape != "--" && !durationPattern().MatchString(ownArguments[n-1].Shape) {
 		return true
@@ -355,8 +354,7 @@ func optionScript(args []string) string {
 	return ""
 }
 
-// OptionScript returns the script that is the value of an option of flock, script or env, also after other wrappers; ""
-// means none.
+// OptionScript returns the script that is the value of an option of flock, script or env, also after other wrappers; "" means none.
 func (c Command) OptionScript() string {
 	for len(c.Args) > 1 {
 		w, ok := wrappers()[c.Args[0]]

@@ -235,8 +235,7 @@ func noProxyValue(s *process.System) string {
 	return value + "," + local
 }
 
-// FindRealClaude returns the real claude's path: explicitPath, else CLAUDE_BIN, else the claude on PATH that is not
-// this program.
+// FindRealClaude returns the real claude's path: explicitPath, else CLAUDE_BIN, else the claude on PATH that is not this program.
 func FindRealClaude(explicitPath string, getenv func(string) string, ownPath string) (string, error) {
 	explicitPath = cmp.Or(explicitPath, getenv("CLAUDE_BIN"))
 	if explicitPath != "" {

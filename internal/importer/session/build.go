@@ -322,8 +322,7 @@ func (c *Call) addMissingPartsFrom(otherRecord *Call) {
 // ErrNoConversation reports that the files contain no conversation.
 var ErrNoConversation = errors.New("the input contains no prompt with an answer")
 
-// addLastMessageFromCallResult adds a sub-agent's last message, from the result of its call, if the input contains only its
-// calls.
+// addLastMessageFromCallResult adds a sub-agent's last message, from the result of its call, if the input contains only its calls.
 func (a *Agent) addLastMessageFromCallResult(callThatStartedAgent *Call) {
 	n := len(a.Messages)
 	if n == 0 || callThatStartedAgent.Result == nil || callThatStartedAgent.Result.IsError {

@@ -255,8 +255,7 @@ type modelRequestPart struct {
 	IsError bool            `json:"is_error,omitempty"`
 }
 
-// readModelRequestsFromJournalFile reads the requests from a journal of `claudeless serve` or `claude`; a missing journal has
-// none.
+// readModelRequestsFromJournalFile reads the requests from a journal of `claudeless serve` or `claude`; a missing journal has none.
 func readModelRequestsFromJournalFile(journalFile string) ([]json.RawMessage, error) {
 	file, err := os.Open(journalFile)
 	if errors.Is(err, fs.ErrNotExist) {

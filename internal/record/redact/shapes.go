@@ -163,8 +163,7 @@ func (s *secretFormFinder) findRuleMatches(text string, ruleIndex int, span [2]i
 	return found
 }
 
-// isProseOrParameterAfterBearer reports whether the word after "bearer" is not a token, but a word or the parameter of a
-// challenge.
+// isProseOrParameterAfterBearer reports whether the word after "bearer" is not a token, but a word or the parameter of a challenge.
 func isProseOrParameterAfterBearer(wordAfterBearer string) bool {
 	return wordAfterBearer == "resource_metadata=" || slices.ContainsFunc([]string{"authenti", "authori", "credential", "assessment", "scheme", "token", "security", "challenge", "instrument"}, func(about string) bool {
 		return strings.HasPrefix(strings.ToLower(wordAfterBearer), about) && looksLikeWordOrExample(wordAfterBearer)

@@ -42,8 +42,7 @@ type Options struct {
 	// Negotiation is the way in which both sides agree on a revision of MCP.
 	Negotiation NegotiationMode
 	Timeout     time.Duration // connect timeout, which also bounds the probe
-	// Reopen is the pause before a notification stream of revision 2026-07-28 is reopened; it doubles with each
-	// attempt. 0 means 1 s.
+	// Reopen is the pause before a notification stream of revision 2026-07-28 is reopened; it doubles with each attempt. 0 means 1 s.
 	Reopen time.Duration
 	// TimeoutError is the error of a connection attempt that took too long.
 	TimeoutError *DialError

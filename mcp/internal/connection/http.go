@@ -201,8 +201,7 @@ func (t *httpTransport) readAnswer(resp *http.Response) (message []byte, err err
 	return message, nil
 }
 
-// firstResponseInBodyOrWholeBody returns the JSON-RPC response in a body: the first response of an array, otherwise the whole
-// body.
+// firstResponseInBodyOrWholeBody returns the JSON-RPC response in a body: the first response of an array, otherwise the whole body.
 func firstResponseInBodyOrWholeBody(body []byte) []byte {
 	for _, m := range plainjson.DecodeOrZero[[]json.RawMessage](body) {
 		if plainjson.DecodeOrZero[struct{ Method *string }](m).Method == nil {

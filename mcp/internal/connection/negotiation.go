@@ -26,8 +26,7 @@ const (
 	NegotiateModernWithoutFallback
 )
 
-// revisionProbeTimeout returns the time limit of a probe: a share of the connect timeout, up to a limit (observed with
-// 2.1.330).
+// revisionProbeTimeout returns the time limit of a probe: a share of the connect timeout, up to a limit (observed with 2.1.330).
 func revisionProbeTimeout(connectTimeout time.Duration, isRemoteServer bool) time.Duration {
 	limit, share := 3*time.Second, 0.3
 	if isRemoteServer {

@@ -17,8 +17,7 @@ import (
 // gives up on a server that only asks the client to retry later.
 
 // maxInputRounds is how often a request is repeated at most because its result asks for input or for another attempt.
-// pauseBeforeRetryWithoutQuestions is the pause before a repetition for which the server asked no question (observed
-// with 2.1.330).
+// pauseBeforeRetryWithoutQuestions is the pause before a repetition for which the server asked no question (observed with 2.1.330).
 const (
 	maxInputRounds                   = 10
 	pauseBeforeRetryWithoutQuestions = 250 * time.Millisecond

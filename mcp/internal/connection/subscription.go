@@ -89,8 +89,7 @@ func (s *subscription) run(ctx context.Context, settled func(acknowledged bool))
 	}
 }
 
-// pauseBeforeReopeningStream returns the pause before the stream is reopened. streamEndError is nil if the server ended the
-// stream.
+// pauseBeforeReopeningStream returns the pause before the stream is reopened. streamEndError is nil if the server ended the stream.
 func (s *subscription) pauseBeforeReopeningStream(streamEndError error, reopenCount int) time.Duration {
 	if reopenCount >= maxReopenings {
 		s.debug.Printf("the notification stream ended and will not be reopened: %v", streamEndError)

@@ -24,8 +24,7 @@ type Target interface {
 type messageTransport interface {
 	// Start begins to read messages. Requests of the server are handled until ctx ends.
 	Start(ctx context.Context) error
-	// SendRequest sends a request and waits for its response. If the client receives the response from another stream,
-	// it cancels ctx.
+	// SendRequest sends a request and waits for its response. If the client receives the response from another stream, it cancels ctx.
 	SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error)
 	// post sends a message that has no response.
 	post(ctx context.Context, message any) error
