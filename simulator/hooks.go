@@ -370,7 +370,7 @@ func promptForHooks(c protocol.Content) string {
 
 func (p *turnHooks) emitAcceptedAndExpandedPrompt(command slash.Call, expansion *slash.Expansion) {
 	prompt := p.prompts.acceptedEvent()
-	prompt.Expansion = &protocol.Expansion{Name: command.Name, Tools: expansion.Tools}
+	prompt.Expansion = &protocol.Expansion{Name: command.Name, Tools: expansion.Tools, RunsShell: expansion.RunsShell}
 	p.out.emit(prompt)
 	text := p.newInjectedPromptEvent(p.prompts.expandedContent(expansion))
 	text.Expansion = prompt.Expansion

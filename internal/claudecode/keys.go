@@ -196,6 +196,7 @@ type RequestFeatures struct {
 	ThinkingUpdates bool   // thinking is reported while it is written
 	ChecksCalls     bool   // a server checks the calls of the model
 	CheckedCalls    bool   // a server checks the calls of the model, or has checked earlier calls
+	MillionTokens   bool   // the flag --betas asks for a context of a million tokens
 }
 
 // UsesVendorAPI reports whether requests go to the vendor's own address.
@@ -217,6 +218,7 @@ func (p Profile) RequestBetas(f RequestFeatures) []string {
 		{p.env.usesVendorAPI(), "prompt-caching-scope-2026-01-05"},
 		{f.EffortPerTurn, "per-turn-control-2026-07-01"},
 		{f.SystemReminders && f.Model != "claude-sonnet-5", "mid-conversation-tool-changes-2026-07-01"},
+		{f.MillionTokens, "context-1m-2025-08-07"},
 		{true, "thinking-token-count-2026-05-13"},
 		{f.HasToolSearch, "advanced-tool-use-2025-11-20"},
 		{p.env.usesVendorAPI(), "mid-conversation-system-clear-at-2026-08-21"},

@@ -34,6 +34,7 @@ func cliProseLocations() []cliProseLocation {
 		{"attachment/skill_listing", "rendered[].content", reminder},
 		{"attachment/remote_session_change", "rendered[].content", reminder},
 		{"attachment/auto_mode", "rendered[].content", reminder},
+		{"attachment/session_context", "rendered[].content", reminder},
 		{"attachment/auto_mode_exit", "rendered[].content", reminder},
 		{"attachment/queued_command", "rendered[].content", reminder},
 		{"attachment/plan_mode", "rendered[].content", reminder},
@@ -67,6 +68,7 @@ func maskKnownCLISentences(jsonText string) string {
 		`(Async agent launched successfully\.)(?:[^"\\]|\\[^"])*?(agentId: \w+)(?:[^"\\]|\\.)*?(?:(\\noutput_file: [^"\\]+)(?:[^"\\]|\\.)*)?"`: `$1 ` + prosePlaceholder + ` $2 $3"`,
 		`(<|\\u003c)note(>|\\u003e)[^<\\]*`:                        "${1}note$2" + prosePlaceholder,
 		`(NOTE: this agent stopped at its \d+-turn limit )[^"\\]*`: "$1" + prosePlaceholder,
+		`("gitStatus":")[^"\\]*`:                                   "$1" + prosePlaceholder,
 		`"harnessSectionHash":"\w+"`:                               `"harnessSectionHash":"` + prosePlaceholder + `"`,
 	} {
 		jsonText = regexp.MustCompile(pattern).ReplaceAllString(jsonText, form)
@@ -119,8 +121,7 @@ func maskDescriptions(stdout string) string {
 	return b.String()
 }
 
-// isBuiltInAgentOrCommand reports whether the CLI provides the command of this name or, if agentsOrCommands is "agents", the
-// agent.
+// isBuiltInAgentOrCommand reports whether the CLI provides the command of this name or, if agentsOrCommands is "agents", the agent.
 func isBuiltInAgentOrCommand(agentsOrCommands, name string) bool {
 	if agentsOrCommands == "agents" {
 		return slices.Contains([]string{"claude", "claude-code-guide", "Explore", "general-purpose", "Plan", "statusline-setup"}, name)

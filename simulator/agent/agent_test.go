@@ -550,7 +550,7 @@ func TestToolsOfADefinition(t *testing.T) {
 
 // If an agent type lists its tools, they keep that order. An agent with Bash has no search tools, and one without has no Monitor.
 func TestOfferedTools(t *testing.T) {
-	session := []string{"Agent", "Bash", "CronList", "Monitor", "Read", "Workflow", "Write"}
+	session := []string{"Agent", "AskUserQuestion", "Bash", "CronList", "Monitor", "Read", "Workflow", "Write"}
 	for _, tt := range []struct {
 		r    agent.Requester
 		want []string

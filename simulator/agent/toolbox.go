@@ -133,6 +133,7 @@ func (r Requester) OfferedTools(sessionTools []string, toolExists func(name stri
 	}
 	hasShell := slices.Contains(offered, "Bash") && r.allows(protocol.Tool{Name: "Bash"})
 	return slices.DeleteFunc(offered, func(name string) bool {
-		return !r.allows(protocol.Tool{Name: name}) || name == "Monitor" && !hasShell || hasShell && (name == "Glob" || name == "Grep") || r.InBackground && claudecode.ToolNamed(name).ForegroundOnly
+		tool := claudecode.ToolNamed(name)
+		return !r.allows(protocol.Tool{Name: name}) || name == "Monitor" && !hasShell || hasShell && (name == "Glob" || name == "Grep") || r.InBackground && tool.ForegroundOnly || tool.Listing == claudecode.InitListsToolIfUserCanAnswer
 	})
 }

@@ -49,8 +49,9 @@ type CommandRan struct {
 
 // Expansion is a command or skill with the text that it adds to the conversation.
 type Expansion struct {
-	Name  string
-	Tools []string // permission rules that the command grants
+	Name      string
+	Tools     []string // permission rules that the command grants
+	RunsShell bool     // the text contains the output of shell commands
 }
 
 // PromptAbsorbed means that a prompt that arrived during the turn became part of the turn.

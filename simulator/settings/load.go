@@ -181,13 +181,10 @@ func (s *Settings) mergeLayer(layer Layer) {
 	s.DisabledMCPJSONServers = d.appendStrings(s.DisabledMCPJSONServers, "disabledMcpjsonServers")
 	s.AllowedServers = s.AllowedServers.withEntriesAppended(d.keys["allowedMcpServers"])
 	s.DeniedServers = s.DeniedServers.withEntriesAppended(d.keys["deniedMcpServers"])
-	memory := !s.NoMemory
-	decodeKey(d, "autoMemoryEnabled", &memory)
-	s.NoMemory = !memory
+	decodeNegatedKey(d, "autoMemoryEnabled", &s.NoMemory)
+	decodeNegatedKey(d, "includeGitInstructions", &s.NoGitInstructions)
 	d.decodeDisableFlag("disableAutoMode", &s.Permissions.DisableAuto)
-	classified := !s.Permissions.NoClassifierInPlanMode
-	decodeKey(d, "useAutoModeDuringPlan", &classified)
-	s.Permissions.NoClassifierInPlanMode = !classified
+	decodeNegatedKey(d, "useAutoModeDuringPlan", &s.Permissions.NoClassifierInPlanMode)
 	d.decodeEnv()
 	if raw, found := d.keys["permissions"]; found {
 		s.addPermissions(layer, raw)
@@ -282,6 +279,13 @@ func decodeKey[T any](d decoder, key string, target *T) {
 	if value != nil {
 		*target = *value
 	}
+}
+
+// decodeNegatedKey sets negated to the opposite of the key's value.
+func decodeNegatedKey(d decoder, key string, negated *bool) {
+	value := !*negated
+	decodeKey(d, key, &value)
+	*negated = !value
 }
 
 func (d decoder) appendStrings(have []string, key string) []string {

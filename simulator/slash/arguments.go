@@ -86,6 +86,9 @@ var shellCommandPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("(?m)^```!\\s*\\n((?s:.*?))\\n?```$|(?:^|[\\s])(!`([^`]+)`)")
 })
 
+// RunsShell reports whether a command with this body runs shell commands.
+func RunsShell(body string) bool { return shellCommandPattern().MatchString(body) }
+
 // FillWithShell replaces placeholders in body by arguments: $ARGUMENTS by all of them, and $0, $1, … or $ARGUMENTS[0],
 // $ARGUMENTS[1], … by single ones. With names, $name is replaced by the argument at the position of the name, or by
 // nothing if it was not given. Numbered placeholders without an argument stay unchanged. So does a placeholder after a

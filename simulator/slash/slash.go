@@ -57,8 +57,9 @@ type Expansion struct {
 	Source string // where the command was found: "projectSettings", "userSettings", "plugin", "mcp"; empty means unknown
 	// Tools are permission rules for the turn that begins with this text. Model is the model for this turn; empty means
 	// the session's model.
-	Tools []string
-	Model string
+	Tools     []string
+	Model     string
+	RunsShell bool // the text contains the output of shell commands
 }
 
 // LocalTags returns the text with which transcripts record the prompt of a command that runs without the model. name is

@@ -255,14 +255,13 @@ func (l *contextAttachmentWriter) subagentSecondRequestAttachments(agentID strin
 
 func (l *contextAttachmentWriter) changeAttachments(agentID string, now SessionContext) []any {
 	m := l.conversation.options.Machine
-	dirs, dir, isWorktree := append([]string{}, now.AdditionalDirs...), l.conversation.options.CWD, m.IsWorktree
+	dirs, dir, isWorktree := append([]string{}, now.AdditionalDirs...), l.conversation.workingDirOf(agentID), m.IsWorktree
 	if agentID != "" && l.conversation.options.Context != nil && l.conversation.options.Context.AgentDir(agentID) != "" {
-		dir, isWorktree = l.conversation.options.Context.AgentDir(agentID), true
-		dirs = append(dirs, dir)
+		dirs, isWorktree = append(dirs, dir), true
 	}
 	return []any{
 		l.conversation.reminderLine(agentID, environmentAttachment{Type: "environment", Snapshot: m.snapshot(dir, dirs, isWorktree)},
-			"# Environment\n - Working directory: "+dir+"\n - Platform: "+m.Platform+"\n - Shell: "+m.Shell+"\n - System: "+m.OSVersion),
+			"# Environment\n - Working directory: "+dir+"\n - Git repository: "+strconv.FormatBool(m.IsGitRepo)+"\n - Platform: "+m.Platform+"\n - Shell: "+m.Shell+"\n - System: "+m.OSVersion),
 		l.modelIdentityLine(agentID, now),
 	}
 }
@@ -347,17 +346,26 @@ func (l *contextAttachmentWriter) contextDateAndGitAttributionLines(agentID stri
 	return append(l.openingAttachments(agentID), l.commitAndPullRequestAttributionLines(agentID)...)
 }
 
-// openingAttachments returns the attachments instructions, session_context, whose content is always empty, and date.
+// openingAttachments returns the attachments instructions, session_context (the state of the repository) and date.
 func (l *contextAttachmentWriter) openingAttachments(agentID string) []any {
 	today := l.conversation.options.Clock.Now().Format("2006-01-02")
 	var lines []any
-	if now := l.currentSessionContextOf(agentID); len(now.Instructions) > 0 {
+	now := l.currentSessionContextOf(agentID)
+	if len(now.Instructions) > 0 {
 		line := l.conversation.reminderLine(agentID, instructionsAttachment{"instructions", now.Instructions}, now.Instructed)
 		line.RenderedRole = "user"
 		lines = append(lines, line)
 	}
-	lines = append(lines, l.conversation.attachmentLine(agentID, "", sessionContext{"session_context", map[string]string{}}))
-	return append(lines, l.conversation.reminderLine(agentID, dateAttachment{"date", today}, "Today's date is "+today+"."))
+	state := l.conversation.attachmentLine(agentID, "", sessionContext{"session_context", map[string]string{}})
+	text := ""
+	if source := l.conversation.options.Context; source != nil && !l.conversation.writer.isDisabled {
+		text = source.GitStatus(agentID)
+	}
+	if text != "" {
+		state.Attachment = sessionContext{"session_context", map[string]string{"gitStatus": text}}
+		state.RenderedRole, state.Rendered = "user", []protocol.AttachmentText{{Content: protocol.Reminder("# gitStatus\n" + text)}}
+	}
+	return append(lines, state, l.conversation.reminderLine(agentID, dateAttachment{"date", today}, "Today's date is "+today+"."))
 }
 
 func (l *contextAttachmentWriter) commitAndPullRequestAttributionLines(agentID string) []any {
@@ -371,7 +379,7 @@ func (l *contextAttachmentWriter) commitAndPullRequestAttributionLines(agentID s
 			*text = *given
 		}
 	}
-	if signed.Commit+signed.PR == "" || now.WithoutShell {
+	if signed.Commit+signed.PR == "" || now.NoCommitTexts {
 		return nil
 	}
 	line := l.conversation.reminderLine(agentID, signed, "Commits end with:\n"+signed.Commit+"\nPull requests end with:\n"+signed.PR)

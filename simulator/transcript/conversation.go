@@ -88,11 +88,7 @@ func (th *conversation) workingDirOf(agentID string) string {
 	if th.options.Context == nil {
 		return th.options.CWD
 	}
-	own := ""
-	if agentID != "" {
-		own = th.options.Context.AgentDir(agentID)
-	}
-	return cmp.Or(own, th.options.Context.CurrentDirectory(), th.options.CWD)
+	return cmp.Or(th.options.Context.AgentDir(agentID), th.options.Context.AgentDir(""), th.options.CWD)
 }
 
 func (th *conversation) timestampOrNow(timestamp string) string {

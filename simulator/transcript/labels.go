@@ -133,11 +133,15 @@ func (l *sessionListLineBuilder) recordPrompt(ev *protocol.PromptAccepted) {
 	}
 }
 
-func (l *sessionListLineBuilder) recordUsedTools(reply *protocol.Assistant, offered RequestContext) (anyAdded bool) {
+func (l *sessionListLineBuilder) recordUsedTools(reply *protocol.Assistant, offered RequestContext) (added bool) {
 	if reply.Final == nil {
 		return false
 	}
-	added := false
+	for _, b := range reply.Message.Content {
+		if call, is := b.(protocol.ServerToolCall); is { // the API has the tool, so requests do not describe it
+			added = l.addUsedTool(call.Name) || added
+		}
+	}
 	for _, name := range reply.Final.Calls {
 		added = offered.hasTool(name) && l.addUsedTool(name) || added
 	}

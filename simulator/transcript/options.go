@@ -63,10 +63,11 @@ type ContextSource interface {
 	// SessionContext and RequestContext return the context of a sub-agent; an empty id means the main conversation.
 	SessionContext(agentID string) SessionContext
 	CurrentModel() ModelContext
-	// CurrentDirectory returns the directory in which commands run now; empty means the directory at the start.
-	CurrentDirectory() string
-	// AgentDir returns the worktree in which an agent works; empty means the directory of the session.
+	// AgentDir returns the worktree in which an agent works; empty means the directory of the session. For the main
+	// conversation, it returns the directory in which commands run now; empty means the directory at the start.
 	AgentDir(agentID string) string
+	// GitStatus reads the state of the repository for the model; empty if the model is not told it.
+	GitStatus(agentID string) string
 	// RequestContext returns what requests to the model contain in addition to messages.
 	RequestContext(agentID string) RequestContext
 }
@@ -128,9 +129,9 @@ type SessionContext struct {
 	KnowledgeCutoff string // month of the knowledge cutoff; empty means unknown
 	TempDir         string // directory of the session's temporary files
 	// ShellMode is the permission mode; in some modes, the model is asked to prefer Bash. It is empty if the model does
-	// not have both Bash and Edit. WithoutShell is true if the model does not have Bash.
-	ShellMode    protocol.PermissionMode
-	WithoutShell bool
+	// not have both Bash and Edit. NoCommitTexts is true if the model is not told how commits and pull requests end.
+	ShellMode     protocol.PermissionMode
+	NoCommitTexts bool
 	// BashSteer is how strongly the model is asked to prefer Bash: "relaxed", "strict", or "" for not at all.
 	// ExplainsAuto is true if mode auto is explained to the model even if BashSteer is empty.
 	BashSteer      string
@@ -307,8 +308,7 @@ func PlanName(session string) string {
 }
 
 // Slug returns the name of a directory's project folder. Symbolic links in realpath are resolved. Every UTF-16 unit
-// outside [a-zA-Z0-9] becomes a dash. A name that is too long is cut and ends in a hash of the path (spec: cli-contract
-// 8.2).
+// outside [a-zA-Z0-9] becomes a dash. A name that is too long is cut and ends in a hash of the path (spec: cli-contract 8.2).
 func Slug(realpath string) string {
 	var b strings.Builder
 	var hash int32

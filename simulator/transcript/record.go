@@ -242,7 +242,9 @@ type commandPermissions struct {
 
 func (r *recorder) recordExpansion(x *protocol.Expansion) error {
 	r.attribution.recordSkill(x.Name)
-	if err := r.attachments.writeEnvironmentOrChangesBeforePrompt(); err != nil {
+	if strings.HasPrefix(x.Name, "mcp__") { // after the prompt of a server, only the next prompt describes the environment
+		r.attachments.contextPending = !r.attachments.contextWritten
+	} else if err := r.attachments.writeEnvironmentOrChangesBeforePrompt(); err != nil {
 		return err
 	}
 	return r.lines.write(r.conversation.attachmentLine("", "", commandPermissions{"command_permissions", append([]string{}, x.Tools...)}))

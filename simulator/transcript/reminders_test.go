@@ -171,3 +171,25 @@ func TestRemindersOfRequests(t *testing.T) {
 		t.Errorf("main conversation (-want +got):\n%s", diff)
 	}
 }
+
+// The model is told the state of the repository, of an agent the state of its worktree.
+func TestGitStatus(t *testing.T) {
+	w := newWorld(t)
+	s := w.mustOpen(t, transcript.Options{Context: repositoryContext{}})
+	reply := &protocol.Assistant{UUID: w.id(), Message: protocol.AssistantMessage{ID: w.id(), Role: "assistant", Content: []protocol.Block{protocol.Text("a")}}}
+	record(t, s, &protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "go"}}, &protocol.Init{}, reply)
+	closeAll(t, s)
+	for _, l := range readLines(t, s.Path()) {
+		if about, ok := l["attachment"].(line); ok && about["type"] == "session_context" {
+			if l["renderedRole"] != "user" || about["context"].(line)["gitStatus"] != "clean" {
+				t.Errorf("line %v", l)
+			}
+			return
+		}
+	}
+	t.Error("the transcript has no session_context")
+}
+
+type repositoryContext struct{ lowEffortContext }
+
+func (repositoryContext) GitStatus(string) string { return "clean" }

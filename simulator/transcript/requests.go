@@ -63,13 +63,7 @@ func (l *modelRequestLog) inputOf(agentID string) *modelInput {
 func (l *modelRequestLog) addLineToModelInput(transcriptLine any) {
 	switch line := transcriptLine.(type) {
 	case protocol.UserLine:
-		c := l.inputOf(line.AgentID)
-		var reminders []inputMessage
-		if n := len(c.messages); line.Companion && n > c.sentMessages && c.messages[n-1].role == "system" {
-			reminders, c.messages = c.messages[n-1:], c.messages[:n-1:n-1] // reminders follow what belongs to the prompt
-		}
-		c.addUser(blocksOf(line.Message.Content), line.TurnOrigin == taskNoticeOrigin)
-		c.messages = append(c.messages, reminders...)
+		l.inputOf(line.AgentID).addUser(blocksOf(line.Message.Content), line.TurnOrigin == taskNoticeOrigin)
 	case protocol.AssistantLine:
 		l.inputOf(line.AgentID).addMessage("assistant", line.Message.ID, blocksOf(protocol.Content{Blocks: line.Message.Content}), false)
 	case protocol.SyntheticLine:
@@ -263,7 +257,7 @@ func (c *modelInput) moveUnsentReminders(asSystemMessages bool) {
 		}
 		texts = nil
 	}
-	for i, m := range messages {
+	for _, m := range messages {
 		if m.role == "system" {
 			for _, raw := range m.content {
 				var b protocol.TextBlock
@@ -273,10 +267,10 @@ func (c *modelInput) moveUnsentReminders(asSystemMessages bool) {
 			}
 			continue
 		}
-		if i > 0 && len(c.messages) > c.sentMessages {
+		if m.role == "assistant" {
 			flush()
 		}
-		c.messages = append(c.messages, m)
+		c.addMessage(m.role, m.id, m.content, m.isRendered)
 	}
 	flush()
 }

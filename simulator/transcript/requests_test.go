@@ -83,3 +83,22 @@ func TestReplyAroundResult(t *testing.T) {
 		t.Errorf("messages %+v", c.messages)
 	}
 }
+
+// Texts of hooks about a call follow its result, and a prompt after a result belongs to the message of the result.
+func TestRemindersFollowResults(t *testing.T) {
+	var c modelInput
+	text := func(s string) []json.RawMessage { return []json.RawMessage{textBlock(s)} }
+	c.addMessage("assistant", "m1", text("call"), false)
+	c.addMessage("system", "", text("hook"), true)
+	c.addMessage("user", "", []json.RawMessage{json.RawMessage(`{"type":"tool_result","tool_use_id":"1"}`)}, false)
+	c.addMessage("system", "", text("stop"), true)
+	c.addMessage("user", "", text("next prompt"), false)
+	c.moveUnsentReminders(true)
+	var roles []string
+	for _, m := range c.messages {
+		roles = append(roles, m.role)
+	}
+	if diff := cmp.Diff([]string{"assistant", "user", "system"}, roles); diff != "" || len(c.messages[1].content) != 2 {
+		t.Errorf("%s: (-want +got)\n%s", c.messages[1].content, diff)
+	}
+}

@@ -294,7 +294,14 @@ type recorderStateBeforePrompt struct {
 
 // writeToolsAndFilesBeforePrompt writes the lines before a prompt: about a typed shell command, and copies of files.
 func (r *recorder) writeToolsAndFilesBeforePrompt(ev *protocol.PromptAccepted) error {
-	if ev.Typed != "" && r.labels.addUsedTool("Bash") {
+	tool := ""
+	switch x := ev.Expansion; {
+	case ev.Typed != "" || x != nil && x.RunsShell:
+		tool = "Bash"
+	case x != nil && strings.HasPrefix(x.Name, "mcp__"): // the prompt of an MCP server
+		tool = x.Name
+	}
+	if tool != "" && r.labels.addUsedTool(tool) {
 		if err := r.lines.write(r.labels.toolsUsedLine()); err != nil {
 			return err
 		}
@@ -386,8 +393,7 @@ func unixMilli(timestamp string) int64 {
 	return at.UnixMilli()
 }
 
-// writePromptAndToolsSnapshotOnce writes, once, the prompt and the tools of an agent's first request; "" is the main
-// conversation.
+// writePromptAndToolsSnapshotOnce writes, once, the prompt and the tools of an agent's first request; "" is the main conversation.
 func (r *recorder) writePromptAndToolsSnapshotOnce(agentID string) error {
 	if agentID != "" && r.agents.meta[agentID] == nil {
 		return nil

@@ -190,7 +190,7 @@ func (t lowEffortContext) CurrentModel() transcript.ModelContext {
 	return transcript.ModelContext{Name: t.ModelName, Effort: "low", PerTurnEffort: true}
 }
 
-func (lowEffortContext) CurrentDirectory() string { return "" }
+func (lowEffortContext) GitStatus(string) string { return "" }
 
 func (lowEffortContext) RequestContext(string) transcript.RequestContext {
 	return transcript.RequestContext{}
@@ -203,15 +203,13 @@ type movedContext struct {
 	dir, agentDir string
 }
 
-func (e *movedContext) CurrentDirectory() string { return e.dir }
-
 func (e *movedContext) RequestContext(string) transcript.RequestContext {
 	return transcript.RequestContext{}
 }
 
 func (e *movedContext) AgentDir(id string) string {
 	if id == "" {
-		return ""
+		return e.dir
 	}
 	return e.agentDir
 }

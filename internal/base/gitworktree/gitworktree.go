@@ -3,6 +3,7 @@
 package gitworktree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -206,6 +207,34 @@ func (g Git) UnsavedWork(ctx context.Context, w Worktree) UnsavedWork {
 func (g Git) Branch(ctx context.Context, dir string) string {
 	name, _ := g.runGit(ctx, dir, "branch", "--show-current")
 	return name
+}
+
+const maxStatusLength = 2000 // length of a list of changed files in bytes
+
+// StatusText describes the state of a directory's repository to the model (observed with 2.1.330).
+func (g Git) StatusText(ctx context.Context, dir string) string {
+	var texts [5]string
+	var all sync.WaitGroup
+	for i, command := range []string{
+		"branch --show-current", "for-each-ref --format=%(refname)\t%(symref) refs/remotes/origin/HEAD refs/remotes/origin/main refs/remotes/origin/master",
+		"config user.name", "status --short", "log --oneline -n 5",
+	} {
+		all.Go(func() { texts[i], _ = g.runGit(ctx, dir, strings.Split(command, " ")...) })
+	}
+	all.Wait()
+	mains, status := strings.Fields(texts[1]), cmp.Or(texts[3], "(clean)")
+	if len(status) > maxStatusLength {
+		status = status[:maxStatusLength] + "\n... (git status prints more)"
+	}
+	main := "main"
+	if len(mains) > 0 {
+		main = strings.TrimPrefix(mains[min(1, len(mains)-1)], "refs/remotes/origin/")
+	}
+	parts := []string{"The state of the git repository when this conversation began.", "Current branch: " + cmp.Or(texts[0], "HEAD"), "Main branch (you will usually use this for PRs): " + main}
+	if texts[2] != "" {
+		parts = append(parts, "Git user: "+texts[2])
+	}
+	return strings.Join(append(parts, "Status:\n"+status, "Recent commits:\n"+texts[4]), "\n\n")
 }
 
 // Unlock removes the lock of a worktree, if it has one.

@@ -110,3 +110,22 @@ func TestAddFails(t *testing.T) {
 		t.Error("Top outside a repository has no error")
 	}
 }
+
+func TestStatusText(t *testing.T) {
+	git, top := newRepository(t)
+	run(t, top, "config", "user.name", "Ann")
+	run(t, top, "checkout", "-q", "-b", "feature")
+	run(t, top, "update-ref", "refs/remotes/origin/master", "HEAD")
+	if err := os.WriteFile(filepath.Join(top, "b.txt"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text := git.StatusText(t.Context(), top)
+	for _, want := range []string{"\n\nCurrent branch: feature\n\nMain branch (you will usually use this for PRs): master\n\nGit user: Ann\n\nStatus:\n", "?? b.txt", "\n\nRecent commits:\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if text := git.StatusText(t.Context(), t.TempDir()); !strings.Contains(text, "branch: HEAD") {
+		t.Errorf("outside a repository:\n%s", text)
+	}
+}

@@ -24,6 +24,7 @@ func (c Customization) HooksDisabled() bool { return c.Bare || c.SafeMode }
 func (r *planResolver) loadCustomizationsAndApplySessionAgent() error {
 	f := r.flags
 	r.plan.Customization = Customization{Agent: f.Agent, Title: f.SessionName, NoCommands: f.DisableSlashCommands, Bare: f.Bare, Restricted: f.Restricted, SafeMode: f.SafeMode, MemorySources: r.memoryOptions()}
+	r.plan.Customization.NoGitInstructions = r.plan.Settings.NoGitInstructions || isEnvEnabled(r.sys, "CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS")
 	if o := r.plan.Customization.MemorySources; o != nil {
 		r.plan.Customization.Memories = catalog.FindInstructionFilesAtStart(*o)
 	}

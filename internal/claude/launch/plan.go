@@ -111,6 +111,7 @@ type Customization struct {
 	Setup                      string // "init" or "maintenance" runs the Setup hooks for it; empty means that none run
 	NoCommands                 bool   // --disable-slash-commands
 	Bare, Restricted, SafeMode bool
+	NoGitInstructions          bool
 	Memories                   []catalog.InstructionFile // instruction files
 	// MemorySources specifies where to find further instruction files; nil means none.
 	MemorySources *catalog.InstructionFileOptions

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/claudeless/claudeless/internal/base/gitworktree"
 	"github.com/claudeless/claudeless/internal/claude/catalog"
 	"github.com/claudeless/claudeless/internal/claude/launch"
 	"github.com/claudeless/claudeless/internal/claudecode"
@@ -176,8 +177,9 @@ func (s *sessionContext) SessionContext(agentID string) transcript.SessionContex
 		now.ModelName = shown
 	}
 	now.Signature = "Claude " + cmp.Or(now.ModelName, "Code")
-	now.WithoutShell = !slices.Contains(listed, "Bash")
-	if !now.WithoutShell && slices.Contains(listed, "Edit") {
+	shell := slices.Contains(listed, "Bash")
+	now.NoCommitTexts = !shell || s.plan.Customization.NoGitInstructions
+	if shell && slices.Contains(listed, "Edit") {
 		now.ShellMode = s.tools.Mode()
 	}
 	if slices.Contains(listed, "Agent") {
@@ -294,10 +296,21 @@ func (s *sessionContext) projectDir() string {
 	return dir
 }
 
-// AgentDir returns the worktree that an agent works in, or "".
+// AgentDir returns the worktree that an agent works in, or ""; for the main conversation, see [sessionContext.CurrentDirectory].
 func (s *sessionContext) AgentDir(agentID string) string {
+	if agentID == "" {
+		return s.CurrentDirectory()
+	}
 	a, _ := s.tools.isolated.find(agentID)
 	return a.tree.Path
+}
+
+// GitStatus describes the repository to the model, except to agents that only report.
+func (s *sessionContext) GitStatus(agentID string) string {
+	if s.plan.Customization.NoGitInstructions || !s.plan.Transcript.Machine.IsGitRepo || claudecode.AgentResultHasOnlyReport(s.tools.agents.Requester(agentID).Name) {
+		return ""
+	}
+	return gitworktree.Git{Environ: s.tools.options.Environ}.StatusText(s.tools.servers.callContext, cmp.Or(s.AgentDir(agentID), s.plan.CWD))
 }
 
 func (s *sessionContext) additionalDirs() []string {
@@ -324,13 +337,13 @@ func (s *sessionContext) RequestContext(agentID string) transcript.RequestContex
 	offered, facts := s.offeredTools(requester), claudecode.FactsOfModel(name)
 	tools, deferred := s.toolDefinitions(requester, offered)
 	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.HasTaskList, VendorAPI: s.plan.Profile.UsesVendorAPI(), AdditionalDirs: s.additionalDirs(), TokensLeft: contextWindowToldToModel(name), Source: s.requestSourceLabel(requester)}
-	updates := (agentID == "" || requester.InBackground) && (s.plan.Output.Format == "stream-json" || s.plan.Output.Format == "json" && s.plan.Output.Verbose || s.plan.Records.Run.Interactive)
+	updates := (agentID == "" || requester.InBackground || s.plan.Output.AgentText) && (s.plan.Output.Format == "stream-json" || s.plan.Output.Format == "json" && s.plan.Output.Verbose || s.plan.Records.Run.Interactive)
 	mode := s.tools.policy.Mode()
 	now.ChecksCalls = agentID == "" && (s.plan.Records.Run.Interactive || !s.plan.Permission.BypassAllowed) && (mode == protocol.ModeAuto || mode == protocol.ModePlan)
 	s.hasCheckedCalls.CompareAndSwap(false, now.ChecksCalls && !s.plan.Records.Run.Interactive)
 	now.Params = protocol.RequestParams{Model: name, MaxTokens: facts.MaxOutput, Betas: s.plan.Profile.RequestBetas(claudecode.RequestFeatures{
 		Model: facts.Name, CanThink: facts.ThinkingMode() != "", EffortPerTurn: facts.EffortPerTurn, SystemReminders: now.SystemTurns,
-		HasToolSearch: len(deferred) > 0, HasEffort: facts.DefaultEffort != "", ThinkingUpdates: updates, ChecksCalls: now.ChecksCalls, CheckedCalls: now.ChecksCalls || agentID == "" && s.hasCheckedCalls.Load(),
+		MillionTokens: len(s.plan.Model.Betas) > 0, HasToolSearch: len(deferred) > 0, HasEffort: facts.DefaultEffort != "", ThinkingUpdates: updates, ChecksCalls: now.ChecksCalls, CheckedCalls: now.ChecksCalls || agentID == "" && s.hasCheckedCalls.Load(),
 	})}
 	now.Params.Thinking, now.Params.ContextManagement = requestThinking(facts, updates)
 	if level := s.CurrentModel().Effort; level != "" {
