@@ -25,6 +25,7 @@ func eventKeysWithFirstVersions() []nameWithFirstVersion {
 		{"control_response response.response.hook_on_failure_supported", "2.1.317"},
 		{"control_response response.response.other_hook_ask_outranks_host", "2.1.321"},
 		{"result api_error_type", "2.1.324"},
+		{"assistant api_error_type", "2.1.324"},
 		{"system/init served_by_anthropic", "2.1.329"},
 		{"control_response response.response.hooks_when_unanswered_kept", "2.1.326"},
 		{"result begun_message_ids", "2.1.330"},
@@ -200,7 +201,7 @@ type RequestFeatures struct {
 }
 
 // UsesVendorAPI reports whether requests go to the vendor's own address.
-func (p Profile) UsesVendorAPI() bool { return p.env.usesVendorAPI() }
+func (p Profile) UsesVendorAPI() bool { return p.env.UsesDefaultURL }
 
 // RequestBetas returns the beta headers of requests to the model (observed with 2.1.330).
 func (p Profile) RequestBetas(f RequestFeatures) []string {
@@ -211,22 +212,27 @@ func (p Profile) RequestBetas(f RequestFeatures) []string {
 	if f.Model == "claude-haiku-4-5" || f.Model == "claude-haiku-5-5" {
 		betas = slices.Concat(betas[1:], betas[:1])
 	}
+	if hasOAuthCredential(p.env) {
+		betas = slices.Insert(betas, 1, "oauth-2025-04-20")
+	}
 	for _, row := range []struct {
 		applies bool
 		name    string
 	}{
-		{p.env.usesVendorAPI(), "prompt-caching-scope-2026-01-05"},
+		{p.UsesVendorAPI(), "prompt-caching-scope-2026-01-05"},
 		{f.EffortPerTurn, "per-turn-control-2026-07-01"},
 		{f.SystemReminders && f.Model != "claude-sonnet-5", "mid-conversation-tool-changes-2026-07-01"},
+		{p.UsesVendorAPI() && (p.env.TokenSource != "" || p.env.Credential == CredentialNone), "tool-provenance-2026-10-26"},
 		{f.MillionTokens, "context-1m-2025-08-07"},
 		{true, "thinking-token-count-2026-05-13"},
 		{f.HasToolSearch, "advanced-tool-use-2025-11-20"},
-		{p.env.usesVendorAPI(), "mid-conversation-system-clear-at-2026-08-21"},
+		{p.UsesVendorAPI(), "mid-conversation-system-clear-at-2026-08-21"},
 		{f.HasEffort, "effort-2025-11-24"},
-		{p.env.usesVendorAPI(), "thinking-binding-controls-2026-08-01"},
+		{p.UsesVendorAPI(), "thinking-binding-controls-2026-08-01"},
 		{f.CheckedCalls, "dangerous-tool-use-2026-09-03"},
 		{f.ThinkingUpdates, "thinking-display-updates-2026-08-18"},
-		{p.env.usesVendorAPI(), "cache-diagnosis-2026-04-07"},
+		{hasOAuthCredential(p.env), "extended-cache-ttl-2025-04-11"},
+		{p.UsesVendorAPI(), "cache-diagnosis-2026-04-07"},
 		{f.ChecksCalls, "afk-mode-2026-01-31"},
 	} {
 		if row.applies {

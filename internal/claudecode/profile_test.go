@@ -168,3 +168,31 @@ func TestFastModeNeedsModel(t *testing.T) {
 		}
 	}
 }
+
+// A request of a subscription to the default URL has betas for its credential, its cache and the vendor's API.
+func TestRequestBetas(t *testing.T) {
+	f := claudecode.RequestFeatures{Model: "claude-opus-5-5", CanThink: true, MillionTokens: true}
+	for _, tt := range []struct{ environment, has, lacks string }{
+		{"key", "context-1m-2025-08-07", "oauth-2025-04-20 extended-cache-ttl-2025-04-11 tool-provenance-2026-10-26 cache-diagnosis-2026-04-07"},
+		{"oauth", "context-1m-2025-08-07 oauth-2025-04-20 extended-cache-ttl-2025-04-11", "cache-diagnosis-2026-04-07"},
+		{"none,default-url", "tool-provenance-2026-10-26 cache-diagnosis-2026-04-07", "oauth-2025-04-20"},
+	} {
+		e, err := claudecode.ReadEnvironment(func(name string) string {
+			return map[string]string{claudecode.EnvironmentVariable: tt.environment, "ANTHROPIC_BASE_URL": "http://localhost"}[name]
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		betas := claudecode.ProfileFor(claudecode.DefaultVersion).WithEnvironment(e).RequestBetas(f)
+		for _, name := range strings.Fields(tt.has) {
+			if !slices.Contains(betas, name) {
+				t.Errorf("%s: no %s in %v", tt.environment, name, betas)
+			}
+		}
+		for _, name := range strings.Fields(tt.lacks) {
+			if slices.Contains(betas, name) {
+				t.Errorf("%s: %s in %v", tt.environment, name, betas)
+			}
+		}
+	}
+}

@@ -103,6 +103,7 @@ type RequestContext struct {
 	TokensLeft     int  // tokens that the model is told are left; 0 means that it is not told
 	// VendorAPI is true if requests go to the vendor's own API, which can cache a larger part of a request.
 	VendorAPI bool
+	LongCache bool // prompts stay in the cache for an hour, not for five minutes
 }
 
 // hasTool reports whether the model has a tool, by name. It returns true if the tools are unknown (Tools is nil).

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -334,7 +335,7 @@ func (l *modelRequestLog) linesOfAnsweredRequest(agentID string, reply *protocol
 	}
 	line := protocol.RequestLine{
 		Type: "api-request", SessionID: l.conversation.id, AgentID: agentID, ID: l.conversation.options.Clock.NewID(), Timestamp: at, Version: l.conversation.options.Version,
-		QuerySource: now.Source, ShapeHash: shapeHash, Params: now.Params, Base: c.requestID, CacheControl: cacheControlMarks(c.messages, now.VendorAPI), Thread: protocol.RequestLineThread{Type: "none"},
+		QuerySource: now.Source, ShapeHash: shapeHash, Params: now.Params, Base: c.requestID, CacheControl: cacheControlMarks(c.messages, now), Thread: protocol.RequestLineThread{Type: "none"},
 	}
 	if c.requestID != "" {
 		line.Keep = c.sentMessages
@@ -432,11 +433,16 @@ func (l *modelRequestLog) recordBlobHash(agentID, hash string) (isNew bool) {
 	return !known
 }
 
-func cacheControlMarks(messages []inputMessage, isVendorAPI bool) []protocol.CacheControlMark {
+func cacheControlMarks(messages []inputMessage, now RequestContext) []protocol.CacheControlMark {
 	value := map[string]string{"type": "ephemeral"}
+	if now.LongCache {
+		value["ttl"] = "1h"
+	}
 	marks := []protocol.CacheControlMark{{Path: []any{"system", 0}, Value: value}, {Path: []any{"system", 1}, Value: value}}
-	if isVendorAPI {
-		marks = []protocol.CacheControlMark{{Path: []any{"system", 1}, Value: map[string]string{"type": "ephemeral", "scope": "global"}}, {Path: []any{"system", 2}, Value: value}}
+	if now.VendorAPI {
+		shared := maps.Clone(value)
+		shared["scope"] = "global"
+		marks = []protocol.CacheControlMark{{Path: []any{"system", 1}, Value: shared}, {Path: []any{"system", 2}, Value: value}}
 	}
 	if n := len(messages); n > 0 {
 		marks = append(marks, protocol.CacheControlMark{Path: []any{"messages", n - 1, "content", max(messages[n-1].blocks-1, 0)}, Value: value})

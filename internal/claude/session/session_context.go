@@ -259,6 +259,11 @@ func (s *sessionContext) toolDefinitions(r agent.Requester, offered []string) (t
 			deferred = append(deferred, def.Name)
 		}
 	}
+	for _, name := range offered { // these tools have no definition
+		if t := claudecode.ToolNamed(name); t.Deferred && t.Unsimulated && slices.Contains(offered, "ToolSearch") {
+			deferred = append(deferred, name)
+		}
+	}
 	slices.Sort(deferred)
 	return tools, slices.Compact(deferred)
 }
@@ -336,7 +341,7 @@ func (s *sessionContext) RequestContext(agentID string) transcript.RequestContex
 	requester, name := s.requestingAgentAndModel(agentID)
 	offered, facts := s.offeredTools(requester), claudecode.FactsOfModel(name)
 	tools, deferred := s.toolDefinitions(requester, offered)
-	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.HasTaskList, VendorAPI: s.plan.Profile.UsesVendorAPI(), AdditionalDirs: s.additionalDirs(), TokensLeft: contextWindowToldToModel(name), Source: s.requestSourceLabel(requester)}
+	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.HasTaskList, VendorAPI: s.plan.Profile.UsesVendorAPI(), LongCache: s.plan.Profile.Environment().Credential == claudecode.CredentialOAuth, AdditionalDirs: s.additionalDirs(), TokensLeft: contextWindowToldToModel(name), Source: s.requestSourceLabel(requester)}
 	updates := (agentID == "" || requester.InBackground || s.plan.Output.AgentText) && (s.plan.Output.Format == "stream-json" || s.plan.Output.Format == "json" && s.plan.Output.Verbose || s.plan.Records.Run.Interactive)
 	mode := s.tools.policy.Mode()
 	now.ChecksCalls = agentID == "" && (s.plan.Records.Run.Interactive || !s.plan.Permission.BypassAllowed) && (mode == protocol.ModeAuto || mode == protocol.ModePlan)
