@@ -118,8 +118,7 @@ func (d dialer) dialOnce(lifetime, limit context.Context, n connection.Negotiati
 	var got serverLists
 	if err = c.Open(lifetime, limit); err == nil {
 		got, err = listFetcher{c, d.cfg, d.options.Pauses.Retry, d.options.IgnoreUndeclared}.fetch(limit, serverLists{}, nil)
-		// a process that exits at this point, or a server that does not list its tools in time, counts as connected
-		// (observed with 2.1.330)
+		// a process that exits at this point, or a server that does not list its tools in time, counts as connected (observed with 2.1.330)
 		if errors.Is(err, connection.ErrClosed) && !c.IsRemote() || err != nil && errors.Is(limit.Err(), context.DeadlineExceeded) {
 			got.err, err = err, nil
 		}

@@ -334,8 +334,7 @@ func (m *Manager) Resolve(name string) (protocol.Tool, error) {
 	return protocol.Tool{}, unknownToolError(name, m.allServers())
 }
 
-// ToolsAfterPendingListUpdates is like [Manager.Tools] but first waits a short time for lists that servers have announced as
-// changed.
+// ToolsAfterPendingListUpdates is like [Manager.Tools] but first waits a short time for lists that servers have announced as changed.
 func (m *Manager) ToolsAfterPendingListUpdates(ctx context.Context) []protocol.Tool {
 	m.waitForPendingListUpdates(ctx, maxListUpdateWaitBeforeListingTools)
 	return m.Tools()

@@ -27,8 +27,7 @@ type Failure struct {
 	Cut string `toml:"cut" enum:"reset,close,error,silence,end" default:"reset"`
 	// Fault is the defect that a `stream_fault` adds to a normal streamed message. Only claudeless serve simulates it.
 	Fault string `toml:"fault" enum:"ping-silence,delta-after-stop,two-message-starts,tool-json-truncated,usage-in-start-only,empty-content,stall-mid-stream"`
-	// Whole makes a `partial_response` end after a complete text block. The CLI then shows the text and asks the model
-	// once to continue.
+	// Whole makes a `partial_response` end after a complete text block. The CLI then shows the text and asks the model once to continue.
 	Whole bool `toml:"whole"`
 	// Raw is the body that `malformed_json` sends.
 	Raw string `toml:"raw"`

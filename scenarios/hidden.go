@@ -101,8 +101,7 @@ func isCertainToMatchEveryText(p *Pattern) bool {
 	}
 }
 
-// isRegexCertainToMatchEveryText reports whether a regular expression certainly matches every text: it has no anchors and
-// matches "".
+// isRegexCertainToMatchEveryText reports whether a regular expression certainly matches every text: it has no anchors and matches "".
 func isRegexCertainToMatchEveryText(regexSource string) bool {
 	if len(regexSource) > 64 || !strings.ContainsAny(regexSource, "*?|") && regexSource != "" {
 		return false

@@ -50,8 +50,7 @@ type Elicitation struct {
 	Content map[string]any `toml:"content"`
 }
 
-// Sampling answers a sampling request of an MCP server with `text` or `error`. If no entry matches a request, the
-// request is refused.
+// Sampling answers a sampling request of an MCP server with `text` or `error`. If no entry matches a request, the request is refused.
 type Sampling struct {
 	// Server restricts the answer to one server, by its name in the configuration.
 	Server string `toml:"server"`

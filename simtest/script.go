@@ -269,8 +269,7 @@ type Message []any
 // Say combines texts and calls into one message. The calls must follow the texts.
 func Say(parts ...any) Message { return parts }
 
-// convertScriptToScenarioSteps converts a script to scenario steps, one for each message. A failure becomes part of the next
-// message.
+// convertScriptToScenarioSteps converts a script to scenario steps, one for each message. A failure becomes part of the next message.
 func convertScriptToScenarioSteps(script []any) ([]map[string]any, error) {
 	var out []map[string]any
 	var failure map[string]any

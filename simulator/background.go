@@ -97,8 +97,7 @@ func (b *backgroundTaskReporter) taskEventQueuedSignal() <-chan struct{} {
 	return b.sim.main.Tasks.Ready()
 }
 
-// addTaskNoticesToRunningTurn adds the notices about finished tasks to the running turn, so that they do not start a separate
-// turn.
+// addTaskNoticesToRunningTurn adds the notices about finished tasks to the running turn, so that they do not start a separate turn.
 func (b *backgroundTaskReporter) addTaskNoticesToRunningTurn() {
 	tasks := b.sim.main.Tasks
 	if tasks == nil || !tasks.ShowsEventsLive() {

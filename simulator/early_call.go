@@ -96,8 +96,7 @@ func (d *toolRound) showCallEventsUntilResultOrStreamContinues(ctx context.Conte
 	return nil, false
 }
 
-// startHooksOfWaitingCall starts the hooks of a call that waits for an earlier call, before the result of the earlier call is
-// shown.
+// startHooksOfWaitingCall starts the hooks of a call that waits for an earlier call, before the result of the earlier call is shown.
 func (d *toolRound) startHooksOfWaitingCall(ctx context.Context, waitingCall *preparedCall) {
 	if d.events == nil || waitingCall.earlyResult != nil || d.sim.options.Tools.FirstVisibleCallEffect(ctx, waitingCall.toolUse) != (CallFirstEffect{StreamPointBeforeBlockStop, true}) {
 		return
@@ -219,8 +218,7 @@ type runningCallEvent struct {
 // runningCallEventsKey is the key of the channel for early events in the context of a call.
 type runningCallEventsKey struct{}
 
-// CanShowRunningCallEvents reports whether [ShowRunningCallEvent] can show the events of a call. callCtx is the context of the
-// call.
+// CanShowRunningCallEvents reports whether [ShowRunningCallEvent] can show the events of a call. callCtx is the context of the call.
 func CanShowRunningCallEvents(callCtx context.Context) bool {
 	events, _ := callCtx.Value(runningCallEventsKey{}).(chan runningCallEvent)
 	return events != nil

@@ -57,8 +57,7 @@ func (a *replySummary) setFromReply(head messageHead, blocks []protocol.Block) {
 	}
 }
 
-// requestModelAndEmitReply sends a request, emits the message and returns the tool calls to run. The error may be a
-// [turnEndError].
+// requestModelAndEmitReply sends a request, emits the message and returns the tool calls to run. The error may be a [turnEndError].
 func (x *modelExchange) requestModelAndEmitReply(ctx context.Context, req scenarios.Request) (callsToRun []preparedCall, turnEndOrError error) {
 	x.totals.addLastReplyUsageToTurn()
 	x.background.emitQueuedTaskEvents(task.ConversationPhaseInTurn)

@@ -8,8 +8,7 @@ import (
 )
 
 // fallbackModel returns the next model to use after a failure, or "" if there is none. The CLI retries an overloaded
-// model twice before it uses another one; if fewer than two retries are allowed, there is no fallback (observed with
-// 2.1.330).
+// model twice before it uses another one; if fewer than two retries are allowed, there is no fallback (observed with 2.1.330).
 func (x *modelExchange) fallbackModel(api apiFailure) string {
 	left := x.sim.options.Limits.FallbackModels
 	left = left[min(x.fallbacks, len(left)):]

@@ -160,8 +160,7 @@ type Transcript interface {
 
 // PromptQueue contains the prompts that arrive while a turn runs.
 type PromptQueue interface {
-	// TakeJoiningPrompts removes and returns the prompts that become part of the running turn. It is called between
-	// tool rounds.
+	// TakeJoiningPrompts removes and returns the prompts that become part of the running turn. It is called between tool rounds.
 	TakeJoiningPrompts() []protocol.UserMessage
 	// CountWaiting returns the number of users' prompts that wait for a turn.
 	CountWaiting() int
@@ -238,8 +237,7 @@ type MentionContent struct {
 
 // MentionReader reads the files that prompts mention with @.
 type MentionReader interface {
-	// Open reads a mentioned file or directory. It returns false if the path is missing or forbidden; the mention is
-	// then ordinary text.
+	// Open reads a mentioned file or directory. It returns false if the path is missing or forbidden; the mention is then ordinary text.
 	Open(ctx context.Context, m Mention) (MentionContent, bool)
 }
 

@@ -35,8 +35,7 @@ type executedCall struct {
 	err      error
 }
 
-// rankAmongSimultaneousResults orders calls that finish simultaneously: denied calls come first, because a denial takes less
-// time.
+// rankAmongSimultaneousResults orders calls that finish simultaneously: denied calls come first, because a denial takes less time.
 func (r *executedCall) rankAmongSimultaneousResults() int {
 	if r.result.Denied != nil {
 		return 0
@@ -394,8 +393,7 @@ func (d *toolRound) stoppedTurnError(stop executor.StopTurn) error {
 }
 
 // emitInterruptTextAndReturnTurnEnd emits the text that reports an interrupt, and returns the error that ends the turn. It is
-// called after calls were interrupted, or after a refusal that ends the turn. The caller must emit the results of the calls
-// first.
+// called after calls were interrupted, or after a refusal that ends the turn. The caller must emit the results of the calls first.
 func (d *toolRound) emitInterruptTextAndReturnTurnEnd() *turnEndError {
 	d.out.emitInjectedText("[Request interrupted by user for tool use]", false)
 	return &turnEndError{

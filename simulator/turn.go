@@ -139,8 +139,7 @@ func (t *turn) emitTurnEventsExceptResult(ctx context.Context) (turnEnd error) {
 	return t.requestUntilDone(ctx, req)
 }
 
-// emitEventsBeforeFirstRequest emits the events before the first request. The error is a [turnEndError] if hooks refuse the
-// prompt.
+// emitEventsBeforeFirstRequest emits the events before the first request. The error is a [turnEndError] if hooks refuse the prompt.
 func (t *turn) emitEventsBeforeFirstRequest(ctx context.Context, call slash.Call, commandExpansion *slash.Expansion) error {
 	if err := t.hooks.emitQueuedPromptAndBeginSession(ctx); err != nil {
 		return err

@@ -70,8 +70,7 @@ func (f *historyReplay) newRootAfterHistoryCut(known *lastConversation) (newRoot
 }
 
 // prepareSessionContinuationAfterCut prepares a replay that continues a session after a cut. It adds the failures before the
-// cut to the number of attempts. It also changes the salt, because the state now depends on the session and not only on the
-// history.
+// cut to the number of attempts. It also changes the salt, because the state now depends on the session and not only on the history.
 func (f *historyReplay) prepareSessionContinuationAfterCut(cutRoot historyRoot) {
 	if cutRoot.failures > 0 && cutRoot.retryKey == f.HistoryDigest() {
 		f.attempt += cutRoot.failures
@@ -123,8 +122,7 @@ func (f *historyReplay) storeLastConversationState(stateAfterRequest *conversati
 	}
 }
 
-// CompactSummaryOfConversation returns the scenario's summary of a conversation to be compacted, or false if the session is
-// unknown.
+// CompactSummaryOfConversation returns the scenario's summary of a conversation to be compacted, or false if the session is unknown.
 func (m *requestNamespaceMemory) CompactSummaryOfConversation(ctx context.Context, c *history.Client) (summary string, isKnown bool) {
 	m.mu.Lock()
 	known, ok := m.lastConversations.Get(conversationKey{c.Session, c.Agent})

@@ -119,8 +119,7 @@ type Outcome struct {
 	Failed bool
 	// Result is the tool's result: a string for plain text, otherwise the content as JSON. nil means null.
 	Result json.RawMessage
-	// ResultCID is the id of the result in the store, if the caller has already stored it there. If it is empty, the
-	// hub stores Result.
+	// ResultCID is the id of the result in the store, if the caller has already stored it there. If it is empty, the hub stores Result.
 	ResultCID string
 	// Error and ErrorType describe the failure of a call. Exception is the form in which the failure is displayed; if it is
 	// nil, the hub makes it from Error and ErrorType. ErrorCID is the id of the failure in the store; empty means not stored.

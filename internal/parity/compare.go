@@ -128,8 +128,7 @@ func isSentAfterNotificationStreamReopened(mcpEventKind string) bool {
 	}) || mcpEventKind == "server notifications/subscriptions/acknowledged"
 }
 
-// sortConcurrentListRequestsAndResponses sorts the requests for lists, and their responses, because clients send these
-// concurrently.
+// sortConcurrentListRequestsAndResponses sorts the requests for lists, and their responses, because clients send these concurrently.
 func sortConcurrentListRequestsAndResponses(mcpEvents []event) {
 	rank := func(e event) int {
 		for i, list := range []string{"tools/list", "prompts/list", "resources/list"} {

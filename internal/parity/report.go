@@ -249,8 +249,7 @@ const (
 	maxLineColumns            = 160
 )
 
-// ShortenReportItemsToOneScreen shortens a report's items to one screen: it truncates long lines and items and counts omitted
-// items.
+// ShortenReportItemsToOneScreen shortens a report's items to one screen: it truncates long lines and items and counts omitted items.
 func ShortenReportItemsToOneScreen(itemTexts []string) string {
 	if len(itemTexts) == 0 {
 		return ""

@@ -16,8 +16,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// maxTurnsSubtype is the result subtype at the turn limit. An agent does not fail then: it can continue (observed with
-// 2.1.329).
+// maxTurnsSubtype is the result subtype at the turn limit. An agent does not fail then: it can continue (observed with 2.1.329).
 const maxTurnsSubtype = "error_max_turns"
 
 type runProgress struct {
@@ -125,8 +124,7 @@ func (c *callCounts) countCall(ev *protocol.ToolExecuted) {
 	}
 }
 
-// countLinesWrittenAndReplaced counts the lines that a call writes and replaces, whether or not it succeeds (observed with
-// 2.1.330).
+// countLinesWrittenAndReplaced counts the lines that a call writes and replaces, whether or not it succeeds (observed with 2.1.330).
 func (c *callCounts) countLinesWrittenAndReplaced(callInput json.RawMessage) {
 	var in struct {
 		Content *string `json:"content"`

@@ -105,8 +105,7 @@ func (c builtinCommand) Run(_ context.Context, call slash.Call) (*slash.Outcome,
 	return &said, nil
 }
 
-// fixedBuiltinCommandAnswer returns the answer to a built-in command that changes nothing. Empty: the model gets a prompt
-// instead.
+// fixedBuiltinCommandAnswer returns the answer to a built-in command that changes nothing. Empty: the model gets a prompt instead.
 func fixedBuiltinCommandAnswer(o Options, commandName string) string {
 	switch commandName {
 	case "agents":

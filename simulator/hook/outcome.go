@@ -139,8 +139,7 @@ func (o *Outcome) recordRefusal(c *hookCall, a *hookResult, reason, bare string)
 const maxGapOfSimultaneousHookEnds = 100 * time.Millisecond
 
 // setDenialTextFromLastHook sets the text of a refused call. If several hooks refuse it, the text comes from the hook that
-// finished last. Of hooks that finished at about the same time, the last one in configured order counts (observed with
-// 2.1.330).
+// finished last. Of hooks that finished at about the same time, the last one in configured order counts (observed with 2.1.330).
 func (o *Outcome) setDenialTextFromLastHook(c *hookCall, a *hookResult, reason, reasonFromHook string) {
 	if len(o.Texts) > 0 && a.duration+maxGapOfSimultaneousHookEnds < c.slowestDenial {
 		return

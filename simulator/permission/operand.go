@@ -10,8 +10,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
 )
 
-// Limits of the analysis of a command line: the depth of scripts inside scripts, and the number of directories that it
-// may change to.
+// Limits of the analysis of a command line: the depth of scripts inside scripts, and the number of directories that it may change to.
 const (
 	maxDepthOfScriptsInScripts    = 4
 	maxPossibleDirectoriesAfterCD = 32
@@ -205,8 +204,7 @@ func (l shellWordResolver) fileOperands(cmd shellcmd.Command) []fileOperand {
 	return append(out, named...)
 }
 
-// optionsWithValueOfSearchCommand returns a search command's options after which the real CLI skips a word (observed with
-// 2.1.330).
+// optionsWithValueOfSearchCommand returns a search command's options after which the real CLI skips a word (observed with 2.1.330).
 func optionsWithValueOfSearchCommand(commandName string) (spaceSeparatedOptions string) {
 	const shared = "-A -B -C -m --max-count --after-context --before-context --context"
 	switch commandName {

@@ -155,8 +155,7 @@ var targetOptionPattern = shellcmd.LazyPattern(`^(-[a-zA-Z]*t|--t)`)
 
 var linkOptionPattern = shellcmd.LazyPattern(`^(-[a-zA-Z]*[sl]|--symbolic-link|--link)`)
 
-// approvalIfSignInTokenDirectoryMovedOrLinked returns the question about moving or linking a directory with the CLI's sign-in
-// tokens.
+// approvalIfSignInTokenDirectoryMovedOrLinked returns the question about moving or linking a directory with the CLI's sign-in tokens.
 func approvalIfSignInTokenDirectoryMovedOrLinked(c commandLine, unwrappedCommand shellcmd.Command) *approvalRequest {
 	name := filepath.Base(unwrappedCommand.Name())
 	if name != "mv" && name != "ln" && name != "link" && (name != "cp" || !slices.ContainsFunc(unwrappedCommand.Args, func(a string) bool { return linkOptionPattern().MatchString(a) })) {
@@ -177,8 +176,7 @@ func approvalIfSignInTokenDirectoryMovedOrLinked(c commandLine, unwrappedCommand
 	return nil
 }
 
-// approvalIfDirectoryContainsSignInTokens returns the question about a change of a directory that contains the CLI's sign-in
-// tokens.
+// approvalIfDirectoryContainsSignInTokens returns the question about a change of a directory that contains the CLI's sign-in tokens.
 func (c commandLine) approvalIfDirectoryContainsSignInTokens(path string) *approvalRequest {
 	tokens := filepath.Join(c.modeAndRules.resolver.home, ".claude", ".credentials.json")
 	if abs := c.modeAndRules.resolver.resolvePathWithParentReferencesLikeShell(path); c.modeAndRules.resolver.home == "" || !isBelow(filepath.Clean(abs), tokens) {

@@ -122,8 +122,7 @@ func (t *Task) changeCountOfScriptedWaits(delta int) {
 }
 
 // WaitUntilPostedEventsShown waits until all posted events have been shown, so that later events follow them, or until ctx is
-// cancelled. For a stopped task, it also waits for the end. It returns at once if the set shows events only when the work is
-// done.
+// cancelled. For a stopped task, it also waits for the end. It returns at once if the set shows events only when the work is done.
 func (t *Task) WaitUntilPostedEventsShown(ctx context.Context) {
 	for t.set.ShowsEventsLive() {
 		t.set.mu.Lock()
@@ -358,8 +357,7 @@ func (t *Task) endNotice(e End) Notification {
 	return Notification{b.String(), e.ToolsUsed, taskNotificationOrigin(t.RunID)}
 }
 
-// taskNotificationOrigin returns the origin of a turn that begins with a notification about a task. For a running task, runID
-// is "".
+// taskNotificationOrigin returns the origin of a turn that begins with a notification about a task. For a running task, runID is "".
 func taskNotificationOrigin(runID string) json.RawMessage {
 	raw, _ := protocol.Marshal(struct { // strings cannot fail
 		Kind     string `json:"kind"`

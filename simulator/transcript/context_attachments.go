@@ -178,8 +178,7 @@ func (l *contextAttachmentWriter) modeLines(now SessionContext) (lines []any) {
 		"Auto mode has ended. Use the tools for files again to read, search and edit files."))
 }
 
-// writeFirstRequestAttachments writes the attachments of the first request: the session context, the date and the texts for
-// commits.
+// writeFirstRequestAttachments writes the attachments of the first request: the session context, the date and the texts for commits.
 func (l *contextAttachmentWriter) writeFirstRequestAttachments() error {
 	if !l.contextPending {
 		return nil

@@ -19,7 +19,7 @@ func (c *sessionCosts) restore(line protocol.CostStateLine) {
 	c.totals, c.waitMillis = line, line.TotalAPIDuration
 	c.previousUsage = make(map[string]protocol.ModelUsage, len(line.ModelUsage))
 	for model, u := range line.ModelUsage {
-		c.previousUsage[model] = usageOf(u)
+		c.previousUsage[model] = convertUsage[protocol.ModelUsage](u)
 	}
 }
 
@@ -42,7 +42,7 @@ func (c *sessionCosts) addTurn(ev *protocol.Result) {
 	c.totals.ModelUsage = make(map[string]protocol.LineCost, len(ev.ModelUsage))
 	c.totals.HasUnknownModelCost = false
 	for model, u := range ev.ModelUsage {
-		c.totals.ModelUsage[model] = costOf(u)
+		c.totals.ModelUsage[model] = convertUsage[protocol.LineCost](u)
 		c.totals.HasUnknownModelCost = c.totals.HasUnknownModelCost || u.CostBasis == "unknown"
 	}
 }
@@ -106,22 +106,12 @@ func changedLines(r protocol.ToolResult) (added, removed int) {
 	return added, removed
 }
 
-func usageOf(c protocol.LineCost) protocol.ModelUsage {
-	return protocol.ModelUsage{
-		InputTokens: c.InputTokens, OutputTokens: c.OutputTokens,
-		CacheReadInputTokens: c.CacheReadInputTokens, CacheCreationInputTokens: c.CacheCreationInputTokens,
-		WebSearchRequests: c.WebSearchRequests, CostUSD: c.CostUSD, ThinkingTokens: c.ThinkingTokens,
-		CacheCreation5m: c.CacheCreation5m, CacheCreation1h: c.CacheCreation1h,
+// convertUsage copies the values whose keys two types of usage share.
+func convertUsage[To, From any](from From) (to To) {
+	if raw, err := json.Marshal(from); err == nil {
+		_ = json.Unmarshal(raw, &to) // both types have the same kinds of values
 	}
-}
-
-func costOf(u protocol.ModelUsage) protocol.LineCost {
-	return protocol.LineCost{
-		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
-		CacheReadInputTokens: u.CacheReadInputTokens, CacheCreationInputTokens: u.CacheCreationInputTokens,
-		WebSearchRequests: u.WebSearchRequests, CostUSD: u.CostUSD, ThinkingTokens: u.ThinkingTokens,
-		CacheCreation5m: u.CacheCreation5m, CacheCreation1h: u.CacheCreation1h,
-	}
+	return to
 }
 
 func (r *recorder) writeCosts() error {

@@ -282,8 +282,7 @@ func (r *recorder) recordLocalCommand(ev *protocol.Assistant) error {
 
 const humanOrigin = `{"kind":"human"}`
 
-// recorderStateBeforePrompt is the state of a recorder before a prompt. The recorder returns to it if the user takes the prompt
-// back.
+// recorderStateBeforePrompt is the state of a recorder before a prompt. The recorder returns to it if the user takes the prompt back.
 type recorderStateBeforePrompt struct {
 	leafUUID         string
 	lineCount, turns int

@@ -65,8 +65,7 @@ type server struct {
 // exitPending is the exit status of a server that is still running.
 const exitPending = -1
 
-// Serve handles messages until EOF, or until the mode makes the server exit, and returns the exit status of the
-// process.
+// Serve handles messages until EOF, or until the mode makes the server exit, and returns the exit status of the process.
 func Serve(o Options) int {
 	s, in := &server{Options: o, exit: exitPending}, bufio.NewReader(o.In)
 	for s.applyModeBeforeFirstMessage(); s.exit == exitPending; {

@@ -226,8 +226,7 @@ func imageResult(mediaType, encoded, output string, out bashOutput) protocol.Too
 	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Image(mediaType, encoded)}}, Output: out}
 }
 
-// readFilesModifiedByCommandHint returns a hint about files that the session had read before a command modified them; "" means
-// none.
+// readFilesModifiedByCommandHint returns a hint about files that the session had read before a command modified them; "" means none.
 func (c *Commands) readFilesModifiedByCommandHint(versionsBeforeCommand files.ModificationTimesByPath) string {
 	const most = 5
 	paths := c.options.Files.PathsWithChangedModificationTime(versionsBeforeCommand)

@@ -18,8 +18,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Access reports whether a file may be read without permission. Such a file may be changed even if the model has not
-// read it before.
+// Access reports whether a file may be read without permission. Such a file may be changed even if the model has not read it before.
 type Access interface {
 	IsReadable(path string) bool
 }

@@ -47,8 +47,7 @@ func New(o Options) *Source {
 	return s
 }
 
-// ReseedForNthRunOfSession makes a seeded source generate the ids of the runNumber-th run with its seed, not those of the first
-// run.
+// ReseedForNthRunOfSession makes a seeded source generate the ids of the runNumber-th run with its seed, not those of the first run.
 func (s *Source) ReseedForNthRunOfSession(runNumber int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

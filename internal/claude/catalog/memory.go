@@ -70,8 +70,7 @@ func FindInstructionFilesAtStart(o InstructionFileOptions) []InstructionFile {
 
 // FindNestedInstructionFiles finds the instruction files that begin to apply when the model has read or written file (observed
 // with 2.1.329). Their order: the user's rules that match file; the instruction files and matching rules of each directory
-// below the working directory, down to file; the matching rules of the working directory and its parents. Files in known are
-// omitted.
+// below the working directory, down to file; the matching rules of the working directory and its parents. Files in known are omitted.
 func FindNestedInstructionFiles(o InstructionFileOptions, file string, known map[string]bool) []InstructionFile {
 	r := &instructionFileReader{home: o.Home, cwd: o.CWD, seen: maps.Clone(known), accessedFile: file}
 	if o.UserDir != "" {

@@ -64,8 +64,7 @@ func (c *Catalog) HasPlugins(dirs ...string) bool {
 // IsPluginIn reports whether the plugin's directory is dir or a direct subdirectory of dir.
 func IsPluginIn(plugin, dir string) bool { return plugin == dir || filepath.Dir(plugin) == dir }
 
-// PluginParts returns the parts of the plugins that [New] found. The parts of later plugins are returned by
-// [Catalog.AddPlugins].
+// PluginParts returns the parts of the plugins that [New] found. The parts of later plugins are returned by [Catalog.AddPlugins].
 func (c *Catalog) PluginParts() []PluginParts { return c.pluginParts }
 
 // readPluginDir reads the n-th directory of --plugin-dir: a plugin, or a directory of plugins (observed with 2.1.330).

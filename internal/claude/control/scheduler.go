@@ -224,8 +224,7 @@ func (d *promptScheduler) cancel(uuid string) *prompt {
 	return d.queue.remove(uuid)
 }
 
-// TakeJoiningPrompts removes the prompts that join the running turn from the queue and returns them; see
-// [simulator.PromptQueue].
+// TakeJoiningPrompts removes the prompts that join the running turn from the queue and returns them; see [simulator.PromptQueue].
 func (d *promptScheduler) TakeJoiningPrompts() []protocol.UserMessage {
 	if d.separateTurns {
 		return nil
@@ -294,8 +293,7 @@ func (d *promptScheduler) IsConnectingServers() bool {
 	return d.initialize.connecting > 0
 }
 
-// postponeUntilInitializeAnswered stores a request for later if an initialize request has no answer yet, and reports whether it
-// did.
+// postponeUntilInitializeAnswered stores a request for later if an initialize request has no answer yet, and reports whether it did.
 func (d *promptScheduler) postponeUntilInitializeAnswered(request incomingFrame) (isPostponed bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

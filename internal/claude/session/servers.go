@@ -313,8 +313,7 @@ func samplingText(content json.RawMessage) string {
 	return strings.Join(texts, "\n")
 }
 
-// mcpResultFilesAndJournal stores what servers return: large and binary results in files, and a record of each call in the
-// journal.
+// mcpResultFilesAndJournal stores what servers return: large and binary results in files, and a record of each call in the journal.
 type mcpResultFilesAndJournal struct {
 	records *recorder
 	clock   *clock.Source

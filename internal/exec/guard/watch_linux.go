@@ -281,8 +281,7 @@ func (p process) threadLeader() process {
 	return p
 }
 
-// recordIfRealClaudeStarts examines a program that is being started: argvAddress is an address in the memory of the calling
-// process.
+// recordIfRealClaudeStarts examines a program that is being started: argvAddress is an address in the memory of the calling process.
 func (w *syscallWatcher) recordIfRealClaudeStarts(caller process, programPath string, argvAddress uint64) {
 	if w.ExpectsReal {
 		return

@@ -362,8 +362,7 @@ func (r *run) startInNetwork(ctx context.Context, c *startedCommand, o proc.Atta
 	return err
 }
 
-// startAsChildWithSyscallWatching starts this binary as a child, which sends a descriptor to watch its calls and becomes the
-// command.
+// startAsChildWithSyscallWatching starts this binary as a child, which sends a descriptor to watch its calls and becomes the command.
 func (r *run) startAsChildWithSyscallWatching(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
 	path, err := o.LookPath()
 	if err != nil {

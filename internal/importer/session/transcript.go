@@ -84,8 +84,7 @@ type hookAttachment struct {
 	Decision  string `json:"decision"`
 }
 
-// hookOutcome returns how a hook run ended, such as "blocked"; empty means success. isHookAttachment is false for other
-// attachments.
+// hookOutcome returns how a hook run ended, such as "blocked"; empty means success. isHookAttachment is false for other attachments.
 func (a *hookAttachment) hookOutcome() (outcomeUnlessSuccess string, isHookAttachment bool) {
 	switch a.Type {
 	case "hook_success":

@@ -169,8 +169,7 @@ func lastLines(text string) []string {
 // message of a failure: stacks, quoted source and its mark, hints.
 var stderrLineAfterFailureMessagePattern = lazyPattern(`^(?:[\s^}]|hint:|note:|Node\.js v\d|npm (?:error|ERR!)(?: A complete log| *$)|goroutine \d+ \[|created by |exit status \d+$|[\w./*()]+\(.*\)$)|^$`)
 
-// lastLine returns the last line that does not match [stderrLineAfterFailureMessagePattern], or the last line if every line
-// matches.
+// lastLine returns the last line that does not match [stderrLineAfterFailureMessagePattern], or the last line if every line matches.
 func lastLine(text string) string {
 	const longest = 500
 	lines := strings.Split(strings.TrimSpace(text), "\n")
