@@ -10,12 +10,12 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Mode selects what happens to calls without a canned result.
-type Mode int
+// CannedMode selects what happens to calls without a canned result.
+type CannedMode int
 
 const (
 	// ModeLive runs calls that have no canned result.
-	ModeLive Mode = iota
+	ModeLive CannedMode = iota
 	// ModeMock makes calls that have no canned result fail. No MCP server and no built-in tool is called.
 	ModeMock
 )
@@ -30,7 +30,7 @@ type CannedTool struct {
 
 // CannedOptions configures [Canned]. The zero value runs every call that has no canned result.
 type CannedOptions struct {
-	Mode Mode
+	Mode CannedMode
 	// Tools is keyed by canonical tool name.
 	Tools map[string]CannedTool
 	// Shape builds the result of a successful canned call from its text. It adds the structured output that the real

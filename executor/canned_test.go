@@ -42,7 +42,7 @@ func TestCanned(t *testing.T) {
 	own := &protocol.CallScript{Result: new("of the call")}
 	tests := []struct {
 		name   string
-		mode   executor.Mode
+		mode   executor.CannedMode
 		call   protocol.ToolUse
 		want   protocol.ToolResult
 		calls  int

@@ -70,7 +70,7 @@ func (x *Index) Resolve(written string) (canonical, warning string) {
 	if _, ok := x.canonical[written]; ok {
 		return written, ""
 	}
-	if server, tool, ok := x.splitServer(written); ok {
+	if server, tool, ok := x.splitSlashName(written); ok {
 		return mcpPrefix + protocol.NormalizeMCPNamePart(server) + "__" + protocol.NormalizeMCPNamePart(tool), ""
 	}
 	return written, ""
@@ -85,8 +85,8 @@ func (x *Index) ambiguityWarning(written string, names []string) string {
 		written, strings.Join(servers, ", "), servers[0], servers[0]+"/"+written)
 }
 
-// splitServer splits "server/tool" into server and tool. The name of a known server may contain slashes.
-func (x *Index) splitServer(written string) (server, tool string, ok bool) {
+// splitSlashName splits "server/tool" into server and tool. The name of a known server may contain slashes.
+func (x *Index) splitSlashName(written string) (server, tool string, ok bool) {
 	for i := len(written) - 1; i > 0; i-- {
 		if written[i] == '/' && x.servers[written[:i]] {
 			return written[:i], written[i+1:], true

@@ -108,8 +108,8 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (tool calledTool, res
 	if tool.output, err = s.outputSchema(tool.RawName); err != nil {
 		return tool, nil, err
 	}
-	limit := orDefault(s.cfg.Timeout, m.options.ToolTimeout)
-	k := connection.Call{Tool: tool.RawName, UseID: c.ToolUseID, Arguments: toolInputOrEmptyObject(c.Input), Idle: orDefault(c.Timeout, limit), Total: s.cfg.MaxTotal}
+	limit := positiveOr(s.cfg.Timeout, m.options.ToolTimeout)
+	k := connection.Call{Tool: tool.RawName, UseID: c.ToolUseID, Arguments: toolInputOrEmptyObject(c.Input), Idle: positiveOr(c.Timeout, limit), Total: s.cfg.MaxTotal}
 	if k.Total == 0 && c.Timeout == 0 {
 		k.Total = limit
 	}
@@ -149,7 +149,7 @@ func describeCallError(err error, tool calledTool) error {
 			"so the result of tool %q was not read. The tool may have run: check whether it did before running it again. "+
 			"If its result may have been too large, ask for less data when you run it again.", tool.Server, tool.RawName))
 	}
-	if unusable, ok := errors.AsType[*connection.ResultError](err); ok {
+	if unusable, ok := errors.AsType[*connection.UnusableResultError](err); ok {
 		return fmt.Errorf("MCP server %q %w", tool.Server, unusable)
 	}
 	return wrappedRPCErrorOrSelf(err)

@@ -254,8 +254,8 @@ func (l *configLoader) addServersOfDocument(document json.RawMessage, source str
 		if plainjson.TypeOf(other) != "object" {
 			return "servers: Invalid input: expected record, received " + plainjson.TypeOf(other), errNotConfiguration
 		}
-		parse := parseEditorServerEntry
-		if hasTransport(other) {
+		parse := parseEditorFormatEntry
+		if hasTransportKey(other) {
 			parse = parseServerEntryWithTransport
 		}
 		l.addServerEntries(other, source, parse)
@@ -267,7 +267,7 @@ func (l *configLoader) addServersOfDocument(document json.RawMessage, source str
 	return "", nil
 }
 
-func hasTransport(servers json.RawMessage) bool {
+func hasTransportKey(servers json.RawMessage) bool {
 	entries, _ := membersKeepingLastDuplicate(servers)
 	return slices.ContainsFunc(entries, func(e plainjson.Member) bool {
 		var m map[string]json.RawMessage
@@ -431,8 +431,8 @@ func (cfg ServerConfig) OAuthClient(o Options) *oauth.Client {
 	})
 }
 
-// parseEditorServerEntry parses an entry in the format that editors use in mcp.json: below "servers" and without "transport".
-func parseEditorServerEntry(entry *configEntryReader) (ServerConfig, *configEntryError) {
+// parseEditorFormatEntry parses an entry in the format that editors use in mcp.json: below "servers" and without "transport".
+func parseEditorFormatEntry(entry *configEntryReader) (ServerConfig, *configEntryError) {
 	cfg := ServerConfig{Type: entry.Text("type")}
 	if cfg.Type == "" && entry.Has("url") {
 		cfg.Type = typeHTTP

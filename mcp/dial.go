@@ -105,7 +105,7 @@ func (d dialer) dialOnce(lifetime, limit context.Context, n connection.Negotiati
 	}
 	defects := connection.ResultDefects
 	if d.options.OptionalSchemas {
-		defects = connection.ResultDefectsWithoutSchema
+		defects = connection.ResultDefectsOptionalSchema
 	}
 	c, err := connection.Dial(lifetime, limit, connection.Options{
 		Target: target, Defects: defects, Handler: serverRequestHandler{d.managerState, d.cfg.Name}, Tasks: &d.tasks, Debug: d.log,
@@ -148,7 +148,7 @@ func (d dialer) target(ctx context.Context) (connection.Target, error) {
 		}
 		return connection.ProcessServer{
 			Command: d.cfg.Command, Args: d.cfg.Args, Env: d.environ(d.cfg), Dir: cmp.Or(d.cfg.CWD, d.options.CWD),
-			Grace: d.cfg.ShutdownGrace, MaxLine: orDefault(d.cfg.MaxLineBytes, defaultMaxLineBytes),
+			Grace: d.cfg.ShutdownGrace, MaxLine: positiveOr(d.cfg.MaxLineBytes, defaultMaxLineBytes),
 			Stderr: d.log.Stderr(),
 		}, nil
 	case typeHTTP, typeSSE:
@@ -170,7 +170,7 @@ func (d dialer) remoteServerWithHeaders(ctx context.Context) connection.RemoteSe
 	t := connection.RemoteServer{
 		Server: d.cfg.Name, URL: d.cfg.URL, SSE: d.cfg.Type == typeSSE, Agent: d.userAgent(), Headers: d.cfg.Headers,
 		// Opening the TCP connection may use only a part of the time, so that a second attempt is possible.
-		DialTimeout: d.connectTimeout() / 4, MaxMessage: orDefault(d.cfg.MaxLineBytes, defaultMaxLineBytes),
+		DialTimeout: d.connectTimeout() / 4, MaxMessage: positiveOr(d.cfg.MaxLineBytes, defaultMaxLineBytes),
 	}
 	switch {
 	case d.cfg.HeadersHelper != "":
@@ -220,7 +220,7 @@ type oauthHeaders struct {
 
 // Transport adds proofs of possession to requests if their token requires them.
 func (a oauthHeaders) Transport(base http.RoundTripper) http.RoundTripper {
-	return a.client.Transport(base)
+	return a.client.ProofTransport(base)
 }
 
 // NextRequestHeaders implements connection.Renewer.

@@ -130,7 +130,7 @@ func (f listFetcher) fetchLists(ctx context.Context, all []connection.ListKind, 
 		}
 		switch list {
 		case connection.ListTools:
-			if err != nil && !isUnusableAnswerError(err) {
+			if err != nil && !hasServerAnswered(err) {
 				return nil, err
 			}
 			if out.err = err; !f.conn.InitializeResult().Has(string(list)) {
@@ -146,10 +146,10 @@ func (f listFetcher) fetchLists(ctx context.Context, all []connection.ListKind, 
 	return failed, nil
 }
 
-// isUnusableAnswerError reports whether a server answered a request, but not with a usable result.
-func isUnusableAnswerError(err error) bool {
+// hasServerAnswered reports whether a server answered a request, but not with a usable result.
+func hasServerAnswered(err error) bool {
 	_, refused := errors.AsType[*connection.Error](err)
-	_, unusable := errors.AsType[*connection.ResultError](err)
+	_, unusable := errors.AsType[*connection.UnusableResultError](err)
 	_, answered := errors.AsType[*connection.UnusableHTTPAnswerError](err)
 	return refused || unusable || answered
 }
@@ -177,7 +177,7 @@ func (f listFetcher) addTools(all []json.RawMessage, out *serverLists) {
 		if problem == "" && seen[t.RawName] {
 			problem = fmt.Sprintf("tool %q is listed twice", t.RawName)
 		}
-		if err := f.conn.CheckTool(r); problem == "" && err != nil {
+		if err := f.conn.CheckToolHeaders(r); problem == "" && err != nil {
 			problem = fmt.Sprintf("tool %q cannot be called: %v", t.RawName, err)
 		}
 		if problem != "" {

@@ -150,7 +150,7 @@ func (m *Manager) findServer(name string) (*server, error) {
 	return nil, fmt.Errorf("%w: %s", ErrUnknownServer, name)
 }
 
-func (m *Manager) openServer(server string) (*server, error) {
+func (m *Manager) findServerUnlessClosed(server string) (*server, error) {
 	if m.isClosed() {
 		return nil, ErrClosed
 	}
@@ -358,7 +358,7 @@ const (
 // redirectURI is empty, the manager opens a port for the redirect and keeps it open until the login ends. After a
 // successful login, the server is connected again.
 func (m *Manager) BeginLogin(ctx context.Context, name, redirectURI string) (*oauth.Login, error) {
-	s, err := m.openServer(name)
+	s, err := m.findServerUnlessClosed(name)
 	if err != nil {
 		return nil, err
 	}
@@ -400,7 +400,7 @@ func (m *Manager) BeginLogin(ctx context.Context, name, redirectURI string) (*oa
 
 // PendingLogin returns the latest login to a server if it still waits for the user; nil means none.
 func (m *Manager) PendingLogin(server string) *oauth.Login {
-	s, err := m.openServer(server)
+	s, err := m.findServerUnlessClosed(server)
 	if err != nil {
 		return nil
 	}
@@ -418,7 +418,7 @@ func (m *Manager) PendingLogin(server string) *oauth.Login {
 
 // Logout removes the tokens of a remote server. A connection stays open.
 func (m *Manager) Logout(server string) error {
-	s, err := m.openServer(server)
+	s, err := m.findServerUnlessClosed(server)
 	if err != nil {
 		return err
 	}

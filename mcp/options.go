@@ -143,12 +143,12 @@ const (
 )
 
 func (o Options) withDefaults() Options {
-	o.ConnectTimeout = orDefault(o.ConnectTimeout, defaultConnectTimeout)
-	o.ToolTimeout = orDefault(o.ToolTimeout, defaultToolTimeout)
-	o.Batch.Local = orDefault(o.Batch.Local, 3)
-	o.Batch.Remote = orDefault(o.Batch.Remote, 20)
-	o.Pauses.Retry = orDefault(o.Pauses.Retry, defaultRetryPause)
-	o.Pauses.Reconnect = orDefault(o.Pauses.Reconnect, defaultReconnectPause)
+	o.ConnectTimeout = positiveOr(o.ConnectTimeout, defaultConnectTimeout)
+	o.ToolTimeout = positiveOr(o.ToolTimeout, defaultToolTimeout)
+	o.Batch.Local = positiveOr(o.Batch.Local, 3)
+	o.Batch.Remote = positiveOr(o.Batch.Remote, 20)
+	o.Pauses.Retry = positiveOr(o.Pauses.Retry, defaultRetryPause)
+	o.Pauses.Reconnect = positiveOr(o.Pauses.Reconnect, defaultReconnectPause)
 	if len(o.Roots) == 0 && o.CWD != "" {
 		o.Roots = []string{o.CWD}
 	}
@@ -156,7 +156,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func orDefault[T int | time.Duration](v, fallback T) T {
+func positiveOr[T int | time.Duration](v, fallback T) T {
 	return cmp.Or(max(v, 0), fallback)
 }
 

@@ -68,7 +68,7 @@ func (m *Manager) GetPrompt(ctx context.Context, server, name string, args map[s
 const requestTimeout = 60 * time.Second
 
 func (m *Manager) withConnection(ctx context.Context, server string, request func(ctx context.Context, c *connection.Conn) error) error {
-	s, err := m.openServer(server)
+	s, err := m.findServerUnlessClosed(server)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (m *Manager) withConnection(ctx context.Context, server string, request fun
 	if err != nil {
 		return err
 	}
-	limit := min(requestTimeout, orDefault(s.cfg.Timeout, m.options.ToolTimeout))
+	limit := min(requestTimeout, positiveOr(s.cfg.Timeout, m.options.ToolTimeout))
 	late := fmt.Errorf("MCP server %q did not answer within %s", server, limit)
 	ctx, stop := context.WithTimeoutCause(ctx, limit, late)
 	defer stop()

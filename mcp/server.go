@@ -218,7 +218,7 @@ func (s *server) reconnectsAutomatically() bool {
 func (s *server) isRemote() bool { return s.cfg.Type == typeHTTP || s.cfg.Type == typeSSE }
 
 func (s *server) connectTimeout() time.Duration {
-	return orDefault(s.cfg.ConnectTimeout, s.options.ConnectTimeout)
+	return positiveOr(s.cfg.ConnectTimeout, s.options.ConnectTimeout)
 }
 
 func (s *server) connectionReconnectingIfLost(ctx context.Context) (*connection.Conn, error) {
@@ -263,8 +263,8 @@ type callConnectAttempt struct {
 // twice as long (observed with 2.1.330: up to 160 s).
 const pauseAfterFirstFailedConnectForCall = 10 * time.Second
 
-// connectForCall tries once to connect a failed server, unless it is too early. If the server is connected, note is "".
-func (s *server) connectForCall(ctx context.Context, useID string) (note string, err error) {
+// connectForCall tries once to connect a failed server, unless it is too early. If the server is connected, failureNote is "".
+func (s *server) connectForCall(ctx context.Context, useID string) (failureNote string, err error) {
 	a := &s.lateAttempt
 	a.mu.Lock()
 	defer a.mu.Unlock()

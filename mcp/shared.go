@@ -19,10 +19,10 @@ type managerState struct {
 	localSlots  chan struct{}         // one slot for each local server that may connect at the same time
 	remoteSlots chan struct{}         // one slot for each remote server that may connect at the same time
 
-	tasks          sync.WaitGroup // every goroutine of the manager
-	version        atomic.Int64   // counts changes of any server
-	roots          roots
-	pendingUpdates pendingUpdates
+	tasks                  sync.WaitGroup // every goroutine of the manager
+	version                atomic.Int64   // counts changes of any server
+	roots                  roots
+	pendingResourceUpdates pendingResourceUpdates
 }
 
 func newManagerState(o Options) *managerState {
@@ -138,8 +138,8 @@ func (r *roots) list() rootList {
 	return list
 }
 
-// pendingUpdates are changed resources that have not been passed to Options.ResourceUpdated yet.
-type pendingUpdates struct {
+// pendingResourceUpdates are changed resources that have not been passed to Options.ResourceUpdated yet.
+type pendingResourceUpdates struct {
 	mu         sync.Mutex
 	waiting    []resourceUpdate
 	delivering bool
@@ -152,7 +152,7 @@ func (c *managerState) reportUpdate(server, uri string) {
 	if c.options.ResourceUpdated == nil {
 		return
 	}
-	n, u := &c.pendingUpdates, resourceUpdate{server, uri}
+	n, u := &c.pendingResourceUpdates, resourceUpdate{server, uri}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if slices.Contains(n.waiting, u) {

@@ -15,7 +15,7 @@ func (p *Pattern) BindValue(patternValue diag.Value, binding *diag.Binding) {
 		binding.Hintf(patternValue, fmt.Sprintf("write { type = \"contains\", text = %q }", patternValue.Text), "a pattern must be a table, not a string")
 		return
 	}
-	if p.bindShorthand(patternValue) {
+	if p.bindTypeAndText(patternValue) {
 		return
 	}
 	if kind, _ := patternValue.Field("type"); kind.Text == string(PatternNot) {
@@ -39,9 +39,9 @@ func (p *Pattern) BindValue(patternValue diag.Value, binding *diag.Binding) {
 	checkKeys(patternValue, binding, "a pattern of type `"+string(p.Type)+"`", typedTableKeys{required: keys, knownKeys: []string{"text", "pattern", "patterns"}})
 }
 
-// bindShorthand reads the most common form of a pattern, a type and its text, and reports whether v has that form.
+// bindTypeAndText reads the most common form of a pattern, a type and its text, and reports whether v has that form.
 // It avoids reflection, because scenarios may have thousands of patterns.
-func (p *Pattern) bindShorthand(v diag.Value) bool {
+func (p *Pattern) bindTypeAndText(v diag.Value) bool {
 	if v.Kind != diag.KindTable {
 		return false
 	}
@@ -184,7 +184,7 @@ func (k *Block) BindValue(v diag.Value, b *diag.Binding) {
 		}
 	default:
 		if strings.HasSuffix(kind.Text, "_tool_result") {
-			k.bindResult(v, b)
+			k.bindServerToolResult(v, b)
 			return
 		}
 		b.BindKeys(v, &Block{}, append([]string{"type", "text", "thinking", "json"}, toolCallKeys()...)...)
@@ -205,8 +205,8 @@ func (s *Stream) BindValue(v diag.Value, b *diag.Binding) {
 	}
 }
 
-// bindResult reads the result of a tool that the API runs.
-func (k *Block) bindResult(v diag.Value, b *diag.Binding) {
+// bindServerToolResult reads the result of a tool that the API runs.
+func (k *Block) bindServerToolResult(v diag.Value, b *diag.Binding) {
 	var t struct {
 		Type      BlockType       `toml:"type" enum:"web_search_tool_result,web_fetch_tool_result,code_execution_tool_result,bash_code_execution_tool_result,text_editor_code_execution_tool_result,tool_search_tool_result"`
 		ToolUseID string          `toml:"tool_use_id"`

@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
-// bindShorthand accepts only patterns that the general code accepts, with the same result (D2).
+// bindTypeAndText accepts only patterns that the general code accepts, with the same result (D2).
 func TestBindPlain(t *testing.T) {
 	for src, plain := range map[string]bool{
 		`type = "exact", text = "a"`: true, `type = "contains", text = ""`: true, `type = "regex", pattern = "a+"`: true, `type = "glob", pattern = "*"`: true,
@@ -18,7 +18,7 @@ func TestBindPlain(t *testing.T) {
 		ix := diag.IndexTOML("p.toml", []byte("p = { "+src+" }\n"))
 		v, _ := ix.Root().Field("p")
 		var quick Pattern
-		if got := quick.bindShorthand(v); got != plain {
+		if got := quick.bindTypeAndText(v); got != plain {
 			t.Errorf("%s: %v", src, got)
 			continue
 		}

@@ -146,8 +146,8 @@ func globsForCanonicalToolNames(configuredName string) []string {
 	return []string{configuredName, "mcp__*__" + configuredName}
 }
 
-// CanonicalTool converts server/tool to the canonical name of the tool. Other names are returned unchanged.
-func CanonicalTool(name string) string {
+// FullToolName converts server/tool to the canonical name of the tool. Other names are returned unchanged.
+func FullToolName(name string) string {
 	if server, tool, ok := strings.Cut(name, "/"); ok {
 		return "mcp__" + canonicalToolPart(server, "-") + "__" + canonicalToolPart(tool, "-")
 	}

@@ -199,7 +199,7 @@ func (c *scenarioCompiler) compileCanned(t *Canned) {
 		c.CheckTemplate(t.Text)
 		return
 	}
-	c.WithPathExtendedBy("$file", func() { c.CheckTextFile(t.File) })
+	c.WithPathExtendedBy("$file", func() { c.LoadTextFile(t.File) })
 }
 
 func (c *scenarioCompiler) compileCall(t *ToolCall) {

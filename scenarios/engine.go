@@ -109,7 +109,7 @@ func (e *Engine) nextReply(ctx context.Context, r Request) (Reply, error) {
 		e.consecutiveNotices = nil
 	}
 	e.running = nil
-	h, err := e.scriptedAnswer(r), error(nil)
+	h, err := e.takeSubagentScript(r), error(nil)
 	if h == nil {
 		h, err = e.selectAnswer(ctx, r)
 	}
@@ -129,7 +129,7 @@ func (e *Engine) nextReply(ctx context.Context, r Request) (Reply, error) {
 	}
 	reply.IsUnmatched = h.ref.Name == "" || h.ref.Name == defaultRuleName
 	if h.ref.Name == "" && e.scenario.Unmatched == "error" {
-		reply.NearMisses = e.Explain(r)
+		reply.NearMisses = e.ExplainNearMisses(r)
 	}
 	if h.failure != nil {
 		f, err := renderFailure(ctx, h.scope, h.failure)
@@ -431,8 +431,8 @@ func (e *Engine) Subagent(s *protocol.SubagentScript) *Engine {
 // append to the list.
 func (e *Engine) UnmetResults() []ExpectationResult { return e.unmet.list() }
 
-// scriptedAnswer returns the answer to the first prompt of a scripted sub-agent; nil for other prompts.
-func (e *Engine) scriptedAnswer(r Request) *matchedRule {
+// takeSubagentScript returns the answer to the first prompt of a scripted sub-agent; nil for other prompts.
+func (e *Engine) takeSubagentScript(r Request) *matchedRule {
 	h := e.subagentScript
 	if h == nil {
 		return nil

@@ -53,7 +53,7 @@ response = 5
 }
 
 // A prompt that no rule answers is explained: the nearest rules come first.
-func ExampleEngine_Explain() {
+func ExampleEngine_ExplainNearMisses() {
 	s, err := scenarios.Parse("hello.toml", []byte(`
 [[responses]]
 pattern = { type = "contains", text = "weather in Oslo" }
@@ -67,7 +67,7 @@ response = "see you"
 		panic(err)
 	}
 	engine := scenarios.NewEngine(s, scenarios.EngineOptions{})
-	for _, line := range engine.Explain(scenarios.Request{Prompt: "weather in oslo"}) {
+	for _, line := range engine.ExplainNearMisses(scenarios.Request{Prompt: "weather in oslo"}) {
 		fmt.Println(line)
 	}
 	// Output:

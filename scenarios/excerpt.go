@@ -62,7 +62,7 @@ func (x redactingExcerptFormatter) explainMiss(t match.Pattern, prompt string) s
 	}
 	fitting, rest := x.redactAndSplitAt(prompt, m.At)
 	_, want := x.redactAndSplitAt(m.Pattern, len(m.Pattern)-len(m.Want))
-	switch matching := "; the match ends after " + lastBytes(fitting); {
+	switch matching := "; the match ends after " + quotedTail(fitting); {
 	case rest == "":
 		return why + matching + ", where " + shorten(want, maxCharactersOfShownText) + " should follow"
 	case m.Want == "":
@@ -75,7 +75,7 @@ func (x redactingExcerptFormatter) explainMiss(t match.Pattern, prompt string) s
 // excerptLength is the number of characters shown before or after a position.
 const excerptLength = 40
 
-func lastBytes(s string) string {
+func quotedTail(s string) string {
 	if r := []rune(s); len(r) > excerptLength {
 		return fmt.Sprintf("…%q", string(r[len(r)-excerptLength:]))
 	}

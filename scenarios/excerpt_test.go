@@ -48,7 +48,7 @@ func TestExplainHidesSecretsBeforeItCuts(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.HideSecrets(wordsAfterToken{})
-			_, got, _ := strings.Cut(scenarios.NewEngine(s, scenarios.EngineOptions{}).Explain(scenarios.Request{Prompt: tt.prompt})[1], "): ")
+			_, got, _ := strings.Cut(scenarios.NewEngine(s, scenarios.EngineOptions{}).ExplainNearMisses(scenarios.Request{Prompt: tt.prompt})[1], "): ")
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
 			}

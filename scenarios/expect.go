@@ -129,7 +129,7 @@ func (s *Scenario) checkExpectation(x *Expectation, seen *RunRecord) (text, got 
 	}
 	text = "expected " + subjectWithExpectedTimes(subject, low, high)
 	if len(hits) < low || (high >= 0 && len(hits) > high) {
-		return text, occurrencesText(len(hits)) + s.nearestMiss(x, seen, len(hits))
+		return text, thereWereText(len(hits)) + s.nearestMiss(x, seen, len(hits))
 	}
 	if got := x.Request.describeExceededLimit(hits, seen); got != "" {
 		return text, got
@@ -218,7 +218,7 @@ func (s *Scenario) UnusedRules(seen *RunRecord) []RuleRef {
 // value means that no rule does.
 func (s *Scenario) RuleAt(file string, line int) (found RuleRef) {
 	for i := range s.Responses {
-		if at := s.rulePosition(i); at.Line <= line && at.Line > found.Line && sameFile(at.File, file) {
+		if at := s.rulePosition(i); at.Line <= line && at.Line > found.Line && sameBaseName(at.File, file) {
 			found = RuleRef{Name: ruleName(i), File: at.File, Line: at.Line}
 		}
 	}
@@ -230,7 +230,7 @@ func (s *Scenario) rulePosition(i int) diag.Position {
 }
 
 func isRuleUsed(at diag.Position, seen *RunRecord) bool {
-	return slices.ContainsFunc(seen.Rules, func(r RuleRef) bool { return r.Line == at.Line && sameFile(r.File, at.File) })
+	return slices.ContainsFunc(seen.Rules, func(r RuleRef) bool { return r.Line == at.Line && sameBaseName(r.File, at.File) })
 }
 
 // checkEveryRuleIsUsed returns one result for each rule. The result is met if the rule answered a prompt. If x.Unused is "warn",
@@ -253,8 +253,8 @@ func (s *Scenario) checkEveryRuleIsUsed(x *Expectation, seen *RunRecord) (result
 	return results
 }
 
-// sameFile reports whether two names may denote the same file. It compares base names, because one may be relative.
-func sameFile(a, b string) bool { return a == b || filepath.Base(a) == filepath.Base(b) }
+// sameBaseName reports whether two names may denote the same file. It compares base names, because one may be relative.
+func sameBaseName(a, b string) bool { return a == b || filepath.Base(a) == filepath.Base(b) }
 
 // findMatchingEvents returns the indexes of the events in seen that the expectation is about, and a text that describes such
 // an event.
@@ -288,7 +288,7 @@ func (x *Expectation) findMatchingEvents(seen *RunRecord) (eventIndexes []int, e
 		}
 		return indexesWhere(seen.Screens, func(r ObservedScreen) bool { return x.matchesScreen(r) }), eventDescription
 	case x.Rule != nil:
-		eventIndexes = indexesWhere(seen.Rules, func(r RuleRef) bool { return r.Line == *x.Rule && sameFile(r.File, x.at.File) })
+		eventIndexes = indexesWhere(seen.Rules, func(r RuleRef) bool { return r.Line == *x.Rule && sameBaseName(r.File, x.at.File) })
 		return eventIndexes, "a match of the rule in line " + strconv.Itoa(*x.Rule)
 	}
 	eventDescription = "a call to " + x.Tool
@@ -425,7 +425,7 @@ func subjectWithExpectedTimes(subject string, minTimes, maxTimesOrNegative int) 
 	return fmt.Sprintf("%s (%d to %d times)", subject, minTimes, maxTimesOrNegative)
 }
 
-func occurrencesText(n int) string {
+func thereWereText(n int) string {
 	switch n {
 	case 0:
 		return "there was none"

@@ -7,12 +7,14 @@ import (
 
 const maxNearestRules = 3
 
-// Explain returns lines that explain why no rule matches a prompt. The first line is a summary. If a turn of a sequence
+// ExplainNearMisses returns lines that explain why no rule matches a prompt. The first line is a summary. If a turn of a sequence
 // was expected, the next line is about this turn. The other lines are about the most similar rules: each gives the
 // rule's position, the reason, and the place where the rule's pattern stopped matching.
-func (e *Engine) Explain(r Request) []string { return e.explainMisses(r.Prompt, maxNearestRules) }
+func (e *Engine) ExplainNearMisses(r Request) []string {
+	return e.explainMisses(r.Prompt, maxNearestRules)
+}
 
-// ExplainAll is like [Engine.Explain] but lists all rules of the scenario.
+// ExplainAll is like [Engine.ExplainNearMisses] but lists all rules of the scenario.
 func (e *Engine) ExplainAll(r Request) []string {
 	return e.explainMisses(r.Prompt, len(e.scenario.Responses))
 }

@@ -39,7 +39,7 @@ response = "no"
 		got  []string
 		want string
 	}{
-		{"the turn that was expected", e.Explain(Request{Prompt: "go on without"}), `s.toml:4: responses[0].turns[0] was expected next (exact "go on with it"): it is not "go on with it"; the match ends after "go on with", where "out" follows instead of " it"`},
+		{"the turn that was expected", e.ExplainNearMisses(Request{Prompt: "go on without"}), `s.toml:4: responses[0].turns[0] was expected next (exact "go on with it"): it is not "go on with it"; the match ends after "go on with", where "out" follows instead of " it"`},
 		{"a regular expression", explainPrompt(s, "triage issue seven"), `s.toml:1: responses[0] (regex "^triage issue \\d+$"): the regex "^triage issue \\d+$" does not match; the match ends after "triage issue ", where "seven" follows instead of "\\d+$"`},
 		{"a part that matches comes first", explainPrompt(s, "deploy it to stage"), `s.toml:12: responses[2] (all (contains "deploy", contains "quickly")): it does not contain "quickly"`},
 		{"a glob", explainPrompt(s, "deploy it to stage")[1:], `s.toml:8: responses[1] (glob "deploy * to prod"): the glob "deploy * to prod" does not match all of it; the match ends after "deploy it to ", where "stage" follows instead of "prod"`},
@@ -55,5 +55,5 @@ response = "no"
 }
 
 func explainPrompt(s *Scenario, prompt string) []string {
-	return NewEngine(s, EngineOptions{}).Explain(Request{Prompt: prompt})
+	return NewEngine(s, EngineOptions{}).ExplainNearMisses(Request{Prompt: prompt})
 }

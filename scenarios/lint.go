@@ -41,16 +41,16 @@ func Lint(s *Scenario, o LintOptions) diag.List {
 
 // Other packages recognize two messages of [Lint] by these beginnings.
 const (
-	NeverAnswers      = "the rule never answers"
-	PlaceholderAnswer = "the answer is the placeholder that --accept wrote"
+	NeverAnswersMessage      = "the rule never answers"
+	PlaceholderAnswerMessage = "the answer is the placeholder that --accept wrote"
 )
 
-const noInputFormat = "the tool %s has no input `"
+const unknownInputFormat = "the tool %s has no input `"
 
 // UnknownInput returns the input key that a [Lint] message reports as unknown for tool. isUnknownInputMessage is false for
 // other messages.
 func UnknownInput(lintMessage, tool string) (unknownInputKey string, isUnknownInputMessage bool) {
-	rest, isUnknownInputMessage := strings.CutPrefix(lintMessage, fmt.Sprintf(noInputFormat, tool))
+	rest, isUnknownInputMessage := strings.CutPrefix(lintMessage, fmt.Sprintf(unknownInputFormat, tool))
 	return strings.TrimSuffix(rest, "`"), isUnknownInputMessage
 }
 
@@ -109,13 +109,13 @@ func (l *linter) lintRules() {
 		p := location{diagnose: r.Locate}
 		if by, how := hidden.findShadowingRule(i); how != "" {
 			at := l.s.Responses[by].Locate(nil, 0, "").Pos
-			l.report(p.child("pattern"), 0, "", NeverAnswers+": the earlier rule at %s %s", at, how)
+			l.report(p.child("pattern"), 0, "", NeverAnswersMessage+": the earlier rule at %s %s", at, how)
 		}
 		switch {
 		case r.MaxMatches != nil && *r.MaxMatches == 0:
-			l.report(p.child("max_matches"), 0, "", NeverAnswers+": its max_matches is 0")
+			l.report(p.child("max_matches"), 0, "", NeverAnswersMessage+": its max_matches is 0")
 		case strings.TrimSpace(r.When) == "false":
-			l.report(p.child("when"), 0, "", NeverAnswers+": its condition is false")
+			l.report(p.child("when"), 0, "", NeverAnswersMessage+": its condition is false")
 		}
 		l.warnOfBackspaceInPattern(p.child("pattern"), &r.Pattern)
 		l.lintAnswer(p, countGroups(&r.Pattern), r.When, r.Response, r.Failure)
@@ -222,7 +222,7 @@ func (l *linter) lintCall(p location, lists templateListLengths, c *ToolCall) {
 	}
 	for key := range keys {
 		if !slices.Contains(known, key) {
-			l.report(p.child("input", key), 0, diag.NameHint(key, known), noInputFormat+key+"`", c.Tool)
+			l.report(p.child("input", key), 0, diag.NameHint(key, known), unknownInputFormat+key+"`", c.Tool)
 		}
 	}
 }
@@ -249,7 +249,7 @@ func (l *linter) lintToolName(p location, name string) {
 
 func (l *linter) lintTemplatesInToolInput(p location, lists templateListLengths, toolInput json.RawMessage) {
 	var v any
-	if mayUseVariables(string(toolInput)) && json.Unmarshal(toolInput, &v) == nil {
+	if mayIndexVariables(string(toolInput)) && json.Unmarshal(toolInput, &v) == nil {
 		l.lintTemplatesInValue(p, lists, v)
 	}
 }
@@ -269,8 +269,8 @@ func (l *linter) lintTemplatesInValue(p location, lists templateListLengths, v a
 	}
 }
 
-// mayUseVariables reports whether a string may use results[…] or match[…]. It is a fast check before parsing.
-func mayUseVariables(src string) bool {
+// mayIndexVariables reports whether a string may use results[…] or match[…]. It is a fast check before parsing.
+func mayIndexVariables(src string) bool {
 	return strings.Contains(src, "results[") || strings.Contains(src, "match[")
 }
 
@@ -297,15 +297,15 @@ func indexesInRange(lists templateListLengths, src string) bool {
 
 func (l *linter) lintText(p location, lists templateListLengths, src string) {
 	if src != "" && src == l.o.Placeholder {
-		l.report(p, 0, "", PlaceholderAnswer)
+		l.report(p, 0, "", PlaceholderAnswerMessage)
 	}
-	if l.templates && mayUseVariables(src) && !indexesInRange(lists, src) {
+	if l.templates && mayIndexVariables(src) && !indexesInRange(lists, src) {
 		l.lintIndices(p, lists, eval.ListIndicesInTemplate(src))
 	}
 }
 
 func (l *linter) lintCondition(p location, lists templateListLengths, src string) {
-	if mayUseVariables(src) && !indexesInRange(lists, src) {
+	if mayIndexVariables(src) && !indexesInRange(lists, src) {
 		l.lintIndices(p, lists, eval.ListIndicesInExpression(src))
 	}
 }

@@ -285,12 +285,12 @@ func LoadLibrary(name string) (*Scenario, error) {
 	return Parse(file, src, LoadOptions{ReadFile: libraryFiles.ReadFile})
 }
 
-// Open loads a scenario by name: a file or, if none exists and the name has no slash, an embedded scenario.
-func Open(name string) (*Scenario, error) {
-	if _, err := os.Stat(name); err == nil || strings.ContainsRune(name, filepath.Separator) {
-		return Load(name, LoadOptions{})
+// Open loads a scenario: a file or, if none exists and the name has no slash, an embedded scenario.
+func Open(pathOrLibraryName string) (*Scenario, error) {
+	if _, err := os.Stat(pathOrLibraryName); err == nil || strings.ContainsRune(pathOrLibraryName, filepath.Separator) {
+		return Load(pathOrLibraryName, LoadOptions{})
 	}
-	return LoadLibrary(name)
+	return LoadLibrary(pathOrLibraryName)
 }
 
 // Greeting returns the scenario of a run without a scenario. Its answer to every prompt explains how to choose one.
@@ -305,8 +305,8 @@ const greetingText = "Hello! No scenario is loaded, so there is nothing else to 
 // RuleCounter counts the matches of rules with `once` or `max_matches` over a run.
 type RuleCounter interface {
 	// Next reserves the next match of a rule permanently and returns the number of this match in the run. rule is the
-	// name and position of the rule. after is the number of the rule's matches in the session; the result is greater.
-	Next(rule string, after int) (int, error)
+	// name and position of the rule. previousNumber is the number of the rule's matches in the session; the result is greater.
+	Next(rule string, previousNumber int) (int, error)
 }
 
 // maxAnsweredPrompts returns the maximum number of prompts that a rule answers; negative means no limit.

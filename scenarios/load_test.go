@@ -270,7 +270,7 @@ func FuzzLoad(f *testing.F) {
 			e := NewEngine(s, EngineOptions{})
 			_, _ = e.Next(t.Context(), Request{Prompt: "weather in Oslo"})
 			_, _ = e.Next(t.Context(), Request{Results: []Result{{}}})
-			e.Explain(Request{Prompt: "x"})
+			e.ExplainNearMisses(Request{Prompt: "x"})
 			e.UnmetResults()
 		}
 		compareTrees(t, src, isJSON)

@@ -28,13 +28,13 @@ func Estimate(r Request, blocks []protocol.Block) Usage {
 		case protocol.ThinkingBlock:
 			out += len(b.Thinking)
 		case protocol.ToolUse:
-			out += len(CanonicalTool(b.Name)) + len(b.Input)
+			out += len(FullToolName(b.Name)) + len(b.Input)
 		}
 	}
 	return Usage{InputTokens: Tokens(r.bytesOfPromptOrResults()), OutputTokens: Tokens(out)}
 }
 
-var durationPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`duration_ms(: |>)\d+`) }) // constant
+var durationMSPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`duration_ms(: |>)\d+`) }) // constant
 
 // bytesOfPromptOrResults returns the number of bytes of the prompt or, if there are results, of their texts joined by newlines.
 // The time that an agent took is left out, because it differs in each run.
@@ -48,7 +48,7 @@ func (r Request) bytesOfPromptOrResults() int {
 		text = strings.Join(texts, "\n")
 	}
 	if strings.Contains(text, "duration_ms") {
-		text = durationPattern().ReplaceAllString(text, "duration_ms$1")
+		text = durationMSPattern().ReplaceAllString(text, "duration_ms$1")
 	}
 	return len(text)
 }
@@ -105,10 +105,10 @@ func NewPace(stream Stream, jitterSource *rand.Rand) Pace {
 func (p Pace) TTFT() time.Duration { return time.Duration(p.TTFTMS) * time.Millisecond }
 
 // After returns the delay of a chunk, with jitter from the seeded source.
-func (p Pace) After(chunk string) time.Duration { return p.Wait(chunk, p.random) }
+func (p Pace) After(chunk string) time.Duration { return p.Delay(chunk, p.random) }
 
-// Wait returns the delay of a piece; 0 at full speed. random, if set, returns numbers in [0, 1) for the jitter.
-func (s *Stream) Wait(piece string, random func() float64) time.Duration {
+// Delay returns the delay of a piece; 0 at full speed. random, if set, returns numbers in [0, 1) for the jitter.
+func (s *Stream) Delay(piece string, random func() float64) time.Duration {
 	if s.TokensPerSecond <= 0 {
 		return 0
 	}
@@ -152,11 +152,11 @@ func (s *Stream) Split(text string) []string {
 	case s.Chunk.Unit == "token":
 		return splitEvery(text, 4)
 	default:
-		return splitWords(text)
+		return splitAfterSpaces(text)
 	}
 }
 
-func splitWords(text string) []string {
+func splitAfterSpaces(text string) []string {
 	var out []string
 	start, space := 0, false
 	for i, r := range text {

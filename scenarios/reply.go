@@ -58,11 +58,11 @@ type Vars struct {
 	Context                             []string                   // texts that were added for the model in this turn, for example by hooks
 	Schemas                             map[string]json.RawMessage // canonical name → input schema
 	Session                             Session
-	Call                                Call
+	Call                                RequestProperties
 }
 
-// Call contains the request's properties for expressions, as JSON values. Only claudeless serve sets more than Attempt.
-type Call struct {
+// RequestProperties contains the request's properties for expressions, as JSON values. Only claudeless serve sets more than Attempt.
+type RequestProperties struct {
 	MaxTokens                                    int
 	Stream                                       bool
 	Attempt                                      int    // counted from 1; 0 also means 1
@@ -73,7 +73,7 @@ type Call struct {
 	ToolChoice, Thinking, OutputConfig, Metadata json.RawMessage
 }
 
-func (c Call) addVariables(variables map[string]any) {
+func (c RequestProperties) addVariables(variables map[string]any) {
 	variables["max_tokens"], variables["stream"], variables["attempt"], variables["agent"] = c.MaxTokens, c.Stream, max(1, c.Attempt), c.Agent
 	variables["betas"], variables["headers"], variables["attachments"] = c.Betas, c.Headers, c.Attachments
 	for name, raw := range map[string]json.RawMessage{

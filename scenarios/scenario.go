@@ -32,7 +32,7 @@ func (s *Scenario) Locate(path diag.Path, offset int, message string) diag.Diagn
 }
 
 // UsesVariable reports whether an expression of the scenario may use a variable that can differ between requests with
-// the same history: model, system, tools, schemas, context, permission_mode, session, cwd or a variable of [Call].
+// the same history: model, system, tools, schemas, context, permission_mode, session, cwd or a variable of [RequestProperties].
 func (s *Scenario) UsesVariable(name string) bool {
 	return s.library != nil && s.library.UsesVariable(name)
 }

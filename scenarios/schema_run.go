@@ -222,8 +222,8 @@ type Parity struct {
 	Refuses bool `toml:"refuses"`
 }
 
-// Fixtures returns the names of the servers that are fixtures, in file order.
-func (m *MCP) Fixtures() []string {
+// FixtureServerNames returns the names of the servers that are fixtures, in file order.
+func (m *MCP) FixtureServerNames() []string {
 	return slices.DeleteFunc(m.ServerNames(), func(name string) bool { return m.Servers[name]["fixture"] == nil })
 }
 

@@ -51,10 +51,10 @@ type savedResponse struct {
 func (e *Engine) State() ([]byte, error) {
 	st := savedState{Version: 1, Turns: e.turns, Counts: map[string]savedRuleMatchCount{}}
 	for i, n := range e.counts {
-		st.Counts[strconv.Itoa(i)] = savedRuleMatchCount{Pattern: e.fingerprint(i), Matches: n}
+		st.Counts[strconv.Itoa(i)] = savedRuleMatchCount{Pattern: e.patternFingerprint(i), Matches: n}
 	}
 	if e.active != nil {
-		st.Active = &savedSequence{Rule: e.active.rule, Pattern: e.fingerprint(e.active.rule), Next: e.active.nextTurn, Groups: e.active.groups}
+		st.Active = &savedSequence{Rule: e.active.rule, Pattern: e.patternFingerprint(e.active.rule), Next: e.active.nextTurn, Groups: e.active.groups}
 	}
 	if e.running != nil && e.running.awaitsResults {
 		st.Running = e.saveResponse(e.running)
@@ -66,7 +66,7 @@ func (e *Engine) saveResponse(r *activeResponse) *savedResponse {
 	h := r.rule
 	out := &savedResponse{Rule: h.rule, Turn: h.turn, Step: r.nextStep, Match: map[string]string{}, Results: h.scope.Results}
 	if h.rule >= 0 {
-		out.Pattern = e.fingerprint(h.rule)
+		out.Pattern = e.patternFingerprint(h.rule)
 	}
 	out.Prompt, _ = h.scope.Vars["prompt"].(string)
 	for key, text := range h.scope.Match {
@@ -150,10 +150,10 @@ func (e *Engine) Restore(data []byte) error {
 }
 
 func (e *Engine) isSameRule(i int, fingerprint string) bool {
-	return i >= 0 && i < len(e.scenario.Responses) && e.fingerprint(i) == fingerprint
+	return i >= 0 && i < len(e.scenario.Responses) && e.patternFingerprint(i) == fingerprint
 }
 
-func (e *Engine) fingerprint(rule int) string {
+func (e *Engine) patternFingerprint(rule int) string {
 	h := fnv.New64a()
 	fmt.Fprint(h, e.scenario.Responses[rule].Pattern.String())
 	return strconv.FormatUint(h.Sum64(), 16)

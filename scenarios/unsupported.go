@@ -100,7 +100,7 @@ func (l *apiUnsupportedKeyChecker) warnOfUnsupportedKeysInCall(path diag.Path, s
 	if scriptedCall.DelayMS > 0 {
 		l.warn(extendPath(path, "delay_ms"), "claudeless serve ignores `delay_ms` of a call", runs+" at once")
 	}
-	if isPlainToolName(scriptedCall.Tool) {
+	if isBareMCPToolName(scriptedCall.Tool) {
 		l.warn(extendPath(path, "tool"), "clients usually offer an MCP tool only under its full name",
 			"write server/tool: claudeless serve then sends the full name (mcp__server__tool)")
 	}
@@ -109,9 +109,9 @@ func (l *apiUnsupportedKeyChecker) warnOfUnsupportedKeysInCall(path diag.Path, s
 	}
 }
 
-// isPlainToolName reports whether a name is that of an MCP tool without its server. A name that begins with a capital
+// isBareMCPToolName reports whether a name is that of an MCP tool without its server. A name that begins with a capital
 // letter is that of a built-in tool.
-func isPlainToolName(name string) bool {
+func isBareMCPToolName(name string) bool {
 	return name != "" && !strings.Contains(name, "/") && !strings.HasPrefix(name, "mcp__") && (name[0] < 'A' || name[0] > 'Z')
 }
 

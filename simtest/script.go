@@ -53,13 +53,13 @@ func (s *scenarioScript) scenarioPath() string {
 	return cmp.Or(s.file, filepath.Join(s.dir, "scenario.json"))
 }
 
-func (s *scenarioScript) addSteps(prompt any, script []any, position string) {
+func (s *scenarioScript) addSteps(prompt any, script []any, testPosition string) {
 	s.tb.Helper()
 	if s.file != "" {
 		s.tb.Fatalf("simtest: On: this test already has the scenario file %s; a test can have only one scenario", s.file)
 	}
 	if pattern := s.pattern(prompt); pattern != nil {
-		s.addRuleWithSteps(rule{pattern: pattern, position: position}, script)
+		s.addRuleWithSteps(rule{pattern: pattern, position: testPosition}, script)
 	}
 }
 
@@ -331,10 +331,10 @@ func messageStep(step any) (map[string]any, error) {
 const refusalAdvice = "start claude.Path, or \"claude\" with the variables of claude.Env(), and set the host's option for the executable to claude.Path; " +
 	"give a client of the Messages API the URL of simtest.Server"
 
-// newRefusalServer starts the server at the ANTHROPIC_BASE_URL of a Claude. The scripted claude sends no requests, so a
+// newBypassRefusalServer starts the server at the ANTHROPIC_BASE_URL of a Claude. The scripted claude sends no requests, so a
 // request can only come from another program. The server refuses it immediately and adds finding G01 to the journal.
 // The caller closes the server.
-func newRefusalServer(s *scenarioScript) *httptest.Server {
+func newBypassRefusalServer(s *scenarioScript) *httptest.Server {
 	var mu sync.Mutex
 	var seen []string // texts of the findings that are already in the journal
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -38,7 +38,7 @@ type Claude struct {
 	Path string
 
 	script     *scenarioScript
-	refusalURL string // base URL of the server of newRefusalServer
+	refusalURL string // base URL of the server of newBypassRefusalServer
 }
 
 // Tool is a tool call that ran.
@@ -116,7 +116,7 @@ func newClaude(tb testing.TB, s *scenarioScript) *Claude {
 	if err := errors.Join(runner.MakeShims(bin, setup, os.Getenv("PATH")), os.Mkdir(c.home(), 0o700)); err != nil {
 		tb.Fatalf("simtest: %v", err)
 	}
-	refusals := newRefusalServer(s)
+	refusals := newBypassRefusalServer(s)
 	tb.Cleanup(func() {
 		refusals.Close() // Close waits for open requests, so that their findings are in the journal
 		s.failTestWithRunProblems()

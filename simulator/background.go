@@ -52,7 +52,7 @@ func (b *backgroundTaskReporter) sleep(ctx context.Context, d time.Duration) err
 		return b.sim.options.Clock.Sleep(ctx, d)
 	}
 	b.sim.main.Tasks.ReleaseEventsOfLaunchedTasks()
-	return b.sleepWhile(ctx, d, func() bool { return true })
+	return b.emitTaskEventsWhile(ctx, d, func() bool { return true })
 }
 
 // maxWaitForAgentsBeforeResult is how long the result of a turn waits for background agents to finish.
@@ -66,12 +66,12 @@ func (b *backgroundTaskReporter) waitForAgents(ctx context.Context) {
 	if tasks == nil || !tasks.ShowsEventsLive() || b.sim.main.Prompts == nil || !tasks.HasRunningOrUnshownAgent() {
 		return
 	}
-	_ = b.sleepWhile(ctx, maxWaitForAgentsBeforeResult, func() bool { return tasks.HasActiveAgent() }) // the turn ends even after an error
+	_ = b.emitTaskEventsWhile(ctx, maxWaitForAgentsBeforeResult, func() bool { return tasks.HasNonWaitingAgent() }) // the turn ends even after an error
 	b.emitQueuedTaskEvents(task.ConversationPhaseInTurn)
 }
 
-// sleepWhile waits for d, but returns as soon as condition is false. In the meantime, it emits the events of tasks.
-func (b *backgroundTaskReporter) sleepWhile(ctx context.Context, d time.Duration, condition func() bool) error {
+// emitTaskEventsWhile waits for d, but returns as soon as condition is false. In the meantime, it emits the events of tasks.
+func (b *backgroundTaskReporter) emitTaskEventsWhile(ctx context.Context, d time.Duration, condition func() bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	slept := make(chan error, 1)

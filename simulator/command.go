@@ -26,23 +26,23 @@ func (k *localCommandRunner) parsePrompt() (slash.Call, bool) {
 func (k *localCommandRunner) applyExpansionToolsAndModel(expansion *slash.Expansion) (undo func()) {
 	commands := k.sim.commands
 	if expansion == nil {
-		return func() { commands.Grant(nil) }
+		return func() { commands.SetGrantedRules(nil) }
 	}
-	commands.Grant(expansion.Tools)
+	commands.SetGrantedRules(expansion.Tools)
 	before := k.sim.options.State.Model()
 	if expansion.Model != "" && expansion.Model != "inherit" {
 		k.sim.options.State.SetModel(expansion.Model)
 	}
 	during := k.sim.options.State.Model()
 	return func() {
-		commands.Grant(nil)
+		commands.SetGrantedRules(nil)
 		if k.sim.options.State.Model() == during { // nothing else has changed the model during the turn
 			k.sim.options.State.SetModel(before)
 		}
 	}
 }
 
-func (k *localCommandRunner) runSessionCommand(ctx context.Context, c slash.Call) (*slash.Outcome, *slash.Expansion) {
+func (k *localCommandRunner) runNonBuiltIn(ctx context.Context, c slash.Call) (*slash.Outcome, *slash.Expansion) {
 	command, ok := k.sim.commands.Find(c.Name)
 	if !ok {
 		return nil, nil
@@ -83,7 +83,7 @@ func (k *localCommandRunner) emitAnswer(ctx context.Context, c slash.Call, outco
 	if outcome.IsPrompt {
 		k.prompts.recordedContent = protocol.Content{Text: "/" + c.Name}
 	} else if !outcome.IsUnknown && outcome.Work == nil {
-		k.prompts.recordedContent = protocol.Content{Text: c.LocalTags(cmp.Or(outcome.Name, c.Name))}
+		k.prompts.recordedContent = protocol.Content{Text: c.LocalCommandTags(cmp.Or(outcome.Name, c.Name))}
 	}
 	if err := k.hooks.beginTurnOfLocalCommand(ctx, outcome.IsUnknown); err != nil {
 		return err
@@ -212,7 +212,7 @@ func (k *localCommandRunner) runClear(ctx context.Context, c slash.Call) error {
 	if err := k.hooks.beginSessionIfNotStarted(ctx); err != nil {
 		return err
 	}
-	k.prompts.recordedContent = protocol.Content{Text: c.LocalTags("clear")}
+	k.prompts.recordedContent = protocol.Content{Text: c.LocalCommandTags("clear")}
 	k.out.emit(k.prompts.localCommandAcceptedEvent())
 	k.out.emit(&protocol.HiddenEvent{Event: k.outputMessage(slash.Call{Name: "clear", Args: c.Args}, "")})
 	k.prompts.emitInit(ctx)
@@ -244,7 +244,7 @@ func (k *localCommandRunner) runCompact(ctx context.Context, c slash.Call) error
 	if err := k.hooks.emitQueuedPromptAndBeginSession(ctx); err != nil {
 		return err
 	}
-	k.prompts.recordedContent = protocol.Content{Text: c.LocalTags(c.Name)}
+	k.prompts.recordedContent = protocol.Content{Text: c.LocalCommandTags(c.Name)}
 	k.out.emitSystem("status", protocol.Field{Key: "status", Value: "compacting"})
 	in := protocol.PreCompactHook{Trigger: compactionTriggerManual}
 	if c.Args != "" {

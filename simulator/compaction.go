@@ -25,8 +25,8 @@ const (
 // minFreeTokens is the number of tokens that must be free before a request is sent.
 const minFreeTokens = 23_000
 
-// makeContextRoom compacts the conversation if the context is nearly full. It reports whether the request then fits.
-func (c *compaction) makeContextRoom(ctx context.Context, req scenarios.Request) (bool, error) {
+// ensureRequestFits compacts the conversation if the context is nearly full. It reports whether the request then fits.
+func (c *compaction) ensureRequestFits(ctx context.Context, req scenarios.Request) (bool, error) {
 	left := c.sim.contextWindow() - int(c.sim.totals.contextTokens.Load()) - scenarios.Estimate(req, nil).InputTokens
 	blocked := left < minFreeTokens
 	if left >= slash.CompactBufferTokens || c.sim.options.Main == nil || c.sim.history.retained.replies == 0 {
@@ -133,16 +133,16 @@ func (c *compaction) emitStatus(result, problem string) {
 	c.out.emitSystem("status", fields...)
 }
 
-// emitBoundary emits compact_boundary, which lists the messages that are kept after the summary.
-func (c *compaction) emitBoundary(sum summaryOutcome, summary string) {
+// emitBoundary emits compact_boundary, which lists the messages that are kept after the summary, a message with summaryUUID.
+func (c *compaction) emitBoundary(sum summaryOutcome, summaryUUID string) {
 	past := &c.sim.history
 	parent, kept := past.retained.lastRetainedMessageUUID(), past.retained.applyCompaction()
 	after := scenarios.Tokens(len(sum.summaryText()))
 	past.droppedTokens += max(0, sum.tokensBefore-after)
 	meta := protocol.CompactMetadata{Trigger: sum.trigger, PreTokens: sum.tokensBefore, PostTokens: after, DurationMS: milliseconds(c.sim.options.Clock.Now().Sub(sum.started)), Dropped: past.droppedTokens}
 	if len(kept) > 0 {
-		meta.Segment = &protocol.CompactionPreservedSegment{Head: kept[0], Anchor: summary, Tail: parent}
-		meta.Messages = &protocol.PreservedMessages{Anchor: summary, UUIDs: kept, All: kept}
+		meta.Segment = &protocol.CompactionPreservedSegment{Head: kept[0], Anchor: summaryUUID, Tail: parent}
+		meta.Messages = &protocol.PreservedMessages{Anchor: summaryUUID, UUIDs: kept, All: kept}
 	}
 	c.sim.totals.contextTokens.Store(int64(after))
 	c.out.emitSystem("compact_boundary",

@@ -56,7 +56,7 @@ func (a *turnContinuation) nextRequest(ctx context.Context) (*scenarios.Request,
 	}
 	notification := text == ""
 	if notification {
-		if prompt, ok := a.prompts.nextUnansweredPrompt(); ok {
+		if prompt, ok := a.prompts.takeUnansweredPrompt(); ok {
 			return &scenarios.Request{Prompt: prompt, IsInterjected: true}, nil
 		}
 		again := false

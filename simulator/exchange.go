@@ -61,7 +61,7 @@ func (a *replySummary) setFromReply(head messageHead, blocks []protocol.Block) {
 func (x *modelExchange) requestModelAndEmitReply(ctx context.Context, req scenarios.Request) (callsToRun []preparedCall, turnEndOrError error) {
 	x.totals.addLastReplyUsageToTurn()
 	x.background.emitQueuedTaskEvents(task.ConversationPhaseInTurn)
-	if fits, err := (&compaction{x.turnContext}).makeContextRoom(ctx, req); err != nil {
+	if fits, err := (&compaction{x.turnContext}).ensureRequestFits(ctx, req); err != nil {
 		return nil, err
 	} else if !fits {
 		return nil, x.endWithFailure(apiFailure{ErrorClass: "invalid_request", TerminalReason: "blocking_limit", Text: "Prompt is too long"})
@@ -221,15 +221,15 @@ func (x *modelExchange) emitMessage(ctx context.Context, req scenarios.Request, 
 		return nil, err
 	}
 	x.current, x.lastReply.stopReason = nil, &m.stopReason
-	x.emitRateLimits()
+	x.emitRateLimitsOnce()
 	if m.final.Displayed != nil {
 		x.lastReply.displayed = m.final.Displayed
 	}
 	return m.calls, nil
 }
 
-// emitRateLimits reports how much of the subscription's rate limits is used. It does so once in a session.
-func (x *modelExchange) emitRateLimits() {
+// emitRateLimitsOnce reports how much of the subscription's rate limits is used. It does so once in a session.
+func (x *modelExchange) emitRateLimitsOnce() {
 	if !x.sim.options.Display.RateLimits || x.sim.history.limitsShown {
 		return
 	}
@@ -297,7 +297,7 @@ func (x *modelExchange) simulateFailure(ctx context.Context, rule string, f *sce
 	}
 	if f.Whole {
 		x.sim.history.failures[rule]++
-		x.out.emitInjectedText(interruptedReplyPrompt, true)
+		x.out.emitInjectedText(brokenOffReplyPrompt, true)
 		return nil
 	}
 	api := x.sim.describeFailure(f)
@@ -436,7 +436,7 @@ func (x *modelExchange) endWithFailure(api apiFailure) error {
 	if api.Truncation != "" {
 		ev.APIErrorParams = map[string]string{"cut": api.Truncation}
 	}
-	if api.APIError == apiErrorUnreadableImageRemoved {
+	if api.APIError == mediaRemovedErrorCode {
 		ev.APIErrorParams = map[string]string{"media": "image", "media_reason": "unprocessable"}
 	}
 	x.prompts.setPromptUUIDsOfFirstAssistantEvent(ev)

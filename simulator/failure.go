@@ -68,11 +68,11 @@ func (api apiFailure) FallbackReason() string {
 	}
 }
 
-// apiErrorUnreadableImageRemoved is the value of api_error after an image that the API cannot read was removed.
-const apiErrorUnreadableImageRemoved = "media_removed"
+// mediaRemovedErrorCode is the value of api_error after an image that the API cannot read was removed.
+const mediaRemovedErrorCode = "media_removed"
 
-// interruptedReplyPrompt asks the model to continue a reply that broke off. The received part of the reply is kept.
-const interruptedReplyPrompt = "Your response above was cut off mid-stream. Go on from where it stops, without an apology or a recap; " +
+// brokenOffReplyPrompt asks the model to continue a reply that broke off. The received part of the reply is kept.
+const brokenOffReplyPrompt = "Your response above was cut off mid-stream. Go on from where it stops, without an apology or a recap; " +
 	"if nothing of it is left, answer the request from the start."
 
 const (
@@ -182,7 +182,7 @@ func (w failureContext) fillBadRequestFailure(failure *apiFailure, lowerCaseMess
 		{"credit balance", "billing_error", "", "", "Credit balance is too low"},
 		{"prompt is too long", "invalid_request", "", "prompt_too_long", w.promptTooLongText()},
 		{"exceed context limit", "invalid_request", "", "prompt_too_long", w.promptTooLongText()},
-		{"could not process image", "invalid_request", apiErrorUnreadableImageRemoved, "image_error", imageRemovedText},
+		{"could not process image", "invalid_request", mediaRemovedErrorCode, "image_error", imageRemovedText},
 		{"image exceeds", "invalid_request", "", "image_error", "Image was too large. Try resizing the image or using a different approach."},
 		{"pdf specified was not valid", "invalid_request", "", "image_error", "The PDF file was not valid. Try converting it to text first (e.g., pdftotext)."},
 		{"`tool_use` ids were found without `tool_result`", "invalid_request", "tool_history_mismatch", "", "API Error: 400 due to tool use concurrency issues."},

@@ -34,7 +34,7 @@ func (p *turnHooks) hookBase(in protocol.HookInput) protocol.HookBase {
 		event = "PreCompact"
 	}
 	if loaded, is := in.(protocol.InstructionsLoadedHook); is && loaded.TriggerFilePath != "" {
-		return p.addCallFields(base)
+		return p.addTurnFields(base)
 	}
 	switch event {
 	case "SessionStart", "InstructionsLoaded", "Setup":
@@ -43,7 +43,7 @@ func (p *turnHooks) hookBase(in protocol.HookInput) protocol.HookBase {
 		base.PromptID = p.prompts.promptID
 		return base
 	case "StopFailure":
-		return p.addCallFields(base)
+		return p.addTurnFields(base)
 	case "Stop", "PostToolBatch": // all other events occur before the first request
 		base.Effort = p.sim.options.State.Snapshot().HookEffort()
 	}
@@ -54,7 +54,7 @@ func (p *turnHooks) hookBase(in protocol.HookInput) protocol.HookBase {
 	return base
 }
 
-func (p *turnHooks) addCallFields(base protocol.HookBase) protocol.HookBase {
+func (p *turnHooks) addTurnFields(base protocol.HookBase) protocol.HookBase {
 	base.Effort, base.PromptID = p.sim.options.State.Snapshot().HookEffort(), p.prompts.promptID
 	if agent := p.sim.options.Agent; agent != nil {
 		base.AgentID, base.AgentType, base.PromptID = agent.ID, agent.Type, p.sim.options.State.Snapshot().PromptID

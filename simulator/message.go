@@ -379,14 +379,14 @@ func (m *streamedMessage) emitAbandonedStop() {
 	m.out.emit(stop)
 }
 
-func (m *streamedMessage) startBlock(i int, b protocol.Block, display string) {
+func (m *streamedMessage) startBlock(i int, b protocol.Block, thinkingDisplay string) {
 	m.openIndex = i
-	m.emitStreamEventUnlessOmitted(orderedObject{{"type", "content_block_start"}, {"index", i}, {"content_block", b}}, display)
+	m.emitStreamEventUnlessOmitted(orderedObject{{"type", "content_block_start"}, {"index", i}, {"content_block", b}}, thinkingDisplay)
 	m.runNextFuncQueuedForStreamEvent()
 }
 
 // emitDelta emits a chunk of a block as content_block_delta. key is the key that contains the chunk, such as "text".
-func (m *streamedMessage) emitDelta(i int, key, chunk, display string) {
+func (m *streamedMessage) emitDelta(i int, key, chunk, thinkingDisplay string) {
 	kind := key + "_delta"
 	if key == "partial_json" {
 		kind = "input_json_delta"
@@ -394,7 +394,7 @@ func (m *streamedMessage) emitDelta(i int, key, chunk, display string) {
 	if key != "signature" {
 		m.receivedChars += utf8.RuneCountInString(chunk)
 	}
-	m.emitStreamEventUnlessOmitted(orderedObject{{"type", "content_block_delta"}, {"index", i}, {"delta", orderedObject{{"type", kind}, {key, chunk}}}}, display)
+	m.emitStreamEventUnlessOmitted(orderedObject{{"type", "content_block_delta"}, {"index", i}, {"delta", orderedObject{{"type", kind}, {key, chunk}}}}, thinkingDisplay)
 	m.runNextFuncQueuedForStreamEvent()
 }
 

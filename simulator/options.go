@@ -179,8 +179,8 @@ type Commands interface {
 	Find(name string) (Command, bool)
 	// Loaded returns the parts of the context that the session has loaded, for /context.
 	Loaded() slash.LoadedContext
-	// Grant sets additional permission rules that apply until the next call of Grant.
-	Grant(rules []string)
+	// SetGrantedRules sets additional permission rules that apply until the next call of Grant.
+	SetGrantedRules(rules []string)
 }
 
 // Command is one slash command.
@@ -200,7 +200,7 @@ type emptyCommandSet struct{}
 
 func (emptyCommandSet) Find(string) (Command, bool) { return nil, false }
 func (emptyCommandSet) Loaded() slash.LoadedContext { return slash.LoadedContext{} }
-func (emptyCommandSet) Grant([]string)              {}
+func (emptyCommandSet) SetGrantedRules([]string)    {}
 
 // commandsUnavailableToSubagents is the command set of a sub-agent, which may not run the session's commands.
 type commandsUnavailableToSubagents struct{ emptyCommandSet }

@@ -91,8 +91,8 @@ func (p *turnPrompts) turnPromptUUID() string {
 	return p.id
 }
 
-// isBlank reports whether a prompt consists of white space only. The empty prompt is not blank.
-func isBlank(in protocol.Content) bool {
+// isOnlyWhiteSpace reports whether a prompt consists of white space only. The empty prompt is not blank.
+func isOnlyWhiteSpace(in protocol.Content) bool {
 	return in.Blocks == nil && in.Text != "" && strings.TrimSpace(in.Text) == ""
 }
 
@@ -168,7 +168,7 @@ func (p *turnPrompts) attachMentions(ctx context.Context, text string) (reads []
 // IsReplayable reports whether a prompt may be replayed to a host that enabled replays. Synthetic prompts, tool results
 // and blank prompts are not replayed.
 func IsReplayable(prompt protocol.UserMessage) bool {
-	return !prompt.Synthetic && !isBlank(prompt.Content) && !slices.ContainsFunc(prompt.Content.Blocks, func(b protocol.Block) bool {
+	return !prompt.Synthetic && !isOnlyWhiteSpace(prompt.Content) && !slices.ContainsFunc(prompt.Content.Blocks, func(b protocol.Block) bool {
 		_, answer := b.(protocol.ToolResultBlock)
 		return answer
 	})
@@ -188,7 +188,7 @@ func (p *turnPrompts) emitReplay(in protocol.UserMessage, id string) {
 	})
 }
 
-func (p *turnPrompts) nextUnansweredPrompt() (text string, ok bool) {
+func (p *turnPrompts) takeUnansweredPrompt() (text string, ok bool) {
 	if len(p.unanswered) == 0 {
 		return "", false
 	}

@@ -93,7 +93,7 @@ func (t *retainedMessages) lastRetainedMessageUUID() string {
 
 // applyCompaction returns the uuids of the messages that a compaction keeps: the unanswered prompts and, if there are
 // at least two replies, the last reply with the results of its calls. It forgets all other replies.
-func (t *retainedMessages) applyCompaction() []string {
+func (t *retainedMessages) applyCompaction() (keptUUIDs []string) {
 	if t.replies < 2 {
 		t.replies, t.lastRound = 0, nil
 	} else {

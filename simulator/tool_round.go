@@ -197,7 +197,7 @@ func (d *toolRound) waitForNextFinishedCalls(done <-chan executedCall, remaining
 // execute runs one call through the executor chain. It sets err only if the turn was interrupted or must end.
 func (d *toolRound) execute(ctx context.Context, i int, c preparedCall) executedCall {
 	r := executedCall{index: i, started: d.sim.options.Clock.Now()}
-	r.result, r.err = d.callResult(ctx, c)
+	r.result, r.err = d.executeOrRefuse(ctx, c)
 	r.duration = d.sim.options.Clock.Now().Sub(r.started)
 	if ctx.Err() != nil && r.err == nil {
 		r.err = ctx.Err()
@@ -205,7 +205,7 @@ func (d *toolRound) execute(ctx context.Context, i int, c preparedCall) executed
 	return r
 }
 
-func (d *toolRound) callResult(ctx context.Context, c preparedCall) (executor.Result, error) {
+func (d *toolRound) executeOrRefuse(ctx context.Context, c preparedCall) (executor.Result, error) {
 	if c.writtenName != "" && c.tool.Name == "" {
 		return executor.ResultOf(executor.MissingToolResult(c.writtenName)), nil
 	}
@@ -217,7 +217,7 @@ func (d *toolRound) callResult(ctx context.Context, c preparedCall) (executor.Re
 		ctx = context.WithValue(ctx, structuredOutputToolRoundKey{}, d)
 	}
 	result, err := d.sim.options.Tools.Execute(ctx, c.toolUse)
-	_, asked := errors.AsType[*UnansweredError](err)
+	_, asked := errors.AsType[*UnansweredPermissionError](err)
 	_, crashes := errors.AsType[*CrashError](err) // the script of a sub-agent makes the process exit
 	switch {
 	case err == nil:
@@ -235,16 +235,16 @@ func (d *toolRound) callResult(ctx context.Context, c preparedCall) (executor.Re
 	}
 }
 
-// UnansweredError is returned by a layer around the tools if the turn ended while a permission question about a call
+// UnansweredPermissionError is returned by a layer around the tools if the turn ended while a permission question about a call
 // was open. The call counts as denied.
-type UnansweredError struct {
+type UnansweredPermissionError struct {
 	Call string // id of the call
 	Err  error  // error of the permission request
 }
 
-func (e *UnansweredError) Error() string { return "asking for permission: " + e.Err.Error() }
+func (e *UnansweredPermissionError) Error() string { return "asking for permission: " + e.Err.Error() }
 
-func (e *UnansweredError) Unwrap() error { return e.Err }
+func (e *UnansweredPermissionError) Unwrap() error { return e.Err }
 
 func (d *toolRound) emitResult(c preparedCall, r executedCall) {
 	d.emitEventsBeforeResultAndDenial(r)
@@ -348,7 +348,7 @@ func (d *toolRound) emitResultsOfInterruptedCalls(ctx context.Context, calls []p
 			continue
 		}
 		result := executor.ResultOf(executor.InterruptedResult())
-		unanswered, ok := errors.AsType[*UnansweredError](cause)
+		unanswered, ok := errors.AsType[*UnansweredPermissionError](cause)
 		waits := ok && unanswered.Call == c.toolUse.ID // the call is waiting for a permission decision
 		result.CountDenial = waits && !superseded
 		result.DeniedBeforeRun = result.CountDenial
@@ -434,11 +434,11 @@ func scenarioResult(use protocol.ToolUse, r protocol.ToolResult) scenarios.Resul
 	if err != nil {
 		content = nil
 	}
-	return scenarios.Result{ToolUseID: use.ID, Tool: use.Name, Text: r.Content.Plain(), IsError: r.IsError, Content: content, Structured: structuredContentOf(use.Name, r)}
+	return scenarios.Result{ToolUseID: use.ID, Tool: use.Name, Text: r.Content.Plain(), IsError: r.IsError, Content: content, Structured: structuredResultOf(use.Name, r)}
 }
 
-// structuredContentOf returns an MCP result's structured content, or a built-in tool's output; nil means none.
-func structuredContentOf(tool string, r protocol.ToolResult) any {
+// structuredResultOf returns an MCP result's structured content, or a built-in tool's output; nil means none.
+func structuredResultOf(tool string, r protocol.ToolResult) any {
 	if !strings.HasPrefix(tool, "mcp__") {
 		return r.Output
 	}

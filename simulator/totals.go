@@ -93,9 +93,9 @@ func (l *turnTotals) fillResultAndAddTimesToSession(result *protocol.Result) {
 	}
 }
 
-// fillTimes sets the times of the turn's first reply in the turn's result. hasHostID is true if the host gave the
+// fillFirstTokenTimes sets the times of the turn's first reply in the turn's result. hasHostID is true if the host gave the
 // prompt a uuid; some fields are set only then.
-func (l *turnTotals) fillTimes(r *protocol.Result, hasHostID bool) {
+func (l *turnTotals) fillFirstTokenTimes(r *protocol.Result, hasHostID bool) {
 	if l.firstToken.IsZero() {
 		return
 	}
@@ -181,9 +181,9 @@ func (b *sessionTotals) addReply(name string, sp replyUsage) {
 	b.lastReply.Store(&slash.ReplyUsage{Input: u.InputTokens, Output: u.OutputTokens, CacheCreation: u.CacheCreationInputTokens, CacheRead: u.CacheReadInputTokens})
 }
 
-func (b *sessionTotals) addModelUsage(models map[string]protocol.ModelUsage) {
-	for _, model := range slices.Sorted(maps.Keys(models)) {
-		u := models[model]
+func (b *sessionTotals) addModelUsage(addedUsage map[string]protocol.ModelUsage) {
+	for _, model := range slices.Sorted(maps.Keys(addedUsage)) {
+		u := addedUsage[model]
 		for _, costs := range []map[string]protocol.ModelUsage{b.costs, b.modelsSinceResult} {
 			m := costs[model]
 			m.InputTokens += u.InputTokens

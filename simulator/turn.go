@@ -90,13 +90,13 @@ func (t *turn) emitTurnEventsExceptResult(ctx context.Context) (turnEnd error) {
 		return t.runDeferredCallAndRequestReply(ctx)
 	}
 	t.prompts.recordedContent = in.Content
-	if isBlank(in.Content) {
+	if isOnlyWhiteSpace(in.Content) {
 		return t.commands.refuseBlankPrompt(ctx)
 	}
 	var command *slash.Expansion
 	call, isCall := t.commands.parsePrompt()
 	if isCall {
-		said, expansion := t.commands.runSessionCommand(ctx, call)
+		said, expansion := t.commands.runNonBuiltIn(ctx, call)
 		if said != nil {
 			return t.commands.emitAnswer(ctx, call, *said, nil)
 		}
@@ -229,7 +229,7 @@ func (t *turn) requestAfterReply(ctx context.Context, calls []preparedCall) (*sc
 	if err != nil {
 		return nil, err
 	}
-	if end := t.structured.endError(); end != nil {
+	if end := t.structured.turnEnd(); end != nil {
 		return t.continuation.runStopHooksAfterStructuredOutput(ctx, end)
 	}
 	if err := t.round.runBatchHooks(ctx, calls, results); err != nil {
@@ -343,7 +343,7 @@ func (t *turn) fillSuccessFields(r *protocol.Result, end *turnEndError) {
 		r.APIErrorType, r.APIError = f.errorType, f.apiError
 		return
 	}
-	t.totals.fillTimes(r, t.prompts.in.UUID != "")
+	t.totals.fillFirstTokenTimes(r, t.prompts.in.UUID != "")
 }
 
 // BackgroundEvents yields the events of background tasks between turns. It stops when ctx is cancelled, when no task is

@@ -99,8 +99,8 @@ func (StructuredOutputExecutor) Execute(ctx context.Context, structuredOutputCal
 	return executor.Result{}, executor.ErrUnknownTool
 }
 
-// endError returns the [turnEndError] after a valid output or too many invalid ones; nil otherwise.
-func (st *structuredOutput) endError() error {
+// turnEnd returns the [turnEndError] after a valid output or too many invalid ones; nil otherwise.
+func (st *structuredOutput) turnEnd() error {
 	if st.schema == nil {
 		return nil
 	}

@@ -395,7 +395,7 @@ type askingTool struct {
 
 func (a askingTool) Execute(ctx context.Context, use protocol.ToolUse) (executor.Result, error) {
 	a.end()
-	return executor.Result{}, &simulator.UnansweredError{Call: use.ID, Err: ctx.Err()}
+	return executor.Result{}, &simulator.UnansweredPermissionError{Call: use.ID, Err: ctx.Err()}
 }
 
 // A call that is being asked about when the host interrupts counts as denied.

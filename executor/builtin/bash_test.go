@@ -294,7 +294,7 @@ func TestBashInBackgroundWithoutOutputFile(t *testing.T) {
 	tasks := task.New(task.Options{NewID: func() string { return "00000001-0000-4000-8000-000000000001" }, Dir: func() string { return "" }})
 	t.Cleanup(tasks.Close)
 	r := call(t, newTools(t, Options{Tasks: tasks}), "Bash", toolInput{"command": "tail -f /dev/null", "run_in_background": true})
-	wantText(t, r, false, "Command running in background with ID: "+tasks.Running()[0].ID+". You will be notified when it completes.")
+	wantText(t, r, false, "Command running in background with ID: "+tasks.RunningInBackground()[0].ID+". You will be notified when it completes.")
 }
 
 // A command that exceeds its time limit continues in the background and still prints to the same file.
@@ -306,7 +306,7 @@ func TestBashMovesToBackground(t *testing.T) {
 	r := call(t, tools, "Bash", toolInput{
 		"command": "cd /; echo begun; until test -e " + gate + "; do read -rt 0.01 <> <(:); done; echo done", "timeout": 2000,
 	})
-	running := tasks.Running()
+	running := tasks.RunningInBackground()
 	if len(running) != 1 {
 		t.Fatalf("%d tasks in the background: %+v", len(running), r)
 	}
@@ -339,7 +339,7 @@ func TestBashEndsBeforeTheAnswer(t *testing.T) {
 	if !strings.HasPrefix(r.Content.Text, "a\nb\nCommand running in background with ID: ") {
 		t.Errorf("text %q", r.Content.Text)
 	}
-	if n, ok := tasks.NextNotice(); ok || len(tasks.Running()) > 0 {
+	if n, ok := tasks.NextNotice(); ok || len(tasks.RunningInBackground()) > 0 {
 		t.Errorf("notice %+v", n)
 	}
 }
@@ -357,7 +357,7 @@ func TestBashIsStopped(t *testing.T) {
 			tasks := newTasks(t)
 			tools := newTools(t, Options{Tasks: tasks, Environ: append(os.Environ(), tt.environ...)})
 			wantText(t, call(t, tools, "Bash", toolInput{"command": tt.command, "timeout": 1000}), true, "Exit code 143\nCommand timed out after 1s")
-			if n := len(tasks.Running()); n > 0 {
+			if n := len(tasks.RunningInBackground()); n > 0 {
 				t.Errorf("%d tasks run", n)
 			}
 		})

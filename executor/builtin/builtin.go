@@ -167,7 +167,7 @@ func (t *Tools) PrepareInput(call protocol.ToolUse) (inputWithDefaults json.RawM
 	if !t.allowed(call.Name) {
 		return call.Input
 	}
-	return t.registry[call.Name].InputChangedByPrepare(call.Input)
+	return t.registry[call.Name].PreparedInput(call.Input)
 }
 
 // Precheck returns the error result of a call that cannot run, or nil. A call cannot run if the session does not have the tool,
@@ -247,9 +247,9 @@ func (t *Tools) ObservedInput(call protocol.ToolUse) (inputForHooksAndHosts json
 // TargetFile returns the absolute path of the file that a call reads or writes; empty means none.
 func (t *Tools) TargetFile(call protocol.ToolUse) string { return t.files.TargetFile(call) }
 
-// RecheckFile checks whether a file has changed since an Edit or Write call wrote it, for example because a hook formatted it.
+// TakeChangedFile checks whether a file has changed since an Edit or Write call wrote it, for example because a hook formatted it.
 // It returns the path of the file if it has changed, otherwise "". It also records that the model has not seen the new content.
-func (t *Tools) RecheckFile(call protocol.ToolUse) string {
+func (t *Tools) TakeChangedFile(call protocol.ToolUse) (changedPath string) {
 	return t.files.TrackerOfSubagentOrSession(call.Agent).RecordChangeSinceEditOrWriteCall(call)
 }
 

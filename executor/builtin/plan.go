@@ -120,7 +120,7 @@ func (p *planTools) addPlanFileContentAndPath(callInput *tool.Keys) (hasPlanFile
 func removePlanWrittenByModel(exitPlanModeCall protocol.ToolUse) (inputWithoutModelPlan json.RawMessage) {
 	return tool.Tool{Prepare: func(in *tool.Keys) bool {
 		return exitPlanModeCall.Name == "ExitPlanMode" && in.Get("planFilePath") == nil && tool.RemoveKeys(in, "plan")
-	}}.InputChangedByPrepare(exitPlanModeCall.Input)
+	}}.PreparedInput(exitPlanModeCall.Input)
 }
 
 func (p *planTools) switchMode(mode protocol.PermissionMode) []protocol.Event {

@@ -69,9 +69,9 @@ func ReadOnlyCall(use protocol.ToolUse) bool {
 	return use.Name == "Bash" && bash.IsReadOnly(use.Input) || claudecode.ToolNamed(use.Name).ReadOnly
 }
 
-// ReplaceOutput returns the text that the model receives if a hook replaced the output of a tool. It returns false for
+// ContentFromHookOutput returns the text that the model receives if a hook replaced the output of a tool. It returns false for
 // tools other than Bash, and if the output does not have the structure of Bash output.
-func ReplaceOutput(name string, output json.RawMessage) (protocol.Content, bool) {
+func ContentFromHookOutput(name string, output json.RawMessage) (protocol.Content, bool) {
 	if name != "Bash" {
 		return protocol.Content{}, false
 	}

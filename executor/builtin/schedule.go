@@ -105,7 +105,7 @@ func cronCreate(_ context.Context, s *cronJobs, in cronInput) protocol.ToolResul
 		Durable   bool    `json:"durable"`
 		Next      float64 `json:"nextFireAt"`
 		MaxAge    int64   `json:"maxAgeMs,omitempty"` // set for recurring jobs
-	}{j.ID, c.String(), j.Recurring, in.Durable, j.NextRun(), maxJobAgeMS(j.Recurring)})
+	}{j.ID, c.String(), j.Recurring, in.Durable, j.NextRunMillis(), maxJobAgeMS(j.Recurring)})
 }
 
 // maxJobAgeMS returns the milliseconds after which a recurring job expires; 0 for other jobs.
@@ -138,7 +138,7 @@ func cronList(_ context.Context, s *cronJobs, _ struct{}) protocol.ToolResult {
 	}{[]cronJobOutput{}}
 	var lines []string
 	for _, j := range s.allJobs() {
-		l := cronJobOutput{ID: j.ID, Cron: j.Cron.Expression(), Human: j.Cron.String(), Prompt: j.Prompt, Recurring: j.Recurring, Next: j.NextRun()}
+		l := cronJobOutput{ID: j.ID, Cron: j.Cron.Expression(), Human: j.Cron.String(), Prompt: j.Prompt, Recurring: j.Recurring, Next: j.NextRunMillis()}
 		kind, kept := "one-shot", ""
 		if j.Recurring {
 			kind = "recurring"
@@ -211,7 +211,7 @@ type cronJob struct {
 }
 
 func (j cronJob) nextRunText() string {
-	return time.UnixMilli(int64(math.Round(j.NextRun()))).In(j.Created.Location()).Round(time.Minute).Format("Jan 2 3:04pm")
+	return time.UnixMilli(int64(math.Round(j.NextRunMillis()))).In(j.Created.Location()).Round(time.Minute).Format("Jan 2 3:04pm")
 }
 
 func (s *cronJobs) allJobs() []cronJob {

@@ -102,7 +102,7 @@ func (s *worktrees) addWorktreePathCheck(fileTool tool.Tool) (toolWithPathCheck 
 func (s *worktrees) setWorktree(w worktree) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.shell.SetRoot(w.Path, w.Path)
+	s.shell.SetDirs(w.Path, w.Path)
 	s.tree = &w
 }
 
@@ -147,7 +147,7 @@ func (in enterWorktreeInput) issues() []tool.Issue {
 }
 
 func enterWorktree(ctx context.Context, s *worktrees, in enterWorktreeInput) protocol.ToolResult {
-	top, err := s.git.Top(ctx, s.shell.Dir())
+	top, err := s.git.MainTop(ctx, s.shell.Dir())
 	now, inside := s.currentWorktree()
 	if inside {
 		top = now.Top
@@ -199,9 +199,9 @@ func (w worktree) String() (quotedPathAndBranch string) {
 	return "“" + w.Path + "” on branch “" + w.Branch + "”"
 }
 
-// createWorktree creates the worktree with this name, or opens it if it exists, and stores it in w. head is the
-// beginning of the text for the model: "Created worktree at" or "Resumed worktree at".
-func (s *worktrees) createWorktree(ctx context.Context, w *worktree, name string) (head string, refusal *protocol.ToolResult) {
+// createWorktree creates the worktree with this name, or opens it if it exists, and stores it in w. messageStart is
+// the beginning of the text for the model: "Created worktree at" or "Resumed worktree at".
+func (s *worktrees) createWorktree(ctx context.Context, w *worktree, name string) (messageStart string, refusal *protocol.ToolResult) {
 	made, err := s.git.Add(ctx, gitworktree.Options{Top: w.Top, Name: name, Lock: "claude session " + strings.ReplaceAll(name, "/", "+")})
 	if err != nil {
 		return "", new(tool.Fail("%v", err))
@@ -288,18 +288,18 @@ func (s *worktrees) worktreeToLeave(ctx context.Context, in exitWorktreeInput) (
 	}
 	u := s.git.UnsavedWork(ctx, w.Worktree)
 	if u != (gitworktree.UnsavedWork{}) && !in.Discard {
-		commits := pluralize(u.Commits, "commit")
+		commits := countOrEmpty(u.Commits, "commit")
 		if commits != "" {
 			commits += " on “" + w.Branch + "”"
 		}
 		return no("Worktree has %s. Removing will discard this work permanently. Confirm with the user, then re-invoke with discard_changes: true — "+
-			"or use action: \"keep\" to preserve the worktree.", joinNonEmpty(pluralize(u.Files, "uncommitted file"), commits))
+			"or use action: \"keep\" to preserve the worktree.", joinNonEmpty(countOrEmpty(u.Files, "uncommitted file"), commits))
 	}
 	return w, u, nil
 }
 
-// pluralize returns a number with its noun, such as "2 files"; "" for zero.
-func pluralize(n int, noun string) string {
+// countOrEmpty returns a number with its noun, such as "2 files"; "" for zero.
+func countOrEmpty(n int, noun string) string {
 	switch n {
 	case 0:
 		return ""
@@ -343,7 +343,7 @@ func exitWorktree(ctx context.Context, s *worktrees, in exitWorktreeInput) proto
 		}
 		out.Files, out.Commits = &lost.Files, &lost.Commits
 		out.Message = "Exited and removed worktree at “" + w.Path + "”."
-		if what := joinNonEmpty(pluralize(lost.Commits, "commit"), pluralize(lost.Files, "uncommitted file")); what != "" {
+		if what := joinNonEmpty(countOrEmpty(lost.Commits, "commit"), countOrEmpty(lost.Files, "uncommitted file")); what != "" {
 			out.Message += " Discarded " + what + "."
 		}
 	} else {
@@ -355,7 +355,7 @@ func exitWorktree(ctx context.Context, s *worktrees, in exitWorktreeInput) proto
 	out.Message += " Session is now back in “" + out.Restored + "”."
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.shell.SetRoot(s.dir, out.Restored)
+	s.shell.SetDirs(s.dir, out.Restored)
 	s.tree = nil
 	return tool.Text(out.Message, out)
 }

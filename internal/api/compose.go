@@ -14,8 +14,8 @@ import (
 
 const structuredOutputTool = "StructuredOutput"
 
-// BuildMessage builds the API's message from the scripted answer. now is the time for the prompt cache.
-func (f *historyReplay) BuildMessage(now time.Time) *wire.Message {
+// BuildAnswerMessage builds the API's message from the scripted answer. now is the time for the prompt cache.
+func (f *historyReplay) BuildAnswerMessage(now time.Time) *wire.Message {
 	a := f.finalState.answer
 	m := &wire.Message{ID: f.deriveAnswerID("msg"), Model: f.request.Model, StopReason: a.stopReason}
 	for _, b := range a.blocks {
@@ -95,7 +95,7 @@ func (f *historyReplay) adaptScriptedCallToRequest(scriptedCall protocol.ToolUse
 
 func (f *historyReplay) offeredToolName(name string) string {
 	offered := f.request.Tools.Names
-	canonical := scenarios.CanonicalTool(name)
+	canonical := scenarios.FullToolName(name)
 	if slices.Contains(offered, canonical) {
 		return canonical
 	}

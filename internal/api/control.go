@@ -59,7 +59,7 @@ func (s *Server) serveTestControlRoute(w http.ResponseWriter, r *http.Request, n
 		}
 		answerJSON(w, http.StatusOK, healthAnswer{OK: true})
 	case strings.HasPrefix(controlRoute, "gates/") && post:
-		s.serveGate(w, s.namespaceFor(namespaceName), strings.TrimPrefix(controlRoute, "gates/"))
+		s.serveGateRelease(w, s.namespaceFor(namespaceName), strings.TrimPrefix(controlRoute, "gates/"))
 	default:
 		answerJSON(w, http.StatusNotFound, wire.ErrorBody{Type: "not_found_error", Message: "no such control route: " + r.Method + " " + controlRoute})
 	}
@@ -221,7 +221,7 @@ func (o *localGates) waitUntilReleased(ctx context.Context, name string) error {
 	}
 }
 
-func (s *Server) serveGate(w http.ResponseWriter, ns *requestNamespace, route string) {
+func (s *Server) serveGateRelease(w http.ResponseWriter, ns *requestNamespace, route string) {
 	name, ok := strings.CutSuffix(route, "/release")
 	if !ok {
 		answerJSON(w, http.StatusNotFound, wire.ErrorBody{Type: "not_found_error", Message: "POST /_claudeless/gates/NAME/release opens a gate"})

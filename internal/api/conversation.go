@@ -58,7 +58,7 @@ func (x *exchange) serveConversationOrSideRequest() error {
 		x.setCommonResponseHeaders(t.id)
 		x.sendMessage(r, x.streamEvents(t, t.message), t.message)
 	}
-	x.countRequestAndRecordLastMessage(t)
+	x.recordRequest(t)
 	return nil
 }
 
@@ -67,7 +67,7 @@ func (x *exchange) answerRequestOutsideConversation(sideRequestKind string, r *h
 	last := r.Messages[len(r.Messages)-1]
 	text := x.server.answerTextForSideRequest(sideRequestKind, last)
 	if sideRequestKind == "compact" {
-		if summary, ok := x.namespace.memory.CompactSummaryOfConversation(x.r.Context(), &x.Client); ok {
+		if summary, ok := x.namespace.memory.ScriptedCompactSummary(x.r.Context(), &x.Client); ok {
 			text = summary
 		}
 	}
@@ -87,7 +87,7 @@ func (x *exchange) replayRequest(r *history.Request) (*conversationTurn, error) 
 	x.findings = append(x.findings, t.replay.TakeFindings()...)
 	x.recordScenarioErrorFindings(t.replay, err)
 	var answered bool
-	t.scenarioRequest, t.reply, answered = t.replay.Reply()
+	t.scenarioRequest, t.reply, answered = t.replay.FinalReply()
 	x.journalLine.Messages, x.journalLine.Attempt, x.journalLine.Prompt, x.journalLine.Injected = t.replay.HistoryPartKinds(), t.replay.attempt, t.scenarioRequest.Prompt, t.scenarioRequest.IsInjected
 	x.journalLine.Rule, x.journalLine.File, x.journalLine.Line = t.reply.Rule.Name, t.reply.Rule.File, t.reply.Rule.Line
 	if err != nil || !answered {
@@ -99,7 +99,7 @@ func (x *exchange) replayRequest(r *history.Request) (*conversationTurn, error) 
 	if t.reply.Stream != nil {
 		t.pace = *t.reply.Stream
 	}
-	t.message = t.replay.BuildMessage(x.startedAt)
+	t.message = t.replay.BuildAnswerMessage(x.startedAt)
 	x.journalLine.NotOffered = t.replay.unofferedTools
 	if text, at, _ := t.replay.finalState.engine.Fork().Unplayed(x.r.Context()); text != "" {
 		x.journalLine.NextStep = &journal.Unplayed{Text: text, File: at.File, Line: at.Line}
@@ -120,7 +120,7 @@ func (x *exchange) explainUnmatched(t *conversationTurn) []string {
 	case t.scenarioRequest.Results != nil || t.scenarioRequest.IsInjected:
 		return nil
 	}
-	return scenarios.NewEngine(x.server.Scenario, scenarios.EngineOptions{}).Explain(scenarios.Request{Prompt: t.scenarioRequest.Prompt})
+	return scenarios.NewEngine(x.server.Scenario, scenarios.EngineOptions{}).ExplainNearMisses(scenarios.Request{Prompt: t.scenarioRequest.Prompt})
 }
 
 func (x *exchange) recordScenarioErrorFindings(f *historyReplay, replayErr error) {
@@ -131,7 +131,7 @@ func (x *exchange) recordScenarioErrorFindings(f *historyReplay, replayErr error
 	if broken, ok := errors.AsType[*scenarios.ScriptError](replayErr); ok && x.r.Context().Err() == nil {
 		note(journal.NewFailedExpressionFinding(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
 	}
-	if _, reply, _ := f.Reply(); reply.IsEndless {
+	if _, reply, _ := f.FinalReply(); reply.IsEndless {
 		note(journal.NewEndlessRuleFinding(reply.Rule.Name, reply.Rule.File, reply.Rule.Line))
 	}
 	for _, m := range f.missingValues {
@@ -189,9 +189,9 @@ func (x *exchange) recordGate(name, event string) {
 	x.server.recordJournalLine(x.namespace, journal.Gate{Name: name, Event: event})
 }
 
-// countRequestAndRecordLastMessage counts a request. If the request is not a repeated one, it also records what its last
+// recordRequest counts a request. If the request is not a repeated one, it also records what its last
 // message reports: results that do not meet expectations, prompts that were typed while the model worked, and executed calls.
-func (x *exchange) countRequestAndRecordLastMessage(t *conversationTurn) {
+func (x *exchange) recordRequest(t *conversationTurn) {
 	x.namespace.mu.Lock()
 	defer x.namespace.mu.Unlock()
 	x.namespace.requests++

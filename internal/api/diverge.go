@@ -120,7 +120,7 @@ func equalIgnoringDefaults(x, y any, schema map[string]any) bool {
 }
 
 func isSameTool(scriptedName, actualName string) bool {
-	scriptedName = scenarios.CanonicalTool(scriptedName)
+	scriptedName = scenarios.FullToolName(scriptedName)
 	return scriptedName == actualName || scriptedName == "Task" && actualName == "Agent" || scriptedName == "Agent" && actualName == "Task" ||
 		strings.HasPrefix(actualName, "mcp__") && strings.HasSuffix(actualName, "__"+scriptedName)
 }

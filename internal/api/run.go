@@ -298,11 +298,11 @@ type ruleMatchCounterOfStep struct {
 
 // Next returns a number for the next match of a rule. A replayed step gets the number that it got the first time. A
 // forked session begins with the steps of another session; for these steps it gets the numbers of the other session.
-func (c ruleMatchCounterOfStep) Next(rule string, after int) (int, error) {
+func (c ruleMatchCounterOfStep) Next(rule string, previousNumber int) (int, error) {
 	m, r := c.replay.memory, c.replay.request
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	anyone := history.Digest{}.Chain("claim", c.prompt, rule, strconv.Itoa(after))
+	anyone := history.Digest{}.Chain("claim", c.prompt, rule, strconv.Itoa(previousNumber))
 	own := anyone.Chain(r.Session, r.Agent)
 	if r.Session == "" {
 		own = anyone.ChainDigest(c.keyUpToStep)
@@ -313,7 +313,7 @@ func (c ruleMatchCounterOfStep) Next(rule string, after int) (int, error) {
 	n, known := m.claimedSteps[anyone]
 	if !known || c.isCurrent {
 		var err error
-		if n, err = m.ruleClaims.Next(rule, after); err != nil {
+		if n, err = m.ruleClaims.Next(rule, previousNumber); err != nil {
 			return 0, err
 		}
 	}

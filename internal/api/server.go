@@ -48,10 +48,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Client: history.ClientFromRequestHeaders(r, name, r.URL.Path), responseSender: responseSender{w: w, r: r, clock: s.Clock},
 		server: s, namespace: s.namespaceFor(name), startedAt: s.Clock.Now(),
 	}
-	x.chooseEndpoint(path)
+	x.serveEndpoint(path)
 }
 
-func (x *exchange) chooseEndpoint(path string) {
+func (x *exchange) serveEndpoint(path string) {
 	post := x.r.Method == http.MethodPost
 	if strings.Contains(path, "/v1/v1/") {
 		x.refuse(&history.RefusalError{Status: http.StatusNotFound, Message: "the base URL must not end in /v1: the client adds it (" + x.Path + ")", NoRetry: true})

@@ -38,7 +38,7 @@ func (f *historyReplay) findReplayStart() (initialState *conversationState, firs
 			return start, 0
 		}
 		if from := f.groupIndexAfter(r.cutAfter); from >= 0 {
-			f.prepareSessionContinuationAfterCut(r)
+			f.setAttemptAndSaltAfterCut(r)
 			return r.state, from
 		}
 	}
@@ -50,7 +50,7 @@ func (f *historyReplay) findReplayStart() (initialState *conversationState, firs
 	if steps := f.groups[0].Steps; len(steps) > 0 && steps[0].Kind == history.KindSummaryReplacingHistory {
 		f.memory.compactedRoots.Put(first, r)
 	}
-	f.prepareSessionContinuationAfterCut(r)
+	f.setAttemptAndSaltAfterCut(r)
 	return r.state, from
 }
 
@@ -69,9 +69,9 @@ func (f *historyReplay) newRootAfterHistoryCut(known *lastConversation) (newRoot
 	return r, from
 }
 
-// prepareSessionContinuationAfterCut prepares a replay that continues a session after a cut. It adds the failures before the
+// setAttemptAndSaltAfterCut prepares a replay that continues a session after a cut. It adds the failures before the
 // cut to the number of attempts. It also changes the salt, because the state now depends on the session and not only on the history.
-func (f *historyReplay) prepareSessionContinuationAfterCut(cutRoot historyRoot) {
+func (f *historyReplay) setAttemptAndSaltAfterCut(cutRoot historyRoot) {
 	if cutRoot.failures > 0 && cutRoot.retryKey == f.HistoryDigest() {
 		f.attempt += cutRoot.failures
 		f.vars.Call.Attempt = f.attempt
@@ -122,8 +122,8 @@ func (f *historyReplay) storeLastConversationState(stateAfterRequest *conversati
 	}
 }
 
-// CompactSummaryOfConversation returns the scenario's summary of a conversation to be compacted, or false if the session is unknown.
-func (m *requestNamespaceMemory) CompactSummaryOfConversation(ctx context.Context, c *history.Client) (summary string, isKnown bool) {
+// ScriptedCompactSummary returns the scenario's summary of a conversation to be compacted, or false if the session is unknown.
+func (m *requestNamespaceMemory) ScriptedCompactSummary(ctx context.Context, c *history.Client) (summary string, isKnown bool) {
 	m.mu.Lock()
 	known, ok := m.lastConversations.Get(conversationKey{c.Session, c.Agent})
 	m.mu.Unlock()
@@ -213,9 +213,9 @@ func (f *historyReplay) TakeFindings() []string {
 	return found
 }
 
-// Reply returns the first prompt or results after the last message of the model, and the reply of the scenario to them;
+// FinalReply returns the first prompt or results after the last message of the model, and the reply of the scenario to them;
 // ok is false if the scenario gave no reply. Call Run first.
-func (f *historyReplay) Reply() (request scenarios.Request, reply scenarios.Reply, ok bool) {
+func (f *historyReplay) FinalReply() (request scenarios.Request, reply scenarios.Reply, ok bool) {
 	if f.finalState == nil || f.finalState.answer == nil {
 		return request, reply, false
 	}

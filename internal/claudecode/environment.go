@@ -29,12 +29,12 @@ type Environment struct {
 	TokenSource     string         // variable that contains the token; empty means none
 }
 
-// EnvironmentVariable is a variable of claudeless that takes precedence over the variables of the real CLI in
+// EnvironmentOverrideVariable is a variable of claudeless that takes precedence over the variables of the real CLI in
 // [ReadEnvironment]. Its value is a list of words, separated by commas, such as "oauth,no-traffic".
-const EnvironmentVariable = "CLAUDELESS_ENVIRONMENT"
+const EnvironmentOverrideVariable = "CLAUDELESS_ENVIRONMENT"
 
 // ReadEnvironment returns the environment that variables describe. If they contain no credential, it assumes an API
-// key, because most scripted runs have none. With the word login in [EnvironmentVariable], it assumes none: as in the
+// key, because most scripted runs have none. With the word login in [EnvironmentOverrideVariable], it assumes none: as in the
 // real CLI, the session is then not logged in. An unknown word is an error.
 func ReadEnvironment(getenv func(string) string) (Environment, error) {
 	e := Environment{
@@ -52,7 +52,7 @@ func ReadEnvironment(getenv func(string) string) (Environment, error) {
 		}
 	}
 	var unknown error
-	for word := range strings.SplitSeq(getenv(EnvironmentVariable), ",") {
+	for word := range strings.SplitSeq(getenv(EnvironmentOverrideVariable), ",") {
 		switch word {
 		case "":
 		case "login":
@@ -69,7 +69,7 @@ func ReadEnvironment(getenv func(string) string) (Environment, error) {
 			e.AllowsTelemetry = false
 		default:
 			unknown = fmt.Errorf("%s: unknown value %q: expected key, oauth, none, login, default-url, base-url, traffic, no-traffic or no-telemetry",
-				EnvironmentVariable, word)
+				EnvironmentOverrideVariable, word)
 		}
 	}
 	return e, unknown
@@ -100,15 +100,15 @@ func (e Environment) hasFeature(name string) bool {
 	return s == nil || s(e)
 }
 
-// usesVendorAPI reports whether requests go to the vendor's own API, with a key or a subscription.
-func (e Environment) usesVendorAPI() bool {
+// usesAnthropicAPI reports whether requests go to the vendor's own API, with a key or a subscription.
+func (e Environment) usesAnthropicAPI() bool {
 	return e.UsesDefaultURL && e.Credential != CredentialNone && e.TokenSource != "ANTHROPIC_AUTH_TOKEN"
 }
 
-func (e Environment) fillInit(ev *protocol.Init) {
+func (e Environment) fillInitServiceFlags(ev *protocol.Init) {
 	ev.ServedByAnthropic = e.UsesDefaultURL
 	ev.AnalyticsDisabled = !e.AllowsTelemetry
-	ev.ProductFeedbackDisabled = !e.AllowsTraffic && !e.usesVendorAPI()
+	ev.ProductFeedbackDisabled = !e.AllowsTraffic && !e.usesAnthropicAPI()
 }
 
 // FeedbackCommandDelivery returns how /feedback sends its text.

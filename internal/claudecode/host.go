@@ -44,9 +44,9 @@ const (
 	DelayFromLastDialogAnswerToInputField = 350 * time.Millisecond // from answering the last dialog until the input field appears
 	DelayFromAutoModeToItsExplanation     = 800 * time.Millisecond // from the start of auto mode until the text about it appears
 
-	// DialogExitWindow is the time within which a second Ctrl-C or Ctrl-D must follow the first to end a dialog that is
+	// DialogExitConfirmWindow is the time within which a second Ctrl-C or Ctrl-D must follow the first to end a dialog that is
 	// shown before the session starts.
-	DialogExitWindow = 800 * time.Millisecond
+	DialogExitConfirmWindow = 800 * time.Millisecond
 )
 
 // KeysIgnoredByNewDialog specifies which keys a dialog ignores right after it has appeared.

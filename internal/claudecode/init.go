@@ -22,7 +22,7 @@ func (p Profile) Init() protocol.Init {
 		AdditionalDirectories: []string{},
 		FastModeState:         "off", FastModeDisabledReason: p.FastModeDisabledReason(), ViewMode: "default",
 	}
-	p.env.fillInit(&ev)
+	p.env.fillInitServiceFlags(&ev)
 	return ev
 }
 

@@ -67,7 +67,7 @@ func transcriptKeysWithFirstVersions() []nameWithFirstVersion {
 }
 
 func eventKeysHiddenInEnvironment(e Environment) []nameWithFirstVersion {
-	if !e.usesVendorAPI() {
+	if !e.usesAnthropicAPI() {
 		return nil
 	}
 	return []nameWithFirstVersion{{"system/init original_cwd", ""}, {"system/init additional_directories", ""}}
@@ -200,8 +200,8 @@ type RequestFeatures struct {
 	MillionTokens   bool   // the flag --betas asks for a context of a million tokens
 }
 
-// UsesVendorAPI reports whether requests go to the vendor's own address.
-func (p Profile) UsesVendorAPI() bool { return p.env.UsesDefaultURL }
+// UsesAnthropicAPI reports whether requests go to the vendor's own address.
+func (p Profile) UsesAnthropicAPI() bool { return p.env.UsesDefaultURL }
 
 // RequestBetas returns the beta headers of requests to the model (observed with 2.1.330).
 func (p Profile) RequestBetas(f RequestFeatures) []string {
@@ -219,20 +219,20 @@ func (p Profile) RequestBetas(f RequestFeatures) []string {
 		applies bool
 		name    string
 	}{
-		{p.UsesVendorAPI(), "prompt-caching-scope-2026-01-05"},
+		{p.UsesAnthropicAPI(), "prompt-caching-scope-2026-01-05"},
 		{f.EffortPerTurn, "per-turn-control-2026-07-01"},
 		{f.SystemReminders && f.Model != "claude-sonnet-5", "mid-conversation-tool-changes-2026-07-01"},
-		{p.UsesVendorAPI() && (p.env.TokenSource != "" || p.env.Credential == CredentialNone), "tool-provenance-2026-10-26"},
+		{p.UsesAnthropicAPI() && (p.env.TokenSource != "" || p.env.Credential == CredentialNone), "tool-provenance-2026-10-26"},
 		{f.MillionTokens, "context-1m-2025-08-07"},
 		{true, "thinking-token-count-2026-05-13"},
 		{f.HasToolSearch, "advanced-tool-use-2025-11-20"},
-		{p.UsesVendorAPI(), "mid-conversation-system-clear-at-2026-08-21"},
+		{p.UsesAnthropicAPI(), "mid-conversation-system-clear-at-2026-08-21"},
 		{f.HasEffort, "effort-2025-11-24"},
-		{p.UsesVendorAPI(), "thinking-binding-controls-2026-08-01"},
+		{p.UsesAnthropicAPI(), "thinking-binding-controls-2026-08-01"},
 		{f.CheckedCalls, "dangerous-tool-use-2026-09-03"},
 		{f.ThinkingUpdates, "thinking-display-updates-2026-08-18"},
 		{hasOAuthCredential(p.env), "extended-cache-ttl-2025-04-11"},
-		{p.UsesVendorAPI(), "cache-diagnosis-2026-04-07"},
+		{p.UsesAnthropicAPI(), "cache-diagnosis-2026-04-07"},
 		{f.ChecksCalls, "afk-mode-2026-01-31"},
 	} {
 		if row.applies {

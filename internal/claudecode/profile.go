@@ -90,8 +90,8 @@ type Feature string
 const (
 	// FeatureAsksServersForNewMCPRevisionFirst asks MCP servers for revision 2026-07-28 of MCP before the handshake of older revisions.
 	FeatureAsksServersForNewMCPRevisionFirst Feature = "MCP servers are asked for revision 2026-07-28 first"
-	// FeatureSettingsSources groups the reported problems of settings by source, such as user or project, not by file.
-	FeatureSettingsSources Feature = "problems in settings are reported per source"
+	// FeatureSettingsProblemsBySource groups the reported problems of settings by source, such as user or project, not by file.
+	FeatureSettingsProblemsBySource Feature = "problems in settings are reported per source"
 	// FeatureMCPStatusReportsTransportsAndErrorCodes adds to mcp_status the transport of each server, the host of configured
 	// ones, and codes of failures. No Claude Code version between 2.1.307 and the first one with the feature was measured.
 	FeatureMCPStatusReportsTransportsAndErrorCodes Feature = "mcp_status reports transports, hosts and error codes"
@@ -117,7 +117,7 @@ func featureRows() []nameWithFirstVersion {
 		{string(FeatureAsksServersForNewMCPRevisionFirst), "2.1.232"},
 		{string(FeatureSessionsStartInPermissionModeDefault), "2.1.302"},
 		{string(FeatureTerminalSessionsStartInPermissionModeAuto), "2.1.329"},
-		{string(FeatureSettingsSources), "2.1.330"},
+		{string(FeatureSettingsProblemsBySource), "2.1.330"},
 		{string(FeatureMCPStatusReportsTransportsAndErrorCodes), "2.1.330"},
 		{string(FeatureEditResultsReportChangesMadeByHost), "2.1.331"},
 		{string(FeatureInvalidJSONReportedAsMalformedResponse), "2.1.332"},

@@ -178,7 +178,7 @@ func TestRequestBetas(t *testing.T) {
 		{"none,default-url", "tool-provenance-2026-10-26 cache-diagnosis-2026-04-07", "oauth-2025-04-20"},
 	} {
 		e, err := claudecode.ReadEnvironment(func(name string) string {
-			return map[string]string{claudecode.EnvironmentVariable: tt.environment, "ANTHROPIC_BASE_URL": "http://localhost"}[name]
+			return map[string]string{claudecode.EnvironmentOverrideVariable: tt.environment, "ANTHROPIC_BASE_URL": "http://localhost"}[name]
 		})
 		if err != nil {
 			t.Fatal(err)

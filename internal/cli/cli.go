@@ -49,7 +49,7 @@ func Run(ctx context.Context, s *process.System) int {
 			fmt.Fprintln(s.Stderr, "claudeless: warning: unknown variable "+name)
 		}
 	}
-	s, end := procio.Supervise(s, commandNames())
+	s, end := procio.Supervise(s, misspellingCandidates())
 	return end(dispatch(ctx, s))
 }
 
@@ -122,7 +122,7 @@ func unknownCommandError(s *process.System, words []string, refused bool) error 
 	for i, word := range words {
 		withFile = withFile || isTOMLOrJSONLFileName(word) && (i == 0 || words[i-1] != "--scenario")
 	}
-	near, hint := procio.SubcommandMisspelledByFirstArgument(s, commandNames()), ""
+	near, hint := procio.SubcommandMisspelledByFirstArgument(s, misspellingCandidates()), ""
 	switch {
 	case near != "" && (refused || withFile || slices.Contains(words, "--") || !slices.ContainsFunc(words, isOther)):
 		hint = fmt.Sprintf("did you mean %q?", s.InvokedProgramName()+" "+near)

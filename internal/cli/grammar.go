@@ -61,9 +61,9 @@ func commandTable() []commandEntry {
 	}
 }
 
-// commandNames lists the words with which a misspelled command is compared: all commands of claudeless, and those of the
+// misspellingCandidates lists the words with which a misspelled command is compared: all commands of claudeless, and those of the
 // real CLI except short ones such as rm, which many prompts resemble.
-func commandNames() []string {
+func misspellingCandidates() []string {
 	var names []string
 	for _, c := range commandTable() {
 		names = append(names, c.name)

@@ -71,7 +71,7 @@ func (c *importCmd) Run(ctx context.Context, s *process.System) error {
 		o.Check = &importer.ScenarioPlayer{Executable: self, Environ: s.Environ}
 	}
 	out, err := importer.Run(ctx, o)
-	if shown.line {
+	if shown.isLineShown {
 		fmt.Fprint(shown.w, "\r\x1b[K")
 	}
 	out.Report(s.Stderr)
@@ -133,9 +133,9 @@ func (c *importCmd) printSecretsInInputFiles(s *process.System, environment impo
 }
 
 type readProgress struct {
-	w         io.Writer
-	lastShown int64 // bytes shown last
-	line      bool  // the progress line is visible
+	w           io.Writer
+	lastShown   int64 // bytes shown last
+	isLineShown bool  // the progress line is visible
 }
 
 func (p *readProgress) ReportRead(fileBytesRead int64) {
@@ -145,7 +145,7 @@ func (p *readProgress) ReportRead(fileBytesRead int64) {
 	}
 	p.lastShown = fileBytesRead
 	if fileBytesRead >= every {
-		p.line = true
+		p.isLineShown = true
 		fmt.Fprintf(p.w, "\rread %d MB", fileBytesRead>>20)
 	}
 }

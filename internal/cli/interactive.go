@@ -23,7 +23,7 @@ func runInteractive(ctx context.Context, sys *process.System, f *flags.Flags) (e
 	own := *sys
 	faults := &terminal.Faults{}
 	own.Stderr, own.Stdout, own.StderrIsTTY = &warnings, faults, false
-	plan, err := resolvePlan(ctx, &own, f)
+	plan, err := resolvePlanInWorktree(ctx, &own, f)
 	if err != nil {
 		return writeWarningsAndReturnError(sys, &warnings, err)
 	}
@@ -43,7 +43,7 @@ func runInteractive(ctx context.Context, sys *process.System, f *flags.Flags) (e
 	if err != nil {
 		_ = console.Close() // the terminal may be closed already
 		if errors.Is(err, terminal.ErrUntrustedFolder) {
-			fmt.Fprintln(sys.Stderr, terminal.UntrustedFolderText)
+			fmt.Fprintln(sys.Stderr, terminal.UntrustedFolderExitText)
 		}
 		return writeWarningsAndReturnError(sys, &warnings, errors.Join(console.WriteStartupAnswersToJournal(&plan), exitErrorOfTerminalStartup(ctx, err)))
 	}
@@ -109,7 +109,7 @@ func exitErrorOfTerminalStartup(ctx context.Context, startupErr error) error {
 	switch {
 	case errors.Is(startupErr, terminal.ErrDialogCancelled):
 		return nil
-	case errors.Is(startupErr, terminal.ErrQuit):
+	case errors.Is(startupErr, terminal.ErrStartDeclined):
 		return &process.ExitError{Code: process.ExitFailed}
 	}
 	return process.SignalErrorOr(ctx, startupErr)

@@ -425,7 +425,7 @@ func TestInteractiveDeafDialogs(t *testing.T) {
 	pressAtOnce(r, keyDown) // would select Yes
 	r.press("\r")
 	r.waitExit(1)
-	if !strings.Contains(r.stderr.String(), terminal.UntrustedFolderText) {
+	if !strings.Contains(r.stderr.String(), terminal.UntrustedFolderExitText) {
 		t.Errorf("stderr: %s", r.stderr)
 	}
 

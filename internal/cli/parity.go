@@ -72,7 +72,7 @@ func (c *parityCmd) Run(ctx context.Context, s *process.System) error {
 	if err != nil {
 		return process.SignalErrorOr(ctx, err)
 	}
-	if err := res.Write(suite.ReportFiles{JSON: c.JSON, JUnit: c.JUnit, Verbose: c.Verbose}, s); err != nil {
+	if err := res.Write(suite.ReportOptions{JSON: c.JSON, JUnit: c.JUnit, Verbose: c.Verbose}, s); err != nil {
 		return err
 	}
 	code := res.ExitCode()
@@ -88,7 +88,7 @@ func (c *parityCmd) Run(ctx context.Context, s *process.System) error {
 }
 
 type parityResult interface {
-	Write(f suite.ReportFiles, s *process.System) error
+	Write(f suite.ReportOptions, s *process.System) error
 	ExitCode() int
 }
 

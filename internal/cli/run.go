@@ -25,7 +25,7 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	ctx, signals := sys.WatchSignals(ctx)
 	defer signals.Stop()
 	sys = signals.LimitWrites(sys)
-	plan, err := resolvePlan(ctx, sys, f)
+	plan, err := resolvePlanInWorktree(ctx, sys, f)
 	if err != nil {
 		return reportStartError(sys, &plan, err)
 	}
@@ -54,7 +54,7 @@ func runStreamJSONSessionForHost(ctx context.Context, sys *process.System, f *fl
 	ctx, signals := sys.WatchSignals(ctx)
 	defer signals.Stop()
 	sys = signals.LimitWrites(sys)
-	plan, err := resolvePlan(ctx, sys, f)
+	plan, err := resolvePlanInWorktree(ctx, sys, f)
 	if err != nil {
 		return reportStartError(sys, &plan, err)
 	}
@@ -79,10 +79,10 @@ func withStdoutFilteredForVersion(sys *process.System, plan *launch.Plan) *proce
 }
 
 // closeSession ends a session. The last frames of its transcript are printed after the last result.
-func closeSession(ctx context.Context, s *session.Session, w io.Writer) {
+func closeSession(ctx context.Context, s *session.Session, frameOutput io.Writer) {
 	s.Close(ctx)
 	if s.Plan().Output.Format == "stream-json" {
-		_ = output.StreamJSON(w, s.RemainingFrames()) // the reader may have closed stdout
+		_ = output.StreamJSON(frameOutput, s.RemainingFrames()) // the reader may have closed stdout
 	}
 }
 
@@ -251,7 +251,7 @@ func enterWorktree(ctx context.Context, sys *process.System, f *flags.Flags) (*l
 		return nil, err
 	}
 	git := gitworktree.Git{Environ: sys.Environ}
-	top, err := git.Top(ctx, dir)
+	top, err := git.MainTop(ctx, dir)
 	if err != nil {
 		return nil, process.Verbatimf("Error: Can only use --worktree in a git repository, but %s is not a git repository. "+
 			"Configure a WorktreeCreate hook to use --worktree with other VCS systems.", dir)
@@ -271,7 +271,7 @@ func enterWorktree(ctx context.Context, sys *process.System, f *flags.Flags) (*l
 	return &launch.Worktree{Worktree: tree, Name: name, OriginalDir: dir, OriginalBranch: former}, nil
 }
 
-func resolvePlan(ctx context.Context, sys *process.System, f *flags.Flags) (launch.Plan, error) {
+func resolvePlanInWorktree(ctx context.Context, sys *process.System, f *flags.Flags) (launch.Plan, error) {
 	tree, err := enterWorktree(ctx, sys, f)
 	if err != nil {
 		return launch.Plan{}, err

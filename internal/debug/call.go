@@ -132,8 +132,8 @@ func (d Decision) bytesOfPayloadFields() int {
 	return len(d.Input) + len(d.Result) + len(d.Message) + len(d.Encoded)
 }
 
-// finalResult returns what the agent receives instead of the call's result; nil means the result is unchanged.
-func (d Decision) finalResult() json.RawMessage {
+// replacementResult returns what the agent receives instead of the call's result; nil means the result is unchanged.
+func (d Decision) replacementResult() json.RawMessage {
 	switch d.Action {
 	case ActionModify:
 		return d.Result

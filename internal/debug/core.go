@@ -122,13 +122,13 @@ const (
 )
 
 // NewError returns an error with details, given as names and values.
-func NewError(code, message string, detail ...any) *Error {
+func NewError(code, message string, detailPairs ...any) *Error {
 	e := &Error{Code: code, Message: message}
-	for i := 0; i+1 < len(detail); i += 2 {
+	for i := 0; i+1 < len(detailPairs); i += 2 {
 		if e.Detail == nil {
 			e.Detail = map[string]any{}
 		}
-		e.Detail[fmt.Sprint(detail[i])] = detail[i+1]
+		e.Detail[fmt.Sprint(detailPairs[i])] = detailPairs[i+1]
 	}
 	return e
 }

@@ -105,8 +105,8 @@ func (r *registry) register(f RegisteredFunction) error {
 	return nil
 }
 
-// SetSignature changes only the signature of a function. It adds an unknown function.
-func (r *registry) SetSignature(name, signature string) error {
+// RegisterSignature changes only the signature of a function. It adds an unknown function.
+func (r *registry) RegisterSignature(name, signature string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f := r.functions[name]

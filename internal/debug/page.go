@@ -47,9 +47,9 @@ func PageHandler(o PageOptions) http.Handler {
 }
 
 // WritePage responds with a page or one of its files. A page may load only from its own origin.
-func WritePage(w http.ResponseWriter, status int, kind string, body []byte) {
+func WritePage(w http.ResponseWriter, status int, contentType string, body []byte) {
 	h := w.Header()
-	h.Set("Content-Type", kind)
+	h.Set("Content-Type", contentType)
 	h.Set("Cache-Control", "no-cache")
 	h.Set("Content-Security-Policy", pageSecurityPolicy)
 	h.Set("X-Content-Type-Options", "nosniff")

@@ -178,7 +178,7 @@ func (h *Hub) endPauseWithDecision(p *pause, d Decision) (wasStillOpen bool) {
 	}
 	if p.phase == PhaseAfterCall {
 		p.call.record.AfterAction = d.Action
-		p.call.record.FinalResult = ValueOrMarkerIfTooLargeForRecord(d.finalResult(), "")
+		p.call.record.FinalResult = ValueOrMarkerIfTooLargeForRecord(d.replacementResult(), "")
 	}
 	h.endDebugSessionsByID(p.sessions)
 	close(p.done)

@@ -299,7 +299,7 @@ func (m *ServerManager) Tools(server string) ([]ExternalTool, error) {
 // Call runs a tool and returns its result as the server sent it. The call is
 // recorded and its result stored, also when it fails.
 func (m *ServerManager) Call(ctx context.Context, name string, arguments json.RawMessage) (json.RawMessage, error) {
-	server, tool, err := m.splitToolName(name)
+	server, tool, err := m.resolveToolName(name)
 	if err != nil {
 		return nil, err
 	}
@@ -334,8 +334,8 @@ func (m *ServerManager) Call(ctx context.Context, name string, arguments json.Ra
 	return result, err
 }
 
-// splitToolName splits "server/tool", using the names of the configured servers.
-func (m *ServerManager) splitToolName(name string) (server, tool string, err error) {
+// resolveToolName splits "server/tool", using the names of the configured servers.
+func (m *ServerManager) resolveToolName(name string) (server, tool string, err error) {
 	server, tool, ok := strings.Cut(name, "/")
 	if !ok {
 		return "", "", NewError(CodeInvalidToolName, "the name of a tool must have the form server/tool", "tool", name)

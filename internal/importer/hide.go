@@ -321,14 +321,14 @@ var (
 	gitRemoteURLCredentialPattern = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?m)^\s*(?:push)?url\s*=\s*\w+://(?:[^\s:@/]*:)?([^\s:@/]+)@`)
 	})
-	gitHeaderPattern = sync.OnceValue(func() *regexp.Regexp {
+	gitExtraHeaderPattern = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?mi)^\s*extraheader\s*=\s*.*?:\s*(?:\w+\s+)?(\S+)\s*$`)
 	})
 	netrcPasswordPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bpassword\s+(\S+)`) })
 )
 
 func (k *secretsFromFilesReader) readSecretsOfGitConfig(gitConfig []byte) {
-	for _, expr := range []*regexp.Regexp{gitRemoteURLCredentialPattern(), gitHeaderPattern()} {
+	for _, expr := range []*regexp.Regexp{gitRemoteURLCredentialPattern(), gitExtraHeaderPattern()} {
 		for _, m := range expr.FindAllSubmatch(gitConfig, -1) {
 			if secret := string(m[1]); secret != "git" {
 				k.secretValues = append(k.secretValues, secret)

@@ -247,14 +247,14 @@ func (w *scenarioWriter) rememberToolResultsForReferences(tomlTablePath string, 
 // replaces the repeated part. When the user later edits the result, the text changes with it.
 func (w *scenarioWriter) quoteTextWithToolResultReference(tomlTablePath, modelText string) string {
 	if !w.options.LinkResults || strings.Contains(tomlTablePath, ".subagent.") {
-		return quoteTOMLText(modelText)
+		return quoteScenarioText(modelText)
 	}
 	for i, result := range w.results {
 		if before, behind, ok := strings.Cut(modelText, result); ok && len(result) >= minBytesOfResultReplacedByReference {
 			return tomltext.Quote(escapeTemplate(before) + fmt.Sprintf("{{ trim(results[%d].text) }}", i) + escapeTemplate(behind))
 		}
 	}
-	return quoteTOMLText(modelText)
+	return quoteScenarioText(modelText)
 }
 
 // refuseUnredactedOutputInGitWorkTree refuses to write unredacted output where it could be committed.

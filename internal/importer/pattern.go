@@ -58,7 +58,7 @@ func (p promptPattern) toml() string {
 	if p.tomlKeyOfText == "" {
 		return fmt.Sprintf("{ type = %q }", p.patternType)
 	}
-	return fmt.Sprintf("{ type = %q, %s = %s }", p.patternType, p.tomlKeyOfText, oneLine(p.text))
+	return fmt.Sprintf("{ type = %q, %s = %s }", p.patternType, p.tomlKeyOfText, oneLineTOMLString(p.text))
 }
 
 // choosePatternOfPrompt returns a short pattern that matches a prompt and, if possible, no other. originalPrompt is the prompt
@@ -118,12 +118,12 @@ func (p *patternChooser) isDistinct(part string, words []string, original string
 		const enough = 4
 		return len(words) >= enough || slices.ContainsFunc(words, func(w string) bool { return p.words[w] <= 1 })
 	}
-	own := countOccurrences(original, part)
+	own := countOverlapping(original, part)
 	return len(p.index.Lookup([]byte(part), own+1)) <= own
 }
 
-// countOccurrences returns how often text contains part, including overlaps.
-func countOccurrences(text, part string) int {
+// countOverlapping returns how often text contains part, including overlaps.
+func countOverlapping(text, part string) int {
 	n := 0
 	for i := strings.Index(text, part); i >= 0; n++ {
 		text = text[i+1:]
@@ -132,7 +132,7 @@ func countOccurrences(text, part string) int {
 	return n
 }
 
-var digitsPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-fA-F]*(?:[-:.][0-9a-fA-F]+)*`) })
+var hexNumberPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-fA-F]*(?:[-:.][0-9a-fA-F]+)*`) })
 
 // volatileRegexp returns a regular expression that matches the prompt with other ids, dates and numbers.
 func volatileRegexp(prompt string) string {
@@ -153,7 +153,7 @@ var placeholderPattern = sync.OnceValue(func() *regexp.Regexp {
 })
 
 func regexpMatchingTextWithAnyNumbers(literalText string) string {
-	return replaceMatchesAndConvertTextBetween(digitsPattern(), literalText, `[\w:.-]+`, func(text string) string { return regexp.QuoteMeta(text) })
+	return replaceMatchesAndConvertTextBetween(hexNumberPattern(), literalText, `[\w:.-]+`, func(text string) string { return regexp.QuoteMeta(text) })
 }
 
 // replaceMatchesAndConvertTextBetween replaces matches of replacedPattern by replacement and converts the text between them.
@@ -191,8 +191,8 @@ func readRulePatternTextsOfScenarioDir(dir string) ([]string, error) {
 	return texts, nil
 }
 
-// quoteTOMLText quotes a text of a scenario. Placeholders for directories become templates such as {{ cwd }}.
-func quoteTOMLText(s string) string { return tomltext.Quote(escapeTemplate(s)) }
+// quoteScenarioText quotes a text of a scenario. Placeholders for directories become templates such as {{ cwd }}.
+func quoteScenarioText(s string) string { return tomltext.Quote(escapeTemplate(s)) }
 
 var templateReplacer = strings.NewReplacer("{{", `{{ "{{" }}`, HomePlaceholder, "{{ env.HOME }}", CWDPlaceholder, "{{ cwd }}")
 
@@ -206,8 +206,8 @@ func replaceDirectoryPlaceholdersByRedactedNames(s string) string {
 	return directoryPlaceholderToRedactedNameReplacer.Replace(s)
 }
 
-// oneLine returns a TOML string without line feeds.
-func oneLine(s string) string {
+// oneLineTOMLString returns a TOML string without line feeds.
+func oneLineTOMLString(s string) string {
 	parts := strings.Split(s, "\n")
 	for i, p := range parts {
 		q := tomltext.Quote(p)
@@ -222,11 +222,11 @@ func quoteKey(s string) string {
 	if bareKeyPattern().MatchString(s) {
 		return s
 	}
-	return oneLine(s)
+	return oneLineTOMLString(s)
 }
 
-// inlineValue converts JSON to inline TOML. ok is false for what TOML lacks: null, and integers beyond 64 bits.
-func inlineValue(raw json.RawMessage) (s string, ok bool) {
+// inlineTOML converts JSON to inline TOML. ok is false for what TOML lacks: null, and integers beyond 64 bits.
+func inlineTOML(raw json.RawMessage) (s string, ok bool) {
 	switch plainjson.TypeOf(raw) {
 	case "object":
 		o, err := plainjson.Parse(raw)
@@ -239,7 +239,7 @@ func inlineValue(raw json.RawMessage) (s string, ok bool) {
 		}
 		parts := make([]string, 0, len(o))
 		for _, m := range o {
-			v, ok := inlineValue(m.Value)
+			v, ok := inlineTOML(m.Value)
 			if !ok {
 				return "", false
 			}
@@ -256,7 +256,7 @@ func inlineValue(raw json.RawMessage) (s string, ok bool) {
 		}
 		parts := make([]string, len(items))
 		for i, item := range items {
-			if parts[i], ok = inlineValue(item); !ok {
+			if parts[i], ok = inlineTOML(item); !ok {
 				return "", false
 			}
 		}
@@ -264,7 +264,7 @@ func inlineValue(raw json.RawMessage) (s string, ok bool) {
 	case "string":
 		var s string
 		err := json.Unmarshal(raw, &s)
-		return oneLine(escapeTemplate(s)), err == nil
+		return oneLineTOMLString(escapeTemplate(s)), err == nil
 	case "boolean":
 		return string(raw), true
 	case "number":

@@ -307,14 +307,14 @@ func (e *callsExpectedWhenScenarioIsPlayed) toml() string {
 func (x *expectedCall) toml() string {
 	if x.fromFixture {
 		server, tool, _ := session.SplitToolName(x.tool)
-		return "mcp = { server = " + oneLine(replaceGlobCharactersByWildcards(server)) + ", tool = " + oneLine(replaceGlobCharactersByWildcards(tool)) + " }\n"
+		return "mcp = { server = " + oneLineTOMLString(replaceGlobCharactersByWildcards(server)) + ", tool = " + oneLineTOMLString(replaceGlobCharactersByWildcards(tool)) + " }\n"
 	}
-	text := "tool = " + oneLine(replaceGlobCharactersByWildcards(x.tool)) + "\n"
+	text := "tool = " + oneLineTOMLString(replaceGlobCharactersByWildcards(x.tool)) + "\n"
 	var pairs []string
 	for _, name := range slices.Sorted(maps.Keys(x.input)) {
 		value := fmt.Sprint(x.input[name])
 		if s, ok := x.input[name].(string); ok {
-			value = oneLine(s)
+			value = oneLineTOMLString(s)
 		}
 		pairs = append(pairs, quoteKey(name)+" = "+value)
 	}

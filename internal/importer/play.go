@@ -273,9 +273,9 @@ func (t *eventCollector) addCall(indent string, c *session.Call) {
 	t.addEvent(c.Result.At, indent+kind+t.normaliser.Text(text))
 }
 
-// Truncate cuts a text, which must be longer, to at most limit bytes and appends the number of omitted bytes.
-func Truncate(s string, limit int) string {
-	return strings.ToValidUTF8(s[:limit], "") + truncationMark + strconv.Itoa(len(s)-limit) + " bytes; --big keeps them]"
+// Truncate cuts a text, which must be longer, to at most maxBytes bytes and appends the number of omitted bytes.
+func Truncate(s string, maxBytes int) string {
+	return strings.ToValidUTF8(s[:maxBytes], "") + truncationMark + strconv.Itoa(len(s)-maxBytes) + " bytes; --big keeps them]"
 }
 
 // truncationMark begins the note that [Truncate] appends.

@@ -36,9 +36,9 @@ func (w *scenarioWriter) writeSessions(sessions []*session.Session) {
 	w.seenAnswers = map[string]bool{}
 	w.file = w.files.Create("scenario.toml")
 	title := w.writeSessionList(sessions)
-	w.toml.WriteString("name", cmp.Or(w.options.Name, DefaultName(w.options.Files)))
+	w.toml.WriteStringUnlessEmpty("name", cmp.Or(w.options.Name, DefaultName(w.options.Files)))
 	if mode := sessions[0].Mode; mode != "" && mode != "bypassPermissions" && mode != "default" {
-		w.toml.WriteString("permission_mode", mode)
+		w.toml.WriteStringUnlessEmpty("permission_mode", mode)
 	}
 	w.writeBufferedTOMLAsSection(title)
 	for _, s := range sessions {
@@ -124,7 +124,7 @@ func (w *scenarioWriter) writeSession(s *session.Session) {
 		}
 		w.prompt++
 		w.resultFiles = 0
-		title := commentText(fmt.Sprintf("%d: prompt of %d characters, line %d%s", i+1, len([]rune(typed)), p.At.Line, omittedContentText(p.OtherParts)))
+		title := commentText(fmt.Sprintf("%d: prompt of %d characters, line %d%s", i+1, len([]rune(typed)), p.At.Line, omittedMediaText(p.OtherParts)))
 		match := w.patterns.choosePatternOfPrompt(typed, p.Text)
 		switch {
 		case p.TextMissing:
@@ -139,7 +139,7 @@ func (w *scenarioWriter) writeSession(s *session.Session) {
 		if i == 0 {
 			prefix, key = "responses", "pattern"
 		}
-		w.writeHooks(p.Hooks)
+		w.writeHookComment(p.Hooks)
 		w.toml.WriteRaw("[[" + prefix + "]]\n" + key + " = " + match.toml() + "\n")
 		if i == 0 && w.seenAnswers[match.toml()] {
 			w.notes = append(w.notes, p.At.String()+": another session begins with such a prompt; its rule comes first")
@@ -160,8 +160,8 @@ func (w *scenarioWriter) writeSession(s *session.Session) {
 	}
 }
 
-// writeHooks writes a comment that lists the hooks that ran: a scenario has no hooks, but the settings may have some.
-func (w *scenarioWriter) writeHooks(ran []session.Hook) {
+// writeHookComment writes a comment that lists the hooks that ran: a scenario has no hooks, but the settings may have some.
+func (w *scenarioWriter) writeHookComment(ran []session.Hook) {
 	var names []string
 	times := map[string]int{}
 	for _, h := range ran {
@@ -183,22 +183,22 @@ func (w *scenarioWriter) writeHooks(ran []session.Hook) {
 	}
 }
 
-func omittedContentText(n int) string {
+func omittedMediaText(n int) string {
 	if n == 0 {
 		return ""
 	}
 	return fmt.Sprintf(", with %d images or documents that were left out", n)
 }
 
-func (w *scenarioWriter) writeMessages(prefix string, messages []*session.Message) {
+func (w *scenarioWriter) writeMessages(tablePath string, messages []*session.Message) {
 	for _, m := range messages {
-		w.toml.WriteRaw("[[" + prefix + "]]\n")
+		w.toml.WriteRaw("[[" + tablePath + "]]\n")
 		if m.Failure != nil {
-			w.writeFailure(prefix, m.Failure)
+			w.writeFailure(tablePath, m.Failure)
 			continue
 		}
 		if stop := m.StopReason; stop != "" && stop != "end_turn" && stop != "tool_use" {
-			w.toml.WriteString("stop_reason", stop)
+			w.toml.WriteStringUnlessEmpty("stop_reason", stop)
 		}
 		blocks := m.Blocks
 		if !w.options.KeepThinking {
@@ -206,9 +206,9 @@ func (w *scenarioWriter) writeMessages(prefix string, messages []*session.Messag
 		}
 		inOrder := areInOrderThinkingTextCalls(blocks)
 		for _, b := range blocks {
-			w.writeBlock(prefix, b, inOrder)
+			w.writeBlock(tablePath, b, inOrder)
 		}
-		w.rememberToolResultsForReferences(prefix, blocks)
+		w.rememberToolResultsForReferences(tablePath, blocks)
 	}
 }
 
@@ -232,8 +232,8 @@ func areInOrderThinkingTextCalls(blocks []session.Block) bool {
 
 // writeBlock writes a block of a step. If the blocks of the step are inOrder (thinking, text, calls), the block is a
 // key of the step, otherwise it is an element of the key `blocks`.
-func (w *scenarioWriter) writeBlock(prefix string, b session.Block, inOrder bool) {
-	kind, table := "text", prefix+".tool_calls"
+func (w *scenarioWriter) writeBlock(tablePath string, b session.Block, inOrder bool) {
+	kind, table := "text", tablePath+".tool_calls"
 	switch {
 	case b.Call != nil:
 		kind = "tool_use"
@@ -241,25 +241,25 @@ func (w *scenarioWriter) writeBlock(prefix string, b session.Block, inOrder bool
 		kind = "thinking"
 	}
 	if !inOrder {
-		table = prefix + ".blocks"
+		table = tablePath + ".blocks"
 	}
 	if !inOrder || b.Call != nil {
 		w.toml.WriteRaw("[[" + table + "]]\n")
 	}
 	if !inOrder {
-		w.toml.WriteString("type", kind)
+		w.toml.WriteStringUnlessEmpty("type", kind)
 	}
 	switch {
 	case b.Call != nil:
 		w.writeCall(table, b.Call)
 	case b.Thinking:
-		w.toml.WriteRaw("thinking = " + quoteTOMLText(b.Text) + "\n")
+		w.toml.WriteRaw("thinking = " + quoteScenarioText(b.Text) + "\n")
 	default:
-		w.toml.WriteRaw("text = " + w.quoteTextWithToolResultReference(prefix, b.Text) + "\n")
+		w.toml.WriteRaw("text = " + w.quoteTextWithToolResultReference(tablePath, b.Text) + "\n")
 	}
 }
 
-func (w *scenarioWriter) writeCall(prefix string, c *session.Call) {
+func (w *scenarioWriter) writeCall(tablePath string, c *session.Call) {
 	tool := c.Tool
 	how := w.plans.methodFor(c)
 	switch {
@@ -287,10 +287,10 @@ func (w *scenarioWriter) writeCall(prefix string, c *session.Call) {
 		}
 	}
 	if how == replayCallBySubAgentScript {
-		w.toml.WriteRaw("[" + prefix + ".subagent]\n")
-		w.toml.WriteString("type", c.Agent.Type)
+		w.toml.WriteRaw("[" + tablePath + ".subagent]\n")
+		w.toml.WriteStringUnlessEmpty("type", c.Agent.Type)
 		w.toml.WriteRaw(fmt.Sprintf("background = %t\n", c.Agent.Background))
-		w.writeMessages(prefix+".subagent.steps", c.Agent.Messages)
+		w.writeMessages(tablePath+".subagent.steps", c.Agent.Messages)
 	}
 }
 
@@ -301,7 +301,7 @@ const maxInlineResultBytes = 4 << 10
 func (w *scenarioWriter) inlineOrFileReferenceTOMLOfResult(toolResultText string) string {
 	toolResultText = w.truncateToolResultUnlessKeepingBigOnes(toolResultText)
 	if len(toolResultText) <= maxInlineResultBytes || w.options.Out == "" {
-		return quoteTOMLText(toolResultText)
+		return quoteScenarioText(toolResultText)
 	}
 	w.resultFiles++
 	name := fmt.Sprintf("results/%d-%d.txt", w.prompt, w.resultFiles)
@@ -336,7 +336,7 @@ func (w *scenarioWriter) inputTOML(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return "{}"
 	}
-	if s, ok := inlineValue(raw); ok {
+	if s, ok := inlineTOML(raw); ok {
 		return s
 	}
 	if w.options.Out == "" && w.options.Check == nil {
@@ -348,8 +348,8 @@ func (w *scenarioWriter) inputTOML(raw json.RawMessage) string {
 	return `{ "$file" = ` + tomltext.Quote(name) + " }"
 }
 
-func (w *scenarioWriter) writeFailure(prefix string, f *session.Failure) {
-	w.toml.WriteRaw("[" + prefix + ".failure]\n")
+func (w *scenarioWriter) writeFailure(tablePath string, f *session.Failure) {
+	w.toml.WriteRaw("[" + tablePath + ".failure]\n")
 	status, message := f.APIError()
 	switch status {
 	case 0:
@@ -360,7 +360,7 @@ func (w *scenarioWriter) writeFailure(prefix string, f *session.Failure) {
 	default:
 		w.toml.WriteRaw("type = \"api_error\"\nstatus = " + strconv.Itoa(status) + "\n")
 		if message != "" {
-			w.toml.WriteRaw("message = " + oneLine(replaceDirectoryPlaceholdersByRedactedNames(message)) + "\n")
+			w.toml.WriteRaw("message = " + oneLineTOMLString(replaceDirectoryPlaceholdersByRedactedNames(message)) + "\n")
 		}
 	}
 }
@@ -379,8 +379,8 @@ func (w *scenarioWriter) writeTools() {
 	for _, name := range slices.Sorted(maps.Keys(w.plans.denied)) {
 		if !w.plans.ran[name] {
 			w.toml.WriteRaw("\n" + commentLine("denied in every permission mode") + "[tool_execution.tools." + quoteKey(name) + "]\nerror = " +
-				oneLine(ScriptedErrorTextOfDeniedTool(name)) + "\n")
-			w.toml.WriteRaw("\n[[expect]]\ntool = " + oneLine(name) + "\n")
+				oneLineTOMLString(ScriptedErrorTextOfDeniedTool(name)) + "\n")
+			w.toml.WriteRaw("\n[[expect]]\ntool = " + oneLineTOMLString(name) + "\n")
 		}
 	}
 }

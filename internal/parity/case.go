@@ -86,7 +86,7 @@ func LoadCases(names []string) (all []*Case, problems diag.List) {
 		case err != nil:
 			problems = append(problems, unreadable(name, err))
 		case !info.IsDir():
-			add(readCase(name, baseName(name), false))
+			add(readCase(name, baseNameWithoutExt(name), false))
 		default:
 			n := len(all) + len(problems)
 			err := filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
@@ -107,7 +107,7 @@ func LoadCases(names []string) (all []*Case, problems diag.List) {
 	return all, problems
 }
 
-func baseName(name string) string { return trimExt(filepath.Base(name)) }
+func baseNameWithoutExt(name string) string { return trimExt(filepath.Base(name)) }
 
 func trimExt(name string) string { return strings.TrimSuffix(name, filepath.Ext(name)) }
 

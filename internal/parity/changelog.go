@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// kindOrder contains the kinds of changes, in the order of the report. Options are those of the command line, keys those
+// orderedKinds contains the kinds of changes, in the order of the report. Options are those of the command line, keys those
 // of events, lists are lists such as the tools, and defaults do not depend on the prompt. All others are values.
-const kindOrder = "options events keys lists defaults values"
+const orderedKinds = "options events keys lists defaults values"
 
 // Change is a difference at one path between two versions, over all cases.
 type Change struct {
-	Kind string `json:"kind"` // one of those in kindOrder
+	Kind string `json:"kind"` // one of those in orderedKinds
 	// Path names the event and key, like the path of a [Difference].
 	Path string `json:"path"`
 	// Before and After are the values in the first case; empty means absent.
@@ -36,7 +36,7 @@ func (r *Report) SetChangesBetweenCLIVersions(oldHelp, newHelp HelpWords) {
 	r.Versions = []string{oldHelp.Version, newHelp.Version}
 	r.Changes = []Change{}
 	for _, path := range keysOf(oldHelp.Words, newHelp.Words) {
-		c := Change{Kind: "options", Path: path, Before: elementsOnlyOnThisSidePrefix + wordsOfFirstMissingInSecond(oldHelp.Words[path], newHelp.Words[path]), After: elementsOnlyOnThisSidePrefix + wordsOfFirstMissingInSecond(newHelp.Words[path], oldHelp.Words[path])}
+		c := Change{Kind: "options", Path: path, Before: elementsOnlyOnThisSidePrefix + joinMissingElements(oldHelp.Words[path], newHelp.Words[path]), After: elementsOnlyOnThisSidePrefix + joinMissingElements(newHelp.Words[path], oldHelp.Words[path])}
 		if c.Before+c.After != elementsOnlyOnThisSidePrefix+elementsOnlyOnThisSidePrefix {
 			r.Changes = append(r.Changes, c)
 		}
@@ -59,10 +59,12 @@ func (r *Report) SetChangesBetweenCLIVersions(oldHelp, newHelp HelpWords) {
 		_, disappears := at["-"+c.Path]
 		r.Changes[i].Kind = cmp.Or(c.Kind, c.kindFromPathAndValues(appears && disappears))
 	}
-	slices.SortStableFunc(r.Changes, func(a, b Change) int { return strings.Index(kindOrder, a.Kind) - strings.Index(kindOrder, b.Kind) })
+	slices.SortStableFunc(r.Changes, func(a, b Change) int {
+		return strings.Index(orderedKinds, a.Kind) - strings.Index(orderedKinds, b.Kind)
+	})
 }
 
-// kindFromPathAndValues returns one of the kinds in kindOrder. appearsAndDisappears means that the value at this path
+// kindFromPathAndValues returns one of the kinds in orderedKinds. appearsAndDisappears means that the value at this path
 // is new in one case and missing in another.
 func (c *Change) kindFromPathAndValues(appearsAndDisappears bool) (eventsKeysListsDefaultsOrValues string) {
 	surface, rest, _ := strings.Cut(c.Path, ".")

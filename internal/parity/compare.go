@@ -193,16 +193,16 @@ func Shorten(s string, maxChars int) string {
 	return s
 }
 
-func (c *comparison) compareEvents(name string, a, b []event, rank [2]map[string]int) {
-	sortByCall(a, rank[0])
-	sortByCall(b, rank[1])
+func (c *comparison) compareEvents(name string, a, b []event, callOrder [2]map[string]int) {
+	sortAdjacentByCall(a, callOrder[0])
+	sortAdjacentByCall(b, callOrder[1])
 	pairs := alignEvents(a, b)
 	for _, p := range pairs {
 		switch {
 		case p[0] < 0:
-			c.pair.theirs.giveLinePlaceholderOfParent(b[p[1]].value)
+			c.pair.theirs.shareParentPlaceholder(b[p[1]].value)
 		case p[1] < 0:
-			c.pair.ours.giveLinePlaceholderOfParent(a[p[0]].value)
+			c.pair.ours.shareParentPlaceholder(a[p[0]].value)
 		default:
 			c.pair.numberIDs(a[p[0]].value, b[p[1]].value, "")
 		}
@@ -328,13 +328,13 @@ func (c *comparison) compareList(path, key string, a, b []any) {
 	if ours == theirs {
 		return
 	}
-	if onlyA, onlyB := wordsOfFirstMissingInSecond(a, b), wordsOfFirstMissingInSecond(b, a); onlyA != "" || onlyB != "" {
+	if onlyA, onlyB := joinMissingElements(a, b), joinMissingElements(b, a); onlyA != "" || onlyB != "" {
 		ours, theirs = elementsOnlyOnThisSidePrefix+onlyA, elementsOnlyOnThisSidePrefix+onlyB
 	}
 	c.addDifference(path, ours, theirs)
 }
 
-func wordsOfFirstMissingInSecond[T comparable](first, second []T) string {
+func joinMissingElements[T comparable](first, second []T) string {
 	var words []string
 	for _, v := range first {
 		if !slices.Contains(second, v) {

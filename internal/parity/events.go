@@ -138,8 +138,8 @@ func firstContentBlockOfEvent(e event) map[string]any {
 
 func stringOrEmpty(value any) string { s, _ := value.(string); return s }
 
-// sortByCall sorts adjacent results, and adjacent inputs of the same hook, by the order of the parallel calls.
-func sortByCall(events []event, rank map[string]int) {
+// sortAdjacentByCall sorts adjacent results, and adjacent inputs of the same hook, by the order of the parallel calls.
+func sortAdjacentByCall(events []event, rank map[string]int) {
 	for i := 0; i < len(events); {
 		group, _ := toolCallOf(events[i])
 		j := i + 1

@@ -193,9 +193,9 @@ func (f *KnownDifferenceFile) Overdue(now time.Time) diag.List {
 	return list
 }
 
-// NeedsSecondComparison reports whether the case should be compared once more. This is so if an entry names the case but would be
+// ShouldCompareAgain reports whether the case should be compared once more. This is so if an entry names the case but would be
 // reported as stale: the difference may not occur every time.
-func (f *KnownDifferenceFile) NeedsSecondComparison(nameOfCase, fileOfCase, cliVersion string) bool {
+func (f *KnownDifferenceFile) ShouldCompareAgain(nameOfCase, fileOfCase, cliVersion string) bool {
 	whole := f.hasComparedAllNamedCases(cliVersion)
 	return slices.ContainsFunc(f.Known, func(k *KnownDifference) bool {
 		return len(k.Case) > 0 && k.appliesTo(cliVersion) && k.patternsMatchingCase(nameOfCase, fileOfCase) != nil && len(k.describePatternsWithoutMatch(whole)) > 0

@@ -105,10 +105,10 @@ func (n *Normaliser) numberMatches(expr *regexp.Regexp, s string) string {
 	return b.String() + s[end:]
 }
 
-// placeholdersWithReplacedKeys lists keys by the word that replaces their values. If the word is empty, the values are numbered
+// keysByPlaceholder lists keys by the word that replaces their values. If the word is empty, the values are numbered
 // like ids. A few keys are not obvious: requestDigest is a hash over ids and times, and tail is a list of hashes. A date can
 // differ because midnight may fall between the lanes.
-var placeholdersWithReplacedKeys = [...]struct{ word, keys string }{
+var keysByPlaceholder = [...]struct{ word, keys string }{
 	{"", "uuid session_id sessionId parentUuid request_id requestId tool_use_id parent_tool_use_id promptId " +
 		"agentId agent_id message_id slug run_id runId task_id taskId backgroundTaskId requestDigest tail hash " +
 		"shapeHash contentHash"},
@@ -124,7 +124,7 @@ var placeholdersWithReplacedKeys = [...]struct{ word, keys string }{
 
 var placeholderByJSONKey = sync.OnceValue(func() map[string]string {
 	all := map[string]string{}
-	for _, row := range placeholdersWithReplacedKeys {
+	for _, row := range keysByPlaceholder {
 		for key := range strings.FieldsSeq(row.keys) {
 			all[key] = row.word
 		}
@@ -241,8 +241,8 @@ func (p *normaliserPair) assignSameNumber(a, b string) {
 	}
 }
 
-// giveLinePlaceholderOfParent lets the line after a line of only one side appear to follow that line's parent.
-func (n *Normaliser) giveLinePlaceholderOfParent(transcriptLine any) {
+// shareParentPlaceholder lets the line after a line of only one side appear to follow that line's parent.
+func (n *Normaliser) shareParentPlaceholder(transcriptLine any) {
 	object, _ := transcriptLine.(map[string]any)
 	if id, parent := stringOrEmpty(object["uuid"]), stringOrEmpty(object["parentUuid"]); id != "" && parent != "" && n.ids[id] == "" {
 		n.ids[id] = n.ID(parent)

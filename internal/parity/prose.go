@@ -111,7 +111,7 @@ func maskDescriptions(stdout string) string {
 			list, _ := inner[key].([]any)
 			for _, item := range list {
 				if entry, ok := item.(map[string]any); ok && (key == "models" || isBuiltInAgentOrCommand(key, stringOrEmpty(entry["name"]))) {
-					entry["description"] = maskValue(entry["description"])
+					entry["description"] = maskProse(entry["description"])
 				}
 			}
 		}
@@ -161,7 +161,7 @@ func maskReminders(message map[string]any) {
 	content, _ := message["content"].([]any)
 	for _, item := range content {
 		if block, ok := item.(map[string]any); ok && strings.HasPrefix(stringOrEmpty(block["text"]), reminderStart) {
-			block["text"] = maskValue(block["text"])
+			block["text"] = maskProse(block["text"])
 		}
 	}
 }
@@ -177,7 +177,7 @@ func maskValueAt(object map[string]any, path []string) {
 	case each && !isList:
 	case each && len(path) == 1:
 		for i := range list {
-			list[i] = maskValue(list[i])
+			list[i] = maskProse(list[i])
 		}
 	case each:
 		for _, item := range list {
@@ -186,7 +186,7 @@ func maskValueAt(object map[string]any, path []string) {
 			}
 		}
 	case len(path) == 1:
-		object[key] = maskValue(value)
+		object[key] = maskProse(value)
 	default:
 		if inner, ok := value.(map[string]any); ok {
 			maskValueAt(inner, path[1:])
@@ -194,7 +194,7 @@ func maskValueAt(object map[string]any, path []string) {
 	}
 }
 
-func maskValue(value any) any {
+func maskProse(value any) any {
 	switch v := value.(type) {
 	case string:
 		switch {

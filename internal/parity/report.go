@@ -159,10 +159,10 @@ func (d *Difference) describe(b *strings.Builder) {
 	if d.Count > 1 {
 		fmt.Fprintf(b, " ×%d", d.Count)
 	}
-	fmt.Fprintf(b, "\n    ours: %s\n    real: %s\n", indented(d.Ours), indented(d.Real))
+	fmt.Fprintf(b, "\n    ours: %s\n    real: %s\n", indentedOrDash(d.Ours), indentedOrDash(d.Real))
 }
 
-func indented(s string) string {
+func indentedOrDash(s string) string {
 	if s == "" {
 		return "–"
 	}
@@ -295,7 +295,7 @@ func FormatRecordings(name string, ours, theirs *Recording) string {
 func (r *Recording) writeNormalisedLines(b *strings.Builder) {
 	n := New(r.Paths)
 	stream := func(name string, events []event, rank map[string]int) {
-		sortByCall(events, rank)
+		sortAdjacentByCall(events, rank)
 		for _, e := range events {
 			fmt.Fprintf(b, "%s %s %s\n", name, e.kind, n.formatNormalisedValue(e.value))
 		}

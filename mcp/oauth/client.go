@@ -196,15 +196,15 @@ func (c *Client) refreshToken(ctx context.Context, ch challenge) error {
 		return c.recordRefusal(ctx, f)
 	}
 	if f.metadata.hasClientCredentialsGrantOnly() && c.credentials.RefreshToken == "" && c.options.Config.ClientID != "" {
-		return c.discoveryError(c.loginAsMachine(ctx, f, strings.Fields(c.credentials.Scope)))
+		return c.rewordDiscoveryError(c.loginAsMachine(ctx, f, strings.Fields(c.credentials.Scope)))
 	}
 	if c.credentials.RefreshToken == "" || c.credentials.Issuer != "" && c.credentials.Issuer != f.issuer() {
 		c.credentials.AccessToken, c.credentials.RefreshToken, c.credentials.ExpiresAt = "", "", 0
 		return cmp.Or(c.saveCredentials(), ErrNeedsLogin)
 	}
-	h := c.newHandler(f, c.credentials.ClientID, cmp.Or(c.credentials.ClientSecret, c.ClientSecret()), "", nil)
+	h := c.newHandler(f, c.credentials.ClientID, cmp.Or(c.credentials.ClientSecret, c.StoredClientSecret()), "", nil)
 	if _, err = h.RefreshToken(ctx, c.credentials.RefreshToken); err == nil {
-		return nil // tokenStore has saved the token
+		return nil // saveOnlyTokenStore has saved the token
 	}
 	if refused, ok := errors.AsType[transport.OAuthError](err); ok { // trying again would not help
 		c.credentials = credentials{Discovery: f.state, ClientID: c.credentials.ClientID, ClientSecret: c.credentials.ClientSecret, Issuer: c.credentials.Issuer, RedirectURI: c.credentials.RedirectURI}
@@ -213,7 +213,7 @@ func (c *Client) refreshToken(ctx context.Context, ch challenge) error {
 		}
 		return cmp.Or(c.saveCredentials(), ErrNeedsLogin)
 	}
-	return fmt.Errorf("refreshing the token of MCP server %q: %w", c.options.Server.Name, c.discoveryError(err))
+	return fmt.Errorf("refreshing the token of MCP server %q: %w", c.options.Server.Name, c.rewordDiscoveryError(err))
 }
 
 func (c *Client) newRefreshDiscovery(ctx context.Context, ch challenge) (*discovery, error) {
@@ -223,16 +223,16 @@ func (c *Client) newRefreshDiscovery(ctx context.Context, ch challenge) (*discov
 	return c.options.discover(ctx, ch, c.credentials.Discovery)
 }
 
-// tokenStore implements transport.TokenStore. The file is locked.
-type tokenStore struct{ *Client }
+// saveOnlyTokenStore implements transport.TokenStore. The file is locked.
+type saveOnlyTokenStore struct{ *Client }
 
 // GetToken returns no token, because mcp-go is only used to get new tokens.
-func (s tokenStore) GetToken(ctx context.Context) (*transport.Token, error) {
+func (s saveOnlyTokenStore) GetToken(ctx context.Context) (*transport.Token, error) {
 	return nil, cmp.Or(ctx.Err(), transport.ErrNoToken)
 }
 
 // SaveToken stores a token that the authorization server has issued.
-func (s tokenStore) SaveToken(ctx context.Context, t *transport.Token) error {
+func (s saveOnlyTokenStore) SaveToken(ctx context.Context, t *transport.Token) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func (c *Client) newHandler(f *discovery, id, secret, redirect string, scopes []
 	cache.base = dpopProofTransport{cache.base, func() *jose.JSONWebKey { return c.credentials.ProofKey }, &c.nonces, c.options.Clock}
 	h := transport.NewOAuthHandler(transport.OAuthConfig{
 		ClientID: id, ClientSecret: secret, TokenEndpointAuthMethod: method, RedirectURI: redirect, Scopes: scopes,
-		PKCEEnabled: true, TokenStore: tokenStore{c}, HTTPClient: cache.client(),
+		PKCEEnabled: true, TokenStore: saveOnlyTokenStore{c}, HTTPClient: cache.client(),
 		ProtectedResourceMetadataURL: f.state.ResourceURL, AuthServerMetadataURL: c.options.Config.AuthServerMetadataURL,
 	})
 	h.SetBaseURL(cmp.Or(f.resource.Resource, f.state.Server))
@@ -270,7 +270,7 @@ func (c *Client) newHandler(f *discovery, id, secret, redirect string, scopes []
 // loginAsMachine gets and stores a token with configured client credentials, without a user. The file must be locked.
 func (c *Client) loginAsMachine(ctx context.Context, f *discovery, scopes []string) error {
 	o := &clientcredentials.Config{
-		ClientID: c.options.Config.ClientID, ClientSecret: c.ClientSecret(), TokenURL: f.metadata.Token, Scopes: scopes, AuthStyle: oauth2.AuthStyleInHeader,
+		ClientID: c.options.Config.ClientID, ClientSecret: c.StoredClientSecret(), TokenURL: f.metadata.Token, Scopes: scopes, AuthStyle: oauth2.AuthStyleInHeader,
 		EndpointParams: url.Values{"resource": {cmp.Or(f.resource.Resource, c.options.Server.URL)}},
 	}
 	if f.metadata.authMethod() == secretInBody {
@@ -281,11 +281,11 @@ func (c *Client) loginAsMachine(ctx context.Context, f *discovery, scopes []stri
 		return err
 	}
 	c.credentials.Scope = strings.Join(scopes, " ") // these scopes apply unless the response contains others
-	return tokenStore{c}.SaveToken(ctx, token)
+	return saveOnlyTokenStore{c}.SaveToken(ctx, token)
 }
 
-// Transport returns a transport over base that adds proofs of possession for tokens that are bound to a key.
-func (c *Client) Transport(base http.RoundTripper) http.RoundTripper {
+// ProofTransport returns a transport over base that adds proofs of possession for tokens that are bound to a key.
+func (c *Client) ProofTransport(base http.RoundTripper) http.RoundTripper {
 	return dpopProofTransport{base, func() *jose.JSONWebKey {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -293,14 +293,14 @@ func (c *Client) Transport(base http.RoundTripper) http.RoundTripper {
 	}, &c.nonces, c.options.Clock}
 }
 
-// discoveryError returns an error of mcp-go without the response of the authorization server, which may contain secrets.
-func (c *Client) discoveryError(err error) error {
+// rewordDiscoveryError returns an error of mcp-go without the response of the authorization server, which may contain secrets.
+func (c *Client) rewordDiscoveryError(err error) error {
 	if err == nil {
 		return nil
 	}
 	if refused, ok := errors.AsType[transport.OAuthError](err); ok {
 		text := refused.Error()
-		for _, secret := range []string{c.credentials.AccessToken, c.credentials.RefreshToken, c.credentials.ClientSecret, c.ClientSecret()} {
+		for _, secret := range []string{c.credentials.AccessToken, c.credentials.RefreshToken, c.credentials.ClientSecret, c.StoredClientSecret()} {
 			if len(secret) > 3 {
 				text = strings.ReplaceAll(text, secret, "[hidden]")
 			}
@@ -349,8 +349,8 @@ func (c *Client) SetClientSecret(secret string) error {
 	return c.replaceEntry(secretsKey, clientSecret{secret})
 }
 
-// ClientSecret returns the stored secret of a client that was registered by hand; empty means none.
-func (c *Client) ClientSecret() string {
+// StoredClientSecret returns the stored secret of a client that was registered by hand; empty means none.
+func (c *Client) StoredClientSecret() string {
 	var s clientSecret
 	if c.options.Store.loadEntry(secretsKey, c.options.Server.credentialsEntryKey(), &s) != nil {
 		return ""

@@ -141,7 +141,7 @@ func (o Options) discover(ctx context.Context, ch challenge, known *storedDiscov
 	f := &discovery{state: &storedDiscovery{}, cache: documentCache{base: o.baseTransport(), known: map[string][]byte{}}}
 	if known != nil && ch.resourceURL != "" {
 		f.state.Server = known.Server
-		if err := f.findServer(ctx); err != nil {
+		if err := f.readServerMetadata(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -154,7 +154,7 @@ func (o Options) discover(ctx context.Context, ch challenge, known *storedDiscov
 		candidates = []string{ch.resourceURL}
 	}
 	for _, at := range slices.Compact(candidates) {
-		found, err := f.cache.readDocument(ctx, at, &f.resource)
+		found, err := f.cache.fetchDocument(ctx, at, &f.resource)
 		if err != nil {
 			return nil, err
 		}
@@ -174,14 +174,14 @@ func (o Options) discover(ctx context.Context, ch challenge, known *storedDiscov
 		f.state.Resource = f.resource.Resource
 	}
 	if at := o.Config.AuthServerMetadataURL; at != "" {
-		found, err := f.cache.readDocument(ctx, at, &f.metadata)
+		found, err := f.cache.fetchDocument(ctx, at, &f.metadata)
 		if err == nil && !found {
 			err = fmt.Errorf("no metadata at %s: check authServerMetadataUrl", at)
 		}
 		f.state.MetadataFound = found
 		return f, cmp.Or(err, f.metadata.validate())
 	}
-	return f, f.findServer(ctx)
+	return f, f.readServerMetadata(ctx)
 }
 
 // resumeDiscovery returns the flow of an earlier discovery. It reads only the authorization server's metadata again.
@@ -194,11 +194,11 @@ func (o Options) resumeDiscovery(ctx context.Context, known *storedDiscovery) (*
 		return nil, err
 	}
 	f.cache.known[state.ResourceURL] = document
-	return f, f.findServer(ctx)
+	return f, f.readServerMetadata(ctx)
 }
 
-// findServer reads the metadata of authorization server f.state.Server from the URLs of RFC 8414 and OpenID Connect.
-func (f *discovery) findServer(ctx context.Context) error {
+// readServerMetadata reads the metadata of authorization server f.state.Server from the URLs of RFC 8414 and OpenID Connect.
+func (f *discovery) readServerMetadata(ctx context.Context) error {
 	server, err := url.Parse(f.state.Server)
 	if err != nil || server.Host == "" {
 		return fmt.Errorf("the authorization server %q is not a URL", f.state.Server)
@@ -210,7 +210,7 @@ func (f *discovery) findServer(ctx context.Context) error {
 	f.state.MetadataFound = false
 	for _, at := range candidates {
 		f.metadata = serverMetadata{}
-		found, err := f.cache.readDocument(ctx, at, &f.metadata)
+		found, err := f.cache.fetchDocument(ctx, at, &f.metadata)
 		if err != nil {
 			return err
 		}
@@ -341,7 +341,7 @@ func (d documentCache) client() *http.Client {
 	}}
 }
 
-func (d documentCache) readDocument(ctx context.Context, address string, target any) (found bool, err error) {
+func (d documentCache) fetchDocument(ctx context.Context, address string, target any) (found bool, err error) {
 	body, ok := d.known[address]
 	if !ok {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
@@ -390,8 +390,8 @@ func wellKnownURL(u *url.URL, name string, inserted bool) string {
 }
 
 // hideURLPath hides the path of a URL as the real CLI does in its errors.
-func hideURLPath(text string) string {
-	u, err := url.Parse(text)
+func hideURLPath(rawURL string) string {
+	u, err := url.Parse(rawURL)
 	if err != nil || u.Host == "" {
 		return "[redacted]"
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 // Login is a login that waits for the user. The user opens URL, and the authorization server redirects the browser to
-// RedirectURI. Finish receives the query of this redirect; Wait waits for End.
+// SavedRedirectURI. Finish receives the query of this redirect; Wait waits for End.
 type Login struct {
 	URL, RedirectURI string
 	State            string // is in the URL and in the query of the redirect
@@ -48,11 +48,11 @@ func (c *Client) CheckSupport(ctx context.Context) error {
 		return err
 	}
 	_, err := c.options.discover(ctx, challenge{}, c.credentials.Discovery)
-	return c.discoveryError(err)
+	return c.rewordDiscoveryError(err)
 }
 
-// RedirectURI returns the redirect URI that is registered for the stored client; empty means none.
-func (c *Client) RedirectURI() string {
+// SavedRedirectURI returns the redirect URI that is registered for the stored client; empty means none.
+func (c *Client) SavedRedirectURI() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.loadCredentials() != nil {
@@ -75,7 +75,7 @@ func (c *Client) Login(ctx context.Context, redirectURI, challengeHeader string)
 	ch := parseChallenge(challengeHeader)
 	f, err := c.options.discover(ctx, ch, c.credentials.Discovery)
 	if err != nil {
-		return nil, c.discoveryError(err)
+		return nil, c.rewordDiscoveryError(err)
 	}
 	var key *jose.JSONWebKey
 	if ch.requiresBoundToken {
@@ -86,7 +86,7 @@ func (c *Client) Login(ctx context.Context, redirectURI, challengeHeader string)
 	scopes := c.scopesToRequest(f, ch)
 	id, secret, err := c.findOrRegisterClient(ctx, f, redirectURI, scopes)
 	if err != nil {
-		return nil, c.discoveryError(err)
+		return nil, c.rewordDiscoveryError(err)
 	}
 	err = c.updateCredentials(func(h *credentials) {
 		if h.Issuer != f.issuer() || key != nil || h.ProofKey != nil { // tokens of one authorization server or key are not valid for another
@@ -109,7 +109,7 @@ func (c *Client) Login(ctx context.Context, redirectURI, challengeHeader string)
 	}
 	l.URL, err = l.handler.GetAuthorizationURL(ctx, l.State, transport.GenerateCodeChallenge(l.verifier))
 	l.URL = orderParametersAsRealCLI(l.URL)
-	return l, c.discoveryError(err)
+	return l, c.rewordDiscoveryError(err)
 }
 
 // orderParametersAsRealCLI orders the parameters of mcp-go's authorization URL as the real CLI does (observed with
@@ -139,7 +139,7 @@ func orderParametersAsRealCLI(authorizationURL string) string {
 func (c *Client) LoginAsClient(ctx context.Context, challengeHeader string) (done bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.options.Config.ClientID == "" || c.ClientSecret() == "" {
+	if c.options.Config.ClientID == "" || c.StoredClientSecret() == "" {
 		return false, nil
 	}
 	if err := errors.Join(c.loadCredentials(), c.forgetTokenlessRefusal()); err != nil {
@@ -148,7 +148,7 @@ func (c *Client) LoginAsClient(ctx context.Context, challengeHeader string) (don
 	ch := parseChallenge(challengeHeader)
 	f, err := c.options.discover(ctx, ch, c.credentials.Discovery)
 	if err != nil || !f.metadata.hasClientCredentialsGrantOnly() {
-		return false, c.discoveryError(err)
+		return false, c.rewordDiscoveryError(err)
 	}
 	unlock, err := c.options.Store.lock()
 	if err != nil {
@@ -156,7 +156,7 @@ func (c *Client) LoginAsClient(ctx context.Context, challengeHeader string) (don
 	}
 	defer unlock()
 	c.credentials = credentials{Discovery: f.state, ClientID: c.options.Config.ClientID, Issuer: f.issuer()}
-	return true, c.discoveryError(c.loginAsMachine(ctx, f, c.scopesToRequest(f, ch)))
+	return true, c.rewordDiscoveryError(c.loginAsMachine(ctx, f, c.scopesToRequest(f, ch)))
 }
 
 func (c *Client) scopesToRequest(f *discovery, ch challenge) []string {
@@ -174,7 +174,7 @@ func (c *Client) scopesToRequest(f *discovery, ch challenge) []string {
 func (c *Client) findOrRegisterClient(ctx context.Context, f *discovery, redirectURI string, scopes []string) (id, secret string, err error) {
 	switch {
 	case c.options.Config.ClientID != "":
-		return c.options.Config.ClientID, c.ClientSecret(), nil
+		return c.options.Config.ClientID, c.StoredClientSecret(), nil
 	case c.credentials.ClientID != "" && c.credentials.Issuer == f.issuer() && c.credentials.RedirectURI == redirectURI:
 		return c.credentials.ClientID, c.credentials.ClientSecret, nil
 	case f.metadata.ClientDocument && isInRealCLIClientMetadata(redirectURI):
@@ -217,10 +217,10 @@ func (l *Login) Finish(ctx context.Context, q url.Values) error {
 	err = l.handler.ProcessAuthorizationResponse(ctx, q.Get("code"), q.Get("state"), l.verifier)
 	unlock()
 	if err != nil {
-		return c.discoveryError(err)
+		return c.rewordDiscoveryError(err)
 	}
 	if c.isExpiring() { // refreshed at once, as observed with 2.1.330
-		return c.discoveryError(c.refreshToken(ctx, challenge{}))
+		return c.rewordDiscoveryError(c.refreshToken(ctx, challenge{}))
 	}
 	return nil
 }
@@ -244,7 +244,7 @@ func (l *Login) ApproveWithoutUser(ctx context.Context) (redirectQuery url.Value
 		}
 		resp, err := client.Do(req)
 		if err != nil {
-			return nil, l.client.discoveryError(err)
+			return nil, l.client.rewordDiscoveryError(err)
 		}
 		resp.Body.Close()
 		next, err := resp.Location()
@@ -265,22 +265,22 @@ func isLoopback(host string) bool {
 }
 
 // Listen opens the port for the redirect of a login: the configured port, the port of an earlier login, or any port.
-func (c *Client) Listen(ctx context.Context) (at net.Listener, redirectURI string, err error) {
+func (c *Client) Listen(ctx context.Context) (listener net.Listener, redirectURI string, err error) {
 	var config net.ListenConfig
 	listen := func(port string) bool {
-		at, err = config.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", port))
+		listener, err = config.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", port))
 		return err == nil
 	}
 	if port := c.options.Config.CallbackPort; port > 0 {
 		if !listen(strconv.Itoa(port)) {
 			return nil, "", fmt.Errorf("cannot listen on the callback port %d: %w", port, err)
 		}
-	} else if u, invalid := url.Parse(c.RedirectURI()); invalid != nil || !isInRealCLIClientMetadata(c.RedirectURI()) || !listen(u.Port()) {
+	} else if u, invalid := url.Parse(c.SavedRedirectURI()); invalid != nil || !isInRealCLIClientMetadata(c.SavedRedirectURI()) || !listen(u.Port()) {
 		if !listen("0") {
 			return nil, "", err
 		}
 	}
-	return at, fmt.Sprintf("http://localhost:%d/callback", at.Addr().(*net.TCPAddr).Port), nil
+	return listener, fmt.Sprintf("http://localhost:%d/callback", listener.Addr().(*net.TCPAddr).Port), nil
 }
 
 // End makes Wait return err; only the first call counts.
@@ -302,7 +302,7 @@ func (l *Login) Wait(ctx context.Context, at net.Listener, limit time.Duration) 
 	defer stop()
 	if at != nil {
 		mux := http.NewServeMux()
-		mux.HandleFunc("GET /callback", func(w http.ResponseWriter, r *http.Request) { l.showOutcome(ctx, w, r.URL.Query()) })
+		mux.HandleFunc("GET /callback", func(w http.ResponseWriter, r *http.Request) { l.handleRedirect(ctx, w, r.URL.Query()) })
 		server := &http.Server{Handler: mux, ReadHeaderTimeout: requestTimeout}
 		go func() { l.End(server.Serve(at)) }() // returns after Shutdown
 		defer func() {
@@ -321,8 +321,8 @@ func (l *Login) Wait(ctx context.Context, at net.Listener, limit time.Duration) 
 	return l.outcome
 }
 
-// showOutcome completes the login with the query of the redirect and shows a page.
-func (l *Login) showOutcome(ctx context.Context, w http.ResponseWriter, q url.Values) {
+// handleRedirect completes the login with the query of the redirect and shows a page.
+func (l *Login) handleRedirect(ctx context.Context, w http.ResponseWriter, q url.Values) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'")
 	if !l.IsAnswer(q) {
@@ -357,7 +357,7 @@ func (c *Client) ProbeWithoutCredentials(ctx context.Context) (wwwAuthenticateHe
 	defer stop()
 	resp, err := c.options.baseTransport().RoundTrip(req.WithContext(ctx))
 	if err != nil {
-		return "", c.discoveryError(err)
+		return "", c.rewordDiscoveryError(err)
 	}
 	resp.Body.Close()
 	if !slices.Contains([]int{http.StatusUnauthorized, http.StatusForbidden}, resp.StatusCode) {

@@ -384,7 +384,7 @@ func TestClients_N31(t *testing.T) {
 	if err := b.login(); err != nil || user != "mine" || password != "s3cret" {
 		t.Errorf("%q %q, %v", user, password, err)
 	}
-	if b.client().Forget() != nil || b.client().ClientSecret() != "" {
+	if b.client().Forget() != nil || b.client().StoredClientSecret() != "" {
 		t.Error("the secret is still there")
 	}
 
@@ -546,7 +546,7 @@ func TestTokenStore_N35(t *testing.T) {
 	if got := b.header(b.client()); got != "Bearer "+token.AccessToken || got == before {
 		t.Errorf("stored %q, got %q, before it was %q", got, token.AccessToken, before)
 	}
-	if _, err := (tokenStore{c}).GetToken(t.Context()); !errors.Is(err, transport.ErrNoToken) {
+	if _, err := (saveOnlyTokenStore{c}).GetToken(t.Context()); !errors.Is(err, transport.ErrNoToken) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -194,7 +194,7 @@ func TestProof_N31(t *testing.T) {
 			w.WriteHeader(http.StatusUnauthorized)
 		}
 	}
-	client := &http.Client{Transport: c.Transport(http.DefaultTransport)}
+	client := &http.Client{Transport: c.ProofTransport(http.DefaultTransport)}
 	send := func(authorization string) (status int) {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.server.URL+"/mcp?q=1", strings.NewReader("{}"))

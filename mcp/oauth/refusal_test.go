@@ -69,7 +69,7 @@ func TestRefusalsWithoutMetadata_N31(t *testing.T) {
 	if n := len(slices.DeleteFunc(b.server.requests(), func(s string) bool { return s != "POST /register" })); n != 1 {
 		t.Errorf("%d registrations", n)
 	}
-	if uri := b.client().RedirectURI(); uri != "http://localhost:3118/callback" {
+	if uri := b.client().SavedRedirectURI(); uri != "http://localhost:3118/callback" {
 		t.Errorf("redirect URI %q", uri)
 	}
 	b.now = b.now.Add(15*time.Minute - time.Second)

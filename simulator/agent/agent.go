@@ -135,7 +135,7 @@ func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (executor.R
 	case call.Name == "SendMessage":
 		return executor.ResultOf(a.sendMessage(ctx, call)), nil
 	case call.Name == "Skill" && a.options.Skills != nil:
-		return a.runSkill(ctx, call)
+		return a.runForkedSkill(ctx, call)
 	case IsAgentTool(call.Name):
 		return a.runAgent(ctx, call)
 	}
@@ -158,7 +158,7 @@ func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.
 	case script != nil && script.Type != "":
 		name = script.Type
 	}
-	def, ok := a.findDefinition(name)
+	def, ok := a.findDefinitionIgnoringCase(name)
 	if !ok {
 		return failedResult(fmt.Sprintf("Agent type '%s' not found. Available agents: %s", name, strings.Join(a.options.Definitions.AgentTypeNames(), ", "))), nil
 	}
@@ -197,7 +197,7 @@ func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.
 	a.runs = append(a.runs, w)
 	a.mu.Unlock()
 	simulator.WaitForNextMessageStreamEvent(ctx)
-	return w.start(ctx)
+	return w.runOrLaunch(ctx)
 }
 
 func callerConversationID(call protocol.ToolUse) string {
@@ -230,8 +230,8 @@ func (a *Agents) recordToolKnownToConversation(conversationID, tool string, roun
 	return !known || first >= round && !inBackground
 }
 
-// findDefinition finds an agent type by its name, first exactly, then ignoring case.
-func (a *Agents) findDefinition(name string) (Definition, bool) {
+// findDefinitionIgnoringCase finds an agent type by its name, first exactly, then ignoring case.
+func (a *Agents) findDefinitionIgnoringCase(name string) (Definition, bool) {
 	if def, ok := a.options.Definitions.FindAgent(name); ok {
 		return def, true
 	}
@@ -280,8 +280,8 @@ type ForkedSkill struct {
 	Model                     string // empty means the model of the agent type
 }
 
-// runSkill runs a skill in an agent. For skills that do not run in an agent, it returns [executor.ErrUnknownTool].
-func (a *Agents) runSkill(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
+// runForkedSkill runs a skill in an agent. For skills that do not run in an agent, it returns [executor.ErrUnknownTool].
+func (a *Agents) runForkedSkill(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
 	var in struct {
 		Skill string `json:"skill"`
 		Args  string `json:"args"`
@@ -318,9 +318,9 @@ func (a *Agents) RunSkill(ctx context.Context, skill ForkedSkill) (string, error
 }
 
 func (a *Agents) newForkedRun(skill ForkedSkill, call protocol.ToolUse) *agentRun {
-	def, ok := a.findDefinition(skill.AgentType)
+	def, ok := a.findDefinitionIgnoringCase(skill.AgentType)
 	if !ok {
-		def, _ = a.findDefinition("general-purpose")
+		def, _ = a.findDefinitionIgnoringCase("general-purpose")
 	}
 	depth, parent := 1, ""
 	if call.Agent != nil {

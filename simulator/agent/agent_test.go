@@ -552,16 +552,16 @@ func TestToolsOfADefinition(t *testing.T) {
 func TestOfferedTools(t *testing.T) {
 	session := []string{"Agent", "AskUserQuestion", "Bash", "CronList", "Monitor", "Read", "Workflow", "Write"}
 	for _, tt := range []struct {
-		r    agent.Requester
+		r    agent.RequestingAgent
 		want []string
 	}{
-		{agent.Requester{}, session},
-		{agent.Requester{Definition: agent.Definition{Name: "x"}}, []string{"Agent", "Bash", "CronList", "Monitor", "Read", "Write"}},
-		{agent.Requester{Definition: agent.Definition{Name: "x"}, InBackground: true}, []string{"Agent", "Bash", "Monitor", "Read", "Write"}},
-		{agent.Requester{Definition: agent.Definition{Name: "x", DisallowedTools: []string{"Bash", "Task"}}}, []string{"CronList", "Read", "Write"}},
-		{agent.Requester{Definition: agent.Definition{Name: "x", Tools: []string{"Write", "Grep", "Read", "Nothing"}}}, []string{"Write", "Grep", "Read"}},
-		{agent.Requester{Definition: agent.Definition{Name: "x", Tools: []string{"Grep", "Bash(ls)", "Task"}}}, []string{"Bash", "Agent"}},
-		{agent.Requester{Definition: agent.Definition{Name: "x", Tools: []string{"*"}}}, []string{"Agent", "Bash", "CronList", "Monitor", "Read", "Write"}},
+		{agent.RequestingAgent{}, session},
+		{agent.RequestingAgent{Definition: agent.Definition{Name: "x"}}, []string{"Agent", "Bash", "CronList", "Monitor", "Read", "Write"}},
+		{agent.RequestingAgent{Definition: agent.Definition{Name: "x"}, InBackground: true}, []string{"Agent", "Bash", "Monitor", "Read", "Write"}},
+		{agent.RequestingAgent{Definition: agent.Definition{Name: "x", DisallowedTools: []string{"Bash", "Task"}}}, []string{"CronList", "Read", "Write"}},
+		{agent.RequestingAgent{Definition: agent.Definition{Name: "x", Tools: []string{"Write", "Grep", "Read", "Nothing"}}}, []string{"Write", "Grep", "Read"}},
+		{agent.RequestingAgent{Definition: agent.Definition{Name: "x", Tools: []string{"Grep", "Bash(ls)", "Task"}}}, []string{"Bash", "Agent"}},
+		{agent.RequestingAgent{Definition: agent.Definition{Name: "x", Tools: []string{"*"}}}, []string{"Agent", "Bash", "CronList", "Monitor", "Read", "Write"}},
 	} {
 		if diff := cmp.Diff(tt.want, tt.r.OfferedTools(session, func(string) bool { return true })); diff != "" {
 			t.Errorf("%+v (-want +got):\n%s", tt.r, diff)

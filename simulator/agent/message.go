@@ -56,7 +56,7 @@ func (a *Agents) sendMessage(ctx context.Context, call protocol.ToolUse) protoco
 			Display: "Not sent — no agent named '" + in.To + "' is reachable.",
 		}.toolResult()
 	}
-	p := &messageTarget{ID: w.task.ID, Name: w.nameOrTaskID(), Ref: w.displayName()}
+	p := &messageTarget{ID: w.task.ID, Name: w.nameOrTaskID(), Ref: w.idDigest()}
 	if w.isRunning {
 		w.inbox = append(w.inbox, in.Message)
 		a.mu.Unlock()
@@ -78,7 +78,7 @@ func (a *Agents) sendMessage(ctx context.Context, call protocol.ToolUse) protoco
 func (a *Agents) findAgent(to string) *agentRun {
 	name, ref, _ := strings.Cut(strings.TrimSuffix(to, "]"), " [")
 	for i := len(a.runs) - 1; i >= 0; i-- {
-		if w := a.runs[i]; (w.nameOrTaskID() == name || w.task.ID == name) && (ref == "" || ref == w.displayName()) && (w.isRunning || w.simulator != nil) {
+		if w := a.runs[i]; (w.nameOrTaskID() == name || w.task.ID == name) && (ref == "" || ref == w.idDigest()) && (w.isRunning || w.simulator != nil) {
 			return w
 		}
 	}
@@ -116,7 +116,7 @@ func (a *Agents) listReachableAgents(isCalledByAgent bool) protocol.ToolResult {
 		s := section{Kind: "subagents", Total: len(reachable)}
 		fmt.Fprintf(&text, "Subagents (%d):", s.Total)
 		for _, w := range reachable {
-			r := row{w.nameOrTaskID(), w.displayName(), w.task.ID, w.task.AgentType, string(w.status)}
+			r := row{w.nameOrTaskID(), w.idDigest(), w.task.ID, w.task.AgentType, string(w.status)}
 			if w.isRunning {
 				r.Status = "running"
 			}

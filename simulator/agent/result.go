@@ -235,7 +235,7 @@ func (w *agentRun) completedResult(ctx context.Context, end task.End) protocol.T
 	content, notes, used := []protocol.Block{}, 0, ""
 	if text != "" {
 		content = append(content, protocol.Text(text))
-		used = w.toolsUsedButUnknownToCallerLine()
+		used = w.newToolsUsedLine()
 	}
 	if used != "" {
 		used += "\n"
@@ -266,9 +266,9 @@ func (w *agentRun) completedResult(ctx context.Context, end task.End) protocol.T
 	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(shown)}}, Output: out}
 }
 
-// toolsUsedButUnknownToCallerLine lists the tools that the agent has used and that its caller did not know before this round
+// newToolsUsedLine lists the tools that the agent has used and that its caller did not know before this round
 // (observed with 2.1.330). It is empty if there are none.
-func (w *agentRun) toolsUsedButUnknownToCallerLine() string {
+func (w *agentRun) newToolsUsedLine() string {
 	var names []string
 	for _, name := range w.progress.tools.used {
 		if w.agents.recordToolKnownToConversation(callerConversationID(w.call), name, w.call.Round, w.task.Background) {
@@ -350,7 +350,7 @@ type forkedResult struct {
 }
 
 func (w *agentRun) forkedSkillResult(name string) protocol.ToolResult {
-	used := w.toolsUsedButUnknownToCallerLine()
+	used := w.newToolsUsedLine()
 	text := `Skill "` + name + "\" completed (forked execution).\n\nResult:\n" + w.answerText()
 	if used != "" {
 		text = used + "\n" + text

@@ -93,32 +93,32 @@ func ruleMatchesTool(rule, tool string) bool {
 		strings.HasPrefix(rule, "mcp__") && strings.HasPrefix(tool, strings.TrimSuffix(rule, "__*")+"__")
 }
 
-// Requester describes the agent whose model is asked. The zero value is the main conversation.
-type Requester struct {
+// RequestingAgent describes the agent whose model is asked. The zero value is the main conversation.
+type RequestingAgent struct {
 	Definition
 	ModelName    string // full name
 	IsForked     bool   // the agent runs a skill
 	InBackground bool
 }
 
-// Requester returns the agent with this agentIDOrEmpty, or the zero value for the main conversation.
-func (a *Agents) Requester(agentIDOrEmpty string) Requester {
+// RequestingAgent returns the agent with this agentIDOrEmpty, or the zero value for the main conversation.
+func (a *Agents) RequestingAgent(agentIDOrEmpty string) RequestingAgent {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, w := range a.runs {
 		if w.task.ID == agentIDOrEmpty {
-			return Requester{w.definition, w.model, w.skill != "", w.task.Background}
+			return RequestingAgent{w.definition, w.model, w.skill != "", w.task.Background}
 		}
 	}
-	return Requester{}
+	return RequestingAgent{}
 }
 
 // HasServerTool reports whether the agent may use a tool of an MCP server.
-func (r Requester) HasServerTool(t protocol.Tool) bool { return r.Name == "" || r.allows(t) }
+func (r RequestingAgent) HasServerTool(t protocol.Tool) bool { return r.Name == "" || r.allows(t) }
 
 // OfferedTools returns those tools of the session that requests for the agent contain. A list of tools in the agent's
 // definition determines the order, and may name tools that only agents have.
-func (r Requester) OfferedTools(sessionTools []string, toolExists func(name string) bool) []string {
+func (r RequestingAgent) OfferedTools(sessionTools []string, toolExists func(name string) bool) []string {
 	if r.Name == "" {
 		return sessionTools
 	}

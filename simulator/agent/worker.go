@@ -48,13 +48,13 @@ type agentRun struct {
 
 func (w *agentRun) nameOrTaskID() string { return cmp.Or(w.input.Name, w.task.ID) }
 
-// displayName returns a short digest of the task id. Lists of agents show it in brackets after the name.
-func (w *agentRun) displayName() string {
+// idDigest returns a short digest of the task id. Lists of agents show it in brackets after the name.
+func (w *agentRun) idDigest() string {
 	sum := sha256.Sum256([]byte(w.task.ID))
 	return fmt.Sprintf("%.3x", sum)
 }
 
-func (w *agentRun) start(ctx context.Context) (executor.Result, error) {
+func (w *agentRun) runOrLaunch(ctx context.Context) (executor.Result, error) {
 	if w.task.Background {
 		started := w.setModelAndRunStartHooks(ctx)
 		ended := w.startHooks.Frames
@@ -95,7 +95,7 @@ func (w *agentRun) wait(ctx context.Context) (task.End, error) {
 // setModelAndRunStartHooks returns the hook_started events of the SubagentStart hooks. Their other frames follow the prompt, or
 // the result of a call that does not wait for the agent.
 func (w *agentRun) setModelAndRunStartHooks(ctx context.Context) (started []protocol.Event) {
-	w.model = claudecode.ResolveModel(w.modelNameFromCallOrDefinition())
+	w.model = claudecode.ResolveModel(w.effectiveModelName())
 	if w.definition.Hooks != nil {
 		w.agents.options.Skills.SetAgentHooks(w.task.ID, w.definition.Hooks)
 	}
@@ -108,8 +108,8 @@ func (w *agentRun) setModelAndRunStartHooks(ctx context.Context) (started []prot
 	return started
 }
 
-// mode returns the permission mode of the agent; empty means the mode of the session.
-func (w *agentRun) mode() protocol.PermissionMode {
+// modeOverride returns the permission mode of the agent; empty means the mode of the session.
+func (w *agentRun) modeOverride() protocol.PermissionMode {
 	switch o := w.agents.options.Session.Options(); {
 	case o.Location == nil:
 		return ""
@@ -119,7 +119,7 @@ func (w *agentRun) mode() protocol.PermissionMode {
 	return w.definition.Mode
 }
 
-func (w *agentRun) modelNameFromCallOrDefinition() string {
+func (w *agentRun) effectiveModelName() string {
 	name := cmp.Or(w.input.Model, w.definition.Model, w.agents.options.Model, "inherit")
 	if name == "inherit" {
 		return w.agents.options.Session.Options().State.Model()
@@ -146,11 +146,11 @@ func (w *agentRun) run(ctx context.Context) task.End {
 	}
 	simulator.LetMessageStreamContinue(ctx)
 	w.preloadSkills(ctx)
-	return w.continueWith(ctx, w.input.Prompt)
+	return w.runUntilNoMessage(ctx, w.input.Prompt)
 }
 
-// continueWith runs the agent with a prompt, and then with the messages that have arrived in the meantime.
-func (w *agentRun) continueWith(ctx context.Context, text string) task.End {
+// runUntilNoMessage runs the agent with a prompt, and then with the messages that have arrived in the meantime.
+func (w *agentRun) runUntilNoMessage(ctx context.Context, text string) task.End {
 	for {
 		end := w.runPrompt(ctx, text)
 		message, more := w.finishRun(end)
@@ -211,7 +211,7 @@ func (w *agentRun) runPrompt(ctx context.Context, text string) task.End {
 	}
 	end := task.End{Status: task.StatusCompleted, Summary: w.agentEndNoticeText(""), Usage: w.progress.currentUsage(w.task)}
 	if w.task.Background {
-		end.Report, end.ToolsUsed = w.answerText(), w.toolsUsedButUnknownToCallerLine()
+		end.Report, end.ToolsUsed = w.answerText(), w.newToolsUsedLine()
 	}
 	return end
 }
@@ -228,7 +228,7 @@ func (w *agentRun) resumeFinishedAgent(ctx context.Context, toolUseID, message s
 	w.progress = runProgress{}
 	w.agents.options.Tasks.Go(ctx, t, func(ctx context.Context) task.End {
 		w.recordMessageInAgentTranscript(message)
-		return w.continueWith(ctx, message)
+		return w.runUntilNoMessage(ctx, message)
 	})
 }
 
@@ -273,7 +273,7 @@ func (w *agentRun) agentEndNoticeText(stopOrFailure string) string {
 func (w *agentRun) simulatorOptions() simulator.Options {
 	s := w.agents.options.Session.Options()
 	ref := protocol.AgentRef{
-		ID: w.task.ID, Type: w.task.AgentType, Depth: w.task.Depth, Dir: w.dir, NoPrompts: w.skill != "" && w.call.ID == "", Mode: string(w.mode()),
+		ID: w.task.ID, Type: w.task.AgentType, Depth: w.task.Depth, Dir: w.dir, NoPrompts: w.skill != "" && w.call.ID == "", Mode: string(w.modeOverride()),
 		InBackground: w.task.Background, Searches: len(w.definition.Tools) > 0 && !w.definition.allows(protocol.Tool{Name: "Bash"}),
 	}
 	chain := executor.Chain(s.Tools, withAgentRef(ref), refuseSessionToolsExcludedFromAgent(s.Tools), executor.Hide(func(t protocol.Tool) bool { return !w.definition.allows(t) }))
@@ -331,7 +331,7 @@ func (w *agentRun) forwardEvent(ctx context.Context, ev protocol.Event) {
 	}
 	switch ev := ev.(type) {
 	case *protocol.Assistant:
-		w.showOrHideReplyBlock(ctx, ev)
+		w.postReplyBlock(ctx, ev)
 	case *protocol.HiddenEvent:
 		if said, ok := ev.Event.(*protocol.Assistant); ok {
 			w.setReplyAgentFields(said)
@@ -389,9 +389,9 @@ func (w *agentRun) reportForegroundRetryAsProgress(apiRetry *protocol.APIRetry) 
 	w.task.Post(progress(protocol.Field{Key: "subagent_retry", Value: retry}), progress())
 }
 
-// showOrHideReplyBlock shows one block of a reply. Texts of foreground agents are hidden unless the session shows the texts of
+// postReplyBlock shows one block of a reply. Texts of foreground agents are hidden unless the session shows the texts of
 // agents (spec: cli-contract 9.5).
-func (w *agentRun) showOrHideReplyBlock(ctx context.Context, replyBlock *protocol.Assistant) {
+func (w *agentRun) postReplyBlock(ctx context.Context, replyBlock *protocol.Assistant) {
 	w.progress.recordReply(replyBlock, w.agents.options.Session.Options().Display.Stream)
 	w.setReplyAgentFields(replyBlock)
 	if use, ok := replyBlock.Message.Content[0].(protocol.ToolUse); ok {
@@ -479,7 +479,7 @@ func (w *agentRun) runHooks(ctx context.Context, in protocol.HookInput) hook.Out
 	}
 	if event == "SubagentStop" {
 		if o.Location != nil {
-			base.PermissionMode = cmp.Or(w.mode(), o.Location.Mode())
+			base.PermissionMode = cmp.Or(w.modeOverride(), o.Location.Mode())
 		}
 		base.Effort = now.HookEffort()
 	}

@@ -40,8 +40,8 @@ type Servers interface {
 
 // Rules are the permission rules that commands add.
 type Rules interface {
-	// Grant makes rules apply until the next call of Grant.
-	Grant(rules []string)
+	// SetGrantedRules makes rules apply until its next call.
+	SetGrantedRules(rules []string)
 }
 
 // Session is the current session.

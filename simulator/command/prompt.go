@@ -45,7 +45,7 @@ func (c promptCommand) promptText(ctx context.Context, args string) (string, err
 	}
 	raw, err := c.servers.GetPrompt(ctx, c.definition.Server, c.definition.Name, given)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", errorClassName(err), err)
+		return "", fmt.Errorf("%s: %w", mcpErrorClassName(err), err)
 	}
 	var result struct {
 		Messages []struct {
@@ -77,7 +77,7 @@ func promptUsage(arguments []mcp.PromptArgument) string {
 	return strings.Join(names, " ")
 }
 
-func errorClassName(err error) string {
+func mcpErrorClassName(err error) string {
 	if _, answered := errors.AsType[*mcp.RPCError](err); answered {
 		return "ProtocolError"
 	}

@@ -62,8 +62,8 @@ func (s *Set) Find(name string) (simulator.Command, bool) {
 // Loaded returns the parts of the context other than the conversation, for /context.
 func (s *Set) Loaded() slash.LoadedContext { return loadedContext(s.options) }
 
-// Grant makes rules apply until the next call of Grant.
-func (s *Set) Grant(rules []string) { s.options.Rules.Grant(rules) }
+// SetGrantedRules makes rules apply until the next call of Grant.
+func (s *Set) SetGrantedRules(rules []string) { s.options.Rules.SetGrantedRules(rules) }
 
 // IsKnown reports whether the real CLI has a built-in command with this name, even if it works only on a terminal.
 func IsKnown(name string) bool {

@@ -61,7 +61,7 @@ func (t *Trace) recordHook(c *hookCall, a *hookResult) {
 	if a.entry.callback != "" || a.noVerdict == noVerdictBecauseTypeNotSimulated {
 		return
 	}
-	command := protocol.Field{Key: "command", Value: a.entry.displayLabel()}
+	command := protocol.Field{Key: "command", Value: a.entry.singleLineLabel()}
 	took := protocol.Field{Key: "durationMs", Value: a.duration.Milliseconds()}
 	stdout := protocol.Field{Key: "stdout", Value: a.stdout}
 	code := protocol.Field{Key: "exitCode", Value: 1}
@@ -120,12 +120,12 @@ func (t *Trace) addRefusalAttachmentUnlessShown(c *hookCall, a *hookResult, reas
 		t.addStopAttachment(c, reason, "")
 		return
 	}
-	t.addOutcomeAttachment(c, "hook_blocking_error", protocol.Field{Key: "blockingError", Value: blockingError{reason, a.entry.displayLabel()}})
+	t.addOutcomeAttachment(c, "hook_blocking_error", protocol.Field{Key: "blockingError", Value: blockingError{reason, a.entry.singleLineLabel()}})
 	t.setRenderedTextOfLastAttachment(blockingErrorTextForModel(c, a, reason))
 }
 
 func blockingErrorTextForModel(c *hookCall, a *hookResult, reason string) string {
-	return c.name + ` hook blocking error from command: "` + a.entry.displayLabel() + `": ` + reason
+	return c.name + ` hook blocking error from command: "` + a.entry.singleLineLabel() + `": ` + reason
 }
 
 type blockingError struct {
@@ -237,7 +237,7 @@ func (o *Outcome) setStopHookSummary(c *hookCall, answers []hookResult) {
 			continue
 		}
 		sum.Count++
-		info := protocol.StopHookInfo{Command: a.entry.displayLabel(), Prompt: a.entry.config.Prompt}
+		info := protocol.StopHookInfo{Command: a.entry.singleLineLabel(), Prompt: a.entry.config.Prompt}
 		reason, _, refused := a.refusalReason(c)
 		switch {
 		case refused:

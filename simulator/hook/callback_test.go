@@ -90,7 +90,7 @@ func TestCallbackAnswers(t *testing.T) {
 			},
 			notices: []string{`"subtype":"informational","content":"PreToolUse: Hook callback hook_0 failed: the SDK host replied with an error or an invalid answer. onFailure is \"block\", so this failure counts as a block.","level":"warning","tag":"hook_callback_failed"`},
 		},
-		{name: "wrong name, PreToolUse", event: bash, reply: wrong, want: expectedOutcome{NotExecuted: unexpectedErrorText}},
+		{name: "wrong name, PreToolUse", event: bash, reply: wrong, want: expectedOutcome{NotExecuted: preToolUseErrorText}},
 		{
 			name: "wrong name, UserPromptSubmit", event: prompt, reply: wrong,
 			want: expectedOutcome{CrashError: "Hook returned incorrect event name: expected 'UserPromptSubmit' but got 'SessionStart'. Full stdout: " + full},
@@ -265,7 +265,7 @@ func TestCallbackSilent(t *testing.T) {
 		want    expectedOutcome
 		notices []string
 	}{
-		{event: bash, want: expectedOutcome{NotExecuted: hookTimeoutText}},
+		{event: bash, want: expectedOutcome{NotExecuted: preToolUseTimeoutText}},
 		{event: protocol.PostToolUseHook{ToolName: "Bash"}},
 		{
 			event: protocol.UserPromptSubmitHook{Prompt: "hi"},

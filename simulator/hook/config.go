@@ -59,7 +59,9 @@ func (e *hookEntry) canFailureBlockEvent(event string) bool {
 	return e.mustAnswer && !claudecode.HookEventNamed(event).PrecedesEnd
 }
 
-func (e *hookEntry) displayLabel() string { return strings.ReplaceAll(e.messageLabel(), "\n", "␤") }
+func (e *hookEntry) singleLineLabel() string {
+	return strings.ReplaceAll(e.messageLabel(), "\n", "␤")
+}
 
 // matches reports whether the matcher accepts the subject of the event. An event without a subject is accepted by every
 // matcher, unless the event is about a tool. A matcher that accepts "Task" also accepts "Agent", the other name of that tool.

@@ -392,7 +392,7 @@ func (r *Runner) parseGroup(raw json.RawMessage) ([]*hookEntry, error) {
 
 // hookTimeout converts seconds to a duration; zero and negative values select the default.
 func (r *Runner) hookTimeout(seconds float64) time.Duration {
-	if d := toDuration(seconds * 1000); d > 0 {
+	if d := cappedDuration(seconds * 1000); d > 0 {
 		return d
 	}
 	return r.options.DefaultTimeout

@@ -106,7 +106,7 @@ func (o *Outcome) recordRefusal(c *hookCall, a *hookResult, reason, bare string)
 		own := *c
 		own.toolUseID = c.nextAttachmentIDOrToolUseID()
 		o.addOutcomeAttachment(&own, "hook_non_blocking_error", protocol.Field{Key: "stderr", Value: reason}, protocol.Field{Key: "stdout", Value: ""},
-			protocol.Field{Key: "exitCode", Value: blockExitCode}, protocol.Field{Key: "command", Value: a.entry.displayLabel()})
+			protocol.Field{Key: "exitCode", Value: blockExitCode}, protocol.Field{Key: "command", Value: a.entry.singleLineLabel()})
 		return
 	}
 	if claudecode.HookEventNamed(c.event).PrecedesPrompt {
@@ -318,7 +318,7 @@ func (o *Outcome) addEffectOfMissingVerdict(c *hookCall, a *hookResult) {
 func (o *Outcome) addEffectOfCallbackTimeout(c *hookCall, a *hookResult) {
 	switch {
 	case c.event == "PreToolUse":
-		o.setNotExecutedTextIfUnset(hookTimeoutText)
+		o.setNotExecutedTextIfUnset(preToolUseTimeoutText)
 	case claudecode.HookEventNamed(c.event).PrecedesPrompt:
 		reason := fmt.Sprintf("%s hook callback timed out after %dms", c.event, a.entry.timeout.Milliseconds())
 		o.refusePrompt(c, reason, "", protocol.HookEffectOnPrompt{Kind: "no_verdict", NoVerdict: "callback_timed_out"})
@@ -331,7 +331,7 @@ func (o *Outcome) addEffectOfCallbackTimeout(c *hookCall, a *hookResult) {
 func (o *Outcome) addEffectOfWrongEventAnswer(c *hookCall, a *hookResult) {
 	switch c.event {
 	case "PreToolUse":
-		o.setNotExecutedTextIfUnset(unexpectedErrorText)
+		o.setNotExecutedTextIfUnset(preToolUseErrorText)
 	case "UserPromptSubmit":
 		setIfUnset(&o.CrashError, a.stderr)
 	case "Stop":
@@ -350,7 +350,7 @@ func (o *Outcome) blockOnFailure(c *hookCall, a *hookResult) {
 	short := fmt.Sprintf("[%s]: %s; blocking because onFailure is \"block\"", a.entry.messageLabel(), how)
 	reason, detail := short, strings.TrimSpace(a.stderr)
 	if a.entry.callback != "" {
-		detail = "Hook callback " + a.entry.callback + " failed: " + invalidAnswerText
+		detail = "Hook callback " + a.entry.callback + " failed: " + callbackFailedText
 	}
 	if detail != "" && !a.timedOut {
 		reason += "\n" + detail

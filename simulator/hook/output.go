@@ -110,8 +110,8 @@ func (e *shapeError) Error() string { return e.path + e.problem }
 func newShapeError(path, problem string) error { return &shapeError{path, problem} }
 
 // checkObject checks an object. path prefixes its keys in errors: "" or, for a nested object, a path ending with a dot.
-func checkObject(path, form string, object map[string]any) error {
-	for field := range strings.FieldsSeq(form) {
+func checkObject(path, schema string, object map[string]any) error {
+	for field := range strings.FieldsSeq(schema) {
 		name, kind, _ := strings.Cut(field, ":")
 		name, must := strings.CutSuffix(name, "!")
 		value, is := object[name]
@@ -163,7 +163,7 @@ func checkValue(path, kind, got string, value any) error {
 			}
 		}
 	case map[string]any:
-		form, err := schemaOfObject(path, kind, v)
+		form, err := schemaOfOutputObject(path, kind, v)
 		if err != nil {
 			return err
 		}
@@ -172,8 +172,8 @@ func checkValue(path, kind, got string, value any) error {
 	return nil
 }
 
-// schemaOfObject returns the form that an object must have. For some kinds, it depends on the content of the object.
-func schemaOfObject(path, kind string, object map[string]any) (string, error) {
+// schemaOfOutputObject returns the form that an object must have. For some kinds, it depends on the content of the object.
+func schemaOfOutputObject(path, kind string, object map[string]any) (string, error) {
 	switch kind {
 	case "specific":
 		return schemaOfHookSpecificOutput(path, object)
@@ -236,10 +236,10 @@ func isAsync(line string) (limit time.Duration, async bool) {
 	if !strings.HasPrefix(line, "{") || json.Unmarshal([]byte(line), &out) != nil {
 		return 0, false
 	}
-	return toDuration(out.AsyncTimeout), out.Async
+	return cappedDuration(out.AsyncTimeout), out.Async
 }
 
-func toDuration(ms float64) time.Duration {
+func cappedDuration(ms float64) time.Duration {
 	const most = 24 * 60 * 60 * 1000 // one day in milliseconds, so that time.Duration cannot overflow
 	if !(ms > 0) {
 		return 0

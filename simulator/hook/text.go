@@ -12,8 +12,8 @@ import (
 
 // Tool results of calls that were stopped because a PreToolUse hook gave no valid answer.
 const (
-	hookTimeoutText     = "PreToolUse hook did not respond before its timeout (host client may be unreachable). The tool call was not executed; other configured hooks may not have completed."
-	unexpectedErrorText = "PreToolUse hook failed with an unexpected error. The tool call was not executed; other configured hooks may not have completed."
+	preToolUseTimeoutText = "PreToolUse hook did not respond before its timeout (host client may be unreachable). The tool call was not executed; other configured hooks may not have completed."
+	preToolUseErrorText   = "PreToolUse hook failed with an unexpected error. The tool call was not executed; other configured hooks may not have completed."
 )
 
 // originalPromptHeading separates the reason of a refusal from the refused prompt.
@@ -63,8 +63,8 @@ func stoppedText(reason string) string {
 	return "Operation stopped by hook: " + reason
 }
 
-// invalidAnswerText is the message about a callback that failed. Like the real CLI's text, it does not quote the host.
-const invalidAnswerText = "the SDK host replied with an error or an invalid answer."
+// callbackFailedText is the message about a callback that failed. Like the real CLI's text, it does not quote the host.
+const callbackFailedText = "the SDK host replied with an error or an invalid answer."
 
 // hostSilentText is shown if the host does not answer a callback that decides whether a turn may end.
 const hostSilentText = "The app driving this session didn't respond, so this turn ended without it."
@@ -74,7 +74,7 @@ func callbackFailedEvent(c *hookCall, a *hookResult) *protocol.System {
 	if a.entry.canFailureBlockEvent(c.event) {
 		so = `onFailure is "block", so this failure counts as a block.`
 	}
-	return informationalEvent("warning", fmt.Sprintf("%s: Hook callback %s failed: %s %s", c.event, a.entry.callback, invalidAnswerText, so),
+	return informationalEvent("warning", fmt.Sprintf("%s: Hook callback %s failed: %s %s", c.event, a.entry.callback, callbackFailedText, so),
 		protocol.Field{Key: "tag", Value: "hook_callback_failed"})
 }
 

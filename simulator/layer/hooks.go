@@ -21,12 +21,12 @@ type HookOptions struct {
 	Runner   *hook.Runner
 	State    *simulator.SessionState // nil means no session state is passed to hooks
 	Location simulator.Location
-	Tools    HookedTools
+	Tools    HookToolInfo
 	Frames   bool // emit hook_started and hook_response (--include-hook-events)
 }
 
-// HookedTools provides information about tools for their hooks.
-type HookedTools interface {
+// HookToolInfo provides information about tools for their hooks.
+type HookToolInfo interface {
 	// Server returns the MCP server of a tool; nil means none.
 	Server(tool string) *protocol.ServerRef
 	// RewriteOutput converts the output that a hook sets for a built-in tool into the content of the tool's result. ok is false
@@ -35,24 +35,24 @@ type HookedTools interface {
 	// CheckHookReplacedInput returns a call with the input that a hook has set. It removes keys that the tool does not
 	// have. If the tool refuses the input, CheckHookReplacedInput also returns the error result, otherwise nil.
 	CheckHookReplacedInput(ctx context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result)
-	// RecheckFile returns the path of the file that a call wrote, if the file has changed since the call; otherwise "".
+	// TakeChangedFile returns the path of the file that a call wrote, if the file has changed since the call; otherwise "".
 	// It remembers the new content, so that a change is reported only once.
-	RecheckFile(call protocol.ToolUse) string
+	TakeChangedFile(call protocol.ToolUse) string
 }
 
-type defaultHookedTools struct{}
+type defaultHookToolInfo struct{}
 
-func (defaultHookedTools) Server(string) *protocol.ServerRef { return nil }
+func (defaultHookToolInfo) Server(string) *protocol.ServerRef { return nil }
 
-func (defaultHookedTools) RewriteOutput(string, json.RawMessage) (noContent protocol.Content, isRewritten bool) {
+func (defaultHookToolInfo) RewriteOutput(string, json.RawMessage) (noContent protocol.Content, isRewritten bool) {
 	return protocol.Content{}, false
 }
 
-func (defaultHookedTools) CheckHookReplacedInput(_ context.Context, call protocol.ToolUse) (unchangedCall protocol.ToolUse, noRefusal *executor.Result) {
+func (defaultHookToolInfo) CheckHookReplacedInput(_ context.Context, call protocol.ToolUse) (unchangedCall protocol.ToolUse, noRefusal *executor.Result) {
 	return call, nil
 }
 
-func (defaultHookedTools) RecheckFile(protocol.ToolUse) (changedFilePath string) { return "" }
+func (defaultHookToolInfo) TakeChangedFile(protocol.ToolUse) (changedFilePath string) { return "" }
 
 type defaultLocation struct{}
 
@@ -67,7 +67,7 @@ type hookMiddleware struct{ o HookOptions }
 func newHooks(o HookOptions) *hookMiddleware {
 	o.State = cmp.Or(o.State, &simulator.SessionState{})
 	o.Location = cmp.Or[simulator.Location](o.Location, defaultLocation{})
-	o.Tools = cmp.Or[HookedTools](o.Tools, defaultHookedTools{})
+	o.Tools = cmp.Or[HookToolInfo](o.Tools, defaultHookToolInfo{})
 	return &hookMiddleware{o}
 }
 
@@ -152,7 +152,7 @@ func (h *hookMiddleware) runAfterHooks(ctx context.Context, use protocol.ToolUse
 	result.EventsBefore = append(result.EventsBefore, h.showHookFramesNowIfPossible(ctx, out.Frames)...)
 	result.EventsAfter = append(append(result.EventsAfter, out.AttachmentEvents()...), out.Notices...)
 	if event, _ := protocol.HookEvent(in); !result.IsError && h.o.Runner.Has(event) {
-		if file := h.o.Tools.RecheckFile(use); file != "" {
+		if file := h.o.Tools.TakeChangedFile(use); file != "" {
 			text, ev := hook.HookModifiedFileContext(event+":"+toolNameForHooks(use.Name), use.ID, file)
 			result.EventsAfter, result.Context = append(result.EventsAfter, ev), append(result.Context, text)
 		}

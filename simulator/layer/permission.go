@@ -72,7 +72,7 @@ func Permission(o PermissionOptions) executor.Middleware {
 		case err != nil && ctx.Err() == nil:
 			return resultOfFailedPermissionQuestion(use, err), nil
 		case err != nil:
-			return executor.Result{}, &simulator.UnansweredError{Call: use.ID, Err: err}
+			return executor.Result{}, &simulator.UnansweredPermissionError{Call: use.ID, Err: err}
 		}
 		switch {
 		case answer.Undecided:
@@ -82,7 +82,7 @@ func Permission(o PermissionOptions) executor.Middleware {
 		}
 		if answer.UpdatedInput != nil {
 			changed := withInput(use, o.Policy.RemoveUnknownKeys(use.Name, answer.UpdatedInput))
-			changed.UserModified = o.ReportChanges && !sameContent(use.Input, changed.Input)
+			changed.UserModified = o.ReportChanges && !equalExceptFilePath(use.Input, changed.Input)
 			use = changed
 			if bad := o.Tools.Precheck(ctx, use).Refusal; bad != nil {
 				return resultOfInvalidInputFromPrompter(use, *bad, answer.Before), nil
@@ -178,7 +178,7 @@ func withInput(use protocol.ToolUse, input json.RawMessage) protocol.ToolUse {
 	return use
 }
 
-func sameContent(a, b json.RawMessage) bool {
+func equalExceptFilePath(a, b json.RawMessage) bool {
 	before, after := plainjson.DecodeOrZero[map[string]json.RawMessage](a), plainjson.DecodeOrZero[map[string]json.RawMessage](b)
 	delete(before, "file_path")
 	delete(after, "file_path")

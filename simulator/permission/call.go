@@ -108,9 +108,9 @@ func asciiFormOfHostNameRune(r rune) rune {
 func (c *call) fetchesFromPreapprovedDocumentationSite() bool {
 	switch strings.ToLower(c.domain) {
 	case "github.com":
-		return isBelow("/anthropics", c.urlPath)
+		return isAtOrBelow("/anthropics", c.urlPath)
 	case "huggingface.co", "vercel.com":
-		return isBelow("/docs", c.urlPath)
+		return isAtOrBelow("/docs", c.urlPath)
 	case "agentskills.io", "angular.io", "asp.net", "blazor.net", "bun.sh", "cloud.google.com", "code.claude.com", "cypress.io", "d3js.org", "dev.mysql.com", "devcenter.heroku.com",
 		"developer.android.com", "developer.apple.com", "developer.mozilla.org", "doc.rust-lang.org", "docs.aws.amazon.com", "docs.djangoproject.com", "docs.flutter.dev", "docs.netlify.com",
 		"docs.oracle.com", "docs.python.org", "docs.spring.io", "docs.swift.org", "docs.unity.com", "docs.unrealengine.com", "dotnet.microsoft.com", "en.cppreference.com", "expressjs.com",
@@ -262,7 +262,7 @@ func (r *rule) matchesPath(c *call) bool {
 	for _, root := range []string{root, c.modeAndRules.resolver.resolveLinks(root)} {
 		for _, path := range []string{c.path, c.modeAndRules.resolver.resolveLinks(c.path)} {
 			path = strings.TrimRight(path, " ") // trailing spaces are ignored (observed with 2.1.330)
-			if isBelow(root, path) && path != root && r.glob.MatchString(strings.TrimPrefix(path[len(root):], "/")) {
+			if isAtOrBelow(root, path) && path != root && r.glob.MatchString(strings.TrimPrefix(path[len(root):], "/")) {
 				return true
 			}
 		}
@@ -402,8 +402,8 @@ func splitUnparsable(text string) []string {
 		pieces = append(pieces, text[start:])
 	}
 	for i := range pieces {
-		pieces[i] = leadingWordsPattern().ReplaceAllString(pieces[i], "")
-		for rest := ""; rest != pieces[i]; pieces[i] = wordsAfterAssignmentsPattern().ReplaceAllString(rest, "") {
+		pieces[i] = leadingKeywordsPattern().ReplaceAllString(pieces[i], "")
+		for rest := ""; rest != pieces[i]; pieces[i] = assignmentsWithKeywordsPattern().ReplaceAllString(rest, "") {
 			rest = pieces[i]
 		}
 	}
@@ -418,10 +418,10 @@ const (
 // The following patterns match what may precede the name of a command in a text that cannot be parsed. The parser refuses
 // assignments to array elements, such as a[0]=x.
 var (
-	leadingAssignmentsPattern    = shellcmd.LazyPattern(assignments)
-	leadingWordsPattern          = shellcmd.LazyPattern(`^\s*((` + reservedWords + `|\{)(\s+|$)|\}\s*|function\s+[^\s$]+\s+)+`)
-	openHeredocPattern           = shellcmd.LazyPattern(`<<-?\s*['"\\]?\w`) // its end is missing or unclear
-	wordsAfterAssignmentsPattern = shellcmd.LazyPattern(assignments + `((` + reservedWords + `)(\s+|$))*`)
+	leadingAssignmentsPattern      = shellcmd.LazyPattern(assignments)
+	leadingKeywordsPattern         = shellcmd.LazyPattern(`^\s*((` + reservedWords + `|\{)(\s+|$)|\}\s*|function\s+[^\s$]+\s+)+`)
+	openHeredocPattern             = shellcmd.LazyPattern(`<<-?\s*['"\\]?\w`) // its end is missing or unclear
+	assignmentsWithKeywordsPattern = shellcmd.LazyPattern(assignments + `((` + reservedWords + `)(\s+|$))*`)
 )
 
 func (r *rule) matchesCommand(cmd shellcmd.Command) bool {

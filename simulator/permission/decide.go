@@ -215,8 +215,8 @@ func (d callDecider) decideWithoutRuleByToolClass(c *call) Verdict {
 	return c.ask(c.unansweredMessage(), "", "")
 }
 
-// outputPattern matches the output of a command, and arithmetic with the character before it.
-var outputPattern = shellcmd.LazyPattern("([\\s\\w])\\$\\(\\([^()]*\\)\\)|\\$\\([^()]*\\)|`[^`]*`")
+// commandSubstitutionPattern matches the output of a command, and arithmetic with the character before it.
+var commandSubstitutionPattern = shellcmd.LazyPattern("([\\s\\w])\\$\\(\\([^()]*\\)\\)|\\$\\([^()]*\\)|`[^`]*`")
 
 // backgroundApproval returns the question about a command line that runs harmless commands in the background. A rule that
 // allows the whole tool does not answer it (observed with 2.1.330).
@@ -224,7 +224,7 @@ func backgroundApproval(c commandLine) *approvalRequest {
 	if c.parseErr != nil || c.script.Obstacle != (shellcmd.Obstacle{Kind: shellcmd.ObstacleBackground}) {
 		return nil
 	}
-	reading, judge := scriptCommandLine(c, outputPattern().ReplaceAllString(c.command, "${1}x")), *c.modeAndRules // output and constant arithmetic are plain text for commands that read
+	reading, judge := scriptCommandLine(c, commandSubstitutionPattern().ReplaceAllString(c.command, "${1}x")), *c.modeAndRules // output and constant arithmetic are plain text for commands that read
 	reading.modeAndRules, judge.mode = &judge, protocol.ModeDefault
 	isAssignment := len(c.script.Commands) == 1 && len(c.script.Commands[0].Args) == 0 && c.script.Commands[0].Text != ""
 	if (isAssignment || c.isEverySimpleCommandAllowed() || reading.isEverySimpleCommandAllowed()) && c.redirectionApproval() == nil {

@@ -25,7 +25,7 @@ func (l shellWordResolver) fileAccess(cmd shellcmd.Command) fileAccess {
 		name = base
 	}
 	if name == "git" {
-		return fileAccess{read: l.gitOperands(cmd)}
+		return fileAccess{read: l.gitReadOperands(cmd)}
 	}
 	ops := l.fileOperands(cmd)
 	switch {
@@ -46,10 +46,10 @@ func (l shellWordResolver) fileAccess(cmd shellcmd.Command) fileAccess {
 	return fileAccess{read: ops}
 }
 
-// gitOperands returns the files that git diff and git grep read. Each file is given relative to the current directory
+// gitReadOperands returns the files that git diff and git grep read. Each file is given relative to the current directory
 // and, if the command has -C, also relative to the directories of -C. Files of other git subcommands are not checked
 // against deny rules (observed with 2.1.330).
-func (l shellWordResolver) gitOperands(cmd shellcmd.Command) (out []fileOperand) {
+func (l shellWordResolver) gitReadOperands(cmd shellcmd.Command) (out []fileOperand) {
 	at, dirs := 1, []string{}
 	for ; at < len(cmd.Args) && strings.HasPrefix(cmd.Args[at], "-"); at++ {
 		if cmd.Args[at] == "-C" && at+1 < len(cmd.Args) {

@@ -121,7 +121,7 @@ func (p *pathResolver) absFrom(dir, path string) string {
 // isInWorkingDir reports whether path is in a working directory, resolving links in both if Options.FileSystem is set.
 func (p *pathResolver) isInWorkingDir(path string) bool {
 	path = p.resolveLinks(path)
-	return slices.ContainsFunc(p.dirs, func(dir string) bool { return isBelow(p.resolveLinks(dir), path) })
+	return slices.ContainsFunc(p.dirs, func(dir string) bool { return isAtOrBelow(p.resolveLinks(dir), path) })
 }
 
 func (p *pathResolver) resolveLinks(path string) string {
@@ -131,6 +131,6 @@ func (p *pathResolver) resolveLinks(path string) string {
 	return p.fileSystem.Resolve(path)
 }
 
-func isBelow(dir, path string) bool {
+func isAtOrBelow(dir, path string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }

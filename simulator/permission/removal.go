@@ -35,11 +35,11 @@ func (c commandLine) removalApproval() *approvalRequest {
 			return q
 		}
 	}
-	if q := textRemovalApproval(c); q != nil {
+	if q := approvalIfTextRemovesRoot(c); q != nil {
 		return q
 	}
 	for i, one := range scripts {
-		if q := one.unanalyzableScriptApproval(); q != nil {
+		if q := one.unanalyzableRemovalApproval(); q != nil {
 			return q
 		}
 		if i > 0 && errors.Is(one.parseErr, shellcmd.ErrUncertain) && removalNamePattern().MatchString(one.command) {
@@ -54,10 +54,10 @@ var (
 	singleQuotesPattern = shellcmd.LazyPattern(`'[^']*'`)
 )
 
-// textRemovalApproval returns the question about a removal whose target may be the root, in text that is not a command for
+// approvalIfTextRemovesRoot returns the question about a removal whose target may be the root, in text that is not a command for
 // the shell: after an operator in double quotes or after a backslash, in an assigned value, and in the script of env -S
 // after its first word. Like the real CLI (observed with 2.1.330), it skips text in single quotes.
-func textRemovalApproval(c commandLine) *approvalRequest {
+func approvalIfTextRemovesRoot(c commandLine) *approvalRequest {
 	var texts []string
 	if unreadLinePattern().MatchString(c.command) {
 		texts = splitUnparsable(c.command)
@@ -91,47 +91,47 @@ func textRemovalApproval(c commandLine) *approvalRequest {
 
 var removalNamePattern = shellcmd.LazyPattern(`\brm(dir)?\b`)
 
-// hiddenScriptPattern matches a command that passes a script with a removal to a shell.
-var hiddenScriptPattern = shellcmd.LazyPattern(`(?s)\b(bash|sh|dash|zsh|ksh|ash)\s(.*\s)?-\w*c\b.*[^\w\\-](?i:rm(dir)?)\b[^-]`)
+// removalScriptPattern matches a command that passes a script with a removal to a shell.
+var removalScriptPattern = shellcmd.LazyPattern(`(?s)\b(bash|sh|dash|zsh|ksh|ash)\s(.*\s)?-\w*c\b.*[^\w\\-](?i:rm(dir)?)\b[^-]`)
 
 // The patterns match the name of a shell, its option for a script, and a removal, in a text that is not parsed.
 var (
-	shellNamePattern    = shellcmd.LazyPattern("(?i)(^|[^\\w.$-])(r?bash|dash|zsh|m?ksh|ash|sh|s\\\\h)(\\.exe)?($|[^\\w.-])")
-	scriptOptionPattern = shellcmd.LazyPattern(`\s['"]?-[A-Za-z]*c[A-Za-z]*(['"\s;]|$)`)
-	openCompoundPattern = shellcmd.LazyPattern(`(?s)^\s*(if|while|until|for|case|select)\s.*<<-?\s*\w`)
-	removalTextPattern  = shellcmd.LazyPattern("(?im)((^|[;&|`(){]|\\b(?:if|then|else|elif|while|until|do|eval) ['\"]?)\\s*\\$?['\"]?|\\balias ['\"]?\\w+=|\\s-[a-z]*c\\s*(['\"]|['\"][^'\"]*[^'\"\\w\\\\-]))rm(dir)?(\\.exe)?['\"]?([\\s;,(}]|$)")
+	shellNamePattern           = shellcmd.LazyPattern("(?i)(^|[^\\w.$-])(r?bash|dash|zsh|m?ksh|ash|sh|s\\\\h)(\\.exe)?($|[^\\w.-])")
+	scriptOptionPattern        = shellcmd.LazyPattern(`\s['"]?-[A-Za-z]*c[A-Za-z]*(['"\s;]|$)`)
+	compoundWithHeredocPattern = shellcmd.LazyPattern(`(?s)^\s*(if|while|until|for|case|select)\s.*<<-?\s*\w`)
+	removalTextPattern         = shellcmd.LazyPattern("(?im)((^|[;&|`(){]|\\b(?:if|then|else|elif|while|until|do|eval) ['\"]?)\\s*\\$?['\"]?|\\balias ['\"]?\\w+=|\\s-[a-z]*c\\s*(['\"]|['\"][^'\"]*[^'\"\\w\\\\-]))rm(dir)?(\\.exe)?['\"]?([\\s;,(}]|$)")
 )
 
-// hiddenStartPattern matches the start of a command that the real CLI cannot parse and in which it looks for scripts.
-var hiddenStartPattern = shellcmd.LazyPattern(`(?m)(^|[;&|])\s*((coproc|time)\s.*[({]|function\s)`)
+// unparsableStartPattern matches the start of a command that the real CLI cannot parse and in which it looks for scripts.
+var unparsableStartPattern = shellcmd.LazyPattern(`(?m)(^|[;&|])\s*((coproc|time)\s.*[({]|function\s)`)
 
-// unanalyzableScriptApproval returns the question about a script that is an argument of a shell, removes files, and
+// unanalyzableRemovalApproval returns the question about a script that is an argument of a shell, removes files, and
 // cannot be analysed: a variable or argument in it has no clear value, or it is in a function or case.
-func (c commandLine) unanalyzableScriptApproval() *approvalRequest {
-	if text := strings.TrimSpace(c.command); (hiddenStartPattern().MatchString(text) || unreadLinePattern().MatchString(text) || strings.Count(text, `"`)%2 > 0) && c.parseErr != nil && hiddenScriptPattern().MatchString(text) {
-		return hiddenScriptApproval()
+func (c commandLine) unanalyzableRemovalApproval() *approvalRequest {
+	if text := strings.TrimSpace(c.command); (unparsableStartPattern().MatchString(text) || unreadLinePattern().MatchString(text) || strings.Count(text, `"`)%2 > 0) && c.parseErr != nil && removalScriptPattern().MatchString(text) {
+		return uncheckedRemovalApproval()
 	}
 	texts := c.script.UnreadCompounds
-	if openCompoundPattern().MatchString(c.command) && c.parseErr != nil && strings.Contains(c.parseErr.Error(), "unclosed here-document") {
+	if compoundWithHeredocPattern().MatchString(c.command) && c.parseErr != nil && strings.Contains(c.parseErr.Error(), "unclosed here-document") {
 		texts = append(texts, c.command)
 	}
 	for _, text := range texts {
 		if shellNamePattern().MatchString(text) && scriptOptionPattern().MatchString(text) && (removalTextPattern().MatchString(text) || containsRmOrRmdir(strings.ReplaceAll(text, `\rm`, ""))) {
-			return hiddenScriptApproval()
+			return uncheckedRemovalApproval()
 		}
 	}
 	for _, cmd := range c.script.Commands {
 		script := cmd.WithVariableValuesFromScript().ShellScript()
 		isUnread := cmd.IsHidden || cmd.Clarity > shellcmd.ClarityUnknownVariable
-		if isUnread && hiddenScriptPattern().MatchString(strings.ReplaceAll(cmd.Text, "\\\n", " ")+"\n"+strings.Join(cmd.Args, " ")+" ") || script != "" && cmd.PassesUnclearScriptToShell(c.script.Unclear) && containsRmOrRmdir(script) {
-			return hiddenScriptApproval()
+		if isUnread && removalScriptPattern().MatchString(strings.ReplaceAll(cmd.Text, "\\\n", " ")+"\n"+strings.Join(cmd.Args, " ")+" ") || script != "" && cmd.PassesUnclearScriptToShell(c.script.Unclear) && containsRmOrRmdir(script) {
+			return uncheckedRemovalApproval()
 		}
 	}
 	return nil
 }
 
-func hiddenScriptApproval() *approvalRequest {
-	return dangerousApproval("This command passes a script that runs rm to a shell, and the script could not be checked.",
+func uncheckedRemovalApproval() *approvalRequest {
+	return dangerousRemovalApproval("This command passes a script that runs rm to a shell, and the script could not be checked.",
 		"A shell script runs rm and could not be checked")
 }
 
@@ -152,7 +152,7 @@ var unclosedQuoteWordPattern = shellcmd.LazyPattern(`\s('[^']*)$`)
 // withClosedQuote repairs a command line whose last word begins with a single quote that is never closed. Like the real
 // CLI (observed with 2.1.330), it replaces the last character of the line by the closing quote. It returns nil for
 // other command lines.
-func (c commandLine) withClosedQuote() []commandLine {
+func (c commandLine) withClosedQuote() (fragmentsAndLine []commandLine) {
 	text := strings.TrimSpace(c.command)
 	at := unclosedQuoteWordPattern().FindStringSubmatchIndex(text)
 	if at == nil || c.parseErr == nil && !c.script.HasOpenQuote || strings.Contains(text, `\ `) || strings.Count(text[:at[2]], "'")%2+strings.Count(text[:at[2]], `"`)%2 > 0 {
@@ -269,7 +269,7 @@ func (c commandLine) approvalIfCommandRemovesImportantFiles(cmd shellcmd.Command
 	}
 	if inner := (shellcmd.Script{IsBroken: true}).WithoutWrappersBeforeRemoval(cmd); commandBaseName(inner) == "rm" && !cmd.IsHidden && cmd.Clarity == shellcmd.ClarityFullyKnown {
 		if operands, recursive := removalOperands(inner); recursive && slices.ContainsFunc(operands, isRemovalTargetOnlyCommandOutput) {
-			return dangerousApproval("Dangerous rm operation detected: the target is the output of a command substitution (`$(...)` or backticks) and cannot be checked before the command runs.",
+			return dangerousRemovalApproval("Dangerous rm operation detected: the target is the output of a command substitution (`$(...)` or backticks) and cannot be checked before the command runs.",
 				"Dangerous rm operation on command substitution output")
 		}
 	}
@@ -335,7 +335,7 @@ func approvalIfCommandRemovesDirectoryInVariable(cmd shellcmd.Command) *approval
 	if at < 0 || name == "" {
 		return nil
 	}
-	return dangerousApproval("Dangerous "+name+" operation detected: this command sets the variable in "+cmd.Words[at].Source+" to the working directory, to a directory found from it, or to a path that is the root if a variable is empty.",
+	return dangerousRemovalApproval("Dangerous "+name+" operation detected: this command sets the variable in "+cmd.Words[at].Source+" to the working directory, to a directory found from it, or to a path that is the root if a variable is empty.",
 		"Dangerous "+name+" operation on a directory in a variable")
 }
 
@@ -398,7 +398,7 @@ func (c commandLine) dangerousTargetApproval(name, target string, changesDirecto
 	relative := !filepath.IsAbs(target)
 	dir, all := directoryEmptiedByRemovingTarget(strings.ReplaceAll(target, `\`, "/"))
 	if changesDirectory && relative && (all || strings.Trim(target, "./") == "") {
-		return dangerousApproval("Dangerous "+name+" operation detected: '"+target+"' is relative, and the command changes directories, so what it would remove cannot be determined.",
+		return dangerousRemovalApproval("Dangerous "+name+" operation detected: '"+target+"' is relative, and the command changes directories, so what it would remove cannot be determined.",
 			"Dangerous "+name+" operation after a change of directory")
 	}
 	if relative {
@@ -421,12 +421,12 @@ func (c commandLine) dangerousTargetApproval(name, target string, changesDirecto
 	case what == workspaceDirectoryText && !all:
 		kind = "working directory or its ancestor"
 	}
-	return dangerousApproval("Dangerous "+name+" operation detected: '"+filepath.Clean(target)+"'\n\nThis command would remove "+what+".",
+	return dangerousRemovalApproval("Dangerous "+name+" operation detected: '"+filepath.Clean(target)+"'\n\nThis command would remove "+what+".",
 		"Dangerous "+name+" operation on "+kind+": "+filepath.Clean(target))
 }
 
-// dangerousApproval returns a question that only the user can answer, not a rule or a mode.
-func dangerousApproval(message, reason string) *approvalRequest {
+// dangerousRemovalApproval returns a question that only the user can answer, not a rule or a mode.
+func dangerousRemovalApproval(message, reason string) *approvalRequest {
 	return &approvalRequest{
 		message:    message + " This requires explicit approval and cannot be auto-allowed by permission rules.",
 		reasonType: "safetyCheck", reason: reason, safety: protocol.SafetyNeedsApprovalOfEachCall, suggestions: []protocol.PermissionUpdate{},
@@ -444,7 +444,7 @@ func approvalIfRemovalTargetIsRootWhenVariableUnset(cmd shellcmd.Command, isHome
 	if name != "" && slices.ContainsFunc(operands, func(target string) bool {
 		return rootOrSystemTargetIfVariableUnsetPattern().MatchString(target) && (!isHomeKnownToBeSet || target[0] != shellcmd.PlaceholderHomeVariable)
 	}) {
-		return dangerousApproval("Dangerous "+name+" operation detected: a variable in the target may be unset or empty, so that it becomes `/`, `/*` or a top-level path.",
+		return dangerousRemovalApproval("Dangerous "+name+" operation detected: a variable in the target may be unset or empty, so that it becomes `/`, `/*` or a top-level path.",
 			"Dangerous "+name+" operation on a variable expansion")
 	}
 	return nil
@@ -486,7 +486,7 @@ func (c commandLine) describeCriticalDirectory(abs string) string {
 		return "a critical system directory"
 	}
 	if slices.ContainsFunc(append([]string{c.modeAndRules.resolver.resolveCallPath("")}, c.modeAndRules.resolver.dirs...), func(work string) bool {
-		return isBelow(clean, work) || isBelow(c.modeAndRules.resolver.resolveLinks(clean), c.modeAndRules.resolver.resolveLinks(work))
+		return isAtOrBelow(clean, work) || isAtOrBelow(c.modeAndRules.resolver.resolveLinks(clean), c.modeAndRules.resolver.resolveLinks(work))
 	}) {
 		return workspaceDirectoryText
 	}

@@ -93,7 +93,7 @@ func (p *Policy) displayPath(path string) string {
 	if rel, err := filepath.Rel(p.opts.CWD, abs); err == nil && filepath.IsLocal(rel) {
 		return rel
 	}
-	if home != "" && isBelow(home, abs) && abs != home {
+	if home != "" && isAtOrBelow(home, abs) && abs != home {
 		return "~" + strings.TrimPrefix(abs, strings.TrimSuffix(home, "/"))
 	}
 	return path

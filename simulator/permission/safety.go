@@ -38,7 +38,7 @@ func (c *call) sensitiveFileApproval(abs string) *approvalRequest {
 				return q
 			}
 			return ask("Claude requested permissions to edit " + abs + " which is a sensitive file.")
-		case slices.Contains(strings.Fields(sensitiveDirectories), part), part == ".config" && len(below) > 0 && below[0] == "git", len(below) == 0 && slices.Contains(strings.Fields(sensitiveNames), part):
+		case slices.Contains(strings.Fields(sensitiveDirectories), part), part == ".config" && len(below) > 0 && below[0] == "git", len(below) == 0 && slices.Contains(strings.Fields(sensitiveFileNames), part):
 			return ask("Claude requested permissions to edit " + abs + " which is a sensitive file.")
 		}
 	}
@@ -62,7 +62,7 @@ func (c *call) verdictIfReadPathIsSpecialOnWindows() *Verdict {
 
 const sensitiveDirectories = ".git .vscode .idea .husky .devcontainer .cargo .yarn"
 
-const sensitiveNames = ".gitconfig .gitmodules .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .zshrc .zprofile .zshenv .zlogin .zlogout .profile .ripgreprc " +
+const sensitiveFileNames = ".gitconfig .gitmodules .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .zshrc .zprofile .zshenv .zlogin .zlogout .profile .ripgreprc " +
 	".mcp.json .claude.json .envrc .npmrc .yarnrc .bazelrc .pre-commit-config.yaml pyrightconfig.json"
 
 // approvalIfCallChangesSensitiveFile returns the approval that a call needs because it changes a file that configures
@@ -143,7 +143,7 @@ func (c commandLine) approvalForFirstSensitiveOperand(unwrappedCommand shellcmd.
 			q = nil
 		}
 		if q != nil {
-			q.suggestions = append([]protocol.PermissionUpdate{c.addDirectoryUpdate(c.modeAndRules.resolver.resolvePathWithParentReferencesLikeShell(path))}, c.editSuggestion()...)
+			q.suggestions = append([]protocol.PermissionUpdate{c.addDirectoryUpdate(c.modeAndRules.resolver.resolvePathWithParentReferencesLikeShell(path))}, c.acceptEditsSuggestion()...)
 			return q
 		}
 	}
@@ -179,7 +179,7 @@ func approvalIfSignInTokenDirectoryMovedOrLinked(c commandLine, unwrappedCommand
 // approvalIfDirectoryContainsSignInTokens returns the question about a change of a directory that contains the CLI's sign-in tokens.
 func (c commandLine) approvalIfDirectoryContainsSignInTokens(path string) *approvalRequest {
 	tokens := filepath.Join(c.modeAndRules.resolver.home, ".claude", ".credentials.json")
-	if abs := c.modeAndRules.resolver.resolvePathWithParentReferencesLikeShell(path); c.modeAndRules.resolver.home == "" || !isBelow(filepath.Clean(abs), tokens) {
+	if abs := c.modeAndRules.resolver.resolvePathWithParentReferencesLikeShell(path); c.modeAndRules.resolver.home == "" || !isAtOrBelow(filepath.Clean(abs), tokens) {
 		return nil
 	}
 	message := "This command changes a directory that contains " + tokens + ", which tools may not change."

@@ -291,6 +291,6 @@ const (
 	reasonCodeCDWithGit      = "bashMiss:cd-git-compound"
 	reasonCodeCDWithRedirect = "bashMiss:cd-compound-redirect"
 	reasonCodeCDWithWrite    = "bashMiss:cd-compound-write"
-	reasonCodeFlags          = "bashMiss:flag-validation"
+	reasonCodeFlagValidation = "bashMiss:flag-validation"
 	reasonCodeDangerousSed   = "bashMiss:sed-dangerous"
 )

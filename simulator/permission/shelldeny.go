@@ -24,7 +24,7 @@ func (c commandLine) denialIfCommandUsesDeniedPath() *Verdict {
 		}
 		inner := shellcmd.Script{}.WithoutWrappersBeforeRemoval(cmd)
 		to := c.lookup.fileAccess(inner)
-		if v := c.denialAfterCD(directories[1:], inner.Name(), to.read); v != nil {
+		if v := c.readDenialAfterCD(directories[1:], inner.Name(), to.read); v != nil {
 			return v
 		}
 		name := inner.Name()
@@ -69,8 +69,8 @@ func (c commandLine) isDeniedIn(directories []string, access fileAccess) bool {
 	return slices.ContainsFunc(pathsOfPlainOperands(access.read), denied("Read")) || slices.ContainsFunc(pathsOfPlainOperands(access.changes), denied("Edit"))
 }
 
-// denialAfterCD refuses a command that reads a denied file in one of the directories that a cd may have entered.
-func (c commandLine) denialAfterCD(directories []string, name string, read []fileOperand) *Verdict {
+// readDenialAfterCD refuses a command that reads a denied file in one of the directories that a cd may have entered.
+func (c commandLine) readDenialAfterCD(directories []string, name string, read []fileOperand) *Verdict {
 	for _, place := range directories {
 		for _, path := range pathsOfPlainOperands(read) {
 			if abs := c.modeAndRules.resolver.absFrom(place, path); c.modeAndRules.rules.coversPath(BehaviorDeny, "Read", abs) {

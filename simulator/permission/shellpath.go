@@ -31,15 +31,15 @@ func (c commandLine) directoryChangeApproval() *approvalRequest {
 	case redirected:
 		return &approvalRequest{
 			message: "Commands that change directories and write via output redirection" + ensurePathsText, reasonType: "other", code: reasonCodeCDWithRedirect,
-			reason: "Compound command contains cd with output redirection" + pathResolutionText,
+			reason: "Compound command contains cd with output redirection" + manualApprovalSuffix,
 		}
 	}
 	return nil
 }
 
 const (
-	pathResolutionText = " - manual approval required to prevent path resolution bypass"
-	ensurePathsText    = " require explicit approval to ensure paths are evaluated correctly. For security, Claude Code cannot automatically determine the final working directory when 'cd' is used in compound commands."
+	manualApprovalSuffix = " - manual approval required to prevent path resolution bypass"
+	ensurePathsText      = " require explicit approval to ensure paths are evaluated correctly. For security, Claude Code cannot automatically determine the final working directory when 'cd' is used in compound commands."
 )
 
 // approvalIfCommandChangesFilesInLineWithCD returns the question about a command that changes files, if its command line also
@@ -51,7 +51,7 @@ func (c commandLine) approvalIfCommandChangesFilesInLineWithCD(unwrappedCommand 
 	}
 	q := &approvalRequest{
 		message: "Commands that change directories and perform write operations" + ensurePathsText, reasonType: "other", code: reasonCodeCDWithWrite,
-		reason: "Compound command contains cd with write operation" + pathResolutionText, suggestions: []protocol.PermissionUpdate{},
+		reason: "Compound command contains cd with write operation" + manualApprovalSuffix, suggestions: []protocol.PermissionUpdate{},
 	}
 	if !c.modeAndRules.allowsEdits() {
 		q.suggestions = append(q.suggestions, suggestAllowRuleForSimilarCommands(c.command), acceptEditsUpdate())
@@ -102,7 +102,7 @@ func (c commandLine) redirectApproval(r shellcmd.Redirect, abs string) *approval
 	if inside && c.modeAndRules.allowsEdits() || c.modeAndRules.rules.coversPath(BehaviorAllow, "Edit", abs) {
 		return nil
 	}
-	return c.approvalForChangeOfPath("Output redirection to '"+abs+"'", abs, inside, false)
+	return c.newPathChangeApproval("Output redirection to '"+abs+"'", abs, inside, false)
 }
 
 // approvalsForFirstUnpermittedPath returns the question about the first path of a command that needs permission; both results
@@ -149,13 +149,13 @@ func (c commandLine) approvalsForFirstUnpermittedChange(unwrappedCommand shellcm
 	}
 	for _, path := range paths {
 		if q := c.sensitiveFileApproval(strings.TrimSuffix(path, "/")); q != nil {
-			q.suggestions = append([]protocol.PermissionUpdate{c.addDirectoryUpdate(path)}, c.editSuggestion()...)
+			q.suggestions = append([]protocol.PermissionUpdate{c.addDirectoryUpdate(path)}, c.acceptEditsSuggestion()...)
 			return q, nil
 		}
 	}
 	for _, path := range paths {
 		if !c.modeAndRules.isInWorkingDirOrAllowed("Edit", strings.TrimSuffix(path, "/")) {
-			return c.approvalForChangeOfPath(name+" in '"+path+"'", path, false, true), nil
+			return c.newPathChangeApproval(name+" in '"+path+"'", path, false, true), nil
 		}
 	}
 	if len(paths) == 0 || c.modeAndRules.allowsEdits() {
@@ -163,7 +163,7 @@ func (c commandLine) approvalsForFirstUnpermittedChange(unwrappedCommand shellcm
 	}
 	for _, path := range paths {
 		if !c.modeAndRules.rules.coversPath(BehaviorAllow, "Edit", strings.TrimSuffix(path, "/")) {
-			return nil, c.approvalForChangeOfPath(name+" in '"+path+"'", path, true, true)
+			return nil, c.newPathChangeApproval(name+" in '"+path+"'", path, true, true)
 		}
 	}
 	if name == "sed" {
@@ -207,17 +207,17 @@ func (c commandLine) readApproval(what, verb, abs string) *approvalRequest {
 	return q
 }
 
-// approvalForChangeOfPath returns the question about a path that a command or a redirection changes. changeDescription
+// newPathChangeApproval returns the question about a path that a command or a redirection changes. changeDescription
 // describes the change. isInWorkingDirectory is true if the path is in a working directory, and isChangeByCommand is false for
 // a redirection.
-func (c commandLine) approvalForChangeOfPath(changeDescription, abs string, isInWorkingDirectory, isChangeByCommand bool) *approvalRequest {
+func (c commandLine) newPathChangeApproval(changeDescription, abs string, isInWorkingDirectory, isChangeByCommand bool) *approvalRequest {
 	where := " needs approval. The path is inside the working directories for this session ('" + c.allowedDirectoriesText() + "'), and Claude Code asks before a shell command creates, changes or removes files there."
 	if !isInWorkingDirectory {
 		where = " needs approval. The path is outside the working directories for this session ('" + c.allowedDirectoriesText() + "'). Allowing runs the command as written."
 	}
 	q := &approvalRequest{message: changeDescription + where, blockedPath: abs, suggestions: []protocol.PermissionUpdate{suggestAllowRuleForSimilarCommands(c.command), c.addDirectoryUpdate(abs)}}
 	if isChangeByCommand {
-		q.suggestions = append(q.suggestions, c.editSuggestion()...)
+		q.suggestions = append(q.suggestions, c.acceptEditsSuggestion()...)
 	}
 	return q
 }
@@ -226,7 +226,7 @@ func (c commandLine) globApproval(path string) *approvalRequest {
 	const reason = "Glob patterns are not allowed in write operations. Please specify an exact file path."
 	return &approvalRequest{
 		message: reason, reasonType: "other", reason: reason, blockedPath: path, code: "other",
-		suggestions: append([]protocol.PermissionUpdate{suggestAllowRuleForSimilarCommands(c.command), c.addDirectoryUpdate(c.modeAndRules.resolver.resolveCallPath(path))}, c.editSuggestion()...),
+		suggestions: append([]protocol.PermissionUpdate{suggestAllowRuleForSimilarCommands(c.command), c.addDirectoryUpdate(c.modeAndRules.resolver.resolveCallPath(path))}, c.acceptEditsSuggestion()...),
 	}
 }
 
@@ -234,7 +234,7 @@ func (c commandLine) globApproval(path string) *approvalRequest {
 func (c commandLine) approvalForCopyOrMoveWithOptions(commandName string) *approvalRequest {
 	q := &approvalRequest{
 		message:    commandName + " with flags requires manual approval to ensure path safety. For security, Claude Code cannot automatically validate " + commandName + " commands that use flags, as some flags like --target-directory=PATH can bypass path validation.",
-		reasonType: "other", reason: commandName + " command with flags requires manual approval", code: reasonCodeFlags, suggestions: []protocol.PermissionUpdate{},
+		reasonType: "other", reason: commandName + " command with flags requires manual approval", code: reasonCodeFlagValidation, suggestions: []protocol.PermissionUpdate{},
 	}
 	if !c.modeAndRules.allowsEdits() {
 		q.suggestions = append(q.suggestions, suggestAllowRuleForSimilarCommands(c.command), acceptEditsUpdate())

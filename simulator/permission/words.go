@@ -72,7 +72,7 @@ func (c *call) addDirectoryUpdate(path string) protocol.PermissionUpdate {
 	return protocol.PermissionUpdate{Type: "addDirectories", Directories: []string{c.pathIfDirectoryElseParent(path)}, Destination: "session"}
 }
 
-func (c *call) editSuggestion() []protocol.PermissionUpdate {
+func (c *call) acceptEditsSuggestion() []protocol.PermissionUpdate {
 	if c.modeAndRules.allowsEdits() {
 		return nil
 	}
@@ -331,7 +331,7 @@ func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approvalRequest {
 			shellcmd.ObstacleLoneDollar:                         "This command can't be checked before it runs",
 			shellcmd.ObstacleUnparsed:                           "Parse error",
 			shellcmd.ObstacleRedirectClosesDescriptor:           "A closed file descriptor",
-			shellcmd.ObstacleHiddenLine:                         "A quoted line that begins with #",
+			shellcmd.ObstacleQuotedHashLine:                     "A quoted line that begins with #",
 			shellcmd.ObstacleArrayElementAssignment:             "This command can't be checked before it runs",
 			shellcmd.ObstacleDescriptorStoredInArrayElement:     "Redirect uses {a[…]} fd-variable assignment — modifies shell variable as side effect",
 			shellcmd.ObstacleEval:                               "'" + o.Text + "' evaluates arguments as shell code",
@@ -406,7 +406,7 @@ func (c *call) suggestUpdates() []protocol.PermissionUpdate {
 		if c.modeAndRules.mode == protocol.ModePlan {
 			return nil // no update permits the call before plan mode ends
 		}
-		updates := append([]protocol.PermissionUpdate{}, c.editSuggestion()...)
+		updates := append([]protocol.PermissionUpdate{}, c.acceptEditsSuggestion()...)
 		if outside {
 			updates = append(updates, protocol.PermissionUpdate{Type: "addDirectories", Directories: []string{dir}, Destination: "session"})
 		}

@@ -6,7 +6,7 @@ import (
 )
 
 // Event is one frame of a turn. The set of types is closed. An event with a wire form marshals to exactly one
-// stream-json line; [Trace] events have none and are only for transcripts, journals and debuggers.
+// stream-json line; [InternalEvent] events have none and are only for transcripts, journals and debuggers.
 type Event interface{ event() }
 
 // Init is the event system/init, which describes the session at the start of a turn.
@@ -438,8 +438,8 @@ type Frame struct {
 
 // CommandLifecycle returns the frame that reports the state of a prompt or a deferred call: queued, started, completed
 // or cancelled (spec: cli-contract 1.5). The caller sets the frame's ids.
-func CommandLifecycle(command, state string) *Frame {
-	return &Frame{Type: "command_lifecycle", Fields: []Field{{"command_uuid", command}, {"state", state}}}
+func CommandLifecycle(promptUUID, state string) *Frame {
+	return &Frame{Type: "command_lifecycle", Fields: []Field{{"command_uuid", promptUUID}, {"state", state}}}
 }
 
 // MarshalJSON writes the event as one object.

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Trace is an event without a wire form. Transcripts, the journal and debuggers read traces from the same ordered
+// InternalEvent is an event without a wire form. Transcripts, the journal and debuggers read traces from the same ordered
 // stream as other events; stdout does not show them.
-type Trace interface {
+type InternalEvent interface {
 	Event
 	trace()
 }

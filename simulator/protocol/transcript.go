@@ -263,9 +263,9 @@ type InformationalLine struct {
 	Content string `json:"content"`
 	IsMeta  bool   `json:"isMeta"`
 	SystemLineID
-	Level             string             `json:"level"`
-	PreventContinuing bool               `json:"preventContinuation,omitempty"`
-	Ending            *LinePromptOutcome `json:"promptSubmitEnding,omitempty"`
+	Level             string              `json:"level"`
+	PreventContinuing bool                `json:"preventContinuation,omitempty"`
+	Ending            *PromptSubmitEnding `json:"promptSubmitEnding,omitempty"`
 	LineTrailer
 }
 
@@ -284,8 +284,8 @@ type FallbackLine struct {
 	LineTrailer
 }
 
-// LinePromptOutcome is a [HookEffectOnPrompt] with the keys of transcripts. It was never observed with no_verdict.
-type LinePromptOutcome struct {
+// PromptSubmitEnding is a [HookEffectOnPrompt] with the keys of transcripts. It was never observed with no_verdict.
+type PromptSubmitEnding struct {
 	Ending struct {
 		Kind   string `json:"kind"` // "blocked_by_hook" or "stopped_by_hook"
 		Reason string `json:"reason,omitempty"`
@@ -469,22 +469,22 @@ type ATISLatchLine struct {
 // CostStateLine is cost-state: the session's usage so far, which is read back when the session is resumed. Durations
 // are in milliseconds, StartTime is Unix milliseconds.
 type CostStateLine struct {
-	Type                           string              `json:"type"` // "cost-state"
-	SessionID                      string              `json:"sessionId"`
-	TotalCostUSD                   float64             `json:"totalCostUSD"`
-	TotalAPIDuration               int                 `json:"totalAPIDuration"`
-	TotalAPIDurationWithoutRetries int                 `json:"totalAPIDurationWithoutRetries"`
-	TotalToolDuration              int                 `json:"totalToolDuration"`
-	TotalLinesAdded                int                 `json:"totalLinesAdded"`
-	TotalLinesRemoved              int                 `json:"totalLinesRemoved"`
-	TotalDuration                  int                 `json:"totalDuration"`
-	StartTime                      int64               `json:"startTime"`
-	ModelUsage                     map[string]LineCost `json:"modelUsage"`
-	HasUnknownModelCost            bool                `json:"hasUnknownModelCost"`
+	Type                           string                    `json:"type"` // "cost-state"
+	SessionID                      string                    `json:"sessionId"`
+	TotalCostUSD                   float64                   `json:"totalCostUSD"`
+	TotalAPIDuration               int                       `json:"totalAPIDuration"`
+	TotalAPIDurationWithoutRetries int                       `json:"totalAPIDurationWithoutRetries"`
+	TotalToolDuration              int                       `json:"totalToolDuration"`
+	TotalLinesAdded                int                       `json:"totalLinesAdded"`
+	TotalLinesRemoved              int                       `json:"totalLinesRemoved"`
+	TotalDuration                  int                       `json:"totalDuration"`
+	StartTime                      int64                     `json:"startTime"`
+	ModelUsage                     map[string]LineModelUsage `json:"modelUsage"`
+	HasUnknownModelCost            bool                      `json:"hasUnknownModelCost"`
 }
 
-// LineCost is the part of a [ModelUsage] that a transcript records.
-type LineCost struct {
+// LineModelUsage is the part of a [ModelUsage] that a transcript records.
+type LineModelUsage struct {
 	InputTokens              int     `json:"inputTokens"`
 	OutputTokens             int     `json:"outputTokens"`
 	ThinkingTokens           int     `json:"thinkingTokens"`

@@ -147,8 +147,8 @@ func ruleFault(text, behavior string) string {
 		return fmt.Sprintf("Empty parentheses. Either specify a pattern or use just %q without parentheses", name)
 	case mcp && rule.HasContent:
 		return fmt.Sprintf("MCP rules do not support patterns in parentheses. Use %q without parentheses, or use %q for all tools", name, name+"__*")
-	case behavior == "allow" && isToolPattern(name):
-		return ToolPatternError(name)
+	case behavior == "allow" && hasForbiddenWildcard(name):
+		return AllowRulePatternError(name)
 	}
 	if first, n := utf8.DecodeRuneInString(name); !mcp && unicode.IsLower(first) {
 		return fmt.Sprintf("Tool names must start with uppercase. Use %q", string(unicode.ToUpper(first))+name[n:])
@@ -178,9 +178,9 @@ func ruleFault(text, behavior string) string {
 	return ""
 }
 
-// isToolPattern reports whether a tool name has a star where allow rules must not have one. They may have one only
+// hasForbiddenWildcard reports whether a tool name has a star where allow rules must not have one. They may have one only
 // after the name of an MCP server, as in mcp__server__*.
-func isToolPattern(name string) bool {
+func hasForbiddenWildcard(name string) bool {
 	if rest, ok := strings.CutPrefix(name, "mcp__"); ok {
 		server, _, _ := strings.Cut(rest, "__")
 		return strings.Contains(server, "*")
@@ -188,9 +188,9 @@ func isToolPattern(name string) bool {
 	return strings.Contains(name, "*")
 }
 
-// ToolPatternError returns the error for an allow rule whose tool name is a pattern; empty means an allowed name.
-func ToolPatternError(name string) string {
-	if !isToolPattern(name) {
+// AllowRulePatternError returns the error for an allow rule whose tool name is a pattern; empty means an allowed name.
+func AllowRulePatternError(name string) string {
+	if !hasForbiddenWildcard(name) {
 		return ""
 	}
 	return fmt.Sprintf("Wildcard tool name %q is not supported in allow rules. Name the tools in full: a wildcard is allowed only after "+
@@ -341,7 +341,7 @@ func truncate(text string) string {
 	return string(runes[:min(len(runes), most)])
 }
 
-const invalidGuardHint = " — it may protect the permissions in the same file, so the whole file is ignored until the hook is fixed or removed."
+const invalidHookHint = " — it may protect the permissions in the same file, so the whole file is ignored until the hook is fixed or removed."
 
 // faultsOfInvalidGuardHooks returns the faults for invalid hooks that make the CLI ignore the whole file. The CLI
 // reports each of them twice: first in its wording for hooks, then in its wording for any invalid value.
@@ -357,7 +357,7 @@ func faultsOfInvalidGuardHooks(hooksValue any) (inHookWords, inValueWords []Faul
 		groups, ok := value.([]any)
 		if !ok {
 			got := jsonType(value)
-			inHookWords = append(inHookWords, Fault{Key: key, Text: fmt.Sprintf("Hook event %q must be an array of matchers; received %s", event, got) + invalidGuardHint})
+			inHookWords = append(inHookWords, Fault{Key: key, Text: fmt.Sprintf("Hook event %q must be an array of matchers; received %s", event, got) + invalidHookHint})
 			inValueWords = append(inValueWords, Fault{Key: key, Text: "Expected array, but received " + got})
 			continue
 		}
@@ -368,7 +368,7 @@ func faultsOfInvalidGuardHooks(hooksValue any) (inHookWords, inValueWords []Faul
 			}
 			_, odd := pruneGroup(fmt.Sprintf("%s.%d", key, i), raw)
 			for _, o := range odd {
-				inHookWords = append(inHookWords, o.fault(invalidGuardHint))
+				inHookWords = append(inHookWords, o.fault(invalidHookHint))
 				if f, ok := o.faultInWordsOfValueErrors(); ok {
 					inValueWords = append(inValueWords, f)
 				}

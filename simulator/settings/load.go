@@ -327,13 +327,13 @@ func (d decoder) decodeEnv() {
 	}
 }
 
-// Merge returns base with a host's settings: each top-level key of more replaces that of base, and null removes it.
-func Merge(base, more map[string]json.RawMessage) map[string]json.RawMessage {
+// Merge returns base with a host's settings: each top-level key of patch replaces that of base, and null removes it.
+func Merge(base, patch map[string]json.RawMessage) map[string]json.RawMessage {
 	out := maps.Clone(base)
 	if out == nil {
 		out = map[string]json.RawMessage{}
 	}
-	for key, value := range more {
+	for key, value := range patch {
 		if string(value) == "null" {
 			delete(out, key)
 			continue

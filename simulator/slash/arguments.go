@@ -49,7 +49,7 @@ func fillPlaceholders(body, args string, names []string) (text string, used bool
 // begin with one. Names have precedence over numbers, and longer names over shorter ones.
 func placeholderValue(s, args string, words, names []string) (value string, n int) {
 	for i, name := range names {
-		if n < 1+len(name) && beginsWithName(s[1:], name) {
+		if n < 1+len(name) && beginsWithArgumentName(s[1:], name) {
 			value, n = "", 1+len(name)
 			if i < len(words) {
 				value = words[i]
@@ -72,8 +72,8 @@ func placeholderValue(s, args string, words, names []string) (value string, n in
 	return m[0], len(m[0])
 }
 
-// beginsWithName reports whether s begins with a name that is followed by neither a word character nor an index.
-func beginsWithName(s, name string) bool {
+// beginsWithArgumentName reports whether s begins with a name that is followed by neither a word character nor an index.
+func beginsWithArgumentName(s, name string) bool {
 	rest, ok := strings.CutPrefix(s, name)
 	if !ok || rest == "" {
 		return ok

@@ -62,9 +62,9 @@ type Expansion struct {
 	RunsShell bool // the text contains the output of shell commands
 }
 
-// LocalTags returns the text with which transcripts record the prompt of a command that runs without the model. name is
+// LocalCommandTags returns the text with which transcripts record the prompt of a command that runs without the model. name is
 // the canonical name of the command, even if an alias was typed.
-func (c Call) LocalTags(name string) string {
+func (c Call) LocalCommandTags(name string) string {
 	const gap = "\n            "
 	return "<command-name>/" + name + "</command-name>" + gap + "<command-message>" + name + "</command-message>" + gap + "<command-args>" + c.Args + "</command-args>"
 }

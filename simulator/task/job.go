@@ -29,11 +29,11 @@ const (
 	firstRunDelayOfFiveMinuteJob = 285 * time.Second
 )
 
-// NextRun returns the time of the first run in Unix milliseconds. If At is set, it returns At. Otherwise the time
+// NextRunMillis returns the time of the first run in Unix milliseconds. If At is set, it returns At. Otherwise the time
 // deviates from the schedule as in the real CLI (observed with 2.1.329). A recurring job runs later by a fraction of
 // its period. A job for every five minutes runs firstRunDelayOfFiveMinuteJob after its creation. A job that runs once, at a
 // full or half hour, runs a little earlier.
-func (j Job) NextRun() float64 {
+func (j Job) NextRunMillis() float64 {
 	if !j.At.IsZero() {
 		return unixMillis(j.At)
 	}
@@ -102,7 +102,7 @@ func ForHooks(s *Set) (list protocol.NeverNullJSONList[protocol.BackgroundTask])
 	if s == nil {
 		return nil
 	}
-	for _, i := range s.Running() {
+	for _, i := range s.RunningInBackground() {
 		kind := "shell"
 		if i.Kind == KindAgent {
 			kind = "subagent"

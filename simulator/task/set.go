@@ -330,7 +330,7 @@ func (s *Set) HasPendingNotice() bool {
 // HasRunningTask reports whether a background task is running. In an ordered set, an agent counts as running until
 // [Set.Take] can return all its events.
 func (s *Set) HasRunningTask() bool {
-	if len(s.Running()) > 0 {
+	if len(s.RunningInBackground()) > 0 {
 		return true
 	}
 	s.mu.Lock()
@@ -338,8 +338,8 @@ func (s *Set) HasRunningTask() bool {
 	return s.agentRunning
 }
 
-// Running lists the background tasks that are running, in start order.
-func (s *Set) Running() (out []Info) {
+// RunningInBackground lists the background tasks that are running, in start order.
+func (s *Set) RunningInBackground() (out []Info) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.tasks {

@@ -380,26 +380,26 @@ func (s *Set) newID(k ShellOrAgentKind) string { return NewTaskID(k, s.options.N
 func NewTaskID(k ShellOrAgentKind, uuid string) string {
 	hex := strings.ReplaceAll(uuid, "-", "")
 	if k == KindAgent {
-		return "a" + hex[:min(8, len(hex))] + padOrTrim(hex, 8)
+		return "a" + hex[:min(8, len(hex))] + lastDigits(hex, 8)
 	}
-	n, err := strconv.ParseUint(padOrTrim(hex, 12), 16, 64)
+	n, err := strconv.ParseUint(lastDigits(hex, 12), 16, 64)
 	if err != nil {
-		return "b" + padOrTrim(hex, 8)
+		return "b" + lastDigits(hex, 8)
 	}
-	return "b" + padOrTrim(strconv.FormatUint(n, 36), 8)
+	return "b" + lastDigits(strconv.FormatUint(n, 36), 8)
 }
 
 // newTaskRunID returns the start time in milliseconds and a random part: 0mwprw21s-2e066cd9.
 func (s *Set) newTaskRunID() string {
 	hex := strings.ReplaceAll(s.options.NewID(), "-", "")
-	return padOrTrim(strconv.FormatInt(max(0, s.options.Now().UnixMilli()), 36), 9) + "-" + hex[len(hex)-8:]
+	return lastDigits(strconv.FormatInt(max(0, s.options.Now().UnixMilli()), 36), 9) + "-" + hex[len(hex)-8:]
 }
 
-func padOrTrim(text string, n int) string {
-	if len(text) >= n {
-		return text[len(text)-n:]
+func lastDigits(digits string, n int) string {
+	if len(digits) >= n {
+		return digits[len(digits)-n:]
 	}
-	return strings.Repeat("0", n-len(text)) + text
+	return strings.Repeat("0", n-len(digits)) + digits
 }
 
 // HasRunningOrUnshownAgent reports whether a background agent is running or has events that are not shown yet.
@@ -407,8 +407,8 @@ func (s *Set) HasRunningOrUnshownAgent() bool {
 	return hasAgentWhere(s, func(t *Task) bool { return !t.ended || t.unshownEvents > 0 })
 }
 
-// HasActiveAgent reports whether a background agent is running and is not waiting.
-func (s *Set) HasActiveAgent() bool {
+// HasNonWaitingAgent reports whether a background agent is running and is not waiting.
+func (s *Set) HasNonWaitingAgent() bool {
 	return hasAgentWhere(s, func(t *Task) bool { return !t.ended && t.waitCount == 0 })
 }
 

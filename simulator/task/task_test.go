@@ -123,7 +123,7 @@ func TestStopAndClose(t *testing.T) {
 		}
 		cancel() // the end of the call is not that of its task
 		synctest.Wait()
-		if got := len(s.Running()); got != 3 {
+		if got := len(s.RunningInBackground()); got != 3 {
 			t.Fatalf("%d tasks run", got)
 		}
 		if s.Stop(a.ID, task.KilledByParent) == nil || s.Stop("nosuch", task.KilledByUserOrHost) != nil {
@@ -305,7 +305,7 @@ func TestAgentsAreCounted(t *testing.T) {
 	a := s.Start(task.Info{Kind: task.KindAgent, Background: true})
 	var states []string
 	note := func(when string) {
-		states = append(states, fmt.Sprint(when, " ", s.HasRunningOrUnshownAgent(), s.HasActiveAgent()))
+		states = append(states, fmt.Sprint(when, " ", s.HasRunningOrUnshownAgent(), s.HasNonWaitingAgent()))
 	}
 	note("started")
 	_ = a.WhileWaiting(func() error { note("waits"); return nil })

@@ -112,7 +112,7 @@ type (
 		File         string `json:"planFilePath"`
 		Exists       bool   `json:"planExists"`
 	}
-	sessionContext struct {
+	sessionContextAttachment struct {
 		Type    string            `json:"type"` // "session_context"
 		Context map[string]string `json:"context"`
 	}
@@ -150,7 +150,7 @@ func (l *contextAttachmentWriter) writeEnvironmentOrChangesBeforePrompt() error 
 	switch {
 	case !l.environmentWritten:
 		l.environmentWritten, l.contextPending = true, !l.contextWritten
-		lines = append(append(l.changeAttachments("", now), l.toolAgentAndSkillListings("", now, true)...), l.autoModeLines("", now)...)
+		lines = append(append(l.environmentAttachments("", now), l.toolAgentAndSkillListings("", now, true)...), l.autoModeLines("", now)...)
 		l.autoMode = now.autoMode()
 		if now.TokensLeft > 0 {
 			lines, l.tokensLeftWritten = append(lines, l.tokensLeftLine("", now.TokensLeft)), true
@@ -201,7 +201,7 @@ func (l *contextAttachmentWriter) writeListingsAndEnvironmentAfterCompaction() e
 func (l *contextAttachmentWriter) listingsAndEnvironmentAfterCompaction() []any {
 	l.environmentWritten = true
 	now := l.currentSessionContextOf("")
-	return append(l.toolAgentAndSkillListings("", now, false), l.changeAttachments("", now)...)
+	return append(l.toolAgentAndSkillListings("", now, false), l.environmentAttachments("", now)...)
 }
 
 // autoMode describes a mode in which the user does not approve calls; nil means another mode.
@@ -239,7 +239,7 @@ func (l *contextAttachmentWriter) tokensLeftLine(agentID string, left int) proto
 func (l *contextAttachmentWriter) firstAttachmentsOfSubagent(agentID string) []any {
 	now := l.currentSessionContextOf(agentID)
 	lists := l.toolAgentAndSkillListings(agentID, SessionContext{Deferred: now.Deferred}, false)
-	lists = append(lists, l.changeAttachments(agentID, now)...)
+	lists = append(lists, l.environmentAttachments(agentID, now)...)
 	lists = append(lists, l.toolAgentAndSkillListings(agentID, SessionContext{Skills: now.Skills}, false)...)
 	return append(lists, l.contextDateAndGitAttributionLines(agentID)...)
 }
@@ -252,10 +252,10 @@ func (l *contextAttachmentWriter) subagentSecondRequestAttachments(agentID strin
 	return lines
 }
 
-func (l *contextAttachmentWriter) changeAttachments(agentID string, now SessionContext) []any {
+func (l *contextAttachmentWriter) environmentAttachments(agentID string, now SessionContext) []any {
 	m := l.conversation.options.Machine
 	dirs, dir, isWorktree := append([]string{}, now.AdditionalDirs...), l.conversation.workingDirOf(agentID), m.IsWorktree
-	if agentID != "" && l.conversation.options.Context != nil && l.conversation.options.Context.AgentDir(agentID) != "" {
+	if agentID != "" && l.conversation.options.Context != nil && l.conversation.options.Context.AgentWorktree(agentID) != "" {
 		dirs, isWorktree = append(dirs, dir), true
 	}
 	return []any{
@@ -355,13 +355,13 @@ func (l *contextAttachmentWriter) openingAttachments(agentID string) []any {
 		line.RenderedRole = "user"
 		lines = append(lines, line)
 	}
-	state := l.conversation.attachmentLine(agentID, "", sessionContext{"session_context", map[string]string{}})
+	state := l.conversation.attachmentLine(agentID, "", sessionContextAttachment{"session_context", map[string]string{}})
 	text := ""
 	if source := l.conversation.options.Context; source != nil && !l.conversation.writer.isDisabled {
 		text = source.GitStatus(agentID)
 	}
 	if text != "" {
-		state.Attachment = sessionContext{"session_context", map[string]string{"gitStatus": text}}
+		state.Attachment = sessionContextAttachment{"session_context", map[string]string{"gitStatus": text}}
 		state.RenderedRole, state.Rendered = "user", []protocol.AttachmentText{{Content: protocol.Reminder("# gitStatus\n" + text)}}
 	}
 	return append(lines, state, l.conversation.reminderLine(agentID, dateAttachment{"date", today}, "Today's date is "+today+"."))

@@ -43,8 +43,8 @@ func (th *conversation) agentPath(id string) string {
 	return filepath.Join(th.sessionFilesDir(), "subagents", "agent-"+filepath.Base(id)+".jsonl")
 }
 
-// promptIDOf returns the prompt id of an event. The following lines get the same id, unless the event is injected text.
-func (th *conversation) promptIDOf(ev *protocol.PromptAccepted) string {
+// adoptPromptID returns the prompt id of an event. The following lines get the same id, unless the event is injected text.
+func (th *conversation) adoptPromptID(ev *protocol.PromptAccepted) string {
 	if !ev.Injected {
 		th.promptID = ev.PromptID
 	}
@@ -53,7 +53,7 @@ func (th *conversation) promptIDOf(ev *protocol.PromptAccepted) string {
 
 func (th *conversation) cliLineAddedToPrompt(prompt *protocol.PromptAccepted, content protocol.UserContent) protocol.UserLine {
 	e := th.newEnvelope("", "", prompt.Timestamp)
-	e.PromptID = th.promptIDOf(prompt)
+	e.PromptID = th.adoptPromptID(prompt)
 	return protocol.UserLine{LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user", Message: content, IsMeta: true, Companion: true}
 }
 
@@ -88,7 +88,7 @@ func (th *conversation) workingDirOf(agentID string) string {
 	if th.options.Context == nil {
 		return th.options.CWD
 	}
-	return cmp.Or(th.options.Context.AgentDir(agentID), th.options.Context.AgentDir(""), th.options.CWD)
+	return cmp.Or(th.options.Context.AgentWorktree(agentID), th.options.Context.AgentWorktree(""), th.options.CWD)
 }
 
 func (th *conversation) timestampOrNow(timestamp string) string {

@@ -39,10 +39,10 @@ func (c *sessionCosts) addTurn(ev *protocol.Result) {
 	c.totals.TotalAPIDuration = c.waitMillis + ev.DurationAPIMS
 	c.totals.TotalAPIDurationWithoutRetries = c.totals.TotalAPIDuration
 	c.totals.TotalDuration += ev.DurationMS
-	c.totals.ModelUsage = make(map[string]protocol.LineCost, len(ev.ModelUsage))
+	c.totals.ModelUsage = make(map[string]protocol.LineModelUsage, len(ev.ModelUsage))
 	c.totals.HasUnknownModelCost = false
 	for model, u := range ev.ModelUsage {
-		c.totals.ModelUsage[model] = convertUsage[protocol.LineCost](u)
+		c.totals.ModelUsage[model] = convertUsage[protocol.LineModelUsage](u)
 		c.totals.HasUnknownModelCost = c.totals.HasUnknownModelCost || u.CostBasis == "unknown"
 	}
 }
@@ -51,7 +51,7 @@ func (c *sessionCosts) stateLine(id string) protocol.CostStateLine {
 	line := c.totals
 	line.Type, line.SessionID = "cost-state", id
 	if line.ModelUsage == nil {
-		line.ModelUsage = map[string]protocol.LineCost{}
+		line.ModelUsage = map[string]protocol.LineModelUsage{}
 	}
 	return line
 }

@@ -162,9 +162,9 @@ type lineWriter struct {
 	opened            bool  // the opening lines are written
 	endsInPartialLine bool  // the transcript ends in the middle of a line
 	waitingLines      []any // lines that are written together with the next ones
-	// pending returns the lines that a fork copies from its source before its first own line. promptID is the id of the
+	// forkLines returns the lines that a fork copies from its source before its first own line. promptID is the id of the
 	// fork's first prompt. Nil means that there is nothing to copy.
-	pending func(promptID string) []byte
+	forkLines func(promptID string) []byte
 }
 
 // write appends lines. Before the first, it writes the opening lines and, in a fork, those copied from the source.
@@ -175,8 +175,8 @@ func (p *lineWriter) write(lines ...any) error {
 	if err := p.flush(); err != nil {
 		return err
 	}
-	if copied := p.pending; copied != nil {
-		p.pending = nil
+	if copied := p.forkLines; copied != nil {
+		p.forkLines = nil
 		if err := p.conversation.writer.writeCopiedLines(p.conversation.path, copied(cmp.Or(p.conversation.promptID, p.conversation.options.Clock.NewID()))); err != nil {
 			return err
 		}

@@ -63,9 +63,9 @@ type ContextSource interface {
 	// SessionContext and RequestContext return the context of a sub-agent; an empty id means the main conversation.
 	SessionContext(agentID string) SessionContext
 	CurrentModel() ModelContext
-	// AgentDir returns the worktree in which an agent works; empty means the directory of the session. For the main
+	// AgentWorktree returns the worktree in which an agent works; empty means the directory of the session. For the main
 	// conversation, it returns the directory in which commands run now; empty means the directory at the start.
-	AgentDir(agentID string) string
+	AgentWorktree(agentID string) string
 	// GitStatus reads the state of the repository for the model; empty if the model is not told it.
 	GitStatus(agentID string) string
 	// RequestContext returns what requests to the model contain in addition to messages.
@@ -215,11 +215,11 @@ func (o Options) findResumedTranscript() (string, error) {
 		}
 		return path, nil
 	}
-	return o.findByTitle()
+	return o.findPathByTitle()
 }
 
-// findByTitle returns the path of the project's transcript whose title is the value of --resume.
-func (o Options) findByTitle() (string, error) {
+// findPathByTitle returns the path of the project's transcript whose title is the value of --resume.
+func (o Options) findPathByTitle() (string, error) {
 	var named []transcriptFile
 	for c, t := range o.conversations() {
 		if strings.EqualFold(cmp.Or(t.title, t.aiTitle), strings.TrimSpace(o.Resume)) {

@@ -21,7 +21,7 @@ type Message struct {
 	Turn    *protocol.TurnDurationLine // duration of the turn that ended with this message; nil means that the transcript has none
 }
 
-const deferredAttachmentType = "hook_deferred_tool"
+const hookDeferredToolType = "hook_deferred_tool"
 
 // parsedTranscript contains what was read from a transcript file. Lines that are not JSON objects are ignored.
 type parsedTranscript struct {
@@ -180,7 +180,7 @@ func (t *parsedTranscript) readAttachment(keys map[string]json.RawMessage) {
 		t.hookTexts = append(t.hookTexts, stringsOfAttachmentContent(a.Content)...)
 	}
 	switch a.Type {
-	case deferredAttachmentType:
+	case hookDeferredToolType:
 		t.deferred = a.ToolUseID
 	case "environment":
 		t.environmentWritten, t.contextPending = true, t.contextPending || a.Changes == nil
@@ -333,20 +333,20 @@ type transcriptCutError string
 
 func (e transcriptCutError) Error() string { return string(e) }
 
-// dropAfter drops the lines after the message whose uuid is at. drops is the uuid of the first prompt to drop, "" if no
-// prompt may be dropped, or nil if it does not matter; if drops is wrong, dropAfter fails. The recorded costs are kept.
-func (t *parsedTranscript) dropAfter(at string, drops *string) error {
-	last := slices.IndexFunc(t.entries, func(e entry) bool { return e.uuid == at && e.isMessage() })
+// dropAfter drops the lines after the message whose uuid is messageUUID. expectedPromptUUID is the uuid of the first prompt
+// to drop, "" if no prompt may be dropped, or nil if it does not matter; if it is wrong, dropAfter fails. The recorded costs are kept.
+func (t *parsedTranscript) dropAfter(messageUUID string, expectedPromptUUID *string) error {
+	last := slices.IndexFunc(t.entries, func(e entry) bool { return e.uuid == messageUUID && e.isMessage() })
 	if last < 0 {
-		return transcriptCutError("No message found with message.uuid of: " + at)
+		return transcriptCutError("No message found with message.uuid of: " + messageUUID)
 	}
-	if drops != nil {
+	if expectedPromptUUID != nil {
 		next := ""
 		if i := slices.IndexFunc(t.entries[last+1:], func(e entry) bool { return e.isPrompt }); i >= 0 {
 			next = t.entries[last+1+i].uuid
 		}
-		if next != *drops {
-			return transcriptCutError("Resume rejected by --resume-drops-turn: the prompt after " + at + " is " + cmp.Or(next, "none") + ", not " + cmp.Or(*drops, "none") + ".")
+		if next != *expectedPromptUUID {
+			return transcriptCutError("Resume rejected by --resume-drops-turn: the prompt after " + messageUUID + " is " + cmp.Or(next, "none") + ", not " + cmp.Or(*expectedPromptUUID, "none") + ".")
 		}
 	}
 	t.entries = t.entries[:last+1]

@@ -152,7 +152,7 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 		mended = append(mended, line)
 	}
 	e := r.conversation.newEnvelope("", ev.UUID, ev.Timestamp)
-	e.PromptID = r.conversation.promptIDOf(ev)
+	e.PromptID = r.conversation.adoptPromptID(ev)
 	line := protocol.UserLine{
 		LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user",
 		Message: protocol.UserContent{Role: "user", Content: ev.Content}, IsMeta: ev.Injected, RowSource: "local",
@@ -208,7 +208,7 @@ func (r *recorder) queuedLines(ev *protocol.PromptAccepted, line protocol.UserLi
 // recordHostCommandsBeforePrompt records the commands that a host has caused since the last prompt, as part of this one.
 func (r *recorder) recordHostCommandsBeforePrompt(prompt *protocol.PromptAccepted) (err error) {
 	for _, c := range r.commands {
-		c.Command.PromptID = r.conversation.promptIDOf(prompt)
+		c.Command.PromptID = r.conversation.adoptPromptID(prompt)
 		err = cmp.Or(err, r.recordSlashCommandPrompt(c.Command, 0), r.recordUser(c.Output))
 	}
 	r.commands = nil
@@ -272,7 +272,7 @@ func (r *recorder) recordSlashCommandPrompt(ev *protocol.PromptAccepted, sentAtM
 	} {
 		e := r.conversation.newEnvelope("", uuid, ev.Timestamp)
 		line.LineHead, line.LineID, line.LineTrailer, line.Type = e.LineHead, e.LineID, e.LineTrailer, "user"
-		line.PromptID = r.conversation.promptIDOf(ev)
+		line.PromptID = r.conversation.adoptPromptID(ev)
 		lines, uuid = append(lines, line), ev.UUID
 	}
 	return r.lines.write(lines...)
@@ -409,7 +409,7 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 	}
 	line.ToolEndsTurn = endsTurn
 	setPermissionDecisionAndRefusal(&line, ev)
-	r.setInterruptedMessage(&line, ev)
+	r.setInterruptedMessageID(&line, ev)
 	if ev.Tool != "" {
 		r.attribution.forAgent(agentID).attributeFollowingMessagesToMCPCall(executedMCPCall(ev))
 	}

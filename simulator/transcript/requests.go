@@ -36,11 +36,11 @@ type modelInput struct {
 }
 
 type inputMessage struct {
-	role, id   string // role of the message, and its API id if it is a reply
-	content    []json.RawMessage
-	hash       string // hash of the message; empty until it is sent
-	blocks     int    // number of content blocks, also after content was set to nil
-	isRendered bool   // the content differs from the transcript's lines, for example by a reminder; so the message needs a line
+	role, id         string // role of the message, and its API id if it is a reply
+	content          []json.RawMessage
+	hash             string // hash of the message; empty until it is sent
+	blocks           int    // number of content blocks, also after content was set to nil
+	differsFromLines bool   // the content differs from the transcript's lines, for example by a reminder; so the message needs a line
 }
 
 // repliesWithoutTextBeforeReminder is how many consecutive replies without text cause a reminder (observed with 2.1.330).
@@ -144,43 +144,43 @@ func storedBlocks(content json.RawMessage) []json.RawMessage {
 	return []json.RawMessage{json.RawMessage(`{"type":"text","text":` + string(content) + `}`)}
 }
 
-func (c *modelInput) addUser(content []json.RawMessage, notice bool) {
+func (c *modelInput) addUser(content []json.RawMessage, isTaskNotice bool) {
 	kept := slices.DeleteFunc(slices.Clone(content), func(raw json.RawMessage) bool {
 		var b protocol.TextBlock
 		return len(content) > 1 && json.Unmarshal(raw, &b) == nil && b.Type == "text" && strings.TrimSpace(b.Text) == ""
 	})
-	if notice && len(kept) == 1 {
+	if isTaskNotice && len(kept) == 1 {
 		var b protocol.TextBlock
 		if json.Unmarshal(kept[0], &b) == nil {
 			kept[0] = textBlock(protocol.Reminder(b.Text))
 		}
 	}
-	c.addMessage("user", "", kept, notice || len(kept) != len(content))
+	c.addMessage("user", "", kept, isTaskNotice || len(kept) != len(content))
 }
 
-func (c *modelInput) addMessage(role, id string, content []json.RawMessage, rendered bool) {
+func (c *modelInput) addMessage(role, id string, content []json.RawMessage, differsFromLines bool) {
 	if n := len(c.messages); role == "assistant" && n > c.sentMessages+1 && c.messages[n-2].role == role && c.messages[n-2].id == id {
 		// A call of the last reply ended before the next block of the reply was complete.
 		reply := &c.messages[n-2]
-		reply.content, reply.isRendered, c.messages[n-1].isRendered = append(reply.content, content...), true, true
+		reply.content, reply.differsFromLines, c.messages[n-1].differsFromLines = append(reply.content, content...), true, true
 		return
 	}
 	if n := len(c.messages); n > c.sentMessages && c.messages[n-1].role == role && c.messages[n-1].id == id {
 		last := &c.messages[n-1]
 		k := len(last.content)
 		if results := countBlocks(last.content, "tool_result"); results > 0 && results < k && countBlocks(content, "tool_result") > 0 {
-			last.content, last.isRendered = slices.Insert(last.content, results, content...), true // tool results come before texts
+			last.content, last.differsFromLines = slices.Insert(last.content, results, content...), true // tool results come before texts
 			return
 		}
 		if role == "user" && k > 0 && len(content) > 0 {
 			end := withNewlineIfTextFollows(last.content[k-1], content[0])
-			rendered = rendered || string(end) != string(last.content[k-1])
+			differsFromLines = differsFromLines || string(end) != string(last.content[k-1])
 			last.content[k-1] = end
 		}
-		last.content, last.isRendered = append(last.content, content...), last.isRendered || rendered
+		last.content, last.differsFromLines = append(last.content, content...), last.differsFromLines || differsFromLines
 		return
 	}
-	c.messages = append(c.messages, inputMessage{role: role, id: id, content: content, isRendered: rendered})
+	c.messages = append(c.messages, inputMessage{role: role, id: id, content: content, differsFromLines: differsFromLines})
 }
 
 // addAttachmentTexts adds the text of an attachment, which becomes a message of its own if role is "system".
@@ -194,17 +194,17 @@ func (c *modelInput) addAttachmentTexts(role string, renderedTexts []protocol.At
 	}
 }
 
-func (c *modelInput) insertReminder(end int, text string) {
-	for i := end - 1; i >= c.sentMessages; i-- {
+func (c *modelInput) insertReminder(beforeIndex int, text string) {
+	for i := beforeIndex - 1; i >= c.sentMessages; i-- {
 		if m := &c.messages[i]; m.role == "user" {
 			at := m.countLeadingReminders()
 			if n := len(m.content); n > 0 && isBlockOfType(m.content[0], "tool_result") {
 				if at = n; appendReminderToToolResult(&m.content[n-1], text) {
-					m.isRendered = true
+					m.differsFromLines = true
 					return
 				}
 			}
-			m.content, m.isRendered = slices.Insert(m.content, at, textBlock(text+"\n")), true
+			m.content, m.differsFromLines = slices.Insert(m.content, at, textBlock(text+"\n")), true
 			return
 		}
 	}
@@ -271,7 +271,7 @@ func (c *modelInput) moveUnsentReminders(asSystemMessages bool) {
 		if m.role == "assistant" {
 			flush()
 		}
-		c.addMessage(m.role, m.id, m.content, m.isRendered)
+		c.addMessage(m.role, m.id, m.content, m.differsFromLines)
 	}
 	flush()
 }
@@ -412,7 +412,7 @@ func (l *modelRequestLog) markSentAndReturnBlobLine(agentID string, input *model
 	if m.role == "system" && !input.effortSent {
 		input.effortSent, message.OutputConfig = true, effort
 	}
-	if !m.isRendered || !l.recordBlobHash(agentID, m.hash) {
+	if !m.differsFromLines || !l.recordBlobHash(agentID, m.hash) {
 		return nil
 	}
 	return protocol.RequestBlobLine{Type: "api-request-blob", SessionID: l.conversation.id, AgentID: agentID, Hash: m.hash, Message: message}

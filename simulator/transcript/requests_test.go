@@ -62,11 +62,11 @@ func TestMessageOfSeveralLines(t *testing.T) {
 	var c modelInput
 	c.addMessage("user", "", result("1"), false)
 	c.addMessage("user", "", []json.RawMessage{textBlock("skill")}, false)
-	if m := c.messages[0]; len(c.messages) != 1 || m.isRendered {
+	if m := c.messages[0]; len(c.messages) != 1 || m.differsFromLines {
 		t.Errorf("one result: %+v", c.messages)
 	}
 	c.addMessage("user", "", result("2"), false)
-	if m := c.messages[0]; !m.isRendered || !isBlockOfType(m.content[1], "tool_result") || !isBlockOfType(m.content[2], "text") {
+	if m := c.messages[0]; !m.differsFromLines || !isBlockOfType(m.content[1], "tool_result") || !isBlockOfType(m.content[2], "text") {
 		t.Errorf("two results: %s", m.content)
 	}
 }
@@ -79,7 +79,7 @@ func TestReplyAroundResult(t *testing.T) {
 	c.addMessage("user", "", text("result 1"), false)
 	c.addMessage("assistant", "m1", text("b"), false)
 	c.addMessage("user", "", text("result 2"), false)
-	if len(c.messages) != 2 || len(c.messages[0].content) != 2 || !c.messages[0].isRendered || !c.messages[1].isRendered {
+	if len(c.messages) != 2 || len(c.messages[0].content) != 2 || !c.messages[0].differsFromLines || !c.messages[1].differsFromLines {
 		t.Errorf("messages %+v", c.messages)
 	}
 }

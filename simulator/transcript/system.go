@@ -20,7 +20,7 @@ type (
 		ExitCommitted bool   `json:"exitCommitted"`
 	}
 	deferredToolAttachment struct {
-		Type      string          `json:"type"` // deferredAttachmentType
+		Type      string          `json:"type"` // hookDeferredToolType
 		ToolUseID string          `json:"toolUseID"`
 		ToolName  string          `json:"toolName"`
 		ToolInput json.RawMessage `json:"toolInput"`
@@ -38,7 +38,7 @@ func (r *recorder) recordResult(ev *protocol.Result) error {
 		lines = append(lines, r.conversation.attachmentLine("", "", maxTurnsAttachment{Type: "max_turns_reached", MaxTurns: limit, TurnCount: ev.NumTurns}))
 	}
 	if d := ev.DeferredToolUse; d != nil {
-		lines = append(lines, r.conversation.attachmentLine("", "", deferredToolAttachment{deferredAttachmentType, d.ID, d.Name, d.Input}))
+		lines = append(lines, r.conversation.attachmentLine("", "", deferredToolAttachment{hookDeferredToolType, d.ID, d.Name, d.Input}))
 	}
 	if th := r.conversation; th.options.Machine.IsTerminal && !ev.IsError && ev.LocalCommand == "" && ev.NumTurns > 0 && th.hasStarted() {
 		count := th.lineCount
@@ -159,12 +159,12 @@ func (r *recorder) requestAndFallbackLines(agentID string, reply *protocol.Assis
 }
 
 // hookDecisionAboutPrompt returns the decision of hooks about a prompt; nil if the event contains none.
-func hookDecisionAboutPrompt(ev *protocol.System) *protocol.LinePromptOutcome {
+func hookDecisionAboutPrompt(ev *protocol.System) *protocol.PromptSubmitEnding {
 	outcome, is := ev.FieldValue("prompt_submit_outcome").(protocol.HookEffectOnPrompt)
 	if !is || outcome.NoVerdict != "" {
 		return nil
 	}
-	e := &protocol.LinePromptOutcome{Kept: outcome.IsKept}
+	e := &protocol.PromptSubmitEnding{Kept: outcome.IsKept}
 	e.Ending.Kind, e.Ending.Reason = outcome.Kind, outcome.Reason
 	return e
 }
@@ -234,7 +234,7 @@ func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 		line.TurnPosition.PromptIndex, ev.Command.UUID = r.turns, r.compactionUUID
 	}
 	e := r.conversation.newEnvelope("", ev.Summary.UUID, ev.Summary.Timestamp)
-	e.PromptID = r.conversation.promptIDOf(ev.Command)
+	e.PromptID = r.conversation.adoptPromptID(ev.Command)
 	line.LineHead, line.LineID, line.LineTrailer, line.RowSource, line.SentAtMS = e.LineHead, e.LineID, e.LineTrailer, "local", unixMilli(ev.Command.Timestamp)
 	if err := r.lines.write(line); err != nil {
 		return err
@@ -341,7 +341,7 @@ func (r *recorder) recordShellPrompt(ev *protocol.PromptAccepted) error {
 	var lines []any
 	for i, block := range ev.Content.Blocks {
 		e := r.conversation.newEnvelope("", map[bool]string{true: ev.UUID}[i == 0], ev.Timestamp)
-		e.PromptID = r.conversation.promptIDOf(ev)
+		e.PromptID = r.conversation.adoptPromptID(ev)
 		line := protocol.UserLine{LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user", Message: userText(protocol.Content{Blocks: []protocol.Block{block}}.Plain())}
 		if i > 0 {
 			line.TurnOrigin, line.TurnPosition = "human", &protocol.TurnPosition{TurnIndex: r.turns, PromptIndex: r.turns - r.notices}
@@ -374,9 +374,9 @@ func (r *recorder) recordAbsorbed(ev *protocol.PromptAbsorbed) error {
 	return r.lines.write(in, r.conversation.attachmentLine("", "user", command), out)
 }
 
-// setInterruptedMessage sets the key that says which message an interrupt in a terminal has stopped, unless the user refused
+// setInterruptedMessageID sets the key that says which message an interrupt in a terminal has stopped, unless the user refused
 // its call.
-func (r *recorder) setInterruptedMessage(line *protocol.UserLine, ev *protocol.User) {
+func (r *recorder) setInterruptedMessageID(line *protocol.UserLine, ev *protocol.User) {
 	if r.conversation.options.Machine.IsTerminal && ev.Tool == "" && !r.refusedByUser && strings.HasSuffix(ev.Message.Content.Plain(), "by user for tool use]") {
 		line.InterruptedMessageID = r.attribution.messageID
 	}

@@ -146,7 +146,7 @@ func (s *Transcript) openResumed(path string) error {
 		if err := th.startSession(); err != nil {
 			return err
 		}
-		th.forked, rec.lines.pending = true, func(promptID string) []byte { return t.linesForFork(th.id, leaf, promptID) }
+		th.forked, rec.lines.forkLines = true, func(promptID string) []byte { return t.linesForFork(th.id, leaf, promptID) }
 	}
 	rec.lines.endsInPartialLine = !th.forked && !t.endsInNewline
 	s.history, s.previousReply, s.deferred, s.instructionFiles, s.hookTexts = t.branchMessages(leaf), t.previousReply(leaf), t.deferred, t.instructionFiles, t.hookTexts
@@ -241,9 +241,9 @@ func (s *Transcript) LineChanges() (added, removed int) {
 	return s.recorder.costs.totals.TotalLinesAdded, s.recorder.costs.totals.TotalLinesRemoved
 }
 
-// Costs returns the usage by model of earlier runs of the session. Transcripts do not record properties of models, so
+// PreviousCosts returns the usage by model of earlier runs of the session. Transcripts do not record properties of models, so
 // ContextWindow, MaxOutputTokens, CanonicalModel, Provider and CostBasis are empty.
-func (s *Transcript) Costs() map[string]protocol.ModelUsage {
+func (s *Transcript) PreviousCosts() map[string]protocol.ModelUsage {
 	return maps.Clone(s.recorder.costs.previousUsage)
 }
 

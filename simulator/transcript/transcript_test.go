@@ -195,7 +195,7 @@ func (lowEffortContext) GitStatus(string) string { return "" }
 func (lowEffortContext) RequestContext(string) transcript.RequestContext {
 	return transcript.RequestContext{}
 }
-func (lowEffortContext) AgentDir(string) string { return "" }
+func (lowEffortContext) AgentWorktree(string) string { return "" }
 
 // movedContext returns the directory to which a command has changed.
 type movedContext struct {
@@ -207,7 +207,7 @@ func (e *movedContext) RequestContext(string) transcript.RequestContext {
 	return transcript.RequestContext{}
 }
 
-func (e *movedContext) AgentDir(id string) string {
+func (e *movedContext) AgentWorktree(id string) string {
 	if id == "" {
 		return e.dir
 	}
@@ -413,7 +413,7 @@ func TestResume(t *testing.T) {
 			if r.ID() != s.ID() || r.Path() != s.Path() || !r.Resumed() {
 				t.Fatalf("id %s, path %s, resumed %v", r.ID(), r.Path(), r.Resumed())
 			}
-			if got := r.Costs()["claude-opus-5-5"]; got.InputTokens != 3 || got.OutputTokens != 7 || got.CostUSD != 0.5 {
+			if got := r.PreviousCosts()["claude-opus-5-5"]; got.InputTokens != 3 || got.OutputTokens != 7 || got.CostUSD != 0.5 {
 				t.Errorf("costs %+v", got)
 			}
 			if string(r.ScenarioState()) != `{"n":1}` {
@@ -440,7 +440,7 @@ func TestResume(t *testing.T) {
 
 func TestContinue(t *testing.T) {
 	w := newWorld(t)
-	if s := w.mustOpen(t, transcript.Options{Continue: true}); s.Resumed() || s.Costs() != nil {
+	if s := w.mustOpen(t, transcript.Options{Continue: true}); s.Resumed() || s.PreviousCosts() != nil {
 		t.Error("nothing to continue, yet resumed")
 	}
 	older, newer := w.mustOpen(t, transcript.Options{}), w.mustOpen(t, transcript.Options{})
@@ -548,8 +548,8 @@ func TestFork(t *testing.T) {
 			if f.ID() == s.ID() || tt.o.ID != "" && f.ID() != tt.o.ID || !f.Resumed() {
 				t.Fatalf("id %s, resumed %v", f.ID(), f.Resumed())
 			}
-			if string(f.ScenarioState()) != `{"n":2}` || f.Costs()["claude-opus-5-5"].CostUSD != 0.5 {
-				t.Errorf("scenario state %s, costs %v", f.ScenarioState(), f.Costs())
+			if string(f.ScenarioState()) != `{"n":2}` || f.PreviousCosts()["claude-opus-5-5"].CostUSD != 0.5 {
+				t.Errorf("scenario state %s, costs %v", f.ScenarioState(), f.PreviousCosts())
 			}
 			if _, err := os.Stat(f.Path()); err == nil {
 				t.Error("the copy is written before the first record")

@@ -46,7 +46,7 @@ func runBash(ctx context.Context, c *Commands, call protocol.ToolUse, in bashInp
 	}
 	r := &runningCommand{commands: c, in: in, keepsDirectory: call.Agent != nil || isTrueVariable(c.options.Shell.Getenv("CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR")), info: taskInfo(call, in), timeout: c.timeout(in)}
 	if in.RunInBackground {
-		return r.startBackground(ctx)
+		return r.startInBackground(ctx)
 	}
 	return r.runForeground(ctx)
 }

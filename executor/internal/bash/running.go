@@ -140,11 +140,11 @@ func (r *runningCommand) stopAndReadOutput() string {
 	return r.cmd.Output(maxCapturedBytes)
 }
 
-// minForegroundTime is the shortest time that a call waits for its command, even if the timeout of the call is shorter.
+// minForegroundWait is the shortest time that a call waits for its command, even if the timeout of the call is shorter.
 // If the command exits within this time, the call returns the result of the command.
-const minForegroundTime = 2 * time.Second
+const minForegroundWait = 2 * time.Second
 
-// moveToBackground moves the command to the background. If it exits within minForegroundTime, its result is returned.
+// moveToBackground moves the command to the background. If it exits within minForegroundWait, its result is returned.
 func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResult {
 	if r.task == nil {
 		r.info.Background = true
@@ -153,7 +153,7 @@ func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResu
 		r.task.Detach()
 	}
 	out := bashOutput{TaskID: r.info.ID, NoSandbox: r.in.NoSandbox}
-	if r.waitForExit(ctx, minForegroundTime-r.timeout) {
+	if r.waitForExit(ctx, minForegroundWait-r.timeout) {
 		code := r.cmd.Wait()
 		result, end := r.commandResult(code, out), r.taskEnd(code)
 		end.KnownToModel = true
@@ -213,8 +213,8 @@ func (r *runningCommand) backgroundCommandNoticeForModel(opening, closing string
 	return opening + " Output is being written to: " + r.task.OutputFile + "." + notice + closing + "To check interim output, use Read on that file path."
 }
 
-// startBackground starts a command without waiting until it exits. The command does not change the shell's directory.
-func (r *runningCommand) startBackground(ctx context.Context) protocol.ToolResult {
+// startInBackground starts a command without waiting until it exits. The command does not change the shell's directory.
+func (r *runningCommand) startInBackground(ctx context.Context) protocol.ToolResult {
 	if r.commands.options.Tasks == nil {
 		return tool.Fail("This session cannot run commands in the background. Run the command in the foreground, or give the call a result in the scenario.")
 	}
@@ -299,7 +299,7 @@ func (r *runningCommand) commandResult(code int, out bashOutput) protocol.ToolRe
 	if file := tool.FilePrintedByCat(r.in.Command); file != "" && len(raw) <= r.commands.outputLimit() {
 		r.files.RecordSeenIfCommandPrintedWholeFile(file, raw)
 	} else if file := tool.ViewedFile(r.in.Command); file != "" {
-		r.files.RecordViewed(file)
+		r.files.RecordPrinted(file)
 	}
 	return shown
 }

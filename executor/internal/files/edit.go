@@ -63,7 +63,7 @@ func Edit(f *SeenFileTracker) tool.Tool {
 		Prepare: func(in *tool.Keys) bool {
 			renamed := in.Get("file_path") != nil && renameShortKeys(in)
 			decoded := tool.DecodeUnicodeEscapesInStrings(in)
-			trimmed := trimTrailingSpace(in, "new_string")
+			trimmed := trimTrailingSpaceUnlessMarkdown(in, "new_string")
 			return addReplaceAll(in) || trimmed || renamed || decoded
 		},
 		RenameAliases: func(in *tool.Keys) (string, bool) {
@@ -337,9 +337,9 @@ var trailingSpacePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`[\t\v\f \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}]+(\r|\n|\z)`)
 })
 
-// trimTrailingSpace removes trailing white space from the lines of the text at key, which will be written to a file. It
+// trimTrailingSpaceUnlessMarkdown removes trailing white space from the lines of the text at key, which will be written to a file. It
 // reports whether it changed the input. Markdown files are excluded, because the spaces have a meaning there.
-func trimTrailingSpace(in *plainjson.Object, key string) bool {
+func trimTrailingSpaceUnlessMarkdown(in *plainjson.Object, key string) bool {
 	var path, text string
 	if json.Unmarshal(in.Get("file_path"), &path) != nil || json.Unmarshal(in.Get(key), &text) != nil {
 		return false
@@ -383,7 +383,7 @@ func Write(f *SeenFileTracker) tool.Tool {
 		Input:       tool.Object(tool.Required("file_path", tool.String("Path of the file")), tool.Required("content", tool.String("The whole new content"))),
 		Prepare: func(in *tool.Keys) bool {
 			decoded := tool.DecodeUnicodeEscapesInStrings(in)
-			return trimTrailingSpace(in, "content") || decoded
+			return trimTrailingSpaceUnlessMarkdown(in, "content") || decoded
 		},
 		RenameAliases: func(in *tool.Keys) (string, bool) {
 			return "Note: Write's parameters are named `file_path` and `content`. `path` was read as `file_path`.", tool.RenameStringKey(in, "path", "file_path")

@@ -39,11 +39,11 @@ func Tools(f *SeenFileTracker) []tool.Tool {
 type SeenFileTracker struct {
 	options     Options
 	seen        *seenFiles
-	agents      *agentFiles
+	agents      *seenFilesByAgent
 	usedByAgent bool // the contents are those that a sub-agent has read
 }
 
-type agentFiles struct {
+type seenFilesByAgent struct {
 	mu   sync.Mutex
 	seen map[string]*seenFiles
 }
@@ -104,7 +104,7 @@ func (f *SeenFileTracker) RecordFromEarlierRun(path, content string) {
 // New returns the SeenFileTracker of a session. It accesses no file.
 func New(o Options) *SeenFileTracker {
 	o.Access = cmp.Or[Access](o.Access, unrestrictedAccess{})
-	return &SeenFileTracker{options: o, seen: &seenFiles{byPath: map[string]seenContent{}}, agents: &agentFiles{seen: map[string]*seenFiles{}}}
+	return &SeenFileTracker{options: o, seen: &seenFiles{byPath: map[string]seenContent{}}, agents: &seenFilesByAgent{seen: map[string]*seenFiles{}}}
 }
 
 type unrestrictedAccess struct{}
@@ -120,8 +120,8 @@ func (f *SeenFileTracker) RecordSeenIfCommandPrintedWholeFile(file, commandOutpu
 	}
 }
 
-// RecordViewed records that the model has seen a part of a file because a command printed it.
-func (f *SeenFileTracker) RecordViewed(file string) {
+// RecordPrinted records that the model has seen a part of a file because a command printed it.
+func (f *SeenFileTracker) RecordPrinted(file string) {
 	path := f.options.Paths.Path(file)
 	data, err := readRegularFile(path)
 	if err != nil {

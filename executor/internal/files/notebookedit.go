@@ -196,7 +196,7 @@ func parseNotebook(data []byte) (*notebook, error) {
 	if err := plainjson.SyntaxError(data); err != nil {
 		return nil, invalidNotebookError("not valid JSON (it may be truncated, corrupted, or still being written): " + err.Error())
 	}
-	if json.Unmarshal(data, &nb.keys) != nil || json.Unmarshal(nb.keys.Get("cells"), &nb.cells) != nil || slices.ContainsFunc(nb.cells, isInvalidCell) {
+	if json.Unmarshal(data, &nb.keys) != nil || json.Unmarshal(nb.keys.Get("cells"), &nb.cells) != nil || slices.ContainsFunc(nb.cells, hasInvalidSource) {
 		return nil, invalidNotebookError(`not a valid Jupyter notebook (top-level "cells" must be an array of cell objects, each with a string or string-array "source").`)
 	}
 	return nb, nil
@@ -207,7 +207,7 @@ type invalidNotebookError string
 
 func (e invalidNotebookError) Error() string { return "Notebook file is " + string(e) }
 
-func isInvalidCell(cell plainjson.Object) bool {
+func hasInvalidSource(cell plainjson.Object) bool {
 	var line string
 	var lines []string
 	source := cell.Get("source")

@@ -172,19 +172,19 @@ func removeNameFromRegexGroupOpening(groupOpening string) string {
 	return groupOpening
 }
 
-// ripgrepPatternError is an error in a pattern. from and to are byte offsets in ripgrepPatternPrefix + pattern.
+// ripgrepPatternError is an error in a pattern. from and to are byte offsets in ripgrepGroupStart + pattern.
 type ripgrepPatternError struct {
 	from, to int
 	problem  string
 }
 
-const ripgrepPatternPrefix = "(?:"
+const ripgrepGroupStart = "(?:"
 
 // patternErrorText returns the message with which ripgrep refuses a pattern; empty means that the pattern is valid. err
 // is the error of Go's engine. It is nil for some invalid patterns, because Go's engine reads a brace without a count,
 // as in x{, as a literal.
 func patternErrorText(pattern string, err error) string {
-	whole := ripgrepPatternPrefix + pattern + ")"
+	whole := ripgrepGroupStart + pattern + ")"
 	f := firstInvalidRepetitionBraceError(whole)
 	if err != nil {
 		if other := convertGoRegexpErrorToRipgrepError(pattern, whole, err); f == nil || other.from > 0 && other.to <= f.from {
@@ -320,11 +320,11 @@ func convertGoRegexpErrorToRipgrepError(pattern, groupedPattern string, goError 
 		_, unopened := findUnbalancedParenthesisIndexes(groupedPattern)
 		return at(unopened, "unopened group")
 	case syntax.ErrMissingBracket:
-		return at(len(ripgrepPatternPrefix)+len(pattern)-len(e.Expr), "unclosed character class")
+		return at(len(ripgrepGroupStart)+len(pattern)-len(e.Expr), "unclosed character class")
 	case syntax.ErrInvalidPerlOp, syntax.ErrInvalidNamedCapture:
-		return errorOfUnsupportedRegexGroup(len(ripgrepPatternPrefix)+max(0, strings.Index(pattern, e.Expr)), e)
+		return errorOfUnsupportedRegexGroup(len(ripgrepGroupStart)+max(0, strings.Index(pattern, e.Expr)), e)
 	default:
-		end := len(ripgrepPatternPrefix) + errorPrefixLength(pattern, *e)
+		end := len(ripgrepGroupStart) + errorPrefixLength(pattern, *e)
 		return describeSyntaxError(ripgrepPatternError{from: max(0, end-len(e.Expr)), to: end}, e)
 	}
 }

@@ -57,14 +57,14 @@ func checkReadable(_ context.Context, f *SeenFileTracker, in readInput) *protoco
 		return new(tool.Refuse("This tool cannot read binary files. The file appears to be a binary %s file. "+
 			"Use a skill for this file type if one is available, or a shell command or script that can read the format.", ext))
 	}
-	if unreadablePathPattern().MatchString(path) {
+	if specialFilePathPattern().MatchString(path) {
 		return new(tool.Refuse("Cannot read '%s': this path names a device or process file that this tool does not read.", path))
 	}
 	return nil
 }
 
-// unreadablePathPattern matches paths of files that never end, wait for input, or contain secrets.
-var unreadablePathPattern = sync.OnceValue(func() *regexp.Regexp {
+// specialFilePathPattern matches paths of files that never end, wait for input, or contain secrets.
+var specialFilePathPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^/dev/(zero|u?random|full|stdin|stdout|stderr|tty|console|fd/\d+)$|^/proc/[^/]+/(fd/\d+|environ|mem|kmem|status|cmdline|maps)$`)
 })
 

@@ -107,7 +107,7 @@ func (s *grepSearch) searchLines(lines []string) []matchedLine {
 	return hits
 }
 
-func (s *grepSearch) searchText(content string, lines int) []matchedLine {
+func (s *grepSearch) searchText(content string, lineCount int) []matchedLine {
 	var hits []matchedLine
 	line, counted := 0, 0
 	for _, m := range s.pattern.FindAllStringIndex(content, -1) {
@@ -115,7 +115,7 @@ func (s *grepSearch) searchText(content string, lines int) []matchedLine {
 		counted = m[0]
 		for i, part := range strings.Split(strings.TrimSuffix(content[m[0]:m[1]], "\n"), "\n") {
 			n := line + i
-			if n >= lines {
+			if n >= lineCount {
 				break
 			}
 			if len(hits) == 0 || hits[len(hits)-1].number != n {

@@ -48,9 +48,9 @@ func readText(path, content string, offset, lineLimit *tool.IntFromJSONNumber) p
 	text := numberLines(shown, start)
 	switch {
 	case strings.ContainsRune(content[:min(len(content), binaryProbeBytes)], 0):
-		text += "\n\n[This file " + nulBytesText + editRefusedNote
+		text += "\n\n[This file " + nulBytesText + unsupportedEncodingNote
 	case !utf8.ValidString(content):
-		text += "\n\n[This file " + legacyBytesText + " Its undecodable bytes show above as U+FFFD." + editRefusedNote
+		text += "\n\n[This file " + invalidUTF8Text + " Its undecodable bytes show above as U+FFFD." + unsupportedEncodingNote
 	}
 	return tool.Text(text, out)
 }
@@ -71,10 +71,10 @@ func numberLines(lines []string, first int) string {
 const (
 	binaryProbeBytes = 8 << 10 // number of bytes that are searched for NUL
 
-	nulBytesText           = "has NUL bytes in its first 8 KB: binary data, UTF-16/UTF-32 without a byte-order mark, or text with embedded NULs."
-	legacyBytesText        = "is not valid UTF-8: it uses a legacy encoding such as Windows-1252, Shift-JIS or GBK, or it is binary."
-	editRefusedNote        = " Edit and Write will refuse it: change it with a shell command that keeps its encoding, or ask the user whether to convert it to UTF-8.]"
-	encodingNotWrittenText = "These tools write UTF-8 (or UTF-16LE behind its byte-order mark) and never convert a file's encoding on their own, so nothing " +
+	nulBytesText            = "has NUL bytes in its first 8 KB: binary data, UTF-16/UTF-32 without a byte-order mark, or text with embedded NULs."
+	invalidUTF8Text         = "is not valid UTF-8: it uses a legacy encoding such as Windows-1252, Shift-JIS or GBK, or it is binary."
+	unsupportedEncodingNote = " Edit and Write will refuse it: change it with a shell command that keeps its encoding, or ask the user whether to convert it to UTF-8.]"
+	encodingNotWrittenText  = "These tools write UTF-8 (or UTF-16LE behind its byte-order mark) and never convert a file's encoding on their own, so nothing " +
 		"was written. If the file is text, make the change with a shell command that reads and writes it in its own encoding (iconv, or PowerShell " +
 		"Get-Content/Set-Content -Encoding), or ask the user whether to convert it to UTF-8 first. To replace the whole file with new UTF-8 text " +
 		"anyway, delete it first, then Write it."
@@ -87,7 +87,7 @@ func encodingProblem(data []byte) string {
 	case strings.ContainsRune(content[:min(len(content), binaryProbeBytes)], 0):
 		return nulBytesText
 	case !utf8.ValidString(content):
-		return legacyBytesText
+		return invalidUTF8Text
 	}
 	return ""
 }

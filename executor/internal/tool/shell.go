@@ -65,11 +65,11 @@ func (s *Shell) Path(p string) string {
 // Getenv returns an environment variable of commands. If it occurs several times, the last value counts.
 func (s *Shell) Getenv(key string) string { return proc.Getenv(s.options.Environ, key) }
 
-// SetRoot sets the current directory to dir. After leaving the allowed directories, the shell returns to root.
-func (s *Shell) SetRoot(root, dir string) {
+// SetDirs sets the current directory to dir. After leaving the allowed directories, the shell returns to startDir.
+func (s *Shell) SetDirs(startDir, dir string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.startDir, s.dir = root, dir
+	s.startDir, s.dir = startDir, dir
 }
 
 // Close stops the background processes of finished commands. Callers must stop running commands. Close may be called
@@ -153,7 +153,7 @@ func (s *Shell) RunStreamingStdout(ctx context.Context, commandLine string, stdo
 			break
 		}
 	}
-	return exitCode(res.Exit), string(res.Stderr), err
+	return reportedExitCode(res.Exit), string(res.Stderr), err
 }
 
 // checkSupportedSystem returns an error on systems on which commands cannot report their directory.
@@ -220,7 +220,7 @@ func (c *ShellCommand) Wait() int {
 	if left && !c.shell.addBackgroundJobUnlessClosed(c.job) {
 		c.job.Stop()
 	}
-	return exitCode(exit)
+	return reportedExitCode(exit)
 }
 
 // addBackgroundJobUnlessClosed stores the job of a command that left processes running. It returns false if the shell is closed.
@@ -243,8 +243,8 @@ func (c *ShellCommand) DiscardOutput() {
 	_ = os.Remove(c.output.Name()) // the file may no longer exist
 }
 
-// exitCode returns the exit code that the real CLI shows: 144 for SIGTERM, 1 for other signals (observed with 2.1.329).
-func exitCode(e proc.Exit) int {
+// reportedExitCode returns the exit code that the real CLI shows: 144 for SIGTERM, 1 for other signals (observed with 2.1.329).
+func reportedExitCode(e proc.Exit) int {
 	switch e.Signal {
 	case "":
 		return e.Code

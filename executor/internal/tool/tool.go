@@ -57,8 +57,8 @@ func (t Tool) Definition() protocol.Tool {
 	return protocol.Tool{Name: t.Name, Description: t.Description, InputSchema: t.Input.AppendJSON(nil), ReadOnly: t.ReadOnly}
 }
 
-// InputChangedByPrepare returns an input as t.Prepare changes it. An input that is not an object is unchanged.
-func (t Tool) InputChangedByPrepare(originalInput json.RawMessage) json.RawMessage {
+// PreparedInput returns an input as t.Prepare changes it. An input that is not an object is unchanged.
+func (t Tool) PreparedInput(originalInput json.RawMessage) json.RawMessage {
 	if t.Prepare == nil {
 		return originalInput
 	}
@@ -157,10 +157,10 @@ func TypedCheck[S, In any](state S, f func(context.Context, S, In) *protocol.Too
 }
 
 // IntFromJSONNumber is an integer in an input. Decoding cuts off the fraction of a JSON number and reduces a number beyond
-// maxNumber to maxNumber.
+// maxIntFromJSONNumber to maxIntFromJSONNumber.
 type IntFromJSONNumber int
 
-const maxNumber = 1 << 40
+const maxIntFromJSONNumber = 1 << 40
 
 // UnmarshalJSON reads a JSON number.
 func (n *IntFromJSONNumber) UnmarshalJSON(data []byte) error {
@@ -168,7 +168,7 @@ func (n *IntFromJSONNumber) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &f); err != nil {
 		return err
 	}
-	*n = IntFromJSONNumber(max(-maxNumber, min(maxNumber, f)))
+	*n = IntFromJSONNumber(max(-maxIntFromJSONNumber, min(maxIntFromJSONNumber, f)))
 	return nil
 }
 
@@ -289,15 +289,15 @@ func FormatSize(n int) string {
 	return strings.TrimSuffix(strconv.FormatFloat(f, 'f', 1, 64), ".0") + units[i]
 }
 
-// Prefix returns at most n bytes of a text, without splitting a character.
-func Prefix(s string, n int) string {
-	if len(s) <= n {
+// Prefix returns at most maxBytes bytes of a text, without splitting a character.
+func Prefix(s string, maxBytes int) string {
+	if len(s) <= maxBytes {
 		return s
 	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
+	for maxBytes > 0 && !utf8.RuneStart(s[maxBytes]) {
+		maxBytes--
 	}
-	return s[:n]
+	return s[:maxBytes]
 }
 
 // TruncateWithMissingLinesNote is [Prefix] with a note about the number of lines that are missing.

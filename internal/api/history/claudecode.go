@@ -289,9 +289,9 @@ func findWorkingDirectory(text string) string {
 	return ""
 }
 
-// removeReminders removes the texts that Claude Code appends to a tool result: reminders, which it adds for older
+// trimAppendedReminders removes the texts that Claude Code appends to a tool result: reminders, which it adds for older
 // models, and a note that the schema of a failed tool was not sent to the model.
-func removeReminders(text string) string {
+func trimAppendedReminders(text string) string {
 	if at := strings.LastIndex(text, "\n\nThis tool's input schema was not in your prompt when you called it."); at >= 0 {
 		text = text[:at]
 	}

@@ -204,7 +204,7 @@ func resultText(raw json.RawMessage) string {
 	if trimmed[0] == '"' {
 		var text string
 		if json.Unmarshal(trimmed, &text) == nil {
-			return removeReminders(text)
+			return trimAppendedReminders(text)
 		}
 	}
 	var blocks []wireBlock
@@ -214,7 +214,7 @@ func resultText(raw json.RawMessage) string {
 	texts := make([]string, 0, len(blocks))
 	for _, b := range blocks {
 		if b.Type == "text" && b.Text != nil {
-			texts = append(texts, removeReminders(*b.Text))
+			texts = append(texts, trimAppendedReminders(*b.Text))
 		}
 	}
 	return strings.Join(texts, "\n")
@@ -265,8 +265,8 @@ func wrongTypeError(at string, raw []byte, err error) error {
 	return InvalidRequest(at, "Input should be a valid dictionary")
 }
 
-func jsonTypeName(kind string) string {
-	switch kind {
+func jsonTypeName(goKind string) string {
+	switch goKind {
 	case "bool":
 		return "boolean"
 	case "slice":
@@ -274,5 +274,5 @@ func jsonTypeName(kind string) string {
 	case "ptr":
 		return "string"
 	}
-	return kind
+	return goKind
 }

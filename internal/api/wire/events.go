@@ -182,7 +182,7 @@ func (s *EventList) thinkingPieces(text string) []string {
 
 func (s *EventList) addDelta(i int, piece string, d deltaBody) {
 	if piece != "" {
-		s.nextPause += s.Pace.Wait(piece, s.random.Float64)
+		s.nextPause += s.Pace.Delay(piece, s.random.Float64)
 	}
 	s.addEventNamedByDataType(eventData{Type: "content_block_delta", Index: &i, Delta: d})
 }

@@ -145,7 +145,7 @@ func (p *parser) parseWord(word string) error {
 		return nil
 	}
 	if p.variadic != nil && !hasDash(word) {
-		p.addVariadicValue(p.variadic, word, false)
+		p.recordVariadicWord(p.variadic, word, false)
 		return p.setOptionValue(p.variadic, word)
 	}
 	p.variadic = nil
@@ -181,7 +181,7 @@ func (p *parser) parseOption(s *optionSpec) error {
 		return &Error{Text: fmt.Sprintf("error: option '%s' argument missing", s.option.Flags)}
 	case s.kind == requiredValue, s.kind == optionalValue && len(p.words) > 0 && !hasDash(p.words[0]):
 		value = p.nextWord()
-		p.addVariadicValue(s, value, true)
+		p.recordVariadicWord(s, value, true)
 	}
 	if s.variadic {
 		p.variadic = s
@@ -199,7 +199,7 @@ func (p *parser) parseCluster(s *optionSpec, rest string) error {
 	return p.setOptionValue(s, "")
 }
 
-func (p *parser) addVariadicValue(s *optionSpec, word string, first bool) {
+func (p *parser) recordVariadicWord(s *optionSpec, word string, first bool) {
 	if s.variadic {
 		p.result.VariadicWord = VariadicWord{Option: "--" + s.option.Name(), Word: word, First: first}
 	}

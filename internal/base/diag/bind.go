@@ -390,12 +390,12 @@ func Closest(name string, candidates []string, maxEdits int) string {
 		return ""
 	}
 	best, bestDist := "", 1+maxEdits
-	folded := toLowerCaseWithUnderscores(name)
+	folded := foldCaseAndDashes(name)
 	for _, c := range candidates {
 		if len(c) > longest {
 			continue
 		}
-		d := EditDistance(folded, toLowerCaseWithUnderscores(c))
+		d := EditDistance(folded, foldCaseAndDashes(c))
 		if d == 0 && c == name {
 			continue
 		}
@@ -406,7 +406,7 @@ func Closest(name string, candidates []string, maxEdits int) string {
 	return best
 }
 
-func toLowerCaseWithUnderscores(name string) string {
+func foldCaseAndDashes(name string) string {
 	return strings.ReplaceAll(strings.ToLower(name), "-", "_")
 }
 

@@ -70,14 +70,14 @@ func ReadRegularFileAsText(name string) (string, error) {
 		return "", err
 	}
 	defer file.Close()
-	return readAtMost(name, file, info.Size())
+	return readWithinLimit(name, file, info.Size())
 }
 
-// readAtMost reads r up to MaxReadFileBytes. size is only the expected size: files in /proc, and growing files, can have
+// readWithinLimit reads r up to MaxReadFileBytes. expectedSize is a hint: files in /proc, and growing files, can have
 // more bytes than they report.
-func readAtMost(name string, r io.Reader, size int64) (string, error) {
+func readWithinLimit(name string, r io.Reader, expectedSize int64) (string, error) {
 	var text strings.Builder
-	text.Grow(int(size))
+	text.Grow(int(expectedSize))
 	n, err := io.Copy(&text, io.LimitReader(r, MaxReadFileBytes+1))
 	if err == nil && n > MaxReadFileBytes {
 		err = &fs.PathError{Op: "read", Path: name, Err: errTooLarge}

@@ -209,7 +209,7 @@ func (s *tomlScanner) scanHeader() bool {
 		s.pos++
 		if many {
 			s.pos++
-			t = s.appendTable(t, key, off, start)
+			t = s.appendArrayTable(t, key, off, start)
 		} else {
 			t = s.openTable(t, key, off, start)
 		}
@@ -274,7 +274,7 @@ func (s *tomlScanner) openTable(t *table, key string, off, start int) *table {
 	return nil
 }
 
-func (s *tomlScanner) appendTable(t *table, key string, off, start int) *table {
+func (s *tomlScanner) appendArrayTable(t *table, key string, off, start int) *table {
 	f := t.findField(key)
 	if f == nil {
 		f = t.addField(Field{Key: key, offset: int32(off), Value: Value{Kind: KindArray, offset: int32(start), list: &tomlOrJSONArrayElements{items: make([]Value, 0, s.initialCapacityOfTableArray())}}})

@@ -281,7 +281,7 @@ func kindOfUnquoted(text string) Kind {
 	if text == "" || len(text) > 64 {
 		return KindNull
 	}
-	if isDigits(text) {
+	if isPlainInteger(text) {
 		return KindInt
 	}
 	switch strings.TrimLeft(text, "+-") {
@@ -305,9 +305,9 @@ func kindOfUnquoted(text string) Kind {
 	return KindNull
 }
 
-// isDigits reports whether text is a decimal integer of at most 18 digits without a sign or a leading zero. It is a
+// isPlainInteger reports whether text is a decimal integer of at most 18 digits without a sign or a leading zero. It is a
 // fast check for short numbers; text must not be empty.
-func isDigits(text string) bool {
+func isPlainInteger(text string) bool {
 	if len(text) > 18 || (text[0] == '0' && len(text) > 1) {
 		return false
 	}

@@ -169,7 +169,7 @@ func (l *costCountingPatcher) Visit(expressionNode *ast.Node) {
 		case "+", "-", "*":
 			l.checkOverflow(expressionNode, n)
 		case "==", "!=", "in", "not in":
-			if !isScalar(n.Left.Type()) && !isScalar(n.Right.Type()) {
+			if !isNumberOrBool(n.Left.Type()) && !isNumberOrBool(n.Right.Type()) {
 				n.Left, n.Right = wrapOperandInCallThatCountsSteps(n.Left), wrapOperandInCallThatCountsSteps(n.Right)
 			}
 		}
@@ -187,7 +187,7 @@ func (l *costCountingPatcher) checkOverflow(node *ast.Node, n *ast.BinaryNode) {
 		return
 	}
 	name := overflowCheckedMathFunctionName
-	if isScalar(left) && isScalar(right) {
+	if isNumberOrBool(left) && isNumberOrBool(right) {
 		name = overflowCheckedIntMathFunctionName
 	}
 	ast.Patch(node, newCallNode(name, &ast.StringNode{Value: n.Operator}, n.Left, n.Right))
@@ -204,7 +204,7 @@ func mayBeInt(t reflect.Type) bool {
 func wrapInCallThatCountsValueBytes(node *ast.Node) {
 	t := (*node).Type()
 	switch {
-	case isScalar(t):
+	case isNumberOrBool(t):
 	case t != nil && t.Kind() == reflect.String:
 		ast.Patch(node, newCallNode(countStringBytesFunctionName, *node))
 	default:

@@ -91,6 +91,6 @@ func exampleFields(example any) []string {
 	return fields
 }
 
-func isScalar(t reflect.Type) bool {
+func isNumberOrBool(t reflect.Type) bool {
 	return t != nil && (t.Kind() == reflect.Bool || t.Kind() >= reflect.Int && t.Kind() <= reflect.Float64)
 }

@@ -73,7 +73,7 @@ type namedListElement struct {
 func (v *listIndexCollector) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.MemberNode:
-		if list, ok := n.Node.(*ast.IdentifierNode); ok && isNumber(n.Property) {
+		if list, ok := n.Node.(*ast.IdentifierNode); ok && isIntegerLiteral(n.Property) {
 			v.indexedElements = append(v.indexedElements, namedListElement{n, list})
 		}
 		if n.Optional {
@@ -89,7 +89,7 @@ func (v *listIndexCollector) Visit(node *ast.Node) {
 	}
 }
 
-func isNumber(n ast.Node) bool {
+func isIntegerLiteral(n ast.Node) bool {
 	if u, ok := n.(*ast.UnaryNode); ok && u.Operator == "-" {
 		n = u.Node
 	}

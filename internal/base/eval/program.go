@@ -99,7 +99,7 @@ func compile(src string, env *Env, resultType expr.Option) (*Program, error) {
 		slices.SortStableFunc(all, func(a, b *Error) int { return a.Offset - b.Offset })
 		return nil, all
 	}
-	compiled := &Program{vm: p, path: check.memberPath(src)}
+	compiled := &Program{vm: p, path: check.requiredMemberPath(src)}
 	compiled.owner, compiled.key = check.mapAndKeyOfTextMapAccess(check.lastNode)
 	return compiled, nil
 }
@@ -161,9 +161,9 @@ func isAccessToMember(node ast.Node, memberName string) bool {
 	return ok && property.Value == memberName
 }
 
-// memberPath returns the source of an expression that only accesses a member, such as `results[0].structured.n`; empty for
+// requiredMemberPath returns the source of an expression that only accesses a member, such as `results[0].structured.n`; empty for
 // every other expression. It is also empty if the member may be missing, as with `?.`, `??` and the captures of match.
-func (c *nameChecker) memberPath(src string) string {
+func (c *nameChecker) requiredMemberPath(src string) string {
 	member, ok := c.lastNode.(*ast.MemberNode)
 	for ok {
 		if member.Optional {
@@ -276,8 +276,8 @@ func isFunction(name string) bool {
 	return ok && name != "now" && name != "timezone"
 }
 
-// wordOperators are infix operators that are functions or methods in other languages.
-var wordOperators = []string{"contains", "startsWith", "endsWith", "matches"} // constant: only read
+// stringOperators are infix operators that are functions or methods in other languages.
+var stringOperators = []string{"contains", "startsWith", "endsWith", "matches"} // constant: only read
 
 func syntaxHint(src string, e *Error) string {
 	runes := []rune(src)
@@ -293,13 +293,13 @@ func syntaxHint(src string, e *Error) string {
 		return "write `x matches \"…\"` to match a regular expression"
 	case strings.HasPrefix(at(e.Offset-2), "==="), strings.HasPrefix(at(e.Offset), "=") && e.Message == `unexpected token Operator("=")`:
 		return "write `==` to compare"
-	case isMethod && slices.Contains(wordOperators, method):
+	case isMethod && slices.Contains(stringOperators, method):
 		return "write it between its operands: `x " + method + " \"…\"`"
 	case isMethod && slices.Contains(builtin.Names, method):
 		return "write it as a function: `" + method + "(x)`"
 	case isMethod || e.Name == "length":
 		return "values have no methods: write `len(x)` for the length; expr-lang.org lists the functions"
-	case strings.HasPrefix(e.Message, "unexpected token Operator(") && slices.ContainsFunc(wordOperators, func(o string) bool { return strings.HasPrefix(at(e.Offset), o+"(") }):
+	case strings.HasPrefix(e.Message, "unexpected token Operator(") && slices.ContainsFunc(stringOperators, func(o string) bool { return strings.HasPrefix(at(e.Offset), o+"(") }):
 		name, _, _ := strings.Cut(at(e.Offset), "(")
 		return "write it between its operands: `x " + name + " \"…\"`"
 	case strings.HasPrefix(e.Message, "invalid operation: in (mismatched types string and string)"):

@@ -63,9 +63,9 @@ func (g Git) gitOutput(ctx context.Context, dir string, args ...string) ([]byte,
 // WorktreesDir returns the directory of the named worktrees of a repository.
 func WorktreesDir(top string) string { return filepath.Join(top, ".claude", "worktrees") }
 
-// Top returns the top directory of the repository that contains a directory; outside a repository it returns an error.
+// MainTop returns the top directory of the repository that contains a directory; outside a repository it returns an error.
 // For a linked worktree, it is the top directory of the main worktree.
-func (g Git) Top(ctx context.Context, dir string) (string, error) {
+func (g Git) MainTop(ctx context.Context, dir string) (string, error) {
 	out, err := g.runGit(ctx, dir, "rev-parse", "--show-toplevel", "--path-format=absolute", "--git-common-dir")
 	top, common, _ := strings.Cut(out, "\n")
 	if main, ok := strings.CutSuffix(common, "/.git"); ok {
@@ -142,7 +142,7 @@ func (g Git) copyIncludedFiles(ctx context.Context, w Worktree) error {
 		if file == "" || !slices.Contains(also, file) || IsInside(WorktreesDir(w.Top), filepath.Join(w.Top, file)) {
 			continue
 		}
-		if err := copyFile(filepath.Join(w.Top, file), filepath.Join(w.Path, file)); err != nil {
+		if err := copyFileIfMissing(filepath.Join(w.Top, file), filepath.Join(w.Path, file)); err != nil {
 			return err
 		}
 	}
@@ -155,8 +155,8 @@ func IsInside(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// copyFile copies a regular file. It skips other files, and files whose copy exists.
-func copyFile(from, to string) error {
+// copyFileIfMissing copies a regular file. It skips other files, and files whose copy exists.
+func copyFileIfMissing(from, to string) error {
 	info, err := os.Lstat(from)
 	if err != nil || !info.Mode().IsRegular() {
 		return nil

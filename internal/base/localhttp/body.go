@@ -29,7 +29,7 @@ func limitBodyTime(next http.Handler, baseTime time.Duration) http.Handler {
 			ctx, cancel := context.WithTimeout(r.Context(), baseTime)
 			limit, _ := ctx.Deadline()
 			cancel()
-			b := &limitedBody{ReadCloser: r.Body, conn: http.NewResponseController(w), limit: limit}
+			b := &deadlineBody{ReadCloser: r.Body, conn: http.NewResponseController(w), firstDeadline: limit}
 			b.extendReadDeadlineByReceivedBytes()
 			r.Body = b
 		}
@@ -37,20 +37,20 @@ func limitBodyTime(next http.Handler, baseTime time.Duration) http.Handler {
 	})
 }
 
-type limitedBody struct {
+type deadlineBody struct {
 	io.ReadCloser
-	conn  *http.ResponseController
-	limit time.Time // first deadline; every minBodyBytesPerSecond received bytes add a second
-	read  int64
+	conn          *http.ResponseController
+	firstDeadline time.Time // first deadline; every minBodyBytesPerSecond received bytes add a second
+	read          int64
 }
 
 // extendReadDeadlineByReceivedBytes sets the read deadline for the rest of the body. Some connections in tests do not support
 // deadlines.
-func (b *limitedBody) extendReadDeadlineByReceivedBytes() {
-	_ = b.conn.SetReadDeadline(b.limit.Add(time.Duration(b.read/minBodyBytesPerSecond) * time.Second))
+func (b *deadlineBody) extendReadDeadlineByReceivedBytes() {
+	_ = b.conn.SetReadDeadline(b.firstDeadline.Add(time.Duration(b.read/minBodyBytesPerSecond) * time.Second))
 }
 
-func (b *limitedBody) Read(p []byte) (int, error) {
+func (b *deadlineBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.read += int64(n)
 	switch {

@@ -29,7 +29,7 @@ type glob struct {
 }
 
 func (g *glob) explain(_ string, hide Redactor) string {
-	return "the glob " + quotePattern(hide.Hide(g.pattern)) + " does not match all of it"
+	return "the glob " + quoteShortened(hide.Hide(g.pattern)) + " does not match all of it"
 }
 
 // findLongestMatchingGlobPrefix finds the longest prefix of the glob that matches a prefix of wholeText.
@@ -79,7 +79,7 @@ func translateGlob(pattern string) (expr, literal string, err error) {
 			expr += "."
 			i++
 		case '[':
-			end := classEnd(rest)
+			end := globClassEnd(rest)
 			if end < 0 {
 				return "", "", errors.New("`[` needs a closing `]`")
 			}
@@ -101,9 +101,9 @@ func translateGlob(pattern string) (expr, literal string, err error) {
 	return expr, literal, nil
 }
 
-// classEnd returns the position of the "]" that ends the class at the start of s; -1 means none. A "]" directly after
+// globClassEnd returns the position of the "]" that ends the class at the start of s; -1 means none. A "]" directly after
 // the opening is a character of the class and does not end it.
-func classEnd(s string) int {
+func globClassEnd(s string) int {
 	from := 2
 	if strings.HasPrefix(s, "[!") {
 		from = 3

@@ -95,11 +95,11 @@ func (e exactMatcher) match(s string) (Captures, bool) {
 func (e exactMatcher) explain(s string, hide Redactor) string {
 	switch {
 	case strings.EqualFold(string(e), s):
-		return fmt.Sprintf("it differs from %s only in upper and lower case", quotePattern(hide.Hide(string(e))))
+		return fmt.Sprintf("it differs from %s only in upper and lower case", quoteShortened(hide.Hide(string(e))))
 	case strings.TrimSpace(s) == strings.TrimSpace(string(e)):
-		return fmt.Sprintf("it differs from %s in leading or trailing white space", quotePattern(hide.Hide(string(e))))
+		return fmt.Sprintf("it differs from %s in leading or trailing white space", quoteShortened(hide.Hide(string(e))))
 	}
-	return fmt.Sprintf("it is not %s", quotePattern(hide.Hide(string(e))))
+	return fmt.Sprintf("it is not %s", quoteShortened(hide.Hide(string(e))))
 }
 
 // Contains matches texts that contain s.
@@ -116,9 +116,9 @@ func (c containsMatcher) match(s string) (Captures, bool) {
 
 func (c containsMatcher) explain(s string, hide Redactor) string {
 	if strings.Contains(strings.ToLower(s), strings.ToLower(string(c))) {
-		return fmt.Sprintf("it contains %s only in a different case", quotePattern(hide.Hide(string(c))))
+		return fmt.Sprintf("it contains %s only in a different case", quoteShortened(hide.Hide(string(c))))
 	}
-	return fmt.Sprintf("it does not contain %s", quotePattern(hide.Hide(string(c))))
+	return fmt.Sprintf("it does not contain %s", quoteShortened(hide.Hide(string(c))))
 }
 
 // All matches texts that every part matches. The captures are those of the first part with named groups, or else those
@@ -219,10 +219,10 @@ func (r *regex) match(s string) (Captures, bool) {
 }
 
 func (r *regex) explain(_ string, hide Redactor) string {
-	return "the regex " + quotePattern(hide.Hide(r.expr)) + " does not match"
+	return "the regex " + quoteShortened(hide.Hide(r.expr)) + " does not match"
 }
 
-func quotePattern(s string) string {
+func quoteShortened(s string) string {
 	const most = 60
 	if len(s) > most {
 		return fmt.Sprintf("%.*q…", most, s)

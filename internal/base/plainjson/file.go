@@ -27,8 +27,8 @@ func ReadBounded(path string) ([]byte, error) {
 	return data, err
 }
 
-// ReadFile reads a file that contains an object; a missing or empty file is an empty object.
-func ReadFile(path string) (Object, error) {
+// ReadFileOrEmpty reads a file that contains an object; a missing or empty file is an empty object.
+func ReadFileOrEmpty(path string) (Object, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(bytes.TrimSpace(data)) == 0 {
 		return Object{}, nil

@@ -31,8 +31,8 @@ func (f syntaxError) Error() string { return string(f) }
 
 type syntaxScanner struct{ rest []byte }
 
-// peek returns the next byte that is not a space; 0 at the end.
-func (s *syntaxScanner) peek() byte {
+// peekNonSpace returns the next byte that is not a space; 0 at the end.
+func (s *syntaxScanner) peekNonSpace() byte {
 	s.rest = bytes.TrimLeft(s.rest, " \t\r\n")
 	if len(s.rest) == 0 {
 		return 0
@@ -41,7 +41,7 @@ func (s *syntaxScanner) peek() byte {
 }
 
 func (s *syntaxScanner) takeByte(c byte) bool {
-	if s.peek() != c || len(s.rest) == 0 {
+	if s.peekNonSpace() != c || len(s.rest) == 0 {
 		return false
 	}
 	s.rest = s.rest[1:]
@@ -49,7 +49,7 @@ func (s *syntaxScanner) takeByte(c byte) bool {
 }
 
 func (s *syntaxScanner) scanValue() error {
-	switch c := s.peek(); {
+	switch c := s.peekNonSpace(); {
 	case len(s.rest) == 0:
 		return syntaxError("Unexpected EOF")
 	case s.takeByte('{'):
@@ -72,7 +72,7 @@ func (s *syntaxScanner) scanObject() error {
 	if s.takeByte('}') {
 		return nil
 	}
-	if s.peek() != '"' {
+	if s.peekNonSpace() != '"' {
 		return syntaxError("Expected '}'")
 	}
 	for {
@@ -111,7 +111,7 @@ func (s *syntaxScanner) scanArray() error {
 		if !s.takeByte(',') {
 			return syntaxError("Expected ']'")
 		}
-		if s.peek() == ']' {
+		if s.peekNonSpace() == ']' {
 			return syntaxError("Unexpected comma at the end of array expression")
 		}
 	}

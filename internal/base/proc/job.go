@@ -73,7 +73,7 @@ func (j *Job) Stop() {
 	j.mu.Lock()
 	j.stopped = true
 	j.mu.Unlock()
-	terminate(j.pid, j.done, defaultStopGrace)
+	terminateAndWait(j.pid, j.done, defaultStopGrace)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	endGroup(j.guard, j.pid)
@@ -131,14 +131,14 @@ type AttachOptions struct {
 	// OwnTerminal starts the command in a new session. Its controlling terminal is Stdin, which must be a terminal.
 	// Windows does not support this.
 	OwnTerminal bool
-	// Network gives the command its own network namespace, in which no interface is up; see [ErrNetwork].
+	// Network gives the command its own network namespace, in which no interface is up; see [ErrNoNetworkNamespace].
 	Network bool
 	// Files are inherited from descriptor 3 on, on systems that support it.
 	Files []*os.File
 }
 
-// ErrNetwork means that the system does not allow a separate network namespace.
-var ErrNetwork = errors.New("the system does not allow a separate network namespace")
+// ErrNoNetworkNamespace means that the system does not allow a separate network namespace.
+var ErrNoNetworkNamespace = errors.New("the system does not allow a separate network namespace")
 
 // Attached is a command with this program's standard streams. Callers must call [Attached.StopGroup] even after its exit.
 type Attached struct {
@@ -160,7 +160,7 @@ func StartAttached(ctx context.Context, o AttachOptions) (*Attached, error) {
 	if o.Network {
 		ways = networkNamespaceModes()
 	}
-	err := ErrNetwork
+	err := ErrNoNetworkNamespace
 	for _, way := range ways {
 		var a *Attached
 		if a, err = o.start(way); err == nil {
@@ -168,7 +168,7 @@ func StartAttached(ctx context.Context, o AttachOptions) (*Attached, error) {
 		}
 	}
 	if o.Network && !errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("%w: %w", ErrNetwork, err)
+		err = fmt.Errorf("%w: %w", ErrNoNetworkNamespace, err)
 	}
 	return nil, err
 }
@@ -238,8 +238,8 @@ func (a *Attached) StopGroup(delayBeforeKill time.Duration) {
 	}
 }
 
-// KillAfter kills the command's group unless the command exits within grace.
-func (a *Attached) KillAfter(grace time.Duration) {
+// KillIfRunningAfter kills the command's group unless the command exits within grace.
+func (a *Attached) KillIfRunningAfter(grace time.Duration) {
 	if !closedWithin(a.done, grace) {
 		signalProcessGroup(a.pid, sigKill)
 	}

@@ -82,8 +82,8 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 		return nil, err
 	}
 	p := &Process{
-		grace:     orDefault(o.Grace, defaultStopGrace),
-		termGrace: orDefault(o.TermGrace, defaultStopGrace),
+		grace:     positiveOr(o.Grace, defaultStopGrace),
+		termGrace: positiveOr(o.TermGrace, defaultStopGrace),
 		tail:      TailBuffer{Limit: stderrTailBytes},
 		done:      make(chan struct{}),
 		drained:   make(chan struct{}),
@@ -98,13 +98,13 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	}
 	p.pid = cmd.Process.Pid
 	p.guard = startKillGuardInsideGroup(p.pid)
-	p.stdin = NewQueue(stdin, orDefault(o.StdinLimit, defaultStdinLimit))
+	p.stdin = NewQueue(stdin, positiveOr(o.StdinLimit, defaultStdinLimit))
 	go p.copyStderr(o.Stderr)   // returns at the end of standard error; Stop closes it
 	go p.waitAndRecordExit(cmd) // returns when the child exits
 	return p, nil
 }
 
-func orDefault[T int | time.Duration](v, fallback T) T {
+func positiveOr[T int | time.Duration](v, fallback T) T {
 	return cmp.Or(max(v, 0), fallback)
 }
 
@@ -150,10 +150,10 @@ func (pp *pipes) newPipe() (r, w *os.File) {
 	return r, w
 }
 
-func (pp *pipes) pipeToChild(stream *io.Reader) *os.File {
+func (pp *pipes) pipeToChild(childReader *io.Reader) (parentWriter *os.File) {
 	r, w := pp.newPipe()
 	if pp.err == nil {
-		*stream = r
+		*childReader = r
 		pp.childEnds, pp.parentEnds = append(pp.childEnds, r), append(pp.parentEnds, w)
 	}
 	return w

@@ -24,7 +24,7 @@ type RunOptions struct {
 	Tee io.Writer
 	// Timeout is how long the command may run; 0 means no limit.
 	Timeout time.Duration
-	// KillAfter is the time between SIGTERM and SIGKILL for the group; 0 means 500 ms.
+	// KillIfRunningAfter is the time between SIGTERM and SIGKILL for the group; 0 means 500 ms.
 	KillAfter time.Duration
 	// NoteFD is the descriptor (3 or more) to which the command writes a note, apart from its output; 0 means no note.
 	// Windows does not support it.
@@ -46,7 +46,7 @@ type Result struct {
 }
 
 // Run runs a command to its end. If Timeout expires or ctx is cancelled first, the whole group gets SIGTERM and, after
-// KillAfter, SIGKILL. Background processes of the command are killed when it exits. Run returns an error if the command
+// KillIfRunningAfter, SIGKILL. Background processes of the command are killed when it exits. Run returns an error if the command
 // did not start or ctx was cancelled. The exit status of the command is Result.Exit.
 func Run(ctx context.Context, o RunOptions) (Result, error) {
 	if err := ctx.Err(); err != nil {
@@ -57,7 +57,7 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 		return Result{}, err
 	}
 	cmd.Stdin = bytes.NewReader(o.Stdin)
-	limit := orDefault(o.Limit, defaultOutputLimit)
+	limit := positiveOr(o.Limit, defaultOutputLimit)
 	out := &outputCapture{limit: limit, tee: o.Tee}
 	errs := out
 	var pp pipes
@@ -150,12 +150,12 @@ func (o RunOptions) waitOrTerminateAfterTimeout(ctx context.Context, pid int, ex
 		timedOut = true
 	case <-ctx.Done():
 	}
-	terminate(pid, exited, orDefault(o.KillAfter, defaultStopGrace))
+	terminateAndWait(pid, exited, positiveOr(o.KillAfter, defaultStopGrace))
 	return timedOut
 }
 
-// terminate sends SIGTERM to a group and waits at most grace for the command; the caller kills the rest.
-func terminate(pgid int, done <-chan struct{}, grace time.Duration) {
+// terminateAndWait sends SIGTERM to a group and waits at most grace for the command; the caller kills the rest.
+func terminateAndWait(pgid int, done <-chan struct{}, grace time.Duration) {
 	signalProcessGroup(pgid, sigTerm)
 	closedWithin(done, grace)
 }
@@ -209,8 +209,8 @@ func MakeTempDir(prefix string) (*TempDir, error) {
 // MakeRunDir is like MakeTempDir, but for a run of many processes. The environment of each process must contain variable, with
 // the base name of the directory as its value. If this program is killed, the processes with this variable get SIGTERM and, 500
 // ms later, SIGKILL, and then the directory is removed. The processes are found only on Linux.
-func MakeRunDir(prefix, variable string) (*TempDir, error) {
-	return newTempDirWithExitScript(prefix, stopRunProcessesAndRemoveDirScript, variable)
+func MakeRunDir(prefix, markerVariable string) (*TempDir, error) {
+	return newTempDirWithExitScript(prefix, stopRunProcessesAndRemoveDirScript, markerVariable)
 }
 
 // newTempDirWithExitScript creates a temporary directory. When this program exits, exitCleanupScript runs; its

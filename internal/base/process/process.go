@@ -169,10 +169,10 @@ func (l logWriterDroppingUnsolicitedHTTPResponses) Write(logLine []byte) (int, e
 	return l.remainingLog.Write(logLine)
 }
 
-// DelayGarbageCollection delays the first garbage collection, so that most runs with a scenario file of size bytes end
+// DelayGarbageCollection delays the first garbage collection, so that most runs with a scenario file of scenarioFileSize bytes end
 // without one. The first collection restores the usual percentage. DelayGarbageCollection is called once in a process.
-func DelayGarbageCollection(size int64) {
-	percent := gcPercentForLoadingScenarioFile(size)
+func DelayGarbageCollection(scenarioFileSize int64) {
+	percent := gcPercentForLoadingScenarioFile(scenarioFileSize)
 	if usual := debug.SetGCPercent(percent); usual != percent {
 		runtime.AddCleanup(new([16]byte), func(usual int) { debug.SetGCPercent(usual) }, usual)
 	}

@@ -8,9 +8,9 @@ import (
 )
 
 var (
-	positionalPattern                = LazyPattern(`^\$(\d|\{\d+(:\?)?\}|[@*]|\{[@*]\})`)
-	quotedVariablePattern            = LazyPattern(`'[^']*\$[^']*'`)
-	untraceableScriptArgumentPattern = LazyPattern(`(?s)\$\{?[@*\d].*\b(shift|set\s+(--|[^-+\s]))|(\b(shift|set\s+(--|[^-+\s]))|\(\)).*\$\{?[@*\d]|\$\{[@*]:|\$\{\d+([^}:\d]|:[^?])|'[^']*\$\{?[@*\d][^']*'`)
+	positionalPattern             = LazyPattern(`^\$(\d|\{\d+(:\?)?\}|[@*]|\{[@*]\})`)
+	singleQuotedDollarPattern     = LazyPattern(`'[^']*\$[^']*'`)
+	untraceablePositionalsPattern = LazyPattern(`(?s)\$\{?[@*\d].*\b(shift|set\s+(--|[^-+\s]))|(\b(shift|set\s+(--|[^-+\s]))|\(\)).*\$\{?[@*\d]|\$\{[@*]:|\$\{\d+([^}:\d]|:[^?])|'[^']*\$\{?[@*\d][^']*'`)
 )
 
 // PassesUnclearScriptToShell reports whether the command passes to a shell a script that refers to one of the variables, quoted
@@ -23,9 +23,9 @@ func (c Command) PassesUnclearScriptToShell(unclearVariables []string) bool {
 	}
 	script := inner.Args[i]
 	if inner.Words[i].IsDynamic {
-		return quotedVariablePattern().MatchString(script)
+		return singleQuotedDollarPattern().MatchString(script)
 	}
-	return len(inner.Args) > i+1 && untraceableScriptArgumentPattern().MatchString(script) || slices.ContainsFunc(unclearVariables, func(name string) bool {
+	return len(inner.Args) > i+1 && untraceablePositionalsPattern().MatchString(script) || slices.ContainsFunc(unclearVariables, func(name string) bool {
 		return regexp.MustCompile(`\$\{?#?` + regexp.QuoteMeta(name) + `\b`).MatchString(script)
 	})
 }

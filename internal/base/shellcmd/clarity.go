@@ -147,7 +147,7 @@ func (r *scriptReader) recordCompoundIfUnread(node syntax.Node, obstacle Obstacl
 			}
 		}
 	}
-	if root == nil || !slices.Contains(obstaclesOfUnreadCompounds(), obstacle) && !r.isUnreadInCompound(node) {
+	if root == nil || !slices.Contains(obstaclesToReadingCompounds(), obstacle) && !r.isUnreadByRealCLI(node) {
 		return
 	}
 	if text := r.sourceText(root); !slices.Contains(r.script.UnreadCompounds, text) {
@@ -155,7 +155,7 @@ func (r *scriptReader) recordCompoundIfUnread(node syntax.Node, obstacle Obstacl
 	}
 }
 
-var obstaclesOfUnreadCompounds = sync.OnceValue(func() []ObstacleKind {
+var obstaclesToReadingCompounds = sync.OnceValue(func() []ObstacleKind {
 	return []ObstacleKind{
 		ObstacleBackground, ObstacleBraceGroupOrArithmeticCommand, ObstacleFunction, ObstacleCase, ObstacleSeveralAssignmentsWithoutCommand, ObstacleExpandedHeredoc, ObstacleUnclearRedirect,
 		ObstacleReadWriteOrNamedDescriptorRedirect, ObstacleArrayAssignment, ObstacleArrayElementAssignment, ObstacleCStyleForLoop, ObstacleUnparsed, ObstacleRedirectClosesDescriptor,
@@ -163,11 +163,11 @@ var obstaclesOfUnreadCompounds = sync.OnceValue(func() []ObstacleKind {
 })
 
 var (
-	specialVariablePattern  = LazyPattern(`^(IFS|F?PATH|BASH_ENV|ENV|HOME|CDPATH|(LD|DYLD|LC)_\w+|GLOBIGNORE|LANG|HISTFILE|MAILPATH|SHELL|RANDOM|OPTIND|SECONDS|E?UID|f?path|(READ)?NULLCMD)$`)
+	riskyVariablePattern    = LazyPattern(`^(IFS|F?PATH|BASH_ENV|ENV|HOME|CDPATH|(LD|DYLD|LC)_\w+|GLOBIGNORE|LANG|HISTFILE|MAILPATH|SHELL|RANDOM|OPTIND|SECONDS|E?UID|f?path|(READ)?NULLCMD)$`)
 	typedDeclarationPattern = LazyPattern(`^(export (.* )?-\w*n|[^e]\w+ (.* )?-\w*[aAfFgiIlnup])`)
 )
 
-func (r *scriptReader) isUnreadInCompound(node syntax.Node) bool {
+func (r *scriptReader) isUnreadByRealCLI(node syntax.Node) bool {
 	switch n := node.(type) {
 	case *syntax.Word:
 		return r.wordClarityForRealCLI(n) > ClarityUnknownVariable
@@ -175,9 +175,9 @@ func (r *scriptReader) isUnreadInCompound(node syntax.Node) bool {
 		_, isUnquoted := r.parents[len(r.parents)-1].(*syntax.Word)
 		return isUnquoted && strings.LastIndexByte(n.Value, '{') > strings.LastIndexByte(n.Value, '}')
 	case *syntax.WordIter:
-		return specialVariablePattern().MatchString(n.Name.Value)
+		return riskyVariablePattern().MatchString(n.Name.Value)
 	case *syntax.Assign:
-		return n.Name != nil && specialVariablePattern().MatchString(n.Name.Value) || n.Value != nil && assignedValueUnknownToRealCLIPattern().MatchString(r.sourceText(n.Value))
+		return n.Name != nil && riskyVariablePattern().MatchString(n.Name.Value) || n.Value != nil && assignedValueUnknownToRealCLIPattern().MatchString(r.sourceText(n.Value))
 	case *syntax.DeclClause:
 		return typedDeclarationPattern().MatchString(r.sourceText(n))
 	case *syntax.TimeClause:

@@ -49,7 +49,7 @@ func (g readOnlyOptionGrammar) parseOptionsAndReturnOperands(args []string) (ope
 				i++
 			}
 			needsNumber := len(value) == 1 && strings.Contains(g.flagsWithNumber+g.numeric, value) || len(value) > 1 && strings.Contains(g.longWithNumber, value)
-			if !known || i == len(args) || needsNumber && !isNumber(args[i]) || value != "" && strings.HasPrefix(args[i], "-") && len(args[i]) > 1 {
+			if !known || i == len(args) || needsNumber && !isInteger(args[i]) || value != "" && strings.HasPrefix(args[i], "-") && len(args[i]) > 1 {
 				return nil, false
 			}
 		case g.stopsAtOperand:
@@ -62,8 +62,8 @@ func (g readOnlyOptionGrammar) parseOptionsAndReturnOperands(args []string) (ope
 }
 
 // parseOption parses a word of options such as -la. known is true if all options in the word are known. If the last of
-// them takes the next word as its value, value is the name of this option; otherwise value is empty.
-func (g readOnlyOptionGrammar) parseOption(word string) (known bool, value string) {
+// them takes the next word as its value, optionAwaitingValue is the name of this option; otherwise it is empty.
+func (g readOnlyOptionGrammar) parseOption(word string) (known bool, optionAwaitingValue string) {
 	long, isLong := strings.CutPrefix(word, "--")
 	if !isLong {
 		return g.parseCluster(word[1:])
@@ -74,23 +74,23 @@ func (g readOnlyOptionGrammar) parseOption(word string) (known bool, value strin
 	case !strings.Contains(g.longWithValue, name):
 		return strings.Contains(g.optional, name) || !assigned && strings.Contains(g.longNames, name), ""
 	case assigned:
-		return isNumber(text) || !strings.Contains(g.longWithNumber, name), ""
+		return isInteger(text) || !strings.Contains(g.longWithNumber, name), ""
 	}
 	return true, name
 }
 
 // parseCluster parses the letters of one word of options. Its results are those of parseOption. In a word with several
 // letters, none may have a value, but a value may follow an equals sign (observed with 2.1.330).
-func (g readOnlyOptionGrammar) parseCluster(letters string) (known bool, value string) {
-	if g.allowsDigits && isNumber(letters) {
+func (g readOnlyOptionGrammar) parseCluster(letters string) (known bool, optionAwaitingValue string) {
+	if g.allowsDigits && isInteger(letters) {
 		return true, ""
 	}
 	for i := range len(letters) {
 		letter, rest := letters[i:i+1], letters[i+1:]
 		value, assigned := strings.CutPrefix(rest, "=")
 		switch {
-		case i == 0 && strings.Contains(g.flagsWithNumber, letter) && isNumber(rest),
-			i == 0 && assigned && (strings.Contains(g.flagsWithValue, letter) || strings.Contains(g.flagsWithNumber+g.numeric, letter) && isNumber(value)):
+		case i == 0 && strings.Contains(g.flagsWithNumber, letter) && isInteger(rest),
+			i == 0 && assigned && (strings.Contains(g.flagsWithValue, letter) || strings.Contains(g.flagsWithNumber+g.numeric, letter) && isInteger(value)):
 			return true, ""
 		case strings.Contains(g.flagsWithValue+g.flagsWithNumber+g.numeric, letter):
 			return rest == "" && i == 0, letter

@@ -62,7 +62,7 @@ func TestQuotingObstacles(t *testing.T) {
 		ObstacleDollarQuotedText:         {"ls $'a'", `ls $"a"`, "ls x$'a'", "cat <<< $'a'", "ls < $'a'"},
 		ObstacleLoneDollar:               {"echo $", "echo a$", "echo $ a"},
 		ObstacleRedirectClosesDescriptor: {"ls <&-", "ls >&-", "ls 2>&-", "ls >& -", "ls 2>&1-", "ls >&-; ls"},
-		ObstacleHiddenLine:               {"ls 'a\n#b'", "ls \"a\n \t# b\"", "ls '\n#'", "ls a'\n'#b", "test 'a\n#b'", "cat < 'a\n#b'", "ls > /dev/null 'a\n#b'"},
+		ObstacleQuotedHashLine:           {"ls 'a\n#b'", "ls \"a\n \t# b\"", "ls '\n#'", "ls a'\n'#b", "test 'a\n#b'", "cat < 'a\n#b'", "ls > /dev/null 'a\n#b'"},
 		NoObstacle:                       {"ls >&2", "ls 2>&1", "ls '#a\nb'", "ls 'a\nb #c'", "echo '$x'", "ls &>-", "cat <<'E'\n# $\nE", "echo \"a$\""},
 	} {
 		for _, command := range commands {

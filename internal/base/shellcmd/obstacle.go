@@ -52,8 +52,8 @@ func (r *scriptReader) obstacleOf(node syntax.Node) Obstacle {
 			return Obstacle{Kind: ObstacleDollarQuotedText}
 		}
 	case *syntax.Word:
-		if hiddenLinePattern().MatchString(r.sourceText(n)) {
-			return Obstacle{Kind: ObstacleHiddenLine}
+		if quotedHashLinePattern().MatchString(r.sourceText(n)) {
+			return Obstacle{Kind: ObstacleQuotedHashLine}
 		}
 	case *syntax.Lit:
 		return r.loneDollarOrBracesObstacle(n)
@@ -71,7 +71,7 @@ func (r *scriptReader) hasCommentAfterListOperator(list *syntax.BinaryCmd) bool 
 func (r *scriptReader) statementObstacle(s *syntax.Stmt) Obstacle {
 	open, followed := false, false
 	for _, redir := range s.Redirs {
-		if isCompound(s.Cmd) && slices.ContainsFunc(redir.Word.Parts, func(p syntax.WordPart) bool { return isDollarQuoted(p) }) {
+		if isIfWhileOrTest(s.Cmd) && slices.ContainsFunc(redir.Word.Parts, func(p syntax.WordPart) bool { return isDollarQuoted(p) }) {
 			return Obstacle{Kind: ObstacleDollarQuotedText}
 		}
 		if redir.Op == syntax.Hdoc || redir.Op == syntax.DashHdoc {
@@ -82,9 +82,9 @@ func (r *scriptReader) statementObstacle(s *syntax.Stmt) Obstacle {
 	switch {
 	case open:
 		return Obstacle{Kind: ObstacleExpandedHeredoc}
-	case followed, len(s.Redirs) > 0 && isCompound(s.Cmd):
+	case followed, len(s.Redirs) > 0 && isIfWhileOrTest(s.Cmd):
 		return Obstacle{Kind: ObstacleUnclearRedirect}
-	case s.Background && r.isInList():
+	case s.Background && r.isOutsideCompoundCommand():
 		return Obstacle{Kind: ObstacleBackground}
 	case s.Background:
 		return Obstacle{Kind: ObstacleBackground, Text: "nested"}
@@ -99,7 +99,7 @@ func isDelimiterQuoted(w *syntax.Word) bool {
 	return len(w.Parts) == 1 && (!ok || strings.LastIndexByte(lit.Value, '\\') == 0)
 }
 
-func isCompound(cmd syntax.Command) bool {
+func isIfWhileOrTest(cmd syntax.Command) bool {
 	switch cmd.(type) {
 	case *syntax.IfClause, *syntax.WhileClause, *syntax.TestClause:
 		return true
@@ -114,7 +114,7 @@ func (r *scriptReader) substitutionObstacle(sub *syntax.CmdSubst) Obstacle {
 	for i, parent := range slices.Backward(r.parents) {
 		switch n := parent.(type) {
 		case *syntax.DblQuoted:
-			if _, isArgument := r.parents[i-2].(*syntax.CallExpr); isArgument && i == len(r.parents)-1 && isSimpleOutput(sub) && hasTextBesidesSubstitutions(n) {
+			if _, isArgument := r.parents[i-2].(*syntax.CallExpr); isArgument && i == len(r.parents)-1 && hasOnlySimpleCommand(sub) && hasTextBesidesSubstitutions(n) {
 				return Obstacle{}
 			}
 			return Obstacle{Kind: ObstacleCommandSubstitutionInDoubleQuotes}
@@ -184,8 +184,8 @@ func (r *scriptReader) callObstacle(n *syntax.CallExpr) Obstacle {
 	return Obstacle{}
 }
 
-// hiddenLinePattern finds a line that begins with # but is not a comment of the script.
-var hiddenLinePattern = LazyPattern(`\n\s*['"]*#`)
+// quotedHashLinePattern finds a line that begins with # but is not a comment of the script.
+var quotedHashLinePattern = LazyPattern(`\n\s*['"]*#`)
 
 func (r *scriptReader) loneDollarOrBracesObstacle(literal *syntax.Lit) Obstacle {
 	if redirect, ok := r.parents[max(0, len(r.parents)-2)].(*syntax.Redirect); strings.Contains(strings.ReplaceAll(literal.Value, `\$`, ""), "$") && !r.isInsideDoubleQuotes() && (!ok || redirect.Hdoc == nil) {
@@ -345,20 +345,20 @@ func (r *scriptReader) recordValueIfConstantOrHome(assignment *syntax.Assign) {
 	r.values[assignment.Name.Value] = value
 }
 
-// directoryValuePattern matches the working directory and directories found from it or a variable (observed with 2.1.330).
-var directoryValuePattern = LazyPattern(`^"?(?:\$PWD|\$\{PWD\}|(?:\$\(|` + "`" + `)\s*(?:pwd\b|git\s+rev-parse\b|dirname\s.*\$|cd\b(?:.*\$.*&&|[^&]*;)\s*pwd\b).*[)` + "`" + `])"?/*"?$`)
+// directoryExpressionPattern matches the working directory and directories found from it or a variable (observed with 2.1.330).
+var directoryExpressionPattern = LazyPattern(`^"?(?:\$PWD|\$\{PWD\}|(?:\$\(|` + "`" + `)\s*(?:pwd\b|git\s+rev-parse\b|dirname\s.*\$|cd\b(?:.*\$.*&&|[^&]*;)\s*pwd\b).*[)` + "`" + `])"?/*"?$`)
 
-// rootValuePattern matches a value that is the root or a system directory if the variable in it is empty.
-var rootValuePattern = LazyPattern(`^"?\$\{?[A-Za-z_]\w*\}?"?/+(\**|\$.*|(bin|boot|dev|etc|home|lib\w*|mnt|media|nix|opt|proc|root|run|sbin|srv|sys|tmp|usr|var)/?\**)"?$`)
+// rootIfVariableEmptyPattern matches a value that is the root or a system directory if the variable in it is empty.
+var rootIfVariableEmptyPattern = LazyPattern(`^"?\$\{?[A-Za-z_]\w*\}?"?/+(\**|\$.*|(bin|boot|dev|etc|home|lib\w*|mnt|media|nix|opt|proc|root|run|sbin|srv|sys|tmp|usr|var)/?\**)"?$`)
 
-// forgetDirectoryOfLoopVariable removes the variable of a loop other than select from r.directories.
-func (r *scriptReader) forgetDirectoryOfLoopVariable(n *syntax.WordIter) {
+// forgetDirectoryVariableOfLoop removes the variable of a loop other than select from r.directories.
+func (r *scriptReader) forgetDirectoryVariableOfLoop(n *syntax.WordIter) {
 	if loop, ok := r.parents[len(r.parents)-1].(*syntax.ForClause); !ok || !loop.Select {
-		delete(r.directories, n.Name.Value)
+		delete(r.directoryVariables, n.Name.Value)
 	}
 }
 
-func (r *scriptReader) recordDirectory(a *syntax.Assign) {
+func (r *scriptReader) recordDirectoryVariable(a *syntax.Assign) {
 	if a.Name != nil && a.Index == nil && (a.Name.Value == "IFS" || a.Array != nil || a.Value != nil && assignedValueUnknownToRealCLIPattern().MatchString(r.sourceText(a.Value))) {
 		r.script.Unclear = append(r.script.Unclear, a.Name.Value)
 	}
@@ -369,14 +369,14 @@ func (r *scriptReader) recordDirectory(a *syntax.Assign) {
 	found := false
 	if a.Value != nil {
 		source := r.sourceText(a.Value)
-		found = rootValuePattern().MatchString(source) && r.knownTextOfWordWithVariables(a.Value) == "" || directoryValuePattern().MatchString(source) || r.isVariableHoldingDirectory(strings.TrimRight(source, "/")) || r.isVariableHoldingDirectory(`"`+source+`"`)
+		found = rootIfVariableEmptyPattern().MatchString(source) && r.knownTextOfWordWithVariables(a.Value) == "" || directoryExpressionPattern().MatchString(source) || r.isVariableHoldingDirectory(strings.TrimRight(source, "/")) || r.isVariableHoldingDirectory(`"`+source+`"`)
 	}
 	switch {
 	case r.isCurrentAssignmentIgnoredByRealCLI(found):
 	case found:
-		r.directories[a.Name.Value] = r.enclosingFunctionOrCase()
+		r.directoryVariables[a.Name.Value] = r.enclosingFunctionOrCase()
 	default:
-		delete(r.directories, a.Name.Value)
+		delete(r.directoryVariables, a.Name.Value)
 	}
 }
 

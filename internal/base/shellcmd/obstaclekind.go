@@ -41,7 +41,7 @@ const (
 	ObstacleLoneDollar                                      // a$
 	ObstacleUnparsed                                        // a word that is =, or a comment after && or ||
 	ObstacleRedirectClosesDescriptor                        // <&-
-	ObstacleHiddenLine                                      // a quoted line that begins with #
+	ObstacleQuotedHashLine                                  // a quoted line that begins with #
 )
 
 // Obstacle is the first construct of a script that prevents judging it by its simple commands.
@@ -50,8 +50,8 @@ type Obstacle struct {
 	Text string // details of Kind; usually empty
 }
 
-// isLate reports whether the real CLI looks for this kind of obstacle after all others (observed with 2.1.330).
-func (o Obstacle) isLate() bool {
+// isCheckedLast reports whether the real CLI looks for this kind of obstacle after all others (observed with 2.1.330).
+func (o Obstacle) isCheckedLast() bool {
 	return o.Kind == NoObstacle || o.Kind == ObstacleBackground || o.Kind == ObstacleEval
 }
 

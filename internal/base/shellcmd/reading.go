@@ -68,7 +68,7 @@ func parseWithIndependentCheck(source string) ([]*syntax.Stmt, error) {
 	return nil, ErrUncertain
 }
 
-// coprocOrTimeBeforeCompoundPattern matches words of erroneous statements for [replaceReservedWord].
+// coprocOrTimeBeforeCompoundPattern matches words of erroneous statements for [hideReservedWord].
 var coprocOrTimeBeforeCompoundPattern = LazyPattern(`(?m)(?:^|[;&|({]|\b(?:then|do|else|time)\b)[\s!]*(?:(coproc)\s|(time)\s+(?:-p\s+)?(?:[{!]|if|while|until|for|case)\s)`)
 
 // parseStatements returns the statements before the first syntax error, which the shell runs, and the error.
@@ -85,15 +85,15 @@ func parseStatements(text string) (stmts []*syntax.Stmt, mistake error) {
 				stmts = append(stmts, stmt)
 			}
 		}
-		text, replaced = replaceReservedWord(text, stmts, mistake)
+		text, replaced = hideReservedWord(text, stmts, mistake)
 	}
 	return stmts, mistake
 }
 
-// replaceReservedWord hides a reserved word by replacing its second letter: coproc, or time before a compound command
+// hideReservedWord hides a reserved word by replacing its second letter: coproc, or time before a compound command
 // other than a subshell. The parser of the real CLI treats these words as names of commands (observed with 2.1.330). In
-// stmts, replaceReservedWord restores the names that an earlier call has hidden.
-func replaceReservedWord(text string, stmts []*syntax.Stmt, mistake error) (replaced string, found bool) {
+// stmts, hideReservedWord restores the names that an earlier call has hidden.
+func hideReservedWord(text string, stmts []*syntax.Stmt, mistake error) (replaced string, found bool) {
 	at := -1
 	visit := func(node syntax.Node) bool {
 		switch n := node.(type) {
@@ -201,7 +201,7 @@ func (c *parseResultChecker) recordWordBytesOfNode(node syntax.Node) (visitsChil
 	case *syntax.Stmt:
 		if call, ok := n.Cmd.(*syntax.CallExpr); ok {
 			c.ambiguous = c.ambiguous || !c.hasOnlyBlanksBetweenWords(call, n.Redirs)
-			if c.misplaced == nil && len(call.Args) > 0 && misplacedNamePattern().MatchString(c.text[call.Args[0].Pos().Offset():call.Args[0].End().Offset()]) {
+			if c.misplaced == nil && len(call.Args) > 0 && misplacedReservedWordPattern().MatchString(c.text[call.Args[0].Pos().Offset():call.Args[0].End().Offset()]) {
 				c.ambiguous = c.ambiguous || len(call.Assigns) > 0
 				c.misplaced = call
 			}
@@ -254,7 +254,7 @@ func (c *parseResultChecker) hasOnlyBlanksBetweenWords(call *syntax.CallExpr, re
 }
 
 // offsetOfBackslashEndingComment returns the position of a backslash that ends a comment; 0 means none.
-func (c *parseResultChecker) offsetOfBackslashEndingComment() int {
+func (c *parseResultChecker) offsetOfBackslashEndingComment() (offsetOrZero int) {
 	inComment := false
 	for i, b := range []byte(c.text) {
 		switch {
@@ -308,8 +308,8 @@ func (c *parseResultChecker) isHeredocDelimiterLine(startOffset, endOffset int) 
 	return slices.Contains(c.delimiters, strings.TrimLeft(c.text[line:endOffset]+rest, "\t"))
 }
 
-// misplacedNamePattern matches a word that is parsed as a command's name but continues or ends another command.
-var misplacedNamePattern = LazyPattern(`^(\}.*|then|elif|else|fi|do|done|esac|if|while|until|for|case|function|select)$`)
+// misplacedReservedWordPattern matches a word that is parsed as a command's name but continues or ends another command.
+var misplacedReservedWordPattern = LazyPattern(`^(\}.*|then|elif|else|fi|do|done|esac|if|while|until|for|case|function|select)$`)
 
 // maxSyntaxRepairsPerScript bounds the repairs in one script, and maxRepairableScriptBytes the length of a script that is repaired.
 const (

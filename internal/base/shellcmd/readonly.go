@@ -215,13 +215,13 @@ func isReadOnlyGit(args []string) bool {
 	if (sub == "branch" || sub == "tag") && containsAny(rest, "-l", "--list") {
 		g.maxOperands = 0 // with --list, git treats a name as a pattern
 	}
-	return ok && g.allows(rest) && !hasNonBuiltinGitFormatOption(rest)
+	return ok && g.allows(rest) && !hasCustomGitFormat(rest)
 }
 
 var knownGitFormatPattern = LazyPattern(`^(oneline|short|medium|full|fuller|reference|email|raw|t?format:.*|.*%.*)?$`)
 
-// hasNonBuiltinGitFormatOption reports whether an argument selects a format not built into git, such as a configured alias.
-func hasNonBuiltinGitFormatOption(args []string) bool {
+// hasCustomGitFormat reports whether an argument selects a format not built into git, such as a configured alias.
+func hasCustomGitFormat(args []string) bool {
 	for i, a := range args {
 		name, value, assigned := strings.Cut(a, "=")
 		if !assigned && i+1 < len(args) {
@@ -264,9 +264,9 @@ func containsAny(args []string, names ...string) bool {
 	return slices.ContainsFunc(args, func(a string) bool { return slices.Contains(names, a) })
 }
 
-// hasOption reports whether args contain one of these options. A short option may be part of a cluster, and a long
+// hasOption reports whether args contain one of these options. An option of shortLetters may be part of a cluster, and a long
 // option may be abbreviated or have a value. Words after -- are also examined, because -- may itself be a value.
-func hasOption(args []string, short string, long ...string) bool {
+func hasOption(args []string, shortLetters string, long ...string) bool {
 	for _, a := range args {
 		if strings.HasPrefix(a, "--") {
 			name, _, _ := strings.Cut(a, "=")
@@ -275,7 +275,7 @@ func hasOption(args []string, short string, long ...string) bool {
 			}
 			continue
 		}
-		if letters, ok := strings.CutPrefix(a, "-"); ok && strings.ContainsAny(letters, short) {
+		if letters, ok := strings.CutPrefix(a, "-"); ok && strings.ContainsAny(letters, shortLetters) {
 			return true
 		}
 	}
@@ -304,7 +304,7 @@ func (s Script) IsInputFileListFromPipeline(commandIndex int) bool {
 				return false
 			}
 		case "sort", "uniq", "head", "tail":
-			if slices.ContainsFunc(c.Args[1:], func(a string) bool { return a != "" && a[0] != '-' && !isNumber(a) }) {
+			if slices.ContainsFunc(c.Args[1:], func(a string) bool { return a != "" && a[0] != '-' && !isInteger(a) }) {
 				return false
 			}
 		default:
@@ -323,10 +323,10 @@ var (
 	// write files or execute commands.
 	sedDangerPattern = LazyPattern(`[^\x01-\x7f]|[{}\n;]|(^|[^s])#|^!|[/\d$]!|[\d$]\s*~\s*\d|,\s*~\s*\d|^,|,\s*[+-]|s\\|\\[|#%@]|` +
 		`/[^/]*\s+[wWeE]|^[wW].|^e|^\d+\s*[wWe]|y[wWeE]|y[^\\\n].*[wWeE]|[wWeE].*y[^\\\n]`)
-	// sedScriptPattern matches a word that sed may read as a script. On macOS, sed reads the word after -i as a suffix, and
+	// possibleSedScriptPattern matches a word that sed may read as a script. On macOS, sed reads the word after -i as a suffix, and
 	// the word after the suffix as the script.
-	sedScriptPattern = LazyPattern(`^[acdghilnpqrtwxzDGHNPT]$|^\d+(,\d+)?!?[acdghilnpqstxyzDGHNPT=]|^[sy][^\w]|^:|^[acir][\\/]|[*?\[]|^\S*[ \t]`)
-	sedPrintPattern  = LazyPattern(`^(\d+(,\d+)?)?p(;(\d+(,\d+)?)?p)*$`)
+	possibleSedScriptPattern = LazyPattern(`^[acdghilnpqrtwxzDGHNPT]$|^\d+(,\d+)?!?[acdghilnpqstxyzDGHNPT=]|^[sy][^\w]|^:|^[acir][\\/]|[*?\[]|^\S*[ \t]`)
+	sedPrintPattern          = LazyPattern(`^(\d+(,\d+)?)?p(;(\d+(,\d+)?)?p)*$`)
 )
 
 // IsPlainSedSubstitution reports whether the command is `sed s/a/b/ FILE…`, in place or not.
@@ -339,7 +339,7 @@ func (c Command) IsPlainSedSubstitution() bool {
 		return true
 	}
 	file := c.Words[len(c.Words)-len(args)+1]
-	return !sedDangerPattern().MatchString(args[1]) && (file.IsDynamic || strings.Contains(file.Source, `\ `) || !sedScriptPattern().MatchString(args[1]))
+	return !sedDangerPattern().MatchString(args[1]) && (file.IsDynamic || strings.Contains(file.Source, `\ `) || !possibleSedScriptPattern().MatchString(args[1]))
 }
 
 func argsAfterSedOptions(args []string) []string {

@@ -92,7 +92,7 @@ func Parse(cmd string) (Script, error) {
 	if len(cmd) > maxScriptBytes {
 		return Script{}, fmt.Errorf("command is longer than %d bytes", maxScriptBytes)
 	}
-	r := scriptReader{source: cmd, assigned: map[string]bool{}, setsHome: homeChangePattern().MatchString(cmd), values: map[string]string{}, directories: map[string]syntax.Node{}, compounds: map[syntax.Node]WordClarity{}, continuedBefore: map[*syntax.Stmt]string{}, continuedAfter: map[*syntax.Stmt]string{}}
+	r := scriptReader{source: cmd, assigned: map[string]bool{}, setsHome: homeChangePattern().MatchString(cmd), values: map[string]string{}, directoryVariables: map[string]syntax.Node{}, compounds: map[syntax.Node]WordClarity{}, continuedBefore: map[*syntax.Stmt]string{}, continuedAfter: map[*syntax.Stmt]string{}}
 	r.script.Obstacle = textObstacle(cmd)
 	r.isUnresolved = r.script.Obstacle.Kind != NoObstacle
 	text, stmts, err := parseOrRepair(cmd)
@@ -120,7 +120,7 @@ var arithmeticCommandWithSeveralWordsPattern = LazyPattern(`\(\(([^;()]*\w[ \t]+
 // homeChangePattern matches a script that may change HOME: it contains the name in other places than $HOME and ${HOME}.
 var homeChangePattern = LazyPattern(`(^|[^${]|(^|[^$])\{)HOME|HOME[+[]`)
 
-var sideEffectOperators = [...]syntax.ParExpOperator{syntax.AssignUnset, syntax.AssignUnsetOrNull, syntax.OtherParamOps}
+var sideEffectExpansionOperators = [...]syntax.ParExpOperator{syntax.AssignUnset, syntax.AssignUnsetOrNull, syntax.OtherParamOps}
 
 type scriptReader struct {
 	source   string
@@ -130,10 +130,10 @@ type scriptReader struct {
 	assigned map[string]bool
 	setsHome bool              // the script may change HOME
 	values   map[string]string // values of variables that the script sets to a constant before its first command
-	// directories are the variables that the script sets to the working directory, or to a directory derived from it.
+	// directoryVariables are the variables that the script sets to the working directory, or to a directory derived from it.
 	// Each is mapped to the function or case that contains the assignment.
-	directories map[string]syntax.Node
-	hasStarted  bool // a command precedes the current node
+	directoryVariables map[string]syntax.Node
+	hasStarted         bool // a command precedes the current node
 	// isUnresolved is true if the script has a construct whose effect is unknown. The real CLI then ignores the values
 	// of variables when it looks for the programs and for the files that are removed (observed with 2.1.330).
 	isUnresolved bool
@@ -167,12 +167,12 @@ func (r *scriptReader) analyseNodeDuringWalk(node syntax.Node) (visitsChildren b
 	r.recordCompoundIfUnread(node, obstacle.Kind)
 	variable, _ := node.(*syntax.ParamExp)
 	r.isUnresolved = r.isUnresolved || obstacle.Kind != NoObstacle && obstacle.Kind != ObstacleBackground && (obstacle.Kind != ObstacleVariableSetByScript || r.values[variable.Param.Value] == "")
-	if r.script.Obstacle.isLate() && !obstacle.isLate() || r.script.Obstacle.Kind == NoObstacle {
+	if r.script.Obstacle.isCheckedLast() && !obstacle.isCheckedLast() || r.script.Obstacle.Kind == NoObstacle {
 		r.script.Obstacle = obstacle
 	}
 	switch n := node.(type) {
 	case *syntax.WordIter:
-		r.forgetDirectoryOfLoopVariable(n)
+		r.forgetDirectoryVariableOfLoop(n)
 	case *syntax.Block:
 		r.recordGroupStartingWithAssignment(n.Lbrace, n.Rbrace)
 	case *syntax.Subshell:
@@ -185,7 +185,7 @@ func (r *scriptReader) analyseNodeDuringWalk(node syntax.Node) (visitsChildren b
 			r.script.IsOpaque = r.script.IsOpaque || slices.ContainsFunc(r.parents, func(n syntax.Node) bool { // the real CLI does not analyse this pipe
 				_, timed := n.(*syntax.TimeClause)
 				cmd, ok := n.(syntax.Command)
-				return timed || ok && isCompound(cmd)
+				return timed || ok && isIfWhileOrTest(cmd)
 			})
 			r.recordLineContinuationsAroundPipe(n)
 		}
@@ -200,11 +200,11 @@ func (r *scriptReader) analyseNodeDuringWalk(node syntax.Node) (visitsChildren b
 		r.script.IsOpaque = r.script.IsOpaque || !hasOnlyConstantTestOperands(n)
 	case *syntax.Assign:
 		r.script.IsOpaque = r.script.IsOpaque || n.Index != nil || n.Array != nil
-		r.recordDirectory(n)
+		r.recordDirectoryVariable(n)
 	case *syntax.ParamExp:
 		// ${x:=v} sets a variable, and ${x@P} runs what the variable contains.
 		// Subscripts and slices are arithmetic, which evaluates the values of names.
-		if n.Exp != nil && slices.Contains(sideEffectOperators[:], n.Exp.Op) || n.Index != nil || n.Slice != nil || n.Excl {
+		if n.Exp != nil && slices.Contains(sideEffectExpansionOperators[:], n.Exp.Op) || n.Index != nil || n.Slice != nil || n.Excl {
 			r.script.IsOpaque = true
 		}
 	}
@@ -215,13 +215,13 @@ func (r *scriptReader) analyseNodeDuringWalk(node syntax.Node) (visitsChildren b
 // recordGroupStartingWithAssignment records a group that begins with an assignment and is part of a list. The real CLI
 // also reads the text of the group on its own (observed with 2.1.330).
 func (r *scriptReader) recordGroupStartingWithAssignment(openBracket, closeBracket syntax.Pos) {
-	if text := r.source[openBracket.Offset()+1 : closeBracket.Offset()]; r.isInList() && assignmentStartPattern().MatchString(text) {
+	if text := r.source[openBracket.Offset()+1 : closeBracket.Offset()]; r.isOutsideCompoundCommand() && assignmentStartPattern().MatchString(text) {
 		r.script.Groups = append(r.script.Groups, text)
 	}
 }
 
-// isInList reports whether the current node is outside of all compound commands.
-func (r *scriptReader) isInList() bool {
+// isOutsideCompoundCommand reports whether the current node is outside of all compound commands.
+func (r *scriptReader) isOutsideCompoundCommand() bool {
 	return !slices.ContainsFunc(r.parents, func(n syntax.Node) bool {
 		switch n.(type) {
 		case *syntax.Stmt, *syntax.BinaryCmd:
@@ -322,7 +322,7 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 	parts = append(parts, r.readWords(&c, call)...)
 	if c.Name() == "unset" {
 		for _, name := range c.Args {
-			delete(r.directories, name)
+			delete(r.directoryVariables, name)
 		}
 	}
 	c.Text = strings.Join(parts, " ")
@@ -350,7 +350,7 @@ func (r *scriptReader) readWords(c *Command, call *syntax.CallExpr) (parts []str
 }
 
 // recordAssignmentAndReturnName returns the name that an assignment sets, with "=~" if the value is not harmless.
-func (r *scriptReader) recordAssignmentAndReturnName(assignment *syntax.Assign, hasNoCommand bool) (nameWithMarkIfHarmful string) {
+func (r *scriptReader) recordAssignmentAndReturnName(assignment *syntax.Assign, hasNoCommand bool) (nameMarkedIfUnsafeValue string) {
 	if hasNoCommand {
 		r.recordValueIfConstantOrHome(assignment)
 	}

@@ -65,11 +65,11 @@ func testObstacle(x syntax.TestExpr) Obstacle {
 
 func isNumeral(x syntax.TestExpr) bool {
 	w, ok := x.(*syntax.Word)
-	return ok && isNumber(literalText(w))
+	return ok && isInteger(literalText(w))
 }
 
-// isNumber reports whether a text is an integer, so that its arithmetic value is constant.
-func isNumber(s string) bool {
+// isInteger reports whether a text is an integer, so that its arithmetic value is constant.
+func isInteger(s string) bool {
 	s = strings.TrimPrefix(s, "-")
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }
@@ -101,7 +101,7 @@ func operandObstacleOfTestCommand(commandWords []*syntax.Word) Obstacle {
 				return Obstacle{Kind: ObstacleVariableTestWithSubscript, Text: shown + " " + op}
 			}
 		case "-eq", "-ne", "-lt", "-le", "-gt", "-ge":
-			if i > 1 && i+1 < len(commandWords) && (!isNumber(literalText(commandWords[i-1])) || !isNumber(literalText(commandWords[i+1]))) {
+			if i > 1 && i+1 < len(commandWords) && (!isInteger(literalText(commandWords[i-1])) || !isInteger(literalText(commandWords[i+1]))) {
 				return Obstacle{Kind: ObstacleArithmeticTest, Text: shown + " ... " + op + " ..."}
 			}
 		}

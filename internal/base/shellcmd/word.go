@@ -52,7 +52,7 @@ func (r *scriptReader) isVariableHoldingDirectory(wordSource string) bool {
 	if found == nil || found[2] == "" && found[1] == "" {
 		return false
 	}
-	scope, ok := r.directories[found[2]+found[3]]
+	scope, ok := r.directoryVariables[found[2]+found[3]]
 	return ok && (r.enclosingFunctionOrCase() == nil || r.enclosingFunctionOrCase() == scope)
 }
 
@@ -203,7 +203,7 @@ func (s *wordExpander) appendExpandedWordPart(part syntax.WordPart, isFirstPart 
 	case *syntax.DblQuoted:
 		for i, inner := range p.Parts {
 			lit, ok := inner.(*syntax.Lit)
-			if sub, isOutput := inner.(*syntax.CmdSubst); isOutput && isSimpleOutput(sub) && hasTextBesidesSubstitutions(p) {
+			if sub, isOutput := inner.(*syntax.CmdSubst); isOutput && hasOnlySimpleCommand(sub) && hasTextBesidesSubstitutions(p) {
 				s.appendToNameAndEscapedPattern(string(PlaceholderOutput)) // the real CLI takes it for the name of a file
 				continue
 			}
@@ -388,7 +388,7 @@ func hasTildeUserPrefix(unquotedWord string) bool {
 	return len(unquotedWord) > 1 && unquotedWord[0] == '~' && unquotedWord[1] != '/'
 }
 
-func isSimpleOutput(sub *syntax.CmdSubst) bool {
+func hasOnlySimpleCommand(sub *syntax.CmdSubst) bool {
 	if len(sub.Stmts) != 1 {
 		return len(sub.Stmts) == 0
 	}

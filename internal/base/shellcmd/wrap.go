@@ -99,7 +99,7 @@ func (c Command) WithoutWrappers() Command {
 
 // IsAnalysed reports whether the real CLI analyses the script completely (observed with 2.1.330).
 func (s Script) IsAnalysed() bool {
-	return slices.Contains([]ObstacleKind{NoObstacle, ObstacleVariableSetByScript, ObstacleHiddenLine, ObstacleBackground, ObstacleEval, ObstacleArithmeticTest}, s.Obstacle.Kind)
+	return slices.Contains([]ObstacleKind{NoObstacle, ObstacleVariableSetByScript, ObstacleQuotedHashLine, ObstacleBackground, ObstacleEval, ObstacleArithmeticTest}, s.Obstacle.Kind)
 }
 
 // IsNotFullyAnalysedByRealCLI reports whether the real CLI does not analyse the script or the command completely.
@@ -267,7 +267,7 @@ func (c Command) Programs() []string {
 			out = append(out, strings.Join(args[1:], " ")) // the output may be empty
 		}
 		if script := optionScript(args); script != "" {
-			return append(out, programsOfScript(strings.Trim(script, `"`))...)
+			return append(out, scriptAndPrograms(strings.Trim(script, `"`))...)
 		}
 		w, ok := wrappers()[args[0]]
 		if args[0] == "--" { // the "--" that ends the options of time
@@ -288,8 +288,8 @@ func (c Command) Programs() []string {
 	return out
 }
 
-// programsOfScript returns the script itself, followed by the programs of its first command.
-func programsOfScript(script string) []string {
+// scriptAndPrograms returns the script itself, followed by the programs of its first command.
+func scriptAndPrograms(script string) []string {
 	out := []string{script}
 	if inner, _ := Parse(script); len(inner.Commands) > 0 {
 		out = append(out, inner.Commands[0].Programs()...)
@@ -326,7 +326,7 @@ func isWrapperHidingProgramFromRules(args []string) bool {
 	case "xargs":
 		return option != ""
 	case "nice":
-		return option != "" && option != "-n" && option != "--" && !isNumber(option[1:])
+		return option != "" && option != "-n" && option != "--" && !isInteger(option[1:])
 	case "stdbuf":
 		return option == "" || len(option) == 2 || strings.HasPrefix(option, "--")
 	case "command":
@@ -455,9 +455,9 @@ func commandLinesOfFindExec(findCommand Command) string {
 	return strings.Join(lines, "\n")
 }
 
-// evaluators matches commands whose arguments are code, or that change how the shell reads code (observed with 2.1.330). A
+// evaluatorPattern matches commands whose arguments are code, or that change how the shell reads code (observed with 2.1.330). A
 // space follows each word.
-var evaluators = LazyPattern(`^(eval|exec|source|\.|alias|trap|hash|let|enable|coproc|mapfile|readarray|shopt|bind|complete|nocorrect|-|zmodload|emulate|autoload|` +
+var evaluatorPattern = LazyPattern(`^(eval|exec|source|\.|alias|trap|hash|let|enable|coproc|mapfile|readarray|shopt|bind|complete|nocorrect|-|zmodload|emulate|autoload|` +
 	`sysopen|sysread|syswrite|sysseek|zpty|ztcp|zsocket|vared|zf_\S*) |^(strace|ltrace|unshare|nsenter|setsid|flock|watch|ionice|taskset|chrt|sandbox-exec|script) .|` +
 	`^fc (.* )?-e |^printf -v |^wait (.* )?-p |^unset .*\[|^read (-[^adinNptu ]*[adinNptu] \S* |-[^adinNptu ]* )*[^- ]|^env (.* )?-S |^jq .*system\(|^jq (.* )?(-\w*[fL]|--(from-file|library-path|rawfile|slurpfile) )`)
 
@@ -469,7 +469,7 @@ func (s Script) FirstProgramNeedingPermissionDespiteRule() string {
 		if len(inner.Args) > 1 && inner.Args[0] == "xargs" {
 			inner.Args = inner.Args[1:]
 		}
-		if len(inner.Args) > 0 && evaluators().MatchString(strings.Join(append([]string{path.Base(inner.Args[0])}, inner.Args[1:]...), " ")+" ") {
+		if len(inner.Args) > 0 && evaluatorPattern().MatchString(strings.Join(append([]string{path.Base(inner.Args[0])}, inner.Args[1:]...), " ")+" ") {
 			return path.Base(inner.Args[0])
 		}
 	}

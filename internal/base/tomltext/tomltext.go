@@ -22,11 +22,11 @@ func (w *Writer) Reset() { w.b.Reset() }
 // WriteRaw writes text unchanged.
 func (w *Writer) WriteRaw(text string) { w.b.WriteString(text) }
 
-// WriteHeader starts an element of an array of tables.
-func (w *Writer) WriteHeader(name string) { w.b.WriteString("\n[[" + name + "]]\n") }
+// WriteArrayHeader starts an element of an array of tables.
+func (w *Writer) WriteArrayHeader(name string) { w.b.WriteString("\n[[" + name + "]]\n") }
 
-// WriteString writes a key with a string; an empty string is omitted.
-func (w *Writer) WriteString(key, value string) {
+// WriteStringUnlessEmpty writes a key with a string; an empty string is omitted.
+func (w *Writer) WriteStringUnlessEmpty(key, value string) {
 	if value != "" {
 		w.b.WriteString(key + " = " + Quote(value) + "\n")
 	}

@@ -121,7 +121,7 @@ func New(o Options) (*Catalog, []string) {
 	if o.Open != nil {
 		// Later sources win: a project's agent replaces the user's agent of the same name.
 		for i, dir := range o.Plugins {
-			l.readPluginDir(o.Open(dir), dir, i)
+			l.readPluginOrCollection(o.Open(dir), dir, i)
 		}
 		l.readEnabledPlugins(o)
 		l.readSource(o, o.UserDir, "userSettings")

@@ -226,7 +226,7 @@ func TestPlugins(t *testing.T) {
 	if k, ok := c.Command("sk"); !ok || k.Name != "one:sk" || k.ListedDescription() != "(one) Does it" {
 		t.Errorf("skill %+v", k)
 	}
-	if c.HasPlugins("/one", "/two") || !c.HasPlugins() {
+	if c.HasPluginInEach("/one", "/two") || !c.HasPluginInEach() {
 		t.Error("a plugin that was not loaded is there")
 	}
 	more := c.AddPlugins(open, "/one", "/two")
@@ -236,7 +236,7 @@ func TestPlugins(t *testing.T) {
 	}
 	ev := claudecode.ProfileFor(claudecode.DefaultVersion).Init()
 	c.FillInit(&ev)
-	if !c.HasPlugins("/one", "/two") || len(ev.Plugins) != 5 || len(c.Commands()) != 2 {
+	if !c.HasPluginInEach("/one", "/two") || len(ev.Plugins) != 5 || len(c.Commands()) != 2 {
 		t.Errorf("plugins %v, commands %v", ev.Plugins, commandNames(c))
 	}
 	none := []protocol.PluginError{{Plugin: "inline[1]", Type: "path-not-found", Message: "Path not found: /none", Path: "/none"}}

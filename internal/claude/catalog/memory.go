@@ -56,7 +56,7 @@ func FindInstructionFilesAtStart(o InstructionFileOptions) []InstructionFile {
 		r.read(InstructionFile{Path: filepath.Join(o.UserDir, "CLAUDE.md"), Type: "User", Base: o.CWD}, 0)
 		r.readRuleFilesBelow(filepath.Join(o.UserDir, "rules"), "User", o.CWD)
 	}
-	for _, dir := range slices.Concat(parentDirs(o.CWD), o.AddedDirs) {
+	for _, dir := range slices.Concat(dirsFromRoot(o.CWD), o.AddedDirs) {
 		if o.Project {
 			r.read(InstructionFile{Path: filepath.Join(dir, "CLAUDE.md"), Type: "Project", Base: dir}, 0)
 			r.readProject(filepath.Join(dir, ".claude"), dir)
@@ -76,9 +76,9 @@ func FindNestedInstructionFiles(o InstructionFileOptions, file string, known map
 	if o.UserDir != "" {
 		r.readRuleFilesBelow(filepath.Join(o.UserDir, "rules"), "User", o.CWD)
 	}
-	outer := parentDirs(o.CWD)
+	outer := dirsFromRoot(o.CWD)
 	if isBelow(o.CWD, file) {
-		for _, dir := range parentDirs(filepath.Dir(file))[len(outer):] {
+		for _, dir := range dirsFromRoot(filepath.Dir(file))[len(outer):] {
 			r.accessedFile = ""
 			r.readDirectory(o, dir)
 			r.accessedFile = file
@@ -123,14 +123,14 @@ func isBelow(dir, file string) bool {
 	return err == nil && rel != "." && filepath.IsLocal(rel)
 }
 
-// isOutsideWorktree reports whether dir is in the main worktree of the linked worktree that contains cwd.
-func isOutsideWorktree(dir, cwd string) bool {
+// isInMainWorktree reports whether dir is in the main worktree of the linked worktree that contains cwd.
+func isInMainWorktree(dir, cwd string) bool {
 	top := gitworktree.NearestDirectoryWithDotGit(cwd)
 	main := gitworktree.MainDir(top)
 	return main != "" && isBelow(dir, top) && (dir == main || isBelow(main, dir))
 }
 
-func parentDirs(dir string) []string {
+func dirsFromRoot(dir string) []string {
 	var dirs []string
 	for {
 		dirs = append(dirs, dir)
@@ -166,7 +166,7 @@ func (r *instructionFileReader) read(m InstructionFile, depth int) {
 		return
 	}
 	data, err := os.ReadFile(m.Path)
-	if err != nil || m.Type == "Project" && m.Parent == "" && isBelow(m.Base, r.cwd) && isOutsideWorktree(m.Base, r.cwd) {
+	if err != nil || m.Type == "Project" && m.Parent == "" && isBelow(m.Base, r.cwd) && isInMainWorktree(m.Base, r.cwd) {
 		return
 	}
 	d := parseDocument(data)

@@ -44,7 +44,7 @@ func (c *Catalog) AddPlugins(open func(dir string) fs.FS, dirs ...string) []Plug
 	l := &loader{catalog: c}
 	for _, dir := range dirs {
 		if !slices.ContainsFunc(c.plugins, func(p protocol.Plugin) bool { return IsPluginIn(p.Path, dir) }) {
-			l.readPluginDir(open(dir), dir, 0)
+			l.readPluginOrCollection(open(dir), dir, 0)
 		}
 	}
 	l.commands = c.commands
@@ -52,8 +52,8 @@ func (c *Catalog) AddPlugins(open func(dir string) fs.FS, dirs ...string) []Plug
 	return l.parts
 }
 
-// HasPlugins reports whether all of these directories are loaded.
-func (c *Catalog) HasPlugins(dirs ...string) bool {
+// HasPluginInEach reports whether all of these directories are loaded.
+func (c *Catalog) HasPluginInEach(dirs ...string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !slices.ContainsFunc(dirs, func(dir string) bool {
@@ -67,9 +67,9 @@ func IsPluginIn(plugin, dir string) bool { return plugin == dir || filepath.Dir(
 // PluginParts returns the parts of the plugins that [New] found. The parts of later plugins are returned by [Catalog.AddPlugins].
 func (c *Catalog) PluginParts() []PluginParts { return c.pluginParts }
 
-// readPluginDir reads the n-th directory of --plugin-dir: a plugin, or a directory of plugins (observed with 2.1.330).
-func (l *loader) readPluginDir(tree fs.FS, dir string, n int) {
-	inline := "inline[" + strconv.Itoa(n) + "]"
+// readPluginOrCollection reads the directory of --plugin-dir with the index flagIndex: a plugin, or a directory of plugins (observed with 2.1.330).
+func (l *loader) readPluginOrCollection(tree fs.FS, dir string, flagIndex int) {
+	inline := "inline[" + strconv.Itoa(flagIndex) + "]"
 	if !isPluginCollection(tree) {
 		l.readPlugin(tree, dir, inline)
 		return

@@ -144,7 +144,7 @@ func (h *History) Record(ev protocol.Event) error {
 		if path, before, edits := editedFile(ev); edits {
 			return h.recordChange(ev.Use.ID, path, before)
 		}
-		if last := len(h.checkpoints) - 1; last >= 0 && !h.checkpoints[last].hasUntracked && h.mayChangeFiles(ev) {
+		if last := len(h.checkpoints) - 1; last >= 0 && !h.checkpoints[last].hasUntracked && h.ranModifyingCommand(ev) {
 			h.checkpoints[last].hasUntracked = true
 			return h.writeSnapshot(h.checkpoints[last])
 		}
@@ -162,7 +162,7 @@ func (h *History) recordPrompt(uuid string) error {
 	}
 	next := checkpoint{uuid: uuid, time: h.currentUTCTimeForTranscript(), files: map[string]backup{}}
 	var failed error
-	if err := h.store.moveTo(h.dir()); err != nil {
+	if err := h.store.switchDir(h.dir()); err != nil {
 		failed = err
 	}
 	for path, newest := range h.newestBackupByTrackingPath() {
@@ -182,8 +182,8 @@ func (h *History) writeSnapshot(p checkpoint) error {
 	return h.writeLine(transcriptLine{Type: "file-history-snapshot", MessageID: p.uuid, IsUpdate: new(false), Snapshot: &snapshot{p.uuid, p.files, p.time, p.hasUntracked}})
 }
 
-// mayChangeFiles reports whether a command ran that does more than read. As in the real CLI, a background command does not count.
-func (h *History) mayChangeFiles(ev *protocol.ToolExecuted) bool {
+// ranModifyingCommand reports whether a command ran that does more than read. As in the real CLI, a background command does not count.
+func (h *History) ranModifyingCommand(ev *protocol.ToolExecuted) bool {
 	var in struct {
 		InBackground bool `json:"run_in_background"`
 	}

@@ -20,7 +20,7 @@ func backupName(path string, version int) string {
 	return fmt.Sprintf("%.8x@v%d", sum, version)
 }
 
-func (s *store) moveTo(dir string) error {
+func (s *store) switchDir(dir string) error {
 	from := s.sourceDir
 	s.dir, s.sourceDir = dir, ""
 	if from == "" || from == dir {

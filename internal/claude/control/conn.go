@@ -22,7 +22,7 @@ type Conn struct {
 	backgroundLimit time.Duration
 	out             *frameWriter
 	outgoing        *outgoingRequests
-	pending         *hostRequestsInProgress
+	pending         *incomingRequests
 	initialConnect  serverConnectPhaseOfInitialize
 	session         Session // set by Serve before it starts reading
 	idlePending     bool    // a turn has ended, and the idle state is not reported yet; used only by playPrompts
@@ -32,7 +32,7 @@ type Conn struct {
 func New(o Options) *Conn {
 	out := &frameWriter{lines: newLineWriter(o.Out), metadata: o.Metadata, stateEvents: o.StateEvents, replay: o.Replay}
 	asked := &outgoingRequests{out: out, pending: map[string]*outgoingRequest{}}
-	work := &hostRequestsInProgress{cancels: map[string]context.CancelFunc{}}
+	work := &incomingRequests{cancels: map[string]context.CancelFunc{}}
 	return &Conn{in: o.In, backgroundLimit: o.BackgroundLimit, out: out, outgoing: asked, pending: work, promptScheduler: newPromptScheduler(o, out, asked, work)}
 }
 
@@ -112,7 +112,7 @@ func (p *Conn) playPrompts(ctx context.Context) error {
 		if in == nil || err != nil {
 			return err
 		}
-		if err := p.session.WaitReady(ctx); err != nil {
+		if err := p.session.WaitTurnReady(ctx); err != nil {
 			return err
 		}
 		if err := p.runTurnOfPrompt(ctx, in); err != nil {
@@ -133,7 +133,7 @@ func (p *Conn) nextPrompt(ctx context.Context) (*prompt, error) {
 		if in != nil {
 			return in, nil
 		}
-		p.showIdle()
+		p.showIdleIfPending()
 		busy, _ := p.session.Background()
 		switch {
 		case !more && !busy:
@@ -157,8 +157,8 @@ func (p *Conn) nextPrompt(ctx context.Context) (*prompt, error) {
 	}
 }
 
-// showIdle writes the idle state after a turn, unless another turn follows from background work.
-func (p *Conn) showIdle() {
+// showIdleIfPending writes the idle state after a turn, unless another turn follows from background work.
+func (p *Conn) showIdleIfPending() {
 	if _, owesTurn := p.session.Background(); p.idlePending && !owesTurn {
 		p.idlePending = false
 		p.promptScheduler.showIdle()
@@ -216,7 +216,7 @@ func (p *Conn) runTurnOfPrompt(ctx context.Context, turnPrompt *prompt) error {
 		p.out.showEvents(turnPrompt.lifecycleEventPerUUID("completed")...)
 	}
 	p.idlePending = true
-	p.showIdle()
+	p.showIdleIfPending()
 	return nil
 }
 

@@ -74,8 +74,9 @@ func (*sequentialIDs) CurrentUTCTimestamp() string { return "now" }
 // requests.
 type silentSession struct{}
 
-func (silentSession) PromptBeforeHostPrompts() *protocol.UserMessage                { return nil }
-func (silentSession) WaitReady(context.Context) error                               { return nil }
+func (silentSession) PromptBeforeHostPrompts() *protocol.UserMessage { return nil }
+func (silentSession) WaitTurnReady(context.Context) error { return nil }
+
 func (silentSession) Background() (busy, owesTurn bool)                             { return false, false }
 func (silentSession) StreamBackgroundEvents(context.Context, context.Context) error { return nil }
 func (silentSession) TakeNotice() (protocol.UserMessage, bool)                      { return protocol.UserMessage{}, false }
@@ -85,7 +86,7 @@ func (silentSession) Serve(context.Context, Request) (Answer, error) { return An
 func (silentSession) Initialize(context.Context, *InitializeRequest) (Answer, error) {
 	return Answer{}, nil
 }
-func (silentSession) Interrupt() {}
+func (silentSession) StopBackgroundAgents() {}
 
 func (silentSession) Turn(context.Context, context.Context, protocol.UserMessage) (bool, error) {
 	return true, nil

@@ -9,8 +9,8 @@ import (
 // ErrClosed reports EOF on stdin before the host answered.
 var ErrClosed = errors.New("stream closed before response received")
 
-// errNotSent is the [ErrClosed] for a request that was not sent, because stdin was already at EOF.
-var errNotSent = fmt.Errorf("request not sent: %w", ErrClosed)
+// errRequestNotSent is the [ErrClosed] for a request that was not sent, because stdin was already at EOF.
+var errRequestNotSent = fmt.Errorf("request not sent: %w", ErrClosed)
 
 // HostError is an error response: from the host to our request, or from us to a request of the host.
 type HostError struct{ Text string }

@@ -172,7 +172,7 @@ func (p *Conn) interrupt(f incomingFrame) {
 		CancelQueued bool `json:"cancel_queued"`
 	}](f.Request)
 	defer p.out.lines.delayTurnOutputUntilRelease()()
-	p.session.Interrupt()
+	p.session.StopBackgroundAgents()
 	p.promptScheduler.interrupt(in.CancelQueued, func(still, gone []*prompt) {
 		answer := interruptResult{StillQueued: promptUUIDs(still)}
 		if in.CancelQueued {
@@ -190,7 +190,7 @@ func (p *Conn) initialize(ctx context.Context, f incomingFrame) {
 	p.serveRequestInGoroutine(ctx, f, func(work context.Context) (Answer, error) {
 		g := &InitializeRequest{Request: requestOf(f), TurnStarted: begun}
 		g.connect = func(connect func(context.Context)) {
-			p.connectServersUntilFirstMessage(work, answered, func() { connect(ctx) })
+			p.connectUntilServerMessage(work, answered, func() { connect(ctx) })
 		}
 		a, err := p.session.Initialize(work, g)
 		if g.connect != nil {
@@ -207,9 +207,9 @@ func (p *Conn) initialize(ctx context.Context, f incomingFrame) {
 	})
 }
 
-// connectServersUntilFirstMessage starts connectAll and returns when connectAll ends, ctx is cancelled or one of the
+// connectUntilServerMessage starts connectAll and returns when connectAll ends, ctx is cancelled or one of the
 // host's servers gets a message.
-func (p *Conn) connectServersUntilFirstMessage(ctx context.Context, initializeAnswered <-chan struct{}, connectAll func()) {
+func (p *Conn) connectUntilServerMessage(ctx context.Context, initializeAnswered <-chan struct{}, connectAll func()) {
 	reached, spoken := context.WithCancel(ctx)
 	p.initialConnect.beginPhase(spoken, initializeAnswered)
 	p.pending.group.Go(func() { // returns when the servers have settled or the session is closed

@@ -70,7 +70,7 @@ func (p *Conn) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.
 	switch refused, failed := errors.AsType[*HostError](err); {
 	case failed:
 		return protocol.PermissionAnswer{AskFailure: strings.TrimSuffix("Tool permission request failed: Error: "+refused.Text, ": ")}, nil
-	case errors.Is(err, errNotSent):
+	case errors.Is(err, errRequestNotSent):
 		return protocol.PermissionAnswer{AskFailure: "Tool permission request failed: AbortError: Stream closed"}, nil
 	case errors.Is(err, ErrClosed):
 		return protocol.PermissionAnswer{AskFailure: "Tool permission request failed: AbortError: Tool permission stream closed before response received"}, nil

@@ -16,9 +16,9 @@ import (
 type outgoingRequests struct {
 	out *frameWriter
 
-	mu      sync.Mutex
-	open    bool // stdin is open, so that the host can answer
-	pending map[string]*outgoingRequest
+	mu        sync.Mutex
+	stdinOpen bool // stdin is open, so that the host can answer
+	pending   map[string]*outgoingRequest
 }
 
 type outgoingRequest struct {
@@ -47,7 +47,7 @@ type hostReply struct {
 func (qs *outgoingRequests) allowRequestsToHost() {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	qs.open = true
+	qs.stdinOpen = true
 }
 
 func (qs *outgoingRequests) ask(ctx context.Context, request any, kind requestKind) (json.RawMessage, error) {
@@ -70,8 +70,8 @@ func (qs *outgoingRequests) send(ctx context.Context, request any, kind requestK
 	q := &outgoingRequest{id: id, answer: make(chan hostReply, 1), frame: frame, kind: kind, abandoned: ctx.Done()}
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	if !qs.open {
-		return nil, errNotSent
+	if !qs.stdinOpen {
+		return nil, errRequestNotSent
 	}
 	qs.pending[id] = q
 	qs.out.lines.put(frame)
@@ -175,14 +175,14 @@ func (qs *outgoingRequests) pendingPermissions() []json.RawMessage {
 func (qs *outgoingRequests) rejectPendingAndLaterRequests() {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	qs.open = false
+	qs.stdinOpen = false
 	for id, q := range qs.pending {
 		delete(qs.pending, id)
 		q.answer <- hostReply{err: ErrClosed}
 	}
 }
 
-type hostRequestsInProgress struct {
+type incomingRequests struct {
 	group sync.WaitGroup
 
 	mu      sync.Mutex
@@ -190,14 +190,14 @@ type hostRequestsInProgress struct {
 	cancels map[string]context.CancelFunc
 }
 
-func (e *hostRequestsInProgress) allowNewRequests() {
+func (e *incomingRequests) allowNewRequests() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.open = true
 }
 
 // start runs a request handler in a goroutine. It does nothing after close.
-func (e *hostRequestsInProgress) start(ctx context.Context, id string, run func(ctx context.Context)) {
+func (e *incomingRequests) start(ctx context.Context, id string, run func(ctx context.Context)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.open {
@@ -211,13 +211,13 @@ func (e *hostRequestsInProgress) start(ctx context.Context, id string, run func(
 	})
 }
 
-func (e *hostRequestsInProgress) remove(id string) {
+func (e *incomingRequests) remove(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.cancels, id)
 }
 
-func (e *hostRequestsInProgress) cancelRequest(id string) {
+func (e *incomingRequests) cancelRequest(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if cancel := e.cancels[id]; cancel != nil {
@@ -225,19 +225,19 @@ func (e *hostRequestsInProgress) cancelRequest(id string) {
 	}
 }
 
-func (e *hostRequestsInProgress) hasActive() bool {
+func (e *incomingRequests) hasActive() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.cancels) > 0
 }
 
-func (e *hostRequestsInProgress) refuseNewRequests() {
+func (e *incomingRequests) refuseNewRequests() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.open = false
 }
 
-func (e *hostRequestsInProgress) cancelAll() {
+func (e *incomingRequests) cancelAll() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, cancel := range e.cancels {

@@ -141,9 +141,9 @@ func (q *promptQueue) remove(uuid string) *prompt {
 	return in
 }
 
-// clear removes and returns the waiting prompts. A prompt that the host has interrupted stays, because its turn must
+// dropUninterrupted removes and returns the waiting prompts. A prompt that the host has interrupted stays, because its turn must
 // still start and end.
-func (q *promptQueue) clear() []*prompt {
+func (q *promptQueue) dropUninterrupted() []*prompt {
 	var dropped []*prompt
 	q.waiting = slices.DeleteFunc(q.waiting, func(in *prompt) bool {
 		if !in.interrupted {

@@ -13,7 +13,7 @@ import (
 type promptScheduler struct {
 	out             *frameWriter
 	outgoing        *outgoingRequests
-	pending         *hostRequestsInProgress
+	pending         *incomingRequests
 	awaitInitialize bool          // the first turn waits for an initialize request
 	separateTurns   bool          // prompts are never merged
 	wake            chan struct{} // capacity 1; signals that the queue or the input has changed
@@ -46,7 +46,7 @@ type initializeState struct {
 	postponed  []incomingFrame // requests of other kinds that wait for these answers
 }
 
-func newPromptScheduler(o Options, out *frameWriter, outgoing *outgoingRequests, pending *hostRequestsInProgress) *promptScheduler {
+func newPromptScheduler(o Options, out *frameWriter, outgoing *outgoingRequests, pending *incomingRequests) *promptScheduler {
 	d := &promptScheduler{out: out, outgoing: outgoing, pending: pending, awaitInitialize: o.AwaitInitialize, separateTurns: o.SeparateTurns, wake: make(chan struct{}, 1)}
 	d.input.linesHandled = sync.NewCond(&d.mu)
 	return d
@@ -210,7 +210,7 @@ func (d *promptScheduler) interrupt(dropQueued bool, report func(stillQueued, dr
 	}
 	var gone []*prompt
 	if dropQueued {
-		gone = d.queue.clear()
+		gone = d.queue.dropUninterrupted()
 	}
 	for _, in := range gone {
 		d.out.showEvents(in.lifecycleEventPerUUID("cancelled")...)

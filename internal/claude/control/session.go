@@ -63,8 +63,8 @@ type PromptPlayer interface {
 	// PromptBeforeHostPrompts returns a prompt to run before the host's prompts, or nil. If the host sends initialize, the prompt
 	// runs after the answer. Otherwise it runs when a prompt arrives or stdin is at EOF.
 	PromptBeforeHostPrompts() *protocol.UserMessage
-	// WaitReady waits until a turn may start; it is called before each turn. An error makes the process exit.
-	WaitReady(ctx context.Context) error
+	// WaitTurnReady waits until a turn may start; it is called before each turn. An error makes the process exit.
+	WaitTurnReady(ctx context.Context) error
 	// Turn runs one prompt and writes its events to [Conn.EventWriter]. If interrupt is cancelled, the turn ends early with
 	// a result; if ctx is cancelled, it is abandoned. completed is true if the host gets the message that the prompt was
 	// completed; see [simulator.HasTurnCompletedPrompts]. An error makes the process exit.
@@ -97,8 +97,8 @@ type Initializer interface {
 	// Initialize applies the host's settings and describes the session. Other requests wait until initialize is
 	// answered; turns wait until the servers are connected.
 	Initialize(ctx context.Context, g *InitializeRequest) (Answer, error)
-	// Interrupt stops background work without waiting for it.
-	Interrupt()
+	// StopBackgroundAgents stops background work without waiting for it.
+	StopBackgroundAgents()
 }
 
 // Request is a control request of the host.

@@ -118,7 +118,7 @@ func modelOptions(f *Flags) []option {
 		newOption("--model <model>", "Model: an alias such as sonnet, or a full name", setText(&f.Model)),
 		newOption("--fallback-model <model>", "Model to use when the main model is overloaded", setText(&f.FallbackModel)),
 		newOption("--effort <level>", "Effort level: low, medium, high, xhigh or max", setText(&f.Effort)),
-		newOption("--betas <betas...>", "Beta headers to send with API requests", appendList(&f.Betas)),
+		newOption("--betas <betas...>", "Beta headers to send with API requests", appendValue(&f.Betas)),
 		hiddenOption("--max-turns <turns>", setInteger(&f.MaxTurns)),
 		newOption("--max-budget-usd <amount>", "Maximum cost of the run, in US dollars", setBudget(&f.MaxBudgetUSD)),
 		hiddenOption("--max-thinking-tokens <tokens>", setInteger(&f.MaxThinkingTokens)),
@@ -150,14 +150,14 @@ func toolOptions(f *Flags) []option {
 
 func mcpSettingsAgentAndPluginOptions(f *Flags) []option {
 	return []option{
-		newOption("--mcp-config <configs...>", "MCP configuration: files or JSON strings", appendList(&f.MCPConfig)),
+		newOption("--mcp-config <configs...>", "MCP configuration: files or JSON strings", appendValue(&f.MCPConfig)),
 		newOption("--strict-mcp-config", "Use only the servers of --mcp-config", setTrue(&f.StrictMCPConfig)),
-		newOption("--add-dir <directories...>", "Additional directories that tools may access", appendList(&f.AddDirs)),
+		newOption("--add-dir <directories...>", "Additional directories that tools may access", appendValue(&f.AddDirs)),
 		newOption("--settings <file-or-json>", "Additional settings: a file or a JSON string", newSetterReplacingListByOneValue(&f.Settings)),
 		newOption("--setting-sources <sources>", "Setting sources to load: user, project, local", setSettingSources(&f.SettingSources)),
 		newOption("--agent <agent>", "Agent to run the session with", setText(&f.Agent)),
 		newOption("--agents <json-or-file>", "Custom agents: a JSON object, or a file that contains one", setText(&f.Agents)),
-		newOption("--plugin-dir <path>", "Load a plugin from this directory; can be repeated", appendList(&f.PluginDirs)),
+		newOption("--plugin-dir <path>", "Load a plugin from this directory; can be repeated", appendValue(&f.PluginDirs)),
 		newOption("--plugin-url <url>", "Load a plugin from this address", nil),
 		newOption("--disable-slash-commands", "Turn off slash commands and skills", setTrue(&f.DisableSlashCommands)),
 		newOption("--bare", "Offer only the essential tools and load nothing from disk", setTrue(&f.Bare)),
@@ -193,7 +193,7 @@ func hostOptions(f *Flags) []option {
 		hiddenOption("--initialize-fields <fields>", setText(&f.InitializeFields)),
 		hiddenOption("--managed-settings <json>", setText(&f.ManagedSettings)),
 		hiddenOption("--managed-settings-in-initialize", setTrue(&f.ManagedSettingsInInitialize)),
-		hiddenOption("--plugin-dir-no-mcp <path>", appendList(&f.PluginDirsNoMCP)),
+		hiddenOption("--plugin-dir-no-mcp <path>", appendValue(&f.PluginDirsNoMCP)),
 		hiddenOption("--channels <servers...>", nil),
 		hiddenOption("--project-config-root <path>", setText(&f.ProjectConfigRoot)),
 	}
@@ -232,7 +232,7 @@ func setText(target *string) func(string) error {
 	return func(value string) error { *target = value; return nil }
 }
 
-func appendList(target *[]string) func(string) error {
+func appendValue(target *[]string) func(string) error {
 	return func(value string) error { *target = append(*target, value); return nil }
 }
 
@@ -333,7 +333,7 @@ func (e autocompactSizeError) Error() (realCLIMessage string) { return string(e)
 // up to 1000 counts thousands: 200 means 200,000.
 func setCompactionWindow(target *string) func(string) error {
 	return func(value string) error {
-		if value != "auto" && ContextWindow(value) < 100_000 {
+		if value != "auto" && ParseContextWindow(value) < 100_000 {
 			return autocompactSizeError("It must be 'auto', or at least 100k (e.g. 500k, 200000, or 200 as shorthand)")
 		}
 		*target = value
@@ -341,8 +341,8 @@ func setCompactionWindow(target *string) func(string) error {
 	}
 }
 
-// ContextWindow returns the value of --autocompact as a number of tokens; 0 means that the model determines the size.
-func ContextWindow(value string) int {
+// ParseContextWindow returns the value of --autocompact as a number of tokens; 0 means that the model determines the size.
+func ParseContextWindow(value string) int {
 	digits := strings.TrimRight(strings.ToLower(value), "km")
 	n, err := strconv.ParseFloat(digits, 64)
 	if err != nil || !(n < 1e9) {

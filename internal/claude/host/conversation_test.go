@@ -290,7 +290,7 @@ func (f *fakeSession) driver(marks control.FrameMetadata) combinedControlSession
 // Its answers to requests.
 
 func (f *fakeSession) PromptBeforeHostPrompts() *protocol.UserMessage { return nil }
-func (f *fakeSession) WaitReady(context.Context) error                { return nil }
+func (f *fakeSession) WaitTurnReady(context.Context) error            { return nil }
 
 func (f *fakeSession) Background() (busy, owesTurn bool) {
 	busy = f.background != nil && !f.noticed
@@ -340,7 +340,7 @@ func (f *fakeSession) ReadFileIfPermitted(path string) (string, []byte, error) {
 	return "/w/" + path, []byte("text of " + path), nil
 }
 
-func (f *fakeSession) Describe(subtype string) (any, bool) {
+func (f *fakeSession) AnswerQuery(subtype string) (any, bool) {
 	reply, ok := map[string]any{
 		"get_context_usage":     map[string]int{"totalTokens": 1},
 		"get_settings":          map[string]any{"effective": map[string]any{}},
@@ -437,7 +437,7 @@ func (f *fakeSession) SetServers(ctx context.Context, raw json.RawMessage) (mcp.
 	return change, nil
 }
 
-func (f *fakeSession) Interrupt() {}
+func (f *fakeSession) StopBackgroundAgents() {}
 
 // parseElicitation returns an elicitation of a server: its frame, or only its message.
 func parseElicitation(text string) mcp.ElicitRequest {

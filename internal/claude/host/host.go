@@ -84,7 +84,7 @@ func (h *Host) Serve(ctx context.Context) error {
 		return err
 	}
 	err := h.conn.Serve(ctx, h.driver)
-	h.session.WaitStarted()
+	h.session.WaitServersSettled()
 	if bad, ok := errors.AsType[*control.InvalidStdinLineError](err); ok {
 		return process.Verbatimf("%s", bad.Text)
 	}
@@ -150,9 +150,9 @@ func handlerFor(subtype string) (requestHandler, bool) {
 		"reload_plugins":         {run: answerSessionStateQuery},
 		"reload_output_styles":   {run: answerSessionStateQuery},
 		"get_task_output":        {run: taskOutput},
-		"background_tasks":       {run: moveTaskToBackground},
+		"background_tasks":       {run: answerNothingBackgrounded},
 		"generate_session_title": {run: generateTitle},
-		"set_has_subscribers":    {run: validateHasSubscribers},
+		"set_has_subscribers":    {run: setHasSubscribers},
 		"get_binary_version":     {run: binaryVersion},
 		"get_session_cost":       {run: answerSessionStateQuery},
 		"get_plan":               {run: answerSessionStateQuery},
@@ -257,9 +257,9 @@ func stopTask(ctx context.Context, r *requestServer, in request) (control.Answer
 	return control.Answer{Payload: struct{}{}, AfterWrite: r.tasks.StopBackgroundTask(ctx, id)}, nil
 }
 
-// moveTaskToBackground handles a request to move work of the running turn to the background. It moves no work, because
+// answerNothingBackgrounded handles a request to move work of the running turn to the background. It moves no work, because
 // commands move there only after their timeout.
-func moveTaskToBackground(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
+func answerNothingBackgrounded(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
 	if id := in.keys["tool_use_id"]; !plainjson.IsSet(id) || string(id) == `""` {
 		return control.Answer{Payload: struct{}{}}, nil
 	}

@@ -44,15 +44,15 @@ func (r *requestServer) Initialize(ctx context.Context, g *control.InitializeReq
 	return a, nil
 }
 
-// Interrupt stops the background agents.
-func (r *requestServer) Interrupt() { r.initializer.Interrupt() }
+// StopBackgroundAgents stops the background agents.
+func (r *requestServer) StopBackgroundAgents() { r.initializer.StopBackgroundAgents() }
 
 // validateInitialize checks the keys of initialize that the real CLI validates. Other keys of a wrong type are ignored.
-func validateInitialize(sent request, in *InitializeOptions) error {
-	if servers := sent.keys["sdkMcpServers"]; plainjson.IsSet(servers) && json.Unmarshal(servers, &in.SDKMCPServers) != nil {
+func validateInitialize(sent request, decoded *InitializeOptions) error {
+	if servers := sent.keys["sdkMcpServers"]; plainjson.IsSet(servers) && json.Unmarshal(servers, &decoded.SDKMCPServers) != nil {
 		return errors.New("initialize: sdkMcpServers and webSearchIsolationExemptMcpServers must be arrays of strings")
 	}
-	if skills := sent.keys["skills"]; plainjson.IsSet(skills) && json.Unmarshal(skills, &in.Skills) != nil {
+	if skills := sent.keys["skills"]; plainjson.IsSet(skills) && json.Unmarshal(skills, &decoded.Skills) != nil {
 		return errors.New("initialize: skills must be an array of strings")
 	}
 	hooks := sent.keys["hooks"]
@@ -115,8 +115,8 @@ func readServerHandshakes(in request, serverNames []string, isConnected func(nam
 	return outcomeByServer, usableByServer
 }
 
-// Interrupt stops the background agents.
-func (h *hostedSession) Interrupt() { h.session.Tasks().StopBackgroundAgents() }
+// StopBackgroundAgents stops the background agents.
+func (h *hostedSession) StopBackgroundAgents() { h.session.Tasks().StopBackgroundAgents() }
 
 // Initialize applies the host's settings. Those that are fixed for a conversation are ignored once it has a turn.
 func (h *hostedSession) Initialize(ctx context.Context, in InitializeOptions) (Description, error) {
@@ -168,7 +168,7 @@ func (h *hostedSession) applySystemPromptSchemaAndToolAliases(in InitializeOptio
 
 // addPlugins loads the plugins listed in initialize, if the process waits for initialize and no turn has started. It
 // reports whether all of them are loaded.
-func (h *hostedSession) addPlugins(in InitializeOptions) bool {
+func (h *hostedSession) addPlugins(in InitializeOptions) (areApplied bool) {
 	var dirs []string
 	withServers := map[string]bool{}
 	for _, raw := range in.Plugins {
@@ -186,12 +186,12 @@ func (h *hostedSession) addPlugins(in InitializeOptions) bool {
 	if h.session.Plan().Host.AwaitInitialize && !in.TurnStarted {
 		h.session.AddPlugins(dirs, withServers)
 	}
-	return h.session.Plan().Catalog.HasPlugins(dirs...)
+	return h.session.Plan().Catalog.HasPluginInEach(dirs...)
 }
 
 // ConnectMCPServers connects the servers listed in initialize. A server that fails has the status failed.
 func (h *hostedSession) ConnectMCPServers(ctx context.Context, in InitializeOptions) {
-	err := h.session.Connect(ctx, in.SDKMCPServers)
+	err := h.session.ConnectHostServers(ctx, in.SDKMCPServers)
 	if err == nil && h.session.Plan().Host.AwaitInitialize && plainjson.IsSet(in.MCPServers) {
 		_, err = h.session.SetServers(ctx, in.MCPServers)
 	}

@@ -24,8 +24,8 @@ func (h *hostedSession) CLIVersion() (version, built string) {
 
 func (h *hostedSession) Directory() string { return h.session.Plan().CWD }
 
-// Describe handles requests that only read the session's state.
-func (h *hostedSession) Describe(subtype string) (any, bool) {
+// AnswerQuery handles requests that only read the session's state.
+func (h *hostedSession) AnswerQuery(subtype string) (any, bool) {
 	switch subtype {
 	case "get_context_usage":
 		return contextUsageFor(h.session), true
@@ -44,7 +44,7 @@ func (h *hostedSession) Describe(subtype string) (any, bool) {
 	case "reload_skills":
 		return reloadSkillsAnswer{h.skillCommands()}, true
 	case "reload_plugins":
-		return h.reloadPlugins(), true
+		return h.answerReloadPlugins(), true
 	case "get_plan":
 		_, plan := h.session.PlanFile()
 		return planAnswer{plan != ""}, true
@@ -86,7 +86,7 @@ type serverState struct {
 	Status string `json:"status"`
 }
 
-func (h *hostedSession) reloadPlugins() reloadPluginsAnswer {
+func (h *hostedSession) answerReloadPlugins() reloadPluginsAnswer {
 	said := h.session.Plan().Profile.Init()
 	h.session.Plan().Catalog.FillInit(&said)
 	d := h.describe()
@@ -98,7 +98,7 @@ func (h *hostedSession) reloadPlugins() reloadPluginsAnswer {
 }
 
 func answerSessionStateQuery(_ context.Context, r *requestServer, in request) (control.Answer, error) {
-	reply, ok := r.describer.Describe(in.Subtype)
+	reply, ok := r.describer.AnswerQuery(in.Subtype)
 	if !ok {
 		return control.Answer{}, unsupportedError(in.Subtype)
 	}

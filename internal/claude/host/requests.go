@@ -51,8 +51,8 @@ type initializer interface {
 	Initialize(ctx context.Context, in InitializeOptions) (Description, error)
 	// ConnectMCPServers connects the servers listed in initialize; the next turn waits for it.
 	ConnectMCPServers(ctx context.Context, in InitializeOptions)
-	// Interrupt stops the background agents, without waiting for them.
-	Interrupt()
+	// StopBackgroundAgents stops the background agents, without waiting for them.
+	StopBackgroundAgents()
 }
 
 // InitializeOptions are the keys of the host's first request (spec: cli-contract 4.2). Absent keys are zero.
@@ -115,8 +115,8 @@ type sideQuestionAnswer struct {
 }
 
 type sessionDescriber interface {
-	// Describe handles requests that only read the session's state. It returns false for all other requests.
-	Describe(subtype string) (reply any, ok bool)
+	// AnswerQuery handles requests that only read the session's state. It returns false for all other requests.
+	AnswerQuery(subtype string) (reply any, ok bool)
 	// CLIVersion returns the version of the CLI and its build time.
 	CLIVersion() (version, built string)
 	// Directory returns the directory of the session.
@@ -200,8 +200,8 @@ func generateTitle(_ context.Context, _ *requestServer, in request) (control.Ans
 	return control.Answer{Payload: map[string]*string{"title": nil}}, nil
 }
 
-// validateHasSubscribers validates the request. Events are written whether or not the host has subscribed to them.
-func validateHasSubscribers(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
+// setHasSubscribers validates the request. Events are written whether or not the host has subscribed to them.
+func setHasSubscribers(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
 	switch string(in.keys["has_subscribers"]) {
 	case "true", "false", "null":
 		return control.Answer{}, nil

@@ -211,7 +211,7 @@ func (h *hostedSession) AddWorkingDirectory(givenPath string) (absPath string, _
 
 // RecordModelChange implements settingsUpdater. It records the command /model with arguments.
 func (h *hostedSession) RecordModelChange(arguments string, output protocol.User) {
-	command := protocol.Content{Text: slash.Call{Args: arguments}.LocalTags("model")}
+	command := protocol.Content{Text: slash.Call{Args: arguments}.LocalCommandTags("model")}
 	session.RecordInTranscriptBetweenTurns(h.session, &protocol.CommandRan{Command: &protocol.PromptAccepted{UUID: h.session.Plan().Clock.NewID(), LocalCommand: true, Content: command}, Output: &output})
 }
 

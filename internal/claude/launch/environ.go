@@ -57,11 +57,11 @@ func newLimits(sys *process.System, f *flags.Flags, p *Plan) Limits {
 	return Limits{
 		Pace:     pace,
 		MaxTurns: f.MaxTurns, MaxBudgetUSD: f.MaxBudgetUSD, MaxRetries: maxRetries(sys), RetryScale: retryWaitScale(sys, f), GatewayHost: apiGatewayHost(sys), IsSandbox: sys.Getenv("IS_SANDBOX") != "",
-		ResponseDelay:     timeoutFor(sys, t.ResponseDelayMS, "CLAUDELESS_RESPONSE_DELAY_MS", 0),
+		ResponseDelay:     scenarioOrEnvDuration(sys, t.ResponseDelayMS, "CLAUDELESS_RESPONSE_DELAY_MS", 0),
 		StopBlockCap:      envInt(sys, "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),
-		HookTimeout:       timeoutFor(sys, t.HookTimeoutMS, "CLAUDELESS_HOOK_TIMEOUT_MS", 0),
-		CompactDelay:      timeoutFor(sys, t.CompactDelayMS, "CLAUDELESS_COMPACT_DELAY_MS", 20*time.Millisecond),
-		ContextWindow:     flags.ContextWindow(f.Autocompact),
+		HookTimeout:       scenarioOrEnvDuration(sys, t.HookTimeoutMS, "CLAUDELESS_HOOK_TIMEOUT_MS", 0),
+		CompactDelay:      scenarioOrEnvDuration(sys, t.CompactDelayMS, "CLAUDELESS_COMPACT_DELAY_MS", 20*time.Millisecond),
+		ContextWindow:     flags.ParseContextWindow(f.Autocompact),
 		NoAutoCompact:     isEnvEnabled(sys, "DISABLE_AUTO_COMPACT") || isEnvEnabled(sys, "DISABLE_COMPACT") || p.Settings.Merged()["autoCompactEnabled"] == false,
 		NoCompactCommand:  isEnvEnabled(sys, "DISABLE_COMPACT"),
 		BackgroundCeiling: envMillis(sys, "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS", 10*time.Minute),
@@ -87,11 +87,11 @@ func envMillis(sys *process.System, name string, fallback time.Duration) time.Du
 	return fallback
 }
 
-func timeoutFor(sys *process.System, scenarioMS *int, name string, fallback time.Duration) time.Duration {
+func scenarioOrEnvDuration(sys *process.System, scenarioMS *int, variable string, fallback time.Duration) time.Duration {
 	if scenarioMS != nil {
 		return time.Duration(*scenarioMS) * time.Millisecond
 	}
-	return envMillis(sys, name, fallback)
+	return envMillis(sys, variable, fallback)
 }
 
 // maxRetries returns how often a failed request is retried; 0 means the default and -1 means never.
@@ -140,7 +140,7 @@ func toolTimeout(sys *process.System, s Scenario) time.Duration {
 	if d := envMillis(sys, "MCP_TOOL_TIMEOUT", 0); d > 0 {
 		return max(d, time.Second)
 	}
-	return timeoutFor(sys, s.Timeouts.MCPTimeoutMS, "CLAUDELESS_MCP_TIMEOUT_MS", 0)
+	return scenarioOrEnvDuration(sys, s.Timeouts.MCPTimeoutMS, "CLAUDELESS_MCP_TIMEOUT_MS", 0)
 }
 
 // serverEnviron returns the environment of MCP servers. In a run of `claudeless exec`, it contains CLAUDELESS_PART=mcp,

@@ -27,7 +27,7 @@ import (
 type Plan struct {
 	Directories
 	Identity
-	DebugStreams
+	OutputStreams
 	Environ []string // environment of the programs that are started
 	Clock   *clock.Source
 
@@ -70,14 +70,14 @@ type Directories struct {
 	Started    time.Time
 }
 
-// DebugStreams are the outputs of a run other than its events.
-type DebugStreams struct {
+// OutputStreams are the outputs of a run other than its events.
+type OutputStreams struct {
 	Stdout   io.Writer // stdout, for faults that corrupt it
 	Stderr   io.Writer // output for warnings
 	Progress io.Writer // displays a temporary line about what the run is waiting for; nil means none
 }
 
-func (s DebugStreams) warn(text string) { fmt.Fprintf(s.Stderr, "claudeless: warning: %s\n", text) }
+func (s OutputStreams) warn(text string) { fmt.Fprintf(s.Stderr, "claudeless: warning: %s\n", text) }
 
 // Identity identifies the run: ids, version and entry point.
 type Identity struct {

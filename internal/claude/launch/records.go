@@ -49,7 +49,7 @@ func journalRun(sys *process.System, f *flags.Flags, p *Plan) journal.Run {
 	for _, fault := range p.Settings.Faults {
 		line.IgnoredSettings = append(line.IgnoredSettings, fault.String())
 	}
-	line.IgnoredSettings = append(line.IgnoredSettings, unmatchedHooks(p.Settings.Hooks)...)
+	line.IgnoredSettings = append(line.IgnoredSettings, unknownMatcherTools(p.Settings.Hooks)...)
 	line.IgnoredSettings = append(line.IgnoredSettings, settings.Misspelled(p.Settings.Settings)...)
 	for _, name := range journalVariableNames() {
 		if value := sys.Getenv(name); value != "" {

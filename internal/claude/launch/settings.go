@@ -66,7 +66,7 @@ func (r *planResolver) readSettings() error {
 		fmt.Fprintln(r.sys.Stderr, loaded.TrustWarning)
 	}
 	r.sys = r.sys.WithEnv(loaded.Env)
-	r.resolveEnvironmentDirs()
+	r.resolveHomeAndTempDirs()
 	if r.plan.Identity, err = resolveCLIVersionEntrypointAndAPIKeySource(r.sys, r.flags, r.plan); err != nil {
 		return err
 	}
@@ -89,9 +89,9 @@ func (e *ConfigError) Error() string {
 	return text
 }
 
-// checkConfig returns an error for an invalid .claude.json and keeps a copy of the file. The real CLI does not start
+// checkGlobalConfig returns an error for an invalid .claude.json and keeps a copy of the file. The real CLI does not start
 // with such a file (spec: cli-observed 8).
-func (r *planResolver) checkConfig() error {
+func (r *planResolver) checkGlobalConfig() error {
 	path := r.plan.Store.File
 	raw, err := os.ReadFile(path)
 	if err != nil || len(bytes.TrimSpace(raw)) == 0 {
@@ -150,12 +150,12 @@ func (r *planResolver) resolveDirectories() error {
 			break
 		}
 	}
-	r.resolveEnvironmentDirs()
+	r.resolveHomeAndTempDirs()
 	return nil
 }
 
-// resolveEnvironmentDirs resolves the directories that the environment of settings can change.
-func (r *planResolver) resolveEnvironmentDirs() {
+// resolveHomeAndTempDirs resolves the directories that the environment of settings can change.
+func (r *planResolver) resolveHomeAndTempDirs() {
 	r.plan.Home = r.sys.Getenv("HOME")
 	r.plan.Temp = cmp.Or(r.sys.Getenv("TMPDIR"), "/tmp")
 	if !r.flags.NoSessionPersistence {
@@ -179,8 +179,8 @@ func (r *planResolver) mcpStore() mcpcmd.Store {
 	return store
 }
 
-// unmatchedHooks checks the matchers of hooks for tools. It returns a message for each name in them that no tool has.
-func unmatchedHooks(sources []settings.Hooks) (texts []string) {
+// unknownMatcherTools checks the matchers of hooks for tools. It returns a message for each name in them that no tool has.
+func unknownMatcherTools(sources []settings.Hooks) (texts []string) {
 	for _, source := range sources {
 		var events map[string][]struct{ Matcher string }
 		_ = json.Unmarshal(source.Raw, &events) // an invalid value is reported when the hooks are loaded
@@ -231,7 +231,7 @@ func initialPermission(f *flags.Flags, p *Plan) (Permission, error) {
 	rules := RulesFrom(p.Settings.Settings, "")
 	if !p.Settings.Permissions.ManagedOnly { // managed settings may forbid rules from other sources
 		for _, text := range f.AllowedTools {
-			if settings.ToolPatternError(claudecode.ParseRuleText(text).Tool) != "" {
+			if settings.AllowRulePatternError(claudecode.ParseRuleText(text).Tool) != "" {
 				continue // an invalid pattern would allow more tools than the rule specifies
 			}
 			rules = append(rules, permission.Rule{Behavior: permission.BehaviorAllow, Source: "cliArg", Text: text})
@@ -335,7 +335,7 @@ func noticesAboutIneffectiveRulesAndSettings(f *flags.Flags, p *Plan) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	for _, rule := range f.AllowedTools {
-		if why := settings.ToolPatternError(claudecode.ParseRuleText(rule).Tool); why != "" {
+		if why := settings.AllowRulePatternError(claudecode.ParseRuleText(rule).Tool); why != "" {
 			line("Ignoring --allowedTools rule %q: %s.", rule, why)
 		}
 	}
@@ -363,7 +363,7 @@ func noticesAboutIneffectiveRulesAndSettings(f *flags.Flags, p *Plan) string {
 	if said != "" {
 		said += "\n"
 	}
-	if p.Profile.Has(claudecode.FeatureSettingsSources) {
+	if p.Profile.Has(claudecode.FeatureSettingsProblemsBySource) {
 		return said + settings.FormatFaults(p.Settings.Faults)
 	}
 	return said + settings.FormatFaultsByFile(p.Settings.Faults)

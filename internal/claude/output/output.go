@@ -1,6 +1,6 @@
 // Package output turns the events of a run into the text of stdout: text, json or stream-json.
 //
-// All formats show the same events in the same order. They leave out every [protocol.Trace].
+// All formats show the same events in the same order. They leave out every [protocol.InternalEvent].
 package output
 
 import (
@@ -28,7 +28,7 @@ func eventAsShownInOutput(ev protocol.Event) (shownEvent protocol.Event, isShown
 		shown.Message.Content = []protocol.Block{protocol.Text(text)}
 		return &shown, text != ""
 	}
-	_, trace := ev.(protocol.Trace)
+	_, trace := ev.(protocol.InternalEvent)
 	return ev, !trace
 }
 

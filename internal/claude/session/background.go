@@ -161,9 +161,9 @@ func (t *toolbox) builtinToolsForCaller(call protocol.ToolUse) *builtin.Tools {
 	return t.builtin
 }
 
-// RecheckFile returns the current content of the file that a call wrote, if it has changed since; "" means unchanged.
-func (t *toolbox) RecheckFile(call protocol.ToolUse) string {
-	return t.builtinToolsForCaller(call).RecheckFile(call)
+// TakeChangedFile returns the current content of the file that a call wrote, if it has changed since; "" means unchanged.
+func (t *toolbox) TakeChangedFile(call protocol.ToolUse) string {
+	return t.builtinToolsForCaller(call).TakeChangedFile(call)
 }
 
 // builtinToolExecutor runs the calls of built-in tools. Agents in a worktree have their own tools.
@@ -186,7 +186,7 @@ func (b builtinToolExecutor) Execute(ctx context.Context, call protocol.ToolUse)
 func (b *backgroundTasksAndAgents) IsolateAgent(ctx context.Context, id string) (dir string, err error) {
 	t := b.tools
 	git := gitworktree.Git{Environ: t.options.Environ}
-	top, err := git.Top(ctx, t.builtin.Dir())
+	top, err := git.MainTop(ctx, t.builtin.Dir())
 	if err != nil {
 		return "", realCLITextError("Cannot create agent worktree: not in a git repository and no WorktreeCreate hooks are configured. " +
 			"Configure WorktreeCreate/WorktreeRemove hooks in settings.json to use worktree isolation with other VCS systems.")

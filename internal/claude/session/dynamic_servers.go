@@ -20,7 +20,7 @@ func (v *sessionMCPServers) startInBackground(ctx context.Context) error {
 	go func() { // returns when the servers have settled or ctx is cancelled
 		defer close(v.dynamic.settled)
 		if v.dynamic.err = v.manager.Settle(ctx); v.dynamic.err == nil {
-			v.reportMissingServers()
+			v.reportUnstartedServers()
 			v.dynamic.err = v.checkRequiredServersStarted()
 		}
 	}()

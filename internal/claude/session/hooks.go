@@ -122,7 +122,7 @@ func (l *skillLibrary) Skill(ctx context.Context, name, args string) (builtin.Sk
 		return builtin.Skill{}, err
 	}
 	k, _ := l.findCommand(name)
-	l.policy.Grant(k.Tools)
+	l.policy.SetGrantedRules(k.Tools)
 	l.activateSkillHooksOnce(k)
 	text, err := command.ExpandText(ctx, l.shell, l.state, k, args)
 	loaded := builtin.Skill{Name: k.Name, Text: text, Tools: k.Tools}

@@ -62,11 +62,11 @@ func (s *Session) PlanFile() (path, plan string) {
 // not have; they are not written if the program runs under the name claude.
 func (s *Session) RunLog() runLog { return s.records }
 
-// WaitReady waits until a turn may start.
-func (s *Session) WaitReady(ctx context.Context) error { return s.servers.waitConnected(ctx) }
+// WaitTurnReady waits until a turn may start.
+func (s *Session) WaitTurnReady(ctx context.Context) error { return s.servers.waitConnected(ctx) }
 
-// WaitStarted waits until each server has connected or failed, or until the context of Start is cancelled.
-func (s *Session) WaitStarted() { <-s.servers.dynamic.settled }
+// WaitServersSettled waits until each server has connected or failed, or until the context of Start is cancelled.
+func (s *Session) WaitServersSettled() { <-s.servers.dynamic.settled }
 
 // Background reports whether background work is running or needs a turn, and whether another turn is certain to follow.
 func (s *Session) Background() (busy, owesTurn bool) {
@@ -132,7 +132,7 @@ func (s *Session) ApplyHostOptions(o HostOptions) {
 func (s *Session) History() []transcript.Message { return s.records.transcript.History() }
 
 // AddPlugins loads the plugins in these directories. For a directory whose value in withServers is true, it also adds
-// the MCP servers of the plugin; [Session.Connect] connects these servers.
+// the MCP servers of the plugin; [Session.ConnectHostServers] connects these servers.
 func (s *Session) AddPlugins(dirs []string, withServers map[string]bool) {
 	for _, parts := range s.plan.Catalog.AddPlugins(launch.FileTreeBelowDir, dirs...) {
 		if !s.hooks.disabled {
@@ -146,8 +146,8 @@ func (s *Session) AddPlugins(dirs []string, withServers map[string]bool) {
 	}
 }
 
-// Connect connects the servers inside the host, including the named ones, and the servers of the host's plugins.
-func (s *Session) Connect(ctx context.Context, names []string) error {
+// ConnectHostServers connects the servers inside the host, including the named ones, and the servers of the host's plugins.
+func (s *Session) ConnectHostServers(ctx context.Context, names []string) error {
 	if err := s.servers.connectHosted(ctx, names); err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func RecordInTranscriptBetweenTurns(s *Session, events ...protocol.Event) {
 func RecordSoon(s *Session, ev protocol.Event) {
 	s.conversation.mu.Lock()
 	defer s.conversation.mu.Unlock()
-	s.conversation.soon = append(s.conversation.soon, func() { s.records.warnUnsaved(s.records.transcript.Record(ev)) })
+	s.conversation.changesAtNextEvent = append(s.conversation.changesAtNextEvent, func() { s.records.warnUnsaved(s.records.transcript.Record(ev)) })
 }
 
 // RecordQueue adds a line about the queue of a terminal to the transcript. text is a prompt that is added or taken back.
@@ -213,7 +213,7 @@ func RecordTerminalCommandInTranscript(s *Session, c CommandRecord) {
 		said = &protocol.Assistant{LocalCommandSource: content.Text, LocalCommandRun: &protocol.LocalCommand{Command: call.Name, Args: call.Args}}
 	}
 	RecordInTranscriptBetweenTurns(s, &protocol.PromptAccepted{
-		UUID: s.plan.Clock.NewID(), PromptID: s.plan.Clock.NewID(), LocalCommand: true, UnknownCommand: c.Dismissed, Content: protocol.Content{Text: call.LocalTags(call.Name)},
+		UUID: s.plan.Clock.NewID(), PromptID: s.plan.Clock.NewID(), LocalCommand: true, UnknownCommand: c.Dismissed, Content: protocol.Content{Text: call.LocalCommandTags(call.Name)},
 	}, said)
 }
 
@@ -249,16 +249,16 @@ func (s *Session) ContextUsage() slash.Context {
 }
 
 // AskSideQuestion asks the scripted model a question outside the conversation; it is not recorded. If the reply is a
-// failure, failed is the text that describes it.
-func (s *Session) AskSideQuestion(ctx context.Context, question string) (reply scenarios.Reply, failed string, err error) {
+// failure, failureText is the text that describes it.
+func (s *Session) AskSideQuestion(ctx context.Context, question string) (reply scenarios.Reply, failureText string, err error) {
 	reply, err = s.records.scenario.Subagent(nil).Next(ctx, scenarios.Request{Prompt: question})
 	if err == nil {
 		err = s.plan.Clock.Sleep(ctx, time.Duration(reply.DelayMS)*time.Millisecond)
 	}
 	if err == nil && reply.Failure != nil {
 		sim, release := s.conversation.lockSimulator()
-		failed = sim.FailureText(reply.Failure)
+		failureText = sim.FailureText(reply.Failure)
 		release()
 	}
-	return reply, failed, err
+	return reply, failureText, err
 }

@@ -18,21 +18,21 @@ import (
 
 // toolInventory decides which tools the session has: the built-in and server tools that no flag or rule removes.
 type toolInventory struct {
-	plan             launch.Tools
-	customization    launch.Customization
-	profile          claudecode.Profile
-	denied           []string // deny rules; "Bash()" and "Bash(*)" are stored as "Bash"
-	promptTool       string
-	schemaFlag       bool
-	hostSchema       atomic.Bool             // the host requests structured output
-	state            *simulator.SessionState // contains the current model; the model determines whether the task list is offered
-	hiddenTools      bool                    // a call runs even if init does not list its tool
-	answersQuestions bool                    // a host or the scenario answers the questions that tools ask the user
+	plan              launch.Tools
+	customization     launch.Customization
+	profile           claudecode.Profile
+	denied            []string // deny rules; "Bash()" and "Bash(*)" are stored as "Bash"
+	promptTool        string
+	schemaFlag        bool
+	hostSchema        atomic.Bool             // the host requests structured output
+	state             *simulator.SessionState // contains the current model; the model determines whether the task list is offered
+	runsUnlistedTools bool                    // a call runs even if init does not list its tool
+	answersQuestions  bool                    // a host or the scenario answers the questions that tools ask the user
 }
 
 func newToolInventory(plan launch.Plan, state *simulator.SessionState) *toolInventory {
 	v := &toolInventory{
-		state: state, hiddenTools: plan.RustCompat || plan.Scenario.Compat.HiddenTools,
+		state: state, runsUnlistedTools: plan.RustCompat || plan.Scenario.Compat.HiddenTools,
 		plan: plan.Tools, customization: plan.Customization, profile: plan.Profile, promptTool: plan.Permission.PromptTool, schemaFlag: plan.Prompt.SchemaFlag,
 		answersQuestions: plan.Permission.PromptTool != "" || scenarioAnswersToolsThatAskUser(plan.Scenario), denied: slices.Clone(plan.Tools.Disallowed),
 	}
@@ -67,13 +67,13 @@ func (v *toolInventory) builtinListingOptions(hasServerResources bool) builtinTo
 	}
 }
 
-func (v *toolInventory) offeredTools(hasResources bool) []string {
+func (v *toolInventory) offeredBuiltinTools(hasResources bool) []string {
 	return listTools(v.builtinListingOptions(hasResources))
 }
 
-// initEventTools returns the built-in tools that init lists. A tool that the session's agent must not use is left out
+// initEventBuiltinTools returns the built-in tools that init lists. A tool that the session's agent must not use is left out
 // without a substitute; a deny rule for Bash, in contrast, adds Glob and Grep.
-func (v *toolInventory) initEventTools(hasResources bool) []string {
+func (v *toolInventory) initEventBuiltinTools(hasResources bool) []string {
 	o := v.builtinListingOptions(hasResources)
 	all := listTools(o)
 	o.Disallowed = slices.Concat(o.Disallowed, v.plan.Hidden)
@@ -83,12 +83,12 @@ func (v *toolInventory) initEventTools(hasResources bool) []string {
 // hasBuiltinTool reports whether the session has a built-in tool: a tool that init lists or, if the scenario enables
 // hidden tools, any tool that --tools and deny rules do not remove. Glob and Grep exist for agents without a shell.
 func (v *toolInventory) hasBuiltinTool(name string) bool {
-	return v.isAvailable(name) && (v.hiddenTools || isGlobOrGrep(name) || v.isBuiltinToolListed(name))
+	return v.isAvailable(name) && (v.runsUnlistedTools || isGlobOrGrep(name) || v.isListedInInitEvent(name))
 }
 
 func isGlobOrGrep(name string) bool { return name == "Glob" || name == "Grep" }
 
-func (v *toolInventory) isBuiltinToolListed(name string) bool {
+func (v *toolInventory) isListedInInitEvent(name string) bool {
 	t := claudecode.ToolNamed(name)
 	if t.Listing == claudecode.InitListsToolAlways && t.Name != "Monitor" && v.plan.IsDefault() && !v.customization.Bare {
 		return v.profile.HasTool(name)
@@ -96,7 +96,7 @@ func (v *toolInventory) isBuiltinToolListed(name string) bool {
 	if t.Listing == claudecode.InitListsToolNever && t.Name != "StructuredOutput" {
 		return false
 	}
-	return v.answersQuestions && t.Listing == claudecode.InitListsToolIfUserCanAnswer || slices.Contains(v.offeredTools(false), claudecode.ToolNameInInitEvent(name))
+	return v.answersQuestions && t.Listing == claudecode.InitListsToolIfUserCanAnswer || slices.Contains(v.offeredBuiltinTools(false), claudecode.ToolNameInInitEvent(name))
 }
 
 // unavailableBuiltinToolText returns the text for a call of a built-in tool that the session does not have. It returns false
@@ -104,7 +104,7 @@ func (v *toolInventory) isBuiltinToolListed(name string) bool {
 func (v *toolInventory) unavailableBuiltinToolText(call protocol.ToolUse) (errorText string, isUnavailable bool) {
 	t := claudecode.ToolNamed(call.Name)
 	search := isGlobOrGrep(t.Name)
-	lacks := search && !v.hiddenTools && !v.isBuiltinToolListed(t.Name) && (call.Agent == nil || !call.Agent.Searches)
+	lacks := search && !v.runsUnlistedTools && !v.isListedInInitEvent(t.Name) && (call.Agent == nil || !call.Agent.Searches)
 	background := t.ForegroundOnly && call.Agent != nil && call.Agent.InBackground
 	if t.Listing == claudecode.InitListsToolNever || t.Listing == claudecode.InitListsToolIfMCPServerHasResources || v.hasBuiltinTool(t.Name) && !lacks && !background {
 		return "", false
@@ -178,8 +178,8 @@ type builtinToolListingOptions struct {
 
 func defaultTools() []string { return claudecode.ToolsListed(claudecode.InitListsToolAlways) }
 
-// optionalTools are listed only if --tools or --allowedTools names them.
-func optionalTools() []string {
+// toolsListedOnRequest are listed only if --tools or --allowedTools names them.
+func toolsListedOnRequest() []string {
 	return append(claudecode.ToolsListed(claudecode.InitListsToolIfFlagNamesIt), taskTools()...)
 }
 
@@ -246,7 +246,7 @@ func listTools(o builtinToolListingOptions) []string {
 }
 
 func requestedToolsThatExist(o builtinToolListingOptions) []string {
-	known := append(defaultTools(), optionalTools()...)
+	known := append(defaultTools(), toolsListedOnRequest()...)
 	if o.HostAnswers {
 		known = append(known, toolsThatAskUser()...)
 	}
@@ -274,7 +274,7 @@ func optionalToolsNamedByAllowRules(o builtinToolListingOptions) []string {
 			list = append(list, taskToolsOrTodoWrite(o)...)
 		case isGlobOrGrep(name): // Glob and Grep are added together
 			list = append(list, "Glob", "Grep")
-		case slices.Contains(optionalTools(), name):
+		case slices.Contains(toolsListedOnRequest(), name):
 			list = append(list, name)
 		}
 	}

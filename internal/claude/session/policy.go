@@ -88,8 +88,8 @@ func (p *permissionPolicy) skillNeedsPermission(name string) bool {
 	return ok && len(k.Tools) > 0
 }
 
-// Grant allows the tools that a command or skill lists.
-func (p *permissionPolicy) Grant(rules []string) {
+// SetGrantedRules allows the tools that a command or skill lists.
+func (p *permissionPolicy) SetGrantedRules(rules []string) {
 	var granted []permission.Rule
 	for _, text := range rules {
 		granted = append(granted, permission.Rule{Behavior: permission.BehaviorAllow, Source: "command", Text: text})

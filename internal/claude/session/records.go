@@ -159,7 +159,7 @@ func (r *recorder) explainUnmatchedPrompt(ev *protocol.RuleMatched) {
 	if !tell && r.journal == nil {
 		return
 	}
-	ev.Nearest = r.scenario.Explain(scenarios.Request{Prompt: ev.Prompt})
+	ev.Nearest = r.scenario.ExplainNearMisses(scenarios.Request{Prompt: ev.Prompt})
 	if tell {
 		r.WarnOnStderr(ev.Nearest[0] + ", so nothing answers it")
 		for _, why := range ev.Nearest[1:] {
@@ -267,7 +267,7 @@ func (r *recorder) saveToolResult(name string, data []byte) (string, error) {
 	return path, os.WriteFile(path, data, 0o600)
 }
 
-func (r *recorder) close() {
+func (r *recorder) closeTranscript() {
 	r.warnUnsaved(r.transcript.Close())
 }
 
@@ -350,7 +350,7 @@ func (p *scenarioProgress) addToExpectationSummary(lines ...journal.Body) {
 	}
 }
 
-func (p *scenarioProgress) expectsServerCalls() bool {
+func (p *scenarioProgress) hasMCPExpectation() bool {
 	return slices.ContainsFunc(p.scenario.Expect, func(x scenarios.Expectation) bool { return x.MCP != nil })
 }
 
@@ -401,7 +401,7 @@ func describeMachine(plan launch.Plan) telemetry.Machine {
 	return m
 }
 
-func registeredHooks(plan launch.Plan) (list []telemetry.Hook) {
+func registeredHooks(plan launch.Plan) (list []telemetry.RegisteredHook) {
 	if plan.Settings.DisableAllHooks || plan.Customization.HooksDisabled() {
 		return nil
 	}
@@ -410,7 +410,7 @@ func registeredHooks(plan launch.Plan) (list []telemetry.Hook) {
 		sources = append(sources, hook.Source{Name: string(h.Source), Raw: h.Raw})
 	}
 	for _, h := range hook.List(sources, hook.Policy{}).Hooks {
-		list = append(list, telemetry.Hook{Event: h.Event, Kind: h.Type, Source: h.Source, Matcher: h.Matcher})
+		list = append(list, telemetry.RegisteredHook{Event: h.Event, Kind: h.Type, Source: h.Source, Matcher: h.Matcher})
 	}
 	return list
 }

@@ -57,7 +57,7 @@ type sessionMCPServers struct {
 	callContext context.Context // like the context of Start, but never cancelled; for requests to servers outside of calls
 	dynamic     *dynamicServers
 
-	warnsOfMissing bool // servers that did not start are also reported on stderr
+	warnsOfUnstarted bool // servers that did not start are also reported on stderr
 }
 
 // dynamicServers are servers added after the start: those inside the host, and those of plugins that the host requests.
@@ -76,7 +76,7 @@ func newSessionMCPServers(plan launch.Plan, state *simulator.SessionState, host 
 		plan: plan.Servers, inventory: newToolInventory(plan, state), records: r,
 		requests: serverRequestAnswerer{scenario: plan.Scenario, model: plan.Model.Name, host: host}, results: mcpResultFilesAndJournal{r, plan.Clock},
 		progress: plan.Progress, dynamic: &dynamicServers{settled: make(chan struct{})},
-		warnsOfMissing: !plan.AsClaude && !plan.Servers.Required,
+		warnsOfUnstarted: !plan.AsClaude && !plan.Servers.Required,
 	}
 }
 
@@ -102,22 +102,22 @@ func (v *sessionMCPServers) createManager(roots []string, capture bool) error {
 func (v *sessionMCPServers) start(ctx context.Context) error {
 	v.callContext = context.WithoutCancel(ctx)
 	if v.manager == nil {
-		v.reportMissingServers()
+		v.reportUnstartedServers()
 		return v.checkRequiredServersStarted()
 	}
 	if err := mcpcmd.StartManager(ctx, v.manager, v.progress); err != nil {
 		return err
 	}
-	v.reportMissingServers()
+	v.reportUnstartedServers()
 	return v.checkRequiredServersStarted()
 }
 
-// reportMissingServers writes to the journal which configured servers did not start. It also warns on stderr, but not
+// reportUnstartedServers writes to the journal which configured servers did not start. It also warns on stderr, but not
 // under the name claude, nor if servers are required: the error of the run then contains the same lines.
-func (v *sessionMCPServers) reportMissingServers() {
+func (v *sessionMCPServers) reportUnstartedServers() {
 	for _, m := range v.serversThatDidNotStart() {
 		v.records.WriteJournal(journal.NewUnstartedServerFinding(m.name, m.reason))
-		if v.warnsOfMissing {
+		if v.warnsOfUnstarted {
 			v.records.WarnOnStderr(m.String())
 		}
 	}

@@ -26,9 +26,9 @@ import (
 
 // Causes for which a terminal ends a turn. Calls that a key has stopped get the same result as after a signal.
 var (
-	ErrWithdrawn  = simulator.ErrWithdrawn
-	ErrKeyPressed = simulator.ErrSignalled
-	ErrSuperseded = simulator.ErrSuperseded
+	ErrWithdrawn        = simulator.ErrWithdrawn
+	ErrInterruptedByKey = simulator.ErrSignalled
+	ErrSuperseded       = simulator.ErrSuperseded
 )
 
 // Events are the events of a session in order; an error is the last item.
@@ -54,11 +54,11 @@ type conversation struct {
 	records  *recorder
 	endCause func() error // returns why the context of Start was cancelled, or nil if it was not
 
-	mu                       sync.Mutex // guards the following fields
-	sim                      *simulator.Simulator
-	cost                     slash.Cost // costs at the end of the last turn
-	pendingTranscriptChanges []func()   // changes of the transcript that wait for the end of the turn
-	soon                     []func()   // changes of the transcript that wait for the next event
+	mu                 sync.Mutex // guards the following fields
+	sim                *simulator.Simulator
+	cost               slash.Cost // costs at the end of the last turn
+	changesAtTurnEnd   []func()   // changes of the transcript that wait for the end of the turn
+	changesAtNextEvent []func()   // changes of the transcript that wait for the next event
 }
 
 // Open builds a session in the order in which its parts depend on each other. It starts nothing. If a part fails, the
@@ -94,7 +94,7 @@ func (s *Session) build(host Host) error {
 	if s.policy, err = newPermissionPolicy(plan, s.tools, s.servers); err != nil {
 		return err
 	}
-	if err := s.servers.createManager(s.policy.Directories(), plan.Records.Capture != "" || s.records.scenario.expectsServerCalls()); err != nil {
+	if err := s.servers.createManager(s.policy.Directories(), plan.Records.Capture != "" || s.records.scenario.hasMCPExpectation()); err != nil {
 		return err
 	}
 	s.hooks = newSessionHooks(plan, s.state, s.tools, s.policy)
@@ -144,7 +144,7 @@ func (s *Session) simulatorOptions(prompt launch.SystemPrompt) (simulator.Option
 				Resumed: t.Resumed(), Forked: plan.Transcript.Fork && t.Resumed(), Setup: plan.Customization.Setup, Agent: plan.Customization.Agent,
 				Title: t.Title(), HookTexts: t.SessionStartHookOutputs(), CustomizationsDisabled: plan.Customization.HooksDisabled() || plan.Settings.DisableAllHooks, PreviousReply: t.PreviousReply(), Continue: plan.Transcript.Continue && t.Resumed() && !plan.Transcript.Fork, Instructions: instructionHooks(plan.Customization.Memories),
 			},
-			Context: s.context, Transcript: queueingTranscript{t, s.conversation}, Tasks: s.background.tasks, Commands: slashCommands(s), Mentions: mentionedFileReader{s.tools, plan.CWD, plan.Home}, Costs: t.Costs(),
+			Context: s.context, Transcript: queueFlushingTranscript{t, s.conversation}, Tasks: s.background.tasks, Commands: slashCommands(s), Mentions: mentionedFileReader{s.tools, plan.CWD, plan.Home}, Costs: t.PreviousCosts(),
 		},
 	}
 	if host := s.servers.requests.host; host != nil {
@@ -173,7 +173,7 @@ func slashCommands(s *Session) *command.Set {
 
 // Start starts the session: it waits for the start-up time of the plan's pace, connects the servers, and tells the
 // breakpoints and the debugger which tools exist. With a host, the servers connect in the background;
-// [Session.WaitReady] waits for them. After ctx has ended, the session yields no more events.
+// [Session.WaitTurnReady] waits for them. After ctx has ended, the session yields no more events.
 func (s *Session) Start(ctx context.Context) error {
 	s.conversation.endCause = func() error { return context.Cause(ctx) }
 	if err := s.plan.Clock.Sleep(ctx, s.plan.Limits.Pace.Start); err != nil {
@@ -205,32 +205,32 @@ func (c *conversation) lockSimulator() (sim *simulator.Simulator, release func()
 func (c *conversation) queueTranscriptChange(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pendingTranscriptChanges = append(c.pendingTranscriptChanges, change)
+	c.changesAtTurnEnd = append(c.changesAtTurnEnd, change)
 }
 
 func (c *conversation) applyPendingTranscriptChanges() {
-	c.writeAll(&c.soon)
-	c.writeAll(&c.pendingTranscriptChanges)
+	c.runTranscriptChanges(&c.changesAtNextEvent)
+	c.runTranscriptChanges(&c.changesAtTurnEnd)
 }
 
-func (c *conversation) writeAll(list *[]func()) {
+func (c *conversation) runTranscriptChanges(changes *[]func()) {
 	c.mu.Lock()
-	writes := *list
-	*list = nil
+	writes := *changes
+	*changes = nil
 	c.mu.Unlock()
 	for _, write := range writes {
 		write()
 	}
 }
 
-// queueingTranscript writes the changes that wait for the next event; see [RecordSoon].
-type queueingTranscript struct {
+// queueFlushingTranscript writes the changes that wait for the next event; see [RecordSoon].
+type queueFlushingTranscript struct {
 	*transcript.Transcript
 	conversation *conversation
 }
 
-func (t queueingTranscript) Record(ev protocol.Event) error {
-	t.conversation.writeAll(&t.conversation.soon)
+func (t queueFlushingTranscript) Record(ev protocol.Event) error {
+	t.conversation.runTranscriptChanges(&t.conversation.changesAtNextEvent)
 	return t.Transcript.Record(ev)
 }
 
@@ -337,7 +337,7 @@ func (s *Session) Close(ctx context.Context) {
 	s.tools.isolated.closeToolsOfAllAgents()
 	s.conversation.sim.Close(ctx, "")
 	s.servers.close(ctx)
-	s.records.close()
+	s.records.closeTranscript()
 	s.tools.callGates.closeGatesAndReportWarnings(s.records)
 	s.records.closeLogs()
 }

@@ -41,12 +41,12 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 	if plan.Limits.NoCompactCommand {
 		ev.SlashCommands = slices.DeleteFunc(ev.SlashCommands, func(name string) bool { return name == "compact" })
 	}
-	ev.CWD, ev.OriginalCWD = cmp.Or(s.CurrentDirectory(), plan.CWD), plan.CWD
+	ev.CWD, ev.OriginalCWD = cmp.Or(s.ChangedDirectory(), plan.CWD), plan.CWD
 	ev.AdditionalDirectories = append(ev.AdditionalDirectories, s.additionalDirsListedInInit(s.tools.policy.AdditionalDirectories())...)
 	ev.APIKeySource, ev.Betas = plan.APIKeySource, plan.Model.Betas
 	ev.OutputStyle = s.state.Snapshot().OutputStyle
 	if plan.State != "" && !plan.Customization.Bare && !plan.Customization.Restricted && !plan.Customization.SafeMode && !plan.Settings.NoMemory {
-		dir := cmp.Or(plan.Settings.MemoryDir, filepath.Join(s.projectDir(), "memory"))
+		dir := cmp.Or(plan.Settings.MemoryDir, filepath.Join(s.projectStateDir(), "memory"))
 		ev.MemoryPaths = &protocol.MemoryPaths{Auto: filepath.Clean(dir) + string(filepath.Separator)}
 	}
 	ev.MessagingSocketPath = RealCLIMessagingSocketPath(*plan)
@@ -63,7 +63,7 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 	if plan.Output.Format != "stream-json" { // only a host that reads stream-json can be woken up
 		ev.Capabilities = slices.DeleteFunc(ev.Capabilities, func(c string) bool { return c == "lifecycle_wakeup_source_v1" })
 	}
-	ev.Tools = appendMCPNames(s.tools.inventory.initEventTools(v.hasResources()), tools)
+	ev.Tools = appendMCPNames(s.tools.inventory.initEventBuiltinTools(v.hasResources()), tools)
 	plan.Catalog.FillInit(&ev)
 	for _, st := range v.statuses() {
 		for _, p := range st.Prompts {
@@ -208,17 +208,17 @@ func contextWindowToldToModel(model string) (tokensOrZero int) {
 	return 0
 }
 
-func (s *sessionContext) requestingAgentAndModel(agentID string) (requestingAgent agent.Requester, modelName string) {
-	r := s.tools.agents.Requester(agentID)
+func (s *sessionContext) requestingAgentAndModel(agentID string) (requestingAgent agent.RequestingAgent, modelName string) {
+	r := s.tools.agents.RequestingAgent(agentID)
 	if r.ModelName == "" && s.tools.policy.Mode() == protocol.ModePlan {
 		return r, claudecode.ResolveModelInPlanMode(s.state.Model())
 	}
 	return r, claudecode.ResolveModel(cmp.Or(r.ModelName, s.state.Model()))
 }
 
-// offeredTools lists the built-in tools that the model can call.
-func (s *sessionContext) offeredTools(r agent.Requester) []string {
-	names := s.tools.inventory.offeredTools(s.tools.servers.hasResources())
+// offeredBuiltinTools lists the built-in tools that the model can call.
+func (s *sessionContext) offeredTools(r agent.RequestingAgent) []string {
+	names := s.tools.inventory.offeredBuiltinTools(s.tools.servers.hasResources())
 	if i := slices.Index(names, "Task"); i >= 0 {
 		names[i] = "Agent" // the name used in calls
 	}
@@ -227,7 +227,7 @@ func (s *sessionContext) offeredTools(r agent.Requester) []string {
 
 // SystemUsage returns the tokens of the real CLI's system prompt and tools, for /context.
 func (s *sessionContext) SystemUsage() slash.LoadedContext {
-	offered := s.offeredTools(agent.Requester{})
+	offered := s.offeredTools(agent.RequestingAgent{})
 	l := slash.LoadedContext{SystemPrompt: claudecode.SystemPromptTokens(s.state.Model())}
 	if s.plan.Prompt.System != "" {
 		l.SystemPrompt = slash.TokensOfPart(s.plan.Prompt.System)
@@ -249,7 +249,7 @@ func (s *sessionContext) SystemUsage() slash.LoadedContext {
 }
 
 // toolDefinitions returns the tools of a model. deferred lists those that the model must load with ToolSearch.
-func (s *sessionContext) toolDefinitions(r agent.Requester, offered []string) (tools []protocol.Tool, deferred []string) {
+func (s *sessionContext) toolDefinitions(r agent.RequestingAgent, offered []string) (tools []protocol.Tool, deferred []string) {
 	tools, _ = s.tools.Tools(s.tools.servers.callContext) // if the definitions cannot be read, the model gets only names
 	tools = slices.DeleteFunc(tools, func(t protocol.Tool) bool { return t.Server != "" && !r.HasServerTool(t) })
 	deferred = []string{}
@@ -281,8 +281,8 @@ func agentTools(a catalog.Agent) string {
 	return "*"
 }
 
-// CurrentDirectory returns the directory that a command of the model changed to, or "".
-func (s *sessionContext) CurrentDirectory() string {
+// ChangedDirectory returns the directory that a command of the model changed to, or "".
+func (s *sessionContext) ChangedDirectory() string {
 	if s.tools.builtin == nil {
 		return ""
 	}
@@ -292,8 +292,8 @@ func (s *sessionContext) CurrentDirectory() string {
 	return ""
 }
 
-// projectDir returns the directory of the project's transcripts; in a worktree, that of its repository.
-func (s *sessionContext) projectDir() string {
+// projectStateDir returns the directory of the project's transcripts; in a worktree, that of its repository.
+func (s *sessionContext) projectStateDir() string {
 	dir := filepath.Dir(s.records.transcript.Path())
 	if w := s.plan.Worktree; w != nil {
 		dir = filepath.Join(filepath.Dir(dir), transcript.Slug(w.Top))
@@ -301,10 +301,10 @@ func (s *sessionContext) projectDir() string {
 	return dir
 }
 
-// AgentDir returns the worktree that an agent works in, or ""; for the main conversation, see [sessionContext.CurrentDirectory].
-func (s *sessionContext) AgentDir(agentID string) string {
+// AgentWorktree returns the worktree that an agent works in, or ""; for the main conversation, see [sessionContext.ChangedDirectory].
+func (s *sessionContext) AgentWorktree(agentID string) string {
 	if agentID == "" {
-		return s.CurrentDirectory()
+		return s.ChangedDirectory()
 	}
 	a, _ := s.tools.isolated.find(agentID)
 	return a.tree.Path
@@ -312,10 +312,10 @@ func (s *sessionContext) AgentDir(agentID string) string {
 
 // GitStatus describes the repository to the model, except to agents that only report.
 func (s *sessionContext) GitStatus(agentID string) string {
-	if s.plan.Customization.NoGitInstructions || !s.plan.Transcript.Machine.IsGitRepo || claudecode.AgentResultHasOnlyReport(s.tools.agents.Requester(agentID).Name) {
+	if s.plan.Customization.NoGitInstructions || !s.plan.Transcript.Machine.IsGitRepo || claudecode.AgentResultHasOnlyReport(s.tools.agents.RequestingAgent(agentID).Name) {
 		return ""
 	}
-	return gitworktree.Git{Environ: s.tools.options.Environ}.StatusText(s.tools.servers.callContext, cmp.Or(s.AgentDir(agentID), s.plan.CWD))
+	return gitworktree.Git{Environ: s.tools.options.Environ}.StatusText(s.tools.servers.callContext, cmp.Or(s.AgentWorktree(agentID), s.plan.CWD))
 }
 
 func (s *sessionContext) additionalDirs() []string {
@@ -341,7 +341,7 @@ func (s *sessionContext) RequestContext(agentID string) transcript.RequestContex
 	requester, name := s.requestingAgentAndModel(agentID)
 	offered, facts := s.offeredTools(requester), claudecode.FactsOfModel(name)
 	tools, deferred := s.toolDefinitions(requester, offered)
-	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.HasTaskList, VendorAPI: s.plan.Profile.UsesVendorAPI(), LongCache: s.plan.Profile.Environment().Credential == claudecode.CredentialOAuth, AdditionalDirs: s.additionalDirs(), TokensLeft: contextWindowToldToModel(name), Source: s.requestSourceLabel(requester)}
+	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.HasTaskList, VendorAPI: s.plan.Profile.UsesAnthropicAPI(), LongCache: s.plan.Profile.Environment().Credential == claudecode.CredentialOAuth, AdditionalDirs: s.additionalDirs(), TokensLeft: contextWindowToldToModel(name), Source: s.requestSourceLabel(requester)}
 	updates := (agentID == "" || requester.InBackground || s.plan.Output.AgentText) && (s.plan.Output.Format == "stream-json" || s.plan.Output.Format == "json" && s.plan.Output.Verbose || s.plan.Records.Run.Interactive)
 	mode := s.tools.policy.Mode()
 	now.ChecksCalls = agentID == "" && (s.plan.Records.Run.Interactive || !s.plan.Permission.BypassAllowed) && (mode == protocol.ModeAuto || mode == protocol.ModePlan)
@@ -392,7 +392,7 @@ func requestThinking(model claudecode.ModelFacts, showUpdates bool) (*protocol.R
 	return t, &protocol.ContextManagement{Edits: []protocol.ContextEdit{{Type: "clear_thinking_20251015", Keep: "all"}}}
 }
 
-func (s *sessionContext) requestSourceLabel(requestingAgent agent.Requester) string {
+func (s *sessionContext) requestSourceLabel(requestingAgent agent.RequestingAgent) string {
 	a, _ := s.plan.Catalog.Agent(requestingAgent.Name)
 	switch {
 	case requestingAgent.Name == "" && s.plan.Records.Run.Interactive:

@@ -139,7 +139,7 @@ func (t *toolbox) callRefusalOrNil(ctx context.Context, call protocol.ToolUse) *
 	case note != "":
 		return new(executor.ResultOf(executor.UnavailableResult("Error: No such tool available: " + call.Name + ". " + note)))
 	}
-	names := t.inventory.offeredTools(t.servers.hasResources())
+	names := t.inventory.offeredBuiltinTools(t.servers.hasResources())
 	if i := slices.Index(names, "Task"); i >= 0 {
 		names[i] = "Agent" // the name used in calls
 	}
@@ -155,7 +155,7 @@ func (t *toolbox) Server(toolName string) (serverOrNil *protocol.ServerRef) {
 
 // RewriteOutput converts the output of a built-in tool to the content of its result.
 func (t *toolbox) RewriteOutput(tool string, output json.RawMessage) (protocol.Content, bool) {
-	return builtin.ReplaceOutput(tool, output)
+	return builtin.ContentFromHookOutput(tool, output)
 }
 
 // CheckHookReplacedInput checks a call whose input a hook has replaced.
@@ -182,7 +182,7 @@ func (t *toolbox) newToolSearchOver(searchableTools executor.Executor) executor.
 	return executor.Hide(func(def protocol.Tool) bool { return isGlobOrGrep(def.Name) || !t.inventory.hasBuiltinTool(def.Name) })(executor.ToolSearch{
 		Catalogue: func(ctx context.Context) ([]protocol.Tool, error) {
 			tools, err := searchableTools.Tools(ctx)
-			listed := t.inventory.offeredTools(t.servers.hasResources())
+			listed := t.inventory.offeredBuiltinTools(t.servers.hasResources())
 			return slices.DeleteFunc(tools, func(def protocol.Tool) bool { return def.Server == "" && !slices.Contains(listed, def.Name) }), err
 		},
 		Deferred: t.servers.isDeferred,
@@ -227,7 +227,7 @@ func (g breakpointGates) middleware(plan launch.Plan, r *recorder) executor.Midd
 	return func(next executor.Executor) executor.Executor {
 		next = executor.Chain(next, layers...)
 		if g.script != nil {
-			next = breakpointSequencingExecutor{next, g.script}
+			next = serializingExecutor{next, g.script}
 		}
 		return next
 	}
@@ -306,9 +306,9 @@ func (t *toolbox) RunCommand(ctx context.Context, allowRulesOfFile []string, com
 		return "", err
 	}
 	use := protocol.ToolUse{Type: "tool_use", ID: "command", Name: "Bash", Input: input}
-	t.policy.Grant(allowRulesOfFile)
+	t.policy.SetGrantedRules(allowRulesOfFile)
 	if v := t.policy.Decide(use); v.Behavior != permission.Allow {
-		t.policy.Grant(nil)
+		t.policy.SetGrantedRules(nil)
 		return "", realCLITextError("Shell command permission check failed for pattern \"" + commandAsWritten + "\": " + v.Message)
 	}
 	result, err := t.builtin.Execute(ctx, use)
@@ -323,7 +323,7 @@ func (t *toolbox) RunCommand(ctx context.Context, allowRulesOfFile []string, com
 		out = ""
 	}
 	if result.IsError {
-		t.policy.Grant(nil)
+		t.policy.SetGrantedRules(nil)
 		return "", realCLITextError(strings.TrimSuffix("Shell command failed for pattern \""+commandAsWritten+"\": [stderr]\n"+out, "[stderr]\n"))
 	}
 	return out, nil

@@ -115,8 +115,8 @@ func (r *Recorder) recordPrompt() {
 	r.state.prompt = nil
 	r.state.promptID = ev.PromptID
 	r.state.turns++
-	r.state.traceID = r.newID(16)
-	r.state.interaction = spanData{SpanID: r.newID(8), Start: toUnixNanoseconds(r.state.turnStart)}
+	r.state.traceID = r.nextID(16)
+	r.state.interaction = spanData{SpanID: r.nextID(8), Start: toUnixNanoseconds(r.state.turnStart)}
 	text := ev.Content.Plain()
 	shown := textOrSubstitute(r.o.Prompts, text, "")
 	length := len([]rune(text))
@@ -212,7 +212,7 @@ func (r *Recorder) recordRequestSpan(ev *protocol.Assistant, l *conversationStat
 	}
 	maps.Copy(v, attributes)
 	r.recordSpan("llm_request", spanData{
-		SpanID: r.newID(8), Parent: r.state.interaction.SpanID, Start: toUnixNanoseconds(l.requestSent), End: toUnixNanoseconds(r.o.Clock.Now()),
+		SpanID: r.nextID(8), Parent: r.state.interaction.SpanID, Start: toUnixNanoseconds(l.requestSent), End: toUnixNanoseconds(r.o.Clock.Now()),
 		Events: []spanEvent{{Name: "gen_ai.request.attempt", Time: toUnixNanoseconds(l.requestSent), Attributes: []attribute{{"attempt", newValue(l.attempts + 1)}}}},
 	}, v)
 }
@@ -294,7 +294,7 @@ func (r *Recorder) recordTool(ev *protocol.ToolExecuted) {
 	l := r.conversation(agent, "")
 	now, c := r.o.Clock.Now(), r.describeCall(ev)
 	started := now.Add(-ev.Duration)
-	span := spanData{SpanID: r.newID(8), Parent: r.state.interaction.SpanID, Start: toUnixNanoseconds(started), End: toUnixNanoseconds(now)}
+	span := spanData{SpanID: r.nextID(8), Parent: r.state.interaction.SpanID, Start: toUnixNanoseconds(started), End: toUnixNanoseconds(now)}
 	c.attributes["request_id"] = l.requestID
 	if d := ev.Result.Decision; d != nil {
 		c.attributes["decision"], c.attributes["source"], c.attributes["permission_mode"] = d.Decision, d.Source, string(r.moment.Mode)
@@ -302,7 +302,7 @@ func (r *Recorder) recordTool(ev *protocol.ToolExecuted) {
 		if c.editsFile {
 			r.addToMetric("code_edit_tool.decision", 1, attributeValues{"decision": d.Decision, "source": d.Source, "tool_name": ev.Use.Name, "language": languageOfFile(c.path)})
 		}
-		r.recordSpan("tool.blocked_on_user", spanData{SpanID: r.newID(8), Parent: span.SpanID, Start: toUnixNanoseconds(started), End: toUnixNanoseconds(started)}, attributeValues{
+		r.recordSpan("tool.blocked_on_user", spanData{SpanID: r.nextID(8), Parent: span.SpanID, Start: toUnixNanoseconds(started), End: toUnixNanoseconds(started)}, attributeValues{
 			"duration_ms": 0, "decision": d.Decision, "source": d.Source,
 		})
 	}
@@ -325,7 +325,7 @@ func (r *Recorder) recordTool(ev *protocol.ToolExecuted) {
 
 func (r *Recorder) recordExecution(ev *protocol.ToolExecuted, c toolCall, span spanData) {
 	v, took := c.attributes, milliseconds(ev.Duration)
-	ended := spanData{SpanID: r.newID(8), Parent: span.SpanID, Start: span.Start, End: span.End}
+	ended := spanData{SpanID: r.nextID(8), Parent: span.SpanID, Start: span.Start, End: span.End}
 	execution := attributeValues{"tool_use_id": ev.Use.ID, "gen_ai.tool.call.id": ev.Use.ID, "duration_ms": took, "success": !ev.Result.IsError}
 	v["success"], v["duration_ms"] = strconv.FormatBool(!ev.Result.IsError), strconv.Itoa(took)
 	v["tool_input_size_bytes"] = strconv.Itoa(len(c.input))

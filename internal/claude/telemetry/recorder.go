@@ -25,7 +25,7 @@ type Options struct {
 	SessionID                           string
 	Resumed, CustomBaseURL, Interactive bool
 	Clock                               *clock.Source
-	Hooks                               []Hook // hooks of the settings
+	Hooks                               []RegisteredHook // hooks of the settings
 }
 
 // SessionMoment is the state of the session at the time of an event.
@@ -34,8 +34,8 @@ type SessionMoment struct {
 	Effort, Model string
 }
 
-// Hook is a hook of the settings.
-type Hook struct{ Event, Kind, Source, Matcher string }
+// RegisteredHook is a hook of the settings.
+type RegisteredHook struct{ Event, Kind, Source, Matcher string }
 
 // Machine describes the computer on which the session runs.
 type Machine struct {
@@ -290,8 +290,8 @@ func (r *Recorder) recordSpan(name string, s spanData, v attributeValues) {
 	r.spans = append(r.spans, s)
 }
 
-// newID returns the id of a trace or a span. Ids depend only on the session, so that a run with a seed is repeatable.
-func (r *Recorder) newID(sizeBytes int) hexID {
+// nextID returns the id of a trace or a span. Ids depend only on the session, so that a run with a seed is repeatable.
+func (r *Recorder) nextID(sizeBytes int) hexID {
 	r.idCount++
 	sum := sha256.Sum256(binary.BigEndian.AppendUint64([]byte(r.o.SessionID), uint64(r.idCount)))
 	return sum[:sizeBytes]

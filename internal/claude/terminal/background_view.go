@@ -37,7 +37,7 @@ func (b *backgroundView) footerTexts() (runningShellsText, endedAgentsHint, mana
 	return runningShellsText, endedAgentsHint, manageKeyHint
 }
 
-func (b *backgroundView) rows(cols int, now time.Time) []string {
+func (b *backgroundView) agentRows(cols int, now time.Time) []string {
 	agents := b.agents()
 	if len(agents) == 0 {
 		return nil
@@ -51,7 +51,7 @@ func (b *backgroundView) rows(cols int, now time.Time) []string {
 }
 
 // handleEvent updates the list of tasks for an event. It returns a text about the end of an agent, otherwise "".
-func (b *backgroundView) handleEvent(ev *protocol.System, now time.Time) string {
+func (b *backgroundView) handleEvent(ev *protocol.System, now time.Time) (agentEndText string) {
 	switch ev.Subtype {
 	case "task_started":
 		if ev.FieldValue("is_backgrounded") == true && ev.Text("parent_task_id") == "" {

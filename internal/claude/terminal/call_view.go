@@ -191,7 +191,7 @@ func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 	case rows == nil && s.inline && c.isCommandShownByInlineRenderer() && s.isRunningTurnInterrupted():
 		rows = []entry{s.entries[at]}
 	case rows == nil && s.inline && c.isCommandShownByInlineRenderer():
-		rows = []entry{s.entries[at], noteEntry(c.inlineOutput(result.Content.Plain(), failed, s.cols))}
+		rows = []entry{s.entries[at], noteEntry(c.inlineRendererOutput(result.Content.Plain(), failed, s.cols))}
 		if refused {
 			rows[1] = noteEntry(rejectedCallText)
 		}
@@ -369,7 +369,7 @@ func (c *callView) shortenedCommandInParentheses() string {
 	return "(" + short + ")"
 }
 
-func (c *callView) inlineOutput(output string, failed bool, cols int) string {
+func (c *callView) inlineRendererOutput(output string, failed bool, cols int) string {
 	maxLines := 3
 	output = strings.Trim(toolErrorText(output), "\n")
 	switch {

@@ -84,7 +84,7 @@ func (t *Terminal) infoDialog(kind string) *dialog {
 // to it. It returns nil if nothing has to be asked.
 func (t *Terminal) modelDialog(line, name string) *dialog {
 	if name != "" {
-		return t.modelSwitchDialog(line, name, true)
+		return t.switchModelOrAsk(line, name, true)
 	}
 	d := t.newCommandPageDialog("model", "Select model")
 	d.showNumbers, d.letter, d.foot = true, "s", []string{"", "  s to use this session only · Enter to save · Esc to cancel"}
@@ -102,12 +102,12 @@ func (t *Terminal) modelDialog(line, name string) *dialog {
 			t.reportCommand(line, "Kept model as `"+t.shownModel()+"`")
 			return nil
 		}
-		return t.modelSwitchDialog(line, names[c.index], c.text != d.letter)
+		return t.switchModelOrAsk(line, names[c.index], c.text != d.letter)
 	})
 	return d
 }
 
-func (t *Terminal) modelSwitchDialog(line, name string, save bool) *dialog {
+func (t *Terminal) switchModelOrAsk(line, name string, save bool) *dialog {
 	model := t.resolveModel(name)
 	hasReplies := slices.ContainsFunc(t.console.screen.entries, func(e entry) bool { return strings.HasPrefix(e.glyph, answerGlyph) })
 	if !hasReplies || model == t.player.session.Model() {
@@ -163,7 +163,7 @@ func (t *Terminal) switchModel(line, name string, save bool) {
 
 // saveModel writes the model to a settings file. For the default model, it removes the key "model".
 func saveModel(path, name string) error {
-	settings, err := plainjson.ReadFile(path)
+	settings, err := plainjson.ReadFileOrEmpty(path)
 	if err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func (t *Terminal) recordCommand(c session.CommandRecord) {
 	s := &t.console.screen
 	s.entries = append(s.entries, entry{glyph: promptGlyph + " ", text: c.Line}, noteEntry(removeMarkdownFromLine(c.Output)))
 	session.RecordTerminalCommandInTranscript(t.player.session, c)
-	t.player.prompts.push()
+	t.player.prompts.pushWhenIdle()
 }
 
 func (t *Terminal) showAndRecord(text, level string) {
@@ -203,12 +203,12 @@ func (t *Terminal) explainAutoModeSoon() {
 func (t *Terminal) explainAutoMode() {
 	const key, subject = "hasSeenAutoModeEntryWarning", "Auto mode lets Claude"
 	s, file := &t.console.screen, t.plan.Store.File
-	config, err := plainjson.ReadFile(file)
+	config, err := plainjson.ReadFileOrEmpty(file)
 	if err != nil || string(config.Get(key)) == "true" || s.mode != string(protocol.ModeAuto) {
 		return
 	}
-	rest := cmp.Or(s.labels.pages.paragraph("idle/done", answerGlyph+" "+subject), "decide about permissions instead of asking you. Shift+Tab to change mode.")
+	rest := cmp.Or(s.labels.pages.paragraphAfter("idle/done", answerGlyph+" "+subject), "decide about permissions instead of asking you. Shift+Tab to change mode.")
 	t.showAndRecord(subject+" "+rest, "notice")
-	t.player.prompts.push()
+	t.player.prompts.pushWhenIdle()
 	_ = config.With(key, json.RawMessage("true")).WriteFile(file, "\n", 0o600) // otherwise it is explained again
 }

@@ -31,19 +31,19 @@ const shellCommandPrefix = "!"
 func (c *composer) isShell() bool { return strings.HasPrefix(c.text(), shellCommandPrefix) }
 func (c *composer) isEmpty() bool { return len(c.draft) == 0 }
 
-// expandedText returns the draft with pasted texts instead of their placeholders. If id is not empty, each is between
+// expandedText returns the draft with pasted texts instead of their placeholders. If pasteID is not empty, each is between
 // tags with this id, as the model receives it. As in the real CLI, text after a pasted text begins a line.
-func (c *composer) expandedText(id string) string {
+func (c *composer) expandedText(pasteID string) string {
 	text := c.text()
 	for i, paste := range c.pastes {
 		before, after, found := strings.Cut(text, pastePlaceholder(i+1, paste))
 		switch {
 		case !found:
 			continue
-		case id != "":
-			paste = fmt.Sprintf("\n\n<pasted_content id=%q>\n%s\n</pasted_content id=%[1]q>\n", id, strings.TrimRight(paste, "\n"))
+		case pasteID != "":
+			paste = fmt.Sprintf("\n\n<pasted_content id=%q>\n%s\n</pasted_content id=%[1]q>\n", pasteID, strings.TrimRight(paste, "\n"))
 		}
-		if after != "" && (id != "" || !unicode.IsSpace([]rune(after)[0])) {
+		if after != "" && (pasteID != "" || !unicode.IsSpace([]rune(after)[0])) {
 			after = "\n" + after
 		}
 		text = before + paste + after
@@ -72,16 +72,16 @@ func (c *composer) insertRunes(runes []rune) {
 }
 
 // paste inserts a pasted text at the cursor. For a text of more than three lines or 800 bytes, it inserts a placeholder
-// and returns the text. before is the text that the previous paste returned, or "" if another key was pressed since. If
-// text is the same as before, the text replaces its placeholder: pasting twice shows the text.
-func (c *composer) paste(text, before string) (shortened string) {
+// and returns the text. lastPaste is the text that the previous paste returned, or "" if another key was pressed since. If
+// text is the same as lastPaste, the text replaces its placeholder: pasting twice shows the text.
+func (c *composer) paste(text, lastPaste string) (shortened string) {
 	const maxLines, maxLength = 3, 800
 	text = printable(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text))
 	if len(text) <= maxLength && strings.Count(text, "\n") < maxLines {
 		c.insert(text)
 		return ""
 	}
-	if text == before {
+	if text == lastPaste {
 		c.remove(c.cursor-len([]rune(pastePlaceholder(len(c.pastes), text))), c.cursor)
 		c.insert(text)
 		return ""
@@ -205,7 +205,7 @@ func (c *composer) press(k keyName) {
 	}
 }
 
-func (c *composer) rememberDraft() {
+func (c *composer) moveDraftToHistory() {
 	c.addHistory(c.expandedText(""))
 	c.setText("")
 }

@@ -40,17 +40,17 @@ type Console struct {
 
 const escapeDelay = 30 * time.Millisecond
 
-// ErrQuit reports that the user declined to start the session.
-var ErrQuit = errors.New("the user declined to start the session")
+// ErrStartDeclined reports that the user declined to start the session.
+var ErrStartDeclined = errors.New("the user declined to start the session")
 
-// ErrDialogCancelled is an [ErrQuit]: the user pressed Esc in a dialog that one can refuse. The exit code is then 0.
-var ErrDialogCancelled = fmt.Errorf("the dialog was cancelled: %w", ErrQuit)
+// ErrDialogCancelled is an [ErrStartDeclined]: the user pressed Esc in a dialog that one can refuse. The exit code is then 0.
+var ErrDialogCancelled = fmt.Errorf("the dialog was cancelled: %w", ErrStartDeclined)
 
-// ErrUntrustedFolder is an [ErrQuit]: the user does not trust the folder. The real CLI then prints [UntrustedFolderText].
-var ErrUntrustedFolder = fmt.Errorf("the folder is not trusted: %w", ErrQuit)
+// ErrUntrustedFolder is an [ErrStartDeclined]: the user does not trust the folder. The real CLI then prints [UntrustedFolderExitText].
+var ErrUntrustedFolder = fmt.Errorf("the folder is not trusted: %w", ErrStartDeclined)
 
-// UntrustedFolderText explains why the session was not started.
-const UntrustedFolderText = "Claude Code didn't start because this folder isn't trusted.\nRun claude again and choose Yes, or run it in another folder."
+// UntrustedFolderExitText explains why the session was not started.
+const UntrustedFolderExitText = "Claude Code didn't start because this folder isn't trusted.\nRun claude again and choose Yes, or run it in another folder."
 
 // OpenConsoleInRawMode switches the terminal of sys to raw mode. The caller closes the console. Keys are read until the
 // terminal closes. A read that blocks at Close is abandoned.
@@ -82,7 +82,7 @@ func OpenConsoleInRawMode(sys *process.System, signals *process.Signals, faults 
 	c.stopResizeSignals = sys.Notify(c.resized, process.ResizeSignals()...)
 	faults.ArmFault(sys.Getenv("CLAUDELESS_SCREEN_FAULT"))
 	go c.readInput() // readInput returns when the terminal is closed
-	return c, c.painter.open()
+	return c, c.painter.enableBracketedPaste()
 }
 
 func (c *Console) readInput() {
@@ -126,7 +126,7 @@ func (c *Console) suspend() error {
 
 func (c *Console) continueAfterSuspend() error {
 	_, err := c.sys.Terminal.MakeRaw()
-	if err = errors.Join(err, c.painter.open()); c.painter.fullScreen {
+	if err = errors.Join(err, c.painter.enableBracketedPaste()); c.painter.fullScreen {
 		err = errors.Join(err, c.painter.enterFullScreen())
 	}
 	return err
@@ -213,9 +213,9 @@ func (c *Console) showDialogsUntilAnswered(ctx context.Context, firstDialog *dia
 
 // exitPress is the first press of Ctrl-C or Ctrl-D in a dialog of [Console.showDialogsUntilAnswered].
 type exitPress struct {
-	name keyName          // 0 means none
-	over <-chan time.Time // receives when the second press comes too late
-	foot []string         // last rows of the dialog before a hint replaced them
+	name         keyName          // 0 means none
+	expired      <-chan time.Time // receives when the second press comes too late
+	replacedFoot []string         // last rows of the dialog before a hint replaced them
 }
 
 // cancelDialogOnSecondExitKey handles Ctrl-C and Ctrl-D in a dialog before the session. The second press of the same key ends
@@ -226,9 +226,9 @@ func (c *Console) cancelDialogOnSecondExitKey(d *dialog, exitKey keyName) (next 
 		return d.owner.choose(d, dialogChoice{cancelled: true, key: exitKey}), true
 	}
 	if p.name == 0 {
-		p.foot = d.foot
+		p.replacedFoot = d.foot
 	}
-	p.name, p.over = exitKey, time.After(claudecode.DialogExitWindow)
+	p.name, p.expired = exitKey, time.After(claudecode.DialogExitConfirmWindow)
 	if len(d.options) > 0 && d.options[0].checkbox == noCheckbox {
 		hint := "Press " + map[keyName]string{keyCtrlC: "Ctrl-C", keyCtrlD: "Ctrl-D"}[exitKey] + " again to " + map[bool]string{true: "cancel", false: "exit"}[d.kind == "bypass"]
 		d.foot = []string{"", strings.Repeat(" ", d.indent) + hint}
@@ -243,7 +243,7 @@ func (c *Console) bufferKeysUntil(ctx context.Context, due time.Time) error {
 		select {
 		case data, ok := <-c.input:
 			if !ok {
-				return hangUpError(ctx)
+				return causeOrHangUpError(ctx)
 			}
 			if err := c.bufferEarlyKeys(c.keys.read(data)); err != nil {
 				return err
@@ -280,13 +280,13 @@ func (c *Console) nextKeys(ctx context.Context, d *dialog) ([]key, error) {
 	select {
 	case data, ok := <-c.input:
 		if !ok {
-			return nil, hangUpError(ctx)
+			return nil, causeOrHangUpError(ctx)
 		}
 		return c.decode(data), nil
 	case <-c.escapeTimer.C:
 		return c.keys.flush(), nil
-	case <-c.exitPress.over:
-		d.foot, c.exitPress = c.exitPress.foot, exitPress{}
+	case <-c.exitPress.expired:
+		d.foot, c.exitPress = c.exitPress.replacedFoot, exitPress{}
 		return nil, nil
 	case <-c.resized:
 		c.updateScreenSize()
@@ -296,7 +296,7 @@ func (c *Console) nextKeys(ctx context.Context, d *dialog) ([]key, error) {
 	}
 }
 
-func hangUpError(ctx context.Context) error {
+func causeOrHangUpError(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

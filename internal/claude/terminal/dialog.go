@@ -293,12 +293,12 @@ func (d *dialog) rows(cols int) (rows []string, selectedRow int) {
 	if d.body != nil {
 		body := d.body
 		if d.wrapBody {
-			body = wrapQuoted(body, cols)
+			body = wrapKeepingQuoteMarks(body, cols)
 		}
 		rows = append(rows, truncatedRowsBetweenRules(strings.Repeat(thinRuleGlyph, cols), body, cols)...)
 	}
 	if d.reason != nil {
-		rows = append(append(rows, wrapQuoted(d.reason, cols+1)...), "")
+		rows = append(append(rows, wrapKeepingQuoteMarks(d.reason, cols+1)...), "")
 	}
 	choices, selectedRow := d.choiceRows(cols)
 	return append(rows, choices...), len(rows) + selectedRow
@@ -306,7 +306,7 @@ func (d *dialog) rows(cols int) (rows []string, selectedRow int) {
 
 const quotedRowMark = " │ "
 
-func wrapQuoted(texts []string, cols int) (rows []string) {
+func wrapKeepingQuoteMarks(texts []string, cols int) (rows []string) {
 	for _, text := range texts {
 		rest, quoted := strings.CutPrefix(text, quotedRowMark)
 		mark := quotedRowMark

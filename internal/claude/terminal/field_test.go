@@ -231,7 +231,7 @@ func TestTopRow(t *testing.T) {
 func TestTurnsOfTheQueue(t *testing.T) {
 	var records []string
 	q := &promptQueue{wake: make(chan struct{}, 1), inbox: newMailbox(), record: func(operation, text string) { records = append(records, strings.TrimSpace(operation+" "+text)) }}
-	q.push("first")
+	q.pushWhenIdle("first")
 	var turns []string
 	for i := 0; ; i++ {
 		texts, waited := q.pop()
@@ -243,11 +243,11 @@ func TestTurnsOfTheQueue(t *testing.T) {
 		}
 		if turns = append(turns, strings.Join(texts, "+")); i == 0 {
 			for _, text := range []string{"a", "b", "/compact", "/clear", "c"} {
-				q.enqueue(text)
+				q.pushDuringTurn(text)
 			}
 		}
 	}
-	q.enqueue("d")
+	q.pushDuringTurn("d")
 	q.removeAll()
 	if diff := cmp.Diff([]string{"first", "a+b", "/compact", "/clear", "c"}, turns); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

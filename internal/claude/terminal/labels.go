@@ -34,7 +34,7 @@ func pointerGlyphs(isSelected bool) string {
 // in the footer. Package book calls these texts anchors.
 type screenLabels struct {
 	anchorLabels []book.Anchor
-	pages        *capturedPages // captured pages, in which labels are complete; nil means none
+	pages        *realCLIPages // captured pages, in which labels are complete; nil means none
 }
 
 func loadLabels(version string) (screenLabels, error) {

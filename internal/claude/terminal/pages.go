@@ -12,22 +12,22 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/book"
 )
 
-// capturedPages holds captured pages of the real CLI, for texts that are the same in every run. A nil pointer has no pages.
-type capturedPages struct{ list []book.Page }
+// realCLIPages holds captured pages of the real CLI, for texts that are the same in every run. A nil pointer has no pages.
+type realCLIPages struct{ list []book.Page }
 
-// ScreensVariable is the environment variable that selects the book of captured screens: a version, or a directory.
-const ScreensVariable = "CLAUDELESS_SCREENS"
+// ScreenBookVariable is the environment variable that selects the book of captured screens: a version, or a directory.
+const ScreenBookVariable = "CLAUDELESS_SCREENS"
 
-// loadPages returns the pages for a terminal: from the book that [ScreensVariable] names, else from this version of
+// loadPages returns the pages for a terminal: from the book that [ScreenBookVariable] names, else from this version of
 // claude, else from the newest captured version.
-func loadPages(sys *process.System, version string, k book.Key) (*capturedPages, error) {
-	root, name := book.Root(sys.Environ), sys.Getenv(ScreensVariable)
+func loadPages(sys *process.System, version string, k book.Key) (*realCLIPages, error) {
+	root, name := book.Root(sys.Environ), sys.Getenv(ScreenBookVariable)
 	books, err := book.Find(root, cmp.Or(name, version))
 	if err != nil {
 		return nil, err
 	}
 	if name != "" && len(books) == 0 {
-		return nil, process.WithHint(fmt.Sprintf("%s: no screens of %s have been captured", ScreensVariable, name), "capture them first: claudeless screens capture --claude npm:"+name)
+		return nil, process.WithHint(fmt.Sprintf("%s: no screens of %s have been captured", ScreenBookVariable, name), "capture them first: claudeless screens capture --claude npm:"+name)
 	}
 	if len(books) == 0 {
 		if books, err = newestBooks(root); err != nil {
@@ -43,10 +43,10 @@ func loadPages(sys *process.System, version string, k book.Key) (*capturedPages,
 	books = slices.DeleteFunc(books, func(b book.Book) bool { return b.Cols != nearest.Cols })
 	tallest, _ := book.Nearest(books, book.Key{Renderer: nearest.Renderer, Tmux: nearest.Tmux, Cols: nearest.Cols, Rows: manyRows})
 	if tallest.Key == nearest.Key || err != nil {
-		return &capturedPages{list}, err
+		return &realCLIPages{list}, err
 	}
 	more, err := tallest.Pages()
-	return &capturedPages{append(slices.DeleteFunc(list, isTopOfDialogHidden), more...)}, err
+	return &realCLIPages{append(slices.DeleteFunc(list, isTopOfDialogHidden), more...)}, err
 }
 
 // isTopOfDialogHidden reports whether a page of a small screen shows a dialog without its first rows.
@@ -69,7 +69,7 @@ func newestBooks(root string) ([]book.Book, error) {
 
 // findPage returns the page of a state; an empty page means that none exists. If there are several, it returns the page
 // whose slots use the largest number of values.
-func (p *capturedPages) findPage(state string, values map[string]string) *book.Page {
+func (p *realCLIPages) findPage(state string, values map[string]string) *book.Page {
 	found, most := &book.Page{}, -1
 	for i := range p.pages() {
 		if p.list[i].State != state {
@@ -77,8 +77,8 @@ func (p *capturedPages) findPage(state string, values map[string]string) *book.P
 		}
 		names := map[string]bool{}
 		for _, s := range p.list[i].Slots {
-			if _, ok := values[slotName(s)]; ok {
-				names[slotName(s)] = true
+			if _, ok := values[slotBaseName(s)]; ok {
+				names[slotBaseName(s)] = true
 			}
 		}
 		if len(names) > most {
@@ -88,37 +88,37 @@ func (p *capturedPages) findPage(state string, values map[string]string) *book.P
 	return found
 }
 
-func (p *capturedPages) pages() []book.Page {
+func (p *realCLIPages) pages() []book.Page {
 	if p == nil {
 		return nil
 	}
 	return p.list
 }
 
-func slotName(s book.Slot) string {
+func slotBaseName(s book.Slot) string {
 	name, _, _ := strings.Cut(s.Name, "-")
 	return name
 }
 
-const placeholderOfSlotWithoutValue = "\x00"
+const missingSlotMark = "\x00"
 
 // fillSlots returns the rows of a page, with the values in its slots. A slot without a value gets
-// [placeholderOfSlotWithoutValue]; only the slots tip, logo, duration and time then keep the captured text.
+// [missingSlotMark]; only the slots tip, logo, duration and time then keep the captured text.
 func fillSlots(p *book.Page, values map[string]string) []string {
 	return book.FillSlots(p.Lines(), p.Slots, func(s book.Slot) string {
-		value, ok := values[slotName(s)]
+		value, ok := values[slotBaseName(s)]
 		switch {
 		case ok && value != "":
 			return value
 		case !ok && (s.Name == "tip" || s.Name == "logo" || s.Name == "duration" || s.Name == "time"):
 			return s.Value
 		}
-		return placeholderOfSlotWithoutValue
+		return missingSlotMark
 	})
 }
 
 // optionLabel returns the full label of the option that begins with prefix; empty means that no page contains it.
-func (p *capturedPages) optionLabel(state, prefix string) string {
+func (p *realCLIPages) optionLabel(state, prefix string) string {
 	for i := range p.pages() {
 		page := &p.list[i]
 		if page.State != state {
@@ -139,7 +139,7 @@ func (p *capturedPages) optionLabel(state, prefix string) string {
 	return ""
 }
 
-func (p *capturedPages) copyCapturedTextsIntoDialog(d *dialog) {
+func (p *realCLIPages) copyCapturedTextsIntoDialog(d *dialog) {
 	page := p.findPage(string(d.state)+"/"+d.kind, d.slotValues)
 	if len(page.Options) == 0 || d.state == StateQuestion || d.hasOwnTexts {
 		return
@@ -184,10 +184,10 @@ func hasQuotedRowMark(row string) bool {
 }
 
 func rowsWithoutUnfilledSlots(rows []string) []string {
-	return slices.DeleteFunc(slices.Clone(rows), func(row string) bool { return strings.Contains(row, placeholderOfSlotWithoutValue) })
+	return slices.DeleteFunc(slices.Clone(rows), func(row string) bool { return strings.Contains(row, missingSlotMark) })
 }
 
-func (p *capturedPages) headerRowsOfStartPage(slotValues map[string]string) []string {
+func (p *realCLIPages) headerRowsOfStartPage(slotValues map[string]string) []string {
 	rows := fillSlots(p.findPage("idle/start", slotValues), slotValues)
 	end := slices.IndexFunc(rows, isRuleRow)
 	if end < 1 {
@@ -197,7 +197,7 @@ func (p *capturedPages) headerRowsOfStartPage(slotValues map[string]string) []st
 }
 
 // rowsBelowInputField returns the rows below the input field of a page; nil means that no page contains them.
-func (p *capturedPages) rowsBelowInputField(pageState string) []string {
+func (p *realCLIPages) rowsBelowInputField(pageState string) []string {
 	rows := p.findPage(pageState, nil).Lines()
 	for i, row := range slices.Backward(rows) {
 		if isRuleRow(row) {
@@ -207,8 +207,8 @@ func (p *capturedPages) rowsBelowInputField(pageState string) []string {
 	return nil
 }
 
-// paragraph returns the text after prefix on a page of a state, up to the next empty row; "" if no page has prefix.
-func (p *capturedPages) paragraph(state, prefix string) string {
+// paragraphAfter returns the text after prefix on a page of a state, up to the next empty row; "" if no page has prefix.
+func (p *realCLIPages) paragraphAfter(state, prefix string) string {
 	var text string
 	for _, page := range p.pages() {
 		if _, after, ok := strings.Cut(page.Text, prefix); ok && page.State == state {
@@ -226,7 +226,7 @@ func dropTrailingEmptyRows(rows []string) []string {
 	return rows
 }
 
-func (p *capturedPages) tipRowOfRunningTurn() string {
+func (p *realCLIPages) tipRowOfRunningTurn() string {
 	for _, row := range p.findPage("busy/turn", nil).Lines() {
 		if strings.HasPrefix(row, resultPrefix+"Tip: ") {
 			return row

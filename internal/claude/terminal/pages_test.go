@@ -49,11 +49,11 @@ func TestPages(t *testing.T) {
 	if got := l.findLabelOrPrefix("permission/bash", "Yes, and"); got != "Yes, and do so always" {
 		t.Errorf("label %q", got)
 	}
-	long := &capturedPages{[]book.Page{{State: "note", Text: "other"}, {State: "note", Text: "● Note: see https://exa\n  mple.com/docs/a for\n  more\n\nrest"}}}
-	if got := long.paragraph("note", "● Note:"); got != "see https://example.com/docs/a for more" {
+	long := &realCLIPages{[]book.Page{{State: "note", Text: "other"}, {State: "note", Text: "● Note: see https://exa\n  mple.com/docs/a for\n  more\n\nrest"}}}
+	if got := long.paragraphAfter("note", "● Note:"); got != "see https://example.com/docs/a for more" {
 		t.Errorf("paragraph %q", got)
 	}
-	sys.Environ = append(sys.Environ, ScreensVariable+"=3.3.3")
+	sys.Environ = append(sys.Environ, ScreenBookVariable+"=3.3.3")
 	if _, err := loadPages(sys, "9.9.9", book.Key{}); err == nil {
 		t.Error("a version without pages is accepted")
 	}

@@ -19,13 +19,13 @@ type painter struct {
 }
 
 const (
-	enterScreenSequence = "\x1b[?1049h\x1b[2J\x1b[H"
-	leaveScreenSequence = "\x1b[?1049l"
-	keysOnSequence      = "\x1b[?2004h\x1b[?25l"
-	keysOffSequence     = "\x1b[?2004l\x1b[?25h"
+	enterScreenSequence       = "\x1b[?1049h\x1b[2J\x1b[H"
+	leaveScreenSequence       = "\x1b[?1049l"
+	bracketedPasteOnSequence  = "\x1b[?2004h\x1b[?25l"
+	bracketedPasteOffSequence = "\x1b[?2004l\x1b[?25h"
 )
 
-func (p *painter) open() error { return p.write(keysOnSequence) }
+func (p *painter) enableBracketedPaste() error { return p.write(bracketedPasteOnSequence) }
 
 func (p *painter) enterFullScreen() error {
 	p.fullScreen, p.lastRows = true, nil
@@ -44,7 +44,7 @@ func (p *painter) restoreTerminalState() error {
 	} else if len(p.lastRows) > 0 {
 		fmt.Fprintf(&b, "\x1b[%dB\r", len(p.lastRows)-p.cursorRow)
 	}
-	b.WriteString(keysOffSequence)
+	b.WriteString(bracketedPasteOffSequence)
 	if p.title != "" {
 		b.WriteString("\x1b]0;\a")
 	}

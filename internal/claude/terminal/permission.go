@@ -97,7 +97,7 @@ func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 
 // fillToolDialog fills in the dialog for a call of an MCP tool, or of a built-in tool without a special dialog. It
 // returns the words that follow "don't ask again for" in an option, such as "Web Search commands".
-func (a *prompter) fillToolDialog(d *dialog, r protocol.PermissionRequest) (callKind string) {
+func (a *prompter) fillToolDialog(d *dialog, r protocol.PermissionRequest) (callsToAllow string) {
 	name := r.DisplayName
 	d.kind, d.head = "tool", []string{" Tool use"}
 	d.question = []string{" Do you want to proceed?"}
@@ -112,7 +112,7 @@ func (a *prompter) fillToolDialog(d *dialog, r protocol.PermissionRequest) (call
 	if r.Server != nil {
 		name, d.kind = r.Server.Name+" — "+r.DisplayName, "mcp"
 		d.head = append(d.head, " "+name+" Tool: (MCP)")
-		d.slotValues = map[string]string{"dir": a.cwd, "tool": name, toolDescriptionSlotName: a.toolDescriptionRows(r.Use.Name)}
+		d.slotValues = map[string]string{"dir": a.cwd, "tool": name, toolDescriptionSlotName: a.quotedToolDescription(r.Use.Name)}
 	} else {
 		d.head = append(d.head, " "+name)
 	}
@@ -120,7 +120,7 @@ func (a *prompter) fillToolDialog(d *dialog, r protocol.PermissionRequest) (call
 	return name + " commands"
 }
 
-func (a *prompter) toolDescriptionRows(tool string) string {
+func (a *prompter) quotedToolDescription(tool string) string {
 	for _, t := range a.player.session.Servers().Tools() {
 		if t.Name == tool && t.Description != "" {
 			return strings.Join(slices.DeleteFunc(prefixedLines(quotedRowMark, t.Description), func(row string) bool { return row == quotedRowMark }), "\n")
@@ -330,7 +330,7 @@ func (a *prompter) newPlanApprovalDialog(q *pendingQuestion) *dialog {
 		case c.index == 2:
 			word, answer = d.options[2].label, protocol.PermissionAnswer{Feedback: feedback}
 		default:
-			word, answer = d.options[c.index].label, planAnswer([]protocol.PermissionMode{protocol.ModeAuto, protocol.ModeDefault}[c.index], feedback)
+			word, answer = d.options[c.index].label, planApprovalAnswer([]protocol.PermissionMode{protocol.ModeAuto, protocol.ModeDefault}[c.index], feedback)
 		}
 		a.recordAndSendAnswer(q, d, word, answer)
 		return nil
@@ -352,7 +352,7 @@ func (d *dialog) convertOverlayToInline(cols int) {
 
 const overlayMargin = "  "
 
-func planAnswer(mode protocol.PermissionMode, feedback string) protocol.PermissionAnswer {
+func planApprovalAnswer(mode protocol.PermissionMode, feedback string) protocol.PermissionAnswer {
 	answer := modeAnswer(mode)
 	answer.UpdatedInput, answer.Feedback = json.RawMessage("{}"), feedback
 	return answer
@@ -372,7 +372,7 @@ func planRows(margin, plan string) []string {
 func (a *prompter) fillExitPlanModeDialogWithoutPlan(q *pendingQuestion, d *dialog) *dialog {
 	d.kind, d.indent, d.head, d.question = "exit", 4, []string{"   Exit plan mode?", ""}, []string{"    Claude wants to exit plan mode", ""}
 	a.addOptions(q, d, []permissionOption{
-		{"Yes, and switch to default (ask each time) for this session", planAnswer(protocol.ModeDefault, "")}, {a.findLabelOrPrefix("permission", "No"), refusalAnswer()},
+		{"Yes, and switch to default (ask each time) for this session", planApprovalAnswer(protocol.ModeDefault, "")}, {a.findLabelOrPrefix("permission", "No"), refusalAnswer()},
 	})
 	return d
 }
@@ -420,7 +420,7 @@ func (a *prompter) isCallCheckedByAutoMode(r protocol.PermissionRequest) bool {
 
 func (a *prompter) explainMissingChecks() {
 	a.auto.isExplained = true
-	notice := autoModeNoticeTitle + cmp.Or(a.screen.labels.pages.paragraph("permission/bash", answerGlyph+" "+autoModeNoticeTitle), ". Actions that need the check now ask for your approval. Shift+Tab switches the permission mode.")
+	notice := autoModeNoticeTitle + cmp.Or(a.screen.labels.pages.paragraphAfter("permission/bash", answerGlyph+" "+autoModeNoticeTitle), ". Actions that need the check now ask for your approval. Shift+Tab switches the permission mode.")
 	a.screen.entries = append(a.screen.entries, entry{glyph: answerGlyph + " ", text: notice, isError: true})
 	session.RecordSoon(a.player.session, informationalEvent(notice, "warning"))
 }
@@ -448,7 +448,7 @@ func (a *prompter) newAutoModeCannotCheckDialog(q *pendingQuestion) *dialog {
 		}
 		a.player.session.RunLog().WriteJournal(d.journalLine(word, false))
 		a.removeQuestion(q)
-		a.screen.interruptedTurn = a.player.interruptRunningTurn(session.ErrKeyPressed)
+		a.screen.interruptedTurn = a.player.interruptRunningTurn(session.ErrInterruptedByKey)
 		return nil
 	})
 	return d

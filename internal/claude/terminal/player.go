@@ -37,7 +37,7 @@ type (
 )
 
 // interruptRunningTurn ends the running turn and returns its number; 0 means no turn is running. cause is
-// [session.ErrKeyPressed] or [session.ErrWithdrawn].
+// [session.ErrInterruptedByKey] or [session.ErrWithdrawn].
 func (p *turnPlayer) interruptRunningTurn(cause error) (turnNumber int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -49,7 +49,7 @@ func (p *turnPlayer) interruptRunningTurn(cause error) (turnNumber int) {
 }
 
 func (p *turnPlayer) playPrompts(ctx context.Context) {
-	defer p.session.WaitStarted()
+	defer p.session.WaitServersSettled()
 	for ctx.Err() == nil {
 		session.ApplyPendingTranscriptChanges(p.session)
 		if texts, waited := p.prompts.pop(); len(texts) > 0 {
@@ -110,7 +110,7 @@ func (p *turnPlayer) playTurn(ctx context.Context, in protocol.UserMessage, show
 	p.turn++
 	p.inbox.put(turnStarted{shownPrompts, p.turn})
 	p.mu.Unlock()
-	err, ok := p.session.WaitReady(turn), true
+	err, ok := p.session.WaitTurnReady(turn), true
 	switch {
 	case turn.Err() != nil: // interrupted before the turn began
 	case err != nil:
@@ -170,22 +170,22 @@ type promptQueue struct {
 	direct  bool // the first of them was sent when no turn was running, so that it did not have to wait
 }
 
-// push adds prompts, and wakes the player. Without prompts, the player only writes pending lines of the transcript.
-func (q *promptQueue) push(texts ...string) {
+// pushWhenIdle adds prompts, and wakes the player. Without prompts, the player only writes pending lines of the transcript.
+func (q *promptQueue) pushWhenIdle(texts ...string) {
 	q.mu.Lock()
 	q.direct = q.direct || len(q.waiting) == 0 && len(texts) > 0
-	q.add(texts...)
+	q.addAndUnlock(texts...)
 }
 
-// enqueue adds a prompt that waits for the end of a turn.
-func (q *promptQueue) enqueue(text string) {
+// pushDuringTurn adds a prompt that waits for the end of a turn.
+func (q *promptQueue) pushDuringTurn(text string) {
 	q.mu.Lock()
 	q.recordAll("enqueue", text)
-	q.add(text)
+	q.addAndUnlock(text)
 }
 
-// add unlocks the mutex, which the caller has locked.
-func (q *promptQueue) add(texts ...string) {
+// addAndUnlock unlocks the mutex, which the caller has locked.
+func (q *promptQueue) addAndUnlock(texts ...string) {
 	q.waiting = append(q.waiting, texts...)
 	q.mu.Unlock()
 	select {
@@ -207,7 +207,7 @@ func (q *promptQueue) recordAll(operation string, texts ...string) {
 func (q *promptQueue) pop() (texts []string, waited bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	texts, waited = q.takeTexts(), !q.direct
+	texts, waited = q.takeTextsBeforeCommand(), !q.direct
 	if len(texts) == 0 && len(q.waiting) > 0 {
 		texts, q.waiting = q.waiting[:1:1], q.waiting[1:]
 	}
@@ -217,8 +217,8 @@ func (q *promptQueue) pop() (texts []string, waited bool) {
 	return texts, waited
 }
 
-// takeTexts removes and returns the prompts before the first slash command. The caller holds the mutex.
-func (q *promptQueue) takeTexts() (texts []string) {
+// takeTextsBeforeCommand removes and returns the prompts before the first slash command. The caller holds the mutex.
+func (q *promptQueue) takeTextsBeforeCommand() (texts []string) {
 	for len(q.waiting) > 0 && !strings.HasPrefix(q.waiting[0], "/") && !strings.HasPrefix(q.waiting[0], shellCommandPrefix) {
 		texts = append(texts, q.waiting[0])
 		q.waiting = q.waiting[1:]
@@ -246,7 +246,7 @@ func (q *promptQueue) waitingTexts() []string {
 // TakeJoiningPrompts removes and returns the prompts that join the running turn: those before the first slash command.
 func (q *promptQueue) TakeJoiningPrompts() []protocol.UserMessage {
 	q.mu.Lock()
-	texts := q.takeTexts()
+	texts := q.takeTextsBeforeCommand()
 	q.mu.Unlock()
 	var messages []protocol.UserMessage
 	for _, text := range texts {

@@ -319,7 +319,7 @@ func (s *screen) drawComposer(f *screenFrame, now time.Time) {
 
 // agentRows returns the list of agents. Together with the input field, it fills at most half of a full screen.
 func (s *screen) agentRows(inputRows int, now time.Time) []string {
-	rows := s.background.rows(s.cols, now)
+	rows := s.background.agentRows(s.cols, now)
 	if s.inline {
 		return rows
 	}

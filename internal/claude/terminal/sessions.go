@@ -53,13 +53,13 @@ func timeAgo(d time.Duration) string {
 }
 
 // ChooseSession shows a full-screen dialog that asks which saved session to continue. `--resume` without a value needs
-// it. The error is [ErrQuit] if the user selects no session.
+// it. The error is [ErrStartDeclined] if the user selects no session.
 func ChooseSession(ctx context.Context, c *Console, plan *launch.Plan) (id string, err error) {
 	if err = c.painter.enterFullScreen(); err == nil {
 		err = c.showDialogsUntilAnswered(ctx, sessionDialog(plan, "", c.screen.rows, func(chosen string) { id = chosen }))
 	}
 	if err == nil && id == "" {
-		err = ErrQuit
+		err = ErrStartDeclined
 	}
 	return id, cmp.Or(err, c.painter.leaveFullScreen())
 }

@@ -24,7 +24,7 @@ type startupQuestions struct {
 	apiKey       string // empty means none
 	globalConfig plainjson.Object
 	changed      bool  // a file was written
-	err          error // ErrQuit, or the error that prevented saving an answer
+	err          error // ErrStartDeclined, or the error that prevented saving an answer
 }
 
 // WriteStartupAnswersToJournal writes the answers of [RunStartup] to the journal. It is for runs that end before they have a
@@ -46,13 +46,13 @@ func (c *Console) WriteStartupAnswersToJournal(plan *launch.Plan) error {
 }
 
 // RunStartup asks the questions that come before a session: trust of the folder, use of the API key, servers of .mcp.json, and
-// bypassed permissions. It saves the answers in the real CLI's files. The error is [ErrQuit] if the user declined.
+// bypassed permissions. It saves the answers in the real CLI's files. The error is [ErrStartDeclined] if the user declined.
 //
 // Only a user who has completed the set-up, according to the configuration file, is asked about trust, the key and
 // bypassed permissions. For trust, the scenario can specify something else. If changed is true, the plan must be resolved again.
 func RunStartup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) (changed bool, err error) {
 	s := &startupQuestions{console: c, plan: plan, apiKey: apiKey}
-	s.globalConfig, _ = plainjson.ReadFile(plan.Store.File) // cannot fail, because a broken file was refused before
+	s.globalConfig, _ = plainjson.ReadFileOrEmpty(plan.Store.File) // cannot fail, because a broken file was refused before
 	for d := range s.dialogs() {
 		if d == nil {
 			continue
@@ -72,10 +72,10 @@ func RunStartup(ctx context.Context, c *Console, plan *launch.Plan, apiKey strin
 			c.answers = append(c.answers, d.journalLine(label, !answer.cancelled && !isRefusal(label)))
 			if answer.key == 0 {
 				_ = owner.choose(d, answer) // no dialog follows the refusal
-			} else if s.err = ErrQuit; d.kind == "bypass" {
+			} else if s.err = ErrStartDeclined; d.kind == "bypass" {
 				s.err = ErrDialogCancelled
 			}
-			if d.kind == "trust" && errors.Is(s.err, ErrQuit) {
+			if d.kind == "trust" && errors.Is(s.err, ErrStartDeclined) {
 				s.err = errors.Join(ErrUntrustedFolder, s.err)
 			}
 			return nil
@@ -149,7 +149,7 @@ func (s *startupQuestions) newConsentDialogOwner(d *dialog, configPath string, c
 		case c.cancelled:
 			s.err = ErrDialogCancelled
 		case isRefusal(d.options[c.index].label):
-			s.err = ErrQuit
+			s.err = ErrStartDeclined
 		default:
 			s.changeFile(configPath, changeOnConsent)
 		}
@@ -287,7 +287,7 @@ func (s *startupQuestions) bypassModeDialog() *dialog {
 
 func (s *startupQuestions) changeFile(path string, change func(plainjson.Object) plainjson.Object) {
 	s.changed = true
-	object, err := plainjson.ReadFile(path)
+	object, err := plainjson.ReadFileOrEmpty(path)
 	if s.err = err; err != nil {
 		return
 	}

@@ -166,7 +166,7 @@ func (t *Terminal) loop(ctx context.Context) error {
 		case <-t.player.inbox.wake:
 		case data, ok := <-c.input:
 			if !ok {
-				return hangUpError(ctx)
+				return causeOrHangUpError(ctx)
 			}
 			if c.screen.faults[faultEchoLate] {
 				time.AfterFunc(delayOfFaultEchoLate, func() { t.player.inbox.put(inputDelayedByEchoFault{data}) })
@@ -352,7 +352,7 @@ func (t *Terminal) pressEscape(repeated bool) {
 	switch s := &t.console.screen; {
 	case t.interruptRunningOrNextTurn():
 	case repeated:
-		s.composer.rememberDraft()
+		s.composer.moveDraftToHistory()
 	case s.composer.isShell() && len(s.composer.draft) == 1:
 		s.composer.setText("")
 	case !s.composer.isEmpty():
@@ -368,7 +368,7 @@ func (t *Terminal) pressCtrlC(repeated bool) {
 	case t.interruptRunningOrNextTurn():
 	default:
 		shell := s.composer.isShell()
-		if s.composer.rememberDraft(); shell {
+		if s.composer.moveDraftToHistory(); shell {
 			s.composer.setText(shellCommandPrefix)
 		}
 		t.armSecondPress(keyCtrlC, exitKeyWindow).notice = "Press Ctrl-C again to exit"
@@ -392,7 +392,7 @@ func (t *Terminal) interruptRunningOrNextTurn() (hasTurn bool) {
 func (t *Terminal) interrupt() {
 	s := &t.console.screen
 	s.progress.hadQueued = len(s.queued) > 0
-	cause := session.ErrKeyPressed
+	cause := session.ErrInterruptedByKey
 	if p := s.progress; !p.hasReply && !p.hadQueued && p.prompts != nil && s.composer.isEmpty() {
 		cause = session.ErrWithdrawn
 	}
@@ -429,8 +429,8 @@ func (t *Terminal) sendDraft() {
 	}
 }
 
-// submit runs a command or sends a prompt. prompt is the text with tags around pasted texts.
-func (t *Terminal) submit(text, prompt string) {
+// submit runs a command or sends a prompt. taggedPrompt is the text with tags around pasted texts.
+func (t *Terminal) submit(text, taggedPrompt string) {
 	s := &t.console.screen
 	s.composerHint = ""
 	if s.composer.addHistory(text); !t.plan.Transcript.NoPersist {
@@ -460,9 +460,9 @@ func (t *Terminal) submit(text, prompt string) {
 		return
 	}
 	if s.progress != nil || len(s.queued) > 0 {
-		t.player.prompts.enqueue(prompt)
+		t.player.prompts.pushDuringTurn(taggedPrompt)
 	} else {
-		t.player.prompts.push(prompt)
+		t.player.prompts.pushWhenIdle(taggedPrompt)
 	}
 	s.queued = append(s.queued, text) // kept until its turn starts, because Ctrl-C must find it even if the player has already taken it
 }

@@ -85,7 +85,7 @@ func wrapLine(line string, cols int) []string {
 			end = i + len(string(r))
 		}
 		switch {
-		case space > 0 && strings.TrimSpace(line[:space]) != "" && !canFirstWordStartInRestOfRow(line[space:], cols, cols-textWidth(line[:space])):
+		case space > 0 && strings.TrimSpace(line[:space]) != "" && !shouldStartLongWordInRow(line[space:], cols, cols-textWidth(line[:space])):
 			end = space
 		case end == 0: // a character that is wider than the row
 			end = len(string([]rune(line)[0]))
@@ -96,9 +96,9 @@ func wrapLine(line string, cols int) []string {
 	return append(rows, line)
 }
 
-// canFirstWordStartInRestOfRow reports whether the first word of a text should begin in the rest of the current row, which has
+// shouldStartLongWordInRow reports whether the first word of a text should begin in the rest of the current row, which has
 // restColumns columns, and not in a new row. This is the case for a word longer than a row, if it then needs no more rows.
-func canFirstWordStartInRestOfRow(text string, cols, restColumns int) bool {
+func shouldStartLongWordInRow(text string, cols, restColumns int) bool {
 	word, _, _ := strings.Cut(text, " ")
 	n := textWidth(word)
 	return n > cols && 1+(n-restColumns-1)/cols <= (n-1)/cols

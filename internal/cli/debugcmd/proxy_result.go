@@ -118,7 +118,7 @@ func replaceParam(line []byte, key string, value json.RawMessage) ([]byte, error
 }
 
 // outcomeOf converts a server's response for the hub: a single text as a string, other content unchanged.
-func outcomeOf(answer json.RawMessage) debug.Outcome {
+func outcomeOf(serverAnswer json.RawMessage) debug.Outcome {
 	var m struct {
 		Result struct {
 			Content json.RawMessage `json:"content"`
@@ -128,7 +128,7 @@ func outcomeOf(answer json.RawMessage) debug.Outcome {
 			Message string `json:"message"`
 		} `json:"error"`
 	}
-	if json.Unmarshal(answer, &m) != nil {
+	if json.Unmarshal(serverAnswer, &m) != nil {
 		return debug.Outcome{Failed: true, Error: "the server's answer cannot be read"}
 	}
 	if m.Error != nil {

@@ -121,7 +121,7 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 	if done, err := c.runAsHelper(ctx, s); done || err != nil {
 		return err
 	}
-	if err := errors.Join(c.checkFlagsAllowJudgeLater(), c.checkCommand()); err != nil {
+	if err := errors.Join(c.checkFlagsAllowJudgeLater(), c.rejectScenarioAsCommand()); err != nil {
 		return err
 	}
 	level, err := runner.ParseGuard(c.Guard)
@@ -157,7 +157,7 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 		run = runner.TryFaults
 	}
 	judged, in, err := run(ctx, runner.Options{
-		Command: afterDashes(c.Command), Setup: setup, Capture: c.Capture, RecordOutput: c.HTML != "", Guard: level,
+		Command: dropDoubleDash(c.Command), Setup: setup, Capture: c.Capture, RecordOutput: c.HTML != "", Guard: level,
 		Rules: verdictRules(c.Strict, c.NoRuns), JudgeLater: c.JudgeLater, FreshHome: c.FreshHome, EnvFor: c.EnvFor, Faults: c.Faults, Terminal: terminal, System: s,
 	})
 	if judged == nil {
@@ -176,7 +176,7 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 // runAsHelper does the work of a helper process of exec. If Inside is set, the process becomes the command of a watched run. If
 // Spoil is set, it relays the output of a claude and adds a fault. done is false if the process is not a helper.
 func (c *Exec) runAsHelper(ctx context.Context, s *process.System) (done bool, err error) {
-	words := afterDashes(c.Command)
+	words := dropDoubleDash(c.Command)
 	if c.Inside && len(words) > 1 {
 		enter := runner.ExecGuarded
 		if c.OwnNetwork {
@@ -196,7 +196,7 @@ func (c *Exec) runAsHelper(ctx context.Context, s *process.System) (done bool, e
 	return true, nil
 }
 
-func (c *Exec) checkCommand() error {
+func (c *Exec) rejectScenarioAsCommand() error {
 	if len(c.Command) == 0 || c.Scenario != "" || !slices.Contains([]string{".toml", ".json"}, filepath.Ext(c.Command[0])) {
 		return nil
 	}
@@ -216,7 +216,7 @@ func (c *Exec) checkFlagsAllowJudgeLater() error {
 	return nil
 }
 
-func afterDashes(words []string) []string {
+func dropDoubleDash(words []string) []string {
 	if len(words) > 0 && words[0] == "--" {
 		return words[1:]
 	}

@@ -162,7 +162,7 @@ func explainJournal(s *process.System, name string) error {
 	}
 	defer file.Close()
 	for e, err := range journal.Read(file) {
-		text := e.Explain()
+		text := e.SummaryLine()
 		switch {
 		case errors.Is(err, journal.ErrIncompleteLine):
 			text = name + ": " + err.Error()

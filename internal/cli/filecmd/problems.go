@@ -197,7 +197,7 @@ func (o CheckOptions) checkMCPConfig(name string, index *diag.SourceIndex) diag.
 	}
 	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{path}, CWD: filepath.Dir(path), Environ: o.Environ, ValuesOnly: true})
 	if broken, ok := errors.AsType[*mcp.ConfigError](err); ok {
-		return jsonErrors(name, index, broken.Details)
+		return jsonErrorOrDetails(name, index, broken.Details)
 	}
 	list := diagnosticsOf(name, err)
 	for _, entry := range config.Errors {
@@ -218,8 +218,8 @@ func (o CheckOptions) checkMCPConfig(name string, index *diag.SourceIndex) diag.
 	return list
 }
 
-// jsonErrors returns the JSON error in a file, with its position. If the JSON is valid, it returns the details instead.
-func jsonErrors(name string, index *diag.SourceIndex, details []string) diag.List {
+// jsonErrorOrDetails returns the JSON error in a file, with its position. If the JSON is valid, it returns the details instead.
+func jsonErrorOrDetails(name string, index *diag.SourceIndex, details []string) diag.List {
 	if doubt := index.FirstProblem(); doubt != nil {
 		return diag.List{*doubt}
 	}

@@ -85,9 +85,9 @@ func (p *Program) WriteMan(w io.Writer, version string) error {
 	b.WriteString(".SH SYNOPSIS\n.B claudeless\n.I COMMAND\n\\&...\n.br\n.B claudeless\n[\\fIoptions\\fR] [\\fIprompt\\fR]\n")
 	b.WriteString(".SH DESCRIPTION\nThe claude command with a scripted model: the same options, events and exit codes, without key, cost or network.\n" +
 		"A TOML file, the scenario, says what the model says and which tools it calls; the calls are real.\n")
-	writeSection(&b, "COMMANDS", p.Commands)
-	writeSection(&b, "OPTIONS OF CLAUDELESS", p.ClaudelessOptions)
-	writeSection(&b, "OPTIONS OF CLAUDE", p.ClaudeOptions)
+	writeManSection(&b, "COMMANDS", p.Commands)
+	writeManSection(&b, "OPTIONS OF CLAUDELESS", p.ClaudelessOptions)
+	writeManSection(&b, "OPTIONS OF CLAUDE", p.ClaudeOptions)
 	b.WriteString(`.SH EXIT STATUS
 The status of claude: 0, or 1 after an error.
 .TP
@@ -111,7 +111,7 @@ The scenario, unless another one is named.
 	return err
 }
 
-func writeSection(b *strings.Builder, title string, entries []Entry) {
+func writeManSection(b *strings.Builder, title string, entries []Entry) {
 	fmt.Fprintf(b, ".SH %s\n", title)
 	for _, e := range entries {
 		fmt.Fprintf(b, ".TP\n.B %s\n%s\n", escapeRoff(e.Usage), escapeRoff(e.Help))

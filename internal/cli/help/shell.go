@@ -54,7 +54,7 @@ func (p *Program) bashCompletion() string {
   fi
 }
 complete -o default -F _claudeless claudeless
-`, joinUsages(p.options(), " "), joinUsages(p.Commands, " "))
+`, joinFirstUsageWords(p.options(), " "), joinFirstUsageWords(p.Commands, " "))
 }
 
 func (p *Program) zshCompletion() string {
@@ -82,7 +82,7 @@ func (p *Program) fishCompletion() string {
 	return b.String()
 }
 
-func joinUsages(entries []Entry, sep string) string {
+func joinFirstUsageWords(entries []Entry, sep string) string {
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.FirstUsageWord())

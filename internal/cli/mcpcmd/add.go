@@ -295,7 +295,7 @@ func runResetProjectChoices(_ context.Context, o *Options, words []string) error
 }
 
 func removeProjectServerApprovals(file string, projectKeyPath []string) error {
-	doc, err := plainjson.ReadFile(file)
+	doc, err := plainjson.ReadFileOrEmpty(file)
 	if err != nil {
 		return err
 	}

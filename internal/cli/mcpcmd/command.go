@@ -125,7 +125,7 @@ func (s Store) Scopes() ([]mcp.Scope, error) {
 	if s.File == "" {
 		return nil, nil
 	}
-	doc, err := plainjson.ReadFile(s.File)
+	doc, err := plainjson.ReadFileOrEmpty(s.File)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func (s Store) projectServerNames(key string) (names []string) {
 	if s.File == "" {
 		return nil
 	}
-	doc, err := plainjson.ReadFile(s.File)
+	doc, err := plainjson.ReadFileOrEmpty(s.File)
 	if err != nil {
 		return nil
 	}
@@ -177,7 +177,7 @@ func (s Store) hasServer(scope, name string) (bool, error) {
 	if s.scopePath(scope) == "" {
 		return false, nil
 	}
-	doc, err := plainjson.ReadFile(s.scopePath(scope))
+	doc, err := plainjson.ReadFileOrEmpty(s.scopePath(scope))
 	if err != nil {
 		return false, err
 	}
@@ -190,7 +190,7 @@ func (s Store) writeServer(scope, name string, entry json.RawMessage) error {
 	if path == "" {
 		return errors.New("cannot save the configuration of MCP servers: HOME is not set (set HOME or CLAUDELESS_CONFIG_DIR)")
 	}
-	doc, err := plainjson.ReadFile(path)
+	doc, err := plainjson.ReadFileOrEmpty(path)
 	if err != nil {
 		return err
 	}

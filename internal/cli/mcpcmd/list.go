@@ -91,7 +91,7 @@ func runList(ctx context.Context, o *Options, words []string) error {
 		return printJSON(o.Stdout, map[string]any{"servers": all})
 	}
 	for _, h := range all {
-		fmt.Fprintf(o.Stdout, "%s: %s - %s", h.Name, h.target(), h.statusMark())
+		fmt.Fprintf(o.Stdout, "%s: %s - %s", h.Name, h.target(), h.statusLabel())
 		if h.Error != "" {
 			fmt.Fprintf(o.Stdout, " — %s", oneLine(h.Error))
 		}
@@ -139,7 +139,7 @@ func (h serverState) target() string {
 	return h.Target + " (" + strings.ToUpper(h.Transport) + ")"
 }
 
-func (h serverState) statusMark() string {
+func (h serverState) statusLabel() string {
 	switch h.Status {
 	case "connected":
 		return "✔ Connected"
@@ -201,7 +201,7 @@ func (o *Options) describeOAuthSettings(s mcp.ServerConfig) string {
 	var parts []string
 	if s.OAuth.ClientID != "" {
 		parts = append(parts, "client_id configured")
-		if s.Expand(o.Client).OAuthClient(o.Client).ClientSecret() != "" {
+		if s.Expand(o.Client).OAuthClient(o.Client).StoredClientSecret() != "" {
 			parts = append(parts, "client_secret configured")
 		}
 	}
@@ -213,7 +213,7 @@ func (o *Options) describeOAuthSettings(s mcp.ServerConfig) string {
 
 func printServer(w io.Writer, h serverState) {
 	s := h.config
-	fmt.Fprintf(w, "%s:\n  Scope: %s\n  Status: %s\n", h.Name, scopeLabel(h.Scope), h.statusMark())
+	fmt.Fprintf(w, "%s:\n  Scope: %s\n  Status: %s\n", h.Name, scopeLabel(h.Scope), h.statusLabel())
 	if h.Error != "" {
 		fmt.Fprintf(w, "  Issue: %s\n", oneLine(h.Error))
 	}

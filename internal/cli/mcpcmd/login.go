@@ -16,8 +16,8 @@ import (
 	"github.com/claudeless/claudeless/mcp/oauth"
 )
 
-// autoRedirectURL is the redirect URI of a login without a browser. No server listens at this address.
-const autoRedirectURL = "http://localhost:3118/callback"
+// autoLoginRedirectURL is the redirect URI of a login without a browser. No server listens at this address.
+const autoLoginRedirectURL = "http://localhost:3118/callback"
 
 func runLogin(ctx context.Context, o *Options, words []string) error {
 	noBrowser, auto := false, false
@@ -59,11 +59,11 @@ func autoLogin(ctx context.Context, client *oauth.Client, server mcp.ServerConfi
 	if err != nil {
 		return err
 	}
-	redirect := autoRedirectURL
+	redirect := autoLoginRedirectURL
 	if port := server.OAuth.CallbackPort; port > 0 {
 		redirect = fmt.Sprintf("http://localhost:%d/callback", port)
-	} else if strings.HasPrefix(client.RedirectURI(), "http://localhost:") {
-		redirect = client.RedirectURI()
+	} else if strings.HasPrefix(client.SavedRedirectURI(), "http://localhost:") {
+		redirect = client.SavedRedirectURI()
 	}
 	done, err := client.LoginAsClient(ctx, challenge)
 	if done || err != nil {

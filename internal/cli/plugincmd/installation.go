@@ -298,7 +298,7 @@ func (c *command) uninstall(name string) error {
 		return c.fail("Failed to uninstall plugin %q: Plugin %q is installed in %[3]s scope, not %[4]s. Use --scope %[3]s to uninstall.", name, id, other, c.scope)
 	}
 	err = c.removeInstallations(id, func(e installation) bool { return e.Scope == c.scope && c.isForCurrentProject(e) })
-	if err = errors.Join(err, c.disableIn(c.scope, id)); err != nil {
+	if err = errors.Join(err, c.removeEnabledEntry(c.scope, id)); err != nil {
 		return err
 	}
 	return c.printf("✔ Successfully uninstalled plugin: %s (scope: %s)\n", strings.Split(id, "@")[0], c.scope)
@@ -327,7 +327,7 @@ func (c *command) removeInstallations(id string, selects func(installation) bool
 	return err
 }
 
-func (c *command) disableIn(scope, id string) error {
+func (c *command) removeEnabledEntry(scope, id string) error {
 	if c.enabledPlugins(scope).Get(id) == nil {
 		return nil
 	}
@@ -343,7 +343,7 @@ func (c *command) removeMarketplace(name string) error {
 		return c.fail("Failed to remove marketplace: Marketplace '%s' not found", name)
 	}
 	end, declared := "", slices.DeleteFunc(scopes(), func(scope string) bool {
-		settings, _ := plainjson.ReadFile(c.settingsFile(scope)) // settings that cannot be read declare nothing
+		settings, _ := plainjson.ReadFileOrEmpty(c.settingsFile(scope)) // settings that cannot be read declare nothing
 		return objectAt(settings, "extraKnownMarketplaces").Get(name) == nil
 	})
 	if c.scope != "" {
@@ -377,7 +377,7 @@ func (c *command) uninstallPluginsOfMarketplace(marketplaceName string) (report 
 			ids = append(ids, id)
 			err = errors.Join(err, c.removeInstallations(id, func(installation) bool { return true }))
 			for _, scope := range scopes() {
-				err = errors.Join(err, c.disableIn(scope, id))
+				err = errors.Join(err, c.removeEnabledEntry(scope, id))
 			}
 		}
 	}

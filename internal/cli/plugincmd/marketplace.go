@@ -209,7 +209,7 @@ func (c *command) validate(path string) error {
 	dir := c.absolutePath(path)
 	info, err := os.Stat(dir)
 	if err != nil {
-		return c.printProblems("plugin", dir, "file: File not found: "+dir)
+		return c.printValidation("plugin", dir, "file: File not found: "+dir)
 	}
 	if !info.IsDir() {
 		return c.validateManifest(dir)
@@ -218,7 +218,7 @@ func (c *command) validate(path string) error {
 		return c.validateMarketplace(dir)
 	}
 	if _, err := os.Stat(manifestFile(dir)); err != nil {
-		return c.printProblems("plugin", dir, "directory: No manifest found in directory. Expected .claude-plugin/marketplace.json or .claude-plugin/plugin.json")
+		return c.printValidation("plugin", dir, "directory: No manifest found in directory. Expected .claude-plugin/marketplace.json or .claude-plugin/plugin.json")
 	}
 	return c.validateManifest(manifestFile(dir))
 }
@@ -226,7 +226,7 @@ func (c *command) validate(path string) error {
 func (c *command) validateManifest(file string) error {
 	problem, manifest := readManifest(file, manifestField{"name", "string", true}, manifestField{"version", "string", false}, manifestField{"description", "string", false}, manifestField{"author", "object", false})
 	problem = cmp.Or(problem, nameProblem("Plugin", "my-plugin", manifest))
-	return c.printProblems("plugin", file, problem, manifestWarnings(manifest, "")...)
+	return c.printValidation("plugin", file, problem, manifestWarnings(manifest, "")...)
 }
 
 func (c *command) validateMarketplace(dir string) error {
@@ -244,7 +244,7 @@ func (c *command) validateMarketplace(dir string) error {
 			}
 		}
 	}
-	return c.printProblems("marketplace", marketplaceFile(dir), problem, warnings...)
+	return c.printValidation("marketplace", marketplaceFile(dir), problem, warnings...)
 }
 
 type manifestField struct {
@@ -299,8 +299,8 @@ func manifestWarnings(manifest plainjson.Object, where string) (warnings []strin
 	return warnings
 }
 
-// printProblems prints the problems that validation found, one on each line, and the warnings.
-func (c *command) printProblems(kind, file, problems string, warnings ...string) error {
+// printValidation prints the problems that validation found, one on each line, and the warnings.
+func (c *command) printValidation(kind, file, problems string, warnings ...string) error {
 	text := "Validating " + kind + " manifest: " + file + "\n\n"
 	list := func(mark, noun string, lines []string) {
 		if len(lines) > 1 {

@@ -91,7 +91,7 @@ func Run(o Options, words []string) error {
 		}
 		names = append(names, alternatives...)
 	}
-	return c.usageError(argv.UnknownCommandText(words[0], names))
+	return c.printUsageError(argv.UnknownCommandText(words[0], names))
 }
 
 func (c *command) parse(s subcommand, words []string) (operand string, err error) {
@@ -111,16 +111,16 @@ func (c *command) parse(s subcommand, words []string) (operand string, err error
 	found, err := argv.Parse(options, words)
 	switch {
 	case err != nil:
-		return "", c.usageError(err.Error())
+		return "", c.printUsageError(err.Error())
 	case len(found.Operands) > 1, s.operand == "" && len(found.Operands) > 0:
 		return "", ErrNotSimulated
 	case len(found.Operands) == 0 && s.operand != "" && s.operand[0] != '[':
-		return "", c.usageError("error: missing required argument '" + s.operand + "'")
+		return "", c.printUsageError("error: missing required argument '" + s.operand + "'")
 	}
 	return strings.Join(found.Operands, ""), nil
 }
 
-func (c *command) usageError(text string) error {
+func (c *command) printUsageError(text string) error {
 	fmt.Fprintln(c.Stderr, text)
 	return errFailed()
 }
@@ -133,7 +133,7 @@ func (c *command) checkScope(suffix string) error {
 	if c.scope == "" || slices.Contains(scopes(), c.scope) || suffix == ", managed" && c.scope == "managed" {
 		return nil
 	}
-	return c.usageError(fmt.Sprintf("Unknown scope %q. Use one of: user, project, local%s", c.scope, suffix))
+	return c.printUsageError(fmt.Sprintf("Unknown scope %q. Use one of: user, project, local%s", c.scope, suffix))
 }
 
 func (c *command) showDetails(name string) error {
@@ -179,7 +179,7 @@ func (c *command) settingsFile(scope string) string {
 }
 
 func (c *command) enabledPlugins(scope string) plainjson.Object {
-	settings, _ := plainjson.ReadFile(c.settingsFile(scope)) // settings that cannot be read enable nothing
+	settings, _ := plainjson.ReadFileOrEmpty(c.settingsFile(scope)) // settings that cannot be read enable nothing
 	return objectAt(settings, "enabledPlugins")
 }
 
@@ -195,7 +195,7 @@ func (c *command) isEnabled(id string) (enabled bool) {
 
 // readObject reads a JSON object from a file of the configuration; a missing file is an empty object.
 func (c *command) readObject(file string) (plainjson.Object, error) {
-	return plainjson.ReadFile(filepath.Join(c.Dir, file))
+	return plainjson.ReadFileOrEmpty(filepath.Join(c.Dir, file))
 }
 
 func (c *command) writeObject(file string, object plainjson.Object) error {
@@ -212,7 +212,7 @@ func objectAt(of plainjson.Object, key string) plainjson.Object {
 // changeSettings changes the object under a key of the settings of a scope. The real CLI writes existing keys in the
 // order of its schema, and a new key at the end.
 func (c *command) changeSettings(scope, key string, change func(plainjson.Object) plainjson.Object) error {
-	settings, err := plainjson.ReadFile(c.settingsFile(scope))
+	settings, err := plainjson.ReadFileOrEmpty(c.settingsFile(scope))
 	if err != nil {
 		return err
 	}

@@ -136,7 +136,7 @@ func pageInDetectorInputFormat(detector *screenDetector, b book.Book, page *book
 	case "ansi":
 		return []byte(page.ANSI), nil
 	case "raw", "tmux":
-		return b.RawOutput(page)
+		return b.RawOutputUpTo(page)
 	}
 	return []byte(page.Text), nil
 }

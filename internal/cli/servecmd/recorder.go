@@ -15,31 +15,31 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// RecorderOptions configure a Recorder. All are required.
-type RecorderOptions struct {
+// RecordingProxyOptions configure a Recorder. All are required.
+type RecordingProxyOptions struct {
 	// Upstream is the base address of the API, without /v1.
 	Upstream string
 	Journal  *journal.Journal
 	Now      func() time.Time
 }
 
-// Recorder forwards requests to a Messages API and records both directions in the journal. Client and API receive
+// RecordingProxy forwards requests to a Messages API and records both directions in the journal. Client and API receive
 // each other's bytes unchanged; the journal gets the assembled and redacted messages, without headers that could
 // contain credentials. It is safe for concurrent use.
-type Recorder struct {
-	options RecorderOptions
+type RecordingProxy struct {
+	options RecordingProxyOptions
 	proxy   *httputil.ReverseProxy
 }
 
 const maxRequestBytes = 64 << 20
 
-// NewRecorder creates a handler; it starts nothing.
-func NewRecorder(o RecorderOptions) (*Recorder, error) {
+// NewRecordingProxy creates a handler; it starts nothing.
+func NewRecordingProxy(o RecordingProxyOptions) (*RecordingProxy, error) {
 	upstream, err := url.Parse(o.Upstream)
 	if err != nil || upstream.Host == "" || upstream.Scheme != "http" && upstream.Scheme != "https" {
 		return nil, fmt.Errorf("invalid API address %q: expected http://… or https://…", o.Upstream)
 	}
-	h := &Recorder{options: o}
+	h := &RecordingProxy{options: o}
 	h.proxy = &httputil.ReverseProxy{
 		FlushInterval: -1, // forward tokens immediately
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -57,7 +57,7 @@ func NewRecorder(o RecorderOptions) (*Recorder, error) {
 }
 
 // Err returns the first error of writing the journal.
-func (h *Recorder) Err() error { return h.options.Journal.Err() }
+func (h *RecordingProxy) Err() error { return h.options.Journal.Err() }
 
 type apiError struct {
 	Type  string    `json:"type"`
@@ -70,7 +70,7 @@ type errorBody struct {
 }
 
 // ServeHTTP forwards one request and records it after the response.
-func (h *Recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *RecordingProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := h.options.Now()
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequestBytes))
 	if err != nil {
@@ -143,8 +143,8 @@ func (a *responseRecorder) recordedBodyOrAssembledStreamJSON() json.RawMessage {
 	return nil
 }
 
-// message is an assembled message of the model; unknown keys of its blocks are kept.
-type message struct {
+// assembledMessage is an assembled message of the model; unknown keys of its blocks are kept.
+type assembledMessage struct {
 	ID           string                   `json:"id"`
 	Type         string                   `json:"type"`
 	Role         string                   `json:"role"`
@@ -184,7 +184,7 @@ func (b *assembledContentBlock) MarshalJSON() ([]byte, error) {
 type streamEvent struct {
 	Type    string                     `json:"type"`
 	Index   int                        `json:"index"`
-	Message *message                   `json:"message"`
+	Message *assembledMessage          `json:"message"`
 	Block   map[string]json.RawMessage `json:"content_block"`
 	Delta   struct {
 		Text         string  `json:"text"`
@@ -200,7 +200,7 @@ type streamEvent struct {
 // joinStream assembles the message of a stream, so that secrets split by the stream are recognised. An interrupted
 // stream gives a partial message; a stream that ends in an error gives the error.
 func joinStream(stream []byte) json.RawMessage {
-	var m *message
+	var m *assembledMessage
 	blocks := map[int]*assembledContentBlock{}
 	for line := range bytes.Lines(stream) {
 		data, ok := bytes.CutPrefix(line, []byte("data:"))

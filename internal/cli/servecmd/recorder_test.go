@@ -68,7 +68,7 @@ func TestForward(t *testing.T) {
 			defer api.Close()
 			var out bytes.Buffer
 			now := func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
-			h, err := servecmd.NewRecorder(servecmd.RecorderOptions{Upstream: api.URL, Now: now, Journal: journal.New(journal.Options{W: &out, Now: now, PID: 1})})
+			h, err := servecmd.NewRecordingProxy(servecmd.RecordingProxyOptions{Upstream: api.URL, Now: now, Journal: journal.New(journal.Options{W: &out, Now: now, PID: 1})})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,7 +91,7 @@ func TestForward(t *testing.T) {
 // If the API cannot be reached, the client gets an error in the format of the API, and the journal records it.
 func TestForwardNowhere(t *testing.T) {
 	var out bytes.Buffer
-	h, err := servecmd.NewRecorder(servecmd.RecorderOptions{Upstream: "http://127.0.0.1:1", Now: time.Now, Journal: journal.New(journal.Options{W: &out, Now: time.Now})})
+	h, err := servecmd.NewRecordingProxy(servecmd.RecordingProxyOptions{Upstream: "http://127.0.0.1:1", Now: time.Now, Journal: journal.New(journal.Options{W: &out, Now: time.Now})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestForwardNowhere(t *testing.T) {
 		t.Errorf("%d %s\n%s", w.Code, w.Body, out.String())
 	}
 	for _, bad := range []string{"", "localhost:80", "ftp://h", "http://"} {
-		if _, err := servecmd.NewRecorder(servecmd.RecorderOptions{Upstream: bad}); err == nil || !regexp.MustCompile("invalid API address").MatchString(err.Error()) {
+		if _, err := servecmd.NewRecordingProxy(servecmd.RecordingProxyOptions{Upstream: bad}); err == nil || !regexp.MustCompile("invalid API address").MatchString(err.Error()) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}

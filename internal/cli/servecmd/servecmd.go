@@ -87,7 +87,7 @@ func (c *Serve) newHandler(s *process.System, capture io.Writer) (apiHandler, er
 		return nil, errors.New("invalid flags with --record: it needs --capture FILE and an --addr on this machine, and takes no scenario")
 	case c.Record != "":
 		j := journal.New(journal.Options{W: capture, Now: s.Now, PID: s.PID, Environ: s.Environ})
-		return NewRecorder(RecorderOptions{Upstream: c.Record, Journal: j, Now: s.Now})
+		return NewRecordingProxy(RecordingProxyOptions{Upstream: c.Record, Journal: j, Now: s.Now})
 	case c.Scenario == "":
 		return nil, errors.New("missing scenario: give a scenario file, or --record URL")
 	}

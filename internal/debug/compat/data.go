@@ -186,7 +186,7 @@ func StoreItem(store *cas.Store, it Item) error {
 		}
 		return nil
 	}
-	data, err := it.bytes()
+	data, err := it.decode()
 	if err != nil {
 		return err
 	}
@@ -200,9 +200,9 @@ func StoreItem(store *cas.Store, it Item) error {
 	return err
 }
 
-// bytes returns the bytes of an item, from which its CID is computed. Data contains them as text if the format is JSON,
+// decode returns the bytes of an item, from which its CID is computed. Data contains them as text if the format is JSON,
 // otherwise as base64. Without a format, Data is text if its hash is the CID.
-func (it Item) bytes() ([]byte, error) {
+func (it Item) decode() ([]byte, error) {
 	if it.Format == "" && cas.CID([]byte(*it.Data)) == it.CID {
 		it.Format = FormatJSON
 	}

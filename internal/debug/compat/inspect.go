@@ -35,7 +35,7 @@ type Inspection struct {
 func Inspect(cid string, data []byte) Inspection {
 	in := Inspection{CID: cid, Size: len(data), Attributes: map[string]any{}}
 	if v, err := plainjson.Decode(data); json.Valid(data) && err == nil {
-		in.Type, in.Repr = jsonType(v), truncateText(string(data), maxReprBytes)
+		in.Type, in.Repr = inspectedTypeName(v), truncateText(string(data), maxReprBytes)
 		in.Attributes = jsonMembers(v, 1)
 		return in
 	}
@@ -56,7 +56,7 @@ func Inspect(cid string, data []byte) Inspection {
 	return in
 }
 
-func jsonType(v any) string {
+func inspectedTypeName(v any) string {
 	switch v.(type) {
 	case nil:
 		return "null"
@@ -96,7 +96,7 @@ func describeMemberOfJSONValue(member any, nestingLevel int) any {
 		if nestingLevel < inspectDepth {
 			return jsonMembers(member, nestingLevel+1)
 		}
-		return "<" + jsonType(member) + ">"
+		return "<" + inspectedTypeName(member) + ">"
 	default:
 		return x
 	}
@@ -152,12 +152,12 @@ func describeMemberOfPickledValue(member any, nestingLevel int) any {
 	return jsonScalarOrPythonRepr(member)
 }
 
-func truncateText(s string, size int) string {
-	if len(s) <= size {
+func truncateText(s string, maxBytes int) string {
+	if len(s) <= maxBytes {
 		return s
 	}
-	for !utf8.RuneStart(s[size]) {
-		size--
+	for !utf8.RuneStart(s[maxBytes]) {
+		maxBytes--
 	}
-	return s[:size] + "…"
+	return s[:maxBytes] + "…"
 }

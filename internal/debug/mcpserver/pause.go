@@ -328,11 +328,11 @@ func breakpointTools() []tool {
 			params: []param{name, {name: "behavior", kind: jsonTypeString, required: true, enum: before, doc: "yield follows the default behavior"}},
 		},
 		{
-			name: "breakpoint_set_after_behavior", doc: "Set whether a breakpoint stops calls after they have run.", run: changeAfterBehavior,
+			name: "breakpoint_set_after_behavior", doc: "Set whether a breakpoint stops calls after they have run.", run: setBreakpointBehaviorAfterCall,
 			params: []param{name, {name: "behavior", kind: jsonTypeString, required: true, enum: after, doc: "exception: only calls that failed; yield follows the default behavior"}},
 		},
 		{
-			name: "breakpoint_set_replacement", doc: "Set the tool that runs instead of the calls that match a breakpoint but are not paused.", run: setReplacement,
+			name: "breakpoint_set_replacement", doc: "Set the tool that runs instead of the calls that match a breakpoint but are not paused.", run: setReplacementTool,
 			params: []param{name, {name: "replacement_function", kind: jsonTypeString, required: true, doc: "a tool with the same schema; an empty text removes the replacement"}},
 		},
 		{name: "breakpoint_get_default_behavior", doc: "Get the default behavior, which applies to breakpoints with the behavior yield.", run: func(_ context.Context, f *hubAccess, _ arguments) (any, error) {
@@ -369,12 +369,12 @@ func changeBreakpoint(_ context.Context, f *hubAccess, a arguments) (any, error)
 	return fields{"status": "ok", "function_name": b.Name, "behavior": b.Before}, err
 }
 
-func changeAfterBehavior(_ context.Context, f *hubAccess, a arguments) (any, error) {
+func setBreakpointBehaviorAfterCall(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	b, err := f.hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointSettings{Name: a.text("function_name"), After: a.optionalText("behavior")})
 	return fields{"status": "ok", "function_name": b.Name, "behavior": b.After}, err
 }
 
-func setReplacement(_ context.Context, f *hubAccess, a arguments) (any, error) {
+func setReplacementTool(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	name, tool := a.text("function_name"), a.text("replacement_function")
 	// A missing breakpoint is reported before schemas are compared; the routes of
 	// the older clients check in the opposite order.

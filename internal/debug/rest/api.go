@@ -147,7 +147,7 @@ func httpStatusOf(code string) int {
 
 func externalMCPServerRoutes(serversOrNil *debug.ServerManager) []route {
 	table := []route{
-		{method: "GET", path: "/api/mcp-clients", summary: "List external servers", answer: (*api).listServers},
+		{method: "GET", path: "/api/mcp-clients", summary: "List external servers", answer: (*api).listExternalServers},
 		{method: "POST", path: "/api/mcp-clients/connect", summary: "Add an external server", answer: withBody((*api).connectServer)},
 		{method: "POST", path: "/api/mcp-clients/{name}/disconnect", summary: "Disconnect an external server", answer: (*api).disconnectServer},
 		{method: "POST", path: "/api/mcp-clients/{name}/reconnect", summary: "Connect an external server again", answer: (*api).reconnectServer},
@@ -166,7 +166,7 @@ func externalMCPServerRoutes(serversOrNil *debug.ServerManager) []route {
 	return table
 }
 
-func (a *api) listServers(*http.Request) (any, error) {
+func (a *api) listExternalServers(*http.Request) (any, error) {
 	out := map[string]any{}
 	for _, c := range a.External.Servers() {
 		out[c.Name] = c

@@ -19,9 +19,9 @@ func breakpointPauseAndCallRoutes() []route {
 		{method: "POST", path: "/api/breakpoints", client: true, summary: "Set a breakpoint", answer: withBody((*api).setBreakpoint)},
 		{method: "DELETE", path: "/api/breakpoints/{name}", summary: "Remove a breakpoint", answer: (*api).removeBreakpoint},
 		{method: "POST", path: "/api/breakpoints/{name}/behavior", summary: "Set when a breakpoint stops before a call", answer: withBody((*api).setBreakpointBehaviorBeforeCall)},
-		{method: "POST", path: "/api/breakpoints/{name}/after_behavior", summary: "Set after which calls a breakpoint stops", answer: withBody((*api).setAfterBehavior)},
+		{method: "POST", path: "/api/breakpoints/{name}/after_behavior", summary: "Set after which calls a breakpoint stops", answer: withBody((*api).setBreakpointBehaviorAfterCall)},
 		{method: "POST", path: "/api/breakpoints/{name}/replacement", summary: "Set the tool that runs instead of the calls that match a breakpoint but are not paused", answer: withBody((*api).setReplacement)},
-		{method: "GET", path: "/api/breakpoints/{name}/history", summary: "List the calls that a breakpoint recorded", answer: (*api).history},
+		{method: "GET", path: "/api/breakpoints/{name}/history", summary: "List the calls that a breakpoint recorded", answer: (*api).breakpointHistory},
 		{method: "GET", path: "/api/functions", summary: "List the functions that can be called", answer: (*api).functions},
 		{method: "GET", path: "/api/behavior", summary: "Get the default behavior", answer: func(a *api, _ *http.Request) (any, error) {
 			return fields{"behavior": a.Hub.BreakpointSet.Default()}, nil
@@ -63,7 +63,7 @@ func (a *api) setBreakpoint(_ *http.Request, in breakpointChange) (any, error) {
 	}
 	var err error
 	if in.Signature != "" {
-		err = a.Hub.SetSignature(in.Name, string(in.Signature))
+		err = a.Hub.RegisterSignature(in.Name, string(in.Signature))
 	}
 	return compat.SuccessFields("function_name", in.Name), err
 }
@@ -82,7 +82,7 @@ func (a *api) setBreakpointBehaviorBeforeCall(r *http.Request, in behaviorReques
 	return compat.SuccessFields("function_name", b.Name, "behavior", b.Before), err
 }
 
-func (a *api) setAfterBehavior(r *http.Request, in behaviorRequest) (any, error) {
+func (a *api) setBreakpointBehaviorAfterCall(r *http.Request, in behaviorRequest) (any, error) {
 	b, err := a.Hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointSettings{Name: r.PathValue("name"), After: &in.Word})
 	return compat.SuccessFields("function_name", b.Name, "behavior", b.After), err
 }
@@ -116,7 +116,7 @@ func queryInt(r *http.Request, key string) (n *int, err error) {
 	return &value, nil
 }
 
-func (a *api) history(r *http.Request) (any, error) {
+func (a *api) breakpointHistory(r *http.Request) (any, error) {
 	limit, err := queryInt(r, "limit")
 	if err != nil {
 		return nil, err

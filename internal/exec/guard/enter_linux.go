@@ -66,9 +66,9 @@ func setUpAndExec(linkFD int, ownNetwork bool, become func() error) error {
 	return become()
 }
 
-// linkHeaderBytes is the size of the header of a message on the link. The first byte is the number of files. The second
+// watchLinkHeaderBytes is the size of the header of a message on the link. The first byte is the number of files. The second
 // is 1 if the last file is the descriptor of a watch.
-const linkHeaderBytes = 2
+const watchLinkHeaderBytes = 2
 
 // sendOverLink sends an error or files over the link. watched means that the last file is the descriptor of a watch.
 func sendOverLink(linkFD int, text string, watched bool, files []int) error {

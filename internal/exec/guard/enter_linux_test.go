@@ -468,7 +468,7 @@ func TestEnterFails(t *testing.T) {
 	}
 	needsWatch(t)
 	p := play(t, "enter", 1, nil, "--", "/bin/echo", "echo", "started")
-	if _, err := io.ReadFull(p.links[0], make([]byte, linkHeaderBytes)); err != nil { // it is ready
+	if _, err := io.ReadFull(p.links[0], make([]byte, watchLinkHeaderBytes)); err != nil { // it is ready
 		t.Fatal(err)
 	}
 	p.links[0].Close()

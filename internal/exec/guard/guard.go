@@ -126,19 +126,19 @@ func (l *BreachLog) Breaches() []Breach {
 	return slices.Clone(l.breaches)
 }
 
-// RecordRequest records that a real claude sent a request to a loopback address. addr is the address of claude's end of
-// the connection, and agent the User-Agent of the request.
-func (l *BreachLog) RecordRequest(addr, agent string) {
-	who := l.findPeer(addr)
+// RecordRealClaudeRequest records that a real claude sent a request to a loopback address. clientAddr is the address of
+// claude's end of the connection, and userAgent the User-Agent of the request.
+func (l *BreachLog) RecordRealClaudeRequest(clientAddr, userAgent string) {
+	who := l.findPeer(clientAddr)
 	if who == 0 {
-		l.addBreach(Breach{Kind: BreachRealClaude, Text: "a real claude sent a request: " + agent})
+		l.addBreach(Breach{Kind: BreachRealClaude, Text: "a real claude sent a request: " + userAgent})
 		return
 	}
 	l.addBreach(Breach{Kind: BreachRealClaude, PID: int(who), Text: "a real claude sent a request: " + who.String()})
 }
 
 // recordConnection records that a process tried to connect to an external address. name is empty if it is not known.
-func (l *BreachLog) recordConnection(caller process, name, addr string, own ClaudelessFiles) {
+func (l *BreachLog) recordConnection(caller process, name, addr string, ownFiles ClaudelessFiles) {
 	to := addr
 	if name != "" {
 		_, port := cutAtLast(addr, ":")
@@ -146,7 +146,7 @@ func (l *BreachLog) recordConnection(caller process, name, addr string, own Clau
 	}
 	b := Breach{Kind: BreachExternalNonVendorAddress, PID: int(caller), Text: fmt.Sprintf("%s was blocked when %s tried to reach it", to, caller)}
 	switch {
-	case caller.isClaude(own):
+	case caller.isClaude(ownFiles):
 		b.Kind, b.Text = BreachRealClaude, fmt.Sprintf("a real claude tried to reach %s: %s", to, caller)
 	case isModelVendorHost(name) || isVendorAddr(addr):
 		b.Kind, b.Text = BreachVendorAccess, fmt.Sprintf("a program tried to reach a model vendor's address %s: %s", to, caller)
@@ -173,8 +173,8 @@ const (
 )
 
 // StartRealClaudePoller starts a poller. The caller must call Stop.
-func StartRealClaudePoller(log *BreachLog, own ClaudelessFiles) *RealClaudePoller {
-	p := &RealClaudePoller{log: log, ownFiles: own, done: make(chan struct{})}
+func StartRealClaudePoller(log *BreachLog, ownFiles ClaudelessFiles) *RealClaudePoller {
+	p := &RealClaudePoller{log: log, ownFiles: ownFiles, done: make(chan struct{})}
 	p.task.Go(func() { p.run() }) // returns after Stop
 	return p
 }

@@ -341,7 +341,7 @@ func TestOwnFiles(t *testing.T) {
 		{ClaudelessFiles{}, "/claude", false},
 		{ClaudelessFiles{}, shim, true},
 	} {
-		if got := tt.own.isClaudelessFile(tt.path); got != tt.want {
+		if got := tt.own.isSimulatorOrShim(tt.path); got != tt.want {
 			t.Errorf("%+v has %q: %t, want %t", tt.own, tt.path, got, tt.want)
 		}
 	}
@@ -385,7 +385,7 @@ func TestPrintableArgv(t *testing.T) {
 		{[]string{long}, long},
 		{[]string{long + "x"}, long + "…"},
 	} {
-		if got := printableArgv(tt.argv); got != tt.want {
+		if got := redactedCommandLine(tt.argv); got != tt.want {
 			t.Errorf("%q: %q", tt.argv, got)
 		}
 	}

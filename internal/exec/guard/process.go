@@ -55,10 +55,10 @@ func (p process) String() string {
 	var b strings.Builder
 	for i, q := range p.lineage() {
 		if i == 0 {
-			b.WriteString(printableArgv(q.argv()))
+			b.WriteString(redactedCommandLine(q.argv()))
 			continue
 		}
-		fmt.Fprintf(&b, ", started by process %d (%s)", int(q), printableArgv(q.argv()))
+		fmt.Fprintf(&b, ", started by process %d (%s)", int(q), redactedCommandLine(q.argv()))
 	}
 	if b.Len() == 0 {
 		return fmt.Sprintf("process %d", int(p))
@@ -66,8 +66,8 @@ func (p process) String() string {
 	return b.String()
 }
 
-// printableArgv returns a command line without secrets, on one line of limited length.
-func printableArgv(argv []string) string {
+// redactedCommandLine returns a command line without secrets, on one line of limited length.
+func redactedCommandLine(argv []string) string {
 	const most = 200
 	argv = redact.New(redact.Options{}).Args(argv)
 	line := strings.Join(strings.Fields(strings.Join(argv, " ")), " ")
@@ -77,13 +77,13 @@ func printableArgv(argv []string) string {
 	return line
 }
 
-// isClaude reports whether a process or an ancestor is a real claude, by name or path. The files in own are not.
-func (p process) isClaude(own ClaudelessFiles) bool {
+// isClaude reports whether a process or an ancestor is a real claude, by name or path. The files in ownFiles are not.
+func (p process) isClaude(ownFiles ClaudelessFiles) bool {
 	return slices.ContainsFunc(p.lineage(), func(q process) bool {
 		argv := q.argv()
 		exe, _ := os.Readlink(q.procFile("exe")) // empty if the process has exited
 		for i, word := range append(argv[:min(len(argv), 3):min(len(argv), 3)], exe) {
-			if named := i < 2 && filepath.Base(word) == "claude" || IsRealCLI(word); named && !own.isClaudelessFile(word) && !own.isClaudelessFile(exe) {
+			if named := i < 2 && filepath.Base(word) == "claude" || IsRealCLIPath(word); named && !ownFiles.isSimulatorOrShim(word) && !ownFiles.isSimulatorOrShim(exe) {
 				return true
 			}
 		}
@@ -125,12 +125,12 @@ func HasEnded(pid int) bool {
 	return strings.HasPrefix(state, "Z") || strings.HasPrefix(state, "X")
 }
 
-// ProcessesWithVariable returns the processes that have the variable K=V in their environment.
-func ProcessesWithVariable(variable string) []int {
+// ProcessesWithVariable returns the processes that have keyValue, a variable K=V, in their environment.
+func ProcessesWithVariable(keyValue string) []int {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	var all []int
 	for _, dir := range dirs {
-		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil && pid != os.Getpid() && slices.Contains(Environ(pid), variable) {
+		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil && pid != os.Getpid() && slices.Contains(Environ(pid), keyValue) {
 			all = append(all, pid)
 		}
 	}

@@ -199,8 +199,8 @@ func TestPeer(t *testing.T) {
 		if who := l.findPeer(addr); who != process(os.Getpid()) {
 			t.Errorf("%s: held by %d", network, who)
 		}
-		l.RecordRequest(addr, "claude-cli/1")
-		l.RecordRequest("127.0.0.1:x", "claude-cli/2")
+		l.RecordRealClaudeRequest(addr, "claude-cli/1")
+		l.RecordRealClaudeRequest("127.0.0.1:x", "claude-cli/2")
 		want := []Breach{
 			{BreachRealClaude, os.Getpid(), fmt.Sprintf("a real claude sent a request: process %d", os.Getpid())},
 			{BreachRealClaude, 0, "a real claude sent a request: claude-cli/2"},

@@ -20,19 +20,19 @@ const maxExaminedCommandWords = 6
 type realCLIFileCache struct{ isRealCLIByPath map[string]bool }
 
 // realProgram returns the real claude that a command line runs; empty means none. The first word is the program's path.
-func (p *realCLIFileCache) realProgram(own ClaudelessFiles, words []string, dir string) string {
+func (p *realCLIFileCache) realProgram(ownFiles ClaudelessFiles, words []string, dir string) string {
 	if words[0] == "" {
 		return ""
 	}
 	file := resolveFile(words[0], dir)
-	if own.isClaudelessFile(words[0]) {
+	if ownFiles.isSimulatorOrShim(words[0]) {
 		return ""
 	}
-	if p.isRealCLIFile(own, file) {
+	if p.isRealCLIFile(ownFiles, file) {
 		return file
 	}
 	if name := filepath.Base(file); strings.HasPrefix(name, "ld-") && strings.Contains(name, ".so") || name == "ld.so" { // a dynamic loader runs the program in its arguments
-		return p.realClaudeRunByLoader(own, words, dir)
+		return p.realClaudeRunByDynamicLoader(ownFiles, words, dir)
 	}
 	if !isScriptInterpreterName(filepath.Base(file)) {
 		return ""
@@ -42,7 +42,7 @@ func (p *realCLIFileCache) realProgram(own ClaudelessFiles, words []string, dir 
 		return ""
 	}
 	script := resolveFile(words[1+at], dir)
-	if own.isClaudelessFile(words[1+at]) || !isCLIProgram(filepath.Base(script)) || !p.isRealCLIFile(own, script) {
+	if ownFiles.isSimulatorOrShim(words[1+at]) || !isCLIProgram(filepath.Base(script)) || !p.isRealCLIFile(ownFiles, script) {
 		return ""
 	}
 	return script
@@ -63,16 +63,16 @@ func isScriptInterpreterName(programName string) bool {
 	return slices.Contains([]string{"node", "nodejs", "bun", "deno", "sh", "bash", "dash"}, programName)
 }
 
-// realClaudeRunByLoader returns the real claude that a dynamic loader runs; empty means none.
-func (p *realCLIFileCache) realClaudeRunByLoader(own ClaudelessFiles, loaderCommandWords []string, dir string) string {
+// realClaudeRunByDynamicLoader returns the real claude that a dynamic loader runs; empty means none.
+func (p *realCLIFileCache) realClaudeRunByDynamicLoader(ownFiles ClaudelessFiles, loaderCommandWords []string, dir string) string {
 	for i := 1; i < len(loaderCommandWords); i++ {
 		switch word := loaderCommandWords[i]; {
 		case slices.Contains([]string{"--library-path", "--inhibit-rpath", "--audit", "--preload", "--argv0", "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask"}, word):
 			i++
-		case word == "--list" || word == "--verify" || own.isClaudelessFile(word):
+		case word == "--list" || word == "--verify" || ownFiles.isSimulatorOrShim(word):
 			return ""
 		case !strings.HasPrefix(word, "-"):
-			return p.realProgram(own, append([]string{word}, loaderCommandWords[i+1:]...), dir)
+			return p.realProgram(ownFiles, append([]string{word}, loaderCommandWords[i+1:]...), dir)
 		}
 	}
 	return ""
@@ -84,13 +84,13 @@ func isCLIProgram(name string) bool {
 }
 
 // isRealCLIFile reports whether a file is a program of the real CLI, judged by its path or, for a copy, by its content.
-func (p *realCLIFileCache) isRealCLIFile(own ClaudelessFiles, file string) bool {
+func (p *realCLIFileCache) isRealCLIFile(ownFiles ClaudelessFiles, file string) bool {
 	is, known := p.isRealCLIByPath[file]
 	if known {
 		return is
 	}
-	placed := IsRealCLI(file) && !strings.Contains(file, "/vendor/")
-	is = !own.isClaudelessFile(file) && (placed && !isCopyOfThisProgram(file) || hasSignature(file))
+	placed := IsRealCLIPath(file) && !strings.Contains(file, "/vendor/")
+	is = !ownFiles.isSimulatorOrShim(file) && (placed && !isCopyOfThisProgram(file) || hasRealCLISignature(file))
 	if p.isRealCLIByPath == nil {
 		p.isRealCLIByPath = map[string]bool{}
 	}
@@ -101,8 +101,8 @@ func (p *realCLIFileCache) isRealCLIFile(own ClaudelessFiles, file string) bool 
 // realCLISignature is a text that every build of the real CLI contains.
 const realCLISignature = "(c) Anthropic PBC"
 
-// hasSignature reports whether a file is a script with the signature at its beginning, or a binary that contains one.
-func hasSignature(path string) bool {
+// hasRealCLISignature reports whether a file is a script with the signature at its beginning, or a binary that contains one.
+func hasRealCLISignature(path string) bool {
 	file, err := os.Open(path)
 	if err != nil {
 		return false
@@ -178,8 +178,8 @@ func isVendorAddr(addr string) bool {
 	})
 }
 
-// IsRealCLI reports whether a file is part of the real CLI, judged by its path.
-func IsRealCLI(path string) bool {
+// IsRealCLIPath reports whether a file is part of the real CLI, judged by its path.
+func IsRealCLIPath(path string) bool {
 	path = filepath.ToSlash(path)
 	return strings.Contains(path, "/@anthropic-ai/claude-") || strings.Contains(path, "/.local/share/claude/versions/") ||
 		strings.Contains(path, "/claude_agent_sdk/_bundled/")
@@ -204,7 +204,7 @@ type ClaudelessFiles struct {
 	ShimDir    string // directory of the shims
 }
 
-func (o ClaudelessFiles) isClaudelessFile(path string) bool {
+func (o ClaudelessFiles) isSimulatorOrShim(path string) bool {
 	inside := o.ShimDir != "" && strings.HasPrefix(path, o.ShimDir+string(filepath.Separator))
 	return path != "" && path == o.Executable || inside || filepath.IsAbs(path) && IsShim(path)
 }

@@ -129,7 +129,7 @@ func TestSigned(t *testing.T) {
 		"a folder":       {t.TempDir(), false},
 		"nothing at all": {"/no/such/file", false},
 	} {
-		if got := hasSignature(tt.path); got != tt.want {
+		if got := hasRealCLISignature(tt.path); got != tt.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

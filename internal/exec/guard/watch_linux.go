@@ -89,9 +89,9 @@ func (w *syscallWatcher) receiveFiles() (files []*os.File, err error) {
 		}
 	}
 	switch {
-	case n > linkHeaderBytes:
-		return files, errors.New(string(text[linkHeaderBytes:n]))
-	case n < linkHeaderBytes || len(files) != int(text[0]):
+	case n > watchLinkHeaderBytes:
+		return files, errors.New(string(text[watchLinkHeaderBytes:n]))
+	case n < watchLinkHeaderBytes || len(files) != int(text[0]):
 		return files, errors.Join(errors.New("cannot watch the network connections of the command: its process ended during the set-up"), err)
 	case text[1] == 1:
 		last := len(files) - 1

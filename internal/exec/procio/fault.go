@@ -67,8 +67,8 @@ type FaultEffects struct {
 //go:embed faults
 var faultFiles embed.FS
 
-// Faults returns the catalogue of faults, sorted by name.
-func Faults() []Fault {
+// AllFaults returns the catalogue of faults, sorted by name.
+func AllFaults() []Fault {
 	var faults []Fault
 	entries, _ := faultFiles.ReadDir("faults") // the directory is embedded
 	for _, entry := range entries {

@@ -87,7 +87,7 @@ func (r *stdinRecorder) Read(p []byte) (int, error) {
 		if !ok {
 			break
 		}
-		r.wrapper.recordReceived(append(r.partialLine, before...))
+		r.wrapper.examineReceived(append(r.partialLine, before...))
 		r.partialLine, data = r.partialLine[:0], after
 	}
 	r.partialLine = append(r.partialLine, data...)
@@ -97,8 +97,8 @@ func (r *stdinRecorder) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// recordReceived examines a line from the host. It records answers and initialize requests, and counts user messages.
-func (e *Wrapper) recordReceived(line []byte) {
+// examineReceived examines a line from the host. It records answers and initialize requests, and counts user messages.
+func (e *Wrapper) examineReceived(line []byte) {
 	switch {
 	case bytes.Contains(line, []byte(`"control_response"`)):
 		e.recordRepeatedOrLateControlResponse(line)
@@ -182,7 +182,7 @@ func (w *stdoutRecorder) Write(p []byte) (int, error) {
 	if w.wrapper.options.Journal == nil {
 		return w.w.Write(p)
 	}
-	w.wrapper.recordSent(p)
+	w.wrapper.examineSent(p)
 	waits := time.AfterFunc(blockedWriteThreshold, func() {
 		w.wrapper.record(journal.Host{What: "stdout_blocked", Results: w.wrapper.countResultMessagesWritten()})
 	})
@@ -206,8 +206,8 @@ func (e *Wrapper) countResultMessagesWritten() int {
 	return e.resultsWritten
 }
 
-// recordSent examines a line before the process writes it. It notes new and withdrawn control requests.
-func (e *Wrapper) recordSent(line []byte) {
+// examineSent examines a line before the process writes it. It notes new and withdrawn control requests.
+func (e *Wrapper) examineSent(line []byte) {
 	if !bytes.HasPrefix(line, []byte(`{"type":"control_`)) {
 		return
 	}

@@ -106,7 +106,7 @@ func TestFaults(t *testing.T) {
 	if got, code := play(nil); got != run || code != 0 {
 		t.Errorf("without a fault: %q, exit %d", got, code)
 	}
-	faults := procio.Faults()
+	faults := procio.AllFaults()
 	files, err := filepath.Glob("faults/*.json")
 	if err != nil || len(faults) != 32 || len(files) != len(faults) {
 		t.Fatalf("%d faults in %d files, want 32: %v", len(faults), len(files), err)

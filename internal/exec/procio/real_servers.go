@@ -17,8 +17,8 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// RealClaudeServerRecords are the files with data about the MCP servers of a real claude.
-type RealClaudeServerRecords struct {
+// RealClaudeMCPRecords are the files with data about the MCP servers of a real claude.
+type RealClaudeMCPRecords struct {
 	// Journal is the journal of the run.
 	Journal string
 	// Dir has a subdirectory for each fixture of the scenario, in which the processes of the fixture have recorded
@@ -31,7 +31,7 @@ type RealClaudeServerRecords struct {
 // Write appends two kinds of lines to the journal: the notifications that the fixtures recorded, and a finding for each
 // server that did not start. The logs of the real claude show which servers did not start. The lines get the process id
 // and the time of s. If a record or a log cannot be read, Write appends nothing.
-func (r RealClaudeServerRecords) Write(s *process.System) error {
+func (r RealClaudeMCPRecords) Write(s *process.System) error {
 	lines, err := findingsForServersNotStarted(r.Journal, r.StartedAt)
 	files, badPattern := filepath.Glob(filepath.Join(r.Dir, "*", "*"))
 	err = errors.Join(err, badPattern)

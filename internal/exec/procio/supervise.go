@@ -281,7 +281,7 @@ func ClaudelessEnvironmentVariables() []string {
 
 // secretArguments returns the arguments that certainly contain a secret, as "argv[N]". These are arguments with a key
 // in a known format such as sk-ant-…, or with the value of a secret environment variable.
-func secretArguments(args, environ []string) []string {
+func secretArguments(args, environ []string) (positions []string) {
 	shape := regexp.MustCompile(`\b(sk-ant-[A-Za-z0-9_-]{8,}|claudeless-canary-[0-9a-f]+|gh[pousr]_[A-Za-z0-9]{20,}|AKIA[0-9A-Z]{16})`)
 	var values []string
 	for _, kv := range environ {
@@ -408,15 +408,15 @@ func relayThroughWrapper(ctx context.Context, s *process.System, e *Wrapper, arg
 	copied := make(chan struct{})
 	go func() { // returns when all writers have closed the pipe
 		defer close(copied)
-		_ = copyLines(inner.Stdout, from) // the reader does not read the rest
+		_ = copyLineByLine(inner.Stdout, from) // the reader does not read the rest
 	}()
 	exit := waitWithSignals(a, inner)
 	<-copied
 	return e.RecordExit(exit.Code, ""), nil
 }
 
-// copyLines copies JSON lines one by one, and other output in one piece, because the wrapper examines each write.
-func copyLines(to io.Writer, from io.Reader) error {
+// copyLineByLine copies JSON lines one by one, and other output in one piece, because the wrapper examines each write.
+func copyLineByLine(to io.Writer, from io.Reader) error {
 	var kept []byte
 	buf := make([]byte, 32<<10)
 	for {

@@ -27,7 +27,7 @@ const (
 	maxExtraDurationOfRunWithFault              = 12 * time.Second
 	maxTotalDurationOfRunWithFault              = 18 * time.Second
 	alwaysAllowedMultipleOfDurationWithoutFault = 3
-	baselineTimeLimit                           = time.Minute
+	timeLimitWithoutFault                       = time.Minute
 	// maxFaultRunsAtSameTime limits the faults tried at the same time; faultRunsAtSameTime may allow only one per processor.
 	maxFaultRunsAtSameTime = 4
 )
@@ -53,7 +53,7 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, *verdict.Input,
 		return nil, nil, err
 	}
 	report := &verdict.Report{Verdict: "ok", Findings: []verdict.Finding{}, Expectations: []verdict.Expectation{}, Unmatched: []verdict.UnmatchedPrompt{}, Runs: []verdict.Run{}}
-	plain := o.runCommandOnceWithFault(ctx, procio.Fault{AllowedEnd: "success"}, baselineTimeLimit)
+	plain := o.runCommandOnceWithFault(ctx, procio.Fault{AllowedEnd: "success"}, timeLimitWithoutFault)
 	if plain.err != nil {
 		return nil, nil, plain.err
 	}
@@ -94,7 +94,7 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, *verdict.Input,
 }
 
 func selectFaults(names []string) ([]procio.Fault, error) {
-	all := procio.Faults()
+	all := procio.AllFaults()
 	if slices.Contains(names, "all") {
 		return all, nil
 	}
@@ -161,12 +161,12 @@ func (o Options) runCommandOnceWithFault(ctx context.Context, fault procio.Fault
 	t.interactive = in.IsInteractive()
 	t.row.Code, t.row.MS, t.stderr = exit.Code, float64(o.System.Now().Sub(began).Microseconds())/1000, out.String()
 	if t.row.Outcome == "" {
-		t.row.Outcome = classifyExit(fault, exit, t.stderr)
+		t.row.Outcome = faultOutcome(fault, exit, t.stderr)
 	}
 	return t
 }
 
-func classifyExit(f procio.Fault, exit proc.Exit, stderr string) string {
+func faultOutcome(f procio.Fault, exit proc.Exit, stderr string) string {
 	switch {
 	case exit.Signal != "" || exit.Code >= 128 || stderrContainsCrashTrace(stderr):
 		return "crashed"

@@ -93,7 +93,7 @@ func newAPI(o Options, journal string, own guard.ClaudelessFiles) (*apiService, 
 	watched := o.Setup.Real.Path == "" && o.Guard != guard.LevelOff
 	a.handler = http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if watched && isClaudeRequest(q) {
-			a.log.RecordRequest(q.RemoteAddr, q.UserAgent())
+			a.log.RecordRealClaudeRequest(q.RemoteAddr, q.UserAgent())
 			RefuseBypassingRequest(w, q, shimAdvice) // the finding is in the log, with the process
 			return
 		}
@@ -137,7 +137,7 @@ func apiFailureOfFault(fault *procio.Fault) *scenarios.Failure {
 	return scenarios.FailureByName(fault.Effects.Failure)
 }
 
-func (a *apiService) listen(ctx context.Context) error {
+func (a *apiService) listenAndServe(ctx context.Context) error {
 	ln, err := localhttp.Listen(ctx, localhttp.Options{})
 	if err != nil {
 		return err
@@ -150,12 +150,12 @@ func (a *apiService) listen(ctx context.Context) error {
 		}
 		a.proxy = "http://" + trap.Addr().String()
 	}
-	a.serve(ctx, ln, trap)
+	a.serveInBackground(ctx, ln, trap)
 	return nil
 }
 
-// serve answers requests until close is called. If proxyListener is nil, there is no proxy.
-func (a *apiService) serve(ctx context.Context, ln, proxyListener net.Listener) {
+// serveInBackground answers requests until close is called. If proxyListener is nil, there is no proxy.
+func (a *apiService) serveInBackground(ctx context.Context, ln, proxyListener net.Listener) {
 	ctx, a.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	a.tasks.Go(func() { // returns after close
 		a.addErrorReturnedByClose(localhttp.Serve(ctx, ln, a.handler, localhttp.Options{Grace: time.Millisecond, Access: localhttp.Access{OwnOriginOnly: true}}))

@@ -77,7 +77,7 @@ func (r *run) startAPI(ctx context.Context) error {
 		}
 		return nil
 	}
-	return r.api.listen(ctx)
+	return r.api.listenAndServe(ctx)
 }
 
 func (r *run) createRunDirectoriesAndJournal() error {
@@ -388,7 +388,7 @@ func (r *run) startAsChildWithSyscallWatching(ctx context.Context, c *startedCom
 	})
 	if err == nil {
 		if c.network.API != nil {
-			r.api.serve(ctx, c.network.API, c.network.Proxy)
+			r.api.serveInBackground(ctx, c.network.API, c.network.Proxy)
 		}
 		err = c.network.StartWaitingCommand()
 	}

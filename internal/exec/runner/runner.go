@@ -47,7 +47,7 @@ func Run(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error
 		fmt.Fprintf(o.System.Stderr, "claudeless: error: %v\n", err)
 	}
 	if r.Setup.Real.Path != "" {
-		if err := (procio.RealClaudeServerRecords{Journal: r.journal, Dir: r.serverRecordsDir(), StartedAt: began}).Write(o.System); err != nil {
+		if err := (procio.RealClaudeMCPRecords{Journal: r.journal, Dir: r.serverRecordsDir(), StartedAt: began}).Write(o.System); err != nil {
 			fmt.Fprintf(o.System.Stderr, "claudeless: error: %v\n", err)
 		}
 	}
@@ -118,7 +118,7 @@ func (r *run) relaySignals(a *proc.Attached) (stop func()) {
 		}
 		a.Signal(s)
 		if seen[sig]++; seen[sig] == 2 {
-			go a.KillAfter(2 * time.Second) // returns when the command exits
+			go a.KillIfRunningAfter(2 * time.Second) // returns when the command exits
 		}
 	}, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 }

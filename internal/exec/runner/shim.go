@@ -224,7 +224,7 @@ func namesOfLinksToRealCLIIn(dir, ownExecutable string) []string {
 		if err != nil || !strings.Contains(strings.ToLower(link), "claude") {
 			continue
 		}
-		if target, err := filepath.EvalSymlinks(file); err == nil && target != ownExecutable && guard.IsRealCLI(target) {
+		if target, err := filepath.EvalSymlinks(file); err == nil && target != ownExecutable && guard.IsRealCLIPath(target) {
 			names = append(names, e.Name())
 		}
 	}

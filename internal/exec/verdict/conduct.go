@@ -13,7 +13,7 @@ import (
 // addFindingsOfWrongClaudeUsage adds findings about wrong use of claude, only if certain: a false alarm is worse than a miss.
 func (l *findingCollector) addFindingsOfWrongClaudeUsage(processes []*journaledProcess, pidsKilledFromOutside []int) {
 	for _, p := range processes {
-		l.checkStdout(p)
+		l.checkStdoutWasRead(p)
 		l.addFindingsOfWrongControlProtocolUsage(p)
 		l.checkProcessEnd(p, pidsKilledFromOutside)
 		l.checkStartOfProcess(p)
@@ -23,9 +23,9 @@ func (l *findingCollector) addFindingsOfWrongClaudeUsage(processes []*journaledP
 	l.addFindingsOfSessionsWrittenConcurrently(processes)
 }
 
-// checkStdout adds finding C01: stdout was not read, or was closed before the result was written. A subcommand has no
+// checkStdoutWasRead adds finding C01: stdout was not read, or was closed before the result was written. A subcommand has no
 // result, so closing its stdout is not reported.
-func (l *findingCollector) checkStdout(p *journaledProcess) {
+func (l *findingCollector) checkStdoutWasRead(p *journaledProcess) {
 	const advice = "read stdout to its end in a separate thread or task, also after the result"
 	if h := p.hostAction("stdout_closed"); h != nil && h.Results == 0 && !p.isSubcommand() {
 		l.addFinding(p, "C01", levelError, "stdout was closed before the result was written", advice)
@@ -152,7 +152,7 @@ func (l *findingCollector) checkRetryStorms(runs []*journaledProcess) {
 	last := map[string]*journaledProcess{}
 	row := map[string]int{}
 	for _, p := range runs {
-		if p.exit == nil || p.exit.Code == 0 || !p.failed() {
+		if p.exit == nil || p.exit.Code == 0 || !p.hasErrorResult() {
 			continue
 		}
 		key := strings.Join(append([]string{p.CWD}, append(p.Argv[1:], p.Prompts...)...), "\x00")
@@ -173,7 +173,7 @@ func (l *findingCollector) checkRetryStorms(runs []*journaledProcess) {
 	}
 }
 
-func (p *journaledProcess) failed() bool {
+func (p *journaledProcess) hasErrorResult() bool {
 	return len(p.results) > 0 && p.results[len(p.results)-1].IsError
 }
 

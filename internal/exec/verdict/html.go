@@ -338,8 +338,8 @@ func truncateTextForHTMLPage(text string) string {
 	return strings.ToValidUTF8(text[:maxBytesOfTextOnHTMLPage], "") + fmt.Sprintf("\n… (%d more bytes; the journal has all of them)", len(text)-maxBytesOfTextOnHTMLPage)
 }
 
-// firstLine returns the first line of a text, cut to the width of a row.
-func firstLine(s string) string {
+// shortFirstLine returns the first line of a text, cut to the width of a row.
+func shortFirstLine(s string) string {
 	const most = 160
 	s, _, more := strings.Cut(strings.TrimSpace(s), "\n")
 	if r := []rune(s); len(r) > most {
@@ -351,8 +351,8 @@ func firstLine(s string) string {
 	return s
 }
 
-// indentJSON formats JSON; other text is returned unchanged.
-func indentJSON(raw json.RawMessage) string {
+// formatJSONOrText formats JSON; other text is returned unchanged.
+func formatJSONOrText(raw json.RawMessage) string {
 	if string(raw) == "null" {
 		return ""
 	}

@@ -128,7 +128,7 @@ func (r *htmlPageRun) addEntry(e journal.Entry, at float64) {
 	case isMessagesAPITrafficEntry(e):
 		r.addAPIRequest(e, at)
 	default:
-		r.addTurn(e, at)
+		r.addPromptMatchOrResult(e, at)
 	}
 }
 
@@ -194,11 +194,11 @@ func (r *htmlPageRun) addEventsOfModelMessage(message *journal.Model, atMS float
 	tokens := fmt.Sprintf("%d in, %d out", message.InputTokens, message.OutputTokens)
 	for _, b := range blocks {
 		if b.Type == "tool_use" {
-			r.callEvent(b.ID, b.Name, atMS).addPart("input", indentJSON(b.Input))
+			r.ensureCallEvent(b.ID, b.Name, atMS).addPart("input", formatJSONOrText(b.Input))
 			continue
 		}
 		text := cmp.Or(b.Text, b.Thinking)
-		e := r.appendEvent(&event{Kind: "model", Title: cmp.Or(firstLine(text), "(empty "+b.Type+")"), AtMS: atMS, Status: errorOrOKStatus(message.Error != "")})
+		e := r.appendEvent(&event{Kind: "model", Title: cmp.Or(shortFirstLine(text), "(empty "+b.Type+")"), AtMS: atMS, Status: errorOrOKStatus(message.Error != "")})
 		if b.Type == "thinking" {
 			e.Title = "thinking: " + e.Title
 		}
@@ -211,7 +211,7 @@ func (r *htmlPageRun) addEventsOfModelMessage(message *journal.Model, atMS float
 	}
 }
 
-func (r *htmlPageRun) callEvent(id, name string, at float64) *event {
+func (r *htmlPageRun) ensureCallEvent(id, name string, at float64) *event {
 	e := r.calls[id]
 	if e == nil || id == "" {
 		e = r.appendEvent(&event{Kind: "tool", Title: name, AtMS: at, Status: "open"})
@@ -224,38 +224,38 @@ func (r *htmlPageRun) addTool(entry journal.Entry, at float64) {
 	switch {
 	case entry.Permission != nil:
 		p := entry.Permission
-		e := r.callEvent(p.ToolUseID, p.Tool, at)
+		e := r.ensureCallEvent(p.ToolUseID, p.Tool, at)
 		e.addPart("permission", strings.TrimSuffix(p.Decision+"ed by "+p.Source+" ("+p.ReasonType+")", " ()"))
 		if p.Decision == "reject" {
 			e.Status = "denied"
 		}
 	case entry.Breakpoint != nil:
 		b := entry.Breakpoint
-		e := r.callEvent(b.ToolUseID, b.Tool, at)
+		e := r.ensureCallEvent(b.ToolUseID, b.Tool, at)
 		e.addPart("breakpoint "+b.Phase+" the call", b.Action+" "+b.Breakpoint)
-		e.addPart("input from the breakpoint", indentJSON(b.Input))
+		e.addPart("input from the breakpoint", formatJSONOrText(b.Input))
 		e.addPart("replaced by", b.Replacement)
 	case entry.MCPCall != nil:
 		c := entry.MCPCall
-		e := r.callEvent(c.ToolUseID, c.Tool, at)
-		e.addPart("MCP request to "+c.Server+" ("+c.RawTool+")", indentJSON(c.Input))
-		e.addPart("MCP response ("+formatMilliseconds(float64(c.DurationMS))+")", cmp.Or(c.Error, indentJSON(c.Result)))
+		e := r.ensureCallEvent(c.ToolUseID, c.Tool, at)
+		e.addPart("MCP request to "+c.Server+" ("+c.RawTool+")", formatJSONOrText(c.Input))
+		e.addPart("MCP response ("+formatMilliseconds(float64(c.DurationMS))+")", cmp.Or(c.Error, formatJSONOrText(c.Result)))
 	case entry.Tool != nil:
 		r.completeToolCallEventWithResult(entry.Tool, at)
 	}
 }
 
 func (r *htmlPageRun) completeToolCallEventWithResult(executedTool *journal.Tool, atMS float64) {
-	e := r.callEvent(executedTool.ToolUseID, executedTool.Tool, atMS)
+	e := r.ensureCallEvent(executedTool.ToolUseID, executedTool.Tool, atMS)
 	if len(e.Parts) == 0 || e.Parts[0].Name != "input" {
-		e.Parts = slices.Insert(e.Parts, 0, runFact{"input", truncateTextForHTMLPage(indentJSON(executedTool.Input))})
+		e.Parts = slices.Insert(e.Parts, 0, runFact{"input", truncateTextForHTMLPage(formatJSONOrText(executedTool.Input))})
 	}
 	e.Title, e.MS = executedTool.Tool, executedTool.MS
 	if e.Status != "denied" {
 		e.Status = errorOrOKStatus(executedTool.IsError)
 	}
 	e.addPart("server", executedTool.Server)
-	e.addPart("ran with", indentJSON(executedTool.RanWith))
+	e.addPart("ran with", formatJSONOrText(executedTool.RanWith))
 	e.addPart("result", executedTool.Result)
 	if !executedTool.Executed {
 		e.addPart("executed", "no")
@@ -265,8 +265,8 @@ func (r *htmlPageRun) completeToolCallEventWithResult(executedTool *journal.Tool
 	}
 }
 
-// addTurn adds events for a journal line about a turn, such as a prompt, and for rarer lines, such as warnings.
-func (r *htmlPageRun) addTurn(entry journal.Entry, at float64) {
+// addPromptMatchOrResult adds events for a journal line about a turn, such as a prompt, and for rarer lines, such as warnings.
+func (r *htmlPageRun) addPromptMatchOrResult(entry journal.Entry, at float64) {
 	switch {
 	case entry.Prompt != nil:
 		p := entry.Prompt
@@ -274,9 +274,9 @@ func (r *htmlPageRun) addTurn(entry journal.Entry, at float64) {
 		if p.Injected {
 			kind = "context"
 		}
-		e := r.appendEvent(&event{Kind: kind, Title: firstLine(p.Prompt), AtMS: at})
+		e := r.appendEvent(&event{Kind: kind, Title: shortFirstLine(p.Prompt), AtMS: at})
 		e.addPart("prompt", p.Prompt)
-		e.addPart("blocks", indentJSON(p.Blocks))
+		e.addPart("blocks", formatJSONOrText(p.Blocks))
 	case entry.Match != nil:
 		r.addMatch(entry.Match, at)
 	case entry.Result != nil:
@@ -288,7 +288,7 @@ func (r *htmlPageRun) addTurn(entry journal.Entry, at float64) {
 	case entry.Retry != nil:
 		r.appendEvent(&event{Kind: "model", Title: fmt.Sprintf("attempt %d failed: %s", entry.Retry.Attempt, entry.Retry.Message), AtMS: at, Status: "error"})
 	case entry.Warning != nil:
-		r.appendEvent(&event{Kind: "process", Title: "warning: " + firstLine(entry.Warning.Text), AtMS: at}).addPart("text", entry.Warning.Text)
+		r.appendEvent(&event{Kind: "process", Title: "warning: " + shortFirstLine(entry.Warning.Text), AtMS: at}).addPart("text", entry.Warning.Text)
 	case entry.Context != nil:
 		r.appendEvent(&event{Kind: "context", Title: "context for the model", AtMS: at}).addPart("text", strings.Join(entry.Context.Texts, "\n\n"))
 	case entry.Finding != nil:
@@ -315,7 +315,7 @@ func (r *htmlPageRun) addAttachmentOrHookResult(attachment *journal.Attachment, 
 		e = r.appendEvent(&event{Kind: "hook", Title: hook, AtMS: atMS, Status: errorOrOKStatus(strings.HasSuffix(title, "error"))})
 	}
 	raw, _ := json.Marshal(keys) // cannot fail, because keys was read from JSON
-	e.addPart(strings.TrimSpace(hook+" "+title), indentJSON(raw))
+	e.addPart(strings.TrimSpace(hook+" "+title), formatJSONOrText(raw))
 }
 
 func (r *htmlPageRun) addMatch(m *journal.Match, at float64) {
@@ -334,12 +334,12 @@ func (r *htmlPageRun) addResult(x *journal.Result, at float64) {
 	if x.Result != nil {
 		text = cmp.Or(*x.Result, text)
 	}
-	e := r.appendEvent(&event{Kind: "result", Title: strings.TrimSuffix(x.Subtype+": "+firstLine(text), ": "), AtMS: at, Status: errorOrOKStatus(x.IsError)})
+	e := r.appendEvent(&event{Kind: "result", Title: strings.TrimSuffix(x.Subtype+": "+shortFirstLine(text), ": "), AtMS: at, Status: errorOrOKStatus(x.IsError)})
 	e.addPart("result", text)
 	e.addPart("turns", strconv.Itoa(x.NumTurns))
 	e.addPart("cost", fmt.Sprintf("$%.6f", x.TotalCostUSD))
 	for _, d := range x.PermissionDenials {
-		e.addPart("denied: "+d.ToolName, indentJSON(d.ToolInput))
+		e.addPart("denied: "+d.ToolName, formatJSONOrText(d.ToolInput))
 	}
 }
 
@@ -347,13 +347,13 @@ func (r *htmlPageRun) addAPIRequest(entry journal.Entry, at float64) {
 	r.Title = cmp.Or(r.Title, strings.TrimSpace("Messages API "+apiConversationKeyOfEntry(entry)))
 	switch q := entry.Request; {
 	case q != nil:
-		e := r.appendEvent(&event{Kind: "api", Title: cmp.Or(firstLine(q.Prompt), strings.Join(q.Messages, " "), q.Path), AtMS: at, MS: q.MS, Status: errorOrOKStatus(q.Status >= 400 || q.Error != ""), File: q.File, Line: q.Line})
+		e := r.appendEvent(&event{Kind: "api", Title: cmp.Or(shortFirstLine(q.Prompt), strings.Join(q.Messages, " "), q.Path), AtMS: at, MS: q.MS, Status: errorOrOKStatus(q.Status >= 400 || q.Error != ""), File: q.File, Line: q.Line})
 		e.addPart("rule", cmp.Or(q.Rule, "none"))
 		e.addPart("scenario", r.files.ruleSource(q.File, q.Line))
 		e.addPart("prompt", q.Prompt)
 		e.addPart("history", strings.Join(q.Messages, ", "))
 		for _, c := range q.Calls {
-			e.addPart("call of "+c.Tool, indentJSON(c.Input))
+			e.addPart("call of "+c.Tool, formatJSONOrText(c.Input))
 			e.addPart("result of "+c.Tool, c.Result)
 		}
 		e.addPart("status", strconv.Itoa(q.Status))
@@ -365,8 +365,8 @@ func (r *htmlPageRun) addAPIRequest(entry journal.Entry, at float64) {
 	default:
 		x := entry.Exchange
 		e := r.appendEvent(&event{Kind: "api", Title: x.Path, AtMS: at, MS: x.MS, Status: errorOrOKStatus(x.Status >= 400)})
-		e.addPart("request", indentJSON(x.Request))
-		e.addPart("response", indentJSON(x.Response))
+		e.addPart("request", formatJSONOrText(x.Request))
+		e.addPart("response", formatJSONOrText(x.Response))
 	}
 }
 

@@ -344,7 +344,7 @@ func TestScenariosOfRuns(t *testing.T) {
 
 // Times in findings are in seconds, and a rule with `once` over the API counts first attempts only.
 func TestDetailsOfFindings(t *testing.T) {
-	late := judge(t, setupLines+turnLines+`{"type":"host","what":"answered_late","request_id":"r","subtype":"can_use_tool","ms":6000}`+"\n"+closedLines)
+	late := judgeScenario(t, setupLines+turnLines+`{"type":"host","what":"answered_late","request_id":"r","subtype":"can_use_tool","ms":6000}`+"\n"+closedLines)
 	if len(late.Findings) != 1 || !strings.Contains(late.Findings[0].Text, " 6 s ") {
 		t.Errorf("%+v", late.Findings)
 	}

@@ -21,7 +21,7 @@ func (l *findingCollector) addFindingsOfScenarioDefects(processes []*journaledPr
 	unused := l.unusedRuleFindings(warnings)
 	for _, w := range warnings {
 		f := withPosition(Finding{ID: "S09", Level: l.errorLevelIfStrictElseWarn(), Text: w.Message, Advice: w.Hint}, w.Pos)
-		if strings.HasPrefix(w.Message, scenarios.PlaceholderAnswer) {
+		if strings.HasPrefix(w.Message, scenarios.PlaceholderAnswerMessage) {
 			f.ID, f.Level, f.Advice = "S16", levelError, "write the answer of the rule"
 		}
 		told := slices.ContainsFunc(unused, func(u Finding) bool { return u.Advice == w.Message })
@@ -60,7 +60,7 @@ func (l *findingCollector) unusedRuleFindings(warnings diag.List) []Finding {
 			Advice: "send a prompt that this rule matches, or remove the rule",
 		}
 		for _, w := range warnings {
-			if strings.HasPrefix(w.Message, scenarios.NeverAnswers) && l.input.Scenario.RuleAt(w.Pos.File, w.Pos.Line) == rule {
+			if strings.HasPrefix(w.Message, scenarios.NeverAnswersMessage) && l.input.Scenario.RuleAt(w.Pos.File, w.Pos.Line) == rule {
 				f.Advice = w.Message
 			}
 		}

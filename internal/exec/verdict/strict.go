@@ -42,7 +42,7 @@ func (l *findingCollector) addFindingsOfUncheckableMCPNotifications() {
 	}
 	var recorded []string
 	if has(func(e journal.Entry) bool { return e.Start != nil && e.Start.LogCache != "" }) { // exec --real
-		recorded = l.input.Scenario.MCP.Fixtures()
+		recorded = l.input.Scenario.MCP.FixtureServerNames()
 	}
 	for _, x := range l.input.Scenario.UnrecordedServers(recorded) {
 		l.list = append(l.list, Finding{
@@ -129,7 +129,7 @@ func (l *findingCollector) addFindingsOfAPIPromptsWithoutMatchingRule() {
 		if q := e.Request; q != nil && q.Prompt != "" && !q.Injected && q.Rule == "" && q.Status != 0 && q.Status != 401 {
 			var nearest []string
 			if l.input.Scenario != nil {
-				nearest = scenarios.NewEngine(l.input.Scenario, scenarios.EngineOptions{}).Explain(scenarios.Request{Prompt: q.Prompt})
+				nearest = scenarios.NewEngine(l.input.Scenario, scenarios.EngineOptions{}).ExplainNearMisses(scenarios.Request{Prompt: q.Prompt})
 			}
 			l.addFindingAndUnmatchedPrompt(q.Prompt, nearest, Finding{Time: e.Time})
 		}

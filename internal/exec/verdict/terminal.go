@@ -37,7 +37,7 @@ func (r *Report) Write(w io.Writer, format Format) error {
 		enc.SetIndent("", "  ")
 		return enc.Encode(r)
 	default:
-		return r.writeTerminal(w)
+		return r.writeText(w)
 	}
 }
 
@@ -46,8 +46,8 @@ const linePrefix = "claudeless: verdict: "
 // maxUnusedRulesShown limits the warnings about unused rules: one test of a large scenario often leaves many unused.
 const maxUnusedRulesShown = 3
 
-// writeTerminal writes the report for people: one line per problem, the advice below it, and a summary line.
-func (r *Report) writeTerminal(w io.Writer) error {
+// writeText writes the report for people: one line per problem, the advice below it, and a summary line.
+func (r *Report) writeText(w io.Writer) error {
 	var b strings.Builder
 	line := func(format string, args ...any) {
 		b.WriteString(linePrefix + strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "\n"+linePrefix+"  ") + "\n")

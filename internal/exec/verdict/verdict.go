@@ -19,7 +19,7 @@ import (
 func Judge(in Input) Report {
 	r := Report{Expectations: []Expectation{}, Runs: []Run{}, Findings: []Finding{}, Unmatched: []UnmatchedPrompt{}}
 	for _, one := range in.splitByScenario() {
-		more := judge(one)
+		more := judgeScenario(one)
 		r.Expectations = append(r.Expectations, more.Expectations...)
 		r.Runs = append(r.Runs, more.Runs...)
 		r.Findings = append(r.Findings, more.Findings...)
@@ -34,8 +34,8 @@ func Judge(in Input) Report {
 	return r
 }
 
-// judge judges the runs of one scenario; the findings are unsorted.
-func judge(in Input) Report {
+// judgeScenario judges the runs of one scenario; the findings are unsorted.
+func judgeScenario(in Input) Report {
 	if in.Scenario != nil {
 		in.Scenario.HideSecrets(redact.NewFinder(redact.Options{Environ: in.Environ}))
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// judge returns the verdict on journal lines; lines without a time, a pid or a session get one.
-func judge(t *testing.T, lines string) verdict.Report {
+// judgeScenario returns the verdict on journal lines; lines without a time, a pid or a session get one.
+func judgeScenario(t *testing.T, lines string) verdict.Report {
 	t.Helper()
 	var in verdict.Input
 	for e, err := range journal.Read(strings.NewReader(completeLines(lines))) {
@@ -139,7 +139,7 @@ func TestConduct(t *testing.T) {
 			if tt.want == nil {
 				tt.want = []string{}
 			}
-			if diff := cmp.Diff(tt.want, findingIDs(judge(t, tt.lines))); diff != "" {
+			if diff := cmp.Diff(tt.want, findingIDs(judgeScenario(t, tt.lines))); diff != "" {
 				t.Errorf("findings (-want +got):\n%s", diff)
 			}
 		})
@@ -153,7 +153,7 @@ func TestConductOfHooks(t *testing.T) {
 	for _, event := range claudecode.HookEvents() {
 		for code, want := range map[int]bool{1: slices.Contains(blocking, event.Name), 3: false, 126: true, 127: true} {
 			failure := fmt.Sprintf(`{"type":"hook_non_blocking_error","hookName":%q,"hookEvent":%[1]q,"exitCode":%d}`, event.Name, code)
-			found := findingIDs(judge(t, setupLines+turnLines+`{"type":"attachment","attachment":`+failure+"}\n"+closedLines))
+			found := findingIDs(judgeScenario(t, setupLines+turnLines+`{"type":"attachment","attachment":`+failure+"}\n"+closedLines))
 			if (len(found) == 1 && found[0] == "C16 warn") != want || len(found) > 1 {
 				t.Errorf("%s with exit code %d: findings %v", event.Name, code, found)
 			}
@@ -239,7 +239,7 @@ func TestGateTimeout(t *testing.T) {
 		timeout  = `{"type":"gate","name":"g","event":"timeout","ms":30000}` + "\n" +
 			`{"type":"finding","id":"T01","level":"error","text":"the gate g was not released: the gate was not released in time","advice":"release it","file":"s.toml","line":7}` + "\n"
 	)
-	r := judge(t, setupLines+reached+timeout+turnLines+closedLines)
+	r := judgeScenario(t, setupLines+reached+timeout+turnLines+closedLines)
 	if diff := cmp.Diff([]string{"T01 error"}, findingIDs(r)); diff != "" || r.ExitCode() != verdict.ExitSetUpFinding || r.Verdict != "failed" {
 		t.Errorf("exit %d, findings (-want +got):\n%s", r.ExitCode(), diff)
 	}
@@ -247,10 +247,10 @@ func TestGateTimeout(t *testing.T) {
 	if err := r.Write(&junit, verdict.FormatJUnit); err != nil || !strings.Contains(junit.String(), `file="s.toml" line="7"`) {
 		t.Errorf("%v in\n%s", err, &junit)
 	}
-	if r := judge(t, setupLines+turnLines+closedLines+strings.ReplaceAll(reached+released, `"type"`, `"pid":7,"type"`)); len(r.Runs) != 1 {
+	if r := judgeScenario(t, setupLines+turnLines+closedLines+strings.ReplaceAll(reached+released, `"type"`, `"pid":7,"type"`)); len(r.Runs) != 1 {
 		t.Errorf("the server of the gates counts as a run of claude: %+v", r.Runs)
 	}
-	if r := judge(t, setupLines+reached+released+turnLines+closedLines); len(findingIDs(r)) > 0 || r.ExitCode() != 0 {
+	if r := judgeScenario(t, setupLines+reached+released+turnLines+closedLines); len(findingIDs(r)) > 0 || r.ExitCode() != 0 {
 		t.Errorf("released in time: %v, exit %d", findingIDs(r), r.ExitCode())
 	}
 }
@@ -291,7 +291,7 @@ func TestUnplayedOverTheAPI(t *testing.T) {
 		"no host":                     {[]string{alone, left}, "S05 error"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff([]string{tt.want}, findingIDs(judge(t, strings.Join(tt.lines, "\n")))); diff != "" {
+			if diff := cmp.Diff([]string{tt.want}, findingIDs(judgeScenario(t, strings.Join(tt.lines, "\n")))); diff != "" {
 				t.Errorf("findings (-want +got):\n%s", diff)
 			}
 		})

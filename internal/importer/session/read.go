@@ -177,7 +177,7 @@ func (l *lineReader) parse(at Place, line []byte, size int64) error {
 			return &Error{at, errTooLong.Error()}
 		}
 		if l.format = l.detectFormat(at, raw); l.format == nil {
-			return &Error{Place{File: at.File}, describeLine(raw) + expectedFormats}
+			return &Error{Place{File: at.File}, unknownFormatReason(raw) + expectedFormats}
 		}
 	}
 	err := errTooLong
@@ -207,7 +207,7 @@ func readLine(in *bufio.Reader, line []byte) (kept []byte, size int64, err error
 	return kept, size + int64(len(kept)), err
 }
 
-func describeLine(raw []byte) string {
+func unknownFormatReason(raw []byte) string {
 	if !json.Valid(raw) {
 		return "does not begin with a line of JSON: "
 	}

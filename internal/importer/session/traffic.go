@@ -55,7 +55,7 @@ func (r *trafficReader) addExchange(at Place, date string, e *journal.Exchange) 
 		w.agent = "agent:" + e.Agent
 		b.agentFor(w.agent).ID = e.Agent
 	}
-	w.addGroups(t, groups)
+	w.addNewGroups(t, groups)
 	w.addAnswer(t, e)
 }
 
@@ -102,7 +102,7 @@ type trafficImporter struct {
 	agent string // sub-agent of the conversation; empty means the main one
 }
 
-func (w *trafficImporter) addGroups(t *trafficConversation, groups []history.MessageGroup) {
+func (w *trafficImporter) addNewGroups(t *trafficConversation, groups []history.MessageGroup) {
 	from := t.groups
 	switch {
 	case from >= len(groups) && t.failure != nil: // the request was repeated

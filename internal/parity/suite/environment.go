@@ -207,7 +207,7 @@ func (p *caseRunOfProgram) startFixtures(ctx context.Context) error {
 	return nil
 }
 
-func (p *caseRunOfProgram) close(ctx context.Context) error {
+func (p *caseRunOfProgram) closeEnvironment(ctx context.Context) error {
 	for _, s := range p.servers {
 		s.Signal(os.Interrupt)
 		s.Stop(ctx)

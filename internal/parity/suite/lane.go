@@ -54,7 +54,7 @@ func Play(ctx context.Context, s *process.System, job *Job) ([]*parity.Recording
 	for _, l := range job.Lanes {
 		p := &caseRunOfProgram{Job: job, Lane: l, sys: s, started: s.Now()}
 		if err := p.prepareEnvironment(ctx); err != nil {
-			return nil, errors.Join(fmt.Errorf("preparing the case %s: %w", job.Case.Name, err), p.close(ctx))
+			return nil, errors.Join(fmt.Errorf("preparing the case %s: %w", job.Case.Name, err), p.closeEnvironment(ctx))
 		}
 		before := unroutedPacketsOfNetworkNamespace()
 		for i := range p.Case.Runs {
@@ -65,7 +65,7 @@ func Play(ctx context.Context, s *process.System, job *Job) ([]*parity.Recording
 		if n := unroutedPacketsOfNetworkNamespace() - before; job.Isolated && n > 0 {
 			p.addProblem("network", fmt.Sprintf("tried to reach the network (%d times)", n))
 		}
-		if err := errors.Join(p.close(ctx), p.collectResults()); err != nil {
+		if err := errors.Join(p.closeEnvironment(ctx), p.collectResults()); err != nil {
 			return nil, fmt.Errorf("recording the case %s: %w", job.Case.Name, err)
 		}
 		p.recording.Duration = s.Now().Sub(p.started)
@@ -282,7 +282,7 @@ func ReadRequests(file io.Reader) ([]json.RawMessage, error) {
 		case e.Result != nil, e.Start != nil:
 			all, open = all[:len(all)-open], 0
 		}
-		for _, a := range requestsOf(e) {
+		for _, a := range requestPartsOf(e) {
 			raw, err := json.Marshal(a)
 			if err != nil {
 				return nil, err
@@ -296,7 +296,7 @@ func ReadRequests(file io.Reader) ([]json.RawMessage, error) {
 	return all[:len(all)-open], nil
 }
 
-func requestsOf(e journal.Entry) (all []modelRequestPart) {
+func requestPartsOf(e journal.Entry) (all []modelRequestPart) {
 	switch {
 	case e.Match != nil:
 		all = append(all, modelRequestPart{Type: "prompt", Text: e.Match.Prompt, Rule: e.Match.Rule})

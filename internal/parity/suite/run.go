@@ -41,7 +41,7 @@ func (p *caseRunOfProgram) executeRunOfCase(ctx context.Context, r *parity.CaseR
 		p.addProblem("timeout", fmt.Sprintf("%s did not exit within %s and was killed", cmp.Or(p.Program, "the double"), p.Timeout))
 	}
 	exit, ended := child.Exit()
-	out.waitQuiet(ctx)
+	out.waitForRestOfOutput(ctx)
 	child.Stop(ctx)
 	<-out.done
 	if !ended {
@@ -117,8 +117,8 @@ func (o *programOutput) text() string {
 	return strings.Join(o.lines, "")
 }
 
-// waitQuiet waits at most 200 ms for the rest of the output.
-func (o *programOutput) waitQuiet(ctx context.Context) {
+// waitForRestOfOutput waits at most 200 ms for the rest of the output.
+func (o *programOutput) waitForRestOfOutput(ctx context.Context) {
 	select {
 	case <-o.done:
 	case <-ctx.Done():
@@ -173,7 +173,7 @@ func (p *caseRunOfProgram) executeHostSteps(ctx context.Context, child *proc.Pro
 		}
 	}
 	if r.Steps[len(r.Steps)-1].Verb == "signal" { // let the signal take effect before stdin ends
-		out.waitQuiet(ctx)
+		out.waitForRestOfOutput(ctx)
 	}
 	return ""
 }
@@ -242,7 +242,7 @@ func (h *dialogueHost) executeHostStep(step parity.CaseStep, text string) (missi
 		}
 		h.respondToLastReceivedRequest(h.permissionResponseBody(step.Verb, text))
 	case "refuse":
-		if !h.denyAll() {
+		if !h.denyRequestsUntilResult() {
 			return "no result"
 		}
 	case "answer":
@@ -253,8 +253,8 @@ func (h *dialogueHost) executeHostStep(step parity.CaseStep, text string) (missi
 	return ""
 }
 
-// denyAll denies every permission request until a result arrives. It returns false if no result arrives.
-func (h *dialogueHost) denyAll() bool {
+// denyRequestsUntilResult denies every permission request until a result arrives. It returns false if no result arrives.
+func (h *dialogueHost) denyRequestsUntilResult() bool {
 	for {
 		next, line, ok := h.output.waitForLine(h.ctx, h.position, func(line string) bool {
 			kind := parity.KindOfRecordedEvent(json.RawMessage(line))

@@ -82,7 +82,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	var all []*parity.Case
 	all, res.Unreadable = parity.LoadCases(o.Cases)
-	r := &caseRunner{laneRunner: newLaneRunnerWithDefaultTimeout(o), known: known, normal: make([]string, len(all))}
+	r := &caseRunner{laneRunner: newLaneRunnerWithDefaultTimeout(o), known: known, normalisedTexts: make([]string, len(all))}
 	if len(all) == 0 && len(res.Unreadable) == 0 {
 		return nil, process.WithHint("missing case", "give .txtar files, scenarios with [parity], or directories of these: claudeless parity CASE…")
 	}
@@ -91,7 +91,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	res.Cases = make([]*parity.Verdict, len(all))
 	for i, c := range all {
-		res.Cases[i] = r.verdictWithoutRun(c)
+		res.Cases[i] = r.newVerdict(c)
 		res.Cases[i].Status, res.Cases[i].Reasons = parity.StatusNotCompared, []string{"the run was interrupted"}
 	}
 	r.runAllInParallelWithRetries(ctx, len(all), func(i int) {
@@ -100,9 +100,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		}
 	}, func(i int) bool {
 		v := res.Cases[i]
-		return v.Status == parity.StatusDiffers || v.Status == parity.StatusNotCompared || v.Status != parity.StatusNotComparable && r.known.NeedsSecondComparison(v.Case, v.File, v.Version)
+		return v.Status == parity.StatusDiffers || v.Status == parity.StatusNotCompared || v.Status != parity.StatusNotComparable && r.known.ShouldCompareAgain(v.Case, v.File, v.Version)
 	})
-	for _, text := range r.normal {
+	for _, text := range r.normalisedTexts {
 		res.Normal += text
 	}
 	if ctx.Err() == nil {
@@ -116,19 +116,19 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 
 type caseRunner struct {
 	laneRunner
-	normal []string
+	normalisedTexts []string
 
 	mu    sync.Mutex
 	known *parity.KnownDifferenceFile
 }
 
-func (r *caseRunner) verdictWithoutRun(c *parity.Case) *parity.Verdict {
+func (r *caseRunner) newVerdict(c *parity.Case) *parity.Verdict {
 	return &parity.Verdict{Case: c.Name, Area: c.AreaFromDirectoryName(), Version: r.Right.Version, File: c.File, Line: c.ScenarioLine, Differences: []parity.Difference{}}
 }
 
 // runCase runs a case and compares its lanes. previous is the verdict of the previous attempt, if the case is repeated.
 func (r *caseRunner) runCase(ctx context.Context, i int, c *parity.Case, previous *parity.Verdict) *parity.Verdict {
-	v := r.verdictWithoutRun(c)
+	v := r.newVerdict(c)
 	if len(c.Incomparable) > 0 && r.Left.Path == "" {
 		v.Status, v.Reasons = parity.StatusNotComparable, c.Incomparable
 		return v
@@ -151,7 +151,7 @@ func (r *caseRunner) runCase(ctx context.Context, i int, c *parity.Case, previou
 	}
 	v.Differences = append(v.Differences, parity.Compare(left, right)...)
 	if r.ShowNormalised {
-		r.normal[i] = parity.FormatRecordings(c.Name, left, right)
+		r.normalisedTexts[i] = parity.FormatRecordings(c.Name, left, right)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -166,15 +166,15 @@ func (r *caseRunner) runCase(ctx context.Context, i int, c *parity.Case, previou
 	return v
 }
 
-// ReportFiles are the paths of reports; empty means not written.
-type ReportFiles struct {
+// ReportOptions are the paths of reports; empty means not written.
+type ReportOptions struct {
 	JSON, JUnit string
 	// Verbose prints the complete report instead of one screen.
 	Verbose bool
 }
 
 // Write writes the reports and prints the summary.
-func (res *Result) Write(f ReportFiles, s *process.System) error {
+func (res *Result) Write(f ReportOptions, s *process.System) error {
 	res.Verbose = f.Verbose
 	diag.Render(s.Stderr, res.Unreadable)
 	diag.Render(s.Stderr, res.Stale)
@@ -343,7 +343,7 @@ func (r *laneRunner) compareGroup(ctx context.Context, g *permissions.CallGroup)
 }
 
 // Write writes the report files, and prints the calls that were decided differently or not compared.
-func (d *DecisionReport) Write(f ReportFiles, s *process.System) error {
+func (d *DecisionReport) Write(f ReportOptions, s *process.System) error {
 	d.Verbose = f.Verbose
 	diag.Render(s.Stderr, d.Unreadable)
 	diag.Render(s.Stderr, d.Stale)
@@ -358,7 +358,7 @@ type report interface {
 	JUnit(w io.Writer) error
 }
 
-func (f ReportFiles) write(r report) (err error) {
+func (f ReportOptions) write(r report) (err error) {
 	if f.JSON != "" {
 		raw, failed := r.JSON()
 		err = errors.Join(failed, writeReportFile(f.JSON, raw))

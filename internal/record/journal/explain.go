@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Explain formats the line for people: time, process, content. Long values are truncated.
-func (e *Entry) Explain() string {
+// SummaryLine formats the line for people: time, process, content. Long values are truncated.
+func (e *Entry) SummaryLine() string {
 	when := e.Time
 	if !e.When.IsZero() {
 		when = e.When.Format("15:04:05.000")

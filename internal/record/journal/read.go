@@ -192,7 +192,7 @@ func (e *Entry) parseHeadInPlace(line []byte) (restAsObject []byte, hasStandardF
 	return rest, true // the line is incomplete
 }
 
-var lineFieldIndexByType = sync.OnceValue(func() map[string]int {
+var lineFieldIndexByJSONName = sync.OnceValue(func() map[string]int {
 	places := map[string]int{}
 	for i, f := range reflect.VisibleFields(reflect.TypeFor[Line]()) {
 		places[f.Tag.Get("json")] = i
@@ -202,7 +202,7 @@ var lineFieldIndexByType = sync.OnceValue(func() map[string]int {
 
 // newBody allocates the field for a line type; nil means unknown type.
 func (e *Entry) newBody() any {
-	i, known := lineFieldIndexByType()[e.Type]
+	i, known := lineFieldIndexByJSONName()[e.Type]
 	if !known {
 		return nil
 	}

@@ -61,7 +61,7 @@ func TestExplain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, said, _ := strings.Cut(e.Explain(), kind); strings.TrimSpace(said) == "" {
+			if _, said, _ := strings.Cut(e.SummaryLine(), kind); strings.TrimSpace(said) == "" {
 				t.Errorf("%s: nothing is said", kind)
 			}
 		}
@@ -70,7 +70,7 @@ func TestExplain(t *testing.T) {
 		`"file":"s.toml","line":3,"status":529,"ms":1.25,"error":"over","calls":[{"tool":"Bash","tool_use_id":"t","input":{},"result":"a\nb"}]}`
 	for e, err := range journal.Read(strings.NewReader(asked)) {
 		want := `03:04:05.000      1  request     prompt "hi there", Bash gave "a b", attempt 2 -> responses[0] 529 (1.2 ms)  s.toml:3  over`
-		if got := e.Explain(); err != nil || got != want {
+		if got := e.SummaryLine(); err != nil || got != want {
 			t.Errorf("%q, want %q: %v", got, want, err)
 		}
 	}

@@ -41,7 +41,7 @@ func TestLooksRandom(t *testing.T) {
 // digits.
 func TestKindOf(t *testing.T) {
 	for name, want := range map[string]string{"my-token": "MY_TOKEN", "AZ_az_09": "AZ_AZ_09", "_A:B@C[D/E_": "A_B_C_D_E", "": ""} {
-		if got := kindFromName(name); got != want {
+		if got := upperSnakeCase(name); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
 		}
 	}

@@ -91,11 +91,11 @@ func newKnownValues(environ, values []string) knownValues {
 	for _, kv := range environ {
 		name, value, _ := strings.Cut(kv, "=")
 		if nameLooksSecret(name) || variableLooksSecret(name, value) {
-			k.addValue(value, kindFromName(name))
+			k.addValue(value, upperSnakeCase(name))
 		}
 		if u, err := url.Parse(value); err == nil {
 			password, _ := u.User.Password()
-			k.addValue(password, kindFromName(name))
+			k.addValue(password, upperSnakeCase(name))
 		}
 	}
 	for _, v := range values {
@@ -104,7 +104,7 @@ func newKnownValues(environ, values []string) knownValues {
 	return k
 }
 
-func kindFromName(name string) string {
+func upperSnakeCase(name string) string {
 	var b strings.Builder
 	for _, r := range strings.ToUpper(name) {
 		if r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {

@@ -27,18 +27,18 @@ type keyword struct {
 type keywordContextCheck int
 
 const (
-	precheckNoneKeywordInMatch       keywordContextCheck = iota // no check, because the keyword itself is part of what the expression matches
-	precheckNoneKeywordFarFromSecret                            // no check, because the keyword may be far from the secret
-	precheckAssignmentAfterKeyword                              // the keyword is part of a name; an assignment sign and a value follow the name
-	precheckAssignedValueHasDigit                               // like precheckAssignmentAfterKeyword, but the value must also have a digit
-	precheckUpperCaseName                                       // like precheckAssignedValueHasDigit, and the name is in capitals
-	precheckAssignedValueIsQuoted                               // like precheckAssignmentAfterKeyword, and the value is in quotes
-	precheckKeywordInCommandFlag                                // the keyword is in a flag of a command
-	precheckFollowingColon                                      // a colon follows, at once or after one byte
-	precheckUserInfo                                            // an at sign follows, before any space, quote or slash
-	precheckWebToken                                            // the keyword begins a word of at least nine bytes that a dot follows
-	precheckLongWordAfterKeyword                                // a word of at least 24 letters and digits follows
-	precheckNoneKeywordBeginsBlock                              // no check, because the secret is the block that the keyword begins
+	noPrecheckKeywordInMatch       keywordContextCheck = iota // no check, because the keyword itself is part of what the expression matches
+	noPrecheckKeywordFarFromSecret                            // no check, because the keyword may be far from the secret
+	precheckAssignmentAfterKeyword                            // the keyword is part of a name; an assignment sign and a value follow the name
+	precheckAssignedValueHasDigit                             // like precheckAssignmentAfterKeyword, but the value must also have a digit
+	precheckUpperCaseName                                     // like precheckAssignedValueHasDigit, and the name is in capitals
+	precheckAssignedValueIsQuoted                             // like precheckAssignmentAfterKeyword, and the value is in quotes
+	precheckKeywordInCommandFlag                              // the keyword is in a flag of a command
+	precheckFollowingColon                                    // a colon follows, at once or after one byte
+	precheckUserInfo                                          // an at sign follows, before any space, quote or slash
+	precheckWebToken                                          // the keyword begins a word of at least nine bytes that a dot follows
+	precheckLongWordAfterKeyword                              // a word of at least 24 letters and digits follows
+	noPrecheckKeywordBeginsBlock                              // no check, because the secret is the block that the keyword begins
 )
 
 func (r rule) choosePrecheckForKeyword(keywordText string) keywordContextCheck {
@@ -55,13 +55,13 @@ func (r rule) choosePrecheckForKeyword(keywordText string) keywordContextCheck {
 		return precheckUserInfo
 	case "pgpass":
 		if keywordText == "pgpass" {
-			return precheckNoneKeywordFarFromSecret
+			return noPrecheckKeywordFarFromSecret
 		}
-		return precheckNoneKeywordInMatch
+		return noPrecheckKeywordInMatch
 	}
 	switch {
 	case strings.HasPrefix(keywordText, "-----"):
-		return precheckNoneKeywordBeginsBlock
+		return noPrecheckKeywordBeginsBlock
 	case r.id == "jwt":
 		return precheckWebToken
 	case r.id == "vault-service-token" && keywordText == "s.":
@@ -76,9 +76,9 @@ func (r rule) choosePrecheckForKeyword(keywordText string) keywordContextCheck {
 		return precheckAssignmentAfterKeyword
 	}
 	if !strings.Contains(r.expr, gitleaksPatternAfterKeywords[1:]) && !strings.Contains(strings.ToLower(r.expr), longestAlphanumericRun(keywordText)) {
-		return precheckNoneKeywordFarFromSecret
+		return noPrecheckKeywordFarFromSecret
 	}
-	return precheckNoneKeywordInMatch
+	return noPrecheckKeywordInMatch
 }
 
 func longestAlphanumericRun(keywordText string) string {
@@ -96,9 +96,9 @@ func (g keywordContextCheck) contextLength() (before, after int) {
 	switch g {
 	case precheckAssignmentAfterKeyword, precheckAssignedValueHasDigit, precheckUpperCaseName, precheckAssignedValueIsQuoted:
 		return 80, 240
-	case precheckNoneKeywordFarFromSecret:
+	case noPrecheckKeywordFarFromSecret:
 		return 32 << 10, 32 << 10
-	case precheckNoneKeywordBeginsBlock:
+	case noPrecheckKeywordBeginsBlock:
 		return 0, 16 << 10
 	default:
 		return 80, 600

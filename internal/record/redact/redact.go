@@ -147,7 +147,7 @@ func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 			continue
 		}
 		end := stringEnd(raw, i)
-		key := isJSONKey(raw[end:])
+		key := startsWithColon(raw[end:])
 		text := decodeString(raw[i:end])
 		if hidden := r.redactString(text, secret && !key); hidden != text {
 			out = append(append(out, raw[done:i]...), plainjson.MarshalString(hidden)...)
@@ -180,7 +180,7 @@ func stringEnd(raw []byte, i int) int {
 	return i + 1
 }
 
-func isJSONKey(rest []byte) bool {
+func startsWithColon(rest []byte) bool {
 	rest = bytes.TrimLeft(rest, " \t\r\n")
 	return len(rest) > 0 && rest[0] == ':'
 }

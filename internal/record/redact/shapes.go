@@ -158,7 +158,7 @@ func (s *secretFormFinder) findRuleMatches(text string, ruleIndex int, span [2]i
 		if r.isGuess && s.isGuessFalsePositive(r, part[startOfNameContaining(part, m[0]):m[1]], secret) || r.id == "bearer" && isProseOrParameterAfterBearer(secret) {
 			continue
 		}
-		found = append(found, Finding{Kind: kindFromName(r.id), Start: span[0] + start, End: span[0] + end, Certain: !r.isGuess && (!r.usesContext || !looksLikeWordOrExample(secret))})
+		found = append(found, Finding{Kind: upperSnakeCase(r.id), Start: span[0] + start, End: span[0] + end, Certain: !r.isGuess && (!r.usesContext || !looksLikeWordOrExample(secret))})
 	}
 	return found
 }

@@ -81,14 +81,14 @@ func List(root string) ([]Book, error) {
 	return books, nil
 }
 
-// Find returns the books below root whose version is name. If name is the path of a directory, such as ./books, it
+// Find returns the books below root whose version is versionOrDir. If it is the path of a directory, such as ./books, it
 // returns the books in that directory instead.
-func Find(root, name string) ([]Book, error) {
-	if info, err := os.Stat(name); err == nil && info.IsDir() && strings.ContainsRune(name, filepath.Separator) {
-		return booksInDirectory(name)
+func Find(root, versionOrDir string) ([]Book, error) {
+	if info, err := os.Stat(versionOrDir); err == nil && info.IsDir() && strings.ContainsRune(versionOrDir, filepath.Separator) {
+		return booksInDirectory(versionOrDir)
 	}
 	all, err := List(root)
-	return slices.DeleteFunc(all, func(b Book) bool { return b.Version != name }), err
+	return slices.DeleteFunc(all, func(b Book) bool { return b.Version != versionOrDir }), err
 }
 
 func booksInDirectory(dir string) ([]Book, error) {

@@ -40,7 +40,7 @@ func TestPageIsReadAsWritten(t *testing.T) {
 	if diff := cmp.Diff([]Page{p}, pages); diff != "" {
 		t.Errorf("pages (-written +read):\n%s", diff)
 	}
-	if raw, err := b.RawOutput(&pages[0]); string(raw) != "abc" || err != nil {
+	if raw, err := b.RawOutputUpTo(&pages[0]); string(raw) != "abc" || err != nil {
 		t.Errorf("raw %q, %v", raw, err)
 	}
 	if got, want := pages[0].Screen().ANSI(), p.ANSI; got != want || pages[0].StateBeforeSlash() != "permission" {

@@ -150,7 +150,7 @@ func (c *comparison) compareOptions(a, b *Page) {
 		case !ok:
 			c.addChange(ChangedDialogOptions, b, "option %q is new%s", label, optionNumberSuffix(o))
 		case old.Number != o.Number:
-			c.addChange(ChangedDialogOptions, b, "option %q has%s; it had%s before", label, optionNumberText(o), optionNumberText(old))
+			c.addChange(ChangedDialogOptions, b, "option %q has%s; it had%s before", label, optionNumberPhrase(o), optionNumberPhrase(old))
 		}
 		if ok {
 			order = append(order, label)
@@ -179,7 +179,7 @@ func optionNumberSuffix(o Option) string {
 	return " (number " + o.Number + ")"
 }
 
-func optionNumberText(o Option) string {
+func optionNumberPhrase(o Option) string {
 	if o.Number == "" {
 		return " no number"
 	}

@@ -29,7 +29,7 @@ type Page struct {
 	// Slots are the parts that depend on the run.
 	Slots   []Slot   `json:"slots,omitempty"`
 	Options []Option `json:"options,omitempty"`
-	// Offset is the number of bytes of the tape's output (see [Book.RawOutput]) up to the page.
+	// Offset is the number of bytes of the tape's output (see [Book.RawOutputUpTo]) up to the page.
 	Offset int `json:"offset,omitempty"`
 
 	Text string `json:"-"` // a line for each row, without the spaces at its end
@@ -131,8 +131,8 @@ func (b Book) WriteTape(tape string, cast, raw []byte) error {
 	return errors.Join(os.WriteFile(b.filePath(tape, castSuffix), cast, 0o644), os.WriteFile(b.filePath(tape, rawTapeOutputSuffix), raw, 0o644))
 }
 
-// RawOutput returns the output that led to a page.
-func (b Book) RawOutput(p *Page) ([]byte, error) {
+// RawOutputUpTo returns the output that led to a page.
+func (b Book) RawOutputUpTo(p *Page) ([]byte, error) {
 	raw, err := os.ReadFile(b.filePath(p.Tape, rawTapeOutputSuffix))
 	if err != nil {
 		return nil, fmt.Errorf("reading the output of the tape %s: %w", p.Tape, err)
@@ -365,7 +365,7 @@ func slotTextsNotFoundByPattern(slots []Slot) (textBySlotName map[string]string)
 // change without input, such as spinners. Slots do not overlap; if texts overlap, the longer text wins.
 func FindSlots(lines []string, texts map[string]string) []Slot {
 	var slots []Slot
-	sorted := namesByTextLength(texts)
+	sorted := namesLongestTextFirst(texts)
 	all := runDependentPartPatterns()
 	for row, line := range lines {
 		l := screenLineSlots{line: line, row: row, slotByByte: make([]*Slot, len(line))}
@@ -414,7 +414,7 @@ func (l *screenLineSlots) addSlotUnlessOverlapping(slotName string, fromByte, to
 	}
 }
 
-func namesByTextLength(texts map[string]string) []string {
+func namesLongestTextFirst(texts map[string]string) []string {
 	var names []string
 	for name, value := range texts {
 		if value != "" {

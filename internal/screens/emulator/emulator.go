@@ -43,11 +43,11 @@ func New(cols, rows int) *Emulator {
 		DisableMode:      func(mode ansi.Mode) { delete(e.modes, mode) },
 	})
 	e.filter.terminal = e.terminal // fails only after Close, which is never called
-	e.answerQueries()
+	e.registerQueryHandlers()
 	return e
 }
 
-func (e *Emulator) answerQueries() {
+func (e *Emulator) registerQueryHandlers() {
 	reply := func(cmd int, text func(params ansi.Params) string) {
 		e.terminal.RegisterCsiHandler(cmd, func(params ansi.Params) bool {
 			if t := text(params); len(e.replies)+len(t) <= maxUnreadReplyBytes {

@@ -136,10 +136,10 @@ func (f *outputFilter) filterEscapeByte(b byte) {
 func (f *outputFilter) filterControlStringByte(b byte) {
 	switch {
 	case b == escapeByte:
-		f.endString()
+		f.setTitleFromOSC()
 		f.state = filterInEscape
 	case b == bellByte && f.kind == ']':
-		f.endString()
+		f.setTitleFromOSC()
 		f.state = filterInText
 	case b == cancelByte || b == substituteByte:
 		f.state = filterInText
@@ -148,7 +148,7 @@ func (f *outputFilter) filterControlStringByte(b byte) {
 	}
 }
 
-func (f *outputFilter) endString() {
+func (f *outputFilter) setTitleFromOSC() {
 	if f.kind != ']' {
 		return
 	}

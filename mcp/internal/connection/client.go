@@ -179,7 +179,7 @@ func (l *client) deliverResponse(message json.RawMessage) {
 // 2026-07-28 over HTTP this is not necessary, because closing the HTTP request cancels it.
 func (l *client) needsCancelNotification(ctx context.Context, method string) bool {
 	if method == string(wire.MethodSubscriptionsListen) {
-		return errors.Is(context.Cause(ctx), errNotAcknowledged)
+		return errors.Is(context.Cause(ctx), errSubscriptionNotAcknowledged)
 	}
 	if method == string(wire.MethodInitialize) { // observed over stdio
 		return l.isLocal && errors.Is(ctx.Err(), context.DeadlineExceeded)
@@ -191,7 +191,7 @@ func idText(id wire.RequestId) string { return strings.TrimPrefix(fmt.Sprint(id.
 
 func (l *client) sendCancellation(ctx context.Context, id wire.RequestId) {
 	params := newParams("requestId", id)
-	if cause := context.Cause(ctx); !errors.Is(cause, errNotAcknowledged) {
+	if cause := context.Cause(ctx); !errors.Is(cause, errSubscriptionNotAcknowledged) {
 		params = append(params, newParams("reason", reasonForCancelledNotification(cause))...)
 	}
 	if l.modern.Load() {

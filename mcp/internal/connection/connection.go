@@ -123,7 +123,7 @@ func (c *Conn) capabilities(sampling bool) wire.ClientCapabilities {
 // Open starts the transport and does the handshake. The connection lasts until ctx is cancelled; limit bounds the time
 // to connect. If Open fails, the caller must call [Conn.CloseAfterFailedOpen].
 func (c *Conn) Open(ctx, limit context.Context) error {
-	if err := c.transport.Start(ctx); err != nil {
+	if err := c.transport.StartReading(ctx); err != nil {
 		return err
 	}
 	var err error
@@ -135,7 +135,7 @@ func (c *Conn) Open(ctx, limit context.Context) error {
 			return err
 		}
 	}
-	if c.hasGETStream() {
+	if c.usesGETStream() {
 		c.tasks.Go(c.remote.listen) // returns when the connection is closed
 	}
 	return nil
@@ -261,7 +261,7 @@ func (c *Conn) IsRemote() bool { return c.remote != nil }
 // WasAnyToolCalled reports whether a tool was called over the connection.
 func (c *Conn) WasAnyToolCalled() bool { return c.wasCalled.Load() }
 
-func (c *Conn) hasGETStream() bool {
+func (c *Conn) usesGETStream() bool {
 	return c.IsRemote() && c.remote.stream == nil && !c.IsModern()
 }
 
@@ -271,7 +271,7 @@ func (c *Conn) hasGETStream() bool {
 func (c *Conn) WaitUpToOneSecondForGETStream(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, time.Second)
 	defer stop()
-	if c.hasGETStream() {
+	if c.usesGETStream() {
 		select {
 		case <-c.remote.listening:
 		case <-ctx.Done():

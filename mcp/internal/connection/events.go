@@ -17,7 +17,7 @@ type serverSentEvent struct {
 type eventReader struct {
 	in      *bufio.Reader
 	started bool
-	part    []byte // buffer of readPart
+	part    []byte // buffer of readLinePart
 }
 
 func newEventReader(r io.Reader) *eventReader { return &eventReader{in: bufio.NewReader(r)} }
@@ -29,7 +29,7 @@ func newEventReader(r io.Reader) *eventReader { return &eventReader{in: bufio.Ne
 func (r *eventReader) nextEvent(data *boundedLine, maxBytes int64) (ev serverSentEvent, err error) {
 	var read int64
 	for read <= maxBytes {
-		part, isEnd, err := r.readPart()
+		part, isEnd, err := r.readLinePart()
 		if err != nil {
 			return serverSentEvent{}, err
 		}
@@ -42,7 +42,7 @@ func (r *eventReader) nextEvent(data *boundedLine, maxBytes int64) (ev serverSen
 		}
 		isData := ev.addFieldOfLineOrLineStart(part, isEnd, data)
 		for !isEnd && read <= maxBytes {
-			if part, isEnd, err = r.readPart(); err != nil {
+			if part, isEnd, err = r.readLinePart(); err != nil {
 				return serverSentEvent{}, err
 			}
 			read += int64(len(part))
@@ -78,9 +78,9 @@ func (e *serverSentEvent) addFieldOfLineOrLineStart(line []byte, isWholeLine boo
 
 const maxPartBytes = 4 << 10
 
-// readPart reads a line without its end, or the next part of a long line. As in the real CLI, a carriage return ends its
+// readLinePart reads a line without its end, or the next part of a long line. As in the real CLI, a carriage return ends its
 // line only when the next byte has arrived.
-func (r *eventReader) readPart() (part []byte, isEnd bool, err error) {
+func (r *eventReader) readLinePart() (part []byte, isEnd bool, err error) {
 	const byteOrderMark = "\ufeff"
 	for r.part = r.part[:0]; len(r.part) < maxPartBytes && !isEnd; {
 		c, err := r.in.ReadByte()

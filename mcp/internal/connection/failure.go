@@ -76,15 +76,15 @@ type UnusableHTTPAnswerError struct {
 
 func (e *UnusableHTTPAnswerError) Error() string { return e.Text }
 
-// ResultError reports a result that the client cannot use. Its text continues a sentence that begins with the name of
+// UnusableResultError reports a result that the client cannot use. Its text continues a sentence that begins with the name of
 // the server: "returned a malformed result …".
-type ResultError struct{ Text string }
+type UnusableResultError struct{ Text string }
 
-func (e *ResultError) Error() string { return e.Text }
+func (e *UnusableResultError) Error() string { return e.Text }
 
 // MalformedResult reports a result that violates the protocol.
-func MalformedResult(method, defect string) *ResultError {
-	return &ResultError{"returned a malformed result that failed schema validation: Invalid result for " + method + ": " + defect}
+func MalformedResult(method, defect string) *UnusableResultError {
+	return &UnusableResultError{"returned a malformed result that failed schema validation: Invalid result for " + method + ": " + defect}
 }
 
 // CallTimeoutError reports that a call took too long.
@@ -94,7 +94,7 @@ func (e *CallTimeoutError) Error() string { return fmt.Sprintf("no answer within
 
 // rootCauseOfClientError returns the cause of an error. A lost connection becomes ErrClosed.
 func rootCauseOfClientError(err error) error {
-	if found := cmp.Or(findError[*Error](err), findError[*DialError](err), findError[*UnusableHTTPAnswerError](err), findError[*ResultError](err)); found != nil {
+	if found := cmp.Or(findError[*Error](err), findError[*DialError](err), findError[*UnusableHTTPAnswerError](err), findError[*UnusableResultError](err)); found != nil {
 		return found
 	}
 	for wrapped, plain := range map[error]error{transport.ErrTransportClosed: ErrClosed, ErrUnreadable: ErrUnreadable} {

@@ -146,7 +146,7 @@ func (e *tooLongError) Error() string {
 var (
 	leadingIDPattern       = lazyPattern(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"[^"]*"\s*,)?\s*"id"\s*:\s*(\d+|"(?:[^"\\]|\\.)*")\s*,\s*"(?:result|error|jsonrpc)"`)
 	responseIDAtEndPattern = lazyPattern(`,\s*"id"\s*:\s*(\d+|"(?:[^"\\]|\\.)*")\s*(?:,\s*"jsonrpc"\s*:\s*"[^"]*"\s*)?\}\s*$`)
-	methodPattern          = lazyPattern(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"[^"]*"\s*,)?\s*"method"`)
+	leadingMethodPattern   = lazyPattern(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"[^"]*"\s*,)?\s*"method"`)
 )
 
 func lazyPattern(expr string) func() *regexp.Regexp {
@@ -159,7 +159,7 @@ func (l *boundedLine) responseID() []byte {
 		return found[1]
 	}
 	end := slices.Concat(l.kept[max(0, len(l.kept)-minKeptEndBytesOfTooLongLine):], l.tail)
-	if found := responseIDAtEndPattern().FindSubmatch(end); found != nil && !methodPattern().Match(l.kept) {
+	if found := responseIDAtEndPattern().FindSubmatch(end); found != nil && !leadingMethodPattern().Match(l.kept) {
 		return found[1]
 	}
 	return nil

@@ -32,8 +32,8 @@ type hostTransport struct {
 	*transportBase
 }
 
-func (*hostTransport) close(context.Context)       {}
-func (*hostTransport) Start(context.Context) error { return nil }
+func (*hostTransport) close(context.Context)              {}
+func (*hostTransport) StartReading(context.Context) error { return nil }
 func (t *hostTransport) post(ctx context.Context, messageWithoutResponse any) error {
 	_, err := t.roundTrip(ctx, messageWithoutResponse)
 	return err

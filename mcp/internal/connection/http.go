@@ -42,8 +42,8 @@ type httpTransport struct {
 	listening    chan struct{} // closed when the first request for the GET stream is answered or has failed
 }
 
-// Start begins to read the stream of the older transport.
-func (t *httpTransport) Start(context.Context) (alwaysNil error) {
+// StartReading begins to read the stream of the older transport.
+func (t *httpTransport) StartReading(context.Context) (alwaysNil error) {
 	if t.stream != nil {
 		t.tasks.Go(func() { // returns when the connection is closed
 			_, _ = (&eventStream{httpTransport: t}).readUntilResponse(t.stream) // however the stream ends, the connection is lost
@@ -196,7 +196,7 @@ func (t *httpTransport) readAnswer(resp *http.Response) (message []byte, err err
 	case !json.Valid(body):
 		return nil, ErrUnreadable
 	case message == nil:
-		return nil, &ResultError{"returned a malformed result that failed schema validation: the answer is not a message of JSON-RPC"}
+		return nil, &UnusableResultError{"returned a malformed result that failed schema validation: the answer is not a message of JSON-RPC"}
 	}
 	return message, nil
 }

@@ -26,8 +26,8 @@ func (k ListKind) method() wire.MCPMethod {
 }
 
 type listChanges struct {
-	signal        chan struct{} // holds a token after a change
-	seen, current atomic.Int64  // number of changes that the server reported, and how many of them are in the fetched lists
+	signal            chan struct{} // holds a token after a change
+	reported, fetched atomic.Int64  // number of changes that the server reported, and how many of them are in the fetched lists
 
 	mu      sync.Mutex
 	changed map[ListKind]bool // lists that changed and were not fetched yet
@@ -40,7 +40,7 @@ func (c *listChanges) addChange(list ListKind) {
 	}
 	c.changed[list] = true
 	c.mu.Unlock()
-	c.seen.Add(1)
+	c.reported.Add(1)
 	signalChange(c.signal)
 }
 

@@ -53,7 +53,7 @@ func (c *Conn) negotiate(ctx context.Context) (result InitializeResult, err erro
 		}
 		if err = n.reasonAgainstHandshakeAfterProbe(); err == nil {
 			n.handshakeStarted = true
-			result, err = c.handshake(ctx)
+			result, err = c.initialize(ctx)
 		}
 	}
 	return result, err
@@ -83,8 +83,8 @@ func (c *Conn) probeForModernVersion(ctx context.Context) (discovered Initialize
 	return discovered, nil
 }
 
-// handshake agrees on a revision up to ProtocolVersion.
-func (c *Conn) handshake(ctx context.Context) (r InitializeResult, err error) {
+// initialize agrees on a revision up to ProtocolVersion.
+func (c *Conn) initialize(ctx context.Context) (r InitializeResult, err error) {
 	method := string(wire.MethodInitialize)
 	identity := c.client.identity
 	result, err := c.client.send(ctx, method, newParams("protocolVersion", ProtocolVersion,

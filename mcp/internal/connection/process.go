@@ -41,7 +41,7 @@ func (t ProcessServer) dial(_, startLimit context.Context, b *transportBase) (st
 		return nil, err
 	}
 	w := &process{Process: p, transportBase: b, messages: &messageReader{pipe: bufio.NewReaderSize(p.Stdout(), 32<<10), line: boundedLine{limit: t.MaxLine}, owner: b}}
-	b.tasks.Go(w.watch)
+	b.tasks.Go(w.markLostAfterExit)
 	return w, nil
 }
 
@@ -52,8 +52,8 @@ type process struct {
 	messages *messageReader
 }
 
-// Start implements messageTransport.
-func (p *process) Start(ctx context.Context) error {
+// StartReading implements messageTransport.
+func (p *process) StartReading(ctx context.Context) error {
 	go func() { // returns at the end of the output
 		for {
 			message, err := p.messages.nextMessage()
@@ -98,8 +98,8 @@ func (p *process) close(ctx context.Context) {
 	p.Stop(ctx)
 }
 
-// watch marks the connection as lost exitOutputWait after the process has exited. It returns when the connection is lost.
-func (p *process) watch() {
+// markLostAfterExit marks the connection as lost exitOutputWait after the process has exited. It returns when the connection is lost.
+func (p *process) markLostAfterExit() {
 	select {
 	case <-p.Done():
 	case <-p.Lost():
@@ -150,7 +150,7 @@ func (p *process) exitReason(patience time.Duration) string {
 		return ""
 	}
 	reason := exit.String()
-	if line := lastLine(p.StderrTail()); line != "" {
+	if line := failureLine(p.StderrTail()); line != "" {
 		reason += ": " + line
 	}
 	return p.debug.Redact(reason)
@@ -169,8 +169,8 @@ func lastLines(text string) []string {
 // message of a failure: stacks, quoted source and its mark, hints.
 var stderrLineAfterFailureMessagePattern = lazyPattern(`^(?:[\s^}]|hint:|note:|Node\.js v\d|npm (?:error|ERR!)(?: A complete log| *$)|goroutine \d+ \[|created by |exit status \d+$|[\w./*()]+\(.*\)$)|^$`)
 
-// lastLine returns the last line that does not match [stderrLineAfterFailureMessagePattern], or the last line if every line matches.
-func lastLine(text string) string {
+// failureLine returns the last line that does not match [stderrLineAfterFailureMessagePattern], or the last line if every line matches.
+func failureLine(text string) string {
 	const longest = 500
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	line := lines[len(lines)-1]

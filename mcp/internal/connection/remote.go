@@ -36,7 +36,7 @@ func (t RemoteServer) dial(lifetime, limit context.Context, b *transportBase) (m
 	}
 	h.closed, h.stop = context.WithCancel(lifetime)
 	if t.SSE {
-		if err := h.openSSE(limit); err != nil {
+		if err := h.openLegacySSE(limit); err != nil {
 			h.close(limit)
 			return nil, err
 		}

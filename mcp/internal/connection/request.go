@@ -67,9 +67,9 @@ func (c *Conn) storeToolsForHeaderArguments(toolDefinitions []json.RawMessage) {
 	}
 }
 
-// CheckTool returns why a tool with this definition cannot be called over this connection; nil means that it can. Over
+// CheckToolHeaders returns why a tool with this definition cannot be called over this connection; nil means that it can. Over
 // HTTP, revision 2026-07-28 sends some arguments as headers. A definition whose headers are invalid cannot be called.
-func (c *Conn) CheckTool(definition json.RawMessage) error {
+func (c *Conn) CheckToolHeaders(definition json.RawMessage) error {
 	var tool wire.Tool
 	if !c.IsModern() || !c.IsRemote() || json.Unmarshal(definition, &tool) != nil {
 		return nil

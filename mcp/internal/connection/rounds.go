@@ -111,9 +111,9 @@ func (r *inputRequestRepetition) askQuestions(ctx context.Context, requests json
 		}
 		switch method := asked[i].Method; {
 		case method != MethodElicit && method != MethodRoots && method != MethodSample:
-			return nil, &ResultError{"returned a malformed result that failed schema validation: its answer asked for input of a kind this client does not serve, so the call was not made again"}
+			return nil, &UnusableResultError{"returned a malformed result that failed schema validation: its answer asked for input of a kind this client does not serve, so the call was not made again"}
 		case method == MethodSample && !r.handlesSampling:
-			return nil, &ResultError{"asked for input this client could not serve (" + method + "), so the call was not made again"}
+			return nil, &UnusableResultError{"asked for input this client could not serve (" + method + "), so the call was not made again"}
 		case method == MethodElicit:
 			if err := checkElicitation(asked[i].Params, true); err != nil {
 				return nil, err

@@ -39,13 +39,13 @@ type Renewer interface {
 
 // roundTripper adds the configured headers to every request, and turns refusals into errors.
 type roundTripper struct {
-	base      *http.Transport
-	transport http.RoundTripper // sends the requests: base itself, or the transport that the renewer has put around base
-	origin    string            // origin of the server; headers are not sent to other origins
-	agent     string            // User-Agent
-	issuer    atomic.Value      // the origin that issued the session id, a string; the id is not sent to other origins
-	renewer   Renewer           // nil means that a refused request is not sent again
-	accepted  atomic.Bool       // a request was accepted
+	base            *http.Transport
+	transport       http.RoundTripper // sends the requests: base itself, or the transport that the renewer has put around base
+	origin          string            // origin of the server; headers are not sent to other origins
+	agent           string            // User-Agent
+	sessionIDOrigin atomic.Value      // the origin that issued the session id, a string; the id is not sent to other origins
+	renewer         Renewer           // nil means that a refused request is not sent again
+	requestAccepted atomic.Bool       // a request was accepted
 
 	mu      sync.Mutex // held while headers are renewed
 	headers map[string]string
@@ -67,7 +67,7 @@ func (t *roundTripper) renewHeaders(ctx context.Context, refusal *http.Response,
 	defer t.mu.Unlock()
 	if maps.Equal(used, t.headers) {
 		t.headers, err = t.renewer.Renew(ctx, Refusal{
-			Status: refusal.StatusCode, Challenge: strings.Join(refusal.Header.Values("WWW-Authenticate"), ", "), UsedHeaders: used, WasAccepted: t.accepted.Load(),
+			Status: refusal.StatusCode, Challenge: strings.Join(refusal.Header.Values("WWW-Authenticate"), ", "), UsedHeaders: used, WasAccepted: t.requestAccepted.Load(),
 		})
 		if err != nil {
 			t.headers = used
@@ -81,15 +81,15 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
 	headers := t.currentHeaders(ctx)
 	resp, err := t.send(ctx, req, headers)
-	if isRenewed := t.renewer != nil && req.Method == http.MethodPost && originOf(req.URL) == t.origin; err == nil && isUnauthorized(resp) && isRenewed {
+	if isRenewed := t.renewer != nil && req.Method == http.MethodPost && originOf(req.URL) == t.origin; err == nil && isAuthRefusal(resp) && isRenewed {
 		resp, err = t.sendAgain(ctx, req, resp, headers)
 	}
 	if err != nil {
 		return nil, err
 	}
 	isForbidden := resp.StatusCode == http.StatusForbidden && req.Header.Get(versionHeader) != "" // after the handshake, a login does not help
-	if !isUnauthorized(resp) {
-		t.accepted.Store(true)
+	if !isAuthRefusal(resp) {
+		t.requestAccepted.Store(true)
 	} else if !isForbidden {
 		defer resp.Body.Close()
 		return nil, t.unauthorizedResponseError(resp, headers)
@@ -116,7 +116,7 @@ func (t *roundTripper) unauthorizedResponseError(resp *http.Response, sentHeader
 	return f
 }
 
-func isUnauthorized(resp *http.Response) bool {
+func isAuthRefusal(resp *http.Response) bool {
 	return resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden
 }
 
@@ -133,12 +133,12 @@ func (t *roundTripper) send(ctx context.Context, req *http.Request, headers map[
 			req.Header.Set(k, v)
 		}
 	}
-	if issuer, ok := t.issuer.Load().(string); ok && issuer != to {
+	if issuer, ok := t.sessionIDOrigin.Load().(string); ok && issuer != to {
 		req.Header.Del(sessionHeader)
 	}
 	resp, err := t.transport.RoundTrip(req)
 	if err == nil && resp.Header.Get(sessionHeader) != "" {
-		t.issuer.Store(to)
+		t.sessionIDOrigin.Store(to)
 	}
 	return resp, err
 }

@@ -167,13 +167,13 @@ func ResultDefects(method string, result json.RawMessage) string {
 	return resultDefects(method, result, required)
 }
 
-// ResultDefectsWithoutSchema is like [ResultDefects], but accepts tools without an input schema.
-func ResultDefectsWithoutSchema(method string, result json.RawMessage) string {
+// ResultDefectsOptionalSchema is like [ResultDefects], but accepts tools without an input schema.
+func ResultDefectsOptionalSchema(method string, result json.RawMessage) string {
 	return resultDefects(method, result, optional)
 }
 
-func resultDefects(method string, result json.RawMessage, schema func(string, schemaCheck) objectMemberCheck) string {
-	check, known := resultShapes(schema)[method]
+func resultDefects(method string, result json.RawMessage, requiredOrOptional func(string, schemaCheck) objectMemberCheck) string {
+	check, known := resultShapes(requiredOrOptional)[method]
 	if !known {
 		return ""
 	}

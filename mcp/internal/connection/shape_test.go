@@ -53,7 +53,7 @@ func TestDefects_N7(t *testing.T) {
 			t.Errorf("%s %s: %s, want %q", test.method, test.value, got, test.want)
 		}
 	}
-	if got := ResultDefectsWithoutSchema("tools/list", json.RawMessage(tools(``))); got != "" {
+	if got := ResultDefectsOptionalSchema("tools/list", json.RawMessage(tools(``))); got != "" {
 		t.Errorf("tool without a schema: %q", got)
 	}
 	if got := ToolResultDefectsInModernVersion(json.RawMessage(`{}`)); !strings.Contains(got, "expected array, received undefined") {

@@ -8,9 +8,9 @@ import (
 	"net/http"
 )
 
-// openSSE opens the stream of the older HTTP transport, within limit. First the server announces an endpoint there, to
+// openLegacySSE opens the stream of the older HTTP transport, within limit. First the server announces an endpoint there, to
 // which the client then posts its messages.
-func (t *httpTransport) openSSE(limit context.Context) error {
+func (t *httpTransport) openLegacySSE(limit context.Context) error {
 	defer context.AfterFunc(limit, t.stop)()
 	err := t.findEndpoint()
 	if err == nil {

@@ -98,12 +98,12 @@ func TestResponseComesAtOnce(t *testing.T) {
 	base := testBase()
 	base.tasks = &sync.WaitGroup{}
 	sse := &httpTransport{transportBase: base, httpClient: client, url: "http://127.0.0.1/sse", closed: ctx, stop: cancel, limit: 1000}
-	if err := sse.openSSE(t.Context()); err != nil {
+	if err := sse.openLegacySSE(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	defer cancel()
 	base.client.transport, base.client.debug = sse, noLog{}
-	if err := sse.Start(t.Context()); err != nil {
+	if err := sse.StartReading(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	limit, stop := context.WithTimeout(t.Context(), time.Minute)

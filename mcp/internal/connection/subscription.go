@@ -44,8 +44,8 @@ const (
 )
 
 var (
-	errNotAcknowledged = errors.New("the server did not acknowledge subscriptions/listen")
-	errFilterChanged   = errors.New("the subscription changed")
+	errSubscriptionNotAcknowledged = errors.New("the server did not acknowledge subscriptions/listen")
+	errFilterChanged               = errors.New("the subscription changed")
 )
 
 // newSubscription returns a subscription to the lists that the server announces changes of. pause is the pause before
@@ -135,7 +135,7 @@ func (s *subscription) openStreamOnceUntilItEnds(ctx context.Context, onAcknowle
 			late.Stop()
 			onAcknowledged()
 		case <-late.C:
-			stop(errNotAcknowledged)
+			stop(errSubscriptionNotAcknowledged)
 		case <-s.filterChanged:
 			stop(errFilterChanged)
 		case err := <-ended:

@@ -22,8 +22,8 @@ type Target interface {
 
 // messageTransport carries the messages of a connection: to a process, a remote server or a host.
 type messageTransport interface {
-	// Start begins to read messages. Requests of the server are handled until ctx ends.
-	Start(ctx context.Context) error
+	// StartReading begins to read messages. Requests of the server are handled until ctx ends.
+	StartReading(ctx context.Context) error
 	// SendRequest sends a request and waits for its response. If the client receives the response from another stream, it cancels ctx.
 	SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error)
 	// post sends a message that has no response.
@@ -101,7 +101,7 @@ func (c *listChanges) TakeChanges() (changed map[ListKind]bool, seen int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	changed, c.changed = c.changed, nil
-	return changed, c.seen.Load()
+	return changed, c.reported.Load()
 }
 
 // ListsChanged returns a channel that holds a token after the server reported a changed list.
@@ -109,7 +109,7 @@ func (c *listChanges) ListsChanged() <-chan struct{} { return c.signal }
 
 // MarkFetched records that the lists were fetched. changes is the number of changes that they already contain, as
 // TakeChanges returned it before.
-func (c *listChanges) MarkFetched(changes int64) { c.current.Store(changes) }
+func (c *listChanges) MarkFetched(changes int64) { c.fetched.Store(changes) }
 
 // ForgetChanges treats the lists as up to date, although the server may have reported changes.
 func (c *listChanges) ForgetChanges() {
@@ -122,7 +122,7 @@ func (c *listChanges) ForgetChanges() {
 }
 
 // HasUnfetchedChanges reports whether the server's lists changed since they were fetched.
-func (c *listChanges) HasUnfetchedChanges() bool { return c.current.Load() < c.seen.Load() }
+func (c *listChanges) HasUnfetchedChanges() bool { return c.fetched.Load() < c.reported.Load() }
 
 // closeReason records that a connection ended, and why.
 type closeReason struct {

@@ -119,8 +119,8 @@ func (c *Checker) checkValue(v diag.Value) {
 	}
 }
 
-// CheckTextFile reads a text file into the library. Path must be the position of the file's name in the scenario.
-func (c *Checker) CheckTextFile(name string) {
+// LoadTextFile reads a text file into the library. Path must be the position of the file's name in the scenario.
+func (c *Checker) LoadTextFile(name string) {
 	path := diag.ResolvePath(c.Source.Dir, name)
 	content, err := c.ReadFile(path)
 	switch {

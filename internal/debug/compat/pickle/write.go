@@ -21,7 +21,7 @@ const maxNestingDepth = 1000
 func FromJSON(data []byte) ([]byte, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
-	out, err := appendNext([]byte("\x80\x04"), dec, 0)
+	out, err := appendPickledNextValue([]byte("\x80\x04"), dec, 0)
 	if err != nil {
 		return nil, fmt.Errorf("reading JSON: %w", err)
 	}
@@ -31,7 +31,7 @@ func FromJSON(data []byte) ([]byte, error) {
 	return append(out, '.'), nil
 }
 
-func appendNext(dst []byte, dec *json.Decoder, depth int) ([]byte, error) {
+func appendPickledNextValue(dst []byte, dec *json.Decoder, depth int) ([]byte, error) {
 	if depth > maxNestingDepth {
 		return nil, errors.New("objects and arrays in the JSON are nested too deeply")
 	}
@@ -74,7 +74,7 @@ func appendPickledJSONContainer(dst []byte, dec *json.Decoder, openingBracket js
 				text, _ := key.(string)
 				dst = appendPickledString(dst, text)
 			}
-			if dst, err = appendNext(dst, dec, depth+1); err != nil {
+			if dst, err = appendPickledNextValue(dst, dec, depth+1); err != nil {
 				return nil, err
 			}
 		}
