@@ -75,7 +75,7 @@ func (*sequentialIDs) CurrentUTCTimestamp() string { return "now" }
 type silentSession struct{}
 
 func (silentSession) PromptBeforeHostPrompts() *protocol.UserMessage { return nil }
-func (silentSession) WaitTurnReady(context.Context) error { return nil }
+func (silentSession) WaitTurnReady(context.Context) error            { return nil }
 
 func (silentSession) Background() (busy, owesTurn bool)                             { return false, false }
 func (silentSession) StreamBackgroundEvents(context.Context, context.Context) error { return nil }
