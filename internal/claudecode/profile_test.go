@@ -184,12 +184,12 @@ func TestRequestBetas(t *testing.T) {
 			t.Fatal(err)
 		}
 		betas := claudecode.ProfileFor(claudecode.DefaultVersion).WithEnvironment(e).RequestBetas(f)
-		for _, name := range strings.Fields(tt.has) {
+		for name := range strings.FieldsSeq(tt.has) {
 			if !slices.Contains(betas, name) {
 				t.Errorf("%s: no %s in %v", tt.environment, name, betas)
 			}
 		}
-		for _, name := range strings.Fields(tt.lacks) {
+		for name := range strings.FieldsSeq(tt.lacks) {
 			if slices.Contains(betas, name) {
 				t.Errorf("%s: %s in %v", tt.environment, name, betas)
 			}
