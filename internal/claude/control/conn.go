@@ -161,7 +161,7 @@ func (p *Conn) nextPrompt(ctx context.Context) (*prompt, error) {
 func (p *Conn) showIdleIfPending() {
 	if _, owesTurn := p.session.Background(); p.idlePending && !owesTurn {
 		p.idlePending = false
-		p.promptScheduler.showIdle()
+		p.showIdle()
 	}
 }
 
