@@ -37,7 +37,7 @@ func sdkProjects() []sdkProject {
 			name: name, programs: name + "/*.py", pins: name + "/requirements.txt",
 			install: func(ctx context.Context, dir, pins string) error {
 				return errors.Join(
-					run(ctx, dir, "python3", "-m", "venv", "venv"),
+					run(ctx, dir, "python3", "-m", "venv", "--clear", "venv"), // an interrupted installation may have left a part
 					run(ctx, dir, filepath.Join(dir, "venv", "bin", "pip"), "install", "--quiet", "--disable-pip-version-check", "--requirement", pins),
 				)
 			},
