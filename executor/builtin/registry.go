@@ -123,7 +123,7 @@ func agentTool(name string) tool.Tool {
 			tool.Optional("name", tool.String("A name for the agent")),
 			tool.Optional("team_name", tool.String("The team that the agent joins")),
 			tool.Optional("mode", tool.String("The permission mode of the agent")),
-			tool.Optional("isolation", tool.String("Where the agent runs: in a worktree of its own, or elsewhere")),
+			tool.Optional("isolation", tool.String("How the agent is isolated, such as \"worktree\"")),
 		),
 		Run: failingRun("cannot start agents in this session"),
 	}

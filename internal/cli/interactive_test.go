@@ -603,7 +603,7 @@ func TestInteractiveAuto(t *testing.T) {
 }
 
 // TestInteractivePlanChecks: calls in plan mode need the check of mode auto, unless the settings exclude it. The
-// explanation is no dialog.
+// explanation is not a dialog.
 func TestInteractivePlanChecks(t *testing.T) {
 	for settings, want := range map[string][]string{
 		"{}":                              {"● Auto mode can't check actions in this session", "so this one needs your approval", " ❯ No\n   Yes\n"},

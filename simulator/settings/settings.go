@@ -130,7 +130,7 @@ type Settings struct {
 	AvailableModels []string
 	MemoryDir       string // directory of memories; empty means the default
 	NoMemory        bool
-	// NoGitInstructions is true if the model is told nothing about git: neither the state of the repository nor how commits end.
+	// NoGitInstructions is true if requests say nothing about git: neither the state of the repository nor how commits end.
 	NoGitInstructions bool
 
 	DisableAllHooks                               bool // hooks are switched off, except those of managed settings

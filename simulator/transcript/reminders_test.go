@@ -172,7 +172,7 @@ func TestRemindersOfRequests(t *testing.T) {
 	}
 }
 
-// The model is told the state of the repository, of an agent the state of its worktree.
+// Requests describe the state of the repository, and those of an agent the state of its worktree.
 func TestGitStatus(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{Context: repositoryContext{}})

@@ -74,8 +74,8 @@ func (c *Compiler) Template(src string) (*Template, error) {
 }
 
 // nextExpression finds the first expression {{ … }} of the template src that begins at the index from or later, and
-// returns the bounds of the text between its braces. If there is none, both results are -1. If the closing braces are
-// missing, end is -1.
+// returns the bounds of the text between its braces. Without an expression, both results are -1. If the closing braces
+// are missing, end is -1.
 func nextExpression(src string, from int) (start, end int) {
 	open := strings.Index(src[from:], "{{")
 	if open < 0 {

@@ -154,7 +154,7 @@ func (a *apiService) listenAndServe(ctx context.Context) error {
 	return nil
 }
 
-// serveInBackground answers requests until close is called. If proxyListener is nil, there is no proxy.
+// serveInBackground answers requests until close is called. If proxyListener is nil, no proxy is served.
 func (a *apiService) serveInBackground(ctx context.Context, ln, proxyListener net.Listener) {
 	ctx, a.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	a.tasks.Go(func() { // returns after close
