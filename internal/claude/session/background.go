@@ -20,7 +20,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// backgroundTasksAndAgents holds the work outside the conversation: tasks and agents.
+// backgroundTasksAndAgents holds the background tasks and sub-agents of a session.
 type backgroundTasksAndAgents struct {
 	tasks         *task.Set
 	agents        *agent.Agents
@@ -35,7 +35,7 @@ type backgroundTasksAndAgents struct {
 	tempDir       tempDir
 }
 
-// tempDir is a directory that is removed at the end of the run.
+// tempDir is a temporary directory. It is created at its first use and removed when the session is closed.
 type tempDir struct {
 	once sync.Once
 	dir  *proc.TempDir // nil means that the directory does not exist yet
@@ -54,8 +54,8 @@ func newBackgroundTasksAndAgents(plan launch.Plan, state *simulator.SessionState
 	return b
 }
 
-// taskOutputDir returns the directory for the output of tasks; "" means that the output is discarded. It is in the folder of the
-// session below TaskTemp (observed with 2.1.329). Without TaskTemp, it is temporary and removed at the end of the run.
+// taskOutputDir returns the directory for the output of tasks: the session's folder below TaskTemp (observed
+// with 2.1.329) or, without TaskTemp, a temporary directory. If it returns "", the output is discarded.
 func (b *backgroundTasksAndAgents) taskOutputDir() string {
 	if b.plan.TaskTemp != "" {
 		return filepath.Join(sessionDirBelowTaskTemp(b.plan, b.records.transcript.Path(), b.records.ID()), "tasks")
@@ -64,7 +64,7 @@ func (b *backgroundTasksAndAgents) taskOutputDir() string {
 		b.tempDir.dir, _ = proc.MakeTempDir("claudeless-tasks-")
 	})
 	if b.tempDir.dir == nil {
-		return "" // if there is no directory, the output of tasks is discarded
+		return "" // the temporary directory could not be created
 	}
 	return b.tempDir.dir.Path
 }
@@ -101,15 +101,15 @@ func (b *backgroundTasksAndAgents) FindAgent(name string) (agent.Definition, boo
 	}, ok
 }
 
-// RunSkill runs, in an agent, a skill that the user typed, and returns the answer.
+// RunSkill runs a skill, invoked by the user, in a new agent and returns the agent's answer.
 func (b *backgroundTasksAndAgents) RunSkill(ctx context.Context, skill catalog.Command, text string) (string, error) {
 	return b.agents.RunSkill(ctx, forkedSkill(skill, text))
 }
 
 func (b *backgroundTasksAndAgents) AgentTypeNames() []string { return b.plan.Catalog.AgentNames() }
 
-// DenyRuleForAgentType returns the deny rule that forbids agents of a type, and the source of the rule. Both are empty if the
-// agents may start.
+// DenyRuleForAgentType returns the deny rule that forbids agents of a type, and the source of the
+// rule. Both are empty if no rule forbids them.
 func (b *backgroundTasksAndAgents) DenyRuleForAgentType(agentType string) (rule, source string) {
 	return b.policy.DeniedAgent(agentType)
 }
@@ -161,7 +161,7 @@ func (t *toolbox) builtinToolsForCaller(call protocol.ToolUse) *builtin.Tools {
 	return t.builtin
 }
 
-// TakeChangedFile returns the current content of the file that a call wrote, if it has changed since; "" means unchanged.
+// TakeChangedFile returns the path of the file that an Edit or Write call wrote if the file has changed since, otherwise "".
 func (t *toolbox) TakeChangedFile(call protocol.ToolUse) string {
 	return t.builtinToolsForCaller(call).TakeChangedFile(call)
 }
@@ -182,7 +182,7 @@ func (b builtinToolExecutor) Execute(ctx context.Context, call protocol.ToolUse)
 	return b.builtinToolsForCaller(call).Execute(ctx, call)
 }
 
-// IsolateAgent creates a worktree for an agent (observed with 2.1.330).
+// IsolateAgent creates a git worktree for an agent and returns its directory (observed with 2.1.330).
 func (b *backgroundTasksAndAgents) IsolateAgent(ctx context.Context, id string) (dir string, err error) {
 	t := b.tools
 	git := gitworktree.Git{Environ: t.options.Environ}

@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator"
 )
 
-// changedFile is the attachment with the changes of a file since the session wrote it.
+// changedFile is the transcript attachment for a file that was changed after the session wrote it.
 type changedFile struct {
 	Type     string      `json:"type"` // "edited_text_file"
 	FileName string      `json:"filename"`
@@ -23,7 +23,7 @@ type rereadEntry struct {
 	Length    int    `json:"contentLength"` // length in bytes
 }
 
-// changedFilesContext tells the model about files that changed after the session, or an agent, had written them.
+// changedFilesContext returns context about files that were changed after the session, or an agent, wrote them.
 func changedFilesContext(changes []builtin.ChangedFile) []simulator.ContextFile {
 	var all []simulator.ContextFile
 	for _, file := range changes {

@@ -27,7 +27,8 @@ func (v *sessionMCPServers) startInBackground(ctx context.Context) error {
 	return nil
 }
 
-// waitConnected waits for the servers before a turn. Without an initialize request, it connects the host's servers now.
+// waitConnected waits, before a turn, until the servers have settled. If the host has sent no
+// initialize request, it then connects the host's servers.
 func (v *sessionMCPServers) waitConnected(ctx context.Context) error {
 	select {
 	case <-v.dynamic.settled:
@@ -49,7 +50,7 @@ func (v *sessionMCPServers) waitConnected(ctx context.Context) error {
 	return nil
 }
 
-// connectHosted connects the servers inside the host: from --mcp-config and from the host's requests.
+// connectHosted connects the MCP servers that run inside the host: those of --mcp-config, and those with the given names.
 func (v *sessionMCPServers) connectHosted(ctx context.Context, names []string) error {
 	v.dynamic.mu.Lock()
 	v.dynamic.hostConnected = true
@@ -106,7 +107,7 @@ func alreadyCancelledContext(parent context.Context) context.Context {
 	return ended
 }
 
-// replaceHostServers replaces the servers that the host has set, and all servers inside the host.
+// replaceHostServers replaces all servers that the host has added or that run inside it. object is an mcpServers object.
 func (v *sessionMCPServers) replaceHostServers(ctx context.Context, object json.RawMessage) (mcp.ServerChange, error) {
 	value, err := protocol.Marshal(map[string]json.RawMessage{"mcpServers": object})
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// FirstVisibleCallEffect returns the first visible effect of a call, and when it appears (observed with 2.1.330). A call with
-// valid input that writes a file shows nothing during the message, because it reads the file first. The calls of agents
-// start after the message.
+// FirstVisibleCallEffect returns the effect that a call shows while the model's message still streams:
+// the call starts or is refused (observed with 2.1.330). The zero value means no effect before the
+// message ends. Calls of agents and valid calls that write a file, because they read it first, have none.
 func (t *toolbox) FirstVisibleCallEffect(ctx context.Context, call protocol.ToolUse) simulator.CallFirstEffect {
 	if t.policy.canned.HasResult(call) {
 		return simulator.CallFirstEffect{}

@@ -90,8 +90,8 @@ func (l *skillLibrary) SetAgentHooks(agentID string, raw json.RawMessage) {
 	l.hooks.replaceSource(hook.Source{Name: "agent " + agentID, Raw: raw, Agent: agentID})
 }
 
-// RunHooks runs the hooks for an event that a tool raises, such as TaskCompleted. feedback contains the texts of hooks
-// that refuse; it is empty if none does.
+// RunHooks runs the hooks for an event that a tool raises, such as TaskCompleted. feedback contains
+// the texts of the hooks that refuse the event; it is empty if no hook does.
 func (h *sessionHooks) RunHooks(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event) {
 	now := h.state.Snapshot()
 	base := protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, CWD: h.workspace.Dir(), PromptID: now.PromptID}
@@ -151,7 +151,7 @@ func (l *skillLibrary) forksAgent(call protocol.ToolUse) bool {
 	return k.RunsInAgent && l.Check(in.Skill) == nil
 }
 
-// Preload returns the text of a skill that an agent type lists.
+// Preload returns the text of a skill that an agent type lists, or false if the skill is unknown or cannot be expanded.
 func (l *skillLibrary) Preload(ctx context.Context, name string) (text string, ok bool) {
 	k, ok := l.findCommand(name)
 	if !ok {
@@ -165,7 +165,7 @@ func forkedSkill(k catalog.Command, text string) agent.ForkedSkill {
 	return agent.ForkedSkill{Name: k.Name, Description: k.Description, Prompt: text, AgentType: k.Agent, Model: k.Model}
 }
 
-// Check returns the error for a skill that the model cannot load, with the text of the real CLI.
+// Check returns an error with the text of the real CLI if the model cannot load the named skill.
 func (l *skillLibrary) Check(name string) error {
 	name = strings.TrimPrefix(name, "/")
 	k, ok := l.findCommand(name)

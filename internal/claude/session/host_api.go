@@ -33,23 +33,23 @@ func (s *Session) Plan() *launch.Plan { return &s.plan }
 // State returns the state that changes while the session runs.
 func (s *Session) State() *simulator.SessionState { return s.state }
 
-// Policy returns the policy that decides about calls.
+// Policy returns the permission policy for tool calls.
 func (s *Session) Policy() *permission.Policy { return s.policy.Policy }
 
 // Servers returns the MCP servers; nil means that the session cannot have servers.
 func (s *Session) Servers() *mcp.Manager { return s.servers.manager }
 
-// Hooks returns the active hooks.
+// Hooks returns the runner of the session's hooks.
 func (s *Session) Hooks() *hook.Runner { return s.hooks.Runner }
 
 // Tasks returns the background tasks.
 func (s *Session) Tasks() *task.Set { return s.background.tasks }
 
-// Checkpoints returns the copies of files; nil means the session keeps none.
+// Checkpoints returns the file checkpoints; nil means the session keeps none.
 func (s *Session) Checkpoints() *checkpoint.History { return s.records.checkpoints }
 
-// PlanFile returns the path of the file for plan mode, and the plan that it contains. path is empty if no plan is
-// saved; plan is empty if none was written yet.
+// PlanFile returns the path of the plan-mode file and its content. path is empty if the session
+// does not save plans; plan is empty if no plan has been written.
 func (s *Session) PlanFile() (path, plan string) {
 	path = s.background.planModeFilePath()
 	if text, err := os.ReadFile(path); path != "" && err == nil {
@@ -62,20 +62,21 @@ func (s *Session) PlanFile() (path, plan string) {
 // not have; they are not written if the program runs under the name claude.
 func (s *Session) RunLog() runLog { return s.records }
 
-// WaitTurnReady waits until a turn may start.
+// WaitTurnReady waits until the MCP servers have settled, so that a turn may start. It returns the error of a failed start.
 func (s *Session) WaitTurnReady(ctx context.Context) error { return s.servers.waitConnected(ctx) }
 
 // WaitServersSettled waits until each server has connected or failed, or until the context of Start is cancelled.
 func (s *Session) WaitServersSettled() { <-s.servers.dynamic.settled }
 
-// Background reports whether background work is running or needs a turn, and whether another turn is certain to follow.
+// Background reports whether background work is running or needs a turn (busy), and whether another
+// turn will certainly follow (owesTurn).
 func (s *Session) Background() (busy, owesTurn bool) {
 	sim, release := s.conversation.lockSimulator()
 	defer release()
 	return sim.HasBackgroundWork(), sim.NeedsTurnAfterBackgroundWork()
 }
 
-// BackgroundEvents yields the events of background work until work needs a turn, none is left, or ctx is cancelled.
+// BackgroundEvents yields the events of background work. It ends when work needs a turn, no work is left, or ctx is cancelled.
 func (s *Session) BackgroundEvents(ctx context.Context) Events {
 	return s.recordEvents(s.conversation.sim.BackgroundEvents(ctx))
 }
@@ -114,11 +115,11 @@ func (s *Session) Configure(c HostConfiguration) error {
 
 // HostOptions are options that a host may set at any time.
 type HostOptions struct {
-	AgentTexts bool     // show what agents say while a turn waits for them
+	AgentTexts bool     // true shows what agents say while a turn waits for them; false means unchanged
 	Skills     []string // skills that the model may load; nil means unchanged
 }
 
-// ApplyHostOptions sets options of a host.
+// ApplyHostOptions applies the options to the running session.
 func (s *Session) ApplyHostOptions(o HostOptions) {
 	if o.AgentTexts {
 		s.background.showAgentText.Store(true)
@@ -128,7 +129,7 @@ func (s *Session) ApplyHostOptions(o HostOptions) {
 	}
 }
 
-// History returns the conversation that this session continues.
+// History returns the messages of the conversation that this session continues; nil means that it is new.
 func (s *Session) History() []transcript.Message { return s.records.transcript.History() }
 
 // AddPlugins loads the plugins in these directories. For a directory whose value in withServers is true, it also adds
@@ -154,7 +155,7 @@ func (s *Session) ConnectHostServers(ctx context.Context, names []string) error 
 	return s.servers.connectPluginServers(ctx)
 }
 
-// SetServers replaces the servers that the host has set, and all inside the host, with those of an mcpServers object.
+// SetServers replaces all servers that the host has added or that run inside it with those of an mcpServers object.
 func (s *Session) SetServers(ctx context.Context, object json.RawMessage) (mcp.ServerChange, error) {
 	return s.servers.replaceHostServers(ctx, object)
 }
@@ -183,7 +184,8 @@ func RecordSoon(s *Session, ev protocol.Event) {
 	s.conversation.changesAtNextEvent = append(s.conversation.changesAtNextEvent, func() { s.records.warnUnsaved(s.records.transcript.Record(ev)) })
 }
 
-// RecordQueue adds a line about the queue of a terminal to the transcript. text is a prompt that is added or taken back.
+// RecordQueue records in the transcript that the prompt queue of the terminal has changed. text is
+// the prompt that was added to the queue or taken back; if it is empty, the line has no content.
 func RecordQueue(s *Session, operation, text string) {
 	line := protocol.QueueLine{Type: "queue-operation", Operation: operation, Timestamp: s.plan.Clock.Now().UTC().Format("2006-01-02T15:04:05.000Z"), SessionID: s.ID()}
 	if text != "" {
@@ -193,11 +195,11 @@ func RecordQueue(s *Session, operation, text string) {
 	RecordSoon(s, &protocol.RawTranscriptOnlyLine{Line: raw})
 }
 
-// ApplyPendingTranscriptChanges makes the changes of the transcript that wait for the end of a turn; see
-// [RecordInTranscriptBetweenTurns]. No turn may run.
+// ApplyPendingTranscriptChanges makes the changes of the transcript that wait for the end of a
+// turn; see [RecordInTranscriptBetweenTurns]. It must not be called during a turn.
 func ApplyPendingTranscriptChanges(s *Session) { s.conversation.applyPendingTranscriptChanges() }
 
-// CommandRecord is a command that the terminal has run, for the transcript.
+// CommandRecord describes a command that the terminal has run.
 type CommandRecord struct {
 	Line      string // as typed
 	Output    string
@@ -217,11 +219,11 @@ func RecordTerminalCommandInTranscript(s *Session, c CommandRecord) {
 	}, said)
 }
 
-// RecordUserExitInTranscript records that the user ends the session. exitCommandPromptID is the id of the command for it; empty
-// means a key.
+// RecordUserExitInTranscript records that the user ends the session. exitCommandPromptID is the
+// prompt id of the exit command; empty means that the user pressed a key.
 func RecordUserExitInTranscript(s *Session, exitCommandPromptID string) {
 	if h := s.records.checkpoints; h != nil && !h.IsEmpty() {
-		exitCommandPromptID = "" // the real CLI does not record the command, because it ends before it has copied the tracked files again
+		exitCommandPromptID = "" // with checkpoints, the real CLI does not record the command
 	}
 	s.conversation.queueTranscriptChange(func() { s.records.warnUnsaved(s.records.transcript.RecordCostsAndFilesAtExit(exitCommandPromptID)) })
 }
@@ -241,7 +243,7 @@ func (s *Session) Cost() slash.Cost {
 	return s.conversation.cost
 }
 
-// ContextUsage returns how full the context window is.
+// ContextUsage returns how much of the context window is used, for /context.
 func (s *Session) ContextUsage() slash.Context {
 	sim, release := s.conversation.lockSimulator()
 	defer release()

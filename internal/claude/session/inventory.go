@@ -80,8 +80,9 @@ func (v *toolInventory) initEventBuiltinTools(hasResources bool) []string {
 	return slices.DeleteFunc(listTools(o), func(name string) bool { return !slices.Contains(all, name) })
 }
 
-// hasBuiltinTool reports whether the session has a built-in tool: a tool that init lists or, if the scenario enables
-// hidden tools, any tool that --tools and deny rules do not remove. Glob and Grep exist for agents without a shell.
+// hasBuiltinTool reports whether the session has a built-in tool: a tool that init lists or, if the
+// scenario enables hidden tools, any tool that --tools and deny rules do not remove. Glob and Grep
+// do not have to be listed, because agents without a shell have them.
 func (v *toolInventory) hasBuiltinTool(name string) bool {
 	return v.isAvailable(name) && (v.runsUnlistedTools || isGlobOrGrep(name) || v.isListedInInitEvent(name))
 }
@@ -110,7 +111,7 @@ func (v *toolInventory) unavailableBuiltinToolText(call protocol.ToolUse) (error
 		return "", false
 	}
 	text := "Error: No such tool available: " + call.Name
-	available := v.isAvailable(t.Name) || v.customization.Agent != "" && !slices.Contains(v.denied, t.Name) // no rule removes the tool; only the definition of the session's agent may
+	available := v.isAvailable(t.Name) || v.customization.Agent != "" && !slices.Contains(v.denied, t.Name) // or only the session's agent removes the tool
 	switch user := t.Listing == claudecode.InitListsToolIfUserCanAnswer; {
 	case user && call.Agent != nil:
 		return text + ". " + call.Name + " is not available inside subagents. Complete the task with the tools provided and return findings to the orchestrator.", true
@@ -132,8 +133,8 @@ func (v *toolInventory) unavailableBuiltinToolText(call protocol.ToolUse) (error
 	}
 }
 
-// isAvailable reports whether flags, deny rules and the session's agent leave a built-in tool available. A tool that
-// questions the user is available only if a user can answer.
+// isAvailable reports whether flags, deny rules and the session's agent leave a built-in tool
+// available. A tool that asks the user is available only if its questions can be answered.
 func (v *toolInventory) isAvailable(name string) bool {
 	same := func(other string) bool {
 		match, _ := path.Match(other, name) // deny rules may be patterns; an invalid pattern matches no tool
@@ -149,7 +150,7 @@ func (v *toolInventory) isAvailable(name string) bool {
 // isMCPToolDenied reports whether a deny rule removes an MCP tool.
 func (v *toolInventory) isMCPToolDenied(t protocol.Tool) bool {
 	for _, rule := range v.denied {
-		match, _ := path.Match(rule, t.Name) // see isAvailable
+		match, _ := path.Match(rule, t.Name) // an invalid pattern matches no tool
 		rule = strings.TrimSuffix(rule, "__*")
 		if match || rule == strings.TrimSuffix(mcp.CanonicalName(t.Server, ""), "__") {
 			return true
@@ -194,7 +195,7 @@ func taskToolsOrTodoWrite(o builtinToolListingOptions) []string {
 	return taskTools()
 }
 
-// listTools lists the built-in tools as in init: in the order of the session's agent, else alphabetically, Task first.
+// listTools returns the built-in tools in init order: that of the session's agent, else alphabetical with Task first.
 func listTools(o builtinToolListingOptions) []string {
 	var list []string
 	switch {

@@ -24,7 +24,7 @@ type stdoutTranscriptMirror struct {
 	filesWithPendingLines []*mirroredFile // files in the order of their first line
 }
 
-// mirroredFile holds those lines of one file that have not been shown yet.
+// mirroredFile holds the lines of one transcript file that have not been emitted yet.
 type mirroredFile struct {
 	path    string
 	entries []json.RawMessage
@@ -41,7 +41,7 @@ func (m *stdoutTranscriptMirror) addPendingLine(path string, line []byte) {
 	m.filesWithPendingLines = append(m.filesWithPendingLines, &mirroredFile{path: path, entries: []json.RawMessage{entry}})
 }
 
-// takeFrames returns the frames of all lines that were added since its last call. A nil mirror has none.
+// takeFrames returns the frames of all lines added since its last call. A nil mirror returns nil.
 func (m *stdoutTranscriptMirror) takeFrames() []protocol.Event {
 	if m == nil {
 		return nil
@@ -110,13 +110,13 @@ func (l *debugLog) printf(format string, args ...any) {
 		}
 	}
 	text := strings.ReplaceAll(l.redact.String(fmt.Sprintf(format, args...)), "\n", "\\n")
-	// A log that cannot be written is not a reason to fail.
+	// An error while writing the log does not affect the run.
 	_, _ = fmt.Fprintf(l.w, "%s [DEBUG] %s\n", l.clock.Now().UTC().Format("2006-01-02T15:04:05.000Z"), text)
 }
 
 func (l *debugLog) close() {
 	if l != nil {
-		_ = l.w.Close() // errors were reported before
+		_ = l.w.Close() // as in printf, errors are ignored
 	}
 }
 

@@ -88,7 +88,7 @@ func (p *permissionPolicy) skillNeedsPermission(name string) bool {
 	return ok && len(k.Tools) > 0
 }
 
-// SetGrantedRules allows the tools that a command or skill lists.
+// SetGrantedRules allows the tools that a command or skill lists. It replaces the rules of earlier calls.
 func (p *permissionPolicy) SetGrantedRules(rules []string) {
 	var granted []permission.Rule
 	for _, text := range rules {

@@ -35,7 +35,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
-// recorder writes transcript, journal, debug log, file checkpoints, the state of the scenario, and warnings to stderr.
+// recorder writes the records of a session: transcript, journal, debug log, file checkpoints and
+// the state of the scenario. It also writes warnings to stderr.
 type recorder struct {
 	stderr      io.Writer
 	environ     []string // environment whose values are redacted in warnings
@@ -46,7 +47,7 @@ type recorder struct {
 	journal     *journal.Journal        // nil means no --capture
 	journalFile io.Closer               // closed with the journal
 	debug       *debugLog               // nil means no --debug
-	telemetry   *telemetryExport        // nil means none is sent
+	telemetry   *telemetryExport        // nil means that none is sent
 	checkpoints *checkpoint.History     // nil means files are not kept
 	lastInit    atomic.Pointer[protocol.Init]
 	lastResult  atomic.Pointer[protocol.Result]
@@ -135,7 +136,7 @@ func (r *recorder) recordEvent(ctx context.Context, ev protocol.Event) {
 	}
 }
 
-// hintAtSetupMistakeOfCall explains a call that did not run because of a mistake in the set-up of the test.
+// hintAtSetupMistakeOfCall warns about a call that did not run because of a mistake in the set-up of the test.
 func (r *recorder) hintAtSetupMistakeOfCall(ev *protocol.ToolExecuted) {
 	result, scenario := ev.Result.Content.Plain(), r.scenario.scenario
 	rejected := ev.Result.IsError && strings.HasPrefix(result, "<tool_use_error>InputValidationError: ")
@@ -330,7 +331,8 @@ type scenarioProgress struct {
 	injectedPrompt string          // the last prompt that the CLI itself wrote
 }
 
-// rememberPromptWrittenByCLI remembers the last prompt that the CLI itself wrote; see givesEmptyReplyToUnmatchedPrompt.
+// rememberPromptWrittenByCLI stores the last prompt that the CLI itself wrote, so that
+// explainUnmatchedPrompt does not warn about it.
 func (p *scenarioProgress) rememberPromptWrittenByCLI(ev protocol.Event) {
 	if prompt, ok := ev.(*protocol.PromptAccepted); ok && prompt.Injected {
 		p.injectedPrompt = prompt.Content.Plain()
@@ -339,7 +341,7 @@ func (p *scenarioProgress) rememberPromptWrittenByCLI(ev protocol.Event) {
 
 func (p *scenarioProgress) hasExpectations() bool { return len(p.scenario.Expect) > 0 }
 
-// addToExpectationSummary adds lines to the summary with which expectations are compared. The run need not write a journal.
+// addToExpectationSummary adds lines to the summary that expectations are checked against, even if no journal is written.
 func (p *scenarioProgress) addToExpectationSummary(lines ...journal.Body) {
 	if !p.hasExpectations() {
 		return

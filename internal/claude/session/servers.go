@@ -28,7 +28,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Host is a program that sends prompts and answers questions of the session.
+// Host is a program that sends prompts to a session and answers its questions.
 type Host interface {
 	permission.Prompter
 	simulator.PromptQueue
@@ -60,7 +60,8 @@ type sessionMCPServers struct {
 	warnsOfUnstarted bool // servers that did not start are also reported on stderr
 }
 
-// dynamicServers are servers added after the start: those inside the host, and those of plugins that the host requests.
+// dynamicServers is the state of servers that connect after the start: in the background, inside
+// the host, or from plugins that the host requests.
 type dynamicServers struct {
 	settled        chan struct{} // closed when every server that Start connects has connected or failed
 	err            error         // why the start failed; read it only after settled is closed
@@ -112,8 +113,8 @@ func (v *sessionMCPServers) start(ctx context.Context) error {
 	return v.checkRequiredServersStarted()
 }
 
-// reportUnstartedServers writes to the journal which configured servers did not start. It also warns on stderr, but not
-// under the name claude, nor if servers are required: the error of the run then contains the same lines.
+// reportUnstartedServers writes to the journal which configured servers did not start. It also warns on stderr unless
+// claudeless runs under the name claude, or servers are required and the error of the run contains the same lines.
 func (v *sessionMCPServers) reportUnstartedServers() {
 	for _, m := range v.serversThatDidNotStart() {
 		v.records.WriteJournal(journal.NewUnstartedServerFinding(m.name, m.reason))
@@ -141,7 +142,7 @@ func (v *sessionMCPServers) statuses() []mcp.ServerStatus {
 	return v.manager.Servers()
 }
 
-// checkRequiredServersStarted returns an error if servers are required and some did not start. It has one line for each of them.
+// checkRequiredServersStarted returns an error, with one line per server, if servers are required and some did not start.
 func (v *sessionMCPServers) checkRequiredServersStarted() error {
 	var lines []string
 	for _, m := range v.serversThatDidNotStart() {
@@ -220,7 +221,7 @@ func (v *sessionMCPServers) toolNames() []string {
 	return names
 }
 
-// isDeferred reports whether the model sees only the name of a tool.
+// isDeferred reports whether the model sees only the name of a tool until it loads the definition with ToolSearch.
 func (v *sessionMCPServers) isDeferred(t protocol.Tool) bool {
 	loaded := v.inventory.plan.NoSearch || slices.ContainsFunc(v.plan.Configs, func(s mcp.ServerConfig) bool { return s.AlwaysLoad && s.Name == t.Server })
 	return executor.DeferredByDefault(t) && !loaded
@@ -319,7 +320,7 @@ type mcpResultFilesAndJournal struct {
 	clock   *clock.Source
 }
 
-// Now implements mcp.CallObserver, as RecordCall and RecordNotification do.
+// Now, RecordCall and RecordNotification implement mcp.CallObserver.
 func (r mcpResultFilesAndJournal) Now() time.Time { return r.clock.Now() }
 
 func (r mcpResultFilesAndJournal) RecordCall(c mcp.CallRecord) {

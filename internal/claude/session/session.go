@@ -1,8 +1,8 @@
 // Package session assembles a session from a plan: MCP servers, permissions, hooks, tools, records and background work,
 // and the simulator that plays its turns.
 //
-// Each part has its own state and lock and uses only the parts below it. No goroutine or process runs before
-// [Session.Start], and [Session.Close] stops all of them.
+// Each part has its own state and lock. No goroutine or process runs before [Session.Start], and
+// [Session.Close] stops all of them.
 package session
 
 import (
@@ -24,7 +24,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
-// Causes for which a terminal ends a turn. Calls that a key has stopped get the same result as after a signal.
+// Causes with which a terminal cancels the context of a turn. A call interrupted by a key gets the
+// same result as one interrupted by a signal.
 var (
 	ErrWithdrawn        = simulator.ErrWithdrawn
 	ErrInterruptedByKey = simulator.ErrSignalled
@@ -61,8 +62,8 @@ type conversation struct {
 	changesAtNextEvent []func()   // changes of the transcript that wait for the next event
 }
 
-// Open builds a session in the order in which its parts depend on each other. It starts nothing. If a part fails, the
-// others are closed. host may be nil.
+// Open builds the parts of a session, but starts none of them; see [Session.Start]. If a part
+// cannot be built, Open closes the logs and returns the error. host may be nil.
 func Open(plan launch.Plan, host Host) (*Session, error) {
 	s := &Session{plan: plan, state: &simulator.SessionState{}, tools: &toolbox{}}
 	s.context = &sessionContext{plan: plan, state: s.state, tools: s.tools}
@@ -171,9 +172,9 @@ func slashCommands(s *Session) *command.Set {
 	return command.New(o)
 }
 
-// Start starts the session: it waits for the start-up time of the plan's pace, connects the servers, and tells the
+// Start waits for the start-up time of the plan's pace, connects the servers, and tells the
 // breakpoints and the debugger which tools exist. With a host, the servers connect in the background;
-// [Session.WaitTurnReady] waits for them. After ctx has ended, the session yields no more events.
+// [Session.WaitTurnReady] waits for them. After ctx is cancelled, the session yields no more events.
 func (s *Session) Start(ctx context.Context) error {
 	s.conversation.endCause = func() error { return context.Cause(ctx) }
 	if err := s.plan.Clock.Sleep(ctx, s.plan.Limits.Pace.Start); err != nil {
@@ -201,7 +202,7 @@ func (c *conversation) lockSimulator() (sim *simulator.Simulator, release func()
 	return c.sim, c.mu.Unlock
 }
 
-// queueTranscriptChange changes the transcript when the next turn begins or ends, or when the session is closed.
+// queueTranscriptChange delays a change of the transcript until a turn begins or ends, or the session is closed.
 func (c *conversation) queueTranscriptChange(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -223,7 +224,7 @@ func (c *conversation) runTranscriptChanges(changes *[]func()) {
 	}
 }
 
-// queueFlushingTranscript writes the changes that wait for the next event; see [RecordSoon].
+// queueFlushingTranscript is a transcript that makes the changes queued by [RecordSoon] before it records an event.
 type queueFlushingTranscript struct {
 	*transcript.Transcript
 	conversation *conversation
@@ -240,7 +241,7 @@ func (c *conversation) copyCostFromSimulator() {
 	c.cost = c.sim.Cost()
 }
 
-// PromptToRunDeferredCall returns the prompt to run the tool call that an earlier process deferred, or false if none exists.
+// PromptToRunDeferredCall returns the prompt that runs the call deferred by an earlier process; false means no such call.
 func (s *Session) PromptToRunDeferredCall() (prompt protocol.UserMessage, hasDeferredCall bool) {
 	return s.conversation.sim.DeferredPrompt()
 }
@@ -305,7 +306,7 @@ func delayResultsWhileAgentsWork(s *Session, events Events) Events {
 	}
 }
 
-// recordEvents records each event of a turn, then yields it. If Start's context is cancelled, it yields the cause.
+// recordEvents records and yields each event of a turn. If the context of Start is cancelled, it yields the cause and ends.
 func (s *Session) recordEvents(events Events) Events {
 	return func(yield func(protocol.Event, error) bool) {
 		for ev, err := range events {
@@ -360,7 +361,7 @@ func takeMirrorAndAsyncHookFrames(s *Session) []protocol.Event {
 	frames := s.records.mirror.takeFrames()
 	for _, ev := range s.hooks.TakeResponses() {
 		atStart := slices.ContainsFunc(ev.Fields, func(f protocol.Field) bool { return f.Value == "SessionStart" || f.Value == "Setup" })
-		if s.plan.Output.HookEvents || atStart { // as hook_started
+		if s.plan.Output.HookEvents || atStart { // the condition under which hook_started is shown
 			ev.SessionID, ev.UUID = s.state.SessionID(), s.plan.Clock.NewID()
 			frames = append(frames, ev)
 		}
@@ -380,7 +381,8 @@ func (s *Session) CheckScenarioExpectations(exitCode int) (missedExpectationLine
 	return s.records.judgeExpectations(exitCode)
 }
 
-// RunShell runs a shell command that the user typed, without asking. If it fails, stderr contains all its output.
+// RunShell runs a shell command that the user typed, without a permission question. If the command
+// fails, stdout is empty and stderr contains all output.
 func RunShell(ctx context.Context, s *Session, command string) (stdout, stderr string) {
 	if strings.HasPrefix(strings.TrimSpace(command), "sleep ") {
 		command = ":\n" + command // the tool refuses commands that begin with a long sleep, but users may run them

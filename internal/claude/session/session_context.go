@@ -76,9 +76,9 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 	return ev
 }
 
-// FirstPromptContext returns what the model receives in addition to the first prompt, in the order of the real CLI:
-// beforeHookOutput (the instruction files), the output of hooks, which the caller inserts, and afterHookOutput (the
-// output style, the instructions of MCP servers and, in plan mode, the path of the plan file).
+// FirstPromptContext returns what the model receives in addition to the first prompt. The caller inserts the
+// output of hooks between the two lists. beforeHookOutput contains the instruction files. afterHookOutput
+// contains the output style, the instructions of MCP servers and, in plan mode, the path of the plan file.
 func (s *sessionContext) FirstPromptContext() (beforeHookOutput, afterHookOutput []string) {
 	if text := instructionText(s.plan.Customization.Memories); text != "" {
 		beforeHookOutput = append(beforeHookOutput, text)
@@ -135,8 +135,8 @@ func (s *sessionContext) additionalDirsListedInInit(added []permission.Directory
 	return dirs
 }
 
-// warnAboutUnknownModel warns on stderr, once for each model, that the real CLI does not know the current model (spec:
-// cli-observed 1). Models of scenarios may have any name.
+// warnAboutUnknownModel warns on stderr, once for each model, that the real CLI does not know the
+// current model (spec: cli-observed 1). It accepts the scenario's default model under any name.
 func (s *sessionContext) warnAboutUnknownModel() {
 	name := s.state.Model()
 	if claudecode.FactsOfModel(claudecode.ResolveModel(name)).IsKnown || name == s.plan.Scenario.DefaultModel || slices.Contains(s.warnedModels, name) {
@@ -216,7 +216,7 @@ func (s *sessionContext) requestingAgentAndModel(agentID string) (requestingAgen
 	return r, claudecode.ResolveModel(cmp.Or(r.ModelName, s.state.Model()))
 }
 
-// offeredBuiltinTools lists the built-in tools that the model can call.
+// offeredTools returns the names of the built-in tools that the main conversation or an agent can call.
 func (s *sessionContext) offeredTools(r agent.RequestingAgent) []string {
 	names := s.tools.inventory.offeredBuiltinTools(s.tools.servers.hasResources())
 	if i := slices.Index(names, "Task"); i >= 0 {
@@ -225,7 +225,7 @@ func (s *sessionContext) offeredTools(r agent.RequestingAgent) []string {
 	return r.OfferedTools(names, func(name string) bool { return s.tools.inventory.hasBuiltinTool(name) })
 }
 
-// SystemUsage returns the tokens of the real CLI's system prompt and tools, for /context.
+// SystemUsage returns, for /context, how many tokens the system prompt and the tools of the real CLI use.
 func (s *sessionContext) SystemUsage() slash.LoadedContext {
 	offered := s.offeredTools(agent.RequestingAgent{})
 	l := slash.LoadedContext{SystemPrompt: claudecode.SystemPromptTokens(s.state.Model())}
@@ -248,7 +248,7 @@ func (s *sessionContext) SystemUsage() slash.LoadedContext {
 	return l
 }
 
-// toolDefinitions returns the tools of a model. deferred lists those that the model must load with ToolSearch.
+// toolDefinitions returns the requester's tools. deferred lists those that the model must load with ToolSearch.
 func (s *sessionContext) toolDefinitions(r agent.RequestingAgent, offered []string) (tools []protocol.Tool, deferred []string) {
 	tools, _ = s.tools.Tools(s.tools.servers.callContext) // if the definitions cannot be read, the model gets only names
 	tools = slices.DeleteFunc(tools, func(t protocol.Tool) bool { return t.Server != "" && !r.HasServerTool(t) })
@@ -310,7 +310,7 @@ func (s *sessionContext) AgentWorktree(agentID string) string {
 	return a.tree.Path
 }
 
-// GitStatus describes the repository to the model, except to agents that only report.
+// GitStatus returns a description of the repository for the model. It is empty for agents whose result is only a report.
 func (s *sessionContext) GitStatus(agentID string) string {
 	if s.plan.Customization.NoGitInstructions || !s.plan.Transcript.Machine.IsGitRepo || claudecode.AgentResultHasOnlyReport(s.tools.agents.RequestingAgent(agentID).Name) {
 		return ""
@@ -377,7 +377,7 @@ func (s *sessionContext) RequestContext(agentID string) transcript.RequestContex
 	return now
 }
 
-// requestThinking returns how a request asks for thinking; nil if the model does not think.
+// requestThinking returns the request parameters for thinking; both are nil if the model does not think.
 func requestThinking(model claudecode.ModelFacts, showUpdates bool) (*protocol.RequestThinking, *protocol.ContextManagement) {
 	t := &protocol.RequestThinking{Type: model.ThinkingMode(), Display: "omitted"}
 	switch t.Type {

@@ -39,8 +39,8 @@ func aiAgentVariableValue(version, agentOrHarness string) string {
 	return "claude-code_" + strings.ReplaceAll(version, ".", "-") + "_" + agentOrHarness
 }
 
-// RealCLIMessagingSocketPath returns the path of the socket at which the real CLI receives messages; empty means none. claudeless
-// does not open the socket. The path contains the process id or, in a repeatable run, 1.
+// RealCLIMessagingSocketPath returns the path of the socket on which the real CLI receives messages, or "" if
+// it has none. claudeless does not open the socket. The path contains the process id, or 1 in a repeatable run.
 func RealCLIMessagingSocketPath(plan launch.Plan) string {
 	if plan.Customization.Bare || plan.Customization.Restricted {
 		return ""
@@ -52,8 +52,8 @@ func RealCLIMessagingSocketPath(plan launch.Plan) string {
 	return filepath.Join(plan.Temp, "cc-socks", strconv.Itoa(pid)+".sock")
 }
 
-// messagingSocketAndTokenVariables returns the session's socket and token as variables, for hooks and commands (observed with
-// 2.1.330).
+// messagingSocketAndTokenVariables returns the environment variables that tell hooks and commands
+// the session's socket and token (observed with 2.1.330).
 func messagingSocketAndTokenVariables(plan launch.Plan, sessionID string) []string {
 	socket := RealCLIMessagingSocketPath(plan)
 	if socket == "" {

@@ -94,8 +94,9 @@ func (t *toolbox) ProjectDir() string { return t.options.CWD }
 
 func (t *toolbox) Mode() protocol.PermissionMode { return t.policy.Mode() }
 
-// Prepare returns what changes in a call before it is shown: its input, the tool that runs instead if the host has an alias,
-// and whether the call may run in parallel with others. A call that starts an agent may, unless a breakpoint counts such calls.
+// Prepare returns what changes in a call before it is shown: its input, the tool that runs instead
+// if the host has set an alias, and whether it may run in parallel with other calls. Calls that
+// start agents may do so, except in a repeatable run or if a breakpoint counts them.
 func (t *toolbox) Prepare(call protocol.ToolUse) simulator.ToolCallChanges {
 	p := simulator.ToolCallChanges{Input: t.builtinToolsForCaller(call).PrepareInput(call), ExecutedName: t.aliases[call.Name]}
 	call.Name = cmp.Or(p.ExecutedName, call.Name)
@@ -153,12 +154,13 @@ func (t *toolbox) Server(toolName string) (serverOrNil *protocol.ServerRef) {
 	return nil
 }
 
-// RewriteOutput converts the output of a built-in tool to the content of its result.
+// RewriteOutput converts tool output that a hook has replaced to the content of a result; see [builtin.ContentFromHookOutput].
 func (t *toolbox) RewriteOutput(tool string, output json.RawMessage) (protocol.Content, bool) {
 	return builtin.ContentFromHookOutput(tool, output)
 }
 
-// CheckHookReplacedInput checks a call whose input a hook has replaced.
+// CheckHookReplacedInput checks a call whose input a hook has replaced, and completes the input.
+// refusal is nil if the call may run.
 func (t *toolbox) CheckHookReplacedInput(ctx context.Context, call protocol.ToolUse) (checkedCall protocol.ToolUse, refusal *executor.Result) {
 	call.Input = t.policy.RemoveUnknownKeys(call.Name, call.Input)
 	if complete := t.Prepare(call).Input; complete != nil && call.ObservedInput == nil {
@@ -189,8 +191,8 @@ func (t *toolbox) newToolSearchOver(searchableTools executor.Executor) executor.
 	})
 }
 
-// breakpointGates are the breakpoints around calls: those of the scenario outside, those of the debugger inside. So the
-// scenario's breakpoints handle a call before the debugger, and its result after the debugger.
+// breakpointGates are the breakpoints around calls. Those of the scenario enclose those of the
+// debugger: they handle a call before the debugger, and its result after the debugger.
 type breakpointGates struct {
 	script   *debug.ScenarioBreakpointGate // nil means the scenario has no breakpoints
 	debugger *rest.Client                  // nil means no --debugger
@@ -291,7 +293,7 @@ func (debuggerCallDescriber) CallingAgentJSON(call protocol.ToolUse) json.RawMes
 	return raw
 }
 
-// realCLITextError is the real CLI's error text for a command file whose shell command failed.
+// realCLITextError is an error whose text is that of the real CLI.
 type realCLITextError string
 
 func (e realCLITextError) Error() string { return string(e) }
@@ -337,11 +339,11 @@ type instructionFileTracker struct {
 	pathsReceivedBeforeResume []string // paths of instruction files that the model received before this session continued the conversation
 
 	mu                          sync.Mutex                 // guards the following fields
-	receivedPathsByConversation map[string]map[string]bool // paths by conversation
+	receivedPathsByConversation map[string]map[string]bool // paths by id of the session or agent
 }
 
-// pathsReceivedByConversation returns the paths of the instruction files that a conversation has received: that of an agent or,
-// if agentOrNil is nil, that of the session. After the conversation was cleared, these are only the initial files.
+// pathsReceivedByConversation returns the paths of the instruction files that a conversation has received: that of an agent
+// or, if agentOrNil is nil, that of the session. In a conversation that was cleared, these are only the initial files.
 func (i *instructionFileTracker) pathsReceivedByConversation(agentOrNil *protocol.AgentRef) map[string]bool {
 	id := i.state.SessionID()
 	if agentOrNil != nil {
@@ -429,7 +431,8 @@ func instructionText(memories []catalog.InstructionFile) string {
 	return "Codebase and user instructions are shown below." + files.String()
 }
 
-// NewContext returns files that changed after the session wrote them, and instruction files that apply from now on.
+// NewContext implements [simulator.ContextSource]. It returns files that changed after the session
+// wrote them, and instruction files that apply from now on.
 func (t *toolbox) NewContext(agent *protocol.AgentRef, calls []protocol.ToolUse) []simulator.ContextFile {
 	if calls == nil && agent != nil {
 		return t.instructions.initialInstructions(agent)
