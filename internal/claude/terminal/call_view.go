@@ -26,8 +26,8 @@ const rejectedCallText = "Not run · rejected"
 
 const maxShownLinesPerCall, maxCommandColumnsInAnnouncement = 10, 50
 
-// countsForSummaryLine returns what a finished call adds to a line such as "Read 2 files". nil means that the call has its own
-// entry.
+// countsForSummaryLine returns what a finished call adds to a line such as "Read 2 files"; nil
+// means that it has its own entry.
 func (c *callView) countsForSummaryLine() *callCounts {
 	switch {
 	case c.use.Name == "Read":
@@ -199,7 +199,7 @@ func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 		rows = v.resultRows(c, s.entries[at], text, failed, refused)
 	}
 	s.entries = slices.Replace(s.entries, at, at+1+c.extraEntries, rows...)
-	for i := len(s.entries) - 1; i > 0; i-- { // calls that follow one another share a line
+	for i := len(s.entries) - 1; i > 0; i-- { // adjacent summaries are merged into one line
 		if n, next := s.entries[i-1].counts, s.entries[i].counts; n != nil && next != nil {
 			n.add(next)
 			s.entries[i-1].text, s.entries = n.summaryLine(), slices.Delete(s.entries, i, i+1)
@@ -207,7 +207,7 @@ func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 	}
 }
 
-// summaryRows returns the entries that replace a finished call by a summary; nil means that the call stays visible.
+// summaryRows returns the entries that replace a finished call with a summary; nil means that the call stays visible.
 func (v *eventView) summaryRows(c *callView, failed, refused bool) []entry {
 	s, counts := v.screen, c.countsForSummaryLine()
 	switch collapses := c.use.Name == "Bash" && !s.inline || c.server() != ""; {
@@ -247,7 +247,7 @@ func (v *eventView) resultRows(c *callView, announcement entry, text string, fai
 		text = "File not found"
 	case changes:
 		text = "Couldn't " + strings.ToLower(c.use.Name) + " file"
-	case refused || text == "" || strings.HasPrefix(text, "[Request interrupted"): // the entry for the end of the turn contains this text
+	case refused || text == "" || strings.HasPrefix(text, "[Request interrupted"): // the end of the turn shows this text
 		return []entry{announcement}
 	case failed && !strings.HasPrefix(text, "Error: "):
 		text = "Error: " + text
@@ -351,9 +351,8 @@ func questionRows(input json.RawMessage, answers map[string]string) []string {
 	return rows
 }
 
-// The inline renderer shows a command and the first lines of its output. A full screen shows only the number of commands.
-
-// isCommandShownByInlineRenderer reports whether the inline renderer shows the command and its output, not only a count.
+// isCommandShownByInlineRenderer reports whether the inline renderer shows the command and the
+// start of its output. In full screen, only the number of commands is shown.
 func (c *callView) isCommandShownByInlineRenderer() bool {
 	return c.use.Name == "Bash" && c.countsForSummaryLine().ran > 0
 }

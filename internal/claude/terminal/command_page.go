@@ -15,7 +15,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// runPageCommand runs a command that opens a page. It returns false if the text is another command.
+// runPageCommand runs /rename or a command that opens a page. It returns false if text is another command.
 func (t *Terminal) runPageCommand(text string) bool {
 	word, args, _ := strings.Cut(text, " ")
 	s := &t.console.screen
@@ -210,5 +210,5 @@ func (t *Terminal) explainAutoMode() {
 	rest := cmp.Or(s.labels.pages.paragraphAfter("idle/done", answerGlyph+" "+subject), "decide about permissions instead of asking you. Shift+Tab to change mode.")
 	t.showAndRecord(subject+" "+rest, "notice")
 	t.player.prompts.pushWhenIdle()
-	_ = config.With(key, json.RawMessage("true")).WriteFile(file, "\n", 0o600) // otherwise it is explained again
+	_ = config.With(key, json.RawMessage("true")).WriteFile(file, "\n", 0o600) // on failure, it is explained again next time
 }

@@ -31,8 +31,8 @@ const shellCommandPrefix = "!"
 func (c *composer) isShell() bool { return strings.HasPrefix(c.text(), shellCommandPrefix) }
 func (c *composer) isEmpty() bool { return len(c.draft) == 0 }
 
-// expandedText returns the draft with pasted texts instead of their placeholders. If pasteID is not empty, each is between
-// tags with this id, as the model receives it. As in the real CLI, text after a pasted text begins a line.
+// expandedText returns the draft with pasted texts instead of their placeholders. If pasteID is not empty, it puts each
+// pasted text between tags with this id, for the model. As in the real CLI, text after a pasted text begins on a new line.
 func (c *composer) expandedText(pasteID string) string {
 	text := c.text()
 	for i, paste := range c.pastes {
@@ -131,7 +131,7 @@ func (c *composer) lineEnd() int {
 	return len(c.draft)
 }
 
-// wordBoundary returns the start of the word before the cursor if direction is -1, or the end of the word after it if 1.
+// wordBoundary returns the start of the word before the cursor (direction -1) or the end of the word after it (direction 1).
 func (c *composer) wordBoundary(direction int, isGap func(rune) bool) int {
 	at := c.cursor
 	for inWord := false; ; at += direction {

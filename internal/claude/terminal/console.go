@@ -27,7 +27,7 @@ type Console struct {
 	earlyText         string    // text that was typed while no screen was shown; it becomes the first draft
 	openedAt          time.Time // when the run started
 	answers           []journal.Screen
-	answeredAt        time.Time   // when the last dialog of [Console.showDialogsUntilAnswered] was answered; zero means that none was
+	answeredAt        time.Time   // when the last start-up dialog was answered; zero means that none was
 	input             chan []byte // closed when the terminal has disconnected
 	resized           chan os.Signal
 	faults            *Faults
@@ -43,17 +43,17 @@ const escapeDelay = 30 * time.Millisecond
 // ErrStartDeclined reports that the user declined to start the session.
 var ErrStartDeclined = errors.New("the user declined to start the session")
 
-// ErrDialogCancelled is an [ErrStartDeclined]: the user pressed Esc in a dialog that one can refuse. The exit code is then 0.
+// ErrDialogCancelled is an [ErrStartDeclined]: the user pressed Esc in a dialog that can be refused. The exit code is then 0.
 var ErrDialogCancelled = fmt.Errorf("the dialog was cancelled: %w", ErrStartDeclined)
 
-// ErrUntrustedFolder is an [ErrStartDeclined]: the user does not trust the folder. The real CLI then prints [UntrustedFolderExitText].
+// ErrUntrustedFolder is an [ErrStartDeclined]: the user does not trust the folder. The CLI prints [UntrustedFolderExitText].
 var ErrUntrustedFolder = fmt.Errorf("the folder is not trusted: %w", ErrStartDeclined)
 
 // UntrustedFolderExitText explains why the session was not started.
 const UntrustedFolderExitText = "Claude Code didn't start because this folder isn't trusted.\nRun claude again and choose Yes, or run it in another folder."
 
-// OpenConsoleInRawMode switches the terminal of sys to raw mode. The caller closes the console. Keys are read until the
-// terminal closes. A read that blocks at Close is abandoned.
+// OpenConsoleInRawMode switches the terminal of sys to raw mode. The caller closes the console. Keys
+// are read until the terminal closes. A read that is blocked when Close is called is abandoned.
 func OpenConsoleInRawMode(sys *process.System, signals *process.Signals, faults *Faults, plan *launch.Plan) (*Console, error) {
 	texts, err := loadLabels(plan.Version)
 	if err != nil {
@@ -162,8 +162,7 @@ func (c *Console) show(d *dialog) {
 	}
 }
 
-// showDialogsUntilAnswered shows dialogs, one after the other, below the terminal's existing content. It returns after the last
-// answer.
+// showDialogsUntilAnswered shows dialogs one by one below the terminal's existing content. It returns after the last answer.
 func (c *Console) showDialogsUntilAnswered(ctx context.Context, firstDialog *dialog) error {
 	c.updateScreenSize()
 	c.screen.inline = true
@@ -214,12 +213,11 @@ func (c *Console) showDialogsUntilAnswered(ctx context.Context, firstDialog *dia
 // exitPress is the first press of Ctrl-C or Ctrl-D in a dialog of [Console.showDialogsUntilAnswered].
 type exitPress struct {
 	name         keyName          // 0 means none
-	expired      <-chan time.Time // receives when the second press comes too late
+	expired      <-chan time.Time // receives a value when it is too late for a second press
 	replacedFoot []string         // last rows of the dialog before a hint replaced them
 }
 
-// cancelDialogOnSecondExitKey handles Ctrl-C and Ctrl-D in a dialog before the session. The second press of the same key ends
-// the run.
+// cancelDialogOnSecondExitKey handles Ctrl-C and Ctrl-D in a start-up dialog. The second press of the same key ends the run.
 func (c *Console) cancelDialogOnSecondExitKey(d *dialog, exitKey keyName) (next *dialog, done bool) {
 	p := &c.exitPress
 	if p.name == exitKey {

@@ -91,7 +91,7 @@ type formOwner interface {
 	dialogOwner
 	// onToggle is called after a check box has changed.
 	onToggle(d *dialog)
-	// changePage goes forward by this number of pages, or back if it is negative, and returns the new page.
+	// changePage moves forward by this number of pages, or back if the number is negative, and returns the new page.
 	changePage(by int) *dialog
 }
 
@@ -170,7 +170,7 @@ func (d *dialog) press(k key) (next *dialog, done bool) {
 func (d *dialog) moveSelection(by int) {
 	at, n := d.selected+by, len(d.options)
 	switch {
-	case d.state == StatePermission && !d.showNumbers: // of a call that auto mode cannot check
+	case d.state == StatePermission && !d.showNumbers: // asks about a call that auto mode cannot check
 		at = max(at, 0)
 	case slices.Contains([]ScreenState{StatePermission, StatePlanApproval, StateQuestion}, d.state), d.options[0].checkbox != noCheckbox:
 		if at = min(at, n-1); at < 0 {
@@ -320,7 +320,7 @@ func wrapKeepingQuoteMarks(texts []string, cols int) (rows []string) {
 	return rows
 }
 
-// rowsOutsideOverlayChoices is the number of rows around text and choices: two of the transcript, and two lines.
+// rowsOutsideOverlayChoices is the number of rows around text and choices: two rows of the transcript, and two rules.
 const rowsOutsideOverlayChoices = 4
 
 // overlayRows returns the rows of a dialog that fills the screen. A plan that is too long is cut off, with an arrow.
@@ -386,7 +386,7 @@ func (d *dialog) choiceRows(cols int) (rows []string, selectedRow int) {
 	return rows, selectedRow
 }
 
-// hiddenOptionsArrow returns the mark of an option next to which a permission dialog has hidden options; empty means none.
+// hiddenOptionsArrow returns the arrow of an option next to hidden options in a permission dialog or an overlay, else "".
 func (d *dialog) hiddenOptionsArrow(optionIndex, firstVisible, endVisible int) string {
 	switch {
 	case d.state != StatePermission && !d.isOverlay || optionIndex == d.selected:
@@ -398,7 +398,7 @@ func (d *dialog) hiddenOptionsArrow(optionIndex, firstVisible, endVisible int) s
 	return ""
 }
 
-// scrollableOptionCount returns the number of options that scroll: those before the first one that is separated from them.
+// scrollableOptionCount returns the number of options that scroll: those before the first action or horizontal line.
 func (d *dialog) scrollableOptionCount() int {
 	if at := slices.IndexFunc(d.options, func(o option) bool { return o.isAction || o.lineAbove }); at >= 0 {
 		return at
@@ -406,7 +406,8 @@ func (d *dialog) scrollableOptionCount() int {
 	return len(d.options)
 }
 
-// visibleOptionRange returns the options that a small screen shows: of a permission dialog three, of others as many as fit.
+// visibleOptionRange returns the options that are shown. A question or an overlay shows as many as
+// fit; other dialogs show all, except that a permission dialog on a small screen shows three.
 func (d *dialog) visibleOptionRange(cols int) (from, to int) {
 	const smallScreen, fewest = 11, 3
 	n := d.scrollableOptionCount()

@@ -17,7 +17,7 @@ type eventView struct {
 	screen       *screen
 	player       *turnPlayer
 	clock        interface{ Now() time.Time }
-	verbRand     *rand.Rand // selects the verbs of the spinner; nil means that they are used in order, because the run has no seed
+	verbRand     *rand.Rand // selects the verbs of the spinner; nil (no seed) means that they are used in order
 	verbIndex    int
 	cwd          string
 	runningCalls []*callView
@@ -107,7 +107,7 @@ func (v *eventView) endShell(m shellEnded) {
 	s.entries = slices.Replace(s.entries, at, at+1, rows...)
 }
 
-// endTurn shows the end of a turn. After an interrupt before the first reply the prompt returns to the input field.
+// endTurn shows the end of a turn. After an interrupt before the first reply, the prompt returns to the input field.
 func (v *eventView) endTurn() {
 	s := v.screen
 	busy := s.progress
@@ -306,7 +306,7 @@ func (v *eventView) showRestoredMessage(role string, content protocol.Content) {
 	for _, block := range blocks {
 		switch block := block.(type) {
 		case protocol.TextBlock:
-			if text := strings.TrimSpace(block.Text); text != "" && !strings.HasPrefix(text, "<") { // text that only the model reads begins with a tag
+			if text := strings.TrimSpace(block.Text); text != "" && !strings.HasPrefix(text, "<") { // texts meant for the model begin with a tag
 				v.screen.entries = append(v.screen.entries, entry{glyph: promptGlyph + " ", text: text})
 			}
 		case protocol.ToolResultBlock:

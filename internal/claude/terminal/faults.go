@@ -10,7 +10,7 @@ import (
 type faultSet map[string]bool
 
 const (
-	faultDialogLate             = "dialog-late"  // a dialog appears after [delayOfFaultDialogLate]; until then the input field is shown
+	faultDialogLate             = "dialog-late"  // dialogs appear after [delayOfFaultDialogLate]; before, the input field is shown
 	faultOptionsSwapped         = "option-order" // the first and the last option are swapped
 	faultOptionNumbersHidden    = "numbers-gone"
 	faultExtraBypassModeOption  = "mode-option" // an additional option switches the permission mode

@@ -120,7 +120,7 @@ func (r *keyReader) flush() []key {
 	return nil
 }
 
-// nextKey reads the first key of data and its length; 0 means it is incomplete.
+// nextKey returns the first key of data and its length in bytes. The length is 0 if the key is incomplete.
 func nextKey(data []byte) (k key, n int) {
 	switch c := data[0]; {
 	case c == 0x1b:

@@ -24,7 +24,7 @@ func slashCommands(plan *launch.Plan) []slashCommand {
 	var all []slashCommand
 	for _, name := range append(init.SlashCommands, claudecode.TerminalOnlyCommands()...) {
 		if strings.HasPrefix(name, "_") {
-			continue // not for people
+			continue // internal commands are not offered to users
 		}
 		c := slashCommand{name: "/" + name}
 		if custom, ok := plan.Catalog.Command(name); ok {
@@ -196,14 +196,14 @@ func (l *fileMentionMenu) rows(cols int) (rows []string) {
 	return rows
 }
 
-// matchingPaths returns the files and directories below dir whose path contains the characters of a text in this order, the
-// best ones first. An empty text matches the content of dir.
+// matchingPaths returns up to five files and directories below dir whose path contains the characters
+// of text in this order, best matches first. An empty text matches the direct content of dir.
 func matchingPaths(dir, text string) []string {
 	const most, mostVisited = 5, 20_000
 	var all []string
 	visited := 0
 	root := os.DirFS(dir)
-	_ = fs.WalkDir(root, ".", func(path string, e fs.DirEntry, err error) error { // a directory that cannot be read has no suggestions
+	_ = fs.WalkDir(root, ".", func(path string, e fs.DirEntry, err error) error { // unreadable directories are skipped
 		if visited++; err != nil || path == "." {
 			return nil
 		}

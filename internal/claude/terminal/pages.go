@@ -157,7 +157,7 @@ func (p *realCLIPages) copyCapturedTextsIntoDialog(d *dialog) {
 	if from := slices.IndexFunc(head, thin); from >= 0 {
 		rest := head[from+1:]
 		head, question = head[:from], rest[slices.IndexFunc(rest, thin)+1:]
-		if at := slices.IndexFunc(question, hasQuotedRowMark); at >= 0 { // rows with a quote mark are the captured description of a tool, which is replaced by the call's
+		if at := slices.IndexFunc(question, hasQuotedRowMark); at >= 0 { // replace the captured tool description with the call's
 			question = slices.DeleteFunc(slices.Clone(question), hasQuotedRowMark)
 			if text := d.slotValues[toolDescriptionSlotName]; text != "" {
 				question = slices.Insert(question, at, strings.Split(text, "\n")...)
@@ -193,7 +193,7 @@ func (p *realCLIPages) headerRowsOfStartPage(slotValues map[string]string) []str
 	if end < 1 {
 		return nil
 	}
-	return append(rowsWithoutUnfilledSlots(dropTrailingEmptyRows(rows[:end-1])), "") // the row above the input field, which has a hint, becomes an empty row
+	return append(rowsWithoutUnfilledSlots(dropTrailingEmptyRows(rows[:end-1])), "") // the row with a hint above the input field becomes empty
 }
 
 // rowsBelowInputField returns the rows below the input field of a page; nil means that no page contains them.
@@ -216,7 +216,7 @@ func (p *realCLIPages) paragraphAfter(state, prefix string) string {
 		}
 	}
 	text = strings.Join(strings.Fields(text), " ")
-	return regexp.MustCompile(`(https://\S+) (\S+/)`).ReplaceAllString(text, "$1$2") // joins a long URL that was broken into two rows
+	return regexp.MustCompile(`(https://\S+) (\S+/)`).ReplaceAllString(text, "$1$2") // joins a URL broken into two rows
 }
 
 func dropTrailingEmptyRows(rows []string) []string {

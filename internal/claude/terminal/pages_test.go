@@ -59,7 +59,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestDialogOfTallerBook: if a small screen hides the top of a dialog, its texts come from a page with the same width and more rows.
+// TestDialogOfTallerBook: if a small screen hides the top of a dialog, its texts come from a taller page of the same width.
 func TestDialogOfTallerBook(t *testing.T) {
 	root := t.TempDir()
 	write := func(cols, rows int, text string) {

@@ -90,7 +90,7 @@ func (p *painter) paintFullScreen(f screenFrame, cols, rows int) error {
 	var b strings.Builder
 	for i, text := range all {
 		if i >= len(p.lastRows) || p.lastRows[i] != text {
-			fmt.Fprintf(&b, "\x1b[%d;1H\x1b[K%s", i+1, truncate(text, cols)) // the row is erased first: after a full row, the sequence would erase its last column
+			fmt.Fprintf(&b, "\x1b[%d;1H\x1b[K%s", i+1, truncate(text, cols)) // erasing a full row later would clear its last column
 		}
 	}
 	if b.Len() == 0 && p.cursorRow == row && p.cursorCol == f.cursorCol {
@@ -129,7 +129,7 @@ func (p *painter) paintInline(f screenFrame, cols, rows int) error {
 		b.WriteString("\r\n")
 	}
 	b.WriteString("\x1b[J")
-	p.hiddenRows = max(p.hiddenRows, len(f.rows)-rows+1) // the cursor has a separate row
+	p.hiddenRows = max(p.hiddenRows, len(f.rows)-rows+1) // the cursor needs one more row
 	row = max(f.cursorRow, p.hiddenRows)
 	fmt.Fprintf(&b, "\x1b[%dA\x1b[%dG", len(f.rows)-row, min(f.cursorCol, cols-1)+1)
 	p.lastRows, p.cursorRow, p.cursorCol, p.resized = f.rows, row, f.cursorCol, false

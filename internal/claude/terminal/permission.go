@@ -410,8 +410,8 @@ const (
 	autoModeNoticeReason = autoModeNoticeTitle + ", so this one needs your approval"
 )
 
-// isCallCheckedByAutoMode reports whether mode auto would check the call instead of asking the user. It does so also in
-// plan mode, except for changes of files, but not for calls that need the user in every mode, such as dangerous ones.
+// isCallCheckedByAutoMode reports whether mode auto would check the call instead of asking the user. Plan mode also
+// checks calls, except file changes. Calls that need the user in every mode, such as dangerous ones, are never checked.
 func (a *prompter) isCallCheckedByAutoMode(r protocol.PermissionRequest) bool {
 	mode := a.player.session.Policy().Mode()
 	isPlanned := mode == protocol.ModePlan && !a.auto.isUnavailable && !a.auto.ignoresPlans && (r.DecisionReasonType != "mode" || r.Server != nil)

@@ -75,13 +75,13 @@ func (p *turnPlayer) playPrompts(ctx context.Context) {
 	}
 }
 
-// showBackgroundEventsUntilPrompt shows the events of background work until a prompt arrives, and plays the turn that the work
-// requests.
+// showBackgroundEventsUntilPrompt shows events of background work until a prompt arrives, and plays
+// the turn the work requests.
 func (p *turnPlayer) showBackgroundEventsUntilPrompt(ctx context.Context) (canContinue bool) {
 	until, stop := context.WithCancel(ctx)
 	defer stop()
 	done := make(chan bool, 1)
-	go func() { done <- p.passEventsToScreen(p.session.BackgroundEvents(until)) }() // the goroutine ends when the context until is cancelled
+	go func() { done <- p.passEventsToScreen(p.session.BackgroundEvents(until)) }() // ends when until is cancelled
 	select {
 	case ok := <-done:
 		done <- ok
@@ -167,7 +167,7 @@ type promptQueue struct {
 
 	mu      sync.Mutex
 	waiting []string
-	direct  bool // the first of them was sent when no turn was running, so that it did not have to wait
+	direct  bool // the first waiting prompt was sent while no turn was running
 }
 
 // pushWhenIdle adds prompts, and wakes the player. Without prompts, the player only writes pending lines of the transcript.
@@ -184,7 +184,7 @@ func (q *promptQueue) pushDuringTurn(text string) {
 	q.addAndUnlock(text)
 }
 
-// addAndUnlock unlocks the mutex, which the caller has locked.
+// addAndUnlock adds prompts and wakes the player. The caller has locked the mutex; addAndUnlock unlocks it.
 func (q *promptQueue) addAndUnlock(texts ...string) {
 	q.waiting = append(q.waiting, texts...)
 	q.mu.Unlock()
@@ -202,8 +202,8 @@ func (q *promptQueue) recordAll(operation string, texts ...string) {
 	}
 }
 
-// pop removes and returns the prompts of the next turn: a slash command alone, or all prompts before the first slash
-// command. waited reports whether they have waited for the end of a turn.
+// pop removes and returns the prompts of the next turn: one slash or shell command, or all prompts
+// before the first such command. waited reports whether they have waited for the end of a turn.
 func (q *promptQueue) pop() (texts []string, waited bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -217,7 +217,7 @@ func (q *promptQueue) pop() (texts []string, waited bool) {
 	return texts, waited
 }
 
-// takeTextsBeforeCommand removes and returns the prompts before the first slash command. The caller holds the mutex.
+// takeTextsBeforeCommand removes and returns the prompts before the first slash or shell command. The caller holds the mutex.
 func (q *promptQueue) takeTextsBeforeCommand() (texts []string) {
 	for len(q.waiting) > 0 && !strings.HasPrefix(q.waiting[0], "/") && !strings.HasPrefix(q.waiting[0], shellCommandPrefix) {
 		texts = append(texts, q.waiting[0])
@@ -243,7 +243,7 @@ func (q *promptQueue) waitingTexts() []string {
 	return append([]string(nil), q.waiting...)
 }
 
-// TakeJoiningPrompts removes and returns the prompts that join the running turn: those before the first slash command.
+// TakeJoiningPrompts removes and returns the prompts that join the running turn: those before the first command.
 func (q *promptQueue) TakeJoiningPrompts() []protocol.UserMessage {
 	q.mu.Lock()
 	texts := q.takeTextsBeforeCommand()

@@ -17,7 +17,7 @@ type entry struct {
 	blinks      bool        // the glyph blinks while the call runs
 	isShort     bool        // the inline renderer appends a hint about the key that shows more
 	noGap       bool        // no empty row precedes the entry
-	isWhole     bool        // the entry and the details below it are one part of the transcript, as are those of a summary of calls
+	isWhole     bool        // the entry and the details below it form one block, like a summary of calls
 	callID      string      // id of the running call that the entry shows; empty means none
 	counts      *callCounts // calls that the entry sums up; nil means none
 }
@@ -114,7 +114,7 @@ type screenFrame struct {
 	rows                 []string
 	bottomIndex          int   // index of the first row that a full screen keeps at its bottom; -1 means none
 	cursorRow, cursorCol int   // position of the cursor in rows
-	blocks               []int // index of the first row of each part of the transcript; the last element is the end of the transcript
+	blocks               []int // first row of each part of the transcript, then the end of the transcript
 }
 
 func (s *screen) draw(now time.Time) screenFrame {
@@ -203,7 +203,7 @@ const (
 	minTurnDurationToShow = 30 * time.Second
 )
 
-// retryText returns why a request is sent again, and when. The first attempts do not show the message of the API, and a long message is cut off.
+// retryText says why and when a request is sent again. The first attempts omit the API's message; a long message is cut off.
 func (p *turnProgress) retryText(now time.Time, cols int) string {
 	why := fmt.Sprintf("%d %s", p.retry.Status, p.retry.Message)
 	if p.retry.Attempt < 3 {

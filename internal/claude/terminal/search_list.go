@@ -10,7 +10,7 @@ import (
 type searchList struct {
 	all                 []option
 	text                string    // empty means that all options are shown
-	isTyping            bool      // keys change the text; the next Enter or Esc ends this. Always false if isBelow is true
+	isTyping            bool      // typed keys edit the text until Enter or Esc; always false if isBelow is true
 	isBelow             bool      // the field with the text is below the options, and the last option is selected at first
 	head                string    // row between the field and the options; not shown while the user types
 	foot                [2]string // the last row, and the last row while the user types

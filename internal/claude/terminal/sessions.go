@@ -52,8 +52,8 @@ func timeAgo(d time.Duration) string {
 	return "now"
 }
 
-// ChooseSession shows a full-screen dialog that asks which saved session to continue. `--resume` without a value needs
-// it. The error is [ErrStartDeclined] if the user selects no session.
+// ChooseSession shows a full-screen dialog that asks which saved session to continue, for --resume
+// without a value. The error is [ErrStartDeclined] if the user selects no session.
 func ChooseSession(ctx context.Context, c *Console, plan *launch.Plan) (id string, err error) {
 	if err = c.painter.enterFullScreen(); err == nil {
 		err = c.showDialogsUntilAnswered(ctx, sessionDialog(plan, "", c.screen.rows, func(chosen string) { id = chosen }))

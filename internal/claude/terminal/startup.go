@@ -27,8 +27,7 @@ type startupQuestions struct {
 	err          error // ErrStartDeclined, or the error that prevented saving an answer
 }
 
-// WriteStartupAnswersToJournal writes the answers of [RunStartup] to the journal. It is for runs that end before they have a
-// session.
+// WriteStartupAnswersToJournal writes the answers of [RunStartup] to the journal, for runs that end without a session.
 func (c *Console) WriteStartupAnswersToJournal(plan *launch.Plan) error {
 	if plan.Records.Capture == "" || len(c.answers) == 0 {
 		return nil
@@ -49,7 +48,7 @@ func (c *Console) WriteStartupAnswersToJournal(plan *launch.Plan) error {
 // bypassed permissions. It saves the answers in the real CLI's files. The error is [ErrStartDeclined] if the user declined.
 //
 // Only a user who has completed the set-up, according to the configuration file, is asked about trust, the key and
-// bypassed permissions. For trust, the scenario can specify something else. If changed is true, the plan must be resolved again.
+// bypassed permissions. For trust, the scenario can override this. If changed is true, the plan must be resolved again.
 func RunStartup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) (changed bool, err error) {
 	s := &startupQuestions{console: c, plan: plan, apiKey: apiKey}
 	s.globalConfig, _ = plainjson.ReadFileOrEmpty(plan.Store.File) // cannot fail, because a broken file was refused before
@@ -71,7 +70,7 @@ func RunStartup(ctx context.Context, c *Console, plan *launch.Plan, apiKey strin
 			}
 			c.answers = append(c.answers, d.journalLine(label, !answer.cancelled && !isRefusal(label)))
 			if answer.key == 0 {
-				_ = owner.choose(d, answer) // no dialog follows the refusal
+				_ = owner.choose(d, answer) // start-up dialogs have no next dialog
 			} else if s.err = ErrStartDeclined; d.kind == "bypass" {
 				s.err = ErrDialogCancelled
 			}
@@ -118,8 +117,8 @@ func (s *startupQuestions) hasUserCompletedOnboarding() bool {
 	return string(s.globalConfig.Get("hasCompletedOnboarding")) == "true"
 }
 
-// needsTrust reports whether the user is asked to trust the folder. The scenario can specify this. Otherwise the user
-// is asked if onboarded is true, that is, if the user has completed the set-up.
+// needsTrust reports whether the user is asked to trust a folder that is not trusted yet. The
+// scenario can specify this. Otherwise, users who have completed the set-up (onboarded) are asked.
 func needsTrust(plan *launch.Plan, onboarded bool) bool {
 	trusted := plan.Scenario.Trusted
 	return trusted != nil && !*trusted || trusted == nil && onboarded
@@ -142,7 +141,7 @@ func (s *startupQuestions) trustDialog() *dialog {
 	return d
 }
 
-// newConsentDialogOwner returns the owner of a dialog: a refusal ends the run, another answer changes a file.
+// newConsentDialogOwner returns a dialog owner: a refusal ends the run, and consent changes the file at configPath.
 func (s *startupQuestions) newConsentDialogOwner(d *dialog, configPath string, changeOnConsent func(plainjson.Object) plainjson.Object) dialogOwner {
 	return chooserFunc(func(c dialogChoice) *dialog {
 		switch {

@@ -55,7 +55,7 @@ func Open(plan launch.Plan, console *Console, words []string) (*Terminal, error)
 	}
 	forbidden := plan.Settings.Permissions.DisableAuto
 	t.prompter.auto.ignoresPlans, t.prompter.auto.isUnavailable = plan.Settings.Permissions.NoClassifierInPlanMode, forbidden || !claudecode.FactsOfModel(claudecode.ResolveModel(s.Model())).HasAutoMode()
-	screen.entries, screen.queued, screen.dialog, screen.progress, screen.composer = nil, nil, nil, nil, composer{} // the previous session on this console may have set them
+	screen.entries, screen.queued, screen.dialog, screen.progress, screen.composer = nil, nil, nil, nil, composer{} // left by the previous session
 	for _, m := range s.History() {
 		t.view.showRestoredMessage(m.Role, m.Content)
 		if m.Turn != nil {
@@ -119,7 +119,7 @@ func (t *Terminal) Run(ctx context.Context, first string) error {
 	if first != "" {
 		t.submit(first, first)
 	}
-	err := c.bufferKeysUntil(ctx, c.answeredAt.Add(claudecode.DelayFromLastDialogAnswerToInputField)) // this time is in the past if no dialog was shown
+	err := c.bufferKeysUntil(ctx, c.answeredAt.Add(claudecode.DelayFromLastDialogAnswerToInputField)) // in the past if no dialog was shown
 	if c.screen.composer.setText(strings.TrimSpace(c.earlyText)); err == nil {
 		err = t.loop(ctx)
 	}
@@ -136,8 +136,7 @@ const (
 	startHintDuration = 10 * time.Second
 	spinnerPeriod     = 120 * time.Millisecond
 
-	// exitKeyWindow is how soon a second Ctrl-C or Ctrl-D must follow to exit, maxTimeBetweenEscapesToClear a second Esc to
-	// clear.
+	// Time limits for a second Ctrl-C or Ctrl-D, which exits, and for a second Esc, which clears the draft.
 	exitKeyWindow                = 2 * time.Second
 	maxTimeBetweenEscapesToClear = time.Second
 )
@@ -375,8 +374,7 @@ func (t *Terminal) pressCtrlC(repeated bool) {
 	}
 }
 
-// interruptRunningOrNextTurn interrupts the running turn, or the turn that is about to start. It returns false if there is
-// neither.
+// interruptRunningOrNextTurn interrupts the turn that is running or about to start. It returns false if there is none.
 func (t *Terminal) interruptRunningOrNextTurn() (hasTurn bool) {
 	switch s := &t.console.screen; {
 	case s.progress != nil:
@@ -464,7 +462,7 @@ func (t *Terminal) submit(text, taggedPrompt string) {
 	} else {
 		t.player.prompts.pushWhenIdle(taggedPrompt)
 	}
-	s.queued = append(s.queued, text) // kept until its turn starts, because Ctrl-C must find it even if the player has already taken it
+	s.queued = append(s.queued, text) // kept until its turn starts, so that Ctrl-C finds it
 }
 
 // moveQueuedPromptsToInputField moves the queued prompts back to the input field. It returns false if the queue is empty.

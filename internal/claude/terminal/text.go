@@ -31,7 +31,7 @@ func textWidth(text string) int {
 	return n
 }
 
-// printable replaces tabs by spaces and removes other control characters except line breaks, to protect the terminal.
+// printable replaces tabs with spaces and removes other control characters except line breaks, to protect the terminal.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -56,7 +56,7 @@ func wrap(text string, cols int) []string {
 	return rows
 }
 
-// expandTabs replaces the tabs of a line by spaces up to the next multiple of eight columns.
+// expandTabs replaces the tabs of a line with spaces up to the next multiple of eight columns.
 func expandTabs(line string) string {
 	const tabWidth = 8
 	var b strings.Builder
@@ -96,8 +96,8 @@ func wrapLine(line string, cols int) []string {
 	return append(rows, line)
 }
 
-// shouldStartLongWordInRow reports whether the first word of a text should begin in the rest of the current row, which has
-// restColumns columns, and not in a new row. This is the case for a word longer than a row, if it then needs no more rows.
+// shouldStartLongWordInRow reports whether the first word of text should begin in the remaining restColumns columns
+// of the current row instead of a new row. This is so for a word longer than a row if it then needs fewer rows.
 func shouldStartLongWordInRow(text string, cols, restColumns int) bool {
 	word, _, _ := strings.Cut(text, " ")
 	n := textWidth(word)
