@@ -36,8 +36,8 @@ func New(o Options) *Conn {
 	return &Conn{in: o.In, backgroundLimit: o.BackgroundLimit, out: out, outgoing: asked, pending: work, promptScheduler: newPromptScheduler(o, out, asked, work)}
 }
 
-// EventWriter returns the writer for the events of turns. Each call of Write takes one line. It blocks while the host does
-// not read, so that the turn waits, too.
+// EventWriter returns the writer for the events of turns. Each call of Write takes one line. Write
+// blocks while too much output waits for the host, so that the turn waits, too.
 func (p *Conn) EventWriter() io.Writer { return p.out.lines }
 
 // WriteEvent sets the ids of an event that does not belong to a turn and writes it to stdout.

@@ -17,7 +17,7 @@ type HostError struct{ Text string }
 
 func (e *HostError) Error() string { return e.Text }
 
-// RefusalError is an error response with a code. Model is the model that stays in use; an empty one is left out.
+// RefusalError is an error response with a code. Model is the model that stays in use; an empty Model is omitted.
 type RefusalError struct{ Code, Text, Model string }
 
 func (e *RefusalError) Error() string { return e.Text }

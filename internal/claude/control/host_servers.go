@@ -12,7 +12,7 @@ import (
 // SDK's type SDKControlInitializeRequest).
 type Handshake struct {
 	InitializeResult json.RawMessage `json:"initializeResult"`
-	ToolsResult      json.RawMessage `json:"toolsListResult"` // nil means ask the server
+	ToolsResult      json.RawMessage `json:"toolsListResult"` // nil means that the server is asked
 }
 
 // hostMCPServers holds the state of the MCP servers inside the host: stored handshakes, and whether messages may be sent.
@@ -115,7 +115,7 @@ func (i *serverConnectPhaseOfInitialize) endPhase() {
 	i.onMessageToServer = nil
 }
 
-// reportMessageToServer records a message to a server. Its answer may be used when the channel is closed or nil.
+// reportMessageToServer records a message to a server. The server's answer may be used when the channel is closed or nil.
 func (i *serverConnectPhaseOfInitialize) reportMessageToServer() (answerUsableAfterClose <-chan struct{}) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

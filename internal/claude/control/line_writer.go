@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// maxQueuedStdoutBytesBeforeTurnsWait is the number of bytes that may wait for a slow host. If there are more, turns wait, too.
+	// maxQueuedStdoutBytesBeforeTurnsWait is how many bytes may wait for a slow host before turns wait, too.
 	maxQueuedStdoutBytesBeforeTurnsWait = 1 << 20
 	// finalFlushTimeout is how long the last lines may take after a signal has ended the run.
 	finalFlushTimeout = time.Second

@@ -27,7 +27,7 @@ type canUseToolRequest struct {
 	DecisionReason     string                      `json:"decision_reason,omitempty"`
 	DecisionReasonType string                      `json:"decision_reason_type,omitempty"`
 	RuleSource         string                      `json:"decision_reason_rule_source,omitempty"`
-	HookEvent          string                      `json:"decision_reason_hook_event,omitempty"` // event of the hook that requires the question
+	HookEvent          string                      `json:"decision_reason_hook_event,omitempty"` // event of the hook that asks
 	HookOrigin         string                      `json:"decision_reason_hook_source,omitempty"`
 	HookPlugin         string                      `json:"decision_reason_hook_plugin_id,omitempty"`
 	Approvable         *bool                       `json:"classifier_approvable,omitempty"`
@@ -80,7 +80,7 @@ func (p *Conn) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.
 	return permission.ReadAnswer(raw), nil
 }
 
-// CallHook asks the host to run one of its hooks; see hook.Callback. After EOF on stdin, the error is both
+// CallHook asks the host to run one of its hooks; see hook.Callback. After EOF, the error is
 // [ErrClosed] and [hook.ErrHostGone].
 func (p *Conn) CallHook(ctx context.Context, callbackID string, input json.RawMessage, toolUseID string) (json.RawMessage, error) {
 	out, err := p.outgoing.ask(ctx, struct {

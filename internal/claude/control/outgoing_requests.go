@@ -196,7 +196,7 @@ func (e *incomingRequests) allowNewRequests() {
 	e.open = true
 }
 
-// start runs a request handler in a goroutine. It does nothing after close.
+// start runs a request handler in a goroutine. It does nothing unless new requests are allowed.
 func (e *incomingRequests) start(ctx context.Context, id string, run func(ctx context.Context)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -221,8 +221,8 @@ func readUserPromptContent(raw json.RawMessage) (content protocol.Content, ok bo
 	return content, content.UnmarshalJSON(raw) == nil
 }
 
-// originIfHuman returns the origin of a prompt if it is "human", otherwise nil. A host may not set another origin
-// (spec: cli-contract 2).
+// originIfHuman returns a prompt's origin if it is "human", otherwise nil. Hosts may set no other
+// origin (spec: cli-contract 2).
 func originIfHuman(rawPromptOrigin json.RawMessage) (rawOriginOrNil json.RawMessage) {
 	var origin struct {
 		Kind string `json:"kind"`

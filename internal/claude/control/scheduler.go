@@ -40,10 +40,10 @@ type inputState struct {
 }
 
 type initializeState struct {
-	unanswered int // number of requests without an answer; other requests wait for them
-	connecting int // number of requests whose servers are still connecting; until then no turn may start
+	unanswered int // number of initialize requests without an answer; other requests wait for them
+	connecting int // number of initialize requests whose servers are still connecting; turns wait for them
 	answered   bool
-	postponed  []incomingFrame // requests of other kinds that wait for these answers
+	postponed  []incomingFrame // requests of other kinds that wait for the answer to initialize
 }
 
 func newPromptScheduler(o Options, out *frameWriter, outgoing *outgoingRequests, pending *incomingRequests) *promptScheduler {
@@ -293,7 +293,8 @@ func (d *promptScheduler) IsConnectingServers() bool {
 	return d.initialize.connecting > 0
 }
 
-// postponeUntilInitializeAnswered stores a request for later if an initialize request has no answer yet, and reports whether it did.
+// postponeUntilInitializeAnswered stores a request for later if an initialize request is
+// unanswered, and reports whether it did.
 func (d *promptScheduler) postponeUntilInitializeAnswered(request incomingFrame) (isPostponed bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -23,7 +23,7 @@ type Options struct {
 	SeparateTurns bool
 	// BackgroundLimit is how long background work may run after the last prompt.
 	BackgroundLimit time.Duration
-	// SessionStateEventMode specifies whether session_state_changed events are written.
+	// StateEvents specifies whether session_state_changed events are written.
 	StateEvents SessionStateEventMode
 }
 
@@ -45,7 +45,7 @@ const (
 )
 
 // Session is the session that the host controls. Its methods may be called from several goroutines.
-// Turn, StreamBackground and TakeNotice are never called at the same time.
+// Turn, StreamBackgroundEvents and TakeNotice are never called at the same time.
 type Session interface {
 	PromptPlayer
 	BackgroundWorker
@@ -65,9 +65,9 @@ type PromptPlayer interface {
 	PromptBeforeHostPrompts() *protocol.UserMessage
 	// WaitTurnReady waits until a turn may start; it is called before each turn. An error makes the process exit.
 	WaitTurnReady(ctx context.Context) error
-	// Turn runs one prompt and writes its events to [Conn.EventWriter]. If interrupt is cancelled, the turn ends early with
-	// a result; if ctx is cancelled, it is abandoned. completed is true if the host gets the message that the prompt was
-	// completed; see [simulator.HasTurnCompletedPrompts]. An error makes the process exit.
+	// Turn runs one prompt and writes its events to [Conn.EventWriter]. If interrupt is cancelled, the turn ends
+	// early with a result; if ctx is cancelled, it is abandoned. completed is true if the host is to be told
+	// that the prompt was completed; see [simulator.HasTurnCompletedPrompts]. An error makes the process exit.
 	Turn(ctx, interrupt context.Context, in protocol.UserMessage) (completed bool, err error)
 }
 
