@@ -169,7 +169,7 @@ func handlerFor(subtype string) (requestHandler, bool) {
 		"mcp_authenticate":       {run: mcpAuthenticate, slow: true},
 		"mcp_clear_auth":         {run: mcpClearAuth, slow: true},
 		"mcp_oauth_callback_url": {run: mcpCallbackURL, slow: true},
-		"seed_read_state":        {run: acceptWithoutEffect}, // no effect, because only NotebookEdit requires an earlier Read, and this must be a Read of the same session
+		"seed_read_state":        {run: acceptWithoutEffect}, // no effect: only NotebookEdit requires a Read
 	}
 	h, ok := table[subtype]
 	return h, ok
@@ -207,7 +207,7 @@ func (p promptPlayer) StreamBackgroundEvents(_, untilCancelled context.Context) 
 	return output.StreamJSON(p.conn.EventWriter(), p.BackgroundEvents(untilCancelled))
 }
 
-// StopBackgroundTask stops a task and waits until its end is shown. notifyModelAfterAnswer then notifies the model.
+// StopBackgroundTask stops a task and waits until its end is shown. notifyModelAfterAnswer is nil if the task is unknown.
 func (h *hostedSession) StopBackgroundTask(ctx context.Context, taskID string) (notifyModelAfterAnswer func()) {
 	t := h.session.Tasks().Stop(taskID, task.KilledByUserOrHost)
 	if t == nil {
@@ -217,7 +217,7 @@ func (h *hostedSession) StopBackgroundTask(ctx context.Context, taskID string) (
 	return t.NotifyModelOfUserStop
 }
 
-// TaskOutput returns what a command in the background has written so far.
+// TaskOutput returns the output so far of a background command, or false if the id belongs to no such command.
 func (h *hostedSession) TaskOutput(id string) ([]byte, bool) {
 	if work, ok := h.session.Tasks().Find(id); !ok || work.Kind != task.KindBash {
 		return nil, false

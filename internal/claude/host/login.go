@@ -66,7 +66,7 @@ func mcpAuthenticate(ctx context.Context, r *requestServer, in request) (control
 	return control.Answer{Payload: out}, err
 }
 
-// mcpCallbackURL completes the latest login to a server with the user's redirect URL. The host then connects it.
+// mcpCallbackURL completes the latest login to a server with the user's redirect URL. The host then reconnects the server.
 func mcpCallbackURL(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
 	name, _ := plainjson.StringValue(in.keys["serverName"])
 	if _, err := r.findServer(name); err != nil || r.session.Servers().PendingLogin(name) == nil {

@@ -35,7 +35,7 @@ type sessionControls interface {
 	Policy() *permission.Policy
 	// Servers returns nil if the session can have no servers.
 	Servers() *mcp.Manager
-	// SetServers replaces the servers that the host may change by those of an mcpServers object.
+	// SetServers replaces the servers that the host may change with those of an mcpServers object.
 	SetServers(ctx context.Context, servers json.RawMessage) (mcp.ServerChange, error)
 }
 
@@ -94,7 +94,7 @@ type fileService interface {
 	// rewindFiles restores the files to their state at a prompt. With dryRun it only reports the changes. It returns
 	// [errRewindDisabled] if the session keeps no copies.
 	rewindFiles(promptUUID string, dryRun bool) (checkpoint.RewindEffect, error)
-	// ReadFileIfPermitted returns the contents of a file that tools may read.
+	// ReadFileIfPermitted returns the contents of a file that the Read tool may read without asking.
 	ReadFileIfPermitted(path string) (abs string, contents []byte, err error)
 }
 

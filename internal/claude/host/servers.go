@@ -77,7 +77,7 @@ func mcpStatus(_ context.Context, r *requestServer, _ request) (control.Answer, 
 	return control.Answer{Payload: serverList{list}}, nil
 }
 
-// describeServer returns the status of a server; detailed enables [claudecode.FeatureMCPStatusReportsTransportsAndErrorCodes].
+// describeServer describes a server. detailed adds the keys of [claudecode.FeatureMCPStatusReportsTransportsAndErrorCodes].
 func describeServer(st mcp.ServerStatus, detailed bool) serverStatus {
 	kind := cmp.Or(st.Config.Type, "stdio")
 	out := serverStatus{Name: st.Name, Status: st.Status, Scope: st.Source, Source: st.Source}
@@ -297,7 +297,7 @@ func mcpReadResource(ctx context.Context, r *requestServer, in request) (control
 	return control.Answer{Payload: result}, nil
 }
 
-// hasServerRefusedClientRegistration reports whether an error of a login means that the authorization server registers no client.
+// hasServerRefusedClientRegistration reports whether a login failed because the server does not register clients.
 func hasServerRefusedClientRegistration(loginError string) bool {
 	return strings.HasPrefix(loginError, "Dynamic Client Registration rejected (HTTP 400)") || loginError == "Incompatible auth server: does not support dynamic client registration"
 }

@@ -28,8 +28,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// hostedSession is a session together with the settings that its host has changed. The session's plan keeps the
-// settings from the start.
+// hostedSession is a session with the settings that its host has changed. The plan keeps the settings from the start.
 type hostedSession struct {
 	session *session.Session
 
@@ -57,7 +56,7 @@ func (h *hostedSession) reloadSettings() error {
 	return err
 }
 
-// ApplySettings overrides --settings. Model, output style, effort, rules, directories and hooks apply at once.
+// ApplySettings implements settingsUpdater. Model, output style, effort, rules, directories and hooks apply at once.
 func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (wrong []string) {
 	if wrong = settings.InvalidKeys(in); len(wrong) > 0 {
 		return wrong
@@ -436,7 +435,7 @@ func setThinking(_ context.Context, _ *requestServer, in request) (control.Answe
 	return control.Answer{}, fmt.Errorf(`%s: max_thinking_tokens must be an integer or null and thinking_display must be "summarized", "omitted", "highlights", or null`, in.Subtype)
 }
 
-// validateMCPPermissionModeOverride validates one server's permission mode. It is not stored, because it changes no decision.
+// validateMCPPermissionModeOverride validates a permission mode for one server. The mode is not stored and has no effect.
 func validateMCPPermissionModeOverride(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	name, err := in.stringKey("serverName")
 	if err != nil {

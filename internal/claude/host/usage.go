@@ -14,7 +14,7 @@ import (
 )
 
 type usageAnswer struct {
-	Behaviors        *struct{}    `json:"behaviors"` // always null, like rate_limits and subscription_type, because the value is unknown
+	Behaviors        *struct{}    `json:"behaviors"` // unknown and therefore null, like rate_limits and subscription_type
 	RateLimits       *struct{}    `json:"rate_limits"`
 	LimitsAvailable  bool         `json:"rate_limits_available"`
 	Session          sessionUsage `json:"session"`
@@ -106,7 +106,7 @@ type commandUsage struct {
 	Total    int `json:"totalCommands"`
 }
 
-// emptyMessageBreakdown is the number of tokens by kind of message. A simulation does not distinguish them.
+// emptyMessageBreakdown lists tokens by kind of message. All are zero, because a simulation does not distinguish the kinds.
 const emptyMessageBreakdown = `{"assistantMessageTokens":0,"attachmentTokens":0,"attachmentsByType":[],"redirectedContextTokens":0,"toolCallTokens":0,"toolCallsByType":[],"toolResultTokens":0,"unattributedTokens":0,"userMessageTokens":0}`
 
 func contextUsageFor(s *session.Session) contextUsage {
