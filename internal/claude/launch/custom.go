@@ -19,7 +19,7 @@ import (
 // HooksDisabled reports whether customizations, including hooks, are disabled.
 func (c Customization) HooksDisabled() bool { return c.Bare || c.SafeMode }
 
-// loadCustomizationsAndApplySessionAgent finds agents, commands, skills, styles and plugins, and applies the agent of the session.
+// loadCustomizationsAndApplySessionAgent finds agents, commands, skills, styles and plugins, and applies the session's agent.
 func (r *planResolver) loadCustomizationsAndApplySessionAgent() error {
 	f := r.flags
 	r.plan.Customization = Customization{Agent: f.Agent, Title: f.SessionName, NoCommands: f.DisableSlashCommands, Bare: f.Bare, Restricted: f.Restricted, SafeMode: f.SafeMode, MemorySources: r.memoryOptions()}

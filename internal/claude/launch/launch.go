@@ -130,7 +130,7 @@ func loadScenario(name string, at Directories) (Scenario, error) {
 	if info, err := os.Stat(path); err == nil {
 		size = info.Size()
 	}
-	process.DelayGarbageCollection(size) // the loaded data stays in use, so a garbage collection now would cost a fifth of the time without freeing memory
+	process.DelayGarbageCollection(size) // collecting garbage now would take a fifth of the time and free nothing
 	s := Scenario{Name: name}
 	var err error
 	switch {

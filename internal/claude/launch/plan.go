@@ -84,7 +84,7 @@ type Identity struct {
 	Version      string             // version of claude
 	Profile      claudecode.Profile // behaviour of the claude version in Version
 	Entrypoint   string
-	AsClaude     bool   // the program runs under the name claude: it offers only what the real CLI has and prints no hints of claudeless
+	AsClaude     bool   // the program runs under the name claude, without extra features and hints
 	RustCompat   bool   // the behaviour of the older Rust tool is kept
 	APIKeySource string // "none", or the name of the variable
 }
@@ -108,7 +108,7 @@ type Settings struct {
 type Customization struct {
 	Agent                      string // agent that the session runs as; empty means none
 	Title                      string // --name
-	Setup                      string // "init" or "maintenance" runs the Setup hooks for it; empty means that none run
+	Setup                      string // trigger of the Setup hooks, "init" or "maintenance"; empty means that none run
 	NoCommands                 bool   // --disable-slash-commands
 	Bare, Restricted, SafeMode bool
 	NoGitInstructions          bool
@@ -131,7 +131,7 @@ type Servers struct {
 type Model struct {
 	Requested string // name of the model in a flag or in the session's agent, perhaps an alias; empty means none
 	Name      string // name of the model at start
-	// IsExplicit is true if a flag, agent or the environment selected the model. Else a resumed session keeps its own.
+	// IsExplicit is true if a flag, agent or the environment selected the model. Otherwise a resumed session keeps its model.
 	IsExplicit bool
 	Fallbacks  []string // models to try in order if the model is overloaded or not available
 	Effort     string
@@ -158,7 +158,7 @@ type Limits struct {
 	MaxRetries                int                             // -1 means none
 	RetryScale                float64                         // factor for the waits between retries; 1 means as in the real CLI
 	ResponseDelay             time.Duration                   // wait before the first reply to every prompt
-	Pace                      claudecode.StartAndAnswerDelays // minimum time until the session has started, and until a request is answered
+	Pace                      claudecode.StartAndAnswerDelays // minimum time until a start and until an answer
 	StopBlockCap              int
 	ContextWindow             int    // tokens to which a conversation may grow; 0 means the model's limit
 	NoAutoCompact             bool   // a full conversation is not compacted
@@ -189,7 +189,7 @@ type Permission struct {
 	Rules         []permission.Rule
 	Directories   []permission.Directory // working directories in addition to CWD
 	NoPrompts     bool                   // the run asks no permission questions
-	PromptTool    string                 // answers permission questions: "stdio" (the host) or a tool of an MCP server; empty means none
+	PromptTool    string                 // answers questions: "stdio" (the host) or a tool of an MCP server; empty means none
 	BypassAllowed bool
 }
 

@@ -164,8 +164,8 @@ func (r *planResolver) resolveHomeAndTempDirs() {
 	r.plan.Store = r.mcpStore()
 }
 
-// mcpStore returns the store of the command mcp. Its file is in the state directory if a variable sets that, else in
-// the home directory, as in the real CLI (spec: cli-observed 6). If neither is set, File is empty.
+// mcpStore returns the store of the mcp command. Its file is in the state directory if an environment variable sets this
+// directory, else in the home directory, as in the real CLI (spec: cli-observed 6). If neither is set, File is empty.
 func (r *planResolver) mcpStore() mcpcmd.Store {
 	const file = ".claude.json"
 	home := r.plan.Home
@@ -209,8 +209,7 @@ func unknownTools(matcher string) []string {
 	})
 }
 
-// SourceReportedForDirectoriesFromSettings is the source that the real CLI reports for a directory from settings, whichever
-// file contains it.
+// SourceReportedForDirectoriesFromSettings is the source that the real CLI reports for directories from any settings file.
 const SourceReportedForDirectoriesFromSettings = "localSettings"
 
 // IsDefault reports whether the tools are the default ones.
