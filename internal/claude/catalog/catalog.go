@@ -20,8 +20,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Options specify where to find agents, commands, skills, styles and plugins. With the zero value, a catalog contains
-// only the built-in ones.
+// Options specify where to find agents, commands, skills, styles and plugins. The zero value finds only the built-in ones.
 type Options struct {
 	// UserDir is the state directory, ProjectDir the project's .claude directory. An empty directory is not searched.
 	UserDir, ProjectDir string
@@ -55,8 +54,8 @@ type Agent struct {
 	MaxTurns    int             `json:"maxTurns"`
 	Background  *bool           `json:"background"`
 	Isolation   string          `json:"isolation"`      // "worktree" means that the agent works in a separate git worktree
-	Mode        string          `json:"permissionMode"` // permission mode of the agent's calls; empty or unknown means the mode of the session
-	Hooks       json.RawMessage `json:"hooks"`          // hooks that are active while the agent runs, as in settings files; nil means none
+	Mode        string          `json:"permissionMode"` // permission mode of its calls; empty or unknown means the session's
+	Hooks       json.RawMessage `json:"hooks"`          // hooks while the agent runs, as in settings files; nil means none
 	Skills      []string        `json:"skills"`         // skills that are loaded before the agent's prompt
 	Source      string          `json:"-"`              // "built-in", "userSettings", "projectSettings", "plugin", "flagSettings"
 	Path        string          `json:"-"`              // file; empty means none
@@ -77,8 +76,7 @@ type Command struct {
 	Title string
 	Tools []string // tools that the command may use without permission questions
 	Model string   // model that runs the command; empty means the model of the session
-	// RunsInAgent is true if the command runs in a sub-agent. Agent is the kind of this sub-agent; empty or unknown
-	// means general-purpose.
+	// RunsInAgent is true if the command runs in a sub-agent. Agent is its kind; empty or unknown means general-purpose.
 	RunsInAgent bool
 	Agent       string
 	// HiddenFromModel hides the command from the model, HiddenFromUser from the user.
@@ -178,8 +176,8 @@ func (c *Catalog) AgentNames() []string {
 	return mapToNames(c.Agents(), func(a Agent) string { return a.Name })
 }
 
-// Commands lists custom commands and skills in the order of the init event: skills, commands, commands of plugins,
-// skills of plugins. Skills of the user precede those of the project, commands of the user follow them.
+// Commands lists custom commands and skills in the order of the init event: skills, commands, commands of plugins, skills of
+// plugins. User skills precede project skills; user commands follow project commands. Callers must not modify the result.
 func (c *Catalog) Commands() []Command {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -231,8 +229,8 @@ func (k Command) LineInModelContext() string {
 	return strings.TrimSuffix("- "+k.Name+": "+k.Description+" - "+k.WhenToUse, " - ")
 }
 
-// HasDescriptionNeededForListing reports whether the model sees the command in lists. A plugin's command is listed only with a
-// description.
+// HasDescriptionNeededForListing reports whether lists for the model contain the command. Those of
+// plugins need a description.
 func (k Command) HasDescriptionNeededForListing() bool {
 	return k.HasDescription || k.Source != pluginSource
 }

@@ -68,9 +68,10 @@ func FindInstructionFilesAtStart(o InstructionFileOptions) []InstructionFile {
 	return r.memories
 }
 
-// FindNestedInstructionFiles finds the instruction files that begin to apply when the model has read or written file (observed
-// with 2.1.329). Their order: the user's rules that match file; the instruction files and matching rules of each directory
-// below the working directory, down to file; the matching rules of the working directory and its parents. Files in known are omitted.
+// FindNestedInstructionFiles finds the instruction files that apply once the model has read or
+// written file (observed with 2.1.329). Their order: the user's rules that match file; the
+// instruction files and matching rules of each directory between the working directory and file;
+// matching rules of the working directory and its parents. Files in known are omitted.
 func FindNestedInstructionFiles(o InstructionFileOptions, file string, known map[string]bool) []InstructionFile {
 	r := &instructionFileReader{home: o.Home, cwd: o.CWD, seen: maps.Clone(known), accessedFile: file}
 	if o.UserDir != "" {
@@ -152,7 +153,7 @@ const (
 type instructionFileReader struct {
 	home, cwd    string
 	seen         map[string]bool
-	accessedFile string // file that the model has accessed: only memories whose Globs match it are read; empty means only memories without Globs
+	accessedFile string // only files whose Globs match this path are read; empty means files without Globs
 	memories     []InstructionFile
 }
 
@@ -180,7 +181,7 @@ func (r *instructionFileReader) read(m InstructionFile, depth int) {
 	r.seen[m.Path] = true
 	r.memories = append(r.memories, m)
 	for _, name := range importedFiles(m.Text) {
-		if target := r.resolveImport(name, filepath.Dir(m.Path)); target != "" && (m.Type == "User" || isBelow(r.cwd, target)) { // a project file needs approval to import files outside the project
+		if target := r.resolveImport(name, filepath.Dir(m.Path)); target != "" && (m.Type == "User" || isBelow(r.cwd, target)) { // imports from outside the project need approval
 			r.read(InstructionFile{Path: target, Type: m.Type, Parent: m.Path, Base: m.Base}, depth+1)
 		}
 	}

@@ -52,7 +52,7 @@ func (c *Catalog) AddPlugins(open func(dir string) fs.FS, dirs ...string) []Plug
 	return l.parts
 }
 
-// HasPluginInEach reports whether all of these directories are loaded.
+// HasPluginInEach reports whether a plugin has been loaded from each of dirs.
 func (c *Catalog) HasPluginInEach(dirs ...string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,7 +67,8 @@ func IsPluginIn(plugin, dir string) bool { return plugin == dir || filepath.Dir(
 // PluginParts returns the parts of the plugins that [New] found. The parts of later plugins are returned by [Catalog.AddPlugins].
 func (c *Catalog) PluginParts() []PluginParts { return c.pluginParts }
 
-// readPluginOrCollection reads the directory of --plugin-dir with the index flagIndex: a plugin, or a directory of plugins (observed with 2.1.330).
+// readPluginOrCollection reads a plugin or a directory of plugins, the --plugin-dir number
+// flagIndex (observed with 2.1.330).
 func (l *loader) readPluginOrCollection(tree fs.FS, dir string, flagIndex int) {
 	inline := "inline[" + strconv.Itoa(flagIndex) + "]"
 	if !isPluginCollection(tree) {
@@ -123,7 +124,7 @@ func fileExists(tree fs.FS, name string) bool {
 	return err == nil
 }
 
-// readPlugin reads the directory of one plugin; errors mention its id, "name@marketplace" for an installed one.
+// readPlugin reads the directory of one plugin. Errors mention its id, which is "name@marketplace" for an installed plugin.
 func (l *loader) readPlugin(tree fs.FS, dir, id string) {
 	fail := func(kind, message string) {
 		l.catalog.pluginErrors = append(l.catalog.pluginErrors, protocol.PluginError{Plugin: id, Type: kind, Message: message, Path: dir})
