@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
-// loadAndCheckAgentsFlag validates --agents and replaces a file name by the content of the file.
+// loadAndCheckAgentsFlag validates --agents and replaces a file name with the content of the file.
 func loadAndCheckAgentsFlag(s *process.System, f *Flags) error {
 	if f.Agents == "" {
 		return nil

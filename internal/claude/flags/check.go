@@ -36,7 +36,7 @@ func (f *Flags) Check(s *process.System) error {
 	return nil
 }
 
-// isUUID compiles its pattern in each call instead of at the start, because most runs do not need the pattern.
+// isUUID reports whether text is a UUID. It compiles its pattern in each call, because most runs do not need the pattern.
 func isUUID(text string) bool {
 	return regexp.MustCompile(`(?i)^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`).MatchString(text)
 }

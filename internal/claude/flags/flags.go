@@ -16,8 +16,8 @@ import (
 // Flags is one parsed command line of claude. Strings are unchanged, and "" if the flag is missing. Has reports whether
 // a flag was given, even with an empty value. Lists hold the values of all occurrences in order.
 type Flags struct {
-	// Prompt is the first positional word; HasPrompt reports whether there was one.
-	// Further words are ignored, as in the real CLI.
+	// Prompt is the first positional word, and HasPrompt reports whether it exists. As in the real
+	// CLI, other words are ignored.
 	Prompt    string
 	HasPrompt bool
 
@@ -44,7 +44,7 @@ type Flags struct {
 // OutputFlags configure the formats of input and output.
 type OutputFlags struct {
 	Print                                                                                       bool
-	Interactive                                                                                 bool   // the run has a terminal, and -p is not given; set by the caller of Parse
+	Interactive                                                                                 bool   // the run has a terminal and no -p; set by Parse's caller
 	OutputFormat                                                                                string // text, json or stream-json; never empty
 	InputFormat                                                                                 string // text or stream-json; never empty
 	Verbose, IncludePartialMessages, IncludeHookEvents, ReplayUserMessages, ForwardSubagentText bool
@@ -56,7 +56,7 @@ type SessionFlags struct {
 	Continue                            bool
 	Resume                              string // id, title or path of a transcript
 	Worktree                            string // name of the git worktree to work in
-	WorktreeDir                         string // directory of the worktree, once created; empty means the run stays in its start directory
+	WorktreeDir                         string // directory of the created worktree; empty means the start directory
 	ResumeSessionAt, ResumeDropsTurn    string
 	ForkSession                         bool
 	SessionID                           string
@@ -84,7 +84,7 @@ type PromptFlags struct {
 // ToolFlags configure tools and permissions. The tool lists are split at commas and spaces outside parentheses.
 type ToolFlags struct {
 	Tools, AllowedTools, DisallowedTools                        []string
-	PermissionMode                                              string // in camelCase; "manual" becomes "default"; "" means that it is not set
+	PermissionMode                                              string // camelCase, "default" for "manual"; "" means not set
 	PermissionPromptTool                                        string
 	PermissionPrompts                                           string // host or none
 	DangerouslySkipPermissions, AllowDangerouslySkipPermissions bool
@@ -235,7 +235,7 @@ type ListedFlag struct {
 	HasEffect bool
 }
 
-// ListFlags lists every flag in the order of its groups.
+// ListFlags lists every flag of the real CLI, group by group.
 func ListFlags() (list []ListedFlag) {
 	for _, o := range claudeOptions(&Flags{}) {
 		list = append(list, ListedFlag{o.Flags, o.Name(), o.Set != nil})
