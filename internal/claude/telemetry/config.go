@@ -47,7 +47,7 @@ type Config struct {
 // Target is the destination of one signal.
 type Target struct {
 	Protocol string
-	URL      string // for grpc, no signal path is appended
+	URL      string // for grpc, without the path of the signal
 	Headers  [][2]string
 	Interval time.Duration
 }
@@ -87,7 +87,7 @@ func ReadConfig(getenv func(string) string) (c Config, warnings []string) {
 // IsEnabled reports whether any signal is sent.
 func (c Config) IsEnabled() bool { return c.Metrics != nil || c.Logs != nil || c.Traces != nil }
 
-// readTarget returns the destination of a signal; nil means that it is not sent.
+// readTarget returns the destination of a signal (nil if it is not sent), and a warning if a value is not supported.
 func readTarget(getenv func(string) string, signal string) (*Target, string) {
 	name := "OTEL_" + signal + "_EXPORTER"
 	wanted := false
@@ -152,7 +152,7 @@ type exporter struct {
 // newExporter prepares an exporter; it connects when it sends.
 func newExporter(t Target, signal string) *exporter {
 	transport := &http.Transport{}
-	if t.Protocol == protocolGRPC { // without TLS, HTTP/2 must be set; with TLS client and server negotiate it
+	if t.Protocol == protocolGRPC { // without TLS, HTTP/2 must be set; with TLS, client and server negotiate it
 		transport.Protocols = &http.Protocols{}
 		transport.Protocols.SetHTTP2(true)
 		transport.Protocols.SetUnencryptedHTTP2(true)

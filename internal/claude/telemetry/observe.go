@@ -45,7 +45,7 @@ type conversationState struct {
 	startedAt       time.Time
 }
 
-// Record takes an event of the session. A nil recorder ignores it.
+// Record records an event of the session. A nil recorder ignores it.
 func (r *Recorder) Record(ev protocol.Event, at SessionMoment) {
 	if r == nil {
 		return
@@ -247,7 +247,7 @@ func (r *Recorder) recordAPIErrorEvents(failedReply *protocol.Assistant, convers
 	conversation.attempts, conversation.requestSent = 0, now
 }
 
-// apiError returns the message of the API in a text of the CLI: "API Error: 529 Overloaded. …".
+// apiError extracts the message of the API from a text of the CLI such as "API Error: 529 Overloaded. …".
 func apiError(ev *protocol.Assistant) string {
 	text := ""
 	if len(ev.Message.Content) > 0 {

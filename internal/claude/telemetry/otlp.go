@@ -128,7 +128,7 @@ type (
 	hexID           []byte // hexadecimal in JSON
 )
 
-// MarshalJSON writes the time as a string, because JSON numbers lose its digits.
+// MarshalJSON writes the time as a string, because a JSON number would lose digits.
 func (n unixNanoseconds) MarshalJSON() ([]byte, error) {
 	return strconv.AppendQuote(nil, strconv.FormatUint(uint64(n), 10)), nil
 }
