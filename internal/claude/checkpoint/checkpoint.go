@@ -122,7 +122,7 @@ type snapshot struct {
 	HasUntracked bool              `json:"hasUntrackedChanges,omitempty"`
 }
 
-// Record records prompts, and changes of files by tools. If it returns an error, a part of the content was not stored.
+// Record records prompts, and changes of files by tools. If it returns an error, some content was not stored.
 func (h *History) Record(ev protocol.Event) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -182,7 +182,8 @@ func (h *History) writeSnapshot(p checkpoint) error {
 	return h.writeLine(transcriptLine{Type: "file-history-snapshot", MessageID: p.uuid, IsUpdate: new(false), Snapshot: &snapshot{p.uuid, p.files, p.time, p.hasUntracked}})
 }
 
-// ranModifyingCommand reports whether a command ran that does more than read. As in the real CLI, a background command does not count.
+// ranModifyingCommand reports whether a command ran that may change files. As in the real CLI, it
+// ignores background commands.
 func (h *History) ranModifyingCommand(ev *protocol.ToolExecuted) bool {
 	var in struct {
 		InBackground bool `json:"run_in_background"`

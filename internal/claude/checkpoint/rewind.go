@@ -14,7 +14,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/textdiff"
 )
 
-// RewindEffect is the effect of a rewind.
+// RewindEffect lists the changes that a rewind makes.
 type RewindEffect struct {
 	Files                 []string // absolute, sorted
 	Insertions, Deletions int      // number of lines
@@ -39,7 +39,7 @@ func (h *History) PreviewRewind(promptUUID string) (RewindEffect, error) {
 	return compareFiles(files)
 }
 
-// Rewind restores all files to their content at the time of the prompt.
+// Rewind restores all files to their content at a prompt. The error is [ErrUnknownPrompt] if no prompt has this id.
 func (h *History) Rewind(promptUUID string) (RewindEffect, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
