@@ -110,7 +110,7 @@ func JSON(w io.Writer, events Events) error {
 	return err
 }
 
-// JSONVerbose writes one JSON array of all events but those of hooks, one after another, to save memory.
+// JSONVerbose writes all events except those of hooks as one JSON array. It writes event by event, to save memory.
 func JSONVerbose(w io.Writer, events Events) error {
 	separator := "["
 	for ev, err := range events {
