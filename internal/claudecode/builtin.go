@@ -10,7 +10,7 @@ type BuiltinCommand struct {
 	Aliases                         []string
 	Skill                           bool                 // init lists the command among the skills
 	condition                       environmentCondition // environments that have the command; nil means all
-	RunsInAgent                     bool                 // a typed call runs in a sub-agent
+	RunsInAgent                     bool                 // the command runs in a sub-agent if the user types it
 }
 
 // BuiltinCommands lists the built-in commands and skills in the order of init. The list does not contain the
@@ -158,8 +158,8 @@ func (p Profile) NamesOfBuiltInSkillsListedForModel() []string {
 	return names
 }
 
-// Tokens of the tools that /context shows: all tools, and with ToolSearch those that the model need not search, and the others.
-// The first two include the list of the built-in skills.
+// Tokens that /context shows: for all tools or, with ToolSearch, for the tools that are always loaded and for the deferred
+// ones. The first two numbers include the list of built-in skills. CommandListTokens is for the list of commands.
 const (
 	AllToolsTokens      = 15_094
 	SearchedToolsTokens = 7761

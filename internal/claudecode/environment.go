@@ -85,7 +85,7 @@ func hasDesignTools(e Environment) bool {
 	return e.AllowsTraffic && (e.Credential != CredentialOAuth || !e.UsesDefaultURL)
 }
 
-// environmentConditionsByToolOrPlugin lists the tools and plugins that depend on the environment. All others are always available.
+// environmentConditionsByToolOrPlugin lists the tools and plugins that depend on the environment. Others are always available.
 func environmentConditionsByToolOrPlugin() map[string]environmentCondition {
 	return map[string]environmentCondition{
 		"cc-plugin-telemetry": allowsTelemetry,

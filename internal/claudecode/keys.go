@@ -168,8 +168,7 @@ type jsonKeyFilteringWriter struct {
 	output io.Writer
 }
 
-// Write removes keys from the object in jsonObjectWithSeparators. It returns the length of its argument, not the number
-// of bytes written.
+// Write removes keys from jsonObjectWithSeparators. It returns the length of its argument, not the number of bytes written.
 func (w *jsonKeyFilteringWriter) Write(jsonObjectWithSeparators []byte) (int, error) {
 	start := bytes.IndexByte(jsonObjectWithSeparators, '{')
 	end := bytes.LastIndexByte(jsonObjectWithSeparators, '}') + 1

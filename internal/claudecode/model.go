@@ -109,8 +109,7 @@ func (f ModelFacts) GetsAutoModeExplanationWithoutBashPreference() bool {
 	return slices.Contains([]string{"claude-opus-4-6", "claude-opus-4-7", "claude-sonnet-4-6", "claude-sonnet-5"}, f.Name)
 }
 
-// IsToldRemainingTokensByCLI reports whether the CLI tells the model with each request how many tokens are left (observed with
-// 2.1.330).
+// IsToldRemainingTokensByCLI reports whether each request tells the model how many tokens are left (observed with 2.1.330).
 func (f ModelFacts) IsToldRemainingTokensByCLI() bool {
 	return f.IsKnown && !slices.Contains([]string{"claude-opus-5-5", "claude-sonnet-5-5", "claude-fable-5-2", "claude-mythos-5-2"}, f.Name)
 }
@@ -168,7 +167,7 @@ func ResolveModel(name string) string {
 		return DefaultModel
 	}
 	if base, long := strings.CutSuffix(name, "[1m]"); long && FactsOfModel(base).IsKnown && FactsOfModel(base).ContextWindow == million {
-		return base // name is not a variant
+		return base // the model has this context window anyway
 	}
 	return name
 }

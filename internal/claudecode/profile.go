@@ -88,7 +88,8 @@ type Feature string
 
 // The features.
 const (
-	// FeatureAsksServersForNewMCPRevisionFirst asks MCP servers for revision 2026-07-28 of MCP before the handshake of older revisions.
+	// FeatureAsksServersForNewMCPRevisionFirst asks MCP servers for revision 2026-07-28 before the
+	// handshake of older revisions.
 	FeatureAsksServersForNewMCPRevisionFirst Feature = "MCP servers are asked for revision 2026-07-28 first"
 	// FeatureSettingsProblemsBySource groups the reported problems of settings by source, such as user or project, not by file.
 	FeatureSettingsProblemsBySource Feature = "problems in settings are reported per source"
@@ -98,7 +99,7 @@ const (
 	// FeatureEditResultsReportChangesMadeByHost reports changes that the host made to the content of a Write or Edit before it
 	// permitted the call.
 	FeatureEditResultsReportChangesMadeByHost Feature = "results of Write and Edit report changes that the host made to the content"
-	// FeatureInvalidJSONReportedAsMalformedResponse reports invalid JSON in a response in the same words as other malformed responses.
+	// FeatureInvalidJSONReportedAsMalformedResponse reports invalid JSON in a response like other malformed responses.
 	FeatureInvalidJSONReportedAsMalformedResponse Feature = "responses with invalid JSON are described like other malformed responses"
 	// FeatureSessionsStartInPermissionModeDefault starts sessions in permission mode default. The measured versions before this
 	// feature start them in mode auto.

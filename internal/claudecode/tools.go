@@ -25,13 +25,13 @@ const (
 // InitToolListingCondition specifies when init lists a tool.
 type InitToolListingCondition int
 
-// The listings.
+// The conditions under which init lists a tool.
 const (
 	InitListsToolNever                            InitToolListingCondition = iota // never
 	InitListsToolAlways                                                           // always
 	InitListsToolIfFlagNamesIt                                                    // if --tools or --allowedTools names it
-	InitListsToolForTaskListModelsOrIfFlagNamesIt                                 // like InitListsToolIfFlagNamesIt, and always for models that are offered the task list
-	InitListsToolIfUserCanAnswer                                                  // if a user is there to answer
+	InitListsToolForTaskListModelsOrIfFlagNamesIt                                 // if a flag names it or the model is offered the task list
+	InitListsToolIfUserCanAnswer                                                  // if a user can answer questions
 	InitListsToolIfMCPServerHasResources                                          // if an MCP server has resources
 )
 
@@ -131,7 +131,7 @@ func ToolNamed(name string) Tool {
 	return Tool{}
 }
 
-// ToolsListed returns the names of tools with this listing, in the form that init uses.
+// ToolsListed returns the names of the tools with the listing condition l, in the form that init uses.
 func ToolsListed(l InitToolListingCondition) []string {
 	var names []string
 	for i := range tools {
@@ -183,8 +183,8 @@ func ParseRuleText(text string) RuleText {
 	return r
 }
 
-// PermitsArbitraryCode reports whether a Bash rule with this content permits a program that runs any code. Examples are
-// python3:* and py*. Plan mode and auto mode ignore such a rule if no user can be asked (observed with 2.1.330).
+// PermitsArbitraryCode reports whether a Bash rule with this content permits a program that can run arbitrary code. Examples
+// are python3:* and py*. Plan mode and auto mode ignore such a rule if no user can be asked (observed with 2.1.330).
 func PermitsArbitraryCode(content string) bool {
 	prefix, isPrefix := strings.CutSuffix(content, ":*")
 	attached := false
