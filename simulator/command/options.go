@@ -82,7 +82,7 @@ type customCommand struct {
 	options    Options
 }
 
-// Run returns the text of the command for the model. For a skill with an agent, it runs the agent.
+// Run returns the command's text for the model or, for a skill that runs in an agent, an outcome whose Work runs the agent.
 func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome, *slash.Expansion) {
 	text, err := ExpandText(ctx, c.options.Shell, c.options.State, c.definition, call.Args)
 	if err != nil {
@@ -126,7 +126,7 @@ func replaceVariables(k catalog.Command, project string, snapshot simulator.Snap
 
 type modelOnlySkillCommand string
 
-// Run returns an error message.
+// Run returns a message that the user cannot invoke the skill.
 func (c modelOnlySkillCommand) Run(context.Context, slash.Call) (*slash.Outcome, *slash.Expansion) {
 	return &slash.Outcome{Result: "custom", IsPrompt: true, Text: fmt.Sprintf("This skill can only be invoked by Claude, not directly by users. Ask Claude to use the %q skill for you.", string(c))}, nil
 }

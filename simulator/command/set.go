@@ -62,7 +62,7 @@ func (s *Set) Find(name string) (simulator.Command, bool) {
 // Loaded returns the parts of the context other than the conversation, for /context.
 func (s *Set) Loaded() slash.LoadedContext { return loadedContext(s.options) }
 
-// SetGrantedRules makes rules apply until the next call of Grant.
+// SetGrantedRules makes rules apply until its next call.
 func (s *Set) SetGrantedRules(rules []string) { s.options.Rules.SetGrantedRules(rules) }
 
 // IsKnown reports whether the real CLI has a built-in command with this name, even if it works only on a terminal.
@@ -105,7 +105,7 @@ func (c builtinCommand) Run(_ context.Context, call slash.Call) (*slash.Outcome,
 	return &said, nil
 }
 
-// fixedBuiltinCommandAnswer returns the answer to a built-in command that changes nothing. Empty: the model gets a prompt instead.
+// fixedBuiltinCommandAnswer returns the answer to a built-in command that changes nothing; empty means the model answers.
 func fixedBuiltinCommandAnswer(o Options, commandName string) string {
 	switch commandName {
 	case "agents":

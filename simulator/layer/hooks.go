@@ -162,8 +162,8 @@ func (h *hookMiddleware) runAfterHooks(ctx context.Context, use protocol.ToolUse
 	}
 }
 
-// applyOutputSetByHook replaces a tool's result by the output that a hook has set. The output for an MCP tool may be any value;
-// for a built-in tool, it is ignored unless it has the structure of the tool's output.
+// applyOutputSetByHook replaces a tool's result with the output that a hook has set. The output for an MCP
+// tool may be any value; for a built-in tool, it is ignored unless it has the structure of the tool's output.
 func (h *hookMiddleware) applyOutputSetByHook(use protocol.ToolUse, result *executor.Result, hookOutcome hook.Outcome) {
 	output, ours := hookOutcome.UpdatedOutput, h.o.Tools.Server(use.Name) == nil
 	if !ours && hookOutcome.Specific.UpdatedMCPToolOutput != nil {

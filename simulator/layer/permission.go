@@ -161,7 +161,7 @@ func withInput(use protocol.ToolUse, input json.RawMessage) protocol.ToolUse {
 	const key = "file_path"
 	written, seen, given := plainjson.DecodeOrZero[plainjson.Object](use.Input).Get(key), plainjson.DecodeOrZero[plainjson.Object](use.ObservedInput).Get(key), plainjson.DecodeOrZero[plainjson.Object](input)
 	use.Input, use.ObservedInput = input, nil
-	other, field := written, &use.Input // other is the form of the path that the input lacks; *field is set to the input with this form
+	other, field := written, &use.Input // *field is set to the input with other as its path
 	switch path := given.Get(key); {
 	case len(seen) == 0 || len(path) == 0:
 		return use
@@ -324,8 +324,8 @@ func resultOfInvalidInputFromPrompter(use protocol.ToolUse, inputError executor.
 	return r
 }
 
-// inputIssueFromErrorResult extracts the input's problem from an error result. violatesSchema is true if the input violates the
-// tool's schema.
+// inputIssueFromErrorResult extracts the problem of an input from an error result, and whether it
+// violates the tool's schema.
 func inputIssueFromErrorResult(errorResult executor.Result) (issue string, violatesSchema bool) {
 	issue = strings.TrimSuffix(strings.TrimPrefix(errorResult.Content.Plain(), "<tool_use_error>"), "</tool_use_error>")
 	return strings.CutPrefix(issue, "InputValidationError: ")

@@ -53,7 +53,7 @@ func (s *Schema) Validate(value json.RawMessage) error {
 	return formatValidationError(s.compiled.Validate(instance), s.root)
 }
 
-// CompileResult reads the output schema of an MCP tool. It ignores unknown keywords. In errors, the value is "data".
+// CompileResult reads the output schema of an MCP tool. It ignores unknown keywords. Errors call the value "data".
 func CompileResult(raw json.RawMessage) (*Schema, error) {
 	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {

@@ -89,10 +89,10 @@ var shellCommandPattern = sync.OnceValue(func() *regexp.Regexp {
 // RunsShell reports whether a command with this body runs shell commands.
 func RunsShell(body string) bool { return shellCommandPattern().MatchString(body) }
 
-// FillWithShell replaces placeholders in body by arguments: $ARGUMENTS by all of them, and $0, $1, … or $ARGUMENTS[0],
-// $ARGUMENTS[1], … by single ones. With names, $name is replaced by the argument at the position of the name, or by
-// nothing if it was not given. Numbered placeholders without an argument stay unchanged. So does a placeholder after a
-// backslash, and the backslash is removed. If body has no placeholder, the arguments are appended.
+// FillWithShell replaces placeholders in body with arguments: $ARGUMENTS with all of them, and $0, $1, … or
+// $ARGUMENTS[0], $ARGUMENTS[1], … with single ones. With names, $name is replaced with the argument at the position of
+// the name, or removed if that argument was not given. Numbered placeholders without an argument stay unchanged. So does
+// a placeholder after a backslash, and the backslash is removed. If body has no placeholder, the arguments are appended.
 //
 // Shell commands (!`command`, and code blocks that begin with ```!) are replaced by their output. Neither output nor
 // arguments are searched for placeholders. run executes a command; its parameter pattern is the text in body that the

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// UsageItem is a part of the context. An agent has a Type, all others a Name; a tool of an MCP server has a Server, but no tokens.
+// UsageItem is a part of the context. An agent has a Type, others have a Name. An MCP tool has a Server, but no tokens.
 type UsageItem struct {
 	Name   string `json:"name,omitempty"`
 	Type   string `json:"agent_type,omitempty"`
@@ -81,8 +81,8 @@ const (
 	toolTokensAddedByFirstRequest   = 155
 )
 
-// NewContext computes a session's context from the model, its context window, and the usage of the last request. As in the real
-// CLI, messages are what that request contained in addition to the parts that are known.
+// NewContext computes a session's context from the model, its context window, and the usage of the last request.
+// As in the real CLI, the category Messages is the part of that request that no other category explains.
 func NewContext(model string, room ContextWindow, last *ReplyUsage, l LoadedContext) Context {
 	window := room.Tokens
 	c := Context{
@@ -173,7 +173,7 @@ func (c Context) Text() string {
 	return b.String() + "\n"
 }
 
-// withSourceLabels replaces the source of each item: projectSettings by "Project", and built-in by "Built-in".
+// withSourceLabels replaces the source of each item with a label: "Project" for projectSettings, "Built-in" for built-in.
 func withSourceLabels(items []UsageItem) []UsageItem {
 	items = slices.Clone(items)
 	for i, item := range items {
