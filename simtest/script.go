@@ -91,7 +91,7 @@ func (s *scenarioScript) addRuleWithSteps(r rule, scriptSteps []any) {
 	s.rules = append(s.rules, &r)
 }
 
-// writeScenario writes a temporary file and renames it, because a claude may read the scenario at the same time.
+// writeScenario writes a temporary file and renames it, because a claude process may read the scenario at the same time.
 func (s *scenarioScript) writeScenario() {
 	s.tb.Helper()
 	s.mu.Lock()
@@ -269,7 +269,7 @@ type Message []any
 // Say combines texts and calls into one message. The calls must follow the texts.
 func Say(parts ...any) Message { return parts }
 
-// convertScriptToScenarioSteps converts a script to scenario steps, one for each message. A failure becomes part of the next message.
+// convertScriptToScenarioSteps converts a script to scenario steps, one per message. A failure belongs to the next message.
 func convertScriptToScenarioSteps(script []any) ([]map[string]any, error) {
 	var out []map[string]any
 	var failure map[string]any

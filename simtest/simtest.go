@@ -81,7 +81,7 @@ func File(tb testing.TB, scenarioFile string) (simulatedClaude *Claude) {
 	return newClaude(tb, newScenarioScript(tb, callerPosition(), abs))
 }
 
-// On adds a rule: prompts that contain the string, or match the *regexp.Regexp, are answered by these steps.
+// On adds a rule: prompts that contain the string, or match the *regexp.Regexp, are answered with these steps.
 func (c *Claude) On(prompt any, steps ...any) *Claude {
 	c.script.tb.Helper()
 	c.script.addSteps(prompt, steps, callerPosition())
@@ -128,7 +128,7 @@ func newClaude(tb testing.TB, s *scenarioScript) *Claude {
 
 func (c *Claude) home() string { return filepath.Join(c.script.dir, "home") }
 
-// variablesSetForTest returns the environment that New sets. It fixes GOPATH and GOCACHE, which would otherwise change with HOME.
+// variablesSetForTest returns the environment that New sets. It sets GOPATH and GOCACHE, whose defaults depend on HOME.
 func (c *Claude) variablesSetForTest() []string {
 	env := []string{
 		"PATH=" + filepath.Dir(c.Path) + string(os.PathListSeparator) + os.Getenv("PATH"),
