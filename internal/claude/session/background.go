@@ -108,8 +108,7 @@ func (b *backgroundTasksAndAgents) RunSkill(ctx context.Context, skill catalog.C
 
 func (b *backgroundTasksAndAgents) AgentTypeNames() []string { return b.plan.Catalog.AgentNames() }
 
-// DenyRuleForAgentType returns the deny rule that forbids agents of a type, and the source of the
-// rule. Both are empty if no rule forbids them.
+// DenyRuleForAgentType returns the deny rule that forbids agents of a type, and its source. Both are empty if none does.
 func (b *backgroundTasksAndAgents) DenyRuleForAgentType(agentType string) (rule, source string) {
 	return b.policy.DeniedAgent(agentType)
 }

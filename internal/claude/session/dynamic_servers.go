@@ -27,8 +27,7 @@ func (v *sessionMCPServers) startInBackground(ctx context.Context) error {
 	return nil
 }
 
-// waitConnected waits, before a turn, until the servers have settled. If the host has sent no
-// initialize request, it then connects the host's servers.
+// waitConnected waits until the servers have settled. Without an initialize request, it then connects the host's servers.
 func (v *sessionMCPServers) waitConnected(ctx context.Context) error {
 	select {
 	case <-v.dynamic.settled:

@@ -68,8 +68,7 @@ func (s *Session) WaitTurnReady(ctx context.Context) error { return s.servers.wa
 // WaitServersSettled waits until each server has connected or failed, or until the context of Start is cancelled.
 func (s *Session) WaitServersSettled() { <-s.servers.dynamic.settled }
 
-// Background reports whether background work is running or needs a turn (busy), and whether another
-// turn will certainly follow (owesTurn).
+// Background reports whether background work is running or needs a turn, and whether another turn will certainly follow.
 func (s *Session) Background() (busy, owesTurn bool) {
 	sim, release := s.conversation.lockSimulator()
 	defer release()

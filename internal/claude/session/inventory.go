@@ -82,7 +82,7 @@ func (v *toolInventory) initEventBuiltinTools(hasResources bool) []string {
 
 // hasBuiltinTool reports whether the session has a built-in tool: a tool that init lists or, if the
 // scenario enables hidden tools, any tool that --tools and deny rules do not remove. Glob and Grep
-// do not have to be listed, because agents without a shell have them.
+// need not be listed: agents without a shell have them.
 func (v *toolInventory) hasBuiltinTool(name string) bool {
 	return v.isAvailable(name) && (v.runsUnlistedTools || isGlobOrGrep(name) || v.isListedInInitEvent(name))
 }
@@ -238,7 +238,7 @@ func listTools(o builtinToolListingOptions) []string {
 		position := func(name string) int {
 			return slices.IndexFunc(o.Requested, func(t string) bool { return claudecode.ToolNameInInitEvent(t) == name })
 		}
-		slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(uint(position(a)), uint(position(b))) }) // tools that the agent does not name are last
+		slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(uint(position(a)), uint(position(b))) }) // tools without a position are last
 	}
 	if o.HostSchema && !out("StructuredOutput") {
 		list = append(list, "StructuredOutput")

@@ -18,7 +18,7 @@ import (
 )
 
 // stdoutTranscriptMirror repeats every transcript line on stdout (--session-mirror; spec: cli-contract 8.5). The session
-// records an event, then emits the new transcript lines, and then yields the event. Therefore all lines of a turn precede its result.
+// records an event, emits the new transcript lines, and then yields the event. So all lines of a turn precede its result.
 type stdoutTranscriptMirror struct {
 	mu                    sync.Mutex
 	filesWithPendingLines []*mirroredFile // files in the order of their first line

@@ -97,7 +97,7 @@ func (p *permissionPolicy) SetGrantedRules(rules []string) {
 	p.ReplaceRules("command", granted)
 }
 
-// selectPermissionPrompter returns the prompter for permission questions: the host, a tool of an MCP server, or nil if there is none.
+// selectPermissionPrompter returns the prompter for permission questions: the host, a tool of an MCP server, or nil.
 func (p *permissionPolicy) selectPermissionPrompter(host Host) permission.Prompter {
 	switch p.settings.PromptTool {
 	case "":

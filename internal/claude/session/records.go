@@ -331,7 +331,7 @@ type scenarioProgress struct {
 	injectedPrompt string          // the last prompt that the CLI itself wrote
 }
 
-// rememberPromptWrittenByCLI stores the last prompt that the CLI itself wrote, so that
+// rememberPromptWrittenByCLI stores the last prompt written by the CLI itself;
 // explainUnmatchedPrompt does not warn about it.
 func (p *scenarioProgress) rememberPromptWrittenByCLI(ev protocol.Event) {
 	if prompt, ok := ev.(*protocol.PromptAccepted); ok && prompt.Injected {

@@ -60,8 +60,7 @@ type sessionMCPServers struct {
 	warnsOfUnstarted bool // servers that did not start are also reported on stderr
 }
 
-// dynamicServers is the state of servers that connect after the start: in the background, inside
-// the host, or from plugins that the host requests.
+// dynamicServers is the state of servers that connect after the start, such as those inside the host or of its plugins.
 type dynamicServers struct {
 	settled        chan struct{} // closed when every server that Start connects has connected or failed
 	err            error         // why the start failed; read it only after settled is closed
@@ -314,7 +313,7 @@ func samplingText(content json.RawMessage) string {
 	return strings.Join(texts, "\n")
 }
 
-// mcpResultFilesAndJournal stores what servers return: large and binary results in files, and a record of each call in the journal.
+// mcpResultFilesAndJournal stores large and binary results of servers in files, and a record of each call in the journal.
 type mcpResultFilesAndJournal struct {
 	records *recorder
 	clock   *clock.Source

@@ -1,8 +1,7 @@
 // Package session assembles a session from a plan: MCP servers, permissions, hooks, tools, records and background work,
 // and the simulator that plays its turns.
 //
-// Each part has its own state and lock. No goroutine or process runs before [Session.Start], and
-// [Session.Close] stops all of them.
+// Each part has its own state and lock. No goroutine or process runs before [Session.Start] or after [Session.Close].
 package session
 
 import (
@@ -24,8 +23,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
-// Causes with which a terminal cancels the context of a turn. A call interrupted by a key gets the
-// same result as one interrupted by a signal.
+// Causes with which a terminal cancels a turn's context. A call interrupted by a key has the same result as after a signal.
 var (
 	ErrWithdrawn        = simulator.ErrWithdrawn
 	ErrInterruptedByKey = simulator.ErrSignalled

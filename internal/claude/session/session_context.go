@@ -301,7 +301,7 @@ func (s *sessionContext) projectStateDir() string {
 	return dir
 }
 
-// AgentWorktree returns the worktree that an agent works in, or ""; for the main conversation, see [sessionContext.ChangedDirectory].
+// AgentWorktree returns the worktree of an agent, or ""; for the main conversation, see [sessionContext.ChangedDirectory].
 func (s *sessionContext) AgentWorktree(agentID string) string {
 	if agentID == "" {
 		return s.ChangedDirectory()

@@ -159,8 +159,7 @@ func (t *toolbox) RewriteOutput(tool string, output json.RawMessage) (protocol.C
 	return builtin.ContentFromHookOutput(tool, output)
 }
 
-// CheckHookReplacedInput checks a call whose input a hook has replaced, and completes the input.
-// refusal is nil if the call may run.
+// CheckHookReplacedInput checks and completes input that a hook has set for a call. refusal is nil if the call may run.
 func (t *toolbox) CheckHookReplacedInput(ctx context.Context, call protocol.ToolUse) (checkedCall protocol.ToolUse, refusal *executor.Result) {
 	call.Input = t.policy.RemoveUnknownKeys(call.Name, call.Input)
 	if complete := t.Prepare(call).Input; complete != nil && call.ObservedInput == nil {
@@ -336,7 +335,7 @@ type instructionFileTracker struct {
 	customization             launch.Customization
 	cwd                       string
 	state                     *simulator.SessionState
-	pathsReceivedBeforeResume []string // paths of instruction files that the model received before this session continued the conversation
+	pathsReceivedBeforeResume []string // instruction files that the model received before the session was resumed
 
 	mu                          sync.Mutex                 // guards the following fields
 	receivedPathsByConversation map[string]map[string]bool // paths by id of the session or agent
