@@ -1,5 +1,6 @@
-// Package argv parses a command line like commander.js, the base of the real CLI: variadic options, optional values,
-// clusters of short options, and the hint with the nearest flag. Clients match on its behaviour and its error messages.
+// Package argv parses a command line as commander.js does, the library that the real CLI uses:
+// variadic options, optional values, clusters of short options, and the hint with the nearest flag.
+// Clients rely on its behaviour and its error messages.
 //
 // Parsing is deterministic: it calls [Option.Set] in the order of the words. Only -h/--help is built in. The package
 // reads nothing from the process and prints nothing.
@@ -25,15 +26,13 @@ func (e *Error) Error() string { return e.Text }
 
 // Option is one option of the command line.
 type Option struct {
-	// Flags is the option as help and error texts show it: "-r, --resume [value]". <x> is a required value, [x] an optional
-	// one, and a value that ends in "..." takes all words up to the next option. An option without brackets is a switch.
-	Flags string
-	// Help describes what the option does; it is not needed to parse.
-	Help string
-	// Choices are the allowed values; empty means any value.
-	Choices []string
-	// Hidden options are never suggested.
-	Hidden bool
+	// Flags is the option as help and error texts show it: "-r, --resume [value]". <x> is a
+	// required value and [x] an optional one. A value that ends in "..." takes all words up to the
+	// next option. An option without brackets is a switch.
+	Flags   string
+	Help    string   // describes what the option does; it is not needed to parse
+	Choices []string // allowed values; empty means any value
+	Hidden  bool     // the option is never suggested
 	// Set receives each value, in order. The value is "" for a switch, and for an optional value that is missing. If
 	// Set returns an error, the message is "error: option '…' argument '…' is invalid. ", followed by the text of the
 	// error. ErrStop ends parsing.
@@ -56,10 +55,9 @@ type Result struct {
 	Operands []string // words that do not belong to an option, in order
 	// Options contains the values of each option that occurred, in order, by the Name of the option. For an option
 	// without a value, the value is "".
-	Options map[string][]string
-	Help    bool // -h or --help occurred
-	// VariadicWord is the last plain word that a variadic option took as a value.
-	VariadicWord VariadicWord
+	Options      map[string][]string
+	Help         bool         // -h or --help occurred
+	VariadicWord VariadicWord // last plain word that a variadic option took as a value
 }
 
 // VariadicWord is a plain word that an option with several values took, although the user may have meant it as an
@@ -173,7 +171,8 @@ func (p *parser) parseWord(word string) error {
 	return nil
 }
 
-// parseOption handles a word that is exactly an option. A required value is the next word, even with a leading dash.
+// parseOption handles a word that is exactly an option. A required value is the next word, even if
+// that word starts with a dash.
 func (p *parser) parseOption(s *optionSpec) error {
 	value := ""
 	switch {
@@ -189,8 +188,9 @@ func (p *parser) parseOption(s *optionSpec) error {
 	return p.setOptionValue(s, value)
 }
 
-// parseCluster handles a word that begins with a short option and continues. The rest is more switches, as in "-pc", or
-// the value of the option, as in "-rVALUE". rest is the text after the first letter.
+// parseCluster handles a word that starts with a short option and has more letters: other switches,
+// as in "-pc", or the value of the option, as in "-rVALUE". rest is the text after the first
+// letter.
 func (p *parser) parseCluster(s *optionSpec, rest string) error {
 	if s.kind != noValue {
 		return p.setOptionValue(s, rest)

@@ -109,7 +109,8 @@ func (s *Store) Put(data []byte) (string, error) {
 	return cid, nil
 }
 
-// Get returns the bytes of a CID; they must not be changed.
+// Get returns the stored bytes with this CID, which the caller must not modify. ok is false if the
+// store does not hold them.
 func (s *Store) Get(cid string) (data []byte, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

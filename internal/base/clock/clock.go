@@ -47,7 +47,8 @@ func New(o Options) *Source {
 	return s
 }
 
-// ReseedForNthRunOfSession makes a seeded source generate the ids of the runNumber-th run with its seed, not those of the first run.
+// ReseedForNthRunOfSession makes a seeded source continue as the runNumber-th run of a session, so
+// that its ids differ from those of the earlier runs. Without a seed, it does nothing.
 func (s *Source) ReseedForNthRunOfSession(runNumber int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package diag reads configuration files strictly and reports where they are wrong: it indexes a TOML or JSON file,
-// binds it to Go structs and reports all problems with file, line, column, source line and nearest known name.
+// Package diag reads configuration files strictly. It indexes a TOML or JSON file, binds it to Go
+// structs and reports all problems with file, line, column, source line and nearest known name.
 //
 // Positions come from the source text, so they are also exact inside arrays of tables and for keys the decoder skipped.
 //
@@ -9,7 +9,7 @@
 //
 //   - It returns nothing for an invalid expression and stops there. The index contains the keys before and after an
 //     error, and the part of an array or inline table that could be read, so that every problem is reported at once.
-//   - Arrays have no position: their node's Raw is empty. The elements of a list of lists are reported at their brackets.
+//   - Arrays have no position: their node's Raw is empty. The scanner also records the brackets of nested lists.
 //   - It reads TOML 1.1 (inline tables over several lines, trailing commas, \e) and accepts keys that are defined twice
 //     and impossible dates (2026-13-01). The formats are TOML 1.0.
 //   - Its errors have other positions and texts: for "1_" it points after the value, and for "01" it does not say

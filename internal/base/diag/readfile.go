@@ -18,7 +18,8 @@ var (
 	errTooLarge   = fmt.Errorf("file is larger than %d MiB", MaxReadFileBytes>>20)
 )
 
-// OpenFileOrPipe opens a user's recording for reading: a file of any size, or a pipe. It refuses devices, because they may never end.
+// OpenFileOrPipe opens a user's recording for reading: a file of any size, or a pipe. It refuses
+// devices, because they may never end.
 func OpenFileOrPipe(name string) (*os.File, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -48,8 +49,9 @@ func ReadFile(name string) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// ReadRegularFileAsText reads a user's file, such as a scenario or a fixture. It must be a regular file of at most
-// [MaxReadFileBytes], because a device or a pipe may never end, and a larger one is probably a mistake. Its errors are *fs.PathError.
+// ReadRegularFileAsText reads a user's file, such as a scenario or a fixture. It refuses devices
+// and pipes, which may never end, and files over [MaxReadFileBytes], which are probably a mistake.
+// Its errors are *fs.PathError.
 func ReadRegularFileAsText(name string) (string, error) {
 	info, err := os.Stat(name) // checked before the file is opened, because opening a pipe without a writer blocks
 	if err != nil {

@@ -17,7 +17,6 @@ type textScanner struct {
 	problem *syntaxProblem
 }
 
-// recordProblemAndReturnFalse stores the first problem; it always returns false.
 func (s *textScanner) recordProblemAndReturnFalse(off int, message string) bool {
 	if s.problem == nil {
 		s.problem = &syntaxProblem{offset: off, message: message}
@@ -25,7 +24,6 @@ func (s *textScanner) recordProblemAndReturnFalse(off int, message string) bool 
 	return false
 }
 
-// peekByteOrZero returns the next byte; 0 means end of text.
 func (s *textScanner) peekByteOrZero() byte {
 	if s.pos < len(s.src) {
 		return s.src[s.pos]

@@ -31,8 +31,7 @@ func (k Kind) String() string {
 
 // Value is one value of a file and its position. Values are read-only and share memory with their [SourceIndex].
 type Value struct {
-	// Text is the content of a string; integers, floats, booleans and date-times are as written.
-	Text string
+	Text string // content of a string; integers, floats, booleans and date-times are as written
 
 	list   *tomlOrJSONArrayElements
 	table  *table

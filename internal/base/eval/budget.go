@@ -46,8 +46,9 @@ func WithSharedTemplateOutputLimit(ctx context.Context) context.Context {
 	return context.WithValue(ctx, sharedTemplateStateContextKey{}, t)
 }
 
-// MissingPathsOfEvaluatedExpressions returns the paths, such as `results[0].structured.nmae`, that had no value when a template
-// was evaluated. ctx is the context of [WithSharedTemplateOutputLimit] with which they were evaluated. Each path is returned once.
+// MissingPathsOfEvaluatedExpressions returns the paths, such as `results[0].structured.nmae`, that
+// had no value when a template was evaluated with ctx, each once. It returns nil unless ctx comes
+// from [WithSharedTemplateOutputLimit].
 func MissingPathsOfEvaluatedExpressions(ctx context.Context) []string {
 	t, ok := ctx.Value(sharedTemplateStateContextKey{}).(*sharedTemplateState)
 	if !ok {
@@ -121,7 +122,8 @@ func (b *budget) spendBytesOfValue(value any) error {
 	return nil
 }
 
-// spendStepsOfNestedValues charges one step for v and for each value inside it, and one more step for every 256 bytes of a string.
+// spendStepsOfNestedValues charges one step for v, for each value inside it, and for every 256
+// bytes of a string.
 func (b *budget) spendStepsOfNestedValues(v any) error {
 	if err := b.spendSteps(1); err != nil {
 		return err
@@ -145,8 +147,9 @@ func (b *budget) spendStepsOfNestedValues(v any) error {
 	return nil
 }
 
-// costCountingPatcher changes an expression so that its cost is counted. These have a cost: each call of a closure, the
-// size of each string or list that is created, and each value inside structures that are compared.
+// costCountingPatcher changes an expression so that its cost is counted. The cost is made up of
+// each call of a closure, the size of each string or list that is created, and each value inside
+// structures that are compared.
 type costCountingPatcher struct{}
 
 func (l *costCountingPatcher) Visit(expressionNode *ast.Node) {
@@ -212,7 +215,8 @@ func wrapInCallThatCountsValueBytes(node *ast.Node) {
 	}
 }
 
-// wrapOperandInCallThatCountsSteps wraps a comparison's operand, unless it is a literal or string: each value in it costs one step.
+// wrapOperandInCallThatCountsSteps wraps an operand of a comparison in a call that charges one step
+// for each value in the operand. Literals and strings are free and remain unchanged.
 func wrapOperandInCallThatCountsSteps(comparisonOperand ast.Node) ast.Node {
 	switch comparisonOperand.(type) {
 	case *ast.StringNode, *ast.NilNode, *ast.ArrayNode, *ast.ConstantNode:

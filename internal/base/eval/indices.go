@@ -9,11 +9,10 @@ import (
 
 // ListIndex is a list element that an expression accesses by number.
 type ListIndex struct {
-	Name   string // name of the list
-	Value  int    // index from 0; negative means from the end
-	Offset int    // position of the name, in characters from the beginning of the source
-	// Unconditional is true if every evaluation reads this element, not only one branch of ?:, && or ||.
-	Unconditional bool
+	Name          string // name of the list
+	Value         int    // index from 0; negative means from the end
+	Offset        int    // position of the name, in characters from the beginning of the source
+	Unconditional bool   // every evaluation reads this element, not only one branch of ?:, && or ||
 }
 
 // ListIndicesInTemplate returns the list elements that the expressions of a template access. An
@@ -56,8 +55,8 @@ func valueOfIntegerLiteral(literalNode ast.Node) int {
 	return 0
 }
 
-// listIndexCollector collects the list elements that an expression accesses by number. conditional contains the nodes that
-// an evaluation may skip.
+// listIndexCollector collects the list elements that an expression accesses by number.
+// conditionallyEvaluatedNodes contains the nodes that an evaluation may skip.
 type listIndexCollector struct {
 	indexedElements             []namedListElement
 	conditionallyEvaluatedNodes map[ast.Node]bool

@@ -25,12 +25,10 @@ const maxExpressionBytes = 16 << 10
 // Error is a problem in an expression.
 type Error struct {
 	Message string
-	Offset  int    // position in characters from the beginning of the source
-	Name    string // the unknown name; "" means another problem
-	// Known lists the existing names, from which a message can suggest a replacement for Name.
-	Known []string
-	// Hint specifies what to write instead; "" means no hint.
-	Hint string
+	Offset  int      // position in characters from the beginning of the source
+	Name    string   // the unknown name; "" means another problem
+	Known   []string // existing names, from which a message can suggest a replacement for Name
+	Hint    string   // what to write instead; "" means no hint
 }
 
 func (e *Error) Error() string { return e.Message }
@@ -161,8 +159,9 @@ func isAccessToMember(node ast.Node, memberName string) bool {
 	return ok && property.Value == memberName
 }
 
-// requiredMemberPath returns the source of an expression that only accesses a member, such as `results[0].structured.n`; empty for
-// every other expression. It is also empty if the member may be missing, as with `?.`, `??` and the captures of match.
+// requiredMemberPath returns the source of an expression that only accesses a member, such as
+// `results[0].structured.n`. For every other expression it returns "", and also if the member may
+// be missing, as with `?.`, `??` and the captures of match.
 func (c *nameChecker) requiredMemberPath(src string) string {
 	member, ok := c.lastNode.(*ast.MemberNode)
 	for ok {

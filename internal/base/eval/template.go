@@ -115,7 +115,8 @@ func findClosingBraces(s string) int {
 	return -1
 }
 
-// Eval evaluates the template. The value of a single expression keeps its type; any other value is a string.
+// Eval evaluates the template. If the template is a single expression, the result is its value,
+// with its type. Otherwise the result is a string.
 func (t *Template) Eval(ctx context.Context, vars map[string]any) (any, error) {
 	if len(t.parts) == 1 && t.parts[0].program != nil {
 		v, err := t.parts[0].program.Run(ctx, vars)

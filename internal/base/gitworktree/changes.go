@@ -160,7 +160,8 @@ func NearestDirectoryWithDotGit(dir string) string {
 	}
 }
 
-// MainDir returns the top directory of the main worktree, if top is that of a linked worktree, and otherwise "".
+// MainDir returns the top directory of the main worktree if top belongs to a linked worktree;
+// otherwise it returns "".
 func MainDir(top string) string {
 	pointer, _ := os.ReadFile(filepath.Join(top, ".git"))
 	target, _ := strings.CutPrefix(string(pointer), "gitdir: ")

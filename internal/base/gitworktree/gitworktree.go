@@ -155,7 +155,8 @@ func IsInside(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// copyFileIfMissing copies a regular file. It skips other files, and files whose copy exists.
+// copyFileIfMissing copies a regular file unless the copy already exists. It skips all other kinds
+// of files.
 func copyFileIfMissing(from, to string) error {
 	info, err := os.Lstat(from)
 	if err != nil || !info.Mode().IsRegular() {

@@ -20,24 +20,22 @@ import (
 type Access struct {
 	// Token is required in each request, as a bearer token; "" means that no token is required. If CookieName is set, a
 	// browser may instead send it as ?token= once, and then in a cookie.
-	Token string
-	// CookieName is the name of the cookie that stores the token; empty means no cookie.
-	CookieName string
+	Token      string
+	CookieName string // name of the cookie that stores the token; empty means no cookie
 	// TokenHeader is another header that may contain the token, for clients that send their own key; empty means none.
 	TokenHeader string
 	// TokenCheckDelegated means that Guard does not check the token. The handler requires the token where it is needed.
 	TokenCheckDelegated bool
 	// OwnOriginOnly refuses pages of all other origins, including other servers on this machine, except Origins.
 	OwnOriginOnly bool
-	// Origins are further origins whose pages are allowed, each as scheme://host:port; the port may be *.
-	Origins []string
+	Origins       []string // further origins whose pages are allowed, each as scheme://host:port; the port may be *
 }
 
 // ErrNoToken is returned if an address that other machines can reach has no token.
 var ErrNoToken = errors.New("addresses other than 127.0.0.1, localhost and [::1] require a token")
 
-// CheckOriginsAndTokenForListenAddress returns an error if an origin is invalid, or if other machines can reach addr and no
-// Token is set.
+// CheckOriginsAndTokenForListenAddress returns an error if an origin is invalid, or if no Token is
+// set although other machines can reach listenAddress.
 func (a Access) CheckOriginsAndTokenForListenAddress(listenAddress string) error {
 	var wrong []error
 	for _, o := range a.Origins {
@@ -51,7 +49,8 @@ func (a Access) CheckOriginsAndTokenForListenAddress(listenAddress string) error
 	return errors.Join(wrong...)
 }
 
-// IsLoopback reports whether an address of [Options] is reachable only from this machine.
+// IsLoopback reports whether an address in the form of Options.Addr is reachable only from this
+// machine. An invalid address is not.
 func IsLoopback(addr string) bool {
 	addr, err := withDefaultHost(addr)
 	return err == nil && isLoopback(addr)

@@ -44,8 +44,8 @@ type deadlineBody struct {
 	read          int64
 }
 
-// extendReadDeadlineByReceivedBytes sets the read deadline for the rest of the body. Some connections in tests do not support
-// deadlines.
+// extendReadDeadlineByReceivedBytes sets the read deadline for the rest of the body. It ignores the
+// error, because some connections in tests do not support deadlines.
 func (b *deadlineBody) extendReadDeadlineByReceivedBytes() {
 	_ = b.conn.SetReadDeadline(b.firstDeadline.Add(time.Duration(b.read/minBodyBytesPerSecond) * time.Second))
 }

@@ -7,10 +7,12 @@ import (
 	"strings"
 )
 
-// PatternIndex finds which matchers may match a text, without trying each. It is immutable and safe for concurrent use.
+// PatternIndex finds the patterns that may match a text without trying each pattern. It is
+// immutable and safe for concurrent use.
 //
-// Most matchers have literals: texts of which every matching text contains at least one. The index stores the rarest piece of
-// each literal, and looks for all these pieces in one scan of the text. Matchers without a literal are always candidates.
+// Most patterns have literals: texts of which every matching text contains at least one. The index
+// stores the rarest piece of each literal, and looks for all these pieces in one scan of the text.
+// Patterns without a literal are always candidates.
 type PatternIndex struct {
 	unfiltered     []int32
 	byPiece        map[uint32][]int32
@@ -20,7 +22,8 @@ type PatternIndex struct {
 // indexedNgramBytes is the length in bytes of the piece of a literal that the index stores.
 const indexedNgramBytes = 4
 
-// NewPatternIndex makes the index of matchers, which are identified by their position.
+// NewPatternIndex returns an index of patterns. A pattern is identified by its position in the
+// slice.
 func NewPatternIndex(texts []Pattern) *PatternIndex {
 	x := &PatternIndex{byPiece: map[uint32][]int32{}, byShortLiteral: map[string][]int32{}}
 	needs := make([][]string, len(texts))
@@ -64,7 +67,8 @@ func fourByteNgramsOf(text string) iter.Seq[uint32] {
 	}
 }
 
-// Candidates yields the positions of the matchers that may match a text, in order; all others cannot match.
+// Candidates yields the positions of the patterns that may match a text, in order; all others
+// cannot match.
 func (x *PatternIndex) Candidates(text string) iter.Seq[int] {
 	var found []int32
 	seen := map[uint32]bool{}

@@ -8,8 +8,7 @@ import (
 
 // MismatchPoint describes how much of a pattern matches a text.
 type MismatchPoint struct {
-	// At is the position in the text, in bytes, up to which the pattern matches.
-	At int
+	At int // position in the text, in bytes, up to which the pattern matches
 	// Want is the part of the pattern that fails at this position; empty means that the pattern ended before the text.
 	Want string
 	// Pattern is the whole pattern. Want is the part of it that did not match.

@@ -60,7 +60,6 @@ func longestLiteralInEveryMatch(re *syntax.Regexp) (literalOrEmpty string) {
 	return ""
 }
 
-// describeFirstRustOnlyRegexSyntax returns the first construct of expr that only Rust's regex has; "" means none.
 func describeFirstRustOnlyRegexSyntax(expr string) (descriptionOrEmpty string) {
 	inClass := false
 	for i := 0; i < len(expr); i++ {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// simpleRegexParser parses a simple regular expression, which consists of only ASCII literals, `.`, \w \d \s, classes, anchors,
+// simpleRegexParser parses a simple regular expression, which consists only of ASCII literals, `.`, \w \d \s, classes, anchors,
 // groups, alternatives and single quantifiers. Such an expression is always valid, so scenarios with thousands of them
 // load without the slower full parser.
 type simpleRegexParser struct {

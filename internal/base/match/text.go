@@ -1,6 +1,6 @@
-// Package match compiles matchers for text and for JSON values.
+// Package match compiles patterns that match texts, and compares JSON values.
 //
-// Matching takes time linear in the text and never fails: an invalid pattern is reported when the matcher is created.
+// Matching takes time linear in the text and never fails: an invalid pattern is reported when it is compiled.
 package match
 
 import (

@@ -1,6 +1,6 @@
-// Package plainjson writes JSON without HTML escapes and with numbers as they were written, keeps the order of the keys
-// of objects (Object), and reads values as leniently as a JavaScript program that does not check types: a value of the
-// wrong type counts as missing and is never an error.
+// Package plainjson writes JSON without HTML escapes and with numbers as they were written. An
+// Object keeps the order of its keys. Values are read as leniently as by a JavaScript program that
+// does not check types: a value of the wrong type counts as missing and is never an error.
 package plainjson
 
 import (

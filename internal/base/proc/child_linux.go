@@ -33,8 +33,9 @@ func isGroupRunning(pgid int, guardPIDs ...int) bool {
 	})
 }
 
-// networkNamespaceModes returns the ways to give a child its own network namespace, in the order to try them: with the
-// rights of the superuser, or with a user namespace. The child has the rights to set up the network.
+// networkNamespaceModes returns the ways to give a child its own network namespace, in the order to
+// try them: as the superuser, or with a user namespace. In both cases the child may set up the
+// network.
 func networkNamespaceModes() []func(*syscall.SysProcAttr) {
 	plain := func(attr *syscall.SysProcAttr) { attr.Cloneflags |= unix.CLONE_NEWNET }
 	owned := func(attr *syscall.SysProcAttr) {

@@ -18,8 +18,7 @@ type JobOptions struct {
 	Command
 	// Output receives the output of the command. The caller owns it and may close it after the job has started.
 	Output *os.File
-	// NoteFD is a file descriptor as in [RunOptions].
-	NoteFD int
+	NoteFD int // a file descriptor as in [RunOptions]
 }
 
 // Job is a command that writes its output to a file. The output needs no reader, so the command and its background
@@ -133,8 +132,7 @@ type AttachOptions struct {
 	OwnTerminal bool
 	// Network gives the command its own network namespace, in which no interface is up; see [ErrNoNetworkNamespace].
 	Network bool
-	// Files are inherited from descriptor 3 on, on systems that support it.
-	Files []*os.File
+	Files   []*os.File // inherited from descriptor 3 on, on systems that support it
 }
 
 // ErrNoNetworkNamespace means that the system does not allow a separate network namespace.

@@ -1,9 +1,10 @@
 // Package proc starts, drains and stops child processes. It is the only package of the module that uses os/exec.
 //
 // Every child leads its own process group, and no process of that group survives [Process.Stop] or [Run]. A descendant
-// that leaves the group (setsid) cannot be reached. If claudeless itself is killed, a guard process ends the group. In
-// the first half millisecond, before the guard is up, a child of [Start] only gets the end of its input, a child of
-// [Run] is killed together with claudeless (on Linux), and a child of [StartJob] can wait for the guard.
+// that leaves the group (setsid) cannot be reached. If claudeless itself is killed, a guard process ends the group. The
+// guard starts about half a millisecond after the child. If claudeless is killed in between, a child of
+// [Start] only gets the end of its input, a child of [Run] is killed as well (on Linux), and a child of
+// [StartJob] can wait for the guard.
 package proc
 
 import (
@@ -25,12 +26,10 @@ import (
 
 // Command describes a command. Only Path is required.
 type Command struct {
-	// Path is a program name, looked up in the PATH of Env, or a path with a slash, relative to Dir.
-	Path string
+	Path string   // a program name, looked up in the PATH of Env, or a path with a slash, relative to Dir
 	Args []string // without the program's name
-	// Env is the complete environment ("K=V", the last duplicate counts); nil means empty, not this process's.
-	Env []string
-	Dir string // empty means this process's directory
+	Env  []string // complete environment ("K=V", the last duplicate counts); nil means empty, not this process's
+	Dir  string   // empty means this process's directory
 	// Isolated runs the command in its own network and process namespaces: it has no network access, and all
 	// processes that it starts are killed when it exits. Start fails if the system does not allow that.
 	Isolated bool
@@ -41,9 +40,8 @@ type Options struct {
 	Command
 	// Stderr receives a copy of the child's standard error as it is written. Write
 	// is called from one goroutine and must not block; nil means no copy.
-	Stderr io.Writer
-	// StdinLimit bounds the input that the child has not read yet; 0 means 64 MB.
-	StdinLimit int
+	Stderr     io.Writer
+	StdinLimit int // bounds the input that the child has not read yet; 0 means 64 MB
 	// Grace is how long Stop waits after closing stdin, TermGrace how long after SIGTERM; 0 means 500 ms each.
 	Grace, TermGrace time.Duration
 }
@@ -237,7 +235,7 @@ func (p *Process) Signal(sig os.Signal) {
 	}
 }
 
-// Stdin returns a queue in front of the child's standard input: Write never blocks.
+// Stdin returns the queue that feeds the child's standard input. Its Write never blocks.
 func (p *Process) Stdin() *Queue { return p.stdin }
 
 // Stdout returns the child's standard output. It is at EOF when all processes have closed it, or after Stop.
@@ -393,7 +391,7 @@ func ReplaceProcess(c Command) error {
 	return replaceProcess(path, append([]string{c.Path}, c.Args...), c.Env)
 }
 
-// programLookupError wraps err, but its message is only text.
+// programLookupError wraps err, but its message is text alone.
 type programLookupError struct {
 	text string
 	err  error
@@ -403,8 +401,9 @@ func (e programLookupError) Error() string { return e.text }
 
 func (e programLookupError) Unwrap() error { return e.err }
 
-// LookPath returns the path of the program that would be started. os/exec would search the PATH of this process instead
-// of the child's. If the program cannot be found, the error wraps [fs.ErrNotExist].
+// LookPath returns the path of the program that would be started. It searches the PATH of the
+// child, unlike os/exec, which searches that of this process. If the program cannot be found, the
+// error wraps [fs.ErrNotExist].
 func (c Command) LookPath() (string, error) {
 	if c.Path == "" {
 		return "", programLookupError{"the command is empty", fs.ErrNotExist}
@@ -447,10 +446,11 @@ func Getenv(env []string, key string) string {
 	return ""
 }
 
-// The scripts of guards wait for EOF on their input. Nothing is written to the input, so EOF means that this program has
-// exited. Then killGroupScript stops the guard's own group, and killOtherGroupScript stops the group $1. Both take the same
-// steps as [Process.Stop]. removeDirScript removes the directory $1. stopRunProcessesAndRemoveDirScript stops all processes
-// with the base name of the directory $1 in their variable $2 (Linux), and removes the directory.
+// The scripts of guards wait for EOF on their input. Nothing is written to the input, so EOF means
+// that this program has exited. killGroupScript then stops the guard's own group, and
+// killOtherGroupScript stops the group $1, both in the same steps as [Process.Stop].
+// removeDirScript removes the directory $1. stopRunProcessesAndRemoveDirScript first stops all
+// processes in whose environment the variable $2 is the base name of the directory $1 (Linux).
 const (
 	killGroupScript                    = `read -r _; sleep 0.5; trap "" TERM; kill -TERM 0; sleep 0.5; kill -KILL 0`
 	killOtherGroupScript               = `read -r _; sleep 0.5; kill -s TERM -- "-$1"; sleep 0.5; kill -s KILL -- "-$1"`

@@ -14,18 +14,14 @@ import (
 // RunOptions describes a one-shot command for [Run].
 type RunOptions struct {
 	Command
-	Stdin []byte // input of the command, followed by end of file
-	// Combined merges standard error into Result.Stdout, in the order written.
-	Combined bool
-	// Limit bounds each captured stream; the rest is read and discarded. 0 means 10 MB.
-	Limit int
+	Stdin    []byte // input of the command, followed by end of file
+	Combined bool   // merges standard error into Result.Stdout, in the order written
+	Limit    int    // bounds each captured stream; the rest is read and discarded. 0 means 10 MB
 	// Tee receives a copy of standard output as it is written, without a limit.
 	// Write is called from one goroutine and must not fail; nil means no copy.
-	Tee io.Writer
-	// Timeout is how long the command may run; 0 means no limit.
-	Timeout time.Duration
-	// KillIfRunningAfter is the time between SIGTERM and SIGKILL for the group; 0 means 500 ms.
-	KillAfter time.Duration
+	Tee       io.Writer
+	Timeout   time.Duration // how long the command may run; 0 means no limit
+	KillAfter time.Duration // time between SIGTERM and SIGKILL for the group; 0 means 500 ms
 	// NoteFD is the descriptor (3 or more) to which the command writes a note, apart from its output; 0 means no note.
 	// Windows does not support it.
 	NoteFD int
@@ -45,9 +41,10 @@ type Result struct {
 	Note           []byte // what the command wrote to NoteFD, at most 4 KB
 }
 
-// Run runs a command to its end. If Timeout expires or ctx is cancelled first, the whole group gets SIGTERM and, after
-// KillIfRunningAfter, SIGKILL. Background processes of the command are killed when it exits. Run returns an error if the command
-// did not start or ctx was cancelled. The exit status of the command is Result.Exit.
+// Run runs a command to its end. If Timeout expires or ctx is cancelled first, the whole group gets
+// SIGTERM and, after KillAfter, SIGKILL. Background processes of the command are killed when it
+// exits. Run returns an error if the command did not start or ctx was cancelled. The exit status of
+// the command is Result.Exit.
 func Run(ctx context.Context, o RunOptions) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
@@ -106,9 +103,9 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 	return res, nil
 }
 
-// startWithDeathSignal starts a command that the kernel kills when this program exits (Linux). The kernel does so when
-// the thread that started the command exits. Therefore the goroutine that starts the command stays locked to its
-// thread, waits for the command and then closes done.
+// startWithDeathSignal starts a command that the kernel kills when this program exits (Linux). More
+// precisely, the kernel kills it when the thread that started it exits. Therefore the goroutine
+// that starts the command stays locked to its thread, waits for the command and then closes done.
 func startWithDeathSignal(cmd *exec.Cmd) (done <-chan struct{}, err error) {
 	dieWithParent(cmd.SysProcAttr)
 	started, ended := make(chan error, 1), make(chan struct{})
@@ -206,9 +203,10 @@ func MakeTempDir(prefix string) (*TempDir, error) {
 	return newTempDirWithExitScript(prefix, removeDirScript)
 }
 
-// MakeRunDir is like MakeTempDir, but for a run of many processes. The environment of each process must contain variable, with
-// the base name of the directory as its value. If this program is killed, the processes with this variable get SIGTERM and, 500
-// ms later, SIGKILL, and then the directory is removed. The processes are found only on Linux.
+// MakeRunDir is like MakeTempDir, but for a run of many processes. In the environment of each
+// process, markerVariable must contain the base name of the directory. If this program is killed,
+// these processes get SIGTERM and, 500 ms later, SIGKILL, and then the directory is removed. The
+// processes are found only on Linux.
 func MakeRunDir(prefix, markerVariable string) (*TempDir, error) {
 	return newTempDirWithExitScript(prefix, stopRunProcessesAndRemoveDirScript, markerVariable)
 }

@@ -40,10 +40,9 @@ type System struct {
 	Now                                  func() time.Time
 	NewID                                func() string // returns a new UUID
 	StdinIsTTY, StdoutIsTTY, StderrIsTTY bool
-	// Terminal is the terminal of stdin and stdout; nil means that one of them is not a terminal.
-	Terminal Terminal
-	UID      int // -1 on systems without user ids
-	PID      int
+	Terminal                             Terminal // terminal of stdin and stdout; nil means that one of them is not a terminal
+	UID                                  int      // -1 on systems without user ids
+	PID                                  int
 	// Lifetime reports what may end this process: signals, and the end of the parent process; nil reports nothing.
 	Lifetime Lifetime
 }
@@ -133,8 +132,9 @@ func (s *System) ManagedSettingsDir() string {
 	return "/etc/claude-code"
 }
 
-// StartedByClaudeless reports whether a claudeless process started this one. If so, all commands are available even if
-// this program is called as claude. The program at ${CLAUDELESS_BIN} in a server configuration may have this name.
+// StartedByClaudeless reports whether a claudeless process started this one. If so, all commands
+// are available even if this program is called as claude, because the program at ${CLAUDELESS_BIN}
+// in a server configuration may have this name.
 func (s *System) StartedByClaudeless() bool { return s.Getenv("CLAUDELESS_BIN") != "" }
 
 // Progress returns the writer for temporary progress messages; nil means that none are shown.
@@ -169,8 +169,9 @@ func (l logWriterDroppingUnsolicitedHTTPResponses) Write(logLine []byte) (int, e
 	return l.remainingLog.Write(logLine)
 }
 
-// DelayGarbageCollection delays the first garbage collection, so that most runs with a scenario file of scenarioFileSize bytes end
-// without one. The first collection restores the usual percentage. DelayGarbageCollection is called once in a process.
+// DelayGarbageCollection delays the first garbage collection, so that most runs with a scenario
+// file of scenarioFileSize bytes end without one. The first collection restores the usual
+// percentage. A process calls it only once.
 func DelayGarbageCollection(scenarioFileSize int64) {
 	percent := gcPercentForLoadingScenarioFile(scenarioFileSize)
 	if usual := debug.SetGCPercent(percent); usual != percent {
@@ -258,8 +259,9 @@ const (
 	stdinWaitLimit = 3 * time.Second
 )
 
-// ReadStdin returns all of stdin, decoded by [ReplaceInvalidUTF8LikeJavaScriptStream]. It returns "" if stdin is a terminal or
-// stays silent for too long. In the latter case, its goroutine stays blocked in Read until the pipe is closed or the process exits.
+// ReadStdin returns all of stdin, decoded by [ReplaceInvalidUTF8LikeJavaScriptStream]. It returns
+// "" if stdin is a terminal or stays silent for too long. In the latter case, a goroutine stays
+// blocked in Read until the pipe is closed or the process exits.
 func (s *System) ReadStdin(ctx context.Context) (string, error) {
 	if s.StdinIsTTY || s.Stdin == nil {
 		return "", nil

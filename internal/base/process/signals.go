@@ -57,7 +57,8 @@ func drainSignals(early chan os.Signal) []os.Signal {
 	}
 }
 
-// WithEarlySignals returns the system with the signals that arrived in early before a handler was registered.
+// WithEarlySignals returns a copy of s. Its first handler of SIGINT also receives the signals that
+// are queued in early.
 func (s *System) WithEarlySignals(early chan os.Signal) *System {
 	out := *s
 	out.Lifetime = currentProcessSignalsAndParent{early}
@@ -118,7 +119,8 @@ func (s *System) Notify(c chan<- os.Signal, signals ...os.Signal) (stop func()) 
 	return s.Lifetime.Notify(c, signals...)
 }
 
-// Signals applies signals to a run: SIGINT interrupts any turn; every other signal ends the run with its own exit code.
+// Signals applies signals to a run. A SIGINT interrupts the running turn, if there is one. All
+// other signals end the run, each with its own exit code.
 type Signals struct {
 	interrupt atomic.Pointer[context.CancelFunc]
 	stop      func()
@@ -220,7 +222,8 @@ func (s *System) ContextUntilSignal(ctx context.Context) (context.Context, func(
 	return ctx, func() { release(); cancel() }
 }
 
-// ContextUntilOrphaned returns a context that ends within 500 ms after the parent's exit: servers do not outlive tests.
+// ContextUntilOrphaned returns a context that is cancelled within 500 ms after the parent process
+// exits, so that a server does not outlive the test that started it.
 func (s *System) ContextUntilOrphaned(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	if s.Lifetime == nil {

@@ -13,8 +13,9 @@ var (
 	untraceablePositionalsPattern = LazyPattern(`(?s)\$\{?[@*\d].*\b(shift|set\s+(--|[^-+\s]))|(\b(shift|set\s+(--|[^-+\s]))|\(\)).*\$\{?[@*\d]|\$\{[@*]:|\$\{\d+([^}:\d]|:[^?])|'[^']*\$\{?[@*\d][^']*'`)
 )
 
-// PassesUnclearScriptToShell reports whether the command passes to a shell a script that refers to one of the variables, quoted
-// or not, or that uses its arguments in a way that the real CLI does not follow, as after shift (observed with 2.1.330).
+// PassesUnclearScriptToShell reports whether the command passes a script to a shell that the real
+// CLI cannot follow (observed with 2.1.330): the script refers to one of the variables, even within
+// quotes, or it uses its arguments in an unclear way, for example after shift.
 func (c Command) PassesUnclearScriptToShell(unclearVariables []string) bool {
 	inner := c.Innermost()
 	i := indexOfShellScriptArgument(inner.Args)
@@ -30,7 +31,8 @@ func (c Command) PassesUnclearScriptToShell(unclearVariables []string) bool {
 	})
 }
 
-// replacePositionalParameters replaces $1, $@ and similar expansions in a script by arguments; the first argument is $0.
+// replacePositionalParameters replaces $1, $@ and similar expansions in a script by arguments. The
+// first element is the value of $0.
 func replacePositionalParameters(script string, argumentsFromDollarZero []Word) string {
 	if len(argumentsFromDollarZero) < 2 {
 		script = strings.ReplaceAll(script, `"$@"`, "")

@@ -67,9 +67,10 @@ func (r *scriptReader) clarity(redirects []*syntax.Redirect, call *syntax.CallEx
 	return c
 }
 
-// clarityOfOutermostCompoundCommand returns the clarity of the outermost compound command that contains the current node. If a
-// word in it is not clear, or it contains a function or another construct that it may not contain, the real CLI does not
-// analyse any of its commands (observed with 2.1.330).
+// clarityOfOutermostCompoundCommand returns the clarity of the outermost compound command that
+// contains the current node. The real CLI analyses none of its commands if one of its words is not
+// clear, or if it contains a function or another construct that is not allowed there (observed with
+// 2.1.330).
 func (r *scriptReader) clarityOfOutermostCompoundCommand() WordClarity {
 	i := slices.IndexFunc(r.parents, func(n syntax.Node) bool {
 		switch n.(type) {
@@ -114,7 +115,8 @@ func isSubstitutionNode(n syntax.Node) bool {
 	return false
 }
 
-// isExtendedGlobOrLoneDollar reports whether a part is a pattern such as @(a), or has a dollar sign that begins nothing.
+// isExtendedGlobOrLoneDollar reports whether a part is a pattern such as @(a), or has a dollar sign
+// that begins no expansion.
 func isExtendedGlobOrLoneDollar(part syntax.WordPart) bool {
 	switch p := part.(type) {
 	case *syntax.Lit:
@@ -125,7 +127,8 @@ func isExtendedGlobOrLoneDollar(part syntax.WordPart) bool {
 	return false
 }
 
-// clarityOfWordBeforeCommandName is the clarity of a word before the name of a command. Later words are always read.
+// clarityOfWordBeforeCommandName returns the clarity of a word before the name of a command, which
+// is at worst ClarityBracesOrEscapes. A nil word is fully known.
 func (r *scriptReader) clarityOfWordBeforeCommandName(word *syntax.Word) WordClarity {
 	if word == nil {
 		return ClarityFullyKnown
@@ -133,8 +136,8 @@ func (r *scriptReader) clarityOfWordBeforeCommandName(word *syntax.Word) WordCla
 	return min(r.wordClarityForRealCLI(word), ClarityBracesOrEscapes)
 }
 
-// recordCompoundIfUnread records the outermost condition, loop, case or function around a node because of which the real CLI
-// searches the compound command only as text (observed with 2.1.330).
+// recordCompoundIfUnread records the outermost condition, loop, case or function around a node if
+// the node makes the real CLI search this compound command only as text (observed with 2.1.330).
 func (r *scriptReader) recordCompoundIfUnread(node syntax.Node, obstacle ObstacleKind) {
 	var root syntax.Node
 	for _, parent := range append(slices.Clip(r.parents), node) {

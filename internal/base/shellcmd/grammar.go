@@ -162,7 +162,7 @@ var gitGrammars = sync.OnceValue(func() map[string]readOnlyOptionGrammar {
 		"cat-file":     {flags: "ptse", optional: " batch-check "},
 		"merge-base":   {optional: " is-ancestor all octopus independent fork-point "},
 		"for-each-ref": {optional: " sort ", longWithValue: " count format points-at contains no-contains merged ", longWithNumber: " count "},
-		// refuses the repository, because ext::… runs a command line
+		// no operand is allowed, because a repository such as ext::… runs a command line
 		"ls-remote": {flags: "htq", maxOperands: -1, optional: " heads tags branches refs quiet exit-code get-url symref sort "},
 		"grep":      {flags: "nilwEFcvhHPGqLopW", flagsWithValue: "e", optional: " cached untracked no-index recurse-submodules line-number ignore-case files-with-matches name-only count word-regexp all-match and or not "},
 		"branch":    {flags: "arv", maxOperands: -1, optional: " all remotes list show-current verbose no-color column merged no-merged ", longWithValue: " sort contains no-contains points-at "},

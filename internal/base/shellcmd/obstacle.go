@@ -238,11 +238,12 @@ func (r *scriptReader) descriptorObstacle(n *syntax.Redirect) Obstacle {
 	return Obstacle{}
 }
 
-// isInPartlyAnalysedConstruct reports whether a statement is inside a construct that the real CLI analyses only in
-// part: a function, a case, a select or counting loop, or a group inside another construct. The current parents are
-// those of the statement. A statement of a substitution in such a construct is not inside it. isInnermostFunctionOrCase
-// is true if the innermost construct (conditions and loops count too) is a function, a case or a timed subshell
-// (observed with 2.1.330).
+// isInPartlyAnalysedConstruct reports whether a statement is inside a construct that the real CLI
+// analyses only in part: a function, a case, a select or counting loop, or a group inside another
+// construct. The parents of the statement are the current ones. A command substitution is not part
+// of the constructs around it. isInnermostFunctionOrCase is true if the innermost construct
+// (conditions and loops count too) is a function, a case or a timed subshell (observed with
+// 2.1.330).
 func (r *scriptReader) isInPartlyAnalysedConstruct(statement *syntax.Stmt) (isInside, isInnermostFunctionOrCase bool) {
 	nested := false
 	for i, parent := range slices.Backward(r.parents) {
@@ -275,9 +276,9 @@ func (r *scriptReader) isInPartlyAnalysedConstruct(statement *syntax.Stmt) (isIn
 	return isInside, false
 }
 
-// isLastNodeAfterListOperator reports whether the last node of nodePath belongs to a command after && or another
-// operator. Each node of nodePath contains the next. The parser takes such a command after a function to be part of the
-// function.
+// isLastNodeAfterListOperator reports whether the last node of nodePath belongs to a command after
+// && or another operator. Each node of nodePath contains the next. The parser treats a function,
+// the operator after it and the next command as one function.
 func isLastNodeAfterListOperator(nodePath []syntax.Node) bool {
 	for ; len(nodePath) > 2; nodePath = nodePath[2:] {
 		if list, ok := nodePath[1].(*syntax.BinaryCmd); !ok || nodePath[2] == syntax.Node(list.Y) {
@@ -315,8 +316,9 @@ func (r *scriptReader) enclosingFunctionOrCase() syntax.Node {
 	return nil
 }
 
-// recordValueIfConstantOrHome records the value of a variable if it is a constant text or begins with $HOME. The value is
-// unknown if the variable is set twice, or after a command, as in the real CLI (observed with 2.1.330).
+// recordValueIfConstantOrHome records the value of a variable if it is a constant text or begins
+// with $HOME. As in the real CLI, the value is unknown if the variable was set before, or if a
+// command precedes the assignment (observed with 2.1.330).
 func (r *scriptReader) recordValueIfConstantOrHome(assignment *syntax.Assign) {
 	if assignment.Naked {
 		return
@@ -351,7 +353,7 @@ var directoryExpressionPattern = LazyPattern(`^"?(?:\$PWD|\$\{PWD\}|(?:\$\(|` + 
 // rootIfVariableEmptyPattern matches a value that is the root or a system directory if the variable in it is empty.
 var rootIfVariableEmptyPattern = LazyPattern(`^"?\$\{?[A-Za-z_]\w*\}?"?/+(\**|\$.*|(bin|boot|dev|etc|home|lib\w*|mnt|media|nix|opt|proc|root|run|sbin|srv|sys|tmp|usr|var)/?\**)"?$`)
 
-// forgetDirectoryVariableOfLoop removes the variable of a loop other than select from r.directories.
+// forgetDirectoryVariableOfLoop removes the variable of a loop other than select from r.directoryVariables.
 func (r *scriptReader) forgetDirectoryVariableOfLoop(n *syntax.WordIter) {
 	if loop, ok := r.parents[len(r.parents)-1].(*syntax.ForClause); !ok || !loop.Select {
 		delete(r.directoryVariables, n.Name.Value)
@@ -403,11 +405,13 @@ func (r *scriptReader) isCurrentAssignmentIgnoredByRealCLI(isValueDirectory bool
 // assignedValueUnknownToRealCLIPattern matches a value that the real CLI does not determine (observed with 2.1.330).
 var assignedValueUnknownToRealCLIPattern = LazyPattern(`^[^(]*~|\$['"]|\\[ \t]|^[^'"]*\{[^{}'"]*(,|\.\.)[^{}'"]*\}|\$$`)
 
-// heredocStart matches the part of a line from a here-document on, unless the line has arithmetic before it.
+// heredocStart matches the part of a line that begins with a here-document, unless arithmetic
+// precedes it.
 var heredocStart = LazyPattern(`^(?:[^<(]|\([^(]|<[^<])*<<-?\s*['"\\\w](.*)$`)
 
-// isAfterHeredocOnSameLine reports whether a here-document precedes the statement on its line. The real CLI (observed with
-// 2.1.330) does not analyse such a command, and ignores it if a semicolon or ampersand separates the two.
+// isAfterHeredocOnSameLine reports whether a here-document begins before the statement, on the same
+// line. The real CLI does not analyse such a statement. It ignores the statement if a semicolon or
+// ampersand separates the two (observed with 2.1.330).
 func (r *scriptReader) isAfterHeredocOnSameLine(statement *syntax.Stmt) (isAfter, isSeparatedBySemicolonOrAmpersand bool) {
 	before := r.source[:statement.Pos().Offset()]
 	found := heredocStart().FindStringSubmatch(before[strings.LastIndexByte(before, '\n')+1:])

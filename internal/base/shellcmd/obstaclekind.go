@@ -39,7 +39,7 @@ const (
 	ObstacleQuoteInsideBraces                               // {'a',b}
 	ObstacleDollarQuotedText                                // $'…' and $"…"
 	ObstacleLoneDollar                                      // a$
-	ObstacleUnparsed                                        // a word that is =, or a comment after && or ||
+	ObstacleUnparsed                                        // the word =, or a comment after && or ||
 	ObstacleRedirectClosesDescriptor                        // <&-
 	ObstacleQuotedHashLine                                  // a quoted line that begins with #
 )

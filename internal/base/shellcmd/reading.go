@@ -17,7 +17,8 @@ var ErrUncertain = errors.New("the shell may run other commands than those that 
 
 var errFinalBackslash = errors.New("no line follows the backslash at the end of the last line")
 
-// parseOrRepair returns the statements of a script and the text they were parsed from, which [repairSyntaxAndParse] may have changed.
+// parseOrRepair returns the statements of a script, and the text that was parsed, which
+// [repairSyntaxAndParse] may have changed.
 func parseOrRepair(source string) (text string, stmts []*syntax.Stmt, err error) {
 	stmts, err = parseWithIndependentCheck(source)
 	var wrong syntax.ParseError
@@ -90,9 +91,10 @@ func parseStatements(text string) (stmts []*syntax.Stmt, mistake error) {
 	return stmts, mistake
 }
 
-// hideReservedWord hides a reserved word by replacing its second letter: coproc, or time before a compound command
-// other than a subshell. The parser of the real CLI treats these words as names of commands (observed with 2.1.330). In
-// stmts, hideReservedWord restores the names that an earlier call has hidden.
+// hideReservedWord hides a reserved word from the parser by replacing its second letter. The words
+// are coproc, and time before a compound command other than a subshell. The parser of the real CLI
+// treats these words as names of commands (observed with 2.1.330). In stmts, hideReservedWord
+// restores the words that an earlier call has hidden.
 func hideReservedWord(text string, stmts []*syntax.Stmt, mistake error) (replaced string, found bool) {
 	at := -1
 	visit := func(node syntax.Node) bool {
@@ -253,7 +255,6 @@ func (c *parseResultChecker) hasOnlyBlanksBetweenWords(call *syntax.CallExpr, re
 	return true
 }
 
-// offsetOfBackslashEndingComment returns the position of a backslash that ends a comment; 0 means none.
 func (c *parseResultChecker) offsetOfBackslashEndingComment() (offsetOrZero int) {
 	inComment := false
 	for i, b := range []byte(c.text) {
@@ -311,7 +312,8 @@ func (c *parseResultChecker) isHeredocDelimiterLine(startOffset, endOffset int) 
 // misplacedReservedWordPattern matches a word that is parsed as a command's name but continues or ends another command.
 var misplacedReservedWordPattern = LazyPattern(`^(\}.*|then|elif|else|fi|do|done|esac|if|while|until|for|case|function|select)$`)
 
-// maxSyntaxRepairsPerScript bounds the repairs in one script, and maxRepairableScriptBytes the length of a script that is repaired.
+// maxSyntaxRepairsPerScript limits the repairs in one script, and maxRepairableScriptBytes limits
+// the length of a script that is repaired.
 const (
 	maxSyntaxRepairsPerScript = 8
 	maxRepairableScriptBytes  = 16 << 10

@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// IsReadOnly reports that the script changes no file and no state outside its own
-// shell. It is conservative: false may also mean "unknown".
+// IsReadOnly reports whether the script changes no file and no state outside its own shell. It is
+// conservative: false may also mean "unknown".
 func (s Script) IsReadOnly() bool {
 	return !s.IsOpaque && len(s.Commands) > 0 && !HasWrite(s.Redirects) && !slices.ContainsFunc(s.Commands, func(c Command) bool { return !c.IsReadOnly() })
 }
 
-// IsReadOnly reports that this command is known to only read.
+// IsReadOnly reports whether this command is known to only read.
 func (c Command) IsReadOnly() bool {
 	if HasWrite(c.Redirects) || len(c.Args) == 0 || c.IsTimed || c.Interleaved || c.IsContinued || c.Words[0].IsDynamic || (c.Args[0] == "jq" || c.Args[0] == "[") && c.Words[0].Source != c.Args[0] || !c.HasOnlyHarmlessAssignments() {
 		return false
@@ -282,9 +282,10 @@ func hasOption(args []string, shortLetters string, long ...string) bool {
 	return false
 }
 
-// IsInputFileListFromPipeline reports whether the input of the command at index commandIndex is a list of files that an earlier
-// command of the pipeline prints, as for xargs in `find src | sort | xargs wc`. Between the two commands, there may only be
-// filters such as sort and grep. Any other input may contain any file name.
+// IsInputFileListFromPipeline reports whether the command at commandIndex reads a list of files
+// that an earlier command of the pipeline prints, like xargs in `find src | sort | xargs wc`.
+// Between the two commands, there may only be filters such as sort and grep. Any other input may
+// contain any file name.
 func (s Script) IsInputFileListFromPipeline(commandIndex int) bool {
 	for commandIndex--; commandIndex >= 0 && s.IsPipeline; commandIndex-- {
 		c := s.Commands[commandIndex].WithoutPlainWrappers()
@@ -314,7 +315,7 @@ func (s Script) IsInputFileListFromPipeline(commandIndex int) bool {
 	return false
 }
 
-// Claude Code 2.1.330 judges a sed script by its text, as these patterns do. They also refuse many harmless scripts.
+// Claude Code 2.1.330 judges a sed script by its text, as these patterns do. It also refuses many harmless scripts.
 var (
 	sedOptionPattern = LazyPattern(`^(-[Eri]+|--in-place|--regexp-extended|--posix|--)$`)
 	// sedSubstitutionPattern matches a substitution with at most one digit among its flags.
@@ -323,8 +324,8 @@ var (
 	// write files or execute commands.
 	sedDangerPattern = LazyPattern(`[^\x01-\x7f]|[{}\n;]|(^|[^s])#|^!|[/\d$]!|[\d$]\s*~\s*\d|,\s*~\s*\d|^,|,\s*[+-]|s\\|\\[|#%@]|` +
 		`/[^/]*\s+[wWeE]|^[wW].|^e|^\d+\s*[wWe]|y[wWeE]|y[^\\\n].*[wWeE]|[wWeE].*y[^\\\n]`)
-	// possibleSedScriptPattern matches a word that sed may read as a script. On macOS, sed reads the word after -i as a suffix, and
-	// the word after the suffix as the script.
+	// possibleSedScriptPattern matches a word that sed may read as a script. On macOS, sed reads
+	// the word after -i as a suffix, and the next word as the script.
 	possibleSedScriptPattern = LazyPattern(`^[acdghilnpqrtwxzDGHNPT]$|^\d+(,\d+)?!?[acdghilnpqstxyzDGHNPT=]|^[sy][^\w]|^:|^[acir][\\/]|[*?\[]|^\S*[ \t]`)
 	sedPrintPattern          = LazyPattern(`^(\d+(,\d+)?)?p(;(\d+(,\d+)?)?p)*$`)
 )

@@ -17,65 +17,56 @@ const maxScriptBytes = 256 << 10
 
 // Script is a parsed command line.
 type Script struct {
-	// Commands are all simple commands in source order, including those in loops, subshells and substitutions.
-	Commands []Command
-	// Redirects are the redirections of compound commands, such as `{ a; b; } > file`.
-	Redirects []Redirect
+	Commands  []Command  // all simple commands in source order, including those in loops, subshells and substitutions
+	Redirects []Redirect // redirections of compound commands, such as `{ a; b; } > file`
 	// IsOpaque is true if the script has parts whose effect the list of commands does not show: function
 	// definitions, background jobs, coprocesses, declarations, arithmetic commands.
-	IsOpaque bool
-	// Obstacle is the first construct that prevents judging the script by its commands alone.
-	Obstacle Obstacle
-	// IsPipeline is true if the output of a command is the input of another.
-	IsPipeline bool
-	// SubshellList is true if a statement in a subshell ends in a semicolon or an ampersand, as in ( a; b ).
-	SubshellList bool
-	// Groups are the texts of groups that begin with an assignment, as A=1; b in (A=1; b), and of ((…)) with words.
+	IsOpaque     bool
+	Obstacle     Obstacle // first construct that prevents judging the script by its commands alone
+	IsPipeline   bool     // the output of a command is the input of another
+	SubshellList bool     // a statement in a subshell ends in a semicolon or an ampersand, as in ( a; b )
+	// Groups are the texts inside groups that begin with an assignment, such as `A=1; b` in `(A=1;
+	// b)`, and inside arithmetic commands with several words.
 	Groups []string
-	// IsBroken is true if the script has a syntax error, HasOpenQuote if a single quote is never closed.
+	// IsBroken is true if the script has a syntax error. HasOpenQuote is true if a single quote is
+	// not closed.
 	IsBroken, HasOpenQuote bool
 	// Unclear lists the variables to which the script assigns values that the real CLI does not determine, such as ~.
-	Unclear []string
-	// UnreadCompounds are the texts of compound commands that the real CLI does not analyse.
-	UnreadCompounds []string
+	Unclear         []string
+	UnreadCompounds []string // texts of compound commands that the real CLI does not analyse
 }
 
 // Command is one simple command.
 type Command struct {
 	// Args are the words without their quoting. A word whose value is unknown before the script runs is kept as
 	// written. Args[0] is the program. Args is empty if the command has only assignments or redirections.
-	Args []string
-	// Text is the source of assignments and words, without redirections.
-	Text string
-	// Assignments are the variables set before the command (NAME=value).
-	Assignments []string
+	Args        []string
+	Text        string   // source of assignments and words, without redirections
+	Assignments []string // variables set before the command (NAME=value)
 	Redirects   []Redirect
-	// Words describes each argument.
-	Words []Word
+	Words       []Word // one description for each element of Args
 	// IsTimed is true if the command follows the word time. Interleaved is true if time has an option. It is also true if a
 	// redirection precedes an assignment or is between words, as in `a >f b`. Text then contains the option or the redirection.
 	IsTimed, Interleaved bool
-	// Redirected is true if the command begins with a redirection.
-	Redirected bool
-	// IsPiped is true if another command reads the command's output. IsHidden is true if the real CLI searches only
-	// part of a construct around the command, IsInFunction if it is a function, a case or a timed subshell.
+	Redirected           bool // the command begins with a redirection
+	// IsPiped is true if another command reads the command's output. IsHidden is true if the real
+	// CLI searches only part of a construct around the command. IsInFunction is true if this
+	// construct is a function, a case or a timed subshell.
 	IsPiped, IsHidden, IsInFunction bool
 	// IsContinued is true if a line continuation separates the command from its pipe. Text then contains the backslash.
 	IsContinued bool
-	// Clarity is the lowest clarity of the words, of the assignments before the command, and of redirections before its name.
+	// Clarity is the worst clarity of the words, of the assignments before the command, and of the
+	// redirections before its name.
 	Clarity WordClarity
 }
 
 // Redirect is one redirection of a command.
 type Redirect struct {
-	Op     string // operator as written, such as ">" or ">>"; for "2>&1" it is ">&"
-	Target string // file name, descriptor or here-string
-	// WritesFile is true if a file other than /dev/null may be written.
-	WritesFile bool
-	// ReadsFile is true if a file may be read.
-	ReadsFile bool
-	// Word describes the target.
-	Word Word
+	Op         string // operator as written, such as ">" or ">>"; for "2>&1" it is ">&"
+	Target     string // file name, descriptor or here-string
+	WritesFile bool   // a file other than /dev/null may be written
+	ReadsFile  bool   // a file may be read
+	Word       Word   // description of Target
 }
 
 // Name returns the program's name as written; empty means none.
@@ -113,8 +104,8 @@ func Parse(cmd string) (Script, error) {
 	return r.script, err
 }
 
-// arithmeticCommandWithSeveralWordsPattern matches an arithmetic command with several words, which is a group without effect
-// for the real CLI (observed with 2.1.330).
+// arithmeticCommandWithSeveralWordsPattern matches an arithmetic command with several words. For
+// the real CLI it is a group without effect (observed with 2.1.330).
 var arithmeticCommandWithSeveralWordsPattern = LazyPattern(`\(\(([^;()]*\w[ \t]+[^;() \t][^;()]*)\)\)`)
 
 // homeChangePattern matches a script that may change HOME: it contains the name in other places than $HOME and ${HOME}.
@@ -220,7 +211,6 @@ func (r *scriptReader) recordGroupStartingWithAssignment(openBracket, closeBrack
 	}
 }
 
-// isOutsideCompoundCommand reports whether the current node is outside of all compound commands.
 func (r *scriptReader) isOutsideCompoundCommand() bool {
 	return !slices.ContainsFunc(r.parents, func(n syntax.Node) bool {
 		switch n.(type) {
@@ -441,8 +431,8 @@ func textObstacle(cmd string) Obstacle {
 	return Obstacle{}
 }
 
-// hasBackslashBeforeSpaceOrLineEnd looks for a backslash before a space or line end, except the usual line continuation after a
-// space.
+// hasBackslashBeforeSpaceOrLineEnd reports whether a backslash precedes a space or a line end. The
+// usual line continuation after a space does not count.
 func hasBackslashBeforeSpaceOrLineEnd(cmd string) bool {
 	run := 0 // backslashes so far
 	for i := range len(cmd) {
@@ -463,7 +453,7 @@ func hasBackslashBeforeSpaceOrLineEnd(cmd string) bool {
 
 var equalsExpansionPattern = LazyPattern(`(?:^|[\s;&|])=[a-zA-Z_]`)
 
-// hasQuotedBrace looks for a quote after an open, unquoted brace.
+// hasQuotedBrace reports whether a quote follows an open, unquoted brace.
 func hasQuotedBrace(cmd string) bool {
 	open := false
 	var quote byte // the current quote; 0 means none

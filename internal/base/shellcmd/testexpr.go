@@ -31,8 +31,9 @@ func hasOnlyConstantTestOperands(n *syntax.TestClause) bool {
 
 var unescapedGlob = LazyPattern(`(^|[^\\])[*?[]`)
 
-// testObstacle looks for an operand of [[ that Bash may evaluate as arithmetic: an operand of -eq and similar operators
-// that is not a number, or an operand of -v or -R that is not the name of a variable.
+// testObstacle looks for an operand of [[ that Bash may evaluate as arithmetic. This is an operand
+// of -eq and similar operators that is not a number, or an operand of -v or -R that is not the name
+// of a variable.
 func testObstacle(x syntax.TestExpr) Obstacle {
 	switch x := x.(type) {
 	case *syntax.ParenTest:
@@ -87,7 +88,8 @@ func literalText(w *syntax.Word) string {
 
 func isVariableName(w *syntax.Word) bool { return syntax.ValidName(literalText(w)) }
 
-// operandObstacleOfTestCommand judges words of test and [ as [testObstacle] does those of [[, which evaluates more.
+// operandObstacleOfTestCommand looks for an obstacle in the words of test and [. It is like
+// [testObstacle], but test and [ evaluate fewer operands than [[.
 func operandObstacleOfTestCommand(commandWords []*syntax.Word) Obstacle {
 	name := literalText(commandWords[0])
 	shown := name

@@ -15,20 +15,14 @@ const maxBraceExpansions = 256
 
 // Word describes a word before it runs.
 type Word struct {
-	// IsDynamic is true if the word contains an expansion or an unquoted glob.
-	IsDynamic bool
+	IsDynamic bool // the word contains an expansion or an unquoted glob
 	// Paths are the names to which the word expands. With braces, such as {a,b}, each alternative has one. Nil means unknown.
-	Paths []Path
-	// StartsWithTilde is true if the word begins with ~user, ~+ or ~-.
-	StartsWithTilde bool
-	// IsDollarQuoted is true if the word contains $'…' or $"…", or continues on another line after a backslash.
-	IsDollarQuoted bool
-	// Source is the word as written.
-	Source string
-	// HasExtraSpace is true if more than one space, or a tab, precedes the word.
-	HasExtraSpace bool
-	// Value is the text of a word with variables, if the script has assigned known texts to them, otherwise empty.
-	Value string
+	Paths           []Path
+	StartsWithTilde bool   // the word begins with ~user, ~+ or ~-
+	IsDollarQuoted  bool   // the word contains $'…' or $"…", or continues on another line after a backslash
+	Source          string // the word as written
+	HasExtraSpace   bool   // more than one space, or a tab, precedes the word
+	Value           string // text of a word with variables; empty unless the script has assigned known texts to them
 	// Shape is the word without its quoting. In place of each expansion it has a placeholder such as [PlaceholderOutput].
 	Shape    string
 	resolved string // Shape, but variables that the script has set are replaced by their values
@@ -45,8 +39,9 @@ func (w Word) withVariableValuesAppliedOrDropped(appliesValues bool) Word {
 
 var variableOrItsDirectoryContentsPattern = LazyPattern(`^(?:""|'')*("?)\s*\$(?:(\w+)|\{(\w+)(?::?[-?][^}]*)?\})\s*"?(?:/[./*]*)?"?$`)
 
-// isVariableHoldingDirectory reports whether a word is a variable in r.directories, or names what is in such a directory, as in
-// "$x"/*. The real CLI does not recognise ${NAME} without quotes (observed with 2.1.330).
+// isVariableHoldingDirectory reports whether a word is a variable in r.directoryVariables, or the
+// contents of its directory, as in "$x"/*. The real CLI does not recognise ${NAME} without quotes
+// (observed with 2.1.330).
 func (r *scriptReader) isVariableHoldingDirectory(wordSource string) bool {
 	found := variableOrItsDirectoryContentsPattern().FindStringSubmatch(wordSource)
 	if found == nil || found[2] == "" && found[1] == "" {
@@ -112,8 +107,8 @@ func (r *scriptReader) readWord(w *syntax.Word) (text string, known Word) {
 	return b.String(), known
 }
 
-// knownTextOfWordWithVariables returns the text of a word with variables. It returns "" if a variable has no known value, and
-// for a word with a glob or without variables.
+// knownTextOfWordWithVariables returns the text of a word with variables. It returns "" if a
+// variable has no known value, if the word contains a glob, or if it contains no variable.
 func (r *scriptReader) knownTextOfWordWithVariables(word *syntax.Word) string {
 	s := wordExpander{values: r.values}
 	for _, part := range word.Parts {
@@ -192,7 +187,6 @@ func (s *wordExpander) path() Path {
 	return p
 }
 
-// appendExpandedWordPart expands one part; isValueKnown is false if its value is unknown.
 func (s *wordExpander) appendExpandedWordPart(part syntax.WordPart, isFirstPart bool) (isValueKnown bool) {
 	switch p := part.(type) {
 	case *syntax.Lit:
@@ -383,7 +377,8 @@ const (
 	PlaceholderWorkingDirectoryVariable  = '\x06' // the whole word is a variable with the working directory, or with a directory derived from it
 )
 
-// hasTildeUserPrefix reports whether the shape of a word begins with ~user. The real CLI asks about it even if it is quoted.
+// hasTildeUserPrefix reports whether a word begins with ~user. The real CLI asks for permission
+// even if the tilde is quoted.
 func hasTildeUserPrefix(unquotedWord string) bool {
 	return len(unquotedWord) > 1 && unquotedWord[0] == '~' && unquotedWord[1] != '/'
 }

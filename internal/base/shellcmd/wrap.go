@@ -69,8 +69,9 @@ func (w wrapper) skipOwnArgumentsOfWrapper(args []string) (wrappedCommand []stri
 	return nil
 }
 
-// WithoutPlainWrappers returns the command without the programs noglob, builtin and command, and without a plain
-// timeout such as `timeout 5`, which only run the rest. Any other command is returned unchanged.
+// WithoutPlainWrappers returns the command without the programs that only run the rest: noglob,
+// builtin, command, and a plain timeout such as `timeout 5`. Any other command is returned
+// unchanged.
 func (c Command) WithoutPlainWrappers() Command {
 	for len(c.Args) > 1 && c.Args[0] == "noglob" && !strings.HasPrefix(c.Args[1], "-") {
 		c.Args, c.Words = c.Args[1:], c.Words[1:]
@@ -149,7 +150,8 @@ func (c Command) removeWrappers(names ...string) Command {
 	return c
 }
 
-// hasArgumentsHidingWrappedProgram reports whether a wrapper has arguments, unknown before it runs, that hide the program it wraps.
+// hasArgumentsHidingWrappedProgram reports whether the arguments of a wrapper hide the program that
+// it runs, because their values are unknown.
 func hasArgumentsHidingWrappedProgram(wrapperName string, ownArguments []Word) bool {
 	if n := len(ownArguments); wrapperName == "timeout" && n > 0 && ownArguments[n-1].Shape != "--" && !durationPattern().MatchString(ownArguments[n-1].Shape) {
 		return true
@@ -187,10 +189,11 @@ func (c Command) Innermost() Command {
 	return c
 }
 
-// FindUnquotedRmOrRmdir returns the rm or rmdir that the command runs, in lower case and without its directory, and the command
-// from this word on. The real CLI (observed with 2.1.330) looks for it after unquoted wrappers, their options, numbers and
-// assignments, and expansions, which may be empty. It takes any word after an option for its value, if that leads to a
-// removal. The name is empty if there is no removal, or if the program or a wrapper is quoted.
+// FindUnquotedRmOrRmdir returns the rm or rmdir that the command runs, in lower case and without
+// its directory, and the command from this word on. Like the real CLI (observed with 2.1.330), it
+// looks after unquoted wrappers with their options, numbers and assignments, and after expansions,
+// which may be empty. It also assumes that any word after an option may be its value. The name is
+// empty if there is no removal, or if the program or a wrapper is quoted.
 func (c Command) FindUnquotedRmOrRmdir() (programName string, removalCommand Command) {
 	reached, wrapped := make([]bool, len(c.Words)+2), c.IsTimed
 	reached[0] = true
@@ -234,16 +237,18 @@ func (c Command) WithVariableValuesFromScript() Command {
 	return c
 }
 
-// HasOnlyHarmlessAssignments means that the variables set before the command cannot change its effect.
+// HasOnlyHarmlessAssignments reports whether the variables set before the command cannot change its
+// effect.
 func (c Command) HasOnlyHarmlessAssignments() bool {
 	return !slices.ContainsFunc(c.Assignments, func(name string) bool {
 		return !strings.HasPrefix(name, "LC_") && !slices.Contains(strings.Fields("LANG LANGUAGE TZ NO_COLOR FORCE_COLOR TERM COLUMNS LINES NODE_ENV"), name)
 	})
 }
 
-// Programs returns the command line, followed by the lines that remain when wrappers and their options are removed one
-// by one: for `sudo timeout 5 rm x` also `timeout 5 rm x` and `rm x`. The program in a line is given without its
-// directory. The wrappers are those that the real CLI removes (observed with 2.1.330).
+// Programs returns the command line, and the lines that remain when wrappers and their options are
+// removed one by one. For `sudo timeout 5 rm x` these are `timeout 5 rm x` and `rm x`. The program
+// in a line is given without its directory. The wrappers are those that the real CLI removes
+// (observed with 2.1.330).
 func (c Command) Programs() []string {
 	args := slices.Clone(c.Args)
 	var out []string
