@@ -20,10 +20,11 @@ import (
 
 func checkStrictSupport() error { return nil }
 
-// ExecWithSyscallWatch prepares this process for a command and then becomes the command. Before that, it sends a descriptor to
-// the parent process over the socket linkFD, and waits until the parent agrees; with the descriptor, the parent watches
-// the system calls. ExecWithSyscallWatch returns only if it fails: nil if it has sent the failure over the socket, otherwise the
-// error.
+// ExecWithSyscallWatch prepares this process for a command and then becomes the command. Before
+// that, it sends a descriptor over the socket linkFD to the parent process and waits until the
+// parent agrees. The parent watches the system calls with this descriptor. ExecWithSyscallWatch
+// returns only if it fails. The result is nil if it has sent the failure over the socket, otherwise
+// the error.
 func ExecWithSyscallWatch(linkFD int, path string, argv, env []string) error {
 	return setUpAndExec(linkFD, false, func() error { return syscall.Exec(path, argv, env) })
 }
@@ -163,7 +164,8 @@ func bringUpInterface(name string) error {
 // BringUpLoopback brings up the loopback interface of this process's network namespace.
 func BringUpLoopback() error { return bringUpInterface("lo") }
 
-// ServeDNSNameAsLoopback resolves name, and no other, to 127.0.0.1 in this process's network namespace until it is closed.
+// ServeDNSNameAsLoopback resolves name to 127.0.0.1 in this process's network namespace, and no
+// other name, until the result is closed.
 func ServeDNSNameAsLoopback(name string) (io.Closer, error) {
 	r := newResolver()
 	r.addrs[name], r.onlyKnownNames = netip.AddrFrom4([4]byte{127, 0, 0, 1}), true
@@ -230,9 +232,10 @@ func bytesOf[T any](v *T) []byte {
 	return append([]byte(nil), unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v))...)
 }
 
-// installSyscallFilter installs a seccomp filter for this thread and its descendants. The kernel notifies the returned
-// descriptor before they start a program; if watchConnections is true, also before they connect. In this case,
-// no_new_privs is set if needed, which disables setuid programs. EBUSY means that an outer run watches already.
+// installSyscallFilter installs a seccomp filter for this thread and its descendants. The kernel
+// then notifies the returned descriptor before one of them starts a program and, if
+// watchConnections is true, before it connects. watchConnections also sets no_new_privs if needed,
+// which disables setuid programs. EBUSY means that an outer run watches already.
 func installSyscallFilter(watchConnections bool) (int, error) {
 	const arch, nr = 4, 0 // offsets in seccomp_data
 	asked := []uint32{unix.SYS_EXECVE, unix.SYS_EXECVEAT}
@@ -289,7 +292,8 @@ func HasOnlyLoopbackInterfaces() bool {
 	return err == nil && !slices.ContainsFunc(all, func(i net.Interface) bool { return i.Flags&net.FlagLoopback == 0 })
 }
 
-// auditArch returns this program's architecture in the kernel's notation; system calls of others are not watched.
+// auditArch returns this program's architecture in the kernel's notation. The system calls of other
+// architectures are not watched.
 func auditArch() uint32 {
 	if runtime.GOARCH == "arm64" {
 		return unix.AUDIT_ARCH_AARCH64

@@ -60,15 +60,14 @@ const pathLevelDescription = "shims on PATH, a canary key, base URLs and a proxy
 type Breach struct {
 	Kind BreachKind
 	PID  int
-	// Text describes the action and the process.
-	Text string
+	Text string // description of the action and of the process
 }
 
 // BreachKind is a kind of breach.
 type BreachKind int
 
-// The kinds: a real claude ran or sent a request, another program tried to reach a vendor, or any program tried to
-// reach another address in a network without external connections.
+// The kinds of breaches: a real claude ran or sent a request; another program tried to reach a
+// vendor; any program tried to reach another address in a network without external connections.
 const (
 	BreachRealClaude BreachKind = iota
 	BreachVendorAccess
@@ -172,14 +171,14 @@ const (
 	extraPollPausePerProcess = time.Millisecond
 )
 
-// StartRealClaudePoller starts a poller. The caller must call Stop.
+// StartRealClaudePoller starts a poller. The caller must call ScanOnceMoreAndStop.
 func StartRealClaudePoller(log *BreachLog, ownFiles ClaudelessFiles) *RealClaudePoller {
 	p := &RealClaudePoller{log: log, ownFiles: ownFiles, done: make(chan struct{})}
 	p.task.Go(func() { p.run() }) // returns after Stop
 	return p
 }
 
-// ScanOnceMoreAndStop scans once more and stops the poller. It may be called on a nil Poller.
+// ScanOnceMoreAndStop scans once more and stops the poller. A nil poller does nothing.
 func (p *RealClaudePoller) ScanOnceMoreAndStop() {
 	if p == nil {
 		return

@@ -77,7 +77,8 @@ func redactedCommandLine(argv []string) string {
 	return line
 }
 
-// isClaude reports whether a process or an ancestor is a real claude, by name or path. The files in ownFiles are not.
+// isClaude reports whether a process or one of its ancestors is a real claude, judged by name or
+// path. The files in ownFiles do not count as a real claude.
 func (p process) isClaude(ownFiles ClaudelessFiles) bool {
 	return slices.ContainsFunc(p.lineage(), func(q process) bool {
 		argv := q.argv()

@@ -19,7 +19,8 @@ const maxExaminedCommandWords = 6
 // realCLIFileCache caches which files are programs of the real CLI. The zero value is ready to use by one goroutine.
 type realCLIFileCache struct{ isRealCLIByPath map[string]bool }
 
-// realProgram returns the real claude that a command line runs; empty means none. The first word is the program's path.
+// realProgram returns the real claude that a command line runs; empty means none. words[0] is the
+// path of the program, relative to dir.
 func (p *realCLIFileCache) realProgram(ownFiles ClaudelessFiles, words []string, dir string) string {
 	if words[0] == "" {
 		return ""
@@ -63,7 +64,6 @@ func isScriptInterpreterName(programName string) bool {
 	return slices.Contains([]string{"node", "nodejs", "bun", "deno", "sh", "bash", "dash"}, programName)
 }
 
-// realClaudeRunByDynamicLoader returns the real claude that a dynamic loader runs; empty means none.
 func (p *realCLIFileCache) realClaudeRunByDynamicLoader(ownFiles ClaudelessFiles, loaderCommandWords []string, dir string) string {
 	for i := 1; i < len(loaderCommandWords); i++ {
 		switch word := loaderCommandWords[i]; {
@@ -101,7 +101,8 @@ func (p *realCLIFileCache) isRealCLIFile(ownFiles ClaudelessFiles, file string) 
 // realCLISignature is a text that every build of the real CLI contains.
 const realCLISignature = "(c) Anthropic PBC"
 
-// hasRealCLISignature reports whether a file is a script with the signature at its beginning, or a binary that contains one.
+// hasRealCLISignature reports whether a file contains the signature: a script at its beginning, or
+// a large ELF binary in the section of its JavaScript engine.
 func hasRealCLISignature(path string) bool {
 	file, err := os.Open(path)
 	if err != nil {

@@ -17,12 +17,10 @@ import (
 // Proxy is the proxy to which HTTPS_PROXY points during a run. It forwards connections, but it blocks and records those
 // to vendors of models.
 type Proxy struct {
-	// Log records connections to a vendor; it is required.
-	Log *BreachLog
+	Log *BreachLog // records connections to a vendor; required
 	// Upstream is the caller's own proxy; nil means none. See [ParseUpstream].
-	Upstream *url.URL
-	// RefusesAll refuses every connection.
-	RefusesAll bool
+	Upstream   *url.URL
+	RefusesAll bool // refuses every connection
 	// OwnFiles are the programs that do not count as a real claude. They are needed to describe the process that made a
 	// blocked connection.
 	OwnFiles ClaudelessFiles

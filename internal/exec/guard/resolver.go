@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// fakeNameServer is the name server of a network without external connections: it assigns an address to every name, so that
-// a later connection to that address reveals the name.
+// fakeNameServer is the name server of a network without external connections. It assigns an
+// address to every name, so that a later connection to the address reveals the name.
 type fakeNameServer struct {
 	mu             sync.Mutex
 	names          map[netip.Addr]string
@@ -22,7 +22,6 @@ func newResolver() *fakeNameServer {
 	return &fakeNameServer{names: map[netip.Addr]string{}, addrs: map[string]netip.Addr{}}
 }
 
-// nameOf returns the name to which an address was assigned; empty means none.
 func (r *fakeNameServer) nameOf(addr netip.Addr) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -30,17 +30,12 @@ func NewLink() (ours, theirs *os.File, err error) {
 
 // WatchOptions configure a watch. PID and Log must be set.
 type WatchOptions struct {
-	// PID is the process that calls [ExecWithSyscallWatch].
-	PID int
-	Log *BreachLog
-	// OwnFiles distinguishes the files of the run from those of a real claude.
-	OwnFiles ClaudelessFiles
-	// ExpectsReal is set if the run is meant to use a real claude.
-	ExpectsReal bool
-	// OwnNetwork is set if the process has its own network namespace.
-	OwnNetwork bool
-	// NoNetwork is set if an outer run has cut off the network already; see [HasOnlyLoopbackInterfaces].
-	NoNetwork bool
+	PID         int // process that calls [ExecWithSyscallWatch]
+	Log         *BreachLog
+	OwnFiles    ClaudelessFiles // files that do not count as a real claude
+	ExpectsReal bool            // the run is meant to use a real claude
+	OwnNetwork  bool            // the process has its own network namespace
+	NoNetwork   bool            // an outer run has cut off the network already; see [HasOnlyLoopbackInterfaces]
 }
 
 var errNestedStrict = errors.New("--guard=strict cannot be nested: an outer claudeless exec --guard=strict already watches the network connections")
@@ -281,7 +276,8 @@ func (p process) threadLeader() process {
 	return p
 }
 
-// recordIfRealClaudeStarts examines a program that is being started: argvAddress is an address in the memory of the calling process.
+// recordIfRealClaudeStarts records a program that is being started, if it is a real claude.
+// argvAddress is the address of its argument list in the memory of the calling process.
 func (w *syscallWatcher) recordIfRealClaudeStarts(caller process, programPath string, argvAddress uint64) {
 	if w.ExpectsReal {
 		return

@@ -22,21 +22,17 @@ import (
 // Fault is a defect that the real CLI has shown to its callers.
 type Fault struct {
 	// Name selects the fault: in the key `fault` of a scenario, in CLAUDELESS_FAILURE and with --faults.
-	Name string `json:"name"`
-	// BugReport describes the problem in a few words, with its source if known.
-	BugReport string `json:"bug"`
-	// RealBehavior describes the behaviour of the real CLI.
-	RealBehavior string `json:"real"`
-	// CallerAdvice says how a program that runs claude should handle the fault.
-	CallerAdvice string `json:"caller"`
+	Name         string `json:"name"`
+	BugReport    string `json:"bug"`    // the problem in a few words, with its source if known
+	RealBehavior string `json:"real"`   // behaviour of the real CLI
+	CallerAdvice string `json:"caller"` // how a program that runs claude should handle the fault
 	// Interface is "cli", "api" (which needs the Messages API) or "screen" (which needs an interactive terminal).
 	Interface string `json:"face"`
 	// AllowedEnd is how the calling program may end: "success" (no data is lost), "failure" (no answer arrived) or "either".
 	AllowedEnd string `json:"truth"`
 	// RealAllowedEnd replaces AllowedEnd for a real claude, which may recover from this fault; empty means AllowedEnd.
-	RealAllowedEnd string `json:"real_truth"`
-	// Effects are the effects on the process.
-	Effects FaultEffects `json:"do"`
+	RealAllowedEnd string       `json:"real_truth"`
+	Effects        FaultEffects `json:"do"` // effects on the process
 }
 
 // FaultEffects are the possible effects of a fault. In output without a result line, such as plain text, the whole
@@ -120,8 +116,9 @@ func (s *faultState) activeFaultEffects() (effectsOrNil *FaultEffects) {
 	return &s.fault.Effects
 }
 
-// endDelaysUnlessFaultIgnoresSignal ends all delays, waitAfterSignalBeforeEndingFaultDelays after a signal. It returns false if
-// the fault suppresses the signal.
+// endDelaysUnlessFaultIgnoresSignal ends all delays shortly after a signal
+// (waitAfterSignalBeforeEndingFaultDelays). If the fault suppresses the signal, it does nothing and
+// returns false.
 func (s *faultState) endDelaysUnlessFaultIgnoresSignal(sig os.Signal) (isPassedOn bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,9 +157,9 @@ type interactiveScreenStdout interface {
 	ArmFault(name string)
 }
 
-// ArmFault activates the fault with this name. Nothing is activated unless stdout belongs to a [Wrapper] or to an
-// interactive screen. If the fault also makes requests to the model fail, ArmFault returns how they fail, as a value of
-// --failure. An unknown name has no effect.
+// ArmFault activates the fault with this name. It does nothing if the name is unknown, or if stdout
+// belongs neither to a [Wrapper] nor to an interactive screen. If the fault also makes requests to
+// the model fail, ArmFault returns how they fail, as a value of --failure.
 func ArmFault(stdout io.Writer, faultName string) (modelRequestFailure string) {
 	f := FaultByName(faultName)
 	if f == nil {

@@ -22,12 +22,9 @@ import (
 
 // Options configure a [Wrapper].
 type Options struct {
-	// Journal receives the lines; nil means nothing is recorded.
-	Journal *journal.Journal
-	// System is the process; it is required.
-	System *process.System
-	// RecordOutput also records what the process writes to stdout and stderr.
-	RecordOutput bool
+	Journal      *journal.Journal // receives the lines; nil means nothing is recorded
+	System       *process.System  // the process; required
+	RecordOutput bool             // also records what the process writes to stdout and stderr
 	// Fault applies from the start; nil means none. A scenario may arm one later with [ArmFault].
 	Fault *Fault
 }
@@ -316,7 +313,6 @@ func (e *Wrapper) applyExitFault(code int) int {
 	return code
 }
 
-// signalName returns SIGTERM for "terminated", and so on.
 func signalName(sig os.Signal) string {
 	switch sig {
 	case syscall.SIGINT:

@@ -19,10 +19,9 @@ import (
 
 // RealClaudeMCPRecords are the files with data about the MCP servers of a real claude.
 type RealClaudeMCPRecords struct {
-	// Journal is the journal of the run.
-	Journal string
-	// Dir has a subdirectory for each fixture of the scenario, in which the processes of the fixture have recorded
-	// their messages. Its name is that of the fixture, escaped with [url.PathEscape].
+	Journal string // journal of the run
+	// Dir has a subdirectory for each fixture of the scenario, named after the fixture and escaped
+	// with [url.PathEscape]. In it, the processes of the fixture have recorded their messages.
 	Dir string
 	// StartedAt is when the run began. Older logs are ignored.
 	StartedAt time.Time

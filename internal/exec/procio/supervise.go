@@ -115,8 +115,9 @@ func needsToCheckOwnSetUp(s *process.System) bool {
 	return asked && s.Getenv("CLAUDELESS_EXPECT") != "defer"
 }
 
-// requestedFault returns the fault that the command line or the environment requests; nil means none. forModel is the system
-// for the simulated model: of the fault, it requests only failed API requests, because other effects are applied elsewhere.
+// requestedFault returns the fault that the command line or the environment requests; nil means
+// none. forModel is the system for the simulated model. It requests only the failures of API
+// requests, because all other effects of the fault are applied elsewhere.
 func requestedFault(s *process.System) (fault *Fault, forModel *process.System) {
 	name, at, end := lastOption(s.Args, "--failure")
 	if at == 0 {
@@ -212,7 +213,8 @@ func RealClaudeCommandLine(s *process.System) (argv []string, faultToApply strin
 	return append(argv, s.Args[1:]...), s.Getenv(failureEnvironmentVariable)
 }
 
-// DescribeStart returns a process's first journal line: how it was started. commands are claudeless's own subcommands.
+// DescribeStart returns the first journal line of a process, which describes how the process was
+// started. commands are the subcommands of claudeless itself.
 func DescribeStart(s *process.System, commands []string) journal.Start {
 	line := journal.Start{Argv: s.Args, PPID: os.Getppid(), SecretArguments: secretArguments(s.Args, s.Environ)}
 	line.CWD, _ = s.Getwd() // empty if the directory no longer exists
@@ -314,10 +316,11 @@ func processName(pid int) string {
 	return strings.TrimSpace(string(name))
 }
 
-// RelayRealClaude records the start of the real claude in the journal, runs it with the command line argv, and returns
-// its exit code. Normally the real claude replaces this process. This process stays the parent of claude in three
-// cases: it has to apply a fault to the output, signals and exit of claude, it has to record the exit
-// (FaultStayParentToRecordExit), or the system cannot replace a process.
+// RelayRealClaude records the start of the real claude in the journal, runs it with the command
+// line argv, and returns its exit code. Normally the real claude replaces this process. This
+// process stays the parent of claude if it has to apply a fault to the output, signals and exit of
+// claude, if it has to record the exit (FaultStayParentToRecordExit), or if the system cannot
+// replace a process.
 func RelayRealClaude(ctx context.Context, s *process.System, fault string, argv []string) (int, error) {
 	f := FaultByName(fault)
 	if f == nil && fault != "" && fault != FaultNone && fault != FaultStayParentToRecordExit || len(argv) == 0 {

@@ -220,9 +220,9 @@ func identifyLeftover(pid int, mark string) leftoverProcess {
 	return p
 }
 
-// KillLeftovers kills the claude processes and MCP servers that are left over from a run, and adds to `in` a finding
-// for each of them. runID is the value of CLAUDELESS_RUN in their environment. A process that exits within half a
-// second is neither killed nor reported.
+// KillLeftovers kills the claude processes and MCP servers that are left over from a run, and adds
+// a finding for each of them to `in`. runID is the value of CLAUDELESS_RUN in their environment. A
+// process that exits within half a second is neither killed nor reported.
 func KillLeftovers(runID string, in *verdict.Input) {
 	const moment = 500 * time.Millisecond
 	mark := "CLAUDELESS_RUN=" + runID

@@ -134,8 +134,9 @@ func (r *run) close() {
 	_ = r.temp.Remove() // a remaining directory in /tmp is harmless
 }
 
-// removeTaskFiles removes what the sessions of the run have left in the directory for temporary files: the output of background
-// tasks, the sockets of real claudes that were killed, and the directories around both if they are empty. Errors do not matter.
+// removeTaskFiles removes what the sessions of the run have left in the directory for temporary
+// files: the output of background tasks, and the sockets of real claudes that were killed. It also
+// removes the directories around both if they are empty. Errors do not matter.
 func (r *run) removeTaskFiles() {
 	temp := cmp.Or(r.System.Getenv("CLAUDE_CODE_TMPDIR"), r.System.Getenv("TMPDIR"), os.TempDir())
 	transcripts, _ := filepath.Glob(filepath.Join(r.Setup.Config, "projects", "*", "*.jsonl"))
@@ -203,8 +204,9 @@ func (r *run) commandEnviron() []string {
 	return env
 }
 
-// withheldVariables are variables that the command must not inherit. Some lead to a real account. The others belong to
-// a claude session, and are set if `claudeless exec` itself was started in such a session.
+// withheldVariables returns the variables that the command must not inherit. Some lead to a real
+// account. The others belong to a claude session, and are set if `claudeless exec` itself was
+// started in such a session.
 func withheldVariables() []string {
 	return []string{
 		"ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "ANTHROPIC_CUSTOM_HEADERS",
@@ -287,7 +289,8 @@ func (r *run) prepareScenarioServersForRealClaude() error {
 
 const leftoverGrace = 500 * time.Millisecond
 
-// errStrictGuardFailed is wrapped by errors before the command starts; the caller can then try a weaker guard.
+// errStrictGuardFailed is wrapped by the errors that occur before the command starts. The caller
+// can then try a weaker guard.
 var errStrictGuardFailed = errors.New("--guard=strict")
 
 // ParseGuard parses the value of --guard.
@@ -296,8 +299,9 @@ func ParseGuard(s string) (guard.StrictnessLevel, error) { return guard.ParseLev
 // guardLinkFD connects a child with the guard. It is the number that [proc.StartAttached] gives the first file it passes on.
 const guardLinkFD = 3
 
-// ExecGuarded replaces this process, the first one of a guarded run, by the command. words[0] is the path of the
-// program. The other words are its argv, with the program's name first. ExecGuarded returns only if it fails.
+// ExecGuarded replaces this process, the first one of a guarded run, by the command. words[0] is
+// the path of the program, and the other words are its argv, including the program's name.
+// ExecGuarded returns only if it fails.
 func ExecGuarded(words, environ []string) error {
 	return guard.ExecWithSyscallWatch(guardLinkFD, words[0], words[1:], environ)
 }
@@ -336,8 +340,9 @@ func (r *run) startCommand(ctx context.Context, o proc.AttachOptions) (*startedC
 	return c, err
 }
 
-// startInSharedNetworkWatchingForRealClaude starts the command in the network of this program, and watches for a real claude
-// among the programs that the command starts: by system call notifications if permitted, otherwise by polling.
+// startInSharedNetworkWatchingForRealClaude starts the command in the network of this program, and
+// looks for a real claude among the programs that the command starts. It watches system calls if
+// that is permitted; otherwise it polls.
 func (r *run) startInSharedNetworkWatchingForRealClaude(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
 	wanted := r.Guard == guard.LevelPathAndProxy && r.Setup.Real.Path == "" && !c.hasOtherRuns
 	if wanted && guard.CanWatchSyscalls() {
@@ -362,7 +367,8 @@ func (r *run) startInNetwork(ctx context.Context, c *startedCommand, o proc.Atta
 	return err
 }
 
-// startAsChildWithSyscallWatching starts this binary as a child, which sends a descriptor to watch its calls and becomes the command.
+// startAsChildWithSyscallWatching starts this binary as a child. The child sends a descriptor with
+// which its system calls can be watched, and then becomes the command.
 func (r *run) startAsChildWithSyscallWatching(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
 	path, err := o.LookPath()
 	if err != nil {

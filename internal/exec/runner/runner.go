@@ -1,8 +1,8 @@
-// Package runner runs a command with claudeless in place of claude: shims first on PATH, a private directory, one
-// journal for all processes, and a verdict at the end.
+// Package runner runs a command with claudeless in place of claude. It puts shims first on PATH,
+// creates a private directory and one journal for all processes, and judges the run at the end.
 //
-// The command's own streams and signals pass through unchanged, all processes that it has started are stopped when it
-// exits, and the report is always written. Package verdict checks the run.
+// The command's own streams and signals pass through unchanged. All processes that it has started
+// are stopped when it exits. The report is always written. Package verdict checks the run.
 package runner
 
 import (
@@ -105,7 +105,7 @@ func (r *run) runCommand(ctx context.Context) (exit proc.Exit, left []leftoverPr
 	c.StopGroup(leftoverGrace)
 	endProcesses(left, leftoverGrace)
 	c.close()
-	return exit, left, nil, nil // the deferred function sets seen
+	return exit, left, nil, nil // the deferred function sets screens
 }
 
 // relaySignals forwards signals to the command until stop is called. A repeated signal kills it two seconds later.

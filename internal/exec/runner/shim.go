@@ -20,39 +20,28 @@ import (
 
 // ClaudeSetup is the configuration that a shim passes to claude.
 type ClaudeSetup struct {
-	// Executable is the path of this binary, which plays claude.
-	Executable string
+	Executable string // path of this binary, which simulates claude
 	// Scenario is the scripted model: a path, or a name from the library. If it is empty, claude looks for one itself.
-	Scenario string
-	// MCPConfig are additional configurations of MCP servers, as for --mcp-config.
-	MCPConfig []string
-	// Journal is the file that processes write to.
-	Journal string
-	// Config is the CLAUDE_CONFIG_DIR for callers that have not set one.
-	Config string
-	// RunID marks the processes of one run; empty means no mark.
-	RunID string
-	// Lenient disables the effects of --strict.
-	Lenient bool
-	// Fault is the name of the fault to apply; empty means none.
-	Fault string
-	// Real is the real claude that runs instead of the simulated one.
-	Real RealClaude
+	Scenario  string
+	MCPConfig []string   // additional configurations of MCP servers, as for --mcp-config
+	Journal   string     // file that processes write to
+	Config    string     // CLAUDE_CONFIG_DIR for callers that have not set one
+	RunID     string     // marks the processes of one run; empty means no mark
+	Lenient   bool       // disables the effects of --strict
+	Fault     string     // name of the fault to apply; empty means none
+	Real      RealClaude // the real claude that runs instead of the simulated one; the zero value means none
 	// FirstStart specifies which dialogs claude shows when it starts on a terminal; nil means that the runner writes no
 	// configuration files for claude.
-	FirstStart *ClaudeFirstStart
-	// ExtraVariables are further variables for claude, as "K=V".
-	ExtraVariables []string
+	FirstStart     *ClaudeFirstStart
+	ExtraVariables []string // further variables for claude, as "K=V"
 }
 
 // RealClaude is a real claude and its API access. The zero value means the simulated claude.
 type RealClaude struct {
-	// Path is the path of the program; empty means none.
-	Path string
+	Path string // path of the program; empty means none
 	// BaseURL and Key give access to the API that the real claude uses.
 	BaseURL, Key string
-	// StaysParent is set if the scenario expects an exit code: this binary then stays the parent of the real claude.
-	StaysParent bool
+	StaysParent  bool // the scenario expects an exit code: this binary then stays the parent of the real claude
 }
 
 func (s ClaudeSetup) claudeVariables() []string {
@@ -112,8 +101,9 @@ func (s ClaudeSetup) createShims(dir string, names []string) error {
 	return nil
 }
 
-// writeProgram writes a program that is run immediately. Meanwhile this process must not start another one, which would
-// inherit the file, open for writing: running the program would fail with "text file busy".
+// writeProgram writes a program that is run immediately. The lock prevents this process from
+// starting another one in the meantime. That one would inherit the file, open for writing, and
+// running the program would fail with "text file busy".
 func writeProgram(file, text string) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -297,10 +287,8 @@ exec %s "$@"
 // ClaudeFirstStart specifies which dialogs claude shows when it starts on a terminal. With the zero value, claude shows only
 // one: it asks whether to trust the directory, because no directory is trusted yet.
 type ClaudeFirstStart struct {
-	// Dialogs names the dialogs that appear: trust, key, mcp, bypass, auto, all.
-	Dialogs []string
-	// TrustedDirs lists the directories that are trusted.
-	TrustedDirs []string
+	Dialogs     []string // dialogs that appear: trust, key, mcp, bypass, auto, all
+	TrustedDirs []string // directories that are trusted
 	// Inline selects the renderer that prints below the shell's prompt; false selects the one that fills the screen.
 	Inline bool
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
-// addFindingsOfWrongClaudeUsage adds findings about wrong use of claude, only if certain: a false alarm is worse than a miss.
+// addFindingsOfWrongClaudeUsage adds findings about wrong use of claude. It adds only findings that
+// are certain, because a false alarm is worse than a missed problem.
 func (l *findingCollector) addFindingsOfWrongClaudeUsage(processes []*journaledProcess, pidsKilledFromOutside []int) {
 	for _, p := range processes {
 		l.checkStdoutWasRead(p)

@@ -31,10 +31,8 @@ var pageScript string
 
 // HTMLInput is the data of a report. The caller must redact Entries and Verdict first.
 type HTMLInput struct {
-	// Entries are the lines of one or more journals, ordered by time.
-	Entries []journal.Entry
-	// Verdict is the judgement of Entries.
-	Verdict Report
+	Entries []journal.Entry // lines of one or more journals, ordered by time
+	Verdict Report          // the verdict about Entries
 	// ReadFile returns the contents of a scenario file, so that the report can show the lines around a rule; nil means
 	// that the report shows no source.
 	ReadFile func(name string) ([]byte, error)
@@ -75,12 +73,10 @@ func cspDigest(text string) string {
 // OutputFiles are the output files of a verdict. A file with an empty name is not written.
 type OutputFiles struct {
 	JUnit, JSON string
-	// HTML is the file of the self-contained page.
-	HTML    string
-	Summary string // file to which Markdown is appended (GITHUB_STEP_SUMMARY)
-	GitHub  bool   // annotations on stderr
-	// Environ is the environment; its secret values are redacted in all reports.
-	Environ []string
+	HTML        string   // file of the self-contained page
+	Summary     string   // file to which Markdown is appended (GITHUB_STEP_SUMMARY)
+	GitHub      bool     // annotations on stderr
+	Environ     []string // environment whose secret values are redacted in all reports
 }
 
 // Write writes the lines of a verdict to stderr and then the files, all without secrets. entries are the checked
@@ -200,10 +196,9 @@ type problem struct {
 	Line               int
 	Source             []sourceLine // lines around File:Line
 	Link               string       // link to the documentation; empty means none
-	// Anchors are the runs and events that show the problem, one for each time that it was found.
-	Anchors []string
-	Count   int  // number of times that the problem was found
-	Open    bool // the page shows the details at once
+	Anchors            []string     // runs and events that show the problem, one for each time that it was found
+	Count              int          // number of times that the problem was found
+	Open               bool         // the page shows the details at once
 }
 
 func buildDocument(in HTMLInput) htmlPageContent {

@@ -19,34 +19,24 @@ import (
 
 // Rules define which problems count.
 type Rules struct {
-	// Strict turns warnings about the scenario into errors.
-	Strict bool
-	// AllowNoRuns accepts a run in which claude was never started.
-	AllowNoRuns bool
+	Strict      bool // turns warnings about the scenario into errors
+	AllowNoRuns bool // accepts a run in which claude was never started
 	// Tools are the built-in tools, used to check the inputs of scripted calls; nil means inputs are not checked.
 	Tools []protocol.Tool
 }
 
 // Input is the evidence to judge. The zero value is an empty run.
 type Input struct {
-	Entries []journal.Entry
-	// Scenario contains the expectations; nil means none.
-	Scenario *scenarios.Scenario
-	// Lenient leaves out the findings about the set-up (S…).
-	Lenient bool
+	Entries  []journal.Entry
+	Scenario *scenarios.Scenario // the scenario with the expectations; nil means none
+	Lenient  bool                // leaves out the findings about the set-up (S…)
 	Rules
-	// Findings are from other checks: from the guard, and from the check for leftover processes.
-	Findings []Finding
-	// Environ is the environment; its secret values are redacted in excerpts of prompts and patterns.
-	Environ []string
-	// UnreadableLines is the number of journal lines that could not be read.
-	UnreadableLines int
-	// RequiredRuns is the required number of runs of claude; 0 means any.
-	RequiredRuns int
-	// RequiredJournals is the required number of distinct journals; 0 means any.
-	RequiredJournals int
-	// OnlyProcess selects the entries of one process; 0 means all.
-	OnlyProcess int
+	Findings         []Finding // findings of other checks: of the guard, and of the check for leftover processes
+	Environ          []string  // environment whose secret values are redacted in excerpts of prompts and patterns
+	UnreadableLines  int       // number of journal lines that could not be read
+	RequiredRuns     int       // required number of runs of claude; 0 means any
+	RequiredJournals int       // required number of distinct journals; 0 means any
+	OnlyProcess      int       // selects the entries of one process; 0 means all
 	// Killed lists processes that were killed on purpose from outside the command, so that their end is not reported.
 	Killed []int
 
@@ -59,7 +49,6 @@ type Input struct {
 	idle []string
 }
 
-// processStartKey identifies a process in all journals.
 type processStartKey struct {
 	startTime string
 	pid       int

@@ -22,25 +22,20 @@ type Report struct {
 	Expectations []Expectation     `json:"expectations"`
 	Unmatched    []UnmatchedPrompt `json:"unmatched"`
 	Runs         []Run             `json:"runs"`
-	// Guard describes the active protection; empty means none.
-	Guard string `json:"guard,omitempty"`
-	// Faults are the results of --faults; nil means not used.
-	Faults []Fault `json:"faults,omitempty"`
-	// Terminal is the content of the pseudo-terminal of --tty; nil without --tty.
-	Terminal *Terminal `json:"terminal,omitempty"`
+	Guard        string            `json:"guard,omitempty"`    // description of the active protection; empty means none
+	Faults       []Fault           `json:"faults,omitempty"`   // results of --faults; nil means not used
+	Terminal     *Terminal         `json:"terminal,omitempty"` // content of the pseudo-terminal of --tty; nil without --tty
 	// Command describes how the command ended; nil means that there was no command.
 	Command *Command `json:"command,omitempty"`
 }
 
 // Terminal is the recorded content of a pseudo-terminal.
 type Terminal struct {
-	// Screens counts the distinct screens that were visible for some time.
-	Screens int `json:"screens"`
+	Screens int `json:"screens"` // counts the distinct screens that were visible for some time
 	// States are the states of claude on the recorded screens, in the order of their first appearance.
-	States  []string `json:"states"`
-	Dialogs []Dialog `json:"dialogs"`
-	// LostKeys counts keys that were sent while nothing was reading.
-	LostKeys int `json:"lost_keys"`
+	States   []string `json:"states"`
+	Dialogs  []Dialog `json:"dialogs"`
+	LostKeys int      `json:"lost_keys"` // counts keys that were sent while nothing was reading
 }
 
 // Dialog is a dialog of claude and its answer: the label of an option, or a key; "" if it was still open at the end.
@@ -74,10 +69,8 @@ type Expectation struct {
 type UnmatchedPrompt struct {
 	Prompt  string   `json:"prompt"`
 	Nearest []string `json:"nearest"`
-	// Rule is a rule in TOML that would answer the prompt.
-	Rule string `json:"rule"`
-	// File is the scenario to which the rule should be added; empty means none.
-	File string `json:"-"`
+	Rule    string   `json:"rule"` // a rule in TOML that would answer the prompt
+	File    string   `json:"-"`    // scenario to which the rule should be added; empty means none
 }
 
 // Run is one process that ran as claude.
@@ -89,10 +82,9 @@ type Run struct {
 	Parent    string   `json:"parent"`
 	Prompts   []string `json:"prompts"`
 	Tools     []string `json:"tools"`
-	// Code is the exit code; nil means the process did not end normally.
-	Code   *int    `json:"code"`
-	Signal string  `json:"signal"`
-	MS     float64 `json:"ms"`
+	Code      *int     `json:"code"` // exit code; nil means the process did not end normally
+	Signal    string   `json:"signal"`
+	MS        float64  `json:"ms"`
 }
 
 // Command describes how the command of `claudeless exec` ended.
@@ -172,8 +164,9 @@ func (r *Report) SetUpErrorsAndUnmetExpectations() []Finding {
 	return found
 }
 
-// JournalLine returns the finding as a journal line. If the finding has no time, the line gets the time now. So lines
-// of a verdict always have a time, which distinguishes them from findings that processes write.
+// JournalLine returns the finding as a journal line. If the finding has no time, the line gets the
+// time now, unless now is zero. The lines of a verdict therefore always have a time, which
+// distinguishes them from findings that processes write.
 func (f Finding) JournalLine(now time.Time) journal.Finding {
 	seen := cmp.Or(f.Time, now.UTC().Format(time.RFC3339Nano))
 	if now.IsZero() {

@@ -117,7 +117,6 @@ func insertRulesForPromptsIntoTOML(file string, scenarioTOML []byte, prompts []s
 	return []byte(b.String()), nil
 }
 
-// lineOfFirstTableAfterRules returns the line of the first table after the rules of a file; 0 means none.
 func lineOfFirstTableAfterRules(scenarioIndex *diag.SourceIndex) (int, error) {
 	if doubt := scenarioIndex.FirstProblem(); doubt != nil {
 		return 0, diag.List{*doubt}

@@ -39,8 +39,8 @@ func (l *findingCollector) errorLevelIfStrictElseWarn() string {
 	return levelWarn
 }
 
-// isCoveredByFindingAtSameLine reports whether the line of finding has another finding with the same text, or an S11
-// (failed template) or S12 (rejected input), which name the cause themselves.
+// isCoveredByFindingAtSameLine reports whether another finding at the same line has the same text,
+// or names the cause itself: S11 (failed template) or S12 (rejected input).
 func (l *findingCollector) isCoveredByFindingAtSameLine(finding Finding) bool {
 	return slices.ContainsFunc(l.list, func(g Finding) bool {
 		return g.File == finding.File && g.Line == finding.Line && (g.ID == "S12" || g.ID == "S11" || g.Text == finding.Text)
@@ -285,7 +285,6 @@ func parseIndexAfterPrefix(nameWithIndex, prefixWithBracket string) (index int, 
 	return n, ok && err == nil
 }
 
-// turnsOfRuleFromIndex returns the turns of a rule from firstTurnIndex on; nil means that none remain.
 func (in *Input) turnsOfRuleFromIndex(ruleIndex, firstTurnIndex int) *remainingTurnsOfRule {
 	if in.Scenario == nil {
 		return nil
@@ -320,8 +319,9 @@ func (l *findingCollector) checkEarlyEnd(p *journaledProcess) {
 	l.list = append(l.list, f)
 }
 
-// mayHaveSucceededWithoutRecordedResult reports whether a process may have ended well although the journal has no result: a
-// real claude, whose results are not recorded, or a session on a terminal, which the user may leave without a prompt.
+// mayHaveSucceededWithoutRecordedResult reports whether a process may have ended well although the
+// journal has no result. This holds for a real claude, whose results are not recorded, and for a
+// session on a terminal, which the user may leave without a prompt.
 func (l *findingCollector) mayHaveSucceededWithoutRecordedResult(p *journaledProcess) bool {
 	if p.setup != nil {
 		return p.setup.Interactive
@@ -346,7 +346,6 @@ func (p *journaledProcess) endSignal() (signal string, code int) {
 	return "", 0
 }
 
-// matchOfRuleWithUnfinishedAnswer returns the rule whose answer the process had not finished; nil means none.
 func (p *journaledProcess) matchOfRuleWithUnfinishedAnswer() *journal.Match {
 	var rule *journal.Match
 	more := false

@@ -193,7 +193,6 @@ func (p *journaledProcess) withProcessID(f Finding) Finding {
 // isSubcommand reports whether the process ran a subcommand such as `auth status`, which has no session.
 func (p *journaledProcess) isSubcommand() bool { return p.start != nil && p.start.Subcommand != "" }
 
-// hostAction returns the journal line for an action of the host; nil means none.
 func (p *journaledProcess) hostAction(action string) *journal.Host {
 	for _, h := range p.host {
 		if h.What == action {
