@@ -30,9 +30,8 @@ type CannedTool struct {
 
 // CannedOptions configures [Canned]. The zero value runs every call that has no canned result.
 type CannedOptions struct {
-	Mode CannedMode
-	// Tools is keyed by canonical tool name.
-	Tools map[string]CannedTool
+	Mode  CannedMode
+	Tools map[string]CannedTool // keyed by canonical tool name
 	// Shape builds the result of a successful canned call from its text. It adds the structured output that the real
 	// tool would return. Nil means that the result has only the text.
 	Shape func(call protocol.ToolUse, text string) protocol.ToolResult

@@ -20,10 +20,8 @@ const defaultMaxToolSearchResults = 5
 // ToolSearch is an executor with one tool, which returns the definitions of deferred tools. The model initially sees
 // only the names of deferred tools (spec: cli-observed 6).
 type ToolSearch struct {
-	// Catalogue lists all tools of the session.
-	Catalogue func(ctx context.Context) ([]protocol.Tool, error)
-	// Deferred reports whether a tool is deferred; nil means [DeferredByDefault].
-	Deferred func(protocol.Tool) bool
+	Catalogue func(ctx context.Context) ([]protocol.Tool, error) // lists all tools of the session
+	Deferred  func(protocol.Tool) bool                           // reports whether a tool is deferred; nil means [DeferredByDefault]
 }
 
 // SearchOutput is the tool_use_result of a search.

@@ -29,14 +29,10 @@ import (
 
 // Options configure [New]. CWD is required.
 type Options struct {
-	// CWD is the absolute initial directory of the session.
-	CWD string
-	// PID is the process id of the session; 0 means unknown.
-	PID int
-	// AdditionalDirs are other directories that the shell may change to.
-	AdditionalDirs []string
-	// Environ is the environment of commands ("K=V").
-	Environ []string
+	CWD            string   // absolute initial directory of the session
+	PID            int      // process id of the session; 0 means unknown
+	AdditionalDirs []string // other directories that the shell may change to
+	Environ        []string // environment of commands ("K=V")
 	// OutputDir is the directory, created when needed, for results that are too large to show. If it is empty,
 	// such results are truncated.
 	OutputDir string
@@ -46,18 +42,13 @@ type Options struct {
 	// Worktree is the git worktree in which the session works; its root is CWD. Calls may not change a file of the same
 	// repository outside of the worktree. Nil means that the session does not start in a worktree.
 	Worktree *Worktree
-	// Allowed reports whether the session has a tool; nil means that it has all.
-	Allowed func(name string) bool
-	// Access reports which files may be read; nil means all.
-	Access Access
-	// Hooks runs the hooks of events that tools raise; nil means none.
-	Hooks Hooks
+	Allowed  func(name string) bool // reports whether the session has a tool; nil means that it has all
+	Access   Access                 // reports which files may be read; nil means all
+	Hooks    Hooks                  // runs the hooks of events that tools raise; nil means none
 	// Tasks holds the background commands; nil means that commands cannot run in the background. The caller closes it.
-	Tasks *task.Set
-	// Skills loads skills; nil means that no skill is available.
-	Skills Skills
-	// Modes reads and changes the permission mode; nil means that the mode does not change.
-	Modes Modes
+	Tasks  *task.Set
+	Skills Skills // loads the skills; nil means that no skill is available
+	Modes  Modes  // reads and changes the permission mode; nil means that the mode does not change
 	// PlanFile returns the path of the plan file. If it is nil or returns "", plans are not saved.
 	PlanFile func() string
 	// ReadFiles holds the files the model saw in earlier runs of the session: content by path, with "\n" between lines.
@@ -118,7 +109,7 @@ func New(o Options) (*Tools, error) {
 	}
 	t.files = files.New(files.Options{Paths: t.shell, Clock: o.Clock, Access: o.Access})
 	for path, content := range o.ReadFiles {
-		if !filepath.IsAbs(path) { // an earlier run recorded the path as it stood in the call, so it may be relative
+		if !filepath.IsAbs(path) { // an earlier run recorded the path as written in the call, so it may be relative
 			path = filepath.Join(o.CWD, path)
 		}
 		t.files.RecordFromEarlierRun(path, content)
@@ -247,8 +238,9 @@ func (t *Tools) ObservedInput(call protocol.ToolUse) (inputForHooksAndHosts json
 // TargetFile returns the absolute path of the file that a call reads or writes; empty means none.
 func (t *Tools) TargetFile(call protocol.ToolUse) string { return t.files.TargetFile(call) }
 
-// TakeChangedFile checks whether a file has changed since an Edit or Write call wrote it, for example because a hook formatted it.
-// It returns the path of the file if it has changed, otherwise "". It also records that the model has not seen the new content.
+// TakeChangedFile returns the path of the file that an Edit or Write call wrote, if the file has
+// changed since then, for example because a hook formatted it. Otherwise it returns "". It also
+// records that the model has not seen the new content.
 func (t *Tools) TakeChangedFile(call protocol.ToolUse) (changedPath string) {
 	return t.files.TrackerOfSubagentOrSession(call.Agent).RecordChangeSinceEditOrWriteCall(call)
 }
@@ -268,9 +260,11 @@ func (t *Tools) ReadFile(ctx context.Context, path string, first, lines int) pro
 	return t.files.ReadLines(ctx, path, first, lines)
 }
 
-// newRepositorySnapshotFunc returns a function that records the state of a repository before a Bash command. The function returns
-// nil, so that no changed files are listed, if the session has no Edit or is in a mode other than bypassPermissions and
-// auto. If the session began outside of a repository, it records only the first command in one (observed with 2.1.330).
+// newRepositorySnapshotFunc returns a function that records the state of a repository before a Bash
+// command. It returns nil, so that no changed files are listed, unless the session has the tool
+// Edit and its mode is bypassPermissions or auto. If the session began outside of a repository,
+// only the first command inside a repository gets a snapshot, in which all changes are unknown
+// (observed with 2.1.330).
 func (t *Tools) newRepositorySnapshotFunc(o Options) (snapshotRepositoryBeforeBash func(context.Context, string) *gitworktree.Snapshot) {
 	startedInRepository, hasSnapshot := gitworktree.NearestDirectoryWithDotGit(o.CWD) != "", atomic.Bool{}
 	return func(ctx context.Context, dir string) *gitworktree.Snapshot {

@@ -108,7 +108,8 @@ func ShapeResult(call protocol.ToolUse, cannedText string) (resultWithStructured
 
 func agentTools() []tool.Tool { return []tool.Tool{agentTool("Agent"), agentTool("Task")} }
 
-// agentTool returns the tool Agent or Task, which starts a sub-agent. Its calls fail: another executor runs sub-agents.
+// agentTool returns the tool Agent or Task, which starts a sub-agent. Its calls fail here, because
+// sub-agents are run by another executor.
 func agentTool(name string) tool.Tool {
 	return tool.Tool{
 		Name:        name,
@@ -165,7 +166,8 @@ func addRecipientAndContentKeys(sendMessageInput *tool.Keys) (hasAddedKeys bool)
 	return true
 }
 
-// failingRun returns a Run that always fails, because only the scenario can contain a result for the call.
+// failingRun returns a Run that always fails, because such a call can only get its result from the
+// scenario.
 func failingRun(reason string) tool.Run {
 	return func(_ context.Context, call protocol.ToolUse) tool.Result {
 		return tool.ResultWithoutEvents(tool.FailWithoutResult(call.Name, reason))

@@ -20,9 +20,10 @@ import (
 
 const maxCronJobs = 50
 
-// cronJobs stores the scheduled prompts of a session. They can be listed and deleted, but never run.
+// cronJobs stores the scheduled prompts of a session. They can be listed and deleted, but they
+// never run.
 type cronJobs struct {
-	tasks   *task.Set // runs the prompts that are not durable; nil means that the session has no background tasks
+	tasks   *task.Set // stores the prompts that are not durable; nil means that the session has no background tasks
 	clock   tool.Clock
 	dir     string // project directory; it contains the file of durable jobs
 	session string // session id; empty means unknown
@@ -120,8 +121,8 @@ func cronListTool(s *cronJobs) tool.Tool {
 	return tool.Tool{Name: "CronList", Description: "Lists the scheduled prompts.", Input: tool.Object(), Run: tool.TypedRun(s, cronList)}
 }
 
-// cronJobOutput is a job in the form that hosts receive. Durable is false for a job that ends with the session. For a
-// job in the file it is nil, so that its key is omitted.
+// cronJobOutput is a job in the form that hosts receive. Durable is false for a job that ends with
+// the session. For a job that is kept in a file it is nil, so that its key is omitted.
 type cronJobOutput struct {
 	ID        string  `json:"id"`
 	Cron      string  `json:"cron"`
@@ -245,7 +246,6 @@ func (s *cronJobs) durablePath() string {
 	return filepath.Join(s.dir, ".claude", "scheduled_tasks.json")
 }
 
-// durableJobs returns the valid jobs in the project's file of durable jobs.
 func (s *cronJobs) durableJobs() []cronJob {
 	var file durableJobFile
 	if data, err := os.ReadFile(s.durablePath()); err != nil || json.Unmarshal(data, &file) != nil {

@@ -14,8 +14,7 @@ type Skill struct {
 	Name, Text string
 	Tools      []string
 	Model      string // full name of the model in the skill's file; empty means none
-	// Previous is the text of this skill that is already in the conversation; empty means none.
-	Previous string
+	Previous   string // text of this skill that is already in the conversation; empty means none
 }
 
 // Skills loads the skills of a session.

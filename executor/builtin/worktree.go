@@ -298,7 +298,6 @@ func (s *worktrees) worktreeToLeave(ctx context.Context, in exitWorktreeInput) (
 	return w, u, nil
 }
 
-// countOrEmpty returns a number with its noun, such as "2 files"; "" for zero.
 func countOrEmpty(n int, noun string) string {
 	switch n {
 	case 0:

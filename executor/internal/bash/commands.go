@@ -37,8 +37,7 @@ type Options struct {
 	Shell *tool.Shell
 	Clock tool.Clock             // provides the names of files with saved output
 	Files *files.SeenFileTracker // records the files that a command prints
-	// Tasks contains the background commands; nil means that commands cannot run in the background.
-	Tasks *task.Set
+	Tasks *task.Set              // contains the background commands; nil means that commands cannot run in the background
 	// Snapshot returns the state of the repository of a directory before a command. The result of the command lists the
 	// files that differ from this state. If Snapshot is nil or returns nil, the result lists no files.
 	Snapshot func(ctx context.Context, dir string) *gitworktree.Snapshot
@@ -226,7 +225,8 @@ func imageResult(mediaType, encoded, output string, out bashOutput) protocol.Too
 	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Image(mediaType, encoded)}}, Output: out}
 }
 
-// readFilesModifiedByCommandHint returns a hint about files that the session had read before a command modified them; "" means none.
+// readFilesModifiedByCommandHint returns a hint about files that the session had read before a
+// command modified them. It returns "" if there are none.
 func (c *Commands) readFilesModifiedByCommandHint(versionsBeforeCommand files.ModificationTimesByPath) string {
 	const most = 5
 	paths := c.options.Files.PathsWithChangedModificationTime(versionsBeforeCommand)
@@ -256,8 +256,9 @@ func (c *Commands) outputLimit() int {
 	return defaultOutputLimit
 }
 
-// limitOutput stores an output in out.Stdout and returns the text for the model. If the output is too large, out.Stdout gets
-// only its beginning, raw (the untrimmed output) is saved in a file, and the text is a preview with that file's path.
+// limitOutput stores an output in out.Stdout and returns the text for the model. If the output is
+// too large, it stores only the beginning in out.Stdout and saves raw, the untrimmed output, in a
+// file. The text is then a preview with the path of this file.
 func (c *Commands) limitOutput(output, raw string, out *bashOutput) string {
 	out.Stdout = output
 	if len(output) <= c.outputLimit() {

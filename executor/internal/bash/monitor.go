@@ -90,7 +90,7 @@ func runMonitor(ctx context.Context, c *Commands, call protocol.ToolUse, in moni
 	c.options.Tasks.Go(ctx, m.task, func(ctx context.Context) task.End {
 		ctx, cancel := context.WithTimeout(ctx, m.timeout)
 		defer cancel()
-		go func() { // This goroutine stops when the command exits or ctx is cancelled. m.reportLines waits for it.
+		go func() { // This goroutine stops when the command exits or ctx is cancelled. m.reportLinesUntilCommandEnds waits for it.
 			m.exitCode, m.stderrText, m.err = c.options.Shell.RunStreamingStdout(ctx, in.Command, m)
 			if len(m.partialLine) > 0 { // the last line may lack a newline
 				m.lines <- string(m.partialLine)
@@ -152,8 +152,8 @@ func (m *monitoredCommandWatcher) reportLinesUntilCommandEnds(ctx context.Contex
 	}
 }
 
-// reportLastLinesAndEndTask returns how the task ended. unreportedLines are the lines that no earlier event contains;
-// reportedEventCount is the number of earlier events.
+// reportLastLinesAndEndTask reports the last lines and returns how the task ended. unreportedLines
+// are the lines that no earlier event contains; reportedEventCount is the number of earlier events.
 func (m *monitoredCommandWatcher) reportLastLinesAndEndTask(ctx context.Context, unreportedLines string, reportedEventCount int) task.End {
 	_, _ = m.task.Write([]byte(m.stderrText)) // writing to a task cannot fail
 	head := fmt.Sprintf("Monitor %q ", m.task.Description)

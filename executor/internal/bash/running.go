@@ -254,7 +254,7 @@ func (r *runningCommand) backgroundTaskSummaryPrefix() string {
 	return fmt.Sprintf("Background command %q ", r.info.Description)
 }
 
-// taskEnd returns how the task of a command ended that exited without being stopped.
+// taskEnd returns the end of a task whose command exited with this code and was not stopped.
 func (r *runningCommand) taskEnd(code int) task.End {
 	_, _ = fmt.Fprintf(r.task, "\n[exited with code %d]\n", code) // writing to a task cannot fail
 	if code != 0 {

@@ -39,8 +39,7 @@ type editOutput struct {
 	ReplaceAll      bool            `json:"replaceAll"`
 	// StaleRecovered is true if the edit succeeded although the file had changed after the model read it.
 	StaleRecovered bool `json:"staleRecovered,omitempty"`
-	// NotInContext is true if the model has not seen the content of the file.
-	NotInContext bool `json:"contentNotInModelContext,omitempty"`
+	NotInContext   bool `json:"contentNotInModelContext,omitempty"` // the model has not seen the content of the file
 }
 
 // Abridged implements [protocol.AbridgedResult].
@@ -249,7 +248,8 @@ func addReplaceAll(in *plainjson.Object) bool {
 	return true
 }
 
-// adaptQuotes adapts an edit to the quotes of a file, if content contains before only with other kinds of quotes.
+// adaptQuotes adapts an edit to a file that contains the text before only with other kinds of
+// quotes, such as curly ones. Otherwise it returns the edit unchanged.
 func adaptQuotes(content, before, after string) (from, to string) {
 	if strings.Contains(content, before) {
 		return before, after
@@ -337,8 +337,9 @@ var trailingSpacePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`[\t\v\f \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}]+(\r|\n|\z)`)
 })
 
-// trimTrailingSpaceUnlessMarkdown removes trailing white space from the lines of the text at key, which will be written to a file. It
-// reports whether it changed the input. Markdown files are excluded, because the spaces have a meaning there.
+// trimTrailingSpaceUnlessMarkdown removes trailing white space from each line of the text at key,
+// which will be written to a file. It reports whether it changed the input. In Markdown files,
+// trailing spaces have a meaning, so they are kept.
 func trimTrailingSpaceUnlessMarkdown(in *plainjson.Object, key string) bool {
 	var path, text string
 	if json.Unmarshal(in.Get("file_path"), &path) != nil || json.Unmarshal(in.Get(key), &text) != nil {
@@ -396,7 +397,8 @@ func Write(f *SeenFileTracker) tool.Tool {
 // subagentForbiddenReportNamePattern matches the names of files that sub-agents may not write (observed with 2.1.330).
 var subagentForbiddenReportNamePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^(REPORT|SUMMARY|FINDINGS|ANALYSIS).*\.md$`) })
 
-// checkWritable refuses a file that cannot be replaced, or whose current content the session has not read.
+// checkWritable refuses a file that cannot be replaced, or whose current content the session must
+// read first.
 func checkWritable(_ context.Context, f *SeenFileTracker, in writeInput) *protocol.ToolResult {
 	path := f.options.Paths.Path(in.FilePath)
 	if f.usedByAgent && subagentForbiddenReportNamePattern().MatchString(filepath.Base(path)) {

@@ -1,7 +1,8 @@
 // Package files implements the tools that read and change files (Read, Write, Edit, NotebookEdit), and the tools that
 // search files (Glob, Grep). Searches skip files that a permission rule hides.
 //
-// The tools change a file only if the session has read its current content, or if it need not be read.
+// The tools change a file only if the session has read its current content, or if Options.Access
+// allows reading the file without permission.
 package files
 
 import (
@@ -18,7 +19,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Access reports whether a file may be read without permission. Such a file may be changed even if the model has not read it before.
+// Access reports whether a file may be read without permission. Such a file may be changed even if
+// the model has not read it.
 type Access interface {
 	IsReadable(path string) bool
 }
@@ -67,7 +69,8 @@ func hasUserModifiedInputOfCall(ctxWithCall context.Context) bool {
 	return call.UserModified
 }
 
-// TrackerOfSubagentOrSession returns the tracker of a sub-agent; nil means that of the session.
+// TrackerOfSubagentOrSession returns the tracker of a sub-agent, or that of the session if the
+// argument is nil.
 func (f *SeenFileTracker) TrackerOfSubagentOrSession(agentOrNilForSession *protocol.AgentRef) *SeenFileTracker {
 	if agentOrNilForSession == nil {
 		return f
@@ -80,7 +83,8 @@ func (f *SeenFileTracker) TrackerOfSubagentOrSession(agentOrNilForSession *proto
 	return &SeenFileTracker{f.options, f.agents.seen[agentOrNilForSession.ID], f.agents, true}
 }
 
-// typedRun and typedCheck are [tool.TypedRun] and [tool.TypedCheck] for functions that get the caller's tracker.
+// typedRun and typedCheck are like [tool.TypedRun] and [tool.TypedCheck], but pass the function the
+// tracker of the caller.
 func typedRun[In any](f *SeenFileTracker, do func(context.Context, *SeenFileTracker, In) protocol.ToolResult) tool.Run {
 	return tool.TypedRun(f, func(ctx context.Context, f *SeenFileTracker, in In) protocol.ToolResult {
 		return do(ctx, f.TrackerOfCallerInContext(ctx), in)
@@ -132,9 +136,9 @@ func (f *SeenFileTracker) RecordPrinted(file string) {
 	}
 }
 
-// RecordChangeSinceEditOrWriteCall checks whether a file has changed since an Edit or Write call wrote it, for example because
-// a hook formatted it. It returns the path of the file if it has changed, otherwise "". It also records that the model has not
-// seen the new content.
+// RecordChangeSinceEditOrWriteCall returns the path of the file that an Edit or Write call wrote,
+// if the file has changed since then; otherwise "". It also records that the model has not seen the
+// new content.
 func (f *SeenFileTracker) RecordChangeSinceEditOrWriteCall(call protocol.ToolUse) (changedPathOrEmpty string) {
 	if call.Name != "Edit" && call.Name != "Write" {
 		return ""

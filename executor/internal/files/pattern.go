@@ -197,7 +197,6 @@ func patternErrorText(pattern string, err error) string {
 	return "regex parse error:\n" + f.formatPatternWithCaretsBelowError(whole) + "error: " + f.problem
 }
 
-// firstInvalidRepetitionBraceError returns the error at the first brace that is not a valid repetition; nil means none.
 func firstInvalidRepetitionBraceError(ripgrepPattern string) (errorOrNil *ripgrepPatternError) {
 	canRepeat := false // the previous item can be followed by a repetition
 	for i := 0; i < len(ripgrepPattern); i++ {
@@ -241,8 +240,6 @@ func escapeEnd(source string, i int) int {
 	return i
 }
 
-// lastByteOfRipgrepWordBoundaryAt returns the index of the last byte of the word boundary at i; 0 means that no word boundary
-// is there.
 func lastByteOfRipgrepWordBoundaryAt(pattern string, offset int) (indexOrZero int) {
 	for _, place := range []string{`\<`, `\>`, `\b{start}`, `\b{end}`, `\b{start-half}`, `\b{end-half}`} {
 		if strings.HasPrefix(pattern[offset:], place) {
@@ -391,8 +388,6 @@ func errorPrefixLength(pattern string, fault syntax.Error) int {
 	return len(pattern)
 }
 
-// findUnbalancedParenthesisIndexes returns the positions of an unclosed group and of an unmatched closing parenthesis, 0 if none
-// exists.
 func findUnbalancedParenthesisIndexes(source string) (unclosedIndexOrZero, unopenedIndexOrZero int) {
 	var open []int
 	class := false

@@ -56,7 +56,6 @@ func applyPage[T any](s *grepSearch, items []T, out *appliedPage) []T {
 	return items
 }
 
-// limitAndOffsetOfSearchResultPage describes the limit and the offset that were applied to the results of a search; "" means neither.
 func (a appliedPage) limitAndOffsetOfSearchResultPage() (noteOrEmpty string) {
 	var parts []string
 	if a.Limit > 0 {

@@ -92,7 +92,8 @@ func encodingProblem(data []byte) string {
 	return ""
 }
 
-// decodeText decodes UTF-8 or UTF-16, as its byte-order mark says, and removes that mark.
+// decodeText decodes UTF-8 or UTF-16. If the data begins with a byte-order mark, the mark selects
+// the encoding and is removed; otherwise the data is UTF-8.
 func decodeText(data []byte) string {
 	var order binary.ByteOrder
 	switch {

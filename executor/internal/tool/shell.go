@@ -19,9 +19,8 @@ import (
 
 // ShellOptions configure a Shell. CWD is required.
 type ShellOptions struct {
-	CWD string // initial directory; absolute
-	// Dirs are other directories that the shell may change to.
-	Dirs    []string
+	CWD     string   // initial directory; absolute
+	Dirs    []string // other directories that the shell may change to
 	Environ []string // environment of commands ("K=V"); PWD is added
 	// Script returns shell code to run before each command. If it fails, the command does not run. Nil means no code.
 	Script func() string
@@ -254,10 +253,11 @@ func reportedExitCode(e proc.Exit) int {
 	return 1
 }
 
-// MoveShellToCommandEndDir moves the shell to the directory in which the command ended. If the shell may not change to
-// this directory, it returns to its root, and forbiddenDir is the directory that it may not enter. A command that
-// failed or stayed where it started does not move the shell, because another command may have moved it in the meantime.
-// MoveShellToCommandEndDir must not be called for a command that ran in the background.
+// MoveShellToCommandEndDir moves the shell to the directory in which the command ended. If the
+// shell may not enter this directory, it returns to its start directory, and the result is the
+// forbidden directory. A command that failed or stayed where it started does not move the shell,
+// because another command may have moved it in the meantime. MoveShellToCommandEndDir must not be
+// called for a command that ran in the background.
 func (c *ShellCommand) MoveShellToCommandEndDir() (forbiddenDir string) {
 	if c.dir == "" || c.dir == c.startDir {
 		return ""
