@@ -61,8 +61,9 @@ func commandTable() []commandEntry {
 	}
 }
 
-// misspellingCandidates lists the words with which a misspelled command is compared: all commands of claudeless, and those of the
-// real CLI except short ones such as rm, which many prompts resemble.
+// misspellingCandidates lists the words with which a misspelled command is compared. These are all
+// commands of claudeless, and those of the real CLI except short ones such as rm, which many
+// prompts resemble.
 func misspellingCandidates() []string {
 	var names []string
 	for _, c := range commandTable() {
@@ -123,7 +124,6 @@ func kongCommand[C any](name string) commandFunc {
 	}
 }
 
-// kongErrorWithHelpHint converts an error of kong to a message with a reference to the help of the selected command.
 func kongErrorWithHelpHint(kongErr error, command string) error {
 	text := kongErr.Error()
 	if missing, ok := strings.CutPrefix(text, `expected "<`); ok {
@@ -138,7 +138,6 @@ func kongErrorWithHelpHint(kongErr error, command string) error {
 	return process.WithHint(text, "see "+command+" --help")
 }
 
-// commandWithOnlyHelpFlag returns a runner for a command whose only flags are -h and --help.
 func commandWithOnlyHelpFlag(name string, run commandFunc) commandFunc {
 	return func(ctx context.Context, s *process.System, words []string) error {
 		if len(words) == 1 && (words[0] == "-h" || words[0] == "--help") {
@@ -174,8 +173,9 @@ func helpPrinter(usage string) kong.HelpPrinter {
 	}
 }
 
-// simulatedRealCLICommandsByName are commands of the real CLI that hosts run at their start to inspect it. They respond as on a
-// machine with an API key and default settings; commands that would change an account are refused.
+// simulatedRealCLICommandsByName returns the commands of the real CLI that hosts run at their start
+// to inspect it. They respond as on a machine with an API key and default settings. Commands that
+// would change an account are refused.
 func simulatedRealCLICommandsByName() map[string]commandFunc {
 	const list = ". Run 'claude agents' to list running sessions."
 	stop := commandReportingMissingBackgroundSession("Usage: claude stop <id>", list)
@@ -193,8 +193,6 @@ func unsimulatedRealCLICommandNames() []string {
 	}
 }
 
-// commandReportingMissingBackgroundSession returns a command that takes the id of a background session and reports that it does
-// not exist.
 func commandReportingMissingBackgroundSession(usage, hint string) commandFunc {
 	return func(_ context.Context, s *process.System, words []string) error {
 		if len(words) == 0 {
@@ -332,7 +330,8 @@ func runUpdateReportingUpToDate(_ context.Context, s *process.System, _ []string
 	return err
 }
 
-// runInstallReportingSuccess answers like a successful installation, but installs nothing, so that programs that update claude go on.
+// runInstallReportingSuccess answers like a successful installation but installs nothing, so that
+// programs that update claude continue.
 func runInstallReportingSuccess(_ context.Context, s *process.System, words []string) error {
 	target := "latest"
 	for _, word := range words {

@@ -14,7 +14,8 @@ import (
 	"github.com/claudeless/claudeless/internal/cli/help"
 )
 
-// embeddedClaudelessVersion is the version of claudeless: the next or the tagged release. All packages get it from this file.
+// embeddedClaudelessVersion is the version of claudeless: in a tagged release its own version,
+// otherwise that of the next release. All packages get it from this file.
 //
 //go:embed version.txt
 var embeddedClaudelessVersion string

@@ -38,7 +38,7 @@ type importCmd struct {
 	Audit    bool     `help:"Only search the files for secrets; exit with 3 if any are found"`
 }
 
-// Run imports or audits.
+// Run imports the recorded sessions or, with --audit, prints the secrets in them.
 func (c *importCmd) Run(ctx context.Context, s *process.System) error {
 	dir, err := s.Getwd()
 	if err != nil {

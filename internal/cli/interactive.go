@@ -55,7 +55,6 @@ func runInteractive(ctx context.Context, sys *process.System, f *flags.Flags) (e
 	return writeWarningsAndReturnError(sys, &warnings, err)
 }
 
-// resolvePlanAgainKeepingWorktree resolves the plan after files or flags have changed. The worktree stays the same.
 func resolvePlanAgainKeepingWorktree(sys *process.System, f *flags.Flags, plan *launch.Plan) (err error) {
 	tree := plan.Worktree
 	*plan, err = launch.Resolve(sys, f)

@@ -49,7 +49,8 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	return exitErrorWithMissedExpectations(ctx, turns, sessionEnd{sys, s, err})
 }
 
-// runStreamJSONSessionForHost runs claude for SDK hosts: prompts and requests arrive as frames on stdin until it ends.
+// runStreamJSONSessionForHost runs claude for SDK hosts: prompts and requests arrive as frames on
+// stdin, until stdin ends.
 func runStreamJSONSessionForHost(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	ctx, signals := sys.WatchSignals(ctx)
 	defer signals.Stop()
@@ -105,8 +106,9 @@ type sessionEnd struct {
 	err     error
 }
 
-// exitErrorWithMissedExpectations converts the end of a run to an exit code (spec: cli-observed 2 and 10). A closed stdout and an
-// interrupt count as success; otherwise the last result decides. Unless interrupted, it reports missed expectations.
+// exitErrorWithMissedExpectations converts the end of a run to an exit code (spec: cli-observed 2
+// and 10). A closed stdout and an interrupt count as success; otherwise the last result decides. It
+// also reports missed expectations, unless the run was interrupted.
 func exitErrorWithMissedExpectations(ctx, turnsContext context.Context, end sessionEnd) error {
 	if crashed, ok := errors.AsType[*simulator.CrashError](end.err); ok {
 		return crashAsScripted(context.WithoutCancel(ctx), end.sys, end.session, crashed)
@@ -226,8 +228,8 @@ func readOptionalPrompt(ctx context.Context, s *process.System, f *flags.Flags) 
 	return f.Prompt + "\n" + piped, nil
 }
 
-// readPrompts returns the prompts of the run. If an earlier run deferred a call, the first prompt continues this call;
-// then the user need not give a prompt.
+// readPrompts returns the prompts of the run. If an earlier run deferred a call, the first prompt
+// continues this call, and the user may omit the prompt.
 func readPrompts(ctx context.Context, sys *process.System, f *flags.Flags, s *session.Session) ([]protocol.UserMessage, error) {
 	deferred, ok := s.PromptToRunDeferredCall()
 	if !ok {

@@ -40,8 +40,7 @@ type FileReport struct {
 	Kind        string    `json:"kind"` // scenario, fixture or mcp
 	OK          bool      `json:"ok"`   // no errors (with Strict, no warnings either), and each Explain prompt has an answer
 	Diagnostics diag.List `json:"diagnostics"`
-	// Explained are lines about the prompts of CheckOptions.Explain.
-	Explained []string `json:"explained,omitempty"`
+	Explained   []string  `json:"explained,omitempty"` // lines about the prompts of CheckOptions.Explain
 }
 
 // CheckFiles checks scenarios, fixtures and MCP configurations.

@@ -18,22 +18,19 @@ import (
 
 // Options configure the command. Name, Stdin, Stdout and Stderr are required.
 type Options struct {
-	Name  string // the program's name, for help
-	Store Store
-	// Extended adds the commands and flags that the real CLI does not have.
-	Extended bool
+	Name     string // the program's name, for help
+	Store    Store
+	Extended bool // adds the commands and flags that the real CLI does not have
 	// Approved reports whether the settings approve a server of .mcp.json; nil means that they approve none.
-	Approved func(name string) bool
-	// DisabledProject lists servers of .mcp.json that are disabled.
-	DisabledProject []string
-	// Manager creates a manager; nil means mcp.New.
-	Manager        func(mcp.Options) (*mcp.Manager, error)
-	Client         mcp.Options   // options of every [mcp.Manager], except Servers
-	Terminal       Terminal      // terminal of Stdin; nil means that it is not a terminal
-	LoginWait      time.Duration // how long a login waits for the user; 0 means as long as in the real CLI
-	Stdin          io.Reader
-	Stdout, Stderr io.Writer
-	Progress       io.Writer // receives the progress line; nil means none
+	Approved        func(name string) bool
+	DisabledProject []string                                // servers of .mcp.json that are disabled
+	Manager         func(mcp.Options) (*mcp.Manager, error) // creates a manager; nil means mcp.New
+	Client          mcp.Options                             // options of every [mcp.Manager], except Servers
+	Terminal        Terminal                                // terminal of Stdin; nil means that it is not a terminal
+	LoginWait       time.Duration                           // how long a login waits for the user; 0 means as long as in the real CLI
+	Stdin           io.Reader
+	Stdout, Stderr  io.Writer
+	Progress        io.Writer // receives the progress line; nil means none
 
 	command command // the command that runs
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// connect starts servers; the caller must call stop.
+// connect starts servers. The caller must call stop to stop them.
 func (o *Options) connect(ctx context.Context, servers []mcp.ServerConfig) (m *mcp.Manager, stop func(), err error) {
 	options := o.Client
 	options.Servers = servers
@@ -33,8 +33,8 @@ func (o *Options) connect(ctx context.Context, servers []mcp.ServerConfig) (m *m
 // progressInterval is the interval between updates of the progress line. No line is shown before the first update.
 const progressInterval = 100 * time.Millisecond
 
-// StartManager starts a manager and meanwhile shows, in one line that is removed at the end, the servers it is waiting
-// for. w is a terminal; nil means that nothing is shown.
+// StartManager starts a manager. In the meantime it shows the servers that it waits for, in one
+// line on the terminal w, and finally removes this line. If w is nil, it shows nothing.
 func StartManager(ctx context.Context, m *mcp.Manager, w io.Writer) error {
 	if w == nil {
 		return m.Start(ctx)
@@ -88,7 +88,7 @@ type clientFlags struct {
 	Debug     bool          `name:"mcp-debug" help:"Print the MCP messages on stderr"`
 	JSON      bool          `name:"json" help:"Print the result as JSON"`
 
-	invalid []protocol.MCPServerError // entries that the method open could not parse
+	invalid []protocol.MCPServerError // entries that openServers could not parse
 }
 
 // openServers connects to the named servers, or to all if none is named.

@@ -37,8 +37,7 @@ type serverState struct {
 	Target    string `json:"target"` // command line or URL
 	Status    string `json:"status"` // connected, failed, needs-auth, disabled, pending-approval
 	Error     string `json:"error,omitempty"`
-	// Protocol is the MCP revision of the server; empty means not connected.
-	Protocol string `json:"protocolVersion,omitempty"`
+	Protocol  string `json:"protocolVersion,omitempty"` // MCP revision of the server; empty means not connected
 
 	config      mcp.ServerConfig
 	loginConfig string // text about the configured login, such as "client_id configured"; empty means none

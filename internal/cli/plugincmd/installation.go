@@ -201,7 +201,8 @@ func (c *command) setEnabled(id string, enabled bool) error {
 	return c.changeSettings(c.scope, "enabledPlugins", func(o plainjson.Object) plainjson.Object { return o.With(id, encodeValue(enabled)) })
 }
 
-// enableOrDisable enables or disables a plugin in the given scope, or in the one of highest precedence that mentions it.
+// enableOrDisable enables or disables a plugin in the scope of --scope or, without this flag, in
+// the scope of highest precedence that mentions the plugin.
 func (c *command) enableOrDisable(name, verb string) error {
 	if err := c.checkScope(""); err != nil {
 		return err
@@ -271,8 +272,8 @@ func (c *command) update(name string) error {
 		"✔ %[1]s is already at the latest version (%[3]s).\n", short, list[0].Folder, list[0].Version)
 }
 
-// uninstall removes a plugin from a scope. As in the real CLI, the files of a plugin stay even when no scope has it any
-// more; they are then marked with the time.
+// uninstall removes a plugin from a scope. As in the real CLI, the files of a plugin stay even
+// after it is removed from all scopes. They are then marked with the current time.
 func (c *command) uninstall(name string) error {
 	if err := c.checkScope("."); err != nil {
 		return err

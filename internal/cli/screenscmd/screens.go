@@ -335,8 +335,7 @@ type screenDetector struct {
 	// Accept maps states of pages to the correct answers. Pages with other states are not passed to the detector.
 	Accept map[string][]string `toml:"accept"`
 
-	// Dir is the directory of the detector's file.
-	Dir string `toml:"-"`
+	Dir string `toml:"-"` // directory of the detector's file
 
 	answers []detectorAnswer
 }

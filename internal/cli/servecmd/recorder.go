@@ -15,10 +15,9 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// RecordingProxyOptions configure a Recorder. All are required.
+// RecordingProxyOptions configure a [RecordingProxy]. All are required.
 type RecordingProxyOptions struct {
-	// Upstream is the base address of the API, without /v1.
-	Upstream string
+	Upstream string // base address of the API, without /v1
 	Journal  *journal.Journal
 	Now      func() time.Time
 }
@@ -132,7 +131,6 @@ func (a *responseRecorder) Write(p []byte) (int, error) {
 // Unwrap returns the underlying writer, so that the proxy can flush it.
 func (a *responseRecorder) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// recordedBodyOrAssembledStreamJSON returns the body, assembled if it was streamed; nil means it is not JSON.
 func (a *responseRecorder) recordedBodyOrAssembledStreamJSON() json.RawMessage {
 	if strings.HasPrefix(a.Header().Get("Content-Type"), "text/event-stream") {
 		return joinStream(a.body.Bytes())

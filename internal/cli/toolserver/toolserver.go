@@ -1,5 +1,5 @@
-// Package toolserver serves the built-in tools to an MCP client, as `claude mcp serve` does: calls run without permission
-// checks, and the result of a call is one text, the JSON of the tool's output.
+// Package toolserver serves the built-in tools to an MCP client, as `claude mcp serve` does. Calls
+// run without permission checks. The result of a call is one text: the JSON of the tool's output.
 package toolserver
 
 import (
