@@ -19,16 +19,13 @@ import (
 
 // Options configure a server.
 type Options struct {
-	Mode string // one of Modes; "ok" has no fault
-	In   io.Reader
-	Out  io.WriteCloser
-	Err  io.Writer
-	// Log receives every line as it arrives; may be nil.
-	Log io.Writer
-	// Environ is the result of the tool of mode "env".
-	Environ []string
-	// Count is how many notifications, pages or megabytes a mode produces; 0 means the default of the mode.
-	Count int
+	Mode    string // one of FaultModeNames; "ok" has no fault
+	In      io.Reader
+	Out     io.WriteCloser
+	Err     io.Writer
+	Log     io.Writer // receives every line as it arrives; may be nil
+	Environ []string  // result of the tool of mode "env"
+	Count   int       // how many notifications, pages or megabytes a mode produces; 0 means the default of the mode
 }
 
 // message is any JSON-RPC message.
