@@ -24,7 +24,7 @@ const (
 	BehaviorStopBeforeAndAfterAnyOutcome StopBehavior = "stop_exception"
 )
 
-// stopBehaviorSetting is a place where a behaviour is set. The hub's default, for example, cannot be BehaviorUseHubDefault.
+// stopBehaviorSetting is one of the settings that hold a behaviour. Each setting allows only some behaviours.
 type stopBehaviorSetting int
 
 const (
@@ -64,7 +64,7 @@ func parseBehavior(word string, s stopBehaviorSetting) (StopBehavior, error) {
 
 // Breakpoint stops calls of the tools that match its name.
 type Breakpoint struct {
-	// Name is a canonical tool name, "server/tool", or a glob over either, as the user wrote it.
+	// Name is a canonical tool name, "server/tool", or a glob that matches either. The user's spelling is kept.
 	Name          string
 	Before, After StopBehavior
 	When          string // condition; empty means always
@@ -100,7 +100,7 @@ func (p *breakpointSet) SetBreakpoint(c BreakpointSettings) error {
 	return err
 }
 
-// ChangeBreakpoint changes an existing breakpoint and returns the new state.
+// ChangeBreakpoint changes an existing breakpoint and returns its new state. An unknown name is an error.
 func (p *breakpointSet) ChangeBreakpoint(c BreakpointSettings) (Breakpoint, error) {
 	return p.applyChange(c, true)
 }
@@ -190,9 +190,9 @@ func (p *breakpointSet) RemoveBreakpoint(name string) {
 	}
 }
 
-// SetReplacementToolOfBreakpoint makes replacementTool run instead of the tool called breakpointName, for calls that
-// its breakpoint does not stop. Both tools must be registered with the same schema. If replacementTool is empty or
-// equals breakpointName, the replacement is removed.
+// SetReplacementToolOfBreakpoint makes replacementTool run for calls that match the breakpoint but are not stopped.
+// replacementTool and the tool named breakpointName must be registered with the same schema. If replacementTool is
+// empty or equals breakpointName, the replacement is removed.
 func (p *breakpointSet) SetReplacementToolOfBreakpoint(breakpointName, replacementTool string) error {
 	if breakpointName == "" {
 		return NewError(CodeMissingParameter, "function_name required", "parameter", "function_name")
@@ -436,8 +436,8 @@ func (p *breakpointSet) ruleMatches(r *rule, tool string) bool {
 	return false
 }
 
-// matchBreakpoint returns what applies to a call: the first rule that matches or, if none does, the first breakpoint;
-// nil means none. stopped reports whether the call is stopped. Conditions run without the lock held.
+// matchBreakpoint returns the first breakpoint that applies to a call; nil means none. A rule that stops the call is
+// returned first, as a breakpoint with only a name. stopped reports whether the call is stopped. p.mu must not be held.
 func (p *breakpointSet) matchBreakpoint(ctx context.Context, k *call, phase Phase, r *Outcome) (hit *breakpoint, stopped bool) {
 	if n := p.takePauseOfFirstStoppingRule(ctx, k, phase, r); n != nil {
 		return &breakpoint{Breakpoint: Breakpoint{Name: n.Name}}, true

@@ -15,10 +15,10 @@ import (
 
 type toolUseKey struct{ session, id string }
 
-// call is a call between Start and Complete. The hub's lock guards it.
+// call is the state of a tool call in the hub. Hub.mu guards it.
 type call struct {
 	// nativeInput is true if the input of the call is one JSON object, as claudeless's own callers send it. The field
-	// never changes, so that it may be read without the lock.
+	// never changes, so it may be read without the lock.
 	nativeInput bool
 
 	data     CallData
@@ -39,11 +39,11 @@ type call struct {
 type calls struct {
 	byID      map[string]*call
 	order     []string              // ids of the calls, oldest first; may contain ids of completed calls
-	byToolUse map[toolUseKey]string // ids of the calls
+	byToolUse map[toolUseKey]string // ids of the calls that have a tool use id
 	bytes     int                   // size of the values in byID
 }
 
-// add stores a call until it completes. Over the limit, the oldest calls are dropped.
+// add stores a call. If there are then too many calls, or their values are too large, it drops the oldest ones.
 func (c *calls) add(k *call) {
 	k.size = callOverheadBytes + k.data.sizeInBytes()
 	c.bytes += k.size
@@ -87,7 +87,7 @@ type Pause struct {
 	Sessions []string `json:"repl_sessions"`
 }
 
-// pause is guarded by Hub.mu. Only beginPause, endPauseWithDecision and the leases change it.
+// pause is the hub's state of a [Pause]. Hub.mu guards it.
 type pause struct {
 	id      string
 	call    *call
@@ -158,7 +158,7 @@ func (c *hubState) conditionHolds(ctx context.Context, when *eval.Program, k *ca
 	c.mu.Lock()
 	data := k.data
 	c.mu.Unlock()
-	// Evaluation is limited in steps, so it need not be cancelled; its value must not depend on when the caller is cancelled.
+	// Cancelling ctx must not change the value. The evaluation ends anyway, because its number of steps is limited.
 	ok, err := when.Bool(context.WithoutCancel(ctx), c.expressionVariables(k, data, phase, r))
 	return err == nil && ok, err
 }

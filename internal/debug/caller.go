@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// CallerAdapter encodes decisions for one kind of caller and reports which actions it supports.
+// CallerAdapter encodes decisions for one kind of caller and lists the actions that this kind supports.
 type CallerAdapter interface {
 	// Actions lists the actions that the caller can carry out in one phase of a call.
 	Actions(Phase) []PauseDecisionAction
@@ -19,7 +19,7 @@ type CallerAdapter interface {
 
 // Evaluator is a caller that evaluates expressions itself, in its own language.
 type Evaluator interface {
-	// Evaluate returns the value of an expression, or an error if ctx is cancelled or Closed is closed first.
+	// Evaluate returns the value of an expression, or an error if ctx is cancelled or a.Closed is closed first.
 	Evaluate(ctx context.Context, a EvaluationRequest) (EvaluationResult, error)
 }
 
@@ -29,7 +29,7 @@ type EvaluationRequest struct {
 	Closed                   <-chan struct{} // closed when the session ends
 }
 
-// claudelessCallerAdapter encodes decisions for one kind of claudeless's own callers.
+// claudelessCallerAdapter is the CallerAdapter for one kind of caller that belongs to claudeless.
 type claudelessCallerAdapter ClientKind
 
 // Actions excludes replace for hooks, because they cannot run another tool.
@@ -55,7 +55,7 @@ type WireDecision struct {
 	Tool    string              `json:"function_name,omitempty"`
 }
 
-// Encode writes a [WireDecision], which rest.Client reads.
+// Encode returns the decision as a [WireDecision], which rest.Client reads.
 func (n claudelessCallerAdapter) Encode(d Decision) (wireDecision json.RawMessage, encodingError error) {
 	w := WireDecision{Action: d.Action, Tool: d.Tool}
 	switch d.Action {
@@ -119,7 +119,7 @@ type Outcome struct {
 	Failed bool
 	// Result is the tool's result: a string for plain text, otherwise the content as JSON. nil means null.
 	Result json.RawMessage
-	// ResultCID is the id of the result in the store, if the caller has already stored it there. If it is empty, the hub stores Result.
+	// ResultCID is the id of the result in the store. If it is empty, the hub stores Result.
 	ResultCID string
 	// Error and ErrorType describe the failure of a call. Exception is the form in which the failure is displayed; if it is
 	// nil, the hub makes it from Error and ErrorType. ErrorCID is the id of the failure in the store; empty means not stored.
@@ -142,8 +142,8 @@ type Decision struct {
 	Input  json.RawMessage // for modify before the call: the complete new input
 	// Result is the result for skip, and for modify after the call: a string is the result's text, anything else its JSON.
 	Result        json.RawMessage
-	Type, Message string // raise: the exception
-	Tool          string // replace: canonical name
+	Type, Message string // for raise: type and message of the exception
+	Tool          string // for replace: canonical name of the tool that runs
 	// PauseID is the id of the pause that this decision ends. BreakpointName is the breakpoint that stopped the call;
 	// only a [ScenarioBreakpointGate] sets it. Both are empty if the call was not stopped.
 	PauseID, BreakpointName string

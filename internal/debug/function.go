@@ -13,11 +13,11 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// RegisteredFunction is a callable: a tool, or a function of an older client.
+// RegisteredFunction is something that can be called: a tool, or a function of an older client.
 type RegisteredFunction struct {
 	Name string
-	// Signature decides whether one function may replace another: the text of a
-	// signature, or a schema as canonical JSON. Empty means unknown.
+	// Signature is the text of a signature, or a schema as canonical JSON. Empty means unknown. A function may
+	// replace another one only if both have the same known signature.
 	Signature string
 	// Alias is "server/tool" for the tools of MCP servers.
 	Alias string
@@ -105,7 +105,7 @@ func (r *registry) register(f RegisteredFunction) error {
 	return nil
 }
 
-// RegisterSignature changes only the signature of a function. It adds an unknown function.
+// RegisterSignature sets the signature of a function. If the function is unknown, it is added.
 func (r *registry) RegisterSignature(name, signature string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,8 +121,8 @@ func (r *registry) RegisteredFunctionsSortedByName() []RegisteredFunction {
 	return slices.SortedFunc(maps.Values(r.functions), func(a, b RegisteredFunction) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// FunctionNamesSignaturesAndMetadata returns the names of all functions, sorted. It also returns the known signatures and
-// metadata by name of the function.
+// FunctionNamesSignaturesAndMetadata returns the sorted names of all functions, and the signatures and metadata that
+// are known, keyed by function name.
 func (r *registry) FunctionNamesSignaturesAndMetadata() (sortedNames []string, signatureByName map[string]string, metadataByName map[string]json.RawMessage) {
 	sortedNames, signatureByName, metadataByName = []string{}, map[string]string{}, map[string]json.RawMessage{}
 	for _, f := range r.RegisteredFunctionsSortedByName() {

@@ -6,27 +6,18 @@
 //
 // # Callers
 //
-// A caller asks a [Gate] before and after each tool call; [Middleware] does so around an executor. [Hub] is the local gate,
-// rest.Client the one over HTTP. BeforeCall and AfterCall combine [Hub.Start], [Hub.Wait] and
-// [Hub.RecordCallOutcomeAndPauseIfStopped].
+// A caller asks a [Gate] before and after each tool call; [Middleware] does this for an executor. [Hub] is a gate for
+// callers in the same process, and rest.Client is a gate that sends requests to a hub over HTTP. The decisions of
+// [ScenarioBreakpointGate] come from a scenario.
 //
-// The [CallerAdapter] specifies a caller's actions and how decisions are encoded. This package has the implementation
-// for claudeless's own callers; package compat the one for older clients, with their own [CallValues] and [Evaluator].
+// A [CallerAdapter] lists a caller's actions and encodes decisions for it. This package implements it for claudeless's
+// own callers. Package compat implements it for older clients, which also have their own [CallValues] and [Evaluator].
 //
 // # Front ends
 //
-// Front ends use only these methods, which any number of goroutines may call:
-//
-//	breakpoints  Breakpoints, SetBreakpoint, RemoveBreakpoint, SetReplacementToolOfBreakpoint, Default, SetDefault
-//	scripts      Rules, AddRule, Variables
-//	tools        Functions, AddOrReplaceFunction
-//	pauses       Paused, Pause, Resume
-//	values       Evaluate, StartSession, Session, Sessions, CloseSession, Value
-//	records      Calls, History, Status
-//	events       Subscribe
-//
-// Other gates are [ScenarioBreakpointGate], whose decisions come from a scenario, and rest.Client. [ServerManager] connects
-// external MCP servers. The subpackages are rest (the HTTP routes), mcpserver (the MCP server) and compat (older clients).
+// Front ends use the methods of [Hub] and of its fields BreakpointSet and Records. Any number of goroutines may call them.
+// The front ends are in the subpackages rest (the HTTP routes), mcpserver (the MCP server) and compat (older clients).
+// [ServerManager] connects external MCP servers.
 //
 // Errors are *[Error] with a code of the wire format. Events are delivered through bounded queues: a slow observer
 // loses events, receives their number, and does not delay others.
@@ -45,7 +36,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/cas"
 )
 
-// Hub holds all state of the debugger, divided into parts that share one lock. Make it with New; it starts nothing.
+// Hub holds all state of the debugger, divided into parts that share one lock. Create it with [New].
 type Hub struct {
 	*hubState
 	*registry
@@ -56,7 +47,7 @@ type Hub struct {
 	pauses pauses
 }
 
-// New creates a hub. Close stops its timers.
+// New creates a hub, which starts timers for its pauses. Close stops them.
 func New(o Options) (*Hub, error) {
 	if o.Now == nil || o.NewID == nil {
 		return nil, errors.New("debug: Now and NewID must be set")

@@ -45,8 +45,8 @@ func (o MiddlewareOptions) structuredResultFromText(toolCall protocol.ToolUse, t
 }
 
 // Middleware stops calls at g's breakpoints. If g fails before a call, the tool does not run and the result is an
-// error. If g fails after a call, the result is kept. Breakpoints in the result lists all decisions in order: first g's
-// decision before the call, then those of inner middleware, then g's decision after the call.
+// error. If g fails after a call, the result is kept. The result's field Breakpoints lists all decisions in order:
+// g's decision before the call, the decisions of inner middleware, and g's decision after the call.
 func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
 	return executor.Func(func(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 		c := Call{Tool: use.Name, Input: use.Input, ToolUseID: use.ID, Client: ClientClaudelessRun, PID: o.PID, Started: o.Started}
@@ -119,8 +119,8 @@ func (o MiddlewareOptions) runWithDecision(ctx context.Context, use protocol.Too
 	return result, err
 }
 
-// rebuildStructuredOutputOfReplacedResult makes a result that was replaced look like other results of the tool, which may have
-// structured output. It does so only for a single text.
+// rebuildStructuredOutputOfReplacedResult gives a replaced result the structured output that results of the tool have.
+// If the content is not a single text, the result gets no structured output.
 func (o MiddlewareOptions) rebuildStructuredOutputOfReplacedResult(toolCall protocol.ToolUse, replacedResult executor.Result) executor.Result {
 	replacedResult.Output, replacedResult.ShowsIsErrorFalse = nil, false
 	if text, ok := singleText(replacedResult.Content); ok {

@@ -30,7 +30,7 @@ const (
 	ScriptContentType = "text/javascript; charset=utf-8"
 )
 
-// PageHandler handles the paths of the pages.
+// PageHandler serves the web page of the debugger at /, with its style sheet and script.
 func PageHandler(o PageOptions) http.Handler {
 	mux := http.NewServeMux()
 	page := pageHTML
@@ -46,7 +46,7 @@ func PageHandler(o PageOptions) http.Handler {
 	return mux
 }
 
-// WritePage responds with a page or one of its files. A page may load only from its own origin.
+// WritePage responds with a page or one of its files. Its security policy lets a page load only from its own origin.
 func WritePage(w http.ResponseWriter, status int, contentType string, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", contentType)

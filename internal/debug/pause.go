@@ -27,8 +27,8 @@ func (h *Hub) beginPause(k *call, phase Phase, breakpoint string, r *Outcome) *p
 	k.pause = p
 	h.pauses.open[p.id] = p
 	h.pauses.order = append(h.pauses.order, p)
-	// Before the call, a caller with its own lease gets extra time for its first poll. After the call it gets none: if it
-	// does not poll at once, it will never poll.
+	// Before a call, the lease of a caller that sets its own lease starts with its first poll. After a call, it starts
+	// now, because a caller that does not poll at once will never poll.
 	if k.lease == 0 || r != nil {
 		h.restartTimerThatAbandonsPause(p)
 	}
@@ -123,7 +123,7 @@ func (h *Hub) restartTimerThatAbandonsPause(p *pause) {
 	p.lease = mine
 }
 
-// AbandonPauseOfDisconnectedCaller closes a pause because its caller has disconnected. An unknown pause is not an error.
+// AbandonPauseOfDisconnectedCaller ends a pause because its caller has disconnected. An unknown pause is ignored.
 func (h *Hub) AbandonPauseOfDisconnectedCaller(pauseID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -148,7 +148,7 @@ func (h *Hub) expire(p *pause) {
 	h.endPauseWithDecision(p, d)
 }
 
-// endPauseWithDecision ends a pause with a decision, unless it already has one, and reports whether it did. h.mu must be held.
+// endPauseWithDecision ends a pause with a decision if the pause is still open. h.mu must be held.
 func (h *Hub) endPauseWithDecision(p *pause, d Decision) (wasStillOpen bool) {
 	if _, ok := h.pauses.open[p.id]; !ok {
 		return false

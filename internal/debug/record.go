@@ -24,7 +24,7 @@ const (
 	estimatedFixedBytesPerRecord = 1 << 10
 )
 
-// records keeps the newest max records, or fewer if their values are large.
+// records keeps the newest maxRecords records, or fewer if their values are large.
 type records struct {
 	*hubState
 	breakpoints       *breakpointSet

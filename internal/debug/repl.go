@@ -16,8 +16,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// evalTimeout limits an evaluation that has no limit of its own. Older clients report a timeout themselves after 30 s;
-// evalTimeout is longer, so that their report arrives.
+// evalTimeout limits an evaluation if EvaluateParams.Timeout is 0. Older clients report a timeout themselves after
+// 30 s; evalTimeout is longer, so that their report arrives.
 const evalTimeout = 35 * time.Second
 
 // EvaluateParams is one expression to evaluate at a pause.
@@ -244,7 +244,7 @@ type sessions struct {
 	bytes     int // size of all transcripts
 }
 
-// openSession creates a session with a unique start time, because its id contains this time. l.mu must be held.
+// openSession creates a session. Its start time is unique, because it is part of the session's id. l.mu must be held.
 func (l *sessions) openSession(p *pause) *session {
 	now := l.options.Now().Truncate(time.Microsecond)
 	if !now.After(l.lastStart) {
@@ -338,8 +338,8 @@ func (l *sessions) endDebugSessionsByID(sessionIDs []string) {
 	}
 }
 
-// appendEntry adds to a session's transcript. If the transcript has too many entries, it drops the oldest. If all
-// transcripts together are too large, it empties transcripts, beginning with the oldest session. l.mu must be held.
+// appendEntry adds an entry to a session's transcript. If the transcript has too many entries, it drops the oldest.
+// If all transcripts together are too large, it empties those of the oldest sessions. l.mu must be held.
 func (l *sessions) appendEntry(s *session, e TranscriptEntry) {
 	if l.byID[s.ID] != s {
 		return

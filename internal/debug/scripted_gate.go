@@ -136,8 +136,7 @@ func (g *ScenarioBreakpointGate) fillResumeRequestFromBreakpoint(ctx context.Con
 	if err != nil {
 		return ResumeRequest{}, err
 	}
-	// A cancelled caller must not change the values, so cancellation is ignored. The evaluation ends anyway, because the
-	// number of its steps is limited.
+	// Cancelling ctx must not change the values. The evaluation ends anyway, because its number of steps is limited.
 	filled, err := scenarioBreakpoint.Fill(context.WithoutCancel(ctx), names)
 	if err != nil {
 		return ResumeRequest{}, err

@@ -85,7 +85,7 @@ func ParseServerConfig(file string, data []byte) ([]mcp.ServerConfig, error) {
 	return all, errors.Join(wrong...)
 }
 
-// syntaxErrorPosition returns ":LINE:COL" of a syntax error.
+// syntaxErrorPosition returns ":LINE:COL" of a JSON syntax error, or "" for other errors.
 func syntaxErrorPosition(data []byte, err error) string {
 	syntax, ok := errors.AsType[*json.SyntaxError](err)
 	if !ok {
@@ -95,8 +95,8 @@ func syntaxErrorPosition(data []byte, err error) string {
 	return fmt.Sprintf(":%d:%d", bytes.Count(before, []byte("\n"))+1, max(1, len(before)-bytes.LastIndexByte(before, '\n')-1))
 }
 
-// ParseInlineServer parses "NAME:VALUE": a URL is a server reached by SSE, anything else
-// a command and its arguments, separated by white space.
+// ParseInlineServer parses "NAME:VALUE". If VALUE is a URL, the server is reached over SSE. Otherwise, VALUE is a
+// command and its arguments, separated by white space.
 func ParseInlineServer(nameAndCommandOrURL string) (serverConfig mcp.ServerConfig, syntaxError error) {
 	name, value, ok := strings.Cut(nameAndCommandOrURL, ":")
 	value = strings.TrimSpace(value)

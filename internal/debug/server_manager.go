@@ -55,7 +55,7 @@ type ServerManager struct {
 
 	mu             sync.Mutex
 	runtimeServers []mcp.ServerConfig
-	connected      map[string]time.Time // when the method statuses first saw each server connected
+	connected      map[string]time.Time // since when each connected server is known to be connected
 	everConnected  map[string]bool
 }
 
@@ -103,7 +103,7 @@ const (
 	StatusFailed               = "failed" // the connection was lost and could not be restored
 )
 
-// ExternalServer is one server in the form for front ends.
+// ExternalServer describes one server for front ends.
 type ExternalServer struct {
 	Name        string   `json:"-"`
 	Status      string   `json:"status"`
@@ -138,7 +138,7 @@ func (m *ServerManager) describeServer(s mcp.ServerStatus) ExternalServer {
 	return c
 }
 
-// toolsOfServerWithUniqueNames lists the tools of a server. A tool is missing if an earlier tool has the same canonical name.
+// toolsOfServerWithUniqueNames lists the tools of a server, without those whose canonical name an earlier tool has.
 func (m *ServerManager) toolsOfServerWithUniqueNames(serverName string) []protocol.Tool {
 	return slices.DeleteFunc(m.mcp.Tools(), func(t protocol.Tool) bool { return t.Server != serverName })
 }
@@ -161,7 +161,7 @@ func (m *ServerManager) statusWord(s mcp.ServerStatus) string {
 	}
 }
 
-// statuses returns the states of the servers and records since when each is connected.
+// statuses returns the state of each server and updates m.connected.
 func (m *ServerManager) statuses() []mcp.ServerStatus {
 	all := m.mcp.Servers()
 	m.mu.Lock()
@@ -296,8 +296,7 @@ func (m *ServerManager) Tools(server string) ([]ExternalTool, error) {
 	return all, nil
 }
 
-// Call runs a tool and returns its result as the server sent it. The call is
-// recorded and its result stored, also when it fails.
+// Call runs a tool and returns its result as the server sent it. The hub records the call, even if it fails.
 func (m *ServerManager) Call(ctx context.Context, name string, arguments json.RawMessage) (json.RawMessage, error) {
 	server, tool, err := m.resolveToolName(name)
 	if err != nil {
@@ -334,7 +333,7 @@ func (m *ServerManager) Call(ctx context.Context, name string, arguments json.Ra
 	return result, err
 }
 
-// resolveToolName splits "server/tool", using the names of the configured servers.
+// resolveToolName splits "server/tool". It returns an error if the server is not connected or has no such tool.
 func (m *ServerManager) resolveToolName(name string) (server, tool string, err error) {
 	server, tool, ok := strings.Cut(name, "/")
 	if !ok {

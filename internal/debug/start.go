@@ -9,7 +9,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/cas"
 )
 
-// Start reports a call that is about to run. If a breakpoint stops it, Start opens a pause, even if no caller waits.
+// Start reports a call that is about to run. If a breakpoint stops the call, Start opens a pause and returns its id
+// without waiting for the decision.
 func (h *Hub) Start(ctx context.Context, c Call) (StartedCall, error) {
 	if c.Tool == "" {
 		return StartedCall{}, NewError(CodeMissingParameter, "method_name required", "parameter", "method_name")
@@ -98,9 +99,9 @@ func (h *Hub) Running() []CallData {
 	return all
 }
 
-// RecordCallOutcomeAndPauseIfStopped records the outcome of a call. If a breakpoint stops the call again, it returns
-// the id of the pause. An unknown call is not an error, because older clients complete calls that started before the
-// server was restarted.
+// RecordCallOutcomeAndPauseIfStopped records the outcome of a call. If a breakpoint stops the call after it has run, the
+// result is the id of the new pause; otherwise it is empty. An unknown call is not an error: older clients complete calls
+// that started before the server was restarted.
 func (h *Hub) RecordCallOutcomeAndPauseIfStopped(ctx context.Context, completion Completion) (pauseIDOrEmpty string, err error) {
 	r, err := storeOutcomeValues(h.store, completion.Outcome)
 	if err != nil {

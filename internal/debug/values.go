@@ -8,13 +8,13 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// CallValues are the arguments of a call in the form of its caller. They are never modified.
+// CallValues are the arguments of a call in the form that its caller uses. They are never modified.
 type CallValues interface {
 	// Input returns the value that expressions see as the variable input.
 	Input() json.RawMessage
 	// Truncated returns a copy without large values, for a list of records.
 	Truncated() CallValues
-	// MarshalJSON writes the members of a call's data that describe the values.
+	// MarshalJSON returns an object. Its members become members of the JSON form of CallData.
 	json.Marshaler
 }
 
@@ -33,7 +33,7 @@ func (in ClaudelessCallInput) Truncated() CallValues {
 	return ClaudelessCallInput{ValueOrMarkerIfTooLargeForRecord(in.JSON, in.ContentID), in.ContentID}
 }
 
-// MarshalJSON writes the input twice: as input, and as pretty_kwargs like the arguments of older clients.
+// MarshalJSON writes the input as input and also as pretty_kwargs, which holds the arguments of older clients.
 func (in ClaudelessCallInput) MarshalJSON() ([]byte, error) {
 	pretty := in.JSON
 	if pretty == nil {
@@ -73,7 +73,7 @@ type PauseInfo struct {
 	Capabilities []PauseDecisionAction `json:"capabilities,omitempty"` // actions that the caller supports
 }
 
-// CallData is a call in the form for front ends. Once a CallData was passed to a front end, it is not modified.
+// CallData describes a call for front ends. It is not modified after a front end has received it.
 type CallData struct {
 	MethodName string     `json:"method_name"`
 	CallID     string     `json:"call_id"`
@@ -158,7 +158,7 @@ const (
 // PauseDecisionAction is a decision about a stopped call.
 type PauseDecisionAction string
 
-// The actions. The hub decides ActionEndedWithoutDecision if the caller has disconnected.
+// The actions. Only the hub uses ActionEndedWithoutDecision: it means that the caller has disconnected or the hub was closed.
 const (
 	ActionContinue             PauseDecisionAction = "continue"
 	ActionModify               PauseDecisionAction = "modify"  // the call gets another input or, after it has run, another result
@@ -168,7 +168,7 @@ const (
 	ActionEndedWithoutDecision PauseDecisionAction = "abandoned"
 )
 
-// ClientKind is the kind of a caller, for display.
+// ClientKind is the kind of a caller.
 type ClientKind string
 
 // The kinds of callers that belong to claudeless. Clients of the older debugger have an empty kind.
@@ -205,8 +205,8 @@ type CallEnding struct {
 	ErrorType     string   `json:"exception_type,omitempty"`
 	Error         string   `json:"exception_message,omitempty"`
 	Sessions      []string `json:"repl_sessions,omitempty"`
-	// If the debugger changed them, OriginalInput is the input that the agent sent, and FinalResult the result that it
-	// received. If the debugger made the call fail, FinalResult is the text of the failure.
+	// OriginalInput is the input that the agent sent, if the debugger changed the input. FinalResult is the result or the
+	// text of the failure that the agent received, if the debugger changed the outcome.
 	OriginalInput json.RawMessage `json:"original_input,omitempty"`
 	FinalResult   json.RawMessage `json:"final_result,omitempty"`
 }

@@ -144,8 +144,6 @@ func (b *callAndBreakpointPages) executionPage(r *http.Request) (pageData, error
 	return pageData{}, callOrBreakpointNotFoundError("The breakpoint " + r.PathValue("name") + " has no record " + r.PathValue("record") + ".")
 }
 
-// Functions of the templates.
-
 const maxShownValueBytes = 64 << 10
 
 // formatAsTextOrIndentedJSON formats a value: text unchanged, anything else as indented JSON.

@@ -64,7 +64,7 @@ func (in request) targetAndArgumentItems() []*Item {
 		all = append(all, in.Target)
 	}
 	for name, it := range in.Kwargs {
-		if it == nil { // the argument is null; an empty item is refused
+		if it == nil { // a null argument becomes an empty item, which is refused later
 			it = &Item{}
 			in.Kwargs[name] = it
 		}
@@ -111,7 +111,7 @@ type olderClientDecisionEncoder struct {
 	newValueFormat ItemSerializationFormat // format of new values
 }
 
-// Actions excludes changes of results, because the clients do not read them.
+// Actions allows only continue after a call, because older clients ignore other decisions at that point.
 func (olderClientDecisionEncoder) Actions(phase debug.Phase) (supportedActions []debug.PauseDecisionAction) {
 	if phase == debug.PhaseAfterCall {
 		return []debug.PauseDecisionAction{debug.ActionContinue}
@@ -295,8 +295,8 @@ type wireDecision struct {
 	Function string  `json:"function_name,omitempty"`
 }
 
-// replacedResult is the result that a client uses instead of running the function. It is either JSON, in Value, or an
-// item, in the other fields, as the front end sent it.
+// replacedResult is the result that a client uses instead of running the function. Value holds a result in JSON. The
+// other fields hold a result that the front end sent as an item.
 type replacedResult struct {
 	Value  json.RawMessage         `json:"fake_result,omitempty"`
 	Data   *string                 `json:"fake_result_data,omitempty"`
@@ -304,7 +304,7 @@ type replacedResult struct {
 	Format ItemSerializationFormat `json:"fake_result_serialization_format,omitempty"`
 }
 
-// Encode writes new values in the client's own format. A replaced result is sent as plain JSON, which every client accepts.
+// Encode writes new arguments in the client's own format. A replaced result stays in the form in which the front end sent it.
 func (c olderClientDecisionEncoder) Encode(decision debug.Decision) (decisionForClient json.RawMessage, encodeError error) {
 	w := wireDecision{Action: decision.Action, Function: decision.Tool}
 	switch decision.Action {

@@ -125,7 +125,7 @@ type OlderClientOutcome struct {
 	Traceback string `json:"exception_traceback,omitempty"`
 }
 
-// Size returns the size of e in bytes.
+// Size returns the size of the traceback. The items have no bytes here, because the store holds them.
 func (e OlderClientOutcome) Size() (tracebackBytes int) { return len(e.Traceback) }
 
 // itemMembers are the keys of a request that describe the result and the exception of a call.
@@ -200,8 +200,8 @@ func StoreItem(store *cas.Store, it Item) error {
 	return err
 }
 
-// decode returns the bytes of an item, from which its CID is computed. Data contains them as text if the format is JSON,
-// otherwise as base64. Without a format, Data is text if its hash is the CID.
+// decode returns the bytes of an item, from which its CID is computed. In the JSON format, Data is these bytes as text;
+// otherwise Data is their base64. If Format is empty and the hash of Data is the CID, the format is JSON.
 func (it Item) decode() ([]byte, error) {
 	if it.Format == "" && cas.CID([]byte(*it.Data)) == it.CID {
 		it.Format = FormatJSON

@@ -24,8 +24,8 @@ type Inspection struct {
 	Type string `json:"type"`
 	Repr string `json:"repr"` // Python's repr of the value, truncated
 	Size int    `json:"size"` // bytes
-	// Attributes are the members of a container, or the state of an object. They may contain members of their own, down
-	// to 3 levels. Each level has at most 100; the key "…" has the number of those that are left out.
+	// Attributes are the members of a container, or the state of an object. Members may contain other members, down to
+	// 3 levels. At most 100 members are listed per container; the key "…" then holds the number of the omitted ones.
 	Attributes map[string]any `json:"attributes"`
 	// Error is "deserialization_failed" if the bytes are not in the declared format; empty means no error.
 	Error string `json:"error,omitempty"`

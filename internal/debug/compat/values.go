@@ -33,8 +33,8 @@ func (c *Clients) storeOptionalItem(it Item, clientForm json.RawMessage) (*Item,
 	return &it, clientForm, nil
 }
 
-// describeRegisteredFunction describes the value of a registered function. If the store lacks the value, it returns
-// clientMetadata. The client's own reference to the function is added, with the time of registration.
+// describeRegisteredFunction describes the value of a registered function, or returns clientMetadata if the store lacks
+// the value. It adds the client's own reference to the function and the time of registration.
 func (c *Clients) describeRegisteredFunction(functionItem Item, clientMetadata json.RawMessage) (functionDescription json.RawMessage, describeError error) {
 	var ref any
 	if json.Unmarshal(functionItem.ClientRef, &ref) != nil {
@@ -140,10 +140,10 @@ func (c *Clients) storeCallItemsOrRequestResend(processKey string, items []*Item
 	return nil
 }
 
-// FunctionSignature is a function's signature as text or, from JavaScript, its parameter count. 0, false and null mean none.
+// FunctionSignature is a function's signature as text; JavaScript clients send the parameter count instead. Empty means none.
 type FunctionSignature string
 
-// UnmarshalJSON accepts any value.
+// UnmarshalJSON accepts any value. The values 0, false and null mean that there is no signature.
 func (s *FunctionSignature) UnmarshalJSON(textOrParameterCount []byte) error {
 	var text string
 	if json.Unmarshal(textOrParameterCount, &text) == nil {

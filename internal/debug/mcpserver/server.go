@@ -16,8 +16,8 @@
 // The handler does not check Host and Origin; localhttp.Guard does.
 //
 // A session over streamable HTTP ends after half an hour without a request or an open stream; its next request gets an
-// error with the reason. Messages that wait for clients are bounded over all sessions. The number of notifications that
-// a session missed for that reason is in the _meta of its next tool result, as claudeless/toolResultMeta.
+// error with the reason. The total size of the messages that wait for clients is limited. If a session therefore misses
+// notifications, the _meta of its next tool result holds their number as claudeless/missedNotifications.
 //
 // # Results
 //
@@ -71,7 +71,7 @@ type Server struct {
 	conns map[string]*clientConnection // connections by session id
 }
 
-// New creates a server. From now on, the server queues the hub's events; ForwardEvents sends them. New starts no goroutine.
+// New creates a server. The server queues the hub's events until ForwardEvents sends them. New starts no goroutine.
 func New(o Options) (*Server, error) {
 	if o.Hub == nil || o.NewID == nil {
 		return nil, errors.New("mcpserver: Hub and NewID must be set")
@@ -314,7 +314,8 @@ func externalTools() []tool {
 	}
 }
 
-// requireServers returns a handler. It fails if there are no external servers; otherwise run computes the answer later.
+// requireServers converts run to the handler of a tool. The handler fails if external servers are not enabled; otherwise
+// it returns a deferred answer, which run computes.
 func requireServers(run func(ctx context.Context, m *debug.ServerManager, a arguments) (any, error)) func(context.Context, *hubAccess, arguments) (any, error) {
 	return func(_ context.Context, f *hubAccess, a arguments) (any, error) {
 		if f.external == nil {

@@ -116,7 +116,7 @@ func writeError(w http.ResponseWriter, err error) {
 	if e, ok := errors.AsType[*debug.Error](err); ok {
 		status = httpStatusOf(e.Code)
 	}
-	if body["missing_cids"] != nil { // values of the body, not of the path
+	if body["missing_cids"] != nil { // values in the body are missing, not the resource that the path names
 		status = http.StatusBadRequest
 	}
 	writeJSON(w, status, body)

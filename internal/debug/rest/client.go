@@ -163,7 +163,7 @@ func (c *Client) completeCall(ctx context.Context, in map[string]any, o debug.Ou
 const pollPath = "/api/poll/"
 
 func (c *Client) awaitDecision(ctx context.Context, pollURL string) (debug.Decision, error) {
-	var patience <-chan time.Time // set at the first failed request; nil after an answer
+	var patience <-chan time.Time // limits the time for which requests fail; nil after a successful request
 	for {
 		d, err := c.poll(ctx, pollURL)
 		if ctx.Err() != nil {

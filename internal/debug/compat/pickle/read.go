@@ -20,8 +20,7 @@ var (
 // mark separates the values that a container opcode collects.
 type mark struct{}
 
-// Limits of a pickle besides its size in bytes. A pickle that exceeds any of them is an error, and only its size is
-// displayed.
+// Limits on the values in a pickle. Read returns an error for a pickle that exceeds one of them.
 const (
 	maxValues       = 1 << 19 // maximum number of values, and of memo entries
 	maxIntegerBytes = 1 << 11 // maximum bytes of an integer: writing a long one in decimal would take too much time
@@ -239,7 +238,7 @@ func (m *reader) pop() any {
 	return v
 }
 
-// peek returns the n topmost values of the stack. If fewer follow the last mark, reading fails and all results are nil.
+// peek returns the n topmost values of the stack. If fewer values follow the last mark, reading fails and it returns n nils.
 func (m *reader) peek(n int) []any {
 	at := len(m.stack) - n
 	if m.err != nil || at < 0 || slices.Contains(m.stack[at:], any(mark{})) {

@@ -194,7 +194,7 @@ func quote(s string, isPrintable func(rune) bool) string {
 }
 
 func quoteBytes(raw []byte) string {
-	var characters strings.Builder // one for each byte
+	var characters strings.Builder // one character for each byte
 	for _, c := range raw {
 		characters.WriteRune(rune(c))
 	}

@@ -16,8 +16,8 @@ import (
 
 const maxNestingDepth = 1000
 
-// FromJSON encodes one JSON value as a pickle: objects become dicts in their order,
-// whole numbers ints of any size, other numbers floats.
+// FromJSON encodes one JSON value as a pickle. Objects become dicts with the same order of keys. Whole numbers become
+// ints of any size, and other numbers become floats.
 func FromJSON(data []byte) ([]byte, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
