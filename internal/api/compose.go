@@ -14,7 +14,7 @@ import (
 
 const structuredOutputTool = "StructuredOutput"
 
-// BuildAnswerMessage builds the API's message from the scripted answer. now is the time for the prompt cache.
+// BuildAnswerMessage builds the API's message from the scripted answer. now decides which cached prefixes have expired.
 func (f *historyReplay) BuildAnswerMessage(now time.Time) *wire.Message {
 	a := f.finalState.answer
 	m := &wire.Message{ID: f.deriveAnswerID("msg"), Model: f.request.Model, StopReason: a.stopReason}
@@ -111,7 +111,7 @@ func (f *historyReplay) offeredToolName(name string) string {
 	if name == "Task" && f.request.IsClaudeCode() { // the name of the tool in requests of Claude Code is Agent
 		canonical = "Agent"
 	}
-	if !f.request.IsClaudeCode() { // Claude Code has tools that requests do not list, such as WebFetch; the result shows whether the tool exists
+	if !f.request.IsClaudeCode() { // Claude Code has tools that requests do not list, such as WebFetch
 		f.findings = append(f.findings, fmt.Sprintf("the tool %s is not offered by the request", canonical))
 		f.unofferedTools = append(f.unofferedTools, canonical)
 	}

@@ -153,7 +153,7 @@ func (ns *requestNamespace) keepJournalLine(l retainedJournalLine) {
 	ns.journalLines = append(ns.journalLines, l)
 }
 
-// gates are points at which answers wait until they are released. Once a gate is reached or released, it stays so.
+// gates are points at which answers wait until they are released. A gate that is released remains open.
 type gates interface {
 	markReached(name string) error
 	waitUntilReleased(ctx context.Context, name string) error // returns the error of ctx, or [gate.ErrGateWaitTimedOut]
@@ -176,7 +176,7 @@ func (d gatesInSharedDirectory) waitUntilReleased(ctx context.Context, name stri
 // localGates are the gates of one namespace. The zero value is ready to use.
 type localGates struct {
 	mu       sync.Mutex
-	released map[string]chan struct{} // the channel of each gate, which is closed when the gate is released
+	released map[string]chan struct{} // by gate; the channel is closed when the gate is released
 }
 
 // gateChannel returns the channel that is closed when a gate is released. The mutex must be held.

@@ -225,7 +225,7 @@ func (x *exchange) simulateFailure(t *conversationTurn) {
 	case scenarios.FailHang:
 		x.waitForClientDisconnect()
 	case scenarios.FailConnectionTimeout:
-		_ = x.server.Clock.Sleep(x.r.Context(), time.Duration(fail.AfterMS)*time.Millisecond) // the result is ignored: the connection is closed even if the client has disconnected
+		_ = x.server.Clock.Sleep(x.r.Context(), time.Duration(fail.AfterMS)*time.Millisecond) // also close if ctx ends early
 		x.closeTCPConnection(closeWithTCPReset)
 	case scenarios.FailNetworkUnreachable, scenarios.FailCrash:
 		x.closeTCPConnection(closeWithTCPReset)
@@ -268,7 +268,7 @@ func (x *exchange) answerFailure(fail *scenarios.Failure, id string) {
 		h.Set("Anthropic-Ratelimit-Requests-Remaining", "0")
 		h.Set("Anthropic-Ratelimit-Requests-Reset", reset)
 	case scenarios.FailAuthError, scenarios.FailOutOfCredits, scenarios.FailPromptTooLong:
-		if !x.IsClaudeCode() || fail.Type != scenarios.FailAuthError { // Claude Code retries after a 401, like the simulated claude
+		if !x.IsClaudeCode() || fail.Type != scenarios.FailAuthError { // Claude Code retries after status 401
 			h.Set("X-Should-Retry", "false")
 		}
 	default:

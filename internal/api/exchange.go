@@ -29,7 +29,7 @@ type exchange struct {
 	namespace *requestNamespace
 	startedAt time.Time
 
-	isStrict    bool // the client, or else the server or the scenario, requires a rule for each prompt
+	isStrict    bool // a prompt without a matching rule is refused
 	findings    []string
 	journalLine journal.Request
 }
@@ -172,7 +172,7 @@ func (x *exchange) readBody() ([]byte, error) {
 	}
 	switch {
 	case b.Len() > maxRequestBytes || errors.Is(err, zstd.ErrDecoderSizeExceeded):
-		// The client is still sending and reads the response afterwards.
+		// The rest of the body is read too, because the client reads the response only after it has sent the body.
 		_, _ = io.Copy(io.Discard, io.LimitReader(x.r.Body, 2*maxRequestBytes))
 		return nil, &history.RefusalError{Status: http.StatusRequestEntityTooLarge, Message: "Request exceeds the maximum size of 32 MB"}
 	case err != nil && x.r.Context().Err() == nil:

@@ -13,20 +13,20 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// requestNamespaceMemory contains what the requests of one namespace share. It may be lost, because a request can be answered
-// from its history alone.
+// requestNamespaceMemory contains what the requests of one namespace share. Entries may be dropped, because a request
+// can be answered from its history alone.
 type requestNamespaceMemory struct {
 	mu                sync.Mutex
 	states            history.BoundedMap[history.Digest, *conversationState] // state after each replayed prefix of a history
 	attempts          history.BoundedMap[history.Digest, attemptCount]
 	lastConversations history.BoundedMap[conversationKey, *lastConversation]
-	compactedRoots    history.BoundedMap[history.Digest, historyRoot]          // histories that begin with a summary, by their first group
+	compactedRoots    history.BoundedMap[history.Digest, historyRoot]          // compacted histories, by their first group
 	scripts           history.BoundedMap[subagentScriptKey, []*subagentScript] // scripts of sub-agents that are about to start
 	agents            history.BoundedMap[conversationKey, *scenarios.Engine]
 	prompts           *promptCache
-	counter           *gate.ExclusiveNameClaimsOfProcesses // counts attempts together with other servers; nil means this server is the only one
+	counter           *gate.ExclusiveNameClaimsOfProcesses // counts attempts over several servers; nil means only this server
 
-	ruleClaims   scenarios.RuleCounter  // counts the matches of rules over the whole run; nil means that each session counts its own
+	ruleClaims   scenarios.RuleCounter  // counts the matches of rules over the whole run; nil means per session
 	claimedSteps map[history.Digest]int // numbers that [ruleMatchCounterOfStep.Next] returned, by step
 }
 
@@ -181,7 +181,7 @@ type conversationState struct {
 	pendingPrompts []string        // prompts that were typed while the model worked and are not answered yet
 	context        []string        // texts that accompany the prompt and the results, for expressions
 	failureCounts  map[string]int  // number of failures since the last success, by rule
-	wasReminded    bool            // Claude Code has repeated its request after an empty reply to this prompt; it does that only once
+	wasReminded    bool            // Claude Code has asked again after an empty reply, which it does once per prompt
 }
 
 // scriptedAnswer is the scenario's answer to the last group of a history.
@@ -202,7 +202,7 @@ func (a *scriptedAnswer) isEmpty() bool {
 	return !slices.ContainsFunc(a.blocks, func(b protocol.Block) bool { text, ok := b.(protocol.TextBlock); return !ok || text.Text != "" })
 }
 
-// pendingGate is a gate at which a part of an answer waits: Gate belongs to the part itself, After to another step.
+// pendingGate is a gate at which a part of an answer waits: the value of its key `gate` or of its key `after`.
 type pendingGate struct {
 	Gate, After string // exactly one of the two is set
 	Rule        scenarios.RuleRef

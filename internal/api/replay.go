@@ -48,7 +48,7 @@ type replayedGroup struct {
 	key      history.Digest // key of the history up to and including this group
 }
 
-// historyGroupSplitter divides the messages of a request into groups. The key of a group identifies the history up to its end.
+// historyGroupSplitter divides the messages of a request into groups. A group's key identifies the history up to its end.
 type historyGroupSplitter struct {
 	memory          *requestNamespaceMemory
 	conversation    conversationKey // the session and agent of the request

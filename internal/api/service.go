@@ -150,7 +150,7 @@ func (s *Server) recordJournalLine(ns *requestNamespace, b journal.Body) {
 // answer to the same history has the same ids.
 type idSource struct {
 	Seed      history.Digest
-	bySession bool // other sessions and agents have other ids, as in the API
+	bySession bool // ids also depend on the session and the agent, as in the API
 }
 
 // ID returns an id with a prefix such as "msg_".

@@ -25,7 +25,7 @@ func (f *historyReplay) findReplayStart() (initialState *conversationState, firs
 	known, ok := f.memory.lastConversations.Get(t)
 	if !ok || known.state == nil {
 		known = &lastConversation{roots: []historyRoot{{firstGroup: first}}}
-		if cut, forked := f.memory.compactedRoots.Get(first); forked { // the history was compacted in another session, which this one continues
+		if cut, forked := f.memory.compactedRoots.Get(first); forked { // this session continues another, compacted session
 			known.roots = append(known.roots, cut)
 		}
 		f.memory.lastConversations.Put(t, known)
@@ -70,7 +70,7 @@ func (f *historyReplay) newRootAfterHistoryCut(known *lastConversation) (newRoot
 }
 
 // setAttemptAndSaltAfterCut prepares a replay that continues a session after a cut. It adds the failures before the
-// cut to the number of attempts. It also changes the salt, because the state now depends on the session and not only on the history.
+// cut to the number of attempts. It also changes the salt, because the state now also depends on the session.
 func (f *historyReplay) setAttemptAndSaltAfterCut(cutRoot historyRoot) {
 	if cutRoot.failures > 0 && cutRoot.retryKey == f.HistoryDigest() {
 		f.attempt += cutRoot.failures

@@ -71,8 +71,8 @@ func (r *Request) checkThinkingBlocksOfAssistant() error {
 	return nil
 }
 
-// checkResults checks that every call has its result in the next user message, and every result its
-// call in the message before. Adjacent messages of one role count as one.
+// checkResults checks that every call has its result in the next user message, and that every result has its call in
+// the message before. Adjacent messages of one role count as one.
 func checkResults(messages []*Message) error {
 	var open []ToolUse // calls of the assistant's last message
 	from := 0          // index of that message

@@ -140,7 +140,7 @@ func (r *messagePartCollector) classifyAndAddTextBlock(blockText string) {
 		}
 		r.context = append(r.context, splitContext(blockText)...)
 	default:
-		if len(r.prompt) > 0 && strings.HasPrefix(blockText, skillContentPrefix) { // text of a skill that an agent preloads; it follows the agent's prompt
+		if len(r.prompt) > 0 && strings.HasPrefix(blockText, skillContentPrefix) { // a skill that a sub-agent preloads
 			r.context = append(r.context, splitContext(blockText)...)
 			return
 		}

@@ -16,7 +16,7 @@ type MessageGroup struct {
 	accompanyingTexts []sortableContextText
 	Text              string    // text of an assistant message
 	AnswerDigest      Digest    // digest of an assistant message
-	Uses              []ToolUse // calls of an assistant message; in a group of user messages, calls of the assistant message before it
+	Uses              []ToolUse // calls of the assistant message in or before the group
 }
 
 // GroupAdjacentMessagesByRole divides the client's messages into groups.

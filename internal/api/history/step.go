@@ -18,7 +18,7 @@ const (
 	KindResultsOfEndedTurn         StepKind = "closed"    // results that were not sent to the model, because their turn had ended
 	KindAddedPrompt                StepKind = "added"     // a prompt that was typed while the model worked
 	KindClaudeCodeTextNeedingReply StepKind = "injected"  // a text that Claude Code added and that requires a reply
-	KindTextRequestingNewReply     StepKind = "retry"     // a text that asks for another reply, because the last reply was truncated or refused
+	KindTextRequestingNewReply     StepKind = "retry"     // a text that asks for a reply to replace the last one
 	KindTextRequestingRestOfReply  StepKind = "resumed"   // a text that requests the rest of a reply
 	KindBackgroundWorkNotice       StepKind = "notice"    // notice about background work
 	KindInterrupt                  StepKind = "interrupt" // the work in progress was interrupted
@@ -77,7 +77,7 @@ func (s *Step) markAsResultsOfEndedTurn() {
 }
 
 // Digest returns the digest of a step. uses are the calls before the step. The digest of results depends on the order
-// of these calls, and not on the order of the results.
+// of uses, but not on the order of the results.
 func (s *Step) Digest(uses []ToolUse) Digest {
 	if s.Kind != KindResults {
 		return s.digest

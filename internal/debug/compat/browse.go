@@ -338,7 +338,7 @@ var (
 
 // ServeOlderJavaScriptClient serves the older JavaScript client, which connects to the address that it was loaded from.
 func ServeOlderJavaScriptClient(w http.ResponseWriter, r *http.Request) {
-	address := fmt.Sprintf("const SERVER_URL = %q;", "http://"+r.Host) // the guard has checked that this is a host of this machine
+	address := fmt.Sprintf("const SERVER_URL = %q;", "http://"+r.Host) // localhttp.Guard has checked the host
 	body := []byte(strings.Replace(olderJavaScriptClientSource, `const SERVER_URL = "";`, address, 1))
 	h := w.Header()
 	h.Set("Content-Type", "application/javascript; charset=utf-8")

@@ -82,7 +82,7 @@ func (d *CallData) kwargs() json.RawMessage {
 	return d.PrettyKwargs
 }
 
-// Truncated returns a copy without the bytes of the items, which are in the store. Displayed forms that are too large are replaced.
+// Truncated returns a copy without the bytes of the items. A marker replaces each displayed form that is too large.
 func (d *CallData) Truncated() (copyWithoutLargeValues debug.CallValues) {
 	bare := func(it Item) Item {
 		it.Data = nil

@@ -14,11 +14,11 @@ import (
 
 // Options configure a Journal. W and Now are required.
 type Options struct {
-	W         io.Writer // opened for appending; each line is one Write; if the disk is full, the part that was written is removed again
+	W         io.Writer // gets each line in one Write; a file must be open for appending
 	Now       func() time.Time
 	PID       int
 	SessionID string
-	Environ   []string // environment, whose secret values are redacted
+	Environ   []string // environment; its secret values are redacted
 }
 
 // Journal writes lines. All methods may be called from many goroutines.
@@ -145,7 +145,7 @@ func appendLine(w io.Writer, line []byte) error {
 	return errors.Join(err, removePartialLineAtEnd(file, int64(n)))
 }
 
-// The number and the length of the waits for other journals to finish their lines.
+// Before it removes a partial line, a process waits this often and this long for other processes to finish their lines.
 const (
 	maxLockAttempts = 100
 	lockInterval    = time.Millisecond
@@ -172,7 +172,8 @@ func removePartialLineAtEnd(file *os.File, partialLineBytes int64) error {
 	return nil
 }
 
-// removeBytesIfAtFileEnd removes the byteCount bytes before endOfBytes, if they are at the end of the file.
+// removeBytesIfAtFileEnd removes the byteCount bytes before endOfBytes if they are at the end of a regular file.
+// needsNoRetry is false if other bytes follow them.
 func removeBytesIfAtFileEnd(file *os.File, endOfBytes, byteCount int64) (needsNoRetry bool, err error) {
 	info, err := file.Stat()
 	if err != nil || !info.Mode().IsRegular() {

@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lockByte returns the locked byte, far after the end of the file: on Windows, others cannot read or write this byte.
+// lockByte returns the position of the byte to lock. It is far after the end of the file, because Windows prevents
+// other processes from reading and writing a locked byte.
 func lockByte() *windows.Overlapped { return &windows.Overlapped{OffsetHigh: 1 << 30} }
 
 // lockShared locks the file while this process writes a line. Other processes may write at the same time. lockShared

@@ -10,7 +10,7 @@ type Start struct {
 	PPID int `json:"ppid"`
 	// Parent is the name of the parent process, if the system provides it.
 	Parent string `json:"parent,omitempty"`
-	// InheritedVariables are variables that belong to another claude session, but which this process has inherited.
+	// InheritedVariables are variables of another claude session that this process has inherited.
 	InheritedVariables []string `json:"leaks,omitempty"`
 	// SecretArguments are the arguments that contain a secret, as `argv[N]`.
 	SecretArguments []string `json:"secrets,omitempty"`

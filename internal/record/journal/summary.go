@@ -25,7 +25,7 @@ type Summary struct {
 	mu       sync.Mutex
 	run      scenarios.RunRecord
 	messages map[modelSource]lastModelMessage         // last message of each model
-	retries  map[processKey]int                       // failed attempts since the last message, for the request that the next message answers
+	retries  map[processKey]int                       // failed attempts of the current request
 	requests map[conversation]lastConversationRequest // last request to the Messages API in each conversation
 	gates    []GateState
 }
@@ -72,7 +72,7 @@ func Summarize(entries []Entry) *Summary {
 	return &s
 }
 
-// Add adds a line.
+// Add adds the content of a journal line.
 func (s *Summary) Add(origin LineOrigin, b Body) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +162,7 @@ func (s *Summary) addRequest(q Request, afterMS float64) {
 		by = conversation{prompt: q.Prompt}
 	}
 	before, again := s.requests[by]
-	// For a client without a session, only the messages distinguish a new conversation from a retry.
+	// Without a session, a second request with the same prompt is a retry only if the first one failed.
 	again = again && q.Attempt > 1 && (q.Session != "" || before.hasFailed)
 	this := lastConversationRequest{indexInRunRecord: before.indexInRunRecord, hasFailed: q.Failed()}
 	if again {
@@ -201,12 +201,13 @@ func setInMap[K comparable, V any](m *map[K]V, k K, v V) {
 	(*m)[k] = v
 }
 
-// Failed reports whether the client had to repeat the request, or gave it up.
+// Failed reports whether the request failed, or the client aborted it.
 func (q Request) Failed() bool {
 	return q.Status != 200 || q.Error != "" || slices.ContainsFunc(q.Findings, func(f string) bool { return strings.HasPrefix(f, "aborted: ") })
 }
 
-// serverTool returns the server and the tool of an MCP call; ok is false if no MCP call reached the server.
+// serverTool returns the server and the tool of a call to an MCP server. ok is false for other calls, and for calls that
+// did not reach the server.
 func (c *ExecutedCall) serverTool() (server, tool string, ok bool) {
 	name, ok := strings.CutPrefix(c.Tool, "mcp__")
 	if !ok || c.HasUnknownTool() || c.WasDenied() {
@@ -220,8 +221,8 @@ func (c *ExecutedCall) HasUnknownTool() bool {
 	return c.IsError && strings.Contains(c.Result, "No such tool available: "+c.Tool)
 }
 
-// WasDenied reports whether the call was not allowed. It recognizes the messages of Claude Code, but not the message
-// that a permission rule denied the call.
+// WasDenied reports whether Claude Code denied the call because nothing allowed it. It does not recognize calls that a
+// permission rule denied.
 func (c *ExecutedCall) WasDenied() bool {
 	if !c.IsError {
 		return false

@@ -58,7 +58,7 @@ type Unplayed struct {
 	Line int `json:"line,omitempty"`
 }
 
-// Model is one content block of a message from the model.
+// Model is a part of a message from the model: one or more content blocks.
 type Model struct {
 	// MessageID is the id of the message.
 	MessageID string `json:"message_id"`

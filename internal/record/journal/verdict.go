@@ -104,7 +104,8 @@ func NewUnstartedServerFinding(server, reason string) Finding {
 	}
 }
 
-// NewUnreleasedGateFinding returns the finding about a gate at which a step waited in vain; howToRelease describes how to release it.
+// NewUnreleasedGateFinding returns the finding about a gate that was not released in time. howToRelease is the command
+// or request that releases it.
 func NewUnreleasedGateFinding(gate, reason, howToRelease, file string, line int) Finding {
 	return Finding{ID: "T01", Level: "error", Text: "the gate " + gate + " was not released: " + reason, File: file, Line: line, Advice: "release it: " + howToRelease}
 }

@@ -61,7 +61,7 @@ var encodedByteClasses = func() (kind [256]byte) {
 func base64AndPercentEncodedWordSpans(text string) [][2]int {
 	var words [][2]int
 	for i := 0; i+minBytesOfWordToDecode <= len(text); i++ {
-		if next := i + minBytesOfWordToDecode - 1; encodedByteClasses[text[next]] == 0 { // no word contains this byte, so none that is long enough begins at or before it
+		if next := i + minBytesOfWordToDecode - 1; encodedByteClasses[text[next]] == 0 { // the byte at next ends every word
 			i = next
 			continue
 		}

@@ -18,7 +18,8 @@ type Finding struct {
 // minSecretTextBytes is the minimum length of a text that can contain a secret.
 const minSecretTextBytes = 6
 
-// mergeFindings sorts findings and joins those that overlap. The first certain part, or else the first, decides the kind.
+// mergeFindings sorts findings and joins those that overlap. A joined finding has the kind of its first certain part
+// or, if no part is certain, of its first part.
 func mergeFindings(found []Finding) []Finding {
 	slices.SortStableFunc(found, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
@@ -38,7 +39,7 @@ func mergeFindings(found []Finding) []Finding {
 	return out
 }
 
-// FixedTextPlaceholderMaker replaces every secret by "[redacted]", for records of processes that cannot share numbers.
+// FixedTextPlaceholderMaker replaces every secret by "[redacted]". It is used where several processes write one record.
 type FixedTextPlaceholderMaker struct{}
 
 // Placeholder implements [PlaceholderMaker].

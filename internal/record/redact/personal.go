@@ -174,7 +174,7 @@ func findIPAddresses(s string) []Finding {
 // wordFinder finds many words in a text in one pass. Words must have at least three bytes.
 type wordFinder struct {
 	ignoreCase bool                    // ignore the case of ASCII letters; the words are in lower case
-	prefixBits [1 << 10]uint64         // one bit per hash of a word's first three bytes; most of a text is skipped because its bit is not set
+	prefixBits [1 << 10]uint64         // a set bit for each hash of a word's first three bytes; allows a quick check
 	byPrefix   map[uint32][]wordToFind // words by their first three bytes
 }
 

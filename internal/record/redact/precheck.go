@@ -10,10 +10,10 @@ type rule struct {
 	id, expr        string
 	keywords        string  // keywords in lower case, separated by bars
 	entropy         float64 // minimum entropy of the secret in bits per character; 0 means any
-	group           int     // group with the secret; 0 means the first group that matched, or the whole match if there are no groups
+	group           int     // group with the secret; 0 means the first matching group, or the whole match without groups
 	isGuess         bool    // the rule only guesses from the name of a value, so its findings are not Certain
 	usesContext     bool    // recognized by the text before the secret; the secret may have any form
-	isCommandOption bool    // recognized by an option of a command; the rule is also tried on command lines that are lists of arguments
+	isCommandOption bool    // recognized by an option of a command; the rule is also tried on lists of arguments
 }
 
 // keyword is a word near which a rule is tried.
@@ -27,16 +27,16 @@ type keyword struct {
 type keywordContextCheck int
 
 const (
-	noPrecheckKeywordInMatch       keywordContextCheck = iota // no check, because the keyword itself is part of what the expression matches
+	noPrecheckKeywordInMatch       keywordContextCheck = iota // no check, because the expression also matches the keyword
 	noPrecheckKeywordFarFromSecret                            // no check, because the keyword may be far from the secret
-	precheckAssignmentAfterKeyword                            // the keyword is part of a name; an assignment sign and a value follow the name
-	precheckAssignedValueHasDigit                             // like precheckAssignmentAfterKeyword, but the value must also have a digit
+	precheckAssignmentAfterKeyword                            // the keyword is part of a name to which a value is assigned
+	precheckAssignedValueHasDigit                             // like precheckAssignmentAfterKeyword, and the value has a digit
 	precheckUpperCaseName                                     // like precheckAssignedValueHasDigit, and the name is in capitals
 	precheckAssignedValueIsQuoted                             // like precheckAssignmentAfterKeyword, and the value is in quotes
 	precheckKeywordInCommandFlag                              // the keyword is in a flag of a command
 	precheckFollowingColon                                    // a colon follows, at once or after one byte
 	precheckUserInfo                                          // an at sign follows, before any space, quote or slash
-	precheckWebToken                                          // the keyword begins a word of at least nine bytes that a dot follows
+	precheckWebToken                                          // the keyword begins a word of at least nine bytes; a dot follows it
 	precheckLongWordAfterKeyword                              // a word of at least 24 letters and digits follows
 	noPrecheckKeywordBeginsBlock                              // no check, because the secret is the block that the keyword begins
 )
@@ -144,8 +144,8 @@ func (g keywordContextCheck) canRuleMatchAround(text string, keywordStart, keywo
 	}
 }
 
-// Limits, in bytes, for the text after a keyword: the most of a name, the longest assignment sign with quotes, and the
-// shortest value. They only serve to exclude most texts quickly; the expressions of the rules are stricter.
+// Limits for the text after a keyword: the maximum length of the rest of the name, the maximum length of an assignment
+// sign with quotes, and the minimum length of a value. The expressions of the rules are stricter.
 const (
 	maxNameBytesAfterKeyword       = 48
 	maxAssignmentSignAndQuoteBytes = 9

@@ -82,7 +82,7 @@ func (r *Redactor) Find(s string) []Finding {
 	return mergeFindings(found)
 }
 
-// Finder finds the positions of secrets. It makes its redactor on first use. It may be used by many goroutines.
+// Finder finds the positions of secrets. It creates its redactor on first use. It may be used by many goroutines.
 type Finder struct {
 	options Options
 
@@ -215,7 +215,7 @@ func (r *Redactor) Args(args []string) []string {
 	return out
 }
 
-// withSecretValuesFromArgs returns a redactor that also knows the values which the arguments of a command line mark as secret.
+// withSecretValuesFromArgs returns a redactor that also knows the secret values in the arguments of a command line.
 func (r *Redactor) withSecretValuesFromArgs(args []string) *Redactor {
 	values := newKnownValues(nil, nil)
 	for i, arg := range args {
@@ -245,8 +245,8 @@ func secretOffsetInArg(args []string, argIndex int) int {
 	return -1
 }
 
-// secretsAfterOptions finds secrets after options of well-known commands, such as sshpass -p X, by index of the
-// argument. It searches the arguments as one line, in which each argument is one word.
+// secretsAfterOptions finds secrets after options of well-known commands, such as sshpass -p X. The result is keyed by
+// the index of the argument. It searches the arguments as one line, in which each argument is one word.
 func (r *Redactor) secretsAfterOptions(args []string) map[int][]Finding {
 	const inWord = '_' // replaces characters that would end a word
 	var line []byte

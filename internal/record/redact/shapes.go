@@ -163,7 +163,8 @@ func (s *secretFormFinder) findRuleMatches(text string, ruleIndex int, span [2]i
 	return found
 }
 
-// isProseOrParameterAfterBearer reports whether the word after "bearer" is not a token, but a word or the parameter of a challenge.
+// isProseOrParameterAfterBearer reports whether the word after "bearer" is a usual word or the parameter of an HTTP
+// challenge, and therefore not a token.
 func isProseOrParameterAfterBearer(wordAfterBearer string) bool {
 	return wordAfterBearer == "resource_metadata=" || slices.ContainsFunc([]string{"authenti", "authori", "credential", "assessment", "scheme", "token", "security", "challenge", "instrument"}, func(about string) bool {
 		return strings.HasPrefix(strings.ToLower(wordAfterBearer), about) && looksLikeWordOrExample(wordAfterBearer)
@@ -209,9 +210,9 @@ func (s *secretFormFinder) compiledPattern(ruleIndex int) *regexp.Regexp {
 	return s.exprs[ruleIndex]
 }
 
-// gitleaksPatternOfNameBeforeKeyword is the beginning of the gitleaks rules for a name with a value. It matches the part of the
-// name before the keyword. Matching it would take ten times as long as the rest of a rule, so it is removed from the
-// expressions, and [startOfNameContaining] finds this part of the name.
+// gitleaksPatternOfNameBeforeKeyword is the beginning of the gitleaks rules for a name with a value. It matches the part
+// of the name before the keyword. It is removed from the expressions, because matching it would take ten times as long
+// as the rest of a rule. [startOfNameContaining] finds this part of the name instead.
 const gitleaksPatternOfNameBeforeKeyword = `(?i)[\w.-]{0,50}?`
 
 func startOfNameContaining(text string, keywordStart int) int {
