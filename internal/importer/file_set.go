@@ -95,7 +95,7 @@ func (k *FileSet) recordFailure(name string, err error) {
 	}
 }
 
-// Create starts a file. name uses slashes and is relative to the file set.
+// Create starts a file, which the caller must close. name uses slashes and is relative to the file set.
 func (k *FileSet) Create(name string) *OutputFile {
 	k.names = append(k.names, name)
 	f := &OutputFile{set: k, name: name}
@@ -287,7 +287,7 @@ func keepEditedSections(name string, remaining map[string]*sectionWithBodyDigest
 
 // MergeUserEditsOfExistingFiles merges the file set with the existing files, and keeps what the user has edited. A
 // digest of the original text shows whether a text was edited. In scenarioFileName, each section has its own digest;
-// the digests of all other files are in its section "files". notes lists the edits that hide new content.
+// the digests of all other files are in its section "files". notes lists the kept edits that differ from new content.
 func (k *FileSet) MergeUserEditsOfExistingFiles(scenarioFileName string) (notes []string, err error) {
 	if k.err != nil {
 		return nil, k.err

@@ -33,8 +33,8 @@ type Options struct {
 	// Out is the output directory; if empty, the scenario is written to Stdout.
 	Out  string
 	Name string // name of the scenario; empty means derived from the first file
-	// RivalDir is a directory of other scenarios; empty means none. If one of their patterns matches a prompt, the new
-	// pattern for this prompt is never only a part of it, so that the other rule stays effective.
+	// RivalDir is a directory of other scenarios; empty means none. If a prompt contains the text of one of their
+	// patterns, the new pattern is not a part of this text, because it would then match all prompts of the other rule.
 	RivalDir string
 
 	ExactPatterns  bool // patterns match whole prompts
@@ -222,7 +222,8 @@ func IsInputError(err error) bool {
 	return ok || errors.Is(err, session.ErrNoConversation)
 }
 
-// minBytesOfResultReplacedByReference is the minimum length of a result to which texts may refer; shorter ones may match by chance.
+// minBytesOfResultReplacedByReference is the minimum length of a result to which texts may refer. A shorter result may
+// occur in a text by chance.
 const minBytesOfResultReplacedByReference = 8
 
 // rememberToolResultsForReferences stores the results of the calls in a message, so that later texts can refer to them. It
@@ -339,7 +340,8 @@ func (w *scenarioWriter) writeConfig(servers map[string]*clone.RecordedServer) e
 // maxFileNameBytes leaves room for a number and an extension in the 255 bytes of a name.
 const maxFileNameBytes = 200
 
-// uniqueName returns name, with a number if used has it, and adds it to used. It ignores case, as some file systems do.
+// uniqueName returns name, or name with a number if used contains it, and adds the result to used. Like some file systems,
+// it ignores case.
 func uniqueName(name string, used map[string]bool) string {
 	unique := name
 	for n := 2; used[strings.ToLower(unique)]; n++ {

@@ -134,7 +134,7 @@ func countOverlapping(text, part string) int {
 
 var hexNumberPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-fA-F]*(?:[-:.][0-9a-fA-F]+)*`) })
 
-// volatileRegexp returns a regular expression that matches the prompt with other ids, dates and numbers.
+// volatileRegexp returns a regular expression that matches the prompt even if it has other ids, dates and numbers.
 func volatileRegexp(prompt string) string {
 	const longest = 200
 	line, _, more := strings.Cut(strings.TrimSpace(prompt), "\n")

@@ -22,7 +22,7 @@ const (
 	replayCallByMCPFixture                           // answered by the fixture of its MCP server
 	replayCallBySubAgentScript                       // answered by the script of its sub-agent
 	replayCallAsDenied                               // denied, as recorded
-	replayCallByRunningTool                          // executed: the call only reads, and the file set contains the file that it reads
+	replayCallByRunningTool                          // executed, because the call only reads a file of the file set
 	replayCallWithoutResult                          // without a result
 )
 
@@ -198,8 +198,8 @@ func (s filePrintingCommand) partPrintedByCommand(fileContent string) string {
 	return strings.Join(lines, "")
 }
 
-// replayPathAndContentOfRecordedFile returns the path of a file when the scenario is played, and its content; nil means not in
-// the set.
+// replayPathAndContentOfRecordedFile returns the path that a file has when the scenario is played, and its content. A nil
+// content means that the file set does not contain the file.
 func (p *replayPlans) replayPathAndContentOfRecordedFile(recordedPath string) (replayPath string, content *string) {
 	rel, ok := p.relativePath(recordedPath)
 	if !ok {
@@ -210,7 +210,8 @@ func (p *replayPlans) replayPathAndContentOfRecordedFile(recordedPath string) (r
 
 var lineNumberPrefixOfGrepResultPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d+[:-]`) })
 
-// fileContainsAllLinesOfGrepResult reports whether an imported file contains all lines of grepResult, with or without line numbers.
+// fileContainsAllLinesOfGrepResult reports whether an imported file contains all lines of grepResult. The lines of
+// grepResult may begin with line numbers.
 func fileContainsAllLinesOfGrepResult(grepResult, fileContent string) bool {
 	for line := range strings.Lines(grepResult) {
 		line = strings.TrimSuffix(line, "\n")
@@ -339,7 +340,7 @@ func (e *callsExpectedWhenScenarioIsPlayed) countCallsMatchingExpectedOne(x *exp
 		other := &e.list[i]
 		same := other.tool == x.tool && (!x.fromFixture || other.fromFixture)
 		for name, value := range x.input {
-			// Values of other types cannot be compared.
+			// Only strings and booleans are compared.
 			same = same && (x.fromFixture || isInputValueSameInEveryRun(other.fullInput[name]) && other.fullInput[name] == value)
 		}
 		if same {

@@ -120,12 +120,12 @@ func sendRecordedPromptsAndCollectOutput(programInput io.WriteCloser, programOut
 	r := &programOutputCollector{unreadLines: make(chan []byte)}
 	done := make(chan struct{})
 	defer close(done)
-	go r.sendOutputLinesToChannel(bufio.NewReaderSize(programOutput, 1<<20), done) // returns at EOF of the output, or at the next line
+	go r.sendOutputLinesToChannel(bufio.NewReaderSize(programOutput, 1<<20), done) // returns at EOF, or soon after done
 	expand := strings.NewReplacer(CWDPlaceholder, playDirs.scenario, HomePlaceholder, playDirs.home)
 	for _, s := range sessions {
 		for _, p := range s.Prompts {
 			if p.IsNotice {
-				const patience = 3 * time.Second // limits the wait, because a notice that joined the previous turn has no result of its own
+				const patience = 3 * time.Second // a notice that was answered in the previous turn has no result
 				r.collectLinesUntilResult(patience)
 				continue
 			}

@@ -296,8 +296,8 @@ func (w *scenarioWriter) writeCall(tablePath string, c *session.Call) {
 
 const maxInlineResultBytes = 4 << 10
 
-// inlineOrFileReferenceTOMLOfResult returns the result of a canned call in TOML. If there is an output directory, a long result
-// goes to a file of its own, such as results/3-1.txt for the first long result of prompt 3.
+// inlineOrFileReferenceTOMLOfResult returns the result of a canned call in TOML. If there is an output directory, a long
+// result is written to a separate file, such as results/3-1.txt for the first long result of prompt 3.
 func (w *scenarioWriter) inlineOrFileReferenceTOMLOfResult(toolResultText string) string {
 	toolResultText = w.truncateToolResultUnlessKeepingBigOnes(toolResultText)
 	if len(toolResultText) <= maxInlineResultBytes || w.options.Out == "" {

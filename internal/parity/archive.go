@@ -36,7 +36,7 @@ func namesOfFilesInCaseArchive() []string {
 	return []string{"scenario.toml", "argv", "stdin", "dialogue", "settings.json", "mcp.json", "env", "servers", "refuses", "default-url"}
 }
 
-// splitArchive parses a txtar archive and records the line at which each file begins. (The txtar libraries do not.)
+// splitArchive parses a txtar archive. Unlike the txtar libraries, it records the line at which each file begins.
 func splitArchive(archive string, src []byte) []*archiveFile {
 	var files []*archiveFile
 	n := 0
@@ -195,7 +195,7 @@ func splitLines(data []byte) []string {
 	return strings.Split(text, "\n")
 }
 
-// Recording is the recorded behaviour of one lane in one case.
+// Recording is what one lane (the run of one of the two programs) did in one case.
 type Recording struct {
 	Runs []Run `json:"runs"`
 	// Hooks are the payloads that the recording hook received, in order.
@@ -245,7 +245,7 @@ type Difference struct {
 	Known string `json:"known,omitempty"`
 }
 
-// TextsOfTimeoutProblems describes the recordings that reached a time limit; nil means none.
+// TextsOfTimeoutProblems returns a text for each time limit that was reached; nil means none.
 func TextsOfTimeoutProblems(ours, theirs *Recording) (problemTexts []string) {
 	for _, side := range []*Recording{ours, theirs} {
 		for _, p := range side.Problems {
@@ -279,14 +279,14 @@ func (r *Recording) hasEveryRunFailedBeforeSession() bool {
 // CaseStep is one line of a dialogue: an action of the host, or a condition it waits for.
 //
 //	prompt TEXT              sends a prompt
-//	send JSON                sends a line unchanged; $id is the request of the last wait
+//	send JSON                sends a line; $id is replaced by the id of the request that the last wait received
 //	request JSON             sends a control request and waits for its answer
 //	ask JSON                 sends a control request without waiting
 //	wait KIND [PATH=VALUE…]  waits for an event of that kind
 //	allow [JSON]             waits for the next can_use_tool and allows it; JSON is its updatedInput
 //	deny [TEXT]              waits for the next can_use_tool and denies it
 //	refuse                   denies every permission request until the next result
-//	answer JSON              answers the control request of the last wait; $rpc is the id of its MCP message
+//	answer JSON              answers the request that the last wait received; $rpc is the id of its MCP message
 //	signal INT|TERM|HUP      sends the process a signal
 //	close                    ends stdin, like the end of the dialogue
 //

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// orderedKinds contains the kinds of changes, in the order of the report. Options are those of the command line, keys those
-// of events, lists are lists such as the tools, and defaults do not depend on the prompt. All others are values.
+// orderedKinds contains the kinds of changes in the order of the report: options of the command line, events, keys of
+// events, lists such as the list of tools, values that do not depend on the prompt, and all other values.
 const orderedKinds = "options events keys lists defaults values"
 
 // Change is a difference at one path between two versions, over all cases.
@@ -30,8 +30,8 @@ type HelpWords struct {
 	Words map[string][]string
 }
 
-// SetChangesBetweenCLIVersions makes this a report about two versions of the real CLI. Such a report lists the differences by
-// path, and for each path the cases. Differences in the options and commands come first.
+// SetChangesBetweenCLIVersions makes r a report about two versions of the real CLI. Such a report lists each path that
+// differs, with the cases. Differences in the options and commands come first.
 func (r *Report) SetChangesBetweenCLIVersions(oldHelp, newHelp HelpWords) {
 	r.Versions = []string{oldHelp.Version, newHelp.Version}
 	r.Changes = []Change{}

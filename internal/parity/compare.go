@@ -120,15 +120,16 @@ func parseMCPEvents(list []json.RawMessage) []event {
 
 const listenMethod = "subscriptions/listen"
 
-// isSentAfterNotificationStreamReopened reports whether a message is one that follows when the notification stream is
-// reopened. This happens after a second, so only a side of the comparison that runs longer has these messages.
+// isSentAfterNotificationStreamReopened reports whether an event has the kind of messages that are sent after the client
+// has reopened the notification stream. This happens after a second, so only a long recording has these messages.
 func isSentAfterNotificationStreamReopened(mcpEventKind string) bool {
 	return slices.ContainsFunc([]string{listenMethod, "tools/list", "prompts/list", "resources/list"}, func(method string) bool {
 		return mcpEventKind == "client "+method || mcpEventKind == "server answer to "+method
 	}) || mcpEventKind == "server notifications/subscriptions/acknowledged"
 }
 
-// sortConcurrentListRequestsAndResponses sorts the requests for lists, and their responses, because clients send these concurrently.
+// sortConcurrentListRequestsAndResponses sorts the requests for lists and their responses, because clients send such
+// requests concurrently.
 func sortConcurrentListRequestsAndResponses(mcpEvents []event) {
 	rank := func(e event) int {
 		for i, list := range []string{"tools/list", "prompts/list", "resources/list"} {

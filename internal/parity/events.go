@@ -230,7 +230,7 @@ func modelRequests(requests []json.RawMessage, hasParallelAgents bool) []event {
 	return events
 }
 
-// sortAdjacentEvents sorts each run of neighbours that belong together.
+// sortAdjacentEvents sorts each sequence of adjacent events for which belongs returns true.
 func sortAdjacentEvents(events []event, belongs func(event) bool, compare func(a, b event) int) {
 	for i := 0; i < len(events); i++ {
 		from := i
@@ -293,7 +293,8 @@ func KindOfRecordedEvent(rawEvent json.RawMessage) string {
 	return kind
 }
 
-// moveLastStateLinesToEnd moves the last line of each kind of state to the end: the real CLI repeats these at random times.
+// moveLastStateLinesToEnd moves the last line of each kind of state to the end and removes the others, because the real
+// CLI repeats such lines at random times.
 func moveLastStateLinesToEnd(transcriptEvents []event) []event {
 	var rest []event
 	last := map[string]event{}

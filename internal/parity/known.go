@@ -193,8 +193,8 @@ func (f *KnownDifferenceFile) Overdue(now time.Time) diag.List {
 	return list
 }
 
-// ShouldCompareAgain reports whether the case should be compared once more. This is so if an entry names the case but would be
-// reported as stale: the difference may not occur every time.
+// ShouldCompareAgain reports whether an entry that names the case would be reported as no longer needed. The difference
+// may not occur every time, so the case should be compared again.
 func (f *KnownDifferenceFile) ShouldCompareAgain(nameOfCase, fileOfCase, cliVersion string) bool {
 	whole := f.hasComparedAllNamedCases(cliVersion)
 	return slices.ContainsFunc(f.Known, func(k *KnownDifference) bool {

@@ -1,7 +1,7 @@
-// Package parity makes two recorded runs comparable.
+// Package parity reads parity cases, compares the recordings of two programs that ran a case, and reports the differences.
 //
-// It replaces only values that differ in every run (ids, times, durations,
-// costs, paths, versions). Equal values within a run get equal replacements.
+// Before it compares, it replaces values that differ in every run (ids, times, durations, costs, paths, versions). Equal
+// values within a run get equal replacements.
 package parity
 
 import (
@@ -55,7 +55,7 @@ type volatilePattern struct {
 	placeholder string // what replaces the text; "" means the text is an id, which gets a numbered placeholder
 }
 
-// volatileTextPatterns are replaced anywhere in a text.
+// volatileTextPatterns match texts that differ in every run. They are replaced anywhere in a string.
 var volatileTextPatterns = sync.OnceValue(func() []volatilePattern {
 	return []volatilePattern{
 		{regexp.MustCompile(`/tmp/claude-\d+/[^\s"'<>]*`), "<path>"},
@@ -75,7 +75,7 @@ var volatileTextPatterns = sync.OnceValue(func() []volatilePattern {
 	}
 })
 
-// Text replaces values in a text. A text that is an id elsewhere is an id here.
+// Text replaces values in a text. A text that equals a known id is replaced by the placeholder of this id.
 func (n *Normaliser) Text(s string) string {
 	if id := n.ids[s]; id != "" {
 		return id
@@ -106,8 +106,8 @@ func (n *Normaliser) numberMatches(expr *regexp.Regexp, s string) string {
 }
 
 // keysByPlaceholder lists keys by the word that replaces their values. If the word is empty, the values are numbered
-// like ids. A few keys are not obvious: requestDigest is a hash over ids and times, and tail is a list of hashes. A date can
-// differ because midnight may fall between the lanes.
+// like ids. A few keys are not obvious: requestDigest is a hash over ids and times, and tail is a list of hashes. A date
+// can differ because the second program may run after midnight.
 var keysByPlaceholder = [...]struct{ word, keys string }{
 	{"", "uuid session_id sessionId parentUuid request_id requestId tool_use_id parent_tool_use_id promptId " +
 		"agentId agent_id message_id slug run_id runId task_id taskId backgroundTaskId requestDigest tail hash " +
@@ -241,7 +241,8 @@ func (p *normaliserPair) assignSameNumber(a, b string) {
 	}
 }
 
-// shareParentPlaceholder lets the line after a line of only one side appear to follow that line's parent.
+// shareParentPlaceholder is called for a transcript line that only one side has. It gives the id of this line the
+// placeholder of its parent, so that the next line appears to follow the parent, as on the other side.
 func (n *Normaliser) shareParentPlaceholder(transcriptLine any) {
 	object, _ := transcriptLine.(map[string]any)
 	if id, parent := stringOrEmpty(object["uuid"]), stringOrEmpty(object["parentUuid"]); id != "" && parent != "" && n.ids[id] == "" {

@@ -121,7 +121,8 @@ func maskDescriptions(stdout string) string {
 	return b.String()
 }
 
-// isBuiltInAgentOrCommand reports whether the CLI provides the command of this name or, if agentsOrCommands is "agents", the agent.
+// isBuiltInAgentOrCommand reports whether the CLI provides an agent of this name (if agentsOrCommands is "agents") or a
+// command of this name.
 func isBuiltInAgentOrCommand(agentsOrCommands, name string) bool {
 	if agentsOrCommands == "agents" {
 		return slices.Contains([]string{"claude", "claude-code-guide", "Explore", "general-purpose", "Plan", "statusline-setup"}, name)
@@ -142,7 +143,8 @@ func maskProseInLine(lineKind string, rawLine json.RawMessage) json.RawMessage {
 		return rawLine
 	}
 	for _, row := range rows {
-		if message, _ := line["message"].(map[string]any); lineKind == "api-request-blob" && message["role"] != "system" { // a system message contains only reminders
+		// Unlike a system message, other messages may contain words of the user.
+		if message, _ := line["message"].(map[string]any); lineKind == "api-request-blob" && message["role"] != "system" {
 			maskReminders(message)
 			continue
 		}

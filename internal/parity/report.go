@@ -22,7 +22,7 @@ const (
 	StatusOnlyKnownDifferences Status = "known" // all differences of the case are known
 	StatusDiffers              Status = "differ"
 	StatusNotComparable        Status = "not comparable"
-	// StatusNotCompared means that a case has no result: interrupted, killed at its time limit, or refused by both programs.
+	// StatusNotCompared means that a case was interrupted, killed at its time limit, or refused by both programs.
 	StatusNotCompared Status = "not compared"
 )
 
@@ -249,7 +249,8 @@ const (
 	maxLineColumns            = 160
 )
 
-// ShortenReportItemsToOneScreen shortens a report's items to one screen: it truncates long lines and items and counts omitted items.
+// ShortenReportItemsToOneScreen joins a report's items and shortens them to one screen. It truncates long lines and items,
+// and counts omitted items.
 func ShortenReportItemsToOneScreen(itemTexts []string) string {
 	if len(itemTexts) == 0 {
 		return ""

@@ -322,7 +322,8 @@ func (c *Call) addMissingPartsFrom(otherRecord *Call) {
 // ErrNoConversation reports that the files contain no conversation.
 var ErrNoConversation = errors.New("the input contains no prompt with an answer")
 
-// addLastMessageFromCallResult adds a sub-agent's last message, from the result of its call, if the input contains only its calls.
+// addLastMessageFromCallResult adds the last message of a sub-agent if the recording contains only the sub-agent's calls.
+// The text is the result of the call that started the sub-agent.
 func (a *Agent) addLastMessageFromCallResult(callThatStartedAgent *Call) {
 	n := len(a.Messages)
 	if n == 0 || callThatStartedAgent.Result == nil || callThatStartedAgent.Result.IsError {

@@ -122,7 +122,7 @@ func (r *sessionRecordingReader) readFile(name string) error {
 func (r *sessionRecordingReader) read(name string, file io.Reader) error {
 	in := bufio.NewReaderSize(file, 1<<20)
 	start, _ := in.Peek(in.Size())
-	if first, _, _ := bytes.Cut(start, []byte("\n")); bytes.IndexByte(first, 0) >= 0 { // the first line may be as long as the file, so only its start is examined
+	if first, _, _ := bytes.Cut(start, []byte("\n")); bytes.IndexByte(first, 0) >= 0 { // first may be incomplete
 		return &Error{Place{File: name}, "is binary: " + expectedFormats}
 	}
 	into := &lineReader{sessionRecordingReader: r}

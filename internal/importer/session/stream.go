@@ -201,7 +201,7 @@ func (b *sessionBuilder) addToolResultOfStreamEvent(at Place, userEvent *streamE
 	b.addResultDetails(res, resultBlock.ToolUseID, &userEvent.ToolUseResult)
 }
 
-// objectWrappedFrameReader reads frames of both directions, each wrapped in an object.
+// objectWrappedFrameReader reads a tape: the frames that an SDK and claude exchanged, each wrapped in an object.
 type objectWrappedFrameReader struct{ *streamReader }
 
 func (r objectWrappedFrameReader) parseLine(at Place, raw []byte) error {

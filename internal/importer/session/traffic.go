@@ -158,7 +158,8 @@ func (w *trafficImporter) addHistoryStep(step *history.Step) {
 			return
 		}
 		w.addPrompt(&Prompt{At: w.at, Text: step.Text, OtherParts: len(step.Files), IsNotice: step.Kind == history.KindBackgroundWorkNotice})
-	case history.KindAddedPrompt, history.KindClaudeCodeTextNeedingReply, history.KindTextRequestingNewReply, history.KindTextRequestingRestOfReply, history.KindInterrupt, history.KindSummaryReplacingHistory: // none of these messages starts a turn
+	// None of these messages starts a turn.
+	case history.KindAddedPrompt, history.KindClaudeCodeTextNeedingReply, history.KindTextRequestingNewReply, history.KindTextRequestingRestOfReply, history.KindInterrupt, history.KindSummaryReplacingHistory:
 	}
 }
 

@@ -84,7 +84,8 @@ type hookAttachment struct {
 	Decision  string `json:"decision"`
 }
 
-// hookOutcome returns how a hook run ended, such as "blocked"; empty means success. isHookAttachment is false for other attachments.
+// hookOutcome returns how a hook run ended, such as "blocked"; empty means success. isHookAttachment is false if the
+// attachment is not about a hook.
 func (a *hookAttachment) hookOutcome() (outcomeUnlessSuccess string, isHookAttachment bool) {
 	switch a.Type {
 	case "hook_success":
@@ -388,7 +389,8 @@ func (b *sessionBuilder) addResultDetails(r *Result, callID string, u *toolUseRe
 	}
 }
 
-// addSubAgentLine adds a line of a sub-agent. idOfStartingCall returns the id of the call that started it; empty: unknown.
+// addSubAgentLine adds a line of a sub-agent. idOfStartingCall returns the id of the call that started the sub-agent, or
+// "" if it is unknown.
 func (b *sessionBuilder) addSubAgentLine(agentLine *conversationLine, agentID string, idOfStartingCall func(agentID string) string) {
 	l := agentLine.line
 	agentID = cmp.Or(agentID, l.AgentID)
@@ -423,7 +425,8 @@ func (t *transcriptReader) idOfCallThatStartedAgent(agentID string) string {
 	return meta.ToolUseID
 }
 
-// assignAgentsToStartingCalls finds the call that started each agent: its result has the agent's id, or its input the prompt.
+// assignAgentsToStartingCalls finds the call that started each agent: the result of the call contains the agent's id, or
+// its input contains the agent's prompt.
 func (b *sessionBuilder) assignAgentsToStartingCalls() {
 	calls := slices.SortedFunc(maps.Keys(b.calls), func(x, y string) int {
 		return cmp.Or(cmp.Compare(b.calls[x].At.Line, b.calls[y].At.Line), cmp.Compare(x, y))

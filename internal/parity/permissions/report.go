@@ -20,8 +20,8 @@ type DecisionComparisonStatus string
 // The statuses.
 const (
 	StatusSame        DecisionComparisonStatus = "same"
-	StatusLooser      DecisionComparisonStatus = "looser"   // claudeless allows a call about which the real CLI asks, or does not deny a call that the real CLI denies
-	StatusStricter    DecisionComparisonStatus = "stricter" // claudeless asks about a call that the real CLI allows, or denies a call that the real CLI does not deny
+	StatusLooser      DecisionComparisonStatus = "looser"   // claudeless allows, or asks where the real CLI denies
+	StatusStricter    DecisionComparisonStatus = "stricter" // claudeless denies, or asks where the real CLI allows
 	StatusKnown       DecisionComparisonStatus = "known"    // looser or stricter for a known reason
 	StatusNotCompared DecisionComparisonStatus = "not compared"
 )

@@ -16,7 +16,7 @@ func (g *CallGroup) SessionAsParityCase(scenarioFile, cwd, home string) (*parity
 	insert := strings.NewReplacer("{cwd}", cwd, "{home}", home).Replace
 	settings, err := json.Marshal(map[string]any{
 		"permissions": map[string]any{"allow": mapEach(g.Allow, insert), "ask": mapEach(g.Ask, insert), "deny": mapEach(g.Deny, insert), "additionalDirectories": mapEach(g.Directories, insert)},
-		// Rules decide, without a second model and without resolving the address of a WebFetch.
+		// With these settings, claude asks no second model and does not resolve the address of a WebFetch.
 		"useAutoModeDuringPlan": false, "skipWebFetchPreflight": true,
 	})
 	if err != nil {
@@ -42,8 +42,8 @@ func (g *CallGroup) SessionAsParityCase(scenarioFile, cwd, home string) (*parity
 	return c, nil
 }
 
-// callsPerMessage is the number of calls in one message of the model. A message costs a request and a permission question
-// costs little, so that longer messages make a comparison faster.
+// callsPerMessage is the number of calls in one message of the model. Longer messages make a comparison faster, because
+// each message needs a request.
 const callsPerMessage = 40
 
 // Scenario returns a scenario, as JSON, in which the model makes all calls in order, several in each message.
@@ -91,8 +91,8 @@ const (
 	Deny  Decision = "deny"
 )
 
-// Outcome is the decision about a call. If there is none, it has the reason: the tool rejected the input before
-// permission was asked, or the session ended before the call.
+// Outcome is the decision about a call, or the reason why there is none: the tool rejected the input before permission
+// was asked, or the session ended before the call.
 type Outcome struct {
 	Decision Decision `json:"decision,omitempty"`
 	// Reason is the kind of rule that decided, as the program names it.
@@ -150,7 +150,8 @@ func ReadOutcomes(rec *parity.Recording, calls int) []Outcome {
 	return all
 }
 
-// recordCalls stores in found the decisions and rejected inputs that an event reports. begun are calls that it starts.
+// recordCalls stores in found the decisions and rejected inputs that an event reports. begun lists the ids of the calls
+// that the event starts.
 func (e *event) recordCalls(found map[string]Outcome) (begun []string) {
 	var blocks []toolContentBlock
 	_ = json.Unmarshal(e.Message.Content, &blocks) // a string contains no calls

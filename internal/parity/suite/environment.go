@@ -134,8 +134,8 @@ func (p *caseRunOfProgram) writeCaseFilesAndClaudeConfig() error {
 
 const dummyAPIKey = "dummy"
 
-// installPrograms writes the programs that are first on PATH. claude is this binary. claudeless makes fixtures record
-// their traffic. record-hook is a hook that records its input and prints its argument.
+// installPrograms writes the programs that are first on PATH. claude runs this binary. claudeless also runs it, and makes
+// fixtures record their traffic. record-hook is a hook that records its input and prints its argument.
 func (p *caseRunOfProgram) installPrograms() error {
 	quoted := "'" + strings.ReplaceAll(p.Executable, "'", `'\''`) + "'"
 	protocol := ""

@@ -80,7 +80,7 @@ type ServeResult struct {
 	Error      string              `json:"error,omitempty"`
 }
 
-// ServeJob reads a job from stdin, runs it, and writes a [ServeResult] to stdout. It needs a process of its own, which
+// ServeJob reads a job from stdin, runs it, and writes a [ServeResult] to stdout. It must run in the process that
 // [PlayIsolated] starts in a separate network namespace.
 func ServeJob(ctx context.Context, s *process.System) error {
 	var job Job
@@ -108,7 +108,7 @@ func ServeJob(ctx context.Context, s *process.System) error {
 var ErrNotIsolated = errors.New("the system does not allow separate network namespaces")
 
 // PlayIsolated runs a job in a process without network access. When the process exits, all processes that it has
-// started are killed. words are the command that calls [ServeJob].
+// started are killed. words are the arguments with which job.Executable calls [ServeJob].
 func PlayIsolated(ctx context.Context, s *process.System, job *Job, words ...string) ([]*parity.Recording, error) {
 	job.Isolated = true
 	raw, err := json.Marshal(job)
@@ -136,8 +136,8 @@ func lastBytes(b []byte) string {
 	return string(b[max(0, len(b)-most):])
 }
 
-// unroutedPacketsOfNetworkNamespace counts packets that could not be routed: with only loopback, attempts to reach an outside
-// address.
+// unroutedPacketsOfNetworkNamespace returns the number of packets that could not be routed. In a network with only the
+// loopback interface, these are attempts to reach another machine.
 func unroutedPacketsOfNetworkNamespace() (countSinceCreation int) {
 	table, _ := os.ReadFile("/proc/self/net/snmp") // only Linux counts unroutable packets
 	var names []string
@@ -225,7 +225,8 @@ func (p *caseRunOfProgram) collectFiles() error {
 	})
 }
 
-// readSessionFilesIntoRecording reads the session files. Their paths begin below the project's directory, whose name differs.
+// readSessionFilesIntoRecording reads the session files. The recorded paths omit the project's directory, because its
+// name differs.
 func (p *caseRunOfProgram) readSessionFilesIntoRecording() error {
 	p.recording.Transcripts = map[string][]json.RawMessage{}
 	root := filepath.Join(p.configDir(), "projects")
@@ -255,7 +256,8 @@ type modelRequestPart struct {
 	IsError bool            `json:"is_error,omitempty"`
 }
 
-// readModelRequestsFromJournalFile reads the requests from a journal of `claudeless serve` or `claude`; a missing journal has none.
+// readModelRequestsFromJournalFile reads the requests from a journal of `claudeless serve` or `claude`. It returns none if
+// the file does not exist.
 func readModelRequestsFromJournalFile(journalFile string) ([]json.RawMessage, error) {
 	file, err := os.Open(journalFile)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -273,7 +273,8 @@ func (h *dialogueHost) denyRequestsUntilResult() bool {
 	}
 }
 
-// permissionResponseBody answers a permission request. newInputOrDenyMessage is the new input, if any, or the deny message.
+// permissionResponseBody returns the answer to a permission request. newInputOrDenyMessage is the new input or the deny
+// message; empty means that the input is unchanged, or a default message.
 func (h *dialogueHost) permissionResponseBody(allowOrDeny, newInputOrDenyMessage string) any {
 	switch {
 	case allowOrDeny == "deny" && newInputOrDenyMessage == "":

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/tomltext"
 )
 
-// The bounds of the anchors of a version: their number, and the characters of each.
+// The maximum number of anchors of a version, and the maximum number of characters of an anchor.
 const (
 	MaxAnchorsPerVersion = 80
 	MaxAnchorLength      = 60
@@ -80,7 +80,8 @@ func ChooseScreenAnchors(version string, pages []Page) VersionScreenAnchors {
 		v.Anchors = append(v.Anchors, Anchor{Page: p.NameWithTape(), State: p.State, Row: lastNonEmptyRow(p) - row, Label: label, Selected: selected})
 	}
 	for _, p := range sortByImportance(pages) {
-		if p.StateBeforeSlash() != "menu" && !slices.ContainsFunc(pages, func(q Page) bool { // on a later page of the dialog, a key may have changed the selection
+		// Only the first page of a dialog is used, because a key may have changed the selection on later pages.
+		if p.StateBeforeSlash() != "menu" && !slices.ContainsFunc(pages, func(q Page) bool {
 			return q.Tape == p.Tape && q.State == p.State && q.Offset < p.Offset
 		}) {
 			for _, o := range p.Options {
@@ -116,7 +117,7 @@ func shortenToMaxAnchorLength(label string) string {
 	return label
 }
 
-// sortByImportance returns the pages that need anchors, the most important first: the number of anchors is limited.
+// sortByImportance returns the pages that need anchors, the most important first, because the number of anchors is limited.
 func sortByImportance(pages []Page) []*Page {
 	var ordered []*Page
 	for _, kind := range []string{"dialog", "permission", "plan", "question", "busy", "idle", "error", "menu", "ended"} {

@@ -15,7 +15,7 @@ type ChangeKind string
 
 // The kinds of changes, the most important ones first.
 const (
-	ChangedDialogOptions ChangeKind = "options" // change of a dialog: its options, their order, the selected one, the effect of Enter
+	ChangedDialogOptions ChangeKind = "options" // the options of a dialog, the selected one, or the effect of Enter
 	ChangedStateOrTitle  ChangeKind = "label"   // the state of the page, or its title
 	ChangedPageText      ChangeKind = "text"
 	PageInOneBookOnly    ChangeKind = "page" // the page is missing in one of the books
@@ -101,7 +101,7 @@ func (c *comparison) comparePage(a, b *Page) {
 	}
 }
 
-// titleStateCharacter returns the first character of a title, which shows claude's state; all busy ones count as one.
+// titleStateCharacter returns the first character of a title, which shows claude's state. For every busy title it returns ◐.
 func titleStateCharacter(terminalTitle string) string {
 	_, n := utf8.DecodeRuneInString(terminalTitle)
 	if IsBusyTitle(terminalTitle) {
@@ -110,7 +110,7 @@ func titleStateCharacter(terminalTitle string) string {
 	return terminalTitle[:n]
 }
 
-// maskedNonEmptyRows returns the masked rows of a page, without empty rows: their number depends on the other rows.
+// maskedNonEmptyRows returns the masked rows of a page without empty rows, whose number depends on the other rows.
 func maskedNonEmptyRows(p *Page) string {
 	lines := slices.DeleteFunc(p.Masked(), func(line string) bool { return strings.TrimSpace(line) == "" })
 	return strings.Join(lines, "\n") + "\n"

@@ -26,7 +26,7 @@ type Options struct {
 	Clock   tape.Clock
 	// Parallel is how many tapes run at the same time; 0 means 2.
 	Parallel int
-	// Progress receives a line for each tape.
+	// Progress receives a line for each tape; nil means no output.
 	Progress io.Writer
 }
 
@@ -49,7 +49,8 @@ type tapeWithTargetBook struct {
 	book book.Book
 }
 
-// Run captures all tapes for all books, in order. An error means capturing is impossible; results hold tape failures.
+// Run captures all tapes for all books. The results are in this order. If a tape fails, only its result shows it; an error
+// means that capturing is impossible.
 func Run(ctx context.Context, o Options) ([]Result, error) {
 	var jobs []tapeWithTargetBook
 	for _, key := range o.Books {
@@ -87,7 +88,7 @@ func (o *Options) reportProgress(r *Result, done, all int) {
 	if r.Failure != "" {
 		outcome = "failed"
 	}
-	_, _ = fmt.Fprintf(o.Progress, "[%d/%d] %-14s %-28s %s, %.1f s\n", done, all, r.Tape, r.Book, outcome, r.Seconds) // progress may be lost
+	_, _ = fmt.Fprintf(o.Progress, "[%d/%d] %-14s %-28s %s, %.1f s\n", done, all, r.Tape, r.Book, outcome, r.Seconds)
 }
 
 func (o *Options) runTape(ctx context.Context, j tapeWithTargetBook) (Result, error) {

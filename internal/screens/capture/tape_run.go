@@ -82,8 +82,8 @@ func (s *tapeRun) settingsJSON() string {
 	if !slices.Contains(s.tape.Dialogs, "mcp") && !slices.Contains(s.tape.Dialogs, "all") {
 		all["enableAllProjectMcpServers"] = true
 	}
-	_ = json.Unmarshal([]byte(strings.ReplaceAll(s.tape.Settings, "$BIN", s.Self)), &all) // invalid settings are passed to the CLI, which reports them
-	raw, _ := json.Marshal(all)                                                           // cannot fail: the values were read from JSON
+	_ = json.Unmarshal([]byte(strings.ReplaceAll(s.tape.Settings, "$BIN", s.Self)), &all) // ignores invalid settings
+	raw, _ := json.Marshal(all)                                                           // cannot fail: all came from JSON
 	return string(raw)
 }
 
@@ -147,7 +147,7 @@ func (s *tapeRun) play(ctx context.Context, r *Result) error {
 	return errors.Join(err, s.book.WriteTape(s.tape.Name, cast, raw))
 }
 
-// savePage writes a page to the book. A page with a wrong label gets another suffix.
+// savePage writes a page to the book. The files of a page with a wrong label get the suffix [book.RejectedSuffix].
 func (s *tapeRun) savePage(page tape.Page, r *Result) error {
 	p := book.Page{Tape: s.tape.Name, Name: page.Name, State: page.State, Enter: page.Enter, Key: s.book.Key, Offset: page.Offset}
 	texts := map[string]string{"dir": s.projectDir()}

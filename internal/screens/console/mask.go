@@ -7,7 +7,8 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/emulator"
 )
 
-// minMaskedSecretPartBytes is the length of the shortest part that is masked: screens wrap and abbreviate secrets.
+// minMaskedSecretPartBytes is the minimum length of a part of a secret that is masked. Parts are masked because screens
+// wrap and abbreviate secrets.
 const minMaskedSecretPartBytes = 8
 
 type secretMask struct {

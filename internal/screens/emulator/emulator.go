@@ -87,8 +87,8 @@ func (e *Emulator) Resize(cols, rows int) {
 	e.terminal.Resize(cols, rows)
 }
 
-// Replies returns the terminal's answers to the program's queries since its last call; nil means none. The caller
-// passes them to the program's input.
+// Replies returns the terminal's answers to the program's queries since the last call of Replies; nil means none. The
+// caller passes them to the program's input.
 func (e *Emulator) Replies() []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()

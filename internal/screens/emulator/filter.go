@@ -8,13 +8,13 @@ import (
 
 const (
 	maxTitleBytes            = 1 << 10
-	maxHeldNonASCIIBytes     = 256     // maximum number of held bytes: characters outside ASCII that a combining character may follow
+	maxHeldNonASCIIBytes     = 256     // maximum number of bytes held back, because a combining character may follow them
 	maxBytesPerTerminalWrite = 4 << 10 // maximum number of bytes that are passed on at once
 )
 
 // outputFilter removes the parts of a program's output that the terminal library handles differently from real
-// terminals: bytes that are not UTF-8, and control strings, which the library ends at byte 9c, although UTF-8 contains
-// it. The filter holds back incomplete characters, and characters that a later character may combine with.
+// terminals. These are bytes that are not UTF-8, and control strings: the library ends these at byte 9c, which may be part
+// of a character in UTF-8. The filter holds back incomplete characters, and characters that a later one may combine with.
 type outputFilter struct {
 	terminal io.Writer // never fails
 	title    string

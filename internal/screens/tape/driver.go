@@ -29,7 +29,8 @@ type TerminalOptions struct {
 	Clock      Clock
 }
 
-// ProgramInTerminal is a running program and its screen. It is used by one goroutine at a time; the caller must call Stop.
+// ProgramInTerminal is a running program and its screen. Only one goroutine may use it at a time. The caller must call
+// StopProgram.
 type ProgramInTerminal struct {
 	program  *emulator.Program
 	screen   *emulator.Emulator
@@ -57,7 +58,7 @@ func StartTerminal(ctx context.Context, o TerminalOptions) (*ProgramInTerminal, 
 // keys might arrive immediately after a dialog appears, and the real CLI ignores such keys.
 const keySettleMS = 150
 
-// DoStep does a step: it waits, types, or presses keys. The error shows the screen.
+// DoStep performs a step: it waits, types, or presses keys. The error shows the screen.
 func (t *ProgramInTerminal) DoStep(ctx context.Context, s Step) error {
 	if s.Type+s.Paste+s.Key != "" {
 		s.SettleMS = keySettleMS
