@@ -30,8 +30,7 @@ type requestNamespaceMemory struct {
 	claimedSteps map[history.Digest]int // numbers that [ruleMatchCounterOfStep.Next] returned, by step
 }
 
-// newRequestNamespaceMemory returns a memory with room for maxEntriesOfEachKind entries of each kind. If that is not
-// positive, it stores nothing.
+// newRequestNamespaceMemory returns a memory for at least maxEntriesOfEachKind entries of each kind; 0 or less means none.
 func newRequestNamespaceMemory(maxEntriesOfEachKind int) *requestNamespaceMemory {
 	return &requestNamespaceMemory{
 		states: history.NewBoundedMap[history.Digest, *conversationState](maxEntriesOfEachKind), attempts: history.NewBoundedMap[history.Digest, attemptCount](maxEntriesOfEachKind), lastConversations: history.NewBoundedMap[conversationKey, *lastConversation](maxEntriesOfEachKind),
@@ -89,8 +88,7 @@ func (t conversationKey) attemptCounterKey(historyKey history.Digest) history.Di
 }
 
 // countAttempt counts one more attempt at a history and returns its number. retries is the number of earlier attempts
-// that the client reports; they may have gone to another server. If the shared counter fails, the number counts only
-// attempts at this server.
+// that the client reports, perhaps at other servers. If the shared counter fails, only this server's attempts count.
 func (m *requestNamespaceMemory) countAttempt(by conversationKey, key history.Digest, retries int) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -124,8 +122,7 @@ func newPromptCache(n int) *promptCache {
 	return &promptCache{expires: history.NewBoundedMap[history.Digest, time.Time](n)}
 }
 
-// cacheUsage divides the bytes of a request into those read from the cache, those written to it for five minutes or for
-// an hour, and those not cached.
+// cacheUsage holds the bytes of a request that were read from the cache, written to it for 5 minutes or 1 hour, or neither.
 type cacheUsage struct{ Read, Created5m, Created1h, Uncached int }
 
 const (

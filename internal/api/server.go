@@ -31,8 +31,7 @@ func (s *Server) UnmetExpectations(namespace string) []string {
 	return s.newNamespaceStateResponse(s.namespaceFor(namespace)).Unmet
 }
 
-// ServeHTTP handles one request. The API is available below any base path; /t/NAME
-// and the header X-Claudeless-Test select a namespace.
+// ServeHTTP handles a request below any base path. /t/NAME and the header X-Claudeless-Test select a namespace.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, path := r.Header.Get("X-Claudeless-Test"), r.URL.Path
 	if rest, ok := strings.CutPrefix(path, "/t/"); ok {

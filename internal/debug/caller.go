@@ -12,8 +12,7 @@ import (
 type CallerAdapter interface {
 	// Actions lists the actions that the caller can carry out in one phase of a call.
 	Actions(Phase) []PauseDecisionAction
-	// Encode writes a decision in the caller's format. If it returns an *[Error],
-	// the decision is refused and the pause stays open.
+	// Encode returns a decision in the caller's format. An *[Error] refuses the decision; the pause stays open.
 	Encode(Decision) (json.RawMessage, error)
 }
 

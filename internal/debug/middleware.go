@@ -185,8 +185,7 @@ func ReplacedResultAsText(replacedResult json.RawMessage) string {
 	return string(replacedResult)
 }
 
-// EditedContent converts an edited result: a list of content blocks becomes those
-// blocks, anything else is text as in ReplacedResultAsText.
+// EditedContent converts an edited result. A list of content blocks becomes those blocks, anything else becomes text.
 func EditedContent(v json.RawMessage) protocol.Content {
 	var blocks []struct {
 		Type string `json:"type"`

@@ -186,8 +186,7 @@ func (h *Hub) endPauseWithDecision(p *pause, d Decision) (wasStillOpen bool) {
 	return true
 }
 
-// Close abandons all pauses, stops all timers and ends all subscriptions. It
-// may be called more than once; the hub refuses new calls afterwards.
+// Close ends all pauses, timers and subscriptions. The hub then refuses new calls. Close may be called more than once.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

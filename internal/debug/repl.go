@@ -270,8 +270,7 @@ func (l *sessions) openSession(p *pause) *session {
 	return s
 }
 
-// HasDebugSessionIDForm reports whether a text has the form of a session id (a process id, a
-// dash and Unix seconds), whether or not the session exists.
+// HasDebugSessionIDForm reports whether a text has the form of a session id: a process id, a dash and Unix seconds.
 func HasDebugSessionIDForm(text string) bool {
 	pid, at, ok := strings.Cut(text, "-")
 	if _, err := strconv.ParseUint(pid, 10, 63); err != nil || !ok {

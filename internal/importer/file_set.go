@@ -230,9 +230,8 @@ func splitSections(text string) (before string, all []sectionWithBodyDigest) {
 	return text[:places[0][0]], all
 }
 
-// mergeSectionsKeepingUserEdits merges existingText with newlyImportedText. The result has the sections of
-// newlyImportedText, but a section edited by hand keeps its old content. notes lists the sections that differ from
-// newlyImportedText, and removed sections.
+// mergeSectionsKeepingUserEdits returns newlyImportedText, but sections that the user has edited in existingText keep
+// their old content. notes lists the sections that differ from newlyImportedText, and removed sections.
 func mergeSectionsKeepingUserEdits(mergedFile, existingText, newlyImportedText string) (merged string, notes []string) {
 	before, had := splitSections(existingText)
 	_, has := splitSections(newlyImportedText)

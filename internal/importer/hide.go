@@ -222,8 +222,7 @@ func Audit(files []string, p Environment) ([]Leak, error) {
 	return all, errors.Join(errs...)
 }
 
-// readSecretsFromProjectAndUserFiles reads secret values from files of the project and of its user. Missing and unreadable
-// files are ignored.
+// readSecretsFromProjectAndUserFiles reads secrets from files of the project and its user. It ignores unreadable files.
 func readSecretsFromProjectAndUserFiles(p Environment, sessions []*session.Session) (namedValues, secretValues []string) {
 	dirs := []string{p.Dir}
 	for _, s := range sessions {

@@ -222,8 +222,7 @@ func IsInputError(err error) bool {
 	return ok || errors.Is(err, session.ErrNoConversation)
 }
 
-// minBytesOfResultReplacedByReference is the minimum length of a result to which texts may refer. A shorter result may
-// occur in a text by chance.
+// minBytesOfResultReplacedByReference is the minimum length of a result to which texts refer. Shorter ones match by chance.
 const minBytesOfResultReplacedByReference = 8
 
 // rememberToolResultsForReferences stores the results of the calls in a message, so that later texts can refer to them. It
@@ -340,8 +339,7 @@ func (w *scenarioWriter) writeConfig(servers map[string]*clone.RecordedServer) e
 // maxFileNameBytes leaves room for a number and an extension in the 255 bytes of a name.
 const maxFileNameBytes = 200
 
-// uniqueName returns name, or name with a number if used contains it, and adds the result to used. Like some file systems,
-// it ignores case.
+// uniqueName returns name, or name with a number if used contains it, and adds the result to used. It ignores case.
 func uniqueName(name string, used map[string]bool) string {
 	unique := name
 	for n := 2; used[strings.ToLower(unique)]; n++ {

@@ -230,8 +230,7 @@ func (p *replayPlans) canUseFixture(c *session.Call) bool {
 	return !p.differing[key] && !marked && (c.Result.OtherParts == 0 || c.Result.Raw != nil)
 }
 
-// callsExpectedWhenScenarioIsPlayed collects the recorded calls that a run must repeat, as [[expect]] tables. The zero value is
-// usable.
+// callsExpectedWhenScenarioIsPlayed collects the recorded calls that a run must repeat, for [[expect]] tables.
 type callsExpectedWhenScenarioIsPlayed struct {
 	list []expectedCall
 }

@@ -114,8 +114,7 @@ func (p *ScenarioPlayer) runScenarioAndReturnStreamJSONLog(ctx context.Context, 
 	return log, err
 }
 
-// sendRecordedPromptsAndCollectOutput sends each prompt and waits for its result. After the last prompt it also waits for
-// background work.
+// sendRecordedPromptsAndCollectOutput sends each prompt and waits for its result, and at the end for background work.
 func sendRecordedPromptsAndCollectOutput(programInput io.WriteCloser, programOutput io.Reader, playDirs PlayDirs, sessions []*session.Session) ([]byte, error) {
 	r := &programOutputCollector{unreadLines: make(chan []byte)}
 	done := make(chan struct{})

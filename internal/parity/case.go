@@ -40,8 +40,7 @@ type Case struct {
 	Refuses bool `json:"refuses,omitempty"`
 	// DefaultURL lets the programs use the default URL of the API, instead of a URL that is set for each program.
 	DefaultURL bool `json:"default_url,omitempty"`
-	// InertShell replaces bash by a program that does nothing, so that permissions
-	// of commands are decided but the commands do not run.
+	// InertShell replaces bash by a program that does nothing. Permissions are decided, but no command runs.
 	InertShell bool `json:"inert_shell,omitempty"`
 	// Servers are fixtures served over HTTP.
 	Servers []CaseServer `json:"servers,omitempty"`

@@ -121,8 +121,7 @@ func maskDescriptions(stdout string) string {
 	return b.String()
 }
 
-// isBuiltInAgentOrCommand reports whether the CLI provides an agent of this name (if agentsOrCommands is "agents") or a
-// command of this name.
+// isBuiltInAgentOrCommand reports whether the CLI has a built-in command or, for "agents", a built-in agent of this name.
 func isBuiltInAgentOrCommand(agentsOrCommands, name string) bool {
 	if agentsOrCommands == "agents" {
 		return slices.Contains([]string{"claude", "claude-code-guide", "Explore", "general-purpose", "Plan", "statusline-setup"}, name)

@@ -277,8 +277,7 @@ func (m *Message) finalUsage() wireUsage {
 	return u
 }
 
-// TrimPrefill removes prefill from the beginning of the first text. The prefill is the start of the answer that the
-// request already contains.
+// TrimPrefill removes prefill, the start of the answer in the request, from the beginning of the first text.
 func (m *Message) TrimPrefill(prefill string) {
 	for i, b := range m.Blocks {
 		if text, ok := b.(protocol.TextBlock); ok {

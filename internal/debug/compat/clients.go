@@ -98,8 +98,7 @@ func (c *Clients) ReportCallStart(ctx context.Context, callStartBody json.RawMes
 	}, data))
 }
 
-// AsOlderClientCall returns call as a call of an older client, with the values callValues. The hub's store must already contain
-// the bytes of the values.
+// AsOlderClientCall returns call as an older client's call with these values, whose bytes must be in the hub's store.
 func (c *Clients) AsOlderClientCall(call debug.Call, callValues CallData) (olderClientCall debug.Call) {
 	call.Foreign = &debug.ForeignCaller{Caller: olderClientDecisionEncoder{c, callValues.Preferred}, Values: withDisplayForms(c.hub, callValues), Lease: pauseLease}
 	return call

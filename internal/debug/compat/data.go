@@ -219,8 +219,7 @@ func (it Item) decode() ([]byte, error) {
 	return data, nil
 }
 
-// EncodeItem converts a JSON value to an item in a client's format. An object with a
-// cid is already an item and is passed on unchanged.
+// EncodeItem converts a JSON value to an item in a client's format. An object with a cid is already an item.
 func EncodeItem(value json.RawMessage, f ItemSerializationFormat) (Item, error) {
 	var ready Item
 	if json.Unmarshal(value, &ready) == nil && cas.IsCID(ready.CID) {
@@ -243,8 +242,7 @@ func EncodeItem(value json.RawMessage, f ItemSerializationFormat) (Item, error) 
 const maxReprBytes = 500
 
 // ItemDisplayJSON returns the form in which an item is displayed. JSON is returned unchanged. A pickle becomes a text, like
-// Python's repr. Two kinds of pickles become a JSON object that describes them: exceptions, and placeholders of objects
-// that cannot be pickled.
+// Python's repr. Exceptions, and placeholders of objects that cannot be pickled, become JSON objects that describe them.
 func ItemDisplayJSON(store *cas.Store, item Item) json.RawMessage {
 	data, ok := store.Get(item.CID)
 	if !ok {

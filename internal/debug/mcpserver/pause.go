@@ -376,8 +376,7 @@ func setBreakpointBehaviorAfterCall(_ context.Context, f *hubAccess, a arguments
 
 func setReplacementTool(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	name, tool := a.text("function_name"), a.text("replacement_function")
-	// A missing breakpoint is reported before schemas are compared; the routes of
-	// the older clients check in the opposite order.
+	// A missing breakpoint is reported before the schemas are compared. The REST route checks in the opposite order.
 	if !slices.ContainsFunc(f.hub.BreakpointSet.Breakpoints(), func(b debug.Breakpoint) bool { return b.Name == name }) {
 		return nil, &debug.Error{Code: debug.CodeBreakpointNotFound, Detail: fields{"function_name": name}}
 	}

@@ -63,8 +63,7 @@ type toolUseResult struct {
 	IsAsync bool   `json:"isAsync"`
 }
 
-// UnmarshalJSON decodes only objects that have one of the keys above. It skips all other values without decoding them,
-// because they may be long.
+// UnmarshalJSON decodes only objects with one of the keys above. Other values may be long, so it skips them.
 func (t *toolUseResult) UnmarshalJSON(raw []byte) error {
 	type plain toolUseResult
 	ours := bytes.Contains(raw, []byte(`"file"`)) || bytes.Contains(raw, []byte(`"agentId"`)) || bytes.Contains(raw, []byte(`"isAsync"`))
@@ -270,8 +269,8 @@ func (t *transcriptReader) importLinesOfBranch(lineIDOnBranch string) error {
 	return nil
 }
 
-// lineIDsOnNewestBranchContaining returns the ids of the lines on the newest branch or, if lineID is set, on the newest
-// branch that contains it.
+// lineIDsOnNewestBranchContaining returns the ids of the lines on the newest branch. If lineID is set, the result is the
+// newest branch that contains it.
 func (t *transcriptReader) lineIDsOnNewestBranchContaining(lineID string) (map[string]bool, error) {
 	leaf := t.last
 	if _, ours := t.parent[lineID]; lineID != "" && ours {

@@ -42,8 +42,7 @@ func (g *CallGroup) SessionAsParityCase(scenarioFile, cwd, home string) (*parity
 	return c, nil
 }
 
-// callsPerMessage is the number of calls in one message of the model. Longer messages make a comparison faster, because
-// each message needs a request.
+// callsPerMessage is the number of calls in one message of the model. Each message needs a request, which takes time.
 const callsPerMessage = 40
 
 // Scenario returns a scenario, as JSON, in which the model makes all calls in order, several in each message.

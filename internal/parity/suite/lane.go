@@ -225,8 +225,7 @@ func (p *caseRunOfProgram) collectFiles() error {
 	})
 }
 
-// readSessionFilesIntoRecording reads the session files. The recorded paths omit the project's directory, because its
-// name differs.
+// readSessionFilesIntoRecording reads the session files. Recorded paths omit the project's directory: its name differs.
 func (p *caseRunOfProgram) readSessionFilesIntoRecording() error {
 	p.recording.Transcripts = map[string][]json.RawMessage{}
 	root := filepath.Join(p.configDir(), "projects")

@@ -56,8 +56,7 @@ var encodedByteClasses = func() (kind [256]byte) {
 	return kind
 }()
 
-// base64AndPercentEncodedWordSpans returns the positions of base64 words with letters of both cases, and of words with a
-// percent escape.
+// base64AndPercentEncodedWordSpans returns the positions of words with percent escapes, and of base64 words in mixed case.
 func base64AndPercentEncodedWordSpans(text string) [][2]int {
 	var words [][2]int
 	for i := 0; i+minBytesOfWordToDecode <= len(text); i++ {

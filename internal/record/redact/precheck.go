@@ -152,8 +152,7 @@ const (
 	minValueBytes                  = 6
 )
 
-// hasAssignmentAfterKeyword reports whether textAfterKeyword assigns a value. If needsDigitInValue is true, the value
-// must contain a digit.
+// hasAssignmentAfterKeyword reports whether textAfterKeyword assigns a value, with a digit if needsDigitInValue is true.
 func hasAssignmentAfterKeyword(textAfterKeyword string, needsDigitInValue bool) bool {
 	i := assignmentSignOffset(textAfterKeyword)
 	if i < 0 {

@@ -165,8 +165,7 @@ func (s *tapeRun) savePage(page tape.Page, r *Result) error {
 	return s.book.Write(&p)
 }
 
-// effectOfEnterOnSelectedOption returns the effect of Enter in a dialog, by the label of the selected option; empty means
-// unknown.
+// effectOfEnterOnSelectedOption returns the effect of Enter, by the label of the selected option; empty means unknown.
 func effectOfEnterOnSelectedOption(options []book.Option) (quitsRefusesAcceptsOrEmpty string) {
 	for _, o := range options {
 		switch {

@@ -167,8 +167,7 @@ func (r *recorder) Close() (Summary, error) {
 	return r.summary, r.err
 }
 
-// recordFrameAndStableScreenIfDue records a frame that is due, and a screen that was stable for some time. Call it before new
-// output.
+// recordFrameAndStableScreenIfDue records a frame and a stable screen if enough time has passed. Call it before new output.
 func (r *recorder) recordFrameAndStableScreenIfDue(now time.Time) {
 	if r.lastOutput.IsZero() || now.Sub(r.lastFrame) < minFrameInterval && now.Sub(r.lastOutput) < stableScreenTime {
 		return

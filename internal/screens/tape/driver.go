@@ -29,8 +29,7 @@ type TerminalOptions struct {
 	Clock      Clock
 }
 
-// ProgramInTerminal is a running program and its screen. Only one goroutine may use it at a time. The caller must call
-// StopProgram.
+// ProgramInTerminal is a running program and its screen, for one goroutine at a time. The caller must call StopProgram.
 type ProgramInTerminal struct {
 	program  *emulator.Program
 	screen   *emulator.Emulator
