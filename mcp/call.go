@@ -38,7 +38,7 @@ type CallRequest struct {
 	OnProgress func(Progress)
 }
 
-// Progress is a notification. Progress and Total are in the server's unit (Total 0 is unknown); Message is often empty.
+// Progress is a progress notification, in the unit of the server. A Total of 0 means unknown.
 type Progress = connection.Progress
 
 // Call runs one tool and returns the result in the form for the model. If the tool or the server fails, the result has
@@ -160,10 +160,11 @@ type callError string
 
 func (e callError) Error() string { return string(e) }
 
-// TryReconnect makes one attempt to connect to the remote server of a tool, if the server has failed. The caller calls
-// it before a call of the tool, as the real CLI does. If an attempt in the background is due anyway, TryReconnect waits
-// for that attempt instead. ok reports whether the tool can now be called. noteForModel says that the attempt failed,
-// or that it is too early for one. Calls with the same toolUseID share an attempt.
+// TryReconnect makes one attempt to connect to the remote server of a tool, if the server has
+// failed. The real CLI does this before a tool call. If a background attempt is scheduled,
+// TryReconnect waits for it instead. ok reports whether the tool can be called now. noteForModel
+// says that the attempt failed, or that it is too early for one. Calls with the same toolUseID
+// share an attempt.
 func (m *Manager) TryReconnect(ctx context.Context, toolName, toolUseID string) (noteForModel string, ok bool) {
 	_, err := m.Resolve(toolName)
 	failed, ok := errors.AsType[notConnectedError](err)
@@ -212,9 +213,9 @@ func toolInputOrEmptyObject(input json.RawMessage) json.RawMessage {
 	return json.RawMessage(`{}`)
 }
 
-// LossReason returns why the connection to a server was lost ("exit status 3: boom"), and the last lines that the
-// server wrote to standard error. If the loss is only just being recorded, LossReason waits for that, until ctx ends.
-// Both results are empty if the server is still connected or gave no reason.
+// LossReason returns why the connection to a server was lost ("exit status 3: boom"), and the last
+// lines of its standard error. If the loss is still being recorded, LossReason waits for this until
+// ctx ends. Both results are empty if the server is unknown, still connected, or gave no reason.
 func (m *Manager) LossReason(ctx context.Context, server string) (reason string, stderr []string) {
 	s, err := m.findServer(server)
 	if err != nil {

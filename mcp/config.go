@@ -21,7 +21,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// The transports.
 const (
 	typeStdio = "stdio"
 	typeHTTP  = "http"
@@ -57,7 +56,7 @@ type ServerConfig struct {
 	Disabled      bool // configured but switched off
 	// IsLiteral is true for an entry of "servers" with a "transport", in which variables such as ${HOME} are not expanded.
 	IsLiteral bool
-	LacksArgs bool // the host has set the server without args; it cannot start, as in the real CLI
+	LacksArgs bool // the host configured the server without args, so it cannot start, as in the real CLI
 }
 
 // Authorization says how requests to a remote server are authorized, in addition to its configured headers.

@@ -11,8 +11,8 @@ import (
 	"github.com/claudeless/claudeless/internal/record/redact"
 )
 
-// sharedDebugLogOutput is a writer that the debug logs of many servers share. Payloads, headers and environment
-// variables are never written to it. A nil *sharedDebugLogOutput discards everything.
+// sharedDebugLogOutput is a writer that the debug logs of many servers share. Parameters, results,
+// headers and environment variables are never written to it. A nil pointer discards everything.
 type sharedDebugLogOutput struct {
 	redact *redact.Redactor
 
@@ -20,7 +20,7 @@ type sharedDebugLogOutput struct {
 	w  io.Writer
 }
 
-// newSharedDebugLogOutput returns a sink, or nil if w is nil. Secrets in the environment are redacted.
+// newSharedDebugLogOutput returns nil if w is nil. Secrets in the environment are redacted.
 func newSharedDebugLogOutput(w io.Writer, environWithSecrets []string) *sharedDebugLogOutput {
 	if w == nil {
 		return nil

@@ -84,7 +84,8 @@ func (d dialer) negotiate(lifetime, limit context.Context) dialResult {
 	return r
 }
 
-// negotiationModeOrLegacy returns the negotiation mode of the manager, or NegotiateLegacy for transports that support nothing else.
+// negotiationModeOrLegacy returns the manager's mode, or NegotiateLegacy if the transport supports
+// no other.
 func (d dialer) negotiationModeOrLegacy() connection.NegotiationMode {
 	switch {
 	case d.cfg.Type == typeSDK, d.cfg.Type == typeSSE:
@@ -118,7 +119,8 @@ func (d dialer) dialOnce(lifetime, limit context.Context, n connection.Negotiati
 	var got serverLists
 	if err = c.Open(lifetime, limit); err == nil {
 		got, err = listFetcher{c, d.cfg, d.options.Pauses.Retry, d.options.IgnoreUndeclared}.fetch(limit, serverLists{}, nil)
-		// a process that exits at this point, or a server that does not list its tools in time, counts as connected (observed with 2.1.330)
+		// As in the real CLI 2.1.330, a server still counts as connected if its process exits now,
+		// or if it does not list its tools in time.
 		if errors.Is(err, connection.ErrClosed) && !c.IsRemote() || err != nil && errors.Is(limit.Err(), context.DeadlineExceeded) {
 			got.err, err = err, nil
 		}
@@ -189,7 +191,6 @@ func (d dialer) remoteServerWithHeaders(ctx context.Context) connection.RemoteSe
 // headersHelperRenewer renews the headers of a server that has a headersHelper.
 type headersHelperRenewer struct{ dialer }
 
-// NextRequestHeaders implements connection.Renewer.
 func (headersHelperRenewer) NextRequestHeaders(_ context.Context, lastHeaders map[string]string) map[string]string {
 	return lastHeaders
 }
@@ -212,7 +213,7 @@ func (h headersHelperRenewer) runHelper(ctx context.Context) (map[string]string,
 	return mergeHeaders(h.cfg.Headers, headers), nil
 }
 
-// oauthHeaders sends the access token of a server for which the user has logged in.
+// oauthHeaders is the Renewer that sends the access token of a server, if the user has logged in.
 type oauthHeaders struct {
 	dialer
 	client *oauth.Client
@@ -223,7 +224,6 @@ func (a oauthHeaders) Transport(base http.RoundTripper) http.RoundTripper {
 	return a.client.ProofTransport(base)
 }
 
-// NextRequestHeaders implements connection.Renewer.
 func (a oauthHeaders) NextRequestHeaders(ctx context.Context, _ map[string]string) map[string]string {
 	value, err := a.client.Authorization(ctx)
 	if err != nil {

@@ -33,7 +33,7 @@ func readEntry(entry json.RawMessage) *configEntryReader {
 	return f
 }
 
-// IsEmpty reports whether the entry has no members because it was not an object.
+// IsEmpty reports whether the entry has no members, because it is not an object.
 func (f *configEntryReader) IsEmpty() bool { return f.members == nil }
 
 // Has reports whether the member exists, even with the value null.
@@ -145,8 +145,7 @@ func (f *configEntryReader) StringMap(name string) map[string]string {
 	return all
 }
 
-// Object returns a member that is an object, as the fields of this object; nil if absent. Problems in the object are
-// recorded in the returned fields, not in f.
+// Object returns a reader of a member that is an object, with its own Problems; nil if absent.
 func (f *configEntryReader) Object(name string) *configEntryReader {
 	raw, ok := f.takeMember(name, "object")
 	if !ok {

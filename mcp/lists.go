@@ -154,7 +154,7 @@ func hasServerAnswered(err error) bool {
 	return refused || unusable || answered
 }
 
-// decodeListItemsOrZero decodes the elements of a list, which the caller checked against its schema, and calls completeItem on each.
+// decodeListItemsOrZero decodes valid items of a list and calls completeItem on each.
 func decodeListItemsOrZero[T any](rawItems []json.RawMessage, completeItem func(*T)) []T {
 	items := make([]T, len(rawItems))
 	for i, raw := range rawItems {

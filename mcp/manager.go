@@ -1,7 +1,8 @@
 // Package mcp is the client side of MCP: it manages a set of configured servers, their state and their tools under
 // canonical names, and calls the tools.
 //
-// No server can block, crash or mislead callers beyond the limits in [Options]. Definitions and results stay raw JSON.
+// A server that hangs, crashes or sends invalid data cannot delay its callers beyond the limits in
+// [Options]. Tool definitions and results stay raw JSON.
 package mcp
 
 import (
@@ -29,8 +30,8 @@ type Manager struct {
 	cachedCatalogue *toolCatalogue // nil means not built yet
 }
 
-// extraWaitAfterConnectTimeout is how much longer than ConnectTimeout the manager waits for servers. In this time, an attempt
-// that reaches ConnectTimeout can still report this.
+// extraWaitAfterConnectTimeout is how much longer than ConnectTimeout the manager waits for
+// servers, so that an attempt that times out can still report its error.
 const extraWaitAfterConnectTimeout = 300 * time.Millisecond
 
 // New checks the options and returns a manager without starting anything. Two servers with the same name are an error.
@@ -49,9 +50,10 @@ func New(o Options) (*Manager, error) {
 	return m, nil
 }
 
-// Start connects all servers in parallel. It returns when each server is connected or has failed, but at the latest
-// after ConnectTimeout. Servers that are not connected by then continue in the background. A failed server is not an
-// error of Start; see Servers. ctx limits only how long Start waits, because servers run until Close.
+// Start connects all servers in parallel. It returns when each server is connected or has failed,
+// but at the latest after ConnectTimeout. Servers that are not connected by then continue in the
+// background. A failed server is not an error of Start; see Servers. ctx limits only how long Start
+// waits, because servers run until Close. Later calls, and calls after Close, return ErrClosed.
 func (m *Manager) Start(ctx context.Context) error {
 	m.mu.Lock()
 	if m.closed || m.started {
@@ -287,8 +289,8 @@ func (m *Manager) awaitConnected(ctx context.Context, fresh []*server, errs map[
 	return nil
 }
 
-// SetRoots changes the roots (absolute paths). If they changed, all connected servers except those of the SDK host are
-// notified. Remote servers are notified in the background, at most until the manager is closed.
+// SetRoots changes the roots (absolute paths). If they changed, all connected servers except those
+// of the SDK host are notified, remote servers in the background.
 func (m *Manager) SetRoots(ctx context.Context, roots []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -334,7 +336,7 @@ func (m *Manager) Resolve(name string) (protocol.Tool, error) {
 	return protocol.Tool{}, unknownToolError(name, m.allServers())
 }
 
-// ToolsAfterPendingListUpdates is like [Manager.Tools] but first waits a short time for lists that servers have announced as changed.
+// ToolsAfterPendingListUpdates is like [Manager.Tools], but first waits briefly for changed lists.
 func (m *Manager) ToolsAfterPendingListUpdates(ctx context.Context) []protocol.Tool {
 	m.waitForPendingListUpdates(ctx, maxListUpdateWaitBeforeListingTools)
 	return m.Tools()
@@ -344,7 +346,7 @@ func (m *Manager) waitForPendingListUpdates(ctx context.Context, maxWait time.Du
 	limit, stop := context.WithTimeout(ctx, maxWait)
 	defer stop()
 	for _, s := range m.allServers() {
-		_, _ = s.waitFor(limit, func(st status) bool { return st.conn == nil || !st.conn.HasUnfetchedChanges() }) // outdated lists are better than none
+		_, _ = s.waitFor(limit, func(st status) bool { return st.conn == nil || !st.conn.HasUnfetchedChanges() }) // at the time limit, the old lists are used
 	}
 }
 

@@ -207,7 +207,7 @@ type NotificationRecord struct {
 	Text string `json:"text,omitempty"`
 }
 
-// canonicalJSONContentID returns the CID of a JSON value, or of bytes that are not JSON; it is empty without a value.
+// canonicalJSONContentID returns the content id of a value (of its bytes if it is not JSON), or "".
 func canonicalJSONContentID(value json.RawMessage) string {
 	if len(value) == 0 {
 		return ""

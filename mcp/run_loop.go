@@ -24,7 +24,7 @@ type connectionLoop struct {
 	nextRefresh *time.Timer        // nil means a refresh may start immediately
 	wasDialed   bool
 	attempts    int
-	stableAfter <-chan time.Time // receives once the connection has lasted so long that its loss is not a failed attempt
+	stableAfter <-chan time.Time // fires when the connection has lasted long enough that losing it is not a failed attempt
 	retries     int              // number of retries of the first connect after temporary errors
 }
 
@@ -131,7 +131,7 @@ func (l *connectionLoop) handleDialResult(ctx context.Context, r dialResult) {
 	}
 	l.retries, l.stableAfter = 0, time.After(l.options.Pauses.Reconnect)
 	l.conn = r.conn
-	if !r.conn.IsModern() { // the real CLI listens from here on
+	if !r.conn.IsModern() { // the real CLI ignores changes that were reported earlier
 		r.conn.ForgetChanges()
 	}
 	l.updateStatus(func(st *status) {
@@ -187,8 +187,8 @@ func (l *connectionLoop) scheduleRetryOrMarkFailed(dialErr error) {
 // 250 ms they are 0.5, 1.5 and 4 s (observed with 2.1.330). During a pause the server counts as failed.
 var connectPauses = [maxRetries]time.Duration{2, 6, 16} // constant: only read
 
-// maxReconnects is the number of attempts to reconnect before a server counts as failed. A server that may come back is
-// then connected in the background.
+// maxReconnects is the number of attempts to reconnect before a server counts as failed. After a
+// temporary error, attempts continue in the background.
 const maxReconnects = 5
 
 // reconnectPause returns the pause after a number of attempts to reconnect. The real CLI 2.1.330 pauses for random times around
@@ -262,7 +262,6 @@ func (l *connectionLoop) handleLoss(ctx context.Context) {
 	})
 }
 
-// closeInBackground closes a connection outside the run goroutine.
 func (l *connectionLoop) closeInBackground(ctx context.Context, c *connection.Conn) {
 	l.tasks.Go(func() { c.Close(context.WithoutCancel(ctx)) }) // returns soon, because Close has a time limit
 }

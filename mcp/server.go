@@ -33,7 +33,6 @@ func (e notConnectedError) Error() string {
 	return fmt.Sprintf("MCP server %q is not connected", e.server)
 }
 
-// Unwrap makes errors.Is find ErrNotConnected.
 func (notConnectedError) Unwrap() error { return ErrNotConnected }
 
 func mcpSessionExpiredText(serverName string) string {
@@ -58,7 +57,8 @@ const (
 	StateClosing      State = "closing"
 )
 
-// CLIStatus returns a state's word for init and mcp_status: connected, failed, needs-auth, pending or disabled.
+// CLIStatus returns the state as init and mcp_status report it: connected, failed, needs-auth,
+// pending or disabled.
 func (s State) CLIStatus() string {
 	switch s {
 	case StateConnected, StateNeedsAuth, StateDisabled:
@@ -99,14 +99,15 @@ type ServerStatus struct {
 	Warnings []string
 }
 
-// server is a configured server. Only the goroutine run changes its state; others send requests to it and read status.
+// server is a configured server. Only its connectionLoop changes its state. Other goroutines send
+// state changes to the loop and read the status.
 type server struct {
 	*managerState
 	cfg          ServerConfig // immutable: a changed configuration is a new server
 	configuredBy string       // the source that has set this server with SetServers; "" if none has; guarded by Manager.mu
 	stateChanges chan stateChange
 	cancel       context.CancelFunc
-	done         chan struct{}               // closed when run has returned and everything is shut down
+	done         chan struct{}               // closed when the connectionLoop has ended and everything is shut down
 	login        atomic.Pointer[oauth.Login] // the latest login; nil means none
 
 	mu            sync.Mutex
@@ -116,7 +117,7 @@ type server struct {
 	lateAttempt   callConnectAttempt
 }
 
-// status is the current state of a server. Only server.update changes it.
+// status is the current state of a server. Only updateStatus changes it.
 type status struct {
 	state      State
 	attempt    int              // number of the attempt to reconnect, from 1
@@ -151,8 +152,9 @@ func newServer(c *managerState, cfg ServerConfig) *server {
 	return s
 }
 
-// updateStatus calls change with the status, and wakes all that wait for a new status. It also clears fields that make no
-// sense in the new state, such as the connection of a failed server. The status is changed only here.
+// updateStatus calls change with the status, and wakes the goroutines that wait for a change. It
+// also clears fields that make no sense in the new state, such as the connection of a failed
+// server.
 func (s *server) updateStatus(change func(st *status)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -259,8 +261,8 @@ type callConnectAttempt struct {
 	next     time.Time  // time before which no attempt is made
 }
 
-// pauseAfterFirstFailedConnectForCall is the pause after the first attempt that fails. After each further failure, the pause is
-// twice as long (observed with 2.1.330: up to 160 s).
+// pauseAfterFirstFailedConnectForCall is the pause after the first attempt that fails. It doubles
+// with each further failure (observed with 2.1.330: up to 160 s).
 const pauseAfterFirstFailedConnectForCall = 10 * time.Second
 
 // connectForCall tries once to connect a failed server, unless it is too early. If the server is connected, failureNote is "".
@@ -287,8 +289,8 @@ func (s *server) connectForCall(ctx context.Context, useID string) (failureNote 
 	return a.note, nil
 }
 
-// currentStatus returns the status. If the connection was just lost, it first waits until the loss has been recorded,
-// because otherwise a call right after a crash would use the dead connection.
+// currentStatus returns the status. If the connection was just lost, it first waits until the loss
+// is recorded. Otherwise, a call right after a crash would use the dead connection.
 func (s *server) currentStatus(ctx context.Context) (status, error) {
 	return s.waitFor(ctx, func(st status) bool { return st.conn == nil || !st.conn.IsConnectionLostOrClosed() })
 }

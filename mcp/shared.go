@@ -19,7 +19,7 @@ type managerState struct {
 	localSlots  chan struct{}         // one slot for each local server that may connect at the same time
 	remoteSlots chan struct{}         // one slot for each remote server that may connect at the same time
 
-	tasks                  sync.WaitGroup // every goroutine of the manager
+	tasks                  sync.WaitGroup // goroutines that Close waits for
 	version                atomic.Int64   // counts changes of any server
 	roots                  roots
 	pendingResourceUpdates pendingResourceUpdates

@@ -223,7 +223,7 @@ func (c *Client) newRefreshDiscovery(ctx context.Context, ch challenge) (*discov
 	return c.options.discover(ctx, ch, c.credentials.Discovery)
 }
 
-// saveOnlyTokenStore implements transport.TokenStore. The file is locked.
+// saveOnlyTokenStore implements transport.TokenStore. The credentials file must be locked.
 type saveOnlyTokenStore struct{ *Client }
 
 // GetToken returns no token, because mcp-go is only used to get new tokens.

@@ -36,7 +36,7 @@ const clientMetadataURL = "https://claude.ai/oauth/claude-code-client-metadata"
 type Config struct {
 	ClientID     string // id of a client that was registered by hand, or the URL of a client metadata document
 	CallbackPort int    // 0 means any
-	// AuthServerMetadataURL is where the metadata of the authorization server is; empty means it is discovered.
+	// AuthServerMetadataURL is where the authorization server's metadata is; empty means discovery.
 	AuthServerMetadataURL string
 	Scopes                string // separated by spaces; empty means the scopes that the server requests
 }
@@ -65,7 +65,7 @@ var challengeParameterPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(error|scope|resource_metadata)\s*=\s*(?:"([^"]*)"|([^\s,"]+))`)
 })
 
-// parseChallenge reads the parameters of a header; if one is repeated, the first is used.
+// parseChallenge reads the parameters of a header. The first of repeated parameters counts.
 func parseChallenge(header string) (c challenge) {
 	for _, m := range challengeParameterPattern().FindAllStringSubmatch(header, -1) {
 		to := map[string]*string{"error": &c.code, "scope": &c.scope, "resource_metadata": &c.resourceURL}[strings.ToLower(m[1])]
@@ -125,7 +125,7 @@ func IsIncompatible(loginError error) (isLoginPreventedByMetadata bool) {
 	return is
 }
 
-// discovery is the result of a discovery: the metadata of an MCP server and of its authorization server.
+// discovery contains the metadata of an MCP server and of its authorization server.
 type discovery struct {
 	state    *storedDiscovery
 	resource resourceMetadata
@@ -184,7 +184,8 @@ func (o Options) discover(ctx context.Context, ch challenge, known *storedDiscov
 	return f, f.readServerMetadata(ctx)
 }
 
-// resumeDiscovery returns the flow of an earlier discovery. It reads only the authorization server's metadata again.
+// resumeDiscovery rebuilds an earlier discovery. It reads only the authorization server's metadata
+// again.
 func (o Options) resumeDiscovery(ctx context.Context, known *storedDiscovery) (*discovery, error) {
 	state := *known
 	f := &discovery{state: &state, cache: documentCache{base: o.baseTransport(), known: map[string][]byte{}}}

@@ -20,8 +20,8 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 )
 
-// Login is a login that waits for the user. The user opens URL, and the authorization server redirects the browser to
-// SavedRedirectURI. Finish receives the query of this redirect; Wait waits for End.
+// Login is a login that waits for the user, who opens URL. The authorization server then redirects
+// the browser to RedirectURI. Finish receives the query of this redirect; Wait waits for End.
 type Login struct {
 	URL, RedirectURI string
 	State            string // is in the URL and in the query of the redirect
@@ -39,8 +39,9 @@ type Login struct {
 // loginTimeout is how long a login waits for the user (observed with 2.1.330).
 const loginTimeout = 5 * time.Minute
 
-// CheckSupport reports whether a login to the MCP server is possible; the error explains why not. For that it looks for
-// the authorization server. It also forgets that the MCP server refused a request earlier.
+// CheckSupport returns why the user cannot log in to the MCP server; nil means that a login is
+// possible. It discovers the authorization server, and forgets an earlier refusal of the MCP
+// server.
 func (c *Client) CheckSupport(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,7 +90,7 @@ func (c *Client) Login(ctx context.Context, redirectURI, challengeHeader string)
 		return nil, c.rewordDiscoveryError(err)
 	}
 	err = c.updateCredentials(func(h *credentials) {
-		if h.Issuer != f.issuer() || key != nil || h.ProofKey != nil { // tokens of one authorization server or key are not valid for another
+		if h.Issuer != f.issuer() || key != nil || h.ProofKey != nil { // another authorization server or key needs other tokens
 			h.AccessToken, h.RefreshToken, h.ExpiresAt = "", "", 0
 		}
 		h.Discovery, h.ClientID, h.ClientSecret, h.Issuer, h.RedirectURI, h.ProofKey = f.state, id, secret, f.issuer(), redirectURI, key
@@ -112,8 +113,8 @@ func (c *Client) Login(ctx context.Context, redirectURI, challengeHeader string)
 	return l, c.rewordDiscoveryError(err)
 }
 
-// orderParametersAsRealCLI orders the parameters of mcp-go's authorization URL as the real CLI does (observed with
-// 2.1.330). If the endpoint has a query, the parameters follow it.
+// orderParametersAsRealCLI orders the parameters of mcp-go's authorization URL as the real CLI
+// 2.1.330 does. If the endpoint has a query, the parameters follow it.
 func orderParametersAsRealCLI(authorizationURL string) string {
 	order := []string{"response_type", "client_id", "code_challenge", "code_challenge_method", "redirect_uri", "state", "scope", "resource"}
 	at := strings.LastIndexByte(authorizationURL, '?') // mcp-go escapes this character in its parameters
@@ -169,8 +170,8 @@ func (c *Client) scopesToRequest(f *discovery, ch challenge) []string {
 	return scopes
 }
 
-// findOrRegisterClient returns the client of a login. It is the configured client, else the stored one, else the one of
-// the real CLI's client metadata document, else a newly registered one.
+// findOrRegisterClient returns the client of a login. It tries the configured client, the stored
+// one and the one of the real CLI's client metadata document, and then registers a new one.
 func (c *Client) findOrRegisterClient(ctx context.Context, f *discovery, redirectURI string, scopes []string) (id, secret string, err error) {
 	switch {
 	case c.options.Config.ClientID != "":
@@ -306,7 +307,7 @@ func (l *Login) Wait(ctx context.Context, at net.Listener, limit time.Duration) 
 		server := &http.Server{Handler: mux, ReadHeaderTimeout: requestTimeout}
 		go func() { l.End(server.Serve(at)) }() // returns after Shutdown
 		defer func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), browserResultPageDeliveryTimeout) // a browser waits for the page, even if ctx is cancelled
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), browserResultPageDeliveryTimeout) // delivers the page even if ctx is cancelled
 			defer cancel()
 			if server.Shutdown(ctx) != nil {
 				_ = server.Close()

@@ -27,7 +27,7 @@ type tokenlessRefusalEntry struct {
 	Timestamp int64 `json:"timestamp"` // ms
 }
 
-// WasRefused reports that the server refused a request without a token, and that no login has followed.
+// WasRefused reports whether the server refused a request without a token since the last login.
 func (c *Client) WasRefused() (hasServerRefusedTokenlessRequest bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

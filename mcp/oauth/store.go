@@ -63,7 +63,7 @@ type storedDiscovery struct {
 	RefusedAt int64 `json:"tokenlessRejectedAt,omitempty"`
 }
 
-// clientSecret is the stored data about a client that was registered by hand.
+// clientSecret is the stored data of a client that was registered by hand.
 type clientSecret struct {
 	Value string `json:"clientSecret"`
 }
@@ -107,7 +107,7 @@ func (s Store) readFile() (plainjson.Object, error) {
 	}
 	doc, err := plainjson.Parse(data)
 	if err != nil {
-		return nil, fmt.Errorf("%s is not a JSON object\nhint: delete the file and log in again", s.Path) // the parser's error would quote the content
+		return nil, fmt.Errorf("%s is not a JSON object\nhint: delete the file and log in again", s.Path) // the parser's error quotes the content
 	}
 	return doc, nil
 }

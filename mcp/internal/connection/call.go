@@ -21,7 +21,7 @@ type Call struct {
 	Tool      string          // name of the tool, without the prefix of the server
 	UseID     string          // sent as _meta["claudecode/toolUseId"]; empty means omitted
 	Arguments json.RawMessage // an object
-	// Idle bounds the time between two messages of the server, Total the whole call (0 means no bound).
+	// Idle limits the time between two messages of the server, Total the whole call (0: no limit).
 	Idle, Total time.Duration
 }
 
@@ -65,8 +65,8 @@ func (c *Conn) Call(ctx context.Context, k Call, onProgress func(Progress)) (jso
 }
 
 func isHeaderMismatchResponseError(err error) bool {
-	var rpc *Error
-	return errors.As(err, &rpc) && rpc.Code == wire.HEADER_MISMATCH
+	rpc, ok := errors.AsType[*Error](err)
+	return ok && rpc.Code == wire.HEADER_MISMATCH
 }
 
 // callError converts a call's error: it marks a broken connection as lost and returns the cause if ctx was cancelled.
@@ -117,7 +117,7 @@ func (k Call) params() plainjson.Object {
 	return params
 }
 
-// runWithProgress runs the function send and meanwhile passes progress to onProgress, which may be nil.
+// runWithProgress calls send and meanwhile passes progress to onProgress, which may be nil.
 func runWithProgress(queue <-chan Progress, onProgress func(Progress), send func() (json.RawMessage, error)) (result json.RawMessage, err error) {
 	if onProgress == nil {
 		return send()

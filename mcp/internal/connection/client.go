@@ -104,7 +104,7 @@ func (l *client) send(ctx context.Context, method string, params plainjson.Objec
 	return result, err
 }
 
-// newParams returns an object made from pairs, which are names and values in turn, in this order.
+// newParams returns an object with these members, in order. pairs are names and values in turn.
 func newParams(pairs ...any) (o plainjson.Object) {
 	for i := 0; i < len(pairs); i += 2 {
 		name, _ := pairs[i].(string)
@@ -152,7 +152,8 @@ func (l *client) sendTracked(ctx context.Context, req transport.JSONRPCRequest) 
 	return resp.Result, nil
 }
 
-// requestOutcomeError is the outcome of a request that its transport does not return. It is the cause that ends its context.
+// requestOutcomeError is the outcome of a request that its SendRequest does not return. It is the
+// cause with which endRequest cancels the context of the request.
 type requestOutcomeError struct {
 	response *transport.JSONRPCResponse
 	err      error
@@ -218,7 +219,8 @@ func (l *client) notify(ctx context.Context, method string, params plainjson.Obj
 	return l.transport.post(ctx, n)
 }
 
-// notifyLater sends a notification even if ctx has ended. It ignores errors: other requests detect a broken connection.
+// notifyLater sends a notification even if ctx has ended. It ignores errors, because a broken
+// connection also fails the next request.
 func (l *client) notifyLater(ctx context.Context, method string, params plainjson.Object) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), notificationTimeout)
 	send := func() {

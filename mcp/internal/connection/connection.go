@@ -39,10 +39,10 @@ type Options struct {
 	Version string // version of the client
 	// Sampling declares that the handler handles sampling/createMessage.
 	Sampling bool
-	// Negotiation is the way in which both sides agree on a revision of MCP.
+	// Negotiation selects how both sides agree on a revision of MCP.
 	Negotiation NegotiationMode
 	Timeout     time.Duration // connect timeout, which also bounds the probe
-	// Reopen is the pause before a notification stream of revision 2026-07-28 is reopened; it doubles with each attempt. 0 means 1 s.
+	// Reopen is the pause before a stream is reopened; it doubles each time. 0 means 1 s.
 	Reopen time.Duration
 	// TimeoutError is the error of a connection attempt that took too long.
 	TimeoutError *DialError
@@ -61,7 +61,7 @@ type Conn struct {
 	initResult   InitializeResult
 	timeoutError *DialError
 	options      Options
-	// subscription receives the notifications of revision 2026-07-28; nil means that notifications need none.
+	// subscription receives the notifications of revision 2026-07-28; nil in older revisions.
 	subscription  *subscription
 	stopListening func()
 	negotiation   negotiationState
@@ -141,8 +141,8 @@ func (c *Conn) Open(ctx, limit context.Context) error {
 	return nil
 }
 
-// openSubscriptionAndWaitForOutcome opens the notification stream of a server of revision 2026-07-28 and waits for the outcome.
-// A refusal is not an error, because subscriptions are optional.
+// openSubscriptionAndWaitForOutcome opens the notification stream of revision 2026-07-28 and waits
+// for the outcome. A refusal is not an error, because subscriptions are optional.
 func (c *Conn) openSubscriptionAndWaitForOutcome(ctx, waitLimit context.Context) error {
 	s := newSubscription(c.initResult.Capabilities, c.options.Reopen, c.options.Timeout)
 	s.acknowledged, s.debug = c.notifications.acknowledged, c.debug
@@ -255,7 +255,7 @@ func (c *Conn) IsModern() bool { return c.client.modern.Load() }
 // IsHosted reports whether the server runs inside an SDK host.
 func (c *Conn) IsHosted() bool { return c.host != nil }
 
-// IsRemote reports whether the server is reached over HTTP, so that no exit of a process shows that it was lost.
+// IsRemote reports whether the server is reached over HTTP.
 func (c *Conn) IsRemote() bool { return c.remote != nil }
 
 // WasAnyToolCalled reports whether a tool was called over the connection.
@@ -265,9 +265,9 @@ func (c *Conn) usesGETStream() bool {
 	return c.IsRemote() && c.remote.stream == nil && !c.IsModern()
 }
 
-// WaitUpToOneSecondForGETStream waits until the connection has its GET stream, because a server loses the requests that it
-// sends on this stream before it is open. Some servers answer the GET request only with their first message, so the wait ends
-// after 1 s.
+// WaitUpToOneSecondForGETStream waits until the connection has its GET stream, because earlier
+// requests of the server are lost. Some servers answer the GET request only with their first
+// message, so the wait ends after 1 s.
 func (c *Conn) WaitUpToOneSecondForGETStream(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, time.Second)
 	defer stop()
@@ -282,7 +282,8 @@ func (c *Conn) WaitUpToOneSecondForGETStream(ctx context.Context) {
 // PID returns the process id of a local server; 0 means none.
 func (c *Conn) PID() int { return c.process.pid() }
 
-// CloseReason explains a lost connection ("exit status 3: boom"). It waits at most patience; empty means unknown.
+// CloseReason explains a lost connection ("exit status 3: boom"). It waits at most patience for the
+// process to exit; "" means unknown.
 func (c *Conn) CloseReason(patience time.Duration) string { return c.process.exitReason(patience) }
 
 // StderrTail returns the last lines of standard error.

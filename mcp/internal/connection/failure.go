@@ -42,8 +42,8 @@ var (
 	ErrBroken = errors.New("the event stream broke off")
 	// ErrExpired reports that the server no longer knows the session. The connection is lost.
 	ErrExpired = errors.New("the session has ended")
-	// errConnectionReset is the real CLI's error for a connection closed by the server, errConnectionRefused its error
-	// for a closed port.
+	// errConnectionReset is the real CLI's error for a connection that the server closed, and
+	// errConnectionRefused its error for a closed port.
 	errConnectionReset   = errors.New("ECONNRESET: The socket connection was closed unexpectedly. For more information, pass `verbose: true` in the second argument to fetch()")
 	errConnectionRefused = errors.New("ECONNREFUSED: Unable to connect. Is the computer able to access the url?")
 	// ErrUnreadable reports that the server sent a message that is not JSON.
@@ -137,7 +137,7 @@ func isTransient(err error) bool {
 		!errors.Is(err, ErrUnreadable) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
 
-// ConnectionGivenUpReason is a reason why a connection was given up.
+// ConnectionGivenUpReason is why the client gave a connection up; empty if it was lost or closed.
 type ConnectionGivenUpReason string
 
 // The reasons.

@@ -31,7 +31,7 @@ const minKeptEndBytesOfTooLongLine = 1 << 10
 func (l *boundedLine) write(p []byte) {
 	l.size += int64(len(p))
 	n := min(len(p), l.limit-len(l.kept))
-	if n > cap(l.kept)-len(l.kept) { // doubles the buffer, but not beyond the limit
+	if n > cap(l.kept)-len(l.kept) { // grow the buffer, but not beyond the limit
 		l.kept = slices.Grow(l.kept, min(n+len(l.kept), l.limit-len(l.kept)))
 	}
 	l.kept = append(l.kept, p[:n]...)
@@ -65,7 +65,8 @@ type messageReader struct {
 	firstSkipped string
 }
 
-// readLine reads a line without its end. An error ends the stream; the line is still used.
+// readLine reads a line, without its newline, into r.line. An error means that the line is the last
+// one.
 func (r *messageReader) readLine() error {
 	for {
 		part, err := r.pipe.ReadSlice('\n')
@@ -121,14 +122,14 @@ func (r *messageReader) droppedNonMessageLines() (droppedLines int, firstDropped
 	return r.skippedLines, r.firstSkipped
 }
 
-// tooLongError reports a message beyond the limit. It was dropped.
+// tooLongError reports that a message was dropped because it exceeds the limit.
 type tooLongError struct {
 	Size           int64 // bytes
 	StoppedReading bool  // reading stopped after Size bytes, so the message is longer than that
 	Limit          int   // bytes
 }
 
-// newTooLongError returns the error for a message of which size bytes were read; size is at most slightly more than 2*limit.
+// newTooLongError returns the error after size bytes were read, at most slightly more than 2*limit.
 func newTooLongError(size int64, limit int) *tooLongError {
 	most := 2 * int64(limit)
 	return &tooLongError{Size: min(size, most), StoppedReading: size > most, Limit: limit}
@@ -153,7 +154,7 @@ func lazyPattern(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
-// responseID returns the id of the request that the message answers; nil means the message is not a response.
+// responseID returns the id of the answered request; nil means that this is not a response.
 func (l *boundedLine) responseID() []byte {
 	if found := leadingIDPattern().FindSubmatch(l.kept); found != nil {
 		return found[1]
@@ -165,9 +166,9 @@ func (l *boundedLine) responseID() []byte {
 	return nil
 }
 
-// jsonRPCMessageInLine returns a JSON-RPC message; nil means that the line is not a message. Like the real CLI, it rejects a
-// message without the version, with unknown members, or with a _meta that is not an object, and turns the id of a
-// response into a number if it is a string such as "7" (observed with 2.1.330).
+// jsonRPCMessageInLine returns a JSON-RPC message; nil means that the line is not a message. Like
+// the real CLI 2.1.330, it rejects messages without the version, with unknown members, or with a
+// _meta that is not an object. In responses, it turns a string id such as "7" into a number.
 func jsonRPCMessageInLine(line []byte) (messageOrNil []byte) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(line, &members) != nil || plainjson.JSString(members["jsonrpc"]) != wire.JSONRPC_VERSION {

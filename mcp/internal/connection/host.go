@@ -39,7 +39,6 @@ func (t *hostTransport) post(ctx context.Context, messageWithoutResponse any) er
 	return err
 }
 
-// SendRequest sends a request and waits for its response.
 func (t *hostTransport) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
 	answer, err := t.roundTrip(ctx, req)
 	if err != nil {

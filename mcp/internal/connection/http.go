@@ -201,7 +201,7 @@ func (t *httpTransport) readAnswer(resp *http.Response) (message []byte, err err
 	return message, nil
 }
 
-// firstResponseInBodyOrWholeBody returns the JSON-RPC response in a body: the first response of an array, otherwise the whole body.
+// firstResponseInBodyOrWholeBody returns the first response of an array, otherwise the whole body.
 func firstResponseInBodyOrWholeBody(body []byte) []byte {
 	for _, m := range plainjson.DecodeOrZero[[]json.RawMessage](body) {
 		if plainjson.DecodeOrZero[struct{ Method *string }](m).Method == nil {
@@ -258,8 +258,8 @@ func (t *httpTransport) hasServerClosedPort(ctx context.Context, pauseBeforeChec
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// maxGETAttempts is how often the GET stream is requested after it has ended. The first pause is reopenPause, the next
-// one half as long again, unless the server asks for another pause (observed with 2.1.300 and 2.1.330).
+// maxGETAttempts is how often the GET stream is requested again. The first pause is reopenPause and
+// the second 1.5 times as long, unless the server sets it (observed with 2.1.300 and 2.1.330).
 const maxGETAttempts = 2
 
 // listen keeps the GET stream open until the connection is closed, unless the server refuses the first request.
@@ -294,8 +294,8 @@ type eventStream struct {
 	retry       time.Duration // pause that the server asked for; 0 means none
 }
 
-// open sends a GET request for the stream, or for the rest of it; nil means that it failed. isRefused reports whether the
-// server has no such stream.
+// open sends a GET request for the stream, or for the rest of it. A nil body means that it failed,
+// and isRefused that the server has no such stream.
 func (s *eventStream) open(ctx context.Context) (body io.ReadCloser, isRefused bool) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url, http.NoBody)
 	if err != nil {
@@ -316,7 +316,7 @@ func (s *eventStream) open(ctx context.Context) (body io.ReadCloser, isRefused b
 	return resp.Body, false
 }
 
-// readUntilResponse handles messages until the response to the request, or to the end of the body (io.EOF).
+// readUntilResponse handles messages up to the response, which it returns, or the end (io.EOF).
 func (s *eventStream) readUntilResponse(events *eventReader) (*transport.JSONRPCResponse, error) {
 	data, most := boundedLine{limit: s.limit}, 2*int64(s.limit)
 	if s.stream != nil {

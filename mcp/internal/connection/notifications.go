@@ -46,8 +46,8 @@ type notificationHandler struct {
 	acknowledged chan struct{}
 }
 
-// receive handles a notification. It runs on the goroutine that reads all messages. So it must not call the client,
-// because it would wait for an answer that is not read.
+// receive handles a notification on the goroutine that reads all messages. It must not send
+// requests, because it would wait for a response that is not read.
 func (i *notificationHandler) receive(n wire.JSONRPCNotification) {
 	i.debug.LogMessage("<-", n.Method, "")
 	switch method, params := n.Method, n.Params.AdditionalFields; method {
@@ -164,7 +164,7 @@ func (all *pendingCalls) reportProgress(params map[string]any) *pendingCall {
 	return w
 }
 
-// progressToken parses a token, which some servers send back as a string. It returns 0 for tokens that no call has.
+// progressToken parses a token, which may be a string. Invalid ones become 0, which no call has.
 func progressToken(v any) int64 {
 	switch v := v.(type) {
 	case float64:

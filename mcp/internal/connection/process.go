@@ -52,7 +52,6 @@ type process struct {
 	messages *messageReader
 }
 
-// StartReading implements messageTransport.
 func (p *process) StartReading(ctx context.Context) error {
 	go func() { // returns at the end of the output
 		for {
@@ -69,7 +68,6 @@ func (p *process) StartReading(ctx context.Context) error {
 	return nil
 }
 
-// SendRequest implements messageTransport.
 func (p *process) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
 	if p.IsConnectionLostOrClosed() {
 		return nil, transport.ErrTransportClosed
@@ -98,7 +96,8 @@ func (p *process) close(ctx context.Context) {
 	p.Stop(ctx)
 }
 
-// markLostAfterExit marks the connection as lost exitOutputWait after the process has exited. It returns when the connection is lost.
+// markLostAfterExit marks the connection as lost exitOutputWait after the process has exited. It
+// returns earlier if the connection is lost.
 func (p *process) markLostAfterExit() {
 	select {
 	case <-p.Done():
@@ -139,11 +138,9 @@ func (p *process) exitReason(patience time.Duration) string {
 	if p == nil {
 		return ""
 	}
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
 	select {
 	case <-p.Done():
-	case <-timer.C:
+	case <-time.After(patience):
 	}
 	exit, ended := p.Exit()
 	if !ended {
@@ -165,11 +162,12 @@ func lastLines(text string) []string {
 	return lines[max(0, len(lines)-most):]
 }
 
-// stderrLineAfterFailureMessagePattern matches the lines that interpreters, test runners and package managers write after the
-// message of a failure: stacks, quoted source and its mark, hints.
+// stderrLineAfterFailureMessagePattern matches lines that interpreters, test runners and package
+// managers write after the message of a failure: stack traces, quoted source code, hints.
 var stderrLineAfterFailureMessagePattern = lazyPattern(`^(?:[\s^}]|hint:|note:|Node\.js v\d|npm (?:error|ERR!)(?: A complete log| *$)|goroutine \d+ \[|created by |exit status \d+$|[\w./*()]+\(.*\)$)|^$`)
 
-// failureLine returns the last line that does not match [stderrLineAfterFailureMessagePattern], or the last line if every line matches.
+// failureLine returns the last line that does not match [stderrLineAfterFailureMessagePattern], or
+// else the last line.
 func failureLine(text string) string {
 	const longest = 500
 	lines := strings.Split(strings.TrimSpace(text), "\n")

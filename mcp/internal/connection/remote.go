@@ -27,7 +27,7 @@ type RemoteServer struct {
 func (t RemoteServer) dial(lifetime, limit context.Context, b *transportBase) (messageTransport, error) {
 	u, err := url.Parse(t.URL)
 	if err != nil {
-		return nil, fmt.Errorf("invalid URL of the MCP server %q: expected http://… or https://…", t.Server) // the parser's message would contain the URL
+		return nil, fmt.Errorf("invalid URL of the MCP server %q: expected http://… or https://…", t.Server) // the parser's error quotes the URL
 	}
 	trip := t.roundTripper(originOf(u))
 	h := &httpTransport{

@@ -22,7 +22,8 @@ func (c *Conn) request(ctx context.Context, method wire.MCPMethod, params plainj
 // maxListPages is how many pages of a list are read (observed with 2.1.330).
 const maxListPages = 20
 
-// List returns the elements of all pages of a list as sent. A repeated cursor or too many pages end it with a warning.
+// List returns the elements of all pages of a list as sent. A repeated cursor or too many pages end
+// the list with a warning.
 func (c *Conn) List(ctx context.Context, list ListKind) (all []json.RawMessage, warning string, err error) {
 	var params plainjson.Object
 	seen := map[wire.Cursor]bool{"": true}
@@ -67,8 +68,8 @@ func (c *Conn) storeToolsForHeaderArguments(toolDefinitions []json.RawMessage) {
 	}
 }
 
-// CheckToolHeaders returns why a tool with this definition cannot be called over this connection; nil means that it can. Over
-// HTTP, revision 2026-07-28 sends some arguments as headers. A definition whose headers are invalid cannot be called.
+// CheckToolHeaders returns why a tool cannot be called over this connection; nil means that it can.
+// In revision 2026-07-28, some arguments are HTTP headers, and their definition may be invalid.
 func (c *Conn) CheckToolHeaders(definition json.RawMessage) error {
 	var tool wire.Tool
 	if !c.IsModern() || !c.IsRemote() || json.Unmarshal(definition, &tool) != nil {

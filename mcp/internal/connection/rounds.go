@@ -16,8 +16,8 @@ import (
 // with the answers. mcp-go also supports this, but it parses the questions into types that drop unknown members, and it
 // gives up on a server that only asks the client to retry later.
 
-// maxInputRounds is how often a request is repeated at most because its result asks for input or for another attempt.
-// pauseBeforeRetryWithoutQuestions is the pause before a repetition for which the server asked no question (observed with 2.1.330).
+// maxInputRounds is how often a request is repeated at most because its result asks for input or a
+// retry. pauseBeforeRetryWithoutQuestions is the pause before a retry (observed with 2.1.330).
 const (
 	maxInputRounds                   = 10
 	pauseBeforeRetryWithoutQuestions = 250 * time.Millisecond
@@ -135,10 +135,8 @@ func (r *inputRequestRepetition) askQuestions(ctx context.Context, requests json
 
 // Sleep waits for d and reports whether ctx is still live.
 func Sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	case <-ctx.Done():
 		return false

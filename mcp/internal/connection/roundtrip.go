@@ -76,7 +76,6 @@ func (t *roundTripper) renewHeaders(ctx context.Context, refusal *http.Response,
 	return t.headers, err
 }
 
-// RoundTrip implements http.RoundTripper.
 func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
 	headers := t.currentHeaders(ctx)

@@ -19,7 +19,7 @@ type schemaIssue struct {
 	Expected string          `json:"expected,omitempty"`
 	Code     string          `json:"code"`
 	Values   []string        `json:"values,omitempty"`
-	Errors   [][]schemaIssue `json:"errors,omitempty"` // if several kinds of value are allowed: the defects for each kind
+	Errors   [][]schemaIssue `json:"errors,omitempty"` // the issues for each allowed kind of value, if there are several
 	Path     []any           `json:"path"`
 	Message  string          `json:"message"`
 
@@ -128,8 +128,9 @@ func listOf(item schemaCheck) schemaCheck {
 	}
 }
 
-// union accepts values of several kinds. For a value of no kind, it reports the defects for each kind. There is one exception:
-// if the value has exactly one of the kinds and only its content is invalid, it reports only the defects of the content.
+// union accepts values of several kinds. For other values, it reports the defects for each kind. If
+// the value has exactly one of the kinds and only its content is invalid, it reports only the
+// defects of the content.
 func union(kinds ...schemaCheck) schemaCheck {
 	return func(v json.RawMessage) []schemaIssue {
 		var all, near [][]schemaIssue
@@ -225,8 +226,8 @@ func describeIssues(issues []schemaIssue) string {
 	return strings.TrimSpace(string(text))
 }
 
-// taskOrInputRequestsDefect checks for a result that is not a tool result: it has no content, but a task or
-// inputRequiredResult. It returns the defect; "" means none.
+// taskOrInputRequestsDefect returns the defect of a result that has a task or inputRequests but no
+// content, so it is not a tool result; "" means none.
 func taskOrInputRequestsDefect(toolCallResult json.RawMessage) (defectOrEmpty string) {
 	members, _ := plainjson.Parse(toolCallResult) // anything but an object has no members
 	for _, name := range []string{"task", "inputRequests"} {

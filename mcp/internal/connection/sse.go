@@ -8,8 +8,8 @@ import (
 	"net/http"
 )
 
-// openLegacySSE opens the stream of the older HTTP transport, within limit. First the server announces an endpoint there, to
-// which the client then posts its messages.
+// openLegacySSE opens the stream of the older HTTP transport before limit ends. The first event
+// names the endpoint to which the client posts its messages.
 func (t *httpTransport) openLegacySSE(limit context.Context) error {
 	defer context.AfterFunc(limit, t.stop)()
 	err := t.findEndpoint()

@@ -48,8 +48,9 @@ var (
 	errFilterChanged               = errors.New("the subscription changed")
 )
 
-// newSubscription returns a subscription to the lists that the server announces changes of. pause is the pause before
-// the first attempt to reopen the stream; 0 means reopenPause. connect is the connect timeout.
+// newSubscription returns a subscription to the lists whose changes the server announces. pause is
+// the first pause before the stream is reopened; 0 means reopenPause. connect is the connect
+// timeout.
 func newSubscription(capabilities json.RawMessage, pause, connect time.Duration) *subscription {
 	type list struct {
 		Changed bool `json:"listChanged"`
@@ -89,7 +90,8 @@ func (s *subscription) run(ctx context.Context, settled func(acknowledged bool))
 	}
 }
 
-// pauseBeforeReopeningStream returns the pause before the stream is reopened. streamEndError is nil if the server ended the stream.
+// pauseBeforeReopeningStream returns the pause before the stream is reopened. If the server ended
+// it, streamEndError is nil.
 func (s *subscription) pauseBeforeReopeningStream(streamEndError error, reopenCount int) time.Duration {
 	if reopenCount >= maxReopenings {
 		s.debug.Printf("the notification stream ended and will not be reopened: %v", streamEndError)
@@ -107,16 +109,15 @@ const unlimitedPause = time.Duration(math.MaxInt64)
 
 // waitForPauseOrFilterChange waits for the duration pause. It returns early if ctx ends or the filter changes.
 func (s *subscription) waitForPauseOrFilterChange(ctx context.Context, pause time.Duration) {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(pause):
 	case <-s.filterChanged:
 	case <-ctx.Done():
 	}
 }
 
-// openStreamOnceUntilItEnds opens the stream once and returns when it ends: nil, errFilterChanged or the failure.
+// openStreamOnceUntilItEnds opens the stream once and returns when it ends: nil if the server ended
+// it, errFilterChanged, or the failure.
 func (s *subscription) openStreamOnceUntilItEnds(ctx context.Context, onAcknowledged func()) error {
 	filter := s.currentFilter()
 	if filter.IsEmpty() {

@@ -24,7 +24,8 @@ type Target interface {
 type messageTransport interface {
 	// StartReading begins to read messages. Requests of the server are handled until ctx ends.
 	StartReading(ctx context.Context) error
-	// SendRequest sends a request and waits for its response. If the client receives the response from another stream, it cancels ctx.
+	// SendRequest sends a request and returns its response. If the response arrives on another
+	// stream, the client cancels ctx.
 	SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error)
 	// post sends a message that has no response.
 	post(ctx context.Context, message any) error
@@ -128,7 +129,7 @@ func (c *listChanges) HasUnfetchedChanges() bool { return c.fetched.Load() < c.r
 type closeReason struct {
 	lost        chan struct{}                           // closed when the connection is lost
 	why         atomic.Pointer[ConnectionGivenUpReason] // nil means that the connection is not lost
-	brokenInRow atomic.Int32                            // connections over HTTP that could not be opened or broke off, since the last answer
+	brokenInRow atomic.Int32                            // HTTP connections that failed or broke off since the last answer
 }
 
 func newCloseReason() *closeReason {
