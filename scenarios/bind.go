@@ -167,7 +167,7 @@ func (k *Block) BindValue(v diag.Value, b *diag.Binding) {
 	case BlockServerToolUse:
 		var t struct {
 			Type  BlockType       `toml:"type"`
-			ID    string          `toml:"id"` // may be empty, unlike that of a tool call
+			ID    string          `toml:"id"` // may be empty, unlike the id of a tool call
 			Name  string          `toml:"name,required"`
 			Input json.RawMessage `toml:"input"`
 		}
@@ -278,7 +278,7 @@ func (m *MCP) BindValue(v diag.Value, b *diag.Binding) {
 // ServerNames returns the names of the servers in file order.
 func (m *MCP) ServerNames() []string { return append([]string(nil), m.names...) }
 
-// BindValue reads an answer and checks that it has either a text or an error.
+// BindValue reads an answer and checks that it has a text or an error, but not both.
 func (a *Sampling) BindValue(v diag.Value, b *diag.Binding) {
 	type plain Sampling
 	b.BindInto(v, (*plain)(a))

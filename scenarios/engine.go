@@ -18,18 +18,13 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// EngineOptions configure an engine in addition to the scenario. All fields may be empty.
+// EngineOptions configure an engine in addition to the scenario. The zero value is valid.
 type EngineOptions struct {
-	// Env is `env` in expressions, as "K=V"; of duplicate keys the last one wins.
-	Env []string
-	// Args is `args` in expressions: the arguments of the program.
-	Args []string
-	// CWD is `cwd` in expressions.
-	CWD string
-	// Counter is shared by all engines of the run; nil means the run has only this engine.
-	Counter RuleCounter
-	// Failure applies to every answer without its own failure; nil means none.
-	Failure *Failure
+	Env     []string    // `env` in expressions, as "K=V". If a key occurs several times, the last value is used.
+	Args    []string    // `args` in expressions: the arguments of the program
+	CWD     string      // `cwd` in expressions
+	Counter RuleCounter // shared by all engines of the run; nil means that the run has only this engine
+	Failure *Failure    // failure of every answer that has none; nil means no such failure
 }
 
 // Engine answers the requests of one session to the model. It is not safe for concurrent use.
@@ -47,7 +42,7 @@ type Engine struct {
 	subagentScript *matchedRule // the script of a sub-agent, which answers its first prompt; nil means that only rules answer
 
 	lastText           string      // text of the last reply with text
-	consecutiveNotices map[int]int // per rule: how many prompts of the CLI it answered with calls since the user's last prompt
+	consecutiveNotices map[int]int // index of a rule → number of prompts of the CLI that the rule answered with calls since the user's last prompt
 }
 
 type activeSequence struct {
@@ -55,7 +50,7 @@ type activeSequence struct {
 	groups         map[string]string // named captures of the prompts so far
 }
 
-// NewEngine creates an engine for a new session. It compiles a scenario built in Go, and panics if that is not valid.
+// NewEngine creates an engine for a new session. If s was built in Go, NewEngine compiles it, and panics if s is invalid.
 func NewEngine(s *Scenario, o EngineOptions) *Engine {
 	if s.library == nil {
 		if err := s.Compile(); err != nil {
@@ -81,8 +76,8 @@ func (e *ScriptError) Error() string { return e.Rule.String() + ": " + e.Err.Err
 
 func (e *ScriptError) Unwrap() error { return e.Err }
 
-// Next returns the reply to one request. The error is a [*ScriptError] if an expression fails, or the error of ctx. A
-// scripted failure is part of the reply, not an error.
+// Next returns the reply to one request. The error is a [*ScriptError] if an expression fails; otherwise
+// it comes from ctx or from the counter of rules. A scripted failure is part of the reply, not an error.
 func (e *Engine) Next(ctx context.Context, r Request) (Reply, error) {
 	ctx = eval.WithSharedTemplateOutputLimit(ctx)
 	reply, err := e.nextReply(ctx, r)
@@ -141,8 +136,8 @@ func (e *Engine) nextReply(ctx context.Context, r Request) (Reply, error) {
 	return reply, nil
 }
 
-// recordLastReplyText stores the text of a reply in e.lastText. When the CLI later writes a prompt that no rule answers, the
-// model repeats this text.
+// recordLastReplyText stores the text of a reply in e.lastText. If the CLI later writes a prompt
+// that no rule answers, the engine repeats this text.
 func (e *Engine) recordLastReplyText(r Request, reply Reply) {
 	if r.SideKind != "" || reply.Failure != nil {
 		return
@@ -154,9 +149,9 @@ func (e *Engine) recordLastReplyText(r Request, reply Reply) {
 	}
 }
 
-// isInEndlessNotificationLoop reports whether a rule answers prompts of the CLI with tool calls again and again. Such calls
-// could cause prompts forever. isInEndlessNotificationLoop counts these answers of the rule, and returns true when there are
-// more than maxNotificationsInRowAnsweredWithToolCalls. A rule with once or max_matches is never endless.
+// isInEndlessNotificationLoop reports whether a rule has answered more than maxNotificationsInRowAnsweredWithToolCalls
+// consecutive prompts of the CLI with tool calls. Such calls can cause more prompts of the CLI, without an end. Each
+// call of isInEndlessNotificationLoop counts one answer. It returns false for a rule with once or max_matches.
 func (e *Engine) isInEndlessNotificationLoop(promptRequest Request, answeringRule *matchedRule) bool {
 	if !promptRequest.IsNotification || answeringRule.ref.Name == "" || answeringRule.rule >= 0 && (e.scenario.Responses[answeringRule.rule].Once || e.scenario.Responses[answeringRule.rule].MaxMatches != nil) {
 		return false
@@ -358,7 +353,7 @@ func (e *Engine) position(rule, turn int, part ...any) diag.Position {
 	return r.source.Index.Pos(append(path, part...))
 }
 
-// newScriptErrorAtLatestStep adds the position of the step in which an error occurred: the latest step of the run.
+// newScriptErrorAtLatestStep wraps an error that occurred in the latest step of a response, with the position of the step.
 func (e *Engine) newScriptErrorAtLatestStep(failedResponse *activeResponse, err error) error {
 	ref := failedResponse.rule.ref
 	if failedResponse.rule.rule >= 0 {
@@ -415,8 +410,9 @@ func (u *unmetToolResultExpectations) list() []ExpectationResult {
 	return slices.Clone(u.all)
 }
 
-// Subagent creates the engine of a sub-agent, which is a separate session. The script, if there is one, answers only the first
-// prompt; the rules answer all others. An empty script counts as none. Subagent may be called by many goroutines.
+// Subagent creates the engine of a sub-agent, which is a separate session. The script answers only
+// the first prompt; the rules answer all later ones. If s is nil or has no steps, the rules also
+// answer the first prompt. Several goroutines may call Subagent at the same time.
 func (e *Engine) Subagent(s *protocol.SubagentScript) *Engine {
 	sub := &Engine{scenario: e.scenario, options: e.options, env: e.env, counts: map[int]int{}, unmet: e.unmet}
 	if s != nil {
@@ -442,9 +438,9 @@ func (e *Engine) takeSubagentScript(r Request) *matchedRule {
 	return h
 }
 
-// Sample answers a sampling request of an MCP server. It uses the first answer that matches the server's raw name and
-// the text of the last message, and evaluates its templates. It returns nil if no answer matches, and an error if an
-// expression fails. Unlike the other methods, it may be called from many goroutines.
+// Sample answers a sampling request of an MCP server. It uses the first answer that matches the server's
+// raw name and the text of the last message, and evaluates its templates. It returns nil if no answer
+// matches, and an error if an expression fails. Several goroutines may call Sample at the same time.
 func (e *Engine) Sample(ctx context.Context, server, prompt string) (answer *Sampling, err error) {
 	all := e.scenario.MCP.Sampling
 	for i := 0; i < len(all) && answer == nil; i++ {

@@ -24,7 +24,7 @@ type RunRecord struct {
 	OAuthRequests []ObservedOAuthRequest // complete only if the journal lines of fixtures were read
 	FixturesRead  bool                   // the journal lines of fixtures were read; otherwise OAuth is not checked
 	ExitCodes     []int
-	Screens       []ObservedScreen // that were answered
+	Screens       []ObservedScreen // screens that were answered
 	Telemetry     []string         // names that an OpenTelemetry collector accepted; a name accepted n times occurs n times
 	IsRealCLI     bool             // a real claude ran, so neither screens nor telemetry were recorded
 	Rules         []RuleRef        // rules that answered a prompt
@@ -38,20 +38,16 @@ type observedCall struct {
 // ObservedNotification is a progress or log notification from an MCP server.
 type ObservedNotification struct {
 	Server string // name of the server in the configuration
-	// Tool is the raw name of the tool that reports progress.
-	Tool string
-	// Level is the level of a log message; empty means progress.
-	Level string
-	Text  string
+	Tool   string // raw name of the tool that reports progress
+	Level  string // level of a log message; empty means progress
+	Text   string
 }
 
 // ObservedModelRequest is a request to the model's API.
 type ObservedModelRequest struct {
-	Model string
-	// Retries is the number of retries.
+	Model   string
 	Retries int
-	// AfterMS is the time since the beginning of the run, in milliseconds.
-	AfterMS float64
+	AfterMS float64 // time since the beginning of the run, in milliseconds
 }
 
 // AddCall records a tool call. name is the canonical name of the tool.
@@ -70,8 +66,8 @@ func (s *RunRecord) AddRequest(r ObservedModelRequest) (requestNumber int) {
 	return len(s.requests) - 1
 }
 
-// AddRetries records retries of a request. requestNumber is what AddRequest returned for it. Several steps of a response
-// without tool calls are one request, so retries between these steps are added to it, too.
+// AddRetries adds retries to a request; requestNumber is the result of AddRequest. Consecutive steps
+// of a response without tool calls count as one request, and so do the retries between these steps.
 func (s *RunRecord) AddRetries(requestNumber, addedRetries int) {
 	s.requests[requestNumber].Retries += addedRetries
 }
@@ -96,8 +92,8 @@ func (result ExpectationResult) String() string {
 	return text
 }
 
-// CheckExpectations compares a run with the [[expect]] blocks and returns one result for each, in file order. Only
-// `unused` has several results, one for each rule. Blocks that cannot be checked in this run are omitted.
+// CheckExpectations compares a run with the [[expect]] blocks and returns one result for each block, in file order. A
+// block with `unused` has one result for each rule instead. Blocks that cannot be checked in this run are omitted.
 func (s *Scenario) CheckExpectations(seen *RunRecord) []ExpectationResult {
 	results := make([]ExpectationResult, 0, len(s.Expect))
 	for i := range s.Expect {
@@ -174,8 +170,8 @@ func (s *Scenario) ExpectsInput(canonicalToolName string, input json.RawMessage)
 	})
 }
 
-// UnrecordedServers returns the expectations about notifications whose server matches none of the recorded names. The
-// Name of each result is the server's name or glob, as in the expectation.
+// UnrecordedServers returns the expectations about notifications of servers that match none of the
+// recorded names. The Name of each result is the name or glob of the server in the expectation.
 func (s *Scenario) UnrecordedServers(recordedServerNames []string) (notificationExpectations []RuleRef) {
 	var all []RuleRef
 	for i := range s.Expect {
@@ -214,8 +210,8 @@ func (s *Scenario) UnusedRules(seen *RunRecord) []RuleRef {
 	return unused
 }
 
-// RuleAt returns the rule that contains a line of a file: the last rule that begins at or before the line. The zero
-// value means that no rule does.
+// RuleAt returns the rule that contains a line of a file: the last rule that begins at or before
+// the line. It returns the zero value if no rule begins there.
 func (s *Scenario) RuleAt(file string, line int) (found RuleRef) {
 	for i := range s.Responses {
 		if at := s.rulePosition(i); at.Line <= line && at.Line > found.Line && sameBaseName(at.File, file) {
@@ -233,8 +229,8 @@ func isRuleUsed(at diag.Position, seen *RunRecord) bool {
 	return slices.ContainsFunc(seen.Rules, func(r RuleRef) bool { return r.Line == at.Line && sameBaseName(r.File, at.File) })
 }
 
-// checkEveryRuleIsUsed returns one result for each rule. The result is met if the rule answered a prompt. If x.Unused is "warn",
-// the result is met in any case and only mentions that the rule answered none.
+// checkEveryRuleIsUsed returns one result for each rule. The result is met if the rule answered a prompt. If
+// x.Unused is "warn", the result is always met, and its Actual mentions that the rule answered no prompt.
 func (s *Scenario) checkEveryRuleIsUsed(x *Expectation, seen *RunRecord) (resultPerRule []ExpectationResult) {
 	var results []ExpectationResult
 	for i := range s.Responses {
@@ -314,13 +310,13 @@ func indexesWhere[T any](list []T, condition func(T) bool) []int {
 	return hits
 }
 
-// matchesToolName reports whether a glob matches the name of a tool or a server. The glob may contain characters that
-// canonical names replace: the glob "my.server" matches the name my_server.
+// matchesToolName reports whether a glob matches the name of a tool or a server. The glob may contain
+// characters that are replaced in canonical names: the glob "my.server" matches the name my_server.
 func matchesToolName(name, glob string) bool {
 	return globMatches(glob, name) || globMatches(canonicalToolPart(glob, punctuationKeptInToolNameGlobs), name)
 }
 
-// describeExceededLimit describes which limit the matching requests exceed. "" means that they exceed none.
+// describeExceededLimit describes the first limit that the matching requests exceed. It returns "" if they exceed no limit.
 func (r *ExpectRequest) describeExceededLimit(matchingRequestIndexes []int, seen *RunRecord) string {
 	if r == nil {
 		return ""
@@ -337,7 +333,7 @@ func (r *ExpectRequest) describeExceededLimit(matchingRequestIndexes []int, seen
 	return ""
 }
 
-// nearestMiss returns what happened instead, for the message of an unmet expectation.
+// nearestMiss returns a suffix for the message of an unmet expectation: what happened instead.
 func (s *Scenario) nearestMiss(x *Expectation, seen *RunRecord, hits int) string {
 	if x.Never || hits > 0 {
 		return ""
@@ -371,7 +367,7 @@ func (s *Scenario) describeMissOfNearestPrompt(promptExpectation *Expectation, p
 	return "; the prompt " + s.excerpts.shorten(best) + " does not match: " + s.excerpts.explainMiss(promptExpectation.prompt, best)
 }
 
-// nearestCall explains how the most similar call of the expected tool differs, or lists the tools called instead.
+// nearestCall explains how the most similar call of the expected tool differs. Without one, it lists the tools called instead.
 func (x *Expectation) nearestCall(calls []observedCall) string {
 	best, least, others := "", -1, []string{}
 	for _, c := range calls {

@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/match"
 )
 
-// matchesCall reports whether the expectation matches the server and the tool in c.name, such as "server/tool".
+// matchesCall reports whether the expectation matches the server and the tool in c.name, which has the form "server/tool".
 func (m *ExpectMCP) matchesCall(c observedCall) bool {
 	server, tool, _ := strings.Cut(c.name, "/")
 	return matchesToolName(server, m.Server) && (m.Tool == "" || matchesToolName(tool, m.Tool))
@@ -112,10 +112,9 @@ func globMatches(glob, text string) bool {
 
 // ObservedScreen is a state in which the interactive screen waited for the user.
 type ObservedScreen struct {
-	State string // "permission", "question", "plan" or "dialog"
-	Kind  string // refines the state, such as "bash" or "trust"
-	// Answer is yes or no.
-	Answer string
+	State  string // "permission", "question", "plan" or "dialog"
+	Kind   string // refines the state, such as "bash" or "trust"
+	Answer string // "yes" or "no"
 }
 
 // hasKnownScreenState reports whether a text is a state such as "permission", optionally with a kind: "permission/bash".

@@ -7,9 +7,9 @@ import (
 
 const maxNearestRules = 3
 
-// ExplainNearMisses returns lines that explain why no rule matches a prompt. The first line is a summary. If a turn of a sequence
-// was expected, the next line is about this turn. The other lines are about the most similar rules: each gives the
-// rule's position, the reason, and the place where the rule's pattern stopped matching.
+// ExplainNearMisses returns lines that explain why no rule matches a prompt. The first line is a summary. If a
+// turn of a sequence was expected, the next line is about this turn. The other lines are about the most similar
+// rules: each contains the position of the rule, the reason, and the place up to which its pattern matched.
 func (e *Engine) ExplainNearMisses(r Request) []string {
 	return e.explainMisses(r.Prompt, maxNearestRules)
 }

@@ -70,8 +70,8 @@ const (
 	FailStreamFault       FailureType = "stream_fault"
 )
 
-// failureTypeKeys has the keys that a type of failure requires, the keys that it also allows, and the values of its
-// keys for `--failure NAME`. All types have the key `type`.
+// failureTypeKeys contains the required and the optional keys of a type of failure, in addition to
+// `type`, and the values that `--failure NAME` uses for them.
 type failureTypeKeys struct {
 	requiredKeys, optionalKeys []string
 	valuesForFailureOption     Failure
@@ -178,7 +178,7 @@ type APIError struct {
 	Type, Message string // type and message of the error in the body
 }
 
-// ErrorCode returns the code in the details of the API's error; empty means none.
+// ErrorCode returns the error code in the details of the API's error, or "" if the failure has none.
 func (f *Failure) ErrorCode() string {
 	return map[FailureType]string{FailSpendLimit: "enforced_spend_limit_reached"}[f.Type]
 }
@@ -210,7 +210,7 @@ func (f *Failure) APIError() APIError {
 	}
 }
 
-// apiError returns a response. It derives an empty error type from the status and an empty message from the type.
+// apiError returns an error response. An empty kind follows from the status; an empty message follows from the kind.
 func apiError(status int, kind, message string) APIError {
 	status = cmp.Or(status, 500)
 	kind = cmp.Or(kind, APIErrorType(status))

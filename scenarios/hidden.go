@@ -53,7 +53,7 @@ func newShadowedRuleFinder(rules []Rule) *shadowedRuleFinder {
 // findShadowingRule returns the rule that hides rule i and the reason. The reason is "" if no rule hides it.
 func (s *shadowedRuleFinder) findShadowingRule(i int) (by int, reason string) {
 	p := &s.rules[i].Pattern
-	// An earlier rule does not necessarily answer notifications, so it does not hide this rule.
+	// An earlier rule may not answer notifications, so it does not certainly hide this rule.
 	if s.rules[i].AnswersNotifications() {
 		return 0, ""
 	}
@@ -154,7 +154,8 @@ func (t trie) addString(text string, rule int) {
 	}
 }
 
-// findSubstring returns the rule of the first trie string in text. It considers only rules with an index less than before.
+// findSubstring returns the rule of the first trie string that occurs in text. It considers only
+// rules with an index below before.
 func (t trie) findSubstring(text string, before int) (rule int, ok bool) {
 	for start := range len(text) {
 		node := 0

@@ -21,7 +21,7 @@ type LintOptions struct {
 	Tools []protocol.Tool
 	// Server returns the problems of an entry of [mcp.servers]; nil means that the entries are not checked.
 	Server func(name string, entry map[string]any) []string
-	// Placeholder is the text of an answer that a person must still replace, of which Lint warns; empty means none.
+	// Placeholder is the text of answers that a person must still replace. Lint warns about them; empty means none.
 	Placeholder string
 }
 
@@ -57,7 +57,7 @@ func UnknownInput(lintMessage, tool string) (unknownInputKey string, isUnknownIn
 type linter struct {
 	s         *Scenario
 	o         LintOptions
-	tools     map[string][]string // input keys by name, nil for any keys; a nil map means unknown
+	tools     map[string][]string // tool name → its input keys; nil keys mean any keys, a nil map means unknown tools
 	templates bool
 	called    []string // tools that an answer or a breakpoint calls
 	list      diag.List

@@ -1,5 +1,5 @@
-// Package scenarios implements the scripted model: it loads a scenario (TOML, or JSON with the same keys), reports
-// all problems in it, and handles requests as the scenario says.
+// Package scenarios implements the scripted model. It loads a scenario (TOML, or JSON with the same
+// keys), reports all problems in it, and answers requests to the model as the scenario specifies.
 //
 // A reply depends only on the scenario, the options and the requests so far. The package uses no clock, environment,
 // network, tool or process; a scripted failure is a value in [Reply], never an error.
@@ -52,8 +52,8 @@
 //
 //   - prompt: the text of the prompt
 //   - match: the groups of the pattern; match[0] is the whole match
-//   - results of tool calls: text, is_error, tool, id, content, and structured (structured content of an MCP tool, or
-//     output of a built-in one)
+//   - results: the results of tool calls, each with text, is_error, tool, id, content, and
+//     structured (structured content of an MCP tool, or output of a built-in tool)
 //   - context: the texts that a request contains in addition to the prompt and the results; any(context, # contains
 //     "x") is true if one of them contains x
 //   - turn: the number of the prompt in the session, from 1
@@ -108,8 +108,8 @@ func Load(path string, o LoadOptions) (*Scenario, error) {
 	return l.load(path, src)
 }
 
-// similarFileNameHint returns a hint with the name of a similar file in the same directory, or "". It returns "" if
-// [LoadOptions.ReadFile] is set, because such files have no directory.
+// similarFileNameHint returns a hint with the name of a similar file in the same directory, or "". It returns
+// "" if [LoadOptions.ReadFile] is set, because the files of this function need not be in a directory.
 func (l *loader) similarFileNameHint(missingPath string) string {
 	if l.ReadFile != nil {
 		return ""
@@ -350,8 +350,8 @@ func convertRustClaudelessScenario(scenarioFile diag.Value) (currentForm diag.Va
 	return scenarioFile.WithFields(fields...)
 }
 
-// hasRustClaudelessFormat reports whether a file is in the Rust format: a rule has `on`, or the file has only keys of this
-// format. A file with only `responses` is not, because both formats have this key.
+// hasRustClaudelessFormat reports whether a file is in the Rust format: a rule has `on`, or the file has only keys of
+// this format. A file that has only the key `responses` is not in the Rust format, because both formats have this key.
 func hasRustClaudelessFormat(scenarioFile diag.Value) bool {
 	only, own := true, false
 	for _, f := range scenarioFile.Fields() {

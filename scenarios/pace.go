@@ -74,7 +74,7 @@ func StopReason(blocks []protocol.Block) string {
 	return "end_turn"
 }
 
-// WithSignature sets the type of a thinking block. If the block has no signature, it adds one that depends only on the text.
+// WithSignature returns b with its type set. If b has no signature, the result has one that depends only on the text.
 // The signature is short, because the real CLI estimates the length of the reasoning from the length of the signature.
 func WithSignature(b protocol.ThinkingBlock) protocol.ThinkingBlock {
 	b.Type = "thinking"
@@ -92,7 +92,7 @@ type Pace struct {
 	random func() float64 // nil means no jitter
 }
 
-// NewPace returns the pace of a stream; jitterSource provides the jitter, nil means no jitter.
+// NewPace returns the pace of a stream. jitterSource provides the jitter; nil means no jitter.
 func NewPace(stream Stream, jitterSource *rand.Rand) Pace {
 	p := Pace{Stream: stream}
 	if jitterSource != nil {
@@ -107,7 +107,7 @@ func (p Pace) TTFT() time.Duration { return time.Duration(p.TTFTMS) * time.Milli
 // After returns the delay of a chunk, with jitter from the seeded source.
 func (p Pace) After(chunk string) time.Duration { return p.Delay(chunk, p.random) }
 
-// Delay returns the delay of a piece; 0 at full speed. random, if set, returns numbers in [0, 1) for the jitter.
+// Delay returns the delay of a piece; without a speed, it is 0. random returns numbers in [0, 1); nil means no jitter.
 func (s *Stream) Delay(piece string, random func() float64) time.Duration {
 	if s.TokensPerSecond <= 0 {
 		return 0

@@ -88,14 +88,14 @@ const (
 	promptSourceAny          = "any"
 )
 
-// promptSources selects the prompts that a rule answers: the user's, the CLI's or both. The zero value is the user's.
+// promptSources selects the prompts that a rule answers: the user's, the CLI's or both. The zero value selects the user's.
 type promptSources struct {
 	sourceKey                   string   // the key `source`; empty means that the pattern decides
 	patternUsedWithoutSourceKey *Pattern // nil means no pattern
 }
 
-// AnswersNotifications reports whether the rule answers prompts that the CLI itself writes. A rule without `source`
-// does so if its pattern contains a text that only the CLI writes.
+// AnswersNotifications reports whether the rule answers prompts that the CLI itself writes. A rule
+// without `source` answers them if its pattern contains a text that only the CLI writes.
 func (a promptSources) AnswersNotifications() bool {
 	if a.sourceKey != "" || a.patternUsedWithoutSourceKey == nil {
 		return a.sourceKey == promptSourceNotification || a.sourceKey == promptSourceAny

@@ -15,16 +15,16 @@ import (
 
 // Request is a request to the model: a prompt, or the results of the tool calls in the model's last reply.
 type Request struct {
-	// Prompt is the text of a new prompt; used if Results is nil.
+	// Prompt is the text of a new prompt. It is used only if Results is nil.
 	Prompt string
-	// IsInjected marks a text that the CLI wrote. Such a text does not end a turn sequence. If IsNotification is false,
-	// the text requests the rest of a truncated reply, and rules answer it like a prompt of the user.
+	// IsInjected marks a prompt that the CLI wrote. Such a prompt does not end a turn sequence. If IsNotification
+	// is false, the prompt requests the rest of a truncated reply, and rules answer it like a prompt of the user.
 	IsInjected bool
-	// IsNotification marks a text that the CLI injected: the end of a background task, feedback of a hook, or a
-	// reminder. Only rules and turns for notifications answer it.
+	// IsNotification marks an injected prompt that reports something: the end of a background task,
+	// feedback of a hook, or a reminder. Only rules and turns for notifications answer it.
 	IsNotification bool
-	// IsInterjected marks a prompt that arrived while another one was being answered. If no rule matches the prompt,
-	// the reply has IsUnmatched set and the caller drops the reply.
+	// IsInterjected marks a prompt that arrived while another one was being answered. If no rule
+	// matches the prompt, the reply has IsUnmatched set, and the caller drops the reply.
 	IsInterjected bool
 	// Results are the results of the tool calls of the previous reply, in call order. If Results is not nil, the reply
 	// is the next step of the response that made these calls.
@@ -34,20 +34,18 @@ type Request struct {
 	SideKind string
 	// Vars are additional variables of expressions.
 	Vars Vars
-	// Counter is used instead of the engine's counter; nil means that the engine's counter is used.
+	// Counter replaces the counter of the engine for this request; nil means that the engine's counter is used.
 	Counter RuleCounter
 }
 
 // Result is the outcome of one tool call.
 type Result struct {
-	ToolUseID string
-	Tool      string // canonical name
-	Text      string // text for the model
-	IsError   bool
-	// Content is the content sent to the model: a JSON string or an array of blocks; nil means unknown.
-	Content json.RawMessage
-	// Structured is the structured form of the result; nil means none.
-	Structured any
+	ToolUseID  string
+	Tool       string // canonical name
+	Text       string // text for the model
+	IsError    bool
+	Content    json.RawMessage // content for the model: a JSON string or an array of blocks; nil means unknown
+	Structured any             // structured form of the result; nil means none
 }
 
 // Vars is the part of the session state that expressions can use.
@@ -61,7 +59,7 @@ type Vars struct {
 	Call                                RequestProperties
 }
 
-// RequestProperties contains the request's properties for expressions, as JSON values. Only claudeless serve sets more than Attempt.
+// RequestProperties contains properties of the request for expressions. Outside claudeless serve, only Attempt is set.
 type RequestProperties struct {
 	MaxTokens                                    int
 	Stream                                       bool
@@ -95,7 +93,7 @@ type Reply struct {
 	// Blocks are the content blocks in order; no blocks mean an empty text. A ToolUse has the tool name as written in the
 	// scenario. Its ID is empty unless the scenario sets one. In its input, templates are evaluated and files are inserted.
 	Blocks     []protocol.Block
-	StopReason string // "" means that it follows from the content: tool_use or end_turn
+	StopReason string // "" means tool_use if the message has a tool call, otherwise end_turn
 	Usage      *Usage // nil means the caller estimates
 	DelayMS    int    // wait before the message
 	// Failure happens instead of the message; nil means none. If Failure.Times is set, the message follows after this
@@ -115,8 +113,8 @@ type Reply struct {
 	// IsUnmatched is true if no rule matched the prompt. NearMisses are lines that explain why; they are set only if
 	// the scenario makes an unmatched prompt an error.
 	IsUnmatched bool
-	// IsEndless is true if the rule was stopped, because it kept answering prompts of the CLI with tool calls, without
-	// a new prompt of the user.
+	// IsEndless is true if the rule was stopped, because it answered too many prompts of the CLI
+	// with tool calls before the user's next prompt.
 	IsEndless  bool
 	NearMisses []string
 	// HasMore is true if another message of the response follows.
@@ -127,8 +125,7 @@ type Reply struct {
 
 // RuleRef identifies the part of a scenario that answered.
 type RuleRef struct {
-	// Name is "responses[2]", "responses[2].turns[0]", "default_response" or "" for none.
-	Name string
+	Name string // "responses[2]", "responses[2].turns[0]", "default_response" or "" for none
 	File string // "" means not from a file
 	Line int    // 0 means unknown
 }
@@ -163,7 +160,7 @@ func newResponse(h *matchedRule) *activeResponse {
 	return &activeResponse{rule: h, steps: stepsOf(h.response)}
 }
 
-// stepsOf converts a response to steps. With tool calls and a text, these are two: the calls and then the text.
+// stepsOf converts a response to steps. A response with tool calls becomes two steps: the calls, and then the text.
 func stepsOf(r *Response) []Step {
 	switch {
 	case r == nil:
@@ -216,8 +213,8 @@ func (r *activeResponse) nextReply(ctx context.Context) (Reply, error) {
 	return reply, r.setHasMoreAndStructuredOutput(ctx, &reply, step)
 }
 
-// findStep returns the index of the next step with a true condition, or len(r.steps). After an error, it is the index of
-// the step whose condition failed.
+// findStep returns the index of the next step with a true condition, or len(r.steps). If a
+// condition cannot be evaluated, the index is that of its step.
 func (r *activeResponse) findStep(ctx context.Context) (int, error) {
 	for i := r.nextStep; i < len(r.steps); i++ {
 		if ok, err := r.rule.scope.EvaluateCondition(ctx, r.steps[i].When); ok || err != nil {
@@ -227,8 +224,8 @@ func (r *activeResponse) findStep(ctx context.Context) (int, error) {
 	return len(r.steps), nil
 }
 
-// setHasMoreAndStructuredOutput sets HasMore and StructuredOutput. The structured output of the step takes precedence over that
-// of the response.
+// setHasMoreAndStructuredOutput sets HasMore and StructuredOutput of the reply. The structured
+// output of the response applies to the last message, unless the step has its own.
 func (r *activeResponse) setHasMoreAndStructuredOutput(ctx context.Context, reply *Reply, step *Step) error {
 	var err error
 	if reply.HasMore, err = r.hasMoreSteps(ctx); err != nil {
@@ -311,7 +308,7 @@ func (r *activeResponse) buildBlock(ctx context.Context, b *Block, server string
 	}
 }
 
-// buildAPIBlock builds a block of redacted thinking or a server tool call. A missing id is derived from its position.
+// buildAPIBlock builds a block of redacted thinking or a server tool call. The position of the block determines a missing id.
 func buildAPIBlock(ctx context.Context, s *fill.Scope, b *Block) (protocol.Block, error) {
 	if b.Type == BlockRedacted {
 		raw, err := protocol.Marshal(struct {
@@ -379,7 +376,7 @@ func (r *activeResponse) buildCall(ctx context.Context, c *ToolCall) (protocol.T
 	return use, nil
 }
 
-// subagentScript returns the script of the agent that a call starts. Its steps are a *matchedRule.
+// subagentScript returns the script of the agent that a call starts. The type of its Steps is *matchedRule.
 func (r *activeResponse) subagentScript(s *Subagent) *protocol.SubagentScript {
 	scope := r.rule.scope.Fork()
 	scope.Results = nil

@@ -18,7 +18,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/match"
 )
 
-// Matcher returns the compiled pattern of the rule. Before the scenario is loaded, it matches every text.
+// Matcher returns the compiled pattern of the rule. Before the scenario is compiled, the result matches every text.
 func (r *Rule) Matcher() match.Pattern { return r.match }
 
 // Locate returns a diagnostic at a key of the rule, with its file position. offset counts characters in a string value.
@@ -37,7 +37,7 @@ func (s *Scenario) UsesVariable(name string) bool {
 	return s.library != nil && s.library.UsesVariable(name)
 }
 
-// Turns returns the positions of a rule's turns, in order.
+// Turns returns the positions of the turns of the rule with this index, in order. It returns nil if no such rule exists.
 func (s *Scenario) Turns(rule int) []diag.Position {
 	if rule < 0 || rule >= len(s.Responses) {
 		return nil
@@ -50,8 +50,8 @@ func (s *Scenario) Turns(rule int) []diag.Position {
 	return turns
 }
 
-// ScriptsFailure reports whether the rule with this name scripts a failure or a fault, or the scenario has a fault. In
-// this case, the program under test may have a good reason to kill claude.
+// ScriptsFailure reports whether the rule with this name scripts a failure or a fault, or the scenario
+// has a fault. A program under test may have a good reason to kill claude after a failure or a fault.
 func (s *Scenario) ScriptsFailure(rule string) bool {
 	name, _, _ := strings.Cut(rule, ".")
 	if s.Fault != "" || name == defaultRuleName && s.DefaultResponse.hasFailure() {
@@ -91,7 +91,7 @@ func ruleName(i int) string { return "responses[" + strconv.Itoa(i) + "]" }
 // File returns the name of the scenario file; empty means none.
 func (s *Scenario) File() string { return s.source.Index.Pos(nil).File }
 
-// Digest returns the SHA-256 of the source texts, including included files. It is empty if s is nil or not from files.
+// Digest returns the SHA-256 of the source texts, including included files. It is empty if s is nil or was built in Go.
 func (s *Scenario) Digest() string {
 	if s == nil || s.texts == nil {
 		return ""
@@ -187,9 +187,10 @@ func (s *Scenario) candidateRules(prompt string) iter.Seq[int] {
 	return x.index.Candidates(prompt)
 }
 
-// ServerConfig returns the scenario's servers as an --mcp-config for a claude that cannot read scenarios, or nil if the
-// scenario has no servers. In the result, the program at the path executable serves the fixtures. If recordsDir is not empty,
-// each fixture records its messages in a subdirectory of recordsDir. The subdirectory has the URL-escaped name of the server.
+// ServerConfig returns the scenario's servers in the format of --mcp-config, for a claude that cannot
+// read scenarios. It returns nil if the scenario has no servers. A server with a fixture becomes a
+// command of the program at the path executable. If recordsDir is not empty, each fixture records its
+// messages in the subdirectory of recordsDir that has the URL-escaped name of the server.
 func (s *Scenario) ServerConfig(executable, recordsDir string) ([]byte, error) {
 	if len(s.MCP.ServerNames()) == 0 {
 		return nil, nil

@@ -92,12 +92,11 @@ type Scenario struct {
 
 // Rule answers the prompts that its pattern matches.
 type Rule struct {
-	// Pattern that the prompt must match.
+	// Pattern is the condition on the text of the prompt.
 	Pattern Pattern `toml:"pattern,required"`
-	// Source selects the prompts that the rule answers: `user` for prompts of users and programs, `notification` for
-	// prompts that the CLI itself writes (the end of a background task, feedback of hooks, reminders), `any` for both.
-	// If the pattern contains a text of such CLI prompts (`<task-notification>`, `Stop hook feedback`), `any` is the
-	// default instead of `user`.
+	// Source selects the prompts that the rule answers: `user` for prompts of users and programs, `notification` for prompts that
+	// the CLI itself writes (the end of a background task, feedback of hooks, reminders), `any` for both. If the pattern contains
+	// a text of such CLI prompts (`<task-notification>`, `Stop hook feedback`), `any` is the default instead of `user`.
 	Source string `toml:"source" enum:"user,notification,any" default:"user"`
 	// When is a condition that must also be true.
 	When string `toml:"when" empty:"no"`
@@ -255,7 +254,7 @@ type ToolCall struct {
 	// Subagent scripts the agent of an Agent or Task call. By default, rules answer its prompt, in a separate session.
 	Subagent *Subagent `toml:"subagent"`
 
-	at diag.Position // position of Expect or of a server tool call
+	at diag.Position // position of Expect, or of the block of a server tool call
 }
 
 // Canned is the text of a canned result.
@@ -271,8 +270,8 @@ type Subagent struct {
 	// Steps are the messages with which the agent answers its first prompt; rules answer later prompts of the agent.
 	// Expressions see the captures of the prompt that led to the call, the agent's prompt, and the results of the agent's calls.
 	Steps []Step `toml:"steps"`
-	// Background is false if the call waits for the agent. Default: the value in the agent's definition, or else true,
-	// as in the real CLI. The input's `run_in_background` takes precedence.
+	// Background is false if the call waits for the agent. By default, the agent's definition decides; without
+	// a value there, it is true, as in the real CLI. The input's `run_in_background` takes precedence.
 	Background *bool `toml:"background"`
 }
 
@@ -327,7 +326,7 @@ type Frame struct {
 	JSON json.RawMessage `toml:"json"`
 	// Line is text that is written unchanged, even if it is not JSON.
 	Line string `toml:"line"`
-	// Times is how often the text of `line` is repeated, all in one line. Default 1.
+	// Times is how often the text of `line` is written, all in one line. Default 1.
 	Times int `toml:"times" min:"1"`
 	// Cut omits the newline after `line`.
 	Cut bool `toml:"cut"`

@@ -227,7 +227,7 @@ func (m *MCP) FixtureServerNames() []string {
 	return slices.DeleteFunc(m.ServerNames(), func(name string) bool { return m.Servers[name]["fixture"] == nil })
 }
 
-// SideRequestAnswer returns the first scripted answer to a kind of side request. ok is false if none exists.
+// SideRequestAnswer returns the first scripted answer to a kind of side request. isScripted is false if none exists.
 func (a *API) SideRequestAnswer(sideRequestKind string) (answer string, isScripted bool) {
 	for _, s := range a.Side {
 		if s.Kind == sideRequestKind {

@@ -159,8 +159,8 @@ func (e *Engine) patternFingerprint(rule int) string {
 	return strconv.FormatUint(h.Sum64(), 16)
 }
 
-// Fork returns an independent copy of the engine without sub-agents. Several goroutines may call Fork at the same time,
-// but no other method of the engine.
+// Fork returns an independent copy of the engine without sub-agents. Several goroutines may call
+// Fork at the same time, but not while another method of the engine runs.
 func (e *Engine) Fork() (independentCopy *Engine) {
 	n := &Engine{
 		scenario: e.scenario, options: e.options, env: e.env, turns: e.turns, counts: maps.Clone(e.counts), active: e.active, subagentScript: e.subagentScript,
@@ -181,8 +181,8 @@ func (e *Engine) Fork() (independentCopy *Engine) {
 	return n
 }
 
-// Unplayed returns the next step that the last response would play: a description and a position. ok is false if no
-// step remains, or if a scripted failure ended the response.
+// Unplayed describes the next step of the last response that has not been played, and returns its position.
+// ok is false if no step remains, if no rule answered, or if a scripted failure ended the response.
 func (e *Engine) Unplayed(ctx context.Context) (text string, at diag.Position, ok bool) {
 	r := e.running
 	if r == nil || r.hasFailed || r.rule.failure != nil || r.rule.ref.Name == "" {

@@ -29,7 +29,7 @@ type apiUnsupportedKeyChecker struct {
 	list diag.List
 }
 
-// warn adds a warning about the key at path. instead is the hint: it says what claudeless serve does with the key.
+// warn adds a warning about the key at path. instead is its hint, which explains what claudeless serve does.
 func (l *apiUnsupportedKeyChecker) warn(path diag.Path, key, instead string) {
 	d := l.src.Index.DiagnosticAt(path, key)
 	d.Hint, d.Warning = instead, true

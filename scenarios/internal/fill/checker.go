@@ -31,7 +31,7 @@ func (c *Checker) WithPathExtendedBy(keyOrIndex any, run func()) {
 	c.Path = c.Path[:len(c.Path)-1]
 }
 
-// Errorf reports a problem of the value at Path.
+// Errorf adds an error about the value at Path to Diagnostics.
 func (c *Checker) Errorf(format string, args ...any) { c.Hintf("", format, args...) }
 
 // Hintf is like Errorf, with a hint.

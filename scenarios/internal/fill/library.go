@@ -1,5 +1,6 @@
-// Package fill compiles the expressions and templates of a scenario and reads the files that its values refer to, when
-// the scenario is loaded. For a reply, it only evaluates: it compiles no expression and reads no file.
+// Package fill compiles and evaluates the expressions and templates of a scenario. When a scenario
+// is loaded, a [Checker] compiles them and reads the files that values refer to. For each reply, a
+// [Scope] evaluates them; it compiles no expression and reads no file.
 package fill
 
 import (
@@ -12,15 +13,15 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// ExpressionLibrary contains the compiled expressions and templates of a scenario, by source and capture groups. It also contains
-// the files that values of the scenario refer to, by path.
+// ExpressionLibrary contains the compiled expressions and templates of a scenario, by source text
+// and capture groups. It also contains the files that values of the scenario refer to, by path.
 type ExpressionLibrary struct {
 	conditions map[expressionKey]*eval.Program
 	templates  map[expressionKey]*eval.Template
 	files      map[string]json.RawMessage
 	texts      map[string]string         // text files, by path
 	compilers  map[string]*eval.Compiler // by capture groups
-	used       map[string]bool           // variables of [ExpressionLibrary.UsesVariable] that occur in a compiled expression
+	used       map[string]bool           // which variables of [ExpressionLibrary.UsesVariable] occur in a compiled expression
 }
 
 type expressionKey struct {
@@ -36,8 +37,8 @@ func NewEmptyExpressionLibrary() *ExpressionLibrary {
 	}
 }
 
-// recordUsedVariables records which of [VariableNamesChangingBetweenRequests] and "results" the expression may use. The
-// values of these variables are computed only if an expression uses them.
+// recordUsedVariables records which of [VariableNamesChangingBetweenRequests] and "results" the
+// expression may use. Callers compute the values of some variables only if an expression uses them.
 func (l *ExpressionLibrary) recordUsedVariables(expression string) {
 	for _, name := range append(VariableNamesChangingBetweenRequests(), "results") {
 		if !l.used[name] && strings.Contains(expression, name) {
@@ -59,8 +60,8 @@ func RequestVariables() []string {
 	return []string{"max_tokens", "stream", "attempt", "agent", "betas", "headers", "attachments", "tool_choice", "thinking", "output_config", "metadata"}
 }
 
-// GroupsMarkerOfBreakpointExpressions marks the expressions of breakpoints. Where other expressions have the names of their
-// capture groups, an expression of a breakpoint has this value.
+// GroupsMarkerOfBreakpointExpressions is the value of Groups for expressions of breakpoints, which
+// have no capture groups and other variables.
 const GroupsMarkerOfBreakpointExpressions = "\x00breakpoint"
 
 func (l *ExpressionLibrary) expressionCompilerForCaptureGroups(groupNames string) *eval.Compiler {
@@ -96,7 +97,7 @@ func needsEvaluation(raw json.RawMessage, templates bool) bool {
 	return bytes.Contains(raw, []byte(`"$file"`)) || (templates && bytes.Contains(raw, []byte("{{")))
 }
 
-// wrapInObjectUnderEmptyKey returns the object {"": raw}, because [diag.IndexJSON] accepts only objects.
+// wrapInObjectUnderEmptyKey returns the object {"": raw}. [diag.IndexJSON] accepts only objects.
 func wrapInObjectUnderEmptyKey(raw json.RawMessage) []byte {
 	return append(append([]byte(`{"":`), raw...), '}')
 }

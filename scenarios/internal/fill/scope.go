@@ -15,7 +15,7 @@ import (
 type Scope struct {
 	Library *ExpressionLibrary
 	Source  *Source
-	Groups  string         // names of the captures that expressions can use
+	Groups  string         // names of the captures that expressions can use, separated by spaces
 	Vars    map[string]any // all variables except match and results
 	Match   map[any]any    // captures, by number and by name
 	Results []Result
@@ -47,7 +47,7 @@ func (s *Scope) RenderText(ctx context.Context, src string) (string, error) {
 	return eval.Text(v)
 }
 
-// TextFile returns the content of a text file that was read when the scenario was loaded.
+// TextFile returns the content of a text file that was read when the scenario was loaded, or "" for another file.
 func (s *Scope) TextFile(name string) string {
 	return s.Library.texts[diag.ResolvePath(s.Source.Dir, name)]
 }
@@ -104,7 +104,7 @@ func (s *Scope) InheritGroups(groups map[string]string) {
 	}
 }
 
-// Fork returns a copy of the scope. Changes of the copy do not affect the original.
+// Fork returns a copy of the scope. The original and the copy share only Match.
 func (s *Scope) Fork() (independentCopy *Scope) {
 	n := *s
 	n.Vars, n.Results = maps.Clone(s.Vars), slices.Clip(s.Results)
