@@ -21,7 +21,7 @@ type call struct {
 	// readOnly is true if the tool's owner declares that the tool changes nothing.
 	readOnly bool
 	kind     claudecode.ToolClass
-	// isComplete is false if the input lacks a required value, which the tool itself then reports.
+	// isComplete is false if the input lacks a required value. The tool itself reports this error.
 	isComplete bool
 
 	command  string
@@ -202,8 +202,8 @@ type Verdict struct {
 	Safety             protocol.SafetyApprovalReason
 	Reason, ReasonType string
 	RequiresUser       bool
-	// DenyRule is true if a deny rule refuses the call, or if the call would write through a link. A hook that
-	// answers "allow" overrules a refusal by the permission mode, but not these two.
+	// DenyRule is true if a deny rule refuses the call, or if the call would write through a link. A hook
+	// that answers "allow" overrules a refusal by the permission mode, but neither of these refusals.
 	DenyRule bool
 	// AskRule is true if an ask rule requires the question, even after "allow" by a hook. RuleSource is its source.
 	AskRule    bool
@@ -328,8 +328,8 @@ func (r *rule) matches(c *call) bool {
 	}
 	switch c.kind {
 	case claudecode.ToolClassRunsCommandLine:
-		// Stars match nothing, because they could match a second command. A rule such as Bash(eval:*) does not allow eval
-		// without arguments, and a rule with & does not allow a background command (observed with 2.1.330).
+		// Stars in the rule are not expanded here, because they could match a second command. A rule such as Bash(eval:*) does
+		// not allow eval without arguments, and a rule with & does not allow a background command (observed with 2.1.330).
 		text, obstacle := strings.TrimSpace(c.command), c.script.Obstacle.Kind
 		if r.Behavior == BehaviorAllow && (obstacle == shellcmd.ObstacleBackground || r.content != text && (c.parseErr != nil || obstacle == shellcmd.ObstacleEval)) {
 			return false

@@ -44,8 +44,8 @@ type callDecider struct {
 	policyOptions *Options
 }
 
-// Decide returns the verdict on one call. It does not ask anybody. If the verdict is Ask and the session has no
-// prompter, the caller denies the call with [Verdict.Denial].
+// Decide returns the verdict on one call. It asks no user: if the verdict is Ask, the caller asks,
+// or denies the call with [Verdict.Denial] if the session has no prompter.
 func (p *Policy) Decide(use protocol.ToolUse) Verdict {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,8 +88,8 @@ func (d callDecider) doesClassifierDecideInsteadOfUser() bool {
 	return d.usesClassifierInMode() && !d.policyOptions.HasAsker && !d.policyOptions.NoPrompts
 }
 
-// withoutRulesAllowingAnyCommandOrAgent returns a judge without the rules that would allow every command or every agent. A
-// classifier must decide about the calls that these rules would allow (observed with 2.1.330).
+// withoutRulesAllowingAnyCommandOrAgent returns a copy without the rules that would allow every command or
+// every agent. A classifier must decide about the calls that these rules would allow (observed with 2.1.330).
 func (j *modeAndRules) withoutRulesAllowingAnyCommandOrAgent() *modeAndRules {
 	narrow, kept := *j, *j.rules
 	kept.rules = slices.DeleteFunc(slices.Clone(kept.rules), func(r rule) bool {
@@ -215,16 +215,16 @@ func (d callDecider) decideWithoutRuleByToolClass(c *call) Verdict {
 	return c.ask(c.unansweredMessage(), "", "")
 }
 
-// commandSubstitutionPattern matches the output of a command, and arithmetic with the character before it.
+// commandSubstitutionPattern matches command substitutions, and arithmetic expansions with the character before them.
 var commandSubstitutionPattern = shellcmd.LazyPattern("([\\s\\w])\\$\\(\\([^()]*\\)\\)|\\$\\([^()]*\\)|`[^`]*`")
 
-// backgroundApproval returns the question about a command line that runs harmless commands in the background. A rule that
-// allows the whole tool does not answer it (observed with 2.1.330).
+// backgroundApproval returns the approval request for a command line that runs harmless commands in the
+// background. A rule that allows the whole tool does not replace the approval (observed with 2.1.330).
 func backgroundApproval(c commandLine) *approvalRequest {
 	if c.parseErr != nil || c.script.Obstacle != (shellcmd.Obstacle{Kind: shellcmd.ObstacleBackground}) {
 		return nil
 	}
-	reading, judge := scriptCommandLine(c, commandSubstitutionPattern().ReplaceAllString(c.command, "${1}x")), *c.modeAndRules // output and constant arithmetic are plain text for commands that read
+	reading, judge := scriptCommandLine(c, commandSubstitutionPattern().ReplaceAllString(c.command, "${1}x")), *c.modeAndRules // for commands that read, substitutions and constant arithmetic count as plain text
 	reading.modeAndRules, judge.mode = &judge, protocol.ModeDefault
 	isAssignment := len(c.script.Commands) == 1 && len(c.script.Commands[0].Args) == 0 && c.script.Commands[0].Text != ""
 	if (isAssignment || c.isEverySimpleCommandAllowed() || reading.isEverySimpleCommandAllowed()) && c.redirectionApproval() == nil {
@@ -233,13 +233,13 @@ func backgroundApproval(c commandLine) *approvalRequest {
 	return nil
 }
 
-// noApprovalSurfaceText begins as the text of the real CLI, and has its length, because tokens are estimated from lengths.
+// noApprovalSurfaceText begins like the text of the real CLI and has the same length, because lengths determine token estimates.
 const noApprovalSurfaceText = "Permission for this tool use was denied. It requires approval, and this session has no approval surface. Nobody can see a permission prompt " +
 	"here, so the call was denied automatically and did not run. Do not report that it ran, and do not try it a second time: until the session " +
 	"ends, every action that needs an approval is denied. Tell the user what you could not do and for what purpose it was needed. You can " +
 	"continue with all other parts of the task that do not need an approval. This is the action that needed an approval: "
 
-// denyIfQuestionMayNotBeAsked replaces a question by a denial if the mode or the options prevent the question from being asked.
+// denyIfQuestionMayNotBeAsked replaces an Ask verdict by a denial if the mode or the options do not permit a question.
 func (d callDecider) denyIfQuestionMayNotBeAsked(c *call, question Verdict) Verdict {
 	switch {
 	case d.mode == protocol.ModeDontAsk:
@@ -283,7 +283,7 @@ func (p *Policy) IsReadable(path string) bool {
 	})
 }
 
-// IsHidden reports whether a deny rule prevents reading a file.
+// IsHidden reports whether a deny rule for paths prevents reading a file.
 func (p *Policy) IsHidden(path string) (isReadDenied bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

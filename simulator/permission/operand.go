@@ -204,7 +204,7 @@ func (l shellWordResolver) fileOperands(cmd shellcmd.Command) []fileOperand {
 	return append(out, named...)
 }
 
-// optionsWithValueOfSearchCommand returns a search command's options after which the real CLI skips a word (observed with 2.1.330).
+// optionsWithValueOfSearchCommand returns the options of a search command whose value is the next word (observed with 2.1.330).
 func optionsWithValueOfSearchCommand(commandName string) (spaceSeparatedOptions string) {
 	const shared = "-A -B -C -m --max-count --after-context --before-context --context"
 	switch commandName {
@@ -272,8 +272,8 @@ func isPatternOrScriptOption(commandName, option string) bool {
 
 const fileOptions = "file files0-from from-file to-file exclude-from ignore-file random-source magic-file files-from arg-file temporary-directory target-directory reference"
 
-// approvalIfPathUnclear returns the question about an operand if its text does not show which file it names, for example
-// because it contains a variable or "..". Nil means that the file is clear.
+// approvalIfPathUnclear returns the approval request for an operand if its text does not show which
+// file it names, for example because it contains a variable or "..". Nil means that the file is clear.
 func (l shellWordResolver) approvalIfPathUnclear(operand fileOperand) *approvalRequest {
 	switch {
 	case operand.hasTilde || slices.ContainsFunc(operand.paths, func(p string) bool { return len(p) > 1 && p[0] == '~' && p[1] != '/' }):
@@ -314,8 +314,8 @@ func isCopyOrMoveWithOptions(cmd shellcmd.Command) bool {
 	return (cmd.Name() == "cp" || cmd.Name() == "mv") && slices.ContainsFunc(cmd.Args[1:], func(a string) bool { return strings.HasPrefix(a, "-") })
 }
 
-// readingPhraseByCommandName contains phrases that say, in questions, what a command does to the files it reads: "list
-// files in" for ls. It omits commands that need no permission to read files.
+// readingPhraseByCommandName contains phrases that describe, in messages, what a command does to the
+// files it reads: "list files in" for ls. Commands that need no permission to read files are omitted.
 var readingPhraseByCommandName = sync.OnceValue(func() map[string]string {
 	return map[string]string{
 		"cd": "change directories to", "ls": "list files in", "find": "search files in", "cat": "concatenate files from", "head": "read the beginning of files from",

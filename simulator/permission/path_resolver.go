@@ -33,8 +33,8 @@ type pathResolver struct {
 	sources map[string]string // source of each directory
 }
 
-// addDirectory adds a working directory, unless it was added before. CWD is always a working directory, but can be
-// added once more with another source.
+// addDirectory adds a working directory, unless it was added before. CWD is always a working
+// directory, but can be added again with another source.
 func (p *pathResolver) addDirectory(d Directory) {
 	if dir := p.absolutePath(d.Path); !slices.Contains(p.dirs[1:], dir) {
 		p.dirs = append(p.dirs, dir)
@@ -42,7 +42,7 @@ func (p *pathResolver) addDirectory(d Directory) {
 	}
 }
 
-// joinUncleaned joins a directory and a name, but does not clean the path: that would hide a ".." after a link.
+// joinUncleaned joins a directory and a name. Unlike filepath.Join, it keeps a ".." after a link.
 func joinUncleaned(dir, name string) string {
 	if name == "" {
 		return dir

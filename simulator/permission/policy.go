@@ -15,7 +15,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Options configures a [Policy]. With the zero value, the policy asks about every call that the CLI does not allow by itself.
+// Options configures a [Policy]. With the zero value, the policy asks about every call that the CLI does not always allow.
 type Options struct {
 	Mode           protocol.PermissionMode // empty means default
 	CWD            string                  // absolute
@@ -35,7 +35,7 @@ type Options struct {
 	HasAsker bool
 	// NoPrompts makes the policy deny calls instead of asking (--permission-prompts none).
 	NoPrompts bool
-	// BypassAllowed lets SetMode switch to bypassPermissions. If a session starts in this mode, it always may.
+	// BypassAllowed lets SetMode switch to bypassPermissions. A Mode of bypassPermissions implies it.
 	BypassAllowed bool
 	// AskSkill reports whether loading a skill needs permission, because the skill brings permission rules of its own.
 	// Nil means that no skill needs permission.
@@ -130,7 +130,7 @@ type Prompter interface {
 	Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error)
 }
 
-// ModeError explains why a mode cannot be set. Its text and code answer set_permission_mode (spec: cli-contract 4.3).
+// ModeError explains why a mode cannot be set. A host receives its text and code (spec: cli-contract 4.3).
 type ModeError struct {
 	Code    string // such as "invalid_mode", "bypass_not_launched"
 	Message string
@@ -151,14 +151,14 @@ func ParseMode(s string) (protocol.PermissionMode, error) {
 	return mode, nil
 }
 
-// Mode returns the mode in force.
+// Mode returns the current mode.
 func (p *Policy) Mode() protocol.PermissionMode {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.mode
 }
 
-// ModeOf returns the mode in force for the calls of an agent; nil means the main conversation.
+// ModeOf returns the current mode for the calls of an agent; nil means the main conversation.
 func (p *Policy) ModeOf(agent *protocol.AgentRef) protocol.PermissionMode {
 	if agent != nil && agent.Mode != "" {
 		return protocol.PermissionMode(agent.Mode)

@@ -13,9 +13,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// removalApproval returns the question that a command line requires if it removes files that the machine or the session
-// needs. The question is necessary even in mode bypassPermissions. Like the real CLI (observed with 2.1.330), it also
-// searches scripts that are arguments of a shell, and some texts that cannot be parsed.
+// removalApproval returns the approval request that a command line requires if it removes files that the machine
+// or the session needs. The approval is necessary even in mode bypassPermissions. Like the real CLI (observed
+// with 2.1.330), it also searches scripts that are arguments of a shell, and some texts that cannot be parsed.
 func (c commandLine) removalApproval() *approvalRequest {
 	if c.kind != claudecode.ToolClassRunsCommandLine {
 		return nil
@@ -54,9 +54,9 @@ var (
 	singleQuotesPattern = shellcmd.LazyPattern(`'[^']*'`)
 )
 
-// approvalIfTextRemovesRoot returns the question about a removal whose target may be the root, in text that is not a command for
-// the shell: after an operator in double quotes or after a backslash, in an assigned value, and in the script of env -S
-// after its first word. Like the real CLI (observed with 2.1.330), it skips text in single quotes.
+// approvalIfTextRemovesRoot returns the approval request for a removal whose target may be the root, in text that is
+// not a command for the shell: after an operator in double quotes or after a backslash, in an assigned value, and in
+// the script of env -S after its first word. Like the real CLI (observed with 2.1.330), it skips text in single quotes.
 func approvalIfTextRemovesRoot(c commandLine) *approvalRequest {
 	var texts []string
 	if unreadLinePattern().MatchString(c.command) {
@@ -105,8 +105,8 @@ var (
 // unparsableStartPattern matches the start of a command that the real CLI cannot parse and in which it looks for scripts.
 var unparsableStartPattern = shellcmd.LazyPattern(`(?m)(^|[;&|])\s*((coproc|time)\s.*[({]|function\s)`)
 
-// unanalyzableRemovalApproval returns the question about a script that is an argument of a shell, removes files, and
-// cannot be analysed: a variable or argument in it has no clear value, or it is in a function or case.
+// unanalyzableRemovalApproval returns the approval request for a script that is an argument of a shell, removes
+// files, and cannot be analysed: a variable or argument in it has no clear value, or it is in a function or case.
 func (c commandLine) unanalyzableRemovalApproval() *approvalRequest {
 	if text := strings.TrimSpace(c.command); (unparsableStartPattern().MatchString(text) || unreadLinePattern().MatchString(text) || strings.Count(text, `"`)%2 > 0) && c.parseErr != nil && removalScriptPattern().MatchString(text) {
 		return uncheckedRemovalApproval()
@@ -187,7 +187,7 @@ func scriptCommandLine(c commandLine, script string) commandLine {
 	return commandLine{call: &call, lookup: c.lookup, startDirs: c.startDirs}
 }
 
-// removalApprovalWithoutNestedScripts is like removalApproval, but does not search scripts inside of the command line.
+// removalApprovalWithoutNestedScripts is like removalApproval, but does not search scripts inside the command line.
 func (c commandLine) removalApprovalWithoutNestedScripts() *approvalRequest {
 	changesDirectory := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool {
 		inner := c.script.WithoutWrappersBeforeRemoval(cmd)
@@ -201,8 +201,8 @@ func (c commandLine) removalApprovalWithoutNestedScripts() *approvalRequest {
 	return nil
 }
 
-// approvalIfCommandOrNestedRemovesDirectoryInVariable returns the question about a command that removes a directory named by a
-// variable, or that passes such a command to another shell.
+// approvalIfCommandOrNestedRemovesDirectoryInVariable returns the approval request for a command
+// that removes a directory named by a variable, or that passes such a command to another shell.
 func approvalIfCommandOrNestedRemovesDirectoryInVariable(outerScript shellcmd.Script, cmd shellcmd.Command) *approvalRequest {
 	if slices.Contains(cmd.Args, "xargs") && !outerScript.IsNotFullyAnalysedByRealCLI(cmd) {
 		return approvalIfCommandRemovesDirectoryInVariable(cmd) // the real CLI does not search scripts after xargs here (observed with 2.1.330)
@@ -237,9 +237,9 @@ func nestedCommands(assignments string, cmd shellcmd.Command) []shellcmd.Command
 	return inner.Commands
 }
 
-// shellScripts returns the command lines in the scripts that are arguments of a shell, as in sh -c "rm x". It also
-// searches these scripts for scripts, at most depth levels deep. Like the real CLI (observed with 2.1.330), it searches
-// scripts in every mode the way it searches a command line in mode bypassPermissions.
+// shellScripts returns the command lines in the scripts that are arguments of a shell, as in sh -c
+// "rm x". It also searches these scripts for scripts, at most depth levels deep. Like the real CLI
+// (observed with 2.1.330), it searches scripts as if the mode were bypassPermissions.
 func (c commandLine) shellScripts(depth int) []commandLine {
 	if depth == 0 {
 		return nil
@@ -261,8 +261,8 @@ func (c commandLine) shellScripts(depth int) []commandLine {
 	return out
 }
 
-// approvalIfCommandRemovesImportantFiles returns the question that one command requires if it removes important files.
-// lineChangesDirectory is true if the command line changes the directory.
+// approvalIfCommandRemovesImportantFiles returns the approval request that one command requires if it
+// removes important files. lineChangesDirectory is true if the command line changes the directory.
 func (c commandLine) approvalIfCommandRemovesImportantFiles(cmd shellcmd.Command, lineChangesDirectory bool) *approvalRequest {
 	if c.isFragment {
 		return c.removalTargetApproval(cmd, lineChangesDirectory)
@@ -282,7 +282,7 @@ func (c commandLine) approvalIfCommandRemovesImportantFiles(cmd shellcmd.Command
 	return approvalIfRemovalTargetIsRootWhenVariableUnset(cmd, cmd.Clarity == shellcmd.ClarityFullyKnown && !cmd.IsHidden && !strings.Contains(cmd.Text, "${"))
 }
 
-// removalTargetApproval returns the question about the targets of a command whose words are known.
+// removalTargetApproval returns the approval request for the targets of a command whose words are known.
 func (c commandLine) removalTargetApproval(cmd shellcmd.Command, changesDirectory bool) *approvalRequest {
 	inner := c.script.WithoutWrappersBeforeRemoval(cmd)
 	name := commandBaseName(inner)
@@ -370,7 +370,7 @@ func isRemovalTargetOnlyCommandOutput(target string) bool {
 	return target != "" && strings.Trim(target, string(shellcmd.PlaceholderOutput)) == ""
 }
 
-// dangerousTargetApproval returns the question about one operand that must not be removed without permission, or nil.
+// dangerousTargetApproval returns the approval request for one operand that must not be removed without permission, or nil.
 func (c commandLine) dangerousTargetApproval(name, target string, changesDirectory bool) *approvalRequest {
 	home := c.modeAndRules.resolver.home
 	switch {
@@ -390,7 +390,7 @@ func (c commandLine) dangerousTargetApproval(name, target string, changesDirecto
 		target = strings.ReplaceAll(target, string(shellcmd.PlaceholderOutput), "x")
 	}
 	if strings.ContainsAny(target, string([]rune{shellcmd.PlaceholderOutput, shellcmd.PlaceholderPossiblyEmptyVariable, shellcmd.PlaceholderOtherExpansion, shellcmd.PlaceholderHomeVariable, shellcmd.PlaceholderNonEmptyVariableExpansion})) {
-		return nil // a target with an unknown value needs no question
+		return nil // a target with an unknown value needs no approval
 	}
 	if trimmed := strings.TrimRight(target, `\/`); trimmed != target && (trimmed == "" || target[len(trimmed)] == '/') {
 		target = trimmed + "/" // a backslash also separates names, as on Windows (observed with 2.1.330)
@@ -425,7 +425,7 @@ func (c commandLine) dangerousTargetApproval(name, target string, changesDirecto
 		"Dangerous "+name+" operation on "+kind+": "+filepath.Clean(target))
 }
 
-// dangerousRemovalApproval returns a question that only the user can answer, not a rule or a mode.
+// dangerousRemovalApproval returns a request for an approval that only the user can give, not a rule or a mode.
 func dangerousRemovalApproval(message, reason string) *approvalRequest {
 	return &approvalRequest{
 		message:    message + " This requires explicit approval and cannot be auto-allowed by permission rules.",
@@ -436,8 +436,8 @@ func dangerousRemovalApproval(message, reason string) *approvalRequest {
 
 const unknownValuePlaceholders = string(shellcmd.PlaceholderPossiblyEmptyVariable) + string(shellcmd.PlaceholderNonEmptyVariableExpansion) + string(shellcmd.PlaceholderOtherExpansion)
 
-// approvalIfRemovalTargetIsRootWhenVariableUnset returns the question about a removal whose target becomes the root if a
-// variable is not set. isHomeKnownToBeSet is true if $HOME is known to be set.
+// approvalIfRemovalTargetIsRootWhenVariableUnset returns the approval request for a removal whose target
+// becomes the root if a variable is not set. isHomeKnownToBeSet is true if $HOME is known to be set.
 func approvalIfRemovalTargetIsRootWhenVariableUnset(cmd shellcmd.Command, isHomeKnownToBeSet bool) *approvalRequest {
 	name, inner := cmd.FindUnquotedRmOrRmdir()
 	operands, _ := removalOperands(inner)

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Request returns the question that an Ask sends to a [Prompter].
+// Request returns the request to a [Prompter] for a call with the verdict v, which must be Ask.
 func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionRequest {
 	use.Input = use.InputForHooksAndHosts()
 	r := protocol.PermissionRequest{
@@ -21,7 +21,7 @@ func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionReq
 	if v.ReasonType == "hook" {
 		r.Hook = use.Hook
 	}
-	if v.AskRule { // after any update, an ask rule would still require the question
+	if v.AskRule { // no update of the permissions can make the question unnecessary
 		r.Suggestions, r.ServerAskOnly, r.RuleSource = nil, new(false), v.RuleSource
 	}
 	if p.opts.Tool == nil {
@@ -48,7 +48,8 @@ func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionReq
 	return r
 }
 
-// shortDescriptionOfBuiltInCall returns a short description of a call of a built-in tool; "" means to show the tool's own.
+// shortDescriptionOfBuiltInCall returns a short description of a call of a built-in tool; "" means
+// that the description of the tool is shown.
 func (p *Policy) shortDescriptionOfBuiltInCall(use protocol.ToolUse) (descriptionOrEmpty string) {
 	var input struct {
 		Description  string `json:"description"`

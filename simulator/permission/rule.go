@@ -33,12 +33,12 @@ type Rule struct {
 type rule struct {
 	Rule
 	tool    string         // name as written, but "Agent" for "Task"
-	toolRE  *regexp.Regexp // set when tool holds a *
+	toolRE  *regexp.Regexp // set when tool contains a *
 	content string         // text in the parentheses; empty means that the rule covers the whole tool
 	glob    *regexp.Regexp // set when content is a path pattern
 	isStar  bool           // the content was "*", which counts as no content
-	// param and value are set for a deny or ask rule with the content "param:value". The rule applies to calls in which
-	// this parameter has this value. A star in the value matches any text.
+	// param and value are set for a deny or ask rule with the content "param:value". The rule
+	// applies to calls in which this parameter has this value. A star in value matches any text.
 	param string
 	value *regexp.Regexp
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// sensitiveFileApproval returns the question about a file that can configure commands that run automatically. Modes and
-// rules that allow edits do not apply to such a file. Nil means that it is an ordinary file.
+// sensitiveFileApproval returns the approval request for a file that can configure commands that run automatically.
+// Modes and rules that allow edits do not apply to such a file. Nil means that it is an ordinary file.
 func (c *call) sensitiveFileApproval(abs string) *approvalRequest {
 	ask := func(message string) *approvalRequest {
 		return &approvalRequest{message: message, reasonType: "safetyCheck", reason: message, blockedPath: abs, safety: protocol.SafetyApprovableByRuleOrClassifier}
@@ -45,11 +45,12 @@ func (c *call) sensitiveFileApproval(abs string) *approvalRequest {
 	return nil
 }
 
-// specialWindowsPathPattern matches names special to Windows: trailing dots, short names, devices (observed with 2.1.330).
+// specialWindowsPathPattern matches names that are special on Windows: trailing dots, short names,
+// devices (observed with 2.1.330).
 var specialWindowsPathPattern = shellcmd.LazyPattern(`(?i)^//|\.\.\.(/|$)|[^/. ~][. ]*[. \t](/|$)|~\d|\.(con|prn|aux|nul|com\d|lpt\d)$`)
 
-// verdictIfReadPathIsSpecialOnWindows returns the question about reading a file whose name has another meaning on Windows. Nil
-// means that the name is not suspicious, or that a rule allows the whole tool.
+// verdictIfReadPathIsSpecialOnWindows returns an Ask verdict for reading a file whose name has
+// another meaning on Windows. It returns nil for other names, and if a rule allows the whole tool.
 func (c *call) verdictIfReadPathIsSpecialOnWindows() *Verdict {
 	if c.kind != claudecode.ToolClassRead || !specialWindowsPathPattern().MatchString(c.path) ||
 		slices.ContainsFunc(c.modeAndRules.rules.rules, func(r rule) bool { return r.Behavior == BehaviorAllow && r.content == "" && !r.isStar && r.matches(c) }) {
@@ -82,7 +83,7 @@ func (c *call) approvalIfCallChangesSensitiveFile() *approvalRequest {
 	return nil
 }
 
-// sensitivePathApproval returns the question about a path of the command line; nil means that it is not sensitive.
+// sensitivePathApproval returns the approval request for a path of the command line; nil means that it is not sensitive.
 func (c commandLine) sensitivePathApproval(path string) *approvalRequest {
 	abs := c.modeAndRules.resolver.resolvePathWithParentReferencesLikeShell(path)
 	if strings.HasPrefix(path, "//") { // on Windows, the path would name a host
@@ -91,8 +92,8 @@ func (c commandLine) sensitivePathApproval(path string) *approvalRequest {
 	return c.sensitiveFileApproval(abs)
 }
 
-// sensitiveChangeApproval returns the question about the first sensitive file that the command line changes. Like the
-// real CLI (observed with 2.1.330), it checks only plain names in command lines that can be analysed completely. It
+// sensitiveChangeApproval returns the approval request for the first sensitive file that the command line changes. Like
+// the real CLI (observed with 2.1.330), it checks only plain names in command lines that can be analysed completely. It
 // skips operands of commands with options or a redirection, and relative names after a change of directory.
 func (c commandLine) sensitiveChangeApproval() *approvalRequest {
 	if !c.script.IsAnalysed() && (c.script.FirstProgramNeedingPermissionDespiteRule() == "" || c.script.Obstacle.Kind != shellcmd.ObstacleSubshell) {
@@ -117,7 +118,7 @@ func (c commandLine) sensitiveChangeApproval() *approvalRequest {
 	return sensitiveRedirectApproval(c, redirects, moved)
 }
 
-// sensitiveRedirectApproval returns the question about the first redirection that writes a sensitive file.
+// sensitiveRedirectApproval returns the approval request for the first redirection that writes a sensitive file.
 func sensitiveRedirectApproval(c commandLine, redirects []shellcmd.Redirect, changesDirectory bool) *approvalRequest {
 	for _, r := range redirects {
 		if !r.WritesFile {
@@ -133,7 +134,7 @@ func sensitiveRedirectApproval(c commandLine, redirects []shellcmd.Redirect, cha
 	return nil
 }
 
-// approvalForFirstSensitiveOperand returns the question about the first sensitive operand of a command that changes files.
+// approvalForFirstSensitiveOperand returns the approval request for the first sensitive operand of a command that changes files.
 func (c commandLine) approvalForFirstSensitiveOperand(unwrappedCommand shellcmd.Command) *approvalRequest {
 	for _, path := range pathsOfPlainOperands(c.lookup.fileOperands(unwrappedCommand)) {
 		q := c.sensitivePathApproval(path)
@@ -155,7 +156,8 @@ var targetOptionPattern = shellcmd.LazyPattern(`^(-[a-zA-Z]*t|--t)`)
 
 var linkOptionPattern = shellcmd.LazyPattern(`^(-[a-zA-Z]*[sl]|--symbolic-link|--link)`)
 
-// approvalIfSignInTokenDirectoryMovedOrLinked returns the question about moving or linking a directory with the CLI's sign-in tokens.
+// approvalIfSignInTokenDirectoryMovedOrLinked returns the approval request for moving or linking a
+// directory with the CLI's sign-in tokens.
 func approvalIfSignInTokenDirectoryMovedOrLinked(c commandLine, unwrappedCommand shellcmd.Command) *approvalRequest {
 	name := filepath.Base(unwrappedCommand.Name())
 	if name != "mv" && name != "ln" && name != "link" && (name != "cp" || !slices.ContainsFunc(unwrappedCommand.Args, func(a string) bool { return linkOptionPattern().MatchString(a) })) {
@@ -176,7 +178,8 @@ func approvalIfSignInTokenDirectoryMovedOrLinked(c commandLine, unwrappedCommand
 	return nil
 }
 
-// approvalIfDirectoryContainsSignInTokens returns the question about a change of a directory that contains the CLI's sign-in tokens.
+// approvalIfDirectoryContainsSignInTokens returns the approval request for a change of a directory
+// that contains the CLI's sign-in tokens.
 func (c commandLine) approvalIfDirectoryContainsSignInTokens(path string) *approvalRequest {
 	tokens := filepath.Join(c.modeAndRules.resolver.home, ".claude", ".credentials.json")
 	if abs := c.modeAndRules.resolver.resolvePathWithParentReferencesLikeShell(path); c.modeAndRules.resolver.home == "" || !isAtOrBelow(filepath.Clean(abs), tokens) {

@@ -8,8 +8,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// decideShell decides a Bash call that no whole-tool rule decided. It asks about commands that cannot be analysed,
-// then about changes of the directory, then about paths; everything else is decided part by part.
+// decideShell returns the verdict on a Bash call that no rule for the whole tool covers. It asks about commands that cannot be
+// analysed, then about changes of the directory, then about redirections. Otherwise each simple command is decided separately.
 func (c commandLine) decideShell() Verdict {
 	obstacle := c.script.Obstacle
 	if name := c.script.FirstProgramNeedingPermissionDespiteRule(); obstacle.Kind == shellcmd.NoObstacle && name != "" {
@@ -35,9 +35,9 @@ func (c commandLine) decideShell() Verdict {
 	return c.combineVerdicts(parts)
 }
 
-// verdictIgnoringAskRule returns the question that the command line would cause without the ask rule ignoredAskRule. It returns
-// nil if ignoredAskRule itself causes the question: because ignoredAskRule is about the only command of the line, or because
-// nothing else asks (observed with 2.1.330).
+// verdictIgnoringAskRule returns the Ask verdict that the command line would get without the ask
+// rule ignoredAskRule. It returns nil if the rule itself is the reason to ask: because it is about
+// the only command of the line, or because there is no other reason (observed with 2.1.330).
 func (c commandLine) verdictIgnoringAskRule(ignoredAskRule *rule) *Verdict {
 	if ignoredAskRule.content != "" && len(c.script.Commands) == 1 && c.script.Obstacle.Kind == shellcmd.NoObstacle {
 		return nil
@@ -81,12 +81,12 @@ type commandVerdict struct {
 	byMode           bool             // the permission mode, and no rule, allows the command
 	byRule           bool             // an allow rule names this exact command
 	changedDirectory bool             // the command changes files in a directory entered by a cd in the same line
-	approval         *approvalRequest // the question if the command is not allowed; nil means a plain request for approval
+	approval         *approvalRequest // why a command that is not allowed needs approval; nil means that no rule or mode allows it
 }
 
-// decidePart decides about the simple command at index i. First it returns the questions that no allow rule can answer:
-// about ask rules, about the form of the command, and about its paths. Without such a question, the command is allowed
-// if an allow rule applies to it, if it only reads, or if the mode allows it to change files.
+// decidePart decides about the simple command at index i. Ask rules, the form of the command and its
+// paths may require an approval that no allow rule can replace. Otherwise the command is allowed if
+// an allow rule applies to it, if it only reads, or if the mode allows it to change files.
 func (c commandLine) decidePart(i int) commandVerdict {
 	cmd := c.script.Commands[i]
 	out := commandVerdict{cmd: cmd}
@@ -111,7 +111,7 @@ func (c commandLine) decidePart(i int) commandVerdict {
 	switch exact, match := c.allowedByRule(cmd); {
 	case match:
 		out.isAllowed, out.byRule = true, exact
-	case c.script.HasOpenQuote && i == len(c.script.Commands)-1 && inner.Name() == "sed": // not parsed by 2.1.330
+	case c.script.HasOpenQuote && i == len(c.script.Commands)-1 && inner.Name() == "sed": // the real CLI does not parse it (observed with 2.1.330)
 	case cmd.IsReadOnly():
 		out.isAllowed = !readsFilesNamedByXargsInput(cmd) || c.script.IsInputFileListFromPipeline(i) || !c.modeAndRules.rules.hasPathDenyRule()
 	case c.modeAndRules.allowsEdits() && (isAllowedByAcceptEditsMode(cmd) || isReadOnlyExceptForWritingRedirects(cmd)):

@@ -8,10 +8,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// denialIfCommandUsesDeniedPath refuses a command line that uses a path which a deny rule covers; nil means that it does not.
-// Paths after a cd are also resolved in the new directory; a refusal there takes precedence. Like the real CLI (observed with
-// 2.1.330), it ignores globs, braces, redirections of compound commands, and every line that contains a list in a subshell,
-// such as (a; b).
+// denialIfCommandUsesDeniedPath refuses a command line that uses a path that a deny rule covers; nil means no refusal. Paths
+// after a cd are also resolved in the new directory; a refusal there takes precedence. Like the real CLI (observed with 2.1.330),
+// it ignores globs, braces, redirections of compound commands, and every line that contains a list in a subshell, such as (a; b).
 func (c commandLine) denialIfCommandUsesDeniedPath() *Verdict {
 	if !c.modeAndRules.rules.hasPathDenyRule() || c.script.SubshellList || hidesPaths(c.script.Obstacle.Kind) {
 		return nil
@@ -85,8 +84,8 @@ func (c commandLine) readDenialAfterCD(directories []string, name string, read [
 	return nil
 }
 
-// approvalIfNestedScriptHasDeniedCommand returns the question about a script that is an argument of a shell, as in sh -c "rm
-// x", if a rule denies a command of the script; nil means none.
+// approvalIfNestedScriptHasDeniedCommand returns the approval request for a script that is an
+// argument of a shell, as in sh -c "rm x", if a rule denies a command of the script; nil means none.
 func (c commandLine) approvalIfNestedScriptHasDeniedCommand() *approvalRequest {
 	if c.kind != claudecode.ToolClassRunsCommandLine || !c.modeAndRules.rules.hasDenyOrAskRuleWithContent(c.call) {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// directoryChangeApproval returns the question about a command line that changes the directory and also contains a
-// second cd, a git command, or a redirection to a file.
+// directoryChangeApproval returns the approval request for a command line that changes the
+// directory and also contains a second cd, a git command, or a redirection to a file.
 func (c commandLine) directoryChangeApproval() *approvalRequest {
 	cds, git, redirected := 0, false, shellcmd.HasWrite(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
@@ -42,8 +42,8 @@ const (
 	ensurePathsText      = " require explicit approval to ensure paths are evaluated correctly. For security, Claude Code cannot automatically determine the final working directory when 'cd' is used in compound commands."
 )
 
-// approvalIfCommandChangesFilesInLineWithCD returns the question about a command that changes files, if its command line also
-// changes the directory; it returns nil for other commands.
+// approvalIfCommandChangesFilesInLineWithCD returns the approval request for a command that changes
+// files, if its command line also changes the directory; it returns nil for other commands.
 func (c commandLine) approvalIfCommandChangesFilesInLineWithCD(unwrappedCommand shellcmd.Command) *approvalRequest {
 	moves := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool { return cmd.WithoutPlainWrappers().Name() == "cd" })
 	if !moves || !isFileChangingCommand(unwrappedCommand.Name()) {
@@ -105,9 +105,10 @@ func (c commandLine) redirectApproval(r shellcmd.Redirect, abs string) *approval
 	return c.newPathChangeApproval("Output redirection to '"+abs+"'", abs, inside, false)
 }
 
-// approvalsForFirstUnpermittedPath returns the question about the first path of a command that needs permission; both results
-// are nil if no path does. outsideWorkingDirs is set for a path outside the working directories, and must be asked even if a
-// rule allows the command. insideWorkingDirs is set for any other path, and is asked only if nothing else allows the command.
+// approvalsForFirstUnpermittedPath returns the approval request for the first path of a command that
+// needs permission; both results are nil if no path does. outsideWorkingDirs is set for a path
+// outside the working directories, and must be asked even if a rule allows the command.
+// insideWorkingDirs is set for any other path, and is asked only if nothing else allows the command.
 func (c commandLine) approvalsForFirstUnpermittedPath(cmd shellcmd.Command) (outsideWorkingDirs, insideWorkingDirs *approvalRequest) {
 	inner := cmd.WithoutWrappers()
 	name := inner.Name()
@@ -207,9 +208,9 @@ func (c commandLine) readApproval(what, verb, abs string) *approvalRequest {
 	return q
 }
 
-// newPathChangeApproval returns the question about a path that a command or a redirection changes. changeDescription
-// describes the change. isInWorkingDirectory is true if the path is in a working directory, and isChangeByCommand is false for
-// a redirection.
+// newPathChangeApproval returns the approval request for a path that a command or a redirection
+// changes. changeDescription describes the change. isInWorkingDirectory is true if the path is in a
+// working directory, and isChangeByCommand is false for a redirection.
 func (c commandLine) newPathChangeApproval(changeDescription, abs string, isInWorkingDirectory, isChangeByCommand bool) *approvalRequest {
 	where := " needs approval. The path is inside the working directories for this session ('" + c.allowedDirectoriesText() + "'), and Claude Code asks before a shell command creates, changes or removes files there."
 	if !isInWorkingDirectory {
@@ -230,7 +231,8 @@ func (c commandLine) globApproval(path string) *approvalRequest {
 	}
 }
 
-// approvalForCopyOrMoveWithOptions returns the question about cp and mv with options, because an option may change the target.
+// approvalForCopyOrMoveWithOptions returns the approval request for cp and mv with options, because
+// an option may change the target.
 func (c commandLine) approvalForCopyOrMoveWithOptions(commandName string) *approvalRequest {
 	q := &approvalRequest{
 		message:    commandName + " with flags requires manual approval to ensure path safety. For security, Claude Code cannot automatically validate " + commandName + " commands that use flags, as some flags like --target-directory=PATH can bypass path validation.",

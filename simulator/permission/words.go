@@ -11,16 +11,17 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
+// approvalRequest describes why a call needs the user's approval: the message, the reason and the suggested updates.
 type approvalRequest struct {
 	message, reasonType, reason, blockedPath string
 	safety                                   protocol.SafetyApprovalReason
-	code                                     string // reason code; empty means unknown
+	code                                     string // reason code; if empty, reasonType and message determine it
 	circuitBreaker                           string // name of the circuit breaker that caused the refusal, or empty
 	// suggestions for the host; nil omits the list
 	suggestions []protocol.PermissionUpdate
 }
 
-// suggestedReadRules returns suggested rules for reading; nil means that the question is not about a path that is read.
+// suggestedReadRules returns the suggested rules for reading, or nil if the request is not about a path that is read.
 func (q *approvalRequest) suggestedReadRules() []protocol.PermissionRule {
 	if q == nil {
 		return nil
@@ -106,7 +107,7 @@ func (c *call) allowByRule() Verdict {
 	return v
 }
 
-// ask returns a question, explained by reasonType and reason. If no user can answer, message is the tool result.
+// ask returns an Ask verdict, explained by reasonType and reason. If no user can answer, message is the tool result.
 func (c *call) ask(message, reasonType, reason string) Verdict {
 	return Verdict{
 		Behavior:         Ask,
@@ -116,7 +117,7 @@ func (c *call) ask(message, reasonType, reason string) Verdict {
 	}
 }
 
-// askByRule returns the question that a rule requires. If there is another reason to ask, the question gives that one.
+// askByRule returns the Ask verdict that a rule requires. If there is another reason to ask, the verdict has that reason.
 func (c *call) askByRule(r *rule) Verdict {
 	v := c.ask(c.unansweredMessage(), "rule", "")
 	if c.kind == claudecode.ToolClassRunsCommandLine {
@@ -276,12 +277,12 @@ func (c *call) allowedDirectoriesText() string {
 
 const needsApprovalText = "This command requires approval"
 
-// approvalWithReason returns a question whose message is the reason, with an empty list of suggestions.
+// approvalWithReason returns an approval request whose message is the reason, with an empty list of suggestions.
 func approvalWithReason(reason string) *approvalRequest {
 	return &approvalRequest{message: reason, reasonType: "other", reason: reason, suggestions: []protocol.PermissionUpdate{}}
 }
 
-// ambiguityApproval returns the question, asked in every mode, about a command that the shell may read differently.
+// ambiguityApproval returns the approval request, in every mode, for a command that a shell may parse differently.
 func ambiguityApproval() approvalRequest {
 	q := *approvalWithReason("This command could not be checked for dangerous rm operations: the shell may read it differently than it was parsed. This requires explicit approval.")
 	q.reasonType, q.safety = "safetyCheck", protocol.SafetyNeedsApprovalOfEachCall
@@ -293,8 +294,8 @@ func approvalWithoutSuggestions(reason string) *approvalRequest {
 	return &approvalRequest{message: reason, reasonType: "other", reason: reason}
 }
 
-// obstacleApproval returns the question about a command line with an obstacle to its analysis; nil means no question.
-// harmless is true if the commands themselves would be allowed.
+// obstacleApproval returns the approval request for a command line with an obstacle to its
+// analysis; nil means no question. harmless is true if the commands themselves would be allowed.
 func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approvalRequest {
 	switch o.Kind {
 	case shellcmd.NoObstacle:
@@ -352,8 +353,8 @@ func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approvalRequest {
 	}
 }
 
-// approvalForDangerousFindOrAwk returns the question about a find or awk command that may run other commands or change files; nil
-// means none. The question is asked even if a rule allows the command.
+// approvalForDangerousFindOrAwk returns the approval request for a find or awk command that may run other
+// commands or change files; nil means none. The approval is required even if a rule allows the command.
 func approvalForDangerousFindOrAwk(cmd shellcmd.Command) *approvalRequest {
 	if cmd.Name() == "awk" && strings.Contains(strings.Join(cmd.Args, " "), "system(") {
 		return approvalWithReason("awk program contains system() which executes arbitrary commands").withReasonCode(reasonCodeSemantics)
@@ -370,7 +371,7 @@ func approvalForDangerousFindOrAwk(cmd shellcmd.Command) *approvalRequest {
 	return nil
 }
 
-// unansweredMessage returns the message of a denial that was made because the question was not answered.
+// unansweredMessage returns the message of a denial if no user answered the permission question.
 func (c *call) unansweredMessage() string {
 	what := "use " + c.use.Name
 	switch c.kind {
@@ -385,7 +386,7 @@ func (c *call) unansweredMessage() string {
 	return "Claude requested permissions to " + what + ", but you haven't granted it yet."
 }
 
-// suggestUpdates returns the permission updates with which a host may answer, so that similar calls cause no question.
+// suggestUpdates returns the updates that a host may include in its answer, so that similar calls need no question.
 func (c *call) suggestUpdates() []protocol.PermissionUpdate {
 	outside := !c.modeAndRules.resolver.isInWorkingDir(c.path)
 	dir := filepath.Dir(c.path)
