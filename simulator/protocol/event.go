@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Event is one frame of a turn. The set of types is closed. An event with a wire form marshals to exactly one
-// stream-json line; [InternalEvent] events have none and are only for transcripts, journals and debuggers.
+// Event is one item of the stream that a turn produces. The set of types is closed. An event with a wire form marshals to
+// exactly one stream-json line; [InternalEvent] events have none and are only for transcripts, journals and debuggers.
 type Event interface{ event() }
 
 // Init is the event system/init, which describes the session at the start of a turn.
@@ -365,7 +365,7 @@ type APIRetry struct {
 	UUID         string `json:"uuid"`
 }
 
-// System is any other system event. Its keys are type, subtype, then Fields in order, then session_id and uuid.
+// System is any other system event. It is encoded as type, subtype, Fields in order, and the two ids in the CLI's order.
 type System struct {
 	Subtype         string
 	Fields          []Field
@@ -428,7 +428,7 @@ func (s *System) hasUUIDBeforeSessionID() bool {
 	return false
 }
 
-// Frame is a top-level event without its own type here (tool_progress, command_lifecycle, conversation_reset, …).
+// Frame is any event that has no Go type above and is not a system event: tool_progress, command_lifecycle, …
 type Frame struct {
 	Type      string
 	Fields    []Field

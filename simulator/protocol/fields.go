@@ -10,7 +10,7 @@ func (s *System) FieldValue(key string) (valueOrNil any) {
 	return nil
 }
 
-// Text returns the string with a key; empty means none.
+// Text returns the value of a key, or "" if the value is missing or not a string.
 func (s *System) Text(key string) string {
 	value, _ := s.FieldValue(key).(string)
 	return value

@@ -2,8 +2,8 @@ package protocol
 
 import "encoding/json"
 
-// HookInput is the part of a hook's input that its event determines, besides [HookBase]. The set is closed: one type, named
-// after the event, for each simulated event (spec: cli-contract 5.2). Pass values: they marshal to the event's keys only.
+// HookInput is the part of a hook's input that its event determines; [HookBase] is the other part. The set is closed: one type,
+// named after the event, for each simulated event (spec: cli-contract 5.2). Pass values: they marshal to the event's keys only.
 type HookInput interface {
 	hook() (event, subject string)
 }
@@ -12,7 +12,7 @@ type HookInput interface {
 // of a session start, and so on. If the subject is empty, only matchers that match everything apply.
 func HookEvent(in HookInput) (event, subject string) { return in.hook() }
 
-// HookBase contains the keys that every hook input begins with, before the keys of its event.
+// HookBase contains the keys with which every hook input begins. The keys of the event follow.
 type HookBase struct {
 	SessionID      string         `json:"session_id"`
 	TranscriptPath string         `json:"transcript_path"`

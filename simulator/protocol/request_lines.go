@@ -119,8 +119,8 @@ type TurnDurationLine struct {
 	Type         string `json:"type"`    // "system"
 	Subtype      string `json:"subtype"` // "turn_duration"
 	DurationMS   int    `json:"durationMs"`
-	MessageCount int    `json:"messageCount"`                          // lines with an id before this one
-	AgentCount   int    `json:"pendingBackgroundAgentCount,omitempty"` // agents that still run
+	MessageCount int    `json:"messageCount"`                          // number of lines with an id before this one
+	AgentCount   int    `json:"pendingBackgroundAgentCount,omitempty"` // number of background agents that still run
 	SystemLineID
 	IsMeta bool `json:"isMeta"`
 	LineTrailer

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// InternalEvent is an event without a wire form. Transcripts, the journal and debuggers read traces from the same ordered
-// stream as other events; stdout does not show them.
+// InternalEvent is an event without a wire form. It is part of the same ordered stream as other
+// events, for transcripts, the journal and debuggers. Stdout does not show it.
 type InternalEvent interface {
 	Event
 	trace()
@@ -73,7 +73,7 @@ type ConversationCompacted struct {
 	HasHookReports bool            // Output includes reports of hooks
 }
 
-// RuleMatched reports the rule of the scenario that answered a prompt.
+// RuleMatched reports the rule of the scenario that answered a prompt, or that no rule did.
 type RuleMatched struct {
 	Prompt  string
 	Rule    string // "responses[2]", "responses[2].turns[0]", "default_response", or empty if none

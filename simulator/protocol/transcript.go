@@ -45,7 +45,7 @@ type LineTrailer struct {
 	GitBranch  string `json:"gitBranch"`
 	// QuerySession repeats the session id in the lines that a query writes, if the prompts are typed in a terminal.
 	QuerySession string `json:"session_id,omitempty"`
-	PlanName     string `json:"slug,omitempty"` // name of the plan file, once it has one
+	PlanName     string `json:"slug,omitempty"` // name of the plan file; empty until it has one
 }
 
 // CommandTextBlockCounts counts all text blocks of a line, and those that are the text of a command.
