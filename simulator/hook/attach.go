@@ -186,7 +186,7 @@ func (c *hookCall) nextAttachmentIDOrToolUseID() string {
 	return id
 }
 
-// isSessionOrSubagentStart reports whether the event starts a conversation, so that one attachment has all contexts.
+// isSessionOrSubagentStart reports whether the event starts a conversation. One attachment then has the contexts of all hooks.
 func (c *hookCall) isSessionOrSubagentStart() bool {
 	return c.event == "SessionStart" || c.event == "SubagentStart"
 }

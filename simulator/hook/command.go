@@ -24,7 +24,7 @@ import (
 
 const notFoundExitCode = 127
 
-// outputDrainTimeout limits the wait for the end of the output, which a process left running may keep open.
+// outputDrainTimeout limits the wait for the end of the output. A background process may keep the output open.
 const outputDrainTimeout = 100 * time.Millisecond
 
 const maxOutputBytes = 2 << 20
@@ -224,7 +224,7 @@ func shellCommand(e *hookEntry) []string {
 	return []string{proc.Shell, "-c", c.Command}
 }
 
-// environ returns the environment of a command; of duplicate names the last one wins.
+// environ returns the environment of a command. If a name occurs several times, the last value applies.
 func (r *Runner) environ(c *hookCall, e *hookEntry, index int) []string {
 	env := append(slices.Clone(r.options.Environ),
 		"CLAUDE_PROJECT_DIR="+r.options.ProjectDir,

@@ -44,9 +44,9 @@ type Options struct {
 	PID                       int      // CLAUDE_PID; 0 means not set
 	AgentType                 string   // agent type that the main conversation runs as; empty means none
 	Entrypoint                string   // CLAUDE_CODE_ENTRYPOINT; empty means "sdk-cli"
-	// EnvDir is the directory of the files into which hooks write variables for the shell (CLAUDE_ENV_FILE). It is
-	// created when needed. CLAUDE_ENV_FILE is set for Setup, SessionStart, CwdChanged and HookModifiedFileContext. If EnvDir is
-	// empty, CLAUDE_ENV_FILE is never set.
+	// EnvDir is the directory of the files into which hooks write variables for the shell
+	// (CLAUDE_ENV_FILE). It is created when needed. CLAUDE_ENV_FILE is set for Setup, SessionStart,
+	// CwdChanged and FileChanged. If EnvDir is empty, CLAUDE_ENV_FILE is never set.
 	EnvDir string
 
 	Callback Callback     // nil means that callbacks are skipped
@@ -64,7 +64,7 @@ type Options struct {
 
 	NewID func() string    // nil means ""
 	Now   func() time.Time // nil means that durations are 0
-	// DefaultTimeout bounds hooks without a timeout; 0 means 600 s.
+	// DefaultTimeout limits hooks without their own timeout; 0 means 600 s.
 	DefaultTimeout time.Duration
 	// ProgressEvery is the interval of frames with the output of a running command; 0 means 1 s, negative means never.
 	ProgressEvery time.Duration
@@ -79,8 +79,8 @@ type Source struct {
 	FromSkill bool
 	Plugin    string // plugin of the hooks; empty means none
 	PluginID  string // the plugin with its marketplace, for messages
-	// Agent is the id of the agent to which the hooks belong; empty means they belong to the session. They run for its
-	// calls, and its Stop hooks run when the agent stops.
+	// Agent is the id of the agent to which the hooks belong; empty means that they belong to the
+	// session. Hooks of an agent run only for its calls. Their Stop hooks run when the agent stops.
 	Agent string
 }
 
@@ -270,8 +270,8 @@ func (r *Runner) Close(ctx context.Context) {
 	r.jobs.Wait()
 }
 
-// matchingHooks returns the hooks to run for an event: those whose matcher and "if" rule match. Of several equivalent hooks it
-// returns one. It records that the hooks have run, because some run only once per session. After Close it returns none.
+// matchingHooks returns the hooks to run for an event: those whose matcher and "if" rule match. Of several equivalent
+// hooks, it returns one. It marks the hooks as run, because some run only once per session. After Close it returns none.
 func (r *Runner) matchingHooks(event, subject string, in Input) []*hookEntry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -295,7 +295,7 @@ func (r *Runner) matchingHooks(event, subject string, in Input) []*hookEntry {
 	return chosen
 }
 
-// matchesCondition reports whether a hook's "if" rule matches. Such a hook never runs for an event without a tool.
+// matchesCondition reports whether a hook's "if" rule matches. A hook with an "if" rule never runs for an event without a tool.
 func (r *Runner) matchesCondition(e *hookEntry, in protocol.HookInput) bool {
 	if e.config.If == "" {
 		return true

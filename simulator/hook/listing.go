@@ -66,9 +66,9 @@ type Policy struct {
 	PolicyHooks      int  `json:"policyHookCount"`
 }
 
-// List lists the hooks of settings files. sources are in rising precedence. Events are in the order of the real CLI.
-// The matchers of an event are in the order in which they first occur in the files (observed with 2.1.329). Invalid
-// files and unknown events are omitted.
+// List lists the hooks of settings files. The sources must be ordered from the lowest to the highest
+// precedence. Events are in the order of the real CLI. The matchers of an event are in the order in which
+// they first occur in the files (observed with 2.1.329). Invalid files and unknown events are omitted.
 func List(sources []Source, p Policy) Listing {
 	l := Listing{Events: []ListedEvent{}, Hooks: []ListedHook{}, Catalog: eventCatalog(), Policy: p}
 	for _, event := range l.Catalog {

@@ -32,7 +32,7 @@ type Outcome struct {
 	// Permission is the decision of PermissionRequest hooks; a denial takes precedence. Nil means none.
 	Permission *protocol.PermissionAnswer
 
-	// StopTurn is true if a hook answered continue:false. A tool whose hook answers so still runs and shows its result.
+	// StopTurn is true if a hook answered continue:false. A tool call still runs after this answer, and shows its result.
 	StopTurn   bool
 	StopReason string // empty means none
 
@@ -56,7 +56,7 @@ type Changes struct {
 type Failures struct {
 	// Failed is true if a hook other than a host's callback failed. Timeouts and unsimulated hook types do not count.
 	Failed bool
-	// NotExecuted is the result of a call that must not run, as no PreToolUse hook gave a usable answer; empty means none.
+	// NotExecuted is the result of a call that must not run, because a PreToolUse hook gave no usable answer; empty means none.
 	NotExecuted string
 	// HostGone is true if the host has disconnected and a hook needed its answer. A tool call must not run; everything
 	// else continues as if no hook existed.

@@ -61,9 +61,9 @@ func parseOutput(event string, raw json.RawMessage) (protocol.HookOutput, error)
 	return protocol.HookOutput{}, &wrongHookEventNameError{event, out.Specific.HookEventName, full.String()}
 }
 
-// A form describes the keys of an object, in the order in which they are checked. A key is followed by ":" and its
-// type; "!" marks a required key. A type is boolean, string, record (any object), a choice such as allow|deny, the name
-// of another form, or [] and the type of the elements of a list.
+// A schema describes the keys of an object, in the order in which they are checked. A key is followed
+// by ":" and its type; "!" marks a required key. A type is boolean, string, record (any object), a
+// choice such as allow|deny, the name of another schema, or [] and the type of the elements of a list.
 const (
 	hookOutputSchema = "continue:boolean suppressOutput:boolean stopReason:string decision:approve|block reason:string " +
 		"systemMessage:string terminalSequence:string hookSpecificOutput:specific"
@@ -73,11 +73,11 @@ const (
 	additionalContextSchema           = "additionalContext:string"
 )
 
-// updateDestinations is the type of the key `destination` in these forms.
+// updateDestinations is the type of the key `destination` in these schemas.
 const updateDestinations = "userSettings|projectSettings|localSettings|session|cliArg"
 
-// hookSpecificOutputSchemas contains the form of each event that has specific keys.
-var hookSpecificOutputSchemas = [...]struct{ event, form string }{
+// hookSpecificOutputSchemas contains the schema of each event that has specific keys.
+var hookSpecificOutputSchemas = [...]struct{ event, schema string }{
 	{"PreToolUse", "permissionDecision:allow|deny|ask|defer permissionDecisionReason:string updatedInput:record " + additionalContextSchema},
 	{"UserPromptSubmit", additionalContextSchema + " sessionTitle:string suppressOriginalPrompt:boolean"},
 	{"UserPromptExpansion", additionalContextSchema + " suppressOriginalPrompt:boolean"},
@@ -128,7 +128,7 @@ func checkObject(path, schema string, object map[string]any) error {
 	return nil
 }
 
-// checkValue checks that one value has the type kind of a form. got is the JSON type of the value, or "undefined".
+// checkValue checks that one value has the type kind of a schema. got is the JSON type of the value, or "undefined".
 func checkValue(path, kind, got string, value any) error {
 	if strings.Contains(kind, "|") {
 		valid := strings.Split(kind, "|")
@@ -163,16 +163,16 @@ func checkValue(path, kind, got string, value any) error {
 			}
 		}
 	case map[string]any:
-		form, err := schemaOfOutputObject(path, kind, v)
+		schema, err := schemaOfOutputObject(path, kind, v)
 		if err != nil {
 			return err
 		}
-		return checkObject(path+".", form, v)
+		return checkObject(path+".", schema, v)
 	}
 	return nil
 }
 
-// schemaOfOutputObject returns the form that an object must have. For some kinds, it depends on the content of the object.
+// schemaOfOutputObject returns the schema of an object. For some kinds, it depends on the content of the object.
 func schemaOfOutputObject(path, kind string, object map[string]any) (string, error) {
 	switch kind {
 	case "specific":
@@ -207,7 +207,7 @@ func schemaOfHookSpecificOutput(path string, object map[string]any) (string, err
 	var named []string
 	for _, s := range hookSpecificOutputSchemas {
 		if s.event == event {
-			return s.form, nil
+			return s.schema, nil
 		}
 		named = append(named, s.event)
 	}
@@ -300,10 +300,10 @@ type hookCall struct {
 	name                      string // "EVENT" or "EVENT:SUBJECT"
 	toolUseID, cwd, sessionID string
 	stdin                     []byte
-	prompt                    string        // prompt id; set for events that belong to a prompt
-	effort                    string        // empty means that the event has none
+	prompt                    string        // text of the prompt; set only for events about a prompt
+	effort                    string        // effort level; empty means that the event has none
 	unchecked                 *sync.Once    // see Runner.uncheckedOnce
-	slowestDenial             time.Duration // duration of the hook whose denial is the text of the refused call
+	slowestDenial             time.Duration // duration of the slowest hook that refused the call
 	startShown                bool          // the hook_started events have been shown
 	ids                       []string      // ids for attachments, one for each hook; nil means that all attachments have the id toolUseID
 }
@@ -352,7 +352,7 @@ const (
 	noVerdictBecauseTypeNotSimulated // a hook type that is not simulated
 )
 
-// readOutput interprets the output of a successful configured hook: a JSON object is parsed, all else is plain text.
+// readOutput interprets the output of a successful configured hook: a JSON object is parsed, any other output is plain text.
 func (a *hookResult) readOutput(event string) {
 	object, ok := parseObjectText(a.stdout)
 	if !ok {

@@ -104,8 +104,7 @@ func startedFrames(c *hookCall, answers []hookResult) []protocol.Event {
 	return started
 }
 
-// startedProgressAndResponseEvents returns the hook_started and hook_response events of configured hooks, without those already
-// shown.
+// startedProgressAndResponseEvents returns the hook_started, hook_progress and hook_response events that were not shown yet.
 func startedProgressAndResponseEvents(c *hookCall, answers []hookResult) []protocol.Event {
 	if c.event == "SessionEnd" {
 		return nil
