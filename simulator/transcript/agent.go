@@ -28,7 +28,7 @@ type attribution struct {
 	agents       map[string]*attribution
 }
 
-// forAgent returns the attribution of an agent, which begins with the skill of the main conversation.
+// forAgent returns the attribution of an agent. A new attribution has the skill of the main conversation.
 func (c *attribution) forAgent(agentID string) *attribution {
 	if agentID == "" {
 		return c
@@ -253,7 +253,7 @@ func setPermissionDecisionAndRefusal(line *protocol.UserLine, ev *protocol.User)
 	}
 }
 
-// executedMCPCall returns the call of an MCP server whose result ev contains; nil if the call did not run.
+// executedMCPCall returns the MCP call whose result ev contains, or nil if the call did not run or is not an MCP call.
 func executedMCPCall(ev *protocol.User) *protocol.MCPCall {
 	if len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].NonExecutionKind != "" {
 		return nil

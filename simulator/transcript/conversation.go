@@ -15,7 +15,7 @@ type conversation struct {
 	resumed    bool
 	forked     bool   // resumed as a copy with a new id
 	wasCleared bool   // started by /clear
-	firstID    string // id before the first /clear; empty means that there was none
+	firstID    string // id before the first /clear; empty if /clear was not used
 
 	leaves    map[string]string // uuid of the last line by agent id; "" is the main conversation
 	promptID  string            // id of the prompt to which the next lines belong

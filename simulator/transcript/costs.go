@@ -30,7 +30,7 @@ func (c *sessionCosts) addToolRun(ev *protocol.ToolExecuted) {
 	c.totals.TotalLinesRemoved += removed
 }
 
-// addTurn adds the costs of a turn. It ignores the result of a session that failed outside of a turn.
+// addTurn adds the costs of a turn. It ignores the result of a session that failed outside a turn.
 func (c *sessionCosts) addTurn(ev *protocol.Result) {
 	if len(ev.ModelUsage) == 0 && len(ev.Errors) > 0 {
 		return
@@ -75,7 +75,7 @@ func mayContainPatch(output any) bool {
 
 func changedLines(r protocol.ToolResult) (added, removed int) {
 	if r.IsError || r.Output == nil || !mayContainPatch(r.Output) {
-		return 0, 0 // an output without a patch is not that of an edit, and may be long
+		return 0, 0 // only the output of an edit has a patch
 	}
 	raw, err := protocol.Marshal(r.Output)
 	if err != nil {

@@ -72,8 +72,8 @@ type ContextSource interface {
 	RequestContext(agentID string) RequestContext
 }
 
-// fileStateRecorder is a [ContextSource] that records the state of files before a prompt. It is called before the lines of
-// the prompt are written, if a user types the prompts in a terminal.
+// fileStateRecorder is a [ContextSource] that records the state of files before a prompt. It is
+// called before the lines of the prompt are written, in sessions in a terminal.
 type fileStateRecorder interface{ RecordFilesBeforePrompt(prompt string) }
 
 // ModelContext describes the current model.
@@ -93,14 +93,14 @@ type RequestContext struct {
 	Deferred []string
 	// Placeholder is true if requests contain one tool that stands for all deferred tools.
 	Placeholder bool
-	// SystemTurns is true if the model takes reminders as messages of their own, not as text blocks in user messages.
+	// SystemTurns is true if the model takes reminders as separate messages, not as text blocks in user messages.
 	SystemTurns bool
 	// MessageConfig is the part of the request's configuration that the first system message repeats; nil means none.
 	MessageConfig *protocol.OutputConfig
 	// AdditionalDirs are the working directories in addition to that of the session.
 	AdditionalDirs []string
 	ChecksCalls    bool // a classifier decides whether calls of the model may run
-	TokensLeft     int  // tokens that the model is told are left; 0 means that it is not told
+	TokensLeft     int  // number of remaining tokens that the model is told; 0 means that it is not told a number
 	// VendorAPI is true if requests go to the vendor's own API, which can cache a larger part of a request.
 	VendorAPI bool
 	LongCache bool // prompts stay in the cache for an hour, not for five minutes
@@ -122,7 +122,7 @@ type Machine struct {
 	Worktree                    *protocol.WorktreeSession // worktree in which the session was started; nil means none
 }
 
-// SessionContext is context for the model besides the first prompt. Nil lists are omitted.
+// SessionContext is context for the model in addition to the first prompt. Nil lists are omitted.
 type SessionContext struct {
 	Model           string
 	ModelName       string // display name; empty means unknown
@@ -308,8 +308,8 @@ func PlanName(session string) string {
 	return strings.Join(words, "-")
 }
 
-// Slug returns the name of a directory's project folder. Symbolic links in realpath are resolved. Every UTF-16 unit
-// outside [a-zA-Z0-9] becomes a dash. A name that is too long is cut and ends in a hash of the path (spec: cli-contract 8.2).
+// Slug returns the name of a directory's project folder. Symbolic links in realpath are resolved. Every UTF-16 unit outside
+// [a-zA-Z0-9] becomes a dash. A name that is too long is cut, and a hash of the path is appended (spec: cli-contract 8.2).
 func Slug(realpath string) string {
 	var b strings.Builder
 	var hash int32

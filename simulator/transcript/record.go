@@ -27,7 +27,7 @@ type recorder struct {
 	awaitsReply    bool                      // the history ends with a prompt that the model has not answered
 	turnClosed     bool                      // the closing lines of the first turn in a terminal are written
 	promptMark     recorderStateBeforePrompt // state before the last prompt
-	commands       []*protocol.CommandRan    // they have no lines until the next prompt
+	commands       []*protocol.CommandRan    // commands that are recorded with the next prompt
 	refusedByUser  bool                      // the user has refused the last call
 
 	check struct{ messageID, requestID string } // last check of the calls of a message
@@ -205,7 +205,7 @@ func (r *recorder) queuedLines(ev *protocol.PromptAccepted, line protocol.UserLi
 	return lines
 }
 
-// recordHostCommandsBeforePrompt records the commands that a host has caused since the last prompt, as part of this one.
+// recordHostCommandsBeforePrompt records, as part of prompt, the commands that a host has caused since the previous prompt.
 func (r *recorder) recordHostCommandsBeforePrompt(prompt *protocol.PromptAccepted) (err error) {
 	for _, c := range r.commands {
 		c.Command.PromptID = r.conversation.adoptPromptID(prompt)
@@ -215,8 +215,8 @@ func (r *recorder) recordHostCommandsBeforePrompt(prompt *protocol.PromptAccepte
 	return err
 }
 
-// setPromptPositionAndSource counts the prompt and sets where it came from, when, and its place in the session. In a
-// terminal, notices about background work are not counted as prompts.
+// setPromptPositionAndSource counts the prompt and sets its source, its time and its position in
+// the session. In a terminal, notices about background work are not counted as prompts.
 func (r *recorder) setPromptPositionAndSource(line *protocol.UserLine, prompt *protocol.PromptAccepted) {
 	r.turns++
 	setPromptSource(line, prompt)

@@ -183,7 +183,7 @@ func (c *modelInput) addMessage(role, id string, content []json.RawMessage, diff
 	c.messages = append(c.messages, inputMessage{role: role, id: id, content: content, differsFromLines: differsFromLines})
 }
 
-// addAttachmentTexts adds the text of an attachment, which becomes a message of its own if role is "system".
+// addAttachmentTexts adds the texts of an attachment. If role is "system", each becomes a separate message.
 func (c *modelInput) addAttachmentTexts(role string, renderedTexts []protocol.AttachmentText) {
 	for _, text := range renderedTexts {
 		if role != "system" {
@@ -238,8 +238,8 @@ func (c *modelInput) countRepliesWithoutText() {
 	}
 }
 
-// moveUnsentReminders moves the reminders of a request to where the model accepts them. If asSystemMessages is true, they become
-// a system message after the user message. Otherwise they become texts in the user message.
+// moveUnsentReminders moves the unsent reminders to a place where the model accepts them. If asSystemMessages is
+// true, they become a system message after the user message. Otherwise they become texts in the user message.
 func (c *modelInput) moveUnsentReminders(asSystemMessages bool) {
 	var texts []string
 	messages := c.messages[c.sentMessages:]

@@ -328,7 +328,7 @@ func (r *recorder) withdrawPrompt() error {
 	err := r.lines.write(append(lines, r.labels.transcriptClosingLines()...)...)
 	th, mark := r.conversation, r.promptMark
 	th.lineCount, r.turns, r.turnClosed, *r.attachments, *r.requests.inputOf("") = mark.lineCount, mark.turns, mark.turnClosed, mark.attachments, mark.input
-	r.labels.lastPromptLeaf = mark.leafUUID // so that the end of the session does not repeat the line
+	r.labels.lastPromptLeaf = mark.leafUUID // prevents a second last-prompt line at the end of the session
 	th.leaves[""] = mark.leafUUID
 	return err
 }
@@ -383,7 +383,7 @@ func (r *recorder) setInterruptedMessageID(line *protocol.UserLine, ev *protocol
 	r.refusedByUser = line.DeniedBeforeRun || line.PermissionDecision != nil && line.PermissionDecision.Source == "user_reject"
 }
 
-// unixMilli converts a timestamp to Unix time in milliseconds. It returns 0 for a timestamp of another form.
+// unixMilli converts a timestamp to Unix time in milliseconds. It returns 0 for an invalid timestamp.
 func unixMilli(timestamp string) int64 {
 	at, err := time.Parse(time.RFC3339, timestamp)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package transcript writes and reads conversations: transcripts (JSONL), resuming, forking, and the scenario's state.
 //
-// Every transcript line is appended with a single write, and the line of an event has the UUID of that event.
+// The lines of an event are appended in a single write. The line of an event has the UUID of that event.
 package transcript
 
 import (
@@ -34,9 +34,9 @@ type Transcript struct {
 	closed           bool
 }
 
-// Open finds or creates the session described by o. Nothing is written before the first [Transcript.Record]. Possible
-// errors are [*NotFoundError], [*InUseError], [*UnknownTitleError], [*AmbiguousTitleError], [*ResumeAtRefusedError] and errors of
-// reading a transcript.
+// Open finds or creates the session described by o. Nothing is written before the first
+// [Transcript.Record]. Possible errors are [*NotFoundError], [*InUseError], [*UnknownTitleError],
+// [*AmbiguousTitleError], [*ResumeAtRefusedError] and errors of the file system.
 func Open(o Options) (*Transcript, error) {
 	if o.Clock == nil {
 		return nil, errors.New("transcript: Clock is required")
