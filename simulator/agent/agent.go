@@ -30,7 +30,7 @@ type Definition struct {
 	DisallowedTools []string
 	Model           string // "inherit" means the session's model; empty means Options.Model
 	MaxTurns        int    // 0 means no limit
-	// Background says whether calls without run_in_background run in the background; nil means that they do.
+	// Background selects where calls without run_in_background run; nil means in the background.
 	Background   *bool
 	UsesWorktree bool // agents of this type work in a separate git worktree
 	// Mode is the permission mode of the agent's calls; empty means the mode of the session. If the session is in
@@ -245,8 +245,8 @@ func (a *Agents) findDefinitionIgnoringCase(name string) (Definition, bool) {
 
 func failedResult(text string) executor.Result { return executor.ResultOf(protocol.ErrorResult(text)) }
 
-// runsInBackground reports whether the agent runs in the background. It uses the first value set by the input, the
-// agent type or the scenario, in this order; the default is yes (spec: cli-contract 9.5).
+// runsInBackground reports whether the agent runs in the background. It uses the first value set by the
+// input, the scenario or the agent type, in this order; the default is yes (spec: cli-contract 9.5).
 func runsInBackground(in agentInput, def Definition, script *protocol.SubagentScript) bool {
 	switch {
 	case in.Background != nil:

@@ -26,7 +26,7 @@ type runProgress struct {
 	lastUsage       protocol.Usage
 	lastMessageID   string
 	firstPieceBytes int // bytes of the first streamed piece of the last message
-	callsStarted    int // some of them may still wait for their turn
+	callsStarted    int // number of calls, including those that still wait to run
 }
 
 func (k *runProgress) recordReply(ev *protocol.Assistant, stream scenarios.Stream) {
@@ -394,7 +394,7 @@ func (w *agentRun) showsHookStartBeforeCall(ctx context.Context, use protocol.To
 		o.Tools.FirstVisibleCallEffect(ctx, use) == simulator.CallFirstEffect{Point: simulator.StreamPointBeforeBlockStop, Starts: true}
 }
 
-// showHeldCalls shows the first n held calls. The frames, if any, follow the progress of the first of them.
+// showHeldCalls shows the first n held calls. The frames follow the task_progress event of the first call.
 func (w *agentRun) showHeldCalls(n int, frames ...protocol.Event) {
 	for _, c := range w.heldCalls[:n] {
 		if w.task.InBackground() {

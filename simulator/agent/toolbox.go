@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// agentToolbox contains the tools of an agent. It marks calls as the agent's and passes them to the session's checks.
+// agentToolbox contains the tools of an agent. It sets the agent of each call and passes the call to the session's checks.
 type agentToolbox struct {
 	executor.Executor
 	sessionTools simulator.Tools
@@ -101,7 +101,7 @@ type RequestingAgent struct {
 	InBackground bool
 }
 
-// RequestingAgent returns the agent with this agentIDOrEmpty, or the zero value for the main conversation.
+// RequestingAgent returns the agent with this id. An empty id means the main conversation, for which it returns the zero value.
 func (a *Agents) RequestingAgent(agentIDOrEmpty string) RequestingAgent {
 	a.mu.Lock()
 	defer a.mu.Unlock()

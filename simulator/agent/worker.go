@@ -163,8 +163,8 @@ func (w *agentRun) runUntilNoMessage(ctx context.Context, text string) task.End 
 	}
 }
 
-// finishRun records the end of a run, unless the run completed and a message is waiting. In that case, it returns the
-// message, with which the caller continues the run. A message that arrives later starts the next run.
+// finishRun records the end of a run. If the run completed and a message is waiting, it instead returns
+// the message, with which the caller continues the run. A message that arrives later starts the next run.
 func (w *agentRun) finishRun(end task.End) (message string, more bool) {
 	w.agents.mu.Lock()
 	defer w.agents.mu.Unlock()
