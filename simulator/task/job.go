@@ -97,7 +97,7 @@ func (s *Set) Scheduled() []Job {
 	return slices.Clone(s.scheduled)
 }
 
-// ForHooks lists the running tasks as hooks see them; s may be nil.
+// ForHooks lists the running background tasks for the input of hooks; s may be nil.
 func ForHooks(s *Set) (list protocol.NeverNullJSONList[protocol.BackgroundTask]) {
 	if s == nil {
 		return nil

@@ -18,7 +18,7 @@ import (
 type Options struct {
 	NewID func() string    // uuid v4; required
 	Now   func() time.Time // nil means always time.Time{}
-	// Dir returns the directory of output files; nil or empty means that there are none.
+	// Dir returns the directory of output files; nil or an empty result means no output files.
 	Dir func() string
 	// Ordered makes runs repeatable: background agents run between turns, one after another, and the events of an agent
 	// are shown when it has finished.
@@ -86,8 +86,8 @@ func New(o Options) *Set {
 	return &Set{options: o, ready: make(chan struct{}, 1), shownSignal: make(chan struct{}), stats: protocol.SubagentStats{ByType: map[string]int{}}}
 }
 
-// Reserve returns an taskID and the path of an output file for work that may become a task. [Set.Start] uses them for a
-// task with this taskID. An empty path means that there are no output files.
+// Reserve returns a task id and the path of an output file for work that may become a task.
+// [Set.Start] uses both for a task with this id. The path is empty if the set has no output files.
 func (s *Set) Reserve(kind ShellOrAgentKind) (taskID, outputFilePath string) {
 	taskID = s.newID(kind)
 	return taskID, s.outputFile(taskID)
@@ -101,7 +101,8 @@ func (s *Set) outputFile(id string) string {
 	return filepath.Join(dir, id+".output")
 }
 
-// Start registers a task and queues its start frames. A foreground command has no output file: its call returns output.
+// Start registers a task and queues its start frames. A foreground command has no output file,
+// because its call returns the output.
 func (s *Set) Start(i Info) *Task {
 	s.mu.Lock()
 	again := s.find(i.ID) != nil
@@ -182,7 +183,7 @@ func (s *Set) Stop(id string, by Killer) *Task {
 	return t
 }
 
-// StopCommands stops the commands that end with an agent.
+// StopCommands stops the commands of an agent that end with the agent; see [Info.EndsWithAgent].
 func (s *Set) StopCommands(agent string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -38,15 +38,14 @@ type Info struct {
 	Depth                  int    // agents only; 1 means started by the main conversation
 	ParentID               string // task that started this one; empty means the main conversation
 	Background             bool   // the tool call does not wait for the task
-	EndsWithAgent          bool   // commands only; the answer of the agent that started the command stops it, and only the agent learns its end
+	EndsWithAgent          bool   // commands only; the command stops when the agent that started it has answered, and only the agent learns its end
 	IsAmbient              bool   // the task is shown only at its start and end, and is not counted (used for agents of skills)
 
 	// ID is the id of the task. A task that continues after its end keeps its id. Empty means that Start generates an
 	// id: "a" and 16 characters for an agent, or "b" and 8 for a command.
-	ID    string
-	RunID string // set by Start
-	// OutputFile receives the output of the task; set by Start, empty means none.
-	OutputFile string
+	ID         string
+	RunID      string // set by Start
+	OutputFile string // file that receives the output of the task; set by Start, empty means none
 }
 
 // Status is the final status of a task, as in task_updated.
@@ -65,7 +64,7 @@ type End struct {
 	Summary      string
 	Notice       string // the summary for the model; empty means Summary
 	Report       string // the report of a background agent; empty means none
-	ToolsUsed    string // tools that a background agent used, as told to the model; empty if none of them is new to it
+	ToolsUsed    string // text for the model about the tools that a background agent used; empty if the model knows them all
 	Usage        *Usage // agents only
 	Error        string // error message that hosts see; empty means none
 	KnownToModel bool   // the model was already notified
@@ -169,7 +168,7 @@ func (t *Task) Detach() {
 // Elapsed returns the time since the task started.
 func (t *Task) Elapsed() time.Duration { return t.set.options.Now().Sub(t.started) }
 
-// InBackground reports whether the conversation continues while the task runs: it or its parent is in the background.
+// InBackground reports whether the conversation continues while the task runs: the task or its parent is in the background.
 func (t *Task) InBackground() bool { return t.inBackground }
 
 // Write appends to the task's output file, if it has one. Write errors are ignored.
@@ -389,7 +388,7 @@ func NewTaskID(k ShellOrAgentKind, uuid string) string {
 	return "b" + lastDigits(strconv.FormatUint(n, 36), 8)
 }
 
-// newTaskRunID returns the start time in milliseconds and a random part: 0mwprw21s-2e066cd9.
+// newTaskRunID returns the start time in milliseconds, in base 36, and a random part: 0mwprw21s-2e066cd9.
 func (s *Set) newTaskRunID() string {
 	hex := strings.ReplaceAll(s.options.NewID(), "-", "")
 	return lastDigits(strconv.FormatInt(max(0, s.options.Now().UnixMilli()), 36), 9) + "-" + hex[len(hex)-8:]
