@@ -83,7 +83,8 @@ func invalidKeyFaults(keys []string, file map[string]any) []Fault {
 	return found
 }
 
-// invalidValueFaults reports why a value is not valid for a key. To find the expected type, it tries out values.
+// invalidValueFaults reports why a value is not valid for a key. To find the expected type, it
+// passes samples of each type to valid.
 func invalidValueFaults(key string, valid settingValueValidator, v any) []Fault {
 	if object, ok := v.(map[string]any); ok && key == "permissions" {
 		return permissionFaults(object)
@@ -178,8 +179,8 @@ func ruleFault(text, behavior string) string {
 	return ""
 }
 
-// hasForbiddenWildcard reports whether a tool name has a star where allow rules must not have one. They may have one only
-// after the name of an MCP server, as in mcp__server__*.
+// hasForbiddenWildcard reports whether a tool name has a star where allow rules must not have one.
+// Allow rules may have a star only after the name of an MCP server, as in mcp__server__*.
 func hasForbiddenWildcard(name string) bool {
 	if rest, ok := strings.CutPrefix(name, "mcp__"); ok {
 		server, _, _ := strings.Cut(rest, "__")
@@ -269,7 +270,7 @@ func (o invalidHook) faultInWordsOfValueErrors() (valueError Fault, hasWordsForP
 	return Fault{}, false
 }
 
-// pruneGroup removes the invalid hooks of one matcher, and reports them. It returns nil if no hook is left.
+// pruneGroup returns one matcher without its invalid hooks, which it reports. It returns nil if the matcher itself is invalid.
 func pruneGroup(at string, raw json.RawMessage) (json.RawMessage, []invalidHook) {
 	group, err := plainjson.Parse(raw)
 	matcher, hooks := group.Get("matcher"), group.Get("hooks")

@@ -38,8 +38,8 @@ func positionOfKeyInFaultOrder(key string) int {
 	return len(first)
 }
 
-// knownKeys returns a check for each key that the CLI validates. Keys for which it tolerates faults (theme, viewMode,
-// effortLevel, the lists of MCP servers …) are not included.
+// knownKeys returns a validator for each key that the CLI validates. Keys for which it tolerates
+// faults (theme, viewMode, effortLevel, the lists of MCP servers …) are not included.
 func knownKeys() map[string]settingValueValidator {
 	checks := map[string]settingValueValidator{
 		"$schema":                 isText,

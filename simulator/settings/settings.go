@@ -1,7 +1,7 @@
 // Package settings reads settings.json files from their sources and merges them.
 //
-// An invalid user or project file is skipped and reported. A --settings value without a file, and managed settings that
-// are not JSON, are errors.
+// An invalid user or project file is skipped and reported. A --settings value that is neither JSON
+// nor a file, and a file of managed settings that is not a JSON object, are errors.
 package settings
 
 import (
@@ -43,7 +43,7 @@ type Options struct {
 	Managed []byte
 	// ManagedDir is the directory of the machine's managed-settings.json and managed-settings.d; empty means none.
 	ManagedDir string
-	// GlobalFile is .claude.json, which records trusted folders; empty means in StateDir.
+	// GlobalFile is the path of .claude.json, which records trusted folders; empty means the file in StateDir.
 	GlobalFile string
 	// ReadFile reads a file; nil means [plainjson.ReadBounded].
 	ReadFile func(path string) ([]byte, error)
@@ -86,7 +86,7 @@ type AdditionalWorkingDirectory struct {
 	Source Source
 }
 
-// Hooks is the value of the key "hooks" in one source, unchanged.
+// Hooks is the value of the key "hooks" in one source, without its invalid entries.
 type Hooks struct {
 	Source Source
 	Raw    json.RawMessage // object: event → matchers
@@ -237,7 +237,7 @@ type Server struct {
 	URL     string
 }
 
-// withEntriesAppended adds the entries of another file. A value that is not a list is ignored.
+// withEntriesAppended returns l with the entries of another file. It ignores a value that is not a list.
 func (l *ServerList) withEntriesAppended(rawEntryList json.RawMessage) *ServerList {
 	var entries []serverEntry
 	if rawEntryList == nil || json.Unmarshal(rawEntryList, &entries) != nil {
