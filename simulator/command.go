@@ -22,7 +22,7 @@ func (k *localCommandRunner) parsePrompt() (slash.Call, bool) {
 	return slash.Parse(typed)
 }
 
-// applyExpansionToolsAndModel grants the tools of a command's expansion and sets the expansion's model until undo is called.
+// applyExpansionToolsAndModel grants the tools and sets the model of a command's expansion, until undo is called.
 func (k *localCommandRunner) applyExpansionToolsAndModel(expansion *slash.Expansion) (undo func()) {
 	commands := k.sim.commands
 	if expansion == nil {

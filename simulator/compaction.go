@@ -14,7 +14,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// compaction replaces the conversation by a summary: on /compact, near a full context, or after too long a request.
+// compaction replaces the conversation by a summary: on /compact, near a full context, or after a request that was too long.
 type compaction struct{ *turnContext }
 
 const (
@@ -25,7 +25,7 @@ const (
 // minFreeTokens is the number of tokens that must be free before a request is sent.
 const minFreeTokens = 23_000
 
-// ensureRequestFits compacts the conversation if the context is nearly full. It reports whether the request then fits.
+// ensureRequestFits compacts the conversation if the context is nearly full, and reports whether the request fits.
 func (c *compaction) ensureRequestFits(ctx context.Context, req scenarios.Request) (bool, error) {
 	left := c.sim.contextWindow() - int(c.sim.totals.contextTokens.Load()) - scenarios.Estimate(req, nil).InputTokens
 	blocked := left < minFreeTokens
@@ -39,8 +39,8 @@ func (c *compaction) ensureRequestFits(ctx context.Context, req scenarios.Reques
 	return done || !blocked, err
 }
 
-// compactAutomatically compacts in the middle of a turn and reports whether it did. A conversation with fewer than two
-// replies is compacted only if forced.
+// compactAutomatically compacts the conversation in the middle of a turn and reports whether it
+// succeeded. A conversation with fewer than two replies is compacted only if forced.
 func (c *compaction) compactAutomatically(ctx context.Context, forced bool) (bool, error) {
 	c.out.emitSystem("status", protocol.Field{Key: "status", Value: "compacting"}, protocol.Field{Key: "compact_output_chars", Value: 0})
 	if c.sim.history.retained.replies < 2 && !forced {
@@ -133,7 +133,7 @@ func (c *compaction) emitStatus(result, problem string) {
 	c.out.emitSystem("status", fields...)
 }
 
-// emitBoundary emits compact_boundary, which lists the messages that are kept after the summary, a message with summaryUUID.
+// emitBoundary emits compact_boundary, which lists the messages that are kept. summaryUUID is the uuid of the summary message.
 func (c *compaction) emitBoundary(sum summaryOutcome, summaryUUID string) {
 	past := &c.sim.history
 	parent, kept := past.retained.lastRetainedMessageUUID(), past.retained.applyCompaction()

@@ -39,7 +39,7 @@ type turnContinuation struct {
 	truncations     int
 	refused         bool
 	askedAfterEmpty bool // the model was already asked to continue after an empty reply
-	stopBlocks      int  // how often Stop hooks have continued this turn
+	stopBlocks      int  // number of times that Stop hooks have continued this turn
 	stopPrevented   bool // a Stop hook answered continue: false
 }
 
@@ -185,8 +185,8 @@ func (a *turnContinuation) emitStopHookTranscriptEvents(stopHookOutcome hook.Out
 	}
 }
 
-// runStopHooks runs the Stop hooks. If one of them blocks, again is true, its feedback becomes part of the
-// conversation, and the caller sends the returned text to the model.
+// runStopHooks runs the Stop hooks. If a hook blocks the end of the turn or adds context, and the limit
+// of such continuations is not exceeded, again is true and the caller sends feedback to the model.
 func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, again bool, err error) {
 	out, err := a.hooks.runHooksWithoutTranscriptEvents(ctx, protocol.StopHook{
 		StopHookActive: a.stopBlocks > 0, LastAssistantMessage: a.exchange.lastReply.text,
@@ -196,7 +196,7 @@ func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, a
 		return "", false, err
 	}
 	a.out.emitAll(out.Notices)
-	if !out.Block { // the trace of a hook that blocks is recorded after its feedback
+	if !out.Block { // for a hook that blocks, these events follow its feedback
 		a.emitStopHookTranscriptEvents(out)
 	}
 	context := strings.Join(out.AdditionalContext, "\n")

@@ -67,7 +67,7 @@ func (d *toolRound) startCall(ctx context.Context, c preparedCall) *callStartedW
 	return run
 }
 
-// runningCallEventChannel returns the channel for events of running calls; it is nil if the output must be repeatable.
+// runningCallEventChannel returns the channel for events of running calls, or nil if the output must be repeatable.
 func (d *toolRound) runningCallEventChannel() chan runningCallEvent {
 	if d.events == nil && !d.sim.options.Display.OrderedResults {
 		d.events = make(chan runningCallEvent)
@@ -194,7 +194,7 @@ func (m *streamedMessage) emitStartedCallEventsAndResult(ctx context.Context, ca
 	}
 }
 
-// runNextFuncQueuedForStreamEvent calls the first function in m.due. It is called after each event of the stream.
+// runNextFuncQueuedForStreamEvent calls the first queued function, if any. It is called after each event of the stream.
 func (m *streamedMessage) runNextFuncQueuedForStreamEvent() {
 	if len(m.funcsQueuedForStreamEvents) > 0 {
 		next := m.funcsQueuedForStreamEvents[0]
@@ -209,13 +209,13 @@ func (m *streamedMessage) runAllFuncsQueuedForStreamEvents() {
 	}
 }
 
-// runningCallEvent is an event of a running call. The channel shown is closed when the event has been shown.
+// runningCallEvent is an event of a running call. closedWhenShown is closed when the event has been shown.
 type runningCallEvent struct {
 	event           protocol.Event
 	closedWhenShown chan struct{}
 }
 
-// runningCallEventsKey is the key of the channel for early events in the context of a call.
+// runningCallEventsKey is the key of the channel for events of running calls in the context of a call.
 type runningCallEventsKey struct{}
 
 // CanShowRunningCallEvents reports whether [ShowRunningCallEvent] can show the events of a call. callCtx is the context of the call.

@@ -21,8 +21,8 @@ type modelExchange struct {
 	round     *toolRound
 	current   *streamedMessage // the message being streamed; nil if none exists
 	lastReply replySummary
-	// replyComplete is true if the next reply arrives as a whole, without stream events. This is so after a stream
-	// broke off, and after a model was not available.
+	// replyComplete is true if the next reply arrives as a whole, without stream events: after a
+	// stream broke off, and after a model was not available.
 	replyComplete bool
 	fallbacks     int    // how many of the Limits.FallbackModels this turn has switched to
 	mainModel     string // the session's model while a fallback model is used
@@ -57,7 +57,8 @@ func (a *replySummary) setFromReply(head messageHead, blocks []protocol.Block) {
 	}
 }
 
-// requestModelAndEmitReply sends a request, emits the message and returns the tool calls to run. The error may be a [turnEndError].
+// requestModelAndEmitReply asks the model, emits its message and returns the tool calls to run. The
+// error may be a [turnEndError].
 func (x *modelExchange) requestModelAndEmitReply(ctx context.Context, req scenarios.Request) (callsToRun []preparedCall, turnEndOrError error) {
 	x.totals.addLastReplyUsageToTurn()
 	x.background.emitQueuedTaskEvents(task.ConversationPhaseInTurn)
@@ -168,7 +169,8 @@ func (x *modelExchange) emitRequestStatus() {
 	x.out.emitSystem("status", fields...)
 }
 
-// emitRuleMatched reports the rule that answered a prompt. If none did, it returns an error if the scenario says so.
+// emitRuleMatched reports the rule that answered a prompt. If no rule did, and the scenario makes
+// that an error, it returns a [turnEndError].
 func (x *modelExchange) emitRuleMatched(req scenarios.Request, reply scenarios.Reply) error {
 	if req.Results != nil || reply.Failure != nil && reply.Failure.Type == scenarios.FailNotLoggedIn {
 		return nil // tool results, and requests without credentials, are not matched with rules

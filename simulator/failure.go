@@ -18,11 +18,11 @@ import (
 // apiFailure describes a failed request as the real CLI does (spec: cli-observed 10, cli-contract 3.5).
 type apiFailure struct {
 	Status           int           // HTTP status; 0 means no response
-	Kind             string        // error type of the answer; empty without a response
+	Kind             string        // error type in the response; empty means none
 	APIError         string        // value of api_error, the cause of some failures; empty means none
 	Code             string        // code in the details of the API's error; empty means none
-	ErrorClass       string        // error of the assistant event
-	RetryClass       string        // error of api_retry; empty means never retried
+	ErrorClass       string        // value of error in the assistant event
+	RetryClass       string        // value of error in api_retry; empty means no retry
 	Text             string        // message for the user
 	TerminalReason   string        // empty means api_error
 	MaxRetries       int           // maximum number of retries; 0 means the limit of the session
@@ -35,8 +35,8 @@ type apiFailure struct {
 	Stderr           string        // line that the stream reader prints on stderr; empty means none
 }
 
-// Body returns the error response as messages of the CLI quote it: the status and a JSON body. An error without a type
-// has no such body; Body then returns its plain message.
+// Body returns the error response in the form that the CLI quotes: the status and a JSON body. For
+// an error without a type, it returns the plain message.
 func (api apiFailure) Body(requestID string) string {
 	if api.Kind == "" {
 		return api.Message
@@ -54,7 +54,7 @@ func (api apiFailure) ErrorType() string {
 	return api.Kind
 }
 
-// FallbackReason returns the reason for switching to the fallback model. Empty means that another model would not help.
+// FallbackReason returns the reason for switching to the fallback model, or "" if the CLI does not switch.
 func (api apiFailure) FallbackReason() string {
 	switch {
 	case api.Status == 529:
@@ -159,7 +159,7 @@ func (w failureContext) apiFailureFromScriptedError(scriptedError scenarios.APIE
 }
 
 const (
-	// maxOverloadRetries is the maximum number of retries after status 529 of an Opus model outside a sandbox.
+	// maxOverloadRetries limits the retries after status 529, for an Opus model outside a sandbox or if a fallback model exists.
 	maxOverloadRetries = 2
 	// maxSilentRetries is the number of immediate retries of a refused request, each with fewer optional parts.
 	maxSilentRetries = 5
@@ -236,7 +236,7 @@ func malformedResponse(raw string, describesJSON bool) apiFailure {
 	return api
 }
 
-// javaScriptErrorForInvalidJSON returns why a text is not JSON; "" if it is valid or empty.
+// javaScriptErrorForInvalidJSON returns the error message of the real CLI for invalid JSON, or "" if raw is valid or empty.
 func javaScriptErrorForInvalidJSON(raw string) string {
 	text := strings.TrimSpace(raw)
 	if raw == "" || json.Valid([]byte(text)) {

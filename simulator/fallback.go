@@ -7,8 +7,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// fallbackModel returns the next model to use after a failure, or "" if there is none. The CLI retries an overloaded
-// model twice before it uses another one; if fewer than two retries are allowed, there is no fallback (observed with 2.1.330).
+// fallbackModel returns the next model to use after a failure, or "" if none can be used. The CLI retries an overloaded model
+// twice before it uses another one; if fewer than two retries are allowed, there is no fallback (observed with 2.1.330).
 func (x *modelExchange) fallbackModel(api apiFailure) string {
 	left := x.sim.options.Limits.FallbackModels
 	left = left[min(x.fallbacks, len(left)):]

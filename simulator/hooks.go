@@ -251,8 +251,8 @@ func (p *turnHooks) beginSessionIfNotStarted(ctx context.Context) error {
 	return p.out.checkOpen()
 }
 
-// runSessionStart runs the SessionStart hooks. When a session is resumed or forked, the context gets only texts that
-// the conversation does not contain. If none is new, the transcript gets no attachment (observed with 2.1.330).
+// runSessionStart runs the SessionStart hooks. In a resumed or forked session, it adds to the context only texts that
+// the conversation does not contain. If all texts are known, the transcript gets no attachment (observed with 2.1.330).
 func (p *turnHooks) runSessionStart(ctx context.Context, source string) (hook.Outcome, error) {
 	if source != "resume" && source != "fork" {
 		return p.runHooks(ctx, p.sessionStartInput(source))

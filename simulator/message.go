@@ -19,7 +19,7 @@ type streamedMessage struct {
 	messageHead
 	index       *executor.Index
 	pace        scenarios.Pace
-	nextChunkAt time.Time // time at which the latest chunk is due; zero before the first
+	nextChunkAt time.Time // time at which the latest chunk was due; zero before the first
 	calls       []preparedCall
 	round       *toolRound              // starts and refuses calls during the stream
 	final       protocol.MessageSummary // summary of the message, completed while its blocks are emitted

@@ -63,7 +63,7 @@ type Options struct {
 // Limits sets the limits of a conversation and what happens near them. The zero value has the real CLI's limits, but
 // retries do not wait.
 type Limits struct {
-	MaxTurns  int     // tool rounds per prompt; 0 means no limit, a negative value stops after the first round
+	MaxTurns  int     // maximum number of tool rounds per prompt; 0 means no limit, a negative value means 1
 	BudgetUSD float64 // maximum cost of the session; 0 means no limit
 	Retries   int     // retries of failed requests; 0 means 10, a negative value none
 	// RetryScale multiplies the waits between retries; 0 means no waits.
@@ -80,7 +80,7 @@ type Limits struct {
 	DisableCompactCommand bool
 	// GatewayHost is the host of an API gateway; empty means the vendor's API.
 	GatewayHost string
-	IsSandbox   bool // IS_SANDBOX is set, so an overloaded model is asked as often as after other failures
+	IsSandbox   bool // IS_SANDBOX is set: after an overload, requests are retried as often as after other failures
 	// DescribesJSON makes a response with invalid JSON fail with the same message as other malformed responses.
 	// Otherwise the message is the parse error.
 	DescribesJSON bool
@@ -100,7 +100,7 @@ type DisplayOptions struct {
 	ResponseDelay          time.Duration    // wait before the first reply to each prompt
 	MinimumDelay           time.Duration    // minimum wait before each reply
 	CompactDelay           time.Duration    // duration of a compaction
-	FastModeDisabledReason string           // reason that results give for fast mode being off
+	FastModeDisabledReason string           // why fast mode is off, for results
 }
 
 func (s DisplayOptions) thinkingDisplay() string { return cmp.Or(s.Thinking, "updates") }
@@ -179,7 +179,7 @@ type Commands interface {
 	Find(name string) (Command, bool)
 	// Loaded returns the parts of the context that the session has loaded, for /context.
 	Loaded() slash.LoadedContext
-	// SetGrantedRules sets additional permission rules that apply until the next call of Grant.
+	// SetGrantedRules sets additional permission rules. They replace those of the previous call.
 	SetGrantedRules(rules []string)
 }
 
@@ -265,14 +265,14 @@ type StreamPoint int
 // system or on a process appears after the message.
 const (
 	StreamPointAfterMessage            StreamPoint = iota
-	StreamPointBeforeBlockStop                     // right after the call: if its hooks start, the tool is unknown or its input has the wrong form
+	StreamPointBeforeBlockStop                     // immediately after the call; used if its hooks start, its tool is unknown or its input has the wrong form
 	StreamPointAfterBlockStop                      // before the next block begins; used if an agent starts or the tool refuses the input
-	StreamPointOneEventAfterBlockStop              // after the next event of the stream: if the host is asked or permission is denied
-	StreamPointTwoEventsAfterBlockStop             // one event later still: if a skill starts
+	StreamPointOneEventAfterBlockStop              // after the next event of the stream; used if the host is asked or permission is denied
+	StreamPointTwoEventsAfterBlockStop             // one event later; used if a skill starts
 )
 
-// A ContextSource lists files for the model besides the results of its calls: instruction files (CLAUDE.md, rules) that
-// apply from now on, and files that changed after the session had written them. Tools may implement it.
+// A ContextSource lists files that the model receives in addition to the results of its calls: instruction files
+// (CLAUDE.md, rules) that now apply, and files that changed after the session had written them. [Tools] may implement it.
 type ContextSource interface {
 	// NewContext returns the files to add to the context after these calls have succeeded. The calls belong to the
 	// conversation of the agent, or of the session if agent is nil. When an agent starts, calls is empty.
@@ -297,7 +297,7 @@ type ToolCallChanges struct {
 
 // Precheck is the result of the inspection right before a call runs.
 type Precheck struct {
-	ObservedInput json.RawMessage  // input that hooks and hosts see; nil means the call's own
+	ObservedInput json.RawMessage  // input that hooks and hosts see; nil means the input of the call
 	Refusal       *executor.Result // result that replaces the run, for example for an unknown tool; nil means the call may run
 }
 

@@ -19,7 +19,7 @@ import (
 // emptyPromptText replaces an empty prompt that is replayed, and a prompt for the model that has only blank blocks.
 const emptyPromptText = "(no content)"
 
-// ErrSignalled is the cause when a signal ends the turn. Running calls then get the same result as those not started.
+// ErrSignalled is the cause of a cancellation by a signal. Running calls then get the same result as calls that were not started.
 var ErrSignalled = errors.New("interrupted by a signal")
 
 // ErrSuperseded is the cause of a cancellation if the turn ended because another prompt must be answered immediately.
@@ -44,7 +44,7 @@ type turnPrompts struct {
 	contextSent     int      // number of entries of context already sent in a request
 	unanswered      []string // text of absorbed prompts that have not been sent to the model
 	absorbedIDs     []string
-	feedback        []string // texts typed when permitting calls of the last tool round; they become the next prompt
+	feedback        []string // texts that the user typed when permitting calls of the last tool round; they become the next prompt
 
 	replayPending   bool // the prompt is replayed with the next request to the model
 	messageLabelled bool // an assistant event of this turn contains the prompts' uuids
@@ -91,7 +91,7 @@ func (p *turnPrompts) turnPromptUUID() string {
 	return p.id
 }
 
-// isOnlyWhiteSpace reports whether a prompt consists of white space only. The empty prompt is not blank.
+// isOnlyWhiteSpace reports whether a prompt consists of white space only. It returns false for an empty prompt.
 func isOnlyWhiteSpace(in protocol.Content) bool {
 	return in.Blocks == nil && in.Text != "" && strings.TrimSpace(in.Text) == ""
 }
@@ -126,7 +126,7 @@ func (p *turnPrompts) emitInit(ctx context.Context) {
 	p.out.emit(&init)
 }
 
-// replayPrompt sends the recorded prompt back to the host, unless it was sent before or the model will not answer it.
+// replayPrompt sends the recorded prompt back to the host, unless it was already sent or no replay is pending.
 func (p *turnPrompts) replayPrompt() {
 	if !p.replayPending {
 		return

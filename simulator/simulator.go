@@ -40,8 +40,8 @@ type history struct {
 	failures         map[string]int // number of failures simulated, by rule
 	sessionStarted   bool
 	resumed          bool          // the conversation began in an earlier process
-	startSource      string        // source of SessionStart; empty means startup or resume
-	startOutcome     *hook.Outcome // of SessionStart hooks that ran before the first turn; nil means none
+	startSource      string        // source of the next SessionStart after /clear; empty at the start of the process
+	startOutcome     *hook.Outcome // outcome of SessionStart hooks that ran before the first turn; nil means none
 	lastMessage      string        // uuid of the model's last message
 	pendingContext   []string      // text that the next request adds to its prompt
 	instructionTexts []string      // instructions loaded after tool calls, as sent to the model
@@ -143,7 +143,7 @@ func (s *Simulator) contextWindow() int {
 const (
 	// promptSourceSystem marks a prompt that no user wrote.
 	promptSourceSystem = "system"
-	// promptSourceDeferred marks a turn without a prompt.
+	// promptSourceDeferred marks a turn that answers a deferred call and has no prompt.
 	promptSourceDeferred = "deferred"
 )
 
@@ -198,8 +198,8 @@ func (s *Simulator) describeFailure(f *scenarios.Failure) apiFailure {
 	return describeFailure(f, failureContext{Limits: s.options.Limits, Model: s.modelName(), HasReply: s.history.lastMessage != ""})
 }
 
-// DeferredPrompt returns the message for the turn that answers the call in [MainOptions.Deferred], with a new id. It
-// returns false if there was no such call.
+// DeferredPrompt returns the message for the turn that answers the call in [MainOptions.Deferred],
+// with a new id. It returns false if no call was deferred.
 func (s *Simulator) DeferredPrompt() (protocol.UserMessage, bool) {
 	if s.main.Deferred == nil {
 		return protocol.UserMessage{}, false

@@ -98,7 +98,7 @@ func (d *toolRound) precheckAndUpdateCall(ctx context.Context, call *preparedCal
 	call.toolUse.ObservedInput, call.refusal = ready.ObservedInput, ready.Refusal
 }
 
-// canRunInParallel reports whether adjacent calls may run at the same time. A refused call does not run, so it may.
+// canRunInParallel reports whether the call may run at the same time as an adjacent one. A call with an early result may.
 func (c preparedCall) canRunInParallel() bool {
 	return c.readOnly || c.tool.ReadOnly || c.earlyResult != nil
 }

@@ -227,8 +227,8 @@ func withModelInfo(name string, m protocol.ModelUsage) protocol.ModelUsage {
 	return m
 }
 
-// usageAtMessageStart returns the usage for assistant events. It has the values of message_start, with at most one output
-// token, because the rest of the output is not known yet.
+// usageAtMessageStart returns the usage for message_start and for assistant events. It counts at
+// most one output token, because the rest of the output is not known yet.
 func usageAtMessageStart(scenarioUsage scenarios.Usage) protocol.Usage {
 	return protocol.Usage{
 		InputTokens: scenarioUsage.InputTokens, OutputTokens: min(1, scenarioUsage.OutputTokens), ServiceTier: new("standard"),

@@ -53,7 +53,7 @@ func newTurn(st *turnContext) *turn {
 	return &turn{turnContext: st, exchange: x, round: round, continuation: &turnContinuation{turnContext: st, exchange: x}, commands: &localCommandRunner{st}}
 }
 
-// run runs the turn and emits its result. After an interrupt, the remaining steps ignore ctx.
+// run runs the turn and emits its result. After an interrupt, it still emits the result.
 func (t *turn) run(ctx context.Context) error {
 	err := t.emitTurnEventsExceptResult(ctx)
 	t.round.cancelAndAwaitStartedCalls()
@@ -346,9 +346,9 @@ func (t *turn) fillSuccessFields(r *protocol.Result, end *turnEndError) {
 	t.totals.fillFirstTokenTimes(r, t.prompts.in.UUID != "")
 }
 
-// BackgroundEvents yields the events of background tasks between turns. It stops when ctx is cancelled, when no task is
-// left, or when the model must be notified that a task has ended. In the last case, [Simulator.NextNotice] returns the
-// next prompt. It must not overlap a turn.
+// BackgroundEvents yields the events of background tasks between turns. It stops when ctx is cancelled,
+// when no task is running, or when the model must be notified that a task has ended. In the last case,
+// [Simulator.NextNotice] returns the next prompt. The iteration must not overlap a turn.
 func (s *Simulator) BackgroundEvents(ctx context.Context) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
 		tasks := s.main.Tasks
@@ -393,8 +393,9 @@ func (s *Simulator) NeedsTurnAfterBackgroundWork() bool {
 	return s.main.Tasks != nil && (s.main.Tasks.HasRunningOrUnshownAgent() || s.main.Tasks.HasPendingNotice())
 }
 
-// WaitForBackground waits for background tasks as the real CLI does before it exits. It yields their events and the
-// following turns until no task is left or ceiling has passed. Cancelling ctx stops it and interrupts a running turn.
+// WaitForBackground waits for background tasks, as the real CLI does before it exits. It yields the
+// events of the tasks and of the turns that they cause, until no task is running or ceiling has
+// passed. Cancelling ctx stops the wait and interrupts a running turn.
 func (s *Simulator) WaitForBackground(ctx context.Context, ceiling time.Duration) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
 		limited, cancel := context.WithTimeout(ctx, ceiling)

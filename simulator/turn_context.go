@@ -91,7 +91,7 @@ func (StructuredOutputExecutor) Tools(context.Context) (noTools []protocol.Tool,
 	return nil, nil
 }
 
-// Execute checks the output. Other calls get [executor.ErrUnknownTool].
+// Execute checks the input of a StructuredOutput call with the schema. For other calls, it returns [executor.ErrUnknownTool].
 func (StructuredOutputExecutor) Execute(ctx context.Context, structuredOutputCall protocol.ToolUse) (executor.Result, error) {
 	if d, ok := ctx.Value(structuredOutputToolRoundKey{}).(*toolRound); ok && structuredOutputCall.Name == structuredOutputTool {
 		return executor.ResultOf(d.structured.checkCall(structuredOutputCall, d.sim.options.Location.Mode())), nil
@@ -99,7 +99,7 @@ func (StructuredOutputExecutor) Execute(ctx context.Context, structuredOutputCal
 	return executor.Result{}, executor.ErrUnknownTool
 }
 
-// turnEnd returns the [turnEndError] after a valid output or too many invalid ones; nil otherwise.
+// turnEnd returns the [turnEndError] after a valid output or too many invalid ones, and nil otherwise.
 func (st *structuredOutput) turnEnd() error {
 	if st.schema == nil {
 		return nil
