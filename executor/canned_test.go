@@ -30,8 +30,8 @@ func text(s string) protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Text: s}}
 }
 
-// scenario-format 1 (tool_execution), scenario-compat 1.6 and Q5, surfaces
-// ("mock": keys are canonical names, no server gets a call).
+// TestCanned checks the results and errors that a scenario defines for calls and tools. In mode
+// "mock", no server gets a call (spec: scenario-format 1; also scenario-compat 1.6 and Q5, surfaces).
 func TestCanned(t *testing.T) {
 	tools := map[string]executor.CannedTool{
 		"mcp__s__t": {Result: new("of the tool")},

@@ -6,7 +6,7 @@ import (
 	"github.com/claudeless/claudeless/executor"
 )
 
-// The hints are those of CLI 2.1.329.
+// The hints about unknown tools are those of CLI 2.1.329.
 func TestUnknown(t *testing.T) {
 	const head = "Error: No such tool available: "
 	for name, want := range map[string]string{

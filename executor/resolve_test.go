@@ -30,7 +30,7 @@ func exampleTools() []protocol.Tool {
 	}
 }
 
-// design 6, "tool routing".
+// TestResolve checks which tools the names in a scenario select (design 6, "tool routing").
 func TestResolve(t *testing.T) {
 	const twice = `several servers offer the tool "echo" (s, my server.1/x); using that of s (to choose a server, write for example "s/echo")`
 	tests := []struct{ in, want, warning string }{
@@ -75,7 +75,8 @@ func TestIndexFirstWins(t *testing.T) {
 	}
 }
 
-// Goldens mcp-everything-call and mcp-unknown-tool.
+// TestMeta compares the displayed names of calls with the goldens mcp-everything-call and
+// mcp-unknown-tool.
 func TestMeta(t *testing.T) {
 	tests := []struct {
 		name string

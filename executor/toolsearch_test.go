@@ -12,7 +12,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// cli-observed 6 (deferred tools), cli-shapes tool_use_result_by_tool.
+// TestToolSearch checks the search for deferred tools (spec: cli-observed 6) and its
+// tool_use_result (cli-shapes tool_use_result_by_tool).
 func TestToolSearch(t *testing.T) {
 	catalogue := []protocol.Tool{
 		{Name: "Bash"},

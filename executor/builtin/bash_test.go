@@ -16,7 +16,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// cli-observed 7 (texts of Bash).
+// TestBash checks the results of Bash for the model (spec: cli-observed 7).
 func TestBash(t *testing.T) {
 	tests := []struct {
 		name, command string
@@ -62,7 +62,7 @@ func TestBashOutput(t *testing.T) {
 			`"noOutputExpected":false,"returnCodeInterpretation":"No matches found"}`)
 }
 
-// cli-observed 7: "Exit code 143\nCommand timed out after 1s".
+// A command that exceeds its time limit is stopped and has exit code 143 (spec: cli-observed 7).
 func TestBashTimeout(t *testing.T) {
 	tools := newTools(t, Options{})
 	start := time.Now()
@@ -91,7 +91,8 @@ func TestBashCancelled(t *testing.T) {
 	}
 }
 
-// "cd persists" (cli-observed 7), also for the paths of other tools.
+// The directory that a command changes to is also that of later commands, and of the paths of other
+// tools (spec: cli-observed 7).
 func TestBashDirectory(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -143,7 +144,8 @@ func TestBashSymlinkedDirectory(t *testing.T) {
 	}
 }
 
-// cli-observed 7: "200 KB -> <persisted-output>".
+// An output that is too large is saved in a file, and the model receives a preview in
+// <persisted-output> (spec: cli-observed 7).
 func TestBashLargeOutput(t *testing.T) {
 	kept := filepath.Join(t.TempDir(), "tool-results")
 	tools := newTools(t, Options{OutputDir: kept, Clock: fakeClock{id: "id"}})
@@ -216,7 +218,8 @@ func TestBashMovesBesideAnother(t *testing.T) {
 	}
 }
 
-// A repository that the session creates has no known state: the next command reports that, later ones report nothing.
+// A repository that the session creates has no known state. The result of the next command reports
+// this, and later results report nothing.
 func TestBashInNewRepository(t *testing.T) {
 	dir := t.TempDir()
 	tools := newTools(t, Options{CWD: dir, Modes: &fakeModes{mode: protocol.ModeBypass}})

@@ -58,7 +58,7 @@ type fakeAccess struct {
 func (a fakeAccess) IsReadable(path string) bool { return strings.HasPrefix(path, a.readable) }
 func (a fakeAccess) IsHidden(path string) bool   { return a.hidden != nil && a.hidden(path) }
 
-// fakeModes has a permission mode, or returns an error when the mode is changed.
+// fakeModes holds a permission mode. If err is set, the mode cannot be changed.
 type fakeModes struct {
 	mode protocol.PermissionMode
 	err  error
@@ -179,7 +179,8 @@ func TestUnknownTool(t *testing.T) {
 	}
 }
 
-// cli-contract 6.1: a tool removed by --disallowedTools or --tools.
+// A call of a tool that --disallowedTools or --tools has removed is refused (spec: cli-contract
+// 6.1).
 func TestDisabledTool(t *testing.T) {
 	tools := newTools(t, Options{Allowed: func(name string) bool { return name != "Bash" }})
 	want := protocol.UsageError("Error: No such tool available: Bash. Bash is disabled for this session, in subagents as well as here.")
@@ -231,7 +232,8 @@ func TestListedTools(t *testing.T) {
 	}
 }
 
-// cli-observed 2: every default tool and every tool that appears on request exists and has a valid schema.
+// Every default tool, and every tool that appears on request, exists and has a valid schema (spec:
+// cli-observed 2).
 func TestToolList(t *testing.T) {
 	const wanted = "Task Bash CronCreate CronDelete CronList DesignSync Edit EnterWorktree ExitWorktree ListAgents Monitor NotebookEdit Read " +
 		"RemoteTrigger ReportFindings ScheduleWakeup SendMessage Skill TaskStop ToolSearch WebFetch WebSearch Workflow Write " +
@@ -269,8 +271,7 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// cli-observed 7: "Bad input <tool_use_error>InputValidationError: Read failed
-// due to ...".
+// Invalid inputs are refused with the texts of the real CLI (spec: cli-observed 7).
 func TestInputValidation(t *testing.T) {
 	const missing = "The required parameter `file_path` is missing"
 	tests := []struct {

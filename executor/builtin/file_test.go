@@ -17,8 +17,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// cli-observed 7 (texts of Read).
-// Texts observed with 2.1.329.
+// Texts of Read, observed with 2.1.329 (spec: cli-observed 7).
 const (
 	nulBytes      = "has NUL bytes in its first 8 KB: binary data, UTF-16/UTF-32 without a byte-order mark, or text with embedded NULs."
 	legacyBytes   = "is not valid UTF-8: it uses a legacy encoding such as Windows-1252, Shift-JIS or GBK, or it is binary."
@@ -247,7 +246,7 @@ func TestNotebookEditRefusals(t *testing.T) {
 	}
 }
 
-// cli-observed 7, "Write ... has been updated successfully".
+// Write replaces the content of a file and keeps its mode (spec: cli-observed 7).
 func TestWriteUpdate(t *testing.T) {
 	dir := t.TempDir()
 	path := writeFile(t, dir, "a.txt", "old\n")
@@ -266,7 +265,7 @@ func TestWriteUpdate(t *testing.T) {
 	}
 }
 
-// The model does not know changes that a host made (observed with 2.1.331).
+// The model does not know the changes that a host has made to its call (observed with 2.1.331).
 func TestChangesByHost(t *testing.T) {
 	dir := t.TempDir()
 	path := writeFile(t, dir, "a.txt", "old\n")
@@ -305,7 +304,7 @@ func TestWriteErrors(t *testing.T) {
 	}
 }
 
-// cli-observed 7 (texts of Edit).
+// TestEdit checks the results of Edit (spec: cli-observed 7).
 func TestEdit(t *testing.T) {
 	const known = fileIsKnown
 	tests := []struct {
@@ -358,7 +357,7 @@ func TestEdit(t *testing.T) {
 	}
 }
 
-// "Edit needs no prior Read" (cli-observed 7).
+// Edit can change a file that was not read before (spec: cli-observed 7).
 func TestEditUnreadFile(t *testing.T) {
 	dir := t.TempDir()
 	path := writeFile(t, dir, "a.txt", "a\n")
@@ -394,7 +393,8 @@ func TestHomePath(t *testing.T) {
 	wantText(t, call(t, tools, "Read", toolInput{"file_path": "~/a.txt"}), false, "1\tx")
 }
 
-// The session's knowledge of a file and the model's are distinct (observed with 2.1.329).
+// The content of a file that the session has recorded and the content that the model has seen can
+// differ (observed with 2.1.329).
 func TestEditTellsWhatIsKnown(t *testing.T) {
 	read, part, cat := toolInput{"file_path": "a.txt"}, toolInput{"file_path": "a.txt", "limit": 1}, toolInput{"command": "cat a.txt"}
 	edit, write := toolInput{"file_path": "a.txt", "old_string": "one", "new_string": "1"}, toolInput{"file_path": "a.txt", "content": "x"}

@@ -94,8 +94,8 @@ func userEventParts(t *testing.T, id string, r protocol.ToolResult) (block, tool
 
 var varying = regexp.MustCompile(`"durationMs":\d+`)
 
-// Goldens tool-*.txt: content, is_error and tool_use_result, key order of the
-// latter included (checklist 9.8).
+// TestGoldens compares content, is_error and tool_use_result with the goldens tool-*.txt. The keys
+// of tool_use_result must also be in the same order (checklist 9.8).
 func TestGoldens(t *testing.T) {
 	tests := []struct {
 		name  string

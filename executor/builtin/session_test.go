@@ -67,8 +67,8 @@ func TestTasks(t *testing.T) {
 	}
 }
 
-// cli-contract 6.3 and scenario-compat 1.6: the call's answers, else the
-// scenario's, else the first option.
+// The answers in the call have precedence over those of the scenario. A question without an answer
+// stays unanswered (spec: cli-contract 6.3; also scenario-compat 1.6).
 func TestAskUserQuestion(t *testing.T) {
 	const questions = `[{"question":"Colour?","header":"C","options":[{"label":"red","description":""},{"label":"blue","description":""}],"multiSelect":false},` +
 		`{"question":"Also?","header":"A","options":[{"label":"x","description":""},{"label":"y","description":""}],"multiSelect":true}]`
@@ -144,7 +144,8 @@ func TestPlanMode(t *testing.T) {
 	r = call(t, tools, "ExitPlanMode", `{}`)
 	wantText(t, r, false, "User has approved exiting plan mode. You can now proceed.")
 	wantOutput(t, r, `{"plan":null,"isAgent":false,"filePath":"`+file+`"}`)
-	// A plan that the model writes in its call is not shown and not used; one that a host has put there is.
+	// A plan that the model writes in its call is neither shown nor used. A plan that a host has
+	// put there is both.
 	own := leave(`{"other":1,"plan":"do it"}`)
 	if seen := tools.ObservedInput(own); string(seen) != `{"other":1}` {
 		t.Errorf("a host sees %s", seen)

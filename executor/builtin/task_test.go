@@ -62,8 +62,8 @@ func frame(ev protocol.Event) string {
 	return line.String()
 }
 
-// Golden tool-bash-bg, checklist row 62: the frames of a command in the
-// background, its result at once, its output in a file.
+// A command in the background reports its state in frames. Its call returns immediately, and its
+// output goes to a file (golden tool-bash-bg, checklist row 62).
 func TestBashInBackground(t *testing.T) {
 	set := newTasks(t)
 	tools := newTools(t, Options{Tasks: set})

@@ -206,7 +206,7 @@ func TestHelpNamesChoices(t *testing.T) {
 	}
 }
 
-// Commands that hosts run at their start (F4).
+// Hosts run these commands when they start, and expect these texts (F4).
 func TestProbes(t *testing.T) {
 	for args, want := range map[string]string{
 		"auth status --json": `"loggedIn": true`, "auth status": `"configDirectory": "/h/.claudeless"`, "auth status --text": "API key: ANTHROPIC_API_KEY",

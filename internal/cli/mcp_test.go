@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// surfaces "Usage errors", cli-observed 6: exit codes, streams and texts of the command under both names.
+// TestMCPCommand checks the exit codes, streams and texts of the command under both names (spec:
+// cli-observed 6; also surfaces, "Usage errors").
 func TestMCPCommand(t *testing.T) {
 	home := t.TempDir()
 	for _, tt := range []struct {
@@ -47,8 +48,8 @@ func holds(text, part string) bool {
 	return (part == "") == (text == "") && strings.Contains(text, part)
 }
 
-// design "state directory": a variable sets the path of the file; the default is the path of the real CLI
-// (cli-observed 6).
+// A variable sets the path of the configuration file. The default is the path of the real CLI
+// (spec: cli-observed 6; also design, "state directory").
 func TestMCPFile(t *testing.T) {
 	for variable, want := range map[string]string{
 		"":                      "home/.claude.json",
@@ -68,8 +69,9 @@ func TestMCPFile(t *testing.T) {
 	}
 }
 
-// A refused request: 401 and 403 with a configured Authorization header are failures (observed with 2.1.330). The
-// run continues with a warning, --strict-mcp-config ends it, and the header is never shown.
+// A server that answers 401 or 403 although an Authorization header is configured has failed
+// (observed with 2.1.330). The run continues with a warning, --strict-mcp-config ends it, and the
+// header is never shown.
 func TestMCPUnauthorized(t *testing.T) {
 	for _, status := range []int{401, 403} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))

@@ -165,8 +165,8 @@ func (l benchDir) exec(stdout io.Writer, program string, args ...string) (second
 	return seconds, peak
 }
 
-// processorTime runs a program to its end and returns the seconds of its threads. Other work on the machine changes
-// them less than the elapsed time.
+// processorTime runs a program to its end and returns the processor time of its threads in seconds.
+// Other work on the machine affects it less than the elapsed time.
 func (l benchDir) processorTime(program string, args ...string) float64 {
 	l.b.Helper()
 	state := l.run(nil, program, args...)

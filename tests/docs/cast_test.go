@@ -37,7 +37,7 @@ var castScript = [...]string{
 func TestCast(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
-		t.Skip("the verdict says something else of the guard here")
+		t.Skip("the verdict describes a different guard on this system")
 	}
 	at := &page{dir: t.TempDir()}
 	var lines []string

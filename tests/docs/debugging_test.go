@@ -40,13 +40,13 @@ func TestDebuggingGuide(t *testing.T) {
 		}
 		printed := sh.enter(b[2])
 		switch {
-		case commands == 1: // a reader who types the next command sees that the server is ready
+		case commands == 1: // waits as a reader does, who sees that the server is ready before typing the next command
 			sh.enter("debugger=$!\n")
 			sh.until("the port file", func() bool {
 				port, err := os.ReadFile(filepath.Join(sh.dir, "port"))
 				return err == nil && len(port) > 0
 			})
-		case strings.Contains(b[2], "tee "): // and looks again if nothing is paused yet
+		case strings.Contains(b[2], "tee "): // repeats the command as a reader does if nothing is paused yet
 			sh.until("the output "+want, func() bool {
 				if strings.HasSuffix(printed(), "{\"paused\":[]}\n") {
 					printed = sh.enter(b[2])

@@ -8,8 +8,6 @@ import (
 	"testing"
 )
 
-// The commands of the scripts must be able to fail: in each case a run differs from a captured one.
-
 // The commands of the scripts must be able to fail: each case differs from a captured run in one way.
 func TestMatcher(t *testing.T) {
 	const u1, u2 = "6f0b2f9e-0000-4000-8000-000000000001", "6f0b2f9e-0000-4000-8000-000000000002"

@@ -125,9 +125,8 @@ func cmdStatus(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// cmdUsage is `usage TEXT ARG…`: claude must refuse ARG… with exactly TEXT on stderr, nothing on stdout, and status
-// 1. In TEXT
-// is a new line.
+// cmdUsage is `usage TEXT ARG…`: claude must refuse ARG… with exactly TEXT on stderr, nothing on
+// stdout, and status 1. In TEXT, \n represents a line end.
 func cmdUsage(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
 		ts.Fatalf("usage: usage TEXT [ARG...]")
@@ -154,7 +153,7 @@ func runStatus(ts *testscript.TestScript, program string, args []string) int {
 	return 0
 }
 
-// cmdShape is `shape [FILE]`: every event has the keys and types of the real CLI.
+// cmdShape is `shape [-f FILE]`: every event has the keys and types of the real CLI.
 func cmdShape(ts *testscript.TestScript, neg bool, args []string) {
 	events, rest := fileEvents(ts, args)
 	if neg || len(rest) > 0 {
@@ -205,8 +204,8 @@ func cmdEvent(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// conditionHolds evaluates one condition: PATH=VALUE (JSON, or else text), PATH~REGEXP, PATH (exists), each with ! in front
-// for the opposite.
+// conditionHolds evaluates one condition: PATH=VALUE (VALUE is JSON or else text), PATH~REGEXP or
+// PATH (exists). A ! in front of a condition negates it.
 func conditionHolds(condition string, e any) (bool, error) {
 	c, negated := strings.CutPrefix(condition, "!")
 	ok := false

@@ -194,7 +194,7 @@ func plantedSecrets() map[string]string {
 }
 
 // quoteText returns a text as a string of TOML and JSON.
-func quoteText(s string) string { raw, _ := json.Marshal(s); return string(raw) } // a string has a form
+func quoteText(s string) string { raw, _ := json.Marshal(s); return string(raw) } // encoding a string cannot fail
 
 // checkNoSecret reports the secrets that a record contains.
 func checkNoSecret(t *testing.T, name, record string, secrets map[string]string) {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-const pause = 60 * time.Millisecond // of a load, at most, between two steps
+const pause = 60 * time.Millisecond // maximum pause of a load between two steps
 
 func claudeArgs(g *soakDir) []string {
 	return []string{
@@ -267,7 +267,7 @@ func (l decisions) run(ctx context.Context, d randomSource) {
 		for _, p := range paused.Paused {
 			decision := []string{`{}`, `{"action":"skip","fake_result":"none"}`, `{"action":"raise","exception_message":"no"}`}[d.IntN(3)]
 			if _, err := postRequest(ctx, l.url+"/api/paused/"+p.ID+"/continue", decision, nil, true); err == nil {
-				l.g.count("decision") // else its caller has died
+				l.g.count("decision") // otherwise the call has ended, because its caller was killed
 			}
 		}
 	}

@@ -160,8 +160,8 @@ func (g *soakDir) countsText() string {
 	return strings.Join(parts, ", ")
 }
 
-// checkNoneLeft fails the test if a process of a run's directory, or of the whole test for "", is still running after
-// the time. It kills such processes.
+// checkNoneLeft fails the test if a process of a run (for "", of the whole test) is still running
+// after this time. It kills such processes. run is the directory of the run.
 func (g *soakDir) checkNoneLeft(run string, within time.Duration) {
 	mark := g.mark
 	if run != "" {

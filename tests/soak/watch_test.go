@@ -183,7 +183,7 @@ func (p *program) checkSamples(t *testing.T) string {
 
 // countGoroutines ends the program by SIGQUIT and counts the stacks that it prints.
 func (p *program) countGoroutines() (int, error) {
-	time.Sleep(2 * time.Second) // connections are let go
+	time.Sleep(2 * time.Second) // in the meantime, idle connections are closed
 	if err := p.cmd.Process.Signal(syscall.SIGQUIT); err != nil {
 		return 0, err
 	}

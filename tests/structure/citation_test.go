@@ -117,8 +117,8 @@ func wireDocs(t *testing.T) map[string]wireDoc {
 	return docs
 }
 
-// checkRequirements resolves the requirements in the names of a file's tests
-// and in the comments that begin with one.
+// checkRequirements checks that the requirements in the names of a file's tests, and in its
+// comments, exist in docs/wire.
 func checkRequirements(t *testing.T, s tree.Source, docs map[string]wireDoc) {
 	t.Helper()
 	var where []string

@@ -77,7 +77,8 @@ func checkVars(t *testing.T, s tree.Source, d *ast.GenDecl) {
 	}
 }
 
-// mayBeAssigned decides by the written type or the literal: maps, slices, channels and everything of package sync.
+// mayBeAssigned reports whether a variable may be changed, judged by its written type or its
+// literal. Maps, slices, channels and everything of package sync may be.
 func mayBeAssigned(v *ast.ValueSpec) bool {
 	types := []ast.Expr{v.Type}
 	for _, val := range v.Values {

@@ -14,8 +14,8 @@ import (
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
 
-// packageRow is one package of the tree: its purpose, and the packages of this module that it may import. A package has a
-// row exactly if it has a file.
+// packageRow is one package of the tree: its purpose, and the packages of this module that it may
+// import. Every package with a file has exactly one row.
 type packageRow struct {
 	layer          int
 	path           string

@@ -10,9 +10,9 @@ import (
 	"github.com/claudeless/claudeless/tests/internal/tree"
 )
 
-// maxTransportLines limits the lines of claudeless's own MCP transports. Counted in the same way, they had 3,632 lines
-// before revision 2026-07-28 was supported. Its negotiation and its subscriptions are part of them today, and what
-// replaces mcp-go's client.
+// maxTransportLines limits the lines of claudeless's own MCP transports. Counted in the same way,
+// they had 3,632 lines before revision 2026-07-28 was supported. Today they also include the
+// negotiation and the subscriptions of this revision, and the replacement of mcp-go's client.
 const maxTransportLines = 3_631
 
 // transportPackages are the packages that carry messages of MCP. A transport carries messages, like client/transport

@@ -14,7 +14,8 @@ type unredacted struct{}
 
 func (unredacted) Hide(s string) string { return s }
 
-// Pattern semantics: scenario-format 1, scenario-compat 1.3.1.
+// TestText checks which texts each kind of pattern matches (spec: scenario-format 1; also
+// scenario-compat 1.3.1).
 func TestText(t *testing.T) {
 	regex := func(s string) Pattern {
 		m, err := Regex(s)
@@ -61,7 +62,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// The globs are those of Rust's glob crate: scenario-compat 1.3.1.
+// The globs are those of Rust's glob crate (scenario-compat 1.3.1).
 func TestGlob(t *testing.T) {
 	for pattern, cases := range map[string]struct{ yes, no []string }{
 		"*.txt":     {[]string{".txt", "a.txt", "a/b/c.txt", "l1\nl2.txt"}, []string{"a.txt ", "a.TXT", "a.txtx"}},

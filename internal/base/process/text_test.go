@@ -6,7 +6,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
-// 2.1.329 converts invalid UTF-8 in this way, on its command line and on stdin.
+// CLI 2.1.329 converts invalid UTF-8 in this way, on its command line and on stdin.
 func TestBytesThatAreNoText(t *testing.T) {
 	for _, tt := range []struct{ in, argv, stream string }{
 		{"é and \ufeff", "é and \ufeff", "é and \ufeff"},

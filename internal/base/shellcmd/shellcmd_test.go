@@ -39,7 +39,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("Parse(%q): %v", tt.in, err)
 			continue
 		}
-		source := cmpopts.IgnoreFields(Word{}, "Source", "resolved") // see TestFrom, TestRemovals
+		source := cmpopts.IgnoreFields(Word{}, "Source", "resolved") // see TestFrom and TestFacts
 		if diff := cmp.Diff(tt.want, got, source); diff != "" {
 			t.Errorf("Parse(%q) (-want +got):\n%s", tt.in, diff)
 		}

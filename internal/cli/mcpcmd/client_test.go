@@ -85,7 +85,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// design.md 6: if two tools have the same normalized name, the hidden one is reported.
+// If two tools have the same normalized name, the hidden one is reported (design 6).
 func TestToolsHidden(t *testing.T) {
 	b := newTestHome(t)
 	config := `{"mcpServers":{"s.1":{"command":"$SELF","env":{"MCPTEST_MODE":"ok"}},"s 1":{"command":"$SELF","env":{"MCPTEST_MODE":"ok"}}}}`

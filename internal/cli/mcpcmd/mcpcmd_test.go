@@ -118,7 +118,8 @@ func (b *testHome) steps(all []step) {
 	}
 }
 
-// cli-observed 6 (mcp add, get, list, remove), S6 and C8–C12 (names, duplicates).
+// TestConfigure checks the commands mcp add, get, list and remove (spec: cli-observed 6), and names
+// and duplicates (S6, C8–C12).
 func TestConfigure(t *testing.T) {
 	b := newTestHome(t)
 	b.steps([]step{

@@ -12,7 +12,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// Everything else in the file is unchanged: order, numbers, other projects.
+// A change of one server leaves everything else in the file unchanged: order, numbers, other
+// projects.
 func TestStoreKeepsTheRest(t *testing.T) {
 	b := newTestHome(t)
 	before := `{

@@ -14,8 +14,8 @@ import (
 	"github.com/claudeless/claudeless/internal/cli/toolserver"
 )
 
-// TestServe compares the answer to each request with that of 2.1.330. Each request has a connection of its own in the
-// same directory, because calls of one connection run in parallel.
+// TestServe compares the answer to each request with that of 2.1.330. Each request uses a separate
+// connection in the same directory, because calls of one connection run in parallel.
 func TestServe(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -43,8 +43,8 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestServedTools: the tools that init always lists, in the environment of the profile; ToolSearch is left out,
-// because every tool is listed.
+// TestServedTools checks that the server offers the tools that init always lists in the environment
+// of the profile, except ToolSearch, which is not needed because every tool is listed.
 func TestServedTools(t *testing.T) {
 	t.Parallel()
 	var answer struct {

@@ -43,8 +43,8 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// enterRole is a process in [ExecWithSyscallWatch]: the arguments before "--" are steps of [doSteps] or set-up, the words after
-// it the command.
+// enterRole runs in a process that calls [ExecWithSyscallWatch]. The arguments before "--" are
+// steps of [doSteps] or of the set-up. The words after it are the command.
 func enterRole(args []string) error {
 	at := slices.Index(args, "--")
 	link, role, enter := 3, "", ExecWithSyscallWatch
@@ -268,7 +268,8 @@ type player struct {
 	links []*os.File // our ends
 }
 
-// play starts a role with a number of links; it fails the test if it has not ended with the test.
+// play starts a process with a role and a number of links. The test fails if the process has not
+// exited when the test ends.
 func play(t *testing.T, role string, links int, attr *syscall.SysProcAttr, args ...string) *player {
 	t.Helper()
 	self, err := os.Executable()
@@ -310,7 +311,7 @@ func (p *player) rest(t *testing.T) string {
 	return string(all)
 }
 
-// join joins the watch of a player and lets its command start. The watch ends with the test.
+// join starts to watch a player and lets its command start. The watch ends with the test.
 func (p *player) join(t *testing.T, link int, o WatchOptions) *Network {
 	t.Helper()
 	o.PID, o.Log = p.Process.Pid, cmp.Or(o.Log, &BreachLog{})
@@ -486,7 +487,7 @@ func TestEnterFails(t *testing.T) {
 	theirs.Close()
 }
 
-// Messages that no process in Enter sends are errors, and all files in them are closed.
+// Messages that [ExecWithSyscallWatch] never sends are errors, and all files in them are closed.
 func TestJoinRefuses(t *testing.T) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {

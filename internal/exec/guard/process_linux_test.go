@@ -116,8 +116,8 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// A process is a claude by the first two words of its command line, or by the path of its program; files of claudeless
-// are not.
+// A process counts as a claude because of the first two words of its command line or the path of
+// its program. Files of claudeless do not count.
 func TestIsClaude(t *testing.T) {
 	dir := t.TempDir()
 	script := filepath.Join(dir, "claude")
@@ -180,7 +180,8 @@ func TestDialled(t *testing.T) {
 	}
 }
 
-// Peer finds the process at the other end of a connection. It reads the connection table of the run's network first.
+// findPeer finds the process at the other end of a connection. It reads the connection table of the
+// run's network first.
 func TestPeer(t *testing.T) {
 	for _, network := range []string{"127.0.0.1:0", "[::1]:0"} {
 		ln, err := net.Listen("tcp", network)
@@ -410,7 +411,8 @@ func TestPoller(t *testing.T) {
 	}
 }
 
-// A zombie, of which nothing can be read, is no real claude and does not hide the others.
+// A zombie, about which nothing can be read, does not count as a real claude and does not hide the
+// others.
 func TestPollerSkipsZombies(t *testing.T) {
 	cmd := exec.Command("/bin/true")
 	if err := cmd.Start(); err != nil {

@@ -162,9 +162,8 @@ func TestRedacted(t *testing.T) {
 	}
 }
 
-// A verdict is appended to its journal. Without a journal it is not written.
-// An excerpt of a pattern ends before a secret, or shows that one is redacted: a part of a secret would not be recognized
-// later (A4).
+// An excerpt of a pattern ends before a secret, or shows that one is redacted: a part of a secret
+// would not be recognized later (A4).
 func TestExcerptsHideSecrets(t *testing.T) {
 	s, err := scenarios.Parse("s.toml", []byte("[[responses]]\nresponse = \"x\"\npattern = { type = \"contains\", text = \""+strings.Repeat("y", 50)+" hunter22hunter22hunter22\" }\n"), scenarios.LoadOptions{})
 	if err != nil {
@@ -368,8 +367,8 @@ func TestDetailsOfFindings(t *testing.T) {
 	}
 }
 
-// Started is true if a process ran as claude or a client sent a request to the API. Only processes that ran as claude
-// are listed, not those of which the journal has only other lines.
+// HasRuns is true if a process ran as claude or a client sent a request to the API. Only processes
+// that ran as claude are listed, not those of which the journal has only other lines.
 func TestStarted(t *testing.T) {
 	for kind, want := range map[string]bool{
 		"start": true, "run": true, "request": true, "side_request": true, "exchange": true,

@@ -161,7 +161,7 @@ func TestCutShort(t *testing.T) {
 	}
 }
 
-// S10, and findings that the processes recorded.
+// S10 is reported if claude was not started. Findings that the processes recorded are kept.
 func TestStartedAndRecorded(t *testing.T) {
 	const (
 		side     = `{"type":"side_request","namespace":"","kind":"models","path":"/v1/models","model":"","status":200,"ms":1}` + "\n"

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// findingCase is a run with its expected findings: one run with a finding, and a correct one without.
+// findingCase is a run that either causes the finding id or is correct.
 type findingCase struct {
 	id, name   string
 	scenario   string // TOML; empty means none to judge by

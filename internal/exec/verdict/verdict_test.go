@@ -146,7 +146,8 @@ func TestConduct(t *testing.T) {
 	}
 }
 
-// C16 knows all 18 events at which a hook can block: exit code 1 is probably meant to block.
+// C16 knows all 18 events at which a hook can block. At these events, exit code 1 is probably meant
+// to block.
 func TestConductOfHooks(t *testing.T) {
 	blocking := strings.Fields("PreToolUse PostToolUse PostToolUseFailure PostToolBatch UserPromptSubmit UserPromptExpansion Stop SubagentStop PreCompact " +
 		"PreModelSwitch PermissionRequest TeammateIdle TaskCreated TaskCompleted Elicitation ElicitationResult ConfigChange WorktreeCreate")

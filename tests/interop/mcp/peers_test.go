@@ -33,7 +33,7 @@ const (
 // peer is a third-party server with its transports.
 type peer struct {
 	name       string
-	setUp      func(t *testing.T) (commandOf, error) // the error = it cannot be had here
+	setUp      func(t *testing.T) (commandOf, error) // returns an error if the server cannot be installed here
 	transports []transportPath
 	suite      []step
 	// prompt is the slash command of a prompt, and what must be in it; empty means no prompts.

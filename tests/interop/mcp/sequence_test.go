@@ -37,7 +37,7 @@ var bothRevisions = []struct {
 	{"go-sdk", withoutSessions(buildGoPeer("gosdk"))},
 }
 
-// publicServers are servers of the registries, with two calls each.
+// publicServers are servers that are published in package registries, with two calls each.
 var publicServers = []struct {
 	name       string
 	setUp      func(*testing.T) (commandOf, error)

@@ -27,7 +27,7 @@ import (
 //	INTEROP_TAP_SERVER=COMMAND LINE       is started; words have no spaces
 //	INTEROP_TAP_LISTEN, INTEROP_TAP_URL   HTTP: the addresses of the tap and of the server; empty means stdio
 
-// runTap runs until its input ends, or for ever over HTTP.
+// runTap runs until its input ends. Over HTTP, it runs forever.
 func runTap(file string) error {
 	log, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -111,8 +111,9 @@ func (t *tap) note(method string, header http.Header, body []byte) {
 // volatilePattern matches the values that differ between two runs of a program.
 var volatilePattern = regexp.MustCompile(`"(claudecode/toolUseId|progressToken)":("[^"]*"|\d+)|(Mcp-Session-Id)=\S+`)
 
-// comparableSequence is a tap's recording in comparable form: keys of parameters are sorted, and concurrent requests (the
-// lists, and over HTTP the GET stream) are in a fixed order, and answers to requests of the server are at the end.
+// comparableSequence returns a tap's recording in comparable form. The keys of parameters are
+// sorted. Concurrent requests (the lists, and over HTTP the GET stream) are in a fixed order.
+// Answers to requests of the server are at the end.
 func comparableSequence(text string) []string {
 	var all, answers []string
 	for line := range strings.Lines(text) {
