@@ -38,7 +38,7 @@ func (clock) Sleep(ctx context.Context, d time.Duration) error {
 }
 func (clock) NewID() string { return "00000001-0000-4000-8000-000000000000" }
 
-// echo is a tool that answers its input.
+// echo is a tool that returns its input.
 type echo struct{}
 
 func (echo) Tools(context.Context) ([]protocol.Tool, error) { return nil, nil }
@@ -73,7 +73,7 @@ func TestAnswers(t *testing.T) {
 	tests := []struct {
 		name     string
 		answer   protocol.PermissionAnswer
-		text     string // the beginning of the result's
+		text     string // beginning of the text of the result
 		decision *protocol.PermissionDecision
 		denial   bool
 	}{
@@ -124,7 +124,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A question about an MCP tool shows its own name in words.
+// A question about an MCP tool shows the tool's name in readable form, not its title.
 func TestQuestionNamesTool(t *testing.T) {
 	policy, err := permission.New(permission.Options{CWD: "/w", HasAsker: true, Tool: func(name string) (protocol.Tool, bool) {
 		return protocol.Tool{Name: name, Server: "s", RawName: "make_it", Title: "A title"}, true
@@ -150,8 +150,8 @@ func (n recordingPrompter) Ask(_ context.Context, r protocol.PermissionRequest) 
 	return protocol.PermissionAnswer{Allow: true}, nil
 }
 
-// A path that a question showed in full stays as the model wrote it, even if the answer changes other parts of the
-// input (observed with 2.1.329).
+// A question shows an absolute path. The call keeps the path that the model wrote, even if the
+// answer changes other parts of the input (observed with 2.1.329).
 func TestShownPath(t *testing.T) {
 	policy, err := permission.New(permission.Options{CWD: "/w", HasAsker: true})
 	if err != nil {
@@ -224,7 +224,7 @@ func policyAsks(t *testing.T, p *permission.Policy) {
 	p.Apply([]protocol.PermissionUpdate{{Type: "addRules", Behavior: "ask", Rules: []protocol.PermissionRule{{ToolName: "Bash"}}}})
 }
 
-// The end of the turn names the call with the open question.
+// If a question is interrupted, the error contains the id of its call.
 func TestInterruptQuestion(t *testing.T) {
 	policy, err := permission.New(permission.Options{CWD: "/w", HasAsker: true})
 	if err != nil {

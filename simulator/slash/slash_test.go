@@ -42,8 +42,7 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// Checklist row 67.
-// fill fills a body without shell commands.
+// fillPlaceholders fills in a body without shell commands (checklist row 67).
 func fillPlaceholders(body, args string, names ...string) string {
 	text, _ := slash.FillWithShell(body, args, names, func(string, string) (string, error) { return "", nil })
 	return text
@@ -69,7 +68,7 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// As the real CLI fills them in: the front matter's arguments are names.
+// Arguments with names from the front matter are filled in as in the real CLI.
 func TestFillNamed(t *testing.T) {
 	tests := []struct{ names, body, args, want string }{
 		{"first second", "A $first B $second C $third D $0 E ${first} F \\$first G $firsty H $ARGUMENTS[1]", `one "two three"`, "A one B two three C $third D one E ${first} F $first G $firsty H two three"},

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// 2.1.329 lists commands of these names in this order.
+// Claude Code 2.1.329 lists commands with these names in this order.
 func TestCompareNames(t *testing.T) {
 	want := []string{
 		"a", "A", "a_b", "a-b", "a-b:y", "a:a", "a:x", "a.b", "ab", "b-1", "b-10", "b-2", "Beta", "steering", "steering-custom", "zeta",

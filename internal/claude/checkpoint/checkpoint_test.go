@@ -136,7 +136,7 @@ func TestResume(t *testing.T) {
 	record(t, h, &protocol.Assistant{UUID: "as-1", Message: protocol.AssistantMessage{Content: []protocol.Block{protocol.ToolUse{ID: "t-1", Name: "Edit"}}}})
 	edit(t, h, "Edit", a, "two\n")
 	edit(t, h, "Write", b, "new\n")
-	if err := os.WriteFile(a, []byte("by somebody else\n"), 0o600); err != nil { // seen at the next prompt
+	if err := os.WriteFile(a, []byte("by somebody else\n"), 0o600); err != nil { // detected at the next prompt
 		t.Fatal(err)
 	}
 	record(t, h, &protocol.PromptAccepted{UUID: "u-2"})

@@ -161,7 +161,7 @@ func (o *stdout) Write(p []byte) (int, error) {
 }
 
 func (c *conversation) send(line string) {
-	go c.in.Write([]byte(line + "\n")) // ends when it is read, or with the pipe
+	go c.in.Write([]byte(line + "\n")) // ends when the line is read or the pipe is closed
 	synctest.Wait()
 }
 
@@ -280,14 +280,14 @@ type fakeSession struct {
 	noticed    bool
 }
 
-// driver returns the fake as every part of a session that requests use.
+// driver returns a control session in which the fake plays every part.
 func (f *fakeSession) driver(marks control.FrameMetadata) combinedControlSession {
 	return combinedControlSession{PromptPlayer: f, BackgroundWorker: f, requestServer: &requestServer{
 		conn: f.peer, metadata: marks, initializer: f, session: f, identity: f, settings: f, files: f, tasks: f, describer: f,
 	}}
 }
 
-// Its answers to requests.
+// The methods that answer requests.
 
 func (f *fakeSession) PromptBeforeHostPrompts() *protocol.UserMessage { return nil }
 func (f *fakeSession) WaitTurnReady(context.Context) error            { return nil }
@@ -432,8 +432,8 @@ func (f *fakeSession) SetServers(ctx context.Context, raw json.RawMessage) (mcp.
 	}
 	begun, cancel := context.WithCancel(ctx)
 	cancel()
-	change, _ := f.servers.SetServers(begun, "sdk", desired) // they connect after the answer
-	change.Errors = nil                                      // none is still an object for the host
+	change, _ := f.servers.SetServers(begun, "sdk", desired) // the servers connect after the answer
+	change.Errors = nil                                      // without errors, the host still gets an object
 	return change, nil
 }
 

@@ -69,7 +69,7 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// Handling of handshakes that a host reports as done (observed with 2.1.329).
+// The outcome for each handshake that a host has sent with initialize (observed with 2.1.329).
 func TestManifests(t *testing.T) {
 	hello := `{"protocolVersion":"2025-11-25","serverInfo":{"name":"s","version":"1"}}`
 	in := readRequest(control.Request{Body: json.RawMessage(`{"subtype":"initialize","sdkMcpServerManifests":{

@@ -6,7 +6,8 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// TestStatusError checks that mcp_status shows why a server failed, and no error if a login is required (as 2.1.330).
+// TestStatusError checks that mcp_status shows why a server failed, but no error if a login is
+// required (observed with 2.1.330).
 func TestStatusError(t *testing.T) {
 	for status, want := range map[string]string{"failed": "refused", "needs-auth": ""} {
 		st := mcp.ServerStatus{Name: "s", Status: status, WireError: "refused", Config: mcp.ServerConfig{Type: "http", URL: "http://127.0.0.1"}}

@@ -54,7 +54,7 @@ func TestPrecedence(t *testing.T) {
 	for name, tt := range map[string]struct {
 		scenario, settings, line string
 		env                      []string
-		want                     []string // model, mode, version, patience with MCP tools
+		want                     []string // model, mode, version, time limit of MCP tools
 	}{
 		"nothing":       {want: []string{"claude-opus-5-5", "default", "2.1.330", "0s"}},
 		"scenario":      {scenario: scenario, want: []string{"of-scenario", "plan", "1.0.1", "7ms"}},

@@ -30,7 +30,7 @@ func TestResolveLinks(t *testing.T) {
 			t.Errorf("%s resolves to %s, want %s", path, got, want)
 		}
 	}
-	resolveLinks(filepath.Join(dir, "in/round")) // ends
+	resolveLinks(filepath.Join(dir, "in/round")) // must not loop forever
 }
 
 func TestMatchFiles(t *testing.T) {

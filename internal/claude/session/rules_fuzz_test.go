@@ -53,7 +53,7 @@ func ruleGrammar() map[string][]string {
 	}
 }
 
-// ruleSettings are the settings under which a command line is decided.
+// ruleSettings are the permission settings that apply to a command line.
 type ruleSettings struct {
 	name string
 	mode protocol.PermissionMode
@@ -84,7 +84,8 @@ func ruleSets() []ruleSettings {
 	}
 }
 
-// changed returns a file outside of a directory that differs from before.
+// changed returns the path of a file that was changed, added or removed, or "" if there is none. It
+// ignores paths that begin with but.
 func changed(before, after map[string]string, but string) string {
 	for _, name := range slices.Sorted(maps.Keys(after)) {
 		if was, known := before[name]; (but == "" || !strings.HasPrefix(name, but)) && (!known || was != after[name]) {
@@ -99,7 +100,8 @@ func changed(before, after map[string]string, but string) string {
 	return ""
 }
 
-// revealsSecret reports whether a secret is in the output, or in a file that did not contain it before.
+// revealsSecret returns how a command revealed a secret: in its output or in a file of the
+// directory work; "" means not at all.
 func revealsSecret(after map[string]string, said string, secrets ...string) string {
 	for _, secret := range secrets {
 		word := canary + secret
@@ -115,7 +117,7 @@ func revealsSecret(after map[string]string, said string, secrets ...string) stri
 	return ""
 }
 
-// privateDir is the private directory in which command lines run.
+// privateDir is a temporary directory with files and secrets in which command lines run.
 type privateDir struct{ root string }
 
 func newPrivateDir(t *testing.T) privateDir {
@@ -179,7 +181,7 @@ func (y privateDir) run(t *testing.T, bash, line string) string {
 	cmd.Dir = filepath.Join(y.root, "work")
 	cmd.Env = []string{"HOME=" + filepath.Join(y.root, "home"), "PATH=" + os.Getenv("PATH"), "LC_ALL=C"}
 	cmd.WaitDelay = time.Second
-	said, _ := cmd.CombinedOutput() // a command that fails has done nothing, or the comparison shows it
+	said, _ := cmd.CombinedOutput() // the comparison shows what a failed command has changed
 	return string(said)
 }
 

@@ -59,7 +59,7 @@ func TestGates(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		dir      bool
-		released time.Duration // when; 0 means never
+		released time.Duration // time until the release; 0 means never
 		took     time.Duration
 		notes    []journal.Body
 		warnings int

@@ -165,7 +165,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// TestPlanDialog: the dialog fills a full screen, and its last row is that of the screen.
+// TestPlanDialog: the dialog fills a full screen down to the last row.
 func TestPlanDialog(t *testing.T) {
 	d := &dialog{
 		state: StatePlanApproval, isOverlay: true, indent: 3, showNumbers: true, head: []string{" head"}, body: planRows("   ", "# The plan\n\n1. One"), question: []string{"   Proceed?"},
@@ -198,7 +198,7 @@ func TestAmendHint(t *testing.T) {
 	}
 }
 
-// TestTopRow: the last row of a block does not stand alone at the top of a full screen.
+// TestTopRow: the last row of a block is not shown alone at the top of a full screen.
 func TestTopRow(t *testing.T) {
 	s := &screen{cols: 20, rows: 4, entries: []entry{
 		{glyph: "● ", text: "one"},
@@ -226,8 +226,8 @@ func TestTopRow(t *testing.T) {
 	}
 }
 
-// TestTurnsOfTheQueue checks that waiting prompts share one turn and that a slash command gets a separate turn, and that
-// the transcript learns of every prompt that waits.
+// TestTurnsOfTheQueue checks that waiting prompts share one turn and that a slash command gets a
+// separate turn, and that the transcript records every waiting prompt.
 func TestTurnsOfTheQueue(t *testing.T) {
 	var records []string
 	q := &promptQueue{wake: make(chan struct{}, 1), inbox: newMailbox(), record: func(operation, text string) { records = append(records, strings.TrimSpace(operation+" "+text)) }}

@@ -73,8 +73,8 @@ func TestFileList(t *testing.T) {
 	}
 }
 
-// TestUnusedDigits: a digit that no option has selects the last option, and a digit of a check box does not move the
-// selection, as in claude 2.1.330.
+// TestUnusedDigits: a digit that no option has selects the last option, and the digit of a check
+// box does not move the selection, as in claude 2.1.330.
 func TestUnusedDigits(t *testing.T) {
 	three := []option{{label: "Yes"}, {label: "Yes, always"}, {label: "No"}}
 	boxes := []option{{label: "a", checkbox: checkboxChecked}, {label: "b", checkbox: checkboxChecked}, {label: "Enable selected", isAction: true}}
@@ -108,7 +108,7 @@ func TestUnusedDigits(t *testing.T) {
 	}
 }
 
-// TestMoveSelection: where Up and Down lead in the dialogs of claude 2.1.330.
+// TestMoveSelection checks which option Up and Down select in the dialogs of claude 2.1.330.
 func TestMoveSelection(t *testing.T) {
 	boxes := []option{{label: "a", checkbox: checkboxChecked}, {label: "b", checkbox: checkboxChecked}, {label: "Enable selected", isAction: true}}
 	words := []option{{label: "a"}, {label: "Type something.", isInput: true}, {label: "Chat about this", lineAbove: true}}

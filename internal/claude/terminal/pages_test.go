@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/book"
 )
 
-// captured returns a page as it is captured.
+// captured returns a page like those that are captured from the real CLI.
 func captured(name, state, text string, slots map[string]string) book.Page {
 	p := book.Page{Tape: "t", Name: name, State: state, Text: text, Key: book.Key{Version: "1.0.0", Renderer: book.RendererFullscreen, Cols: 110, Rows: 36}}
 	p.Slots, p.Options = book.FindSlots(p.Lines(), slots), book.FindOptions(p.Lines())
@@ -31,7 +31,7 @@ func TestPages(t *testing.T) {
 		}
 	}
 	sys := &process.System{Environ: []string{"XDG_CACHE_HOME=" + root}}
-	p, err := loadPages(sys, "9.9.9", book.Key{Renderer: book.RendererFullscreen, Cols: 80, Rows: 24}) // the newest, if the version has none
+	p, err := loadPages(sys, "9.9.9", book.Key{Renderer: book.RendererFullscreen, Cols: 80, Rows: 24}) // from the newest book, because 9.9.9 has none
 	if err != nil || p == nil {
 		t.Fatalf("%v, %v", p, err)
 	}

@@ -79,8 +79,8 @@ func TestParseCallInput(t *testing.T) {
 	}
 }
 
-// TestSmallScreen: on 11 rows, claude 2.1.330 shows three options of a permission dialog, and those of a question that
-// fit. The others appear when the selection moves.
+// TestSmallScreen: on 11 rows, claude 2.1.330 shows three options of a permission dialog, and as
+// many of a question as fit. The others appear when the selection moves.
 func TestSmallScreen(t *testing.T) {
 	ask := func(labels ...string) *dialog {
 		d := &dialog{state: StatePermission, indent: 1, showNumbers: true, screenRows: 11}

@@ -7,7 +7,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// The row about a retry counts the seconds down. From the third attempt on it has the message of the API, as much of it as fits.
+// The row about a retry counts down the seconds. From the third attempt on, it also shows as much
+// of the API's message as fits.
 func TestRetryText(t *testing.T) {
 	now := time.Unix(0, 0)
 	for _, c := range []struct {
