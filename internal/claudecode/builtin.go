@@ -169,7 +169,7 @@ const (
 	ToolTokensLessInBypassMode = 78
 )
 
-// SystemPromptTokens returns the tokens of the CLI's system prompt that /context shows. They are known for the newest models.
+// SystemPromptTokens returns how many tokens /context shows for the CLI's system prompt. It is exact for the newest models.
 func SystemPromptTokens(model string) int {
 	switch model {
 	case "claude-sonnet-5-5":

@@ -44,8 +44,7 @@ const (
 	DelayFromLastDialogAnswerToInputField = 350 * time.Millisecond // from answering the last dialog until the input field appears
 	DelayFromAutoModeToItsExplanation     = 800 * time.Millisecond // from the start of auto mode until the text about it appears
 
-	// DialogExitConfirmWindow is the time within which a second Ctrl-C or Ctrl-D must follow the first to end a dialog that is
-	// shown before the session starts.
+	// DialogExitConfirmWindow is the time within which a second Ctrl-C or Ctrl-D ends a dialog before the session.
 	DialogExitConfirmWindow = 800 * time.Millisecond
 )
 

@@ -91,8 +91,8 @@ func (f ModelFacts) ThinkingMode() (adaptiveEnabledOrEmpty string) {
 // 2.1.330). Only models that think adaptively may.
 func (f ModelFacts) HasAutoMode() bool { return f.ThinkingMode() == "adaptive" }
 
-// StrengthOfRequestToPreferBash returns how strongly the CLI asks the model to prefer Bash in modes in which the user does not
-// approve calls: "relaxed", "strict", or "" for not at all (observed with 2.1.330).
+// StrengthOfRequestToPreferBash returns how strongly the CLI asks the model to prefer Bash if the
+// user does not approve calls: "relaxed", "strict", or "" for not at all (observed with 2.1.330).
 func (f ModelFacts) StrengthOfRequestToPreferBash() (relaxedStrictOrEmpty string) {
 	switch f.Name {
 	case "claude-opus-5-5":

@@ -11,7 +11,7 @@ type ToolClass int
 
 // The classes of tools.
 const (
-	ToolClassAsk                ToolClass = iota // unknown tool: ask
+	ToolClassAsk                ToolClass = iota // asks for permission, like all unknown tools
 	ToolClassNeverAsk                            // never asks
 	ToolClassAsksQuestionToUser                  // the tool is itself a question to the user
 	ToolClassRunsCommandLine                     // runs a command line

@@ -14,7 +14,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// Set is the commands of one session. It implements [simulator.Commands].
+// Set contains the slash commands of one session. It implements [simulator.Commands].
 type Set struct {
 	options        Options
 	promptBarColor string // color of the prompt bar; empty means none

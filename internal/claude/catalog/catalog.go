@@ -229,8 +229,8 @@ func (k Command) LineInModelContext() string {
 	return strings.TrimSuffix("- "+k.Name+": "+k.Description+" - "+k.WhenToUse, " - ")
 }
 
-// HasDescriptionNeededForListing reports whether lists for the model contain the command. Those of
-// plugins need a description.
+// HasDescriptionNeededForListing reports whether lists for the model contain the command. A
+// plugin's command needs a description for this.
 func (k Command) HasDescriptionNeededForListing() bool {
 	return k.HasDescription || k.Source != pluginSource
 }

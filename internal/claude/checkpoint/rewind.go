@@ -114,9 +114,8 @@ func compareFiles(files map[string]restoreTarget) (RewindEffect, error) {
 	return c, nil
 }
 
-// isIrregularFileOrDirectoryMoved reports whether path is a link or another file that is not regular, or whether a link leads
-// from its directory to a directory other than recordedRealDirectory. If recordedRealDirectory is empty, the directory is not
-// checked.
+// isIrregularFileOrDirectoryMoved reports whether path exists but is not a regular file, such as a link, or whether links
+// now lead from its directory elsewhere than to recordedRealDirectory. An empty recordedRealDirectory is not checked.
 func isIrregularFileOrDirectoryMoved(path, recordedRealDirectory string) bool {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return true

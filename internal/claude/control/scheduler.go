@@ -123,7 +123,7 @@ func (d *promptScheduler) enqueue(in *prompt) {
 	d.notify()
 }
 
-// writeEventsOfQueuedPrompt writes the events for a queued prompt. They also end the idle state. d.mu is held.
+// writeEventsOfQueuedPrompt writes the events for a queued prompt. They also end the idle state. The caller holds d.mu.
 func (d *promptScheduler) writeEventsOfQueuedPrompt(queuedPrompt *prompt) {
 	queuedPrompt.unannounced = false
 	d.out.showState("running")
@@ -269,8 +269,8 @@ func (d *promptScheduler) HasTurnStarted() bool {
 
 // recordInitializeRequest records an initialize request. From now on, other requests wait until
 // [promptScheduler.takePostponedRequestOrEndInitialize] returns false, and turns wait until
-// [promptScheduler.recordInitializeServersConnected] is called. turnStarted is true if a turn has already started.
-// isRepeatedOrLate is true in this case, and also after an earlier initialize request.
+// [promptScheduler.recordInitializeServersConnected] is called. turnStarted is true if a turn has already
+// started. isRepeatedOrLate is true in this case, and if this is not the first initialize request.
 func (d *promptScheduler) recordInitializeRequest() (turnStarted, isRepeatedOrLate bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -262,8 +262,8 @@ type fileSuggestion struct {
 	Path string `json:"path"`
 }
 
-// suggestFiles lists the files whose path begins with the query. For a name without a directory it lists none, because
-// the real CLI looks such a name up in an index that is empty right after the start.
+// suggestFiles lists the files whose path begins with the query. A name without a directory matches
+// no file, because the real CLI looks it up in an index that is empty right after the start.
 func suggestFiles(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	cwd := r.describer.Directory()
 	answer := fileSuggestionsAnswer{Suggestions: []fileSuggestion{}, CWD: cwd}

@@ -65,7 +65,8 @@ func (s *Session) RunLog() runLog { return s.records }
 // WaitTurnReady waits until the MCP servers have settled, so that a turn may start. It returns the error of a failed start.
 func (s *Session) WaitTurnReady(ctx context.Context) error { return s.servers.waitConnected(ctx) }
 
-// WaitServersSettled waits until each server has connected or failed, or until the context of Start is cancelled.
+// WaitServersSettled waits until each server has connected or failed, or until the context of Start
+// is cancelled. It is only for sessions with a host: without one, it never returns.
 func (s *Session) WaitServersSettled() { <-s.servers.dynamic.settled }
 
 // Background reports whether background work is running or needs a turn, and whether another turn will certainly follow.

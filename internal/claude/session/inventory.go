@@ -71,8 +71,8 @@ func (v *toolInventory) offeredBuiltinTools(hasResources bool) []string {
 	return listTools(v.builtinListingOptions(hasResources))
 }
 
-// initEventBuiltinTools returns the built-in tools that init lists. A tool that the session's agent must not use is left out
-// without a substitute; a deny rule for Bash, in contrast, adds Glob and Grep.
+// initEventBuiltinTools returns the built-in tools that init lists. Tools that the session's agent
+// must not use are left out. Unlike a deny rule for Bash, this does not add Glob and Grep.
 func (v *toolInventory) initEventBuiltinTools(hasResources bool) []string {
 	o := v.builtinListingOptions(hasResources)
 	all := listTools(o)
@@ -80,9 +80,8 @@ func (v *toolInventory) initEventBuiltinTools(hasResources bool) []string {
 	return slices.DeleteFunc(listTools(o), func(name string) bool { return !slices.Contains(all, name) })
 }
 
-// hasBuiltinTool reports whether the session has a built-in tool: a tool that init lists or, if the
-// scenario enables hidden tools, any tool that --tools and deny rules do not remove. Glob and Grep
-// need not be listed: agents without a shell have them.
+// hasBuiltinTool reports whether the session has a built-in tool: one that init lists, or Glob or Grep, which agents without
+// a shell have. If the scenario enables hidden tools, the session has all that --tools and deny rules do not remove.
 func (v *toolInventory) hasBuiltinTool(name string) bool {
 	return v.isAvailable(name) && (v.runsUnlistedTools || isGlobOrGrep(name) || v.isListedInInitEvent(name))
 }

@@ -94,8 +94,8 @@ func (r *Recorder) conversation(agentID, agentKind string) *conversationState {
 	return l
 }
 
-// beginTurn begins a turn. It does not yet record the first prompt: telemetry reports the start of the session first,
-// for which it needs the init event, which arrives after the prompt.
+// beginTurn begins a turn. The first prompt is recorded later, because telemetry reports the start
+// of the session first. This needs the init event, which arrives after the prompt.
 func (r *Recorder) beginTurn(ev *protocol.PromptAccepted) {
 	if ev.Blocked || ev.Injected && ev.Origin == nil && r.state.prompt == nil && r.state.started && ev.PromptID == r.state.promptID {
 		return // neither a blocked prompt nor a text that joins the running turn begins a turn

@@ -141,7 +141,7 @@ func (t *Terminal) shownModel() string {
 	return name
 }
 
-// switchModel changes the model of the session. If save is true, it is also written to the settings of the user.
+// switchModel changes the model of the session. If save is true, switchModel also writes the model to the user's settings.
 func (t *Terminal) switchModel(line, name string, save bool) {
 	s := &t.console.screen
 	before := displayModelName(t.player.session.Model())

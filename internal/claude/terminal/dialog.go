@@ -165,8 +165,8 @@ func (d *dialog) press(k key) (next *dialog, done bool) {
 	return nil, false
 }
 
-// moveSelection selects the option before or after the selected one. In a dialog of a session, and in a list with check boxes,
-// Down on the last option does nothing, and Up on the first selects the last one that scrolls. Other lists wrap around.
+// moveSelection selects the option before or after the selected one. Most lists wrap around. In a dialog of a session or
+// a list with check boxes, Down on the last option does nothing, and Up on the first selects the last one that scrolls.
 func (d *dialog) moveSelection(by int) {
 	at, n := d.selected+by, len(d.options)
 	switch {

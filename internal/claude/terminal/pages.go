@@ -67,8 +67,8 @@ func newestBooks(root string) ([]book.Book, error) {
 	return all, err
 }
 
-// findPage returns the page of a state; an empty page means that none exists. If there are several, it returns the page
-// whose slots use the largest number of values.
+// findPage returns the page of a state; an empty page means that none exists. If a state has
+// several pages, it returns the page whose slots use the most values.
 func (p *realCLIPages) findPage(state string, values map[string]string) *book.Page {
 	found, most := &book.Page{}, -1
 	for i := range p.pages() {
