@@ -120,7 +120,7 @@ func (s *Server) isAuthorized(r *http.Request) bool {
 	})
 }
 
-// requestNamespace is the state that requests with one namespace name share.
+// requestNamespace is the state that all requests of one namespace share.
 type requestNamespace struct {
 	name   string
 	memory *requestNamespaceMemory

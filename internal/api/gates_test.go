@@ -76,7 +76,7 @@ func TestGates(t *testing.T) {
 			t.Error("a released gate is not remembered")
 		}
 		began := time.Now()
-		other := <-begin(t.Context(), t, s, "/t/b", "second") // no client connects
+		other := <-begin(t.Context(), t, s, "/t/b", "second") // nobody releases the gate of this namespace
 		if d := time.Since(began); d != 30*time.Second || !strings.Contains(other, `"two"`) {
 			t.Errorf("after %v: %s", d, other)
 		}

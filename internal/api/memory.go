@@ -52,8 +52,8 @@ type lastConversation struct {
 	state *conversationState
 	roots []historyRoot
 
-	// lastRequest is the last request, and stateBefore is the state before it. failures is how often it has failed; 0 means
-	// that it was answered. If the history is cut and this request is repeated, the conversation continues from stateBefore.
+	// lastRequest is the digest of the last request, and stateBefore is the state before this request. failures is how often
+	// it has failed; 0 means that it was answered. If it is repeated after a cut, the conversation continues from stateBefore.
 	lastRequest history.Digest
 	stateBefore *conversationState
 	failures    int

@@ -24,7 +24,7 @@ func newReplayer(o Options, ids idSource) *historyReplayer {
 	}
 }
 
-// historyReplay replays the history of one request. It must not be used by several goroutines.
+// historyReplay replays the history of one request. Only one goroutine may use it.
 type historyReplay struct {
 	replayer                    *historyReplayer
 	memory                      *requestNamespaceMemory
@@ -95,7 +95,7 @@ func (s historyGroupSplitter) setKeysAndSplitResentPrompt(g *replayedGroup, keyB
 	return keyBeforeGroup
 }
 
-// countBlocksOfResentFailedPrompt returns how many blocks at the beginning of a prompt were sent before, as a prompt that failed.
+// countBlocksOfResentFailedPrompt returns how many blocks at the beginning of a prompt repeat an earlier, failed prompt.
 func (s historyGroupSplitter) countBlocksOfResentFailedPrompt(keyBeforePrompt history.Digest, prompt *history.Step) int {
 	if prompt.Kind != history.KindPrompt || len(prompt.Blocks) < 2 {
 		return 0

@@ -116,7 +116,8 @@ func (p *pause) snapshot() Pause {
 	return Pause{ID: p.id, CallData: p.data, PausedAt: unixSeconds(p.at), Sessions: append([]string{}, p.sessions...)}
 }
 
-// storeDecision keeps the decision about an ended pause for a later request. Over the limit, it drops the oldest.
+// storeDecision keeps the decision about an ended pause for later calls of Wait. It drops the oldest decisions if there
+// are too many or they are too large.
 func (p *pauses) storeDecision(id string, d Decision) {
 	p.decisions[id] = d
 	p.decidedIDs = append(p.decidedIDs, id)

@@ -43,7 +43,7 @@ func (n claudelessCallerAdapter) Actions(phase Phase) (supportedActions []PauseD
 	}
 }
 
-// WireDecision is a decision for claudeless's own callers. Type and Message are set only if it makes the call fail.
+// WireDecision is a decision for claudeless's own callers. Type and Message are set only if Action is raise.
 type WireDecision struct {
 	Action  PauseDecisionAction `json:"action"`
 	Input   json.RawMessage     `json:"modified_input,omitempty"`
@@ -176,7 +176,7 @@ type ResumeRequest struct {
 	Raw json.RawMessage `json:"-"`
 }
 
-// EvaluationResult is the result of an expression.
+// EvaluationResult is the result of evaluating an expression.
 type EvaluationResult struct {
 	SessionID string `json:"session_id"`
 	Output    string `json:"output"` // JSON; for an older client, the text that it returned

@@ -68,7 +68,7 @@ func (c *hubState) NewID() string { return c.options.NewID() }
 // Now returns the time of the hub's clock.
 func (c *hubState) Now() time.Time { return c.options.Now() }
 
-// Error is a refused request. Code is part of the wire format; Detail holds additional members of the response.
+// Error is the error of a refused request. Code is part of the wire format; Detail holds additional members of the response.
 type Error struct {
 	Code, Message string
 	Detail        map[string]any

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Gate decides before and after each tool call. Both methods may block until a person decides or ctx is cancelled.
+// Gate decides about tool calls. BeforeCall and AfterCall may block until a person decides or ctx is cancelled.
 type Gate interface {
 	// Register adds tools with their schemas.
 	Register(ctx context.Context, tools []protocol.Tool) error

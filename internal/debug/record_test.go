@@ -251,7 +251,7 @@ func TestObserverReadsState(t *testing.T) {
 			if _, err := h.Records.Calls("", nil); err != nil {
 				t.Error(err)
 			}
-			if e.Kind == EventPaused { // the observer may also decide, because another goroutine runs the call and waits for the decision
+			if e.Kind == EventPaused { // the observer may also decide, because the call waits in another goroutine
 				if err := h.Resume(t.Context(), e.PauseID, ResumeRequest{}); err != nil {
 					t.Error(err)
 				}

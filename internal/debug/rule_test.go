@@ -92,7 +92,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// Of many concurrent calls, a rule stops exactly as many as it has hits.
+// Of many concurrent calls, a rule stops exactly MaxPauses.
 func TestRuleHitsAtOnce(t *testing.T) {
 	h := newHub(t)
 	if err := h.BreakpointSet.AddRule(Rule{Name: "ten", Tools: []string{"Bash"}, Phase: PhaseBefore, When: `input.text startsWith "x"`, MaxPauses: 10}); err != nil {

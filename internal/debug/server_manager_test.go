@@ -222,7 +222,8 @@ func TestCatalogue(t *testing.T) {
 		t.Errorf("%+v", all[5])
 	}
 	one, err := m.Tools("odd")
-	if err != nil || len(one) != 2 || one[0].Name != "odd/a.b" || one[1].Name != "odd/x__y" { // a/b has the same canonical name as a.b, and the name of the fourth tool is too long
+	// a/b is missing because it has the same canonical name as a.b, and the fourth tool because its name is too long.
+	if err != nil || len(one) != 2 || one[0].Name != "odd/a.b" || one[1].Name != "odd/x__y" {
 		t.Errorf("%v, %v", one, err)
 	}
 	if _, err := m.Call(t.Context(), "odd/a.b", nil); err != nil {
@@ -443,7 +444,8 @@ func TestKilledServer(t *testing.T) {
 	if _, err := m.Call(t.Context(), "stays/echo", nil); errorCode(err) != CodeServerNotConnected {
 		t.Errorf("%v", err)
 	}
-	// The status of a stays connected until its client has read the end of the output: only the new process is a sign.
+	// The status of server "a" remains connected until its client has read the end of the output. Only a new process shows
+	// that the server was restarted.
 	for deadline := time.Now().Add(8 * time.Second); !slices.ContainsFunc(m.mcp.Servers(), func(s mcp.ServerStatus) bool {
 		return s.Name == "a" && s.State == mcp.StateConnected && s.PID != killed["a"]
 	}); {
@@ -516,7 +518,7 @@ func TestLoad(t *testing.T) {
 		`{"servers":{"x":{"transport":"stdio","command":"c","env":[]}}}`:       {`"x"`, "env"}, // C80
 		`{"servers":{"x":{"transport":"stdio","command":"c","colour":1}}}`:     {`"x"`, "colour"},
 		`{"servers":{"a b":{"transport":"stdio","command":"c"}}}`:              {"a b"},
-		`{"servers":{"x":{},"y":{"transport":"sse"}}}`:                         {`"x"`, `"y"`}, // all at once
+		`{"servers":{"x":{},"y":{"transport":"sse"}}}`:                         {`"x"`, `"y"`}, // all problems are reported
 	} {
 		_, err := ParseServerConfig("f.json", []byte(text))
 		for _, w := range want {

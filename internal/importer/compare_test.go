@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/importer/session"
 )
 
-// The parts of a session that are compared with the session that its imported scenario plays.
+// TestEvents checks which parts of a recorded session are compared with the session that the imported scenario plays.
 func TestEvents(t *testing.T) {
 	at := func(line int) session.Place { return session.Place{Line: line} }
 	call := func(tool, input string, r *session.Result) session.Block {

@@ -25,7 +25,7 @@ type CompareOptions struct {
 	MaxResultBytes int  // number of bytes of a result to compare; 0 means all
 }
 
-// ScenarioPlayer plays an imported scenario with this program.
+// ScenarioPlayer plays an imported scenario with claudeless and compares the result with the recording.
 type ScenarioPlayer struct {
 	Executable string   // the binary, run under the name claude
 	Environ    []string // only PATH is passed on

@@ -26,7 +26,7 @@ type KnownDifference struct {
 	Absent Globs `toml:"absent"`
 	// Right is the side with the correct behaviour: "real", or "ours" if claudeless differs on purpose.
 	Right string `toml:"right" enum:"real,ours"`
-	// Proved is the date when the entry last matched a difference. Runs fail if it is older than [maxConfirmationAge].
+	// Proved is the date when the entry last matched a difference. `parity` fails if it is older than [maxConfirmationAge].
 	Proved string `toml:"proved"`
 	// Version is the version of the real CLI that has the difference. It may contain `*`; empty means every version.
 	Version string `toml:"version"`

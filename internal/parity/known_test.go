@@ -149,8 +149,8 @@ func TestKnownAge(t *testing.T) {
 	}
 }
 
-// TestDefaultKnown: outside this repository the list in the binary is used, and its entries do not become stale by
-// cases of other people.
+// TestDefaultKnown: outside this repository the list in the binary is used, and its entries are not reported as stale,
+// because users compare their own cases.
 func TestDefaultKnown(t *testing.T) {
 	t.Chdir(t.TempDir())
 	known, err := parity.LoadKnownDifferences(parity.DefaultKnownFile)

@@ -170,7 +170,7 @@ func (g *MessageGroup) resolveInterdependentSteps(isLastGroupOfHistory bool) {
 	}
 }
 
-// sortKeyWithAddedPromptsFirst returns the sort key of a step: prompts typed while the model worked come before results.
+// sortKeyWithAddedPromptsFirst returns the sort key of a step. Prompts that were typed while the model worked come first.
 func (g *MessageGroup) sortKeyWithAddedPromptsFirst(step Step) int {
 	if step.Kind == KindAddedPrompt {
 		return 0

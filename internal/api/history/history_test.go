@@ -28,7 +28,7 @@ func groupsOf(t *testing.T, agent string, messages ...any) []history.MessageGrou
 		t.Fatal(err)
 	}
 	rd := history.NewRequestReader(64)
-	var readings [2][]history.MessageGroup // the second from memory, which the first must not have changed
+	var readings [2][]history.MessageGroup // the second uses cached messages, which must be unchanged
 	for i := range readings {
 		r, err := rd.Read(body, history.ClientFromRequestHeaders(&http.Request{Header: http.Header{"User-Agent": {agent}}}, "", ""))
 		if err != nil {

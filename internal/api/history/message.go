@@ -18,7 +18,7 @@ type Message struct {
 	parts []contentPart
 	Uses  []ToolUse // calls of an assistant message
 
-	// The parts of the message by their meaning, in order, and the texts that accompany them.
+	// Steps are the parts of the message by their meaning, in order. context are the texts that accompany them.
 	Steps   []Step
 	context []sortableContextText
 
@@ -250,7 +250,7 @@ type RefusalError struct {
 
 func (e *RefusalError) Error() string { return strconv.Itoa(e.Status) + " " + e.Message }
 
-// InvalidRequest returns the error for a wrong value at a place in the request.
+// InvalidRequest returns the error for a wrong value. at is its position in the request, such as "messages.0.role".
 func InvalidRequest(at, problem string) *RefusalError {
 	return &RefusalError{Status: 400, Message: at + ": " + problem}
 }

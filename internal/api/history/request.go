@@ -179,7 +179,7 @@ func (rd *RequestReader) validateJSONUnlessCached(value []byte) error {
 	return err
 }
 
-// parseUnlessCached returns what parse returns for raw. If parse succeeds, it is not called again for the same bytes.
+// parseUnlessCached returns the cached result for raw or, if there is none, the result of parse. It does not cache errors.
 func parseUnlessCached[V any](rd *RequestReader, cache *BoundedMap[uint64, V], raw []byte, parse func() (V, error)) (V, error) {
 	sum := maphash.Bytes(rd.seed, raw)
 	rd.mu.Lock()
@@ -228,7 +228,7 @@ func (rd *RequestReader) readMessages(r *Request) error {
 	return nil
 }
 
-// Client holds information about the sender from the headers.
+// Client describes the sender of a request, as far as the headers of the request identify it.
 type Client struct {
 	Namespace, Path string
 	Session, Agent  string // sent by Claude Code; "" means unknown

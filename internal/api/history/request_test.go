@@ -36,7 +36,7 @@ func TestRequests(t *testing.T) {
 		}
 		client := history.ClientFromRequestHeaders(&http.Request{Header: header}, "", "")
 		var got string
-		for range 2 { // the second time from memory
+		for range 2 { // the second time from the cache
 			got = requestFacts(rd.Read([]byte(strings.TrimSuffix(body, "\n")), client))
 		}
 		if *update {

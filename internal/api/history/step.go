@@ -114,7 +114,7 @@ func joinBlocksWithNewlines(blocks []string) string { return strings.Join(blocks
 // Digest identifies a history or a part of one: equal digests mean equal histories.
 type Digest [16]byte
 
-// Chain returns the digest of the history d followed by parts.
+// Chain returns the digest of a history that consists of the history with digest d and parts.
 func (d Digest) Chain(parts ...string) Digest {
 	h := sha256.New()
 	h.Write(d[:])
@@ -127,8 +127,8 @@ func (d Digest) Chain(parts ...string) Digest {
 	return Digest(h.Sum(nil)[:len(d)])
 }
 
-// ChainDigest returns the digest of the history d followed by a part whose digest is known. It is fast for long
-// histories, but not cryptographically secure.
+// ChainDigest is like Chain for one part, which is given by its digest. It is fast for long histories, but not
+// cryptographically secure.
 func (d Digest) ChainDigest(part Digest) Digest {
 	const p, q = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F
 	a, b := binary.LittleEndian.Uint64(d[:8]), binary.LittleEndian.Uint64(d[8:])

@@ -252,7 +252,7 @@ type messageBody struct {
 // Body returns the response that is sent without streaming.
 func (m *Message) Body() any { return m.newResponseBodyWithContent(m.Blocks) }
 
-// newResponseBodyWithContent returns the message with its content, or without content for the start of a stream.
+// newResponseBodyWithContent returns the response for the message, with contentBlocks as its content.
 func (m *Message) newResponseBodyWithContent(contentBlocks []protocol.Block) messageBody {
 	u := m.finalUsage()
 	u.CacheCreation, u.Details, u.Tier = &wireCacheCreation{m.Cache.Created5m, m.Cache.Created1h}, &outputTokenDetails{m.ThinkingTokens}, "standard"

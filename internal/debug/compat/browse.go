@@ -39,9 +39,9 @@ type callOrBreakpointNotFoundError string
 
 func (n callOrBreakpointNotFoundError) Error() string { return string(n) }
 
-// Pages serves the pages about one call (of any kind of caller), one breakpoint and the API, and passes all other paths
-// to next. The pages show the current state of the hub without changing it; text from callers is escaped. The pages use
-// the style of the live page, so serve them together with it.
+// Pages serves the pages about one call, one breakpoint and the API, and passes all other paths to next. The pages show
+// the state of the hub and do not change it. Text from callers is escaped. The pages use the style sheet of
+// [debug.PageHandler], so serve them together with it.
 func (c *Clients) Pages(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	b := &callAndBreakpointPages{hub: c.hub}
@@ -171,7 +171,7 @@ func jsonString(raw json.RawMessage) (s string, ok bool) {
 
 const maxBytesOfValueOnOneLine = 200
 
-// oneLineTextOrJSON formats a value in one line; text is unchanged.
+// oneLineTextOrJSON formats a value in one line: text without quotes and truncated, anything else as in oneLineJSON.
 func oneLineTextOrJSON(shownValue json.RawMessage) string {
 	if s, ok := jsonString(shownValue); ok {
 		return truncateText(s, maxBytesOfValueOnOneLine)

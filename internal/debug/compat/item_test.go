@@ -45,7 +45,7 @@ func TestKeep(t *testing.T) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.code)
 		}
 	}
-	if data, ok := store.Get(cidPickle3); !ok || string(data) != "\x80\x04K\x03." { // bytes as they came
+	if data, ok := store.Get(cidPickle3); !ok || string(data) != "\x80\x04K\x03." { // the bytes are unchanged
 		t.Errorf("%q, %v", data, ok)
 	}
 }
@@ -103,7 +103,7 @@ func TestEncode(t *testing.T) {
 	}{
 		{`3`, FormatDill, Item{CID: cidPickle3, Data: new("gARLAy4="), Format: FormatDill}},
 		{` 3 `, FormatJSON, Item{CID: cidJSON3, Data: new("3"), Format: FormatJSON}},
-		{`{"cid":"` + cidJSON3 + `"}`, FormatDill, Item{CID: cidJSON3}}, // an argument the client has already
+		{`{"cid":"` + cidJSON3 + `"}`, FormatDill, Item{CID: cidJSON3}}, // the client already has this item
 		{`{"b":1,"a":2}`, FormatJSON, Item{CID: cas.CID([]byte(`{"a":2,"b":1}`)), Data: new(`{"a":2,"b":1}`), Format: FormatJSON}},
 	}
 	for _, tt := range tests {

@@ -102,7 +102,7 @@ func (c *Clients) NextEvalRequest(pauseID string) *EvalRequest {
 	return &queue[0].EvalRequest
 }
 
-// DeliverEvalResponse receives a client's result.
+// DeliverEvalResponse passes a client's response to the evaluation that waits for it. If none waits, it returns an error.
 func (c *Clients) DeliverEvalResponse(r EvalResponse) error {
 	if r.EvalID == "" || r.SessionID == "" || r.PauseID == "" {
 		return &debug.Error{Code: "missing_fields", Message: "eval_id, session_id and pause_id required"}

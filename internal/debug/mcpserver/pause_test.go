@@ -58,7 +58,7 @@ func TestToolsAreListed(t *testing.T) {
 			}
 			raw, _ := json.Marshal(args)
 			if strings.HasPrefix(tool.Name, "external_") {
-				continue // they want servers first
+				continue // without external servers, these tools do not check parameters
 			}
 			expect(t, ask(t, c, tool.Name, string(raw)), `{"error":"missing_parameter","parameter":"`+p+`"}`)
 		}
@@ -129,7 +129,7 @@ func TestRefusedContinue(t *testing.T) {
 	result(t, done)
 }
 
-// TestAfter: a call that is paused after it ran shows its result, also if it failed (B1), and the result can be
+// TestAfter: a call that is paused after it ran shows its result, even if it failed (B1), and the result can be
 // changed.
 func TestAfter(t *testing.T) {
 	f := newTestServer(t, mcpserver.Options{})
@@ -202,7 +202,7 @@ func TestPausedCallIsShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, eval("1", ""), `{"error":"session_closed"}`)
-	session = "7-1795225672.572335" // as ids are written, but of no pause
+	session = "7-1795225672.572335" // has the form of a session id, but no such session exists
 	expect(t, eval("1", ""), `{"error":"session_not_found"}`)
 	for _, none := range []string{`"nope"`, `"7-"`, `"-1.5"`, `7`, `{}`} {
 		expect(t, ask(t, c, "breakpoint_repl_eval", `{"pause_id":"`+id+`","session_id":`+none+`,"expression":"1"}`), `{"error":"invalid_session_id"}`)
@@ -261,7 +261,7 @@ func TestOlderClient(t *testing.T) {
 	expect(t, ask(t, other, "breakpoint_continue", `{"pause_id":"`+begun.PauseID+`"}`), `{"status":"ok"}`)
 	expect(t, <-answers, `{"error":"session_closed"}`)
 
-	// S50, B2: its new arguments are pickles, from any front end; a replaced result is JSON, which it accepts unchanged.
+	// S50, B2: the client gets new arguments as pickles, and a replaced result as JSON, whatever front end sends them.
 	for args, want := range map[string]string{
 		`"modified_args":[10],"modified_kwargs":{"b":null}`: `"modified_args":[{"cid":"995f`,
 		`"action":"skip","fake_result":{"a":1}`:             `{"action":"skip","fake_result":{"a":1}}`,

@@ -167,8 +167,8 @@ func (c *clientConnection) HandleNotification(method string, _ json.RawMessage) 
 	}
 }
 
-// advanceHandshakeOnClientMessage records that the client has sent a message. The client's first message after initialize shows
-// that the client has read the response to isInitializeRequest, so that notifications may be sent.
+// advanceHandshakeOnClientMessage records that the client has sent a message. The client's first message after initialize
+// shows that the client has read the response to initialize, so that notifications may be sent.
 func (c *clientConnection) advanceHandshakeOnClientMessage(isInitializeRequest bool) {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()

@@ -84,7 +84,7 @@ func TestTransports(t *testing.T) {
 			}
 			ask(t, c, "breakpoint_continue", `{"pause_id":"`+first+`","modified_kwargs":{}}`)
 			second := f.pause(t, 1)[0]
-			if err := f.hub.Resume(t.Context(), second, debug.ResumeRequest{}); err != nil { // S94: by another front
+			if err := f.hub.Resume(t.Context(), second, debug.ResumeRequest{}); err != nil { // S94: from another front end
 				t.Fatal(err)
 			}
 			result(t, done)

@@ -174,7 +174,7 @@ func (a *api) listExternalServers(*http.Request) (any, error) {
 	return fields{"clients": out}, nil
 }
 
-// connectServer connects an external MCP server. The body is its configuration entry with one more member, "name".
+// connectServer connects an external MCP server. entry is the server's configuration entry with an additional member "name".
 func (a *api) connectServer(r *http.Request, entry map[string]json.RawMessage) (any, error) {
 	var name string
 	if err := json.Unmarshal(entry["name"], &name); err != nil || name == "" {

@@ -136,7 +136,7 @@ func (c *Client) AfterCall(ctx context.Context, callID string, o debug.Outcome) 
 	return c.completeCall(ctx, map[string]any{"call_id": callID}, o)
 }
 
-// AfterToolUse is AfterCall for a caller that knows only the agent's session and tool use id.
+// AfterToolUse is like AfterCall, for a caller that knows only the agent's session and tool use id.
 func (c *Client) AfterToolUse(ctx context.Context, session, toolUseID string, o debug.Outcome) (debug.Decision, error) {
 	return c.completeCall(ctx, map[string]any{"session_id": session, "tool_use_id": toolUseID}, o)
 }

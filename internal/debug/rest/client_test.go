@@ -336,7 +336,7 @@ func BenchmarkCall(b *testing.B) {
 		took = append(took, time.Since(began))
 	}
 	slices.Sort(took)
-	if half := took[len(took)/2]; half > time.Millisecond { // not the mean, which depends on other work of the machine
+	if half := took[len(took)/2]; half > time.Millisecond { // the median, because other programs affect the mean
 		b.Errorf("half of the calls take more than %s", half)
 	}
 }

@@ -52,7 +52,7 @@ func newHub(tb testing.TB) *debug.Hub {
 	return h
 }
 
-// newServer serves a hub like the binary. Pages of these origins may send requests.
+// newServer serves a hub as the binary does. Pages of the given origins may send requests.
 func newServer(tb testing.TB, o Options, origins ...string) *httptest.Server {
 	tb.Helper()
 	if o.Hub == nil {
@@ -279,7 +279,7 @@ func TestRelay(t *testing.T) {
 
 	answer, _ = ask("waits", 30)
 	next()
-	request(t, "POST", url+"/api/paused/id-1/continue", `{}`) // B6: resuming releases who waits
+	request(t, "POST", url+"/api/paused/id-1/continue", `{}`) // B6: resuming the call ends the evaluation
 	if got := <-answer; !strings.HasPrefix(got, "409 ") || !strings.Contains(got, "session_closed") {
 		t.Errorf("answer %s", got)
 	}
@@ -451,7 +451,7 @@ func TestManySides(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	_, data, _ := request(t, "GET", url+"/api/breakpoints", "") // S91 S92: both see both
+	_, data, _ := request(t, "GET", url+"/api/breakpoints", "") // S91 S92: each front end sees all changes
 	if n := strings.Count(string(data), `":"yield"`); len(hub.BreakpointSet.Breakpoints()) != 40 || n != 80 {
 		t.Errorf("%d in the hub, %d over HTTP", len(hub.BreakpointSet.Breakpoints()), n/2)
 	}

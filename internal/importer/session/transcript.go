@@ -103,7 +103,7 @@ func (a *hookAttachment) hookOutcome() (outcomeUnlessSuccess string, isHookAttac
 	return "", false
 }
 
-// UnmarshalJSON skips values that are not objects: there are many kinds of attachments.
+// UnmarshalJSON skips values that are not objects, because some kinds of attachments are not.
 func (a *hookAttachment) UnmarshalJSON(raw []byte) error {
 	type plain hookAttachment
 	var p plain

@@ -39,7 +39,7 @@ func TestProblems_A11(t *testing.T) {
 	}
 }
 
-// A session has the rules, the mode and the calls of its group, with its own directories in them.
+// A session has the rules, the mode and the calls of its group. Placeholders are replaced by the session's directories.
 func TestSession_A11(t *testing.T) {
 	files, problems := load(t, `
 [files]
@@ -153,7 +153,7 @@ func TestKnownDecisions_A11(t *testing.T) {
 	allow, deny := permissions.Outcome{Decision: permissions.Allow}, permissions.Outcome{Decision: permissions.Deny}
 	for _, tt := range []struct {
 		name, known      string
-		one, two         permissions.Outcome // the decisions of claudeless in the groups "one" and "two"; the real CLI allows both
+		one, two         permissions.Outcome // claudeless's decisions in groups "one" and "two"; the real CLI allows
 		wantOne, wantTwo permissions.DecisionComparisonStatus
 		wantStale        bool
 	}{
@@ -176,7 +176,7 @@ func TestKnownDecisions_A11(t *testing.T) {
 				t.Errorf("%s and %s, want %s and %s", one[0].Status, two[0].Status, tt.wantOne, tt.wantTwo)
 			}
 			other := *two[0]
-			other.File, other.Status = "other.toml", permissions.StatusNotCompared // the same call in another file belongs to that file
+			other.File, other.Status = "other.toml", permissions.StatusNotCompared // calls in other files have no effect
 			if stale := files[0].Stale(append(append(one, two...), &other)); (stale != nil) != tt.wantStale {
 				t.Errorf("stale: %v", stale)
 			}

@@ -126,7 +126,8 @@ func (o *programOutput) waitForRestOfOutput(ctx context.Context) {
 	}
 }
 
-// waitForLine waits for a line, from index i on, that matches. next is the index after it. ok is false if none came.
+// waitForLine waits for the first matching line whose index is at least i. next is the index after this line. ok is false
+// if the output or ctx ended first.
 func (o *programOutput) waitForLine(ctx context.Context, i int, matches func(line string) bool) (next int, line string, ok bool) {
 	for {
 		o.mu.Lock()

@@ -196,7 +196,7 @@ func TestSeams(t *testing.T) {
 func TestAssigned(t *testing.T) {
 	for _, tt := range []struct {
 		rest         string
-		want, digits bool // digits means that one is required
+		want, digits bool // digits means that the value must have a digit
 	}{
 		{"=abcdef", true, false},
 		{"=abcdef", false, true},

@@ -74,7 +74,7 @@ func TestNamesAreFoundBackwards(t *testing.T) {
 	}
 }
 
-// neverFound lists rules with generated examples that are not random enough.
+// neverFound lists the rules whose generated examples are not random enough.
 var neverFound = [...]string{"assignment"}
 
 // example is a text that an expression matches.

@@ -51,7 +51,7 @@ func TestPersonal(t *testing.T) {
 		{"with space", nil},
 		{"-lead", []string{"ID -lead"}},
 
-		// Addresses of mail.
+		// E-mail addresses.
 		{"me@host.tld", []string{"EMAIL me@host.tld"}},
 		{"<me.x+y%z-1@a-b.host.tld>, you@host.tld", []string{"EMAIL me.x+y%z-1@a-b.host.tld", "EMAIL you@host.tld"}},
 		{"write to me@host.tld.", []string{"EMAIL me@host.tld"}},

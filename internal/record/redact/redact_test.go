@@ -228,7 +228,7 @@ func TestCleanCorpus(t *testing.T) {
 		for _, file := range files {
 			data, err := os.ReadFile(file)
 			if err != nil || strings.HasSuffix(file, "_test.go") {
-				continue // a folder, or secrets on purpose
+				continue // a directory, or a file that contains secrets on purpose
 			}
 			for _, f := range r.Find(string(data)) {
 				if f.Certain {

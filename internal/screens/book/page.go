@@ -48,8 +48,8 @@ func (p *Page) StateBeforeSlash() string {
 // Lines returns the rows.
 func (p *Page) Lines() []string { return strings.Split(strings.TrimSuffix(p.Text, "\n"), "\n") }
 
-// SetFromScreen sets text, size, cursor, title and options from a screen. It also finds the slots: the given textBySlotName, by
-// name, and parts that change without input, such as spinners.
+// SetFromScreen sets text, size, cursor, title and options from a screen. It also sets the slots: the texts of
+// textBySlotName, and parts that change without input, such as spinners.
 func (p *Page) SetFromScreen(s emulator.Screen, textBySlotName map[string]string) {
 	p.Cols, p.Rows, p.Cursor, p.Title, p.Alternate = s.Cols, s.Rows, s.Cursor, s.Title, s.Alternate
 	p.Text, p.ANSI = s.Text(), s.ANSI()
@@ -314,7 +314,7 @@ type Slot struct {
 	Col   int    `json:"col"` // column in characters from the beginning of the row
 }
 
-// runDependentPartPattern is a part of a page that changes without input: the text that the first group of the pattern matches.
+// runDependentPartPattern describes a part of a page that changes without input. The first group of pattern matches it.
 type runDependentPartPattern struct {
 	name    string
 	pattern *regexp.Regexp

@@ -125,7 +125,7 @@ func StartProgram(ctx context.Context, o ProgramOptions) (*Program, error) {
 // Read returns output. It returns an error after every process has closed the terminal, or after Stop.
 func (p *Program) Read(b []byte) (int, error) { return p.pair.Controller.Read(b) }
 
-// Write types typedBytes.
+// Write types bytes into the terminal.
 func (p *Program) Write(typedBytes []byte) (int, error) { return p.pair.Controller.Write(typedBytes) }
 
 // Resize changes the size of the terminal.

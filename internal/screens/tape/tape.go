@@ -89,12 +89,6 @@ func Parse(file string, text []byte) (*Tape, diag.List) {
 	return t, c.list
 }
 
-// BindValue reads a step and remembers its line.
-func (s *Step) BindValue(v diag.Value, b *diag.Binding) {
-	type plain Step
-	b.BindInto(v, (*plain)(s))
-}
-
 type tapeChecker struct {
 	index *diag.SourceIndex
 	list  diag.List

@@ -138,7 +138,7 @@ func TestFromJSON(t *testing.T) {
 
 func TestReprLimit(t *testing.T) {
 	v := any("x")
-	for range 40 { // 2^40 leaves if it were written out
+	for range 40 { // the complete repr would have 2^40 elements
 		v = &List{Items: []any{v, v}}
 	}
 	if got := Repr(v, 100); len(got) > 110 {
