@@ -99,7 +99,7 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// TestConfigErrors: errors that end the run, with the observed second line.
+// TestConfigErrors: errors that end the run. The second line is that of the real CLI.
 func TestConfigErrors(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {

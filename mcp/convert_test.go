@@ -86,7 +86,7 @@ func TestConvert(t *testing.T) {
 	}
 }
 
-// files implements Files with functions; nil means this kind is not saved.
+// files implements Files with functions; a nil function saves nothing.
 type files struct {
 	blob func(server, mime string, data []byte) (string, error)
 	text func(tool protocol.Tool, name, text string) (string, error)

@@ -147,13 +147,13 @@ func TestServerKilled(t *testing.T) {
 	on := true
 	for _, test := range []struct {
 		name, mode string
-		heard      string // the messages that it has received when it is killed
+		heard      string // the server is killed when it has received this message
 		want       State
-		connected  bool // before that
+		connected  bool // the server is connected before it is killed
 		reconnect  bool
 	}{
 		{name: "connecting", mode: "hang-init", heard: `"initialize"`, want: StateFailed},
-		{name: "listing", mode: "tools-hang", heard: `"tools/list"`, want: StateConnected}, // without tools, as in the real CLI
+		{name: "listing", mode: "tools-hang", heard: `"tools/list"`, want: StateConnected}, // it has no tools, as in the real CLI
 		{name: "calling", mode: "hang-call", heard: `"tools/call"`, connected: true, want: StateLost},
 		{name: "idle, with a descendant", mode: "grandchild", heard: `"tools/call"`, connected: true, want: StateLost},
 		{name: "coming back", mode: "hang-call", heard: `"tools/call"`, connected: true, want: StateConnected, reconnect: true},
@@ -203,7 +203,7 @@ func TestServerKilled(t *testing.T) {
 			}
 			eventually(t, 10*time.Second, func() bool { return strings.Contains(readFileText(log), test.heard) }, "never heard %s", test.heard)
 			kill(first)
-			if test.reconnect { // and the next connection as soon as it exists
+			if test.reconnect { // the new process is also killed
 				kill(pid(1))
 			}
 			if !test.connected {

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// faultyHTTP answers the handshake of mode "". Each tool has the name of a fault and answers with this fault (spec: mcp
-// 1.6).
+// faultyHTTP is a server whose handshake has the fault mode; "" means a handshake without a fault.
+// Each tool has the name of a fault and answers with this fault (spec: mcp 1.6).
 type faultyHTTP struct{ mode string }
 
-var httpFaults = map[string]func(w http.ResponseWriter, r *http.Request, id json.RawMessage){ // constant: only read
+var httpFaults = map[string]func(w http.ResponseWriter, r *http.Request, id json.RawMessage){ // never changed
 	"html": func(w http.ResponseWriter, _ *http.Request, _ json.RawMessage) {
 		w.Header().Set("Content-Type", "text/html")
 		fmt.Fprint(w, "<html>it works</html>")
@@ -263,8 +263,9 @@ func TestHTTPMisbehaving(t *testing.T) {
 	}
 }
 
-// TestListUnreadable: a server whose list of tools cannot be parsed counts as lost. It is pending and connected again at
-// once; after the fifth attempt it has failed, and is connected in the background (observed with 2.1.330).
+// TestListUnreadable: a server whose list of tools cannot be parsed counts as lost. It is pending,
+// and the first attempt to reconnect is immediate. After the fifth attempt it has failed, and
+// attempts continue in the background (observed with 2.1.330).
 func TestListUnreadable(t *testing.T) {
 	t.Parallel()
 	f := newFakeHTTP(t, nil)
@@ -294,8 +295,8 @@ func TestListUnreadable(t *testing.T) {
 	eventually(t, 20*time.Second, func() bool { return fast.Servers()[0].State == StateConnected }, "did not come back")
 }
 
-// TestLostAtOnce: a connection that is lost before it was used counts as a failed attempt to reconnect, so that the pauses
-// grow (observed with 2.1.330).
+// TestLostAtOnce: a connection that is lost before it was used counts as a failed attempt to
+// reconnect, so that the pauses grow (observed with 2.1.330).
 func TestLostAtOnce(t *testing.T) {
 	t.Parallel()
 	script := parseScript(`initialize {"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}}

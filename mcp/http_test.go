@@ -160,8 +160,9 @@ func TestHTTPSessionExpired(t *testing.T) {
 	}
 }
 
-// TestHTTPBackground: a server that breaks off every connection is lost after three of them, without a call. It is tried
-// again in the background after the fifth attempt, until it comes back (observed with 2.1.330).
+// TestHTTPBackground: a server that breaks off every connection is lost after three connections,
+// without a call. After the fifth attempt, it is tried again in the background until it comes back
+// (observed with 2.1.330).
 func TestHTTPBackground(t *testing.T) {
 	t.Parallel()
 	var down atomic.Bool
@@ -183,8 +184,8 @@ func TestHTTPBackground(t *testing.T) {
 	eventually(t, 20*time.Second, func() bool { return m.Servers()[0].State == StateConnected }, "did not come back")
 }
 
-// TestHTTPRetries: after 5xx a server has failed, and connects later; after 404 and 429 it is not tried again (S13; observed with
-// 2.1.330).
+// TestHTTPRetries: after 5xx, a server counts as failed and connects later. After 404 and 429, it
+// is not tried again (S13; observed with 2.1.330).
 func TestHTTPRetries(t *testing.T) {
 	t.Parallel()
 	f := newFakeHTTP(t, func(n int, _ *http.Request) int {
@@ -300,7 +301,7 @@ func (f *fakeSSE) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				if event == "" {
 					return
 				}
-				half := len(event) / 2 // any chunking will do
+				half := len(event) / 2 // an event may arrive in several parts
 				fmt.Fprint(w, event[:half])
 				w.(http.Flusher).Flush()
 				fmt.Fprint(w, event[half:])
@@ -332,7 +333,7 @@ func (f *fakeSSE) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.out <- ""
 	case m.Method == "tools/call" && m.Params.Name == "ask":
 		f.asked = m.ID
-		f.out <- "data: {\"jsonrpc\":\"2.0\",\"id\":" + string(m.ID) + ",\"method\":\"ping\"}\n\n" // our id, its meaning
+		f.out <- "data: {\"jsonrpc\":\"2.0\",\"id\":" + string(m.ID) + ",\"method\":\"ping\"}\n\n" // a request of the server may have the id of one of the client
 	case m.Method == "tools/call":
 		reply(m.ID, `{"content":[{"type":"text","text":"ok"}]}`)
 	case m.Result != nil && f.asked != nil:

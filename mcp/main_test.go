@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	}
 	if mode == "" {
 		flag.Parse()
-		if err := flag.Set("test.parallel", "4"); err != nil { // they wait more than they work
+		if err := flag.Set("test.parallel", "4"); err != nil { // the tests mostly wait
 			panic(err)
 		}
 		goleak.VerifyTestMain(m)

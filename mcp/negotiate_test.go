@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// TestProbe: with Probe, the client uses the newer revision with servers that support it, and still connects to servers
-// that refuse the probe, do not know it, send an invalid answer, do not answer, or exit (S14, C33).
+// TestProbe: in automatic mode, the client uses the newer revision with servers that support it. It
+// still connects to servers that refuse the probe, do not know it, send an invalid answer, do not
+// answer, or exit (S14, C33).
 func TestProbe(t *testing.T) {
 	for mode, version := range map[string]string{
 		"modern": "2026-07-28", "ok": "2025-11-25", "lax": "2025-11-25", "ignore-unknown": "2025-11-25", "exit-unknown": "2025-11-25", "old-version": "2024-11-05",
@@ -24,7 +25,7 @@ func TestProbe(t *testing.T) {
 			log := filepath.Join(t.TempDir(), "log")
 			cfg := testConfig(t, "s", mode, "MCPTEST_LOG="+log)
 			if mode == "ignore-unknown" {
-				cfg.ConnectTimeout = 4 * time.Second // the probe gets 0.3 of it
+				cfg.ConnectTimeout = 4 * time.Second // the probe may take 0.3 of this time
 			}
 			m := start(t, Options{
 				Servers: []ServerConfig{cfg}, Negotiation: NegotiateAuto,
@@ -34,7 +35,7 @@ func TestProbe(t *testing.T) {
 				t.Fatalf("%s %s: %s\n%s", st.State, st.ProtocolVersion, st.Error, readFileText(log))
 			}
 			want := `[{"type":"text","text":"echo: x"}]`
-			if mode == "modern" { // the call asks back
+			if mode == "modern" { // the server asks the client for input during the call
 				want = `[{"type":"text","text":"half way: {\"q\":{\"action\":\"accept\",\"content\":{\"colour\":\"red\"}}}"}]`
 				if st := m.Servers()[0]; st.Info != (ServerInfo{Name: "mcptest", Version: "1.2.3"}) || st.Instructions != "be kind" {
 					t.Errorf("got %+v, %q", st.Info, st.Instructions)
@@ -65,11 +66,13 @@ func TestProbeHTTP(t *testing.T) {
 	}
 }
 
-// TestFallback: after most statuses from 400 to 499, the URL is tried as a server of the older transport (S13; observed with
-// 2.1.330).
+// TestFallback: after most statuses from 400 to 499, the URL is tried as a server of the older
+// transport (S13; observed with 2.1.330).
 func TestFallback(t *testing.T) {
 	t.Parallel()
-	var old atomic.Pointer[fakeSSE] // a new one for each status, because a stream that ends slowly could take an event of the next
+	// Each status has a new server, because a stream that ends slowly could take an event of the
+	// next one.
+	var old atomic.Pointer[fakeSSE]
 	var status atomic.Int32
 	var posts, gets atomic.Int32
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -106,8 +109,8 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// TestRefused: a server that refuses the connection has failed at once, and is tried again three times (S13; observed with
-// 2.1.330).
+// TestRefused: a server that refuses the connection has failed at once, and is tried again three
+// times (S13; observed with 2.1.330).
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -173,8 +176,9 @@ func TestHeadersHelper(t *testing.T) {
 	}
 }
 
-// TestTryReconnect: a call of a tool of a failed server makes one attempt, and none until the pause after it is over. If an
-// automatic attempt is due, the call waits for that one (observed with 2.1.330).
+// TestTryReconnect: the first call of a tool of a failed server makes one attempt to connect, and
+// no other call does until the pause is over. If an automatic attempt is due, the call waits for it
+// (observed with 2.1.330).
 func TestTryReconnect(t *testing.T) {
 	t.Parallel()
 	var alive atomic.Bool

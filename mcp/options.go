@@ -207,7 +207,7 @@ type NotificationRecord struct {
 	Text string `json:"text,omitempty"`
 }
 
-// canonicalJSONContentID returns the content id of a value (of its bytes if it is not JSON), or "".
+// canonicalJSONContentID returns the content id of a JSON value or of other bytes; "" for no bytes.
 func canonicalJSONContentID(value json.RawMessage) string {
 	if len(value) == 0 {
 		return ""

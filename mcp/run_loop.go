@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/mcp/internal/connection"
 )
 
-// connectionLoop is the part of the state of a server that only its run goroutine uses.
+// connectionLoop is the part of the state of a server that only runUntilCancelled uses.
 type connectionLoop struct {
 	*server
 	conn        *connection.Conn // current connection, which may be closing
@@ -23,7 +23,7 @@ type connectionLoop struct {
 	refreshed   chan refreshResult // nil means no refresh in progress
 	nextRefresh *time.Timer        // nil means a refresh may start immediately
 	wasDialed   bool
-	attempts    int
+	attempts    int              // number of attempts to reconnect in a row
 	stableAfter <-chan time.Time // fires when the connection has lasted long enough that losing it is not a failed attempt
 	retries     int              // number of retries of the first connect after temporary errors
 }
@@ -185,7 +185,7 @@ func (l *connectionLoop) scheduleRetryOrMarkFailed(dialErr error) {
 
 // connectPauses are the pauses before a first connect is retried, as multiples of [Pauses.Retry]. With the default of
 // 250 ms they are 0.5, 1.5 and 4 s (observed with 2.1.330). During a pause the server counts as failed.
-var connectPauses = [maxRetries]time.Duration{2, 6, 16} // constant: only read
+var connectPauses = [maxRetries]time.Duration{2, 6, 16} // never changed
 
 // maxReconnects is the number of attempts to reconnect before a server counts as failed. After a
 // temporary error, attempts continue in the background.

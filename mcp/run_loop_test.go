@@ -39,9 +39,9 @@ func sdkHost(down *atomic.Bool, handshakes *atomic.Int64) func(context.Context, 
 	}
 }
 
-// TestBackoff: a lost server is tried again at once and after 1, 2, 4 and 8 seconds (C59, C60; measured with 2.1.330),
-// then it has failed (C61). A manual connect starts the sequence again, during it and after it (C64, U177). Nothing is
-// tried after a disconnect (M38).
+// TestBackoff: a lost server is tried again at once and after 1, 2, 4 and 8 seconds (C59, C60;
+// measured with 2.1.330). Then it counts as failed (C61). A manual connect starts the sequence
+// again, also while it is running (C64, U177). After a disconnect, nothing is tried (M38).
 func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var down atomic.Bool
@@ -91,7 +91,7 @@ func TestBackoff(t *testing.T) {
 		}
 		attempts(1, 2, 4)
 		byHand()
-		attempts(1, 2, 4, 8) // all five again
+		attempts(1, 2, 4, 8) // all five attempts again
 		time.Sleep(time.Hour)
 		if st := m.Servers()[0]; st.State != StateLost || st.Status != "failed" || handshakes.Load() != 5 {
 			t.Errorf("at the end: %s, %d handshakes", st.State, handshakes.Load())
@@ -115,8 +115,9 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
-// TestReconnectPause has the means of 24 servers that were lost for 25 minutes under 2.1.330, except that their pauses in the
-// background were random between 15 s and a limit of 30, 60, 120, 240 and 300 s.
+// TestReconnectPause compares the pauses with the means for 24 servers that were lost for 25
+// minutes under 2.1.330. In the background, the pauses of these servers were random, between 15 s
+// and a limit of 30, 60, 120, 240 and 300 s.
 func TestReconnectPause(t *testing.T) {
 	var got []time.Duration
 	for n := range 11 {

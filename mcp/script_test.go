@@ -29,8 +29,9 @@ import (
 //	await                      a pause until the client has answered a request (HTTP)
 //	id TEXT, retry N           a field of the next event (HTTP)
 //
-// A line for GET describes the stream of a GET request; "garbage" is an answer that is not HTTP. Requests after the handshake then wait for the first GET. The
-// server is served over stdio or HTTP, and logs what it receives.
+// A line for GET describes the stream of a GET request. Requests after the handshake then wait for
+// the first GET. "garbage" is an answer that is not HTTP. The server is served over stdio or HTTP,
+// and logs what it receives.
 type scriptServer struct {
 	Log io.Writer // receives a line for each message; may be nil
 

@@ -166,7 +166,7 @@ func TestTooLong(t *testing.T) {
 				t.Errorf("got %s", got)
 			}
 			if name == "stdio" {
-				return // all its answers are as long
+				return // every answer of this server exceeds the limit
 			}
 			if got := call(t, m, "echo", `{}`); got != `[{"type":"text","text":"ok"}]` {
 				t.Errorf("afterwards %s", got)

@@ -128,7 +128,7 @@ type status struct {
 	wireErr    string
 	stderrTail []string // last lines of standard error, after a loss
 	isRetried  bool     // the attempt to connect failed and will be repeated soon
-	isFinal    bool     // the last attempt to connect failed in such a way that calls do not try again
+	isFinal    bool     // the last attempt to connect failed, and calls must not try again
 	failures   int
 	warnings   []string
 }

@@ -179,7 +179,7 @@ func TestConnectFailures(t *testing.T) {
 			}
 		})
 	}
-	t.Run("tools-hang", func(t *testing.T) { // counts as connected, without tools (observed with 2.1.330)
+	t.Run("tools-hang", func(t *testing.T) { // it counts as connected and has no tools (observed with 2.1.330)
 		cfg := testConfig(t, "s", "tools-hang")
 		cfg.ConnectTimeout = 2 * time.Second
 		if st := start(t, Options{Servers: []ServerConfig{cfg}}).Servers()[0]; st.State != StateConnected || len(st.Tools) > 0 {
@@ -210,8 +210,7 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// TestCrashRespawn: after a crash in a call, the next call starts a new process (our decision for the Claude dialect;
-// M37).
+// TestCrashRespawn: after a crash in a call, the next call starts a new process (M37).
 func TestCrashRespawn(t *testing.T) {
 	t.Parallel()
 	m := startOne(t, "ok")
@@ -232,8 +231,8 @@ func TestCrashRespawn(t *testing.T) {
 	assertGone(t, pid)
 }
 
-// TestAutoReconnect: with autoReconnect a lost stdio server reconnects by itself at once, and calls wait for it (M38, M39,
-// C57, C58, C59).
+// TestAutoReconnect: with autoReconnect, a lost stdio server reconnects at once, and calls wait for
+// it (M38, M39, C57, C58, C59).
 func TestAutoReconnect(t *testing.T) {
 	t.Parallel()
 	on := true
@@ -600,7 +599,7 @@ func TestDescriptors(t *testing.T) {
 		}
 		m.Close(context.WithoutCancel(t.Context()))
 	}
-	use() // what the runtime opens once is open after this
+	use() // the runtime opens some descriptors only once, and keeps them
 	before := count()
 	for range 3 {
 		use()

@@ -17,8 +17,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/cas"
 )
 
-// TestRecords: each call is recorded with server, tool, input, result or error, source and time, and with the CIDs of its
-// values (S27; C40–C45).
+// TestRecords: each call is recorded with server, tool, input, result or error, source, time, and
+// the CIDs of its values (S27; C40–C45).
 func TestRecords(t *testing.T) {
 	observed := &observer{now: time.Unix(1000, 0)}
 	m := start(t, Options{Servers: []ServerConfig{testConfig(t, "s", "ok"), testConfig(t, "e", "rpc-error")}, Observer: observed})
@@ -27,7 +27,7 @@ func TestRecords(t *testing.T) {
 		{Tool: "e/echo"},
 		{Tool: "mcp__s__fail", Input: json.RawMessage(`[]`)},
 		{Tool: "mcp__s__crash"},
-		{Tool: "nope"}, // not sent, so not a call
+		{Tool: "nope"}, // nothing is sent, so this is not recorded
 	} {
 		_, _ = m.Call(t.Context(), c)
 	}

@@ -284,7 +284,7 @@ func (c *Client) Listen(ctx context.Context) (listener net.Listener, redirectURI
 	return listener, fmt.Sprintf("http://localhost:%d/callback", listener.Addr().(*net.TCPAddr).Port), nil
 }
 
-// End makes Wait return err; only the first call counts.
+// End ends the login and makes Wait return errorForWait; only the first call counts.
 func (l *Login) End(errorForWait error) {
 	l.ending.Do(func() {
 		l.outcome = errorForWait

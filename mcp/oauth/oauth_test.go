@@ -238,8 +238,8 @@ func TestLogin_N30N32N35(t *testing.T) {
 	}
 }
 
-// TestWait_N30 checks that the browser gets its page even though the login ends when the redirect has been answered, and that
-// the port is closed then.
+// TestWait_N30 checks that the browser gets its page although the login ends when the redirect has
+// been answered, and that the port is then closed.
 func TestWait_N30(t *testing.T) {
 	c := NewClient(Options{})
 	at, redirect, err := c.Listen(t.Context())
@@ -354,7 +354,8 @@ func TestStepUp_N33(t *testing.T) {
 	}
 }
 
-// TestScopes: a login requests the scopes of the challenge, else of the configuration, else of the server.
+// TestScopes: a login requests the scopes of the challenge, or else those of the configuration, or
+// else those of the server.
 func TestScopes(t *testing.T) {
 	for _, tt := range []struct{ challenge, config, want string }{
 		{"", "", "read+write"}, {"", "a b", "a+b"}, {`Bearer scope="c"`, "", "c"},

@@ -18,7 +18,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// onlyForMachines makes the authorization server one without logins of users.
+// onlyForMachines configures the authorization server so that only programs can log in.
 func onlyForMachines(b *testClient) {
 	b.server.metadata = map[string]any{"grant_types_supported": []string{"client_credentials"}}
 	b.config.ClientID = "robot"

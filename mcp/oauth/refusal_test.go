@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// refuse makes a connect that is refused because it has no token.
+// refuse tells the client that the server refused a request without a token.
 func (b *testClient) refuse() {
 	b.Helper()
 	if _, err := b.client().Renew(b.Context(), Refusal{Status: http.StatusUnauthorized}); !errors.Is(err, ErrNeedsLogin) {

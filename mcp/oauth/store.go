@@ -47,7 +47,7 @@ type credentials struct {
 	RefreshToken string           `json:"refreshToken,omitempty"`
 	ExpiresAt    int64            `json:"expiresAt,omitempty"` // ms; 0 means never
 	Scope        string           `json:"scope,omitempty"`
-	// StepUpScope is an additional scope for the next login, because a call was refused without it.
+	// StepUpScope lists the scopes for the next login, because a call lacked one of them.
 	StepUpScope string `json:"stepUpScope,omitempty"`
 	// ProofKey is the key to which the tokens are bound; nil means that they are bearer tokens.
 	ProofKey *jose.JSONWebKey `json:"dpopKey,omitempty"`

@@ -152,8 +152,8 @@ func (l *client) sendTracked(ctx context.Context, req transport.JSONRPCRequest) 
 	return resp.Result, nil
 }
 
-// requestOutcomeError is the outcome of a request that its SendRequest does not return. It is the
-// cause with which endRequest cancels the context of the request.
+// requestOutcomeError is the outcome of a request if SendRequest of its transport does not return
+// it. It is the cause with which endRequest cancels the context of the request.
 type requestOutcomeError struct {
 	response *transport.JSONRPCResponse
 	err      error

@@ -14,7 +14,8 @@ func TestTransient(t *testing.T) {
 	}
 }
 
-// The texts of 2.1.330, without a name server and with one that does not know the name.
+// These are the texts of 2.1.330, without a name server, and with a name server that does not know
+// the name.
 func TestNameNetworkError(t *testing.T) {
 	for want, err := range map[string]error{
 		"getaddrinfo EAI_AGAIN nowhere.invalid": &net.DNSError{Name: "nowhere.invalid", Err: "network is unreachable"},

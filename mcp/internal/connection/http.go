@@ -29,11 +29,11 @@ import (
 // that the server sends arrives on the GET stream.
 type httpTransport struct {
 	*transportBase
-	roundTripper *roundTripper // of the client
+	roundTripper *roundTripper // round tripper of httpClient
 	httpClient   *http.Client
-	url          string          // to which messages are posted
-	address      string          // host and port
-	stream       *eventReader    // of the older transport; nil means streamable HTTP
+	url          string          // URL to which messages are posted
+	address      string          // host and port of the server
+	stream       *eventReader    // event stream of the older transport; nil means streamable HTTP
 	limit        int             // maximum number of bytes in a message
 	closed       context.Context // ends when the connection is closed
 	stop         context.CancelFunc

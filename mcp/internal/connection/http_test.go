@@ -17,8 +17,9 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// TestGETStreamPauses: a GET stream that ends is requested again after 1 s, or after the pause that the server asked
-// for, and once more half as long after a refusal (observed with 2.1.300 and 2.1.330). A first refusal is final.
+// TestGETStreamPauses: when a GET stream ends, it is requested again after 1 s, or after the pause
+// that the server asked for. If that fails, it is requested once more after 1.5 times this pause
+// (observed with 2.1.300 and 2.1.330). If the first request fails, no other follows.
 func TestGETStreamPauses(t *testing.T) {
 	const log = "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{}}\n\n"
 	for name, test := range map[string]struct {
@@ -46,7 +47,7 @@ func TestGETStreamPauses(t *testing.T) {
 						answer, answers = answers[0], answers[1:]
 					}
 					resp := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(strings.NewReader(answer))}
-					_, _ = fmt.Sscan(answer, &resp.StatusCode) // if it is one
+					_, _ = fmt.Sscan(answer, &resp.StatusCode) // leaves the status unchanged if the answer is a body
 					return resp, nil
 				})
 				s := &httpTransport{transportBase: base, httpClient: &http.Client{Transport: transport}, url: "http://server.test/mcp", limit: 1000, closed: t.Context(), listening: make(chan struct{})}
