@@ -282,7 +282,9 @@ func (x *Expectation) findMatchingEvents(seen *RunRecord) (eventIndexes []int, e
 		if x.Answered != "" {
 			eventDescription += " to be answered with " + x.Answered
 		}
-		return indexesWhere(seen.Screens, func(r ObservedScreen) bool { return x.matchesScreen(r) }), eventDescription
+		return indexesWhere(seen.Screens, func(s ObservedScreen) bool {
+			return (x.Screen == s.State || x.Screen == s.State+"/"+s.Kind) && (x.Answered == "" || x.Answered == s.Answer)
+		}), eventDescription
 	case x.Rule != nil:
 		eventIndexes = indexesWhere(seen.Rules, func(r RuleRef) bool { return r.Line == *x.Rule && sameBaseName(r.File, x.at.File) })
 		return eventIndexes, "a match of the rule in line " + strconv.Itoa(*x.Rule)

@@ -122,7 +122,3 @@ func hasKnownScreenState(stateWithOptionalKind string) bool {
 	state, _, _ := strings.Cut(stateWithOptionalKind, "/")
 	return slices.Contains([]string{"permission", "question", "plan", "dialog"}, state)
 }
-
-func (x *Expectation) matchesScreen(seen ObservedScreen) bool {
-	return (x.Screen == seen.State || x.Screen == seen.State+"/"+seen.Kind) && (x.Answered == "" || x.Answered == seen.Answer)
-}

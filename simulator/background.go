@@ -60,10 +60,10 @@ const maxWaitForAgentsBeforeResult = 300 * time.Millisecond
 
 // waitForAgents waits for background agents, for maxWaitForAgentsBeforeResult at most, so that the turn's result follows
 // their events as in the real CLI. It does not wait for agents that are waiting themselves, for example before a retry.
-// Without a prompt queue, it returns immediately, because results are then held back until all agents have finished.
+// If no more prompts can arrive, it returns immediately, because results are then held back until all agents have finished.
 func (b *backgroundTaskReporter) waitForAgents(ctx context.Context) {
 	tasks := b.sim.main.Tasks
-	if tasks == nil || !tasks.ShowsEventsLive() || b.sim.main.Prompts == nil || !tasks.HasRunningOrUnshownAgent() {
+	if tasks == nil || !tasks.ShowsEventsLive() || b.sim.main.Prompts == nil || b.sim.main.Prompts.IsClosed() || !tasks.HasRunningOrUnshownAgent() {
 		return
 	}
 	_ = b.emitTaskEventsWhile(ctx, maxWaitForAgentsBeforeResult, func() bool { return tasks.HasNonWaitingAgent() }) // the turn ends even after an error

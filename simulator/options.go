@@ -164,6 +164,8 @@ type PromptQueue interface {
 	TakeJoiningPrompts() []protocol.UserMessage
 	// CountWaiting returns the number of users' prompts that wait for a turn.
 	CountWaiting() int
+	// IsClosed reports whether no more prompts can arrive.
+	IsClosed() bool
 }
 
 // Schema validates structured output (--json-schema).

@@ -81,6 +81,8 @@ type queue [][]protocol.UserMessage
 
 func (q *queue) CountWaiting() int { return 7 }
 
+func (q *queue) IsClosed() bool { return false }
+
 func (q *queue) TakeJoiningPrompts() []protocol.UserMessage {
 	next := (*q)[0]
 	*q = (*q)[1:]

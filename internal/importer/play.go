@@ -63,15 +63,12 @@ func (p *ScenarioPlayer) Differences(ctx context.Context, at PlayDirs, sessions 
 	if err != nil {
 		return nil, fmt.Errorf("reading the output of the scenario's run: %w", err)
 	}
-	return compareEvents(collectComparableSessionEvents(sessions, placeholdersByRecordedPath(sessions), o), collectComparableSessionEvents(played, at.placeholdersByPath(), CompareOptions{Thinking: o.Thinking})), nil
+	placeholders := map[string]string{at.scenario + "/files": "<cwd>", at.scenario: "<cwd>", at.home: "<home>", "REDACTED_CWD_1": "<cwd>", "REDACTED_HOME_1": "<home>"}
+	return compareEvents(collectComparableSessionEvents(sessions, placeholdersByRecordedPath(sessions), o), collectComparableSessionEvents(played, placeholders, CompareOptions{Thinking: o.Thinking})), nil
 }
 
 // PlayDirs are the directories in which an imported scenario is played.
 type PlayDirs struct{ dir, scenario, home, claude string }
-
-func (d PlayDirs) placeholdersByPath() map[string]string {
-	return map[string]string{d.scenario + "/files": "<cwd>", d.scenario: "<cwd>", d.home: "<home>", "REDACTED_CWD_1": "<cwd>", "REDACTED_HOME_1": "<home>"}
-}
 
 func placeholdersByRecordedPath(sessions []*session.Session) map[string]string {
 	paths := map[string]string{CWDPlaceholder: "<cwd>", HomePlaceholder: "<home>"}

@@ -83,7 +83,8 @@ func parseRule(r Rule) (rule, error) {
 			return fail(err.Error())
 		}
 	}
-	if key, value, found := strings.Cut(out.content, ":"); found && r.Behavior != BehaviorAllow && key != contentParameter(out.tool) {
+	// The subject, such as command for Bash, is not the name of a parameter here (observed with 2.1.329).
+	if key, value, found := strings.Cut(out.content, ":"); found && r.Behavior != BehaviorAllow && key != claudecode.ToolNamed(out.tool).Subject {
 		out.param = key
 		if out.value, err = compileWildcards(value); err != nil {
 			return fail(err.Error())
@@ -104,10 +105,6 @@ func compileWildcards(text string) (*regexp.Regexp, error) {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	return regexp.Compile(`(?s)^` + strings.ReplaceAll(regexp.QuoteMeta(text), `\*`, `.*`) + `$`)
 }
-
-// contentParameter returns the tool parameter that rules compare with their content, such as command for Bash. In a
-// deny or ask rule such as "Bash(command:ls)", command is thus not the name of a parameter (observed with 2.1.329).
-func contentParameter(tool string) string { return claudecode.ToolNamed(tool).Subject }
 
 // Parts splits a rule into the tool's name and its content. If the rule cannot be parsed, the name is the whole text.
 func (r Rule) Parts() protocol.PermissionRule {

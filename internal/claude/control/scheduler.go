@@ -254,6 +254,13 @@ func (d *promptScheduler) CountWaiting() (queuedUserPrompts int) {
 	return n
 }
 
+// IsClosed reports whether no more prompts can arrive; see [simulator.PromptQueue].
+func (d *promptScheduler) IsClosed() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !d.input.stdinOpen || d.input.ended
+}
+
 func (d *promptScheduler) hasRunningTurnOrFirstPrompt() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -84,6 +84,9 @@ func (h *Host) Serve(ctx context.Context) error {
 		return err
 	}
 	err := h.conn.Serve(ctx, h.driver)
+	if err == nil {
+		err = output.StreamJSON(h.conn.EventWriter(), session.DelayedResults(h.session))
+	}
 	h.session.WaitServersSettled()
 	if bad, ok := errors.AsType[*control.InvalidStdinLineError](err); ok {
 		return process.Verbatimf("%s", bad.Text)

@@ -268,10 +268,6 @@ func (r *recorder) saveToolResult(name string, data []byte) (string, error) {
 	return path, os.WriteFile(path, data, 0o600)
 }
 
-func (r *recorder) closeTranscript() {
-	r.warnUnsaved(r.transcript.Close())
-}
-
 // closeLogs closes journal and debug log after everything else has stopped.
 func (r *recorder) closeLogs() {
 	sent, err := r.telemetry.stopAndSendRemaining()

@@ -53,6 +53,8 @@ type conversation struct {
 	records  *recorder
 	endCause func() error // returns why the context of Start was cancelled, or nil if it was not
 
+	delayedResults []*protocol.Result // used only by the running turn
+
 	mu                 sync.Mutex // guards the following fields
 	sim                *simulator.Simulator
 	cost               slash.Cost // costs at the end of the last turn
@@ -250,7 +252,7 @@ func (s *Session) Turn(ctx context.Context, in protocol.UserMessage) Events {
 		s.conversation.applyPendingTranscriptChanges()
 		defer s.conversation.copyCostFromSimulator()
 		defer s.conversation.applyPendingTranscriptChanges()
-		s.recordEvents(s.conversation.sim.Turn(ctx, in))(yield)
+		s.recordEvents(delayResultsWhileAgentsWork(s, s.conversation.sim.Turn(ctx, in)))(yield)
 	}
 }
 
@@ -259,10 +261,11 @@ func (s *Session) Turn(ctx context.Context, in protocol.UserMessage) Events {
 func (s *Session) PlayPrompts(ctx context.Context, prompts []protocol.UserMessage) Events {
 	var all []Events
 	for _, in := range prompts {
-		all = append(all, s.records.promptLifecycleEvents(in, "started"), s.conversation.sim.Turn(ctx, in), s.records.promptLifecycleEvents(in, "completed"))
+		turn := delayResultsWhileAgentsWork(s, s.conversation.sim.Turn(ctx, in))
+		all = append(all, s.records.promptLifecycleEvents(in, "started"), turn, s.records.promptLifecycleEvents(in, "completed"))
 	}
-	all = append(all, s.conversation.sim.WaitForBackground(ctx, s.plan.Limits.BackgroundCeiling))
-	return s.recordEvents(delayResultsWhileAgentsWork(s, func(yield func(protocol.Event, error) bool) {
+	all = append(all, delayResultsWhileAgentsWork(s, s.conversation.sim.WaitForBackground(ctx, s.plan.Limits.BackgroundCeiling)), unrecordedDelayedResults(s))
+	return s.recordEvents(func(yield func(protocol.Event, error) bool) {
 		for _, events := range all {
 			for ev, err := range events {
 				if !yield(ev, err) || err != nil {
@@ -270,37 +273,47 @@ func (s *Session) PlayPrompts(ctx context.Context, prompts []protocol.UserMessag
 				}
 			}
 		}
-	}))
+	})
 }
 
-// delayResultsWhileAgentsWork delays results while agents work in the background, as the real CLI does for a prompt on its
-// command line. The results follow at the end, with the total usage.
+// delayResultsWhileAgentsWork delays results while agents work in the background, as the real CLI does if no more prompts
+// can arrive. Delayed results precede the next result that is not delayed; see also [DelayedResults].
 func delayResultsWhileAgentsWork(s *Session, events Events) Events {
+	host := s.servers.requests.host
 	return func(yield func(protocol.Event, error) bool) {
-		var held []*protocol.Result
-		flush := func() bool {
-			s.conversation.sim.RefreshTotals(held)
-			for _, result := range held {
-				if !yield(result, nil) {
-					return false
-				}
-			}
-			held = nil
-			return true
-		}
 		for ev, err := range events {
-			if result, ok := ev.(*protocol.Result); ok && err == nil {
-				held = append(held, result)
-				if !s.background.tasks.HasRunningOrUnshownAgent() && !flush() {
-					return
-				}
-				continue
+			result, isResult := ev.(*protocol.Result)
+			if isResult = isResult && err == nil; isResult {
+				s.conversation.delayedResults = append(s.conversation.delayedResults, result)
+				s.records.lastResult.Store(result)
 			}
-			if err != nil && !flush() || !yield(ev, err) {
+			if err != nil || isResult && (host != nil && !host.IsClosed() || !s.background.tasks.HasRunningOrUnshownAgent()) {
+				for result, noErr := range unrecordedDelayedResults(s) {
+					if !yield(result, noErr) {
+						return
+					}
+				}
+			}
+			if !isResult && !yield(ev, err) {
 				return
 			}
 		}
-		flush()
+	}
+}
+
+// DelayedResults yields the results that are still delayed when a session ends, with the total usage.
+func DelayedResults(s *Session) Events { return s.recordEvents(unrecordedDelayedResults(s)) }
+
+func unrecordedDelayedResults(s *Session) Events {
+	return func(yield func(protocol.Event, error) bool) {
+		delayed := s.conversation.delayedResults
+		s.conversation.delayedResults = nil
+		s.conversation.sim.RefreshTotals(delayed)
+		for _, result := range delayed {
+			if !yield(result, nil) {
+				return
+			}
+		}
 	}
 }
 
@@ -336,7 +349,7 @@ func (s *Session) Close(ctx context.Context) {
 	s.tools.isolated.closeToolsOfAllAgents()
 	s.conversation.sim.Close(ctx, "")
 	s.servers.close(ctx)
-	s.records.closeTranscript()
+	s.records.warnUnsaved(s.records.transcript.Close())
 	s.tools.callGates.closeGatesAndReportWarnings(s.records)
 	s.records.closeLogs()
 }
@@ -367,7 +380,7 @@ func takeMirrorAndAsyncHookFrames(s *Session) []protocol.Event {
 	return frames
 }
 
-// LastResult returns the result that was yielded last; nil means none.
+// LastResult returns the result of the last turn, even if it is delayed; nil means none.
 func (s *Session) LastResult() *protocol.Result { return s.records.lastResult.Load() }
 
 // CheckScenarioExpectations compares the actions of the process with the expectations of the scenario and returns one line for

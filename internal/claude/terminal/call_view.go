@@ -201,7 +201,7 @@ func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 	s.entries = slices.Replace(s.entries, at, at+1+c.extraEntries, rows...)
 	for i := len(s.entries) - 1; i > 0; i-- { // adjacent summaries are merged into one line
 		if n, next := s.entries[i-1].counts, s.entries[i].counts; n != nil && next != nil {
-			n.add(next)
+			n.searched, n.read, n.listed, n.ran, n.failed = n.searched+next.searched, n.read+next.read, n.listed+next.listed, n.ran+next.ran, n.failed+next.failed
 			s.entries[i-1].text, s.entries = n.summaryLine(), slices.Delete(s.entries, i, i+1)
 		}
 	}

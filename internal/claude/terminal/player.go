@@ -261,6 +261,9 @@ func (q *promptQueue) TakeJoiningPrompts() []protocol.UserMessage {
 // CountWaiting returns the number of prompts that wait for a turn.
 func (q *promptQueue) CountWaiting() int { return len(q.waitingTexts()) }
 
+// IsClosed reports false, because users can type until the session ends.
+func (q *promptQueue) IsClosed() bool { return false }
+
 func userMessage(text string) protocol.UserMessage {
 	return protocol.UserMessage{Content: protocol.Content{Text: text}}
 }

@@ -42,10 +42,6 @@ func (n *callCounts) summaryLine() string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-func (n *callCounts) add(o *callCounts) {
-	n.searched, n.read, n.listed, n.ran, n.failed = n.searched+o.searched, n.read+o.read, n.listed+o.listed, n.ran+o.ran, n.failed+o.failed
-}
-
 // screen is the content of the screen, independent of the renderer. It belongs to the goroutine of [Terminal.Run].
 type screen struct {
 	cols, rows int

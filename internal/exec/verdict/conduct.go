@@ -153,7 +153,7 @@ func (l *findingCollector) checkRetryStorms(runs []*journaledProcess) {
 	last := map[string]*journaledProcess{}
 	row := map[string]int{}
 	for _, p := range runs {
-		if p.exit == nil || p.exit.Code == 0 || !p.hasErrorResult() {
+		if p.exit == nil || p.exit.Code == 0 || len(p.results) == 0 || !p.results[len(p.results)-1].IsError {
 			continue
 		}
 		key := strings.Join(append([]string{p.CWD}, append(p.Argv[1:], p.Prompts...)...), "\x00")
@@ -172,10 +172,6 @@ func (l *findingCollector) checkRetryStorms(runs []*journaledProcess) {
 				"wait longer after each failure, and give up after a few attempts")
 		}
 	}
-}
-
-func (p *journaledProcess) hasErrorResult() bool {
-	return len(p.results) > 0 && p.results[len(p.results)-1].IsError
 }
 
 func (p *journaledProcess) apiStatus() int { return p.results[len(p.results)-1].APIStatus }

@@ -140,7 +140,7 @@ func union(kinds ...schemaCheck) schemaCheck {
 				return nil
 			}
 			all = append(all, issues)
-			if hasRightTypeButInvalidContent(issues) {
+			if !slices.ContainsFunc(issues, func(i schemaIssue) bool { return !i.isContentIssue }) { // the type is right
 				near = append(near, issues)
 			}
 		}
@@ -149,10 +149,6 @@ func union(kinds ...schemaCheck) schemaCheck {
 		}
 		return []schemaIssue{{Code: "invalid_union", Errors: all, Path: []any{}, Message: "Invalid input"}}
 	}
-}
-
-func hasRightTypeButInvalidContent(issues []schemaIssue) bool {
-	return !slices.ContainsFunc(issues, func(i schemaIssue) bool { return !i.isContentIssue })
 }
 
 func prefixIssues(key any, issues []schemaIssue) []schemaIssue {
