@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// manyRules returns a scenario of n rules of one kind; the prompt "prompt n-1 end" matches the last one.
+// manyRules returns the source of a scenario with n rules of one kind. The prompt "prompt N end",
+// where N is n-1, matches the last rule.
 func manyRules(kind string, n int) []byte {
 	var b strings.Builder
 	b.WriteString("name = \"many\"\n")

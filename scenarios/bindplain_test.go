@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
-// bindTypeAndText accepts only patterns that the general code accepts, with the same result (D2).
+// TestBindPlain checks that bindTypeAndText accepts only the simple form, with the same result as the general code (D2).
 func TestBindPlain(t *testing.T) {
 	for src, plain := range map[string]bool{
 		`type = "exact", text = "a"`: true, `type = "contains", text = ""`: true, `type = "regex", pattern = "a+"`: true, `type = "glob", pattern = "*"`: true,

@@ -55,8 +55,8 @@ func show(r Reply) string {
 	return strings.Join(lines, " | ")
 }
 
-// converse sends prompts. A line that begins with "=> " answers the calls of the last reply with its words, "!" marks an
-// error, "+ " marks an injected prompt.
+// converse sends each line as a prompt. A line that begins with "+ " is an injected prompt. A line that begins
+// with "=> " instead answers the calls of the last reply: one word for each call, with "!" before an error.
 func converse(t *testing.T, e *Engine, lines ...string) []string {
 	t.Helper()
 	var out []string
@@ -89,7 +89,7 @@ func converse(t *testing.T, e *Engine, lines ...string) []string {
 	return out
 }
 
-// The semantics of scenario-format 1 and 2, one conversation each.
+// Each conversation checks one rule of sections 1 and 2 of the scenario format.
 func TestConversations(t *testing.T) {
 	for _, tt := range []struct {
 		name, src string
@@ -300,7 +300,7 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-// The output of all templates of one reply has a common limit, and the error does not contain the whole template.
+// The templates of one reply share a limit of their output. The error does not contain the whole template.
 func TestTemplatesTogether(t *testing.T) {
 	call := `{ tool = "A", input = { x = "{{ repeat('a', 900000) }}" } }`
 	for name, c := range map[string]struct{ response, want string }{
@@ -322,8 +322,8 @@ func ruleWithCaptures(pattern, response string, more ...string) string {
 	return "[[responses]]\npattern = " + pattern + "\nresponse = " + response + "\n" + strings.Join(more, "\n") + "\n"
 }
 
-// A rule is stopped and reported if it answers texts of the CLI with calls that cause the next such text. A rule with
-// a limit, a rule without calls, and prompts of a user are not stopped.
+// A rule is stopped and reported if it answers many consecutive prompts of the CLI with calls. A
+// rule with a limit, a rule without calls, and answers to prompts of a user are not stopped.
 func TestEndlessRules(t *testing.T) {
 	s := parse(t, ruleWithCaptures(`{ type = "contains", text = "limited" }`, `{ tool_calls = [{ tool = "Bash" }] }`, `source = "any"`, `max_matches = 1000`)+
 		ruleWithCaptures(`{ type = "contains", text = "text" }`, `"t"`, `source = "any"`)+
@@ -458,7 +458,7 @@ func TestUsageAddsUp(t *testing.T) {
 	}
 }
 
-// Counts and sequence belong to the session and continue in another process.
+// Match counts and the active sequence belong to the session, and continue in another process.
 func TestStateGoesOn(t *testing.T) {
 	s := parse(t, turnsScenario+ruleTOML(`contains`, `"once"`, `max_matches = 1`)[:0]+"[[responses]]\npattern = { type = \"contains\", text = \"one\" }\nresponse = \"once {{ turn }}\"\nmax_matches = 1\n")
 	first := NewEngine(s, EngineOptions{})
@@ -570,7 +570,7 @@ response = "never"
 	}
 }
 
-// A rule with max_matches counts the prompts of all engines of a run; a request with its own counter uses that one.
+// A rule with max_matches counts the prompts of all engines of a run. A request with a counter uses this counter instead.
 func TestMatchesOfARun(t *testing.T) {
 	s := parse(t, ruleTOML(`any`, `"a"`, `max_matches = 2`)+ruleTOML(`any`, `"b"`))
 	claims := claimCounts{}
@@ -623,7 +623,7 @@ response = "x"
 	}
 }
 
-// [[expect]] blocks and a call's own expect.
+// TestExpectations checks [[expect]] blocks and the key expect of calls.
 func TestExpectations(t *testing.T) {
 	s := parse(t, `
 [[responses]]

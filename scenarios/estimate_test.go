@@ -7,7 +7,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// A call counts the same number of tokens under every name of its tool.
+// The estimate for a call is the same under every name of its tool.
 func TestEstimateNames(t *testing.T) {
 	count := func(name string) Usage {
 		return Estimate(Request{Prompt: "go"}, []protocol.Block{protocol.ToolUse{Type: "tool_use", Name: name, Input: json.RawMessage(`{}`)}})

@@ -2,8 +2,8 @@ package scenarios
 
 import "testing"
 
-// An unmatched prompt is explained by the next expected turn, by the nearest rules, and by the position where their
-// patterns stopped matching.
+// The explanation of an unmatched prompt contains the next expected turn, the nearest rules, and
+// the position at which their patterns stopped matching.
 func TestExplain(t *testing.T) {
 	s, err := Parse("s.toml", []byte(`[[responses]]
 pattern = { type = "regex", pattern = "^triage issue \\d+$" }

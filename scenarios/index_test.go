@@ -63,7 +63,7 @@ func randomRules(r *rand.Rand) []Rule {
 	return rules
 }
 
-// TestIndexedRules: the index finds the same rule as trying all rules in order, after any history.
+// TestIndexedRules checks that, after any history, the index finds the same rule as a search of all rules in order.
 func TestIndexedRules(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	words := []string{"fix", "the", "test", "bug 7", "é", "a", "b", "in main.go", "rule 7", "\xff"}

@@ -10,7 +10,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// The prompts of the Python SDK's examples have scripted answers: the first text or call of each.
+// The library has answers to the prompts of the Python SDK's examples. The test compares the first
+// text or call of each answer.
 func TestExamplesOfTheSDK(t *testing.T) {
 	s, err := scenarios.LoadLibrary("sdk-e2e")
 	if err != nil {

@@ -33,8 +33,8 @@ func options() LintOptions {
 	}}
 }
 
-// TestFindings: the first file of each archive is the scenario, "want" has the findings; -update rewrites it. Every
-// finding is a warning.
+// TestFindings lints the scenarios in testdata. The first file of each archive is the scenario; the
+// file "want" contains the expected warnings, and -update rewrites it.
 func TestFindings(t *testing.T) {
 	paths, err := filepath.Glob("testdata/lint/*.txtar")
 	if err != nil || len(paths) == 0 {

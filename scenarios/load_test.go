@@ -23,9 +23,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected diagnostics in testdata")
 
-// TestDiagnostics runs testdata/*.txtar: the first file of an archive is the scenario, "want" has the diagnostics of
-// Load as [diag.Render] prints them, and the other files are those that the scenario refers to. -update rewrites
-// "want".
+// TestDiagnostics loads the scenarios in testdata/*.txtar. The first file of an archive is the
+// scenario. The file "want" contains the diagnostics of Load as [diag.Render] prints them; -update
+// rewrites it. The scenario refers to the other files.
 func TestDiagnostics(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(paths) == 0 {
@@ -67,7 +67,7 @@ func TestDiagnostics(t *testing.T) {
 	}
 }
 
-// Every top-level key of the older format loads: scenario-compat 1.2 to 1.7.
+// Every top-level key of the older format can be loaded (scenario-compat 1.2 to 1.7).
 func TestOlderFormat(t *testing.T) {
 	s := parse(t, `
 name = "old"
@@ -120,7 +120,7 @@ error = "no"
 	}
 }
 
-// The keys of scenario-format 2.
+// TestNewKeys loads the keys of section 2 of the scenario format.
 func TestNewKeys(t *testing.T) {
 	s := parse(t, `
 description = "d"
@@ -241,8 +241,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// FuzzLoad checks that loading never panics, that a loaded scenario answers, and that the index agrees with the TOML
-// decoder unless the index is uncertain.
+// FuzzLoad checks that loading never panics and that a loaded scenario answers. It also checks that
+// the index agrees with the TOML decoder on files that the index can parse completely.
 func FuzzLoad(f *testing.F) {
 	for _, name := range Library() {
 		src, err := libraryFiles.ReadFile("library/" + name + ".toml")

@@ -53,8 +53,8 @@ func TestSubagent(t *testing.T) {
 	}
 }
 
-// The unmet results of a session only grow, in the order of their arrival, also if its main engine misses one after a
-// sub-agent's: the journal remembers how many it has written.
+// Later unmet results are appended to the list, whether they come from the main engine or from a
+// sub-agent. The journal relies on this order, because it remembers only how many results it has written.
 func TestUnmetResultsGrow(t *testing.T) {
 	const call = `[[responses]]
 pattern = { type = "any" }

@@ -102,8 +102,8 @@ func (customCommand) Run(_ context.Context, c slash.Call) (*slash.Outcome, *slas
 	return nil, &slash.Expansion{Text: "Fix the issue " + c.Args, Kind: "slash_command", Source: "projectSettings"}
 }
 
-// Golden slash-clear, checklist row 47: the reset and the tasks of the old conversation, then init and result of the
-// new one.
+// A /clear emits the reset and the tasks of the old conversation, then init and result of the new
+// one (golden slash-clear, checklist row 47).
 func TestClear(t *testing.T) {
 	s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{text("hi")}}, Main: testCommands()})
 	playedEvents(t, s, "hello")
@@ -116,7 +116,7 @@ func TestClear(t *testing.T) {
 	}
 }
 
-// A prompt of an MCP server that fails is distinguished from the output of commands (observed
+// The failure of an MCP server's prompt is shown differently from the output of a command (observed
 // with 2.1.329).
 func TestFailedPrompt(t *testing.T) {
 	s := newSimulator(t, simulator.Options{Model: &fakeModel{}, Main: testCommands()})
@@ -134,7 +134,7 @@ func TestFailedPrompt(t *testing.T) {
 	t.Error("nothing was said")
 }
 
-// Golden slash-context; cli-contract 9.6: local commands send no request to the model.
+// Local commands send no request to the model (golden slash-context, cli-contract 9.6).
 func TestLocalCommands(t *testing.T) {
 	tests := map[string][]string{
 		"/context":       {"init in S", "assistant <synthetic> ## Context Usage", `result context turns=0 "## Context Usage" in S`},
@@ -155,7 +155,7 @@ func TestLocalCommands(t *testing.T) {
 	}
 }
 
-// Checklist row 67: the frames of /compact.
+// TestCompact checks the frames of /compact (checklist row 67).
 func TestCompact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSimulator(t, simulator.Options{Model: &fakeModel{}, Main: testCommands(), Display: simulator.DisplayOptions{CompactDelay: time.Second}})
@@ -176,8 +176,8 @@ func TestCompact(t *testing.T) {
 	})
 }
 
-// Checklist row 67: custom commands send their text to the model, unknown ones are sent unchanged; the transcript has
-// the tags of the call.
+// For a custom command, the model receives the command's text. An unknown command is sent
+// unchanged. The transcript contains the tags of the call (checklist row 67).
 func TestCustomCommands(t *testing.T) {
 	tests := []struct {
 		name, prompt, asked string
@@ -258,7 +258,7 @@ func TestCommandHooks(t *testing.T) {
 	runner.Close(t.Context())
 }
 
-// A prompt of the CLI itself is matched like injected text and runs no prompt hooks.
+// A prompt that the CLI itself writes is matched like injected text and runs no prompt hooks.
 func TestSystemPrompt(t *testing.T) {
 	model := &fakeModel{}
 	s := newSimulator(t, simulator.Options{Model: model, Main: testCommands()})
@@ -273,7 +273,7 @@ func TestSystemPrompt(t *testing.T) {
 	}
 }
 
-// A session without tasks has no background.
+// A session without tasks has no background work.
 func TestNoBackground(t *testing.T) {
 	s := newSimulator(t, simulator.Options{Model: &fakeModel{}})
 	if _, ok := s.NextNotice(); ok || s.HasBackgroundWork() {

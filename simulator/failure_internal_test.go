@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// Replies that are not a message, with the texts of the real CLI (observed with 2.1.329 and 2.1.330).
+// A reply that is not a message fails with a text of the real CLI (observed with 2.1.329 and 2.1.330).
 func TestMalformed(t *testing.T) {
 	described := func(body, cause string) string {
 		return "API returned an empty or malformed response (HTTP 200) — check for a proxy or gateway intercepting the request. Response: content-type json, " + body +
@@ -53,7 +53,8 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// With a gateway, errors name its host. An overload is retried like other server errors, except of Opus outside a sandbox.
+// With a gateway, errors name its host. An overload is retried like other server errors, unless the
+// model is an Opus model outside a sandbox.
 func TestGateway(t *testing.T) {
 	overloaded, limits := scenarios.Failure{Type: scenarios.FailOverloaded}, Limits{Retries: 5, GatewayHost: "llm.example:8080"}
 	sandbox := limits

@@ -14,7 +14,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// The table of cli-contract 3.5 with the texts of cli-observed 10.
+// Failures are reported as in the table of cli-contract 3.5, with the texts of cli-observed 10.
 func TestFailuresAsTheRealCLIShowsThem(t *testing.T) {
 	type shown struct {
 		Error, Kind, Connection string
@@ -173,7 +173,7 @@ func TestFailureThatEnds(t *testing.T) {
 	}
 }
 
-// Delays double from half a second, a retry-after has precedence, and the scale shortens the actual wait.
+// Delays begin at half a second and double. A retry-after header takes precedence. The scale shortens only the actual wait.
 func TestRetryDelays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		delays := func(f scenarios.Failure, scale float64) (shown []int, waited time.Duration) {

@@ -76,7 +76,7 @@ func TestAbsorb(t *testing.T) {
 	}
 }
 
-// queue has the prompts that each round of tools absorbs, and seven more.
+// queue contains the prompts that each tool round takes. It reports that seven more prompts are waiting.
 type queue [][]protocol.UserMessage
 
 func (q *queue) CountWaiting() int { return 7 }
@@ -100,8 +100,8 @@ func (f transcriptFunc) Record(ev protocol.Event) error {
 	return nil
 }
 
-// A prompt with priority now ends the turn without a message to the model: a streamed reply gets no interrupt text, and
-// calls are cancelled (checklist row 65).
+// A prompt with the priority "now" ends the turn without a message to the model. A streamed reply
+// gets no interrupt text, and calls are cancelled (checklist row 65).
 func TestSuperseded(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// refusingTools denies the first call of Write and interrupts.
+// refusingTools denies the first call of Write and requests an interrupt.
 type refusingTools struct{ fakeTools }
 
 func (r refusingTools) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {

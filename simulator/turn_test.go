@@ -188,8 +188,8 @@ func eventText(ev protocol.Event) string {
 	return ""
 }
 
-// Orders are those of the recorded runs p-stream-json, tool-read, tool-multi,
-// think, partial-tool and tool-unknown.
+// The order of events is that of the recorded runs p-stream-json, tool-read, tool-multi, think,
+// partial-tool and tool-unknown.
 func TestOrderOfEvents(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -273,8 +273,8 @@ func TestOrderOfEvents(t *testing.T) {
 	}
 }
 
-// Two MCP sleeps of 600 and 300 ms took the real CLI 920 ms: calls that are not known to be read-only run one after
-// another.
+// Calls that are not known to be read-only run one after another. In the real CLI, two MCP calls
+// that sleep 600 and 300 ms took 920 ms.
 func TestWritingCallsRunInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{callReply(`Write {}`, `Write {}`, `Slow {}`, `Slow {}`), text("done")}}})
@@ -301,8 +301,8 @@ func TestMaxTurns(t *testing.T) {
 	}
 }
 
-// The check comes after the reply: the call that is pending does not run, and
-// later prompts of the session get the same answer without a request.
+// The budget is checked after each reply. The calls of this reply do not run, and later prompts of
+// the session get the same result without a request.
 func TestMaxBudget(t *testing.T) {
 	reply := callReply(`Read {}`)
 	reply.Usage = &scenarios.Usage{InputTokens: 1_000_000, OutputTokens: 100_000}
@@ -370,7 +370,7 @@ func TestInterruptTool(t *testing.T) {
 	})
 }
 
-// A signal ends a running call like one that has not started.
+// A running call that a signal interrupts has the same result as a call that has not started.
 func TestSignalInTool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{callReply(`Slow {}`), text("after")}}})
@@ -398,7 +398,7 @@ func (a askingTool) Execute(ctx context.Context, use protocol.ToolUse) (executor
 	return executor.Result{}, &simulator.UnansweredPermissionError{Call: use.ID, Err: ctx.Err()}
 }
 
-// A call that is being asked about when the host interrupts counts as denied.
+// A call counts as denied if the host interrupts the turn while the permission question about the call is open.
 func TestInterruptQuestion(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := newSimulator(t, simulator.Options{
@@ -432,13 +432,13 @@ func TestInterruptStreaming(t *testing.T) {
 		if u := result.Usage; u.InputTokens != 0 || u.OutputTokens != 0 {
 			t.Errorf("usage of the turn: %+v", u)
 		}
-		if u := result.ModelUsage["claude-opus-5-5"]; u.InputTokens != 1 || u.OutputTokens != 3 { // "one two ": a token for three characters
+		if u := result.ModelUsage["claude-opus-5-5"]; u.InputTokens != 1 || u.OutputTokens != 3 { // "one two " counts as one token for three characters
 			t.Errorf("usage of the session: %+v", u)
 		}
 	})
 }
 
-// In partial mode the stream of an interrupted message is still closed.
+// If partial messages are enabled, the stream of an interrupted message also has its closing events.
 func TestInterruptPartial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSimulator(t, simulator.Options{
@@ -497,7 +497,7 @@ func streamKind(t *testing.T, ev *protocol.StreamEvent) string {
 	return kind.Type
 }
 
-// A consumer that stops also ends the tools that it does not wait for.
+// If the consumer stops, running tools are cancelled.
 func TestConsumerLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{callReply(`Read {}`, `Slow {}`)}}})

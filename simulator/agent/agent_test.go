@@ -26,8 +26,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// script is a model that answers prompts by name: it sends its replies in order, each after the results of the
-// preceding calls.
+// script is a model with a list of replies for each prompt. It sends them in order, each after the
+// results of the preceding calls.
 type script map[string][]scenarios.Reply
 
 type model struct {
@@ -121,7 +121,7 @@ func (agentTypes) DenyRuleForAgentType(name string) (rule, source string) {
 	return rule, source
 }
 
-// testSession is the test session: the agents, and the scripted model that plays them.
+// testSession implements Session with the agents of a test and the scripted model that answers for them.
 type testSession struct {
 	options simulator.Options
 	shown   bool
@@ -141,7 +141,7 @@ func (a *testSession) ReleaseAgent(_ context.Context, id string) (path, branch s
 	return "/trees/" + id, "worktree-" + id
 }
 
-// scriptPlayer plays agents by their script if the call has none.
+// scriptPlayer creates the models of agents. A call without a script uses the scripted model of the test.
 type scriptPlayer struct{ s script }
 
 func (scriptPlayer) ResolveModelName(name string) string { return name }
@@ -249,8 +249,8 @@ func eventText(ev protocol.Event) string {
 
 const foreground = `{"description":"d","prompt":"sub","subagent_type":"reader","run_in_background":false}`
 
-// Golden subagent-fg, checklist rows 39 and 46: the frames of a foreground agent that calls a tool. Only the transcript
-// contains its text.
+// TestForeground checks the frames of a foreground agent that calls a tool. Only the transcript
+// contains the agent's text (golden subagent-fg, checklist rows 39 and 46).
 func TestForeground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSession(t, script{"go": {call("Agent", foreground), textReply("main")}, "sub": {call("Read", `{"file_path":"a"}`), textReply("found")}}, false, nil)
@@ -282,7 +282,7 @@ func TestForeground(t *testing.T) {
 	})
 }
 
-// Checklist row 46: forwardSubagentText shows the texts.
+// The option forwardSubagentText makes the texts of agents visible (checklist row 46).
 func TestForwardedText(t *testing.T) {
 	s := newSession(t, script{"go": {call("Task", foreground), textReply("main")}, "sub": {textReply("hello")}}, true, nil)
 	got, _ := s.play(t)
@@ -291,7 +291,7 @@ func TestForwardedText(t *testing.T) {
 	}
 }
 
-// Keys of tool_use_result: cli-shapes, Agent.
+// TestResult checks the keys of tool_use_result (cli-shapes, Agent).
 func TestResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSession(t, script{"go": {call("Agent", foreground)}, "sub": {call("Read", `{}`), textReply("found")}}, false, nil)
@@ -323,7 +323,7 @@ func TestResult(t *testing.T) {
 	})
 }
 
-// Observed with 2.1.330: the result lists the tools that the conversation has not reported before.
+// The result lists only the tools that the conversation did not know before (observed with 2.1.330).
 func TestToolsUsedAreToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSession(t, script{"go": {call("Agent", foreground), call("Agent", foreground), textReply("end")}, "sub": {call("Read", `{}`), textReply("found"), call("Read", `{}`), textReply("found")}}, false, nil)
@@ -348,8 +348,8 @@ func TestToolsUsedAreToldOnce(t *testing.T) {
 	})
 }
 
-// Checklist row 62, cli-contract 9.5: the call returns immediately, the agent's texts are shown, and a separate turn
-// reports the end to the model.
+// A call in the background returns immediately. The agent's texts are shown, and a separate turn
+// reports its end to the model (checklist row 62, cli-contract 9.5).
 func TestBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		input := `{"description":"d","prompt":"sub"}`
@@ -399,8 +399,8 @@ func TestBackgroundBesideASlowAnswer(t *testing.T) {
 	})
 }
 
-// The text about an agent for the caller's model contains the indented lines of its notes and its report, and then its
-// usage. Its tokens are those of its last message (observed with 2.1.329).
+// For the caller's model, the result of an agent contains its notes and its report, indented, and
+// then its usage. The number of tokens is that of the agent's last message (observed with 2.1.329).
 func TestHandBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		last := textReply("one\ntwo")
@@ -433,14 +433,14 @@ func TestHandBack(t *testing.T) {
 		if !regexp.MustCompile(want).MatchString(report) {
 			t.Errorf("report %q", report)
 		}
-		if !strings.Contains(progress, `"total_tokens":3`) { // one token of the prompt, and the first piece of the call: 9 of 17 bytes, four a token
+		if !strings.Contains(progress, `"total_tokens":3`) { // one token for the prompt, and two for the first piece of the call: 9 of 17 bytes, four bytes per token
 			t.Errorf("progress %s", progress)
 		}
 	})
 }
 
-// An agent accepts messages from the return of the call that started it until it has finished. In a repeatable run it
-// starts only between turns.
+// A background agent accepts messages as soon as the call that started it has returned. In a
+// repeatable run, the agent itself starts only between turns.
 func TestMessageBeforeTheStart(t *testing.T) {
 	clock := &fakeClock{}
 	tasks := task.New(task.Options{NewID: clock.NewID, Now: time.Now, Ordered: true})
@@ -467,8 +467,8 @@ func TestMessageBeforeTheStart(t *testing.T) {
 	tasks.Close()
 }
 
-// The script of a call decides about its agent: the type, the messages, and whether the call waits. If it does not set
-// the last, the agent's type decides, and by default the call does not wait.
+// The script of a call sets the agent type, the messages, and whether the call waits. If the script
+// does not set whether the call waits, the agent type decides. By default, the call does not wait.
 func TestScripted(t *testing.T) {
 	for _, tt := range []struct {
 		agentType  string
@@ -593,7 +593,7 @@ func TestCrashInAnAgent(t *testing.T) {
 	}
 }
 
-// An interrupt ends an agent that the call waits for, but not one in the background.
+// An interrupt ends a foreground agent, but not a background agent.
 func TestInterrupt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		two := scenarios.Reply{Blocks: append(
@@ -643,7 +643,7 @@ func TestCeiling(t *testing.T) {
 		if took := time.Since(began); took != 1500*time.Millisecond {
 			t.Errorf("waited %s", took)
 		}
-		go func() { // the tools' notes
+		go func() { // receives the callers, so that the tools do not block
 			for range s.callers {
 				continue
 			}
@@ -653,8 +653,8 @@ func TestCeiling(t *testing.T) {
 	})
 }
 
-// cli-contract 5.3: SubagentStart runs right after task_started, and SubagentStop before task_updated. A blocked agent
-// continues with the feedback.
+// SubagentStart hooks run immediately after task_started, and SubagentStop hooks before
+// task_updated. A blocked agent continues with the feedback (cli-contract 5.3).
 func TestHooks(t *testing.T) {
 	var inputs []string
 	blocked := false
@@ -688,7 +688,7 @@ func TestHooks(t *testing.T) {
 	runner.Close(t.Context())
 }
 
-// The output of the session start is not repeated for agents.
+// The events of the session's start are not repeated for agents.
 func TestStartIsTheSessions(t *testing.T) {
 	s := newSession(t, script{"go": {call("Agent", foreground), textReply("main")}, "sub": {textReply("found")}}, false, func(o *simulator.Options) {
 		o.Main.Start = simulator.SessionStart{Title: "T", CustomizationsDisabled: true}

@@ -32,7 +32,7 @@ func (h *fixedHost) call(_ context.Context, id string, input json.RawMessage, to
 	return json.RawMessage(h.reply), h.err
 }
 
-// Checklist row 19: the round trip, with the input of the golden ctl-hooks.
+// A callback receives the input that was recorded in the golden ctl-hooks (checklist row 19).
 func TestCallbackInput(t *testing.T) {
 	h := &fixedHost{reply: `{}`}
 	r := newRunner(t, `{}`, func(o *Options) { o.Callback, o.CWD = h.call, "/w" })
@@ -231,7 +231,7 @@ func TestSeveralHooks(t *testing.T) {
 	}
 }
 
-// Checklist row 56: the failure event has its own hooks; row 22: several events.
+// Each event runs only its own hooks, and so does the event of a failed call (checklist rows 22 and 56).
 func TestEventsAreApart(t *testing.T) {
 	h := &fixedHost{reply: `{}`}
 	r := newRunner(t, `{}`, func(o *Options) { o.Callback = h.call })
@@ -257,8 +257,8 @@ func TestEventsAreApart(t *testing.T) {
 	}
 }
 
-// If a host does not answer in time, actions that would begin are not started, but actions that would end are ended
-// (observed with 2.1.329).
+// If a host does not answer in time, a tool call or prompt does not start, and a turn that would
+// end does end (observed with 2.1.329).
 func TestCallbackSilent(t *testing.T) {
 	tests := []struct {
 		event   protocol.HookInput
@@ -353,8 +353,8 @@ func TestPermissionRequest(t *testing.T) {
 	}
 }
 
-// A new set of callbacks replaces the previous one, and the hooks of a file replace those of the same source; others
-// are kept (observed with 2.1.329).
+// New callbacks replace the previous callbacks. The hooks of a file replace those of the same
+// source. All other hooks are kept (observed with 2.1.329).
 func TestReplace(t *testing.T) {
 	h := &fixedHost{reply: `{}`}
 	r := newRunner(t, `{}`, func(o *Options) {
@@ -387,7 +387,7 @@ func TestDenialText(t *testing.T) {
 	deny := func(reason string) string {
 		return `echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny"` + reason + `}}'`
 	}
-	// One command waits for the end of the other, and then some time, in which the runner notices this end.
+	// One command waits until the other has ended, and then long enough for the runner to notice this end.
 	pid := filepath.Join(t.TempDir(), "pid")
 	early := "echo $$ >" + pid + "; " + deny(`,"permissionDecisionReason":"early"`)
 	last := "until [ -s " + pid + " ]; do sleep 0.01; done; while kill -0 $(cat " + pid + ") 2>&-; do sleep 0.01; done; sleep 0.5; "

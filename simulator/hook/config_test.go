@@ -37,7 +37,7 @@ func TestMatcher(t *testing.T) {
 		{text("mcp__.*"), "mcp__s__t", true},
 		{text("mcp__s__t"), "mcp__s__t", true},
 		{text("Bash(echo *)"), "Bash", false},
-		{text("^(?!(Glob|Read)$).*"), "Bash", true}, // hosts write JavaScript's
+		{text("^(?!(Glob|Read)$).*"), "Bash", true}, // hosts write JavaScript expressions
 		{text("^(?!(Glob|Read)$).*"), "Read", false},
 	}
 	for _, tt := range tests {
@@ -96,7 +96,7 @@ func TestSettingsOrder(t *testing.T) {
 	}
 }
 
-// Matchers apply only to events with a subject; the agent tool has two names (observed with 2.1.329).
+// Matchers apply only to events with a subject. A matcher for Task also matches Agent (observed with 2.1.329).
 func TestMatches(t *testing.T) {
 	tests := []struct {
 		matcher, event, subject string

@@ -21,7 +21,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain fails if goroutines remain. The clock of the library behind jspattern stops shortly after the last match.
+// TestMain fails if goroutines remain. The regular expression library runs a clock goroutine, which
+// ends shortly after the last match.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
 }
@@ -103,8 +104,9 @@ func expectDecision(o Outcome) expectedOutcome {
 	}
 }
 
-// Checklist row 61: command hooks of settings files, exit statuses and output; rows 20 and 21: valid answers of
-// PreToolUse and PostToolUse. Texts as in the goldens pretool-block, prompt-block and stop-block-once.
+// TestCommandVerdicts checks the exit statuses and outputs of command hooks (checklist row 61),
+// with valid answers of PreToolUse and PostToolUse (rows 20 and 21). The texts are those of the
+// goldens pretool-block, prompt-block and stop-block-once.
 func TestCommandVerdicts(t *testing.T) {
 	post := protocol.PostToolUseHook{ToolName: "Bash", ToolInput: bash.ToolInput, ToolUseID: "toolu_1"}
 	prompt := protocol.UserPromptSubmitHook{Prompt: "hi"}

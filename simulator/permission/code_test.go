@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// The reason codes in transcripts for calls that are refused or need a question (observed with 2.1.330).
+// TestReasonCodes checks the reason codes for calls that are refused or need approval (observed with 2.1.330).
 func TestReasonCodes(t *testing.T) {
 	for _, tt := range []struct{ rule, tool, input, code, source, breaker string }{
 		{tool: "Bash", input: "curl a", code: "bashMiss:no-rule-match"},

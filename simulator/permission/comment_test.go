@@ -8,8 +8,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// A comment that ends in a backslash does not hide the next line, which the shell runs (security point A1). The real
-// CLI refuses each of these in all of the modes.
+// A comment that ends in a backslash does not hide the next line, which the shell runs (security
+// point A1). The real CLI does not allow any of these command lines, in any of the modes.
 func TestCommentHidesNothing(t *testing.T) {
 	variants := []string{
 		"ls #\\\nX", "ls # x\\\nX", "ls # x\\\\\nX", "ls # x\\\\\\\nX", "ls\t#\\\nX", "ls | cat #\\\nX", "ls |#\\\nX", "ls && #\\\nX", "ls; #\\\nX", "ls &#\\\nX",
@@ -38,8 +38,8 @@ func TestCommentHidesNothing(t *testing.T) {
 	}
 }
 
-// Questions about command text that cannot be analysed have these texts. For a script with a syntax error, there is one
-// question about the whole script (observed with 2.1.330).
+// TestTextQuestions checks the messages of approval requests for command lines that cannot be analysed.
+// A script with a syntax error gets one request about the whole script (observed with 2.1.330).
 func TestTextQuestions(t *testing.T) {
 	tests := []struct{ command, want string }{
 		{"ls 'a\\ b'", "Contains backslash-escaped whitespace"},

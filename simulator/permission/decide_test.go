@@ -29,7 +29,7 @@ func newPolicy(t *testing.T, o permission.Options, rules ...string) *permission.
 	return p
 }
 
-// newCall creates a call: the input is a JSON object, or for Bash the command and for the file tools the path.
+// newCall creates a call. input is a JSON object, or only the command for Bash and only the path for the file tools.
 func newCall(tool, input string) protocol.ToolUse {
 	if !strings.HasPrefix(input, `{"`) && input != "{}" {
 		key := "file_path"
@@ -79,7 +79,7 @@ func TestDecide(t *testing.T) {
 		use   protocol.ToolUse
 		want  modes
 	}{
-		// Checklist row 24: echo runs, touch asks, Write asks, reads inside run.
+		// Checklist row 24: echo and reads in the working directory run, touch and Write ask.
 		{"read-only command", nil, newCall("Bash", "echo hi"), modes{d: "allow subcommandResults", ae: "allow subcommandResults", by: "allow mode", da: "allow subcommandResults", pl: "allow subcommandResults"}},
 		{"read-only pipeline", nil, newCall("Bash", "cat a.txt | wc -l && pwd"), modes{d: "allow subcommandResults"}},
 		{"writing command", nil, newCall("Bash", "touch made"), modes{d: "ask", ae: "allow subcommandResults", au: "allow mode", by: "allow mode", da: "deny mode", pl: "deny classifier"}},
@@ -154,7 +154,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// Short texts that clients match on (contract 6.2 and its corrections; row 52).
+// TestDenialTexts checks the short texts that clients match on (contract 6.2, row 52).
 func TestDenialTexts(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -216,7 +216,7 @@ func TestDenialTexts(t *testing.T) {
 	}
 }
 
-// With a prompter, plan and auto mode ask if they would need the classifier, and don't ask mode still denies.
+// With a prompter, the modes plan and auto ask instead of using the classifier. The mode dontAsk still denies.
 func TestAskerInModes(t *testing.T) {
 	for mode, want := range map[protocol.PermissionMode]string{
 		protocol.ModePlan: "ask other", protocol.ModeAuto: "ask other", protocol.ModeDontAsk: "deny mode",
@@ -262,7 +262,7 @@ func TestAutoApproveAndUnknownTools(t *testing.T) {
 	}
 }
 
-// Hooks may override a mode but no rule (contract 6.1; row 20).
+// A verdict shows whether a rule or the mode decided, because a hook may override only the mode (contract 6.1, row 20).
 func TestVerdictTellsRulesFromModes(t *testing.T) {
 	p := newPolicy(t, permission.Options{Mode: protocol.ModeDontAsk}, "deny Bash(rm *)")
 	if v := p.Decide(newCall("Bash", "rm x")); !v.DenyRule {
@@ -325,7 +325,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// A deny rule about reading hides files from the tools that list them.
+// A deny rule for reading hides files from the tools that list files.
 func TestIsHidden(t *testing.T) {
 	for _, tt := range []struct {
 		rule, path string

@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the verdicts of testdata/verdicts.txt")
 
-// dirFS is testFS with one directory.
+// dirFS is a testFS with one directory.
 type dirFS struct{ testFS }
 
 func (dirFS) IsDir(path string) bool { return strings.TrimSuffix(path, "/") == "/else/dir" }

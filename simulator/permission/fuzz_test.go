@@ -16,9 +16,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// commandGrammar returns the words of a grammar by name. Words in angle brackets are replaced by random choices until
-// none is left. Only a name could lead out of the private directory, and no word is a path that exists on this machine.
-// The programs are touch and programs that only read.
+// commandGrammar returns the alternatives of each symbol of a grammar. A symbol in angle brackets is replaced
+// by a random alternative until no symbol is left. The commands run in a private directory and are harmless:
+// the programs are touch and programs that only read, and no word is a path that exists on this machine.
 func commandGrammar() map[string][]string {
 	return map[string][]string{
 		"line": {
@@ -120,7 +120,7 @@ func dirContent(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// lineOf returns the line of the grammar that a number encodes.
+// lineOf returns the command line that is generated from a seed.
 func lineOf(seed uint64) string { return commandLine(rand.New(rand.NewPCG(seed, 17))) }
 
 // tryReadOnly runs a command line that the engine allows without a rule, and checks that the file system is
@@ -190,7 +190,7 @@ func TestReadOnlyHoldsForASample(t *testing.T) {
 	}
 }
 
-// FuzzReadOnly does the same with random command lines.
+// FuzzReadOnly checks random command lines like TestReadOnlyHoldsForASample.
 func FuzzReadOnly(f *testing.F) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {

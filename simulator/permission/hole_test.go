@@ -34,7 +34,7 @@ func (testFS) Glob(pattern string) (found []string) {
 
 func (testFS) IsDir(string) bool { return false }
 
-// files creates policies that use the small file system.
+// files returns the options of a policy that uses testFS.
 func files(o permission.Options) permission.Options {
 	o.Home, o.FileSystem = "/home/me", testFS{}
 	return o
@@ -59,8 +59,8 @@ func TestLooksReadOnly(t *testing.T) {
 	}
 }
 
-// The calls that deny rules refuse, and those that they do not, if another rule allows all of Bash. The real CLI
-// 2.1.330 decides the same in every mode (security point A3).
+// TestDenyRules checks which calls deny rules refuse if another rule allows all of Bash. The real
+// CLI 2.1.330 makes the same decisions in every mode (security point A3).
 func TestDenyRules(t *testing.T) {
 	tests := []struct {
 		want     string
@@ -185,7 +185,7 @@ func TestMonitorRules(t *testing.T) {
 	}
 }
 
-// The removal of essential files needs permission in every mode and despite every rule.
+// The removal of essential files needs approval in every mode, even if a rule allows it.
 func TestDangerousRemoval(t *testing.T) {
 	for _, mode := range []protocol.PermissionMode{"", protocol.ModeBypass, protocol.ModeAcceptEdits} {
 		p := newPolicy(t, files(permission.Options{Mode: mode}), "allow Bash", "allow Bash(rm:*)")
@@ -223,7 +223,7 @@ func TestSensitiveHolds(t *testing.T) {
 	}
 }
 
-// Path rules of Write neither deny nor ask, unlike those of Edit; a caller that starts with one gets a warning.
+// Deny and ask rules with a path have no effect if they name Write instead of Edit. The policy warns about such rules.
 func TestIdleRules(t *testing.T) {
 	for _, behavior := range []string{permission.BehaviorDeny, permission.BehaviorAsk} {
 		o := permission.Options{Mode: protocol.ModeAcceptEdits, CWD: cwd}

@@ -8,7 +8,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// The verdicts about command lines with rules, as the real CLI 2.1.330 gives them (security points A3 and A11).
+// TestRealVerdicts checks the verdicts on command lines with rules against those of the real CLI
+// 2.1.330 (security points A3 and A11).
 func TestRealVerdicts(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -126,8 +127,8 @@ func TestRealVerdicts(t *testing.T) {
 	}
 }
 
-// Removals in commands that do not parse, or that the real CLI 2.1.330 does not analyse, without rules in mode
-// bypassPermissions.
+// TestBrokenRemovals checks removals in command lines that cannot be parsed or that the real CLI
+// 2.1.330 does not analyse, in mode bypassPermissions and without rules.
 func TestBrokenRemovals(t *testing.T) {
 	p := newPolicy(t, files(permission.Options{Mode: protocol.ModeBypass, HasAsker: true}))
 	for want, commands := range map[string][]string{
@@ -148,8 +149,8 @@ func TestBrokenRemovals(t *testing.T) {
 	}
 }
 
-// In plan mode a server's tool that may change something needs permission even if a rule allows it; rules also match a
-// host name that ends with a dot (2.1.330).
+// In plan mode, an MCP tool that may change something needs permission even if a rule allows it.
+// Rules also match a host name that ends with a dot (observed with 2.1.330).
 func TestRulesThatDoNotReach(t *testing.T) {
 	tool := func(name string) (protocol.Tool, bool) {
 		return protocol.Tool{Name: name, Server: "desk", ReadOnly: strings.HasSuffix(name, "list")}, true
@@ -170,7 +171,8 @@ func TestRulesThatDoNotReach(t *testing.T) {
 	}
 }
 
-// Modes and file tools, as the real CLI 2.1.330 decides (security point A11).
+// TestRealVerdictsOnFiles checks the verdicts on file tools in all modes against those of the real
+// CLI 2.1.330 (security point A11).
 func TestRealVerdictsOnFiles(t *testing.T) {
 	accepting := newPolicy(t, files(permission.Options{HasAsker: true, Mode: protocol.ModeAcceptEdits}))
 	for command, want := range map[string]string{

@@ -7,8 +7,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Removals that need permission in every mode and despite every rule, and those that bypassPermissions allows, as the
-// real CLI 2.1.330 decides them (security point A2).
+// TestRemovals checks which removals need approval in every mode, even if a rule allows them, and which
+// removals bypassPermissions allows. The decisions are those of the real CLI 2.1.330 (security point A2).
 func TestRemovals(t *testing.T) {
 	asked := []string{
 		"rm -rf ~/../*", "rm -rf ~/../..", "rm -rf /usr/lib/../*", "rm -rf /usr/lib/../..",
@@ -101,8 +101,9 @@ func TestRemovals(t *testing.T) {
 	}
 }
 
-// Removals of a file or directory whose name the command line puts into a variable before: its text, or a command that
-// finds it from the working directory. In bypassPermissions, only this check prevents them.
+// removalsByVariable are removals of a file or directory whose name is in a variable. The command
+// line sets the variable to the name, or to the output of a command that finds it from the working
+// directory. In mode bypassPermissions, only the check for such variables prevents these removals.
 var removalsByVariable = []string{
 	"A=/; rm -rf $A", `A=/; rm -rf "$A"`, "A=/ && rm -rf $A", "A=/\nrm -rf $A", "export A=/; rm -rf $A", "A=/; export A; rm -rf $A", "declare A=/; rm -rf $A", "readonly A=/; rm -rf $A", "A=/; rm $A",
 	"A=/; rmdir $A", "A=/; ls; rm -rf $A", "A=/; ls && rm -rf $A", "A=/; ls | rm -rf $A", "A=/; if true; then rm -rf $A; fi", "A=/; for i in 1; do rm -rf $A; done", "A=/; timeout 5 rm -rf $A",

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Row 30 and contract 4.3: the answers of set_permission_mode.
+// TestSetMode checks the answers to set_permission_mode (row 30, contract 4.3).
 func TestSetMode(t *testing.T) {
 	tests := []struct {
 		mode          protocol.PermissionMode
@@ -73,7 +73,7 @@ func TestParseMode(t *testing.T) {
 	}
 }
 
-// Contract 6.3: the suggestions that a host receives.
+// TestSuggestions checks the suggestions that a host receives (contract 6.3).
 func TestSuggestions(t *testing.T) {
 	type update = protocol.PermissionUpdate
 	edits := update{Type: "setMode", Mode: "acceptEdits", Destination: "session"}
@@ -116,7 +116,7 @@ func TestSuggestions(t *testing.T) {
 	}
 }
 
-// Row 53: the permission updates of an answer.
+// TestApply checks the permission updates of an answer (row 53).
 func TestApply(t *testing.T) {
 	rules := []protocol.PermissionRule{{ToolName: "mcp__s__t"}}
 	call := newCall("mcp__s__t", "{}")
@@ -162,7 +162,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// The fields of can_use_tool (row 23).
+// TestRequest checks the fields of can_use_tool (row 23).
 func TestRequest(t *testing.T) {
 	tools := map[string]protocol.Tool{
 		"Bash":     {Name: "Bash", Description: "Runs a command."},
@@ -209,7 +209,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// The text about rules in a question about an MCP tool (observed with 2.1.329).
+// TestServerAskOnly checks the field that says whether a rule caused a question about an MCP tool (observed with 2.1.329).
 func TestServerAskOnly(t *testing.T) {
 	for _, tt := range []struct {
 		name        string

@@ -128,7 +128,7 @@ func TestParamRules(t *testing.T) {
 	}
 }
 
-// A rule for a server compares the server's name, not a part of the tool's name.
+// A rule for an MCP server matches the complete name of the server, not the beginning of the tool's name.
 func TestRuleForServer(t *testing.T) {
 	o := permission.Options{Tool: func(name string) (protocol.Tool, bool) {
 		return protocol.Tool{Name: name, Server: "my server__x"}, true
@@ -202,7 +202,7 @@ func FuzzRules(f *testing.F) {
 	} {
 		f.Add(seed, "git status && rm x")
 	}
-	f.Add("Bash(a:*)", ":\xa1") // no UTF-8
+	f.Add("Bash(a:*)", ":\xa1") // invalid UTF-8
 	f.Fuzz(func(t *testing.T, value, text string) {
 		o := permission.Options{CWD: cwd, Home: "/home/me"}
 		for _, r := range strings.FieldsFunc(value, func(r rune) bool { return r == ',' }) {

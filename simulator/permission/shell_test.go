@@ -32,7 +32,7 @@ func suggestionTexts(v permission.Verdict) string {
 	return strings.Join(out, "; ")
 }
 
-// The question about a Bash call: its text, the suggestions, and the path in question.
+// TestShellQuestions checks the message, the suggestions and the blocked path of approval requests for Bash calls.
 func TestShellQuestions(t *testing.T) {
 	const (
 		inside   = " needs approval. The path is inside the working directories for this session ('/work/project'), and Claude Code asks before a shell command creates, changes or removes files there."
@@ -105,7 +105,7 @@ func TestShellQuestions(t *testing.T) {
 	}
 }
 
-// A deny rule for reading refuses commands that read the path, also after a cd, and changes by the file tools.
+// A deny rule for reading refuses commands that read the path, even after a cd, and calls of file tools that change it.
 func TestReadDenied(t *testing.T) {
 	const file = "<tool_use_error>File is covered by a Read deny rule in your permission settings and cannot be "
 	denied := func(command string) string {
@@ -174,8 +174,8 @@ func TestSubshellPaths(t *testing.T) {
 	}
 }
 
-// No allow rule and no mode except bypassPermissions allows changes of files that configure automatically run commands,
-// or the removal of whole directory trees.
+// Changes of files that configure automatically run commands, and removals of whole directory
+// trees, need approval. Only bypassPermissions allows them; no other mode and no rule does.
 func TestSensitiveFiles(t *testing.T) {
 	own := ", but you haven't granted it yet."
 	tests := []struct {

@@ -34,7 +34,7 @@ func TestVerdictAndItsText(t *testing.T) {
 		{"", "", "Glob", `{"pattern":"/etc/*"}`, "ask workingDir", "Claude requested permissions to read from /etc, "},
 		{"", "", "Grep", `{"pattern":"/etc/"}`, "allow mode", ""},
 
-		// If rules deny paths, file names that come from another command need a question.
+		// If rules deny paths, a command that receives file names from another command needs approval.
 		{"", "", "Bash", "cat f | xargs grep x", runs, ""},
 		{"", "deny Bash(rm:*)", "Bash", "cat f | xargs grep x", runs, ""},
 		{"", "deny Read(x)", "Bash", "cat f | xargs grep x", "ask subcommandResults", severalParts + "The following part requires approval: xargs grep x"},
@@ -43,7 +43,7 @@ func TestVerdictAndItsText(t *testing.T) {
 		{"", "deny Read(x)", "Bash", "cat f | xargs echo", runs, ""},
 		{"", "deny Read(x)", "Bash", "cat f | grep x", runs, ""},
 
-		// The words that are files.
+		// These cases check which words of a command name files.
 		{"", "allow Bash;deny Read(//work/project)", "Bash", "find", denied, ""},
 		{"", "allow Bash;deny Read(//work/project)", "Bash", "ls", denied, ""},
 		{"", "allow Bash;deny Read(//work/project)", "Bash", "wc", "allow rule", ""},
@@ -59,12 +59,12 @@ func TestVerdictAndItsText(t *testing.T) {
 		{"", "", "Bash", "cat ***???[a][b]", runs, ""},
 		{"", "", "Bash", "cat ***???[a][b][c]", "ask other", expansion},
 
-		// The files that a removal would remove.
+		// These cases check the description of what a removal would remove.
 		{bypass, "", "Bash", "rm -rf /*", "ask safetyCheck", "Dangerous rm operation detected: '/*'\n\nThis command would remove a critical system directory. "},
 		{bypass, "", "Bash", "rm -rf */*", "ask safetyCheck", "Dangerous rm operation detected: '/work/project/*/*'\n\nThis command would remove a workspace directory "},
 		{bypass, "", "Bash", "rm -rf a/*/*", "ask safetyCheck", "Dangerous rm operation detected: '/work/project/a/*/*'\n\nThis command would remove what can't be told before it runs. "},
 
-		// Names that are sensitive as a directory are none as the last step, but for .claude.
+		// Some names are sensitive only as a directory of the path, not as its last element. The exception is .claude.
 		{edits, "", "Write", cwd + "/.claude", "ask safetyCheck", "Claude requested permissions to write to /work/project/.claude, but you haven't granted it yet."},
 		{edits, "", "Write", cwd + "/.config", "allow mode", ""},
 		{edits, "", "Write", cwd + "/.config/git/x", "ask safetyCheck", "Claude requested permissions to edit /work/project/.config/git/x which is a sensitive file."},
@@ -114,15 +114,15 @@ func TestVerdictAndItsText(t *testing.T) {
 	}
 }
 
-// Without a file system the matches of a glob are unknown, and it is used literally.
+// Without a file system, a glob is not expanded.
 func TestGlobWithoutDisk(t *testing.T) {
 	if got := verdictText(newPolicy(t, permission.Options{}).Decide(newCall("Bash", "cat *"))); got != "allow subcommandResults" {
 		t.Errorf("got %q", got)
 	}
 }
 
-// The source of a decision is the source of the first rule that decides. Rules in the user's own files count as
-// decisions of the user.
+// The source of a decision is that of the first rule that applies. A rule in the user's own files
+// counts as a decision of the user.
 func TestSourceOfTheDecision(t *testing.T) {
 	for _, tt := range []struct {
 		behavior, source string
@@ -160,7 +160,7 @@ func TestSourceOfTheDecision(t *testing.T) {
 	}
 }
 
-// In the name of a server, all but ASCII letters, digits, hyphens and underscores are underscores.
+// In server names, all characters other than ASCII letters, digits, hyphens and underscores become underscores.
 func TestRuleForServerWithOddName(t *testing.T) {
 	for server, rule := range map[string]string{"azAZ09_-": "mcp__azAZ09_-", "`{@[/:": "mcp__" + "______", "é x": "mcp____x"} {
 		o := permission.Options{Tool: func(name string) (protocol.Tool, bool) { return protocol.Tool{Name: name, Server: server}, true }}
@@ -210,7 +210,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// A rule that allows a type of agent denies none.
+// A rule that allows an agent type does not deny it.
 func TestAllowedAgentIsNotDenied(t *testing.T) {
 	if text, _ := newPolicy(t, permission.Options{}, "allow Agent(Explore)").DeniedAgent("Explore"); text != "" {
 		t.Errorf("denied by %q", text)
@@ -245,7 +245,7 @@ func TestRequestOfHook(t *testing.T) {
 	}
 }
 
-// The answers that hosts and permission tools write (contract 6.3).
+// TestReadAnswer parses the answers of hosts and permission tools (contract 6.3).
 func TestReadAnswer(t *testing.T) {
 	const invalid = "The canUseTool callback returned an invalid permission result. "
 	for _, tt := range []struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Checklist row 19: every event of cli-contract 5.2 that is sent, with its keys in order and the subject of its matchers.
+// TestHookInputs checks the keys, their order and the subject of each simulated event (cli-contract 5.2, checklist row 19).
 func TestHookInputs(t *testing.T) {
 	server := &ServerRef{Name: "s", Source: "dynamic"}
 	ms := 5

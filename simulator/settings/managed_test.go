@@ -20,8 +20,8 @@ func loadManaged(files map[string]string) (settings.Settings, error) {
 	})
 }
 
-// Managed files have precedence over the user's, and a later file over an earlier one. Single errors in them are
-// reported.
+// Managed files take precedence over the user's file, and a later managed file over an earlier one.
+// Errors in managed files are reported individually.
 func TestManagedFiles(t *testing.T) {
 	s, err := loadManaged(map[string]string{
 		state + "/settings.json":            `{"model":"user","language":"x"}`,
@@ -57,7 +57,7 @@ func TestManagedByHost(t *testing.T) {
 	}
 }
 
-// Hooks and rules that only managed settings may define.
+// Managed settings can exclude the hooks and rules of all other sources.
 func TestManagedOnly(t *testing.T) {
 	const hooks = `{"hooks":{"Stop":[]}}`
 	tests := []struct {

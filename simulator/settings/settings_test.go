@@ -40,7 +40,7 @@ func load(t *testing.T, o settings.Options, files map[string]string) settings.Se
 	return s
 }
 
-// A later source can switch on again that a classifier decides in plan mode.
+// A later source can restore the default that a classifier decides in plan mode.
 func TestPlansAlone(t *testing.T) {
 	user, local := state+"/settings.json", cwd+"/.claude/settings.local.json"
 	for want, files := range map[string]map[string]string{
@@ -117,7 +117,7 @@ func TestParts(t *testing.T) {
 	if diff := cmp.Diff(want, s.Permissions); diff != "" {
 		t.Errorf("permissions (-want +got):\n%s", diff)
 	}
-	// Row 61: hooks of all sources, in order, as written.
+	// The hooks of all sources are kept in order (row 61).
 	hooks := []settings.Hooks{{Source: settings.SourceUser, Raw: []byte(`{"Stop":[]}`)}, {Source: settings.SourceLocal, Raw: []byte(`{"PreToolUse":[]}`)}}
 	if diff := cmp.Diff(hooks, s.Hooks); diff != "" {
 		t.Errorf("hooks (-want +got):\n%s", diff)
@@ -198,7 +198,7 @@ func TestFlagValue(t *testing.T) {
 	}
 }
 
-// Files of a checkout cannot lift restrictions, not even by overriding other files; the flag can.
+// Files of a repository cannot set the modes bypassPermissions and auto, but --settings can.
 func TestFreeHand(t *testing.T) {
 	mode := func(m string) string { return `{"permissions":{"defaultMode":"` + m + `"}}` }
 	tests := []struct{ user, project, local, flag, want string }{
@@ -226,7 +226,7 @@ func TestFreeHand(t *testing.T) {
 	}
 }
 
-// Contract 6.1: the project's allow rules apply only in a trusted folder, deny rules always.
+// The allow rules of a project apply only in a trusted folder. Its deny rules always apply (contract 6.1).
 func TestTrust(t *testing.T) {
 	project := `{"permissions":{"allow":["Write","Edit"],"deny":["Bash"]}}`
 	tests := []struct {
@@ -274,7 +274,7 @@ func TestHomeAsProject(t *testing.T) {
 	}
 }
 
-// Without ReadFile the files on disk are read; an unreadable one is a warning.
+// Without ReadFile, files are read from disk. An unreadable file causes a warning.
 func TestRealFiles(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "settings.json"), []byte(`{"model":"m"}`), 0o600); err != nil {
@@ -289,7 +289,7 @@ func TestRealFiles(t *testing.T) {
 	}
 }
 
-// Settings of a host have precedence over --settings key by key, with the same source (observed with 2.1.329).
+// Settings of a host take precedence over --settings, key by key, and have the same source (observed with 2.1.329).
 func TestHost(t *testing.T) {
 	object := func(text string) (keys map[string]json.RawMessage) {
 		if err := json.Unmarshal([]byte(text), &keys); err != nil {

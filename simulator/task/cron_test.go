@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Texts observed with 2.1.329.
+// TestCronWords checks descriptions of schedules (observed with 2.1.329).
 func TestCronWords(t *testing.T) {
 	for expr, want := range map[string]string{
 		"* * * * *":      "Every minute",
@@ -85,7 +85,7 @@ func parseTime(t *testing.T, s string) time.Time {
 	return at
 }
 
-// Ids and times observed with 2.1.329.
+// TestJobNext checks the first run of jobs, with ids and times observed with 2.1.329.
 func TestJobNext(t *testing.T) {
 	created := parseTime(t, "2026-11-21 11:29:18")
 	for _, tt := range []struct {

@@ -44,7 +44,7 @@ func wireTexts(t *testing.T, events []protocol.Event) []string {
 	return out
 }
 
-// Keys and order of goldens subagent-fg and tool-bash-bg.
+// TestFrames checks the keys and the order of frames, as in the goldens subagent-fg and tool-bash-bg.
 func TestFrames(t *testing.T) {
 	s := newSet(task.Options{Dir: func() string { return "/tasks" }})
 	a := s.Start(task.Info{Kind: task.KindAgent, ToolUseID: "toolu_1", Description: "d", AgentType: "Explore", Prompt: "p", Depth: 1})
@@ -146,7 +146,7 @@ func TestStopAndClose(t *testing.T) {
 	})
 }
 
-// In a repeatable run, background agents run one at a time between turns, and show nothing before they have ended.
+// In a repeatable run, background agents run one at a time between turns, and their events are shown when they have ended.
 func TestOrdered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSet(task.Options{Ordered: true})
@@ -183,7 +183,7 @@ func TestOrdered(t *testing.T) {
 	})
 }
 
-// The next action of a task follows after its posted event was shown.
+// WaitUntilPostedEventsShown returns only after the posted events were shown.
 func TestSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSet(task.Options{})
@@ -299,7 +299,7 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// An agent counts until its end has been shown, and is active unless it only waits.
+// An agent counts as running until its end has been shown, and as waiting while it sleeps.
 func TestAgentsAreCounted(t *testing.T) {
 	s := newSet(task.Options{})
 	a := s.Start(task.Info{Kind: task.KindAgent, Background: true})

@@ -34,8 +34,8 @@ func pickMembers(t *testing.T, s *transcript.Transcript, keys ...string) []map[s
 	return all
 }
 
-// E14, as 2.1.329 writes it: the line of a command has neither mode nor source, its text follows directly, and the
-// model's reply is attributed to it.
+// The line of a command has no mode and no source. The line with the text of the command follows
+// directly, and the model's reply is attributed to the command (E14, as 2.1.329 writes it).
 func TestExpandedCommand(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{})
@@ -69,8 +69,8 @@ func TestExpandedCommand(t *testing.T) {
 	}
 }
 
-// E14, as 2.1.329 writes it: the CLI's own request after an incomplete reply is marked; a hook's text for the model
-// is not.
+// The CLI's own request after an incomplete reply is marked as a companion, but a hook's text for
+// the model is not (E14, as 2.1.329 writes it).
 func TestCompanion(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{})
@@ -91,8 +91,8 @@ func TestCompanion(t *testing.T) {
 	}
 }
 
-// E14, as 2.1.329 writes it: the result of a server in addition to its content, and the server whose answer the model
-// followed.
+// The line of an MCP result contains the parts of the result other than its content. Later replies
+// are attributed to the server (E14, as 2.1.329 writes it).
 func TestMCPLines(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{})
@@ -156,8 +156,8 @@ func TestCommandLines(t *testing.T) {
 	}
 }
 
-// Members of lines as 2.1.329 writes them: the directory of the line, interruptions, the answer to a failed request,
-// and background notices.
+// TestMembersOfLines checks keys as 2.1.329 writes them: those about the directory, interruptions,
+// failed requests and background notices.
 func TestMembersOfLines(t *testing.T) {
 	w := newWorld(t)
 	where := &movedContext{}
@@ -216,7 +216,8 @@ func TestMembersOfLines(t *testing.T) {
 	}
 }
 
-// TestTerminalLines: in a terminal, 2.1.330 writes the mode first, then prompts with their origin, and the time of a turn.
+// TestTerminalLines checks the lines of a session in a terminal: the mode, prompts with their
+// origin, and the duration of a turn (observed with 2.1.330).
 func TestTerminalLines(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{Machine: transcript.Machine{IsTerminal: true}})
@@ -269,7 +270,7 @@ func TestTerminalLines(t *testing.T) {
 	}
 }
 
-// TestRunningAgents: in a terminal, the line about a turn counts the agents that still run.
+// TestRunningAgents checks that, in a terminal, the line about a turn counts the agents that are still running.
 func TestRunningAgents(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{Machine: transcript.Machine{IsTerminal: true}})
@@ -290,7 +291,8 @@ func TestRunningAgents(t *testing.T) {
 	}
 }
 
-// TestResumedWithoutPrompt: a session that is resumed in a terminal, and ended without a prompt, has lines about its mode and costs.
+// TestResumedWithoutPrompt checks that a session that is resumed in a terminal and ends without a
+// prompt has lines about its mode and costs.
 func TestResumedWithoutPrompt(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{})

@@ -17,8 +17,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
-// Contract 8.2. The hashes were computed with the SDK's own rule: h*31+c over
-// the UTF-16 units, wrapped to 32 bits, absolute value in base 36.
+// TestSlug checks the names of project folders (contract 8.2). The hashes follow the rule of the
+// SDK: h*31+c over the UTF-16 units, wrapped to 32 bits, absolute value in base 36.
 func TestSlug(t *testing.T) {
 	long := "/" + strings.Repeat("abcdefgh_/", 30)
 	tests := map[string]string{
@@ -35,7 +35,7 @@ func TestSlug(t *testing.T) {
 	}
 }
 
-// The project folder is named after the real path.
+// The name of the project folder comes from the path without symbolic links.
 func TestSymbolicLinkToProject(t *testing.T) {
 	w := newWorld(t)
 	link := filepath.Join(filepath.Dir(w.cwd), "link")
@@ -51,7 +51,7 @@ func TestSymbolicLinkToProject(t *testing.T) {
 	}
 }
 
-// Observed: write errors are tolerated, and only the first one is reported.
+// Write errors do not end the session, and only the first one is reported (observed).
 func TestWriteFailure(t *testing.T) {
 	w := newWorld(t)
 	if err := os.WriteFile(w.state, nil, 0o600); err != nil { // a file where a folder should be
@@ -258,7 +258,7 @@ func TestCostState(t *testing.T) {
 	}
 }
 
-// A line of the simulator itself is written unchanged, as one line.
+// A RawTranscriptOnlyLine is written as one line, with its JSON unchanged.
 func TestCustomLine(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{})

@@ -20,8 +20,8 @@ func (c *tempDirContext) SessionContext(string) transcript.SessionContext {
 	return transcript.SessionContext{TempDir: c.dir}
 }
 
-// A change of the model by a host is a command before the next prompt. The images of a prompt are stored in files, and a
-// line behind the prompt names the files (issue 26; observed with 2.1.330).
+// A change of the model by a host is recorded as a command before the next prompt. The images of a prompt
+// are stored in files, and a line after the prompt names the files (issue 26, observed with 2.1.330).
 func TestLinesAroundPrompt(t *testing.T) {
 	w := newWorld(t)
 	dir := t.TempDir()

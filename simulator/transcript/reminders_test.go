@@ -29,7 +29,7 @@ func (*remindingContext) RequestContext(string) transcript.RequestContext {
 	return transcript.RequestContext{SystemTurns: true, TokensLeft: 9, Tools: []protocol.Tool{{Name: "Bash"}}}
 }
 
-// In plan mode lines have the name of the plan file, and the model is told when the mode begins and ends.
+// In plan mode, lines contain the name of the plan file. Reminders inform the model when the mode begins and ends.
 func TestPlanMode(t *testing.T) {
 	w := newWorld(t)
 	where := &remindingContext{}
@@ -56,7 +56,7 @@ func TestPlanMode(t *testing.T) {
 	}
 }
 
-// The model of a continued session is told that commands begin in another directory than the last one.
+// In a resumed session, a reminder informs the model if commands start in a different directory than before.
 func TestResumedDirectory(t *testing.T) {
 	w := newWorld(t)
 	where := &movedContext{}
@@ -82,7 +82,7 @@ func TestResumedDirectory(t *testing.T) {
 	}
 }
 
-// The model is told its name again when it changes, also between the runs of a session.
+// A reminder informs the model of its new name after the model has changed, even between the runs of a session.
 func TestChangedModel(t *testing.T) {
 	w := newWorld(t)
 	path, id := "", ""
@@ -106,7 +106,7 @@ func TestChangedModel(t *testing.T) {
 	}
 }
 
-// Reminders precede the requests whose model they inform (observed with 2.1.330).
+// The lines of reminders precede the line of the request that contains them (observed with 2.1.330).
 func TestRemindersOfRequests(t *testing.T) {
 	w := newWorld(t)
 	where := &remindingContext{}

@@ -38,7 +38,8 @@ func TestInsertReminder(t *testing.T) {
 	}
 }
 
-// A skill that is loaded while a message is streamed is the cause of the next message, not of the rest of this one.
+// If a skill is loaded while a message is streamed, the next message is attributed to the skill,
+// not the rest of the current one.
 func TestAttributionOfMessage(t *testing.T) {
 	var c attribution
 	var got []string
@@ -54,7 +55,7 @@ func TestAttributionOfMessage(t *testing.T) {
 	}
 }
 
-// Results precede texts in a message, and only a message that differs from its lines is written again.
+// In a message, results precede texts. A message is written again only if it differs from its lines.
 func TestMessageOfSeveralLines(t *testing.T) {
 	result := func(id string) []json.RawMessage {
 		return []json.RawMessage{json.RawMessage(`{"type":"tool_result","tool_use_id":"` + id + `"}`)}
@@ -71,7 +72,7 @@ func TestMessageOfSeveralLines(t *testing.T) {
 	}
 }
 
-// A message whose first call ends before its last block is complete is one message of the next request.
+// A reply remains one message of the next request, even if its first call ends before its last block is complete.
 func TestReplyAroundResult(t *testing.T) {
 	var c modelInput
 	text := func(s string) []json.RawMessage { return []json.RawMessage{textBlock(s)} }

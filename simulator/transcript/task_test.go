@@ -82,7 +82,7 @@ func TestLostCall(t *testing.T) {
 		&protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "one"}},
 		&protocol.Assistant{UUID: use, Message: protocol.AssistantMessage{ID: "m", Role: "assistant", Content: []protocol.Block{call("toolu_1")}}},
 	)
-	for range 2 { // the second process finds nothing to mend
+	for range 2 { // the second process finds no missing result
 		next := w.mustOpen(t, transcript.Options{Resume: s.ID()})
 		w.turn(t, next, "two")
 		closeAll(t, next)

@@ -67,8 +67,8 @@ func (w *testEnvironment) mustOpen(t *testing.T, o transcript.Options) *transcri
 	return s
 }
 
-// turn records a prompt, the answers and a result, and returns the uuids of
-// the messages.
+// turn records a prompt, the blocks of the reply and the result of the turn. It returns the uuids
+// of the messages.
 func (w *testEnvironment) turn(t *testing.T, s *transcript.Transcript, prompt string, blocks ...protocol.Block) []string {
 	t.Helper()
 	const at = "2026-01-02T03:04:05.000Z"
@@ -214,7 +214,8 @@ func (e *movedContext) AgentWorktree(id string) string {
 	return e.agentDir
 }
 
-// Row 35: path, mode, order of the lines, the chain, uuids of the stream, a string prompt as a string.
+// TestTranscript checks the path, the file mode, and the order, parents and uuids of the lines (row
+// 35). A prompt that is a string stays a string.
 func TestTranscript(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{
@@ -355,7 +356,7 @@ func lastLine(t *testing.T, path string) any {
 	return nil
 }
 
-// compareShape checks keys: `key?` is optional, "*" any.
+// compareShape compares the keys of a line with a shape. In the shape, `key?` is optional and "*" matches any key.
 func compareShape(t *testing.T, at string, shape, got line) {
 	t.Helper()
 	if _, free := shape["*"]; free {
@@ -383,8 +384,8 @@ func compareShape(t *testing.T, at string, shape, got line) {
 	}
 }
 
-// Rows 36 and 40: by id, from another directory too, by path, by title. The id is kept, the file is appended to, and
-// the chain and the costs continue.
+// A session can be resumed by id, even from another directory, by path and by title. It keeps its
+// id, its file, its chain of parents and its costs (rows 36 and 40).
 func TestResume(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{})
@@ -465,7 +466,7 @@ func TestContinue(t *testing.T) {
 	}
 }
 
-// Row 36, golden resume-missing: the refusals and their texts.
+// TestOpenErrors checks the errors and their texts (row 36, golden resume-missing).
 func TestOpenErrors(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{})
@@ -517,8 +518,8 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// Row 36: a fork has a copy of the history and its source is unchanged. With --resume-session-at the history is cut
-// (e2e test_truncating_resume: the prompts are one and three).
+// A fork has a copy of the history, and its source is unchanged. With --resume-session-at, the
+// history is cut: the remaining prompts are one and three (row 36, e2e test_truncating_resume).
 func TestFork(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{})
@@ -584,7 +585,7 @@ func TestFork(t *testing.T) {
 			if last := lastPrompt(t, f); last != "one" {
 				t.Errorf("the fork is shown as %q", last)
 			}
-			// The fork can be resumed itself, with the state it ended with.
+			// The fork can be resumed, with the scenario state of its end.
 			if again := w.mustOpen(t, transcript.Options{Resume: f.ID()}); string(again.ScenarioState()) != `{"n":3}` || len(again.History()) != 2*len(tt.want) {
 				t.Errorf("state %s, %d messages", again.ScenarioState(), len(again.History()))
 			}
@@ -610,8 +611,8 @@ func lastPrompt(t *testing.T, s *transcript.Transcript) (last any) {
 	return last
 }
 
-// A list of sessions shows the first text of the last prompt in one line: not a text of the CLI itself, and a command
-// as it was typed.
+// Session lists show the first text of the last prompt in one line. A command is shown as it was
+// typed, and texts of the CLI are not shown.
 func TestLastPrompt(t *testing.T) {
 	long := strings.Repeat("x", 250)
 	blocks := protocol.Content{Blocks: []protocol.Block{protocol.Image("image/png", "AA=="), protocol.Text("a\nb "), protocol.Text("c")}}
@@ -686,14 +687,14 @@ func TestNoPersistence(t *testing.T) {
 	}
 }
 
-// checkingContext is that of a mode in which a server checks calls.
+// checkingContext is the context of a session in a mode in which a server checks calls.
 type checkingContext struct{ lowEffortContext }
 
 func (checkingContext) RequestContext(string) transcript.RequestContext {
 	return transcript.RequestContext{ChecksCalls: true}
 }
 
-// The lines of one message have the same id of the check of its calls, and another message has another id.
+// All lines of a message contain the same id of the check of its calls. Each message has a different id.
 func TestCheckOfMessage(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{Context: checkingContext{}})

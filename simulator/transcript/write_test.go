@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A transcript is opened once, not for each line (D1); if it was removed or replaced, it is opened again.
+// A transcript is opened once, not for each line (D1). After it was removed or replaced, it is opened again.
 func TestWriterKeepsTheFileOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "made", "session.jsonl")
 	w := &transcriptWriter{}
