@@ -92,7 +92,7 @@ func (p Profile) HasTool(name string) bool {
 	return p.isAtLeast(ToolNamed(name).since) && p.env.hasFeature(name)
 }
 
-// changesSimulatedEvenInOlderVersions lists changes that claudeless simulates even for versions from before the change.
+// changesSimulatedEvenInOlderVersions lists changes that claudeless simulates even for versions that precede the change.
 func changesSimulatedEvenInOlderVersions() []nameWithFirstVersion {
 	return []nameWithFirstVersion{
 		{"no system/informational event about auto mode", "2.1.302"},

@@ -164,7 +164,7 @@ func toolsWithFirstVersions() []nameWithFirstVersion {
 	return rows
 }
 
-// RuleText is the text of a permission rule in its parts: Tool or Tool(content). The zero value is the empty text.
+// RuleText contains the parts of a permission rule: Tool or Tool(content). The zero value is the empty text.
 type RuleText struct {
 	Tool       string // the text before the first parenthesis
 	Content    string // the text in the parentheses, with its escapes

@@ -92,8 +92,8 @@ func (g *hostMCPServers) waitUntilMessagesToServerAllowed(ctx context.Context, s
 	}
 }
 
-// serverConnectPhaseOfInitialize is used while the servers of an initialize request are being connected. It reports
-// when a message is sent to one of these servers, and holds back their answers until the request has been answered.
+// serverConnectPhaseOfInitialize is used while the servers of an initialize request are being connected. It reports when a
+// message is sent to one of these servers, and holds back the servers' answers until the initialize request has been answered.
 type serverConnectPhaseOfInitialize struct {
 	mu                 sync.Mutex
 	onMessageToServer  func() // called when a message is sent to one of the servers; nil except between beginPhase and endPhase

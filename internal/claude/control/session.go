@@ -117,7 +117,7 @@ type Answer struct {
 	forInitialize             bool   // the response also lists the unanswered questions to the host
 }
 
-// InitializeRequest is an initialize request.
+// InitializeRequest is an initialize request, with the means to connect its servers.
 type InitializeRequest struct {
 	Request
 	TurnStarted bool // at least one turn has started

@@ -106,7 +106,7 @@ func toolNames(rules []string) []string {
 	return names
 }
 
-// memoryOptions describes where to find instruction files; nil means they are not used.
+// memoryOptions returns where to find instruction files; nil means that none are used.
 func (r *planResolver) memoryOptions() *catalog.InstructionFileOptions {
 	if r.flags.Bare || r.flags.SafeMode || r.flags.Restricted || isEnvEnabled(r.sys, "CLAUDE_CODE_DISABLE_CLAUDE_MDS") {
 		return nil

@@ -128,8 +128,8 @@ func (p *Plan) scenarioServersAsMCPConfigJSON() (string, error) {
 	return out.String(), nil
 }
 
-// absolutePathOfFileNamedInScenario makes a path in the scenario absolute; it is relative to the scenario's file. A bare name
-// without an extension is unchanged, because it names a fixture of the library.
+// absolutePathOfFileNamedInScenario resolves a path in the scenario relative to the scenario's
+// file. A bare name without an extension is unchanged, because it names a fixture of the library.
 func (p *Plan) absolutePathOfFileNamedInScenario(pathOrLibraryFixture string) string {
 	if filepath.IsAbs(pathOrLibraryFixture) || filepath.Base(pathOrLibraryFixture) == pathOrLibraryFixture && filepath.Ext(pathOrLibraryFixture) == "" {
 		return pathOrLibraryFixture

@@ -287,7 +287,7 @@ func (r *recorder) closeLogs() {
 	}
 }
 
-// WarnUnlessRunAsClaude writes a warning for which the real CLI has no counterpart (spec: cli-observed 1).
+// WarnUnlessRunAsClaude writes a warning that the real CLI does not have, except under the name claude (spec: cli-observed 1).
 func (r *recorder) WarnUnlessRunAsClaude(text string) {
 	if !r.noHints {
 		r.WarnOnStderr(text)

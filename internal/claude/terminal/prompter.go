@@ -12,7 +12,7 @@ type prompter struct {
 	player  *turnPlayer
 	cwd     string
 	auto    autoMode
-	pending []*pendingQuestion // the first has the dialog, if one is shown
+	pending []*pendingQuestion // a shown dialog belongs to the first question
 }
 
 // dialogDelayElapsed reports that the dialog for a question may be shown, because the delay that a fault requires has passed.
