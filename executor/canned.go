@@ -97,7 +97,7 @@ func StoppedResult() (resultOfCallInterruptedWhileRunning protocol.ToolResult) {
 	return r
 }
 
-// RejectedText begins the result of a call that a person has refused.
+// RejectedText is the beginning of the result of a call that a person has refused.
 const RejectedText = "The user doesn't want to proceed with this tool use. " +
 	"The tool use was rejected (eg. if it was a file edit, the new_string was NOT written to the file). "
 

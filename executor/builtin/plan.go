@@ -68,7 +68,7 @@ func exitPlanModeTool(p *planTools) tool.Tool {
 func (p *planTools) exitPlanMode(_ context.Context, call protocol.ToolUse) tool.Result {
 	plan, path := p.currentPlan()
 	message, heading := "User has approved exiting plan mode. You can now proceed.", "## Approved Plan:"
-	given, _ := tool.Decode[struct{ Plan string }](call.Input) // validated
+	given, _ := tool.Decode[struct{ Plan string }](call.Input) // the input is already validated
 	edited := call.ObservedInput == nil && given.Plan != "" && (plan == nil || *plan != given.Plan)
 	if edited {
 		plan, heading = &given.Plan, "## Approved Plan (edited by user):"

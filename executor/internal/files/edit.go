@@ -248,7 +248,7 @@ func addReplaceAll(in *plainjson.Object) bool {
 	return true
 }
 
-// adaptQuotes adapts an edit to a file that contains the text before only with other kinds of
+// adaptQuotes adapts an edit to a file that contains the text to replace only with other kinds of
 // quotes, such as curly ones. Otherwise it returns the edit unchanged.
 func adaptQuotes(content, before, after string) (from, to string) {
 	if strings.Contains(content, before) {

@@ -203,7 +203,7 @@ func openCommandOutputFile(pathOrEmptyForTemp string) (*os.File, error) {
 // Done returns a channel that is closed when the command has exited.
 func (c *ShellCommand) Done() <-chan struct{} { return c.job.Done() }
 
-// Stop kills the command and all processes that it has started.
+// Stop stops the command and all processes that it has started.
 func (c *ShellCommand) Stop() { c.job.Stop() }
 
 // Output returns the first limit bytes of the output so far.

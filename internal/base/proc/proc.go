@@ -391,7 +391,7 @@ func ReplaceProcess(c Command) error {
 	return replaceProcess(path, append([]string{c.Path}, c.Args...), c.Env)
 }
 
-// programLookupError wraps err, but its message is text alone.
+// programLookupError is err with text as its whole message.
 type programLookupError struct {
 	text string
 	err  error

@@ -90,8 +90,9 @@ func isKnownTest(args []string) bool {
 	return known
 }
 
-// joinsBracketTestsUnparsably reports whether a command [ joins tests in a way that the real CLI cannot parse (observed with
-// 2.1.330). This is the case if -a or -o is quoted, or if more or less than one word follows it.
+// joinsBracketTestsUnparsably reports whether a command [ joins tests in a way that the real CLI
+// cannot parse (observed with 2.1.330). This is the case if -a or -o is quoted, or if it is not
+// followed by exactly one word.
 func (c Command) joinsBracketTestsUnparsably() bool {
 	last := len(c.Args) - 1 // ]
 	for i := 2; i < last; i++ {
@@ -109,7 +110,7 @@ func HasWrite(rs []Redirect) bool {
 	return slices.ContainsFunc(rs, func(r Redirect) bool { return r.WritesFile })
 }
 
-// isAlwaysReadOnly reports whether a command writes nothing, whatever its arguments are.
+// isAlwaysReadOnly reports whether a command writes nothing with any arguments.
 func isAlwaysReadOnly(name string) bool {
 	switch name {
 	case "ls", "cat", "echo", "head", "tail", "wc", "true", "false", "type", "stat", "du", "df", "cut", "tr", "nl", "tac", "rev", "paste", "comm",

@@ -203,8 +203,8 @@ func (r *scriptReader) analyseNodeDuringWalk(node syntax.Node) (visitsChildren b
 	return true
 }
 
-// recordGroupStartingWithAssignment records a group that begins with an assignment and is part of a list. The real CLI
-// also reads the text of the group on its own (observed with 2.1.330).
+// recordGroupStartingWithAssignment records a group that begins with an assignment and is part of a
+// list. The real CLI also reads the text of the group as a separate script (observed with 2.1.330).
 func (r *scriptReader) recordGroupStartingWithAssignment(openBracket, closeBracket syntax.Pos) {
 	if text := r.source[openBracket.Offset()+1 : closeBracket.Offset()]; r.isOutsideCompoundCommand() && assignmentStartPattern().MatchString(text) {
 		r.script.Groups = append(r.script.Groups, text)

@@ -291,7 +291,7 @@ func unknownFlag(word string, flags []*kong.Flag) error {
 	return errors.New(text)
 }
 
-// Terminal are the flags of exec for the interactive claude.
+// Terminal contains the flags of exec for the interactive claude.
 type Terminal struct {
 	TTY      bool     `name:"tty" help:"Run the command in a new pseudo-terminal, for an interactive claude"`
 	Size     string   `placeholder:"COLSxROWS" help:"Size of the pseudo-terminal, 20x5 to 500x200 (default: that of this terminal, or 110x36)"`

@@ -35,7 +35,7 @@ type Options struct {
 	command command // the command that runs
 }
 
-// Terminal is a terminal with a user.
+// Terminal is the terminal at which a user answers questions.
 type Terminal interface {
 	// ReadSecret reads a line without echo.
 	ReadSecret(prompt string) (string, error)

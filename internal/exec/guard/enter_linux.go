@@ -286,7 +286,8 @@ func CanWatchSyscalls() bool {
 	return unix.Capget(&head, &data[0]) == nil && data[0].Effective&admin != 0
 }
 
-// HasOnlyLoopbackInterfaces reports whether this process has no external network connections, as in a run with --guard=strict.
+// HasOnlyLoopbackInterfaces reports whether this process has no network interface except loopback,
+// as in a run with --guard=strict.
 func HasOnlyLoopbackInterfaces() bool {
 	all, err := net.Interfaces()
 	return err == nil && !slices.ContainsFunc(all, func(i net.Interface) bool { return i.Flags&net.FlagLoopback == 0 })

@@ -20,7 +20,7 @@ import (
 // StrictnessLevel is the strictness of the guard.
 type StrictnessLevel string
 
-// The levels. The zero value is LevelPathAndProxy.
+// The levels, from no protection to the strictest. [ParseLevel] reads them.
 const (
 	LevelOff          StrictnessLevel = "off"
 	LevelPathAndProxy StrictnessLevel = "path"

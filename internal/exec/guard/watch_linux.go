@@ -221,7 +221,7 @@ func (w *syscallWatcher) decideSyscall(c *watchedSyscall) unix.Errno {
 		w.recordIfRealClaudeStarts(who, resolveAt(who, c.Args[0], readString(who, c.Args[1])), c.Args[2])
 		return 0
 	}
-	const most = 128 // sockaddr_storage
+	const most = 128 // size of struct sockaddr_storage in bytes
 	return w.decideConnect(who, readMemory(who, c.Args[1], int(min(c.Args[2], most))))
 }
 
