@@ -116,7 +116,7 @@ func sendRecordedPromptsAndCollectOutput(programInput io.WriteCloser, programOut
 	r := &programOutputCollector{unreadLines: make(chan []byte)}
 	done := make(chan struct{})
 	defer close(done)
-	go r.sendOutputLinesToChannel(bufio.NewReaderSize(programOutput, 1<<20), done) // returns at EOF, or soon after done
+	go r.sendOutputLinesToChannel(bufio.NewReaderSize(programOutput, 1<<20), done) // returns at EOF or the next line
 	expand := strings.NewReplacer(CWDPlaceholder, playDirs.scenario, HomePlaceholder, playDirs.home)
 	for _, s := range sessions {
 		for _, p := range s.Prompts {

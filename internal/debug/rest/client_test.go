@@ -237,7 +237,7 @@ func TestRestartedInPause(t *testing.T) {
 	}
 }
 
-// The debugger is closed regularly during a pause.
+// The debugger shuts down normally during a pause.
 func TestClosedInPause(t *testing.T) {
 	h := newClientHub(t)
 	url, _ := debugger(t, Options{Hub: h})

@@ -20,8 +20,8 @@ type DecisionComparisonStatus string
 // The statuses.
 const (
 	StatusSame        DecisionComparisonStatus = "same"
-	StatusLooser      DecisionComparisonStatus = "looser"   // claudeless allows, or asks where the real CLI denies
-	StatusStricter    DecisionComparisonStatus = "stricter" // claudeless denies, or asks where the real CLI allows
+	StatusLooser      DecisionComparisonStatus = "looser"   // claudeless allows or asks; the real CLI is stricter
+	StatusStricter    DecisionComparisonStatus = "stricter" // claudeless denies or asks; the real CLI is looser
 	StatusKnown       DecisionComparisonStatus = "known"    // looser or stricter for a known reason
 	StatusNotCompared DecisionComparisonStatus = "not compared"
 )

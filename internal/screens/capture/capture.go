@@ -49,8 +49,8 @@ type tapeWithTargetBook struct {
 	book book.Book
 }
 
-// Run captures all tapes for all books. The results are in this order. If a tape fails, only its result shows it; an error
-// means that capturing is impossible.
+// Run captures all tapes for all books. The results are ordered by book, then by tape. A tape that fails has a result with
+// a Failure; an error means that capturing is impossible.
 func Run(ctx context.Context, o Options) ([]Result, error) {
 	var jobs []tapeWithTargetBook
 	for _, key := range o.Books {
