@@ -83,7 +83,7 @@ func (c *scenarioCompiler) checkFormats(s *Scenario) {
 	}
 }
 
-// canonicalPermissionMode returns the real CLI's spelling of a mode, ignoring case and hyphens, and false for an unknown mode.
+// canonicalPermissionMode returns the real CLI's spelling of a mode. anySpelling may differ from it in case and hyphens.
 func canonicalPermissionMode(anySpelling string) (realCLISpelling string, isKnown bool) {
 	mode, ok := map[string]string{
 		"default": "default", "manual": "default", "delegate": "delegate", "acceptedits": "acceptEdits",

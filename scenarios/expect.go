@@ -67,7 +67,7 @@ func (s *RunRecord) AddRequest(r ObservedModelRequest) (requestNumber int) {
 }
 
 // AddRetries adds retries to a request; requestNumber is the result of AddRequest. Consecutive steps
-// of a response without tool calls count as one request, and so do the retries between these steps.
+// of a response without tool calls count as one request; retries between these steps are added to it.
 func (s *RunRecord) AddRetries(requestNumber, addedRetries int) {
 	s.requests[requestNumber].Retries += addedRetries
 }

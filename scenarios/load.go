@@ -62,9 +62,9 @@
 //   - attempt: the number of the attempt of this request, from 1
 //   - tools, model, permission_mode, system_prompt (or system), cwd, env, args
 //
-// With the first prompt of a conversation, context contains the instruction files with their imports, the output style
-// and the instructions of MCP servers. With every prompt, context contains the texts of hooks, the files mentioned
-// with @, and the instruction files and path rules that apply to the files that tool calls access.
+// With the first prompt of a conversation, context contains the instruction files with their imports, the output
+// style and the instructions of MCP servers. With every prompt, context contains the texts of hooks and the files
+// mentioned with @. It also contains the instruction files and path rules for the files that tool calls access.
 //
 // With claudeless serve, expressions can also use max_tokens, stream, betas, headers (lower case, credentials redacted), agent
 // (the sub-agent's id), attachments (image and document types), tool_choice, thinking, output_config and metadata.

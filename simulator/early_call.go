@@ -75,8 +75,8 @@ func (d *toolRound) runningCallEventChannel() chan runningCallEvent {
 	return d.events
 }
 
-// showCallEventsUntilResultOrStreamContinues shows the events of a started call until it has a result, lets the stream
-// continue, or waitsForNextStreamEvent.
+// showCallEventsUntilResultOrStreamContinues shows the events of a started call until the call has a result or
+// lets the stream continue. waitsForNextStreamEvent is true if the call waits for the next event of the stream.
 func (d *toolRound) showCallEventsUntilResultOrStreamContinues(ctx context.Context, run *callStartedWhileStreaming) (result *executedCall, waitsForNextStreamEvent bool) {
 	for !d.out.stopped {
 		select {

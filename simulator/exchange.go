@@ -230,7 +230,7 @@ func (x *modelExchange) emitMessage(ctx context.Context, req scenarios.Request, 
 	return m.calls, nil
 }
 
-// emitRateLimitsOnce reports how much of the subscription's rate limits is used. It does so once in a session.
+// emitRateLimitsOnce reports, once in a session, how much of the subscription's rate limits is used.
 func (x *modelExchange) emitRateLimitsOnce() {
 	if !x.sim.options.Display.RateLimits || x.sim.history.limitsShown {
 		return

@@ -164,7 +164,7 @@ type PromptQueue interface {
 	TakeJoiningPrompts() []protocol.UserMessage
 	// CountWaiting returns the number of users' prompts that wait for a turn.
 	CountWaiting() int
-	// IsClosed reports whether no more prompts can arrive.
+	// IsClosed reports whether the queue is closed, so that no further prompt can arrive.
 	IsClosed() bool
 }
 
@@ -248,7 +248,7 @@ type Tools interface {
 	executor.Executor
 	// Prepare inspects a call as the model wrote it.
 	Prepare(call protocol.ToolUse) ToolCallChanges
-	// Precheck inspects a call right before it runs, before hooks and the permission check.
+	// Precheck inspects a call immediately before its hooks and its permission check.
 	Precheck(ctx context.Context, call protocol.ToolUse) Precheck
 	// FirstVisibleCallEffect returns the first visible effect of a call, and when it appears.
 	FirstVisibleCallEffect(ctx context.Context, call protocol.ToolUse) CallFirstEffect
@@ -297,7 +297,7 @@ type ToolCallChanges struct {
 	ReadOnly     bool // the call may run in parallel even if its tool is not read-only
 }
 
-// Precheck is the result of the inspection right before a call runs.
+// Precheck is the result of [Tools.Precheck].
 type Precheck struct {
 	ObservedInput json.RawMessage  // input that hooks and hosts see; nil means the input of the call
 	Refusal       *executor.Result // result that replaces the run, for example for an unknown tool; nil means the call may run

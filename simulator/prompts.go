@@ -205,8 +205,8 @@ func (p *turnPrompts) markAbsorbedPromptStarted(prompt protocol.UserMessage) {
 	p.absorbedIDs = append(p.absorbedIDs, prompt.UUID)
 }
 
-// HasTurnCompletedPrompts reports whether hosts get the message that the prompts of a turn were completed. Otherwise the turn
-// ended early, and hosts are told that the prompts were cancelled.
+// HasTurnCompletedPrompts reports whether hosts get the message that the prompts of a turn were
+// completed. Otherwise the turn ended early, and hosts get the message that the prompts were cancelled.
 func HasTurnCompletedPrompts(turnResult *protocol.Result) bool {
 	return (!turnResult.IsError || turnResult.TerminalReason == "max_turns") && !strings.HasPrefix(turnResult.TerminalReason, "aborted")
 }

@@ -219,8 +219,8 @@ func (s *Simulator) sessionEndHookBaseFields() protocol.HookBase {
 	return base
 }
 
-// asyncHookGrace is how long asynchronous hooks may continue after a session has ended (the real CLI 2.1.330 allows at
-// least 0.3 s and less than 1.2 s after the last turn).
+// asyncHookGrace is how long asynchronous hooks may continue after a session has ended. The real
+// CLI 2.1.330 allows at least 0.3 s and less than 1.2 s.
 const asyncHookGrace = 500 * time.Millisecond
 
 // Close runs the SessionEnd hooks of a session that had a turn, and closes the hook runner. An empty reason is "other".

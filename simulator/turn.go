@@ -387,8 +387,8 @@ func (s *Simulator) HasBackgroundWork() bool {
 	return s.main.Tasks != nil && (s.main.Tasks.HasRunningTask() || s.main.Tasks.HasPendingNotice())
 }
 
-// NeedsTurnAfterBackgroundWork reports whether background work will cause another turn, because an agent is running or the
-// model has not been told about the end of a task.
+// NeedsTurnAfterBackgroundWork reports whether background work will cause another turn, because an
+// agent is running or the model does not know yet that a task has ended.
 func (s *Simulator) NeedsTurnAfterBackgroundWork() bool {
 	return s.main.Tasks != nil && (s.main.Tasks.HasRunningOrUnshownAgent() || s.main.Tasks.HasPendingNotice())
 }

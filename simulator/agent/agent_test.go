@@ -588,7 +588,7 @@ func TestCrashInAnAgent(t *testing.T) {
 	for _, err := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "go"}}) {
 		got = err
 	}
-	if c, ok := got.(*simulator.CrashError); !ok || c.ExitCode != 7 { //nolint:errorlint // the error itself is meant
+	if c, ok := got.(*simulator.CrashError); !ok || c.ExitCode != 7 { //nolint:errorlint // the error must not be wrapped
 		t.Errorf("error %v", got)
 	}
 }

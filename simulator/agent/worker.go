@@ -256,9 +256,9 @@ func (w *agentRun) modelFailureEnd() task.End {
 	return task.End{Status: task.StatusFailed, Summary: why, Notice: w.agentEndNoticeText("failed: " + why), Error: why}
 }
 
-// agentEndNoticeText returns the text of the notification about the end of the agent. stopOrFailure describes a stop or
-// a failure. If it is empty, the agent has finished: for a background agent, the text says so; for a foreground agent,
-// it is the answer.
+// agentEndNoticeText returns the text of the notification about the end of the agent. stopOrFailure
+// describes a stop or a failure. If it is empty, the agent has finished: for a background agent,
+// the text reports the end; for a foreground agent, it is the answer.
 func (w *agentRun) agentEndNoticeText(stopOrFailure string) string {
 	switch {
 	case stopOrFailure != "":

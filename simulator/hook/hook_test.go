@@ -313,7 +313,7 @@ func TestCommandForms(t *testing.T) {
 	tests := []struct{ name, config, want string }{
 		{"args", `{"type":"command","command":"printf","args":["%s","a b"]}`, "a b"},
 		{"empty args", `{"type":"command","command":"pwd","args":[]}`, "\n"},
-		{"bash", `{"type":"command","command":"echo $0","shell":"bash"}`, "/bin/sh\n"}, // one shell for all (observed with 2.1.329)
+		{"bash", `{"type":"command","command":"echo $0","shell":"bash"}`, "/bin/sh\n"}, // the same shell for all values (observed with 2.1.329)
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

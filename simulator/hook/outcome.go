@@ -178,9 +178,9 @@ func (o *Outcome) mergeOutput(c *hookCall, a *hookResult) {
 	o.mergeSpecific(c, s)
 }
 
-// recordAndShowMessageToUser records a hook's message to the user in the transcript and adds a notice that shows the message.
-// There is no notice at the start of a conversation, at the end of an agent, and for events such as MessageDisplay, whose hooks
-// are visible only as frames.
+// recordAndShowMessageToUser records a hook's message to the user in the transcript and adds a notice
+// that shows the message. There is no notice at the start of a conversation and at the end of an agent.
+// Events such as MessageDisplay have none either, because their hooks are visible only as frames.
 func (o *Outcome) recordAndShowMessageToUser(c *hookCall, text string) {
 	o.addTextAttachment(c, "hook_system_message", "content", text)
 	switch {

@@ -420,7 +420,7 @@ const (
 var (
 	leadingAssignmentsPattern      = shellcmd.LazyPattern(assignments)
 	leadingKeywordsPattern         = shellcmd.LazyPattern(`^\s*((` + reservedWords + `|\{)(\s+|$)|\}\s*|function\s+[^\s$]+\s+)+`)
-	openHeredocPattern             = shellcmd.LazyPattern(`<<-?\s*['"\\]?\w`) // its end is missing or unclear
+	openHeredocPattern             = shellcmd.LazyPattern(`<<-?\s*['"\\]?\w`) // a here-document whose end is missing or unclear
 	assignmentsWithKeywordsPattern = shellcmd.LazyPattern(assignments + `((` + reservedWords + `)(\s+|$))*`)
 )
 

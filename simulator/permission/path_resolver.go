@@ -12,7 +12,7 @@ import (
 type FileSystem interface {
 	// Resolve follows the symbolic links of an absolute path as far as the path exists.
 	Resolve(path string) string
-	// Glob returns the matches of an absolute shell pattern. It may return other paths as well.
+	// Glob returns the matches of an absolute shell pattern. It may also return other paths.
 	Glob(pattern string) []string
 	IsDir(path string) bool
 }

@@ -18,7 +18,7 @@ import (
 // Options configures a [Policy]. With the zero value, the policy asks about every call that the CLI does not always allow.
 type Options struct {
 	Mode           protocol.PermissionMode // empty means default
-	CWD            string                  // absolute
+	CWD            string                  // working directory of the session, absolute
 	AdditionalDirs []Directory             // further working directories, absolute or relative to CWD
 	Home           string                  // home directory, for ~/ in path patterns; empty means that such patterns match nothing
 	Rules          []Rule
@@ -60,7 +60,8 @@ type Policy struct {
 	modeBeforePlan protocol.PermissionMode // the mode before plan mode; empty if no other mode preceded it
 }
 
-// New returns a policy, or an error for an unknown mode. [Policy.Warnings] lists ignored invalid or ineffective rules.
+// New returns a policy, or an error for an unknown mode. [Policy.Warnings] lists invalid rules,
+// which it ignores, and rules without an effect.
 func New(o Options) (*Policy, error) {
 	mode := cmp.Or(o.Mode, protocol.ModeDefault)
 	mode, err := ParseMode(string(mode))

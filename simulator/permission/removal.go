@@ -94,7 +94,7 @@ var removalNamePattern = shellcmd.LazyPattern(`\brm(dir)?\b`)
 // removalScriptPattern matches a command that passes a script with a removal to a shell.
 var removalScriptPattern = shellcmd.LazyPattern(`(?s)\b(bash|sh|dash|zsh|ksh|ash)\s(.*\s)?-\w*c\b.*[^\w\\-](?i:rm(dir)?)\b[^-]`)
 
-// The patterns match the name of a shell, its option for a script, and a removal, in a text that is not parsed.
+// The following patterns search a text that is not parsed: for a shell, its option for a script, and a removal.
 var (
 	shellNamePattern           = shellcmd.LazyPattern("(?i)(^|[^\\w.$-])(r?bash|dash|zsh|m?ksh|ash|sh|s\\\\h)(\\.exe)?($|[^\\w.-])")
 	scriptOptionPattern        = shellcmd.LazyPattern(`\s['"]?-[A-Za-z]*c[A-Za-z]*(['"\s;]|$)`)
@@ -163,8 +163,8 @@ func (c commandLine) withClosedQuote() (fragmentsAndLine []commandLine) {
 	return append(fragmentsOfUnparsableCommandLine(fixed), fixed)
 }
 
-// fragmentsOfUnparsableCommandLine splits a text that cannot be parsed at line ends, operators and parentheses into command
-// lines; nil for other texts. In mode bypassPermissions, only ${HOME} is expanded in them (observed with 2.1.330).
+// fragmentsOfUnparsableCommandLine splits an unparsable text into command lines, at line ends, operators and parentheses.
+// It returns nil for other texts. In mode bypassPermissions, only ${HOME} is expanded in them (observed with 2.1.330).
 func fragmentsOfUnparsableCommandLine(c commandLine) []commandLine {
 	if c.parseErr == nil {
 		return nil

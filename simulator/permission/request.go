@@ -100,8 +100,8 @@ func (p *Policy) displayPath(path string) string {
 	return path
 }
 
-// Apply applies updates of a host in order, and reports whether the mode has changed. Rules that do not parse, modes
-// that may not be set, and updates of an unknown type are skipped.
+// Apply applies updates of a host in order, and reports whether the mode has changed. Invalid
+// rules, modes that may not be set, and updates of an unknown type are skipped.
 func (p *Policy) Apply(updates []protocol.PermissionUpdate) (modeChanged bool) {
 	dirs := p.Directories()
 	modeChanged = p.applyUpdates(updates)
@@ -149,7 +149,7 @@ func (p *Policy) applyUpdates(updates []protocol.PermissionUpdate) (modeChanged 
 	return p.mode != before
 }
 
-// ReplaceRules replaces the rules of a source. Rules that do not parse are ignored.
+// ReplaceRules replaces the rules of a source. Invalid rules are ignored.
 func (p *Policy) ReplaceRules(source string, rules []Rule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -100,7 +100,7 @@ func parseRule(r Rule) (rule, error) {
 	return out, nil
 }
 
-// compileWildcards compiles text in which * matches any text to an expression. Invalid UTF-8 is replaced as in JSON.
+// compileWildcards compiles a pattern whose stars match any text. Invalid UTF-8 is replaced as in JSON.
 func compileWildcards(text string) (*regexp.Regexp, error) {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	return regexp.Compile(`(?s)^` + strings.ReplaceAll(regexp.QuoteMeta(text), `\*`, `.*`) + `$`)

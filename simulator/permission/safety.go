@@ -66,8 +66,8 @@ const sensitiveDirectories = ".git .vscode .idea .husky .devcontainer .cargo .ya
 const sensitiveFileNames = ".gitconfig .gitmodules .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .zshrc .zprofile .zshenv .zlogin .zlogout .profile .ripgreprc " +
 	".mcp.json .claude.json .envrc .npmrc .yarnrc .bazelrc .pre-commit-config.yaml pyrightconfig.json"
 
-// approvalIfCallChangesSensitiveFile returns the approval that a call needs because it changes a file that configures
-// automatically run commands; nil means none. No allow rule replaces this approval.
+// approvalIfCallChangesSensitiveFile returns the approval that a call needs because it changes a file
+// that configures commands that run automatically; nil means none. No allow rule replaces this approval.
 func (c *call) approvalIfCallChangesSensitiveFile() *approvalRequest {
 	switch c.kind {
 	case claudecode.ToolClassWrite:

@@ -174,7 +174,7 @@ func TestSubshellPaths(t *testing.T) {
 	}
 }
 
-// Changes of files that configure automatically run commands, and removals of whole directory
+// Changes of files that configure commands that run automatically, and removals of whole directory
 // trees, need approval. Only bypassPermissions allows them; no other mode and no rule does.
 func TestSensitiveFiles(t *testing.T) {
 	own := ", but you haven't granted it yet."

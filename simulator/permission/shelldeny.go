@@ -85,7 +85,7 @@ func (c commandLine) readDenialAfterCD(directories []string, name string, read [
 }
 
 // approvalIfNestedScriptHasDeniedCommand returns the approval request for a script that is an
-// argument of a shell, as in sh -c "rm x", if a rule denies a command of the script; nil means none.
+// argument of a shell, as in sh -c "rm x". It returns nil if no rule denies a command of the script.
 func (c commandLine) approvalIfNestedScriptHasDeniedCommand() *approvalRequest {
 	if c.kind != claudecode.ToolClassRunsCommandLine || !c.modeAndRules.rules.hasDenyOrAskRuleWithContent(c.call) {
 		return nil

@@ -16,7 +16,7 @@ type approvalRequest struct {
 	message, reasonType, reason, blockedPath string
 	safety                                   protocol.SafetyApprovalReason
 	code                                     string // reason code; if empty, reasonType and message determine it
-	circuitBreaker                           string // name of the circuit breaker that caused the refusal, or empty
+	circuitBreaker                           string // name of the check that no rule or mode can override; empty means none
 	// suggestions for the host; nil omits the list
 	suggestions []protocol.PermissionUpdate
 }

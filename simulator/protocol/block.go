@@ -75,7 +75,7 @@ type AgentRef struct {
 	NoPrompts    bool
 	Mode         string // permission mode of the agent's calls; empty means the mode of the session
 	InBackground bool
-	Searches     bool // the agent's list of tools lacks Bash; only such an agent has Glob and Grep, if it lists them
+	Searches     bool // the agent's definition lists tools, but not Bash; only such an agent can have Glob and Grep
 }
 
 // HookVerdict is the decision of a PreToolUse hook. "allow" permits a call that would need a question, but does not
@@ -83,7 +83,7 @@ type AgentRef struct {
 type HookVerdict struct {
 	Decision string // "allow" or "ask"
 	Reason   string
-	Origin   string // "settings", or [PluginHookOriginPrefix] and the name of the plugin; empty means that several hooks made the same decision
+	Origin   string // "settings", or [PluginHookOriginPrefix] and the name of the plugin; empty means hooks of several sources with the same decision
 }
 
 // PluginHookOriginPrefix precedes the plugin's name in [HookVerdict.Origin].

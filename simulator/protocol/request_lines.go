@@ -79,7 +79,7 @@ type CacheControlMark struct {
 	Value map[string]string `json:"value"`
 }
 
-// RequestParams are the parameters of a request besides its messages.
+// RequestParams are the parameters of a request except its messages.
 type RequestParams struct {
 	Model             string             `json:"model"`
 	Betas             []string           `json:"betas"`

@@ -8,16 +8,12 @@ import (
 
 // Tool is one callable tool.
 type Tool struct {
-	// Name is the canonical name: "Bash", "mcp__server__tool". Unique in a list.
-	Name        string
-	Title       string // human title; empty means none declared
+	Name        string // canonical name, unique in a list: "Bash", "mcp__server__tool"
+	Title       string // title for users; empty means none
 	Description string
-	// InputSchema is the schema exactly as the tool's provider sent it; it may be nil.
-	InputSchema json.RawMessage
-	// Annotations are kept as the server sent them; they may be nil.
-	Annotations json.RawMessage
-	// ReadOnly tools may run in parallel (MCP: readOnlyHint).
-	ReadOnly bool
+	InputSchema json.RawMessage // schema, unchanged, as the tool's provider sent it; may be nil
+	Annotations json.RawMessage // annotations, unchanged, as the server sent them; may be nil
+	ReadOnly    bool            // the tool changes nothing and may run in parallel (MCP: readOnlyHint)
 
 	// The rest is set for MCP tools only.
 	Server       string // raw server name as configured
@@ -35,8 +31,7 @@ type ToolResult struct {
 	// Output is the structured tool_use_result. If it is nil, the tool_use_result of an error is the text "Error:
 	// <text>", and that of a success is Content.
 	Output any
-	// Server is the configured name of the MCP server that ran the call; it may be empty.
-	Server string
+	Server string // configured name of the MCP server that ran the call; may be empty
 	// Feedback is what a person typed when permitting the call. The model receives it as a prompt with the result.
 	Feedback string
 	// ForbiddenDir is the disallowed directory to which a shell command changed and which the shell then left; empty means none.

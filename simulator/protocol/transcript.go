@@ -404,7 +404,7 @@ type LastPromptLine struct {
 	SessionID  string `json:"sessionId"`
 }
 
-// ToolsUsedLine is a line of type tools-used. It holds the names of all tools called so far.
+// ToolsUsedLine is a line of type tools-used. It contains the names of all tools called so far.
 type ToolsUsedLine struct {
 	Type      string   `json:"type"` // "tools-used"
 	Tools     []string `json:"tools"`
@@ -444,7 +444,7 @@ type CustomTitleLine struct {
 	SessionID   string `json:"sessionId"`
 }
 
-// AgentSettingLine is a line of type agent-setting. It holds the agent given by --agent.
+// AgentSettingLine is a line of type agent-setting. It contains the agent given by --agent.
 type AgentSettingLine struct {
 	Type         string `json:"type"` // "agent-setting"
 	AgentSetting string `json:"agentSetting"`

@@ -379,8 +379,8 @@ func faultsOfInvalidGuardHooks(hooksValue any) (inHookWords, inValueWords []Faul
 	return inHookWords, inValueWords
 }
 
-// Misspelled returns a message for each unknown key that resembles a key for hooks, permissions or variables, and for
-// each rule whose unknown tool name resembles that of a tool. The real CLI ignores these keys and rules silently.
+// Misspelled returns messages about keys and rules that are probably misspelled: unknown keys that resemble a key for
+// hooks, permissions or variables, and rules whose tool name resembles that of a tool. The real CLI ignores them silently.
 func Misspelled(s Settings) (messagesAboutKeysAndRules []string) {
 	for _, layer := range s.Layers {
 		var all, permissions map[string]json.RawMessage

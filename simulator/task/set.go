@@ -321,7 +321,7 @@ func (s *Set) NextNotice() (Notification, bool) {
 	return n, true
 }
 
-// HasPendingNotice reports whether a notification waits for the model; false while an agent runs with [Options.Ordered] set.
+// HasPendingNotice reports whether a notification waits for the model. In an ordered set, it is false while an agent runs.
 func (s *Set) HasPendingNotice() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -92,7 +92,7 @@ type Task struct {
 	ended         bool
 	cancel        context.CancelFunc // nil until [Set.Go] is called
 	killer        Killer
-	interrupted   bool // the task was interrupted while its call waited for it
+	interrupted   bool // the call that waited for the task was interrupted
 	out           *os.File
 	outErr        error
 }
@@ -120,8 +120,9 @@ func (t *Task) changeCountOfScriptedWaits(delta int) {
 	t.set.signalChangeOnReadyChannel()
 }
 
-// WaitUntilPostedEventsShown waits until all posted events have been shown, so that later events follow them, or until ctx is
-// cancelled. For a stopped task, it also waits for the end. It returns at once if the set shows events only when the work is done.
+// WaitUntilPostedEventsShown waits until all posted events have been shown, so that later events
+// follow them, or until ctx is cancelled. For a stopped task, it also waits for the end. It returns
+// immediately if the set shows events only when the work is done.
 func (t *Task) WaitUntilPostedEventsShown(ctx context.Context) {
 	for t.set.ShowsEventsLive() {
 		t.set.mu.Lock()

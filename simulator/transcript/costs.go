@@ -106,7 +106,7 @@ func changedLines(r protocol.ToolResult) (added, removed int) {
 	return added, removed
 }
 
-// convertUsage copies the values whose keys two types of usage share.
+// convertUsage converts one type of usage to another. It copies the values whose JSON keys both types have.
 func convertUsage[To, From any](from From) (to To) {
 	if raw, err := json.Marshal(from); err == nil {
 		_ = json.Unmarshal(raw, &to) // both types have the same kinds of values

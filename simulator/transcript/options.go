@@ -66,7 +66,7 @@ type ContextSource interface {
 	// AgentWorktree returns the worktree in which an agent works; empty means the directory of the session. For the main
 	// conversation, it returns the directory in which commands run now; empty means the directory at the start.
 	AgentWorktree(agentID string) string
-	// GitStatus reads the state of the repository for the model; empty if the model is not told it.
+	// GitStatus returns the state of the repository for the model; empty if the model does not receive it.
 	GitStatus(agentID string) string
 	// RequestContext returns what requests to the model contain in addition to messages.
 	RequestContext(agentID string) RequestContext
@@ -91,7 +91,7 @@ type RequestContext struct {
 	// ToolSearch before it can call them.
 	Tools    []protocol.Tool
 	Deferred []string
-	// Placeholder is true if requests contain one tool that stands for all deferred tools.
+	// Placeholder is true if requests contain one tool that represents all deferred tools.
 	Placeholder bool
 	// SystemTurns is true if the model takes reminders as separate messages, not as text blocks in user messages.
 	SystemTurns bool
@@ -100,7 +100,7 @@ type RequestContext struct {
 	// AdditionalDirs are the working directories in addition to that of the session.
 	AdditionalDirs []string
 	ChecksCalls    bool // a classifier decides whether calls of the model may run
-	TokensLeft     int  // number of remaining tokens that the model is told; 0 means that it is not told a number
+	TokensLeft     int  // number of remaining tokens that a reminder reports to the model; 0 means no reminder
 	// VendorAPI is true if requests go to the vendor's own API, which can cache a larger part of a request.
 	VendorAPI bool
 	LongCache bool // prompts stay in the cache for an hour, not for five minutes
@@ -129,8 +129,8 @@ type SessionContext struct {
 	Signature       string // name with which commits are signed
 	KnowledgeCutoff string // month of the knowledge cutoff; empty means unknown
 	TempDir         string // directory of the session's temporary files
-	// ShellMode is the permission mode; in some modes, the model is asked to prefer Bash. It is empty if the model does
-	// not have both Bash and Edit. NoCommitTexts is true if the model is not told how commits and pull requests end.
+	// ShellMode is the permission mode; in some modes, the model is asked to prefer Bash. It is empty if the model does not have
+	// both Bash and Edit. NoCommitTexts is true if the model gets no instruction about the end of commits and pull requests.
 	ShellMode     protocol.PermissionMode
 	NoCommitTexts bool
 	// BashSteer is how strongly the model is asked to prefer Bash: "relaxed", "strict", or "" for not at all.

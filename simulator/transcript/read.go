@@ -333,8 +333,8 @@ type transcriptCutError string
 
 func (e transcriptCutError) Error() string { return string(e) }
 
-// dropAfter drops the lines after the message whose uuid is messageUUID. expectedPromptUUID is the uuid of the first prompt
-// to drop, "" if no prompt may be dropped, or nil if it does not matter; if it is wrong, dropAfter fails. The recorded costs are kept.
+// dropAfter drops the lines after the message whose uuid is messageUUID. If expectedPromptUUID is not nil, dropAfter
+// fails unless it is the uuid of the first prompt to drop, or "" if there is no such prompt. The recorded costs are kept.
 func (t *parsedTranscript) dropAfter(messageUUID string, expectedPromptUUID *string) error {
 	last := slices.IndexFunc(t.entries, func(e entry) bool { return e.uuid == messageUUID && e.isMessage() })
 	if last < 0 {

@@ -31,7 +31,7 @@ type modelInput struct {
 	snapshotCount      int
 	describedDir       string    // working directory at the last request; empty before the first request
 	describedDirs      *[]string // additional directories at the last request; nil before the first request
-	effortSent         bool      // the model was told its effort
+	effortSent         bool      // the effort was sent to the model
 	repliesWithoutText int       // number of consecutive replies with calls but no text
 }
 

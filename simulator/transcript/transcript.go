@@ -1,6 +1,7 @@
 // Package transcript writes and reads conversations: transcripts (JSONL), resuming, forking, and the scenario's state.
 //
-// The lines of an event are appended in a single write. The line of an event has the UUID of that event.
+// Every line is appended by a single write, so that the lines of several processes do not mix. The
+// line of an event has the UUID of that event.
 package transcript
 
 import (

@@ -434,7 +434,7 @@ func TestResume(t *testing.T) {
 			last = lastLine(t, s.Path())
 		})
 	}
-	if got := lineKinds(readLines(t, s.Path())); slices.Index(got, "mode") < 0 || strings.Count(strings.Join(got, " "), "attachment:environment") != 3 { // one at the start, and for the run in another directory and the one after it
+	if got := lineKinds(readLines(t, s.Path())); slices.Index(got, "mode") < 0 || strings.Count(strings.Join(got, " "), "attachment:environment") != 3 { // one at the start, one for the run in another directory and one for the run after it
 		t.Errorf("lines of resumed runs: %q", got)
 	}
 }
