@@ -231,7 +231,7 @@ func TestSeveralHooks(t *testing.T) {
 	}
 }
 
-// Each event runs only its own hooks, and so does the event of a failed call (checklist rows 22 and 56).
+// Each event runs only its own hooks. A failed call causes a separate event with separate hooks (checklist rows 22 and 56).
 func TestEventsAreApart(t *testing.T) {
 	h := &fixedHost{reply: `{}`}
 	r := newRunner(t, `{}`, func(o *Options) { o.Callback = h.call })

@@ -27,7 +27,7 @@ type hookEntry struct {
 	hasRun     bool     // the hook has run in this session; guarded by Runner.mu
 }
 
-// messageLabel returns the name of a hook that messages show before its stderr.
+// messageLabel returns the text that identifies the hook in messages, such as its command or URL.
 func (e *hookEntry) messageLabel() string {
 	c := e.config
 	switch {

@@ -236,7 +236,7 @@ func TestCommandVerdicts(t *testing.T) {
 	}
 }
 
-// Checklist row 61: new output of a command is shown at intervals, each part once.
+// The output of a running command is shown at intervals. Unchanged output is not shown again (checklist row 61).
 func TestProgress(t *testing.T) {
 	r := newRunner(t, commandHook("Stop", "echo one; sleep 0.3; echo two >&2"), func(o *Options) { o.ProgressEvery = time.Millisecond })
 	got := lines(t, r.Run(t.Context(), Input{Event: protocol.StopHook{}}).Frames)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Error texts of the real CLI for invalid hook output (observed with 2.1.330).
+// TestOutputForm checks the error texts for invalid hook output (observed with 2.1.330).
 func TestOutputForm(t *testing.T) {
 	of := func(event, keys string) string {
 		return `{"hookSpecificOutput":{"hookEventName":"` + event + `",` + keys + `}}`

@@ -114,7 +114,7 @@ func TestDecide(t *testing.T) {
 		{"bad input", nil, newCall("Write", `{"file_path":7}`), modes{d: "allow", da: "allow"}},
 		{"input that is no object", nil, protocol.ToolUse{Name: "Bash", Input: json.RawMessage(`[`)}, modes{d: "allow"}},
 
-		// Checklist row 26: rules.
+		// Checklist row 26: allow, ask and deny rules in each mode.
 		{"allow", []string{"allow Bash(touch *)"}, newCall("Bash", "touch made"), modes{d: "allow subcommandResults", da: "allow subcommandResults", pl: "allow subcommandResults"}},
 		{"allow by its own text", []string{"allow Bash(npm test)"}, newCall("Bash", "NODE_ENV=test timeout 5 npm test"), modes{d: "allow rule"}},
 		{"deny wins over allow", []string{"allow Bash", "deny Bash(touch *)"}, newCall("Bash", "touch made"), modes{d: "deny subcommandResults", by: "deny subcommandResults", da: "deny subcommandResults"}},

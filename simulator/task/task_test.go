@@ -141,7 +141,7 @@ func TestStopAndClose(t *testing.T) {
 		if k := s.Stats().Killed; k != (protocol.KilledAgents{Parent: 1, System: 1}) {
 			t.Errorf("killed %+v", k)
 		}
-		s.Go(t.Context(), s.Start(task.Info{Kind: task.KindBash, Background: true}), wait) // is stopped at once
+		s.Go(t.Context(), s.Start(task.Info{Kind: task.KindBash, Background: true}), wait) // is stopped immediately
 		s.Close()
 	})
 }

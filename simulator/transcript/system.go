@@ -392,7 +392,8 @@ func unixMilli(timestamp string) int64 {
 	return at.UnixMilli()
 }
 
-// writePromptAndToolsSnapshotOnce writes, once, the prompt and the tools of an agent's first request; "" is the main conversation.
+// writePromptAndToolsSnapshotOnce writes, once, the prompt and tools of an agent's first request;
+// "" means the main conversation.
 func (r *recorder) writePromptAndToolsSnapshotOnce(agentID string) error {
 	if agentID != "" && r.agents.meta[agentID] == nil {
 		return nil

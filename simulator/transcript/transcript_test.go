@@ -585,7 +585,7 @@ func TestFork(t *testing.T) {
 			if last := lastPrompt(t, f); last != "one" {
 				t.Errorf("the fork is shown as %q", last)
 			}
-			// The fork can be resumed, with the scenario state of its end.
+			// The fork can be resumed, with the scenario state that it had at its end.
 			if again := w.mustOpen(t, transcript.Options{Resume: f.ID()}); string(again.ScenarioState()) != `{"n":3}` || len(again.History()) != 2*len(tt.want) {
 				t.Errorf("state %s, %d messages", again.ScenarioState(), len(again.History()))
 			}

@@ -60,8 +60,8 @@ func RequestVariables() []string {
 	return []string{"max_tokens", "stream", "attempt", "agent", "betas", "headers", "attachments", "tool_choice", "thinking", "output_config", "metadata"}
 }
 
-// GroupsMarkerOfBreakpointExpressions is the value of Groups for expressions of breakpoints, which
-// have no capture groups and other variables.
+// GroupsMarkerOfBreakpointExpressions is the value of Groups for expressions of breakpoints. They
+// have no capture groups, and their variables are those of [eval.BreakpointEnv].
 const GroupsMarkerOfBreakpointExpressions = "\x00breakpoint"
 
 func (l *ExpressionLibrary) expressionCompilerForCaptureGroups(groupNames string) *eval.Compiler {
