@@ -85,20 +85,14 @@ func (m MCP) Tools(ctx context.Context) ([]protocol.Tool, error) {
 // Execute runs one call. The error is [ErrUnknownTool] if no server has the tool, or if its server has failed or is disabled.
 func (m MCP) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	result, err := m.Manager.Call(ctx, mcp.CallRequest{Tool: call.Name, ToolUseID: call.ID, Input: call.Input})
-	switch {
-	case err == nil:
+	if err == nil {
 		return ResultOf(result), nil
-	case errors.Is(err, mcp.ErrNotConnected) && m.isToolListed(call.Name):
-		gone := failedResult(err.Error())
-		gone.UnknownTool = true
-		return gone, nil
-	default:
+	}
+	// While a server reconnects, its tools are still listed.
+	if _, unlisted := m.Manager.Resolve(call.Name); !errors.Is(err, mcp.ErrNotConnected) || unlisted != nil {
 		return Result{}, ErrUnknownTool
 	}
-}
-
-// isToolListed reports whether a tool is still listed although its server is disconnected, for example while reconnecting.
-func (m MCP) isToolListed(canonicalToolName string) bool {
-	_, err := m.Manager.Resolve(canonicalToolName)
-	return err == nil
+	gone := failedResult(err.Error())
+	gone.UnknownTool = true
+	return gone, nil
 }

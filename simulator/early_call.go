@@ -132,13 +132,6 @@ func (m *streamedMessage) canStartCallWhileStreaming(call preparedCall) bool {
 	})
 }
 
-// canRefuseNewCallWhileStreaming reports whether a call may be refused while its message is still streamed. If its tool is
-// known, all earlier calls of the message must already have results. If its tool is unknown, earlier calls without a result are
-// allowed too if they can run in parallel.
-func (m *streamedMessage) canRefuseNewCallWhileStreaming(isKnownTool bool) bool {
-	return !slices.ContainsFunc(m.calls, func(c preparedCall) bool { return c.earlyResult == nil && (isKnownTool || !c.canRunInParallel()) })
-}
-
 // startOrRefuseLastCallIfDue starts or refuses the last call if the point of its first effect is reached.
 func (m *streamedMessage) startOrRefuseLastCallIfDue(ctx context.Context, reachedPoint StreamPoint) error {
 	e, last := m.effect, len(m.calls)-1

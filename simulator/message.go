@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -284,7 +285,9 @@ func (m *streamedMessage) streamToolUse(ctx context.Context, i int, b protocol.T
 	}
 	known := false
 	c.tool, known = m.index.Tool(c.toolUse.Name)
-	mayStart, mayRefuse := m.canStartCallWhileStreaming(c), m.canRefuseNewCallWhileStreaming(known)
+	// A call of a known tool may be refused now if all earlier calls of the message already have results. If its tool is
+	// unknown, earlier calls without a result are allowed too if they can run in parallel.
+	mayStart, mayRefuse := m.canStartCallWhileStreaming(c), !slices.ContainsFunc(m.calls, func(c preparedCall) bool { return c.earlyResult == nil && (known || !c.canRunInParallel()) })
 	m.calls = append(m.calls, c)
 	if (mayStart || mayRefuse) && !m.isUnstreamed {
 		e := m.sim.options.Tools.FirstVisibleCallEffect(ctx, c.toolUse)

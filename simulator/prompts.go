@@ -74,7 +74,7 @@ func (p *turnPrompts) localCommandAcceptedEvent() *protocol.PromptAccepted {
 func (p *turnPrompts) acceptedEvent() *protocol.PromptAccepted {
 	return &protocol.PromptAccepted{
 		UUID: p.turnPromptUUID(), HostID: p.in.UUID, PromptID: p.promptID, Content: p.recordedContent, Timestamp: p.out.timestamp(), Merged: p.mergedPromptUUIDs(),
-		PermissionMode: p.sim.options.Location.Mode(), Source: cmp.Or(p.in.Source, "sdk"), Origin: p.promptOriginJSON(), OfHook: p.ofHook, Typed: p.in.Typed, Preamble: p.in.Preamble, Queued: p.in.Queued,
+		PermissionMode: p.sim.options.Location.Mode(), Source: cmp.Or(p.in.Source, "sdk"), Origin: p.promptOriginJSON(), OfHook: p.ofHook, Typed: p.in.Typed, Preamble: p.in.Preamble, Queued: p.in.Queued, Assistant: p.in.Assistant,
 	}
 }
 

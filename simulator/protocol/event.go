@@ -6,7 +6,7 @@ import (
 )
 
 // Event is one item of the stream that a turn produces. The set of types is closed. An event with a wire form marshals to
-// exactly one stream-json line; [InternalEvent] events have none and are only for transcripts, journals and debuggers.
+// exactly one stream-json line; see [HasWireForm].
 type Event interface{ event() }
 
 // Init is the event system/init, which describes the session at the start of a turn.

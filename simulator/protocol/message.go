@@ -10,6 +10,8 @@ import (
 	"encoding/json"
 	"regexp"
 	"time"
+
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 // UserMessage is one prompt, the input of a turn.
@@ -35,8 +37,16 @@ type UserMessage struct {
 	Typed string
 	// Queued are the prompts that Content joins, in order, if they waited in the queue of a terminal; nil means that none waited.
 	Queued []string
+	// Assistant are messages that the host has added to the conversation before the prompt.
+	Assistant []HostAssistantMessage
 	// Preamble is a reminder that precedes a prompt about an ended task in the transcript; empty means none.
 	Preamble string
+}
+
+// HostAssistantMessage is a message of the assistant that the host wrote. An empty UUID is replaced by a new one.
+type HostAssistantMessage struct {
+	UUID    string           `json:"uuid"`
+	Message plainjson.Object `json:"message"`
 }
 
 // WithoutPasteTags returns a prompt without the tags around texts that a user has pasted in a terminal.

@@ -5,11 +5,14 @@ import (
 	"time"
 )
 
-// InternalEvent is an event without a wire form. It is part of the same ordered stream as other
-// events, for transcripts, the journal and debuggers. Stdout does not show it.
-type InternalEvent interface {
-	Event
-	trace()
+// HasWireForm reports whether stdout shows the event. Transcripts, the journal and debuggers also read all other events, which
+// this file declares, from the same ordered stream.
+func HasWireForm(ev Event) bool {
+	switch ev.(type) {
+	case *Init, *Assistant, *User, *Result, *StreamEvent, *PermissionDenied, *APIRetry, *System, *Frame:
+		return true
+	}
+	return false
 }
 
 // PromptQueued means that a prompt was accepted into the queue. It precedes all other events of the turn.
@@ -30,6 +33,7 @@ type PromptAccepted struct {
 	Source         string   // "sdk" or "system"
 	Preamble       string   // see [UserMessage.Preamble]
 	Queued         []string // see [UserMessage.Queued]
+	Assistant      []HostAssistantMessage
 	Origin         json.RawMessage
 	Blocked        bool   // a hook refused the prompt, so it is not part of the conversation
 	OfHook         bool   // the first message, from a SessionStart hook
@@ -173,22 +177,3 @@ func (*RawTranscriptOnlyLine) event()       {}
 func (*HiddenEvent) event()                 {}
 func (*VerbatimOutput) event()              {}
 func (*AgentUsage) event()                  {}
-
-func (*PromptQueued) trace()                {}
-func (*ConversationCompacted) trace()       {}
-func (*PromptAccepted) trace()              {}
-func (*ContextAdded) trace()                {}
-func (*StopHooks) trace()                   {}
-func (*PromptAbsorbed) trace()              {}
-func (*CommandRan) trace()                  {}
-func (*RuleMatched) trace()                 {}
-func (*ToolExecuted) trace()                {}
-func (*AttachmentAdded) trace()             {}
-func (*UnmetExpectation) trace()            {}
-func (*FailedAPIRequestBeforeRetry) trace() {}
-func (*Warning) trace()                     {}
-func (*TurnPromptWithdrawnByUser) trace()   {}
-func (*RawTranscriptOnlyLine) trace()       {}
-func (*HiddenEvent) trace()                 {}
-func (*VerbatimOutput) trace()              {}
-func (*AgentUsage) trace()                  {}

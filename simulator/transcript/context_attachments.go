@@ -191,13 +191,6 @@ func (l *contextAttachmentWriter) writeFirstRequestAttachments() error {
 	return l.lines.write(append(lines, l.contextDateAndGitAttributionLines("")...)...)
 }
 
-// writeListingsAndEnvironmentAfterCompaction writes the listings and the environment again, after a compaction removed them
-// from the conversation.
-func (l *contextAttachmentWriter) writeListingsAndEnvironmentAfterCompaction() error {
-	l.contextPending = true
-	return l.lines.write(l.listingsAndEnvironmentAfterCompaction()...)
-}
-
 func (l *contextAttachmentWriter) listingsAndEnvironmentAfterCompaction() []any {
 	l.environmentWritten = true
 	now := l.currentSessionContextOf("")

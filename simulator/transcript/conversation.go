@@ -2,8 +2,11 @@ package transcript
 
 import (
 	"cmp"
+	"encoding/json"
 	"path/filepath"
+	"slices"
 
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -55,6 +58,18 @@ func (th *conversation) cliLineAddedToPrompt(prompt *protocol.PromptAccepted, co
 	e := th.newEnvelope("", "", prompt.Timestamp)
 	e.PromptID = th.adoptPromptID(prompt)
 	return protocol.UserLine{LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user", Message: content, IsMeta: true, Companion: true}
+}
+
+func (th *conversation) hostAssistantLine(host protocol.HostAssistantMessage) protocol.HostAssistantLine {
+	e := th.newEnvelope("", host.UUID, "")
+	message := host.Message
+	if message.Get("id") == nil {
+		message = message.With("id", json.RawMessage(plainjson.MarshalString(th.options.Clock.NewID())))
+	}
+	if text, isString := plainjson.StringValue(message.Get("content")); isString {
+		message = message.With("content", slices.Concat([]byte("["), textBlock(text), []byte("]")))
+	}
+	return protocol.HostAssistantLine{LineHead: e.LineHead, Message: message, Type: "assistant", LineID: e.LineID, MadeBy: "input", LineTrailer: e.LineTrailer}
 }
 
 // newEnvelope returns the common keys of a new line, whose parent is the last line of the agent's conversation.

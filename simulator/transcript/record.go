@@ -129,6 +129,11 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	if err := r.writeToolsAndFilesBeforePrompt(ev); err != nil {
 		return err
 	}
+	for _, host := range ev.Assistant {
+		if err := r.lines.write(r.conversation.hostAssistantLine(host)); err != nil {
+			return err
+		}
+	}
 	switch {
 	case ev.LocalCommand:
 		return r.recordSlashCommandPrompt(ev, unixMilli(ev.Timestamp))

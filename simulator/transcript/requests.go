@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -67,6 +68,8 @@ func (l *modelRequestLog) addLineToModelInput(transcriptLine any) {
 		l.inputOf(line.AgentID).addUser(blocksOf(line.Message.Content), line.TurnOrigin == taskNoticeOrigin)
 	case protocol.AssistantLine:
 		l.inputOf(line.AgentID).addMessage("assistant", line.Message.ID, blocksOf(protocol.Content{Blocks: line.Message.Content}), false)
+	case protocol.HostAssistantLine:
+		l.inputOf("").addMessage("assistant", plainjson.JSString(line.Message.Get("id")), storedBlocks(line.Message.Get("content")), false)
 	case protocol.SyntheticLine:
 		if !line.IsAPIErrorMessage {
 			l.inputOf(line.AgentID).addMessage("assistant", line.Message.ID, blocksOf(protocol.Content{Blocks: line.Message.Content}), false)

@@ -252,7 +252,8 @@ func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 	}); err != nil {
 		return err
 	}
-	return r.attachments.writeListingsAndEnvironmentAfterCompaction()
+	r.attachments.contextPending = true // the compaction has removed the listings and the environment from the conversation
+	return r.lines.write(r.attachments.listingsAndEnvironmentAfterCompaction()...)
 }
 
 // writeLinesAfterCompactionInTurn writes the lines after the boundary of a compaction during a turn. The lines include the

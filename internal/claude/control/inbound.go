@@ -64,9 +64,14 @@ func (p *Conn) handleLine(ctx context.Context, line []byte) error {
 			return err
 		}
 		p.enqueue(in)
-	case "assistant": // the real CLI adds it to the conversation; scripted replies do not depend on it
-		if id := plainjson.DecodeOrZero[userFrame](line).UUID; id != "" {
-			p.out.showEvents(protocol.CommandLifecycle(id, "completed"))
+	case "assistant":
+		host := plainjson.DecodeOrZero[protocol.HostAssistantMessage](line)
+		p.addAssistantMessage(host)
+		if host.UUID != "" {
+			p.out.showEvents(protocol.CommandLifecycle(host.UUID, "completed"))
+		}
+		if p.out.replay && host.Message != nil {
+			p.out.write(json.RawMessage(line))
 		}
 	case "control_request":
 		if plainjson.IsFalsy(f.Request) {

@@ -20,7 +20,8 @@ type promptScheduler struct {
 
 	mu          sync.Mutex // guards the following fields
 	queue       promptQueue
-	firstPrompt *prompt // run before all others; nil means none
+	assistant   []protocol.HostAssistantMessage // messages of the host that precede the next prompt in the conversation
+	firstPrompt *prompt                         // run before all others; nil means none
 	turn        runningTurn
 	input       inputState
 	initialize  initializeState
@@ -171,9 +172,19 @@ func (d *promptScheduler) startTurn(interrupt context.CancelCauseFunc) {
 	defer d.mu.Unlock()
 	d.turn.interrupt = interrupt
 	d.turn.count++
-	if in := d.turn.prompt; in.interrupted {
+	in := d.turn.prompt
+	if in.message.Assistant, d.assistant = d.assistant, nil; in.interrupted {
 		in.cancelled = true
 		interrupt(nil)
+	}
+}
+
+// addAssistantMessage adds a message to the conversation, before the next prompt. It ignores a message with a known uuid.
+func (d *promptScheduler) addAssistantMessage(host protocol.HostAssistantMessage) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if host.Message.Get("content") != nil && !d.queue.recordSeenUUID(host.UUID) {
+		d.assistant = append(d.assistant, host)
 	}
 }
 

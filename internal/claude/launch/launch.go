@@ -70,11 +70,6 @@ func (r *planResolver) loadScenario() (err error) {
 	return err
 }
 
-func (r *planResolver) createClock() (err error) {
-	r.plan.Clock, err = newClockWithScenarioStartAndSeed(r.sys, r.flags, r.plan)
-	return err
-}
-
 // resolveModel determines the model at the start and the variables of the scenario's expressions. With --failure, or if
 // the environment has no login, it also sets the failure that every request of the run gets.
 func (r *planResolver) resolveModel() (err error) {
@@ -164,20 +159,21 @@ func findScenario(name string, at Directories) (path string, library bool) {
 	return "", false
 }
 
-func newClockWithScenarioStartAndSeed(sys *process.System, f *flags.Flags, p *Plan) (*clock.Source, error) {
-	o := clock.Options{Now: sys.Now, NewID: sys.NewID, Seed: p.Scenario.Seed}
-	if text := p.Scenario.LaunchTimestamp; text != "" {
+func (r *planResolver) createClock() error {
+	o := clock.Options{Now: r.sys.Now, NewID: r.sys.NewID, Seed: r.plan.Scenario.Seed}
+	if text := r.plan.Scenario.LaunchTimestamp; text != "" {
 		start, err := time.Parse(time.RFC3339, text)
 		if err != nil {
-			return nil, fmt.Errorf("launch_timestamp: %w", err)
+			return fmt.Errorf("launch_timestamp: %w", err)
 		}
 		o.Start = &start
 	}
-	if f.Continue || f.Resume != "" {
+	if r.flags.Continue || r.flags.Resume != "" {
 		// A later process of the session must not generate the same ids as the first one.
-		o.Salt = sys.Now().String()
+		o.Salt = r.sys.Now().String()
 	}
-	return clock.New(o), nil
+	r.plan.Clock = clock.New(o)
+	return nil
 }
 
 // parseFailure returns the failure of --failure; nil means none.

@@ -1,6 +1,6 @@
 // Package output turns the events of a run into the text of stdout: text, json or stream-json.
 //
-// All formats show the same events in the same order. They leave out every [protocol.InternalEvent].
+// All formats show the same events in the same order. They leave out events without a wire form.
 package output
 
 import (
@@ -28,8 +28,7 @@ func eventAsShownInOutput(ev protocol.Event) (shownEvent protocol.Event, isShown
 		shown.Message.Content = []protocol.Block{protocol.Text(text)}
 		return &shown, text != ""
 	}
-	_, trace := ev.(protocol.InternalEvent)
-	return ev, !trace
+	return ev, protocol.HasWireForm(ev)
 }
 
 // StreamJSON writes one JSON object per line, each in one call of Write.

@@ -348,10 +348,6 @@ func (p *scenarioProgress) addToExpectationSummary(lines ...journal.Body) {
 	}
 }
 
-func (p *scenarioProgress) hasMCPExpectation() bool {
-	return slices.ContainsFunc(p.scenario.Expect, func(x scenarios.Expectation) bool { return x.MCP != nil })
-}
-
 // newMisses returns the unexpected results since its last call.
 func (p *scenarioProgress) newMisses() []scenarios.ExpectationResult {
 	all := p.UnmetResults()

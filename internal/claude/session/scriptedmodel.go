@@ -129,7 +129,8 @@ func (p *scriptedModel) waitAtGates(ctx context.Context, reply scenarios.Reply) 
 			return ctx.Err()
 		}
 		if err != nil {
-			p.reportUnopenedGate(g.name, reply.Rule, err)
+			p.o.Records.WarnOnStderr("gate " + g.name + ": " + err.Error()) // the run continues
+			p.o.Records.WriteJournal(journal.NewUnreleasedGateFinding(g.name, err.Error(), "claudeless gates release "+g.name, reply.Rule.File, reply.Rule.Line))
 		}
 	}
 	return nil
@@ -154,10 +155,4 @@ func (p *scriptedModel) waitForGateRelease(ctx context.Context, gateName string,
 		p.o.Records.WriteJournal(journal.Gate{Name: gateName, Event: "timeout"})
 	}
 	return err
-}
-
-// reportUnopenedGate reports, as a warning and as a finding, that a gate was not opened in time. The run continues.
-func (p *scriptedModel) reportUnopenedGate(name string, rule scenarios.RuleRef, err error) {
-	p.o.Records.WarnOnStderr("gate " + name + ": " + err.Error())
-	p.o.Records.WriteJournal(journal.NewUnreleasedGateFinding(name, err.Error(), "claudeless gates release "+name, rule.File, rule.Line))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/internal/claude/launch"
 	"github.com/claudeless/claudeless/internal/claudecode"
+	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/command"
 	"github.com/claudeless/claudeless/simulator/outputschema"
@@ -95,7 +96,8 @@ func (s *Session) build(host Host) error {
 	if s.policy, err = newPermissionPolicy(plan, s.tools, s.servers); err != nil {
 		return err
 	}
-	if err := s.servers.createManager(s.policy.Directories(), plan.Records.Capture != "" || s.records.scenario.hasMCPExpectation()); err != nil {
+	expectsMCP := slices.ContainsFunc(plan.Scenario.Expect, func(x scenarios.Expectation) bool { return x.MCP != nil })
+	if err := s.servers.createManager(s.policy.Directories(), plan.Records.Capture != "" || expectsMCP); err != nil {
 		return err
 	}
 	s.hooks = newSessionHooks(plan, s.state, s.tools, s.policy)

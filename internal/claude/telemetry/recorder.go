@@ -5,7 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -302,11 +302,6 @@ func toUnixNanoseconds(t time.Time) unixNanoseconds {
 	return unixNanoseconds(t.Truncate(time.Millisecond).UnixNano())
 }
 
-func shortDigest(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:8])
-}
-
 // textOrSubstitute returns text if maySend is true. Otherwise it returns substitute, or "<REDACTED>" if that is empty.
 func textOrSubstitute(maySend bool, text, substitute string) string {
 	if maySend {
@@ -352,7 +347,7 @@ func (r *Recorder) recordHooksPluginsAndServers(init *protocol.Init) {
 			scope, enabled, market = "default-bundle", "default-enable", "builtin"
 		}
 		r.recordEvent("plugin_loaded", nil, attributeValues{
-			"plugin.name": cmp.Or(p.Name, name), "marketplace.name": market, "plugin.scope": scope, "enabled_via": enabled, "plugin_id_hash": shortDigest(p.Source),
+			"plugin.name": cmp.Or(p.Name, name), "marketplace.name": market, "plugin.scope": scope, "enabled_via": enabled, "plugin_id_hash": fmt.Sprintf("%x", sha256.Sum256([]byte(p.Source)))[:16],
 			"has_hooks": builtin, "has_mcp": false, "host_owned_mcp": false, "skill_path_count": 0, "command_path_count": 0, "agent_path_count": 0, "safe_mode": "false",
 		})
 	}

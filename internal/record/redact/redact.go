@@ -147,7 +147,7 @@ func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 			continue
 		}
 		end := stringEnd(raw, i)
-		key := startsWithColon(raw[end:])
+		key := bytes.HasPrefix(bytes.TrimLeft(raw[end:], " \t\r\n"), []byte(":"))
 		text := decodeString(raw[i:end])
 		if hidden := r.redactString(text, secret && !key); hidden != text {
 			out = append(append(out, raw[done:i]...), plainjson.MarshalString(hidden)...)
@@ -178,11 +178,6 @@ func stringEnd(raw []byte, i int) int {
 		}
 	}
 	return i + 1
-}
-
-func startsWithColon(rest []byte) bool {
-	rest = bytes.TrimLeft(rest, " \t\r\n")
-	return len(rest) > 0 && rest[0] == ':'
 }
 
 func decodeString(quoted []byte) string {
