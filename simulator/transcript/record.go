@@ -126,13 +126,8 @@ func (r *recorder) recordQueued(ev *protocol.PromptQueued) error {
 }
 
 func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
-	if err := r.writeToolsAndFilesBeforePrompt(ev); err != nil {
+	if err := r.writeLinesBeforePrompt(ev); err != nil {
 		return err
-	}
-	for _, host := range ev.Assistant {
-		if err := r.lines.write(r.conversation.hostAssistantLine(host)); err != nil {
-			return err
-		}
 	}
 	switch {
 	case ev.LocalCommand:

@@ -292,8 +292,13 @@ type recorderStateBeforePrompt struct {
 	input            modelInput
 }
 
-// writeToolsAndFilesBeforePrompt writes the lines before a prompt: about a typed shell command, and copies of files.
-func (r *recorder) writeToolsAndFilesBeforePrompt(ev *protocol.PromptAccepted) error {
+// writeLinesBeforePrompt writes the lines before a prompt: messages of the host, about a typed shell command, and copies of files.
+func (r *recorder) writeLinesBeforePrompt(ev *protocol.PromptAccepted) error {
+	for _, host := range ev.Assistant {
+		if err := r.lines.write(r.conversation.hostAssistantLine(host)); err != nil {
+			return err
+		}
+	}
 	tool := ""
 	switch x := ev.Expansion; {
 	case ev.Typed != "" || x != nil && x.RunsShell:
@@ -306,10 +311,9 @@ func (r *recorder) writeToolsAndFilesBeforePrompt(ev *protocol.PromptAccepted) e
 			return err
 		}
 	}
-	if ev.Injected || ev.Blocked || ev.UnknownCommand || ev.Source == "system" {
-		return nil
+	if !ev.Injected && !ev.Blocked && !ev.UnknownCommand && ev.Source != "system" {
+		r.conversation.recordFilesBeforePrompt(ev.UUID)
 	}
-	r.conversation.recordFilesBeforePrompt(ev.UUID)
 	return nil
 }
 
