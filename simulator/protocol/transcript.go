@@ -2,8 +2,6 @@ package protocol
 
 import (
 	"encoding/json"
-
-	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 // Envelope contains the keys that user, assistant, attachment and system lines of a transcript have (spec: cli-contract
@@ -200,16 +198,6 @@ type SyntheticLine struct {
 	PerTurnEffort     *string          `json:"perTurnEffort,omitempty"`
 	NoToolCall        bool             `json:"failedResponseHadNoToolCall,omitempty"`
 	MadeBy            string           `json:"madeBy"` // "other"
-	LineTrailer
-}
-
-// HostAssistantLine is a message of the assistant that a host wrote.
-type HostAssistantLine struct {
-	LineHead
-	Message plainjson.Object `json:"message"`
-	Type    string           `json:"type"` // "assistant"
-	LineID
-	MadeBy string `json:"madeBy"` // "input"
 	LineTrailer
 }
 
