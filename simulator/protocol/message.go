@@ -49,16 +49,6 @@ type HostAssistantMessage struct {
 	Message plainjson.Object `json:"message"`
 }
 
-// HostAssistantLine is a message of the assistant that a host wrote.
-type HostAssistantLine struct {
-	LineHead
-	Message plainjson.Object `json:"message"`
-	Type    string           `json:"type"` // "assistant"
-	LineID
-	MadeBy string `json:"madeBy"` // "input"
-	LineTrailer
-}
-
 // WithoutPasteTags returns a prompt without the tags around texts that a user has pasted in a terminal.
 func WithoutPasteTags(text string) string {
 	return regexp.MustCompile(`\s*</?pasted_content id="\w+">\s*`).ReplaceAllString(text, "\n")

@@ -60,7 +60,17 @@ func (th *conversation) cliLineAddedToPrompt(prompt *protocol.PromptAccepted, co
 	return protocol.UserLine{LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user", Message: content, IsMeta: true, Companion: true}
 }
 
-func (th *conversation) hostAssistantLine(host protocol.HostAssistantMessage) protocol.HostAssistantLine {
+// hostAssistantLine is a message of the assistant that a host wrote.
+type hostAssistantLine struct {
+	protocol.LineHead
+	Message plainjson.Object `json:"message"`
+	Type    string           `json:"type"` // "assistant"
+	protocol.LineID
+	MadeBy string `json:"madeBy"` // "input"
+	protocol.LineTrailer
+}
+
+func (th *conversation) hostAssistantLine(host protocol.HostAssistantMessage) hostAssistantLine {
 	e := th.newEnvelope("", host.UUID, "")
 	message := host.Message
 	if message.Get("id") == nil {
@@ -69,7 +79,7 @@ func (th *conversation) hostAssistantLine(host protocol.HostAssistantMessage) pr
 	if text, isString := plainjson.StringValue(message.Get("content")); isString {
 		message = message.With("content", slices.Concat([]byte("["), textBlock(text), []byte("]")))
 	}
-	return protocol.HostAssistantLine{LineHead: e.LineHead, Message: message, Type: "assistant", LineID: e.LineID, MadeBy: "input", LineTrailer: e.LineTrailer}
+	return hostAssistantLine{LineHead: e.LineHead, Message: message, Type: "assistant", LineID: e.LineID, MadeBy: "input", LineTrailer: e.LineTrailer}
 }
 
 // newEnvelope returns the common keys of a new line, whose parent is the last line of the agent's conversation.

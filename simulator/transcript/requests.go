@@ -68,7 +68,7 @@ func (l *modelRequestLog) addLineToModelInput(transcriptLine any) {
 		l.inputOf(line.AgentID).addUser(blocksOf(line.Message.Content), line.TurnOrigin == taskNoticeOrigin)
 	case protocol.AssistantLine:
 		l.inputOf(line.AgentID).addMessage("assistant", line.Message.ID, blocksOf(protocol.Content{Blocks: line.Message.Content}), false)
-	case protocol.HostAssistantLine:
+	case hostAssistantLine:
 		l.inputOf("").addMessage("assistant", plainjson.JSString(line.Message.Get("id")), storedBlocks(line.Message.Get("content")), false)
 	case protocol.SyntheticLine:
 		if !line.IsAPIErrorMessage {
