@@ -17,7 +17,7 @@ func (p Profile) Init() protocol.Init {
 		Agents:                []string{"claude", "Explore", "general-purpose", "Plan", "statusline-setup"},
 		Skills:                p.builtinNames(func(b BuiltinCommand) bool { return b.Skill }),
 		Plugins:               p.plugins(),
-		Capabilities:          p.namesAvailableInVersion(capabilitiesWithFirstVersions()),
+		Capabilities:          p.namesAvailableInVersion(tableOfFirstVersions("capabilities")),
 		MCPServers:            []protocol.MCPServer{},
 		AdditionalDirectories: []string{},
 		FastModeState:         "off", FastModeDisabledReason: p.FastModeDisabledReason(), ViewMode: "default",
@@ -47,34 +47,6 @@ func (p Profile) plugins() []protocol.Plugin {
 	return list
 }
 
-func capabilitiesWithFirstVersions() []nameWithFirstVersion {
-	return []nameWithFirstVersion{
-		{"interrupt_receipt_v1", ""},
-		{"interrupt_cancel_queued_v1", ""},
-		{"interrupt_send_now_v1", ""},
-		{"interrupt_requeue_taken_v1", "2.1.307"},
-		{"msg_lifecycle_v1", ""},
-		{"request_marker_lists_v1", ""},
-		{"ask_user_question_unanswered_v1", "2.1.312"},
-		{"lifecycle_wakeup_source_v1", "2.1.307"},
-		{"sdk_mcp_tools_list_changed", ""},
-		{"sdk_mcp_manifests", ""},
-		{"mcp_read_resource_v1", ""},
-		{"mcp_tool_ui_meta_v1", ""},
-		{"ui_surface_v1", ""},
-		{"mcp_call_result_not_for_model_v1", "2.1.301"},
-		{"mcp_call_soft_error_result_v1", "2.1.331"},
-		{"mcp_call_check_permissions_v1", "2.1.319"},
-		{"voice_call_talk_line_v1", "2.1.323"},
-		{"withdrawn_files_note_v2", "2.1.323"},
-		{"withdrawn_tools_v1", "2.1.330"},
-		{"ui_pane_widget_v1", "2.1.323"},
-		{"reload_plugins_refuse_if_busy_v1", "2.1.324"},
-		{"get_usage_detached_v1", "2.1.329"},
-		{"silent_resend_files_v1", "2.1.326"},
-	}
-}
-
 func hostCapabilities() []string {
 	return []string{
 		"ui_surface_v1", "mcp_call_result_not_for_model_v1", "mcp_call_soft_error_result_v1", "mcp_call_check_permissions_v1", "voice_call_talk_line_v1",
@@ -84,7 +56,7 @@ func hostCapabilities() []string {
 
 // HostCapabilities returns the capabilities in the answer to initialize.
 func (p Profile) HostCapabilities() []string {
-	return slices.DeleteFunc(hostCapabilities(), func(name string) bool { return !p.includes(capabilitiesWithFirstVersions(), name) })
+	return slices.DeleteFunc(hostCapabilities(), func(name string) bool { return !p.includes(tableOfFirstVersions("capabilities"), name) })
 }
 
 // HasTool reports whether the profile's version has a built-in tool in the profile's environment.
@@ -92,21 +64,11 @@ func (p Profile) HasTool(name string) bool {
 	return p.isAtLeast(ToolNamed(name).since) && p.env.hasFeature(name)
 }
 
-// changesSimulatedEvenInOlderVersions lists changes that claudeless simulates even for versions that precede the change.
-func changesSimulatedEvenInOlderVersions() []nameWithFirstVersion {
-	return []nameWithFirstVersion{
-		{"no system/informational event about auto mode", "2.1.302"},
-		{"the reasons for problems in settings", "2.1.304"},
-		{"the model fable is claude-fable-5-2", "2.1.321"},
-		{"supportsFastMode of the model fable", "2.1.321"},
-	}
-}
-
 // BehaviorSimulatedAsInNewerVersions describes known behaviour of the version that is not simulated: claudeless behaves like the
 // newest version instead. The lines are in the order of the versions.
 func (p Profile) BehaviorSimulatedAsInNewerVersions() []string {
 	var lines []string
-	for _, r := range changesSimulatedEvenInOlderVersions() {
+	for _, r := range tableOfFirstVersions("simulated in all versions") {
 		if !p.isAtLeast(r.firstVersion) {
 			lines = append(lines, r.name+" (since "+r.firstVersion+")")
 		}
@@ -121,9 +83,9 @@ func (p Profile) FeaturesOnlyInNewerVersions() []string {
 		rows []nameWithFirstVersion
 	}{
 		{"", featureRows()},
-		{"key ", eventKeysWithFirstVersions()},
-		{"transcript key ", transcriptKeysWithFirstVersions()},
-		{"capability ", capabilitiesWithFirstVersions()},
+		{"key ", tableOfFirstVersions("event keys")},
+		{"transcript key ", tableOfFirstVersions("transcript keys")},
+		{"capability ", tableOfFirstVersions("capabilities")},
 		{"tool ", toolsWithFirstVersions()},
 		{"plugin ", builtinPluginsWithFirstVersions()},
 	}

@@ -2,6 +2,7 @@ package claudecode
 
 import (
 	"bytes"
+	_ "embed" // for versions.txt
 	"io"
 	"slices"
 	"strings"
@@ -9,61 +10,18 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// eventKeysWithFirstVersions returns keys of events, each with the version that introduced it. A row has the type and subtype
-// of the event (no subtype means all) and the path of the key, in which "*" means every key of an object.
-func eventKeysWithFirstVersions() []nameWithFirstVersion {
-	return []nameWithFirstVersion{
-		{"system/init original_cwd", "2.1.301"},
-		{"system/init additional_directories", "2.1.301"},
-		{"result model_usage_since_last_result", "2.1.309"},
-		{"result modelUsage.*.cacheCreationEphemeral1hInputTokens", "2.1.311"},
-		{"result modelUsage.*.cacheCreationEphemeral5mInputTokens", "2.1.311"},
-		{"result model_usage_since_last_result.*.cacheCreationEphemeral1hInputTokens", "2.1.311"},
-		{"result model_usage_since_last_result.*.cacheCreationEphemeral5mInputTokens", "2.1.311"},
-		{"system/init ultrathink_available", "2.1.315"},
-		{"system/init ultrathink_typed_raises", "2.1.317"},
-		{"control_response response.response.hook_on_failure_supported", "2.1.317"},
-		{"control_response response.response.other_hook_ask_outranks_host", "2.1.321"},
-		{"result api_error_type", "2.1.324"},
-		{"assistant api_error_type", "2.1.324"},
-		{"system/init served_by_anthropic", "2.1.329"},
-		{"control_response response.response.hooks_when_unanswered_kept", "2.1.326"},
-		{"result begun_message_ids", "2.1.330"},
-		{"system/init sandbox_enabled", "2.1.331"},
-		{"control_response response.response.sandbox_enabled", "2.1.331"},
-		{"user refusal_retry", "2.1.332"},
-	}
-}
+//go:embed versions.txt
+var firstVersions string
 
-// transcriptKeysWithFirstVersions returns the keys of transcript lines, each with the version that introduced it, written like
-// [eventKeysWithFirstVersions]. A type without a path is a new type of line.
-func transcriptKeysWithFirstVersions() []nameWithFirstVersion {
-	return []nameWithFirstVersion{
-		{"user sandboxed", "2.1.307"},
-		{"user permissionDecision.ruleSource", "2.1.307"},
-		{"attachment attachment.finishExposedWork", "2.1.307"},
-		{"attachment attachment.digests", "2.1.307"},
-		{"tools-used", "2.1.311"},
-		{"cost-state modelUsage.*.cacheCreationEphemeral1hInputTokens", "2.1.311"},
-		{"cost-state modelUsage.*.cacheCreationEphemeral5mInputTokens", "2.1.311"},
-		{"assistant promptCacheRequested", "2.1.318"},
-		{"assistant failedResponseHadNoToolCall", "2.1.318"},
-		{"assistant toolInputStreamMs", "2.1.319"},
-		{"user mcpCallNotReadOnly", "2.1.323"},
-		{"system/compact_boundary compactMetadata.runningTurnPrompt", "2.1.323"},
-		{"assistant madeBy", "2.1.324"},
-		{"assistant apiErrorType", "2.1.324"},
-		{"system/stop_hook_summary failedHookErrorIndexes", "2.1.327"},
-		{"system/compact_boundary compactMetadata.preCompactOrganizationsCoverStart", "2.1.328"},
-		{"user rowSource", "2.1.331"},
-		{"user ownNote", "2.1.331"},
-		{"user hookText", "2.1.331"},
-		{"user hookTextLead", "2.1.331"},
-		{"user sentAtMs", "2.1.332"},
-		{"user refusalRetry", "2.1.332"},
-		{"api-request echoWireToolInputs", "2.1.332"},
-		{"api-request thread", "2.1.332"},
+// tableOfFirstVersions returns the rows of a table of versions.txt, in order.
+func tableOfFirstVersions(title string) (rows []nameWithFirstVersion) {
+	_, table, _ := strings.Cut(firstVersions, "\n## "+title+"\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	for line := range strings.Lines(table) {
+		name, version, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		rows = append(rows, nameWithFirstVersion{name, version})
 	}
+	return rows
 }
 
 func eventKeysHiddenInEnvironment(e Environment) []nameWithFirstVersion {
@@ -81,12 +39,12 @@ type JSONKeyFilter struct {
 
 // FilterOfEventKeysMissingInVersion returns the filter for events; nil means that the version has all keys.
 func (p Profile) FilterOfEventKeysMissingInVersion() *JSONKeyFilter {
-	return p.newKeyFilter(eventKeysWithFirstVersions(), eventKeysHiddenInEnvironment(p.env))
+	return p.newKeyFilter(tableOfFirstVersions("event keys"), eventKeysHiddenInEnvironment(p.env))
 }
 
 // TranscriptFilter returns the filter for lines of a transcript; nil means that the version has all keys.
 func (p Profile) TranscriptFilter() *JSONKeyFilter {
-	return p.newKeyFilter(transcriptKeysWithFirstVersions(), nil)
+	return p.newKeyFilter(tableOfFirstVersions("transcript keys"), nil)
 }
 
 // newKeyFilter returns a filter that removes the keys in rows that only later versions have, and all keys in hidden.

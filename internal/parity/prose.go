@@ -14,7 +14,7 @@ import (
 // cliProseLocation is a place in transcript lines where the real CLI writes prose, such as a prompt. claudeless writes its
 // own words there, so only the form of the value can be compared.
 type cliProseLocation struct {
-	lineKind   string
+	lineKinds  string // separated by spaces
 	pathInLine string // path in the value; "[]" after a key selects every element of a list
 	reason     string
 }
@@ -26,21 +26,9 @@ func cliProseLocations() []cliProseLocation {
 		tools    = "the real CLI tells its model how to use its tools"
 	)
 	return []cliProseLocation{
-		{"attachment/environment", "rendered[].content", reminder},
-		{"attachment/instructions", "rendered[].content", reminder},
+		{"attachment/environment attachment/instructions attachment/deferred_tools_delta attachment/agent_listing_delta attachment/skill_listing attachment/remote_session_change attachment/auto_mode", "rendered[].content", reminder},
+		{"attachment/session_context attachment/auto_mode_exit attachment/queued_command attachment/plan_mode attachment/plan_mode_exit attachment/edited_text_file attachment/silent_turn_reminder", "rendered[].content", reminder},
 		{"user[string]", "hookTextLead", reminder},
-		{"attachment/deferred_tools_delta", "rendered[].content", reminder},
-		{"attachment/agent_listing_delta", "rendered[].content", reminder},
-		{"attachment/skill_listing", "rendered[].content", reminder},
-		{"attachment/remote_session_change", "rendered[].content", reminder},
-		{"attachment/auto_mode", "rendered[].content", reminder},
-		{"attachment/session_context", "rendered[].content", reminder},
-		{"attachment/auto_mode_exit", "rendered[].content", reminder},
-		{"attachment/queued_command", "rendered[].content", reminder},
-		{"attachment/plan_mode", "rendered[].content", reminder},
-		{"attachment/plan_mode_exit", "rendered[].content", reminder},
-		{"attachment/edited_text_file", "rendered[].content", reminder},
-		{"attachment/silent_turn_reminder", "rendered[].content", reminder},
 		{"attachment/silent_turn_reminder", "attachment.text", reminder},
 		{"attachment/skill_listing", "attachment.digests[]", "hashes of texts that contain prose of the CLI"},
 		{"attachment/prompt_snapshot", "attachment.systemPrompt", prompt},
@@ -131,7 +119,7 @@ func isBuiltInAgentOrCommand(agentsOrCommands, name string) bool {
 }
 
 func maskProseInLine(lineKind string, rawLine json.RawMessage) json.RawMessage {
-	rows := slices.DeleteFunc(cliProseLocations(), func(row cliProseLocation) bool { return row.lineKind != lineKind })
+	rows := slices.DeleteFunc(cliProseLocations(), func(row cliProseLocation) bool { return !slices.Contains(strings.Fields(row.lineKinds), lineKind) })
 	lists := lineKind == "attachment/agent_listing_delta" || lineKind == "attachment/skill_listing"
 	if len(rows) == 0 && !lists {
 		return rawLine

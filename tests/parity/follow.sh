@@ -36,14 +36,14 @@ draft() {
 	kind == "keys:" {
 		path = $2
 		sub(/:$/, "", path)
-		table = sub(/^stdout\./, "", path) ? "keys.go, eventKeyRows" : sub(/^transcript\./, "", path) ? "keys.go, transcriptKeyRows" : "another surface"
+		table = sub(/^stdout\./, "", path) ? "versions.txt, event keys" : sub(/^transcript\./, "", path) ? "versions.txt, transcript keys" : "another surface"
 		event = path
 		sub(/\..*/, "", event)
 		sub(/^[^.]*\./, "", path)
 		sub(/\[.*/, "", event)
 		sub(/^result\/.*/, "result", event)
 		gsub(/claude-[a-z0-9-]+/, "*", path)
-		print table ": " ($1 == "-" ? "gone: " : "") "{\"" event " " path "\", \"" v "\"},"
+		print table ": " ($1 == "-" ? "gone: " : "") event " " path "\t" v
 	}
 	kind == "lists:" {
 		key = $2
@@ -51,8 +51,8 @@ draft() {
 		for (i = 3; i <= NF && $i ~ /^[-+]/; i++) {
 			gone = sub(/^-/, "", $i)
 			sub(/^\+/, "", $i)
-			row = key == "tools:" ? "{Name: \"" $i "\", Listing: ListAlways, Unsimulated: true, since: \"" v "\"}," : "{\"" $i "\", \"" v "\"},"
-			print (key == "tools:" ? "tools.go, tools: " : "init.go, " key " ") (gone ? "gone: " : "") row
+			row = key == "tools:" ? "{Name: \"" $i "\", Listing: ListAlways, Unsimulated: true, since: \"" v "\"}," : $i "\t" v
+			print (key == "tools:" ? "tools.go, tools: " : "versions.txt, " key " ") (gone ? "gone: " : "") row
 		}
 	}' "$1" | LC_ALL=C sort -u
 }
