@@ -34,9 +34,9 @@ func (l *SessionState) Snapshot() Snapshot {
 	now := l.snapshot
 	l.mu.Unlock()
 	if l.parent != nil {
-		own := now.Model
+		own := now
 		now = l.parent.Snapshot()
-		now.Model = own
+		now.Model, now.Effort = own.Model, cmp.Or(own.Effort, now.Effort)
 	}
 	now.Effort = now.effortLevel()
 	return now
@@ -51,7 +51,7 @@ func (n Snapshot) effortLevel() string {
 	return cmp.Or(n.Effort, own)
 }
 
-// ForAgent returns a state for a sub-agent. Except for the model, the sub-agent shares the state of l.
+// ForAgent returns a state for a sub-agent. The sub-agent shares the state of l except for the model, and for the effort if it is set.
 func (l *SessionState) ForAgent(agentModel string) (agentState *SessionState) {
 	return &SessionState{parent: l, snapshot: Snapshot{Model: agentModel}}
 }

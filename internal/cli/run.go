@@ -233,6 +233,10 @@ func readOptionalPrompt(ctx context.Context, s *process.System, f *flags.Flags) 
 func readPrompts(ctx context.Context, sys *process.System, f *flags.Flags, s *session.Session) ([]protocol.UserMessage, error) {
 	deferred, ok := s.PromptToRunDeferredCall()
 	if !ok {
+		if main, ok := s.Plan().Catalog.Agent(s.Plan().Customization.Agent); ok && main.First != "" {
+			text, err := readOptionalPrompt(ctx, sys, f)
+			return []protocol.UserMessage{{Content: protocol.Content{Text: strings.TrimSuffix(main.First+"\n\n"+text, "\n\n")}}}, err
+		}
 		prompt, err := readPrompt(ctx, sys, f)
 		return []protocol.UserMessage{{Content: protocol.Content{Text: prompt}}}, err
 	}

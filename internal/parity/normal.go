@@ -63,6 +63,7 @@ var volatileTextPatterns = sync.OnceValue(func() []volatilePattern {
 		{regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), ""},
 		{regexp.MustCompile(`\b(?:msg|req|toolu|srvtoolu|run|call)_[A-Za-z0-9]{8,}\b`), ""},
 		{regexp.MustCompile(`\ba[0-9a-f]{16}\b`), ""},
+		{regexp.MustCompile(`"ref":"([0-9a-f]{6})"`), ""},
 		{regexp.MustCompile(`\bfirst after \d+ ms, none in the final \d+ ms\b`), "<wait>"},
 		{regexp.MustCompile(`\bblob-(\d{10,}-[0-9a-z]+)\b`), ""},
 		{regexp.MustCompile(`(?:\btool-results/|/tasks/|<task-id>|\bID: |\btask: |"task_id":")(b[0-9a-z]{8})\b`), ""},

@@ -29,6 +29,7 @@ type Definition struct {
 	Tools           []string // nil means all
 	DisallowedTools []string
 	Model           string // "inherit" means the session's model; empty means Options.Model
+	Effort          string // effort level of the model; empty means the level of the session
 	MaxTurns        int    // 0 means no limit
 	// Background selects where calls without run_in_background run; nil means in the background.
 	Background   *bool

@@ -222,6 +222,9 @@ func eventText(ev protocol.Event) string {
 		return line + ev.Message.Content[0].(protocol.TextBlock).Text
 	case *protocol.User:
 		line := from(ev.ParentToolUseID, ev.SubagentType) + "user "
+		if len(ev.Message.Content.Blocks) == 0 {
+			return line + ev.Message.Content.Text
+		}
 		if r, ok := ev.Message.Content.Blocks[0].(protocol.ToolResultBlock); ok {
 			text := r.Content.Plain()
 			if _, report, ok := strings.Cut(text, "The report follows:\n  "); ok {

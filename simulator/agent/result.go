@@ -76,7 +76,7 @@ func firstStreamedPieceBytes(block protocol.Block, stream scenarios.Stream) int 
 	case protocol.ThinkingBlock:
 		return len(b.Signature)
 	case protocol.ToolUse:
-		return len(stream.SplitInput(string(b.Input))[1])
+		return len(stream.SplitInput(string(b.Written))[1])
 	default:
 		return 0
 	}

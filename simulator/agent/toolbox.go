@@ -37,7 +37,7 @@ func (t agentToolbox) Prepare(call protocol.ToolUse) simulator.ToolCallChanges {
 func (t agentToolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator.Precheck {
 	call.Agent = &t.agent
 	check := t.sessionTools.Precheck(ctx, call)
-	if t.isExcludedByAgentDefinition(call.Name) && check.Refusal != nil && !check.Refusal.UnknownTool {
+	if t.isExcludedByAgentDefinition(call.Name) && check.Refusal != nil && !check.Refusal.UnknownTool && !strings.Contains(check.Refusal.Content.Plain(), "Error: No such tool available") {
 		return simulator.Precheck{}
 	}
 	return check

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -50,7 +51,7 @@ func (w *agentRun) nameOrTaskID() string { return cmp.Or(w.input.Name, w.task.ID
 
 // idDigest returns a short digest of the task id. Lists of agents show it in brackets after the name.
 func (w *agentRun) idDigest() string {
-	sum := sha256.Sum256([]byte(w.task.ID))
+	sum := sha256.Sum256([]byte("subagent:" + w.task.ID)) // observed with 2.1.330
 	return fmt.Sprintf("%.3x", sum)
 }
 
@@ -139,7 +140,7 @@ func (w *agentRun) run(ctx context.Context) task.End {
 	w.simulator = sim
 	w.agents.mu.Unlock()
 	if w.task.Background {
-		w.recordPromptOnlyInTranscript(w.input.Prompt)
+		w.task.Post(&protocol.HiddenEvent{Event: w.promptEvent(w.input.Prompt)})
 	} else {
 		w.postMessageHiddenIfNested(w.promptEvent(w.input.Prompt))
 		w.task.Post(w.startHooks.Frames...)
@@ -158,8 +159,7 @@ func (w *agentRun) runUntilNoMessage(ctx context.Context, text string) task.End 
 			w.releaseWorktreeAndRecordIfKept(ctx)
 			return end
 		}
-		w.recordMessageInAgentTranscript(message)
-		text = message
+		text = w.recordMessageFromCoordinator(message)
 	}
 }
 
@@ -179,10 +179,16 @@ func (w *agentRun) finishRun(end task.End) (message string, more bool) {
 	return "", false
 }
 
-// recordMessageInAgentTranscript records a message to the agent in the agent's transcript. The caller's conversation does not
-// show it.
-func (w *agentRun) recordMessageInAgentTranscript(message string) {
-	ev := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: message}}}
+// recordMessageFromCoordinator records a message of SendMessage in the agent's transcript, and returns the prompt that contains it.
+func (w *agentRun) recordMessageFromCoordinator(message string) (prompt string) {
+	prompt = "The coordinator sent a message while you were working:\n" + message + "\n\nAddress this before completing your current task."
+	w.recordPromptOfCLI(prompt, json.RawMessage(`{"kind":"coordinator"}`))
+	return prompt
+}
+
+// recordPromptOfCLI records, in the agent's transcript only, a prompt that the CLI writes.
+func (w *agentRun) recordPromptOfCLI(text string, origin json.RawMessage) {
+	ev := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: text}}, IsSynthetic: true, Origin: origin}
 	w.setUserAgentFields(ev)
 	w.task.Post(&protocol.HiddenEvent{Event: ev})
 }
@@ -200,7 +206,7 @@ func (w *agentRun) runPrompt(ctx context.Context, text string) task.End {
 		if !again {
 			break
 		}
-		w.recordPromptOnlyInTranscript(feedback)
+		w.recordPromptOfCLI(feedback, nil)
 		prompt = protocol.UserMessage{Content: protocol.Content{Text: feedback}, Source: "system"}
 	}
 	if text := w.answerText(); text != "" {
@@ -227,8 +233,7 @@ func (w *agentRun) resumeFinishedAgent(ctx context.Context, toolUseID, message s
 	w.agents.mu.Unlock()
 	w.progress = runProgress{}
 	w.agents.options.Tasks.Go(ctx, t, func(ctx context.Context) task.End {
-		w.recordMessageInAgentTranscript(message)
-		return w.runUntilNoMessage(ctx, message)
+		return w.runUntilNoMessage(ctx, w.recordMessageFromCoordinator(message))
 	})
 }
 
@@ -273,13 +278,15 @@ func (w *agentRun) agentEndNoticeText(stopOrFailure string) string {
 func (w *agentRun) simulatorOptions() simulator.Options {
 	s := w.agents.options.Session.Options()
 	ref := protocol.AgentRef{
-		ID: w.task.ID, Type: w.task.AgentType, Depth: w.task.Depth, Dir: w.dir, NoPrompts: w.skill != "" && w.call.ID == "", Mode: string(w.modeOverride()),
+		ID: w.task.ID, Type: w.task.AgentType, Depth: w.task.Depth, Dir: w.dir, NoPrompts: w.skill != "" && w.call.ID == "", Mode: string(w.modeOverride()), Effort: w.definition.Effort,
 		InBackground: w.task.Background, Searches: len(w.definition.Tools) > 0 && !w.definition.allows(protocol.Tool{Name: "Bash"}),
 	}
+	state := s.State.ForAgent(w.model)
+	state.SetEffort(w.definition.Effort)
 	chain := executor.Chain(s.Tools, withAgentRef(ref), refuseSessionToolsExcludedFromAgent(s.Tools), executor.Hide(func(t protocol.Tool) bool { return !w.definition.allows(t) }))
 	return simulator.Options{
 		Model: w.agents.options.Models.AgentModel(w.script), Tools: agentToolbox{chain, s.Tools, ref, w.definition}, Hooks: s.Hooks, Clock: clockMarkingAgentAsWaiting{s.Clock, w},
-		State: s.State.ForAgent(w.model), Location: s.Location, System: w.definition.Prompt, Agent: &ref, StartContext: w.startHooks.AdditionalContext,
+		State: state, Location: s.Location, System: w.definition.Prompt, Agent: &ref, StartContext: w.startHooks.AdditionalContext,
 		Limits:  simulator.Limits{MaxTurns: w.definition.MaxTurns, Retries: s.Limits.Retries, RetryScale: s.Limits.RetryScale, FallbackModels: s.Limits.FallbackModels, GatewayHost: s.Limits.GatewayHost, IsSandbox: s.Limits.IsSandbox, DescribesJSON: s.Limits.DescribesJSON},
 		Display: simulator.DisplayOptions{HookEvents: s.Display.HookEvents, OrderedResults: s.Display.OrderedResults, Thinking: s.Display.Thinking, Stream: s.Display.Stream},
 	}
@@ -437,10 +444,6 @@ func (w *agentRun) preloadSkills(ctx context.Context) {
 	}
 }
 
-func (w *agentRun) recordPromptOnlyInTranscript(prompt string) {
-	w.task.Post(&protocol.HiddenEvent{Event: w.promptEvent(prompt)})
-}
-
 func (w *agentRun) promptEvent(text string) *protocol.User {
 	ev := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}}}
 	if w.skill != "" {
@@ -481,6 +484,7 @@ func (w *agentRun) runHooks(ctx context.Context, in protocol.HookInput) hook.Out
 		if o.Location != nil {
 			base.PermissionMode = cmp.Or(w.modeOverride(), o.Location.Mode())
 		}
+		now.Effort = cmp.Or(w.definition.Effort, now.Effort)
 		base.Effort = now.HookEffort()
 	}
 	out := o.Hooks.Run(ctx, hook.Input{Base: base, Event: in})

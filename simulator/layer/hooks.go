@@ -202,6 +202,9 @@ func (h *hookMiddleware) runHooks(ctx context.Context, use protocol.ToolUse, in 
 	if use.Agent != nil {
 		base.AgentID, base.AgentType = use.Agent.ID, use.Agent.Type
 		base.CWD, base.PermissionMode = cmp.Or(use.Agent.Dir, base.CWD), cmp.Or(protocol.PermissionMode(use.Agent.Mode), base.PermissionMode)
+		if base.Effort != nil && use.Agent.Effort != "" {
+			base.Effort = &protocol.HookEffort{Level: use.Agent.Effort}
+		}
 	}
 	if simulator.CanShowRunningCallEvents(ctx) {
 		ctx = hook.WithHookStartedCallback(ctx, func(events []protocol.Event) {

@@ -125,7 +125,8 @@ func (d callDecider) decide(c *call) Verdict {
 	if d.mode == protocol.ModeBypass {
 		return c.allow("mode")
 	}
-	if d.mode == protocol.ModePlan && c.kind == claudecode.ToolClassWrite && d.policyOptions.PlanDir != "" && filepath.Dir(c.path) == d.policyOptions.PlanDir {
+	isPlan := d.mode == protocol.ModePlan && d.policyOptions.PlanDir != "" && filepath.Dir(c.path) == d.policyOptions.PlanDir
+	if c.kind == claudecode.ToolClassWrite && (isPlan || d.resolver.isInAgentMemory(c.path)) {
 		return c.allow("other")
 	}
 	if q := c.approvalIfCallChangesSensitiveFile(); q != nil {
@@ -187,6 +188,9 @@ func (d callDecider) decideWithoutRuleByToolClass(c *call) Verdict {
 	case claudecode.ToolClassRead:
 		if d.resolver.isInWorkingDir(c.path) || d.usesClassifierInMode() {
 			return c.allow("mode")
+		}
+		if d.resolver.isInAgentMemory(c.path) {
+			return c.allow("other")
 		}
 		return c.askOutsideWorkingDir(c.unansweredMessage())
 	case claudecode.ToolClassWrite:

@@ -31,6 +31,12 @@ type pathResolver struct {
 
 	dirs    []string          // working directories, absolute and clean; the first is cwd
 	sources map[string]string // source of each directory
+
+	agentMemoryDirs []string // see [Options.AgentMemoryDirs]
+}
+
+func (p *pathResolver) isInAgentMemory(path string) bool {
+	return slices.ContainsFunc(p.agentMemoryDirs, func(dir string) bool { return strings.HasPrefix(path, dir+"/") })
 }
 
 // addDirectory adds a working directory, unless it was added before. CWD is always a working

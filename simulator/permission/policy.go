@@ -42,6 +42,8 @@ type Options struct {
 	AskSkill func(name string) bool
 	// PlanDir is the directory of plans. Its files may be written in plan mode; empty means none.
 	PlanDir string
+	// AgentMemoryDirs are the directories with the memory of agents. Their files may be read and written without permission.
+	AgentMemoryDirs []string
 	// NoBypass and NoAuto are true if the settings forbid the modes bypassPermissions and auto.
 	NoBypass, NoAuto bool
 	// NoClassifierInPlanMode is true if the settings do not let a classifier decide in plan mode.
@@ -70,7 +72,7 @@ func New(o Options) (*Policy, error) {
 	}
 	o.AdditionalDirs = slices.Clone(o.AdditionalDirs)
 	o.BypassAllowed = o.BypassAllowed || mode == protocol.ModeBypass
-	at := &pathResolver{cwd: o.CWD, home: o.Home, fileSystem: o.FileSystem, dir: o.Dir, sources: map[string]string{}}
+	at := &pathResolver{cwd: o.CWD, home: o.Home, fileSystem: o.FileSystem, dir: o.Dir, sources: map[string]string{}, agentMemoryDirs: o.AgentMemoryDirs}
 	at.dirs = append(at.dirs, at.absolutePath(o.CWD))
 	for _, d := range o.AdditionalDirs {
 		if at.absolutePath(d.Path) != at.dirs[0] {

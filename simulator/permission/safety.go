@@ -21,6 +21,9 @@ func (c *call) sensitiveFileApproval(abs string) *approvalRequest {
 		q.safety = protocol.SafetyNeedsApprovalOfEachCall
 		return q
 	}
+	if c.modeAndRules.resolver.isInAgentMemory(abs) {
+		return nil
+	}
 	parts := strings.Split(strings.ToLower(abs), "/")
 	for i, part := range parts {
 		below := parts[i+1:]

@@ -99,7 +99,7 @@ func (c commandLine) redirectApproval(r shellcmd.Redirect, abs string) *approval
 		return q
 	}
 	inside := c.modeAndRules.resolver.isInWorkingDir(abs)
-	if inside && c.modeAndRules.allowsEdits() || c.modeAndRules.rules.coversPath(BehaviorAllow, "Edit", abs) {
+	if inside && c.modeAndRules.allowsEdits() || c.modeAndRules.resolver.isInAgentMemory(abs) || c.modeAndRules.rules.coversPath(BehaviorAllow, "Edit", abs) {
 		return nil
 	}
 	return c.newPathChangeApproval("Output redirection to '"+abs+"'", abs, inside, false)

@@ -220,5 +220,6 @@ type QueuedCommand struct {
 	Mode       string          `json:"commandMode"`         // "prompt"
 	HumanTurn  bool            `json:"humanTurn,omitempty"` // typed in a terminal
 	Origin     json.RawMessage `json:"origin,omitempty"`
+	RunID      string          `json:"runId,omitempty"` // run of the task that a notification is about
 	Timestamp  string          `json:"timestamp"`
 }

@@ -114,7 +114,7 @@ func (s *Set) Start(i Info) *Task {
 	if i.Background || i.Kind == KindAgent {
 		i.OutputFile = s.outputFile(i.ID)
 	}
-	t := &Task{Info: i, set: s, inBackground: i.Background, started: s.options.Now()}
+	t := &Task{Info: i, set: s, inBackground: i.Background, started: s.options.Now(), isUncounted: again || i.IsAmbient}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	parentInBackground := false // the call that starts the task is part of a background task
@@ -122,7 +122,7 @@ func (s *Set) Start(i Info) *Task {
 		parentInBackground, t.inBackground = true, true
 	}
 	s.tasks = append(s.tasks, t)
-	if i.Kind == KindAgent && !again && !i.IsAmbient {
+	if i.Kind == KindAgent && !t.isUncounted {
 		s.countStartedAgentInStats(t)
 	}
 	if i.Background {
@@ -456,7 +456,7 @@ func (s *Set) countStartedAgentInStats(t *Task) {
 }
 
 func (s *Set) countEnd(t *Task, status Status) {
-	if t.Kind != KindAgent || t.IsAmbient {
+	if t.Kind != KindAgent || t.isUncounted {
 		return
 	}
 	switch {

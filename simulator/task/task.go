@@ -85,6 +85,7 @@ type Task struct {
 	set          *Set
 	inBackground bool // the task or its parent runs in the background
 	started      time.Time
+	isUncounted  bool // the statistics omit the task: it continues an agent, or is ambient
 
 	// Guarded by set.mu.
 	unshownEvents int // events that have not been shown yet

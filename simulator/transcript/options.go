@@ -60,9 +60,9 @@ type Clock interface {
 
 // ContextSource provides the current context of the model.
 type ContextSource interface {
-	// SessionContext and RequestContext return the context of a sub-agent; an empty id means the main conversation.
+	// SessionContext returns the context of a sub-agent; an empty id means the main conversation.
 	SessionContext(agentID string) SessionContext
-	CurrentModel() ModelContext
+	CurrentModel(agentID string) ModelContext
 	// AgentWorktree returns the worktree in which an agent works; empty means the directory of the session. For the main
 	// conversation, it returns the directory in which commands run now; empty means the directory at the start.
 	AgentWorktree(agentID string) string

@@ -316,7 +316,7 @@ func (r *recorder) recordAssistant(ev *protocol.Assistant) error {
 
 func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 	e := r.conversation.newEnvelope(agentID, ev.UUID, ev.Timestamp)
-	level, perTurn := r.effortLevels()
+	level, perTurn := r.effortLevels(agentID)
 	if ev.Message.Model == protocol.SyntheticModel {
 		madeBy := "other"
 		if ev.ErrorDetails != "" {
@@ -368,11 +368,11 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 }
 
 // effortLevels returns the effort level of the model. perTurn is the same level, or nil if it is fixed for the session.
-func (r *recorder) effortLevels() (level string, perTurn *string) {
+func (r *recorder) effortLevels(agentID string) (level string, perTurn *string) {
 	if r.conversation.options.Context == nil {
 		return "", nil
 	}
-	now := r.conversation.options.Context.CurrentModel()
+	now := r.conversation.options.Context.CurrentModel(agentID)
 	if !now.PerTurnEffort {
 		return now.Effort, nil
 	}
@@ -391,6 +391,11 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 		return nil // the transcript already contains the text
 	}
 	agentID := eventAgentID(ev.ParentToolUseID, ev.AgentID)
+	if agentID != "" && ev.IsSynthetic {
+		if err := r.writePromptAndToolsSnapshotOnce(agentID); err != nil {
+			return err
+		}
+	}
 	ran := len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].NonExecutionKind == ""
 	endsTurn := ran && ev.Tool == "StructuredOutput" && !isFailedResult(ev)
 	if endsTurn && agentID == "" {
@@ -405,7 +410,7 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 	}
 	line := protocol.UserLine{
 		LineHead: e.LineHead, Type: "user", Message: ev.Message, IsMeta: ev.IsSynthetic, LineID: e.LineID, SourceToolUseID: ev.ToolUseID, RefusedMessageID: ev.RefusedMessageID, RefusalRetry: ev.RefusalRetry,
-		ToolUseResult: abridgeToolResultIfPossible(ev.ToolUseResult), SourceToolAssistantUUID: ev.SourceUUID, LineTrailer: e.LineTrailer,
+		Origin: ev.Origin, ToolUseResult: abridgeToolResultIfPossible(ev.ToolUseResult), SourceToolAssistantUUID: ev.SourceUUID, LineTrailer: e.LineTrailer,
 	}
 	line.ToolEndsTurn = endsTurn
 	setPermissionDecisionAndRefusal(&line, ev)

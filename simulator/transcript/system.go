@@ -281,7 +281,10 @@ func (r *recorder) recordLocalCommand(ev *protocol.Assistant) error {
 	})
 }
 
-const humanOrigin = `{"kind":"human"}`
+const (
+	humanOrigin                = `{"kind":"human"}`
+	taskNoticeWithoutRunOrigin = `{"kind":"task-notification","producer":"session-task"}`
+)
 
 // recorderStateBeforePrompt is the state of a recorder before a prompt. The recorder returns to it if the user takes the prompt back.
 type recorderStateBeforePrompt struct {
@@ -364,17 +367,18 @@ func (r *recorder) recordAbsorbed(ev *protocol.PromptAbsorbed) error {
 	}
 	out := in
 	out.Operation, out.Reason, out.CommandUUID, out.DeliveryID = "remove", "absorbed_mid_turn", ev.UUID, r.conversation.options.Clock.NewID()
-	mode := "prompt"
-	if ev.Notice {
-		mode = "task-notification"
-	}
 	command := protocol.QueuedCommand{
-		Type: "queued_command", Prompt: ev.Content, SourceUUID: ev.UUID, DeliveryID: out.DeliveryID, Mode: mode,
+		Type: "queued_command", Prompt: ev.Content, SourceUUID: ev.UUID, DeliveryID: out.DeliveryID, Mode: "prompt",
 		Origin: ev.Origin, Timestamp: ev.Timestamp,
 	}
 	if r.conversation.options.Machine.IsTerminal && !ev.Notice {
 		command.HumanTurn, command.Origin = true, json.RawMessage(humanOrigin)
 		return r.lines.write(out, r.conversation.reminderLine("", command, "The user sent a new message while you were working:\n"+ev.Content.Plain()))
+	}
+	if ev.Notice {
+		_ = json.Unmarshal(ev.Origin, &command) // takes the id of the run, which the attachment has outside the origin
+		command.Mode, command.Origin = "task-notification", json.RawMessage(taskNoticeWithoutRunOrigin)
+		return r.lines.write(in, out, r.conversation.attachmentLine("", "system", command))
 	}
 	return r.lines.write(in, r.conversation.attachmentLine("", "user", command), out)
 }

@@ -186,7 +186,7 @@ func (t lowEffortContext) SessionContext(string) transcript.SessionContext {
 	return transcript.SessionContext(t)
 }
 
-func (t lowEffortContext) CurrentModel() transcript.ModelContext {
+func (t lowEffortContext) CurrentModel(string) transcript.ModelContext {
 	return transcript.ModelContext{Name: t.ModelName, Effort: "low", PerTurnEffort: true}
 }
 

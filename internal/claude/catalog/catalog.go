@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -42,24 +41,6 @@ type Options struct {
 }
 
 const pluginSource = "plugin"
-
-// Agent is a kind of sub-agent. Its JSON keys are those of --agents.
-type Agent struct {
-	Name        string          `json:"-"`
-	Description string          `json:"description"`
-	Prompt      string          `json:"prompt"`
-	Tools       []string        `json:"tools"` // nil means all tools
-	Disallowed  []string        `json:"disallowedTools"`
-	Model       string          `json:"model"`
-	MaxTurns    int             `json:"maxTurns"`
-	Background  *bool           `json:"background"`
-	Isolation   string          `json:"isolation"`      // "worktree" means that the agent works in a separate git worktree
-	Mode        string          `json:"permissionMode"` // permission mode of its calls; empty or unknown means the session's
-	Hooks       json.RawMessage `json:"hooks"`          // hooks while the agent runs, as in settings files; nil means none
-	Skills      []string        `json:"skills"`         // skills that are loaded before the agent's prompt
-	Source      string          `json:"-"`              // "built-in", "userSettings", "projectSettings", "plugin", "flagSettings"
-	Path        string          `json:"-"`              // file; empty means none
-}
 
 // Command is a custom slash command or a skill.
 type Command struct {
@@ -137,43 +118,6 @@ func New(o Options) (*Catalog, []string) {
 		}
 	}
 	return c, l.warnings
-}
-
-// DefineAgents adds the agents of a JSON object that is keyed by name, as in --agents and in initialize.
-func (c *Catalog) DefineAgents(raw json.RawMessage, source string) error {
-	var defs map[string]Agent
-	if err := json.Unmarshal(raw, &defs); err != nil {
-		return fmt.Errorf("reading agents: %w", err)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for name, d := range defs {
-		d.Name, d.Source = name, source
-		c.agents[name] = d
-	}
-	return nil
-}
-
-// Agent returns the kind of agent with this name, or false if none has it.
-func (c *Catalog) Agent(name string) (Agent, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	a, ok := c.agents[name]
-	return a, ok
-}
-
-// Agents lists the kinds of agents, sorted by name as in the real CLI.
-func (c *Catalog) Agents() []Agent {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	list := slices.AppendSeq(make([]Agent, 0, len(c.agents)), maps.Values(c.agents))
-	slices.SortFunc(list, func(a, b Agent) int { return compareNamesInRealCLIOrder(a.Name, b.Name) })
-	return list
-}
-
-// AgentNames lists the names of the agents in [Catalog.Agents].
-func (c *Catalog) AgentNames() []string {
-	return mapToNames(c.Agents(), func(a Agent) string { return a.Name })
 }
 
 // Commands lists custom commands and skills in the order of the init event: skills, commands, commands of plugins, skills of
@@ -303,17 +247,6 @@ func mapToNames[T any](list []T, name func(T) string) []string {
 	return out
 }
 
-func builtinAgents() []Agent {
-	return []Agent{
-		{Name: "claude", Description: "Catch-all agent for tasks that fit no other.", Source: "built-in"},
-		{Name: "claude-code-guide", Description: "Answers questions about Claude Code and its SDK.", Source: "built-in", Model: "haiku", Mode: "dontAsk", Tools: []string{"Bash", "Read", "WebFetch", "WebSearch"}},
-		{Name: "Explore", Description: "Explores a code base without changing it.", Source: "built-in", Model: "inherit", Disallowed: []string{"Agent", "Edit", "Write", "NotebookEdit", "ExitPlanMode"}},
-		{Name: "general-purpose", Description: "Works on tasks of several steps.", Source: "built-in"},
-		{Name: "Plan", Description: "Plans an implementation without changing anything.", Source: "built-in", Model: "inherit", Disallowed: []string{"Agent", "Edit", "Write", "NotebookEdit", "ExitPlanMode"}},
-		{Name: "statusline-setup", Description: "Sets up the status line.", Source: "built-in", Model: "sonnet", Tools: []string{"Read", "Edit"}},
-	}
-}
-
 type loader struct {
 	catalog       *Catalog
 	commands      []Command // commands that the catalog already contains
@@ -368,27 +301,6 @@ func (l *loader) markdownFiles(tree fs.FS, folder string) []string {
 		return nil
 	})
 	return files
-}
-
-func (l *loader) readAgent(tree fs.FS, dir, file, source string) {
-	doc, ok := l.readDocument(tree, file)
-	if !ok {
-		return
-	}
-	name := doc.text("name")
-	if name == "" { // such as a README next to the agent files
-		return
-	}
-	a := Agent{
-		Name: l.namePrefix + name, Description: doc.text("description"), Prompt: l.expandPluginRootVariable(strings.TrimSpace(doc.body)), Tools: doc.list("tools"),
-		Disallowed: doc.list("disallowedTools"), Model: doc.text("model"), MaxTurns: doc.number("maxTurns"),
-		Background: doc.bool("background"), Isolation: doc.text("isolation"), Source: source,
-		Skills: doc.list("skills"), Path: filepath.Join(dir, file),
-	}
-	if source != pluginSource {
-		a.Mode, a.Hooks = doc.text("permissionMode"), doc.frontMatterObjectJSON("hooks")
-	}
-	l.catalog.agents[a.Name] = a
 }
 
 func (l *loader) readCommand(tree fs.FS, dir, file, source string) {

@@ -94,8 +94,9 @@ func (b *backgroundTasksAndAgents) FindAgent(name string) (agent.Definition, boo
 	if mode == protocol.ModeBypass {
 		mode = "" // an agent cannot have this mode (observed with 2.1.330)
 	}
+	effort, _ := a.Effort.(string) // a number has no effect
 	return agent.Definition{
-		Name: a.Name, Prompt: a.Prompt, Tools: a.Tools, DisallowedTools: a.Disallowed,
+		Effort: effort, Name: a.Name, Prompt: a.Prompt, Tools: a.Tools, DisallowedTools: a.Disallowed,
 		Model: a.Model, MaxTurns: a.MaxTurns, Background: a.Background, UsesWorktree: a.Isolation == "worktree",
 		Mode: mode, Hooks: a.Hooks, Skills: a.Skills,
 	}, ok

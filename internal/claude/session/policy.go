@@ -51,6 +51,7 @@ func newPermissionPolicy(plan launch.Plan, b toolsAndCurrentDir, v *sessionMCPSe
 		NoBypass: plan.Settings.Permissions.DisableBypass, NoAuto: plan.Settings.Permissions.DisableAuto,
 		NoClassifierInPlanMode: plan.Settings.Permissions.NoClassifierInPlanMode, OnDirectories: v.setRoots,
 		AskSkill: p.skillNeedsPermission, PlanDir: filepath.Join(plan.State, "plans"),
+		AgentMemoryDirs: []string{filepath.Join(plan.CWD, ".claude", "agent-memory"), filepath.Join(plan.CWD, ".claude", "agent-memory-local"), filepath.Join(plan.State, "agent-memory")},
 	})
 	if err != nil {
 		return nil, err

@@ -331,8 +331,11 @@ func (s *sessionContext) RecordFilesBeforePrompt(promptUUID string) {
 	s.records.recordFileCheckpoints(&protocol.PromptAccepted{UUID: promptUUID})
 }
 
-func (s *sessionContext) CurrentModel() transcript.ModelContext {
+func (s *sessionContext) CurrentModel(agentID string) transcript.ModelContext {
 	name, effort := claudecode.ResolveModel(s.state.Model()), s.state.Snapshot().Effort
+	if effort != "" {
+		effort = cmp.Or(s.tools.agents.RequestingAgent(agentID).Effort, effort)
+	}
 	return transcript.ModelContext{Name: claudecode.DisplayModel(name), Effort: effort, PerTurnEffort: effort != "" && claudecode.FactsOfModel(name).EffortPerTurn}
 }
 
@@ -351,7 +354,7 @@ func (s *sessionContext) RequestContext(agentID string) transcript.RequestContex
 		MillionTokens: len(s.plan.Model.Betas) > 0, HasToolSearch: len(deferred) > 0, HasEffort: facts.DefaultEffort != "", ThinkingUpdates: updates, ChecksCalls: now.ChecksCalls, CheckedCalls: now.ChecksCalls || agentID == "" && s.hasCheckedCalls.Load(),
 	})}
 	now.Params.Thinking, now.Params.ContextManagement = requestThinking(facts, updates)
-	if level := s.CurrentModel().Effort; level != "" {
+	if level := s.CurrentModel(agentID).Effort; level != "" {
 		now.Params.OutputConfig = &protocol.OutputConfig{Effort: level}
 		if facts.EffortPerTurn {
 			now.MessageConfig = now.Params.OutputConfig
