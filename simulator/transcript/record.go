@@ -386,22 +386,26 @@ func abridgeToolResultIfPossible(toolResult any) any {
 	return toolResult
 }
 
+// writeLinesBeforeUser writes the structured output that ends a turn, and the snapshot before a prompt that the CLI gives an agent.
+func (r *recorder) writeLinesBeforeUser(ev *protocol.User, agentID string, endsTurn bool) error {
+	switch {
+	case endsTurn && agentID == "":
+		return r.lines.write(r.conversation.attachmentLine("", "", r.structured))
+	case agentID != "" && ev.IsSynthetic:
+		return r.writePromptAndToolsSnapshotOnce(agentID)
+	}
+	return nil
+}
+
 func (r *recorder) recordUser(ev *protocol.User) error {
 	if ev.IsReplay != nil || ev.Summary {
 		return nil // the transcript already contains the text
 	}
 	agentID := eventAgentID(ev.ParentToolUseID, ev.AgentID)
-	if agentID != "" && ev.IsSynthetic {
-		if err := r.writePromptAndToolsSnapshotOnce(agentID); err != nil {
-			return err
-		}
-	}
 	ran := len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].NonExecutionKind == ""
 	endsTurn := ran && ev.Tool == "StructuredOutput" && !isFailedResult(ev)
-	if endsTurn && agentID == "" {
-		if err := r.lines.write(r.conversation.attachmentLine("", "", r.structured)); err != nil {
-			return err
-		}
+	if err := r.writeLinesBeforeUser(ev, agentID, endsTurn); err != nil {
+		return err
 	}
 	e := r.conversation.newEnvelope(agentID, ev.UUID, ev.Timestamp)
 	e.PromptID = r.conversation.promptID
