@@ -1,7 +1,10 @@
 package claudecode
 
 import (
+	_ "embed" // the table of commands
 	"slices"
+	"strings"
+	"sync"
 )
 
 // BuiltinCommand is a built-in slash command of the CLI.
@@ -11,76 +14,46 @@ type BuiltinCommand struct {
 	Skill                           bool                 // init lists the command among the skills
 	condition                       environmentCondition // environments that have the command; nil means all
 	RunsInAgent                     bool                 // the command runs in a sub-agent if the user types it
+	TerminalOnly                    bool                 // print mode does not have the command
+	// HiddenInMenu reports that the menu of all commands does not list the command: it was removed, needs another account or
+	// is another name of a command.
+	HiddenInMenu bool
+	PromptInMenu bool // the menu of all commands lists the command at the end, among the skills
 }
 
-// BuiltinCommands lists the built-in commands and skills in the order of init. The list does not contain the
-// instructions of skills, which belong to the vendor. Therefore a scenario receives the prompt as the user typed it.
+// commandTable has a line for each command, with columns for its name, kind, aliases, hint about arguments and description. Tabs
+// separate the columns, spaces the words of kind and aliases. The built-in commands and skills have the order of init. The
+// instructions of skills, which belong to the vendor, are missing. A scenario receives the prompt as the user typed it.
+//
+//go:embed commands.txt
+var commandTable string
+
+var allCommands = sync.OnceValue(func() (all []BuiltinCommand) {
+	const columns = 5
+	for line := range strings.Lines(commandTable) {
+		column := append(strings.Split(strings.TrimSuffix(line, "\n"), "\t"), make([]string, columns)...)
+		is := map[string]bool{}
+		for word := range strings.FieldsSeq(column[1]) {
+			is[word] = true
+		}
+		b := BuiltinCommand{
+			Name: column[0], Aliases: strings.Fields(column[2]), ArgumentHint: column[3], Description: column[4],
+			Skill: is["skill"], RunsInAgent: is["agent"], TerminalOnly: is["terminal"], HiddenInMenu: is["hidden"], PromptInMenu: is["skill"] || is["prompt"],
+		}
+		switch {
+		case is["design"]:
+			b.condition = hasDesignTools
+		case is["oauth"]:
+			b.condition = hasOAuthCredential
+		}
+		all = append(all, b)
+	}
+	return all
+})
+
+// BuiltinCommands lists the built-in commands and skills in the order of init.
 func BuiltinCommands() []BuiltinCommand {
-	skill := func(name, description, hint string, aliases ...string) BuiltinCommand {
-		return BuiltinCommand{name, description, hint, aliases, true, nil, false}
-	}
-	command := func(name, description, hint string, aliases ...string) BuiltinCommand {
-		return BuiltinCommand{name, description, hint, aliases, false, nil, false}
-	}
-	only := func(offered environmentCondition, b BuiltinCommand) BuiltinCommand {
-		b.condition = offered
-		return b
-	}
-	inAgent := func(b BuiltinCommand) BuiltinCommand {
-		b.RunsInAgent = true
-		return b
-	}
-	return []BuiltinCommand{
-		skill("deep-research", "Research a question in many sources", ""),
-		only(hasDesignTools, skill("design", "Design a page or a product", "consent | revoke")),
-		only(hasDesignTools, skill("design-sync", "Keep designs and code in sync", `[<project hint, e.g. "Acme DS">]`)),
-		skill("dataviz", "Draw charts and dashboards", ""),
-		skill("update-config", "Change settings files", ""),
-		skill("verify", "Check that a change works", ""),
-		skill("debug", "Find the cause of a problem in this session", "[issue description]"),
-		inAgent(skill("code-review", "Review the current changes", "[low|medium|high|xhigh|max] [--fix] [--comment] [<pr#>|<branch>|<path>] [--max-findings <n>|all]", "review")),
-		skill("simplify", "Make the changed code simpler", "[<target>]"),
-		skill("batch", "Make one change in many places", "<instruction>"),
-		skill("fewer-permission-prompts", "Propose rules for calls that often need permission", ""),
-		skill("doctor", "Check the installation", "[prompt-audit [<path>]]", "checkup"),
-		skill("loop", "Run a prompt again and again", "[interval] [prompt]", "proactive"),
-		only(hasOAuthCredential, skill("schedule", "Run a prompt at set times", "", "routines")),
-		skill("claude-api", "Reference of the API and its SDKs", ""),
-		skill("workflow-authoring", "How to write a workflow", ""),
-		skill("run", "Start this project's program and use it", ""),
-		skill("run-skill-generator", "Write a skill that starts this project's program", ""),
-		skill("plugin-authoring", "How to write a plugin", ""),
-		command("agents", "Explain how to make sub-agents", ""),
-		command("auto-mode-setup", "Tell auto mode about the environment", "[--request-id <uuid>] (--wizard posture=… scope=… depth=… --propose | --expect-sha256 <64-hex> --apply-file <path>)"),
-		command("autocompact", "Set when the context is summarized", "[auto|<tokens>]"),
-		command("clear", "Begin a new conversation", "[name]", "reset", "new"),
-		command("color", "Set the color of the prompt bar", "[red|blue|green|yellow|purple|orange|pink|cyan|default]"),
-		command("compact", "Replace the conversation by a summary", "<optional custom summarization instructions>"),
-		command("config", "Change a setting", "key=value", "settings"),
-		command("output-style", "List output styles or choose one", "[style]"),
-		command("context", "Show how full the context is", ""),
-		command("effort", "Set the effort of the model", "<low|medium|high|xhigh|max|auto|ultracode [on|off]>"),
-		command("fast", "Switch fast mode", "[on|off]"),
-		command("focus", "Show prompt, summary and response only", "[on|off]"),
-		command("heapdump", "Write the heap to a file", ""),
-		command("init", "Write a CLAUDE.md for this project", ""),
-		command("mcp", "MCP servers", "[reconnect|enable|disable [<server>|all]]"),
-		command("model", "Choose the model", "<model>"),
-		command("__remote-workflow", "Run a workflow in a remote session", ""),
-		command("workflow-launch-exec", "Run a workflow handed over at launch", ""),
-		command("reload-plugins", "Reload plugins", "[--force]"),
-		command("reload-skills", "Reload skills", ""),
-		command("rename", "Name the conversation", "[name]", "name"),
-		command("security-review", "Review the changes of this branch for security", ""),
-		command("usage", "Show the cost of the session", "", "cost", "stats"),
-		command("insights", "Report on earlier sessions", ""),
-		command("recap", "Summarize the work in one line", ""),
-		command("goal", "Continue until a condition is met", ""),
-		only(hasDesignTools, command("design-consent", "Allow design tools", "")),
-		only(hasDesignTools, command("design-revoke", "Disallow design tools", "")),
-		command("list-agents", "List the agents that can receive messages", "", "peers"),
-		command("team-onboarding", "Write a guide for new team members", ""),
-	}
+	return slices.DeleteFunc(slices.Clone(allCommands()), func(b BuiltinCommand) bool { return b.TerminalOnly })
 }
 
 // builtinNames lists the names of the commands that the environment offers and for which include returns true.
@@ -114,15 +87,22 @@ func Subcommands() []string {
 
 // TerminalOnlyCommands returns the commands that exist only on a terminal. One of the names, schedule, is also the name
 // of a skill of subscriptions.
-func TerminalOnlyCommands() []string {
-	return []string{
-		"add-dir", "advisor", "bashes", "branch", "btw", "bug", "cd", "chrome", "copy", "desktop", "diff", "exit", "export", "extra-usage",
-		"feedback", "fork", "help", "hooks", "ide", "install-github-app", "install-slack-app", "keybindings", "login", "logout",
-		"memory", "mobile", "passes", "permissions", "plan", "plugin", "powerup", "privacy-settings", "quit", "radio", "rc",
-		"release-notes", "remote-control", "remote-env", "resume", "rewind", "sandbox", "schedule", "session", "skills", "status",
-		"statusline", "stickers", "tasks", "teleport", "terminal-setup", "theme", "undo", "upgrade", "vim", "voice", "web-setup",
-		"workflows",
+func TerminalOnlyCommands() (names []string) {
+	for _, b := range allCommands() {
+		if b.TerminalOnly {
+			names = append(names, b.Name)
+		}
 	}
+	return names
+}
+
+// CommandInMenu returns the command that the menu of a terminal lists under a name.
+func CommandInMenu(name string) BuiltinCommand {
+	all := allCommands()
+	if i := slices.IndexFunc(all, func(b BuiltinCommand) bool { return b.Name == name }); i >= 0 {
+		return all[i]
+	}
+	return BuiltinCommand{HiddenInMenu: true}
 }
 
 // OutputStyle is a built-in output style of the CLI.

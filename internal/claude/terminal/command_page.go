@@ -87,15 +87,23 @@ func (t *Terminal) modelDialog(line, name string) *dialog {
 		return t.switchModelOrAsk(line, name, true)
 	}
 	d := t.newCommandPageDialog("model", "Select model")
-	d.showNumbers, d.letter, d.foot = true, "s", []string{"", "  s to use this session only · Enter to save · Esc to cancel"}
+	pages := t.console.screen.labels.pages
+	d.showNumbers, d.letter, d.foot = true, "s", []string{"", "  " + effortText(t.plan.Model.Effort), "", "  s to use this session only · Enter to save · Esc to cancel"}
+	if about := pages.paragraphAfter("menu/model", "Select model\n"); about != "" {
+		d.head = []string{d.head[0], "  " + about, ""}
+	}
 	names := []string{"default", "opus", "fable", "sonnet", "haiku"}
 	for i, name := range names {
 		label := map[bool]string{true: "Default (recommended)", false: strings.ToUpper(name[:1]) + name[1:]}[i == 0]
 		model := t.resolveModel(name)
+		about := strings.TrimLeft(strings.TrimPrefix(pages.optionLabel("menu/model", label+" "), label), " ✔")
 		if t.defaultModel && i == 0 || !t.defaultModel && i > 0 && model == t.player.session.Model() {
 			label, d.selected = label+" ✔", i
 		}
-		d.options = append(d.options, option{label: fmt.Sprintf("%-24s %s", label, displayModelName(model))})
+		if !strings.Contains(about, displayModelName(model)) {
+			about = displayModelName(model)
+		}
+		d.options = append(d.options, option{label: fmt.Sprintf("%-24s ", label), aside: about})
 	}
 	d.owner = chooserFunc(func(c dialogChoice) *dialog {
 		if c.cancelled {
@@ -105,6 +113,12 @@ func (t *Terminal) modelDialog(line, name string) *dialog {
 		return t.switchModelOrAsk(line, names[c.index], c.text != d.letter)
 	})
 	return d
+}
+
+// effortText describes the effort of the session in the list of models. An empty level is the default.
+func effortText(level string) string {
+	glyphs := map[string]string{"": "◐ Medium", "low": "○ Low", "medium": "◐ Medium", "high": "● High", "xhigh": "◉ xHigh"}
+	return cmp.Or(glyphs[level], "◉ "+level) + " effort" + map[bool]string{true: " (default)"}[glyphs[level] == glyphs[""]] + " ←/→ to adjust"
 }
 
 func (t *Terminal) switchModelOrAsk(line, name string, save bool) *dialog {

@@ -33,6 +33,7 @@ type option struct {
 	lineAbove bool
 	truncate  bool   // a long label is cut instead of wrapped
 	note      string // second line under the label; empty means none
+	aside     string // text to the right of the label; empty means none
 	value     string // value that the owner of the dialog receives for this option
 }
 
@@ -301,7 +302,15 @@ func (d *dialog) rows(cols int) (rows []string, selectedRow int) {
 		rows = append(append(rows, wrapKeepingQuoteMarks(d.reason, cols+1)...), "")
 	}
 	choices, selectedRow := d.choiceRows(cols)
-	return append(rows, choices...), len(rows) + selectedRow
+	if selectedRow += len(rows); d.kind != "model" {
+		return append(rows, choices...), selectedRow
+	}
+	if from, _ := d.visibleOptionRange(cols); from > 0 {
+		rows[len(rows)-1] = fmt.Sprintf("    ↑ %d more", from)
+	}
+	const rowsAbove = 2 // of the transcript, which stay visible
+	rows = append(rows, choices...)
+	return rows[:min(len(rows), max(1, d.screenRows-rowsAbove))], selectedRow
 }
 
 const quotedRowMark = " │ "
@@ -371,6 +380,9 @@ func (d *dialog) choiceRows(cols int) (rows []string, selectedRow int) {
 		}
 		rows = append(rows, shown...)
 	}
+	if hidden := len(d.options) - to; hidden > 0 && d.kind == "model" {
+		rows = append(rows, fmt.Sprintf("    ↓ %d more", hidden))
+	}
 	if d.search != nil && d.search.isBelow {
 		rows = append(rows, d.search.rows(cols)...)
 	}
@@ -384,65 +396,6 @@ func (d *dialog) choiceRows(cols int) (rows []string, selectedRow int) {
 		rows = append(rows, wrapKeepingIndent(text, cols)...)
 	}
 	return rows, selectedRow
-}
-
-// hiddenOptionsArrow returns the arrow of an option next to hidden options in a permission dialog or an overlay, else "".
-func (d *dialog) hiddenOptionsArrow(optionIndex, firstVisible, endVisible int) string {
-	switch {
-	case d.state != StatePermission && !d.isOverlay || optionIndex == d.selected:
-	case optionIndex == firstVisible && firstVisible > 0:
-		return "↑"
-	case optionIndex == endVisible-1 && endVisible < d.scrollableOptionCount():
-		return "↓"
-	}
-	return ""
-}
-
-// scrollableOptionCount returns the number of options that scroll: those before the first action or horizontal line.
-func (d *dialog) scrollableOptionCount() int {
-	if at := slices.IndexFunc(d.options, func(o option) bool { return o.isAction || o.lineAbove }); at >= 0 {
-		return at
-	}
-	return len(d.options)
-}
-
-// visibleOptionRange returns the options that are shown. A question or an overlay shows as many as
-// fit; other dialogs show all, except that a permission dialog on a small screen shows three.
-func (d *dialog) visibleOptionRange(cols int) (from, to int) {
-	const smallScreen, fewest = 11, 3
-	n := d.scrollableOptionCount()
-	switch {
-	case d.screenRows > 0 && d.screenRows <= smallScreen && d.state == StatePermission:
-		from = max(0, min(d.selected, n-1)-fewest+1)
-		return from, min(from+fewest, n)
-	case d.screenRows == 0 || d.state != StateQuestion && !d.isOverlay:
-		return 0, n
-	}
-	height := func(from, to int) (rows int) {
-		for i := from; i < to; i++ {
-			rows += len(d.optionRows(i, cols)) + map[bool]int{true: 1}[d.options[i].lineAbove]
-		}
-		return rows
-	}
-	fixed := 1 + len(d.head) + len(d.foot) + height(n, len(d.options))
-	if d.isOverlay {
-		fixed = rowsOutsideOverlayChoices + 1 // one row of the text
-		for _, text := range slices.Concat(d.question, d.foot) {
-			fixed += len(wrapKeepingIndent(text, cols))
-		}
-		if height(0, n) > d.screenRows-fixed {
-			fixed++
-		}
-	}
-	last := min(d.selected, n-1)
-	for from < last && height(from, last+1) > d.screenRows-fixed {
-		from++
-	}
-	to = last + 1
-	for to < n && height(from, to+1) <= d.screenRows-fixed {
-		to++
-	}
-	return from, to
 }
 
 func (d *dialog) footRows() []string {
@@ -482,9 +435,12 @@ func (d *dialog) optionRows(i, cols int) (rows []string) {
 	}
 	before := strings.Repeat(" ", d.indent) + pointer + prefix + o.checkbox.String()
 	cols-- // the last column stays empty
-	if o.truncate {
+	switch {
+	case o.aside != "":
+		rows = indent(before+label, o.aside, cols-1)
+	case o.truncate:
 		rows = append(rows, truncate(before+label, cols+1-emptyColumnsRightOfErrorOrLabel))
-	} else {
+	default:
 		rows = append(rows, indent(before, label, cols)...)
 	}
 	deeper := fmt.Sprintf("%*s", textWidth(before), "")

@@ -17,7 +17,7 @@ func idleTerminal(t *testing.T) *Terminal {
 	inbox := newMailbox()
 	c := &Console{faults: &Faults{}}
 	c.screen = screen{cols: 60, rows: 20, effort: "medium", mode: "default"}
-	c.screen.menu.commands = []slashCommand{{"/clear", "Start again"}, {"/compact", "Summarize"}, {"/config", ""}, {"/fast-compact", ""}, {"/help", ""}}
+	c.screen.menu.commands = []slashCommand{{"/clear", "Start again", true, 0}, {"/compact", "Summarize", true, 0}, {"/config", "", true, 0}, {"/fast-compact", "", true, 0}, {"/help", "", true, 0}}
 	disarm := time.NewTimer(time.Hour)
 	t.Cleanup(func() { disarm.Stop() })
 	term := &Terminal{
@@ -79,7 +79,7 @@ func TestFieldKeys(t *testing.T) {
 		"?":                            {typed: "?", want: "|", says: "shift+tab to cycle modes"},
 		"? and Backspace":              {typed: "?\x7f", want: "|", says: "? for shortcuts"},
 		"? in a draft":                 {typed: "a?", want: "a?|"},
-		"/ lists commands":             {typed: "/", want: "/|", says: promptGlyph + " /clear                      Start again"},
+		"/ lists commands":             {typed: "/", want: "/|", says: promptGlyph + " /clear                  Start again"},
 		"/ and a word":                 {typed: "/comp", want: "/comp|", says: promptGlyph + " /compact"},
 		"a menu's Down and Tab":        {typed: "/co" + down + "\t", want: "/compact |"},
 		"a menu's Esc":                 {typed: "/comp" + esc, want: "/comp|", says: "manual mode on"},

@@ -16,6 +16,8 @@ import (
 type slashCommand struct {
 	name        string // name with the slash
 	description string
+	isListed    bool // the menu of all commands contains it
+	group       int  // position of its group in that menu: commands, custom commands, skills
 }
 
 func slashCommands(plan *launch.Plan) []slashCommand {
@@ -26,15 +28,16 @@ func slashCommands(plan *launch.Plan) []slashCommand {
 		if strings.HasPrefix(name, "_") {
 			continue // internal commands are not offered to users
 		}
-		c := slashCommand{name: "/" + name}
+		c := slashCommand{name: "/" + name, isListed: true}
 		if custom, ok := plan.Catalog.Command(name); ok {
-			c.description = custom.Description
-		} else if b, ok := claudecode.BuiltinCommandNamed(name); ok {
-			c.description = b.Description
+			c.description, c.group = custom.Description, 1
+		} else {
+			b := claudecode.CommandInMenu(name)
+			c.description, c.isListed, c.group = b.Description, !b.HiddenInMenu, map[bool]int{true: 2}[b.PromptInMenu]
 		}
 		all = append(all, c)
 	}
-	slices.SortFunc(all, func(a, b slashCommand) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(all, func(a, b slashCommand) int { return cmp.Or(a.group-b.group, strings.Compare(a.name, b.name)) })
 	return slices.CompactFunc(all, func(a, b slashCommand) bool { return a.name == b.name })
 }
 
@@ -80,7 +83,7 @@ func (m *commandMenu) update(draft string) {
 		return
 	}
 	for _, c := range m.commands {
-		if strings.Contains(c.name[1:], strings.ToLower(word)) {
+		if (c.isListed || word != "") && strings.Contains(c.name[1:], strings.ToLower(word)) {
 			m.matches = append(m.matches, c)
 		}
 	}
@@ -122,21 +125,37 @@ func (m *commandMenu) press(k keyName) (completed string, handled bool) {
 	return "", true
 }
 
+// rows returns the commands around the selected one. A description fills at most two rows.
 func (m *commandMenu) rows(l *screenLabels, cols int) []string {
-	const most = 5
+	const most, indentation, nameColumns, rightMargin = 5, 4, 28, 2
 	if len(m.matches) == 0 {
 		return []string{truncate(fmt.Sprintf("  No commands match %q", m.draft), cols)}
 	}
-	from := min(max(0, m.selected-most/2), max(0, len(m.matches)-most))
-	var rows []string
-	for i, c := range m.matches[from:min(from+most, len(m.matches))] {
-		row := fmt.Sprintf("%-28s%s", c.name, c.description)
+	width := min(nameColumns, cols*2/5)
+	shown := make([][]string, len(m.matches))
+	for i, c := range m.matches {
+		text := c.description
 		if full := l.pages.optionLabel("menu/slash", c.name+" "); full != "" {
-			row = full
+			text = strings.TrimSpace(full[len(c.name):])
 		}
-		rows = append(rows, truncate(strings.TrimRight("  "+pointerGlyphs(from+i == m.selected)+row, " "), cols))
+		rows := indent(fmt.Sprintf("  %s%-*s", pointerGlyphs(i == m.selected), width, c.name), text, cols-rightMargin)
+		if len(rows) > 2 {
+			rows = append(rows[:1], truncate(rows[1]+" "+strings.TrimSpace(rows[2]), cols-rightMargin))
+		}
+		for _, row := range rows {
+			shown[i] = append(shown[i], strings.TrimRight(row, " "))
+		}
 	}
-	return rows
+	height := func(from, to int) int { return len(slices.Concat(shown[from:to]...)) }
+	from := min(max(0, m.selected-most/2), max(0, len(m.matches)-most))
+	for from < m.selected && height(from, m.selected+1) > most {
+		from++
+	}
+	to := m.selected + 1
+	for to < len(shown) && height(from, to+1) <= most {
+		to++
+	}
+	return slices.Concat(shown[from:to]...)
 }
 
 type fileMentionMenu struct {

@@ -13,7 +13,10 @@ import (
 )
 
 // realCLIPages holds captured pages of the real CLI, for texts that are the same in every run. A nil pointer has no pages.
-type realCLIPages struct{ list []book.Page }
+type realCLIPages struct {
+	list   []book.Page
+	widest []book.Page // pages of the widest captured screen, for labels that list has only in part
+}
 
 // ScreenBookVariable is the environment variable that selects the book of captured screens: a version, or a directory.
 const ScreenBookVariable = "CLAUDELESS_SCREENS"
@@ -39,14 +42,17 @@ func loadPages(sys *process.System, version string, k book.Key) (*realCLIPages, 
 		return nil, nil
 	}
 	list, err := nearest.Pages()
-	const manyRows = 1000
+	const manyRows, manyCols = 1000, 1000
+	widest, _ := book.Nearest(books, book.Key{Renderer: nearest.Renderer, Tmux: nearest.Tmux, Cols: manyCols, Rows: nearest.Rows})
+	labels, failed := widest.Pages()
+	err = cmp.Or(err, failed)
 	books = slices.DeleteFunc(books, func(b book.Book) bool { return b.Cols != nearest.Cols })
 	tallest, _ := book.Nearest(books, book.Key{Renderer: nearest.Renderer, Tmux: nearest.Tmux, Cols: nearest.Cols, Rows: manyRows})
 	if tallest.Key == nearest.Key || err != nil {
-		return &realCLIPages{list}, err
+		return &realCLIPages{list, labels}, err
 	}
 	more, err := tallest.Pages()
-	return &realCLIPages{append(slices.DeleteFunc(list, isTopOfDialogHidden), more...)}, err
+	return &realCLIPages{append(slices.DeleteFunc(list, isTopOfDialogHidden), more...), labels}, err
 }
 
 // isTopOfDialogHidden reports whether a page of a small screen shows a dialog without its first rows.
@@ -119,8 +125,10 @@ func fillSlots(p *book.Page, values map[string]string) []string {
 
 // optionLabel returns the full label of the option that begins with prefix; empty means that no page contains it.
 func (p *realCLIPages) optionLabel(state, prefix string) string {
-	for i := range p.pages() {
-		page := &p.list[i]
+	if p == nil {
+		return ""
+	}
+	for _, page := range slices.Concat(p.list, p.widest) {
 		if page.State != state {
 			continue
 		}
@@ -129,11 +137,11 @@ func (p *realCLIPages) optionLabel(state, prefix string) string {
 			if !strings.HasPrefix(o.Label, prefix) || strings.Contains(o.Label, "\u2026") {
 				continue
 			}
-			label := o.Label
-			if column := strings.Index(rows[o.Row], o.Label); o.Row+1 < len(rows) && column >= 0 && !slices.ContainsFunc(page.Options, func(p book.Option) bool { return p.Row == o.Row+1 }) {
-				label += " " + strings.TrimSpace(rows[o.Row+1])
+			label := []string{o.Label}
+			for next := o.Row + 1; next < len(rows) && rows[next] != "" && !isRuleRow(rows[next]) && !strings.HasPrefix(rows[next], "    ↓") && !slices.ContainsFunc(page.Options, func(p book.Option) bool { return p.Row == next }); next++ {
+				label = append(label, strings.TrimSpace(rows[next]))
 			}
-			return strings.TrimSpace(label)
+			return strings.TrimSpace(strings.Join(label, " "))
 		}
 	}
 	return ""

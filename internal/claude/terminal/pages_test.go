@@ -49,7 +49,7 @@ func TestPages(t *testing.T) {
 	if got := l.findLabelOrPrefix("permission/bash", "Yes, and"); got != "Yes, and do so always" {
 		t.Errorf("label %q", got)
 	}
-	long := &realCLIPages{[]book.Page{{State: "note", Text: "other"}, {State: "note", Text: "● Note: see https://exa\n  mple.com/docs/a for\n  more\n\nrest"}}}
+	long := &realCLIPages{list: []book.Page{{State: "note", Text: "other"}, {State: "note", Text: "● Note: see https://exa\n  mple.com/docs/a for\n  more\n\nrest"}}}
 	if got := long.paragraphAfter("note", "● Note:"); got != "see https://example.com/docs/a for more" {
 		t.Errorf("paragraph %q", got)
 	}

@@ -76,6 +76,9 @@ func (p *painter) paintFullScreen(f screenFrame, cols, rows int) error {
 	if f.bottomIndex >= 0 {
 		bottom = f.bottomIndex
 	}
+	if covered := min(len(all)-rows, f.overlayRows); covered > 0 {
+		all, bottom, row = slices.Delete(all, bottom-covered, bottom), bottom-covered, row-covered
+	}
 	if over := len(all) - rows; over > 0 {
 		all, row = all[over:], max(0, row-over)
 		if slices.Contains(f.blocks, over+1) {

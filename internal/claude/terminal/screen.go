@@ -109,6 +109,7 @@ func (s *screen) title() string {
 type screenFrame struct {
 	rows                 []string
 	bottomIndex          int   // index of the first row that a full screen keeps at its bottom; -1 means none
+	overlayRows          int   // number of rows from bottomIndex on that cover the text instead of moving it up
 	cursorRow, cursorCol int   // position of the cursor in rows
 	blocks               []int // first row of each part of the transcript, then the end of the transcript
 }
@@ -158,7 +159,7 @@ func (s *screen) draw(now time.Time) screenFrame {
 func (s *screen) drawDialog(f *screenFrame) {
 	s.dialog.screenRows = s.rows
 	rows, at := s.dialog.rows(s.cols)
-	if (s.dialog.state != StateQuestion || s.dialog.kind == "review") && !s.dialog.isOverlay {
+	if (s.dialog.state != StateQuestion || s.dialog.kind == "review") && !s.dialog.isOverlay && (s.dialog.kind != "model" || f.rows[len(f.rows)-1] != "") {
 		f.rows = append(f.rows, "")
 	}
 	if (s.dialog.kind == "auto" || s.dialog.kind == "exit" || s.dialog.state == StateCommandPage) && !s.inline {
@@ -260,7 +261,7 @@ func (s *screen) drawComposer(f *screenFrame, now time.Time) {
 	switch {
 	case s.inline:
 	case list != nil:
-		f.rows = append(f.rows, list...)
+		f.rows, f.overlayRows = append(append(f.rows, ""), list...), 1+len(list)
 	default:
 		aside := s.textAboveInput(now)
 		f.rows = append(f.rows, strings.TrimRight(strings.Repeat(" ", max(0, s.cols-textWidth(aside)-2))+aside, " "))
