@@ -163,18 +163,9 @@ func SystemPromptTokens(model string) int {
 // BuiltInSkills lists the built-in skills with the number of tokens that /context shows.
 func BuiltInSkills() []BuiltInSkill {
 	return []BuiltInSkill{
-		{"dataviz", 482},
-		{"update-config", 236},
-		{"keybindings-help", 83},
-		{"code-review", 283},
-		{"simplify", 63},
-		{"fewer-permission-prompts", 64},
-		{"loop", 115},
-		{"claude-api", 390},
-		{"workflow-authoring", 84},
-		{"run", 123},
-		{"plugin-authoring", 92},
-		{"init", 22},
+		{"dataviz", 482}, {"update-config", 236}, {"keybindings-help", 83}, {"code-review", 283},
+		{"simplify", 63}, {"fewer-permission-prompts", 64}, {"loop", 115}, {"claude-api", 390},
+		{"workflow-authoring", 84}, {"run", 123}, {"plugin-authoring", 92}, {"init", 22},
 		{"security-review", 30},
 	}
 }

@@ -116,6 +116,18 @@ user [tool_result]
 user [text] interrupted
 file-history-snapshot
 last-prompt wait`},
+		"a running call is interrupted for a queued prompt": {"bypassPermissions", []step{{"bypass permissions on", "wait\r"}, {"until [", "and you\r"}, {"Queued", "\x1b"}, {"● Hello there.\n\n✻", "/exit\r"}}, `
+file-history-snapshot
+user "wait" typed 1
+attachment auto_mode
+queue-operation enqueue and you
+queue-operation dequeue
+user [tool_result]
+user [text] interrupted
+file-history-snapshot
+user "and you" queued 2
+file-history-snapshot
+last-prompt and you`},
 		"modes": {"plan", []step{{"plan mode on", "a\r"}, {"● Hello there.\n\n✻", shiftTab}, {"auto mode on", "b\r"}, {"❯ b\n\n● Hello there.\n\n✻", ""}, {"● Auto mode lets Claude", shiftTab}, {"manual mode on", "c\r"}, {"❯ c\n\n● Hello there.\n\n✻", "/exit\r"}}, `
 file-history-snapshot
 user "a" typed 1

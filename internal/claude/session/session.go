@@ -147,7 +147,7 @@ func (s *Session) simulatorOptions(prompt launch.SystemPrompt) (simulator.Option
 				Resumed: t.Resumed(), Forked: plan.Transcript.Fork && t.Resumed(), Setup: plan.Customization.Setup, Agent: plan.Customization.Agent,
 				Title: t.Title(), HookTexts: t.SessionStartHookOutputs(), CustomizationsDisabled: plan.Customization.HooksDisabled() || plan.Settings.DisableAllHooks, PreviousReply: t.PreviousReply(), Continue: plan.Transcript.Continue && t.Resumed() && !plan.Transcript.Fork, Instructions: instructionHooks(plan.Customization.Memories),
 			},
-			Context: s.context, Transcript: queueFlushingTranscript{t, s.conversation}, Tasks: s.background.tasks, Commands: slashCommands(s), Mentions: mentionedFileReader{s.tools, plan.CWD, plan.Home}, Costs: t.PreviousCosts(),
+			Context: s.context, Transcript: queueFlushingTranscript{t, s.conversation, s.servers.requests.host}, Tasks: s.background.tasks, Commands: slashCommands(s), Mentions: mentionedFileReader{s.tools, plan.CWD, plan.Home}, Costs: t.PreviousCosts(),
 		},
 	}
 	if host := s.servers.requests.host; host != nil {
@@ -230,9 +230,14 @@ func (c *conversation) runTranscriptChanges(changes *[]func()) {
 type queueFlushingTranscript struct {
 	*transcript.Transcript
 	conversation *conversation
+	host         Host // if it has a method BeforeFinalReply, it is called before a reply without calls is recorded
 }
 
 func (t queueFlushingTranscript) Record(ev protocol.Event) error {
+	queue, isQueue := t.host.(interface{ BeforeFinalReply() })
+	if a, ok := ev.(*protocol.Assistant); isQueue && ok && a.ParentToolUseID == nil && a.Final != nil && len(a.Final.Calls) == 0 {
+		queue.BeforeFinalReply()
+	}
 	t.conversation.runTranscriptChanges(&t.conversation.changesAtNextEvent)
 	return t.Transcript.Record(ev)
 }

@@ -142,9 +142,7 @@ func (m *commandMenu) rows(l *screenLabels, cols int) []string {
 		if len(rows) > 2 {
 			rows = append(rows[:1], truncate(rows[1]+" "+strings.TrimSpace(rows[2]), cols-rightMargin))
 		}
-		for _, row := range rows {
-			shown[i] = append(shown[i], strings.TrimRight(row, " "))
-		}
+		rows[0], shown[i] = strings.TrimRight(rows[0], " "), rows
 	}
 	height := func(from, to int) int { return len(slices.Concat(shown[from:to]...)) }
 	from := min(max(0, m.selected-most/2), max(0, len(m.matches)-most))

@@ -79,3 +79,32 @@ func TestMenuGroups(t *testing.T) {
 		}
 	}
 }
+
+// TestDequeuedOnce: the line that a prompt leaves the queue is recorded once, also if it is recorded before the end of the turn.
+func TestDequeuedOnce(t *testing.T) {
+	for name, tt := range map[string]struct {
+		early bool
+		texts []string
+		want  []string
+	}{
+		"at the end":              {false, []string{"a", "b"}, []string{"enqueue a", "enqueue b", "dequeue ", "dequeue "}},
+		"early":                   {true, []string{"a", "b"}, []string{"enqueue a", "enqueue b", "dequeue ", "dequeue "}},
+		"a command waits":         {true, []string{"a", "/b"}, []string{"enqueue a", "enqueue /b", "dequeue "}},
+		"a command comes first":   {true, []string{"/a", "b"}, []string{"enqueue /a", "enqueue b", "dequeue "}},
+		"nothing is in the queue": {true, nil, nil},
+	} {
+		var lines []string
+		q := &promptQueue{wake: make(chan struct{}, 1), record: func(operation, text string) { lines = append(lines, operation+" "+text) }}
+		for _, text := range tt.texts {
+			q.pushDuringTurn(text)
+		}
+		if tt.early {
+			q.BeforeFinalReply()
+			q.BeforeFinalReply()
+		}
+		q.pop()
+		if diff := cmp.Diff(tt.want, lines); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

@@ -68,11 +68,8 @@ func (d *dialog) visibleOptionRange(cols int) (from, to int) {
 func (d *dialog) visibleModelRange(height func(from, to int) int) (from, to int) {
 	const rowsAround, rowsForTwo = 16, 16
 	n, room := len(d.options), d.screenRows-rowsAround
-	if height(0, n) <= room {
-		return 0, n
-	}
 	count := 1
-	for count < n && height(0, count+1)+1 <= room || count < 2 && d.screenRows >= rowsForTwo {
+	for count < n && height(0, count+1)+min(1, n-count-1) <= room || count < 2 && d.screenRows >= rowsForTwo {
 		count++
 	}
 	from = max(0, d.selected-count+1)

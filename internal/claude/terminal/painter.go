@@ -52,8 +52,6 @@ func (p *painter) restoreTerminalState() error {
 	return p.write(b.String())
 }
 
-func (p *painter) redrawAll() { p.lastRows, p.resized = nil, true }
-
 func (p *painter) setTitle(title string) error {
 	if title == p.title {
 		return nil

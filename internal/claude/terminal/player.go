@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 
@@ -165,9 +166,10 @@ type promptQueue struct {
 	// record records that prompts enter or leave the queue; see [session.RecordQueue]. nil means that nothing is recorded.
 	record func(operation, text string)
 
-	mu      sync.Mutex
-	waiting []string
-	direct  bool // the first waiting prompt was sent while no turn was running
+	mu       sync.Mutex
+	waiting  []string
+	direct   bool // the first waiting prompt was sent while no turn was running
+	dequeued int  // number of waiting prompts for which the transcript already has the line that they left the queue
 }
 
 // pushWhenIdle adds prompts, and wakes the player. Without prompts, the player only writes pending lines of the transcript.
@@ -207,23 +209,38 @@ func (q *promptQueue) recordAll(operation string, texts ...string) {
 func (q *promptQueue) pop() (texts []string, waited bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	texts, waited = q.takeTextsBeforeCommand(), !q.direct
-	if len(texts) == 0 && len(q.waiting) > 0 {
-		texts, q.waiting = q.waiting[:1:1], q.waiting[1:]
+	n := q.countTextsOfNextTurn()
+	texts, q.waiting, waited = append([]string(nil), q.waiting[:n]...), q.waiting[n:], !q.direct
+	if q.direct = q.direct && n == 0; waited {
+		q.recordAll("dequeue", make([]string, max(0, n-q.dequeued))...)
 	}
-	if q.direct = q.direct && texts == nil; waited {
-		q.recordAll("dequeue", make([]string, len(texts))...)
-	}
+	q.dequeued = 0
 	return texts, waited
 }
 
-// takeTextsBeforeCommand removes and returns the prompts before the first slash or shell command. The caller holds the mutex.
-func (q *promptQueue) takeTextsBeforeCommand() (texts []string) {
-	for len(q.waiting) > 0 && !strings.HasPrefix(q.waiting[0], "/") && !strings.HasPrefix(q.waiting[0], shellCommandPrefix) {
-		texts = append(texts, q.waiting[0])
-		q.waiting = q.waiting[1:]
+// BeforeFinalReply records that the prompts of the next turn leave the queue. As in the real CLI, these lines precede the line of
+// the reply or of the interrupted call that ends the turn.
+func (q *promptQueue) BeforeFinalReply() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if n := q.countTextsOfNextTurn(); !q.direct && q.dequeued == 0 {
+		q.recordAll("dequeue", make([]string, n)...)
+		q.dequeued = n
 	}
-	return texts
+}
+
+// countTextsOfNextTurn returns the number of prompts that the next turn takes. The caller holds the mutex.
+func (q *promptQueue) countTextsOfNextTurn() int {
+	n := slices.IndexFunc(q.waiting, isCommand)
+	if n < 0 {
+		return len(q.waiting)
+	}
+	return max(n, 1)
+}
+
+// isCommand reports whether a prompt is a slash or shell command, which is not merged with other prompts.
+func isCommand(text string) bool {
+	return strings.HasPrefix(text, "/") || strings.HasPrefix(text, shellCommandPrefix)
 }
 
 func (q *promptQueue) removeAll() []string {
@@ -233,7 +250,7 @@ func (q *promptQueue) removeAll() []string {
 	if q.waiting = nil; !q.direct {
 		q.recordAll("popAll", texts...)
 	}
-	q.direct = false
+	q.direct, q.dequeued = false, 0
 	return texts
 }
 
@@ -246,7 +263,9 @@ func (q *promptQueue) waitingTexts() []string {
 // TakeJoiningPrompts removes and returns the prompts that join the running turn: those before the first command.
 func (q *promptQueue) TakeJoiningPrompts() []protocol.UserMessage {
 	q.mu.Lock()
-	texts := q.takeTextsBeforeCommand()
+	n := slices.IndexFunc(append(slices.Clone(q.waiting), "/"), isCommand)
+	texts := slices.Clone(q.waiting[:n])
+	q.waiting = q.waiting[n:]
 	q.mu.Unlock()
 	var messages []protocol.UserMessage
 	for _, text := range texts {

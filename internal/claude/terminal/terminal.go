@@ -179,7 +179,7 @@ func (t *Terminal) loop(ctx context.Context) error {
 		case <-t.disarmTimer.C:
 			t.armedKey, c.screen.notice, c.screen.aboveInput = 0, "", ""
 		case signal := <-c.resized:
-			if c.painter.redrawAll(); signal.String() == "continued" { // the shell has changed the terminal
+			if c.painter.lastRows, c.painter.resized = nil, true; signal.String() == "continued" { // the shell has changed the terminal
 				if err := c.continueAfterSuspend(); err != nil {
 					return err
 				}
@@ -393,6 +393,9 @@ func (t *Terminal) interrupt() {
 	cause := session.ErrInterruptedByKey
 	if p := s.progress; !p.hasReply && !p.hadQueued && p.prompts != nil && s.composer.isEmpty() {
 		cause = session.ErrWithdrawn
+	}
+	if slices.ContainsFunc(s.entries, func(e entry) bool { return e.callID != "" }) {
+		t.player.prompts.BeforeFinalReply()
 	}
 	s.interruptedTurn = t.player.interruptRunningTurn(cause)
 }
