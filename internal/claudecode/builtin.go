@@ -2,6 +2,7 @@ package claudecode
 
 import (
 	_ "embed" // the table of commands
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +20,8 @@ type BuiltinCommand struct {
 	// is another name of a command.
 	HiddenInMenu bool
 	PromptInMenu bool // the menu of all commands lists the command at the end, among the skills
+	tokens       int  // tokens of a skill that is always in the context, as /context shows them; 0 means another command
+	forModelOnly bool // users cannot type the name
 }
 
 // commandTable has a line for each command, with columns for its name, kind, aliases, hint about arguments and description. Tabs
@@ -32,28 +35,24 @@ var allCommands = sync.OnceValue(func() (all []BuiltinCommand) {
 	const columns = 5
 	for line := range strings.Lines(commandTable) {
 		column := append(strings.Split(strings.TrimSuffix(line, "\n"), "\t"), make([]string, columns)...)
-		is := map[string]bool{}
+		is, tokens := map[string]bool{}, 0
 		for word := range strings.FieldsSeq(column[1]) {
 			is[word] = true
+			_, _ = fmt.Sscan(word, &tokens) // most words are not numbers
 		}
-		b := BuiltinCommand{
-			Name: column[0], Aliases: strings.Fields(column[2]), ArgumentHint: column[3], Description: column[4],
+		conditions := map[bool]environmentCondition{is["design"]: hasDesignTools, is["oauth"]: hasOAuthCredential}
+		all = append(all, BuiltinCommand{
+			Name: column[0], Aliases: strings.Fields(column[2]), ArgumentHint: column[3], Description: column[4], condition: conditions[true],
 			Skill: is["skill"], RunsInAgent: is["agent"], TerminalOnly: is["terminal"], HiddenInMenu: is["hidden"], PromptInMenu: is["skill"] || is["prompt"],
-		}
-		switch {
-		case is["design"]:
-			b.condition = hasDesignTools
-		case is["oauth"]:
-			b.condition = hasOAuthCredential
-		}
-		all = append(all, b)
+			tokens: tokens, forModelOnly: is["model"],
+		})
 	}
 	return all
 })
 
 // BuiltinCommands lists the built-in commands and skills in the order of init.
 func BuiltinCommands() []BuiltinCommand {
-	return slices.DeleteFunc(slices.Clone(allCommands()), func(b BuiltinCommand) bool { return b.TerminalOnly })
+	return slices.DeleteFunc(slices.Clone(allCommands()), func(b BuiltinCommand) bool { return b.TerminalOnly || b.forModelOnly })
 }
 
 // builtinNames lists the names of the commands that the environment offers and for which include returns true.
@@ -161,11 +160,11 @@ func SystemPromptTokens(model string) int {
 }
 
 // BuiltInSkills lists the built-in skills with the number of tokens that /context shows.
-func BuiltInSkills() []BuiltInSkill {
-	return []BuiltInSkill{
-		{"dataviz", 482}, {"update-config", 236}, {"keybindings-help", 83}, {"code-review", 283},
-		{"simplify", 63}, {"fewer-permission-prompts", 64}, {"loop", 115}, {"claude-api", 390},
-		{"workflow-authoring", 84}, {"run", 123}, {"plugin-authoring", 92}, {"init", 22},
-		{"security-review", 30},
+func BuiltInSkills() (list []BuiltInSkill) {
+	for _, b := range allCommands() {
+		if b.tokens > 0 {
+			list = append(list, BuiltInSkill{b.Name, b.tokens})
+		}
 	}
+	return list
 }
