@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"math"
-	"strconv"
 	"time"
 
 	"github.com/claudeless/claudeless/internal/base/eval"
@@ -191,28 +189,5 @@ func decodeForExpr(raw json.RawMessage) any {
 	if err != nil {
 		return nil
 	}
-	return replaceJSONNumbersByIntOrFloat(v)
-}
-
-func replaceJSONNumbersByIntOrFloat(decodedJSON any) any {
-	switch x := decodedJSON.(type) {
-	case json.Number:
-		if n, err := strconv.ParseInt(string(x), 10, 0); err == nil {
-			return int(n)
-		}
-		f, err := x.Float64()
-		if err != nil {
-			return math.Inf(1)
-		}
-		return f
-	case []any:
-		for i := range x {
-			x[i] = replaceJSONNumbersByIntOrFloat(x[i])
-		}
-	case map[string]any:
-		for key := range x {
-			x[key] = replaceJSONNumbersByIntOrFloat(x[key])
-		}
-	}
-	return decodedJSON
+	return plainjson.NormalizeNumbers(v)
 }

@@ -64,9 +64,7 @@ func New(o Options) (*Hub, error) {
 	}
 	o.Lease = cmp.Or(o.Lease, defaultPauseLease)
 	o.MaxRecords = cmp.Or(o.MaxRecords, defaultMaxKeptCallRecords)
-	store := o.Store
-	store = cmp.Or(store, cas.New(cas.Options{}))
-	c := &hubState{options: o, store: store, observers: map[*Subscription]struct{}{}}
+	c := &hubState{options: o, store: cmp.Or(o.Store, cas.New(cas.Options{})), observers: map[*Subscription]struct{}{}}
 	tools := &registry{hubState: c, functions: map[string]RegisteredFunction{}, aliases: map[string]string{}}
 	at := &breakpointSet{hubState: c, tools: tools, behavior: BehaviorStop}
 	return &Hub{

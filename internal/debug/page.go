@@ -15,12 +15,6 @@ var (
 	pageScript string
 )
 
-// PageOptions configure [PageHandler]. The zero value works.
-type PageOptions struct {
-	// Servers is set if the routes of external servers are served. Otherwise the page hides its list of servers.
-	Servers bool
-}
-
 const pageSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
@@ -30,11 +24,12 @@ const (
 	ScriptContentType = "text/javascript; charset=utf-8"
 )
 
-// PageHandler serves the web page of the debugger at /, with its style sheet and script.
-func PageHandler(o PageOptions) http.Handler {
+// PageHandler serves the web page of the debugger at /, with its style sheet and script. The page hides its list of
+// external servers unless servesExternalServers is set, which means that their routes are served.
+func PageHandler(servesExternalServers bool) http.Handler {
 	mux := http.NewServeMux()
 	page := pageHTML
-	if !o.Servers {
+	if !servesExternalServers {
 		page = strings.Replace(page, `<section id="servers"`, `<section hidden id="servers"`, 1)
 	}
 	serve := func(path, kind, body string) {

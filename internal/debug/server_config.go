@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/mcp"
 )
 
@@ -58,23 +59,14 @@ func ParseServerConfig(file string, data []byte) ([]mcp.ServerConfig, error) {
 	if doc.Servers == nil {
 		return nil, fmt.Errorf(`%s: the key "servers" is missing`, file)
 	}
-	dec := json.NewDecoder(bytes.NewReader(*doc.Servers))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+	servers, err := plainjson.Parse(*doc.Servers)
+	if err != nil {
 		return nil, fmt.Errorf(`%s: "servers" must be an object`, file)
 	}
 	var all []mcp.ServerConfig
 	var wrong []error
-	for dec.More() {
-		var entry json.RawMessage
-		key, err := dec.Token()
-		if err == nil {
-			err = dec.Decode(&entry)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-		name, _ := key.(string)
-		cfg, err := ParseServerEntry(name, entry)
+	for _, server := range servers {
+		cfg, err := ParseServerEntry(server.Key, server.Value)
 		if err != nil {
 			wrong = append(wrong, fmt.Errorf("%s: %w", file, err))
 			continue

@@ -85,7 +85,7 @@ func LoadCases(names []string) (all []*Case, problems diag.List) {
 		case err != nil:
 			problems = append(problems, unreadable(name, err))
 		case !info.IsDir():
-			add(readCase(name, baseNameWithoutExt(name), false))
+			add(readCase(name, trimExt(filepath.Base(name)), false))
 		default:
 			n := len(all) + len(problems)
 			err := filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
@@ -105,8 +105,6 @@ func LoadCases(names []string) (all []*Case, problems diag.List) {
 	}
 	return all, problems
 }
-
-func baseNameWithoutExt(name string) string { return trimExt(filepath.Base(name)) }
 
 func trimExt(name string) string { return strings.TrimSuffix(name, filepath.Ext(name)) }
 

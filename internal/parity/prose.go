@@ -135,7 +135,7 @@ func maskProseInLine(lineKind string, rawLine json.RawMessage) json.RawMessage {
 			maskReminders(message)
 			continue
 		}
-		maskValueAt(line, strings.Split(row.pathInLine, "."))
+		maskValueAt(line, strings.Split(strings.ReplaceAll(row.pathInLine, "[]", ".[]"), "."))
 	}
 	if attachment, ok := line["attachment"].(map[string]any); ok && lists {
 		maskDescriptionsOfBuiltInAgents(attachment)
@@ -155,32 +155,25 @@ func maskReminders(message map[string]any) {
 	}
 }
 
-func maskValueAt(object map[string]any, path []string) {
-	key, each := strings.CutSuffix(path[0], "[]")
-	value, found := object[key]
-	if !found {
-		return
+// maskValueAt masks the prose at a path below a value, in place, and returns the masked value. The word "[]" in the path
+// selects every element of a list.
+func maskValueAt(value any, path []string) any {
+	if len(path) == 0 {
+		return maskProse(value)
 	}
-	list, isList := value.([]any)
-	switch {
-	case each && !isList:
-	case each && len(path) == 1:
-		for i := range list {
-			list[i] = maskProse(list[i])
+	switch v := value.(type) {
+	case map[string]any:
+		if inner, found := v[path[0]]; found {
+			v[path[0]] = maskValueAt(inner, path[1:])
 		}
-	case each:
-		for _, item := range list {
-			if inner, ok := item.(map[string]any); ok {
-				maskValueAt(inner, path[1:])
+	case []any:
+		for i := range v {
+			if path[0] == "[]" {
+				v[i] = maskValueAt(v[i], path[1:])
 			}
 		}
-	case len(path) == 1:
-		object[key] = maskProse(value)
-	default:
-		if inner, ok := value.(map[string]any); ok {
-			maskValueAt(inner, path[1:])
-		}
 	}
+	return value
 }
 
 func maskProse(value any) any {

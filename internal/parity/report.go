@@ -204,7 +204,10 @@ func (r *Report) writeSameCountsByRecordingPart(b *strings.Builder) {
 		}
 		compared++
 		for _, name := range names {
-			if !slices.ContainsFunc(v.Differences, func(d Difference) bool { return d.countsForRecordingPart(name, names) }) {
+			if !slices.ContainsFunc(v.Differences, func(d Difference) bool {
+				part, _, _ := strings.Cut(d.Path, ".")
+				return part == name || !slices.Contains(names, part) // others count for every part: a program could not be run
+			}) {
 				same[name]++
 			}
 		}
@@ -214,13 +217,6 @@ func (r *Report) writeSameCountsByRecordingPart(b *strings.Builder) {
 		fmt.Fprintf(b, " %s %d", name, same[name])
 	}
 	fmt.Fprintf(b, " of %d\n", compared)
-}
-
-// countsForRecordingPart reports whether the difference counts for a part of the recording: its path begins with part,
-// or with none of allParts, for example because a program could not be run.
-func (d *Difference) countsForRecordingPart(part string, allParts []string) bool {
-	s, _, _ := strings.Cut(d.Path, ".")
-	return s == part || !slices.Contains(allParts, s)
 }
 
 // JUnit writes a suite with a test for each case.

@@ -111,13 +111,13 @@ func (c *Serve) Run(ctx context.Context, s *process.System, v ClaudelessVersion)
 			}
 		}) // returns when ctx is cancelled or at EOF of stdin
 	}
-	o := rest.Options{Hub: hub, External: servers, Fallback: c.handler(front, debug.PageOptions{Servers: servers != nil})}
+	o := rest.Options{Hub: hub, External: servers, Fallback: c.handler(front, servers != nil)}
 	return c.serve(ctx, s, access, rest.Handler(o))
 }
 
-func (c *Serve) handler(front *mcpserver.Server, o debug.PageOptions) http.Handler {
+func (c *Serve) handler(front *mcpserver.Server, servesExternalServers bool) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/", debug.PageHandler(o))
+	mux.Handle("/", debug.PageHandler(servesExternalServers))
 	mcpHandler := http.NotFoundHandler()
 	if c.MCPSSE {
 		mcpHandler = front.Handler()

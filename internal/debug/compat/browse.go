@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	_ "embed" // for the script
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html/template"
 	"maps"
@@ -34,10 +35,6 @@ type pageData struct {
 	// Search and Status are set by serve.
 	Search, Status string
 }
-
-type callOrBreakpointNotFoundError string
-
-func (n callOrBreakpointNotFoundError) Error() string { return string(n) }
 
 // Pages serves the pages about one call, one breakpoint and the API, and passes all other paths to next. The pages show
 // the state of the hub and do not change it. Text from callers is escaped. The pages use the style sheet of
@@ -141,7 +138,7 @@ func (b *callAndBreakpointPages) executionPage(r *http.Request) (pageData, error
 			return b.recordPage(e.CallData), nil
 		}
 	}
-	return pageData{}, callOrBreakpointNotFoundError("The breakpoint " + r.PathValue("name") + " has no record " + r.PathValue("record") + ".")
+	return pageData{}, errors.New("The breakpoint " + r.PathValue("name") + " has no record " + r.PathValue("record") + ".")
 }
 
 const maxShownValueBytes = 64 << 10
@@ -233,14 +230,6 @@ func formatDuration(r debug.Record) string {
 	return fmt.Sprintf("%.0f ms", max(0, (r.CompletedAt-r.StartedAt-r.PausedSeconds)*1000))
 }
 
-func (b *callAndBreakpointPages) allRecordsOldestFirst() []debug.Record {
-	calls, err := b.hub.Records.Calls("", new(math.MaxInt))
-	if err != nil {
-		return nil // the limit is valid
-	}
-	return calls.Calls
-}
-
 func describeCallerProcess(d debug.CallData) string {
 	switch {
 	case d.PID == 0 && callDataOf(d.Values).PageURL != "":
@@ -258,7 +247,8 @@ func describeCallerProcess(d debug.CallData) string {
 
 func (b *callAndBreakpointPages) pageOfRequestedCall(r *http.Request) (callPageData pageData, notFoundError error) {
 	id := r.PathValue("id")
-	for _, rec := range b.allRecordsOldestFirst() {
+	records, _ := b.hub.Records.Calls("", new(math.MaxInt)) // the limit is valid
+	for _, rec := range records.Calls {
 		if rec.CallID == id {
 			return b.recordPage(rec), nil
 		}
@@ -273,7 +263,7 @@ func (b *callAndBreakpointPages) pageOfRequestedCall(r *http.Request) (callPageD
 			return b.recordPage(debug.Record{CallData: d, CallEnding: debug.CallEnding{Status: "running"}}), nil
 		}
 	}
-	return pageData{}, callOrBreakpointNotFoundError("No call " + id + " is recorded.")
+	return pageData{}, errors.New("No call " + id + " is recorded.")
 }
 
 func (b *callAndBreakpointPages) recordPage(rec debug.Record) pageData {
@@ -293,29 +283,25 @@ type frame struct {
 	Code     string `json:"code_context"`
 }
 
-func framesOf(callSite json.RawMessage) []frame {
-	var s struct {
-		Frames []frame `json:"stack_trace"`
-	}
-	if json.Unmarshal(callSite, &s) != nil {
-		return nil
-	}
-	return s.Frames
-}
-
 type callSiteStack struct {
 	Frames []frame
 	Raw    json.RawMessage
 }
 
 func decodeCallSiteStack(callSite json.RawMessage) callSiteStack {
-	return callSiteStack{framesOf(callSite), callSite}
+	var site struct {
+		Frames []frame `json:"stack_trace"`
+	}
+	if json.Unmarshal(callSite, &site) != nil {
+		site.Frames = nil
+	}
+	return callSiteStack{site.Frames, callSite}
 }
 
 func (b *callAndBreakpointPages) callStackPage(r *http.Request) (pageData, error) {
 	p, err := b.hub.Pause(r.PathValue("id"))
 	if err != nil {
-		return pageData{}, callOrBreakpointNotFoundError("No call is paused as " + r.PathValue("id") + ".")
+		return pageData{}, errors.New("No call is paused as " + r.PathValue("id") + ".")
 	}
 	return b.pauseStackPage(p), nil
 }

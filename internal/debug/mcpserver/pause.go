@@ -78,16 +78,12 @@ func resumePausedCall(ctx context.Context, f *hubAccess, a arguments) (any, erro
 	return decide(ctx)
 }
 
-func (f *hubAccess) calls(function string, limit *int) (any, error) {
-	return f.hub.Records.Calls(function, limit)
-}
-
 func listCalls(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	var limit *int
 	if given := a.number("limit"); given != nil {
 		limit = new(int(*given))
 	}
-	return f.calls(a.text("function_name"), limit)
+	return f.hub.Records.Calls(a.text("function_name"), limit)
 }
 
 const maxPauseWait = time.Hour
@@ -161,7 +157,7 @@ const maxPromptCalls = 10
 
 func (f *hubAccess) debuggingSessionStatePrompt() (promptResult any, listError error) {
 	limit := maxPromptCalls
-	calls, err := f.calls("", &limit)
+	calls, err := f.hub.Records.Calls("", &limit)
 	if err != nil {
 		return nil, err
 	}
@@ -197,23 +193,16 @@ func (f *hubAccess) pausedCallPrompt(id string) (any, error) {
 		parts = append(parts, promptSection{"Call site", d.CallSite})
 	}
 	if d.Signature != "" {
-		parts = append(parts, promptSection{"Schema", json.RawMessage(quoteUnlessJSON(d.Signature))})
+		var schema any = d.Signature
+		if json.Valid([]byte(d.Signature)) {
+			schema = json.RawMessage(d.Signature)
+		}
+		parts = append(parts, promptSection{"Schema", schema})
 	}
 	phase := cmp.Or(d.Phase, debug.PhaseBefore)
 	head := fmt.Sprintf("A call of %s is paused %s it runs (pause_id %s, reason %s, session %q). Actions that breakpoint_continue accepts: %v. "+
 		"breakpoint_repl_eval evaluates expressions in it.", d.MethodName, phase, p.ID, d.Reason, d.SessionID, d.Capabilities)
 	return promptMessage("The paused call of "+d.MethodName, head, parts...)
-}
-
-func quoteUnlessJSON(text string) string {
-	if json.Valid([]byte(text)) {
-		return text
-	}
-	raw, err := wire.Marshal(text)
-	if err != nil {
-		return `""`
-	}
-	return string(raw)
 }
 
 type promptSection struct {
@@ -267,7 +256,7 @@ func (f *hubAccess) resources() []resource {
 		{URI: "breakpoint://status", Description: "Counts of breakpoints, tools, calls and sessions.", read: func() (any, error) { return f.hub.Status(), nil }},
 		{URI: "breakpoint://breakpoints", Description: "All breakpoints with their settings.", read: always(f.breakpoints)},
 		{URI: "breakpoint://paused", Description: "The calls that wait for a decision.", read: always(f.pausedCalls)},
-		{URI: "breakpoint://call-history", Description: "The newest 50 finished calls.", read: func() (any, error) { return f.calls("", &limit) }},
+		{URI: "breakpoint://call-history", Description: "The newest 50 finished calls.", read: func() (any, error) { return f.hub.Records.Calls("", &limit) }},
 		{URI: "breakpoint://functions", Description: "The tools that can be called, with their schemas.", read: always(f.namesSignaturesAndMetadataOfTools)},
 	}
 	for i := range all {
@@ -297,12 +286,7 @@ func (f *hubAccess) readResource(params json.RawMessage) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	type contents struct {
-		URI      string `json:"uri"`
-		MIMEType string `json:"mimeType"`
-		Text     string `json:"text"`
-	}
-	return map[string]any{"contents": [1]contents{{in.URI, all[i].MIMEType, string(text)}}}, nil
+	return fields{"contents": [1]any{fields{"uri": in.URI, "mimeType": all[i].MIMEType, "text": string(text)}}}, nil
 }
 
 func breakpointTools() []tool {

@@ -252,7 +252,7 @@ func (c *clientConnection) callTool(ctx context.Context, params json.RawMessage)
 func (c *clientConnection) toolResult(out any, err error) (any, error) {
 	r := toolCallResult{Content: [1]block{{Type: "text"}}}
 	if n := c.session.Dropped(); n > 0 {
-		r.Meta = &toolResultMeta{n}
+		r.Meta = map[string]int{"claudeless/missedNotifications": n} // notifications that the client did not fetch in time
 	}
 	if f, ok := out.(toolOutputMarkedAsError); ok {
 		out, r.IsError = f.body, true

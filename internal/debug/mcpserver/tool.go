@@ -139,14 +139,9 @@ type fields map[string]any
 type toolOutputMarkedAsError struct{ body any }
 
 type toolCallResult struct {
-	Content [1]block        `json:"content"`
-	IsError bool            `json:"isError"`
-	Meta    *toolResultMeta `json:"_meta,omitempty"`
-}
-
-// toolResultMeta reports how many notifications were dropped because the client did not fetch them.
-type toolResultMeta struct {
-	Missed int `json:"claudeless/missedNotifications"`
+	Content [1]block       `json:"content"`
+	IsError bool           `json:"isError"`
+	Meta    map[string]int `json:"_meta,omitempty"`
 }
 
 type block struct {

@@ -123,17 +123,12 @@ func PlayIsolated(ctx context.Context, s *process.System, job *Job, words ...str
 	}
 	var a ServeResult
 	if err := json.Unmarshal(res.Stdout, &a); err != nil {
-		return nil, fmt.Errorf("the process that runs the case ended with %s and without a result: %s", res.Exit, lastBytes(res.Stderr))
+		return nil, fmt.Errorf("the process that runs the case ended with %s and without a result: %s", res.Exit, res.Stderr[max(0, len(res.Stderr)-500):])
 	}
 	if a.Error != "" {
 		return nil, errors.New(a.Error)
 	}
 	return a.Recordings, nil
-}
-
-func lastBytes(b []byte) string {
-	const most = 500
-	return string(b[max(0, len(b)-most):])
 }
 
 // unroutedPacketsOfNetworkNamespace returns the number of packets that could not be routed. In a network with only the

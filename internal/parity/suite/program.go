@@ -99,7 +99,7 @@ func FetchClaude(ctx context.Context, s *process.System, version string) (Progra
 		return Program{}, process.WithHint(fmt.Sprintf("invalid version %q", version), "a version is three numbers: MAJOR.MINOR.PATCH")
 	}
 	cache := cmp.Or(s.Getenv("XDG_CACHE_HOME"), filepath.Join(s.Getenv("HOME"), ".cache"))
-	name := "@anthropic-ai/claude-code-" + platform()
+	name := "@anthropic-ai/claude-code-" + strings.NewReplacer("windows", "win32", "amd64", "x64").Replace(runtime.GOOS+"-"+runtime.GOARCH)
 	dir := filepath.Join(cache, "claudeless-parity", version)
 	bin := filepath.Join(dir, "node_modules", filepath.FromSlash(name), "claude")
 	if runtime.GOOS == "windows" {
@@ -112,17 +112,6 @@ func FetchClaude(ctx context.Context, s *process.System, version string) (Progra
 		return Program{}, fmt.Errorf("%w: fetching %s from npm: %w", ErrNoClaude, version, err)
 	}
 	return identifyProgram(ctx, s, bin)
-}
-
-func platform() string {
-	os, arch := runtime.GOOS, runtime.GOARCH
-	if os == "windows" {
-		os = "win32"
-	}
-	if arch == "amd64" {
-		arch = "x64"
-	}
-	return os + "-" + arch
 }
 
 // installPackage installs a package in a directory, completely or not at all.

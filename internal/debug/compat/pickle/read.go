@@ -230,13 +230,7 @@ func (m *reader) push(v any) {
 
 func (m *reader) top() any { return m.peek(1)[0] }
 
-func (m *reader) pop() any {
-	v := m.top()
-	if m.err == nil {
-		m.stack = m.stack[:len(m.stack)-1]
-	}
-	return v
-}
+func (m *reader) pop() any { return m.popN(1)[0] }
 
 // peek returns the n topmost values of the stack. If fewer values follow the last mark, reading fails and it returns n nils.
 func (m *reader) peek(n int) []any {
