@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	_ "embed" // embeds the file that contains the version
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -44,12 +45,10 @@ func (c *versionCmd) Run(s *process.System) error {
 		return describeVersion(s, claudecode.ProfileFor(c.Of), c.JSON)
 	}
 	who := help.Identify(s, version(), claudecode.DefaultVersion)
-	line := who.VersionLine()
+	line := fmt.Sprintf("claudeless %s (simulates claude %s)", who.Claudeless, who.Claude)
 	if c.JSON {
-		var err error
-		if line, err = who.JSON(); err != nil {
-			return err
-		}
+		raw, _ := json.Marshal(who) // strings and a boolean can be encoded
+		line = string(raw)
 	}
 	_, err := fmt.Fprintln(s.Stdout, line)
 	return err

@@ -24,12 +24,12 @@ const (
 	ScriptContentType = "text/javascript; charset=utf-8"
 )
 
-// PageHandler serves the web page of the debugger at /, with its style sheet and script. The page hides its list of
-// external servers unless servesExternalServers is set, which means that their routes are served.
-func PageHandler(servesExternalServers bool) http.Handler {
+// PageHandler serves the web page of the debugger at /, with its style sheet and script. If external is nil, the routes of
+// external servers are not served, and the page hides its list of servers.
+func PageHandler(external *ServerManager) http.Handler {
 	mux := http.NewServeMux()
 	page := pageHTML
-	if !servesExternalServers {
+	if external == nil {
 		page = strings.Replace(page, `<section id="servers"`, `<section hidden id="servers"`, 1)
 	}
 	serve := func(path, kind, body string) {

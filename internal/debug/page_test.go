@@ -10,9 +10,9 @@ import (
 	"github.com/claudeless/claudeless/internal/debug"
 )
 
-func get(servers bool, method, path string) *httptest.ResponseRecorder {
+func get(external *debug.ServerManager, method, path string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	debug.PageHandler(servers).ServeHTTP(w, httptest.NewRequest(method, path, nil))
+	debug.PageHandler(external).ServeHTTP(w, httptest.NewRequest(method, path, nil))
 	return w
 }
 
@@ -21,7 +21,7 @@ func TestFiles(t *testing.T) {
 	for path, kind := range map[string]string{
 		"/": "text/html; charset=utf-8", "/page.css": "text/css; charset=utf-8", "/page.js": "text/javascript; charset=utf-8",
 	} {
-		w := get(false, http.MethodGet, path)
+		w := get(nil, http.MethodGet, path)
 		if w.Code != http.StatusOK || w.Header().Get("Content-Type") != kind || w.Header().Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: %d %v", path, w.Code, w.Header())
 		}
@@ -42,7 +42,7 @@ func TestFiles(t *testing.T) {
 		http.MethodGet: {"/favicon.ico", "/page.go", "/api/paused", "/mcp"}, http.MethodPost: {"/", "/page.js"},
 	} {
 		for _, path := range paths {
-			if w := get(false, method, path); w.Code < 400 {
+			if w := get(nil, method, path); w.Code < 400 {
 				t.Errorf("%s %s: %d", method, path, w.Code)
 			}
 		}
@@ -51,7 +51,7 @@ func TestFiles(t *testing.T) {
 
 // TestHooks checks the names that tests of the page use.
 func TestHooks(t *testing.T) {
-	html := get(false, http.MethodGet, "/").Body.String()
+	html := get(nil, http.MethodGet, "/").Body.String()
 	for _, hook := range []string{
 		`data-field="input"`, `data-field="result"`, `data-field="message"`,
 		`data-action="continue"`, `data-action="skip"`, `data-action="fail"`,
@@ -64,10 +64,10 @@ func TestHooks(t *testing.T) {
 
 func TestServers(t *testing.T) {
 	const hidden = `<section hidden id="servers"`
-	if !strings.Contains(get(false, http.MethodGet, "/").Body.String(), hidden) {
+	if !strings.Contains(get(nil, http.MethodGet, "/").Body.String(), hidden) {
 		t.Error("servers are shown without servers")
 	}
-	if strings.Contains(get(true, http.MethodGet, "/").Body.String(), hidden) {
+	if strings.Contains(get(&debug.ServerManager{}, http.MethodGet, "/").Body.String(), hidden) {
 		t.Error("servers are hidden")
 	}
 }
@@ -75,7 +75,7 @@ func TestServers(t *testing.T) {
 // TestFirstSight checks that, until the first answer of the debugger, the page shows that it is connecting, not that
 // the list is empty (C5).
 func TestFirstSight(t *testing.T) {
-	text := get(false, http.MethodGet, "/").Body.String()
+	text := get(nil, http.MethodGet, "/").Body.String()
 	if !strings.Contains(text, `<p id="state" role="status">connecting…</p>`) {
 		t.Error("the page does not say that it connects")
 	}

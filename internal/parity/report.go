@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/junit"
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
@@ -115,12 +116,8 @@ func (r *Report) WriteText(w io.Writer) error {
 		r.writeStatusCountsByAreaAndVersion(&b)
 		r.writeSameCountsByRecordingPart(&b)
 	}
-	noun := "cases"
-	if len(r.Cases) == 1 {
-		noun = "case"
-	}
-	fmt.Fprintf(&b, "%d %s, %d same, %d known, %d differ, %d not comparable",
-		len(r.Cases), noun, r.Count(StatusSame), r.Count(StatusOnlyKnownDifferences), r.Count(StatusDiffers), r.Count(StatusNotComparable))
+	fmt.Fprintf(&b, "%s, %d same, %d known, %d differ, %d not comparable",
+		diag.FormatCount(len(r.Cases), "case"), r.Count(StatusSame), r.Count(StatusOnlyKnownDifferences), r.Count(StatusDiffers), r.Count(StatusNotComparable))
 	if n := r.Count(StatusNotCompared); n > 0 {
 		fmt.Fprintf(&b, ", %d not compared", n)
 	}

@@ -15,14 +15,9 @@ type Error struct {
 
 // ErrorBody describes the error.
 type ErrorBody struct {
-	Type    string        `json:"type"`
-	Message string        `json:"message"`
-	Details *ErrorDetails `json:"details,omitempty"`
-}
-
-// ErrorDetails hold additional details of an error.
-type ErrorDetails struct {
-	Code string `json:"error_code"`
+	Type    string            `json:"type"`
+	Message string            `json:"message"`
+	Details map[string]string `json:"details,omitempty"` // error_code; nil means none
 }
 
 // NewError returns the body of an error response. If e has no type, the type is derived from the status.
@@ -33,7 +28,7 @@ func NewError(e scenarios.APIError, code, id string) Error {
 		body.Type = "invalid_request_error"
 	}
 	if code != "" {
-		body.Details = &ErrorDetails{code}
+		body.Details = map[string]string{"error_code": code}
 	}
 	return Error{Type: "error", Error: body, RequestID: id}
 }

@@ -111,13 +111,13 @@ func (c *Serve) Run(ctx context.Context, s *process.System, v ClaudelessVersion)
 			}
 		}) // returns when ctx is cancelled or at EOF of stdin
 	}
-	o := rest.Options{Hub: hub, External: servers, Fallback: c.handler(front, servers != nil)}
+	o := rest.Options{Hub: hub, External: servers, Fallback: c.handler(front, servers)}
 	return c.serve(ctx, s, access, rest.Handler(o))
 }
 
-func (c *Serve) handler(front *mcpserver.Server, servesExternalServers bool) http.Handler {
+func (c *Serve) handler(front *mcpserver.Server, external *debug.ServerManager) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/", debug.PageHandler(servesExternalServers))
+	mux.Handle("/", debug.PageHandler(external))
 	mcpHandler := http.NotFoundHandler()
 	if c.MCPSSE {
 		mcpHandler = front.Handler()

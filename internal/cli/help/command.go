@@ -2,7 +2,6 @@ package help
 
 import (
 	"embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -65,17 +64,6 @@ func Identify(s *process.System, version, claude string) Identity {
 		path = ""
 	}
 	return Identity{Claudeless: version, Claude: claude, Simulated: true, Path: path, OS: runtime.GOOS, Arch: runtime.GOARCH, Go: runtime.Version()}
-}
-
-// VersionLine returns the identity as one line of text.
-func (i Identity) VersionLine() string {
-	return fmt.Sprintf("claudeless %s (simulates claude %s)", i.Claudeless, i.Claude)
-}
-
-// JSON returns the identity as one JSON object.
-func (i Identity) JSON() (string, error) {
-	text, err := json.Marshal(i)
-	return string(text), err
 }
 
 // The files that `init` writes: a scenario with its MCP server, and a CI job.

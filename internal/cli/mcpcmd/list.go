@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/argv"
+	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/mcp"
 )
@@ -153,12 +154,7 @@ func (h serverState) statusLabel() string {
 	}
 }
 
-func serverTransport(s mcp.ServerConfig) string {
-	if s.Type == "" {
-		return "stdio"
-	}
-	return s.Type
-}
+func serverTransport(s mcp.ServerConfig) string { return cmp.Or(s.Type, "stdio") }
 
 func serverTarget(s mcp.ServerConfig) string {
 	if serverTransport(s) == "stdio" {
@@ -310,7 +306,7 @@ func printReport(w io.Writer, r serverReport) {
 	fmt.Fprintf(w, "%s: %s\n  Transport: %s\n  Scope: %s\n", r.Name, r.Status, r.Transport, r.Scope)
 	if r.ServerInfo != nil {
 		fmt.Fprintf(w, "  Server: %s %s (protocol %s)\n", cmp.Or(r.ServerInfo.Title, r.ServerInfo.Name), r.ServerInfo.Version, r.ProtocolVersion)
-		fmt.Fprintf(w, "  Offers: %s, %s, %s\n", countWithNoun(r.Tools, "tool"), countWithNoun(r.Resources, "resource"), countWithNoun(r.Prompts, "prompt"))
+		fmt.Fprintf(w, "  Offers: %s, %s, %s\n", diag.FormatCount(r.Tools, "tool"), diag.FormatCount(r.Resources, "resource"), diag.FormatCount(r.Prompts, "prompt"))
 	}
 	if r.Error != "" {
 		fmt.Fprintf(w, "  Error: %s\n", oneLine(r.Error))
@@ -318,13 +314,6 @@ func printReport(w io.Writer, r serverReport) {
 	for _, warning := range r.Warnings {
 		fmt.Fprintf(w, "  Warning: %s\n", oneLine(warning))
 	}
-}
-
-func countWithNoun(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 type toolsCmd struct{ listFlags }

@@ -51,13 +51,11 @@ type Options struct {
 type Terminal = console.Settings
 
 // ParseTerminal reads the flags of a pseudo-terminal: its size, "COLSxROWS" or empty, and a directory for its screens.
-func ParseTerminal(size, screens string) (*Terminal, error) {
-	t := &Terminal{Screens: screens}
-	if size == "" {
-		return t, nil
+func ParseTerminal(size, screens string) (t *Terminal, err error) {
+	t = &Terminal{Screens: screens}
+	if size != "" {
+		t.Size, err = console.ParseSize(size)
 	}
-	var err error
-	t.Size, err = console.ParseSize(size)
 	return t, err
 }
 

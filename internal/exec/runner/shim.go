@@ -293,12 +293,9 @@ type ClaudeFirstStart struct {
 	Inline bool
 }
 
-// FirstStartDialogs returns the names of the dialogs of the first start.
-func FirstStartDialogs() []string { return []string{"trust", "key", "mcp", "bypass", "auto"} }
-
 // CheckFirstStartDialogNames returns an error if a name of a dialog is invalid.
 func CheckFirstStartDialogNames(dialogNames []string) error {
-	known := append(FirstStartDialogs(), "all")
+	known := []string{"trust", "key", "mcp", "bypass", "auto", "all"}
 	for _, name := range dialogNames {
 		if name == "onboarding" {
 			return process.WithHint("--fresh cannot show the onboarding dialog: claude would contact its vendor and exit with code 1", "choose from "+strings.Join(known, ", "))

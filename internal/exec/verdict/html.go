@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/record/journal"
 	"github.com/claudeless/claudeless/internal/record/redact"
 )
@@ -215,11 +216,11 @@ func buildDocument(in HTMLInput) htmlPageContent {
 		d.Problems[i].Open = i == 0 || len(d.Problems) <= 3
 	}
 	d.Failed = in.Verdict.Verdict == "failed"
-	d.Headline = countWithNoun(len(in.Verdict.Runs), "run") + " of claude"
+	d.Headline = diag.FormatCount(len(in.Verdict.Runs), "run") + " of claude"
 	if d.Failed {
-		d.Headline = countWithNoun(len(d.Problems), "problem") + " in " + d.Headline
+		d.Headline = diag.FormatCount(len(d.Problems), "problem") + " in " + d.Headline
 	} else {
-		d.Headline += fmt.Sprintf(", %d of %s met", len(d.Met), countWithNoun(len(in.Verdict.Expectations), "expectation"))
+		d.Headline += fmt.Sprintf(", %d of %s met", len(d.Met), diag.FormatCount(len(in.Verdict.Expectations), "expectation"))
 	}
 	return d
 }

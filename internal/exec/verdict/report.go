@@ -293,13 +293,6 @@ func processIDInParentheses(pid int) string {
 	return fmt.Sprintf(" (process %d)", pid)
 }
 
-func countWithNoun(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 func quoteFirst100Characters(text string) string {
 	const most = 100
 	if r := []rune(text); len(r) > most {

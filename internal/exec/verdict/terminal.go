@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/junit"
 )
 
@@ -78,7 +79,7 @@ func (r *Report) writeText(w io.Writer) error {
 		}
 	}
 	if unused > maxUnusedRulesShown {
-		line("%s also answered no prompt; --json lists them", countWithNoun(unused-maxUnusedRulesShown, "more rule"))
+		line("%s also answered no prompt; --json lists them", diag.FormatCount(unused-maxUnusedRulesShown, "more rule"))
 	}
 	for _, f := range r.Faults {
 		line("%-20s %-9s exit %3d %7.1f s", f.Name, f.Outcome, f.Code, f.MS/1000)
@@ -95,8 +96,8 @@ func (r *Report) writeText(w io.Writer) error {
 	if r.Faults != nil {
 		line("%s: %s", r.Verdict, r.faultSummary())
 	} else {
-		summary := fmt.Sprintf("%s: %s of claude, %d of %s met, %s", r.Verdict, countWithNoun(len(r.Runs), "run"),
-			len(r.Expectations)-unmet, countWithNoun(len(r.Expectations), "expectation"), countWithNoun(errors, "error"))
+		summary := fmt.Sprintf("%s: %s of claude, %d of %s met, %s", r.Verdict, diag.FormatCount(len(r.Runs), "run"),
+			len(r.Expectations)-unmet, diag.FormatCount(len(r.Expectations), "expectation"), diag.FormatCount(errors, "error"))
 		if c := r.Command; c != nil && c.Code != 0 {
 			summary += fmt.Sprintf("; the command exited with %d", c.Code)
 		}
@@ -108,7 +109,7 @@ func (r *Report) writeText(w io.Writer) error {
 
 func (r *Report) faultSummary() string {
 	var said strings.Builder
-	said.WriteString(countWithNoun(len(r.Faults), "fault"))
+	said.WriteString(diag.FormatCount(len(r.Faults), "fault"))
 	for _, outcome := range []string{"survived", "failed", "hung", "crashed", "lied"} {
 		n := 0
 		for _, f := range r.Faults {
@@ -125,7 +126,7 @@ func (r *Report) faultSummary() string {
 
 // String returns one line for people.
 func (t *Terminal) String() string {
-	parts := []string{countWithNoun(t.Screens, "screen")}
+	parts := []string{diag.FormatCount(t.Screens, "screen")}
 	if len(t.States) > 0 {
 		parts = append(parts, "states: "+strings.Join(t.States, ", "))
 	}
@@ -137,7 +138,7 @@ func (t *Terminal) String() string {
 		parts = append(parts, d.State+" "+answer)
 	}
 	if t.LostKeys > 0 {
-		parts = append(parts, countWithNoun(t.LostKeys, "key")+" sent while nothing was reading")
+		parts = append(parts, diag.FormatCount(t.LostKeys, "key")+" sent while nothing was reading")
 	}
 	return strings.Join(parts, "; ")
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/record/journal"
 	"github.com/claudeless/claudeless/internal/record/redact"
 )
@@ -56,7 +57,7 @@ func judgeScenario(in Input) Report {
 	r.Findings, r.Unmatched = l.list, l.unmatched
 	if in.UnreadableLines > 0 {
 		r.Findings = append(r.Findings, Finding{
-			ID: "J01", Level: levelWarn, Text: countWithNoun(in.UnreadableLines, "line") + " of the journal could not be read",
+			ID: "J01", Level: levelWarn, Text: diag.FormatCount(in.UnreadableLines, "line") + " of the journal could not be read",
 			Advice: "let the processes exit instead of killing them, and check that the file is a journal",
 		})
 	}
