@@ -255,7 +255,8 @@ func (c *scenarioCompiler) compileExpectation(s *Scenario, e *Expectation) {
 	if e.Answered != "" && e.Screen == "" {
 		c.WithPathExtendedBy("answered", func() { c.Errorf("`answered` requires `screen` in the same expectation") })
 	}
-	if e.Screen != "" && !hasKnownScreenState(e.Screen) {
+	state, _, _ := strings.Cut(e.Screen, "/") // such as "permission", optionally with a kind: "permission/bash"
+	if e.Screen != "" && !slices.Contains([]string{"permission", "question", "plan", "dialog"}, state) {
 		c.WithPathExtendedBy("screen", func() {
 			c.Errorf("`screen` must be permission, question, plan or dialog, optionally with a kind, as in permission/bash")
 		})

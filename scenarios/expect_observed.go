@@ -116,9 +116,3 @@ type ObservedScreen struct {
 	Kind   string // refines the state, such as "bash" or "trust"
 	Answer string // "yes" or "no"
 }
-
-// hasKnownScreenState reports whether a text is a state such as "permission", optionally with a kind: "permission/bash".
-func hasKnownScreenState(stateWithOptionalKind string) bool {
-	state, _, _ := strings.Cut(stateWithOptionalKind, "/")
-	return slices.Contains([]string{"permission", "question", "plan", "dialog"}, state)
-}

@@ -80,7 +80,7 @@ func (p *turnHooks) loadContext(ctx context.Context, calls []protocol.ToolUse) e
 		if in.Attachment == nil {
 			continue
 		}
-		p.out.emit(&protocol.AttachmentAdded{Attachment: in.Attachment, Role: in.Role, Tool: in.Tool, Rendered: protocol.Reminder(in.Text)})
+		p.out.emit(&protocol.AttachmentAdded{Attachment: in.Attachment, Role: in.Role, Tool: in.Tool, Rendered: []string{in.Text}})
 	}
 	return nil
 }
@@ -348,10 +348,8 @@ func (p *turnHooks) runPromptHooks(ctx context.Context, c slash.Call, x *slash.E
 		}
 	}
 	s.notices = append(expansion.Notices, out.Notices...)
-	if x == nil {
-		p.prompts.emitAccepted(false)
-	} else {
-		p.emitAcceptedAndExpandedPrompt(c, x)
+	if err := p.emitAcceptedPromptAndMentions(ctx, c, x); err != nil {
+		return s, err
 	}
 	p.out.emitAll(expansion.AttachmentEvents())
 	p.out.emitAll(out.AttachmentEvents())
@@ -368,13 +366,23 @@ func promptForHooks(c protocol.Content) string {
 	return strings.TrimSpace(c.Plain())
 }
 
-func (p *turnHooks) emitAcceptedAndExpandedPrompt(command slash.Call, expansion *slash.Expansion) {
-	prompt := p.prompts.acceptedEvent()
-	prompt.Expansion = &protocol.Expansion{Name: command.Name, Tools: expansion.Tools, RunsShell: expansion.RunsShell}
-	p.out.emit(prompt)
-	text := p.newInjectedPromptEvent(p.prompts.expandedContent(expansion))
-	text.Expansion = prompt.Expansion
-	p.out.emit(text)
+// emitAcceptedPromptAndMentions emits the prompt, then the files that it mentions, and their instructions.
+func (p *turnHooks) emitAcceptedPromptAndMentions(ctx context.Context, command slash.Call, expansion *slash.Expansion) error {
+	prompt, text := p.prompts.acceptedEvent(), cmp.Or(p.prompts.in.Typed, promptText(p.prompts.in.Content))
+	if expansion == nil {
+		p.out.emit(prompt)
+	} else {
+		prompt.Expansion = &protocol.Expansion{Name: command.Name, Tools: expansion.Tools, RunsShell: expansion.RunsShell}
+		p.out.emit(prompt)
+		injected := p.newInjectedPromptEvent(p.prompts.expandedContent(expansion))
+		injected.Expansion, text = prompt.Expansion, promptText(injected.Content)
+		p.out.emit(injected)
+	}
+	reads, err := p.prompts.attachMentions(ctx, text)
+	if err == nil && len(reads) > 0 {
+		err = p.loadContext(ctx, reads)
+	}
+	return err
 }
 
 func hasHookRefusedPrompt(promptHookOutcome hook.Outcome) bool {

@@ -234,6 +234,8 @@ type Mention struct {
 // MentionContent is the content of a mentioned file.
 type MentionContent struct {
 	Attachment map[string]any // attachment for the transcript
+	Role       string         // as in [protocol.AttachmentAdded]
+	Rendered   []string       // texts for the model, as the transcript records them: a call and its result
 	Text       string         // text for the model
 }
 

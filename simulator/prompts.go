@@ -157,7 +157,7 @@ func (p *turnPrompts) attachMentions(ctx context.Context, text string) (reads []
 			continue
 		}
 		p.context = append(p.context, found.Text)
-		p.out.emit(&protocol.AttachmentAdded{Attachment: found.Attachment, Role: "user", Tool: "Read"})
+		p.out.emit(&protocol.AttachmentAdded{Attachment: found.Attachment, Role: found.Role, Tool: "Read", Rendered: found.Rendered})
 		if input, err := protocol.Marshal(map[string]string{"file_path": m.Path}); err == nil {
 			reads = append(reads, protocol.ToolUse{Name: "Read", Input: input})
 		}

@@ -115,6 +115,7 @@ func (t *turn) emitTurnEventsExceptResult(ctx context.Context) (turnEnd error) {
 	in = t.prompts.in
 	if in.NoQuery {
 		t.sim.history.unanswered = append(t.sim.history.unanswered, promptText(in.Content))
+		t.sim.history.pendingContext = append(t.sim.history.pendingContext, t.prompts.context...)
 		return turnEndWithoutModelRequest("")
 	}
 	req := scenarios.Request{Prompt: promptText(in.Content), IsInjected: in.Source == promptSourceSystem, IsNotification: in.Source == promptSourceSystem}
@@ -129,13 +130,6 @@ func (t *turn) emitTurnEventsExceptResult(ctx context.Context) (turnEnd error) {
 	}
 	req.Prompt = strings.Join(append(t.sim.history.unanswered, req.Prompt), "\n")
 	t.sim.history.unanswered = nil
-	reads, err := t.prompts.attachMentions(ctx, req.Prompt)
-	if err == nil && len(reads) > 0 {
-		err = t.hooks.loadContext(ctx, reads)
-	}
-	if err != nil {
-		return err
-	}
 	return t.requestUntilDone(ctx, req)
 }
 

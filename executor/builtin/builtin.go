@@ -254,6 +254,9 @@ func (t *Tools) Changes(agent *protocol.AgentRef) (filesChangedAfterAgentWroteTh
 	return t.files.TrackerOfSubagentOrSession(agent).Changes()
 }
 
+// MaxWholeFileBytes is the size of the largest file that is read as a whole.
+const MaxWholeFileBytes = files.MaxWholeFileBytes
+
 // ReadFile reads a file as the Read tool does, even if the session does not have that tool. first is the first line,
 // from 1, and lines the number of lines; 0 for both means the whole file. The file counts as read, so it may be edited.
 func (t *Tools) ReadFile(ctx context.Context, path string, first, lines int) protocol.ToolResult {

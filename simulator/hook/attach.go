@@ -271,7 +271,7 @@ func (t *Trace) AttachmentEvents() []protocol.Event {
 	for _, a := range t.Attachments {
 		ev := &protocol.AttachmentAdded{Attachment: a}
 		if a.Rendered != "" {
-			ev.Role, ev.Rendered = "system", protocol.Reminder(a.Rendered)
+			ev.Role, ev.Rendered = "system", []string{a.Rendered}
 		}
 		events = append(events, ev)
 	}

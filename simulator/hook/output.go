@@ -378,12 +378,3 @@ func timeoutOrErrorResult(ctx, timeoutCtx context.Context, err error) hookResult
 	}
 	return hookResult{outcome: outcomeError, noVerdict: noVerdictBecauseFailed, stderr: err.Error()}
 }
-
-// stdoutAndOwnStderr returns the output of the hook on stdout and stderr. If the output on stdout was invalid, it leaves out
-// stderr, because stderr then contains the message about the invalid output.
-func (a *hookResult) stdoutAndOwnStderr() string {
-	if a.noVerdict == noVerdictBecauseInvalidOutput && a.stdout != "" {
-		return a.stdout
-	}
-	return a.stdout + a.stderr
-}

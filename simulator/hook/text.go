@@ -143,8 +143,12 @@ func hookIDNameAndEventFields(c *hookCall, a *hookResult) []protocol.Field {
 }
 
 func hookResponse(c *hookCall, a *hookResult) *protocol.System {
+	output := a.stdout + a.stderr
+	if a.noVerdict == noVerdictBecauseInvalidOutput && a.stdout != "" {
+		output = a.stdout // stderr contains the message about the invalid output
+	}
 	fields := append(hookIDNameAndEventFields(c, a),
-		protocol.Field{Key: "output", Value: a.stdoutAndOwnStderr()},
+		protocol.Field{Key: "output", Value: output},
 		protocol.Field{Key: "stdout", Value: a.stdout},
 		protocol.Field{Key: "stderr", Value: a.stderr})
 	if a.exitCode != nil {

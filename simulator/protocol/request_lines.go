@@ -38,9 +38,9 @@ type RequestBlobLine struct {
 
 // RequestMessage is a message of a request.
 type RequestMessage struct {
-	Role         string            `json:"role"` // "user", "assistant" or "system"
-	Content      []json.RawMessage `json:"content"`
-	OutputConfig *OutputConfig     `json:"output_config,omitempty"` // set for the first system message
+	Role         string        `json:"role"`                    // "user", "assistant" or "system"
+	Content      any           `json:"content"`                 // a list of blocks, or a text
+	OutputConfig *OutputConfig `json:"output_config,omitempty"` // set for the first system message
 }
 
 // OutputConfig sets the effort of the model.

@@ -101,12 +101,12 @@ type ToolExecuted struct {
 
 // AttachmentAdded is context, other than messages, that transcripts record: a mentioned file, or the outcome of a hook.
 type AttachmentAdded struct {
-	Attachment any    // an object with a type
-	Role       string // "system" or "user", the role of the message in which the model receives the text; empty means no message
-	Rendered   string // text for the model; empty if it is not recorded
-	Tool       string // built-in tool that counts as used because of the attachment (for tools-used); empty means none
-	AgentID    string // agent to whose conversation the attachment belongs; empty for the main conversation
-	UUID       string // empty means a new uuid
+	Attachment any      // an object with a type
+	Role       string   // "system" or "user", the role of the message in which the model receives the text; empty means no message
+	Rendered   []string // texts for the model, without the tags of reminders; nil if they are not recorded
+	Tool       string   // built-in tool that counts as used because of the attachment (for tools-used); empty means none
+	AgentID    string   // agent to whose conversation the attachment belongs; empty for the main conversation
+	UUID       string   // empty means a new uuid
 }
 
 // UnmetExpectation is an expectation of the scenario that the run did not meet.

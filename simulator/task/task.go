@@ -293,7 +293,8 @@ func (t *Task) taskUpdatedFrame(patch any) *protocol.System {
 func (t *Task) notificationFrame(e End) *protocol.System {
 	fields := []protocol.Field{{Key: "task_id", Value: t.ID}, {Key: "run_id", Value: t.RunID}}
 	fields = append(fields, optionalField("tool_use_id", t.ToolUseID)...)
-	fields = append(fields, protocol.Field{Key: "status", Value: wireStatus(e.Status)}, protocol.Field{Key: "output_file", Value: t.OutputFile})
+	status := cmp.Or(map[Status]string{StatusKilled: "stopped"}[e.Status], string(e.Status)) // (spec: cli-contract 3.4)
+	fields = append(fields, protocol.Field{Key: "status", Value: status}, protocol.Field{Key: "output_file", Value: t.OutputFile})
 	if e.Report != "" {
 		fields = append(fields, protocol.Field{Key: "summary", Value: e.Report}, protocol.Field{Key: "summary_is_report", Value: true})
 	} else {
@@ -310,14 +311,6 @@ func (t *Task) frameFieldsIfAmbient() []protocol.Field {
 		return nil
 	}
 	return []protocol.Field{{Key: "skip_transcript", Value: true}, {Key: "ambient", Value: true}}
-}
-
-// wireStatus returns the status for task_notification, where killed is called stopped (spec: cli-contract 3.4).
-func wireStatus(s Status) string {
-	if s == StatusKilled {
-		return "stopped"
-	}
-	return string(s)
 }
 
 // Notification is a message about a task for the model, usually about its end.

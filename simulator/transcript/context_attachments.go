@@ -22,6 +22,9 @@ type contextAttachmentWriter struct {
 	planMode           bool                // the last attachment about plan mode says that it is active
 	autoMode           *autoModeAttachment // the last attachment about a mode without approvals; nil means that none is active
 	describedModel     string              // model that the last attachment describes; empty means none
+
+	prompt *protocol.PromptAccepted    // its environment and images are written after the files that it mentions; nil means they are written
+	memory []*protocol.AttachmentAdded // instructions for these files, which follow the list of agents
 }
 
 type textAttachment struct {
@@ -150,7 +153,9 @@ func (l *contextAttachmentWriter) writeEnvironmentOrChangesBeforePrompt() error 
 	switch {
 	case !l.environmentWritten:
 		l.environmentWritten, l.contextPending = true, !l.contextWritten
-		lines = append(append(l.environmentAttachments("", now), l.toolAgentAndSkillListings("", now, true)...), l.autoModeLines("", now)...)
+		lines = append(l.environmentAttachments("", now), l.toolAgentAndSkillListings("", SessionContext{Deferred: now.Deferred, Agents: now.Agents}, true)...)
+		lines = append(lines, l.takeMemoryLines()...)
+		lines = append(append(lines, l.toolAgentAndSkillListings("", SessionContext{Skills: now.Skills}, true)...), l.autoModeLines("", now)...)
 		l.autoMode = now.autoMode()
 		if now.TokensLeft > 0 {
 			lines, l.tokensLeftWritten = append(lines, l.tokensLeftLine("", now.TokensLeft)), true
@@ -158,7 +163,15 @@ func (l *contextAttachmentWriter) writeEnvironmentOrChangesBeforePrompt() error 
 	case terminal && l.describedModel != "" && l.describedModel != now.Model:
 		lines = append([]any{l.modelIdentityLine("", now)}, l.commitAndPullRequestAttributionLines("")...)
 	}
-	return l.lines.write(append(lines, l.modeLines(now)...)...)
+	return l.lines.write(append(append(lines, l.takeMemoryLines()...), l.modeLines(now)...)...)
+}
+
+func (l *contextAttachmentWriter) takeMemoryLines() (lines []any) {
+	for _, at := range l.memory {
+		lines = append(lines, l.conversation.addedAttachmentLine(at))
+	}
+	l.memory = nil
+	return lines
 }
 
 // modeLines returns the attachments about plan mode and, in a terminal, about auto mode if the mode has changed.
@@ -377,4 +390,39 @@ func (l *contextAttachmentWriter) commitAndPullRequestAttributionLines(agentID s
 	line := l.conversation.reminderLine(agentID, signed, "Commits end with:\n"+signed.Commit+"\nPull requests end with:\n"+signed.PR)
 	line.RenderedRole, line.WithToolResult = "user", true
 	return []any{line}
+}
+
+// writeContextOfPromptUnlessMention writes the context of the last prompt before the first event that is not about a file that
+// the prompt mentions. Instructions for such a file are held until then.
+func (r *recorder) writeContextOfPromptUnlessMention(ev protocol.Event) (isHeld bool, err error) {
+	if at, is := ev.(*protocol.AttachmentAdded); is && r.attachments.prompt != nil && at.AgentID == "" {
+		switch {
+		case at.Tool == "Read":
+			return false, nil
+		case at.Role == "user":
+			r.attachments.memory = append(r.attachments.memory, at)
+			return true, nil
+		}
+	}
+	return false, r.writeContextOfPrompt()
+}
+
+// writeContextOfPrompt writes the environment and the images of the last prompt, unless they are written.
+func (r *recorder) writeContextOfPrompt() error {
+	ev := r.attachments.prompt
+	if r.attachments.prompt = nil; ev == nil {
+		return nil
+	}
+	r.conversation.inQuery = false
+	defer func() { r.conversation.inQuery = r.conversation.options.Machine.IsTerminal }()
+	if ev.Expansion != nil {
+		return r.recordExpansion(ev.Expansion)
+	}
+	err := r.attachments.writeEnvironmentOrChangesBeforePrompt()
+	ids := imageIDs(ev.Content, r.images)
+	if source := r.conversation.options.Context; source != nil && ids != nil && err == nil {
+		r.images += len(ids)
+		err = r.lines.write(r.conversation.cliLineAddedToPrompt(ev, storePromptImages(filepath.Join(source.SessionContext("").TempDir, "images"), ev.Content, ids)))
+	}
+	return err
 }

@@ -136,8 +136,8 @@ func (th *conversation) addedAttachmentLine(ev *protocol.AttachmentAdded) protoc
 	if ev.Role == "user" && ev.Tool == "Read" { // a file that the prompt mentions
 		line.QuerySession = ""
 	}
-	if ev.Rendered != "" {
-		line.Rendered = []protocol.AttachmentText{{Content: ev.Rendered}}
+	for _, text := range ev.Rendered {
+		line.Rendered = append(line.Rendered, protocol.AttachmentText{Content: protocol.Reminder(text)})
 	}
 	return line
 }

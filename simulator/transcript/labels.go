@@ -98,16 +98,11 @@ func (l *sessionListLineBuilder) modeAndPermissionModeLines() []any {
 }
 
 func (l *sessionListLineBuilder) permissionModeLine() protocol.PermissionModeLine {
-	l.writtenMode = l.currentMode()
-	return protocol.PermissionModeLine{Type: "permission-mode", Mode: l.writtenMode, SessionID: l.conversation.id}
-}
-
-// currentMode returns the permission mode; if it is unknown, that of the last prompt.
-func (l *sessionListLineBuilder) currentMode() protocol.PermissionMode {
-	if l.conversation.options.Context == nil {
-		return l.lastPromptMode
+	l.writtenMode = l.lastPromptMode
+	if source := l.conversation.options.Context; source != nil {
+		l.writtenMode = cmp.Or(source.SessionContext("").ShellMode, l.lastPromptMode)
 	}
-	return cmp.Or(l.conversation.options.Context.SessionContext("").ShellMode, l.lastPromptMode)
+	return protocol.PermissionModeLine{Type: "permission-mode", Mode: l.writtenMode, SessionID: l.conversation.id}
 }
 
 func (l *sessionListLineBuilder) toolsUsedLine() protocol.ToolsUsedLine {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"path/filepath"
 	"strings"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -51,6 +50,9 @@ func (r *recorder) record(ev protocol.Event) error {
 		if err := r.writePromptAndToolsSnapshotOnce(""); err != nil {
 			return err
 		}
+	}
+	if isHeld, err := r.writeContextOfPromptUnlessMention(ev); isHeld || err != nil {
+		return err
 	}
 	switch ev := ev.(type) {
 	case *protocol.PromptQueued:
@@ -162,27 +164,19 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 		if n := countTextBlocks(ev.Content); n > 1 && ev.Expansion != nil {
 			line.CommandBlocks = &protocol.CommandTextBlockCounts{All: n, Command: 1}
 		}
-		if err := r.lines.write(append(mended, line)...); err != nil || ev.Expansion == nil {
-			return err
+		if ev.Expansion != nil {
+			r.attachments.prompt = ev
 		}
-		return r.recordExpansion(ev.Expansion)
+		return r.lines.write(append(mended, line)...)
 	}
 	r.attribution, r.turnClosed = attribution{agents: r.attribution.agents}, r.turnClosed && r.attachments.environmentWritten
 	r.labels.recordPrompt(ev)
 	r.setPromptPositionAndSource(&line, ev)
 	line.AttributionKey, line.MergedUUIDs, line.ImageIDs = ev.HostID, ev.Merged, imageIDs(ev.Content, r.images)
-	if err := r.lines.write(append(mended, r.queuedLines(ev, line)...)...); err != nil {
-		return err
+	if ev.Expansion == nil {
+		r.attachments.prompt = ev
 	}
-	if ev.Expansion != nil {
-		return nil // the text of the prompt is in the first block, before the images
-	}
-	err := r.attachments.writeEnvironmentOrChangesBeforePrompt()
-	if source := r.conversation.options.Context; source != nil && line.ImageIDs != nil && err == nil {
-		r.images += len(line.ImageIDs)
-		err = r.lines.write(r.conversation.cliLineAddedToPrompt(ev, storePromptImages(filepath.Join(source.SessionContext("").TempDir, "images"), ev.Content, line.ImageIDs)))
-	}
-	return err
+	return r.lines.write(append(mended, r.queuedLines(ev, line)...)...)
 }
 
 // queuedLines returns the line of a prompt, or one for each queued prompt of a terminal that became part of the turn.
@@ -463,7 +457,7 @@ func (r *recorder) setTitle(title string) error {
 }
 
 func (r *recorder) close() error {
-	if err := r.writePromptAndToolsSnapshotOnce(""); err != nil {
+	if err := cmp.Or(r.writeContextOfPrompt(), r.writePromptAndToolsSnapshotOnce("")); err != nil {
 		return err
 	}
 	if leaf := r.conversation.leaves[""]; leaf != "" && leaf != r.labels.lastPromptLeaf {

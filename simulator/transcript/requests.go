@@ -188,6 +188,9 @@ func (c *modelInput) addMessage(role, id string, content []json.RawMessage, diff
 
 // addAttachmentTexts adds the texts of an attachment. If role is "system", each becomes a separate message.
 func (c *modelInput) addAttachmentTexts(role string, renderedTexts []protocol.AttachmentText) {
+	if role == "user" && len(renderedTexts) == 2 && c.insertFirstMentionMessage(renderedTexts[0].Content) {
+		renderedTexts = renderedTexts[1:]
+	}
 	for _, text := range renderedTexts {
 		if role != "system" {
 			c.insertReminder(len(c.messages), text.Content)
@@ -411,6 +414,9 @@ func (l *modelRequestLog) markSentAndReturnBlobLine(agentID string, input *model
 		return nil
 	}
 	message := protocol.RequestMessage{Role: m.role, Content: m.content}
+	if m.id == mentionMessageID {
+		message.Content = m.content[0]
+	}
 	m.hash, m.blocks, m.content = hexSHA256OfKindAndText(m.role, string(slices.Concat(m.content...))), len(m.content), nil
 	if m.role == "system" && !input.effortSent {
 		input.effortSent, message.OutputConfig = true, effort

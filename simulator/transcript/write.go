@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
@@ -209,3 +210,21 @@ func storePromptImages(dir string, promptContent protocol.Content, imageNumbers 
 	}
 	return names
 }
+
+// insertFirstMentionMessage inserts the call that describes a mentioned file, before the prompt. Only the first call after the last
+// request becomes a message. For all other calls, insertFirstMentionMessage returns false.
+func (c *modelInput) insertFirstMentionMessage(call string) bool {
+	at := len(c.messages) - 1
+	for at >= c.sentMessages && c.messages[at].role != "user" {
+		at--
+	}
+	if at < c.sentMessages || at > c.sentMessages && c.messages[at-1].id == mentionMessageID {
+		return false
+	}
+	message := inputMessage{role: "user", id: mentionMessageID, content: []json.RawMessage{json.RawMessage(plainjson.MarshalString(call))}, differsFromLines: true}
+	c.messages = slices.Insert(c.messages, at, message)
+	return true
+}
+
+// mentionMessageID marks a message whose content is a text, not a list of blocks.
+const mentionMessageID = "mention"

@@ -22,9 +22,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-const (
-	maxWholeFileBytes = 256 << 10 // maximum number of bytes that are read without offset and limit
-)
+// MaxWholeFileBytes is the size of the largest file that is read without offset and limit.
+const MaxWholeFileBytes = 256 << 10
 
 type readInput struct {
 	FilePath   string                  `json:"file_path"`
@@ -114,11 +113,11 @@ func runRead(_ context.Context, f *SeenFileTracker, in readInput) protocol.ToolR
 		}
 		return readPDF(path, data)
 	}
-	if in.Limit == nil && !in.AllowLarge && len(data) > maxWholeFileBytes {
+	if in.Limit == nil && !in.AllowLarge && len(data) > MaxWholeFileBytes {
 		return tool.Fail("File content (%s) exceeds maximum allowed size (%s). Use offset and limit parameters to read specific portions "+
 			"of the file, or search for specific content instead of reading the whole file. To read it anyway, up to what still fits "+
 			"in your context, call Read again with allow_large: true — only if you genuinely need all of it or the user asked for "+
-			"the whole file.", tool.FormatSize(len(data)), tool.FormatSize(maxWholeFileBytes))
+			"the whole file.", tool.FormatSize(len(data)), tool.FormatSize(MaxWholeFileBytes))
 	}
 	r := readText(in.FilePath, decodeText(data), in.Offset, in.Limit)
 	file := r.Output.(readOutput).File.(textFile)

@@ -124,7 +124,11 @@ func (s *EventList) addBlock(i int, b protocol.Block) {
 	case protocol.ThinkingBlock:
 		open(protocol.ThinkingBlock{Type: "thinking"})
 		if b.Thinking != "" {
-			for _, piece := range s.thinkingPieces(b.Thinking) {
+			pieces := []string{b.Thinking}
+			if s.Pace.TokensPerSecond > 0 {
+				pieces = s.Pace.Split(b.Thinking)
+			}
+			for _, piece := range pieces {
 				s.addDelta(i, piece, deltaBody{Type: "thinking_delta", Thinking: &piece})
 			}
 		}
@@ -170,14 +174,6 @@ func compactionText(b protocol.RawBlock) (string, bool) {
 		return "", false
 	}
 	return *c.Content, true
-}
-
-// thinkingPieces splits reasoning into pieces at the configured pace. Without a pace, the whole text is one piece.
-func (s *EventList) thinkingPieces(text string) []string {
-	if s.Pace.TokensPerSecond > 0 {
-		return s.Pace.Split(text)
-	}
-	return []string{text}
 }
 
 func (s *EventList) addDelta(i int, piece string, d deltaBody) {

@@ -82,21 +82,16 @@ func (p *Conn) Serve(ctx context.Context, s Session) error {
 		}
 	}()
 	err := p.playPrompts(life)
-	p.shutDown(err)
+	p.closeInput()
+	if err != nil {
+		p.pending.cancelAll()
+	}
 	fail(err)
 	p.pending.group.Wait()
 	if flushed := p.out.lines.close(ctx); err == nil {
 		err = flushed
 	}
 	return err
-}
-
-// shutDown stops all goroutines that wait for the host or work for it. An error also cancels requests in progress.
-func (p *Conn) shutDown(err error) {
-	p.closeInput()
-	if err != nil {
-		p.pending.cancelAll()
-	}
 }
 
 // closeInput handles EOF on stdin: no more requests can start, and no answers can arrive.

@@ -144,18 +144,14 @@ func (qs *outgoingRequests) handleResponse(frame, raw json.RawMessage) {
 		qs.out.write(frame)
 	}
 	if r.Subtype == "error" {
-		q.answer <- hostReply{err: &HostError{Text: messageOfErrorResponse(r.Error)}}
+		text := ""
+		if len(r.Error) > 0 {
+			text = plainjson.JSString(r.Error)
+		}
+		q.answer <- hostReply{err: &HostError{Text: text}}
 		return
 	}
 	q.answer <- hostReply{response: r.Response}
-}
-
-// messageOfErrorResponse returns the message of an error response, or "" if the host sent none.
-func messageOfErrorResponse(rawErrorMember json.RawMessage) string {
-	if len(rawErrorMember) == 0 {
-		return ""
-	}
-	return plainjson.JSString(rawErrorMember)
 }
 
 // pendingPermissions returns the unanswered permission requests as they were sent; never nil.

@@ -205,22 +205,16 @@ func claudelessOptions(f *Flags) []option {
 		newClaudelessOnlyOption("--scenario <file>", "CLAUDELESS_SCENARIO", "Scenario that replaces the model: a file, or the name of a built-in scenario", setText(&f.Scenario)),
 		newClaudelessOnlyOption("--failure <mode>", "CLAUDELESS_FAILURE", "Make every model request fail this way, e.g. rate-limit", setText(&f.Failure)),
 		newClaudelessOnlyOption("--capture <file>", "CLAUDELESS_CAPTURE", "Append the journal of the run to this file, one JSON object per line", setText(&f.Capture)),
-		newClaudelessOnlyOption("--expect", "CLAUDELESS_EXPECT", "Exit with 3 if an expectation of the scenario was not met", newExpectFlagSetter(f)),
+		newClaudelessOnlyOption("--expect", "CLAUDELESS_EXPECT", "Exit with 3 if an expectation of the scenario was not met", func(value string) error {
+			f.Expect, f.Defer = value != "defer", value == "defer" // with "defer", `claudeless exec` or `verify` checks later, from the journal
+			return nil
+		}),
 		newClaudelessOnlyOption("--strict", "CLAUDELESS_STRICT", "Exit with 6 if the test could pass for the wrong reason, for example if no rule answers a prompt", setTrue(&f.Strict)),
 		newClaudelessOnlyOption("--mcp-debug", "CLAUDELESS_MCP_DEBUG", "Print the MCP messages on stderr", setTrue(&f.MCPDebug)),
 		newClaudelessOnlyOption("--mcp-require", "CLAUDELESS_MCP_REQUIRE", "Fail the run if an MCP server does not start", setTrue(&f.MCPRequire)),
 		newClaudelessOnlyOption("--debugger <url>", "CLAUDELESS_DEBUGGER", "URL of the debugger (claudeless debug serve) that pauses tool calls", setText(&f.Debugger)),
 		newClaudelessOnlyOption("--cwd <dir>", "CLAUDELESS_CWD", "Working directory of the run", setText(&f.CWD)),
 		newClaudelessOnlyOption("--claude-version <version>", "CLAUDELESS_CLAUDE_VERSION", "Version of claude to simulate", setText(&f.ClaudeVersion)),
-	}
-}
-
-// newExpectFlagSetter returns a setter that enables checking expectations in this run. With the value "defer",
-// `claudeless exec` or `verify` checks them later, from the journal.
-func newExpectFlagSetter(f *Flags) (setExpectOrDefer func(string) error) {
-	return func(value string) error {
-		f.Expect, f.Defer = value != "defer", value == "defer"
-		return nil
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -99,7 +98,10 @@ func readFile(_ context.Context, r *requestServer, in request) (control.Answer, 
 		Lossy     *bool  `json:"lossy,omitempty"` // nil means the contents are exact
 		Path      string `json:"requested_path"`
 	}{AbsPath: abs, Path: path}
-	limit := fileByteLimitOrMax(in.keys["max_bytes"])
+	limit := maxFileBytesSentToHost
+	if n, err := strconv.ParseFloat(string(in.keys["max_bytes"]), 64); err == nil && n >= 1 && n <= maxFileBytesSentToHost {
+		limit = int(n)
+	}
 	if out.Truncated = len(data) > limit; out.Truncated {
 		data = data[:limit]
 	}
@@ -109,13 +111,4 @@ func readFile(_ context.Context, r *requestServer, in request) (control.Answer, 
 		out.Contents, out.Lossy = string(data), new(!utf8.Valid(data))
 	}
 	return control.Answer{Payload: out}, nil
-}
-
-// fileByteLimitOrMax returns the number of bytes in requestedLimit, or maxFileBytesSentToHost if the number is not from
-// 1 to maxFileBytesSentToHost.
-func fileByteLimitOrMax(requestedLimit json.RawMessage) int {
-	if n, err := strconv.ParseFloat(string(requestedLimit), 64); err == nil && n >= 1 && n <= maxFileBytesSentToHost {
-		return int(n)
-	}
-	return maxFileBytesSentToHost
 }

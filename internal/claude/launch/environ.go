@@ -121,8 +121,16 @@ func retryWaitScale(sys *process.System, f *flags.Flags) float64 {
 
 // mcpOptions returns the options for connecting to MCP servers, without callbacks.
 func mcpOptions(sys *process.System, p *Plan) mcp.Options {
+	environ, negotiation := p.Environ, mcp.NegotiateAuto
+	if sys.Getenv("CLAUDELESS_RUN") != "" { // so that `claudeless exec` recognises a process that is left over as an MCP server
+		environ = append(slices.Clone(environ), "CLAUDELESS_PART=mcp")
+	}
+	// Of the values of MCP_PROTOCOL_NEGOTIATION only "legacy" has an effect.
+	if sys.Getenv("MCP_PROTOCOL_NEGOTIATION") == "legacy" || !p.Profile.Has(claudecode.FeatureAsksServersForNewMCPRevisionFirst) {
+		negotiation = mcp.NegotiateLegacy
+	}
 	return mcp.Options{
-		ClientVersion: p.Version, Negotiation: mcpNegotiationOfEnvironmentAndVersion(sys, p.Profile), Environ: serverEnviron(sys, p.Environ), CWD: p.CWD, ConnectTimeout: envMillis(sys, "MCP_TIMEOUT", 0), ToolTimeout: toolTimeout(sys, p.Scenario),
+		ClientVersion: p.Version, Negotiation: negotiation, Environ: environ, CWD: p.CWD, ConnectTimeout: envMillis(sys, "MCP_TIMEOUT", 0), ToolTimeout: toolTimeout(sys, p.Scenario),
 		Credentials: mcp.Credentials{Path: p.credentialsPath(), Time: sys.Now},
 		Batch:       mcp.Batch{Local: envInt(sys, "MCP_SERVER_CONNECTION_BATCH_SIZE"), Remote: envInt(sys, "MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE")},
 	}
@@ -141,15 +149,6 @@ func toolTimeout(sys *process.System, s Scenario) time.Duration {
 		return max(d, time.Second)
 	}
 	return scenarioOrEnvDuration(sys, s.Timeouts.MCPTimeoutMS, "CLAUDELESS_MCP_TIMEOUT_MS", 0)
-}
-
-// serverEnviron returns the environment of MCP servers. In a run of `claudeless exec`, it contains CLAUDELESS_PART=mcp,
-// so that exec recognises a process that is left over as an MCP server.
-func serverEnviron(sys *process.System, environ []string) []string {
-	if sys.Getenv("CLAUDELESS_RUN") == "" {
-		return environ
-	}
-	return append(slices.Clone(environ), "CLAUDELESS_PART=mcp")
 }
 
 // apiGatewayHost returns the host in ANTHROPIC_BASE_URL, for error texts. It returns "" for the vendor's own API.

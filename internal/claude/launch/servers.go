@@ -12,7 +12,6 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/catalog"
-	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/settings"
@@ -60,15 +59,6 @@ func (r *planResolver) resolveServers() error {
 		s.moveSDKServersFromConfigsToInHost()
 	}
 	return nil
-}
-
-// mcpNegotiationOfEnvironmentAndVersion returns how a version of the real CLI negotiates the revision of MCP. Of the values of
-// MCP_PROTOCOL_NEGOTIATION only "legacy" has an effect.
-func mcpNegotiationOfEnvironmentAndVersion(sys *process.System, profile claudecode.Profile) mcp.Negotiation {
-	if sys.Getenv("MCP_PROTOCOL_NEGOTIATION") == "legacy" || !profile.Has(claudecode.FeatureAsksServersForNewMCPRevisionFirst) {
-		return mcp.NegotiateLegacy
-	}
-	return mcp.NegotiateAuto
 }
 
 // configuredScopes returns the servers of user and local scope that a run starts.

@@ -126,7 +126,9 @@ func (r *recorder) recordEvent(ctx context.Context, ev protocol.Event) {
 		r.saveScenarioState()
 		r.journalMissedResultsAndNextUnplayedStep(ctx)
 	}
-	r.scenario.rememberPromptWrittenByCLI(ev)
+	if prompt, ok := ev.(*protocol.PromptAccepted); ok && prompt.Injected {
+		r.scenario.injectedPrompt = prompt.Content.Plain()
+	}
 	if r.debug != nil {
 		r.debug.logEvent(ev)
 	}
@@ -324,15 +326,7 @@ type scenarioProgress struct {
 	started        time.Time
 	summary        journal.Summary // empty without expectations
 	missesReported int             // how many of the unexpected results are already in the journal
-	injectedPrompt string          // the last prompt that the CLI itself wrote
-}
-
-// rememberPromptWrittenByCLI stores the last prompt written by the CLI itself;
-// explainUnmatchedPrompt does not warn about it.
-func (p *scenarioProgress) rememberPromptWrittenByCLI(ev protocol.Event) {
-	if prompt, ok := ev.(*protocol.PromptAccepted); ok && prompt.Injected {
-		p.injectedPrompt = prompt.Content.Plain()
-	}
+	injectedPrompt string          // the last prompt that the CLI itself wrote; explainUnmatchedPrompt does not warn about it
 }
 
 func (p *scenarioProgress) hasExpectations() bool { return len(p.scenario.Expect) > 0 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/claudeless/claudeless/executor/builtin"
 	"github.com/claudeless/claudeless/internal/base/gitworktree"
 	"github.com/claudeless/claudeless/internal/claude/catalog"
 	"github.com/claudeless/claudeless/internal/claude/launch"
@@ -447,13 +448,35 @@ func (m mentionedFileReader) Open(ctx context.Context, named simulator.Mention) 
 		return mentionedDir(path, shown)
 	}
 	result := m.tools.builtin.ReadFile(ctx, path, named.FirstLine, named.Lines)
-	if result.IsError {
+	switch {
+	case result.IsError && info.Size() > builtin.MaxWholeFileBytes:
+		text := "The prompt mentions " + path + ", which is too large to be attached. Read parts of it."
+		return simulator.MentionContent{Text: text, Role: "system", Rendered: []string{text}, Attachment: map[string]any{
+			"type": "at_mention_reference", "displayPath": shown, "fileSize": info.Size(), "mentions": []string{path}, "unread": "too_large",
+		}}, true
+	case result.IsError:
 		return simulator.MentionContent{}, false
 	}
-	return simulator.MentionContent{Text: result.Content.Plain(), Attachment: map[string]any{
+	content := mentionAsCall("Read", raw, result.Content.Plain(), map[string]any{
 		"type": "file", "filename": path, "content": result.Output, "displayPath": shown,
 		"savedCopyFraming": map[string]any{"enveloped": false},
-	}}, true
+	})
+	var blocks []any // of a notebook
+	for _, b := range result.Content.Blocks {
+		if text, is := b.(protocol.TextBlock); is {
+			blocks = append(blocks, map[string]string{"text": text.Text, "type": "text"})
+		}
+	}
+	if raw, err := protocol.Marshal(blocks); err == nil && blocks != nil {
+		content.Rendered[1] = "Result of calling the Read tool:\n" + string(raw)
+	}
+	return content, true
+}
+
+// mentionAsCall describes a mentioned file to the model as the result of a call.
+func mentionAsCall(tool string, input []byte, result string, attachment map[string]any) simulator.MentionContent {
+	rendered := []string{"Called the " + tool + " tool with the following input: " + string(input), "Result of calling the " + tool + " tool:\n" + result}
+	return simulator.MentionContent{Text: result, Role: "user", Rendered: rendered, Attachment: attachment}
 }
 
 func mentionedDir(path, shown string) (simulator.MentionContent, bool) {
@@ -466,5 +489,6 @@ func mentionedDir(path, shown string) (simulator.MentionContent, bool) {
 		names[i] = e.Name()
 	}
 	list := strings.Join(names, "\n")
-	return simulator.MentionContent{Text: list, Attachment: map[string]any{"type": "directory", "path": path, "content": list, "displayPath": shown}}, true
+	input, err := protocol.Marshal(map[string]string{"command": "ls " + path, "description": "Lists files in " + path})
+	return mentionAsCall("Bash", input, list, map[string]any{"type": "directory", "path": path, "content": list, "displayPath": shown}), err == nil
 }

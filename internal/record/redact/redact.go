@@ -149,7 +149,13 @@ func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 		end := stringEnd(raw, i)
 		key := bytes.HasPrefix(bytes.TrimLeft(raw[end:], " \t\r\n"), []byte(":"))
 		text := decodeString(raw[i:end])
-		if hidden := r.redactString(text, secret && !key); hidden != text {
+		var hidden string
+		if secret && !key && text != "" && !isPlaceholder(text) { // the key of the string makes it secret as a whole
+			hidden = r.label.Placeholder("VALUE", text)
+		} else {
+			hidden = r.String(text)
+		}
+		if hidden != text {
 			out = append(append(out, raw[done:i]...), plainjson.MarshalString(hidden)...)
 			done = end
 		}
@@ -160,14 +166,6 @@ func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 		return raw
 	}
 	return append(out, raw[done:]...)
-}
-
-// redactString redacts a string of JSON. isSecret means that the key of the string makes it secret as a whole.
-func (r *Redactor) redactString(text string, isSecret bool) string {
-	if isSecret && text != "" && !isPlaceholder(text) {
-		return r.label.Placeholder("VALUE", text)
-	}
-	return r.String(text)
 }
 
 // stringEnd returns the position after the string that begins at i.

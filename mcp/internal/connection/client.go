@@ -168,14 +168,6 @@ func (l *client) endRequest(id string, o requestOutcomeError) {
 	}
 }
 
-// deliverResponse ends the request that a response answers.
-func (l *client) deliverResponse(message json.RawMessage) {
-	resp := &transport.JSONRPCResponse{}
-	if json.Unmarshal(message, resp) == nil {
-		l.endRequest(idText(resp.ID), requestOutcomeError{response: resp})
-	}
-}
-
 // needsCancelNotification reports whether the server must be notified that a request was abandoned. In revision
 // 2026-07-28 over HTTP this is not necessary, because closing the HTTP request cancels it.
 func (l *client) needsCancelNotification(ctx context.Context, method string) bool {

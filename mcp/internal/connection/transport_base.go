@@ -86,7 +86,10 @@ func (b *transportBase) answerRequest(ctx context.Context, req transport.JSONRPC
 
 func (b *transportBase) handleNotificationOrResponse(message json.RawMessage) error {
 	if !hasMethod(message) {
-		b.client.deliverResponse(message)
+		resp := &transport.JSONRPCResponse{}
+		if json.Unmarshal(message, resp) == nil {
+			b.client.endRequest(idText(resp.ID), requestOutcomeError{response: resp})
+		}
 		return nil
 	}
 	var n wire.JSONRPCNotification

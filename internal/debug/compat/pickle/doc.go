@@ -52,15 +52,6 @@ type Object struct {
 	State  any // argument of __setstate__; nil means none
 }
 
-// newObject returns the object that Python would create by calling f with args. dill writes a built-in type as a call
-// that looks up the type; for such a call, newObject returns the type.
-func newObject(f, args any) any {
-	if name, ok := stringArgumentOfDillCall(f, args, "_load_type"); ok {
-		return &Global{Module: "builtins", Name: name}
-	}
-	return &Object{Callee: f, Args: args}
-}
-
 func stringArgumentOfDillCall(callee, callArguments any, dillFunction string) (text string, ok bool) {
 	g, ok := callee.(*Global)
 	t, isTuple := callArguments.(*Tuple)

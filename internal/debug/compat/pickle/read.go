@@ -205,7 +205,11 @@ func (m *reader) executeObjectOpcode(op uint64) (isObjectOpcode bool) {
 		m.push(&Global{Module: module, Name: name})
 	case 'R', 0x81:
 		v := m.popN(2)
-		m.push(newObject(v[0], v[1]))
+		if name, ok := stringArgumentOfDillCall(v[0], v[1], "_load_type"); ok { // dill writes a built-in type as a call that looks up the type
+			m.push(&Global{Module: "builtins", Name: name})
+		} else {
+			m.push(&Object{Callee: v[0], Args: v[1]})
+		}
 	case 0x92:
 		v := m.popN(3)
 		m.push(&Object{Callee: v[0], Args: &Tuple{Items: v[1:]}})
