@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
@@ -392,19 +393,22 @@ func (l *contextAttachmentWriter) commitAndPullRequestAttributionLines(agentID s
 	return []any{line}
 }
 
-// writeContextOfPromptUnlessMention writes the context of the last prompt before the first event that is not about a file that
-// the prompt mentions. Instructions for such a file are held until then.
-func (r *recorder) writeContextOfPromptUnlessMention(ev protocol.Event) (isHeld bool, err error) {
+// writeLinesBeforeEvent writes the prompt and tools after the first reply. It writes the context of the last prompt before the
+// first event that is not about a file that the prompt mentions. Instructions for such a file are held until then.
+func (r *recorder) writeLinesBeforeEvent(ev protocol.Event) (isHeld bool, err error) {
+	if showsThatReplyHasEnded(ev) && r.lines.opened {
+		err = r.writePromptAndToolsSnapshotOnce("")
+	}
 	if at, is := ev.(*protocol.AttachmentAdded); is && r.attachments.prompt != nil && at.AgentID == "" {
 		switch {
 		case at.Tool == "Read":
-			return false, nil
+			return false, err
 		case at.Role == "user":
 			r.attachments.memory = append(r.attachments.memory, at)
-			return true, nil
+			return true, err
 		}
 	}
-	return false, r.writeContextOfPrompt()
+	return false, cmp.Or(err, r.writeContextOfPrompt())
 }
 
 // writeContextOfPrompt writes the environment and the images of the last prompt, unless they are written.

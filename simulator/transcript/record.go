@@ -46,12 +46,7 @@ func newRecorder(th *conversation) *recorder {
 }
 
 func (r *recorder) record(ev protocol.Event) error {
-	if showsThatReplyHasEnded(ev) && r.lines.opened {
-		if err := r.writePromptAndToolsSnapshotOnce(""); err != nil {
-			return err
-		}
-	}
-	if isHeld, err := r.writeContextOfPromptUnlessMention(ev); isHeld || err != nil {
+	if isHeld, err := r.writeLinesBeforeEvent(ev); isHeld || err != nil {
 		return err
 	}
 	switch ev := ev.(type) {
