@@ -1,7 +1,6 @@
 package transcript
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
@@ -391,42 +390,4 @@ func (l *contextAttachmentWriter) commitAndPullRequestAttributionLines(agentID s
 	line := l.conversation.reminderLine(agentID, signed, "Commits end with:\n"+signed.Commit+"\nPull requests end with:\n"+signed.PR)
 	line.RenderedRole, line.WithToolResult = "user", true
 	return []any{line}
-}
-
-// writeLinesBeforeEvent writes the prompt and tools after the first reply. It writes the context of the last prompt before the
-// first event that is not about a file that the prompt mentions. Instructions for such a file are held until then.
-func (r *recorder) writeLinesBeforeEvent(ev protocol.Event) (isHeld bool, err error) {
-	if showsThatReplyHasEnded(ev) && r.lines.opened {
-		err = r.writePromptAndToolsSnapshotOnce("")
-	}
-	if at, is := ev.(*protocol.AttachmentAdded); is && r.attachments.prompt != nil && at.AgentID == "" {
-		switch {
-		case at.Tool == "Read":
-			return false, err
-		case at.Role == "user":
-			r.attachments.memory = append(r.attachments.memory, at)
-			return true, err
-		}
-	}
-	return false, cmp.Or(err, r.writeContextOfPrompt())
-}
-
-// writeContextOfPrompt writes the environment and the images of the last prompt, unless they are written.
-func (r *recorder) writeContextOfPrompt() error {
-	ev := r.attachments.prompt
-	if r.attachments.prompt = nil; ev == nil {
-		return nil
-	}
-	r.conversation.inQuery = false
-	defer func() { r.conversation.inQuery = r.conversation.options.Machine.IsTerminal }()
-	if ev.Expansion != nil {
-		return r.recordExpansion(ev.Expansion)
-	}
-	err := r.attachments.writeEnvironmentOrChangesBeforePrompt()
-	ids := imageIDs(ev.Content, r.images)
-	if source := r.conversation.options.Context; source != nil && ids != nil && err == nil {
-		r.images += len(ids)
-		err = r.lines.write(r.conversation.cliLineAddedToPrompt(ev, storePromptImages(filepath.Join(source.SessionContext("").TempDir, "images"), ev.Content, ids)))
-	}
-	return err
 }

@@ -392,3 +392,19 @@ func promptLabel(c protocol.Content) string {
 	}
 	return string(line)
 }
+
+type unansweredCall struct{ toolUseID, messageUUID string }
+
+func unansweredCalls(history []Message) (calls []unansweredCall) {
+	for _, m := range history {
+		for _, b := range m.Content.Blocks {
+			switch b := b.(type) {
+			case protocol.ToolUse:
+				calls = append(calls, unansweredCall{b.ID, m.UUID})
+			case protocol.ToolResultBlock:
+				calls = slices.DeleteFunc(calls, func(c unansweredCall) bool { return c.toolUseID == b.ToolUseID })
+			}
+		}
+	}
+	return calls
+}

@@ -95,6 +95,24 @@ func (r *recorder) record(ev protocol.Event) error {
 	return nil
 }
 
+// writeLinesBeforeEvent writes the prompt and tools after the first reply. It writes the context of the last prompt before the
+// first event that is not about a file that the prompt mentions. Instructions for such a file are held until then.
+func (r *recorder) writeLinesBeforeEvent(ev protocol.Event) (isHeld bool, err error) {
+	if showsThatReplyHasEnded(ev) && r.lines.opened {
+		err = r.writePromptAndToolsSnapshotOnce("")
+	}
+	if at, is := ev.(*protocol.AttachmentAdded); is && r.attachments.prompt != nil && at.AgentID == "" {
+		switch {
+		case at.Tool == "Read":
+			return false, err
+		case at.Role == "user":
+			r.attachments.memory = append(r.attachments.memory, at)
+			return true, err
+		}
+	}
+	return false, cmp.Or(err, r.writeContextOfPrompt())
+}
+
 func showsThatReplyHasEnded(ev protocol.Event) bool {
 	switch ev := ev.(type) {
 	case *protocol.StopHooks, *protocol.PromptAccepted:

@@ -3,6 +3,7 @@ package transcript
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -440,22 +441,6 @@ func (r *recorder) recordAttachment(ev *protocol.AttachmentAdded) error {
 	return r.writeTo(ev.AgentID, r.conversation.addedAttachmentLine(ev))
 }
 
-type unansweredCall struct{ toolUseID, messageUUID string }
-
-func unansweredCalls(history []Message) (calls []unansweredCall) {
-	for _, m := range history {
-		for _, b := range m.Content.Blocks {
-			switch b := b.(type) {
-			case protocol.ToolUse:
-				calls = append(calls, unansweredCall{b.ID, m.UUID})
-			case protocol.ToolResultBlock:
-				calls = slices.DeleteFunc(calls, func(c unansweredCall) bool { return c.toolUseID == b.ToolUseID })
-			}
-		}
-	}
-	return calls
-}
-
 const lostResultText = "[Tool call interrupted: the session ended before this call's result was recorded, so its outcome is unknown. " +
 	"Check whether it took effect before relying on it or running it again.]"
 
@@ -480,4 +465,24 @@ func (r *recorder) linesCompletingInterruptedTurn(promptID string) []any {
 	}
 	r.unanswered, r.awaitsReply = nil, false
 	return lines
+}
+
+// writeContextOfPrompt writes the environment and the images of the last prompt, unless they are written.
+func (r *recorder) writeContextOfPrompt() error {
+	ev := r.attachments.prompt
+	if r.attachments.prompt = nil; ev == nil {
+		return nil
+	}
+	r.conversation.inQuery = false
+	defer func() { r.conversation.inQuery = r.conversation.options.Machine.IsTerminal }()
+	if ev.Expansion != nil {
+		return r.recordExpansion(ev.Expansion)
+	}
+	err := r.attachments.writeEnvironmentOrChangesBeforePrompt()
+	ids := imageIDs(ev.Content, r.images)
+	if source := r.conversation.options.Context; source != nil && ids != nil && err == nil {
+		r.images += len(ids)
+		err = r.lines.write(r.conversation.cliLineAddedToPrompt(ev, storePromptImages(filepath.Join(source.SessionContext("").TempDir, "images"), ev.Content, ids)))
+	}
+	return err
 }
