@@ -117,7 +117,7 @@ func compileMatcher(text *string) (func(subject string) bool, error) {
 	switch {
 	case text == nil || *text == "" || *text == "*":
 		return func(string) bool { return true }, nil
-	case strings.IndexFunc(*text, isRegexpMatcherRune) < 0:
+	case strings.Trim(*text, "_|, 0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == "":
 		names := strings.FieldsFunc(*text, func(c rune) bool { return c == '|' || c == ',' || c == ' ' })
 		return func(subject string) bool { return slices.Contains(names, subject) }, nil
 	}
@@ -126,9 +126,4 @@ func compileMatcher(text *string) (func(subject string) bool, error) {
 		return nil, fmt.Errorf("matcher: %w", err)
 	}
 	return re.MatchString, nil
-}
-
-func isRegexpMatcherRune(c rune) bool {
-	plain := c == '_' || c == '|' || c == ',' || c == ' ' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
-	return !plain
 }
