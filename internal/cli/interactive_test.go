@@ -405,9 +405,12 @@ func TestInteractiveTrust(t *testing.T) {
 		t.Fatal(err)
 	}
 	var config struct {
-		Projects map[string]struct{ HasTrustDialogAccepted bool }
+		Projects map[string]struct {
+			HasTrustDialogAccepted bool
+			EnabledMcpjsonServers  []string
+		}
 	}
-	if err := json.Unmarshal(raw, &config); err != nil || !config.Projects[r.dir].HasTrustDialogAccepted {
+	if err := json.Unmarshal(raw, &config); err != nil || !config.Projects[r.dir].HasTrustDialogAccepted || config.Projects[r.dir].EnabledMcpjsonServers == nil {
 		t.Errorf("%s, %v", raw, err)
 	}
 }

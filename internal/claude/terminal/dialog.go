@@ -73,14 +73,19 @@ type dialog struct {
 	indent      int    // columns before the options
 	topRule     string // glyph of the horizontal line above the dialog; empty means no line
 	owner       dialogOwner
-	shownAt     time.Time // when it was first drawn
-	backTab     int       // number of the option that Shift+Tab accepts, from 1; 0 means none
+	dialogProgress
+	backTab int // number of the option that Shift+Tab accepts, from 1; 0 means none
 	// slotValues replace the parts of a captured page that depend on the run. The keys are the names of the slots.
 	slotValues map[string]string
 	search     *searchList // reduces the options to those that match typed text; nil means that all are shown
 	// isOverlay makes the dialog fill the whole screen. Empty rows between body and question fill the rest.
 	isOverlay  bool
 	screenRows int // rows of the screen; 0 means as many as needed
+}
+
+type dialogProgress struct {
+	shownAt      time.Time // when the dialog was first drawn
+	isAboveFirst bool      // Up was pressed on the first option of a list that does not wrap around upwards; Down then selects this option
 }
 
 type dialogOwner interface {
@@ -172,7 +177,8 @@ func (d *dialog) moveSelection(by int) {
 	at, n := d.selected+by, len(d.options)
 	switch {
 	case d.state == StatePermission && !d.showNumbers: // asks about a call that auto mode cannot check
-		at = max(at, 0)
+		at -= map[bool]int{true: 1}[d.isAboveFirst && by > 0]
+		d.isAboveFirst, at = at < 0, max(at, 0)
 	case slices.Contains([]ScreenState{StatePermission, StatePlanApproval, StateQuestion}, d.state), d.options[0].checkbox != noCheckbox:
 		if at = min(at, n-1); at < 0 {
 			at = d.scrollableOptionCount() - 1
@@ -205,7 +211,10 @@ func (d *dialog) notifyOwnerOfToggledCheckbox() {
 
 func (d *dialog) selectOptionsByTypedDigits(text string) (nextDialog *dialog, isAnswered bool) {
 	for _, r := range text {
-		i := d.indexByDigit(string(r))
+		i := len(d.options) - 1
+		for i >= 0 && d.digitOf(i) != string(r) {
+			i--
+		}
 		switch {
 		case i < 0:
 			d.selectLastOptionForUnusedDigit(r)
@@ -254,15 +263,6 @@ func (d *dialog) digitOf(i int) string {
 		}
 	}
 	return strconv.Itoa(n)
-}
-
-func (d *dialog) indexByDigit(digit string) int {
-	for i := range d.options {
-		if d.digitOf(i) == digit {
-			return i
-		}
-	}
-	return -1
 }
 
 func (d *dialog) activate(i int) (next *dialog, done bool) {

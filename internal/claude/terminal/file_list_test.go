@@ -128,6 +128,8 @@ func TestMoveSelection(t *testing.T) {
 		"permission bottom": {StatePermission, words[:2], []keyName{keyDown, keyDown}, 1},
 		"unchecked up":      {StatePermission, words[:2], []keyName{keyUp}, 0},
 		"unchecked down":    {StatePermission, words[:2], []keyName{keyDown, keyDown}, 0},
+		"unchecked above":   {StatePermission, words[:2], []keyName{keyDown, keyUp, keyUp, keyUp, keyDown}, 0},
+		"unchecked back":    {StatePermission, words[:2], []keyName{keyUp, keyUp, keyDown, keyDown}, 1},
 	} {
 		d := &dialog{state: tt.state, options: tt.options, showNumbers: !strings.HasPrefix(name, "unchecked")}
 		for _, k := range tt.keys {

@@ -134,7 +134,12 @@ func (s *startupQuestions) trustDialog() *dialog {
 	}}
 	d.options = s.optionsWithLabelPrefixes("trust", "No, exit", "Yes, I trust")
 	d.owner = s.newConsentDialogOwner(d, s.plan.Store.File, func(o plainjson.Object) plainjson.Object {
-		trusted, err := o.SetAt([]string{"projects", s.plan.CWD, "hasTrustDialogAccepted"}, json.RawMessage("true"))
+		const keyOfTrust = "hasTrustDialogAccepted"
+		path, value := []string{"projects", s.plan.CWD}, `{"allowedTools":[],"mcpContextUris":[],"mcpServers":{},"enabledMcpjsonServers":[],"disabledMcpjsonServers":[],"`+keyOfTrust+`":true,"hasClaudeMdExternalIncludesApproved":false,"hasClaudeMdExternalIncludesWarningShown":false}`
+		if o.At(path...) != nil {
+			path, value = append(path, keyOfTrust), "true"
+		}
+		trusted, err := o.SetAt(path, json.RawMessage(value))
 		s.err = err
 		return trusted
 	})
