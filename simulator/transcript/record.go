@@ -326,7 +326,7 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 	level, perTurn := r.effortLevels(agentID)
 	if ev.Message.Model == protocol.SyntheticModel {
 		madeBy := "other"
-		if ev.ErrorDetails != "" {
+		if ev.ErrorDetails != "" && ev.APIStatus != 413 {
 			perTurn = nil
 		} else if ev.IsAPIErrorMessage {
 			madeBy = "model"
@@ -339,7 +339,7 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 			IsTransient: transient,
 			LineHead:    e.LineHead, Type: "assistant", LineID: e.LineID, Message: ev.Message, RequestID: ev.RequestID, Error: ev.Error,
 			IsAPIErrorMessage: ev.IsAPIErrorMessage, APIErrorStatus: ev.APIStatus, APIErrorCode: ev.ErrorCode, APIErrorType: ev.APIErrorType, APIError: ev.APIError,
-			ErrorDetails: ev.ErrorDetails, ResendCannotCure: ev.Error == "billing_error",
+			ErrorDetails: ev.ErrorDetails, HealsCarrier: ev.APIStatus == 413, ResendCannotCure: ev.Error == "billing_error",
 			PerTurnEffort: perTurn, NoToolCall: ev.IsAPIErrorMessage, MadeBy: madeBy, LineTrailer: e.LineTrailer,
 		}
 	}
