@@ -64,9 +64,7 @@ func estimateTokens(bytes int) int {
 }
 
 func (f *historyReplay) isThinkingDisplayOmitted() bool {
-	var thinking struct {
-		Display string `json:"display"`
-	}
+	var thinking struct{ Display string }
 	return f.request.Thinking != nil && json.Unmarshal(f.request.Thinking, &thinking) == nil && thinking.Display == "omitted"
 }
 

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"strconv"
@@ -77,7 +78,7 @@ func (s *responseSender) sendEvents(script *wire.EventList) bool {
 		if e.Pause > 0 && (!s.writeAndFlushBuffer(flush, &out) || s.clock.Sleep(s.r.Context(), e.Pause) != nil) {
 			return s.recordDisconnectAndReturnFalse()
 		}
-		e.AppendTo(&out)
+		fmt.Fprintf(&out, "event: %s\ndata: %s\n\n", e.Name, e.Data)
 		s.events++
 	}
 	return s.writeAndFlushBuffer(flush, &out) || s.recordDisconnectAndReturnFalse()

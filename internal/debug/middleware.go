@@ -1,6 +1,7 @@
 package debug
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -175,14 +177,10 @@ func (o MiddlewareOptions) applyDecisionAfter(use protocol.ToolUse, r executor.R
 
 // ReplacedResultAsText returns a replaced result as text: a string unchanged, anything else as JSON.
 func ReplacedResultAsText(replacedResult json.RawMessage) string {
-	var s string
-	if json.Unmarshal(replacedResult, &s) == nil && len(replacedResult) > 0 && replacedResult[0] == '"' {
-		return s
+	if text, ok := plainjson.StringValue(replacedResult); ok {
+		return text
 	}
-	if len(replacedResult) == 0 {
-		return "null"
-	}
-	return string(replacedResult)
+	return cmp.Or(string(replacedResult), "null")
 }
 
 // EditedContent converts an edited result. A list of content blocks becomes those blocks, anything else becomes text.

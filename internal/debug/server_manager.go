@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/internal/base/cas"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -317,10 +318,7 @@ func (m *ServerManager) Call(ctx context.Context, name string, arguments json.Ra
 		}
 		rec.Exception, _ = protocol.Marshal(err.Error())
 	} else {
-		var meta struct {
-			IsError bool `json:"isError"`
-		}
-		if json.Unmarshal(result, &meta) == nil && meta.IsError {
+		if plainjson.DecodeOrZero[struct{ IsError bool }](result).IsError {
 			rec.Status = "exception"
 		}
 		rec.ResultCID, err = m.hub.Store().Put(result)

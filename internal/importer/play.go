@@ -3,7 +3,6 @@ package importer
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -180,8 +179,7 @@ func (r *programOutputCollector) collectLinesUntilResult(maxWait time.Duration) 
 				return false
 			}
 			r.collectedOutput = append(r.collectedOutput, line...)
-			var head struct{ Type string }
-			if json.Unmarshal(line, &head) == nil && head.Type == "result" {
+			if plainjson.DecodeOrZero[struct{ Type string }](line).Type == "result" {
 				return true
 			}
 		case <-late:

@@ -21,8 +21,6 @@ type eventHead struct {
 	Hook            string `json:"hook_event_name"`
 	HookEvent       string `json:"hook_event"`
 	From, Operation string
-	IsMeta          bool
-	Error, Method   string
 	Event           struct{ Type string }
 	Request         struct{ Subtype string }
 	Response        struct{ Subtype string }
@@ -36,8 +34,7 @@ type messageFieldsForEventKind struct {
 }
 
 type blockForEventAlignment struct {
-	Type, Name, ID string
-	ToolUseID      string `json:"tool_use_id"`
+	Type, Name string
 }
 
 // kindAndAlignKeyOfEvent returns the kind of an event, such as "system/init", "assistant[tool_use]", "result/success" or

@@ -1,6 +1,7 @@
 package parity
 
 import (
+	_ "embed" // for prose.txt
 	"encoding/json"
 	"maps"
 	"regexp"
@@ -11,37 +12,12 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
-// cliProseLocation is a place in transcript lines where the real CLI writes prose, such as a prompt. claudeless writes its
-// own words there, so only the form of the value can be compared.
-type cliProseLocation struct {
-	lineKinds  string // separated by spaces
-	pathInLine string // path in the value; "[]" after a key selects every element of a list
-	reason     string
-}
-
-func cliProseLocations() []cliProseLocation {
-	const (
-		reminder = "reminders to the model are part of the real CLI's prompt"
-		prompt   = "the real CLI's prompt"
-		tools    = "the real CLI tells its model how to use its tools"
-	)
-	return []cliProseLocation{
-		{"attachment/environment attachment/instructions attachment/deferred_tools_delta attachment/agent_listing_delta attachment/skill_listing attachment/remote_session_change attachment/auto_mode", "rendered[].content", reminder},
-		{"attachment/session_context attachment/auto_mode_exit attachment/queued_command attachment/plan_mode attachment/plan_mode_exit attachment/edited_text_file attachment/silent_turn_reminder", "rendered[].content", reminder},
-		{"user[string]", "hookTextLead", reminder},
-		{"attachment/silent_turn_reminder", "attachment.text", reminder},
-		{"attachment/skill_listing", "attachment.digests[]", "hashes of texts that contain prose of the CLI"},
-		{"attachment/prompt_snapshot", "attachment.systemPrompt", prompt},
-		{"attachment/prompt_snapshot", "attachment.cliPrefix", prompt},
-		{"attachment/prompt_snapshot", "attachment.tools[].description", tools},
-		{"attachment/prompt_snapshot", "attachment.tools[].schema.description", tools},
-		{"attachment/prompt_snapshot", "attachment.tools[].schema.input_schema", tools},
-		{"api-request-shape", "shape.system[].text", prompt},
-		{"api-request-shape", "shape.tools[].description", tools},
-		{"api-request-shape", "shape.tools[].input_schema", tools},
-		{"api-request-blob", "message.content[].text", reminder},
-	}
-}
+// cliProseLocations has the places in transcript lines where the real CLI writes prose, such as a prompt. claudeless writes its
+// own words there, so only the form of the value can be compared. A row has the kinds of lines, the path in the value ("[]" after
+// a key selects every element of a list), and the reason.
+//
+//go:embed prose.txt
+var cliProseLocations string
 
 const (
 	prosePlaceholder = "<prose>"
@@ -119,9 +95,14 @@ func isBuiltInAgentOrCommand(agentsOrCommands, name string) bool {
 }
 
 func maskProseInLine(lineKind string, rawLine json.RawMessage) json.RawMessage {
-	rows := slices.DeleteFunc(cliProseLocations(), func(row cliProseLocation) bool { return !slices.Contains(strings.Fields(row.lineKinds), lineKind) })
+	var paths []string
+	for row := range strings.Lines(cliProseLocations) {
+		if columns := strings.Split(row, "\t"); slices.Contains(strings.Fields(columns[0]), lineKind) {
+			paths = append(paths, strings.ReplaceAll(columns[1], "[]", ".[]"))
+		}
+	}
 	lists := lineKind == "attachment/agent_listing_delta" || lineKind == "attachment/skill_listing"
-	if len(rows) == 0 && !lists {
+	if len(paths) == 0 && !lists {
 		return rawLine
 	}
 	value, _ := plainjson.Decode(rawLine)
@@ -129,13 +110,13 @@ func maskProseInLine(lineKind string, rawLine json.RawMessage) json.RawMessage {
 	if !ok {
 		return rawLine
 	}
-	for _, row := range rows {
+	for _, path := range paths {
 		// Unlike a system message, other messages may contain words of the user.
 		if message, _ := line["message"].(map[string]any); lineKind == "api-request-blob" && message["role"] != "system" {
 			maskReminders(message)
 			continue
 		}
-		maskValueAt(line, strings.Split(strings.ReplaceAll(row.pathInLine, "[]", ".[]"), "."))
+		maskValueAt(line, strings.Split(path, "."))
 	}
 	if attachment, ok := line["attachment"].(map[string]any); ok && lists {
 		maskDescriptionsOfBuiltInAgents(attachment)

@@ -1,49 +1,20 @@
 package history
 
 import (
+	_ "embed" // for text_prefixes.txt
 	"encoding/json"
 	"slices"
 	"strings"
 )
 
-// claudeCodeTextPrefix recognizes a text block of Claude Code by its prefix. The prefixes were observed with 2.1.197 and 2.1.329.
-type claudeCodeTextPrefix struct {
-	prefix string
-	kind   StepKind
-}
+// claudeCodeTextPrefixes has the prefixes of the texts that Claude Code adds to a conversation, each after its step kind (observed
+// with 2.1.197 and 2.1.329). The first prefix that matches applies.
+//
+//go:embed text_prefixes.txt
+var claudeCodeTextPrefixes string
 
 // kindContextText is the kind of a text that accompanies a step and is not a step itself.
 const kindContextText StepKind = "context"
-
-// claudeCodeTextPrefixesWithStepKinds returns the prefixes of the texts that Claude Code adds to a conversation, with
-// their step kinds. The first prefix that matches applies.
-func claudeCodeTextPrefixesWithStepKinds() []claudeCodeTextPrefix {
-	return []claudeCodeTextPrefix{
-		{"<system-reminder>\n[SYSTEM NOTIFICATION - NOT USER INPUT]", KindBackgroundWorkNotice},
-		{"<task-notification>", KindBackgroundWorkNotice},
-		{"<system-reminder>", kindContextText},
-		{"<local-command-caveat>", kindContextText},
-		{"<command-name>", kindContextText},
-		{"<command-message>", kindContextText},
-		{"<local-command-stdout>", kindContextText},
-		{"<local-command-stderr>", kindContextText},
-		{"<bash-input>", kindContextText},
-		{"<bash-stdout>", kindContextText},
-		{"This session is being continued from a previous conversation", KindSummaryReplacingHistory},
-		{"[Request interrupted by user", KindInterrupt},
-		{addedPromptPrefix, KindAddedPrompt},
-		{"Stop hook feedback:\n", KindClaudeCodeTextNeedingReply},
-		{"[structured-output-enforce]", KindClaudeCodeTextNeedingReply},
-		{"Output token limit hit.", KindTextRequestingNewReply},
-		{"Your response above was stopped by a safety classifier", KindTextRequestingNewReply},
-		{"Your response above was cut off mid-stream.", KindTextRequestingNewReply},
-		{"[Your previous response had no visible output.", KindTextRequestingRestOfReply},
-		{"[Image: source: ", kindContextText},
-		{"[Image: original ", kindContextText},
-		{"Tool loaded.", kindContextText},
-		{"(Re-invocation of /", kindContextText},
-	}
-}
 
 const skillContentPrefix = "Base directory for this skill: "
 
@@ -62,9 +33,10 @@ func kindOfText(text string) StepKind {
 	if text == "" || !strings.ContainsRune("<[(TSOY", rune(text[0])) {
 		return ""
 	}
-	for _, m := range claudeCodeTextPrefixesWithStepKinds() {
-		if strings.HasPrefix(text, m.prefix) {
-			return m.kind
+	for row := range strings.Lines(claudeCodeTextPrefixes) {
+		kind, prefix, _ := strings.Cut(strings.TrimSuffix(row, "\n"), "\t")
+		if strings.HasPrefix(text, strings.ReplaceAll(prefix, `\n`, "\n")) {
+			return StepKind(kind)
 		}
 	}
 	return ""

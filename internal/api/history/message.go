@@ -2,6 +2,7 @@ package history
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -266,13 +267,5 @@ func wrongTypeError(at string, raw []byte, err error) error {
 }
 
 func jsonTypeName(goKind string) string {
-	switch goKind {
-	case "bool":
-		return "boolean"
-	case "slice":
-		return "list"
-	case "ptr":
-		return "string"
-	}
-	return goKind
+	return cmp.Or(map[string]string{"bool": "boolean", "slice": "list", "ptr": "string"}[goKind], goKind)
 }

@@ -3,10 +3,8 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/json"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -181,11 +179,6 @@ func (s *EventList) addDelta(i int, piece string, d deltaBody) {
 		s.nextPause += s.Pace.Delay(piece, s.random.Float64)
 	}
 	s.addEventNamedByDataType(eventData{Type: "content_block_delta", Index: &i, Delta: d})
-}
-
-// AppendTo writes an event in its wire form.
-func (e *Event) AppendTo(b *bytes.Buffer) {
-	fmt.Fprintf(b, "event: %s\ndata: %s\n\n", e.Name, e.Data)
 }
 
 // Message is a response of the API.

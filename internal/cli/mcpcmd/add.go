@@ -1,6 +1,7 @@
 package mcpcmd
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -356,14 +357,9 @@ func noServerError(name string, servers []mcp.ServerConfig) error {
 }
 
 func scopeLabel(scope string) string {
-	switch scope {
-	case scopeLocal:
-		return "Local config (private to you in this project)"
-	case scopeProject:
-		return "Project config (shared via .mcp.json)"
-	case scopeUser:
-		return "User config (available in all your projects)"
-	default:
-		return "Dynamic config (from command line)"
+	labels := map[string]string{
+		scopeLocal: "Local config (private to you in this project)", scopeProject: "Project config (shared via .mcp.json)",
+		scopeUser: "User config (available in all your projects)",
 	}
+	return cmp.Or(labels[scope], "Dynamic config (from command line)")
 }

@@ -140,18 +140,11 @@ func (h serverState) target() string {
 }
 
 func (h serverState) statusLabel() string {
-	switch h.Status {
-	case "connected":
-		return "✔ Connected"
-	case "needs-auth":
-		return "! Needs authentication"
-	case "disabled":
-		return "⏸ Disabled"
-	case pendingApprovalStatus:
-		return "⏸ Pending approval (run `claude` to approve)"
-	default:
-		return "✘ Failed to connect"
+	labels := map[string]string{
+		"connected": "✔ Connected", "needs-auth": "! Needs authentication", "disabled": "⏸ Disabled",
+		pendingApprovalStatus: "⏸ Pending approval (run `claude` to approve)",
 	}
+	return cmp.Or(labels[h.Status], "✘ Failed to connect")
 }
 
 func serverTransport(s mcp.ServerConfig) string { return cmp.Or(s.Type, "stdio") }

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/debug"
 )
 
@@ -152,7 +153,7 @@ func formatAsTextOrIndentedJSON(shownValue any) string {
 			return err.Error()
 		}
 	}
-	if s, ok := jsonString(raw); ok {
+	if s, ok := plainjson.StringValue(raw); ok {
 		return truncateText(s, maxShownValueBytes)
 	}
 	var buf bytes.Buffer
@@ -162,15 +163,11 @@ func formatAsTextOrIndentedJSON(shownValue any) string {
 	return truncateText(buf.String(), maxShownValueBytes)
 }
 
-func jsonString(raw json.RawMessage) (s string, ok bool) {
-	return s, bytes.HasPrefix(raw, []byte(`"`)) && json.Unmarshal(raw, &s) == nil
-}
-
 const maxBytesOfValueOnOneLine = 200
 
 // oneLineTextOrJSON formats a value in one line: text without quotes and truncated, anything else as in oneLineJSON.
 func oneLineTextOrJSON(shownValue json.RawMessage) string {
-	if s, ok := jsonString(shownValue); ok {
+	if s, ok := plainjson.StringValue(shownValue); ok {
 		return truncateText(s, maxBytesOfValueOnOneLine)
 	}
 	return oneLineJSON(shownValue)

@@ -333,11 +333,5 @@ func secondsToDuration(s float64) time.Duration { return time.Duration(s * float
 
 // isResultMessageLine reports whether a line is a result. It decodes the line, because "type" is not the first key of a result.
 func isResultMessageLine(line []byte) bool {
-	if !bytes.Contains(line, []byte(`"type":"result"`)) {
-		return false
-	}
-	var frame struct {
-		Type string `json:"type"`
-	}
-	return json.Unmarshal(line, &frame) == nil && frame.Type == "result"
+	return bytes.Contains(line, []byte(`"type":"result"`)) && plainjson.DecodeOrZero[struct{ Type string }](line).Type == "result"
 }

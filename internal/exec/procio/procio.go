@@ -6,6 +6,7 @@ package procio
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"maps"
@@ -314,17 +315,8 @@ func (e *Wrapper) applyExitFault(code int) int {
 }
 
 func signalName(sig os.Signal) string {
-	switch sig {
-	case syscall.SIGINT:
-		return "SIGINT"
-	case syscall.SIGTERM:
-		return "SIGTERM"
-	case syscall.SIGHUP:
-		return "SIGHUP"
-	case syscall.SIGKILL:
-		return "SIGKILL"
-	}
-	return sig.String()
+	names := map[os.Signal]string{syscall.SIGINT: "SIGINT", syscall.SIGTERM: "SIGTERM", syscall.SIGHUP: "SIGHUP", syscall.SIGKILL: "SIGKILL"}
+	return cmp.Or(names[sig], sig.String())
 }
 
 // maxRecordedOutput is how many bytes of one stream are recorded.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 type sessionSet struct {
@@ -197,6 +199,11 @@ func (w wireBlocks) plainText() (text string, otherCount int) {
 		otherCount++
 	}
 	return strings.Join(texts, "\n"), otherCount
+}
+
+func countPartsOtherThanText(content json.RawMessage) int {
+	_, otherCount := plainjson.DecodeOrZero[wireBlocks](content).plainText()
+	return otherCount
 }
 
 // addResult records the result of a call. It replaces an earlier result of the call.

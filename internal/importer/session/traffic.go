@@ -145,10 +145,7 @@ func (w *trafficImporter) addHistoryStep(step *history.Step) {
 		for _, r := range step.Results {
 			out := w.addResult(w.at, wireBlock{ToolUseID: r.ID, IsError: r.IsError})
 			out.Text = r.Text
-			var blocks wireBlocks
-			if json.Unmarshal(r.Content, &blocks) == nil {
-				_, out.OtherParts = blocks.plainText()
-			}
+			out.OtherParts = countPartsOtherThanText(r.Content)
 		}
 	case history.KindPrompt, history.KindBackgroundWorkNotice:
 		if w.agent != "" {
@@ -257,10 +254,7 @@ func (b *sessionBuilder) addJournalEntry(at Place, entry *journal.Entry) {
 		}
 		b.addIDs(entry.Prompt.UUID)
 		p := &Prompt{At: at, Text: entry.Prompt.Prompt}
-		var blocks wireBlocks
-		if entry.Prompt.Blocks != nil && json.Unmarshal(entry.Prompt.Blocks, &blocks) == nil {
-			_, p.OtherParts = blocks.plainText()
-		}
+		p.OtherParts = countPartsOtherThanText(entry.Prompt.Blocks)
 		p.IsNotice = strings.HasPrefix(p.Text, "<task-notification>")
 		b.addPrompt(p)
 	case entry.Model != nil:
@@ -278,10 +272,7 @@ func (b *sessionBuilder) addJournalEntry(at Place, entry *journal.Entry) {
 		r := b.addResult(at, wireBlock{ToolUseID: t.ToolUseID, IsError: t.IsError})
 		r.Text = t.Result
 		r.Denied = b.rawResults["denied "+t.ToolUseID] != nil
-		var blocks wireBlocks
-		if t.Blocks != nil && json.Unmarshal(t.Blocks, &blocks) == nil {
-			_, r.OtherParts = blocks.plainText()
-		}
+		r.OtherParts = countPartsOtherThanText(t.Blocks)
 	case entry.Result != nil:
 		b.setHTTPStatusOfLastFailure(entry.Result.APIStatus)
 		b.finished = true

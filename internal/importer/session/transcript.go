@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 // transcriptLine is any line of a transcript, with the members that are used.
@@ -417,11 +419,7 @@ func (t *transcriptReader) idOfCallThatStartedAgent(agentID string) string {
 	if err != nil {
 		return ""
 	}
-	var meta struct{ ToolUseID string }
-	if json.Unmarshal(raw, &meta) != nil {
-		return ""
-	}
-	return meta.ToolUseID
+	return plainjson.DecodeOrZero[struct{ ToolUseID string }](raw).ToolUseID
 }
 
 // assignAgentsToStartingCalls finds the call that started each agent: the result of the call contains the agent's id, or
@@ -440,8 +438,7 @@ func (b *sessionBuilder) assignAgentsToStartingCalls() {
 			a.Background = b.agents[calls[at]].Background
 		} else if a.Prompt != "" {
 			at = slices.IndexFunc(calls, func(id string) bool {
-				var in struct{ Prompt string }
-				return b.agents[id] == nil && json.Unmarshal(b.calls[id].Input, &in) == nil && in.Prompt == a.Prompt
+				return b.agents[id] == nil && plainjson.DecodeOrZero[struct{ Prompt string }](b.calls[id].Input).Prompt == a.Prompt
 			})
 		}
 		if at >= 0 {

@@ -2,6 +2,7 @@ package book
 
 import (
 	"cmp"
+	_ "embed" // for the tables of texts and parts
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -54,16 +55,6 @@ func (p *Page) SetFromScreen(s emulator.Screen, textBySlotName map[string]string
 	p.Cols, p.Rows, p.Cursor, p.Title, p.Alternate = s.Cols, s.Rows, s.Cursor, s.Title, s.Alternate
 	p.Text, p.ANSI = s.Text(), s.ANSI()
 	p.Options, p.Slots = FindOptions(s.Lines()), FindSlots(s.Lines(), textBySlotName)
-}
-
-// Screen returns the page as a terminal shows it.
-func (p *Page) Screen() emulator.Screen {
-	e := emulator.New(p.Cols, p.Rows)
-	rows := strings.Split(strings.TrimSuffix(p.ANSI, "\n"), "\n")
-	_, _ = e.Write([]byte("\x1b[?7l" + strings.Join(rows, "\r\n"))) // never fails
-	s := e.Screen()
-	s.Cursor, s.Title, s.Alternate = p.Cursor, p.Title, p.Alternate
-	return s
 }
 
 // The file suffixes of pages and tapes.
@@ -225,27 +216,10 @@ func IsBusyTitle(title string) bool {
 	return strings.ContainsRune("◐◑◒◓", first) || first >= 0x2801 && first <= 0x28ff // a Braille spinner, in older versions
 }
 
-func dialogTextsWithStates() [][2]string {
-	return [][2]string{
-		{"Yes, I trust this folder", "dialog/trust"},
-		{"Yes, proceed", "dialog/trust"},
-		{"ANTHROPIC_API_KEY", "dialog/key"},
-		{"API key", "dialog/key"},
-		{"MCP server", "dialog/mcp"},
-		{"Yes, I accept", "dialog/bypass"},
-		{"Would you like to proceed", "plan"},
-		{"Ready to code", "plan"},
-		{"Exit plan mode", "plan"},
-		{"Bash command", "permission/bash"},
-		{"Edit file", "permission/edit"},
-		{"Create file", "permission/write"},
-		{"Fetch", "permission/webfetch"},
-		{"Tool use", "permission/mcp"},
-		{"Do you want to", "permission"},
-		{"Type something", "question"},
-		{"Enter to select", "question"},
-	}
-}
+// dialogTextsWithStates has texts of dialogs, each with the state of its dialog. The first text that a dialog contains applies.
+//
+//go:embed dialogs.txt
+var dialogTextsWithStates string
 
 // StateOf returns the state of a screen; empty means unknown, for example because the screen is empty.
 func StateOf(s emulator.Screen) string {
@@ -276,9 +250,9 @@ func dialogStateFromText(screenLines []string, options []Option) string {
 	const most = 20 // maximum number of rows of a dialog above its options
 	first, last := options[0].Row, options[len(options)-1].Row
 	text := strings.Join(screenLines[max(0, first-most):min(len(screenLines), last+4)], "\n")
-	for _, d := range dialogTextsWithStates() {
-		if strings.Contains(text, d[0]) {
-			return d[1]
+	for row := range strings.Lines(dialogTextsWithStates) {
+		if label, state, _ := strings.Cut(strings.TrimSuffix(row, "\n"), "\t"); strings.Contains(text, label) {
+			return state
 		}
 	}
 	return "menu"
@@ -320,34 +294,17 @@ type runDependentPartPattern struct {
 	pattern *regexp.Regexp
 }
 
-func runDependentPartPatterns() []runDependentPartPattern {
-	patterns := []struct{ name, pattern string }{
-		{"logo", `^( ?[~·▐▝▘▗▖▛▜█▙▟▌▀▄▁▂ ]*[▐▝▘▗▖▛▜█▙▟▌▀▄▁▂]+[~·]?)`},
-		{"dir", `(\S*/claudeless-screens-\d*(?:/[a-z]*)?…?)`},
-		{"plan", `(\S+/plans/[\w-]+\.md)`},
-		{"version", `Claude Code v?(\d+\.\d+\.\d+)`},
-		{"spinner", `^\s*([✢✳✶✻✼✽·*●] \S+…(?: \(.*\))?)`},
-		{"spinner", `^\s*([✢✳✶✻✼✽·*] \S+ for \d.*)$`},
-		{"key", `sk-ant-\.\.\.([0-9a-f*]{20})`},
-		{"hint", `( · ←(?: for agents|[ a-z]*…))`},
-		{"hint", `^  ⏸ manual mode on( · \? for shortcuts)`},
-		{"hint", `( \(shift\+tab to cycle\))`},
-		{"hint", ` {2,}([◐◑◒◓○●◉] \S+ · /effort)$`},
-		{"glyph", `([◐◑◒◓]) `},
-		{"dot", `^([● ] )(?:[A-Z][a-z]+ing\b|Bash\()`},
-		{"count", `^\s*(\d+) new MCP servers`},
-		{"tip", `^[\s\x{a0}]*(?:⎿[\s\x{a0}]+)?(Tip: .*)$`},
-		{"time", `\b(\d{1,2}:\d\d(?::\d\d)?(?: ?[AaPp][Mm])?)\b`},
-		{"duration", `\b((?:\d+h ?)?(?:\d+m ?)?\d+(?:\.\d+)?m?s)\b`},
-		{"tokens", `([↑↓] [\d.]+k? tokens)`},
-		{"id", `\b([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\b`},
-		{"port", `(?:127\.0\.0\.1|localhost):(\d{2,5})\b`},
+// runDependentParts has the name of each [runDependentPartPattern] and its pattern.
+//
+//go:embed parts.txt
+var runDependentParts string
+
+func runDependentPartPatterns() (patterns []runDependentPartPattern) {
+	for row := range strings.Lines(runDependentParts) {
+		name, pattern, _ := strings.Cut(strings.TrimSuffix(row, "\n"), "\t")
+		patterns = append(patterns, runDependentPartPattern{name, regexp.MustCompile(pattern)})
 	}
-	list := make([]runDependentPartPattern, len(patterns))
-	for i, p := range patterns {
-		list[i] = runDependentPartPattern{p.name, regexp.MustCompile(p.pattern)}
-	}
-	return list
+	return patterns
 }
 
 func slotTextsNotFoundByPattern(slots []Slot) (textBySlotName map[string]string) {

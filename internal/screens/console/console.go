@@ -173,7 +173,7 @@ func (c *Console) Stop() (Summary, error) {
 	c.stopped = true
 	c.mu.Unlock()
 	if c.keys != nil {
-		_, _ = io.WriteString(c.o.Display, modeResetSequences(c.recorder.ScreenEmulator())) // the display may be closed
+		_, _ = io.WriteString(c.o.Display, modeResetSequences(c.recorder.screen)) // the display may be closed
 		err = errors.Join(err, term.Restore(int(c.keys.Fd()), c.savedState))
 	}
 	summary, closed := c.recorder.Close()

@@ -146,8 +146,6 @@ func (r *recorder) Resize(cols, rows int) {
 	r.writeAsciicastEvent("r", fmt.Sprintf("%dx%d", cols, rows))
 }
 
-func (r *recorder) ScreenEmulator() *emulator.Emulator { return r.screen }
-
 // Close records the last screen and returns the summary. The error is the first write error.
 func (r *recorder) Close() (Summary, error) {
 	r.mu.Lock()

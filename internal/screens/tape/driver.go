@@ -215,8 +215,6 @@ type Page struct {
 	Screen             emulator.Screen
 	// Offset is how many bytes of output led to the screen.
 	Offset int
-	// Step is the step that took the page.
-	Step *Step
 }
 
 // Event is output of the program or input for it.

@@ -175,7 +175,7 @@ func (r *Playback) takePage(ctx context.Context, s *Step) error {
 		return err
 	}
 	r.mu.Lock()
-	page := Page{Name: s.Snapshot, State: s.State, Enter: s.Enter, Screen: r.Screen.Screen(), Offset: r.outputBytes, Step: s}
+	page := Page{Name: s.Snapshot, State: s.State, Enter: s.Enter, Screen: r.Screen.Screen(), Offset: r.outputBytes}
 	r.mu.Unlock()
 	if r.Page == nil {
 		return nil

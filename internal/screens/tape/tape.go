@@ -171,17 +171,6 @@ func CompileStepOutsideTape(step Step) (*Step, error) {
 
 func backquote(s string) string { return "`" + s + "`" }
 
-// CapturedPageNames returns the names of the pages that the tape captures.
-func (t *Tape) CapturedPageNames() []string {
-	var names []string
-	for _, s := range t.Steps {
-		if s.Snapshot != "" {
-			names = append(names, s.Snapshot)
-		}
-	}
-	return names
-}
-
 // LinesOfSleepsOutsideMenus returns the lines of the steps that sleep, except those that take pages of menus. Such steps are a
 // problem: on a busy machine a fixed sleep is too short, and the page is captured too early.
 func (t *Tape) LinesOfSleepsOutsideMenus() []int {

@@ -131,17 +131,8 @@ func (f *fileFormat) namedTypeSchema(name string) object {
 }
 
 func jsonTypeOfGoType(goType string) string {
-	switch goType {
-	case "string":
-		return "string"
-	case "bool":
-		return "boolean"
-	case "float32", "float64":
-		return "number"
-	case "int", "int8", "int16", "int32", "int64", "uint", "uint8", "uint16", "uint32", "uint64":
-		return "integer"
-	}
-	return ""
+	kinds := map[string]string{"string": "string", "bool": "boolean", "float": "number", "int": "integer", "uint": "integer"}
+	return kinds[strings.TrimRight(goType, "0123456789")] // without the number of bits
 }
 
 // referencePage returns the introduction, then a table of keys for each type.
