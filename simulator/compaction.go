@@ -3,6 +3,7 @@ package simulator
 import (
 	"cmp"
 	"context"
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,6 +28,7 @@ const minFreeTokens = 23_000
 
 // ensureRequestFits compacts the conversation if the context is nearly full, and reports whether the request fits.
 func (c *compaction) ensureRequestFits(ctx context.Context, req scenarios.Request) (bool, error) {
+	c.refills.requests++
 	left := c.sim.contextWindow() - int(c.sim.totals.contextTokens.Load()) - scenarios.Estimate(req, nil).InputTokens
 	blocked := left < minFreeTokens
 	if left >= slash.CompactBufferTokens || c.sim.options.Main == nil || c.sim.history.retained.replies == 0 {
@@ -35,9 +37,26 @@ func (c *compaction) ensureRequestFits(ctx context.Context, req scenarios.Reques
 	if c.sim.options.Limits.DisableAutoCompact {
 		return !blocked, nil
 	}
+	if r := &c.refills; r.compactedAt == 0 || r.requests-r.compactedAt >= 3 {
+		r.rapid = 0
+	} else if r.rapid++; r.rapid == 3 {
+		return false, errThrashing
+	}
 	done, err := c.compactAutomatically(ctx, blocked)
+	if done {
+		c.refills.compactedAt = c.refills.requests
+	}
 	return done || !blocked, err
 }
+
+// refillCounter counts how often the context of a turn is full again soon after a compaction.
+type refillCounter struct {
+	requests, compactedAt int // number of requests so far, and before the last compaction
+	rapid                 int // consecutive compactions with fewer than three requests in between
+}
+
+// errThrashing means that the context was full soon after a compaction for the third time (observed with 2.1.330).
+var errThrashing = errors.New("autocompact is thrashing")
 
 // compactAutomatically compacts the conversation in the middle of a turn and reports whether it
 // succeeded. A conversation with fewer than two replies is compacted only if forced.
@@ -63,18 +82,16 @@ func (c *compaction) compactAutomatically(ctx context.Context, forced bool) (boo
 	c.emitBoundary(sum, shown.UUID)
 	c.out.emit(&protocol.ConversationCompacted{Summary: shown, Prompt: c.prompts.turnPromptUUID()})
 	c.out.emit(shown)
-	c.out.emitAll(sum.attachments)
 	return true, nil
 }
 
 type summaryOutcome struct {
 	trigger      string
 	started      time.Time
-	tokensBefore int              // context tokens before the compaction
-	reply        string           // text of the model, including its analysis
-	hookReports  []string         // output of hooks for the user
-	attachments  []protocol.Event // of the SessionStart hooks; they follow the summary
-	refusal      string           // reason of the hook that blocked the compaction; empty if none did
+	tokensBefore int      // context tokens before the compaction
+	reply        string   // text of the model, including its analysis
+	hookReports  []string // output of hooks for the user
+	refusal      string   // reason of the hook that blocked the compaction; empty if none did
 	failed       bool
 	tooShort     bool // the conversation has no reply of the model
 }
@@ -84,13 +101,7 @@ type summaryOutcome struct {
 func (c *compaction) summarize(ctx context.Context, in protocol.PreCompactHook) (summaryOutcome, error) {
 	told := slices.Clip(c.prompts.context)
 	sum := summaryOutcome{trigger: in.Trigger, started: c.sim.options.Clock.Now(), tokensBefore: int(c.sim.totals.contextTokens.Load())}
-	if last := c.sim.totals.lastReply.Load(); last != nil { // like the real CLI, which counts the last request and its reply
-		sum.tokensBefore = last.Input + last.Output + last.CacheCreation + last.CacheRead
-	}
-	if in.Trigger == compactionTriggerAuto && c.totals.firstUsage == nil { // and the prompt, if it has no reply yet
-		sum.tokensBefore += scenarios.Tokens(len(c.prompts.in.Content.Plain()))
-	}
-	out, err := c.hooks.runHooksWithoutTranscriptEvents(ctx, in)
+	out, err := c.hooks.runHooks(ctx, in)
 	if err != nil {
 		return sum, err
 	}
@@ -117,12 +128,10 @@ func (c *compaction) summarize(ctx context.Context, in protocol.PreCompactHook) 
 	if err := c.background.sleep(ctx, c.sim.options.Display.CompactDelay); err != nil {
 		return sum, err
 	}
-	start, err := c.hooks.runHooksWithoutTranscriptEvents(ctx, protocol.SessionStartHook{Source: sessionSourceCompact, Model: c.sim.modelName()})
-	if err != nil {
+	if _, err := c.hooks.runHooks(ctx, protocol.SessionStartHook{Source: sessionSourceCompact, Model: c.sim.modelName()}); err != nil {
 		return sum, err
 	}
-	sum.attachments = start.AttachmentEvents()
-	after, err := c.hooks.runHooksWithoutTranscriptEvents(ctx, protocol.PostCompactHook{Trigger: in.Trigger, CompactSummary: sum.reply})
+	after, err := c.hooks.runHooks(ctx, protocol.PostCompactHook{Trigger: in.Trigger, CompactSummary: sum.reply})
 	if err != nil {
 		return sum, err
 	}
@@ -155,12 +164,8 @@ func (c *compaction) emitBoundary(sum summaryOutcome, summaryUUID string) {
 		meta.Messages = &protocol.PreservedMessages{Anchor: summaryUUID, UUIDs: kept, All: kept}
 	}
 	c.sim.totals.contextTokens.Store(int64(after))
-	logicalParent := cmp.Or(parent, past.lastMessage)
-	if t, ok := c.sim.main.Transcript.(interface{ LastLineUUID() string }); ok {
-		logicalParent = cmp.Or(t.LastLineUUID(), logicalParent)
-	}
 	c.out.emitSystem("compact_boundary",
-		protocol.Field{Key: "compact_metadata", Value: meta}, protocol.Field{Key: "logical_parent_uuid", Value: logicalParent})
+		protocol.Field{Key: "compact_metadata", Value: meta}, protocol.Field{Key: "logical_parent_uuid", Value: cmp.Or(parent, past.lastMessage)})
 }
 
 // analysisSectionPattern matches the notes that a model writes before its summary. They are not part of the summary.

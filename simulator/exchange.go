@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,9 +63,13 @@ func (a *replySummary) setFromReply(head messageHead, blocks []protocol.Block) {
 func (x *modelExchange) requestModelAndEmitReply(ctx context.Context, req scenarios.Request) (callsToRun []preparedCall, turnEndOrError error) {
 	x.totals.addLastReplyUsageToTurn()
 	x.background.emitQueuedTaskEvents(task.ConversationPhaseInTurn)
-	if fits, err := (&compaction{x.turnContext}).ensureRequestFits(ctx, req); err != nil {
+	fits, err := (&compaction{x.turnContext}).ensureRequestFits(ctx, req)
+	switch {
+	case errors.Is(err, errThrashing):
+		return nil, x.endWithFailure(apiFailure{ErrorClass: "invalid_request", APIError: "autocompact_thrashing", TerminalReason: "rapid_refill_breaker", Text: thrashingText})
+	case err != nil:
 		return nil, err
-	} else if !fits {
+	case !fits:
 		return nil, x.endWithFailure(apiFailure{ErrorClass: "invalid_request", TerminalReason: "blocking_limit", Text: "Prompt is too long"})
 	}
 	tools, err := x.sim.options.Tools.Tools(ctx)
@@ -319,8 +324,8 @@ func (x *modelExchange) simulateFailure(ctx context.Context, rule string, f *sce
 			return err
 		}
 	}
-	if tooLarge := api.Status == 413; (tooLarge || api.TerminalReason == "prompt_too_long") && x.sim.history.lastMessage != "" && !x.sim.options.Limits.DisableAutoCompact {
-		done, err := (&compaction{x.turnContext}).compactAutomatically(ctx, !tooLarge)
+	if api.TerminalReason == "prompt_too_long" && x.sim.history.lastMessage != "" && !x.sim.options.Limits.DisableAutoCompact {
+		done, err := (&compaction{x.turnContext}).compactAutomatically(ctx, true)
 		if err != nil || done && x.sim.isFailureUsedUp(rule, f) {
 			return err
 		}
@@ -431,8 +436,6 @@ func (x *modelExchange) endWithFailure(api apiFailure) error {
 	}
 	if api.APIError == "prompt_too_long" || api.TerminalReason == "prompt_too_long" {
 		ev.ErrorDetails = api.Body(ev.RequestID)
-	} else if api.Status == 413 {
-		ev.ErrorDetails = api.Kind + ": " + api.Body(ev.RequestID)
 	}
 	if api.RefusedMessageID != "" {
 		ev.RequestID, ev.RefusedMessageID = x.lastReply.requestID, api.RefusedMessageID
@@ -449,7 +452,7 @@ func (x *modelExchange) endWithFailure(api apiFailure) error {
 	input := protocol.StopFailureHook{Error: api.ErrorClass, ErrorDetails: ev.ErrorDetails, LastAssistantMessage: api.Text}
 	return &turnEndError{
 		subtype: "success", terminalReason: cmp.Or(api.TerminalReason, "api_error"), isError: true, stopReason: stop,
-		apiFailure: &failureSummary{api.Status, api.ErrorType(), api.APIError, api.Code, input},
+		apiFailure: &failureSummary{api.Status, api.ErrorType(), api.APIError, input},
 	}
 }
 

@@ -42,11 +42,7 @@ func (api apiFailure) Body(requestID string) string {
 		return api.Message
 	}
 	text, _ := protocol.Marshal(api.Message) // cannot fail: it is a string
-	details := ""
-	if api.Code != "" {
-		details = `,"details":{"error_code":"` + api.Code + `"}`
-	}
-	return fmt.Sprintf(`%d {"type":"error","error":{"type":"%s","message":%s%s},"request_id":"%s"}`, api.Status, api.Kind, text, details, requestID)
+	return fmt.Sprintf(`%d {"type":"error","error":{"type":"%s","message":%s},"request_id":"%s"}`, api.Status, api.Kind, text, requestID)
 }
 
 // ErrorType returns the CLI's api_error_type. A response with a 4xx status and the general type api_error counts as an
@@ -71,6 +67,9 @@ func (api apiFailure) FallbackReason() string {
 		return ""
 	}
 }
+
+const thrashingText = "Autocompact is thrashing: the context refilled to the limit within 3 turns of the previous compact, 3 times in a row. " +
+	"A file being read or a tool output is likely too large for the context window. Try reading in smaller chunks, or use /clear to start fresh."
 
 // mediaRemovedErrorCode is the value of api_error after an image that the API cannot read was removed.
 const mediaRemovedErrorCode = "media_removed"

@@ -19,6 +19,7 @@ type turnContext struct {
 	prompts    *turnPrompts
 	hooks      *turnHooks
 	structured *structuredOutput
+	refills    refillCounter
 }
 
 func newTurnContext(s *Simulator, in protocol.UserMessage, yield func(protocol.Event, error) bool) *turnContext {

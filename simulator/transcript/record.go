@@ -326,9 +326,10 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 	level, perTurn := r.effortLevels(agentID)
 	if ev.Message.Model == protocol.SyntheticModel {
 		madeBy := "other"
-		if ev.ErrorDetails != "" && ev.APIStatus != 413 {
+		ofModel := ev.IsAPIErrorMessage && ev.APIError != "autocompact_thrashing" // otherwise the CLI made no request
+		if ev.ErrorDetails != "" || ev.IsAPIErrorMessage && !ofModel {
 			perTurn = nil
-		} else if ev.IsAPIErrorMessage {
+		} else if ofModel {
 			madeBy = "model"
 		}
 		var transient *bool
@@ -339,8 +340,8 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 			IsTransient: transient,
 			LineHead:    e.LineHead, Type: "assistant", LineID: e.LineID, Message: ev.Message, RequestID: ev.RequestID, Error: ev.Error,
 			IsAPIErrorMessage: ev.IsAPIErrorMessage, APIErrorStatus: ev.APIStatus, APIErrorCode: ev.ErrorCode, APIErrorType: ev.APIErrorType, APIError: ev.APIError,
-			ErrorDetails: ev.ErrorDetails, HealsCarrier: ev.APIStatus == 413, ResendCannotCure: ev.Error == "billing_error",
-			PerTurnEffort: perTurn, NoToolCall: ev.IsAPIErrorMessage, MadeBy: madeBy, LineTrailer: e.LineTrailer,
+			ErrorDetails: ev.ErrorDetails, ResendCannotCure: ev.Error == "billing_error",
+			PerTurnEffort: perTurn, NoToolCall: ofModel, MadeBy: madeBy, LineTrailer: e.LineTrailer,
 		}
 	}
 	m := ev.Message
