@@ -291,6 +291,31 @@ func TestRunningAgents(t *testing.T) {
 	}
 }
 
+// TestQueryInTerminal checks that, in a terminal, only the lines after the start of the query have its session (session_id), as in
+// transcripts of 2.1.330.
+func TestQueryInTerminal(t *testing.T) {
+	w := newWorld(t)
+	s := w.mustOpen(t, transcript.Options{Machine: transcript.Machine{IsTerminal: true}})
+	ofHook := func(event string) *protocol.AttachmentAdded {
+		return &protocol.AttachmentAdded{Attachment: map[string]string{"type": "hook_success", "hookEvent": event}}
+	}
+	record(
+		t, s,
+		&protocol.PromptAccepted{UUID: w.id(), Injected: true, Content: protocol.Content{Text: "a reminder"}},
+		&protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "x"}},
+		ofHook("UserPromptSubmit"), &protocol.Init{}, ofHook("PostToolUse"),
+	)
+	got := map[any]bool{}
+	for _, line := range pickMembers(t, s, "session_id", "attachment", "isMeta") {
+		if a, ok := line["attachment"].(map[string]any); ok && a["hookEvent"] != nil {
+			got[a["hookEvent"]] = line["session_id"] != nil
+		}
+	}
+	if diff := cmp.Diff(map[any]bool{"UserPromptSubmit": false, "PostToolUse": true}, got); diff != "" {
+		t.Errorf("lines with a session_id (-want +got):\n%s", diff)
+	}
+}
+
 // TestResumedWithoutPrompt checks that a session that is resumed in a terminal and ends without a
 // prompt has lines about its mode and costs.
 func TestResumedWithoutPrompt(t *testing.T) {

@@ -59,6 +59,7 @@ func (r *recorder) record(ev protocol.Event) error {
 	case *protocol.CommandRan:
 		r.commands = append(r.commands, ev)
 	case *protocol.Init:
+		r.conversation.inQuery = r.conversation.options.Machine.IsTerminal
 		return r.attachments.writeFirstRequestAttachments()
 	case *protocol.Assistant:
 		return r.recordAssistant(ev)
@@ -159,7 +160,6 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	}
 	r.rememberStateForPromptWithdrawal(ev)
 	r.conversation.inQuery = false
-	defer func() { r.conversation.inQuery = r.conversation.options.Machine.IsTerminal }()
 	mended := r.linesCompletingInterruptedTurn(ev.PromptID)
 	if ev.Preamble != "" {
 		line := r.conversation.cliLineAddedToPrompt(ev, userText(protocol.Reminder(ev.Preamble)))

@@ -473,8 +473,6 @@ func (r *recorder) writeContextOfPrompt() error {
 	if r.attachments.prompt = nil; ev == nil {
 		return nil
 	}
-	r.conversation.inQuery = false
-	defer func() { r.conversation.inQuery = r.conversation.options.Machine.IsTerminal }()
 	if ev.Expansion != nil {
 		return r.recordExpansion(ev.Expansion)
 	}

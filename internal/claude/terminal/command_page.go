@@ -36,7 +36,7 @@ func (t *Terminal) runPageCommand(text string) bool {
 		}
 		t.player.session.Rename(name)
 		t.reportCommand(text, "Session renamed to: "+name)
-		reminder := protocol.Content{Text: protocol.Reminder(`The user named this session "` + name + `".`)}
+		reminder := protocol.Content{Text: protocol.Reminder(`The user named this session "` + name + `". This may indicate the session's focus or intent.`)}
 		session.RecordInTranscriptBetweenTurns(t.player.session, &protocol.PromptAccepted{UUID: t.plan.Clock.NewID(), PromptID: t.plan.Clock.NewID(), Injected: true, Content: reminder})
 	case "/help", "/status", "/cost", "/usage", "/config":
 		s.dialog = t.infoDialog(word[1:])
