@@ -156,9 +156,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func positiveOr[T int | time.Duration](v, fallback T) T {
-	return cmp.Or(max(v, 0), fallback)
-}
+func positiveOr[T int | time.Duration](v, fallback T) T { return cmp.Or(max(v, 0), fallback) }
 
 // RecordSource is the Source of every record. It shows readers that an MCP client recorded the call.
 const RecordSource = "mcp_client"

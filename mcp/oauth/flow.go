@@ -300,9 +300,7 @@ type documentCache struct {
 	known map[string][]byte // by URL; nil means that the URL has no document
 }
 
-func (o Options) baseTransport() http.RoundTripper {
-	return cmp.Or(o.Transport, http.DefaultTransport)
-}
+func (o Options) baseTransport() http.RoundTripper { return cmp.Or(o.Transport, http.DefaultTransport) }
 
 // RoundTrip returns known documents from memory, and limits the size of other responses.
 func (d documentCache) RoundTrip(req *http.Request) (*http.Response, error) {

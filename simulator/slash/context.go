@@ -133,9 +133,7 @@ func totalTokens(items []UsageItem) int {
 	return n
 }
 
-func orEmpty[T any](s []T) []T {
-	return append([]T{}, s...)
-}
+func orEmpty[T any](s []T) []T { return append([]T{}, s...) }
 
 // Text formats the context usage as Markdown tables.
 func (c Context) Text() string {

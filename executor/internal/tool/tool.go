@@ -200,9 +200,7 @@ func Quote(s string) json.RawMessage {
 }
 
 // NonNil returns a copy of s that is not nil.
-func NonNil[T any](s []T) []T {
-	return append([]T{}, s...)
-}
+func NonNil[T any](s []T) []T { return append([]T{}, s...) }
 
 // backslashOrUnicodeEscapesPattern matches an escaped backslash, or a sequence of escapes \uXXXX.
 var backslashOrUnicodeEscapesPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\\\\|\\u[0-9a-fA-F]{4}(?:\\u[0-9a-fA-F]{4})*`) })

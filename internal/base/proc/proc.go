@@ -102,9 +102,7 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	return p, nil
 }
 
-func positiveOr[T int | time.Duration](v, fallback T) T {
-	return cmp.Or(max(v, 0), fallback)
-}
+func positiveOr[T int | time.Duration](v, fallback T) T { return cmp.Or(max(v, 0), fallback) }
 
 func (c Command) prepare(ctx context.Context) (*exec.Cmd, error) {
 	if err := ctx.Err(); err != nil {

@@ -137,6 +137,4 @@ func openAPI(table []route) fields {
 	}
 }
 
-func jsonContent(schema fields) fields {
-	return fields{"application/json": fields{"schema": schema}}
-}
+func jsonContent(schema fields) fields { return fields{"application/json": fields{"schema": schema}} }

@@ -198,9 +198,7 @@ func (d *wordFinder) isWordAdded(word string) bool {
 	return slices.ContainsFunc(d.byPrefix[prefixKey(word)], func(w wordToFind) bool { return w.text == word })
 }
 
-func prefixKey(text string) uint32 {
-	return uint32(text[0])<<16 | uint32(text[1])<<8 | uint32(text[2])
-}
+func prefixKey(text string) uint32 { return uint32(text[0])<<16 | uint32(text[1])<<8 | uint32(text[2]) }
 
 func hashPrefixTo16Bits(threeBytePrefix uint32) uint32 { return threeBytePrefix * 0x9E3779B1 >> 16 }
 

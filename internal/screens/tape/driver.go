@@ -112,9 +112,7 @@ func KeySequence(name string) (sends string, ok bool) {
 }
 
 // KeyNames returns the names of the special keys, such as Enter, sorted.
-func KeyNames() []string {
-	return slices.Sorted(maps.Keys(namedKeys()))
-}
+func KeyNames() []string { return slices.Sorted(maps.Keys(namedKeys())) }
 
 func namedKeys() map[string]string {
 	return map[string]string{

@@ -261,9 +261,7 @@ func (c *Conn) IsRemote() bool { return c.remote != nil }
 // WasAnyToolCalled reports whether a tool was called over the connection.
 func (c *Conn) WasAnyToolCalled() bool { return c.wasCalled.Load() }
 
-func (c *Conn) usesGETStream() bool {
-	return c.IsRemote() && c.remote.stream == nil && !c.IsModern()
-}
+func (c *Conn) usesGETStream() bool { return c.IsRemote() && c.remote.stream == nil && !c.IsModern() }
 
 // WaitUpToOneSecondForGETStream waits until the connection has its GET stream, because earlier
 // requests of the server are lost. Some servers answer the GET request only with their first
