@@ -100,19 +100,14 @@ func (l *apiUnsupportedKeyChecker) warnOfUnsupportedKeysInCall(path diag.Path, s
 	if scriptedCall.DelayMS > 0 {
 		l.warn(extendPath(path, "delay_ms"), "claudeless serve ignores `delay_ms` of a call", runs+" at once")
 	}
-	if isBareMCPToolName(scriptedCall.Tool) {
+	// A name without a server that does not begin with a capital letter is not that of a built-in tool.
+	if name := scriptedCall.Tool; name != "" && !strings.Contains(name, "/") && !strings.HasPrefix(name, "mcp__") && (name[0] < 'A' || name[0] > 'Z') {
 		l.warn(extendPath(path, "tool"), "clients usually offer an MCP tool only under its full name",
 			"write server/tool: claudeless serve then sends the full name (mcp__server__tool)")
 	}
 	if scriptedCall.Subagent != nil {
 		l.checkSteps(extendPath(path, "subagent", "steps"), scriptedCall.Subagent.Steps)
 	}
-}
-
-// isBareMCPToolName reports whether a name is that of an MCP tool without its server. A name that begins with a capital
-// letter is that of a built-in tool.
-func isBareMCPToolName(name string) bool {
-	return name != "" && !strings.Contains(name, "/") && !strings.HasPrefix(name, "mcp__") && (name[0] < 'A' || name[0] > 'Z')
 }
 
 func (l *apiUnsupportedKeyChecker) checkFailure(path diag.Path, f *Failure) {

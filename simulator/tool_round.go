@@ -290,7 +290,7 @@ func (d *toolRound) emitOutcome(c preparedCall, r executedCall) {
 }
 
 func (d *toolRound) resultEvent(c preparedCall, res protocol.ToolResult) *protocol.User {
-	block := protocol.ToolResultBlock{ToolUseID: c.toolUse.ID, Type: "tool_result", Content: res.Content}
+	block := protocol.ToolResultBlock{ToolUseID: c.toolUse.ID, Type: "tool_result", Content: contentWithUnsentSchema(c.toolUse.Name, res)}
 	if res.IsError || res.ShowsIsErrorFalse {
 		block.IsError = &res.IsError
 	}
@@ -320,6 +320,22 @@ func (d *toolRound) resultEvent(c preparedCall, res protocol.ToolResult) *protoc
 		ev.ToolResultMeta = []protocol.ToolResultMeta{{ID: c.toolUse.ID, NonExecutionKind: res.NonExecutionKind, PermissionDecision: res.Decision, DeniedBeforeRun: res.DeniedBeforeRun, Feedback: res.Feedback}}
 	}
 	return ev
+}
+
+// contentWithUnsentSchema returns the content of a result with the schema of the tool at the end, if the model did not have it
+// (observed with 2.1.330). Scenarios see the result without the schema.
+func contentWithUnsentSchema(tool string, res protocol.ToolResult) protocol.Content {
+	text, isRefusal := strings.CutSuffix(res.Content.Text, "</tool_use_error>")
+	switch schema := string(res.UnsentSchema); {
+	case schema == "":
+		return res.Content
+	case isRefusal:
+		return protocol.Content{Text: text + "\n\nThis tool's schema was not sent to the API — it was not in the discovered-tool set derived from message history. " +
+			"To load it, call ToolSearch with query \"select:" + tool + "\", then call the tool again. For reference, this tool's input schema is: " + schema + "</tool_use_error>"}
+	default:
+		return protocol.Content{Text: text + "\n\nThis tool's input schema was not in your prompt when you called it. The input schema is: " + schema +
+			"\nCompare your input with it: if they differ, correct the input and call the tool again. If the error stays, call ToolSearch with query \"select:" + tool + "\" first."}
+	}
 }
 
 // mcpCallNotReadOnlyReason returns why a successful call of an MCP tool may have changed something: "declared" if

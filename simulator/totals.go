@@ -124,7 +124,7 @@ func (s *Simulator) RefreshTotals(heldBackResults []*protocol.Result) {
 	for _, r := range heldBackResults {
 		r.DurationAPIMS, r.TotalCostUSD, r.ModelUsage = milliseconds(s.totals.apiTime), s.totals.totalUSD(), s.totals.usageByModel()
 		r.ModelUsageSince = new(between.takeModelsSinceResult())
-		if s.main.Tasks != nil {
+		if r.SubagentStats != nil && s.main.Tasks != nil {
 			r.SubagentStats = new(s.main.Tasks.Stats())
 		}
 	}

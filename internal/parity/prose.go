@@ -30,6 +30,8 @@ func maskKnownCLISentences(jsonText string) string {
 	for pattern, form := range map[string]string{
 		`\[Subagent hand-back\] [^"\\]*The report follows:`: "[Subagent hand-back] " + prosePlaceholder,
 		`(Async agent launched successfully\.)(?:[^"\\]|\\[^"])*?(agentId: \w+)(?:[^"\\]|\\.)*?(?:(\\noutput_file: [^"\\]+)(?:[^"\\]|\\.)*)?"`: `$1 ` + prosePlaceholder + ` $2 $3"`,
+		`(The input schema is: (?:[^"\\]|\\[^n])*\\n)(?:[^"\\]|\\.)*"`:                                                                         "$1" + prosePlaceholder + `"`,
+		`(This tool's schema was not sent to the API [^.]*\.).*?((?:<|\\u003c)/tool_use_error)`:                                                "$1" + prosePlaceholder + "$2",
 		`(<|\\u003c)note(>|\\u003e)[^<\\]*`:                        "${1}note$2" + prosePlaceholder,
 		`(NOTE: this agent stopped at its \d+-turn limit )[^"\\]*`: "$1" + prosePlaceholder,
 		`("gitStatus":")[^"\\]*`:                                   "$1" + prosePlaceholder,

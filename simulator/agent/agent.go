@@ -201,16 +201,9 @@ func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.
 	return w.runOrLaunch(ctx)
 }
 
-func callerConversationID(call protocol.ToolUse) string {
-	if call.Agent == nil {
-		return ""
-	}
-	return call.Agent.ID
-}
-
 // RecordToolKnownToCaller records that a conversation calls a tool.
 func (a *Agents) RecordToolKnownToCaller(call protocol.ToolUse) {
-	a.recordToolKnownToConversation(callerConversationID(call), call.Name, call.Round, false)
+	a.recordToolKnownToConversation(call.AgentID(), call.Name, call.Round, false)
 }
 
 // recordToolKnownToConversation records that a conversation knows a tool. isNew is true if the conversation did not

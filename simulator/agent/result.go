@@ -271,7 +271,7 @@ func (w *agentRun) completedResult(ctx context.Context, end task.End) protocol.T
 func (w *agentRun) newToolsUsedLine() string {
 	var names []string
 	for _, name := range w.progress.tools.used {
-		if w.agents.recordToolKnownToConversation(callerConversationID(w.call), name, w.call.Round, w.task.Background) {
+		if w.agents.recordToolKnownToConversation(w.call.AgentID(), name, w.call.Round, w.task.Background) {
 			names = append(names, name)
 		}
 	}

@@ -56,6 +56,14 @@ type ToolUse struct {
 	ObservedInput json.RawMessage `json:"-"`
 }
 
+// AgentID returns the id of the sub-agent that makes the call, or "" for the main conversation.
+func (u ToolUse) AgentID() string {
+	if u.Agent == nil {
+		return ""
+	}
+	return u.Agent.ID
+}
+
 // InputForHooksAndHosts returns the input that hooks and hosts see.
 func (u ToolUse) InputForHooksAndHosts() json.RawMessage {
 	if u.ObservedInput != nil {

@@ -34,6 +34,9 @@ type ToolResult struct {
 	Server string // configured name of the MCP server that ran the call; may be empty
 	// Feedback is what a person typed when permitting the call. The model receives it as a prompt with the result.
 	Feedback string
+	// UnsentSchema is the input schema of the tool, if the model had not loaded it and may therefore have failed; nil means the
+	// result does not contain it.
+	UnsentSchema json.RawMessage
 	// ForbiddenDir is the disallowed directory to which a shell command changed and which the shell then left; empty means none.
 	ForbiddenDir string
 	// MCP is the form of an MCP result in transcripts; nil means the transcript contains Output.

@@ -267,6 +267,9 @@ func trimAppendedReminders(text string) string {
 	if at := strings.LastIndex(text, "\n\nThis tool's input schema was not in your prompt when you called it."); at >= 0 {
 		text = text[:at]
 	}
+	if at := strings.LastIndex(text, "\n\nThis tool's schema was not sent to the API "); at >= 0 && strings.HasSuffix(text, "</tool_use_error>") {
+		text = text[:at] + "</tool_use_error>"
+	}
 	for {
 		trimmed := strings.TrimRight(text, "\n ")
 		if !strings.HasSuffix(trimmed, "</system-reminder>") {

@@ -45,10 +45,7 @@ func (p *Conn) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.
 	q := canUseToolRequest{
 		Subtype: "can_use_tool", ToolName: r.Use.Name, DisplayName: r.DisplayName, Input: r.Use.Input, Description: r.Description,
 		Suggestions: r.Suggestions, BlockedPath: r.BlockedPath, DecisionReason: r.DecisionReason,
-		DecisionReasonType: r.DecisionReasonType, RuleSource: r.RuleSource, Server: r.Server, ServerAskOnly: r.ServerAskOnly, RequiresUser: r.RequiresUser, ToolUseID: r.Use.ID,
-	}
-	if r.Use.Agent != nil {
-		q.AgentID = r.Use.Agent.ID
+		DecisionReasonType: r.DecisionReasonType, RuleSource: r.RuleSource, Server: r.Server, ServerAskOnly: r.ServerAskOnly, RequiresUser: r.RequiresUser, ToolUseID: r.Use.ID, AgentID: r.Use.AgentID(),
 	}
 	if r.Hook != nil {
 		q.HookEvent, q.HookOrigin = "PreToolUse", r.Hook.Origin

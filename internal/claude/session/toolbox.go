@@ -41,6 +41,7 @@ type toolbox struct {
 	skills            *skillLibrary
 	isolated          worktreeAgentTools
 	agents            *agent.Agents
+	loaded            *loadedTools
 }
 
 type toolboxDependencies struct {
@@ -83,9 +84,10 @@ func (t *toolbox) buildChain(plan launch.Plan, p toolboxDependencies) {
 	host := t.policy.selectPermissionPrompter(p.host)
 	permit := layer.PermissionOptions{Policy: t.policy.Policy, Ask: layer.AskHooksAndPrompterAtOnce(around, host), Tools: t, Clock: plan.Clock, ReportChanges: plan.Profile.Has(claudecode.FeatureEditResultsReportChangesMadeByHost), Files: newPermissionUpdateFiles(plan, t.servers.records)}
 	t.agents = p.background.agents
+	t.loaded = newLoadedTools(t.servers.records.transcript.History())
 	t.hooks, t.prompter, t.skills = p.hooks.Runner, host, p.library
 	t.Executor = executor.Chain(base,
-		layer.Hooks(around), layer.Permission(permit), t.callGates.middleware(plan, t.servers.records), executor.Canned(t.policy.canned))
+		layer.Hooks(around), layer.Permission(permit), t.callGates.middleware(plan, t.servers.records), executor.Canned(t.policy.canned), executor.Func(t.recordLoadedTools))
 }
 
 func (t *toolbox) Dir() string { return t.builtin.Dir() }
@@ -107,10 +109,10 @@ func (t *toolbox) Prepare(call protocol.ToolUse) simulator.ToolCallChanges {
 // Precheck inspects a call right before it runs, and may refuse it. A call with a result in the scenario is never
 // refused, because it runs no tool.
 func (t *toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator.Precheck {
+	ready := simulator.Precheck{ObservedInput: t.builtinToolsForCaller(call).ObservedInput(call)}
 	if _, known := t.Tool(call.Name); known {
 		t.agents.RecordToolKnownToCaller(call)
 	}
-	ready := simulator.Precheck{ObservedInput: t.builtinToolsForCaller(call).ObservedInput(call)}
 	if !t.policy.canned.HasResult(call) {
 		ready.Refusal = t.callRefusalOrNil(ctx, call)
 	}
@@ -128,6 +130,9 @@ func (t *toolbox) callRefusalOrNil(ctx context.Context, call protocol.ToolUse) *
 		return new(executor.ResultOf(result))
 	}
 	if refused := t.builtinToolsForCaller(call).Precheck(ctx, call); refused != nil {
+		if def, _ := t.builtin.Tool(call.Name); strings.HasPrefix(refused.Content.Text, "<tool_use_error>InputValidationError: ") {
+			t.addUnsentSchema(call, def, refused)
+		}
 		return new(executor.ResultOf(*refused))
 	}
 	if _, known := t.Tool(call.Name); known {

@@ -287,11 +287,7 @@ func (r *Recorder) recordAgentEnd(ev *protocol.System) {
 }
 
 func (r *Recorder) recordTool(ev *protocol.ToolExecuted) {
-	agent := ""
-	if ev.Use.Agent != nil {
-		agent = ev.Use.Agent.ID
-	}
-	l := r.conversation(agent, "")
+	l := r.conversation(ev.Use.AgentID(), "")
 	now, c := r.o.Clock.Now(), r.describeCall(ev)
 	started := now.Add(-ev.Duration)
 	span := spanData{SpanID: r.nextID(8), Parent: r.state.interaction.SpanID, Start: toUnixNanoseconds(started), End: toUnixNanoseconds(now)}

@@ -1,0 +1,57 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"regexp"
+	"sync"
+
+	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/transcript"
+)
+
+// loadedTools contains the deferred tools whose schemas the model has, because ToolSearch has found them or the error of an
+// earlier call contained the schema. The values are the rounds of these calls; see [protocol.ToolUse].
+type loadedTools struct{ sync.Map }
+
+type loadedTool struct{ agentID, name string }
+
+// newLoadedTools returns the tools that the main conversation had loaded before it was resumed.
+func newLoadedTools(history []transcript.Message) *loadedTools {
+	l := &loadedTools{}
+	for _, m := range history {
+		text, _ := json.Marshal(m.Content) // it was read from JSON
+		for _, name := range regexp.MustCompile(`select:(mcp__[^\\",]+)\\"|"tool_name":"([^"]+)"`).FindAllStringSubmatch(string(text), -1) {
+			l.Store(loadedTool{name: name[1] + name[2]}, 0)
+		}
+	}
+	return l
+}
+
+func (l *loadedTools) add(call protocol.ToolUse, names ...string) {
+	for _, name := range names {
+		l.LoadOrStore(loadedTool{call.AgentID(), name}, call.Round)
+	}
+}
+
+// addUnsentSchema adds the schema of a deferred tool to the result of a failed call, unless the model had it when it wrote the call.
+func (t *toolbox) addUnsentSchema(call protocol.ToolUse, def protocol.Tool, result *protocol.ToolResult) {
+	if round, isLoaded := t.loaded.Load(loadedTool{call.AgentID(), call.Name}); t.servers.isDeferred(def) && (!isLoaded || round == call.Round) {
+		result.UnsentSchema = def.InputSchema
+	}
+}
+
+// recordLoadedTools records the tools that ToolSearch finds. It adds schemas to the errors of MCP servers, after which the model has
+// these schemas too.
+func (t *toolbox) recordLoadedTools(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
+	result, err := next.Execute(ctx, call)
+	if found, isSearch := result.Output.(executor.SearchOutput); isSearch {
+		t.loaded.add(call, found.Matches...)
+	}
+	if def, known := t.servers.tool(call.Name); known && err == nil && result.IsError && result.Content.Text != "" && !result.UnknownTool {
+		t.addUnsentSchema(call, def, &result.ToolResult)
+		t.loaded.add(call, call.Name)
+	}
+	return result, err
+}
