@@ -64,6 +64,9 @@ type ContextWindow struct {
 	NoAutoCompact bool // a full conversation is not compacted automatically
 }
 
+// HasNoBuffer reports whether the CLI shows no buffer for compaction, as for models with a small window (observed with 2.1.330).
+func (w ContextWindow) HasNoBuffer() bool { return w.Tokens <= 200_000 && !w.IsRequested }
+
 // CompactBufferTokens is the number of tokens that are reserved for a summary.
 const CompactBufferTokens = 33_000
 
@@ -117,10 +120,14 @@ func NewContext(model string, room ContextWindow, last *ReplyUsage, l LoadedCont
 	}
 	add("Messages", messages, "used")
 	buffer := UsageCategory{"Autocompact buffer", CompactBufferTokens, "buffer"}
-	if room.NoAutoCompact {
+	switch {
+	case room.NoAutoCompact:
 		buffer = UsageCategory{"Compact buffer", tokensReservedForCompactSummary, "buffer"}
+	case room.HasNoBuffer():
+		buffer.Tokens = 0
 	}
-	c.Categories = append(c.Categories, buffer, UsageCategory{"Free space", max(0, window-buffer.Tokens-c.TotalTokens), "free"})
+	add(buffer.Name, buffer.Tokens, buffer.Kind)
+	c.Categories = append(c.Categories, UsageCategory{"Free space", max(0, window-buffer.Tokens-c.TotalTokens), "free"})
 	c.Percentage = (c.TotalTokens*200/max(1, window) + 1) / 2
 	return c
 }
@@ -141,7 +148,7 @@ func (c Context) Text() string {
 	fmt.Fprintf(&b, "## Context Usage\n\n**Model:** %s  \n**Tokens:** %s / %s (%d%%)\n", c.Model, formatTokens(c.TotalTokens), formatTokens(c.MaxTokens), c.Percentage)
 	b.WriteString("\n### Estimated usage by category\n\n| Category | Tokens | Percentage |\n|----------|--------|------------|\n")
 	rows := slices.Clone(c.Categories)
-	if n := len(rows); n > 1 { // the table ends with the reserved tokens
+	if n := len(rows); n > 1 && rows[n-2].Kind == "buffer" { // the table ends with the reserved tokens
 		rows[n-1], rows[n-2] = rows[n-2], rows[n-1]
 	}
 	for _, k := range rows {

@@ -156,6 +156,10 @@ func TestContext(t *testing.T) {
 			t.Errorf("%q is missing in:\n%s", part, c.Text())
 		}
 	}
+	small := slash.NewContext("claude-haiku-4-5", slash.ContextWindow{Tokens: 200_000}, nil, loaded)
+	if diff := cmp.Diff([]slash.UsageCategory{{"Messages", 9, "used"}, {"Free space", 190_528, "free"}}, small.Categories[4:]); diff != "" || !strings.HasSuffix(strings.SplitAfter(small.Text(), "| 95.3% |\n")[0], "| Free space | 190.5k | 95.3% |\n") {
+		t.Errorf("a model with a small window has no buffer:\n%s\n%s", diff, small.Text())
+	}
 	full := slash.NewContext("m", slash.ContextWindow{Tokens: 1000}, &slash.ReplyUsage{Input: 5000, CacheRead: 100, Output: 7}, slash.LoadedContext{
 		MCPTools: []slash.UsageItem{{Name: "mcp__a__b", Server: "a"}}, Agents: []slash.UsageItem{{Tokens: 2}}, MemoryFiles: []slash.MemoryFile{{Path: "CLAUDE.md", Type: "Project", Tokens: 3}},
 	})

@@ -101,6 +101,7 @@ type RequestContext struct {
 	AdditionalDirs []string
 	ChecksCalls    bool // a classifier decides whether calls of the model may run
 	TokensLeft     int  // number of remaining tokens that a reminder reports to the model; 0 means no reminder
+	NoSystemPrompt bool // the system prompt is empty, apart from its introduction
 	// VendorAPI is true if requests go to the vendor's own API, which can cache a larger part of a request.
 	VendorAPI bool
 	LongCache bool // prompts stay in the cache for an hour, not for five minutes
@@ -394,7 +395,10 @@ const (
 )
 
 func requestShape(now RequestContext) protocol.RequestShape {
-	shape := protocol.RequestShape{System: []protocol.TextBlock{protocol.Text(systemPromptIntroduction), protocol.Text(systemPromptText)}, Tools: requestTools(now.Tools)}
+	shape := protocol.RequestShape{System: []protocol.TextBlock{protocol.Text(systemPromptIntroduction)}, Tools: requestTools(now.Tools)}
+	if !now.NoSystemPrompt {
+		shape.System = append(shape.System, protocol.Text(systemPromptText))
+	}
 	if now.VendorAPI {
 		shape.System = append(shape.System, protocol.Text(systemPromptText))
 	}

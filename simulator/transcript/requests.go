@@ -447,7 +447,10 @@ func cacheControlMarks(messages []inputMessage, now RequestContext) []protocol.C
 	if now.LongCache {
 		value["ttl"] = "1h"
 	}
-	marks := []protocol.CacheControlMark{{Path: []any{"system", 0}, Value: value}, {Path: []any{"system", 1}, Value: value}}
+	marks := []protocol.CacheControlMark{{Path: []any{"system", 0}, Value: value}}
+	if !now.NoSystemPrompt {
+		marks = append(marks, protocol.CacheControlMark{Path: []any{"system", 1}, Value: value})
+	}
 	if now.VendorAPI {
 		shared := maps.Clone(value)
 		shared["scope"] = "global"

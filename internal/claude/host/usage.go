@@ -120,6 +120,8 @@ func contextUsageFor(s *session.Session) contextUsage {
 	switch {
 	case c.Window.NoAutoCompact:
 		out.CompactThreshold, out.CompactSource = 0, "auto"
+	case c.Window.HasNoBuffer():
+		out.CompactSource = "auto"
 	case c.Window.IsRequested:
 		out.CompactSource = "settings"
 	}

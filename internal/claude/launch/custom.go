@@ -60,7 +60,7 @@ func FileTreeBelowDir(dir string) fs.FS { return os.DirFS(dir) }
 
 // applyAgent gives the session the prompt, model and tools of --agent or the settings' agent, unless flags set others.
 func (r *planResolver) applyAgent() error {
-	r.plan.Prompt = SystemPrompt{System: r.flags.SystemPrompt, Append: r.flags.AppendSystemPrompt, Schema: r.flags.JSONSchema, SchemaFlag: r.flags.Has("json-schema"), SchemaAttempts: envInt(r.sys, "MAX_STRUCTURED_OUTPUT_RETRIES")}
+	r.plan.Prompt = SystemPrompt{System: r.flags.SystemPrompt, ReplacesSystem: r.flags.Has("system-prompt") || r.flags.SystemPrompt != "", Append: r.flags.AppendSystemPrompt, Schema: r.flags.JSONSchema, SchemaFlag: r.flags.Has("json-schema"), SchemaAttempts: envInt(r.sys, "MAX_STRUCTURED_OUTPUT_RETRIES")}
 	r.plan.Model.Requested = r.flags.Model
 	r.plan.Tools.Requested, r.plan.Tools.Restricted = r.flags.Tools, r.flags.Has("tools")
 	if _, ok := r.plan.Catalog.Agent(r.plan.Settings.Agent); ok && r.flags.Agent == "" {

@@ -146,6 +146,7 @@ type Aliases struct{ Default, Opus, Sonnet, Haiku string }
 // SystemPrompt is the system prompt, and the schema of the answer.
 type SystemPrompt struct {
 	System, Append string
+	ReplacesSystem bool   // System replaces the default, even if it is empty
 	Schema         string // JSON Schema of the answer; empty means none
 	SchemaFlag     bool   // the schema was given by a flag
 	SchemaAttempts int    // number of invalid answers after which the turn fails; 0 means the default

@@ -101,7 +101,7 @@ type HostConfiguration struct {
 func (s *Session) Configure(c HostConfiguration) error {
 	prompt := s.plan.Prompt
 	if c.SystemPrompt != nil {
-		prompt.System = *c.SystemPrompt
+		prompt.System, prompt.ReplacesSystem = *c.SystemPrompt, true
 	}
 	prompt.Append = cmp.Or(c.AppendPrompt, prompt.Append)
 	if _, err := outputschema.Compile(c.Schema); err == nil {
@@ -109,7 +109,7 @@ func (s *Session) Configure(c HostConfiguration) error {
 	}
 	s.tools.inventory.hostSchema.Store(prompt.Schema != "" && !prompt.SchemaFlag)
 	s.tools.aliases = c.ToolAliases
-	s.plan.Prompt = prompt
+	s.plan.Prompt, s.context.plan.Prompt = prompt, prompt
 	return s.rebuildSimulator(prompt)
 }
 

@@ -230,6 +230,9 @@ func (s *sessionContext) offeredTools(r agent.RequestingAgent) []string {
 func (s *sessionContext) SystemUsage() slash.LoadedContext {
 	offered := s.offeredTools(agent.RequestingAgent{})
 	l := slash.LoadedContext{SystemPrompt: claudecode.SystemPromptTokens(s.state.Model())}
+	if s.plan.Prompt.ReplacesSystem {
+		l.SystemPrompt = 0
+	}
 	if s.plan.Prompt.System != "" {
 		l.SystemPrompt = slash.TokensOfPart(s.plan.Prompt.System)
 	}
@@ -345,7 +348,7 @@ func (s *sessionContext) RequestContext(agentID string) transcript.RequestContex
 	requester, name := s.requestingAgentAndModel(agentID)
 	offered, facts := s.offeredTools(requester), claudecode.FactsOfModel(name)
 	tools, deferred := s.toolDefinitions(requester, offered)
-	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.HasTaskList, VendorAPI: s.plan.Profile.UsesAnthropicAPI(), LongCache: s.plan.Profile.Environment().Credential == claudecode.CredentialOAuth, AdditionalDirs: s.additionalDirs(), TokensLeft: contextWindowToldToModel(name), Source: s.requestSourceLabel(requester)}
+	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.HasTaskList, VendorAPI: s.plan.Profile.UsesAnthropicAPI(), LongCache: s.plan.Profile.Environment().Credential == claudecode.CredentialOAuth, AdditionalDirs: s.additionalDirs(), NoSystemPrompt: s.plan.Prompt.ReplacesSystem && s.plan.Prompt.System == "" && s.plan.Prompt.Append == "", TokensLeft: contextWindowToldToModel(name), Source: s.requestSourceLabel(requester)}
 	updates := (agentID == "" || requester.InBackground || s.plan.Output.AgentText) && (s.plan.Output.Format == "stream-json" || s.plan.Output.Format == "json" && s.plan.Output.Verbose || s.plan.Records.Run.Interactive)
 	mode := s.tools.policy.Mode()
 	now.ChecksCalls = agentID == "" && (s.plan.Records.Run.Interactive || !s.plan.Permission.BypassAllowed) && (mode == protocol.ModeAuto || mode == protocol.ModePlan)
