@@ -102,7 +102,7 @@ func describeServer(st mcp.ServerStatus, detailed bool) serverStatus {
 		out.Scope = "dynamic"
 	}
 	if st.Status != "connected" {
-		if kind != "sdk" && st.Status != statusNeedsAuth {
+		if kind != "sdk" && st.Status != statusNeedsAuth && st.Status != "disabled" {
 			out.Error = st.WireError
 			if st.Source != "dynamic" { // the real CLI shows only commands of configuration files
 				out.Error = strings.Replace(out.Error, `in $PATH: "stdio"`, fmt.Sprintf("in $PATH: %q", st.Config.Command), 1)
