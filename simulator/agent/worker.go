@@ -144,8 +144,8 @@ func (w *agentRun) run(ctx context.Context) task.End {
 	} else {
 		w.postMessageHiddenIfNested(w.promptEvent(w.input.Prompt))
 		w.task.Post(w.startHooks.Frames...)
+		simulator.LetMessageStreamContinue(ctx)
 	}
-	simulator.LetMessageStreamContinue(ctx)
 	w.preloadSkills(ctx)
 	return w.runUntilNoMessage(ctx, w.input.Prompt)
 }

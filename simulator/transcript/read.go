@@ -333,11 +333,11 @@ type transcriptCutError string
 
 func (e transcriptCutError) Error() string { return string(e) }
 
-// dropAfter drops the lines after the message whose uuid is messageUUID. If expectedPromptUUID is not nil, dropAfter
+// dropAfter drops the lines after the message whose uuid is messageUUID, which must be in the branch of leaf. If expectedPromptUUID is not nil, dropAfter
 // fails unless it is the uuid of the first prompt to drop, or "" if there is no such prompt. The recorded costs are kept.
-func (t *parsedTranscript) dropAfter(messageUUID string, expectedPromptUUID *string) error {
+func (t *parsedTranscript) dropAfter(leaf, messageUUID string, expectedPromptUUID *string) error {
 	last := slices.IndexFunc(t.entries, func(e entry) bool { return e.uuid == messageUUID && e.isMessage() })
-	if last < 0 {
+	if last < 0 || !slices.ContainsFunc(t.branchLines(leaf), func(e entry) bool { return e.uuid == messageUUID }) {
 		return transcriptCutError("No message found with message.uuid of: " + messageUUID)
 	}
 	if expectedPromptUUID != nil {

@@ -136,7 +136,7 @@ func (s *Transcript) openResumed(path string) error {
 	}
 	leaf := t.leaf
 	if s.conversation.options.ResumeAt != "" {
-		if err := t.dropAfter(s.conversation.options.ResumeAt, s.conversation.options.DropsTurn); err != nil {
+		if err := t.dropAfter(leaf, s.conversation.options.ResumeAt, s.conversation.options.DropsTurn); err != nil {
 			return &ResumeAtRefusedError{SessionID: s.conversation.sourceID, Message: err.Error()}
 		}
 		leaf = s.conversation.options.ResumeAt

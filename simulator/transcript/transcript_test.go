@@ -518,6 +518,21 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
+// A conversation is cut only at a message of its current branch, not at one that an earlier cut has left (observed with 2.1.330).
+func TestResumeAtAbandonedMessage(t *testing.T) {
+	w := newWorld(t)
+	s := w.mustOpen(t, transcript.Options{})
+	one, two := w.turn(t, s, "one"), w.turn(t, s, "two")
+	closeAll(t, s)
+	again := w.mustOpen(t, transcript.Options{Resume: s.ID(), ResumeAt: one[1]})
+	w.turn(t, again, "three")
+	closeAll(t, again)
+	_, err := w.open(transcript.Options{Resume: s.ID(), ResumeAt: two[1]})
+	if want := "No message found with message.uuid of: " + two[1]; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %q", err, want)
+	}
+}
+
 // A fork has a copy of the history, and its source is unchanged. With --resume-session-at, the
 // history is cut: the remaining prompts are one and three (row 36, e2e test_truncating_resume).
 func TestFork(t *testing.T) {
