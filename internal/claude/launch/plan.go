@@ -152,6 +152,9 @@ type SystemPrompt struct {
 	SchemaAttempts int    // number of invalid answers after which the turn fails; 0 means the default
 }
 
+// IsEmpty reports whether the system prompt is an empty text, in place of the default.
+func (p SystemPrompt) IsEmpty() bool { return p.ReplacesSystem && p.System == "" && p.Append == "" }
+
 // Limits bound a run in turns, money, attempts and time. Zero means the default of the package that uses the limit.
 type Limits struct {
 	MaxTurns                  int
