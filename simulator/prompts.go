@@ -53,10 +53,15 @@ type turnPrompts struct {
 
 func (p *turnPrompts) emitPromptQueuedEvent() {
 	p.out.emit(&protocol.PromptQueued{Content: p.in.Content, Timestamp: p.out.timestamp(), Source: p.in.Source})
-	if p.in.Synthetic {
+	switch {
+	case p.in.Synthetic:
 		p.in.Content = withNonUserSourceMark(p.in.Content)
-		p.recordedContent = p.in.Content
+	case p.in.Content.Blocks == nil && p.in.Content.Text == "":
+		p.in.Content.Text = emptyPromptText
+	default:
+		return
 	}
+	p.recordedContent = p.in.Content
 }
 
 func (p *turnPrompts) emitAccepted(refused bool) {

@@ -282,7 +282,7 @@ func (d *toolRound) emitOutcome(c preparedCall, r executedCall) {
 	})
 	d.out.emit(d.resultEvent(c, res.ToolResult))
 	for _, ev := range res.EventsAfter {
-		if text, is := ev.(*protocol.User); is && text.Expansion != nil {
+		if text, is := ev.(*protocol.User); is && text.Companion {
 			text.ToolUseID = c.toolUse.ID
 		}
 	}

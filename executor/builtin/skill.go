@@ -67,19 +67,20 @@ func loadSkill(ctx context.Context, s Skills, in skillInput) tool.Result {
 		Model   string   `json:"model,omitempty"`
 	}{true, in.Skill, loaded.Tools, loaded.Model}))
 	short := in.Skill[strings.LastIndex(in.Skill, ":")+1:]
-	texts := []string{loaded.Text}
+	message := func(text string, expansion *protocol.Expansion) *protocol.User {
+		content := protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}}
+		return &protocol.User{Message: content, IsSynthetic: true, Expansion: expansion, Companion: true}
+	}
 	switch loaded.Previous {
 	case "":
 	case loaded.Text:
-		texts = []string{"Skill /" + short + " is already loaded above; instructions unchanged."}
+		loaded.Text = "Skill /" + short + " is already loaded above; instructions unchanged."
+		if in.Args != "" {
+			loaded.Text += " Arguments: " + in.Args
+		}
 	default:
-		texts = []string{"(Re-invocation of /" + short + " — the skill instructions were previously loaded; the arguments or dynamic output below are new.)", loaded.Text}
+		r.EventsAfter = append(r.EventsAfter, message("(Re-invocation of /"+short+" — the skill instructions were previously loaded; the arguments or dynamic output below are new.)", nil))
 	}
-	for _, text := range texts {
-		r.EventsAfter = append(r.EventsAfter, &protocol.User{
-			Message:     protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}},
-			IsSynthetic: true, Expansion: &protocol.Expansion{Name: loaded.Name, Tools: loaded.Tools},
-		})
-	}
+	r.EventsAfter = append(r.EventsAfter, message(loaded.Text, &protocol.Expansion{Name: loaded.Name, Tools: loaded.Tools}))
 	return r
 }
