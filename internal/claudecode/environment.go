@@ -27,6 +27,19 @@ type Environment struct {
 	AllowsTelemetry bool           // neither DISABLE_TELEMETRY nor a variable that disables all traffic is set
 	AllowsTraffic   bool           // CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC is not set
 	TokenSource     string         // variable that contains the token; empty means none
+
+	NoPromptCache, ShortPromptCache, LongPromptCache bool // variables about the prompt cache
+}
+
+// PromptCache returns how long requests ask the API to cache their prompts: "off", "5m" or "1h" (observed with 2.1.330).
+func (e Environment) PromptCache() string {
+	switch {
+	case e.NoPromptCache:
+		return "off"
+	case !e.ShortPromptCache && (e.LongPromptCache || e.Credential == CredentialOAuth):
+		return "1h"
+	}
+	return "5m"
 }
 
 // EnvironmentOverrideVariable is a variable of claudeless that takes precedence over the variables of the real CLI in
@@ -42,6 +55,10 @@ func ReadEnvironment(getenv func(string) string) (Environment, error) {
 		AllowsTraffic:  getenv("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC") == "",
 	}
 	e.AllowsTelemetry = e.AllowsTraffic && getenv("DISABLE_TELEMETRY") == ""
+	isOn := func(name string) bool {
+		return slices.Contains([]string{"1", "true", "yes", "on"}, strings.ToLower(strings.TrimSpace(getenv(name))))
+	}
+	e.NoPromptCache, e.ShortPromptCache, e.LongPromptCache = isOn("DISABLE_PROMPT_CACHING"), isOn("FORCE_PROMPT_CACHING_5M"), isOn("ENABLE_PROMPT_CACHING_1H")
 	switch {
 	case getenv("ANTHROPIC_AUTH_TOKEN") != "":
 		e.TokenSource = "ANTHROPIC_AUTH_TOKEN"

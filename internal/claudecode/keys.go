@@ -188,7 +188,7 @@ func (p Profile) RequestBetas(f RequestFeatures) []string {
 		{p.UsesAnthropicAPI(), "thinking-binding-controls-2026-08-01"},
 		{f.CheckedCalls, "dangerous-tool-use-2026-09-03"},
 		{f.ThinkingUpdates, "thinking-display-updates-2026-08-18"},
-		{hasOAuthCredential(p.env), "extended-cache-ttl-2025-04-11"},
+		{p.env.PromptCache() == "1h", "extended-cache-ttl-2025-04-11"},
 		{p.UsesAnthropicAPI(), "cache-diagnosis-2026-04-07"},
 		{f.ChecksCalls, "afk-mode-2026-01-31"},
 	} {

@@ -146,7 +146,7 @@ type AssistantLine struct {
 	RequestID          string      `json:"requestId,omitempty"`
 	RequestRef         string      `json:"requestRef,omitempty"` // id of the [RequestLine]
 	RequestedModel     string      `json:"requestedModel,omitempty"`
-	PromptCache        string      `json:"promptCacheRequested,omitempty"`    // "5m" or "1h"
+	PromptCache        string      `json:"promptCacheRequested,omitempty"`    // "5m", "1h" or "off"
 	CheckRequest       string      `json:"serverClassifierRequest,omitempty"` // id of the check that a server made of the calls
 	Attribution
 	Type string `json:"type"` // "assistant"

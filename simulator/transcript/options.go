@@ -103,8 +103,8 @@ type RequestContext struct {
 	TokensLeft     int  // number of remaining tokens that a reminder reports to the model; 0 means no reminder
 	NoSystemPrompt bool // the system prompt is empty, apart from its introduction
 	// VendorAPI is true if requests go to the vendor's own API, which can cache a larger part of a request.
-	VendorAPI bool
-	LongCache bool // prompts stay in the cache for an hour, not for five minutes
+	VendorAPI   bool
+	PromptCache string // how long prompts stay in the cache: "5m", "1h", or "off"
 }
 
 // hasTool reports whether the model has a tool, by name. It returns true if the tools are unknown (Tools is nil).

@@ -349,7 +349,7 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 		LineHead:           e.LineHead,
 		Message:            protocol.LineMessage{ID: m.ID, Type: m.Type, Role: m.Role, Model: m.Model, Content: m.Content, StopReason: m.StopReason, StopSequence: m.StopSequence, Usage: m.Usage},
 		ThinkingDurationMS: ev.ThinkingDurationMS, ThinkingDisplay: ev.ThinkingDisplay, IsAbortedMidStream: ev.Aborted,
-		RequestID: ev.RequestID, RequestRef: r.requests.lastRequestID(agentID), RequestedModel: m.Model, PromptCache: map[bool]string{true: "1h", false: "5m"}[r.requests.inputOf(agentID).context.LongCache],
+		RequestID: ev.RequestID, RequestRef: r.requests.lastRequestID(agentID), RequestedModel: m.Model, PromptCache: cmp.Or(r.requests.inputOf(agentID).context.PromptCache, "5m"),
 		Attribution: r.attribution.forAgent(agentID).forMessage(ev),
 		Type:        "assistant", LineID: e.LineID, Effort: level, PerTurnEffort: perTurn, MadeBy: "model", LineTrailer: e.LineTrailer,
 	}

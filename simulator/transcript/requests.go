@@ -444,7 +444,10 @@ func (l *modelRequestLog) recordBlobHash(agentID, hash string) (isNew bool) {
 
 func cacheControlMarks(messages []inputMessage, now RequestContext) []protocol.CacheControlMark {
 	value := map[string]string{"type": "ephemeral"}
-	if now.LongCache {
+	switch now.PromptCache {
+	case "off":
+		return []protocol.CacheControlMark{}
+	case "1h":
 		value["ttl"] = "1h"
 	}
 	marks := []protocol.CacheControlMark{{Path: []any{"system", 0}, Value: value}}
