@@ -138,7 +138,8 @@ func TestReadEnvironment(t *testing.T) {
 			claudecode.Environment{TokenSource: "CLAUDE_CODE_OAUTH_TOKEN"},
 		},
 		{
-			"the prompt cache", map[string]string{"ENABLE_PROMPT_CACHING_1H": "yes", "FORCE_PROMPT_CACHING_5M": "0", "CLAUDELESS_ENVIRONMENT": "no-traffic"},
+			"the prompt cache",
+			map[string]string{"ENABLE_PROMPT_CACHING_1H": "yes", "FORCE_PROMPT_CACHING_5M": "0", "CLAUDELESS_ENVIRONMENT": "no-traffic"},
 			claudecode.Environment{UsesDefaultURL: true, LongPromptCache: true},
 		},
 		{"words", map[string]string{"CLAUDELESS_ENVIRONMENT": "none,no-telemetry"}, claudecode.Environment{Credential: claudecode.CredentialNone, UsesDefaultURL: true, AllowsTraffic: true}},
