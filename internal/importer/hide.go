@@ -244,7 +244,9 @@ func readSecretsFromProjectAndUserFiles(p Environment, sessions []*session.Sessi
 		k.readSecretsOfGitConfig(readFileOrNil(dir, ".git/config"))
 	}
 	if p.Home != "" {
-		k.readNetrc(readFileOrNil(p.Home, ".netrc"))
+		for _, m := range netrcPasswordPattern().FindAllSubmatch(readFileOrNil(p.Home, ".netrc"), -1) {
+			k.secretValues = append(k.secretValues, string(m[1]))
+		}
 		k.readAssignments(readFileOrNil(p.Home, ".aws/credentials"))
 		k.readSecretsOfEnvAndHeadersInConfig(readFileOrNil(p.Home, ".claude/settings.json"))
 	}
@@ -333,11 +335,5 @@ func (k *secretsFromFilesReader) readSecretsOfGitConfig(gitConfig []byte) {
 				k.secretValues = append(k.secretValues, secret)
 			}
 		}
-	}
-}
-
-func (k *secretsFromFilesReader) readNetrc(data []byte) {
-	for _, m := range netrcPasswordPattern().FindAllSubmatch(data, -1) {
-		k.secretValues = append(k.secretValues, string(m[1]))
 	}
 }

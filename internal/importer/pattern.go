@@ -141,7 +141,9 @@ func volatileRegexp(prompt string) string {
 	runes := []rune(line)
 	cut := more || len(runes) > longest
 	line = string(runes[:min(longest, len(runes))])
-	expr := "^\\s*" + replaceMatchesAndConvertTextBetween(placeholderPattern(), line, ".+", regexpMatchingTextWithAnyNumbers)
+	expr := "^\\s*" + replaceMatchesAndConvertTextBetween(placeholderPattern(), line, ".+", func(text string) string {
+		return replaceMatchesAndConvertTextBetween(hexNumberPattern(), text, `[\w:.-]+`, regexp.QuoteMeta)
+	})
 	if !cut {
 		expr += "\\s*$"
 	}
@@ -151,10 +153,6 @@ func volatileRegexp(prompt string) string {
 var placeholderPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`REDACTED_[A-Z0-9_]+|` + HomePlaceholder + `|` + CWDPlaceholder)
 })
-
-func regexpMatchingTextWithAnyNumbers(literalText string) string {
-	return replaceMatchesAndConvertTextBetween(hexNumberPattern(), literalText, `[\w:.-]+`, func(text string) string { return regexp.QuoteMeta(text) })
-}
 
 // replaceMatchesAndConvertTextBetween replaces matches of replacedPattern by replacement and converts the text between them.
 func replaceMatchesAndConvertTextBetween(replacedPattern *regexp.Regexp, text, replacement string, convertTextBetween func(string) string) string {

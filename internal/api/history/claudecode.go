@@ -90,7 +90,8 @@ func (r *messagePartCollector) classifyAndAddTextBlock(blockText string) {
 	}
 	switch as := kindOfText(blockText); as {
 	case KindAddedPrompt:
-		r.before = append(r.before, newStep(as, unwrapPromptTypedDuringWork(blockText)))
+		prompt, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimLeft(blockText, "\n "), addedPromptPrefix), addedPromptSuffix)
+		r.before = append(r.before, newStep(as, prompt))
 	case KindBackgroundWorkNotice:
 		r.before = append(r.before, newStep(as, extractTaskNotificationElement(blockText)))
 	case KindClaudeCodeTextNeedingReply, KindTextRequestingNewReply, KindTextRequestingRestOfReply, KindSummaryReplacingHistory:
@@ -140,12 +141,6 @@ func (r *messagePartCollector) stepFromCollectedPrompt(kind StepKind) Step {
 	s := Step{Kind: kind, Text: joinBlocksWithNewlines(r.prompt), Blocks: r.prompt, Files: r.files}
 	s.digest = s.digestWithoutUses()
 	return s
-}
-
-func unwrapPromptTypedDuringWork(wrappedPrompt string) (typedPrompt string) {
-	wrappedPrompt = strings.TrimPrefix(strings.TrimLeft(wrappedPrompt, "\n "), addedPromptPrefix)
-	wrappedPrompt, _, _ = strings.Cut(wrappedPrompt, addedPromptSuffix)
-	return wrappedPrompt
 }
 
 // extractTaskNotificationElement returns the <task-notification> element in a text, because scenarios match this element.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -261,11 +262,7 @@ func wrongTypeError(at string, raw []byte, err error) error {
 		return errSyntax
 	}
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && e.Field != "" {
-		return InvalidRequest(at+"."+e.Field, "Input should be a valid "+jsonTypeName(e.Type.Kind().String()))
+		return InvalidRequest(at+"."+e.Field, "Input should be a valid "+cmp.Or(map[reflect.Kind]string{reflect.Bool: "boolean", reflect.Slice: "list", reflect.Pointer: "string"}[e.Type.Kind()], e.Type.Kind().String()))
 	}
 	return InvalidRequest(at, "Input should be a valid dictionary")
-}
-
-func jsonTypeName(goKind string) string {
-	return cmp.Or(map[string]string{"bool": "boolean", "slice": "list", "ptr": "string"}[goKind], goKind)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -281,7 +282,7 @@ func PrettyPickle(v any) json.RawMessage {
 			if d, ok := args.Items[0].(*pickle.Dict); ok {
 				return describeUnpicklableObject(d)
 			}
-		case isException(g):
+		case regexp.MustCompile(`(Error|Exception|Warning|Interrupt|Exit|StopIteration)$`).MatchString(g.Name):
 			return exceptionJSON(g, o)
 		}
 	}
@@ -306,12 +307,6 @@ func describeUnpicklableObject(placeholder *pickle.Dict) json.RawMessage {
 	}
 	out["summary"] = summary
 	return encodeJSONOrFormatAsString(out)
-}
-
-func isException(g *pickle.Global) bool {
-	return slices.ContainsFunc([]string{"Error", "Exception", "Warning", "Interrupt", "Exit", "StopIteration"}, func(end string) bool {
-		return strings.HasSuffix(g.Name, end)
-	})
 }
 
 func exceptionJSON(g *pickle.Global, o *pickle.Object) json.RawMessage {

@@ -308,8 +308,12 @@ func breakpointTools() []tool {
 			return fields{"status": "ok", "function_name": a.text("function_name")}, nil
 		}},
 		{
-			name: "breakpoint_set_behavior", doc: "Set whether a breakpoint stops calls before they run.", run: changeBreakpoint,
+			name: "breakpoint_set_behavior", doc: "Set whether a breakpoint stops calls before they run.",
 			params: []param{name, {name: "behavior", kind: jsonTypeString, required: true, enum: before, doc: "yield follows the default behavior"}},
+			run: func(_ context.Context, f *hubAccess, a arguments) (any, error) {
+				b, err := f.hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointSettings{Name: a.text("function_name"), Before: a.optionalText("behavior")})
+				return fields{"status": "ok", "function_name": b.Name, "behavior": b.Before}, err
+			},
 		},
 		{
 			name: "breakpoint_set_after_behavior", doc: "Set whether a breakpoint stops calls after they have run.", run: setBreakpointBehaviorAfterCall,
@@ -346,11 +350,6 @@ func addBreakpoint(_ context.Context, f *hubAccess, a arguments) (any, error) {
 		Name: name, Before: a.optionalText("behavior"), After: a.optionalText("after_behavior"), When: a.optionalText("when"),
 	})
 	return fields{"status": "ok", "function_name": name}, err
-}
-
-func changeBreakpoint(_ context.Context, f *hubAccess, a arguments) (any, error) {
-	b, err := f.hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointSettings{Name: a.text("function_name"), Before: a.optionalText("behavior")})
-	return fields{"status": "ok", "function_name": b.Name, "behavior": b.Before}, err
 }
 
 func setBreakpointBehaviorAfterCall(_ context.Context, f *hubAccess, a arguments) (any, error) {

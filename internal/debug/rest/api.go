@@ -149,7 +149,9 @@ func externalMCPServerRoutes(serversOrNil *debug.ServerManager) []route {
 	table := []route{
 		{method: "GET", path: "/api/mcp-clients", summary: "List external servers", answer: (*api).listExternalServers},
 		{method: "POST", path: "/api/mcp-clients/connect", summary: "Add an external server", answer: withBody((*api).connectServer)},
-		{method: "POST", path: "/api/mcp-clients/{name}/disconnect", summary: "Disconnect an external server", answer: (*api).disconnectServer},
+		{method: "POST", path: "/api/mcp-clients/{name}/disconnect", summary: "Disconnect an external server", answer: func(a *api, r *http.Request) (any, error) {
+			return compat.SuccessFields("name", r.PathValue("name")), a.External.Disconnect(r.Context(), r.PathValue("name"))
+		}},
 		{method: "POST", path: "/api/mcp-clients/{name}/reconnect", summary: "Connect an external server again", answer: (*api).reconnectServer},
 		{method: "GET", path: "/api/mcp-tools", summary: "List external tools", answer: (*api).tools},
 		{method: "POST", path: "/api/mcp-tools/call", summary: "Call an external tool", answer: withBody((*api).callTool)},
@@ -187,11 +189,6 @@ func (a *api) connectServer(r *http.Request, entry map[string]json.RawMessage) (
 	}
 	tools, err := a.External.Connect(r.Context(), name, config)
 	return compat.SuccessFields("name", name, "tools", tools), err
-}
-
-func (a *api) disconnectServer(r *http.Request) (any, error) {
-	name := r.PathValue("name")
-	return compat.SuccessFields("name", name), a.External.Disconnect(r.Context(), name)
 }
 
 func (a *api) reconnectServer(r *http.Request) (any, error) {

@@ -23,7 +23,10 @@ func callRoutes() []route {
 	return []route{
 		{method: "POST", path: "/api/call/start", client: true, summary: "Report a call that is about to run", answer: (*api).startCall},
 		{method: "GET", path: "/api/poll/{id}", client: true, summary: "Get the decision about a paused call; ?wait=25s waits for it", answer: (*api).pollDecision},
-		{method: "DELETE", path: "/api/poll/{id}", client: true, summary: "Abandon a paused call", answer: (*api).abandonPausedCall},
+		{method: "DELETE", path: "/api/poll/{id}", client: true, summary: "Abandon a paused call", answer: func(a *api, r *http.Request) (any, error) {
+			a.Hub.AbandonPauseOfDisconnectedCaller(r.PathValue("id"))
+			return compat.SuccessFields(), nil
+		}},
 		{method: "POST", path: "/api/call/complete", client: true, summary: "Report the outcome of a call", answer: (*api).completeCall},
 		{
 			method: "GET", path: "/api/debug-client.js", client: true, summary: "Get the client for JavaScript, as a module",
@@ -130,11 +133,6 @@ func waitTime(r *http.Request) (time.Duration, error) {
 		return 0, &debug.Error{Code: "invalid_wait", Message: "wait must be a duration such as 25s"}
 	}
 	return min(d, maxPollWait), nil
-}
-
-func (a *api) abandonPausedCall(r *http.Request) (any, error) {
-	a.Hub.AbandonPauseOfDisconnectedCaller(r.PathValue("id"))
-	return compat.SuccessFields(), nil
 }
 
 func (a *api) completeCall(r *http.Request) (any, error) {

@@ -17,7 +17,10 @@ func breakpointPauseAndCallRoutes() []route {
 	return []route{
 		{method: "GET", path: "/api/breakpoints", client: true, summary: "List breakpoints", answer: (*api).breakpoints},
 		{method: "POST", path: "/api/breakpoints", client: true, summary: "Set a breakpoint", answer: withBody((*api).setBreakpoint)},
-		{method: "DELETE", path: "/api/breakpoints/{name}", summary: "Remove a breakpoint", answer: (*api).removeBreakpoint},
+		{method: "DELETE", path: "/api/breakpoints/{name}", summary: "Remove a breakpoint", answer: func(a *api, r *http.Request) (any, error) {
+			a.Hub.BreakpointSet.RemoveBreakpoint(r.PathValue("name"))
+			return compat.SuccessFields("function_name", r.PathValue("name")), nil
+		}},
 		{method: "POST", path: "/api/breakpoints/{name}/behavior", summary: "Set when a breakpoint stops before a call", answer: withBody((*api).setBreakpointBehaviorBeforeCall)},
 		{method: "POST", path: "/api/breakpoints/{name}/after_behavior", summary: "Set after which calls a breakpoint stops", answer: withBody((*api).setBreakpointBehaviorAfterCall)},
 		{method: "POST", path: "/api/breakpoints/{name}/replacement", summary: "Set the tool that runs instead of the calls that match a breakpoint but are not paused", answer: withBody((*api).setReplacement)},
@@ -66,11 +69,6 @@ func (a *api) setBreakpoint(_ *http.Request, in breakpointChange) (any, error) {
 		err = a.Hub.RegisterSignature(in.Name, string(in.Signature))
 	}
 	return compat.SuccessFields("function_name", in.Name), err
-}
-
-func (a *api) removeBreakpoint(r *http.Request) (any, error) {
-	a.Hub.BreakpointSet.RemoveBreakpoint(r.PathValue("name"))
-	return compat.SuccessFields("function_name", r.PathValue("name")), nil
 }
 
 type behaviorRequest struct {

@@ -35,8 +35,8 @@ func (p *realCLIFileCache) realProgram(ownFiles ClaudelessFiles, words []string,
 	if name := filepath.Base(file); strings.HasPrefix(name, "ld-") && strings.Contains(name, ".so") || name == "ld.so" { // a dynamic loader runs the program in its arguments
 		return p.realClaudeRunByDynamicLoader(ownFiles, words, dir)
 	}
-	if !isScriptInterpreterName(filepath.Base(file)) {
-		return ""
+	if !slices.Contains([]string{"node", "nodejs", "bun", "deno", "sh", "bash", "dash"}, strings.TrimRight(filepath.Base(file), "0123456789.-")) {
+		return "" // not the interpreter of a script that is one of its arguments
 	}
 	at := slices.IndexFunc(words[1:], func(word string) bool { return !strings.HasPrefix(word, "-") })
 	if at < 0 || slices.Contains(words[1:at+1], "-c") || slices.Contains(words[1:at+1], "-e") {
@@ -56,12 +56,6 @@ func resolveFile(path, dir string) string {
 	}
 	file, _ := filepath.EvalSymlinks(path)
 	return file
-}
-
-// isScriptInterpreterName reports whether a program, judged by its name, runs a script that is one of its arguments.
-func isScriptInterpreterName(programName string) bool {
-	programName = strings.TrimRight(programName, "0123456789.-")
-	return slices.Contains([]string{"node", "nodejs", "bun", "deno", "sh", "bash", "dash"}, programName)
 }
 
 func (p *realCLIFileCache) realClaudeRunByDynamicLoader(ownFiles ClaudelessFiles, loaderCommandWords []string, dir string) string {

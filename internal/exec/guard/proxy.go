@@ -82,7 +82,12 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 func copyBothDirections(ctx context.Context, a, b net.Conn) {
 	context.AfterFunc(ctx, func() { closeIgnoringError(a); closeIgnoringError(b) })
 	var wg sync.WaitGroup
-	wg.Go(func() { _, _ = io.Copy(b, a); halfClose(b) }) // an error ends the copy
+	wg.Go(func() {
+		_, _ = io.Copy(b, a) // an error ends the copy
+		if t, ok := b.(*net.TCPConn); ok {
+			_ = t.CloseWrite() // the connection may already be closed
+		}
+	})
 	_, _ = io.Copy(a, b)
 	closeIgnoringError(a)
 	wg.Wait()
@@ -97,12 +102,6 @@ type bufferedConn struct {
 func (b bufferedConn) Read(p []byte) (int, error) { return b.buffered.Read(p) }
 
 func closeIgnoringError(conn net.Conn) { _ = conn.Close() }
-
-func halfClose(c net.Conn) {
-	if t, ok := c.(*net.TCPConn); ok {
-		_ = t.CloseWrite() // the connection may already be closed
-	}
-}
 
 const proxyDialTimeout = 30 * time.Second
 

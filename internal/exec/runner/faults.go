@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -168,7 +169,7 @@ func (o Options) runCommandOnceWithFault(ctx context.Context, fault procio.Fault
 
 func faultOutcome(f procio.Fault, exit proc.Exit, stderr string) string {
 	switch {
-	case exit.Signal != "" || exit.Code >= 128 || stderrContainsCrashTrace(stderr):
+	case exit.Signal != "" || exit.Code >= 128 || crashTracePattern().MatchString(stderr):
 		return "crashed"
 	case exit.Code != 0:
 		return "failed"
@@ -178,11 +179,9 @@ func faultOutcome(f procio.Fault, exit proc.Exit, stderr string) string {
 	return "survived"
 }
 
-func stderrContainsCrashTrace(stderr string) bool {
-	return slices.ContainsFunc([]string{"Traceback (most recent call last)", "\nNode.js v", "panic: ", "goroutine 1 [", "Unhandled promise rejection", "thread 'main' panicked"}, func(sign string) bool {
-		return strings.Contains(stderr, sign)
-	})
-}
+var crashTracePattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`Traceback \(most recent call last\)|\nNode\.js v|panic: |goroutine 1 \[|Unhandled promise rejection|thread 'main' panicked`)
+})
 
 type leftoverProcess struct {
 	pid      int

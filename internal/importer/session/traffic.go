@@ -38,8 +38,9 @@ func (r *trafficReader) addExchange(at Place, date string, e *journal.Exchange) 
 	b.ID = named
 	b.addSourceFile(at.File)
 	b.Date = cmp.Or(b.Date, date)
-	if isSideRequest(request) {
-		return
+	// Older versions of Claude Code send small requests, about commands and titles, that contain no tools and no working directory.
+	if request.SideRequestKind() != "" || request.IsClaudeCode() && request.Agent == "" && len(request.Tools.Names) == 0 && request.WorkingDirectory() == "" {
+		return // not part of the conversation
 	}
 	b.addIDs(named, e.Agent)
 	if e.Agent == "" {
@@ -57,12 +58,6 @@ func (r *trafficReader) addExchange(at Place, date string, e *journal.Exchange) 
 	}
 	w.addNewGroups(t, groups)
 	w.addAnswer(t, e)
-}
-
-// isSideRequest reports whether a request is not part of the conversation. Older versions of Claude Code send small
-// requests, about commands and titles, that contain no tools and no working directory.
-func isSideRequest(r *history.Request) bool {
-	return r.SideRequestKind() != "" || r.IsClaudeCode() && r.Agent == "" && len(r.Tools.Names) == 0 && r.WorkingDirectory() == ""
 }
 
 // sessionIDFromMetadata returns the session id from the metadata of older versions of Claude Code.

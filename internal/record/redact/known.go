@@ -14,7 +14,7 @@ func nameLooksSecret(name string) bool {
 	}
 	for _, part := range secretNameParts {
 		if strings.Contains(name, part) {
-			return !isNameOfTokenCount(name)
+			return !strings.HasPrefix(name, "tokens") && !strings.HasSuffix(name, "tokens") && !strings.HasSuffix(name, "tokenspersecond") // a number of tokens
 		}
 	}
 	return name == "auth" || name == "cookie" || name == "setcookie"
@@ -28,10 +28,6 @@ var secretNameParts = [...]string{
 var harmlessVariableNames = [...]string{
 	"tokenurl", "tokentype", "secretname", "passwordfield", "credentialsfile", "continuationtoken", "nextpagetoken", "pagetoken",
 	"progresstoken", "authorizationurl", "authorizationendpoint", "tokenendpoint", "tokens",
-}
-
-func isNameOfTokenCount(lowerCaseName string) bool {
-	return strings.HasSuffix(lowerCaseName, "tokens") || strings.HasPrefix(lowerCaseName, "tokens") || strings.HasSuffix(lowerCaseName, "tokenspersecond")
 }
 
 // variableLooksSecret reports whether a variable that [nameLooksSecret] does not recognize is probably a credential:

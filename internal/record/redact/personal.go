@@ -94,7 +94,7 @@ func (p *personalDataFinder) find(s string) []Finding {
 	p.words.forEachWordMatch(s, func(n, start, end int) {
 		switch kind := p.kindsByWordNumber[n]; kind {
 		case "CWD", "HOME", "USER", "HOST":
-			if isWholeWord(s, start, end) {
+			if (start == 0 || !isLetterOrDigit(s[start-1]) || s[start] == '/') && (end == len(s) || !isLetterOrDigit(s[end])) {
 				found = append(found, Finding{Kind: kind, Start: start, End: end})
 			}
 		default:
@@ -108,10 +108,6 @@ func (p *personalDataFinder) find(s string) []Finding {
 		}
 	})
 	return slices.Concat(found, p.findKnownSessionRequestOrMessageIDs(s), findEmails(s), findIPAddresses(s))
-}
-
-func isWholeWord(s string, start, end int) bool {
-	return (start == 0 || !isLetterOrDigit(s[start-1]) || s[start] == '/') && (end == len(s) || !isLetterOrDigit(s[end]))
 }
 
 func isLetterOrDigit(b byte) bool {

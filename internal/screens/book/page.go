@@ -234,17 +234,13 @@ func StateOf(s emulator.Screen) string {
 		return "busy"
 	case slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, "API Error") }):
 		return "error"
-	case slices.ContainsFunc(lines, isComposerRow):
+	case regexp.MustCompile(`(?m)^[ │]*[❯>]\x{a0}`).MatchString(strings.Join(lines, "\n")): // the row of the composer
 		return "idle"
 	}
 	return ""
 }
 
 func isBusyLine(line string) bool { return strings.Contains(line, "esc to interrupt") }
-
-func isComposerRow(line string) bool {
-	return strings.HasPrefix(strings.TrimLeft(line, " │"), "❯\u00a0") || strings.HasPrefix(strings.TrimLeft(line, " │"), ">\u00a0")
-}
 
 func dialogStateFromText(screenLines []string, options []Option) string {
 	const most = 20 // maximum number of rows of a dialog above its options
