@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	_ "embed" // for environment_variables.txt
 	"errors"
 	"fmt"
 	"io"
@@ -241,10 +242,10 @@ func ClaudeSubcommandsShellPattern() string { return strings.Join(claudecode.Sub
 func UnknownClaudelessVariables(environ []string) (unknownWithSuggestions []string) {
 	for _, kv := range environ {
 		name, value, _ := strings.Cut(kv, "=")
-		if value == "" || !strings.HasPrefix(name, "CLAUDELESS_") || slices.Contains(ClaudelessEnvironmentVariables(), name) {
+		if value == "" || !strings.HasPrefix(name, "CLAUDELESS_") || slices.Contains(strings.Fields(claudelessEnvironmentVariables), name) {
 			continue
 		}
-		if near := diag.Nearest(name, ClaudelessEnvironmentVariables()); near != "" {
+		if near := diag.Nearest(name, strings.Fields(claudelessEnvironmentVariables)); near != "" {
 			name += ", did you mean " + near + "?"
 		}
 		unknownWithSuggestions = append(unknownWithSuggestions, name)
@@ -269,17 +270,10 @@ func SubcommandMisspelledByFirstArgument(s *process.System, subcommands []string
 	return ""
 }
 
-// ClaudelessEnvironmentVariables returns all environment variables that claudeless reads.
-func ClaudelessEnvironmentVariables() []string {
-	return []string{
-		"CLAUDELESS_BIN", "CLAUDELESS_CAPTURE", "CLAUDELESS_CAPTURE_OUTPUT", "CLAUDELESS_CLAUDE_VERSION", "CLAUDELESS_COMPACT_DELAY_MS", "CLAUDELESS_COMPAT",
-		"CLAUDELESS_CONFIG_DIR", "CLAUDELESS_CWD", "CLAUDELESS_DEBUGGER", "CLAUDELESS_DEBUGGER_TOKEN", "CLAUDELESS_ENVIRONMENT", "CLAUDELESS_EXIT_HINT_TIMEOUT_MS", "CLAUDELESS_EXPECT",
-		"CLAUDELESS_FAILURE", "CLAUDELESS_GATES", "CLAUDELESS_HOOK_TIMEOUT_MS", "CLAUDELESS_IDENTIFY", "CLAUDELESS_INTEROP", "CLAUDELESS_MANAGED_DIR",
-		"CLAUDELESS_MCP_CLIENTS_CONFIG", "CLAUDELESS_MCP_CONFIG", "CLAUDELESS_MCP_DEBUG", "CLAUDELESS_MCP_REQUIRE", "CLAUDELESS_MCP_TIMEOUT_MS", "CLAUDELESS_MERGE_PROMPTS",
-		"CLAUDELESS_PACE", "CLAUDELESS_PART", "CLAUDELESS_REAL", "CLAUDELESS_REQUEST_ID", "CLAUDELESS_RESPONSE_DELAY_MS", "CLAUDELESS_RETRY_SCALE", "CLAUDELESS_RUN", "CLAUDELESS_SCENARIO", "CLAUDELESS_SCREEN_FAULT", "CLAUDELESS_SIMTEST",
-		"CLAUDELESS_SIMTEST", "CLAUDELESS_STATE_DIR", "CLAUDELESS_STRICT", "CLAUDELESS_STRICT_MCP", "CLAUDELESS_TOOL",
-	}
-}
+// claudelessEnvironmentVariables contains all environment variables that claudeless reads.
+//
+//go:embed environment_variables.txt
+var claudelessEnvironmentVariables string
 
 // secretArguments returns the arguments that certainly contain a secret, as "argv[N]". These are arguments with a key
 // in a known format such as sk-ant-…, or with the value of a secret environment variable.

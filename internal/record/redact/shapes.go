@@ -3,6 +3,7 @@ package redact
 //go:generate sh -c "go mod download github.com/zricethezav/gitleaks/v8@v8.30.1 && go run ./rules $(go env GOMODCACHE)/github.com/zricethezav/gitleaks/v8@v8.30.1/config/gitleaks.toml"
 
 import (
+	_ "embed" // for additional_rules.txt
 	"maps"
 	"math"
 	"regexp"
@@ -11,52 +12,27 @@ import (
 	"sync"
 )
 
-// additionalRules match forms of secrets that gitleaks lacks, or matches too strictly for records.
-var additionalRules = [...]rule{
-	{id: "anthropic-key", expr: `\bsk-ant-[A-Za-z0-9_-]{6,}`, keywords: "sk-ant-"},
-	{id: "secret-key", expr: `\bsk-[A-Za-z0-9_-]{8,}`, keywords: "sk-"},
-	{id: "github-token", expr: `\b(?:gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{20,})`, keywords: "ghp_|gho_|ghu_|ghs_|ghr_|github_pat_"},
-	{id: "gitlab-token", expr: `\bgl(?:pat|ptt|rt|dt|soat|ffct|imt|cbt)-[A-Za-z0-9_-]{16,}`, keywords: "glpat-|glptt-|glrt-|gldt-|glsoat-|glffct-|glimt-|glcbt-"},
-	{id: "slack-token", expr: `\bxox[abeoprs]-[A-Za-z0-9-]{8,}`, keywords: "xox"},
-	{id: "aws-access-key", expr: `\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b`, keywords: "akia|asia|abia|acca"},
-	{id: "google-key", expr: `\bAIza[A-Za-z0-9_-]{30,}`, keywords: "aiza"},
-	{id: "jwt", expr: `\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*`, keywords: "eyj"},
-	{id: "private-key", expr: `-----BEGIN[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----(?s:.*?)(?:-----END[ A-Z0-9_-]{0,100}-----|\z)`, keywords: "-----begin"},
-	{id: "url-password", expr: `\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s/:@"'<>` + "`" + `]*:([^\s/@"'<>` + "`" + `]+)@`, keywords: "://", usesContext: true},
-	{id: "url-token", expr: `[?&;#](?i:[a-z0-9_.-]*(?:token|secret|passw(?:or)?d|api[_-]?key|access[_-]?key|credential|signature)|sig|key|auth|code)=([^\s&#"'<>;` + "`" + `]{4,})`, keywords: "token=|secret=|passwd=|password=|api_key=|apikey=|api-key=|access_key=|accesskey=|credential=|signature=|sig=|key=|auth=|code=", usesContext: true},
-	{id: "bearer", expr: `(?i)\bbearer\s+([A-Za-z0-9._~+/-]{8,}=*)`, keywords: "bearer", usesContext: true},
-	{id: "authorization-header", expr: `(?i)\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:bearer|basic|token|digest|apikey)\s+([^\s"'\\,;]{6,})`, keywords: "authorization", usesContext: true},
-	{id: "key-header", expr: `(?i)\b(?:x-(?:[a-z0-9]+-)*(?:(?:api)?key|token|secret)|api-key|private-token|cookie|set-cookie)["']?:[ \t]*["']?([^\s"'\\,]{6,})`, keywords: "-key|-apikey|-token|-secret|api-key|cookie", usesContext: true},
-	{id: "flag-value", expr: `(?i)(?:^|[\s"'\[,])--?(?:[a-z0-9]+-)*(?:token|secret|password|passwd|passphrase|api-?key|access-?key|credentials?|auth|bearer)(?:=|\s+|"\s*,\s*")["']?([^\s"'\\-][^\s"'\\]{3,})`, keywords: "token|secret|passw|passphrase|api-key|apikey|access-key|accesskey|credential|-auth|-bearer", usesContext: true},
-	{id: "user-password", expr: `(?:^|[\s"'])(?:-u|--user|--proxy-user)(?:=|\s+|\s*)["']?[^\s:"'/=$-][^\s:"'/]*:([^\s"'@/]{3,})`, keywords: " -u|--user|--proxy-user", usesContext: true},
-	{id: "cookie-header", expr: `(?i)\bcookie["']?:[ \t]*["']?[^\s"'=;]+=([^"'\r\n\\]{3,})`, keywords: "cookie", usesContext: true},
-	{id: "cookie-option", expr: `(?:^|[\s"'])(?:-b\s+|--cookie(?:=|\s+))(?:"[^"=;]+=([^"]+)|'[^'=;]+=([^']+)|[^\s"'=;-][^\s"'=;]*=([^\s"'|&]+))`, keywords: " -b|--cookie", usesContext: true, isCommandOption: true},
-	{id: "curl-option", expr: `\bcurl\b[^\n|;&]*?\s-[a-zA-Z]*(?:b\s*["']?[^\s"'=;-]+=|u\s*["']?[^\s"':$-]+:)([^\s"'|&]+)`, keywords: "curl", usesContext: true, isCommandOption: true},
-	{id: "docker-token", expr: `\bdckr_(?:pat|oat)_[A-Za-z0-9_-]{8,}`, keywords: "dckr_"},
-	{id: "telegram-token", expr: `(?:\b|bot)([0-9]{6,12}:A[A-Za-z0-9_-]{33,36})`, keywords: ":a"},
-	{id: "discord-webhook", expr: `\bapi(?:/v[0-9]+)?/webhooks/[0-9]+/([A-Za-z0-9_-]{20,})`, keywords: "/webhooks/"},
-	{id: "connection-string", expr: `(?i)\b(?:host|server|data source|user|username|user id|uid|dbname|database)\s*=[^\n"(){}]{1,48}?\b(?:password|pwd) ?=\s*'?([^\s'";(){}]{2,})|\b(?:password|pwd) ?=\s*'?([^\s'";(){}]{2,})'?[;\s]+(?:host|server|user|uid|dbname|database)\s*=`, keywords: "password=|password =|pwd=|pwd =", usesContext: true},
-	{id: "pgpass", expr: `(?m)(?:^|[\s"'>]|\\n)[^\s:"'/]+:(?:[0-9]{1,5}|\*):[^\s:"'/]+:[^\s:"'/]+:((?:\\[:\\]|[^\s"'\\:]){3,})`, keywords: "pgpass|:5432:|:*:"},
-	{id: "netrc", expr: `(?i)\b(?:machine` + netrcSeparatorPattern + `[^\s\\]{1,100}|default` + netrcSeparatorPattern + `login` + netrcSeparatorPattern + `[^\s\\]{1,100})` + netrcSeparatorPattern + `(?:(?:login|account)` + netrcSeparatorPattern + `[^\s\\]{1,100}` + netrcSeparatorPattern + `){0,2}password` + netrcSeparatorPattern + `["']?([^\s"'\\]{2,})`, keywords: "machine|login"},
-	{id: "sshpass", expr: `\bsshpass\s+(?:-[vP]\S*\s+(?:[^\s-]\S*\s+)?)*-p\s*(?:"([^"]+)"|'([^']+)'|([^\s"'|;&]+))`, keywords: "sshpass", isCommandOption: true},
-	{id: "client-password", expr: `\b(?:(?:mysql|mariadb)[a-z-]*\b[^\n|;&]*?\s-p|redis-cli\b[^\n|;&]*?\s-a\s+|docker\s+login\b[^\n|;&]*?\s-p\s+|openssl\b[^\n|;&]*?\s-(?:k\s+|pass(?:in|out)?\s+pass:)|aws\s+configure\s+set\s+[^\n|;&]*?(?:secret_access_key|session_token)\s+` +
-		`|(?:podman|nerdctl|buildah|skopeo|crane|helm|oc|az|cf|ibmcloud|twine|poetry|expo|eas)\s(?:[^\n|;&]*?\s)?(?:login|upload|publish)\b[^\n|;&]*?\s-p(?:\s+|=)|mongo[a-z]*\s[^\n|;&]*?\s-p\s*|(?:un)?zip\s[^\n|;&]*?-P\s+|7z\s[^\n|;&]*?\s-p` +
-		`|ldap[a-z]+\s[^\n|;&]*?-w\s+|sqlcmd\s[^\n|;&]*?-P\s*|(?:plink|pscp|psftp)\s[^\n|;&]*?-pw\s+|\bhttps?\s[^\n|;&]*?(?:-a|--auth)(?:\s+|=)[^\s:]+:|[wx]?freerdp\S*\s[^\n|;&]*?/p:|smbclient\s[^\n|;&]*?-U\s+[^\s%]+%|lftp\s[^\n|;&]*?-u\s+[^\s,]+,|sqlplus\s+(?:-\S+\s+)*[^\s/@]+/|(?:keytool|jarsigner)\s[^\n|;&]*?-[a-z]*pass\s+` +
-		`|tailscale\s[^\n|;&]*?--auth-?key(?:\s+|=)|gh\s+secret\s+set\s[^\n|;&]*?(?:-b|--body)(?:\s+|=)|kubectl\s[^\n|;&]*?--from-literal=[^\s=]+=)(?:"([^"]+)"|'([^']+)'|([^\s"'|;&]+))`, keywords: "mysql|mariadb|redis-cli|docker|openssl|configure|login|upload|publish|plink|pscp|psftp|http -|https -|freerdp|mongo|zip|ldap|sqlcmd|smbclient|lftp|sqlplus|keytool|jarsigner|tailscale|secret|kubectl|7z ", usesContext: true, isCommandOption: true},
-	{id: "login-operand", expr: commandStartPattern + `(?:vault\s+(?:login|unwrap|operator\s+unseal|token\s+(?:lookup|renew|revoke))(?:\s+-[^\s|;&]+)*(?:(?:\s+\w+=\S+)*?\s+(?:token|password)=|\s+)|(?:(?:cargo|wandb)\s+login|snyk\s+auth|ngrok\s+(?:config\s+add-)?authtoken|bw\s+unlock|rclone\s+obscure|poetry\s+config\s+(?:\S*token\S*|http-basic\S*\s+\S+)|doppler\s+configure\s+set\s+token` +
-		`|(?:bw\s+login|cf\s+auth|rabbitmqctl\s+(?:add_user|change_password|authenticate_user)|htpasswd\s+-[a-zA-Z]*b[a-zA-Z]*\s+\S+)\s+[^\s-]\S*)(?:\s+-[^\s|;&]+)*\s+|(?:npm|yarn|pnpm)\s+(?:config\s+)?set\s+[^\s=]*(?:_authToken|_password|_auth|npmAuthToken|npmAuthIdent)(?:\s+|=))(?:"([^"\\]+)"|'([^'\\]+)'|([^\s"'|;&<>()$=\\-][^\s"'|;&<>()=\\]{2,}=*))`, keywords: "vault|cargo|wandb|snyk|ngrok|unlock|rclone|doppler|poetry|bw login|cf auth|rabbitmqctl|htpasswd|_auth|_password|npmauth", usesContext: true, isCommandOption: true},
-	{id: "password-input", expr: `(?:\b(?:echo|printf)\s{1,4}(?:-[neE]{1,3}\s{1,3}|["']?%s(?:\\n)?["']?\s{1,3}){0,3}(?:"([^"\\]+)"|'([^'\\]+)'|([^\s"'|;&<>()$\\-][^\s"'|;&<>()\\]*))\s*\|[^|\n;&]*?(?:--(?:password|token|api-key)-stdin|--with-token|\blogin -(?:\s|["']|$)|\bsudo\s+-[a-zA-Z]*S|\bchpasswd|--passphrase-fd\s+0|\bpasswd\s+--stdin)` +
-		`|(?:--(?:password|token|api-key)-stdin|--with-token|\blogin -|\bsudo\s+-[a-zA-Z]*S\b[^\n|;&<]*?)\s*<<<\s*(?:"([^"\\]+)"|'([^'\\]+)'|([^\s"'|;&<>()$\\]+)))`, keywords: "-stdin|--with-token|login -|sudo|chpasswd|passphrase-fd|--stdin", usesContext: true},
+// additionalRulesText contains rules for forms of secrets that gitleaks lacks, or matches too strictly for records. A rule is
+// its id with the names of the members of [rule] that are true, a line with its keywords, and its expression. Line ends do not
+// belong to the expression.
+//
+//go:embed additional_rules.txt
+var additionalRulesText string
 
-	{id: "assignment", expr: `\b(?:[A-Z0-9]+_)*(?:SSHPASS|MYSQL_PWD|PGPASSWORD|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIALS?|SECRET_?KEY)["']?\s*[:=]\s*["']?([^\s"'\\` + "`" + `;,&|]{6,})`, keywords: "token|secret|passw|passphrase|key|credential|sshpass|mysql_pwd", isGuess: true},
-	{id: "password", expr: `(?i)(?:password|passwd|passphrase|client_?secret|api_?key|auth_?token|access_?token|refresh_?token|secret_?key)["']?\s*(?::|=|:=|=>)\s*["']([^\s"'\\]{6,})["']`, keywords: "passw|passphrase|secret|key|token", isGuess: true},
+func additionalRules() []rule {
+	// A command begins in a script or a JSON text. A shell or JSON may escape the line ends of a netrc file.
+	patterns := strings.NewReplacer("{command start}", `(?:^|[\n;&|("']\s{0,9}|\\n\s{0,9}|(?:[;\n]\s*(?:then|do)|\bsudo|\bexec|\benv(?:\s+\w+=\S*)*|\btime|\bnohup|\bnpx|\btimeout\s+\S+)\s+)`, "{netrc separator}", `(?:\s|\\[nt]){1,9}`)
+	var rules []rule
+	for block := range strings.SplitSeq(patterns.Replace(additionalRulesText), "\n\n") {
+		lines := strings.Split(block, "\n")
+		id := strings.Fields(lines[0])
+		rules = append(rules, rule{
+			id: id[0], keywords: lines[1], expr: strings.Join(lines[2:], ""),
+			isGuess: slices.Contains(id, "isGuess"), usesContext: slices.Contains(id, "usesContext"), isCommandOption: slices.Contains(id, "isCommandOption"),
+		})
+	}
+	return rules
 }
-
-// commandStartPattern matches the beginning of a command in a script or a JSON text.
-const commandStartPattern = `(?:^|[\n;&|("']\s{0,9}|\\n\s{0,9}|(?:[;\n]\s*(?:then|do)|\bsudo|\bexec|\benv(?:\s+\w+=\S*)*|\btime|\bnohup|\bnpx|\btimeout\s+\S+)\s+)`
-
-// netrcSeparatorPattern separates the words of a netrc file, even if a shell or JSON escapes the line ends.
-const netrcSeparatorPattern = `(?:\s|\\[nt]){1,9}`
 
 // secretFormFinder finds secrets by their form. Expressions are compiled when their keywords first occur.
 type secretFormFinder struct {
@@ -70,7 +46,7 @@ type secretFormFinder struct {
 }
 
 func newSecretFormFinder() *secretFormFinder {
-	s := &secretFormFinder{rules: slices.Concat(additionalRules[:], maintained[:]), words: newWordFinder(true)}
+	s := &secretFormFinder{rules: slices.Concat(additionalRules(), maintained[:]), words: newWordFinder(true)}
 	for i, r := range s.rules {
 		for word := range strings.SplitSeq(r.keywords, "|") {
 			for _, part := range padKeywordToThreeBytesWithNeighbours(word) {
