@@ -54,21 +54,13 @@ func (a serverRequestHandler) HandleRequest(ctx context.Context, method string, 
 	case connection.MethodRoots:
 		return a.roots.list(), nil
 	case connection.MethodSample:
-		return a.answerSampling(ctx, params)
+		if a.options.Sample != nil {
+			return a.options.Sample(ctx, a.server, params)
+		}
 	case connection.MethodElicit:
 		return a.answerElicitation(ctx, params)
-	default:
-		return nil, errMethodNotFound
 	}
-}
-
-var errMethodNotFound = &connection.Error{Code: connection.CodeMethodNotFound, Message: "Method not found"}
-
-func (a serverRequestHandler) answerSampling(ctx context.Context, params json.RawMessage) (any, error) {
-	if a.options.Sample == nil {
-		return nil, errMethodNotFound
-	}
-	return a.options.Sample(ctx, a.server, params)
+	return nil, &connection.Error{Code: connection.CodeMethodNotFound, Message: "Method not found"}
 }
 
 func (a serverRequestHandler) answerElicitation(ctx context.Context, params json.RawMessage) (any, error) {

@@ -47,8 +47,10 @@ type Progress = connection.Progress
 // was lost is started again first.
 func (m *Manager) Call(ctx context.Context, c CallRequest) (protocol.ToolResult, error) {
 	tool, result, err := m.call(ctx, c)
-	if meansCallWasNotSent(err) {
-		return protocol.ToolResult{}, err
+	for _, notSent := range []error{ErrUnknownServer, ErrUnknownTool, ErrNotConnected, ErrDisabled, ErrClosed} {
+		if errors.Is(err, notSent) {
+			return protocol.ToolResult{}, err
+		}
 	}
 	var res protocol.ToolResult
 	if err != nil {
@@ -65,11 +67,6 @@ func (m *Manager) Call(ctx context.Context, c CallRequest) (protocol.ToolResult,
 func (m *Manager) CallRaw(ctx context.Context, c CallRequest) (json.RawMessage, error) {
 	_, result, err := m.call(ctx, c)
 	return result, err
-}
-
-func meansCallWasNotSent(err error) bool {
-	return errors.Is(err, ErrUnknownServer) || errors.Is(err, ErrUnknownTool) ||
-		errors.Is(err, ErrNotConnected) || errors.Is(err, ErrDisabled) || errors.Is(err, ErrClosed)
 }
 
 func toolCallErrorText(callErr error) string {
@@ -109,7 +106,10 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (tool calledTool, res
 		return tool, nil, err
 	}
 	limit := positiveOr(s.cfg.Timeout, m.options.ToolTimeout)
-	k := connection.Call{Tool: tool.RawName, UseID: c.ToolUseID, Arguments: toolInputOrEmptyObject(c.Input), Idle: positiveOr(c.Timeout, limit), Total: s.cfg.MaxTotal}
+	if plainjson.TypeOf(c.Input) != "object" || !json.Valid(c.Input) {
+		c.Input = json.RawMessage(`{}`)
+	}
+	k := connection.Call{Tool: tool.RawName, UseID: c.ToolUseID, Arguments: c.Input, Idle: positiveOr(c.Timeout, limit), Total: s.cfg.MaxTotal}
 	if k.Total == 0 && c.Timeout == 0 {
 		k.Total = limit
 	}
@@ -125,7 +125,7 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (tool calledTool, res
 	}
 	err = describeCallError(err, tool)
 	if m.options.Observer != nil {
-		m.observe(callRecord(tool.Tool, k, began, result, err))
+		m.recordCall(tool.Tool, k, began, result, err)
 	}
 	return tool, result, err
 }
@@ -140,12 +140,12 @@ func describeCallError(err error, tool calledTool) error {
 	}
 	switch {
 	case errors.Is(err, connection.ErrExpired):
-		return callError(mcpSessionExpiredText(tool.Server))
+		return connection.CLIError(mcpSessionExpiredText(tool.Server))
 	case errors.Is(err, connection.ErrBroken):
-		return callError(fmt.Sprintf("MCP server %q connection closed before the tool call was answered. "+
+		return connection.CLIError(fmt.Sprintf("MCP server %q connection closed before the tool call was answered. "+
 			"The tool may have run: check whether it did before running it again.", tool.Server))
 	case errors.Is(err, connection.ErrUnreadable):
-		return callError(fmt.Sprintf("The connection to MCP server %q was closed because a message from the server was too large or could not be parsed, "+
+		return connection.CLIError(fmt.Sprintf("The connection to MCP server %q was closed because a message from the server was too large or could not be parsed, "+
 			"so the result of tool %q was not read. The tool may have run: check whether it did before running it again. "+
 			"If its result may have been too large, ask for less data when you run it again.", tool.Server, tool.RawName))
 	}
@@ -154,11 +154,6 @@ func describeCallError(err error, tool calledTool) error {
 	}
 	return wrappedRPCErrorOrSelf(err)
 }
-
-// callError is an error of a call in the words of the real CLI.
-type callError string
-
-func (e callError) Error() string { return string(e) }
 
 // TryReconnect makes one attempt to connect to the remote server of a tool, if the server has
 // failed. The real CLI does this before a tool call. If a background attempt is scheduled,
@@ -196,21 +191,18 @@ func wrappedRPCErrorOrSelf(err error) error {
 	return err
 }
 
-func callRecord(tool protocol.Tool, k connection.Call, began time.Time, result json.RawMessage, err error) CallRecord {
-	c := CallRecord{Server: tool.Server, Tool: tool.Name, RawTool: k.Tool, ToolUseID: k.UseID, Input: k.Arguments, Result: result, StartedAt: began}
+func (m *Manager) recordCall(tool protocol.Tool, k connection.Call, began time.Time, result json.RawMessage, err error) {
+	c := CallRecord{
+		Source: RecordSource, Server: tool.Server, Tool: tool.Name, RawTool: k.Tool, ToolUseID: k.UseID, Input: k.Arguments, Result: result,
+		InputCID: canonicalJSONContentID(k.Arguments), ResultCID: canonicalJSONContentID(result), StartedAt: began,
+	}
 	if rpc, ok := errors.AsType[*RPCError](err); ok {
 		c.Error, c.ErrorCode = rpc.Message, rpc.Code
 	} else if err != nil {
 		c.Error = toolCallErrorText(err)
 	}
-	return c
-}
-
-func toolInputOrEmptyObject(input json.RawMessage) json.RawMessage {
-	if plainjson.TypeOf(input) == "object" && json.Valid(input) {
-		return input
-	}
-	return json.RawMessage(`{}`)
+	c.DurationMS = m.options.Observer.Now().Sub(began).Milliseconds()
+	m.options.Observer.RecordCall(c)
 }
 
 // LossReason returns why the connection to a server was lost ("exit status 3: boom"), and the last
@@ -226,10 +218,4 @@ func (m *Manager) LossReason(ctx context.Context, server string) (reason string,
 		return "", nil
 	}
 	return st.err, st.stderrTail
-}
-
-func (m *Manager) observe(c CallRecord) {
-	c.Source, c.InputCID, c.ResultCID = RecordSource, canonicalJSONContentID(c.Input), canonicalJSONContentID(c.Result)
-	c.DurationMS = m.options.Observer.Now().Sub(c.StartedAt).Milliseconds()
-	m.options.Observer.RecordCall(c)
 }

@@ -347,10 +347,9 @@ func parseMCPServersEntry(entry *configEntryReader) (ServerConfig, *configEntryE
 		}
 	}
 	cfg := ServerConfig{Type: entry.Text("type")}
-	if len(entry.Problems) == 0 && !canonicalizeTransportType(&cfg.Type) {
-		return cfg, &configEntryError{"unknown_type", fmt.Sprintf(`Skipped — unknown MCP server type %q for server "%%NAME%%"`, cfg.Type)}
+	if problem := readTransport(entry, &cfg, unknownTypeFormat); problem != nil {
+		return cfg, problem
 	}
-	readTransport(entry, &cfg)
 	const ignoredBelow = time.Second
 	cfg.Timeout = max(entry.Duration("timeout", time.Millisecond), entry.Duration("timeoutMs", time.Millisecond))
 	if cfg.Timeout < ignoredBelow {
@@ -366,21 +365,18 @@ func parseMCPServersEntry(entry *configEntryReader) (ServerConfig, *configEntryE
 	return cfg, nil
 }
 
-// canonicalizeTransportType reports whether *transportType is a known transport, and replaces an alias with the canonical name.
-func canonicalizeTransportType(transportType *string) (isKnown bool) {
-	switch *transportType {
-	case "":
-		*transportType = typeStdio
-	case "streamable-http":
-		*transportType = typeHTTP
-	case typeStdio, typeHTTP, typeSSE, typeSDK, typeWS:
-	default:
-		return false
-	}
-	return true
-}
+// unknownTypeFormat is the text about an unknown type; addServerEntries replaces %NAME%.
+const unknownTypeFormat = `Skipped — unknown MCP server type %q for server "%%NAME%%"`
 
-func readTransport(f *configEntryReader, cfg *ServerConfig) {
+// readTransport replaces an alias of a transport with its canonical name, and reads the members of this transport. An
+// unknown transport is an error with the text of unknownFormat.
+func readTransport(f *configEntryReader, cfg *ServerConfig, unknownFormat string) *configEntryError {
+	switch {
+	case cfg.Type == "" && len(f.Problems) == 0:
+		cfg.Type = typeStdio
+	case cfg.Type == "streamable-http":
+		cfg.Type = typeHTTP
+	}
 	switch cfg.Type {
 	case typeStdio:
 		cfg.Command = f.Required("command")
@@ -389,12 +385,15 @@ func readTransport(f *configEntryReader, cfg *ServerConfig) {
 		cfg.CWD = f.Text("cwd")
 	case typeSDK:
 		f.Text("name")
-	default:
+	case typeHTTP, typeSSE, typeWS, "": // "" means that the type is not a text
 		cfg.URL = f.Required("url")
 		cfg.Headers = f.StringMap("headers")
 		cfg.HeadersHelper = f.Text("headersHelper")
 		cfg.OAuth = readOAuth(f)
+	default:
+		return &configEntryError{"unknown_type", fmt.Sprintf(unknownFormat, cfg.Type)}
 	}
+	return nil
 }
 
 func readOAuth(f *configEntryReader) oauth.Config {
@@ -436,11 +435,7 @@ func parseEditorFormatEntry(entry *configEntryReader) (ServerConfig, *configEntr
 	if cfg.Type == "" && entry.Has("url") {
 		cfg.Type = typeHTTP
 	}
-	if len(entry.Problems) == 0 && !canonicalizeTransportType(&cfg.Type) {
-		return cfg, &configEntryError{"unknown_type", fmt.Sprintf(`Skipped — unknown MCP server type %q for server "%%NAME%%"`, cfg.Type)}
-	}
-	readTransport(entry, &cfg)
-	return cfg, nil
+	return cfg, readTransport(entry, &cfg, unknownTypeFormat)
 }
 
 var strictServerNamePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]+$`) })
@@ -452,10 +447,9 @@ func ValidName(name string) bool { return strictServerNamePattern().MatchString(
 // parseServerEntryWithTransport parses an entry with "transport", without expanding values. Unknown members are errors.
 func parseServerEntryWithTransport(entry *configEntryReader) (ServerConfig, *configEntryError) {
 	cfg := ServerConfig{Type: entry.Required("transport"), AutoReconnect: new(true), IsLiteral: true}
-	if len(entry.Problems) == 0 && !canonicalizeTransportType(&cfg.Type) {
-		return cfg, &configEntryError{"unknown_type", fmt.Sprintf(`Skipped — unknown MCP server transport %q for "%%NAME%%"`, cfg.Type)}
+	if problem := readTransport(entry, &cfg, `Skipped — unknown MCP server transport %q for "%%NAME%%"`); problem != nil {
+		return cfg, problem
 	}
-	readTransport(entry, &cfg)
 	cfg.Timeout = 30 * time.Second
 	if entry.Has("timeout_s") {
 		if cfg.Timeout = entry.Duration("timeout_s", time.Second); cfg.Timeout <= 0 {

@@ -255,7 +255,8 @@ func (a oauthHeaders) Renew(ctx context.Context, r connection.Refusal) (map[stri
 }
 
 func (d dialer) usesOAuth() bool {
-	return (d.cfg.Type == typeHTTP || d.cfg.Type == typeSSE) && d.cfg.HeadersHelper == "" && !hasAuthorization(d.cfg.Headers)
+	_, isConfigured := mergeHeaders(d.cfg.Headers, nil)["Authorization"]
+	return (d.cfg.Type == typeHTTP || d.cfg.Type == typeSSE) && d.cfg.HeadersHelper == "" && !isConfigured
 }
 
 func (d dialer) loginRequiredError() error {
@@ -270,15 +271,6 @@ func (a oauthHeaders) headers(authorization string) map[string]string {
 	token := map[string]string{"Authorization": authorization}
 	a.log.Hide(token)
 	return mergeHeaders(a.cfg.Headers, token)
-}
-
-func hasAuthorization(headers map[string]string) bool {
-	for name := range headers {
-		if http.CanonicalHeaderKey(name) == "Authorization" {
-			return true
-		}
-	}
-	return false
 }
 
 func mergeHeaders(base, over map[string]string) map[string]string {

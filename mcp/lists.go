@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -221,7 +220,7 @@ func parseTool(cfg ServerConfig, title string, r json.RawMessage) (t protocol.To
 }
 
 func nilIfNull(v json.RawMessage) json.RawMessage {
-	if len(v) == 0 || bytes.Equal(v, []byte("null")) {
+	if !plainjson.IsSet(v) {
 		return nil
 	}
 	return v

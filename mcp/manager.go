@@ -46,7 +46,6 @@ func New(o Options) (*Manager, error) {
 		seen[cfg.Name] = true
 		m.servers = append(m.servers, newServer(m.managerState, cfg))
 	}
-	m.options.Servers = nil // from here on m.servers is the list of servers
 	return m, nil
 }
 
@@ -178,15 +177,15 @@ func (m *Manager) Connect(ctx context.Context, name string) error {
 
 // Disconnect closes the connection of a server and keeps its configuration.
 func (m *Manager) Disconnect(ctx context.Context, name string) error {
-	return requestStateChange(ctx, m, name, StateDisconnected)
+	return m.requestStateChange(ctx, name, StateDisconnected)
 }
 
 // Disable disconnects a server and hides its tools until Connect is called.
 func (m *Manager) Disable(ctx context.Context, name string) error {
-	return requestStateChange(ctx, m, name, StateDisabled)
+	return m.requestStateChange(ctx, name, StateDisabled)
 }
 
-func requestStateChange(ctx context.Context, m *Manager, name string, want State) error {
+func (m *Manager) requestStateChange(ctx context.Context, name string, want State) error {
 	s, err := m.findServer(name)
 	if err != nil {
 		return err

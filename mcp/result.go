@@ -69,7 +69,10 @@ func (v resultConverter) Result(tool calledTool, useID string, result json.RawMe
 		return failedResult(fmt.Sprintf("MCP server %q tool %q: the result cannot be read: %v", tool.Server, tool.RawName, err))
 	}
 	if old := nilIfNull(r.ToolResult); old != nil && r.Content == nil && !tool.isModern {
-		text := textOrJSON(old)
+		text, isText := plainjson.StringValue(old)
+		if !isText {
+			text = string(plainjson.Compact(old))
+		}
 		return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: text}
 	}
 	check := connection.ToolResultDefects
@@ -86,20 +89,16 @@ func (v resultConverter) Result(tool calledTool, useID string, result json.RawMe
 		b.addItem(item)
 	}
 	if string(r.IsError) == "true" {
-		return b.failureResult(nilIfNull(r.StructuredContent))
+		text := b.plainText()
+		if structured := nilIfNull(r.StructuredContent); text == "" && structured != nil {
+			text = string(plainjson.Compact(structured))
+		}
+		return failedResult(cmp.Or(text, "Unknown error"))
 	}
 	if defect := tool.outputDefect(r.StructuredContent); defect != "" {
 		return failedResult(defect)
 	}
 	return v.limitSize(tool.Tool, useID, b.successResult(tool.Name, r.StructuredContent, nilIfNull(r.Meta)))
-}
-
-func (b *blockBuilder) failureResult(structured json.RawMessage) protocol.ToolResult {
-	text := b.plainText()
-	if text == "" && structured != nil {
-		text = string(plainjson.Compact(structured))
-	}
-	return failedResult(cmp.Or(text, "Unknown error"))
 }
 
 // successResult converts a result without isError. It does not limit the size of the result.
@@ -135,14 +134,6 @@ func failedResult(text string) protocol.ToolResult {
 	r := protocol.ErrorResult(text)
 	r.Output = "Error: " + text
 	return r
-}
-
-func textOrJSON(v json.RawMessage) string {
-	var text string
-	if json.Unmarshal(v, &text) != nil {
-		return string(plainjson.Compact(v))
-	}
-	return text
 }
 
 // limitSize shortens a result that is too long. If the result has too many tokens, it is replaced by the path of a file
@@ -182,14 +173,18 @@ func (v resultConverter) replaceByPath(tool protocol.Tool, r protocol.ToolResult
 		text = indentedContentJSON(r.Content.Blocks)
 	}
 	size := formatThousands(utf8.RuneCountInString(text)) + " characters"
-	if lines := strings.Count(text, "\n") + 1; single && lines == 1 {
-		size += " across 1 line"
-	} else if single {
-		size += " across " + formatThousands(lines) + " lines"
+	hint := "Format: JSON\nUse jq to take what you need from it. Say which part you have read if it was not all.\n"
+	if single {
+		hint = "Format: Plain text\nRead all of the file in parts before you say anything about it, or say which part you have read.\n"
+		if lines := strings.Count(text, "\n") + 1; lines == 1 {
+			size += " across 1 line"
+		} else {
+			size += " across " + formatThousands(lines) + " lines"
+		}
 	}
 	refusal := "Error: result (" + size + ") exceeds maximum allowed tokens."
 	if path := v.saveText(tool, "", text); path != "" {
-		refusal += " Output has been saved to " + path + ".\n" + savedResultReadingHint(single)
+		refusal += " Output has been saved to " + path + ".\n" + hint
 	}
 	r.Content = protocol.Content{Text: refusal}
 	if o, ok := r.Output.(structuredOutput); ok {
@@ -199,13 +194,6 @@ func (v resultConverter) replaceByPath(tool protocol.Tool, r protocol.ToolResult
 		r.Output = refusal
 	}
 	return r
-}
-
-func savedResultReadingHint(isPlainText bool) string {
-	if isPlainText {
-		return "Format: Plain text\nRead all of the file in parts before you say anything about it, or say which part you have read.\n"
-	}
-	return "Format: JSON\nUse jq to take what you need from it. Say which part you have read if it was not all.\n"
 }
 
 // saveText stores a text and returns its path; "" means not stored.

@@ -156,7 +156,10 @@ func (l *connectionLoop) scheduleRetryOrMarkFailed(dialErr error) {
 		d = &connection.DialError{Reason: dialErr.Error(), Wire: connection.StartErrorText(dialErr)}
 	}
 	if (l.attempts > 0 || d.IsLoss) && l.attempts < maxReconnects && !d.NeedsAuth {
-		l.scheduleReconnectAndSetReason(d.Reason, d.Wire)
+		l.scheduleReconnect()
+		l.updateStatus(func(st *status) {
+			st.state, st.attempt, st.err, st.wireErr = StateReconnecting, l.attempts, d.Reason, d.Wire
+		})
 		return
 	}
 	wasConnected := l.attempts > 0
@@ -207,13 +210,6 @@ func reconnectPause(attempts int, unit time.Duration) time.Duration {
 func (l *connectionLoop) scheduleReconnect() {
 	l.retryTimer = time.NewTimer(reconnectPause(l.attempts, l.options.Pauses.Reconnect))
 	l.attempts++
-}
-
-func (l *connectionLoop) scheduleReconnectAndSetReason(reason, wireReason string) {
-	l.scheduleReconnect()
-	l.updateStatus(func(st *status) {
-		st.state, st.attempt, st.err, st.wireErr = StateReconnecting, l.attempts, reason, wireReason
-	})
 }
 
 func (l *connectionLoop) stopRetry() {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/claudeless/claudeless/internal/base/proc"
 )
 
 type managerState struct {
@@ -71,7 +73,7 @@ func (c *managerState) environ(cfg ServerConfig) []string {
 	env := slices.DeleteFunc(slices.Clone(c.options.Environ), func(kv string) bool {
 		return strings.HasPrefix(kv, "OTEL_")
 	})
-	if _, ok := lastValue(env, entrypointEnvironmentVariable); !ok {
+	if !slices.ContainsFunc(env, func(kv string) bool { return strings.HasPrefix(kv, entrypointEnvironmentVariable+"=") }) {
 		env = append(env, entrypointEnvironmentVariable+"="+defaultEntrypoint)
 	}
 	env = append(env, "CLAUDECODE=1", "CLAUDE_PROJECT_DIR="+c.options.CWD, "CLAUDE_CODE_SESSION_ID="+c.options.SessionID)
@@ -86,20 +88,10 @@ const (
 	defaultEntrypoint             = "sdk-cli"
 )
 
-func lastValue(env []string, name string) (value string, ok bool) {
-	for _, kv := range env {
-		if key, v, _ := strings.Cut(kv, "="); key == name {
-			value, ok = v, true
-		}
-	}
-	return value, ok
-}
-
 // userAgent returns the User-Agent header for remote servers (observed with 2.1.329).
 func (c *managerState) userAgent() string {
-	entrypoint, _ := lastValue(c.options.Environ, entrypointEnvironmentVariable)
-	about := cmp.Or(entrypoint, defaultEntrypoint)
-	if sdk, _ := lastValue(c.options.Environ, "CLAUDE_AGENT_SDK_VERSION"); sdk != "" {
+	about := cmp.Or(proc.Getenv(c.options.Environ, entrypointEnvironmentVariable), defaultEntrypoint)
+	if sdk := proc.Getenv(c.options.Environ, "CLAUDE_AGENT_SDK_VERSION"); sdk != "" {
 		about += ", agent-sdk/" + sdk
 	}
 	return "claude-code/" + c.options.ClientVersion + " (" + about + ")"
@@ -118,24 +110,16 @@ func (r *roots) set(dirs []string) (changed bool) {
 	return changed
 }
 
-type rootList struct {
-	Roots []root `json:"roots"`
-}
-
-type root struct {
-	URI  string `json:"uri"`
-	Name string `json:"name,omitempty"`
-}
-
-func (r *roots) list() rootList {
+// list returns the result of roots/list.
+func (r *roots) list() map[string]any {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	list := rootList{Roots: []root{}}
-	for _, dir := range r.dirs {
+	list := make([]map[string]string, len(r.dirs))
+	for i, dir := range r.dirs {
 		u := url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}
-		list.Roots = append(list.Roots, root{URI: u.String()})
+		list[i] = map[string]string{"uri": u.String()}
 	}
-	return list
+	return map[string]any{"roots": list}
 }
 
 // pendingResourceUpdates are changed resources that have not been passed to Options.ResourceUpdated yet.

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -57,17 +58,14 @@ func (c *toolCatalogue) findTool(name string) (protocol.Tool, bool) {
 	if i, ok := c.byName[name]; ok {
 		return c.tools[i], true
 	}
-	for _, t := range c.tools {
-		if t.Server+"/"+t.RawName == name {
-			return t, true
-		}
+	i := slices.IndexFunc(c.tools, func(t protocol.Tool) bool { return t.Server+"/"+t.RawName == name })
+	if i < 0 {
+		i = slices.IndexFunc(c.tools, func(t protocol.Tool) bool { return t.RawName == name })
 	}
-	for _, t := range c.tools {
-		if t.RawName == name {
-			return t, true
-		}
+	if i < 0 {
+		return protocol.Tool{}, false
 	}
-	return protocol.Tool{}, false
+	return c.tools[i], true
 }
 
 func unknownToolError(name string, servers []*server) error {

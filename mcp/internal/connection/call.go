@@ -55,18 +55,12 @@ func (c *Conn) Call(ctx context.Context, k Call, onProgress func(Progress)) (jso
 		err = ErrExpired
 		c.MarkConnectionLost()
 	}
-	if isHeaderMismatchResponseError(err) && c.IsModern() { // the tool may have changed, and therefore also the headers of a call
+	if rpc, ok := errors.AsType[*Error](err); ok && rpc.Code == wire.HEADER_MISMATCH && c.IsModern() { // the tool may have changed, and therefore also the headers of a call
 		if _, _, listErr := c.List(ctx, ListTools); listErr == nil {
 			result, err = runWithProgress(w.queue, onProgress, send)
 		}
 	}
-	err = c.callError(ctx, err)
-	return result, err
-}
-
-func isHeaderMismatchResponseError(err error) bool {
-	rpc, ok := errors.AsType[*Error](err)
-	return ok && rpc.Code == wire.HEADER_MISMATCH
+	return result, c.callError(ctx, err)
 }
 
 // callError converts a call's error: it marks a broken connection as lost and returns the cause if ctx was cancelled.
@@ -132,14 +126,10 @@ func runWithProgress(queue <-chan Progress, onProgress func(Progress), send func
 		case p := <-queue:
 			onProgress(p)
 		case <-done:
-			for {
-				select {
-				case p := <-queue:
-					onProgress(p)
-				default:
-					return result, err
-				}
+			for len(queue) > 0 {
+				onProgress(<-queue)
 			}
+			return result, err
 		}
 	}
 }

@@ -74,7 +74,7 @@ func Dial(lifetime, limit context.Context, o Options) (*Conn, error) {
 	in := &notificationHandler{handler: o.Handler, debug: o.Debug, lists: listChanges{signal: make(chan struct{}, 1)}, acknowledged: make(chan struct{}, 1)}
 	c := &Conn{
 		transportBase: transportBase{
-			client: &client{notifications: in, debug: o.Debug, closeReason: newCloseReason()}, notifications: in, listChanges: &in.lists,
+			client: &client{notifications: in, debug: o.Debug, closeReason: &closeReason{lost: make(chan struct{})}}, notifications: in, listChanges: &in.lists,
 			debug: o.Debug, tasks: o.Tasks, reopen: cmp.Or(o.Reopen, reopenPause),
 		},
 		timeoutError: o.TimeoutError, options: o, stopListening: func() {},
@@ -276,19 +276,6 @@ func (c *Conn) WaitUpToOneSecondForGETStream(ctx context.Context) {
 		}
 	}
 }
-
-// PID returns the process id of a local server; 0 means none.
-func (c *Conn) PID() int { return c.process.pid() }
-
-// CloseReason explains a lost connection ("exit status 3: boom"). It waits at most patience for the
-// process to exit; "" means unknown.
-func (c *Conn) CloseReason(patience time.Duration) string { return c.process.exitReason(patience) }
-
-// StderrTail returns the last lines of standard error.
-func (c *Conn) StderrTail() []string { return c.process.stderrTail() }
-
-// SkippedLines reports how many lines of output were not messages, and the first of them.
-func (c *Conn) SkippedLines() (n int, first string) { return c.process.droppedStdoutLines() }
 
 // Deliver handles an unsolicited message of an SDK server (see IsHosted).
 func (c *Conn) Deliver(ctx context.Context, message json.RawMessage) error {

@@ -23,6 +23,11 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
+// CLIError is an error with the text of the real CLI.
+type CLIError string
+
+func (e CLIError) Error() string { return string(e) }
+
 // JSON-RPC error codes.
 const (
 	CodeMethodNotFound = wire.METHOD_NOT_FOUND
@@ -30,14 +35,9 @@ const (
 	CodeInvalidParams  = wire.INVALID_PARAMS
 )
 
-// closedError is the error of a lost connection, in the words of the real CLI.
-type closedError struct{}
-
-func (closedError) Error() string { return "Connection closed" }
-
 var (
 	// ErrClosed reports that the connection to the server was lost.
-	ErrClosed error = closedError{}
+	ErrClosed error = CLIError("Connection closed")
 	// ErrBroken reports that the connection broke while a call waited for its answer.
 	ErrBroken = errors.New("the event stream broke off")
 	// ErrExpired reports that the server no longer knows the session. The connection is lost.

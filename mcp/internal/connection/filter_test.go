@@ -122,7 +122,7 @@ func FuzzFilter(f *testing.F) {
 
 // testBase returns the parts that every transport needs, without a debug log.
 func testBase() *transportBase {
-	l := &client{closeReason: newCloseReason()}
+	l := &client{closeReason: &closeReason{lost: make(chan struct{})}}
 	return &transportBase{client: l, closeReason: l.closeReason}
 }
 

@@ -41,7 +41,7 @@ type notificationHandler struct {
 	handler Handler
 	debug   DebugLog
 	lists   listChanges
-	calls   pendingCalls
+	calls   sync.Map // *pendingCall by progress token, an int64
 	// acknowledged holds a token when the server confirmed a subscription.
 	acknowledged chan struct{}
 }
@@ -60,7 +60,7 @@ func (i *notificationHandler) receive(n wire.JSONRPCNotification) {
 	case string(wire.MethodNotificationSubscriptionsAcknowledged):
 		signalChange(i.acknowledged)
 	case string(wire.MethodNotificationProgress):
-		if w := i.calls.reportProgress(params); w != nil {
+		if w := i.reportProgress(params); w != nil {
 			i.handler.HandleLogOrProgressNotification(Notification{Method: method, Params: params, Tool: w.tool, UseID: w.useID})
 		}
 	case wire.MethodNotificationResourceUpdated:
@@ -68,18 +68,12 @@ func (i *notificationHandler) receive(n wire.JSONRPCNotification) {
 			i.handler.HandleResourceUpdate(uri)
 		}
 	case methodLog:
-		i.logMessage(params)
+		const longest = 2000
+		if text, err := json.Marshal(params["data"]); err == nil {
+			i.debug.Printf("log %v: %.*s", params["level"], longest, text)
+		}
 		i.handler.HandleLogOrProgressNotification(Notification{Method: method, Params: params})
 	}
-}
-
-func (i *notificationHandler) logMessage(params map[string]any) {
-	const longest = 2000
-	text, err := json.Marshal(params["data"])
-	if err != nil {
-		return
-	}
-	i.debug.Printf("log %v: %.*s", params["level"], longest, text)
 }
 
 const methodLog = "notifications/message"
@@ -97,59 +91,42 @@ type Progress struct {
 	Message         string
 }
 
-type pendingCalls struct {
-	mu      sync.Mutex
-	byToken map[int64]*pendingCall
-}
-
 // pendingCall is one call that waits for its result. As in the real CLI, the id of its request is also its progress
 // token. If the request is sent again, it has another id, so a call may have several tokens.
 type pendingCall struct {
-	all   *pendingCalls
+	all   *sync.Map // see notificationHandler.calls
 	limit time.Duration
 	idle  *time.Timer   // fires when the server has sent nothing about the call for as long as limit
 	queue chan Progress // nil means the caller does not want progress
 
 	tool, useID string
 
-	tokens []int64 // guarded by pendingCalls.mu
+	tokens []int64 // changed only by the goroutine that sends the requests of the call
 }
 
 type pendingCallKey struct{}
 
 func (w *pendingCall) registerProgressToken(requestID int64) {
-	w.all.mu.Lock()
-	defer w.all.mu.Unlock()
 	w.tokens = append(w.tokens, requestID)
-	if w.all.byToken == nil {
-		w.all.byToken = map[int64]*pendingCall{}
-	}
-	w.all.byToken[requestID] = w
+	w.all.Store(requestID, w)
 }
 
 func (w *pendingCall) unregisterProgressTokens() {
-	w.all.mu.Lock()
-	defer w.all.mu.Unlock()
 	for _, token := range w.tokens {
-		delete(w.all.byToken, token)
-	}
-}
-
-func (w *pendingCall) resetIdle() {
-	if w.idle.Stop() { // a timer that has fired is not restarted
-		w.idle.Reset(w.limit)
+		w.all.Delete(token)
 	}
 }
 
 // reportProgress passes a notification to its call and returns the call; nil means none.
-func (all *pendingCalls) reportProgress(params map[string]any) *pendingCall {
-	all.mu.Lock()
-	w := all.byToken[progressToken(params["progressToken"])]
-	all.mu.Unlock()
+func (i *notificationHandler) reportProgress(params map[string]any) *pendingCall {
+	found, _ := i.calls.Load(progressToken(params["progressToken"]))
+	w, _ := found.(*pendingCall)
 	if w == nil {
 		return nil
 	}
-	w.resetIdle()
+	if w.idle.Stop() { // a timer that has fired is not restarted
+		w.idle.Reset(w.limit)
+	}
 	if w.queue == nil {
 		return w
 	}
@@ -170,12 +147,9 @@ func progressToken(v any) int64 {
 	case float64:
 		return int64(v)
 	case string:
-		n, err := strconv.ParseInt(v, 10, 64)
-		if err != nil {
-			return 0
+		if n, err := strconv.ParseInt(v, 10, 64); err == nil {
+			return n
 		}
-		return n
-	default:
-		return 0
 	}
+	return 0
 }

@@ -45,7 +45,7 @@ func (t ProcessServer) dial(_, startLimit context.Context, b *transportBase) (st
 	return w, nil
 }
 
-// process is the transport to a server over pipes. A nil process means that the server has no process.
+// process is the transport to a server over pipes.
 type process struct {
 	*proc.Process
 	*transportBase
@@ -111,30 +111,41 @@ func (p *process) markLostAfterExit() {
 	}
 }
 
-func (p *process) pid() int {
-	if p == nil {
+// PID returns the process id of a local server; 0 means none.
+func (c *Conn) PID() int {
+	if c.process == nil {
 		return 0
 	}
-	return p.PID()
+	return c.process.PID()
 }
 
-func (p *process) droppedStdoutLines() (droppedLines int, firstDroppedLine string) {
-	if p == nil {
+// SkippedLines reports how many lines of output were not messages, and the first of them.
+func (c *Conn) SkippedLines() (n int, first string) {
+	if c.process == nil {
 		return 0, ""
 	}
-	return p.messages.droppedNonMessageLines()
+	return c.process.messages.droppedNonMessageLines()
 }
 
-func (p *process) stderrTail() []string {
-	if p == nil {
+// StderrTail returns the last lines of standard error.
+func (c *Conn) StderrTail() []string {
+	const most = 5
+	if c.process == nil {
 		return nil
 	}
-	return lastLines(p.debug.Redact(p.StderrTail()))
+	text := c.debug.Redact(c.process.StderrTail())
+	lines := strings.Split(strings.ToValidUTF8(strings.TrimRight(text, " \t\r\n"), "?"), "\n")
+	if lines[0] == "" && len(lines) == 1 {
+		return nil
+	}
+	return lines[max(0, len(lines)-most):]
 }
 
-// exitReason returns why the process ended: "exit status 3: last line of standard error". The pipes may close shortly before
-// the process exits, so exitReason waits for the exit, but at most patience. "" means that the process is still running.
-func (p *process) exitReason(patience time.Duration) string {
+// CloseReason explains a lost connection to a process: "exit status 3: last line of standard error". The pipes may close
+// shortly before the process exits, so CloseReason waits for the exit, but at most patience. "" means that there is no
+// process, or that it is still running.
+func (c *Conn) CloseReason(patience time.Duration) string {
+	p := c.process
 	if p == nil {
 		return ""
 	}
@@ -151,15 +162,6 @@ func (p *process) exitReason(patience time.Duration) string {
 		reason += ": " + line
 	}
 	return p.debug.Redact(reason)
-}
-
-func lastLines(text string) []string {
-	const most = 5
-	lines := strings.Split(strings.ToValidUTF8(strings.TrimRight(text, " \t\r\n"), "?"), "\n")
-	if lines[0] == "" && len(lines) == 1 {
-		return nil
-	}
-	return lines[max(0, len(lines)-most):]
 }
 
 // stderrLineAfterFailureMessagePattern matches lines that interpreters, test runners and package

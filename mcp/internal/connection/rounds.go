@@ -35,13 +35,6 @@ type inputRequest struct {
 	Params json.RawMessage `json:"params"`
 }
 
-// TooManyRoundsError reports that a result still requested input after the last round.
-type TooManyRoundsError struct{ Method string }
-
-func (e *TooManyRoundsError) Error() string {
-	return fmt.Sprintf("Multi-round-trip request '%s' still required input after %d rounds (inputRequired.maxRounds)", e.Method, maxInputRounds)
-}
-
 type inputRequestRepetition struct {
 	handler         Handler
 	handlesSampling bool // the handler handles sampling requests
@@ -61,7 +54,7 @@ func (r *inputRequestRepetition) nextParams(ctx context.Context, result json.Raw
 		return nil, err
 	}
 	if r.repetitionCount == maxInputRounds {
-		return nil, &TooManyRoundsError{Method: r.method}
+		return nil, CLIError(fmt.Sprintf("Multi-round-trip request '%s' still required input after %d rounds (inputRequired.maxRounds)", r.method, maxInputRounds))
 	}
 	r.repetitionCount++
 	answers, err := r.askQuestions(ctx, q.Requests)

@@ -80,9 +80,7 @@ type objectMemberCheck struct {
 	isOptional bool
 }
 
-func required(name string, s schemaCheck) objectMemberCheck {
-	return objectMemberCheck{name: name, valueCheck: s}
-}
+func required(name string, s schemaCheck) objectMemberCheck { return objectMemberCheck{name, s, false} }
 
 func optional(name string, s schemaCheck) objectMemberCheck { return objectMemberCheck{name, s, true} }
 
@@ -170,11 +168,10 @@ func ResultDefectsOptionalSchema(method string, result json.RawMessage) string {
 }
 
 func resultDefects(method string, result json.RawMessage, requiredOrOptional func(string, schemaCheck) objectMemberCheck) string {
-	check, known := resultShapes(requiredOrOptional)[method]
-	if !known {
-		return ""
+	if check, known := resultShapes(requiredOrOptional)[method]; known {
+		return describeIssues(check(result))
 	}
-	return describeIssues(check(result))
+	return ""
 }
 
 // ToolResultDefects describes the defects of a tool result in revisions up to 2025-11-25; "" means none.
@@ -379,26 +376,16 @@ type InitializeResult struct {
 
 // Has reports whether the server declared a capability.
 func (h InitializeResult) Has(capability string) bool {
-	var all map[string]json.RawMessage
-	if json.Unmarshal(h.Capabilities, &all) != nil {
-		return false
-	}
-	v, ok := all[capability]
+	v, ok := plainjson.DecodeOrZero[map[string]json.RawMessage](h.Capabilities)[capability]
 	return ok && string(v) != "null" && string(v) != "false"
 }
 
 // HasNoCapabilities reports whether the server declared nothing.
 func (h InitializeResult) HasNoCapabilities() bool {
-	var all map[string]json.RawMessage
-	return json.Unmarshal(h.Capabilities, &all) != nil || len(all) == 0
+	return len(plainjson.DecodeOrZero[map[string]json.RawMessage](h.Capabilities)) == 0
 }
 
 // SupportsSubscriptions reports whether the server declared resource subscriptions.
 func (h InitializeResult) SupportsSubscriptions() bool {
-	var c struct {
-		Resources struct {
-			Subscribe bool `json:"subscribe"`
-		} `json:"resources"`
-	}
-	return json.Unmarshal(h.Capabilities, &c) == nil && c.Resources.Subscribe
+	return plainjson.DecodeOrZero[struct{ Resources struct{ Subscribe bool } }](h.Capabilities).Resources.Subscribe
 }

@@ -135,8 +135,6 @@ type closeReason struct {
 	brokenInRow atomic.Int32                            // HTTP connections that failed or broke off since the last answer
 }
 
-func newCloseReason() *closeReason { return &closeReason{lost: make(chan struct{})} }
-
 func (r *closeReason) markEnded(why ConnectionGivenUpReason) {
 	if r.why.CompareAndSwap(nil, &why) {
 		close(r.lost)
