@@ -3,6 +3,7 @@ package scenarios
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -238,29 +239,18 @@ func (c *Chunk) BindValue(v diag.Value, b *diag.Binding) {
 // BindValue reads a number, or text such as ">=2" or "<=3".
 func (t *Times) BindValue(v diag.Value, b *diag.Binding) {
 	text := strings.TrimSpace(v.Text)
-	low, high := true, true
-	if v.Kind == diag.KindString {
-		for _, sign := range []string{">=", "≥"} {
-			if rest, ok := strings.CutPrefix(text, sign); ok {
-				text, high = rest, false
-			}
-		}
-		for _, sign := range []string{"<=", "≤"} {
-			if rest, ok := strings.CutPrefix(text, sign); ok {
-				text, low = rest, false
-			}
-		}
-	}
-	n, err := strconv.Atoi(strings.TrimSpace(text))
-	if (v.Kind != diag.KindInt && v.Kind != diag.KindString) || err != nil || n < 0 {
+	number := strings.TrimLeft(text, "<>=≤≥")
+	sign := strings.TrimSuffix(text, number)
+	n, err := strconv.Atoi(strings.TrimSpace(number))
+	if (v.Kind != diag.KindInt && v.Kind != diag.KindString) || err != nil || n < 0 || !slices.Contains([]string{"", ">=", "≥", "<=", "≤"}, sign) {
 		b.Errorf(v, "`times` must be an integer, or text such as \">=2\" or \"<=3\"")
 		return
 	}
 	t.Min, t.Max = n, n
-	if !high {
+	switch sign {
+	case ">=", "≥":
 		t.Max = -1
-	}
-	if !low {
+	case "<=", "≤":
 		t.Min = 0
 	}
 }

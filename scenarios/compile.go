@@ -40,17 +40,16 @@ func (c *scenarioCompiler) compileScenario(s *Scenario) {
 		c.compileRule(&s.Responses[i], i)
 	}
 	c.Path = c.Path[:0]
-	c.WithPathExtendedBy("breakpoints", func() {
-		for i := range s.Breakpoints {
-			c.WithPathExtendedBy(i, func() { c.compileBreakpoint(&s.Breakpoints[i], i) })
-		}
-	})
-	c.WithPathExtendedBy("mcp", func() {
-		c.WithPathExtendedBy("sampling", func() { c.compileSamplingRules(s.MCP.Sampling) })
-	})
-	c.WithPathExtendedBy("expect", func() {
-		for i := range s.Expect {
-			c.WithPathExtendedBy(i, func() { c.compileExpectation(s, &s.Expect[i]) })
+	compileList(c, "breakpoints", s.Breakpoints, c.compileBreakpoint)
+	c.WithPathExtendedBy("mcp", func() { compileList(c, "sampling", s.MCP.Sampling, c.compileSamplingRule) })
+	compileList(c, "expect", s.Expect, func(e *Expectation, _ int) { c.compileExpectation(s, e) })
+}
+
+// compileList calls compile with each element of the list at a key, and with its index.
+func compileList[T any](c *scenarioCompiler, key string, list []T, compile func(element *T, index int)) {
+	c.WithPathExtendedBy(key, func() {
+		for i := range list {
+			c.WithPathExtendedBy(i, func() { compile(&list[i], i) })
 		}
 	})
 }
@@ -135,9 +134,9 @@ func (c *scenarioCompiler) compileFailure(f *Failure) {
 
 func (c *scenarioCompiler) compileResponse(r *Response) {
 	c.WithPathExtendedBy("text", func() { c.checkResponseTextTemplate(r.Text) })
-	c.compileCalls(r.ToolCalls)
+	compileList(c, "tool_calls", r.ToolCalls, c.compileCall)
 	c.WithPathExtendedBy("structured_output", func() { c.CheckData(r.StructuredOutput) })
-	c.compileSteps(r.Steps)
+	compileList(c, "steps", r.Steps, c.compileStep)
 }
 
 // checkResponseTextTemplate compiles the text of a response. If the response is only a string, such as "hi", the file has no
@@ -153,45 +152,19 @@ func (c *scenarioCompiler) checkResponseTextTemplate(text string) {
 	c.CheckTemplate(text)
 }
 
-func (c *scenarioCompiler) compileSteps(steps []Step) {
-	c.WithPathExtendedBy("steps", func() {
-		for i := range steps {
-			c.WithPathExtendedBy(i, func() { c.compileStep(&steps[i]) })
-		}
-	})
-}
-
-func (c *scenarioCompiler) compileStep(s *Step) {
+func (c *scenarioCompiler) compileStep(s *Step, _ int) {
 	c.CheckCondition(s.When)
 	c.compileFailure(s.Failure)
 	c.WithPathExtendedBy("thinking", func() { c.CheckTemplate(s.Thinking) })
 	c.WithPathExtendedBy("text", func() { c.CheckTemplate(s.Text) })
-	c.compileCalls(s.ToolCalls)
+	compileList(c, "tool_calls", s.ToolCalls, c.compileCall)
 	c.WithPathExtendedBy("structured_output", func() { c.CheckData(s.StructuredOutput) })
-	c.WithPathExtendedBy("frames", func() {
-		for i := range s.Frames {
-			f := &s.Frames[i]
-			c.WithPathExtendedBy(i, func() {
-				c.WithPathExtendedBy("json", func() { c.CheckData(f.JSON) })
-				c.WithPathExtendedBy("line", func() { c.CheckTemplate(f.Line) })
-				c.WithPathExtendedBy("stderr", func() { c.CheckTemplate(f.Stderr) })
-			})
-		}
+	compileList(c, "frames", s.Frames, func(f *Frame, _ int) {
+		c.WithPathExtendedBy("json", func() { c.CheckData(f.JSON) })
+		c.WithPathExtendedBy("line", func() { c.CheckTemplate(f.Line) })
+		c.WithPathExtendedBy("stderr", func() { c.CheckTemplate(f.Stderr) })
 	})
-	c.WithPathExtendedBy("blocks", func() {
-		for i := range s.Blocks {
-			b := &s.Blocks[i]
-			c.WithPathExtendedBy(i, func() { c.compileBlock(b) })
-		}
-	})
-}
-
-func (c *scenarioCompiler) compileCalls(calls []ToolCall) {
-	c.WithPathExtendedBy("tool_calls", func() {
-		for i := range calls {
-			c.WithPathExtendedBy(i, func() { c.compileCall(&calls[i]) })
-		}
-	})
+	compileList(c, "blocks", s.Blocks, c.compileBlock)
 }
 
 func (c *scenarioCompiler) compileCanned(t *Canned) {
@@ -202,7 +175,7 @@ func (c *scenarioCompiler) compileCanned(t *Canned) {
 	c.WithPathExtendedBy("$file", func() { c.LoadTextFile(t.File) })
 }
 
-func (c *scenarioCompiler) compileCall(t *ToolCall) {
+func (c *scenarioCompiler) compileCall(t *ToolCall, _ int) {
 	c.WithPathExtendedBy("input", func() { c.CheckData(t.Input) })
 	if t.Result != nil {
 		c.WithPathExtendedBy("result", func() { c.compileCanned(t.Result) })
@@ -212,7 +185,7 @@ func (c *scenarioCompiler) compileCall(t *ToolCall) {
 		c.WithPathExtendedBy("expect", func() { t.at = c.Source.Index.Pos(c.Path) })
 	}
 	if t.Subagent != nil {
-		c.WithPathExtendedBy("subagent", func() { c.compileSteps(t.Subagent.Steps) })
+		c.WithPathExtendedBy("subagent", func() { compileList(c, "steps", t.Subagent.Steps, c.compileStep) })
 	}
 }
 
@@ -382,30 +355,25 @@ func (c *scenarioCompiler) compileBreakpoint(k *Breakpoint, i int) {
 	c.WithPathExtendedBy("replacement", func() { c.CheckTemplate(k.Replacement) })
 }
 
-func (c *scenarioCompiler) compileSamplingRules(samplingRules []Sampling) {
-	for i := range samplingRules {
-		c.WithPathExtendedBy(i, func() {
-			a := &samplingRules[i]
-			a.compiledRule = compiledRule{source: c.Source, index: i, match: match.Any()}
-			if a.Pattern != nil {
-				a.match = c.compilePatternAtKey(a.Pattern, "pattern")
-			}
-			a.groups = joinGroupNames(a.match.GroupNames())
-			c.Groups = a.groups
-			c.WithPathExtendedBy("text", func() { c.CheckTemplate(a.Text) })
-			c.WithPathExtendedBy("error", func() { c.CheckTemplate(a.Error) })
-			c.Groups = ""
-		})
+func (c *scenarioCompiler) compileSamplingRule(a *Sampling, index int) {
+	a.compiledRule = compiledRule{source: c.Source, index: index, match: match.Any()}
+	if a.Pattern != nil {
+		a.match = c.compilePatternAtKey(a.Pattern, "pattern")
 	}
+	a.groups = joinGroupNames(a.match.GroupNames())
+	c.Groups = a.groups
+	c.WithPathExtendedBy("text", func() { c.CheckTemplate(a.Text) })
+	c.WithPathExtendedBy("error", func() { c.CheckTemplate(a.Error) })
+	c.Groups = ""
 }
 
-func (c *scenarioCompiler) compileBlock(b *Block) {
+func (c *scenarioCompiler) compileBlock(b *Block, _ int) {
 	c.WithPathExtendedBy("text", func() { c.CheckTemplate(b.Text) })
 	c.WithPathExtendedBy("thinking", func() { c.CheckTemplate(b.Thinking) })
 	c.WithPathExtendedBy("citations", func() { c.CheckData(b.Citations) })
 	c.WithPathExtendedBy("content", func() { c.CheckData(b.Content) })
 	c.WithPathExtendedBy("json", func() { c.CheckData(b.JSON) })
-	c.compileCall(&b.ToolCall)
+	c.compileCall(&b.ToolCall, 0)
 	if b.Type == BlockServerToolUse {
 		b.at = c.Source.Index.Pos(c.Path) // the id of the call is derived from this position
 	}

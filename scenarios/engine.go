@@ -159,10 +159,8 @@ func (e *Engine) isInEndlessNotificationLoop(promptRequest Request, answeringRul
 	if !slices.ContainsFunc(stepsOf(answeringRule.response), func(s Step) bool { return len(s.ToolCalls) > 0 || len(s.Blocks) > 0 }) {
 		return false
 	}
-	rounds := maps.Clone(e.consecutiveNotices)
-	if rounds == nil {
-		rounds = map[int]int{}
-	}
+	rounds := map[int]int{} // a copy, because forks share the old map
+	maps.Copy(rounds, e.consecutiveNotices)
 	rounds[answeringRule.rule]++
 	e.consecutiveNotices = rounds
 	return rounds[answeringRule.rule] > maxNotificationsInRowAnsweredWithToolCalls

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 )
 
 func main() {
@@ -16,16 +17,24 @@ func main() {
 	schema := flag.String("json", "", "JSON Schema to write")
 	page := flag.String("md", "", "reference page to write")
 	head := flag.String("head", "", "Go type of the fields common to all lines; -type then lists the types of the individual lines")
+	list := flag.String("list", "", "file whose lines are a list at the end of the introduction")
 	flag.Parse()
-	if err := run(*dir, *root, *head, [2]string{*schema, *page}); err != nil {
+	if err := run(*dir, *root, *head, *list, [2]string{*schema, *page}); err != nil {
 		panic(err)
 	}
 }
 
-func run(dir, rootType, headType string, outputs [2]string) error {
+func run(dir, rootType, headType, listFile string, outputs [2]string) error {
 	f, err := parse(dir, rootType)
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", dir, err)
+	}
+	if listFile != "" {
+		list, err := os.ReadFile(listFile)
+		if err != nil {
+			return err
+		}
+		f.intro += strings.ReplaceAll("\n"+strings.TrimSpace(string(list)), "\n", "\n  - ")
 	}
 	files, err := f.generate(headType, outputs)
 	if err != nil {

@@ -79,7 +79,7 @@ func TestGenerate(t *testing.T) {
 		t.Fatal(err)
 	}
 	schema, page := filepath.Join(dir, "s.json"), filepath.Join(dir, "p.md")
-	if err := run(dir, "File", "", [2]string{schema, page}); err != nil {
+	if err := run(dir, "File", "", "", [2]string{schema, page}); err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{schema: wantSchema, page: wantPage} {
@@ -91,7 +91,7 @@ func TestGenerate(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	if err := run(dir, "Nope", "", [2]string{}); err == nil {
+	if err := run(dir, "Nope", "", "", [2]string{}); err == nil {
 		t.Error("a missing type is no error")
 	}
 }
