@@ -177,15 +177,15 @@ func (m *Manager) Connect(ctx context.Context, name string) error {
 
 // Disconnect closes the connection of a server and keeps its configuration.
 func (m *Manager) Disconnect(ctx context.Context, name string) error {
-	return m.requestStateChange(ctx, name, StateDisconnected)
+	return requestStateChange(ctx, m, name, StateDisconnected)
 }
 
 // Disable disconnects a server and hides its tools until Connect is called.
 func (m *Manager) Disable(ctx context.Context, name string) error {
-	return m.requestStateChange(ctx, name, StateDisabled)
+	return requestStateChange(ctx, m, name, StateDisabled)
 }
 
-func (m *Manager) requestStateChange(ctx context.Context, name string, want State) error {
+func requestStateChange(ctx context.Context, m *Manager, name string, want State) error {
 	s, err := m.findServer(name)
 	if err != nil {
 		return err

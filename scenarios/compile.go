@@ -40,16 +40,18 @@ func (c *scenarioCompiler) compileScenario(s *Scenario) {
 		c.compileRule(&s.Responses[i], i)
 	}
 	c.Path = c.Path[:0]
-	compileList(c, "breakpoints", s.Breakpoints, c.compileBreakpoint)
-	c.WithPathExtendedBy("mcp", func() { compileList(c, "sampling", s.MCP.Sampling, c.compileSamplingRule) })
-	compileList(c, "expect", s.Expect, func(e *Expectation, _ int) { c.compileExpectation(s, e) })
+	c.compileList("breakpoints", len(s.Breakpoints), func(i int) { c.compileBreakpoint(&s.Breakpoints[i], i) })
+	c.WithPathExtendedBy("mcp", func() {
+		c.compileList("sampling", len(s.MCP.Sampling), func(i int) { c.compileSamplingRule(&s.MCP.Sampling[i], i) })
+	})
+	c.compileList("expect", len(s.Expect), func(i int) { c.compileExpectation(s, &s.Expect[i]) })
 }
 
-// compileList calls compile with each element of the list at a key, and with its index.
-func compileList[T any](c *scenarioCompiler, key string, list []T, compile func(element *T, index int)) {
+// compileList calls compile with the index of each element of a list of length n. During the call, c.Path is that of the element.
+func (c *scenarioCompiler) compileList(key string, n int, compile func(i int)) {
 	c.WithPathExtendedBy(key, func() {
-		for i := range list {
-			c.WithPathExtendedBy(i, func() { compile(&list[i], i) })
+		for i := range n {
+			c.WithPathExtendedBy(i, func() { compile(i) })
 		}
 	})
 }
@@ -134,9 +136,9 @@ func (c *scenarioCompiler) compileFailure(f *Failure) {
 
 func (c *scenarioCompiler) compileResponse(r *Response) {
 	c.WithPathExtendedBy("text", func() { c.checkResponseTextTemplate(r.Text) })
-	compileList(c, "tool_calls", r.ToolCalls, c.compileCall)
+	c.compileList("tool_calls", len(r.ToolCalls), func(i int) { c.compileCall(&r.ToolCalls[i]) })
 	c.WithPathExtendedBy("structured_output", func() { c.CheckData(r.StructuredOutput) })
-	compileList(c, "steps", r.Steps, c.compileStep)
+	c.compileList("steps", len(r.Steps), func(i int) { c.compileStep(&r.Steps[i]) })
 }
 
 // checkResponseTextTemplate compiles the text of a response. If the response is only a string, such as "hi", the file has no
@@ -152,19 +154,20 @@ func (c *scenarioCompiler) checkResponseTextTemplate(text string) {
 	c.CheckTemplate(text)
 }
 
-func (c *scenarioCompiler) compileStep(s *Step, _ int) {
+func (c *scenarioCompiler) compileStep(s *Step) {
 	c.CheckCondition(s.When)
 	c.compileFailure(s.Failure)
 	c.WithPathExtendedBy("thinking", func() { c.CheckTemplate(s.Thinking) })
 	c.WithPathExtendedBy("text", func() { c.CheckTemplate(s.Text) })
-	compileList(c, "tool_calls", s.ToolCalls, c.compileCall)
+	c.compileList("tool_calls", len(s.ToolCalls), func(i int) { c.compileCall(&s.ToolCalls[i]) })
 	c.WithPathExtendedBy("structured_output", func() { c.CheckData(s.StructuredOutput) })
-	compileList(c, "frames", s.Frames, func(f *Frame, _ int) {
+	c.compileList("frames", len(s.Frames), func(i int) {
+		f := &s.Frames[i]
 		c.WithPathExtendedBy("json", func() { c.CheckData(f.JSON) })
 		c.WithPathExtendedBy("line", func() { c.CheckTemplate(f.Line) })
 		c.WithPathExtendedBy("stderr", func() { c.CheckTemplate(f.Stderr) })
 	})
-	compileList(c, "blocks", s.Blocks, c.compileBlock)
+	c.compileList("blocks", len(s.Blocks), func(i int) { c.compileBlock(&s.Blocks[i]) })
 }
 
 func (c *scenarioCompiler) compileCanned(t *Canned) {
@@ -175,7 +178,7 @@ func (c *scenarioCompiler) compileCanned(t *Canned) {
 	c.WithPathExtendedBy("$file", func() { c.LoadTextFile(t.File) })
 }
 
-func (c *scenarioCompiler) compileCall(t *ToolCall, _ int) {
+func (c *scenarioCompiler) compileCall(t *ToolCall) {
 	c.WithPathExtendedBy("input", func() { c.CheckData(t.Input) })
 	if t.Result != nil {
 		c.WithPathExtendedBy("result", func() { c.compileCanned(t.Result) })
@@ -185,7 +188,9 @@ func (c *scenarioCompiler) compileCall(t *ToolCall, _ int) {
 		c.WithPathExtendedBy("expect", func() { t.at = c.Source.Index.Pos(c.Path) })
 	}
 	if t.Subagent != nil {
-		c.WithPathExtendedBy("subagent", func() { compileList(c, "steps", t.Subagent.Steps, c.compileStep) })
+		c.WithPathExtendedBy("subagent", func() {
+			c.compileList("steps", len(t.Subagent.Steps), func(i int) { c.compileStep(&t.Subagent.Steps[i]) })
+		})
 	}
 }
 
@@ -367,13 +372,13 @@ func (c *scenarioCompiler) compileSamplingRule(a *Sampling, index int) {
 	c.Groups = ""
 }
 
-func (c *scenarioCompiler) compileBlock(b *Block, _ int) {
+func (c *scenarioCompiler) compileBlock(b *Block) {
 	c.WithPathExtendedBy("text", func() { c.CheckTemplate(b.Text) })
 	c.WithPathExtendedBy("thinking", func() { c.CheckTemplate(b.Thinking) })
 	c.WithPathExtendedBy("citations", func() { c.CheckData(b.Citations) })
 	c.WithPathExtendedBy("content", func() { c.CheckData(b.Content) })
 	c.WithPathExtendedBy("json", func() { c.CheckData(b.JSON) })
-	c.compileCall(&b.ToolCall, 0)
+	c.compileCall(&b.ToolCall)
 	if b.Type == BlockServerToolUse {
 		b.at = c.Source.Index.Pos(c.Path) // the id of the call is derived from this position
 	}

@@ -86,7 +86,7 @@ func isKnownTest(args []string) bool {
 			args[i] = "-e"
 		}
 	}
-	_, known := readOnlyOptionGrammar{refusesDashes: true, flagsWithValue: "bcdefghkLnNOGprsStuwxz"}.parseOptionsAndReturnOperands(args)
+	_, known := readOnlyOptionGrammar{RefusesDashes: true, FlagsWithValue: "bcdefghkLnNOGprsStuwxz"}.parseOptionsAndReturnOperands(args)
 	return known
 }
 
@@ -125,7 +125,7 @@ func isAlwaysReadOnly(name string) bool {
 func isReadOnlyWith(name string, args []string) bool {
 	if g, ok := grammarOf(name); ok {
 		if name == "ps" && len(args) > 0 && strings.HasPrefix(args[0], "-") {
-			g.maxOperands = -1
+			g.MaxOperands = -1
 		}
 		return g.allows(args) && (name != "ps" || !slices.ContainsFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") && strings.ContainsAny(a, "eE") })) && (name != "ifconfig" || !slices.Contains(args, "--")) && (name != "tput" || !containsAny(args, strings.Fields(tputEffects)...))
 	}
@@ -173,7 +173,7 @@ func isReadOnlyDocker(args []string) bool {
 				strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--") && strings.ContainsAny(a, "Hc")
 		})
 	}
-	g, ok := commandGrammars()["docker "+args[0]]
+	g, ok := programs().ReadOnly["docker "+args[0]]
 	return ok && g.allows(args[1:])
 }
 
@@ -182,7 +182,7 @@ var jqOtherInputPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.M
 
 // isHarmlessXargs reports whether xargs runs no command, or a command that only prints its input.
 func isHarmlessXargs(args []string) bool {
-	g := readOnlyOptionGrammar{flags: "0rtx", numeric: "nPLs", flagsWithValue: "dI", stopsAtOperand: true}
+	g := readOnlyOptionGrammar{Flags: "0rtx", Numeric: "nPLs", FlagsWithValue: "dI", StopsAtOperand: true}
 	rest, ok := g.parseOptionsAndReturnOperands(args)
 	for i, a := range args[:max(0, len(args)-1)] {
 		if a == "-I" && args[i+1] != "{}" || a == "-d" && len(args[i+1]) > 2 {
@@ -212,9 +212,9 @@ func isReadOnlyGit(args []string) bool {
 	case "stash", "worktree", "config", "reflog":
 		return isReadOnlyGitSubcommand(sub, rest)
 	}
-	g, ok := gitGrammar(sub)
+	g, ok := programs().Git[sub]
 	if (sub == "branch" || sub == "tag") && containsAny(rest, "-l", "--list") {
-		g.maxOperands = 0 // with --list, git treats a name as a pattern
+		g.MaxOperands = 0 // with --list, git treats a name as a pattern
 	}
 	return ok && g.allows(rest) && !hasCustomGitFormat(rest)
 }
@@ -242,8 +242,8 @@ func isReadOnlyGitSubcommand(subcommand string, args []string) bool {
 		inner = args[0]
 		args = args[1:]
 	}
-	diff, _ := gitGrammar("diff")
-	list := readOnlyOptionGrammar{refusesDashes: true, allowsDigits: true, numeric: "n", longNames: " oneline graph all decorate ", longWithValue: " date max-count ", longWithNumber: " max-count "}
+	diff := programs().Git["diff"]
+	list := readOnlyOptionGrammar{RefusesDashes: true, AllowsDigits: true, Numeric: "n", LongNames: " oneline graph all decorate ", LongWithValue: " date max-count ", LongWithNumber: " max-count "}
 	switch {
 	case subcommand == "stash" && inner == "list", subcommand == "reflog" && (inner == "" || inner == "show"):
 		return list.allows(args)
@@ -365,7 +365,7 @@ func isPrintingSed(args []string) bool {
 	if rest := argsAfterSedOptions(args); len(rest) == 1 && areArgsHarmlessSedSubstitution(rest) {
 		return !slices.ContainsFunc(args[:len(args)-1], func(a string) bool { return strings.Contains(a, "i") && a[1] != '-' || a == "--in-place" })
 	}
-	g := readOnlyOptionGrammar{refusesDashes: true, flags: "nErz", longNames: " quiet silent regexp-extended null-data "}
+	g := readOnlyOptionGrammar{RefusesDashes: true, Flags: "nErz", LongNames: " quiet silent regexp-extended null-data "}
 	rest, ok := g.parseOptionsAndReturnOperands(args)
 	if !ok || len(rest) == 0 {
 		return false

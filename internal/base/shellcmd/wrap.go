@@ -5,7 +5,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -14,33 +13,15 @@ var durationPattern = LazyPattern(`^\d+(\.\d+)?[smhd]?$`)
 
 // wrapper describes the arguments of a program that runs another program.
 type wrapper struct {
-	valueOptions       string // letters of options whose value is the next word
-	longNames          string // long names of options whose value is the next word, separated by spaces
-	operands           int    // number of the wrapper's arguments before the program, such as 1 for the duration of timeout
-	acceptsAssignments bool   // accepts NAME=value before the program
+	ValueOptions       string // letters of options whose value is the next word
+	LongNames          string // long names of options whose value is the next word, separated by spaces
+	Operands           int    // number of the wrapper's arguments before the program, such as 1 for the duration of timeout
+	AcceptsAssignments bool   // accepts NAME=value before the program
 }
-
-// wrappers describes programs that only run another program.
-var wrappers = sync.OnceValue(func() map[string]wrapper {
-	return map[string]wrapper{
-		"timeout": {valueOptions: "sk", longNames: " signal kill-after ", operands: 1}, "env": {valueOptions: "uCa", longNames: " unset chdir argv0 ", acceptsAssignments: true},
-		"nice": {valueOptions: "n", longNames: " adjustment "}, "ionice": {valueOptions: "cnpPu", longNames: " class classdata "},
-		"stdbuf": {valueOptions: "ioe", longNames: " input output error "},
-		"sudo":   {valueOptions: "ugpCDhRrtTU", longNames: " user group prompt chdir host chroot role type other-user command-timeout close-from ", acceptsAssignments: true},
-		"doas":   {valueOptions: "uC"}, "pkexec": {longNames: " user "}, "sandbox-exec": {valueOptions: "fpnD"},
-		"xargs": {valueOptions: "InPLdEas", longNames: " replace max-args max-procs max-lines delimiter eof arg-file max-chars process-slot-var "}, "exec": {valueOptions: "a"},
-		"time": {valueOptions: "fo", longNames: " format output "}, "watch": {valueOptions: "nq", longNames: " interval equexit "},
-		"flock": {valueOptions: "wE", longNames: " timeout wait conflict-exit-code ", operands: 1}, "taskset": {valueOptions: "TPD", operands: 1},
-		"chrt": {valueOptions: "TPD", operands: 1}, "strace": {valueOptions: "oesEpuabIOPSU"}, "ltrace": {valueOptions: "oesEpuabIOPSU"},
-		"unshare": {valueOptions: "RSGw", longNames: " root wd setuid setgid propagation setgroups map-user map-group kill-child-signal "},
-		"nsenter": {valueOptions: "tSG", longNames: " target setuid setgid "},
-		"nohup":   {}, "setsid": {}, "command": {}, "builtin": {}, "busybox": {}, "toybox": {}, "unbuffer": {}, "chronic": {}, "caffeinate": {}, "noglob": {}, "!": {},
-	}
-})
 
 // skipOwnArgumentsOfWrapper returns the arguments after the wrapper's own. It assumes that an unknown option has no value.
 func (w wrapper) skipOwnArgumentsOfWrapper(args []string) (wrappedCommand []string) {
-	own := w.operands
+	own := w.Operands
 	for len(args) > 0 {
 		switch a := args[0]; {
 		case a == "--":
@@ -48,17 +29,17 @@ func (w wrapper) skipOwnArgumentsOfWrapper(args []string) (wrappedCommand []stri
 			return args[min(own, len(args)):]
 		case strings.HasPrefix(a, "--"):
 			args = args[1:]
-			if len(args) > 0 && strings.Contains(w.longNames, " "+a[2:]+" ") {
+			if len(args) > 0 && strings.Contains(w.LongNames, " "+a[2:]+" ") {
 				args = args[1:]
 			}
-		case a == "-" && w.acceptsAssignments:
+		case a == "-" && w.AcceptsAssignments:
 			args = args[1:]
 		case len(a) > 1 && a[0] == '-':
 			args = args[1:]
-			if i := strings.IndexAny(a[1:], w.valueOptions); i >= 0 && i+2 == len(a) && len(args) > 0 {
+			if i := strings.IndexAny(a[1:], w.ValueOptions); i >= 0 && i+2 == len(a) && len(args) > 0 {
 				args = args[1:]
 			}
-		case w.acceptsAssignments && strings.Contains(a, "="):
+		case w.AcceptsAssignments && strings.Contains(a, "="):
 			args = args[1:]
 		case own > 0:
 			own, args = own-1, args[1:]
@@ -137,7 +118,7 @@ func (c Command) removeWrappers(names ...string) Command {
 		if !slices.Contains(names, name) {
 			return c
 		}
-		w := wrappers()[name]
+		w := programs().Wrappers[name]
 		rest := w.skipOwnArgumentsOfWrapper(c.Args[1:])
 		if slices.Contains(names, "sudo") && (name == "nice" || name == "stdbuf") && len(rest) == len(c.Args)-1 {
 			return c // after sudo, the real CLI removes nice and stdbuf only if they have options (observed with 2.1.330)
@@ -176,7 +157,7 @@ func (c Command) SourceFromWord(wordIndex int) (text string, hasExtraSpaces bool
 // Innermost returns the command that the wrappers run in the end. It removes all wrappers, including xargs and sudo.
 func (c Command) Innermost() Command {
 	for len(c.Args) > 0 {
-		w, ok := wrappers()[path.Base(c.Args[0])]
+		w, ok := programs().Wrappers[path.Base(c.Args[0])]
 		if !ok {
 			return c
 		}
@@ -274,7 +255,7 @@ func (c Command) Programs() []string {
 		if script := optionScript(args); script != "" {
 			return append(out, scriptAndPrograms(strings.Trim(script, `"`))...)
 		}
-		w, ok := wrappers()[args[0]]
+		w, ok := programs().Wrappers[args[0]]
 		if args[0] == "--" { // the "--" that ends the options of time
 			w, ok = wrapper{}, true
 		}
@@ -362,7 +343,7 @@ func optionScript(args []string) string {
 // OptionScript returns the script that is the value of an option of flock, script or env, also after other wrappers; "" means none.
 func (c Command) OptionScript() string {
 	for len(c.Args) > 1 {
-		w, ok := wrappers()[c.Args[0]]
+		w, ok := programs().Wrappers[c.Args[0]]
 		if script := optionScript(c.Args); script != "" || !ok {
 			return script
 		}

@@ -277,6 +277,59 @@ func (c *Conn) WaitUpToOneSecondForGETStream(ctx context.Context) {
 	}
 }
 
+// PID returns the process id of a local server; 0 means none.
+func (c *Conn) PID() int {
+	if c.process == nil {
+		return 0
+	}
+	return c.process.PID()
+}
+
+// SkippedLines reports how many lines of output were not messages, and the first of them.
+func (c *Conn) SkippedLines() (n int, first string) {
+	if c.process == nil {
+		return 0, ""
+	}
+	return c.process.messages.droppedNonMessageLines()
+}
+
+// StderrTail returns the last lines of standard error.
+func (c *Conn) StderrTail() []string {
+	const most = 5
+	if c.process == nil {
+		return nil
+	}
+	text := c.debug.Redact(c.process.StderrTail())
+	lines := strings.Split(strings.ToValidUTF8(strings.TrimRight(text, " \t\r\n"), "?"), "\n")
+	if lines[0] == "" && len(lines) == 1 {
+		return nil
+	}
+	return lines[max(0, len(lines)-most):]
+}
+
+// CloseReason explains a lost connection to a process: "exit status 3: last line of standard error". The pipes may close
+// shortly before the process exits, so CloseReason waits for the exit, but at most patience. "" means that there is no
+// process, or that it is still running.
+func (c *Conn) CloseReason(patience time.Duration) string {
+	p := c.process
+	if p == nil {
+		return ""
+	}
+	select {
+	case <-p.Done():
+	case <-time.After(patience):
+	}
+	exit, ended := p.Exit()
+	if !ended {
+		return ""
+	}
+	reason := exit.String()
+	if line := failureLine(p.StderrTail()); line != "" {
+		reason += ": " + line
+	}
+	return p.debug.Redact(reason)
+}
+
 // Deliver handles an unsolicited message of an SDK server (see IsHosted).
 func (c *Conn) Deliver(ctx context.Context, message json.RawMessage) error {
 	return c.host.receive(ctx, message)
