@@ -45,11 +45,17 @@ const loginTimeout = 5 * time.Minute
 func (c *Client) CheckSupport(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	_, err := c.discoverForLogin(ctx, challenge{})
+	return err
+}
+
+// discoverForLogin discovers the authorization server, and forgets an earlier refusal of the MCP server.
+func (c *Client) discoverForLogin(ctx context.Context, ch challenge) (*discovery, error) {
 	if err := errors.Join(c.loadCredentials(), c.forgetTokenlessRefusal()); err != nil {
-		return err
+		return nil, err
 	}
-	_, err := c.options.discover(ctx, challenge{}, c.credentials.Discovery)
-	return c.rewordDiscoveryError(err)
+	f, err := c.options.discover(ctx, ch, c.credentials.Discovery)
+	return f, c.rewordDiscoveryError(err)
 }
 
 // SavedRedirectURI returns the redirect URI that is registered for the stored client; empty means none.
@@ -70,13 +76,10 @@ func (c *Client) Login(ctx context.Context, redirectURI, challengeHeader string)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := errors.Join(c.loadCredentials(), c.forgetTokenlessRefusal()); err != nil {
-		return nil, err
-	}
 	ch := parseChallenge(challengeHeader)
-	f, err := c.options.discover(ctx, ch, c.credentials.Discovery)
+	f, err := c.discoverForLogin(ctx, ch)
 	if err != nil {
-		return nil, c.rewordDiscoveryError(err)
+		return nil, err
 	}
 	var key *jose.JSONWebKey
 	if ch.requiresBoundToken {
@@ -143,13 +146,10 @@ func (c *Client) LoginAsClient(ctx context.Context, challengeHeader string) (don
 	if c.options.Config.ClientID == "" || c.StoredClientSecret() == "" {
 		return false, nil
 	}
-	if err := errors.Join(c.loadCredentials(), c.forgetTokenlessRefusal()); err != nil {
-		return false, err
-	}
 	ch := parseChallenge(challengeHeader)
-	f, err := c.options.discover(ctx, ch, c.credentials.Discovery)
+	f, err := c.discoverForLogin(ctx, ch)
 	if err != nil || !f.metadata.hasClientCredentialsGrantOnly() {
-		return false, c.rewordDiscoveryError(err)
+		return false, err
 	}
 	unlock, err := c.options.Store.lock()
 	if err != nil {

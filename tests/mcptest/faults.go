@@ -131,7 +131,18 @@ func (s *server) answerUnknownMethod(m message) {
 const discoverResult = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"instructions":"be kind",` +
 	`"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"mcptest","version":"1.2.3"}}}`
 
-// callFaults are the modes whose fault occurs in tools/call.
+// callAnswers are the answers to tools/call in some modes, without the version and the id.
+var callAnswers = map[string]string{
+	"unknown-content":     `"result":{"content":[{"type":"hologram","depth":3},{"type":"text","text":"after"}]}`,
+	"content-missing":     `"result":{"structuredContent":{"b":1,"a":[2]}}`,
+	"content-empty-image": `"result":{"content":[{"type":"image","mimeType":"image/png","data":""}]}`,
+	"both":                `"result":{"content":[{"type":"text","text":"fine"}]},"error":{"code":-32000,"message":"not fine"}`,
+	"rpc-error":           `"error":{"code":-32050,"message":"quota used up","data":{"left":0}}`,
+	"bad-error":           `"error":"just text"`,
+	"no-result":           "",
+} // constant: only read
+
+// callFaults are the other modes whose fault occurs in tools/call.
 var callFaults = map[string]func(*server, message){
 	"garbage": func(s *server, m message) {
 		s.write([]byte("hello\n\n[1,2]\n\"bare\"\n\x1b[31mred\x1b[0m\n\xff\xfe\n{broken\n42\n"))
@@ -177,38 +188,12 @@ var callFaults = map[string]func(*server, message){
 	},
 	"stop-reading": func(*server, message) { blockForever() },
 	"s2c":          (*server).sendRequestsOfAllKindsToClient,
-	"unknown-content": func(s *server, m message) {
-		s.reply(m.ID, json.RawMessage(`{"content":[{"type":"hologram","depth":3},{"type":"text","text":"after"}]}`))
-	},
-	"content-missing": func(s *server, m message) {
-		s.reply(m.ID, json.RawMessage(`{"structuredContent":{"b":1,"a":[2]}}`))
-	},
-	"content-empty-image": func(s *server, m message) {
-		s.reply(m.ID, json.RawMessage(`{"content":[{"type":"image","mimeType":"image/png","data":""}]}`))
-	},
 	"bigint": func(s *server, m message) {
 		s.reply(m.ID, json.RawMessage(`{"content":[],"structuredContent":{"n":9007199254740993,"args":`+string(m.Params.Arguments)+`}}`))
 	},
 	"dup": func(s *server, m message) {
 		s.reply(m.ID, textResult("first"))
 		s.reply(m.ID, textResult("second"))
-	},
-	"both": func(s *server, m message) {
-		s.send(map[string]any{
-			"jsonrpc": "2.0", "id": m.ID, "result": textResult("fine"),
-			"error": map[string]any{"code": -32000, "message": "not fine"},
-		})
-	},
-	"rpc-error": func(s *server, m message) {
-		s.send(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": map[string]any{
-			"code": -32050, "message": "quota used up", "data": map[string]any{"left": 0},
-		}})
-	},
-	"bad-error": func(s *server, m message) {
-		s.send(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": "just text"})
-	},
-	"no-result": func(s *server, m message) {
-		s.send(map[string]any{"jsonrpc": "2.0", "id": m.ID})
 	},
 	"list-changed": (*server).addToolAndNotifyListChanged,
 	"list-breaks":  (*server).addToolAndNotifyListChanged,

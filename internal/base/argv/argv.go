@@ -85,7 +85,11 @@ func Parse(options []Option, args []string) (Result, error) {
 		}
 	}
 	if p.unknownOption != "" && !p.result.Help {
-		return p.result, &Error{Text: fmt.Sprintf("error: unknown option '%s'%s", p.unknownOption, suggestionLine(p.unknownOption, options))}
+		text := "error: unknown option '" + p.unknownOption + "'"
+		if bare, isLong := strings.CutPrefix(p.unknownOption, "--"); isLong {
+			text += nearestNamesLine("--", bare, suggestibleNames(options))
+		}
+		return p.result, &Error{Text: text}
 	}
 	return p.result, nil
 }
@@ -226,23 +230,14 @@ func invalidValueError(o *Option, value, reason string) error {
 	return &Error{Text: fmt.Sprintf("error: option '%s' argument '%s' is invalid. %s", o.Flags, value, reason)}
 }
 
-// suggestionLine returns the second line of the error about an unknown option, with its leading newline. It suggests
-// the nearest names, sorted; "" means that no option is similar. As in commander, a similar name differs from the word
-// by at most three edits, and by fewer than 60 % of the letters.
-func suggestionLine(word string, options []Option) string {
-	bare, long := strings.CutPrefix(word, "--")
-	if !long {
-		return ""
-	}
-	return nearestNamesLine("--", bare, suggestibleNames(options))
-}
-
 // UnknownCommandText returns the error about an unknown subcommand. It suggests the names that are similar.
 func UnknownCommandText(word string, names []string) string {
 	return "error: unknown command '" + word + "'" + nearestNamesLine("", word, names)
 }
 
-// nearestNamesLine returns a line that suggests the names nearest to a word, each after prefix; "" means none.
+// nearestNamesLine returns the second line of an error, with its leading newline. It suggests the names nearest to a word,
+// sorted and each after prefix; "" means that no name is similar. As in commander, a similar name differs from the word by
+// at most three edits, and by fewer than 60 % of the letters.
 func nearestNamesLine(prefix, word string, names []string) string {
 	best := 3
 	var near []string

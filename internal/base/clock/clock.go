@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -39,9 +40,9 @@ type Source struct {
 func New(o Options) *Source {
 	s := &Source{o: o}
 	if o.Seed != nil {
-		s.rand = rand.New(rand.NewChaCha8(seedKey(*o.Seed, o.Salt)))
+		s.rand = newRand(*o.Seed, o.Salt)
 	}
-	if o.Start != nil && !s.isFrozen() {
+	if o.Start != nil && !s.IsRepeatable() {
 		s.offset = o.Start.Sub(o.Now())
 	}
 	return s
@@ -54,31 +55,27 @@ func (s *Source) ReseedForNthRunOfSession(runNumber int) {
 	defer s.mu.Unlock()
 	if s.o.Seed != nil {
 		s.o.Salt = fmt.Sprintf("%s/%d", s.o.Salt, runNumber)
-		s.rand = rand.New(rand.NewChaCha8(seedKey(*s.o.Seed, s.o.Salt)))
+		s.rand = newRand(*s.o.Seed, s.o.Salt)
 	}
 }
 
-func seedKey(seed int64, salt string) [32]byte {
-	var k [32]byte
-	binary.LittleEndian.PutUint64(k[:8], uint64(seed))
-	h := uint64(14695981039346656037)
-	for _, b := range []byte(salt) {
-		h = (h ^ uint64(b)) * 1099511628211
-	}
-	binary.LittleEndian.PutUint64(k[8:16], h)
-	return k
+func newRand(seed int64, salt string) *rand.Rand {
+	var key [32]byte
+	binary.LittleEndian.PutUint64(key[:8], uint64(seed))
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(salt)) // writing to a hash never fails
+	binary.LittleEndian.PutUint64(key[8:16], h.Sum64())
+	return rand.New(rand.NewChaCha8(key))
 }
 
-// IsRepeatable reports whether each run with the same options has the same ids and times.
-func (s *Source) IsRepeatable() bool { return s.isFrozen() }
-
-func (s *Source) isFrozen() bool { return s.o.Seed != nil && s.o.Start != nil }
+// IsRepeatable reports whether each run with the same options has the same ids and times. The clock is then frozen.
+func (s *Source) IsRepeatable() bool { return s.o.Seed != nil && s.o.Start != nil }
 
 // Now returns the current time of the run's clock.
 func (s *Source) Now() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.isFrozen() {
+	if s.IsRepeatable() {
 		return s.o.Start.Add(s.offset)
 	}
 	return s.o.Now().Add(s.offset)
@@ -87,7 +84,7 @@ func (s *Source) Now() time.Time {
 // Sleep waits in real time and advances a frozen clock by d. If ctx ends first, it returns the error of ctx.
 func (s *Source) Sleep(ctx context.Context, d time.Duration) error {
 	err := Sleep(ctx, d)
-	if err == nil && d > 0 && s.isFrozen() {
+	if err == nil && d > 0 && s.IsRepeatable() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.offset += d
@@ -127,5 +124,5 @@ func (s *Source) NewRandFromRunSeed() (newRandOrNilIfUnseeded *rand.Rand) {
 	if s.o.Seed == nil {
 		return nil
 	}
-	return rand.New(rand.NewChaCha8(seedKey(*s.o.Seed, s.o.Salt+"/chance")))
+	return newRand(*s.o.Seed, s.o.Salt+"/chance")
 }

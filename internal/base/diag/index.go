@@ -253,39 +253,21 @@ func (s *jsonScanner) scanValue() (Value, bool) {
 	return v, ok
 }
 
-func (s *jsonScanner) enterLevel() bool {
-	if s.depth >= maxNestingDepth {
-		return s.recordProblemAndReturnFalse(s.pos, "objects and arrays are nested too deeply")
-	}
-	s.depth++
-	s.pos++
-	s.skipSpace()
-	return true
-}
-
 func (s *jsonScanner) scanObject() (*table, bool) {
 	t := &table{}
-	if !s.enterLevel() {
-		return t, false
-	}
-	defer func() { s.depth-- }()
-	if s.peekByteOrZero() == '}' {
-		s.pos++
-		return t, true
-	}
-	for {
+	ok := s.scanElements('}', func() bool {
 		s.skipSpace()
 		off := s.pos
 		if s.peekByteOrZero() != '"' {
-			return t, s.recordProblemAndReturnFalse(s.pos, "expected a key in double quotes")
+			return s.recordProblemAndReturnFalse(s.pos, "expected a key in double quotes")
 		}
 		key, ok := s.scanString()
 		if !ok {
-			return t, false
+			return false
 		}
 		s.skipSpace()
 		if s.peekByteOrZero() != ':' {
-			return t, s.recordProblemAndReturnFalse(s.pos, "expected `:` after the key")
+			return s.recordProblemAndReturnFalse(s.pos, "expected `:` after the key")
 		}
 		s.pos++
 		v, ok := s.scanValue()
@@ -293,49 +275,47 @@ func (s *jsonScanner) scanObject() (*table, bool) {
 			s.recordProblemAndReturnFalse(off, "key `"+key+"` is defined twice")
 		}
 		t.addField(Field{Key: key, Value: v, offset: int32(off)})
-		if !ok {
-			return t, false
-		}
-		s.skipSpace()
-		switch s.peekByteOrZero() {
-		case ',':
-			s.pos++
-		case '}':
-			s.pos++
-			return t, true
-		default:
-			return t, s.recordProblemAndReturnFalse(s.pos, "expected `,` or `}`")
-		}
-	}
+		return ok
+	})
+	return t, ok
 }
 
 func (s *jsonScanner) scanArray() ([]Value, bool) {
 	items := []Value{}
-	if !s.enterLevel() {
-		return items, false
-	}
-	defer func() { s.depth-- }()
-	if s.peekByteOrZero() == ']' {
-		s.pos++
-		return items, true
-	}
-	for {
+	ok := s.scanElements(']', func() bool {
 		v, ok := s.scanValue()
 		items = append(items, v)
-		if !ok {
-			return items, false
-		}
+		return ok
+	})
+	return items, ok
+}
+
+// scanElements reads the elements of an array or object, from its opening bracket to the closing one, which is end.
+func (s *jsonScanner) scanElements(end byte, scanElement func() bool) bool {
+	if s.depth >= maxNestingDepth {
+		return s.recordProblemAndReturnFalse(s.pos, "objects and arrays are nested too deeply")
+	}
+	s.depth++
+	defer func() { s.depth-- }()
+	s.pos++
+	s.skipSpace()
+	if s.peekByteOrZero() == end {
+		s.pos++
+		return true
+	}
+	for scanElement() {
 		s.skipSpace()
 		switch s.peekByteOrZero() {
 		case ',':
 			s.pos++
-		case ']':
+		case end:
 			s.pos++
-			return items, true
+			return true
 		default:
-			return items, s.recordProblemAndReturnFalse(s.pos, "expected `,` or `]`")
+			return s.recordProblemAndReturnFalse(s.pos, "expected `,` or `"+string(end)+"`")
 		}
 	}
+	return false
 }
 
 func (s *jsonScanner) scanString() (string, bool) {

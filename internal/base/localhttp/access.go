@@ -163,12 +163,8 @@ func (g accessGuard) hasToken(w http.ResponseWriter, r *http.Request) bool {
 }
 
 func isLocalOrigin(origin string) bool {
-	for _, scheme := range []string{"http://", "https://"} {
-		if host, ok := strings.CutPrefix(origin, scheme); ok {
-			return isLocalHost(host)
-		}
-	}
-	return false
+	scheme, host, _ := strings.Cut(origin, "://")
+	return (scheme == "http" || scheme == "https") && isLocalHost(host)
 }
 
 func isLocalHost(host string) bool {

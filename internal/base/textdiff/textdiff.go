@@ -63,33 +63,20 @@ func (d *differ) markChanges() {
 	removed, created := d.removed[d.prefix:], d.added[d.prefix:]
 	trace, ok := findEditPath(a, b)
 	if !ok {
-		setAllTrue(removed[:len(a)])
-		setAllTrue(created[:len(b)])
+		copy(removed, slices.Repeat([]bool{true}, len(a)))
+		copy(created, slices.Repeat([]bool{true}, len(b)))
 		return
 	}
 	x, y := len(a), len(b)
 	for edits := len(trace) - 1; edits > 0; edits-- {
-		front, k := trace[edits-1], x-y
-		down := k == -edits || k != edits && diagonalAt(front, edits-1, k-1) < diagonalAt(front, edits-1, k+1)
-		if down {
-			k++
+		before, adds := positionBeforeEdit(trace[edits-1], x-y)
+		if adds {
+			x, y = before, before-(x-y+1)
+			created[y] = true
 		} else {
-			k--
+			x, y = before, before-(x-y-1)
+			removed[x] = true
 		}
-		px := diagonalAt(front, edits-1, k)
-		py := px - k
-		if down {
-			created[py] = true
-		} else {
-			removed[px] = true
-		}
-		x, y = px, py
-	}
-}
-
-func setAllTrue(flags []bool) {
-	for i := range flags {
-		flags[i] = true
 	}
 }
 
@@ -99,12 +86,11 @@ func findEditPath(a, b []string) (trace [][]int, ok bool) {
 		front := make([]int, 2*edits+1) // diagonal k is at index k+edits
 		for k := -edits; k <= edits; k += 2 {
 			x := 0
-			switch {
-			case edits == 0:
-			case k == -edits || k != edits && diagonalAt(trace[edits-1], edits-1, k-1) < diagonalAt(trace[edits-1], edits-1, k+1):
-				x = diagonalAt(trace[edits-1], edits-1, k+1)
-			default:
-				x = diagonalAt(trace[edits-1], edits-1, k-1) + 1
+			if edits > 0 {
+				var adds bool
+				if x, adds = positionBeforeEdit(trace[edits-1], k); !adds {
+					x++
+				}
 			}
 			y := x - k
 			for x >= 0 && y >= 0 && x < len(a) && y < len(b) && a[x] == b[y] {
@@ -120,12 +106,17 @@ func findEditPath(a, b []string) (trace [][]int, ok bool) {
 	return nil, false
 }
 
-// diagonalAt returns how far diagonal k reaches with this number of edits; -1 means that front does not contain it.
-func diagonalAt(front []int, edits, k int) int {
-	if i := k + edits; i >= 0 && i < len(front) {
-		return front[i]
+// positionBeforeEdit returns how far the diagonal next to k reaches from which one more edit leads to diagonal k. adds is
+// true if this edit adds a line of b, and false if it removes a line of a.
+func positionBeforeEdit(front []int, k int) (x int, adds bool) {
+	reach := func(k int) int { // -1 means that front does not contain the diagonal
+		if i := k + len(front)/2; i >= 0 && i < len(front) {
+			return front[i]
+		}
+		return -1
 	}
-	return -1
+	removal, addition := reach(k-1), reach(k+1)
+	return max(removal, addition), removal < addition
 }
 
 // region is a maximal run of changed lines: [oldFrom, oldTo) became [newFrom, newTo).
