@@ -52,7 +52,7 @@ func (a serverRequestHandler) HandleRequest(ctx context.Context, method string, 
 	case "ping":
 		return struct{}{}, nil
 	case connection.MethodRoots:
-		return a.roots.list(), nil
+		return a.rootList(), nil
 	case connection.MethodSample:
 		if a.options.Sample != nil {
 			return a.options.Sample(ctx, a.server, params)

@@ -293,7 +293,7 @@ func (m *Manager) awaitConnected(ctx context.Context, fresh []*server, errs map[
 func (m *Manager) SetRoots(ctx context.Context, roots []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.roots.set(roots) || m.closed {
+	if old := m.roots.Swap(new(slices.Clone(roots))); slices.Equal(*old, roots) || m.closed {
 		return
 	}
 	for _, s := range m.servers {

@@ -100,7 +100,9 @@ func (m *Manager) Subscribe(ctx context.Context, server, uri string) error {
 		}
 		err := c.Subscribe(ctx, uri)
 		if s, gone := m.findServer(server); err == nil && gone == nil { // it may have been removed in the meantime
-			s.addSubscription(uri)
+			s.mu.Lock()
+			s.subscriptions[uri] = true
+			s.mu.Unlock()
 		}
 		return err
 	})

@@ -245,7 +245,8 @@ func (l *connectionLoop) handleLoss(ctx context.Context) {
 		l.scheduleRetryOrMarkFailed(&connection.DialError{Reason: reason, Wire: connection.ClosedAgainText, IsTransient: true, IsLoss: true})
 		return
 	}
-	if l.attempts = 0; l.reconnectsAutomatically() {
+	l.attempts = 0
+	if auto := l.cfg.AutoReconnect; auto == nil && l.isRemote() || auto != nil && *auto {
 		l.attempts = 1
 		l.startConnectAttempt(ctx)
 		return

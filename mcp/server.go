@@ -210,13 +210,6 @@ func (s *server) requestStateChange(ctx context.Context, r stateChange) error {
 	}
 }
 
-func (s *server) reconnectsAutomatically() bool {
-	if s.cfg.AutoReconnect != nil {
-		return *s.cfg.AutoReconnect
-	}
-	return s.isRemote()
-}
-
 func (s *server) isRemote() bool { return s.cfg.Type == typeHTTP || s.cfg.Type == typeSSE }
 
 func (s *server) connectTimeout() time.Duration {
@@ -293,12 +286,6 @@ func (s *server) connectForCall(ctx context.Context, useID string) (failureNote 
 // is recorded. Otherwise, a call right after a crash would use the dead connection.
 func (s *server) currentStatus(ctx context.Context) (status, error) {
 	return s.waitFor(ctx, func(st status) bool { return st.conn == nil || !st.conn.IsConnectionLostOrClosed() })
-}
-
-func (s *server) addSubscription(uri string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.subscriptions[uri] = true
 }
 
 // statusReport builds the ServerStatus of a server. configuredBy is the source that set it with SetServers, or empty.

@@ -21,21 +21,22 @@ type managerState struct {
 	localSlots  chan struct{}         // one slot for each local server that may connect at the same time
 	remoteSlots chan struct{}         // one slot for each remote server that may connect at the same time
 
-	tasks                  sync.WaitGroup // goroutines that Close waits for
-	version                atomic.Int64   // counts changes of any server
-	roots                  roots
+	tasks                  sync.WaitGroup           // goroutines that Close waits for
+	version                atomic.Int64             // counts changes of any server
+	roots                  atomic.Pointer[[]string] // absolute paths; never nil
 	pendingResourceUpdates pendingResourceUpdates
 }
 
 func newManagerState(o Options) *managerState {
 	o.Servers = nil
-	return &managerState{
+	c := &managerState{
 		options:     o,
 		debug:       newSharedDebugLogOutput(o.Debug, o.Environ),
 		localSlots:  make(chan struct{}, o.Batch.Local),
 		remoteSlots: make(chan struct{}, o.Batch.Remote),
-		roots:       roots{dirs: slices.Clone(o.Roots)},
 	}
+	c.roots.Store(new(slices.Clone(o.Roots)))
+	return c
 }
 
 func (c *managerState) acquireConnectAttemptSlot(ctx context.Context, transportType string) (release func(), err error) {
@@ -97,27 +98,12 @@ func (c *managerState) userAgent() string {
 	return "claude-code/" + c.options.ClientVersion + " (" + about + ")"
 }
 
-type roots struct {
-	mu   sync.Mutex
-	dirs []string
-}
-
-func (r *roots) set(dirs []string) (changed bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	changed = !slices.Equal(r.dirs, dirs)
-	r.dirs = slices.Clone(dirs)
-	return changed
-}
-
-// list returns the result of roots/list.
-func (r *roots) list() map[string]any {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	list := make([]map[string]string, len(r.dirs))
-	for i, dir := range r.dirs {
+// rootList returns the result of roots/list.
+func (c *managerState) rootList() map[string]any {
+	list := []map[string]string{}
+	for _, dir := range *c.roots.Load() {
 		u := url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}
-		list[i] = map[string]string{"uri": u.String()}
+		list = append(list, map[string]string{"uri": u.String()})
 	}
 	return map[string]any{"roots": list}
 }

@@ -170,18 +170,15 @@ func (c *scenarioCompiler) compileStep(s *Step) {
 	c.compileList("blocks", len(s.Blocks), func(i int) { c.compileBlock(&s.Blocks[i]) })
 }
 
-func (c *scenarioCompiler) compileCanned(t *Canned) {
-	if t.File == "" {
-		c.CheckTemplate(t.Text)
-		return
-	}
-	c.WithPathExtendedBy("$file", func() { c.LoadTextFile(t.File) })
-}
-
 func (c *scenarioCompiler) compileCall(t *ToolCall) {
 	c.WithPathExtendedBy("input", func() { c.CheckData(t.Input) })
 	if t.Result != nil {
-		c.WithPathExtendedBy("result", func() { c.compileCanned(t.Result) })
+		c.WithPathExtendedBy("result", func() {
+			c.CheckTemplate(t.Result.Text)
+			if t.Result.File != "" {
+				c.WithPathExtendedBy("$file", func() { c.LoadTextFile(t.Result.File) })
+			}
+		})
 	}
 	if t.Expect != nil {
 		c.compilePatternAtKey(t.Expect, "expect")

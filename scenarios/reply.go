@@ -319,18 +319,14 @@ func buildAPIBlock(ctx context.Context, s *fill.Scope, b *Block) (protocol.Block
 	}
 	call := protocol.ServerToolCall{Type: string(b.Type), ID: b.ID, Name: b.Name, Input: json.RawMessage("{}")}
 	if call.ID == "" {
-		call.ID = serverToolCallIDFromPosition(b.at.String())
+		sum := sha256.Sum256([]byte(b.at.String()))
+		call.ID = fmt.Sprintf("srvtoolu_01%.11x", sum)
 	}
 	input, err := s.RenderJSON(ctx, b.Input)
 	if input != nil {
 		call.Input = input
 	}
 	return call, err
-}
-
-func serverToolCallIDFromPosition(blockPosition string) string {
-	sum := sha256.Sum256([]byte(blockPosition))
-	return fmt.Sprintf("srvtoolu_01%.11x", sum)
 }
 
 func buildServerToolResultBlock(ctx context.Context, s *fill.Scope, scriptedResult *Block, defaultCallID string) (protocol.Block, error) {

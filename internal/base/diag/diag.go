@@ -129,11 +129,11 @@ func lineExcerpt(source string, col int) (line, pad string) {
 }
 
 // Printable replaces control characters and invalid UTF-8, which a terminal would interpret.
-func Printable(text string) string { return strings.Map(toPrintable, text) }
-
-func toPrintable(r rune) rune {
-	if r == utf8.RuneError || (r < ' ' && r != '\t') || r == 0x7f {
-		return '?'
-	}
-	return r
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || (r < ' ' && r != '\t') || r == 0x7f {
+			return '?'
+		}
+		return r
+	}, text)
 }
