@@ -103,6 +103,14 @@ func (g readOnlyOptionGrammar) parseCluster(letters string) (known bool, optionA
 	return true, ""
 }
 
+// wrapper describes the arguments of a program that runs another program.
+type wrapper struct {
+	ValueOptions       string // letters of options whose value is the next word
+	LongNames          string // long names of options whose value is the next word, separated by spaces
+	Operands           int    // number of the wrapper's arguments before the program, such as 1 for the duration of timeout
+	AcceptsAssignments bool   // accepts NAME=value before the program
+}
+
 //go:embed programs.json
 var programsJSON string
 

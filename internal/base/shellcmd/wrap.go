@@ -11,14 +11,6 @@ import (
 
 var durationPattern = LazyPattern(`^\d+(\.\d+)?[smhd]?$`)
 
-// wrapper describes the arguments of a program that runs another program.
-type wrapper struct {
-	ValueOptions       string // letters of options whose value is the next word
-	LongNames          string // long names of options whose value is the next word, separated by spaces
-	Operands           int    // number of the wrapper's arguments before the program, such as 1 for the duration of timeout
-	AcceptsAssignments bool   // accepts NAME=value before the program
-}
-
 // skipOwnArgumentsOfWrapper returns the arguments after the wrapper's own. It assumes that an unknown option has no value.
 func (w wrapper) skipOwnArgumentsOfWrapper(args []string) (wrappedCommand []string) {
 	own := w.Operands
