@@ -89,7 +89,7 @@ var packageTable = []packageRow{
 	{2, "internal/cli/mcpcmd", "claudeless mcp: configure, inspect and call servers", "simulator/protocol internal/base/argv internal/base/diag internal/base/plainjson internal/base/proc internal/base/process mcp mcp/oauth"},
 	{6, "tests/interop/mcp", "runs public MCP servers with the binary", ""},
 	{0, "internal/exec/gate", "gates: steps of several processes wait until they are released", "internal/base/proc"},
-	{2, "internal/exec/procio", "the streams, signals and exit of a process that runs as claude: its journal, its fault, strict mode", "internal/base/diag internal/record/journal internal/base/plainjson internal/base/process internal/base/argv internal/base/proc internal/exec/verdict internal/claudecode"},
+	{2, "internal/exec/procio", "the streams, signals and exit of a process that runs as claude: its journal, its fault, strict mode", "internal/base/diag internal/record/journal internal/base/plainjson internal/base/process internal/claude/flags internal/base/proc internal/exec/verdict internal/claudecode"},
 	{2, "internal/exec/verdict", "the verdict on a journal: expectations, how the program treats claude, strict mode; the reports", "internal/base/diag internal/record/journal internal/base/junit internal/record/redact scenarios simulator/protocol internal/claudecode internal/base/tomltext"},
 	{1, "internal/exec/guard", "detects, blocks and reports access to a real claude or a vendor", "internal/record/redact"},
 	{4, "internal/exec/runner", "runs a command with claudeless instead of claude: shims, guard, verdict", "internal/exec/procio internal/exec/guard internal/api internal/base/proc internal/base/process internal/base/localhttp internal/exec/verdict internal/screens/console scenarios"},

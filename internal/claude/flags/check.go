@@ -3,11 +3,13 @@ package flags
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/base/argv"
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claudecode"
@@ -34,6 +36,28 @@ func (f *Flags) Check(s *process.System) error {
 	}
 	printWarnings(s, f)
 	return nil
+}
+
+// Refusal returns the message with which claude refuses a command line; empty means that claude accepts it. It prints nothing.
+func Refusal(s process.System, words []string) string {
+	s.Stderr = io.Discard
+	f, err := Parse(&s, words)
+	if err == nil {
+		f.Interactive = !f.Print && s.StdinIsTTY
+		err = f.Check(&s)
+	}
+	return RefusalMessage(err)
+}
+
+// RefusalMessage returns the message of an error of [Parse] or [Flags.Check]; empty if the error has another origin.
+func RefusalMessage(err error) string {
+	if usage, ok := errors.AsType[*argv.Error](err); ok {
+		return strings.TrimSpace(usage.Text)
+	}
+	if verbatim, ok := errors.AsType[*process.UnprefixedError](err); ok && strings.Contains(" "+verbatim.Text, " --") {
+		return strings.TrimSpace(verbatim.Text)
+	}
+	return ""
 }
 
 // isUUID reports whether text is a UUID. It compiles its pattern in each call, because most runs do not need the pattern.

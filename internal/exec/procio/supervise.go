@@ -16,10 +16,10 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/claudeless/claudeless/internal/base/argv"
 	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/claude/flags"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 	"github.com/claudeless/claudeless/internal/record/journal"
@@ -81,7 +81,7 @@ func (w *supervisor) openJournal(commands []string, fault *Fault) {
 }
 
 func (w *supervisor) recordExitAndCloseJournal(runError error) (exitCode int) {
-	code := w.wrapper.RecordExit(process.ReportError(w.watched.Stderr, runError), commandLineRefusalMessage(runError))
+	code := w.wrapper.RecordExit(process.ReportError(w.watched.Stderr, runError), flags.RefusalMessage(runError))
 	if w.journal != nil && w.judgesItself {
 		code = cmp.Or(code, w.reportStrictSetUpFindings())
 	}
@@ -152,17 +152,6 @@ func lastOption(args []string, name string) (value string, at, end int) {
 }
 
 const failureEnvironmentVariable = "CLAUDELESS_FAILURE"
-
-// commandLineRefusalMessage returns the message of the real CLI for a command line that it refuses; empty means accepted.
-func commandLineRefusalMessage(err error) string {
-	if usage, ok := errors.AsType[*argv.Error](err); ok {
-		return strings.TrimSpace(usage.Text)
-	}
-	if verbatim, ok := errors.AsType[*process.UnprefixedError](err); ok && strings.Contains(" "+verbatim.Text, " --") {
-		return strings.TrimSpace(verbatim.Text)
-	}
-	return ""
-}
 
 // requestedJournal returns the journal that the command line or the environment requests. It is determined before the
 // command line is parsed, because refused command lines are also recorded.
@@ -313,8 +302,8 @@ func processName(pid int) string {
 // RelayRealClaude records the start of the real claude in the journal, runs it with the command
 // line argv, and returns its exit code. Normally the real claude replaces this process. This
 // process stays the parent of claude if it has to apply a fault to the output, signals and exit of
-// claude, if it has to record the exit (FaultStayParentToRecordExit), or if the system cannot
-// replace a process.
+// claude, if it has to record the exit (FaultStayParentToRecordExit), if claude will probably refuse
+// the command line, or if the system cannot replace a process.
 func RelayRealClaude(ctx context.Context, s *process.System, fault string, argv []string) (int, error) {
 	f := FaultByName(fault)
 	if f == nil && fault != "" && fault != FaultNone && fault != FaultStayParentToRecordExit || len(argv) == 0 {
@@ -330,14 +319,18 @@ func RelayRealClaude(ctx context.Context, s *process.System, fault string, argv 
 	if w.file != nil {
 		defer w.file.Close()
 	}
-	if f == nil && fault != FaultStayParentToRecordExit {
+	refusal := ""
+	if len(argv) == 1 || !slices.Contains(claudecode.Subcommands(), argv[1]) {
+		refusal = flags.Refusal(as, argv[1:])
+	}
+	if f == nil && fault != FaultStayParentToRecordExit && refusal == "" {
 		if err := proc.ReplaceProcess(proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}); !errors.Is(err, errors.ErrUnsupported) {
 			return 0, err
 		}
 	}
 	e := New(Options{System: s, Journal: w.journal, Fault: f})
 	if f == nil {
-		return runForeground(ctx, s, e, argv)
+		return runForeground(ctx, s, e, argv, refusal)
 	}
 	return relayThroughWrapper(ctx, s, e, argv)
 }
@@ -356,10 +349,16 @@ func realClaudeLogCacheDir(s *process.System) string {
 }
 
 // runForeground runs the command as a child with the streams of this process, and returns its exit code. If a signal
-// ended the child, this process kills itself with the same signal.
-func runForeground(ctx context.Context, s *process.System, e *Wrapper, argv []string) (int, error) {
+// ended the child, this process kills itself with the same signal. If claude writes
+// expectedRefusal to stderr, the output is recorded as the refusal.
+func runForeground(ctx context.Context, s *process.System, e *Wrapper, argv []string, expectedRefusal string) (int, error) {
+	var said bytes.Buffer
+	stderr := s.Stderr
+	if expectedRefusal != "" {
+		stderr = io.MultiWriter(s.Stderr, &said)
+	}
 	a, err := proc.StartAttached(ctx, proc.AttachOptions{
-		Command: proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Terminal: s.StdinIsTTY,
+		Command: proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: stderr, Terminal: s.StdinIsTTY,
 	})
 	if err != nil {
 		return 0, err
@@ -371,7 +370,11 @@ func runForeground(ctx context.Context, s *process.System, e *Wrapper, argv []st
 			return exit.Code, err
 		}
 	}
-	return e.RecordExit(exit.Code, ""), nil
+	refusal := ""
+	if firstLine, _, _ := strings.Cut(expectedRefusal, "\n"); exit.Code != 0 && strings.Contains(said.String(), firstLine) {
+		refusal = strings.TrimSpace(said.String())
+	}
+	return e.RecordExit(exit.Code, refusal), nil
 }
 
 // waitWithSignals forwards signals to the child until it exits, and then kills the rest of its process group.
