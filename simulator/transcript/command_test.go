@@ -335,3 +335,24 @@ func TestResumedWithoutPrompt(t *testing.T) {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}
 }
+
+// TestPromptIndexAfterPrintMode checks that a session that is resumed in a terminal does not count the prompts of print mode.
+func TestPromptIndexAfterPrintMode(t *testing.T) {
+	w := newWorld(t)
+	s := w.mustOpen(t, transcript.Options{})
+	record(t, s, &protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "x"}})
+	again := w.mustOpen(t, transcript.Options{Resume: s.ID(), Machine: transcript.Machine{IsTerminal: true}})
+	record(t, again, &protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "y"}}, &protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "z"}})
+	third := w.mustOpen(t, transcript.Options{Resume: s.ID(), Machine: transcript.Machine{IsTerminal: true}})
+	record(t, third, &protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "z"}})
+	var got []any
+	for _, line := range pickMembers(t, s, "turnPosition") {
+		got = append(got, line["turnPosition"])
+	}
+	at := func(turn, prompt float64) map[string]any {
+		return map[string]any{"turnIndex": turn, "promptIndex": prompt}
+	}
+	if diff := cmp.Diff([]any{at(1, 0), at(2, 1), at(3, 2), at(4, 3)}, got); diff != "" {
+		t.Errorf("positions (-want +got):\n%s", diff)
+	}
+}

@@ -35,7 +35,7 @@ type parsedTranscript struct {
 	costs              *protocol.CostStateLine
 	endsInNewline      bool              // the file ends in a newline, or is empty
 	deferred           string            // id of the last deferred call
-	turns              int               // number of prompts; see updateTurnCountFromLine
+	turns, notices     int               // number of prompts, and of those that no user has typed; see updateTurnCountFromLine
 	environmentWritten bool              // the model has received the description of its environment
 	contextPending     bool              // the attachments of the first request are not written yet
 	readFiles          map[string]string // content of the files that calls read or wrote, by path
@@ -209,9 +209,9 @@ func (t *parsedTranscript) updateTurnCountFromLine(e entry, lineKeys map[string]
 	var at protocol.TurnPosition
 	switch decodeKey(lineKeys, "turnPosition", &at); {
 	case at.TurnIndex > 0:
-		t.turns = at.TurnIndex
+		t.turns, t.notices = at.TurnIndex, at.TurnIndex-at.PromptIndex
 	case e.isPrompt && lineKeys["promptSource"] != nil:
-		t.turns++
+		t.turns, t.notices = t.turns+1, t.notices+1
 	}
 }
 

@@ -19,7 +19,7 @@ type recorder struct {
 	costs          sessionCosts
 	attribution    attribution               // attribution of the model's next lines
 	turns, images  int                       // number of prompts and of their images so far
-	notices        int                       // number of those prompts that background work has sent
+	notices        int                       // number of those prompts that no user has typed on a terminal
 	retainedUUIDs  []string                  // uuids of the messages that the last compaction kept
 	compactionUUID string                    // id of the command for the last compaction in a terminal
 	unanswered     []unansweredCall          // calls without a result at the end of the history

@@ -161,7 +161,7 @@ func (s *Transcript) openResumed(path string) error {
 		rec.unanswered = unansweredCalls(s.history)
 	}
 	rec.requests.restoreFromTranscript(t, leaf, th.forked)
-	rec.awaitsReply, rec.turns, rec.attachments.environmentWritten, rec.attachments.contextPending = t.endsWithUnansweredUserMessage(leaf), t.turns, t.environmentWritten, t.contextPending
+	rec.awaitsReply, rec.turns, rec.notices, rec.attachments.environmentWritten, rec.attachments.contextPending = t.endsWithUnansweredUserMessage(leaf), t.turns, t.notices, t.environmentWritten, t.contextPending
 	th.leaves, th.lineCount = map[string]string{"": leaf}, len(t.branchLines(leaf))
 	rec.labels.title, rec.labels.tools, rec.labels.lastPromptText = t.title, t.tools, t.prompt
 	if th.forked {
