@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/claudeless/claudeless/internal/claude/checkpoint"
@@ -56,6 +57,18 @@ func (s *Session) PlanFile() (path, plan string) {
 		plan = string(text)
 	}
 	return path, plan
+}
+
+// ShownPlanPath returns the path of the plan-mode file, with ~ for the home directory.
+func ShownPlanPath(s *Session) string {
+	return homeShortened(s.background.planModeFilePath(), s.plan.Home)
+}
+
+func homeShortened(path, home string) string {
+	if rest, ok := strings.CutPrefix(path, home+"/"); ok && home != "" {
+		return "~/" + rest
+	}
+	return path
 }
 
 // RunLog returns the log of the run: warnings, hints and lines of the journal. Hints are warnings that the real CLI does

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/claudeless/claudeless/internal/base/textdiff"
+	"github.com/claudeless/claudeless/internal/claude/session"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -284,7 +285,7 @@ func (v *eventView) endQuestion(c *callView, result protocol.ToolResultBlock, re
 	failed := result.IsError != nil && *result.IsError
 	var title string
 	var rows []string
-	switch file, plan := v.player.session.PlanFile(); {
+	switch _, plan := v.player.session.PlanFile(); {
 	case c.use.Name == "ExitPlanMode" && refused:
 		v.refusalShown = true
 		title := "Rejected Claude's plan:"
@@ -294,7 +295,7 @@ func (v *eventView) endQuestion(c *callView, result protocol.ToolResultBlock, re
 		title = "Exited plan mode"
 	case c.use.Name == "ExitPlanMode" && !failed:
 		title = "Approved Claude's plan"
-		rows = append(rows, "Plan saved to: "+file+" · /plan to edit")
+		rows = append(rows, "Plan saved to: "+session.ShownPlanPath(v.player.session)+" · /plan to edit")
 		rows = append(rows, planRows("", plan)...)
 	case c.use.Name == "AskUserQuestion" && failed && !strings.HasPrefix(text, "<tool_use_error>"):
 		v.refusalShown = true

@@ -311,7 +311,7 @@ func toolInputRows(raw json.RawMessage) []string {
 // newPlanApprovalDialog asks if claude may carry out the written plan. As in the real CLI, a plan in the call's input is ignored.
 func (a *prompter) newPlanApprovalDialog(q *pendingQuestion) *dialog {
 	d := &dialog{state: StatePlanApproval, kind: "approval", indent: 3, showNumbers: true, isOverlay: true, head: []string{"   Ready to code?", ""}}
-	file, plan := a.player.session.PlanFile()
+	_, plan := a.player.session.PlanFile()
 	if plan == "" {
 		return a.fillExitPlanModeDialogWithoutPlan(q, d)
 	}
@@ -320,7 +320,7 @@ func (a *prompter) newPlanApprovalDialog(q *pendingQuestion) *dialog {
 	change, _, _ := strings.Cut(a.findLabelOrPrefix("plan", "Tell Claude what to change"), " shift+tab")
 	d.options = []option{{label: a.findLabelOrPrefix("plan", "Yes, and use auto mode")}, {label: a.findLabelOrPrefix("plan", "Yes, manually approve edits")}, {label: change, isInput: true, note: "shift+tab to approve with this feedback"}}
 	d.backTab = 1
-	if d.foot = []string{"", "   ctrl+g to edit in Vim · " + file}; a.screen.faults[faultFooterHintsHidden] {
+	if d.foot = []string{"", "   ctrl+g to edit in Vim · " + session.ShownPlanPath(a.player.session)}; a.screen.faults[faultFooterHintsHidden] {
 		d.foot = nil
 	}
 	d.owner = chooserFunc(func(c dialogChoice) *dialog {

@@ -115,6 +115,27 @@ func TestMask(t *testing.T) {
 	}
 }
 
+// TestPlanPathsAreJoined: the path of a plan has a random length, so the text after it is broken at different places.
+func TestPlanPathsAreJoined(t *testing.T) {
+	t.Parallel()
+	rows := func(text string) string {
+		var p Page
+		p.SetFromScreen(screen(text), nil)
+		return maskedNonEmptyRows(&p)
+	}
+	const want = "● Done\n  saved to: <plan> · edit it\n  next\nlast\n"
+	for _, text := range []string{
+		"● Done\n  saved to: /a/plans/one.md · edit it\n  next\nlast",
+		"● Done\n  saved to:\n     /a/plans/one-two.md · edit\n     it\n\n  next\nlast",
+		"● Done\n  saved to:\n     /a/plans/longer-name.md ·\n     edit it\n  next\nlast",
+		"● Done\n  saved to: /tmp/claudeless-exec-1/config/plans/one-two-thr\n     ee.md · edit it\n  next\nlast",
+	} {
+		if got := rows(text); got != want {
+			t.Errorf("rows %q, want %q", got, want)
+		}
+	}
+}
+
 func TestNearestAndVersions(t *testing.T) {
 	t.Parallel()
 	var books []Book

@@ -3,6 +3,7 @@ package book
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -110,10 +111,16 @@ func titleStateCharacter(terminalTitle string) string {
 	return terminalTitle[:n]
 }
 
-// maskedNonEmptyRows returns the masked rows of a page without empty rows, whose number depends on the other rows.
+// maskedNonEmptyRows returns the masked rows of a page, without empty rows: their number depends on the other rows. The path of a
+// plan has a random length, so rows with a path are joined with the rows around it into which the text is broken.
 func maskedNonEmptyRows(p *Page) string {
 	lines := slices.DeleteFunc(p.Masked(), func(line string) bool { return strings.TrimSpace(line) == "" })
-	return strings.Join(lines, "\n") + "\n"
+	text := regexp.MustCompile(`\S*/claudeless-exec-\S*\n +\S*\.md`).ReplaceAllString(strings.Join(lines, "\n")+"\n", "<plan>")
+	text = regexp.MustCompile(`\n +<plan>`).ReplaceAllString(text, " <plan>")
+	for continued := regexp.MustCompile(`(<plan>.*)\n {3,}`); continued.MatchString(text); {
+		text = continued.ReplaceAllString(text, "$1 ")
+	}
+	return text
 }
 
 func diffRows(before, after string) string {
