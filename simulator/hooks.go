@@ -373,6 +373,9 @@ func (p *turnHooks) emitAcceptedPromptAndMentions(ctx context.Context, command s
 		p.out.emit(prompt)
 	} else {
 		prompt.Expansion = &protocol.Expansion{Name: command.Name, Tools: expansion.Tools, RunsShell: expansion.RunsShell}
+		if expansion.Model != "" && expansion.Model != "inherit" {
+			prompt.Expansion.Model = p.sim.modelName() // the command has set it
+		}
 		p.out.emit(prompt)
 		injected := p.newInjectedPromptEvent(p.prompts.expandedContent(expansion))
 		injected.Expansion, text = prompt.Expansion, promptText(injected.Content)

@@ -55,6 +55,7 @@ type CommandRan struct {
 type Expansion struct {
 	Name      string
 	Tools     []string // permission rules that the command grants
+	Model     string   // model that the command sets; empty means none
 	RunsShell bool     // the text contains the output of shell commands
 }
 

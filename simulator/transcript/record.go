@@ -245,6 +245,7 @@ func (r *recorder) setPromptPositionAndSource(line *protocol.UserLine, prompt *p
 type commandPermissions struct {
 	Type  string   `json:"type"`
 	Tools []string `json:"allowedTools"`
+	Model string   `json:"model,omitempty"`
 }
 
 func (r *recorder) recordExpansion(x *protocol.Expansion) error {
@@ -254,7 +255,7 @@ func (r *recorder) recordExpansion(x *protocol.Expansion) error {
 	} else if err := r.attachments.writeEnvironmentOrChangesBeforePrompt(); err != nil {
 		return err
 	}
-	return r.lines.write(r.conversation.attachmentLine("", "", commandPermissions{"command_permissions", append([]string{}, x.Tools...)}))
+	return r.lines.write(r.conversation.attachmentLine("", "", commandPermissions{"command_permissions", append([]string{}, x.Tools...), x.Model}))
 }
 
 const commandCaveat = "<local-command-caveat>The command below was run directly in Claude Code, not sent to you as a request, and its " +
