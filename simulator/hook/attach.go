@@ -24,12 +24,19 @@ type Trace struct {
 	StopHooks *protocol.StopHooks
 }
 
+func (c *hookCall) surroundsCompaction() bool {
+	return c.event == "PreCompact" || c.event == "PostCompact"
+}
+
 func (t *Trace) addCompactionHookReport(c *hookCall, a *hookResult) {
-	if c.event != "PreCompact" && c.event != "PostCompact" || a.entry.callback != "" || a.isDetached {
+	if !c.surroundsCompaction() || a.isDetached {
 		return
 	}
 	text, said := c.event+" ["+a.entry.messageLabel()+"] completed successfully", strings.TrimSpace(a.stdout)
-	if a.outcome != outcomeSuccess {
+	switch {
+	case a.entry.callback != "": // even if the host answers with an error
+		said = a.output.SystemMessage
+	case a.outcome != outcomeSuccess:
 		text, said = c.event+" ["+a.entry.messageLabel()+"] failed", strings.TrimSpace(a.stderr)
 	}
 	if said != "" {

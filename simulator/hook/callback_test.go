@@ -54,6 +54,23 @@ func TestCallbackInput(t *testing.T) {
 	}
 }
 
+// A callback before a compaction succeeds even with an error. Its message is only in the report (observed with 2.1.330).
+func TestCallbackReportOnCompaction(t *testing.T) {
+	for reply, want := range map[string]string{
+		`{}`:                       "PreCompact [callback] completed successfully",
+		`{"systemMessage":"said"}`: "PreCompact [callback] completed successfully: said",
+		`wrong`:                    "PreCompact [callback] completed successfully",
+	} {
+		h := &fixedHost{reply: reply}
+		r := newRunner(t, `{}`, func(o *Options) { o.Callback = h.call })
+		r.Register("PreCompact", []protocol.HookMatcher{{HookCallbackIDs: []string{"c"}}})
+		o := r.Run(t.Context(), Input{Event: protocol.PreCompactHook{Trigger: "manual"}})
+		if diff := cmp.Diff([]string{want}, o.Reports); diff != "" || reply != "wrong" && len(o.Notices)+len(o.Attachments) > 0 {
+			t.Errorf("%s: %d notices\n%s", reply, len(o.Notices), diff)
+		}
+	}
+}
+
 // Checklist rows 19, 54 and 55: valid and invalid answers of callbacks.
 func TestCallbackAnswers(t *testing.T) {
 	prompt := protocol.UserPromptSubmitHook{Prompt: "hi"}

@@ -180,8 +180,12 @@ func (o *Outcome) mergeOutput(c *hookCall, a *hookResult) {
 
 // recordAndShowMessageToUser records a hook's message to the user in the transcript and adds a notice
 // that shows the message. There is no notice at the start of a conversation and at the end of an agent.
-// Events such as MessageDisplay have none either, because their hooks are visible only as frames.
+// Events such as MessageDisplay have none either, because their hooks are visible only as frames. Messages of hooks before and
+// after a compaction are only in [Trace.Reports].
 func (o *Outcome) recordAndShowMessageToUser(c *hookCall, text string) {
+	if c.surroundsCompaction() {
+		return
+	}
 	o.addTextAttachment(c, "hook_system_message", "content", text)
 	switch {
 	case claudecode.HookEventNamed(c.event).FramesOnly, c.isSessionOrSubagentStart(), c.event == "SubagentStop":
