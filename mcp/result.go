@@ -44,15 +44,8 @@ type callResult struct {
 type structuredOutput struct {
 	Content           any             `json:"content"`
 	StructuredContent json.RawMessage `json:"structuredContent,omitempty"`
-	ResourceLinks     []resourceLink  `json:"resourceLinks,omitempty"`
+	ResourceLinks     []protocol.ResourceLink  `json:"resourceLinks,omitempty"`
 	Meta              json.RawMessage `json:"_meta,omitempty"`
-}
-
-type resourceLink struct {
-	URI         string `json:"uri"`
-	Name        string `json:"name"`
-	Description string `json:"description,omitempty"`
-	MIMEType    string `json:"mimeType,omitempty"`
 }
 
 // resultConverter converts the result of a call into what the model receives and the event stream shows. If content is
@@ -108,9 +101,14 @@ func (b *blockBuilder) successResult(tool string, structured, meta json.RawMessa
 	switch {
 	case structured != nil:
 		text := string(plainjson.Compact(structured))
-		r.Content = protocol.Content{Text: text}
-		if r.Output = text; text != "null" {
-			r.Output = structuredOutput{Content: text, StructuredContent: structured, ResourceLinks: b.links, Meta: meta}
+		r.Content, r.Output = protocol.Content{Text: text}, text
+		var content any = text
+		if b.besidesText != nil {
+			r.Content = protocol.Content{Blocks: append(b.besidesText, protocol.Text(text))}
+			content = r.Content.Blocks
+		}
+		if text != "null" {
+			r.Output = structuredOutput{Content: content, StructuredContent: structured, ResourceLinks: b.links, Meta: meta}
 		}
 	case len(b.blocks) == 0:
 		return protocol.ToolResult{Content: nothing, Output: []protocol.Block{}}
@@ -118,7 +116,7 @@ func (b *blockBuilder) successResult(tool string, structured, meta json.RawMessa
 		r.Output = structuredOutput{Content: b.blocks, ResourceLinks: b.links, Meta: meta}
 	}
 	if out, ok := r.Output.(structuredOutput); ok {
-		r.MCP = &protocol.MCPResult{Content: out.Content, Meta: meta, Structured: structured}
+		r.MCP = &protocol.MCPResult{Content: out.Content, Meta: meta, Structured: structured, ResourceLinks: b.links}
 	}
 	if structured == nil && !hasImage(b.blocks) && b.plainText() == "" {
 		r.Content = nothing
@@ -247,7 +245,9 @@ type blockBuilder struct {
 	files  Files // nil means nothing is stored
 	server string
 	blocks []protocol.Block
-	links  []resourceLink
+	links  []protocol.ResourceLink
+	// besidesText are the blocks of items other than text.
+	besidesText []protocol.Block
 }
 
 func (b *blockBuilder) addText(format string, args ...any) {
@@ -259,16 +259,17 @@ func (b *blockBuilder) plainText() string { return protocol.Content{Blocks: b.bl
 // addItem converts one content item. Unknown kinds become JSON text.
 func (b *blockBuilder) addItem(item json.RawMessage) {
 	var c struct {
-		Type        string          `json:"type"`
-		Text        *string         `json:"text"`
-		Data        string          `json:"data"`
-		MIMEType    string          `json:"mimeType"`
-		URI         string          `json:"uri"`
-		Name        string          `json:"name"`
-		Description string          `json:"description"`
-		Resource    json.RawMessage `json:"resource"`
+		Type     string          `json:"type"`
+		Text     *string         `json:"text"`
+		Data     string          `json:"data"`
+		Resource json.RawMessage `json:"resource"`
+		protocol.ResourceLink
 	}
 	_ = json.Unmarshal(item, &c) // it has been checked against its schema
+	before := len(b.blocks)
+	if c.Type != "text" {
+		defer func() { b.besidesText = append(b.besidesText, b.blocks[before:]...) }()
+	}
 	switch {
 	case c.Type == "text" && c.Text != nil:
 		b.addText("%s", *c.Text)
@@ -277,7 +278,7 @@ func (b *blockBuilder) addItem(item json.RawMessage) {
 	case c.Type == "audio" && c.Data != "":
 		b.addBinaryNote("Audio from "+b.server, c.MIMEType, c.Data)
 	case c.Type == "resource_link" && c.URI != "":
-		b.addLink(resourceLink{URI: c.URI, Name: c.Name, Description: c.Description, MIMEType: c.MIMEType})
+		b.addLink(c.ResourceLink)
 	case c.Type == "resource" && plainjson.TypeOf(c.Resource) == "object":
 		b.addResource(c.Resource)
 	default:
@@ -285,7 +286,7 @@ func (b *blockBuilder) addItem(item json.RawMessage) {
 	}
 }
 
-func (b *blockBuilder) addLink(l resourceLink) {
+func (b *blockBuilder) addLink(l protocol.ResourceLink) {
 	text := fmt.Sprintf("[Resource link: %s] %s", l.Name, l.URI)
 	if l.Description != "" {
 		text += " (" + l.Description + ")"

@@ -269,7 +269,7 @@ func (k *localCommandRunner) runCompact(ctx context.Context, c slash.Call) error
 	shown := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: sum.summaryText()}}, IsSynthetic: true, IsReplay: new(false)}
 	k.out.assignIDs(shown)
 	work.emitBoundary(sum, shown.UUID)
-	return k.endTurnWithCompactionSummary(shown, sum.hookReports)
+	return k.endTurnWithCompactionSummary(shown, sum)
 }
 
 // endTurnAfterFailedCompaction reports why no compaction happened: to hosts with problemForHost, to users with outcomeForUser.
@@ -280,14 +280,15 @@ func (k *localCommandRunner) endTurnAfterFailedCompaction(ctx context.Context, c
 	return k.emitOutcome(c, outcomeForUser, nil)
 }
 
-func (k *localCommandRunner) endTurnWithCompactionSummary(summaryMessage *protocol.User, hookReports []string) error {
+func (k *localCommandRunner) endTurnWithCompactionSummary(summaryMessage *protocol.User, sum summaryOutcome) error {
 	yes := true
-	said := slash.Output("Compacted " + strings.Join(hookReports, "\n"))
+	said := slash.Output("Compacted " + strings.Join(sum.hookReports, "\n"))
 	told := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: said}}, IsReplay: &yes}
 	k.out.assignIDs(told)
-	for _, ev := range []protocol.Event{&protocol.ConversationCompacted{Summary: summaryMessage, Command: k.prompts.localCommandAcceptedEvent(), Output: told, HasHookReports: len(hookReports) > 0}, summaryMessage, told} {
+	for _, ev := range []protocol.Event{&protocol.ConversationCompacted{Summary: summaryMessage, Command: k.prompts.localCommandAcceptedEvent(), Output: told, HasHookReports: len(sum.hookReports) > 0}, summaryMessage, told} {
 		k.out.emit(ev)
 	}
+	k.out.emitAll(sum.attachments)
 	end := turnEndWithoutModelRequest("")
 	end.localCommand = "compact"
 	return end

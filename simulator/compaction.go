@@ -82,16 +82,18 @@ func (c *compaction) compactAutomatically(ctx context.Context, forced bool) (boo
 	c.emitBoundary(sum, shown.UUID)
 	c.out.emit(&protocol.ConversationCompacted{Summary: shown, Prompt: c.prompts.turnPromptUUID()})
 	c.out.emit(shown)
+	c.out.emitAll(sum.attachments)
 	return true, nil
 }
 
 type summaryOutcome struct {
 	trigger      string
 	started      time.Time
-	tokensBefore int      // context tokens before the compaction
-	reply        string   // text of the model, including its analysis
-	hookReports  []string // output of hooks for the user
-	refusal      string   // reason of the hook that blocked the compaction; empty if none did
+	tokensBefore int              // context tokens before the compaction
+	reply        string           // text of the model, including its analysis
+	hookReports  []string         // output of hooks for the user
+	attachments  []protocol.Event // of the SessionStart hooks; they follow the summary
+	refusal      string           // reason of the hook that blocked the compaction; empty if none did
 	failed       bool
 	tooShort     bool // the conversation has no reply of the model
 }
@@ -101,7 +103,13 @@ type summaryOutcome struct {
 func (c *compaction) summarize(ctx context.Context, in protocol.PreCompactHook) (summaryOutcome, error) {
 	told := slices.Clip(c.prompts.context)
 	sum := summaryOutcome{trigger: in.Trigger, started: c.sim.options.Clock.Now(), tokensBefore: int(c.sim.totals.contextTokens.Load())}
-	out, err := c.hooks.runHooks(ctx, in)
+	if last := c.sim.totals.lastReply.Load(); last != nil { // like the real CLI, which counts the last request and its reply
+		sum.tokensBefore = last.Input + last.Output + last.CacheCreation + last.CacheRead
+	}
+	if in.Trigger == compactionTriggerAuto && c.totals.firstUsage == nil { // and the prompt, if it has no reply yet
+		sum.tokensBefore += scenarios.Tokens(len(c.prompts.in.Content.Plain()))
+	}
+	out, err := c.hooks.runHooksWithoutTranscriptEvents(ctx, in)
 	if err != nil {
 		return sum, err
 	}
@@ -128,10 +136,12 @@ func (c *compaction) summarize(ctx context.Context, in protocol.PreCompactHook) 
 	if err := c.background.sleep(ctx, c.sim.options.Display.CompactDelay); err != nil {
 		return sum, err
 	}
-	if _, err := c.hooks.runHooks(ctx, protocol.SessionStartHook{Source: sessionSourceCompact, Model: c.sim.modelName()}); err != nil {
+	start, err := c.hooks.runHooksWithoutTranscriptEvents(ctx, protocol.SessionStartHook{Source: sessionSourceCompact, Model: c.sim.modelName()})
+	if err != nil {
 		return sum, err
 	}
-	after, err := c.hooks.runHooks(ctx, protocol.PostCompactHook{Trigger: in.Trigger, CompactSummary: sum.reply})
+	sum.attachments = start.AttachmentEvents()
+	after, err := c.hooks.runHooksWithoutTranscriptEvents(ctx, protocol.PostCompactHook{Trigger: in.Trigger, CompactSummary: sum.reply})
 	if err != nil {
 		return sum, err
 	}
@@ -164,8 +174,12 @@ func (c *compaction) emitBoundary(sum summaryOutcome, summaryUUID string) {
 		meta.Messages = &protocol.PreservedMessages{Anchor: summaryUUID, UUIDs: kept, All: kept}
 	}
 	c.sim.totals.contextTokens.Store(int64(after))
+	logicalParent := cmp.Or(parent, past.lastMessage)
+	if t, ok := c.sim.main.Transcript.(interface{ LastLineUUID() string }); ok {
+		logicalParent = cmp.Or(t.LastLineUUID(), logicalParent)
+	}
 	c.out.emitSystem("compact_boundary",
-		protocol.Field{Key: "compact_metadata", Value: meta}, protocol.Field{Key: "logical_parent_uuid", Value: cmp.Or(parent, past.lastMessage)})
+		protocol.Field{Key: "compact_metadata", Value: meta}, protocol.Field{Key: "logical_parent_uuid", Value: logicalParent})
 }
 
 // analysisSectionPattern matches the notes that a model writes before its summary. They are not part of the summary.

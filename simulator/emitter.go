@@ -39,6 +39,7 @@ type failureSummary struct {
 	status    int    // HTTP status; 0 if there was no response
 	errorType string // api_error_type; empty if there was no response
 	apiError  string // value of api_error, the cause of some failures; empty means none
+	code      string // api_error_code; empty means none
 	hook      protocol.StopFailureHook
 }
 

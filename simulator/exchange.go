@@ -324,8 +324,8 @@ func (x *modelExchange) simulateFailure(ctx context.Context, rule string, f *sce
 			return err
 		}
 	}
-	if api.TerminalReason == "prompt_too_long" && x.sim.history.lastMessage != "" && !x.sim.options.Limits.DisableAutoCompact {
-		done, err := (&compaction{x.turnContext}).compactAutomatically(ctx, true)
+	if tooLarge := api.Status == 413; (tooLarge || api.TerminalReason == "prompt_too_long") && x.sim.history.lastMessage != "" && !x.sim.options.Limits.DisableAutoCompact {
+		done, err := (&compaction{x.turnContext}).compactAutomatically(ctx, !tooLarge)
 		if err != nil || done && x.sim.isFailureUsedUp(rule, f) {
 			return err
 		}
@@ -436,6 +436,8 @@ func (x *modelExchange) endWithFailure(api apiFailure) error {
 	}
 	if api.APIError == "prompt_too_long" || api.TerminalReason == "prompt_too_long" {
 		ev.ErrorDetails = api.Body(ev.RequestID)
+	} else if api.Status == 413 {
+		ev.ErrorDetails = api.Kind + ": " + api.Body(ev.RequestID)
 	}
 	if api.RefusedMessageID != "" {
 		ev.RequestID, ev.RefusedMessageID = x.lastReply.requestID, api.RefusedMessageID
@@ -452,7 +454,7 @@ func (x *modelExchange) endWithFailure(api apiFailure) error {
 	input := protocol.StopFailureHook{Error: api.ErrorClass, ErrorDetails: ev.ErrorDetails, LastAssistantMessage: api.Text}
 	return &turnEndError{
 		subtype: "success", terminalReason: cmp.Or(api.TerminalReason, "api_error"), isError: true, stopReason: stop,
-		apiFailure: &failureSummary{api.Status, api.ErrorType(), api.APIError, input},
+		apiFailure: &failureSummary{api.Status, api.ErrorType(), api.APIError, api.Code, input},
 	}
 }
 

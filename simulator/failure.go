@@ -42,7 +42,11 @@ func (api apiFailure) Body(requestID string) string {
 		return api.Message
 	}
 	text, _ := protocol.Marshal(api.Message) // cannot fail: it is a string
-	return fmt.Sprintf(`%d {"type":"error","error":{"type":"%s","message":%s},"request_id":"%s"}`, api.Status, api.Kind, text, requestID)
+	details := ""
+	if api.Code != "" {
+		details = `,"details":{"error_code":"` + api.Code + `"}`
+	}
+	return fmt.Sprintf(`%d {"type":"error","error":{"type":"%s","message":%s%s},"request_id":"%s"}`, api.Status, api.Kind, text, details, requestID)
 }
 
 // ErrorType returns the CLI's api_error_type. A response with a 4xx status and the general type api_error counts as an

@@ -334,7 +334,7 @@ func (t *turn) fillSuccessFields(r *protocol.Result, end *turnEndError) {
 		if f.status != 0 {
 			r.APIErrorStatus = protocol.NullOf(f.status)
 		}
-		r.APIErrorType, r.APIError = f.errorType, f.apiError
+		r.APIErrorType, r.APIError, r.APIErrorCode = f.errorType, f.apiError, f.code
 		return
 	}
 	t.totals.fillFirstTokenTimes(r, t.prompts.in.UUID != "")

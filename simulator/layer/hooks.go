@@ -362,7 +362,9 @@ func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) 
 		if out.Permission != nil {
 			cancel()
 			<-byHost // the host gets the notification before the tool runs
-			return a.answerFromHookOutcome(ctx, out), nil
+			answer := a.answerFromHookOutcome(ctx, out)
+			answer.Message, answer.HasPrompter = cmp.Or(answer.Message, "Permission denied by PermissionRequest hook"), true
+			return answer, nil
 		}
 		v := <-byHost
 		v.answer.Before = a.hooks.visibleEvents(ctx, out)

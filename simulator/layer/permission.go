@@ -84,8 +84,12 @@ func Permission(o PermissionOptions) executor.Middleware {
 			changed := withInput(use, o.Policy.RemoveUnknownKeys(use.Name, answer.UpdatedInput))
 			changed.UserModified = o.ReportChanges && !equalExceptFilePath(use.Input, changed.Input)
 			use = changed
-			if bad := o.Tools.Precheck(ctx, use).Refusal; bad != nil {
-				return resultOfInvalidInputFromPrompter(use, *bad, answer.Before), nil
+			check := o.Tools.Precheck(ctx, use)
+			if check.Refusal != nil {
+				return resultOfInvalidInputFromPrompter(use, *check.Refusal, answer.Before), nil
+			}
+			if answer.Source == hookDecisionSource && use.ObservedInput == nil && check.ObservedInput != nil {
+				use.Input = check.ObservedInput // the path of another file becomes absolute (observed with 2.1.330)
 			}
 		}
 		before := answer.Before
@@ -304,7 +308,7 @@ func resultOfCallDeniedByAnswer(use protocol.ToolUse, answer protocol.Permission
 		policyDecision.Decision, policyDecision.Source, policyDecision.ReasonType = "reject", cmp.Or(answer.Source, "user_reject"), ""
 		r.Decision = &policyDecision
 	}
-	if answer.Source == hookDecisionSource {
+	if answer.Source == hookDecisionSource && !answer.HasPrompter {
 		r.Denied = &protocol.PermissionDenied{ToolName: use.Name, ToolUseID: use.ID, DecisionReasonType: hookDecisionSource, DecisionReason: answer.Message, Message: message}
 	}
 	r.CountDenial = true

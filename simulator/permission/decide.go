@@ -295,7 +295,8 @@ func (p *Policy) IsHidden(path string) (isReadDenied bool) {
 }
 
 // Covers reports whether a rule, in the syntax of settings, applies to the call, or to any part of its shell command.
-// An invalid rule applies to nothing. A rule for an agent type applies to no call: see [Policy.DeniedAgent].
+// A rule with the name of one file tool does not apply to the others. An invalid rule applies to nothing. A rule for an
+// agent type applies to no call: see [Policy.DeniedAgent].
 func (p *Policy) Covers(ruleText string, use protocol.ToolUse) bool {
 	r, err := parseRule(Rule{Text: ruleText, Behavior: BehaviorDeny})
 	if err != nil {
@@ -307,7 +308,14 @@ func (p *Policy) Covers(ruleText string, use protocol.ToolUse) bool {
 	if p.opts.Tool != nil {
 		tool, _ = p.opts.Tool(use.Name) // for an unknown tool, only the name is known
 	}
-	return r.matchesAnyPart(p.newCall(use, tool))
+	c := p.newCall(use, tool)
+	if files := c.kind == claudecode.ToolClassRead || c.kind == claudecode.ToolClassWrite; files && r.toolRE == nil && r.tool != c.name {
+		return false
+	}
+	if c.kind == claudecode.ToolClassWrite && r.content != "" {
+		r.tool = "Edit" // the rule whose paths count for all tools that write
+	}
+	return r.matchesAnyPart(c)
 }
 
 // DeniedAgent returns the deny rule that prevents agents of a type from starting, and its source; empty means none.

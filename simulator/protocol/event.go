@@ -117,8 +117,9 @@ type Assistant struct {
 	UserMessageUUID     string               `json:"user_message_uuid,omitempty"`
 	UserMessageUUIDs    []string             `json:"user_message_uuids,omitempty"`
 
-	// ErrorDetails is the API's error message for a request that was too long, ErrorCode the code of an error; for transcripts.
-	ErrorDetails, ErrorCode string `json:"-"`
+	ErrorCode string `json:"api_error_code,omitempty"`
+	// ErrorDetails is the API's error message for a request that was too long; for transcripts.
+	ErrorDetails string `json:"-"`
 	// Final is the message's real stop reason and usage, which are written to the transcript but not
 	// printed. It is nil for synthetic messages.
 	Final *MessageSummary `json:"-"`
@@ -230,6 +231,7 @@ type Result struct {
 	APIErrorStatus         Null[int]                     `json:"api_error_status,omitzero"`
 	APIErrorType           string                        `json:"api_error_type,omitempty"`
 	APIError               string                        `json:"api_error,omitempty"`
+	APIErrorCode           string                        `json:"api_error_code,omitempty"`
 	Result                 *string                       `json:"result,omitempty"`
 	LocalCommand           string                        `json:"local_command,omitempty"`
 	StructuredOutput       json.RawMessage               `json:"structured_output,omitempty"`

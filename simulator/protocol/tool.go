@@ -54,6 +54,17 @@ type MCPResult struct {
 	Content    any             `json:"-"`
 	Meta       json.RawMessage `json:"_meta,omitempty"`
 	Structured json.RawMessage `json:"structuredContent,omitempty"`
+
+	ResourceLinks []ResourceLink `json:"resourceLinks,omitempty"`
+}
+
+// ResourceLink is a link to a resource in the content of an MCP result.
+type ResourceLink struct {
+	URI         string `json:"uri"`
+	Name        string `json:"name"`
+	Title       string `json:"title,omitempty"`
+	Description string `json:"description,omitempty"`
+	MIMEType    string `json:"mimeType,omitempty"`
 }
 
 // MCPCall describes a call of an MCP tool, for transcripts.
@@ -155,6 +166,8 @@ type PermissionAnswer struct {
 	CallFailed bool
 	// Source overrides the displayed decision source; empty means user_temporary or user_reject.
 	Source string
+	// HasPrompter is true if a hook decided while a prompter was asked too. Then no event reports a denial.
+	HasPrompter bool
 	// Before contains events of the hooks that were asked; they are shown before the call's result.
 	Before []Event
 }

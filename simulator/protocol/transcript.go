@@ -193,6 +193,7 @@ type SyntheticLine struct {
 	APIErrorType      string           `json:"apiErrorType,omitempty"`
 	APIError          string           `json:"apiError,omitempty"`
 	ErrorDetails      string           `json:"errorDetails,omitempty"`        // set if a request was too long
+	HealsCarrier      bool             `json:"healsDistinctCarrier,omitempty"` // true if a request was too large
 	IsTransient       *bool            `json:"apiErrorIsTransient,omitempty"` // false for an exceeded rate limit
 	ResendCannotCure  bool             `json:"resendCannotCure,omitempty"`    // true if the account has no credit
 	PerTurnEffort     *string          `json:"perTurnEffort,omitempty"`

@@ -30,6 +30,7 @@ type parsedTranscript struct {
 	hasConversation    bool   // at least one line is a message
 	sessionID          string // session id of the last line that has one
 	title, aiTitle     string
+	planName           string // name of the plan file; empty means none
 	tools              []string
 	prompt             string // prompt of the last line of type last-prompt
 	costs              *protocol.CostStateLine
@@ -98,6 +99,7 @@ func (t *parsedTranscript) addLine(line []byte, keys map[string]json.RawMessage)
 	decodeKey(keys, "parentUuid", &e.parent)
 	decodeKey(keys, "isSidechain", &e.isSidechain)
 	decodeKey(keys, "sessionId", &t.sessionID)
+	decodeKey(keys, "slug", &t.planName)
 	switch e.kind {
 	case "user":
 		_, result := keys["toolUseResult"]
@@ -370,7 +372,7 @@ func (t *parsedTranscript) linesForFork(id, leaf, promptID string) []byte {
 		if e.kind == "assistant" && source != nil && line.Get("requestId") != nil {
 			line = line.With("requestSessionId", source)
 		}
-		if raw, err := protocol.Marshal(line); err == nil {
+		if raw, err := protocol.Marshal(line.Without("slug")); err == nil { // a fork begins without the name of a plan file
 			out.Write(append(raw, '\n'))
 		}
 	}

@@ -328,7 +328,7 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 	if ev.Message.Model == protocol.SyntheticModel {
 		madeBy := "other"
 		ofModel := ev.IsAPIErrorMessage && ev.APIError != "autocompact_thrashing" // otherwise the CLI made no request
-		if ev.ErrorDetails != "" || ev.IsAPIErrorMessage && !ofModel {
+		if ev.ErrorDetails != "" && ev.APIStatus != 413 || ev.IsAPIErrorMessage && !ofModel {
 			perTurn = nil
 		} else if ofModel {
 			madeBy = "model"
@@ -341,7 +341,7 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 			IsTransient: transient,
 			LineHead:    e.LineHead, Type: "assistant", LineID: e.LineID, Message: ev.Message, RequestID: ev.RequestID, Error: ev.Error,
 			IsAPIErrorMessage: ev.IsAPIErrorMessage, APIErrorStatus: ev.APIStatus, APIErrorCode: ev.ErrorCode, APIErrorType: ev.APIErrorType, APIError: ev.APIError,
-			ErrorDetails: ev.ErrorDetails, ResendCannotCure: ev.Error == "billing_error",
+			ErrorDetails: ev.ErrorDetails, HealsCarrier: ev.APIStatus == 413, ResendCannotCure: ev.Error == "billing_error",
 			PerTurnEffort: perTurn, NoToolCall: ofModel, MadeBy: madeBy, LineTrailer: e.LineTrailer,
 		}
 	}

@@ -166,6 +166,8 @@ func (s *Transcript) openResumed(path string) error {
 	rec.labels.title, rec.labels.tools, rec.labels.lastPromptText = t.title, t.tools, t.prompt
 	if th.forked {
 		rec.labels.lastPromptText = t.firstPromptTextOfBranch(leaf)
+	} else {
+		th.planName = t.planName
 	}
 	if t.costs != nil {
 		rec.costs.restore(*t.costs)
@@ -208,6 +210,9 @@ func (s *Transcript) ID() string { return s.conversation.id }
 
 // Path returns the path of the transcript, which may not exist yet.
 func (s *Transcript) Path() string { return s.conversation.path }
+
+// LastLineUUID returns the uuid of the last line of the main conversation; empty means that it has no line.
+func (s *Transcript) LastLineUUID() string { return s.conversation.leaves[""] }
 
 // ToolResultsDir returns the directory for large tool results. It may not exist yet.
 func (s *Transcript) ToolResultsDir() string {

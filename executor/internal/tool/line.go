@@ -122,14 +122,12 @@ func ChangesDirectory(command string) bool {
 // ExitCodeMeaning explains exit code 1 if the last command of a command line did not fail, such as "No matches found"
 // for grep. It returns "" for all other exit codes and commands.
 func ExitCodeMeaning(command string, code int) string {
-	if code != 1 || strings.ContainsAny(command, "`") || strings.Contains(command, "$(") || strings.Contains(command, "<(") {
-		return ""
-	}
 	script, err := shellcmd.Parse(command)
-	if err != nil || len(script.Commands) == 0 {
+	outer := slices.DeleteFunc(script.Commands, func(c shellcmd.Command) bool { return c.IsInSubstitution })
+	if code != 1 || err != nil || len(outer) == 0 {
 		return ""
 	}
-	switch script.Commands[len(script.Commands)-1].Name() {
+	switch outer[len(outer)-1].Name() {
 	case "grep", "egrep", "fgrep", "rg":
 		return "No matches found"
 	case "find":

@@ -53,6 +53,7 @@ type Command struct {
 	// CLI searches only part of a construct around the command. IsInFunction is true if this
 	// construct is a function, a case or a timed subshell.
 	IsPiped, IsHidden, IsInFunction bool
+	IsInSubstitution                bool // the command is inside $(…), `…`, <(…) or >(…)
 	// IsContinued is true if a line continuation separates the command from its pipe. Text then contains the backslash.
 	IsContinued bool
 	// Clarity is the worst clarity of the words, of the assignments before the command, and of the
@@ -295,6 +296,7 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 	c := Command{Redirects: redirects, IsPiped: r.isPiped(s)}
 	c.IsTimed, c.Interleaved = r.isTimed()
 	c.IsHidden, c.IsInFunction = r.isInPartlyAnalysedConstruct(s)
+	c.IsInSubstitution = slices.ContainsFunc(r.parents, isSubstitution)
 	var parts []string
 	if c.Interleaved {
 		parts = append(parts, "-p")
@@ -320,6 +322,12 @@ func (r *scriptReader) readStatement(s *syntax.Stmt) {
 	c.Text = r.continuedBefore[s] + c.Text + r.continuedAfter[s]
 	c.IsContinued = r.continuedBefore[s] != "" || r.continuedAfter[s] != ""
 	r.script.Commands = append(r.script.Commands, c)
+}
+
+func isSubstitution(n syntax.Node) bool {
+	_, command := n.(*syntax.CmdSubst)
+	_, process := n.(*syntax.ProcSubst)
+	return command || process
 }
 
 // readWords adds the words of a simple command, and returns their sources.
