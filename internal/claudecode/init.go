@@ -32,13 +32,9 @@ func AgentResultHasOnlyReport(builtInAgentType string) bool {
 	return builtInAgentType == "Explore" || builtInAgentType == "Plan"
 }
 
-func builtinPluginsWithFirstVersions() []nameWithFirstVersion {
-	return []nameWithFirstVersion{{"cc-plugin-agents-md", ""}, {"cc-plugin-telemetry", ""}, {"cc-plugin-privacy", "2.1.317"}, {"cc-plugin-plugin-authoring", ""}}
-}
-
 func (p Profile) plugins() []protocol.Plugin {
 	var list []protocol.Plugin
-	for _, name := range p.namesAvailableInVersion(builtinPluginsWithFirstVersions()) {
+	for _, name := range p.namesAvailableInVersion(tableOfFirstVersions("plugins")) {
 		if !p.env.hasFeature(name) {
 			continue
 		}
@@ -87,7 +83,7 @@ func (p Profile) FeaturesOnlyInNewerVersions() []string {
 		{"transcript key ", tableOfFirstVersions("transcript keys")},
 		{"capability ", tableOfFirstVersions("capabilities")},
 		{"tool ", toolsWithFirstVersions()},
-		{"plugin ", builtinPluginsWithFirstVersions()},
+		{"plugin ", tableOfFirstVersions("plugins")},
 	}
 	var missing []nameWithFirstVersion
 	for _, t := range tables {
