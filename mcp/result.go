@@ -42,10 +42,10 @@ type callResult struct {
 // structuredOutput is the tool_use_result of a call whose result has more than content: it has structured content,
 // resource links or metadata.
 type structuredOutput struct {
-	Content           any             `json:"content"`
-	StructuredContent json.RawMessage `json:"structuredContent,omitempty"`
-	ResourceLinks     []protocol.ResourceLink  `json:"resourceLinks,omitempty"`
-	Meta              json.RawMessage `json:"_meta,omitempty"`
+	Content           any                     `json:"content"`
+	StructuredContent json.RawMessage         `json:"structuredContent,omitempty"`
+	ResourceLinks     []protocol.ResourceLink `json:"resourceLinks,omitempty"`
+	Meta              json.RawMessage         `json:"_meta,omitempty"`
 }
 
 // resultConverter converts the result of a call into what the model receives and the event stream shows. If content is

@@ -192,10 +192,10 @@ type SyntheticLine struct {
 	APIErrorCode      string           `json:"apiErrorCode,omitempty"`
 	APIErrorType      string           `json:"apiErrorType,omitempty"`
 	APIError          string           `json:"apiError,omitempty"`
-	ErrorDetails      string           `json:"errorDetails,omitempty"`        // set if a request was too long
+	ErrorDetails      string           `json:"errorDetails,omitempty"`         // set if a request was too long
 	HealsCarrier      bool             `json:"healsDistinctCarrier,omitempty"` // true if a request was too large
-	IsTransient       *bool            `json:"apiErrorIsTransient,omitempty"` // false for an exceeded rate limit
-	ResendCannotCure  bool             `json:"resendCannotCure,omitempty"`    // true if the account has no credit
+	IsTransient       *bool            `json:"apiErrorIsTransient,omitempty"`  // false for an exceeded rate limit
+	ResendCannotCure  bool             `json:"resendCannotCure,omitempty"`     // true if the account has no credit
 	PerTurnEffort     *string          `json:"perTurnEffort,omitempty"`
 	NoToolCall        bool             `json:"failedResponseHadNoToolCall,omitempty"`
 	MadeBy            string           `json:"madeBy"` // "other"
