@@ -134,7 +134,7 @@ func (p *turnHooks) runHooksWithoutTranscriptEvents(ctx context.Context, in prot
 	for _, text := range out.AdditionalContext {
 		p.prompts.context = append(p.prompts.context, strings.TrimSpace(text))
 	}
-	if p.sim.options.Display.HookEvents && event != "InstructionsLoaded" && event != "PreCompact" && event != "PostCompact" || event == "SessionStart" || event == "Setup" {
+	if p.sim.options.Display.HookEvents && !claudecode.HookEventNamed(event).HidesFrames || event == "SessionStart" || event == "Setup" {
 		p.out.emitAll(p.withTemporarySessionID(out.Frames))
 	}
 	return out, cmp.Or(p.out.checkOpen(), ctx.Err())

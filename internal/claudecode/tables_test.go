@@ -24,6 +24,9 @@ func TestTables(t *testing.T) {
 		t.Error("a name occurs twice")
 	}
 	places := make([]bool, len(claudecode.HookEvents()))
+	if len(places) == 0 {
+		t.Error("the table of hook events cannot be read")
+	}
 	for _, e := range claudecode.HookEvents() {
 		if e.ListPosition >= len(places) || places[e.ListPosition] {
 			t.Errorf("%s has place %d, which is another's or too large", e.Name, e.ListPosition)

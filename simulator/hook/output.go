@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -70,37 +71,10 @@ const (
 	permissionRulesUpdateSchema       = "behavior!:allow|deny|ask rules!:[]rule destination!:" + updateDestinations
 	permissionModeUpdateSchema        = "mode!:acceptEdits|auto|bypassPermissions|default|dontAsk|plan destination!:" + updateDestinations
 	permissionDirectoriesUpdateSchema = "directories!:[]string destination!:" + updateDestinations
-	additionalContextSchema           = "additionalContext:string"
 )
 
 // updateDestinations is the type of the key `destination` in these schemas.
 const updateDestinations = "userSettings|projectSettings|localSettings|session|cliArg"
-
-// hookSpecificOutputSchemas contains the schema of each event that has specific keys.
-var hookSpecificOutputSchemas = [...]struct{ event, schema string }{
-	{"PreToolUse", "permissionDecision:allow|deny|ask|defer permissionDecisionReason:string updatedInput:record " + additionalContextSchema},
-	{"UserPromptSubmit", additionalContextSchema + " sessionTitle:string suppressOriginalPrompt:boolean"},
-	{"UserPromptExpansion", additionalContextSchema + " suppressOriginalPrompt:boolean"},
-	{"SessionStart", additionalContextSchema + " initialUserMessage:string sessionTitle:string watchPaths:[]string reloadSkills:boolean"},
-	{"Setup", additionalContextSchema},
-	{"PreModelSwitch", "permissionDecision:allow|deny|ask permissionDecisionReason:string"},
-	{"PostModelSwitch", additionalContextSchema},
-	{"SubagentStart", additionalContextSchema},
-	{"SubagentStop", additionalContextSchema},
-	{"PostToolUse", additionalContextSchema + " classifierContext:string"},
-	{"PostToolUseFailure", additionalContextSchema},
-	{"PostToolBatch", additionalContextSchema},
-	{"Stop", additionalContextSchema},
-	{"Notification", additionalContextSchema},
-	{"PermissionRequest", "decision!:decision"},
-	{"PermissionDenied", "retry:boolean"},
-	{"Elicitation", "action:accept|decline|cancel content:record"},
-	{"ElicitationResult", "action:accept|decline|cancel content:record"},
-	{"CwdChanged", "watchPaths:[]string"},
-	{"FileChanged", "watchPaths:[]string"},
-	{"WorktreeCreate", "worktreePath!:string"},
-	{"MessageDisplay", "displayContent:string"},
-}
 
 // shapeError describes the first value in an output whose type is wrong.
 type shapeError struct{ path, problem string }
@@ -205,14 +179,11 @@ func schemaOfHookSpecificOutput(path string, object map[string]any) (string, err
 	if !is {
 		return "", newShapeError(path, ` is missing required field "hookEventName"`)
 	}
-	var named []string
-	for _, s := range hookSpecificOutputSchemas {
-		if s.event == event {
-			return s.schema, nil
-		}
-		named = append(named, s.event)
+	name, _ := event.(string)
+	if schema := claudecode.HookEventNamed(name).OutputKeys; schema != "" {
+		return schema, nil
 	}
-	return "", newShapeError(path+".hookEventName", `: expected one of "`+strings.Join(named[:6], `" | "`)+`" | …`)
+	return "", newShapeError(path+".hookEventName", `: expected one of "PreToolUse" | "UserPromptSubmit" | "UserPromptExpansion" | "SessionStart" | "Setup" | "PreModelSwitch" | …`)
 }
 
 func jsonType(value any) string {
