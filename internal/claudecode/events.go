@@ -64,4 +64,3 @@ func HookEventNamed(name string) HookEvent {
 	}
 	return HookEvent{}
 }
-
