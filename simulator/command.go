@@ -251,7 +251,7 @@ func (k *localCommandRunner) runCompact(ctx context.Context, c slash.Call) error
 		in.CustomInstructions = &c.Args
 	}
 	work := compaction{k.turnContext}
-	sum, err := work.summarize(ctx, in)
+	sum, err := work.summarize(ctx, in, 0)
 	if err != nil {
 		return err
 	}

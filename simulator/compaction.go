@@ -42,7 +42,7 @@ func (c *compaction) ensureRequestFits(ctx context.Context, req scenarios.Reques
 	} else if r.rapid++; r.rapid == 3 {
 		return false, errThrashing
 	}
-	done, err := c.compactAutomatically(ctx, blocked)
+	done, err := c.compactAutomatically(ctx, blocked, scenarios.Estimate(req, nil).InputTokens)
 	if done {
 		c.refills.compactedAt = c.refills.requests
 	}
@@ -59,14 +59,15 @@ type refillCounter struct {
 var errThrashing = errors.New("autocompact is thrashing")
 
 // compactAutomatically compacts the conversation in the middle of a turn and reports whether it
-// succeeded. A conversation with fewer than two replies is compacted only if forced.
-func (c *compaction) compactAutomatically(ctx context.Context, forced bool) (bool, error) {
+// succeeded. A conversation with fewer than two replies is compacted only if forced. tokensToSend is the size of the request
+// that does not fit, without the conversation.
+func (c *compaction) compactAutomatically(ctx context.Context, forced bool, tokensToSend int) (bool, error) {
 	c.out.emitSystem("status", protocol.Field{Key: "status", Value: "compacting"}, protocol.Field{Key: "compact_output_chars", Value: 0})
 	if c.sim.history.retained.replies < 2 && !forced {
 		c.emitStatus("failed", "too_few_groups")
 		return false, nil
 	}
-	sum, err := c.summarize(ctx, protocol.PreCompactHook{Trigger: compactionTriggerAuto})
+	sum, err := c.summarize(ctx, protocol.PreCompactHook{Trigger: compactionTriggerAuto}, tokensToSend)
 	switch {
 	case err != nil:
 		return false, err
@@ -100,15 +101,13 @@ type summaryOutcome struct {
 
 // summarize asks the model for a summary, and runs the compaction hooks before and after the request. After a success,
 // it also emits the status "success"; after a failure, the caller emits the status.
-func (c *compaction) summarize(ctx context.Context, in protocol.PreCompactHook) (summaryOutcome, error) {
+func (c *compaction) summarize(ctx context.Context, in protocol.PreCompactHook, tokensToSend int) (summaryOutcome, error) {
 	told := slices.Clip(c.prompts.context)
 	sum := summaryOutcome{trigger: in.Trigger, started: c.sim.options.Clock.Now(), tokensBefore: int(c.sim.totals.contextTokens.Load())}
 	if last := c.sim.totals.lastReply.Load(); last != nil { // like the real CLI, which counts the last request and its reply
 		sum.tokensBefore = last.Input + last.Output + last.CacheCreation + last.CacheRead
 	}
-	if in.Trigger == compactionTriggerAuto && c.totals.firstUsage == nil { // and the prompt, if it has no reply yet
-		sum.tokensBefore += scenarios.Tokens(len(c.prompts.in.Content.Plain()))
-	}
+	sum.tokensBefore += tokensToSend
 	out, err := c.hooks.runHooksWithoutTranscriptEvents(ctx, in)
 	if err != nil {
 		return sum, err

@@ -324,8 +324,12 @@ func (x *modelExchange) simulateFailure(ctx context.Context, rule string, f *sce
 			return err
 		}
 	}
+	prompt := 0
+	if x.totals.firstUsage == nil { // the request has the prompt, not the results of calls
+		prompt = scenarios.Tokens(len(x.prompts.in.Content.Plain()))
+	}
 	if tooLarge := api.Status == 413; (tooLarge || api.TerminalReason == "prompt_too_long") && x.sim.history.lastMessage != "" && !x.sim.options.Limits.DisableAutoCompact {
-		done, err := (&compaction{x.turnContext}).compactAutomatically(ctx, !tooLarge)
+		done, err := (&compaction{x.turnContext}).compactAutomatically(ctx, !tooLarge, prompt)
 		if err != nil || done && x.sim.isFailureUsedUp(rule, f) {
 			return err
 		}
