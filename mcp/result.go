@@ -86,7 +86,9 @@ func (v resultConverter) Result(tool calledTool, useID string, result json.RawMe
 		if structured := nilIfNull(r.StructuredContent); text == "" && structured != nil {
 			text = string(plainjson.Compact(structured))
 		}
-		return failedResult(cmp.Or(text, "Unknown error"))
+		failed := failedResult(cmp.Or(text, "Unknown error"))
+		failed.UnsentSchema = tool.InputSchema
+		return failed
 	}
 	if defect := tool.outputDefect(r.StructuredContent); defect != "" {
 		return failedResult(defect)

@@ -34,8 +34,7 @@ type ToolResult struct {
 	Server string // configured name of the MCP server that ran the call; may be empty
 	// Feedback is what a person typed when permitting the call. The model receives it as a prompt with the result.
 	Feedback string
-	// UnsentSchema is the input schema of the tool, if the model had not loaded it and may therefore have failed; nil means the
-	// result does not contain it.
+	// UnsentSchema is the input schema of the tool, if the call failed and the model may not have had the schema; otherwise nil.
 	UnsentSchema json.RawMessage
 	// ForbiddenDir is the disallowed directory to which a shell command changed and which the shell then left; empty means none.
 	ForbiddenDir string

@@ -42,14 +42,15 @@ func (t *toolbox) addUnsentSchema(call protocol.ToolUse, def protocol.Tool, resu
 	}
 }
 
-// recordLoadedTools records the tools that ToolSearch finds. It adds schemas to the errors of MCP servers, after which the model has
-// these schemas too.
+// recordLoadedTools records the tools that ToolSearch finds. It removes schemas that the model has from the errors of MCP
+// servers. After such an error, the model has the schema.
 func (t *toolbox) recordLoadedTools(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 	result, err := next.Execute(ctx, call)
 	if found, isSearch := result.Output.(executor.SearchOutput); isSearch {
 		t.loaded.add(call, found.Matches...)
 	}
-	if def, known := t.servers.tool(call.Name); known && err == nil && result.IsError && result.Content.Text != "" && !result.UnknownTool {
+	if def, known := t.servers.tool(call.Name); known && result.UnsentSchema != nil {
+		result.UnsentSchema = nil
 		t.addUnsentSchema(call, def, &result.ToolResult)
 		t.loaded.add(call, call.Name)
 	}
