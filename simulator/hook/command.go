@@ -358,6 +358,13 @@ const maxResponseBytes = 1 << 20
 // the standard output of a command. Any other response is an error, and so is a failed request. An error blocks only
 // with onFailure "block".
 func (r *Runner) postInput(ctx context.Context, c *hookCall, e *hookEntry) hookResult {
+	isAllowed := func(pattern string) bool {
+		expr := "^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*") + "$"
+		return regexp.MustCompile(expr).MatchString(e.config.URL)
+	}
+	if allowed := r.options.HTTPLimits.URLs; allowed != nil && !slices.ContainsFunc(allowed, isAllowed) {
+		return hookResult{outcome: outcomeError, noVerdict: noVerdictBecauseInvalidOutput, stderr: "HTTP hook blocked: " + e.config.URL + " does not match any pattern in allowedHttpHookUrls"}
+	}
 	limited, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(limited, http.MethodPost, e.config.URL, bytes.NewReader(c.stdin))
@@ -365,8 +372,11 @@ func (r *Runner) postInput(ctx context.Context, c *hookCall, e *hookEntry) hookR
 		return timeoutOrErrorResult(ctx, limited, err)
 	}
 	req.Header.Set("Content-Type", "application/json")
+	vars := slices.DeleteFunc(slices.Clone(e.config.AllowedEnvVars), func(name string) bool {
+		return r.options.HTTPLimits.EnvVars != nil && !slices.Contains(r.options.HTTPLimits.EnvVars, name)
+	})
 	for name, value := range e.config.Headers {
-		req.Header.Set(name, expandEnv(value, e.config.AllowedEnvVars, r.options.Environ))
+		req.Header.Set(name, expandEnv(value, vars, r.options.Environ))
 	}
 	resp, err := r.options.HTTP.Do(req)
 	if errors.Is(err, syscall.ECONNREFUSED) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/claudeless/claudeless/internal/base/match"
@@ -17,14 +18,15 @@ type hookEntry struct {
 	config     protocol.HookConfig // zero if it is a callback
 	callback   string              // id of the callback; empty for a configured hook
 	timeout    time.Duration
-	mustAnswer bool     // a failure of the hook counts as a refusal (onFailure "block")
-	source     string   // file with the hook; empty for a callback
-	plugin     string   // plugin of the hook; empty means none
-	pluginID   string   // see [Source]
-	environ    []string // environment from the file, for a command
-	agent      string   // agent that the hook belongs to; empty means the session
-	runsOnce   bool     // the hook runs once per session; settings files cannot request that
-	hasRun     bool     // the hook has run in this session; guarded by Runner.mu
+	mustAnswer bool      // a failure of the hook counts as a refusal (onFailure "block")
+	source     string    // file with the hook; empty for a callback
+	plugin     string    // plugin of the hook; empty means none
+	pluginID   string    // see [Source]
+	environ    []string  // environment from the file, for a command
+	agent      string    // agent that the hook belongs to; empty means the session
+	runsOnce   bool      // the hook runs once per session; settings files cannot request that
+	hasRun     bool      // the hook has run in this session; guarded by Runner.mu
+	unchecked  sync.Once // limits the notice about calls that the hook did not check to one for each session
 }
 
 // messageLabel returns the text that identifies the hook in messages, such as its command or URL.

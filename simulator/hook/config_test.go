@@ -2,7 +2,6 @@ package hook
 
 import (
 	"encoding/json"
-	"sync"
 	"testing"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -155,7 +154,7 @@ func FuzzOutput(f *testing.F) {
 		isAsync(text)
 		a := hookResult{entry: &hookEntry{}, stdout: text, outcome: outcomeSuccess}
 		a.readOutput(event)
-		o := mergeResults(&hookCall{event: event, name: event, unchecked: new(sync.Once)}, []hookResult{a})
+		o := mergeResults(&hookCall{event: event, name: event}, []hookResult{a})
 		for _, e := range append(o.Frames, o.Notices...) {
 			if _, err := protocol.Marshal(e); err != nil {
 				t.Error(err)

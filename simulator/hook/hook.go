@@ -49,8 +49,9 @@ type Options struct {
 	// CwdChanged and FileChanged. If EnvDir is empty, CLAUDE_ENV_FILE is never set.
 	EnvDir string
 
-	Callback Callback     // nil means that callbacks are skipped
-	HTTP     *http.Client // nil means a client that does not follow redirects
+	Callback   Callback     // nil means that callbacks are skipped
+	HTTP       *http.Client // nil means a client that does not follow redirects
+	HTTPLimits protocol.HTTPHookLimits
 	// MCPTool calls a tool of a connected server and returns its text; nil means such hooks fail without blocking.
 	MCPTool func(ctx context.Context, server, tool string, input json.RawMessage) (string, error)
 	// PromptAnswer is the model's answer to hooks of type "prompt": a JSON object with the keys ok and reason. Empty
@@ -98,8 +99,6 @@ type Runner struct {
 	options Options
 	closing chan struct{} // closed by Close to end asynchronous hooks
 	jobs    sync.WaitGroup
-
-	uncheckedOnce sync.Once // limits the notice about calls that a hook did not check to one for each session
 
 	mu      sync.Mutex
 	entries map[string][]*hookEntry // by event: the hooks of settings before the callbacks of the host

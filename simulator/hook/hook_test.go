@@ -474,13 +474,14 @@ func TestHTTPHook(t *testing.T) {
 		{"status", server.URL + "/fail", expectedOutcome{}},
 		{"unreachable", "http://127.0.0.1:1/", expectedOutcome{}},
 		{"no URL", "::", expectedOutcome{}},
+		{"not allowed", server.URL + "/block?x", expectedOutcome{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRunner(t, `{"PreToolUse":[{"hooks":[{"type":"http","url":"`+tt.url+`","headers":{"Authorization":"Bearer $TOKEN$SECRET"},"allowedEnvVars":["TOKEN"]}]}]}`,
 				func(o *Options) {
 					o.Environ = []string{"TOKEN=t1", "SECRET=s1"}
-					o.HTTP = server.Client()
+					o.HTTP, o.HTTPLimits.URLs = server.Client(), []string{"http://127.0.0.1:1/", "*/fail", server.URL + "/block", server.URL + "/", "::"}
 				})
 			got := r.Run(t.Context(), Input{Event: bash})
 			if diff := cmp.Diff(tt.want, expectDecision(got)); diff != "" {
@@ -490,6 +491,25 @@ func TestHTTPHook(t *testing.T) {
 	}
 	if auth.Load() != "Bearer t1" || body.Load() != "PreToolUse" {
 		t.Errorf("sent %v %v", auth.Load(), body.Load())
+	}
+}
+
+// Settings limit the variables in headers, and an empty list of URLs allows none. A hook that did not check a call is reported once
+// (observed with 2.1.330).
+func TestHTTPHookLimits(t *testing.T) {
+	var auth []string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { auth = append(auth, req.Header.Get("X")) }))
+	t.Cleanup(server.Close)
+	settings := `{"PreToolUse":[{"hooks":[{"type":"http","url":"` + server.URL + `","headers":{"X":"$A$B"},"allowedEnvVars":["A","B"]}]}]}`
+	r := newRunner(t, settings, func(o *Options) { o.Environ, o.HTTPLimits.EnvVars = []string{"A=a", "B=b"}, []string{"B"} })
+	r.Run(t.Context(), Input{Event: bash})
+	if diff := cmp.Diff([]string{"b"}, auth); diff != "" {
+		t.Error(diff)
+	}
+	r = newRunner(t, settings, func(o *Options) { o.HTTPLimits.URLs = []string{} })
+	first, second := r.Run(t.Context(), Input{Event: bash}), r.Run(t.Context(), Input{Event: bash})
+	if len(auth) != 1 || len(first.Notices) != 1 || len(second.Notices) != 0 {
+		t.Errorf("%d requests, notices %v and %v", len(auth), first.Notices, second.Notices)
 	}
 }
 

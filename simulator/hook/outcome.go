@@ -295,7 +295,7 @@ func (o *Outcome) addEffectOfMissingVerdict(c *hookCall, a *hookResult) {
 	o.Failed = o.Failed || !callback && !a.timedOut && a.noVerdict != noVerdictBecauseTypeNotSimulated
 	switch {
 	case a.noVerdict == noVerdictBecauseTypeNotSimulated && c.event == "PreToolUse":
-		c.unchecked.Do(func() { o.Notices = append(o.Notices, missingVerdictWarning(c, a)) })
+		a.entry.unchecked.Do(func() { o.Notices = append(o.Notices, missingVerdictWarning(c, a)) })
 	case a.noVerdict == noVerdictBecauseTypeNotSimulated:
 		text := fmt.Sprintf("%s hook of type %s was not run: it needs a model and is not simulated", c.name, a.entry.config.Type)
 		o.Notices = append(o.Notices, informationalEvent("warning", text, protocol.Field{Key: "tag", Value: "hook_not_simulated"}))
@@ -312,7 +312,7 @@ func (o *Outcome) addEffectOfMissingVerdict(c *hookCall, a *hookResult) {
 		if a.entry.canFailureBlockEvent(c.event) {
 			o.blockOnFailure(c, a)
 		} else if c.event == "PreToolUse" && !callback && (a.noVerdict != noVerdictBecauseFailed || a.wasKilled) {
-			c.unchecked.Do(func() { o.Notices = append(o.Notices, missingVerdictWarning(c, a)) })
+			a.entry.unchecked.Do(func() { o.Notices = append(o.Notices, missingVerdictWarning(c, a)) })
 		}
 	}
 }

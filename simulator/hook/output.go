@@ -274,7 +274,6 @@ type hookCall struct {
 	stdin                     []byte
 	prompt                    string        // text of the prompt; set only for events about a prompt
 	effort                    string        // effort level; empty means that the event has none
-	unchecked                 *sync.Once    // see Runner.uncheckedOnce
 	slowestDenial             time.Duration // duration of the slowest hook that refused the call
 	startShown                bool          // the hook_started events have been shown
 	ids                       []string      // ids for attachments, one for each hook; nil means that all attachments have the id toolUseID

@@ -88,7 +88,7 @@ func (r *Runner) newHookCall(in Input, event, subject string) *hookCall {
 	base.AgentType = cmp.Or(base.AgentType, r.options.AgentType)
 	cwd := base.CWD
 	base.CWD = cmp.Or(r.options.DisplayCWD, base.CWD)
-	c := &hookCall{event: event, name: event, toolUseID: in.ToolUseID, cwd: cwd, sessionID: base.SessionID, stdin: inputJSON(base, in.Event), unchecked: &r.uncheckedOnce}
+	c := &hookCall{event: event, name: event, toolUseID: in.ToolUseID, cwd: cwd, sessionID: base.SessionID, stdin: inputJSON(base, in.Event)}
 	if base.Effort != nil {
 		c.effort = base.Effort.Level
 	}

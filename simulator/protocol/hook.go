@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// HTTPHookLimits limits HTTP hooks to these URLs, in which "*" is any text, and their headers to these variables. Nil means all.
+type HTTPHookLimits struct{ URLs, EnvVars []string }
+
 // HookMatcher registers callbacks of the host for an event (initialize.hooks).
 type HookMatcher struct {
 	// Matcher is compared with the event's subject; nil, "" and "*" match everything.

@@ -174,8 +174,10 @@ func (s *Settings) mergeLayer(layer Layer) {
 	decodeKey(d, "autoMemoryDirectory", &s.MemoryDir)
 	decodeKey(d, "disableAllHooks", &s.DisableAllHooks)
 	decodeKey(d, "enableAllProjectMcpServers", &s.EnableAllProjectMCPServers)
-	if _, found := d.keys["availableModels"]; found {
-		s.AvailableModels = d.appendStrings(append([]string{}, s.AvailableModels...), "availableModels")
+	for key, list := range map[string]*[]string{"availableModels": &s.AvailableModels, "allowedHttpHookUrls": &s.HTTPHooks.URLs, "httpHookAllowedEnvVars": &s.HTTPHooks.EnvVars} {
+		if _, found := d.keys[key]; found {
+			*list = d.appendStrings(append([]string{}, *list...), key)
+		}
 	}
 	s.EnabledMCPJSONServers = d.appendStrings(s.EnabledMCPJSONServers, "enabledMcpjsonServers")
 	s.DisabledMCPJSONServers = d.appendStrings(s.DisabledMCPJSONServers, "disabledMcpjsonServers")

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // Source is the source of a setting, in the spelling of the SDKs.
@@ -117,6 +118,12 @@ type Attribution struct {
 	PR     *string `json:"pr"`
 }
 
+// HookLimits are the settings that limit hooks.
+type HookLimits struct {
+	DisableAllHooks bool // hooks are switched off, except those of managed settings
+	HTTPHooks       protocol.HTTPHookLimits
+}
+
 // Settings is the merged result of all sources.
 type Settings struct {
 	Layers             []Layer // in rising precedence
@@ -133,7 +140,7 @@ type Settings struct {
 	// NoGitInstructions is true if requests say nothing about git: neither the state of the repository nor how commits end.
 	NoGitInstructions bool
 
-	DisableAllHooks                               bool // hooks are switched off, except those of managed settings
+	HookLimits
 	AllowedServers, DeniedServers                 *ServerList
 	EnableAllProjectMCPServers                    bool
 	EnabledMCPJSONServers, DisabledMCPJSONServers []string

@@ -102,9 +102,9 @@ type RequestContext struct {
 	ChecksCalls    bool // a classifier decides whether calls of the model may run
 	TokensLeft     int  // number of remaining tokens that a reminder reports to the model; 0 means no reminder
 	NoSystemPrompt bool // the system prompt is empty, apart from its introduction
-	// VendorAPI is true if requests go to the vendor's own API, which can cache a larger part of a request.
-	VendorAPI   bool
-	PromptCache string // how long prompts stay in the cache: "5m", "1h", or "off"
+	// AnthropicAPI is true if requests go to the API of Anthropic, which can cache a larger part of a request.
+	AnthropicAPI bool
+	PromptCache  string // how long prompts stay in the cache: "5m", "1h", or "off"
 }
 
 // hasTool reports whether the model has a tool, by name. It returns true if the tools are unknown (Tools is nil).
@@ -399,7 +399,7 @@ func requestShape(now RequestContext) protocol.RequestShape {
 	if !now.NoSystemPrompt {
 		shape.System = append(shape.System, protocol.Text(systemPromptText))
 	}
-	if now.VendorAPI {
+	if now.AnthropicAPI {
 		shape.System = append(shape.System, protocol.Text(systemPromptText))
 	}
 	if now.Placeholder {

@@ -454,7 +454,7 @@ func cacheControlMarks(messages []inputMessage, now RequestContext) []protocol.C
 	if !now.NoSystemPrompt {
 		marks = append(marks, protocol.CacheControlMark{Path: []any{"system", 1}, Value: value})
 	}
-	if now.VendorAPI {
+	if now.AnthropicAPI {
 		shared := maps.Clone(value)
 		shared["scope"] = "global"
 		marks = []protocol.CacheControlMark{{Path: []any{"system", 1}, Value: shared}, {Path: []any{"system", 2}, Value: value}}
@@ -478,7 +478,7 @@ func (l *modelRequestLog) promptAndToolsSnapshotAfterFirstReply(agentID string) 
 		snapshotToolsAndIntroduction: &snapshotToolsAndIntroduction{SystemIntroduction: systemPromptIntroduction},
 	}
 	if c.context.SystemTurns {
-		snapshot.snapshotFlags = &snapshotFlags{SystemTurns: true, ToolChangeHeader: true, KeptReminders: c.context.VendorAPI}
+		snapshot.snapshotFlags = &snapshotFlags{SystemTurns: true, ToolChangeHeader: true, KeptReminders: c.context.AnthropicAPI}
 	}
 	for _, t := range requestTools(c.context.Tools) {
 		snapshot.Tools = append(snapshot.Tools, promptSnapshotTool{t.Name, t.Description, t})

@@ -41,6 +41,7 @@ func newSessionHooks(plan launch.Plan, state *simulator.SessionState, b toolsAnd
 		Environ: slices.Concat(plan.Environ, []string{"AI_AGENT=" + aiAgentVariableValue(plan.Version, "harness")}, messagingSocketAndTokenVariables(plan, id)), PID: plan.PID, Entrypoint: plan.Entrypoint, NewID: plan.Clock.NewID, Now: plan.Clock.Now,
 		DefaultTimeout: plan.Limits.HookTimeout, MCPTool: p.servers.callToolForHook, MatchRule: p.Covers,
 		AgentType: plan.Customization.Agent, EnvDir: filepath.Join(plan.State, "session-env", id),
+		HTTPLimits: plan.Settings.HTTPHooks,
 	}
 	o.PromptAnswer, _ = plan.Scenario.API.SideRequestAnswer("other")
 	o.Reports = plan.Records.Telemetry.IsEnabled()
