@@ -44,7 +44,7 @@ func (l *apiUnsupportedKeyChecker) warnOfUnsupportedKeysInRule(ruleNumber int) {
 	r := &l.s.Responses[ruleNumber]
 	path := diag.Path{"responses", r.index}
 	l.src = r.source
-	l.checkFault(path, r.Fault)
+	l.warnAboutIgnoredFault(path, r.Fault)
 	l.checkFailure(path, r.Failure)
 	l.checkResponse(r.source, extendPath(path, "response"), r.Response)
 	for t := range r.Turns {
@@ -67,7 +67,7 @@ func (l *apiUnsupportedKeyChecker) checkSteps(path diag.Path, steps []Step) {
 	for i := range steps {
 		s, at := &steps[i], extendPath(path, i)
 		l.checkFailure(at, s.Failure)
-		l.checkFault(at, s.Fault)
+		l.warnAboutIgnoredFault(at, s.Fault)
 		l.checkCalls(extendPath(at, "tool_calls"), s.ToolCalls)
 		for b := range s.Blocks {
 			l.warnOfUnsupportedKeysInCall(extendPath(at, "blocks", b), &s.Blocks[b].ToolCall)
@@ -116,7 +116,7 @@ func (l *apiUnsupportedKeyChecker) checkFailure(path diag.Path, f *Failure) {
 	}
 }
 
-func (l *apiUnsupportedKeyChecker) checkFault(path diag.Path, name string) {
+func (l *apiUnsupportedKeyChecker) warnAboutIgnoredFault(path diag.Path, name string) {
 	if name != "" && name != "529-storm" && !IsStreamFault(name) {
 		l.warn(extendPath(path, "fault"), "the `fault` "+name+" changes the output of the CLI", "claudeless serve ignores it")
 	}

@@ -42,7 +42,7 @@ type rule struct {
 	position string // file and line of the test that defined the rule
 }
 
-func newScenarioScript(tb testing.TB, testPosition, scenarioFile string) *scenarioScript {
+func newScenarioBuilder(tb testing.TB, testPosition, scenarioFile string) *scenarioScript {
 	tb.Helper()
 	return &scenarioScript{tb: tb, dir: tb.TempDir(), file: scenarioFile, position: testPosition}
 }

@@ -37,7 +37,7 @@ type API struct {
 // the test, the server is closed, and each problem of the run fails the test.
 func Server(tb testing.TB, steps ...any) *API {
 	tb.Helper()
-	s := newScenarioScript(tb, callerPosition(), "")
+	s := newScenarioBuilder(tb, callerPosition(), "")
 	out, err := os.OpenFile(s.journalPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		tb.Fatalf("simtest: %v", err)

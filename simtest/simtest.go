@@ -60,7 +60,7 @@ type Prompt struct {
 // directory and an API key. In a parallel test it cannot change the environment: pass [Claude.Env] to commands instead.
 func New(tb testing.TB, steps ...any) *Claude {
 	tb.Helper()
-	c := newClaude(tb, newScenarioScript(tb, callerPosition(), ""))
+	c := newClaude(tb, newScenarioBuilder(tb, callerPosition(), ""))
 	if len(steps) > 0 {
 		c.script.addRuleWithSteps(rule{pattern: map[string]any{"type": "any"}, once: true, position: c.script.position}, steps)
 	}
@@ -78,7 +78,7 @@ func File(tb testing.TB, scenarioFile string) (simulatedClaude *Claude) {
 	if _, err := verdict.LoadScenario(abs); err != nil {
 		tb.Fatalf("simtest: the scenario has mistakes\n%v", err)
 	}
-	return newClaude(tb, newScenarioScript(tb, callerPosition(), abs))
+	return newClaude(tb, newScenarioBuilder(tb, callerPosition(), abs))
 }
 
 // On adds a rule: prompts that contain the string, or match the *regexp.Regexp, are answered with these steps.

@@ -118,7 +118,7 @@ func (m *streamedMessage) endStreamAndCountUsage() {
 		return
 	}
 	m.totals.lastReply = &m.replyUsage
-	m.totals.addReply(m.modelName, m.replyUsage)
+	m.totals.addReplyToSession(m.modelName, m.replyUsage)
 	usage := orderedObject{
 		{"input_tokens", m.usage.InputTokens},
 		{"cache_creation_input_tokens", m.usage.CacheCreationInputTokens},
@@ -330,7 +330,7 @@ func (m *streamedMessage) assistantEvent(b protocol.Block, modify func(*protocol
 // emitAbortedText emits the text streamed before an interrupt. Its usage counts one token for three characters.
 func (m *streamedMessage) emitAbortedText() {
 	if m.started {
-		m.totals.addReply(m.modelName, replyUsage{usage: scenarios.Usage{InputTokens: m.usage.InputTokens, OutputTokens: max(min(1, m.usage.OutputTokens), (m.receivedChars+1)/3)}})
+		m.totals.addReplyToSession(m.modelName, replyUsage{usage: scenarios.Usage{InputTokens: m.usage.InputTokens, OutputTokens: max(min(1, m.usage.OutputTokens), (m.receivedChars+1)/3)}})
 	}
 	if m.text.Len() > 0 {
 		m.stopReason = ""

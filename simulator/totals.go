@@ -41,7 +41,7 @@ func (l *turnTotals) recordFirstModelRequest(sentAt time.Time) {
 	l.modelAsked = true
 }
 
-func (l *turnTotals) addReply(name string, sp replyUsage) {
+func (l *turnTotals) addReplyToSession(name string, sp replyUsage) {
 	l.session.addReply(name, sp)
 	l.firstUsage = cmp.Or(l.firstUsage, &sp.usage)
 }

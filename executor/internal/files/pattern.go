@@ -59,7 +59,7 @@ func (d *ripgrepToGoPatternRewriter) rewriteWholePatternForGo() {
 			d.writeRepeatablePatternItem(d.pattern[i : end+1])
 			i = end
 		case '(':
-			end := lastByteOfRegexGroupOpeningAt(d.pattern, i)
+			end := endOfGroupOpeningToken(d.pattern, i)
 			d.openGroups = append(d.openGroups, d.output.Len())
 			d.output.WriteString(removeNameFromRegexGroupOpening(d.pattern[i : end+1]))
 			d.itemStart, i = -1, end
@@ -210,7 +210,7 @@ func firstInvalidRepetitionBraceError(ripgrepPattern string) (errorOrNil *ripgre
 		case '[':
 			i, canRepeat = lastByteOfBracketClassAt(ripgrepPattern, i), true
 		case '(':
-			i, canRepeat = lastByteOfRegexGroupOpeningAt(ripgrepPattern, i), false
+			i, canRepeat = endOfGroupOpeningToken(ripgrepPattern, i), false
 		case '|':
 			canRepeat = false
 		case '{':
@@ -264,8 +264,8 @@ func lastByteOfBracketClassAt(pattern string, i int) (lastIndex int) {
 	return i
 }
 
-// lastByteOfRegexGroupOpeningAt returns the last index of the group opening at start: "(", "(?:", "(?i)" or "(?P<name>".
-func lastByteOfRegexGroupOpeningAt(pattern string, start int) (lastIndex int) {
+// endOfGroupOpeningToken returns the last index of the group opening at start: "(", "(?:", "(?i)" or "(?P<name>".
+func endOfGroupOpeningToken(pattern string, start int) (lastIndex int) {
 	if strings.HasPrefix(pattern[start+1:], "?") {
 		if n := strings.IndexAny(pattern[start:], ":>)"); n > 0 {
 			return start + n

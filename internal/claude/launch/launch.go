@@ -100,7 +100,7 @@ func (r *planResolver) setTranscriptOptionsAndWarnWithoutHome() error {
 // setHostToolLimitAndRecordOptions sets the parts of the plan that depend only on flags and environment.
 func (r *planResolver) setHostToolLimitAndRecordOptions() error {
 	if r.flags.InputFormat == "stream-json" {
-		r.plan.Host = HostOptions{
+		r.plan.Host = HostModeOptions{
 			AwaitInitialize: r.flags.AwaitInitialize, SeparateTurns: r.sys.Getenv("CLAUDELESS_MERGE_PROMPTS") == "0",
 			Checkpoints:         isEnvEnabled(r.sys, "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING"),
 			StateEvents:         isEnvEnabled(r.sys, "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"),

@@ -44,7 +44,7 @@ type Plan struct {
 	Transcript    transcript.Options // options of the transcript, without callbacks
 	Output        Output
 	Records       RecordOptions
-	Host          HostOptions
+	Host          HostModeOptions
 	Worktree      *Worktree // worktree that the run has entered; nil means none
 }
 
@@ -224,8 +224,8 @@ type RecordOptions struct {
 	Telemetry     telemetry.Config
 }
 
-// HostOptions are the options for a host on stdin and stdout. The zero value is a run without a host.
-type HostOptions struct {
+// HostModeOptions are the options for a host on stdin and stdout. The zero value is a run without a host.
+type HostModeOptions struct {
 	AwaitInitialize     bool
 	SeparateTurns       bool // prompts are never merged
 	Checkpoints         bool // keep copies of changed files

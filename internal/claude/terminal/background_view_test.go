@@ -17,7 +17,7 @@ import (
 func TestBackgroundWork(t *testing.T) {
 	term := idleTerminal(t)
 	s := &term.console.screen
-	v := &eventView{screen: s, player: term.player, clock: term.plan.Clock}
+	v := &eventToScreen{screen: s, player: term.player, clock: term.plan.Clock}
 	event := func(subtype string, kv ...any) {
 		ev := &protocol.System{Subtype: subtype}
 		for pair := range slices.Chunk(kv, 2) {
@@ -60,7 +60,7 @@ func TestBackgroundWork(t *testing.T) {
 func TestRestore(t *testing.T) {
 	term := idleTerminal(t)
 	s := &term.console.screen
-	v := &eventView{screen: s, player: term.player, clock: term.plan.Clock}
+	v := &eventToScreen{screen: s, player: term.player, clock: term.plan.Clock}
 	v.showRestoredMessage("user", protocol.Content{Text: "hello"})
 	v.showRestoredMessage("user", protocol.Content{Blocks: []protocol.Block{protocol.Text("<system-reminder>x</system-reminder>"), protocol.Text("more")}})
 	v.showRestoredMessage("assistant", protocol.Content{Blocks: []protocol.Block{protocol.Text("Hello there.")}})

@@ -82,7 +82,7 @@ func (c *callView) shownCommand(maxLines int) string {
 	return "$ " + strings.Join(lines, "\n")
 }
 
-func (v *eventView) beginCall(use protocol.ToolUse) []entry {
+func (v *eventToScreen) beginCall(use protocol.ToolUse) []entry {
 	c := &callView{use: use, input: parseShownToolInput(use.InputForHooksAndHosts())}
 	v.runningCalls = append(v.runningCalls, c)
 	planFile, _ := v.player.session.PlanFile()
@@ -145,7 +145,7 @@ func (c *callView) title() string {
 }
 
 // takeCall removes and returns a running call; nil means unknown.
-func (v *eventView) takeCall(id string) *callView {
+func (v *eventToScreen) takeCall(id string) *callView {
 	at := slices.IndexFunc(v.runningCalls, func(c *callView) bool { return c.use.ID == id })
 	if at < 0 {
 		return nil
@@ -155,7 +155,7 @@ func (v *eventView) takeCall(id string) *callView {
 	return c
 }
 
-func (v *eventView) setFileChange(id string, output any) {
+func (v *eventToScreen) setFileChange(id string, output any) {
 	var change struct {
 		Type            string          `json:"type"`
 		StructuredPatch []textdiff.Hunk `json:"structuredPatch"`
@@ -172,7 +172,7 @@ func (v *eventView) setFileChange(id string, output any) {
 	}
 }
 
-func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
+func (v *eventToScreen) endCall(result protocol.ToolResultBlock, refused bool) {
 	s := v.screen
 	c := v.takeCall(result.ToolUseID)
 	if c == nil {
@@ -209,7 +209,7 @@ func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 }
 
 // summaryRows returns the entries that replace a finished call with a summary; nil means that the call stays visible.
-func (v *eventView) summaryRows(c *callView, failed, refused bool) []entry {
+func (v *eventToScreen) summaryRows(c *callView, failed, refused bool) []entry {
 	s, counts := v.screen, c.countsForSummaryLine()
 	switch collapses := c.use.Name == "Bash" && !s.inline || c.server() != ""; {
 	case s.inline && c.isCommandShownByInlineRenderer():
@@ -235,7 +235,7 @@ func (v *eventView) summaryRows(c *callView, failed, refused bool) []entry {
 	return nil
 }
 
-func (v *eventView) resultRows(c *callView, announcement entry, text string, failed, refused bool) []entry {
+func (v *eventToScreen) resultRows(c *callView, announcement entry, text string, failed, refused bool) []entry {
 	switch changes := c.use.Name == "Edit" || c.use.Name == "Write"; {
 	case c.use.Name == "Skill" && !failed:
 		text = "Loaded skill"
@@ -280,7 +280,7 @@ func (c *callView) fileChangeOutcomeText(shownPath string, isRefused bool) strin
 	return changeSummary(c.fileRows)
 }
 
-func (v *eventView) endQuestion(c *callView, result protocol.ToolResultBlock, refused bool) {
+func (v *eventToScreen) endQuestion(c *callView, result protocol.ToolResultBlock, refused bool) {
 	text := result.Content.Plain()
 	failed := result.IsError != nil && *result.IsError
 	var title string
@@ -405,7 +405,7 @@ func (c *callView) doneOrNoOutputText() string {
 	return "Done"
 }
 
-func (v *eventView) entriesOfRunningCall(c *callView, announcement entry, detail string) []entry {
+func (v *eventToScreen) entriesOfRunningCall(c *callView, announcement entry, detail string) []entry {
 	c.extraEntries = 1
 	if v.screen.inline {
 		announcement.text, announcement.isShort = strings.NewReplacer("Searched", "Searching", "Read", "Reading", "Listed", "Listing").Replace(c.countsForSummaryLine().summaryLine())+"…", true

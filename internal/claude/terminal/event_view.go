@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-type eventView struct {
+type eventToScreen struct {
 	screen       *screen
 	player       *turnPlayer
 	clock        interface{ Now() time.Time }
@@ -24,7 +24,7 @@ type eventView struct {
 	refusalShown bool // the transcript already shows the refusal with which the turn ends
 }
 
-func (v *eventView) handleMessage(message any) {
+func (v *eventToScreen) handleMessage(message any) {
 	s := v.screen
 	switch m := message.(type) {
 	case turnStarted:
@@ -41,7 +41,7 @@ func (v *eventView) handleMessage(message any) {
 	}
 }
 
-func (v *eventView) beginTurn(prompts []string, turn int) {
+func (v *eventToScreen) beginTurn(prompts []string, turn int) {
 	s := v.screen
 	s.queued = withoutPasteTags(v.player.prompts.waitingTexts())
 	s.progress = &turnProgress{startedAt: v.clock.Now(), verbs: v.nextVerbs(), prompts: withoutPasteTags(prompts), turn: turn}
@@ -50,7 +50,7 @@ func (v *eventView) beginTurn(prompts []string, turn int) {
 	v.showPrompts(prompts)
 }
 
-func (v *eventView) nextVerbs() [2]string {
+func (v *eventToScreen) nextVerbs() [2]string {
 	all := [][2]string{{"Thinking", "Thought"}, {"Working", "Worked"}, {"Brewing", "Brewed"}, {"Cooking", "Cooked"}, {"Baking", "Baked"}, {"Churning", "Churned"}}
 	if v.verbIndex = (v.verbIndex + 1) % len(all); v.verbRand != nil {
 		v.verbIndex = v.verbRand.IntN(len(all))
@@ -58,7 +58,7 @@ func (v *eventView) nextVerbs() [2]string {
 	return all[v.verbIndex]
 }
 
-func (v *eventView) showPrompts(prompts []string) {
+func (v *eventToScreen) showPrompts(prompts []string) {
 	for _, text := range withoutPasteTags(prompts) {
 		command, isShell := strings.CutPrefix(text, shellCommandPrefix)
 		if !isShell {
@@ -84,7 +84,7 @@ func notesAboutMentionedFiles(dir, prompt string) (notes []entry) {
 
 const callIDForUserShellCommands = shellCommandPrefix
 
-func (v *eventView) endShell(m shellEnded) {
+func (v *eventToScreen) endShell(m shellEnded) {
 	s := v.screen
 	at := slices.IndexFunc(s.entries, func(e entry) bool { return e.callID == callIDForUserShellCommands })
 	if at < 0 || s.progress == nil {
@@ -108,7 +108,7 @@ func (v *eventView) endShell(m shellEnded) {
 }
 
 // endTurn shows the end of a turn. After an interrupt before the first reply, the prompt returns to the input field.
-func (v *eventView) endTurn() {
+func (v *eventToScreen) endTurn() {
 	s := v.screen
 	busy := s.progress
 	if busy == nil {
@@ -133,11 +133,11 @@ func (v *eventView) endTurn() {
 
 func noteEntry(text string) entry { return entry{glyph: resultPrefix, text: text, noGap: true} }
 
-func (v *eventView) appendNote(text string) {
+func (v *eventToScreen) appendNote(text string) {
 	v.screen.entries = append(v.screen.entries, noteEntry(text))
 }
 
-func (v *eventView) showEvent(ev protocol.Event) {
+func (v *eventToScreen) showEvent(ev protocol.Event) {
 	s := v.screen
 	switch ev := ev.(type) {
 	case *protocol.Init:
@@ -171,7 +171,7 @@ func (v *eventView) showEvent(ev protocol.Event) {
 	}
 }
 
-func (v *eventView) showMessage(ev *protocol.Assistant) {
+func (v *eventToScreen) showMessage(ev *protocol.Assistant) {
 	s := v.screen
 	for _, block := range ev.Message.Content {
 		switch block := block.(type) {
@@ -210,14 +210,14 @@ func apiErrorTextOnScreen(errorText string) string {
 	return errorText
 }
 
-func (v *eventView) addEstimatedReplyTokens(replyBytes int) {
+func (v *eventToScreen) addEstimatedReplyTokens(replyBytes int) {
 	const bytesPerToken = 4
 	if busy := v.screen.progress; busy != nil {
 		busy.hasReply, busy.tokens = true, busy.tokens+replyBytes/bytesPerToken+1
 	}
 }
 
-func (v *eventView) showToolResults(ev *protocol.User) {
+func (v *eventToScreen) showToolResults(ev *protocol.User) {
 	for i, block := range ev.Message.Content.Blocks {
 		switch block := block.(type) {
 		case protocol.TextBlock:
@@ -254,7 +254,7 @@ func shortPath(cwd, path string) string {
 	return path
 }
 
-func (v *eventView) showSystem(ev *protocol.System) {
+func (v *eventToScreen) showSystem(ev *protocol.System) {
 	s := v.screen
 	switch ev.Subtype {
 	case "task_started", "task_notification":
@@ -270,7 +270,7 @@ func (v *eventView) showSystem(ev *protocol.System) {
 	}
 }
 
-func (v *eventView) showResult(ev *protocol.Result) {
+func (v *eventToScreen) showResult(ev *protocol.Result) {
 	s := v.screen
 	s.mode = string(v.player.session.Policy().Mode())
 	if s.progress == nil || s.isRunningTurnInterrupted() || ev.IsError || ev.LocalCommand != "" || ev.NumTurns == 0 {
@@ -287,12 +287,12 @@ func (v *eventView) showResult(ev *protocol.Result) {
 	}
 }
 
-func (v *eventView) showTurnEnd(took time.Duration, at time.Time, verbs [2]string) {
+func (v *eventToScreen) showTurnEnd(took time.Duration, at time.Time, verbs [2]string) {
 	text := fmt.Sprintf("%s for %s · done %s", verbs[1], took.Truncate(time.Second), at.Format("3:04 PM"))
 	v.screen.entries = append(v.screen.entries, entry{glyph: "✻ ", text: text})
 }
 
-func (v *eventView) showRestoredMessage(role string, content protocol.Content) {
+func (v *eventToScreen) showRestoredMessage(role string, content protocol.Content) {
 	blocks := content.Blocks
 	if blocks == nil {
 		blocks = []protocol.Block{protocol.Text(content.Text)}

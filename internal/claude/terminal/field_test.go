@@ -145,7 +145,7 @@ func TestInterrupt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			term := idleTerminal(t)
 			s := &term.console.screen
-			view := &eventView{screen: s, player: term.player, clock: term.plan.Clock}
+			view := &eventToScreen{screen: s, player: term.player, clock: term.plan.Clock}
 			term.player.cancelTurn, term.player.turn = func(error) {}, 1
 			view.handleMessage(turnStarted{[]string{"first"}, 1})
 			if tt.queued != "" {

@@ -19,7 +19,7 @@ import (
 type Terminal struct {
 	console       *Console
 	player        *turnPlayer
-	view          *eventView
+	view          *eventToScreen
 	prompter      *prompter
 	plan          launch.Plan
 	commandLine   []string // arguments without the program's name, for the hint about how to resume
@@ -50,7 +50,7 @@ func Open(plan launch.Plan, console *Console, words []string) (*Terminal, error)
 	console.answers = nil
 	t := &Terminal{
 		console: console, player: p, plan: plan, commandLine: words, pasteID: s.ID()[:4],
-		view:     &eventView{screen: screen, player: p, clock: plan.Clock, verbRand: plan.Clock.NewRandFromRunSeed(), cwd: plan.CWD},
+		view:     &eventToScreen{screen: screen, player: p, clock: plan.Clock, verbRand: plan.Clock.NewRandFromRunSeed(), cwd: plan.CWD},
 		prompter: &prompter{screen: screen, player: p, cwd: plan.CWD},
 	}
 	forbidden := plan.Settings.Permissions.DisableAuto

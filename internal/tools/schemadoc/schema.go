@@ -11,9 +11,9 @@ import (
 )
 
 // object is a JSON object whose keys keep their order.
-type object []objectMember
+type object []keyAndValue
 
-type objectMember struct {
+type keyAndValue struct {
 	key   string
 	value any
 }
@@ -37,14 +37,14 @@ func (f *fileFormat) tableSchema(name string) object {
 	properties, required := f.propertySchemas(f.fieldsOfStructType(name))
 	o := object{{"description", f.descriptionOfTableType(name)}, {"type", "object"}, {"properties", properties}}
 	if required != nil {
-		o = append(o, objectMember{"required", required})
+		o = append(o, keyAndValue{"required", required})
 	}
-	return append(o, objectMember{"additionalProperties", false})
+	return append(o, keyAndValue{"additionalProperties", false})
 }
 
 func (f *fileFormat) propertySchemas(fields []field) (properties object, required []string) {
 	for _, fd := range fields {
-		properties = append(properties, objectMember{fd.key, append(object{{"description", fd.doc}}, f.propertySchema(fd)...)})
+		properties = append(properties, keyAndValue{fd.key, append(object{{"description", fd.doc}}, f.propertySchema(fd)...)})
 		if fd.required {
 			required = append(required, fd.key)
 		}
@@ -64,14 +64,14 @@ func (f *fileFormat) propertySchema(fd field) object {
 		o = f.schemaOfGoType(fd.typ)
 	}
 	if enum := fd.tag.Get("enum"); enum != "" {
-		o = append(o, objectMember{"enum", strings.Split(enum, ",")})
+		o = append(o, keyAndValue{"enum", strings.Split(enum, ",")})
 	}
 	if fd.tag.Get("empty") == "no" {
-		o = append(o, objectMember{"minLength", 1})
+		o = append(o, keyAndValue{"minLength", 1})
 	}
-	for _, m := range []objectMember{{"minimum", fd.tag.Get("min")}, {"maximum", fd.tag.Get("max")}, {"default", fd.tag.Get("default")}} {
+	for _, m := range []keyAndValue{{"minimum", fd.tag.Get("min")}, {"maximum", fd.tag.Get("max")}, {"default", fd.tag.Get("default")}} {
 		if m.value != "" {
-			o = append(o, objectMember{m.key, jsonLiteral(m.value.(string))})
+			o = append(o, keyAndValue{m.key, jsonLiteral(m.value.(string))})
 		}
 	}
 	return o

@@ -18,13 +18,13 @@ func (f *fileFormat) generate(head string, outputs [2]string) (map[string][]byte
 	if head == "" {
 		doc, page = append(doc, f.tableSchema(f.root)...), f.referencePage()
 	} else {
-		doc, page = append(doc, objectMember{"oneOf", f.lineSchemas(head)}), f.referencePageOfLineFormat(head)
+		doc, page = append(doc, keyAndValue{"oneOf", f.lineSchemas(head)}), f.referencePageOfLineFormat(head)
 	}
 	var defs object
 	for _, name := range f.order[1:] {
-		defs = append(defs, objectMember{name, f.tableSchema(name)})
+		defs = append(defs, keyAndValue{name, f.tableSchema(name)})
 	}
-	schema, err := plainjson.Indented(append(doc, objectMember{"$defs", defs}))
+	schema, err := plainjson.Indented(append(doc, keyAndValue{"$defs", defs}))
 	return map[string][]byte{outputs[0]: schema, outputs[1]: []byte(page)}, err
 }
 

@@ -26,7 +26,7 @@ type message struct {
 	Message string `json:"message" jsonschema:"what comes back"`
 }
 
-type sum struct {
+type sumInput struct {
 	A int `json:"a"`
 	B int `json:"b"`
 }
@@ -50,7 +50,7 @@ func newServer() *mcp.Server {
 	mcp.AddTool(s, &mcp.Tool{Name: "echo", Description: "says it again"}, func(_ context.Context, _ *mcp.CallToolRequest, in message) (*mcp.CallToolResult, any, error) {
 		return text("echo: " + in.Message), nil, nil
 	})
-	mcp.AddTool(s, &mcp.Tool{Name: "sum", Description: "adds"}, func(_ context.Context, _ *mcp.CallToolRequest, in sum) (*mcp.CallToolResult, total, error) {
+	mcp.AddTool(s, &mcp.Tool{Name: "sum", Description: "adds"}, func(_ context.Context, _ *mcp.CallToolRequest, in sumInput) (*mcp.CallToolResult, total, error) {
 		return nil, total{in.A + in.B}, nil
 	})
 	mcp.AddTool(s, &mcp.Tool{Name: "fail", Description: "fails"}, func(context.Context, *mcp.CallToolRequest, none) (*mcp.CallToolResult, any, error) {
