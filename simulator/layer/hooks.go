@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -223,9 +224,17 @@ func toolNameForHooks(tool string) string {
 	return tool
 }
 
-// visibleEvents returns the events to show with the result of a call. It shows frames immediately if that is possible.
+// visibleEvents returns the events to show with the result of a call. If possible, it shows frames immediately, and also the notices
+// that the transcript does not contain.
 func (h *hookMiddleware) visibleEvents(ctx context.Context, out hook.Outcome) []protocol.Event {
-	return append(append(h.showHookFramesNowIfPossible(ctx, out.Frames), out.AttachmentEvents()...), out.Notices...)
+	later := append(h.showHookFramesNowIfPossible(ctx, out.Frames), out.AttachmentEvents()...)
+	for _, notice := range out.Notices {
+		isRecorded := slices.ContainsFunc(out.Attachments, func(a protocol.HookAttachment) bool { return a.Notice == notice })
+		if isRecorded || !simulator.ShowRunningCallEvent(ctx, notice) {
+			later = append(later, notice)
+		}
+	}
+	return later
 }
 
 // showHookFramesNowIfPossible shows hook events immediately, and returns those that can be shown only with the result.

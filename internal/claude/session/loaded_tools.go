@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"regexp"
@@ -37,8 +38,10 @@ func (l *loadedTools) add(call protocol.ToolUse, names ...string) {
 
 // addUnsentSchema adds the schema of a deferred tool to the result of a failed call, unless the model had it when it wrote the call.
 func (t *toolbox) addUnsentSchema(call protocol.ToolUse, def protocol.Tool, result *protocol.ToolResult) {
-	if round, isLoaded := t.loaded.Load(loadedTool{call.AgentID(), call.Name}); t.servers.isDeferred(def) && (!isLoaded || round == call.Round) {
-		result.UnsentSchema = def.InputSchema
+	var schema bytes.Buffer
+	round, isLoaded := t.loaded.Load(loadedTool{call.AgentID(), call.Name})
+	if result.UnsentSchema = nil; t.servers.isDeferred(def) && (!isLoaded || round == call.Round) && json.Compact(&schema, def.InputSchema) == nil {
+		result.UnsentSchema = schema.Bytes()
 	}
 }
 
@@ -50,7 +53,6 @@ func (t *toolbox) recordLoadedTools(ctx context.Context, call protocol.ToolUse, 
 		t.loaded.add(call, found.Matches...)
 	}
 	if def, known := t.servers.tool(call.Name); known && result.UnsentSchema != nil {
-		result.UnsentSchema = nil
 		t.addUnsentSchema(call, def, &result.ToolResult)
 		t.loaded.add(call, call.Name)
 	}
