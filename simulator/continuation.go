@@ -180,7 +180,7 @@ func (a *turnContinuation) sessionModelDisplayName() string {
 
 func (a *turnContinuation) emitStopHookTranscriptEvents(stopHookOutcome hook.Outcome) {
 	a.out.emitAll(stopHookOutcome.AttachmentEvents())
-	if stopHookOutcome.StopHooks != nil {
+	if stopHookOutcome.StopHooks != nil && a.structured.value == nil { // transcripts say nothing after structured output
 		a.out.emit(stopHookOutcome.StopHooks)
 	}
 }

@@ -122,9 +122,12 @@ func (s *Simulator) RefreshTotals(heldBackResults []*protocol.Result) {
 	}
 	between.addModelUsage(s.totals.takeModelsSinceResult())
 	for _, r := range heldBackResults {
+		if r.SubagentStats == nil { // the session crashed
+			continue
+		}
 		r.DurationAPIMS, r.TotalCostUSD, r.ModelUsage = milliseconds(s.totals.apiTime), s.totals.totalUSD(), s.totals.usageByModel()
 		r.ModelUsageSince = new(between.takeModelsSinceResult())
-		if r.SubagentStats != nil && s.main.Tasks != nil {
+		if s.main.Tasks != nil {
 			r.SubagentStats = new(s.main.Tasks.Stats())
 		}
 	}
