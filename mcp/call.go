@@ -27,7 +27,7 @@ func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("MCP server %q tool %q timed out after %ds", e.Server, e.Tool, int(e.Limit.Seconds()))
 }
 
-// CallRequest is one tool call.
+// CallRequest says which tool of an MCP server to call, and how.
 type CallRequest struct {
 	Tool      string          // name of the tool in any form that Resolve accepts
 	ToolUseID string          // sent as _meta["claudecode/toolUseId"]; empty means omitted
@@ -155,11 +155,10 @@ func describeCallError(err error, tool calledTool) error {
 	return wrappedRPCErrorOrSelf(err)
 }
 
-// TryReconnect makes one attempt to connect to the remote server of a tool, if the server has
-// failed. The real CLI does this before a tool call. If a background attempt is scheduled,
-// TryReconnect waits for it instead. ok reports whether the tool can be called now. noteForModel
-// says that the attempt failed, or that it is too early for one. Calls with the same toolUseID
-// share an attempt.
+// TryReconnect makes one attempt to connect to the remote server of a tool, if the server has failed. The real CLI does this
+// before a tool call. If a background attempt is scheduled, TryReconnect waits for it instead. ok reports whether the tool can be
+// called now. noteForModel says that the attempt failed, or that the last attempt was too recent for another. Calls with the same
+// toolUseID share an attempt.
 func (m *Manager) TryReconnect(ctx context.Context, toolName, toolUseID string) (noteForModel string, ok bool) {
 	_, err := m.Resolve(toolName)
 	failed, ok := errors.AsType[notConnectedError](err)

@@ -136,7 +136,7 @@ type Config struct {
 	UnknownKeys []UnknownKey
 }
 
-// UnknownKey is a member that has no meaning in its entry. Known are the members that such an entry may have.
+// UnknownKey is a key of a server's entry that has no meaning there. Known are the keys that an entry of this type may have.
 type UnknownKey struct {
 	Server, Key string
 	Known       []string

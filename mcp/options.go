@@ -83,8 +83,8 @@ type Batch struct {
 // Credentials specify where OAuth credentials are stored.
 type Credentials struct {
 	Path string // path of the file; empty means that nothing is stored
-	// Time is the clock. It decides whether credentials have expired, and how soon a call may try again to connect to a
-	// failed server; nil means that a call may do so at once. Time is required if Path is set.
+	// Time is the clock. It decides whether credentials have expired, and how soon a call may try again to connect to a failed
+	// server; nil means immediately. Time is required if Path is set.
 	Time func() time.Time
 }
 
@@ -161,7 +161,7 @@ func positiveOr[T int | time.Duration](v, fallback T) T { return cmp.Or(max(v, 0
 // RecordSource is the Source of every record. It shows readers that an MCP client recorded the call.
 const RecordSource = "mcp_client"
 
-// CallRecord is one finished call.
+// CallRecord describes a finished tool call for a [CallObserver].
 type CallRecord struct {
 	Source    string `json:"source"`        // always "mcp_client"
 	Server    string `json:"server"`        // name in the configuration

@@ -247,7 +247,7 @@ func (s *server) connectAgain(ctx context.Context) (status, error) {
 
 // callConnectAttempt records the latest attempt to connect a failed server that was made because a tool was called.
 type callConnectAttempt struct {
-	mu       sync.Mutex // held during the attempt
+	mu       sync.Mutex // locked during an attempt to connect
 	useID    string     // tool use id of the latest call after which the server was still not connected
 	note     string     // why the latest call did not connect the server
 	failures int        // failed attempts in a row
@@ -258,7 +258,8 @@ type callConnectAttempt struct {
 // with each further failure (observed with 2.1.330: up to 160 s).
 const pauseAfterFirstFailedConnectForCall = 10 * time.Second
 
-// connectForCall tries once to connect a failed server, unless it is too early. If the server is connected, failureNote is "".
+// connectForCall tries once to connect a failed server, unless the last attempt was too recent. If the server is connected,
+// failureNote is "".
 func (s *server) connectForCall(ctx context.Context, useID string) (failureNote string, err error) {
 	a := &s.lateAttempt
 	a.mu.Lock()

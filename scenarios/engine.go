@@ -24,7 +24,7 @@ type EngineOptions struct {
 	Args    []string    // `args` in expressions: the arguments of the program
 	CWD     string      // `cwd` in expressions
 	Counter RuleCounter // shared by all engines of the run; nil means that the run has only this engine
-	Failure *Failure    // failure of every answer that has none; nil means no such failure
+	Failure *Failure    // failure of every answer without its own failure; nil means that these answers succeed
 }
 
 // Engine answers the requests of one session to the model. It is not safe for concurrent use.

@@ -86,7 +86,7 @@ func (x redactingExcerptFormatter) shorten(s string) string {
 	return shorten(x.Hide(s), maxCharactersOfShownText)
 }
 
-// maxCharactersOfShownText is the number of characters shown of a whole text.
+// maxCharactersOfShownText limits how many characters of a text a message shows; the rest is cut off.
 const maxCharactersOfShownText = 200
 
 func shorten(s string, maxChars int) string {

@@ -53,7 +53,7 @@ func (r Request) bytesOfPromptOrResults() int {
 	return len(text)
 }
 
-// ThinkingTokens returns the estimated tokens of the thinking blocks.
+// ThinkingTokens estimates how many tokens the thinking blocks among blocks have.
 func ThinkingTokens(blocks []protocol.Block) int {
 	n := 0
 	for _, b := range blocks {

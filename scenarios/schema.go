@@ -313,7 +313,7 @@ type Stream struct {
 	Chunk Chunk `toml:"chunk" default:"word" schema:"word,token,line|integer"`
 }
 
-// Chunk is the size of a piece of a partial message. The zero value is a word.
+// Chunk is the size of the pieces in which a partial message is sent. Chunk{} means one word per piece.
 type Chunk struct {
 	Unit string // "word", "token" or "line"; "" means word, unless Size is set
 	Size int    // characters; 0 means Unit is used

@@ -58,9 +58,9 @@ func (b *backgroundTaskReporter) sleep(ctx context.Context, d time.Duration) err
 // maxWaitForAgentsBeforeResult is how long the result of a turn waits for background agents to finish.
 const maxWaitForAgentsBeforeResult = 300 * time.Millisecond
 
-// waitForAgents waits for background agents, for maxWaitForAgentsBeforeResult at most, so that the turn's result follows
-// their events as in the real CLI. It does not wait for agents that are waiting themselves, for example before a retry.
-// If no more prompts can arrive, it returns immediately, because results are then held back until all agents have finished.
+// waitForAgents waits for background agents, for maxWaitForAgentsBeforeResult at most, so that the turn's result follows their
+// events as in the real CLI. It does not wait for agents that are waiting themselves, for example before a retry. If no more
+// prompts can arrive, it returns immediately: in this case, results are held back until all agents have finished.
 func (b *backgroundTaskReporter) waitForAgents(ctx context.Context) {
 	tasks := b.sim.main.Tasks
 	if tasks == nil || !tasks.ShowsEventsLive() || b.sim.main.Prompts == nil || b.sim.main.Prompts.IsClosed() || !tasks.HasRunningOrUnshownAgent() {

@@ -166,7 +166,8 @@ func (w failureContext) apiFailureFromScriptedError(scriptedError scenarios.APIE
 }
 
 const (
-	// maxOverloadRetries limits the retries after status 529, for an Opus model outside a sandbox or if a fallback model exists.
+	// maxOverloadRetries limits the retries after status 529 in two cases: a fallback model exists, or an Opus model is used
+	// outside a sandbox.
 	maxOverloadRetries = 2
 	// maxSilentRetries is the number of immediate retries of a refused request, each with fewer optional parts.
 	maxSilentRetries = 5

@@ -76,7 +76,7 @@ type Limits struct {
 	// conversation is compacted shortly before that, or, with DisableAutoCompact, requests that do not fit are refused.
 	ContextWindow      int
 	DisableAutoCompact bool
-	// DisableCompactCommand removes the command /compact.
+	// DisableCompactCommand makes the slash command /compact unknown.
 	DisableCompactCommand bool
 	// GatewayHost is the host of an API gateway; empty means the vendor's API.
 	GatewayHost string
@@ -185,7 +185,7 @@ type Commands interface {
 	SetGrantedRules(rules []string)
 }
 
-// Command is one slash command.
+// Command is the code that runs a slash command.
 type Command interface {
 	// Run handles the command and returns its Outcome, or it returns an Expansion: the text that replaces the command
 	// in the request to the model. Both are nil if the command does not apply.
@@ -231,7 +231,7 @@ type Mention struct {
 	FirstLine, Lines int    // first line and number of lines: #L3-5 is 3 and 3; zero means the whole file
 }
 
-// MentionContent is the content of a mentioned file.
+// MentionContent is a file that a prompt mentions, in the forms for the transcript and for the model.
 type MentionContent struct {
 	Attachment map[string]any // attachment for the transcript
 	Role       string         // as in [protocol.AttachmentAdded]

@@ -58,7 +58,7 @@ type retainedMessages struct {
 	replies   int      // number of replies since the last compaction
 	messageID string   // id of the last reply
 	lastRound []string // blocks of the last reply and the results of its calls
-	prompts   []string // prompts after the last round
+	prompts   []string // prompts after the last reply with tool calls
 }
 
 func (t *retainedMessages) record(ev protocol.Event) {

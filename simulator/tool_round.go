@@ -98,7 +98,8 @@ func (d *toolRound) precheckAndUpdateCall(ctx context.Context, call *preparedCal
 	call.toolUse.ObservedInput, call.refusal = ready.ObservedInput, ready.Refusal
 }
 
-// canRunInParallel reports whether the call may run at the same time as an adjacent one. A call with an early result may.
+// canRunInParallel reports whether the call may run at the same time as an adjacent one. A call whose result is known before it
+// runs, such as a refused one, may.
 func (c preparedCall) canRunInParallel() bool {
 	return c.readOnly || c.tool.ReadOnly || c.earlyResult != nil
 }

@@ -206,7 +206,7 @@ func (t *Tools) Execute(ctx context.Context, call protocol.ToolUse) (executor.Re
 	return executor.Result{ToolResult: r.ToolResult, Trace: executor.Trace{EventsBefore: r.EventsBefore, EventsAfter: r.EventsAfter}}, nil
 }
 
-// Tool returns a tool of this session by name.
+// Tool returns the built-in tool with this name, if the session has it.
 func (t *Tools) Tool(name string) (protocol.Tool, bool) {
 	name = currentToolName(name)
 	tools := t.definitions()

@@ -166,8 +166,7 @@ func addRecipientAndContentKeys(sendMessageInput *tool.Keys) (hasAddedKeys bool)
 	return true
 }
 
-// failingRun returns a Run that always fails, because such a call can only get its result from the
-// scenario.
+// failingRun returns a Run that always fails, for a tool whose calls can only get their results from the scenario.
 func failingRun(reason string) tool.Run {
 	return func(_ context.Context, call protocol.ToolUse) tool.Result {
 		return tool.ResultWithoutEvents(tool.FailWithoutResult(call.Name, reason))

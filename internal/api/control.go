@@ -29,7 +29,7 @@ type namespaceStateResponse struct {
 	Requests int `json:"requests"`
 	// Unmet lists the expectations of the scenario that are not met yet.
 	Unmet []string `json:"unmet"`
-	// Gates are the gates that answers have reached.
+	// Gates are the gates (points at which answers wait until a test releases them) that answers have reached.
 	Gates []journal.GateState `json:"gates"`
 	// Dropped is the number of old journal lines that the namespace no longer keeps.
 	Dropped int `json:"dropped_lines"`
@@ -160,7 +160,7 @@ type gates interface {
 	release(name string) error
 }
 
-// gatesInSharedDirectory are the gates of a directory, which other processes share.
+// gatesInSharedDirectory keeps the state of gates in a directory, so that other processes can release them.
 type gatesInSharedDirectory string
 
 func (d gatesInSharedDirectory) markReached(name string) error {
@@ -173,7 +173,7 @@ func (d gatesInSharedDirectory) waitUntilReleased(ctx context.Context, name stri
 	return gate.AwaitReleased(ctx, string(d), name, gate.DefaultMaxWaitAtGate)
 }
 
-// localGates are the gates of one namespace. The zero value is ready to use.
+// localGates are the gates of one namespace, kept in memory. The zero value is ready to use.
 type localGates struct {
 	mu       sync.Mutex
 	released map[string]chan struct{} // by gate; the channel is closed when the gate is released

@@ -154,8 +154,8 @@ func (x *exchange) waitDelay(t *conversationTurn) error {
 	return x.server.Clock.Sleep(x.r.Context(), d)
 }
 
-// waitAtGates waits at the gates of an answer. If the answer has the key `gate`, it first records that this gate was
-// reached. The error is that of the context. If a gate is not released in time, it records a finding and continues.
+// waitAtGates waits at the gates of an answer. If the answer has the key `gate`, it first records that this gate was reached. It
+// returns the error of the request's context. If a gate is not released in time, it records a finding and continues.
 func (x *exchange) waitAtGates(held []pendingGate) error {
 	for _, h := range held {
 		at := h.After

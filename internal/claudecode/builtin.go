@@ -84,8 +84,8 @@ func Subcommands() []string {
 	}
 }
 
-// TerminalOnlyCommands returns the commands that exist only on a terminal. One of the names, schedule, is also the name
-// of a skill of subscriptions.
+// TerminalOnlyCommands returns the commands that exist only on a terminal. One of them, schedule, has the same name as a
+// skill that only users with a Claude subscription have.
 func TerminalOnlyCommands() (names []string) {
 	for _, b := range allCommands() {
 		if b.TerminalOnly {

@@ -37,7 +37,7 @@ func ProfileFor(version string) Profile {
 	return Profile{version: version, numbers: versionNumbers(version)}
 }
 
-// WithEnvironment returns the profile of the version in an environment.
+// WithEnvironment returns the profile of the same version with e as the environment variables on which behaviour depends.
 func (p Profile) WithEnvironment(e Environment) Profile {
 	p.env = e
 	return p
@@ -99,7 +99,8 @@ const (
 	// FeatureEditResultsReportChangesMadeByHost reports changes that the host made to the content of a Write or Edit before it
 	// permitted the call.
 	FeatureEditResultsReportChangesMadeByHost Feature = "results of Write and Edit report changes that the host made to the content"
-	// FeatureInvalidJSONReportedAsMalformedResponse reports invalid JSON in a response like other malformed responses.
+	// FeatureInvalidJSONReportedAsMalformedResponse gives a response with invalid JSON the error message of other malformed
+	// responses.
 	FeatureInvalidJSONReportedAsMalformedResponse Feature = "responses with invalid JSON are described like other malformed responses"
 	// FeatureSessionsStartInPermissionModeDefault starts sessions in permission mode default. The measured versions before this
 	// feature start them in mode auto.

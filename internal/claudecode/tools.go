@@ -22,10 +22,10 @@ const (
 	ToolClassSkill                               // loads a skill
 )
 
-// InitToolListingCondition specifies when init lists a tool.
+// InitToolListingCondition specifies when the init event lists a tool.
 type InitToolListingCondition int
 
-// The conditions under which init lists a tool.
+// The conditions under which the init event lists a tool.
 const (
 	InitListsToolNever                            InitToolListingCondition = iota // never
 	InitListsToolAlways                                                           // always
@@ -131,7 +131,8 @@ func ToolNamed(name string) Tool {
 	return Tool{}
 }
 
-// ToolsListed returns the names of the tools with the listing condition l, in the form that init uses.
+// ToolsListed returns the names of the tools that the init event lists under the condition l, in the form that the event
+// uses.
 func ToolsListed(l InitToolListingCondition) []string {
 	var names []string
 	for i := range tools {
@@ -142,7 +143,7 @@ func ToolsListed(l InitToolListingCondition) []string {
 	return names
 }
 
-// ToolNameInInitEvent returns the name of a tool in init, given any of its names.
+// ToolNameInInitEvent returns the name that the init event uses for a tool, given any of the tool's names.
 func ToolNameInInitEvent(toolNameOrAlias string) string {
 	return cmp.Or(ToolNamed(toolNameOrAlias).nameInInit(), toolNameOrAlias)
 }
@@ -164,7 +165,7 @@ func toolsWithFirstVersions() []nameWithFirstVersion {
 	return rows
 }
 
-// RuleText contains the parts of a permission rule: Tool or Tool(content). The zero value is the empty text.
+// RuleText contains the parts of a permission rule: Tool or Tool(content). RuleText{} is an empty rule.
 type RuleText struct {
 	Tool       string // the text before the first parenthesis
 	Content    string // the text in the parentheses, with its escapes
@@ -183,8 +184,8 @@ func ParseRuleText(text string) RuleText {
 	return r
 }
 
-// PermitsArbitraryCode reports whether a Bash rule with this content permits a program that can run arbitrary code. Examples
-// are python3:* and py*. Plan mode and auto mode ignore such a rule if no user can be asked (observed with 2.1.330).
+// PermitsArbitraryCode reports whether a Bash rule with this content permits a program that can run arbitrary code. Examples are
+// python3:* and py*. Plan mode and auto mode ignore rules for these programs if no user can be asked (observed with 2.1.330).
 func PermitsArbitraryCode(content string) bool {
 	prefix, isPrefix := strings.CutSuffix(content, ":*")
 	attached := false

@@ -13,7 +13,7 @@ import (
 // NoDecisionPolicy specifies what happens to a pause that gets no decision.
 type NoDecisionPolicy string
 
-// The policies; the zero value is PolicyWaitForever.
+// What happens to a call that waits at a breakpoint for a long time; the default is PolicyWaitForever.
 const (
 	PolicyWaitForever NoDecisionPolicy = "wait"     // the call waits forever
 	PolicyContinue    NoDecisionPolicy = "continue" // the call continues unchanged

@@ -17,13 +17,13 @@ import (
 type Gate interface {
 	// Register adds tools with their schemas.
 	Register(ctx context.Context, tools []protocol.Tool) error
-	// BeforeCall reports a call that is about to run and returns its id and the decision.
+	// BeforeCall reports a call that is about to run. It returns the call's id, and whether and how the call runs.
 	BeforeCall(ctx context.Context, c Call) (callID string, d Decision, err error)
-	// AfterCall reports the outcome of a call and returns the decision about it.
+	// AfterCall reports the outcome of a call and returns what happens to the result.
 	AfterCall(ctx context.Context, callID string, o Outcome) (Decision, error)
 }
 
-// MiddlewareOptions describe the run and the process that make the calls. The zero value works.
+// MiddlewareOptions describe the run and the process that make the calls. All fields are optional.
 type MiddlewareOptions struct {
 	Run     RunInfo // nil means unknown
 	PID     int     // process id of this process

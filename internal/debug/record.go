@@ -33,7 +33,7 @@ type records struct {
 	list              []*Record
 }
 
-// add keeps a record; r.mu is held.
+// add stores the record of a call; r.mu must be held.
 func (r *records) add(rec *Record) {
 	for _, b := range r.breakpoints.breakpointsFor(rec.MethodName) {
 		rec.breakpoints = append(rec.breakpoints, b.Name)
@@ -146,7 +146,7 @@ func (r *records) Calls(tool string, limit *int) (CallRecords, error) {
 	return out, nil
 }
 
-// HistoryEntry is one entry of a breakpoint's history.
+// HistoryEntry is a finished call that a breakpoint matched.
 type HistoryEntry struct {
 	ID           string  `json:"id"` // id of the call
 	FunctionName string  `json:"function_name"`

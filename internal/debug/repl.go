@@ -30,7 +30,7 @@ type EvaluateParams struct {
 	Timeout time.Duration // 0 means 35 s
 }
 
-// StartSession opens a session at a pause and returns its id.
+// StartSession opens a session in which expressions are evaluated while a call is paused. It returns the session's id.
 func (h *Hub) StartSession(pauseID string) (string, error) {
 	if pauseID == "" {
 		return "", NewError("missing_pause_id", "pause_id required")
@@ -173,7 +173,7 @@ func (h *Hub) evaluateExprWithPauseVariables(ctx context.Context, p *pause, expr
 	return program.Run(ctx, h.expressionVariables(p.call, p.data, p.phase, p.outcome))
 }
 
-// Variables returns the variables of expressions at a pause.
+// Variables returns the variables that expressions can use while a call is paused.
 func (h *Hub) Variables(pauseID string) (map[string]any, error) {
 	h.mu.Lock()
 	p, err := h.findOpenPause(pauseID)

@@ -28,7 +28,7 @@ type ScenarioBreakpointGate struct {
 	scenarioBreakpointByRuleName map[string]*scenarios.Breakpoint
 }
 
-// NewScriptedGate returns a gate with its own hub. Close also closes this hub.
+// NewScriptedGate returns a gate that decides about tool calls as the scenario's breakpoints say. Close also closes its hub.
 func NewScriptedGate(o ScriptedGateOptions) (*ScenarioBreakpointGate, error) {
 	if o.Now == nil {
 		return nil, errors.New("debug: ScriptedGateOptions.Now must be set")
@@ -90,7 +90,7 @@ func (g *ScenarioBreakpointGate) Register(ctx context.Context, toolsForNameResol
 	return g.hub.Register(ctx, toolsForNameResolution)
 }
 
-// BeforeCall returns the decision about a call that is about to run.
+// BeforeCall pauses a call that is about to run, if a breakpoint matches it, and returns what happens to the call.
 func (g *ScenarioBreakpointGate) BeforeCall(ctx context.Context, c Call) (string, Decision, error) {
 	begun, err := g.hub.Start(ctx, c)
 	if err != nil || begun.PauseID == "" {
@@ -100,7 +100,7 @@ func (g *ScenarioBreakpointGate) BeforeCall(ctx context.Context, c Call) (string
 	return begun.CallID, d, err
 }
 
-// AfterCall returns the decision about a call that has run.
+// AfterCall pauses a call that has run, if a breakpoint matches it, and returns what happens to the result.
 func (g *ScenarioBreakpointGate) AfterCall(ctx context.Context, callID string, o Outcome) (Decision, error) {
 	pauseID, err := g.hub.RecordCallOutcomeAndPauseIfStopped(ctx, Completion{CallID: callID, Outcome: o})
 	if err != nil || pauseID == "" {

@@ -266,7 +266,7 @@ func (m *ServerManager) Reconnect(ctx context.Context, name string) ([]string, e
 	return m.toolNames(name), nil
 }
 
-// ExternalTool is one external tool.
+// ExternalTool is a tool of an MCP server that the debugger has connected.
 type ExternalTool struct {
 	Name        string          `json:"name"` // "server/tool"
 	Server      string          `json:"server"`
@@ -374,7 +374,7 @@ func (m *ServerManager) callTool(ctx context.Context, server, tool string, argum
 	return nil, e
 }
 
-// ExternalResource is one external resource.
+// ExternalResource is a resource of an MCP server that the debugger has connected.
 type ExternalResource struct {
 	URI         string `json:"uri"`
 	Server      string `json:"server"`
@@ -396,9 +396,9 @@ func (m *ServerManager) Resources(server string) ([]ExternalResource, error) {
 	return all, nil
 }
 
-// ExternalResourceContent is the content of a resource.
+// ExternalResourceContent is the text of a resource that was read from an MCP server, or its bytes in base64.
 type ExternalResourceContent struct {
-	Content  string `json:"content"` // base64 for binary contents
+	Content  string `json:"content"` // text, or base64 if the resource is binary
 	MIMEType string `json:"mime_type"`
 }
 

@@ -19,7 +19,7 @@ type CallValues interface {
 }
 
 // ClaudelessCallInput is the input of a call by one of claudeless's own callers (see [ClientKind]), as a JSON object.
-// The zero value is an unknown input.
+// ClaudelessCallInput{} means that the input is unknown.
 type ClaudelessCallInput struct {
 	JSON      json.RawMessage
 	ContentID string // id of the canonical form of JSON
@@ -168,7 +168,7 @@ const (
 	ActionEndedWithoutDecision PauseDecisionAction = "abandoned"
 )
 
-// ClientKind is the kind of a caller.
+// ClientKind says which program makes a call that can be paused.
 type ClientKind string
 
 // The kinds of callers that belong to claudeless. Clients of the older debugger have an empty kind.

@@ -1,8 +1,8 @@
 // Package importer turns recorded sessions into a scenario, fixtures for the MCP servers that were used, their
 // configuration and, on request, the files that the session read.
 //
-// Secrets and personal data are replaced before anything is written, and calls with side effects are played live only
-// if a user edits the scenario to do so. The same input produces the same bytes. Package session reads the recordings.
+// Secrets and personal data are replaced before anything is written, and calls with side effects run real tools only if a user
+// edits the scenario for this. The same input produces the same bytes. Package session reads the recordings.
 package importer
 
 import (
@@ -69,7 +69,7 @@ type Outcome struct {
 	Checked     bool               `json:"checked"`
 }
 
-// UnknownLineCount counts lines of an unknown type.
+// UnknownLineCount says how many lines of a type that the importer does not know were skipped.
 type UnknownLineCount struct {
 	Type  string `json:"type"`
 	Lines int    `json:"lines"`

@@ -195,7 +195,7 @@ func splitLines(data []byte) []string {
 	return strings.Split(text, "\n")
 }
 
-// Recording is what one lane (the run of one of the two programs) did in one case.
+// Recording is what one of the two compared programs did in one case.
 type Recording struct {
 	Runs []Run `json:"runs"`
 	// Hooks are the payloads that the recording hook received, in order.
@@ -208,7 +208,8 @@ type Recording struct {
 	Transcripts map[string][]json.RawMessage `json:"transcripts,omitempty"`
 	// Requests are the requests to the model, as decoded from the journal.
 	Requests []json.RawMessage `json:"requests,omitempty"`
-	// Problems are reasons why the lane did not complete: "timeout", "network", "start", "dialogue", with a description.
+	// Problems are reasons why the run of the program did not complete: "timeout", "network", "start", "dialogue", with a
+	// description.
 	Problems []LaneProblem `json:"problems,omitempty"`
 	// Paths maps directories to placeholders.
 	Paths    map[string]string `json:"paths,omitempty"`
@@ -223,13 +224,13 @@ type Run struct {
 	Signal string `json:"signal,omitempty"`
 }
 
-// LaneProblem is a reason why a lane did not complete.
+// LaneProblem is a reason why the run of one program did not complete.
 type LaneProblem struct {
 	Kind string `json:"kind"`
 	Text string `json:"text"`
 }
 
-// Difference is one difference between the lanes.
+// Difference is one difference between the recordings of the two programs.
 type Difference struct {
 	// Path names the position: "stdout.system/init.tools", "exit", "files.a.txt". It has no indexes, so all events of
 	// one kind have the same path, and so have all elements of a list.

@@ -14,7 +14,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// Case is one test that both lanes execute.
+// Case is one test that both programs, claudeless and the real claude, execute.
 type Case struct {
 	// Name identifies the case. For a case in a given directory, it is the path below this directory without the
 	// extension. For a case that is given as a file, it is the base name of the file.

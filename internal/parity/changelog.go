@@ -41,7 +41,7 @@ func (r *Report) SetChangesBetweenCLIVersions(oldHelp, newHelp HelpWords) {
 			r.Changes = append(r.Changes, c)
 		}
 	}
-	at := map[string]int{} // index in r.Changes, by mark and path
+	at := map[string]int{} // index in r.Changes, by "+" (added), "-" (removed) or the mark for a change, and path
 	for _, v := range r.Cases {
 		for _, d := range v.Differences {
 			c := Change{Path: d.Path, Before: d.Ours, After: d.Real}

@@ -93,7 +93,7 @@ func LoadKnownDifferences(name string) (*KnownDifferenceFile, error) {
 	return f, found.Err()
 }
 
-// MarkKnownDifferencesOfCase marks the differences of a case that are known.
+// MarkKnownDifferencesOfCase sets a mark in those differences of a case that the file accepts.
 func (f *KnownDifferenceFile) MarkKnownDifferencesOfCase(nameOfCase, fileOfCase, cliVersion string, differencesOfCase []Difference) {
 	for _, k := range f.Known {
 		cases := k.patternsMatchingCase(nameOfCase, fileOfCase)

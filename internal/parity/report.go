@@ -41,12 +41,12 @@ type Verdict struct {
 	// File and Line are the position of the scenario.
 	File string `json:"file"`
 	Line int    `json:"line,omitempty"`
-	// OursMS and RealMS are the durations of the lanes.
+	// OursMS and RealMS are the durations of the runs of both programs.
 	OursMS int64 `json:"ours_ms"`
 	RealMS int64 `json:"real_ms"`
 }
 
-// SetStatusFromDifferences sets the status of the verdict according to its differences.
+// SetStatusFromDifferences derives the status of the verdict: whether the case differs, and whether all differences are accepted.
 func (v *Verdict) SetStatusFromDifferences() {
 	v.Status = StatusSame
 	for _, d := range v.Differences {

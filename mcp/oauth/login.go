@@ -190,7 +190,7 @@ func isInRealCLIClientMetadata(redirectURI string) bool {
 	return err == nil && u.Scheme == "http" && isLoopback(u.Hostname()) && u.Path == "/callback"
 }
 
-// IsAnswer reports whether a redirect with this query belongs to this login.
+// IsAnswer reports whether a redirect with this query answers this login: it has a code or an error, and the login's state.
 func (l *Login) IsAnswer(redirectQuery url.Values) (belongsToLogin bool) {
 	return (redirectQuery.Has("code") || redirectQuery.Has("error")) && subtle.ConstantTimeCompare([]byte(redirectQuery.Get("state")), []byte(l.State)) == 1
 }
@@ -340,8 +340,8 @@ func (l *Login) handleRedirect(ctx context.Context, w http.ResponseWriter, q url
 	l.End(err)
 }
 
-// ProbeWithoutCredentials sends the server a request without credentials and returns the WWW-Authenticate header of its
-// refusal; it is empty if the server did not refuse, or sent no such header.
+// ProbeWithoutCredentials sends the server a request without credentials and returns the WWW-Authenticate header of its refusal;
+// it is empty if the server did not refuse, or sent no WWW-Authenticate header.
 func (c *Client) ProbeWithoutCredentials(ctx context.Context) (wwwAuthenticateHeader string, requestError error) {
 	const message = `{"jsonrpc":"2.0","id":"login","method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
 		`"io.modelcontextprotocol/clientInfo":{"name":"claudeless","version":"0"},"io.modelcontextprotocol/clientCapabilities":{}}}}`

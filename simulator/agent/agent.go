@@ -201,13 +201,13 @@ func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.
 	return w.runOrLaunch(ctx)
 }
 
-// RecordToolKnownToCaller records that a conversation calls a tool.
+// RecordToolKnownToCaller records that the conversation that makes a call knows the called tool.
 func (a *Agents) RecordToolKnownToCaller(call protocol.ToolUse) {
 	a.recordToolKnownToConversation(call.AgentID(), call.Name, call.Round, false)
 }
 
-// recordToolKnownToConversation records that a conversation knows a tool. isNew is true if the conversation did not
-// know it in an earlier round or, in the background, from an earlier call.
+// recordToolKnownToConversation records that a conversation knows a tool. isNew is false if it already knew the tool from an
+// earlier round or, if inBackground is true, from any earlier call.
 func (a *Agents) recordToolKnownToConversation(conversationID, tool string, round int, inBackground bool) (isNew bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

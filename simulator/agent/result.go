@@ -266,8 +266,8 @@ func (w *agentRun) completedResult(ctx context.Context, end task.End) protocol.T
 	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(shown)}}, Output: out}
 }
 
-// newToolsUsedLine lists the tools that the agent has used and that its caller did not know before this round
-// (observed with 2.1.330). It is empty if there are none.
+// newToolsUsedLine lists the tools that the agent used and that its caller's conversation did not know yet (observed with
+// 2.1.330). Without any, it is empty.
 func (w *agentRun) newToolsUsedLine() string {
 	var names []string
 	for _, name := range w.progress.tools.used {
@@ -394,7 +394,8 @@ func (w *agentRun) showsHookStartBeforeCall(ctx context.Context, use protocol.To
 		o.Tools.FirstVisibleCallEffect(ctx, use) == simulator.CallFirstEffect{Point: simulator.StreamPointBeforeBlockStop, Starts: true}
 }
 
-// showHeldCalls shows the first n held calls. The frames follow the task_progress event of the first call.
+// showHeldCalls emits the events of the first n calls that were held back. The frames follow the task_progress event of the first
+// call.
 func (w *agentRun) showHeldCalls(n int, frames ...protocol.Event) {
 	for _, c := range w.heldCalls[:n] {
 		if w.task.InBackground() {

@@ -93,7 +93,7 @@ func ruleMatchesTool(rule, tool string) bool {
 		strings.HasPrefix(rule, "mcp__") && strings.HasPrefix(tool, strings.TrimSuffix(rule, "__*")+"__")
 }
 
-// RequestingAgent describes the agent whose model is asked. The zero value is the main conversation.
+// RequestingAgent describes the agent that sends a request to the model. RequestingAgent{} means the main conversation.
 type RequestingAgent struct {
 	Definition
 	ModelName    string // full name

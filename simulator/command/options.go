@@ -34,17 +34,17 @@ type Options struct {
 type Servers interface {
 	Servers() []mcp.ServerStatus
 	Tools() []protocol.Tool
-	// GetPrompt evaluates a prompt of a server.
+	// GetPrompt asks an MCP server for one of its prompts and returns the server's result.
 	GetPrompt(ctx context.Context, server, name string, arguments map[string]string) (json.RawMessage, error)
 }
 
-// Rules are the permission rules that commands add.
+// Rules sets the permission rules that a slash command grants.
 type Rules interface {
-	// SetGrantedRules makes rules apply until its next call.
+	// SetGrantedRules grants rules, in place of the rules of the previous call.
 	SetGrantedRules(rules []string)
 }
 
-// Session is the current session.
+// Session gives commands the id and the title of the session.
 type Session interface {
 	ID() string
 	SetTitle(title string)

@@ -52,7 +52,8 @@ type Options struct {
 	Callback   Callback     // nil means that callbacks are skipped
 	HTTP       *http.Client // nil means a client that does not follow redirects
 	HTTPLimits protocol.HTTPHookLimits
-	// MCPTool calls a tool of a connected server and returns its text; nil means such hooks fail without blocking.
+	// MCPTool calls a tool of a connected server and returns its text; nil means that hooks of type "mcp_tool" fail without
+	// blocking.
 	MCPTool func(ctx context.Context, server, tool string, input json.RawMessage) (string, error)
 	// PromptAnswer is the model's answer to hooks of type "prompt": a JSON object with the keys ok and reason. Empty
 	// means that the model answers "OK". Because that is not JSON, the hook then makes no decision.

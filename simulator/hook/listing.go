@@ -25,7 +25,7 @@ type CatalogEvent struct {
 	SupportsMatcher bool   `json:"supportsMatcher"`
 }
 
-// ListedEvent is an event with hooks.
+// ListedEvent is a hook event with the number of hooks that are configured for it.
 type ListedEvent struct {
 	CatalogEvent
 	Count int `json:"hookCount"`

@@ -189,8 +189,8 @@ func equalExceptFilePath(a, b json.RawMessage) bool {
 	return maps.EqualFunc(before, after, func(x, y json.RawMessage) bool { return bytes.Equal(x, y) })
 }
 
-// missingClassifierDenialReasonCode is the reason code of a denial in auto or plan mode. The real CLI would ask
-// a classifier about the call, but claudeless has none. The first such denial in a session also emits a warning.
+// missingClassifierDenialReasonCode is the reason code of a denial in auto or plan mode. The real CLI would ask a classifier
+// about the call, but claudeless has none. The first denial with this code in a session also emits a warning.
 const missingClassifierDenialReasonCode = "auto_mode_no_check_in_session"
 
 func classifierMissingEvent(now func() time.Time) protocol.Event {

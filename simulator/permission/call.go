@@ -175,7 +175,7 @@ func (s *ruleset) firstRule(behavior string, c *call) *rule {
 // Behavior is the decision about a call: allow, ask or deny.
 type Behavior int
 
-// The zero value is Ask, so that an unset verdict never allows a call.
+// The possible verdicts. Ask is the default, so that an unset verdict never allows a call.
 const (
 	Ask Behavior = iota
 	Allow

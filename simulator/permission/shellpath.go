@@ -176,8 +176,8 @@ func (c commandLine) approvalsForFirstUnpermittedChange(unwrappedCommand shellcm
 // globTextPattern matches a name that looks like a glob. The real CLI asks about writing to it even if it is quoted.
 var globTextPattern = shellcmd.LazyPattern(`[*?]|\[.*\]|\{.*\}`)
 
-// absolutePathsOfFilesToChange returns the files that a changing command names; a trailing slash is kept.
-// approvalIfUnclear is the approval request for an operand that cannot be resolved; nil means none.
+// absolutePathsOfFilesToChange returns the absolute paths of the operands of a command that changes files; a trailing slash
+// is kept. approvalIfUnclear is the approval request for an operand that cannot be resolved; nil means none.
 func (c commandLine) absolutePathsOfFilesToChange(operands []fileOperand) (absolutePaths []string, approvalIfUnclear *approvalRequest) {
 	var paths []string
 	for _, op := range operands {

@@ -146,7 +146,7 @@ type LocalCommand struct {
 	Args    string `json:"args"`
 }
 
-// SlashCommandFailure describes the failure of a slash command.
+// SlashCommandFailure says whether a slash command failed or cannot run without a terminal.
 type SlashCommandFailure struct {
 	Kind string `json:"kind"` // "failed" or "unavailable_headless"
 }
@@ -258,7 +258,7 @@ type Result struct {
 	ModelUsageSince        *map[string]ModelUsage        `json:"model_usage_since_last_result,omitempty"` // stream-json only
 }
 
-// ConfigFileThatPreventedStart is the configuration file that prevented the start.
+// ConfigFileThatPreventedStart tells the client of a failed start which configuration file is invalid.
 type ConfigFileThatPreventedStart struct {
 	Path           string `json:"path"`
 	IsGlobal       bool   `json:"is_global"`

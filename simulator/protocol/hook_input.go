@@ -75,7 +75,7 @@ type PostToolBatchHook struct {
 	ToolCalls NeverNullJSONList[HookToolCall] `json:"tool_calls"`
 }
 
-// HookToolCall is one call in a [PostToolBatchHook].
+// HookToolCall is a tool call with its response, as one element of a [PostToolBatchHook].
 type HookToolCall struct {
 	ToolName     string          `json:"tool_name"`
 	ToolInput    json.RawMessage `json:"tool_input"`
@@ -192,7 +192,7 @@ type SetupHook struct {
 	Trigger string `json:"trigger"` // init, maintenance
 }
 
-// HookTask is a task of a task list.
+// HookTask contains the keys about a task in the input of TaskCreated and TaskCompleted hooks.
 type HookTask struct {
 	TaskID          string `json:"task_id"`
 	TaskSubject     string `json:"task_subject"`

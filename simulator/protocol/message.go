@@ -54,7 +54,7 @@ func WithoutPasteTags(text string) string {
 	return regexp.MustCompile(`\s*</?pasted_content id="\w+">\s*`).ReplaceAllString(text, "\n")
 }
 
-// SyntheticPromptOriginJSON is the origin of a synthetic prompt.
+// SyntheticPromptOriginJSON is the value of origin for a prompt that claude itself wrote.
 const SyntheticPromptOriginJSON = `{"kind":"unclassified"}`
 
 // AssistantMessage is the message in an assistant event. On the stream, each event has one block of the message, and

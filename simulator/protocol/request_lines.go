@@ -19,7 +19,7 @@ type RequestShape struct {
 	Tools  []RequestTool `json:"tools,omitempty"`
 }
 
-// RequestTool is a tool of a request.
+// RequestTool is a tool definition as the request to the API contains it.
 type RequestTool struct {
 	Name         string          `json:"name"`
 	Description  string          `json:"description"`
@@ -36,7 +36,7 @@ type RequestBlobLine struct {
 	Message   RequestMessage `json:"message"`
 }
 
-// RequestMessage is a message of a request.
+// RequestMessage is one of the messages that a request to the API contains.
 type RequestMessage struct {
 	Role         string        `json:"role"`                    // "user", "assistant" or "system"
 	Content      any           `json:"content"`                 // a list of blocks, or a text

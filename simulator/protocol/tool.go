@@ -187,7 +187,7 @@ type PermissionRule struct {
 	RuleContent string `json:"ruleContent,omitempty"`
 }
 
-// BreakpointDecision is a decision made at a breakpoint.
+// BreakpointDecision records what the scenario or the debugger decided about a paused tool call.
 type BreakpointDecision struct {
 	Phase       string          // "before", "after"
 	Action      string          // "continue", "modify", "skip", "fail", "replace"

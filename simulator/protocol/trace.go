@@ -157,7 +157,7 @@ type AgentUsage struct {
 // TurnPromptWithdrawnByUser means that the user has taken the prompt of the turn back before the model answered.
 type TurnPromptWithdrawnByUser struct{}
 
-// RawTranscriptOnlyLine is a line that only the transcript contains.
+// RawTranscriptOnlyLine is an event that adds a finished JSON line to the transcript and is not written to the stream.
 type RawTranscriptOnlyLine struct{ Line json.RawMessage }
 
 func (*PromptQueued) event()                {}

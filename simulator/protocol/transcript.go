@@ -256,7 +256,7 @@ type ConnectionError struct {
 	Message    string `json:"message"`
 }
 
-// InformationalLine is system/informational.
+// InformationalLine is the line system/informational: a message for the user.
 type InformationalLine struct {
 	LineHead
 	Type    string `json:"type"`    // "system"
@@ -319,7 +319,7 @@ type StopHookSummary struct {
 	HasOutput bool     `json:"hasOutput"`
 }
 
-// StopHookInfo is one hook of a [StopHookSummary].
+// StopHookInfo describes a Stop hook that ran, as one element of a [StopHookSummary].
 type StopHookInfo struct {
 	Command    string `json:"command"`
 	DurationMS *int64 `json:"durationMs,omitempty"` // nil if the hook blocked

@@ -238,7 +238,7 @@ func pruneHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
 	return kept.Raw(), found
 }
 
-// invalidHook is an invalid hook, or an invalid matcher with its hooks.
+// invalidHook is a problem in the hooks of a settings file: in one hook, or in a matcher with its hooks.
 type invalidHook struct {
 	path    string
 	part    string // "entry" or "matcher"

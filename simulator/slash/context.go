@@ -16,7 +16,7 @@ type UsageItem struct {
 	Path   string `json:"-"` // file of an agent or a skill; empty means none
 }
 
-// MemoryFile is a file of instructions.
+// MemoryFile is an instruction file, such as CLAUDE.md, in the output of /context.
 type MemoryFile struct {
 	Path   string `json:"path"`
 	Type   string `json:"type"` // Project, User, Local

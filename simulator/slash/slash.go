@@ -113,7 +113,7 @@ type Cost struct {
 	Models                   []ModelCost
 }
 
-// Text formats the costs for /cost.
+// Text returns the costs as the text that /cost shows.
 func (c Cost) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Estimated cost:        $%.4f\n", c.USD)

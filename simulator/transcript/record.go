@@ -97,7 +97,8 @@ func (r *recorder) record(ev protocol.Event) error {
 }
 
 // writeLinesBeforeEvent writes the prompt and tools after the first reply. It writes the context of the last prompt before the
-// first event that is not about a file that the prompt mentions. Instructions for such a file are held until then.
+// first event that is not about a file that the prompt mentions. The lines about instructions for a mentioned file wait until
+// then; isHeld is true if ev is such a line.
 func (r *recorder) writeLinesBeforeEvent(ev protocol.Event) (isHeld bool, err error) {
 	if showsThatReplyHasEnded(ev) && r.lines.opened {
 		err = r.writePromptAndToolsSnapshotOnce("")

@@ -384,8 +384,8 @@ func (r *recorder) recordAbsorbed(ev *protocol.PromptAbsorbed) error {
 	return r.lines.write(in, r.conversation.attachmentLine("", "user", command), out)
 }
 
-// setInterruptedMessageID sets the key that says which message an interrupt in a terminal has stopped, unless the user refused
-// its call.
+// setInterruptedMessageID records in a transcript line which message was interrupted in a terminal. It records nothing if the
+// user stopped the message by refusing a tool call.
 func (r *recorder) setInterruptedMessageID(line *protocol.UserLine, ev *protocol.User) {
 	if r.conversation.options.Machine.IsTerminal && ev.Tool == "" && !r.refusedByUser && strings.HasSuffix(ev.Message.Content.Plain(), "by user for tool use]") {
 		line.InterruptedMessageID = r.attribution.messageID

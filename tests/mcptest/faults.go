@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// FaultModeNames returns the names of all modes.
+// FaultModeNames returns the names of the ways in which the test server can misbehave.
 func FaultModeNames() []string {
 	return strings.Fields(`ok lax ignore-unknown exit-unknown crash-at-start hang-init init-error exit-on-init
 		bad-version old-version string-id garbage stderr-flood no-newline-flood early-notify bigline exit-mid-call
@@ -28,7 +28,7 @@ func (s *server) countOptionOrModeDefault(modeDefault int) int {
 	return modeDefault
 }
 
-// applyModeBeforeFirstMessage applies the fault of the mode before the first message.
+// applyModeBeforeFirstMessage carries out those faults that begin before the client's first message, if s.Mode names one.
 func (s *server) applyModeBeforeFirstMessage() {
 	switch s.Mode {
 	case "crash-at-start":

@@ -206,7 +206,7 @@ func NonNil[T any](s []T) []T { return append([]T{}, s...) }
 var backslashOrUnicodeEscapesPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\\\\|\\u[0-9a-fA-F]{4}(?:\\u[0-9a-fA-F]{4})*`) })
 
 // DecodeUnicodeEscapesInStrings replaces \uXXXX in the strings of an input with the character, as the real CLI does. It reports
-// whether it changed the input. An escaped backslash does not begin such an escape.
+// whether it changed the input. A backslash that is itself escaped does not begin an escape sequence.
 func DecodeUnicodeEscapesInStrings(in *Keys) (anyDecoded bool) {
 	changed := false
 	for i, k := range *in {

@@ -164,7 +164,7 @@ func trimSystemReminderTags(text string) string {
 	return text
 }
 
-// sortableContextText is a text that accompanies a prompt or results. Scenarios can rely on the order of such texts: those from
+// sortableContextText is a text that accompanies a prompt or results. Scenarios can rely on the order of these texts: those from
 // the user's own hooks and files come first, and those about Claude Code last.
 type sortableContextText struct {
 	text     string

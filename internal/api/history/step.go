@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// StepKind is the kind of a step.
+// StepKind says what a step of the history contains, such as a prompt or results of tool calls.
 type StepKind string
 
 // The kinds of steps.
@@ -114,7 +114,7 @@ func joinBlocksWithNewlines(blocks []string) string { return strings.Join(blocks
 // Digest identifies a history or a part of one: equal digests mean equal histories.
 type Digest [16]byte
 
-// Chain returns the digest of a history that consists of the history with digest d and parts.
+// Chain returns the digest of a longer history: d is the digest of its beginning, and parts are the texts that follow.
 func (d Digest) Chain(parts ...string) Digest {
 	h := sha256.New()
 	h.Write(d[:])
@@ -127,7 +127,7 @@ func (d Digest) Chain(parts ...string) Digest {
 	return Digest(h.Sum(nil)[:len(d)])
 }
 
-// ChainDigest is like Chain for one part, which is given by its digest. It is fast for long histories, but not
+// ChainDigest is like Chain for a single part, of which only the digest is given. It is fast for long histories, but not
 // cryptographically secure.
 func (d Digest) ChainDigest(part Digest) Digest {
 	const p, q = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F

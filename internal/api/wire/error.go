@@ -13,7 +13,7 @@ type Error struct {
 	RequestID string    `json:"request_id,omitempty"`
 }
 
-// ErrorBody describes the error.
+// ErrorBody contains the type and the message of an API error.
 type ErrorBody struct {
 	Type    string            `json:"type"`
 	Message string            `json:"message"`

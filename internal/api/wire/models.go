@@ -51,7 +51,7 @@ func familyFoundInModelID(modelID string) (familyOrNil *string) {
 	return nil
 }
 
-// ModelPage is a page of the list of models.
+// ModelPage is the response to a request for a list of models. It contains one page of the list.
 type ModelPage struct {
 	Data    []ModelInfo `json:"data"`
 	HasMore bool        `json:"has_more"`

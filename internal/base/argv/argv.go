@@ -60,8 +60,8 @@ type Result struct {
 	VariadicWord VariadicWord // last plain word that a variadic option took as a value
 }
 
-// VariadicWord is a plain word that an option with several values took, although the user may have meant it as an
-// operand. Option is the name of this option; "" means that no option took such a word.
+// VariadicWord is a plain word that an option with several values took, although the user may have meant it as an operand. Option
+// is the name of this option; "" means that no option took a plain word.
 type VariadicWord struct {
 	Option, Word string
 	First        bool // Word was the first value of Option, which needs at least one value

@@ -77,7 +77,7 @@ func CID(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// IsCID reports whether s has the form of a CID.
+// IsCID reports whether s has the form of a content id (CID), the hash that identifies a stored value.
 func IsCID(s string) bool {
 	return len(s) == 2*sha512.Size && !strings.ContainsFunc(s, func(c rune) bool { return (c < '0' || c > '9') && (c < 'a' || c > 'f') })
 }
@@ -133,7 +133,7 @@ type Stats struct {
 	Dropped int   `json:"dropped"` // number of values dropped to free space
 }
 
-// Stats returns the current state of the store.
+// Stats returns how many values and bytes the store contains, and how many values it has dropped.
 func (s *Store) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()

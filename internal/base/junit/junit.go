@@ -40,7 +40,7 @@ type Skipped struct {
 	Message string `xml:"message,attr"`
 }
 
-// OutputText is the output of a case.
+// OutputText is a text that a JUnit report shows as the output of a test case.
 type OutputText struct {
 	Text string `xml:",chardata"`
 }

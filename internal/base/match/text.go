@@ -29,7 +29,7 @@ type Captures struct {
 	Groups, Names []string
 }
 
-// Named returns the named groups.
+// Named returns the texts of the groups that have a name.
 func (c Captures) Named() map[string]string {
 	named := map[string]string{}
 	for i, name := range c.Names {
@@ -199,7 +199,8 @@ type regex struct {
 	re atomic.Pointer[regexp.Regexp] // nil means not yet compiled
 }
 
-// compiledExpr compiles the expression at the first call. Several goroutines may do so at once, which is harmless.
+// compiledExpr compiles the expression at the first call. If several goroutines call it at once, each may compile it, which is
+// harmless.
 func (r *regex) compiledExpr() *regexp.Regexp {
 	if re := r.re.Load(); re != nil {
 		return re

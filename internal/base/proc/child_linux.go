@@ -25,7 +25,7 @@ func isGroupRunning(pgid int, guardPIDs ...int) bool {
 		return true
 	}
 	return slices.ContainsFunc(all, func(entry os.DirEntry) bool {
-		stat, _ := os.ReadFile("/proc/" + entry.Name() + "/stat") // entries that are not processes have no such file, and the process may have exited
+		stat, _ := os.ReadFile("/proc/" + entry.Name() + "/stat") // entries that are not processes have no stat file, and the process may have exited
 		// The name may contain any characters. State, parent and group follow it.
 		rest := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		return len(rest) > 2 && rest[2] == strconv.Itoa(pgid) && rest[0] != "Z" && rest[0] != "X" &&

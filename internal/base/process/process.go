@@ -259,9 +259,8 @@ const (
 	stdinWaitLimit = 3 * time.Second
 )
 
-// ReadStdin returns all of stdin, decoded by [ReplaceInvalidUTF8LikeJavaScriptStream]. It returns
-// "" if stdin is a terminal or stays silent for too long. In the latter case, a goroutine stays
-// blocked in Read until the pipe is closed or the process exits.
+// ReadStdin returns all of stdin, decoded by [ReplaceInvalidUTF8LikeJavaScriptStream]. It returns "" if stdin is a terminal or
+// stays silent for too long. After a silence, a goroutine stays blocked in Read until the pipe is closed or the process exits.
 func (s *System) ReadStdin(ctx context.Context) (string, error) {
 	if s.StdinIsTTY || s.Stdin == nil {
 		return "", nil

@@ -57,15 +57,14 @@ func drainSignals(early chan os.Signal) []os.Signal {
 	}
 }
 
-// WithEarlySignals returns a copy of s. Its first handler of SIGINT also receives the signals that
-// are queued in early.
+// WithEarlySignals returns a copy of s whose first handler of SIGINT also receives the signals that are queued in early.
 func (s *System) WithEarlySignals(early chan os.Signal) *System {
 	out := *s
 	out.Lifetime = currentProcessSignalsAndParent{early}
 	return &out
 }
 
-// RedeliverSignals gives early signals their default effect.
+// RedeliverSignals gives signals that arrived before the first handler their default effect.
 func RedeliverSignals(early chan os.Signal) {
 	for _, sig := range drainSignals(early) {
 		if self, err := os.FindProcess(os.Getpid()); err == nil {

@@ -67,10 +67,9 @@ func (r *scriptReader) clarity(redirects []*syntax.Redirect, call *syntax.CallEx
 	return c
 }
 
-// clarityOfOutermostCompoundCommand returns the clarity of the outermost compound command that
-// contains the current node. The real CLI analyses none of its commands if one of its words is not
-// clear, or if it contains a function or another construct that is not allowed there (observed with
-// 2.1.330).
+// clarityOfOutermostCompoundCommand says how well the real CLI understands the outermost compound command that contains the
+// current node. The real CLI analyses none of its commands if one of its words is not clear, or if it contains a function or
+// another construct that is not allowed there (observed with 2.1.330).
 func (r *scriptReader) clarityOfOutermostCompoundCommand() WordClarity {
 	i := slices.IndexFunc(r.parents, func(n syntax.Node) bool {
 		switch n.(type) {
@@ -127,8 +126,8 @@ func isExtendedGlobOrLoneDollar(part syntax.WordPart) bool {
 	return false
 }
 
-// clarityOfWordBeforeCommandName returns the clarity of a word before the name of a command, which
-// is at worst ClarityBracesOrEscapes. A nil word is fully known.
+// clarityOfWordBeforeCommandName says how well the real CLI understands a word before the name of a command. The worst result is
+// ClarityBracesOrEscapes. A nil word is fully known.
 func (r *scriptReader) clarityOfWordBeforeCommandName(word *syntax.Word) WordClarity {
 	if word == nil {
 		return ClarityFullyKnown

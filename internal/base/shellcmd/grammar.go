@@ -129,7 +129,7 @@ var programs = sync.OnceValue(func() (t programTable) {
 	return t
 })
 
-// grammarOf returns the options with which a command only reads.
+// grammarOf returns the options with which the program name changes nothing; ok is false if no such options are known.
 func grammarOf(name string) (g readOnlyOptionGrammar, ok bool) {
 	switch name {
 	case "egrep", "fgrep":

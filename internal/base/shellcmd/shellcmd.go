@@ -49,15 +49,15 @@ type Command struct {
 	// redirection precedes an assignment or is between words, as in `a >f b`. Text then contains the option or the redirection.
 	IsTimed, Interleaved bool
 	Redirected           bool // the command begins with a redirection
-	// IsPiped is true if another command reads the command's output. IsHidden is true if the real
-	// CLI searches only part of a construct around the command. IsInFunction is true if this
-	// construct is a function, a case or a timed subshell.
+	// IsPiped is true if another command reads the command's output. IsHidden is true if the real CLI analyses only part of a
+	// construct that contains the command. IsInFunction is true if the innermost construct that contains the command is a
+	// function, a case or a timed subshell.
 	IsPiped, IsHidden, IsInFunction bool
 	IsInSubstitution                bool // the command is inside $(…), `…`, <(…) or >(…)
 	// IsContinued is true if a line continuation separates the command from its pipe. Text then contains the backslash.
 	IsContinued bool
-	// Clarity is the worst clarity of the words, of the assignments before the command, and of the
-	// redirections before its name.
+	// Clarity says how well the real CLI understands the command: it is the worst value of the words, of the assignments
+	// before the command, and of the redirections before its name.
 	Clarity WordClarity
 }
 

@@ -81,8 +81,8 @@ func (s Script) IsNotFullyAnalysedByRealCLI(c Command) bool {
 	return !s.IsAnalysed() || len(s.Unclear) > 0 || c.IsHidden || c.IsContinued || s.IsBroken
 }
 
-// WithoutWrappersBeforeRemoval returns the command without programs that may precede a removal like rm. The real CLI knows more
-// of these programs in scripts that it cannot analyse completely (observed with 2.1.330).
+// WithoutWrappersBeforeRemoval returns the command without the wrappers that may precede a command like rm. The real CLI
+// knows more of these programs in scripts that it cannot analyse completely (observed with 2.1.330).
 func (s Script) WithoutWrappersBeforeRemoval(c Command) Command {
 	names := []string{"timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf"}
 	plain := c.WithoutPlainWrappers()
@@ -95,8 +95,8 @@ func (s Script) WithoutWrappersBeforeRemoval(c Command) Command {
 	return plain.removeWrappers("env", "nohup", "timeout", "command", "builtin", "nice", "stdbuf", "sudo", "doas", "setsid", "exec", "ionice", "watch", "flock", "taskset", "chrt", "strace", "ltrace", "unshare", "nsenter", "pkexec", "sandbox-exec", "time")
 }
 
-// wrappersBeforeRemovalPattern matches the wrappers, each with its options, that may precede a removal in a simple script
-// (observed with 2.1.330). A tab follows each word.
+// wrappersBeforeRemovalPattern matches the wrappers that may precede a command like rm in a simple script, with their options
+// (observed with 2.1.330). In the text that it matches, a tab follows each word.
 var wrappersBeforeRemovalPattern = LazyPattern(strings.NewReplacer(" ", `\t`, `\S`, `[^\t]`).Replace(`^( |(\S*/)?env ((-[i0v]|-u \S+|[^\t=-][^\t=]*=\S*) )*|nice (-n \S+ |-\d+ )?(-- )?|` +
 	`stdbuf ((-[ioe] ?\S+|--(input|output|error)=\S+) )+|nohup (-- )?|command (-p )?(-- )?|builtin (-- )?|` +
 	`timeout ((-[vf]|--(foreground|preserve-status|verbose)|--(signal|kill-after)[= ]\S+|-[sk] ?\S+|--) )*\S+ )*$`))

@@ -39,7 +39,7 @@ func splitLines(s string) []string {
 	return lines
 }
 
-// differ marks the lines that exist on one side only.
+// differ finds the lines that only one of the two texts has.
 type differ struct {
 	a, b           []string
 	prefix, suffix int

@@ -25,7 +25,7 @@ type InstructionFileOptions struct {
 	AddedDirs []string
 }
 
-// InstructionFile is one file of instructions.
+// InstructionFile is a file with instructions for the model, such as CLAUDE.md or a rule.
 type InstructionFile struct {
 	Path   string
 	Type   string // "User", "Project" or "Local"

@@ -67,8 +67,8 @@ func IsPluginIn(plugin, dir string) bool { return plugin == dir || filepath.Dir(
 // PluginParts returns the parts of the plugins that [New] found. The parts of later plugins are returned by [Catalog.AddPlugins].
 func (c *Catalog) PluginParts() []PluginParts { return c.pluginParts }
 
-// readPluginOrCollection reads a plugin or a directory of plugins, the --plugin-dir number
-// flagIndex (observed with 2.1.330).
+// readPluginOrCollection reads a plugin or a directory of plugins, which the option --plugin-dir names. flagIndex is the
+// position of the option among all --plugin-dir options (observed with 2.1.330).
 func (l *loader) readPluginOrCollection(tree fs.FS, dir string, flagIndex int) {
 	inline := "inline[" + strconv.Itoa(flagIndex) + "]"
 	if !isPluginCollection(tree) {

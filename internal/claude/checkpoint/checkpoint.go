@@ -27,15 +27,15 @@ func (e unknownPromptError) Error() string { return string(e) }
 type Options struct {
 	// CWD is the working directory, absolute; files below it are recorded with their relative path.
 	CWD        string
-	Transcript Transcript // nil means that copies stay in memory and the history is not recorded
+	Transcript Transcript // nil means that the copies of files stay in memory and the history is not recorded
 	Clock      Clock      // nil means the zero time
 	// IsReadOnly reports whether a call only reads. If it is nil, snapshots do not say whether commands may have changed files.
 	IsReadOnly func(protocol.ToolUse) bool
 }
 
-// Transcript stores history lines and provides the directory for copies.
+// Transcript stores the history of checkpoints as lines, and provides the directory for the copies of the files.
 type Transcript interface {
-	// HistoryDir returns the current directory for copies; "" means that copies stay in memory.
+	// HistoryDir returns the current directory for copies of files; "" means that the copies stay in memory.
 	HistoryDir() string
 	// Record writes an event to the transcript. All events are *[protocol.RawTranscriptOnlyLine].
 	Record(ev protocol.Event) error

@@ -58,7 +58,7 @@ type Requests interface {
 	Initializer
 }
 
-// PromptPlayer runs prompts.
+// PromptPlayer runs the prompts that a host sends, one turn at a time.
 type PromptPlayer interface {
 	// PromptBeforeHostPrompts returns a prompt to run before the host's prompts, or nil. If the host sends initialize, the prompt
 	// runs after the answer. Otherwise it runs when a prompt arrives or stdin is at EOF.

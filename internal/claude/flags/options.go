@@ -38,7 +38,7 @@ func newClaudelessOnlyOption(flagSyntax, environmentVariable, help string, setVa
 	return option{Option: argv.Option{Flags: flagSyntax, Set: setValue}, help: help, env: environmentVariable}
 }
 
-// HelpLine is a flag as --help shows it.
+// HelpLine is one line of --help: the spellings of a flag and its description.
 type HelpLine struct{ Flags, Help string }
 
 // HelpLines returns the flags of --help, first those of the real CLI, then those of claudeless.

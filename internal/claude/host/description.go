@@ -50,7 +50,7 @@ type Description struct {
 	Capabilities           []string `json:"capabilities"`
 }
 
-// Command is one slash command.
+// Command describes a slash command to the host.
 type Command struct {
 	Name         string   `json:"name"`
 	Description  string   `json:"description"`
@@ -59,7 +59,7 @@ type Command struct {
 	Builtin      bool     `json:"builtin,omitempty"`
 }
 
-// Agent is one kind of sub-agent.
+// Agent describes a type of sub-agent to the host.
 type Agent struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`

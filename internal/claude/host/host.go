@@ -220,7 +220,7 @@ func (h *hostedSession) StopBackgroundTask(ctx context.Context, taskID string) (
 	return t.NotifyModelOfUserStop
 }
 
-// TaskOutput returns the output so far of a background command, or false if the id belongs to no such command.
+// TaskOutput returns the output so far of a background command, or false if the id does not belong to a background command.
 func (h *hostedSession) TaskOutput(id string) ([]byte, bool) {
 	if work, ok := h.session.Tasks().Find(id); !ok || work.Kind != task.KindBash {
 		return nil, false

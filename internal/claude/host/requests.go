@@ -209,7 +209,7 @@ func setHasSubscribers(_ context.Context, _ *requestServer, in request) (control
 	return control.Answer{}, &control.HostError{Text: "Invalid set_has_subscribers: has_subscribers must be true, false or null"}
 }
 
-// refuseSessionClaim always fails, because the process was not started to wait for a claim.
+// refuseSessionClaim refuses the request claim_session, because only a process started with --await-claim accepts it.
 func refuseSessionClaim(context.Context, *requestServer, request) (control.Answer, error) {
 	return control.Answer{}, errors.New("not_a_spare: claim_session is only accepted by a process started with --await-claim that has not been claimed yet")
 }

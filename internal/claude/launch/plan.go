@@ -48,7 +48,7 @@ type Plan struct {
 	Worktree      *Worktree // worktree that the run has entered; nil means none
 }
 
-// Worktree is the git worktree of --worktree.
+// Worktree is the git worktree in which a run with --worktree works.
 type Worktree struct {
 	gitworktree.Worktree
 	Name           string // name as given on the command line
@@ -127,7 +127,7 @@ type Servers struct {
 	NoPluginServers bool                      // --strict-mcp-config: servers of plugins are not added
 }
 
-// Model is the model at start.
+// Model says which model the session uses at its start, and what replaces it.
 type Model struct {
 	Requested string // name of the model in a flag or in the session's agent, perhaps an alias; empty means none
 	Name      string // name of the model at start
@@ -197,7 +197,7 @@ type Permission struct {
 	BypassAllowed bool
 }
 
-// Output has the options of the output.
+// Output selects the format of the output and the events that it contains.
 type Output struct {
 	Format                   string // text, json or stream-json
 	Verbose                  bool   // write every event, not only the end of a turn

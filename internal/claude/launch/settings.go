@@ -26,7 +26,7 @@ func (s Settings) HasSource(source string) bool {
 	return s.Options.Sources == nil || slices.Contains(s.Options.Sources, source)
 }
 
-// OutputStyleName returns the name of the output style, whether or not such a style exists.
+// OutputStyleName returns the name of the selected output style, whether or not a style with this name exists.
 func (s Settings) OutputStyleName() string { return cmp.Or(s.OutputStyle, "default") }
 
 // IsApproved reports whether the settings approve a server of .mcp.json.

@@ -12,8 +12,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
-// loadedTools contains the deferred tools whose schemas the model has, because ToolSearch has found them or the error of an
-// earlier call contained the schema. The values are the rounds of these calls; see [protocol.ToolUse].
+// loadedTools contains the deferred tools whose schemas the model has received, from ToolSearch or in the error of a call.
+// The value of each tool is the Round of the [protocol.ToolUse] with which the model received the schema.
 type loadedTools struct{ sync.Map }
 
 type loadedTool struct{ agentID, name string }
@@ -45,8 +45,8 @@ func (t *toolbox) addUnsentSchema(call protocol.ToolUse, def protocol.Tool, resu
 	}
 }
 
-// recordLoadedTools records the tools that ToolSearch finds. It removes schemas that the model has from the errors of MCP
-// servers. After such an error, the model has the schema.
+// recordLoadedTools records the tools that ToolSearch finds. An error of an MCP server can contain the schema of its tool: it
+// removes the schema if the model already has it, and otherwise records that the model now has it.
 func (t *toolbox) recordLoadedTools(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 	result, err := next.Execute(ctx, call)
 	if found, isSearch := result.Output.(executor.SearchOutput); isSearch {

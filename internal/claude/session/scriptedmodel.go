@@ -22,7 +22,7 @@ type scriptedModelOptions struct {
 	Fault string
 	// Stdout is the output of the run; faults can corrupt it.
 	Stdout io.Writer
-	// Gates is the directory of the gates; empty means none.
+	// Gates is the directory of the gates, at which steps wait until another process releases them; empty means none.
 	Gates   string
 	Names   modelNames
 	Records runLog
@@ -31,7 +31,7 @@ type scriptedModelOptions struct {
 // modelNames maps model names to those that the environment sets for them.
 type modelNames interface{ ResolveModelName(name string) string }
 
-// runLog receives the findings and gate events of a run. WriteJournal writes a line to the journal.
+// runLog receives the journal lines of a run, such as findings, and its warnings.
 type runLog interface {
 	WriteJournal(b journal.Body)
 	WarnOnStderr(text string)
@@ -69,7 +69,7 @@ type scriptedAgentModel struct {
 	*scenarios.Engine
 }
 
-// Next returns the reply of the agent's engine. If the step has a gate, it first waits until the gate opens.
+// Next returns the reply from the script of the agent. If the step has a gate, it first waits until the gate is released.
 func (a scriptedAgentModel) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error) {
 	reply, err := a.Engine.Next(ctx, r)
 	a.mainModel.reportTemplateErrors(ctx, reply, err)

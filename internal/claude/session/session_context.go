@@ -414,7 +414,7 @@ func (s *sessionContext) requestSourceLabel(requestingAgent agent.RequestingAgen
 	return "agent:custom:" + requestingAgent.Name
 }
 
-// HostAddedDirSource marks the working directories that a host added while the session runs.
+// HostAddedDirSource is the source of working directories that a host added while the session runs.
 const HostAddedDirSource = "session"
 
 // mentionedFileReader reads the files that prompts mention with @.

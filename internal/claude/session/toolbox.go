@@ -96,9 +96,9 @@ func (t *toolbox) ProjectDir() string { return t.options.CWD }
 
 func (t *toolbox) Mode() protocol.PermissionMode { return t.policy.Mode() }
 
-// Prepare returns what changes in a call before it is shown: its input, the tool that runs instead
-// if the host has set an alias, and whether it may run in parallel with other calls. Calls that
-// start agents may do so, except in a repeatable run or if a breakpoint counts them.
+// Prepare returns what changes in a call before it is shown: its input, the tool that runs instead if the host has set an
+// alias, and whether it may run in parallel with other calls. Calls that start agents may run in parallel, except in a
+// repeatable run or if a breakpoint of the scenario pauses only a limited number of them.
 func (t *toolbox) Prepare(call protocol.ToolUse) simulator.ToolCallChanges {
 	p := simulator.ToolCallChanges{Input: t.builtinToolsForCaller(call).PrepareInput(call), ExecutedName: t.aliases[call.Name]}
 	call.Name = cmp.Or(p.ExecutedName, call.Name)
@@ -239,7 +239,7 @@ func (g breakpointGates) middleware(plan launch.Plan, r *recorder) executor.Midd
 	}
 }
 
-// register sends the tools to the gates. It fails if the debugger cannot be reached.
+// register sends the tools to the breakpoints of the scenario and to the debugger. It fails if the debugger cannot be reached.
 func (g breakpointGates) register(ctx context.Context, tools executor.Executor) error {
 	all := g.scenarioThenDebuggerGates()
 	if len(all) == 0 {
@@ -297,7 +297,7 @@ func (debuggerCallDescriber) CallingAgentJSON(call protocol.ToolUse) json.RawMes
 	return raw
 }
 
-// realCLITextError is an error whose text is that of the real CLI.
+// realCLITextError is an error message of the real CLI, so claudeless adds nothing to it.
 type realCLITextError string
 
 func (e realCLITextError) Error() string { return string(e) }

@@ -27,7 +27,7 @@ const (
 	tracesSignalName  = "TRACES"
 )
 
-// Config is the telemetry configuration of the environment. The zero value is off.
+// Config is the telemetry configuration of the environment. Config{} means that telemetry is off.
 type Config struct {
 	// Metrics, Logs and Traces are the destinations of the signals; nil means that the signal is not sent.
 	Metrics, Logs, Traces *Target

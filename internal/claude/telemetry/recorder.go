@@ -34,7 +34,7 @@ type SessionMoment struct {
 	Effort, Model string
 }
 
-// RegisteredHook is a hook of the settings.
+// RegisteredHook is a hook from the settings, as the events about hooks report it.
 type RegisteredHook struct{ Event, Kind, Source, Matcher string }
 
 // Machine describes the computer on which the session runs.

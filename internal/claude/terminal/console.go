@@ -40,7 +40,7 @@ type Console struct {
 
 const escapeDelay = 30 * time.Millisecond
 
-// ErrStartDeclined reports that the user declined to start the session.
+// ErrStartDeclined means that the user declined a dialog at the start, or selected no session to resume.
 var ErrStartDeclined = errors.New("the user declined to start the session")
 
 // ErrDialogCancelled is an [ErrStartDeclined]: the user pressed Esc in a dialog that can be refused. The exit code is then 0.

@@ -75,7 +75,7 @@ type dialog struct {
 	owner       dialogOwner
 	dialogProgress
 	backTab int // number of the option that Shift+Tab accepts, from 1; 0 means none
-	// slotValues replace the parts of a captured page that depend on the run. The keys are the names of the slots.
+	// slotValues replace the parts of a captured screen that depend on the run, by the names of these parts (slots).
 	slotValues map[string]string
 	search     *searchList // reduces the options to those that match typed text; nil means that all are shown
 	// isOverlay makes the dialog fill the whole screen. Empty rows between body and question fill the rest.

@@ -32,7 +32,7 @@ type Faults struct {
 	active faultSet
 }
 
-// Write discards p.
+// Write discards the bytes: faults of the screen do not change a stream.
 func (f *Faults) Write(p []byte) (int, error) { return len(p), nil }
 
 // ArmFault arms the fault with this name. Other names are ignored.

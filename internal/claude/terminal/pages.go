@@ -21,8 +21,8 @@ type realCLIPages struct {
 // ScreenBookVariable is the environment variable that selects the book of captured screens: a version, or a directory.
 const ScreenBookVariable = "CLAUDELESS_SCREENS"
 
-// loadPages returns the pages for a terminal: from the book that [ScreenBookVariable] names, else from this version of
-// claude, else from the newest captured version.
+// loadPages returns the captured screens for a terminal: from the book (directory of screens) that [ScreenBookVariable] names,
+// else from this version of claude, else from the newest captured version.
 func loadPages(sys *process.System, version string, k book.Key) (*realCLIPages, error) {
 	root, name := book.Root(sys.Environ), sys.Getenv(ScreenBookVariable)
 	books, err := book.Find(root, cmp.Or(name, version))
@@ -73,8 +73,8 @@ func newestBooks(root string) ([]book.Book, error) {
 	return all, err
 }
 
-// findPage returns the page of a state; an empty page means that none exists. If a state has
-// several pages, it returns the page whose slots use the most values.
+// findPage returns a captured screen for a state, or an empty one if none exists. Of several, it returns the screen that has a
+// place for the most values.
 func (p *realCLIPages) findPage(state string, values map[string]string) *book.Page {
 	found, most := &book.Page{}, -1
 	for i := range p.pages() {
@@ -108,8 +108,8 @@ func slotBaseName(s book.Slot) string {
 
 const missingSlotMark = "\x00"
 
-// fillSlots returns the rows of a page, with the values in its slots. A slot without a value gets
-// [missingSlotMark]; only the slots tip, logo, duration and time then keep the captured text.
+// fillSlots returns the rows of a captured screen with the values of this run. A place (slot) without a value gets
+// [missingSlotMark], except tip, logo, duration and time, which keep the captured text.
 func fillSlots(p *book.Page, values map[string]string) []string {
 	return book.FillSlots(p.Lines(), p.Slots, func(s book.Slot) string {
 		value, ok := values[slotBaseName(s)]

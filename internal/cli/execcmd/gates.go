@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/gate"
 )
 
-// Gates lists, waits for and opens the gates of a run.
+// Gates is the command that lists, waits for and releases the gates of a run, at which steps wait.
 type Gates struct {
 	List    gatesListCommand    `cmd:"" help:"List the gates that were reached or released"`
 	Wait    gatesWaitCommand    `cmd:"" help:"Wait until a step has reached a gate"`
@@ -34,7 +34,7 @@ type gatesListCommand struct {
 	gatesDirFlag `embed:""`
 }
 
-// Run prints one line per gate.
+// Run prints one line for each gate that a step has reached or that was released.
 func (c *gatesListCommand) Run(s *process.System) error {
 	dir, err := c.flagOrEnvironmentDir(s)
 	if err != nil {

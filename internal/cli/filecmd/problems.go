@@ -34,7 +34,7 @@ type CheckReport struct {
 	Files []FileReport `json:"files"`
 }
 
-// FileReport is the result for one file.
+// FileReport lists the problems that a check found in one file.
 type FileReport struct {
 	File        string    `json:"file"`
 	Kind        string    `json:"kind"` // scenario, fixture or mcp

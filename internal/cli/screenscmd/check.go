@@ -21,7 +21,7 @@ const (
 )
 
 type checkVerdict struct {
-	Page    string `json:"page"` // name of the page: TAPE.PAGE
+	Page    string `json:"page"` // name of the captured screen: TAPE.PAGE
 	Book    string `json:"book"`
 	State   string `json:"state"`
 	Answer  string `json:"answer"`          // output of the detector
@@ -163,7 +163,7 @@ func runCommand(ctx context.Context, d *screenDetector, stdin []byte, env []stri
 	return a, nil
 }
 
-// askDetectorByLines runs the detector once: for each page, the detector reads a line of base64 and writes a line.
+// askDetectorByLines runs the detector once: for each screen, the detector reads a line of base64 and writes a line.
 func askDetectorByLines(ctx context.Context, d *screenDetector, b book.Book, pages []book.Page, environ []string) ([]detectorReplyToPage, error) {
 	var all strings.Builder
 	for i := range pages {

@@ -86,7 +86,7 @@ func (c *Diff) print(s *process.System, changes []book.Change) error {
 	return err
 }
 
-// Check is the command that runs a detector, a program that recognizes screens, on captured pages.
+// Check is the command that runs a detector (a program that recognizes screens) on captured screens.
 type Check struct {
 	Detector string   `required:"" placeholder:"FILE" help:"TOML file that describes how to run the detector"`
 	In       string   `default:"tmux" enum:"terminal,tmux" placeholder:"PLACE" help:"Pages to use: tmux (captured inside tmux, the default) or terminal (captured outside tmux); a missing page is taken from the other set"`
@@ -97,7 +97,7 @@ type Check struct {
 	Versions []string `arg:"" optional:"" name:"version" help:"Versions or directories (default: all captured versions)"`
 }
 
-// Run prints the misjudged pages and exits with 3 if there are any.
+// Run prints the screens that the detector misjudged, and exits with 3 if there are any.
 func (c *Check) Run(ctx context.Context, s *process.System) error {
 	text, err := diag.ReadFile(c.Detector)
 	if err != nil {
@@ -231,14 +231,14 @@ func wrongAnswersTable(r *checkReport, begin, between, end string) string {
 	return b.String()
 }
 
-// ListOrWriteScreenAnchors lists or writes anchors.
+// ListOrWriteScreenAnchors lists or writes anchors: the texts by which programs recognize the screens of a version.
 type ListOrWriteScreenAnchors struct {
 	Write   string `placeholder:"FILE" help:"Add the anchors of the captured pages to FILE, such as internal/screens/book/anchors.toml"`
 	Version string `arg:"" optional:"" help:"Version or directory (default: the newest)"`
 }
 
-// Run prints the anchors of a version, the texts by which programs recognize its screens. With --write, it computes
-// them from captured pages and writes them to a file.
+// Run prints the anchors of a version, the texts by which programs recognize its screens. With --write, it computes them from
+// captured screens and writes them to a file.
 func (c *ListOrWriteScreenAnchors) Run(s *process.System) error {
 	known, err := book.LoadAnchors()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package screenscmd implements the command screens: books of the screens of the real CLI, captured on this machine,
-// compared, and used to check programs that read screens.
+// Package screenscmd implements the command screens: it captures the screens of the real CLI on this machine, compares them, and
+// checks programs that read screens.
 package screenscmd
 
 import (
@@ -46,7 +46,7 @@ func badInputExitError(message, hint string) error {
 
 func exitWith(code int, err error) error { return &process.ExitError{Code: code, Err: err} }
 
-// Capture plays tapes and stores the pages.
+// Capture is the command that plays tapes (scripts of keys) and stores the screens that they lead to.
 type Capture struct {
 	Claude   string   `placeholder:"PATH|npm:VERSION|simulated" help:"The claude to capture: a program, a version from npm, or the simulated claude (default: CLAUDE_BIN, or the one on PATH)"`
 	Size     []string `default:"110x36" placeholder:"COLSxROWS" help:"Sizes of the terminal (default 110x36)"`
@@ -57,7 +57,7 @@ type Capture struct {
 	Tapes    []string `arg:"" optional:"" name:"tape" help:"Names of tapes, or files that end in .toml (default: all tapes)"`
 }
 
-// Run captures pages and prints their number and the time that this took in seconds.
+// Run captures screens and prints how many it captured, and the seconds that this took.
 func (c *Capture) Run(ctx context.Context, s *process.System) error {
 	list, err := c.loadTapes(s)
 	if err != nil {
@@ -91,7 +91,7 @@ func (c *Capture) Run(ctx context.Context, s *process.System) error {
 
 const simulatedName = "simulated"
 
-// findClaude returns the claude to capture. The simulated claude has no path.
+// findClaude returns the claude whose screens are captured. The simulated claude has no path.
 func findClaude(ctx context.Context, s *process.System, path, self string) (suite.Program, error) {
 	if version, ok := strings.CutPrefix(path, "npm:"); ok {
 		return suite.FetchClaude(ctx, s, version)
@@ -163,7 +163,7 @@ func (c *Capture) keysOfBooksToCapture(version string) ([]book.Key, error) {
 	return keys, nil
 }
 
-// printCaptureResults prints the number of captured pages, or JSON. It prints a failure with the screen and the journal.
+// printCaptureResults prints the number of captured screens, or JSON. It prints a failure with the screen and the journal.
 func (c *Capture) printCaptureResults(s *process.System, results []capture.Result, version string, seconds float64) error {
 	pages, failed := 0, 0
 	for i := range results {
@@ -193,13 +193,13 @@ func (c *Capture) printCaptureResults(s *process.System, results []capture.Resul
 	return nil
 }
 
-// List is the command that lists books, or the pages of a book.
+// List is the command that lists books (the captured screens of a version), or the screens of a book.
 type List struct {
 	JSON    bool   `name:"json" help:"Print JSON"`
 	Version string `arg:"" optional:"" help:"Version or directory whose pages are listed"`
 }
 
-// Run prints a line for each book, or for each page.
+// Run prints a line for each book of captured screens, or for each screen.
 func (c *List) Run(s *process.System) error {
 	root := book.Root(s.Environ)
 	if c.Version == "" {
@@ -263,14 +263,14 @@ func findBooks(s *process.System, name string) ([]book.Book, error) {
 	return books, nil
 }
 
-// Show prints a page.
+// Show is the command that prints a captured screen.
 type Show struct {
 	ANSI    bool   `name:"ansi" help:"Print the page with its colours and styles"`
 	Version string `placeholder:"VERSION" help:"Version or directory (default: the newest captured version)"`
 	Page    string `arg:"" help:"Page to print: TAPE.PAGE, or the file of a page"`
 }
 
-// Run prints the page from the newest book that contains it.
+// Run prints the screen as it was captured from the newest version that has it.
 func (c *Show) Run(s *process.System) error {
 	books, err := book.List(book.Root(s.Environ))
 	if c.Version != "" {
@@ -302,7 +302,7 @@ func (c *Show) Run(s *process.System) error {
 	return badInputExitError(fmt.Sprintf("no captured page is called %q", c.Page), diag.DidYouMean(c.Page, names))
 }
 
-// PrintBooksDirectory prints the directory of the books.
+// PrintBooksDirectory is the command that prints the directory of the captured screens.
 type PrintBooksDirectory struct{}
 
 // Run prints the directory in which books of captured screens are stored.
@@ -325,14 +325,15 @@ func (processSystemClock) After(d time.Duration) <-chan time.Time { return time.
 type screenDetector struct {
 	Name    string `toml:"name,required"`
 	Command string `toml:"command,required"` // a shell command, run in Dir
-	// Input is how the command receives a page. text, ansi and raw are forms of the page on stdin; with tmux, a tmux
-	// pane displays the page.
+	// Input is how the command receives a captured screen. text, ansi and raw are forms of the screen on stdin; with tmux, a
+	// tmux pane displays it.
 	Input string `toml:"input" enum:"text,ansi,raw,tmux"`
-	// Each specifies how often the command runs: once for each page, or once with a line for each page.
+	// Each specifies how often the command runs: once for each screen, or once with a line for each screen.
 	Each string `toml:"each" enum:"process,lines"`
 	// Answers maps the detector's answers to states. The keys are regular expressions; the first match is used.
 	Answers map[string]string `toml:"answers"`
-	// Accept maps states of pages to the correct answers. Pages with other states are not passed to the detector.
+	// Accept maps the state that a captured screen shows to the answers that are correct for it. Screens with other states
+	// are not passed to the detector.
 	Accept map[string][]string `toml:"accept"`
 
 	Dir string `toml:"-"` // directory of the detector's file
@@ -394,8 +395,9 @@ func (d *screenDetector) stateForDetectorAnswer(answer string) string {
 	return ""
 }
 
-// acceptedStatesForPage returns the correct answers for a page with this state. hasRule is false if the detector has no rule
-// for the page and is not run on it. A rule for a subkind (permission/bash) takes precedence over the rule for its state.
+// acceptedStatesForPage returns the correct answers for a screen with this state. hasRule is false if the detector has no rule
+// for the state, and is therefore not run on the screen. A rule for a subkind (permission/bash) takes precedence over the rule
+// for its state.
 func (d *screenDetector) acceptedStatesForPage(pageState string) (accepted []string, hasRule bool) {
 	kind, _, _ := strings.Cut(pageState, "/")
 	if accepted, hasRule = d.Accept[pageState]; !hasRule {

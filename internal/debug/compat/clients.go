@@ -104,7 +104,7 @@ func (c *Clients) AsOlderClientCall(call debug.Call, callValues CallData) (older
 	return call
 }
 
-// olderClientDecisionEncoder encodes decisions for one older client.
+// olderClientDecisionEncoder encodes decisions about paused calls in the form that an older client reads.
 type olderClientDecisionEncoder struct {
 	*Clients
 	newValueFormat ItemSerializationFormat // format of new values

@@ -82,11 +82,11 @@ func setIfMissing(m map[string]any, key string, value any) {
 
 const maxResendItems = 10_000
 
-// valueResendRequests holds the values that clients were asked to send again. Some clients then serialize a value to
-// different bytes. Such a value is stored under the CID of the new bytes, although the client still sends the old CID.
+// valueResendRequests records which values clients were asked to send again. Some clients then send other bytes with the
+// content id (CID) of the old bytes. Such a value is stored under the content id of the new bytes.
 type valueResendRequests struct {
 	mu    sync.Mutex
-	known map[string]struct{} // keys consist of process and CID
+	known map[string]struct{} // keys consist of process and content id
 	order []string
 }
 

@@ -21,7 +21,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/proc"
 )
 
-// DefaultMaxWaitAtGate is how long a step waits at a gate.
+// DefaultMaxWaitAtGate is how long a step waits until its gate is released.
 const DefaultMaxWaitAtGate = 30 * time.Second
 
 const pollInterval = 5 * time.Millisecond
@@ -40,7 +40,7 @@ func Dir(environ []string) string {
 	return ""
 }
 
-// State is the state of one gate.
+// State says whether a step has reached a gate and whether another process has released it.
 type State struct {
 	Name              string
 	Reached, Released bool
@@ -127,7 +127,8 @@ func List(dir string) ([]State, error) {
 	return list, nil
 }
 
-// ExclusiveNameClaimsOfProcesses records names that processes of a run have claimed, as files in the gate directory of the run.
+// ExclusiveNameClaimsOfProcesses lets processes of a run claim names, each of which only one process gets. It stores them as
+// files in Dir.
 type ExclusiveNameClaimsOfProcesses struct {
 	Dir string // created at the first claim
 }
@@ -149,8 +150,7 @@ func (c ExclusiveNameClaimsOfProcesses) ClaimNameIfFree(name string) (bool, erro
 	return true, f.Close()
 }
 
-// Next claims a number for claimedName and returns it: the smallest number above previousNumber that no process has
-// claimed for this name.
+// Next claims and returns the smallest number above previousNumber that no process has claimed for claimedName yet.
 func (c ExclusiveNameClaimsOfProcesses) Next(claimedName string, previousNumber int) (int, error) {
 	for n := previousNumber + 1; ; n++ {
 		if taken, err := c.ClaimNameIfFree(claimedName + "#" + strconv.Itoa(n)); taken || err != nil {

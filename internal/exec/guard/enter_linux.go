@@ -36,7 +36,7 @@ func ExecInOwnNetworkWithSyscallWatch(linkFD int, path string, argv, env []strin
 }
 
 func setUpAndExec(linkFD int, ownNetwork bool, become func() error) error {
-	runtime.LockOSThread() // the watch belongs to a thread
+	runtime.LockOSThread() // the filter of system calls belongs to a thread
 	unix.CloseOnExec(linkFD)
 	var files []int
 	var err error
@@ -67,11 +67,12 @@ func setUpAndExec(linkFD int, ownNetwork bool, become func() error) error {
 	return become()
 }
 
-// watchLinkHeaderBytes is the size of the header of a message on the link. The first byte is the number of files. The second
-// is 1 if the last file is the descriptor of a watch.
+// watchLinkHeaderBytes is the size of the header of a message on the link. The first byte is the number of files. The second is 1
+// if the last file is the descriptor that reports system calls.
 const watchLinkHeaderBytes = 2
 
-// sendOverLink sends an error or files over the link. watched means that the last file is the descriptor of a watch.
+// sendOverLink sends an error or files over the link. watched means that the last file is the descriptor that reports system
+// calls.
 func sendOverLink(linkFD int, text string, watched bool, files []int) error {
 	head := []byte{byte(len(files)), 0}
 	if watched {
@@ -277,8 +278,8 @@ func installSyscallFilter(watchConnections bool) (int, error) {
 	return fd, nil
 }
 
-// CanWatchSyscalls reports whether this process may watch the system calls of a command without setting no_new_privs.
-// Installing the watch may still fail, because an outer run may have one already.
+// CanWatchSyscalls reports whether this process may watch the system calls of a command without setting no_new_privs. This may
+// still fail, because an outer run may watch them already.
 func CanWatchSyscalls() bool {
 	const admin = 1 << unix.CAP_SYS_ADMIN
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// StrictnessLevel is the strictness of the guard.
+// StrictnessLevel says how the guard keeps a command from running a real claude.
 type StrictnessLevel string
 
 // The levels, from no protection to the strictest. [ParseLevel] reads them.
@@ -63,7 +63,7 @@ type Breach struct {
 	Text string // description of the action and of the process
 }
 
-// BreachKind is a kind of breach.
+// BreachKind says in which way a command used, or tried to reach, a real claude or another address.
 type BreachKind int
 
 // The kinds of breaches: a real claude ran or sent a request; another program tried to reach a

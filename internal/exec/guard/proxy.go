@@ -21,8 +21,7 @@ type Proxy struct {
 	// Upstream is the caller's own proxy; nil means none. See [ParseUpstream].
 	Upstream   *url.URL
 	RefusesAll bool // refuses every connection
-	// OwnFiles are the programs that do not count as a real claude. They are needed to describe the process that made a
-	// blocked connection.
+	// OwnFiles are the programs that the record of a blocked connection does not describe as a real claude.
 	OwnFiles ClaudelessFiles
 }
 

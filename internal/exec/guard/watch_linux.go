@@ -18,8 +18,8 @@ import (
 )
 
 // NewLink creates a pair of connected sockets: ours for this process, theirs for a child process that calls
-// [ExecWithSyscallWatch]. The child sends file descriptors over its socket: the descriptor of its watch, and the sockets in its
-// network.
+// [ExecWithSyscallWatch]. The child sends file descriptors over its socket: the one that reports its system calls, and the
+// sockets in its network.
 func NewLink() (ours, theirs *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -28,7 +28,7 @@ func NewLink() (ours, theirs *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "link"), os.NewFile(uintptr(fds[1]), "link"), nil
 }
 
-// WatchOptions configure a watch. PID and Log must be set.
+// WatchOptions configure how the system calls of a command are watched. PID and Log must be set.
 type WatchOptions struct {
 	PID         int // process that calls [ExecWithSyscallWatch]
 	Log         *BreachLog
@@ -51,10 +51,10 @@ type syscallWatcher struct {
 	tasks               sync.WaitGroup
 }
 
-// StartWatching receives the watch of a process that calls [ExecWithSyscallWatch], and the sockets in its network namespace if
-// it has one. If an outer run already watches the process, the process sends no watch. StartWatching then polls the
-// processes of the run, unless the run expects a real claude. The caller must call [Network.Close], which also closes
-// link. If StartWatching fails, link is already closed.
+// StartWatching checks the system calls of a process that calls [ExecWithSyscallWatch]. It receives the descriptor for this
+// over link, and the sockets of the process's network namespace if it has one. Without a descriptor, because an outer run
+// already checks the calls, StartWatching polls the processes, unless a real claude is expected. The caller must call
+// [Network.Close], which also closes link. If StartWatching fails, link is already closed.
 func StartWatching(link *os.File, o WatchOptions) (*Network, error) {
 	n := &Network{w: &syscallWatcher{WatchOptions: o, link: link, resolver: newResolver()}}
 	files, err := n.w.receiveFiles()
@@ -71,8 +71,8 @@ func StartWatching(link *os.File, o WatchOptions) (*Network, error) {
 	return n, nil
 }
 
-// receiveFiles reads one message of [sendOverLink] and returns its files, except the descriptor of a watch, which it stores
-// in w.notifications. The caller must close the files even if the message is an error.
+// receiveFiles reads one message of [sendOverLink] and returns its files, except the descriptor that reports system calls, which
+// it stores in w.notifications. The caller must close the files even if the message is an error.
 func (w *syscallWatcher) receiveFiles() (files []*os.File, err error) {
 	text, oob := make([]byte, 4096), make([]byte, 1024)
 	n, rights, _, _, err := unix.Recvmsg(int(w.link.Fd()), text, oob, unix.MSG_CMSG_CLOEXEC)
@@ -151,8 +151,8 @@ func (n *Network) StartWaitingCommand() error {
 	return nil
 }
 
-// Close stops the watch. If processes are polled, it first scans them once more. If system calls are watched, processes
-// that still run cannot make connections afterwards, because nothing permits their calls then.
+// Close stops watching. If processes are polled, it first scans them once more. If system calls are watched, processes that still
+// run can make no more connections, because nothing permits their calls.
 func (n *Network) Close() {
 	w := n.w
 	w.poller.ScanOnceMoreAndStop()

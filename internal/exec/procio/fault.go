@@ -298,8 +298,8 @@ func (s *faultWriter) writePieces(do *FaultEffects, line []byte) error {
 	return err
 }
 
-// replaceResult returns a result line with the changes that the fault requires: a text that claims success, or no
-// output tokens. Output that is not JSON is replaced by this text.
+// replaceResult returns a result line with the changes that the fault requires: a text that claims success, or no output tokens.
+// A line that is not JSON is replaced by the text that claims success.
 func replaceResult(do *FaultEffects, line []byte) []byte {
 	if do.FalseResult == "" && !do.ZeroUsage {
 		return line

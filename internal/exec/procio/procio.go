@@ -57,7 +57,7 @@ const (
 	maxControlAnswerDelayAfterWithdrawal = 5 * time.Second
 )
 
-// New returns a wrapper.
+// New returns a wrapper for the standard streams and signals of the process.
 func New(o Options) *Wrapper {
 	return &Wrapper{
 		options: o, started: o.System.Now(), controlRequests: map[string]controlRequest{},

@@ -207,7 +207,8 @@ func (c *startedCommand) leftovers(runID string) []leftoverProcess {
 	return left
 }
 
-// identifyLeftover identifies a process of a run. A claude is called claude and has the mark in its environment.
+// identifyLeftover describes a process that remained after a run. It is a claude if it has this name and the run's mark in its
+// environment.
 func identifyLeftover(pid int, mark string) leftoverProcess {
 	p, vars := leftoverProcess{pid: pid, argv: guard.Argv(pid)}, guard.Environ(pid)
 	for _, kv := range vars {

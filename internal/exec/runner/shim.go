@@ -26,7 +26,7 @@ type ClaudeSetup struct {
 	MCPConfig []string   // additional configurations of MCP servers, as for --mcp-config
 	Journal   string     // file that processes write to
 	Config    string     // CLAUDE_CONFIG_DIR for callers that have not set one
-	RunID     string     // marks the processes of one run; empty means no mark
+	RunID     string     // id in the environment of all processes of one run; empty means none
 	Lenient   bool       // disables the effects of --strict
 	Fault     string     // name of the fault to apply; empty means none
 	Real      RealClaude // the real claude that runs instead of the simulated one; the zero value means none

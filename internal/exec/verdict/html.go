@@ -251,8 +251,8 @@ func (d *htmlPageContent) addProblemsNotesAndMetExpectations(report Report, file
 	}
 }
 
-// addProblemOrAnchorToEqualOne adds a finding to a list. A finding of several processes is listed once, with an anchor for each
-// process.
+// addProblemOrAnchorToEqualOne adds a finding to a list. A finding of several processes is listed once, with a link target for
+// each process.
 func addProblemOrAnchorToEqualOne(problems []problem, p problem, anchor string) []problem {
 	i := slices.IndexFunc(problems, func(known problem) bool {
 		return known.ID == p.ID && known.Text == p.Text && known.File == p.File && known.Line == p.Line
@@ -267,8 +267,8 @@ func addProblemOrAnchorToEqualOne(problems []problem, p problem, anchor string) 
 	return problems
 }
 
-// anchorOfLastFailedEventOrRun returns the anchor to which a finding links: the last earlier event of its process that failed
-// or was denied, else the run of the process. Empty means that the page has no run of this process.
+// anchorOfLastFailedEventOrRun returns the element to which a finding links: the last earlier event of its process that failed or
+// was denied, else the run of the process. Empty means that the page has no run of this process.
 func (d *htmlPageContent) anchorOfLastFailedEventOrRun(finding Finding) string {
 	when, err := time.Parse(time.RFC3339Nano, finding.Time)
 	best := ""

@@ -25,7 +25,7 @@ type Rules struct {
 	Tools []protocol.Tool
 }
 
-// Input is the evidence to judge. The zero value is an empty run.
+// Input is the evidence to judge. Input{} means a run in which nothing happened.
 type Input struct {
 	Entries  []journal.Entry
 	Scenario *scenarios.Scenario // the scenario with the expectations; nil means none

@@ -23,7 +23,7 @@ const (
 	FormatJSON
 )
 
-// Write writes the report to w in the given format.
+// Write writes the report to w as text, JSON, JUnit XML or another Format.
 func (r *Report) Write(w io.Writer, format Format) error {
 	switch format {
 	case FormatAnnotations:

@@ -110,7 +110,7 @@ type Prompt struct {
 	Messages   []*Message
 }
 
-// Hook is one run of a hook.
+// Hook is a recorded run of a hook.
 type Hook struct {
 	Name    string // event and matcher: "PreToolUse:Bash"
 	Outcome string // outcome: "blocked", "failed"; empty means success
@@ -156,7 +156,7 @@ func (f *Failure) APIError() (status int, message string) {
 	return status, rest
 }
 
-// Call is a tool call.
+// Call is a recorded tool call, with its result if the recording has one.
 type Call struct {
 	At     Place
 	Tool   string
@@ -172,7 +172,7 @@ type Agent struct {
 	Messages         []*Message
 }
 
-// Result is the result of a call.
+// Result is the recorded result of a tool call.
 type Result struct {
 	At              Place
 	Text            string
@@ -182,7 +182,7 @@ type Result struct {
 	File            *PrintedFilePart // content shown by a Read call
 }
 
-// PrintedFilePart is a part of a file that a call has printed.
+// PrintedFilePart contains lines of a file that a recorded call printed.
 type PrintedFilePart struct {
 	Path, Content string
 	IsComplete    bool

@@ -201,7 +201,7 @@ func (b *sessionBuilder) addToolResultOfStreamEvent(at Place, userEvent *streamE
 	b.addResultDetails(res, resultBlock.ToolUseID, &userEvent.ToolUseResult)
 }
 
-// objectWrappedFrameReader reads a tape: the frames that an SDK and claude exchanged, each wrapped in an object.
+// objectWrappedFrameReader reads a recording of the frames that an SDK and claude exchanged, each wrapped in an object.
 type objectWrappedFrameReader struct{ *streamReader }
 
 func (r objectWrappedFrameReader) parseLine(at Place, raw []byte) error {
@@ -212,7 +212,7 @@ func (r objectWrappedFrameReader) parseLine(at Place, raw []byte) error {
 	return r.streamReader.parseLine(at, frame)
 }
 
-// frameInTapeLine returns the frame in a line of a tape; nil means none.
+// frameInTapeLine returns the frame in a line of a recording of wrapped frames; nil means none.
 func frameInTapeLine(tapeLine []byte) (frameOrNil json.RawMessage) {
 	var w struct{ Frame, Message, Data, Payload, Line, JSON, Msg, Raw json.RawMessage }
 	if json.Unmarshal(tapeLine, &w) != nil {

@@ -49,7 +49,7 @@ func (p *caseRunOfProgram) path(parts ...string) string {
 	return filepath.Join(append([]string{p.Dir, "w"}, parts...)...)
 }
 
-// Directories returns the working and the home directory of the lanes of a job in dir.
+// Directories returns the working directory and the home directory of both programs of a job in dir.
 func Directories(dir string) (cwd, home string) {
 	return filepath.Join(dir, "w", "cwd"), filepath.Join(dir, "w", "home")
 }
@@ -62,7 +62,7 @@ func (p *caseRunOfProgram) addProblem(kind, text string) {
 	p.recording.Problems = append(p.recording.Problems, parity.LaneProblem{Kind: kind, Text: text})
 }
 
-// prepareEnvironment creates the environment, replacing the environment of the previous lane.
+// prepareEnvironment creates the environment of a program in place of that of the program that ran before.
 func (p *caseRunOfProgram) prepareEnvironment(ctx context.Context) error {
 	if err := os.RemoveAll(p.path()); err != nil {
 		return err
@@ -298,7 +298,7 @@ type modelAPI struct {
 	done    chan error
 }
 
-// listenAPI starts the API server of a lane. The server runs until Close is called, even if ctx ends earlier.
+// listenAPI starts the API server for one program. The server runs until Close is called, even if ctx ends earlier.
 func (p *caseRunOfProgram) listenAPI(ctx context.Context) (*modelAPI, error) {
 	s, err := scenarios.Load(p.scenarioFile(), scenarios.LoadOptions{})
 	if err != nil {

@@ -25,7 +25,8 @@ import (
 type Job struct {
 	Case  *parity.Case `json:"case"`
 	Lanes []Lane       `json:"lanes"`
-	// Dir is a new directory. The lanes run one after the other in one subdirectory, so that all see the same paths.
+	// Dir is a new directory. Both programs run in the same subdirectory, one after the other, so that both see the same
+	// paths.
 	Dir string `json:"dir"`
 	// Executable is the claudeless binary, which is also used for fixtures.
 	Executable string `json:"self"`
@@ -48,7 +49,7 @@ type Lane struct {
 	Version string `json:"version,omitempty"`
 }
 
-// Play runs the lanes of a job in order.
+// Play runs the case of a job with each of the job's programs, in order.
 func Play(ctx context.Context, s *process.System, job *Job) ([]*parity.Recording, error) {
 	var all []*parity.Recording
 	for _, l := range job.Lanes {

@@ -20,7 +20,7 @@ import (
 	"github.com/claudeless/claudeless/internal/parity"
 )
 
-// Program is a claude program.
+// Program is one of the two programs to compare: claudeless, or a real claude.
 type Program struct {
 	Path    string // empty means claudeless
 	Version string // 2.1.330

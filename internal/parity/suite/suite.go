@@ -1,8 +1,8 @@
 // Package suite runs parity cases with claudeless and the real claude and reports the differences. Every readable
 // case gets a verdict, even if others fail.
 //
-// A lane is one program in its own environment: only the listed environment variables are passed on, and when a run
-// returns, its processes have exited and its files are removed.
+// Each program runs in its own environment (a lane): only the listed environment variables are passed on, and when a run returns,
+// its processes have exited and its files are removed.
 package suite
 
 import (
@@ -29,7 +29,7 @@ import (
 // Options configure a comparison. System, Executable and Cases are required.
 type Options struct {
 	Cases []string // files and directories
-	// Left and Right are the lanes; the zero value is claudeless.
+	// Left and Right are the programs to compare; Program{} means claudeless.
 	Left, Right Program
 	// Known is the file of known differences between claudeless and the real CLI.
 	// Differences between two versions of the real CLI are never accepted.
@@ -53,7 +53,7 @@ type Options struct {
 	System       *process.System
 }
 
-// Result is the result of a comparison.
+// Result is the report about all cases, together with problems of the input files.
 type Result struct {
 	parity.Report
 
@@ -126,7 +126,8 @@ func (r *caseRunner) newVerdict(c *parity.Case) *parity.Verdict {
 	return &parity.Verdict{Case: c.Name, Area: c.AreaFromDirectoryName(), Version: r.Right.Version, File: c.File, Line: c.ScenarioLine, Differences: []parity.Difference{}}
 }
 
-// runCase runs a case and compares its lanes. previous is the verdict of the previous attempt, if the case is repeated.
+// runCase runs a case with both programs and compares their recordings. previous is the verdict of the previous attempt, if
+// the case is repeated.
 func (r *caseRunner) runCase(ctx context.Context, i int, c *parity.Case, previous *parity.Verdict) *parity.Verdict {
 	v := r.newVerdict(c)
 	if len(c.Incomparable) > 0 && r.Left.Path == "" {
@@ -209,7 +210,7 @@ func (res *Result) ExitCode() int {
 
 type laneRunner struct {
 	Options
-	isIsolated bool // each lane has its own network namespace
+	isIsolated bool // each program has its own network namespace
 }
 
 func newLaneRunnerWithDefaultTimeout(o Options) laneRunner {

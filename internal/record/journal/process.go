@@ -26,7 +26,7 @@ type Start struct {
 	Fault string `json:"fault,omitempty"`
 }
 
-// Run is the configuration of a process's session. Processes that print a version or reject the command line have no such line.
+// Run is the configuration of a process's session. Processes that print a version or reject the command line do not write it.
 type Run struct {
 	// Argv is the command line, the program's name first.
 	Argv []string `json:"argv"`

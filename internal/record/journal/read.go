@@ -64,7 +64,7 @@ type Line struct {
 	Result *Result `json:"result"`
 	// Unplayed is a step that the turn did not reach.
 	Unplayed *Unplayed `json:"unplayed"`
-	// Gate is a step that waited at a gate.
+	// Gate is the line about a step that waited until another process released its gate.
 	Gate *Gate `json:"gate"`
 	// Screen is a dialog of the interactive screen and the answer to it.
 	Screen *Screen `json:"screen"`

@@ -30,7 +30,7 @@ type Summary struct {
 	gates    []GateState
 }
 
-// GateState is the state of a gate at which a step has arrived.
+// GateState says whether a step has reached a gate, and whether it still waits there.
 type GateState struct {
 	Name    string `json:"name"`
 	Reached bool   `json:"reached"`

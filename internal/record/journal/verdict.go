@@ -37,7 +37,7 @@ type Finding struct {
 	Process int `json:"process,omitempty"`
 }
 
-// Gate is a step that waited at a gate of the scenario.
+// Gate is the line about a step that waited at a gate until another process released it.
 type Gate struct {
 	// Name of the gate.
 	Name string `json:"name"`

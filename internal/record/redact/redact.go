@@ -41,7 +41,7 @@ type Redactor struct {
 	forms *secretFormFinder // created on first use, because a process that records nothing does not need it
 }
 
-// New creates a redactor.
+// New creates a redactor for the secrets that the options describe.
 func New(o Options) *Redactor {
 	r := &Redactor{label: o.Label, knownValues: newKnownValues(o.Environ, o.Values)}
 	r.label = cmp.Or[PlaceholderMaker](r.label, FixedTextPlaceholderMaker{})

@@ -20,7 +20,7 @@ import (
 var additionalRulesText string
 
 func additionalRules() []rule {
-	// A command begins in a script or a JSON text. A shell or JSON may escape the line ends of a netrc file.
+	// Both placeholders also match in scripts and JSON texts, where line ends can be escaped.
 	patterns := strings.NewReplacer("{command start}", `(?:^|[\n;&|("']\s{0,9}|\\n\s{0,9}|(?:[;\n]\s*(?:then|do)|\bsudo|\bexec|\benv(?:\s+\w+=\S*)*|\btime|\bnohup|\bnpx|\btimeout\s+\S+)\s+)`, "{netrc separator}", `(?:\s|\\[nt]){1,9}`)
 	var rules []rule
 	for block := range strings.SplitSeq(patterns.Replace(additionalRulesText), "\n\n") {

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/tomltext"
 )
 
-// The maximum number of anchors of a version, and the maximum number of characters of an anchor.
+// The maximum number of anchors (texts that identify screens) of a version, and the maximum number of characters of an anchor.
 const (
 	MaxAnchorsPerVersion = 80
 	MaxAnchorLength      = 60
@@ -21,10 +21,10 @@ const (
 //go:embed anchors.toml
 var embeddedScreenAnchorsTOML string
 
-// Anchor is a short text at a certain place of a page, such as the label of an option.
+// Anchor is a short text by which programs recognize a screen, such as the label of an option, with its place on the screen.
 type Anchor struct {
 	Page  string `toml:"page"`  // TAPE.PAGE
-	State string `toml:"state"` // state of the page
+	State string `toml:"state"` // state that the screen shows
 	// Row counts from the bottom. 0 is the last row that is not empty.
 	Row   int    `toml:"row"`
 	Label string `toml:"label"`
@@ -32,18 +32,18 @@ type Anchor struct {
 	Selected bool `toml:"selected"`
 }
 
-// VersionScreenAnchors has the anchors of one version.
+// VersionScreenAnchors has the texts by which programs recognize the screens of one version.
 type VersionScreenAnchors struct {
 	Version string   `toml:"version"`
 	Anchors []Anchor `toml:"anchors"`
 }
 
-// LoadAnchors returns the anchors of all versions that this binary knows, oldest first.
+// LoadAnchors returns the anchors (texts that identify screens) of all versions that this binary knows, oldest first.
 func LoadAnchors() ([]VersionScreenAnchors, error) {
 	return ParseScreenAnchorsTOML("anchors.toml", embeddedScreenAnchorsTOML)
 }
 
-// ParseScreenAnchorsTOML reads anchors.
+// ParseScreenAnchorsTOML reads a file of anchors: the texts that identify the screens of each version.
 func ParseScreenAnchorsTOML(fileName, content string) ([]VersionScreenAnchors, error) {
 	var all struct {
 		Versions []VersionScreenAnchors `toml:"versions"`
@@ -58,8 +58,8 @@ func ParseScreenAnchorsTOML(fileName, content string) ([]VersionScreenAnchors, e
 	return all.Versions, nil
 }
 
-// ChooseScreenAnchors chooses the anchors of a book: the options of dialogs, the name of the mode in the last row, and hints
-// about keys such as "esc to cancel".
+// ChooseScreenAnchors chooses the texts that identify the screens of a version: the options of dialogs, the name of the mode in
+// the last row, and hints about keys such as "esc to cancel".
 func ChooseScreenAnchors(version string, pages []Page) VersionScreenAnchors {
 	v := VersionScreenAnchors{Version: version}
 	seen := map[string]bool{}
@@ -80,7 +80,7 @@ func ChooseScreenAnchors(version string, pages []Page) VersionScreenAnchors {
 		v.Anchors = append(v.Anchors, Anchor{Page: p.NameWithTape(), State: p.State, Row: lastNonEmptyRow(p) - row, Label: label, Selected: selected})
 	}
 	for _, p := range sortByImportance(pages) {
-		// Only the first page of a dialog is used, because a key may have changed the selection on later pages.
+		// Only the first screen of a dialog is used, because a key may have changed the selection on later screens.
 		if p.StateBeforeSlash() != "menu" && !slices.ContainsFunc(pages, func(q Page) bool {
 			return q.Tape == p.Tape && q.State == p.State && q.Offset < p.Offset
 		}) {
@@ -117,7 +117,8 @@ func shortenToMaxAnchorLength(label string) string {
 	return label
 }
 
-// sortByImportance returns the pages that need anchors, the most important first, because the number of anchors is limited.
+// sortByImportance returns the screens that need anchors (identifying texts), the most important first, because the number of
+// anchors is limited.
 func sortByImportance(pages []Page) []*Page {
 	var ordered []*Page
 	for _, kind := range []string{"dialog", "permission", "plan", "question", "busy", "idle", "error", "menu", "ended"} {
@@ -140,7 +141,7 @@ func lastNonEmptyRow(p *Page) int {
 	return 0
 }
 
-// MergeAnchors replaces the anchors of a version, or adds them.
+// MergeAnchors adds v to the anchors of all versions, in place of earlier anchors of the same version.
 func MergeAnchors(all []VersionScreenAnchors, v VersionScreenAnchors) []VersionScreenAnchors {
 	all = slices.DeleteFunc(slices.Clone(all), func(old VersionScreenAnchors) bool { return old.Version == v.Version })
 	all = append(all, v)
@@ -148,7 +149,7 @@ func MergeAnchors(all []VersionScreenAnchors, v VersionScreenAnchors) []VersionS
 	return all
 }
 
-// ScreenAnchorsTOML returns the content of the anchors file.
+// ScreenAnchorsTOML encodes anchors (texts that identify screens) for the file anchors.toml.
 func ScreenAnchorsTOML(all []VersionScreenAnchors) string {
 	var b strings.Builder
 	b.WriteString("# Short labels of the screens of the CLI, written by `claudeless screens anchors --write`.\n")
@@ -166,7 +167,7 @@ func ScreenAnchorsTOML(all []VersionScreenAnchors) string {
 	return b.String()
 }
 
-// CheckAnchorCountAndLength returns an error if the anchors exceed the limits.
+// CheckAnchorCountAndLength returns an error if v has too many anchors or one of them is too long.
 func (v VersionScreenAnchors) CheckAnchorCountAndLength() error {
 	if len(v.Anchors) > MaxAnchorsPerVersion {
 		return fmt.Errorf("version %s has %d anchors (labels that identify a screen), but at most %d can be stored: remove some", v.Version, len(v.Anchors), MaxAnchorsPerVersion)

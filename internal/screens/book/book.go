@@ -1,4 +1,5 @@
-// Package book stores books: the pages of one version of the CLI, captured with one renderer and one size.
+// Package book stores books. A book is a directory with the captured screens (pages) of one version of the CLI, one renderer and
+// one terminal size.
 //
 // The text of pages belongs to the vendor. Books are captured on the user's machine and live in a cache directory
 // there; no part of a book belongs in the repository.
@@ -26,7 +27,7 @@ const (
 
 const tmuxBookDirSuffix = "-tmux"
 
-// Key identifies a book.
+// Key identifies a book (a directory of captured screens) by version, renderer and terminal size.
 type Key struct {
 	Version  string `json:"version,omitempty"`
 	Renderer string `json:"renderer,omitempty"`
@@ -44,22 +45,22 @@ func (k Key) RelativeBookDir() string {
 	return filepath.Join(k.Version, renderer, fmt.Sprintf("%dx%d", k.Cols, k.Rows))
 }
 
-// String returns the key for messages.
+// String returns the key in the form VERSION/RENDERER/COLSxROWS, for messages.
 func (k Key) String() string { return filepath.ToSlash(k.RelativeBookDir()) }
 
-// Root returns the cache directory of books.
+// Root returns the cache directory in which the captured screens of all versions are stored.
 func Root(environ []string) string {
 	cache := cmp.Or(proc.Getenv(environ, "XDG_CACHE_HOME"), filepath.Join(proc.Getenv(environ, "HOME"), ".cache"))
 	return filepath.Join(cache, "claudeless", "screens")
 }
 
-// Book is a directory with pages.
+// Book is a directory with the captured screens of one version, renderer and terminal size.
 type Book struct {
 	Key
 	Dir string
 }
 
-// New returns the book with this key below root; it may have no pages yet.
+// New returns the book with this key below root; its directory may not exist yet.
 func New(root string, k Key) Book { return Book{Key: k, Dir: filepath.Join(root, k.RelativeBookDir())} }
 
 // List returns the books below root, books of older versions first. A root that does not exist has none.
@@ -128,8 +129,8 @@ func CompareVersions(a, b string) int {
 	return cmp.Compare(len(x), len(y))
 }
 
-// Nearest returns the most suitable book for a terminal: if possible with the same renderer and kind of terminal, then
-// with the nearest size. ok is false if there are no books.
+// Nearest returns the book of captured screens that suits a terminal best: if possible with the same renderer and kind of
+// terminal, then with the nearest size. ok is false if there are no books.
 func Nearest(books []Book, k Key) (b Book, ok bool) {
 	if len(books) == 0 {
 		return Book{}, false
@@ -147,7 +148,7 @@ func Nearest(books []Book, k Key) (b Book, ok bool) {
 	return slices.MinFunc(books, func(a, b Book) int { return cmp.Compare(distance(a), distance(b)) }), true
 }
 
-// PageNames returns the names of the pages, TAPE.PAGE, sorted.
+// PageNames returns the sorted names of the captured screens, each in the form TAPE.PAGE.
 func (b Book) PageNames() ([]string, error) {
 	entries, err := os.ReadDir(b.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -162,7 +163,7 @@ func (b Book) PageNames() ([]string, error) {
 	return names, nil
 }
 
-// Pages reads all pages, sorted by name.
+// Pages reads all captured screens of the book, sorted by name.
 func (b Book) Pages() ([]Page, error) {
 	names, err := b.PageNames()
 	if err != nil {

@@ -11,18 +11,18 @@ import (
 	"github.com/claudeless/claudeless/internal/base/textdiff"
 )
 
-// ChangeKind specifies how important a change is.
+// ChangeKind says which part of a captured screen changed, and thereby how important the change is.
 type ChangeKind string
 
 // The kinds of changes, the most important ones first.
 const (
 	ChangedDialogOptions ChangeKind = "options" // the options of a dialog, the selected one, or the effect of Enter
-	ChangedStateOrTitle  ChangeKind = "label"   // the state of the page, or its title
+	ChangedStateOrTitle  ChangeKind = "label"   // the state that the screen shows, or the title
 	ChangedPageText      ChangeKind = "text"
-	PageInOneBookOnly    ChangeKind = "page" // the page is missing in one of the books
+	PageInOneBookOnly    ChangeKind = "page" // only one of the two books has the screen
 )
 
-// Change is one difference between two books.
+// Change is one difference between the captured screens of two versions.
 type Change struct {
 	Kind ChangeKind `json:"kind"`
 	Page string     `json:"page"` // TAPE.PAGE
@@ -30,7 +30,7 @@ type Change struct {
 	Text string     `json:"text"`
 }
 
-// Compare compares two books, page by page, after masking the parts that depend on the run.
+// Compare compares the captured screens of two books, after masking the parts that depend on the run.
 func Compare(a, b Book) ([]Change, error) {
 	before, after, err := readPages(a, b)
 	if err != nil {
@@ -111,8 +111,9 @@ func titleStateCharacter(terminalTitle string) string {
 	return terminalTitle[:n]
 }
 
-// maskedNonEmptyRows returns the masked rows of a page, without empty rows: their number depends on the other rows. The path of a
-// plan has a random length, so rows with a path are joined with the rows around it into which the text is broken.
+// maskedNonEmptyRows returns the masked rows of a captured screen. It leaves out empty rows, because their number depends on
+// the other rows. The path of a plan file has a random length, so line breaks in the text around it vary: it joins these
+// lines.
 func maskedNonEmptyRows(p *Page) string {
 	lines := slices.DeleteFunc(p.Masked(), func(line string) bool { return strings.TrimSpace(line) == "" })
 	text := regexp.MustCompile(`\S*/claudeless-exec-\S*\n +\S*\.md`).ReplaceAllString(strings.Join(lines, "\n")+"\n", "<plan>")

@@ -17,7 +17,7 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/emulator"
 )
 
-// Page is one labelled screen.
+// Page is one captured screen, labelled with the state that it shows.
 type Page struct {
 	Tape  string `json:"tape"`
 	Name  string `json:"page"`
@@ -27,10 +27,10 @@ type Page struct {
 	Cursor    emulator.Cursor `json:"cursor"`
 	Title     string          `json:"title,omitempty"`
 	Alternate bool            `json:"alternate,omitempty"` // the alternate screen is shown
-	// Slots are the parts that depend on the run.
+	// Slots are the parts of the screen that depend on the run, such as the working directory.
 	Slots   []Slot   `json:"slots,omitempty"`
 	Options []Option `json:"options,omitempty"`
-	// Offset is the number of bytes of the tape's output (see [Book.RawOutputUpTo]) up to the page.
+	// Offset is the number of bytes that the program had written when the screen was captured; see [Book.RawOutputUpTo].
 	Offset int `json:"offset,omitempty"`
 
 	Text string `json:"-"` // a line for each row, without the spaces at its end
@@ -46,29 +46,29 @@ func (p *Page) StateBeforeSlash() string {
 	return kind
 }
 
-// Lines returns the rows.
+// Lines returns the rows of the screen, without styles.
 func (p *Page) Lines() []string { return strings.Split(strings.TrimSuffix(p.Text, "\n"), "\n") }
 
-// SetFromScreen sets text, size, cursor, title and options from a screen. It also sets the slots: the texts of
-// textBySlotName, and parts that change without input, such as spinners.
+// SetFromScreen sets text, size, cursor, title and options from a screen. It also sets the slots, the parts that depend on the
+// run: the texts of textBySlotName, and parts that change without input, such as spinners.
 func (p *Page) SetFromScreen(s emulator.Screen, textBySlotName map[string]string) {
 	p.Cols, p.Rows, p.Cursor, p.Title, p.Alternate = s.Cols, s.Rows, s.Cursor, s.Title, s.Alternate
 	p.Text, p.ANSI = s.Text(), s.ANSI()
 	p.Options, p.Slots = FindOptions(s.Lines()), FindSlots(s.Lines(), textBySlotName)
 }
 
-// The file suffixes of pages and tapes.
+// The suffixes of the files for captured screens and for the output of a tape (a script of keys).
 const (
 	textSuffix          = ".txt"
 	ansiSuffix          = ".ansi"
 	jsonSuffix          = ".json"
 	castSuffix          = ".cast"
 	rawTapeOutputSuffix = ".raw"
-	// RejectedSuffix is the suffix of the files of a page that does not show what its label says.
+	// RejectedSuffix is the suffix of the files of a screen that does not show the state that its label says.
 	RejectedSuffix = ".rejected"
 )
 
-// Read reads the page TAPE.PAGE.
+// Read reads the captured screen with this name, which has the form TAPE.PAGE.
 func (b Book) Read(name string) (p Page, err error) {
 	raw, err := os.ReadFile(b.filePath(name, jsonSuffix))
 	text, failed := os.ReadFile(b.filePath(name, textSuffix))
@@ -80,13 +80,13 @@ func (b Book) Read(name string) (p Page, err error) {
 		return p, fmt.Errorf("reading the page %s: %w", name, err)
 	}
 	p.Text, p.ANSI = string(text), string(ansi)
-	p.Slots = FindSlots(p.Lines(), slotTextsNotFoundByPattern(p.Slots)) // the patterns may be newer than the file of the page
+	p.Slots = FindSlots(p.Lines(), slotTextsNotFoundByPattern(p.Slots)) // the patterns may be newer than the file of the screen
 	return p, nil
 }
 
 func (b Book) filePath(name, suffix string) string { return filepath.Join(b.Dir, name+suffix) }
 
-// Write writes the files of a page, replacing older ones.
+// Write writes the files of a captured screen, replacing older files.
 func (b Book) Write(p *Page) error { return b.WriteAs(p, p.NameWithTape(), "") }
 
 // WriteAs is like Write, but uses another name, and adds a suffix such as [RejectedSuffix] to the names of the files.
@@ -105,7 +105,7 @@ func (b Book) WriteAs(p *Page, pageName, extraSuffix string) error {
 	return nil
 }
 
-// RemoveTape removes all files of a tape, so that no page of an earlier capture remains.
+// RemoveTape removes all files of a tape (a script of keys), so that no screen of an earlier capture remains.
 func (b Book) RemoveTape(tape string) error {
 	files, err := filepath.Glob(b.filePath(tape, ".*"))
 	for _, file := range files {
@@ -114,7 +114,7 @@ func (b Book) RemoveTape(tape string) error {
 	return err
 }
 
-// WriteTape saves the output of a tape: the recording (asciicast) and the raw bytes.
+// WriteTape saves what the program wrote during a tape (a script of keys): the recording (asciicast) and the raw bytes.
 func (b Book) WriteTape(tape string, cast, raw []byte) error {
 	if err := os.MkdirAll(b.Dir, 0o755); err != nil {
 		return fmt.Errorf("writing the tape %s: %w", tape, err)
@@ -122,7 +122,7 @@ func (b Book) WriteTape(tape string, cast, raw []byte) error {
 	return errors.Join(os.WriteFile(b.filePath(tape, castSuffix), cast, 0o644), os.WriteFile(b.filePath(tape, rawTapeOutputSuffix), raw, 0o644))
 }
 
-// RawOutputUpTo returns the output that led to a page.
+// RawOutputUpTo returns what the program wrote until the screen was captured.
 func (b Book) RawOutputUpTo(p *Page) ([]byte, error) {
 	raw, err := os.ReadFile(b.filePath(p.Tape, rawTapeOutputSuffix))
 	if err != nil {
@@ -254,8 +254,8 @@ func dialogStateFromText(screenLines []string, options []Option) string {
 	return "menu"
 }
 
-// ImplausibleStateReason returns the reason why the label of a page is implausible; empty means it is plausible. A dialog needs
-// options, and a busy page needs a title or a row that indicates it.
+// ImplausibleStateReason returns the reason why a screen cannot show the state of its label; empty means that it can. A dialog
+// needs options, and the state busy needs a title or a row that indicates work.
 func ImplausibleStateReason(p *Page) string {
 	waiting := []string{"permission", "question", "plan", "dialog"}
 	kind := p.StateBeforeSlash()
@@ -275,7 +275,7 @@ func ImplausibleStateReason(p *Page) string {
 	return ""
 }
 
-// Slot is a part of a page that depends on the run.
+// Slot is a part of a screen that depends on the run.
 type Slot struct {
 	// Name specifies what the slot contains: dir, prompt, command, answer, spinner, time, tip, and so on.
 	Name  string `json:"name"`
@@ -284,7 +284,7 @@ type Slot struct {
 	Col   int    `json:"col"` // column in characters from the beginning of the row
 }
 
-// runDependentPartPattern describes a part of a page that changes without input. The first group of pattern matches it.
+// runDependentPartPattern describes a part of a screen that changes without input. The first group of pattern matches this part.
 type runDependentPartPattern struct {
 	name    string
 	pattern *regexp.Regexp
@@ -314,8 +314,8 @@ func slotTextsNotFoundByPattern(slots []Slot) (textBySlotName map[string]string)
 	return texts
 }
 
-// FindSlots returns the parts of lines that depend on the run. These are the given texts, by name, and parts that
-// change without input, such as spinners. Slots do not overlap; if texts overlap, the longer text wins.
+// FindSlots returns the parts of lines that depend on the run. These are the given texts, by name, and parts that change without
+// input, such as spinners. The returned parts do not overlap; if texts overlap, only the longer text is returned.
 func FindSlots(lines []string, texts map[string]string) []Slot {
 	var slots []Slot
 	sorted := namesLongestTextFirst(texts)
@@ -380,7 +380,8 @@ func namesLongestTextFirst(texts map[string]string) []string {
 	return names
 }
 
-// Masked returns the page's lines with each slot replaced by its name, and without the logo, tips and hints, which change.
+// Masked returns the rows for a comparison: names replace the parts that depend on the run, and the logo, tips and hints are left
+// out.
 func (p *Page) Masked() []string {
 	lines := FillSlots(p.Lines(), p.Slots, func(s Slot) string {
 		switch s.Name {
@@ -400,7 +401,7 @@ func (p *Page) Masked() []string {
 	return lines
 }
 
-// FillSlots returns a copy of lines in which the text of each slot is replaced by its value.
+// FillSlots returns a copy of lines in which value(slot) replaces the captured text of each slot.
 func FillSlots(lines []string, slots []Slot, value func(Slot) string) []string {
 	lines = slices.Clone(lines)
 	for _, s := range slices.Backward(slots) {

@@ -1,5 +1,6 @@
-// Package capture plays tapes with the real or simulated CLI and keeps their pages in books. Each tape runs as
-// claudeless exec --real --tty: in a separate network with its scenario as the model and a private home directory.
+// Package capture saves screens of the real or simulated CLI. It plays tapes (scripts of keys) and stores the screens in one
+// directory per CLI version. Each tape runs as claudeless exec --real --tty, with a scenario as the model, in a separate
+// network.
 package capture
 
 import (
@@ -19,29 +20,29 @@ import (
 type Options struct {
 	Self    string // the path of this binary
 	Claude  string // the path of the real CLI; empty means the simulated one
-	Root    string // root directory of the books
+	Root    string // root directory of the captured screens
 	Environ []string
 	Books   []book.Key
 	Tapes   []*tape.Tape
 	Clock   tape.Clock
-	// Parallel is how many tapes run at the same time; 0 means 2.
+	// Parallel is how many scripts of keys are played at the same time; 0 means 2.
 	Parallel int
-	// Progress receives a line for each tape; nil means no output.
+	// Progress receives a line of text for each tape that ends; nil means no output.
 	Progress io.Writer
 }
 
-// Result is the outcome of one tape.
+// Result is the outcome of one tape (a script of keys) in one book (the screens of one CLI version).
 type Result struct {
 	Tape    string   `json:"tape"`
 	Book    string   `json:"book"`
 	Pages   int      `json:"pages"`
 	Seconds float64  `json:"seconds"`
-	Wrong   []string `json:"wrong,omitempty"` // pages with a wrong label
+	Wrong   []string `json:"wrong,omitempty"` // captured screens with a wrong state label
 	Failure string   `json:"failure,omitempty"`
 	Details string   `json:"-"` // the screen and the end of the journal
 }
 
-// Failed reports whether the tape was not played to its end, or a label was wrong.
+// Failed reports whether the script of keys was not played to its end, or a captured screen has a wrong state label.
 func (r *Result) Failed() bool { return r.Failure != "" || len(r.Wrong) > 0 }
 
 type tapeWithTargetBook struct {
@@ -49,8 +50,8 @@ type tapeWithTargetBook struct {
 	book book.Book
 }
 
-// Run captures all tapes for all books. The results are ordered by book, then by tape. A tape that fails has a result with
-// a Failure; an error means that capturing is impossible.
+// Run plays all tapes for all books. The results are ordered by book, then by tape. A tape that fails has a result with a
+// Failure; an error means that capturing is impossible.
 func Run(ctx context.Context, o Options) ([]Result, error) {
 	var jobs []tapeWithTargetBook
 	for _, key := range o.Books {
@@ -67,7 +68,7 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 		if places <- struct{}{}; ctx.Err() != nil {
 			break
 		}
-		workers.Go(func() { // returns when the tape has ended
+		workers.Go(func() { // returns when the script of keys has ended
 			r, err := o.runTape(ctx, jobs[i])
 			mu.Lock()
 			results[i], failed, done = r, errors.Join(failed, err), done+1

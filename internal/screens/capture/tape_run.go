@@ -147,14 +147,14 @@ func (s *tapeRun) play(ctx context.Context, r *Result) error {
 	return errors.Join(err, s.book.WriteTape(s.tape.Name, cast, raw))
 }
 
-// savePage writes a page to the book. The files of a page with a wrong label get the suffix [book.RejectedSuffix].
+// savePage stores a captured screen. If its state label is wrong, its files get the suffix [book.RejectedSuffix].
 func (s *tapeRun) savePage(page tape.Page, r *Result) error {
 	p := book.Page{Tape: s.tape.Name, Name: page.Name, State: page.State, Enter: page.Enter, Key: s.book.Key, Offset: page.Offset}
 	texts := map[string]string{"dir": s.projectDir()}
 	maps.Copy(texts, s.tape.Slots)
 	p.SetFromScreen(page.Screen, texts)
 	if effect := effectOfEnterOnSelectedOption(p.Options); effect != "" && p.Enter != "" {
-		p.Enter = effect // some versions select another option than the tape expects
+		p.Enter = effect // some versions select another option than the script of keys expects
 	}
 	s.cast.addMarker(p.NameWithTape() + " " + p.State)
 	r.Pages++

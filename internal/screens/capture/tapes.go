@@ -18,7 +18,7 @@ import (
 //go:embed tapes/*.toml
 var tapeFiles embed.FS
 
-// TapeNames returns the names of the tapes, sorted.
+// TapeNames returns the sorted names of the tapes, which are scripts of keys.
 func TapeNames() []string {
 	entries, _ := tapeFiles.ReadDir("tapes") // embedded files can be read
 	var names []string
@@ -29,7 +29,7 @@ func TapeNames() []string {
 	return names
 }
 
-// LoadTape loads the tape with the given name.
+// LoadTape loads the script of keys with the given name.
 func LoadTape(name string) (*tape.Tape, error) {
 	text, err := tapeFiles.ReadFile("tapes/" + path.Base(name) + ".toml")
 	if err != nil {

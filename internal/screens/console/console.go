@@ -25,7 +25,7 @@ type Settings struct {
 	Screens string
 }
 
-// ParseSize is [emulator.ParseSize].
+// ParseSize reads a terminal size, COLSxROWS.
 func ParseSize(text string) (emulator.Size, error) { return emulator.ParseSize(text) }
 
 // Options configure a console. Clock and Display are required.

@@ -21,7 +21,7 @@ const (
 	minFrameInterval = 50 * time.Millisecond  // minimum time between two frames of the recording
 )
 
-// Clock is the time of a recorder.
+// Clock returns the time for the events of a recording.
 type Clock interface{ Now() time.Time }
 
 // recorderOptions configure a recorder. Cols, Rows and Clock are required.
@@ -106,7 +106,7 @@ func (r *recorder) RecordOutput(p []byte) {
 	r.lastOutput = now
 }
 
-// RecordInput records what was typed.
+// RecordInput adds typed bytes to the recording, without secrets.
 func (r *recorder) RecordInput(p []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -97,7 +97,7 @@ func (e *Emulator) Replies() []byte {
 	return r
 }
 
-// Modes returns the terminal modes that affect the terminal's input.
+// Modes returns the modes that the program has set for the terminal's input.
 func (e *Emulator) Modes() Modes {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -107,7 +107,7 @@ func (e *Emulator) Modes() Modes {
 	}
 }
 
-// Modes are terminal modes that a program has set. They affect the terminal's input.
+// Modes are those terminal modes, set by a program, that change the bytes that keys, pastes and the mouse send.
 type Modes struct {
 	BracketedPaste bool // pastes are marked
 	CursorKeys     bool // cursor keys send ESC O instead of ESC [

@@ -43,8 +43,8 @@ func ParseSize(text string) (Size, error) {
 
 // TerminalPair is a pseudo-terminal. The caller closes both files.
 type TerminalPair struct {
-	Controller *os.File // bytes written to it are typed into the terminal
-	Terminal   *os.File // terminal of the program
+	Controller *os.File // our side: bytes written to it are typed into the terminal
+	Terminal   *os.File // the program's side of the pseudo-terminal
 }
 
 // OpenTerminalPair creates a pseudo-terminal of this size.

@@ -203,15 +203,15 @@ type Program interface {
 // Clock provides the time for a player.
 type Clock interface {
 	Now() time.Time
-	// After sends the time after d.
+	// After returns a channel that receives the time after the duration d.
 	After(d time.Duration) <-chan time.Time
 }
 
-// Page is a labelled screen.
+// Page is a captured screen, labelled with the state that it shows.
 type Page struct {
 	Name, State, Enter string
 	Screen             emulator.Screen
-	// Offset is how many bytes of output led to the screen.
+	// Offset is the number of bytes that the program wrote before the screen was captured.
 	Offset int
 }
 
@@ -222,19 +222,19 @@ type Event struct {
 	Data  []byte // valid until Record returns
 }
 
-// Recorder receives events.
+// Recorder receives the input and output of a program while a tape (script of keys) is played.
 type Recorder interface{ Record(Event) }
 
-// Player plays tapes with a program. Program, Screen and Clock are required.
+// Player plays tapes: it sends the keys of a script to a program. Program, Screen and Clock are required.
 type Player struct {
 	Program Program
 	Screen  *emulator.Emulator
 	Clock   Clock
 	// Recorder receives the input and output of the program, from one goroutine at a time; nil means no recording.
 	Recorder Recorder
-	// Page receives each page; an error ends the tape.
+	// Page receives each captured screen; an error that it returns ends the tape.
 	Page func(Page) error
-	// OpenGate opens a gate of the scenario; nil means the tape may not have gates.
+	// OpenGate releases a gate, at which a step of the scenario waits; nil means that the tape may not have gates.
 	OpenGate func(name string) error
 }
 
@@ -248,7 +248,7 @@ const (
 	maxKeyWait            = 400 * time.Millisecond // longest wait before the next key
 )
 
-// StepError reports which step of a tape failed and what the screen showed.
+// StepError reports which step of a script of keys failed and what the screen showed.
 type StepError struct {
 	Tape   string
 	Step   int // number of the step, from 1
@@ -262,7 +262,8 @@ func (e *StepError) Error() string {
 	return fmt.Sprintf("tape %s: step %d (line %d): %s", e.Tape, e.Step, e.Line, e.Reason)
 }
 
-// Play plays a tape, which may end before the program. The error is a [*StepError] or from ctx, Page or OpenGate.
+// Play plays a tape (a script of keys), which may end before the program does. The error is a [*StepError] or from ctx, Page or
+// OpenGate.
 func (p *Player) Play(ctx context.Context, t *Tape) error {
 	b := p.Start()
 	for i := range t.Steps {
@@ -333,7 +334,7 @@ func (r *Playback) copyProgramOutputToScreen() {
 	}
 }
 
-// passToRecorder passes an event to the recorder; the caller holds mu.
+// passToRecorder passes input or output of the program to the recorder; r.mu must be held.
 func (r *Playback) passToRecorder(isInput bool, data []byte) {
 	if r.Recorder != nil {
 		r.Recorder.Record(Event{At: r.Clock.Now().Sub(r.startedAt), Input: isInput, Data: data})

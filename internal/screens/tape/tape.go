@@ -14,7 +14,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
-// Tape is one file. Lists and strings may be empty.
+// Tape is one file with a script of keys. All its lists and strings may be empty.
 type Tape struct {
 	Name string // name of the file, without its extension
 
@@ -23,7 +23,7 @@ type Tape struct {
 	Scenario string `toml:"scenario"`
 	// Args are the arguments of the program.
 	Args []string `toml:"args"`
-	// Dialogs names the dialogs of a first start that the program shows; "all" means every one.
+	// Dialogs names the dialogs of a first start that the program is to show; "all" means every dialog.
 	Dialogs []string `toml:"fresh"`
 	// Settings and MCP are the JSON of settings.json and .mcp.json; $BIN is the path of this binary.
 	Settings string `toml:"settings"`
@@ -34,13 +34,13 @@ type Tape struct {
 	Setup string `toml:"setup"`
 	// Files are files of the working directory, by path.
 	Files map[string]string `toml:"files"`
-	// Slots are texts on the pages of this tape that depend on the run, by name: "command", "answer", "prompt". When
-	// pages are compared, the name replaces the text.
+	// Slots are the texts on the screens of this tape that depend on the run, by name: "command", "answer", "prompt". When
+	// screens are compared, the name replaces the text.
 	Slots map[string]string `toml:"slots"`
 	Steps []Step            `toml:"steps,required"`
 }
 
-// Step is one step. Its parts are executed in the order of the fields; all are optional.
+// Step is one step of a script of keys. Its parts are executed in the order of the fields; all are optional.
 type Step struct {
 	Line int // line in the file
 
@@ -54,10 +54,10 @@ type Step struct {
 	Select   string `toml:"select"`            // press Down until the option that begins with this text is selected
 	Key      string `toml:"key"`               // press these keys: "Down Down Enter"
 	Gate     string `toml:"gate"`              // open this gate of the scenario
-	SettleMS int    `toml:"settle_ms" min:"0"` // wait until no output arrives for this long; 250 by default before a page
+	SettleMS int    `toml:"settle_ms" min:"0"` // wait until no output arrives for this long; default 250 if the step captures the screen
 
-	Snapshot string `toml:"snapshot"` // take a page of this name
-	State    string `toml:"state"`    // the state that the page shows
+	Snapshot string `toml:"snapshot"` // capture the screen under this name
+	State    string `toml:"state"`    // the state that the screen shows
 	Enter    string `toml:"enter" enum:"sends,accepts,refuses,quits,nothing"`
 
 	Exit      *int `toml:"exit"`               // wait until the program ends, with this exit code
@@ -68,7 +68,7 @@ type Step struct {
 	keys    []string       // bytes that the keys of Key send
 }
 
-// PageStates returns the states that a page may have. A subkind may follow after a slash: permission/bash.
+// PageStates returns the states that a screen may show. A subkind may follow after a slash: permission/bash.
 func PageStates() []string {
 	return []string{"idle", "busy", "permission", "question", "plan", "dialog", "menu", "error", "ended"}
 }
@@ -76,7 +76,8 @@ func PageStates() []string {
 // FirstStartDialogs returns the names of the dialogs of a first start. A tape may list them in its key `fresh`.
 func FirstStartDialogs() []string { return []string{"trust", "key", "mcp", "bypass", "auto"} }
 
-// Parse reads a tape. The list contains every problem of the file. The tape is usable if the list is empty.
+// Parse reads a tape, which is a script of keys in TOML. The list contains every problem of the file. The tape is usable if the
+// list is empty.
 func Parse(file string, text []byte) (*Tape, diag.List) {
 	ix := diag.IndexTOML(file, text)
 	if problem := ix.FirstProblem(); problem != nil {
@@ -157,7 +158,7 @@ func (s *Step) compile(add func(key, hint, message string)) {
 	}
 }
 
-// CompileStepOutsideTape returns a step that is in no file, for [Playback.DoStep].
+// CompileStepOutsideTape checks and compiles a step that does not come from a file, for [Playback.DoStep].
 func CompileStepOutsideTape(step Step) (*Step, error) {
 	var err error
 	step.compile(func(_, hint, message string) {
@@ -171,8 +172,8 @@ func CompileStepOutsideTape(step Step) (*Step, error) {
 
 func backquote(s string) string { return "`" + s + "`" }
 
-// LinesOfSleepsOutsideMenus returns the lines of the steps that sleep, except those that take pages of menus. Such steps are a
-// problem: on a busy machine a fixed sleep is too short, and the page is captured too early.
+// LinesOfSleepsOutsideMenus returns the lines of the steps that sleep, except those that capture menus. These steps are a
+// problem: on a busy machine a fixed sleep is too short, and the screen is captured too early.
 func (t *Tape) LinesOfSleepsOutsideMenus() []int {
 	var lines []int
 	for _, s := range t.Steps {

@@ -16,7 +16,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// Call is one tool call.
+// Call says which tool of the server to call, and with which limits.
 type Call struct {
 	Tool      string          // name of the tool, without the prefix of the server
 	UseID     string          // sent as _meta["claudecode/toolUseId"]; empty means omitted

@@ -294,8 +294,8 @@ type eventStream struct {
 	retry       time.Duration // pause that the server asked for; 0 means none
 }
 
-// open sends a GET request for the stream, or for the rest of it. A nil body means that it failed,
-// and isRefused that the server has no such stream.
+// open sends a GET request for the stream, or for the rest of it. A nil body means that the request failed. isRefused means that
+// the server does not offer this stream.
 func (s *eventStream) open(ctx context.Context) (body io.ReadCloser, isRefused bool) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url, http.NoBody)
 	if err != nil {

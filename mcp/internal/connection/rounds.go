@@ -23,7 +23,7 @@ const (
 	pauseBeforeRetryWithoutQuestions = 250 * time.Millisecond
 )
 
-// inputRequiredResult is a result that requests input.
+// inputRequiredResult is the server's result for a call that needs answers of the user before it can finish.
 type inputRequiredResult struct {
 	ResultType json.RawMessage `json:"resultType"`
 	Requests   json.RawMessage `json:"inputRequests"`

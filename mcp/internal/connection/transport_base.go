@@ -141,13 +141,13 @@ func (r *closeReason) markEnded(why ConnectionGivenUpReason) {
 	}
 }
 
-// MarkConnectionLost marks the connection as lost.
+// MarkConnectionLost records that the connection broke without a reason to report, which closes Lost.
 func (r *closeReason) MarkConnectionLost() { r.markEnded("") }
 
 // Lost returns a channel that is closed when the connection is lost or closed.
 func (r *closeReason) Lost() <-chan struct{} { return r.lost }
 
-// IsConnectionLostOrClosed reports whether Lost is closed.
+// IsConnectionLostOrClosed reports whether the connection has ended, by a failure or by Close.
 func (r *closeReason) IsConnectionLostOrClosed() bool { return r.why.Load() != nil }
 
 // LostBy returns why the connection was given up; "" means that it was not given up.

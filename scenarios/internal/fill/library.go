@@ -29,7 +29,7 @@ type expressionKey struct {
 	groups string // names of the capture groups, separated by spaces
 }
 
-// NewEmptyExpressionLibrary returns an empty library.
+// NewEmptyExpressionLibrary returns a library that contains no compiled expressions yet.
 func NewEmptyExpressionLibrary() *ExpressionLibrary {
 	return &ExpressionLibrary{
 		conditions: map[expressionKey]*eval.Program{}, templates: map[expressionKey]*eval.Template{},
