@@ -88,8 +88,8 @@ func SkippedResult() protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Text: text}, IsError: true, Output: text, NonExecutionKind: "cancelled"}
 }
 
-// StoppedResult returns the result of a call that was interrupted while it ran. The text begins with that of
-// InterruptedResult, which claims that the call did not run, and ends with a correction of that claim.
+// StoppedResult returns the result of a call that was interrupted while it ran. It begins with the text of InterruptedResult,
+// which claims that the call did not run, and then corrects this claim.
 func StoppedResult() (resultOfCallInterruptedWhileRunning protocol.ToolResult) {
 	r := InterruptedResult()
 	r.Content.Text += " Correction to the text above: this call was stopped while running, not refused before it ran. " +

@@ -46,7 +46,7 @@ func (c Composite) Execute(ctx context.Context, call protocol.ToolUse) (Result, 
 	return Result{}, ErrUnknownTool
 }
 
-// Hide returns a middleware that hides tools: it does not list them, and calls of them return [ErrUnknownTool].
+// Hide returns a middleware that hides tools: hidden tools are not listed, and calls of them return [ErrUnknownTool].
 func Hide(hidden func(protocol.Tool) bool) Middleware {
 	return func(next Executor) Executor { return &executorRejectingHiddenTools{next: next, hidden: hidden} }
 }

@@ -116,8 +116,8 @@ func (x *Index) Meta(use protocol.ToolUse) (displayNames protocol.ToolUseMeta, d
 	return protocol.ToolUseMeta{ID: use.ID, DisplayName: shown}, true
 }
 
-// toolNameAfterServerPrefix returns the tool in "server__tool". The name of a server may contain "__": if several known servers
-// fit, the one with the longest name is used.
+// toolNameAfterServerPrefix returns the tool in "server__tool". Because the name of a server may contain "__", several known
+// servers may fit; the longest name is used.
 func (x *Index) toolNameAfterServerPrefix(serverAndToolName string) string {
 	longest := ""
 	for server := range x.servers {

@@ -114,7 +114,8 @@ type ConfigOptions struct {
 	NoProject bool
 	// Disabled lists the names of disabled servers from all sources.
 	Disabled []string
-	// DisabledProject lists servers that are skipped if they come from .mcp.json, but not if they have another source.
+	// DisabledProject lists servers of .mcp.json that are not started. Servers with the same names from other sources are
+	// started.
 	DisabledProject []string
 }
 
@@ -132,7 +133,7 @@ type Config struct {
 	Errors []protocol.MCPServerError
 	// Warnings report unset variables and white space around values.
 	Warnings []string
-	// UnknownKeys are the members of entries that have no meaning in them. They are ignored, as in the real CLI.
+	// UnknownKeys are keys that have no meaning in the entry of their server. They are ignored, as in the real CLI.
 	UnknownKeys []UnknownKey
 }
 

@@ -221,10 +221,10 @@ type ServerChange struct {
 	Errors         map[string]string // servers that did not connect, with the reason in the words of the real CLI
 }
 
-// SetServers makes desired the servers of source. It starts new servers, and stops servers that source set earlier if
-// desired lacks them. Servers of other sources stay, but a server in desired replaces a server of the same name, which
-// then belongs to source. A server whose expanded configuration is unchanged keeps its process and connection. The
-// servers that the SDK host configured belong to the source "sdk". SetServers waits for the new servers as Start does.
+// SetServers makes desired the servers of source. It starts new servers, and stops servers that source set earlier if desired
+// lacks them. Servers of other sources stay, but a server in desired replaces a server of the same name, which then belongs to
+// source. A server whose expanded configuration is unchanged keeps its process and connection. The servers that the SDK host
+// configured belong to the source "sdk". SetServers waits for the new servers as Start does.
 func (m *Manager) SetServers(ctx context.Context, source string, desired []ServerConfig) (ServerChange, error) {
 	change := ServerChange{Errors: map[string]string{}}
 	m.mu.Lock()

@@ -18,9 +18,8 @@ import (
 )
 
 const (
-	// Of a result of more than maxInlineResultRunes characters, only the beginning is shown, and the whole result is saved to
-	// a file. A result of more than maxResultTokens tokens is not shown at all (observed with 2.1.329, which counts the
-	// tokens through the API).
+	// If a result has more than maxInlineResultRunes characters, it is saved to a file, and only its beginning is shown. A result
+	// of more than maxResultTokens tokens is not shown at all (observed with 2.1.329, which counts the tokens through the API).
 	maxInlineResultRunes  = 50_000
 	maxResultTokens       = 25_000
 	maxResultPreviewRunes = 2000

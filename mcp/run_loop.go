@@ -195,7 +195,8 @@ var connectPauses = [maxRetries]time.Duration{2, 6, 16} // never changed
 const maxReconnects = 5
 
 // reconnectPause returns the pause after a number of attempts to reconnect. The real CLI 2.1.330 pauses for random times around
-// 0, 1, 2, 4 and 8 s, then between 15 s and a limit that doubles from 30 s to 5 min. This function returns the means.
+// 0, 1, 2, 4 and 8 s, then between 15 s and a limit that doubles from 30 s to 5 min. reconnectPause returns the mean values of
+// these times.
 func reconnectPause(attempts int, unit time.Duration) time.Duration {
 	const shortest, first, longest = 15, 30, 300
 	switch {
@@ -321,7 +322,7 @@ func (l *connectionLoop) refresh(ctx context.Context) {
 	})
 }
 
-// applyRefresh replaces the lists by the fetched ones; if fetching failed, the old ones stay.
+// applyRefresh replaces the lists of a server by newly fetched lists. If fetching failed, the old lists stay.
 func (l *connectionLoop) applyRefresh(r refreshResult) {
 	if r.conn != l.conn {
 		return

@@ -150,8 +150,8 @@ func (e *Engine) recordLastReplyText(r Request, reply Reply) {
 }
 
 // isInEndlessNotificationLoop reports whether a rule has answered more than maxNotificationsInRowAnsweredWithToolCalls
-// consecutive prompts of the CLI with tool calls. Such calls can cause more prompts of the CLI, without an end. Each
-// call of isInEndlessNotificationLoop counts one answer. It returns false for a rule with once or max_matches.
+// consecutive prompts of the CLI with tool calls. The calls can cause more prompts of the CLI, without an end. Each call of
+// isInEndlessNotificationLoop counts one answer. It returns false for a rule with once or max_matches.
 func (e *Engine) isInEndlessNotificationLoop(promptRequest Request, answeringRule *matchedRule) bool {
 	if !promptRequest.IsNotification || answeringRule.ref.Name == "" || answeringRule.rule >= 0 && (e.scenario.Responses[answeringRule.rule].Once || e.scenario.Responses[answeringRule.rule].MaxMatches != nil) {
 		return false

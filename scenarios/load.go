@@ -238,10 +238,10 @@ func parseFile(path, src string) (ix *diag.SourceIndex, tree map[string]any, pro
 	return ix, tree, nil
 }
 
-// syntaxError returns a diagnostic for invalid TOML. firstProblem is the first problem that the index found; err comes
-// from the TOML decoder. If firstProblem says that something is not closed or is defined twice, the result is
-// firstProblem. Otherwise the result has the decoder's message. Its position is that of firstProblem if the decoder
-// reports the same line or the next one, because the decoder reports some errors one line late.
+// syntaxError returns a diagnostic for invalid TOML. firstProblem is the first problem that the index found; err comes from the
+// TOML decoder. If firstProblem is about a missing closing character or a second definition, the result is firstProblem.
+// Otherwise it has the decoder's message. The decoder reports some errors one line late: if it reports the line of firstProblem
+// or the next line, the position of firstProblem is used.
 func syntaxError(ix *diag.SourceIndex, firstProblem diag.Diagnostic, err error) diag.Diagnostic {
 	pe, ok := errors.AsType[toml.ParseError](err)
 	if !ok || strings.Contains(firstProblem.Message, "defined") || strings.Contains(firstProblem.Message, "not closed") {
@@ -320,8 +320,8 @@ func (r *Rule) maxAnsweredPrompts() (limitOrNegative int) {
 	return -1
 }
 
-// maxNotificationsInRowAnsweredWithToolCalls is the maximum number of consecutive prompts of the CLI that a rule
-// without a limit may answer with tool calls.
+// maxNotificationsInRowAnsweredWithToolCalls limits how many consecutive prompts that the CLI itself wrote a rule may answer with
+// tool calls, unless the rule has a limit of its matches.
 const maxNotificationsInRowAnsweredWithToolCalls = 20
 
 // convertRustClaudelessScenario converts a file in the format of claudeless-rs 0.4, which has rules with `on`, `say`, `tools` and

@@ -75,7 +75,7 @@ func (e *Engine) saveResponse(r *activeResponse) *savedResponse {
 	return out
 }
 
-// restoreResponse makes a saved response the active one. It returns false if the response does not fit the scenario.
+// restoreResponse continues with a saved response of a rule. It returns false if the scenario no longer has this response.
 func (e *Engine) restoreResponse(r *savedResponse) bool {
 	h := &matchedRule{rule: r.Rule, turn: r.Turn, response: e.scenario.DefaultResponse, ref: e.defaultRuleRef()}
 	src, groups := e.scenario.source, ""

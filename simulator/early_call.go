@@ -217,8 +217,8 @@ func CanShowRunningCallEvents(callCtx context.Context) bool {
 	return events != nil
 }
 
-// ShowRunningCallEvent shows an event of a call that is still running, and returns when it has been shown. callCtx is the
-// context of the call. It returns false if the event can only be shown together with the result.
+// ShowRunningCallEvent shows an event of a call that is still running, and returns when the event has been shown. callCtx is the
+// context of the call. The result is false if the event can only be shown together with the call's result.
 func ShowRunningCallEvent(callCtx context.Context, ev protocol.Event) bool {
 	events, _ := callCtx.Value(runningCallEventsKey{}).(chan runningCallEvent)
 	if events == nil {

@@ -350,9 +350,9 @@ func (s *Simulator) isFailureUsedUp(rule string, f *scenarios.Failure) bool {
 	return f.Times > 0 && s.history.failures[rule] >= f.Times
 }
 
-// retryRequest repeats a failed request as often as the real CLI does, and reports whether a retry succeeded. After
-// some failures, the CLI first repeats the request immediately and without an event. This request is smaller or not
-// streamed (spec: cli-observed 9).
+// retryRequest repeats a failed request as often as the real CLI does, and reports whether a retry succeeded. After some
+// failures, the CLI first repeats the request at once and without an event, with fewer optional parts or without streaming (spec:
+// cli-observed 9).
 func (x *modelExchange) retryRequest(ctx context.Context, f *scenarios.Failure, api apiFailure, rule string) (bool, error) {
 	x.sim.history.failures[rule]++
 	for range api.SilentRetries {

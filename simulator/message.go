@@ -327,7 +327,7 @@ func (m *streamedMessage) assistantEvent(b protocol.Block, modify func(*protocol
 	return ev
 }
 
-// emitAbortedText emits the text streamed before an interrupt. Its usage counts one token for three characters.
+// emitAbortedText emits the text that was streamed before an interrupt. Its usage is estimated: one token for three characters.
 func (m *streamedMessage) emitAbortedText() {
 	if m.started {
 		m.totals.addReplyToSession(m.modelName, replyUsage{usage: scenarios.Usage{InputTokens: m.usage.InputTokens, OutputTokens: max(min(1, m.usage.OutputTokens), (m.receivedChars+1)/3)}})

@@ -1,9 +1,9 @@
 // Package simulator runs conversations: it turns one user message into an ordered stream of events.
 //
-// [Simulator.Turn] asks the scripted model, runs its tool calls through the executor chain and yields every event once,
-// in the real CLI's order, ending with exactly one result. Text, JSON, stream-json and SDK hosts read this stream.
-// Transcripts and the journal record each event before it is yielded. The package does not depend on output formats,
-// the control protocol, the command line or the operating system: the clock, ids, randomness and waiting are injected.
+// [Simulator.Turn] asks the scripted model, runs the model's tool calls through the executor chain, and yields every event once,
+// in the real CLI's order. The last event is the only result. Text, JSON, stream-json and SDK hosts read this stream. Transcripts
+// and the journal record each event before it is yielded. The package does not depend on output formats, the control protocol,
+// the command line or the operating system: the clock, ids, randomness and waiting are injected.
 package simulator
 
 import (

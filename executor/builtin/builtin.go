@@ -220,8 +220,8 @@ func (t *Tools) Tool(name string) (protocol.Tool, bool) {
 // Dir returns the current directory, from which relative paths start.
 func (t *Tools) Dir() string { return t.shell.Dir() }
 
-// ObservedInput returns a call's input as hooks and hosts see it. It replaces aliases of keys by the keys of the tool's
-// schema, and the path of a read, written or edited file by the absolute path. Nil means that the input is unchanged.
+// ObservedInput returns a call's input as hooks and hosts see it: aliases of keys are replaced by the keys of the tool's schema,
+// and the path of a file to read, write or edit is absolute. Nil means that the input is unchanged.
 func (t *Tools) ObservedInput(call protocol.ToolUse) (inputForHooksAndHosts json.RawMessage) {
 	known, _ := t.registry[currentToolName(call.Name)].ResolveAliases(removePlanWrittenByModel(call))
 	changed := !bytes.Equal(known, call.Input)
@@ -238,9 +238,8 @@ func (t *Tools) ObservedInput(call protocol.ToolUse) (inputForHooksAndHosts json
 // TargetFile returns the absolute path of the file that a call reads or writes; empty means none.
 func (t *Tools) TargetFile(call protocol.ToolUse) string { return t.files.TargetFile(call) }
 
-// TakeChangedFile returns the path of the file that an Edit or Write call wrote, if the file has
-// changed since then, for example because a hook formatted it. Otherwise it returns "". It also
-// records that the model has not seen the new content.
+// TakeChangedFile returns the path of the file that an Edit or Write call wrote if the file has changed since the call, for
+// example because a hook formatted it, and "" otherwise. It records that the model has not seen the new content.
 func (t *Tools) TakeChangedFile(call protocol.ToolUse) (changedPath string) {
 	return t.files.TrackerOfSubagentOrSession(call.Agent).RecordChangeSinceEditOrWriteCall(call)
 }
@@ -263,11 +262,10 @@ func (t *Tools) ReadFile(ctx context.Context, path string, first, lines int) pro
 	return t.files.ReadLines(ctx, path, first, lines)
 }
 
-// newRepositorySnapshotFunc returns a function that records the state of a repository before a Bash
-// command. It returns nil, so that no changed files are listed, unless the session has the tool
-// Edit and its mode is bypassPermissions or auto. If the session began outside of a repository,
-// only the first command inside a repository gets a snapshot, in which all changes are unknown
-// (observed with 2.1.330).
+// newRepositorySnapshotFunc returns a function that records the state of a repository before a Bash command. The function returns
+// nil, so that no changed files are listed, if the session lacks the tool Edit or has another mode than bypassPermissions and
+// auto. If the session began outside of a repository, only the first command inside a repository gets a snapshot, in which all
+// changes are unknown (observed with 2.1.330).
 func (t *Tools) newRepositorySnapshotFunc(o Options) (snapshotRepositoryBeforeBash func(context.Context, string) *gitworktree.Snapshot) {
 	startedInRepository, hasSnapshot := gitworktree.NearestDirectoryWithDotGit(o.CWD) != "", atomic.Bool{}
 	return func(ctx context.Context, dir string) *gitworktree.Snapshot {

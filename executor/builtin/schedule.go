@@ -20,8 +20,7 @@ import (
 
 const maxCronJobs = 50
 
-// cronJobs stores the scheduled prompts of a session. They can be listed and deleted, but they
-// never run.
+// cronJobs stores the scheduled prompts of a session. They can be listed and deleted, but they never run.
 type cronJobs struct {
 	tasks   *task.Set // stores the prompts that are not durable; nil means that the session has no background tasks
 	clock   tool.Clock
@@ -121,8 +120,8 @@ func cronListTool(s *cronJobs) tool.Tool {
 	return tool.Tool{Name: "CronList", Description: "Lists the scheduled prompts.", Input: tool.Object(), Run: tool.TypedRun(s, cronList)}
 }
 
-// cronJobOutput is a job in the form that hosts receive. Durable is false for a job that ends with
-// the session. For a job that is kept in a file it is nil, so that its key is omitted.
+// cronJobOutput is a job in the form that hosts receive. Durable is false for a job that ends with the session. It is nil, and
+// its key omitted, for a job that is stored in a file.
 type cronJobOutput struct {
 	ID        string  `json:"id"`
 	Cron      string  `json:"cron"`

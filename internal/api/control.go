@@ -120,7 +120,7 @@ func (s *Server) isAuthorized(r *http.Request) bool {
 	})
 }
 
-// requestNamespace is the state that all requests of one namespace share.
+// requestNamespace is the state that all requests of one namespace (a test with its own URL below /t/) share.
 type requestNamespace struct {
 	name   string
 	memory *requestNamespaceMemory

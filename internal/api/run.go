@@ -296,8 +296,8 @@ type ruleMatchCounterOfStep struct {
 	isCurrent   bool // the step answers this request, not an earlier one
 }
 
-// Next returns a number for the next match of a rule. A replayed step gets the number that it got the first time. A
-// forked session begins with the steps of another session; for these steps it gets the numbers of the other session.
+// Next returns a number for the next match of a rule. A replayed step gets the number that it got the first time. A forked
+// session begins with the steps of another session; these steps keep the numbers of the other session.
 func (c ruleMatchCounterOfStep) Next(rule string, previousNumber int) (int, error) {
 	m, r := c.replay.memory, c.replay.request
 	m.mu.Lock()

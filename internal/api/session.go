@@ -94,7 +94,8 @@ func (f *historyReplay) requestConversationKey() conversationKey {
 	return conversationKey{f.request.Session, f.request.Agent}
 }
 
-// groupIndexAfter returns the index of the group that follows the one with key at: 0 for a zero key, -1 if none has this key.
+// groupIndexAfter returns the index of the group after the group with the key at. It returns 0 for a zero key, and -1 for an
+// unknown key.
 func (f *historyReplay) groupIndexAfter(at history.Digest) int {
 	if at == (history.Digest{}) {
 		return 0

@@ -147,9 +147,9 @@ func BareModel(name string) string {
 	return "claude-sonnet-4-0"
 }
 
-// ResolveModel returns the full name of the model that a user has named. A short name, such as opus, may be in upper or
-// lower case. For an old model that was replaced, it returns the newer one. It returns other names unchanged, but
-// removes a suffix [1m] that makes no difference.
+// ResolveModel returns the full name of the model that a user has named. A short name, such as opus, may be in upper or lower
+// case. For an old model that was replaced, it returns the model that replaced it. It returns other names unchanged, except that
+// it removes a suffix [1m] that makes no difference.
 func ResolveModel(name string) string {
 	name = strings.TrimSpace(name)
 	switch strings.TrimSuffix(strings.ToLower(name), "[1m]") {
@@ -177,8 +177,8 @@ func ResolveModelInPlanMode(requestedName string) string {
 	return ResolveModel(cmp.Or(map[string]string{"haiku": "sonnet", "opusplan": "opus"}[strings.ToLower(strings.TrimSpace(requestedName))], requestedName))
 }
 
-// RequestedModelLabel returns the name by which the user requested a model. The CLI shows it next to the resolved name.
-// It is empty if the user requested the default model.
+// RequestedModelLabel returns the name by which the user requested a model, which the CLI shows next to the resolved name. The
+// result is empty if the user requested the default model.
 func RequestedModelLabel(name string) string {
 	name = strings.TrimSpace(name)
 	lower := strings.ToLower(name)

@@ -131,8 +131,7 @@ func ToolNamed(name string) Tool {
 	return Tool{}
 }
 
-// ToolsListed returns the names of the tools that the init event lists under the condition l, in the form that the event
-// uses.
+// ToolsListed returns the names of the tools that the init event lists under the condition l, in the form that the event uses.
 func ToolsListed(l InitToolListingCondition) []string {
 	var names []string
 	for i := range tools {

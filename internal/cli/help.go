@@ -15,8 +15,8 @@ import (
 	"github.com/claudeless/claudeless/internal/cli/help"
 )
 
-// embeddedClaudelessVersion is the version of claudeless: in a tagged release its own version,
-// otherwise that of the next release. All packages get it from this file.
+// embeddedClaudelessVersion is the version of claudeless. Between two releases, it is already the version of the next release.
+// All packages get the version from this file.
 //
 //go:embed version.txt
 var embeddedClaudelessVersion string

@@ -13,9 +13,9 @@ import (
 // StopBehavior specifies when a breakpoint stops calls.
 type StopBehavior string
 
-// The behaviours. Before a call, only BehaviorStop and BehaviorStopBeforeAndAfterAnyOutcome stop it. After a call, BehaviorStop
-// stops it if it succeeded, BehaviorStopAfterFailedCall if it failed, and BehaviorStopBeforeAndAfterAnyOutcome in both cases.
-// BehaviorNeverStop never stops. BehaviorUseHubDefault means the hub's default.
+// The behaviours. Before a call runs, only BehaviorStop and BehaviorStopBeforeAndAfterAnyOutcome stop it. After it has run,
+// BehaviorStop stops a successful call, BehaviorStopAfterFailedCall a failed call, and BehaviorStopBeforeAndAfterAnyOutcome every
+// call. BehaviorNeverStop never stops. BehaviorUseHubDefault means the hub's default.
 const (
 	BehaviorStop                         StopBehavior = "stop"
 	BehaviorNeverStop                    StopBehavior = "go"
@@ -94,7 +94,7 @@ type BreakpointSettings struct {
 	Before, After, When *string
 }
 
-// SetBreakpoint adds a breakpoint or changes one. It validates all values before the first change.
+// SetBreakpoint adds or changes the breakpoint with this name. If a value is invalid, it changes nothing.
 func (p *breakpointSet) SetBreakpoint(c BreakpointSettings) error {
 	_, err := p.applyChange(c, false)
 	return err
@@ -335,9 +335,9 @@ func (b *breakpoint) stopsCallInPhase(phase Phase, hasCallFailed bool, hubDefaul
 	return own == BehaviorStop || own == BehaviorStopBeforeAndAfterAnyOutcome
 }
 
-// Rule is a breakpoint that stops all calls it matches in one phase; other breakpoints cannot prevent this. Rules are
-// for front ends that decide automatically, such as a scenario. They are checked before the named breakpoints, in the
-// order in which they were added.
+// Rule is a breakpoint that stops every matching call in one phase (before or after it runs); other breakpoints cannot prevent
+// this. Rules are for front ends that decide automatically, such as a scenario. They are checked before the named breakpoints, in
+// the order in which they were added.
 type Rule struct {
 	Name      string   // name of the breakpoint in the pauses that the rule causes
 	Tools     []string // names as in Breakpoint.Name; at least one must match the tool

@@ -41,7 +41,7 @@ type calls struct {
 	bytes     int                   // size of the values in byID
 }
 
-// add stores a call. If there are then too many calls, or their values are too large, it drops the oldest ones.
+// add stores a call. It then drops the oldest calls until the number of calls and the size of their values are within the limits.
 func (c *calls) add(k *call) {
 	k.size = callOverheadBytes + k.data.sizeInBytes()
 	c.bytes += k.size

@@ -80,7 +80,8 @@ func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
 	})
 }
 
-// breakpointDecisions returns the decision in a phase of a call as a one-element list; nil means that the call was not stopped.
+// breakpointDecisions returns what was decided about a stopped call, as a list with one element; nil means that the call was not
+// stopped.
 func breakpointDecisions(phase Phase, d Decision) []protocol.BreakpointDecision {
 	if d.PauseID == "" && d.BreakpointName == "" && d.Action == ActionContinue {
 		return nil

@@ -27,8 +27,8 @@ func (h *Hub) beginPause(k *call, phase Phase, breakpoint string, r *Outcome) *p
 	k.pause = p
 	h.pauses.open[p.id] = p
 	h.pauses.order = append(h.pauses.order, p)
-	// Before a call, the lease of a caller that sets its own lease starts with its first poll. After a call, it starts
-	// now, because a caller that does not poll at once will never poll.
+	// A lease limits how long a pause lasts without a poll of the caller. Before a call, a lease that the caller sets starts with
+	// the first poll. After a call, it starts now, because a caller that does not poll at once will never poll.
 	if k.lease == 0 || r != nil {
 		h.restartTimerThatAbandonsPause(p)
 	}

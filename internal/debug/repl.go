@@ -20,9 +20,9 @@ import (
 // 30 s; evalTimeout is longer, so that their report arrives.
 const evalTimeout = 35 * time.Second
 
-// EvaluateParams is one expression to evaluate at a pause.
+// EvaluateParams is one expression to evaluate while a call is paused.
 type EvaluateParams struct {
-	// Session is an open session of the pause; empty means that a new one is started.
+	// Session is the id of an open session of the pause; empty means that Evaluate starts a new session.
 	Session string
 	// PauseID may be empty when Session is set.
 	PauseID string
@@ -184,7 +184,7 @@ func (h *Hub) Variables(pauseID string) (map[string]any, error) {
 	return h.expressionVariables(p.call, p.data, p.phase, p.outcome), nil
 }
 
-// Session is a sequence of evaluations at one pause.
+// Session is a sequence of expressions that are evaluated while one call is paused.
 type Session struct {
 	ID           string            `json:"session_id"`
 	PauseID      string            `json:"pause_id"`
@@ -337,8 +337,8 @@ func (l *sessions) endDebugSessionsByID(sessionIDs []string) {
 	}
 }
 
-// appendEntry adds an entry to a session's transcript. If the transcript has too many entries, it drops the oldest.
-// If all transcripts together are too large, it empties those of the oldest sessions. l.mu must be held.
+// appendEntry adds an entry to a session's transcript. If the transcript has too many entries, appendEntry drops the oldest. If
+// all transcripts together are too large, it empties the transcripts of the oldest sessions. l.mu must be held.
 func (l *sessions) appendEntry(s *session, e TranscriptEntry) {
 	if l.byID[s.ID] != s {
 		return

@@ -85,8 +85,8 @@ func (h *Hub) newCallWithStoredInput(reported Call) (*call, error) {
 	return k, nil
 }
 
-// Running lists the calls that have started and are not paused, oldest first. A call of an older client may stay in the
-// list after its end, because some of these clients do not report it.
+// Running lists the calls that have started and are not paused, oldest first. A call of an older client may stay in the list
+// after it has ended, because some of these clients do not report the end.
 func (h *Hub) Running() []CallData {
 	h.mu.Lock()
 	defer h.mu.Unlock()

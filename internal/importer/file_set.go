@@ -195,7 +195,7 @@ func textDigest(text string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// sectionWithBodyDigest is a section of a text. Its title line contains the digest of its body at the time of the import.
+// sectionWithBodyDigest is a section of a text. The title line contains the digest that the body had at the time of the import.
 type sectionWithBodyDigest struct {
 	titleWordAndNumber, title, bodyDigest, body string
 	lineNumber                                  int

@@ -33,8 +33,9 @@ type Options struct {
 	// Out is the output directory; if empty, the scenario is written to Stdout.
 	Out  string
 	Name string // name of the scenario; empty means derived from the first file
-	// RivalDir is a directory of other scenarios; empty means none. If a prompt contains the text of one of their
-	// patterns, the new pattern is not a part of this text, because it would then match all prompts of the other rule.
+	// RivalDir is a directory of other scenarios; empty means none. If a prompt contains the text of a pattern of these
+	// scenarios, the new pattern for the prompt is not a part of this text. Otherwise it would also match all prompts of the
+	// other rule.
 	RivalDir string
 
 	ExactPatterns  bool // patterns match whole prompts
@@ -222,7 +223,8 @@ func IsInputError(err error) bool {
 	return ok || errors.Is(err, session.ErrNoConversation)
 }
 
-// minBytesOfResultReplacedByReference is the minimum length of a result to which texts refer. Shorter ones match by chance.
+// minBytesOfResultReplacedByReference is the minimum length of a result that a reference can replace in later texts. Shorter
+// results occur in texts by chance.
 const minBytesOfResultReplacedByReference = 8
 
 // rememberToolResultsForReferences stores the results of the calls in a message, so that later texts can refer to them. It

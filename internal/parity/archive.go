@@ -232,8 +232,8 @@ type LaneProblem struct {
 
 // Difference is one difference between the recordings of the two programs.
 type Difference struct {
-	// Path names the position: "stdout.system/init.tools", "exit", "files.a.txt". It has no indexes, so all events of
-	// one kind have the same path, and so have all elements of a list.
+	// Path names the position: "stdout.system/init.tools", "exit", "files.a.txt". It has no indexes: all events of one kind have
+	// the same path, and all elements of a list have the same path.
 	Path string `json:"path"`
 	// Ours and Real are the two values, normalised; empty means absent.
 	Ours string `json:"ours,omitempty"`

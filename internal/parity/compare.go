@@ -168,7 +168,8 @@ type comparison struct {
 	eventNumber int
 }
 
-// differenceKey identifies differences that are reported as one: same path, and missing on the same side or on none.
+// differenceKey identifies differences that are reported as one. They have the same path, and the value is missing on the same
+// side, or on neither.
 type differenceKey struct {
 	path                         string
 	missingInOurs, missingInReal bool

@@ -38,8 +38,8 @@ type KnownDifference struct {
 	Since string `toml:"since,required"`
 
 	line int
-	// comparedWords are the patterns in Case that matched a compared case. usedWords are the patterns in Case and Path
-	// that matched a difference; "absent ours" or "absent real" is added if the value was missing on one side.
+	// comparedWords are the patterns in Case that matched a compared case. usedWords are the patterns in Case and Path that
+	// matched a difference. If a value was missing on one side, usedWords also has "absent ours" or "absent real".
 	comparedWords, usedWords map[string]bool
 }
 

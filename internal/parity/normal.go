@@ -242,8 +242,8 @@ func (p *normaliserPair) assignSameNumber(a, b string) {
 	}
 }
 
-// shareParentPlaceholder is called for a transcript line that only one side has. It gives the id of this line the
-// placeholder of its parent, so that the next line appears to follow the parent, as on the other side.
+// shareParentPlaceholder is called for a transcript line that only one side has. It replaces the id of this line by the
+// placeholder for the id of the line before it. The next line then seems to follow that earlier line, as on the other side.
 func (n *Normaliser) shareParentPlaceholder(transcriptLine any) {
 	object, _ := transcriptLine.(map[string]any)
 	if id, parent := stringOrEmpty(object["uuid"]), stringOrEmpty(object["parentUuid"]); id != "" && parent != "" && n.ids[id] == "" {

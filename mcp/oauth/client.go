@@ -132,7 +132,7 @@ func (c *Client) Renew(ctx context.Context, r Refusal) (string, error) {
 	return c.credentials.authorizationHeader(), nil
 }
 
-// storeNextScopes stores the scopes that the next login requests: the granted ones and those that the challenge demands.
+// storeNextScopes stores the scopes that the next login requests: the granted scopes, and the scopes that the challenge demands.
 func (c *Client) storeNextScopes(ctx context.Context, ch challenge) error {
 	f, err := c.options.discover(ctx, ch, c.credentials.Discovery)
 	if err != nil {

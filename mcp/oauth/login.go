@@ -39,9 +39,8 @@ type Login struct {
 // loginTimeout is how long a login waits for the user (observed with 2.1.330).
 const loginTimeout = 5 * time.Minute
 
-// CheckSupport returns why the user cannot log in to the MCP server; nil means that a login is
-// possible. It discovers the authorization server, and forgets an earlier refusal of the MCP
-// server.
+// CheckSupport returns why the user cannot log in to the MCP server; nil means that a login is possible. It discovers the
+// authorization server, and forgets an earlier refusal of the MCP server.
 func (c *Client) CheckSupport(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -170,8 +169,8 @@ func (c *Client) scopesToRequest(f *discovery, ch challenge) []string {
 	return scopes
 }
 
-// findOrRegisterClient returns the client of a login. It tries the configured client, the stored
-// one and the one of the real CLI's client metadata document, and then registers a new one.
+// findOrRegisterClient returns the OAuth client for a login. This is the configured client, the stored client, or the client of
+// the real CLI's client metadata document. If none can be used, it registers a new client.
 func (c *Client) findOrRegisterClient(ctx context.Context, f *discovery, redirectURI string, scopes []string) (id, secret string, err error) {
 	switch {
 	case c.options.Config.ClientID != "":

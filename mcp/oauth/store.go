@@ -112,7 +112,8 @@ func (s Store) readFile() (plainjson.Object, error) {
 	return doc, nil
 }
 
-// loadEntry reads the entry key below member, a top-level member of the file, into entry; a missing one changes nothing.
+// loadEntry reads the entry with the given key, below the top-level key member of the file, into entry. A missing entry changes
+// nothing.
 func (s Store) loadEntry(member, key string, entry any) error {
 	doc, err := s.readFile()
 	if err != nil {

@@ -205,7 +205,7 @@ type agentResult struct {
 	CanContinue bool `json:"canContinueAgent"`
 }
 
-// keptWorktree is the worktree that remains because its agent has changed files in it.
+// keptWorktree is a worktree that is not removed, because the agent has changed files in it.
 type keptWorktree struct {
 	Path   string `json:"worktreePath,omitempty"`
 	Branch string `json:"worktreeBranch,omitempty"`
@@ -379,7 +379,7 @@ func (w *agentRun) transcriptPath() string {
 	return path + "/subagents/agent-" + w.task.ID + ".jsonl"
 }
 
-// heldCall is a call that is not shown yet, because the start of its hook is shown before it.
+// heldCall is a call whose events are held back until the start of its hook has been shown.
 type heldCall struct {
 	block *protocol.Assistant
 	use   protocol.ToolUse

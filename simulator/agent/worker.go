@@ -93,8 +93,8 @@ func (w *agentRun) wait(ctx context.Context) (task.End, error) {
 	return end, nil
 }
 
-// setModelAndRunStartHooks returns the hook_started events of the SubagentStart hooks. Their other frames follow the prompt, or
-// the result of a call that does not wait for the agent.
+// setModelAndRunStartHooks returns the hook_started events of the SubagentStart hooks. The other events of these hooks follow
+// later: after the prompt or, if the call does not wait for the agent, after the result of the call.
 func (w *agentRun) setModelAndRunStartHooks(ctx context.Context) (started []protocol.Event) {
 	w.model = claudecode.ResolveModel(w.effectiveModelName())
 	if w.definition.Hooks != nil {

@@ -245,7 +245,7 @@ func (r *Runner) HasSingleUnconditionalHook(event, subject string) bool {
 	return n == 1
 }
 
-// Close waits until asynchronous hooks have finished or ctx ends, then kills the remaining ones and the processes that
+// Close waits until asynchronous hooks have finished or ctx ends. Then it kills hooks that still run, and processes that hook
 // commands left in the background. Later events run no hooks.
 func (r *Runner) Close(ctx context.Context) {
 	r.mu.Lock()

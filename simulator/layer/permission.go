@@ -245,8 +245,8 @@ func runAcceptedCall(
 	return result, err
 }
 
-// permittedDecision returns the decision to record for a call that the answer a permits. d is the decision that led to
-// the question. Its reason code is kept, unless a PreToolUse hook asked and no hook answered.
+// permittedDecision returns the decision to record for a call that the answer a permits. d is the decision that led to the
+// question. The result has the reason code of d, unless a PreToolUse hook asked and no hook answered.
 func permittedDecision(d protocol.PermissionDecision, a protocol.PermissionAnswer) protocol.PermissionDecision {
 	d.Decision, d.Source, d.ReasonType = "accept", cmp.Or(a.Source, "user_temporary"), ""
 	if a.Source == hookDecisionSource {

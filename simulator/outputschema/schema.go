@@ -197,8 +197,8 @@ func subschemas(object map[string]any, key string) (all []any) {
 	return all
 }
 
-// checkKeywordsHaveRequiredCompanions returns an error if a keyword has no effect or is not allowed without another one, such
-// as "if" without "then" and "else".
+// checkKeywordsHaveRequiredCompanions returns an error if a keyword lacks another keyword without which it is invalid or has no
+// effect, such as "if" without "then" and "else".
 func checkKeywordsHaveRequiredCompanions(schemaObject map[string]any) error {
 	has := func(key string) bool { _, ok := schemaObject[key]; return ok }
 	switch _, tuple := schemaObject["items"].([]any); {
@@ -230,7 +230,8 @@ type errorFormatter struct {
 	lines   []string
 }
 
-// formatErrors adds the lines for a validation error: first those of its causes, then its own if it has one.
+// formatErrors adds the lines for a validation error: first the lines for its causes, then the line for the error itself, if it
+// has a message.
 func (w *errorFormatter) formatErrors(e *jsonschema.ValidationError) {
 	slices.SortStableFunc(e.Causes, func(a, b *jsonschema.ValidationError) int {
 		return slices.Compare(a.InstanceLocation, b.InstanceLocation)

@@ -272,8 +272,8 @@ func isPatternOrScriptOption(commandName, option string) bool {
 
 const fileOptions = "file files0-from from-file to-file exclude-from ignore-file random-source magic-file files-from arg-file temporary-directory target-directory reference"
 
-// approvalIfPathUnclear returns the approval request for an operand if its text does not show which
-// file it names, for example because it contains a variable or "..". Nil means that the file is clear.
+// approvalIfPathUnclear returns the approval request for an operand if its text does not show which file it names, for example
+// because it contains a variable or "..". Nil means that the text shows which file the operand names.
 func (l shellWordResolver) approvalIfPathUnclear(operand fileOperand) *approvalRequest {
 	switch {
 	case operand.hasTilde || slices.ContainsFunc(operand.paths, func(p string) bool { return len(p) > 1 && p[0] == '~' && p[1] != '/' }):

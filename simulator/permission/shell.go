@@ -35,9 +35,9 @@ func (c commandLine) decideShell() Verdict {
 	return c.combineVerdicts(parts)
 }
 
-// verdictIgnoringAskRule returns the Ask verdict that the command line would get without the ask
-// rule ignoredAskRule. It returns nil if the rule itself is the reason to ask: because it is about
-// the only command of the line, or because there is no other reason (observed with 2.1.330).
+// verdictIgnoringAskRule returns the Ask verdict that the command line would get without the ask rule ignoredAskRule. It returns
+// nil if ignoredAskRule is the reason to ask: the rule is about the only command of the line, or nothing else requires a question
+// (observed with 2.1.330).
 func (c commandLine) verdictIgnoringAskRule(ignoredAskRule *rule) *Verdict {
 	if ignoredAskRule.content != "" && len(c.script.Commands) == 1 && c.script.Obstacle.Kind == shellcmd.NoObstacle {
 		return nil
@@ -84,9 +84,9 @@ type commandVerdict struct {
 	approval         *approvalRequest // why a command that is not allowed needs approval; nil means that no rule or mode allows it
 }
 
-// decidePart decides about the simple command at index i. Ask rules, the form of the command and its
-// paths may require an approval that no allow rule can replace. Otherwise the command is allowed if
-// an allow rule applies to it, if it only reads, or if the mode allows it to change files.
+// decidePart decides whether the simple command at index i may run. Ask rules, the form of the command and its paths may require
+// an approval that no allow rule can replace. Otherwise the command is allowed if an allow rule applies to it, if it only reads,
+// or if the mode allows it to change files.
 func (c commandLine) decidePart(i int) commandVerdict {
 	cmd := c.script.Commands[i]
 	out := commandVerdict{cmd: cmd}

@@ -84,7 +84,7 @@ type MemoryPaths struct {
 	Auto string `json:"auto"`
 }
 
-// Assistant is an event with one content block of a message of the model.
+// Assistant is the event for one content block of the model's message.
 type Assistant struct {
 	Type               string           `json:"type"` // "assistant"
 	Message            AssistantMessage `json:"message"`
@@ -265,7 +265,7 @@ type ConfigFileThatPreventedStart struct {
 	BackupSearched bool   `json:"backup_searched"`
 }
 
-// PermissionDenial is one denied call in the result of a turn.
+// PermissionDenial describes a denied tool call, as an element of a list in the result of the turn.
 type PermissionDenial struct {
 	ToolName  string          `json:"tool_name"`
 	ToolUseID string          `json:"tool_use_id"`

@@ -137,8 +137,8 @@ type PermissionRequest struct {
 	RuleSource                         string       // source of the rule that requires the question; may be empty
 	Hook                               *HookVerdict // the hook's decision that requires the question; may be nil
 	Server                             *ServerRef
-	// ServerAskOnly is the value of server_policy_ask_only. It is false if a rule requires the question, and true for an
-	// MCP tool without such a rule. It is nil for other tools, and in plan mode for all MCP tools. Nil omits the key.
+	// ServerAskOnly is the value of server_policy_ask_only. For an MCP tool, it is false if a rule requires the question, true if
+	// no rule does, and nil in plan mode. It is nil for all other tools. Nil omits the key.
 	ServerAskOnly *bool
 	RequiresUser  bool // requires_user_interaction
 }

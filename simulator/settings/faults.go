@@ -270,7 +270,8 @@ func (o invalidHook) faultInWordsOfValueErrors() (valueError Fault, hasWordsForP
 	return Fault{}, false
 }
 
-// pruneGroup returns one matcher without its invalid hooks, which it reports. It returns nil if the matcher itself is invalid.
+// pruneGroup returns a matcher without its invalid hooks, and the list of these hooks. The returned matcher is nil if the matcher
+// itself is invalid.
 func pruneGroup(at string, raw json.RawMessage) (json.RawMessage, []invalidHook) {
 	group, err := plainjson.Parse(raw)
 	matcher, hooks := group.Get("matcher"), group.Get("hooks")

@@ -161,8 +161,8 @@ func requireFields(c settingValueValidator, keys ...string) settingValueValidato
 	}
 }
 
-// areHooksGuardingPermissionsValid validates the hooks of events that guard permissions. It ignores hooks of other events,
-// because pruneHooks removes them one by one if they are invalid.
+// areHooksGuardingPermissionsValid validates the hooks of events that guard permissions. It ignores the hooks of other events: of
+// these, pruneHooks removes only the invalid ones.
 func areHooksGuardingPermissionsValid(hooksValue any) bool {
 	events, _ := hooksValue.(map[string]any)
 	for event, value := range events {

@@ -244,7 +244,8 @@ type Server struct {
 	URL     string
 }
 
-// withEntriesAppended returns l with the entries of another file. It ignores a value that is not a list.
+// withEntriesAppended returns l followed by the entries of rawEntryList, which comes from another file. It ignores a value that
+// is not a list.
 func (l *ServerList) withEntriesAppended(rawEntryList json.RawMessage) *ServerList {
 	var entries []serverEntry
 	if rawEntryList == nil || json.Unmarshal(rawEntryList, &entries) != nil {
@@ -347,7 +348,7 @@ func isKeyAllowedInHostManagedSettings(key string) bool {
 }
 
 // removeUnmanagedRulesAndDisabledHooks removes the rules and hooks that settings disable as a whole. disableAllHooks in managed
-// settings removes all hooks. In other settings, it removes all hooks except the managed ones.
+// settings removes all hooks. In other settings, it removes all hooks except those of managed settings.
 func (s *Settings) removeUnmanagedRulesAndDisabledHooks() {
 	hooksOnly, all := false, false
 	for _, layer := range s.Layers {

@@ -84,8 +84,8 @@ const (
 	toolTokensAddedByFirstRequest   = 155
 )
 
-// NewContext computes a session's context from the model, its context window, and the usage of the last request.
-// As in the real CLI, the category Messages is the part of that request that no other category explains.
+// NewContext computes a session's context from the model, its context window, and the usage of the last request. As in the real
+// CLI, the category Messages is the part of the request that belongs to no other category.
 func NewContext(model string, room ContextWindow, last *ReplyUsage, l LoadedContext) Context {
 	window := room.Tokens
 	c := Context{

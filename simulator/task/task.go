@@ -41,8 +41,8 @@ type Info struct {
 	EndsWithAgent          bool   // commands only; the command stops when the agent that started it has answered, and only the agent learns its end
 	IsAmbient              bool   // the task is shown only at its start and end, and is not counted (used for agents of skills)
 
-	// ID is the id of the task. A task that continues after its end keeps its id. Empty means that Start generates an
-	// id: "a" and 16 characters for an agent, or "b" and 8 for a command.
+	// ID is the id of the task. A task that is continued after it had ended keeps its id. Empty means that Start generates an id:
+	// "a" and 16 characters for an agent, or "b" and 8 for a command.
 	ID         string
 	RunID      string // set by Start
 	OutputFile string // file that receives the output of the task; set by Start, empty means none

@@ -193,7 +193,8 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	return r.lines.write(append(mended, r.queuedLines(ev, line)...)...)
 }
 
-// queuedLines returns the line of a prompt, or one for each queued prompt of a terminal that became part of the turn.
+// queuedLines returns the transcript line of a prompt. For a terminal, it returns one line for each queued prompt that became
+// part of the turn.
 func (r *recorder) queuedLines(ev *protocol.PromptAccepted, line protocol.UserLine) []any {
 	if ev.Queued == nil || ev.Expansion != nil {
 		return []any{line}

@@ -258,8 +258,8 @@ func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 }
 
 // writeLinesAfterCompactionInTurn writes the lines after the boundary of a compaction during a turn. The lines include the
-// complete context. If the compaction keeps the turn's prompt, the summary belongs to the previous prompt, and its turn
-// index is one lower.
+// complete context. If the compaction keeps the turn's prompt, the summary belongs to the previous prompt and has that prompt's
+// turn index.
 func (r *recorder) writeLinesAfterCompactionInTurn(ev *protocol.ConversationCompacted, summaryLine protocol.UserLine) error {
 	lines := r.attachments.openingAttachments("")
 	e := r.conversation.newEnvelope("", ev.Summary.UUID, ev.Summary.Timestamp)

@@ -248,8 +248,8 @@ func addReplaceAll(in *plainjson.Object) bool {
 	return true
 }
 
-// adaptQuotes adapts an edit to a file that contains the text to replace only with other kinds of
-// quotes, such as curly ones. Otherwise it returns the edit unchanged.
+// adaptQuotes adapts an edit to a file in which the text to replace has other quotes, such as curly quotes. It returns all other
+// edits unchanged.
 func adaptQuotes(content, before, after string) (from, to string) {
 	if strings.Contains(content, before) {
 		return before, after
@@ -273,7 +273,7 @@ func findIgnoringQuotes(content, old string) string {
 	return string(from[start : start+len([]rune(old))])
 }
 
-// withCurlyQuotes replaces straight quotes in text by curly ones, but only those (double, single) that are curly in old.
+// withCurlyQuotes makes the double quotes in text curly if those in old are curly, and likewise the single quotes.
 func withCurlyQuotes(old, text string) string {
 	double, single := strings.ContainsAny(old, "“”"), strings.ContainsAny(old, "‘’")
 	runes := []rune(text)
@@ -337,9 +337,8 @@ var trailingSpacePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`[\t\v\f \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}]+(\r|\n|\z)`)
 })
 
-// trimTrailingSpaceUnlessMarkdown removes trailing white space from each line of the text at key,
-// which will be written to a file. It reports whether it changed the input. In Markdown files,
-// trailing spaces have a meaning, so they are kept.
+// trimTrailingSpaceUnlessMarkdown removes trailing white space from each line of the text at key, which will be written to a
+// file. It reports whether it changed the input. In Markdown files, trailing spaces have a meaning, so they are kept.
 func trimTrailingSpaceUnlessMarkdown(in *plainjson.Object, key string) bool {
 	var path, text string
 	if json.Unmarshal(in.Get("file_path"), &path) != nil || json.Unmarshal(in.Get(key), &text) != nil {
@@ -397,8 +396,7 @@ func Write(f *SeenFileTracker) tool.Tool {
 // subagentForbiddenReportNamePattern matches the names of files that sub-agents may not write (observed with 2.1.330).
 var subagentForbiddenReportNamePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^(REPORT|SUMMARY|FINDINGS|ANALYSIS).*\.md$`) })
 
-// checkWritable refuses a file that cannot be replaced, or whose current content the session must
-// read first.
+// checkWritable refuses a file that cannot be replaced, or whose current content the session must read first.
 func checkWritable(_ context.Context, f *SeenFileTracker, in writeInput) *protocol.ToolResult {
 	path := f.options.Paths.Path(in.FilePath)
 	if f.usedByAgent && subagentForbiddenReportNamePattern().MatchString(filepath.Base(path)) {

@@ -59,8 +59,8 @@ func (s *seenFiles) recordWritten(path, content string, shown bool) {
 	}
 }
 
-// lookup compares the present content of a file with the recorded one. The results say whether the session has read the
-// file, whether the content is still the recorded one, and whether the model has seen it.
+// lookup compares the content of a file with the content that was recorded. read reports whether the session has read the file,
+// current whether the content is unchanged, and shown whether the model has seen it.
 func (s *seenFiles) lookup(path, content string) (read, current, shown bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,9 +195,9 @@ func describeError(err error, op, path string) string {
 	return code + ", " + op + " '" + path + "'"
 }
 
-// createOrReplaceFileKeepingMode writes a file. It replaces an existing file by a new one with the same mode, so that a failure
-// leaves the old content. If the directory is not writable, it overwrites the existing file instead. If path is a symbolic
-// link, its target is written. Other hard links of the file keep the old content (observed with 2.1.329).
+// createOrReplaceFileKeepingMode writes a file. It replaces an existing file by a new file with the same mode, so that the old
+// content remains if writing fails. In a directory that is not writable, it overwrites the file. If path is a symbolic link, it
+// writes the link's target. Other hard links of the file keep the old content (observed with 2.1.329).
 func createOrReplaceFileKeepingMode(path string, content []byte) error {
 	old, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -199,8 +199,8 @@ func splitContext(text string) []sortableContextText {
 	return out
 }
 
-// cutBeforeNextContextPart splits a text before the next part of the context; such a part begins with a known prefix. It never
-// splits the contents of a file.
+// cutBeforeNextContextPart splits a text before the next part of the context, which begins with a known prefix. It never splits
+// the contents of a file.
 func cutBeforeNextContextPart(contextText string) (first, rest string) {
 	if strings.HasPrefix(contextText, mentionedFilePrefix) {
 		return contextText, ""

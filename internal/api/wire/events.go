@@ -1,5 +1,5 @@
-// Package wire encodes the responses of the Messages API: messages, as one body or as a stream of events, errors,
-// and the list of models. The events of a message add up to exactly its body.
+// Package wire encodes the responses of the Messages API: messages, as one body or as a stream of events, errors, and the list of
+// models. A message has the same content in both forms.
 package wire
 
 import (
@@ -154,7 +154,7 @@ func (s *EventList) addBlock(i int, b protocol.Block) {
 	s.addEventNamedByDataType(eventData{Type: "content_block_stop", Index: &i})
 }
 
-// addInput adds the input of a call in pieces, starting with an empty one.
+// addInput adds the input of a call in pieces. The first piece is empty.
 func (s *EventList) addInput(i int, input json.RawMessage) {
 	for _, piece := range s.Pace.SplitInput(string(input)) {
 		s.addDelta(i, piece, deltaBody{Type: "input_json_delta", JSON: &piece})

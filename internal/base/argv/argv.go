@@ -26,9 +26,8 @@ func (e *Error) Error() string { return e.Text }
 
 // Option is one option of the command line.
 type Option struct {
-	// Flags is the option as help and error texts show it: "-r, --resume [value]". <x> is a
-	// required value and [x] an optional one. A value that ends in "..." takes all words up to the
-	// next option. An option without brackets is a switch.
+	// Flags is the option as help and error texts show it: "-r, --resume [value]". <x> is a required value and [x] an optional
+	// one. A value that ends in "..." takes all words up to the next option. An option without brackets is a switch.
 	Flags   string
 	Help    string   // describes what the option does; it is not needed to parse
 	Choices []string // allowed values; empty means any value
@@ -39,7 +38,8 @@ type Option struct {
 	Set func(value string) error
 }
 
-// Name returns the first long spelling without its dashes ("allowedTools"), or the short one if there is no long one.
+// Name returns the first long spelling without its dashes, such as "allowedTools". An option without a long spelling returns its
+// short spelling.
 func (o *Option) Name() string {
 	spec := parseFlags(o.Flags)
 	for _, s := range spec.spellings {
@@ -192,9 +192,8 @@ func (p *parser) parseOption(s *optionSpec) error {
 	return p.setOptionValue(s, value)
 }
 
-// parseCluster handles a word that starts with a short option and has more letters: other switches,
-// as in "-pc", or the value of the option, as in "-rVALUE". rest is the text after the first
-// letter.
+// parseCluster handles a word that starts with a short option and has more letters: other switches, as in "-pc", or the value
+// of the option, as in "-rVALUE". rest is the text after the first letter.
 func (p *parser) parseCluster(s *optionSpec, rest string) error {
 	if s.kind != noValue {
 		return p.setOptionValue(s, rest)

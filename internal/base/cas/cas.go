@@ -109,8 +109,7 @@ func (s *Store) Put(data []byte) (string, error) {
 	return cid, nil
 }
 
-// Get returns the stored bytes with this CID, which the caller must not modify. ok is false if the
-// store does not hold them.
+// Get returns the stored bytes with this CID, which the caller must not modify. ok is false if the store does not hold them.
 func (s *Store) Get(cid string) (data []byte, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

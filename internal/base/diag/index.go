@@ -290,7 +290,7 @@ func (s *jsonScanner) scanArray() ([]Value, bool) {
 	return items, ok
 }
 
-// scanElements reads the elements of an array or object, from its opening bracket to the closing one, which is end.
+// scanElements reads the elements of an array or object, from the opening bracket up to the closing bracket end.
 func (s *jsonScanner) scanElements(end byte, scanElement func() bool) bool {
 	if s.depth >= maxNestingDepth {
 		return s.recordProblemAndReturnFalse(s.pos, "objects and arrays are nested too deeply")

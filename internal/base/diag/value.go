@@ -37,7 +37,8 @@ type Value struct {
 	table  *table
 	offset int32 // byte offset of the value
 
-	// Kind is the type of the value. It is the last field, because a Value's size matters in files with many rules.
+	// Kind is the type of the value. It is the last field because this order makes a Value smaller, which matters in files with
+	// many rules.
 	Kind Kind
 }
 

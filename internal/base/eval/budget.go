@@ -46,9 +46,8 @@ func WithSharedTemplateOutputLimit(ctx context.Context) context.Context {
 	return context.WithValue(ctx, sharedTemplateStateContextKey{}, t)
 }
 
-// MissingPathsOfEvaluatedExpressions returns the paths, such as `results[0].structured.nmae`, that
-// had no value when a template was evaluated with ctx, each once. It returns nil unless ctx comes
-// from [WithSharedTemplateOutputLimit].
+// MissingPathsOfEvaluatedExpressions returns the paths, such as `results[0].structured.nmae`, that had no value when a template
+// was evaluated with ctx, each once. It returns nil unless ctx comes from [WithSharedTemplateOutputLimit].
 func MissingPathsOfEvaluatedExpressions(ctx context.Context) []string {
 	t, ok := ctx.Value(sharedTemplateStateContextKey{}).(*sharedTemplateState)
 	if !ok {
@@ -122,8 +121,8 @@ func (b *budget) spendBytesOfValue(value any) error {
 	return nil
 }
 
-// spendStepsOfNestedValues charges one step for v, for each value inside it, and for every 256
-// bytes of a string.
+// spendStepsOfNestedValues subtracts from the budget one step for v, for each value inside v, and for every 256 bytes of a
+// string.
 func (b *budget) spendStepsOfNestedValues(v any) error {
 	if err := b.spendSteps(1); err != nil {
 		return err
@@ -147,9 +146,8 @@ func (b *budget) spendStepsOfNestedValues(v any) error {
 	return nil
 }
 
-// costCountingPatcher changes an expression so that its cost is counted. The cost is made up of
-// each call of a closure, the size of each string or list that is created, and each value inside
-// structures that are compared.
+// costCountingPatcher changes an expression so that its cost is counted. The cost is made up of each call of a closure, the
+// size of each string or list that is created, and each value inside structures that are compared.
 type costCountingPatcher struct{}
 
 func (l *costCountingPatcher) Visit(expressionNode *ast.Node) {
@@ -215,8 +213,8 @@ func wrapInCallThatCountsValueBytes(node *ast.Node) {
 	}
 }
 
-// wrapOperandInCallThatCountsSteps wraps an operand of a comparison in a call that charges one step
-// for each value in the operand. Literals and strings are free and remain unchanged.
+// wrapOperandInCallThatCountsSteps wraps an operand of a comparison in a call that counts one step for each value in the operand.
+// Literals and strings are not wrapped, because they count nothing.
 func wrapOperandInCallThatCountsSteps(comparisonOperand ast.Node) ast.Node {
 	switch comparisonOperand.(type) {
 	case *ast.StringNode, *ast.NilNode, *ast.ArrayNode, *ast.ConstantNode:

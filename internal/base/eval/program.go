@@ -159,9 +159,8 @@ func isAccessToMember(node ast.Node, memberName string) bool {
 	return ok && property.Value == memberName
 }
 
-// requiredMemberPath returns the source of an expression that only accesses a member, such as
-// `results[0].structured.n`. For every other expression it returns "", and also if the member may
-// be missing, as with `?.`, `??` and the captures of match.
+// requiredMemberPath returns the source of an expression that only accesses a member, such as `results[0].structured.n`. For
+// every other expression it returns "", and also if the member may be missing, as with `?.`, `??` and the captures of match.
 func (c *nameChecker) requiredMemberPath(src string) string {
 	member, ok := c.lastNode.(*ast.MemberNode)
 	for ok {

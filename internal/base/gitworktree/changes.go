@@ -19,7 +19,7 @@ type Snapshot struct {
 	top    string
 	commit string                // empty means the repository has no commit yet
 	dirty  map[string]*fileState // nil means deleted
-	// IsNew is true if the repository did not exist when the session began. Its changes are unknown.
+	// IsNew is true if the repository did not exist when the session began, so that its changes are unknown.
 	IsNew bool
 }
 
@@ -160,8 +160,7 @@ func NearestDirectoryWithDotGit(dir string) string {
 	}
 }
 
-// MainDir returns the top directory of the main worktree if top belongs to a linked worktree;
-// otherwise it returns "".
+// MainDir returns the top directory of the main worktree if top belongs to a linked worktree; otherwise it returns "".
 func MainDir(top string) string {
 	pointer, _ := os.ReadFile(filepath.Join(top, ".git"))
 	target, _ := strings.CutPrefix(string(pointer), "gitdir: ")

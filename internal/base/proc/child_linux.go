@@ -25,7 +25,7 @@ func isGroupRunning(pgid int, guardPIDs ...int) bool {
 		return true
 	}
 	return slices.ContainsFunc(all, func(entry os.DirEntry) bool {
-		stat, _ := os.ReadFile("/proc/" + entry.Name() + "/stat") // entries that are not processes have no stat file, and the process may have exited
+		stat, _ := os.ReadFile("/proc/" + entry.Name() + "/stat") // fails if the entry is not a running process
 		// The name may contain any characters. State, parent and group follow it.
 		rest := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		return len(rest) > 2 && rest[2] == strconv.Itoa(pgid) && rest[0] != "Z" && rest[0] != "X" &&
@@ -33,9 +33,8 @@ func isGroupRunning(pgid int, guardPIDs ...int) bool {
 	})
 }
 
-// networkNamespaceModes returns the ways to give a child its own network namespace, in the order to
-// try them: as the superuser, or with a user namespace. In both cases the child may set up the
-// network.
+// networkNamespaceModes returns the ways to give a child its own network namespace, in the order to try them: as the superuser,
+// or with a user namespace. In both cases the child may set up the network.
 func networkNamespaceModes() []func(*syscall.SysProcAttr) {
 	plain := func(attr *syscall.SysProcAttr) { attr.Cloneflags |= unix.CLONE_NEWNET }
 	owned := func(attr *syscall.SysProcAttr) {

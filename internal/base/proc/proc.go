@@ -399,9 +399,8 @@ func (e programLookupError) Error() string { return e.text }
 
 func (e programLookupError) Unwrap() error { return e.err }
 
-// LookPath returns the path of the program that would be started. It searches the PATH of the
-// child, unlike os/exec, which searches that of this process. If the program cannot be found, the
-// error wraps [fs.ErrNotExist].
+// LookPath returns the path of the program that would be started. It searches the PATH of the child, unlike os/exec, which
+// searches that of this process. If the program cannot be found, the error wraps [fs.ErrNotExist].
 func (c Command) LookPath() (string, error) {
 	if c.Path == "" {
 		return "", programLookupError{"the command is empty", fs.ErrNotExist}

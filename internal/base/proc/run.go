@@ -41,10 +41,9 @@ type Result struct {
 	Note           []byte // what the command wrote to NoteFD, at most 4 KB
 }
 
-// Run runs a command to its end. If Timeout expires or ctx is cancelled first, the whole group gets
-// SIGTERM and, after KillAfter, SIGKILL. Background processes of the command are killed when it
-// exits. Run returns an error if the command did not start or ctx was cancelled. The exit status of
-// the command is Result.Exit.
+// Run runs a command to its end. If Timeout expires or ctx is cancelled first, the whole group gets SIGTERM and, after
+// KillAfter, SIGKILL. Background processes of the command are killed when it exits. Run returns an error if the command did not
+// start or ctx was cancelled. The exit status of the command is Result.Exit.
 func Run(ctx context.Context, o RunOptions) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
@@ -103,9 +102,9 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 	return res, nil
 }
 
-// startWithDeathSignal starts a command that the kernel kills when this program exits (Linux). More
-// precisely, the kernel kills it when the thread that started it exits. Therefore the goroutine
-// that starts the command stays locked to its thread, waits for the command and then closes done.
+// startWithDeathSignal starts a command that the kernel kills when this program exits (Linux). More precisely, the kernel kills
+// the command when the thread that started it exits. Therefore a goroutine locked to its thread starts the command, waits for it
+// and then closes done.
 func startWithDeathSignal(cmd *exec.Cmd) (done <-chan struct{}, err error) {
 	dieWithParent(cmd.SysProcAttr)
 	started, ended := make(chan error, 1), make(chan struct{})
@@ -134,7 +133,7 @@ func readNote(noteFile *os.File) []byte {
 	return left[:n]
 }
 
-// waitOrTerminateAfterTimeout waits until a command exits. After Timeout it terminates the command and reports that it did so.
+// waitOrTerminateAfterTimeout waits until a command exits. After Timeout it terminates the command and reports this.
 func (o RunOptions) waitOrTerminateAfterTimeout(ctx context.Context, pid int, exited <-chan struct{}) (timedOut bool) {
 	var timeout <-chan time.Time
 	if o.Timeout > 0 {
@@ -203,10 +202,9 @@ func MakeTempDir(prefix string) (*TempDir, error) {
 	return newTempDirWithExitScript(prefix, removeDirScript)
 }
 
-// MakeRunDir is like MakeTempDir, but for a run of many processes. In the environment of each
-// process, markerVariable must contain the base name of the directory. If this program is killed,
-// these processes get SIGTERM and, 500 ms later, SIGKILL, and then the directory is removed. The
-// processes are found only on Linux.
+// MakeRunDir is like MakeTempDir, but for a run of many processes. In the environment of each process, markerVariable must
+// contain the base name of the directory. If this program is killed, these processes get SIGTERM and, 500 ms later, SIGKILL,
+// and then the directory is removed. The processes are found only on Linux.
 func MakeRunDir(prefix, markerVariable string) (*TempDir, error) {
 	return newTempDirWithExitScript(prefix, stopRunProcessesAndRemoveDirScript, markerVariable)
 }

@@ -132,9 +132,8 @@ func (s *System) ManagedSettingsDir() string {
 	return "/etc/claude-code"
 }
 
-// StartedByClaudeless reports whether a claudeless process started this one. If so, all commands
-// are available even if this program is called as claude, because the program at ${CLAUDELESS_BIN}
-// in a server configuration may have this name.
+// StartedByClaudeless reports whether a claudeless process started this one. If so, all commands are available even if this
+// program is called as claude, because the program at ${CLAUDELESS_BIN} in a server configuration may have this name.
 func (s *System) StartedByClaudeless() bool { return s.Getenv("CLAUDELESS_BIN") != "" }
 
 // Progress returns the writer for temporary progress messages; nil means that none are shown.
@@ -169,9 +168,8 @@ func (l logWriterDroppingUnsolicitedHTTPResponses) Write(logLine []byte) (int, e
 	return l.remainingLog.Write(logLine)
 }
 
-// DelayGarbageCollection delays the first garbage collection, so that most runs with a scenario
-// file of scenarioFileSize bytes end without one. The first collection restores the usual
-// percentage. A process calls it only once.
+// DelayGarbageCollection delays the first garbage collection, so that most runs with a scenario file of scenarioFileSize bytes
+// end without one. The first collection restores the usual percentage. A process calls it only once.
 func DelayGarbageCollection(scenarioFileSize int64) {
 	percent := gcPercentForLoadingScenarioFile(scenarioFileSize)
 	if usual := debug.SetGCPercent(percent); usual != percent {

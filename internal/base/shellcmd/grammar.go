@@ -81,8 +81,8 @@ func (g readOnlyOptionGrammar) parseOption(word string) (known bool, optionAwait
 	return true, name
 }
 
-// parseCluster parses the letters of one word of options. Its results are those of parseOption. In a word with several
-// letters, none may have a value, but a value may follow an equals sign (observed with 2.1.330).
+// parseCluster parses a word of one-letter options, such as -la. The results mean the same as those of parseOption. If the word
+// has several letters, none of the options may have a value, except after an equals sign (observed with 2.1.330).
 func (g readOnlyOptionGrammar) parseCluster(letters string) (known bool, optionAwaitingValue string) {
 	if g.AllowsDigits && isInteger(letters) {
 		return true, ""
@@ -114,9 +114,9 @@ type wrapper struct {
 //go:embed programs.json
 var programsJSON string
 
-// programTable describes programs: those that only run another program, and the options with which the commands of
-// readOnly and the subcommands of git only read (observed with 2.1.329, which allows a few more). git ls-remote has no
-// operand, because a repository such as ext::… runs a command line.
+// programTable lists the wrappers, which only run another program, and the options with which commands and subcommands of git
+// change nothing (observed with 2.1.329, which allows a few more). git ls-remote has no operand, because a repository such as
+// ext::… runs a command line.
 type programTable struct {
 	Wrappers      map[string]wrapper
 	ReadOnly, Git map[string]readOnlyOptionGrammar

@@ -107,9 +107,9 @@ func isIfWhileOrTest(cmd syntax.Command) bool {
 	return false
 }
 
-// substitutionObstacle returns the obstacle for the current command substitution. An unquoted substitution in an
-// assignment, as in a=$(date), is not an obstacle, because its commands are judged instead. A substitution that runs a
-// simple command and is only part of a quoted argument is not one either (observed with 2.1.330).
+// substitutionObstacle returns the obstacle for the current command substitution. An unquoted substitution in an assignment, as
+// in a=$(date), is not an obstacle, because its commands are judged instead. Neither is a substitution that runs a simple command
+// and is only part of a quoted argument (observed with 2.1.330).
 func (r *scriptReader) substitutionObstacle(sub *syntax.CmdSubst) Obstacle {
 	for i, parent := range slices.Backward(r.parents) {
 		switch n := parent.(type) {
@@ -275,9 +275,9 @@ func (r *scriptReader) isInPartlyAnalysedConstruct(statement *syntax.Stmt) (isIn
 	return isInside, false
 }
 
-// isLastNodeAfterListOperator reports whether the last node of nodePath belongs to a command after
-// && or another operator. Each node of nodePath contains the next. The parser treats a function,
-// the operator after it and the next command as one function.
+// isLastNodeAfterListOperator reports whether the last node of nodePath, where each node contains the next, belongs to a command
+// after && or another operator. This command is not part of a function before the operator, although the parser reads both as one
+// function.
 func isLastNodeAfterListOperator(nodePath []syntax.Node) bool {
 	for ; len(nodePath) > 2; nodePath = nodePath[2:] {
 		if list, ok := nodePath[1].(*syntax.BinaryCmd); !ok || nodePath[2] == syntax.Node(list.Y) {
@@ -287,7 +287,7 @@ func isLastNodeAfterListOperator(nodePath []syntax.Node) bool {
 	return false
 }
 
-// isPiped reports whether the output of a statement, whose parents are the current ones, is the input of another command.
+// isPiped reports whether a statement's output is the input of another command. r.parents must be the parents of the statement.
 func (r *scriptReader) isPiped(s *syntax.Stmt) bool {
 	for _, parent := range slices.Backward(r.parents) {
 		switch n := parent.(type) {
@@ -315,9 +315,8 @@ func (r *scriptReader) enclosingFunctionOrCase() syntax.Node {
 	return nil
 }
 
-// recordValueIfConstantOrHome records the value of a variable if it is a constant text or begins
-// with $HOME. As in the real CLI, the value is unknown if the variable was set before, or if a
-// command precedes the assignment (observed with 2.1.330).
+// recordValueIfConstantOrHome records the value of a variable if it is a constant text or begins with $HOME. As in the real
+// CLI, the value is unknown if the variable was set before, or if a command precedes the assignment (observed with 2.1.330).
 func (r *scriptReader) recordValueIfConstantOrHome(assignment *syntax.Assign) {
 	if assignment.Naked {
 		return
@@ -404,13 +403,11 @@ func (r *scriptReader) isCurrentAssignmentIgnoredByRealCLI(isValueDirectory bool
 // assignedValueUnknownToRealCLIPattern matches a value that the real CLI does not determine (observed with 2.1.330).
 var assignedValueUnknownToRealCLIPattern = LazyPattern(`^[^(]*~|\$['"]|\\[ \t]|^[^'"]*\{[^{}'"]*(,|\.\.)[^{}'"]*\}|\$$`)
 
-// heredocStart matches the part of a line that begins with a here-document, unless arithmetic
-// precedes it.
+// heredocStart matches the part of a line that begins with a here-document, unless arithmetic precedes it.
 var heredocStart = LazyPattern(`^(?:[^<(]|\([^(]|<[^<])*<<-?\s*['"\\\w](.*)$`)
 
-// isAfterHeredocOnSameLine reports whether a here-document begins before the statement, on the same
-// line. The real CLI does not analyse such a statement. It ignores the statement if a semicolon or
-// ampersand separates the two (observed with 2.1.330).
+// isAfterHeredocOnSameLine reports whether a here-document begins before the statement, on the same line. The real CLI does not
+// analyse the statement then. After a semicolon or ampersand, it ignores the statement (observed with 2.1.330).
 func (r *scriptReader) isAfterHeredocOnSameLine(statement *syntax.Stmt) (isAfter, isSeparatedBySemicolonOrAmpersand bool) {
 	before := r.source[:statement.Pos().Offset()]
 	found := heredocStart().FindStringSubmatch(before[strings.LastIndexByte(before, '\n')+1:])

@@ -91,10 +91,9 @@ func parseStatements(text string) (stmts []*syntax.Stmt, mistake error) {
 	return stmts, mistake
 }
 
-// hideReservedWord hides a reserved word from the parser by replacing its second letter. The words
-// are coproc, and time before a compound command other than a subshell. The parser of the real CLI
-// treats these words as names of commands (observed with 2.1.330). In stmts, hideReservedWord
-// restores the words that an earlier call has hidden.
+// hideReservedWord hides a reserved word from the parser by replacing its second letter. The words are coproc, and time before
+// a compound command other than a subshell. The parser of the real CLI treats these words as names of commands (observed with
+// 2.1.330). In stmts, hideReservedWord restores the words that an earlier call has hidden.
 func hideReservedWord(text string, stmts []*syntax.Stmt, mistake error) (replaced string, found bool) {
 	at := -1
 	visit := func(node syntax.Node) bool {
@@ -133,8 +132,8 @@ func isTimePlainWordBefore(cmd syntax.Command) bool {
 }
 
 // isSyntaxErrorInsideExpansion reports whether the syntax error seems to be inside an expansion, such as ${x without a closing
-// brace, or at an arithmetic command in an unexpected place. Shells differ in where these end, so that the meaning of the
-// script is uncertain.
+// brace, or at an arithmetic command in an unexpected place. Shells disagree about where an expansion or such an arithmetic
+// command ends, so the meaning of the script is uncertain.
 func isSyntaxErrorInsideExpansion(scriptText string, syntaxError error) bool {
 	var at syntax.Pos
 	var wrong syntax.ParseError

@@ -28,8 +28,7 @@ type Script struct {
 	// Groups are the texts inside groups that begin with an assignment, such as `A=1; b` in `(A=1;
 	// b)`, and inside arithmetic commands with several words.
 	Groups []string
-	// IsBroken is true if the script has a syntax error. HasOpenQuote is true if a single quote is
-	// not closed.
+	// IsBroken is true if the script has a syntax error. HasOpenQuote is true if a single quote is not closed.
 	IsBroken, HasOpenQuote bool
 	// Unclear lists the variables to which the script assigns values that the real CLI does not determine, such as ~.
 	Unclear         []string
@@ -130,8 +129,8 @@ type scriptReader struct {
 	// of variables when it looks for the programs and for the files that are removed (observed with 2.1.330).
 	isUnresolved bool
 	compounds    map[syntax.Node]WordClarity // results of clarityOfOutermostCompoundCommand
-	// continuedBefore and continuedAfter are the line continuations before and after a statement that is next to a
-	// pipe. They are part of the text of its command.
+	// continuedBefore and continuedAfter are the line continuations (backslash and newline) between a statement and a pipe next
+	// to it. They belong to the Text of the command.
 	continuedBefore, continuedAfter map[*syntax.Stmt]string
 }
 

@@ -39,9 +39,8 @@ func (w Word) withVariableValuesAppliedOrDropped(appliesValues bool) Word {
 
 var variableOrItsDirectoryContentsPattern = LazyPattern(`^(?:""|'')*("?)\s*\$(?:(\w+)|\{(\w+)(?::?[-?][^}]*)?\})\s*"?(?:/[./*]*)?"?$`)
 
-// isVariableHoldingDirectory reports whether a word is a variable in r.directoryVariables, or the
-// contents of its directory, as in "$x"/*. The real CLI does not recognise ${NAME} without quotes
-// (observed with 2.1.330).
+// isVariableHoldingDirectory reports whether a word is a variable in r.directoryVariables, or the contents of its directory, as
+// in "$x"/*. The real CLI does not recognise ${NAME} without quotes (observed with 2.1.330).
 func (r *scriptReader) isVariableHoldingDirectory(wordSource string) bool {
 	found := variableOrItsDirectoryContentsPattern().FindStringSubmatch(wordSource)
 	if found == nil || found[2] == "" && found[1] == "" {
@@ -107,8 +106,8 @@ func (r *scriptReader) readWord(w *syntax.Word) (text string, known Word) {
 	return b.String(), known
 }
 
-// knownTextOfWordWithVariables returns the text of a word with variables. It returns "" if a
-// variable has no known value, if the word contains a glob, or if it contains no variable.
+// knownTextOfWordWithVariables returns the text of a word with variables. It returns "" if the word has no variable, a variable
+// with an unknown value, or a glob.
 func (r *scriptReader) knownTextOfWordWithVariables(word *syntax.Word) string {
 	s := wordExpander{values: r.values}
 	for _, part := range word.Parts {
@@ -377,8 +376,7 @@ const (
 	PlaceholderWorkingDirectoryVariable  = '\x06' // the whole word is a variable with the working directory, or with a directory derived from it
 )
 
-// hasTildeUserPrefix reports whether a word begins with ~user. The real CLI asks for permission
-// even if the tilde is quoted.
+// hasTildeUserPrefix reports whether a word begins with ~user. The real CLI asks for permission even if the tilde is quoted.
 func hasTildeUserPrefix(unquotedWord string) bool {
 	return len(unquotedWord) > 1 && unquotedWord[0] == '~' && unquotedWord[1] != '/'
 }

@@ -42,9 +42,8 @@ func (w wrapper) skipOwnArgumentsOfWrapper(args []string) (wrappedCommand []stri
 	return nil
 }
 
-// WithoutPlainWrappers returns the command without the programs that only run the rest: noglob,
-// builtin, command, and a plain timeout such as `timeout 5`. Any other command is returned
-// unchanged.
+// WithoutPlainWrappers returns the command without the programs that only run the rest: noglob, builtin, command, and a plain
+// timeout such as `timeout 5`. Any other command is returned unchanged.
 func (c Command) WithoutPlainWrappers() Command {
 	for len(c.Args) > 1 && c.Args[0] == "noglob" && !strings.HasPrefix(c.Args[1], "-") {
 		c.Args, c.Words = c.Args[1:], c.Words[1:]
@@ -123,8 +122,8 @@ func (c Command) removeWrappers(names ...string) Command {
 	return c
 }
 
-// hasArgumentsHidingWrappedProgram reports whether the arguments of a wrapper hide the program that
-// it runs, because their values are unknown.
+// hasArgumentsHidingWrappedProgram reports whether a wrapper's arguments have unknown values, so that the program that the
+// wrapper runs is unknown too.
 func hasArgumentsHidingWrappedProgram(wrapperName string, ownArguments []Word) bool {
 	if n := len(ownArguments); wrapperName == "timeout" && n > 0 && ownArguments[n-1].Shape != "--" && !durationPattern().MatchString(ownArguments[n-1].Shape) {
 		return true
@@ -162,11 +161,10 @@ func (c Command) Innermost() Command {
 	return c
 }
 
-// FindUnquotedRmOrRmdir returns the rm or rmdir that the command runs, in lower case and without
-// its directory, and the command from this word on. Like the real CLI (observed with 2.1.330), it
-// looks after unquoted wrappers with their options, numbers and assignments, and after expansions,
-// which may be empty. It also assumes that any word after an option may be its value. The name is
-// empty if there is no removal, or if the program or a wrapper is quoted.
+// FindUnquotedRmOrRmdir returns the rm or rmdir that the command runs, in lower case and without its directory, and the command
+// from this word on. Like the real CLI (observed with 2.1.330), it looks after unquoted wrappers with their options, numbers and
+// assignments, and after expansions, which may be empty. It also assumes that any word after an option may be the option's value.
+// programName is empty if the command runs neither program, or if the program or a wrapper is quoted.
 func (c Command) FindUnquotedRmOrRmdir() (programName string, removalCommand Command) {
 	reached, wrapped := make([]bool, len(c.Words)+2), c.IsTimed
 	reached[0] = true
@@ -210,18 +208,16 @@ func (c Command) WithVariableValuesFromScript() Command {
 	return c
 }
 
-// HasOnlyHarmlessAssignments reports whether the variables set before the command cannot change its
-// effect.
+// HasOnlyHarmlessAssignments reports whether the variables set before the command cannot change its effect.
 func (c Command) HasOnlyHarmlessAssignments() bool {
 	return !slices.ContainsFunc(c.Assignments, func(name string) bool {
 		return !strings.HasPrefix(name, "LC_") && !slices.Contains(strings.Fields("LANG LANGUAGE TZ NO_COLOR FORCE_COLOR TERM COLUMNS LINES NODE_ENV"), name)
 	})
 }
 
-// Programs returns the command line, and the lines that remain when wrappers and their options are
-// removed one by one. For `sudo timeout 5 rm x` these are `timeout 5 rm x` and `rm x`. The program
-// in a line is given without its directory. The wrappers are those that the real CLI removes
-// (observed with 2.1.330).
+// Programs returns the command line, and the lines that remain when wrappers and their options are removed one by one. For
+// `sudo timeout 5 rm x` these are `timeout 5 rm x` and `rm x`. The program in a line is given without its directory. The
+// wrappers are those that the real CLI removes (observed with 2.1.330).
 func (c Command) Programs() []string {
 	args := slices.Clone(c.Args)
 	var out []string

@@ -106,8 +106,8 @@ func findEditPath(a, b []string) (trace [][]int, ok bool) {
 	return nil, false
 }
 
-// positionBeforeEdit returns how far the diagonal next to k reaches from which one more edit leads to diagonal k. adds is
-// true if this edit adds a line of b, and false if it removes a line of a.
+// positionBeforeEdit returns the furthest position that front reaches on diagonal k-1 or k+1. One more edit leads from there to
+// diagonal k: adds is true if it adds a line of b, and false if it removes a line of a.
 func positionBeforeEdit(front []int, k int) (x int, adds bool) {
 	reach := func(k int) int { // -1 means that front does not contain the diagonal
 		if i := k + len(front)/2; i >= 0 && i < len(front) {

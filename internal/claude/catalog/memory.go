@@ -68,10 +68,9 @@ func FindInstructionFilesAtStart(o InstructionFileOptions) []InstructionFile {
 	return r.memories
 }
 
-// FindNestedInstructionFiles finds the instruction files that apply once the model has read or
-// written file (observed with 2.1.329). Their order: the user's rules that match file; the
-// instruction files and matching rules of each directory between the working directory and file;
-// matching rules of the working directory and its parents. Files in known are omitted.
+// FindNestedInstructionFiles finds the instruction files that apply once the model has read or written file (observed with
+// 2.1.329). Their order: the user's rules that match file; the instruction files and matching rules of each directory between
+// the working directory and file; matching rules of the working directory and its parents. Files in known are omitted.
 func FindNestedInstructionFiles(o InstructionFileOptions, file string, known map[string]bool) []InstructionFile {
 	r := &instructionFileReader{home: o.Home, cwd: o.CWD, seen: maps.Clone(known), accessedFile: file}
 	if o.UserDir != "" {

@@ -37,7 +37,8 @@ type manifest struct {
 	Servers json.RawMessage `json:"mcpServers"`
 }
 
-// AddPlugins loads further plugins, but none twice. It returns the parts that the catalog itself does not use.
+// AddPlugins loads those of the given plugins that are not loaded yet. It returns the parts of the plugins that the catalog does
+// not use.
 func (c *Catalog) AddPlugins(open func(dir string) fs.FS, dirs ...string) []PluginParts {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// frameWriter writes frames to stdout. It queues them, so that it never waits for the host to read.
+// frameWriter writes frames to stdout. It queues frames, so that its callers never wait for the host to read.
 type frameWriter struct {
 	lines       *lineWriter
 	metadata    FrameMetadata

@@ -24,8 +24,8 @@ type hostMCPServers struct {
 	connected func(server string) bool
 }
 
-// StoreHandshakesForOneUse stores the answers that servers inside the host have already given, by server name. They are used
-// once instead of asking the server.
+// StoreHandshakesForOneUse stores the answers that servers inside the host have already given, by server name. Each answer is
+// used once, in place of a request to the server.
 func (g *hostMCPServers) StoreHandshakesForOneUse(handshakesByServerName map[string]Handshake) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

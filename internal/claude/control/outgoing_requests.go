@@ -29,7 +29,7 @@ type outgoingRequest struct {
 	abandoned <-chan struct{} // closed when the caller no longer waits
 }
 
-// requestKind specifies what a request belongs to. This determines when it is withdrawn.
+// requestKind says what a control request belongs to, which determines when the request is withdrawn.
 type requestKind int
 
 const (

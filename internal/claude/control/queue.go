@@ -18,7 +18,7 @@ type prompt struct {
 	// startsAtOnce is set if the prompt arrived while nothing was running or queued: its turn
 	// starts immediately, and later prompts get another turn.
 	startsAtOnce bool
-	// interrupted is set if the host interrupted the turn before its start. It still starts, but ends after a few events.
+	// interrupted is set if the host interrupted the turn before it started. The turn still starts, but ends after a few events.
 	interrupted bool
 	// unannounced is set if the prompt arrived during initialize. Its events follow the answer to initialize.
 	unannounced bool
@@ -41,7 +41,7 @@ func (in *prompt) canMerge(next *prompt) bool {
 		bytes.Equal(in.message.Origin, next.message.Origin)
 }
 
-// merge appends the content of the next prompt to this one. If next has a uuid, this prompt gets it.
+// merge appends the content of the prompt next to this prompt. If next has a uuid, it becomes the uuid of this prompt.
 func (in *prompt) merge(next *prompt) {
 	in.message.Content = joinContents(in.message.Content, next.message.Content)
 	in.message.UUIDs = append(in.message.UUIDs, next.message.UUIDs...)

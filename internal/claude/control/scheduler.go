@@ -166,7 +166,7 @@ func (d *promptScheduler) makeNoticeNextTurnPrompt(notice protocol.UserMessage) 
 	return d.turn.prompt
 }
 
-// startTurn records that the turn of the prompt taken last has started. Calling interrupt ends this turn early.
+// startTurn records that the turn of the prompt taken last has started. interrupt is the function that interrupts this turn.
 func (d *promptScheduler) startTurn(interrupt context.CancelCauseFunc) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -202,9 +202,9 @@ func (d *promptScheduler) showIdle() {
 	}
 }
 
-// interrupt interrupts the running turn, or else the turn that starts next if its prompt has already arrived. If
-// dropQueued is set, it also removes the other waiting prompts. Before the next prompt can be taken, it calls report
-// with the prompts that still wait and those that it removed.
+// interrupt interrupts the running turn. If no turn is running but a prompt has arrived, it interrupts the turn of that prompt.
+// If dropQueued is set, it also removes all other waiting prompts. It calls report with the prompts that still wait and the
+// removed prompts, before the next prompt can be taken.
 func (d *promptScheduler) interrupt(dropQueued bool, report func(stillQueued, dropped []*prompt)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

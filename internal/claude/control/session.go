@@ -65,9 +65,9 @@ type PromptPlayer interface {
 	PromptBeforeHostPrompts() *protocol.UserMessage
 	// WaitTurnReady waits until a turn may start; it is called before each turn. An error makes the process exit.
 	WaitTurnReady(ctx context.Context) error
-	// Turn runs one prompt and writes its events to [Conn.EventWriter]. If interrupt is cancelled, the turn ends
-	// early with a result; if ctx is cancelled, it is abandoned. completed is true if the host is to be told
-	// that the prompt was completed; see [simulator.HasTurnCompletedPrompts]. An error makes the process exit.
+	// Turn runs one prompt and writes its events to [Conn.EventWriter]. If interrupt is cancelled, the turn ends early with a
+	// result; if ctx is cancelled, the turn is abandoned. completed is true if the host is to be told that the prompt was
+	// completed; see [simulator.HasTurnCompletedPrompts]. An error makes the process exit.
 	Turn(ctx, interrupt context.Context, in protocol.UserMessage) (completed bool, err error)
 }
 

@@ -172,7 +172,7 @@ func mcpSettingsAgentAndPluginOptions(f *Flags) []option {
 	}
 }
 
-// remoteOptions concern the cloud, the desktop application and other programs. They are accepted and ignored.
+// remoteOptions returns flags about the cloud, the desktop application and other programs. claudeless accepts and ignores them.
 func remoteOptions() []option {
 	return []option{
 		newOption("--bg, --background", "Run the session in the background", nil),

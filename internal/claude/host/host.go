@@ -116,7 +116,7 @@ func (d combinedControlSession) Serve(ctx context.Context, r control.Request) (c
 	return h.run(ctx, d.requestServer, readRequest(r))
 }
 
-// requestHandler serves one request subtype. A slow one may block; see [control.RequestServer].
+// requestHandler serves one request subtype. A slow handler may block; see [control.RequestServer].
 type requestHandler struct {
 	run  serveFunc
 	slow bool

@@ -57,7 +57,7 @@ func StreamJSON(w io.Writer, events Events) error {
 	return nil
 }
 
-// uninterruptedGroupWriter is a writer for several goroutines. Nothing else is written between the writes of one f.
+// uninterruptedGroupWriter is a writer that several goroutines use. While f runs, only f's own writes reach the output.
 type uninterruptedGroupWriter interface {
 	WriteGroup(f func(w io.Writer) error) error
 }

@@ -176,7 +176,7 @@ func (s *Session) SetServers(ctx context.Context, object json.RawMessage) (mcp.S
 // ServerStatuses returns the status of every configured server.
 func (s *Session) ServerStatuses() []mcp.ServerStatus { return s.servers.statuses() }
 
-// Rename sets the session's title. It is written to the transcript between turns.
+// Rename sets the session's title. The transcript gets the title between turns.
 func (s *Session) Rename(title string) {
 	s.conversation.queueTranscriptChange(func() { s.records.SetTitle(title) })
 }

@@ -194,7 +194,8 @@ func taskToolsOrTodoWrite(o builtinToolListingOptions) []string {
 	return taskTools()
 }
 
-// listTools returns the built-in tools in init order: that of the session's agent, else alphabetical with Task first.
+// listTools returns the built-in tools in the order of the init event: as the session's agent lists them, otherwise alphabetical
+// with Task first.
 func listTools(o builtinToolListingOptions) []string {
 	var list []string
 	switch {

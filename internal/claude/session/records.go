@@ -318,7 +318,7 @@ func (r *recorder) hideSecrets(text string) string {
 	return redact.New(redact.Options{Environ: r.environ}).String(text)
 }
 
-// scenarioProgress is the scenario that this process plays, and a summary to check its expectations against.
+// scenarioProgress is the scenario that this process plays, with the facts that are compared with the scenario's expectations.
 type scenarioProgress struct {
 	*scenarios.Engine
 	scenario       *scenarios.Scenario
@@ -383,7 +383,7 @@ func startTelemetry(ctx context.Context, plan launch.Plan, t *transcript.Transcr
 func describeMachine(plan launch.Plan) telemetry.Machine {
 	user := sha256.Sum256([]byte("user of " + plan.State))
 	m := telemetry.Machine{Arch: runtime.GOARCH, OS: runtime.GOOS, UserID: hex.EncodeToString(user[:])}
-	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil { // other systems do not have this file, and the value is omitted
+	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil { // only on Linux; elsewhere the value is omitted
 		m.Release = strings.TrimSpace(string(release))
 	}
 	return m

@@ -112,8 +112,8 @@ func (v *sessionMCPServers) start(ctx context.Context) error {
 	return v.checkRequiredServersStarted()
 }
 
-// reportUnstartedServers writes to the journal which configured servers did not start. It also warns on stderr,
-// except under the name claude, and except if servers are required: the run's error then has the same lines.
+// reportUnstartedServers writes to the journal which configured servers did not start. It also warns on stderr, except in two
+// cases: the program runs under the name claude, or servers are required, so that the error of the run has the same lines.
 func (v *sessionMCPServers) reportUnstartedServers() {
 	for _, m := range v.serversThatDidNotStart() {
 		v.records.WriteJournal(journal.NewUnstartedServerFinding(m.name, m.reason))

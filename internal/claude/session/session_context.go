@@ -114,8 +114,8 @@ func instructionHooks(memories []catalog.InstructionFile) []protocol.Instruction
 	return hooks
 }
 
-// additionalDirsListedInInit selects the additional directories that init lists. It always lists directories that the host
-// added. Of the others, it omits those below the session's own directory, and those that only the project's settings name.
+// additionalDirsListedInInit selects the additional directories that the init event lists: all directories that the host added,
+// and others unless they are below the session's directory or only named by the project's settings.
 func (s *sessionContext) additionalDirsListedInInit(added []permission.Directory) []string {
 	var own, others []settings.AdditionalWorkingDirectory
 	for _, d := range s.plan.Settings.Permissions.Directories {

@@ -195,8 +195,8 @@ func (t *toolbox) newToolSearchOver(searchableTools executor.Executor) executor.
 	})
 }
 
-// breakpointGates are the breakpoints around calls. Those of the scenario enclose those of the
-// debugger: they handle a call before the debugger, and its result after the debugger.
+// breakpointGates are the breakpoints around calls. The scenario's breakpoints handle a call before the debugger does, and the
+// result of the call after the debugger.
 type breakpointGates struct {
 	script   *debug.ScenarioBreakpointGate // nil means the scenario has no breakpoints
 	debugger *rest.Client                  // nil means no --debugger

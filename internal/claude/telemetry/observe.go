@@ -28,7 +28,7 @@ type recorderState struct {
 	connected     map[string]time.Time          // time at which each MCP server was connected
 }
 
-// conversationState is the state of one conversation: the main one, or that of an agent.
+// conversationState is the state of the main conversation, or of the conversation of one agent.
 type conversationState struct {
 	requestSent     time.Time // time of the event that made the CLI send the running request
 	answerStarted   time.Time

@@ -62,7 +62,7 @@ type Recorder struct {
 	idCount  int
 }
 
-// metricCounter is the sum of one metric with one set of attributes.
+// metricCounter is the sum of the values of one metric that have the same attributes.
 type metricCounter struct {
 	metric     string
 	attributes []attribute

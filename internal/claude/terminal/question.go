@@ -9,7 +9,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// questionForm asks the questions of one AskUserQuestion call, one per page. A last page, if needed, is for review.
+// questionForm asks the questions of one AskUserQuestion call, each on its own page. If needed, a last page shows all answers for
+// review.
 type questionForm struct {
 	input     json.RawMessage
 	questions []formQuestion

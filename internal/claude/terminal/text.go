@@ -96,8 +96,9 @@ func wrapLine(line string, cols int) []string {
 	return append(rows, line)
 }
 
-// shouldStartLongWordInRow reports whether the first word of text should begin in the remaining restColumns columns
-// of the current row instead of a new row. This is so for a word longer than a row if it then needs fewer rows.
+// shouldStartLongWordInRow reports whether the first word of text should begin in the remaining restColumns columns of the
+// current row instead of a new row. This is so for a word that is longer than a row, if it needs fewer rows when it begins in the
+// current row.
 func shouldStartLongWordInRow(text string, cols, restColumns int) bool {
 	word, _, _ := strings.Cut(text, " ")
 	n := textWidth(word)

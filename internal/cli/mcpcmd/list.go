@@ -63,7 +63,7 @@ func (o *Options) noApprovedServerError(name string, servers []mcp.ServerConfig)
 
 const pendingApprovalStatus = "pending-approval"
 
-// runList runs `mcp list`. It connects to all servers except those of .mcp.json that are not approved.
+// runList runs `mcp list`. It connects to all servers, but not to servers of .mcp.json that the user has not approved.
 func runList(ctx context.Context, o *Options, words []string) error {
 	asJSON := false
 	if _, help, err := parseOperands(o, o.claudelessFlags(&asJSON), words); err != nil || help {

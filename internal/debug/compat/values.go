@@ -17,8 +17,8 @@ func (c *Clients) storeItem(it Item) error {
 	return err
 }
 
-// storeOptionalItem stores an item. It returns the item without its bytes, and its displayed form. If the store lacks the
-// bytes, the displayed form is clientForm, which the client sent. For an item without a CID, it returns nil and clientForm.
+// storeOptionalItem stores an item. It returns the item without its bytes, and its displayed form. If the store lacks the bytes,
+// the displayed form is clientForm, which the client sent. For an item without a content id (CID), it returns nil and clientForm.
 func (c *Clients) storeOptionalItem(it Item, clientForm json.RawMessage) (*Item, json.RawMessage, error) {
 	if it.CID == "" {
 		return nil, clientForm, nil

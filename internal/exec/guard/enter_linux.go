@@ -20,11 +20,10 @@ import (
 
 func checkStrictSupport() error { return nil }
 
-// ExecWithSyscallWatch prepares this process for a command and then becomes the command. Before
-// that, it sends a descriptor over the socket linkFD to the parent process and waits until the
-// parent agrees. The parent watches the system calls with this descriptor. ExecWithSyscallWatch
-// returns only if it fails. The result is nil if it has sent the failure over the socket, otherwise
-// the error.
+// ExecWithSyscallWatch prepares this process for a command and then becomes the command. Before that, it sends a descriptor
+// over the socket linkFD to the parent process and waits until the parent agrees. The parent watches the system calls with this
+// descriptor. ExecWithSyscallWatch returns only if it fails. The result is nil if it has sent the failure over the socket,
+// otherwise the error.
 func ExecWithSyscallWatch(linkFD int, path string, argv, env []string) error {
 	return setUpAndExec(linkFD, false, func() error { return syscall.Exec(path, argv, env) })
 }
@@ -233,10 +232,9 @@ func bytesOf[T any](v *T) []byte {
 	return append([]byte(nil), unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v))...)
 }
 
-// installSyscallFilter installs a seccomp filter for this thread and its descendants. The kernel
-// then notifies the returned descriptor before one of them starts a program and, if
-// watchConnections is true, before it connects. watchConnections also sets no_new_privs if needed,
-// which disables setuid programs. EBUSY means that an outer run watches already.
+// installSyscallFilter installs a seccomp filter for this thread and its descendants. Before one of them starts a program or, if
+// watchConnections is true, makes a connection, the kernel reports this to the returned descriptor. watchConnections also sets
+// no_new_privs if needed, which disables setuid programs. The error EBUSY means that an outer run already has a filter.
 func installSyscallFilter(watchConnections bool) (int, error) {
 	const arch, nr = 4, 0 // offsets in seccomp_data
 	asked := []uint32{unix.SYS_EXECVE, unix.SYS_EXECVEAT}

@@ -153,8 +153,8 @@ func (l *BreachLog) recordConnection(caller process, name, addr string, ownFiles
 	l.addBreach(b)
 }
 
-// RealClaudePoller repeatedly scans the descendants of this program for a real claude. It may miss a process that exits
-// immediately, but finds every process that runs long enough to send a request.
+// RealClaudePoller repeatedly scans the descendants of this program for a real claude. It may miss a process that exits at once,
+// but a process that sends a request runs long enough to be found.
 type RealClaudePoller struct {
 	log      *BreachLog
 	ownFiles ClaudelessFiles

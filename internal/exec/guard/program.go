@@ -72,12 +72,13 @@ func (p *realCLIFileCache) realClaudeRunByDynamicLoader(ownFiles ClaudelessFiles
 	return ""
 }
 
-// isCLIProgram reports whether name is that of a program of the real CLI, such as cli.js, not of a helper script.
+// isCLIProgram reports whether a file name belongs to a program of the real CLI, such as cli.js, and not to a helper script.
 func isCLIProgram(name string) bool {
 	return strings.HasPrefix(name, "claude") || strings.HasPrefix(name, "cli.") || strings.HasPrefix(name, "cli-wrapper.")
 }
 
-// isRealCLIFile reports whether a file is a program of the real CLI, judged by its path or, for a copy, by its content.
+// isRealCLIFile reports whether a file is a program of the real CLI, which it recognizes by the path or, in a copy, by the
+// content.
 func (p *realCLIFileCache) isRealCLIFile(ownFiles ClaudelessFiles, file string) bool {
 	is, known := p.isRealCLIByPath[file]
 	if known {

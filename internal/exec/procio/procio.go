@@ -26,7 +26,7 @@ type Options struct {
 	Journal      *journal.Journal // receives the lines; nil means nothing is recorded
 	System       *process.System  // the process; required
 	RecordOutput bool             // also records what the process writes to stdout and stderr
-	// Fault applies from the start; nil means none. A scenario may arm one later with [ArmFault].
+	// Fault applies from the start; nil means none. A scenario may activate a fault later with [ArmFault].
 	Fault *Fault
 }
 

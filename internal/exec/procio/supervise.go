@@ -52,8 +52,8 @@ type supervisor struct {
 	temp         *proc.TempDir    // directory of a temporary journal; nil means that the journal is kept
 }
 
-// openJournal opens the requested journal, or a temporary one if this process applies the rules of --strict, and writes its
-// first line. Errors are ignored here, because the run reports them.
+// openJournal opens the requested journal and writes the first line. Without a request, it opens a temporary journal if this
+// process applies the rules of --strict. It ignores errors, because the run reports them.
 func (w *supervisor) openJournal(commands []string, fault *Fault) {
 	if w.path == "" && w.judgesItself {
 		dir, err := proc.MakeTempDir("claudeless-strict-")
@@ -299,11 +299,10 @@ func processName(pid int) string {
 	return strings.TrimSpace(string(name))
 }
 
-// RelayRealClaude records the start of the real claude in the journal, runs it with the command
-// line argv, and returns its exit code. Normally the real claude replaces this process. This
-// process stays the parent of claude if it has to apply a fault to the output, signals and exit of
-// claude, if it has to record the exit (FaultStayParentToRecordExit), if claude will probably refuse
-// the command line, or if the system cannot replace a process.
+// RelayRealClaude records the start of the real claude in the journal, runs it with the command line argv, and returns its exit
+// code. Normally the real claude replaces this process. This process stays the parent of claude in four cases: a fault changes
+// claude's output, signals or exit; the exit must be recorded (FaultStayParentToRecordExit); claude will probably refuse the
+// command line; the system cannot replace a process.
 func RelayRealClaude(ctx context.Context, s *process.System, fault string, argv []string) (int, error) {
 	f := FaultByName(fault)
 	if f == nil && fault != "" && fault != FaultNone && fault != FaultStayParentToRecordExit || len(argv) == 0 {
@@ -415,7 +414,8 @@ func relayThroughWrapper(ctx context.Context, s *process.System, e *Wrapper, arg
 	return e.RecordExit(exit.Code, ""), nil
 }
 
-// copyLineByLine copies JSON lines one by one, and other output in one piece, because the wrapper examines each write.
+// copyLineByLine copies each JSON line with its own write, and other output with a single write, because the wrapper examines the
+// bytes of one write at a time.
 func copyLineByLine(to io.Writer, from io.Reader) error {
 	var kept []byte
 	buf := make([]byte, 32<<10)

@@ -29,7 +29,8 @@ const (
 	maxTotalDurationOfRunWithFault              = 18 * time.Second
 	alwaysAllowedMultipleOfDurationWithoutFault = 3
 	timeLimitWithoutFault                       = time.Minute
-	// maxFaultRunsAtSameTime limits the faults tried at the same time; faultRunsAtSameTime may allow only one per processor.
+	// maxFaultRunsAtSameTime limits the faults that are tried at the same time. If runs need much processor time,
+	// faultRunsAtSameTime allows fewer.
 	maxFaultRunsAtSameTime = 4
 )
 
@@ -190,8 +191,8 @@ type leftoverProcess struct {
 	isClaude bool
 }
 
-// leftovers returns the processes that the command left running: descendants of this program or, if it runs other
-// commands too, processes with runID in their environment. Helpers of this program are omitted.
+// leftovers returns the processes that the command left running. These are the descendants of this program or, if it runs other
+// commands too, all processes with runID in their environment. Helpers of this program are omitted.
 func (c *startedCommand) leftovers(runID string) []leftoverProcess {
 	mark := "CLAUDELESS_RUN=" + runID
 	all := guard.Descendants(os.Getpid())

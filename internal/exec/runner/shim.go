@@ -21,7 +21,7 @@ import (
 // ClaudeSetup is the configuration that a shim passes to claude.
 type ClaudeSetup struct {
 	Executable string // path of this binary, which simulates claude
-	// Scenario is the scripted model: a path, or a name from the library. If it is empty, claude looks for one itself.
+	// Scenario is the scripted model: a path, or a name from the library. If it is empty, claude itself looks for a scenario.
 	Scenario  string
 	MCPConfig []string   // additional configurations of MCP servers, as for --mcp-config
 	Journal   string     // file that processes write to
@@ -101,9 +101,8 @@ func (s ClaudeSetup) createShims(dir string, names []string) error {
 	return nil
 }
 
-// writeProgram writes a program that is run immediately. The lock prevents this process from
-// starting another one in the meantime. That one would inherit the file, open for writing, and
-// running the program would fail with "text file busy".
+// writeProgram writes a program that is run immediately. The lock prevents this process from starting a child in the meantime: a
+// child would inherit the file, still open for writing, and running the program would fail with "text file busy".
 func writeProgram(file, text string) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

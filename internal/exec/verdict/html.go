@@ -80,8 +80,8 @@ type OutputFiles struct {
 	Environ     []string // environment whose secret values are redacted in all reports
 }
 
-// Write writes the lines of a verdict to stderr and then the files, all without secrets. entries are the checked
-// journal lines, for the HTML page; nil means unknown. If one file cannot be written, the others still are.
+// Write writes the lines of a verdict to stderr and then the files, all without secrets. entries are the checked journal lines,
+// for the HTML page; nil means unknown. If one file cannot be written, Write still writes the others.
 func (f OutputFiles) Write(r *Report, entries []journal.Entry, stderr io.Writer) error {
 	r, err := r.Redacted(f.Environ)
 	if err != nil {

@@ -54,8 +54,8 @@ type processStartKey struct {
 	pid       int
 }
 
-// isFromAlreadyReadProcess reports whether an entry belongs to a process that was already read, because a file contains another
-// journal, or one journal twice. It updates alreadyReadPIDs, the ids of these processes in the current file.
+// isFromAlreadyReadProcess reports whether an entry repeats a process that was read before. This happens if a file contains
+// another journal, or one journal twice. It updates alreadyReadPIDs, the ids of the repeated processes in the current file.
 func (in *Input) isFromAlreadyReadProcess(entry journal.Entry, alreadyReadPIDs map[int]bool) bool {
 	if entry.Start != nil {
 		if in.starts == nil {

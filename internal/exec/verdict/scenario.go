@@ -125,8 +125,8 @@ func (l *findingCollector) addFindingIfToolRejectedInput(call failedScriptedTool
 	}
 }
 
-// toolInputRejectionReason returns why the tool rejected the input of a call; ok is false if it did not. It recognizes the
-// messages of the built-in tools and of our fixtures, and the JSON-RPC code -32602 of any MCP server.
+// toolInputRejectionReason returns why the tool rejected the input of a call; ok is false if the tool did not reject the input.
+// It recognizes the messages of the built-in tools and of our fixtures, and the JSON-RPC code -32602 of any MCP server.
 func toolInputRejectionReason(call failedScriptedToolCall) (reason string, ok bool) {
 	if _, issue, found := strings.Cut(call.actualResult, "<tool_use_error>InputValidationError: "); found {
 		_, issue, _ = strings.Cut(strings.TrimSuffix(issue, "</tool_use_error>"), ":\n")

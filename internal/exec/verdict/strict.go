@@ -65,8 +65,8 @@ func (in *Input) IsInteractive() bool {
 	return slices.ContainsFunc(in.Entries, func(e journal.Entry) bool { return e.Run != nil && e.Run.Interactive })
 }
 
-// addFindingsOfOnceRulesUsedAgain adds an S02 finding for each prompt that a rule with `once` answered although it had already
-// answered one. The server cannot prevent this, because requests do not tell which run they belong to.
+// addFindingsOfOnceRulesUsedAgain adds an S02 finding for each prompt that a rule with `once` answered after its first prompt.
+// The server cannot prevent this, because requests do not tell which run they belong to.
 func (l *findingCollector) addFindingsOfOnceRulesUsedAgain() {
 	if l.input.Scenario == nil {
 		return

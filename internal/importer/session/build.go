@@ -70,8 +70,8 @@ func (b *sessionBuilder) addPrompt(p *Prompt) {
 	b.finished = false
 }
 
-// addHook adds a hook to the prompt for which it ran. This is the current prompt. Before the first prompt, or when the
-// current prompt already has its result, it is the next prompt.
+// addHook adds a hook to the prompt for which the hook ran: the current prompt or, before the first prompt and after the result
+// of the current prompt, the next prompt.
 func (b *sessionBuilder) addHook(h Hook) {
 	if len(b.Prompts) == 0 || b.finished {
 		b.earlyHooks = append(b.earlyHooks, h)

@@ -76,8 +76,8 @@ func compareDecisions(ours, theirs Decision) DecisionComparisonStatus {
 	return StatusSame
 }
 
-// Stale reports the known decisions that accepted no difference in this run. It omits a known decision if a call that
-// it is about was not compared.
+// Stale reports the known decisions that accepted no difference in this run. It omits a known decision about a call that was not
+// compared.
 func (f *File) Stale(verdicts []*Verdict) (list diag.List) {
 	for i, k := range f.Known {
 		missed := slices.ContainsFunc(verdicts, func(v *Verdict) bool {

@@ -21,12 +21,11 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// Job is a case with the programs that run it, one after the other.
+// Job is a case to run, and the programs that run it one after the other.
 type Job struct {
 	Case  *parity.Case `json:"case"`
 	Lanes []Lane       `json:"lanes"`
-	// Dir is a new directory. Both programs run in the same subdirectory, one after the other, so that both see the same
-	// paths.
+	// Dir is a new directory. Both programs run in the same subdirectory, one after the other, so that both see the same paths.
 	Dir string `json:"dir"`
 	// Executable is the claudeless binary, which is also used for fixtures.
 	Executable string `json:"self"`

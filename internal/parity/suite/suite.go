@@ -197,7 +197,8 @@ const (
 	ExitNoClaude   = 77
 )
 
-// ExitCode returns 0 if all cases were read, all comparable ones compared, none differs unexpectedly and no known entry is stale.
+// ExitCode returns 0 if all cases could be read, all comparable cases were compared, no case differs unexpectedly, and every
+// known difference still occurs.
 func (res *Result) ExitCode() int {
 	switch {
 	case len(res.Unreadable) > 0:

@@ -37,7 +37,7 @@ type Finding struct {
 	Process int `json:"process,omitempty"`
 }
 
-// Gate is the line about a step that waited at a gate until another process released it.
+// Gate is a step that waited at a gate of the scenario until another process released the gate, or until the time-out.
 type Gate struct {
 	// Name of the gate.
 	Name string `json:"name"`

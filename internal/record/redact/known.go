@@ -30,8 +30,8 @@ var harmlessVariableNames = [...]string{
 	"progresstoken", "authorizationurl", "authorizationendpoint", "tokenendpoint", "tokens",
 }
 
-// variableLooksSecret reports whether a variable that [nameLooksSecret] does not recognize is probably a credential:
-// its name ends in a word such as PASS, or in one such as KEY and the value looks random. Paths are not credentials.
+// variableLooksSecret reports whether a variable that [nameLooksSecret] does not recognize is probably a credential: its name
+// ends in a word such as PASS, or it ends in a word such as KEY and the value looks random. Paths are not credentials.
 func variableLooksSecret(name, value string) bool {
 	if strings.HasPrefix(value, "/") || strings.HasPrefix(value, "~") || strings.HasPrefix(value, "./") {
 		return false

@@ -186,9 +186,9 @@ func (s *secretFormFinder) compiledPattern(ruleIndex int) *regexp.Regexp {
 	return s.exprs[ruleIndex]
 }
 
-// gitleaksPatternOfNameBeforeKeyword is the beginning of the gitleaks rules for a name with a value. It matches the part
-// of the name before the keyword. It is removed from the expressions, because matching it would take ten times as long
-// as the rest of a rule. [startOfNameContaining] finds this part of the name instead.
+// gitleaksPatternOfNameBeforeKeyword is the beginning of the gitleaks rules for a name with a value. It matches the part of the
+// name before the keyword. The expressions are used without this beginning, because matching it would take ten times as long as
+// the rest of a rule. [startOfNameContaining] finds this part of the name instead.
 const gitleaksPatternOfNameBeforeKeyword = `(?i)[\w.-]{0,50}?`
 
 func startOfNameContaining(text string, keywordStart int) int {

@@ -130,7 +130,7 @@ func CompareVersions(a, b string) int {
 }
 
 // Nearest returns the book of captured screens that suits a terminal best: if possible with the same renderer and kind of
-// terminal, then with the nearest size. ok is false if there are no books.
+// terminal, then with the nearest size. ok is false if books is empty.
 func Nearest(books []Book, k Key) (b Book, ok bool) {
 	if len(books) == 0 {
 		return Book{}, false

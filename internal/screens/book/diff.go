@@ -112,8 +112,7 @@ func titleStateCharacter(terminalTitle string) string {
 }
 
 // maskedNonEmptyRows returns the masked rows of a captured screen. It leaves out empty rows, because their number depends on
-// the other rows. The path of a plan file has a random length, so line breaks in the text around it vary: it joins these
-// lines.
+// the other rows. The path of a plan file has a random length, so line breaks in the text around it vary: it joins these lines.
 func maskedNonEmptyRows(p *Page) string {
 	lines := slices.DeleteFunc(p.Masked(), func(line string) bool { return strings.TrimSpace(line) == "" })
 	text := regexp.MustCompile(`\S*/claudeless-exec-\S*\n +\S*\.md`).ReplaceAllString(strings.Join(lines, "\n")+"\n", "<plan>")

@@ -198,7 +198,7 @@ func (s Screen) Lines() []string {
 // Text returns the screen as tmux capture-pane -p prints it: a line for each row.
 func (s Screen) Text() string { return strings.Join(s.Lines(), "\n") + "\n" }
 
-// Frame returns the rows down to the last one that is not empty, each with a bar in front of it, for messages.
+// Frame returns the screen for messages: a bar precedes each row, and empty rows at the end are left out.
 func (s Screen) Frame() string {
 	return "  | " + strings.ReplaceAll(strings.TrimRight(s.Text(), "\n"), "\n", "\n  | ") + "\n"
 }

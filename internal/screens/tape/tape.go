@@ -54,7 +54,7 @@ type Step struct {
 	Select   string `toml:"select"`            // press Down until the option that begins with this text is selected
 	Key      string `toml:"key"`               // press these keys: "Down Down Enter"
 	Gate     string `toml:"gate"`              // open this gate of the scenario
-	SettleMS int    `toml:"settle_ms" min:"0"` // wait until no output arrives for this long; default 250 if the step captures the screen
+	SettleMS int    `toml:"settle_ms" min:"0"` // wait until no output arrives for this long; 250 by default before a capture
 
 	Snapshot string `toml:"snapshot"` // capture the screen under this name
 	State    string `toml:"state"`    // the state that the screen shows

@@ -152,8 +152,8 @@ func (l *client) sendTracked(ctx context.Context, req transport.JSONRPCRequest) 
 	return resp.Result, nil
 }
 
-// requestOutcomeError is the outcome of a request if SendRequest of its transport does not return
-// it. It is the cause with which endRequest cancels the context of the request.
+// requestOutcomeError carries the outcome of a request whose transport did not return it from SendRequest. endRequest cancels the
+// request's context with this error as the cause.
 type requestOutcomeError struct {
 	response *transport.JSONRPCResponse
 	err      error

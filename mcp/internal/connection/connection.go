@@ -1,8 +1,8 @@
 // Package connection manages one live connection to an MCP server: its transport, client, handshake and open requests.
 //
-// The client and its transports are not those of mcp-go, but use its types and its rules for headers. They tolerate lines
-// that are not messages, limit the size of messages, accept all line endings of event streams, reopen these streams with
-// the pauses of the real CLI, accept responses on any stream, and support servers in an SDK host.
+// The client and its transports are not those of mcp-go, but use its types and its rules for headers. Unlike mcp-go, they
+// tolerate lines that are not messages, limit the size of messages, accept all line endings in event streams, reopen streams
+// after the pauses of the real CLI, accept responses on any stream, and support servers in an SDK host.
 //
 // Results and definitions are returned as the server sent them, and all waiting callers are notified as soon as the
 // connection ends. A lost connection is not reused; reconnecting creates a new one.
@@ -263,9 +263,8 @@ func (c *Conn) WasAnyToolCalled() bool { return c.wasCalled.Load() }
 
 func (c *Conn) usesGETStream() bool { return c.IsRemote() && c.remote.stream == nil && !c.IsModern() }
 
-// WaitUpToOneSecondForGETStream waits until the connection has its GET stream, because earlier
-// requests of the server are lost. Some servers answer the GET request only with their first
-// message, so the wait ends after 1 s.
+// WaitUpToOneSecondForGETStream waits until the connection has its GET stream, because earlier requests of the server are lost.
+// Some servers answer the GET request only with their first message, so the wait ends after 1 s.
 func (c *Conn) WaitUpToOneSecondForGETStream(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, time.Second)
 	defer stop()

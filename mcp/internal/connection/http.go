@@ -24,9 +24,9 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// httpTransport is the streamable HTTP transport, or the older HTTP transport (HTTP+SSE). Up to revision 2025-11-25,
-// streamable HTTP has sessions and a GET stream for messages that belong to no request. With the older one, everything
-// that the server sends arrives on the GET stream.
+// httpTransport is the streamable HTTP transport, or the older HTTP transport (HTTP+SSE). Up to revision 2025-11-25, streamable
+// HTTP has sessions and a GET stream for messages that belong to no request. With HTTP+SSE, everything that the server sends
+// arrives on the GET stream.
 type httpTransport struct {
 	*transportBase
 	roundTripper *roundTripper // round tripper of httpClient

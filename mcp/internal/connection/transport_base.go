@@ -24,8 +24,7 @@ type Target interface {
 type messageTransport interface {
 	// StartReading begins to read messages. Requests of the server are handled until ctx ends.
 	StartReading(ctx context.Context) error
-	// SendRequest sends a request and returns its response. If the response arrives on another
-	// stream, the client cancels ctx.
+	// SendRequest sends a request and returns its response. If the response arrives on another stream, the client cancels ctx.
 	SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error)
 	// post sends a message that has no response.
 	post(ctx context.Context, message any) error

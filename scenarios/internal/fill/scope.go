@@ -93,8 +93,8 @@ func (s *Scope) NamedGroups() map[string]string {
 	return groups
 }
 
-// InheritGroups adds captures of earlier patterns to the scope: those of the rule to which a turn belongs, and those of
-// its preceding turns. A capture of the scope itself takes precedence over an added one with the same name.
+// InheritGroups adds captures of earlier patterns to the scope of a turn: those of the turn's rule, and those of the rule's
+// preceding turns. If names are equal, a capture of the scope itself takes precedence.
 func (s *Scope) InheritGroups(groups map[string]string) {
 	own := s.Match
 	for name, text := range groups {

@@ -43,7 +43,7 @@ func main() {
 	}
 }
 
-// place is the directory and environment of one check.
+// place is the directory and the environment variables in which one check runs.
 type place struct {
 	dir    string
 	stderr strings.Builder
