@@ -203,7 +203,7 @@ func callerPosition() string {
 	}
 }
 
-// ToolCall is a call of a tool; see [Call].
+// ToolCall is one call of a tool in a scripted answer; [Call] creates it.
 type ToolCall struct {
 	Tool  string `json:"tool"`
 	Input any    `json:"input"` // an object

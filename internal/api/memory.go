@@ -87,7 +87,7 @@ func (t conversationKey) attemptCounterKey(historyKey history.Digest) history.Di
 	return historyKey.Chain("talk", t.session, t.agent)
 }
 
-// countAttempt counts one more attempt at a history and returns its number. retries is the number of earlier attempts
+// countAttempt counts one more request with the same history, for example a retry, and returns its number. retries is the number of earlier attempts
 // that the client reports, perhaps at other servers. If the shared counter fails, only this server's attempts count.
 func (m *requestNamespaceMemory) countAttempt(by conversationKey, key history.Digest, retries int) (int, error) {
 	m.mu.Lock()

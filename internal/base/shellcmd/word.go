@@ -343,7 +343,7 @@ func appendLiteralWithoutBackslashes(b *strings.Builder, unquotedLiteral string)
 	return true
 }
 
-// appendQuoted writes a literal from double quotes, where a backslash escapes only a few characters.
+// appendQuoted writes a text that was inside double quotes, where a backslash escapes only a few characters.
 func appendQuoted(b *strings.Builder, s string) {
 	_, _ = doubleQuoteEscapeReplacer().WriteString(b, s)
 }

@@ -154,7 +154,7 @@ func (r *planResolver) resolveDirectories() error {
 	return nil
 }
 
-// resolveHomeAndTempDirs resolves the directories that the environment of settings can change.
+// resolveHomeAndTempDirs resolves the directories that variables in the `env` of settings can change.
 func (r *planResolver) resolveHomeAndTempDirs() {
 	r.plan.Home = r.sys.Getenv("HOME")
 	r.plan.Temp = cmp.Or(r.sys.Getenv("TMPDIR"), "/tmp")

@@ -140,7 +140,7 @@ func parseMilliseconds(text string, fallback time.Duration) time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
-// userAgent is the user agent of the SDK with which the real CLI sends (observed with 2.1.330).
+// userAgent is the User-Agent header of the telemetry requests of the real CLI (observed with 2.1.330).
 const userAgent = "OTel-OTLP-Exporter-JavaScript/0.208.0"
 
 type exporter struct {

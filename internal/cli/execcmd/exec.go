@@ -23,7 +23,7 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
-// Reports are the flags for additional outputs of a verdict.
+// Reports are the flags that also write the verdict as JUnit XML, JSON, HTML or annotations.
 type Reports struct {
 	JUnit  string `name:"junit" placeholder:"FILE" help:"Write the verdict as JUnit XML to FILE"`
 	GitHub bool   `name:"github" help:"Write GitHub Actions annotations to stderr, and add the result to the step summary"`

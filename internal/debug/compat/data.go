@@ -272,7 +272,7 @@ func ItemDisplayText(store *cas.Store, item Item) string {
 	return string(pretty)
 }
 
-// PrettyPickle returns [ItemDisplayJSON] of a parsed pickle.
+// PrettyPickle returns a parsed Python pickle as JSON for display; see [ItemDisplayJSON].
 func PrettyPickle(v any) json.RawMessage {
 	if o, ok := v.(*pickle.Object); ok {
 		g, ok := o.Callee.(*pickle.Global)

@@ -216,7 +216,7 @@ func (c *ExecutedCall) serverTool() (server, tool string, ok bool) {
 	return strings.Cut(name, "__")
 }
 
-// HasUnknownTool reports whether the tool of the call does not exist. It recognizes the message of Claude Code.
+// HasUnknownTool reports whether the tool of the call does not exist. It recognizes the error message that Claude Code gives for such a call.
 func (c *ExecutedCall) HasUnknownTool() bool {
 	return c.IsError && strings.Contains(c.Result, "No such tool available: "+c.Tool)
 }

@@ -234,7 +234,7 @@ type Player struct {
 	Recorder Recorder
 	// Page receives each captured screen; an error that it returns ends the tape.
 	Page func(Page) error
-	// OpenGate releases a gate, at which a step of the scenario waits; nil means that the tape may not have gates.
+	// OpenGate releases a gate, at which a step of the scenario waits. If it is nil, the script of keys may not name gates.
 	OpenGate func(name string) error
 }
 

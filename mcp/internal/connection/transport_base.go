@@ -140,7 +140,7 @@ func (r *closeReason) markEnded(why ConnectionGivenUpReason) {
 	}
 }
 
-// MarkConnectionLost records that the connection broke without a reason to report, which closes Lost.
+// MarkConnectionLost records that the connection broke without a reason to report. It closes the channel of [closeReason.Lost].
 func (r *closeReason) MarkConnectionLost() { r.markEnded("") }
 
 // Lost returns a channel that is closed when the connection is lost or closed.

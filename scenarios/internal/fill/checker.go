@@ -41,7 +41,7 @@ func (c *Checker) Hintf(hint, format string, args ...any) {
 	*c.Diagnostics = append(*c.Diagnostics, d)
 }
 
-// CheckCondition compiles the condition src, which is the `when` of the table at Path.
+// CheckCondition compiles the condition src, the value of the key `when` in the TOML table that Path leads to.
 func (c *Checker) CheckCondition(src string) {
 	if src == "" {
 		return
