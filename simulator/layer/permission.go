@@ -82,7 +82,7 @@ func Permission(o PermissionOptions) executor.Middleware {
 		}
 		if answer.UpdatedInput != nil {
 			changed := withInput(use, o.Policy.RemoveUnknownKeys(use.Name, answer.UpdatedInput))
-			changed.UserModified = o.ReportChanges && !equalExceptFilePath(use.Input, changed.Input)
+			changed.UserModified = o.ReportChanges && answer.Source != hookDecisionSource && !equalExceptFilePath(use.Input, changed.Input)
 			use = changed
 			check := o.Tools.Precheck(ctx, use)
 			if check.Refusal != nil {

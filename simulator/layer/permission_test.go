@@ -179,23 +179,25 @@ func TestShownPath(t *testing.T) {
 	}
 }
 
-// A call is marked if the answer changes more than the path of the file, and the version reports it (observed with 2.1.331).
+// A call is marked if the answer changes more than the path of the file, and the version reports it (observed with 2.1.331). A hook
+// marks nothing (observed with 2.1.332).
 func TestChangeOfContentIsMarked(t *testing.T) {
 	policy, err := permission.New(permission.Options{CWD: "/w", HasAsker: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
-		answered      string
-		reports, want bool
+		answered, source string
+		reports, want    bool
 	}{
-		{`{"file_path":"/w/a","content":"y"}`, true, true},
-		{`{"file_path":"/w/a","content":"y"}`, false, false},
-		{`{"file_path":"/w/a","content":"x"}`, true, false},
-		{`{"file_path":"/w/b","content":"x"}`, true, false},
+		{`{"file_path":"/w/a","content":"y"}`, "", true, true},
+		{`{"file_path":"/w/a","content":"y"}`, "hook", true, false},
+		{`{"file_path":"/w/a","content":"y"}`, "", false, false},
+		{`{"file_path":"/w/a","content":"x"}`, "", true, false},
+		{`{"file_path":"/w/b","content":"x"}`, "", true, false},
 	} {
 		ask := fixedPrompter(func(context.Context) (protocol.PermissionAnswer, error) {
-			return protocol.PermissionAnswer{Allow: true, UpdatedInput: json.RawMessage(tt.answered)}, nil
+			return protocol.PermissionAnswer{Allow: true, Source: tt.source, UpdatedInput: json.RawMessage(tt.answered)}, nil
 		})
 		var got protocol.ToolUse
 		permit := layer.Permission(layer.PermissionOptions{Policy: policy, Ask: ask, Clock: clock{}, ReportChanges: tt.reports})

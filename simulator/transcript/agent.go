@@ -202,11 +202,13 @@ func setRowSourceOfCLIText(line *protocol.UserLine) {
 	text := line.Message.Content.Plain()
 	if line.IsMeta {
 		line.Message = userText(text) // the CLI writes these texts as strings, not as lists of blocks
-	} else if !strings.HasPrefix(text, "[Request interrupted by user") {
+	} else if !strings.HasPrefix(text, "[Request interrupted by user") && !strings.HasPrefix(text, "<local-command-stdout>") {
 		return
 	}
 	line.RowSource = "harness"
 	switch {
+	case strings.HasPrefix(text, "<local-command-stdout>"):
+		line.RowSource = "local"
 	case strings.HasPrefix(text, "Stop hook feedback:"):
 		line.RowSource, line.HookText, line.HookTextLead = "hook", true, claudecode.HookOutputIntroductionPrefix
 	case claudecode.IsContinuationRequestOfCLIToModel(text):
@@ -223,7 +225,7 @@ func setPromptSource(line *protocol.UserLine, ev *protocol.PromptAccepted) {
 	if string(ev.Origin) == protocol.SyntheticPromptOriginJSON {
 		line.IsMeta, line.PromptSource, line.TurnOrigin, line.SkipAttachments, line.Origin = true, "system", "host_synthetic", true, ev.Origin
 	}
-	if ev.OfHook {
+	if ev.OfHook || string(ev.Origin) == protocol.SyntheticPromptOriginJSON {
 		line.RowSource = ""
 	}
 }
