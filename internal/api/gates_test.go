@@ -76,7 +76,7 @@ func TestGates(t *testing.T) {
 			t.Error("a released gate is not remembered")
 		}
 		began := time.Now()
-		other := <-begin(t.Context(), t, s, "/t/b", "second") // nobody releases the gate of this namespace
+		other := <-begin(t.Context(), t, s, "/t/b", "second") // the gate of this namespace stays closed
 		if d := time.Since(began); d != 30*time.Second || !strings.Contains(other, `"two"`) {
 			t.Errorf("after %v: %s", d, other)
 		}

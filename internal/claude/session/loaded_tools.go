@@ -20,10 +20,10 @@ type loadedTool struct{ agentID, name string }
 
 // newLoadedTools returns the tools that the main conversation had loaded before it was resumed.
 func newLoadedTools(history []transcript.Message) *loadedTools {
-	l := &loadedTools{}
+	l, names := &loadedTools{}, regexp.MustCompile(`select:(mcp__[^\\",]+)\\"|"tool_name":"([^"]+)"`)
 	for _, m := range history {
 		text, _ := json.Marshal(m.Content) // it was read from JSON
-		for _, name := range regexp.MustCompile(`select:(mcp__[^\\",]+)\\"|"tool_name":"([^"]+)"`).FindAllStringSubmatch(string(text), -1) {
+		for _, name := range names.FindAllStringSubmatch(string(text), -1) {
 			l.Store(loadedTool{name: name[1] + name[2]}, 0)
 		}
 	}

@@ -75,7 +75,7 @@ func (t *toolbox) createToolsAndMiddleware(plan launch.Plan, deps toolboxDepende
 	return nil
 }
 
-// buildChain puts the layers around the tools in order: hooks(permission(breakpoint(canned(composite)))).
+// buildChain puts the layers around the tools in order: hooks(permission(breakpoint(canned(recordLoadedTools(composite))))).
 func (t *toolbox) buildChain(plan launch.Plan, p toolboxDependencies) {
 	base := executor.Composite{simulator.StructuredOutputExecutor{}, p.background.agents}
 	base = append(base, t.servers.tools()...)

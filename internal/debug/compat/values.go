@@ -143,7 +143,7 @@ func (c *Clients) storeCallItemsOrRequestResend(processKey string, items []*Item
 // FunctionSignature is a function's signature as text; JavaScript clients send the parameter count instead. Empty means none.
 type FunctionSignature string
 
-// UnmarshalJSON accepts any value. The values 0, false and null mean that there is no signature.
+// UnmarshalJSON accepts any value. The values 0, false and null mean no signature.
 func (s *FunctionSignature) UnmarshalJSON(textOrParameterCount []byte) error {
 	var text string
 	if json.Unmarshal(textOrParameterCount, &text) == nil {

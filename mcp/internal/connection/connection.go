@@ -307,8 +307,8 @@ func (c *Conn) StderrTail() []string {
 }
 
 // CloseReason explains a lost connection to a process: "exit status 3: last line of standard error". The pipes may close
-// shortly before the process exits, so CloseReason waits for the exit, but at most patience. "" means that there is no
-// process, or that it is still running.
+// shortly before the process exits, so CloseReason waits up to patience for the exit. It returns "" if the connection has no
+// process, or if the process is still running.
 func (c *Conn) CloseReason(patience time.Duration) string {
 	p := c.process
 	if p == nil {
