@@ -4,73 +4,7 @@
 // A reply depends only on the scenario, the options and the requests so far. The package uses no clock, environment,
 // network, tool or process; a scripted failure is a value in [Reply], never an error.
 //
-// # Scenario files
-//
-// A scenario scripts the model: how it answers prompts and which tools it calls. A scenario is a TOML file, or a JSON
-// file (extension .json) with the same keys. An unknown key is always an error. claudeless check FILE reports all
-// problems of a file at once, and warns of likely mistakes: rules hidden by an earlier one, and unknown tools, inputs,
-// results and groups. docs/schema/scenario.json lets an editor check the keys:
-//
-//	#:schema ./docs/schema/scenario.json
-//	default_response = "I only know the weather."
-//
-//	[[responses]]
-//	pattern = { type = "regex", pattern = 'weather in (?P<city>\w+)' }
-//	[[responses.response.steps]]
-//	text = "Let me look."
-//	tool_calls = [{ tool = "weather/forecast_get", input = { city = "{{ match.city }}" } }]
-//	[[responses.response.steps]]
-//	text = "It is {{ results[0].text }} in {{ match.city }}."
-//
-// A prompt is answered by the first of these that applies:
-//
-//  1. the next turn of an active sequence, if its pattern matches (if not, the sequence ends);
-//  2. the first rule, in file order, that matches and is not used up (once, max_matches);
-//  3. default_response;
-//  4. otherwise the reply is empty.
-//
-// If a session is resumed in another process, its match counts and its active sequence continue. If a hook
-// has deferred a tool call of a response, the other process also continues that response. In a run of claudeless exec,
-// once and max_matches count the matches of all sessions together, with claudeless and with the real CLI.
-//
-// The CLI also writes prompts itself: the notice that a background task has ended (it begins with
-// <task-notification>), feedback of a Stop hook, a schema reminder. These rules apply to prompts of the CLI:
-//
-//   - A rule or a turn answers these prompts only if its source is "notification" or "any", or if its pattern contains
-//     their text. Otherwise default_response answers. Without default_response, the model repeats its last text.
-//   - A sequence stays active if its next turn does not answer such a prompt.
-//   - If a rule answers 20 of these prompts with tool calls before the user's next prompt, it is stopped and reported
-//     (S21). The limit prevents an endless loop, because the tool calls of one answer can cause the next of these
-//     prompts. A rule with max_matches is not stopped.
-//
-// A response is a string, a table with text and tool_calls, or a list of steps. With text and tool_calls, the model
-// makes the calls first, and the text follows their results. Each step is one message of the model: its tool calls run,
-// and the next step sees their results.
-//
-// Expressions (when, and templates in double braces in texts, tool inputs and canned results) are written in
-// expr-lang and checked when the file is loaded. Their variables are:
-//
-//   - prompt: the text of the prompt
-//   - match: the groups of the pattern; match[0] is the whole match
-//   - results: the results of tool calls, each with text, is_error, tool, id, content, and
-//     structured (structured content of an MCP tool, or output of a built-in tool)
-//   - context: the texts that a request contains in addition to the prompt and the results; any(context, # contains
-//     "x") is true if one of them contains x
-//   - turn: the number of the prompt in the session, from 1
-//   - session: id, resumed, turn
-//   - schemas: input schemas by tool name
-//   - attempt: the number of the attempt of this request, from 1
-//   - tools, model, permission_mode, system_prompt (or system), cwd, env, args
-//
-// With the first prompt of a conversation, context contains the instruction files with their imports, the output
-// style and the instructions of MCP servers. With every prompt, context contains the texts of hooks and the files
-// mentioned with @. It also contains the instruction files and path rules for the files that tool calls access.
-//
-// With claudeless serve, expressions can also use max_tokens, stream, betas, headers (lower case, credentials redacted), agent
-// (the sub-agent's id), attachments (image and document types), tool_choice, thinking, output_config and metadata.
-//
-// A string that consists of a single template becomes the value of the expression, with its type. If a string contains
-// other text too, values that are not strings are inserted as compact JSON.
+// docs/scenarios.md describes the file format; guide.md is its introduction.
 package scenarios
 
 //go:generate go run ../internal/tools/schemadoc -dir . -type Scenario -json ../docs/schema/scenario.json -md ../docs/scenarios.md

@@ -1,5 +1,5 @@
 // Command schemadoc writes the JSON Schema and the reference page of a file format from the Go types that files are
-// bound to (see internal/base/diag) and their doc comments.
+// bound to (see internal/base/diag) and their doc comments. The reference page begins with the package's guide.md.
 //
 // The output depends only on the source, so that a test can check whether it is up to date.
 package main
@@ -17,7 +17,7 @@ func main() {
 	schema := flag.String("json", "", "JSON Schema to write")
 	page := flag.String("md", "", "reference page to write")
 	head := flag.String("head", "", "Go type of the fields common to all lines; -type then lists the types of the individual lines")
-	list := flag.String("list", "", "file whose lines are a list at the end of the introduction")
+	list := flag.String("list", "", "file whose lines are a list at the end of the guide")
 	flag.Parse()
 	if err := run(*dir, *root, *head, *list, [2]string{*schema, *page}); err != nil {
 		panic(err)
@@ -34,7 +34,7 @@ func run(dir, rootType, headType, listFile string, outputs [2]string) error {
 		if err != nil {
 			return err
 		}
-		f.intro += strings.ReplaceAll("\n"+strings.TrimSpace(string(list)), "\n", "\n  - ")
+		f.guide += strings.ReplaceAll("\n"+strings.TrimSpace(string(list)), "\n", "\n- ") + "\n"
 	}
 	files, err := f.generate(headType, outputs)
 	if err != nil {

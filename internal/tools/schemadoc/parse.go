@@ -14,7 +14,7 @@ import (
 )
 
 type fileFormat struct {
-	intro string // package doc
+	guide string // Markdown, the beginning of the reference page
 	root  string
 	types map[string]*ast.TypeSpec
 	docs  map[string]string
@@ -28,8 +28,13 @@ type field struct {
 	required bool
 }
 
+// parse reads the file guide.md and the types of the package in dir.
 func parse(dir, root string) (*fileFormat, error) {
-	f := &fileFormat{root: root, types: map[string]*ast.TypeSpec{}, docs: map[string]string{}}
+	guide, err := os.ReadFile(filepath.Join(dir, "guide.md"))
+	if err != nil {
+		return nil, err
+	}
+	f := &fileFormat{guide: string(guide), root: root, types: map[string]*ast.TypeSpec{}, docs: map[string]string{}}
 	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
 		return nil, err
@@ -46,9 +51,6 @@ func parse(dir, root string) (*fileFormat, error) {
 		file, err := parser.ParseFile(fset, path, src, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			return nil, err
-		}
-		if file.Doc != nil {
-			f.intro = file.Doc.Text()
 		}
 		f.collectTypes(file)
 	}

@@ -57,7 +57,7 @@ func (f *fileFormat) lineSchemas(head string) (schemas []object) {
 
 func (f *fileFormat) referencePageOfLineFormat(commonFieldsType string) string {
 	var b strings.Builder
-	b.WriteString(strings.NewReplacer("\\`", "`", `\_`, "_", `\[`, "[").Replace(f.introduction())) // the text is already Markdown
+	b.WriteString(generatedNotice + f.guide)
 	f.writeKeyTableSection(&b, "Every line", commonFieldsType, f.descriptionOfTableType(commonFieldsType))
 	names, types := f.lineNamesAndTypes()
 	described := append([]string{commonFieldsType, f.root}, types...)
