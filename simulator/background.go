@@ -17,7 +17,7 @@ type backgroundTaskReporter struct {
 }
 
 func (b *backgroundTaskReporter) emitQueuedTaskEvents(phase task.ConversationPhase) {
-	if b.sim.main.Tasks == nil || b.out.stopped {
+	if b.sim.main.Tasks == nil || b.out.consumerStopped {
 		return
 	}
 	events := b.sim.main.Tasks.Take(phase)
@@ -42,11 +42,11 @@ func (b *backgroundTaskReporter) emitAndAddAgentUsageToTotals(taskEvents []proto
 	}
 }
 
-// sleep waits for d and emits the events of tasks in the meantime. It returns early with the error of ctx when the turn
-// is cancelled, and with errStopped when the consumer has stopped iterating.
-func (b *backgroundTaskReporter) sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 || b.out.stopped {
-		return cmp.Or(b.out.checkOpen(), ctx.Err())
+// sleepWhileEmittingTaskEvents waits for d and emits the events of tasks in the meantime. It returns early with the error of ctx when the turn
+// is cancelled, and with errConsumerStopped when the consumer has stopped iterating.
+func (b *backgroundTaskReporter) sleepWhileEmittingTaskEvents(ctx context.Context, d time.Duration) error {
+	if d <= 0 || b.out.consumerStopped {
+		return cmp.Or(b.out.errorIfConsumerStopped(), ctx.Err())
 	}
 	if b.sim.main.Tasks == nil || !b.sim.main.Tasks.ShowsEventsLive() || !b.sim.main.Tasks.HasRunningTask() {
 		return b.sim.options.Clock.Sleep(ctx, d)
@@ -58,10 +58,10 @@ func (b *backgroundTaskReporter) sleep(ctx context.Context, d time.Duration) err
 // maxWaitForAgentsBeforeResult is how long the result of a turn waits for background agents to finish.
 const maxWaitForAgentsBeforeResult = 300 * time.Millisecond
 
-// waitForAgents waits for background agents, for maxWaitForAgentsBeforeResult at most, so that the turn's result follows their
+// waitForAgentsBeforeResult waits for background agents, for maxWaitForAgentsBeforeResult at most, so that the turn's result follows their
 // events as in the real CLI. It does not wait for agents that are waiting themselves, for example before a retry. If no more
 // prompts can arrive, it returns immediately: in this case, results are held back until all agents have finished.
-func (b *backgroundTaskReporter) waitForAgents(ctx context.Context) {
+func (b *backgroundTaskReporter) waitForAgentsBeforeResult(ctx context.Context) {
 	tasks := b.sim.main.Tasks
 	if tasks == nil || !tasks.ShowsEventsLive() || b.sim.main.Prompts == nil || b.sim.main.Prompts.IsClosed() || !tasks.HasRunningOrUnshownAgent() {
 		return
@@ -71,17 +71,17 @@ func (b *backgroundTaskReporter) waitForAgents(ctx context.Context) {
 }
 
 // emitTaskEventsWhile waits for d, but returns as soon as condition is false. In the meantime, it emits the events of tasks.
-func (b *backgroundTaskReporter) emitTaskEventsWhile(ctx context.Context, d time.Duration, condition func() bool) error {
+func (b *backgroundTaskReporter) emitTaskEventsWhile(ctx context.Context, maxWait time.Duration, condition func() bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	slept := make(chan error, 1)
-	go func() { slept <- b.sim.options.Clock.Sleep(ctx, d) }() // the goroutine returns when Sleep does; cancel ends Sleep
+	go func() { slept <- b.sim.options.Clock.Sleep(ctx, maxWait) }() // the goroutine returns when Sleep does; cancel ends Sleep
 	for condition() {
 		select {
 		case err := <-slept:
-			return cmp.Or(b.out.checkOpen(), err)
+			return cmp.Or(b.out.errorIfConsumerStopped(), err)
 		case <-b.taskEventQueuedSignal():
-			if b.emitQueuedTaskEvents(task.ConversationPhaseInTurn); b.out.stopped {
+			if b.emitQueuedTaskEvents(task.ConversationPhaseInTurn); b.out.consumerStopped {
 				cancel()
 			}
 		}
@@ -103,8 +103,8 @@ func (b *backgroundTaskReporter) addTaskNoticesToRunningTurn() {
 	if tasks == nil || !tasks.ShowsEventsLive() {
 		return
 	}
-	for n, ok := tasks.NextNotice(); ok && !b.out.stopped; n, ok = tasks.NextNotice() {
-		b.out.emit(&protocol.PromptAbsorbed{UUID: b.sim.options.Clock.NewID(), Content: protocol.Content{Text: n.Text}, Origin: n.Origin, Notice: true, Timestamp: b.out.timestamp()})
+	for n, ok := tasks.NextNotice(); ok && !b.out.consumerStopped; n, ok = tasks.NextNotice() {
+		b.out.emit(&protocol.PromptAbsorbed{UUID: b.sim.options.Clock.NewID(), Content: protocol.Content{Text: n.Text}, Origin: n.Origin, Notice: true, Timestamp: b.out.currentTimestamp()})
 	}
 }
 

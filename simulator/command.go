@@ -14,11 +14,11 @@ import (
 // localCommandRunner answers prompts without the model: the conversation's own slash commands, and blank prompts.
 type localCommandRunner struct{ *turnContext }
 
-func (k *localCommandRunner) parsePrompt() (slash.Call, bool) {
-	if k.prompts.in.Source == promptSourceSystem || k.prompts.in.NoQuery || k.prompts.in.Verbatim {
+func (k *localCommandRunner) parsePrompt() (call slash.Call, isCommand bool) {
+	if k.prompts.prompt.Source == promptSourceSystem || k.prompts.prompt.NoQuery || k.prompts.prompt.Verbatim {
 		return slash.Call{}, false
 	}
-	_, typed, _ := k.prompts.in.Content.SplitUserTypedText()
+	_, typed, _ := k.prompts.prompt.Content.SplitUserTypedText()
 	return slash.Parse(typed)
 }
 
@@ -42,7 +42,7 @@ func (k *localCommandRunner) applyExpansionToolsAndModel(expansion *slash.Expans
 	}
 }
 
-func (k *localCommandRunner) runNonBuiltIn(ctx context.Context, c slash.Call) (*slash.Outcome, *slash.Expansion) {
+func (k *localCommandRunner) runSessionCommand(ctx context.Context, c slash.Call) (*slash.Outcome, *slash.Expansion) {
 	command, ok := k.sim.commands.Find(c.Name)
 	if !ok {
 		return nil, nil
@@ -50,18 +50,18 @@ func (k *localCommandRunner) runNonBuiltIn(ctx context.Context, c slash.Call) (*
 	return command.Run(ctx, c)
 }
 
-func (k *localCommandRunner) runBuiltIn(ctx context.Context, c slash.Call) error {
+func (k *localCommandRunner) runConversationCommand(ctx context.Context, c slash.Call) error {
 	switch c.Name {
 	case "compact":
 		if k.sim.options.Limits.DisableCompactCommand {
-			return k.emitAnswer(ctx, c, slash.Unavailable(c.Name), nil)
+			return k.endTurnWithCommandOutcome(ctx, c, slash.Unavailable(c.Name), nil)
 		}
 		return k.runCompact(ctx, c)
 	case "context":
 		usage := k.sim.Context()
-		return k.emitAnswer(ctx, c, slash.Outcome{Text: usage.Text()}, &usage)
+		return k.endTurnWithCommandOutcome(ctx, c, slash.Outcome{Text: usage.Text()}, &usage)
 	case "usage", "cost", "stats":
-		return k.emitAnswer(ctx, c, slash.Outcome{Text: k.sim.Cost().Text(), Name: "usage"}, nil)
+		return k.endTurnWithCommandOutcome(ctx, c, slash.Outcome{Text: k.sim.Cost().Text(), Name: "usage"}, nil)
 	default:
 		return k.runClear(ctx, c)
 	}
@@ -78,8 +78,8 @@ func (k *localCommandRunner) refuseBlankPrompt(ctx context.Context) error {
 	return turnEndWithoutModelRequest(blankPromptText)
 }
 
-// emitAnswer ends the turn with the output of a command. It emits the init event and a synthetic assistant message.
-func (k *localCommandRunner) emitAnswer(ctx context.Context, c slash.Call, outcome slash.Outcome, usage *slash.Context) error {
+// endTurnWithCommandOutcome ends the turn with the output of a command. It emits the init event and a synthetic assistant message.
+func (k *localCommandRunner) endTurnWithCommandOutcome(ctx context.Context, c slash.Call, outcome slash.Outcome, usage *slash.Context) error {
 	if outcome.IsPrompt {
 		k.prompts.recordedContent = protocol.Content{Text: "/" + c.Name}
 	} else if !outcome.IsUnknown && outcome.Work == nil {
@@ -103,7 +103,7 @@ func (k *localCommandRunner) emitAnswer(ctx context.Context, c slash.Call, outco
 	if outcome.Model != nil {
 		k.sim.options.State.SetModel(*outcome.Model)
 	}
-	return k.emitOutcome(c, outcome, usage)
+	return k.emitCommandOutputAndReturnTurnEnd(c, outcome, usage)
 }
 
 // runSkillAgent runs the agent of a skill and returns its answer. System events of the agent's task are emitted
@@ -140,8 +140,8 @@ func (k *localCommandRunner) runSkillAgent(ctx context.Context, runAgent func(co
 	}
 }
 
-func (k *localCommandRunner) emitOutcome(c slash.Call, outcome slash.Outcome, usage *slash.Context) error {
-	ev := k.outputMessage(slash.Call{Name: cmp.Or(outcome.Name, c.Name), Args: c.Args}, strings.TrimRight(outcome.Text, " "))
+func (k *localCommandRunner) emitCommandOutputAndReturnTurnEnd(c slash.Call, outcome slash.Outcome, usage *slash.Context) error {
+	ev := k.commandOutputMessage(slash.Call{Name: cmp.Or(outcome.Name, c.Name), Args: c.Args}, strings.TrimRight(outcome.Text, " "))
 	if outcome.IsUnknown {
 		ev.LocalCommandRun, ev.LocalCommandOutcome = nil, &protocol.SlashCommandFailure{Kind: "unavailable_headless"}
 	}
@@ -170,10 +170,10 @@ func (k *localCommandRunner) emitOutcome(c slash.Call, outcome slash.Outcome, us
 	return end
 }
 
-func (k *localCommandRunner) outputMessage(c slash.Call, text string) *protocol.Assistant {
+func (k *localCommandRunner) commandOutputMessage(c slash.Call, text string) *protocol.Assistant {
 	return &protocol.Assistant{
 		Type: "assistant", Message: protocol.SyntheticMessage(k.sim.options.Clock.NewID(), strings.TrimRight(text, "\n"), "end_turn"),
-		SessionID: k.sim.options.State.SessionID(), UUID: k.sim.options.Clock.NewID(), Timestamp: k.out.timestamp(),
+		SessionID: k.sim.options.State.SessionID(), UUID: k.sim.options.Clock.NewID(), Timestamp: k.out.currentTimestamp(),
 		LocalCommandSource: slash.Output(text), LocalCommandRun: &protocol.LocalCommand{Command: c.Name, Args: c.Args},
 	}
 }
@@ -183,7 +183,7 @@ func (k *localCommandRunner) runClear(ctx context.Context, c slash.Call) error {
 	s := k.sim
 	id := k.prompts.turnPromptUUID()
 	k.prompts.emitPromptQueuedEvent()
-	if s.options.Hooks != nil && s.history.sessionStarted && !k.out.stopped {
+	if s.options.Hooks != nil && s.history.sessionStarted && !k.out.consumerStopped {
 		s.options.Hooks.Run(ctx, hook.Input{Base: s.sessionEndHookBaseFields(), Event: protocol.SessionEndHook{Reason: "clear"}})
 	}
 	conversation := s.options.Clock.NewID()
@@ -194,18 +194,18 @@ func (k *localCommandRunner) runClear(ctx context.Context, c slash.Call) error {
 			{Key: "uuid", Value: conversation},
 			{Key: "trigger", Value: "clear"},
 			{Key: "user_message_uuid", Value: id},
-			{Key: "timestamp", Value: k.out.timestamp()},
+			{Key: "timestamp", Value: k.out.currentTimestamp()},
 		},
 		SessionID: s.options.State.SessionID(),
 	})
-	if err := k.out.checkOpen(); err != nil {
+	if err := k.out.errorIfConsumerStopped(); err != nil {
 		return err
 	}
 	if s.main.Tasks != nil {
 		s.main.Tasks.EndAllAndDiscardEvents()
 	}
 	k.out.emitSystem("background_tasks_changed", protocol.Field{Key: "tasks", Value: []string{}})
-	if err := k.out.checkOpen(); err != nil {
+	if err := k.out.errorIfConsumerStopped(); err != nil {
 		return err
 	}
 	k.resetConversation()
@@ -214,7 +214,7 @@ func (k *localCommandRunner) runClear(ctx context.Context, c slash.Call) error {
 	}
 	k.prompts.recordedContent = protocol.Content{Text: c.LocalCommandTags("clear")}
 	k.out.emit(k.prompts.localCommandAcceptedEvent())
-	k.out.emit(&protocol.HiddenEvent{Event: k.outputMessage(slash.Call{Name: "clear", Args: c.Args}, "")})
+	k.out.emit(&protocol.HiddenEvent{Event: k.commandOutputMessage(slash.Call{Name: "clear", Args: c.Args}, "")})
 	k.prompts.emitInit(ctx)
 	end := turnEndWithoutModelRequest("")
 	end.localCommand = "clear"
@@ -224,22 +224,22 @@ func (k *localCommandRunner) runClear(ctx context.Context, c slash.Call) error {
 // resetConversation forgets the conversation and its costs and begins a new transcript.
 func (k *localCommandRunner) resetConversation() {
 	s := k.sim
-	s.history.resumed, s.history.sessionStarted, s.history.startSource, s.history.turns = false, false, "clear", 0
-	s.totals.reset()
+	s.history.resumed, s.history.sessionStarted, s.history.nextSessionStartSource, s.history.turnCount = false, false, "clear", 0
+	s.totals.resetExceptTimes()
 	if s.main.Transcript == nil {
 		return
 	}
 	id, path, err := s.main.Transcript.Reset()
 	s.options.State.BeginConversation(id, path)
 	if err != nil {
-		k.out.warnUnsaved(err)
+		k.out.emitTranscriptNotSavedWarning(err)
 	}
 }
 
 // runCompact runs /compact, which replaces the conversation by a summary (spec: cli-contract 9.6).
 func (k *localCommandRunner) runCompact(ctx context.Context, c slash.Call) error {
-	if k.sim.history.turns == 0 && !k.sim.history.resumed {
-		return k.emitAnswer(ctx, c, slash.Outcome{Text: "Error: No messages to compact", Failed: true, IsSilent: true}, nil)
+	if k.sim.history.turnCount == 0 && !k.sim.history.resumed {
+		return k.endTurnWithCommandOutcome(ctx, c, slash.Outcome{Text: "Error: No messages to compact", Failed: true, IsSilent: true}, nil)
 	}
 	if err := k.hooks.emitQueuedPromptAndBeginSession(ctx); err != nil {
 		return err
@@ -251,7 +251,7 @@ func (k *localCommandRunner) runCompact(ctx context.Context, c slash.Call) error
 		in.CustomInstructions = &c.Args
 	}
 	work := compaction{k.turnContext}
-	sum, err := work.summarize(ctx, in, 0)
+	sum, err := work.requestSummaryAndRunHooks(ctx, in, 0)
 	if err != nil {
 		return err
 	}
@@ -268,16 +268,16 @@ func (k *localCommandRunner) runCompact(ctx context.Context, c slash.Call) error
 	k.prompts.emitInit(ctx)
 	shown := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: sum.summaryText()}}, IsSynthetic: true, IsReplay: new(false)}
 	k.out.assignIDs(shown)
-	work.emitBoundary(sum, shown.UUID)
+	work.emitCompactBoundary(sum, shown.UUID)
 	return k.endTurnWithCompactionSummary(shown, sum)
 }
 
 // endTurnAfterFailedCompaction reports why no compaction happened: to hosts with problemForHost, to users with outcomeForUser.
 func (k *localCommandRunner) endTurnAfterFailedCompaction(ctx context.Context, c slash.Call, problemForHost string, outcomeForUser slash.Outcome, work compaction) error {
-	work.emitStatus("failed", problemForHost)
+	work.emitCompactionEndStatus("failed", problemForHost)
 	k.prompts.emitInit(ctx)
 	k.out.emit(k.prompts.localCommandAcceptedEvent())
-	return k.emitOutcome(c, outcomeForUser, nil)
+	return k.emitCommandOutputAndReturnTurnEnd(c, outcomeForUser, nil)
 }
 
 func (k *localCommandRunner) endTurnWithCompactionSummary(summaryMessage *protocol.User, sum summaryOutcome) error {

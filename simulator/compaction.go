@@ -26,33 +26,33 @@ const (
 // minFreeTokens is the number of tokens that must be free before a request is sent.
 const minFreeTokens = 23_000
 
-// ensureRequestFits compacts the conversation if the context is nearly full, and reports whether the request fits.
-func (c *compaction) ensureRequestFits(ctx context.Context, req scenarios.Request) (bool, error) {
-	c.refills.requests++
+// compactIfRequestMayNotFit compacts the conversation if the context is nearly full, and reports whether the request fits.
+func (c *compaction) compactIfRequestMayNotFit(ctx context.Context, req scenarios.Request) (requestFits bool, err error) {
+	c.refills.requestsInTurn++
 	left := c.sim.contextWindow() - int(c.sim.totals.contextTokens.Load()) - scenarios.Estimate(req, nil).InputTokens
 	blocked := left < minFreeTokens
-	if left >= slash.CompactBufferTokens || c.sim.options.Main == nil || c.sim.history.retained.replies == 0 {
+	if left >= slash.CompactBufferTokens || c.sim.options.Main == nil || c.sim.history.retained.repliesSinceCompaction == 0 {
 		return true, nil
 	}
 	if c.sim.options.Limits.DisableAutoCompact {
 		return !blocked, nil
 	}
-	if r := &c.refills; r.compactedAt == 0 || r.requests-r.compactedAt >= 3 {
-		r.rapid = 0
-	} else if r.rapid++; r.rapid == 3 {
+	if r := &c.refills; r.requestsAtLastCompaction == 0 || r.requestsInTurn-r.requestsAtLastCompaction >= 3 {
+		r.rapidCompactions = 0
+	} else if r.rapidCompactions++; r.rapidCompactions == 3 {
 		return false, errThrashing
 	}
 	done, err := c.compactAutomatically(ctx, blocked, scenarios.Estimate(req, nil).InputTokens)
 	if done {
-		c.refills.compactedAt = c.refills.requests
+		c.refills.requestsAtLastCompaction = c.refills.requestsInTurn
 	}
 	return done || !blocked, err
 }
 
 // refillCounter counts how often the context of a turn is full again soon after a compaction.
 type refillCounter struct {
-	requests, compactedAt int // number of requests so far, and before the last compaction
-	rapid                 int // consecutive compactions with fewer than three requests in between
+	requestsInTurn, requestsAtLastCompaction int // number of requests so far, and before the last compaction
+	rapidCompactions                         int // consecutive compactions with fewer than three requests in between
 }
 
 // errThrashing means that the context was full soon after a compaction for the third time (observed with 2.1.330).
@@ -61,13 +61,13 @@ var errThrashing = errors.New("autocompact is thrashing")
 // compactAutomatically compacts the conversation in the middle of a turn and reports whether it
 // succeeded. A conversation with fewer than two replies is compacted only if forced. tokensToSend is the size of the request
 // that does not fit, without the conversation.
-func (c *compaction) compactAutomatically(ctx context.Context, forced bool, tokensToSend int) (bool, error) {
+func (c *compaction) compactAutomatically(ctx context.Context, forced bool, tokensToSend int) (compacted bool, err error) {
 	c.out.emitSystem("status", protocol.Field{Key: "status", Value: "compacting"}, protocol.Field{Key: "compact_output_chars", Value: 0})
-	if c.sim.history.retained.replies < 2 && !forced {
-		c.emitStatus("failed", "too_few_groups")
+	if c.sim.history.retained.repliesSinceCompaction < 2 && !forced {
+		c.emitCompactionEndStatus("failed", "too_few_groups")
 		return false, nil
 	}
-	sum, err := c.summarize(ctx, protocol.PreCompactHook{Trigger: compactionTriggerAuto}, tokensToSend)
+	sum, err := c.requestSummaryAndRunHooks(ctx, protocol.PreCompactHook{Trigger: compactionTriggerAuto}, tokensToSend)
 	switch {
 	case err != nil:
 		return false, err
@@ -75,12 +75,12 @@ func (c *compaction) compactAutomatically(ctx context.Context, forced bool, toke
 		c.out.emitSystem("status", protocol.Field{Key: "status", Value: nil})
 		return false, nil
 	case sum.failed, sum.tooShort:
-		c.emitStatus("failed", "exhausted")
+		c.emitCompactionEndStatus("failed", "exhausted")
 		return false, nil
 	}
 	shown := c.out.injectedMessage(sum.summaryText(), true)
 	shown.Summary = true
-	c.emitBoundary(sum, shown.UUID)
+	c.emitCompactBoundary(sum, shown.UUID)
 	c.out.emit(&protocol.ConversationCompacted{Summary: shown, Prompt: c.prompts.turnPromptUUID()})
 	c.out.emit(shown)
 	c.out.emitAll(sum.attachments)
@@ -99,10 +99,10 @@ type summaryOutcome struct {
 	tooShort     bool // the conversation has no reply of the model
 }
 
-// summarize asks the model for a summary, and runs the compaction hooks before and after the request. After a success,
+// requestSummaryAndRunHooks asks the model for a summary, and runs the compaction hooks before and after the request. After a success,
 // it also emits the status "success"; after a failure, the caller emits the status.
-func (c *compaction) summarize(ctx context.Context, in protocol.PreCompactHook, tokensToSend int) (summaryOutcome, error) {
-	told := slices.Clip(c.prompts.context)
+func (c *compaction) requestSummaryAndRunHooks(ctx context.Context, in protocol.PreCompactHook, tokensToSend int) (summaryOutcome, error) {
+	told := slices.Clip(c.prompts.addedContext)
 	sum := summaryOutcome{trigger: in.Trigger, started: c.sim.options.Clock.Now(), tokensBefore: int(c.sim.totals.contextTokens.Load())}
 	if last := c.sim.totals.lastReply.Load(); last != nil { // like the real CLI, which counts the last request and its reply
 		sum.tokensBefore = last.Input + last.Output + last.CacheCreation + last.CacheRead
@@ -117,10 +117,10 @@ func (c *compaction) summarize(ctx context.Context, in protocol.PreCompactHook, 
 		sum.refusal = out.Reason
 		return sum, nil
 	}
-	if err := c.out.checkOpen(); err != nil {
+	if err := c.out.errorIfConsumerStopped(); err != nil {
 		return sum, err
 	}
-	if sum.tooShort = c.sim.history.retained.replies == 0; sum.tooShort {
+	if sum.tooShort = c.sim.history.retained.repliesSinceCompaction == 0; sum.tooShort {
 		return sum, nil
 	}
 	reply, err := c.sim.options.Model.Next(ctx, scenarios.Request{SideKind: "compact"})
@@ -131,11 +131,11 @@ func (c *compaction) summarize(ctx context.Context, in protocol.PreCompactHook, 
 		return sum, nil
 	}
 	sum.reply = protocol.Content{Blocks: reply.Blocks}.Plain()
-	c.sim.totals.addReply(c.sim.modelName(), replyUsage{usage: scenarios.Usage{InputTokens: sum.tokensBefore, OutputTokens: scenarios.Tokens(len(sum.reply))}})
-	if err := c.background.sleep(ctx, c.sim.options.Display.CompactDelay); err != nil {
+	c.sim.totals.addReplyUsage(c.sim.resolvedModelName(), replyUsage{usage: scenarios.Usage{InputTokens: sum.tokensBefore, OutputTokens: scenarios.Tokens(len(sum.reply))}})
+	if err := c.background.sleepWhileEmittingTaskEvents(ctx, c.sim.options.Display.CompactDelay); err != nil {
 		return sum, err
 	}
-	start, err := c.hooks.runHooksWithoutTranscriptEvents(ctx, protocol.SessionStartHook{Source: sessionSourceCompact, Model: c.sim.modelName()})
+	start, err := c.hooks.runHooksWithoutTranscriptEvents(ctx, protocol.SessionStartHook{Source: sessionSourceCompact, Model: c.sim.resolvedModelName()})
 	if err != nil {
 		return sum, err
 	}
@@ -149,11 +149,11 @@ func (c *compaction) summarize(ctx context.Context, in protocol.PreCompactHook, 
 	if err := c.hooks.reloadInstructionsAfterCompaction(ctx, told); err != nil {
 		return sum, err
 	}
-	c.emitStatus("success", "")
+	c.emitCompactionEndStatus("success", "")
 	return sum, nil
 }
 
-func (c *compaction) emitStatus(result, problem string) {
+func (c *compaction) emitCompactionEndStatus(result, problem string) {
 	fields := []protocol.Field{{Key: "status", Value: nil}, {Key: "compact_result", Value: result}}
 	if problem != "" {
 		fields = append(fields, protocol.Field{Key: "compact_error", Value: problem})
@@ -161,8 +161,8 @@ func (c *compaction) emitStatus(result, problem string) {
 	c.out.emitSystem("status", fields...)
 }
 
-// emitBoundary emits compact_boundary, which lists the messages that are kept. summaryUUID is the uuid of the summary message.
-func (c *compaction) emitBoundary(sum summaryOutcome, summaryUUID string) {
+// emitCompactBoundary emits compact_boundary, which lists the messages that are kept. summaryUUID is the uuid of the summary message.
+func (c *compaction) emitCompactBoundary(sum summaryOutcome, summaryUUID string) {
 	past := &c.sim.history
 	parent, kept := past.retained.lastRetainedMessageUUID(), past.retained.applyCompaction()
 	after := scenarios.Tokens(len(sum.summaryText()))
@@ -173,7 +173,7 @@ func (c *compaction) emitBoundary(sum summaryOutcome, summaryUUID string) {
 		meta.Messages = &protocol.PreservedMessages{Anchor: summaryUUID, UUIDs: kept, All: kept}
 	}
 	c.sim.totals.contextTokens.Store(int64(after))
-	logicalParent := cmp.Or(parent, past.lastMessage)
+	logicalParent := cmp.Or(parent, past.lastAssistantUUID)
 	if t, ok := c.sim.main.Transcript.(interface{ LastLineUUID() string }); ok {
 		logicalParent = cmp.Or(t.LastLineUUID(), logicalParent)
 	}

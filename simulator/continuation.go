@@ -36,27 +36,27 @@ type turnContinuation struct {
 	*turnContext
 	exchange *modelExchange
 
-	truncations     int
-	refused         bool
-	askedAfterEmpty bool // the model was already asked to continue after an empty reply
-	stopBlocks      int  // number of times that Stop hooks have continued this turn
-	stopPrevented   bool // a Stop hook answered continue: false
+	truncations       int
+	hadRefusedReply   bool
+	askedAfterEmpty   bool // the model was already asked to continue after an empty reply
+	stopBlocks        int  // number of times that Stop hooks have continued this turn
+	stopHookEndedTurn bool // a Stop hook answered continue: false
 }
 
-// nextRequest returns the request that follows a reply without tool calls, or nil at the end of the turn.
-func (a *turnContinuation) nextRequest(ctx context.Context) (*scenarios.Request, error) {
+// requestAfterReplyWithoutCalls returns the request that follows a reply without tool calls, or nil at the end of the turn.
+func (a *turnContinuation) requestAfterReplyWithoutCalls(ctx context.Context) (*scenarios.Request, error) {
 	text, err := a.promptToContinueIncompleteReply()
-	if err = cmp.Or(err, a.out.checkOpen()); err != nil {
+	if err = cmp.Or(err, a.out.errorIfConsumerStopped()); err != nil {
 		return nil, err
 	}
 	paused := a.exchange.lastReply.stopReason != nil && *a.exchange.lastReply.stopReason == "pause_turn" // the real CLI does not resume a paused turn
-	if a.exchange.lastReply.hasMore && !paused || text == emptyReplyPrompt {
+	if a.exchange.lastReply.hasMoreSteps && !paused || text == emptyReplyPrompt {
 		a.exchange.lastReply.isContinuation = text != emptyReplyPrompt
 		return &scenarios.Request{Results: []scenarios.Result{}}, nil
 	}
 	notification := text == ""
 	if notification {
-		if prompt, ok := a.prompts.takeUnansweredPrompt(); ok {
+		if prompt, ok := a.prompts.takeFirstUnansweredText(); ok {
 			return &scenarios.Request{Prompt: prompt, IsInterjected: true}, nil
 		}
 		again := false
@@ -68,7 +68,7 @@ func (a *turnContinuation) nextRequest(ctx context.Context) (*scenarios.Request,
 }
 
 func (a *turnContinuation) successfulTurnEnd() *turnEndError {
-	if a.stopPrevented {
+	if a.stopHookEndedTurn {
 		return &turnEndError{subtype: "success", terminalReason: "stop_hook_prevented"}
 	}
 	return &turnEndError{subtype: "success", terminalReason: "completed"}
@@ -86,7 +86,7 @@ func (a *turnContinuation) continueForMissingOutputOrStopHook(ctx context.Contex
 // runStopHooksAfterStructuredOutput returns turnEnd, the error that ends the turn. If the turn has structured output, it first
 // runs the Stop hooks. If these continue the turn, it returns the next request instead of an error.
 func (a *turnContinuation) runStopHooksAfterStructuredOutput(ctx context.Context, turnEnd error) (requestToContinue *scenarios.Request, turnEndOrError error) {
-	if a.structured.value == nil {
+	if a.structured.validOutput == nil {
 		return nil, turnEnd
 	}
 	a.exchange.lastReply.text = "" // the structured output is not a message
@@ -94,7 +94,7 @@ func (a *turnContinuation) runStopHooksAfterStructuredOutput(ctx context.Context
 	if err != nil || !again {
 		return nil, cmp.Or(err, turnEnd)
 	}
-	a.structured.value = nil
+	a.structured.validOutput = nil
 	return &scenarios.Request{Prompt: text, IsInjected: true, IsNotification: true}, nil
 }
 
@@ -109,16 +109,16 @@ func (a *turnContinuation) promptToContinueIncompleteReply() (prompt string, tur
 	switch stop := *a.exchange.lastReply.stopReason; stop {
 	case "max_tokens", "model_context_window_exceeded":
 		if a.truncations++; a.truncations > maxContinuationsAfterTruncationPerTurn {
-			return "", a.exchange.endWithFailure(a.outputOrContextLimitFailure(stop))
+			return "", a.exchange.emitFailureAndEndTurn(a.outputOrContextLimitFailure(stop))
 		}
 		a.out.emit(a.messageAskingToContinueReply(truncatedReplyPrompt))
 		return truncatedReplyPrompt, nil
 	case "refusal":
 		a.sim.history.safetyStops++
-		if a.refused {
+		if a.hadRefusedReply {
 			return "", a.endRefusedTurn()
 		}
-		a.refused = true
+		a.hadRefusedReply = true
 		a.emitPromptToContinueAfterRefusal()
 		return refusedReplyPrompt, nil
 	case "end_turn":
@@ -139,11 +139,11 @@ func (a *turnContinuation) messageAskingToContinueReply(prompt string) *protocol
 
 func (a *turnContinuation) outputOrContextLimitFailure(stopReason string) apiFailure {
 	api := apiFailure{APIError: "max_output_tokens", ErrorClass: "max_output_tokens", Truncation: "context_window"}
-	api.Text = "API Error: The model has reached its context window limit."
+	api.DisplayText = "API Error: The model has reached its context window limit."
 	if stopReason == "max_tokens" {
-		most := claudecode.FactsOfModel(a.sim.modelName()).MaxOutput
+		most := claudecode.FactsOfModel(a.sim.resolvedModelName()).MaxOutput
 		api.Truncation = "output_limit"
-		api.Text = "API Error: Claude's response exceeded the " + strconv.Itoa(most) + " output token maximum. To configure this behavior, " +
+		api.DisplayText = "API Error: Claude's response exceeded the " + strconv.Itoa(most) + " output token maximum. To configure this behavior, " +
 			"set the CLAUDE_CODE_MAX_OUTPUT_TOKENS environment variable."
 	}
 	return api
@@ -158,16 +158,16 @@ func (a *turnContinuation) emitPromptToContinueAfterRefusal() {
 
 func (a *turnContinuation) endRefusedTurn() error {
 	a.out.emitSystem("model_refusal_no_fallback",
-		protocol.Field{Key: "original_model", Value: a.sim.modelName()},
+		protocol.Field{Key: "original_model", Value: a.sim.resolvedModelName()},
 		protocol.Field{Key: "request_id", Value: a.exchange.lastReply.requestID},
 		protocol.Field{Key: "api_refusal_category", Value: nil},
 		protocol.Field{Key: "api_refusal_explanation", Value: nil},
 		protocol.Field{Key: "refused_user_message_uuid", Value: a.prompts.turnPromptUUID()},
 		protocol.Field{Key: "content", Value: ""})
 	family := a.sessionModelDisplayName()
-	return a.exchange.endWithFailure(apiFailure{
+	return a.exchange.emitFailureAndEndTurn(apiFailure{
 		ErrorClass: "invalid_request", StopReason: "refusal", RefusedMessageID: a.exchange.lastReply.messageID,
-		Text: "API Error: " + family + "'s safeguards flagged this message (https://www.anthropic.com/legal/aup). This sometimes happens with " +
+		DisplayText: "API Error: " + family + "'s safeguards flagged this message (https://www.anthropic.com/legal/aup). This sometimes happens with " +
 			"safe, normal conversations. Claude Code can't respond to this message with " + family + ".\n\nTry rephrasing the request in a " +
 			"new session or change your model.\n\nLearn more: https://support.claude.com/en/articles/8106465\n\nRequest ID: " + a.exchange.lastReply.requestID +
 			"\n\nMessage ID: " + a.exchange.lastReply.messageID,
@@ -175,19 +175,19 @@ func (a *turnContinuation) endRefusedTurn() error {
 }
 
 func (a *turnContinuation) sessionModelDisplayName() string {
-	return claudecode.DisplayModel(a.sim.modelName())
+	return claudecode.DisplayModel(a.sim.resolvedModelName())
 }
 
 func (a *turnContinuation) emitStopHookTranscriptEvents(stopHookOutcome hook.Outcome) {
 	a.out.emitAll(stopHookOutcome.AttachmentEvents())
-	if stopHookOutcome.StopHooks != nil && a.structured.value == nil { // transcripts say nothing after structured output
+	if stopHookOutcome.StopHooks != nil && a.structured.validOutput == nil { // transcripts say nothing after structured output
 		a.out.emit(stopHookOutcome.StopHooks)
 	}
 }
 
 // runStopHooks runs the Stop hooks. If a hook blocks the end of the turn or adds context, again is
 // true, and the caller sends feedback to the model. The number of such continuations is limited.
-func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, again bool, err error) {
+func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, continueTurn bool, err error) {
 	out, err := a.hooks.runHooksWithoutTranscriptEvents(ctx, protocol.StopHook{
 		StopHookActive: a.stopBlocks > 0, LastAssistantMessage: a.exchange.lastReply.text,
 		BackgroundTasks: task.ForHooks(a.background.sim.main.Tasks), SessionCrons: a.background.sessionCrons(),
@@ -202,7 +202,7 @@ func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, a
 	context := strings.Join(out.AdditionalContext, "\n")
 	switch {
 	case out.StopTurn:
-		a.stopPrevented = true
+		a.stopHookEndedTurn = true
 		return "", false, nil
 	case out.Failed && !out.Block:
 		a.out.emit(a.out.assignIDs(hook.BlockingStopHookNotification()))
@@ -224,9 +224,9 @@ func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, a
 	}
 	if a.stopBlocks > limit {
 		if out.Block {
-			a.exchange.lastReply.text, a.exchange.lastReply.displayed = "", nil // the feedback is the last message now
+			a.exchange.lastReply.text, a.exchange.lastReply.displayedText = "", nil // the feedback is the last message now
 		}
-		a.emitStopBlockLimit()
+		a.emitStopHookLimitReached()
 		return "", false, nil
 	}
 	if !out.Block {
@@ -238,7 +238,7 @@ func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, a
 	return strings.Join(out.Texts, "\n"), true, nil
 }
 
-func (a *turnContinuation) emitStopBlockLimit() {
+func (a *turnContinuation) emitStopHookLimitReached() {
 	text := fmt.Sprintf("A hook blocked the turn from ending %d consecutive times—overriding and ending turn. "+
 		"For Stop/SubagentStop hooks, check stop_hook_active in the input and return success while it's true. "+
 		"Set CLAUDE_CODE_STOP_HOOK_BLOCK_CAP to raise this limit.", a.stopBlocks)

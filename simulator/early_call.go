@@ -11,13 +11,13 @@ import (
 // callStartedWhileStreaming is a call that runs while its message is still streamed. The stream waits for it until the call has a
 // result or calls [LetMessageStreamContinue], so that the order of events does not depend on time.
 type callStartedWhileStreaming struct {
-	cancel     context.CancelFunc
-	done       chan executedCall // cap 1
-	ended      chan struct{}     // closed when the call has returned
-	yields     chan bool         // tells the stream to continue; true means that it pauses again after its next event
-	nextEvent  chan struct{}     // receives a value after the next event, if yields has sent true
-	messageEnd chan struct{}     // closed at the end of the message
-	hasYielded bool              // used only by the goroutine of the call
+	cancel               context.CancelFunc
+	done                 chan executedCall // cap 1
+	ended                chan struct{}     // closed when the call has returned
+	yields               chan bool         // tells the stream to continue; true means that it pauses again after its next event
+	nextEvent            chan struct{}     // receives a value after the next event, if yields has sent true
+	messageEnd           chan struct{}     // closed at the end of the message
+	hasLetStreamContinue bool              // used only by the goroutine of the call
 }
 
 type callStartedWhileStreamingKey struct{}
@@ -25,15 +25,15 @@ type callStartedWhileStreamingKey struct{}
 // LetMessageStreamContinue lets the stream of the message continue, because the call now waits for a process, the host or an
 // agent. Only the first use of LetMessageStreamContinue in a call has an effect.
 func LetMessageStreamContinue(callCtx context.Context) {
-	if c, _ := callCtx.Value(callStartedWhileStreamingKey{}).(*callStartedWhileStreaming); c != nil && !c.hasYielded {
-		c.hasYielded = true
+	if c, _ := callCtx.Value(callStartedWhileStreamingKey{}).(*callStartedWhileStreaming); c != nil && !c.hasLetStreamContinue {
+		c.hasLetStreamContinue = true
 		c.yields <- false
 	}
 }
 
 // WaitForNextMessageStreamEvent waits for the next event of the message's stream, unless the call has let the stream continue.
 func WaitForNextMessageStreamEvent(callCtx context.Context) {
-	if c, _ := callCtx.Value(callStartedWhileStreamingKey{}).(*callStartedWhileStreaming); c != nil && !c.hasYielded {
+	if c, _ := callCtx.Value(callStartedWhileStreamingKey{}).(*callStartedWhileStreaming); c != nil && !c.hasLetStreamContinue {
 		c.yields <- true
 		select {
 		case <-c.nextEvent:
@@ -44,7 +44,7 @@ func WaitForNextMessageStreamEvent(callCtx context.Context) {
 
 // WaitForMessageStreamEnd waits until the message has ended, if the call of callCtx has used [LetMessageStreamContinue].
 func WaitForMessageStreamEnd(callCtx context.Context) {
-	if c, _ := callCtx.Value(callStartedWhileStreamingKey{}).(*callStartedWhileStreaming); c != nil && c.hasYielded {
+	if c, _ := callCtx.Value(callStartedWhileStreamingKey{}).(*callStartedWhileStreaming); c != nil && c.hasLetStreamContinue {
 		select {
 		case <-c.messageEnd:
 		case <-callCtx.Done():
@@ -52,17 +52,17 @@ func WaitForMessageStreamEnd(callCtx context.Context) {
 	}
 }
 
-func (d *toolRound) startCall(ctx context.Context, c preparedCall) *callStartedWhileStreaming {
+func (d *toolRound) startCallInGoroutine(ctx context.Context, c preparedCall) *callStartedWhileStreaming {
 	ctx, cancel := context.WithCancel(ctx)
 	if d.messageEnd == nil {
 		d.messageEnd = make(chan struct{})
 	}
 	run := &callStartedWhileStreaming{cancel: cancel, done: make(chan executedCall, 1), ended: make(chan struct{}), yields: make(chan bool, 2), nextEvent: make(chan struct{}, 1), messageEnd: d.messageEnd}
 	ctx = context.WithValue(context.WithValue(ctx, callStartedWhileStreamingKey{}, run), runningCallEventsKey{}, d.runningCallEventChannel())
-	d.started = append(d.started, run)
+	d.startedCalls = append(d.startedCalls, run)
 	go func() { // the goroutine returns when the call returns, and ctx limits the call; cancelAndAwaitStartedCalls waits for it
 		defer close(run.ended)
-		run.done <- d.execute(ctx, 0, c)
+		run.done <- d.executeAndTimeCall(ctx, 0, c)
 	}()
 	return run
 }
@@ -78,7 +78,7 @@ func (d *toolRound) runningCallEventChannel() chan runningCallEvent {
 // showCallEventsUntilResultOrStreamContinues shows the events of a started call until the call has a result or
 // lets the stream continue. waitsForNextStreamEvent is true if the call waits for the next event of the stream.
 func (d *toolRound) showCallEventsUntilResultOrStreamContinues(ctx context.Context, run *callStartedWhileStreaming) (result *executedCall, waitsForNextStreamEvent bool) {
-	for !d.out.stopped {
+	for !d.out.consumerStopped {
 		select {
 		case r := <-run.done:
 			return &r, false
@@ -102,7 +102,7 @@ func (d *toolRound) startHooksOfWaitingCall(ctx context.Context, waitingCall *pr
 		return
 	}
 	d.precheckAndUpdateCall(ctx, waitingCall)
-	waitingCall.started = d.startCall(ctx, *waitingCall)
+	waitingCall.started = d.startCallInGoroutine(ctx, *waitingCall)
 	if r, _ := d.showCallEventsUntilResultOrStreamContinues(ctx, waitingCall.started); r != nil {
 		waitingCall.started.done <- *r
 	}
@@ -117,11 +117,11 @@ func (d *toolRound) letStartedCallsContinueAfterMessage() {
 
 // cancelAndAwaitStartedCalls cancels started calls whose results are not needed, and waits for them.
 func (d *toolRound) cancelAndAwaitStartedCalls() {
-	for _, run := range d.started {
+	for _, run := range d.startedCalls {
 		run.cancel()
 		<-run.ended
 	}
-	d.started = nil
+	d.startedCalls = nil
 }
 
 // canStartCallWhileStreaming reports whether a call may start before its message is complete: earlier calls of the message have
@@ -134,13 +134,13 @@ func (m *streamedMessage) canStartCallWhileStreaming(call preparedCall) bool {
 
 // startOrRefuseLastCallIfDue starts or refuses the last call if the point of its first effect is reached.
 func (m *streamedMessage) startOrRefuseLastCallIfDue(ctx context.Context, reachedPoint StreamPoint) error {
-	e, last := m.effect, len(m.calls)-1
+	e, last := m.lastCallFirstEffect, len(m.calls)-1
 	if e.Point == StreamPointAfterMessage || e.Point > reachedPoint {
 		return nil
 	}
-	m.effect = CallFirstEffect{}
+	m.lastCallFirstEffect = CallFirstEffect{}
 	use := &m.calls[last].toolUse
-	use.Siblings, use.Round = len(m.final.Calls)-1, m.sim.history.rounds+1
+	use.Siblings, use.Round = len(m.summary.Calls)-1, m.sim.history.toolRounds+1
 	switch {
 	case e.Starts && e.Point >= StreamPointOneEventAfterBlockStop:
 		if e.Point == StreamPointTwoEventsAfterBlockStop {
@@ -155,17 +155,17 @@ func (m *streamedMessage) startOrRefuseLastCallIfDue(ctx context.Context, reache
 			return err
 		}
 		call := m.calls[last]
-		m.funcsQueuedForStreamEvents = append(m.funcsQueuedForStreamEvents, func() { m.round.emitEventsBeforeResultAndDenial(r) }, func() { m.round.emitOutcome(call, r) })
+		m.funcsQueuedForStreamEvents = append(m.funcsQueuedForStreamEvents, func() { m.round.emitEventsAndDenialBeforeResult(r) }, func() { m.round.recordDenialAndEmitResult(call, r) })
 		if e.Point < StreamPointOneEventAfterBlockStop {
 			m.runAllFuncsQueuedForStreamEvents()
 		}
 	}
-	return m.out.checkOpen()
+	return m.out.errorIfConsumerStopped()
 }
 
 func (m *streamedMessage) startCall(ctx context.Context, i int) {
 	m.round.precheckAndUpdateCall(ctx, &m.calls[i])
-	m.calls[i].started = m.round.startCall(ctx, m.calls[i])
+	m.calls[i].started = m.round.startCallInGoroutine(ctx, m.calls[i])
 	m.emitStartedCallEventsAndResult(ctx, i)
 }
 
@@ -183,7 +183,7 @@ func (m *streamedMessage) emitStartedCallEventsAndResult(ctx context.Context, ca
 		run.done <- *r
 	case r != nil:
 		c.earlyResult, c.started = r, nil
-		m.round.emitResult(*c, *r)
+		m.round.emitEventsAndResultOfCall(*c, *r)
 	}
 }
 
@@ -197,7 +197,7 @@ func (m *streamedMessage) runNextFuncQueuedForStreamEvent() {
 }
 
 func (m *streamedMessage) runAllFuncsQueuedForStreamEvents() {
-	for len(m.funcsQueuedForStreamEvents) > 0 && !m.out.stopped {
+	for len(m.funcsQueuedForStreamEvents) > 0 && !m.out.consumerStopped {
 		m.runNextFuncQueuedForStreamEvent()
 	}
 }

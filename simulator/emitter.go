@@ -8,31 +8,31 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// errStopped ends a turn after its consumer has stopped iterating; see [emitter.checkOpen].
-var errStopped = errors.New("the consumer stopped")
+// errConsumerStopped ends a turn after its consumer has stopped iterating; see [emitter.errorIfConsumerStopped].
+var errConsumerStopped = errors.New("the consumer stopped")
 
 // turnEndError describes how a turn ends. It is an error, so that every step of the turn returns it. Only [turn.run]
 // converts it to a result.
 type turnEndError struct {
-	subtype          string // "success" or one of the error subtypes
-	terminalReason   string // empty if the result has none
-	isError          bool
-	errors           []string
-	apiFailure       *failureSummary // nil if no request failed
-	structuredOutput json.RawMessage
-	deferred         *protocol.ToolUse
-	result           *string // nil means the last assistant text
-	stopReason       string  // empty means the stop reason of the last reply
-	skippedModel     bool
-	excludeLastReply bool   // the usage of the last reply is not part of the turn's usage
-	localCommand     string // name of the slash command that ran; empty if none
-	crash            string // error that ends the session with exit code 1; empty means that the session continues
+	subtype             string // "success" or one of the error subtypes
+	terminalReason      string // empty if the result has none
+	isError             bool
+	errors              []string
+	apiFailure          *failureSummary // nil if no request failed
+	structuredOutput    json.RawMessage
+	deferredCall        *protocol.ToolUse
+	resultText          *string // nil means the last assistant text
+	stopReason          string  // empty means the stop reason of the last reply
+	withoutModelRequest bool
+	excludeLastReply    bool   // the usage of the last reply is not part of the turn's usage
+	localCommand        string // name of the slash command that ran; empty if none
+	crashReason         string // error that ends the session with exit code 1; empty means that the session continues
 }
 
 func (e *turnEndError) Error() string { return "the turn has ended: " + e.subtype }
 
 func turnEndWithoutModelRequest(resultText string) *turnEndError {
-	return &turnEndError{subtype: "success", skippedModel: true, result: &resultText}
+	return &turnEndError{subtype: "success", withoutModelRequest: true, resultText: &resultText}
 }
 
 type failureSummary struct {
@@ -40,49 +40,49 @@ type failureSummary struct {
 	errorType string // api_error_type; empty if there was no response
 	apiError  string // value of api_error, the cause of some failures; empty means none
 	code      string // api_error_code; empty means none
-	hook      protocol.StopFailureHook
+	hookInput protocol.StopFailureHook
 }
 
 // emitter records the events of a turn in the transcript and passes them to the consumer. Only the emitter calls yield.
 // After the consumer has stopped, emit neither records nor yields anything, so emitting cannot fail. Code that waits or
-// starts work calls [emitter.checkOpen] first.
+// starts work calls [emitter.errorIfConsumerStopped] first.
 type emitter struct {
-	sim        *Simulator
-	yield      func(protocol.Event, error) bool
-	stopped    bool
-	userEvents int // user events of the main conversation so far
+	sim             *Simulator
+	yield           func(protocol.Event, error) bool
+	consumerStopped bool
+	userEventCount  int // user events of the main conversation so far
 }
 
-func (o *emitter) checkOpen() error {
-	if o.stopped {
-		return errStopped
+func (o *emitter) errorIfConsumerStopped() error {
+	if o.consumerStopped {
+		return errConsumerStopped
 	}
 	return nil
 }
 
 func (o *emitter) emit(ev protocol.Event) {
-	if o.stopped {
+	if o.consumerStopped {
 		return
 	}
 	if u, ok := ev.(*protocol.User); ok && u.ParentToolUseID == nil && u.IsReplay == nil {
-		o.userEvents++
+		o.userEventCount++
 	}
 	if a, ok := ev.(*protocol.Assistant); ok && a.ParentToolUseID == nil {
-		o.sim.history.lastMessage = a.UUID
+		o.sim.history.lastAssistantUUID = a.UUID
 	}
-	o.sim.history.retained.record(ev)
-	if tr := o.sim.main.Transcript; tr != nil && !o.sim.history.saveFailed {
+	o.sim.history.retained.recordEvent(ev)
+	if tr := o.sim.main.Transcript; tr != nil && !o.sim.history.transcriptSaveFailed {
 		if err := tr.Record(ev); err != nil {
-			o.sim.history.saveFailed = true
-			o.warnUnsaved(err)
+			o.sim.history.transcriptSaveFailed = true
+			o.emitTranscriptNotSavedWarning(err)
 		}
 	}
-	o.stopped = o.stopped || !o.yield(ev, nil)
+	o.consumerStopped = o.consumerStopped || !o.yield(ev, nil)
 }
 
 func (o *emitter) yieldErrorToConsumer(err error) {
-	if !o.stopped {
-		o.stopped = true
+	if !o.consumerStopped {
+		o.consumerStopped = true
 		o.yield(nil, err)
 	}
 }
@@ -93,7 +93,7 @@ func (o *emitter) emitAll(events []protocol.Event) {
 	}
 }
 
-func (o *emitter) warnUnsaved(err error) {
+func (o *emitter) emitTranscriptNotSavedWarning(err error) {
 	o.emit(&protocol.Warning{Text: "the session is not saved: " + err.Error()})
 }
 
@@ -117,7 +117,7 @@ func (o *emitter) injectedMessage(text string, synthetic bool) *protocol.User {
 	content := protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}
 	return &protocol.User{
 		Type: "user", Message: protocol.UserContent{Role: "user", Content: content},
-		SessionID: o.sim.options.State.SessionID(), UUID: o.sim.options.Clock.NewID(), Timestamp: o.timestamp(), IsSynthetic: synthetic,
+		SessionID: o.sim.options.State.SessionID(), UUID: o.sim.options.Clock.NewID(), Timestamp: o.currentTimestamp(), IsSynthetic: synthetic,
 	}
 }
 
@@ -134,7 +134,7 @@ func (o *emitter) assignIDs(ev protocol.Event) protocol.Event {
 		}
 	case *protocol.User:
 		if ev.UUID == "" {
-			ev.Type, ev.UUID, ev.Timestamp = "user", o.sim.options.Clock.NewID(), o.timestamp()
+			ev.Type, ev.UUID, ev.Timestamp = "user", o.sim.options.Clock.NewID(), o.currentTimestamp()
 		}
 		ev.SessionID = o.sim.options.State.SessionID()
 	case *protocol.Assistant:
@@ -152,7 +152,9 @@ func (o *emitter) assignIDs(ev protocol.Event) protocol.Event {
 
 const timestampFormat = "2006-01-02T15:04:05.000Z"
 
-func (o *emitter) timestamp() string { return o.sim.options.Clock.Now().UTC().Format(timestampFormat) }
+func (o *emitter) currentTimestamp() string {
+	return o.sim.options.Clock.Now().UTC().Format(timestampFormat)
+}
 
 // newAPIStyleID creates an id in the format of the API: msg_01…, toolu_01…, req_01….
 func (o *emitter) newAPIStyleID(prefix string) string {

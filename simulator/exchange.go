@@ -19,32 +19,32 @@ import (
 
 type modelExchange struct {
 	*turnContext
-	round     *toolRound
-	current   *streamedMessage // the message being streamed; nil if none exists
-	lastReply replySummary
-	// replyComplete is true if the next reply arrives as a whole, without stream events: after a
+	round          *toolRound
+	currentMessage *streamedMessage // the message being streamed; nil if none exists
+	lastReply      replySummary
+	// nextReplyIsUnstreamed is true if the next reply arrives as a whole, without stream events: after a
 	// stream broke off, and after a model was not available.
-	replyComplete bool
-	fallbacks     int    // how many of the Limits.FallbackModels this turn has switched to
-	mainModel     string // the session's model while a fallback model is used
+	nextReplyIsUnstreamed bool
+	usedFallbackModels    int    // how many of the Limits.FallbackModels this turn has switched to
+	modelBeforeFallback   string // the session's model while a fallback model is used
 }
 
 type replySummary struct {
 	text                 string  // last text block; empty if the reply ends with a tool use
 	stopReason           *string // nil if there was no reply
 	messageID, requestID string
-	displayed            *string // what the user sees instead of text; nil means that the user sees text
+	displayedText        *string // what the user sees instead of text; nil means that the user sees text
 	isEmpty              bool    // the reply has no visible content
-	hasMore              bool    // the response has another step
+	hasMoreSteps         bool    // the response has another step
 	isContinuation       bool    // the next reply continues this one; the Messages API returns both as one message
 }
 
 func (a *replySummary) setFromReply(head messageHead, blocks []protocol.Block) {
 	before := *a
-	a.messageID, a.requestID, a.text, a.displayed, a.isContinuation = head.id, head.requestID, "", nil, false
+	a.messageID, a.requestID, a.text, a.displayedText, a.isContinuation = head.id, head.requestID, "", nil, false
 	a.isEmpty = !slices.ContainsFunc(blocks, func(b protocol.Block) bool { text, ok := b.(protocol.TextBlock); return !ok || text.Text != "" })
 	if before.isContinuation && a.isEmpty {
-		a.text, a.displayed, a.isEmpty = before.text, before.displayed, before.isEmpty
+		a.text, a.displayedText, a.isEmpty = before.text, before.displayedText, before.isEmpty
 		return
 	}
 	if _, ok := blocks[len(blocks)-1].(protocol.ToolUse); ok {
@@ -63,14 +63,14 @@ func (a *replySummary) setFromReply(head messageHead, blocks []protocol.Block) {
 func (x *modelExchange) requestModelAndEmitReply(ctx context.Context, req scenarios.Request) (callsToRun []preparedCall, turnEndOrError error) {
 	x.totals.addLastReplyUsageToTurn()
 	x.background.emitQueuedTaskEvents(task.ConversationPhaseInTurn)
-	fits, err := (&compaction{x.turnContext}).ensureRequestFits(ctx, req)
+	fits, err := (&compaction{x.turnContext}).compactIfRequestMayNotFit(ctx, req)
 	switch {
 	case errors.Is(err, errThrashing):
-		return nil, x.endWithFailure(apiFailure{ErrorClass: "invalid_request", APIError: "autocompact_thrashing", TerminalReason: "rapid_refill_breaker", Text: thrashingText})
+		return nil, x.emitFailureAndEndTurn(apiFailure{ErrorClass: "invalid_request", APIError: "autocompact_thrashing", TerminalReason: "rapid_refill_breaker", DisplayText: thrashingText})
 	case err != nil:
 		return nil, err
 	case !fits:
-		return nil, x.endWithFailure(apiFailure{ErrorClass: "invalid_request", TerminalReason: "blocking_limit", Text: "Prompt is too long"})
+		return nil, x.emitFailureAndEndTurn(apiFailure{ErrorClass: "invalid_request", TerminalReason: "blocking_limit", DisplayText: "Prompt is too long"})
 	}
 	tools, err := x.sim.options.Tools.Tools(ctx)
 	if err != nil {
@@ -78,11 +78,11 @@ func (x *modelExchange) requestModelAndEmitReply(ctx context.Context, req scenar
 	}
 	req.Vars = x.sim.scenarioTemplateVars(tools)
 	if untold := x.sim.history.pendingContext; untold != nil {
-		x.prompts.context, x.sim.history.pendingContext = append(untold, x.prompts.context...), nil
+		x.prompts.addedContext, x.sim.history.pendingContext = append(untold, x.prompts.addedContext...), nil
 	}
-	req.Vars.Context = x.prompts.context
+	req.Vars.Context = x.prompts.addedContext
 	x.prompts.emitUnsentContextTexts()
-	if err := x.out.checkOpen(); err != nil {
+	if err := x.out.errorIfConsumerStopped(); err != nil {
 		return nil, err
 	}
 	asked := x.sim.options.Clock.Now()
@@ -97,20 +97,20 @@ func (x *modelExchange) requestModelAndEmitReply(ctx context.Context, req scenar
 	if err := x.emitEventsAndWaitBeforeReply(ctx, req, reply); err != nil {
 		return nil, err
 	}
-	x.replyComplete = false
+	x.nextReplyIsUnstreamed = false
 	if f := reply.Failure; f != nil && !x.sim.isFailureUsedUp(reply.Rule.Name, f) {
-		err := x.simulateFailure(ctx, reply.Rule.Name, f)
+		err := x.simulateFailureAndRetries(ctx, reply.Rule.Name, f)
 		x.totals.apiTime += x.sim.options.Clock.Now().Sub(asked)
 		if err != nil {
 			return nil, err
 		}
-		x.replyComplete = x.replyComplete || f.Type == scenarios.FailStreamError && !f.Whole
+		x.nextReplyIsUnstreamed = x.nextReplyIsUnstreamed || f.Type == scenarios.FailStreamError && !f.Whole
 	}
-	x.lastReply.hasMore = reply.HasMore
+	x.lastReply.hasMoreSteps = reply.HasMore
 	if x.sim.main.Tasks != nil {
 		x.sim.main.Tasks.ReleaseEventsOfLaunchedTasks()
 	}
-	calls, err := x.emitMessage(ctx, req, reply, tools)
+	calls, err := x.streamReply(ctx, req, reply, tools)
 	if err != nil {
 		return nil, err
 	}
@@ -119,11 +119,11 @@ func (x *modelExchange) requestModelAndEmitReply(ctx context.Context, req scenar
 }
 
 func (x *modelExchange) emitEventsAndWaitBeforeReply(ctx context.Context, req scenarios.Request, reply scenarios.Reply) error {
-	x.emitRequestStatus()
+	x.emitRequestStatusAndReplayPrompt()
 	if err := x.emitRuleMatched(req, reply); err != nil {
 		return err
 	}
-	if err := x.background.sleep(ctx, x.replyDelay(req, reply)); err != nil {
+	if err := x.background.sleepWhileEmittingTaskEvents(ctx, x.replyDelay(req, reply)); err != nil {
 		return err
 	}
 	for _, f := range reply.Frames {
@@ -131,7 +131,7 @@ func (x *modelExchange) emitEventsAndWaitBeforeReply(ctx context.Context, req sc
 			return err
 		}
 	}
-	return x.out.checkOpen()
+	return x.out.errorIfConsumerStopped()
 }
 
 func (x *modelExchange) emitScriptedFrame(f scenarios.Frame) error {
@@ -162,14 +162,14 @@ func (x *modelExchange) emitScriptedFrame(f scenarios.Frame) error {
 	return nil
 }
 
-func (x *modelExchange) emitRequestStatus() {
-	defer x.prompts.replayPrompt()
+func (x *modelExchange) emitRequestStatusAndReplayPrompt() {
+	defer x.prompts.replayPromptIfPending()
 	if !x.sim.options.Display.PartialMessages {
 		return
 	}
 	fields := []protocol.Field{{Key: "status", Value: "requesting"}}
-	if len(x.prompts.in.UUIDs) > 0 {
-		fields = append(fields, protocol.Field{Key: "user_message_uuids", Value: slices.Clone(x.prompts.in.UUIDs)})
+	if len(x.prompts.prompt.UUIDs) > 0 {
+		fields = append(fields, protocol.Field{Key: "user_message_uuids", Value: slices.Clone(x.prompts.prompt.UUIDs)})
 	}
 	x.out.emitSystem("status", fields...)
 }
@@ -195,7 +195,7 @@ func (x *modelExchange) replyDelay(req scenarios.Request, reply scenarios.Reply)
 	return max(d, x.sim.options.Display.MinimumDelay)
 }
 
-func (x *modelExchange) emitMessage(ctx context.Context, req scenarios.Request, reply scenarios.Reply, tools []protocol.Tool) ([]preparedCall, error) {
+func (x *modelExchange) streamReply(ctx context.Context, req scenarios.Request, reply scenarios.Reply, tools []protocol.Tool) ([]preparedCall, error) {
 	blocks := slices.Clone(x.structured.blocksWithStructuredOutputCall(reply)) // the model may return the same slice for other replies
 	if len(blocks) == 0 {
 		blocks = []protocol.Block{protocol.Text("")}
@@ -219,28 +219,28 @@ func (x *modelExchange) emitMessage(ctx context.Context, req scenarios.Request, 
 			blocks[i] = scenarios.WithSignature(b)
 		}
 	}
-	m := x.startMessage(replyUsage{usage, scenarios.ThinkingTokens(blocks), reply.Usage != nil}, reply.Stream)
-	m.index, m.isUnstreamed = index, x.replyComplete
+	m := x.newCurrentMessage(replyUsage{usage, scenarios.ThinkingTokens(blocks), reply.Usage != nil}, reply.Stream)
+	m.index, m.isUnstreamed = index, x.nextReplyIsUnstreamed
 	m.stopReason = cmp.Or(reply.StopReason, scenarios.StopReason(blocks))
-	m.final.ContinuesPrevious, m.final.HasMore = x.lastReply.isContinuation, reply.HasMore
+	m.summary.ContinuesPrevious, m.summary.HasMore = x.lastReply.isContinuation, reply.HasMore
 	x.lastReply.setFromReply(m.messageHead, blocks)
 	if err := m.emitBlocks(ctx, blocks); err != nil {
 		return nil, err
 	}
-	x.current, x.lastReply.stopReason = nil, &m.stopReason
+	x.currentMessage, x.lastReply.stopReason = nil, &m.stopReason
 	x.emitRateLimitsOnce()
-	if m.final.Displayed != nil {
-		x.lastReply.displayed = m.final.Displayed
+	if m.summary.Displayed != nil {
+		x.lastReply.displayedText = m.summary.Displayed
 	}
 	return m.calls, nil
 }
 
 // emitRateLimitsOnce reports, once in a session, how much of the subscription's rate limits is used.
 func (x *modelExchange) emitRateLimitsOnce() {
-	if !x.sim.options.Display.RateLimits || x.sim.history.limitsShown {
+	if !x.sim.options.Display.RateLimits || x.sim.history.rateLimitsShown {
 		return
 	}
-	x.sim.history.limitsShown = true
+	x.sim.history.rateLimitsShown = true
 	x.out.emit(&protocol.Frame{
 		Type: "rate_limit_event", SessionID: x.sim.options.State.SessionID(), UUID: x.sim.options.Clock.NewID(),
 		Fields: []protocol.Field{{Key: "rate_limit_info", Value: rateLimits{"allowed", false}}},
@@ -252,14 +252,14 @@ type rateLimits struct {
 	Overage bool   `json:"isUsingOverage"`
 }
 
-func (x *modelExchange) startMessage(sp replyUsage, stream *scenarios.Stream) *streamedMessage {
+func (x *modelExchange) newCurrentMessage(sp replyUsage, stream *scenarios.Stream) *streamedMessage {
 	stream = cmp.Or(stream, &x.sim.options.Display.Stream)
-	name := x.sim.requestModel()
-	x.current = &streamedMessage{
+	name := x.sim.modelForRequestInMode()
+	x.currentMessage = &streamedMessage{
 		turnContext: x.turnContext, round: x.round, pace: scenarios.NewPace(*stream, x.sim.options.Rand),
 		messageHead: messageHead{id: x.out.newAPIStyleID("msg"), requestID: x.out.newAPIStyleID("req"), modelName: name, wireModel: claudecode.WireModel(name), replyUsage: sp},
 	}
-	return x.current
+	return x.currentMessage
 }
 
 func (x *modelExchange) withCanonicalNameIDAndInput(use protocol.ToolUse, index *executor.Index) protocol.ToolUse {
@@ -281,9 +281,9 @@ func (x *modelExchange) withCanonicalNameIDAndInput(use protocol.ToolUse, index 
 	return use
 }
 
-// simulateFailure simulates a scripted failure and retries like the real CLI. If a retry succeeds, it returns nil, and the
+// simulateFailureAndRetries simulates a scripted failure and retries like the real CLI. If a retry succeeds, it returns nil, and the
 // reply follows. Otherwise it emits the error message and returns the error that ends the turn.
-func (x *modelExchange) simulateFailure(ctx context.Context, rule string, f *scenarios.Failure) error {
+func (x *modelExchange) simulateFailureAndRetries(ctx context.Context, rule string, f *scenarios.Failure) error {
 	switch f.Type {
 	case scenarios.FailHang:
 		<-ctx.Done()
@@ -297,13 +297,13 @@ func (x *modelExchange) simulateFailure(ctx context.Context, rule string, f *sce
 			return err
 		}
 	case scenarios.FailConnectionTimeout:
-		if err := x.background.sleep(ctx, time.Duration(f.AfterMS)*time.Millisecond); err != nil {
+		if err := x.background.sleepWhileEmittingTaskEvents(ctx, time.Duration(f.AfterMS)*time.Millisecond); err != nil {
 			return err
 		}
 	default: // other failures have no partial output or delay
 	}
 	if f.Whole {
-		x.sim.history.failures[rule]++
+		x.sim.history.simulatedFailures[rule]++
 		x.out.emitInjectedText(brokenOffReplyPrompt, true)
 		return nil
 	}
@@ -315,7 +315,7 @@ func (x *modelExchange) simulateFailure(ctx context.Context, rule string, f *sce
 	if err != nil || recovered {
 		return err
 	}
-	for x.fallbackModel(api) != "" {
+	for x.nextFallbackModel(api) != "" {
 		x.switchToFallback(api)
 		if x.sim.isFailureUsedUp(rule, f) {
 			return nil
@@ -326,9 +326,9 @@ func (x *modelExchange) simulateFailure(ctx context.Context, rule string, f *sce
 	}
 	prompt := 0
 	if x.totals.firstUsage == nil { // the request has the prompt, not the results of calls
-		prompt = scenarios.Tokens(len(x.prompts.in.Content.Plain()))
+		prompt = scenarios.Tokens(len(x.prompts.prompt.Content.Plain()))
 	}
-	if tooLarge := api.Status == 413; (tooLarge || api.TerminalReason == "prompt_too_long") && x.sim.history.lastMessage != "" && !x.sim.options.Limits.DisableAutoCompact {
+	if tooLarge := api.Status == 413; (tooLarge || api.TerminalReason == "prompt_too_long") && x.sim.history.lastAssistantUUID != "" && !x.sim.options.Limits.DisableAutoCompact {
 		done, err := (&compaction{x.turnContext}).compactAutomatically(ctx, !tooLarge, prompt)
 		if err != nil || done && x.sim.isFailureUsedUp(rule, f) {
 			return err
@@ -339,27 +339,27 @@ func (x *modelExchange) simulateFailure(ctx context.Context, rule string, f *sce
 		broken.usage.OutputTokens = min(1, broken.usage.OutputTokens)
 		x.totals.lastReply = &broken
 	}
-	return x.endWithFailure(api)
+	return x.emitFailureAndEndTurn(api)
 }
 
 func (x *modelExchange) estimateUsageOfPartialReply(failure *scenarios.Failure) replyUsage {
-	return replyUsage{usage: scenarios.Estimate(scenarios.Request{Prompt: x.prompts.in.Content.Plain()}, []protocol.Block{protocol.Text(failure.PartialText)})}
+	return replyUsage{usage: scenarios.Estimate(scenarios.Request{Prompt: x.prompts.prompt.Content.Plain()}, []protocol.Block{protocol.Text(failure.PartialText)})}
 }
 
 func (s *Simulator) isFailureUsedUp(rule string, f *scenarios.Failure) bool {
-	return f.Times > 0 && s.history.failures[rule] >= f.Times
+	return f.Times > 0 && s.history.simulatedFailures[rule] >= f.Times
 }
 
 // retryRequest repeats a failed request as often as the real CLI does, and reports whether a retry succeeded. After some
 // failures, the CLI first repeats the request at once and without an event, with fewer optional parts or without streaming (spec:
 // cli-observed 9).
-func (x *modelExchange) retryRequest(ctx context.Context, f *scenarios.Failure, api apiFailure, rule string) (bool, error) {
-	x.sim.history.failures[rule]++
+func (x *modelExchange) retryRequest(ctx context.Context, f *scenarios.Failure, api apiFailure, rule string) (succeeded bool, err error) {
+	x.sim.history.simulatedFailures[rule]++
 	for range api.SilentRetries {
 		if x.sim.isFailureUsedUp(rule, f) {
 			return true, nil
 		}
-		x.sim.history.failures[rule]++
+		x.sim.history.simulatedFailures[rule]++
 	}
 	retries := max(0, x.sim.options.Limits.Retries)
 	if f.Type == scenarios.FailStreamError { // the request without streaming counts as a retry
@@ -369,7 +369,7 @@ func (x *modelExchange) retryRequest(ctx context.Context, f *scenarios.Failure, 
 	if api.RetryClass == "" {
 		tries = 0
 	}
-	switch falls := x.fallbackModel(api) != ""; {
+	switch falls := x.nextFallbackModel(api) != ""; {
 	case api.MaxRetries > 0, falls && api.Status == 529:
 		tries = min(tries, maxOverloadRetries)
 	case falls:
@@ -385,19 +385,19 @@ func (x *modelExchange) retryRequest(ctx context.Context, f *scenarios.Failure, 
 			ev.ErrorStatus = &api.Status
 		}
 		x.out.emit(ev)
-		trace := &protocol.FailedAPIRequestBeforeRetry{Status: api.Status, Message: api.Message, Body: api.Message, RetryInMS: milliseconds(wait), Attempt: attempt, MaxRetries: retries}
-		if api.Kind != "" {
+		trace := &protocol.FailedAPIRequestBeforeRetry{Status: api.Status, Message: api.APIMessage, Body: api.APIMessage, RetryInMS: milliseconds(wait), Attempt: attempt, MaxRetries: retries}
+		if api.ResponseErrorType != "" {
 			trace.RequestID = x.out.newAPIStyleID("req")
-			trace.Body = api.Body(trace.RequestID)
+			trace.Body = api.BodyAsQuotedByCLI(trace.RequestID)
 		}
 		x.out.emit(trace)
-		if err := x.background.sleep(ctx, time.Duration(float64(wait)*x.sim.options.Limits.RetryScale)); err != nil {
+		if err := x.background.sleepWhileEmittingTaskEvents(ctx, time.Duration(float64(wait)*x.sim.options.Limits.RetryScale)); err != nil {
 			return false, err
 		}
 		if x.sim.isFailureUsedUp(rule, f) {
 			return true, nil
 		}
-		x.sim.history.failures[rule]++
+		x.sim.history.simulatedFailures[rule]++
 		if f.Type == scenarios.FailPartialResponse {
 			if err := x.streamTextBeforeFailure(ctx, f); err != nil {
 				return false, err
@@ -409,26 +409,26 @@ func (x *modelExchange) retryRequest(ctx context.Context, f *scenarios.Failure, 
 
 // retryDelay returns the wait before the n-th retry: 0.5 s, doubled for each retry up to 32 s, plus up to 25 % jitter.
 // The time in a retry-after header takes precedence.
-func (x *modelExchange) retryDelay(n int, after time.Duration) time.Duration {
-	if after > 0 {
-		return after
+func (x *modelExchange) retryDelay(retryNumber int, retryAfterHeader time.Duration) time.Duration {
+	if retryAfterHeader > 0 {
+		return retryAfterHeader
 	}
-	d := min(500*time.Millisecond<<min(n-1, 10), 32*time.Second)
+	d := min(500*time.Millisecond<<min(retryNumber-1, 10), 32*time.Second)
 	if x.sim.options.Rand != nil {
 		d += time.Duration(float64(d) * 0.25 * x.sim.options.Rand.Float64())
 	}
 	return d
 }
 
-// endWithFailure emits the synthetic message that replaces the failed reply, and ends the turn.
-func (x *modelExchange) endWithFailure(api apiFailure) error {
-	for strings.Contains(api.Text, requestIDPlaceholderInFailureText) {
-		api.Text = strings.Replace(api.Text, requestIDPlaceholderInFailureText, x.out.newAPIStyleID("req"), 1)
+// emitFailureAndEndTurn emits the synthetic message that replaces the failed reply, and ends the turn.
+func (x *modelExchange) emitFailureAndEndTurn(api apiFailure) error {
+	for strings.Contains(api.DisplayText, requestIDPlaceholderInFailureText) {
+		api.DisplayText = strings.Replace(api.DisplayText, requestIDPlaceholderInFailureText, x.out.newAPIStyleID("req"), 1)
 	}
 	stop, sequence := cmp.Or(api.StopReason, "stop_sequence"), ""
 	ev := &protocol.Assistant{
-		Type: "assistant", Message: protocol.SyntheticMessage(x.sim.options.Clock.NewID(), api.Text, stop),
-		SessionID: x.sim.options.State.SessionID(), UUID: x.sim.options.Clock.NewID(), Timestamp: x.out.timestamp(),
+		Type: "assistant", Message: protocol.SyntheticMessage(x.sim.options.Clock.NewID(), api.DisplayText, stop),
+		SessionID: x.sim.options.State.SessionID(), UUID: x.sim.options.Clock.NewID(), Timestamp: x.out.currentTimestamp(),
 		Error: api.ErrorClass, IsAPIErrorMessage: true, APIErrorStatus: api.Status, APIStatus: api.Status, APIErrorType: api.ErrorType(), APIError: api.APIError, ErrorCode: api.Code,
 	}
 	ev.Message.StopSequence = &sequence
@@ -439,9 +439,9 @@ func (x *modelExchange) endWithFailure(api apiFailure) error {
 		ev.Message.StopDetails = protocol.NullOf(protocol.StopDetails{Type: api.StopReason})
 	}
 	if api.APIError == "prompt_too_long" || api.TerminalReason == "prompt_too_long" {
-		ev.ErrorDetails = api.Body(ev.RequestID)
+		ev.ErrorDetails = api.BodyAsQuotedByCLI(ev.RequestID)
 	} else if api.Status == 413 {
-		ev.ErrorDetails = api.Kind + ": " + api.Body(ev.RequestID)
+		ev.ErrorDetails = api.ResponseErrorType + ": " + api.BodyAsQuotedByCLI(ev.RequestID)
 	}
 	if api.RefusedMessageID != "" {
 		ev.RequestID, ev.RefusedMessageID = x.lastReply.requestID, api.RefusedMessageID
@@ -454,8 +454,8 @@ func (x *modelExchange) endWithFailure(api apiFailure) error {
 	}
 	x.prompts.setPromptUUIDsOfFirstAssistantEvent(ev)
 	x.out.emit(ev)
-	x.lastReply.text, x.lastReply.displayed = api.Text, nil
-	input := protocol.StopFailureHook{Error: api.ErrorClass, ErrorDetails: ev.ErrorDetails, LastAssistantMessage: api.Text}
+	x.lastReply.text, x.lastReply.displayedText = api.DisplayText, nil
+	input := protocol.StopFailureHook{Error: api.ErrorClass, ErrorDetails: ev.ErrorDetails, LastAssistantMessage: api.DisplayText}
 	return &turnEndError{
 		subtype: "success", terminalReason: cmp.Or(api.TerminalReason, "api_error"), isError: true, stopReason: stop,
 		apiFailure: &failureSummary{api.Status, api.ErrorType(), api.APIError, api.Code, input},
@@ -466,8 +466,8 @@ func (x *modelExchange) streamTextBeforeFailure(ctx context.Context, failure *sc
 	if failure.PartialText == "" {
 		return nil
 	}
-	m := x.startMessage(x.estimateUsageOfPartialReply(failure), nil)
-	if err := m.start(ctx); err != nil {
+	m := x.newCurrentMessage(x.estimateUsageOfPartialReply(failure), nil)
+	if err := m.emitMessageStart(ctx); err != nil {
 		return err
 	}
 	if failure.Whole {
@@ -477,7 +477,7 @@ func (x *modelExchange) streamTextBeforeFailure(ctx context.Context, failure *sc
 	} else if err := m.streamIncompleteText(ctx, failure.PartialText); err != nil {
 		return err
 	}
-	x.current = nil
+	x.currentMessage = nil
 	m.emitEndOfBrokenOffStream()
 	return nil
 }

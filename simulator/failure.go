@@ -17,45 +17,45 @@ import (
 
 // apiFailure describes a failed request as the real CLI does (spec: cli-observed 10, cli-contract 3.5).
 type apiFailure struct {
-	Status           int           // HTTP status; 0 means no response
-	Kind             string        // error type in the response; empty means none
-	APIError         string        // value of api_error, the cause of some failures; empty means none
-	Code             string        // code in the details of the API's error; empty means none
-	ErrorClass       string        // value of error in the assistant event
-	RetryClass       string        // value of error in api_retry; empty means no retry
-	Text             string        // message for the user
-	TerminalReason   string        // empty means api_error
-	MaxRetries       int           // maximum number of retries; 0 means the limit of the session
-	SilentRetries    int           // number of immediate retries that are not reported
-	RetryAfter       time.Duration // retry-after header; 0 means exponential backoff
-	Message          string        // the API's own error message
-	StopReason       string        // stop_reason; empty means stop_sequence
-	RefusedMessageID string        // id of the message that was refused
-	Truncation       string        // limit that cut the reply: output_limit, context_window
-	Stderr           string        // line that the stream reader prints on stderr; empty means none
+	Status            int           // HTTP status; 0 means no response
+	ResponseErrorType string        // error type in the response; empty means none
+	APIError          string        // value of api_error, the cause of some failures; empty means none
+	Code              string        // code in the details of the API's error; empty means none
+	ErrorClass        string        // value of error in the assistant event
+	RetryClass        string        // value of error in api_retry; empty means no retry
+	DisplayText       string        // message for the user
+	TerminalReason    string        // empty means api_error
+	MaxRetries        int           // maximum number of retries; 0 means the limit of the session
+	SilentRetries     int           // number of immediate retries that are not reported
+	RetryAfter        time.Duration // retry-after header; 0 means exponential backoff
+	APIMessage        string        // the API's own error message
+	StopReason        string        // stop_reason; empty means stop_sequence
+	RefusedMessageID  string        // id of the message that was refused
+	Truncation        string        // limit that cut the reply: output_limit, context_window
+	Stderr            string        // line that the stream reader prints on stderr; empty means none
 }
 
-// Body returns the error response in the form that the CLI quotes: the status and a JSON body. For
+// BodyAsQuotedByCLI returns the error response in the form that the CLI quotes: the status and a JSON body. For
 // an error without a type, it returns the plain message.
-func (api apiFailure) Body(requestID string) string {
-	if api.Kind == "" {
-		return api.Message
+func (api apiFailure) BodyAsQuotedByCLI(requestID string) string {
+	if api.ResponseErrorType == "" {
+		return api.APIMessage
 	}
-	text, _ := protocol.Marshal(api.Message) // cannot fail: it is a string
+	text, _ := protocol.Marshal(api.APIMessage) // cannot fail: it is a string
 	details := ""
 	if api.Code != "" {
 		details = `,"details":{"error_code":"` + api.Code + `"}`
 	}
-	return fmt.Sprintf(`%d {"type":"error","error":{"type":"%s","message":%s%s},"request_id":"%s"}`, api.Status, api.Kind, text, details, requestID)
+	return fmt.Sprintf(`%d {"type":"error","error":{"type":"%s","message":%s%s},"request_id":"%s"}`, api.Status, api.ResponseErrorType, text, details, requestID)
 }
 
 // ErrorType returns the CLI's api_error_type. A response with a 4xx status and the general type api_error counts as an
 // invalid request (observed with 2.1.330).
 func (api apiFailure) ErrorType() string {
-	if api.Kind == "api_error" && api.Status >= 400 && api.Status < 500 {
+	if api.ResponseErrorType == "api_error" && api.Status >= 400 && api.Status < 500 {
 		return "invalid_request_error"
 	}
-	return api.Kind
+	return api.ResponseErrorType
 }
 
 // FallbackReason returns the reason for switching to the fallback model, or "" if the CLI does not switch.
@@ -94,21 +94,21 @@ const (
 // failureContext describes the session and the failed request. The zero value is a first request without retries.
 type failureContext struct {
 	Limits
-	Model    string // full name of the requested model
-	HasReply bool   // the conversation has a reply, so it can be compacted
+	Model                string // full name of the requested model
+	ConversationHasReply bool   // the conversation has a reply, so it can be compacted
 }
 
 func describeFailure(f *scenarios.Failure, w failureContext) apiFailure {
 	switch f.Type {
 	case scenarios.FailNotLoggedIn:
-		return apiFailure{ErrorClass: "authentication_failed", Text: "Not logged in · Please run /login"}
+		return apiFailure{ErrorClass: "authentication_failed", DisplayText: "Not logged in · Please run /login"}
 	case scenarios.FailNetworkUnreachable:
 		return socketError(connectionRefusedText)
 	case scenarios.FailConnectionTimeout:
 		return socketError(requestTimedOutText)
 	case scenarios.FailPartialResponse:
 		api := socketError(connectionLostText)
-		api.Message = connectionResetMessage
+		api.APIMessage = connectionResetMessage
 		return api
 	case scenarios.FailStreamError:
 		api := w.apiFailureFromScriptedError(f.APIError())
@@ -124,43 +124,43 @@ func describeFailure(f *scenarios.Failure, w failureContext) apiFailure {
 }
 
 func socketError(text string) apiFailure {
-	return apiFailure{APIError: "connection_failed", ErrorClass: "server_error", RetryClass: "unknown", Text: text, Message: "Connection error."}
+	return apiFailure{APIError: "connection_failed", ErrorClass: "server_error", RetryClass: "unknown", DisplayText: text, APIMessage: "Connection error."}
 }
 
 func (w failureContext) apiFailureFromScriptedError(scriptedError scenarios.APIError) apiFailure {
 	status, message := scriptedError.Status, scriptedError.Message
-	api := apiFailure{Status: status, Kind: scriptedError.Type, Message: message}
+	api := apiFailure{Status: status, ResponseErrorType: scriptedError.Type, APIMessage: message}
 	lower := strings.ToLower(message)
 	switch {
 	case status == 400:
 		w.fillBadRequestFailure(&api, lower)
 	case status == 401 && strings.Contains(lower, "x-api-key"):
-		api.ErrorClass, api.RetryClass, api.Text = "authentication_failed", "authentication_failed", "Invalid API key · Fix external API key"
+		api.ErrorClass, api.RetryClass, api.DisplayText = "authentication_failed", "authentication_failed", "Invalid API key · Fix external API key"
 	case status == 401:
-		api.ErrorClass, api.RetryClass, api.Text = "authentication_failed", "authentication_failed", "Failed to authenticate. API Error: 401 "+message
+		api.ErrorClass, api.RetryClass, api.DisplayText = "authentication_failed", "authentication_failed", "Failed to authenticate. API Error: 401 "+message
 	case status == 403 && strings.Contains(lower, "not allowed for this organization"):
 		api.ErrorClass = "oauth_org_not_allowed"
-		api.Text = "Your organization has disabled Claude subscription access for Claude Code · Use an Anthropic API key instead, or ask your admin to enable access"
+		api.DisplayText = "Your organization has disabled Claude subscription access for Claude Code · Use an Anthropic API key instead, or ask your admin to enable access"
 	case status == 403:
-		api.ErrorClass, api.Text = "authentication_failed", "Failed to authenticate. API Error: 403 "+message
+		api.ErrorClass, api.DisplayText = "authentication_failed", "Failed to authenticate. API Error: 403 "+message
 	case status == 404:
 		api.ErrorClass, api.SilentRetries = "model_not_found", 1
-		api.Text = fmt.Sprintf("There's an issue with the selected model (%s). It may not exist or you may not have access to it. Run --model to pick a different model.", w.Model)
+		api.DisplayText = fmt.Sprintf("There's an issue with the selected model (%s). It may not exist or you may not have access to it. Run --model to pick a different model.", w.Model)
 	case status == 413:
 		api.ErrorClass, api.TerminalReason = "invalid_request", "image_error"
-		api.Text = "Request too large (max 32MB). Accumulated images and attachments in the conversation pushed the request over the limit. Remove older images or compact the conversation."
+		api.DisplayText = "Request too large (max 32MB). Accumulated images and attachments in the conversation pushed the request over the limit. Remove older images or compact the conversation."
 	case status == 429:
-		api.ErrorClass, api.RetryClass, api.Text = "rate_limit", "rate_limit", "API Error: Request rejected (429) · "+message
+		api.ErrorClass, api.RetryClass, api.DisplayText = "rate_limit", "rate_limit", "API Error: Request rejected (429) · "+message
 	case status == 529 && !w.IsSandbox && strings.HasPrefix(w.Model, "claude-opus-") && w.Retries >= maxOverloadRetries:
-		api.ErrorClass, api.RetryClass, api.Text, api.MaxRetries = "server_error", "overloaded", w.withGatewayHint(overloadedText), maxOverloadRetries
+		api.ErrorClass, api.RetryClass, api.DisplayText, api.MaxRetries = "server_error", "overloaded", w.withGatewayHint(overloadedText), maxOverloadRetries
 	case status == 529:
-		api.ErrorClass, api.RetryClass, api.Text = "server_error", "overloaded", w.serverErrorText(status, message)
+		api.ErrorClass, api.RetryClass, api.DisplayText = "server_error", "overloaded", w.serverErrorText(status, message)
 	case status >= 500:
-		api.ErrorClass, api.RetryClass, api.Text = "server_error", "server_error", w.serverErrorText(status, message)
+		api.ErrorClass, api.RetryClass, api.DisplayText = "server_error", "server_error", w.serverErrorText(status, message)
 	case status == 408, status == 409:
-		api.ErrorClass, api.RetryClass, api.Text = "unknown", "server_error", fmt.Sprintf("API Error: %d %s", status, message)
+		api.ErrorClass, api.RetryClass, api.DisplayText = "unknown", "server_error", fmt.Sprintf("API Error: %d %s", status, message)
 	default:
-		api.ErrorClass, api.Text, api.SilentRetries = "unknown", fmt.Sprintf("API Error: %d %s", status, message), maxSilentRetries
+		api.ErrorClass, api.DisplayText, api.SilentRetries = "unknown", fmt.Sprintf("API Error: %d %s", status, message), maxSilentRetries
 	}
 	return api
 }
@@ -198,15 +198,15 @@ func (w failureContext) fillBadRequestFailure(failure *apiFailure, lowerCaseMess
 	}
 	for _, k := range known {
 		if strings.Contains(lowerCaseMessage, k.part) {
-			failure.ErrorClass, failure.APIError, failure.TerminalReason, failure.Text = k.class, k.connection, k.terminal, k.text
+			failure.ErrorClass, failure.APIError, failure.TerminalReason, failure.DisplayText = k.class, k.connection, k.terminal, k.text
 			return
 		}
 	}
-	failure.ErrorClass, failure.Text, failure.SilentRetries = "unknown", "API Error: 400 "+failure.Message, maxSilentRetries
+	failure.ErrorClass, failure.DisplayText, failure.SilentRetries = "unknown", "API Error: 400 "+failure.APIMessage, maxSilentRetries
 }
 
 func (w failureContext) promptTooLongText() string {
-	if w.HasReply {
+	if w.ConversationHasReply {
 		return "Prompt is too long"
 	}
 	return "Prompt is too long · this conversation is a single exchange and cannot be compacted — the request size comes mostly from system prompt, tool definitions, or attachments."
@@ -218,7 +218,7 @@ const requestIDPlaceholderInFailureText = "\x00"
 // reported with the error text of the real CLI's JavaScript engine, as some versions do. For invalid JSON the failure
 // also has a text for stderr that quotes the reply.
 func malformedResponse(raw string, describesJSON bool) apiFailure {
-	api := apiFailure{ErrorClass: "unknown", Message: raw}
+	api := apiFailure{ErrorClass: "unknown", APIMessage: raw}
 	var quoted string
 	fault, text := javaScriptErrorForInvalidJSON(raw), strings.TrimSpace(raw)
 	kind, size, cause := "body is JSON but not a Message", len(raw), "no_events, StreamNoEventsError; 1 stream event received, first after 60 ms, none in the final 2 ms."
@@ -232,11 +232,11 @@ func malformedResponse(raw string, describesJSON bool) apiFailure {
 	case json.Unmarshal([]byte(text), &quoted) == nil:
 		kind, size = "body is unrecognized text", len(quoted)
 	}
-	api.Text = fmt.Sprintf("API Error: API returned an empty or malformed response (HTTP 200) — check for a proxy or gateway intercepting the request. "+
+	api.DisplayText = fmt.Sprintf("API Error: API returned an empty or malformed response (HTTP 200) — check for a proxy or gateway intercepting the request. "+
 		"Response: content-type json, %s, %d bytes, request-id %s, intermediary headers anthropic-*. "+
 		"This was the non-streaming retry of streaming request %[3]s, which failed with: %[4]s", kind, size, requestIDPlaceholderInFailureText, cause)
 	if fault != "" && !describesJSON {
-		api.Text = "API Error: JSON Parse error: " + fault
+		api.DisplayText = "API Error: JSON Parse error: " + fault
 	}
 	if !json.Valid([]byte(raw)) {
 		api.Stderr = fmt.Sprintf("Could not parse message into JSON: %s\nFrom chunk: [ \"event: message_start\", %q ]\n", raw, "data: "+raw)

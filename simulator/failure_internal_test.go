@@ -34,7 +34,7 @@ func TestMalformed(t *testing.T) {
 	} {
 		t.Run(raw, func(t *testing.T) {
 			api := describeFailure(&scenarios.Failure{Type: scenarios.FailMalformedJSON, Raw: raw}, failureContext{})
-			if api.Text != "API Error: "+want || api.APIError != "" || api.ErrorClass != "unknown" {
+			if api.DisplayText != "API Error: "+want || api.APIError != "" || api.ErrorClass != "unknown" {
 				t.Errorf("%+v", api)
 			}
 			said := "Could not parse message into JSON: " + raw + "\nFrom chunk: [ \"event: message_start\", "
@@ -42,8 +42,8 @@ func TestMalformed(t *testing.T) {
 				said = ""
 			} else {
 				since332 := describeFailure(&scenarios.Failure{Type: scenarios.FailMalformedJSON, Raw: raw}, failureContext{Limits: Limits{DescribesJSON: true}})
-				if body := "body is not valid JSON, " + strconv.Itoa(len(raw)); raw != "" && since332.Text != "API Error: "+described(body, syntaxError) {
-					t.Errorf("since 2.1.332: %q", since332.Text)
+				if body := "body is not valid JSON, " + strconv.Itoa(len(raw)); raw != "" && since332.DisplayText != "API Error: "+described(body, syntaxError) {
+					t.Errorf("since 2.1.332: %q", since332.DisplayText)
 				}
 			}
 			if !strings.HasPrefix(api.Stderr, said) || (api.Stderr == "") != (said == "") {
@@ -71,7 +71,7 @@ func TestGateway(t *testing.T) {
 		{overloaded, failureContext{Limits: sandbox, Model: "claude-opus-5-5"}, "API Error: 529 Overloaded. ", 0},
 	} {
 		api := describeFailure(&c.failure, c.w)
-		if !strings.HasPrefix(api.Text, c.text) || !strings.HasSuffix(strings.ToLower(api.Text), "try again in a moment. if it persists, check your inference gateway (llm.example:8080).") || api.MaxRetries != c.maxRetries {
+		if !strings.HasPrefix(api.DisplayText, c.text) || !strings.HasSuffix(strings.ToLower(api.DisplayText), "try again in a moment. if it persists, check your inference gateway (llm.example:8080).") || api.MaxRetries != c.maxRetries {
 			t.Errorf("%+v", api)
 		}
 	}

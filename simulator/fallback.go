@@ -7,12 +7,12 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// fallbackModel returns the next model to use after a failure, or "" if none can be used. The CLI retries an overloaded model
+// nextFallbackModel returns the next model to use after a failure, or "" if none can be used. The CLI retries an overloaded model
 // twice before it uses another one; if fewer than two retries are allowed, there is no fallback (observed with 2.1.330).
-func (x *modelExchange) fallbackModel(api apiFailure) string {
+func (x *modelExchange) nextFallbackModel(api apiFailure) string {
 	left := x.sim.options.Limits.FallbackModels
-	left = left[min(x.fallbacks, len(left)):]
-	if len(left) == 0 || api.FallbackReason() == "" || api.Status == 529 && x.sim.options.Limits.Retries < maxOverloadRetries || claudecode.ResolveModel(left[0]) == x.sim.modelName() {
+	left = left[min(x.usedFallbackModels, len(left)):]
+	if len(left) == 0 || api.FallbackReason() == "" || api.Status == 529 && x.sim.options.Limits.Retries < maxOverloadRetries || claudecode.ResolveModel(left[0]) == x.sim.resolvedModelName() {
 		return ""
 	}
 	return left[0]
@@ -20,14 +20,14 @@ func (x *modelExchange) fallbackModel(api apiFailure) string {
 
 // switchToFallback uses the fallback model for the next requests until the end of the turn (spec: cli-observed 10).
 func (x *modelExchange) switchToFallback(api apiFailure) {
-	if x.fallbacks == 0 {
-		x.mainModel = x.sim.options.State.Model()
+	if x.usedFallbackModels == 0 {
+		x.modelBeforeFallback = x.sim.options.State.Model()
 	}
-	original, next, trigger := x.sim.modelName(), x.fallbackModel(api), api.FallbackReason()
+	original, next, trigger := x.sim.resolvedModelName(), x.nextFallbackModel(api), api.FallbackReason()
 	name := claudecode.ResolveModel(next)
 	x.sim.options.State.SetModel(next)
-	x.fallbacks++
-	x.replyComplete = api.Status == 404 // the following requests of the turn are not streamed
+	x.usedFallbackModels++
+	x.nextReplyIsUnstreamed = api.Status == 404 // the following requests of the turn are not streamed
 	content := fmt.Sprintf("Switched to %s due to high demand for %s", claudecode.DisplayModel(name), claudecode.DisplayModel(original))
 	if trigger == "model_not_found" {
 		content = fmt.Sprintf("Switched to %s because %s is not available", claudecode.DisplayModel(name), claudecode.DisplayModel(original))

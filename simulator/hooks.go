@@ -18,11 +18,11 @@ const sessionSourceCompact = "compact"
 
 // turnHooks runs the hooks of a turn, except those around tool calls, which the package layer runs.
 type turnHooks struct {
-	sim           *Simulator
-	out           *emitter
-	prompts       *turnPrompts
-	temporaryID   string // session id shown while a session is looked up; empty means the session's own id
-	displayTurnID string // turn id in the input of MessageDisplay hooks; empty until the first of them runs
+	sim                *Simulator
+	out                *emitter
+	prompts            *turnPrompts
+	temporarySessionID string // session id shown while a session is looked up; empty means the session's own id
+	displayTurnID      string // turn id in the input of MessageDisplay hooks; empty until the first of them runs
 }
 
 // hookBase returns the fields of a hook input that most events have. Some events lack fields: for example, SessionStart
@@ -62,9 +62,9 @@ func (p *turnHooks) addTurnFields(base protocol.HookBase) protocol.HookBase {
 	return base
 }
 
-// loadContext passes the files of a [ContextSource] to hooks, the transcript and the model. It is called after a tool
+// addNewContextFiles passes the files of a [ContextSource] to hooks, the transcript and the model. It is called after a tool
 // round, and when an agent's conversation starts.
-func (p *turnHooks) loadContext(ctx context.Context, calls []protocol.ToolUse) error {
+func (p *turnHooks) addNewContextFiles(ctx context.Context, calls []protocol.ToolUse) error {
 	tools, ok := p.sim.options.Tools.(ContextSource)
 	if !ok {
 		return nil
@@ -75,7 +75,7 @@ func (p *turnHooks) loadContext(ctx context.Context, calls []protocol.ToolUse) e
 				return err
 			}
 		}
-		p.prompts.context = append(p.prompts.context, in.Text)
+		p.prompts.addedContext = append(p.prompts.addedContext, in.Text)
 		p.sim.history.instructionTexts = append(p.sim.history.instructionTexts, in.Text)
 		if in.Attachment == nil {
 			continue
@@ -89,8 +89,8 @@ func (p *turnHooks) loadContext(ctx context.Context, calls []protocol.ToolUse) e
 // removed them. contextBeforeCompactionHooks is the context of the prompt before the compaction hooks ran. The texts
 // that these hooks have added are kept.
 func (p *turnHooks) reloadInstructionsAfterCompaction(ctx context.Context, contextBeforeCompactionHooks []string) error {
-	said := p.prompts.context[len(contextBeforeCompactionHooks):]
-	p.prompts.context = contextBeforeCompactionHooks
+	said := p.prompts.addedContext[len(contextBeforeCompactionHooks):]
+	p.prompts.addedContext = contextBeforeCompactionHooks
 	for _, file := range p.sim.main.Start.Instructions {
 		if file.ParentFilePath == "" {
 			file.LoadReason = "compact"
@@ -118,7 +118,7 @@ func (p *turnHooks) runHooks(ctx context.Context, in protocol.HookInput) (hook.O
 // runHooksWithoutTranscriptEvents runs the hooks of one event and adds the context from the hooks to the prompt. It emits hook
 // frames if the session shows them. It emits no notices, and nothing for the transcript.
 func (p *turnHooks) runHooksWithoutTranscriptEvents(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
-	if err := p.out.checkOpen(); err != nil {
+	if err := p.out.errorIfConsumerStopped(); err != nil {
 		return hook.Outcome{}, err
 	}
 	event, _ := protocol.HookEvent(in)
@@ -126,29 +126,29 @@ func (p *turnHooks) runHooksWithoutTranscriptEvents(ctx context.Context, in prot
 		return hook.Outcome{}, nil
 	}
 	var out hook.Outcome
-	if early := p.sim.history.startOutcome; early != nil && event == "SessionStart" {
+	if early := p.sim.history.earlySessionStartOutcome; early != nil && event == "SessionStart" {
 		out = *early
 	} else {
 		out = p.sim.options.Hooks.Run(ctx, hook.Input{Base: p.hookBase(in), Event: in})
 	}
 	for _, text := range out.AdditionalContext {
-		p.prompts.context = append(p.prompts.context, strings.TrimSpace(text))
+		p.prompts.addedContext = append(p.prompts.addedContext, strings.TrimSpace(text))
 	}
 	if p.sim.options.Display.HookEvents && !claudecode.HookEventNamed(event).HidesFrames || event == "SessionStart" || event == "Setup" {
 		p.out.emitAll(p.withTemporarySessionID(out.Frames))
 	}
-	return out, cmp.Or(p.out.checkOpen(), ctx.Err())
+	return out, cmp.Or(p.out.errorIfConsumerStopped(), ctx.Err())
 }
 
-func (p *turnHooks) runIgnoringOutcome(ctx context.Context, in protocol.HookInput) {
+func (p *turnHooks) runHooksIgnoringOutcome(ctx context.Context, in protocol.HookInput) {
 	if event, _ := protocol.HookEvent(in); p.sim.options.Hooks != nil && p.sim.options.Hooks.Has(event) {
 		p.sim.options.Hooks.Run(ctx, hook.Input{Base: p.hookBase(in), Event: in})
 	}
 }
 
-// runMessageDisplay runs the MessageDisplay hooks with a complete text and returns the text to show instead; nil means
+// runMessageDisplayHooks runs the MessageDisplay hooks with a complete text and returns the text to show instead; nil means
 // the original. The turn and message ids of this event occur in no other event.
-func (p *turnHooks) runMessageDisplay(ctx context.Context, text string) (*string, error) {
+func (p *turnHooks) runMessageDisplayHooks(ctx context.Context, text string) (displayedText *string, err error) {
 	if p.displayTurnID == "" {
 		p.displayTurnID = p.sim.options.Clock.NewID()
 	}
@@ -171,14 +171,14 @@ func (p *turnHooks) beginTurnOfLocalCommand(ctx context.Context, isUnknownComman
 func (p *turnHooks) emitQueuedPromptAndBeginSession(ctx context.Context) error {
 	p.prompts.emitPromptQueuedEvent()
 	p.prompts.promptID = p.sim.options.Clock.NewID()
-	p.sim.options.State.update(func(n *Snapshot) { n.PromptID = p.prompts.promptID })
+	p.sim.options.State.updateSnapshot(func(n *Snapshot) { n.PromptID = p.prompts.promptID })
 	return p.beginSessionIfNotStarted(ctx)
 }
 
-func (p *turnHooks) startSource() string {
+func (p *turnHooks) sessionStartSource() string {
 	switch {
-	case p.sim.history.startSource != "":
-		return p.sim.history.startSource
+	case p.sim.history.nextSessionStartSource != "":
+		return p.sim.history.nextSessionStartSource
 	case p.sim.main.Start.Forked:
 		return "fork"
 	case p.sim.history.resumed:
@@ -191,17 +191,17 @@ func (p *turnHooks) startSource() string {
 // RunStartHooks runs the SessionStart hooks before the first turn and returns their frames. The first turn uses their
 // outcome. If there are Setup hooks, which run first, RunStartHooks does nothing.
 func RunStartHooks(ctx context.Context, s *Simulator) []protocol.Event {
-	if s.history.sessionStarted || s.history.startOutcome != nil || s.options.Hooks == nil || s.main.Start.Setup != "" && s.options.Hooks.Has("Setup") {
+	if s.history.sessionStarted || s.history.earlySessionStartOutcome != nil || s.options.Hooks == nil || s.main.Start.Setup != "" && s.options.Hooks.Has("Setup") {
 		return nil
 	}
-	p := &turnHooks{sim: s, out: &emitter{sim: s}, temporaryID: s.options.State.SessionID()}
+	p := &turnHooks{sim: s, out: &emitter{sim: s}, temporarySessionID: s.options.State.SessionID()}
 	if s.main.Start.Continue {
-		p.temporaryID = s.options.Clock.NewID()
+		p.temporarySessionID = s.options.Clock.NewID()
 	}
-	in := p.sessionStartInput(p.startSource())
+	in := p.sessionStartHookInput(p.sessionStartSource())
 	out := s.options.Hooks.Run(ctx, hook.Input{Base: p.hookBase(in), Event: in})
 	frames := p.withTemporarySessionID(out.Frames)
-	out.Frames, s.history.startOutcome = nil, &out
+	out.Frames, s.history.earlySessionStartOutcome = nil, &out
 	return frames
 }
 
@@ -212,11 +212,11 @@ func (p *turnHooks) beginSessionIfNotStarted(ctx context.Context) error {
 	}
 	p.sim.history.sessionStarted = true
 	if p.sim.options.Agent != nil {
-		return p.loadContext(ctx, nil)
+		return p.addNewContextFiles(ctx, nil)
 	}
-	source := p.startSource()
+	source := p.sessionStartSource()
 	if p.sim.main.Start.Continue {
-		p.temporaryID = p.sim.options.Clock.NewID()
+		p.temporarySessionID = p.sim.options.Clock.NewID()
 	}
 	if p.sim.main.Start.Setup != "" {
 		if _, err := p.runHooks(ctx, protocol.SetupHook{Trigger: p.sim.main.Start.Setup}); err != nil {
@@ -227,15 +227,15 @@ func (p *turnHooks) beginSessionIfNotStarted(ctx context.Context) error {
 	if said := p.sim.main.Context; said != nil && !p.sim.history.resumed {
 		var before []string
 		before, after = said.FirstPromptContext()
-		p.prompts.context = append(p.prompts.context, before...)
+		p.prompts.addedContext = append(p.prompts.addedContext, before...)
 	}
-	out, err := p.runSessionStart(ctx, source)
+	out, err := p.runSessionStartHooks(ctx, source)
 	if err != nil {
 		return err
 	}
-	p.temporaryID, p.sim.history.startOutcome = "", nil
-	p.sim.history.initialMessage = out.Specific.InitialUserMessage
-	p.sim.history.pendingContext, p.prompts.context = append(p.prompts.context, after...), nil
+	p.temporarySessionID, p.sim.history.earlySessionStartOutcome = "", nil
+	p.sim.history.initialPromptFromHook = out.Specific.InitialUserMessage
+	p.sim.history.pendingContext, p.prompts.addedContext = append(p.prompts.addedContext, after...), nil
 	p.out.emitAll(out.Notices)
 	for _, file := range p.sim.main.Start.Instructions {
 		if _, err := p.runHooks(ctx, file); err != nil {
@@ -248,21 +248,21 @@ func (p *turnHooks) beginSessionIfNotStarted(ctx context.Context) error {
 	if p.sim.main.Start.CustomizationsDisabled {
 		p.out.emitSystem("ui_invalidate", protocol.Field{Key: "event", Value: "ui.render"})
 	}
-	return p.out.checkOpen()
+	return p.out.errorIfConsumerStopped()
 }
 
-// runSessionStart runs the SessionStart hooks. In a resumed or forked session, it adds to the context only texts that
+// runSessionStartHooks runs the SessionStart hooks. In a resumed or forked session, it adds to the context only texts that
 // the conversation does not contain. If all texts are known, the transcript gets no attachment (observed with 2.1.330).
-func (p *turnHooks) runSessionStart(ctx context.Context, source string) (hook.Outcome, error) {
+func (p *turnHooks) runSessionStartHooks(ctx context.Context, source string) (hook.Outcome, error) {
 	if source != "resume" && source != "fork" {
-		return p.runHooks(ctx, p.sessionStartInput(source))
+		return p.runHooks(ctx, p.sessionStartHookInput(source))
 	}
-	told := p.prompts.context
-	out, err := p.runHooksWithoutTranscriptEvents(ctx, p.sessionStartInput(source))
-	added := slices.DeleteFunc(slices.Clone(p.prompts.context[len(told):]), func(text string) bool {
+	told := p.prompts.addedContext
+	out, err := p.runHooksWithoutTranscriptEvents(ctx, p.sessionStartHookInput(source))
+	added := slices.DeleteFunc(slices.Clone(p.prompts.addedContext[len(told):]), func(text string) bool {
 		return slices.Contains(p.sim.main.Start.HookTexts, strings.TrimSpace(text))
 	})
-	p.prompts.context = append(told, added...)
+	p.prompts.addedContext = append(told, added...)
 	if err == nil && len(added) > 0 {
 		p.out.emitAll(out.AttachmentEvents())
 	}
@@ -275,7 +275,7 @@ const (
 	cacheWritePriceFactor, longCacheWritePriceFactor = 1.25, 2
 )
 
-func (p *turnHooks) sessionStartInput(source string) protocol.SessionStartHook {
+func (p *turnHooks) sessionStartHookInput(source string) protocol.SessionStartHook {
 	in := protocol.SessionStartHook{Source: source, AgentType: p.sim.main.Start.Agent, SessionTitle: p.sim.main.Start.Title}
 	if heard := p.sim.main.Start.PreviousReply; heard != nil && (source == "resume" || source == "fork") {
 		setPreviousReplyAgeAndCost(heard, &in, p.sim.options.Clock.Now())
@@ -302,52 +302,52 @@ func setPreviousReplyAgeAndCost(previousReply *protocol.PreviousReply, hookInput
 
 // withTemporarySessionID sets the temporary id in frames while --continue looks up the session (observed with 2.1.329).
 func (p *turnHooks) withTemporarySessionID(hookFrames []protocol.Event) []protocol.Event {
-	if p.temporaryID == "" {
+	if p.temporarySessionID == "" {
 		return hookFrames
 	}
 	for _, ev := range hookFrames {
 		if frame, ok := p.out.assignIDs(ev).(*protocol.System); ok {
-			frame.SessionID = p.temporaryID
+			frame.SessionID = p.temporarySessionID
 		}
 	}
 	return hookFrames
 }
 
-type promptSubmission struct {
-	notices []protocol.Event // emitted after init
-	end     *turnEndError    // how the turn ends if the prompt was refused, otherwise nil
+type promptHookResult struct {
+	noticesAfterInit []protocol.Event // emitted after init
+	refusalTurnEnd   *turnEndError    // how the turn ends if the prompt was refused, otherwise nil
 }
 
 // runPromptHooks runs the hooks of the prompt and of the command in it, before init. It also emits the events that
 // record the prompt in the transcript. If a hook ends the session, the turn ends immediately, without an init event.
-func (p *turnHooks) runPromptHooks(ctx context.Context, c slash.Call, x *slash.Expansion) (s promptSubmission, err error) {
+func (p *turnHooks) runPromptHooks(ctx context.Context, c slash.Call, x *slash.Expansion) (s promptHookResult, err error) {
 	var out, expansion hook.Outcome
-	if p.prompts.in.Source != promptSourceSystem && !p.prompts.in.NoQuery {
-		out, err = p.runHooksWithoutTranscriptEvents(ctx, protocol.UserPromptSubmitHook{Prompt: promptForHooks(p.prompts.in.Content), SessionTitle: p.sim.main.Start.Title})
+	if p.prompts.prompt.Source != promptSourceSystem && !p.prompts.prompt.NoQuery {
+		out, err = p.runHooksWithoutTranscriptEvents(ctx, protocol.UserPromptSubmitHook{Prompt: promptTextForHooks(p.prompts.prompt.Content), SessionTitle: p.sim.main.Start.Title})
 	}
 	switch {
 	case err != nil:
 		return s, err
 	case out.CrashError != "":
-		return s, &turnEndError{crash: out.CrashError}
+		return s, &turnEndError{crashReason: out.CrashError}
 	case hasHookRefusedPrompt(out):
-		s.notices, s.end = out.Notices, turnEndWithoutModelRequest(strings.Join(out.Texts, "\n"))
+		s.noticesAfterInit, s.refusalTurnEnd = out.Notices, turnEndWithoutModelRequest(strings.Join(out.Texts, "\n"))
 		p.emitEventsOfRefusedPrompt(out, out.Block)
 		return s, nil
 	case x != nil:
-		_, typed, _ := p.prompts.in.Content.SplitUserTypedText()
+		_, typed, _ := p.prompts.prompt.Content.SplitUserTypedText()
 		expansion, err = p.runHooksWithoutTranscriptEvents(ctx, protocol.UserPromptExpansionHook{ExpansionType: x.Kind, CommandName: c.Name, CommandArgs: c.Args, CommandSource: x.Source, Prompt: typed})
 		if err != nil {
 			return s, err
 		}
 		if hasHookRefusedPrompt(expansion) {
-			s.notices, s.end = expansion.Notices, turnEndWithoutModelRequest(strings.Join(expansion.Texts, "\n"))
-			s.end.localCommand = "custom"
+			s.noticesAfterInit, s.refusalTurnEnd = expansion.Notices, turnEndWithoutModelRequest(strings.Join(expansion.Texts, "\n"))
+			s.refusalTurnEnd.localCommand = "custom"
 			p.emitEventsOfRefusedPrompt(expansion, true)
 			return s, nil
 		}
 	}
-	s.notices = append(expansion.Notices, out.Notices...)
+	s.noticesAfterInit = append(expansion.Notices, out.Notices...)
 	if err := p.emitAcceptedPromptAndMentions(ctx, c, x); err != nil {
 		return s, err
 	}
@@ -359,7 +359,7 @@ func (p *turnHooks) runPromptHooks(ctx context.Context, c slash.Call, x *slash.E
 	return s, nil
 }
 
-func promptForHooks(c protocol.Content) string {
+func promptTextForHooks(c protocol.Content) string {
 	if c.Blocks == nil {
 		return c.Text
 	}
@@ -368,22 +368,22 @@ func promptForHooks(c protocol.Content) string {
 
 // emitAcceptedPromptAndMentions emits the prompt, then the files that it mentions, and their instructions.
 func (p *turnHooks) emitAcceptedPromptAndMentions(ctx context.Context, command slash.Call, expansion *slash.Expansion) error {
-	prompt, text := p.prompts.acceptedEvent(), cmp.Or(p.prompts.in.Typed, promptText(p.prompts.in.Content))
+	prompt, text := p.prompts.promptAcceptedEvent(), cmp.Or(p.prompts.prompt.Typed, promptText(p.prompts.prompt.Content))
 	if expansion == nil {
 		p.out.emit(prompt)
 	} else {
 		prompt.Expansion = &protocol.Expansion{Name: command.Name, Tools: expansion.Tools, RunsShell: expansion.RunsShell}
 		if expansion.Model != "" && expansion.Model != "inherit" {
-			prompt.Expansion.Model = p.sim.modelName() // the command has set it
+			prompt.Expansion.Model = p.sim.resolvedModelName() // the command has set it
 		}
 		p.out.emit(prompt)
 		injected := p.newInjectedPromptEvent(p.prompts.expandedContent(expansion))
 		injected.Expansion, text = prompt.Expansion, promptText(injected.Content)
 		p.out.emit(injected)
 	}
-	reads, err := p.prompts.attachMentions(ctx, text)
+	reads, err := p.prompts.addMentionedFilesToContext(ctx, text)
 	if err == nil && len(reads) > 0 {
-		err = p.loadContext(ctx, reads)
+		err = p.addNewContextFiles(ctx, reads)
 	}
 	return err
 }
@@ -393,7 +393,7 @@ func hasHookRefusedPrompt(promptHookOutcome hook.Outcome) bool {
 }
 
 func (p *turnHooks) emitEventsOfRefusedPrompt(promptHookOutcome hook.Outcome, isDroppedFromConversation bool) {
-	p.prompts.emitAccepted(isDroppedFromConversation)
+	p.prompts.emitPromptAccepted(isDroppedFromConversation)
 	if !promptHookOutcome.Block {
 		p.out.emit(p.newInjectedPromptEvent(protocol.Content{Text: strings.Join(promptHookOutcome.Texts, "\n")}))
 	}
@@ -401,7 +401,7 @@ func (p *turnHooks) emitEventsOfRefusedPrompt(promptHookOutcome hook.Outcome, is
 }
 
 func (p *turnHooks) newInjectedPromptEvent(content protocol.Content) *protocol.PromptAccepted {
-	return &protocol.PromptAccepted{UUID: p.sim.options.Clock.NewID(), PromptID: p.prompts.promptID, Timestamp: p.out.timestamp(), Injected: true, Content: content}
+	return &protocol.PromptAccepted{UUID: p.sim.options.Clock.NewID(), PromptID: p.prompts.promptID, Timestamp: p.out.currentTimestamp(), Injected: true, Content: content}
 }
 
 // addPromptsQueuedDuringTurn adds prompts that arrived during the tool round to the turn. The model receives them together with
@@ -412,7 +412,7 @@ func (p *turnHooks) addPromptsQueuedDuringTurn(ctx context.Context) error {
 	}
 	var taken []protocol.UserMessage
 	for _, in := range p.sim.main.Prompts.TakeJoiningPrompts() {
-		out, err := p.runHooks(ctx, protocol.UserPromptSubmitHook{Prompt: promptForHooks(in.Content)})
+		out, err := p.runHooks(ctx, protocol.UserPromptSubmitHook{Prompt: promptTextForHooks(in.Content)})
 		if err != nil {
 			return err
 		}
@@ -427,9 +427,9 @@ func (p *turnHooks) addPromptsQueuedDuringTurn(ctx context.Context) error {
 		if id == "" {
 			id = p.sim.options.Clock.NewID()
 		}
-		p.out.emit(&protocol.PromptAbsorbed{UUID: id, Content: in.Content, Origin: in.Origin, Timestamp: p.out.timestamp()})
+		p.out.emit(&protocol.PromptAbsorbed{UUID: id, Content: in.Content, Origin: in.Origin, Timestamp: p.out.currentTimestamp()})
 		p.prompts.emitReplay(in, id)
-		p.prompts.unanswered = append(p.prompts.unanswered, promptText(in.Content))
+		p.prompts.unansweredTexts = append(p.prompts.unansweredTexts, promptText(in.Content))
 	}
 	for _, in := range taken {
 		p.prompts.markAbsorbedPromptStarted(in)

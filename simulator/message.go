@@ -23,17 +23,17 @@ type streamedMessage struct {
 	nextChunkAt time.Time // time at which the latest chunk was due; zero before the first
 	calls       []preparedCall
 	round       *toolRound              // starts and refuses calls during the stream
-	final       protocol.MessageSummary // summary of the message, completed while its blocks are emitted
+	summary     protocol.MessageSummary // summary of the message, completed while its blocks are emitted
 
-	text                       strings.Builder // streamed part of the open text block
-	started                    bool            // message_start was emitted
+	openBlockText              strings.Builder // streamed part of the open text block
+	messageStartSent           bool            // message_start was emitted
 	isUnstreamed               bool            // the message arrives without stream events
-	singleBlock                bool            // the message has one block; if it is an empty text, it is not shown
+	hasSingleBlock             bool            // the message has one block; if it is an empty text, it is not shown
 	receivedChars              int             // streamed characters of all blocks, without signatures
-	openIndex                  int             // index of the open block; -1 if none
-	effect                     CallFirstEffect // first effect of the last call, if the stream has not reached it yet
+	openBlockIndex             int             // index of the open block; -1 if none
+	lastCallFirstEffect        CallFirstEffect // first effect of the last call, if the stream has not reached it yet
 	funcsQueuedForStreamEvents []func()        // functions to call after the next events of the stream, one after each event
-	assistantEvents            int
+	assistantEventCount        int
 }
 
 type messageHead struct {
@@ -45,10 +45,10 @@ type messageHead struct {
 }
 
 type preparedCall struct {
-	toolUse     protocol.ToolUse // the call; its Name is the tool that runs
-	tool        protocol.Tool    // zero if the tool is unknown
-	eventID     string           // uuid of the assistant event
-	writtenName string           // tool name that the model wrote, if another tool runs
+	toolUse          protocol.ToolUse // the call; its Name is the tool that runs
+	tool             protocol.Tool    // zero if the tool is unknown
+	assistantEventID string           // uuid of the assistant event
+	writtenName      string           // tool name that the model wrote, if another tool runs
 	// readOnly means that the call may run in parallel even if its tool is not read-only.
 	readOnly    bool
 	refusal     *executor.Result           // result that replaces the run; nil means the call may run
@@ -58,44 +58,44 @@ type preparedCall struct {
 
 // emitBlocks emits a message block by block, as the real CLI does: each assistant event precedes its content_block_stop.
 func (m *streamedMessage) emitBlocks(ctx context.Context, blocks []protocol.Block) error {
-	if err := m.start(ctx); err != nil {
+	if err := m.emitMessageStart(ctx); err != nil {
 		return err
 	}
 	for _, b := range blocks {
 		if use, is := b.(protocol.ToolUse); is {
-			m.final.Calls = append(m.final.Calls, use.Name)
+			m.summary.Calls = append(m.summary.Calls, use.Name)
 		}
 	}
-	m.singleBlock = len(blocks) == 1
+	m.hasSingleBlock = len(blocks) == 1
 	for i, b := range blocks {
-		m.final.Index, m.final.BlocksAfter, m.final.InputStreamMS, m.final.Displayed = i, len(blocks)-1-i, nil, nil
-		m.text.Reset()
-		if err := cmp.Or(m.streamBlock(ctx, i, b), m.out.checkOpen()); err != nil {
+		m.summary.Index, m.summary.BlocksAfter, m.summary.InputStreamMS, m.summary.Displayed = i, len(blocks)-1-i, nil, nil
+		m.openBlockText.Reset()
+		if err := cmp.Or(m.streamBlock(ctx, i, b), m.out.errorIfConsumerStopped()); err != nil {
 			return err
 		}
-		m.stopBlock(i)
+		m.emitContentBlockStop(i)
 		if err := m.startOrRefuseLastCallIfDue(ctx, StreamPointTwoEventsAfterBlockStop); err != nil {
 			return err
 		}
 	}
 	m.endStreamAndCountUsage()
-	return m.out.checkOpen()
+	return m.out.errorIfConsumerStopped()
 }
 
-func (m *streamedMessage) start(ctx context.Context) error {
-	m.openIndex = -1
-	if err := m.background.sleep(ctx, m.pace.TTFT()); err != nil {
+func (m *streamedMessage) emitMessageStart(ctx context.Context) error {
+	m.openBlockIndex = -1
+	if err := m.background.sleepWhileEmittingTaskEvents(ctx, m.pace.TTFT()); err != nil {
 		return err
 	}
 	if l := m.totals; l.firstToken.IsZero() {
 		l.firstToken = l.clock.Now()
 	}
-	m.started = true
+	m.messageStartSent = true
 	if m.areStreamEventsOmitted() {
 		return nil
 	}
 	ttft := milliseconds(m.pace.TTFT())
-	ev := m.newStreamEvent(orderedObject{{"type", "message_start"}, {"message", orderedObject{
+	ev := m.newStreamEvent(orderedJSONObject{{"type", "message_start"}, {"message", orderedJSONObject{
 		{"id", m.id},
 		{"type", "message"},
 		{"role", "assistant"},
@@ -107,30 +107,30 @@ func (m *streamedMessage) start(ctx context.Context) error {
 	}}}, m.sim.options.Display.thinkingDisplay())
 	ev.TTFTMS = &ttft
 	m.prompts.setPromptUUIDsOfFirstMessageStart(ev)
-	m.totals.begunMessages = append(m.totals.begunMessages, m.id)
+	m.totals.startedMessageIDs = append(m.totals.startedMessageIDs, m.id)
 	m.out.emit(ev)
-	return m.out.checkOpen()
+	return m.out.errorIfConsumerStopped()
 }
 
 // endStreamAndCountUsage emits message_delta and message_stop, and adds the usage of the message to the totals.
 func (m *streamedMessage) endStreamAndCountUsage() {
-	if m.out.stopped {
+	if m.out.consumerStopped {
 		return
 	}
 	m.totals.lastReply = &m.replyUsage
 	m.totals.addReplyToSession(m.modelName, m.replyUsage)
-	usage := orderedObject{
+	usage := orderedJSONObject{
 		{"input_tokens", m.usage.InputTokens},
 		{"cache_creation_input_tokens", m.usage.CacheCreationInputTokens},
 		{"cache_read_input_tokens", m.usage.CacheReadInputTokens},
 		{"output_tokens", m.usage.OutputTokens},
 	}
 	if m.thinkingTokens > 0 {
-		usage = append(usage, objectPair{"output_tokens_details", protocol.OutputDetails{ThinkingTokens: m.thinkingTokens}})
+		usage = append(usage, jsonMember{"output_tokens_details", protocol.OutputDetails{ThinkingTokens: m.thinkingTokens}})
 	}
-	m.emitStreamEventUnlessOmitted(orderedObject{{"type", "message_delta"}, {"delta", orderedObject{{"stop_reason", m.stopReason}, {"stop_sequence", nil}}}, {"usage", usage}}, "")
+	m.emitStreamEventUnlessOmitted(orderedJSONObject{{"type", "message_delta"}, {"delta", orderedJSONObject{{"stop_reason", m.stopReason}, {"stop_sequence", nil}}}, {"usage", usage}}, "")
 	m.runNextFuncQueuedForStreamEvent()
-	m.emitStreamEventUnlessOmitted(orderedObject{{"type", "message_stop"}}, "")
+	m.emitStreamEventUnlessOmitted(orderedJSONObject{{"type", "message_stop"}}, "")
 	m.runAllFuncsQueuedForStreamEvents()
 }
 
@@ -146,18 +146,18 @@ func (m *streamedMessage) streamBlock(ctx context.Context, i int, b protocol.Blo
 	case protocol.ServerToolCall: // the API runs the tool
 		empty := b
 		empty.Input = json.RawMessage("{}")
-		if err := m.streamInput(ctx, i, empty, b.Input); err != nil {
+		if err := m.streamToolInput(ctx, i, empty, b.Input); err != nil {
 			return err
 		}
 	default: // blocks without deltas
-		m.startBlock(i, b, "")
+		m.emitContentBlockStart(i, b, "")
 	}
 	m.emitAssistant(b, nil)
 	return nil
 }
 
-// waitUntilDue waits until a chunk is due. After a late chunk the wait is shorter, so that delays do not accumulate.
-func (m *streamedMessage) waitUntilDue(ctx context.Context, chunk string) error {
+// waitUntilChunkIsDue waits until a chunk is due. After a late chunk the wait is shorter, so that delays do not accumulate.
+func (m *streamedMessage) waitUntilChunkIsDue(ctx context.Context, chunk string) error {
 	if chunk == "" {
 		return ctx.Err()
 	}
@@ -166,38 +166,38 @@ func (m *streamedMessage) waitUntilDue(ctx context.Context, chunk string) error 
 		m.nextChunkAt = now
 	}
 	m.nextChunkAt = m.nextChunkAt.Add(wait)
-	return m.background.sleep(ctx, min(wait, m.nextChunkAt.Sub(now)))
+	return m.background.sleepWhileEmittingTaskEvents(ctx, min(wait, m.nextChunkAt.Sub(now)))
 }
 
-func (m *streamedMessage) streamInput(ctx context.Context, i int, empty protocol.Block, input json.RawMessage) error {
-	m.startBlock(i, empty, "")
+func (m *streamedMessage) streamToolInput(ctx context.Context, i int, empty protocol.Block, input json.RawMessage) error {
+	m.emitContentBlockStart(i, empty, "")
 	for _, chunk := range m.pace.SplitInput(string(input)) {
-		if err := m.waitUntilDue(ctx, chunk); err != nil {
+		if err := m.waitUntilChunkIsDue(ctx, chunk); err != nil {
 			return err
 		}
-		m.emitDelta(i, "partial_json", chunk, "")
+		m.emitContentBlockDelta(i, "partial_json", chunk, "")
 	}
 	return nil
 }
 
 func (m *streamedMessage) streamText(ctx context.Context, i int, b protocol.TextBlock) error {
-	m.startBlock(i, protocol.Text(""), "")
+	m.emitContentBlockStart(i, protocol.Text(""), "")
 	m.streamCitations(i, b.Citations)
 	for _, chunk := range m.pace.Split(b.Text) {
-		if err := m.waitUntilDue(ctx, chunk); err != nil {
+		if err := m.waitUntilChunkIsDue(ctx, chunk); err != nil {
 			return err
 		}
-		m.text.WriteString(chunk)
-		m.emitDelta(i, "text", chunk, "")
+		m.openBlockText.WriteString(chunk)
+		m.emitContentBlockDelta(i, "text", chunk, "")
 	}
 	var err error
-	if m.final.Displayed, err = m.hooks.runMessageDisplay(ctx, b.Text); err != nil {
+	if m.summary.Displayed, err = m.hooks.runMessageDisplayHooks(ctx, b.Text); err != nil {
 		return err
 	}
 	switch {
 	case b.Text != "":
 		m.emitAssistant(b, nil)
-	case m.singleBlock: // an empty text is recorded in the transcript, but stdout does not show it
+	case m.hasSingleBlock: // an empty text is recorded in the transcript, but stdout does not show it
 		m.out.emit(&protocol.HiddenEvent{Event: m.assistantEvent(b, nil)})
 	}
 	return nil
@@ -205,12 +205,12 @@ func (m *streamedMessage) streamText(ctx context.Context, i int, b protocol.Text
 
 // streamIncompleteText streams an incomplete text block, without its content_block_stop.
 func (m *streamedMessage) streamIncompleteText(ctx context.Context, text string) error {
-	m.startBlock(0, protocol.Text(""), "")
+	m.emitContentBlockStart(0, protocol.Text(""), "")
 	for _, chunk := range m.pace.Split(text) {
-		if err := m.background.sleep(ctx, m.pace.After(chunk)); err != nil {
+		if err := m.background.sleepWhileEmittingTaskEvents(ctx, m.pace.After(chunk)); err != nil {
 			return err
 		}
-		m.emitDelta(0, "text", chunk, "")
+		m.emitContentBlockDelta(0, "text", chunk, "")
 	}
 	return nil
 }
@@ -219,31 +219,31 @@ func (m *streamedMessage) streamCitations(i int, list json.RawMessage) {
 	var each []json.RawMessage
 	_ = json.Unmarshal(list, &each) // the list was validated when the scenario was loaded
 	for _, c := range each {
-		delta := orderedObject{{"type", "citations_delta"}, {"citation", c}}
-		m.emitStreamEventUnlessOmitted(orderedObject{{"type", "content_block_delta"}, {"index", i}, {"delta", delta}}, "")
+		delta := orderedJSONObject{{"type", "citations_delta"}, {"citation", c}}
+		m.emitStreamEventUnlessOmitted(orderedJSONObject{{"type", "content_block_delta"}, {"index", i}, {"delta", delta}}, "")
 	}
 }
 
 func (m *streamedMessage) streamThinking(ctx context.Context, i int, b protocol.ThinkingBlock) error {
 	began, display := m.sim.options.Clock.Now(), m.sim.options.Display.thinkingDisplay()
-	m.startBlock(i, protocol.ThinkingBlock{Type: "thinking"}, display)
+	m.emitContentBlockStart(i, protocol.ThinkingBlock{Type: "thinking"}, display)
 	chunks := []string{b.Thinking}
 	if m.pace.TokensPerSecond > 0 {
 		chunks = m.pace.Split(b.Thinking)
 	}
 	tokens := 0
 	for _, chunk := range chunks {
-		if err := m.waitUntilDue(ctx, chunk); err != nil {
+		if err := m.waitUntilChunkIsDue(ctx, chunk); err != nil {
 			return err
 		}
 		tokens += scenarios.Tokens(len(chunk))
 		m.emitThinkingTokenEstimate(tokens, scenarios.Tokens(len(chunk)))
-		m.emitDelta(i, "thinking", chunk, display)
+		m.emitContentBlockDelta(i, "thinking", chunk, display)
 	}
 	if hidden := signatureTokens(b.Signature); hidden > tokens {
 		m.emitThinkingTokenEstimate(hidden, hidden-tokens)
 	}
-	m.emitDelta(i, "signature", b.Signature, "")
+	m.emitContentBlockDelta(i, "signature", b.Signature, "")
 	took := milliseconds(m.sim.options.Clock.Now().Sub(began))
 	m.emitAssistant(b, func(ev *protocol.Assistant) {
 		ev.ThinkingDurationMS, ev.ThinkingDisplay = &took, display
@@ -264,10 +264,10 @@ func (m *streamedMessage) streamToolUse(ctx context.Context, i int, b protocol.T
 	began := m.sim.options.Clock.Now()
 	empty := b
 	empty.Input = json.RawMessage("{}")
-	if err := m.streamInput(ctx, i, empty, b.Written); err != nil {
+	if err := m.streamToolInput(ctx, i, empty, b.Written); err != nil {
 		return err
 	}
-	m.final.InputStreamMS = new(milliseconds(m.sim.options.Clock.Now().Sub(began)))
+	m.summary.InputStreamMS = new(milliseconds(m.sim.options.Clock.Now().Sub(began)))
 	var id string
 	m.emitAssistant(b, func(ev *protocol.Assistant) {
 		id = ev.UUID
@@ -275,11 +275,11 @@ func (m *streamedMessage) streamToolUse(ctx context.Context, i int, b protocol.T
 			ev.ToolUseMeta = []protocol.ToolUseMeta{meta}
 		}
 	})
-	if err := m.out.checkOpen(); err != nil {
+	if err := m.out.errorIfConsumerStopped(); err != nil {
 		return err
 	}
 	prepared := m.sim.options.Tools.Prepare(b)
-	c := preparedCall{toolUse: b, eventID: id, readOnly: prepared.ReadOnly}
+	c := preparedCall{toolUse: b, assistantEventID: id, readOnly: prepared.ReadOnly}
 	if prepared.ExecutedName != "" {
 		c.toolUse.Name, c.writtenName = prepared.ExecutedName, b.Name
 	}
@@ -295,7 +295,7 @@ func (m *streamedMessage) streamToolUse(ctx context.Context, i int, b protocol.T
 			e = CallFirstEffect{StreamPointOneEventAfterBlockStop, true}
 		}
 		if e.Starts && mayStart || !e.Starts && mayRefuse {
-			m.effect = e
+			m.lastCallFirstEffect = e
 		}
 	}
 	return m.startOrRefuseLastCallIfDue(ctx, StreamPointBeforeBlockStop)
@@ -304,17 +304,17 @@ func (m *streamedMessage) streamToolUse(ctx context.Context, i int, b protocol.T
 func (m *streamedMessage) emitAssistant(b protocol.Block, modify func(*protocol.Assistant)) {
 	m.runAllFuncsQueuedForStreamEvents()
 	ev := m.assistantEvent(b, modify)
-	m.assistantEvents++
+	m.assistantEventCount++
 	m.out.emit(ev)
 }
 
 func (m *streamedMessage) assistantEvent(b protocol.Block, modify func(*protocol.Assistant)) *protocol.Assistant {
-	final := m.final
+	final := m.summary
 	final.StopReason, final.Usage = m.stopReason, finalUsage(m.usage, m.thinkingTokens)
 	ev := &protocol.Assistant{
 		Type:      "assistant",
 		Message:   protocol.AssistantMessage{ID: m.id, Type: "message", Role: "assistant", Model: m.wireModel, Content: []protocol.Block{b}, Usage: usageAtMessageStart(m.usage)},
-		SessionID: m.sim.options.State.SessionID(), UUID: m.sim.options.Clock.NewID(), Timestamp: m.out.timestamp(), RequestID: m.requestID,
+		SessionID: m.sim.options.State.SessionID(), UUID: m.sim.options.Clock.NewID(), Timestamp: m.out.currentTimestamp(), RequestID: m.requestID,
 		Final: &final,
 	}
 	if m.isUnstreamed {
@@ -329,28 +329,28 @@ func (m *streamedMessage) assistantEvent(b protocol.Block, modify func(*protocol
 
 // emitAbortedText emits the text that was streamed before an interrupt. Its usage is estimated: one token for three characters.
 func (m *streamedMessage) emitAbortedText() {
-	if m.started {
+	if m.messageStartSent {
 		m.totals.addReplyToSession(m.modelName, replyUsage{usage: scenarios.Usage{InputTokens: m.usage.InputTokens, OutputTokens: max(min(1, m.usage.OutputTokens), (m.receivedChars+1)/3)}})
 	}
-	if m.text.Len() > 0 {
+	if m.openBlockText.Len() > 0 {
 		m.stopReason = ""
-		m.emitAssistant(protocol.Text(m.text.String()), func(ev *protocol.Assistant) { ev.Aborted = true })
+		m.emitAssistant(protocol.Text(m.openBlockText.String()), func(ev *protocol.Assistant) { ev.Aborted = true })
 	}
 }
 
 // emitStreamEndAfterInterrupt emits the stream events that end an interrupted message, if partial messages are enabled.
 func (m *streamedMessage) emitStreamEndAfterInterrupt() {
-	if !m.started || !m.sim.options.Display.PartialMessages {
+	if !m.messageStartSent || !m.sim.options.Display.PartialMessages {
 		return
 	}
-	if m.openIndex >= 0 {
-		m.stopBlock(m.openIndex)
+	if m.openBlockIndex >= 0 {
+		m.emitContentBlockStop(m.openBlockIndex)
 	}
-	m.emitStreamEventUnlessOmitted(orderedObject{
+	m.emitStreamEventUnlessOmitted(orderedJSONObject{
 		{"type", "message_delta"},
 		{"context_management", nil},
-		{"delta", orderedObject{{"container", nil}, {"stop_details", nil}, {"stop_reason", nil}, {"stop_sequence", nil}}},
-		{"usage", orderedObject{
+		{"delta", orderedJSONObject{{"container", nil}, {"stop_details", nil}, {"stop_reason", nil}, {"stop_sequence", nil}}},
+		{"usage", orderedJSONObject{
 			{"output_tokens_details", protocol.OutputDetails{}},
 			{"cache_creation_input_tokens", m.usage.CacheCreationInputTokens},
 			{"cache_read_input_tokens", m.usage.CacheReadInputTokens},
@@ -361,7 +361,7 @@ func (m *streamedMessage) emitStreamEndAfterInterrupt() {
 			{"fallback_credit", nil},
 		}},
 	}, "")
-	m.emitAbandonedStop()
+	m.emitMessageStopWithAbandonedBlocks()
 }
 
 // emitEndOfBrokenOffStream emits the stream events that end a message whose stream broke off, if partial messages are enabled.
@@ -370,26 +370,26 @@ func (m *streamedMessage) emitEndOfBrokenOffStream() {
 	if !m.sim.options.Display.PartialMessages {
 		return
 	}
-	if m.openIndex >= 0 {
-		m.stopBlock(m.openIndex)
+	if m.openBlockIndex >= 0 {
+		m.emitContentBlockStop(m.openBlockIndex)
 	}
-	m.emitAbandonedStop()
+	m.emitMessageStopWithAbandonedBlocks()
 }
 
-func (m *streamedMessage) emitAbandonedStop() {
-	stop := m.newStreamEvent(orderedObject{{"type", "message_stop"}}, "")
-	stop.AbandonedBlocks = &protocol.InterruptedMessageBlocks{APIMessageID: m.id, FromBlockIndex: m.assistantEvents}
+func (m *streamedMessage) emitMessageStopWithAbandonedBlocks() {
+	stop := m.newStreamEvent(orderedJSONObject{{"type", "message_stop"}}, "")
+	stop.AbandonedBlocks = &protocol.InterruptedMessageBlocks{APIMessageID: m.id, FromBlockIndex: m.assistantEventCount}
 	m.out.emit(stop)
 }
 
-func (m *streamedMessage) startBlock(i int, b protocol.Block, thinkingDisplay string) {
-	m.openIndex = i
-	m.emitStreamEventUnlessOmitted(orderedObject{{"type", "content_block_start"}, {"index", i}, {"content_block", b}}, thinkingDisplay)
+func (m *streamedMessage) emitContentBlockStart(i int, b protocol.Block, thinkingDisplay string) {
+	m.openBlockIndex = i
+	m.emitStreamEventUnlessOmitted(orderedJSONObject{{"type", "content_block_start"}, {"index", i}, {"content_block", b}}, thinkingDisplay)
 	m.runNextFuncQueuedForStreamEvent()
 }
 
-// emitDelta emits a chunk of a block as content_block_delta. key is the key that contains the chunk, such as "text".
-func (m *streamedMessage) emitDelta(i int, key, chunk, thinkingDisplay string) {
+// emitContentBlockDelta emits a chunk of a block as content_block_delta. key is the key that contains the chunk, such as "text".
+func (m *streamedMessage) emitContentBlockDelta(i int, key, chunk, thinkingDisplay string) {
 	kind := key + "_delta"
 	if key == "partial_json" {
 		kind = "input_json_delta"
@@ -397,37 +397,37 @@ func (m *streamedMessage) emitDelta(i int, key, chunk, thinkingDisplay string) {
 	if key != "signature" {
 		m.receivedChars += utf8.RuneCountInString(chunk)
 	}
-	m.emitStreamEventUnlessOmitted(orderedObject{{"type", "content_block_delta"}, {"index", i}, {"delta", orderedObject{{"type", kind}, {key, chunk}}}}, thinkingDisplay)
+	m.emitStreamEventUnlessOmitted(orderedJSONObject{{"type", "content_block_delta"}, {"index", i}, {"delta", orderedJSONObject{{"type", kind}, {key, chunk}}}}, thinkingDisplay)
 	m.runNextFuncQueuedForStreamEvent()
 }
 
-func (m *streamedMessage) stopBlock(i int) {
-	m.openIndex = -1
-	m.emitStreamEventUnlessOmitted(orderedObject{{"type", "content_block_stop"}, {"index", i}}, "")
+func (m *streamedMessage) emitContentBlockStop(i int) {
+	m.openBlockIndex = -1
+	m.emitStreamEventUnlessOmitted(orderedJSONObject{{"type", "content_block_stop"}, {"index", i}}, "")
 }
 
 func (m *streamedMessage) areStreamEventsOmitted() bool {
 	return m.isUnstreamed || !m.sim.options.Display.PartialMessages
 }
 
-func (m *streamedMessage) emitStreamEventUnlessOmitted(apiEvent orderedObject, thinkingDisplay string) {
+func (m *streamedMessage) emitStreamEventUnlessOmitted(apiEvent orderedJSONObject, thinkingDisplay string) {
 	if !m.areStreamEventsOmitted() {
 		m.out.emit(m.newStreamEvent(apiEvent, thinkingDisplay))
 	}
 }
 
-func (m *streamedMessage) newStreamEvent(apiEvent orderedObject, thinkingDisplay string) *protocol.StreamEvent {
+func (m *streamedMessage) newStreamEvent(apiEvent orderedJSONObject, thinkingDisplay string) *protocol.StreamEvent {
 	return &protocol.StreamEvent{Type: "stream_event", Event: apiEvent, SessionID: m.sim.options.State.SessionID(), UUID: m.sim.options.Clock.NewID(), APIMessageID: m.id, ThinkingDisplay: thinkingDisplay}
 }
 
-type orderedObject []objectPair
+type orderedJSONObject []jsonMember
 
-type objectPair struct {
+type jsonMember struct {
 	key   string
 	value any
 }
 
-func (o orderedObject) MarshalJSON() ([]byte, error) {
+func (o orderedJSONObject) MarshalJSON() ([]byte, error) {
 	out := []byte{'{'}
 	for i, p := range o {
 		if i > 0 {

@@ -32,68 +32,68 @@ var ErrWithdrawn = errors.New("the user has taken the prompt back")
 
 // turnPrompts contains the prompts of a turn: the first, the context added to it, and those that joined the turn later.
 type turnPrompts struct {
-	sim *Simulator
-	out *emitter
-	in  protocol.UserMessage
+	sim    *Simulator
+	out    *emitter
+	prompt protocol.UserMessage
 
-	ofHook          bool             // a SessionStart hook created the prompt
-	id              string           // uuid of the prompt; empty until the first use
-	recordedContent protocol.Content // the prompt as the transcript keeps it
-	promptID        string
-	context         []string // text that hooks and mentioned files have added for the model
-	contextSent     int      // number of entries of context already sent in a request
-	unanswered      []string // text of absorbed prompts that have not been sent to the model
-	absorbedIDs     []string
-	feedback        []string // texts that the user typed when permitting calls of the last tool round; they become the next prompt
+	createdByHook      bool             // a SessionStart hook created the prompt
+	promptUUID         string           // uuid of the prompt; empty until the first use
+	recordedContent    protocol.Content // the prompt as the transcript keeps it
+	promptID           string
+	addedContext       []string // text that hooks and mentioned files have added for the model
+	sentContextCount   int      // number of entries of context already sent in a request
+	unansweredTexts    []string // text of absorbed prompts that have not been sent to the model
+	absorbedIDs        []string
+	permissionFeedback []string // texts that the user typed when permitting calls of the last tool round; they become the next prompt
 
-	replayPending   bool // the prompt is replayed with the next request to the model
-	messageLabelled bool // an assistant event of this turn contains the prompts' uuids
-	startLabelled   bool // a message_start of this turn contains the prompts' uuids
+	replayPending                bool // the prompt is replayed with the next request to the model
+	assistantEventHasPromptUUIDs bool // an assistant event of this turn contains the prompts' uuids
+	messageStartHasPromptUUIDs   bool // a message_start of this turn contains the prompts' uuids
 }
 
 func (p *turnPrompts) emitPromptQueuedEvent() {
-	p.out.emit(&protocol.PromptQueued{Content: p.in.Content, Timestamp: p.out.timestamp(), Source: p.in.Source})
+	p.out.emit(&protocol.PromptQueued{Content: p.prompt.Content, Timestamp: p.out.currentTimestamp(), Source: p.prompt.Source})
 	switch {
-	case p.in.Synthetic:
-		p.in.Content = withNonUserSourceMark(p.in.Content)
-	case p.in.Content.Blocks == nil && p.in.Content.Text == "":
-		p.in.Content.Text = emptyPromptText
+	case p.prompt.Synthetic:
+		p.prompt.Content = withNonUserSourceMark(p.prompt.Content)
+	case p.prompt.Content.Blocks == nil && p.prompt.Content.Text == "":
+		p.prompt.Content.Text = emptyPromptText
 	default:
 		return
 	}
-	p.recordedContent = p.in.Content
+	p.recordedContent = p.prompt.Content
 }
 
-func (p *turnPrompts) emitAccepted(refused bool) {
-	prompt := p.acceptedEvent()
+func (p *turnPrompts) emitPromptAccepted(refused bool) {
+	prompt := p.promptAcceptedEvent()
 	prompt.Blocked = refused
 	p.out.emit(prompt)
 }
 
 func (p *turnPrompts) localCommandAcceptedEvent() *protocol.PromptAccepted {
-	prompt := p.acceptedEvent()
+	prompt := p.promptAcceptedEvent()
 	prompt.LocalCommand = true
 	return prompt
 }
 
-func (p *turnPrompts) acceptedEvent() *protocol.PromptAccepted {
+func (p *turnPrompts) promptAcceptedEvent() *protocol.PromptAccepted {
 	return &protocol.PromptAccepted{
-		UUID: p.turnPromptUUID(), HostID: p.in.UUID, PromptID: p.promptID, Content: p.recordedContent, Timestamp: p.out.timestamp(), Merged: p.mergedPromptUUIDs(),
-		PermissionMode: p.sim.options.Location.Mode(), Source: cmp.Or(p.in.Source, "sdk"), Origin: p.promptOriginJSON(), OfHook: p.ofHook, Typed: p.in.Typed, Preamble: p.in.Preamble, Queued: p.in.Queued, Assistant: p.in.Assistant,
+		UUID: p.turnPromptUUID(), HostID: p.prompt.UUID, PromptID: p.promptID, Content: p.recordedContent, Timestamp: p.out.currentTimestamp(), Merged: p.mergedPromptUUIDs(),
+		PermissionMode: p.sim.options.Location.Mode(), Source: cmp.Or(p.prompt.Source, "sdk"), Origin: p.promptOriginJSON(), OfHook: p.createdByHook, Typed: p.prompt.Typed, Preamble: p.prompt.Preamble, Queued: p.prompt.Queued, Assistant: p.prompt.Assistant,
 	}
 }
 
 func (p *turnPrompts) expandedContent(x *slash.Expansion) protocol.Content {
-	before, _, _ := p.in.Content.SplitUserTypedText()
+	before, _, _ := p.prompt.Content.SplitUserTypedText()
 	return protocol.Content{Blocks: append(slices.Clone(before), protocol.Text(x.Text))}
 }
 
 func (p *turnPrompts) turnPromptUUID() string {
-	p.id = cmp.Or(p.id, p.in.UUID)
-	if p.id == "" {
-		p.id = p.sim.options.Clock.NewID()
+	p.promptUUID = cmp.Or(p.promptUUID, p.prompt.UUID)
+	if p.promptUUID == "" {
+		p.promptUUID = p.sim.options.Clock.NewID()
 	}
-	return p.id
+	return p.promptUUID
 }
 
 // isOnlyWhiteSpace reports whether a prompt consists of white space only. It returns false for an empty prompt.
@@ -116,7 +116,7 @@ func promptText(c protocol.Content) string {
 }
 
 func (p *turnPrompts) emitInit(ctx context.Context) {
-	if p.out.stopped {
+	if p.out.consumerStopped {
 		return
 	}
 	var init protocol.Init
@@ -125,35 +125,35 @@ func (p *turnPrompts) emitInit(ctx context.Context) {
 	}
 	init.Type, init.Subtype = "system", "init"
 	init.SessionID, init.UUID = p.sim.options.State.SessionID(), p.sim.options.Clock.NewID()
-	init.Model, init.PermissionMode = p.sim.modelName(), p.sim.options.Location.Mode()
+	init.Model, init.PermissionMode = p.sim.resolvedModelName(), p.sim.options.Location.Mode()
 	init.PerTurnEffortActive = claudecode.FactsOfModel(init.Model).EffortPerTurn
-	init.UserMessageUUIDs = p.in.UUIDs
+	init.UserMessageUUIDs = p.prompt.UUIDs
 	p.out.emit(&init)
 }
 
-// replayPrompt sends the recorded prompt back to the host, unless it was already sent or no replay is pending.
-func (p *turnPrompts) replayPrompt() {
+// replayPromptIfPending sends the recorded prompt back to the host, unless it was already sent or no replay is pending.
+func (p *turnPrompts) replayPromptIfPending() {
 	if !p.replayPending {
 		return
 	}
 	p.replayPending = false
-	in := p.in
+	in := p.prompt
 	in.Content = p.recordedContent
 	p.emitReplay(in, p.turnPromptUUID())
 }
 
 func (p *turnPrompts) emitUnsentContextTexts() {
-	if texts := p.context[p.contextSent:]; len(texts) > 0 {
-		p.contextSent = len(p.context)
+	if texts := p.addedContext[p.sentContextCount:]; len(texts) > 0 {
+		p.sentContextCount = len(p.addedContext)
 		p.out.emit(&protocol.ContextAdded{Texts: texts})
 	}
 }
 
-// attachMentions adds the files that the prompt mentions to the context. For each mentioned file, it
+// addMentionedFilesToContext adds the files that the prompt mentions to the context. For each mentioned file, it
 // returns a Read call that has the same effect.
-func (p *turnPrompts) attachMentions(ctx context.Context, text string) (reads []protocol.ToolUse, err error) {
+func (p *turnPrompts) addMentionedFilesToContext(ctx context.Context, text string) (reads []protocol.ToolUse, err error) {
 	mentions := p.sim.main.Mentions
-	if mentions == nil || p.in.Verbatim || p.in.Source == promptSourceSystem || !strings.Contains(text, "@") {
+	if mentions == nil || p.prompt.Verbatim || p.prompt.Source == promptSourceSystem || !strings.Contains(text, "@") {
 		return nil, nil
 	}
 	for _, m := range findFileMentions(text) {
@@ -161,7 +161,7 @@ func (p *turnPrompts) attachMentions(ctx context.Context, text string) (reads []
 		if !ok {
 			continue
 		}
-		p.context = append(p.context, found.Text)
+		p.addedContext = append(p.addedContext, found.Text)
 		p.out.emit(&protocol.AttachmentAdded{Attachment: found.Attachment, Role: found.Role, Tool: "Read", Rendered: found.Rendered})
 		if input, err := protocol.Marshal(map[string]string{"file_path": m.Path}); err == nil {
 			reads = append(reads, protocol.ToolUse{Name: "Read", Input: input})
@@ -179,25 +179,25 @@ func IsReplayable(prompt protocol.UserMessage) bool {
 	})
 }
 
-func (p *turnPrompts) emitReplay(in protocol.UserMessage, id string) {
-	if !p.sim.options.Display.ReplayPrompts || !IsReplayable(in) {
+func (p *turnPrompts) emitReplay(prompt protocol.UserMessage, promptUUID string) {
+	if !p.sim.options.Display.ReplayPrompts || !IsReplayable(prompt) {
 		return
 	}
 	yes := true
-	if in.Content.Blocks == nil && in.Content.Text == "" {
-		in.Content.Text = emptyPromptText
+	if prompt.Content.Blocks == nil && prompt.Content.Text == "" {
+		prompt.Content.Text = emptyPromptText
 	}
 	p.out.emit(&protocol.User{
-		Type: "user", Message: protocol.UserContent{Role: "user", Content: in.Content}, Origin: in.Origin,
-		SessionID: p.sim.options.State.SessionID(), UUID: id, Timestamp: p.out.timestamp(), IsReplay: &yes,
+		Type: "user", Message: protocol.UserContent{Role: "user", Content: prompt.Content}, Origin: prompt.Origin,
+		SessionID: p.sim.options.State.SessionID(), UUID: promptUUID, Timestamp: p.out.currentTimestamp(), IsReplay: &yes,
 	})
 }
 
-func (p *turnPrompts) takeUnansweredPrompt() (text string, ok bool) {
-	if len(p.unanswered) == 0 {
+func (p *turnPrompts) takeFirstUnansweredText() (text string, ok bool) {
+	if len(p.unansweredTexts) == 0 {
 		return "", false
 	}
-	text, p.unanswered = p.unanswered[0], p.unanswered[1:]
+	text, p.unansweredTexts = p.unansweredTexts[0], p.unansweredTexts[1:]
 	return text, true
 }
 
@@ -205,8 +205,8 @@ func (p *turnPrompts) markAbsorbedPromptStarted(prompt protocol.UserMessage) {
 	if prompt.UUID == "" {
 		return
 	}
-	p.emitLifecycle(prompt.UUID, "started")
-	p.in.UUIDs = append(p.in.UUIDs, prompt.UUID)
+	p.emitPromptLifecycle(prompt.UUID, "started")
+	p.prompt.UUIDs = append(p.prompt.UUIDs, prompt.UUID)
 	p.absorbedIDs = append(p.absorbedIDs, prompt.UUID)
 }
 
@@ -222,31 +222,31 @@ func (p *turnPrompts) emitAbsorbedPromptsEnded(turnResult *protocol.Result) {
 		state = "cancelled"
 	}
 	for _, id := range p.absorbedIDs {
-		p.emitLifecycle(id, state)
+		p.emitPromptLifecycle(id, state)
 	}
 }
 
 func (p *turnPrompts) mergedPromptUUIDs() []string {
-	if n := len(p.in.UUIDs); n > 1 {
-		return p.in.UUIDs[:n-1]
+	if n := len(p.prompt.UUIDs); n > 1 {
+		return p.prompt.UUIDs[:n-1]
 	}
 	return nil
 }
 
-func (p *turnPrompts) emitLifecycle(id, state string) {
+func (p *turnPrompts) emitPromptLifecycle(id, state string) {
 	p.out.emit(p.out.assignIDs(protocol.CommandLifecycle(id, state)))
 }
 
 func (p *turnPrompts) setPromptUUIDsOfFirstAssistantEvent(ev *protocol.Assistant) {
-	if !p.messageLabelled && len(p.in.UUIDs) > 0 {
-		p.messageLabelled = true
+	if !p.assistantEventHasPromptUUIDs && len(p.prompt.UUIDs) > 0 {
+		p.assistantEventHasPromptUUIDs = true
 		ev.UserMessageUUID, ev.UserMessageUUIDs = p.promptUUIDsFromHost()
 	}
 }
 
 func (p *turnPrompts) setPromptUUIDsOfFirstMessageStart(ev *protocol.StreamEvent) {
-	if !p.startLabelled && len(p.in.UUIDs) > 0 {
-		p.startLabelled = true
+	if !p.messageStartHasPromptUUIDs && len(p.prompt.UUIDs) > 0 {
+		p.messageStartHasPromptUUIDs = true
 		ev.UserMessageUUID, ev.UserMessageUUIDs = p.promptUUIDsFromHost()
 		ev.OwedRows = &[]string{}
 	}
@@ -256,10 +256,10 @@ func (p *turnPrompts) setPromptUUIDsOfFirstMessageStart(ev *protocol.StreamEvent
 // ids of all merged prompts. turnOrLastUUID is the id of the turn's prompt itself or, if the host gave it none, the last of
 // allMergedUUIDs.
 func (p *turnPrompts) promptUUIDsFromHost() (turnOrLastUUID string, allMergedUUIDs []string) {
-	if p.in.UUID != "" || len(p.in.UUIDs) == 0 {
-		return p.in.UUID, p.in.UUIDs
+	if p.prompt.UUID != "" || len(p.prompt.UUIDs) == 0 {
+		return p.prompt.UUID, p.prompt.UUIDs
 	}
-	return p.in.UUIDs[len(p.in.UUIDs)-1], p.in.UUIDs
+	return p.prompt.UUIDs[len(p.prompt.UUIDs)-1], p.prompt.UUIDs
 }
 
 // withNonUserSourceMark inserts, at the beginning of the text, the real CLI's mark for prompts that no user wrote.
@@ -279,10 +279,10 @@ func withNonUserSourceMark(promptContent protocol.Content) protocol.Content {
 }
 
 func (p *turnPrompts) promptOriginJSON() json.RawMessage {
-	if p.in.Synthetic {
+	if p.prompt.Synthetic {
 		return json.RawMessage(protocol.SyntheticPromptOriginJSON)
 	}
-	return p.in.Origin
+	return p.prompt.Origin
 }
 
 var (

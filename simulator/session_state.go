@@ -60,13 +60,13 @@ func (l *SessionState) ForAgent(agentModel string) (agentState *SessionState) {
 func (l *SessionState) SessionID() string { return l.Snapshot().SessionID }
 
 // BeginConversation sets the id and the transcript path of a new conversation.
-func (l *SessionState) BeginConversation(id, transcript string) {
-	l.update(func(n *Snapshot) { n.SessionID, n.TranscriptPath, l.skills = id, transcript, nil })
+func (l *SessionState) BeginConversation(id, transcriptPath string) {
+	l.updateSnapshot(func(n *Snapshot) { n.SessionID, n.TranscriptPath, l.skills = id, transcriptPath, nil })
 }
 
 // RecordSkill records the text of a loaded skill, and returns its previous text, or "" if it was not loaded.
 func (l *SessionState) RecordSkill(name, text string) (previous string) {
-	l.update(func(*Snapshot) {
+	l.updateSnapshot(func(*Snapshot) {
 		if l.skills == nil {
 			l.skills = map[string]string{}
 		}
@@ -84,20 +84,24 @@ func (l *SessionState) Model() string {
 }
 
 // SetModel sets the model of the following requests; empty means the default model.
-func (l *SessionState) SetModel(name string) { l.update(func(n *Snapshot) { n.Model = name }) }
+func (l *SessionState) SetModel(name string) { l.updateSnapshot(func(n *Snapshot) { n.Model = name }) }
 
 // SetEffort sets the effort that hooks and transcripts report; empty means the model's default.
-func (l *SessionState) SetEffort(level string) { l.update(func(n *Snapshot) { n.Effort = level }) }
+func (l *SessionState) SetEffort(level string) {
+	l.updateSnapshot(func(n *Snapshot) { n.Effort = level })
+}
 
 // SetOutputStyle sets the output style.
 func (l *SessionState) SetOutputStyle(name string) {
-	l.update(func(n *Snapshot) { n.OutputStyle = name })
+	l.updateSnapshot(func(n *Snapshot) { n.OutputStyle = name })
 }
 
 // SetTitle sets the title of the session.
-func (l *SessionState) SetTitle(title string) { l.update(func(n *Snapshot) { n.Title = title }) }
+func (l *SessionState) SetTitle(title string) {
+	l.updateSnapshot(func(n *Snapshot) { n.Title = title })
+}
 
-func (l *SessionState) update(change func(*Snapshot)) {
+func (l *SessionState) updateSnapshot(change func(*Snapshot)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	change(&l.snapshot)

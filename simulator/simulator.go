@@ -33,35 +33,35 @@ type Simulator struct {
 
 // history is the state of a conversation between turns. Only the running turn uses it.
 type history struct {
-	turns            int
-	rounds           int // number of messages with calls
-	results          int
-	safetyStops      int            // number of refused replies
-	failures         map[string]int // number of failures simulated, by rule
-	sessionStarted   bool
-	resumed          bool          // the conversation began in an earlier process
-	startSource      string        // source of the next SessionStart after /clear; empty at the start of the process
-	startOutcome     *hook.Outcome // outcome of SessionStart hooks that ran before the first turn; nil means none
-	lastMessage      string        // uuid of the model's last message
-	pendingContext   []string      // text that the next request adds to its prompt
-	instructionTexts []string      // instructions loaded after tool calls, as sent to the model
-	retained         retainedMessages
-	droppedTokens    int      // tokens removed by compactions
-	saveFailed       bool     // writing the transcript has failed
-	limitsShown      bool     // the limits of the subscription were reported
-	unanswered       []string // prompts that were not sent to the model yet; the next request begins with them
-	initialMessage   string   // prompt from a SessionStart hook, answered before the first prompt
+	turnCount                int
+	toolRounds               int // number of messages with calls
+	resultCount              int
+	safetyStops              int            // number of refused replies
+	simulatedFailures        map[string]int // number of failures simulated, by rule
+	sessionStarted           bool
+	resumed                  bool          // the conversation began in an earlier process
+	nextSessionStartSource   string        // source of the next SessionStart after /clear; empty at the start of the process
+	earlySessionStartOutcome *hook.Outcome // outcome of SessionStart hooks that ran before the first turn; nil means none
+	lastAssistantUUID        string        // uuid of the model's last message
+	pendingContext           []string      // text that the next request adds to its prompt
+	instructionTexts         []string      // instructions loaded after tool calls, as sent to the model
+	retained                 retainedMessages
+	droppedTokens            int      // tokens removed by compactions
+	transcriptSaveFailed     bool     // writing the transcript has failed
+	rateLimitsShown          bool     // the limits of the subscription were reported
+	unansweredTexts          []string // prompts that were not sent to the model yet; the next request begins with them
+	initialPromptFromHook    string   // prompt from a SessionStart hook, answered before the first prompt
 }
 
 // retainedMessages tracks the uuids of the last messages of a conversation, which a compaction may keep.
 type retainedMessages struct {
-	replies   int      // number of replies since the last compaction
-	messageID string   // id of the last reply
-	lastRound []string // blocks of the last reply and the results of its calls
-	prompts   []string // prompts after the last reply with tool calls
+	repliesSinceCompaction int      // number of replies since the last compaction
+	lastReplyID            string   // id of the last reply
+	lastRound              []string // blocks of the last reply and the results of its calls
+	prompts                []string // prompts after the last reply with tool calls
 }
 
-func (t *retainedMessages) record(ev protocol.Event) {
+func (t *retainedMessages) recordEvent(ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.PromptAccepted:
 		if !ev.LocalCommand && !ev.Blocked && !ev.Injected {
@@ -75,8 +75,8 @@ func (t *retainedMessages) record(ev protocol.Event) {
 		if ev.ParentToolUseID != nil || ev.Message.Model == protocol.SyntheticModel {
 			return
 		}
-		if ev.Message.ID != t.messageID {
-			t.replies, t.messageID, t.lastRound, t.prompts = t.replies+1, ev.Message.ID, nil, nil
+		if ev.Message.ID != t.lastReplyID {
+			t.repliesSinceCompaction, t.lastReplyID, t.lastRound, t.prompts = t.repliesSinceCompaction+1, ev.Message.ID, nil, nil
 		}
 		t.lastRound = append(t.lastRound, ev.UUID)
 	}
@@ -94,10 +94,10 @@ func (t *retainedMessages) lastRetainedMessageUUID() string {
 // applyCompaction returns the uuids of the messages that a compaction keeps: the unanswered prompts and, if there are
 // at least two replies, the last reply with the results of its calls. It forgets all other replies.
 func (t *retainedMessages) applyCompaction() (keptUUIDs []string) {
-	if t.replies < 2 {
-		t.replies, t.lastRound = 0, nil
+	if t.repliesSinceCompaction < 2 {
+		t.repliesSinceCompaction, t.lastRound = 0, nil
 	} else {
-		t.replies = 1
+		t.repliesSinceCompaction = 1
 	}
 	return slices.Concat(t.lastRound, t.prompts)
 }
@@ -108,32 +108,34 @@ func New(o Options) (*Simulator, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Simulator{options: o, commands: commandsUnavailableToSubagents{}, history: history{failures: map[string]int{}, pendingContext: o.StartContext}}
+	s := &Simulator{options: o, commands: commandsUnavailableToSubagents{}, history: history{simulatedFailures: map[string]int{}, pendingContext: o.StartContext}}
 	if o.Main != nil {
 		s.main, s.commands = *o.Main, o.Main.Commands
 	}
 	s.commands = cmp.Or[Commands](s.commands, emptyCommandSet{})
 	s.history.resumed = s.main.Start.Resumed
-	s.totals.restore(s.main.Costs)
+	s.totals.restoreCosts(s.main.Costs)
 	if heard := s.main.Start.PreviousReply; heard != nil {
-		s.history.lastMessage, s.history.retained.replies = heard.UUID, heard.Replies
+		s.history.lastAssistantUUID, s.history.retained.repliesSinceCompaction = heard.UUID, heard.Replies
 		s.totals.contextTokens.Store(int64(heard.Tokens))
 	}
 	return s, nil
 }
 
-func (s *Simulator) modelName() string { return claudecode.ResolveModel(s.options.State.Model()) }
+func (s *Simulator) resolvedModelName() string {
+	return claudecode.ResolveModel(s.options.State.Model())
+}
 
-func (s *Simulator) requestModel() string {
+func (s *Simulator) modelForRequestInMode() string {
 	if s.options.Agent == nil && s.options.Location.Mode() == protocol.ModePlan {
 		return claudecode.ResolveModelInPlanMode(s.options.State.Model())
 	}
-	return s.modelName()
+	return s.resolvedModelName()
 }
 
 // contextWindow returns the number of tokens that the conversation may reach.
 func (s *Simulator) contextWindow() int {
-	own := claudecode.FactsOfModel(s.modelName()).ContextWindow
+	own := claudecode.FactsOfModel(s.resolvedModelName()).ContextWindow
 	if s.options.Limits.ContextWindow > 0 {
 		return min(own, s.options.Limits.ContextWindow)
 	}
@@ -166,7 +168,7 @@ func (s *Simulator) scenarioTemplateVars(sessionTools []protocol.Tool) scenarios
 		}
 	}
 	return scenarios.Vars{
-		Model: s.requestModel(), PermissionMode: string(s.options.Location.Mode()), SystemPrompt: s.options.System,
+		Model: s.modelForRequestInMode(), PermissionMode: string(s.options.Location.Mode()), SystemPrompt: s.options.System,
 		Tools: names, Schemas: schemas,
 		Session: scenarios.Session{ID: s.options.State.SessionID(), IsResumed: s.history.resumed}, // Turn stays 0, because the scenario engine counts the turns itself, even across processes
 	}
@@ -174,7 +176,7 @@ func (s *Simulator) scenarioTemplateVars(sessionTools []protocol.Tool) scenarios
 
 // Context returns how much of the model's context window the session uses. It may be called while a turn runs.
 func (s *Simulator) Context() slash.Context {
-	name := s.modelName()
+	name := s.resolvedModelName()
 	return slash.NewContext(name, slash.ContextWindow{Tokens: s.contextWindow(), IsRequested: s.options.Limits.ContextWindow > 0, NoAutoCompact: s.options.Limits.DisableAutoCompact}, s.totals.lastReply.Load(), s.commands.Loaded())
 }
 
@@ -192,10 +194,10 @@ func (s *Simulator) Cost() slash.Cost {
 }
 
 // FailureText returns the error message of the real CLI for a scripted failure.
-func (s *Simulator) FailureText(f *scenarios.Failure) string { return s.describeFailure(f).Text }
+func (s *Simulator) FailureText(f *scenarios.Failure) string { return s.describeFailure(f).DisplayText }
 
 func (s *Simulator) describeFailure(f *scenarios.Failure) apiFailure {
-	return describeFailure(f, failureContext{Limits: s.options.Limits, Model: s.modelName(), HasReply: s.history.lastMessage != ""})
+	return describeFailure(f, failureContext{Limits: s.options.Limits, Model: s.resolvedModelName(), ConversationHasReply: s.history.lastAssistantUUID != ""})
 }
 
 // DeferredPrompt returns the message for the turn that answers the call in [MainOptions.Deferred],

@@ -19,12 +19,12 @@ import (
 
 type toolRound struct {
 	*turnContext
-	isRunning bool                    // calls are running, or a call has ended the turn
-	aborted   map[int]executor.Result // results of interrupted calls, by index
+	isRunning                 bool                    // calls are running, or a call has ended the turn
+	resultsOfInterruptedCalls map[int]executor.Result // results of interrupted calls, by index
 
-	events     chan runningCallEvent // events of running calls; nil before the first
-	started    []*callStartedWhileStreaming
-	messageEnd chan struct{} // closed after the message that started calls; nil means none
+	events       chan runningCallEvent // events of running calls; nil before the first
+	startedCalls []*callStartedWhileStreaming
+	messageEnd   chan struct{} // closed after the message that started calls; nil means none
 }
 
 type executedCall struct {
@@ -49,8 +49,8 @@ func (d *toolRound) runCalls(ctx context.Context, calls []preparedCall) ([]scena
 	d.isRunning = true
 	d.letStartedCallsContinueAfterMessage()
 	defer d.cancelAndAwaitStartedCalls()
-	d.sim.history.rounds++
-	round := d.sim.history.rounds
+	d.sim.history.toolRounds++
+	round := d.sim.history.toolRounds
 	results := make([]scenarios.Result, len(calls))
 	shown := make([]bool, len(calls))
 	for i := range calls {
@@ -69,7 +69,7 @@ func (d *toolRound) runCalls(ctx context.Context, calls []preparedCall) ([]scena
 		stop, err := d.runCallsInParallel(ctx, calls, start, end, func(r executedCall) {
 			shown[r.index] = true
 			results[r.index] = scenarioResult(calls[r.index].toolUse, r.result.ToolResult)
-			d.emitResult(calls[r.index], r)
+			d.emitEventsAndResultOfCall(calls[r.index], r)
 		})
 		if err != nil {
 			return nil, d.emitResultsOfInterruptedCalls(ctx, calls, shown, end, err)
@@ -88,7 +88,7 @@ func (d *toolRound) runCalls(ctx context.Context, calls []preparedCall) ([]scena
 // call is still streamed.
 func (d *toolRound) executeRefusedCall(ctx context.Context, refusedCall *preparedCall) (executedCall, error) {
 	d.precheckAndUpdateCall(ctx, refusedCall)
-	r := d.execute(ctx, 0, *refusedCall)
+	r := d.executeAndTimeCall(ctx, 0, *refusedCall)
 	refusedCall.earlyResult = &r
 	return r, r.err
 }
@@ -128,7 +128,7 @@ func (d *toolRound) runCallsInParallel(ctx context.Context, calls []preparedCall
 			continue
 		}
 		d.precheckAndUpdateCall(ctx, &calls[i])
-		wg.Go(func() { done <- d.execute(ctx, i, calls[i]) }) // the goroutine returns when the call returns, and ctx limits the call
+		wg.Go(func() { done <- d.executeAndTimeCall(ctx, i, calls[i]) }) // the goroutine returns when the call returns, and ctx limits the call
 	}
 	defer wg.Wait()
 	defer cancel()
@@ -145,16 +145,16 @@ func (d *toolRound) runCallsInParallel(ctx context.Context, calls []preparedCall
 			d.startHooksOfWaitingCall(callsCtx, &calls[endIndex])
 		}
 		for _, r := range ready {
-			alive.runningCalls = slices.DeleteFunc(alive.runningCalls, func(c preparedCall) bool { return c.eventID == calls[r.index].eventID })
+			alive.runningCalls = slices.DeleteFunc(alive.runningCalls, func(c preparedCall) bool { return c.assistantEventID == calls[r.index].assistantEventID })
 			if r.err != nil {
-				d.aborted = map[int]executor.Result{r.index: r.result}
+				d.resultsOfInterruptedCalls = map[int]executor.Result{r.index: r.result}
 				return nil, r.err
 			}
 			if r.result.Stop != nil && stop == nil {
 				stop = r.result.Stop
 			}
 			showResult(r)
-			if err := d.out.checkOpen(); err != nil {
+			if err := d.out.errorIfConsumerStopped(); err != nil {
 				return nil, err
 			}
 		}
@@ -185,7 +185,7 @@ func (d *toolRound) waitForNextFinishedCalls(done <-chan executedCall, remaining
 		case <-late:
 			remaining = len(batch)
 		}
-		if err := d.out.checkOpen(); err != nil {
+		if err := d.out.errorIfConsumerStopped(); err != nil {
 			return nil, err
 		}
 	}
@@ -195,8 +195,8 @@ func (d *toolRound) waitForNextFinishedCalls(done <-chan executedCall, remaining
 	return batch, nil
 }
 
-// execute runs one call through the executor chain. It sets err only if the turn was interrupted or must end.
-func (d *toolRound) execute(ctx context.Context, i int, c preparedCall) executedCall {
+// executeAndTimeCall runs one call through the executor chain. It sets err only if the turn was interrupted or must end.
+func (d *toolRound) executeAndTimeCall(ctx context.Context, i int, c preparedCall) executedCall {
 	r := executedCall{index: i, started: d.sim.options.Clock.Now()}
 	r.result, r.err = d.executeOrRefuse(ctx, c)
 	r.duration = d.sim.options.Clock.Now().Sub(r.started)
@@ -247,16 +247,16 @@ func (e *UnansweredPermissionError) Error() string { return "asking for permissi
 
 func (e *UnansweredPermissionError) Unwrap() error { return e.Err }
 
-func (d *toolRound) emitResult(c preparedCall, r executedCall) {
-	d.emitEventsBeforeResultAndDenial(r)
-	d.emitOutcome(c, r)
+func (d *toolRound) emitEventsAndResultOfCall(c preparedCall, r executedCall) {
+	d.emitEventsAndDenialBeforeResult(r)
+	d.recordDenialAndEmitResult(c, r)
 }
 
-func (d *toolRound) emitEventsBeforeResultAndDenial(r executedCall) {
+func (d *toolRound) emitEventsAndDenialBeforeResult(r executedCall) {
 	res := r.result
 	d.background.emitQueuedTaskEvents(task.ConversationPhaseInTurn)
 	d.out.emitAll(res.EventsBefore)
-	d.prompts.context = append(d.prompts.context, res.Context...)
+	d.prompts.addedContext = append(d.prompts.addedContext, res.Context...)
 	if res.Stop != nil && res.Stop.Deferred != nil {
 		return
 	}
@@ -266,7 +266,7 @@ func (d *toolRound) emitEventsBeforeResultAndDenial(r executedCall) {
 	}
 }
 
-func (d *toolRound) emitOutcome(c preparedCall, r executedCall) {
+func (d *toolRound) recordDenialAndEmitResult(c preparedCall, r executedCall) {
 	res := r.result
 	if res.Stop != nil && res.Stop.Deferred != nil {
 		return // a deferred call has no result
@@ -281,7 +281,7 @@ func (d *toolRound) emitOutcome(c preparedCall, r executedCall) {
 	d.out.emit(&protocol.ToolExecuted{
 		Use: c.toolUse, Result: res.ToolResult, Breakpoints: res.Breakpoints, CountDenial: res.CountDenial, ExecutedInput: res.ExecutedInput, Started: r.started, Duration: r.duration,
 	})
-	d.out.emit(d.resultEvent(c, res.ToolResult))
+	d.out.emit(d.toolResultEvent(c, res.ToolResult))
 	for _, ev := range res.EventsAfter {
 		if text, is := ev.(*protocol.User); is && text.Companion {
 			text.ToolUseID = c.toolUse.ID
@@ -290,7 +290,7 @@ func (d *toolRound) emitOutcome(c preparedCall, r executedCall) {
 	d.out.emitAll(res.EventsAfter)
 }
 
-func (d *toolRound) resultEvent(c preparedCall, res protocol.ToolResult) *protocol.User {
+func (d *toolRound) toolResultEvent(c preparedCall, res protocol.ToolResult) *protocol.User {
 	block := protocol.ToolResultBlock{ToolUseID: c.toolUse.ID, Type: "tool_result", Content: contentWithUnsentSchema(c.toolUse.Name, res)}
 	if res.IsError || res.ShowsIsErrorFalse {
 		block.IsError = &res.IsError
@@ -306,13 +306,13 @@ func (d *toolRound) resultEvent(c preparedCall, res protocol.ToolResult) *protoc
 	blocks := []protocol.Block{block}
 	if res.Feedback != "" && res.NonExecutionKind == "" {
 		blocks = append(blocks, protocol.Text(res.Feedback))
-		d.prompts.feedback = append(d.prompts.feedback, res.Feedback)
+		d.prompts.permissionFeedback = append(d.prompts.permissionFeedback, res.Feedback)
 	}
 	ev := &protocol.User{
 		Type:      "user",
 		Message:   protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: blocks}},
-		SessionID: d.sim.options.State.SessionID(), UUID: d.sim.options.Clock.NewID(), Timestamp: d.out.timestamp(),
-		ToolUseResult: output, SourceUUID: c.eventID, Tool: c.toolUse.Name,
+		SessionID: d.sim.options.State.SessionID(), UUID: d.sim.options.Clock.NewID(), Timestamp: d.out.currentTimestamp(),
+		ToolUseResult: output, SourceUUID: c.assistantEventID, Tool: c.toolUse.Name,
 	}
 	if c.tool.Server != "" {
 		ev.MCP = &protocol.MCPCall{Server: c.tool.Server, Tool: c.tool.RawName, Result: res.MCP, NotReadOnly: mcpCallNotReadOnlyReason(c.tool, res)}
@@ -356,7 +356,7 @@ func mcpCallNotReadOnlyReason(mcpTool protocol.Tool, result protocol.ToolResult)
 }
 
 func (d *toolRound) emitResultsOfInterruptedCalls(ctx context.Context, calls []preparedCall, hasShownResult []bool, startedCount int, cause error) error {
-	if ctx.Err() == nil || d.out.stopped {
+	if ctx.Err() == nil || d.out.consumerStopped {
 		return cause
 	}
 	superseded := errors.Is(context.Cause(ctx), ErrSuperseded)
@@ -372,7 +372,7 @@ func (d *toolRound) emitResultsOfInterruptedCalls(ctx context.Context, calls []p
 		switch {
 		case superseded && i < startedCount:
 			result.ToolResult = executor.AbortedResult()
-			if ended, ok := d.aborted[i]; ok && c.toolUse.Name == "Bash" {
+			if ended, ok := d.resultsOfInterruptedCalls[i]; ok && c.toolUse.Name == "Bash" {
 				result.Output, result.Decision = ended.Output, ended.Decision
 			}
 		case superseded:
@@ -380,7 +380,7 @@ func (d *toolRound) emitResultsOfInterruptedCalls(ctx context.Context, calls []p
 		case i < startedCount && !waits && !errors.Is(context.Cause(ctx), ErrSignalled):
 			result.ToolResult = executor.StoppedResult()
 		}
-		d.emitResult(c, executedCall{index: i, result: result, started: d.sim.options.Clock.Now()})
+		d.emitEventsAndResultOfCall(c, executedCall{index: i, result: result, started: d.sim.options.Clock.Now()})
 	}
 	d.background.emitQueuedTaskEvents(task.ConversationPhaseAfterInterrupt)
 	return cause
@@ -391,7 +391,7 @@ func (d *toolRound) emitResultsOfInterruptedCalls(ctx context.Context, calls []p
 func (d *toolRound) endTurnBeforeRemainingCalls(remainingCalls []preparedCall, startedCount int, stop executor.StopTurn) error {
 	if stop.Interrupted {
 		for i, c := range remainingCalls {
-			d.emitResult(c, executedCall{index: startedCount + i, result: executor.ResultOf(executor.InterruptedResult()), started: d.sim.options.Clock.Now()})
+			d.emitEventsAndResultOfCall(c, executedCall{index: startedCount + i, result: executor.ResultOf(executor.InterruptedResult()), started: d.sim.options.Clock.Now()})
 		}
 	}
 	return d.stoppedTurnError(stop)
@@ -404,7 +404,7 @@ func (d *toolRound) stoppedTurnError(stop executor.StopTurn) error {
 	case stop.Interrupted:
 		return d.emitInterruptTextAndReturnTurnEnd()
 	}
-	end := &turnEndError{subtype: "success", terminalReason: stop.TerminalReason, stopReason: stop.StopReason, deferred: stop.Deferred, result: new("")}
+	end := &turnEndError{subtype: "success", terminalReason: stop.TerminalReason, stopReason: stop.StopReason, deferredCall: stop.Deferred, resultText: new("")}
 	end.stopReason = cmp.Or(end.stopReason, "tool_use")
 	return end
 }
@@ -419,8 +419,8 @@ func (d *toolRound) emitInterruptTextAndReturnTurnEnd() *turnEndError {
 	}
 }
 
-// runBatchHooks runs the PostToolBatch hooks, then loads the context of the calls. A hook that blocks ends the turn.
-func (d *toolRound) runBatchHooks(ctx context.Context, calls []preparedCall, results []scenarios.Result) error {
+// runPostToolBatchHooksAndAddContext runs the PostToolBatch hooks, then loads the context of the calls. A hook that blocks ends the turn.
+func (d *toolRound) runPostToolBatchHooksAndAddContext(ctx context.Context, calls []preparedCall, results []scenarios.Result) error {
 	in := protocol.PostToolBatchHook{}
 	for i, c := range calls {
 		in.ToolCalls = append(in.ToolCalls, protocol.HookToolCall{ToolName: c.toolUse.Name, ToolInput: c.toolUse.Input, ToolUseID: c.toolUse.ID, ToolResponse: results[i].Content})
@@ -431,7 +431,7 @@ func (d *toolRound) runBatchHooks(ctx context.Context, calls []preparedCall, res
 	}
 	d.out.emitAll(out.Notices)
 	if !out.Block && !out.StopTurn {
-		return d.hooks.loadContext(ctx, succeededCalls(calls, results))
+		return d.hooks.addNewContextFiles(ctx, succeededCalls(calls, results))
 	}
 	return d.stoppedTurnError(executor.StopTurn{TerminalReason: "hook_stopped"})
 }

@@ -21,28 +21,28 @@ type turnTotals struct {
 	display   DisplayOptions
 	started   time.Time
 
-	usage          scenarios.Usage
-	thinkingTokens int
-	lastReply      *replyUsage // the last reply, until it is counted in usage
-	denials        []protocol.PermissionDenial
-	begunMessages  []string
+	usage             scenarios.Usage
+	thinkingTokens    int
+	lastReply         *replyUsage // the last reply, until it is counted in usage
+	denials           []protocol.PermissionDenial
+	startedMessageIDs []string
 
-	modelAsked   bool
-	apiTime      time.Duration // time spent waiting for the model
-	firstRequest time.Time
-	firstUsage   *scenarios.Usage // usage of the first reply; nil if there was none
-	firstToken   time.Time
+	hasModelRequest bool
+	apiTime         time.Duration // time spent waiting for the model
+	firstRequest    time.Time
+	firstUsage      *scenarios.Usage // usage of the first reply; nil if there was none
+	firstToken      time.Time
 }
 
 func (l *turnTotals) recordFirstModelRequest(sentAt time.Time) {
-	if !l.modelAsked {
+	if !l.hasModelRequest {
 		l.firstRequest = sentAt
 	}
-	l.modelAsked = true
+	l.hasModelRequest = true
 }
 
-func (l *turnTotals) addReplyToSession(name string, sp replyUsage) {
-	l.session.addReply(name, sp)
+func (l *turnTotals) addReplyToSession(model string, sp replyUsage) {
+	l.session.addReplyUsage(model, sp)
 	l.firstUsage = cmp.Or(l.firstUsage, &sp.usage)
 }
 
@@ -84,8 +84,8 @@ func (l *turnTotals) fillResultAndAddTimesToSession(result *protocol.Result) {
 	result.TotalCostUSD, result.ModelUsage, result.Usage = b.totalUSD(), b.usageByModel(), finalUsage(l.usage, l.thinkingTokens)
 	result.PermissionDenials = append([]protocol.PermissionDenial{}, l.denials...)
 	b.wallTime += took
-	if l.display.PartialMessages && l.modelAsked {
-		result.BegunMessageIDs = new(append([]string{}, l.begunMessages...))
+	if l.display.PartialMessages && l.hasModelRequest {
+		result.BegunMessageIDs = new(append([]string{}, l.startedMessageIDs...))
 	}
 	result.ModelUsageSince = new(b.takeModelsSinceResult())
 	if l.display.LegacyCost {
@@ -114,7 +114,7 @@ func (l *turnTotals) fillFirstTokenTimes(r *protocol.Result, hasHostID bool) {
 // gets the current totals of the session. The first result also gets all usage since the last result that was shown.
 func (s *Simulator) RefreshTotals(heldBackResults []*protocol.Result) {
 	var between sessionTotals
-	between.restore(nil)
+	between.restoreCosts(nil)
 	for _, r := range heldBackResults {
 		if r.ModelUsageSince != nil {
 			between.addModelUsage(*r.ModelUsageSince)
@@ -151,7 +151,7 @@ type replyUsage struct {
 	isScripted     bool // usage comes from the scenario and counts the whole conversation, not only this reply
 }
 
-func (b *sessionTotals) restore(costs map[string]protocol.ModelUsage) {
+func (b *sessionTotals) restoreCosts(costs map[string]protocol.ModelUsage) {
 	b.costs, b.modelsSinceResult = map[string]protocol.ModelUsage{}, map[string]protocol.ModelUsage{}
 	for name, m := range costs {
 		f := claudecode.FactsOfModel(name)
@@ -160,8 +160,8 @@ func (b *sessionTotals) restore(costs map[string]protocol.ModelUsage) {
 	}
 }
 
-// reset clears all totals except the times.
-func (b *sessionTotals) reset() {
+// resetExceptTimes clears all totals except the times.
+func (b *sessionTotals) resetExceptTimes() {
 	b.contextTokens.Store(0)
 	b.lastReply.Store(nil)
 	clear(b.costs)
@@ -169,12 +169,12 @@ func (b *sessionTotals) reset() {
 	b.requests, b.budgetExhausted = 0, false
 }
 
-func (b *sessionTotals) addReply(name string, sp replyUsage) {
+func (b *sessionTotals) addReplyUsage(model string, sp replyUsage) {
 	u := sp.usage
-	b.addModelUsage(map[string]protocol.ModelUsage{name: withModelInfo(name, protocol.ModelUsage{
+	b.addModelUsage(map[string]protocol.ModelUsage{model: withModelFacts(model, protocol.ModelUsage{
 		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, ThinkingTokens: sp.thinkingTokens,
 		CacheReadInputTokens: u.CacheReadInputTokens, CacheCreationInputTokens: u.CacheCreationInputTokens, CacheCreation5m: u.CacheCreationInputTokens,
-		CostUSD: claudecode.FactsOfModel(name).Cost(u.InputTokens, u.OutputTokens) + claudecode.FactsOfModel(name).CacheCost(u.CacheReadInputTokens, u.CacheCreationInputTokens),
+		CostUSD: claudecode.FactsOfModel(model).Cost(u.InputTokens, u.OutputTokens) + claudecode.FactsOfModel(model).CacheCost(u.CacheReadInputTokens, u.CacheCreationInputTokens),
 	})})
 	b.requests++
 	if sp.isScripted {
@@ -220,8 +220,8 @@ func (b *sessionTotals) takeModelsSinceResult() map[string]protocol.ModelUsage {
 	return since
 }
 
-func withModelInfo(name string, m protocol.ModelUsage) protocol.ModelUsage {
-	f := claudecode.FactsOfModel(name)
+func withModelFacts(model string, m protocol.ModelUsage) protocol.ModelUsage {
+	f := claudecode.FactsOfModel(model)
 	m.ContextWindow, m.MaxOutputTokens = f.ContextWindow, f.MaxOutput
 	m.CanonicalModel, m.Provider, m.CostBasis = f.Name, "firstParty", "unknown"
 	if f.HasListPrice {

@@ -25,12 +25,12 @@ func (s *Simulator) Turn(ctx context.Context, in protocol.UserMessage) iter.Seq2
 		for prompt := &in; prompt != nil; {
 			t := newTurn(newTurnContext(s, *prompt, yield))
 			err := t.run(ctx)
-			s.history.turns++
+			s.history.turnCount++
 			if err != nil {
 				t.out.yieldErrorToConsumer(err)
 				return
 			}
-			if prompt = t.postponedPrompt; t.out.stopped {
+			if prompt = t.postponedPrompt; t.out.consumerStopped {
 				return
 			}
 		}
@@ -57,27 +57,27 @@ func newTurn(st *turnContext) *turn {
 func (t *turn) run(ctx context.Context) error {
 	err := t.emitTurnEventsExceptResult(ctx)
 	t.round.cancelAndAwaitStartedCalls()
-	t.prompts.replayPrompt() // does nothing if the model was asked, because the prompt was replayed then
+	t.prompts.replayPromptIfPending() // does nothing if the model was asked, because the prompt was replayed then
 	end, isEnd := errors.AsType[*turnEndError](err)
-	if !isEnd && ctx.Err() != nil && !t.out.stopped {
+	if !isEnd && ctx.Err() != nil && !t.out.consumerStopped {
 		end, isEnd = t.handleInterrupt(context.Cause(ctx)), true
 	}
-	if !isEnd || t.out.stopped {
+	if !isEnd || t.out.consumerStopped {
 		return err
 	}
-	if end.crash != "" {
-		t.out.emit(t.crashResult(end.crash))
+	if end.crashReason != "" {
+		t.out.emit(t.crashResult(end.crashReason))
 		return &CrashError{ExitCode: 1}
 	}
 	if ctx.Err() == nil && end.apiFailure != nil {
-		t.hooks.runIgnoringOutcome(ctx, end.apiFailure.hook)
+		t.hooks.runHooksIgnoringOutcome(ctx, end.apiFailure.hookInput)
 	}
 	if ctx.Err() == nil {
-		t.background.waitForAgents(ctx)
+		t.background.waitForAgentsBeforeResult(ctx)
 	}
 	t.emitResult(end)
-	if t.exchange.fallbacks > 0 {
-		t.sim.options.State.SetModel(t.exchange.mainModel)
+	if t.exchange.usedFallbackModels > 0 {
+		t.sim.options.State.SetModel(t.exchange.modelBeforeFallback)
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func (t *turn) run(ctx context.Context) error {
 // emitTurnEventsExceptResult emits the turn's events except its result. It always returns an error: at a normal end, a
 // [turnEndError].
 func (t *turn) emitTurnEventsExceptResult(ctx context.Context) (turnEnd error) {
-	in := t.prompts.in
+	in := t.prompts.prompt
 	if in.Source == promptSourceDeferred {
 		return t.runDeferredCallAndRequestReply(ctx)
 	}
@@ -96,12 +96,12 @@ func (t *turn) emitTurnEventsExceptResult(ctx context.Context) (turnEnd error) {
 	var command *slash.Expansion
 	call, isCall := t.commands.parsePrompt()
 	if isCall {
-		said, expansion := t.commands.runNonBuiltIn(ctx, call)
+		said, expansion := t.commands.runSessionCommand(ctx, call)
 		if said != nil {
-			return t.commands.emitAnswer(ctx, call, *said, nil)
+			return t.commands.endTurnWithCommandOutcome(ctx, call, *said, nil)
 		}
 		if expansion == nil && HandlesCommand(call.Name) {
-			return t.commands.runBuiltIn(ctx, call)
+			return t.commands.runConversationCommand(ctx, call)
 		}
 		command = expansion
 	}
@@ -112,24 +112,24 @@ func (t *turn) emitTurnEventsExceptResult(ctx context.Context) (turnEnd error) {
 	if err := t.emitEventsBeforeFirstRequest(ctx, call, command); err != nil {
 		return err
 	}
-	in = t.prompts.in
+	in = t.prompts.prompt
 	if in.NoQuery {
-		t.sim.history.unanswered = append(t.sim.history.unanswered, promptText(in.Content))
-		t.sim.history.pendingContext = append(t.sim.history.pendingContext, t.prompts.context...)
+		t.sim.history.unansweredTexts = append(t.sim.history.unansweredTexts, promptText(in.Content))
+		t.sim.history.pendingContext = append(t.sim.history.pendingContext, t.prompts.addedContext...)
 		return turnEndWithoutModelRequest("")
 	}
 	req := scenarios.Request{Prompt: promptText(in.Content), IsInjected: in.Source == promptSourceSystem, IsNotification: in.Source == promptSourceSystem}
 	if in.Typed != "" {
 		req.Prompt = in.Typed
 		for _, block := range in.Content.Blocks {
-			t.prompts.context = append(t.prompts.context, protocol.Content{Blocks: []protocol.Block{block}}.Plain())
+			t.prompts.addedContext = append(t.prompts.addedContext, protocol.Content{Blocks: []protocol.Block{block}}.Plain())
 		}
 	}
 	if command != nil {
 		req = scenarios.Request{Prompt: promptText(t.prompts.expandedContent(command))}
 	}
-	req.Prompt = strings.Join(append(t.sim.history.unanswered, req.Prompt), "\n")
-	t.sim.history.unanswered = nil
+	req.Prompt = strings.Join(append(t.sim.history.unansweredTexts, req.Prompt), "\n")
+	t.sim.history.unansweredTexts = nil
 	return t.requestUntilDone(ctx, req)
 }
 
@@ -138,21 +138,21 @@ func (t *turn) emitEventsBeforeFirstRequest(ctx context.Context, call slash.Call
 	if err := t.hooks.emitQueuedPromptAndBeginSession(ctx); err != nil {
 		return err
 	}
-	text := t.sim.history.initialMessage
-	t.sim.history.initialMessage = ""
+	text := t.sim.history.initialPromptFromHook
+	t.sim.history.initialPromptFromHook = ""
 	if text != "" && commandExpansion == nil {
-		t.postponedPrompt, t.prompts.ofHook = new(t.prompts.in), true
-		t.prompts.in = protocol.UserMessage{Content: protocol.Content{Text: text}}
-		t.prompts.recordedContent = t.prompts.in.Content
+		t.postponedPrompt, t.prompts.createdByHook = new(t.prompts.prompt), true
+		t.prompts.prompt = protocol.UserMessage{Content: protocol.Content{Text: text}}
+		t.prompts.recordedContent = t.prompts.prompt.Content
 	}
 	sub, err := t.hooks.runPromptHooks(ctx, call, commandExpansion)
 	if err != nil {
 		return err
 	}
 	t.prompts.emitInit(ctx)
-	t.out.emitAll(sub.notices)
-	if sub.end != nil {
-		return sub.end
+	t.out.emitAll(sub.noticesAfterInit)
+	if sub.refusalTurnEnd != nil {
+		return sub.refusalTurnEnd
 	}
 	t.prompts.replayPending = true
 	return nil
@@ -162,7 +162,7 @@ func (t *turn) emitEventsBeforeFirstRequest(ctx context.Context, call slash.Call
 // ends and the hooks of the call do not run.
 func (t *turn) runDeferredCallAndRequestReply(ctx context.Context) error {
 	d := t.sim.main.Deferred
-	t.prompts.in.UUIDs = nil // no host sent the prompt, so init and the result do not list it
+	t.prompts.prompt.UUIDs = nil // no host sent the prompt, so init and the result do not list it
 	if err := t.hooks.beginSessionIfNotStarted(ctx); err != nil {
 		return err
 	}
@@ -175,18 +175,18 @@ func (t *turn) runDeferredCallAndRequestReply(ctx context.Context) error {
 		const reason = "tool_deferred_unavailable"
 		text := d.Use.Name + " isn't available, so its deferred call didn't run. Reconnect the tool and resume, or resume with a prompt and " +
 			"CLAUDE_CODE_DROP_UNAVAILABLE_DEFERRED_TOOL=1 to drop the call and continue."
-		return &turnEndError{subtype: "success", isError: true, terminalReason: reason, stopReason: reason, deferred: &d.Use, result: &text}
+		return &turnEndError{subtype: "success", isError: true, terminalReason: reason, stopReason: reason, deferredCall: &d.Use, resultText: &text}
 	}
-	calls := []preparedCall{{toolUse: d.Use, tool: tools[at], eventID: d.Message}}
+	calls := []preparedCall{{toolUse: d.Use, tool: tools[at], assistantEventID: d.Message}}
 	results, err := t.round.runCalls(ctx, calls)
 	if err != nil {
 		return err
 	}
 	t.rounds++
-	if err := t.round.runBatchHooks(ctx, calls, results); err != nil {
+	if err := t.round.runPostToolBatchHooksAndAddContext(ctx, calls, results); err != nil {
 		return err
 	}
-	t.out.userEvents = 0 // the call was already counted in the run that made it
+	t.out.userEventCount = 0 // the call was already counted in the run that made it
 	t.prompts.emitInit(ctx)
 	return t.requestUntilDone(ctx, scenarios.Request{Results: results})
 }
@@ -203,7 +203,7 @@ func (t *turn) requestUntilDone(ctx context.Context, req scenarios.Request) erro
 		if err := t.totals.checkBudget(); err != nil {
 			return err
 		}
-		next, err := t.requestAfterReply(ctx, calls)
+		next, err := t.runCallsAndReturnNextRequest(ctx, calls)
 		if err != nil {
 			return err
 		}
@@ -214,10 +214,10 @@ func (t *turn) requestUntilDone(ctx context.Context, req scenarios.Request) erro
 	}
 }
 
-// requestAfterReply returns the request that follows a reply, or nil at the end of the turn.
-func (t *turn) requestAfterReply(ctx context.Context, calls []preparedCall) (*scenarios.Request, error) {
+// runCallsAndReturnNextRequest returns the request that follows a reply, or nil at the end of the turn.
+func (t *turn) runCallsAndReturnNextRequest(ctx context.Context, calls []preparedCall) (*scenarios.Request, error) {
 	if len(calls) == 0 {
-		return t.continuation.nextRequest(ctx)
+		return t.continuation.requestAfterReplyWithoutCalls(ctx)
 	}
 	results, err := t.round.runCalls(ctx, calls)
 	if err != nil {
@@ -226,7 +226,7 @@ func (t *turn) requestAfterReply(ctx context.Context, calls []preparedCall) (*sc
 	if end := t.structured.turnEnd(); end != nil {
 		return t.continuation.runStopHooksAfterStructuredOutput(ctx, end)
 	}
-	if err := t.round.runBatchHooks(ctx, calls, results); err != nil {
+	if err := t.round.runPostToolBatchHooksAndAddContext(ctx, calls, results); err != nil {
 		return nil, err
 	}
 	if t.rounds++; t.sim.options.Limits.MaxTurns != 0 && t.rounds >= t.sim.options.Limits.MaxTurns {
@@ -237,8 +237,8 @@ func (t *turn) requestAfterReply(ctx context.Context, calls []preparedCall) (*sc
 	if err := t.hooks.addPromptsQueuedDuringTurn(ctx); err != nil {
 		return nil, err
 	}
-	if texts := t.prompts.feedback; texts != nil {
-		t.prompts.feedback = nil
+	if texts := t.prompts.permissionFeedback; texts != nil {
+		t.prompts.permissionFeedback = nil
 		return &scenarios.Request{Prompt: strings.Join(texts, "\n")}, nil
 	}
 	return &scenarios.Request{Results: results}, nil
@@ -248,13 +248,13 @@ const maxTurnsSubtype = "error_max_turns"
 
 // handleInterrupt emits the events of an interrupt and returns the end of the turn (spec: cli-contract 4.4).
 func (t *turn) handleInterrupt(cause error) *turnEndError {
-	open, superseded := t.exchange.current, errors.Is(cause, ErrSuperseded)
+	open, superseded := t.exchange.currentMessage, errors.Is(cause, ErrSuperseded)
 	if open != nil {
 		open.emitAbortedText()
 	}
 	switch {
 	case t.round.isRunning && superseded:
-		return &turnEndError{subtype: "success", terminalReason: "aborted_tools", stopReason: "tool_use", result: new("")}
+		return &turnEndError{subtype: "success", terminalReason: "aborted_tools", stopReason: "tool_use", resultText: new("")}
 	case t.round.isRunning:
 		return t.round.emitInterruptTextAndReturnTurnEnd()
 	case errors.Is(cause, ErrWithdrawn) && t.rounds == 0 && open == nil:
@@ -283,7 +283,7 @@ func (t *turn) emitResult(end *turnEndError) {
 	r := &protocol.Result{
 		Type: "result", Subtype: end.subtype, IsError: end.isError, SessionID: s.options.State.SessionID(), UUID: s.options.Clock.NewID(), NumTurns: t.numTurns(end),
 		StopReason: stop, TerminalReason: end.terminalReason, FastModeState: "off", FastModeDisabledReason: s.options.Display.FastModeDisabledReason,
-		SubagentStats: t.background.sessionSubagentStats(), SafetyStops: new(s.history.safetyStops), QueuedTurnCount: new(int), ResultIndex: s.history.results,
+		SubagentStats: t.background.sessionSubagentStats(), SafetyStops: new(s.history.safetyStops), QueuedTurnCount: new(int), ResultIndex: s.history.resultCount,
 		Errors: end.errors, Origin: t.prompts.promptOriginJSON(), StructuredOutput: end.structuredOutput, LocalCommand: end.localCommand,
 	}
 	t.totals.fillResultAndAddTimesToSession(r)
@@ -291,20 +291,20 @@ func (t *turn) emitResult(end *turnEndError) {
 	if s.main.Prompts != nil {
 		*r.QueuedTurnCount = s.main.Prompts.CountWaiting()
 	}
-	if end.deferred != nil {
-		r.DeferredToolUse = &protocol.DeferredToolUse{ID: end.deferred.ID, Name: end.deferred.Name, Input: end.deferred.Input}
+	if end.deferredCall != nil {
+		r.DeferredToolUse = &protocol.DeferredToolUse{ID: end.deferredCall.ID, Name: end.deferredCall.Name, Input: end.deferredCall.Input}
 	}
 	if end.subtype == "success" {
 		t.fillSuccessFields(r, end)
 	}
-	s.history.results++
+	s.history.resultCount++
 	t.prompts.emitAbsorbedPromptsEnded(r)
 	t.out.emit(r)
 }
 
 func (t *turn) crashResult(reason string) *protocol.Result {
 	r := FailedResult(reason, "[session_crash] error_name=TelemetrySafeError api_error_status=none cause_name=none")
-	r.SessionID, r.UUID, r.ResultIndex = t.sim.options.State.SessionID(), t.sim.options.Clock.NewID(), t.sim.history.results
+	r.SessionID, r.UUID, r.ResultIndex = t.sim.options.State.SessionID(), t.sim.options.Clock.NewID(), t.sim.history.resultCount
 	r.ModelUsageSince = &map[string]protocol.ModelUsage{}
 	return r
 }
@@ -312,22 +312,22 @@ func (t *turn) crashResult(reason string) *protocol.Result {
 // numTurns returns the value of num_turns: one more than the number of user events or, at the turn limit, one more than
 // the number of tool rounds. It is 0 if the model was not asked.
 func (t *turn) numTurns(end *turnEndError) int {
-	if end.skippedModel {
+	if end.withoutModelRequest {
 		return 0
 	}
 	if end.subtype == maxTurnsSubtype {
 		return 1 + t.rounds
 	}
-	return 1 + t.out.userEvents
+	return 1 + t.out.userEventCount
 }
 
 // fillSuccessFields sets the fields that only the success subtype has, including those of API errors.
 func (t *turn) fillSuccessFields(r *protocol.Result, end *turnEndError) {
-	r.Result = cmp.Or(end.result, t.exchange.lastReply.displayed, &t.exchange.lastReply.text)
-	if end.deferred != nil {
+	r.Result = cmp.Or(end.resultText, t.exchange.lastReply.displayedText, &t.exchange.lastReply.text)
+	if end.deferredCall != nil {
 		return
 	}
-	if t.totals.modelAsked {
+	if t.totals.hasModelRequest {
 		r.APIErrorStatus = protocol.NullValue[int]()
 	}
 	if f := end.apiFailure; f != nil {
@@ -337,7 +337,7 @@ func (t *turn) fillSuccessFields(r *protocol.Result, end *turnEndError) {
 		r.APIErrorType, r.APIError, r.APIErrorCode = f.errorType, f.apiError, f.code
 		return
 	}
-	t.totals.fillFirstTokenTimes(r, t.prompts.in.UUID != "")
+	t.totals.fillFirstTokenTimes(r, t.prompts.prompt.UUID != "")
 }
 
 // BackgroundEvents yields the events of background tasks between turns. It stops when ctx is cancelled,
@@ -352,7 +352,7 @@ func (s *Simulator) BackgroundEvents(ctx context.Context) iter.Seq2[protocol.Eve
 		o := &emitter{sim: s, yield: yield}
 		b := &backgroundTaskReporter{sim: s, out: o, totals: &turnTotals{session: &s.totals}}
 		for {
-			if b.emitQueuedTaskEvents(task.ConversationPhaseBetweenTurns); o.stopped || tasks.HasPendingNotice() || !tasks.HasRunningTask() {
+			if b.emitQueuedTaskEvents(task.ConversationPhaseBetweenTurns); o.consumerStopped || tasks.HasPendingNotice() || !tasks.HasRunningTask() {
 				break
 			}
 			tasks.StartNextAgent()

@@ -25,12 +25,12 @@ type turnContext struct {
 func newTurnContext(s *Simulator, in protocol.UserMessage, yield func(protocol.Event, error) bool) *turnContext {
 	st := &turnContext{
 		sim: s, out: &emitter{sim: s, yield: yield}, totals: &turnTotals{session: &s.totals, clock: s.options.Clock, budgetUSD: s.options.Limits.BudgetUSD, display: s.options.Display, started: s.options.Clock.Now()},
-		structured: &structuredOutput{schema: s.main.Schema, attempts: s.options.Limits.SchemaAttempts},
+		structured: &structuredOutput{schema: s.main.Schema, maxInvalidOutputs: s.options.Limits.SchemaAttempts},
 	}
 	st.background = &backgroundTaskReporter{sim: s, out: st.out, totals: st.totals}
-	st.prompts = &turnPrompts{sim: s, out: st.out, in: in}
+	st.prompts = &turnPrompts{sim: s, out: st.out, prompt: in}
 	if in.UUIDs == nil && in.UUID != "" {
-		st.prompts.in.UUIDs = []string{in.UUID}
+		st.prompts.prompt.UUIDs = []string{in.UUID}
 	}
 	st.hooks = &turnHooks{sim: s, out: st.out, prompts: st.prompts}
 	return st
@@ -43,12 +43,12 @@ const (
 
 // structuredOutput tracks the StructuredOutput calls of one turn (spec: cli-contract 9.1).
 type structuredOutput struct {
-	schema      Schema // nil if no structured output is requested
-	attempts    int    // invalid outputs allowed; 0 means 5
-	value       json.RawMessage
-	lastError   string
-	failures    int
-	wasReminded bool
+	schema            Schema // nil if no structured output is requested
+	maxInvalidOutputs int    // invalid outputs allowed; 0 means 5
+	validOutput       json.RawMessage
+	lastError         string
+	invalidOutputs    int
+	wasReminded       bool
 }
 
 func (st *structuredOutput) blocksWithStructuredOutputCall(reply scenarios.Reply) []protocol.Block {
@@ -65,19 +65,19 @@ func (st *structuredOutput) blocksWithStructuredOutputCall(reply scenarios.Reply
 	return append(blocks, use)
 }
 
-func (st *structuredOutput) checkCall(use protocol.ToolUse, mode protocol.PermissionMode) protocol.ToolResult {
+func (st *structuredOutput) validateAndRecordCall(use protocol.ToolUse, mode protocol.PermissionMode) protocol.ToolResult {
 	accept := &protocol.PermissionDecision{Decision: "accept", Source: "config"}
 	if mode == protocol.ModeBypass {
 		accept.ReasonType = "mode"
 	}
 	if err := st.schema.Validate(use.Input); err != nil {
-		st.failures++
+		st.invalidOutputs++
 		st.lastError = "Output does not match required schema: " + err.Error()
 		r := protocol.ErrorResult(st.lastError)
 		r.Decision = accept
 		return r
 	}
-	st.value = use.Input
+	st.validOutput = use.Input
 	const text = "Structured output provided successfully"
 	return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: text, Decision: accept}
 }
@@ -95,7 +95,7 @@ func (StructuredOutputExecutor) Tools(context.Context) (noTools []protocol.Tool,
 // Execute checks the input of a StructuredOutput call with the schema. For other calls, it returns [executor.ErrUnknownTool].
 func (StructuredOutputExecutor) Execute(ctx context.Context, structuredOutputCall protocol.ToolUse) (executor.Result, error) {
 	if d, ok := ctx.Value(structuredOutputToolRoundKey{}).(*toolRound); ok && structuredOutputCall.Name == structuredOutputTool {
-		return executor.ResultOf(d.structured.checkCall(structuredOutputCall, d.sim.options.Location.Mode())), nil
+		return executor.ResultOf(d.structured.validateAndRecordCall(structuredOutputCall, d.sim.options.Location.Mode())), nil
 	}
 	return executor.Result{}, executor.ErrUnknownTool
 }
@@ -105,11 +105,11 @@ func (st *structuredOutput) turnEnd() error {
 	if st.schema == nil {
 		return nil
 	}
-	tries := cmp.Or(st.attempts, 5)
+	tries := cmp.Or(st.maxInvalidOutputs, 5)
 	switch {
-	case st.value != nil:
-		return &turnEndError{subtype: "success", terminalReason: "completed", structuredOutput: compactJSON(st.value), result: new(string(compactJSON(st.value))), stopReason: "tool_use"}
-	case st.failures >= tries:
+	case st.validOutput != nil:
+		return &turnEndError{subtype: "success", terminalReason: "completed", structuredOutput: compactJSON(st.validOutput), resultText: new(string(compactJSON(st.validOutput))), stopReason: "tool_use"}
+	case st.invalidOutputs >= tries:
 		return &turnEndError{
 			subtype: "error_max_structured_output_retries", terminalReason: "structured_output_retry_exhausted", isError: true, excludeLastReply: true, stopReason: "tool_use",
 			errors: []string{fmt.Sprintf("Failed to provide valid structured output after %d attempts — last StructuredOutput error: %s", tries, st.lastError)},
@@ -120,7 +120,7 @@ func (st *structuredOutput) turnEnd() error {
 }
 
 func (st *structuredOutput) remindOnceOfMissingOutput() (reminderText string, isNeeded bool) {
-	if st.schema == nil || st.wasReminded || st.value != nil {
+	if st.schema == nil || st.wasReminded || st.validOutput != nil {
 		return "", false
 	}
 	st.wasReminded = true
