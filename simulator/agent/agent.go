@@ -84,7 +84,8 @@ type Options struct {
 	Skills      Skills // nil means no skill runs in an agent
 	// Model is an agent's model if neither its call nor its type has one; empty or "inherit" means the session's model.
 	Model string
-	// CWD is the directory that is removed from the start of paths in progress messages. Empty means that paths are shown as they are.
+	// CWD is the directory that is removed from the start of paths in progress messages. Empty means that paths are
+	// shown as they are.
 	CWD string
 	// Foreground makes all agents run in the foreground. A call that asks for the background is counted like a call
 	// without run_in_background.
@@ -192,7 +193,7 @@ func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.
 		ID: id, Kind: task.KindAgent, ToolUseID: call.ID, Description: in.Description, AgentType: def.Name, Prompt: in.Prompt,
 		Depth: depth, ParentID: parent, Background: runsInBackground(in, def, script),
 	})
-	w := &agentRun{agents: a, task: t, dir: dir, definition: def, input: in, script: script, caller: call.ID, call: call, started: a.now()}
+	w := &agentRun{agents: a, task: t, worktreeDir: dir, definition: def, input: in, script: script, callerToolUseID: call.ID, startingCall: call, started: a.now()}
 	a.mu.Lock()
 	w.isRunning = true
 	a.runs = append(a.runs, w)
@@ -292,7 +293,7 @@ func (a *Agents) runForkedSkill(ctx context.Context, call protocol.ToolUse) (exe
 	}
 	w := a.newForkedRun(skill, call)
 	simulator.WaitForNextMessageStreamEvent(ctx)
-	if _, err := w.wait(ctx); err != nil {
+	if _, err := w.runTaskToEnd(ctx); err != nil {
 		return executor.Result{}, err
 	}
 	if ctx.Err() != nil {
@@ -304,8 +305,8 @@ func (a *Agents) runForkedSkill(ctx context.Context, call protocol.ToolUse) (exe
 // RunSkill runs, in an agent, a skill that the user typed. It returns the answer of the agent.
 func (a *Agents) RunSkill(ctx context.Context, skill ForkedSkill) (string, error) {
 	w := a.newForkedRun(skill, protocol.ToolUse{})
-	w.caller = "forked-command-" + skill.Name
-	if _, err := w.wait(ctx); err != nil {
+	w.callerToolUseID = "forked-command-" + skill.Name
+	if _, err := w.runTaskToEnd(ctx); err != nil {
 		return "", err
 	}
 	return w.answerText(), ctx.Err()
@@ -325,7 +326,7 @@ func (a *Agents) newForkedRun(skill ForkedSkill, call protocol.ToolUse) *agentRu
 		Depth: depth, ParentID: parent, IsAmbient: true,
 	})
 	w := &agentRun{
-		agents: a, task: t, definition: def, caller: call.ID, call: call, started: a.now(), skill: skill.Name,
+		agents: a, task: t, definition: def, callerToolUseID: call.ID, startingCall: call, started: a.now(), skillName: skill.Name,
 		input: agentInput{Description: skill.Description, Prompt: skill.Prompt, Model: skill.Model},
 	}
 	a.mu.Lock()

@@ -48,7 +48,7 @@ func (a *Agents) sendMessage(ctx context.Context, call protocol.ToolUse) protoco
 		return sendMessageResult{Message: `You are the main conversation — "main" addresses you. Send to a named agent instead.`}.toolResult()
 	}
 	a.mu.Lock()
-	w := a.findAgent(in.To)
+	w := a.findReachableAgent(in.To)
 	if w == nil {
 		a.mu.Unlock()
 		return sendMessageResult{
@@ -56,9 +56,9 @@ func (a *Agents) sendMessage(ctx context.Context, call protocol.ToolUse) protoco
 			Display: "Not sent — no agent named '" + in.To + "' is reachable.",
 		}.toolResult()
 	}
-	p := &messageTarget{ID: w.task.ID, Name: w.nameOrTaskID(), Ref: w.idDigest()}
+	p := &messageTarget{ID: w.task.ID, Name: w.nameOrTaskID(), Ref: w.taskIDDigest()}
 	if w.isRunning {
-		w.inbox = append(w.inbox, in.Message)
+		w.undeliveredMessages = append(w.undeliveredMessages, in.Message)
 		a.mu.Unlock()
 		return sendMessageResult{Success: true, Pin: p, Message: "Message queued for delivery to " + p.Name + " at its next tool round. " +
 			"If it finishes first, it is resumed with the message and notifies again, so wait for that notification before resending."}.toolResult()
@@ -73,12 +73,12 @@ func (a *Agents) sendMessage(ctx context.Context, call protocol.ToolUse) protoco
 	return sendMessageResult{Success: true, Message: "Resuming agent " + name, Resumed: w.task.ID, Revived: w.task.ID, Pin: p}.toolResult()
 }
 
-// findAgent returns the latest agent with this name or id that is running or can be resumed; a.mu must be held. It also
-// accepts "name [ref]", the form used in lists.
-func (a *Agents) findAgent(to string) *agentRun {
-	name, ref, _ := strings.Cut(strings.TrimSuffix(to, "]"), " [")
+// findReachableAgent returns the latest agent with this name or id that is running or can be resumed; a.mu must be
+// held. It also accepts "name [ref]", the form used in lists.
+func (a *Agents) findReachableAgent(nameOrID string) *agentRun {
+	name, ref, _ := strings.Cut(strings.TrimSuffix(nameOrID, "]"), " [")
 	for i := len(a.runs) - 1; i >= 0; i-- {
-		if w := a.runs[i]; (w.nameOrTaskID() == name || w.task.ID == name) && (ref == "" || ref == w.idDigest()) && (w.isRunning || w.simulator != nil) {
+		if w := a.runs[i]; (w.nameOrTaskID() == name || w.task.ID == name) && (ref == "" || ref == w.taskIDDigest()) && (w.isRunning || w.simulator != nil) {
 			return w
 		}
 	}
@@ -116,7 +116,7 @@ func (a *Agents) listReachableAgents(isCalledByAgent bool) protocol.ToolResult {
 		s := section{Kind: "subagents", Total: len(reachable)}
 		fmt.Fprintf(&text, "Subagents (%d):", s.Total)
 		for _, w := range reachable {
-			r := row{w.nameOrTaskID(), w.idDigest(), w.task.ID, w.task.AgentType, string(w.status)}
+			r := row{w.nameOrTaskID(), w.taskIDDigest(), w.task.ID, w.task.AgentType, string(w.status)}
 			if w.isRunning {
 				r.Status = "running"
 			}

@@ -16,17 +16,18 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// maxTurnsSubtype is the result subtype at the turn limit. An agent does not fail then: it can continue (observed with 2.1.329).
+// maxTurnsSubtype is the result subtype at the turn limit. An agent does not fail then: it can continue (observed with
+// 2.1.329).
 const maxTurnsSubtype = "error_max_turns"
 
 type runProgress struct {
-	tools           callCounts
-	lastResult      *protocol.Result    // the agent's last result; nil means none yet
-	lastError       *protocol.Assistant // event that reports an API error instead of a reply; nil means no error
-	lastUsage       protocol.Usage
-	lastMessageID   string
-	firstPieceBytes int // bytes of the first streamed piece of the last message
-	callsStarted    int // number of calls, including those that still wait to run
+	tools                   callCounts
+	lastResult              *protocol.Result    // the agent's last result; nil means none yet
+	lastError               *protocol.Assistant // event that reports an API error instead of a reply; nil means no error
+	lastUsage               protocol.Usage
+	lastMessageID           string
+	firstStreamedPieceBytes int // bytes of the first streamed piece of the last message
+	callsStarted            int // number of calls, including those that still wait to run
 }
 
 func (k *runProgress) recordReply(ev *protocol.Assistant, stream scenarios.Stream) {
@@ -34,7 +35,7 @@ func (k *runProgress) recordReply(ev *protocol.Assistant, stream scenarios.Strea
 		k.lastError = ev
 	}
 	if ev.Final != nil && ev.Message.ID != k.lastMessageID {
-		k.lastMessageID, k.lastUsage, k.firstPieceBytes = ev.Message.ID, ev.Final.Usage, firstStreamedPieceBytes(ev.Message.Content[0], stream)
+		k.lastMessageID, k.lastUsage, k.firstStreamedPieceBytes = ev.Message.ID, ev.Final.Usage, firstStreamedPieceBytes(ev.Message.Content[0], stream)
 	}
 }
 
@@ -61,8 +62,8 @@ func (k *runProgress) usageDuringCall(t *task.Task) task.Usage {
 	k.callsStarted++
 	u.ToolUses = k.callsStarted
 	u.TotalTokens = k.lastUsage.InputTokens
-	if k.firstPieceBytes > 1 { // the first piece of an input without keys is at most one byte long
-		u.TotalTokens += max(1, k.firstPieceBytes/4)
+	if k.firstStreamedPieceBytes > 1 { // the first piece of an input without keys is at most one byte long
+		u.TotalTokens += max(1, k.firstStreamedPieceBytes/4)
 	}
 	return u
 }
@@ -83,9 +84,9 @@ func firstStreamedPieceBytes(block protocol.Block, stream scenarios.Stream) int 
 }
 
 type callCounts struct {
-	total int
-	used  []string
-	stats toolStats
+	total     int
+	usedTools []string
+	stats     toolStats
 }
 
 type toolStats struct {
@@ -101,13 +102,13 @@ type toolStats struct {
 func (c *callCounts) countCall(ev *protocol.ToolExecuted) {
 	c.total++
 	if missing := ev.Result.IsError && strings.Contains(ev.Result.Content.Plain(), "Error: No such tool available") && !IsAgentTool(ev.Use.Name); !missing {
-		c.used = append(c.used, ev.Use.Name)
+		c.usedTools = append(c.usedTools, ev.Use.Name)
 	}
 	if nested, ok := ev.Result.Output.(agentResult); ok {
-		c.used = append(c.used, nested.ToolsUsed...)
+		c.usedTools = append(c.usedTools, nested.ToolsUsed...)
 	}
-	slices.Sort(c.used)
-	c.used = slices.Compact(c.used)
+	slices.Sort(c.usedTools)
+	c.usedTools = slices.Compact(c.usedTools)
 	switch ev.Use.Name {
 	case "Read":
 		c.stats.ReadCount++
@@ -124,7 +125,8 @@ func (c *callCounts) countCall(ev *protocol.ToolExecuted) {
 	}
 }
 
-// countLinesWrittenAndReplaced counts the lines that a call writes and replaces, whether or not it succeeds (observed with 2.1.330).
+// countLinesWrittenAndReplaced counts the lines that a call writes and replaces, whether or not it succeeds (observed
+// with 2.1.330).
 func (c *callCounts) countLinesWrittenAndReplaced(callInput json.RawMessage) {
 	var in struct {
 		Content *string `json:"content"`
@@ -211,7 +213,7 @@ type keptWorktree struct {
 	Branch string `json:"worktreeBranch,omitempty"`
 }
 
-func (k keptWorktree) describe() string {
+func (k keptWorktree) resultLines() string {
 	if k.Path == "" {
 		return ""
 	}
@@ -219,7 +221,7 @@ func (k keptWorktree) describe() string {
 }
 
 func (w *agentRun) releaseWorktreeAndRecordIfKept(ctx context.Context) {
-	if w.dir != "" {
+	if w.worktreeDir != "" {
 		w.worktree.Path, w.worktree.Branch = w.agents.options.Session.ReleaseAgent(context.WithoutCancel(ctx), w.task.ID)
 	}
 }
@@ -249,7 +251,7 @@ func (w *agentRun) completedResult(ctx context.Context, end task.End) protocol.T
 	out := agentResult{
 		NoteCount: notes, Status: "completed", Prompt: w.input.Prompt, AgentID: w.task.ID, AgentType: w.task.AgentType, SectionHash: hashOfPromptWithoutExtraSections,
 		Content: content, Model: w.model, DurationMS: end.Usage.DurationMS,
-		Tokens: end.Usage.TotalTokens, ToolUseCount: w.progress.tools.total, ToolsUsed: w.progress.tools.used, Usage: w.progress.lastUsage, CanContinue: w.hasCallerSendMessageTool(ctx),
+		Tokens: end.Usage.TotalTokens, ToolUseCount: w.progress.tools.total, ToolsUsed: w.progress.tools.usedTools, Usage: w.progress.lastUsage, CanContinue: w.hasCallerSendMessageTool(ctx),
 	}
 	if w.progress.tools.stats != (toolStats{}) {
 		out.ToolStats = &w.progress.tools.stats
@@ -261,7 +263,7 @@ func (w *agentRun) completedResult(ctx context.Context, end task.End) protocol.T
 			shown += " (use SendMessage with to: '" + w.task.ID + "', summary: '<5-10 word recap>' to continue this agent)"
 		}
 		shown += fmt.Sprintf("%s\n<usage>subagent_tokens: %d\ntool_uses: %d\nduration_ms: %d</usage>",
-			w.worktree.describe(), end.Usage.TotalTokens, end.Usage.ToolUses, end.Usage.DurationMS)
+			w.worktree.resultLines(), end.Usage.TotalTokens, end.Usage.ToolUses, end.Usage.DurationMS)
 	}
 	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(shown)}}, Output: out}
 }
@@ -270,8 +272,8 @@ func (w *agentRun) completedResult(ctx context.Context, end task.End) protocol.T
 // 2.1.330). Without any, it is empty.
 func (w *agentRun) newToolsUsedLine() string {
 	var names []string
-	for _, name := range w.progress.tools.used {
-		if w.agents.recordToolKnownToConversation(w.call.AgentID(), name, w.call.Round, w.task.Background) {
+	for _, name := range w.progress.tools.usedTools {
+		if w.agents.recordToolKnownToConversation(w.startingCall.AgentID(), name, w.startingCall.Round, w.task.Background) {
 			names = append(names, name)
 		}
 	}
@@ -386,16 +388,16 @@ type heldCall struct {
 	usage task.Usage
 }
 
-// showsHookStartBeforeCall reports whether the start of a call's hook is shown before the call: a single hook that does not wait for
-// the end of the message (observed with 2.1.330).
+// showsHookStartBeforeCall reports whether the start of a call's hook is shown before the call: a single hook that does
+// not wait for the end of the message (observed with 2.1.330).
 func (w *agentRun) showsHookStartBeforeCall(ctx context.Context, use protocol.ToolUse) bool {
 	o := w.agents.options.Session.Options()
 	return o.Display.HookEvents && o.Hooks != nil && o.Hooks.HasSingleUnconditionalHook("PreToolUse", use.Name) &&
 		o.Tools.FirstVisibleCallEffect(ctx, use) == simulator.CallFirstEffect{Point: simulator.StreamPointBeforeBlockStop, Starts: true}
 }
 
-// showHeldCalls emits the events of the first n calls that were held back. The frames follow the task_progress event of the first
-// call.
+// showHeldCalls emits the events of the first n calls that were held back. The frames follow the task_progress event of
+// the first call.
 func (w *agentRun) showHeldCalls(n int, frames ...protocol.Event) {
 	for _, c := range w.heldCalls[:n] {
 		if w.task.InBackground() {

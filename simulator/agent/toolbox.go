@@ -23,7 +23,7 @@ type agentToolbox struct {
 // isExcludedByAgentDefinition reports whether the agent's definition excludes a tool. A call of an excluded tool is refused
 // before its input is checked.
 func (t agentToolbox) isExcludedByAgentDefinition(toolName string) bool {
-	return !t.definition.allows(protocol.Tool{Name: toolName})
+	return !t.definition.allowsTool(protocol.Tool{Name: toolName})
 }
 
 func (t agentToolbox) Prepare(call protocol.ToolUse) simulator.ToolCallChanges {
@@ -58,7 +58,7 @@ func (t agentToolbox) NewContext(agent *protocol.AgentRef, succeededCalls []prot
 	return nil
 }
 
-func withAgentRef(ref protocol.AgentRef) executor.Middleware {
+func middlewareSettingAgentOfCall(ref protocol.AgentRef) executor.Middleware {
 	return executor.Func(func(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 		call.Agent = &ref
 		return next.Execute(ctx, call)
@@ -80,7 +80,7 @@ func refuseSessionToolsExcludedFromAgent(sessionTools executor.Executor) executo
 	})
 }
 
-func (d Definition) allows(tool protocol.Tool) bool {
+func (d Definition) allowsTool(tool protocol.Tool) bool {
 	names := func(rule string) bool { return ruleMatchesTool(rule, tool.Name) }
 	return !claudecode.ToolNamed(tool.Name).MainOnly && (d.Tools == nil || slices.ContainsFunc(d.Tools, names)) && !slices.ContainsFunc(d.DisallowedTools, names)
 }
@@ -107,14 +107,14 @@ func (a *Agents) RequestingAgent(agentIDOrEmpty string) RequestingAgent {
 	defer a.mu.Unlock()
 	for _, w := range a.runs {
 		if w.task.ID == agentIDOrEmpty {
-			return RequestingAgent{w.definition, w.model, w.skill != "", w.task.Background}
+			return RequestingAgent{w.definition, w.model, w.skillName != "", w.task.Background}
 		}
 	}
 	return RequestingAgent{}
 }
 
 // HasServerTool reports whether the agent may use a tool of an MCP server.
-func (r RequestingAgent) HasServerTool(t protocol.Tool) bool { return r.Name == "" || r.allows(t) }
+func (r RequestingAgent) HasServerTool(t protocol.Tool) bool { return r.Name == "" || r.allowsTool(t) }
 
 // OfferedTools returns those tools of the session that requests for the agent contain. A list of tools in the agent's
 // definition determines the order, and may name tools that only agents have.
@@ -131,9 +131,9 @@ func (r RequestingAgent) OfferedTools(sessionTools []string, toolExists func(nam
 			}
 		}
 	}
-	hasShell := slices.Contains(offered, "Bash") && r.allows(protocol.Tool{Name: "Bash"})
+	hasShell := slices.Contains(offered, "Bash") && r.allowsTool(protocol.Tool{Name: "Bash"})
 	return slices.DeleteFunc(offered, func(name string) bool {
 		tool := claudecode.ToolNamed(name)
-		return !r.allows(protocol.Tool{Name: name}) || name == "Monitor" && !hasShell || hasShell && (name == "Glob" || name == "Grep") || r.InBackground && tool.ForegroundOnly || tool.Listing == claudecode.InitListsToolIfUserCanAnswer
+		return !r.allowsTool(protocol.Tool{Name: name}) || name == "Monitor" && !hasShell || hasShell && (name == "Glob" || name == "Grep") || r.InBackground && tool.ForegroundOnly || tool.Listing == claudecode.InitListsToolIfUserCanAnswer
 	})
 }

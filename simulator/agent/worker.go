@@ -22,25 +22,25 @@ import (
 const maxConsecutiveSubagentStopBlocks = 8
 
 type agentRun struct {
-	agents     *Agents
-	task       *task.Task
-	definition Definition
-	input      agentInput
-	script     *protocol.SubagentScript // nil means that the rules of the scenario answer
-	model      string                   // full name
-	call       protocol.ToolUse         // the call that started the agent
-	caller     string                   // tool use id that the agent's events report as their parent
-	dir        string                   // directory of the agent's worktree; empty means none
-	skill      string                   // skill that the agent runs; empty means none
-	startHooks hook.Outcome
-	simulator  *simulator.Simulator
-	heldCalls  []heldCall
+	agents          *Agents
+	task            *task.Task
+	definition      Definition
+	input           agentInput
+	script          *protocol.SubagentScript // nil means that the rules of the scenario answer
+	model           string                   // full name
+	startingCall    protocol.ToolUse         // the call that started the agent
+	callerToolUseID string                   // tool use id that the agent's events report as their parent
+	worktreeDir     string                   // directory of the agent's worktree; empty means none
+	skillName       string                   // skill that the agent runs; empty means none
+	startHooks      hook.Outcome
+	simulator       *simulator.Simulator
+	heldCalls       []heldCall
 
 	// Guarded by Agents.mu.
-	isRunning bool
-	inbox     []string
-	status    task.Status
-	started   time.Time
+	isRunning           bool
+	undeliveredMessages []string
+	status              task.Status
+	started             time.Time
 
 	worktree keptWorktree // zero unless the agent's worktree remains after the run
 	progress runProgress
@@ -49,8 +49,8 @@ type agentRun struct {
 
 func (w *agentRun) nameOrTaskID() string { return cmp.Or(w.input.Name, w.task.ID) }
 
-// idDigest returns a short digest of the task id. Lists of agents show it in brackets after the name.
-func (w *agentRun) idDigest() string {
+// taskIDDigest returns a short digest of the task id. Lists of agents show it in brackets after the name.
+func (w *agentRun) taskIDDigest() string {
 	sum := sha256.Sum256([]byte("subagent:" + w.task.ID)) // observed with 2.1.330
 	return fmt.Sprintf("%.3x", sum)
 }
@@ -66,12 +66,12 @@ func (w *agentRun) runOrLaunch(ctx context.Context) (executor.Result, error) {
 			w.task.End(end)
 			return executor.ResultOf(executor.InterruptedResult()), ctx.Err()
 		}
-		w.agents.options.Tasks.Go(ctx, w.task, w.run)
+		w.agents.options.Tasks.Go(ctx, w.task, w.startConversationAndRun)
 		result := executor.ResultOf(w.launchedResult(ctx))
 		result.EventsBefore, result.EventsAfter = started, ended
 		return result, nil
 	}
-	end, err := w.wait(ctx)
+	end, err := w.runTaskToEnd(ctx)
 	if err != nil {
 		return executor.Result{}, err
 	}
@@ -81,10 +81,10 @@ func (w *agentRun) runOrLaunch(ctx context.Context) (executor.Result, error) {
 	return executor.ResultOf(w.completedResult(ctx, end)), nil
 }
 
-func (w *agentRun) wait(ctx context.Context) (task.End, error) {
+func (w *agentRun) runTaskToEnd(ctx context.Context) (task.End, error) {
 	w.task.Post(w.setModelAndRunStartHooks(ctx)...)
 	t := w.task
-	end := w.run(ctx)
+	end := w.startConversationAndRun(ctx)
 	w.agents.options.Tasks.StopCommands(t.ID)
 	t.End(end)
 	if w.crash != nil {
@@ -128,7 +128,7 @@ func (w *agentRun) effectiveModelName() string {
 	return w.agents.options.Models.ResolveModelName(name)
 }
 
-func (w *agentRun) run(ctx context.Context) task.End {
+func (w *agentRun) startConversationAndRun(ctx context.Context) task.End {
 	sim, err := simulator.New(w.simulatorOptions())
 	if err != nil {
 		end := w.failureEnd(err.Error())
@@ -165,11 +165,11 @@ func (w *agentRun) runUntilNoMessage(ctx context.Context, text string) task.End 
 
 // finishRun records the end of a run. If the run completed and a message is waiting, it instead returns
 // the message, with which the caller continues the run. A message that arrives later starts the next run.
-func (w *agentRun) finishRun(end task.End) (message string, more bool) {
+func (w *agentRun) finishRun(end task.End) (message string, hasMessage bool) {
 	w.agents.mu.Lock()
 	defer w.agents.mu.Unlock()
-	if len(w.inbox) > 0 && end.Status == task.StatusCompleted {
-		message, w.inbox = w.inbox[0], w.inbox[1:]
+	if len(w.undeliveredMessages) > 0 && end.Status == task.StatusCompleted {
+		message, w.undeliveredMessages = w.undeliveredMessages[0], w.undeliveredMessages[1:]
 		return message, true
 	}
 	w.isRunning, w.status = false, end.Status
@@ -179,7 +179,8 @@ func (w *agentRun) finishRun(end task.End) (message string, more bool) {
 	return "", false
 }
 
-// recordMessageFromCoordinator records a message of SendMessage in the agent's transcript, and returns the prompt that contains it.
+// recordMessageFromCoordinator records a message of SendMessage in the agent's transcript, and returns the prompt that
+// contains it.
 func (w *agentRun) recordMessageFromCoordinator(message string) (prompt string) {
 	prompt = "The coordinator sent a message while you were working:\n" + message + "\n\nAddress this before completing your current task."
 	w.recordPromptOfCLI(prompt, json.RawMessage(`{"kind":"coordinator"}`))
@@ -202,7 +203,7 @@ func (w *agentRun) runPrompt(ctx context.Context, text string) task.End {
 		if ctx.Err() != nil {
 			return w.stoppedEnd()
 		}
-		feedback, again := w.runStopHooks(ctx, blocks)
+		feedback, again := w.runSubagentStopHooks(ctx, blocks)
 		if !again {
 			break
 		}
@@ -278,12 +279,12 @@ func (w *agentRun) agentEndNoticeText(stopOrFailure string) string {
 func (w *agentRun) simulatorOptions() simulator.Options {
 	s := w.agents.options.Session.Options()
 	ref := protocol.AgentRef{
-		ID: w.task.ID, Type: w.task.AgentType, Depth: w.task.Depth, Dir: w.dir, NoPrompts: w.skill != "" && w.call.ID == "", Mode: string(w.modeOverride()), Effort: w.definition.Effort,
-		InBackground: w.task.Background, Searches: len(w.definition.Tools) > 0 && !w.definition.allows(protocol.Tool{Name: "Bash"}),
+		ID: w.task.ID, Type: w.task.AgentType, Depth: w.task.Depth, Dir: w.worktreeDir, NoPrompts: w.skillName != "" && w.startingCall.ID == "", Mode: string(w.modeOverride()), Effort: w.definition.Effort,
+		InBackground: w.task.Background, Searches: len(w.definition.Tools) > 0 && !w.definition.allowsTool(protocol.Tool{Name: "Bash"}),
 	}
 	state := s.State.ForAgent(w.model)
 	state.SetEffort(w.definition.Effort)
-	chain := executor.Chain(s.Tools, withAgentRef(ref), refuseSessionToolsExcludedFromAgent(s.Tools), executor.Hide(func(t protocol.Tool) bool { return !w.definition.allows(t) }))
+	chain := executor.Chain(s.Tools, middlewareSettingAgentOfCall(ref), refuseSessionToolsExcludedFromAgent(s.Tools), executor.Hide(func(t protocol.Tool) bool { return !w.definition.allowsTool(t) }))
 	return simulator.Options{
 		Model: w.agents.options.Models.AgentModel(w.script), Tools: agentToolbox{chain, s.Tools, ref, w.definition}, Hooks: s.Hooks, Clock: clockMarkingAgentAsWaiting{s.Clock, w},
 		State: state, Location: s.Location, System: w.definition.Prompt, Agent: &ref, StartContext: w.startHooks.AdditionalContext,
@@ -386,9 +387,9 @@ func (w *agentRun) reportForegroundRetryAsProgress(apiRetry *protocol.APIRetry) 
 	retry := map[string]any{"agent_id": w.task.ID, "attempt": apiRetry.Attempt, "max_retries": apiRetry.MaxRetries, "retry_delay_ms": apiRetry.RetryDelayMS, "error_status": apiRetry.ErrorStatus, "error_category": apiRetry.Error}
 	progress := func(more ...protocol.Field) *protocol.Frame {
 		return &protocol.Frame{Type: "tool_progress", Fields: append([]protocol.Field{
-			{Key: "tool_use_id", Value: "agent_" + w.caller},
+			{Key: "tool_use_id", Value: "agent_" + w.callerToolUseID},
 			{Key: "tool_name", Value: "Agent"},
-			{Key: "parent_tool_use_id", Value: w.caller},
+			{Key: "parent_tool_use_id", Value: w.callerToolUseID},
 			{Key: "elapsed_time_seconds", Value: 0},
 			{Key: "subagent_type", Value: w.task.AgentType},
 		}, more...)}
@@ -416,8 +417,8 @@ func (w *agentRun) postReplyBlock(ctx context.Context, replyBlock *protocol.Assi
 	w.task.Post(&protocol.HiddenEvent{Event: replyBlock})
 }
 
-// postMessageHiddenIfNested shows a message of the agent. It hides messages of an agent for which another agent waits, unless the
-// session shows the texts of agents (observed with 2.1.330).
+// postMessageHiddenIfNested shows a message of the agent. It hides messages of an agent for which another agent waits,
+// unless the session shows the texts of agents (observed with 2.1.330).
 func (w *agentRun) postMessageHiddenIfNested(message protocol.Event) {
 	if w.task.Depth > 1 && !w.task.Background && !w.agents.options.Session.ShowsTextOfAwaitedAgents() {
 		message = &protocol.HiddenEvent{Event: message}
@@ -426,7 +427,7 @@ func (w *agentRun) postMessageHiddenIfNested(message protocol.Event) {
 }
 
 func (w *agentRun) setReplyAgentFields(ev *protocol.Assistant) {
-	ev.ParentToolUseID = new(w.caller)
+	ev.ParentToolUseID = new(w.callerToolUseID)
 	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.task.ID, w.task.AgentType, w.input.Description
 	ev.ThinkingDisplay, ev.ThinkingDurationMS, ev.APIErrorStatus = "", nil, 0
 }
@@ -446,8 +447,8 @@ func (w *agentRun) preloadSkills(ctx context.Context) {
 
 func (w *agentRun) promptEvent(text string) *protocol.User {
 	ev := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}}}
-	if w.skill != "" {
-		ev.Expansion = &protocol.Expansion{Name: w.skill}
+	if w.skillName != "" {
+		ev.Expansion = &protocol.Expansion{Name: w.skillName}
 	}
 	ev.StartHooks, w.startHooks.Attachments = w.startHooks.AttachmentEvents(), nil
 	w.setUserAgentFields(ev)
@@ -455,14 +456,14 @@ func (w *agentRun) promptEvent(text string) *protocol.User {
 }
 
 func (w *agentRun) setUserAgentFields(ev *protocol.User) {
-	ev.ParentToolUseID = new(w.caller)
+	ev.ParentToolUseID = new(w.callerToolUseID)
 	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.task.ID, w.task.AgentType, w.input.Description
 }
 
-func (w *agentRun) runStopHooks(ctx context.Context, blocks int) (feedback string, again bool) {
-	out := w.runHooks(ctx, protocol.SubagentStopHook{AgentType: w.task.AgentType, StopHookActive: blocks > 0, AgentTranscriptPath: w.transcriptPath(), LastAssistantMessage: w.answerText(), BackgroundTasks: task.ForHooks(w.agents.options.Tasks)})
+func (w *agentRun) runSubagentStopHooks(ctx context.Context, blocksSoFar int) (feedback string, continueRun bool) {
+	out := w.runHooks(ctx, protocol.SubagentStopHook{AgentType: w.task.AgentType, StopHookActive: blocksSoFar > 0, AgentTranscriptPath: w.transcriptPath(), LastAssistantMessage: w.answerText(), BackgroundTasks: task.ForHooks(w.agents.options.Tasks)})
 	w.task.Post(append(out.Frames, out.Notices...)...)
-	if !out.Block || blocks >= maxConsecutiveSubagentStopBlocks {
+	if !out.Block || blocksSoFar >= maxConsecutiveSubagentStopBlocks {
 		return "", false
 	}
 	return strings.Join(out.Texts, "\n"), true
@@ -478,7 +479,7 @@ func (w *agentRun) runHooks(ctx context.Context, in protocol.HookInput) hook.Out
 	now := o.State.Snapshot()
 	base := protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, PromptID: now.PromptID, AgentID: w.task.ID, AgentType: w.task.AgentType}
 	if o.Location != nil {
-		base.CWD = cmp.Or(w.dir, o.Location.Dir())
+		base.CWD = cmp.Or(w.worktreeDir, o.Location.Dir())
 	}
 	if event == "SubagentStop" {
 		if o.Location != nil {

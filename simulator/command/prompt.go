@@ -11,13 +11,13 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-type promptCommand struct {
+type mcpPromptCommand struct {
 	definition mcp.Prompt
 	servers    Servers
 }
 
 // Run lets the server evaluate the prompt.
-func (c promptCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome, *slash.Expansion) {
+func (c mcpPromptCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome, *slash.Expansion) {
 	text, err := c.promptText(ctx, call.Args)
 	name := c.definition.Server + ":" + c.definition.Name + " (MCP)"
 	if err != nil {
@@ -27,14 +27,14 @@ func (c promptCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome
 }
 
 // promptText lets the server evaluate the prompt. Words become arguments in order; the last gets all remaining words.
-func (c promptCommand) promptText(ctx context.Context, args string) (string, error) {
+func (c mcpPromptCommand) promptText(ctx context.Context, args string) (string, error) {
 	words := slash.SplitWords(args)
 	given := map[string]string{}
 	for i, a := range c.definition.Arguments {
 		switch {
 		case i >= len(words):
 			if a.Required {
-				text := "Error: Missing required argument: " + a.Name + ". Usage: /" + c.definition.Command() + " " + promptUsage(c.definition.Arguments)
+				text := "Error: Missing required argument: " + a.Name + ". Usage: /" + c.definition.Command() + " " + mcpPromptUsage(c.definition.Arguments)
 				return "", errors.New(text)
 			}
 		case i == len(c.definition.Arguments)-1:
@@ -69,7 +69,7 @@ func (c promptCommand) promptText(ctx context.Context, args string) (string, err
 	return strings.Join(texts, "\n"), nil
 }
 
-func promptUsage(arguments []mcp.PromptArgument) string {
+func mcpPromptUsage(arguments []mcp.PromptArgument) string {
 	names := make([]string, len(arguments))
 	for i, a := range arguments {
 		names[i] = a.Name

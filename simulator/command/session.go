@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
-func answerOutputStyle(o Options, name string) string {
+func setOutputStyleAndAnswer(o Options, name string) string {
 	current := o.State.Snapshot().OutputStyle
 	styles := o.Catalog.OutputStyles()
 	switch {
@@ -37,8 +37,8 @@ func answerOutputStyle(o Options, name string) string {
 	return b.String() + "\n\nUsage: /output-style <style>"
 }
 
-// renameSession sets the title of the session. newTitle is empty if the title did not change.
-func renameSession(o Options, title string) (text, newTitle string) {
+// setTitleAndAnswer sets the title of the session. newTitle is empty if the title did not change.
+func setTitleAndAnswer(o Options, title string) (text, newTitle string) {
 	if title == "" {
 		return "Couldn't generate a name: no conversation yet. Usage: /rename <name>", ""
 	}
@@ -52,9 +52,9 @@ func SessionName(title, sessionID string) (titleWithShortID string) {
 	return fmt.Sprintf("%s [%.6s]", cmp.Or(title, "session"), strings.ReplaceAll(sessionID, "-", ""))
 }
 
-// answerColor returns the answer to /color and the new color of the prompt bar. If name is empty, the color does not
-// change; if none was set, it becomes green.
-func answerColor(current, name string) (text, color string) {
+// answerAndPromptBarColor returns the answer to /color and the new color of the prompt bar. If name is empty, the color
+// does not change; if none was set, it becomes green.
+func answerAndPromptBarColor(current, name string) (text, color string) {
 	colors := []string{"red", "blue", "green", "yellow", "purple", "orange", "pink", "cyan", "default"}
 	switch {
 	case name == "":
@@ -65,18 +65,18 @@ func answerColor(current, name string) (text, color string) {
 	return "Session color set to: " + name, name
 }
 
-// answerModel returns the answer to /model and the model to switch to; nil means no change.
-func answerModel(o Options, name string) (text string, change *string) {
+// answerAndModelToSet returns the answer to /model and the model to switch to; nil means no change.
+func answerAndModelToSet(o Options, name string) (text string, change *string) {
 	const usage = "Usage: /model <name>. Available: sonnet, opus, haiku, fable, best, sonnet[1m], opus[1m], fable[1m], opusplan, default, or a full model ID."
 	switch name {
 	case "", "?":
-		return "Current model: `" + modelLabel(o.State.Model()) + "`\n" + usage, nil
+		return "Current model: `" + modelDisplayText(o.State.Model()) + "`\n" + usage, nil
 	case "help":
 		return usage, nil
 	case "default":
 		name = ""
 	}
-	text = "Set model to `" + modelLabel(name) + "` for this session only"
+	text = "Set model to `" + modelDisplayText(name) + "` for this session only"
 	if full := claudecode.ResolveModel(name); !strings.HasPrefix(full, "claude-") {
 		text += fmt.Sprintf("\nClaude Code doesn't recognize the model %q, so it assumes a context window of 1m tokens. "+
 			"Update Claude Code, or see https://code.claude.com/docs/en/model-config#correct-the-window-for-a-gateway-or-custom-model-id to set the window.", name)
@@ -84,7 +84,7 @@ func answerModel(o Options, name string) (text string, change *string) {
 	return text, &name
 }
 
-func modelLabel(name string) string {
+func modelDisplayText(name string) string {
 	shown := claudecode.DisplayModel(claudecode.ResolveModel(name))
 	if name == "opusplan" {
 		shown = "Opus in plan mode, else Sonnet"
@@ -95,7 +95,7 @@ func modelLabel(name string) string {
 	return shown
 }
 
-func answerEffort(o Options, level string) string {
+func setEffortAndAnswer(o Options, level string) string {
 	const options = "low, medium, high, xhigh, max, auto, ultracode [on|off]"
 	switch {
 	case level == "":

@@ -52,7 +52,7 @@ func (s *Set) Find(name string) (simulator.Command, bool) {
 	for _, st := range s.options.Servers.Servers() {
 		for _, p := range st.Prompts {
 			if p.Command() == name {
-				return promptCommand{p, s.options.Servers}, true
+				return mcpPromptCommand{p, s.options.Servers}, true
 			}
 		}
 	}
@@ -81,17 +81,17 @@ func (c builtinCommand) Run(_ context.Context, call slash.Call) (*slash.Outcome,
 	said, o := slash.Outcome{Name: c.name}, c.set.options
 	switch c.name {
 	case "model":
-		said.Text, said.Model = answerModel(o, call.Args)
+		said.Text, said.Model = answerAndModelToSet(o, call.Args)
 	case "effort":
-		said.Text = answerEffort(o, call.Args)
+		said.Text = setEffortAndAnswer(o, call.Args)
 	case "output-style":
-		said.Text = answerOutputStyle(o, call.Args)
+		said.Text = setOutputStyleAndAnswer(o, call.Args)
 	case "rename":
-		said.Text, said.Title = renameSession(o, call.Args)
+		said.Text, said.Title = setTitleAndAnswer(o, call.Args)
 	case "mcp":
-		said.Text = serversText(o, call.Args)
+		said.Text = mcpServersText(o, call.Args)
 	case "color":
-		said.Text, c.set.promptBarColor = answerColor(c.set.promptBarColor, call.Args)
+		said.Text, c.set.promptBarColor = answerAndPromptBarColor(c.set.promptBarColor, call.Args)
 	case "goal":
 		if call.Args == "" {
 			said.Text = "No goal set. Usage: `/goal <condition>`"
@@ -140,7 +140,7 @@ func fixedBuiltinCommandAnswer(o Options, commandName string) string {
 	return ""
 }
 
-func serversText(o Options, args string) string {
+func mcpServersText(o Options, args string) string {
 	const usage = "Usage: /mcp [reconnect|enable|disable [<server>|all]]. With no server name, applies to all."
 	var statuses []mcp.ServerStatus
 	if o.Servers != nil {

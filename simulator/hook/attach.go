@@ -24,17 +24,17 @@ type Trace struct {
 	StopHooks *protocol.StopHooks
 }
 
-func (c *hookCall) surroundsCompaction() bool {
+func (c *eventRun) isCompactionEvent() bool {
 	return c.event == "PreCompact" || c.event == "PostCompact"
 }
 
-func (t *Trace) addCompactionHookReport(c *hookCall, a *hookResult) {
-	if !c.surroundsCompaction() || a.isDetached {
+func (t *Trace) addCompactionHookReport(c *eventRun, a *hookResult) {
+	if !c.isCompactionEvent() || a.isDetached {
 		return
 	}
 	text, said := c.event+" ["+a.entry.messageLabel()+"] completed successfully", strings.TrimSpace(a.stdout)
 	switch {
-	case a.entry.callback != "": // even if the host answers with an error
+	case a.entry.callbackID != "": // even if the host answers with an error
 		said = a.output.SystemMessage
 	case a.outcome != outcomeSuccess:
 		text, said = c.event+" ["+a.entry.messageLabel()+"] failed", strings.TrimSpace(a.stderr)
@@ -45,27 +45,28 @@ func (t *Trace) addCompactionHookReport(c *hookCall, a *hookResult) {
 	t.Reports = append(t.Reports, text)
 }
 
-// recordHookAnswer records in the transcript a hook that did not refuse, and whether the hook stopped the turn. After a tool,
-// only the stop is recorded. At the end of a turn, the stop is recorded before the hook; for all other events, after it.
-func (t *Trace) recordHookAnswer(c *hookCall, a *hookResult) {
+// addAttachmentsOfHookAndTurnStop records in the transcript a hook that did not refuse, and whether the hook stopped
+// the turn. After a tool, only the stop is recorded. At the end of a turn, the stop is recorded before the hook; for
+// all other events, after it.
+func (t *Trace) addAttachmentsOfHookAndTurnStop(c *eventRun, a *hookResult) {
 	stops := a.output.Continue != nil && !*a.output.Continue
 	switch {
 	case stops && c.event == "PostToolUse":
 		t.addTurnStopAttachment(c, a.output.StopReason)
 	case stops && claudecode.HookEventNamed(c.event).PrecedesEnd:
 		t.addTurnStopAttachment(c, a.output.StopReason)
-		t.recordHook(c, a)
+		t.addAttachmentOfHookResult(c, a)
 	case stops:
-		t.recordHook(c, a)
+		t.addAttachmentOfHookResult(c, a)
 		t.addTurnStopAttachment(c, a.output.StopReason)
 	default:
-		t.recordHook(c, a)
+		t.addAttachmentOfHookResult(c, a)
 	}
 }
 
-// recordHook records in the transcript a configured hook that did not refuse.
-func (t *Trace) recordHook(c *hookCall, a *hookResult) {
-	if a.entry.callback != "" || a.noVerdict == noVerdictBecauseTypeNotSimulated {
+// addAttachmentOfHookResult records in the transcript a configured hook that did not refuse.
+func (t *Trace) addAttachmentOfHookResult(c *eventRun, a *hookResult) {
+	if a.entry.callbackID != "" || a.missingVerdictReason == noVerdictBecauseTypeNotSimulated {
 		return
 	}
 	command := protocol.Field{Key: "command", Value: a.entry.singleLineLabel()}
@@ -86,7 +87,7 @@ func (t *Trace) recordHook(c *hookCall, a *hookResult) {
 		t.addOutcomeAttachment(c, "hook_success", protocol.Field{Key: "content", Value: strings.TrimSpace(a.plainText)},
 			stdout, protocol.Field{Key: "stderr", Value: a.stderr}, code, command, took)
 		if a.plainText != "" && claudecode.HookEventNamed(c.event).TextIsContext {
-			t.setRenderedTextOfLastAttachment(c.name + " hook success: " + strings.TrimSpace(a.plainText))
+			t.setRenderedTextOfLastAttachment(c.hookName + " hook success: " + strings.TrimSpace(a.plainText))
 		}
 	case a.outcome == outcomeCancelled && (c.event == "PostToolUse" || c.event == "PostToolUseFailure"):
 		t.addOutcomeAttachment(c, "hook_cancelled")
@@ -104,7 +105,7 @@ func (t *Trace) recordHook(c *hookCall, a *hookResult) {
 }
 
 func (a *hookResult) errorOutput() string {
-	if a.exitCode == nil || a.noVerdict == noVerdictBecauseInvalidOutput {
+	if a.exitCode == nil || a.missingVerdictReason == noVerdictBecauseInvalidOutput {
 		return a.stderr
 	}
 	return "Failed with non-blocking status code: " + cmp.Or(strings.TrimSpace(a.stderr), "No stderr output")
@@ -112,16 +113,16 @@ func (a *hookResult) errorOutput() string {
 
 // addRefusalAttachmentUnlessShown records a hook's refusal in the transcript, unless a message to the user or the model already
 // contains the refusal.
-func (t *Trace) addRefusalAttachmentUnlessShown(c *hookCall, a *hookResult, reason string) {
+func (t *Trace) addRefusalAttachmentUnlessShown(c *eventRun, a *hookResult, reason string) {
 	switch c.event {
 	case "PreToolUse", "PermissionRequest", "UserPromptSubmit", "UserPromptExpansion", "PreCompact":
 		return
 	case "Stop", "SubagentStop":
-		if a.isBlocked { // the user message already contains the reason
+		if a.hasRefused { // the user message already contains the reason
 			return
 		}
-		if a.entry.callback != "" {
-			c = &hookCall{event: c.event, name: c.event + ":Callback", toolUseID: c.toolUseID}
+		if a.entry.callbackID != "" {
+			c = &eventRun{event: c.event, hookName: c.event + ":Callback", toolUseID: c.toolUseID}
 		}
 	case "PostToolBatch":
 		t.addStopAttachment(c, reason, "")
@@ -131,8 +132,8 @@ func (t *Trace) addRefusalAttachmentUnlessShown(c *hookCall, a *hookResult, reas
 	t.setRenderedTextOfLastAttachment(blockingErrorTextForModel(c, a, reason))
 }
 
-func blockingErrorTextForModel(c *hookCall, a *hookResult, reason string) string {
-	return c.name + ` hook blocking error from command: "` + a.entry.singleLineLabel() + `": ` + reason
+func blockingErrorTextForModel(c *eventRun, a *hookResult, reason string) string {
+	return c.hookName + ` hook blocking error from command: "` + a.entry.singleLineLabel() + `": ` + reason
 }
 
 type blockingError struct {
@@ -140,7 +141,7 @@ type blockingError struct {
 	Command       string `json:"command"`
 }
 
-func (t *Trace) recordPermissionDecision(c *hookCall, allow bool) {
+func (t *Trace) addPermissionDecisionAttachment(c *eventRun, allow bool) {
 	decision := "deny"
 	if allow {
 		decision = "allow"
@@ -150,55 +151,55 @@ func (t *Trace) recordPermissionDecision(c *hookCall, allow bool) {
 
 // addTurnStopAttachment records that a hook ends the turn. It records nothing for a hook of a prompt, because a message tells
 // the user about the stop.
-func (t *Trace) addTurnStopAttachment(c *hookCall, reason string) {
+func (t *Trace) addTurnStopAttachment(c *eventRun, reason string) {
 	switch {
 	case c.event == "PostToolUse", c.event == "PostToolBatch":
 		t.addStopAttachment(c, reason, "Execution stopped by "+c.event+" hook")
 	case claudecode.HookEventNamed(c.event).PrecedesEnd:
 		named := *c
-		named.name = "Stop"
+		named.hookName = "Stop"
 		t.addStopAttachment(&named, reason, "Stop hook prevented continuation")
 	case c.event == "PreToolUse":
 		t.addStopAttachment(c, reason, "Execution stopped by hook")
 	}
 }
 
-func (t *Trace) addStopAttachment(c *hookCall, reason, fallback string) {
+func (t *Trace) addStopAttachment(c *eventRun, reason, fallback string) {
 	reason = cmp.Or(reason, fallback)
 	t.addTextAttachment(c, "hook_stopped_continuation", "message", reason)
-	t.setRenderedTextOfLastAttachment(c.name + " hook stopped continuation: " + reason)
+	t.setRenderedTextOfLastAttachment(c.hookName + " hook stopped continuation: " + reason)
 }
 
-func (t *Trace) recordAdditionalContext(c *hookCall, texts ...string) {
+func (t *Trace) addContextAttachment(c *eventRun, texts ...string) {
 	named := *c
 	switch {
 	case c.event == "SessionStart":
-		named.name, named.toolUseID = c.event, c.event
+		named.hookName, named.toolUseID = c.event, c.event
 	case c.event == "SubagentStart":
-		named.name, named.toolUseID = c.event, c.nextAttachmentIDOrToolUseID()
+		named.hookName, named.toolUseID = c.event, c.nextAttachmentIDOrToolUseID()
 	case claudecode.HookEventNamed(c.event).PrecedesPrompt:
 		named.toolUseID = "hook-" + c.nextAttachmentIDOrToolUseID()
 	}
 	t.addTextAttachment(&named, "hook_additional_context", "content", texts)
-	t.setRenderedTextOfLastAttachment(named.name + " hook additional context: " + strings.Join(texts, "\n"))
+	t.setRenderedTextOfLastAttachment(named.hookName + " hook additional context: " + strings.Join(texts, "\n"))
 }
 
 // nextAttachmentIDOrToolUseID returns the id for the next attachment: the next one of ids or, if ids is empty, toolUseID.
-func (c *hookCall) nextAttachmentIDOrToolUseID() string {
-	if len(c.ids) == 0 {
+func (c *eventRun) nextAttachmentIDOrToolUseID() string {
+	if len(c.attachmentIDs) == 0 {
 		return c.toolUseID
 	}
-	id := c.ids[0]
-	c.ids = c.ids[1:]
+	id := c.attachmentIDs[0]
+	c.attachmentIDs = c.attachmentIDs[1:]
 	return id
 }
 
 // isSessionOrSubagentStart reports whether the event starts a conversation. One attachment then has the contexts of all hooks.
-func (c *hookCall) isSessionOrSubagentStart() bool {
+func (c *eventRun) isSessionOrSubagentStart() bool {
 	return c.event == "SessionStart" || c.event == "SubagentStart"
 }
 
-func (t *Trace) recordStartContext(c *hookCall, answers []hookResult) {
+func (t *Trace) addStartContextAttachment(c *eventRun, answers []hookResult) {
 	var texts []string
 	for _, a := range answers {
 		if s := a.output.Specific; c.isSessionOrSubagentStart() && s != nil && s.AdditionalContext != "" {
@@ -206,41 +207,42 @@ func (t *Trace) recordStartContext(c *hookCall, answers []hookResult) {
 		}
 	}
 	if texts != nil {
-		t.recordAdditionalContext(c, texts...)
+		t.addContextAttachment(c, texts...)
 	}
 }
 
-// HookModifiedFileContext returns the text for the model and the event about a file that a PostToolUse hook changed after a call.
+// HookModifiedFileContext returns the text for the model and the event about a file that a PostToolUse hook changed
+// after a call.
 func HookModifiedFileContext(hookName, toolUseID, file string) (textForModel string, attachmentEvent protocol.Event) {
 	var t Trace
 	text := "PostToolUse hook modified " + file + " after your edit (likely a formatter). Your next Edit will not fail with a stale-file error, " +
 		"but if its old_string targets a region the hook reformatted, Read the file first."
-	c := &hookCall{event: "PostToolUse", name: hookName, toolUseID: toolUseID}
+	c := &eventRun{event: "PostToolUse", hookName: hookName, toolUseID: toolUseID}
 	t.addAttachment(c, "hook_additional_context", append([]protocol.Field{{Key: "content", Value: []string{text}}, {Key: "isOwnText", Value: true}}, hookNameToolUseAndEventFields(c)...))
 	t.setRenderedTextOfLastAttachment(hookName + " hook additional context: " + text)
 	return text, t.AttachmentEvents()[0]
 }
 
-func (t *Trace) addOutcomeAttachment(c *hookCall, kind string, fields ...protocol.Field) {
+func (t *Trace) addOutcomeAttachment(c *eventRun, kind string, fields ...protocol.Field) {
 	t.addAttachment(c, kind, append(hookNameToolUseAndEventFields(c), fields...))
 }
 
-func (t *Trace) addTextAttachment(c *hookCall, kind, key string, value any) {
+func (t *Trace) addTextAttachment(c *eventRun, kind, key string, value any) {
 	t.addAttachment(c, kind, append([]protocol.Field{{Key: key, Value: value}}, hookNameToolUseAndEventFields(c)...))
 }
 
-func (t *Trace) addAttachment(c *hookCall, kind string, fields []protocol.Field) {
+func (t *Trace) addAttachment(c *eventRun, kind string, fields []protocol.Field) {
 	if c.event == "PostToolBatch" {
 		fields = append(fields, protocol.Field{Key: "accountMemoryBatch", Value: false})
 	}
 	t.Attachments = append(t.Attachments, protocol.HookAttachment{Type: kind, Fields: fields})
 }
 
-func (o *Outcome) setStopHookSummary(c *hookCall, answers []hookResult) {
+func (o *Outcome) setStopHookSummary(c *eventRun, answers []hookResult) {
 	sum := protocol.StopHookSummary{Hooks: []protocol.StopHookInfo{}, Errors: []string{}, Failed: []int{}, Context: append([]string{}, o.AdditionalContext...), Prevented: o.StopTurn, Reason: o.StopReason}
 	for i := range answers {
 		a := &answers[i]
-		if a.noVerdict == noVerdictBecauseTypeNotSimulated {
+		if a.missingVerdictReason == noVerdictBecauseTypeNotSimulated {
 			continue
 		}
 		sum.Count++
@@ -253,7 +255,7 @@ func (o *Outcome) setStopHookSummary(c *hookCall, answers []hookResult) {
 			sum.Failed = append(sum.Failed, len(sum.Errors))
 			sum.Errors = append(sum.Errors, a.errorOutput())
 		}
-		if !refused && !a.isDetached && a.entry.callback == "" && (a.outcome != outcomeError || a.entry.config.Type != "http") {
+		if !refused && !a.isDetached && a.entry.callbackID == "" && (a.outcome != outcomeError || a.entry.config.Type != "http") {
 			info.DurationMS = new(a.duration.Milliseconds())
 		}
 		sum.Hooks = append(sum.Hooks, info)
@@ -268,8 +270,8 @@ func (t *Trace) setRenderedTextOfLastAttachment(text string) {
 	t.Attachments[len(t.Attachments)-1].Rendered = text
 }
 
-func hookNameToolUseAndEventFields(c *hookCall) []protocol.Field {
-	return []protocol.Field{{Key: "hookName", Value: c.name}, {Key: "toolUseID", Value: c.toolUseID}, {Key: "hookEvent", Value: c.event}}
+func hookNameToolUseAndEventFields(c *eventRun) []protocol.Field {
+	return []protocol.Field{{Key: "hookName", Value: c.hookName}, {Key: "toolUseID", Value: c.toolUseID}, {Key: "hookEvent", Value: c.event}}
 }
 
 // AttachmentEvents returns the events that record the attachments in transcripts.

@@ -382,8 +382,8 @@ func TestReplace(t *testing.T) {
 		}
 	})
 	labels := func() (list []string) {
-		for _, e := range r.entries["Stop"] {
-			list = append(list, e.messageLabel()+e.source+e.callback)
+		for _, e := range r.hooksByEvent["Stop"] {
+			list = append(list, e.messageLabel()+e.settingsFile+e.callbackID)
 		}
 		return list
 	}

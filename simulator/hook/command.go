@@ -29,17 +29,17 @@ const outputDrainTimeout = 100 * time.Millisecond
 
 const maxOutputBytes = 2 << 20
 
-// runCommand runs a command hook; index is its position among the hooks of the event. The command gets the input on
+// runCommandHook runs a command hook; index is its position among the hooks of the event. The command gets the input on
 // standard input, and its exit status and output are the verdict (spec: cli-contract 5.5).
-func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, index int) hookResult {
+func (r *Runner) runCommandHook(ctx context.Context, c *eventRun, e *hookEntry, index int) hookResult {
 	p, err := proc.Start(ctx, proc.Options{
-		Command: proc.Command{Path: shellCommand(e)[0], Args: shellCommand(e)[1:], Env: r.environ(c, e, index), Dir: c.cwd},
+		Command: proc.Command{Path: commandLineOfHook(e)[0], Args: commandLineOfHook(e)[1:], Env: r.commandEnviron(c, e, index), Dir: c.cwd},
 		Grace:   time.Nanosecond, // stdin is closed immediately, so SIGTERM is sent without a grace period
 	})
 	if err != nil {
-		a := hookResult{outcome: outcomeError, noVerdict: noVerdictBecauseFailed, stderr: err.Error()}
+		a := hookResult{outcome: outcomeError, missingVerdictReason: noVerdictBecauseFailed, stderr: err.Error()}
 		if errors.Is(err, fs.ErrNotExist) {
-			a.noVerdict = noVerdictBecauseCommandNotFound
+			a.missingVerdictReason = noVerdictBecauseCommandNotFound
 		}
 		return a
 	}
@@ -48,37 +48,37 @@ func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, inde
 	out := startReadingHookOutput(p.Stdout())
 	timer := time.NewTimer(e.timeout)
 	if e.config.Async || e.config.AsyncRewake {
-		return r.runDetached(ctx, p, out, timer)
+		return r.startBackgroundWait(ctx, p, out, timer)
 	}
 	progress, how := r.waitForCommand(ctx, p, out, timer)
 	switch how {
 	case commandWaitDetached:
-		return r.runDetached(ctx, p, out, timer)
+		return r.startBackgroundWait(ctx, p, out, timer)
 	case commandWaitTimedOut:
 		p.Stop(ctx)
 		<-out.ended
-		return hookResult{outcome: outcomeCancelled, noVerdict: noVerdictBecauseTimedOut, timedOut: true, exitCode: new(1), stdout: out.output(), stderr: p.StderrTail(), progress: progress}
+		return hookResult{outcome: outcomeCancelled, missingVerdictReason: noVerdictBecauseTimedOut, timedOut: true, exitCode: new(1), stdout: out.output(), stderr: p.StderrTail(), outputsWhileRunning: progress}
 	case commandWaitCancelled:
 		timer.Stop()
 		p.Stop(context.WithoutCancel(ctx)) // the command may clean up before it exits
 		<-out.ended
-		return hookResult{outcome: outcomeCancelled, stdout: out.output(), stderr: p.StderrTail(), progress: progress}
+		return hookResult{outcome: outcomeCancelled, stdout: out.output(), stderr: p.StderrTail(), outputsWhileRunning: progress}
 	case commandWaitExited:
 		timer.Stop()
 	}
 	out.waitForOutputEnd(outputDrainTimeout)
-	a := hookResult{stderr: p.StderrTail(), progress: progress}
+	a := hookResult{stderr: p.StderrTail(), outputsWhileRunning: progress}
 	r.stopExitedCommandUnlessDescendantsRun(ctx, p, out)
 	a.stdout = out.output()
 	select {
-	case <-out.asyncTime: // the command asked to run in the background and then exited
+	case <-out.asyncTimeout: // the command asked to run in the background and then exited
 		ended := make(chan hookResult, 1)
 		ended <- resultOfEndedBackgroundHook(p, out)
-		return hookResult{outcome: outcomeSuccess, isDetached: true, ended: ended}
+		return hookResult{outcome: outcomeSuccess, isDetached: true, detachedResult: ended}
 	default:
 	}
 	if writeErr != nil {
-		a.outcome, a.noVerdict, a.stderr = outcomeError, noVerdictBecauseFailed, writeErr.Error()
+		a.outcome, a.missingVerdictReason, a.stderr = outcomeError, noVerdictBecauseFailed, writeErr.Error()
 		return a
 	}
 	exit, _ := p.Exit()
@@ -86,7 +86,7 @@ func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, inde
 		exit.Code = 1
 		a.wasKilled = true
 	}
-	a.judgeExit(c.event, e, exit.Code)
+	a.interpretExitCode(c.event, e, exit.Code)
 	return a
 }
 
@@ -95,7 +95,7 @@ func (r *Runner) stopExitedCommandUnlessDescendantsRun(ctx context.Context, p *p
 	r.mu.Lock()
 	stays := !r.closed && p.HasDescendants()
 	if stays {
-		r.daemons = append(r.daemons, p)
+		r.commandsWithDescendants = append(r.commandsWithDescendants, p)
 	}
 	r.mu.Unlock()
 	if !stays {
@@ -126,7 +126,7 @@ func (r *Runner) waitForCommand(ctx context.Context, p *proc.Process, out *outpu
 		select {
 		case <-p.Done():
 			return progress, commandWaitExited
-		case limit := <-out.asyncTime:
+		case limit := <-out.asyncTimeout:
 			if limit > 0 {
 				timer.Reset(limit)
 			}
@@ -143,14 +143,14 @@ func (r *Runner) waitForCommand(ctx context.Context, p *proc.Process, out *outpu
 	}
 }
 
-func (a *hookResult) judgeExit(event string, e *hookEntry, code int) {
+func (a *hookResult) interpretExitCode(event string, e *hookEntry, code int) {
 	a.exitCode = &code
 	switch code {
 	case 0:
 		a.outcome = outcomeSuccess
-		a.readOutput(event)
+		a.interpretSuccessfulOutput(event)
 	case blockExitCode:
-		a.outcome, a.isBlocked = outcomeError, true
+		a.outcome, a.hasRefused = outcomeError, true
 		a.rawReason = strings.TrimSpace(a.stderr)
 		text := a.stderr
 		if a.rawReason == "" {
@@ -159,16 +159,16 @@ func (a *hookResult) judgeExit(event string, e *hookEntry, code int) {
 		if e.plugin != "" {
 			text += "\nThis hook comes from the " + e.pluginID + " plugin."
 		}
-		a.blockReason = "[" + e.messageLabel() + "]: " + text
+		a.refusalReasonForUser = "[" + e.messageLabel() + "]: " + text
 	case notFoundExitCode:
-		a.outcome, a.noVerdict = outcomeError, noVerdictBecauseCommandNotFound
+		a.outcome, a.missingVerdictReason = outcomeError, noVerdictBecauseCommandNotFound
 	default:
-		a.outcome, a.noVerdict = outcomeError, noVerdictBecauseFailed
+		a.outcome, a.missingVerdictReason = outcomeError, noVerdictBecauseFailed
 	}
 }
 
-// runDetached lets a hook run in the background until it ends, its timeout expires or the runner is closed.
-func (r *Runner) runDetached(ctx context.Context, p *proc.Process, out *outputWatcher, timer *time.Timer) hookResult {
+// startBackgroundWait lets a hook run in the background until it ends, its timeout expires or the runner is closed.
+func (r *Runner) startBackgroundWait(ctx context.Context, p *proc.Process, out *outputWatcher, timer *time.Timer) hookResult {
 	ctx = context.WithoutCancel(ctx)
 	ended := make(chan hookResult, 1)
 	job := func() {
@@ -186,7 +186,7 @@ func (r *Runner) runDetached(ctx context.Context, p *proc.Process, out *outputWa
 	r.mu.Lock()
 	closed := r.closed
 	if !closed {
-		r.jobs.Go(job) // returns when the command exits, its timeout expires or Close is called
+		r.asyncHooks.Go(job) // returns when the command exits, its timeout expires or Close is called
 	}
 	r.mu.Unlock()
 	if closed {
@@ -195,7 +195,7 @@ func (r *Runner) runDetached(ctx context.Context, p *proc.Process, out *outputWa
 		<-out.ended
 		ended <- resultOfEndedBackgroundHook(p, out)
 	}
-	return hookResult{outcome: outcomeSuccess, isDetached: true, ended: ended}
+	return hookResult{outcome: outcomeSuccess, isDetached: true, detachedResult: ended}
 }
 
 // resultOfEndedBackgroundHook returns the result that the hook_response event of an asynchronous hook reports. A hook that was
@@ -213,7 +213,7 @@ func resultOfEndedBackgroundHook(p *proc.Process, out *outputWatcher) hookResult
 	return a
 }
 
-func shellCommand(e *hookEntry) []string {
+func commandLineOfHook(e *hookEntry) []string {
 	c := e.config
 	switch {
 	case c.Args != nil:
@@ -224,8 +224,8 @@ func shellCommand(e *hookEntry) []string {
 	return []string{proc.Shell, "-c", c.Command}
 }
 
-// environ returns the environment of a command. If a name occurs several times, the last value applies.
-func (r *Runner) environ(c *hookCall, e *hookEntry, index int) []string {
+// commandEnviron returns the environment of a command. If a name occurs several times, the last value applies.
+func (r *Runner) commandEnviron(c *eventRun, e *hookEntry, index int) []string {
 	env := append(slices.Clone(r.options.Environ),
 		"CLAUDE_PROJECT_DIR="+r.options.ProjectDir,
 		"CLAUDECODE=1",
@@ -240,38 +240,38 @@ func (r *Runner) environ(c *hookCall, e *hookEntry, index int) []string {
 	if c.effort != "" {
 		env = append(env, "CLAUDE_EFFORT="+c.effort)
 	}
-	if file := r.envFile(c, index); file != "" {
+	if file := r.prepareEnvFile(c, index); file != "" {
 		env = append(env, "CLAUDE_ENV_FILE="+file)
 	}
-	return append(env, e.environ...)
+	return append(env, e.extraEnviron...)
 }
 
 type outputWatcher struct {
-	// asyncTime receives a value if the first line of output asks that the command run in the background. The value is
+	// asyncTimeout receives a value if the first line of output asks that the command run in the background. The value is
 	// the requested time limit; 0 means unspecified.
-	asyncTime chan time.Duration
-	ended     chan struct{} // closed at the end of the output
+	asyncTimeout chan time.Duration
+	ended        chan struct{} // closed at the end of the output
 
-	mu   sync.Mutex
-	text strings.Builder
+	mu        sync.Mutex
+	collected strings.Builder
 }
 
 func (w *outputWatcher) output() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.text.String()
+	return w.collected.String()
 }
 
 func (w *outputWatcher) appendOutput(piece []byte) (wholeOutput string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.text.Write(piece[:min(len(piece), maxOutputBytes-w.text.Len())])
-	return w.text.String()
+	w.collected.Write(piece[:min(len(piece), maxOutputBytes-w.collected.Len())])
+	return w.collected.String()
 }
 
 // startReadingHookOutput reads r in the background until EOF. When the process is stopped, r reaches EOF.
 func startReadingHookOutput(r io.Reader) *outputWatcher {
-	w := &outputWatcher{asyncTime: make(chan time.Duration, 1), ended: make(chan struct{})}
+	w := &outputWatcher{asyncTimeout: make(chan time.Duration, 1), ended: make(chan struct{})}
 	go func() { // returns at EOF of r
 		defer close(w.ended)
 		buf := make([]byte, 8<<10)
@@ -281,9 +281,9 @@ func startReadingHookOutput(r io.Reader) *outputWatcher {
 			all := w.appendOutput(buf[:n])
 			if first {
 				line, _, whole := strings.Cut(all, "\n")
-				limit, async := isAsync(line)
+				limit, async := parseAsyncRequest(line)
 				if async {
-					w.asyncTime <- limit
+					w.asyncTimeout <- limit
 				}
 				first = !async && !whole && len(line) < len(buf)
 			}
@@ -306,8 +306,9 @@ func (w *outputWatcher) waitForOutputEnd(timeout time.Duration) {
 // the order of envFileEvents.
 var envFileEvents = [...]string{"Setup", "SessionStart", "CwdChanged", "FileChanged"}
 
-// envFile returns a hook's CLAUDE_ENV_FILE path and creates its directory; empty means none. See runCommand for index.
-func (r *Runner) envFile(c *hookCall, index int) string {
+// prepareEnvFile returns a hook's CLAUDE_ENV_FILE path and creates its directory; empty means none. See runCommandHook
+// for index.
+func (r *Runner) prepareEnvFile(c *eventRun, index int) string {
 	if r.options.EnvDir == "" || !slices.Contains(envFileEvents[:], c.event) || os.MkdirAll(r.options.EnvDir, 0o700) != nil {
 		return ""
 	}
@@ -354,16 +355,16 @@ func (r *Runner) ShellCodeForLaterCommands() string {
 
 const maxResponseBytes = 1 << 20
 
-// postInput sends the input to an HTTP hook. A 2xx response must have no body or a JSON body, which is interpreted like
+// runHTTPHook sends the input to an HTTP hook. A 2xx response must have no body or a JSON body, which is interpreted like
 // the standard output of a command. Any other response is an error, and so is a failed request. An error blocks only
 // with onFailure "block".
-func (r *Runner) postInput(ctx context.Context, c *hookCall, e *hookEntry) hookResult {
+func (r *Runner) runHTTPHook(ctx context.Context, c *eventRun, e *hookEntry) hookResult {
 	isAllowed := func(pattern string) bool {
 		expr := "^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*") + "$"
 		return regexp.MustCompile(expr).MatchString(e.config.URL)
 	}
 	if allowed := r.options.HTTPLimits.URLs; allowed != nil && !slices.ContainsFunc(allowed, isAllowed) {
-		return hookResult{outcome: outcomeError, noVerdict: noVerdictBecauseInvalidOutput, stderr: "HTTP hook blocked: " + e.config.URL + " does not match any pattern in allowedHttpHookUrls"}
+		return hookResult{outcome: outcomeError, missingVerdictReason: noVerdictBecauseInvalidOutput, stderr: "HTTP hook blocked: " + e.config.URL + " does not match any pattern in allowedHttpHookUrls"}
 	}
 	limited, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
@@ -380,7 +381,7 @@ func (r *Runner) postInput(ctx context.Context, c *hookCall, e *hookEntry) hookR
 	}
 	resp, err := r.options.HTTP.Do(req)
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return hookResult{outcome: outcomeError, noVerdict: noVerdictBecauseInvalidOutput, stderr: "connect ECONNREFUSED " + req.URL.Host}
+		return hookResult{outcome: outcomeError, missingVerdictReason: noVerdictBecauseInvalidOutput, stderr: "connect ECONNREFUSED " + req.URL.Host}
 	}
 	if err != nil {
 		return timeoutOrErrorResult(ctx, limited, err)
@@ -392,16 +393,16 @@ func (r *Runner) postInput(ctx context.Context, c *hookCall, e *hookEntry) hookR
 	}
 	a := hookResult{stdout: string(body), exitCode: &resp.StatusCode, outcome: outcomeSuccess}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		a.outcome, a.noVerdict = outcomeError, noVerdictBecauseFailed
+		a.outcome, a.missingVerdictReason = outcomeError, noVerdictBecauseFailed
 		a.stderr = fmt.Sprintf("HTTP %d from %s", resp.StatusCode, e.config.URL)
 		return a
 	}
-	if _, ok := parseObjectText(a.stdout); !ok && strings.TrimSpace(a.stdout) != "" {
-		a.outcome, a.noVerdict = outcomeError, noVerdictBecauseInvalidOutput
+	if _, ok := parseJSONObjectText(a.stdout); !ok && strings.TrimSpace(a.stdout) != "" {
+		a.outcome, a.missingVerdictReason = outcomeError, noVerdictBecauseInvalidOutput
 		a.stderr = "HTTP hook must return JSON, but got non-JSON response body: " + a.stdout
 		return a
 	}
-	a.readOutput(c.event)
+	a.interpretSuccessfulOutput(c.event)
 	return a
 }
 

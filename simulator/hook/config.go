@@ -14,26 +14,26 @@ import (
 
 // hookEntry is one hook of an event: from settings, or a callback of the host.
 type hookEntry struct {
-	match      func(subject string) bool
-	config     protocol.HookConfig // zero if it is a callback
-	callback   string              // id of the callback; empty for a configured hook
-	timeout    time.Duration
-	mustAnswer bool      // a failure of the hook counts as a refusal (onFailure "block")
-	source     string    // file with the hook; empty for a callback
-	plugin     string    // plugin of the hook; empty means none
-	pluginID   string    // see [Source]
-	environ    []string  // environment from the file, for a command
-	agent      string    // agent that the hook belongs to; empty means the session
-	runsOnce   bool      // the hook runs once per session; settings files cannot request that
-	hasRun     bool      // the hook has run in this session; guarded by Runner.mu
-	unchecked  sync.Once // limits the notice about calls that the hook did not check to one for each session
+	matchesSubject      func(subject string) bool
+	config              protocol.HookConfig // zero if it is a callback
+	callbackID          string              // id of the callback; empty for a configured hook
+	timeout             time.Duration
+	failureRefuses      bool      // a failure of the hook counts as a refusal (onFailure "block")
+	settingsFile        string    // file with the hook; empty for a callback
+	plugin              string    // plugin of the hook; empty means none
+	pluginID            string    // see [Source]
+	extraEnviron        []string  // environment from the file, for a command
+	agentID             string    // agent that the hook belongs to; empty means the session
+	runsOnce            bool      // the hook runs once per session; settings files cannot request that
+	hasRun              bool      // the hook has run in this session; guarded by Runner.mu
+	uncheckedNoticeOnce sync.Once // limits the notice about calls that the hook did not check to one for each session
 }
 
 // messageLabel returns the text that identifies the hook in messages, such as its command or URL.
 func (e *hookEntry) messageLabel() string {
 	c := e.config
 	switch {
-	case e.callback != "":
+	case e.callbackID != "":
 		return "callback"
 	case c.Type == "http":
 		return c.URL
@@ -58,7 +58,7 @@ func (e *hookEntry) origin() string {
 // canFailureBlockEvent reports whether a failure of the hook counts as a refusal. A failing hook cannot block the end of a
 // conversation (observed with 2.1.329).
 func (e *hookEntry) canFailureBlockEvent(event string) bool {
-	return e.mustAnswer && !claudecode.HookEventNamed(event).PrecedesEnd
+	return e.failureRefuses && !claudecode.HookEventNamed(event).PrecedesEnd
 }
 
 func (e *hookEntry) singleLineLabel() string {
@@ -71,10 +71,10 @@ func (e *hookEntry) matches(event, subject string) bool {
 	switch {
 	case subject == "" && !strings.Contains(event, "Tool"):
 		return true
-	case subject == "Agent" && e.match("Task"):
+	case subject == "Agent" && e.matchesSubject("Task"):
 		return true
 	}
-	return e.match(subject)
+	return e.matchesSubject(subject)
 }
 
 // equivalenceKey returns a key that equivalent hooks share; empty means that no other hook is equivalent.
@@ -89,7 +89,7 @@ func (e *hookEntry) equivalenceKey() string {
 	return ""
 }
 
-func checkConfig(c protocol.HookConfig) error {
+func validateHookConfig(c protocol.HookConfig) error {
 	need := func(key, value string) error {
 		if value == "" {
 			return fmt.Errorf("a %s hook needs %q", c.Type, key)

@@ -117,7 +117,7 @@ func TestMatches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := (&hookEntry{match: match}).matches(tt.event, tt.subject); got != tt.want {
+		if got := (&hookEntry{matchesSubject: match}).matches(tt.event, tt.subject); got != tt.want {
 			t.Errorf("%q of %s:%s = %v", tt.matcher, tt.event, tt.subject, got)
 		}
 	}
@@ -129,12 +129,12 @@ func FuzzSettings(f *testing.F) {
 	f.Add(`[`, "")
 	f.Fuzz(func(t *testing.T, raw, subject string) {
 		r, _ := New(Options{Settings: []Source{{Raw: json.RawMessage(raw)}}})
-		for event, entries := range r.entries {
+		for event, entries := range r.hooksByEvent {
 			for _, e := range entries {
-				if e.timeout <= 0 || checkConfig(e.config) != nil {
+				if e.timeout <= 0 || validateHookConfig(e.config) != nil {
 					t.Errorf("%s: accepted %+v", event, e.config)
 				}
-				e.match(subject)
+				e.matchesSubject(subject)
 				r.matchesCondition(e, protocol.PreToolUseHook{ToolName: subject, ToolInput: json.RawMessage(raw)})
 			}
 		}
@@ -151,10 +151,10 @@ func FuzzOutput(f *testing.F) {
 		if err == nil && out.Specific != nil && out.Specific.HookEventName != event {
 			t.Errorf("accepted %s for %s", text, event)
 		}
-		isAsync(text)
+		parseAsyncRequest(text)
 		a := hookResult{entry: &hookEntry{}, stdout: text, outcome: outcomeSuccess}
-		a.readOutput(event)
-		o := mergeResults(&hookCall{event: event, name: event}, []hookResult{a})
+		a.interpretSuccessfulOutput(event)
+		o := mergeResults(&eventRun{event: event, hookName: event}, []hookResult{a})
 		for _, e := range append(o.Frames, o.Notices...) {
 			if _, err := protocol.Marshal(e); err != nil {
 				t.Error(err)

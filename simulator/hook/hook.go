@@ -97,21 +97,21 @@ type Input struct {
 
 // Runner runs the hooks of a session. Its methods may be called from many goroutines.
 type Runner struct {
-	options Options
-	closing chan struct{} // closed by Close to end asynchronous hooks
-	jobs    sync.WaitGroup
+	options    Options
+	closing    chan struct{} // closed by Close to end asynchronous hooks
+	asyncHooks sync.WaitGroup
 
-	mu      sync.Mutex
-	entries map[string][]*hookEntry // by event: the hooks of settings before the callbacks of the host
-	closed  bool
-	reports []protocol.HookReport
-	daemons []*proc.Process // commands that have exited but left processes in the background
+	mu                      sync.Mutex
+	hooksByEvent            map[string][]*hookEntry // by event: the hooks of settings before the callbacks of the host
+	closed                  bool
+	reports                 []protocol.HookReport
+	commandsWithDescendants []*proc.Process // commands that have exited but left processes in the background
 
-	detached []unreportedAsyncHook // asynchronous hooks whose hook_response TakeResponses has not returned yet
+	unreportedAsyncHooks []unreportedAsyncHook // asynchronous hooks whose hook_response TakeResponses has not returned yet
 }
 
 type unreportedAsyncHook struct {
-	call   *hookCall
+	call   *eventRun
 	result hookResult
 }
 
@@ -121,11 +121,11 @@ func (r *Runner) TakeResponses() []*protocol.System {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var ended []*protocol.System
-	r.detached = slices.DeleteFunc(r.detached, func(d unreportedAsyncHook) bool {
+	r.unreportedAsyncHooks = slices.DeleteFunc(r.unreportedAsyncHooks, func(d unreportedAsyncHook) bool {
 		select {
-		case a := <-d.result.ended:
+		case a := <-d.result.detachedResult:
 			a.entry, a.id = d.result.entry, d.result.id
-			ended = append(ended, hookResponse(d.call, &a))
+			ended = append(ended, hookResponseEvent(d.call, &a))
 			return true
 		default:
 			return false
@@ -153,10 +153,10 @@ func New(o Options) (*Runner, []protocol.Warning) {
 		o.MatchRule = func(rule string, use protocol.ToolUse) bool { return rule == use.Name }
 	}
 	o.Environ = slices.Clone(o.Environ)
-	r := &Runner{options: o, closing: make(chan struct{}), entries: map[string][]*hookEntry{}}
+	r := &Runner{options: o, closing: make(chan struct{}), hooksByEvent: map[string][]*hookEntry{}}
 	var warnings []protocol.Warning
 	for _, s := range o.Settings {
-		warnings = append(warnings, r.loadSource(s)...)
+		warnings = append(warnings, r.addHooksOfSource(s)...)
 	}
 	return r, warnings
 }
@@ -165,31 +165,31 @@ func New(o Options) (*Runner, []protocol.Warning) {
 func (r *Runner) Add(s Source) []protocol.Warning {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.loadSource(s)
+	return r.addHooksOfSource(s)
 }
 
 // Replace replaces the hooks of the settings file s.Name by those in s.
 func (r *Runner) Replace(s Source) []protocol.Warning {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.removeHooks(func(e *hookEntry) bool { return e.callback == "" && e.source == s.Name })
-	return r.loadSource(s)
+	r.removeHooksWhereLocked(func(e *hookEntry) bool { return e.callbackID == "" && e.settingsFile == s.Name })
+	return r.addHooksOfSource(s)
 }
 
 // ReplaceCallbacks replaces all callbacks of the host, by event.
 func (r *Runner) ReplaceCallbacks(matchers map[string][]protocol.HookMatcher) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.removeHooks(func(e *hookEntry) bool { return e.callback != "" })
+	r.removeHooksWhereLocked(func(e *hookEntry) bool { return e.callbackID != "" })
 	for _, event := range slices.Sorted(maps.Keys(matchers)) {
-		r.register(event, matchers[event])
+		r.addCallbacksLocked(event, matchers[event])
 	}
 }
 
-// removeHooks removes the hooks for which the function returns true. r.mu must be locked.
-func (r *Runner) removeHooks(which func(*hookEntry) bool) {
-	for event, entries := range r.entries {
-		r.entries[event] = slices.DeleteFunc(slices.Clone(entries), which)
+// removeHooksWhereLocked removes the hooks for which the function returns true. r.mu must be locked.
+func (r *Runner) removeHooksWhereLocked(which func(*hookEntry) bool) {
+	for event, entries := range r.hooksByEvent {
+		r.hooksByEvent[event] = slices.DeleteFunc(slices.Clone(entries), which)
 	}
 }
 
@@ -198,18 +198,18 @@ func (r *Runner) removeHooks(which func(*hookEntry) bool) {
 func (r *Runner) Register(event string, matchers []protocol.HookMatcher) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.register(event, matchers)
+	r.addCallbacksLocked(event, matchers)
 }
 
-// register does the work of [Runner.Register]. r.mu must be locked.
-func (r *Runner) register(event string, matchers []protocol.HookMatcher) {
+// addCallbacksLocked does the work of [Runner.Register]. r.mu must be locked.
+func (r *Runner) addCallbacksLocked(event string, matchers []protocol.HookMatcher) {
 	for _, m := range matchers {
 		match, err := compileMatcher(m.Matcher)
 		if err != nil {
 			continue
 		}
 		for _, id := range m.HookCallbackIDs {
-			r.entries[event] = append(r.entries[event], &hookEntry{match: match, callback: id, timeout: r.hookTimeout(m.Timeout), mustAnswer: m.OnFailure == "block"})
+			r.hooksByEvent[event] = append(r.hooksByEvent[event], &hookEntry{matchesSubject: match, callbackID: id, timeout: r.hookTimeout(m.Timeout), failureRefuses: m.OnFailure == "block"})
 		}
 	}
 }
@@ -218,25 +218,26 @@ func (r *Runner) register(event string, matchers []protocol.HookMatcher) {
 func (r *Runner) Has(event string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.entries[event]) > 0
+	return len(r.hooksByEvent[event]) > 0
 }
 
 // Matches reports whether the event has a hook with a matcher that matches the subject.
 func (r *Runner) Matches(event, subject string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.ContainsFunc(r.entries[event], func(e *hookEntry) bool { return e.matches(event, subject) })
+	return slices.ContainsFunc(r.hooksByEvent[event], func(e *hookEntry) bool { return e.matches(event, subject) })
 }
 
-// HasSingleUnconditionalHook reports whether one command, URL or MCP tool, and nothing else, is run for each event with this subject.
+// HasSingleUnconditionalHook reports whether one command, URL or MCP tool, and nothing else, is run for each event with
+// this subject.
 func (r *Runner) HasSingleUnconditionalHook(event, subject string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := 0
-	for _, e := range r.entries[event] {
+	for _, e := range r.hooksByEvent[event] {
 		switch {
 		case !e.matches(event, subject):
-		case e.callback != "", e.config.If != "", e.runsOnce, e.config.Type == "prompt", e.config.Type == "agent":
+		case e.callbackID != "", e.config.If != "", e.runsOnce, e.config.Type == "prompt", e.config.Type == "agent":
 			return false
 		default:
 			n++
@@ -255,7 +256,7 @@ func (r *Runner) Close(ctx context.Context) {
 	if first {
 		done := make(chan struct{})
 		go func() { // the goroutine returns after the last job, which ends when r.closing is closed
-			r.jobs.Wait()
+			r.asyncHooks.Wait()
 			close(done)
 		}()
 		select {
@@ -263,11 +264,11 @@ func (r *Runner) Close(ctx context.Context) {
 		case <-ctx.Done():
 		}
 		close(r.closing)
-		for _, p := range r.daemons {
+		for _, p := range r.commandsWithDescendants {
 			p.Stop(ctx)
 		}
 	}
-	r.jobs.Wait()
+	r.asyncHooks.Wait()
 }
 
 // matchingHooks returns the hooks to run for an event: those whose matcher and "if" rule match. Of several equivalent
@@ -280,11 +281,11 @@ func (r *Runner) matchingHooks(event, subject string, in Input) []*hookEntry {
 	}
 	var chosen []*hookEntry
 	seen := map[string]bool{}
-	for _, e := range r.entries[event] {
+	for _, e := range r.hooksByEvent[event] {
 		switch key := e.equivalenceKey(); {
-		case e.agent != "" && e.agent != in.Base.AgentID:
+		case e.agentID != "" && e.agentID != in.Base.AgentID:
 		case !e.matches(event, subject), e.runsOnce && e.hasRun, !r.matchesCondition(e, in.Event):
-		case e.callback != "" && (r.options.Callback == nil || isSkippedForHostCallbacks(in.Event)):
+		case e.callbackID != "" && (r.options.Callback == nil || isSkippedForHostCallbacks(in.Event)):
 		case key != "" && seen[key]:
 		default:
 			seen[key] = true
@@ -300,11 +301,11 @@ func (r *Runner) matchesCondition(e *hookEntry, in protocol.HookInput) bool {
 	if e.config.If == "" {
 		return true
 	}
-	use, ok := toolOf(in)
+	use, ok := toolUseOfInput(in)
 	return ok && r.options.MatchRule(e.config.If, use)
 }
 
-func toolOf(in protocol.HookInput) (use protocol.ToolUse, ok bool) {
+func toolUseOfInput(in protocol.HookInput) (use protocol.ToolUse, ok bool) {
 	switch in := in.(type) {
 	case protocol.PreToolUseHook:
 		return protocol.ToolUse{ID: in.ToolUseID, Name: in.ToolName, Input: in.ToolInput}, true
@@ -318,7 +319,7 @@ func toolOf(in protocol.HookInput) (use protocol.ToolUse, ok bool) {
 	return protocol.ToolUse{}, false
 }
 
-func (r *Runner) loadSource(s Source) []protocol.Warning {
+func (r *Runner) addHooksOfSource(s Source) []protocol.Warning {
 	if len(bytes.TrimSpace(s.Raw)) == 0 {
 		return nil
 	}
@@ -341,22 +342,22 @@ func (r *Runner) loadSource(s Source) []protocol.Warning {
 			event = "SubagentStop"
 		}
 		for i, raw := range groups {
-			entries, err := r.parseGroup(raw)
+			entries, err := r.parseMatcherGroup(raw)
 			if err != nil {
 				warn(".%s[%d]: %v", event, i, err)
 			}
 			for _, e := range entries {
-				e.source, e.plugin, e.pluginID, e.environ, e.runsOnce = s.Name, s.Plugin, s.PluginID, s.Environ, s.FromSkill && e.config.Once
-				e.agent = s.Agent
+				e.settingsFile, e.plugin, e.pluginID, e.extraEnviron, e.runsOnce = s.Name, s.Plugin, s.PluginID, s.Environ, s.FromSkill && e.config.Once
+				e.agentID = s.Agent
 			}
-			r.entries[event] = append(r.entries[event], entries...)
+			r.hooksByEvent[event] = append(r.hooksByEvent[event], entries...)
 		}
 	}
 	return warnings
 }
 
-// parseGroup parses one matcher and its hooks. If a hook is invalid, it returns the valid ones and an error.
-func (r *Runner) parseGroup(raw json.RawMessage) ([]*hookEntry, error) {
+// parseMatcherGroup parses one matcher and its hooks. If a hook is invalid, it returns the valid ones and an error.
+func (r *Runner) parseMatcherGroup(raw json.RawMessage) ([]*hookEntry, error) {
 	var g struct {
 		Matcher *string           `json:"matcher"`
 		Hooks   []json.RawMessage `json:"hooks"`
@@ -377,7 +378,7 @@ func (r *Runner) parseGroup(raw json.RawMessage) ([]*hookEntry, error) {
 		var c protocol.HookConfig
 		err := json.Unmarshal(h, &c)
 		if err == nil {
-			err = checkConfig(c)
+			err = validateHookConfig(c)
 		}
 		if err != nil {
 			if fault == nil {
@@ -385,14 +386,14 @@ func (r *Runner) parseGroup(raw json.RawMessage) ([]*hookEntry, error) {
 			}
 			continue
 		}
-		entries = append(entries, &hookEntry{match: match, config: c, timeout: r.hookTimeout(c.Timeout), mustAnswer: c.OnFailure == "block"})
+		entries = append(entries, &hookEntry{matchesSubject: match, config: c, timeout: r.hookTimeout(c.Timeout), failureRefuses: c.OnFailure == "block"})
 	}
 	return entries, fault
 }
 
 // hookTimeout converts seconds to a duration; zero and negative values select the default.
 func (r *Runner) hookTimeout(seconds float64) time.Duration {
-	if d := cappedDuration(seconds * 1000); d > 0 {
+	if d := durationOfMillisUpToOneDay(seconds * 1000); d > 0 {
 		return d
 	}
 	return r.options.DefaultTimeout

@@ -146,13 +146,13 @@ func listedHook(event, matcher, source string, raw json.RawMessage) ListedHook {
 	}
 	h.EditableHook = &EditableHook{Matcher: matcher, Config: raw}
 	if len(c.Headers) > 0 {
-		h.EditableHook.Config, h.EditableHook.Redacted = emptyHeaderValues(raw), true
+		h.EditableHook.Config, h.EditableHook.Redacted = withoutHeaderValues(raw), true
 	}
 	return h
 }
 
-// emptyHeaderValues removes the values of HTTP headers, which may be secrets.
-func emptyHeaderValues(hookConfig json.RawMessage) json.RawMessage {
+// withoutHeaderValues removes the values of HTTP headers, which may be secrets.
+func withoutHeaderValues(hookConfig json.RawMessage) json.RawMessage {
 	var config map[string]any
 	if json.Unmarshal(hookConfig, &config) != nil {
 		return nil

@@ -65,7 +65,7 @@ type Failures struct {
 	CrashError string
 }
 
-func mergeResults(c *hookCall, answers []hookResult) Outcome {
+func mergeResults(c *eventRun, answers []hookResult) Outcome {
 	o := Outcome{Trace: Trace{Frames: startedProgressAndResponseEvents(c, answers)}}
 	for i := range answers {
 		a := &answers[i]
@@ -73,26 +73,26 @@ func mergeResults(c *hookCall, answers []hookResult) Outcome {
 		reason, bare, refused := a.refusalReason(c)
 		switch {
 		case a.isDetached:
-		case a.noVerdict != verdictGiven:
-			o.recordHook(c, a)
+		case a.missingVerdictReason != verdictGiven:
+			o.addAttachmentOfHookResult(c, a)
 			o.addEffectOfMissingVerdict(c, a)
 		case refused:
 			o.recordRefusal(c, a, reason, bare)
-			o.mergeOutput(c, a)
+			o.mergeHookOutput(c, a)
 			if a.entry.config.Type == "prompt" && a.output.StopReason != "" {
 				o.addTurnStopAttachment(c, a.output.StopReason)
 			}
 		default:
-			o.recordHookAnswer(c, a)
-			o.mergeOutput(c, a)
+			o.addAttachmentsOfHookAndTurnStop(c, a)
+			o.mergeHookOutput(c, a)
 		}
 	}
-	o.recordStartContext(c, answers)
+	o.addStartContextAttachment(c, answers)
 	if claudecode.HookEventNamed(c.event).FramesOnly {
 		o.Attachments = nil
 	}
 	if p := o.Permission; p != nil && !p.Interrupt {
-		o.recordPermissionDecision(c, p.Allow)
+		o.addPermissionDecisionAttachment(c, p.Allow)
 	}
 	if c.event == "Stop" {
 		o.setStopHookSummary(c, answers)
@@ -101,7 +101,7 @@ func mergeResults(c *hookCall, answers []hookResult) Outcome {
 }
 
 // recordRefusal records a refusal. bare is the unchanged reason of the hook; it may be empty.
-func (o *Outcome) recordRefusal(c *hookCall, a *hookResult, reason, bare string) {
+func (o *Outcome) recordRefusal(c *eventRun, a *hookResult, reason, bare string) {
 	if !claudecode.HookEventNamed(c.event).CanBlock {
 		own := *c
 		own.toolUseID = c.nextAttachmentIDOrToolUseID()
@@ -110,11 +110,11 @@ func (o *Outcome) recordRefusal(c *hookCall, a *hookResult, reason, bare string)
 		return
 	}
 	if claudecode.HookEventNamed(c.event).PrecedesPrompt {
-		more := originalPromptHeading + c.prompt
+		more := originalPromptHeading + c.promptText
 		if s := a.output.Specific; s != nil && s.SuppressOriginalPrompt {
 			more = ""
 		}
-		o.refusePrompt(c, reason, more, protocol.HookEffectOnPrompt{Kind: "blocked_by_hook", Reason: bare})
+		o.recordPromptRefusal(c, reason, more, protocol.HookEffectOnPrompt{Kind: "blocked_by_hook", Reason: bare})
 		return
 	}
 	if !o.Block {
@@ -139,20 +139,21 @@ func (o *Outcome) recordRefusal(c *hookCall, a *hookResult, reason, bare string)
 const maxGapOfSimultaneousHookEnds = 100 * time.Millisecond
 
 // setDenialTextFromLastHook sets the text of a refused call. If several hooks refuse it, the text comes from the hook that
-// finished last. Of hooks that finished at about the same time, the last one in configured order counts (observed with 2.1.330).
-func (o *Outcome) setDenialTextFromLastHook(c *hookCall, a *hookResult, reason, reasonFromHook string) {
+// finished last. Of hooks that finished at about the same time, the last one in configured order counts (observed with
+// 2.1.330).
+func (o *Outcome) setDenialTextFromLastHook(c *eventRun, a *hookResult, reason, reasonFromHook string) {
 	if len(o.Texts) > 0 && a.duration+maxGapOfSimultaneousHookEnds < c.slowestDenial {
 		return
 	}
 	text := blockingHookMessage(c, reason)
-	if _, tool, _ := strings.Cut(c.name, ":"); !a.isBlocked && claudecode.ToolNamed(tool).BareDenial {
-		text = cmp.Or(reasonFromHook, "Hook "+c.name+" denied this tool")
+	if _, tool, _ := strings.Cut(c.hookName, ":"); !a.hasRefused && claudecode.ToolNamed(tool).BareDenial {
+		text = cmp.Or(reasonFromHook, "Hook "+c.hookName+" denied this tool")
 	}
 	o.Texts, c.slowestDenial = []string{text}, max(c.slowestDenial, a.duration)
 }
 
-// mergeOutput merges one hook's output, except its refusal.
-func (o *Outcome) mergeOutput(c *hookCall, a *hookResult) {
+// mergeHookOutput merges one hook's output, except its refusal.
+func (o *Outcome) mergeHookOutput(c *eventRun, a *hookResult) {
 	out := a.output
 	if a.plainText != "" && claudecode.HookEventNamed(c.event).TextIsContext {
 		o.AdditionalContext = append(o.AdditionalContext, a.plainText)
@@ -167,7 +168,7 @@ func (o *Outcome) mergeOutput(c *hookCall, a *hookResult) {
 		o.StopTurn = true
 		o.StopReason = cmp.Or(o.StopReason, out.StopReason)
 		if claudecode.HookEventNamed(c.event).PrecedesPrompt {
-			text := stoppedText(out.StopReason)
+			text := stopReasonText(out.StopReason)
 			o.Texts = append(o.Texts, text)
 			o.Notices = append(o.Notices, promptRefusedEvent(c, text, protocol.HookEffectOnPrompt{Kind: "stopped_by_hook", IsKept: true, Reason: out.StopReason}))
 		}
@@ -175,30 +176,30 @@ func (o *Outcome) mergeOutput(c *hookCall, a *hookResult) {
 	s := out.Specific
 	s = cmp.Or(s, &protocol.HookSpecificOutput{})
 	o.mergeDecision(c, a, s)
-	o.mergeSpecific(c, s)
+	o.mergeHookSpecificOutput(c, s)
 }
 
 // recordAndShowMessageToUser records a hook's message to the user in the transcript and adds a notice
 // that shows the message. There is no notice at the start of a conversation and at the end of an agent.
 // Events such as MessageDisplay have none either, because their hooks are visible only as frames. Messages of hooks before and
 // after a compaction are only in [Trace.Reports].
-func (o *Outcome) recordAndShowMessageToUser(c *hookCall, text string) {
-	if c.surroundsCompaction() {
+func (o *Outcome) recordAndShowMessageToUser(c *eventRun, text string) {
+	if c.isCompactionEvent() {
 		return
 	}
 	o.addTextAttachment(c, "hook_system_message", "content", text)
 	switch {
 	case claudecode.HookEventNamed(c.event).FramesOnly, c.isSessionOrSubagentStart(), c.event == "SubagentStop":
 	default:
-		notice := informationalEvent("notice", c.name+" says: "+text)
+		notice := informationalEventOutsideTranscript("notice", c.hookName+" says: "+text)
 		o.Notices, o.Attachments[len(o.Attachments)-1].Notice = append(o.Notices, notice), notice
 	}
 }
 
 // refusalReason returns why the hook refused: reason is for users, and bare is what the hook wrote, which may be empty.
-func (a *hookResult) refusalReason(c *hookCall) (reason, bare string, refused bool) {
-	if a.isBlocked {
-		return a.blockReason, a.rawReason, true
+func (a *hookResult) refusalReason(c *eventRun) (reason, bare string, refused bool) {
+	if a.hasRefused {
+		return a.refusalReasonForUser, a.rawReason, true
 	}
 	s := a.output.Specific
 	s = cmp.Or(s, &protocol.HookSpecificOutput{})
@@ -209,7 +210,7 @@ func (a *hookResult) refusalReason(c *hookCall) (reason, bare string, refused bo
 	return cmp.Or(bare, "Blocked by hook"), bare, true
 }
 
-func (o *Outcome) mergeDecision(c *hookCall, a *hookResult, s *protocol.HookSpecificOutput) {
+func (o *Outcome) mergeDecision(c *eventRun, a *hookResult, s *protocol.HookSpecificOutput) {
 	decision := s.PermissionDecision
 	if decision == "" && a.output.Decision == "approve" {
 		decision = "allow"
@@ -222,7 +223,7 @@ func (o *Outcome) mergeDecision(c *hookCall, a *hookResult, s *protocol.HookSpec
 		o.Origin = ""
 	}
 	if d := s.Decision; d != nil && c.event == "PermissionRequest" {
-		p := protocol.PermissionAnswer{Allow: d.Behavior == "allow", UpdatedInput: dropNull(d.UpdatedInput), UpdatedPermissions: d.UpdatedPermissions, Message: d.Message, Interrupt: d.Interrupt, Source: "hook"}
+		p := protocol.PermissionAnswer{Allow: d.Behavior == "allow", UpdatedInput: nilIfJSONNull(d.UpdatedInput), UpdatedPermissions: d.UpdatedPermissions, Message: d.Message, Interrupt: d.Interrupt, Source: "hook"}
 		if o.Permission == nil || o.Permission.Allow && !p.Allow { // the first denial wins, otherwise the first verdict
 			o.Permission = &p
 		}
@@ -244,18 +245,18 @@ func decisionRank(decision string) int {
 	return 0
 }
 
-// mergeSpecific merges the keys of hookSpecificOutput, except decisions.
-func (o *Outcome) mergeSpecific(c *hookCall, s *protocol.HookSpecificOutput) {
+// mergeHookSpecificOutput merges the keys of hookSpecificOutput, except decisions.
+func (o *Outcome) mergeHookSpecificOutput(c *eventRun, s *protocol.HookSpecificOutput) {
 	if s.AdditionalContext != "" {
 		o.AdditionalContext = append(o.AdditionalContext, s.AdditionalContext)
 		if !c.isSessionOrSubagentStart() {
-			o.recordAdditionalContext(c, s.AdditionalContext)
+			o.addContextAttachment(c, s.AdditionalContext)
 		}
 	}
-	overwriteIfSet(&o.UpdatedInput, dropNull(s.UpdatedInput))
-	overwriteIfSet(&o.UpdatedOutput, dropNull(s.UpdatedToolOutput))
-	overwriteIfSet(&o.Specific.UpdatedMCPToolOutput, dropNull(s.UpdatedMCPToolOutput))
-	overwriteIfSet(&o.Specific.Content, dropNull(s.Content))
+	overwriteIfSet(&o.UpdatedInput, nilIfJSONNull(s.UpdatedInput))
+	overwriteIfSet(&o.UpdatedOutput, nilIfJSONNull(s.UpdatedToolOutput))
+	overwriteIfSet(&o.Specific.UpdatedMCPToolOutput, nilIfJSONNull(s.UpdatedMCPToolOutput))
+	overwriteIfSet(&o.Specific.Content, nilIfJSONNull(s.Content))
 	setIfNotEmpty(&o.Specific.ClassifierContext, s.ClassifierContext)
 	setIfNotEmpty(&o.Specific.SessionTitle, s.SessionTitle)
 	setIfNotEmpty(&o.Specific.InitialUserMessage, s.InitialUserMessage)
@@ -270,7 +271,7 @@ func (o *Outcome) mergeSpecific(c *hookCall, s *protocol.HookSpecificOutput) {
 	o.Specific.Retry = o.Specific.Retry || s.Retry
 }
 
-func dropNull(raw json.RawMessage) json.RawMessage {
+func nilIfJSONNull(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
 	}
@@ -289,21 +290,22 @@ func setIfNotEmpty(field *string, value string) {
 	}
 }
 
-// addEffectOfMissingVerdict handles a hook without a decision (spec: cli-contract 5.1 and 5.5; otherwise observed with 2.1.329).
-func (o *Outcome) addEffectOfMissingVerdict(c *hookCall, a *hookResult) {
-	callback := a.entry.callback != ""
-	o.Failed = o.Failed || !callback && !a.timedOut && a.noVerdict != noVerdictBecauseTypeNotSimulated
+// addEffectOfMissingVerdict handles a hook without a decision (spec: cli-contract 5.1 and 5.5; otherwise observed with
+// 2.1.329).
+func (o *Outcome) addEffectOfMissingVerdict(c *eventRun, a *hookResult) {
+	callback := a.entry.callbackID != ""
+	o.Failed = o.Failed || !callback && !a.timedOut && a.missingVerdictReason != noVerdictBecauseTypeNotSimulated
 	switch {
-	case a.noVerdict == noVerdictBecauseTypeNotSimulated && c.event == "PreToolUse":
-		a.entry.unchecked.Do(func() { o.Notices = append(o.Notices, missingVerdictWarning(c, a)) })
-	case a.noVerdict == noVerdictBecauseTypeNotSimulated:
-		text := fmt.Sprintf("%s hook of type %s was not run: it needs a model and is not simulated", c.name, a.entry.config.Type)
-		o.Notices = append(o.Notices, informationalEvent("warning", text, protocol.Field{Key: "tag", Value: "hook_not_simulated"}))
-	case a.noVerdict == noVerdictBecauseHostGone:
+	case a.missingVerdictReason == noVerdictBecauseTypeNotSimulated && c.event == "PreToolUse":
+		a.entry.uncheckedNoticeOnce.Do(func() { o.Notices = append(o.Notices, missingVerdictWarning(c, a)) })
+	case a.missingVerdictReason == noVerdictBecauseTypeNotSimulated:
+		text := fmt.Sprintf("%s hook of type %s was not run: it needs a model and is not simulated", c.hookName, a.entry.config.Type)
+		o.Notices = append(o.Notices, informationalEventOutsideTranscript("warning", text, protocol.Field{Key: "tag", Value: "hook_not_simulated"}))
+	case a.missingVerdictReason == noVerdictBecauseHostGone:
 		o.HostGone = true
-	case callback && a.noVerdict == noVerdictBecauseTimedOut:
+	case callback && a.missingVerdictReason == noVerdictBecauseTimedOut:
 		o.addEffectOfCallbackTimeout(c, a)
-	case callback && a.noVerdict == noVerdictBecauseInvalidOutput:
+	case callback && a.missingVerdictReason == noVerdictBecauseInvalidOutput:
 		o.addEffectOfWrongEventAnswer(c, a)
 	default:
 		if callback {
@@ -311,56 +313,56 @@ func (o *Outcome) addEffectOfMissingVerdict(c *hookCall, a *hookResult) {
 		}
 		if a.entry.canFailureBlockEvent(c.event) {
 			o.blockOnFailure(c, a)
-		} else if c.event == "PreToolUse" && !callback && (a.noVerdict != noVerdictBecauseFailed || a.wasKilled) {
-			a.entry.unchecked.Do(func() { o.Notices = append(o.Notices, missingVerdictWarning(c, a)) })
+		} else if c.event == "PreToolUse" && !callback && (a.missingVerdictReason != noVerdictBecauseFailed || a.wasKilled) {
+			a.entry.uncheckedNoticeOnce.Do(func() { o.Notices = append(o.Notices, missingVerdictWarning(c, a)) })
 		}
 	}
 }
 
 // addEffectOfCallbackTimeout handles a callback that did not answer in time. A tool call or a prompt that waited for the answer
 // is refused. If the callback was asked whether a turn may end, the turn ends.
-func (o *Outcome) addEffectOfCallbackTimeout(c *hookCall, a *hookResult) {
+func (o *Outcome) addEffectOfCallbackTimeout(c *eventRun, a *hookResult) {
 	switch {
 	case c.event == "PreToolUse":
 		o.setNotExecutedTextIfUnset(preToolUseTimeoutText)
 	case claudecode.HookEventNamed(c.event).PrecedesPrompt:
 		reason := fmt.Sprintf("%s hook callback timed out after %dms", c.event, a.entry.timeout.Milliseconds())
-		o.refusePrompt(c, reason, "", protocol.HookEffectOnPrompt{Kind: "no_verdict", NoVerdict: "callback_timed_out"})
+		o.recordPromptRefusal(c, reason, "", protocol.HookEffectOnPrompt{Kind: "no_verdict", NoVerdict: "callback_timed_out"})
 	case claudecode.HookEventNamed(c.event).PrecedesEnd:
 		o.recordAndShowMessageToUser(c, hostSilentText)
 	}
 }
 
 // addEffectOfWrongEventAnswer handles a callback whose answer is for another event.
-func (o *Outcome) addEffectOfWrongEventAnswer(c *hookCall, a *hookResult) {
+func (o *Outcome) addEffectOfWrongEventAnswer(c *eventRun, a *hookResult) {
 	switch c.event {
 	case "PreToolUse":
 		o.setNotExecutedTextIfUnset(preToolUseErrorText)
 	case "UserPromptSubmit":
 		setIfUnset(&o.CrashError, a.stderr)
 	case "Stop":
-		ev := informationalEvent("warning", "Stop hook failed: "+a.stderr)
+		ev := informationalEventOutsideTranscript("warning", "Stop hook failed: "+a.stderr)
 		ev.StreamOnly = false
 		o.Notices = append(o.Notices, ev)
 	}
 }
 
 // blockOnFailure turns a failure into a refusal (onFailure "block").
-func (o *Outcome) blockOnFailure(c *hookCall, a *hookResult) {
+func (o *Outcome) blockOnFailure(c *eventRun, a *hookResult) {
 	how, kind := "failed", "hook_failed"
 	if a.timedOut {
 		how, kind = "timed out", "hook_timed_out"
 	}
 	short := fmt.Sprintf("[%s]: %s; blocking because onFailure is \"block\"", a.entry.messageLabel(), how)
 	reason, detail := short, strings.TrimSpace(a.stderr)
-	if a.entry.callback != "" {
-		detail = "Hook callback " + a.entry.callback + " failed: " + callbackFailedText
+	if a.entry.callbackID != "" {
+		detail = "Hook callback " + a.entry.callbackID + " failed: " + callbackFailedText
 	}
 	if detail != "" && !a.timedOut {
 		reason += "\n" + detail
 	}
 	if claudecode.HookEventNamed(c.event).PrecedesPrompt {
-		o.refusePrompt(c, reason, "", protocol.HookEffectOnPrompt{Kind: "no_verdict", NoVerdict: kind, Reason: short})
+		o.recordPromptRefusal(c, reason, "", protocol.HookEffectOnPrompt{Kind: "no_verdict", NoVerdict: kind, Reason: short})
 		return
 	}
 	if claudecode.HookEventNamed(c.event).CanBlock {
@@ -368,7 +370,7 @@ func (o *Outcome) blockOnFailure(c *hookCall, a *hookResult) {
 	}
 }
 
-func (o *Outcome) refusePrompt(c *hookCall, reason, suffix string, outcome protocol.HookEffectOnPrompt) {
+func (o *Outcome) recordPromptRefusal(c *eventRun, reason, suffix string, outcome protocol.HookEffectOnPrompt) {
 	if !o.Block {
 		o.Reason = reason
 	}

@@ -23,7 +23,7 @@ func (e *wrongHookEventNameError) Error() string {
 	return fmt.Sprintf("Hook returned incorrect event name: expected '%s' but got '%s'. Full stdout: %s", e.wantEvent, e.gotEvent, e.wholeMessage)
 }
 
-func parseObjectText(text string) (json.RawMessage, bool) {
+func parseJSONObjectText(text string) (json.RawMessage, bool) {
 	text = strings.TrimSpace(text)
 	if !strings.HasPrefix(text, "{") || !json.Valid([]byte(text)) {
 		return nil, false
@@ -202,16 +202,16 @@ func jsonType(value any) string {
 	return "number"
 }
 
-// isAsync reports whether a command's first output line asks to run it in the background; limit 0 means unspecified.
-func isAsync(line string) (limit time.Duration, async bool) {
+// parseAsyncRequest reports whether a command's first output line asks to run it in the background; limit 0 means unspecified.
+func parseAsyncRequest(line string) (limit time.Duration, async bool) {
 	var out protocol.HookOutput
 	if !strings.HasPrefix(line, "{") || json.Unmarshal([]byte(line), &out) != nil {
 		return 0, false
 	}
-	return cappedDuration(out.AsyncTimeout), out.Async
+	return durationOfMillisUpToOneDay(out.AsyncTimeout), out.Async
 }
 
-func cappedDuration(ms float64) time.Duration {
+func durationOfMillisUpToOneDay(ms float64) time.Duration {
 	const most = 24 * 60 * 60 * 1000 // one day in milliseconds, so that time.Duration cannot overflow
 	if !(ms > 0) {
 		return 0
@@ -267,16 +267,16 @@ func valueTextAtDottedPath(jsonTree any, dottedPath string) string {
 // blockExitCode is the exit status of a command that blocks a call, a prompt or a turn's end (spec: cli-contract 5.5).
 const blockExitCode = 2
 
-type hookCall struct {
+type eventRun struct {
 	event                     string
-	name                      string // "EVENT" or "EVENT:SUBJECT"
+	hookName                  string // "EVENT" or "EVENT:SUBJECT"
 	toolUseID, cwd, sessionID string
 	stdin                     []byte
-	prompt                    string        // text of the prompt; set only for events about a prompt
+	promptText                string        // text of the prompt; set only for events about a prompt
 	effort                    string        // effort level; empty means that the event has none
 	slowestDenial             time.Duration // duration of the slowest hook that refused the call
 	startShown                bool          // the hook_started events have been shown
-	ids                       []string      // ids for attachments, one for each hook; nil means that all attachments have the id toolUseID
+	attachmentIDs             []string      // ids for attachments, one for each hook; nil means that all attachments have the id toolUseID
 }
 
 type hookResult struct {
@@ -285,20 +285,20 @@ type hookResult struct {
 	output protocol.HookOutput
 	// plainText is standard output that is not a JSON object; empty otherwise.
 	plainText string
-	// blockReason is the reason of a hook that blocked with exit status 2, as users see it: after the label of the
+	// refusalReasonForUser is the reason of a hook that blocked with exit status 2, as users see it: after the label of the
 	// hook. rawReason is the same reason without the label.
-	blockReason, rawReason string
-	isBlocked              bool
-	stdout, stderr         string
-	progress               []partialOutput // output while the hook was running
-	exitCode               *int            // nil means that the hook was killed
-	outcome                runOutcome
-	noVerdict              noVerdictReason
-	timedOut               bool
-	wasKilled              bool            // the hook was killed by a signal
-	isDetached             bool            // the hook runs or ran in the background, so it gives no decision
-	ended                  chan hookResult // receives the result of a detached hook
-	duration               time.Duration
+	refusalReasonForUser, rawReason string
+	hasRefused                      bool
+	stdout, stderr                  string
+	outputsWhileRunning             []partialOutput // output while the hook was running
+	exitCode                        *int            // nil means that the hook was killed
+	outcome                         runOutcome
+	missingVerdictReason            noVerdictReason
+	timedOut                        bool
+	wasKilled                       bool            // the hook was killed by a signal
+	isDetached                      bool            // the hook runs or ran in the background, so it gives no decision
+	detachedResult                  chan hookResult // receives the result of a detached hook
+	duration                        time.Duration
 }
 
 type partialOutput struct{ stdout, stderr string }
@@ -323,17 +323,18 @@ const (
 	noVerdictBecauseTypeNotSimulated // a hook type that is not simulated
 )
 
-// readOutput interprets the output of a successful configured hook: a JSON object is parsed, any other output is plain text.
-func (a *hookResult) readOutput(event string) {
-	object, ok := parseObjectText(a.stdout)
+// interpretSuccessfulOutput interprets the output of a successful configured hook: a JSON object is parsed, any other
+// output is plain text.
+func (a *hookResult) interpretSuccessfulOutput(event string) {
+	object, ok := parseJSONObjectText(a.stdout)
 	if !ok {
 		a.plainText = a.stdout
 		return
 	}
 	out, err := parseOutput(event, object)
 	if err != nil {
-		a.outcome, a.noVerdict = outcomeError, noVerdictBecauseInvalidOutput
-		a.stderr = invalidOutputText(object, err)
+		a.outcome, a.missingVerdictReason = outcomeError, noVerdictBecauseInvalidOutput
+		a.stderr = invalidOutputMessage(object, err)
 		if _, read := errors.AsType[*shapeError](err); !read { // the CLI treats a hook with invalid JSON as one that did not run
 			a.stdout, a.exitCode = "", new(1)
 		}
@@ -344,7 +345,7 @@ func (a *hookResult) readOutput(event string) {
 
 func timeoutOrErrorResult(ctx, timeoutCtx context.Context, err error) hookResult {
 	if timeoutCtx.Err() != nil && ctx.Err() == nil {
-		return hookResult{outcome: outcomeCancelled, noVerdict: noVerdictBecauseTimedOut, timedOut: true}
+		return hookResult{outcome: outcomeCancelled, missingVerdictReason: noVerdictBecauseTimedOut, timedOut: true}
 	}
-	return hookResult{outcome: outcomeError, noVerdict: noVerdictBecauseFailed, stderr: err.Error()}
+	return hookResult{outcome: outcomeError, missingVerdictReason: noVerdictBecauseFailed, stderr: err.Error()}
 }

@@ -52,11 +52,11 @@ func TestOutputForm(t *testing.T) {
 		allowed(`{"type":"addDirectories","destination":"session"}`):                         updated + `directories: expected array, received undefined`,
 	} {
 		a := hookResult{stdout: output, exitCode: new(0), outcome: outcomeSuccess}
-		a.readOutput("Stop") // the schema is checked before the name of the event
+		a.interpretSuccessfulOutput("Stop") // the schema is checked before the name of the event
 		if got, _, _ := strings.Cut(a.stderr, "\n"); got != "Hook JSON output validation failed — "+want {
 			t.Errorf("%s\nsays %s\nwant %s", output, got, want)
 		}
-		if a.outcome != outcomeError || a.noVerdict != noVerdictBecauseInvalidOutput || *a.exitCode != 0 || a.stdout != output {
+		if a.outcome != outcomeError || a.missingVerdictReason != noVerdictBecauseInvalidOutput || *a.exitCode != 0 || a.stdout != output {
 			t.Errorf("%s: %+v", output, a)
 		}
 	}

@@ -12,12 +12,12 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-type showStartedKey struct{}
+type hookStartedCallbackKey struct{}
 
 // WithHookStartedCallback returns a context for [Runner.Run]. When all hooks of the event have started,
 // onAllHooksStarted is called with their hook_started events. The [Outcome] then does not contain these events.
 func WithHookStartedCallback(ctx context.Context, onAllHooksStarted func([]protocol.Event)) context.Context {
-	return context.WithValue(ctx, showStartedKey{}, onAllHooksStarted)
+	return context.WithValue(ctx, hookStartedCallbackKey{}, onAllHooksStarted)
 }
 
 // Run runs all matching hooks of the event concurrently and merges their answers in configured order. When ctx is
@@ -31,20 +31,20 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 	c := r.newHookCall(in, event, subject)
 	if c.isSessionOrSubagentStart() || claudecode.HookEventNamed(event).PrecedesPrompt {
 		for range chosen {
-			c.ids = append(c.ids, r.options.NewID())
+			c.attachmentIDs = append(c.attachmentIDs, r.options.NewID())
 		}
 	}
 	r.removeEnvFiles(event)
-	showStart, _ := ctx.Value(showStartedKey{}).(func([]protocol.Event))
+	showStart, _ := ctx.Value(hookStartedCallbackKey{}).(func([]protocol.Event))
 	c.startShown = showStart != nil
 	answers := make([]hookResult, len(chosen))
 	for i, e := range chosen {
 		answers[i].entry = e
-		if e.callback == "" {
+		if e.callbackID == "" {
 			answers[i].id = r.options.NewID()
 		}
 	}
-	startEvents := startedFrames(c, answers)
+	startEvents := hookStartedEvents(c, answers)
 	var running, starting sync.WaitGroup
 	for i := range answers {
 		starting.Add(1)
@@ -53,7 +53,7 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 			defer begun() // a callback may fail before the host has received the request
 			a := &answers[i]
 			started, entry, id := r.options.Now(), a.entry, a.id
-			if entry.callback == "" {
+			if entry.callbackID == "" {
 				begun()
 			}
 			*a = r.runHook(protocol.WithRequestSent(ctx, begun), c, entry, i)
@@ -68,7 +68,7 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 	r.mu.Lock()
 	for _, a := range answers {
 		if a.isDetached && event != "SessionEnd" && event != "StopFailure" && event != "InstructionsLoaded" { // hook_response events of these three events are not shown
-			r.detached = append(r.detached, unreportedAsyncHook{c, a})
+			r.unreportedAsyncHooks = append(r.unreportedAsyncHooks, unreportedAsyncHook{c, a})
 		}
 	}
 	r.mu.Unlock()
@@ -79,7 +79,7 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 	return mergeResults(c, answers)
 }
 
-func (r *Runner) newHookCall(in Input, event, subject string) *hookCall {
+func (r *Runner) newHookCall(in Input, event, subject string) *eventRun {
 	base := in.Base
 	setIfUnset(&base.SessionID, r.options.SessionID)
 	setIfUnset(&base.TranscriptPath, r.options.TranscriptPath)
@@ -88,12 +88,12 @@ func (r *Runner) newHookCall(in Input, event, subject string) *hookCall {
 	base.AgentType = cmp.Or(base.AgentType, r.options.AgentType)
 	cwd := base.CWD
 	base.CWD = cmp.Or(r.options.DisplayCWD, base.CWD)
-	c := &hookCall{event: event, name: event, toolUseID: in.ToolUseID, cwd: cwd, sessionID: base.SessionID, stdin: inputJSON(base, in.Event)}
+	c := &eventRun{event: event, hookName: event, toolUseID: in.ToolUseID, cwd: cwd, sessionID: base.SessionID, stdin: inputJSON(base, in.Event)}
 	if base.Effort != nil {
 		c.effort = base.Effort.Level
 	}
 	if subject != "" && event != "UserPromptExpansion" && event != "SubagentStop" {
-		c.name += ":" + subject
+		c.hookName += ":" + subject
 	}
 	if c.toolUseID == "" {
 		c.toolUseID = r.options.NewID()
@@ -105,9 +105,9 @@ func (r *Runner) newHookCall(in Input, event, subject string) *hookCall {
 	case protocol.MessageDisplayHook:
 		c.toolUseID = p.MessageID + "-" + strconv.Itoa(p.Index)
 	case protocol.UserPromptSubmitHook:
-		c.prompt = p.Prompt
+		c.promptText = p.Prompt
 	case protocol.UserPromptExpansionHook:
-		c.prompt = p.Prompt
+		c.promptText = p.Prompt
 	}
 	return c
 }
@@ -126,26 +126,26 @@ func inputJSON(base protocol.HookBase, event protocol.HookInput) []byte {
 	return append(append(head[:len(head)-1], ','), own[1:]...)
 }
 
-func (r *Runner) runHook(ctx context.Context, c *hookCall, e *hookEntry, index int) hookResult {
+func (r *Runner) runHook(ctx context.Context, c *eventRun, e *hookEntry, index int) hookResult {
 	switch {
-	case e.callback != "":
-		return r.askHost(ctx, c, e)
+	case e.callbackID != "":
+		return r.runHostCallback(ctx, c, e)
 	case e.config.Type == "command":
-		return r.runCommand(ctx, c, e, index)
+		return r.runCommandHook(ctx, c, e, index)
 	case e.config.Type == "http":
-		return r.postInput(ctx, c, e)
+		return r.runHTTPHook(ctx, c, e)
 	case e.config.Type == "mcp_tool":
-		return r.callMCPTool(ctx, c, e)
+		return r.runMCPToolHook(ctx, c, e)
 	case e.config.Type == "prompt":
-		return judgePromptAnswer(c, e, cmp.Or(r.options.PromptAnswer, "OK"))
+		return resultFromPromptAnswer(c, e, cmp.Or(r.options.PromptAnswer, "OK"))
 	}
-	return hookResult{outcome: outcomeSuccess, noVerdict: noVerdictBecauseTypeNotSimulated}
+	return hookResult{outcome: outcomeSuccess, missingVerdictReason: noVerdictBecauseTypeNotSimulated}
 }
 
-// judgePromptAnswer derives the result of a hook of type prompt from the model's answer (observed with 2.1.330).
-func judgePromptAnswer(c *hookCall, e *hookEntry, answer string) hookResult {
+// resultFromPromptAnswer derives the result of a hook of type prompt from the model's answer (observed with 2.1.330).
+func resultFromPromptAnswer(c *eventRun, e *hookEntry, answer string) hookResult {
 	if c.isSessionOrSubagentStart() {
-		return hookResult{outcome: outcomeError, noVerdict: noVerdictBecauseInvalidOutput, exitCode: new(1), stderr: "Failed to run: prompt-type hooks are not supported for " +
+		return hookResult{outcome: outcomeError, missingVerdictReason: noVerdictBecauseInvalidOutput, exitCode: new(1), stderr: "Failed to run: prompt-type hooks are not supported for " +
 			c.event + " events (no conversation context is available). Use a command-type hook instead."}
 	}
 	var verdict struct {
@@ -153,14 +153,14 @@ func judgePromptAnswer(c *hookCall, e *hookEntry, answer string) hookResult {
 		Reason string `json:"reason"`
 	}
 	if json.Unmarshal([]byte(answer), &verdict) != nil || verdict.OK == nil {
-		return hookResult{outcome: outcomeError, noVerdict: noVerdictBecauseInvalidOutput, exitCode: new(1), stdout: answer, stderr: "JSON validation failed"}
+		return hookResult{outcome: outcomeError, missingVerdictReason: noVerdictBecauseInvalidOutput, exitCode: new(1), stdout: answer, stderr: "JSON validation failed"}
 	}
 	a := hookResult{outcome: outcomeSuccess}
 	if *verdict.OK {
 		return a
 	}
 	if c.event == "PreToolUse" || claudecode.HookEventNamed(c.event).PrecedesEnd {
-		a.isBlocked, a.rawReason, a.blockReason = true, verdict.Reason, "["+e.messageLabel()+"]: "+verdict.Reason
+		a.hasRefused, a.rawReason, a.refusalReasonForUser = true, verdict.Reason, "["+e.messageLabel()+"]: "+verdict.Reason
 	}
 	if !claudecode.HookEventNamed(c.event).PrecedesEnd {
 		a.output.Continue, a.output.StopReason = new(false), verdict.Reason
@@ -168,32 +168,32 @@ func judgePromptAnswer(c *hookCall, e *hookEntry, answer string) hookResult {
 	return a
 }
 
-func (r *Runner) askHost(ctx context.Context, c *hookCall, e *hookEntry) hookResult {
+func (r *Runner) runHostCallback(ctx context.Context, c *eventRun, e *hookEntry) hookResult {
 	limited, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
-	raw, err := r.options.Callback(limited, e.callback, c.stdin, c.toolUseID)
+	raw, err := r.options.Callback(limited, e.callbackID, c.stdin, c.toolUseID)
 	switch {
 	case err != nil && limited.Err() != nil:
-		return hookResult{outcome: outcomeCancelled, noVerdict: noVerdictBecauseTimedOut, timedOut: true}
+		return hookResult{outcome: outcomeCancelled, missingVerdictReason: noVerdictBecauseTimedOut, timedOut: true}
 	case errors.Is(err, ErrHostGone):
-		return hookResult{outcome: outcomeCancelled, noVerdict: noVerdictBecauseHostGone}
+		return hookResult{outcome: outcomeCancelled, missingVerdictReason: noVerdictBecauseHostGone}
 	case err != nil:
-		return hookResult{outcome: outcomeError, noVerdict: noVerdictBecauseFailed}
+		return hookResult{outcome: outcomeError, missingVerdictReason: noVerdictBecauseFailed}
 	}
 	out, err := parseOutput(c.event, raw)
 	switch wrong, is := errors.AsType[*wrongHookEventNameError](err); {
 	case is:
-		return hookResult{outcome: outcomeError, noVerdict: noVerdictBecauseInvalidOutput, stderr: wrong.Error()}
+		return hookResult{outcome: outcomeError, missingVerdictReason: noVerdictBecauseInvalidOutput, stderr: wrong.Error()}
 	case err != nil:
-		return hookResult{outcome: outcomeError, noVerdict: noVerdictBecauseFailed}
+		return hookResult{outcome: outcomeError, missingVerdictReason: noVerdictBecauseFailed}
 	}
 	return hookResult{outcome: outcomeSuccess, output: out}
 }
 
-// callMCPTool calls a tool of a connected server; its text is interpreted like a command's standard output.
-func (r *Runner) callMCPTool(ctx context.Context, c *hookCall, e *hookEntry) hookResult {
+// runMCPToolHook calls a tool of a connected server; its text is interpreted like a command's standard output.
+func (r *Runner) runMCPToolHook(ctx context.Context, c *eventRun, e *hookEntry) hookResult {
 	if r.options.MCPTool == nil {
-		return hookResult{outcome: outcomeError, noVerdict: noVerdictBecauseFailed, stderr: "MCP tools are not available to hooks"}
+		return hookResult{outcome: outcomeError, missingVerdictReason: noVerdictBecauseFailed, stderr: "MCP tools are not available to hooks"}
 	}
 	limited, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
@@ -202,7 +202,7 @@ func (r *Runner) callMCPTool(ctx context.Context, c *hookCall, e *hookEntry) hoo
 		return timeoutOrErrorResult(ctx, limited, err)
 	}
 	a := hookResult{stdout: text, exitCode: new(0), outcome: outcomeSuccess}
-	a.readOutput(c.event)
+	a.interpretSuccessfulOutput(c.event)
 	return a
 }
 
@@ -237,11 +237,11 @@ func isSkippedForHostCallbacks(in protocol.HookInput) bool {
 }
 
 // addHookReportIfEnabled adds a report about the hooks that ran, if Options.Reports is set.
-func (r *Runner) addHookReportIfEnabled(c *hookCall, answers []hookResult) {
+func (r *Runner) addHookReportIfEnabled(c *eventRun, answers []hookResult) {
 	if !r.options.Reports {
 		return
 	}
-	out := protocol.HookReport{Event: c.event, Name: c.name, Hooks: len(answers)}
+	out := protocol.HookReport{Event: c.event, Name: c.hookName, Hooks: len(answers)}
 	for i := range answers {
 		a := &answers[i]
 		switch _, _, refused := a.refusalReason(c); {

@@ -20,14 +20,14 @@ const (
 const originalPromptHeading = "\n\nOriginal prompt: "
 
 // blockingHookMessage returns the message with which an event reports that a hook blocked (spec: cli-contract 5.3).
-func blockingHookMessage(c *hookCall, reason string) string {
+func blockingHookMessage(c *eventRun, reason string) string {
 	switch c.event {
 	case "Stop", "SubagentStop":
 		return "Stop hook feedback:\n" + reason
 	case "TeammateIdle", "TaskCreated", "TaskCompleted":
 		return c.event + " hook feedback:\n" + reason
 	}
-	return c.name + " hook error: " + reason
+	return c.hookName + " hook error: " + reason
 }
 
 // BlockingStopHookNotification returns the event that follows the user message with the feedback of a blocking Stop hook.
@@ -39,24 +39,25 @@ func BlockingStopHookNotification() *protocol.System {
 	}}
 }
 
-// informationalEvent returns an event that transcripts do not contain, because an attachment has the same content.
-func informationalEvent(level, content string, more ...protocol.Field) *protocol.System {
+// informationalEventOutsideTranscript returns an event that transcripts do not contain, because an attachment has the
+// same content.
+func informationalEventOutsideTranscript(level, content string, more ...protocol.Field) *protocol.System {
 	fields := []protocol.Field{{Key: "content", Value: content}, {Key: "level", Value: level}}
 	return &protocol.System{Subtype: "informational", Fields: append(fields, more...), StreamOnly: true}
 }
 
 // promptRefusedEvent returns the event for a prompt that a hook stopped. For UserPromptSubmit it contains outcome.
-func promptRefusedEvent(c *hookCall, text string, outcome protocol.HookEffectOnPrompt) *protocol.System {
+func promptRefusedEvent(c *eventRun, text string, outcome protocol.HookEffectOnPrompt) *protocol.System {
 	fields := []protocol.Field{{Key: "prevent_continuation", Value: true}}
 	if c.event == "UserPromptSubmit" {
 		fields = append(fields, protocol.Field{Key: "prompt_submit_outcome", Value: outcome})
 	}
-	ev := informationalEvent("warning", text, fields...)
+	ev := informationalEventOutsideTranscript("warning", text, fields...)
 	ev.StreamOnly = false // transcripts contain the event, because no attachment contains its text
 	return ev
 }
 
-func stoppedText(reason string) string {
+func stopReasonText(reason string) string {
 	if reason == "" {
 		return "Operation stopped by hook"
 	}
@@ -69,35 +70,35 @@ const callbackFailedText = "the SDK host replied with an error or an invalid ans
 // hostSilentText is shown if the host does not answer a callback that decides whether a turn may end.
 const hostSilentText = "The app driving this session didn't respond, so this turn ended without it."
 
-func callbackFailedEvent(c *hookCall, a *hookResult) *protocol.System {
+func callbackFailedEvent(c *eventRun, a *hookResult) *protocol.System {
 	so := "Its answer was treated as empty."
 	if a.entry.canFailureBlockEvent(c.event) {
 		so = `onFailure is "block", so this failure counts as a block.`
 	}
-	return informationalEvent("warning", fmt.Sprintf("%s: Hook callback %s failed: %s %s", c.event, a.entry.callback, callbackFailedText, so),
+	return informationalEventOutsideTranscript("warning", fmt.Sprintf("%s: Hook callback %s failed: %s %s", c.event, a.entry.callbackID, callbackFailedText, so),
 		protocol.Field{Key: "tag", Value: "hook_callback_failed"})
 }
 
-func missingVerdictWarning(c *hookCall, a *hookResult) *protocol.System {
+func missingVerdictWarning(c *eventRun, a *hookResult) *protocol.System {
 	text := "A hook gave no usable answer, so it didn't check this action."
 	if a.timedOut {
 		text = "A hook didn't answer in time, so it didn't check this action."
 	}
-	return informationalEvent("warning", text,
+	return informationalEventOutsideTranscript("warning", text,
 		protocol.Field{Key: "tag", Value: "hook_no_verdict"},
-		protocol.Field{Key: "hook_no_verdict", Value: missingVerdict{c.event, c.toolUseID, a.timedOut}})
+		protocol.Field{Key: "hook_no_verdict", Value: missingVerdictData{c.event, c.toolUseID, a.timedOut}})
 }
 
-type missingVerdict struct {
+type missingVerdictData struct {
 	HookEvent string `json:"hook_event"`
 	ToolUseID string `json:"tool_use_id"`
 	TimedOut  bool   `json:"timed_out"`
 }
 
-func startedFrames(c *hookCall, answers []hookResult) []protocol.Event {
+func hookStartedEvents(c *eventRun, answers []hookResult) []protocol.Event {
 	var started []protocol.Event
 	for i := range answers {
-		if e := answers[i].entry; e.callback == "" && e.config.Type != "prompt" && e.config.Type != "agent" {
+		if e := answers[i].entry; e.callbackID == "" && e.config.Type != "prompt" && e.config.Type != "agent" {
 			started = append(started, &protocol.System{Subtype: "hook_started", Fields: hookIDNameAndEventFields(c, &answers[i])})
 		}
 	}
@@ -105,46 +106,46 @@ func startedFrames(c *hookCall, answers []hookResult) []protocol.Event {
 }
 
 // startedProgressAndResponseEvents returns the hook_started, hook_progress and hook_response events that were not shown yet.
-func startedProgressAndResponseEvents(c *hookCall, answers []hookResult) []protocol.Event {
+func startedProgressAndResponseEvents(c *eventRun, answers []hookResult) []protocol.Event {
 	if c.event == "SessionEnd" {
 		return nil
 	}
 	var started, between, ended []protocol.Event
 	if !c.startShown {
-		started = startedFrames(c, answers)
+		started = hookStartedEvents(c, answers)
 	}
 	for i := range answers {
 		a := &answers[i]
-		if a.entry.callback != "" || a.noVerdict == noVerdictBecauseTypeNotSimulated {
+		if a.entry.callbackID != "" || a.missingVerdictReason == noVerdictBecauseTypeNotSimulated {
 			continue
 		}
 		if a.entry.config.Type == "prompt" {
 			if c.event == "SessionStart" {
-				ended = append(ended, hookResponse(c, a))
+				ended = append(ended, hookResponseEvent(c, a))
 			}
 			continue
 		}
 		head := hookIDNameAndEventFields(c, a)
-		for _, p := range a.progress {
+		for _, p := range a.outputsWhileRunning {
 			between = append(between, &protocol.System{Subtype: "hook_progress", Fields: append(head[:len(head):len(head)],
 				protocol.Field{Key: "stdout", Value: p.stdout},
 				protocol.Field{Key: "stderr", Value: p.stderr},
 				protocol.Field{Key: "output", Value: p.stdout + p.stderr})})
 		}
 		if !a.isDetached {
-			ended = append(ended, hookResponse(c, a))
+			ended = append(ended, hookResponseEvent(c, a))
 		}
 	}
 	return slices.Concat(started, between, ended)
 }
 
-func hookIDNameAndEventFields(c *hookCall, a *hookResult) []protocol.Field {
-	return []protocol.Field{{Key: "hook_id", Value: a.id}, {Key: "hook_name", Value: c.name}, {Key: "hook_event", Value: c.event}}
+func hookIDNameAndEventFields(c *eventRun, a *hookResult) []protocol.Field {
+	return []protocol.Field{{Key: "hook_id", Value: a.id}, {Key: "hook_name", Value: c.hookName}, {Key: "hook_event", Value: c.event}}
 }
 
-func hookResponse(c *hookCall, a *hookResult) *protocol.System {
+func hookResponseEvent(c *eventRun, a *hookResult) *protocol.System {
 	output := a.stdout + a.stderr
-	if a.noVerdict == noVerdictBecauseInvalidOutput && a.stdout != "" {
+	if a.missingVerdictReason == noVerdictBecauseInvalidOutput && a.stdout != "" {
 		output = a.stdout // stderr contains the message about the invalid output
 	}
 	fields := append(hookIDNameAndEventFields(c, a),
@@ -157,7 +158,7 @@ func hookResponse(c *hookCall, a *hookResult) *protocol.System {
 	return &protocol.System{Subtype: "hook_response", Fields: append(fields, protocol.Field{Key: "outcome", Value: a.outcome})}
 }
 
-func invalidOutputText(object json.RawMessage, err error) string {
+func invalidOutputMessage(object json.RawMessage, err error) string {
 	var shown bytes.Buffer
 	if bad, ok := errors.AsType[*shapeError](err); ok && json.Indent(&shown, object, "", "  ") == nil {
 		return "Hook JSON output validation failed — " + bad.Error() + "\n\nThe hook's output was: " + shown.String()

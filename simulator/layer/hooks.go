@@ -61,11 +61,13 @@ func (defaultLocation) Dir() string                   { return "" }
 func (defaultLocation) Mode() protocol.PermissionMode { return protocol.ModeDefault }
 
 // Hooks returns the middleware that runs the hooks around every tool call (spec: cli-contract 5.3 and 5.4).
-func Hooks(o HookOptions) executor.Middleware { return executor.Func(newHooks(o).execute) }
+func Hooks(o HookOptions) executor.Middleware {
+	return executor.Func(newHookMiddleware(o).runCallWithHooks)
+}
 
-type hookMiddleware struct{ o HookOptions }
+type hookMiddleware struct{ options HookOptions }
 
-func newHooks(o HookOptions) *hookMiddleware {
+func newHookMiddleware(o HookOptions) *hookMiddleware {
 	o.State = cmp.Or(o.State, &simulator.SessionState{})
 	o.Location = cmp.Or[simulator.Location](o.Location, defaultLocation{})
 	o.Tools = cmp.Or[HookToolInfo](o.Tools, defaultHookToolInfo{})
@@ -73,27 +75,27 @@ func newHooks(o HookOptions) *hookMiddleware {
 }
 
 func (h *hookMiddleware) baseInput() protocol.HookBase {
-	now := h.o.State.Snapshot()
-	return protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, PromptID: now.PromptID, CWD: h.o.Location.Dir(), PermissionMode: h.o.Location.Mode(), Effort: now.HookEffort()}
+	now := h.options.State.Snapshot()
+	return protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, PromptID: now.PromptID, CWD: h.options.Location.Dir(), PermissionMode: h.options.Location.Mode(), Effort: now.HookEffort()}
 }
 
-func (h *hookMiddleware) execute(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
-	before := h.runHooks(ctx, use, protocol.PreToolUseHook{ToolName: toolNameForHooks(use.Name), ToolInput: use.InputForHooksAndHosts(), ToolUseID: use.ID, MCPServer: h.o.Tools.Server(use.Name)})
-	if h.o.Runner.Matches("PreToolUse", toolNameForHooks(use.Name)) {
+func (h *hookMiddleware) runCallWithHooks(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
+	before := h.runHooks(ctx, use, protocol.PreToolUseHook{ToolName: toolNameForHooks(use.Name), ToolInput: use.InputForHooksAndHosts(), ToolUseID: use.ID, MCPServer: h.options.Tools.Server(use.Name)})
+	if h.options.Runner.Matches("PreToolUse", toolNameForHooks(use.Name)) {
 		simulator.LetMessageStreamContinue(ctx) // the stream continues even if the "if" rules of the hooks exclude the call
 	}
 	simulator.WaitForMessageStreamEnd(ctx)
 	if err := ctx.Err(); err != nil {
 		return executor.Result{}, err
 	}
-	shown, ends := splitTurnEnds(h.visibleEvents(ctx, before))
+	shown, ends := splitOffTurnEndEvents(h.eventsToShowWithResult(ctx, before))
 	if before.Decision == "defer" && use.Siblings > 0 {
 		before.Decision = "" // a call can be deferred to a later run only if its message has no other calls
 		shown = append(shown, ignoredDeferEvent(use.Name))
 	}
 	answer := hookRefusal(use, before)
 	if answer == nil && before.UpdatedInput != nil {
-		use, answer = h.replaceInput(ctx, use, before.UpdatedInput)
+		use, answer = h.withInputFromHook(ctx, use, before.UpdatedInput)
 	}
 	if answer != nil {
 		answer.EventsBefore, answer.EventsAfter = append(shown, answer.EventsBefore...), append(ends, answer.EventsAfter...)
@@ -103,7 +105,7 @@ func (h *hookMiddleware) execute(ctx context.Context, use protocol.ToolUse, next
 	if before.Decision == "allow" || before.Decision == "ask" {
 		use.Hook = &protocol.HookVerdict{Decision: before.Decision, Reason: before.Reason, Origin: before.Origin}
 	}
-	dir := h.o.Location.Dir()
+	dir := h.options.Location.Dir()
 	result, err := next.Execute(ctx, use)
 	if err != nil {
 		return result, err
@@ -114,10 +116,10 @@ func (h *hookMiddleware) execute(ctx context.Context, use protocol.ToolUse, next
 	}
 	result.Context = append(before.AdditionalContext, result.Context...)
 	if result.NonExecutionKind == "" {
-		h.runAfterHooks(ctx, use, &result)
+		h.runPostToolUseHooks(ctx, use, &result)
 	}
-	if now := cmp.Or(result.ForbiddenDir, h.o.Location.Dir()); now != dir {
-		h.runDirectoryHooks(ctx, use, &result, protocol.CwdChangedHook{OldCWD: dir, NewCWD: now})
+	if now := cmp.Or(result.ForbiddenDir, h.options.Location.Dir()); now != dir {
+		h.runCwdChangedHooks(ctx, use, &result, protocol.CwdChangedHook{OldCWD: dir, NewCWD: now})
 	}
 	if before.UpdatedInput != nil && result.CountDenial && result.ExecutedInput == nil {
 		result.ExecutedInput = use.InputForHooksAndHosts()
@@ -128,32 +130,32 @@ func (h *hookMiddleware) execute(ctx context.Context, use protocol.ToolUse, next
 	return result, nil
 }
 
-// runAfterHooks runs PostToolUse, or PostToolUseFailure if the tool failed.
-func (h *hookMiddleware) runAfterHooks(ctx context.Context, use protocol.ToolUse, result *executor.Result) {
+// runPostToolUseHooks runs PostToolUse, or PostToolUseFailure if the tool failed.
+func (h *hookMiddleware) runPostToolUseHooks(ctx context.Context, use protocol.ToolUse, result *executor.Result) {
 	if result.ExecutedInput != nil && !bytes.Equal(result.ExecutedInput, use.Input) {
-		use = withInput(use, result.ExecutedInput)
+		use = withReplacedInput(use, result.ExecutedInput)
 	}
 	var in protocol.HookInput
 	took := int(result.Duration / time.Millisecond)
 	if result.IsError {
 		in = protocol.PostToolUseFailureHook{
 			ToolName: toolNameForHooks(use.Name), ToolInput: use.InputForHooksAndHosts(), ToolUseID: use.ID, Error: result.Content.Plain(), DurationMS: &took,
-			MCPServer: h.o.Tools.Server(use.Name),
+			MCPServer: h.options.Tools.Server(use.Name),
 		}
 	} else {
 		response := result.Output
 		if response == nil {
 			response = result.Content
 		}
-		in = protocol.PostToolUseHook{ToolName: toolNameForHooks(use.Name), ToolInput: use.InputForHooksAndHosts(), ToolUseID: use.ID, ToolResponse: response, DurationMS: &took, MCPServer: h.o.Tools.Server(use.Name)}
+		in = protocol.PostToolUseHook{ToolName: toolNameForHooks(use.Name), ToolInput: use.InputForHooksAndHosts(), ToolUseID: use.ID, ToolResponse: response, DurationMS: &took, MCPServer: h.options.Tools.Server(use.Name)}
 	}
 	out := h.runHooks(ctx, use, in)
 	h.applyOutputSetByHook(use, result, out)
 	result.Context = append(result.Context, out.AdditionalContext...)
 	result.EventsBefore = append(result.EventsBefore, h.showHookFramesNowIfPossible(ctx, out.Frames)...)
 	result.EventsAfter = append(append(result.EventsAfter, out.AttachmentEvents()...), out.Notices...)
-	if event, _ := protocol.HookEvent(in); !result.IsError && h.o.Runner.Has(event) {
-		if file := h.o.Tools.TakeChangedFile(use); file != "" {
+	if event, _ := protocol.HookEvent(in); !result.IsError && h.options.Runner.Has(event) {
+		if file := h.options.Tools.TakeChangedFile(use); file != "" {
 			text, ev := hook.HookModifiedFileContext(event+":"+toolNameForHooks(use.Name), use.ID, file)
 			result.EventsAfter, result.Context = append(result.EventsAfter, ev), append(result.Context, text)
 		}
@@ -166,7 +168,7 @@ func (h *hookMiddleware) runAfterHooks(ctx context.Context, use protocol.ToolUse
 // applyOutputSetByHook replaces a tool's result with the output that a hook has set. The output for an MCP
 // tool may be any value; for a built-in tool, it is ignored unless it has the structure of the tool's output.
 func (h *hookMiddleware) applyOutputSetByHook(use protocol.ToolUse, result *executor.Result, hookOutcome hook.Outcome) {
-	output, ours := hookOutcome.UpdatedOutput, h.o.Tools.Server(use.Name) == nil
+	output, ours := hookOutcome.UpdatedOutput, h.options.Tools.Server(use.Name) == nil
 	if !ours && hookOutcome.Specific.UpdatedMCPToolOutput != nil {
 		output = hookOutcome.Specific.UpdatedMCPToolOutput
 	}
@@ -175,28 +177,28 @@ func (h *hookMiddleware) applyOutputSetByHook(use protocol.ToolUse, result *exec
 	}
 	content, ok := contentFromHookOutput(output), true
 	if ours {
-		content, ok = h.o.Tools.RewriteOutput(use.Name, output)
+		content, ok = h.options.Tools.RewriteOutput(use.Name, output)
 	}
 	if ok {
 		result.Content, result.Output = content, output
 	}
 }
 
-func (h *hookMiddleware) runDirectoryHooks(ctx context.Context, use protocol.ToolUse, result *executor.Result, in protocol.CwdChangedHook) {
-	if event, _ := protocol.HookEvent(in); !h.o.Runner.Has(event) {
+func (h *hookMiddleware) runCwdChangedHooks(ctx context.Context, use protocol.ToolUse, result *executor.Result, in protocol.CwdChangedHook) {
+	if event, _ := protocol.HookEvent(in); !h.options.Runner.Has(event) {
 		return
 	}
 	base := h.baseInput()
 	base.PermissionMode, base.Effort = "", nil
-	out := h.o.Runner.Run(ctx, hook.Input{Base: base, Event: in, ToolUseID: use.ID})
-	if h.o.Frames {
+	out := h.options.Runner.Run(ctx, hook.Input{Base: base, Event: in, ToolUseID: use.ID})
+	if h.options.Frames {
 		result.EventsBefore = append(result.EventsBefore, out.Frames...)
 	}
 	result.EventsAfter = append(result.EventsAfter, out.Notices...)
 }
 
 func (h *hookMiddleware) runHooks(ctx context.Context, use protocol.ToolUse, in protocol.HookInput) hook.Outcome {
-	if event, _ := protocol.HookEvent(in); !h.o.Runner.Has(event) {
+	if event, _ := protocol.HookEvent(in); !h.options.Runner.Has(event) {
 		return hook.Outcome{}
 	}
 	base := h.baseInput()
@@ -213,7 +215,7 @@ func (h *hookMiddleware) runHooks(ctx context.Context, use protocol.ToolUse, in 
 			simulator.LetMessageStreamContinue(ctx)
 		})
 	}
-	return h.o.Runner.Run(ctx, hook.Input{Base: base, Event: in, ToolUseID: use.ID})
+	return h.options.Runner.Run(ctx, hook.Input{Base: base, Event: in, ToolUseID: use.ID})
 }
 
 // toolNameForHooks returns the name of a tool for hooks, which know only the name Agent for that tool.
@@ -224,9 +226,9 @@ func toolNameForHooks(tool string) string {
 	return tool
 }
 
-// visibleEvents returns the events to show with the result of a call. If possible, it shows frames immediately, and also the notices
-// that the transcript does not contain.
-func (h *hookMiddleware) visibleEvents(ctx context.Context, out hook.Outcome) []protocol.Event {
+// eventsToShowWithResult returns the events to show with the result of a call. If possible, it shows frames
+// immediately, and also the notices that the transcript does not contain.
+func (h *hookMiddleware) eventsToShowWithResult(ctx context.Context, out hook.Outcome) []protocol.Event {
 	later := append(h.showHookFramesNowIfPossible(ctx, out.Frames), out.AttachmentEvents()...)
 	for _, notice := range out.Notices {
 		isRecorded := slices.ContainsFunc(out.Attachments, func(a protocol.HookAttachment) bool { return a.Notice == notice })
@@ -241,15 +243,15 @@ func (h *hookMiddleware) visibleEvents(ctx context.Context, out hook.Outcome) []
 func (h *hookMiddleware) showHookFramesNowIfPossible(ctx context.Context, frames []protocol.Event) (framesToShowWithResult []protocol.Event) {
 	var later []protocol.Event
 	for _, frame := range frames {
-		if h.o.Frames && !simulator.ShowRunningCallEvent(ctx, frame) {
+		if h.options.Frames && !simulator.ShowRunningCallEvent(ctx, frame) {
 			later = append(later, frame)
 		}
 	}
 	return later
 }
 
-// splitTurnEnds separates the events by which a hook ends the turn. In transcripts, they follow the call's result.
-func splitTurnEnds(shown []protocol.Event) (others, ends []protocol.Event) {
+// splitOffTurnEndEvents separates the events by which a hook ends the turn. In transcripts, they follow the call's result.
+func splitOffTurnEndEvents(shown []protocol.Event) (others, ends []protocol.Event) {
 	for _, ev := range shown {
 		if at, is := ev.(*protocol.AttachmentAdded); is {
 			if kept, is := at.Attachment.(protocol.HookAttachment); is && kept.Type == "hook_stopped_continuation" {
@@ -281,9 +283,9 @@ func hookRefusal(use protocol.ToolUse, out hook.Outcome) *executor.Result {
 	return nil
 }
 
-// replaceInput sets the input from a hook, or returns the error result if the tool does not accept the input.
-func (h *hookMiddleware) replaceInput(ctx context.Context, use protocol.ToolUse, input json.RawMessage) (protocol.ToolUse, *executor.Result) {
-	use, bad := h.o.Tools.CheckHookReplacedInput(ctx, withInput(use, input))
+// withInputFromHook sets the input from a hook, or returns the error result if the tool does not accept the input.
+func (h *hookMiddleware) withInputFromHook(ctx context.Context, use protocol.ToolUse, input json.RawMessage) (protocol.ToolUse, *executor.Result) {
+	use, bad := h.options.Tools.CheckHookReplacedInput(ctx, withReplacedInput(use, input))
 	if bad == nil {
 		return use, nil
 	}
@@ -330,28 +332,28 @@ func contentFromHookOutput(hookOutput json.RawMessage) protocol.Content {
 // decides, the hooks run to their end. If prompter is nil, only the hooks are asked; if they return no decision, the answer is
 // zero with Undecided set.
 func AskHooksAndPrompterAtOnce(o HookOptions, prompter permission.Prompter) permission.Prompter {
-	return &racingPrompter{hooks: newHooks(o), ask: prompter}
+	return &racingPrompter{hooks: newHookMiddleware(o), prompter: prompter}
 }
 
 type racingPrompter struct {
-	hooks *hookMiddleware
-	ask   permission.Prompter
+	hooks    *hookMiddleware
+	prompter permission.Prompter
 }
 
 func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
-	if askedByHook := r.Use.Hook != nil && r.Use.Hook.Decision == "ask"; !a.hooks.o.Runner.Has("PermissionRequest") || a.ask == nil && askedByHook {
-		if a.ask == nil {
+	if askedByHook := r.Use.Hook != nil && r.Use.Hook.Decision == "ask"; !a.hooks.options.Runner.Has("PermissionRequest") || a.prompter == nil && askedByHook {
+		if a.prompter == nil {
 			return protocol.PermissionAnswer{Undecided: true}, nil
 		}
-		return a.ask.Ask(ctx, r)
+		return a.prompter.Ask(ctx, r)
 	}
 	byHook := make(chan hook.Outcome, 1)
 	hookCtx, stopHooks := context.WithCancel(context.WithoutCancel(ctx))
 	go func() { // returns when the hooks have finished; an interrupt stops them, the end of the call does not
 		defer stopHooks()
-		byHook <- a.hooks.runHooks(hookCtx, r.Use, protocol.PermissionRequestHook{ToolName: toolNameForHooks(r.Use.Name), ToolInput: r.Use.Input, Suggestions: suggestionsShownToPermissionHooks(r.Suggestions, a.ask), MCPServer: r.Server})
+		byHook <- a.hooks.runHooks(hookCtx, r.Use, protocol.PermissionRequestHook{ToolName: toolNameForHooks(r.Use.Name), ToolInput: r.Use.Input, Suggestions: suggestionsShownToPermissionHooks(r.Suggestions, a.prompter), MCPServer: r.Server})
 	}()
-	if a.ask == nil {
+	if a.prompter == nil {
 		defer context.AfterFunc(ctx, stopHooks)()
 		return a.answerFromHookOutcome(ctx, <-byHook), nil
 	}
@@ -363,7 +365,7 @@ func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) 
 	defer cancel()
 	byHost := make(chan verdict, 1)
 	go func() { // returns when the prompter does; ctx stops it
-		answer, err := a.ask.Ask(askCtx, r)
+		answer, err := a.prompter.Ask(askCtx, r)
 		byHost <- verdict{answer, err}
 	}()
 	select {
@@ -376,7 +378,7 @@ func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) 
 			return answer, nil
 		}
 		v := <-byHost
-		v.answer.Before = a.hooks.visibleEvents(ctx, out)
+		v.answer.Before = a.hooks.eventsToShowWithResult(ctx, out)
 		return v.answer, v.err
 	case v := <-byHost:
 		if v.err != nil {
@@ -392,13 +394,13 @@ func (a *racingPrompter) answerFromHookOutcome(ctx context.Context, hookOutcome 
 		answer = *hookOutcome.Permission
 		answer.Source = cmp.Or(answer.Source, "hook")
 	}
-	answer.Before = a.hooks.visibleEvents(ctx, hookOutcome)
+	answer.Before = a.hooks.eventsToShowWithResult(ctx, hookOutcome)
 	return answer
 }
 
 // suggestionsShownToPermissionHooks returns the suggestions that PermissionRequest hooks receive. If a Bash call has several
-// suggestions and no user can be asked (prompter is nil), hooks do not receive the first suggestion, which is a rule that allows
-// the command.
+// suggestions and no user can be asked (prompter is nil), hooks do not receive the first suggestion, which is a rule
+// that allows the command.
 func suggestionsShownToPermissionHooks(allSuggestions []protocol.PermissionUpdate, prompter permission.Prompter) []protocol.PermissionUpdate {
 	if prompter == nil && len(allSuggestions) > 1 && allSuggestions[0].Type == "addRules" && allSuggestions[0].Rules[0].ToolName == "Bash" {
 		return allSuggestions[1:]

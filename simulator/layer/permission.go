@@ -76,12 +76,12 @@ func Permission(o PermissionOptions) executor.Middleware {
 		}
 		switch {
 		case answer.Undecided:
-			return withEventsBefore(answer.Before, denial(v)), nil
+			return prependEventsToResult(answer.Before, denial(v)), nil
 		case !answer.Allow:
-			return withEventsBefore(answer.Before, resultOfCallDeniedByAnswer(use, answer, v.Decision)), nil
+			return prependEventsToResult(answer.Before, resultOfCallDeniedByAnswer(use, answer, v.Decision)), nil
 		}
 		if answer.UpdatedInput != nil {
-			changed := withInput(use, o.Policy.RemoveUnknownKeys(use.Name, answer.UpdatedInput))
+			changed := withReplacedInput(use, o.Policy.RemoveUnknownKeys(use.Name, answer.UpdatedInput))
 			changed.UserModified = o.ReportChanges && answer.Source != hookDecisionSource && !equalExceptFilePath(use.Input, changed.Input)
 			use = changed
 			check := o.Tools.Precheck(ctx, use)
@@ -93,16 +93,16 @@ func Permission(o PermissionOptions) executor.Middleware {
 			}
 		}
 		before := answer.Before
-		if ev := applyUpdates(o, answer.UpdatedPermissions); ev != nil && !simulator.ShowRunningCallEvent(ctx, ev) {
+		if ev := applyAndSavePermissionUpdates(o, answer.UpdatedPermissions); ev != nil && !simulator.ShowRunningCallEvent(ctx, ev) {
 			before = append(before, ev)
 		}
 		result, err := runAcceptedCall(ctx, use, next, permittedDecision(v.Decision, answer), now)
 		result.Feedback = answer.Feedback
-		return withEventsBefore(before, result), err
+		return prependEventsToResult(before, result), err
 	})
 }
 
-func withEventsBefore(events []protocol.Event, r executor.Result) executor.Result {
+func prependEventsToResult(events []protocol.Event, r executor.Result) executor.Result {
 	r.EventsBefore = append(events, r.EventsBefore...)
 	return r
 }
@@ -159,9 +159,9 @@ func permissionRequest(p *permission.Policy, use protocol.ToolUse, v permission.
 	return r
 }
 
-// withInput returns the call with an input that a hook or a host has set. Hooks and hosts receive the absolute path of
+// withReplacedInput returns the call with an input that a hook or a host has set. Hooks and hosts receive the absolute path of
 // a file. If they return it unchanged, the call keeps the path that the model wrote (observed with 2.1.329).
-func withInput(use protocol.ToolUse, input json.RawMessage) protocol.ToolUse {
+func withReplacedInput(use protocol.ToolUse, input json.RawMessage) protocol.ToolUse {
 	const key = "file_path"
 	written, seen, given := plainjson.DecodeOrZero[plainjson.Object](use.Input).Get(key), plainjson.DecodeOrZero[plainjson.Object](use.ObservedInput).Get(key), plainjson.DecodeOrZero[plainjson.Object](input)
 	use.Input, use.ObservedInput = input, nil
@@ -247,20 +247,21 @@ func runAcceptedCall(
 
 // permittedDecision returns the decision to record for a call that the answer a permits. d is the decision that led to the
 // question. The result has the reason code of d, unless a PreToolUse hook asked and no hook answered.
-func permittedDecision(d protocol.PermissionDecision, a protocol.PermissionAnswer) protocol.PermissionDecision {
-	d.Decision, d.Source, d.ReasonType = "accept", cmp.Or(a.Source, "user_temporary"), ""
-	if a.Source == hookDecisionSource {
-		d.ReasonType = hookDecisionSource
-		return d
+func permittedDecision(policyDecision protocol.PermissionDecision, answer protocol.PermissionAnswer) protocol.PermissionDecision {
+	policyDecision.Decision, policyDecision.Source, policyDecision.ReasonType = "accept", cmp.Or(answer.Source, "user_temporary"), ""
+	if answer.Source == hookDecisionSource {
+		policyDecision.ReasonType = hookDecisionSource
+		return policyDecision
 	}
-	if d.ReasonCode == preToolUseHookAskReasonCode {
-		d.ReasonCode = ""
+	if policyDecision.ReasonCode == preToolUseHookAskReasonCode {
+		policyDecision.ReasonCode = ""
 	}
-	d.GrantScope = permissionGrantLifetime(a.UpdatedPermissions)
-	return d
+	policyDecision.GrantScope = permissionGrantLifetime(answer.UpdatedPermissions)
+	return policyDecision
 }
 
-// permissionGrantLifetime returns how long a permission from a host is valid: "once", "session", or "" if it is saved in a file.
+// permissionGrantLifetime returns how long a permission from a host is valid: "once", "session", or "" if it is saved
+// in a file.
 func permissionGrantLifetime(updates []protocol.PermissionUpdate) (onceOrSession string) {
 	scope := "once"
 	for _, u := range updates {
@@ -339,8 +340,9 @@ const preToolUseHookAskReasonCode = "hook:PreToolUse"
 
 const hookDecisionSource = "hook"
 
-// applyUpdates changes rules and saves updates in o.Files, if set. It returns the event for a new mode, otherwise nil.
-func applyUpdates(o PermissionOptions, updates []protocol.PermissionUpdate) protocol.Event {
+// applyAndSavePermissionUpdates changes rules and saves updates in o.Files, if set. It returns the event for a new
+// mode, otherwise nil.
+func applyAndSavePermissionUpdates(o PermissionOptions, updates []protocol.PermissionUpdate) protocol.Event {
 	if len(updates) == 0 {
 		return nil
 	}

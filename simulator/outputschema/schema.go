@@ -24,8 +24,8 @@ import (
 
 // Schema is the compiled schema of an output. It is made by [Compile].
 type Schema struct {
-	compiled *jsonschema.Schema
-	root     string // the name of the value in errors; empty means "root"
+	compiled  *jsonschema.Schema
+	valueName string // the name of the value in errors; empty means "root"
 }
 
 // Compile reads the text of --json-schema. Its errors have the wording of the real CLI.
@@ -50,7 +50,7 @@ func (s *Schema) Validate(value json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	return formatValidationError(s.compiled.Validate(instance), s.root)
+	return formatValidationError(s.compiled.Validate(instance), s.valueName)
 }
 
 // CompileResult reads the output schema of an MCP tool. It ignores unknown keywords. Errors call the value "data".
@@ -59,7 +59,7 @@ func CompileResult(raw json.RawMessage) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkTypes(schema); err != nil {
+	if err := refuseUnknownTypes(schema); err != nil {
 		return nil, err
 	}
 	compiled, err := compile(schema)
@@ -69,15 +69,15 @@ func CompileResult(raw json.RawMessage) (*Schema, error) {
 	return &Schema{compiled, "data"}, nil
 }
 
-// checkTypes returns an error for the first unknown type. It visits keywords in alphabetical order.
-func checkTypes(schema any) error {
+// refuseUnknownTypes returns an error for the first unknown type. It visits keywords in alphabetical order.
+func refuseUnknownTypes(schema any) error {
 	object, _ := schema.(map[string]any)
 	if name, ok := object["type"].(string); ok && !strings.Contains(" string number integer boolean null object array ", " "+name+" ") {
 		return errors.New("type must be JSONType or JSONType[]: " + name)
 	}
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		for _, schema := range subschemas(object, key) {
-			if err := checkTypes(schema); err != nil {
+			if err := refuseUnknownTypes(schema); err != nil {
 				return err
 			}
 		}
@@ -87,14 +87,14 @@ func checkTypes(schema any) error {
 
 // compileDraft7 compiles a schema like the real CLI's validator: draft 7 only, and an unknown keyword is an error.
 func compileDraft7(schema any) (*jsonschema.Schema, error) {
-	if err := checkDialect(schema); err != nil {
+	if err := refuseOtherDialectsThanDraft7(schema); err != nil {
 		return nil, err
 	}
 	compiled, err := compile(schema)
 	if err != nil {
 		return nil, err
 	}
-	return compiled, checkKeywords(schema)
+	return compiled, refuseUnknownKeywords(schema)
 }
 
 // compile compiles a schema. It reads the schema as draft 7 unless the schema names another draft.
@@ -125,7 +125,7 @@ func compile(schema any) (*jsonschema.Schema, error) {
 	return nil, fmt.Errorf("can't resolve reference %s from id #", ref)
 }
 
-func checkDialect(schema any) error {
+func refuseOtherDialectsThanDraft7(schema any) error {
 	object, _ := schema.(map[string]any)
 	dialect, ok := object["$schema"]
 	if !ok {
@@ -152,8 +152,8 @@ const (
 	keywordsWithSchemasByName = " properties patternProperties dependencies definitions $defs "
 )
 
-// checkKeywords returns an error for the alphabetically first keyword that the real CLI's strict validator refuses.
-func checkKeywords(schema any) error {
+// refuseUnknownKeywords returns an error for the alphabetically first keyword that the real CLI's strict validator refuses.
+func refuseUnknownKeywords(schema any) error {
 	object, ok := schema.(map[string]any)
 	if !ok {
 		return nil
@@ -166,7 +166,7 @@ func checkKeywords(schema any) error {
 			return fmt.Errorf("strict mode: unknown keyword: %q", key)
 		}
 		for _, schema := range subschemas(object, key) {
-			if err := checkKeywords(schema); err != nil {
+			if err := refuseUnknownKeywords(schema); err != nil {
 				return err
 			}
 		}
@@ -219,15 +219,15 @@ func formatValidationError(validationError error, valueName string) error {
 	if !ok {
 		return validationError
 	}
-	w := errorFormatter{root: valueName, printer: message.NewPrinter(language.English)}
+	w := errorFormatter{valueName: valueName, printer: message.NewPrinter(language.English)}
 	w.formatErrors(invalid)
 	return errors.New(strings.Join(w.lines, ", "))
 }
 
 type errorFormatter struct {
-	root    string // name of the value in errors, as in [Schema]
-	printer *message.Printer
-	lines   []string
+	valueName string // name of the value in errors, as in [Schema]
+	printer   *message.Printer
+	lines     []string
 }
 
 // formatErrors adds the lines for a validation error: first the lines for its causes, then the line for the error itself, if it
@@ -240,9 +240,9 @@ func (w *errorFormatter) formatErrors(e *jsonschema.ValidationError) {
 		w.formatErrors(cause)
 	}
 	for _, text := range w.describeRequirement(e) {
-		at := strings.Join(append([]string{w.root}, e.InstanceLocation...), "/")
+		at := strings.Join(append([]string{w.valueName}, e.InstanceLocation...), "/")
 		switch {
-		case w.root != "":
+		case w.valueName != "":
 			at += " "
 		case at == "":
 			at = "root: "
@@ -258,7 +258,7 @@ func (w *errorFormatter) formatErrors(e *jsonschema.ValidationError) {
 func (w *errorFormatter) describeRequirement(e *jsonschema.ValidationError) []string {
 	added := func(format string, value any) string {
 		text, err := json.Marshal(value)
-		if w.root != "" || err != nil {
+		if w.valueName != "" || err != nil {
 			return ""
 		}
 		return fmt.Sprintf(format, text)
@@ -282,7 +282,7 @@ func (w *errorFormatter) describeRequirement(e *jsonschema.ValidationError) []st
 		return list
 	case *kind.UniqueItems:
 		low, high := min(k.Duplicates[0], k.Duplicates[1]), max(k.Duplicates[0], k.Duplicates[1])
-		if w.root == "" {
+		if w.valueName == "" {
 			low, high = high, low
 		}
 		return []string{fmt.Sprintf("must NOT have duplicate items (items ## %d and %d are identical)", low, high)}

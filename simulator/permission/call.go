@@ -13,24 +13,24 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-type call struct {
+type analyzedCall struct {
 	modeAndRules *modeAndRules
 	use          protocol.ToolUse
 	name         string // canonical name, such as "Agent" for "Task"
 	server       string // "mcp__server" for a call of an MCP tool
 	// readOnly is true if the tool's owner declares that the tool changes nothing.
-	readOnly bool
-	kind     claudecode.ToolClass
+	readOnly  bool
+	toolClass claudecode.ToolClass
 	// isComplete is false if the input lacks a required value. The tool itself reports this error.
 	isComplete bool
 
-	command  string
-	script   shellcmd.Script
-	parseErr error
-	path     string // absolute path of the file or directory
-	domain   string
-	urlPath  string // path of the URL to fetch, such as "/docs/api"; the host is in domain
-	subject  string // agent type or skill name
+	command          string
+	script           shellcmd.Script
+	parseErr         error
+	path             string // absolute path of the file or directory
+	domain           string
+	urlPath          string // path of the URL to fetch, such as "/docs/api"; the host is in domain
+	agentTypeOrSkill string // agent type or skill name
 }
 
 type modeAndRules struct {
@@ -46,9 +46,9 @@ type ruleset struct {
 	resolver *pathResolver
 }
 
-func (j *modeAndRules) newCall(use protocol.ToolUse, tool protocol.Tool) *call {
-	c := &call{modeAndRules: j, use: use, name: canonicalName(use.Name), readOnly: tool.ReadOnly, isComplete: true}
-	c.kind = classOf(c.name)
+func (j *modeAndRules) analyzeCall(use protocol.ToolUse, tool protocol.Tool) *analyzedCall {
+	c := &analyzedCall{modeAndRules: j, use: use, name: canonicalToolName(use.Name), readOnly: tool.ReadOnly, isComplete: true}
+	c.toolClass = toolClassOf(c.name)
 	if strings.HasPrefix(c.name, "mcp__") {
 		c.server = mcpServerRulePrefix(c.name, tool)
 	}
@@ -64,10 +64,10 @@ func (j *modeAndRules) newCall(use protocol.ToolUse, tool protocol.Tool) *call {
 		CommandName  any `json:"name"`
 	}
 	if err := json.Unmarshal(use.Input, &in); err != nil {
-		c.isComplete = c.kind == claudecode.ToolClassAsk || c.kind == claudecode.ToolClassNeverAsk || c.kind == claudecode.ToolClassAsksQuestionToUser
+		c.isComplete = c.toolClass == claudecode.ToolClassAsk || c.toolClass == claudecode.ToolClassNeverAsk || c.toolClass == claudecode.ToolClassAsksQuestionToUser
 		return c
 	}
-	switch c.kind {
+	switch c.toolClass {
 	case claudecode.ToolClassRunsCommandLine:
 		c.command = firstString(in.Command)
 		c.isComplete = isAnyValueOfTypeString(in.Command)
@@ -84,15 +84,16 @@ func (j *modeAndRules) newCall(use protocol.ToolUse, tool protocol.Tool) *call {
 			c.domain, c.urlPath = strings.Map(asciiFormOfHostNameRune, u.Hostname()), path.Join("/", u.Path)
 		}
 	case claudecode.ToolClassStartsAgent:
-		c.subject = firstString(in.SubagentType)
+		c.agentTypeOrSkill = firstString(in.SubagentType)
 	case claudecode.ToolClassSkill:
-		c.subject = firstString(in.Skill, in.Command, in.CommandName)
+		c.agentTypeOrSkill = firstString(in.Skill, in.Command, in.CommandName)
 	default: // rules for other tools name only the tool
 	}
 	return c
 }
 
-// asciiFormOfHostNameRune returns the ASCII form of a full-width character or an ideographic full stop, as browsers do in host names.
+// asciiFormOfHostNameRune returns the ASCII form of a full-width character or an ideographic full stop, as browsers do
+// in host names.
 func asciiFormOfHostNameRune(r rune) rune {
 	switch {
 	case r == '\u3002' || r == '\uff61':
@@ -105,7 +106,7 @@ func asciiFormOfHostNameRune(r rune) rune {
 
 // fetchesFromPreapprovedDocumentationSite reports whether the page to fetch belongs to a known documentation site. Such pages
 // need no permission (observed with 2.1.329).
-func (c *call) fetchesFromPreapprovedDocumentationSite() bool {
+func (c *analyzedCall) fetchesFromPreapprovedDocumentationSite() bool {
 	switch strings.ToLower(c.domain) {
 	case "github.com":
 		return isAtOrBelow("/anthropics", c.urlPath)
@@ -150,19 +151,21 @@ func (j *modeAndRules) usesClassifierInMode() bool {
 	return j.mode == protocol.ModeAuto || j.mode == protocol.ModePlan && !j.noClassifierInPlanMode
 }
 
-func (j *modeAndRules) allowsEdits() bool {
+func (j *modeAndRules) modeAllowsEdits() bool {
 	return j.mode == protocol.ModeAcceptEdits || j.mode == protocol.ModeAuto
 }
 
-func (s *ruleset) hasRule(behavior string, c *call) bool { return s.firstRule(behavior, c) != nil }
+func (s *ruleset) hasMatchingRule(behavior string, c *analyzedCall) bool {
+	return s.firstMatchingRule(behavior, c) != nil
+}
 
-func (s *ruleset) firstRule(behavior string, c *call) *rule {
+func (s *ruleset) firstMatchingRule(behavior string, c *analyzedCall) *rule {
 	i := slices.IndexFunc(s.rules, func(r rule) bool {
 		if r.Behavior != behavior {
 			return false
 		}
 		if behavior == BehaviorAllow {
-			return r.matches(c)
+			return r.matchesCall(c)
 		}
 		return r.matchesAnyPart(c)
 	})
@@ -235,19 +238,19 @@ func (s *ruleset) hasPathDenyRule() bool {
 }
 
 // hasDenyOrAskRuleWithContent reports whether a deny or ask rule applies to some of the tool's calls only.
-func (s *ruleset) hasDenyOrAskRuleWithContent(c *call) bool {
+func (s *ruleset) hasDenyOrAskRuleWithContent(c *analyzedCall) bool {
 	return slices.ContainsFunc(s.rules, func(r rule) bool {
-		return r.Behavior != BehaviorAllow && r.content != "" && r.coversTool(c)
+		return r.Behavior != BehaviorAllow && r.content != "" && r.coversToolOfCall(c)
 	})
 }
 
 // matchesPath matches the paths of a call against a path pattern. The start of the pattern selects the base: "//x"
 // is absolute, "~/x" is in the home directory, "/x" is below the directory of the rule's settings, anything else is
 // below the working directory. The rest is a gitignore pattern.
-func (r *rule) matchesPath(c *call) bool {
-	root := c.modeAndRules.resolver.cwd
+func (r *rule) matchesPath(c *analyzedCall) bool {
+	root := c.modeAndRules.resolver.startDir
 	switch {
-	case r.glob == nil:
+	case r.pathPattern == nil:
 		return false
 	case strings.HasPrefix(r.content, "//"):
 		root = "/"
@@ -262,7 +265,7 @@ func (r *rule) matchesPath(c *call) bool {
 	for _, root := range []string{root, c.modeAndRules.resolver.resolveLinks(root)} {
 		for _, path := range []string{c.path, c.modeAndRules.resolver.resolveLinks(c.path)} {
 			path = strings.TrimRight(path, " ") // trailing spaces are ignored (observed with 2.1.330)
-			if isAtOrBelow(root, path) && path != root && r.glob.MatchString(strings.TrimPrefix(path[len(root):], "/")) {
+			if isAtOrBelow(root, path) && path != root && r.pathPattern.MatchString(strings.TrimPrefix(path[len(root):], "/")) {
 				return true
 			}
 		}
@@ -270,8 +273,8 @@ func (r *rule) matchesPath(c *call) bool {
 	return false
 }
 
-func (r *rule) matchesParam(c *call) bool {
-	if r.value == nil || r.tool != c.name {
+func (r *rule) matchesParameterValue(c *analyzedCall) bool {
+	if r.paramValue == nil || r.tool != c.name {
 		return false
 	}
 	var params map[string]json.RawMessage
@@ -286,15 +289,15 @@ func (r *rule) matchesParam(c *call) bool {
 	if json.Unmarshal(raw, &text) != nil {
 		text = string(raw) // the value is a number or a boolean
 	}
-	return r.value.MatchString(text)
+	return r.paramValue.MatchString(text)
 }
 
-func (r *rule) coversTool(c *call) bool {
+func (r *rule) coversToolOfCall(c *analyzedCall) bool {
 	switch {
-	case r.toolRE != nil:
+	case r.toolPattern != nil:
 		// The tool in an allow rule may be a pattern only if it names tools of MCP servers.
-		return (strings.HasPrefix(r.tool, "mcp__") || r.Behavior != BehaviorAllow) && r.toolRE.MatchString(c.name)
-	case c.kind == claudecode.ToolClassWrite && r.content != "" && r.Behavior == BehaviorAllow && r.tool != "Edit", r.isIneffectivePathRuleForWriteTools():
+		return (strings.HasPrefix(r.tool, "mcp__") || r.Behavior != BehaviorAllow) && r.toolPattern.MatchString(c.name)
+	case c.toolClass == claudecode.ToolClassWrite && r.content != "" && r.Behavior == BehaviorAllow && r.tool != "Edit", r.isIneffectivePathRuleForWriteTools():
 		return false // only Edit rules decide about paths to write
 	case c.name == "Monitor" && (r.tool == "Monitor" || r.tool == "Bash"):
 		// Bash rules that deny or ask also apply to Monitor. An allow rule applies if it is a Monitor rule without
@@ -305,7 +308,7 @@ func (r *rule) coversTool(c *call) bool {
 	case r.content == "":
 		return c.server != "" && r.tool == c.server
 	}
-	switch c.kind {
+	switch c.toolClass {
 	case claudecode.ToolClassRead:
 		return r.tool == "Read" || r.tool == "Edit" && r.Behavior == BehaviorAllow
 	case claudecode.ToolClassWrite:
@@ -315,18 +318,18 @@ func (r *rule) coversTool(c *call) bool {
 	}
 }
 
-// matches reports whether the rule applies to the call. A Bash rule is compared with the whole command line; see
+// matchesCall reports whether the rule applies to the call. A Bash rule is compared with the whole command line; see
 // [rule.matchesAnyPart] for rules that apply to a part of it.
-func (r *rule) matches(c *call) bool {
-	if !r.coversTool(c) {
+func (r *rule) matchesCall(c *analyzedCall) bool {
+	if !r.coversToolOfCall(c) {
 		return false
 	}
 	if r.content == "" {
 		// Read(*) and Write(*) allow only what is in a working directory (observed with 2.1.330).
-		files := c.kind == claudecode.ToolClassRead || c.kind == claudecode.ToolClassWrite
+		files := c.toolClass == claudecode.ToolClassRead || c.toolClass == claudecode.ToolClassWrite
 		return !r.isStar || r.Behavior != BehaviorAllow || !files || c.modeAndRules.resolver.isInWorkingDir(c.path)
 	}
-	switch c.kind {
+	switch c.toolClass {
 	case claudecode.ToolClassRunsCommandLine:
 		// Stars in the rule are not expanded here, because they could match a second command. A rule such as Bash(eval:*) does
 		// not allow eval without arguments, and a rule with & does not allow a background command (observed with 2.1.330).
@@ -338,9 +341,9 @@ func (r *rule) matches(c *call) bool {
 	case claudecode.ToolClassRead, claudecode.ToolClassWrite:
 		return r.matchesPath(c)
 	case claudecode.ToolClassFetch:
-		return matchDomain(r.content, c.domain)
+		return ruleContentMatchesHost(r.content, c.domain)
 	case claudecode.ToolClassSkill:
-		return matchSkill(r.content, c.subject)
+		return ruleContentMatchesSkill(r.content, c.agentTypeOrSkill)
 	default:
 		return false
 	}
@@ -348,16 +351,16 @@ func (r *rule) matches(c *call) bool {
 
 // matchesAnyPart reports whether a deny or ask rule applies to the call or to one of the commands in its command line.
 // Each command is compared both with and without its variables and wrappers.
-func (r *rule) matchesAnyPart(c *call) bool {
-	if r.matches(c) || r.matchesParam(c) {
+func (r *rule) matchesAnyPart(c *analyzedCall) bool {
+	if r.matchesCall(c) || r.matchesParameterValue(c) {
 		return true
 	}
-	if c.kind != claudecode.ToolClassRunsCommandLine || !r.coversTool(c) {
+	if c.toolClass != claudecode.ToolClassRunsCommandLine || !r.coversToolOfCall(c) {
 		return false
 	}
 	commands := slices.Clone(c.script.Commands)
 	if c.parseErr != nil || strings.Contains(c.command, "\\\n") {
-		for _, text := range splitUnparsable(c.command) {
+		for _, text := range splitUnparsableScript(c.command) {
 			piece, _ := shellcmd.Parse(strings.TrimSpace(text))
 			commands = append(append(commands, piece.Commands...), shellcmd.Command{Text: text})
 		}
@@ -365,9 +368,9 @@ func (r *rule) matchesAnyPart(c *call) bool {
 	return slices.ContainsFunc(commands, r.matchesCommand)
 }
 
-// splitUnparsable splits a script that cannot be parsed into texts, each of which may be a command. A line continuation
+// splitUnparsableScript splits a script that cannot be parsed into texts, each of which may be a command. A line continuation
 // counts as a space, as in the real CLI (observed with 2.1.330).
-func splitUnparsable(text string) []string {
+func splitUnparsableScript(text string) []string {
 	text = leadingAssignmentsPattern().ReplaceAllString(strings.ReplaceAll(text, "\\\n", " "), "")
 	if at := openHeredocPattern().FindStringIndex(text); at != nil {
 		text = text[:at[0]]
@@ -425,20 +428,20 @@ var (
 )
 
 func (r *rule) matchesCommand(cmd shellcmd.Command) bool {
-	return matchCommand(r.content, strings.ReplaceAll(cmd.Text, "\\\n", " ")) || slices.ContainsFunc(cmd.Programs(), func(text string) bool {
-		return matchCommand(r.content, text)
+	return ruleContentMatchesCommand(r.content, strings.ReplaceAll(cmd.Text, "\\\n", " ")) || slices.ContainsFunc(cmd.Programs(), func(text string) bool {
+		return ruleContentMatchesCommand(r.content, text)
 	})
 }
 
-func (s *ruleset) coversPath(behavior, tool, path string) bool {
-	file := &call{modeAndRules: &modeAndRules{resolver: s.resolver}, name: tool, kind: classOf(tool), path: path}
+func (s *ruleset) hasRuleForPath(behavior, tool, path string) bool {
+	file := &analyzedCall{modeAndRules: &modeAndRules{resolver: s.resolver}, name: tool, toolClass: toolClassOf(tool), path: path}
 	return slices.ContainsFunc(s.rules, func(r rule) bool {
-		return r.Behavior == behavior && r.tool == tool && r.content != "" && r.matches(file)
+		return r.Behavior == behavior && r.tool == tool && r.content != "" && r.matchesCall(file)
 	})
 }
 
 func (j *modeAndRules) isInWorkingDirOrAllowed(tool, path string) bool {
-	return j.resolver.isInWorkingDir(path) || j.rules.coversPath(BehaviorAllow, tool, path)
+	return j.resolver.isInWorkingDir(path) || j.rules.hasRuleForPath(BehaviorAllow, tool, path)
 }
 
 func (s *ruleset) denialSourceOfFirstDenyRule(appliesTo func(rule) bool) (userRejectOrConfig string) {

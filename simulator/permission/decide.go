@@ -60,10 +60,10 @@ func (p *Policy) Decide(use protocol.ToolUse) Verdict {
 	if d.doesClassifierDecideInsteadOfUser() {
 		d.modeAndRules = d.withoutRulesAllowingAnyCommandOrAgent()
 	}
-	c := d.newCall(use, tool)
+	c := d.analyzeCall(use, tool)
 	switch {
 	case p.opts.AutoApprove != nil && p.opts.AutoApprove(use.Name):
-		return c.allow("")
+		return c.allowVerdict("")
 	case !c.isComplete:
 		return Verdict{Behavior: Allow}
 	}
@@ -101,15 +101,15 @@ func (j *modeAndRules) withoutRulesAllowingAnyCommandOrAgent() *modeAndRules {
 }
 
 // decide applies the checks in the order of precedence (spec: cli-contract 6.1).
-func (d callDecider) decide(c *call) Verdict {
+func (d callDecider) decide(c *analyzedCall) Verdict {
 	if v := d.denyRuleVerdict(c); v != nil {
 		return *v
 	}
-	if asks := d.rules.firstRule(BehaviorAsk, c); asks != nil {
-		return c.askByRule(asks)
+	if asks := d.rules.firstMatchingRule(BehaviorAsk, c); asks != nil {
+		return c.askByRuleVerdict(asks)
 	}
-	if c.kind == claudecode.ToolClassAsksQuestionToUser {
-		v := c.ask(c.unansweredMessage(), "", "")
+	if c.toolClass == claudecode.ToolClassAsksQuestionToUser {
+		v := c.askVerdict(c.unansweredMessage(), "", "")
 		v.RequiresUser, v.Suggestions = true, nil
 		return v
 	}
@@ -123,11 +123,11 @@ func (d callDecider) decide(c *call) Verdict {
 		return c.askVerdictFromApprovalRequest(*q)
 	}
 	if d.mode == protocol.ModeBypass {
-		return c.allow("mode")
+		return c.allowVerdict("mode")
 	}
 	isPlan := d.mode == protocol.ModePlan && d.policyOptions.PlanDir != "" && filepath.Dir(c.path) == d.policyOptions.PlanDir
-	if c.kind == claudecode.ToolClassWrite && (isPlan || d.resolver.isInAgentMemory(c.path)) {
-		return c.allow("other")
+	if c.toolClass == claudecode.ToolClassWrite && (isPlan || d.resolver.isInAgentMemory(c.path)) {
+		return c.allowVerdict("other")
 	}
 	if q := c.approvalIfCallChangesSensitiveFile(); q != nil {
 		return c.askVerdictFromApprovalRequest(*q)
@@ -137,13 +137,13 @@ func (d callDecider) decide(c *call) Verdict {
 			return c.askVerdictFromApprovalRequest(*q)
 		}
 	}
-	if d.mode == protocol.ModePlan && c.kind == claudecode.ToolClassWrite {
-		v := c.ask("Cannot write to "+c.path+" while in plan mode.", "mode", "").withReasonCode("mode:plan")
+	if d.mode == protocol.ModePlan && c.toolClass == claudecode.ToolClassWrite {
+		v := c.askVerdict("Cannot write to "+c.path+" while in plan mode.", "mode", "").withReasonCode("mode:plan")
 		v.Suggestions = nil // only another mode permits the call, so no rule is suggested
 		return v
 	}
 	if d.mode == protocol.ModePlan && c.server != "" && !c.readOnly {
-		return c.ask("Cannot call "+c.use.Name+" while in plan mode.", "mode", "") // this call is refused in plan mode even if a rule allows it (observed with 2.1.330)
+		return c.askVerdict("Cannot call "+c.use.Name+" while in plan mode.", "mode", "") // this call is refused in plan mode even if a rule allows it (observed with 2.1.330)
 	}
 	if q := c.verdictIfReadPathIsSpecialOnWindows(); q != nil {
 		return *q
@@ -151,17 +151,17 @@ func (d callDecider) decide(c *call) Verdict {
 	if q := backgroundApproval(newCommandLineOfCall(c)); q != nil {
 		return c.askVerdictFromApprovalRequest(*q)
 	}
-	if d.rules.hasRule(BehaviorAllow, c) {
-		return c.allowByRule()
+	if d.rules.hasMatchingRule(BehaviorAllow, c) {
+		return c.allowByRuleVerdict()
 	}
 	return d.decideWithoutRuleByToolClass(c)
 }
 
-func (d callDecider) denyRuleVerdict(c *call) *Verdict {
-	if d.rules.hasRule(BehaviorDeny, c) {
-		return new(c.denyByRule())
+func (d callDecider) denyRuleVerdict(c *analyzedCall) *Verdict {
+	if d.rules.hasMatchingRule(BehaviorDeny, c) {
+		return new(c.denyByRuleVerdict())
 	}
-	switch c.kind {
+	switch c.toolClass {
 	case claudecode.ToolClassRunsCommandLine:
 		return newCommandLineOfCall(c).denialIfCommandUsesDeniedPath()
 	case claudecode.ToolClassWrite:
@@ -174,49 +174,49 @@ func (d callDecider) denyRuleVerdict(c *call) *Verdict {
 // RefuseFile returns a refusal and true if a deny rule covers the file that a call reads or writes. It is called before
 // the tool checks the input. If it returns false, [Policy.Decide] must decide about the call.
 func (p *Policy) RefuseFile(use protocol.ToolUse) (Verdict, bool) {
-	if k := classOf(canonicalName(use.Name)); k != claudecode.ToolClassRead && k != claudecode.ToolClassWrite {
+	if k := toolClassOf(canonicalToolName(use.Name)); k != claudecode.ToolClassRead && k != claudecode.ToolClassWrite {
 		return Verdict{}, false
 	}
 	v := p.Decide(use)
 	return v, v.Behavior == Deny && v.DenyRule && v.ToolError
 }
 
-func (d callDecider) decideWithoutRuleByToolClass(c *call) Verdict {
-	switch c.kind {
+func (d callDecider) decideWithoutRuleByToolClass(c *analyzedCall) Verdict {
+	switch c.toolClass {
 	case claudecode.ToolClassRunsCommandLine:
 		return newCommandLineOfCall(c).decideShell()
 	case claudecode.ToolClassRead:
 		if d.resolver.isInWorkingDir(c.path) || d.usesClassifierInMode() {
-			return c.allow("mode")
+			return c.allowVerdict("mode")
 		}
 		if d.resolver.isInAgentMemory(c.path) {
-			return c.allow("other")
+			return c.allowVerdict("other")
 		}
-		return c.askOutsideWorkingDir(c.unansweredMessage())
+		return c.askOutsideWorkingDirVerdict(c.unansweredMessage())
 	case claudecode.ToolClassWrite:
 		if !d.resolver.isInWorkingDir(c.path) {
-			return c.askOutsideWorkingDir(c.unansweredMessage())
+			return c.askOutsideWorkingDirVerdict(c.unansweredMessage())
 		}
-		if d.allowsEdits() {
-			return c.allow("mode")
+		if d.modeAllowsEdits() {
+			return c.allowVerdict("mode")
 		}
 	case claudecode.ToolClassNeverAsk:
-		return c.allow("")
+		return c.allowVerdict("")
 	case claudecode.ToolClassStartsAgent:
 		if !d.doesClassifierDecideInsteadOfUser() {
-			return c.allow("")
+			return c.allowVerdict("")
 		}
 	case claudecode.ToolClassFetch:
 		if c.fetchesFromPreapprovedDocumentationSite() {
-			return c.allow("other")
+			return c.allowVerdict("other")
 		}
 	case claudecode.ToolClassSkill:
-		if d.policyOptions.AskSkill == nil || !d.policyOptions.AskSkill(c.subject) {
-			return c.allow("")
+		if d.policyOptions.AskSkill == nil || !d.policyOptions.AskSkill(c.agentTypeOrSkill) {
+			return c.allowVerdict("")
 		}
 	default:
 	}
-	return c.ask(c.unansweredMessage(), "", "")
+	return c.askVerdict(c.unansweredMessage(), "", "")
 }
 
 // commandSubstitutionPattern matches command substitutions, and arithmetic expansions with the character before them.
@@ -237,30 +237,31 @@ func backgroundApproval(c commandLine) *approvalRequest {
 	return nil
 }
 
-// noApprovalSurfaceText begins like the text of the real CLI and has the same length, because lengths determine token estimates.
+// noApprovalSurfaceText begins like the text of the real CLI and has the same length, because lengths determine token
+// estimates.
 const noApprovalSurfaceText = "Permission for this tool use was denied. It requires approval, and this session has no approval surface. Nobody can see a permission prompt " +
 	"here, so the call was denied automatically and did not run. Do not report that it ran, and do not try it a second time: until the session " +
 	"ends, every action that needs an approval is denied. Tell the user what you could not do and for what purpose it was needed. You can " +
 	"continue with all other parts of the task that do not need an approval. This is the action that needed an approval: "
 
 // denyIfQuestionMayNotBeAsked replaces an Ask verdict by a denial if the mode or the options do not permit a question.
-func (d callDecider) denyIfQuestionMayNotBeAsked(c *call, question Verdict) Verdict {
+func (d callDecider) denyIfQuestionMayNotBeAsked(c *analyzedCall, question Verdict) Verdict {
 	switch {
 	case d.mode == protocol.ModeDontAsk:
-		return c.deny("mode", "Permission to use "+c.use.Name+" has been denied because Claude Code is running in don't ask mode. Only calls that a rule or the mode allows run here; do not try to reach the same end another way.").withReasonCode("mode:dontAsk")
+		return c.denyVerdict("mode", "Permission to use "+c.use.Name+" has been denied because Claude Code is running in don't ask mode. Only calls that a rule or the mode allows run here; do not try to reach the same end another way.").withReasonCode("mode:dontAsk")
 	case d.policyOptions.NoPrompts:
-		question = c.deny("asyncAgent", noApprovalSurfaceText+question.Message).withReasonCode("unknown")
+		question = c.denyVerdict("asyncAgent", noApprovalSurfaceText+question.Message).withReasonCode("unknown")
 		question.Event.DecisionReason = "no approval surface in this session; permission request denied automatically"
 		return question
 	case question.AskRule || question.RequiresUser || d.policyOptions.HasAsker:
 		return question
 	case d.usesClassifierInMode() && question.Safety == protocol.SafetyNeedsApprovalOfEachCall:
 		reason := question.Reason
-		question = c.deny("safetyCheck", "Permission for this command was denied by a built-in Claude Code safety check, not by the user. It stops removals that reach further than they seem to; only a person may approve one.")
+		question = c.denyVerdict("safetyCheck", "Permission for this command was denied by a built-in Claude Code safety check, not by the user. It stops removals that reach further than they seem to; only a person may approve one.")
 		question.Event.DecisionReason = reason
 		return question
 	case d.mode == protocol.ModeAuto, d.usesClassifierInMode() && question.ReasonType != "mode":
-		question = c.deny("classifier", "Auto mode is unavailable: its safety check does not run for this session, so "+c.use.Name+" was not run. Other calls that need the check are refused too; go on with those that need none.")
+		question = c.denyVerdict("classifier", "Auto mode is unavailable: its safety check does not run for this session, so "+c.use.Name+" was not run. Other calls that need the check are refused too; go on with those that need none.")
 		question.NonExecutionKind = "automode-unavailable"
 		question.Event.DecisionReasonCode = "auto_mode_no_check_in_session"
 		question.Event.DecisionReason = "Classifier unavailable"
@@ -280,9 +281,9 @@ func (p *Policy) IsReadable(path string) bool {
 		return true
 	}
 	return slices.ContainsFunc([]string{"Read", "Edit"}, func(tool string) bool {
-		file := &call{modeAndRules: &p.modeAndRules, name: tool, kind: classOf(tool), path: abs}
+		file := &analyzedCall{modeAndRules: &p.modeAndRules, name: tool, toolClass: toolClassOf(tool), path: abs}
 		return slices.ContainsFunc(p.rules.rules, func(r rule) bool {
-			return r.Behavior == BehaviorAllow && r.content != "" && r.matches(file)
+			return r.Behavior == BehaviorAllow && r.content != "" && r.matchesCall(file)
 		})
 	})
 }
@@ -291,7 +292,7 @@ func (p *Policy) IsReadable(path string) bool {
 func (p *Policy) IsHidden(path string) (isReadDenied bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.rules.hasPathDenyRule() && p.rules.coversPath(BehaviorDeny, "Read", p.resolver.resolveCallPath(path))
+	return p.rules.hasPathDenyRule() && p.rules.hasRuleForPath(BehaviorDeny, "Read", p.resolver.resolveCallPath(path))
 }
 
 // Covers reports whether a rule, in the syntax of settings, applies to the call, or to any part of its shell command.
@@ -308,11 +309,11 @@ func (p *Policy) Covers(ruleText string, use protocol.ToolUse) bool {
 	if p.opts.Tool != nil {
 		tool, _ = p.opts.Tool(use.Name) // for an unknown tool, only the name is known
 	}
-	c := p.newCall(use, tool)
-	if files := c.kind == claudecode.ToolClassRead || c.kind == claudecode.ToolClassWrite; files && r.toolRE == nil && r.tool != c.name {
+	c := p.analyzeCall(use, tool)
+	if files := c.toolClass == claudecode.ToolClassRead || c.toolClass == claudecode.ToolClassWrite; files && r.toolPattern == nil && r.tool != c.name {
 		return false
 	}
-	if c.kind == claudecode.ToolClassWrite && r.content != "" {
+	if c.toolClass == claudecode.ToolClassWrite && r.content != "" {
 		r.tool = "Edit" // the rule whose paths count for all tools that write
 	}
 	return r.matchesAnyPart(c)

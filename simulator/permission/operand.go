@@ -10,13 +10,14 @@ import (
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
 )
 
-// Limits of the analysis of a command line: the depth of scripts inside scripts, and the number of directories that it may change to.
+// Limits of the analysis of a command line: the depth of scripts inside scripts, and the number of directories that it
+// may change to.
 const (
 	maxDepthOfScriptsInScripts    = 4
 	maxPossibleDirectoriesAfterCD = 32
 )
 
-type fileAccess struct{ read, changes []fileOperand }
+type fileAccess struct{ reads, changes []fileOperand }
 
 // fileAccess returns the files that a command reads and changes, except the files of its redirections.
 func (l shellWordResolver) fileAccess(cmd shellcmd.Command) fileAccess {
@@ -25,7 +26,7 @@ func (l shellWordResolver) fileAccess(cmd shellcmd.Command) fileAccess {
 		name = base
 	}
 	if name == "git" {
-		return fileAccess{read: l.gitReadOperands(cmd)}
+		return fileAccess{reads: l.gitReadOperands(cmd)}
 	}
 	ops := l.fileOperands(cmd)
 	switch {
@@ -41,9 +42,9 @@ func (l shellWordResolver) fileAccess(cmd shellcmd.Command) fileAccess {
 	case readingPhraseByCommandName()[name] == "" && name != "awk" && name != "gawk" && name != "mawk": // only deny rules apply to the files of awk
 		return fileAccess{}
 	case len(ops) == 0 && (name == "ls" || name == "find"):
-		return fileAccess{read: []fileOperand{newPlainFileOperand(".")}}
+		return fileAccess{reads: []fileOperand{newPlainFileOperand(".")}}
 	}
-	return fileAccess{read: ops}
+	return fileAccess{reads: ops}
 }
 
 // gitReadOperands returns the files that git diff and git grep read. Each file is given relative to the current directory
@@ -76,10 +77,10 @@ func (l shellWordResolver) gitReadOperands(cmd shellcmd.Command) (out []fileOper
 	return out
 }
 
-func (l shellWordResolver) addRedirects(access fileAccess, redirects []shellcmd.Redirect) fileAccess {
+func (l shellWordResolver) withRedirectedFiles(access fileAccess, redirects []shellcmd.Redirect) fileAccess {
 	for _, r := range redirects {
 		if r.ReadsFile && !r.WritesFile {
-			access.read = append(slices.Clip(access.read), l.resolveOperand(r.Target, r.Word))
+			access.reads = append(slices.Clip(access.reads), l.resolveOperand(r.Target, r.Word))
 		}
 		if r.WritesFile {
 			access.changes = append(slices.Clip(access.changes), l.resolveOperand(r.Target, r.Word))
@@ -93,7 +94,7 @@ func (l shellWordResolver) addRedirects(access fileAccess, redirects []shellcmd.
 func (l shellWordResolver) possibleDirectoriesAfterCD(directoriesBefore []string, operands []fileOperand) []string {
 	for _, place := range slices.Clone(directoriesBefore) {
 		for _, path := range pathsOf(operands) {
-			if next := l.absFrom(place, path); !slices.Contains(directoriesBefore, next) && len(directoriesBefore) < maxPossibleDirectoriesAfterCD {
+			if next := l.absolutePathFrom(place, path); !slices.Contains(directoriesBefore, next) && len(directoriesBefore) < maxPossibleDirectoriesAfterCD {
 				directoriesBefore = append(directoriesBefore, next)
 			}
 		}
@@ -104,15 +105,15 @@ func (l shellWordResolver) possibleDirectoriesAfterCD(directoriesBefore []string
 type shellWordResolver struct{ *pathResolver }
 
 type commandLine struct {
-	*call
-	lookup     shellWordResolver
+	*analyzedCall
+	words      shellWordResolver
 	startDirs  []string // directories in which the command line may start
 	isFragment bool     // it is a piece of a text that cannot be parsed
 	isNested   bool     // it is a script that is an argument of a shell
 }
 
-func newCommandLineOfCall(shellCall *call) commandLine {
-	return commandLine{call: shellCall, lookup: shellWordResolver{shellCall.modeAndRules.resolver}, startDirs: []string{shellCall.modeAndRules.resolver.resolveCallPath("")}}
+func newCommandLineOfCall(shellCall *analyzedCall) commandLine {
+	return commandLine{analyzedCall: shellCall, words: shellWordResolver{shellCall.modeAndRules.resolver}, startDirs: []string{shellCall.modeAndRules.resolver.resolveCallPath("")}}
 }
 
 type fileOperand struct {
@@ -155,7 +156,7 @@ func (l shellWordResolver) resolveOperand(text string, word shellcmd.Word) fileO
 			out.isKnown = false
 			continue
 		}
-		out.paths = append(out.paths, l.fileSystem.Glob(l.absGlob(glob))...)
+		out.paths = append(out.paths, l.fileSystem.Glob(l.absoluteGlob(glob))...)
 	}
 	if len(out.paths) == 1 {
 		out.text = out.paths[0]
@@ -218,8 +219,8 @@ func optionsWithValueOfSearchCommand(commandName string) (spaceSeparatedOptions 
 	return ""
 }
 
-// filesNamedByOptions returns the files that options name, as in --file=FILE or find -newer FILE. hasPatternOption is true if an
-// option supplies the search pattern or the script, so that the first operand is a file.
+// filesNamedByOptions returns the files that options name, as in --file=FILE or find -newer FILE. hasPatternOption is
+// true if an option supplies the search pattern or the script, so that the first operand is a file.
 func (l shellWordResolver) filesNamedByOptions(cmd shellcmd.Command) (files []fileOperand, hasPatternOption bool) {
 	for i, arg := range cmd.Args[1:] {
 		name, value, assigned := strings.Cut(arg, "=")

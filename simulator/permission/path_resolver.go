@@ -24,13 +24,13 @@ type Directory struct {
 }
 
 type pathResolver struct {
-	cwd        string        // directory in which the session began
+	startDir   string        // directory in which the session began
 	home       string        // home directory; empty means unknown
 	fileSystem FileSystem    // nil means paths are compared as written
-	dir        func() string // directory to which paths of calls are relative; nil means cwd
+	currentDir func() string // directory to which paths of calls are relative; nil means startDir
 
-	dirs    []string          // working directories, absolute and clean; the first is cwd
-	sources map[string]string // source of each directory
+	workingDirs       []string          // working directories, absolute and clean; the first is startDir
+	workingDirSources map[string]string // source of each directory
 
 	agentMemoryDirs []string // see [Options.AgentMemoryDirs]
 }
@@ -42,9 +42,9 @@ func (p *pathResolver) isInAgentMemory(path string) bool {
 // addDirectory adds a working directory, unless it was added before. CWD is always a working
 // directory, but can be added again with another source.
 func (p *pathResolver) addDirectory(d Directory) {
-	if dir := p.absolutePath(d.Path); !slices.Contains(p.dirs[1:], dir) {
-		p.dirs = append(p.dirs, dir)
-		p.sources[dir] = d.Source
+	if dir := p.absolutePath(d.Path); !slices.Contains(p.workingDirs[1:], dir) {
+		p.workingDirs = append(p.workingDirs, dir)
+		p.workingDirSources[dir] = d.Source
 	}
 }
 
@@ -60,7 +60,7 @@ func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`).Replace(path)
 }
 
-func (p *pathResolver) absGlob(pattern string) string {
+func (p *pathResolver) absoluteGlob(pattern string) string {
 	if filepath.IsAbs(pattern) {
 		return pattern
 	}
@@ -92,14 +92,14 @@ func (p *pathResolver) followLinks(path string) string {
 	return at
 }
 
-func (p *pathResolver) absolutePath(path string) string { return p.absFrom(p.cwd, path) }
+func (p *pathResolver) absolutePath(path string) string { return p.absolutePathFrom(p.startDir, path) }
 
 // resolveCallPath returns the absolute, clean form of a path in a call.
 func (p *pathResolver) resolveCallPath(path string) string {
-	if p.dir == nil {
+	if p.currentDir == nil {
 		return p.absolutePath(path)
 	}
-	return p.absFrom(p.dir(), path)
+	return p.absolutePathFrom(p.currentDir(), path)
 }
 
 // resolvePathWithParentReferencesLikeShell resolves a path of a command line as the shell does: it follows a link before it
@@ -114,7 +114,7 @@ func (p *pathResolver) resolvePathWithParentReferencesLikeShell(path string) str
 	return abs
 }
 
-func (p *pathResolver) absFrom(dir, path string) string {
+func (p *pathResolver) absolutePathFrom(dir, path string) string {
 	if rest, found := strings.CutPrefix(path+"/", "~/"); found && p.home != "" {
 		path = filepath.Join(p.home, rest)
 	}
@@ -127,7 +127,7 @@ func (p *pathResolver) absFrom(dir, path string) string {
 // isInWorkingDir reports whether path is in a working directory, resolving links in both if Options.FileSystem is set.
 func (p *pathResolver) isInWorkingDir(path string) bool {
 	path = p.resolveLinks(path)
-	return slices.ContainsFunc(p.dirs, func(dir string) bool { return isAtOrBelow(p.resolveLinks(dir), path) })
+	return slices.ContainsFunc(p.workingDirs, func(dir string) bool { return isAtOrBelow(p.resolveLinks(dir), path) })
 }
 
 func (p *pathResolver) resolveLinks(path string) string {

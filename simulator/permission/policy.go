@@ -22,7 +22,8 @@ type Options struct {
 	AdditionalDirs []Directory             // further working directories, absolute or relative to CWD
 	Home           string                  // home directory, for ~/ in path patterns; empty means that such patterns match nothing
 	Rules          []Rule
-	// AutoApprove reports whether the scenario allows a tool in every mode, whatever the rules say; nil means that it allows none.
+	// AutoApprove reports whether the scenario allows a tool in every mode, whatever the rules say; nil means that it
+	// allows none.
 	AutoApprove func(tool string) bool
 	// Tool finds a tool's definition by canonical name. Calls of unknown tools get no decision, so that the executor
 	// can report them. Nil means that every name is known.
@@ -72,10 +73,10 @@ func New(o Options) (*Policy, error) {
 	}
 	o.AdditionalDirs = slices.Clone(o.AdditionalDirs)
 	o.BypassAllowed = o.BypassAllowed || mode == protocol.ModeBypass
-	at := &pathResolver{cwd: o.CWD, home: o.Home, fileSystem: o.FileSystem, dir: o.Dir, sources: map[string]string{}, agentMemoryDirs: o.AgentMemoryDirs}
-	at.dirs = append(at.dirs, at.absolutePath(o.CWD))
+	at := &pathResolver{startDir: o.CWD, home: o.Home, fileSystem: o.FileSystem, currentDir: o.Dir, workingDirSources: map[string]string{}, agentMemoryDirs: o.AgentMemoryDirs}
+	at.workingDirs = append(at.workingDirs, at.absolutePath(o.CWD))
 	for _, d := range o.AdditionalDirs {
-		if at.absolutePath(d.Path) != at.dirs[0] {
+		if at.absolutePath(d.Path) != at.workingDirs[0] {
 			at.addDirectory(d)
 		}
 	}
@@ -114,7 +115,7 @@ func (p *Policy) Rules() []Rule {
 func (p *Policy) Directories() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Clone(p.resolver.dirs)
+	return slices.Clone(p.resolver.workingDirs)
 }
 
 // AdditionalDirectories returns the working directories other than CWD.
@@ -122,13 +123,14 @@ func (p *Policy) AdditionalDirectories() []Directory {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	added := []Directory{}
-	for _, dir := range p.resolver.dirs[1:] {
-		added = append(added, Directory{dir, p.resolver.sources[dir]})
+	for _, dir := range p.resolver.workingDirs[1:] {
+		added = append(added, Directory{dir, p.resolver.workingDirSources[dir]})
 	}
 	return added
 }
 
-// A Prompter asks the host or a permission tool for a decision. An error means that no decision was made; a denial is not an error.
+// A Prompter asks the host or a permission tool for a decision. An error means that no decision was made; a denial is
+// not an error.
 type Prompter interface {
 	Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error)
 }

@@ -17,7 +17,7 @@ import (
 // or the session needs. The approval is necessary even in mode bypassPermissions. Like the real CLI (observed
 // with 2.1.330), it also searches scripts that are arguments of a shell, and some texts that cannot be parsed.
 func (c commandLine) removalApproval() *approvalRequest {
-	if c.kind != claudecode.ToolClassRunsCommandLine {
+	if c.toolClass != claudecode.ToolClassRunsCommandLine {
 		return nil
 	}
 	scripts := append([]commandLine{c}, c.shellScripts(maxDepthOfScriptsInScripts)...)
@@ -50,8 +50,8 @@ func (c commandLine) removalApproval() *approvalRequest {
 }
 
 var (
-	unreadLinePattern   = shellcmd.LazyPattern(`\S\\\n|(&&|\|\|)\s*(#.*)?$`) // a continued word, or no command after an operator
-	singleQuotesPattern = shellcmd.LazyPattern(`'[^']*'`)
+	lineContinuationPattern = shellcmd.LazyPattern(`\S\\\n|(&&|\|\|)\s*(#.*)?$`) // a continued word, or no command after an operator
+	singleQuotesPattern     = shellcmd.LazyPattern(`'[^']*'`)
 )
 
 // approvalIfTextRemovesRoot returns the approval request for a removal whose target may be the root, in text that is
@@ -59,8 +59,8 @@ var (
 // the script of env -S after its first word. Like the real CLI (observed with 2.1.330), it skips text in single quotes.
 func approvalIfTextRemovesRoot(c commandLine) *approvalRequest {
 	var texts []string
-	if unreadLinePattern().MatchString(c.command) {
-		texts = splitUnparsable(c.command)
+	if lineContinuationPattern().MatchString(c.command) {
+		texts = splitUnparsableScript(c.command)
 	}
 	for _, cmd := range c.script.Commands {
 		if words := strings.Fields(cmd.OptionScript()); len(words) > 1 && commandBaseName(cmd) == "env" && !strings.Contains(words[0], "=") {
@@ -108,7 +108,7 @@ var unparsableStartPattern = shellcmd.LazyPattern(`(?m)(^|[;&|])\s*((coproc|time
 // unanalyzableRemovalApproval returns the approval request for a script that is an argument of a shell, removes
 // files, and cannot be analysed: a variable or argument in it has no clear value, or it is in a function or case.
 func (c commandLine) unanalyzableRemovalApproval() *approvalRequest {
-	if text := strings.TrimSpace(c.command); (unparsableStartPattern().MatchString(text) || unreadLinePattern().MatchString(text) || strings.Count(text, `"`)%2 > 0) && c.parseErr != nil && removalScriptPattern().MatchString(text) {
+	if text := strings.TrimSpace(c.command); (unparsableStartPattern().MatchString(text) || lineContinuationPattern().MatchString(text) || strings.Count(text, `"`)%2 > 0) && c.parseErr != nil && removalScriptPattern().MatchString(text) {
 		return uncheckedRemovalApproval()
 	}
 	texts := c.script.UnreadCompounds
@@ -170,7 +170,7 @@ func fragmentsOfUnparsableCommandLine(c commandLine) []commandLine {
 		return nil
 	}
 	var out []commandLine
-	for _, piece := range splitUnparsable(c.command) {
+	for _, piece := range splitUnparsableScript(c.command) {
 		if piece != c.command {
 			fragment := scriptCommandLine(c, strings.Join(strings.Fields(piece), " "))
 			fragment.script.IsBroken, fragment.isFragment = true, true
@@ -181,10 +181,10 @@ func fragmentsOfUnparsableCommandLine(c commandLine) []commandLine {
 }
 
 func scriptCommandLine(c commandLine, script string) commandLine {
-	call := *c.call
+	call := *c.analyzedCall
 	call.command = script
 	call.script, call.parseErr = shellcmd.Parse(script)
-	return commandLine{call: &call, lookup: c.lookup, startDirs: c.startDirs}
+	return commandLine{analyzedCall: &call, words: c.words, startDirs: c.startDirs}
 }
 
 // removalApprovalWithoutNestedScripts is like removalApproval, but does not search scripts inside the command line.
@@ -485,7 +485,7 @@ func (c commandLine) describeCriticalDirectory(abs string) string {
 	if !slices.Contains(strings.Split(abs, "/"), "..") && (filepath.Dir(clean) == "/" || c.modeAndRules.resolver.home != "" && clean == filepath.Clean(c.modeAndRules.resolver.home)) {
 		return "a critical system directory"
 	}
-	if slices.ContainsFunc(append([]string{c.modeAndRules.resolver.resolveCallPath("")}, c.modeAndRules.resolver.dirs...), func(work string) bool {
+	if slices.ContainsFunc(append([]string{c.modeAndRules.resolver.resolveCallPath("")}, c.modeAndRules.resolver.workingDirs...), func(work string) bool {
 		return isAtOrBelow(clean, work) || isAtOrBelow(c.modeAndRules.resolver.resolveLinks(clean), c.modeAndRules.resolver.resolveLinks(work))
 	}) {
 		return workspaceDirectoryText

@@ -31,7 +31,7 @@ func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionReq
 	if !found {
 		return r
 	}
-	if classOf(use.Name) != claudecode.ToolClassAsksQuestionToUser && tool.Server == "" { // AskUserQuestion has no description, and MCP tools have an empty one
+	if toolClassOf(use.Name) != claudecode.ToolClassAsksQuestionToUser && tool.Server == "" { // AskUserQuestion has no description, and MCP tools have an empty one
 		r.Description, _, _ = strings.Cut(tool.Description, "\n")
 		r.Description = cmp.Or(p.shortDescriptionOfBuiltInCall(use), r.Description)
 	}
@@ -118,14 +118,14 @@ func (p *Policy) applyUpdates(updates []protocol.PermissionUpdate) (modeChanged 
 	for _, u := range updates {
 		switch u.Type {
 		case "addRules":
-			p.rules.rules = append(p.rules.rules, parseUpdate(u)...)
+			p.rules.rules = append(p.rules.rules, rulesOfUpdate(u)...)
 		case "replaceRules":
 			p.rules.rules = slices.DeleteFunc(p.rules.rules, func(r rule) bool {
 				return r.Behavior == u.Behavior && r.Source == cmp.Or(u.Destination, "session")
 			})
-			p.rules.rules = append(p.rules.rules, parseUpdate(u)...)
+			p.rules.rules = append(p.rules.rules, rulesOfUpdate(u)...)
 		case "removeRules":
-			gone := parseUpdate(u)
+			gone := rulesOfUpdate(u)
 			p.rules.rules = slices.DeleteFunc(p.rules.rules, func(r rule) bool {
 				return slices.ContainsFunc(gone, func(g rule) bool {
 					return r.Behavior == g.Behavior && r.Source == g.Source && r.tool == g.tool && r.content == g.content
@@ -140,10 +140,10 @@ func (p *Policy) applyUpdates(updates []protocol.PermissionUpdate) (modeChanged 
 				p.resolver.addDirectory(Directory{d, cmp.Or(u.Destination, "session")})
 			}
 		case "removeDirectories":
-			added := slices.DeleteFunc(p.resolver.dirs[1:], func(dir string) bool {
+			added := slices.DeleteFunc(p.resolver.workingDirs[1:], func(dir string) bool {
 				return slices.ContainsFunc(u.Directories, func(d string) bool { return p.resolver.absolutePath(d) == dir })
 			})
-			p.resolver.dirs = p.resolver.dirs[:1+len(added)]
+			p.resolver.workingDirs = p.resolver.workingDirs[:1+len(added)]
 		}
 	}
 	return p.mode != before
@@ -172,7 +172,7 @@ func (p *Policy) ReplaceDirectories(source string, dirs []string) {
 	p.Apply([]protocol.PermissionUpdate{{Type: "removeDirectories", Directories: gone}, {Type: "addDirectories", Directories: dirs, Destination: source}})
 }
 
-func parseUpdate(u protocol.PermissionUpdate) []rule {
+func rulesOfUpdate(u protocol.PermissionUpdate) []rule {
 	var out []rule
 	for _, r := range u.Rules {
 		parsed, err := parseRule(Rule{Behavior: u.Behavior, Source: cmp.Or(u.Destination, "session"), Text: FormatRule(r)})
@@ -211,7 +211,7 @@ func ReadAnswer(raw json.RawMessage) protocol.PermissionAnswer {
 				a.UpdatedInput = in.Input
 			}
 		}
-		if isPresent(in.Permissions) && json.Unmarshal(in.Permissions, &a.UpdatedPermissions) != nil {
+		if isNonNullJSON(in.Permissions) && json.Unmarshal(in.Permissions, &a.UpdatedPermissions) != nil {
 			return invalid
 		}
 		return a
@@ -221,4 +221,4 @@ func ReadAnswer(raw json.RawMessage) protocol.PermissionAnswer {
 	return invalid
 }
 
-func isPresent(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+func isNonNullJSON(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-func classOf(tool string) claudecode.ToolClass { return claudecode.ToolNamed(tool).Class }
+func toolClassOf(tool string) claudecode.ToolClass { return claudecode.ToolNamed(tool).Class }
 
 // Behaviors of a [Rule] and of a permission update.
 const (
@@ -32,15 +32,15 @@ type Rule struct {
 // rule is a parsed [Rule].
 type rule struct {
 	Rule
-	tool    string         // name as written, but "Agent" for "Task"
-	toolRE  *regexp.Regexp // set when tool contains a *
-	content string         // text in the parentheses; empty means that the rule covers the whole tool
-	glob    *regexp.Regexp // set when content is a path pattern
-	isStar  bool           // the content was "*", which counts as no content
+	tool        string         // name as written, but "Agent" for "Task"
+	toolPattern *regexp.Regexp // set when tool contains a *
+	content     string         // text in the parentheses; empty means that the rule covers the whole tool
+	pathPattern *regexp.Regexp // set when content is a path pattern
+	isStar      bool           // the content was "*", which counts as no content
 	// param and value are set for a deny or ask rule with the content "param:value". The rule
 	// applies to calls in which this parameter has this value. A star in value matches any text.
-	param string
-	value *regexp.Regexp
+	param      string
+	paramValue *regexp.Regexp
 }
 
 // parseRule parses "Tool", "Tool(*)" or "Tool(content)". A backslash may escape parentheses and backslashes in content.
@@ -64,13 +64,13 @@ func parseRule(r Rule) (rule, error) {
 		if escapes := body[len(strings.TrimRight(body, `\`)):]; !text.IsClosed || len(escapes)%2 == 1 {
 			return fail("missing closing parenthesis")
 		}
-		out.content = unescape(body)
+		out.content = unescapeRuleContent(body)
 		if out.content == "*" {
 			out.content = ""
 			out.isStar = true
 		}
 	}
-	out.tool = canonicalName(name)
+	out.tool = canonicalToolName(name)
 	if name == "" || strings.ContainsAny(name, ") \t\n,") {
 		return fail("a rule must start with a tool name")
 	}
@@ -79,23 +79,23 @@ func parseRule(r Rule) (rule, error) {
 	}
 	var err error
 	if strings.Contains(name, "*") {
-		if out.toolRE, err = compileWildcards(out.tool); err != nil {
+		if out.toolPattern, err = compileWildcards(out.tool); err != nil {
 			return fail(err.Error())
 		}
 	}
 	// The subject, such as command for Bash, is not the name of a parameter here (observed with 2.1.329).
 	if key, value, found := strings.Cut(out.content, ":"); found && r.Behavior != BehaviorAllow && key != claudecode.ToolNamed(out.tool).Subject {
 		out.param = key
-		if out.value, err = compileWildcards(value); err != nil {
+		if out.paramValue, err = compileWildcards(value); err != nil {
 			return fail(err.Error())
 		}
 	}
-	if kind := classOf(out.tool); out.content != "" && (kind == claudecode.ToolClassRead || kind == claudecode.ToolClassWrite) {
-		if out.glob, err = match.CompileGitignore(strings.TrimPrefix(strings.TrimPrefix(out.content, "~"), "./")); err != nil {
+	if kind := toolClassOf(out.tool); out.content != "" && (kind == claudecode.ToolClassRead || kind == claudecode.ToolClassWrite) {
+		if out.pathPattern, err = match.CompileGitignore(strings.TrimPrefix(strings.TrimPrefix(out.content, "~"), "./")); err != nil {
 			return fail(err.Error())
 		}
 		// The CLI ignores case in path patterns (observed with 2.1.330).
-		out.glob = regexp.MustCompile("(?i)" + out.glob.String())
+		out.pathPattern = regexp.MustCompile("(?i)" + out.pathPattern.String())
 	}
 	return out, nil
 }
@@ -123,14 +123,14 @@ func FormatRule(r protocol.PermissionRule) string {
 	return r.ToolName + "(" + strings.NewReplacer(`\`, `\\`, "(", `\(`, ")", `\)`).Replace(r.RuleContent) + ")"
 }
 
-func unescape(s string) string {
+func unescapeRuleContent(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
 	}
 	return strings.NewReplacer(`\(`, "(", `\)`, ")", `\\`, `\`).Replace(s)
 }
 
-func canonicalName(tool string) string {
+func canonicalToolName(tool string) string {
 	if tool == "Task" {
 		return "Agent"
 	}
@@ -140,12 +140,12 @@ func canonicalName(tool string) string {
 // isIneffectivePathRuleForWriteTools reports whether a rule is a deny or ask rule with a path for Write or MultiEdit. Such a
 // rule has no effect, because these tools obey only the path rules for Edit (observed with 2.1.329).
 func (r *rule) isIneffectivePathRuleForWriteTools() bool {
-	return r.Behavior != BehaviorAllow && r.glob != nil && r.value == nil && (r.tool == "Write" || r.tool == "MultiEdit")
+	return r.Behavior != BehaviorAllow && r.pathPattern != nil && r.paramValue == nil && (r.tool == "Write" || r.tool == "MultiEdit")
 }
 
-// matchDomain matches a host with "domain:example.com". A leading "*." matches subdomains, other stars a part of a
+// ruleContentMatchesHost matches a host with "domain:example.com". A leading "*." matches subdomains, other stars a part of a
 // label. Dots at the end of the host are ignored. "domain:*" also matches URLs without a host (observed with 2.1.330).
-func matchDomain(content, host string) bool {
+func ruleContentMatchesHost(content, host string) bool {
 	want, found := strings.CutPrefix(content, "domain:")
 	want, host = strings.ToLower(want), strings.ToLower(strings.TrimRight(host, "."))
 	if !found || want == "*" || !strings.Contains(want, "*") {
@@ -160,7 +160,7 @@ func matchDomain(content, host string) bool {
 	return err == nil && matched
 }
 
-func matchSkill(content, name string) bool {
+func ruleContentMatchesSkill(content, name string) bool {
 	for _, suffix := range []string{":*", " *"} {
 		if base, found := strings.CutSuffix(content, suffix); found {
 			return strings.HasPrefix(name, base)
@@ -169,9 +169,9 @@ func matchSkill(content, name string) bool {
 	return strings.TrimPrefix(content, "/") == strings.TrimPrefix(name, "/")
 }
 
-// matchCommand compares the text of a simple command with the content of a Bash rule. "npm run *" and "npm:*" match
-// prefixes, other stars match any text, and everything else must be equal.
-func matchCommand(content, text string) bool {
+// ruleContentMatchesCommand compares the text of a simple command with the content of a Bash rule. "npm run *" and
+// "npm:*" match prefixes, other stars match any text, and everything else must be equal.
+func ruleContentMatchesCommand(content, text string) bool {
 	text = strings.TrimSpace(text)
 	if !strings.Contains(content, "*") || content == text {
 		return content == text
@@ -188,7 +188,7 @@ func matchCommand(content, text string) bool {
 
 func ruleReasonCode(source string) string { return "rule:" + source }
 
-func (s *ruleset) denyRuleSource(c *call) string {
+func (s *ruleset) denyRuleSource(c *analyzedCall) string {
 	return s.firstDenialSource(func(r rule) bool { return r.matchesAnyPart(c) })
 }
 
@@ -205,9 +205,10 @@ func (s *ruleset) firstDenialSource(appliesTo func(rule) bool) string {
 	return s.rules[i].Source
 }
 
-// isPathDeniedWithoutFollowingLinks reports whether a deny rule applies to the path of a call as written, without following links.
-func isPathDeniedWithoutFollowingLinks(c *call) bool {
+// isPathDeniedWithoutFollowingLinks reports whether a deny rule applies to the path of a call as written, without
+// following links.
+func isPathDeniedWithoutFollowingLinks(c *analyzedCall) bool {
 	judge, resolver, written := *c.modeAndRules, *c.modeAndRules.resolver, *c
 	resolver.fileSystem, judge.resolver, written.modeAndRules = nil, &resolver, &judge
-	return c.modeAndRules.rules.hasRule(BehaviorDeny, &written)
+	return c.modeAndRules.rules.hasMatchingRule(BehaviorDeny, &written)
 }

@@ -12,7 +12,7 @@ import (
 
 // sensitiveFileApproval returns the approval request for a file that can configure commands that run automatically.
 // Modes and rules that allow edits do not apply to such a file. Nil means that it is an ordinary file.
-func (c *call) sensitiveFileApproval(abs string) *approvalRequest {
+func (c *analyzedCall) sensitiveFileApproval(abs string) *approvalRequest {
 	ask := func(message string) *approvalRequest {
 		return &approvalRequest{message: message, reasonType: "safetyCheck", reason: message, blockedPath: abs, safety: protocol.SafetyApprovableByRuleOrClassifier}
 	}
@@ -54,12 +54,14 @@ var specialWindowsPathPattern = shellcmd.LazyPattern(`(?i)^//|\.\.\.(/|$)|[^/. ~
 
 // verdictIfReadPathIsSpecialOnWindows returns an Ask verdict for reading a file whose name has
 // another meaning on Windows. It returns nil for other names, and if a rule allows the whole tool.
-func (c *call) verdictIfReadPathIsSpecialOnWindows() *Verdict {
-	if c.kind != claudecode.ToolClassRead || !specialWindowsPathPattern().MatchString(c.path) ||
-		slices.ContainsFunc(c.modeAndRules.rules.rules, func(r rule) bool { return r.Behavior == BehaviorAllow && r.content == "" && !r.isStar && r.matches(c) }) {
+func (c *analyzedCall) verdictIfReadPathIsSpecialOnWindows() *Verdict {
+	if c.toolClass != claudecode.ToolClassRead || !specialWindowsPathPattern().MatchString(c.path) ||
+		slices.ContainsFunc(c.modeAndRules.rules.rules, func(r rule) bool {
+			return r.Behavior == BehaviorAllow && r.content == "" && !r.isStar && r.matchesCall(c)
+		}) {
 		return nil
 	}
-	v := c.ask("Claude requested permissions to read from "+c.path+", which contains a suspicious Windows path pattern that requires manual approval.", "safetyCheck", "")
+	v := c.askVerdict("Claude requested permissions to read from "+c.path+", which contains a suspicious Windows path pattern that requires manual approval.", "safetyCheck", "")
 	v.Safety = protocol.SafetyNeedsApprovalOfEachCall
 	return &v
 }
@@ -71,8 +73,8 @@ const sensitiveFileNames = ".gitconfig .gitmodules .bashrc .bash_profile .bash_l
 
 // approvalIfCallChangesSensitiveFile returns the approval that a call needs because it changes a file
 // that configures commands that run automatically; nil means none. No allow rule replaces this approval.
-func (c *call) approvalIfCallChangesSensitiveFile() *approvalRequest {
-	switch c.kind {
+func (c *analyzedCall) approvalIfCallChangesSensitiveFile() *approvalRequest {
+	switch c.toolClass {
 	case claudecode.ToolClassWrite:
 		q := c.sensitiveFileApproval(c.path)
 		if q != nil {
@@ -127,7 +129,7 @@ func sensitiveRedirectApproval(c commandLine, redirects []shellcmd.Redirect, cha
 		if !r.WritesFile {
 			continue
 		}
-		for _, path := range c.lookup.resolveOperand(r.Target, r.Word).paths {
+		for _, path := range c.words.resolveOperand(r.Target, r.Word).paths {
 			if q := c.sensitivePathApproval(path); q != nil && (!changesDirectory || filepath.IsAbs(path)) { // after a change of directory, it is unknown which file a relative path names
 				q.suggestions = []protocol.PermissionUpdate{c.addDirectoryUpdate(c.modeAndRules.resolver.resolvePathWithParentReferencesLikeShell(path))}
 				return q
@@ -137,9 +139,10 @@ func sensitiveRedirectApproval(c commandLine, redirects []shellcmd.Redirect, cha
 	return nil
 }
 
-// approvalForFirstSensitiveOperand returns the approval request for the first sensitive operand of a command that changes files.
+// approvalForFirstSensitiveOperand returns the approval request for the first sensitive operand of a command that
+// changes files.
 func (c commandLine) approvalForFirstSensitiveOperand(unwrappedCommand shellcmd.Command) *approvalRequest {
-	for _, path := range pathsOfPlainOperands(c.lookup.fileOperands(unwrappedCommand)) {
+	for _, path := range pathsOfPlainOperands(c.words.fileOperands(unwrappedCommand)) {
 		q := c.sensitivePathApproval(path)
 		if removes := unwrappedCommand.Name() == "rm" || unwrappedCommand.Name() == "mv"; hasParentReference(path) && removes {
 			q = c.approvalIfDirectoryContainsSignInTokens(path)
@@ -171,7 +174,7 @@ func approvalIfSignInTokenDirectoryMovedOrLinked(c commandLine, unwrappedCommand
 		end := min(at+2-min(1, strings.Count(unwrappedCommand.Args[at], "=")), len(unwrappedCommand.Args)) // the next word is the target, unless this word contains it after "="
 		unwrappedCommand.Args, unwrappedCommand.Words = slices.Delete(slices.Clone(unwrappedCommand.Args), at, end), slices.Delete(slices.Clone(unwrappedCommand.Words), at, end)
 	}
-	paths := pathsOfPlainOperands(c.lookup.fileOperands(unwrappedCommand))
+	paths := pathsOfPlainOperands(c.words.fileOperands(unwrappedCommand))
 	if at < 0 && (len(paths) > 1 || !links) {
 		paths = paths[:max(0, len(paths)-1)]
 	}

@@ -30,14 +30,14 @@ func (c commandLine) decideShell() Verdict {
 	}
 	parts := make([]commandVerdict, 0, len(c.script.Commands))
 	for i := range c.script.Commands {
-		parts = append(parts, c.decidePart(i))
+		parts = append(parts, c.decideSimpleCommand(i))
 	}
 	return c.combineVerdicts(parts)
 }
 
-// verdictIgnoringAskRule returns the Ask verdict that the command line would get without the ask rule ignoredAskRule. It returns
-// nil if ignoredAskRule is the reason to ask: the rule is about the only command of the line, or nothing else requires a question
-// (observed with 2.1.330).
+// verdictIgnoringAskRule returns the Ask verdict that the command line would get without the ask rule ignoredAskRule.
+// It returns nil if ignoredAskRule is the reason to ask: the rule is about the only command of the line, or nothing
+// else requires a question (observed with 2.1.330).
 func (c commandLine) verdictIgnoringAskRule(ignoredAskRule *rule) *Verdict {
 	if ignoredAskRule.content != "" && len(c.script.Commands) == 1 && c.script.Obstacle.Kind == shellcmd.NoObstacle {
 		return nil
@@ -48,7 +48,7 @@ func (c commandLine) verdictIgnoringAskRule(ignoredAskRule *rule) *Verdict {
 	}
 	if v.ReasonType == "subcommandResults" && !c.script.IsPipeline {
 		for i := range c.script.Commands {
-			if c.decidePart(i).approval != nil {
+			if c.decideSimpleCommand(i).approval != nil {
 				return &v
 			}
 		}
@@ -59,7 +59,7 @@ func (c commandLine) verdictIgnoringAskRule(ignoredAskRule *rule) *Verdict {
 
 func (c commandLine) askRuleSource(cmd shellcmd.Command) (source string, asked bool) {
 	for _, r := range c.modeAndRules.rules.rules {
-		if r.Behavior == BehaviorAsk && r.content != "" && r.coversTool(c.call) && r.matchesCommand(cmd) {
+		if r.Behavior == BehaviorAsk && r.content != "" && r.coversToolOfCall(c.analyzedCall) && r.matchesCommand(cmd) {
 			return r.Source, true
 		}
 	}
@@ -68,7 +68,7 @@ func (c commandLine) askRuleSource(cmd shellcmd.Command) (source string, asked b
 
 func (c commandLine) isEverySimpleCommandAllowed() bool {
 	for i := range c.script.Commands {
-		if !c.decidePart(i).isAllowed {
+		if !c.decideSimpleCommand(i).isAllowed {
 			return false
 		}
 	}
@@ -76,22 +76,22 @@ func (c commandLine) isEverySimpleCommandAllowed() bool {
 }
 
 type commandVerdict struct {
-	cmd              shellcmd.Command
-	isAllowed        bool
-	byMode           bool             // the permission mode, and no rule, allows the command
-	byRule           bool             // an allow rule names this exact command
-	changedDirectory bool             // the command changes files in a directory entered by a cd in the same line
-	approval         *approvalRequest // why a command that is not allowed needs approval; nil means that no rule or mode allows it
+	cmd                  shellcmd.Command
+	isAllowed            bool
+	isAllowedByMode      bool             // the permission mode, and no rule, allows the command
+	isAllowedByExactRule bool             // an allow rule names this exact command
+	changedDirectory     bool             // the command changes files in a directory entered by a cd in the same line
+	approval             *approvalRequest // why a command that is not allowed needs approval; nil means that no rule or mode allows it
 }
 
-// decidePart decides whether the simple command at index i may run. Ask rules, the form of the command and its paths may require
-// an approval that no allow rule can replace. Otherwise the command is allowed if an allow rule applies to it, if it only reads,
-// or if the mode allows it to change files.
-func (c commandLine) decidePart(i int) commandVerdict {
+// decideSimpleCommand decides whether the simple command at index i may run. Ask rules, the form of the command and its
+// paths may require an approval that no allow rule can replace. Otherwise the command is allowed if an allow rule
+// applies to it, if it only reads, or if the mode allows it to change files.
+func (c commandLine) decideSimpleCommand(i int) commandVerdict {
 	cmd := c.script.Commands[i]
 	out := commandVerdict{cmd: cmd}
 	if source, asked := c.askRuleSource(cmd); asked {
-		out.approval = &approvalRequest{message: c.unansweredMessage(), reasonType: "rule", code: ruleReasonCode(source)}
+		out.approval = &approvalRequest{message: c.unansweredMessage(), reasonType: "rule", reasonCode: ruleReasonCode(source)}
 		return out
 	}
 	inner := cmd.WithoutPlainWrappers()
@@ -110,16 +110,16 @@ func (c commandLine) decidePart(i int) commandVerdict {
 	}
 	switch exact, match := c.allowedByRule(cmd); {
 	case match:
-		out.isAllowed, out.byRule = true, exact
+		out.isAllowed, out.isAllowedByExactRule = true, exact
 	case c.script.HasOpenQuote && i == len(c.script.Commands)-1 && inner.Name() == "sed": // the real CLI does not parse it (observed with 2.1.330)
 	case cmd.IsReadOnly():
 		out.isAllowed = !readsFilesNamedByXargsInput(cmd) || c.script.IsInputFileListFromPipeline(i) || !c.modeAndRules.rules.hasPathDenyRule()
-	case c.modeAndRules.allowsEdits() && (isAllowedByAcceptEditsMode(cmd) || isReadOnlyExceptForWritingRedirects(cmd)):
-		out.isAllowed, out.byMode = true, true
+	case c.modeAndRules.modeAllowsEdits() && (isAllowedByAcceptEditsMode(cmd) || isReadOnlyExceptForWritingRedirects(cmd)):
+		out.isAllowed, out.isAllowedByMode = true, true
 	case isReadOnlyExceptForWritingRedirects(cmd) && c.redirectionApproval() == nil:
 		out.isAllowed = true
-	case c.modeAndRules.allowsEdits() && cmd.Name() == "sed":
-		out.approval = sedApproval()
+	case c.modeAndRules.modeAllowsEdits() && cmd.Name() == "sed":
+		out.approval = dangerousSedApproval()
 	default:
 		out.approval = inside
 	}
@@ -159,12 +159,12 @@ func (c commandLine) combineVerdicts(parts []commandVerdict) Verdict {
 	switch {
 	case len(refused) == 0 && c.script.IsOpaque:
 		return c.askVerdictFromApprovalRequest(*approvalWithoutSuggestions(needsApprovalText))
-	case len(refused) == 0 && len(parts) == 1 && parts[0].byRule:
-		return c.allowByRule()
-	case len(refused) == 0 && len(parts) == 1 && parts[0].byMode && c.modeAndRules.mode == protocol.ModeAuto:
-		return c.allow("mode")
+	case len(refused) == 0 && len(parts) == 1 && parts[0].isAllowedByExactRule:
+		return c.allowByRuleVerdict()
+	case len(refused) == 0 && len(parts) == 1 && parts[0].isAllowedByMode && c.modeAndRules.mode == protocol.ModeAuto:
+		return c.allowVerdict("mode")
 	case len(refused) == 0:
-		return c.allow("subcommandResults")
+		return c.allowVerdict("subcommandResults")
 	case len(refused) == 1 && refused[0].approval != nil && !c.script.IsPipeline:
 		return c.askVerdictFromApprovalRequest(*refused[0].approval)
 	case len(parts) == 1:
@@ -174,7 +174,7 @@ func (c commandLine) combineVerdicts(parts []commandVerdict) Verdict {
 	}
 	q := approvalForRefusedCommands(refused)
 	if strings.Contains(c.command, "\\\n") {
-		q.code = reasonCodeTooComplex // a command that continues on the next line has this code (observed with 2.1.330)
+		q.reasonCode = reasonCodeTooComplex // a command that continues on the next line has this code (observed with 2.1.330)
 	}
 	return c.askVerdictFromApprovalRequest(q)
 }
@@ -206,7 +206,7 @@ func approvalForRefusedCommands(refusedCommands []commandVerdict) approvalReques
 	if len(refusedCommands) > 1 {
 		what = "The following parts require approval: "
 	}
-	return approvalRequest{message: "This Bash command contains multiple operations. " + what + strings.Join(texts, ", "), reasonType: "subcommandResults", suggestions: out, code: reasonCodeOfRefusedCommands(refusedCommands)}
+	return approvalRequest{message: "This Bash command contains multiple operations. " + what + strings.Join(texts, ", "), reasonType: "subcommandResults", suggestions: out, reasonCode: reasonCodeOfRefusedCommands(refusedCommands)}
 }
 
 // reasonCodeOfRefusedCommands returns the reason code of a command line from the codes of its refused parts. A part whose paths
@@ -216,7 +216,7 @@ func reasonCodeOfRefusedCommands(refusedCommands []commandVerdict) string {
 	for _, x := range refusedCommands {
 		code := reasonCodeNoRule
 		if x.approval != nil {
-			code = x.approval.code
+			code = x.approval.reasonCode
 		}
 		if code != "" && !slices.Contains(codes, code) {
 			codes = append(codes, code)
@@ -266,7 +266,7 @@ func (c commandLine) allowedByRule(cmd shellcmd.Command) (exact, match bool) {
 	}
 	hereString := slices.ContainsFunc(cmd.Redirects, func(r shellcmd.Redirect) bool { return r.Op == "<<<" })
 	for _, r := range c.modeAndRules.rules.rules {
-		if r.Behavior != BehaviorAllow || r.content == "" || !r.coversTool(c.call) {
+		if r.Behavior != BehaviorAllow || r.content == "" || !r.coversToolOfCall(c.analyzedCall) {
 			continue
 		}
 		for _, text := range texts {
@@ -274,7 +274,7 @@ func (c commandLine) allowedByRule(cmd shellcmd.Command) (exact, match bool) {
 				continue
 			}
 			exact = exact || r.content == text.text
-			match = match || matchCommand(r.content, text.text)
+			match = match || ruleContentMatchesCommand(r.content, text.text)
 		}
 	}
 	return exact, match

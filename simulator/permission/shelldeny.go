@@ -9,10 +9,11 @@ import (
 )
 
 // denialIfCommandUsesDeniedPath refuses a command line that uses a path that a deny rule covers; nil means no refusal. Paths
-// after a cd are also resolved in the new directory; a refusal there takes precedence. Like the real CLI (observed with 2.1.330),
-// it ignores globs, braces, redirections of compound commands, and every line that contains a list in a subshell, such as (a; b).
+// after a cd are also resolved in the new directory; a refusal there takes precedence. Like the real CLI (observed with
+// 2.1.330), it ignores globs, braces, redirections of compound commands, and every line that contains a list in a
+// subshell, such as (a; b).
 func (c commandLine) denialIfCommandUsesDeniedPath() *Verdict {
-	if !c.modeAndRules.rules.hasPathDenyRule() || c.script.SubshellList || hidesPaths(c.script.Obstacle.Kind) {
+	if !c.modeAndRules.rules.hasPathDenyRule() || c.script.SubshellList || obstacleMayHidePaths(c.script.Obstacle.Kind) {
 		return nil
 	}
 	var refused *Verdict
@@ -22,8 +23,8 @@ func (c commandLine) denialIfCommandUsesDeniedPath() *Verdict {
 			cmd.Args = append([]string{cmd.Words[0].Value}, cmd.Args[1:]...)
 		}
 		inner := shellcmd.Script{}.WithoutWrappersBeforeRemoval(cmd)
-		to := c.lookup.fileAccess(inner)
-		if v := c.readDenialAfterCD(directories[1:], inner.Name(), to.read); v != nil {
+		to := c.words.fileAccess(inner)
+		if v := c.readDenialAfterCD(directories[1:], inner.Name(), to.reads); v != nil {
 			return v
 		}
 		name := inner.Name()
@@ -32,22 +33,22 @@ func (c commandLine) denialIfCommandUsesDeniedPath() *Verdict {
 		}
 		switch name {
 		case "cd":
-			directories = c.lookup.possibleDirectoriesAfterCD(directories, to.read)
+			directories = c.words.possibleDirectoriesAfterCD(directories, to.reads)
 		case "pushd":
-			directories = c.lookup.possibleDirectoriesAfterCD(directories, c.lookup.fileOperands(inner))
+			directories = c.words.possibleDirectoriesAfterCD(directories, c.words.fileOperands(inner))
 		case "popd": // after popd, the previous directory is unknown
 			directories = append(directories, c.startDirs...)
 		}
-		to = c.lookup.addRedirects(to, cmd.Redirects)
+		to = c.words.withRedirectedFiles(to, cmd.Redirects)
 		if refused == nil && c.isDeniedIn(directories, to) {
-			refused = new(c.denyWithCommandText("subcommandResults", c.pipelineCommandOrWholeLineText(cmd)).withRuleSource(c.modeAndRules.rules.sourceOfFirstPathDenyRule()))
+			refused = new(c.denyCommandVerdict("subcommandResults", c.pipelineCommandOrWholeLineText(cmd)).withRuleSource(c.modeAndRules.rules.sourceOfFirstPathDenyRule()))
 		}
 	}
 	return refused
 }
 
-// hidesPaths reports whether an obstacle may hide paths of the command line (observed with 2.1.330).
-func hidesPaths(k shellcmd.ObstacleKind) bool {
+// obstacleMayHidePaths reports whether an obstacle may hide paths of the command line (observed with 2.1.330).
+func obstacleMayHidePaths(k shellcmd.ObstacleKind) bool {
 	switch k {
 	case shellcmd.ObstacleCommandSubstitution, shellcmd.ObstacleCommandSubstitutionInDoubleQuotes, shellcmd.ObstacleProcessSubstitution, shellcmd.ObstacleBraceGroupOrArithmeticCommand, shellcmd.ObstacleFunction, shellcmd.ObstacleCase,
 		shellcmd.ObstacleBareVariable, shellcmd.ObstacleBracedVariable, shellcmd.ObstacleExpandedHeredoc, shellcmd.ObstacleReadWriteOrNamedDescriptorRedirect, shellcmd.ObstacleBackslashBeforeSpaceOrLineEnd, shellcmd.ObstacleDollarQuotedText:
@@ -61,21 +62,21 @@ func (c commandLine) isDeniedIn(directories []string, access fileAccess) bool {
 	denied := func(tool string) func(string) bool {
 		return func(path string) bool {
 			return slices.ContainsFunc(directories, func(place string) bool {
-				return c.modeAndRules.rules.coversPath(BehaviorDeny, tool, c.modeAndRules.resolver.absFrom(place, path))
-			}) || hasParentReference(path) && c.modeAndRules.rules.coversPath(BehaviorDeny, tool, c.modeAndRules.resolver.followLinks(path))
+				return c.modeAndRules.rules.hasRuleForPath(BehaviorDeny, tool, c.modeAndRules.resolver.absolutePathFrom(place, path))
+			}) || hasParentReference(path) && c.modeAndRules.rules.hasRuleForPath(BehaviorDeny, tool, c.modeAndRules.resolver.followLinks(path))
 		}
 	}
-	return slices.ContainsFunc(pathsOfPlainOperands(access.read), denied("Read")) || slices.ContainsFunc(pathsOfPlainOperands(access.changes), denied("Edit"))
+	return slices.ContainsFunc(pathsOfPlainOperands(access.reads), denied("Read")) || slices.ContainsFunc(pathsOfPlainOperands(access.changes), denied("Edit"))
 }
 
 // readDenialAfterCD refuses a command that reads a denied file in one of the directories that a cd may have entered.
 func (c commandLine) readDenialAfterCD(directories []string, name string, read []fileOperand) *Verdict {
 	for _, place := range directories {
 		for _, path := range pathsOfPlainOperands(read) {
-			if abs := c.modeAndRules.resolver.absFrom(place, path); c.modeAndRules.rules.coversPath(BehaviorDeny, "Read", abs) {
-				v := c.deny("rule", name+" from '"+abs+"' was blocked by a deny rule.")
+			if abs := c.modeAndRules.resolver.absolutePathFrom(place, path); c.modeAndRules.rules.hasRuleForPath(BehaviorDeny, "Read", abs) {
+				v := c.denyVerdict("rule", name+" from '"+abs+"' was blocked by a deny rule.")
 				v.DenyRule, v.Decision.Source = true, c.modeAndRules.rules.denialSourceOfFirstDenyRule(func(r rule) bool {
-					return r.matches(&call{modeAndRules: c.modeAndRules, name: "Read", kind: claudecode.ToolClassRead, path: abs})
+					return r.matchesCall(&analyzedCall{modeAndRules: c.modeAndRules, name: "Read", toolClass: claudecode.ToolClassRead, path: abs})
 				})
 				return new(v.withRuleSource(c.modeAndRules.rules.sourceOfFirstPathDenyRule()))
 			}
@@ -87,7 +88,7 @@ func (c commandLine) readDenialAfterCD(directories []string, name string, read [
 // approvalIfNestedScriptHasDeniedCommand returns the approval request for a script that is an
 // argument of a shell, as in sh -c "rm x". It returns nil if no rule denies a command of the script.
 func (c commandLine) approvalIfNestedScriptHasDeniedCommand() *approvalRequest {
-	if c.kind != claudecode.ToolClassRunsCommandLine || !c.modeAndRules.rules.hasDenyOrAskRuleWithContent(c.call) {
+	if c.toolClass != claudecode.ToolClassRunsCommandLine || !c.modeAndRules.rules.hasDenyOrAskRuleWithContent(c.analyzedCall) {
 		return nil
 	}
 	scripts := c.shellScripts(maxDepthOfScriptsInScripts)
@@ -95,7 +96,7 @@ func (c commandLine) approvalIfNestedScriptHasDeniedCommand() *approvalRequest {
 		scripts = append(scripts, scriptCommandLine(c, cmd.OptionScript()).shellScripts(maxDepthOfScriptsInScripts)...)
 	}
 	for _, inner := range scripts {
-		if c.modeAndRules.rules.hasRule(BehaviorDeny, inner.call) {
+		if c.modeAndRules.rules.hasMatchingRule(BehaviorDeny, inner.analyzedCall) {
 			return &approvalRequest{
 				message:    "A permission rule denies a command inside this shell -c script. Approving runs the whole script, including that command.",
 				reasonType: "safetyCheck", reason: "A denied command in a shell -c script", safety: protocol.SafetyNeedsApprovalOfEachCall,

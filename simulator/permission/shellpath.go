@@ -30,7 +30,7 @@ func (c commandLine) directoryChangeApproval() *approvalRequest {
 		return approvalWithoutSuggestions("This command changes directory before running a version-control command, which can pick up untrusted hooks or repository configuration from the target directory. Approve only if you trust it.").withReasonCode(reasonCodeCDWithGit)
 	case redirected:
 		return &approvalRequest{
-			message: "Commands that change directories and write via output redirection" + ensurePathsText, reasonType: "other", code: reasonCodeCDWithRedirect,
+			message: "Commands that change directories and write via output redirection" + ensurePathsText, reasonType: "other", reasonCode: reasonCodeCDWithRedirect,
 			reason: "Compound command contains cd with output redirection" + manualApprovalSuffix,
 		}
 	}
@@ -50,11 +50,11 @@ func (c commandLine) approvalIfCommandChangesFilesInLineWithCD(unwrappedCommand 
 		return nil
 	}
 	q := &approvalRequest{
-		message: "Commands that change directories and perform write operations" + ensurePathsText, reasonType: "other", code: reasonCodeCDWithWrite,
+		message: "Commands that change directories and perform write operations" + ensurePathsText, reasonType: "other", reasonCode: reasonCodeCDWithWrite,
 		reason: "Compound command contains cd with write operation" + manualApprovalSuffix, suggestions: []protocol.PermissionUpdate{},
 	}
-	if !c.modeAndRules.allowsEdits() {
-		q.suggestions = append(q.suggestions, suggestAllowRuleForSimilarCommands(c.command), acceptEditsUpdate())
+	if !c.modeAndRules.modeAllowsEdits() {
+		q.suggestions = append(q.suggestions, suggestAllowRuleForSimilarCommands(c.command), switchToAcceptEditsUpdate())
 	}
 	return q
 }
@@ -68,16 +68,16 @@ func (c commandLine) redirectionApproval() *approvalRequest {
 		if !r.WritesFile && !r.ReadsFile || r.Target == "/dev/null" || !r.WritesFile && slices.Contains([]string{"/dev/stdin", "/dev/fd/0", "/dev/tty"}, r.Target) {
 			continue
 		}
-		op := c.lookup.resolveOperand(r.Target, r.Word)
+		op := c.words.resolveOperand(r.Target, r.Word)
 		if r.Word.IsDynamic && (!op.isKnown || op.hasGlob || len(op.paths) != 1) {
 			return approvalWithoutSuggestions("Shell expansion syntax in paths requires manual approval")
 		}
-		if q := c.lookup.approvalIfPathUnclear(op); q != nil {
+		if q := c.words.approvalIfPathUnclear(op); q != nil {
 			return q
 		}
 		for _, path := range op.paths {
 			if r.WritesFile && globTextPattern().MatchString(path) {
-				return c.globApproval(path)
+				return c.approvalForGlobInWrite(path)
 			}
 			if q := c.redirectApproval(r, c.modeAndRules.resolver.resolvePathWithParentReferencesLikeShell(path)); q != nil {
 				return q
@@ -89,7 +89,7 @@ func (c commandLine) redirectionApproval() *approvalRequest {
 
 func (c commandLine) redirectApproval(r shellcmd.Redirect, abs string) *approvalRequest {
 	if r.ReadsFile && !c.modeAndRules.isInWorkingDirOrAllowed("Read", abs) {
-		return c.readApproval("Input redirection from '"+abs+"' was blocked.", "read files in", abs)
+		return c.readOutsideWorkingDirsApproval("Input redirection from '"+abs+"' was blocked.", "read files in", abs)
 	}
 	if !r.WritesFile {
 		return nil
@@ -99,7 +99,7 @@ func (c commandLine) redirectApproval(r shellcmd.Redirect, abs string) *approval
 		return q
 	}
 	inside := c.modeAndRules.resolver.isInWorkingDir(abs)
-	if inside && c.modeAndRules.allowsEdits() || c.modeAndRules.resolver.isInAgentMemory(abs) || c.modeAndRules.rules.coversPath(BehaviorAllow, "Edit", abs) {
+	if inside && c.modeAndRules.modeAllowsEdits() || c.modeAndRules.resolver.isInAgentMemory(abs) || c.modeAndRules.rules.hasRuleForPath(BehaviorAllow, "Edit", abs) {
 		return nil
 	}
 	return c.newPathChangeApproval("Output redirection to '"+abs+"'", abs, inside, false)
@@ -120,13 +120,13 @@ func (c commandLine) approvalsForFirstUnpermittedPath(cmd shellcmd.Command) (out
 		verb = "edit files in"
 	}
 	if verb != "" {
-		for _, op := range c.lookup.fileOperands(inner) {
-			if q := c.lookup.approvalIfPathUnclear(op); q != nil {
+		for _, op := range c.words.fileOperands(inner) {
+			if q := c.words.approvalIfPathUnclear(op); q != nil {
 				return q, nil
 			}
 			for _, path := range op.paths {
 				if abs := c.modeAndRules.resolver.resolvePathWithParentReferencesLikeShell(path); !c.modeAndRules.isInWorkingDirOrAllowed("Read", abs) {
-					return c.readApproval(name+" in '"+abs+"' was blocked.", verb, abs), nil
+					return c.readOutsideWorkingDirsApproval(name+" in '"+abs+"' was blocked.", verb, abs), nil
 				}
 			}
 		}
@@ -140,7 +140,7 @@ func (c commandLine) approvalsForFirstUnpermittedPath(cmd shellcmd.Command) (out
 // approvalsForFirstUnpermittedChange does the work of [commandLine.approvalsForFirstUnpermittedPath] for a command that
 // creates, changes or removes files.
 func (c commandLine) approvalsForFirstUnpermittedChange(unwrappedCommand shellcmd.Command) (outsideWorkingDirs, insideWorkingDirs *approvalRequest) {
-	name, ops := unwrappedCommand.Name(), c.lookup.fileOperands(unwrappedCommand)
+	name, ops := unwrappedCommand.Name(), c.words.fileOperands(unwrappedCommand)
 	if isCopyOrMoveWithOptions(unwrappedCommand) {
 		return c.approvalForCopyOrMoveWithOptions(name), nil
 	}
@@ -159,16 +159,16 @@ func (c commandLine) approvalsForFirstUnpermittedChange(unwrappedCommand shellcm
 			return c.newPathChangeApproval(name+" in '"+path+"'", path, false, true), nil
 		}
 	}
-	if len(paths) == 0 || c.modeAndRules.allowsEdits() {
+	if len(paths) == 0 || c.modeAndRules.modeAllowsEdits() {
 		return nil, nil
 	}
 	for _, path := range paths {
-		if !c.modeAndRules.rules.coversPath(BehaviorAllow, "Edit", strings.TrimSuffix(path, "/")) {
+		if !c.modeAndRules.rules.hasRuleForPath(BehaviorAllow, "Edit", strings.TrimSuffix(path, "/")) {
 			return nil, c.newPathChangeApproval(name+" in '"+path+"'", path, true, true)
 		}
 	}
 	if name == "sed" {
-		return nil, sedApproval()
+		return nil, dangerousSedApproval()
 	}
 	return nil, nil
 }
@@ -182,9 +182,9 @@ func (c commandLine) absolutePathsOfFilesToChange(operands []fileOperand) (absol
 	var paths []string
 	for _, op := range operands {
 		if op.hasGlob || slices.ContainsFunc(op.paths, func(p string) bool { return globTextPattern().MatchString(p) }) {
-			return nil, c.globApproval(op.text)
+			return nil, c.approvalForGlobInWrite(op.text)
 		}
-		if q := c.lookup.approvalIfPathUnclear(op); q != nil {
+		if q := c.words.approvalIfPathUnclear(op); q != nil {
 			return nil, q
 		}
 		for _, path := range op.paths {
@@ -198,10 +198,10 @@ func (c commandLine) absolutePathsOfFilesToChange(operands []fileOperand) (absol
 	return paths, nil
 }
 
-func (c commandLine) readApproval(what, verb, abs string) *approvalRequest {
+func (c commandLine) readOutsideWorkingDirsApproval(what, verb, abs string) *approvalRequest {
 	q := &approvalRequest{message: what + " For security, Claude Code may only " + verb + " the allowed working directories for this session: '" + c.allowedDirectoriesText() + "'.", blockedPath: abs, suggestions: []protocol.PermissionUpdate{}}
 	if dir := c.pathIfDirectoryElseParent(abs); dir != "/" {
-		read := addRuleUpdate("Read", "/"+dir+"/**")
+		read := allowRuleUpdate("Read", "/"+dir+"/**")
 		read.Destination = "session"
 		q.suggestions = append(q.suggestions, suggestAllowRuleForSimilarCommands(c.command), read)
 	}
@@ -223,10 +223,10 @@ func (c commandLine) newPathChangeApproval(changeDescription, abs string, isInWo
 	return q
 }
 
-func (c commandLine) globApproval(path string) *approvalRequest {
+func (c commandLine) approvalForGlobInWrite(path string) *approvalRequest {
 	const reason = "Glob patterns are not allowed in write operations. Please specify an exact file path."
 	return &approvalRequest{
-		message: reason, reasonType: "other", reason: reason, blockedPath: path, code: "other",
+		message: reason, reasonType: "other", reason: reason, blockedPath: path, reasonCode: "other",
 		suggestions: append([]protocol.PermissionUpdate{suggestAllowRuleForSimilarCommands(c.command), c.addDirectoryUpdate(c.modeAndRules.resolver.resolveCallPath(path))}, c.acceptEditsSuggestion()...),
 	}
 }
@@ -236,10 +236,10 @@ func (c commandLine) globApproval(path string) *approvalRequest {
 func (c commandLine) approvalForCopyOrMoveWithOptions(commandName string) *approvalRequest {
 	q := &approvalRequest{
 		message:    commandName + " with flags requires manual approval to ensure path safety. For security, Claude Code cannot automatically validate " + commandName + " commands that use flags, as some flags like --target-directory=PATH can bypass path validation.",
-		reasonType: "other", reason: commandName + " command with flags requires manual approval", code: reasonCodeFlagValidation, suggestions: []protocol.PermissionUpdate{},
+		reasonType: "other", reason: commandName + " command with flags requires manual approval", reasonCode: reasonCodeFlagValidation, suggestions: []protocol.PermissionUpdate{},
 	}
-	if !c.modeAndRules.allowsEdits() {
-		q.suggestions = append(q.suggestions, suggestAllowRuleForSimilarCommands(c.command), acceptEditsUpdate())
+	if !c.modeAndRules.modeAllowsEdits() {
+		q.suggestions = append(q.suggestions, suggestAllowRuleForSimilarCommands(c.command), switchToAcceptEditsUpdate())
 	}
 	return q
 }

@@ -15,7 +15,7 @@ import (
 type approvalRequest struct {
 	message, reasonType, reason, blockedPath string
 	safety                                   protocol.SafetyApprovalReason
-	code                                     string // reason code; if empty, reasonType and message determine it
+	reasonCode                               string // reason code; if empty, reasonType and message determine it
 	circuitBreaker                           string // name of the check that no rule or mode can override; empty means none
 	// suggestions for the host; nil omits the list
 	suggestions []protocol.PermissionUpdate
@@ -34,13 +34,13 @@ func (q *approvalRequest) suggestedReadRules() []protocol.PermissionRule {
 	return nil
 }
 
-func (c *call) askVerdictFromApprovalRequest(q approvalRequest) Verdict {
-	v := c.ask(q.message, q.reasonType, q.reason)
+func (c *analyzedCall) askVerdictFromApprovalRequest(q approvalRequest) Verdict {
+	v := c.askVerdict(q.message, q.reasonType, q.reason)
 	v.BlockedPath, v.Suggestions, v.Safety = q.blockedPath, q.suggestions, q.safety
 	v.Decision.CircuitBreaker = q.circuitBreaker
 	switch {
-	case q.code != "":
-		v.Decision.ReasonCode = q.code
+	case q.reasonCode != "":
+		v.Decision.ReasonCode = q.reasonCode
 	case q.reasonType == "safetyCheck":
 		v.Decision.ReasonCode = q.reasonType
 	case q.message == needsApprovalText:
@@ -50,18 +50,18 @@ func (c *call) askVerdictFromApprovalRequest(q approvalRequest) Verdict {
 }
 
 func (q *approvalRequest) withReasonCode(code string) *approvalRequest {
-	q.code = code
+	q.reasonCode = code
 	return q
 }
 
-func sedApproval() *approvalRequest {
+func dangerousSedApproval() *approvalRequest {
 	return &approvalRequest{
-		message: "sed command requires approval (contains potentially dangerous operations)", reasonType: "other", code: reasonCodeDangerousSed,
+		message: "sed command requires approval (contains potentially dangerous operations)", reasonType: "other", reasonCode: reasonCodeDangerousSed,
 		reason: "sed command contains operations that require explicit approval (e.g., write commands, execute commands)",
 	}
 }
 
-func (c *call) pathIfDirectoryElseParent(path string) string {
+func (c *analyzedCall) pathIfDirectoryElseParent(path string) string {
 	path = filepath.Clean(path)
 	if disk := c.modeAndRules.resolver.fileSystem; disk != nil && disk.IsDir(path) {
 		return path
@@ -69,32 +69,32 @@ func (c *call) pathIfDirectoryElseParent(path string) string {
 	return filepath.Dir(path)
 }
 
-func (c *call) addDirectoryUpdate(path string) protocol.PermissionUpdate {
+func (c *analyzedCall) addDirectoryUpdate(path string) protocol.PermissionUpdate {
 	return protocol.PermissionUpdate{Type: "addDirectories", Directories: []string{c.pathIfDirectoryElseParent(path)}, Destination: "session"}
 }
 
-func (c *call) acceptEditsSuggestion() []protocol.PermissionUpdate {
-	if c.modeAndRules.allowsEdits() {
+func (c *analyzedCall) acceptEditsSuggestion() []protocol.PermissionUpdate {
+	if c.modeAndRules.modeAllowsEdits() {
 		return nil
 	}
-	return []protocol.PermissionUpdate{acceptEditsUpdate()}
+	return []protocol.PermissionUpdate{switchToAcceptEditsUpdate()}
 }
 
-func acceptEditsUpdate() protocol.PermissionUpdate {
+func switchToAcceptEditsUpdate() protocol.PermissionUpdate {
 	return protocol.PermissionUpdate{Type: "setMode", Mode: protocol.ModeAcceptEdits, Destination: "session"}
 }
 
-func (c *call) allow(reason string) Verdict {
+func (c *analyzedCall) allowVerdict(reason string) Verdict {
 	return Verdict{Behavior: Allow, Decision: protocol.PermissionDecision{Decision: "accept", Source: "config", ReasonType: reason}}
 }
 
-// allowByRule allows the call because of a rule. If the rule is in the user's own settings, the decision is recorded as
+// allowByRuleVerdict allows the call because of a rule. If the rule is in the user's own settings, the decision is recorded as
 // the user's permanent permission.
-func (c *call) allowByRule() Verdict {
-	v, rules := c.allow("rule"), c.modeAndRules.rules.rules
+func (c *analyzedCall) allowByRuleVerdict() Verdict {
+	v, rules := c.allowVerdict("rule"), c.modeAndRules.rules.rules
 	i := slices.IndexFunc(rules, func(r rule) bool { return r.Behavior == BehaviorAllow && r.matchesAnyPart(c) })
 	if i < 0 { // no rule names the command, so the rule is about a path in the command line
-		i = slices.IndexFunc(rules, func(r rule) bool { return r.Behavior == BehaviorAllow && r.coversTool(c) })
+		i = slices.IndexFunc(rules, func(r rule) bool { return r.Behavior == BehaviorAllow && r.coversToolOfCall(c) })
 	}
 	if i < 0 {
 		return v
@@ -107,8 +107,8 @@ func (c *call) allowByRule() Verdict {
 	return v
 }
 
-// ask returns an Ask verdict, explained by reasonType and reason. If no user can answer, message is the tool result.
-func (c *call) ask(message, reasonType, reason string) Verdict {
+// askVerdict returns an Ask verdict, explained by reasonType and reason. If no user can answer, message is the tool result.
+func (c *analyzedCall) askVerdict(message, reasonType, reason string) Verdict {
 	return Verdict{
 		Behavior:         Ask,
 		Decision:         protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonCode: reasonCodeUnknown},
@@ -117,10 +117,11 @@ func (c *call) ask(message, reasonType, reason string) Verdict {
 	}
 }
 
-// askByRule returns the Ask verdict that a rule requires. If there is another reason to ask, the verdict has that reason.
-func (c *call) askByRule(r *rule) Verdict {
-	v := c.ask(c.unansweredMessage(), "rule", "")
-	if c.kind == claudecode.ToolClassRunsCommandLine {
+// askByRuleVerdict returns the Ask verdict that a rule requires. If there is another reason to ask, the verdict has
+// that reason.
+func (c *analyzedCall) askByRuleVerdict(r *rule) Verdict {
+	v := c.askVerdict(c.unansweredMessage(), "rule", "")
+	if c.toolClass == claudecode.ToolClassRunsCommandLine {
 		if own := newCommandLineOfCall(c).verdictIgnoringAskRule(r); own != nil {
 			v = *own
 		}
@@ -133,13 +134,13 @@ func (c *call) askByRule(r *rule) Verdict {
 	return v
 }
 
-func (c *call) askOutsideWorkingDir(message string) Verdict {
-	v := c.ask(message, "workingDir", "Path is outside allowed working directories")
+func (c *analyzedCall) askOutsideWorkingDirVerdict(message string) Verdict {
+	v := c.askVerdict(message, "workingDir", "Path is outside allowed working directories")
 	v.Decision.ReasonCode = "workingDir"
 	return v
 }
 
-func (c *call) deny(reasonType, message string) Verdict {
+func (c *analyzedCall) denyVerdict(reasonType, message string) Verdict {
 	return Verdict{
 		Behavior:         Deny,
 		Decision:         protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonType: reasonType, ReasonCode: reasonType},
@@ -148,21 +149,21 @@ func (c *call) deny(reasonType, message string) Verdict {
 	}
 }
 
-// denyFile refuses a call because a rule protects its file. For the model, the refusal is an input error of the tool.
+// denyFileVerdict refuses a call because a rule protects its file. For the model, the refusal is an input error of the tool.
 // No event reports it.
-func (c *call) denyFile(message, source string) Verdict {
+func (c *analyzedCall) denyFileVerdict(message, source string) Verdict {
 	return Verdict{Behavior: Deny, ToolError: true, DenyRule: true, CountDenial: true, Decision: protocol.PermissionDecision{Decision: "reject", Source: source, ReasonType: "rule"}, Message: message}
 }
 
 // denialIfChangedFileIsReadDenied refuses to change a file that a deny rule protects from reading; nil means that no rule does.
-func (c *call) denialIfChangedFileIsReadDenied() *Verdict {
-	if c.kind != claudecode.ToolClassWrite || c.name == "NotebookEdit" {
+func (c *analyzedCall) denialIfChangedFileIsReadDenied() *Verdict {
+	if c.toolClass != claudecode.ToolClassWrite || c.name == "NotebookEdit" {
 		return nil
 	}
-	reading := &call{modeAndRules: c.modeAndRules, name: "Read", kind: claudecode.ToolClassRead, path: c.path}
+	reading := &analyzedCall{modeAndRules: c.modeAndRules, name: "Read", toolClass: claudecode.ToolClassRead, path: c.path}
 	hides := func(r rule) bool {
 		wholeTool := r.content == "" && r.Source == "cliArg" // --disallowedTools Read removes the tool, but does not protect files
-		return r.Behavior == BehaviorDeny && r.tool == "Read" && !wholeTool && r.matches(reading)
+		return r.Behavior == BehaviorDeny && r.tool == "Read" && !wholeTool && r.matchesCall(reading)
 	}
 	at := slices.IndexFunc(c.modeAndRules.rules.rules, hides)
 	if at < 0 {
@@ -172,27 +173,27 @@ func (c *call) denialIfChangedFileIsReadDenied() *Verdict {
 	if c.name == "Write" {
 		done = "written"
 	}
-	v := c.denyFile("File is covered by a Read deny rule in your permission settings and cannot be "+done+".", c.modeAndRules.rules.denialSourceOfFirstDenyRule(hides))
+	v := c.denyFileVerdict("File is covered by a Read deny rule in your permission settings and cannot be "+done+".", c.modeAndRules.rules.denialSourceOfFirstDenyRule(hides))
 	return new(v.withRuleSource(c.modeAndRules.rules.rules[at].Source))
 }
 
 // denialIfFileIsSymbolicLink refuses, in every mode, to change a file through a symbolic link to it. A link to a directory in
 // the path is followed (observed with 2.1.330). Nil means that the file is not a link.
-func denialIfFileIsSymbolicLink(c *call) *Verdict {
+func denialIfFileIsSymbolicLink(c *analyzedCall) *Verdict {
 	dir, name := filepath.Split(c.path)
 	target := c.modeAndRules.resolver.resolveLinks(c.path)
 	if target == filepath.Join(c.modeAndRules.resolver.resolveLinks(filepath.Clean(dir)), name) {
 		return nil
 	}
-	v := c.deny("other", "Refusing to write "+c.path+": it is a symbolic link. Write to the link's target path instead: "+target+".")
+	v := c.denyVerdict("other", "Refusing to write "+c.path+": it is a symbolic link. Write to the link's target path instead: "+target+".")
 	v.Event.DecisionReason, v.DenyRule = "Write target is a symbolic link", true // a hook cannot overrule this refusal
 	return &v
 }
 
-func (c *call) denyByRule() Verdict {
+func (c *analyzedCall) denyByRuleVerdict() Verdict {
 	for _, r := range c.modeAndRules.rules.rules {
-		if r.Behavior == BehaviorDeny && r.matchesParam(c) {
-			v := c.deny("rule", "Permission to use "+c.use.Name+" with "+r.content+" has been denied.")
+		if r.Behavior == BehaviorDeny && r.matchesParameterValue(c) {
+			v := c.denyVerdict("rule", "Permission to use "+c.use.Name+" with "+r.content+" has been denied.")
 			v.DenyRule, v.Decision.Source = true, c.sourceOfDenialByRule()
 			return v.withRuleSource(r.Source)
 		}
@@ -202,49 +203,49 @@ func (c *call) denyByRule() Verdict {
 		if c.name == "Read" && !isPathDeniedWithoutFollowingLinks(c) { // the rule denies only the target of the link
 			break
 		}
-		return c.denyFile("File is in a directory that is denied by your permission settings.", c.sourceOfDenialByRule()).withRuleSource(c.modeAndRules.rules.denyRuleSource(c))
+		return c.denyFileVerdict("File is in a directory that is denied by your permission settings.", c.sourceOfDenialByRule()).withRuleSource(c.modeAndRules.rules.denyRuleSource(c))
 	}
 	what := "use " + c.use.Name
-	switch c.kind {
+	switch c.toolClass {
 	case claudecode.ToolClassRunsCommandLine:
-		return c.denyCommandLineByRule()
+		return c.denyCommandLineByRuleVerdict()
 	case claudecode.ToolClassRead:
 		what = "read " + c.path
 	default:
 	}
 	message := "Permission to " + what + " has been denied."
-	if c.kind == claudecode.ToolClassSkill {
+	if c.toolClass == claudecode.ToolClassSkill {
 		message = "Skill execution blocked by permission rules"
 	}
-	if c.kind == claudecode.ToolClassFetch && c.domain != "" && slices.ContainsFunc(c.modeAndRules.rules.rules, func(r rule) bool {
+	if c.toolClass == claudecode.ToolClassFetch && c.domain != "" && slices.ContainsFunc(c.modeAndRules.rules.rules, func(r rule) bool {
 		return r.Behavior == BehaviorDeny && r.content != "" && r.matchesAnyPart(c)
 	}) {
 		message = c.use.Name + " denied access to domain:" + c.domain + "."
 	}
-	v := c.deny("rule", message)
+	v := c.denyVerdict("rule", message)
 	v.DenyRule, v.Decision.Source = true, c.sourceOfDenialByRule()
 	return v.withRuleSource(c.modeAndRules.rules.denyRuleSource(c))
 }
 
 // sourceOfDenialByRule returns the source of a denial; a rule in the user's own settings counts as a refusal by the user.
-func (c *call) sourceOfDenialByRule() (userRejectOrConfig string) {
+func (c *analyzedCall) sourceOfDenialByRule() (userRejectOrConfig string) {
 	return c.modeAndRules.rules.denialSourceOfFirstDenyRule(func(r rule) bool { return r.matchesAnyPart(c) })
 }
 
-// denyCommandLineByRule refuses a command line. If one command of a pipeline is the reason, the message shows it.
-func (c *call) denyCommandLineByRule() Verdict {
+// denyCommandLineByRuleVerdict refuses a command line. If one command of a pipeline is the reason, the message shows it.
+func (c *analyzedCall) denyCommandLineByRuleVerdict() Verdict {
 	reasonType, command := "subcommandResults", c.command
 	single := len(c.script.Commands) == 1
 	for _, r := range c.modeAndRules.rules.rules {
-		if r.Behavior != BehaviorDeny || !r.coversTool(c) {
+		if r.Behavior != BehaviorDeny || !r.coversToolOfCall(c) {
 			continue
 		}
 		if r.content == "" { // the rule covers the whole tool
-			v := c.deny("rule", "Permission to use "+c.use.Name+" has been denied.")
+			v := c.denyVerdict("rule", "Permission to use "+c.use.Name+" has been denied.")
 			v.DenyRule = true
 			return v.withRuleSource(r.Source)
 		}
-		if r.matches(c) || c.parseErr != nil || c.script.Obstacle.Kind != shellcmd.NoObstacle && c.script.Obstacle.Kind != shellcmd.ObstacleBackground ||
+		if r.matchesCall(c) || c.parseErr != nil || c.script.Obstacle.Kind != shellcmd.NoObstacle && c.script.Obstacle.Kind != shellcmd.ObstacleBackground ||
 			single && slices.Contains(c.script.Commands[0].Programs(), r.content) {
 			reasonType = "rule"
 		}
@@ -254,25 +255,25 @@ func (c *call) denyCommandLineByRule() Verdict {
 			}
 		}
 	}
-	v := c.denyWithCommandText(reasonType, command)
+	v := c.denyCommandVerdict(reasonType, command)
 	if reasonType == "rule" {
 		v.Decision.Source = c.sourceOfDenialByRule()
 	}
 	return v.withRuleSource(c.modeAndRules.rules.denyRuleSource(c))
 }
 
-func (c *call) denyWithCommandText(reasonType, command string) Verdict {
-	v := c.deny(reasonType, "Permission to use Bash with command "+command+" has been denied.")
+func (c *analyzedCall) denyCommandVerdict(reasonType, command string) Verdict {
+	v := c.denyVerdict(reasonType, "Permission to use Bash with command "+command+" has been denied.")
 	v.DenyRule = true
 	return v
 }
 
-func (c *call) denialEvent(message, reasonType, reason string) *protocol.PermissionDenied {
+func (c *analyzedCall) denialEvent(message, reasonType, reason string) *protocol.PermissionDenied {
 	return &protocol.PermissionDenied{Type: "system", Subtype: "permission_denied", ToolName: c.use.Name, ToolUseID: c.use.ID, DecisionReasonType: reasonType, DecisionReason: reason, Message: message}
 }
 
-func (c *call) allowedDirectoriesText() string {
-	return strings.Join(c.modeAndRules.resolver.dirs, "', '")
+func (c *analyzedCall) allowedDirectoriesText() string {
+	return strings.Join(c.modeAndRules.resolver.workingDirs, "', '")
 }
 
 const needsApprovalText = "This command requires approval"
@@ -372,25 +373,25 @@ func approvalForDangerousFindOrAwk(cmd shellcmd.Command) *approvalRequest {
 }
 
 // unansweredMessage returns the message of a denial if no user answered the permission question.
-func (c *call) unansweredMessage() string {
+func (c *analyzedCall) unansweredMessage() string {
 	what := "use " + c.use.Name
-	switch c.kind {
+	switch c.toolClass {
 	case claudecode.ToolClassRead:
 		what = "read from " + c.path
 	case claudecode.ToolClassWrite:
 		what = "write to " + c.path
 	case claudecode.ToolClassSkill:
-		return "Execute skill: " + c.subject + ". The user can add the allow rule Skill(" + c.subject + ") to .claude/settings.local.json to let it run without asking."
+		return "Execute skill: " + c.agentTypeOrSkill + ". The user can add the allow rule Skill(" + c.agentTypeOrSkill + ") to .claude/settings.local.json to let it run without asking."
 	default:
 	}
 	return "Claude requested permissions to " + what + ", but you haven't granted it yet."
 }
 
 // suggestUpdates returns the updates that a host may include in its answer, so that similar calls need no question.
-func (c *call) suggestUpdates() []protocol.PermissionUpdate {
+func (c *analyzedCall) suggestUpdates() []protocol.PermissionUpdate {
 	outside := !c.modeAndRules.resolver.isInWorkingDir(c.path)
 	dir := filepath.Dir(c.path)
-	switch c.kind {
+	switch c.toolClass {
 	case claudecode.ToolClassRunsCommandLine:
 		return []protocol.PermissionUpdate{suggestAllowRuleForSimilarCommands(c.command)}
 	case claudecode.ToolClassRead:
@@ -400,7 +401,7 @@ func (c *call) suggestUpdates() []protocol.PermissionUpdate {
 		if c.name != "Read" {
 			dir = c.path
 		}
-		u := addRuleUpdate("Read", "/"+strings.TrimSuffix(dir, "/")+"/**")
+		u := allowRuleUpdate("Read", "/"+strings.TrimSuffix(dir, "/")+"/**")
 		u.Destination = "session"
 		return []protocol.PermissionUpdate{u}
 	case claudecode.ToolClassWrite:
@@ -416,11 +417,11 @@ func (c *call) suggestUpdates() []protocol.PermissionUpdate {
 		if c.domain == "" {
 			return nil
 		}
-		return []protocol.PermissionUpdate{addRuleUpdate(c.name, "domain:"+c.domain)}
+		return []protocol.PermissionUpdate{allowRuleUpdate(c.name, "domain:"+c.domain)}
 	case claudecode.ToolClassSkill:
-		return []protocol.PermissionUpdate{addRuleUpdate(c.name, c.subject)}
+		return []protocol.PermissionUpdate{allowRuleUpdate(c.name, c.agentTypeOrSkill)}
 	default:
-		return []protocol.PermissionUpdate{addRuleUpdate(c.use.Name, "")}
+		return []protocol.PermissionUpdate{allowRuleUpdate(c.use.Name, "")}
 	}
 }
 
@@ -435,16 +436,16 @@ func suggestAllowRuleForSimilarCommands(command string) protocol.PermissionUpdat
 		text = rest
 	}
 	if first, _, several := strings.Cut(text, "\n"); several && !strings.Contains(first, " ") {
-		return addRuleUpdate("Bash", first+" *")
+		return allowRuleUpdate("Bash", first+" *")
 	}
 	words := strings.Fields(text)
 	if heredoc && len(words) > 2 {
-		return addRuleUpdate("Bash", words[0]+" "+words[1]+" *")
+		return allowRuleUpdate("Bash", words[0]+" "+words[1]+" *")
 	}
 	if len(words) > 1 && subcommandPattern().MatchString(words[1]) && !runsOtherPrograms(words[0]) {
 		text = words[0] + " " + words[1] + " *"
 	}
-	return addRuleUpdate("Bash", text)
+	return allowRuleUpdate("Bash", text)
 }
 
 // runsOtherPrograms reports whether a program runs other programs, so that a rule with it as prefix allows too much.
@@ -453,6 +454,6 @@ func runsOtherPrograms(name string) bool {
 	return strings.Contains(name, "=") || slices.Contains(strings.Fields(programs), name)
 }
 
-func addRuleUpdate(tool, content string) protocol.PermissionUpdate {
+func allowRuleUpdate(tool, content string) protocol.PermissionUpdate {
 	return protocol.PermissionUpdate{Type: "addRules", Rules: []protocol.PermissionRule{{ToolName: tool, RuleContent: content}}, Behavior: BehaviorAllow, Destination: "localSettings"}
 }

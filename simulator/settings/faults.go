@@ -71,7 +71,7 @@ const maxReportedFaults = 10
 // may protect permissions are reported twice: before all other keys, and at the position of the key "hooks".
 func invalidKeyFaults(keys []string, file map[string]any) []Fault {
 	var found []Fault
-	checks := knownKeys()
+	checks := validatorsByKey()
 	for _, key := range keys {
 		if key == "hooks" {
 			guards, again := faultsOfInvalidGuardHooks(file[key])
@@ -135,7 +135,7 @@ func jsonType(v any) string {
 	return plainjson.TypeOf(raw)
 }
 
-func ruleFault(text, behavior string) string {
+func ruleSyntaxError(text, behavior string) string {
 	rule := claudecode.ParseRuleText(text)
 	name, content := rule.Tool, rule.Content
 	mcp := strings.HasPrefix(name, "mcp__")
@@ -198,7 +198,7 @@ func AllowRulePatternError(name string) string {
 		"mcp__<server>__, and anywhere in deny and ask rules", name)
 }
 
-func pruneHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
+func withoutInvalidHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
 	events, err := plainjson.Parse(raw)
 	if err != nil {
 		return json.RawMessage("{}"), []Fault{{
@@ -223,7 +223,7 @@ func pruneHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
 		good := []json.RawMessage{}
 		for i, group := range groups {
 			at := fmt.Sprintf("%s.%d", key, i)
-			one, odd := pruneGroup(at, group)
+			one, odd := withoutInvalidHooksOfMatcher(at, group)
 			for _, o := range odd {
 				found = append(found, o.fault("; "+o.part+" ignored."))
 			}
@@ -270,13 +270,13 @@ func (o invalidHook) faultInWordsOfValueErrors() (valueError Fault, hasWordsForP
 	return Fault{}, false
 }
 
-// pruneGroup returns a matcher without its invalid hooks, and the list of these hooks. The returned matcher is nil if the matcher
-// itself is invalid.
-func pruneGroup(at string, raw json.RawMessage) (json.RawMessage, []invalidHook) {
+// withoutInvalidHooksOfMatcher returns a matcher without its invalid hooks, and the list of these hooks. The returned
+// matcher is nil if the matcher itself is invalid.
+func withoutInvalidHooksOfMatcher(path string, raw json.RawMessage) (json.RawMessage, []invalidHook) {
 	group, err := plainjson.Parse(raw)
 	matcher, hooks := group.Get("matcher"), group.Get("hooks")
 	var list []json.RawMessage
-	odd := invalidHook{path: at, part: "matcher"}
+	odd := invalidHook{path: path, part: "matcher"}
 	switch {
 	case err != nil:
 		odd.problem = "Hook matcher must be an object; received a " + plainjson.TypeOf(raw)
@@ -296,7 +296,7 @@ func pruneGroup(at string, raw json.RawMessage) (json.RawMessage, []invalidHook)
 	good := []json.RawMessage{}
 	var found []invalidHook
 	for i, hook := range list {
-		if o := hookFault(fmt.Sprintf("%s.hooks.%d", at, i), hook); o != nil {
+		if o := findHookProblem(fmt.Sprintf("%s.hooks.%d", path, i), hook); o != nil {
 			found = append(found, *o)
 			continue
 		}
@@ -312,18 +312,18 @@ func pruneGroup(at string, raw json.RawMessage) (json.RawMessage, []invalidHook)
 	return group.With("hooks", left).Raw(), found
 }
 
-func hookFault(at string, raw json.RawMessage) *invalidHook {
+func findHookProblem(path string, raw json.RawMessage) *invalidHook {
 	var value any
 	if json.Unmarshal(raw, &value) != nil || isValidHook(value) {
 		return nil
 	}
 	fields, ok := value.(map[string]any)
 	if !ok {
-		return &invalidHook{path: at, part: "entry", problem: "Hook entry must be an object; received a " + jsonType(value)}
+		return &invalidHook{path: path, part: "entry", problem: "Hook entry must be an object; received a " + jsonType(value)}
 	}
 	kind, _ := fields["type"].(string)
 	if !slices.Contains(hookKinds(), kind) {
-		return &invalidHook{path: at + ".type", part: "entry", problem: fmt.Sprintf("Unknown hook type %q", kind), validTypes: hookKinds()}
+		return &invalidHook{path: path + ".type", part: "entry", problem: fmt.Sprintf("Unknown hook type %q", kind), validTypes: hookKinds()}
 	}
 	for _, key := range requiredHookFields(kind) {
 		if !isText(fields[key]) {
@@ -331,10 +331,10 @@ func hookFault(at string, raw json.RawMessage) *invalidHook {
 			if v, there := fields[key]; there {
 				got = jsonType(v)
 			}
-			return &invalidHook{path: at, part: "entry", field: key, actualType: got, problem: fmt.Sprintf("Invalid %s hook (%s: Invalid input: expected string, received %s)", kind, key, got)}
+			return &invalidHook{path: path, part: "entry", field: key, actualType: got, problem: fmt.Sprintf("Invalid %s hook (%s: Invalid input: expected string, received %s)", kind, key, got)}
 		}
 	}
-	return &invalidHook{path: at, part: "entry", problem: "Invalid " + kind + " hook"}
+	return &invalidHook{path: path, part: "entry", problem: "Invalid " + kind + " hook"}
 }
 
 func truncate(text string) string {
@@ -368,7 +368,7 @@ func faultsOfInvalidGuardHooks(hooksValue any) (inHookWords, inValueWords []Faul
 			if err != nil { // cannot happen, because group was decoded from JSON
 				continue
 			}
-			_, odd := pruneGroup(fmt.Sprintf("%s.%d", key, i), raw)
+			_, odd := withoutInvalidHooksOfMatcher(fmt.Sprintf("%s.%d", key, i), raw)
 			for _, o := range odd {
 				inHookWords = append(inHookWords, o.fault(invalidHookHint))
 				if f, ok := o.faultInWordsOfValueErrors(); ok {
@@ -407,7 +407,7 @@ func Misspelled(s Settings) (messagesAboutKeysAndRules []string) {
 func (l Layer) misspelledKeys(prefix string, object map[string]json.RawMessage, known ...string) (texts []string) {
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		if near := diag.Nearest(key, known); near != "" && !slices.Contains(known, key) {
-			texts = append(texts, fmt.Sprintf("%s: unknown key %s%s; did you mean %s%s?", l.name(), prefix, key, prefix, near))
+			texts = append(texts, fmt.Sprintf("%s: unknown key %s%s; did you mean %s%s?", l.displayName(), prefix, key, prefix, near))
 		}
 	}
 	return texts

@@ -29,14 +29,14 @@ func Load(o Options) (Settings, error) {
 	o.GlobalFile = cmp.Or(o.GlobalFile, filepath.Join(o.StateDir, ".claude.json"))
 	var s Settings
 	for _, f := range o.fileLayers() {
-		s.addFile(o, f)
+		s.readAndMergeFile(o, f)
 	}
 	if o.FlagValue != "" || len(o.HostSettings) > 0 {
-		layer, err := o.flagLayer()
+		layer, err := o.flagAndHostLayer()
 		if err != nil {
 			return Settings{}, err
 		}
-		s.addLayer(layer)
+		s.validateAndMergeLayer(layer)
 	}
 	if err := s.addManagedSettings(o); err != nil {
 		return Settings{}, err
@@ -67,7 +67,7 @@ func (o Options) fileLayers() []Layer {
 	return out
 }
 
-func (s *Settings) addFile(o Options, file Layer) {
+func (s *Settings) readAndMergeFile(o Options, file Layer) {
 	raw, err := o.ReadFile(file.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -77,14 +77,14 @@ func (s *Settings) addFile(o Options, file Layer) {
 		return
 	}
 	file.Raw = raw
-	s.addLayer(file)
+	s.validateAndMergeLayer(file)
 }
 
-func (o Options) flagLayer() (Layer, error) {
+func (o Options) flagAndHostLayer() (Layer, error) {
 	layer := Layer{Source: SourceFlag, Root: o.CWD, Raw: json.RawMessage("{}")}
 	if o.FlagValue != "" {
 		var err error
-		if layer, err = o.flagFile(); err != nil || len(o.HostSettings) == 0 {
+		if layer, err = o.flagValueLayer(); err != nil || len(o.HostSettings) == 0 {
 			return layer, err
 		}
 	}
@@ -106,8 +106,8 @@ func (o Options) flagLayer() (Layer, error) {
 	return layer, nil
 }
 
-// flagFile reads the value of --settings: a JSON object, or else the path of a file.
-func (o Options) flagFile() (Layer, error) {
+// flagValueLayer reads the value of --settings: a JSON object, or else the path of a file.
+func (o Options) flagValueLayer() (Layer, error) {
 	layer := Layer{Source: SourceFlag, Root: o.CWD}
 	value := strings.TrimSpace(o.FlagValue)
 	if strings.HasPrefix(value, "{") && strings.HasSuffix(value, "}") {
@@ -133,8 +133,9 @@ func (o Options) flagFile() (Layer, error) {
 	return layer, nil
 }
 
-// addLayer validates a layer and merges it over the layers before it. An invalid layer is reported, but not merged.
-func (s *Settings) addLayer(layer Layer) {
+// validateAndMergeLayer validates a layer and merges it over the layers before it. An invalid layer is reported, but
+// not merged.
+func (s *Settings) validateAndMergeLayer(layer Layer) {
 	layer.Raw = bytes.TrimPrefix(bytes.TrimSpace(layer.Raw), []byte("\xef\xbb\xbf"))
 	var value any
 	if err := json.Unmarshal(layer.Raw, &value); err != nil {
@@ -157,7 +158,7 @@ func (s *Settings) addLayer(layer Layer) {
 }
 
 func (s *Settings) mergeLayer(layer Layer) {
-	d := decoder{settings: s, layer: layer}
+	d := layerDecoder{settings: s, layer: layer}
 	if err := json.Unmarshal(layer.Raw, &d.keys); err != nil {
 		s.addWarning(layer, err)
 		return
@@ -176,23 +177,23 @@ func (s *Settings) mergeLayer(layer Layer) {
 	decodeKey(d, "enableAllProjectMcpServers", &s.EnableAllProjectMCPServers)
 	for key, list := range map[string]*[]string{"availableModels": &s.AvailableModels, "allowedHttpHookUrls": &s.HTTPHooks.URLs, "httpHookAllowedEnvVars": &s.HTTPHooks.EnvVars} {
 		if _, found := d.keys[key]; found {
-			*list = d.appendStrings(append([]string{}, *list...), key)
+			*list = d.appendDecodedStrings(append([]string{}, *list...), key)
 		}
 	}
-	s.EnabledMCPJSONServers = d.appendStrings(s.EnabledMCPJSONServers, "enabledMcpjsonServers")
-	s.DisabledMCPJSONServers = d.appendStrings(s.DisabledMCPJSONServers, "disabledMcpjsonServers")
+	s.EnabledMCPJSONServers = d.appendDecodedStrings(s.EnabledMCPJSONServers, "enabledMcpjsonServers")
+	s.DisabledMCPJSONServers = d.appendDecodedStrings(s.DisabledMCPJSONServers, "disabledMcpjsonServers")
 	s.AllowedServers = s.AllowedServers.withEntriesAppended(d.keys["allowedMcpServers"])
 	s.DeniedServers = s.DeniedServers.withEntriesAppended(d.keys["deniedMcpServers"])
 	decodeNegatedKey(d, "autoMemoryEnabled", &s.NoMemory)
 	decodeNegatedKey(d, "includeGitInstructions", &s.NoGitInstructions)
-	d.decodeDisableFlag("disableAutoMode", &s.Permissions.DisableAuto)
+	d.setIfValueIsDisable("disableAutoMode", &s.Permissions.DisableAuto)
 	decodeNegatedKey(d, "useAutoModeDuringPlan", &s.Permissions.NoClassifierInPlanMode)
 	d.decodeEnv()
 	if raw, found := d.keys["permissions"]; found {
 		s.addPermissions(layer, raw)
 	}
 	if raw, found := d.keys["hooks"]; found {
-		raw, faults := pruneHooks(raw)
+		raw, faults := withoutInvalidHooks(raw)
 		for _, f := range faults {
 			s.addWarning(layer, errors.New(f.Text))
 		}
@@ -207,9 +208,9 @@ func (s *Settings) addPermissions(layer Layer, raw json.RawMessage) {
 		s.addWarning(layer, fmt.Errorf("permissions: %w", err))
 		return
 	}
-	d := decoder{settings: s, layer: layer, keys: keys}
+	d := layerDecoder{settings: s, layer: layer, keys: keys}
 	for _, behavior := range []string{"allow", "deny", "ask"} {
-		for _, text := range s.readRules(d, behavior) {
+		for _, text := range s.decodeValidRules(d, behavior) {
 			s.Permissions.Rules = append(s.Permissions.Rules, Rule{Behavior: behavior, Text: text, Source: layer.Source, Root: layer.Root})
 		}
 	}
@@ -218,14 +219,14 @@ func (s *Settings) addPermissions(layer Layer, raw json.RawMessage) {
 	if _, found := d.keys["defaultMode"]; found && (layer.Source == SourceProject || layer.Source == SourceLocal) && (s.Permissions.DefaultMode == "bypassPermissions" || s.Permissions.DefaultMode == "auto") {
 		s.Permissions.DefaultMode = ""
 	}
-	for _, path := range d.appendStrings(nil, "additionalDirectories") {
+	for _, path := range d.appendDecodedStrings(nil, "additionalDirectories") {
 		s.Permissions.Directories = append(s.Permissions.Directories, AdditionalWorkingDirectory{Path: path, Source: layer.Source})
 	}
-	d.decodeDisableFlag("disableBypassPermissionsMode", &s.Permissions.DisableBypass)
-	d.decodeDisableFlag("disableAutoMode", &s.Permissions.DisableAuto)
+	d.setIfValueIsDisable("disableBypassPermissionsMode", &s.Permissions.DisableBypass)
+	d.setIfValueIsDisable("disableAutoMode", &s.Permissions.DisableAuto)
 }
 
-func (s *Settings) readRules(d decoder, behavior string) []string {
+func (s *Settings) decodeValidRules(d layerDecoder, behavior string) []string {
 	var list []any
 	decodeKey(d, behavior, &list)
 	var rules []string
@@ -233,7 +234,7 @@ func (s *Settings) readRules(d decoder, behavior string) []string {
 		text, ok := v.(string)
 		why := ""
 		if ok {
-			why = ruleFault(text, behavior)
+			why = ruleSyntaxError(text, behavior)
 		}
 		switch {
 		case !ok:
@@ -251,7 +252,7 @@ func (s *Settings) readRules(d decoder, behavior string) []string {
 
 func (s *Settings) addFaultsOfLayer(layer Layer, isWholeLayerIgnored bool, faults ...Fault) {
 	for _, f := range faults {
-		f.Location, f.WholeFile = layer.name(), isWholeLayerIgnored
+		f.Location, f.WholeFile = layer.displayName(), isWholeLayerIgnored
 		s.Faults = append(s.Faults, f)
 	}
 }
@@ -261,14 +262,14 @@ func (s *Settings) addWarning(layer Layer, err error) {
 	s.Warnings = append(s.Warnings, fmt.Sprintf("%s: %v", name, err))
 }
 
-// decoder decodes the known keys of one layer. An entry of the wrong type is reported and ignored.
-type decoder struct {
+// layerDecoder decodes the known keys of one layer. An entry of the wrong type is reported and ignored.
+type layerDecoder struct {
 	settings *Settings
 	layer    Layer
 	keys     map[string]json.RawMessage
 }
 
-func decodeKey[T any](d decoder, key string, target *T) {
+func decodeKey[T any](d layerDecoder, key string, target *T) {
 	raw, found := d.keys[key]
 	if !found {
 		return
@@ -284,13 +285,13 @@ func decodeKey[T any](d decoder, key string, target *T) {
 }
 
 // decodeNegatedKey sets negated to the opposite of the key's value.
-func decodeNegatedKey(d decoder, key string, negated *bool) {
+func decodeNegatedKey(d layerDecoder, key string, negated *bool) {
 	value := !*negated
 	decodeKey(d, key, &value)
 	*negated = !value
 }
 
-func (d decoder) appendStrings(have []string, key string) []string {
+func (d layerDecoder) appendDecodedStrings(have []string, key string) []string {
 	var list []any
 	decodeKey(d, key, &list)
 	for _, v := range list {
@@ -305,13 +306,13 @@ func (d decoder) appendStrings(have []string, key string) []string {
 	return have
 }
 
-func (d decoder) decodeDisableFlag(key string, target *bool) {
+func (d layerDecoder) setIfValueIsDisable(key string, target *bool) {
 	var value string
 	decodeKey(d, key, &value)
 	*target = *target || value == "disable"
 }
 
-func (d decoder) decodeEnv() {
+func (d layerDecoder) decodeEnv() {
 	var vars map[string]any
 	decodeKey(d, "env", &vars)
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
@@ -428,7 +429,7 @@ func SaveUpdate(path string, u protocol.PermissionUpdate, rules []string) error 
 			return fmt.Errorf("%s: permissions: %w", path, err)
 		}
 	}
-	if permissions, err = withUpdate(permissions, u, rules); err != nil {
+	if permissions, err = withPermissionUpdate(permissions, u, rules); err != nil {
 		return fmt.Errorf("%s: permissions: %w", path, err)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -437,7 +438,7 @@ func SaveUpdate(path string, u protocol.PermissionUpdate, rules []string) error 
 	return os.WriteFile(path, []byte(file.With("permissions", permissions.Raw()).Indented()+"\n"), 0o644)
 }
 
-func withUpdate(o plainjson.Object, u protocol.PermissionUpdate, rules []string) (plainjson.Object, error) {
+func withPermissionUpdate(o plainjson.Object, u protocol.PermissionUpdate, rules []string) (plainjson.Object, error) {
 	key, values := u.Behavior, rules
 	switch u.Type {
 	case "setMode":

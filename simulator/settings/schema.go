@@ -11,11 +11,12 @@ import (
 
 type settingValueValidator func(v any) bool
 
-// keysWithInvalidValues returns the keys of a file with values that the CLI rejects, in the order of the CLI's schema where that
-// is known. Each of them makes the CLI ignore the whole file. Unknown keys are valid (observed with 2.1.329).
+// keysWithInvalidValues returns the keys of a file with values that the CLI rejects, in the order of the CLI's schema
+// where that is known. Each of them makes the CLI ignore the whole file. Unknown keys are valid (observed with
+// 2.1.329).
 func keysWithInvalidValues(settingsFile map[string]any) []string {
 	var bad []string
-	for key, valid := range knownKeys() {
+	for key, valid := range validatorsByKey() {
 		if v, found := settingsFile[key]; found && !valid(v) {
 			bad = append(bad, key)
 		}
@@ -38,9 +39,9 @@ func positionOfKeyInFaultOrder(key string) int {
 	return len(first)
 }
 
-// knownKeys returns a validator for each key that the CLI validates. Keys for which it tolerates
+// validatorsByKey returns a validator for each key that the CLI validates. Keys for which it tolerates
 // faults (theme, viewMode, effortLevel, the lists of MCP servers …) are not included.
-func knownKeys() map[string]settingValueValidator {
+func validatorsByKey() map[string]settingValueValidator {
 	checks := map[string]settingValueValidator{
 		"$schema":                 isText,
 		"attribution":             anyOf(isBool, objectOf(map[string]settingValueValidator{"commit": isText, "pr": isText})),
@@ -161,8 +162,8 @@ func requireFields(c settingValueValidator, keys ...string) settingValueValidato
 	}
 }
 
-// areHooksGuardingPermissionsValid validates the hooks of events that guard permissions. It ignores the hooks of other events: of
-// these, pruneHooks removes only the invalid ones.
+// areHooksGuardingPermissionsValid validates the hooks of events that guard permissions. It ignores the hooks of other
+// events: of these, withoutInvalidHooks removes only the invalid ones.
 func areHooksGuardingPermissionsValid(hooksValue any) bool {
 	events, _ := hooksValue.(map[string]any)
 	for event, value := range events {

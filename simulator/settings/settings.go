@@ -101,7 +101,7 @@ type Fault struct {
 	WholeFile bool // the whole layer is ignored
 }
 
-func (l Layer) name() string {
+func (l Layer) displayName() string {
 	switch {
 	case l.Path != "":
 		return l.Path
@@ -210,14 +210,14 @@ func mergeSettingsTreeInto(target, source map[string]any) {
 			mergeSettingsTreeInto(sub, value)
 		case []any:
 			list, _ := target[key].([]any)
-			target[key] = joinLists(list, value)
+			target[key] = appendMissing(list, value)
 		default:
 			target[key] = value
 		}
 	}
 }
 
-func joinLists(list, added []any) []any {
+func appendMissing(list, added []any) []any {
 	out := slices.Clone(list)
 	for _, v := range added {
 		if !slices.ContainsFunc(out, func(o any) bool { return reflect.DeepEqual(o, v) }) {

@@ -12,9 +12,10 @@ var indexedArgumentPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\$(?:ARGUMENTS\[(\d+)\]|(ARGUMENTS)|(\d+)\b)`)
 })
 
-// appendArguments appends the arguments to body, unless used is true: then they have already replaced a placeholder.
-func appendArguments(body, args string, used bool) string {
-	if used || args == "" {
+// appendArgumentsUnlessUsed appends the arguments to body, unless alreadyUsed is true: then they have already replaced
+// a placeholder.
+func appendArgumentsUnlessUsed(body, args string, alreadyUsed bool) string {
+	if alreadyUsed || args == "" {
 		return body
 	}
 	return body + "\n\nARGUMENTS: " + args
@@ -124,7 +125,7 @@ func FillWithShell(body, args string, names []string, run func(command, pattern 
 		return "", failed
 	}
 	body, place := fillPlaceholders(body, args, names)
-	body = appendArguments(body, args, used || place)
+	body = appendArgumentsUnlessUsed(body, args, used || place)
 	for i, out := range printed {
 		body = strings.Replace(body, shellOutputPlaceholder(i), out, 1)
 	}
@@ -151,7 +152,7 @@ func SplitWords(args string) []string {
 		c := args[i]
 		switch {
 		case c == '"' || c == '\'':
-			text, n := quotedWord(args[i:])
+			text, n := leadingQuotation(args[i:])
 			word.WriteString(text)
 			open = true
 			i += n - 1
@@ -170,8 +171,8 @@ func SplitWords(args string) []string {
 	return words
 }
 
-// quotedWord returns the text of the quotation at the start of s, and the length of the quotation in s.
-func quotedWord(s string) (text string, n int) {
+// leadingQuotation returns the text of the quotation at the start of s, and the length of the quotation in s.
+func leadingQuotation(s string) (text string, n int) {
 	var b strings.Builder
 	for i := 1; i < len(s); i++ {
 		switch {

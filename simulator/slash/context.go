@@ -64,7 +64,8 @@ type ContextWindow struct {
 	NoAutoCompact bool // a full conversation is not compacted automatically
 }
 
-// HasNoBuffer reports whether the CLI shows no buffer for compaction, as for models with a small window (observed with 2.1.330).
+// HasNoBuffer reports whether the CLI shows no buffer for compaction, as for models with a small window (observed with
+// 2.1.330).
 func (w ContextWindow) HasNoBuffer() bool { return w.Tokens <= 200_000 && !w.IsRequested }
 
 // CompactBufferTokens is the number of tokens that are reserved for a summary.
@@ -86,11 +87,11 @@ const (
 
 // NewContext computes a session's context from the model, its context window, and the usage of the last request. As in the real
 // CLI, the category Messages is the part of the request that belongs to no other category.
-func NewContext(model string, room ContextWindow, last *ReplyUsage, l LoadedContext) Context {
-	window := room.Tokens
+func NewContext(model string, contextWindow ContextWindow, lastReply *ReplyUsage, loaded LoadedContext) Context {
+	window := contextWindow.Tokens
 	c := Context{
-		Window: room, Model: model, MaxTokens: window, LastReply: last, MCPInstructions: l.MCPInstructions,
-		MCPTools: orEmpty(l.MCPTools), MemoryFiles: orEmpty(l.MemoryFiles), Agents: orEmpty(l.Agents), Skills: orEmpty(l.Skills),
+		Window: contextWindow, Model: model, MaxTokens: window, LastReply: lastReply, MCPInstructions: loaded.MCPInstructions,
+		MCPTools: orEmpty(loaded.MCPTools), MemoryFiles: orEmpty(loaded.MemoryFiles), Agents: orEmpty(loaded.Agents), Skills: orEmpty(loaded.Skills),
 	}
 	add := func(name string, tokens int, kind string) {
 		if tokens > 0 {
@@ -100,30 +101,30 @@ func NewContext(model string, room ContextWindow, last *ReplyUsage, l LoadedCont
 			c.TotalTokens += max(0, tokens)
 		}
 	}
-	if last == nil {
-		l.SystemTools -= toolTokensAddedByFirstRequest
+	if lastReply == nil {
+		loaded.SystemTools -= toolTokensAddedByFirstRequest
 	}
 	memory := 0
-	for _, f := range l.MemoryFiles {
+	for _, f := range loaded.MemoryFiles {
 		memory += f.Tokens
 	}
-	add("System prompt", l.SystemPrompt, "used")
-	add("System tools", l.SystemTools-totalTokens(l.Skills), "used")
-	add("MCP server instructions", totalTokens(l.MCPInstructions), "used")
-	add("System tools (deferred)", l.DeferredTools, "deferred")
-	add("Custom agents", totalTokens(l.Agents), "used")
+	add("System prompt", loaded.SystemPrompt, "used")
+	add("System tools", loaded.SystemTools-totalTokens(loaded.Skills), "used")
+	add("MCP server instructions", totalTokens(loaded.MCPInstructions), "used")
+	add("System tools (deferred)", loaded.DeferredTools, "deferred")
+	add("Custom agents", totalTokens(loaded.Agents), "used")
 	add("Memory files", memory, "used")
-	add("Skills", totalTokens(l.Skills), "used")
+	add("Skills", totalTokens(loaded.Skills), "used")
 	messages := tokensOfEmptyConversation
-	if last != nil {
-		messages = last.Input + last.CacheCreation + last.CacheRead - c.TotalTokens
+	if lastReply != nil {
+		messages = lastReply.Input + lastReply.CacheCreation + lastReply.CacheRead - c.TotalTokens
 	}
 	add("Messages", messages, "used")
 	buffer := UsageCategory{"Autocompact buffer", CompactBufferTokens, "buffer"}
 	switch {
-	case room.NoAutoCompact:
+	case contextWindow.NoAutoCompact:
 		buffer = UsageCategory{"Compact buffer", tokensReservedForCompactSummary, "buffer"}
-	case room.HasNoBuffer():
+	case contextWindow.HasNoBuffer():
 		buffer.Tokens = 0
 	}
 	add(buffer.Name, buffer.Tokens, buffer.Kind)

@@ -78,23 +78,23 @@ func (s *Set) NewJob(c Schedule, prompt string) Job {
 func (s *Set) Schedule(j Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.scheduled = append(s.scheduled, j)
+	s.scheduledJobs = append(s.scheduledJobs, j)
 }
 
 // Unschedule removes the jobs for which the function returns true and returns their number.
 func (s *Set) Unschedule(matches func(Job) bool) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := len(s.scheduled)
-	s.scheduled = slices.DeleteFunc(s.scheduled, matches)
-	return before - len(s.scheduled)
+	before := len(s.scheduledJobs)
+	s.scheduledJobs = slices.DeleteFunc(s.scheduledJobs, matches)
+	return before - len(s.scheduledJobs)
 }
 
 // Scheduled lists the jobs of the session, oldest first.
 func (s *Set) Scheduled() []Job {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.scheduled)
+	return slices.Clone(s.scheduledJobs)
 }
 
 // ForHooks lists the running background tasks for the input of hooks; s may be nil.

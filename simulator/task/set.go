@@ -49,28 +49,28 @@ const (
 
 // Set contains the tasks of one session. Many goroutines may call its methods; only one goroutine may take events.
 type Set struct {
-	options Options
-	ready   chan struct{} // receives a token after a change
-	jobs    sync.WaitGroup
+	options           Options
+	changeSignal      chan struct{} // receives a token after a change
+	runningGoroutines sync.WaitGroup
 
-	mu            sync.Mutex
-	tasks         []*Task // in start order
-	queue         []queuedEvent
-	takenEvents   []queuedEvent // currently being shown
-	shownSignal   chan struct{} // closed when takenEvents have been shown
-	notices       []Notification
-	waitingAgents []func() // agents that run between turns, if Options.Ordered is set
-	agentRunning  bool     // an agent taken from waitingAgents is running
+	mu                 sync.Mutex
+	tasks              []*Task // in start order
+	queuedEvents       []queuedEvent
+	takenEvents        []queuedEvent // currently being shown
+	shownSignal        chan struct{} // closed when takenEvents have been shown
+	notices            []Notification
+	waitingAgentStarts []func() // agents that run between turns, if Options.Ordered is set
+	agentRunning       bool     // an agent taken from waitingAgentStarts is running
 	// isLaunching is true from the time when a call starts a background task until the model's reply to the call's
 	// result is shown. In the meantime, events of background tasks are held back.
-	isLaunching bool
-	scheduled   []Job
-	closed      bool
-	stats       protocol.SubagentStats
+	isLaunching   bool
+	scheduledJobs []Job
+	closed        bool
+	stats         protocol.SubagentStats
 }
 
 type queuedEvent struct {
-	ev                        protocol.Event
+	event                     protocol.Event
 	task                      *Task
 	inBackground, isInterrupt bool
 }
@@ -83,17 +83,17 @@ func New(o Options) *Set {
 	if o.Dir == nil {
 		o.Dir = func() string { return "" }
 	}
-	return &Set{options: o, ready: make(chan struct{}, 1), shownSignal: make(chan struct{}), stats: protocol.SubagentStats{ByType: map[string]int{}}}
+	return &Set{options: o, changeSignal: make(chan struct{}, 1), shownSignal: make(chan struct{}), stats: protocol.SubagentStats{ByType: map[string]int{}}}
 }
 
 // Reserve returns a task id and the path of an output file for work that may become a task.
 // [Set.Start] uses both for a task with this id. The path is empty if the set has no output files.
 func (s *Set) Reserve(kind ShellOrAgentKind) (taskID, outputFilePath string) {
 	taskID = s.newID(kind)
-	return taskID, s.outputFile(taskID)
+	return taskID, s.outputFilePath(taskID)
 }
 
-func (s *Set) outputFile(id string) string {
+func (s *Set) outputFilePath(id string) string {
 	dir := s.options.Dir()
 	if dir == "" {
 		return ""
@@ -112,7 +112,7 @@ func (s *Set) Start(i Info) *Task {
 	}
 	i.RunID = s.newTaskRunID()
 	if i.Background || i.Kind == KindAgent {
-		i.OutputFile = s.outputFile(i.ID)
+		i.OutputFile = s.outputFilePath(i.ID)
 	}
 	t := &Task{Info: i, set: s, inBackground: i.Background, started: s.options.Now(), isUncounted: again || i.IsAmbient}
 	s.mu.Lock()
@@ -145,16 +145,16 @@ func (s *Set) Go(ctx context.Context, t *Task, f func(context.Context) End) {
 	if s.closed {
 		cancel()
 	}
-	s.jobs.Add(1)
+	s.runningGoroutines.Add(1)
 	run := func() { // the goroutine returns when the work is done; ctx stops it
-		defer s.jobs.Done()
+		defer s.runningGoroutines.Done()
 		defer cancel()
 		end := f(ctx)
 		t.End(end)
 		s.freeAgentSlotOfEndedTask(t)
 	}
 	if s.options.Ordered && t.Kind == KindAgent && !s.closed {
-		s.waitingAgents = append(s.waitingAgents, run)
+		s.waitingAgentStarts = append(s.waitingAgentStarts, run)
 		s.signalChangeOnReadyChannel()
 		return
 	}
@@ -179,7 +179,7 @@ func (s *Set) Stop(id string, by Killer) *Task {
 	if t == nil || t.ended || t.cancel == nil {
 		return nil
 	}
-	s.kill(t, by)
+	s.stopAndEndIfCommand(t, by)
 	return t
 }
 
@@ -189,21 +189,21 @@ func (s *Set) StopCommands(agent string) {
 	defer s.mu.Unlock()
 	for _, t := range s.tasks {
 		if t.EndsWithAgent && t.ParentID == agent && !t.ended && t.cancel != nil {
-			s.kill(t, KilledBySystem)
+			s.stopAndEndIfCommand(t, KilledBySystem)
 		}
 	}
 }
 
-func (t *Task) stop(by Killer) {
+func (t *Task) cancelFor(by Killer) {
 	if t.killer == notKilled {
 		t.killer = by
 	}
 	t.cancel()
 }
 
-// kill stops a task. A command counts as ended immediately.
-func (s *Set) kill(t *Task, by Killer) {
-	t.stop(by)
+// stopAndEndIfCommand stops a task. If it is a command, it counts as ended immediately.
+func (s *Set) stopAndEndIfCommand(t *Task, by Killer) {
+	t.cancelFor(by)
 	if t.Kind != KindAgent {
 		t.endLocked(End{Status: StatusKilled, Summary: t.Description})
 	}
@@ -215,7 +215,7 @@ func (s *Set) StopAll(by Killer) {
 	defer s.mu.Unlock()
 	for _, t := range s.tasks {
 		if !t.ended && t.cancel != nil {
-			t.stop(by)
+			t.cancelFor(by)
 		}
 	}
 }
@@ -226,7 +226,7 @@ func (s *Set) StopBackgroundAgents() {
 	defer s.mu.Unlock()
 	for _, t := range s.tasks {
 		if t.Kind == KindAgent && !t.ended && t.cancel != nil {
-			t.stop(KilledBySystem)
+			t.cancelFor(KilledBySystem)
 			t.endLocked(End{Status: StatusKilled})
 		}
 	}
@@ -237,17 +237,17 @@ func (s *Set) StopBackgroundAgents() {
 func (s *Set) Close() {
 	s.mu.Lock()
 	s.closed = true
-	for range s.waitingAgents {
-		s.jobs.Done()
+	for range s.waitingAgentStarts {
+		s.runningGoroutines.Done()
 	}
-	s.waitingAgents = nil
+	s.waitingAgentStarts = nil
 	s.mu.Unlock()
 	s.StopAll(KilledBySystem)
-	s.jobs.Wait()
+	s.runningGoroutines.Wait()
 }
 
 // Ready returns a channel that receives a value after a change. Only the goroutine that takes events may read it.
-func (s *Set) Ready() (changed <-chan struct{}) { return s.ready }
+func (s *Set) Ready() (changed <-chan struct{}) { return s.changeSignal }
 
 // Take returns the events to show, in order, and removes them. The events have no session id, and frames have no uuid;
 // the caller sets them. Between turns, an ordered set returns the events of an agent only after the agent has finished.
@@ -259,15 +259,15 @@ func (s *Set) Take(p ConversationPhase) []protocol.Event {
 	}
 	var out []protocol.Event
 	var rest []queuedEvent
-	for _, e := range s.queue {
+	for _, e := range s.queuedEvents {
 		if e.isInterrupt && p == ConversationPhaseInTurn || e.inBackground && p != ConversationPhaseBetweenTurns && (s.options.Ordered || s.isLaunching) {
 			rest = append(rest, e)
 			continue
 		}
-		out = append(out, e.ev)
+		out = append(out, e.event)
 		s.takenEvents = append(s.takenEvents, e)
 	}
-	s.queue = rest
+	s.queuedEvents = rest
 	return out
 }
 
@@ -276,7 +276,7 @@ func (s *Set) MarkTakenEventsShown() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.takenEvents {
-		e.task.unshownEvents--
+		e.task.unshownEventCount--
 	}
 	s.takenEvents = nil
 	close(s.shownSignal)
@@ -301,11 +301,11 @@ func (s *Set) ShowsEventsLive() bool { return !s.options.Ordered }
 func (s *Set) StartNextAgent() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.agentRunning || len(s.waitingAgents) == 0 {
+	if s.agentRunning || len(s.waitingAgentStarts) == 0 {
 		return
 	}
-	run := s.waitingAgents[0]
-	s.waitingAgents, s.agentRunning = s.waitingAgents[1:], true
+	run := s.waitingAgentStarts[0]
+	s.waitingAgentStarts, s.agentRunning = s.waitingAgentStarts[1:], true
 	go run() // the goroutine returns when the work is done; Close waits for it
 }
 
@@ -385,13 +385,13 @@ func (s *Set) EndAllAndDiscardEvents() {
 	for _, t := range s.tasks {
 		t.ended = true
 	}
-	for range s.waitingAgents {
-		s.jobs.Done()
+	for range s.waitingAgentStarts {
+		s.runningGoroutines.Done()
 	}
-	for _, e := range s.queue {
-		e.task.unshownEvents--
+	for _, e := range s.queuedEvents {
+		e.task.unshownEventCount--
 	}
-	s.queue, s.notices, s.waitingAgents = nil, nil, nil
+	s.queuedEvents, s.notices, s.waitingAgentStarts = nil, nil, nil
 }
 
 // Stats counts the session's sub-agents.
@@ -421,15 +421,15 @@ func (s *Set) CountAgentRequest(runInBackground *bool) {
 
 func (s *Set) queueTaskEvents(t *Task, areFromBackground bool, events ...protocol.Event) {
 	for _, ev := range events {
-		s.queue = append(s.queue, queuedEvent{ev, t, areFromBackground, t.interrupted})
+		s.queuedEvents = append(s.queuedEvents, queuedEvent{ev, t, areFromBackground, t.interrupted})
 	}
-	t.unshownEvents += len(events)
+	t.unshownEventCount += len(events)
 	s.signalChangeOnReadyChannel()
 }
 
 func (s *Set) signalChangeOnReadyChannel() {
 	select {
-	case s.ready <- struct{}{}:
+	case s.changeSignal <- struct{}{}:
 	default:
 	}
 }
@@ -455,7 +455,7 @@ func (s *Set) countStartedAgentInStats(t *Task) {
 	}
 }
 
-func (s *Set) countEnd(t *Task, status Status) {
+func (s *Set) countEndInStats(t *Task, status Status) {
 	if t.Kind != KindAgent || t.isUncounted {
 		return
 	}

@@ -41,8 +41,8 @@ type Info struct {
 	EndsWithAgent          bool   // commands only; the command stops when the agent that started it has answered, and only the agent learns its end
 	IsAmbient              bool   // the task is shown only at its start and end, and is not counted (used for agents of skills)
 
-	// ID is the id of the task. A task that is continued after it had ended keeps its id. Empty means that Start generates an id:
-	// "a" and 16 characters for an agent, or "b" and 8 for a command.
+	// ID is the id of the task. A task that is continued after it had ended keeps its id. Empty means that Start
+	// generates an id: "a" and 16 characters for an agent, or "b" and 8 for a command.
 	ID         string
 	RunID      string // set by Start
 	OutputFile string // file that receives the output of the task; set by Start, empty means none
@@ -88,14 +88,14 @@ type Task struct {
 	isUncounted  bool // the statistics omit the task: it continues an agent, or is ambient
 
 	// Guarded by set.mu.
-	unshownEvents int // events that have not been shown yet
-	waitCount     int // number of scripted waits in progress
-	ended         bool
-	cancel        context.CancelFunc // nil until [Set.Go] is called
-	killer        Killer
-	interrupted   bool // the call that waited for the task was interrupted
-	out           *os.File
-	outErr        error
+	unshownEventCount int // events that have not been shown yet
+	scriptedWaitCount int // number of scripted waits in progress
+	ended             bool
+	cancel            context.CancelFunc // nil until [Set.Go] is called
+	killer            Killer
+	interrupted       bool // the call that waited for the task was interrupted
+	outputFile        *os.File
+	outputErr         error
 }
 
 // Post queues events of the task. After the end of the task they are dropped.
@@ -117,7 +117,7 @@ func (t *Task) WhileWaiting(wait func() error) error {
 func (t *Task) changeCountOfScriptedWaits(delta int) {
 	t.set.mu.Lock()
 	defer t.set.mu.Unlock()
-	t.waitCount += delta
+	t.scriptedWaitCount += delta
 	t.set.signalChangeOnReadyChannel()
 }
 
@@ -127,7 +127,7 @@ func (t *Task) changeCountOfScriptedWaits(delta int) {
 func (t *Task) WaitUntilPostedEventsShown(ctx context.Context) {
 	for t.set.ShowsEventsLive() {
 		t.set.mu.Lock()
-		unseen, seen := t.unshownEvents > 0 || t.killer != notKilled && !t.ended, t.set.shownSignal
+		unseen, seen := t.unshownEventCount > 0 || t.killer != notKilled && !t.ended, t.set.shownSignal
 		t.set.mu.Unlock()
 		if !unseen {
 			return
@@ -157,7 +157,7 @@ func (t *Task) Detach() {
 	s := t.set
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t.Background, t.OutputFile = true, s.outputFile(t.ID)
+	t.Background, t.OutputFile = true, s.outputFilePath(t.ID)
 	s.queueTaskEvents(t, t.inBackground, s.backgroundTasksFrame(), t.taskUpdatedFrame(struct {
 		Backgrounded bool `json:"is_backgrounded"`
 	}{true}))
@@ -177,11 +177,11 @@ func (t *Task) InBackground() bool { return t.inBackground }
 func (t *Task) Write(p []byte) (int, error) {
 	t.set.mu.Lock()
 	defer t.set.mu.Unlock()
-	if t.OutputFile != "" && t.out == nil && t.outErr == nil {
-		t.out, t.outErr = createOutputFile(t.OutputFile)
+	if t.OutputFile != "" && t.outputFile == nil && t.outputErr == nil {
+		t.outputFile, t.outputErr = createOutputFile(t.OutputFile)
 	}
-	if t.out != nil && t.outErr == nil {
-		_, t.outErr = t.out.Write(p)
+	if t.outputFile != nil && t.outputErr == nil {
+		_, t.outputErr = t.outputFile.Write(p)
 	}
 	return len(p), nil
 }
@@ -199,9 +199,9 @@ func (t *Task) End(e End) {
 	t.set.mu.Lock()
 	defer t.set.mu.Unlock()
 	t.endLocked(e)
-	if t.out != nil { // Write may have been called after the end of the task
-		t.out.Close()
-		t.out = nil
+	if t.outputFile != nil { // Write may have been called after the end of the task
+		t.outputFile.Close()
+		t.outputFile = nil
 	}
 }
 
@@ -217,7 +217,7 @@ func (t *Task) endLocked(e End) {
 	if t.killer == KilledByUserOrHost || t.killer == KilledBySystem || t.IsAmbient { // in these cases, hosts do not learn the reason for the end
 		e.Summary, e.Usage = t.Description, nil
 	}
-	s.countEnd(t, e.Status)
+	s.countEndInStats(t, e.Status)
 	t.interrupted = e.Interrupted
 	if t.Background || t.Kind == KindAgent && !t.IsAmbient {
 		s.queueTaskEvents(t, t.inBackground, t.taskUpdatedFrame(struct {
@@ -228,16 +228,16 @@ func (t *Task) endLocked(e End) {
 	}
 	s.queueTaskEvents(t, t.inBackground, t.notificationFrame(e))
 	t.ended = true
-	if t.out != nil {
-		t.out.Close()
-		t.out = nil
+	if t.outputFile != nil {
+		t.outputFile.Close()
+		t.outputFile = nil
 	}
 	if !t.Background {
 		return
 	}
 	s.queueTaskEvents(t, t.inBackground, s.backgroundTasksFrame())
 	if t.killer == notKilled && !e.KnownToModel && !t.EndsWithAgent {
-		s.notices = append(s.notices, t.endNotice(e))
+		s.notices = append(s.notices, t.endNotification(e))
 	}
 }
 
@@ -246,7 +246,7 @@ func (t *Task) NotifyModelOfUserStop() {
 	t.set.mu.Lock()
 	defer t.set.mu.Unlock()
 	if t.Kind == KindAgent {
-		t.set.notices = append(t.set.notices, t.endNotice(End{Status: StatusKilled, Summary: `Agent "` + t.Description + `" was stopped by user`}))
+		t.set.notices = append(t.set.notices, t.endNotification(End{Status: StatusKilled, Summary: `Agent "` + t.Description + `" was stopped by user`}))
 		t.set.signalChangeOnReadyChannel()
 	}
 }
@@ -325,7 +325,7 @@ type Notification struct {
 const agentStopNote = "You get this notification each time the agent stops and none of its own background agents is running. After a message from the user, the " +
 	"agent may go on and send another one with the same task id."
 
-func (t *Task) endNotice(e End) Notification {
+func (t *Task) endNotification(e End) Notification {
 	var b strings.Builder
 	if e.Event != "" {
 		b.WriteString(t.eventNotificationForModel(e.Event) + "\n")
@@ -351,7 +351,8 @@ func (t *Task) endNotice(e End) Notification {
 	return Notification{b.String(), e.ToolsUsed, taskNotificationOrigin(t.RunID)}
 }
 
-// taskNotificationOrigin returns the origin of a turn that begins with a notification about a task. For a running task, runID is "".
+// taskNotificationOrigin returns the origin of a turn that begins with a notification about a task. For a running task,
+// runID is "".
 func taskNotificationOrigin(runID string) json.RawMessage {
 	raw, _ := protocol.Marshal(struct { // strings cannot fail
 		Kind     string `json:"kind"`
@@ -398,12 +399,12 @@ func lastDigits(digits string, n int) string {
 
 // HasRunningOrUnshownAgent reports whether a background agent is running or has events that are not shown yet.
 func (s *Set) HasRunningOrUnshownAgent() bool {
-	return hasAgentWhere(s, func(t *Task) bool { return !t.ended || t.unshownEvents > 0 })
+	return hasAgentWhere(s, func(t *Task) bool { return !t.ended || t.unshownEventCount > 0 })
 }
 
 // HasNonWaitingAgent reports whether a background agent is running and is not waiting.
 func (s *Set) HasNonWaitingAgent() bool {
-	return hasAgentWhere(s, func(t *Task) bool { return !t.ended && t.waitCount == 0 })
+	return hasAgentWhere(s, func(t *Task) bool { return !t.ended && t.scriptedWaitCount == 0 })
 }
 
 func hasAgentWhere(s *Set, is func(*Task) bool) bool {

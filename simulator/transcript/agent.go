@@ -21,11 +21,11 @@ type agentMeta struct {
 // attribution tracks the skill, the plugin and the MCP server to which the next lines of the model are attributed.
 type attribution struct {
 	protocol.Attribution
-	modelReplied bool                 // the model has written since the last result
-	messageID    string               // id of the model's last message
-	ofMessage    protocol.Attribution // attribution of the last message; calls that end while the message is streamed do not change it
-	isForked     bool                 // the conversation is that of an agent that runs a skill
-	agents       map[string]*attribution
+	hasReplySinceResult    bool                 // the model has written since the last result
+	lastMessageID          string               // id of the model's last message
+	lastMessageAttribution protocol.Attribution // attribution of the last message; calls that end while the message is streamed do not change it
+	isForked               bool                 // the conversation is that of an agent that runs a skill
+	byAgentID              map[string]*attribution
 }
 
 // forAgent returns the attribution of an agent. A new attribution has the skill of the main conversation.
@@ -33,13 +33,13 @@ func (c *attribution) forAgent(agentID string) *attribution {
 	if agentID == "" {
 		return c
 	}
-	if c.agents == nil {
-		c.agents = map[string]*attribution{}
+	if c.byAgentID == nil {
+		c.byAgentID = map[string]*attribution{}
 	}
-	if c.agents[agentID] == nil {
-		c.agents[agentID] = &attribution{Attribution: protocol.Attribution{Skill: c.Skill, Plugin: c.Plugin}}
+	if c.byAgentID[agentID] == nil {
+		c.byAgentID[agentID] = &attribution{Attribution: protocol.Attribution{Skill: c.Skill, Plugin: c.Plugin}}
 	}
-	return c.agents[agentID]
+	return c.byAgentID[agentID]
 }
 
 func (c *attribution) recordForkedSkillAgent(agentID, skillName string) {
@@ -55,21 +55,21 @@ func (c *attribution) recordSkill(name string) {
 	}
 }
 
-func (c *attribution) forMessage(ev *protocol.Assistant) protocol.Attribution {
+func (c *attribution) attributionOfMessage(ev *protocol.Assistant) protocol.Attribution {
 	if !c.isForked {
 		c.Agent = ev.SubagentType
 	}
-	c.modelReplied = true
-	if c.messageID != ev.Message.ID || c.messageID == "" {
-		c.messageID, c.ofMessage = ev.Message.ID, c.Attribution
+	c.hasReplySinceResult = true
+	if c.lastMessageID != ev.Message.ID || c.lastMessageID == "" {
+		c.lastMessageID, c.lastMessageAttribution = ev.Message.ID, c.Attribution
 	}
-	return c.ofMessage
+	return c.lastMessageAttribution
 }
 
 // attributeFollowingMessagesToMCPCall records the result of a call; call is nil if no MCP server has the tool.
 func (c *attribution) attributeFollowingMessagesToMCPCall(call *protocol.MCPCall) {
-	if c.modelReplied {
-		c.modelReplied, c.MCPServer, c.MCPTool = false, "", ""
+	if c.hasReplySinceResult {
+		c.hasReplySinceResult, c.MCPServer, c.MCPTool = false, "", ""
 	}
 	if call != nil {
 		c.MCPServer, c.MCPTool = call.Server, call.Tool
@@ -77,9 +77,9 @@ func (c *attribution) attributeFollowingMessagesToMCPCall(call *protocol.MCPCall
 }
 
 type agentTranscripts struct {
-	conversation *conversation
-	attachments  *contextAttachmentWriter
-	meta         map[string]*agentMeta
+	conversation  *conversation
+	attachments   *contextAttachmentWriter
+	metaByAgentID map[string]*agentMeta
 }
 
 // eventAgentID returns the id of the sub-agent that an event belongs to; empty means the main conversation.
@@ -104,23 +104,23 @@ func newAgentMeta(kind, description, toolUseID string) agentMeta {
 
 // write appends lines to a sub-agent's transcript. Before the first line, it creates the .meta.json file.
 func (a *agentTranscripts) write(id string, meta agentMeta, lines ...any) error {
-	if a.meta[id] == nil {
-		if a.meta == nil {
-			a.meta = map[string]*agentMeta{}
+	if a.metaByAgentID[id] == nil {
+		if a.metaByAgentID == nil {
+			a.metaByAgentID = map[string]*agentMeta{}
 		}
-		a.meta[id] = &meta
-		if err := a.writeMeta(id); err != nil {
+		a.metaByAgentID[id] = &meta
+		if err := a.writeMetaFile(id); err != nil {
 			return err
 		}
 	}
-	return a.conversation.writer.writeLines(a.conversation.agentPath(id), lines...)
+	return a.conversation.writer.writeLines(a.conversation.agentTranscriptPath(id), lines...)
 }
 
 func (a *agentTranscripts) recordUser(id string, ev *protocol.User, line protocol.UserLine) error {
 	first := line.ParentUUID == nil
 	if blocks := line.Message.Content.Blocks; first && len(blocks) == 1 {
 		if text, is := blocks[0].(protocol.TextBlock); is {
-			line.Message, line.RowSource = userText(text.Text), "recorded"
+			line.Message, line.RowSource = userTextContent(text.Text), "recorded"
 		}
 	}
 	if err := a.write(id, newAgentMeta(ev.SubagentType, ev.TaskDescription, *ev.ParentToolUseID), line); err != nil || !first {
@@ -133,20 +133,20 @@ func (a *agentTranscripts) recordUser(id string, ev *protocol.User, line protoco
 			hooks = append(hooks, a.conversation.addedAttachmentLine(added))
 		}
 	}
-	return a.conversation.writer.writeLines(a.conversation.agentPath(id), append(hooks, a.attachments.firstAttachmentsOfSubagent(id)...)...)
+	return a.conversation.writer.writeLines(a.conversation.agentTranscriptPath(id), append(hooks, a.attachments.firstAttachmentsOfSubagent(id)...)...)
 }
 
-func (a *agentTranscripts) writeMeta(id string) error {
-	meta := a.meta[id]
+func (a *agentTranscripts) writeMetaFile(id string) error {
+	meta := a.metaByAgentID[id]
 	data, err := protocol.Marshal(meta)
 	if err != nil {
 		return err
 	}
-	path := a.conversation.agentPath(id)
+	path := a.conversation.agentTranscriptPath(id)
 	if err := a.conversation.writer.replaceFile(path[:len(path)-len(".jsonl")]+".meta.json", data, 0o644); err != nil {
 		return err
 	}
-	if a.conversation.writer.onLine == nil || a.conversation.writer.isDisabled {
+	if a.conversation.writer.lineObserver == nil || a.conversation.writer.isDisabled {
 		return nil
 	}
 	entry, err := protocol.Marshal(struct {
@@ -156,7 +156,7 @@ func (a *agentTranscripts) writeMeta(id string) error {
 	if err != nil {
 		return err
 	}
-	a.conversation.writer.onLine(path, entry)
+	a.conversation.writer.lineObserver(path, entry)
 	return nil
 }
 
@@ -168,25 +168,25 @@ func (a *agentTranscripts) recordAgentStart(ev *protocol.System) error {
 	id := ev.Text("task_id")
 	meta := newAgentMeta(ev.Text("subagent_type"), ev.Text("description"), ev.Text("tool_use_id"))
 	meta.SpawnDepth, meta.Parent = depth, ev.Text("parent_task_id")
-	if a.meta == nil {
-		a.meta = map[string]*agentMeta{}
+	if a.metaByAgentID == nil {
+		a.metaByAgentID = map[string]*agentMeta{}
 	}
-	a.meta[id] = &meta
-	return a.writeMeta(id)
+	a.metaByAgentID[id] = &meta
+	return a.writeMetaFile(id)
 }
 
 func (a *agentTranscripts) writeMetaOfFinishedAgent(taskEnd *protocol.System) error {
 	id := taskEnd.Text("task_id")
-	meta := a.meta[id]
+	meta := a.metaByAgentID[id]
 	if meta == nil || meta.Finished {
 		return nil
 	}
 	meta.Finished = true
-	return a.writeMeta(id)
+	return a.writeMetaFile(id)
 }
 
-func (a *agentTranscripts) countRunning() (n int) {
-	for _, meta := range a.meta {
+func (a *agentTranscripts) countRunningAgents() (n int) {
+	for _, meta := range a.metaByAgentID {
 		if !meta.Finished {
 			n++
 		}
@@ -194,14 +194,14 @@ func (a *agentTranscripts) countRunning() (n int) {
 	return n
 }
 
-func userText(text string) protocol.UserContent {
+func userTextContent(text string) protocol.UserContent {
 	return protocol.UserContent{Role: "user", Content: protocol.Content{Text: text}}
 }
 
 func setRowSourceOfCLIText(line *protocol.UserLine) {
 	text := line.Message.Content.Plain()
 	if line.IsMeta {
-		line.Message = userText(text) // the CLI writes these texts as strings, not as lists of blocks
+		line.Message = userTextContent(text) // the CLI writes these texts as strings, not as lists of blocks
 	} else if !strings.HasPrefix(text, "[Request interrupted by user") && !strings.HasPrefix(text, "<local-command-stdout>") {
 		return
 	}

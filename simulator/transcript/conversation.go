@@ -12,20 +12,20 @@ import (
 
 // conversation contains the state of one transcript file: its session, its origin, and the parents of the next lines.
 type conversation struct {
-	options    Options
-	id, path   string
-	sourceID   string // id of the session that was resumed; after a fork it differs from id
-	resumed    bool
-	forked     bool   // resumed as a copy with a new id
-	wasCleared bool   // started by /clear
-	firstID    string // id before the first /clear; empty if /clear was not used
+	options            Options
+	id, path           string
+	resumedSessionID   string // id of the session that was resumed; after a fork it differs from id
+	resumed            bool
+	forked             bool   // resumed as a copy with a new id
+	wasCleared         bool   // started by /clear
+	idBeforeFirstClear string // id before the first /clear; empty if /clear was not used
 
-	leaves    map[string]string // uuid of the last line by agent id; "" is the main conversation
-	promptID  string            // id of the prompt to which the next lines belong
-	writer    transcriptWriter
-	lineCount int    // number of lines with an id in the main conversation
-	planName  string // name of the plan file; empty means that it has none yet
-	inQuery   bool   // the next lines belong to a query of a session in a terminal, not to its prompt
+	lastLineUUIDs map[string]string // uuid of the last line by agent id; "" is the main conversation
+	promptID      string            // id of the prompt to which the next lines belong
+	writer        transcriptWriter
+	lineCount     int    // number of lines with an id in the main conversation
+	planName      string // name of the plan file; empty means that it has none yet
+	inQuery       bool   // the next lines belong to a query of a session in a terminal, not to its prompt
 }
 
 func (th *conversation) isFirstConversationInTerminal() bool {
@@ -38,16 +38,17 @@ func (th *conversation) recordFilesBeforePrompt(promptUUID string) {
 	}
 }
 
-func (th *conversation) hasStarted() bool        { return th.leaves[""] != "" }
+func (th *conversation) hasStarted() bool        { return th.lastLineUUIDs[""] != "" }
 func (th *conversation) sessionFilesDir() string { return filepath.Join(filepath.Dir(th.path), th.id) }
 
-// agentPath returns the path of a sub-agent's transcript (spec: cli-contract 8.2).
-func (th *conversation) agentPath(id string) string {
+// agentTranscriptPath returns the path of a sub-agent's transcript (spec: cli-contract 8.2).
+func (th *conversation) agentTranscriptPath(id string) string {
 	return filepath.Join(th.sessionFilesDir(), "subagents", "agent-"+filepath.Base(id)+".jsonl")
 }
 
-// adoptPromptID returns the prompt id of an event. The following lines get the same id, unless the event is injected text.
-func (th *conversation) adoptPromptID(ev *protocol.PromptAccepted) string {
+// promptIDOfEventAndNextLines returns the prompt id of an event. The following lines get the same id, unless the event
+// is injected text.
+func (th *conversation) promptIDOfEventAndNextLines(ev *protocol.PromptAccepted) string {
 	if !ev.Injected {
 		th.promptID = ev.PromptID
 	}
@@ -55,8 +56,8 @@ func (th *conversation) adoptPromptID(ev *protocol.PromptAccepted) string {
 }
 
 func (th *conversation) cliLineAddedToPrompt(prompt *protocol.PromptAccepted, content protocol.UserContent) protocol.UserLine {
-	e := th.newEnvelope("", "", prompt.Timestamp)
-	e.PromptID = th.adoptPromptID(prompt)
+	e := th.newLineEnvelope("", "", prompt.Timestamp)
+	e.PromptID = th.promptIDOfEventAndNextLines(prompt)
 	return protocol.UserLine{LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user", Message: content, IsMeta: true, Companion: true}
 }
 
@@ -71,19 +72,19 @@ type hostAssistantLine struct {
 }
 
 func (th *conversation) hostAssistantLine(host protocol.HostAssistantMessage) hostAssistantLine {
-	e := th.newEnvelope("", host.UUID, "")
+	e := th.newLineEnvelope("", host.UUID, "")
 	message := host.Message
 	if message.Get("id") == nil {
 		message = message.With("id", json.RawMessage(plainjson.MarshalString(th.options.Clock.NewID())))
 	}
 	if text, isString := plainjson.StringValue(message.Get("content")); isString {
-		message = message.With("content", slices.Concat([]byte("["), textBlock(text), []byte("]")))
+		message = message.With("content", slices.Concat([]byte("["), rawTextBlock(text), []byte("]")))
 	}
 	return hostAssistantLine{LineHead: e.LineHead, Message: message, Type: "assistant", LineID: e.LineID, MadeBy: "input", LineTrailer: e.LineTrailer}
 }
 
-// newEnvelope returns the common keys of a new line, whose parent is the last line of the agent's conversation.
-func (th *conversation) newEnvelope(agentID, uuid, timestamp string) protocol.Envelope {
+// newLineEnvelope returns the common keys of a new line, whose parent is the last line of the agent's conversation.
+func (th *conversation) newLineEnvelope(agentID, uuid, timestamp string) protocol.Envelope {
 	if uuid == "" {
 		uuid = th.options.Clock.NewID()
 	}
@@ -96,16 +97,16 @@ func (th *conversation) newEnvelope(agentID, uuid, timestamp string) protocol.En
 	if agentID == "" {
 		th.lineCount++
 		if th.inQuery {
-			e.QuerySession = cmp.Or(th.firstID, th.id)
+			e.QuerySession = cmp.Or(th.idBeforeFirstClear, th.id)
 		}
 	}
-	if leaf := th.leaves[agentID]; leaf != "" {
+	if leaf := th.lastLineUUIDs[agentID]; leaf != "" {
 		e.ParentUUID = &leaf
 	}
-	if th.leaves == nil {
-		th.leaves = map[string]string{}
+	if th.lastLineUUIDs == nil {
+		th.lastLineUUIDs = map[string]string{}
 	}
-	th.leaves[agentID] = uuid
+	th.lastLineUUIDs[agentID] = uuid
 	return e
 }
 
@@ -124,7 +125,7 @@ func (th *conversation) timestampOrNow(timestamp string) string {
 }
 
 func (th *conversation) attachmentLine(agentID, role string, value any) protocol.AttachmentLine {
-	return attachmentLineOf(th.newEnvelope(agentID, "", ""), role, value)
+	return attachmentLineOf(th.newLineEnvelope(agentID, "", ""), role, value)
 }
 
 func attachmentLineOf(e protocol.Envelope, role string, value any) protocol.AttachmentLine {
@@ -132,7 +133,7 @@ func attachmentLineOf(e protocol.Envelope, role string, value any) protocol.Atta
 }
 
 func (th *conversation) addedAttachmentLine(ev *protocol.AttachmentAdded) protocol.AttachmentLine {
-	line := attachmentLineOf(th.newEnvelope(ev.AgentID, ev.UUID, ""), ev.Role, ev.Attachment)
+	line := attachmentLineOf(th.newLineEnvelope(ev.AgentID, ev.UUID, ""), ev.Role, ev.Attachment)
 	if ev.Role == "user" && ev.Tool == "Read" { // a file that the prompt mentions
 		line.QuerySession = ""
 	}

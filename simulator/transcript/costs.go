@@ -10,22 +10,22 @@ import (
 )
 
 type sessionCosts struct {
-	totals        protocol.CostStateLine
-	previousUsage map[string]protocol.ModelUsage // usage of earlier processes, by model
-	waitMillis    int                            // time in ms that earlier processes waited for the model
+	totals             protocol.CostStateLine
+	previousUsage      map[string]protocol.ModelUsage // usage of earlier processes, by model
+	previousWaitMillis int                            // time in ms that earlier processes waited for the model
 }
 
-func (c *sessionCosts) restore(line protocol.CostStateLine) {
-	c.totals, c.waitMillis = line, line.TotalAPIDuration
+func (c *sessionCosts) restoreFromLine(line protocol.CostStateLine) {
+	c.totals, c.previousWaitMillis = line, line.TotalAPIDuration
 	c.previousUsage = make(map[string]protocol.ModelUsage, len(line.ModelUsage))
 	for model, u := range line.ModelUsage {
 		c.previousUsage[model] = convertUsage[protocol.ModelUsage](u)
 	}
 }
 
-func (c *sessionCosts) addToolRun(ev *protocol.ToolExecuted) {
+func (c *sessionCosts) addToolCostsAndLineChanges(ev *protocol.ToolExecuted) {
 	c.totals.TotalToolDuration += int(ev.Duration / time.Millisecond)
-	added, removed := changedLines(ev.Result)
+	added, removed := countChangedLines(ev.Result)
 	c.totals.TotalLinesAdded += added
 	c.totals.TotalLinesRemoved += removed
 }
@@ -36,7 +36,7 @@ func (c *sessionCosts) addTurn(ev *protocol.Result) {
 		return
 	}
 	c.totals.TotalCostUSD = ev.TotalCostUSD
-	c.totals.TotalAPIDuration = c.waitMillis + ev.DurationAPIMS
+	c.totals.TotalAPIDuration = c.previousWaitMillis + ev.DurationAPIMS
 	c.totals.TotalAPIDurationWithoutRetries = c.totals.TotalAPIDuration
 	c.totals.TotalDuration += ev.DurationMS
 	c.totals.ModelUsage = make(map[string]protocol.LineModelUsage, len(ev.ModelUsage))
@@ -73,7 +73,7 @@ func mayContainPatch(output any) bool {
 	return ok
 }
 
-func changedLines(r protocol.ToolResult) (added, removed int) {
+func countChangedLines(r protocol.ToolResult) (added, removed int) {
 	if r.IsError || r.Output == nil || !mayContainPatch(r.Output) {
 		return 0, 0 // only the output of an edit has a patch
 	}

@@ -48,7 +48,7 @@ func (l *sessionListLineBuilder) transcriptOpeningLines() []any {
 
 // transcriptClosingLines returns the lines that describe the conversation so far, such as the last prompt and the title.
 func (l *sessionListLineBuilder) transcriptClosingLines() []any {
-	l.lastPromptWritten, l.lastPromptLeaf = true, l.conversation.leaves[""]
+	l.lastPromptWritten, l.lastPromptLeaf = true, l.conversation.lastLineUUIDs[""]
 	lines := []any{protocol.LastPromptLine{Type: "last-prompt", LastPrompt: l.lastPromptText, LeafUUID: l.lastPromptLeaf, SessionID: l.conversation.id}}
 	if !l.hasReply && !l.conversation.forked && !l.conversation.options.Machine.IsTerminal {
 		return lines
@@ -122,7 +122,7 @@ func (l *sessionListLineBuilder) recordPrompt(ev *protocol.PromptAccepted) {
 	if ev.Queued != nil {
 		typed = protocol.Content{Text: ev.Queued[0]}
 	}
-	text := cmp.Or(promptLabel(typed), promptLabel(ev.Content))
+	text := cmp.Or(firstLineForSessionList(typed), firstLineForSessionList(ev.Content))
 	if inherited := l.conversation.forked && !l.lastPromptWritten && l.lastPromptText != ""; text != "" && !inherited && ev.Source != "system" {
 		l.lastPromptText = text
 	}
@@ -153,7 +153,7 @@ func (l *sessionListLineBuilder) addUsedTool(toolName string) (isNew bool) {
 
 type lineWriter struct {
 	conversation      *conversation
-	labels            *sessionListLineBuilder
+	sessionListLines  *sessionListLineBuilder
 	opened            bool  // the opening lines are written
 	endsInPartialLine bool  // the transcript ends in the middle of a line
 	waitingLines      []any // lines that are written together with the next ones
@@ -195,5 +195,5 @@ func (p *lineWriter) writeOpeningLines() error {
 			return err
 		}
 	}
-	return p.conversation.writer.writeLines(p.conversation.path, p.labels.transcriptOpeningLines()...)
+	return p.conversation.writer.writeLines(p.conversation.path, p.sessionListLines.transcriptOpeningLines()...)
 }

@@ -130,8 +130,9 @@ type SessionContext struct {
 	Signature       string // name with which commits are signed
 	KnowledgeCutoff string // month of the knowledge cutoff; empty means unknown
 	TempDir         string // directory of the session's temporary files
-	// ShellMode is the permission mode; in some modes, the model is asked to prefer Bash. It is empty if the model does not have
-	// both Bash and Edit. NoCommitTexts is true if the model gets no instruction about the end of commits and pull requests.
+	// ShellMode is the permission mode; in some modes, the model is asked to prefer Bash. It is empty if the model does
+	// not have both Bash and Edit. NoCommitTexts is true if the model gets no instruction about the end of commits and
+	// pull requests.
 	ShellMode     protocol.PermissionMode
 	NoCommitTexts bool
 	// BashSteer is how strongly the model is asked to prefer Bash: "relaxed", "strict", or "" for not at all.
@@ -195,7 +196,7 @@ func (o Options) findTranscript() (string, error) {
 	case o.Resume != "":
 		return o.findResumedTranscript()
 	case o.Continue:
-		for c := range o.conversations() {
+		for c := range o.transcriptsWithMessages() {
 			return c.path, nil
 		}
 	}
@@ -222,7 +223,7 @@ func (o Options) findResumedTranscript() (string, error) {
 // findPathByTitle returns the path of the project's transcript whose title is the value of --resume.
 func (o Options) findPathByTitle() (string, error) {
 	var named []transcriptFile
-	for c, t := range o.conversations() {
+	for c, t := range o.transcriptsWithMessages() {
 		if strings.EqualFold(cmp.Or(t.title, t.aiTitle), strings.TrimSpace(o.Resume)) {
 			named = append(named, c)
 		}
@@ -236,7 +237,7 @@ func (o Options) findPathByTitle() (string, error) {
 	several := &AmbiguousTitleError{Title: o.Resume}
 	for _, c := range named {
 		several.Sessions = append(several.Sessions, strings.TrimSuffix(filepath.Base(c.path), ".jsonl")+
-			"  (modified "+c.changed.UTC().Format("2006-01-02T15:04:05.000Z")+")")
+			"  (modified "+c.modTime.UTC().Format("2006-01-02T15:04:05.000Z")+")")
 	}
 	return "", several
 }
@@ -257,8 +258,8 @@ func (o Options) findBySessionID(id string) (string, error) {
 	return "", &NotFoundError{ID: o.Resume}
 }
 
-// conversations yields the transcripts of the project that contain a message. The last changed one comes first.
-func (o Options) conversations() iter.Seq2[transcriptFile, *parsedTranscript] {
+// transcriptsWithMessages yields the transcripts of the project that contain a message. The last changed one comes first.
+func (o Options) transcriptsWithMessages() iter.Seq2[transcriptFile, *parsedTranscript] {
 	return func(yield func(transcriptFile, *parsedTranscript) bool) {
 		for _, c := range transcriptFilesNewestFirst(o.projectDir()) {
 			if t, err := readTranscript(c.path); err == nil && t.hasConversation && !yield(c, t) {
@@ -270,7 +271,7 @@ func (o Options) conversations() iter.Seq2[transcriptFile, *parsedTranscript] {
 
 type transcriptFile struct {
 	path    string
-	changed time.Time
+	modTime time.Time
 	size    int64
 }
 
@@ -287,7 +288,7 @@ func transcriptFilesNewestFirst(dir string) []transcriptFile {
 		}
 	}
 	slices.SortFunc(out, func(a, b transcriptFile) int {
-		return cmp.Or(b.changed.Compare(a.changed), cmp.Compare(a.path, b.path))
+		return cmp.Or(b.modTime.Compare(a.modTime), cmp.Compare(a.path, b.path))
 	})
 	return out
 }
@@ -349,13 +350,13 @@ type SessionInfo struct {
 // Sessions returns the saved sessions of a project that contain a message. The last changed one comes first.
 func Sessions(o Options) (all []SessionInfo) {
 	o.Project, _ = filepath.EvalSymlinks(cmp.Or(o.Project, o.CWD)) // the directory exists, because a session has started in it
-	for f, t := range o.conversations() {
+	for f, t := range o.transcriptsWithMessages() {
 		var line struct{ GitBranch string }
-		for _, e := range t.branchLines(t.leaf) {
+		for _, e := range t.branchLines(t.lastConversationLine) {
 			_ = json.Unmarshal(e.raw, &line) // every entry is a JSON object
 		}
 		id := strings.TrimSuffix(filepath.Base(f.path), ".jsonl")
-		all = append(all, SessionInfo{id, cmp.Or(t.title, t.aiTitle, t.firstPromptTextOfBranch(t.leaf), "(session)"), line.GitBranch, f.changed, f.size})
+		all = append(all, SessionInfo{id, cmp.Or(t.title, t.aiTitle, t.firstPromptTextOfBranch(t.lastConversationLine), "(session)"), line.GitBranch, f.modTime, f.size})
 	}
 	return all
 }

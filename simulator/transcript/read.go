@@ -25,41 +25,41 @@ const hookDeferredToolType = "hook_deferred_tool"
 
 // parsedTranscript contains what was read from a transcript file. Lines that are not JSON objects are ignored.
 type parsedTranscript struct {
-	entries            []entry
-	leaf               string // uuid of the last line that continues the conversation
-	hasConversation    bool   // at least one line is a message
-	sessionID          string // session id of the last line that has one
-	title, aiTitle     string
-	planName           string // name of the plan file; empty means none
-	tools              []string
-	prompt             string // prompt of the last line of type last-prompt
-	costs              *protocol.CostStateLine
-	endsInNewline      bool              // the file ends in a newline, or is empty
-	deferred           string            // id of the last deferred call
-	turns, notices     int               // number of prompts, and of those that no user has typed; see updateTurnCountFromLine
-	environmentWritten bool              // the model has received the description of its environment
-	contextPending     bool              // the attachments of the first request are not written yet
-	readFiles          map[string]string // content of the files that calls read or wrote, by path
-	instructionFiles   []string          // instruction files that were added between calls
-	hookTexts          []string          // outputs of SessionStart hooks
+	entries                         []transcriptLine
+	lastConversationLine            string // uuid of the last line that continues the conversation
+	hasConversation                 bool   // at least one line is a message
+	sessionID                       string // session id of the last line that has one
+	title, aiTitle                  string
+	planName                        string // name of the plan file; empty means none
+	tools                           []string
+	lastPromptText                  string // prompt of the last line of type last-prompt
+	costs                           *protocol.CostStateLine
+	endsInNewline                   bool              // the file ends in a newline, or is empty
+	deferredCallID                  string            // id of the last deferred call
+	promptCount, untypedPromptCount int               // number of prompts, and of those that no user has typed; see updateTurnCountFromLine
+	environmentWritten              bool              // the model has received the description of its environment
+	contextPending                  bool              // the attachments of the first request are not written yet
+	readFiles                       map[string]string // content of the files that calls read or wrote, by path
+	instructionFiles                []string          // instruction files that were added between calls
+	hookTexts                       []string          // outputs of SessionStart hooks
 }
 
-type entry struct {
+type transcriptLine struct {
 	raw                []byte
 	kind, uuid, parent string
 	isSidechain        bool
 	isPrompt           bool // a user line that is not a tool result, not injected, and not a summary
 
-	isResult      bool
+	isToolResult  bool
 	isLastMessage bool   // the line is a message that ends its turn
-	message       string // the API's id of the message
+	apiMessageID  string // the API's id of the message
 }
 
-func (e entry) isMessage() bool {
+func (e transcriptLine) isMessage() bool {
 	return (e.kind == "user" || e.kind == "assistant") && e.uuid != "" && !e.isSidechain
 }
 
-func (e entry) canBeParent() bool {
+func (e transcriptLine) canBeParent() bool {
 	switch e.kind {
 	case "user", "assistant", "attachment", "system":
 		return e.uuid != "" && !e.isSidechain
@@ -93,7 +93,7 @@ func parseTranscript(data []byte) *parsedTranscript {
 }
 
 func (t *parsedTranscript) addLine(line []byte, keys map[string]json.RawMessage) {
-	e := entry{raw: line}
+	e := transcriptLine{raw: line}
 	decodeKey(keys, "type", &e.kind)
 	decodeKey(keys, "uuid", &e.uuid)
 	decodeKey(keys, "parentUuid", &e.parent)
@@ -110,9 +110,9 @@ func (t *parsedTranscript) addLine(line []byte, keys map[string]json.RawMessage)
 			Content protocol.Content `json:"content"`
 		}
 		decodeKey(keys, "message", &message)
-		e.isResult = hasToolResult(message.Content)
+		e.isToolResult = hasToolResult(message.Content)
 		decodeKey(keys, "toolEndsTurn", &e.isLastMessage)
-		e.isPrompt = !result && !meta && !summary && !e.isSidechain && !e.isResult
+		e.isPrompt = !result && !meta && !summary && !e.isSidechain && !e.isToolResult
 		t.updateTurnCountFromLine(e, keys)
 		if summary {
 			clear(t.readFiles)
@@ -125,15 +125,15 @@ func (t *parsedTranscript) addLine(line []byte, keys map[string]json.RawMessage)
 			ID string `json:"id"`
 		}
 		decodeKey(keys, "message", &message)
-		e.message = message.ID
+		e.apiMessageID = message.ID
 	case "attachment":
-		t.readAttachment(keys)
+		t.updateFromAttachment(keys)
 	case "custom-title":
 		decodeKey(keys, "customTitle", &t.title)
 	case "ai-title":
 		decodeKey(keys, "aiTitle", &t.aiTitle)
 	case "last-prompt":
-		decodeKey(keys, "lastPrompt", &t.prompt)
+		decodeKey(keys, "lastPrompt", &t.lastPromptText)
 	case "tools-used":
 		decodeKey(keys, "tools", &t.tools)
 	case "cost-state":
@@ -144,7 +144,7 @@ func (t *parsedTranscript) addLine(line []byte, keys map[string]json.RawMessage)
 	}
 	t.hasConversation = t.hasConversation || e.isMessage()
 	if e.canBeParent() {
-		t.leaf = e.uuid
+		t.lastConversationLine = e.uuid
 	}
 	t.entries = append(t.entries, e)
 }
@@ -168,7 +168,7 @@ func (t *parsedTranscript) updateReadFilesFromToolResult(lineKeys map[string]jso
 	}
 }
 
-func (t *parsedTranscript) readAttachment(keys map[string]json.RawMessage) {
+func (t *parsedTranscript) updateFromAttachment(keys map[string]json.RawMessage) {
 	var a struct {
 		Type      string          `json:"type"`
 		ToolUseID string          `json:"toolUseID"`
@@ -183,7 +183,7 @@ func (t *parsedTranscript) readAttachment(keys map[string]json.RawMessage) {
 	}
 	switch a.Type {
 	case hookDeferredToolType:
-		t.deferred = a.ToolUseID
+		t.deferredCallID = a.ToolUseID
 	case "environment":
 		t.environmentWritten, t.contextPending = true, t.contextPending || a.Changes == nil
 	case "session_context":
@@ -207,13 +207,13 @@ func stringsOfAttachmentContent(stringOrList json.RawMessage) []string {
 
 // updateTurnCountFromLine sets the number of prompts to the number in the line. If the line has no number but is a
 // prompt, it adds one.
-func (t *parsedTranscript) updateTurnCountFromLine(e entry, lineKeys map[string]json.RawMessage) {
+func (t *parsedTranscript) updateTurnCountFromLine(e transcriptLine, lineKeys map[string]json.RawMessage) {
 	var at protocol.TurnPosition
 	switch decodeKey(lineKeys, "turnPosition", &at); {
 	case at.TurnIndex > 0:
-		t.turns, t.notices = at.TurnIndex, at.TurnIndex-at.PromptIndex
+		t.promptCount, t.untypedPromptCount = at.TurnIndex, at.TurnIndex-at.PromptIndex
 	case e.isPrompt && lineKeys["promptSource"] != nil:
-		t.turns, t.notices = t.turns+1, t.notices+1
+		t.promptCount, t.untypedPromptCount = t.promptCount+1, t.untypedPromptCount+1
 	}
 }
 
@@ -233,8 +233,8 @@ func hasToolResult(c protocol.Content) bool {
 
 // branchLines returns the lines of the conversation that ends with leaf, in file order: its chain of parents, the
 // results of parallel calls, and the records of file copies. The chain ends at a missing or repeated parent.
-func (t *parsedTranscript) branchLines(leaf string) []entry {
-	byID := make(map[string]entry, len(t.entries))
+func (t *parsedTranscript) branchLines(leaf string) []transcriptLine {
+	byID := make(map[string]transcriptLine, len(t.entries))
 	for _, e := range t.entries {
 		if e.uuid != "" {
 			byID[e.uuid] = e
@@ -248,13 +248,13 @@ func (t *parsedTranscript) branchLines(leaf string) []entry {
 			break
 		}
 		met[at] = true
-		if e.isResult {
-			answered[byID[e.parent].message] = true
+		if e.isToolResult {
+			answered[byID[e.parent].apiMessageID] = true
 		}
 		at = e.parent
 	}
-	return slices.DeleteFunc(slices.Clone(t.entries), func(e entry) bool {
-		beside := e.isResult && met[e.parent] && answered[byID[e.parent].message]
+	return slices.DeleteFunc(slices.Clone(t.entries), func(e transcriptLine) bool {
+		beside := e.isToolResult && met[e.parent] && answered[byID[e.parent].apiMessageID]
 		return !met[e.uuid] && !beside && !strings.HasPrefix(e.kind, "file-history-")
 	})
 }
@@ -276,7 +276,7 @@ func (t *parsedTranscript) branchMessages(leaf string) []Message {
 	return out
 }
 
-func (e entry) decodeContent() (protocol.Content, bool) {
+func (e transcriptLine) decodeContent() (protocol.Content, bool) {
 	var line struct {
 		Message struct {
 			Content protocol.Content `json:"content"`
@@ -300,7 +300,7 @@ func (t *parsedTranscript) previousReply(leaf string) *protocol.PreviousReply {
 		if !e.isMessage() || e.kind != "assistant" || json.Unmarshal(e.raw, &line) != nil || line.Message.Model == protocol.SyntheticModel {
 			continue
 		}
-		ids[e.message] = true
+		ids[e.apiMessageID] = true
 		if u := line.Message.Usage; last == nil {
 			last = &protocol.PreviousReply{
 				At: line.Timestamp, Model: line.Message.Model,
@@ -314,7 +314,7 @@ func (t *parsedTranscript) previousReply(leaf string) *protocol.PreviousReply {
 }
 
 func (t *parsedTranscript) endsWithUnansweredUserMessage(leafUUID string) bool {
-	i := slices.IndexFunc(t.entries, func(e entry) bool { return e.uuid == leafUUID })
+	i := slices.IndexFunc(t.entries, func(e transcriptLine) bool { return e.uuid == leafUUID })
 	return i >= 0 && t.entries[i].kind == "user" && !t.entries[i].isLastMessage
 }
 
@@ -324,7 +324,7 @@ func (t *parsedTranscript) firstPromptTextOfBranch(leafUUID string) string {
 			continue
 		}
 		content, _ := e.decodeContent()
-		if text := promptLabel(content); text != "" && text[0] != '<' {
+		if text := firstLineForSessionList(content); text != "" && text[0] != '<' {
 			return text
 		}
 	}
@@ -335,16 +335,17 @@ type transcriptCutError string
 
 func (e transcriptCutError) Error() string { return string(e) }
 
-// dropAfter drops the lines after the message whose uuid is messageUUID, which must be in the branch of leaf. If expectedPromptUUID is not nil, dropAfter
-// fails unless it is the uuid of the first prompt to drop, or "" if there is no such prompt. The recorded costs are kept.
-func (t *parsedTranscript) dropAfter(leaf, messageUUID string, expectedPromptUUID *string) error {
-	last := slices.IndexFunc(t.entries, func(e entry) bool { return e.uuid == messageUUID && e.isMessage() })
-	if last < 0 || !slices.ContainsFunc(t.branchLines(leaf), func(e entry) bool { return e.uuid == messageUUID }) {
+// dropLinesAfterMessage drops the lines after the message whose uuid is messageUUID, which must be in the branch of
+// leaf. If expectedPromptUUID is not nil, dropLinesAfterMessage fails unless it is the uuid of the first prompt to
+// drop, or "" if there is no such prompt. The recorded costs are kept.
+func (t *parsedTranscript) dropLinesAfterMessage(leaf, messageUUID string, expectedPromptUUID *string) error {
+	last := slices.IndexFunc(t.entries, func(e transcriptLine) bool { return e.uuid == messageUUID && e.isMessage() })
+	if last < 0 || !slices.ContainsFunc(t.branchLines(leaf), func(e transcriptLine) bool { return e.uuid == messageUUID }) {
 		return transcriptCutError("No message found with message.uuid of: " + messageUUID)
 	}
 	if expectedPromptUUID != nil {
 		next := ""
-		if i := slices.IndexFunc(t.entries[last+1:], func(e entry) bool { return e.isPrompt }); i >= 0 {
+		if i := slices.IndexFunc(t.entries[last+1:], func(e transcriptLine) bool { return e.isPrompt }); i >= 0 {
 			next = t.entries[last+1+i].uuid
 		}
 		if next != *expectedPromptUUID {
@@ -379,7 +380,7 @@ func (t *parsedTranscript) linesForFork(id, leaf, promptID string) []byte {
 	return out.Bytes()
 }
 
-func promptLabel(c protocol.Content) string {
+func firstLineForSessionList(c protocol.Content) string {
 	const most = 200
 	text := c.Text
 	for _, b := range c.Blocks {

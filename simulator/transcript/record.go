@@ -10,34 +10,34 @@ import (
 )
 
 type recorder struct {
-	conversation   *conversation
-	labels         *sessionListLineBuilder
-	lines          *lineWriter
-	attachments    *contextAttachmentWriter
-	agents         *agentTranscripts
-	requests       *modelRequestLog
-	costs          sessionCosts
-	attribution    attribution               // attribution of the model's next lines
-	turns, images  int                       // number of prompts and of their images so far
-	notices        int                       // number of those prompts that no user has typed on a terminal
-	retainedUUIDs  []string                  // uuids of the messages that the last compaction kept
-	compactionUUID string                    // id of the command for the last compaction in a terminal
-	unanswered     []unansweredCall          // calls without a result at the end of the history
-	awaitsReply    bool                      // the history ends with a prompt that the model has not answered
-	turnClosed     bool                      // the closing lines of the first turn in a terminal are written
-	promptMark     recorderStateBeforePrompt // state before the last prompt
-	commands       []*protocol.CommandRan    // commands that are recorded with the next prompt
-	refusedByUser  bool                      // the user has refused the last call
+	conversation            *conversation
+	sessionListLines        *sessionListLineBuilder
+	lines                   *lineWriter
+	attachments             *contextAttachmentWriter
+	agents                  *agentTranscripts
+	requests                *modelRequestLog
+	costs                   sessionCosts
+	attribution             attribution               // attribution of the model's next lines
+	promptCount, imageCount int                       // number of prompts and of their images so far
+	untypedPromptCount      int                       // number of those prompts that no user has typed on a terminal
+	retainedUUIDs           []string                  // uuids of the messages that the last compaction kept
+	compactionUUID          string                    // id of the command for the last compaction in a terminal
+	unanswered              []unansweredCall          // calls without a result at the end of the history
+	awaitsReply             bool                      // the history ends with a prompt that the model has not answered
+	turnClosed              bool                      // the closing lines of the first turn in a terminal are written
+	stateBeforePrompt       recorderStateBeforePrompt // state before the last prompt
+	unrecordedHostCommands  []*protocol.CommandRan    // commands that are recorded with the next prompt
+	refusedByUser           bool                      // the user has refused the last call
 
-	check struct{ messageID, requestID string } // last check of the calls of a message
+	lastCallCheck struct{ messageID, requestID string } // last check of the calls of a message
 
-	structured structuredOutput // output of the last call
-	fallback   *protocol.System // change of the model that is not recorded yet; nil means none
+	lastStructuredOutput structuredOutputAttachment // output of the last call
+	unrecordedFallback   *protocol.System           // change of the model that is not recorded yet; nil means none
 }
 
 func newRecorder(th *conversation) *recorder {
-	r := &recorder{conversation: th, labels: &sessionListLineBuilder{conversation: th}}
-	r.lines = &lineWriter{conversation: th, labels: r.labels}
+	r := &recorder{conversation: th, sessionListLines: &sessionListLineBuilder{conversation: th}}
+	r.lines = &lineWriter{conversation: th, sessionListLines: r.sessionListLines}
 	r.attachments = &contextAttachmentWriter{conversation: th, lines: r.lines}
 	r.agents = &agentTranscripts{conversation: th, attachments: r.attachments}
 	r.requests = &modelRequestLog{conversation: th, attachments: r.attachments}
@@ -45,19 +45,19 @@ func newRecorder(th *conversation) *recorder {
 	return r
 }
 
-func (r *recorder) record(ev protocol.Event) error {
+func (r *recorder) writeLinesOfEvent(ev protocol.Event) error {
 	if isHeld, err := r.writeLinesBeforeEvent(ev); isHeld || err != nil {
 		return err
 	}
 	switch ev := ev.(type) {
 	case *protocol.PromptQueued:
-		return r.recordQueued(ev)
+		return r.prepareQueueLines(ev)
 	case *protocol.PromptAccepted:
 		return r.recordPrompt(ev)
 	case *protocol.PromptAbsorbed:
-		return r.recordAbsorbed(ev)
+		return r.recordAbsorbedPrompt(ev)
 	case *protocol.CommandRan:
-		r.commands = append(r.commands, ev)
+		r.unrecordedHostCommands = append(r.unrecordedHostCommands, ev)
 	case *protocol.Init:
 		r.conversation.inQuery = r.conversation.options.Machine.IsTerminal
 		return r.attachments.writeFirstRequestAttachments()
@@ -70,15 +70,15 @@ func (r *recorder) record(ev protocol.Event) error {
 	case *protocol.FailedAPIRequestBeforeRetry:
 		return r.recordRetry(ev)
 	case *protocol.ToolExecuted:
-		r.costs.addToolRun(ev)
-		r.structured = structuredOutput{"structured_output", ev.ExecutedInput, ev.Use.ID}
-		if r.structured.Data == nil {
-			r.structured.Data = ev.Use.Input
+		r.costs.addToolCostsAndLineChanges(ev)
+		r.lastStructuredOutput = structuredOutputAttachment{"structured_output", ev.ExecutedInput, ev.Use.ID}
+		if r.lastStructuredOutput.Data == nil {
+			r.lastStructuredOutput.Data = ev.Use.Input
 		}
 	case *protocol.ConversationCompacted:
 		return r.recordCompaction(ev)
 	case *protocol.TurnPromptWithdrawnByUser:
-		return r.withdrawPrompt()
+		return r.undoPromptWithoutAnswer()
 	case *protocol.StopHooks:
 		return r.recordStopHooks(ev)
 	case *protocol.AttachmentAdded:
@@ -86,7 +86,7 @@ func (r *recorder) record(ev protocol.Event) error {
 	case *protocol.System:
 		return r.recordSystem(ev)
 	case *protocol.HiddenEvent:
-		return r.record(ev.Event)
+		return r.writeLinesOfEvent(ev.Event)
 	case *protocol.RawTranscriptOnlyLine:
 		var line bytes.Buffer
 		if json.Compact(&line, ev.Line) == nil {
@@ -127,8 +127,8 @@ func showsThatReplyHasEnded(ev protocol.Event) bool {
 	return false
 }
 
-// recordQueued prepares the lines about a prompt that entered and left the queue. They are written with the next lines.
-func (r *recorder) recordQueued(ev *protocol.PromptQueued) error {
+// prepareQueueLines prepares the lines about a prompt that entered and left the queue. They are written with the next lines.
+func (r *recorder) prepareQueueLines(ev *protocol.PromptQueued) error {
 	in := protocol.QueueLine{Type: "queue-operation", Operation: "enqueue", Timestamp: r.conversation.timestampOrNow(ev.Timestamp), SessionID: r.conversation.id}
 	out := in
 	out.Operation = "dequeue"
@@ -138,7 +138,7 @@ func (r *recorder) recordQueued(ev *protocol.PromptQueued) error {
 	if !r.conversation.options.Machine.IsTerminal || ev.Source == "system" {
 		r.lines.waitingLines = append(r.lines.waitingLines, in, out)
 	}
-	r.labels.rawPrompt = ev.Content
+	r.sessionListLines.rawPrompt = ev.Content
 	return nil
 }
 
@@ -163,12 +163,12 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	r.conversation.inQuery = false
 	mended := r.linesCompletingInterruptedTurn(ev.PromptID)
 	if ev.Preamble != "" {
-		line := r.conversation.cliLineAddedToPrompt(ev, userText(protocol.Reminder(ev.Preamble)))
+		line := r.conversation.cliLineAddedToPrompt(ev, userTextContent(protocol.Reminder(ev.Preamble)))
 		line.SkipAttachments = true
 		mended = append(mended, line)
 	}
-	e := r.conversation.newEnvelope("", ev.UUID, ev.Timestamp)
-	e.PromptID = r.conversation.adoptPromptID(ev)
+	e := r.conversation.newLineEnvelope("", ev.UUID, ev.Timestamp)
+	e.PromptID = r.conversation.promptIDOfEventAndNextLines(ev)
 	line := protocol.UserLine{
 		LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user",
 		Message: protocol.UserContent{Role: "user", Content: ev.Content}, IsMeta: ev.Injected, RowSource: "local",
@@ -183,28 +183,28 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 		}
 		return r.lines.write(append(mended, line)...)
 	}
-	r.attribution, r.turnClosed = attribution{agents: r.attribution.agents}, r.turnClosed && r.attachments.environmentWritten
-	r.labels.recordPrompt(ev)
+	r.attribution, r.turnClosed = attribution{byAgentID: r.attribution.byAgentID}, r.turnClosed && r.attachments.environmentWritten
+	r.sessionListLines.recordPrompt(ev)
 	r.setPromptPositionAndSource(&line, ev)
-	line.AttributionKey, line.MergedUUIDs, line.ImageIDs = ev.HostID, ev.Merged, imageIDs(ev.Content, r.images)
+	line.AttributionKey, line.MergedUUIDs, line.ImageIDs = ev.HostID, ev.Merged, imageNumbersAfter(ev.Content, r.imageCount)
 	if ev.Expansion == nil {
 		r.attachments.prompt = ev
 	}
-	return r.lines.write(append(mended, r.queuedLines(ev, line)...)...)
+	return r.lines.write(append(mended, r.promptLinesSplitIfQueued(ev, line)...)...)
 }
 
-// queuedLines returns the transcript line of a prompt. For a terminal, it returns one line for each queued prompt that became
-// part of the turn.
-func (r *recorder) queuedLines(ev *protocol.PromptAccepted, line protocol.UserLine) []any {
+// promptLinesSplitIfQueued returns the transcript line of a prompt. For a terminal, it returns one line for each queued
+// prompt that became part of the turn.
+func (r *recorder) promptLinesSplitIfQueued(ev *protocol.PromptAccepted, line protocol.UserLine) []any {
 	if ev.Queued == nil || ev.Expansion != nil {
 		return []any{line}
 	}
 	var lines []any
 	line.PromptSource = "queued"
 	for i, text := range ev.Queued {
-		line.Message = userText(text)
+		line.Message = userTextContent(text)
 		if i > 0 {
-			e := r.conversation.newEnvelope("", "", ev.Timestamp)
+			e := r.conversation.newLineEnvelope("", "", ev.Timestamp)
 			e.PromptID = r.conversation.options.Clock.NewID()
 			line.LineHead, line.LineID = e.LineHead, e.LineID
 			r.conversation.recordFilesBeforePrompt(e.UUID)
@@ -216,28 +216,28 @@ func (r *recorder) queuedLines(ev *protocol.PromptAccepted, line protocol.UserLi
 
 // recordHostCommandsBeforePrompt records, as part of prompt, the commands that a host has caused since the previous prompt.
 func (r *recorder) recordHostCommandsBeforePrompt(prompt *protocol.PromptAccepted) (err error) {
-	for _, c := range r.commands {
-		c.Command.PromptID = r.conversation.adoptPromptID(prompt)
+	for _, c := range r.unrecordedHostCommands {
+		c.Command.PromptID = r.conversation.promptIDOfEventAndNextLines(prompt)
 		err = cmp.Or(err, r.recordSlashCommandPrompt(c.Command, 0), r.recordUser(c.Output))
 	}
-	r.commands = nil
+	r.unrecordedHostCommands = nil
 	return err
 }
 
 // setPromptPositionAndSource counts the prompt and sets its source, its time and its position in
 // the session. In a terminal, notices about background work are not counted as prompts.
 func (r *recorder) setPromptPositionAndSource(line *protocol.UserLine, prompt *protocol.PromptAccepted) {
-	r.turns++
+	r.promptCount++
 	setPromptSource(line, prompt)
 	line.SentAtMS = unixMilli(prompt.Timestamp)
-	line.TurnPosition = &protocol.TurnPosition{TurnIndex: r.turns}
+	line.TurnPosition = &protocol.TurnPosition{TurnIndex: r.promptCount}
 	if r.conversation.options.Machine.IsTerminal {
 		if prompt.Source != "system" {
 			line.PromptSource, line.TurnOrigin, line.Origin = "typed", "human", json.RawMessage(humanOrigin)
 		} else {
-			r.notices++
+			r.untypedPromptCount++
 		}
-		line.TurnPosition.PromptIndex = r.turns - r.notices
+		line.TurnPosition.PromptIndex = r.promptCount - r.untypedPromptCount
 	}
 	if prompt.Expansion != nil {
 		line.PermissionMode, line.PromptSource = "", ""
@@ -250,7 +250,7 @@ type commandPermissions struct {
 	Model string   `json:"model,omitempty"`
 }
 
-func (r *recorder) recordExpansion(x *protocol.Expansion) error {
+func (r *recorder) recordCommandPermissions(x *protocol.Expansion) error {
 	r.attribution.recordSkill(x.Name)
 	if strings.HasPrefix(x.Name, "mcp__") { // after the prompt of a server, only the next prompt describes the environment
 		r.attachments.contextPending = !r.attachments.contextWritten
@@ -265,24 +265,24 @@ const commandCaveat = "<local-command-caveat>The command below was run directly 
 
 func (r *recorder) recordSlashCommandPrompt(ev *protocol.PromptAccepted, sentAtMS int64) error {
 	if ev.UnknownCommand {
-		e := r.conversation.newEnvelope("", "", ev.Timestamp)
+		e := r.conversation.newLineEnvelope("", "", ev.Timestamp)
 		return r.lines.write(protocol.LocalCommandLine{
 			LineHead: e.LineHead, Type: "system", Subtype: "local_command", Content: ev.Content.Plain(), Level: "info",
 			SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, SubmitUUID: ev.HostID, LineTrailer: e.LineTrailer,
 		})
 	}
 	if !strings.HasPrefix(ev.Content.Text, "<command-name>") {
-		r.labels.recordPrompt(ev) // a skill that runs in an agent is listed as it was typed
+		r.sessionListLines.recordPrompt(ev) // a skill that runs in an agent is listed as it was typed
 	}
 	var lines []any
 	uuid := ""
 	for _, line := range []protocol.UserLine{
-		{Message: userText(commandCaveat), IsMeta: true, RowSource: "harness", SentAtMS: sentAtMS},
+		{Message: userTextContent(commandCaveat), IsMeta: true, RowSource: "harness", SentAtMS: sentAtMS},
 		{Message: protocol.UserContent{Role: "user", Content: ev.Content}, AttributionKey: ev.HostID, RowSource: "local"},
 	} {
-		e := r.conversation.newEnvelope("", uuid, ev.Timestamp)
+		e := r.conversation.newLineEnvelope("", uuid, ev.Timestamp)
 		line.LineHead, line.LineID, line.LineTrailer, line.Type = e.LineHead, e.LineID, e.LineTrailer, "user"
-		line.PromptID = r.conversation.adoptPromptID(ev)
+		line.PromptID = r.conversation.promptIDOfEventAndNextLines(ev)
 		lines, uuid = append(lines, line), ev.UUID
 	}
 	return r.lines.write(lines...)
@@ -293,24 +293,24 @@ func (r *recorder) recordAssistant(ev *protocol.Assistant) error {
 		return r.recordLocalCommand(ev)
 	}
 	agentID := eventAgentID(ev.ParentToolUseID, ev.AgentID)
-	r.labels.hasReply = r.labels.hasReply || agentID == ""
+	r.sessionListLines.hasReply = r.sessionListLines.hasReply || agentID == ""
 	lines := r.requestAndFallbackLines(agentID, ev)
 	line := r.assistantLine(agentID, ev)
 	if agentID != "" {
-		if r.labels.recordUsedTools(ev, r.requests.inputOf(agentID).context) && r.lines.opened {
-			if err := r.lines.write(r.labels.toolsUsedLine()); err != nil {
+		if r.sessionListLines.recordUsedTools(ev, r.requests.inputOf(agentID).context) && r.lines.opened {
+			if err := r.lines.write(r.sessionListLines.toolsUsedLine()); err != nil {
 				return err
 			}
 		}
 		return r.agents.write(agentID, newAgentMeta(ev.SubagentType, ev.TaskDescription, *ev.ParentToolUseID), append(lines, line)...)
 	}
-	if r.labels.recordUsedTools(ev, r.requests.inputOf("").context) {
-		lines = append(lines, r.labels.toolsUsedLine())
+	if r.sessionListLines.recordUsedTools(ev, r.requests.inputOf("").context) {
+		lines = append(lines, r.sessionListLines.toolsUsedLine())
 	}
 	if err := r.lines.write(append(lines, line)...); err != nil {
 		return err
 	}
-	if r.labels.lastPromptWritten || ev.Final != nil && ev.Final.BlocksAfter > 0 {
+	if r.sessionListLines.lastPromptWritten || ev.Final != nil && ev.Final.BlocksAfter > 0 {
 		return nil
 	}
 	if ev.Final != nil && len(ev.Final.Calls) == 0 {
@@ -321,11 +321,11 @@ func (r *recorder) recordAssistant(ev *protocol.Assistant) error {
 			return err
 		}
 	}
-	return r.lines.write(r.labels.transcriptClosingLines()...)
+	return r.lines.write(r.sessionListLines.transcriptClosingLines()...)
 }
 
 func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
-	e := r.conversation.newEnvelope(agentID, ev.UUID, ev.Timestamp)
+	e := r.conversation.newLineEnvelope(agentID, ev.UUID, ev.Timestamp)
 	level, perTurn := r.effortLevels(agentID)
 	if ev.Message.Model == protocol.SyntheticModel {
 		madeBy := "other"
@@ -353,14 +353,14 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 		Message:            protocol.LineMessage{ID: m.ID, Type: m.Type, Role: m.Role, Model: m.Model, Content: m.Content, StopReason: m.StopReason, StopSequence: m.StopSequence, Usage: m.Usage},
 		ThinkingDurationMS: ev.ThinkingDurationMS, ThinkingDisplay: ev.ThinkingDisplay, IsAbortedMidStream: ev.Aborted,
 		RequestID: ev.RequestID, RequestRef: r.requests.lastRequestID(agentID), RequestedModel: m.Model, PromptCache: cmp.Or(r.requests.inputOf(agentID).context.PromptCache, "5m"),
-		Attribution: r.attribution.forAgent(agentID).forMessage(ev),
+		Attribution: r.attribution.forAgent(agentID).attributionOfMessage(ev),
 		Type:        "assistant", LineID: e.LineID, Effort: level, PerTurnEffort: perTurn, MadeBy: "model", LineTrailer: e.LineTrailer,
 	}
 	if r.requests.inputOf(agentID).context.ChecksCalls {
-		if r.check.messageID != m.ID {
-			r.check.messageID, r.check.requestID = m.ID, r.conversation.options.Clock.NewID()
+		if r.lastCallCheck.messageID != m.ID {
+			r.lastCallCheck.messageID, r.lastCallCheck.requestID = m.ID, r.conversation.options.Clock.NewID()
 		}
-		line.CheckRequest = r.check.requestID
+		line.CheckRequest = r.lastCallCheck.requestID
 	}
 	if m.StopReason == nil { // a streamed reply gets its stop reason from ev.Final
 		line.Message.StopDetails = protocol.NullValue[protocol.StopDetails]()
@@ -397,11 +397,12 @@ func abridgeToolResultIfPossible(toolResult any) any {
 	return toolResult
 }
 
-// writeLinesBeforeUser writes the structured output that ends a turn, and the snapshot before a prompt that the CLI gives an agent.
+// writeLinesBeforeUser writes the structured output that ends a turn, and the snapshot before a prompt that the CLI
+// gives an agent.
 func (r *recorder) writeLinesBeforeUser(ev *protocol.User, agentID string, endsTurn bool) error {
 	switch {
 	case endsTurn && agentID == "":
-		return r.lines.write(r.conversation.attachmentLine("", "", r.structured))
+		return r.lines.write(r.conversation.attachmentLine("", "", r.lastStructuredOutput))
 	case agentID != "" && ev.IsSynthetic:
 		return r.writePromptAndToolsSnapshotOnce(agentID)
 	}
@@ -418,7 +419,7 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 	if err := r.writeLinesBeforeUser(ev, agentID, endsTurn); err != nil {
 		return err
 	}
-	e := r.conversation.newEnvelope(agentID, ev.UUID, ev.Timestamp)
+	e := r.conversation.newLineEnvelope(agentID, ev.UUID, ev.Timestamp)
 	e.PromptID = r.conversation.promptID
 	if ev.SourceUUID != "" {
 		e.ParentUUID = &ev.SourceUUID
@@ -453,37 +454,37 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 	if err := r.lines.write(line); err != nil || ev.Expansion == nil {
 		return err
 	}
-	return r.recordExpansion(ev.Expansion)
+	return r.recordCommandPermissions(ev.Expansion)
 }
 
-type structuredOutput struct {
+type structuredOutputAttachment struct {
 	Type      string          `json:"type"` // "structured_output"
 	Data      json.RawMessage `json:"data"`
 	ToolUseID string          `json:"toolUseID"`
 }
 
 func (r *recorder) setTitle(title string) error {
-	if title == r.labels.title {
+	if title == r.sessionListLines.title {
 		return nil
 	}
-	r.labels.title, r.labels.hasUserTitle = title, true
+	r.sessionListLines.title, r.sessionListLines.hasUserTitle = title, true
 	if !r.lines.opened {
 		return nil
 	}
-	return r.lines.write(r.labels.titleLines()...)
+	return r.lines.write(r.sessionListLines.titleLines()...)
 }
 
 func (r *recorder) close() error {
 	if err := cmp.Or(r.writeContextOfPrompt(), r.writePromptAndToolsSnapshotOnce("")); err != nil {
 		return err
 	}
-	if leaf := r.conversation.leaves[""]; leaf != "" && leaf != r.labels.lastPromptLeaf {
-		written := r.labels.writtenMode
-		lines := r.labels.transcriptClosingLines()
+	if leaf := r.conversation.lastLineUUIDs[""]; leaf != "" && leaf != r.sessionListLines.lastPromptLeaf {
+		written := r.sessionListLines.writtenMode
+		lines := r.sessionListLines.transcriptClosingLines()
 		if r.turnClosed {
 			lines = lines[:1] // only the first line and perhaps the mode have changed
-			if written != "" && written != r.labels.writtenMode {
-				lines = append(lines, r.labels.permissionModeLine())
+			if written != "" && written != r.sessionListLines.writtenMode {
+				lines = append(lines, r.sessionListLines.permissionModeLine())
 			}
 		}
 		if err := r.lines.write(lines...); err != nil {

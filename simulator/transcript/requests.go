@@ -24,23 +24,23 @@ type modelRequestLog struct {
 }
 
 type modelInput struct {
-	messages           []inputMessage
-	sentMessages       int            // number of messages of the last request
-	requestID          string         // id of the last request
-	replyID            string         // id of the message that answered the last request
-	context            RequestContext // context of the last request
-	snapshotCount      int
-	describedDir       string    // working directory at the last request; empty before the first request
-	describedDirs      *[]string // additional directories at the last request; nil before the first request
-	effortSent         bool      // the effort was sent to the model
-	repliesWithoutText int       // number of consecutive replies with calls but no text
+	messages                  []inputMessage
+	sentMessages              int            // number of messages of the last request
+	requestID                 string         // id of the last request
+	replyID                   string         // id of the message that answered the last request
+	context                   RequestContext // context of the last request
+	snapshotCount             int
+	lastRequestDir            string    // working directory at the last request; empty before the first request
+	lastRequestAdditionalDirs *[]string // additional directories at the last request; nil before the first request
+	effortSent                bool      // the effort was sent to the model
+	repliesWithoutText        int       // number of consecutive replies with calls but no text
 }
 
 type inputMessage struct {
 	role, id         string // role of the message, and its API id if it is a reply
 	content          []json.RawMessage
 	hash             string // hash of the message; empty until it is sent
-	blocks           int    // number of content blocks, also after content was set to nil
+	blockCount       int    // number of content blocks, also after content was set to nil
 	differsFromLines bool   // the content differs from the transcript's lines, for example by a reminder; so the message needs a line
 }
 
@@ -65,14 +65,14 @@ func (l *modelRequestLog) inputOf(agentID string) *modelInput {
 func (l *modelRequestLog) addLineToModelInput(transcriptLine any) {
 	switch line := transcriptLine.(type) {
 	case protocol.UserLine:
-		l.inputOf(line.AgentID).addUser(blocksOf(line.Message.Content), line.TurnOrigin == taskNoticeOrigin)
+		l.inputOf(line.AgentID).addUserMessage(rawContentBlocks(line.Message.Content), line.TurnOrigin == taskNoticeOrigin)
 	case protocol.AssistantLine:
-		l.inputOf(line.AgentID).addMessage("assistant", line.Message.ID, blocksOf(protocol.Content{Blocks: line.Message.Content}), false)
+		l.inputOf(line.AgentID).addMessage("assistant", line.Message.ID, rawContentBlocks(protocol.Content{Blocks: line.Message.Content}), false)
 	case hostAssistantLine:
-		l.inputOf("").addMessage("assistant", plainjson.JSString(line.Message.Get("id")), storedBlocks(line.Message.Get("content")), false)
+		l.inputOf("").addMessage("assistant", plainjson.JSString(line.Message.Get("id")), contentBlocksFromJSON(line.Message.Get("content")), false)
 	case protocol.SyntheticLine:
 		if !line.IsAPIErrorMessage {
-			l.inputOf(line.AgentID).addMessage("assistant", line.Message.ID, blocksOf(protocol.Content{Blocks: line.Message.Content}), false)
+			l.inputOf(line.AgentID).addMessage("assistant", line.Message.ID, rawContentBlocks(protocol.Content{Blocks: line.Message.Content}), false)
 		}
 	case protocol.AttachmentLine:
 		if !l.remindedUUIDs[line.UUID] {
@@ -109,10 +109,10 @@ func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID st
 		}
 		switch e.kind {
 		case "user":
-			c.addUser(storedBlocks(line.Message.Content), line.TurnOrigin == taskNoticeOrigin)
+			c.addUserMessage(contentBlocksFromJSON(line.Message.Content), line.TurnOrigin == taskNoticeOrigin)
 		case "assistant":
 			if !line.IsAPIErrorMessage {
-				c.addMessage("assistant", line.Message.ID, storedBlocks(line.Message.Content), false)
+				c.addMessage("assistant", line.Message.ID, contentBlocksFromJSON(line.Message.Content), false)
 			}
 		case "attachment":
 			c.addAttachmentTexts(line.RenderedRole, line.Rendered)
@@ -123,7 +123,7 @@ func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID st
 			case "model":
 				l.attachments.describedModel = line.Attachment.Identity.ModelID
 			case "environment":
-				c.describedDir = line.Attachment.Snapshot.WorkingDirectory
+				c.lastRequestDir = line.Attachment.Snapshot.WorkingDirectory
 			}
 		case "system":
 			if line.Subtype == "compact_boundary" {
@@ -139,7 +139,7 @@ func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID st
 	}
 }
 
-func storedBlocks(content json.RawMessage) []json.RawMessage {
+func contentBlocksFromJSON(content json.RawMessage) []json.RawMessage {
 	var blocks []json.RawMessage
 	if json.Unmarshal(content, &blocks) == nil {
 		return blocks
@@ -147,7 +147,7 @@ func storedBlocks(content json.RawMessage) []json.RawMessage {
 	return []json.RawMessage{json.RawMessage(`{"type":"text","text":` + string(content) + `}`)}
 }
 
-func (c *modelInput) addUser(content []json.RawMessage, isTaskNotice bool) {
+func (c *modelInput) addUserMessage(content []json.RawMessage, isTaskNotice bool) {
 	kept := slices.DeleteFunc(slices.Clone(content), func(raw json.RawMessage) bool {
 		var b protocol.TextBlock
 		return len(content) > 1 && json.Unmarshal(raw, &b) == nil && b.Type == "text" && strings.TrimSpace(b.Text) == ""
@@ -155,7 +155,7 @@ func (c *modelInput) addUser(content []json.RawMessage, isTaskNotice bool) {
 	if isTaskNotice && len(kept) == 1 {
 		var b protocol.TextBlock
 		if json.Unmarshal(kept[0], &b) == nil {
-			kept[0] = textBlock(protocol.Reminder(b.Text))
+			kept[0] = rawTextBlock(protocol.Reminder(b.Text))
 		}
 	}
 	c.addMessage("user", "", kept, isTaskNotice || len(kept) != len(content))
@@ -196,7 +196,7 @@ func (c *modelInput) addAttachmentTexts(role string, renderedTexts []protocol.At
 			c.insertReminder(len(c.messages), text.Content)
 			continue
 		}
-		c.addMessage(role, "", []json.RawMessage{textBlock(text.Content)}, true)
+		c.addMessage(role, "", []json.RawMessage{rawTextBlock(text.Content)}, true)
 	}
 }
 
@@ -210,7 +210,7 @@ func (c *modelInput) insertReminder(beforeIndex int, text string) {
 					return
 				}
 			}
-			m.content, m.differsFromLines = slices.Insert(m.content, at, textBlock(text+"\n")), true
+			m.content, m.differsFromLines = slices.Insert(m.content, at, rawTextBlock(text+"\n")), true
 			return
 		}
 	}
@@ -256,7 +256,7 @@ func (c *modelInput) moveUnsentReminders(asSystemMessages bool) {
 			for _, text := range texts {
 				plain = append(plain, strings.TrimSuffix(strings.TrimPrefix(text, "<system-reminder>\n"), "\n</system-reminder>"))
 			}
-			c.addMessage("system", "", []json.RawMessage{textBlock(strings.Join(plain, "\n\n"))}, true)
+			c.addMessage("system", "", []json.RawMessage{rawTextBlock(strings.Join(plain, "\n\n"))}, true)
 		} else {
 			for _, text := range texts {
 				c.insertReminder(len(c.messages), text)
@@ -358,7 +358,8 @@ func (l *modelRequestLog) linesOfAnsweredRequest(agentID string, reply *protocol
 	return append(lines, line)
 }
 
-// reminderLinesOfNextRequest returns the attachments of a request. An agent's second request lists agents and may recommend Bash.
+// reminderLinesOfNextRequest returns the attachments of a request. An agent's second request lists agents and may
+// recommend Bash.
 func (l *modelRequestLog) reminderLinesOfNextRequest(agentID string, input *modelInput, now RequestContext, isSecondRequest bool) (lines []protocol.AttachmentLine) {
 	if agentID != "" {
 		if isSecondRequest {
@@ -377,14 +378,14 @@ func (l *modelRequestLog) reminderLinesOfNextRequest(agentID string, input *mode
 			lines = append(lines, line.(protocol.AttachmentLine))
 		}
 	}
-	if dir := l.conversation.workingDirOf(""); input.describedDir != dir && input.describedDir != "" {
-		lines = append(lines, l.conversation.environmentChangeReminder(now.AdditionalDirs, environmentChange{Field: "workingDirectory", From: input.describedDir}, "The working directory is now: "+dir))
+	if dir := l.conversation.workingDirOf(""); input.lastRequestDir != dir && input.lastRequestDir != "" {
+		lines = append(lines, l.conversation.environmentChangeReminder(now.AdditionalDirs, environmentChange{Field: "workingDirectory", From: input.lastRequestDir}, "The working directory is now: "+dir))
 	}
-	input.describedDir = l.conversation.workingDirOf("")
-	if line := l.conversation.additionalDirsChangeReminder(*cmp.Or(input.describedDirs, &now.AdditionalDirs), now.AdditionalDirs); line != nil {
+	input.lastRequestDir = l.conversation.workingDirOf("")
+	if line := l.conversation.additionalDirsChangeReminder(*cmp.Or(input.lastRequestAdditionalDirs, &now.AdditionalDirs), now.AdditionalDirs); line != nil {
 		lines = append(lines, *line)
 	}
-	input.describedDirs = &now.AdditionalDirs
+	input.lastRequestAdditionalDirs = &now.AdditionalDirs
 	session, told := l.attachments.currentSessionContextOf(""), l.attachments.describedModel
 	isNew := told != "" && session.Model != told
 	if isNew {
@@ -417,7 +418,7 @@ func (l *modelRequestLog) markSentAndReturnBlobLine(agentID string, input *model
 	if m.id == mentionMessageID {
 		message.Content = m.content[0]
 	}
-	m.hash, m.blocks, m.content = hexSHA256OfKindAndText(m.role, string(slices.Concat(m.content...))), len(m.content), nil
+	m.hash, m.blockCount, m.content = hexSHA256OfKindAndText(m.role, string(slices.Concat(m.content...))), len(m.content), nil
 	if m.role == "system" && !input.effortSent {
 		input.effortSent, message.OutputConfig = true, effort
 	}
@@ -460,7 +461,7 @@ func cacheControlMarks(messages []inputMessage, now RequestContext) []protocol.C
 		marks = []protocol.CacheControlMark{{Path: []any{"system", 1}, Value: shared}, {Path: []any{"system", 2}, Value: value}}
 	}
 	if n := len(messages); n > 0 {
-		marks = append(marks, protocol.CacheControlMark{Path: []any{"messages", n - 1, "content", max(messages[n-1].blocks-1, 0)}, Value: value})
+		marks = append(marks, protocol.CacheControlMark{Path: []any{"messages", n - 1, "content", max(messages[n-1].blockCount-1, 0)}, Value: value})
 	}
 	return marks
 }

@@ -20,7 +20,7 @@ func TestInsertReminder(t *testing.T) {
 		c := &modelInput{}
 		var content []json.RawMessage
 		for _, text := range tt.content {
-			content = append(content, textBlock(text+"\n"))
+			content = append(content, rawTextBlock(text+"\n"))
 		}
 		c.addMessage("user", "", content, false)
 		c.insertReminder(1, second)
@@ -44,7 +44,7 @@ func TestAttributionOfMessage(t *testing.T) {
 	var c attribution
 	var got []string
 	reply := func(id string) {
-		got = append(got, c.forMessage(&protocol.Assistant{Message: protocol.AssistantMessage{ID: id}}).Skill)
+		got = append(got, c.attributionOfMessage(&protocol.Assistant{Message: protocol.AssistantMessage{ID: id}}).Skill)
 	}
 	reply("msg_1")
 	c.recordSkill("tidy")
@@ -62,7 +62,7 @@ func TestMessageOfSeveralLines(t *testing.T) {
 	}
 	var c modelInput
 	c.addMessage("user", "", result("1"), false)
-	c.addMessage("user", "", []json.RawMessage{textBlock("skill")}, false)
+	c.addMessage("user", "", []json.RawMessage{rawTextBlock("skill")}, false)
 	if m := c.messages[0]; len(c.messages) != 1 || m.differsFromLines {
 		t.Errorf("one result: %+v", c.messages)
 	}
@@ -75,7 +75,7 @@ func TestMessageOfSeveralLines(t *testing.T) {
 // A reply remains one message of the next request, even if its first call ends before its last block is complete.
 func TestReplyAroundResult(t *testing.T) {
 	var c modelInput
-	text := func(s string) []json.RawMessage { return []json.RawMessage{textBlock(s)} }
+	text := func(s string) []json.RawMessage { return []json.RawMessage{rawTextBlock(s)} }
 	c.addMessage("assistant", "m1", text("a"), false)
 	c.addMessage("user", "", text("result 1"), false)
 	c.addMessage("assistant", "m1", text("b"), false)
@@ -88,7 +88,7 @@ func TestReplyAroundResult(t *testing.T) {
 // Texts of hooks about a call follow its result, and a prompt after a result belongs to the message of the result.
 func TestRemindersFollowResults(t *testing.T) {
 	var c modelInput
-	text := func(s string) []json.RawMessage { return []json.RawMessage{textBlock(s)} }
+	text := func(s string) []json.RawMessage { return []json.RawMessage{rawTextBlock(s)} }
 	c.addMessage("assistant", "m1", text("call"), false)
 	c.addMessage("system", "", text("hook"), true)
 	c.addMessage("user", "", []json.RawMessage{json.RawMessage(`{"type":"tool_result","tool_use_id":"1"}`)}, false)

@@ -44,18 +44,18 @@ func (r *recorder) recordResult(ev *protocol.Result) error {
 	if th := r.conversation; th.options.Machine.IsTerminal && !ev.IsError && ev.LocalCommand == "" && ev.NumTurns > 0 && th.hasStarted() {
 		count := th.lineCount
 		th.inQuery = false
-		e := th.newEnvelope("", "", "")
+		e := th.newLineEnvelope("", "", "")
 		lines = append(lines, protocol.TurnDurationLine{
-			LineHead: e.LineHead, Type: "system", Subtype: "turn_duration", DurationMS: ev.DurationMS, MessageCount: count, AgentCount: r.agents.countRunning(),
+			LineHead: e.LineHead, Type: "system", Subtype: "turn_duration", DurationMS: ev.DurationMS, MessageCount: count, AgentCount: r.agents.countRunningAgents(),
 			SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, LineTrailer: e.LineTrailer,
 		})
 	}
-	closes := !r.labels.lastPromptWritten
+	closes := !r.sessionListLines.lastPromptWritten
 	if r.conversation.options.Machine.IsTerminal {
 		closes, r.turnClosed = !r.turnClosed && ev.LocalCommand == "", r.turnClosed || ev.LocalCommand == ""
 	}
 	if closes && r.conversation.hasStarted() {
-		lines = append(lines, r.labels.transcriptClosingLines()...)
+		lines = append(lines, r.sessionListLines.transcriptClosingLines()...)
 	}
 	if len(lines) == 0 {
 		return nil
@@ -93,7 +93,7 @@ func (r *recorder) recordRetry(ev *protocol.FailedAPIRequestBeforeRetry) error {
 	if r.conversation.options.Machine.IsTerminal {
 		return r.lines.write(lines...)
 	}
-	e := r.conversation.newEnvelope("", "", "")
+	e := r.conversation.newLineEnvelope("", "", "")
 	return r.lines.write(append(lines, protocol.APIErrorLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "api_error", Level: "error", Source: source,
 		Error: failure, RetryAttempt: ev.Attempt, RetryInMS: ev.RetryInMS, MaxRetries: ev.MaxRetries,
@@ -119,7 +119,7 @@ func (r *recorder) recordSystem(ev *protocol.System) error {
 		if ev.StreamOnly {
 			return nil
 		}
-		e := r.conversation.newEnvelope("", ev.UUID, "")
+		e := r.conversation.newLineEnvelope("", ev.UUID, "")
 		e.QuerySession = "" // the text does not come from a query
 		return r.lines.write(protocol.InformationalLine{
 			LineHead: e.LineHead, Type: "system", Subtype: "informational", SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID},
@@ -128,7 +128,7 @@ func (r *recorder) recordSystem(ev *protocol.System) error {
 		})
 	case "model_fallback": // the line about it is written after the next request
 		lines := r.requestAndFallbackLines("", &protocol.Assistant{IsAPIErrorMessage: true})
-		r.fallback = ev
+		r.unrecordedFallback = ev
 		return r.lines.write(lines...)
 	case "compact_boundary":
 		return r.recordCompactionBoundary(ev)
@@ -146,12 +146,12 @@ func (r *recorder) recordSystem(ev *protocol.System) error {
 // requestAndFallbackLines returns the lines before a message of the model: the lines about its request and, if the model has
 // changed, a [protocol.FallbackLine].
 func (r *recorder) requestAndFallbackLines(agentID string, reply *protocol.Assistant) []any {
-	lines, changed := r.requests.linesOfAnsweredRequest(agentID, reply), r.fallback
+	lines, changed := r.requests.linesOfAnsweredRequest(agentID, reply), r.unrecordedFallback
 	if changed == nil || agentID != "" || len(lines) == 0 {
 		return lines
 	}
-	r.fallback = nil
-	e := r.conversation.newEnvelope("", changed.UUID, "")
+	r.unrecordedFallback = nil
+	e := r.conversation.newLineEnvelope("", changed.UUID, "")
 	return append(lines, protocol.FallbackLine{
 		LineHead: e.LineHead, Type: "system", Subtype: changed.Subtype, SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID},
 		Content: changed.Text("content"), Trigger: changed.Text("trigger"), Original: changed.Text("original_model"),
@@ -171,7 +171,7 @@ func hookDecisionAboutPrompt(ev *protocol.System) *protocol.PromptSubmitEnding {
 }
 
 func (r *recorder) recordStopHooks(ev *protocol.StopHooks) error {
-	e := r.conversation.newEnvelope("", "", "")
+	e := r.conversation.newLineEnvelope("", "", "")
 	return r.lines.write(protocol.StopHookLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "stop_hook_summary", StopHookSummary: ev.Summary, Level: "suggestion",
 		SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, ToolUseID: ev.ToolUseID, LineTrailer: e.LineTrailer,
@@ -180,7 +180,7 @@ func (r *recorder) recordStopHooks(ev *protocol.StopHooks) error {
 
 // recordCompactionBoundary writes the boundary, which has no parent, so that a new chain of lines begins with it.
 func (r *recorder) recordCompactionBoundary(ev *protocol.System) error {
-	before := r.conversation.leaves[""]
+	before := r.conversation.lastLineUUIDs[""]
 	r.conversation.planName = PlanName(r.conversation.id)
 	if r.conversation.options.Machine.IsTerminal {
 		if err := r.writeLinesBeforeCompactionBoundary(); err != nil {
@@ -188,8 +188,8 @@ func (r *recorder) recordCompactionBoundary(ev *protocol.System) error {
 		}
 	}
 	meta, _ := ev.FieldValue("compact_metadata").(protocol.CompactMetadata)
-	delete(r.conversation.leaves, "")
-	e := r.conversation.newEnvelope("", ev.UUID, "")
+	delete(r.conversation.lastLineUUIDs, "")
+	e := r.conversation.newLineEnvelope("", ev.UUID, "")
 	e.LogicalParentUUID = before
 	line := protocol.CompactBoundaryLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "compact_boundary", Content: "Conversation compacted",
@@ -217,7 +217,7 @@ func (r *recorder) recordCompactionBoundary(ev *protocol.System) error {
 func (r *recorder) writeLinesBeforeCompactionBoundary() error {
 	r.compactionUUID = r.conversation.options.Clock.NewID()
 	r.conversation.recordFilesBeforePrompt(r.compactionUUID)
-	err := r.lines.write(r.labels.transcriptClosingLines()...)
+	err := r.lines.write(r.sessionListLines.transcriptClosingLines()...)
 	r.turnClosed, r.requests.inputByAgentID, r.requests.writtenHashes = false, nil, nil
 	return err
 }
@@ -226,16 +226,16 @@ func (r *recorder) writeLinesBeforeCompactionBoundary() error {
 func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 	line := protocol.UserLine{
 		Type: "user", Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: ev.Summary.Message.Content.Plain()}},
-		TranscriptOnly: true, IsSummary: true, TurnPosition: &protocol.TurnPosition{TurnIndex: r.turns},
+		TranscriptOnly: true, IsSummary: true, TurnPosition: &protocol.TurnPosition{TurnIndex: r.promptCount},
 	}
 	if ev.Command == nil {
 		return r.writeLinesAfterCompactionInTurn(ev, line)
 	}
 	if r.conversation.options.Machine.IsTerminal {
-		line.TurnPosition.PromptIndex, ev.Command.UUID = r.turns, r.compactionUUID
+		line.TurnPosition.PromptIndex, ev.Command.UUID = r.promptCount, r.compactionUUID
 	}
-	e := r.conversation.newEnvelope("", ev.Summary.UUID, ev.Summary.Timestamp)
-	e.PromptID = r.conversation.adoptPromptID(ev.Command)
+	e := r.conversation.newLineEnvelope("", ev.Summary.UUID, ev.Summary.Timestamp)
+	e.PromptID = r.conversation.promptIDOfEventAndNextLines(ev.Command)
 	line.LineHead, line.LineID, line.LineTrailer, line.RowSource, line.SentAtMS = e.LineHead, e.LineID, e.LineTrailer, "local", unixMilli(ev.Command.Timestamp)
 	if err := r.lines.write(line); err != nil {
 		return err
@@ -244,9 +244,9 @@ func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 		return err
 	}
 	if r.conversation.options.Machine.IsTerminal {
-		ev.Output.Message = userText("<local-command-stdout>\x1b[2mCompacted (ctrl+o to see full summary)\x1b[22m</local-command-stdout>")
+		ev.Output.Message = userTextContent("<local-command-stdout>\x1b[2mCompacted (ctrl+o to see full summary)\x1b[22m</local-command-stdout>")
 	}
-	e = r.conversation.newEnvelope("", ev.Output.UUID, ev.Output.Timestamp)
+	e = r.conversation.newLineEnvelope("", ev.Output.UUID, ev.Output.Timestamp)
 	e.PromptID = ev.Command.PromptID
 	if err := r.lines.write(protocol.UserLine{
 		LineHead: e.LineHead, Type: "user", Message: ev.Output.Message, RepeatsSummary: ev.HasHookReports, RowSource: "local", LineID: e.LineID, LineTrailer: e.LineTrailer,
@@ -262,7 +262,7 @@ func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 // turn index.
 func (r *recorder) writeLinesAfterCompactionInTurn(ev *protocol.ConversationCompacted, summaryLine protocol.UserLine) error {
 	lines := r.attachments.openingAttachments("")
-	e := r.conversation.newEnvelope("", ev.Summary.UUID, ev.Summary.Timestamp)
+	e := r.conversation.newLineEnvelope("", ev.Summary.UUID, ev.Summary.Timestamp)
 	e.PromptID = r.conversation.promptID
 	summaryLine.LineHead, summaryLine.LineID, summaryLine.LineTrailer = e.LineHead, e.LineID, e.LineTrailer
 	summaryLine.TurnOrigin, summaryLine.SummarizedPrompts = "sdk", []string{ev.Prompt}
@@ -274,7 +274,7 @@ func (r *recorder) writeLinesAfterCompactionInTurn(ev *protocol.ConversationComp
 }
 
 func (r *recorder) recordLocalCommand(ev *protocol.Assistant) error {
-	e := r.conversation.newEnvelope("", ev.UUID, ev.Timestamp)
+	e := r.conversation.newLineEnvelope("", ev.UUID, ev.Timestamp)
 	return r.lines.write(protocol.LocalCommandLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "local_command", Content: ev.LocalCommandSource, Level: "info",
 		SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, CommandRun: ev.LocalCommandRun, ContextUsage: ev.ContextUsage,
@@ -287,16 +287,18 @@ const (
 	taskNoticeWithoutRunOrigin = `{"kind":"task-notification","producer":"session-task"}`
 )
 
-// recorderStateBeforePrompt is the state of a recorder before a prompt. The recorder returns to it if the user takes the prompt back.
+// recorderStateBeforePrompt is the state of a recorder before a prompt. The recorder returns to it if the user takes
+// the prompt back.
 type recorderStateBeforePrompt struct {
-	leafUUID         string
-	lineCount, turns int
-	turnClosed       bool
-	attachments      contextAttachmentWriter
-	input            modelInput
+	leafUUID               string
+	lineCount, promptCount int
+	turnClosed             bool
+	attachments            contextAttachmentWriter
+	input                  modelInput
 }
 
-// writeLinesBeforePrompt writes the lines before a prompt: messages of the host, about a typed shell command, and copies of files.
+// writeLinesBeforePrompt writes the lines before a prompt: messages of the host, about a typed shell command, and
+// copies of files.
 func (r *recorder) writeLinesBeforePrompt(ev *protocol.PromptAccepted) error {
 	for _, host := range ev.Assistant {
 		if err := r.lines.write(r.conversation.hostAssistantLine(host)); err != nil {
@@ -310,8 +312,8 @@ func (r *recorder) writeLinesBeforePrompt(ev *protocol.PromptAccepted) error {
 	case x != nil && strings.HasPrefix(x.Name, "mcp__"): // the prompt of an MCP server
 		tool = x.Name
 	}
-	if tool != "" && r.labels.addUsedTool(tool) {
-		if err := r.lines.write(r.labels.toolsUsedLine()); err != nil {
+	if tool != "" && r.sessionListLines.addUsedTool(tool) {
+		if err := r.lines.write(r.sessionListLines.toolsUsedLine()); err != nil {
 			return err
 		}
 	}
@@ -324,36 +326,36 @@ func (r *recorder) writeLinesBeforePrompt(ev *protocol.PromptAccepted) error {
 func (r *recorder) rememberStateForPromptWithdrawal(ev *protocol.PromptAccepted) {
 	th, input := r.conversation, *r.requests.inputOf("")
 	input.messages = slices.Clone(input.messages)
-	r.promptMark = recorderStateBeforePrompt{th.leaves[""], th.lineCount, r.turns, r.turnClosed, *r.attachments, input}
+	r.stateBeforePrompt = recorderStateBeforePrompt{th.lastLineUUIDs[""], th.lineCount, r.promptCount, r.turnClosed, *r.attachments, input}
 	if ev.PermissionMode == protocol.ModePlan {
 		th.planName = PlanName(th.id)
 	}
 }
 
-// withdrawPrompt writes the lines about the request that was not answered. The next line gets the parent of the prompt,
-// as if the prompt had not been typed.
-func (r *recorder) withdrawPrompt() error {
+// undoPromptWithoutAnswer writes the lines about the request that was not answered. The next line gets the parent of
+// the prompt, as if the prompt had not been typed.
+func (r *recorder) undoPromptWithoutAnswer() error {
 	lines := r.requestAndFallbackLines("", &protocol.Assistant{IsAPIErrorMessage: true})
-	err := r.lines.write(append(lines, r.labels.transcriptClosingLines()...)...)
-	th, mark := r.conversation, r.promptMark
-	th.lineCount, r.turns, r.turnClosed, *r.attachments, *r.requests.inputOf("") = mark.lineCount, mark.turns, mark.turnClosed, mark.attachments, mark.input
-	r.labels.lastPromptLeaf = mark.leafUUID // prevents a second last-prompt line at the end of the session
-	th.leaves[""] = mark.leafUUID
+	err := r.lines.write(append(lines, r.sessionListLines.transcriptClosingLines()...)...)
+	th, mark := r.conversation, r.stateBeforePrompt
+	th.lineCount, r.promptCount, r.turnClosed, *r.attachments, *r.requests.inputOf("") = mark.lineCount, mark.promptCount, mark.turnClosed, mark.attachments, mark.input
+	r.sessionListLines.lastPromptLeaf = mark.leafUUID // prevents a second last-prompt line at the end of the session
+	th.lastLineUUIDs[""] = mark.leafUUID
 	return err
 }
 
 // recordShellPrompt writes two lines, for a shell command that the user has typed and for its output. Each has one block.
 func (r *recorder) recordShellPrompt(ev *protocol.PromptAccepted) error {
-	r.turns++
-	r.labels.lastPromptText, r.labels.lastPromptMode, r.labels.rawPrompt = "! "+ev.Typed[1:], ev.PermissionMode, protocol.Content{}
+	r.promptCount++
+	r.sessionListLines.lastPromptText, r.sessionListLines.lastPromptMode, r.sessionListLines.rawPrompt = "! "+ev.Typed[1:], ev.PermissionMode, protocol.Content{}
 	r.attachments.contextPending = !r.attachments.contextWritten
 	var lines []any
 	for i, block := range ev.Content.Blocks {
-		e := r.conversation.newEnvelope("", map[bool]string{true: ev.UUID}[i == 0], ev.Timestamp)
-		e.PromptID = r.conversation.adoptPromptID(ev)
-		line := protocol.UserLine{LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user", Message: userText(protocol.Content{Blocks: []protocol.Block{block}}.Plain())}
+		e := r.conversation.newLineEnvelope("", map[bool]string{true: ev.UUID}[i == 0], ev.Timestamp)
+		e.PromptID = r.conversation.promptIDOfEventAndNextLines(ev)
+		line := protocol.UserLine{LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user", Message: userTextContent(protocol.Content{Blocks: []protocol.Block{block}}.Plain())}
 		if i > 0 {
-			line.TurnOrigin, line.TurnPosition = "human", &protocol.TurnPosition{TurnIndex: r.turns, PromptIndex: r.turns - r.notices}
+			line.TurnOrigin, line.TurnPosition = "human", &protocol.TurnPosition{TurnIndex: r.promptCount, PromptIndex: r.promptCount - r.untypedPromptCount}
 		}
 		lines = append(lines, line)
 	}
@@ -361,7 +363,7 @@ func (r *recorder) recordShellPrompt(ev *protocol.PromptAccepted) error {
 	return r.lines.write(lines...)
 }
 
-func (r *recorder) recordAbsorbed(ev *protocol.PromptAbsorbed) error {
+func (r *recorder) recordAbsorbedPrompt(ev *protocol.PromptAbsorbed) error {
 	in := protocol.QueueLine{Type: "queue-operation", Operation: "enqueue", Timestamp: ev.Timestamp, SessionID: r.conversation.id}
 	if ev.Content.Blocks == nil {
 		in.Content = &ev.Content.Text
@@ -388,7 +390,7 @@ func (r *recorder) recordAbsorbed(ev *protocol.PromptAbsorbed) error {
 // user stopped the message by refusing a tool call.
 func (r *recorder) setInterruptedMessageID(line *protocol.UserLine, ev *protocol.User) {
 	if r.conversation.options.Machine.IsTerminal && ev.Tool == "" && !r.refusedByUser && strings.HasSuffix(ev.Message.Content.Plain(), "by user for tool use]") {
-		line.InterruptedMessageID = r.attribution.messageID
+		line.InterruptedMessageID = r.attribution.lastMessageID
 	}
 	r.refusedByUser = line.DeniedBeforeRun || line.PermissionDecision != nil && line.PermissionDecision.Source == "user_reject"
 }
@@ -405,26 +407,26 @@ func unixMilli(timestamp string) int64 {
 // writePromptAndToolsSnapshotOnce writes, once, the prompt and tools of an agent's first request;
 // "" means the main conversation.
 func (r *recorder) writePromptAndToolsSnapshotOnce(agentID string) error {
-	if agentID != "" && r.agents.meta[agentID] == nil {
+	if agentID != "" && r.agents.metaByAgentID[agentID] == nil {
 		return nil
 	}
 	lines := r.requests.promptAndToolsSnapshotAfterFirstReply(agentID)
 	if lines == nil {
 		return nil
 	}
-	return r.writeTo(agentID, lines...)
+	return r.writeLinesToTranscriptOf(agentID, lines...)
 }
 
-func (r *recorder) writeTo(agentID string, lines ...any) error {
+func (r *recorder) writeLinesToTranscriptOf(agentID string, lines ...any) error {
 	if agentID == "" {
 		return r.lines.write(lines...)
 	}
-	return r.conversation.writer.writeLines(r.conversation.agentPath(agentID), lines...)
+	return r.conversation.writer.writeLines(r.conversation.agentTranscriptPath(agentID), lines...)
 }
 
 func (r *recorder) recordAttachment(ev *protocol.AttachmentAdded) error {
 	if ev.AgentID != "" {
-		if r.agents.meta[ev.AgentID] == nil {
+		if r.agents.metaByAgentID[ev.AgentID] == nil {
 			return nil
 		}
 		if ev.Role == "user" {
@@ -433,12 +435,12 @@ func (r *recorder) recordAttachment(ev *protocol.AttachmentAdded) error {
 			}
 		}
 	}
-	if ev.Tool != "" && r.labels.addUsedTool(ev.Tool) {
-		if err := r.lines.write(r.labels.toolsUsedLine()); err != nil {
+	if ev.Tool != "" && r.sessionListLines.addUsedTool(ev.Tool) {
+		if err := r.lines.write(r.sessionListLines.toolsUsedLine()); err != nil {
 			return err
 		}
 	}
-	return r.writeTo(ev.AgentID, r.conversation.addedAttachmentLine(ev))
+	return r.writeLinesToTranscriptOf(ev.AgentID, r.conversation.addedAttachmentLine(ev))
 }
 
 const lostResultText = "[Tool call interrupted: the session ended before this call's result was recorded, so its outcome is unknown. " +
@@ -449,7 +451,7 @@ const lostResultText = "[Tool call interrupted: the session ended before this ca
 func (r *recorder) linesCompletingInterruptedTurn(promptID string) []any {
 	var lines []any
 	for _, c := range r.unanswered {
-		e := r.conversation.newEnvelope("", "", "")
+		e := r.conversation.newLineEnvelope("", "", "")
 		e.PromptID, e.ParentUUID = promptID, &c.messageUUID
 		result := protocol.ToolResultBlock{Type: "tool_result", ToolUseID: c.toolUseID, Content: protocol.Content{Text: lostResultText}, IsError: new(true)}
 		lines = append(lines, protocol.UserLine{
@@ -458,7 +460,7 @@ func (r *recorder) linesCompletingInterruptedTurn(promptID string) []any {
 		})
 	}
 	if len(lines) > 0 || r.awaitsReply {
-		e, sequence := r.conversation.newEnvelope("", "", ""), ""
+		e, sequence := r.conversation.newLineEnvelope("", "", ""), ""
 		message := protocol.SyntheticMessage(r.conversation.options.Clock.NewID(), "No response requested.", "stop_sequence")
 		message.StopSequence = &sequence
 		lines = append(lines, protocol.SyntheticLine{LineHead: e.LineHead, Type: "assistant", LineID: e.LineID, Message: message, MadeBy: "other", LineTrailer: e.LineTrailer})
@@ -474,12 +476,12 @@ func (r *recorder) writeContextOfPrompt() error {
 		return nil
 	}
 	if ev.Expansion != nil {
-		return r.recordExpansion(ev.Expansion)
+		return r.recordCommandPermissions(ev.Expansion)
 	}
 	err := r.attachments.writeEnvironmentOrChangesBeforePrompt()
-	ids := imageIDs(ev.Content, r.images)
+	ids := imageNumbersAfter(ev.Content, r.imageCount)
 	if source := r.conversation.options.Context; source != nil && ids != nil && err == nil {
-		r.images += len(ids)
+		r.imageCount += len(ids)
 		err = r.lines.write(r.conversation.cliLineAddedToPrompt(ev, storePromptImages(filepath.Join(source.SessionContext("").TempDir, "images"), ev.Content, ids)))
 	}
 	return err

@@ -29,8 +29,8 @@ type Transcript struct {
 	readFiles        map[string]string       // content of the files that calls read or wrote, by path
 	instructionFiles []string                // instruction files that were loaded between calls
 	hookTexts        []string                // outputs of SessionStart hooks in the history
-	files            []json.RawMessage       // lines of the resumed transcript that describe copies of files
-	deferred         string                  // id of the last deferred call
+	fileHistoryLines []json.RawMessage       // lines of the resumed transcript that describe copies of files
+	deferredCallID   string                  // id of the last deferred call
 	scenarioState    []byte
 	closed           bool
 }
@@ -54,7 +54,7 @@ func Open(o Options) (*Transcript, error) {
 	} else if path, err := filepath.EvalSymlinks(o.Project); err == nil {
 		o.Project = path
 	}
-	th := &conversation{options: o, writer: transcriptWriter{isDisabled: o.NoPersist, onLine: o.OnLine, filter: claudecode.ProfileFor(o.Version).TranscriptFilter()}}
+	th := &conversation{options: o, writer: transcriptWriter{isDisabled: o.NoPersist, lineObserver: o.OnLine, filter: claudecode.ProfileFor(o.Version).TranscriptFilter()}}
 	s := &Transcript{conversation: th, recorder: newRecorder(th)}
 	path, err := o.findTranscript()
 	if err != nil {
@@ -68,7 +68,7 @@ func Open(o Options) (*Transcript, error) {
 		return nil, err
 	}
 	if o.Title != "" {
-		s.recorder.labels.title, s.recorder.labels.hasUserTitle = o.Title, true
+		s.recorder.sessionListLines.title, s.recorder.sessionListLines.hasUserTitle = o.Title, true
 	}
 	if totals := &s.recorder.costs.totals; totals.StartTime == 0 {
 		totals.StartTime = o.Clock.Now().UnixMilli()
@@ -130,54 +130,54 @@ func (s *Transcript) openResumed(path string) error {
 	if err != nil {
 		return err
 	}
-	s.conversation.sourceID = strings.TrimSuffix(filepath.Base(path), ".jsonl")
-	if !isSessionID(s.conversation.sourceID) && t.sessionID != "" {
-		s.conversation.sourceID = t.sessionID
+	s.conversation.resumedSessionID = strings.TrimSuffix(filepath.Base(path), ".jsonl")
+	if !isSessionID(s.conversation.resumedSessionID) && t.sessionID != "" {
+		s.conversation.resumedSessionID = t.sessionID
 	}
-	leaf := t.leaf
+	leaf := t.lastConversationLine
 	if s.conversation.options.ResumeAt != "" {
-		if err := t.dropAfter(leaf, s.conversation.options.ResumeAt, s.conversation.options.DropsTurn); err != nil {
-			return &ResumeAtRefusedError{SessionID: s.conversation.sourceID, Message: err.Error()}
+		if err := t.dropLinesAfterMessage(leaf, s.conversation.options.ResumeAt, s.conversation.options.DropsTurn); err != nil {
+			return &ResumeAtRefusedError{SessionID: s.conversation.resumedSessionID, Message: err.Error()}
 		}
 		leaf = s.conversation.options.ResumeAt
 	}
 	th, rec := s.conversation, s.recorder
-	th.resumed, th.id, th.path = true, th.sourceID, path
-	if th.options.Fork && th.options.ID != th.sourceID {
+	th.resumed, th.id, th.path = true, th.resumedSessionID, path
+	if th.options.Fork && th.options.ID != th.resumedSessionID {
 		if err := th.startSession(); err != nil {
 			return err
 		}
 		th.forked, rec.lines.forkLines = true, func(promptID string) []byte { return t.linesForFork(th.id, leaf, promptID) }
 	}
 	rec.lines.endsInPartialLine = !th.forked && !t.endsInNewline
-	s.history, s.previousReply, s.deferred, s.instructionFiles, s.hookTexts = t.branchMessages(leaf), t.previousReply(leaf), t.deferred, t.instructionFiles, t.hookTexts
+	s.history, s.previousReply, s.deferredCallID, s.instructionFiles, s.hookTexts = t.branchMessages(leaf), t.previousReply(leaf), t.deferredCallID, t.instructionFiles, t.hookTexts
 	s.readFiles = t.readFiles
 	for _, e := range t.entries {
 		if strings.HasPrefix(e.kind, "file-history-") {
-			s.files = append(s.files, e.raw)
+			s.fileHistoryLines = append(s.fileHistoryLines, e.raw)
 		}
 	}
-	if s.deferred == "" {
+	if s.deferredCallID == "" {
 		rec.unanswered = unansweredCalls(s.history)
 	}
 	rec.requests.restoreFromTranscript(t, leaf, th.forked)
-	rec.awaitsReply, rec.turns, rec.notices, rec.attachments.environmentWritten, rec.attachments.contextPending = t.endsWithUnansweredUserMessage(leaf), t.turns, t.notices, t.environmentWritten, t.contextPending
-	th.leaves, th.lineCount = map[string]string{"": leaf}, len(t.branchLines(leaf))
-	rec.labels.title, rec.labels.tools, rec.labels.lastPromptText = t.title, t.tools, t.prompt
+	rec.awaitsReply, rec.promptCount, rec.untypedPromptCount, rec.attachments.environmentWritten, rec.attachments.contextPending = t.endsWithUnansweredUserMessage(leaf), t.promptCount, t.untypedPromptCount, t.environmentWritten, t.contextPending
+	th.lastLineUUIDs, th.lineCount = map[string]string{"": leaf}, len(t.branchLines(leaf))
+	rec.sessionListLines.title, rec.sessionListLines.tools, rec.sessionListLines.lastPromptText = t.title, t.tools, t.lastPromptText
 	if th.forked {
-		rec.labels.lastPromptText = t.firstPromptTextOfBranch(leaf)
+		rec.sessionListLines.lastPromptText = t.firstPromptTextOfBranch(leaf)
 	} else {
 		th.planName = t.planName
 	}
 	if t.costs != nil {
-		rec.costs.restore(*t.costs)
+		rec.costs.restoreFromLine(*t.costs)
 	}
 	return nil
 }
 
 // Record appends the lines of an event; it must be called before the event is shown. After a write error, which is
 // returned once, Record writes nothing more.
-func (s *Transcript) Record(ev protocol.Event) error { return s.recorder.record(ev) }
+func (s *Transcript) Record(ev protocol.Event) error { return s.recorder.writeLinesOfEvent(ev) }
 
 // SetTitle sets the title of the session. An unchanged title writes nothing.
 func (s *Transcript) SetTitle(title string) error { return s.recorder.setTitle(title) }
@@ -212,7 +212,7 @@ func (s *Transcript) ID() string { return s.conversation.id }
 func (s *Transcript) Path() string { return s.conversation.path }
 
 // LastLineUUID returns the uuid of the last line of the main conversation; empty means that it has no line.
-func (s *Transcript) LastLineUUID() string { return s.conversation.leaves[""] }
+func (s *Transcript) LastLineUUID() string { return s.conversation.lastLineUUIDs[""] }
 
 // ToolResultsDir returns the directory for large tool results. It may not exist yet.
 func (s *Transcript) ToolResultsDir() string {
@@ -233,14 +233,14 @@ func (s *Transcript) fileHistoryDirOf(sessionID string) string {
 
 // FileHistory returns the records of file copies in the resumed transcript, if any, and the directory of the copies.
 func (s *Transcript) FileHistory() (lines []json.RawMessage, dir string) {
-	return s.files, s.fileHistoryDirOf(s.conversation.sourceID)
+	return s.fileHistoryLines, s.fileHistoryDirOf(s.conversation.resumedSessionID)
 }
 
 // Resumed reports whether the session continues an earlier conversation.
 func (s *Transcript) Resumed() bool { return s.conversation.resumed }
 
 // Title returns the session's title; it may be empty.
-func (s *Transcript) Title() string { return s.recorder.labels.title }
+func (s *Transcript) Title() string { return s.recorder.sessionListLines.title }
 
 // LineChanges returns how many lines of files the session has added and removed.
 func (s *Transcript) LineChanges() (added, removed int) {
@@ -271,12 +271,12 @@ func (s *Transcript) SessionStartHookOutputs() []string { return s.hookTexts }
 // Deferred returns the call that a hook deferred at the end of the history, and the uuid of the message with the call.
 // ok is false if there is no such call.
 func (s *Transcript) Deferred() (use protocol.ToolUse, message string, ok bool) {
-	if s.deferred == "" || len(s.history) == 0 {
+	if s.deferredCallID == "" || len(s.history) == 0 {
 		return use, "", false
 	}
 	last := s.history[len(s.history)-1]
 	for _, b := range last.Content.Blocks {
-		if use, is := b.(protocol.ToolUse); is && use.ID == s.deferred {
+		if use, is := b.(protocol.ToolUse); is && use.ID == s.deferredCallID {
 			return use, last.UUID, true
 		}
 	}
@@ -287,7 +287,7 @@ func (s *Transcript) Deferred() (use protocol.ToolUse, message string, ok bool) 
 // nil if none exists. A fork starts with the state of its source. The caller must not change it.
 func (s *Transcript) ScenarioState() []byte {
 	if s.scenarioState == nil && s.conversation.resumed {
-		for _, id := range []string{s.conversation.id, s.conversation.sourceID} {
+		for _, id := range []string{s.conversation.id, s.conversation.resumedSessionID} {
 			if data, err := os.ReadFile(s.scenarioStatePath(id)); err == nil {
 				s.scenarioState = data
 				break
@@ -312,13 +312,13 @@ func (s *Transcript) scenarioStatePath(sessionID string) string {
 func (s *Transcript) Reset() (id, path string, err error) {
 	err = s.recorder.writeCosts()
 	err = errors.Join(err, s.conversation.writer.close())
-	before, named := s.conversation, s.recorder.labels
+	before, named := s.conversation, s.recorder.sessionListLines
 	before.options.ID = ""
-	s.conversation = &conversation{options: before.options, id: before.options.Clock.NewID(), wasCleared: true, firstID: cmp.Or(before.firstID, before.id), writer: before.writer}
+	s.conversation = &conversation{options: before.options, id: before.options.Clock.NewID(), wasCleared: true, idBeforeFirstClear: cmp.Or(before.idBeforeFirstClear, before.id), writer: before.writer}
 	s.conversation.path = filepath.Join(filepath.Dir(before.path), s.conversation.id+".jsonl")
 	s.recorder = newRecorder(s.conversation)
-	s.recorder.labels.title, s.recorder.labels.hasUserTitle = named.title, named.hasUserTitle
+	s.recorder.sessionListLines.title, s.recorder.sessionListLines.hasUserTitle = named.title, named.hasUserTitle
 	s.recorder.costs.totals.StartTime = before.options.Clock.Now().UnixMilli()
-	s.history, s.files, s.scenarioState, s.deferred = nil, nil, nil, ""
+	s.history, s.fileHistoryLines, s.scenarioState, s.deferredCallID = nil, nil, nil, ""
 	return s.conversation.id, s.conversation.path, err
 }

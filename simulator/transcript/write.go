@@ -20,16 +20,16 @@ import (
 type transcriptWriter struct {
 	isDisabled         bool
 	directory          string // directory known to exist
-	onLine             func(path string, line []byte)
+	lineObserver       func(path string, line []byte)
 	valuesSinceRequest []any                     // written values that modelRequestLog has not read yet
 	filter             *claudecode.JSONKeyFilter // keys that the simulated version does not write
 	open               openedFile                // the file that was written to last
 }
 
 type openedFile struct {
-	path string
-	file *os.File
-	info os.FileInfo // used to detect that another file has replaced this one
+	path     string
+	file     *os.File
+	fileInfo os.FileInfo // used to detect that another file has replaced this one
 }
 
 func (w *transcriptWriter) writeLines(path string, values ...any) error {
@@ -50,12 +50,12 @@ func (w *transcriptWriter) writeLines(path string, values ...any) error {
 		all = append(append(all, data...), '\n')
 		ends = append(ends, len(all))
 	}
-	if err := w.writeBytes(path, all); err != nil || w.onLine == nil {
+	if err := w.writeBytes(path, all); err != nil || w.lineObserver == nil {
 		return err
 	}
 	start := 0
 	for _, end := range ends {
-		w.onLine(path, all[start:end-1])
+		w.lineObserver(path, all[start:end-1])
 		start = end
 	}
 	return nil
@@ -65,11 +65,11 @@ func (w *transcriptWriter) writeCopiedLines(path string, data []byte) error {
 	if len(data) == 0 {
 		return nil
 	}
-	if err := w.writeBytes(path, data); err != nil || w.onLine == nil || w.isDisabled {
+	if err := w.writeBytes(path, data); err != nil || w.lineObserver == nil || w.isDisabled {
 		return err
 	}
 	for line := range bytes.Lines(data) {
-		w.onLine(path, bytes.TrimSuffix(line, []byte("\n")))
+		w.lineObserver(path, bytes.TrimSuffix(line, []byte("\n")))
 	}
 	return nil
 }
@@ -92,7 +92,7 @@ func (w *transcriptWriter) writeBytes(path string, data []byte) error {
 // again, as the real CLI does for each line.
 func (w *transcriptWriter) openFile(path string) error {
 	if w.open.file != nil && w.open.path == path {
-		if info, err := os.Stat(path); err == nil && os.SameFile(info, w.open.info) {
+		if info, err := os.Stat(path); err == nil && os.SameFile(info, w.open.fileInfo) {
 			return nil
 		}
 		w.directory = ""
@@ -114,7 +114,7 @@ func (w *transcriptWriter) openFile(path string) error {
 	if err != nil {
 		return errors.Join(err, file.Close())
 	}
-	w.open = openedFile{path: path, file: file, info: info}
+	w.open = openedFile{path: path, file: file, fileInfo: info}
 	return nil
 }
 
@@ -146,9 +146,9 @@ func (w *transcriptWriter) disableAfterWriteFailure(writeErr error) error {
 	return fmt.Errorf("saving the session: %w", writeErr)
 }
 
-func blocksOf(c protocol.Content) []json.RawMessage {
+func rawContentBlocks(c protocol.Content) []json.RawMessage {
 	if c.Blocks == nil {
-		return []json.RawMessage{textBlock(c.Text)}
+		return []json.RawMessage{rawTextBlock(c.Text)}
 	}
 	var blocks []json.RawMessage
 	for _, b := range c.Blocks {
@@ -159,7 +159,7 @@ func blocksOf(c protocol.Content) []json.RawMessage {
 	return blocks
 }
 
-func textBlock(text string) json.RawMessage {
+func rawTextBlock(text string) json.RawMessage {
 	return json.RawMessage(`{"type":"text","text":` + plainjson.MarshalString(text) + `}`)
 }
 
@@ -173,7 +173,7 @@ func withNewlineIfTextFollows(block, next json.RawMessage) json.RawMessage {
 	if !isBlockOfType(next, "text") || json.Unmarshal(block, &b) != nil || b.Type != "text" {
 		return block
 	}
-	return textBlock(b.Text + "\n")
+	return rawTextBlock(b.Text + "\n")
 }
 
 func countTextBlocks(c protocol.Content) (n int) {
@@ -185,7 +185,7 @@ func countTextBlocks(c protocol.Content) (n int) {
 	return n
 }
 
-func imageIDs(c protocol.Content, last int) (ids []int) {
+func imageNumbersAfter(c protocol.Content, last int) (ids []int) {
 	for _, b := range c.Blocks {
 		if _, is := b.(protocol.ImageBlock); is {
 			ids = append(ids, last+len(ids)+1)
@@ -211,8 +211,8 @@ func storePromptImages(dir string, promptContent protocol.Content, imageNumbers 
 	return names
 }
 
-// insertFirstMentionMessage inserts the call that describes a mentioned file, before the prompt. Only the first call after the last
-// request becomes a message. For all other calls, insertFirstMentionMessage returns false.
+// insertFirstMentionMessage inserts the call that describes a mentioned file, before the prompt. Only the first call
+// after the last request becomes a message. For all other calls, insertFirstMentionMessage returns false.
 func (c *modelInput) insertFirstMentionMessage(call string) bool {
 	at := len(c.messages) - 1
 	for at >= c.sentMessages && c.messages[at].role != "user" {
