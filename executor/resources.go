@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -70,19 +71,35 @@ func (r Resources) Tools(context.Context) ([]protocol.Tool, error) {
 	return ResourceTools(), nil
 }
 
-// ResourceTools returns the definitions of the tools of [Resources].
-func ResourceTools() []protocol.Tool {
-	const server = `"server":{"type":"string","description":"Name of the MCP server"}`
-	both := json.RawMessage(`{"type":"object","properties":{` + server + `,"uri":{"type":"string","description":"URI of the resource"}},"required":["server","uri"],"additionalProperties":false}`)
-	return []protocol.Tool{
-		{
-			Name: listResourcesName, ReadOnly: true,
-			Description: "Lists the resources that MCP servers offer, of all servers or of one.",
-			InputSchema: json.RawMessage(`{"type":"object","properties":{` + server + `},"additionalProperties":false}`),
-		},
-		{Name: readResourceDirName, ReadOnly: true, Description: "Lists the resources of an MCP server below a URI.", InputSchema: both},
-		{Name: readResourceName, ReadOnly: true, Description: "Reads a resource of an MCP server.", InputSchema: both},
+func resourceSchema(toolName string) tool.Schema {
+	const server = "Name of the MCP server"
+	if toolName == listResourcesName {
+		return tool.OpenObject(tool.Optional("server", tool.String(server)))
 	}
+	return tool.OpenObject(tool.Required("server", tool.String(server)), tool.Required("uri", tool.String("URI of the resource")))
+}
+
+// InputError returns the error result for an invalid input of ToolSearch or a tool of [Resources]. It is nil for other calls.
+func InputError(call protocol.ToolUse) (refusalOrNil *protocol.ToolResult) {
+	switch call.Name {
+	case toolSearchName:
+		return toolSearchSchema().Validate(call)
+	case listResourcesName, readResourceName, readResourceDirName:
+		return resourceSchema(call.Name).Validate(call)
+	}
+	return nil
+}
+
+// ResourceTools returns the definitions of the tools of [Resources].
+func ResourceTools() (tools []protocol.Tool) {
+	for _, t := range [...][2]string{
+		{listResourcesName, "Lists the resources that MCP servers offer, of all servers or of one."},
+		{readResourceDirName, "Lists the resources of an MCP server below a URI."},
+		{readResourceName, "Reads a resource of an MCP server."},
+	} {
+		tools = append(tools, protocol.Tool{Name: t[0], ReadOnly: true, Description: t[1], InputSchema: resourceSchema(t[0]).AppendJSON(nil)})
+	}
+	return tools
 }
 
 // Execute runs a call of a tool of [Resources]. For other tools, the error is [ErrUnknownTool].
@@ -93,58 +110,17 @@ func (r Resources) Execute(ctx context.Context, call protocol.ToolUse) (Result, 
 	if run == nil || !r.Manager.HasResources() {
 		return Result{}, ErrUnknownTool
 	}
-	in, refused := decodeResourceInput(call)
-	if refused != nil {
+	if refused := InputError(call); refused != nil {
 		return ResultOf(*refused), nil
 	}
+	var in resourceInput
+	_ = json.Unmarshal(call.Input, &in) // the input is valid
 	return ResultOf(run(ctx, in)), nil
 }
 
 type resourceInput struct {
 	Server string `json:"server"`
 	URI    string `json:"uri"`
-}
-
-func decodeResourceInput(call protocol.ToolUse) (in resourceInput, refused *protocol.ToolResult) {
-	required := []string{"server", "uri"}
-	if call.Name == listResourcesName {
-		required = nil
-	}
-	fields, problems := inputFields(call.Input, required)
-	for _, f := range []struct {
-		name string
-		to   *string
-	}{{"server", &in.Server}, {"uri", &in.URI}} {
-		if v, ok := fields[f.name]; ok && json.Unmarshal(v, f.to) != nil {
-			problems = append(problems, fmt.Sprintf("The parameter `%s` type is expected as `string`", f.name))
-		}
-	}
-	return in, invalidInputResult(call.Name, problems)
-}
-
-// inputFields returns the values of an input by key, and its problems. An empty input counts as an empty object.
-func inputFields(input json.RawMessage, required []string) (fields map[string]json.RawMessage, problems []string) {
-	if len(input) > 0 && json.Unmarshal(input, &fields) != nil {
-		return nil, []string{"The input is expected as `object`"}
-	}
-	for _, name := range required {
-		if _, ok := fields[name]; !ok {
-			problems = append(problems, fmt.Sprintf("The required parameter `%s` is missing", name))
-		}
-	}
-	return fields, problems
-}
-
-// invalidInputResult returns the error result that lists these problems; nil if there are none.
-func invalidInputResult(tool string, problems []string) *protocol.ToolResult {
-	if len(problems) == 0 {
-		return nil
-	}
-	noun := "issue"
-	if len(problems) > 1 {
-		noun = "issues"
-	}
-	return new(protocol.UsageError(fmt.Sprintf("InputValidationError: %s failed due to the following %s:\n%s", tool, noun, strings.Join(problems, "\n"))))
 }
 
 func (r Resources) listResources(_ context.Context, in resourceInput) protocol.ToolResult {

@@ -70,8 +70,8 @@ func TestResources(t *testing.T) {
 			want: `Server "crash-at-start" is not connected`,
 		},
 		{
-			name: "no uri", tool: "ReadMcpResourceTool", input: `{"server":5}`, isError: true, output: `"InputValidationError: ReadMcpResourceTool failed due to the following issues:\nThe required parameter ` + "`uri` is missing\\nThe parameter `server` type is expected as `string`" + `"`,
-			want: "<tool_use_error>InputValidationError: ReadMcpResourceTool failed due to the following issues:\nThe required parameter `uri` is missing\nThe parameter `server` type is expected as `string`</tool_use_error>",
+			name: "no uri", tool: "ReadMcpResourceTool", input: `{"server":5}`, isError: true,
+			want: "<tool_use_error>InputValidationError: ReadMcpResourceTool failed due to the following issues:\nThe required parameter `uri` is missing\nThe parameter `server` type is expected as `string` but provided as `number`</tool_use_error>",
 		},
 		{
 			name: "dir", tool: "ReadMcpResourceDirTool", input: `{"server":"resources","uri":"file://"}`,

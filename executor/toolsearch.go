@@ -4,18 +4,24 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"math"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
+	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-const toolSearchName = "ToolSearch"
-
-const defaultMaxToolSearchResults = 5
+const (
+	toolSearchName        = "ToolSearch"
+	selectPrefix          = "select:"
+	maxToolSearchWords    = 32
+	maxToolSearchSelected = 64
+)
 
 // ToolSearch is an executor with one tool, which returns the definitions of deferred tools. The model initially sees
 // only the names of deferred tools (spec: cli-observed 6).
@@ -36,16 +42,16 @@ func DeferredByDefault(listedTool protocol.Tool) (isMCPToolOrRarelyUsedBuiltin b
 	return claudecode.ToolNamed(listedTool.Name).Deferred || strings.HasPrefix(listedTool.Name, mcpPrefix)
 }
 
+func toolSearchSchema() tool.Schema {
+	return tool.OpenObject(tool.Required("query", tool.String("select:NAME,NAME or search words")), tool.Optional("max_results", tool.Num("Maximum number of tools; 5 by default")))
+}
+
 // Tools returns the definition of ToolSearch.
 func (s ToolSearch) Tools(context.Context) ([]protocol.Tool, error) {
 	return []protocol.Tool{{
-		Name: toolSearchName, ReadOnly: true,
+		Name: toolSearchName, ReadOnly: true, InputSchema: toolSearchSchema().AppendJSON(nil),
 		Description: "Finds deferred tools and loads their definitions. The query is `select:Name,Name` for exact names, or search words. " +
-			"A word with a leading `+` must be part of the name.",
-		InputSchema: json.RawMessage(`{"type":"object","properties":{` +
-			`"query":{"type":"string","description":"select:NAME,NAME or search words"},` +
-			`"max_results":{"type":"number","description":"Maximum number of tools","default":5}},` +
-			`"required":["query"],"additionalProperties":false}`),
+			"A tool must match each word with a leading `+`.",
 	}}, nil
 }
 
@@ -54,10 +60,14 @@ func (s ToolSearch) Execute(ctx context.Context, call protocol.ToolUse) (Result,
 	if call.Name != toolSearchName {
 		return Result{}, ErrUnknownTool
 	}
-	query, limit, refused := decodeSearch(call)
-	if refused != nil {
+	if refused := InputError(call); refused != nil {
 		return ResultOf(*refused), nil
 	}
+	in := struct {
+		Query string  `json:"query"`
+		Limit float64 `json:"max_results"`
+	}{Limit: 5}
+	_ = json.Unmarshal(call.Input, &in) // the input is valid
 	all, err := s.Catalogue(ctx)
 	if err != nil {
 		return Result{}, fmt.Errorf("listing tools: %w", err)
@@ -66,22 +76,22 @@ func (s ToolSearch) Execute(ctx context.Context, call protocol.ToolUse) (Result,
 	if isDeferred == nil {
 		isDeferred = DeferredByDefault
 	}
+	slices.SortFunc(all, func(a, b protocol.Tool) int {
+		return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Name, b.Name))
+	})
 	deferred := slices.DeleteFunc(slices.Clone(all), func(t protocol.Tool) bool { return !isDeferred(t) })
-	matches := searchTools(query, limit, all, deferred)
-	return ResultOf(searchResult(SearchOutput{Matches: matches, Query: query, Total: len(deferred)})), nil
-}
-
-func decodeSearch(call protocol.ToolUse) (query string, limit int, refused *protocol.ToolResult) {
-	fields, problems := inputFields(call.Input, []string{"query"})
-	if v, ok := fields["query"]; ok && json.Unmarshal(v, &query) != nil {
-		problems = append(problems, "The parameter `query` type is expected as `string`")
-	}
-	results := float64(defaultMaxToolSearchResults)
-	if v, ok := fields["max_results"]; ok && json.Unmarshal(v, &results) != nil {
-		problems = append(problems, "The parameter `max_results` type is expected as `number`")
-	}
 	const most = 1 << 20
-	return query, int(max(1, min(results, most))), invalidInputResult(call.Name, problems)
+	matches := searchTools(in.Query, int(math.Trunc(max(-most, min(in.Limit, most)))), all, deferred)
+	result := ResultOf(searchResult(SearchOutput{Matches: matches, Query: in.Query, Total: len(deferred)}))
+	known := slices.DeleteFunc(selectTools(in.Query, all), func(name string) bool {
+		return slices.Contains(matches, name) || slices.ContainsFunc(deferred, func(t protocol.Tool) bool { return t.Name == name })
+	})
+	if len(known) > 0 {
+		text := protocol.Reminder("Already available in this conversation: " + strings.Join(known, ", ") + ". Call it directly.")
+		note := protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}}
+		result.EventsAfter = []protocol.Event{&protocol.User{Message: note, IsSynthetic: true, Companion: true}}
+	}
+	return result, nil
 }
 
 func searchResult(out SearchOutput) protocol.ToolResult {
@@ -89,109 +99,135 @@ func searchResult(out SearchOutput) protocol.ToolResult {
 		return protocol.ToolResult{Content: protocol.Content{Text: "No matching deferred tools found"}, Output: out}
 	}
 	blocks := make([]protocol.Block, 0, len(out.Matches))
-	var failed error
 	for _, name := range out.Matches {
-		ref, err := protocol.Marshal(struct {
-			Type string `json:"type"`
-			Name string `json:"tool_name"`
-		}{"tool_reference", name})
-		failed = errors.Join(failed, err)
-		blocks = append(blocks, protocol.RawBlock{JSON: ref})
-	}
-	if failed != nil {
-		return protocol.ErrorResult(failed.Error())
+		blocks = append(blocks, protocol.RawBlock{JSON: []byte(`{"type":"tool_reference","tool_name":` + string(tool.Quote(name)) + `}`)})
 	}
 	return protocol.ToolResult{Content: protocol.Content{Blocks: blocks}, Output: out}
 }
 
-// searchTools returns the names of the tools that match a query. A query `select:` with a list of names returns all of
-// these tools, deferred or not. A query with one exact name returns this tool, deferred or not. Any other query
-// searches the deferred tools and returns at most limit names, best first.
+// searchTools returns the names of the tools that a query finds (observed with 2.1.330). A query `select:` with a list of names
+// returns all of these tools, deferred or not, and so does a query that is the name of one tool. A query that begins with `mcp__`
+// returns the deferred tools whose names begin with it. Other queries search the deferred tools and return the best ones first.
+// A negative limit is the number of tools to leave out at the end.
 func searchTools(query string, limit int, all, deferred []protocol.Tool) []string {
-	if names, ok := strings.CutPrefix(query, "select:"); ok {
-		return namesOfToolsInCommaSeparatedList(names, all)
+	if len(query) > len(selectPrefix) && strings.EqualFold(query[:len(selectPrefix)], selectPrefix) {
+		return selectTools(query[len(selectPrefix):], all)
 	}
 	words := strings.Fields(strings.ToLower(query))
-	if len(words) == 1 {
-		if t, ok := findTool(words[0], all); ok && claudecode.ToolNamed(t.Name).Name != "Agent" { // init's name "Task" is not the tool's name
-			return []string{t.Name}
-		}
+	words = words[:min(maxToolSearchWords, len(words))]
+	phrase := strings.Join(words, " ")
+	if i := slices.IndexFunc(all, func(t protocol.Tool) bool { return strings.EqualFold(nameInCalls(t), phrase) }); i >= 0 {
+		return []string{nameInCalls(all[i])}
 	}
-	type hit struct {
-		name  string
-		score int
-	}
-	var hits []hit
+	terms, scores, names := searchTermsOf(words), map[string]int{}, []string{}
 	for _, t := range deferred {
-		if n := matchScore(t, words); n > 0 {
-			hits = append(hits, hit{t.Name, n})
+		if strings.HasPrefix(strings.ToLower(t.Name), phrase) && strings.HasPrefix(phrase, mcpPrefix) && phrase != mcpPrefix {
+			terms, scores[t.Name] = nil, 1
 		}
 	}
-	slices.SortStableFunc(hits, func(a, b hit) int { return cmp.Compare(b.score, a.score) })
+	for _, t := range deferred {
+		scores[t.Name] += terms.score(t)
+		if scores[t.Name] > 0 {
+			names = append(names, t.Name)
+		}
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(scores[b], scores[a]) })
+	if limit < 0 {
+		limit += len(names)
+	}
+	return names[:max(0, min(limit, len(names)))]
+}
+
+// nameInCalls returns the name that calls use; it differs from the name in init only for Agent.
+func nameInCalls(t protocol.Tool) string { return cmp.Or(claudecode.ToolNamed(t.Name).Name, t.Name) }
+
+// selectTools returns the tools with the names, aliases or, for tools of MCP servers, names without their server.
+func selectTools(commaSeparatedNames string, all []protocol.Tool) []string {
+	names := strings.Split(commaSeparatedNames, ",")
 	matches := []string{}
-	for _, h := range hits[:min(limit, len(hits))] {
-		matches = append(matches, h.name)
+	for _, name := range names[:min(maxToolSearchSelected, len(names))] {
+		name = strings.TrimSpace(name)
+		called := cmp.Or(claudecode.ToolNamed(name).Name, name)
+		isNamed := func(t protocol.Tool) bool { return nameInCalls(t) == called }
+		if !slices.ContainsFunc(all, isNamed) {
+			isNamed = func(t protocol.Tool) bool {
+				return t.Server != "" && (t.RawName == name || strings.HasSuffix(t.Name, "__"+name))
+			}
+		}
+		for _, t := range all {
+			if isNamed(t) && !slices.Contains(matches, nameInCalls(t)) {
+				matches = append(matches, nameInCalls(t))
+			}
+		}
 	}
 	return matches
 }
 
-func namesOfToolsInCommaSeparatedList(commaSeparatedNames string, availableTools []protocol.Tool) []string {
-	matches := []string{}
-	for name := range strings.SplitSeq(commaSeparatedNames, ",") {
-		if t, ok := findTool(strings.TrimSpace(name), availableTools); ok && !slices.Contains(matches, t.Name) {
-			matches = append(matches, t.Name)
-		}
-	}
-	return matches
+// A searchTerm is a word of a query. A tool must match a required term.
+type searchTerm struct {
+	word       string
+	wholeWord  *regexp.Regexp
+	isRequired bool
 }
 
-func findTool(name string, all []protocol.Tool) (protocol.Tool, bool) {
-	i := slices.IndexFunc(all, func(t protocol.Tool) bool { return t.Name == name })
-	if i < 0 {
-		i = slices.IndexFunc(all, func(t protocol.Tool) bool { return strings.EqualFold(t.Name, name) })
-	}
-	if i < 0 {
-		return protocol.Tool{}, false
-	}
-	return all[i], true
-}
+type searchTerms []searchTerm
 
-// matchScore rates how well words describe a tool; a higher score is better. A word counts most if it is a part of the
-// name, less if it is a substring of the name, and least if the description contains it. The result is 0 if no word
-// matches, or if the name does not contain each word that begins with `+`.
-func matchScore(t protocol.Tool, words []string) int {
-	const wholePart, piece, described = 10, 5, 2
-	name := strings.ToLower(t.Name)
-	parts := nameParts(t.Name)
-	total := 0
+func searchTermsOf(words []string) searchTerms {
+	var terms searchTerms
 	for _, word := range words {
-		word, required := strings.CutPrefix(word, "+")
-		switch {
-		case word == "":
-		case slices.Contains(parts, word):
-			total += wholePart
-		case strings.Contains(name, word):
-			total += piece
-		case required:
-			return 0
-		case strings.Contains(strings.ToLower(t.Description), word):
-			total += described
+		isRequired := len(word) > 1 && word[0] == '+'
+		if isRequired {
+			word = word[1:]
 		}
+		terms = append(terms, searchTerm{word, regexp.MustCompile(`\b` + regexp.QuoteMeta(word) + `\b`), isRequired})
+	}
+	return terms
+}
+
+// score rates how well the terms describe a tool: by the parts of its name, its whole name, its search hint and its description.
+// The score is 0 if no term matches, or if a required one does not.
+func (terms searchTerms) score(t protocol.Tool) (total int) {
+	hint, description := claudecode.ToolSearchWords(t.Name)
+	parts, names, isWhole, isInPart, isInName := partsOfBuiltinName(t.Name), []string{strings.ToLower(t.Name)}, 10, 5, 3
+	if t.Server != "" {
+		description, isWhole, isInPart, isInName = strings.ToLower(t.Description), 12, 6, 4
+		names = []string{strings.ToLower(t.Server), strings.ToLower(t.RawName)}
+		parts = strings.FieldsFunc(strings.Join(names, " "), func(r rune) bool { return r == '_' || r == '.' || unicode.IsSpace(r) })
+	}
+	for _, term := range terms {
+		score := term.scoreIn(parts, isWhole, isInPart) + term.scoreIn(names, isWhole, isInName)
+		if term.wholeWord.MatchString(hint) {
+			score += 4
+		}
+		if term.wholeWord.MatchString(description) {
+			score += 2
+		}
+		if term.isRequired && score == 0 {
+			return 0
+		}
+		total += score
 	}
 	return total
 }
 
-// nameParts splits a name at underscores, hyphens and capital letters, and converts the parts to lower case.
-func nameParts(name string) []string {
+func (t searchTerm) scoreIn(names []string, isWhole, isPart int) int {
+	switch {
+	case slices.Contains(names, t.word):
+		return isWhole
+	case slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, t.word) }):
+		return isPart
+	}
+	return 0
+}
+
+// partsOfBuiltinName splits a name before its capital letters.
+func partsOfBuiltinName(name string) []string {
 	var spaced strings.Builder
-	lower := false
-	for _, r := range strings.TrimPrefix(name, mcpPrefix) {
-		upper := r >= 'A' && r <= 'Z'
-		if upper && lower {
+	for i, r := range name {
+		if i > 0 && r >= 'A' && r <= 'Z' && name[i-1] >= 'a' && name[i-1] <= 'z' {
 			spaced.WriteByte(' ')
 		}
-		lower = !upper
 		spaced.WriteRune(r)
 	}
-	return strings.FieldsFunc(strings.ToLower(spaced.String()), func(r rune) bool { return r == '_' || r == '-' || r == ' ' })
+	return strings.Fields(strings.ToLower(spaced.String()))
 }

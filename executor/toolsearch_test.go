@@ -20,9 +20,11 @@ func TestToolSearch(t *testing.T) {
 		{Name: "Task", Description: "Starts an agent"},
 		{Name: "TaskStop"},
 		{Name: "NotebookEdit", Description: "Edits a notebook"},
-		{Name: "mcp__db__run_query", Description: "Runs SQL"},
-		{Name: "mcp__db__list_tables", Description: "Tables for a query"},
-		{Name: "mcp__mail__send", Description: "Sends mail"},
+		{Name: "WebFetch"},
+		{Name: "WebSearch"},
+		{Name: "mcp__db__run_query", Server: "db", RawName: "run_query", Description: "Runs SQL"},
+		{Name: "mcp__db__list_tables", Server: "db", RawName: "list_tables", Description: "Tables for a query"},
+		{Name: "mcp__mail__send", Server: "mail", RawName: "send", Description: "Sends mail"},
 	}
 	search := executor.ToolSearch{Catalogue: func(context.Context) ([]protocol.Tool, error) { return catalogue, nil }}
 	tests := []struct {
@@ -38,7 +40,15 @@ func TestToolSearch(t *testing.T) {
 		{`{"query":"notebook"}`, []string{"NotebookEdit"}},
 		{`{"query":"bash"}`, []string{"Bash"}},
 		{`{"query":"task"}`, []string{"TaskStop"}}, // the name of the tool that init lists as Task is Agent
-		{`{"query":"run bash command"}`, []string{"mcp__db__run_query"}},
+		{`{"query":"agent"}`, []string{"Agent"}},
+		{`{"query":"select:Task,KillShell,webfetch"}`, []string{"Agent", "TaskStop"}},
+		{`{"query":"SELECT:run_query"}`, []string{"mcp__db__run_query"}},
+		{`{"query":"mcp__db__l"}`, []string{"mcp__db__list_tables"}},
+		{`{"query":"web"}`, []string{"WebSearch", "WebFetch"}}, // the search hint of WebSearch has the word
+		{`{"query":"web","max_results":-1}`, []string{"WebSearch"}},
+		{`{"query":"web","max_results":0}`, []string{}},
+		{`{"query":"+page web"}`, []string{"WebFetch"}}, // only the description of WebFetch has the word
+		{`{"query":"run sql"}`, []string{"mcp__db__run_query"}},
 		{`{"query":"+zzz mail"}`, []string{}},
 		{`{"query":""}`, []string{}},
 	}
@@ -51,7 +61,7 @@ func TestToolSearch(t *testing.T) {
 		if err := json.Unmarshal([]byte(tt.input), &in); err != nil {
 			t.Fatal(err)
 		}
-		want := executor.SearchOutput{Matches: tt.want, Query: in.Query, Total: 5}
+		want := executor.SearchOutput{Matches: tt.want, Query: in.Query, Total: 7}
 		if diff := cmp.Diff(any(want), got.Output); diff != "" || got.IsError {
 			t.Errorf("%s: is_error %v, tool_use_result (-want +got):\n%s", tt.input, got.IsError, diff)
 		}
@@ -75,9 +85,9 @@ func TestToolSearchRefuses(t *testing.T) {
 	search := executor.ToolSearch{Catalogue: func(context.Context) ([]protocol.Tool, error) { return nil, broken }}
 	for input, want := range map[string]string{
 		`{}`:                             "<tool_use_error>InputValidationError: ToolSearch failed due to the following issue:\nThe required parameter `query` is missing</tool_use_error>",
-		`{"query":1}`:                    "<tool_use_error>InputValidationError: ToolSearch failed due to the following issue:\nThe parameter `query` type is expected as `string`</tool_use_error>",
-		`[]`:                             "<tool_use_error>InputValidationError: ToolSearch failed due to the following issue:\nThe input is expected as `object`</tool_use_error>",
-		`{"query":"","max_results":"x"}`: "<tool_use_error>InputValidationError: ToolSearch failed due to the following issue:\nThe parameter `max_results` type is expected as `number`</tool_use_error>",
+		`{"query":1}`:                    "<tool_use_error>InputValidationError: ToolSearch failed due to the following issue:\nThe parameter `query` type is expected as `string` but provided as `number`</tool_use_error>",
+		`[]`:                             "<tool_use_error>InputValidationError: ToolSearch failed due to the following issue:\nThe input is expected as `object` but provided as `array`</tool_use_error>",
+		`{"query":"","max_results":"x"}`: "<tool_use_error>InputValidationError: ToolSearch failed due to the following issue:\nThe parameter `max_results` type is expected as `number` but provided as `string`</tool_use_error>",
 	} {
 		got, err := search.Execute(t.Context(), protocol.ToolUse{Name: "ToolSearch", Input: json.RawMessage(input)})
 		if diff := cmp.Diff(want, got.Content.Plain()); diff != "" || err != nil || !got.IsError {

@@ -283,7 +283,7 @@ func (d *toolRound) recordDenialAndEmitResult(c preparedCall, r executedCall) {
 	})
 	d.out.emit(d.toolResultEvent(c, res.ToolResult))
 	for _, ev := range res.EventsAfter {
-		if text, is := ev.(*protocol.User); is && text.Companion {
+		if text, is := ev.(*protocol.User); is && text.Companion && c.toolUse.Name == "Skill" {
 			text.ToolUseID = c.toolUse.ID
 		}
 	}

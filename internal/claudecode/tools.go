@@ -2,6 +2,7 @@ package claudecode
 
 import (
 	"cmp"
+	_ "embed" // the words of tools
 	"slices"
 	"strings"
 )
@@ -162,6 +163,20 @@ func toolsWithFirstVersions() []nameWithFirstVersion {
 		}
 	}
 	return rows
+}
+
+// toolWordTable has a line for each deferred tool: its name, and the distinct words of its search hint and of its description,
+// sorted. Tabs separate the columns. ToolSearch compares queries with these words (observed with 2.1.330).
+//
+//go:embed tool_words.txt
+var toolWordTable string
+
+// ToolSearchWords returns the words, in lower case, of the search hint and the description that the real CLI gives a tool.
+func ToolSearchWords(toolName string) (hint, description string) {
+	_, row, _ := strings.Cut("\n"+toolWordTable, "\n"+toolName+"\t")
+	row, _, _ = strings.Cut(row, "\n")
+	hint, description, _ = strings.Cut(row, "\t")
+	return hint, description
 }
 
 // RuleText contains the parts of a permission rule: Tool or Tool(content). RuleText{} is an empty rule.

@@ -66,7 +66,7 @@ var packageTable = []packageRow{
 	{1, "fixtures", "an MCP server from a TOML file", "internal/base/diag internal/base/localhttp fixtures/wire fixtures/backend fixtures/internal/oauth internal/base/plainjson internal/base/match internal/base/eval"},
 	{1, "fixtures/internal/oauth", "an authorization server with tokens derived from a seed, and the token check of a resource", "fixtures/wire"},
 	{1, "fixtures/clone", "writes a fixture from a live server or from recorded calls", "internal/base/diag internal/base/plainjson internal/base/proc internal/base/tomltext internal/base/localhttp fixtures fixtures/wire"},
-	{2, "executor", "runs one tool call: the composite executor and the middleware chain", "simulator/protocol mcp internal/base/clock internal/base/match internal/base/plainjson internal/claudecode"},
+	{2, "executor", "runs one tool call: the composite executor and the middleware chain", "simulator/protocol executor/internal/tool mcp internal/base/clock internal/base/match internal/base/plainjson internal/claudecode"},
 	{1, "executor/internal/tool", "shared by built-in tools: input schemas, the texts of refusals, the shell of the session", "simulator/protocol internal/base/plainjson internal/base/proc internal/base/shellcmd"},
 	{2, "executor/internal/files", "the tools that read, change and find files", "simulator/protocol executor/internal/tool internal/base/plainjson internal/base/textdiff executor"},
 	{3, "executor/internal/bash", "the tools that run command lines and stop their processes", "simulator/protocol executor executor/internal/files executor/internal/tool internal/base/gitworktree internal/base/process internal/base/shellcmd simulator/task"},

@@ -183,6 +183,7 @@ type Tools struct {
 	Hidden     []string // tools that the session's agent must not use
 	NoTasks    bool     // the session has TodoWrite instead of the task list
 	NoSearch   bool     // the model receives the definitions of all tools
+	SearchFrom float64  // percentage of the context window from which the definitions of deferred tools are left out; 0 means always
 	// NoBackground is true if commands and agents do not run in the background.
 	NoBackground bool
 }

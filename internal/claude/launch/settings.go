@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/process"
@@ -221,9 +222,21 @@ func (t Tools) IsDefault() bool {
 // NoSearch and NoBackground from environment variables.
 func (t Tools) withFlagRules(sys *process.System, f *flags.Flags) Tools {
 	t.Allowed, t.Disallowed, t.NoTasks = f.AllowedTools, f.DisallowedTools, sys.Getenv("CLAUDE_CODE_ENABLE_TASKS") == "0"
-	t.NoSearch = slices.Contains([]string{"0", "false"}, sys.Getenv("ENABLE_TOOL_SEARCH"))
+	t.NoSearch, t.SearchFrom = toolSearchMode(sys.Getenv("ENABLE_TOOL_SEARCH"))
 	t.NoBackground = isEnvEnabled(sys, "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")
 	return t
+}
+
+// toolSearchMode reads ENABLE_TOOL_SEARCH: on, off, auto or auto:PERCENT (observed with 2.1.330). See [Tools] for the results.
+func toolSearchMode(value string) (isOff bool, fromPercent float64) {
+	if strings.HasPrefix(value, "auto") && (value == "auto" || value[len("auto")] == ':') {
+		fromPercent = 10 // also if PERCENT is not a number
+		if n, err := strconv.ParseFloat(value[min(len("auto:"), len(value)):], 64); err == nil {
+			fromPercent = max(0, n)
+		}
+	}
+	const all = 100
+	return fromPercent >= all || slices.Contains([]string{"0", "false", "no", "off"}, strings.ToLower(strings.TrimSpace(value))), fromPercent
 }
 
 func initialPermission(f *flags.Flags, p *Plan) (Permission, error) {

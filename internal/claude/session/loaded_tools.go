@@ -40,7 +40,7 @@ func (l *loadedTools) add(call protocol.ToolUse, names ...string) {
 func (t *toolbox) addUnsentSchema(call protocol.ToolUse, def protocol.Tool, result *protocol.ToolResult) {
 	var schema bytes.Buffer
 	round, isLoaded := t.loaded.Load(loadedTool{call.AgentID(), call.Name})
-	if result.UnsentSchema = nil; t.servers.isDeferred(def) && (!isLoaded || round == call.Round) && json.Compact(&schema, def.InputSchema) == nil {
+	if result.UnsentSchema = nil; t.servers.isSearchable(def) && (!isLoaded || round == call.Round) && json.Compact(&schema, def.InputSchema) == nil {
 		result.UnsentSchema = schema.Bytes()
 	}
 }

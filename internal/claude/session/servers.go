@@ -220,11 +220,28 @@ func (v *sessionMCPServers) toolNames() []string {
 	return names
 }
 
-// isDeferred reports whether the model sees only the name of a tool until it loads the definition with ToolSearch.
-func (v *sessionMCPServers) isDeferred(t protocol.Tool) bool {
+// isSearchable reports whether ToolSearch finds a tool.
+func (v *sessionMCPServers) isSearchable(t protocol.Tool) bool {
 	loaded := v.inventory.plan.NoSearch || slices.ContainsFunc(v.plan.Configs, func(s mcp.ServerConfig) bool { return s.AlwaysLoad && s.Name == t.Server })
 	return executor.DeferredByDefault(t) && !loaded
 }
+
+// isDeferred reports whether the model sees only the name of a tool until it loads the definition with ToolSearch.
+func (v *sessionMCPServers) isDeferred(t protocol.Tool) bool {
+	if !v.isSearchable(t) || v.inventory.plan.SearchFrom == 0 {
+		return v.isSearchable(t)
+	}
+	tokens := claudecode.DeferredToolsTokens
+	if v.manager != nil {
+		for _, t := range v.manager.Tools() {
+			tokens += (len(t.Name) + len(t.Description) + len(t.InputSchema)) / bytesPerToken
+		}
+	}
+	return float64(tokens*100) >= v.inventory.plan.SearchFrom*float64(claudecode.FactsOfModel(claudecode.ResolveModel(v.inventory.state.Model())).ContextWindow)
+}
+
+// bytesPerToken is about the number of bytes of a tool's definition that the API counts as one token.
+const bytesPerToken = 4
 
 type serverRequestAnswerer struct {
 	scenario launch.Scenario

@@ -129,8 +129,8 @@ func (t *toolbox) callRefusalOrNil(ctx context.Context, call protocol.ToolUse) *
 		result.UnknownTool = t.inventory.isAvailable(call.Name) // false if the user has removed the tool
 		return new(executor.ResultOf(result))
 	}
-	if refused := t.builtinToolsForCaller(call).Precheck(ctx, call); refused != nil {
-		if def, _ := t.builtin.Tool(call.Name); strings.HasPrefix(refused.Content.Text, "<tool_use_error>InputValidationError: ") {
+	if refused := cmp.Or(executor.InputError(call), t.builtinToolsForCaller(call).Precheck(ctx, call)); refused != nil {
+		if def, _ := t.Tool(call.Name); strings.HasPrefix(refused.Content.Text, "<tool_use_error>InputValidationError: ") {
 			t.addUnsentSchema(call, def, refused)
 		}
 		return new(executor.ResultOf(*refused))
@@ -191,7 +191,7 @@ func (t *toolbox) newToolSearchOver(searchableTools executor.Executor) executor.
 			listed := t.inventory.offeredBuiltinTools(t.servers.hasResources())
 			return slices.DeleteFunc(tools, func(def protocol.Tool) bool { return def.Server == "" && !slices.Contains(listed, def.Name) }), err
 		},
-		Deferred: t.servers.isDeferred,
+		Deferred: t.servers.isSearchable,
 	})
 }
 
