@@ -55,6 +55,16 @@ func (l *executorWrappedInMiddlewareFunction) Execute(ctx context.Context, call 
 	return l.middlewareFunction(ctx, call, l.Executor)
 }
 
+// EndsProcess reports whether a signal that ends the process has cancelled ctx. A turn then ends at once, without texts about
+// an interrupt and without a result.
+func EndsProcess(ctx context.Context) bool {
+	_, ends := errors.AsType[interface {
+		error
+		EndsProcess()
+	}](context.Cause(ctx))
+	return ends
+}
+
 // UnknownToolResult returns the result of a call of a tool that the session lacks. names are the session's tools.
 func UnknownToolResult(name string, names []string) protocol.ToolResult {
 	text := "Error: No such tool available: " + name

@@ -89,6 +89,9 @@ func (x *modelExchange) requestModelAndEmitReply(ctx context.Context, req scenar
 	x.totals.recordFirstModelRequest(asked)
 	reply, err := x.sim.options.Model.Next(ctx, req)
 	if err != nil {
+		if executor.EndsProcess(ctx) { // the results of killed commands are still sent
+			x.emitRequestStatusAndReplayPrompt()
+		}
 		return nil, err
 	}
 	if req.IsInterjected && reply.IsUnmatched { // the scenario has no answer to a prompt that was added during the turn

@@ -334,7 +334,7 @@ func (m *streamedMessage) emitAbortedText() {
 	}
 	if m.openBlockText.Len() > 0 {
 		m.stopReason = ""
-		m.emitAssistant(protocol.Text(m.openBlockText.String()), func(ev *protocol.Assistant) { ev.Aborted = true })
+		m.emitAssistant(protocol.Text(m.openBlockText.String()), func(ev *protocol.Assistant) { ev.Aborted, ev.Final.Usage = true, ev.Message.Usage })
 	}
 }
 

@@ -200,7 +200,7 @@ func (d *toolRound) executeAndTimeCall(ctx context.Context, i int, c preparedCal
 	r := executedCall{index: i, started: d.sim.options.Clock.Now()}
 	r.result, r.err = d.executeOrRefuse(ctx, c)
 	r.duration = d.sim.options.Clock.Now().Sub(r.started)
-	if ctx.Err() != nil && r.err == nil {
+	if ctx.Err() != nil && r.err == nil && (r.result.NonExecutionKind != "" || !executor.EndsProcess(ctx)) {
 		r.err = ctx.Err()
 	}
 	return r
@@ -356,7 +356,7 @@ func mcpCallNotReadOnlyReason(mcpTool protocol.Tool, result protocol.ToolResult)
 }
 
 func (d *toolRound) emitResultsOfInterruptedCalls(ctx context.Context, calls []preparedCall, hasShownResult []bool, startedCount int, cause error) error {
-	if ctx.Err() == nil || d.out.consumerStopped {
+	if ctx.Err() == nil || d.out.consumerStopped || executor.EndsProcess(ctx) {
 		return cause
 	}
 	superseded := errors.Is(context.Cause(ctx), ErrSuperseded)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/slash"
@@ -58,6 +59,9 @@ func (t *turn) run(ctx context.Context) error {
 	err := t.emitTurnEventsExceptResult(ctx)
 	t.round.cancelAndAwaitStartedCalls()
 	t.prompts.replayPromptIfPending() // does nothing if the model was asked, because the prompt was replayed then
+	if executor.EndsProcess(ctx) {
+		return context.Cause(ctx)
+	}
 	end, isEnd := errors.AsType[*turnEndError](err)
 	if !isEnd && ctx.Err() != nil && !t.out.consumerStopped {
 		end, isEnd = t.handleInterrupt(context.Cause(ctx)), true

@@ -314,8 +314,12 @@ func (t *parsedTranscript) previousReply(leaf string) *protocol.PreviousReply {
 }
 
 func (t *parsedTranscript) endsWithUnansweredUserMessage(leafUUID string) bool {
-	i := slices.IndexFunc(t.entries, func(e transcriptLine) bool { return e.uuid == leafUUID })
-	return i >= 0 && t.entries[i].kind == "user" && !t.entries[i].isLastMessage
+	for _, e := range slices.Backward(t.branchLines(leafUUID)) {
+		if e.kind != "attachment" {
+			return e.kind == "user" && !e.isLastMessage
+		}
+	}
+	return false
 }
 
 func (t *parsedTranscript) firstPromptTextOfBranch(leafUUID string) string {

@@ -58,6 +58,8 @@ func (r *recorder) writeLinesOfEvent(ev protocol.Event) error {
 		return r.recordAbsorbedPrompt(ev)
 	case *protocol.CommandRan:
 		r.unrecordedHostCommands = append(r.unrecordedHostCommands, ev)
+	case *protocol.RuleMatched:
+		r.requests.isUnanswered = true
 	case *protocol.Init:
 		r.conversation.inQuery = r.conversation.options.Machine.IsTerminal
 		return r.attachments.writeFirstRequestAttachments()
@@ -101,7 +103,7 @@ func (r *recorder) writeLinesOfEvent(ev protocol.Event) error {
 // then; isHeld is true if ev is such a line.
 func (r *recorder) writeLinesBeforeEvent(ev protocol.Event) (isHeld bool, err error) {
 	if showsThatReplyHasEnded(ev) && r.lines.opened {
-		err = r.writePromptAndToolsSnapshotOnce("")
+		err = cmp.Or(r.writeUnansweredRequest(), r.writePromptAndToolsSnapshotOnce(""))
 	}
 	if at, is := ev.(*protocol.AttachmentAdded); is && r.attachments.prompt != nil && at.AgentID == "" {
 		switch {
@@ -362,7 +364,7 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 		}
 		line.CheckRequest = r.lastCallCheck.requestID
 	}
-	if m.StopReason == nil { // a streamed reply gets its stop reason from ev.Final
+	if m.StopReason == nil && !ev.Aborted { // a streamed reply gets its stop reason from ev.Final
 		line.Message.StopDetails = protocol.NullValue[protocol.StopDetails]()
 	}
 	if f := ev.Final; f != nil {
@@ -475,7 +477,7 @@ func (r *recorder) setTitle(title string) error {
 }
 
 func (r *recorder) close() error {
-	if err := cmp.Or(r.writeContextOfPrompt(), r.writePromptAndToolsSnapshotOnce("")); err != nil {
+	if err := cmp.Or(r.writeContextOfPrompt(), r.writeUnansweredRequest(), r.writePromptAndToolsSnapshotOnce("")); err != nil {
 		return err
 	}
 	if leaf := r.conversation.lastLineUUIDs[""]; leaf != "" && leaf != r.sessionListLines.lastPromptLeaf {

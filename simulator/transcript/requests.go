@@ -21,6 +21,7 @@ type modelRequestLog struct {
 	inputByAgentID map[string]*modelInput // by agent id; "" is the main conversation
 	remindedUUIDs  map[string]bool        // uuids of the attachments that are already in the messages of a request
 	writtenHashes  map[string]bool        // hashes of the shapes and messages that are in each file
+	isUnanswered   bool                   // the request for the last prompt has no reply yet
 }
 
 type modelInput struct {
@@ -296,6 +297,7 @@ func (m *inputMessage) countLeadingReminders() int {
 // answers no request, or if the lines were written with an earlier block of the message.
 func (l *modelRequestLog) linesOfAnsweredRequest(agentID string, reply *protocol.Assistant) []any {
 	c := l.inputOf(agentID)
+	l.isUnanswered = l.isUnanswered && agentID != ""
 	failed := reply.IsAPIErrorMessage
 	if l.conversation.writer.isDisabled || reply.Message.Model == protocol.SyntheticModel && !failed || reply.Message.ID == c.replyID && !failed {
 		return nil
@@ -352,7 +354,7 @@ func (l *modelRequestLog) linesOfAnsweredRequest(agentID string, reply *protocol
 	}
 	line.Tail, line.RequestDigest = hashes[line.Keep:], hexSHA256OfKindAndText(shapeHash, strings.Join(hashes, " "))
 	c.requestID, c.sentMessages = line.ID, len(c.messages)
-	if !failed {
+	if !failed && !reply.Aborted {
 		c.replyID = reply.Message.ID
 	}
 	return append(lines, line)

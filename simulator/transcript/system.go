@@ -417,6 +417,14 @@ func (r *recorder) writePromptAndToolsSnapshotOnce(agentID string) error {
 	return r.writeLinesToTranscriptOf(agentID, lines...)
 }
 
+// writeUnansweredRequest writes the lines of a request that was interrupted before its reply began.
+func (r *recorder) writeUnansweredRequest() error {
+	if !r.requests.isUnanswered {
+		return nil
+	}
+	return r.lines.write(r.requests.linesOfAnsweredRequest("", &protocol.Assistant{IsAPIErrorMessage: true})...)
+}
+
 func (r *recorder) writeLinesToTranscriptOf(agentID string, lines ...any) error {
 	if agentID == "" {
 		return r.lines.write(lines...)

@@ -179,6 +179,9 @@ func (s *Transcript) openResumed(path string) error {
 // returned once, Record writes nothing more.
 func (s *Transcript) Record(ev protocol.Event) error { return s.recorder.writeLinesOfEvent(ev) }
 
+// SetCosts sets the costs of the session, which may include those of a turn without a result.
+func (s *Transcript) SetCosts(total *protocol.Result) { s.recorder.costs.addTurn(total) }
+
 // SetTitle sets the title of the session. An unchanged title writes nothing.
 func (s *Transcript) SetTitle(title string) error { return s.recorder.setTitle(title) }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/claudeless/claudeless/executor"
@@ -69,6 +70,12 @@ func (r *runningCommand) runForeground(ctx context.Context) protocol.ToolResult 
 		r.endTask(task.StatusCompleted, result)
 		return result
 	case outcomeInterrupted:
+		if executor.EndsProcess(ctx) { // the CLI kills its commands when it ends, and reports them as failed
+			r.cmd.Stop()
+			r.cmd.Wait()
+			r.endTask(task.StatusKilled, protocol.ToolResult{})
+			return r.commandResult(128+int(syscall.SIGKILL), bashOutput{})
+		}
 		r.stopAndReadOutput()
 		r.endTask(task.StatusKilled, protocol.ToolResult{})
 		return interruptedResult()

@@ -63,6 +63,9 @@ type SignalError struct{ Signal os.Signal }
 
 func (e *SignalError) Error() string { return e.Signal.String() }
 
+// EndsProcess distinguishes the cause from interrupts of a turn.
+func (*SignalError) EndsProcess() {}
+
 // ReportError prints err to w and returns the exit code.
 //
 // Errors of claudeless are printed as "claudeless: error: …" and "hint: …" lines in lower case without a full stop.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -70,7 +71,11 @@ func (p *Conn) Serve(ctx context.Context, s Session) error {
 	life, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	p.session = s
-	defer context.AfterFunc(life, func() { p.out.lines.failWaitingAndLaterTurnWrites(context.Cause(life)) })()
+	defer context.AfterFunc(life, func() {
+		if err := context.Cause(life); process.SignalErrorOr(life, nil) == nil { // after a signal, the results of killed commands are still shown
+			p.out.lines.failWaitingAndLaterTurnWrites(err)
+		}
+	})()
 	go p.out.lines.run() // run returns after close, or when its writer fails
 	p.outgoing.allowRequestsToHost()
 	p.pending.allowNewRequests()

@@ -176,7 +176,7 @@ func slashCommands(s *Session) *command.Set {
 
 // Start waits for the start-up time of the plan's pace, connects the servers, and tells the
 // breakpoints and the debugger which tools exist. With a host, the servers connect in the background;
-// [Session.WaitTurnReady] waits for them. After ctx is cancelled, the session yields no more events.
+// [Session.WaitTurnReady] waits for them. After ctx is cancelled, the session yields no more results.
 func (s *Session) Start(ctx context.Context) error {
 	s.conversation.endCause = func() error { return context.Cause(ctx) }
 	if err := s.plan.Clock.Sleep(ctx, s.plan.Limits.Pace.Start); err != nil {
@@ -234,6 +234,9 @@ type queueFlushingTranscript struct {
 }
 
 func (t queueFlushingTranscript) Record(ev protocol.Event) error {
+	if t.conversation.endCause() != nil {
+		return nil // after a signal, the transcript gets only its closing lines
+	}
 	queue, isQueue := t.host.(interface{ BeforeFinalReply() })
 	if a, ok := ev.(*protocol.Assistant); isQueue && ok && a.ParentToolUseID == nil && a.Final != nil && len(a.Final.Calls) == 0 {
 		queue.BeforeFinalReply()
@@ -324,12 +327,12 @@ func unrecordedDelayedResults(s *Session) Events {
 	}
 }
 
-// recordEvents records and yields each event of a turn. If the context of Start is cancelled, it yields the cause and ends.
+// recordEvents records and yields each event of a turn. If the context of Start is cancelled, it yields the cause instead of a result.
 func (s *Session) recordEvents(events Events) Events {
 	return func(yield func(protocol.Event, error) bool) {
 		for ev, err := range events {
-			if cause := s.conversation.endCause(); cause != nil {
-				yield(nil, cause)
+			if _, isResult := ev.(*protocol.Result); isResult && s.conversation.endCause() != nil {
+				yield(nil, s.conversation.endCause())
 				return
 			}
 			if err == nil {
@@ -356,6 +359,9 @@ func (s *Session) Close(ctx context.Context) {
 	s.tools.isolated.closeToolsOfAllAgents()
 	s.conversation.sim.Close(ctx, "")
 	s.servers.close(ctx)
+	total := &protocol.Result{SubagentStats: &protocol.SubagentStats{}}
+	s.conversation.sim.RefreshTotals([]*protocol.Result{total})
+	s.records.transcript.SetCosts(total)
 	s.records.warnUnsaved(s.records.transcript.Close())
 	s.tools.callGates.closeGatesAndReportWarnings(s.records)
 	s.records.closeLogs()
