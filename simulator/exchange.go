@@ -85,13 +85,11 @@ func (x *modelExchange) requestModelAndEmitReply(ctx context.Context, req scenar
 	if err := x.out.errorIfConsumerStopped(); err != nil {
 		return nil, err
 	}
+	x.emitRequestOfProcessThatEnds(ctx)
 	asked := x.sim.options.Clock.Now()
 	x.totals.recordFirstModelRequest(asked)
 	reply, err := x.sim.options.Model.Next(ctx, req)
 	if err != nil {
-		if executor.EndsProcess(ctx) { // the results of killed commands are still sent
-			x.emitRequestStatusAndReplayPrompt()
-		}
 		return nil, err
 	}
 	if req.IsInterjected && reply.IsUnmatched { // the scenario has no answer to a prompt that was added during the turn
@@ -163,6 +161,13 @@ func (x *modelExchange) emitScriptedFrame(f scenarios.Frame) error {
 	}
 	x.out.emit(&protocol.VerbatimOutput{Stdout: []byte(body + "}\n")})
 	return nil
+}
+
+// emitRequestOfProcessThatEnds shows the request with the results of commands that were killed because the process ends.
+func (x *modelExchange) emitRequestOfProcessThatEnds(ctx context.Context) {
+	if executor.EndsProcess(ctx) {
+		x.emitRequestStatusAndReplayPrompt()
+	}
 }
 
 func (x *modelExchange) emitRequestStatusAndReplayPrompt() {

@@ -373,7 +373,10 @@ func (w *agentRun) forwardEvent(ctx context.Context, ev protocol.Event) {
 		w.task.Post(ev)
 	case *protocol.APIRetry:
 		w.reportForegroundRetryAsProgress(ev)
-	case *protocol.RuleMatched, *protocol.Warning:
+	case *protocol.RuleMatched:
+		ev.AgentID = w.task.ID
+		w.task.Post(ev)
+	case *protocol.Warning:
 		w.task.Post(ev)
 	}
 }

@@ -80,6 +80,7 @@ type ConversationCompacted struct {
 
 // RuleMatched reports the rule of the scenario that answered a prompt, or that no rule did.
 type RuleMatched struct {
+	AgentID string // the agent that asked; empty means the main conversation
 	Prompt  string
 	Rule    string // "responses[2]", "responses[2].turns[0]", "default_response", or empty if none
 	File    string // empty if none

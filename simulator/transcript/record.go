@@ -58,8 +58,6 @@ func (r *recorder) writeLinesOfEvent(ev protocol.Event) error {
 		return r.recordAbsorbedPrompt(ev)
 	case *protocol.CommandRan:
 		r.unrecordedHostCommands = append(r.unrecordedHostCommands, ev)
-	case *protocol.RuleMatched:
-		r.requests.isUnanswered = true
 	case *protocol.Init:
 		r.conversation.inQuery = r.conversation.options.Machine.IsTerminal
 		return r.attachments.writeFirstRequestAttachments()
@@ -102,6 +100,9 @@ func (r *recorder) writeLinesOfEvent(ev protocol.Event) error {
 // first event that is not about a file that the prompt mentions. The lines about instructions for a mentioned file wait until
 // then; isHeld is true if ev is such a line.
 func (r *recorder) writeLinesBeforeEvent(ev protocol.Event) (isHeld bool, err error) {
+	if matched, is := ev.(*protocol.RuleMatched); is && matched.AgentID == "" {
+		r.requests.isUnanswered = true
+	}
 	if showsThatReplyHasEnded(ev) && r.lines.opened {
 		err = cmp.Or(r.writeUnansweredRequest(), r.writePromptAndToolsSnapshotOnce(""))
 	}
