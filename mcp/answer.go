@@ -19,7 +19,9 @@ type serverRequestHandler struct {
 	server string
 }
 
-func (a serverRequestHandler) HandleResourceUpdate(uri string) { a.reportUpdate(a.server, uri) }
+func (a serverRequestHandler) HandleResourceUpdate(uri string) {
+	a.reportResourceUpdateInBackground(a.server, uri)
+}
 
 func (a serverRequestHandler) HandleLogOrProgressNotification(notification connection.Notification) {
 	if a.options.Observer != nil {
@@ -52,7 +54,7 @@ func (a serverRequestHandler) HandleRequest(ctx context.Context, method string, 
 	case "ping":
 		return struct{}{}, nil
 	case connection.MethodRoots:
-		return a.rootList(), nil
+		return a.rootsListResult(), nil
 	case connection.MethodSample:
 		if a.options.Sample != nil {
 			return a.options.Sample(ctx, a.server, params)

@@ -46,7 +46,7 @@ type Progress = connection.Progress
 // nothing was sent, because the tool is unknown or its server is not connected (a routing error). A stdio server that
 // was lost is started again first.
 func (m *Manager) Call(ctx context.Context, c CallRequest) (protocol.ToolResult, error) {
-	tool, result, err := m.call(ctx, c)
+	tool, result, err := m.resolveConnectAndCall(ctx, c)
 	for _, notSent := range []error{ErrUnknownServer, ErrUnknownTool, ErrNotConnected, ErrDisabled, ErrClosed} {
 		if errors.Is(err, notSent) {
 			return protocol.ToolResult{}, err
@@ -56,7 +56,7 @@ func (m *Manager) Call(ctx context.Context, c CallRequest) (protocol.ToolResult,
 	if err != nil {
 		res = failedResult(toolCallErrorText(err))
 	} else {
-		res = m.resultConverterFor(tool.Server).Result(tool, c.ToolUseID, result)
+		res = m.resultConverterFor(tool.Server).Convert(tool, c.ToolUseID, result)
 	}
 	res.Server = tool.Server
 	return res, nil
@@ -65,7 +65,7 @@ func (m *Manager) Call(ctx context.Context, c CallRequest) (protocol.ToolResult,
 // CallRaw is like Call but returns the result as the server sent it. In addition to the routing errors it returns an
 // *RPCError, a *TimeoutError, ErrConnectionClosed or the cause of the cancellation of ctx.
 func (m *Manager) CallRaw(ctx context.Context, c CallRequest) (json.RawMessage, error) {
-	_, result, err := m.call(ctx, c)
+	_, result, err := m.resolveConnectAndCall(ctx, c)
 	return result, err
 }
 
@@ -76,7 +76,7 @@ func toolCallErrorText(callErr error) string {
 	return cmp.Or(callErr.Error(), "Command failed with no output")
 }
 
-func (m *Manager) call(ctx context.Context, c CallRequest) (tool calledTool, result json.RawMessage, err error) {
+func (m *Manager) resolveConnectAndCall(ctx context.Context, c CallRequest) (tool calledTool, result json.RawMessage, err error) {
 	if m.isClosed() {
 		return tool, nil, ErrClosed
 	}
@@ -102,7 +102,7 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (tool calledTool, res
 		return tool, nil, err
 	}
 	tool.isModern = conn.IsModern()
-	if tool.output, err = s.outputSchema(tool.RawName); err != nil {
+	if tool.outputSchema, err = s.outputSchema(tool.RawName); err != nil {
 		return tool, nil, err
 	}
 	limit := positiveOr(s.cfg.Timeout, m.options.ToolTimeout)
@@ -172,7 +172,7 @@ func (m *Manager) TryReconnect(ctx context.Context, toolName, toolUseID string) 
 	st, _ := s.statusAndChangeSignal()
 	switch {
 	case st.isRetried:
-		_, err = s.waitFor(ctx, func(now status) bool { return now.failures != st.failures || now.state != StateFailed })
+		_, err = s.waitForStatus(ctx, func(now status) bool { return now.failedAttempts != st.failedAttempts || now.state != StateFailed })
 	case st.state == StateFailed && !st.isFinal:
 		noteForModel, err = s.connectForCall(ctx, toolUseID)
 	}
@@ -190,17 +190,17 @@ func wrappedRPCErrorOrSelf(err error) error {
 	return err
 }
 
-func (m *Manager) recordCall(tool protocol.Tool, k connection.Call, began time.Time, result json.RawMessage, err error) {
+func (m *Manager) recordCall(tool protocol.Tool, sentCall connection.Call, startedAt time.Time, result json.RawMessage, err error) {
 	c := CallRecord{
-		Source: RecordSource, Server: tool.Server, Tool: tool.Name, RawTool: k.Tool, ToolUseID: k.UseID, Input: k.Arguments, Result: result,
-		InputCID: canonicalJSONContentID(k.Arguments), ResultCID: canonicalJSONContentID(result), StartedAt: began,
+		Source: RecordSource, Server: tool.Server, Tool: tool.Name, RawTool: sentCall.Tool, ToolUseID: sentCall.UseID, Input: sentCall.Arguments, Result: result,
+		InputCID: canonicalJSONContentID(sentCall.Arguments), ResultCID: canonicalJSONContentID(result), StartedAt: startedAt,
 	}
 	if rpc, ok := errors.AsType[*RPCError](err); ok {
 		c.Error, c.ErrorCode = rpc.Message, rpc.Code
 	} else if err != nil {
 		c.Error = toolCallErrorText(err)
 	}
-	c.DurationMS = m.options.Observer.Now().Sub(began).Milliseconds()
+	c.DurationMS = m.options.Observer.Now().Sub(startedAt).Milliseconds()
 	m.options.Observer.RecordCall(c)
 }
 
@@ -216,5 +216,5 @@ func (m *Manager) LossReason(ctx context.Context, server string) (reason string,
 	if err != nil {
 		return "", nil
 	}
-	return st.err, st.stderrTail
+	return st.connectError, st.stderrTail
 }

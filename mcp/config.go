@@ -157,10 +157,10 @@ func (e *ConfigError) Error() string {
 func LoadConfigs(o ConfigOptions) (Config, error) {
 	l := configLoader{options: o, vars: newVariables(o.Environ, o.CWD)}
 	if !o.ValuesOnly {
-		l.loadScopes()
+		l.addServersOfScopes()
 	}
 	for _, value := range o.Values {
-		if err := l.loadValue(value); err != nil {
+		if err := l.addServersOfFlagValue(value); err != nil {
 			return Config{}, err
 		}
 	}
@@ -173,8 +173,8 @@ type configLoader struct {
 	config  Config
 }
 
-// loadScopes adds the entries of settings files and of .mcp.json, which ranks between user and local scope.
-func (l *configLoader) loadScopes() {
+// addServersOfScopes adds the entries of settings files and of .mcp.json, which ranks between user and local scope.
+func (l *configLoader) addServersOfScopes() {
 	project := func() {
 		if l.options.NoProject {
 			return
@@ -204,8 +204,8 @@ func (l *configLoader) loadScopes() {
 	}
 }
 
-// loadValue adds the servers of one --mcp-config value.
-func (l *configLoader) loadValue(value string) error {
+// addServersOfFlagValue adds the servers of one --mcp-config value.
+func (l *configLoader) addServersOfFlagValue(value string) error {
 	doc := []byte(strings.TrimSpace(value))
 	if !json.Valid(doc) {
 		path := value
@@ -305,7 +305,7 @@ func (l *configLoader) addServerEntries(entryByServerName json.RawMessage, sourc
 			l.skipEntry(m.Key, problem)
 			continue
 		}
-		for _, name := range f.Unknown() {
+		for _, name := range f.UnreadMembers() {
 			l.config.UnknownKeys = append(l.config.UnknownKeys, UnknownKey{m.Key, name, slices.Sorted(maps.Keys(f.readMemberNames))})
 		}
 		cfg.Name, cfg.Source = m.Key, source
@@ -348,7 +348,7 @@ func parseMCPServersEntry(entry *configEntryReader) (ServerConfig, *configEntryE
 		}
 	}
 	cfg := ServerConfig{Type: entry.Text("type")}
-	if problem := readTransport(entry, &cfg, unknownTypeFormat); problem != nil {
+	if problem := readTransportMembers(entry, &cfg, unknownTypeFormat); problem != nil {
 		return cfg, problem
 	}
 	const ignoredBelow = time.Second
@@ -369,9 +369,9 @@ func parseMCPServersEntry(entry *configEntryReader) (ServerConfig, *configEntryE
 // unknownTypeFormat is the text about an unknown type; addServerEntries replaces %NAME%.
 const unknownTypeFormat = `Skipped — unknown MCP server type %q for server "%%NAME%%"`
 
-// readTransport replaces an alias of a transport with its canonical name, and reads the members of this transport. An
+// readTransportMembers replaces an alias of a transport with its canonical name, and reads the members of this transport. An
 // unknown transport is an error with the text of unknownFormat.
-func readTransport(f *configEntryReader, cfg *ServerConfig, unknownFormat string) *configEntryError {
+func readTransportMembers(f *configEntryReader, cfg *ServerConfig, unknownFormat string) *configEntryError {
 	switch {
 	case cfg.Type == "" && len(f.Problems) == 0:
 		cfg.Type = typeStdio
@@ -380,14 +380,14 @@ func readTransport(f *configEntryReader, cfg *ServerConfig, unknownFormat string
 	}
 	switch cfg.Type {
 	case typeStdio:
-		cfg.Command = f.Required("command")
+		cfg.Command = f.RequiredText("command")
 		cfg.Args = f.StringList("args")
 		cfg.Env = f.StringMap("env")
 		cfg.CWD = f.Text("cwd")
 	case typeSDK:
 		f.Text("name")
 	case typeHTTP, typeSSE, typeWS, "": // "" means that the type is not a text
-		cfg.URL = f.Required("url")
+		cfg.URL = f.RequiredText("url")
 		cfg.Headers = f.StringMap("headers")
 		cfg.HeadersHelper = f.Text("headersHelper")
 		cfg.OAuth = readOAuth(f)
@@ -436,7 +436,7 @@ func parseEditorFormatEntry(entry *configEntryReader) (ServerConfig, *configEntr
 	if cfg.Type == "" && entry.Has("url") {
 		cfg.Type = typeHTTP
 	}
-	return cfg, readTransport(entry, &cfg, unknownTypeFormat)
+	return cfg, readTransportMembers(entry, &cfg, unknownTypeFormat)
 }
 
 var strictServerNamePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]+$`) })
@@ -447,8 +447,8 @@ func ValidName(name string) bool { return strictServerNamePattern().MatchString(
 
 // parseServerEntryWithTransport parses an entry with "transport", without expanding values. Unknown members are errors.
 func parseServerEntryWithTransport(entry *configEntryReader) (ServerConfig, *configEntryError) {
-	cfg := ServerConfig{Type: entry.Required("transport"), AutoReconnect: new(true), IsLiteral: true}
-	if problem := readTransport(entry, &cfg, `Skipped — unknown MCP server transport %q for "%%NAME%%"`); problem != nil {
+	cfg := ServerConfig{Type: entry.RequiredText("transport"), AutoReconnect: new(true), IsLiteral: true}
+	if problem := readTransportMembers(entry, &cfg, `Skipped — unknown MCP server transport %q for "%%NAME%%"`); problem != nil {
 		return cfg, problem
 	}
 	cfg.Timeout = 30 * time.Second
@@ -460,7 +460,7 @@ func parseServerEntryWithTransport(entry *configEntryReader) (ServerConfig, *con
 	if set := entry.OptionalFlag("auto_reconnect"); set != nil {
 		cfg.AutoReconnect = set
 	}
-	for _, name := range entry.Unknown() {
+	for _, name := range entry.UnreadMembers() {
 		entry.AddProblem("%s: unknown key", name)
 	}
 	return cfg, nil

@@ -73,7 +73,7 @@ func TestConvert(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got := m.resultConverterFor("s").Result(calledTool{Tool: protocol.Tool{Name: "mcp__s__t", Server: "s", RawName: "t"}}, "toolu_1", json.RawMessage(test.result))
+			got := m.resultConverterFor("s").Convert(calledTool{Tool: protocol.Tool{Name: "mcp__s__t", Server: "s", RawName: "t"}}, "toolu_1", json.RawMessage(test.result))
 			content, _ := protocol.Marshal(got.Content)
 			output, _ := protocol.Marshal(got.Output)
 			if diff := cmp.Diff(test.content, string(content)); diff != "" {
@@ -139,7 +139,7 @@ func TestMalformedContent(t *testing.T) {
 			union(`"resource"`, text, wrong(`"blob"`, "string", "undefined"))),
 		`{"content":[{"type":"image","data":"%%%","mimeType":"image/png"}]}`: `{"code":"custom","path":["content",0,"data"],"message":"Invalid Base64 string"}`,
 	} {
-		got := m.resultConverterFor("s").Result(calledTool{Tool: protocol.Tool{Server: "s"}}, "", json.RawMessage(result))
+		got := m.resultConverterFor("s").Convert(calledTool{Tool: protocol.Tool{Server: "s"}}, "", json.RawMessage(result))
 		const start = `MCP server "s" returned a malformed result that failed schema validation: Invalid result for tools/call: `
 		defects, ok := strings.CutPrefix(got.Content.Text, start)
 		if !ok || !got.IsError || !strings.HasPrefix(defects, "[\n  {\n    \"") {
@@ -179,7 +179,7 @@ func TestLongResults(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := m.resultConverterFor("s").Result(calledTool{Tool: protocol.Tool{Name: "mcp__s__t", Server: "s", RawName: "t"}}, "toolu_1", json.RawMessage(test.result))
+		got := m.resultConverterFor("s").Convert(calledTool{Tool: protocol.Tool{Name: "mcp__s__t", Server: "s", RawName: "t"}}, "toolu_1", json.RawMessage(test.result))
 		content, _ := protocol.Marshal(got.Content)
 		if !strings.HasPrefix(string(content), test.want) || got.IsError {
 			t.Errorf("%s: got %.300s\nwant %.300s", test.name, content, test.want)

@@ -31,10 +31,10 @@ func newSharedDebugLogOutput(w io.Writer, environWithSecrets []string) *sharedDe
 // debugLog is the log of one server. A nil log discards everything.
 type debugLog struct {
 	server string
-	sink   *sharedDebugLogOutput
+	output *sharedDebugLogOutput
 
-	mu     sync.Mutex
-	hidden []string
+	mu           sync.Mutex
+	hiddenValues []string
 }
 
 // LogOfServer returns the log of a server, or nil if s is nil. The log redacts the values of the given maps, such as the
@@ -43,22 +43,22 @@ func (s *sharedDebugLogOutput) LogOfServer(serverName string, mapsWithSecretValu
 	if s == nil {
 		return nil
 	}
-	l := &debugLog{server: serverName, sink: s}
+	l := &debugLog{server: serverName, output: s}
 	for _, t := range mapsWithSecretValues {
-		l.Hide(t)
+		l.HideValuesOf(t)
 	}
 	return l
 }
 
-// Hide redacts the values of a map, such as headers, in everything that is written from now on.
-func (l *debugLog) Hide(table map[string]string) {
+// HideValuesOf redacts the values of a map, such as headers, in everything that is written from now on.
+func (l *debugLog) HideValuesOf(table map[string]string) {
 	if l == nil {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, k := range slices.Sorted(maps.Keys(table)) {
-		l.hidden = append(l.hidden, table[k])
+		l.hiddenValues = append(l.hiddenValues, table[k])
 	}
 }
 
@@ -78,9 +78,9 @@ func (l *debugLog) Printf(format string, args ...any) {
 		return
 	}
 	line := l.Redact(fmt.Sprintf(format, args...))
-	l.sink.mu.Lock()
-	defer l.sink.mu.Unlock()
-	fmt.Fprintf(l.sink.w, "[mcp] %s: %s\n", l.server, line)
+	l.output.mu.Lock()
+	defer l.output.mu.Unlock()
+	fmt.Fprintf(l.output.w, "[mcp] %s: %s\n", l.server, line)
 }
 
 // Redact redacts anything that looks like a secret, and the hidden values. Short hidden values are not redacted,
@@ -92,12 +92,12 @@ func (l *debugLog) Redact(text string) string {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, s := range l.hidden {
+	for _, s := range l.hiddenValues {
 		if len(s) > tooShort {
 			text = strings.ReplaceAll(text, s, "***")
 		}
 	}
-	return l.sink.redact.String(text)
+	return l.output.redact.String(text)
 }
 
 // Stderr returns a writer, for one goroutine, that copies lines to the log; it is nil if l is nil.

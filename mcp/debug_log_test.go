@@ -12,7 +12,7 @@ func TestDebugLog(t *testing.T) {
 	l.LogMessage("->", "initialize", "0")
 	l.LogMessage("<-", "notifications/x", "")
 	l.Printf("the password is %s, on", "hunter2")
-	l.Hide(map[string]string{"C": "later"})
+	l.HideValuesOf(map[string]string{"C": "later"})
 	if _, err := l.Stderr().Write([]byte("half later\nlost")); err != nil {
 		t.Error(err)
 	}
@@ -23,7 +23,7 @@ func TestDebugLog(t *testing.T) {
 	var none *sharedDebugLogOutput
 	silent := none.LogOfServer("s")
 	silent.LogMessage("->", "x", "")
-	silent.Hide(nil)
+	silent.HideValuesOf(nil)
 	if silent.Redact("hunter2") != "hunter2" || silent.Stderr() != nil || newSharedDebugLogOutput(nil, nil) != nil {
 		t.Error("a log where there is none")
 	}

@@ -36,7 +36,7 @@ func (s *server) connectOnce(connectionLifetime, ctx context.Context, isFirstAtt
 	defer release()
 	limit, stop := context.WithTimeout(ctx, s.connectTimeout())
 	defer stop()
-	cfg, unset := expandConfig(s.cfg, s.variables())
+	cfg, unset := expandConfig(s.cfg, s.configVariables())
 	log := s.debug.LogOfServer(cfg.Name, cfg.Env, cfg.Headers)
 	for _, name := range unset {
 		log.Printf("variable %s is not set", name)
@@ -47,7 +47,7 @@ func (s *server) connectOnce(connectionLifetime, ctx context.Context, isFirstAtt
 		log.Printf("not tried again, because the server refused a request without a token")
 		return dialResult{err: d.loginRequiredError()}
 	}
-	r := d.negotiate(connectionLifetime, limit)
+	r := d.dialWithFallbacks(connectionLifetime, limit)
 	if r.err != nil {
 		log.Printf("failed: %v", r.err)
 		return r
@@ -65,8 +65,8 @@ type dialer struct {
 	log *debugLog
 }
 
-// negotiate connects with the protocol revision and transport that the server supports.
-func (d dialer) negotiate(lifetime, limit context.Context) dialResult {
+// dialWithFallbacks connects with the protocol revision and transport that the server supports.
+func (d dialer) dialWithFallbacks(lifetime, limit context.Context) dialResult {
 	if n := d.negotiationModeOrLegacy(); n != connection.NegotiateLegacy {
 		if r := d.dialOnce(lifetime, limit, n); !errors.Is(r.err, connection.ErrLegacy) {
 			return r
@@ -100,7 +100,7 @@ func (d dialer) negotiationModeOrLegacy() connection.NegotiationMode {
 
 // dialOnce dials, performs the handshake and fetches the lists, without retries.
 func (d dialer) dialOnce(lifetime, limit context.Context, n connection.NegotiationMode) dialResult {
-	target, err := d.target(limit)
+	target, err := d.connectionTarget(limit)
 	if err != nil {
 		return dialResult{err: err}
 	}
@@ -109,7 +109,7 @@ func (d dialer) dialOnce(lifetime, limit context.Context, n connection.Negotiati
 		defects = connection.ResultDefectsOptionalSchema
 	}
 	c, err := connection.Dial(lifetime, limit, connection.Options{
-		Target: target, Defects: defects, Handler: serverRequestHandler{d.managerState, d.cfg.Name}, Tasks: &d.tasks, Debug: d.log,
+		Target: target, Defects: defects, Handler: serverRequestHandler{d.managerState, d.cfg.Name}, Tasks: &d.goroutines, Debug: d.log,
 		Version: d.options.ClientVersion, Sampling: d.options.Sample != nil,
 		Negotiation: n, Timeout: d.connectTimeout(), TimeoutError: d.timeoutError(), Reopen: d.options.Pauses.Reopen,
 	})
@@ -118,7 +118,7 @@ func (d dialer) dialOnce(lifetime, limit context.Context, n connection.Negotiati
 	}
 	var got serverLists
 	if err = c.Open(lifetime, limit); err == nil {
-		got, err = listFetcher{c, d.cfg, d.options.Pauses.Retry, d.options.IgnoreUndeclared}.fetch(limit, serverLists{}, nil)
+		got, err = listFetcher{c, d.cfg, d.options.Pauses.Retry, d.options.IgnoreUndeclared}.fetchListsWithRetries(limit, serverLists{}, nil)
 		// As in the real CLI 2.1.330, a server still counts as connected if its process exits now,
 		// or if it does not list its tools in time.
 		if errors.Is(err, connection.ErrClosed) && !c.IsRemote() || err != nil && errors.Is(limit.Err(), context.DeadlineExceeded) {
@@ -138,25 +138,25 @@ func (d dialer) timeoutError() *connection.DialError {
 		source = "connectTimeout of its entry"
 	}
 	text := fmt.Sprintf("connection timed out after %dms", d.connectTimeout().Milliseconds())
-	return &connection.DialError{Reason: text + " (" + source + ")", Wire: text}
+	return &connection.DialError{Reason: text + " (" + source + ")", CLIText: text}
 }
 
-func (d dialer) target(ctx context.Context) (connection.Target, error) {
+func (d dialer) connectionTarget(ctx context.Context) (connection.Target, error) {
 	switch d.cfg.Type {
 	case "", typeStdio:
 		if d.cfg.LacksArgs {
 			const text = "Spread syntax requires ...iterable not be null or undefined"
-			return nil, &connection.DialError{Reason: text, Wire: text}
+			return nil, &connection.DialError{Reason: text, CLIText: text}
 		}
 		return connection.ProcessServer{
-			Command: d.cfg.Command, Args: d.cfg.Args, Env: d.environ(d.cfg), Dir: cmp.Or(d.cfg.CWD, d.options.CWD),
+			Command: d.cfg.Command, Args: d.cfg.Args, Env: d.serverEnviron(d.cfg), Dir: cmp.Or(d.cfg.CWD, d.options.CWD),
 			Grace: d.cfg.ShutdownGrace, MaxLine: positiveOr(d.cfg.MaxLineBytes, defaultMaxLineBytes),
 			Stderr: d.log.Stderr(),
 		}, nil
 	case typeHTTP, typeSSE:
 		if u, err := url.Parse(d.cfg.URL); err != nil || u.Scheme == "" {
 			const text = "'url' is not a valid URL. Update the server's config and reconnect."
-			return nil, &connection.DialError{Reason: text, Wire: text}
+			return nil, &connection.DialError{Reason: text, CLIText: text}
 		}
 		return d.remoteServerWithHeaders(ctx), nil
 	case typeSDK:
@@ -183,7 +183,7 @@ func (d dialer) remoteServerWithHeaders(ctx context.Context) connection.RemoteSe
 		}
 		t.Renewer = headersHelperRenewer{d}
 	case d.usesOAuth():
-		t.Renewer = oauthHeaders{d, d.cfg.OAuthClient(d.options)}
+		t.Renewer = oauthHeadersRenewer{d, d.cfg.OAuthClient(d.options)}
 	}
 	return t
 }
@@ -198,7 +198,7 @@ func (headersHelperRenewer) NextRequestHeaders(_ context.Context, lastHeaders ma
 func (h headersHelperRenewer) Renew(ctx context.Context, r connection.Refusal) (map[string]string, error) {
 	if !r.WasAccepted { // the helper ran for this connection attempt, so its headers are current
 		text := fmt.Sprintf("HTTP %d: the server rejected the headers of headersHelper", r.Status)
-		return nil, &connection.DialError{Reason: text, Wire: text}
+		return nil, &connection.DialError{Reason: text, CLIText: text}
 	}
 	return h.runHelper(ctx)
 }
@@ -209,33 +209,33 @@ func (h headersHelperRenewer) runHelper(ctx context.Context) (map[string]string,
 	if err != nil {
 		return nil, err
 	}
-	h.log.Hide(headers)
+	h.log.HideValuesOf(headers)
 	return mergeHeaders(h.cfg.Headers, headers), nil
 }
 
-// oauthHeaders is the Renewer that sends the access token of a server, if the user has logged in.
-type oauthHeaders struct {
+// oauthHeadersRenewer is the Renewer that sends the access token of a server, if the user has logged in.
+type oauthHeadersRenewer struct {
 	dialer
 	client *oauth.Client
 }
 
 // Transport adds proofs of possession to requests if their token requires them.
-func (a oauthHeaders) Transport(base http.RoundTripper) http.RoundTripper {
+func (a oauthHeadersRenewer) Transport(base http.RoundTripper) http.RoundTripper {
 	return a.client.ProofTransport(base)
 }
 
-func (a oauthHeaders) NextRequestHeaders(ctx context.Context, _ map[string]string) map[string]string {
+func (a oauthHeadersRenewer) NextRequestHeaders(ctx context.Context, _ map[string]string) map[string]string {
 	value, err := a.client.Authorization(ctx)
 	if err != nil {
 		a.log.Printf("%v", err)
 	}
-	return a.headers(value)
+	return a.withAuthorization(value)
 }
 
-func (a oauthHeaders) Renew(ctx context.Context, r connection.Refusal) (map[string]string, error) {
+func (a oauthHeadersRenewer) Renew(ctx context.Context, r connection.Refusal) (map[string]string, error) {
 	value, err := a.client.Renew(ctx, oauth.Refusal{Status: r.Status, Challenge: r.Challenge, UsedHeader: r.UsedHeaders["Authorization"]})
 	if _, ok := errors.AsType[*oauth.ScopeError](err); ok {
-		return nil, &connection.DialError{Reason: err.Error(), Wire: err.Error(), NeedsAuth: !r.WasAccepted}
+		return nil, &connection.DialError{Reason: err.Error(), CLIText: err.Error(), NeedsAuth: !r.WasAccepted}
 	}
 	if err != nil && r.Status == http.StatusUnauthorized {
 		if errors.Is(err, oauth.ErrNeedsLogin) {
@@ -246,12 +246,12 @@ func (a oauthHeaders) Renew(ctx context.Context, r connection.Refusal) (map[stri
 			if r.WasAccepted && !strings.HasPrefix(text, "Dynamic Client Registration") { // a refused call, for which a login cannot help
 				text = mcpSessionExpiredText(a.cfg.Name)
 			}
-			return nil, &connection.DialError{Reason: text, Wire: text, IsFinal: true}
+			return nil, &connection.DialError{Reason: text, CLIText: text, IsFinal: true}
 		}
 		text := fmt.Sprintf("HTTP %d: authorization required, and %v", r.Status, err)
-		return nil, &connection.DialError{Reason: text, Wire: text, NeedsAuth: true, NeedsLogin: true}
+		return nil, &connection.DialError{Reason: text, CLIText: text, NeedsAuth: true, NeedsLogin: true}
 	}
-	return a.headers(value), err
+	return a.withAuthorization(value), err
 }
 
 func (d dialer) usesOAuth() bool {
@@ -261,21 +261,21 @@ func (d dialer) usesOAuth() bool {
 
 func (d dialer) loginRequiredError() error {
 	text := fmt.Sprintf("HTTP %d: authorization required (run: claude mcp login %s)", http.StatusUnauthorized, d.cfg.Name)
-	return &connection.DialError{Reason: text, Wire: text, NeedsAuth: true, NeedsLogin: true}
+	return &connection.DialError{Reason: text, CLIText: text, NeedsAuth: true, NeedsLogin: true}
 }
 
-func (a oauthHeaders) headers(authorization string) map[string]string {
+func (a oauthHeadersRenewer) withAuthorization(authorization string) map[string]string {
 	if authorization == "" {
 		return a.cfg.Headers
 	}
 	token := map[string]string{"Authorization": authorization}
-	a.log.Hide(token)
+	a.log.HideValuesOf(token)
 	return mergeHeaders(a.cfg.Headers, token)
 }
 
-func mergeHeaders(base, over map[string]string) map[string]string {
+func mergeHeaders(base, overrides map[string]string) map[string]string {
 	all := map[string]string{}
-	for _, table := range []map[string]string{base, over} {
+	for _, table := range []map[string]string{base, overrides} {
 		for k, v := range table {
 			all[http.CanonicalHeaderKey(k)] = v
 		}
@@ -297,12 +297,12 @@ func runHeadersHelper(ctx context.Context, helper proc.Command, limit time.Durat
 	case res.Exit.Code != 0 || res.Exit.Signal != "":
 		return nil, fmt.Errorf("headersHelper failed with %s", res.Exit)
 	}
-	return parseHeaders(res.Stdout)
+	return parseHelperHeaders(res.Stdout)
 }
 
 var errInvalidHeaders = errors.New("headersHelper did not print a JSON object of strings")
 
-func parseHeaders(out []byte) (map[string]string, error) {
+func parseHelperHeaders(out []byte) (map[string]string, error) {
 	var headers map[string]string
 	if err := json.Unmarshal(out, &headers); err != nil || headers == nil {
 		return nil, errInvalidHeaders

@@ -24,7 +24,7 @@ type configEntryReader struct {
 func readEntry(entry json.RawMessage) *configEntryReader {
 	f := &configEntryReader{readMemberNames: map[string]bool{}}
 	if plainjson.TypeOf(entry) != "object" {
-		f.addProblem("", "object", entry)
+		f.addWrongTypeProblem("", "object", entry)
 		return f
 	}
 	if err := json.Unmarshal(entry, &f.members); err != nil {
@@ -46,7 +46,7 @@ func (f *configEntryReader) AddProblem(format string, args ...any) {
 	f.Problems = append(f.Problems, fmt.Sprintf(format, args...))
 }
 
-func (f *configEntryReader) addProblem(field, want string, got json.RawMessage) {
+func (f *configEntryReader) addWrongTypeProblem(field, want string, got json.RawMessage) {
 	text := fmt.Sprintf("expected %s, received %s", want, plainjson.TypeOf(got))
 	if field != "" {
 		text = field + ": " + text
@@ -65,7 +65,7 @@ func (f *configEntryReader) takeMember(name, kind string) (json.RawMessage, bool
 		if kind == "object" {
 			want = "record"
 		}
-		f.addProblem(name, want, v)
+		f.addWrongTypeProblem(name, want, v)
 		return nil, false
 	}
 	return v, true
@@ -89,10 +89,10 @@ func (f *configEntryReader) Flag(name string) bool { return readField[bool](f, n
 // Number returns a number member; 0 if absent.
 func (f *configEntryReader) Number(name string) float64 { return readField[float64](f, name, "number") }
 
-// Required is like Text, but records a problem if the member is absent.
-func (f *configEntryReader) Required(name string) string {
+// RequiredText is like Text, but records a problem if the member is absent.
+func (f *configEntryReader) RequiredText(name string) string {
 	if !f.Has(name) {
-		f.addProblem(name, "string", nil)
+		f.addWrongTypeProblem(name, "string", nil)
 	}
 	return f.Text(name)
 }
@@ -121,7 +121,7 @@ func (f *configEntryReader) StringList(name string) []string {
 	all := make([]string, len(elements))
 	for i, e := range elements {
 		if json.Unmarshal(e, &all[i]) != nil || plainjson.TypeOf(e) != "string" {
-			f.addProblem(fmt.Sprintf("%s.%d", name, i), "string", e)
+			f.addWrongTypeProblem(fmt.Sprintf("%s.%d", name, i), "string", e)
 		}
 	}
 	return all
@@ -138,7 +138,7 @@ func (f *configEntryReader) StringMap(name string) map[string]string {
 	for _, e := range entries {
 		var v string
 		if json.Unmarshal(e.Value, &v) != nil || plainjson.TypeOf(e.Value) != "string" {
-			f.addProblem(name+"."+e.Key, "string", e.Value)
+			f.addWrongTypeProblem(name+"."+e.Key, "string", e.Value)
 		}
 		all[e.Key] = v
 	}
@@ -154,8 +154,8 @@ func (f *configEntryReader) Object(name string) *configEntryReader {
 	return readEntry(raw)
 }
 
-// Unknown returns the names of the members that were not read.
-func (f *configEntryReader) Unknown() []string {
+// UnreadMembers returns the names of the members that were not read.
+func (f *configEntryReader) UnreadMembers() []string {
 	var names []string
 	for name := range maps.Keys(f.members) {
 		if !f.readMemberNames[name] {

@@ -27,7 +27,7 @@ func FuzzParseHeaders(f *testing.F) {
 	f.Add(`{"Authorization":"x"}`)
 	f.Add(`[]`)
 	f.Fuzz(func(t *testing.T, out string) {
-		if headers, err := parseHeaders([]byte(out)); (headers == nil) != (err != nil) {
+		if headers, err := parseHelperHeaders([]byte(out)); (headers == nil) != (err != nil) {
 			t.Errorf("%q: %v, %v", out, headers, err)
 		}
 	})

@@ -73,12 +73,12 @@ type listFetcher struct {
 	ignoreUndeclared bool          // see Options.IgnoreUndeclared
 }
 
-// fetch fetches the lists that the server declared. If only is not nil, it fetches only those lists, and takes the
-// others from old. It fetches one list after another in the order of the real CLI, so that runs are reproducible. It
-// tries again if a list fails, after pauses that begin with f.pause; a list that keeps failing is empty. Some servers
-// declare no capabilities but have tools. Their tools are fetched too, unless f.ignoreUndeclared is set. An error means
-// that the server did not answer the request for its tools, or that ctx has ended.
-func (f listFetcher) fetch(ctx context.Context, old serverLists, only map[connection.ListKind]bool) (serverLists, error) {
+// fetchListsWithRetries fetches the lists that the server declared. If only is not nil, it fetches only those lists,
+// and takes the others from old. It fetches one list after another in the order of the real CLI, so that runs are
+// reproducible. It tries again if a list fails, after pauses that begin with f.pause; a list that keeps failing is
+// empty. Some servers declare no capabilities but have tools. Their tools are fetched too, unless f.ignoreUndeclared is
+// set. An error means that the server did not answer the request for its tools, or that ctx has ended.
+func (f listFetcher) fetchListsWithRetries(ctx context.Context, old serverLists, onlyKinds map[connection.ListKind]bool) (serverLists, error) {
 	out := old
 	out.err = nil
 	out.warnings = maps.Clone(old.warnings)
@@ -94,10 +94,10 @@ func (f listFetcher) fetch(ctx context.Context, old serverLists, only map[connec
 	undeclared := hello.HasNoCapabilities() && !f.ignoreUndeclared && !f.conn.IsModern()
 	pending = slices.DeleteFunc(pending, func(list connection.ListKind) bool {
 		declared := hello.Has(string(list)) || undeclared && list == connection.ListTools
-		return !declared || only != nil && !only[list]
+		return !declared || onlyKinds != nil && !onlyKinds[list]
 	})
 	for attempt := 0; ; attempt++ {
-		failed, err := f.fetchLists(ctx, pending, &out)
+		failed, err := f.fetchListsOnce(ctx, pending, &out)
 		if err != nil || len(failed) == 0 || attempt == maxRetries {
 			return out, err
 		}
@@ -108,9 +108,9 @@ func (f listFetcher) fetch(ctx context.Context, old serverLists, only map[connec
 	}
 }
 
-// fetchLists fetches each list once. failed are the lists that failed and may succeed later. The error lost means that
+// fetchListsOnce fetches each list once. failed are the lists that failed and may succeed later. The error lost means that
 // the server did not answer the request for its tools at all.
-func (f listFetcher) fetchLists(ctx context.Context, all []connection.ListKind, out *serverLists) (failed []connection.ListKind, lost error) {
+func (f listFetcher) fetchListsOnce(ctx context.Context, all []connection.ListKind, out *serverLists) (failed []connection.ListKind, lost error) {
 	for _, list := range all {
 		delete(out.warnings, list)
 		items, warning, err := f.conn.List(ctx, list)
@@ -135,7 +135,7 @@ func (f listFetcher) fetchLists(ctx context.Context, all []connection.ListKind, 
 			if out.err = err; !f.conn.InitializeResult().Has(string(list)) {
 				out.err = nil
 			}
-			f.addTools(items, out)
+			f.replaceToolsByValidOnes(items, out)
 		case connection.ListPrompts:
 			out.prompts = decodeListItemsOrZero(items, func(p *Prompt) { p.Server = f.cfg.Name })
 		default:
@@ -167,8 +167,8 @@ func (l *serverLists) addWarnings(list connection.ListKind, warnings ...string) 
 	l.warnings[list] = append(l.warnings[list], warnings...)
 }
 
-// addTools replaces the tools of out by those of a list. A tool that cannot be used becomes a warning.
-func (f listFetcher) addTools(all []json.RawMessage, out *serverLists) {
+// replaceToolsByValidOnes replaces the tools of out by those of a list. A tool that cannot be used becomes a warning.
+func (f listFetcher) replaceToolsByValidOnes(all []json.RawMessage, out *serverLists) {
 	out.tools, out.rawTools = nil, nil
 	seen := map[string]bool{}
 	for _, r := range all {
@@ -193,14 +193,14 @@ const maxRetries = 3
 
 // parseTool reads one tool definition, which the caller has checked against its schema. It keeps the input schema and
 // the annotations as the server sent them.
-func parseTool(cfg ServerConfig, title string, r json.RawMessage) (t protocol.Tool, problem string) {
+func parseTool(cfg ServerConfig, title string, definition json.RawMessage) (t protocol.Tool, problem string) {
 	d := plainjson.DecodeOrZero[struct {
 		Name        string          `json:"name"`
 		Title       string          `json:"title"`
 		Description string          `json:"description"`
 		InputSchema json.RawMessage `json:"inputSchema"`
 		Annotations json.RawMessage `json:"annotations"`
-	}](r)
+	}](definition)
 	t = protocol.Tool{
 		Name: CanonicalName(cfg.Name, d.Name), Title: d.Title, Description: d.Description,
 		InputSchema: d.InputSchema, Annotations: d.Annotations,

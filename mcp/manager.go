@@ -62,7 +62,7 @@ func (m *Manager) Start(ctx context.Context) error {
 	m.started = true
 	servers := slices.Clone(m.servers)
 	for _, s := range servers {
-		m.launch(ctx, s)
+		m.startServerLoopLocked(ctx, s)
 	}
 	m.mu.Unlock()
 	return m.waitUntilSettled(ctx, servers)
@@ -71,10 +71,10 @@ func (m *Manager) Start(ctx context.Context) error {
 // Settle waits, as [Manager.Start] does, for servers that are connecting now.
 func (m *Manager) Settle(ctx context.Context) error { return m.waitUntilSettled(ctx, m.allServers()) }
 
-// launch starts the goroutine of a server; the caller holds m.mu.
-func (m *Manager) launch(ctx context.Context, s *server) {
+// startServerLoopLocked starts the goroutine of a server; the caller holds m.mu.
+func (m *Manager) startServerLoopLocked(ctx context.Context, s *server) {
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	m.tasks.Go(func() { (&connectionLoop{server: s}).runUntilCancelled(ctx) }) // returns after cancel is called
+	m.goroutines.Go(func() { (&connectionLoop{server: s}).runUntilCancelled(ctx) }) // returns after cancel is called
 }
 
 func (m *Manager) waitUntilSettled(ctx context.Context, servers []*server) error {
@@ -102,7 +102,7 @@ func (m *Manager) Close(_ context.Context) error {
 	for _, s := range servers {
 		s.cancel()
 	}
-	m.tasks.Wait()
+	m.goroutines.Wait()
 	return nil
 }
 
@@ -165,32 +165,32 @@ func (m *Manager) Connect(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.requestStateChange(ctx, stateChange{target: StateConnected}); err != nil {
+	if err := s.sendStateChange(ctx, stateChange{target: StateConnected}); err != nil {
 		return err
 	}
 	st, err := s.waitSettled(ctx)
 	if err == nil && st.state != StateConnected {
-		err = errors.New(st.err)
+		err = errors.New(st.connectError)
 	}
 	return err
 }
 
 // Disconnect closes the connection of a server and keeps its configuration.
 func (m *Manager) Disconnect(ctx context.Context, name string) error {
-	return requestStateChange(ctx, m, name, StateDisconnected)
+	return requestServerState(ctx, m, name, StateDisconnected)
 }
 
 // Disable disconnects a server and hides its tools until Connect is called.
 func (m *Manager) Disable(ctx context.Context, name string) error {
-	return requestStateChange(ctx, m, name, StateDisabled)
+	return requestServerState(ctx, m, name, StateDisabled)
 }
 
-func requestStateChange(ctx context.Context, m *Manager, name string, want State) error {
+func requestServerState(ctx context.Context, m *Manager, name string, want State) error {
 	s, err := m.findServer(name)
 	if err != nil {
 		return err
 	}
-	return s.requestStateChange(ctx, stateChange{target: want})
+	return s.sendStateChange(ctx, stateChange{target: want})
 }
 
 // Reconnect closes the connection of a server, if any, and opens a new one.
@@ -240,7 +240,7 @@ func (m *Manager) SetServers(ctx context.Context, source string, desired []Serve
 		switch {
 		case i < 0 && !own:
 			kept = append(kept, s)
-		case i >= 0 && m.sameConfig(s.cfg, desired[i]):
+		case i >= 0 && m.equalAfterExpansion(s.cfg, desired[i]):
 			kept, known[s.cfg.Name] = append(kept, s), true
 			if !own {
 				s.configuredBy = source
@@ -264,12 +264,12 @@ func (m *Manager) SetServers(ctx context.Context, source string, desired []Serve
 		change.Added = append(change.Added, cfg.Name)
 	}
 	m.servers = kept
-	m.version.Add(1)
+	m.changeCount.Add(1)
 	for _, s := range gone {
 		s.cancel()
 	}
 	for _, s := range fresh {
-		m.launch(ctx, s)
+		m.startServerLoopLocked(ctx, s)
 	}
 	m.mu.Unlock()
 	return change, m.awaitConnected(ctx, fresh, change.Errors)
@@ -282,7 +282,7 @@ func (m *Manager) awaitConnected(ctx context.Context, fresh []*server, errs map[
 	}
 	for _, s := range fresh {
 		if st, _ := s.statusAndChangeSignal(); st.state != StateConnected && st.state != StateDisabled {
-			errs[s.cfg.Name] = cmp.Or(st.wireErr, st.err, "still connecting")
+			errs[s.cfg.Name] = cmp.Or(st.cliErrorText, st.connectError, "still connecting")
 		}
 	}
 	return nil
@@ -306,7 +306,7 @@ func (m *Manager) SetRoots(ctx context.Context, roots []string) {
 func (m *Manager) currentToolCatalogue() *toolCatalogue {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if version := m.version.Load(); m.cachedCatalogue == nil || m.cachedCatalogue.version != version {
+	if version := m.changeCount.Load(); m.cachedCatalogue == nil || m.cachedCatalogue.changeCount != version {
 		fresh := newToolCatalogue(m.servers, version)
 		fresh.logHiddenTools(m.cachedCatalogue, m.debug)
 		m.cachedCatalogue = fresh
@@ -345,7 +345,7 @@ func (m *Manager) waitForPendingListUpdates(ctx context.Context, maxWait time.Du
 	limit, stop := context.WithTimeout(ctx, maxWait)
 	defer stop()
 	for _, s := range m.allServers() {
-		_, _ = s.waitFor(limit, func(st status) bool { return st.conn == nil || !st.conn.HasUnfetchedChanges() }) // at the time limit, the old lists are used
+		_, _ = s.waitForStatus(limit, func(st status) bool { return st.conn == nil || !st.conn.HasUnfetchedChanges() }) // at the time limit, the old lists are used
 	}
 }
 
@@ -384,14 +384,14 @@ func (m *Manager) BeginLogin(ctx context.Context, name, redirectURI string) (*oa
 	}
 	s.login.Store(l)
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	m.tasks.Go(func() { // returns when the login has ended or the server is closed
+	m.goroutines.Go(func() { // returns when the login has ended or the server is closed
 		select {
 		case <-s.done:
 		case <-l.Ended():
 		}
 		stop()
 	})
-	m.tasks.Go(func() { // returns soon after ctx is cancelled
+	m.goroutines.Go(func() { // returns soon after ctx is cancelled
 		if l.Wait(ctx, at, 0) == nil {
 			_ = m.Reconnect(context.WithoutCancel(ctx), name) // the status contains the error
 		}

@@ -198,7 +198,7 @@ func TestTryReconnect(t *testing.T) {
 	} {
 		before := strings.Count(f.log(), "POST initialize")
 		if step.id == "c" {
-			m.servers[0].lateAttempt.next = time.Time{} // the pause is over
+			m.servers[0].attemptForCall.next = time.Time{} // the pause is over
 		}
 		if note, ok := m.TryReconnect(t.Context(), "mcp__s__echo", step.id); note != step.want || ok {
 			t.Errorf("%d: %q, %v", i, note, ok)
@@ -208,7 +208,7 @@ func TestTryReconnect(t *testing.T) {
 		}
 	}
 	alive.Store(true)
-	m.servers[0].lateAttempt.next = time.Time{}
+	m.servers[0].attemptForCall.next = time.Time{}
 	if note, ok := m.TryReconnect(t.Context(), "mcp__s__echo", "d"); note != "" || !ok {
 		t.Errorf("alive: %q, %v", note, ok)
 	}

@@ -55,7 +55,7 @@ type resultConverter struct {
 	Log       *debugLog // required
 }
 
-func (v resultConverter) Result(tool calledTool, useID string, result json.RawMessage) protocol.ToolResult {
+func (v resultConverter) Convert(tool calledTool, useID string, result json.RawMessage) protocol.ToolResult {
 	var r callResult
 	if err := json.Unmarshal(result, &r); err != nil {
 		return failedResult(fmt.Sprintf("MCP server %q tool %q: the result cannot be read: %v", tool.Server, tool.RawName, err))
@@ -89,10 +89,10 @@ func (v resultConverter) Result(tool calledTool, useID string, result json.RawMe
 		failed.UnsentSchema = tool.InputSchema
 		return failed
 	}
-	if defect := tool.outputDefect(r.StructuredContent); defect != "" {
+	if defect := tool.outputSchemaViolation(r.StructuredContent); defect != "" {
 		return failedResult(defect)
 	}
-	return v.limitSize(tool.Tool, useID, b.successResult(tool.Name, r.StructuredContent, nilIfNull(r.Meta)))
+	return v.saveOrReplaceIfTooLong(tool.Tool, useID, b.successResult(tool.Name, r.StructuredContent, nilIfNull(r.Meta)))
 }
 
 // successResult converts a result without isError. It does not limit the size of the result.
@@ -104,8 +104,8 @@ func (b *blockBuilder) successResult(tool string, structured, meta json.RawMessa
 		text := string(plainjson.Compact(structured))
 		r.Content, r.Output = protocol.Content{Text: text}, text
 		var content any = text
-		if b.besidesText != nil {
-			r.Content = protocol.Content{Blocks: append(b.besidesText, protocol.Text(text))}
+		if b.nonTextBlocks != nil {
+			r.Content = protocol.Content{Blocks: append(b.nonTextBlocks, protocol.Text(text))}
 			content = r.Content.Blocks
 		}
 		if text != "null" {
@@ -135,10 +135,10 @@ func failedResult(text string) protocol.ToolResult {
 	return r
 }
 
-// limitSize shortens a result that is too long. If the result has too many tokens, it is replaced by the path of a file
-// with the whole result. If it has fewer tokens, but more than maxInlineResultRunes characters, it is replaced by a preview,
-// unless it contains an image. If neither Files nor MaxTokens is set, results are not limited.
-func (v resultConverter) limitSize(tool protocol.Tool, useID string, r protocol.ToolResult) protocol.ToolResult {
+// saveOrReplaceIfTooLong shortens a result that is too long. If the result has too many tokens, it is replaced by the
+// path of a file with the whole result. If it has fewer tokens, but more than maxInlineResultRunes characters, it is
+// replaced by a preview, unless it contains an image. If neither Files nor MaxTokens is set, results are not limited.
+func (v resultConverter) saveOrReplaceIfTooLong(tool protocol.Tool, useID string, r protocol.ToolResult) protocol.ToolResult {
 	text := r.Content.Plain()
 	if tokens := len(text) / bytesPerToken; tokens > resultWarningTokens {
 		v.Log.Printf("result of %s is large: about %d tokens", tool.RawName, tokens)
@@ -149,7 +149,7 @@ func (v resultConverter) limitSize(tool protocol.Tool, useID string, r protocol.
 	case v.Files == nil && v.MaxTokens == 0:
 		return r
 	case length > most:
-		return v.replaceByPath(tool, r)
+		return v.saveAndReplaceByRefusal(tool, r)
 	case length <= maxInlineResultRunes || hasImage(r.Content.Blocks):
 		return r
 	}
@@ -157,13 +157,13 @@ func (v resultConverter) limitSize(tool protocol.Tool, useID string, r protocol.
 	if r.Content.Blocks != nil {
 		text, name = indentedContentJSON(r.Content.Blocks), useID+".json"
 	}
-	if path := v.saveText(tool, name, text); path != "" {
+	if path := v.saveTextFile(tool, name, text); path != "" {
 		r.Content = protocol.Content{Text: savedResultPreview(text, path)}
 	}
 	return r
 }
 
-func (v resultConverter) replaceByPath(tool protocol.Tool, r protocol.ToolResult) protocol.ToolResult {
+func (v resultConverter) saveAndReplaceByRefusal(tool protocol.Tool, r protocol.ToolResult) protocol.ToolResult {
 	text, single := r.Content.Text, len(r.Content.Blocks) == 1
 	switch {
 	case single:
@@ -182,7 +182,7 @@ func (v resultConverter) replaceByPath(tool protocol.Tool, r protocol.ToolResult
 		}
 	}
 	refusal := "Error: result (" + size + ") exceeds maximum allowed tokens."
-	if path := v.saveText(tool, "", text); path != "" {
+	if path := v.saveTextFile(tool, "", text); path != "" {
 		refusal += " Output has been saved to " + path + ".\n" + hint
 	}
 	r.Content = protocol.Content{Text: refusal}
@@ -195,8 +195,8 @@ func (v resultConverter) replaceByPath(tool protocol.Tool, r protocol.ToolResult
 	return r
 }
 
-// saveText stores a text and returns its path; "" means not stored.
-func (v resultConverter) saveText(tool protocol.Tool, name, text string) string {
+// saveTextFile stores a text and returns its path; "" means not stored.
+func (v resultConverter) saveTextFile(tool protocol.Tool, name, text string) string {
 	if v.Files == nil {
 		return ""
 	}
@@ -247,8 +247,8 @@ type blockBuilder struct {
 	server string
 	blocks []protocol.Block
 	links  []protocol.ResourceLink
-	// besidesText are the blocks of items other than text.
-	besidesText []protocol.Block
+	// nonTextBlocks are the blocks of items other than text.
+	nonTextBlocks []protocol.Block
 }
 
 func (b *blockBuilder) addText(format string, args ...any) {
@@ -269,7 +269,7 @@ func (b *blockBuilder) addItem(item json.RawMessage) {
 	_ = json.Unmarshal(item, &c) // it has been checked against its schema
 	before := len(b.blocks)
 	if c.Type != "text" {
-		defer func() { b.besidesText = append(b.besidesText, b.blocks[before:]...) }()
+		defer func() { b.nonTextBlocks = append(b.nonTextBlocks, b.blocks[before:]...) }()
 	}
 	switch {
 	case c.Type == "text" && c.Text != nil:
@@ -305,7 +305,7 @@ func (b *blockBuilder) addImage(mime, data string) {
 		return
 	}
 	b.blocks = append(b.blocks, protocol.Image(mime, data))
-	if path := b.saveBlob(mime, data); path != "" {
+	if path := b.saveBlobFile(mime, data); path != "" {
 		b.addText("[Image: source: %s]", path)
 	}
 }
@@ -334,15 +334,15 @@ func (b *blockBuilder) addBinaryNote(kind, mime, data string) {
 	if decoded, err := base64.StdEncoding.DecodeString(data); err == nil {
 		size = len(decoded)
 	}
-	if path := b.saveBlob(mime, data); path != "" {
+	if path := b.saveBlobFile(mime, data); path != "" {
 		b.addText("[%s] Binary content (%s, %d bytes) saved to %s", kind, mime, size, path)
 		return
 	}
 	b.addText("[%s] Binary content (%s, %d bytes)", kind, mime, size)
 }
 
-// saveBlob stores base64 data as a file and returns the path; "" means not stored.
-func (b *blockBuilder) saveBlob(mime, data string) string {
+// saveBlobFile stores base64 data as a file and returns the path; "" means not stored.
+func (b *blockBuilder) saveBlobFile(mime, data string) string {
 	if b.files == nil {
 		return ""
 	}
@@ -359,8 +359,8 @@ func (b *blockBuilder) saveBlob(mime, data string) string {
 
 type calledTool struct {
 	protocol.Tool
-	isModern bool                 // results are those of revision 2026-07-28
-	output   *outputschema.Schema // nil means any structured content
+	isModern     bool                 // results are those of revision 2026-07-28
+	outputSchema *outputschema.Schema // nil means any structured content
 }
 
 // outputSchema returns the schema that a tool's results must match. nil means that results are not checked: the tool
@@ -385,16 +385,16 @@ func (s *server) outputSchema(tool string) (*outputschema.Schema, error) {
 	return nil, nil
 }
 
-// outputDefect returns, in the words of the real CLI, why the structured content of a successful result does not match
+// outputSchemaViolation returns, in the words of the real CLI, why the structured content of a successful result does not match
 // the output schema of its tool; "" means that it matches.
-func (t calledTool) outputDefect(structured json.RawMessage) string {
+func (t calledTool) outputSchemaViolation(structured json.RawMessage) string {
 	switch {
-	case t.output == nil:
+	case t.outputSchema == nil:
 		return ""
 	case structured == nil:
 		return fmt.Sprintf("Tool %s has an output schema but did not return structured content", t.RawName)
 	}
-	if err := t.output.Validate(structured); err != nil {
+	if err := t.outputSchema.Validate(structured); err != nil {
 		return "Structured content does not match the tool's output schema: " + err.Error()
 	}
 	return ""

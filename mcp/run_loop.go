@@ -16,16 +16,16 @@ import (
 // connectionLoop is the part of the state of a server that only runUntilCancelled uses.
 type connectionLoop struct {
 	*server
-	conn        *connection.Conn // current connection, which may be closing
-	stopDial    context.CancelFunc
-	dialed      chan dialResult    // nil means not connecting
-	retryTimer  *time.Timer        // nil means no attempt to connect is scheduled
-	refreshed   chan refreshResult // nil means no refresh in progress
-	nextRefresh *time.Timer        // nil means a refresh may start immediately
-	wasDialed   bool
-	attempts    int              // number of attempts to reconnect in a row
-	stableAfter <-chan time.Time // fires when the connection has lasted long enough that losing it is not a failed attempt
-	retries     int              // number of retries of the first connect after temporary errors
+	conn                *connection.Conn // current connection, which may be closing
+	stopDial            context.CancelFunc
+	dialResults         chan dialResult    // nil means not connecting
+	retryTimer          *time.Timer        // nil means no attempt to connect is scheduled
+	refreshResults      chan refreshResult // nil means no refresh in progress
+	nextRefresh         *time.Timer        // nil means a refresh may start immediately
+	wasDialed           bool
+	reconnectAttempts   int              // number of attempts to reconnect in a row
+	stableAfter         <-chan time.Time // fires when the connection has lasted long enough that losing it is not a failed attempt
+	firstConnectRetries int              // number of retries of the first connect after temporary errors
 }
 
 // runUntilCancelled connects, reconnects and refreshes the server until ctx ends.
@@ -33,7 +33,7 @@ func (l *connectionLoop) runUntilCancelled(ctx context.Context) {
 	defer close(l.done)
 	defer l.shutdown(ctx)
 	if l.cfg.Disabled {
-		l.disable()
+		l.setStateDisabled()
 	} else {
 		l.startConnectAttempt(ctx)
 	}
@@ -44,19 +44,19 @@ func (l *connectionLoop) runUntilCancelled(ctx context.Context) {
 		case o := <-l.stateChanges:
 			l.applyRequestedStateChange(ctx, o)
 			close(o.accepted)
-		case r := <-l.dialed:
+		case r := <-l.dialResults:
 			l.handleDialResult(ctx, r)
 		case <-l.connectionLost():
-			l.handleLoss(ctx)
+			l.handleLostConnection(ctx)
 		case <-timerChannel(l.retryTimer):
 			l.retryTimer = nil
-			l.dial(ctx)
-		case <-l.refreshReady():
-			l.refresh(ctx)
+			l.startDialInBackground(ctx)
+		case <-l.refreshMayStart():
+			l.startListRefresh(ctx)
 		case <-timerChannel(l.nextRefresh):
 			l.nextRefresh = nil
-		case fresh := <-l.refreshed:
-			l.refreshed = nil
+		case fresh := <-l.refreshResults:
+			l.refreshResults = nil
 			l.applyRefresh(fresh)
 		}
 	}
@@ -76,9 +76,9 @@ func (l *connectionLoop) connectionLost() <-chan struct{} {
 	return l.conn.Lost()
 }
 
-// refreshReady returns a channel that is ready when the server's lists have changed; nil while no refresh may start.
-func (l *connectionLoop) refreshReady() <-chan struct{} {
-	if l.conn == nil || l.refreshed != nil || l.nextRefresh != nil {
+// refreshMayStart returns a channel that is ready when the server's lists have changed; nil while no refresh may start.
+func (l *connectionLoop) refreshMayStart() <-chan struct{} {
+	if l.conn == nil || l.refreshResults != nil || l.nextRefresh != nil {
 		return nil
 	}
 	return l.conn.ListsChanged()
@@ -87,49 +87,51 @@ func (l *connectionLoop) refreshReady() <-chan struct{} {
 func (l *connectionLoop) applyRequestedStateChange(ctx context.Context, requested stateChange) {
 	switch requested.target {
 	case StateConnected:
-		if l.conn == nil && l.dialed == nil {
+		if l.conn == nil && l.dialResults == nil {
 			if requested.singleAttempt {
-				l.retries = maxRetries
+				l.firstConnectRetries = maxRetries
 			} else {
-				l.attempts, l.retries = 0, 0
+				l.reconnectAttempts, l.firstConnectRetries = 0, 0
 			}
 			l.startConnectAttempt(ctx)
 		}
 	case StateDisabled:
-		l.disconnect(ctx)
-		l.disable()
+		l.dropConnectionAndAttempts(ctx)
+		l.setStateDisabled()
 	default:
-		l.disconnect(ctx)
+		l.dropConnectionAndAttempts(ctx)
 		l.updateStatus(func(st *status) { st.state = StateDisconnected })
 	}
 }
 
-func (l *connectionLoop) disable() { l.updateStatus(func(st *status) { st.state = StateDisabled }) }
+func (l *connectionLoop) setStateDisabled() {
+	l.updateStatus(func(st *status) { st.state = StateDisabled })
+}
 
 func (l *connectionLoop) startConnectAttempt(ctx context.Context) {
 	l.updateStatus(func(st *status) { st.state = StateConnecting })
-	l.dial(ctx)
+	l.startDialInBackground(ctx)
 }
 
-func (l *connectionLoop) dial(ctx context.Context) {
-	l.stopRetry()
+func (l *connectionLoop) startDialInBackground(ctx context.Context) {
+	l.cancelScheduledRetry()
 	dialCtx, stop := context.WithCancel(ctx)
 	result := make(chan dialResult, 1)
 	isFirst := !l.wasDialed
-	l.dialed, l.stopDial, l.wasDialed = result, stop, true
-	l.tasks.Go(func() { // returns after the attempt, which has a time limit
+	l.dialResults, l.stopDial, l.wasDialed = result, stop, true
+	l.goroutines.Go(func() { // returns after the attempt, which has a time limit
 		result <- l.connectOnce(ctx, dialCtx, isFirst)
 	})
 }
 
 func (l *connectionLoop) handleDialResult(ctx context.Context, r dialResult) {
 	l.stopDial()
-	l.dialed, l.stopDial = nil, nil
+	l.dialResults, l.stopDial = nil, nil
 	if r.err != nil {
 		l.scheduleRetryOrMarkFailed(r.err)
 		return
 	}
-	l.retries, l.stableAfter = 0, time.After(l.options.Pauses.Reconnect)
+	l.firstConnectRetries, l.stableAfter = 0, time.After(l.options.Pauses.Reconnect)
 	l.conn = r.conn
 	if !r.conn.IsModern() { // the real CLI ignores changes that were reported earlier
 		r.conn.ForgetChanges()
@@ -144,7 +146,7 @@ func (l *connectionLoop) handleDialResult(ctx context.Context, r dialResult) {
 		return
 	}
 	if r.conn.IsConnectionLostOrClosed() {
-		l.handleLoss(ctx)
+		l.handleLostConnection(ctx)
 		return
 	}
 	l.resubscribe(ctx, r.conn)
@@ -153,30 +155,30 @@ func (l *connectionLoop) handleDialResult(ctx context.Context, r dialResult) {
 func (l *connectionLoop) scheduleRetryOrMarkFailed(dialErr error) {
 	var d *connection.DialError
 	if !errors.As(dialErr, &d) {
-		d = &connection.DialError{Reason: dialErr.Error(), Wire: connection.StartErrorText(dialErr)}
+		d = &connection.DialError{Reason: dialErr.Error(), CLIText: connection.StartErrorText(dialErr)}
 	}
-	if (l.attempts > 0 || d.IsLoss) && l.attempts < maxReconnects && !d.NeedsAuth {
+	if (l.reconnectAttempts > 0 || d.IsLossAfterHandshake) && l.reconnectAttempts < maxReconnects && !d.NeedsAuth {
 		l.scheduleReconnect()
 		l.updateStatus(func(st *status) {
-			st.state, st.attempt, st.err, st.wireErr = StateReconnecting, l.attempts, d.Reason, d.Wire
+			st.state, st.attempt, st.connectError, st.cliErrorText = StateReconnecting, l.reconnectAttempts, d.Reason, d.CLIText
 		})
 		return
 	}
-	wasConnected := l.attempts > 0
+	wasConnected := l.reconnectAttempts > 0
 	if wasConnected && d.IsTransient {
 		l.scheduleReconnect()
 	} else {
-		l.attempts = 0
+		l.reconnectAttempts = 0
 	}
-	isRetried := d.IsTransient && !wasConnected && l.retries < maxRetries
+	isRetried := d.IsTransient && !wasConnected && l.firstConnectRetries < maxRetries
 	if isRetried {
-		l.retryTimer = time.NewTimer(l.options.Pauses.Retry * connectPauses[l.retries])
-		l.retries++
+		l.retryTimer = time.NewTimer(l.options.Pauses.Retry * connectPauses[l.firstConnectRetries])
+		l.firstConnectRetries++
 	}
 	l.updateStatus(func(st *status) {
-		st.state, st.err, st.wireErr = StateFailed, d.Reason, d.Wire
+		st.state, st.connectError, st.cliErrorText = StateFailed, d.Reason, d.CLIText
 		st.isRetried, st.isFinal = isRetried, d.IsFinal || d.Status == http.StatusTooManyRequests
-		st.failures++
+		st.failedAttempts++
 		switch {
 		case d.NeedsAuth:
 			st.state = StateNeedsAuth
@@ -209,18 +211,18 @@ func reconnectPause(attempts int, unit time.Duration) time.Duration {
 }
 
 func (l *connectionLoop) scheduleReconnect() {
-	l.retryTimer = time.NewTimer(reconnectPause(l.attempts, l.options.Pauses.Reconnect))
-	l.attempts++
+	l.retryTimer = time.NewTimer(reconnectPause(l.reconnectAttempts, l.options.Pauses.Reconnect))
+	l.reconnectAttempts++
 }
 
-func (l *connectionLoop) stopRetry() {
+func (l *connectionLoop) cancelScheduledRetry() {
 	if l.retryTimer != nil {
 		l.retryTimer.Stop()
 		l.retryTimer = nil
 	}
 }
 
-func (l *connectionLoop) handleLoss(ctx context.Context) {
+func (l *connectionLoop) handleLostConnection(ctx context.Context) {
 	c := l.conn
 	l.conn = nil
 	reason := string(c.LostBy())
@@ -233,7 +235,7 @@ func (l *connectionLoop) handleLoss(ctx context.Context) {
 	}
 	l.closeInBackground(ctx, c)
 	if c.LostBy() == connection.LostNeedsAuth { // another attempt would also be refused
-		l.scheduleRetryOrMarkFailed(&connection.DialError{Reason: reason, Wire: reason, NeedsAuth: true})
+		l.scheduleRetryOrMarkFailed(&connection.DialError{Reason: reason, CLIText: reason, NeedsAuth: true})
 		return
 	}
 	wasUsed := c.WasAnyToolCalled()
@@ -242,18 +244,18 @@ func (l *connectionLoop) handleLoss(ctx context.Context) {
 		wasUsed = true
 	default:
 	}
-	if l.attempts > 0 && l.isRemote() && !wasUsed {
-		l.scheduleRetryOrMarkFailed(&connection.DialError{Reason: reason, Wire: connection.ClosedAgainText, IsTransient: true, IsLoss: true})
+	if l.reconnectAttempts > 0 && l.isRemote() && !wasUsed {
+		l.scheduleRetryOrMarkFailed(&connection.DialError{Reason: reason, CLIText: connection.ClosedAgainText, IsTransient: true, IsLossAfterHandshake: true})
 		return
 	}
-	l.attempts = 0
+	l.reconnectAttempts = 0
 	if auto := l.cfg.AutoReconnect; auto == nil && l.isRemote() || auto != nil && *auto {
-		l.attempts = 1
+		l.reconnectAttempts = 1
 		l.startConnectAttempt(ctx)
 		return
 	}
 	l.updateStatus(func(st *status) {
-		st.state, st.err, st.wireErr = StateFailed, reason, ErrConnectionClosed.Error()
+		st.state, st.connectError, st.cliErrorText = StateFailed, reason, ErrConnectionClosed.Error()
 		if l.cfg.Type == typeStdio || l.cfg.Type == "" {
 			st.state = StateLost
 		}
@@ -261,18 +263,18 @@ func (l *connectionLoop) handleLoss(ctx context.Context) {
 }
 
 func (l *connectionLoop) closeInBackground(ctx context.Context, c *connection.Conn) {
-	l.tasks.Go(func() { c.Close(context.WithoutCancel(ctx)) }) // returns soon, because Close has a time limit
+	l.goroutines.Go(func() { c.Close(context.WithoutCancel(ctx)) }) // returns soon, because Close has a time limit
 }
 
-func (l *connectionLoop) disconnect(ctx context.Context) {
-	l.stopRetry()
-	l.attempts = 0
-	if l.dialed != nil {
+func (l *connectionLoop) dropConnectionAndAttempts(ctx context.Context) {
+	l.cancelScheduledRetry()
+	l.reconnectAttempts = 0
+	if l.dialResults != nil {
 		l.stopDial()
-		if r := <-l.dialed; r.conn != nil {
+		if r := <-l.dialResults; r.conn != nil {
 			l.closeInBackground(ctx, r.conn)
 		}
-		l.dialed = nil
+		l.dialResults = nil
 	}
 	if l.conn != nil {
 		l.closeInBackground(ctx, l.conn)
@@ -282,12 +284,12 @@ func (l *connectionLoop) disconnect(ctx context.Context) {
 
 // shutdown closes everything and returns when all processes and connections of the server have ended.
 func (l *connectionLoop) shutdown(ctx context.Context) {
-	l.stopRetry()
+	l.cancelScheduledRetry()
 	if l.nextRefresh != nil {
 		l.nextRefresh.Stop()
 	}
-	if l.dialed != nil { // ctx is cancelled, so the attempt fails soon
-		if r := <-l.dialed; r.conn != nil {
+	if l.dialResults != nil { // ctx is cancelled, so the attempt fails soon
+		if r := <-l.dialResults; r.conn != nil {
 			l.conn = r.conn
 		}
 	}
@@ -299,24 +301,24 @@ func (l *connectionLoop) shutdown(ctx context.Context) {
 }
 
 type refreshResult struct {
-	conn  *connection.Conn
-	seen  int64 // number of list changes that the server had reported before the fetch, so the lists contain them
-	lists serverLists
-	err   error
+	conn            *connection.Conn
+	listChangesSeen int64 // number of list changes that the server had reported before the fetch, so the lists contain them
+	lists           serverLists
+	err             error
 }
 
-// refresh fetches the changed lists, at most once per minPauseBetweenListRefreshes.
-func (l *connectionLoop) refresh(ctx context.Context) {
+// startListRefresh fetches the changed lists, at most once per minPauseBetweenListRefreshes.
+func (l *connectionLoop) startListRefresh(ctx context.Context) {
 	c := l.conn
 	result := make(chan refreshResult, 1)
-	l.refreshed = result
+	l.refreshResults = result
 	l.nextRefresh = time.NewTimer(minPauseBetweenListRefreshes)
 	changed, seen := c.TakeChanges()
 	st, _ := l.statusAndChangeSignal()
-	l.tasks.Go(func() { // returns within the connect timeout
+	l.goroutines.Go(func() { // returns within the connect timeout
 		limit, stop := context.WithTimeout(ctx, l.connectTimeout())
 		defer stop()
-		fresh, err := listFetcher{c, l.cfg, l.options.Pauses.Retry, l.options.IgnoreUndeclared}.fetch(limit, st.lists, changed)
+		fresh, err := listFetcher{c, l.cfg, l.options.Pauses.Retry, l.options.IgnoreUndeclared}.fetchListsWithRetries(limit, st.lists, changed)
 		err = cmp.Or(err, fresh.err)
 		result <- refreshResult{c, seen, fresh, err}
 	})
@@ -328,7 +330,7 @@ func (l *connectionLoop) applyRefresh(r refreshResult) {
 		return
 	}
 	l.updateStatus(func(st *status) {
-		r.conn.MarkFetched(r.seen)
+		r.conn.MarkFetched(r.listChangesSeen)
 		if r.err != nil {
 			st.warnings = []string{fmt.Sprintf("refreshing the lists failed: %v", r.err)}
 			return
@@ -347,7 +349,7 @@ func (l *connectionLoop) resubscribe(ctx context.Context, c *connection.Conn) {
 	if len(uris) == 0 {
 		return
 	}
-	l.tasks.Go(func() { // returns within the connect timeout
+	l.goroutines.Go(func() { // returns within the connect timeout
 		limit, stop := context.WithTimeout(ctx, l.connectTimeout())
 		defer stop()
 		for _, uri := range uris {

@@ -110,27 +110,27 @@ type server struct {
 	done         chan struct{}               // closed when the connectionLoop has ended and everything is shut down
 	login        atomic.Pointer[oauth.Login] // the latest login; nil means none
 
-	mu            sync.Mutex
-	current       status
-	changed       chan struct{}   // closed and replaced at every change
-	subscriptions map[string]bool // URIs of subscribed resources
-	lateAttempt   callConnectAttempt
+	mu             sync.Mutex
+	current        status
+	statusChanged  chan struct{}   // closed and replaced at every change
+	subscriptions  map[string]bool // URIs of subscribed resources
+	attemptForCall callConnectAttempt
 }
 
 // status is the current state of a server. Only updateStatus changes it.
 type status struct {
-	state      State
-	attempt    int              // number of the attempt to reconnect, from 1
-	conn       *connection.Conn // nil unless connected
-	initResult connection.InitializeResult
-	lists      serverLists
-	err        string // why the server is not connected
-	wireErr    string
-	stderrTail []string // last lines of standard error, after a loss
-	isRetried  bool     // the attempt to connect failed and will be repeated soon
-	isFinal    bool     // the last attempt to connect failed, and calls must not try again
-	failures   int
-	warnings   []string
+	state          State
+	attempt        int              // number of the attempt to reconnect, from 1
+	conn           *connection.Conn // nil unless connected
+	initResult     connection.InitializeResult
+	lists          serverLists
+	connectError   string // why the server is not connected
+	cliErrorText   string
+	stderrTail     []string // last lines of standard error, after a loss
+	isRetried      bool     // the attempt to connect failed and will be repeated soon
+	isFinal        bool     // the last attempt to connect failed, and calls must not try again
+	failedAttempts int
+	warnings       []string
 }
 
 type stateChange struct {
@@ -142,7 +142,7 @@ type stateChange struct {
 func newServer(c *managerState, cfg ServerConfig) *server {
 	s := &server{
 		managerState: c, cfg: cfg,
-		stateChanges: make(chan stateChange), done: make(chan struct{}), changed: make(chan struct{}),
+		stateChanges: make(chan stateChange), done: make(chan struct{}), statusChanged: make(chan struct{}),
 		cancel: func() {}, subscriptions: map[string]bool{},
 		current: status{state: StateConfigured},
 	}
@@ -161,25 +161,25 @@ func (s *server) updateStatus(change func(st *status)) {
 	change(&s.current)
 	switch s.current.state {
 	case StateConnected:
-		s.current.err, s.current.wireErr, s.current.attempt = "", "", 0
+		s.current.connectError, s.current.cliErrorText, s.current.attempt = "", "", 0
 	case StateFailed, StateNeedsAuth, StateDisabled, StateDisconnected:
 		s.current.conn, s.current.lists = nil, serverLists{}
 	default:
 		s.current.conn = nil
 	}
-	close(s.changed)
-	s.changed = make(chan struct{})
-	s.version.Add(1)
+	close(s.statusChanged)
+	s.statusChanged = make(chan struct{})
+	s.changeCount.Add(1)
 }
 
 func (s *server) statusAndChangeSignal() (statusNow status, changeSignal <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.current, s.changed
+	return s.current, s.statusChanged
 }
 
-// waitFor waits until isReached is true for the status of the server or ctx ends, and returns the last status.
-func (s *server) waitFor(ctx context.Context, isReached func(st status) bool) (status, error) {
+// waitForStatus waits until isReached is true for the status of the server or ctx ends, and returns the last status.
+func (s *server) waitForStatus(ctx context.Context, isReached func(st status) bool) (status, error) {
 	for {
 		st, changed := s.statusAndChangeSignal()
 		if isReached(st) {
@@ -194,10 +194,10 @@ func (s *server) waitFor(ctx context.Context, isReached func(st status) bool) (s
 }
 
 func (s *server) waitSettled(ctx context.Context) (status, error) {
-	return s.waitFor(ctx, func(st status) bool { return st.state != StateConfigured && st.state != StateConnecting })
+	return s.waitForStatus(ctx, func(st status) bool { return st.state != StateConfigured && st.state != StateConnecting })
 }
 
-func (s *server) requestStateChange(ctx context.Context, r stateChange) error {
+func (s *server) sendStateChange(ctx context.Context, r stateChange) error {
 	r.accepted = make(chan struct{})
 	select {
 	case s.stateChanges <- r:
@@ -223,7 +223,7 @@ func (s *server) connectionReconnectingIfLost(ctx context.Context) (*connection.
 	}
 	switch {
 	case st.state == StateLost, st.state == StateConnected && st.conn == nil:
-		st, err = s.connectAgain(ctx)
+		st, err = s.connectOnceAndWait(ctx)
 	case st.state == StateConnecting:
 		st, err = s.waitSettled(ctx)
 	}
@@ -238,8 +238,8 @@ func (s *server) connectionReconnectingIfLost(ctx context.Context) (*connection.
 	return st.conn, nil
 }
 
-func (s *server) connectAgain(ctx context.Context) (status, error) {
-	if err := s.requestStateChange(ctx, stateChange{target: StateConnected, singleAttempt: true}); err != nil {
+func (s *server) connectOnceAndWait(ctx context.Context) (status, error) {
+	if err := s.sendStateChange(ctx, stateChange{target: StateConnected, singleAttempt: true}); err != nil {
 		return status{}, fmt.Errorf("%w: %v", notConnectedError{s.cfg.Name}, err)
 	}
 	return s.waitSettled(ctx)
@@ -261,7 +261,7 @@ const pauseAfterFirstFailedConnectForCall = 10 * time.Second
 // connectForCall tries once to connect a failed server, unless the last attempt was too recent. If the server is connected,
 // failureNote is "".
 func (s *server) connectForCall(ctx context.Context, useID string) (failureNote string, err error) {
-	a := &s.lateAttempt
+	a := &s.attemptForCall
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := s.options.Credentials.Now()
@@ -271,7 +271,7 @@ func (s *server) connectForCall(ctx context.Context, useID string) (failureNote 
 	case now.Before(a.next) && !now.IsZero():
 		a.note = fmt.Sprintf("MCP server %q did not connect when it was last tried, and is not tried again for %.0f s.", s.cfg.Name, math.Ceil(a.next.Sub(now).Seconds()))
 	default:
-		if st, err := s.connectAgain(ctx); err != nil || st.state == StateConnected {
+		if st, err := s.connectOnceAndWait(ctx); err != nil || st.state == StateConnected {
 			a.failures, a.next = 0, time.Time{}
 			return "", err
 		}
@@ -286,7 +286,7 @@ func (s *server) connectForCall(ctx context.Context, useID string) (failureNote 
 // currentStatus returns the status. If the connection was just lost, it first waits until the loss
 // is recorded. Otherwise, a call right after a crash would use the dead connection.
 func (s *server) currentStatus(ctx context.Context) (status, error) {
-	return s.waitFor(ctx, func(st status) bool { return st.conn == nil || !st.conn.IsConnectionLostOrClosed() })
+	return s.waitForStatus(ctx, func(st status) bool { return st.conn == nil || !st.conn.IsConnectionLostOrClosed() })
 }
 
 // statusReport builds the ServerStatus of a server. configuredBy is the source that set it with SetServers, or empty.
@@ -296,7 +296,7 @@ func (s *server) statusReport(configuredBy string) ServerStatus {
 		Name: s.cfg.Name, State: st.state, Status: st.state.CLIStatus(), Source: cmp.Or(configuredBy, s.cfg.Source), Config: s.cfg,
 		Info: st.initResult.ServerInfo, ProtocolVersion: st.initResult.ProtocolVersion,
 		Capabilities: st.initResult.Capabilities, Instructions: st.initResult.Instructions,
-		Error: st.err, WireError: st.wireErr, Attempt: st.attempt,
+		Error: st.connectError, WireError: st.cliErrorText, Attempt: st.attempt,
 		Tools: slices.Clone(st.lists.tools), RawTools: slices.Clone(st.lists.rawTools), Prompts: slices.Clone(st.lists.prompts),
 		Warnings: slices.Concat(st.lists.toolPromptAndResourceWarnings(), st.warnings),
 	}

@@ -21,8 +21,8 @@ type managerState struct {
 	localSlots  chan struct{}         // one slot for each local server that may connect at the same time
 	remoteSlots chan struct{}         // one slot for each remote server that may connect at the same time
 
-	tasks                  sync.WaitGroup           // goroutines that Close waits for
-	version                atomic.Int64             // counts changes of any server
+	goroutines             sync.WaitGroup           // goroutines that Close waits for
+	changeCount            atomic.Int64             // counts changes of any server
 	roots                  atomic.Pointer[[]string] // absolute paths; never nil
 	pendingResourceUpdates pendingResourceUpdates
 }
@@ -52,14 +52,14 @@ func (c *managerState) acquireConnectAttemptSlot(ctx context.Context, transportT
 	}
 }
 
-func (c *managerState) variables() configVariableValues {
+func (c *managerState) configVariables() configVariableValues {
 	return newVariables(c.options.Environ, c.options.CWD)
 }
 
-// sameConfig reports whether two entries with the same name have equal expanded values. Their sources may differ.
-func (c *managerState) sameConfig(old, desired ServerConfig) bool {
+// equalAfterExpansion reports whether two entries with the same name have equal expanded values. Their sources may differ.
+func (c *managerState) equalAfterExpansion(old, desired ServerConfig) bool {
 	desired.Source = old.Source
-	vars := c.variables()
+	vars := c.configVariables()
 	a, _ := expandConfig(old, vars)
 	b, _ := expandConfig(desired, vars)
 	return reflect.DeepEqual(a, b)
@@ -69,8 +69,8 @@ func (c *managerState) resultConverterFor(server string) resultConverter {
 	return resultConverter{Files: c.options.Files, MaxTokens: c.options.MaxOutputTokens, Log: c.debug.LogOfServer(server)}
 }
 
-// environ returns the environment of a stdio server, without the telemetry settings of the CLI.
-func (c *managerState) environ(cfg ServerConfig) []string {
+// serverEnviron returns the environment of a stdio server, without the telemetry settings of the CLI.
+func (c *managerState) serverEnviron(cfg ServerConfig) []string {
 	env := slices.DeleteFunc(slices.Clone(c.options.Environ), func(kv string) bool {
 		return strings.HasPrefix(kv, "OTEL_")
 	})
@@ -98,8 +98,8 @@ func (c *managerState) userAgent() string {
 	return "claude-code/" + c.options.ClientVersion + " (" + about + ")"
 }
 
-// rootList returns the result of roots/list.
-func (c *managerState) rootList() map[string]any {
+// rootsListResult returns the result of roots/list.
+func (c *managerState) rootsListResult() map[string]any {
 	list := []map[string]string{}
 	for _, dir := range *c.roots.Load() {
 		u := url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}
@@ -117,8 +117,8 @@ type pendingResourceUpdates struct {
 
 type resourceUpdate struct{ server, uri string }
 
-// reportUpdate reports a changed resource to Options.ResourceUpdated on another goroutine.
-func (c *managerState) reportUpdate(server, uri string) {
+// reportResourceUpdateInBackground reports a changed resource to Options.ResourceUpdated on another goroutine.
+func (c *managerState) reportResourceUpdateInBackground(server, uri string) {
 	if c.options.ResourceUpdated == nil {
 		return
 	}

@@ -18,7 +18,7 @@ type ShadowedTool struct {
 
 // toolCatalogue is the table of callable tools. Its keys are canonical names, which cannot be split into server and tool.
 type toolCatalogue struct {
-	version       int64 // value of managerState.version from which the table was built
+	changeCount   int64 // value of managerState.changeCount from which the table was built
 	tools         []protocol.Tool
 	owners        map[string]*server // by canonical name
 	byName        map[string]int     // canonical name → index in tools
@@ -26,7 +26,7 @@ type toolCatalogue struct {
 }
 
 func newToolCatalogue(servers []*server, statusVersion int64) *toolCatalogue {
-	c := &toolCatalogue{version: statusVersion, owners: map[string]*server{}, byName: map[string]int{}}
+	c := &toolCatalogue{changeCount: statusVersion, owners: map[string]*server{}, byName: map[string]int{}}
 	for _, s := range servers {
 		st, _ := s.statusAndChangeSignal()
 		if s.cfg.Name == "ide" { // connected, but its tools are not shown

@@ -37,10 +37,10 @@ import (
 type Client struct {
 	options Options
 
-	mu          sync.Mutex
-	loaded      bool
-	credentials credentials
-	nonces      sync.Map // see dpopProofTransport
+	mu                sync.Mutex
+	credentialsLoaded bool
+	credentials       credentials
+	nonces            sync.Map // see dpopProofTransport
 }
 
 // NewClient returns a client; it reads nothing yet.
@@ -58,14 +58,14 @@ var ErrNeedsLogin = errors.New("no valid credentials for the server")
 func (c *Client) Authorization(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.loaded {
+	if !c.credentialsLoaded {
 		if err := c.loadCredentials(); err != nil {
 			return "", err
 		}
 	}
 	used := c.credentials
 	if c.isExpiring() {
-		if err := c.refreshToken(ctx, challenge{}); err == nil {
+		if err := c.requestAndStoreNewToken(ctx, challenge{}); err == nil {
 			used = c.credentials
 		}
 	}
@@ -88,7 +88,7 @@ func (h credentials) authorizationHeader() string {
 }
 
 func (c *Client) loadCredentials() error {
-	c.credentials, c.loaded = credentials{}, true
+	c.credentials, c.credentialsLoaded = credentials{}, true
 	return c.options.Store.loadEntry(tokensKey, c.options.Server.credentialsEntryKey(), &c.credentials)
 }
 
@@ -126,7 +126,7 @@ func (c *Client) Renew(ctx context.Context, r Refusal) (string, error) {
 		}
 		return "", &ScopeError{c.options.Server.Name, ch.scope}
 	}
-	if err := c.refreshToken(ctx, ch); err != nil {
+	if err := c.requestAndStoreNewToken(ctx, ch); err != nil {
 		return "", err
 	}
 	return c.credentials.authorizationHeader(), nil
@@ -139,7 +139,7 @@ func (c *Client) storeNextScopes(ctx context.Context, ch challenge) error {
 		return err
 	}
 	return c.updateCredentials(func(h *credentials) {
-		h.Discovery = f.state
+		h.Discovery = f.stored
 		scopes := strings.Fields(h.Scope)
 		for s := range strings.FieldsSeq(ch.scope) {
 			if !slices.Contains(scopes, s) {
@@ -151,7 +151,7 @@ func (c *Client) storeNextScopes(ctx context.Context, ch challenge) error {
 }
 
 func (c *Client) updateCredentials(apply func(h *credentials)) error {
-	unlock, err := c.options.Store.lock()
+	unlock, err := c.options.Store.lockFile()
 	if err != nil {
 		return err
 	}
@@ -169,10 +169,10 @@ func (c *Client) saveCredentials() error {
 	return c.options.Store.saveEntry(tokensKey, c.options.Server.credentialsEntryKey(), c.credentials)
 }
 
-// refreshToken replaces the current token. Other processes that use the same file wait and then use the new token, because
-// a refresh token may be valid only once.
-func (c *Client) refreshToken(ctx context.Context, ch challenge) error {
-	unlock, err := c.options.Store.lock()
+// requestAndStoreNewToken replaces the current token. Other processes that use the same file wait and then use the new
+// token, because a refresh token may be valid only once.
+func (c *Client) requestAndStoreNewToken(ctx context.Context, ch challenge) error {
+	unlock, err := c.options.Store.lockFile()
 	if err != nil {
 		return err
 	}
@@ -191,9 +191,9 @@ func (c *Client) refreshToken(ctx context.Context, ch challenge) error {
 		}
 		return err
 	}
-	c.credentials.Discovery = f.state
+	c.credentials.Discovery = f.stored
 	if old == "" && c.credentials.RefreshToken == "" {
-		return c.recordRefusal(ctx, f)
+		return c.recordTokenlessRefusal(ctx, f)
 	}
 	if f.metadata.hasClientCredentialsGrantOnly() && c.credentials.RefreshToken == "" && c.options.Config.ClientID != "" {
 		return c.rewordDiscoveryError(c.loginAsMachine(ctx, f, strings.Fields(c.credentials.Scope)))
@@ -202,12 +202,12 @@ func (c *Client) refreshToken(ctx context.Context, ch challenge) error {
 		c.credentials.AccessToken, c.credentials.RefreshToken, c.credentials.ExpiresAt = "", "", 0
 		return cmp.Or(c.saveCredentials(), ErrNeedsLogin)
 	}
-	h := c.newHandler(f, c.credentials.ClientID, cmp.Or(c.credentials.ClientSecret, c.StoredClientSecret()), "", nil)
+	h := c.newMCPGoHandler(f, c.credentials.ClientID, cmp.Or(c.credentials.ClientSecret, c.StoredClientSecret()), "", nil)
 	if _, err = h.RefreshToken(ctx, c.credentials.RefreshToken); err == nil {
 		return nil // saveOnlyTokenStore has saved the token
 	}
 	if refused, ok := errors.AsType[transport.OAuthError](err); ok { // trying again would not help
-		c.credentials = credentials{Discovery: f.state, ClientID: c.credentials.ClientID, ClientSecret: c.credentials.ClientSecret, Issuer: c.credentials.Issuer, RedirectURI: c.credentials.RedirectURI}
+		c.credentials = credentials{Discovery: f.stored, ClientID: c.credentials.ClientID, ClientSecret: c.credentials.ClientSecret, Issuer: c.credentials.Issuer, RedirectURI: c.credentials.RedirectURI}
 		if refused.ErrorCode == "invalid_client" {
 			c.credentials.ClientID, c.credentials.ClientSecret, c.credentials.Issuer = "", "", ""
 		}
@@ -218,7 +218,7 @@ func (c *Client) refreshToken(ctx context.Context, ch challenge) error {
 
 func (c *Client) newRefreshDiscovery(ctx context.Context, ch challenge) (*discovery, error) {
 	if ch == (challenge{}) && c.credentials.Discovery != nil && c.credentials.Discovery.ResourceURL != "" {
-		return c.options.resumeDiscovery(ctx, c.credentials.Discovery)
+		return c.options.rebuildDiscovery(ctx, c.credentials.Discovery)
 	}
 	return c.options.discover(ctx, ch, c.credentials.Discovery)
 }
@@ -251,8 +251,8 @@ func (s saveOnlyTokenStore) SaveToken(ctx context.Context, t *transport.Token) e
 	return s.saveCredentials()
 }
 
-func (c *Client) newHandler(f *discovery, id, secret, redirect string, scopes []string) *transport.OAuthHandler {
-	method := f.metadata.authMethod()
+func (c *Client) newMCPGoHandler(f *discovery, id, secret, redirect string, scopes []string) *transport.OAuthHandler {
+	method := f.metadata.secretTransmissionMethod()
 	if isPrivateKey(secret) || len(f.metadata.AuthMethods) > 0 && !slices.Contains(f.metadata.AuthMethods, method) {
 		secret = ""
 	}
@@ -261,9 +261,9 @@ func (c *Client) newHandler(f *discovery, id, secret, redirect string, scopes []
 	h := transport.NewOAuthHandler(transport.OAuthConfig{
 		ClientID: id, ClientSecret: secret, TokenEndpointAuthMethod: method, RedirectURI: redirect, Scopes: scopes,
 		PKCEEnabled: true, TokenStore: saveOnlyTokenStore{c}, HTTPClient: cache.client(),
-		ProtectedResourceMetadataURL: f.state.ResourceURL, AuthServerMetadataURL: c.options.Config.AuthServerMetadataURL,
+		ProtectedResourceMetadataURL: f.stored.ResourceURL, AuthServerMetadataURL: c.options.Config.AuthServerMetadataURL,
 	})
-	h.SetBaseURL(cmp.Or(f.resource.Resource, f.state.Server))
+	h.SetBaseURL(cmp.Or(f.resource.Resource, f.stored.Server))
 	return h
 }
 
@@ -273,7 +273,7 @@ func (c *Client) loginAsMachine(ctx context.Context, f *discovery, scopes []stri
 		ClientID: c.options.Config.ClientID, ClientSecret: c.StoredClientSecret(), TokenURL: f.metadata.Token, Scopes: scopes, AuthStyle: oauth2.AuthStyleInHeader,
 		EndpointParams: url.Values{"resource": {cmp.Or(f.resource.Resource, c.options.Server.URL)}},
 	}
-	if f.metadata.authMethod() == secretInBody {
+	if f.metadata.secretTransmissionMethod() == secretInBody {
 		o.AuthStyle = oauth2.AuthStyleInParams
 	}
 	token, err := requestMachineToken(context.WithValue(ctx, oauth2.HTTPClient, f.cache.client()), o, f.issuer(), c.options.Clock.Now())
@@ -305,7 +305,7 @@ func (c *Client) rewordDiscoveryError(err error) error {
 				text = strings.ReplaceAll(text, secret, "[hidden]")
 			}
 		}
-		return errors.New(excerpt([]byte(text)))
+		return errors.New(excerptOfResponse([]byte(text)))
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return errors.New("ECONNREFUSED: Unable to connect. Is the computer able to access the url?")
@@ -323,12 +323,12 @@ func (c *Client) rewordDiscoveryError(err error) error {
 	return err
 }
 
-// replaceEntry locks the credentials file and replaces the entry of this server in a top-level member; nil removes it.
-func (c *Client) replaceEntry(member string, entry any) error {
+// lockAndReplaceEntry locks the credentials file and replaces the entry of this server in a top-level member; nil removes it.
+func (c *Client) lockAndReplaceEntry(member string, entry any) error {
 	if _, err := os.Stat(c.options.Store.Path); err != nil && entry == nil {
 		return nil
 	}
-	unlock, err := c.options.Store.lock()
+	unlock, err := c.options.Store.lockFile()
 	if err != nil {
 		return fmt.Errorf("locking %s: %w", c.options.Store.Path, err)
 	}
@@ -338,15 +338,17 @@ func (c *Client) replaceEntry(member string, entry any) error {
 
 // Logout removes the tokens of the server and the client that was registered for it.
 func (c *Client) Logout() error {
-	return errors.Join(c.replaceEntry(tokensKey, nil), c.forgetTokenlessRefusal())
+	return errors.Join(c.lockAndReplaceEntry(tokensKey, nil), c.forgetTokenlessRefusal())
 }
 
 // Forget removes all stored data about the server.
-func (c *Client) Forget() error { return errors.Join(c.Logout(), c.replaceEntry(secretsKey, nil)) }
+func (c *Client) Forget() error {
+	return errors.Join(c.Logout(), c.lockAndReplaceEntry(secretsKey, nil))
+}
 
 // SetClientSecret stores the secret of a client that was registered by hand.
 func (c *Client) SetClientSecret(secret string) error {
-	return c.replaceEntry(secretsKey, clientSecret{secret})
+	return c.lockAndReplaceEntry(secretsKey, clientSecret{secret})
 }
 
 // StoredClientSecret returns the stored secret of a client that was registered by hand; empty means none.

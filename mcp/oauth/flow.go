@@ -102,7 +102,7 @@ const (
 	secretInBody   = "client_secret_post"
 )
 
-func (m serverMetadata) authMethod() string {
+func (m serverMetadata) secretTransmissionMethod() string {
 	if len(m.AuthMethods) == 0 || slices.Contains(m.AuthMethods, secretInHeader) {
 		return secretInHeader
 	}
@@ -127,20 +127,20 @@ func IsIncompatible(loginError error) (isLoginPreventedByMetadata bool) {
 
 // discovery contains the metadata of an MCP server and of its authorization server.
 type discovery struct {
-	state    *storedDiscovery
+	stored   *storedDiscovery
 	resource resourceMetadata
 	metadata serverMetadata
 	cache    documentCache
 }
 
-func (f *discovery) issuer() string { return cmp.Or(f.metadata.Issuer, f.state.Server) }
+func (f *discovery) issuer() string { return cmp.Or(f.metadata.Issuer, f.stored.Server) }
 
 // discover reads the metadata of the MCP server and of its authorization server. If the authorization server is already
 // known and the challenge names a metadata URL, the metadata of the authorization server is read first.
 func (o Options) discover(ctx context.Context, ch challenge, known *storedDiscovery) (*discovery, error) {
-	f := &discovery{state: &storedDiscovery{}, cache: documentCache{base: o.baseTransport(), known: map[string][]byte{}}}
+	f := &discovery{stored: &storedDiscovery{}, cache: documentCache{base: o.baseTransport(), documents: map[string][]byte{}}}
 	if known != nil && ch.resourceURL != "" {
-		f.state.Server = known.Server
+		f.stored.Server = known.Server
 		if err := f.readServerMetadata(ctx); err != nil {
 			return nil, err
 		}
@@ -159,56 +159,56 @@ func (o Options) discover(ctx context.Context, ch challenge, known *storedDiscov
 			return nil, err
 		}
 		if found {
-			f.state.ResourceURL = at
+			f.stored.ResourceURL = at
 			break
 		}
 	}
-	if f.state.ResourceURL != "" && !coversServer(f.resource.Resource, o.Server.URL) {
+	if f.stored.ResourceURL != "" && !resourceCoversServer(f.resource.Resource, o.Server.URL) {
 		return nil, cliError(fmt.Sprintf("Protected resource %s does not match expected %s (or origin)", hideURLPath(f.resource.Resource), urlOrigin(server)))
 	}
-	f.state.Server = urlOrigin(server)
+	f.stored.Server = urlOrigin(server)
 	if len(f.resource.Servers) > 0 {
-		f.state.Server = f.resource.Servers[0]
+		f.stored.Server = f.resource.Servers[0]
 	}
 	if f.resource.Resource != o.Server.URL {
-		f.state.Resource = f.resource.Resource
+		f.stored.Resource = f.resource.Resource
 	}
 	if at := o.Config.AuthServerMetadataURL; at != "" {
 		found, err := f.cache.fetchDocument(ctx, at, &f.metadata)
 		if err == nil && !found {
 			err = fmt.Errorf("no metadata at %s: check authServerMetadataUrl", at)
 		}
-		f.state.MetadataFound = found
+		f.stored.MetadataFound = found
 		return f, cmp.Or(err, f.metadata.validate())
 	}
 	return f, f.readServerMetadata(ctx)
 }
 
-// resumeDiscovery rebuilds an earlier discovery. It reads only the authorization server's metadata
+// rebuildDiscovery rebuilds an earlier discovery. It reads only the authorization server's metadata
 // again.
-func (o Options) resumeDiscovery(ctx context.Context, known *storedDiscovery) (*discovery, error) {
+func (o Options) rebuildDiscovery(ctx context.Context, known *storedDiscovery) (*discovery, error) {
 	state := *known
-	f := &discovery{state: &state, cache: documentCache{base: o.baseTransport(), known: map[string][]byte{}}}
+	f := &discovery{stored: &state, cache: documentCache{base: o.baseTransport(), documents: map[string][]byte{}}}
 	f.resource = resourceMetadata{Resource: cmp.Or(known.Resource, o.Server.URL), Servers: []string{known.Server}}
 	document, err := plainjson.Marshal(f.resource)
 	if err != nil {
 		return nil, err
 	}
-	f.cache.known[state.ResourceURL] = document
+	f.cache.documents[state.ResourceURL] = document
 	return f, f.readServerMetadata(ctx)
 }
 
 // readServerMetadata reads the metadata of authorization server f.state.Server from the URLs of RFC 8414 and OpenID Connect.
 func (f *discovery) readServerMetadata(ctx context.Context) error {
-	server, err := url.Parse(f.state.Server)
+	server, err := url.Parse(f.stored.Server)
 	if err != nil || server.Host == "" {
-		return fmt.Errorf("the authorization server %q is not a URL", f.state.Server)
+		return fmt.Errorf("the authorization server %q is not a URL", f.stored.Server)
 	}
 	candidates := []string{wellKnownURL(server, "oauth-authorization-server", true), wellKnownURL(server, "openid-configuration", true)}
 	if path := strings.Trim(server.Path, "/"); path != "" {
 		candidates = append(candidates, urlOrigin(server)+"/"+path+"/.well-known/openid-configuration")
 	}
-	f.state.MetadataFound = false
+	f.stored.MetadataFound = false
 	for _, at := range candidates {
 		f.metadata = serverMetadata{}
 		found, err := f.cache.fetchDocument(ctx, at, &f.metadata)
@@ -218,10 +218,10 @@ func (f *discovery) readServerMetadata(ctx context.Context) error {
 		if !found {
 			continue
 		}
-		if issuer := f.metadata.Issuer; strings.TrimSuffix(issuer, "/") != strings.TrimSuffix(f.state.Server, "/") {
-			return fmt.Errorf("the metadata at %s names the authorization server %q, expected %q", at, issuer, f.state.Server)
+		if issuer := f.metadata.Issuer; strings.TrimSuffix(issuer, "/") != strings.TrimSuffix(f.stored.Server, "/") {
+			return fmt.Errorf("the metadata at %s names the authorization server %q, expected %q", at, issuer, f.stored.Server)
 		}
-		f.state.MetadataFound = true
+		f.stored.MetadataFound = true
 		return f.metadata.validate()
 	}
 	return nil
@@ -230,7 +230,7 @@ func (f *discovery) readServerMetadata(ctx context.Context) error {
 func (m serverMetadata) validate() error {
 	for _, endpoint := range []string{m.Authorization, m.Token, m.Registration} {
 		if u, err := url.Parse(endpoint); endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-			return fmt.Errorf("the authorization server names the endpoint %q, which is not an http or https URL", excerpt([]byte(endpoint)))
+			return fmt.Errorf("the authorization server names the endpoint %q, which is not an http or https URL", excerptOfResponse([]byte(endpoint)))
 		}
 	}
 	if len(m.Challenges) > 0 && !slices.Contains(m.Challenges, "S256") {
@@ -243,8 +243,8 @@ func (m serverMetadata) validate() error {
 // request of mcp-go lacks application_type, which revision 2026-07-28 requires.
 func (o Options) registerClient(ctx context.Context, f *discovery, redirect string, scopes []string) (id, secret string, err error) {
 	endpoint := f.metadata.Registration
-	if endpoint == "" && !f.state.MetadataFound {
-		endpoint = strings.TrimSuffix(f.state.Server, "/") + "/register"
+	if endpoint == "" && !f.stored.MetadataFound {
+		endpoint = strings.TrimSuffix(f.stored.Server, "/") + "/register"
 	}
 	if endpoint == "" {
 		return "", "", cliError("Incompatible auth server: does not support dynamic client registration")
@@ -286,7 +286,7 @@ func (o Options) registerClient(ctx context.Context, f *discovery, redirect stri
 		Secret string `json:"client_secret"`
 	}
 	if resp.StatusCode != http.StatusCreated && resp.StatusCode != http.StatusOK {
-		return "", "", cliError(fmt.Sprintf("Dynamic Client Registration rejected (HTTP %d): %s", resp.StatusCode, excerpt(answer)))
+		return "", "", cliError(fmt.Sprintf("Dynamic Client Registration rejected (HTTP %d): %s", resp.StatusCode, excerptOfResponse(answer)))
 	}
 	if json.Unmarshal(answer, &client) != nil || client.ID == "" {
 		return "", "", errors.New("the response to the registration has no client_id")
@@ -296,15 +296,15 @@ func (o Options) registerClient(ctx context.Context, f *discovery, redirect stri
 
 // documentCache is a RoundTripper that keeps metadata, so that mcp-go does not request it again.
 type documentCache struct {
-	base  http.RoundTripper
-	known map[string][]byte // by URL; nil means that the URL has no document
+	base      http.RoundTripper
+	documents map[string][]byte // by URL; nil means that the URL has no document
 }
 
 func (o Options) baseTransport() http.RoundTripper { return cmp.Or(o.Transport, http.DefaultTransport) }
 
 // RoundTrip returns known documents from memory, and limits the size of other responses.
 func (d documentCache) RoundTrip(req *http.Request) (*http.Response, error) {
-	if body, ok := d.known[req.URL.String()]; ok && req.Method == http.MethodGet {
+	if body, ok := d.documents[req.URL.String()]; ok && req.Method == http.MethodGet {
 		resp := &http.Response{StatusCode: http.StatusOK, ProtoMajor: 1, ProtoMinor: 1, Request: req, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body))}
 		if body == nil {
 			resp.StatusCode = http.StatusNotFound
@@ -341,7 +341,7 @@ func (d documentCache) client() *http.Client {
 }
 
 func (d documentCache) fetchDocument(ctx context.Context, address string, target any) (found bool, err error) {
-	body, ok := d.known[address]
+	body, ok := d.documents[address]
 	if !ok {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 		if err != nil {
@@ -359,7 +359,7 @@ func (d documentCache) fetchDocument(ctx context.Context, address string, target
 				return false, err
 			}
 		}
-		d.known[address] = body
+		d.documents[address] = body
 	}
 	if body == nil {
 		return false, nil
@@ -370,7 +370,7 @@ func (d documentCache) fetchDocument(ctx context.Context, address string, target
 	return true, nil
 }
 
-func excerpt(text []byte) string {
+func excerptOfResponse(text []byte) string {
 	const longest = 300
 	s := strings.Join(strings.Fields(strings.ToValidUTF8(string(text), "�")), " ")
 	if len(s) > longest {
@@ -402,8 +402,8 @@ func hideURLPath(rawURL string) string {
 
 func urlOrigin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
-// coversServer reports whether a resource has the origin of a server, and the path of the server or a prefix of it.
-func coversServer(resource, addressed string) bool {
+// resourceCoversServer reports whether a resource has the origin of a server, and the path of the server or a prefix of it.
+func resourceCoversServer(resource, addressed string) bool {
 	r, err := url.Parse(resource)
 	a, err2 := url.Parse(addressed)
 	if err != nil || err2 != nil || urlOrigin(r) != urlOrigin(a) {

@@ -26,14 +26,14 @@ type Login struct {
 	URL, RedirectURI string
 	State            string // is in the URL and in the query of the redirect
 
-	client    *Client
-	discovery *discovery
-	handler   *transport.OAuthHandler
-	verifier  string
-	scopes    []string
-	ending    sync.Once
-	ended     chan struct{}
-	outcome   error // valid after ended is closed
+	client       *Client
+	discovery    *discovery
+	handler      *transport.OAuthHandler
+	verifier     string
+	scopes       []string
+	endOnce      sync.Once
+	ended        chan struct{}
+	outcomeError error // valid after ended is closed
 }
 
 // loginTimeout is how long a login waits for the user (observed with 2.1.330).
@@ -95,13 +95,13 @@ func (c *Client) Login(ctx context.Context, redirectURI, challengeHeader string)
 		if h.Issuer != f.issuer() || key != nil || h.ProofKey != nil { // another authorization server or key needs other tokens
 			h.AccessToken, h.RefreshToken, h.ExpiresAt = "", "", 0
 		}
-		h.Discovery, h.ClientID, h.ClientSecret, h.Issuer, h.RedirectURI, h.ProofKey = f.state, id, secret, f.issuer(), redirectURI, key
+		h.Discovery, h.ClientID, h.ClientSecret, h.Issuer, h.RedirectURI, h.ProofKey = f.stored, id, secret, f.issuer(), redirectURI, key
 	})
 	if err != nil {
 		return nil, err
 	}
 	l := &Login{
-		RedirectURI: redirectURI, client: c, discovery: f, scopes: scopes, handler: c.newHandler(f, id, secret, redirectURI, scopes), ended: make(chan struct{}),
+		RedirectURI: redirectURI, client: c, discovery: f, scopes: scopes, handler: c.newMCPGoHandler(f, id, secret, redirectURI, scopes), ended: make(chan struct{}),
 	}
 	if l.State, err = transport.GenerateState(); err != nil {
 		return nil, err
@@ -150,12 +150,12 @@ func (c *Client) LoginAsClient(ctx context.Context, challengeHeader string) (don
 	if err != nil || !f.metadata.hasClientCredentialsGrantOnly() {
 		return false, err
 	}
-	unlock, err := c.options.Store.lock()
+	unlock, err := c.options.Store.lockFile()
 	if err != nil {
 		return false, err
 	}
 	defer unlock()
-	c.credentials = credentials{Discovery: f.state, ClientID: c.options.Config.ClientID, Issuer: f.issuer()}
+	c.credentials = credentials{Discovery: f.stored, ClientID: c.options.Config.ClientID, Issuer: f.issuer()}
 	return true, c.rewordDiscoveryError(c.loginAsMachine(ctx, f, c.scopesToRequest(f, ch)))
 }
 
@@ -203,13 +203,13 @@ func (l *Login) Finish(ctx context.Context, q url.Values) error {
 	case !l.IsAnswer(q):
 		return cliError("OAuth state mismatch - possible CSRF attack")
 	case q.Has("error"):
-		return errors.New(excerpt([]byte(transport.OAuthError{ErrorCode: q.Get("error"), ErrorDescription: q.Get("error_description")}.Error())))
+		return errors.New(excerptOfResponse([]byte(transport.OAuthError{ErrorCode: q.Get("error"), ErrorDescription: q.Get("error_description")}.Error())))
 	case q.Has("iss") && q.Get("iss") != issuer:
-		return cliError(fmt.Sprintf("Issuer mismatch in authorization response (RFC 9207): expected %q, received %q", issuer, excerpt([]byte(q.Get("iss")))))
+		return cliError(fmt.Sprintf("Issuer mismatch in authorization response (RFC 9207): expected %q, received %q", issuer, excerptOfResponse([]byte(q.Get("iss")))))
 	case !q.Has("iss") && l.discovery.metadata.SendsIssuer:
 		return cliError(fmt.Sprintf("Issuer mismatch in authorization response (RFC 9207): expected %q, received undefined", issuer))
 	}
-	unlock, err := c.options.Store.lock()
+	unlock, err := c.options.Store.lockFile()
 	if err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func (l *Login) Finish(ctx context.Context, q url.Values) error {
 		return c.rewordDiscoveryError(err)
 	}
 	if c.isExpiring() { // refreshed at once, as observed with 2.1.330
-		return c.rewordDiscoveryError(c.refreshToken(ctx, challenge{}))
+		return c.rewordDiscoveryError(c.requestAndStoreNewToken(ctx, challenge{}))
 	}
 	return nil
 }
@@ -285,8 +285,8 @@ func (c *Client) Listen(ctx context.Context) (listener net.Listener, redirectURI
 
 // End ends the login and makes Wait return errorForWait; only the first call counts.
 func (l *Login) End(errorForWait error) {
-	l.ending.Do(func() {
-		l.outcome = errorForWait
+	l.endOnce.Do(func() {
+		l.outcomeError = errorForWait
 		close(l.ended)
 	})
 }
@@ -318,7 +318,7 @@ func (l *Login) Wait(ctx context.Context, at net.Listener, limit time.Duration) 
 	case <-ctx.Done():
 		l.End(context.Cause(ctx))
 	}
-	return l.outcome
+	return l.outcomeError
 }
 
 // handleRedirect completes the login with the query of the redirect and shows a page.

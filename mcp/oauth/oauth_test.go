@@ -246,7 +246,7 @@ func TestWait_N30(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	login, outcome := &Login{State: "s", client: c, discovery: &discovery{state: &storedDiscovery{}}, ended: make(chan struct{})}, make(chan error, 1)
+	login, outcome := &Login{State: "s", client: c, discovery: &discovery{stored: &storedDiscovery{}}, ended: make(chan struct{})}, make(chan error, 1)
 	go func() { outcome <- login.Wait(t.Context(), at, 0) }()
 	for _, visit := range [][2]string{{"error=denied&state=other", "This page belongs to a different login"}, {"error=denied&state=s", "Authentication failed"}} {
 		resp, err := http.Get(redirect + "?" + visit[0])
@@ -534,11 +534,11 @@ func TestTokenStore_N35(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	unlock, err := c.options.Store.lock()
+	unlock, err := c.options.Store.lockFile()
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := c.newHandler(f, c.credentials.ClientID, c.credentials.ClientSecret, "", nil)
+	h := c.newMCPGoHandler(f, c.credentials.ClientID, c.credentials.ClientSecret, "", nil)
 	token, err := h.RefreshToken(t.Context(), c.credentials.RefreshToken)
 	unlock()
 	if err != nil {
@@ -595,7 +595,7 @@ func FuzzMetadata(f *testing.F) {
 		if u, err := url.Parse(at); err == nil {
 			_ = wellKnownURL(u, "x", true)
 		}
-		coversServer(at, string(document))
+		resourceCoversServer(at, string(document))
 	})
 }
 

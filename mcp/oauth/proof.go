@@ -27,10 +27,10 @@ func newProofKey() (*jose.JSONWebKey, error) {
 // dpopProofTransport proves that the sender of a request has the key of its token (DPoP, RFC 9449). It does so in requests
 // with a bound token and in requests for a token, and leaves other requests unchanged.
 type dpopProofTransport struct {
-	base   http.RoundTripper
-	key    func() *jose.JSONWebKey // nil means that tokens are not bound to a key
-	nonces *sync.Map               // nonce for the next proof, by host
-	clock  interface{ Now() time.Time }
+	base       http.RoundTripper
+	currentKey func() *jose.JSONWebKey // nil means that tokens are not bound to a key
+	nonces     *sync.Map               // nonce for the next proof, by host
+	clock      interface{ Now() time.Time }
 }
 
 // RoundTrip sends a request. If the server refuses it and returns a new nonce, RoundTrip repeats it with that nonce.
@@ -39,7 +39,7 @@ func (p dpopProofTransport) RoundTrip(req *http.Request) (*http.Response, error)
 	if scheme != boundTokenScheme {
 		token = ""
 	}
-	key := p.key()
+	key := p.currentKey()
 	if key == nil || token == "" && req.Header.Get("Content-Type") != "application/x-www-form-urlencoded" {
 		return p.base.RoundTrip(req)
 	}

@@ -42,12 +42,13 @@ func (c *Client) WasRefused() (hasServerRefusedTokenlessRequest bool) {
 	return json.Unmarshal(raw, &last) == nil && c.options.Clock.Now().Sub(time.UnixMilli(last.Timestamp)) < refusalLifetime
 }
 
-// recordRefusal stores that the server refused a request without a token, and returns [ErrNeedsLogin]. If no client is known,
-// and the authorization server has no metadata or registers none, it first tries to register one, as the real CLI does. If the
-// registration fails, recordRefusal returns its error and stores nothing. The caller must have locked the store.
-func (c *Client) recordRefusal(ctx context.Context, f *discovery) error {
-	f.state.RefusedAt = c.options.Clock.Now().UnixMilli()
-	if (!f.state.MetadataFound || f.metadata.Registration == "" && !f.metadata.ClientDocument) && c.options.Config.ClientID == "" && c.credentials.ClientID == "" {
+// recordTokenlessRefusal stores that the server refused a request without a token, and returns [ErrNeedsLogin]. If no
+// client is known, and the authorization server has no metadata or registers none, it first tries to register one, as
+// the real CLI does. If the registration fails, recordTokenlessRefusal returns its error and stores nothing. The caller
+// must have locked the store.
+func (c *Client) recordTokenlessRefusal(ctx context.Context, f *discovery) error {
+	f.stored.RefusedAt = c.options.Clock.Now().UnixMilli()
+	if (!f.stored.MetadataFound || f.metadata.Registration == "" && !f.metadata.ClientDocument) && c.options.Config.ClientID == "" && c.credentials.ClientID == "" {
 		id, secret, err := c.options.registerClient(ctx, f, defaultRedirectURI, f.resource.Scopes)
 		if err != nil {
 			return err
@@ -61,7 +62,7 @@ func (c *Client) forgetTokenlessRefusal() error {
 	if c.options.Store.tokenlessRefusalsByServer().Get(c.options.Server.Name) == nil {
 		return nil
 	}
-	unlock, err := c.options.Store.lock()
+	unlock, err := c.options.Store.lockFile()
 	if err != nil {
 		return err
 	}

@@ -85,8 +85,8 @@ func (s Server) credentialsEntryKey() string {
 	return s.Name + "|" + hex.EncodeToString(sum[:8])
 }
 
-// lock prevents other processes from changing the file until unlock is called.
-func (s Store) lock() (unlock func(), err error) {
+// lockFile prevents other processes from changing the file until unlock is called.
+func (s Store) lockFile() (unlock func(), err error) {
 	if s.Path == "" {
 		return func() {}, nil
 	}

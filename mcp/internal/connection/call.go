@@ -29,7 +29,7 @@ type Call struct {
 // cancellation of ctx. Call passes progress notifications to onProgress, in order and on its own goroutine; if
 // onProgress is nil, they are ignored. If they arrive faster than onProgress handles them, some are dropped.
 func (c *Conn) Call(ctx context.Context, k Call, onProgress func(Progress)) (json.RawMessage, error) {
-	c.wasCalled.Store(true)
+	c.toolWasCalled.Store(true)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	expire := func(d time.Duration) *time.Timer {
@@ -41,23 +41,23 @@ func (c *Conn) Call(ctx context.Context, k Call, onProgress func(Progress)) (jso
 		total := expire(k.Total)
 		defer total.Stop()
 	}
-	w := &pendingCall{all: &c.notifications.calls, idle: idle, limit: k.Idle, tool: k.Tool, useID: k.UseID}
+	w := &pendingCall{callsByProgressToken: &c.notifications.callsByProgressToken, idleTimer: idle, idleLimit: k.Idle, tool: k.Tool, useID: k.UseID}
 	if onProgress != nil {
 		const behind = 1024
-		w.queue = make(chan Progress, behind)
+		w.progressQueue = make(chan Progress, behind)
 	}
 	defer w.unregisterProgressTokens()
 	send := func() (json.RawMessage, error) {
 		return c.request(context.WithValue(ctx, pendingCallKey{}, w), wire.MethodToolsCall, k.params())
 	}
-	result, err := runWithProgress(w.queue, onProgress, send)
+	result, err := runWithProgress(w.progressQueue, onProgress, send)
 	if errors.Is(err, transport.ErrSessionTerminated) {
 		err = ErrExpired
 		c.MarkConnectionLost()
 	}
 	if rpc, ok := errors.AsType[*Error](err); ok && rpc.Code == wire.HEADER_MISMATCH && c.IsModern() { // the tool may have changed, and therefore also the headers of a call
 		if _, _, listErr := c.List(ctx, ListTools); listErr == nil {
-			result, err = runWithProgress(w.queue, onProgress, send)
+			result, err = runWithProgress(w.progressQueue, onProgress, send)
 		}
 	}
 	return result, c.callError(ctx, err)
@@ -72,7 +72,7 @@ func (c *Conn) callError(ctx context.Context, err error) error {
 		switch {
 		case errors.Is(err, context.Canceled) && c.LostBy() == LostUnreadable: // the connection was closed meanwhile
 			err = ErrUnreadable
-		case errors.Is(err, context.Canceled) && c.IsConnectionLostOrClosed() && c.remote.stream != nil:
+		case errors.Is(err, context.Canceled) && c.IsConnectionLostOrClosed() && c.remote.legacyEventStream != nil:
 			err = ErrClosed
 		case errors.Is(err, context.Canceled) && c.IsConnectionLostOrClosed():
 			err = ErrBroken
@@ -104,9 +104,9 @@ func isConnectionBroken(err error) bool {
 }
 
 func (k Call) params() plainjson.Object {
-	params := newParams("name", k.Tool, "arguments", k.Arguments)
+	params := newJSONObject("name", k.Tool, "arguments", k.Arguments)
 	if k.UseID != "" {
-		params = append(params, newParams("_meta", newParams("claudecode/toolUseId", k.UseID))...)
+		params = append(params, newJSONObject("_meta", newJSONObject("claudecode/toolUseId", k.UseID))...)
 	}
 	return params
 }

@@ -36,16 +36,16 @@ type client struct {
 	notifications *notificationHandler
 	debug         DebugLog
 
-	wasProbed   bool // a probe has ended
-	isLocal     bool // the server is a process
-	isRemote    bool // the server is reached over HTTP
-	closeReason *closeReason
-	identity    plainjson.Object // the members of _meta that each request of revision 2026-07-28 has
-	sampling    bool             // the handler handles sampling requests
-	modern      atomic.Bool      // the server successfully answered the probe for revision 2026-07-28
-	tools       sync.Map         // *wire.Tool by name: the tools whose arguments may be sent as headers
-	ids         requestIDSequence
-	pending     sync.Map // context.CancelCauseFunc of each request that waits, by idText
+	wasProbed                bool // a probe has ended
+	isLocal                  bool // the server is a process
+	isRemote                 bool // the server is reached over HTTP
+	closeReason              *closeReason
+	requestMetadata          plainjson.Object // the members of _meta that each request of revision 2026-07-28 has
+	sampling                 bool             // the handler handles sampling requests
+	isModern                 atomic.Bool      // the server successfully answered the probe for revision 2026-07-28
+	toolsWithHeaderArguments sync.Map         // *wire.Tool by name: the tools whose arguments may be sent as headers
+	ids                      requestIDSequence
+	pendingCancels           sync.Map // context.CancelCauseFunc of each request that waits, by idText
 }
 
 // requestIDSequence numbers requests as the real CLI does: probes and subscriptions have their own ids, others count from 0.
@@ -61,12 +61,13 @@ func (s *requestIDSequence) nextRequestID(method string, isVersionProbe bool) wi
 	return wire.NewRequestId(s.requests.Add(1) - 1)
 }
 
-// request sends a request and returns its result. In revision 2026-07-28, it is repeated while its result requests input.
-func (l *client) request(ctx context.Context, method string, params plainjson.Object) (json.RawMessage, error) {
+// requestAnsweringServerQuestions sends a request and returns its result. In revision 2026-07-28, it is repeated while
+// its result requests input.
+func (l *client) requestAnsweringServerQuestions(ctx context.Context, method string, params plainjson.Object) (json.RawMessage, error) {
 	rounds := inputRequestRepetition{handler: l.notifications.handler, handlesSampling: l.sampling, debug: l.debug, method: method, firstParams: params}
 	for {
-		result, err := l.send(ctx, method, params)
-		if err != nil || !l.modern.Load() {
+		result, err := l.sendRequest(ctx, method, params)
+		if err != nil || !l.isModern.Load() {
 			return result, err
 		}
 		if params, err = rounds.nextParams(ctx, result); err != nil || params == nil {
@@ -75,17 +76,17 @@ func (l *client) request(ctx context.Context, method string, params plainjson.Ob
 	}
 }
 
-func (l *client) send(ctx context.Context, method string, params plainjson.Object) (json.RawMessage, error) {
+func (l *client) sendRequest(ctx context.Context, method string, params plainjson.Object) (json.RawMessage, error) {
 	req := transport.JSONRPCRequest{JSONRPC: wire.JSONRPC_VERSION, ID: l.ids.nextRequestID(method, !l.wasProbed), Method: method}
 	fields, meta := slices.Clone(params), plainjson.DecodeOrZero[plainjson.Object](params.Get("_meta"))
 	if w, ok := ctx.Value(pendingCallKey{}).(*pendingCall); ok {
 		id, _ := req.ID.Value().(int64) // calls have a numeric id
 		w.registerProgressToken(id)
-		meta = append(meta, newParams("progressToken", id)...)
+		meta = append(meta, newJSONObject("progressToken", id)...)
 	}
-	isModern := l.modern.Load() || method == string(wire.MethodServerDiscover)
+	isModern := l.isModern.Load() || method == string(wire.MethodServerDiscover)
 	if isModern {
-		meta = append(meta, l.identity...)
+		meta = append(meta, l.requestMetadata...)
 	}
 	if len(meta) > 0 {
 		fields = fields.With("_meta", meta.Raw())
@@ -97,15 +98,15 @@ func (l *client) send(ctx context.Context, method string, params plainjson.Objec
 		req.Header = l.requestHeaders(method, fields)
 	}
 	l.debug.LogMessage("->", method, idText(req.ID))
-	result, err := l.sendTracked(ctx, req)
+	result, err := l.sendRequestAndAwaitResult(ctx, req)
 	if err == nil {
 		l.debug.LogMessage("<-", "result of "+method, idText(req.ID))
 	}
 	return result, err
 }
 
-// newParams returns an object with these members, in order. pairs are names and values in turn.
-func newParams(pairs ...any) (o plainjson.Object) {
+// newJSONObject returns an object with these members, in order. pairs are names and values in turn.
+func newJSONObject(pairs ...any) (o plainjson.Object) {
 	for i := 0; i < len(pairs); i += 2 {
 		name, _ := pairs[i].(string)
 		o = append(o, plainjson.Member{Key: name, Value: []byte(plainjson.MarshalString(pairs[i+1]))})
@@ -117,7 +118,7 @@ func newParams(pairs ...any) (o plainjson.Object) {
 func (l *client) requestHeaders(method string, fields plainjson.Object) http.Header {
 	header, raw := http.Header{}, fields.Raw()
 	all := wire.StandardHeaders(ModernVersion, wire.MCPMethod(method), raw)
-	if tool, ok := l.tools.Load(plainjson.JSString(fields.Get("name"))); ok && method == string(wire.MethodToolsCall) {
+	if tool, ok := l.toolsWithHeaderArguments.Load(plainjson.JSString(fields.Get("name"))); ok && method == string(wire.MethodToolsCall) {
 		maps.Copy(all, wire.GenerateParamHeaders(tool.(*wire.Tool), raw))
 	}
 	for name, value := range all {
@@ -126,13 +127,13 @@ func (l *client) requestHeaders(method string, fields plainjson.Object) http.Hea
 	return header
 }
 
-// sendTracked sends a request that already has an id, and returns the result.
-func (l *client) sendTracked(ctx context.Context, req transport.JSONRPCRequest) (json.RawMessage, error) {
+// sendRequestAndAwaitResult sends a request that already has an id, and returns the result.
+func (l *client) sendRequestAndAwaitResult(ctx context.Context, req transport.JSONRPCRequest) (json.RawMessage, error) {
 	id := idText(req.ID)
 	waiting, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	l.pending.Store(id, stop)
-	defer l.pending.Delete(id)
+	l.pendingCancels.Store(id, stop)
+	defer l.pendingCancels.Delete(id)
 	resp, err := l.transport.SendRequest(waiting, req)
 	if o, ok := errors.AsType[requestOutcomeError](context.Cause(waiting)); ok {
 		resp, err = o.response, o.err
@@ -152,8 +153,8 @@ func (l *client) sendTracked(ctx context.Context, req transport.JSONRPCRequest) 
 	return resp.Result, nil
 }
 
-// requestOutcomeError carries the outcome of a request whose transport did not return it from SendRequest. endRequest cancels the
-// request's context with this error as the cause.
+// requestOutcomeError carries the outcome of a request whose transport did not return it from SendRequest.
+// endPendingRequest cancels the request's context with this error as the cause.
 type requestOutcomeError struct {
 	response *transport.JSONRPCResponse
 	err      error
@@ -161,9 +162,9 @@ type requestOutcomeError struct {
 
 func (requestOutcomeError) Error() (fixedText string) { return "the request already has an outcome" }
 
-// endRequest ends a request with an outcome. Only the first outcome of a request counts.
-func (l *client) endRequest(id string, o requestOutcomeError) {
-	if stop, ok := l.pending.Load(id); ok {
+// endPendingRequest ends a request with an outcome. Only the first outcome of a request counts.
+func (l *client) endPendingRequest(id string, o requestOutcomeError) {
+	if stop, ok := l.pendingCancels.Load(id); ok {
 		stop.(context.CancelCauseFunc)(o)
 	}
 }
@@ -177,20 +178,20 @@ func (l *client) needsCancelNotification(ctx context.Context, method string) boo
 	if method == string(wire.MethodInitialize) { // observed over stdio
 		return l.isLocal && errors.Is(ctx.Err(), context.DeadlineExceeded)
 	}
-	return method != string(wire.MethodServerDiscover) && (!l.isRemote || !l.modern.Load())
+	return method != string(wire.MethodServerDiscover) && (!l.isRemote || !l.isModern.Load())
 }
 
 func idText(id wire.RequestId) string { return strings.TrimPrefix(fmt.Sprint(id.Value()), "<nil>") }
 
 func (l *client) sendCancellation(ctx context.Context, id wire.RequestId) {
-	params := newParams("requestId", id)
+	params := newJSONObject("requestId", id)
 	if cause := context.Cause(ctx); !errors.Is(cause, errSubscriptionNotAcknowledged) {
-		params = append(params, newParams("reason", reasonForCancelledNotification(cause))...)
+		params = append(params, newJSONObject("reason", reasonForCancelledNotification(cause))...)
 	}
-	if l.modern.Load() {
-		params = append(params, newParams("_meta", l.identity)...)
+	if l.isModern.Load() {
+		params = append(params, newJSONObject("_meta", l.requestMetadata)...)
 	}
-	l.notifyLater(ctx, string(wire.MethodNotificationCancelled), params)
+	l.sendNotificationInBackground(ctx, string(wire.MethodNotificationCancelled), params)
 }
 
 // reasonForCancelledNotification returns the reason of a cancellation, with the real CLI's text for a timeout.
@@ -202,22 +203,22 @@ func reasonForCancelledNotification(cause error) string {
 	return cause.Error()
 }
 
-func (l *client) notify(ctx context.Context, method string, params plainjson.Object) error {
+func (l *client) sendNotification(ctx context.Context, method string, params plainjson.Object) error {
 	l.debug.LogMessage("->", method, "")
-	n := newParams("jsonrpc", wire.JSONRPC_VERSION, "method", method)
+	n := newJSONObject("jsonrpc", wire.JSONRPC_VERSION, "method", method)
 	if params != nil {
-		n = append(n, newParams("params", params)...)
+		n = append(n, newJSONObject("params", params)...)
 	}
-	return l.transport.post(ctx, n)
+	return l.transport.sendWithoutResponse(ctx, n)
 }
 
-// notifyLater sends a notification even if ctx has ended. It ignores errors, because a broken
+// sendNotificationInBackground sends a notification even if ctx has ended. It ignores errors, because a broken
 // connection also fails the next request.
-func (l *client) notifyLater(ctx context.Context, method string, params plainjson.Object) {
+func (l *client) sendNotificationInBackground(ctx context.Context, method string, params plainjson.Object) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), notificationTimeout)
 	send := func() {
 		defer stop()
-		_ = l.notify(ctx, method, params)
+		_ = l.sendNotification(ctx, method, params)
 	}
 	if l.isLocal { // the transport of a process queues the message, so send returns at once
 		send()
@@ -226,7 +227,7 @@ func (l *client) notifyLater(ctx context.Context, method string, params plainjso
 	}
 }
 
-func (l *client) handleRequest(ctx context.Context, req transport.JSONRPCRequest) (resp *transport.JSONRPCResponse, err error) {
+func (l *client) answerServerRequest(ctx context.Context, req transport.JSONRPCRequest) (resp *transport.JSONRPCResponse, err error) {
 	l.debug.LogMessage("<-", req.Method, idText(req.ID))
 	defer func() { // a message of the server must not crash this program
 		if p := recover(); p != nil {

@@ -65,17 +65,17 @@ type Conn struct {
 	subscription  *subscription
 	stopListening func()
 	negotiation   negotiationState
-	wasCalled     atomic.Bool
+	toolWasCalled atomic.Bool
 }
 
 // Dial creates the transport to a server, and a client that uses the transport. It sends no message yet. The transport
 // lasts until the context lifetime is cancelled; the context limit bounds only the time for creating it.
 func Dial(lifetime, limit context.Context, o Options) (*Conn, error) {
-	in := &notificationHandler{handler: o.Handler, debug: o.Debug, lists: listChanges{signal: make(chan struct{}, 1)}, acknowledged: make(chan struct{}, 1)}
+	in := &notificationHandler{handler: o.Handler, debug: o.Debug, lists: listChanges{signal: make(chan struct{}, 1)}, subscriptionAcknowledged: make(chan struct{}, 1)}
 	c := &Conn{
 		transportBase: transportBase{
 			client: &client{notifications: in, debug: o.Debug, closeReason: &closeReason{lost: make(chan struct{})}}, notifications: in, listChanges: &in.lists,
-			debug: o.Debug, tasks: o.Tasks, reopen: cmp.Or(o.Reopen, reopenPause),
+			debug: o.Debug, goroutines: o.Tasks, reopenPause: cmp.Or(o.Reopen, reopenPause),
 		},
 		timeoutError: o.TimeoutError, options: o, stopListening: func() {},
 	}
@@ -91,7 +91,7 @@ func Dial(lifetime, limit context.Context, o Options) (*Conn, error) {
 	c.host, _ = c.transport.(*hostTransport)
 	c.client.isLocal, c.client.isRemote = c.process != nil, c.IsRemote()
 	c.negotiation.remote = c.IsRemote()
-	c.client.identity = newParams(
+	c.client.requestMetadata = newJSONObject(
 		wire.MetaKeyProtocolVersion, ModernVersion,
 		wire.MetaKeyClientInfo, wire.Implementation{
 			Name: "claude-code", Title: "Claude Code", Version: o.Version, Description: "Anthropic's agentic coding tool",
@@ -127,7 +127,7 @@ func (c *Conn) Open(ctx, limit context.Context) error {
 		return err
 	}
 	var err error
-	if c.initResult, err = c.negotiate(limit); err != nil {
+	if c.initResult, err = c.probeOrInitialize(limit); err != nil {
 		return err
 	}
 	if c.IsModern() {
@@ -136,7 +136,7 @@ func (c *Conn) Open(ctx, limit context.Context) error {
 		}
 	}
 	if c.usesGETStream() {
-		c.tasks.Go(c.remote.listen) // returns when the connection is closed
+		c.goroutines.Go(c.remote.keepGETStreamOpen) // returns when the connection is closed
 	}
 	return nil
 }
@@ -145,16 +145,16 @@ func (c *Conn) Open(ctx, limit context.Context) error {
 // for the outcome. A refusal is not an error, because subscriptions are optional.
 func (c *Conn) openSubscriptionAndWaitForOutcome(ctx, waitLimit context.Context) error {
 	s := newSubscription(c.initResult.Capabilities, c.options.Reopen, c.options.Timeout)
-	s.acknowledged, s.debug = c.notifications.acknowledged, c.debug
-	s.listen = func(ctx context.Context, filter wire.SubscriptionFilter) error {
-		_, err := c.client.request(ctx, string(wire.MethodSubscriptionsListen), newParams("notifications", filter))
+	s.acknowledged, s.debug = c.notifications.subscriptionAcknowledged, c.debug
+	s.openStream = func(ctx context.Context, filter wire.SubscriptionFilter) error {
+		_, err := c.client.requestAnsweringServerQuestions(ctx, string(wire.MethodSubscriptionsListen), newJSONObject("notifications", filter))
 		return err
 	}
-	s.resumed = func() { c.notifications.lists.addChange(ListTools) }
+	s.onResumed = func() { c.notifications.lists.addChange(ListTools) }
 	c.subscription = s
 	ctx, c.stopListening = context.WithCancel(ctx)
 	settled := make(chan bool, 1)
-	c.tasks.Go(func() { s.run(ctx, func(acknowledged bool) { settled <- acknowledged }) }) // returns when the connection is closed
+	c.goroutines.Go(func() { s.keepStreamOpen(ctx, func(acknowledged bool) { settled <- acknowledged }) }) // returns when the connection is closed
 	if s.currentFilter().IsEmpty() {
 		return nil
 	}
@@ -177,7 +177,7 @@ func (c *Conn) openSubscriptionAndWaitForOutcome(ctx, waitLimit context.Context)
 func (c *Conn) repeatDiscoveryOrRequireLegacy(limit context.Context) (legacyErrorOnTimeout error) {
 	ctx, stop := context.WithTimeout(limit, revisionProbeTimeout(c.options.Timeout, false))
 	defer stop()
-	if _, err := c.client.request(ctx, string(wire.MethodServerDiscover), nil); err != nil && ctx.Err() != nil && limit.Err() == nil {
+	if _, err := c.client.requestAnsweringServerQuestions(ctx, string(wire.MethodServerDiscover), nil); err != nil && ctx.Err() != nil && limit.Err() == nil {
 		return ErrLegacy
 	}
 	return nil
@@ -186,7 +186,7 @@ func (c *Conn) repeatDiscoveryOrRequireLegacy(limit context.Context) (legacyErro
 // CloseAfterFailedOpen closes a connection after Open has failed with openError. It returns ErrLegacy or a *DialError.
 func (c *Conn) CloseAfterFailedOpen(lifetime, limit context.Context, openError error) (legacyOrDialError error) {
 	died := c.options.Negotiation == NegotiateAuto && !c.IsRemote() && errors.Is(c.negotiation.probeError, transport.ErrTransportClosed)
-	f := c.explainFailure(limit, openError)
+	f := c.dialErrorFor(limit, openError)
 	c.Close(context.WithoutCancel(lifetime))
 	if died || errors.Is(openError, ErrLegacy) {
 		return ErrLegacy
@@ -196,12 +196,12 @@ func (c *Conn) CloseAfterFailedOpen(lifetime, limit context.Context, openError e
 	}
 	f.IsTransient = c.IsRemote() && (isTransient(openError) || errors.Is(limit.Err(), context.DeadlineExceeded))
 	if errors.Is(openError, ErrUnreadable) && c.initResult.ProtocolVersion != "" {
-		f.IsLoss, f.IsTransient, f.Wire = true, true, ClosedAgainText
+		f.IsLossAfterHandshake, f.IsTransient, f.CLIText = true, true, ClosedAgainText
 	}
 	return f
 }
 
-func (c *Conn) explainFailure(limit context.Context, err error) *DialError {
+func (c *Conn) dialErrorFor(limit context.Context, err error) *DialError {
 	err = rootCauseOfClientError(err)
 	var f *DialError
 	var rpc *Error
@@ -210,19 +210,19 @@ func (c *Conn) explainFailure(limit context.Context, err error) *DialError {
 	case errors.As(err, &f):
 		return f
 	case errors.As(err, &answer) && answer.Status == http.StatusNotFound:
-		text := fmt.Sprintf("MCP endpoint not found at %s. Check the URL in your MCP config.", c.remote.roundTripper.origin)
-		return &DialError{Reason: text, Wire: text}
+		text := fmt.Sprintf("MCP endpoint not found at %s. Check the URL in your MCP config.", c.remote.roundTripper.serverOrigin)
+		return &DialError{Reason: text, CLIText: text}
 	case c.timeoutError != nil && errors.Is(limit.Err(), context.DeadlineExceeded):
 		return c.timeoutError
 	case errors.As(err, &rpc):
-		return &DialError{Reason: fmt.Sprintf("%s (JSON-RPC error %d)", rpc.Message, rpc.Code), Wire: rpc.Message}
+		return &DialError{Reason: fmt.Sprintf("%s (JSON-RPC error %d)", rpc.Message, rpc.Code), CLIText: rpc.Message}
 	case c.IsRemote() && nameNetworkError(err) != nil:
 		err = nameNetworkError(err)
 	case errors.Is(err, ErrClosed) || c.IsConnectionLostOrClosed():
 		reason := c.CloseReason(time.Second) // a process that cannot start exits soon, so this wait is short
-		return &DialError{Reason: cmp.Or(reason, "connection closed"), Wire: ErrClosed.Error()}
+		return &DialError{Reason: cmp.Or(reason, "connection closed"), CLIText: ErrClosed.Error()}
 	}
-	return &DialError{Reason: err.Error(), Wire: StartErrorText(err)}
+	return &DialError{Reason: err.Error(), CLIText: StartErrorText(err)}
 }
 
 // StartErrorText returns the text of the real CLI if err means that a command does not exist or must not be executed.
@@ -250,7 +250,7 @@ func (c *Conn) Close(ctx context.Context) {
 func (c *Conn) InitializeResult() InitializeResult { return c.initResult }
 
 // IsModern reports whether the connection uses revision 2026-07-28.
-func (c *Conn) IsModern() bool { return c.client.modern.Load() }
+func (c *Conn) IsModern() bool { return c.client.isModern.Load() }
 
 // IsHosted reports whether the server runs inside an SDK host.
 func (c *Conn) IsHosted() bool { return c.host != nil }
@@ -259,9 +259,11 @@ func (c *Conn) IsHosted() bool { return c.host != nil }
 func (c *Conn) IsRemote() bool { return c.remote != nil }
 
 // WasAnyToolCalled reports whether a tool was called over the connection.
-func (c *Conn) WasAnyToolCalled() bool { return c.wasCalled.Load() }
+func (c *Conn) WasAnyToolCalled() bool { return c.toolWasCalled.Load() }
 
-func (c *Conn) usesGETStream() bool { return c.IsRemote() && c.remote.stream == nil && !c.IsModern() }
+func (c *Conn) usesGETStream() bool {
+	return c.IsRemote() && c.remote.legacyEventStream == nil && !c.IsModern()
+}
 
 // WaitUpToOneSecondForGETStream waits until the connection has its GET stream, because earlier requests of the server are lost.
 // Some servers answer the GET request only with their first message, so the wait ends after 1 s.
@@ -270,7 +272,7 @@ func (c *Conn) WaitUpToOneSecondForGETStream(ctx context.Context) {
 	defer stop()
 	if c.usesGETStream() {
 		select {
-		case <-c.remote.listening:
+		case <-c.remote.getStreamAnswered:
 		case <-ctx.Done():
 		}
 	}
@@ -323,7 +325,7 @@ func (c *Conn) CloseReason(patience time.Duration) string {
 		return ""
 	}
 	reason := exit.String()
-	if line := failureLine(p.StderrTail()); line != "" {
+	if line := lastFailureMessageLine(p.StderrTail()); line != "" {
 		reason += ": " + line
 	}
 	return p.debug.Redact(reason)
@@ -331,10 +333,10 @@ func (c *Conn) CloseReason(patience time.Duration) string {
 
 // Deliver handles an unsolicited message of an SDK server (see IsHosted).
 func (c *Conn) Deliver(ctx context.Context, message json.RawMessage) error {
-	return c.host.receive(ctx, message)
+	return c.host.handleMessageAndAnswer(ctx, message)
 }
 
 // RootsChanged notifies the server that the roots changed.
 func (c *Conn) RootsChanged(ctx context.Context) {
-	c.client.notifyLater(ctx, "notifications/roots/list_changed", nil)
+	c.client.sendNotificationInBackground(ctx, "notifications/roots/list_changed", nil)
 }

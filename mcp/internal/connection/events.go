@@ -15,9 +15,9 @@ type serverSentEvent struct {
 
 // eventReader splits a stream into events. It skips a byte order mark.
 type eventReader struct {
-	in      *bufio.Reader
-	started bool
-	part    []byte // buffer of readLinePart
+	in             *bufio.Reader
+	hasReadAny     bool
+	linePartBuffer []byte // buffer of readLinePart
 }
 
 func newEventReader(r io.Reader) *eventReader { return &eventReader{in: bufio.NewReader(r)} }
@@ -82,7 +82,7 @@ const maxPartBytes = 4 << 10
 // line only when the next byte has arrived.
 func (r *eventReader) readLinePart() (part []byte, isEnd bool, err error) {
 	const byteOrderMark = "\ufeff"
-	for r.part = r.part[:0]; len(r.part) < maxPartBytes && !isEnd; {
+	for r.linePartBuffer = r.linePartBuffer[:0]; len(r.linePartBuffer) < maxPartBytes && !isEnd; {
 		c, err := r.in.ReadByte()
 		isEnd = c == '\n' || c == '\r'
 		if c == '\r' {
@@ -95,13 +95,13 @@ func (r *eventReader) readLinePart() (part []byte, isEnd bool, err error) {
 			return nil, false, err
 		}
 		if !isEnd {
-			r.part = append(r.part, c)
+			r.linePartBuffer = append(r.linePartBuffer, c)
 		}
 	}
-	part = r.part
-	if !r.started {
+	part = r.linePartBuffer
+	if !r.hasReadAny {
 		part = bytes.TrimPrefix(part, []byte(byteOrderMark))
 	}
-	r.started = true
+	r.hasReadAny = true
 	return part, isEnd, nil
 }

@@ -54,13 +54,13 @@ var (
 
 // DialError reports why a connect failed. Reason is our text for the error, and Wire is the text of the real CLI.
 type DialError struct {
-	Reason, Wire string
-	NeedsAuth    bool // the server refused the connection for lack of authorization
-	NeedsLogin   bool // the server requires a login, so the handshake is not tried either
-	IsTransient  bool // another attempt may succeed
-	IsFinal      bool // calls do not try to connect again
-	IsLoss       bool // the connection was lost after the handshake
-	Status       int  // status of the HTTP answer to the handshake; 0 means unknown
+	Reason, CLIText      string
+	NeedsAuth            bool // the server refused the connection for lack of authorization
+	NeedsLogin           bool // the server requires a login, so the handshake is not tried either
+	IsTransient          bool // another attempt may succeed
+	IsFinal              bool // calls do not try to connect again
+	IsLossAfterHandshake bool // the connection was lost after the handshake
+	Status               int  // status of the HTTP answer to the handshake; 0 means unknown
 }
 
 func (e *DialError) Error() string { return e.Reason }

@@ -55,10 +55,10 @@ func (l *boundedLine) isTooLong() bool { return l.size > int64(l.limit) }
 // messageReader reads the messages of a server and drops other lines: text, blank lines and messages longer than the
 // limit. A response that is too long fails its request. Memory use stays near the limit.
 type messageReader struct {
-	pipe  *bufio.Reader
-	owner *transportBase
-	logs  bool // the first few dropped lines are logged
-	line  boundedLine
+	pipe             *bufio.Reader
+	transport        *transportBase
+	logsDroppedLines bool // the first few dropped lines are logged
+	line             boundedLine
 
 	mu           sync.Mutex
 	skippedLines int
@@ -85,7 +85,7 @@ func (r *messageReader) nextMessage() (message []byte, err error) {
 	trimmed := bytes.TrimSpace(r.line.kept)
 	switch {
 	case r.line.isTooLong():
-		if !r.owner.failRequestOfTooLongResponse(&r.line) {
+		if !r.transport.failRequestOfTooLongResponse(&r.line) {
 			r.dropLine((&tooLongError{Size: r.line.size, Limit: r.line.limit}).Error())
 		}
 	case len(trimmed) > 0:
@@ -98,7 +98,7 @@ func (r *messageReader) nextMessage() (message []byte, err error) {
 
 func (b *transportBase) failRequestOfTooLongResponse(tooLongLine *boundedLine) (isResponse bool) {
 	id := tooLongLine.responseID()
-	b.client.endRequest(strings.Trim(string(id), `"`), requestOutcomeError{err: &tooLongError{Size: tooLongLine.size, Limit: tooLongLine.limit}})
+	b.client.endPendingRequest(strings.Trim(string(id), `"`), requestOutcomeError{err: &tooLongError{Size: tooLongLine.size, Limit: tooLongLine.limit}})
 	return json.Valid(id)
 }
 
@@ -110,8 +110,8 @@ func (r *messageReader) dropLine(reason string) {
 	if r.skippedLines == 1 {
 		r.firstSkipped = reason
 	}
-	if r.skippedLines <= shown && r.logs {
-		r.owner.debug.Printf("not a message, skipped: %s", reason)
+	if r.skippedLines <= shown && r.logsDroppedLines {
+		r.transport.debug.Printf("not a message, skipped: %s", reason)
 	}
 }
 
@@ -179,7 +179,7 @@ func jsonRPCMessageInLine(line []byte) (messageOrNil []byte) {
 		switch name {
 		case "jsonrpc", "id":
 		case "params", "result":
-			if object(optional("_meta", jsonTypeCheck("object")))(value) != nil {
+			if objectCheck(optionalMember("_meta", jsonTypeCheck("object")))(value) != nil {
 				return nil
 			}
 			if name == "result" {

@@ -43,7 +43,7 @@ func TestFilter(t *testing.T) {
 
 // readMessages reads all messages, each with a newline. failed are the requests that failed, with their errors.
 func readMessages(r *messageReader) (messages, failed string, err error) {
-	waiting := waitingRequests(r.owner)
+	waiting := waitingRequests(r.transport)
 	for err == nil {
 		var message []byte
 		if message, err = r.nextMessage(); message != nil {
@@ -60,7 +60,7 @@ func waitingRequests(base *transportBase) map[string]context.Context {
 
 func waitingRequest(base *transportBase, id string) context.Context {
 	ctx, stop := context.WithCancelCause(context.Background())
-	base.client.pending.Store(id, stop)
+	base.client.pendingCancels.Store(id, stop)
 	return ctx
 }
 
@@ -127,5 +127,5 @@ func testBase() *transportBase {
 }
 
 func testReader(in io.Reader, limit int) *messageReader {
-	return &messageReader{pipe: bufio.NewReader(in), line: boundedLine{limit: limit}, owner: testBase()}
+	return &messageReader{pipe: bufio.NewReader(in), line: boundedLine{limit: limit}, transport: testBase()}
 }

@@ -34,13 +34,13 @@ type hostTransport struct {
 
 func (*hostTransport) close(context.Context)              {}
 func (*hostTransport) StartReading(context.Context) error { return nil }
-func (t *hostTransport) post(ctx context.Context, messageWithoutResponse any) error {
-	_, err := t.roundTrip(ctx, messageWithoutResponse)
+func (t *hostTransport) sendWithoutResponse(ctx context.Context, messageWithoutResponse any) error {
+	_, err := t.sendThroughHost(ctx, messageWithoutResponse)
 	return err
 }
 
 func (t *hostTransport) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
-	answer, err := t.roundTrip(ctx, req)
+	answer, err := t.sendThroughHost(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (t *hostTransport) SendRequest(ctx context.Context, req transport.JSONRPCRe
 	return resp, json.Unmarshal(answer, resp)
 }
 
-func (t *hostTransport) roundTrip(ctx context.Context, v any) (json.RawMessage, error) {
+func (t *hostTransport) sendThroughHost(ctx context.Context, v any) (json.RawMessage, error) {
 	message, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
@@ -56,8 +56,8 @@ func (t *hostTransport) roundTrip(ctx context.Context, v any) (json.RawMessage, 
 	return t.Send(ctx, t.Server, message)
 }
 
-// receive handles a message of the server; a request is answered before it returns.
-func (t *hostTransport) receive(ctx context.Context, message json.RawMessage) (err error) {
+// handleMessageAndAnswer handles a message of the server; a request is answered before it returns.
+func (t *hostTransport) handleMessageAndAnswer(ctx context.Context, message json.RawMessage) (err error) {
 	if req, isRequest := parseRequest(message); isRequest {
 		err = t.answerRequest(ctx, req)
 	} else {

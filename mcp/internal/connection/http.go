@@ -29,24 +29,24 @@ import (
 // arrives on the GET stream.
 type httpTransport struct {
 	*transportBase
-	roundTripper *roundTripper // round tripper of httpClient
-	httpClient   *http.Client
-	url          string          // URL to which messages are posted
-	address      string          // host and port of the server
-	stream       *eventReader    // event stream of the older transport; nil means streamable HTTP
-	limit        int             // maximum number of bytes in a message
-	closed       context.Context // ends when the connection is closed
-	stop         context.CancelFunc
-	sessionID    atomic.Value  // string; empty or nil means none
-	version      atomic.Value  // string: the protocol version; empty or nil before the handshake
-	listening    chan struct{} // closed when the first request for the GET stream is answered or has failed
+	roundTripper      *roundTripper // round tripper of httpClient
+	httpClient        *http.Client
+	url               string          // URL to which messages are posted
+	hostPort          string          // host and port of the server
+	legacyEventStream *eventReader    // event stream of the older transport; nil means streamable HTTP
+	maxMessageBytes   int             // maximum number of bytes in a message
+	lifetime          context.Context // ends when the connection is closed
+	endLifetime       context.CancelFunc
+	sessionID         atomic.Value  // string; empty or nil means none
+	protocolVersion   atomic.Value  // string: the protocol version; empty or nil before the handshake
+	getStreamAnswered chan struct{} // closed when the first request for the GET stream is answered or has failed
 }
 
 // StartReading begins to read the stream of the older transport.
 func (t *httpTransport) StartReading(context.Context) (alwaysNil error) {
-	if t.stream != nil {
-		t.tasks.Go(func() { // returns when the connection is closed
-			_, _ = (&eventStream{httpTransport: t}).readUntilResponse(t.stream) // however the stream ends, the connection is lost
+	if t.legacyEventStream != nil {
+		t.goroutines.Go(func() { // returns when the connection is closed
+			_, _ = (&eventStream{httpTransport: t}).readUntilResponse(t.legacyEventStream) // however the stream ends, the connection is lost
 			t.MarkConnectionLost()
 		})
 	}
@@ -55,11 +55,11 @@ func (t *httpTransport) StartReading(context.Context) (alwaysNil error) {
 
 // close ends the open requests. Like the real CLI, it does not end the session.
 func (t *httpTransport) close(context.Context) {
-	t.stop()
+	t.endLifetime()
 	t.roundTripper.base.CloseIdleConnections()
 }
 
-func (t *httpTransport) isModern() bool { return t.version.Load() == ModernVersion }
+func (t *httpTransport) isModern() bool { return t.protocolVersion.Load() == ModernVersion }
 
 // sendAndCountBrokenConnections sends an HTTP request. If the server cannot be reached, it adds
 // brokenConnectionsPerFailure to the count of broken connections.
@@ -67,20 +67,20 @@ func (t *httpTransport) sendAndCountBrokenConnections(req *http.Request, brokenC
 	if id, _ := t.sessionID.Load().(string); id != "" && !t.isModern() {
 		req.Header.Set(sessionHeader, id)
 	}
-	if version, _ := t.version.Load().(string); version != "" {
+	if version, _ := t.protocolVersion.Load().(string); version != "" {
 		req.Header.Set(versionHeader, version)
 	}
 	resp, err := t.httpClient.Do(req)
 	switch {
 	case err == nil:
-		t.brokenInRow.Store(0)
-	case t.stream == nil && req.Context().Err() == nil && findError[*DialError](err) == nil:
+		t.consecutiveBrokenConnections.Store(0)
+	case t.legacyEventStream == nil && req.Context().Err() == nil && findError[*DialError](err) == nil:
 		t.addBrokenHTTPConnections(brokenConnectionsPerFailure)
 	}
 	return resp, err
 }
 
-func (t *httpTransport) send(ctx context.Context, message any, header http.Header) (*http.Response, error) {
+func (t *httpTransport) postMessage(ctx context.Context, message any, header http.Header) (*http.Response, error) {
 	body, err := json.Marshal(message)
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (t *httpTransport) send(ctx context.Context, message any, header http.Heade
 	case err != nil:
 	case resp.StatusCode == http.StatusNotFound && req.Header.Get(sessionHeader) != "":
 		err = transport.ErrSessionTerminated
-	case t.stream != nil && resp.StatusCode/100 != 2:
+	case t.legacyEventStream != nil && resp.StatusCode/100 != 2:
 		err = fmt.Errorf("the server answered a message with HTTP status %d", resp.StatusCode)
 	default:
 		return resp, nil
@@ -110,32 +110,32 @@ func (t *httpTransport) send(ctx context.Context, message any, header http.Heade
 	return nil, err
 }
 
-// whileOpen returns a context that also ends when the connection is closed.
-func (t *httpTransport) whileOpen(ctx context.Context) (context.Context, context.CancelFunc) {
+// contextUntilClosed returns a context that also ends when the connection is closed.
+func (t *httpTransport) contextUntilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(t.closed, cancel)
+	stop := context.AfterFunc(t.lifetime, cancel)
 	return ctx, func() { stop(); cancel() }
 }
 
-func (t *httpTransport) post(ctx context.Context, message any) error {
-	ctx, stop := t.whileOpen(ctx)
+func (t *httpTransport) sendWithoutResponse(ctx context.Context, message any) error {
+	ctx, stop := t.contextUntilClosed(ctx)
 	defer stop()
-	resp, err := t.send(ctx, message, nil)
+	resp, err := t.postMessage(ctx, message, nil)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode/100 != 2 {
-		_, err = t.readAnswer(resp)
+		_, err = t.readSingleMessage(resp)
 	}
 	return err
 }
 
 // SendRequest posts a request and waits for its response, which may arrive on the GET stream.
 func (t *httpTransport) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
-	ctx, stop := t.whileOpen(ctx)
+	ctx, stop := t.contextUntilClosed(ctx)
 	defer stop()
-	resp, err := t.send(ctx, req, req.Header)
+	resp, err := t.postMessage(ctx, req, req.Header)
 	if err != nil {
 		return nil, err
 	}
@@ -143,13 +143,13 @@ func (t *httpTransport) SendRequest(ctx context.Context, req transport.JSONRPCRe
 	if id := resp.Header.Get(sessionHeader); id != "" && req.Method == string(wire.MethodInitialize) {
 		t.sessionID.Store(id)
 	}
-	if resp.StatusCode/100 == 2 && isEventStream(resp) && t.stream == nil {
+	if resp.StatusCode/100 == 2 && isEventStream(resp) && t.legacyEventStream == nil {
 		return t.readResponseStream(ctx, resp.Body, req)
 	}
-	if resp.StatusCode == http.StatusAccepted || t.stream != nil {
+	if resp.StatusCode == http.StatusAccepted || t.legacyEventStream != nil {
 		return nil, t.waitForResponseOnOtherStream(ctx)
 	}
-	message, err := t.readAnswer(resp)
+	message, err := t.readSingleMessage(resp)
 	if err != nil {
 		return nil, err
 	}
@@ -166,23 +166,23 @@ func isEventStream(resp *http.Response) bool {
 }
 
 func (t *httpTransport) waitForResponseOnOtherStream(ctx context.Context) error {
-	if t.stream == nil {
+	if t.legacyEventStream == nil {
 		return t.waitForLossOrRequestEnd(ctx, nil)
 	}
 	return t.waitForLossOrRequestEnd(ctx, t.Lost())
 }
 
-// readAnswer reads the message of a response that is not an event stream. The error says why it cannot be used.
-func (t *httpTransport) readAnswer(resp *http.Response) (message []byte, err error) {
+// readSingleMessage reads the message of a response that is not an event stream. The error says why it cannot be used.
+func (t *httpTransport) readSingleMessage(resp *http.Response) (message []byte, err error) {
 	succeeded := resp.StatusCode/100 == 2
 	kind := resp.Header.Get("Content-Type")
 	if media, _, _ := mime.ParseMediaType(kind); succeeded && media != "application/json" {
 		return nil, &UnusableHTTPAnswerError{resp.StatusCode, "Unexpected content type: " + cmp.Or(kind, "null")}
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(t.limit)+1))
-	if len(body) > t.limit {
-		rest, _ := io.CopyN(io.Discard, resp.Body, int64(t.limit)) // stops at the end of the body or at the limit
-		return nil, newTooLongError(int64(len(body))+rest, t.limit)
+	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(t.maxMessageBytes)+1))
+	if len(body) > t.maxMessageBytes {
+		rest, _ := io.CopyN(io.Discard, resp.Body, int64(t.maxMessageBytes)) // stops at the end of the body or at the limit
+		return nil, newTooLongError(int64(len(body))+rest, t.maxMessageBytes)
 	}
 	if err != nil {
 		return nil, &url.Error{Op: "Post", URL: t.url, Err: err}
@@ -217,7 +217,7 @@ func (t *httpTransport) readResponseStream(ctx context.Context, body io.Reader, 
 	s := eventStream{httpTransport: t, id: req.ID.String(), isHandshake: req.Method == string(wire.MethodInitialize) || req.Method == string(wire.MethodServerDiscover)}
 	resp, err = s.readUntilResponse(newEventReader(body))
 	for errors.Is(err, io.EOF) && s.lastEventID != "" && !t.isModern() && Sleep(ctx, cmp.Or(s.retry, reopenPause)) {
-		if next, _ := s.open(ctx); next != nil {
+		if next, _ := s.requestStream(ctx); next != nil {
 			resp, err = s.readUntilResponse(newEventReader(next))
 			next.Close()
 		} else {
@@ -239,7 +239,7 @@ func (t *httpTransport) errorAfterStreamEndedWithoutAnswer(ctx context.Context) 
 	if ctx.Value(pendingCallKey{}) == nil {
 		return errNoAnswer
 	}
-	if t.hasServerClosedPort(ctx, t.reopen) {
+	if t.hasServerClosedPort(ctx, t.reopenPause) {
 		return ErrBroken
 	}
 	return t.waitForLossOrRequestEnd(ctx, nil)
@@ -251,7 +251,7 @@ func (t *httpTransport) hasServerClosedPort(ctx context.Context, pauseBeforeChec
 	if !Sleep(ctx, pauseBeforeCheck) {
 		return false
 	}
-	conn, err := t.roundTripper.base.DialContext(ctx, "tcp", t.address)
+	conn, err := t.roundTripper.base.DialContext(ctx, "tcp", t.hostPort)
 	if err == nil {
 		_ = conn.Close()
 	}
@@ -262,11 +262,11 @@ func (t *httpTransport) hasServerClosedPort(ctx context.Context, pauseBeforeChec
 // the second 1.5 times as long, unless the server sets it (observed with 2.1.300 and 2.1.330).
 const maxGETAttempts = 2
 
-// listen keeps the GET stream open until the connection is closed, unless the server refuses the first request.
-func (t *httpTransport) listen() {
+// keepGETStreamOpen keeps the GET stream open until the connection is closed, unless the server refuses the first request.
+func (t *httpTransport) keepGETStreamOpen() {
 	s := eventStream{httpTransport: t}
-	body, _ := s.open(t.closed)
-	close(t.listening)
+	body, _ := s.requestStream(t.lifetime)
+	close(t.getStreamAnswered)
 	for body != nil {
 		_, err := s.readUntilResponse(newEventReader(body))
 		body.Close()
@@ -274,12 +274,12 @@ func (t *httpTransport) listen() {
 			t.markEnded(LostUnreadable)
 			return
 		}
-		pause, isRefused := t.reopen, false
+		pause, isRefused := t.reopenPause, false
 		for range maxGETAttempts {
-			if body != nil || isRefused || !Sleep(t.closed, cmp.Or(s.retry, pause)) {
+			if body != nil || isRefused || !Sleep(t.lifetime, cmp.Or(s.retry, pause)) {
 				break
 			}
-			body, isRefused = s.open(t.closed)
+			body, isRefused = s.requestStream(t.lifetime)
 			pause += pause / 2
 		}
 	}
@@ -294,9 +294,9 @@ type eventStream struct {
 	retry       time.Duration // pause that the server asked for; 0 means none
 }
 
-// open sends a GET request for the stream, or for the rest of it. A nil body means that the request failed. isRefused means that
-// the server does not offer this stream.
-func (s *eventStream) open(ctx context.Context) (body io.ReadCloser, isRefused bool) {
+// requestStream sends a GET request for the stream, or for the rest of it. A nil body means that the request failed.
+// isRefused means that the server does not offer this stream.
+func (s *eventStream) requestStream(ctx context.Context) (body io.ReadCloser, isRefused bool) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url, http.NoBody)
 	if err != nil {
 		return nil, true
@@ -318,19 +318,19 @@ func (s *eventStream) open(ctx context.Context) (body io.ReadCloser, isRefused b
 
 // readUntilResponse handles messages up to the response, which it returns, or the end (io.EOF).
 func (s *eventStream) readUntilResponse(events *eventReader) (*transport.JSONRPCResponse, error) {
-	data, most := boundedLine{limit: s.limit}, 2*int64(s.limit)
-	if s.stream != nil {
+	data, most := boundedLine{limit: s.maxMessageBytes}, 2*int64(s.maxMessageBytes)
+	if s.legacyEventStream != nil {
 		most = math.MaxInt64
 	}
 	for {
 		data.reset()
 		ev, err := events.nextEvent(&data, most)
 		switch {
-		case data.isTooLong() && s.stream != nil:
+		case data.isTooLong() && s.legacyEventStream != nil:
 			s.failRequestOfTooLongResponse(&data)
 			continue
 		case data.isTooLong():
-			return nil, newTooLongError(data.size, s.limit)
+			return nil, newTooLongError(data.size, s.maxMessageBytes)
 		case errors.Is(err, io.EOF):
 			return nil, io.EOF
 		case err != nil:
@@ -338,7 +338,7 @@ func (s *eventStream) readUntilResponse(events *eventReader) (*transport.JSONRPC
 			return nil, ErrBroken
 		}
 		s.updateCursor(&ev)
-		switch isEmpty := ev.dataLines == 0 || ev.name != "" && ev.name != "message" || len(data.kept) == 0 && s.stream == nil; {
+		switch isEmpty := ev.dataLines == 0 || ev.name != "" && ev.name != "message" || len(data.kept) == 0 && s.legacyEventStream == nil; {
 		case !isEmpty && !s.isHandshake && !json.Valid(data.kept):
 			return nil, ErrUnreadable
 		case !isEmpty:
@@ -366,7 +366,7 @@ func (s *eventStream) updateCursor(ev *serverSentEvent) {
 // The GET stream may have responses to any request.
 func (s *eventStream) handleMessageOrReturnAwaitedResponse(message []byte) (awaitedResponse *transport.JSONRPCResponse) {
 	if s.id == "" || hasMethod(message) {
-		s.receive(s.closed, message)
+		s.handleMessage(s.lifetime, message)
 		return nil
 	}
 	resp := &transport.JSONRPCResponse{}

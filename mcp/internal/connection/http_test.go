@@ -39,7 +39,7 @@ func TestGETStreamPauses(t *testing.T) {
 				begin, answers := time.Now(), slices.Clone(test.answers)
 				var requests []string
 				base := testBase()
-				base.reopen, base.notifications, base.tasks = reopenPause, &notificationHandler{debug: noLog{}, handler: &loggingHandler{}}, &sync.WaitGroup{}
+				base.reopenPause, base.notifications, base.goroutines = reopenPause, &notificationHandler{debug: noLog{}, handler: &loggingHandler{}}, &sync.WaitGroup{}
 				transport := roundTrip(func(req *http.Request) (*http.Response, error) {
 					requests = append(requests, strings.TrimSpace(fmt.Sprint(time.Since(begin).Milliseconds(), " ", req.Header.Get("Last-Event-ID"))))
 					answer := "500"
@@ -50,8 +50,8 @@ func TestGETStreamPauses(t *testing.T) {
 					_, _ = fmt.Sscan(answer, &resp.StatusCode) // leaves the status unchanged if the answer is a body
 					return resp, nil
 				})
-				s := &httpTransport{transportBase: base, httpClient: &http.Client{Transport: transport}, url: "http://server.test/mcp", limit: 1000, closed: t.Context(), listening: make(chan struct{})}
-				s.listen()
+				s := &httpTransport{transportBase: base, httpClient: &http.Client{Transport: transport}, url: "http://server.test/mcp", maxMessageBytes: 1000, lifetime: t.Context(), getStreamAnswered: make(chan struct{})}
+				s.keepGETStreamOpen()
 				if !slices.Equal(requests, test.want) {
 					t.Errorf("got %q, want %q", requests, test.want)
 				}
@@ -81,9 +81,9 @@ func TestWaitListening(t *testing.T) {
 				})
 				c, base := &Conn{}, testBase()
 				c.client = base.client
-				c.remote = &httpTransport{transportBase: base, httpClient: &http.Client{Transport: answer}, url: "http://server.test/mcp", limit: 1000, closed: closed, listening: make(chan struct{})}
+				c.remote = &httpTransport{transportBase: base, httpClient: &http.Client{Transport: answer}, url: "http://server.test/mcp", maxMessageBytes: 1000, lifetime: closed, getStreamAnswered: make(chan struct{})}
 				var listening sync.WaitGroup
-				listening.Go(c.remote.listen)
+				listening.Go(c.remote.keepGETStreamOpen)
 				begin := time.Now()
 				c.WaitUpToOneSecondForGETStream(t.Context())
 				if got := time.Since(begin); got != test.want {
@@ -138,8 +138,8 @@ func TestResponseStream(t *testing.T) {
 		base := testBase()
 		handler := &loggingHandler{}
 		base.notifications = &notificationHandler{debug: noLog{}, handler: handler}
-		s := &eventStream{httpTransport: &httpTransport{transportBase: base, limit: 100}, id: wire.NewRequestId(int64(7)).String()}
-		base.client.modern.Store(true)
+		s := &eventStream{httpTransport: &httpTransport{transportBase: base, maxMessageBytes: 100}, id: wire.NewRequestId(int64(7)).String()}
+		base.client.isModern.Store(true)
 		resp, failure := s.readUntilResponse(newEventReader(strings.NewReader(test.stream)))
 		got := handler.methods
 		if resp != nil {

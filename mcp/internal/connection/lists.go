@@ -41,10 +41,10 @@ func (c *listChanges) addChange(list ListKind) {
 	c.changed[list] = true
 	c.mu.Unlock()
 	c.reported.Add(1)
-	signalChange(c.signal)
+	signalWithoutBlocking(c.signal)
 }
 
-func signalChange(c chan struct{}) {
+func signalWithoutBlocking(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:

@@ -42,8 +42,8 @@ type negotiationState struct {
 	handshakeStarted bool
 }
 
-// negotiate agrees with the server on a revision and returns its answer.
-func (c *Conn) negotiate(ctx context.Context) (result InitializeResult, err error) {
+// probeOrInitialize agrees with the server on a revision and returns its answer.
+func (c *Conn) probeOrInitialize(ctx context.Context) (result InitializeResult, err error) {
 	n := &c.negotiation
 	for attempt := 0; attempt == 0 || attempt == 1 && n.shouldProbeAgainAfterRefusal(err); attempt++ {
 		if n.mode != NegotiateLegacy {
@@ -53,7 +53,7 @@ func (c *Conn) negotiate(ctx context.Context) (result InitializeResult, err erro
 		}
 		if err = n.reasonAgainstHandshakeAfterProbe(); err == nil {
 			n.handshakeStarted = true
-			result, err = c.initialize(ctx)
+			result, err = c.initializeLegacy(ctx)
 		}
 	}
 	return result, err
@@ -63,16 +63,16 @@ func (c *Conn) negotiate(ctx context.Context) (result InitializeResult, err erro
 func (c *Conn) probeForModernVersion(ctx context.Context) (discovered InitializeResult, err error) {
 	ctx, stop := context.WithTimeout(ctx, revisionProbeTimeout(c.options.Timeout, c.IsRemote()))
 	defer stop()
-	c.setVersion(ModernVersion)
-	result, err := c.client.send(ctx, string(wire.MethodServerDiscover), nil)
+	c.setHTTPVersionHeader(ModernVersion)
+	result, err := c.client.sendRequest(ctx, string(wire.MethodServerDiscover), nil)
 	var d *wire.DiscoverResult
 	if err == nil {
 		d, err = parseDiscovery(result)
 	}
 	c.negotiation.probeError, c.client.wasProbed = err, true
-	c.client.modern.Store(err == nil)
+	c.client.isModern.Store(err == nil)
 	if err != nil {
-		c.setVersion("")
+		c.setHTTPVersionHeader("")
 		return discovered, err
 	}
 	discovered = plainjson.DecodeOrZero[InitializeResult](result)
@@ -83,11 +83,11 @@ func (c *Conn) probeForModernVersion(ctx context.Context) (discovered Initialize
 	return discovered, nil
 }
 
-// initialize agrees on a revision up to ProtocolVersion.
-func (c *Conn) initialize(ctx context.Context) (r InitializeResult, err error) {
+// initializeLegacy agrees on a revision up to ProtocolVersion.
+func (c *Conn) initializeLegacy(ctx context.Context) (r InitializeResult, err error) {
 	method := string(wire.MethodInitialize)
-	identity := c.client.identity
-	result, err := c.client.send(ctx, method, newParams("protocolVersion", ProtocolVersion,
+	identity := c.client.requestMetadata
+	result, err := c.client.sendRequest(ctx, method, newJSONObject("protocolVersion", ProtocolVersion,
 		"capabilities", identity.Get(wire.MetaKeyClientCapabilities), "clientInfo", identity.Get(wire.MetaKeyClientInfo)))
 	if err != nil {
 		return r, err
@@ -100,16 +100,16 @@ func (c *Conn) initialize(ctx context.Context) (r InitializeResult, err error) {
 		text = "Server's protocol version is not supported: " + r.ProtocolVersion
 	}
 	if text != "" {
-		return r, &DialError{Reason: text, Wire: text}
+		return r, &DialError{Reason: text, CLIText: text}
 	}
-	c.setVersion(r.ProtocolVersion)
-	return r, c.client.notify(ctx, string(wire.MethodNotificationInitialized), nil)
+	c.setHTTPVersionHeader(r.ProtocolVersion)
+	return r, c.client.sendNotification(ctx, string(wire.MethodNotificationInitialized), nil)
 }
 
-// setVersion sets the revision that requests over HTTP name in a header.
-func (c *Conn) setVersion(version string) {
+// setHTTPVersionHeader sets the revision that requests over HTTP name in a header.
+func (c *Conn) setHTTPVersionHeader(version string) {
 	if c.IsRemote() {
-		c.remote.version.Store(version)
+		c.remote.protocolVersion.Store(version)
 	}
 }
 
@@ -129,7 +129,7 @@ func (n *negotiationState) reasonAgainstHandshakeAfterProbe() (reasonOrNil error
 	switch {
 	case n.mode == NegotiateModernWithoutFallback:
 		reason := fmt.Sprintf("the server does not speak MCP %s: %v", ModernVersion, rootCauseOfClientError(n.probeError))
-		return &DialError{Reason: reason, Wire: reason}
+		return &DialError{Reason: reason, CLIText: reason}
 	case hasRefusalListedModernVersion(n.probeError):
 		return n.probeError
 	case n.mode == NegotiateAuto && n.remote:

@@ -38,17 +38,17 @@ type Notification struct {
 }
 
 type notificationHandler struct {
-	handler Handler
-	debug   DebugLog
-	lists   listChanges
-	calls   sync.Map // *pendingCall by progress token, an int64
-	// acknowledged holds a token when the server confirmed a subscription.
-	acknowledged chan struct{}
+	handler              Handler
+	debug                DebugLog
+	lists                listChanges
+	callsByProgressToken sync.Map // *pendingCall by progress token, an int64
+	// subscriptionAcknowledged holds a token when the server confirmed a subscription.
+	subscriptionAcknowledged chan struct{}
 }
 
-// receive handles a notification on the goroutine that reads all messages. It must not send
+// handleNotification handles a notification on the goroutine that reads all messages. It must not send
 // requests, because it would wait for a response that is not read.
-func (i *notificationHandler) receive(n wire.JSONRPCNotification) {
+func (i *notificationHandler) handleNotification(n wire.JSONRPCNotification) {
 	i.debug.LogMessage("<-", n.Method, "")
 	switch method, params := n.Method, n.Params.AdditionalFields; method {
 	case string(wire.MethodNotificationToolsListChanged):
@@ -58,9 +58,9 @@ func (i *notificationHandler) receive(n wire.JSONRPCNotification) {
 	case string(wire.MethodNotificationResourcesListChanged):
 		i.lists.addChange(ListResources)
 	case string(wire.MethodNotificationSubscriptionsAcknowledged):
-		signalChange(i.acknowledged)
+		signalWithoutBlocking(i.subscriptionAcknowledged)
 	case string(wire.MethodNotificationProgress):
-		if w := i.reportProgress(params); w != nil {
+		if w := i.forwardProgressToCall(params); w != nil {
 			i.handler.HandleLogOrProgressNotification(Notification{Method: method, Params: params, Tool: w.tool, UseID: w.useID})
 		}
 	case wire.MethodNotificationResourceUpdated:
@@ -94,10 +94,10 @@ type Progress struct {
 // pendingCall is one call that waits for its result. As in the real CLI, the id of its request is also its progress
 // token. If the request is sent again, it has another id, so a call may have several tokens.
 type pendingCall struct {
-	all   *sync.Map // see notificationHandler.calls
-	limit time.Duration
-	idle  *time.Timer   // fires when the server has sent nothing about the call for as long as limit
-	queue chan Progress // nil means the caller does not want progress
+	callsByProgressToken *sync.Map // see notificationHandler.callsByProgressToken
+	idleLimit            time.Duration
+	idleTimer            *time.Timer   // fires when the server has sent nothing about the call for as long as limit
+	progressQueue        chan Progress // nil means the caller does not want progress
 
 	tool, useID string
 
@@ -108,26 +108,26 @@ type pendingCallKey struct{}
 
 func (w *pendingCall) registerProgressToken(requestID int64) {
 	w.tokens = append(w.tokens, requestID)
-	w.all.Store(requestID, w)
+	w.callsByProgressToken.Store(requestID, w)
 }
 
 func (w *pendingCall) unregisterProgressTokens() {
 	for _, token := range w.tokens {
-		w.all.Delete(token)
+		w.callsByProgressToken.Delete(token)
 	}
 }
 
-// reportProgress passes a notification to its call and returns the call; nil means none.
-func (i *notificationHandler) reportProgress(params map[string]any) *pendingCall {
-	found, _ := i.calls.Load(progressToken(params["progressToken"]))
+// forwardProgressToCall passes a notification to its call and returns the call; nil means none.
+func (i *notificationHandler) forwardProgressToCall(params map[string]any) *pendingCall {
+	found, _ := i.callsByProgressToken.Load(progressToken(params["progressToken"]))
 	w, _ := found.(*pendingCall)
 	if w == nil {
 		return nil
 	}
-	if w.idle.Stop() { // a timer that has fired is not restarted
-		w.idle.Reset(w.limit)
+	if w.idleTimer.Stop() { // a timer that has fired is not restarted
+		w.idleTimer.Reset(w.idleLimit)
 	}
-	if w.queue == nil {
+	if w.progressQueue == nil {
 		return w
 	}
 	p := Progress{}
@@ -135,7 +135,7 @@ func (i *notificationHandler) reportProgress(params map[string]any) *pendingCall
 	p.Total, _ = params["total"].(float64)
 	p.Message, _ = params["message"].(string)
 	select {
-	case w.queue <- p:
+	case w.progressQueue <- p:
 	default: // the listener is too slow, so this notification is dropped
 	}
 	return w

@@ -40,8 +40,8 @@ func (t ProcessServer) dial(_, startLimit context.Context, b *transportBase) (st
 	if err != nil {
 		return nil, err
 	}
-	w := &process{Process: p, transportBase: b, messages: &messageReader{pipe: bufio.NewReaderSize(p.Stdout(), 32<<10), line: boundedLine{limit: t.MaxLine}, owner: b}}
-	b.tasks.Go(w.markLostAfterExit)
+	w := &process{Process: p, transportBase: b, messages: &messageReader{pipe: bufio.NewReaderSize(p.Stdout(), 32<<10), line: boundedLine{limit: t.MaxLine}, transport: b}}
+	b.goroutines.Go(w.markLostAfterExit)
 	return w, nil
 }
 
@@ -57,7 +57,7 @@ func (p *process) StartReading(ctx context.Context) error {
 		for {
 			message, err := p.messages.nextMessage()
 			if message != nil {
-				p.receive(ctx, message)
+				p.handleMessage(ctx, message)
 			}
 			if err != nil {
 				p.MarkConnectionLost()
@@ -72,14 +72,15 @@ func (p *process) SendRequest(ctx context.Context, req transport.JSONRPCRequest)
 	if p.IsConnectionLostOrClosed() {
 		return nil, transport.ErrTransportClosed
 	}
-	if err := p.post(ctx, req); err != nil {
+	if err := p.sendWithoutResponse(ctx, req); err != nil {
 		return nil, err
 	}
 	return nil, p.waitForLossOrRequestEnd(ctx, p.Lost())
 }
 
-// post queues a message. A server that has exited causes no error, because the end of its output already shows the exit.
-func (p *process) post(_ context.Context, message any) error {
+// sendWithoutResponse queues a message. A server that has exited causes no error, because the end of its output already
+// shows the exit.
+func (p *process) sendWithoutResponse(_ context.Context, message any) error {
 	line, err := json.Marshal(message)
 	if err != nil {
 		return err
@@ -115,9 +116,9 @@ func (p *process) markLostAfterExit() {
 // managers write after the message of a failure: stack traces, quoted source code, hints.
 var stderrLineAfterFailureMessagePattern = lazyPattern(`^(?:[\s^}]|hint:|note:|Node\.js v\d|npm (?:error|ERR!)(?: A complete log| *$)|goroutine \d+ \[|created by |exit status \d+$|[\w./*()]+\(.*\)$)|^$`)
 
-// failureLine returns the last line that does not match [stderrLineAfterFailureMessagePattern], or
+// lastFailureMessageLine returns the last line that does not match [stderrLineAfterFailureMessagePattern], or
 // else the last line.
-func failureLine(text string) string {
+func lastFailureMessageLine(text string) string {
 	const longest = 500
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	line := lines[len(lines)-1]

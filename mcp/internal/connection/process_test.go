@@ -19,7 +19,7 @@ func TestLastLine(t *testing.T) {
 		"panic: boom\n\ngoroutine 1 [running]:\nmain.main()\n\t/w/main.go:3 +0x18\nexit status 2\n":                                                                                                                        "panic: boom",
 		"thread 'main' panicked at src/main.rs:2:5:\nboom\nnote: run with `RUST_BACKTRACE=1` to see it\n":                                                                                                                  "boom",
 	} {
-		if diff := cmp.Diff(want, failureLine(stderr)); diff != "" {
+		if diff := cmp.Diff(want, lastFailureMessageLine(stderr)); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", stderr, diff)
 		}
 	}

@@ -31,10 +31,10 @@ func (t RemoteServer) dial(lifetime, limit context.Context, b *transportBase) (m
 	}
 	trip := t.roundTripper(originOf(u))
 	h := &httpTransport{
-		transportBase: b, roundTripper: trip, httpClient: &http.Client{Transport: trip}, url: t.URL, limit: t.MaxMessage, listening: make(chan struct{}),
-		address: net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])),
+		transportBase: b, roundTripper: trip, httpClient: &http.Client{Transport: trip}, url: t.URL, maxMessageBytes: t.MaxMessage, getStreamAnswered: make(chan struct{}),
+		hostPort: net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])),
 	}
-	h.closed, h.stop = context.WithCancel(lifetime)
+	h.lifetime, h.endLifetime = context.WithCancel(lifetime)
 	if t.SSE {
 		if err := h.openLegacySSE(limit); err != nil {
 			h.close(limit)
@@ -47,15 +47,15 @@ func (t RemoteServer) dial(lifetime, limit context.Context, b *transportBase) (m
 func (t RemoteServer) roundTripper(origin string) *roundTripper {
 	dialer := net.Dialer{Timeout: t.DialTimeout}
 	trip := &roundTripper{
-		base:  &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 16},
-		agent: t.Agent, origin: origin,
+		base:      &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 16},
+		userAgent: t.Agent, serverOrigin: origin,
 		headers: t.Headers, renewer: t.Renewer,
 	}
-	trip.transport = trip.base
+	trip.sender = trip.base
 	if w, ok := t.Renewer.(interface {
 		Transport(base http.RoundTripper) http.RoundTripper
 	}); ok {
-		trip.transport = w.Transport(trip.base)
+		trip.sender = w.Transport(trip.base)
 	}
 	return trip
 }

@@ -12,7 +12,7 @@ import (
 
 // request sends a request and returns its result as the server sent it.
 func (c *Conn) request(ctx context.Context, method wire.MCPMethod, params plainjson.Object) (json.RawMessage, error) {
-	result, err := c.client.request(ctx, string(method), params)
+	result, err := c.client.requestAnsweringServerQuestions(ctx, string(method), params)
 	if err != nil {
 		return nil, rootCauseOfClientError(err)
 	}
@@ -54,7 +54,7 @@ func (c *Conn) List(ctx context.Context, list ListKind) (all []json.RawMessage, 
 			return all, fmt.Sprintf("listing %s: the server repeated the cursor %q; only %d entries were read", list, next, len(all)), nil
 		}
 		seen[next] = true
-		params = newParams("cursor", next)
+		params = newJSONObject("cursor", next)
 	}
 	return all, fmt.Sprintf("the list of %s has more than %d pages; only %d entries were read", list, maxListPages, len(all)), nil
 }
@@ -63,7 +63,7 @@ func (c *Conn) storeToolsForHeaderArguments(toolDefinitions []json.RawMessage) {
 	for _, definition := range toolDefinitions {
 		tool := &wire.Tool{}
 		if c.IsModern() && c.IsRemote() && json.Unmarshal(definition, tool) == nil && wire.ValidateParamHeaderAnnotations(tool) == nil {
-			c.client.tools.Store(tool.Name, tool)
+			c.client.toolsWithHeaderArguments.Store(tool.Name, tool)
 		}
 	}
 }
@@ -80,7 +80,7 @@ func (c *Conn) CheckToolHeaders(definition json.RawMessage) error {
 
 // ReadResource returns the result as the server sent it.
 func (c *Conn) ReadResource(ctx context.Context, uri string) (json.RawMessage, error) {
-	return c.request(ctx, wire.MethodResourcesRead, newParams("uri", uri))
+	return c.request(ctx, wire.MethodResourcesRead, newJSONObject("uri", uri))
 }
 
 // GetPrompt fills in a prompt and returns the result as the server sent it. Like the real CLI, it always sends arguments.
@@ -88,7 +88,7 @@ func (c *Conn) GetPrompt(ctx context.Context, name string, args map[string]strin
 	if args == nil {
 		args = map[string]string{}
 	}
-	return c.request(ctx, wire.MethodPromptsGet, newParams("name", name, "arguments", args))
+	return c.request(ctx, wire.MethodPromptsGet, newJSONObject("name", name, "arguments", args))
 }
 
 // Subscribe subscribes to changes of a resource.
@@ -97,6 +97,6 @@ func (c *Conn) Subscribe(ctx context.Context, uri string) error {
 		c.subscription.addURI(uri)
 		return nil
 	}
-	_, err := c.request(ctx, "resources/subscribe", newParams("uri", uri))
+	_, err := c.request(ctx, "resources/subscribe", newJSONObject("uri", uri))
 	return err
 }

@@ -39,13 +39,13 @@ type Renewer interface {
 
 // roundTripper adds the configured headers to every request, and turns refusals into errors.
 type roundTripper struct {
-	base            *http.Transport
-	transport       http.RoundTripper // sends the requests: base itself, or the transport that the renewer has put around base
-	origin          string            // origin of the server; headers are not sent to other origins
-	agent           string            // User-Agent
-	sessionIDOrigin atomic.Value      // the origin that issued the session id, a string; the id is not sent to other origins
-	renewer         Renewer           // nil means that a refused request is not sent again
-	requestAccepted atomic.Bool       // a request was accepted
+	base               *http.Transport
+	sender             http.RoundTripper // sends the requests: base itself, or the transport that the renewer has put around base
+	serverOrigin       string            // origin of the server; headers are not sent to other origins
+	userAgent          string            // User-Agent
+	sessionIDOrigin    atomic.Value      // the origin that issued the session id, a string; the id is not sent to other origins
+	renewer            Renewer           // nil means that a refused request is not sent again
+	hasAcceptedRequest atomic.Bool       // a request was accepted
 
 	mu      sync.Mutex // held while headers are renewed
 	headers map[string]string
@@ -67,7 +67,7 @@ func (t *roundTripper) renewHeaders(ctx context.Context, refusal *http.Response,
 	defer t.mu.Unlock()
 	if maps.Equal(used, t.headers) {
 		t.headers, err = t.renewer.Renew(ctx, Refusal{
-			Status: refusal.StatusCode, Challenge: strings.Join(refusal.Header.Values("WWW-Authenticate"), ", "), UsedHeaders: used, WasAccepted: t.requestAccepted.Load(),
+			Status: refusal.StatusCode, Challenge: strings.Join(refusal.Header.Values("WWW-Authenticate"), ", "), UsedHeaders: used, WasAccepted: t.hasAcceptedRequest.Load(),
 		})
 		if err != nil {
 			t.headers = used
@@ -79,16 +79,16 @@ func (t *roundTripper) renewHeaders(ctx context.Context, refusal *http.Response,
 func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
 	headers := t.currentHeaders(ctx)
-	resp, err := t.send(ctx, req, headers)
-	if isRenewed := t.renewer != nil && req.Method == http.MethodPost && originOf(req.URL) == t.origin; err == nil && isAuthRefusal(resp) && isRenewed {
-		resp, err = t.sendAgain(ctx, req, resp, headers)
+	resp, err := t.sendWithHeaders(ctx, req, headers)
+	if isRenewed := t.renewer != nil && req.Method == http.MethodPost && originOf(req.URL) == t.serverOrigin; err == nil && isAuthRefusal(resp) && isRenewed {
+		resp, err = t.renewHeadersAndSendAgain(ctx, req, resp, headers)
 	}
 	if err != nil {
 		return nil, err
 	}
 	isForbidden := resp.StatusCode == http.StatusForbidden && req.Header.Get(versionHeader) != "" // after the handshake, a login does not help
 	if !isAuthRefusal(resp) {
-		t.requestAccepted.Store(true)
+		t.hasAcceptedRequest.Store(true)
 	} else if !isForbidden {
 		defer resp.Body.Close()
 		return nil, t.unauthorizedResponseError(resp, headers)
@@ -102,13 +102,13 @@ func (t *roundTripper) unauthorizedResponseError(resp *http.Response, sentHeader
 	text := fmt.Sprintf("HTTP %d: authorization required", resp.StatusCode)
 	value := sentHeaders["Authorization"]
 	if value == "" || t.renewer != nil {
-		return &DialError{Reason: text, Wire: text, NeedsAuth: true}
+		return &DialError{Reason: text, CLIText: text, NeedsAuth: true}
 	}
 	const longest = 300
 	detail, _ := io.ReadAll(io.LimitReader(resp.Body, longest)) // a part of the body is enough
 	text = fmt.Sprintf("Server rejected the configured Authorization header (HTTP %d). Check that the token is valid for this MCP endpoint — "+
 		"OAuth fallback is disabled when headers.Authorization is set.", resp.StatusCode)
-	f := &DialError{Reason: text, Wire: text}
+	f := &DialError{Reason: text, CLIText: text}
 	if len(detail) > 0 {
 		f.Reason += " Error detail: " + strings.ReplaceAll(string(detail), value[strings.LastIndexByte(value, ' ')+1:], "[hidden]")
 	}
@@ -121,13 +121,13 @@ func isAuthRefusal(resp *http.Response) bool {
 
 func originOf(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
-func (t *roundTripper) send(ctx context.Context, req *http.Request, headers map[string]string) (*http.Response, error) {
+func (t *roundTripper) sendWithHeaders(ctx context.Context, req *http.Request, headers map[string]string) (*http.Response, error) {
 	req = req.Clone(ctx)
-	req.Header.Set("User-Agent", t.agent)
+	req.Header.Set("User-Agent", t.userAgent)
 	req.Header.Set("Accept-Encoding", "identity")
 	req.Header.Del("Referer") // a redirect would reveal this URL and its query to the next server
 	to := originOf(req.URL)
-	if to == t.origin { // after a redirect to another origin the secrets are not sent
+	if to == t.serverOrigin { // after a redirect to another origin the secrets are not sent
 		for k, v := range headers {
 			req.Header.Set(k, v)
 		}
@@ -135,16 +135,16 @@ func (t *roundTripper) send(ctx context.Context, req *http.Request, headers map[
 	if issuer, ok := t.sessionIDOrigin.Load().(string); ok && issuer != to {
 		req.Header.Del(sessionHeader)
 	}
-	resp, err := t.transport.RoundTrip(req)
+	resp, err := t.sender.RoundTrip(req)
 	if err == nil && resp.Header.Get(sessionHeader) != "" {
 		t.sessionIDOrigin.Store(to)
 	}
 	return resp, err
 }
 
-// sendAgain repeats a refused request with new headers. If the renewer has no new headers, sendAgain returns the
-// refusal. If the renewer returns a *DialError, this is the error of the request.
-func (t *roundTripper) sendAgain(ctx context.Context, req *http.Request, refusal *http.Response, used map[string]string) (*http.Response, error) {
+// renewHeadersAndSendAgain repeats a refused request with new headers. If the renewer has no new headers,
+// renewHeadersAndSendAgain returns the refusal. If the renewer returns a *DialError, this is the error of the request.
+func (t *roundTripper) renewHeadersAndSendAgain(ctx context.Context, req *http.Request, refusal *http.Response, used map[string]string) (*http.Response, error) {
 	headers, err := t.renewHeaders(ctx, refusal, used)
 	if f, ok := errors.AsType[*DialError](err); ok {
 		refusal.Body.Close()
@@ -160,5 +160,5 @@ func (t *roundTripper) sendAgain(ctx context.Context, req *http.Request, refusal
 			return nil, err
 		}
 	}
-	return t.send(ctx, again, headers)
+	return t.sendWithHeaders(ctx, again, headers)
 }

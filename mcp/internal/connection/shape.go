@@ -50,7 +50,7 @@ func checkAnyObject(v json.RawMessage) []schemaIssue {
 	return wrongTypeIssues("record", v)
 }
 
-func oneOf(values ...string) schemaCheck {
+func oneOfCheck(values ...string) schemaCheck {
 	return func(v json.RawMessage) []schemaIssue {
 		if text, _ := plainjson.StringValue(v); slices.Contains(values, text) {
 			return nil
@@ -80,12 +80,16 @@ type objectMemberCheck struct {
 	isOptional bool
 }
 
-func required(name string, s schemaCheck) objectMemberCheck { return objectMemberCheck{name, s, false} }
+func requiredMember(name string, s schemaCheck) objectMemberCheck {
+	return objectMemberCheck{name, s, false}
+}
 
-func optional(name string, s schemaCheck) objectMemberCheck { return objectMemberCheck{name, s, true} }
+func optionalMember(name string, s schemaCheck) objectMemberCheck {
+	return objectMemberCheck{name, s, true}
+}
 
-// object accepts objects with these members; other members are allowed.
-func object(members ...objectMemberCheck) schemaCheck {
+// objectCheck accepts objects with these members; other members are allowed.
+func objectCheck(members ...objectMemberCheck) schemaCheck {
 	return func(v json.RawMessage) (all []schemaIssue) {
 		var found map[string]json.RawMessage
 		if plainjson.TypeOf(v) != "object" || json.Unmarshal(v, &found) != nil {
@@ -93,7 +97,7 @@ func object(members ...objectMemberCheck) schemaCheck {
 		}
 		for _, m := range members {
 			if value, exists := found[m.name]; exists || !m.isOptional {
-				all = append(all, prefixIssues(m.name, m.valueCheck(value))...)
+				all = append(all, withPathPrefix(m.name, m.valueCheck(value))...)
 			}
 		}
 		return all
@@ -107,29 +111,29 @@ func objectWithEveryMemberCheck(memberCheck schemaCheck) schemaCheck {
 		}
 		members, _ := plainjson.Parse(v) // the caller has checked that it is an object
 		for _, m := range members {
-			all = append(all, prefixIssues(m.Key, memberCheck(m.Value))...)
+			all = append(all, withPathPrefix(m.Key, memberCheck(m.Value))...)
 		}
 		return all
 	}
 }
 
-func listOf(item schemaCheck) schemaCheck {
+func listCheck(item schemaCheck) schemaCheck {
 	return func(v json.RawMessage) (all []schemaIssue) {
 		var items []json.RawMessage
 		if plainjson.TypeOf(v) != "array" || json.Unmarshal(v, &items) != nil {
 			return wrongTypeIssues("array", v)
 		}
 		for i, value := range items {
-			all = append(all, prefixIssues(i, item(value))...)
+			all = append(all, withPathPrefix(i, item(value))...)
 		}
 		return all
 	}
 }
 
-// union accepts values of several kinds. For other values, it reports the defects for each kind. If
+// unionCheck accepts values of several kinds. For other values, it reports the defects for each kind. If
 // the value has exactly one of the kinds and only its content is invalid, it reports only the
 // defects of the content.
-func union(kinds ...schemaCheck) schemaCheck {
+func unionCheck(kinds ...schemaCheck) schemaCheck {
 	return func(v json.RawMessage) []schemaIssue {
 		var all, near [][]schemaIssue
 		for _, kind := range kinds {
@@ -149,7 +153,7 @@ func union(kinds ...schemaCheck) schemaCheck {
 	}
 }
 
-func prefixIssues(key any, issues []schemaIssue) []schemaIssue {
+func withPathPrefix(key any, issues []schemaIssue) []schemaIssue {
 	for i := range issues {
 		issues[i].Path = append([]any{key}, issues[i].Path...)
 	}
@@ -159,12 +163,12 @@ func prefixIssues(key any, issues []schemaIssue) []schemaIssue {
 // ResultDefects describes what is wrong with the result of a method, as the real CLI does (observed with 2.1.330); ""
 // means nothing. The results of methods without a schema here are not checked.
 func ResultDefects(method string, result json.RawMessage) string {
-	return resultDefects(method, result, required)
+	return resultDefects(method, result, requiredMember)
 }
 
 // ResultDefectsOptionalSchema is like [ResultDefects], but accepts tools without an input schema.
 func ResultDefectsOptionalSchema(method string, result json.RawMessage) string {
-	return resultDefects(method, result, optional)
+	return resultDefects(method, result, optionalMember)
 }
 
 func resultDefects(method string, result json.RawMessage, requiredOrOptional func(string, schemaCheck) objectMemberCheck) string {
@@ -176,18 +180,18 @@ func resultDefects(method string, result json.RawMessage, requiredOrOptional fun
 
 // ToolResultDefects describes the defects of a tool result in revisions up to 2025-11-25; "" means none.
 func ToolResultDefects(result json.RawMessage) string {
-	return cmp.Or(describeIssues(toolResultShape(optional("content", listOf(contentBlockShape())), checkAnyObject)(result)), taskOrInputRequestsDefect(result))
+	return cmp.Or(describeIssues(toolResultShape(optionalMember("content", listCheck(contentBlockShape())), checkAnyObject)(result)), taskOrInputRequestsDefect(result))
 }
 
 // ToolResultDefectsInModernVersion is ToolResultDefects for revision 2026-07-28, where results must have content, and structured
 // content may be any value.
 func ToolResultDefectsInModernVersion(result json.RawMessage) (defectsOrEmpty string) {
-	return describeIssues(toolResultShape(required("content", listOf(contentBlockShape())), acceptAnyValue)(result))
+	return describeIssues(toolResultShape(requiredMember("content", listCheck(contentBlockShape())), acceptAnyValue)(result))
 }
 
 // CacheKeyDefectsOfList describes the defects of the cache keys that lists have in revision 2026-07-28; "" means none.
 func CacheKeyDefectsOfList(listResult json.RawMessage) (defectsOrEmpty string) {
-	return describeIssues(object(optional("ttlMs", checkNonNegativeInteger), optional("cacheScope", oneOf("public", "private")))(listResult))
+	return describeIssues(objectCheck(optionalMember("ttlMs", checkNonNegativeInteger), optionalMember("cacheScope", oneOfCheck("public", "private")))(listResult))
 }
 
 // checkNonNegativeInteger returns the defects of a duration, which must be a whole number from 0.
@@ -205,7 +209,7 @@ func checkNonNegativeInteger(v json.RawMessage) []schemaIssue {
 func acceptAnyValue(json.RawMessage) []schemaIssue { return nil }
 
 func toolResultShape(content objectMemberCheck, structured schemaCheck) schemaCheck {
-	return object(content, optional("structuredContent", structured), optional("isError", jsonTypeCheck("boolean")))
+	return objectCheck(content, optionalMember("structuredContent", structured), optionalMember("isError", jsonTypeCheck("boolean")))
 }
 
 func describeIssues(issues []schemaIssue) string {
@@ -242,72 +246,72 @@ func resultShapes(schema func(string, schemaCheck) objectMemberCheck) map[string
 }
 
 func listPageShape(name string, item schemaCheck) schemaCheck {
-	return object(optional("nextCursor", jsonTypeCheck("string")), required(name, listOf(item)))
+	return objectCheck(optionalMember("nextCursor", jsonTypeCheck("string")), requiredMember(name, listCheck(item)))
 }
 
 func initializeShape() schemaCheck {
-	lists := optional("listChanged", jsonTypeCheck("boolean"))
-	return object(
-		required("protocolVersion", jsonTypeCheck("string")),
-		required("capabilities", object(
-			optional("experimental", checkAnyObject), optional("logging", jsonTypeCheck("object")), optional("completions", jsonTypeCheck("object")),
-			optional("prompts", object(lists)), optional("resources", object(optional("subscribe", jsonTypeCheck("boolean")), lists)),
-			optional("tools", object(lists)),
+	lists := optionalMember("listChanged", jsonTypeCheck("boolean"))
+	return objectCheck(
+		requiredMember("protocolVersion", jsonTypeCheck("string")),
+		requiredMember("capabilities", objectCheck(
+			optionalMember("experimental", checkAnyObject), optionalMember("logging", jsonTypeCheck("object")), optionalMember("completions", jsonTypeCheck("object")),
+			optionalMember("prompts", objectCheck(lists)), optionalMember("resources", objectCheck(optionalMember("subscribe", jsonTypeCheck("boolean")), lists)),
+			optionalMember("tools", objectCheck(lists)),
 		)),
-		required("serverInfo", object(nameTitleAndIconsMembersPlus(required("version", jsonTypeCheck("string")))...)),
-		optional("instructions", jsonTypeCheck("string")),
+		requiredMember("serverInfo", objectCheck(nameTitleAndIconsMembersPlus(requiredMember("version", jsonTypeCheck("string")))...)),
+		optionalMember("instructions", jsonTypeCheck("string")),
 	)
 }
 
 func nameTitleAndIconsMembersPlus(others ...objectMemberCheck) []objectMemberCheck {
-	icon := object(required("src", jsonTypeCheck("string")), optional("mimeType", jsonTypeCheck("string")), optional("sizes", listOf(jsonTypeCheck("string"))))
-	return append([]objectMemberCheck{required("name", jsonTypeCheck("string")), optional("title", jsonTypeCheck("string")), optional("icons", listOf(icon))}, others...)
+	icon := objectCheck(requiredMember("src", jsonTypeCheck("string")), optionalMember("mimeType", jsonTypeCheck("string")), optionalMember("sizes", listCheck(jsonTypeCheck("string"))))
+	return append([]objectMemberCheck{requiredMember("name", jsonTypeCheck("string")), optionalMember("title", jsonTypeCheck("string")), optionalMember("icons", listCheck(icon))}, others...)
 }
 
 func toolShape(schema func(string, schemaCheck) objectMemberCheck) schemaCheck {
-	hints := []objectMemberCheck{optional("title", jsonTypeCheck("string"))}
+	hints := []objectMemberCheck{optionalMember("title", jsonTypeCheck("string"))}
 	for _, name := range []string{"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"} {
-		hints = append(hints, optional(name, jsonTypeCheck("boolean")))
+		hints = append(hints, optionalMember(name, jsonTypeCheck("boolean")))
 	}
-	return object(nameTitleAndIconsMembersPlus(
-		optional("description", jsonTypeCheck("string")),
-		schema("inputSchema", object(required("type", oneOf("object")), optional("properties", checkAnyObject), optional("required", listOf(jsonTypeCheck("string"))))),
-		optional("outputSchema", jsonTypeCheck("object")),
-		optional("annotations", object(hints...)),
-		optional("execution", object(optional("taskSupport", oneOf("required", "optional", "forbidden")))),
-		optional("_meta", checkAnyObject),
+	return objectCheck(nameTitleAndIconsMembersPlus(
+		optionalMember("description", jsonTypeCheck("string")),
+		schema("inputSchema", objectCheck(requiredMember("type", oneOfCheck("object")), optionalMember("properties", checkAnyObject), optionalMember("required", listCheck(jsonTypeCheck("string"))))),
+		optionalMember("outputSchema", jsonTypeCheck("object")),
+		optionalMember("annotations", objectCheck(hints...)),
+		optionalMember("execution", objectCheck(optionalMember("taskSupport", oneOfCheck("required", "optional", "forbidden")))),
+		optionalMember("_meta", checkAnyObject),
 	)...)
 }
 
 func promptShape() schemaCheck {
-	argument := object(required("name", jsonTypeCheck("string")), optional("description", jsonTypeCheck("string")), optional("required", jsonTypeCheck("boolean")))
-	return object(nameTitleAndIconsMembersPlus(optional("description", jsonTypeCheck("string")), optional("arguments", listOf(argument)))...)
+	argument := objectCheck(requiredMember("name", jsonTypeCheck("string")), optionalMember("description", jsonTypeCheck("string")), optionalMember("required", jsonTypeCheck("boolean")))
+	return objectCheck(nameTitleAndIconsMembersPlus(optionalMember("description", jsonTypeCheck("string")), optionalMember("arguments", listCheck(argument)))...)
 }
 
 func resourceShape(others ...objectMemberCheck) schemaCheck {
-	return object(append(nameTitleAndIconsMembersPlus(
-		required("uri", jsonTypeCheck("string")), optional("description", jsonTypeCheck("string")), optional("mimeType", jsonTypeCheck("string")),
-		optional("annotations", annotationsShape()), optional("_meta", jsonTypeCheck("object")),
+	return objectCheck(append(nameTitleAndIconsMembersPlus(
+		requiredMember("uri", jsonTypeCheck("string")), optionalMember("description", jsonTypeCheck("string")), optionalMember("mimeType", jsonTypeCheck("string")),
+		optionalMember("annotations", annotationsShape()), optionalMember("_meta", jsonTypeCheck("object")),
 	), others...)...)
 }
 
 func annotationsShape() schemaCheck {
-	return object(optional("audience", listOf(oneOf("user", "assistant"))), optional("priority", jsonTypeCheck("number")), optional("lastModified", jsonTypeCheck("string")))
+	return objectCheck(optionalMember("audience", listCheck(oneOfCheck("user", "assistant"))), optionalMember("priority", jsonTypeCheck("number")), optionalMember("lastModified", jsonTypeCheck("string")))
 }
 
 func contentBlockShape() schemaCheck {
 	block := func(kind string, members ...objectMemberCheck) schemaCheck {
-		members = append([]objectMemberCheck{required("type", oneOf(kind))}, members...)
-		return object(append(members, optional("annotations", annotationsShape()), optional("_meta", checkAnyObject))...)
+		members = append([]objectMemberCheck{requiredMember("type", oneOfCheck(kind))}, members...)
+		return objectCheck(append(members, optionalMember("annotations", annotationsShape()), optionalMember("_meta", checkAnyObject))...)
 	}
-	media := []objectMemberCheck{required("data", checkBase64), required("mimeType", jsonTypeCheck("string"))}
+	media := []objectMemberCheck{requiredMember("data", checkBase64), requiredMember("mimeType", jsonTypeCheck("string"))}
 	contents := func(data objectMemberCheck) schemaCheck {
-		return object(required("uri", jsonTypeCheck("string")), optional("mimeType", jsonTypeCheck("string")), optional("_meta", checkAnyObject), data)
+		return objectCheck(requiredMember("uri", jsonTypeCheck("string")), optionalMember("mimeType", jsonTypeCheck("string")), optionalMember("_meta", checkAnyObject), data)
 	}
-	return union(
-		block("text", required("text", jsonTypeCheck("string"))), block("image", media...), block("audio", media...),
-		resourceShape(required("type", oneOf("resource_link"))),
-		block("resource", required("resource", union(contents(required("text", jsonTypeCheck("string"))), contents(required("blob", checkBase64))))),
+	return unionCheck(
+		block("text", requiredMember("text", jsonTypeCheck("string"))), block("image", media...), block("audio", media...),
+		resourceShape(requiredMember("type", oneOfCheck("resource_link"))),
+		block("resource", requiredMember("resource", unionCheck(contents(requiredMember("text", jsonTypeCheck("string"))), contents(requiredMember("blob", checkBase64))))),
 	)
 }
 
@@ -318,44 +322,44 @@ func checkElicitation(params json.RawMessage, isModern bool) error {
 		params = nil
 	}
 	if issues := elicitationParamsCheck(isModern)(params); issues != nil {
-		return &Error{Code: CodeInvalidParams, Message: "Invalid elicitation request: " + describeIssues(prefixIssues("params", issues))}
+		return &Error{Code: CodeInvalidParams, Message: "Invalid elicitation request: " + describeIssues(withPathPrefix("params", issues))}
 	}
 	return nil
 }
 
 func elicitationParamsCheck(isModernVersion bool) schemaCheck {
 	text := jsonTypeCheck("string")
-	url := []objectMemberCheck{required("mode", oneOf("url")), required("message", text)}
+	url := []objectMemberCheck{requiredMember("mode", oneOfCheck("url")), requiredMember("message", text)}
 	if !isModernVersion {
-		url = append(url, required("elicitationId", text))
+		url = append(url, requiredMember("elicitationId", text))
 	}
-	form := object(required("type", oneOf("object")), required("properties", objectWithEveryMemberCheck(elicitationFormFieldCheck())), optional("required", listOf(text)))
-	return union(object(optional("mode", oneOf("form")), required("message", text), required("requestedSchema", form)), object(append(url, required("url", text))...))
+	form := objectCheck(requiredMember("type", oneOfCheck("object")), requiredMember("properties", objectWithEveryMemberCheck(elicitationFormFieldCheck())), optionalMember("required", listCheck(text)))
+	return unionCheck(objectCheck(optionalMember("mode", oneOfCheck("form")), requiredMember("message", text), requiredMember("requestedSchema", form)), objectCheck(append(url, requiredMember("url", text))...))
 }
 
 func elicitationFormFieldCheck() schemaCheck {
 	text, number := jsonTypeCheck("string"), jsonTypeCheck("number")
 	field := func(kind schemaCheck, others ...objectMemberCheck) schemaCheck {
-		return object(append([]objectMemberCheck{required("type", kind), optional("title", text), optional("description", text)}, others...)...)
+		return objectCheck(append([]objectMemberCheck{requiredMember("type", kind), optionalMember("title", text), optionalMember("description", text)}, others...)...)
 	}
-	options := listOf(object(required("const", text), required("title", text)))
+	options := listCheck(objectCheck(requiredMember("const", text), requiredMember("title", text)))
 	one := func(values ...objectMemberCheck) schemaCheck {
-		return field(oneOf("string"), append(values, optional("default", text))...)
+		return field(oneOfCheck("string"), append(values, optionalMember("default", text))...)
 	}
 	many := func(items schemaCheck) schemaCheck {
-		return field(oneOf("array"), optional("minItems", number), optional("maxItems", number), required("items", items), optional("default", listOf(text)))
+		return field(oneOfCheck("array"), optionalMember("minItems", number), optionalMember("maxItems", number), requiredMember("items", items), optionalMember("default", listCheck(text)))
 	}
-	choice := union(
-		one(required("enum", listOf(text)), optional("enumNames", listOf(text))),
-		union(one(required("enum", listOf(text))), one(required("oneOf", options))),
-		union(many(object(required("type", oneOf("string")), required("enum", listOf(text)))), many(object(required("anyOf", options)))),
+	choice := unionCheck(
+		one(requiredMember("enum", listCheck(text)), optionalMember("enumNames", listCheck(text))),
+		unionCheck(one(requiredMember("enum", listCheck(text))), one(requiredMember("oneOf", options))),
+		unionCheck(many(objectCheck(requiredMember("type", oneOfCheck("string")), requiredMember("enum", listCheck(text)))), many(objectCheck(requiredMember("anyOf", options)))),
 	)
-	return union(
+	return unionCheck(
 		choice,
-		field(oneOf("boolean"), optional("default", jsonTypeCheck("boolean"))),
-		field(oneOf("string"), optional("minLength", number), optional("maxLength", number),
-			optional("format", oneOf("email", "uri", "date", "date-time")), optional("default", text)),
-		field(oneOf("number", "integer"), optional("minimum", number), optional("maximum", number), optional("default", number)),
+		field(oneOfCheck("boolean"), optionalMember("default", jsonTypeCheck("boolean"))),
+		field(oneOfCheck("string"), optionalMember("minLength", number), optionalMember("maxLength", number),
+			optionalMember("format", oneOfCheck("email", "uri", "date", "date-time")), optionalMember("default", text)),
+		field(oneOfCheck("number", "integer"), optionalMember("minimum", number), optionalMember("maximum", number), optionalMember("default", number)),
 	)
 }
 

@@ -11,12 +11,12 @@ import (
 // openLegacySSE opens the stream of the older HTTP transport before limit ends. The first event
 // names the endpoint to which the client posts its messages.
 func (t *httpTransport) openLegacySSE(limit context.Context) error {
-	defer context.AfterFunc(limit, t.stop)()
-	err := t.findEndpoint()
+	defer context.AfterFunc(limit, t.endLifetime)()
+	err := t.openStreamAndReadEndpoint()
 	if err == nil {
 		return nil
 	}
-	t.stop()
+	t.endLifetime()
 	if limit.Err() != nil {
 		err = limit.Err()
 	}
@@ -25,13 +25,13 @@ func (t *httpTransport) openLegacySSE(limit context.Context) error {
 		err = fmt.Errorf("SSE error: %w", named)
 	}
 	if transient {
-		err = &DialError{Reason: err.Error(), Wire: err.Error(), IsTransient: true}
+		err = &DialError{Reason: err.Error(), CLIText: err.Error(), IsTransient: true}
 	}
 	return err
 }
 
-func (t *httpTransport) findEndpoint() error {
-	req, err := http.NewRequestWithContext(t.closed, http.MethodGet, t.url, http.NoBody)
+func (t *httpTransport) openStreamAndReadEndpoint() error {
+	req, err := http.NewRequestWithContext(t.lifetime, http.MethodGet, t.url, http.NoBody)
 	if err != nil {
 		return err
 	}
@@ -43,13 +43,13 @@ func (t *httpTransport) findEndpoint() error {
 	if resp.StatusCode != http.StatusOK {
 		resp.Body.Close()
 		text := fmt.Sprintf("SSE error: Non-200 status code (%d)", resp.StatusCode)
-		return &DialError{Reason: fmt.Sprintf("HTTP %d: %s", resp.StatusCode, text), Wire: text, IsTransient: resp.StatusCode >= http.StatusInternalServerError}
+		return &DialError{Reason: fmt.Sprintf("HTTP %d: %s", resp.StatusCode, text), CLIText: text, IsTransient: resp.StatusCode >= http.StatusInternalServerError}
 	}
-	data := boundedLine{limit: t.limit}
-	t.stream = newEventReader(resp.Body)
+	data := boundedLine{limit: t.maxMessageBytes}
+	t.legacyEventStream = newEventReader(resp.Body)
 	for first := (serverSentEvent{}); first.name != "endpoint"; {
 		data.reset()
-		if first, err = t.stream.nextEvent(&data, math.MaxInt64); err != nil {
+		if first, err = t.legacyEventStream.nextEvent(&data, math.MaxInt64); err != nil {
 			return errors.New("the event stream ended before it named an endpoint")
 		}
 	}

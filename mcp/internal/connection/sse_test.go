@@ -73,8 +73,8 @@ func TestOlderStream(t *testing.T) {
 		base, handler := testBase(), &loggingHandler{}
 		base.notifications = &notificationHandler{debug: noLog{}, handler: handler}
 		waiting := waitingRequests(base)
-		s := &eventStream{httpTransport: &httpTransport{transportBase: base, limit: 55, stream: newEventReader(strings.NewReader(stream))}}
-		_, err := s.readUntilResponse(s.stream)
+		s := &eventStream{httpTransport: &httpTransport{transportBase: base, maxMessageBytes: 55, legacyEventStream: newEventReader(strings.NewReader(stream))}}
+		_, err := s.readUntilResponse(s.legacyEventStream)
 		if got := handler.methods + failures(waiting); !errors.Is(err, io.EOF) || strings.TrimSpace(got) != strings.TrimSpace(want) {
 			t.Errorf("%q: got %q, want %q (%v)", stream, got, want, err)
 		}
@@ -96,8 +96,8 @@ func TestResponseComesAtOnce(t *testing.T) {
 	})}
 	ctx, cancel := context.WithCancel(t.Context())
 	base := testBase()
-	base.tasks = &sync.WaitGroup{}
-	sse := &httpTransport{transportBase: base, httpClient: client, url: "http://127.0.0.1/sse", closed: ctx, stop: cancel, limit: 1000}
+	base.goroutines = &sync.WaitGroup{}
+	sse := &httpTransport{transportBase: base, httpClient: client, url: "http://127.0.0.1/sse", lifetime: ctx, endLifetime: cancel, maxMessageBytes: 1000}
 	if err := sse.openLegacySSE(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestResponseComesAtOnce(t *testing.T) {
 	limit, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	for id := range 5000 {
-		if _, err := base.client.send(limit, "ping", nil); err != nil {
+		if _, err := base.client.sendRequest(limit, "ping", nil); err != nil {
 			t.Fatalf("request %d: %v", id, err)
 		}
 	}

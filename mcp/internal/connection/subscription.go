@@ -17,13 +17,13 @@ import (
 
 // subscription keeps the subscriptions/listen stream open, where a server of revision 2026-07-28 sends notifications.
 type subscription struct {
-	// listen opens the stream and returns when it ends; nil means the server ended it with a result.
-	listen func(ctx context.Context, filter wire.SubscriptionFilter) error
-	// resumed is called when the server acknowledged a reopened stream: changes may have been missed.
-	resumed    func()
-	debug      DebugLog
-	pause      time.Duration // pause before the first attempt to reopen the stream
-	ackTimeout time.Duration // how long an acknowledgement may take
+	// openStream opens the stream and returns when it ends; nil means the server ended it with a result.
+	openStream func(ctx context.Context, filter wire.SubscriptionFilter) error
+	// onResumed is called when the server acknowledged a reopened stream: changes may have been missed.
+	onResumed        func()
+	debug            DebugLog
+	firstReopenPause time.Duration // pause before the first attempt to reopen the stream
+	ackTimeout       time.Duration // how long an acknowledgement may take
 
 	acknowledged  chan struct{} // holds a token after the server has acknowledged the subscription
 	filterChanged chan struct{} // holds a token after the filter changed
@@ -57,7 +57,7 @@ func newSubscription(capabilities json.RawMessage, pause, connect time.Duration)
 	}
 	declared := plainjson.DecodeOrZero[struct{ Tools, Prompts, Resources list }](capabilities)
 	s := &subscription{
-		pause: cmp.Or(pause, reopenPause), ackTimeout: time.Duration(float64(connect) * ackTimeoutShareOfConnectTimeout),
+		firstReopenPause: cmp.Or(pause, reopenPause), ackTimeout: time.Duration(float64(connect) * ackTimeoutShareOfConnectTimeout),
 		acknowledged: make(chan struct{}, 1), filterChanged: make(chan struct{}, 1),
 	}
 	s.filter.ToolsListChanged = declared.Tools.Changed
@@ -66,22 +66,22 @@ func newSubscription(capabilities json.RawMessage, pause, connect time.Duration)
 	return s
 }
 
-// run keeps the stream open until ctx ends. A stream that breaks too often stays closed until the filter changes. After
-// the first attempt to open the stream, run calls settled once; acknowledged reports whether the server has confirmed
-// the subscription.
-func (s *subscription) run(ctx context.Context, settled func(acknowledged bool)) {
+// keepStreamOpen keeps the stream open until ctx ends. A stream that breaks too often stays closed until the filter
+// changes. After the first attempt to open the stream, run calls settled once; acknowledged reports whether the server
+// has confirmed the subscription.
+func (s *subscription) keepStreamOpen(ctx context.Context, onSettled func(acknowledged bool)) {
 	var opened bool
 	var first sync.Once
 	onAck := func() {
 		if opened {
-			s.resumed()
+			s.onResumed()
 		}
 		opened = true
-		first.Do(func() { settled(true) })
+		first.Do(func() { onSettled(true) })
 	}
 	for reopened := 0; ctx.Err() == nil; reopened++ {
 		err := s.openStreamOnceUntilItEnds(ctx, onAck)
-		first.Do(func() { settled(false) })
+		first.Do(func() { onSettled(false) })
 		if errors.Is(err, errFilterChanged) {
 			reopened = -1
 		} else if ctx.Err() == nil {
@@ -97,9 +97,9 @@ func (s *subscription) pauseBeforeReopeningStream(streamEndError error, reopenCo
 		s.debug.Printf("the notification stream ended and will not be reopened: %v", streamEndError)
 		return unlimitedPause
 	}
-	pause := s.pause << reopenCount
+	pause := s.firstReopenPause << reopenCount
 	if streamEndError == nil {
-		pause += s.pause * extraReopenPausesAfterServerEndedStream
+		pause += s.firstReopenPause * extraReopenPausesAfterServerEndedStream
 	}
 	s.debug.Printf("the notification stream ended and is opened again in %v: %v", pause, streamEndError)
 	return pause
@@ -127,7 +127,7 @@ func (s *subscription) openStreamOnceUntilItEnds(ctx context.Context, onAcknowle
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	ended := make(chan error, 1)
-	go func() { ended <- s.listen(ctx, filter) }() // returns when ctx is cancelled
+	go func() { ended <- s.openStream(ctx, filter) }() // returns when ctx is cancelled
 	late := time.NewTimer(s.ackTimeout)
 	defer late.Stop()
 	for {
@@ -163,6 +163,6 @@ func (s *subscription) addURI(uri string) {
 	defer s.mu.Unlock()
 	if uris := &s.filter.ResourceSubscriptions; !slices.Contains(*uris, uri) {
 		*uris = append(*uris, uri)
-		signalChange(s.filterChanged)
+		signalWithoutBlocking(s.filterChanged)
 	}
 }

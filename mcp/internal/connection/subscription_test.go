@@ -34,8 +34,8 @@ func TestSubscriptionPauses(t *testing.T) {
 				var opened []time.Duration
 				s := newSubscription([]byte(`{"tools":{"listChanged":true}}`), 0, 30*time.Second)
 				s.debug = noLog{}
-				s.resumed = func() { resumed++ }
-				s.listen = func(context.Context, wire.SubscriptionFilter) error {
+				s.onResumed = func() { resumed++ }
+				s.openStream = func(context.Context, wire.SubscriptionFilter) error {
 					opened = append(opened, time.Since(began))
 					s.acknowledged <- struct{}{}
 					return test.end
@@ -45,7 +45,7 @@ func TestSubscriptionPauses(t *testing.T) {
 				done := make(chan struct{})
 				go func() {
 					defer close(done)
-					s.run(ctx, func(acknowledged bool) { outcomes <- acknowledged })
+					s.keepStreamOpen(ctx, func(acknowledged bool) { outcomes <- acknowledged })
 				}()
 				time.Sleep(time.Hour)
 				s.addURI("file:///a")
@@ -71,14 +71,14 @@ func TestSubscriptionUnacknowledged(t *testing.T) {
 		var opened []time.Duration
 		s := newSubscription([]byte(`{"prompts":{"listChanged":true}}`), 0, 4*time.Second)
 		s.debug = noLog{}
-		s.listen = func(ctx context.Context, _ wire.SubscriptionFilter) error {
+		s.openStream = func(ctx context.Context, _ wire.SubscriptionFilter) error {
 			opened = append(opened, time.Since(began))
 			<-ctx.Done()
 			return ctx.Err()
 		}
 		ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
 		defer stop()
-		s.run(ctx, func(acknowledged bool) {
+		s.keepStreamOpen(ctx, func(acknowledged bool) {
 			if acknowledged || time.Since(began) != 2800*time.Millisecond {
 				t.Errorf("%v after %v", acknowledged, time.Since(began))
 			}

@@ -26,8 +26,8 @@ type messageTransport interface {
 	StartReading(ctx context.Context) error
 	// SendRequest sends a request and returns its response. If the response arrives on another stream, the client cancels ctx.
 	SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error)
-	// post sends a message that has no response.
-	post(ctx context.Context, message any) error
+	// sendWithoutResponse sends a message that has no response.
+	sendWithoutResponse(ctx context.Context, message any) error
 	// close closes the transport within its own time limit.
 	close(ctx context.Context)
 }
@@ -38,8 +38,8 @@ type transportBase struct {
 	client        *client
 	notifications *notificationHandler
 	debug         DebugLog
-	tasks         *sync.WaitGroup
-	reopen        time.Duration // pause before a stream of notifications is opened again
+	goroutines    *sync.WaitGroup
+	reopenPause   time.Duration // pause before a stream of notifications is opened again
 }
 
 // Log returns the debug log of the server.
@@ -64,30 +64,31 @@ func parseRequest(message []byte) (req transport.JSONRPCRequest, isRequest bool)
 	return req, err == nil && req.Method != "" && !req.ID.IsNil()
 }
 
-// receive handles a message of the server; requests run in the background. Servers of revision 2026-07-28 send no requests.
-func (b *transportBase) receive(ctx context.Context, message []byte) {
+// handleMessage handles a message of the server; requests run in the background. Servers of revision 2026-07-28 send no
+// requests.
+func (b *transportBase) handleMessage(ctx context.Context, message []byte) {
 	switch req, isRequest := parseRequest(message); {
 	case !isRequest:
 		_ = b.handleNotificationOrResponse(message) // a message that cannot be read is ignored
-	case !b.client.modern.Load():
+	case !b.client.isModern.Load():
 		go func() { _ = b.answerRequest(ctx, req) }() // returns when the request has been handled
 	}
 }
 
 // answerRequest handles a request of the server and posts the response.
 func (b *transportBase) answerRequest(ctx context.Context, req transport.JSONRPCRequest) error {
-	resp, err := b.client.handleRequest(ctx, req)
+	resp, err := b.client.answerServerRequest(ctx, req)
 	if err != nil {
 		return err
 	}
-	return b.client.transport.post(ctx, resp)
+	return b.client.transport.sendWithoutResponse(ctx, resp)
 }
 
 func (b *transportBase) handleNotificationOrResponse(message json.RawMessage) error {
 	if !hasMethod(message) {
 		resp := &transport.JSONRPCResponse{}
 		if json.Unmarshal(message, resp) == nil {
-			b.client.endRequest(idText(resp.ID), requestOutcomeError{response: resp})
+			b.client.endPendingRequest(idText(resp.ID), requestOutcomeError{response: resp})
 		}
 		return nil
 	}
@@ -95,7 +96,7 @@ func (b *transportBase) handleNotificationOrResponse(message json.RawMessage) er
 	if err := json.Unmarshal(message, &n); err != nil {
 		return fmt.Errorf("reading a notification of the MCP server: %w", err)
 	}
-	b.notifications.receive(n)
+	b.notifications.handleNotification(n)
 	return nil
 }
 
@@ -129,13 +130,13 @@ func (c *listChanges) HasUnfetchedChanges() bool { return c.fetched.Load() < c.r
 
 // closeReason records that a connection ended, and why.
 type closeReason struct {
-	lost        chan struct{}                           // closed when the connection is lost
-	why         atomic.Pointer[ConnectionGivenUpReason] // nil means that the connection is not lost
-	brokenInRow atomic.Int32                            // HTTP connections that failed or broke off since the last answer
+	lost                         chan struct{}                           // closed when the connection is lost
+	givenUpReason                atomic.Pointer[ConnectionGivenUpReason] // nil means that the connection is not lost
+	consecutiveBrokenConnections atomic.Int32                            // HTTP connections that failed or broke off since the last answer
 }
 
 func (r *closeReason) markEnded(why ConnectionGivenUpReason) {
-	if r.why.CompareAndSwap(nil, &why) {
+	if r.givenUpReason.CompareAndSwap(nil, &why) {
 		close(r.lost)
 	}
 }
@@ -147,11 +148,11 @@ func (r *closeReason) MarkConnectionLost() { r.markEnded("") }
 func (r *closeReason) Lost() <-chan struct{} { return r.lost }
 
 // IsConnectionLostOrClosed reports whether the connection has ended, by a failure or by Close.
-func (r *closeReason) IsConnectionLostOrClosed() bool { return r.why.Load() != nil }
+func (r *closeReason) IsConnectionLostOrClosed() bool { return r.givenUpReason.Load() != nil }
 
 // LostBy returns why the connection was given up; "" means that it was not given up.
 func (r *closeReason) LostBy() ConnectionGivenUpReason {
-	if why := r.why.Load(); why != nil {
+	if why := r.givenUpReason.Load(); why != nil {
 		return *why
 	}
 	return ""
@@ -161,7 +162,7 @@ func (r *closeReason) LostBy() ConnectionGivenUpReason {
 const maxBrokenConnections = 3
 
 func (r *closeReason) addBrokenHTTPConnections(additionalCount int32) {
-	if r.brokenInRow.Add(additionalCount) >= maxBrokenConnections {
+	if r.consecutiveBrokenConnections.Add(additionalCount) >= maxBrokenConnections {
 		r.MarkConnectionLost()
 	}
 }
