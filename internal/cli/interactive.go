@@ -71,15 +71,15 @@ func runTerminalSessionsUntilQuit(ctx context.Context, sys *process.System, f *f
 			return "", reportStartError(sys, plan, err)
 		}
 		err = exitErrorOfTerminalSession(ctx, sys, t.Session(), t.Run(ctx, prompt))
-		if t.Next == "" {
+		if t.NextSessionID == "" {
 			_ = console.Close() // the terminal may be closed already
 		}
 		hint := t.ResumeHint()
 		closeSession(context.WithoutCancel(ctx), t.Session(), io.Discard)
-		if err != nil || t.Next == "" {
+		if err != nil || t.NextSessionID == "" {
 			return hint, err
 		}
-		f.Resume, f.Continue, f.SessionID, f.ForkSession = t.Next, false, "", false
+		f.Resume, f.Continue, f.SessionID, f.ForkSession = t.NextSessionID, false, "", false
 		if err := resolvePlanAgainKeepingWorktree(sys, f, plan); err != nil {
 			return "", err
 		}

@@ -93,18 +93,18 @@ func (l *loader) readAgent(tree fs.FS, dir, file, source string) {
 	if !ok {
 		return
 	}
-	name := doc.text("name")
-	if name == "" || source != pluginSource && doc.text("description") == "" { // such as a README next to the agent files
+	name := doc.textOfKey("name")
+	if name == "" || source != pluginSource && doc.textOfKey("description") == "" { // such as a README next to the agent files
 		return
 	}
 	a := Agent{
-		Name: l.namePrefix + name, Description: doc.text("description"), Prompt: l.expandPluginRootVariable(strings.TrimSpace(doc.body)), Tools: doc.list("tools"),
-		Disallowed: doc.list("disallowedTools"), Model: doc.text("model"), MaxTurns: doc.number("maxTurns"),
-		Background: doc.bool("background"), Isolation: doc.text("isolation"), Source: source,
-		Skills: doc.list("skills"), Memory: doc.text("memory"), First: doc.text("initialPrompt"), Effort: doc.frontMatter["effort"], Path: filepath.Join(dir, file),
+		Name: l.namePrefix + name, Description: doc.textOfKey("description"), Prompt: l.expandPluginRootVariable(strings.TrimSpace(doc.body)), Tools: doc.commaListOfKey("tools"),
+		Disallowed: doc.commaListOfKey("disallowedTools"), Model: doc.textOfKey("model"), MaxTurns: doc.numberOfKey("maxTurns"),
+		Background: doc.boolOfKey("background"), Isolation: doc.textOfKey("isolation"), Source: source,
+		Skills: doc.commaListOfKey("skills"), Memory: doc.textOfKey("memory"), First: doc.textOfKey("initialPrompt"), Effort: doc.frontMatter["effort"], Path: filepath.Join(dir, file),
 	}
 	if source != pluginSource {
-		a.Mode, a.Hooks = doc.text("permissionMode"), doc.frontMatterObjectJSON("hooks")
+		a.Mode, a.Hooks = doc.textOfKey("permissionMode"), doc.frontMatterObjectJSON("hooks")
 	}
 	l.catalog.agents[a.Name] = a.withToolsForMemory()
 }

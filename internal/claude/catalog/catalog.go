@@ -248,11 +248,11 @@ func mapToNames[T any](list []T, name func(T) string) []string {
 }
 
 type loader struct {
-	catalog       *Catalog
-	commands      []Command // commands that the catalog already contains
-	skills, files []Command
-	parts         []PluginParts
-	warnings      []string
+	catalog                *Catalog
+	commands               []Command // commands that the catalog already contains
+	newSkills, newCommands []Command
+	parts                  []PluginParts
+	warnings               []string
 	// pluginDir is the directory of the plugin that is being read, and namePrefix is the prefix of the names in it.
 	pluginDir, namePrefix string
 }
@@ -273,7 +273,7 @@ func (l *loader) readFolders(tree fs.FS, dir, source string) {
 	l.readSkills(tree, dir, source)
 	for _, file := range l.markdownFiles(tree, "output-styles") {
 		doc, ok := l.readDocument(tree, file)
-		if name := cmp.Or(doc.text("name"), baseName(file)); ok && !slices.Contains(l.catalog.styles, name) {
+		if name := cmp.Or(doc.textOfKey("name"), fileNameWithoutExtension(file)); ok && !slices.Contains(l.catalog.styles, name) {
 			l.catalog.styles = append(l.catalog.styles, name)
 			l.catalog.styleTexts[name] = strings.TrimSpace(doc.body)
 		}
@@ -307,7 +307,7 @@ func (l *loader) readCommand(tree fs.FS, dir, file, source string) {
 	if doc, ok := l.readDocument(tree, file); ok {
 		folder, _ := strings.CutPrefix(path.Dir(file), "commands")
 		space := strings.ReplaceAll(strings.TrimPrefix(folder+"/", "/"), "/", ":")
-		l.files = append(l.files, l.withMetadata(doc, Command{Name: l.namePrefix + space + baseName(file), Source: source, Path: filepath.Join(dir, file)}))
+		l.newCommands = append(l.newCommands, l.withMetadata(doc, Command{Name: l.namePrefix + space + fileNameWithoutExtension(file), Source: source, Path: filepath.Join(dir, file)}))
 	}
 }
 
@@ -317,32 +317,32 @@ func (l *loader) readSkill(tree fs.FS, folder, dir, source string) {
 		return
 	}
 	doc, ok := l.readDocument(tree, file)
-	if !ok || len(doc.list("paths")) > 0 {
+	if !ok || len(doc.commaListOfKey("paths")) > 0 {
 		return // a skill that applies only to some files is not listed
 	}
-	l.skills = append(l.skills, l.withMetadata(doc, Command{
-		Name: l.namePrefix + folder, Source: source, Path: filepath.Join(dir, file), Skill: true, Dir: filepath.Join(dir, "skills", folder), Title: doc.text("name"),
+	l.newSkills = append(l.newSkills, l.withMetadata(doc, Command{
+		Name: l.namePrefix + folder, Source: source, Path: filepath.Join(dir, file), Skill: true, Dir: filepath.Join(dir, "skills", folder), Title: doc.textOfKey("name"),
 		Hooks: doc.frontMatterObjectJSON("hooks"),
 	}))
 }
 
-func (l *loader) withMetadata(doc document, k Command) Command {
-	k.Description, k.ArgumentHint, k.Body = doc.description(), doc.text("argument-hint"), l.expandPluginRootVariable(doc.body)
-	k.Arguments = doc.names("arguments")
-	k.WhenToUse = doc.text("when_to_use")
-	k.HasDescription = doc.text("description")+k.WhenToUse != ""
-	k.Tools, k.Model = doc.list("allowed-tools"), doc.text("model")
-	k.RunsInAgent, k.Agent = doc.text("context") == "fork", doc.text("agent")
-	noModel, user := doc.bool("disable-model-invocation"), doc.bool("user-invocable")
+func (l *loader) withMetadata(doc markdownDocument, k Command) Command {
+	k.Description, k.ArgumentHint, k.Body = doc.description(), doc.textOfKey("argument-hint"), l.expandPluginRootVariable(doc.body)
+	k.Arguments = doc.wordListOfKey("arguments")
+	k.WhenToUse = doc.textOfKey("when_to_use")
+	k.HasDescription = doc.textOfKey("description")+k.WhenToUse != ""
+	k.Tools, k.Model = doc.commaListOfKey("allowed-tools"), doc.textOfKey("model")
+	k.RunsInAgent, k.Agent = doc.textOfKey("context") == "fork", doc.textOfKey("agent")
+	noModel, user := doc.boolOfKey("disable-model-invocation"), doc.boolOfKey("user-invocable")
 	k.HiddenFromModel, k.HiddenFromUser = noModel != nil && *noModel, user != nil && !*user
 	return k
 }
 
-func (l *loader) readDocument(tree fs.FS, file string) (document, bool) {
+func (l *loader) readDocument(tree fs.FS, file string) (markdownDocument, bool) {
 	data, err := fs.ReadFile(tree, file)
 	if err != nil {
 		l.warnings = append(l.warnings, fmt.Sprintf("%s: %v", file, err))
-		return document{}, false
+		return markdownDocument{}, false
 	}
 	return parseDocument(data), true
 }
@@ -376,7 +376,7 @@ func (l *loader) sortCommands() {
 		return slices.IndexFunc(l.parts, func(p PluginParts) bool { return p.Name == plugin })
 	}
 	seen := map[string]bool{}
-	l.catalog.commands = slices.Concat(l.commands, l.skills, l.files)
+	l.catalog.commands = slices.Concat(l.commands, l.newSkills, l.newCommands)
 	slices.SortStableFunc(l.catalog.commands, func(a, b Command) int {
 		return cmp.Or(a.listRankByKindAndPlugin()-b.listRankByKindAndPlugin(), rank(a)-rank(b), place(a)-place(b), compareNamesInRealCLIOrder(a.Name, b.Name))
 	})
@@ -386,7 +386,9 @@ func (l *loader) sortCommands() {
 	})
 }
 
-func baseName(file string) string { return strings.TrimSuffix(path.Base(file), path.Ext(file)) }
+func fileNameWithoutExtension(file string) string {
+	return strings.TrimSuffix(path.Base(file), path.Ext(file))
+}
 
 // collationOrder lists the ASCII characters in natural order: punctuation, digits, then letters regardless of case.
 const collationOrder = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789abcdefghijklmnopqrstuvwxyz"

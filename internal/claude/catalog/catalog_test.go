@@ -153,8 +153,8 @@ func TestParseDocument(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			d := parseDocument([]byte(tt.text))
-			if d.text(tt.key) != tt.value || d.body != tt.body {
-				t.Errorf("%q = %q, body %q", tt.key, d.text(tt.key), d.body)
+			if d.textOfKey(tt.key) != tt.value || d.body != tt.body {
+				t.Errorf("%q = %q, body %q", tt.key, d.textOfKey(tt.key), d.body)
 			}
 		})
 	}
@@ -176,7 +176,7 @@ func TestArguments(t *testing.T) {
 		"":               nil,
 	}
 	for text, want := range tests {
-		got := parseDocument([]byte("---\narguments: " + text + "\n---\n")).names("arguments")
+		got := parseDocument([]byte("---\narguments: " + text + "\n---\n")).wordListOfKey("arguments")
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: %s", text, diff)
 		}
@@ -188,7 +188,7 @@ func FuzzParseDocument(f *testing.F) {
 	f.Add("---\n: :\n\t- x\n---")
 	f.Fuzz(func(_ *testing.T, text string) {
 		d := parseDocument([]byte(text))
-		_, _, _, _ = d.list("tools"), d.bool("background"), d.number("maxTurns"), d.description()
+		_, _, _, _ = d.commaListOfKey("tools"), d.boolOfKey("background"), d.numberOfKey("maxTurns"), d.description()
 	})
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// document is a Markdown file with front matter.
-type document struct {
+// markdownDocument is a Markdown file with front matter.
+type markdownDocument struct {
 	frontMatter map[string]any
 	body        string
 }
@@ -18,18 +18,18 @@ type document struct {
 // parseDocument splits a file at its front matter. As in the real CLI, white space after the front matter is not part
 // of the body, but white space at the end of the file is. Front matter that is not valid YAML (usually a description
 // with a colon) is read line by line as "key: value". Without front matter the whole file is the body.
-func parseDocument(data []byte) document {
+func parseDocument(data []byte) markdownDocument {
 	text := strings.ReplaceAll(strings.TrimPrefix(string(data), "\ufeff"), "\r\n", "\n")
 	rest, ok := strings.CutPrefix(text, "---\n")
 	if !ok {
-		return document{body: text}
+		return markdownDocument{body: text}
 	}
 	head, body, ok := strings.Cut("\n"+rest, "\n---")
 	if !ok {
-		return document{body: text}
+		return markdownDocument{body: text}
 	}
 	_, body, _ = strings.Cut(body, "\n") // skips the rest of the line that closes the front matter
-	d := document{body: strings.TrimLeft(body, " \t\n")}
+	d := markdownDocument{body: strings.TrimLeft(body, " \t\n")}
 	if err := yaml.Unmarshal([]byte(head), &d.frontMatter); err != nil {
 		d.frontMatter = parseKeyValueLines(head)
 	}
@@ -46,9 +46,9 @@ func parseKeyValueLines(head string) map[string]any {
 	return front
 }
 
-// text returns the value of a key as text; a list becomes its elements separated by commas. Empty means that the key is
+// textOfKey returns the value of a key as text; a list becomes its elements separated by commas. Empty means that the key is
 // missing or has a value of another type.
-func (d document) text(key string) string {
+func (d markdownDocument) textOfKey(key string) string {
 	switch v := d.frontMatter[key].(type) {
 	case string:
 		return strings.TrimSpace(v)
@@ -61,14 +61,14 @@ func (d document) text(key string) string {
 	case float64:
 		return strconv.FormatFloat(v, 'f', -1, 64)
 	case []any: // [name] without quotes is a list
-		return strings.Join(d.list(key), ", ")
+		return strings.Join(d.commaListOfKey(key), ", ")
 	}
 	return ""
 }
 
-// list returns the value of a key as a list: the texts in a YAML list, or the parts of a text between its commas. A
+// commaListOfKey returns the value of a key as a list: the texts in a YAML list, or the parts of a text between its commas. A
 // missing key or a value of another type gives nil.
-func (d document) list(key string) []string {
+func (d markdownDocument) commaListOfKey(key string) []string {
 	switch v := d.frontMatter[key].(type) {
 	case string:
 		out := []string{}
@@ -90,9 +90,9 @@ func (d document) list(key string) []string {
 	return nil
 }
 
-// names returns the names under a key: the texts in a YAML list, or the words of a text. It omits empty names and
+// wordListOfKey returns the names under a key: the texts in a YAML list, or the words of a text. It omits empty names and
 // numbers. A missing key gives nil.
-func (d document) names(key string) []string {
+func (d markdownDocument) wordListOfKey(key string) []string {
 	var found []string
 	switch v := d.frontMatter[key].(type) {
 	case string:
@@ -107,17 +107,17 @@ func (d document) names(key string) []string {
 	return slices.DeleteFunc(found, func(name string) bool { return strings.Trim(name, "0123456789") == "" })
 }
 
-func (d document) number(key string) int {
-	n, err := strconv.Atoi(d.text(key))
+func (d markdownDocument) numberOfKey(key string) int {
+	n, err := strconv.Atoi(d.textOfKey(key))
 	if err != nil {
 		return 0
 	}
 	return n
 }
 
-// bool returns the boolean under a key; nil means that the key is missing or has another type.
-func (d document) bool(key string) *bool {
-	b, err := strconv.ParseBool(d.text(key))
+// boolOfKey returns the boolean under a key; nil means that the key is missing or has another type.
+func (d markdownDocument) boolOfKey(key string) *bool {
+	b, err := strconv.ParseBool(d.textOfKey(key))
 	if err != nil {
 		return nil
 	}
@@ -125,7 +125,7 @@ func (d document) bool(key string) *bool {
 }
 
 // frontMatterObjectJSON returns the table under a key as JSON; nil means that the key is missing or has another type.
-func (d document) frontMatterObjectJSON(key string) json.RawMessage {
+func (d markdownDocument) frontMatterObjectJSON(key string) json.RawMessage {
 	table, ok := d.frontMatter[key].(map[string]any)
 	if !ok {
 		return nil
@@ -137,8 +137,8 @@ func (d document) frontMatterObjectJSON(key string) json.RawMessage {
 	return raw
 }
 
-func (d document) description() string {
-	if text := d.text("description"); text != "" {
+func (d markdownDocument) description() string {
+	if text := d.textOfKey("description"); text != "" {
 		return text
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(d.body), "\n")

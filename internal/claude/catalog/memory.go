@@ -53,19 +53,19 @@ func (m InstructionFile) HeadingInModelContext() string {
 func FindInstructionFilesAtStart(o InstructionFileOptions) []InstructionFile {
 	r := &instructionFileReader{home: o.Home, cwd: o.CWD, seen: map[string]bool{}}
 	if o.UserDir != "" {
-		r.read(InstructionFile{Path: filepath.Join(o.UserDir, "CLAUDE.md"), Type: "User", Base: o.CWD}, 0)
+		r.readFileAndImports(InstructionFile{Path: filepath.Join(o.UserDir, "CLAUDE.md"), Type: "User", Base: o.CWD}, 0)
 		r.readRuleFilesBelow(filepath.Join(o.UserDir, "rules"), "User", o.CWD)
 	}
 	for _, dir := range slices.Concat(dirsFromRoot(o.CWD), o.AddedDirs) {
 		if o.Project {
-			r.read(InstructionFile{Path: filepath.Join(dir, "CLAUDE.md"), Type: "Project", Base: dir}, 0)
+			r.readFileAndImports(InstructionFile{Path: filepath.Join(dir, "CLAUDE.md"), Type: "Project", Base: dir}, 0)
 			r.readProject(filepath.Join(dir, ".claude"), dir)
 		}
 		if o.Local {
-			r.read(InstructionFile{Path: filepath.Join(dir, "CLAUDE.local.md"), Type: "Local", Base: dir}, 0)
+			r.readFileAndImports(InstructionFile{Path: filepath.Join(dir, "CLAUDE.local.md"), Type: "Local", Base: dir}, 0)
 		}
 	}
-	return r.memories
+	return r.filesRead
 }
 
 // FindNestedInstructionFiles finds the instruction files that apply once the model has read or written file (observed with
@@ -88,25 +88,25 @@ func FindNestedInstructionFiles(o InstructionFileOptions, file string, known map
 	for _, dir := range outer {
 		r.readProjectRules(o, dir)
 	}
-	return r.memories
+	return r.filesRead
 }
 
 func (r *instructionFileReader) readProject(dotClaude, dir string) {
 	if _, err := os.Stat(dotClaude); err != nil {
 		return
 	}
-	r.read(InstructionFile{Path: filepath.Join(dotClaude, "CLAUDE.md"), Type: "Project", Base: dir}, 0)
+	r.readFileAndImports(InstructionFile{Path: filepath.Join(dotClaude, "CLAUDE.md"), Type: "Project", Base: dir}, 0)
 	r.readRuleFilesBelow(filepath.Join(dotClaude, "rules"), "Project", dir)
 }
 
 // readDirectory reads the instruction files and rules of a directory; files that were read before are skipped.
 func (r *instructionFileReader) readDirectory(o InstructionFileOptions, dir string) {
 	if o.Project {
-		r.read(InstructionFile{Path: filepath.Join(dir, "CLAUDE.md"), Type: "Project", Base: dir}, 0)
-		r.read(InstructionFile{Path: filepath.Join(dir, ".claude", "CLAUDE.md"), Type: "Project", Base: dir}, 0)
+		r.readFileAndImports(InstructionFile{Path: filepath.Join(dir, "CLAUDE.md"), Type: "Project", Base: dir}, 0)
+		r.readFileAndImports(InstructionFile{Path: filepath.Join(dir, ".claude", "CLAUDE.md"), Type: "Project", Base: dir}, 0)
 	}
 	if o.Local {
-		r.read(InstructionFile{Path: filepath.Join(dir, "CLAUDE.local.md"), Type: "Local", Base: dir}, 0)
+		r.readFileAndImports(InstructionFile{Path: filepath.Join(dir, "CLAUDE.local.md"), Type: "Local", Base: dir}, 0)
 	}
 	r.readProjectRules(o, dir)
 }
@@ -153,11 +153,11 @@ type instructionFileReader struct {
 	home, cwd    string
 	seen         map[string]bool
 	accessedFile string // only files whose Globs match this path are read; empty means files without Globs
-	memories     []InstructionFile
+	filesRead    []InstructionFile
 }
 
-// read reads one file and then its imports. The path, type, parent and base of m must be set.
-func (r *instructionFileReader) read(m InstructionFile, depth int) {
+// readFileAndImports reads one file and then its imports. The path, type, parent and base of m must be set.
+func (r *instructionFileReader) readFileAndImports(m InstructionFile, depth int) {
 	if r.seen[m.Path] || depth > maxImportDepth {
 		return
 	}
@@ -178,10 +178,10 @@ func (r *instructionFileReader) read(m InstructionFile, depth int) {
 		return
 	}
 	r.seen[m.Path] = true
-	r.memories = append(r.memories, m)
+	r.filesRead = append(r.filesRead, m)
 	for _, name := range importedFiles(m.Text) {
 		if target := r.resolveImport(name, filepath.Dir(m.Path)); target != "" && (m.Type == "User" || isBelow(r.cwd, target)) { // imports from outside the project need approval
-			r.read(InstructionFile{Path: target, Type: m.Type, Parent: m.Path, Base: m.Base}, depth+1)
+			r.readFileAndImports(InstructionFile{Path: target, Type: m.Type, Parent: m.Path, Base: m.Base}, depth+1)
 		}
 	}
 }
@@ -201,9 +201,9 @@ func (r *instructionFileReader) areGlobsMatchingAccessedFile(m InstructionFile) 
 }
 
 // pathGlobs returns the patterns of the paths to which a file applies, with braces expanded; nil means all paths.
-func pathGlobs(d document) []string {
+func pathGlobs(d markdownDocument) []string {
 	var all []string
-	given := d.list("paths")
+	given := d.commaListOfKey("paths")
 	if text, ok := d.frontMatter["paths"].(string); ok {
 		given = splitAtCommasOutsideBraces(text)
 	}
@@ -260,7 +260,7 @@ func expandBraces(pattern string) []string {
 func (r *instructionFileReader) readRuleFilesBelow(dir, instructionType, globBaseDir string) {
 	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() && filepath.Ext(path) == ".md" {
-			r.read(InstructionFile{Path: path, Type: instructionType, Rule: true, Base: globBaseDir}, 0)
+			r.readFileAndImports(InstructionFile{Path: path, Type: instructionType, Rule: true, Base: globBaseDir}, 0)
 		}
 		return nil // unreadable files are skipped
 	})

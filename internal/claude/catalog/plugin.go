@@ -29,8 +29,8 @@ const pluginRootVariable = "${CLAUDE_PLUGIN_ROOT}"
 
 const pluginManifestFile = ".claude-plugin/plugin.json"
 
-// manifest is .claude-plugin/plugin.json. Hooks and servers are objects, or names of files that contain them.
-type manifest struct {
+// pluginManifest is .claude-plugin/plugin.json. Hooks and servers are objects, or names of files that contain them.
+type pluginManifest struct {
 	Name    string          `json:"name"`
 	Version string          `json:"version"`
 	Hooks   json.RawMessage `json:"hooks"`
@@ -96,8 +96,8 @@ func (l *loader) readEnabledPlugins(o Options) {
 				Source any    `json:"source"`
 			} `json:"plugins"`
 		}
-		if !readJSON(o.Open(o.Marketplaces), "known_marketplaces.json", &known) || known[shop].Dir == "" ||
-			!readJSON(o.Open(known[shop].Dir), ".claude-plugin/marketplace.json", &entries) {
+		if !readJSONFile(o.Open(o.Marketplaces), "known_marketplaces.json", &known) || known[shop].Dir == "" ||
+			!readJSONFile(o.Open(known[shop].Dir), ".claude-plugin/marketplace.json", &entries) {
 			continue
 		}
 		for _, entry := range entries.Plugins {
@@ -109,7 +109,7 @@ func (l *loader) readEnabledPlugins(o Options) {
 	}
 }
 
-func readJSON(tree fs.FS, file string, value any) (ok bool) {
+func readJSONFile(tree fs.FS, file string, value any) (ok bool) {
 	data, err := fs.ReadFile(tree, file)
 	return err == nil && json.Unmarshal(data, value) == nil
 }
@@ -134,7 +134,7 @@ func (l *loader) readPlugin(tree fs.FS, dir, id string) {
 		fail("path-not-found", "Path not found: "+dir)
 		return
 	}
-	m := manifest{Name: filepath.Base(dir)}
+	m := pluginManifest{Name: filepath.Base(dir)}
 	if data, err := fs.ReadFile(tree, pluginManifestFile); err == nil {
 		invalid := func(kind, fault string) {
 			fail("generic-error", fmt.Sprintf("Failed to load plugin: Plugin %s has %s manifest file at %s. %s", m.Name, kind, filepath.Join(dir, pluginManifestFile), fault))
@@ -143,7 +143,7 @@ func (l *loader) readPlugin(tree fs.FS, dir, id string) {
 			invalid("a corrupt", "JSON parse error: "+err.Error())
 			return
 		}
-		given := manifest{}
+		given := pluginManifest{}
 		if err := json.Unmarshal(data, &given); err != nil {
 			invalid("an invalid", "Validation errors: "+err.Error())
 			return

@@ -46,21 +46,21 @@ type Clock interface{ Now() time.Time }
 
 // History holds the checkpoints of a session. It is safe for concurrent use.
 type History struct {
-	o Options // fixed at creation
+	options Options // fixed at creation
 
-	mu           sync.Mutex
-	checkpoints  []checkpoint
-	store        store
-	callMessages map[string]string // uuid of the message that contains each call, by the id of the call
+	mu                  sync.Mutex
+	checkpoints         []promptCheckpoint
+	store               copyStore
+	messageUUIDByCallID map[string]string // uuid of the message that contains each call, by the id of the call
 }
 
-type checkpoint struct {
+type promptCheckpoint struct {
 	uuid, time   string
-	files        map[string]backup // backup of each file, by the name that relativePathIfInWorkingDirectory returns
-	hasUntracked bool              // a command has run that may have changed other files
+	files        map[string]fileBackup // backup of each file, by the name that relativePathIfInWorkingDirectory returns
+	hasUntracked bool                  // a command has run that may have changed other files
 }
 
-type backup struct {
+type fileBackup struct {
 	File      *string `json:"backupFileName"` // name of the copy; nil means the file did not exist
 	Version   int     `json:"version"`
 	Time      string  `json:"backupTime"`
@@ -69,7 +69,7 @@ type backup struct {
 
 // New creates an empty history. Nothing is read or written yet.
 func New(o Options) *History {
-	return &History{o: o, store: store{memory: map[string][]byte{}}, callMessages: map[string]string{}}
+	return &History{options: o, store: copyStore{memory: map[string][]byte{}}, messageUUIDByCallID: map[string]string{}}
 }
 
 // Load restores the history from a transcript; the copies of files are in dir. Invalid lines are ignored.
@@ -84,11 +84,11 @@ func (h *History) Load(lines []json.RawMessage, dir string) {
 		switch line.Type {
 		case "file-history-snapshot":
 			if line.Snapshot != nil { // a second line about a prompt replaces the first
-				h.checkpoints = slices.DeleteFunc(h.checkpoints, func(p checkpoint) bool { return p.uuid == line.MessageID })
-				h.checkpoints = append(h.checkpoints, checkpoint{line.MessageID, line.Snapshot.Timestamp, nonNilFiles(line.Snapshot.Files), line.Snapshot.HasUntracked})
+				h.checkpoints = slices.DeleteFunc(h.checkpoints, func(p promptCheckpoint) bool { return p.uuid == line.MessageID })
+				h.checkpoints = append(h.checkpoints, promptCheckpoint{line.MessageID, line.Snapshot.Timestamp, nonNilFiles(line.Snapshot.Files), line.Snapshot.HasUntracked})
 			}
 		case "file-history-delta":
-			i := slices.IndexFunc(h.checkpoints, func(p checkpoint) bool { return p.uuid == line.SnapshotID })
+			i := slices.IndexFunc(h.checkpoints, func(p promptCheckpoint) bool { return p.uuid == line.SnapshotID })
 			if i >= 0 && line.Backup != nil && line.Path != "" {
 				h.checkpoints[i].files[line.Path] = *line.Backup
 			}
@@ -97,29 +97,29 @@ func (h *History) Load(lines []json.RawMessage, dir string) {
 	h.store.sourceDir = dir
 }
 
-func nonNilFiles(files map[string]backup) map[string]backup {
+func nonNilFiles(files map[string]fileBackup) map[string]fileBackup {
 	if files == nil {
-		return map[string]backup{}
+		return map[string]fileBackup{}
 	}
 	return files
 }
 
 type transcriptLine struct {
-	Type       string    `json:"type"`
-	MessageID  string    `json:"messageId"`
-	Snapshot   *snapshot `json:"snapshot,omitempty"`
-	IsUpdate   *bool     `json:"isSnapshotUpdate,omitempty"`
-	SnapshotID string    `json:"snapshotMessageId,omitempty"`
-	Path       string    `json:"trackingPath,omitempty"`
-	Backup     *backup   `json:"backup,omitempty"`
-	Timestamp  string    `json:"timestamp,omitempty"`
+	Type       string        `json:"type"`
+	MessageID  string        `json:"messageId"`
+	Snapshot   *snapshotLine `json:"snapshot,omitempty"`
+	IsUpdate   *bool         `json:"isSnapshotUpdate,omitempty"`
+	SnapshotID string        `json:"snapshotMessageId,omitempty"`
+	Path       string        `json:"trackingPath,omitempty"`
+	Backup     *fileBackup   `json:"backup,omitempty"`
+	Timestamp  string        `json:"timestamp,omitempty"`
 }
 
-type snapshot struct {
-	MessageID    string            `json:"messageId"`
-	Files        map[string]backup `json:"trackedFileBackups"`
-	Timestamp    string            `json:"timestamp"`
-	HasUntracked bool              `json:"hasUntrackedChanges,omitempty"`
+type snapshotLine struct {
+	MessageID    string                `json:"messageId"`
+	Files        map[string]fileBackup `json:"trackedFileBackups"`
+	Timestamp    string                `json:"timestamp"`
+	HasUntracked bool                  `json:"hasUntrackedChanges,omitempty"`
 }
 
 // Record records prompts, and changes of files by tools. If it returns an error, some content was not stored.
@@ -129,22 +129,22 @@ func (h *History) Record(ev protocol.Event) error {
 	switch ev := ev.(type) {
 	case *protocol.PromptAccepted:
 		if !ev.Injected && !ev.LocalCommand && !ev.Blocked && ev.Source != "system" {
-			return h.recordPrompt(ev.UUID)
+			return h.beginCheckpoint(ev.UUID)
 		}
 	case *protocol.Assistant:
 		for _, b := range ev.Message.Content {
 			if use, is := b.(protocol.ToolUse); is {
-				h.callMessages[use.ID] = ev.UUID
+				h.messageUUIDByCallID[use.ID] = ev.UUID
 			}
 		}
 	case *protocol.ToolExecuted:
 		if ev.Use.Agent != nil {
 			return nil // changes by sub-agents are not recorded
 		}
-		if path, before, edits := editedFile(ev); edits {
-			return h.recordChange(ev.Use.ID, path, before)
+		if path, before, edits := fileEditedByCall(ev); edits {
+			return h.addFileToLastCheckpoint(ev.Use.ID, path, before)
 		}
-		if last := len(h.checkpoints) - 1; last >= 0 && !h.checkpoints[last].hasUntracked && h.ranModifyingCommand(ev) {
+		if last := len(h.checkpoints) - 1; last >= 0 && !h.checkpoints[last].hasUntracked && h.mayHaveRunModifyingCommand(ev) {
 			h.checkpoints[last].hasUntracked = true
 			return h.writeSnapshot(h.checkpoints[last])
 		}
@@ -156,17 +156,17 @@ func (h *History) Record(ev protocol.Event) error {
 	return nil
 }
 
-func (h *History) recordPrompt(uuid string) error {
-	if slices.ContainsFunc(h.checkpoints, func(p checkpoint) bool { return p.uuid == uuid }) {
+func (h *History) beginCheckpoint(uuid string) error {
+	if slices.ContainsFunc(h.checkpoints, func(p promptCheckpoint) bool { return p.uuid == uuid }) {
 		return nil // already recorded: in a terminal, this is done before the prompt is written to the transcript
 	}
-	next := checkpoint{uuid: uuid, time: h.currentUTCTimeForTranscript(), files: map[string]backup{}}
+	next := promptCheckpoint{uuid: uuid, time: h.currentUTCTimeForTranscript(), files: map[string]fileBackup{}}
 	var failed error
-	if err := h.store.switchDir(h.dir()); err != nil {
+	if err := h.store.switchDirAndCopyOldFiles(h.copiesDir()); err != nil {
 		failed = err
 	}
 	for path, newest := range h.newestBackupByTrackingPath() {
-		b, err := h.backUpChanged(path, newest)
+		b, err := h.storeBackupIfChanged(path, newest)
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue
@@ -174,42 +174,43 @@ func (h *History) recordPrompt(uuid string) error {
 		next.files[path] = b
 	}
 	h.checkpoints = append(h.checkpoints, next)
-	clear(h.callMessages)
+	clear(h.messageUUIDByCallID)
 	return errors.Join(failed, h.writeSnapshot(next))
 }
 
-func (h *History) writeSnapshot(p checkpoint) error {
-	return h.writeLine(transcriptLine{Type: "file-history-snapshot", MessageID: p.uuid, IsUpdate: new(false), Snapshot: &snapshot{p.uuid, p.files, p.time, p.hasUntracked}})
+func (h *History) writeSnapshot(p promptCheckpoint) error {
+	return h.writeLine(transcriptLine{Type: "file-history-snapshot", MessageID: p.uuid, IsUpdate: new(false), Snapshot: &snapshotLine{p.uuid, p.files, p.time, p.hasUntracked}})
 }
 
-// ranModifyingCommand reports whether a command ran that may change files. As in the real CLI, it ignores background commands.
-func (h *History) ranModifyingCommand(ev *protocol.ToolExecuted) bool {
+// mayHaveRunModifyingCommand reports whether a command ran that may change files. As in the real CLI, it ignores
+// background commands.
+func (h *History) mayHaveRunModifyingCommand(ev *protocol.ToolExecuted) bool {
 	var in struct {
 		InBackground bool `json:"run_in_background"`
 	}
-	return h.o.IsReadOnly != nil && ev.Use.Name == "Bash" && ev.Result.NonExecutionKind == "" && json.Unmarshal(ev.Use.Input, &in) == nil && !in.InBackground && !h.o.IsReadOnly(ev.Use)
+	return h.options.IsReadOnly != nil && ev.Use.Name == "Bash" && ev.Result.NonExecutionKind == "" && json.Unmarshal(ev.Use.Input, &in) == nil && !in.InBackground && !h.options.IsReadOnly(ev.Use)
 }
 
-// backUpChanged backs up a file if its content differs from newest; otherwise it returns newest.
-func (h *History) backUpChanged(path string, newest backup) (backup, error) {
-	now, err := contentOrNilIfFileMissing(h.abs(path))
+// storeBackupIfChanged backs up a file if its content differs from newest; otherwise it returns newest.
+func (h *History) storeBackupIfChanged(path string, newest fileBackup) (fileBackup, error) {
+	now, err := contentOrNilIfFileMissing(h.absolutePath(path))
 	if err != nil {
-		return backup{}, err
+		return fileBackup{}, err
 	}
 	if before, err := h.store.getCopy(newest.File); err == nil && areContentsEqualOrFilesBothMissing(before, now) {
 		return newest, nil
 	}
-	return h.backUp(path, now, newest.Version+1)
+	return h.storeBackup(path, now, newest.Version+1)
 }
 
-// recordChange adds a file to the last checkpoint, with the content from before a tool changed it. It does nothing if
-// no checkpoint exists, or if the last one already contains the file.
-func (h *History) recordChange(toolUseID, path string, before *string) error {
+// addFileToLastCheckpoint adds a file to the last checkpoint, with the content from before a tool changed it. It does
+// nothing if no checkpoint exists, or if the last one already contains the file.
+func (h *History) addFileToLastCheckpoint(toolUseID, path string, before *string) error {
 	if len(h.checkpoints) == 0 {
 		return nil
 	}
 	last := h.checkpoints[len(h.checkpoints)-1]
-	name := h.relativePathIfInWorkingDirectory(h.abs(path))
+	name := h.relativePathIfInWorkingDirectory(h.absolutePath(path))
 	if _, known := last.files[name]; known {
 		return nil
 	}
@@ -217,28 +218,28 @@ func (h *History) recordChange(toolUseID, path string, before *string) error {
 	if before != nil {
 		content = append([]byte{}, *before...)
 	}
-	b, err := h.backUp(name, content, 1)
+	b, err := h.storeBackup(name, content, 1)
 	if err != nil {
 		return err
 	}
 	last.files[name] = b
-	return h.writeLine(transcriptLine{Type: "file-history-delta", MessageID: h.callMessages[toolUseID], SnapshotID: last.uuid, Path: name, Backup: &b, Timestamp: h.currentUTCTimeForTranscript()})
+	return h.writeLine(transcriptLine{Type: "file-history-delta", MessageID: h.messageUUIDByCallID[toolUseID], SnapshotID: last.uuid, Path: name, Backup: &b, Timestamp: h.currentUTCTimeForTranscript()})
 }
 
-// backUp copies a version of a file; nil content means that the file does not exist.
-func (h *History) backUp(path string, content []byte, version int) (backup, error) {
-	abs := h.abs(path)
-	b := backup{Version: version, Time: h.currentUTCTimeForTranscript(), ParentDir: realPath(filepath.Dir(abs))}
+// storeBackup copies a version of a file; nil content means that the file does not exist.
+func (h *History) storeBackup(path string, content []byte, version int) (fileBackup, error) {
+	abs := h.absolutePath(path)
+	b := fileBackup{Version: version, Time: h.currentUTCTimeForTranscript(), ParentDir: realPath(filepath.Dir(abs))}
 	if content == nil {
 		return b, nil
 	}
 	name := backupName(abs, version)
 	b.File = &name
-	return b, h.store.putCopy(h.dir(), name, content)
+	return b, h.store.putCopy(h.copiesDir(), name, content)
 }
 
-func (h *History) newestBackupByTrackingPath() map[string]backup {
-	files := map[string]backup{}
+func (h *History) newestBackupByTrackingPath() map[string]fileBackup {
+	files := map[string]fileBackup{}
 	for _, p := range h.checkpoints {
 		maps.Copy(files, p.files)
 	}
@@ -248,13 +249,13 @@ func (h *History) newestBackupByTrackingPath() map[string]backup {
 // IsEmpty reports whether no file was copied yet.
 func (h *History) IsEmpty() bool { return len(h.newestBackupByTrackingPath()) == 0 }
 
-func (h *History) oldestBackup(path string) backup {
+func (h *History) oldestBackup(path string) fileBackup {
 	for _, p := range h.checkpoints {
 		if b, ok := p.files[path]; ok {
 			return b
 		}
 	}
-	return backup{}
+	return fileBackup{}
 }
 
 func (h *History) writeLine(l transcriptLine) error {
@@ -262,43 +263,43 @@ func (h *History) writeLine(l transcriptLine) error {
 	if err != nil {
 		return err
 	}
-	if h.o.Transcript == nil {
+	if h.options.Transcript == nil {
 		return nil
 	}
-	return h.o.Transcript.Record(&protocol.RawTranscriptOnlyLine{Line: raw})
+	return h.options.Transcript.Record(&protocol.RawTranscriptOnlyLine{Line: raw})
 }
 
-// dir returns the current directory for copies; "" means memory.
-func (h *History) dir() string {
-	if h.o.Transcript == nil {
+// copiesDir returns the current directory for copies; "" means memory.
+func (h *History) copiesDir() string {
+	if h.options.Transcript == nil {
 		return ""
 	}
-	return h.o.Transcript.HistoryDir()
+	return h.options.Transcript.HistoryDir()
 }
 
 func (h *History) currentUTCTimeForTranscript() string {
 	var now time.Time
-	if h.o.Clock != nil {
-		now = h.o.Clock.Now()
+	if h.options.Clock != nil {
+		now = h.options.Clock.Now()
 	}
 	return now.UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
 func (h *History) relativePathIfInWorkingDirectory(path string) string {
-	if rel, err := filepath.Rel(h.o.CWD, path); h.o.CWD != "" && err == nil && filepath.IsLocal(rel) {
+	if rel, err := filepath.Rel(h.options.CWD, path); h.options.CWD != "" && err == nil && filepath.IsLocal(rel) {
 		return rel
 	}
 	return path
 }
 
-func (h *History) abs(path string) string {
+func (h *History) absolutePath(path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}
-	return filepath.Join(h.o.CWD, path)
+	return filepath.Join(h.options.CWD, path)
 }
 
-func editedFile(ev *protocol.ToolExecuted) (path string, before *string, ok bool) {
+func fileEditedByCall(ev *protocol.ToolExecuted) (path string, before *string, ok bool) {
 	if ev.Result.IsError || ev.Result.NonExecutionKind != "" {
 		return "", nil, false
 	}

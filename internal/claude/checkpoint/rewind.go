@@ -32,22 +32,22 @@ type restoreTarget struct {
 func (h *History) PreviewRewind(promptUUID string) (RewindEffect, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	files, err := h.targetsAt(promptUUID)
+	files, err := h.restoreTargetsAtPrompt(promptUUID)
 	if err != nil {
 		return RewindEffect{}, err
 	}
-	return compareFiles(files)
+	return compareWithTargets(files)
 }
 
 // Rewind restores all files to their content at a prompt. The error is [ErrUnknownPrompt] if no prompt has this id.
 func (h *History) Rewind(promptUUID string) (RewindEffect, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	files, err := h.targetsAt(promptUUID)
+	files, err := h.restoreTargetsAtPrompt(promptUUID)
 	if err != nil {
 		return RewindEffect{}, err
 	}
-	change, err := compareFiles(files)
+	change, err := compareWithTargets(files)
 	if err != nil {
 		return change, err
 	}
@@ -63,8 +63,8 @@ func (h *History) Rewind(promptUUID string) (RewindEffect, error) {
 	return change, nil
 }
 
-func (h *History) targetsAt(uuid string) (map[string]restoreTarget, error) {
-	var point *checkpoint
+func (h *History) restoreTargetsAtPrompt(uuid string) (map[string]restoreTarget, error) {
+	var point *promptCheckpoint
 	for i := range h.checkpoints {
 		if h.checkpoints[i].uuid == uuid && uuid != "" {
 			point = &h.checkpoints[i]
@@ -83,12 +83,12 @@ func (h *History) targetsAt(uuid string) (map[string]restoreTarget, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the checkpoint of a file: %w", err)
 		}
-		files[h.abs(path)] = restoreTarget{content, b.ParentDir}
+		files[h.absolutePath(path)] = restoreTarget{content, b.ParentDir}
 	}
 	return files, nil
 }
 
-func compareFiles(files map[string]restoreTarget) (RewindEffect, error) {
+func compareWithTargets(files map[string]restoreTarget) (RewindEffect, error) {
 	var c RewindEffect
 	for path, want := range files {
 		now, err := contentOrNilIfFileMissing(path)

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-type store struct {
+type copyStore struct {
 	dir       string // directory of the copies; empty means that they are kept in memory
 	sourceDir string // directory of the file copies that the resumed session made; empty means none
 	memory    map[string][]byte
@@ -20,7 +20,7 @@ func backupName(path string, version int) string {
 	return fmt.Sprintf("%.8x@v%d", sum, version)
 }
 
-func (s *store) switchDir(dir string) error {
+func (s *copyStore) switchDirAndCopyOldFiles(dir string) error {
 	from := s.sourceDir
 	s.dir, s.sourceDir = dir, ""
 	if from == "" || from == dir {
@@ -42,7 +42,7 @@ func (s *store) switchDir(dir string) error {
 	return nil
 }
 
-func (s *store) putCopy(dir, name string, content []byte) error {
+func (s *copyStore) putCopy(dir, name string, content []byte) error {
 	if dir == "" {
 		s.memory[name] = content
 		return nil
@@ -55,7 +55,7 @@ func (s *store) putCopy(dir, name string, content []byte) error {
 }
 
 // getCopy returns the content of a copy. A nil name stands for a file that did not exist at that time; its content is nil.
-func (s *store) getCopy(copyName *string) ([]byte, error) {
+func (s *copyStore) getCopy(copyName *string) ([]byte, error) {
 	if copyName == nil {
 		return nil, nil
 	}

@@ -22,19 +22,19 @@ type Conn struct {
 	in              io.Reader
 	backgroundLimit time.Duration
 	out             *frameWriter
-	outgoing        *outgoingRequests
-	pending         *incomingRequests
+	requestsToHost  *outgoingRequests
+	requestsOfHost  *incomingRequests
 	initialConnect  serverConnectPhaseOfInitialize
 	session         Session // set by Serve before it starts reading
-	idlePending     bool    // a turn has ended, and the idle state is not reported yet; used only by playPrompts
+	idlePending     bool    // a turn has ended, and the idle state is not reported yet; used only by runTurnsUntilNoPrompt
 }
 
 // New returns a connection. It reads and writes nothing before [Conn.Serve].
 func New(o Options) *Conn {
-	out := &frameWriter{lines: newLineWriter(o.Out), metadata: o.Metadata, stateEvents: o.StateEvents, replay: o.Replay}
+	out := &frameWriter{lines: newLineWriter(o.Out), metadata: o.Metadata, stateEvents: o.StateEvents, echoesPromptsAndResponses: o.Replay}
 	asked := &outgoingRequests{out: out, pending: map[string]*outgoingRequest{}}
 	work := &incomingRequests{cancels: map[string]context.CancelFunc{}}
-	return &Conn{in: o.In, backgroundLimit: o.BackgroundLimit, out: out, outgoing: asked, pending: work, promptScheduler: newPromptScheduler(o, out, asked, work)}
+	return &Conn{in: o.In, backgroundLimit: o.BackgroundLimit, out: out, requestsToHost: asked, requestsOfHost: work, promptScheduler: newPromptScheduler(o, out, asked, work)}
 }
 
 // EventWriter returns the writer for the events of turns. Each call of Write takes one line. Write
@@ -42,12 +42,12 @@ func New(o Options) *Conn {
 func (p *Conn) EventWriter() io.Writer { return p.out.lines }
 
 // WriteEvent sets the ids of an event that does not belong to a turn and writes it to stdout.
-func (p *Conn) WriteEvent(ev protocol.Event) { p.out.showEvents(ev) }
+func (p *Conn) WriteEvent(ev protocol.Event) { p.out.writeEventsOutsideTurn(ev) }
 
 // SessionState returns the session's state: idle, running, or requires_action while a permission request is unanswered.
 func (p *Conn) SessionState() string {
 	switch {
-	case len(p.outgoing.pendingPermissions()) > 0:
+	case len(p.requestsToHost.pendingPermissions()) > 0:
 		return "requires_action"
 	case p.hasRunningTurnOrFirstPrompt():
 		return "running"
@@ -57,7 +57,7 @@ func (p *Conn) SessionState() string {
 
 // CancelQueuedPrompt removes a queued prompt and returns events to write. It returns false if the prompt is not in the queue.
 func (p *Conn) CancelQueuedPrompt(promptUUID string) (eventsToWrite []protocol.Event, wasQueued bool) {
-	gone := p.cancel(promptUUID)
+	gone := p.removeQueuedPrompt(promptUUID)
 	if gone == nil {
 		return nil, false
 	}
@@ -76,24 +76,24 @@ func (p *Conn) Serve(ctx context.Context, s Session) error {
 			p.out.lines.failWaitingAndLaterTurnWrites(err)
 		}
 	})()
-	go p.out.lines.run() // run returns after close, or when its writer fails
-	p.outgoing.allowRequestsToHost()
-	p.pending.allowNewRequests()
-	p.begin(s.PromptBeforeHostPrompts())
+	go p.out.lines.writeQueuedLines() // run returns after close, or when its writer fails
+	p.requestsToHost.allowRequestsToHost()
+	p.requestsOfHost.allowNewRequests()
+	p.openInputWithFirstPrompt(s.PromptBeforeHostPrompts())
 	go func() { // returns at EOF
-		if err := p.readLines(life); err != nil {
+		if err := p.readAndHandleLines(life); err != nil {
 			fail(err)
 			p.setLinesPending(false)
 		}
 	}()
-	err := p.playPrompts(life)
+	err := p.runTurnsUntilNoPrompt(life)
 	p.closeInput()
 	if err != nil {
-		p.pending.cancelAll()
+		p.requestsOfHost.cancelAll()
 	}
 	fail(err)
-	p.pending.group.Wait()
-	if flushed := p.out.lines.close(ctx); err == nil {
+	p.requestsOfHost.group.Wait()
+	if flushed := p.out.lines.flushAndClose(ctx); err == nil {
 		err = flushed
 	}
 	return err
@@ -101,18 +101,18 @@ func (p *Conn) Serve(ctx context.Context, s Session) error {
 
 // closeInput handles EOF on stdin: no more requests can start, and no answers can arrive.
 func (p *Conn) closeInput() {
-	p.pending.refuseNewRequests()
-	p.outgoing.rejectPendingAndLaterRequests()
+	p.requestsOfHost.refuseNewRequests()
+	p.requestsToHost.rejectPendingAndLaterRequests()
 	p.promptScheduler.closeInput()
 }
 
-func (p *Conn) playPrompts(ctx context.Context) error {
+func (p *Conn) runTurnsUntilNoPrompt(ctx context.Context) error {
 	for {
 		in, err := p.nextPrompt(ctx)
 		if in == nil || err != nil {
 			return err
 		}
-		if err := p.session.WaitTurnReady(ctx); err != nil {
+		if err := p.session.WaitUntilTurnMayStart(ctx); err != nil {
 			return err
 		}
 		if err := p.runTurnOfPrompt(ctx, in); err != nil {
@@ -126,7 +126,7 @@ func (p *Conn) playPrompts(ctx context.Context) error {
 
 // nextPrompt waits for the prompt of the next turn. It returns nil if no prompt can follow and no background work is
 // left, or if the time limit for background work has passed.
-func (p *Conn) nextPrompt(ctx context.Context) (*prompt, error) {
+func (p *Conn) nextPrompt(ctx context.Context) (*queuedPrompt, error) {
 	var deadline <-chan time.Time // limit for background work after the last prompt
 	for {
 		in, more := p.takeNextPrompt()
@@ -134,7 +134,7 @@ func (p *Conn) nextPrompt(ctx context.Context) (*prompt, error) {
 			return in, nil
 		}
 		p.showIdleIfPending()
-		busy, _ := p.session.Background()
+		busy, _ := p.session.BackgroundState()
 		switch {
 		case !more && !busy:
 			return nil, nil
@@ -159,16 +159,16 @@ func (p *Conn) nextPrompt(ctx context.Context) (*prompt, error) {
 
 // showIdleIfPending writes the idle state after a turn, unless another turn follows from background work.
 func (p *Conn) showIdleIfPending() {
-	if _, owesTurn := p.session.Background(); p.idlePending && !owesTurn {
+	if _, anotherTurnFollows := p.session.BackgroundState(); p.idlePending && !anotherTurnFollows {
 		p.idlePending = false
-		p.showIdle()
+		p.writeIdleState()
 	}
 }
 
 // streamBackgroundWorkUntilPromptOrDeadline streams the events of background work. It returns when a prompt arrives, when the
 // work ends or needs a turn, or when the deadline passes. promptNeededByWork is the prompt of the turn that the work needs, if
 // any. hasDeadlinePassed is true if the deadline has passed.
-func (p *Conn) streamBackgroundWorkUntilPromptOrDeadline(ctx context.Context, deadline <-chan time.Time) (promptNeededByWork *prompt, hasDeadlinePassed bool, err error) {
+func (p *Conn) streamBackgroundWorkUntilPromptOrDeadline(ctx context.Context, deadline <-chan time.Time) (promptNeededByWork *queuedPrompt, hasDeadlinePassed bool, err error) {
 	until, stop := context.WithCancel(ctx)
 	defer stop()
 	done := make(chan error, 1)
@@ -188,32 +188,32 @@ func (p *Conn) streamBackgroundWorkUntilPromptOrDeadline(ctx context.Context, de
 	case hasDeadlinePassed || err != nil:
 		return nil, hasDeadlinePassed, err
 	}
-	if message, ok := p.session.TakeNotice(); ok {
+	if message, ok := p.session.TakePromptAboutBackgroundWork(); ok {
 		promptNeededByWork = p.makeNoticeNextTurnPrompt(message)
 	}
 	return promptNeededByWork, false, nil
 }
 
-func (p *Conn) runTurnOfPrompt(ctx context.Context, turnPrompt *prompt) error {
+func (p *Conn) runTurnOfPrompt(ctx context.Context, turnPrompt *queuedPrompt) error {
 	interrupt, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
 	p.startTurn(cut)
-	for _, part := range turnPrompt.parts[:max(0, len(turnPrompt.parts)-1)] {
+	for _, part := range turnPrompt.mergedPrompts[:max(0, len(turnPrompt.mergedPrompts)-1)] {
 		p.out.echoPrompt(part)
 	}
-	if !turnPrompt.startShown {
-		p.out.showEvents(turnPrompt.lifecycleEventPerUUID("started")...)
+	if !turnPrompt.startEventWritten {
+		p.out.writeEventsOutsideTurn(turnPrompt.lifecycleEventPerUUID("started")...)
 	}
-	p.out.showState("running")
+	p.out.writeStateIfChanged("running")
 	completed, err := p.session.Turn(ctx, interrupt, turnPrompt.message)
 	p.endTurn()
 	if err != nil {
 		return err
 	}
 	if turnPrompt.cancelled || !completed {
-		p.out.showEvents(turnPrompt.lifecycleEventPerUUID("cancelled")...)
+		p.out.writeEventsOutsideTurn(turnPrompt.lifecycleEventPerUUID("cancelled")...)
 	} else {
-		p.out.showEvents(turnPrompt.lifecycleEventPerUUID("completed")...)
+		p.out.writeEventsOutsideTurn(turnPrompt.lifecycleEventPerUUID("completed")...)
 	}
 	p.idlePending = true
 	p.showIdleIfPending()
@@ -221,4 +221,4 @@ func (p *Conn) runTurnOfPrompt(ctx context.Context, turnPrompt *prompt) error {
 }
 
 // Go runs f in a goroutine that [Conn.Serve] waits for. Request handlers use it.
-func (p *Conn) Go(f func()) { p.pending.group.Go(f) }
+func (p *Conn) Go(f func()) { p.requestsOfHost.group.Go(f) }

@@ -75,11 +75,13 @@ func (*sequentialIDs) CurrentUTCTimestamp() string { return "now" }
 type silentSession struct{}
 
 func (silentSession) PromptBeforeHostPrompts() *protocol.UserMessage { return nil }
-func (silentSession) WaitTurnReady(context.Context) error            { return nil }
+func (silentSession) WaitUntilTurnMayStart(context.Context) error    { return nil }
 
-func (silentSession) Background() (busy, owesTurn bool)                             { return false, false }
+func (silentSession) BackgroundState() (busy, anotherTurnFollows bool)              { return false, false }
 func (silentSession) StreamBackgroundEvents(context.Context, context.Context) error { return nil }
-func (silentSession) TakeNotice() (protocol.UserMessage, bool)                      { return protocol.UserMessage{}, false }
+func (silentSession) TakePromptAboutBackgroundWork() (protocol.UserMessage, bool) {
+	return protocol.UserMessage{}, false
+}
 
 func (silentSession) IsSlow(subtype string) bool                     { return subtype == "slow" }
 func (silentSession) Serve(context.Context, Request) (Answer, error) { return Answer{}, nil }

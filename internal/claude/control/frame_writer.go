@@ -10,25 +10,25 @@ import (
 
 // frameWriter writes frames to stdout. It queues frames, so that its callers never wait for the host to read.
 type frameWriter struct {
-	lines       *lineWriter
-	metadata    FrameMetadata
-	stateEvents SessionStateEventMode
-	replay      bool // echo prompts that get no separate turn, and the host's responses
+	lines                     *lineWriter
+	metadata                  FrameMetadata
+	stateEvents               SessionStateEventMode
+	echoesPromptsAndResponses bool // echo prompts that get no separate turn, and the host's responses
 
 	mu        sync.Mutex
 	lastState string
 }
 
-func (a *frameWriter) write(frame any) {
+func (a *frameWriter) writeFrame(frame any) {
 	line, err := protocol.Marshal(frame)
 	if err != nil { // only invalid raw JSON from the host can cause an error
 		return
 	}
-	a.lines.put(line)
+	a.lines.queueLine(line)
 }
 
-// showEvents writes events that belong to no turn, after setting their ids and time stamps.
-func (a *frameWriter) showEvents(events ...protocol.Event) {
+// writeEventsOutsideTurn writes events that belong to no turn, after setting their ids and time stamps.
+func (a *frameWriter) writeEventsOutsideTurn(events ...protocol.Event) {
 	for _, ev := range events {
 		switch ev := ev.(type) {
 		case *protocol.System:
@@ -38,11 +38,11 @@ func (a *frameWriter) showEvents(events ...protocol.Event) {
 		case *protocol.User:
 			ev.SessionID, ev.Timestamp = a.metadata.SessionID(), a.metadata.CurrentUTCTimestamp()
 		}
-		a.write(ev)
+		a.writeFrame(ev)
 	}
 }
 
-func (a *frameWriter) showState(state string) {
+func (a *frameWriter) writeStateIfChanged(state string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.stateEvents == SessionStateEventsOff || a.lastState == state {
@@ -53,13 +53,13 @@ func (a *frameWriter) showState(state string) {
 	if a.stateEvents == SessionStateEventsForHostOnly {
 		ev.Fields = append(ev.Fields, protocol.Field{Key: "sdk_host_only", Value: true})
 	}
-	a.showEvents(ev)
+	a.writeEventsOutsideTurn(ev)
 }
 
 // echoPrompt echoes a prompt that gets no separate turn. The echo has no time stamp.
 func (a *frameWriter) echoPrompt(in protocol.UserMessage) {
-	if !a.replay || !simulator.IsReplayable(in) {
+	if !a.echoesPromptsAndResponses || !simulator.IsReplayable(in) {
 		return
 	}
-	a.write(&protocol.User{Type: "user", Message: protocol.UserContent{Role: "user", Content: in.Content}, SessionID: a.metadata.SessionID(), UUID: in.UUID, IsReplay: new(true)})
+	a.writeFrame(&protocol.User{Type: "user", Message: protocol.UserContent{Role: "user", Content: in.Content}, SessionID: a.metadata.SessionID(), UUID: in.UUID, IsReplay: new(true)})
 }

@@ -20,8 +20,8 @@ type hostMCPServers struct {
 	mu               sync.Mutex
 	storedHandshakes map[string]Handshake // stored handshakes by server name; each is used once
 	// Until released is closed, messages to servers that are not connected must wait; nil means that no message waits.
-	released  chan struct{}
-	connected func(server string) bool
+	messagesReleased chan struct{}
+	isConnected      func(server string) bool
 }
 
 // StoreHandshakesForOneUse stores the answers that servers inside the host have already given, by server name. Each answer is
@@ -70,7 +70,7 @@ func (g *hostMCPServers) answerFromStoredHandshake(serverName string, message js
 func (g *hostMCPServers) HoldMessagesToUnconnectedServers(isServerConnected func(server string) bool) (release func()) {
 	quiet := make(chan struct{})
 	g.mu.Lock()
-	g.released, g.connected = quiet, isServerConnected
+	g.messagesReleased, g.isConnected = quiet, isServerConnected
 	g.mu.Unlock()
 	return sync.OnceFunc(func() { close(quiet) })
 }
@@ -79,7 +79,7 @@ func (g *hostMCPServers) HoldMessagesToUnconnectedServers(isServerConnected func
 // servers, because a turn may be using them.
 func (g *hostMCPServers) waitUntilMessagesToServerAllowed(ctx context.Context, serverName string) error {
 	g.mu.Lock()
-	quiet, connected := g.released, g.connected
+	quiet, connected := g.messagesReleased, g.isConnected
 	g.mu.Unlock()
 	if quiet == nil || connected(serverName) {
 		return ctx.Err()

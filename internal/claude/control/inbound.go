@@ -19,8 +19,8 @@ import (
 // byteOrderMark may precede the first line of stdin and is ignored.
 const byteOrderMark = "\ufeff"
 
-// readLines reads lines until EOF. An error makes the process exit.
-func (p *Conn) readLines(ctx context.Context) error {
+// readAndHandleLines reads lines until EOF. An error makes the process exit.
+func (p *Conn) readAndHandleLines(ctx context.Context) error {
 	in := bufio.NewReaderSize(p.in, 64<<10)
 	if mark, _ := in.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
 		_, _ = in.Discard(len(mark)) // the peeked bytes are buffered
@@ -59,29 +59,29 @@ func (p *Conn) handleLine(ctx context.Context, line []byte) error {
 	}
 	switch f.Type {
 	case "user":
-		in, err := readPrompt(line)
+		in, err := parsePromptFrame(line)
 		if err != nil || in == nil {
 			return err
 		}
-		p.enqueue(in)
+		p.enqueueIfNew(in)
 	case "assistant":
 		host := plainjson.DecodeOrZero[protocol.HostAssistantMessage](line)
 		p.addAssistantMessage(host)
 		if host.UUID != "" {
-			p.out.showEvents(protocol.CommandLifecycle(host.UUID, "completed"))
+			p.out.writeEventsOutsideTurn(protocol.CommandLifecycle(host.UUID, "completed"))
 		}
-		if p.out.replay && host.Message != nil {
-			p.out.write(json.RawMessage(line))
+		if p.out.echoesPromptsAndResponses && host.Message != nil {
+			p.out.writeFrame(json.RawMessage(line))
 		}
 	case "control_request":
 		if plainjson.IsFalsy(f.Request) {
 			return invalidStdinLineErrorf("Error: Missing request on control_request")
 		}
-		p.dispatch(ctx, f)
+		p.answerOrPostponeRequest(ctx, f)
 	case "control_response":
-		p.outgoing.handleResponse(line, f.Response)
+		p.requestsToHost.deliverResponse(line, f.Response)
 	case "control_cancel_request":
-		p.pending.cancelRequest(string(f.RequestID))
+		p.requestsOfHost.cancelRequest(string(f.RequestID))
 	}
 	return nil
 }
@@ -100,16 +100,16 @@ func guessFrameType(line []byte) string {
 	return "unknown"
 }
 
-// dispatch handles one request of the host, either immediately or in a goroutine that runs its handler.
-func (p *Conn) dispatch(ctx context.Context, f incomingFrame) {
+// answerOrPostponeRequest handles one request of the host, either immediately or in a goroutine that runs its handler.
+func (p *Conn) answerOrPostponeRequest(ctx context.Context, f incomingFrame) {
 	switch plainjson.DecodeOrZero[struct {
 		Subtype string `json:"subtype"`
 	}](f.Request).Subtype {
 	case "interrupt":
-		p.interrupt(f)
+		p.handleInterruptRequest(f)
 		return
 	case "initialize":
-		p.initialize(ctx, f)
+		p.handleInitializeRequest(ctx, f)
 		return
 	}
 	if !p.postponeUntilInitializeAnswered(f) {
@@ -118,16 +118,16 @@ func (p *Conn) dispatch(ctx context.Context, f incomingFrame) {
 }
 
 func (p *Conn) serveRequest(ctx context.Context, f incomingFrame) {
-	r := requestOf(f)
+	r := decodeRequest(f)
 	if p.session.IsSlow(r.Subtype) {
 		p.serveRequestInGoroutine(ctx, f, func(ctx context.Context) (Answer, error) { return p.session.Serve(ctx, r) }, func() {})
 		return
 	}
 	a, err := p.session.Serve(ctx, r)
-	p.respond(f.RequestID, a, err)
+	p.writeResponse(f.RequestID, a, err)
 }
 
-func requestOf(f incomingFrame) Request {
+func decodeRequest(f incomingFrame) Request {
 	keys := plainjson.DecodeOrZero[map[string]json.RawMessage](f.Request) // a value that is not an object has no keys
 	return Request{ID: f.RequestID, Subtype: plainjson.JSString(keys["subtype"]), Body: f.Request}
 }
@@ -136,32 +136,32 @@ func requestOf(f incomingFrame) Request {
 // request that the host has cancelled gets no response.
 func (p *Conn) serveRequestInGoroutine(ctx context.Context, request incomingFrame, handler func(ctx context.Context) (Answer, error), afterResponse func()) {
 	id := string(request.RequestID)
-	p.pending.start(ctx, id, func(ctx context.Context) {
+	p.requestsOfHost.runHandlerInGoroutine(ctx, id, func(ctx context.Context) {
 		a, err := handler(ctx)
 		if ctx.Err() == nil {
-			p.respond(request.RequestID, a, err)
+			p.writeResponse(request.RequestID, a, err)
 		}
 		afterResponse()
-		p.pending.remove(id)
-		p.notify()
+		p.requestsOfHost.remove(id)
+		p.wakeTurnLoop()
 	})
 }
 
-func (p *Conn) respond(id json.RawMessage, a Answer, err error) {
+func (p *Conn) writeResponse(id json.RawMessage, a Answer, err error) {
 	if a.AfterWrite != nil {
 		defer a.AfterWrite()
 	}
 	if err != nil {
-		p.out.write(errorResponse(id, err))
+		p.out.writeFrame(errorResponse(id, err))
 		return
 	}
-	p.out.showEvents(a.EventsBefore...)
+	p.out.writeEventsOutsideTurn(a.EventsBefore...)
 	ok := successBody{Subtype: "success", RequestID: id, Response: a.Payload}
 	if a.forInitialize {
-		ok.Permissions, ok.Dialogs = new(p.outgoing.pendingPermissions()), new([]json.RawMessage{})
+		ok.Permissions, ok.Dialogs = new(p.requestsToHost.pendingPermissions()), new([]json.RawMessage{})
 	}
-	p.out.write(responseFrame{"control_response", ok})
-	p.out.showEvents(a.EventsAfter...)
+	p.out.writeFrame(responseFrame{"control_response", ok})
+	p.out.writeEventsOutsideTurn(a.EventsAfter...)
 }
 
 type interruptResult struct {
@@ -169,31 +169,31 @@ type interruptResult struct {
 	Cancelled   []string `json:"cancelled,omitzero"` // nil means that the host did not request this list
 }
 
-// interrupt handles a request to interrupt. It stops the background agents and the turn that runs or is about to run.
-// It withdraws the requests to the host and writes the response; only then does the turn write its remaining events
-// (spec: cli-contract 4.4).
-func (p *Conn) interrupt(f incomingFrame) {
+// handleInterruptRequest handles a request to interrupt. It stops the background agents and the turn that runs or is
+// about to run. It withdraws the requests to the host and writes the response; only then does the turn write its
+// remaining events (spec: cli-contract 4.4).
+func (p *Conn) handleInterruptRequest(f incomingFrame) {
 	in := plainjson.DecodeOrZero[struct {
 		CancelQueued bool `json:"cancel_queued"`
 	}](f.Request)
 	defer p.out.lines.delayTurnOutputUntilRelease()()
 	p.session.StopBackgroundAgents()
-	p.promptScheduler.interrupt(in.CancelQueued, func(still, gone []*prompt) {
+	p.interruptTurnOrNextPrompt(in.CancelQueued, func(still, gone []*queuedPrompt) {
 		answer := interruptResult{StillQueued: promptUUIDs(still)}
 		if in.CancelQueued {
 			answer.Cancelled = promptUUIDs(gone)
 		}
-		p.respond(f.RequestID, Answer{Payload: answer}, nil)
+		p.writeResponse(f.RequestID, Answer{Payload: answer}, nil)
 	})
 }
 
-// initialize handles the initialize request. Other requests, except interrupt, wait until it is answered. Turns wait
-// until the host's own servers are connected.
-func (p *Conn) initialize(ctx context.Context, f incomingFrame) {
+// handleInitializeRequest handles the initialize request. Other requests, except interrupt, wait until it is answered.
+// Turns wait until the host's own servers are connected.
+func (p *Conn) handleInitializeRequest(ctx context.Context, f incomingFrame) {
 	answered := make(chan struct{})
 	begun, again := p.recordInitializeRequest()
 	p.serveRequestInGoroutine(ctx, f, func(work context.Context) (Answer, error) {
-		g := &InitializeRequest{Request: requestOf(f), TurnStarted: begun}
+		g := &InitializeRequest{Request: decodeRequest(f), TurnStarted: begun}
 		g.connect = func(connect func(context.Context)) {
 			p.connectUntilServerMessage(work, answered, func() { connect(ctx) })
 		}
@@ -208,7 +208,7 @@ func (p *Conn) initialize(ctx context.Context, f incomingFrame) {
 		return a, err
 	}, func() {
 		close(answered)
-		p.servePostponed(ctx)
+		p.servePostponedRequests(ctx)
 	})
 }
 
@@ -217,17 +217,17 @@ func (p *Conn) initialize(ctx context.Context, f incomingFrame) {
 func (p *Conn) connectUntilServerMessage(ctx context.Context, initializeAnswered <-chan struct{}, connectAll func()) {
 	reached, spoken := context.WithCancel(ctx)
 	p.initialConnect.beginPhase(spoken, initializeAnswered)
-	p.pending.group.Go(func() { // returns when the servers have settled or the session is closed
+	p.requestsOfHost.group.Go(func() { // returns when the servers have settled or the session is closed
 		connectAll()
 		p.recordInitializeServersConnected()
 		p.initialConnect.endPhase()
 		spoken()
-		p.notify()
+		p.wakeTurnLoop()
 	})
 	<-reached.Done()
 }
 
-func (p *Conn) servePostponed(ctx context.Context) {
+func (p *Conn) servePostponedRequests(ctx context.Context) {
 	for {
 		f, ok := p.takePostponedRequestOrEndInitialize()
 		if !ok {

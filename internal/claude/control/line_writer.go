@@ -24,14 +24,14 @@ type lineWriter struct {
 	w    io.Writer
 	done chan struct{} // closed when the goroutine has returned
 
-	mu      sync.Mutex
-	changed *sync.Cond // signals changes of the fields below
-	queue   []queuedLine
-	size    int // bytes waiting or being written
-	closed  bool
-	holds   int   // number of calls of delayTurnOutputUntilRelease that were not released
-	haltErr error // error that every write of a turn returns; nil means that turns may write
-	err     error // first error of w; nothing is written after an error
+	mu               sync.Mutex
+	changed          *sync.Cond // signals changes of the fields below
+	queue            []queuedLine
+	pendingBytes     int // bytes waiting or being written
+	closed           bool
+	outputDelayCount int   // number of calls of delayTurnOutputUntilRelease that were not released
+	turnWriteErr     error // error that every write of a turn returns; nil means that turns may write
+	writeErr         error // first error of w; nothing is written after an error
 }
 
 type queuedLine struct {
@@ -45,10 +45,10 @@ func newLineWriter(w io.Writer) *lineWriter {
 	return l
 }
 
-func (l *lineWriter) run() {
+func (l *lineWriter) writeQueuedLines() {
 	defer close(l.done)
 	for {
-		e, ok := l.next()
+		e, ok := l.waitForNextLine()
 		if !ok {
 			return
 		}
@@ -59,22 +59,22 @@ func (l *lineWriter) run() {
 			_, err = l.w.Write(e.line)
 		}
 		l.mu.Lock()
-		l.size -= len(e.line)
-		if err != nil && l.err == nil {
-			l.err = err
+		l.pendingBytes -= len(e.line)
+		if err != nil && l.writeErr == nil {
+			l.writeErr = err
 		}
 		l.changed.Broadcast()
 		l.mu.Unlock()
 	}
 }
 
-func (l *lineWriter) next() (queuedLine, bool) {
+func (l *lineWriter) waitForNextLine() (queuedLine, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for len(l.queue) == 0 && !l.closed && l.err == nil {
+	for len(l.queue) == 0 && !l.closed && l.writeErr == nil {
 		l.changed.Wait()
 	}
-	if len(l.queue) == 0 || l.err != nil {
+	if len(l.queue) == 0 || l.writeErr != nil {
 		return queuedLine{}, false
 	}
 	e := l.queue[0]
@@ -82,19 +82,19 @@ func (l *lineWriter) next() (queuedLine, bool) {
 	return e, true
 }
 
-// put queues a line without waiting.
-func (l *lineWriter) put(line []byte) {
+// queueLine queues a line without waiting.
+func (l *lineWriter) queueLine(line []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.appendLine(queuedLine{line: append(line, '\n')})
 }
 
 func (l *lineWriter) appendLine(e queuedLine) {
-	if l.err != nil {
+	if l.writeErr != nil {
 		return
 	}
 	l.queue = append(l.queue, e)
-	l.size += len(e.line)
+	l.pendingBytes += len(e.line)
 	l.changed.Broadcast()
 }
 
@@ -115,10 +115,10 @@ func (l *lineWriter) WriteGroup(f func(w io.Writer) error) error {
 func (l *lineWriter) queueTurnLineWhenAllowed(turnLine queuedLine) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for (l.size > maxQueuedStdoutBytesBeforeTurnsWait || l.holds > 0) && l.err == nil && l.haltErr == nil {
+	for (l.pendingBytes > maxQueuedStdoutBytesBeforeTurnsWait || l.outputDelayCount > 0) && l.writeErr == nil && l.turnWriteErr == nil {
 		l.changed.Wait()
 	}
-	if err := cmp.Or(l.err, l.haltErr); err != nil {
+	if err := cmp.Or(l.writeErr, l.turnWriteErr); err != nil {
 		return err
 	}
 	l.appendLine(turnLine)
@@ -131,7 +131,7 @@ func (l *lineWriter) delayTurnOutputUntilRelease() (release func()) {
 	add := func(n int) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.holds += n
+		l.outputDelayCount += n
 		l.changed.Broadcast()
 	}
 	add(1)
@@ -142,13 +142,13 @@ func (l *lineWriter) delayTurnOutputUntilRelease() (release func()) {
 func (l *lineWriter) failWaitingAndLaterTurnWrites(writeError error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.haltErr = writeError
+	l.turnWriteErr = writeError
 	l.changed.Broadcast()
 }
 
-// close waits until everything is written or w fails, and returns the error of w. Once ctx is cancelled, it waits at
+// flushAndClose waits until everything is written or w fails, and returns the error of w. Once ctx is cancelled, it waits at
 // most [finalFlushTimeout] and then returns nil.
-func (l *lineWriter) close(ctx context.Context) error {
+func (l *lineWriter) flushAndClose(ctx context.Context) error {
 	l.mu.Lock()
 	l.closed = true
 	l.changed.Broadcast()
@@ -164,7 +164,7 @@ func (l *lineWriter) close(ctx context.Context) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.err
+	return l.writeErr
 }
 
 // maxLineBytes is the maximum length of a line on stdin (observed with 2.1.329).

@@ -49,11 +49,11 @@ func TestLongLine(t *testing.T) {
 func TestGrouped(t *testing.T) {
 	var out bytes.Buffer
 	l := newLineWriter(&out)
-	go l.run()
-	l.put([]byte("one"))
+	go l.writeQueuedLines()
+	l.queueLine([]byte("one"))
 	err := l.WriteGroup(func(w io.Writer) error {
 		for range 3 {
-			l.put([]byte("later"))
+			l.queueLine([]byte("later"))
 			if _, err := io.WriteString(w, "x"); err != nil {
 				return err
 			}
@@ -61,7 +61,7 @@ func TestGrouped(t *testing.T) {
 		_, err := io.WriteString(w, "\n")
 		return err
 	})
-	if err := errors.Join(err, l.close(t.Context())); err != nil {
+	if err := errors.Join(err, l.flushAndClose(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	if got := out.String(); got != "one\nxxx\nlater\nlater\nlater\n" {

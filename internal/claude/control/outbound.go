@@ -58,12 +58,12 @@ func (p *Conn) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.
 		q.Approvable, q.SuppressRule = &approvable, !approvable
 	}
 	q.DisplayName = cmp.Or(q.DisplayName, q.ToolName)
-	p.out.showState("requires_action")
-	raw, err := p.outgoing.ask(ctx, q, requestKindPermission)
+	p.out.writeStateIfChanged("requires_action")
+	raw, err := p.requestsToHost.sendAndAwaitAnswer(ctx, q, requestKindPermission)
 	if ctx.Err() != nil {
 		return protocol.PermissionAnswer{}, ctx.Err()
 	}
-	p.out.showState("running")
+	p.out.writeStateIfChanged("running")
 	switch refused, failed := errors.AsType[*HostError](err); {
 	case failed:
 		return protocol.PermissionAnswer{AskFailure: strings.TrimSuffix("Tool permission request failed: Error: "+refused.Text, ": ")}, nil
@@ -80,7 +80,7 @@ func (p *Conn) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.
 // CallHook asks the host to run one of its hooks; see hook.Callback. After EOF, the error is
 // [ErrClosed] and [hook.ErrHostGone].
 func (p *Conn) CallHook(ctx context.Context, callbackID string, input json.RawMessage, toolUseID string) (json.RawMessage, error) {
-	out, err := p.outgoing.ask(ctx, struct {
+	out, err := p.requestsToHost.sendAndAwaitAnswer(ctx, struct {
 		Subtype    string          `json:"subtype"`
 		CallbackID string          `json:"callback_id"`
 		Input      json.RawMessage `json:"input"`
@@ -101,7 +101,7 @@ func (p *Conn) SendToServer(ctx context.Context, server string, message json.Raw
 	if err := p.waitUntilMessagesToServerAllowed(ctx, server); err != nil {
 		return nil, err
 	}
-	q, err := p.outgoing.send(ctx, struct {
+	q, err := p.requestsToHost.sendRequest(ctx, struct {
 		Subtype string          `json:"subtype"`
 		Server  string          `json:"server_name"`
 		Message json.RawMessage `json:"message"`
@@ -110,7 +110,7 @@ func (p *Conn) SendToServer(ctx context.Context, server string, message json.Raw
 		return nil, err
 	}
 	told := p.initialConnect.reportMessageToServer()
-	raw, err := p.outgoing.await(ctx, q)
+	raw, err := p.requestsToHost.awaitAnswerOrWithdraw(ctx, q)
 	if told != nil {
 		select {
 		case <-told:
@@ -152,7 +152,7 @@ func (p *Conn) Elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer
 	if q.URL != "" {
 		ask.Mode = "url"
 	}
-	raw, err := p.outgoing.ask(ctx, ask, requestKindElicitation)
+	raw, err := p.requestsToHost.sendAndAwaitAnswer(ctx, ask, requestKindElicitation)
 	if err != nil {
 		return mcp.ElicitAnswer{}
 	}

@@ -50,15 +50,15 @@ func (qs *outgoingRequests) allowRequestsToHost() {
 	qs.stdinOpen = true
 }
 
-func (qs *outgoingRequests) ask(ctx context.Context, request any, kind requestKind) (json.RawMessage, error) {
-	q, err := qs.send(ctx, request, kind)
+func (qs *outgoingRequests) sendAndAwaitAnswer(ctx context.Context, request any, kind requestKind) (json.RawMessage, error) {
+	q, err := qs.sendRequest(ctx, request, kind)
 	if err != nil {
 		return nil, err
 	}
-	return qs.await(ctx, q)
+	return qs.awaitAnswerOrWithdraw(ctx, q)
 }
 
-func (qs *outgoingRequests) send(ctx context.Context, request any, kind requestKind) (*outgoingRequest, error) {
+func (qs *outgoingRequests) sendRequest(ctx context.Context, request any, kind requestKind) (*outgoingRequest, error) {
 	id := qs.out.metadata.NewID()
 	frame, err := protocol.Marshal(requestFrame{Type: "control_request", RequestID: id, Request: request})
 	if err != nil {
@@ -74,33 +74,33 @@ func (qs *outgoingRequests) send(ctx context.Context, request any, kind requestK
 		return nil, errRequestNotSent
 	}
 	qs.pending[id] = q
-	qs.out.lines.put(frame)
+	qs.out.lines.queueLine(frame)
 	protocol.NoteRequestSent(ctx)
 	return q, nil
 }
 
-// await waits for an answer. If ctx is cancelled first, it withdraws the request.
-func (qs *outgoingRequests) await(ctx context.Context, q *outgoingRequest) (json.RawMessage, error) {
+// awaitAnswerOrWithdraw waits for an answer. If ctx is cancelled first, it withdraws the request.
+func (qs *outgoingRequests) awaitAnswerOrWithdraw(ctx context.Context, q *outgoingRequest) (json.RawMessage, error) {
 	select {
 	case r := <-q.answer:
 		return r.response, r.err
 	case <-ctx.Done():
 		qs.mu.Lock()
 		defer qs.mu.Unlock()
-		qs.withdraw(q.id)
+		qs.withdrawLocked(q.id)
 		return nil, ctx.Err()
 	}
 }
 
-// withdraw cancels a request to the host, at most once. The caller holds qs.mu.
-func (qs *outgoingRequests) withdraw(id string) {
+// withdrawLocked cancels a request to the host, at most once. The caller holds qs.mu.
+func (qs *outgoingRequests) withdrawLocked(id string) {
 	q, waits := qs.pending[id]
 	if !waits {
 		return
 	}
 	delete(qs.pending, id)
 	q.answer <- hostReply{err: context.Canceled}
-	qs.out.write(cancelFrame{"control_cancel_request", id})
+	qs.out.writeFrame(cancelFrame{"control_cancel_request", id})
 }
 
 // withdrawAbandoned withdraws the requests of turns and tasks that have ended, and all elicitations.
@@ -112,18 +112,18 @@ func (qs *outgoingRequests) withdrawAbandoned() {
 		select {
 		case <-q.abandoned:
 			if q.kind != requestKindServerMessage {
-				qs.withdraw(id)
+				qs.withdrawLocked(id)
 			}
 		default:
 			if q.kind == requestKindElicitation {
-				qs.withdraw(id)
+				qs.withdrawLocked(id)
 			}
 		}
 	}
 }
 
-// handleResponse delivers an answer of the host and echoes its frame for replays. It drops unexpected answers.
-func (qs *outgoingRequests) handleResponse(frame, raw json.RawMessage) {
+// deliverResponse delivers an answer of the host and echoes its frame for replays. It drops unexpected answers.
+func (qs *outgoingRequests) deliverResponse(frame, raw json.RawMessage) {
 	var r struct {
 		Subtype   string          `json:"subtype"`
 		RequestID string          `json:"request_id"`
@@ -140,8 +140,8 @@ func (qs *outgoingRequests) handleResponse(frame, raw json.RawMessage) {
 	if q == nil {
 		return
 	}
-	if qs.out.replay {
-		qs.out.write(frame)
+	if qs.out.echoesPromptsAndResponses {
+		qs.out.writeFrame(frame)
 	}
 	if r.Subtype == "error" {
 		text := ""
@@ -181,22 +181,22 @@ func (qs *outgoingRequests) rejectPendingAndLaterRequests() {
 type incomingRequests struct {
 	group sync.WaitGroup
 
-	mu      sync.Mutex
-	open    bool // new requests are accepted
-	cancels map[string]context.CancelFunc
+	mu         sync.Mutex
+	acceptsNew bool // new requests are accepted
+	cancels    map[string]context.CancelFunc
 }
 
 func (e *incomingRequests) allowNewRequests() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.open = true
+	e.acceptsNew = true
 }
 
-// start runs a request handler in a goroutine. It does nothing unless new requests are allowed.
-func (e *incomingRequests) start(ctx context.Context, id string, run func(ctx context.Context)) {
+// runHandlerInGoroutine runs a request handler in a goroutine. It does nothing unless new requests are allowed.
+func (e *incomingRequests) runHandlerInGoroutine(ctx context.Context, id string, run func(ctx context.Context)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.open {
+	if !e.acceptsNew {
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -230,7 +230,7 @@ func (e *incomingRequests) hasActive() bool {
 func (e *incomingRequests) refuseNewRequests() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.open = false
+	e.acceptsNew = false
 }
 
 func (e *incomingRequests) cancelAll() {

@@ -11,41 +11,42 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// prompt is one queued user frame, or several that share a turn.
-type prompt struct {
+// queuedPrompt is one queued user frame, or several that share a turn.
+type queuedPrompt struct {
 	message  protocol.UserMessage
 	priority int
 	// startsAtOnce is set if the prompt arrived while nothing was running or queued: its turn
 	// starts immediately, and later prompts get another turn.
 	startsAtOnce bool
-	// interrupted is set if the host interrupted the turn before it started. The turn still starts, but ends after a few events.
-	interrupted bool
-	// unannounced is set if the prompt arrived during initialize. Its events follow the answer to initialize.
-	unannounced bool
-	// startShown is set if the event "started" was already written.
-	startShown bool
-	cancelled  bool
-	// parts are the prompts that were merged into this one, in order of arrival; prompts without a uuid are left out.
+	// interruptedBeforeStart is set if the host interrupted the turn before it started. The turn still starts, but ends
+	// after a few events.
+	interruptedBeforeStart bool
+	// arrivedDuringInitialize is set if the prompt arrived during initialize. Its events follow the answer to initialize.
+	arrivedDuringInitialize bool
+	// startEventWritten is set if the event "started" was already written.
+	startEventWritten bool
+	cancelled         bool
+	// mergedPrompts are the prompts that were merged into this one, in order of arrival; prompts without a uuid are left out.
 	// Without a merge, the prompt itself is the only part.
-	parts []protocol.UserMessage
+	mergedPrompts []protocol.UserMessage
 }
 
-func (in *prompt) isMergeable() bool {
+func (in *queuedPrompt) isMergeable() bool {
 	_, typed, _ := in.message.Content.SplitUserTypedText()
-	return !in.interrupted && !strings.HasPrefix(typed, "/")
+	return !in.interruptedBeforeStart && !strings.HasPrefix(typed, "/")
 }
 
-func (in *prompt) canMerge(next *prompt) bool {
+func (in *queuedPrompt) canMerge(next *queuedPrompt) bool {
 	return !in.startsAtOnce && !next.startsAtOnce && in.isMergeable() && next.isMergeable() && in.priority == next.priority &&
 		!in.message.NoQuery && !next.message.NoQuery && in.message.Synthetic == next.message.Synthetic &&
 		bytes.Equal(in.message.Origin, next.message.Origin)
 }
 
-// merge appends the content of the prompt next to this prompt. If next has a uuid, it becomes the uuid of this prompt.
-func (in *prompt) merge(next *prompt) {
+// appendPrompt appends the content of the prompt next to this prompt. If next has a uuid, it becomes the uuid of this prompt.
+func (in *queuedPrompt) appendPrompt(next *queuedPrompt) {
 	in.message.Content = joinContents(in.message.Content, next.message.Content)
 	in.message.UUIDs = append(in.message.UUIDs, next.message.UUIDs...)
-	in.parts = append(in.parts, next.parts...)
+	in.mergedPrompts = append(in.mergedPrompts, next.mergedPrompts...)
 	in.message.UUID = cmp.Or(next.message.UUID, in.message.UUID)
 }
 
@@ -71,7 +72,7 @@ func blocksOf(c protocol.Content) []protocol.Block {
 	return c.Blocks
 }
 
-func (in *prompt) lifecycleEventPerUUID(newState string) []protocol.Event {
+func (in *queuedPrompt) lifecycleEventPerUUID(newState string) []protocol.Event {
 	var events []protocol.Event
 	for _, id := range in.message.UUIDs {
 		events = append(events, protocol.CommandLifecycle(id, newState))
@@ -80,12 +81,12 @@ func (in *prompt) lifecycleEventPerUUID(newState string) []protocol.Event {
 }
 
 type promptQueue struct {
-	waiting   []*prompt
+	waiting   []*queuedPrompt
 	seenUUIDs map[string]bool
 }
 
 // insertByPriority adds a prompt after those with the same or a higher priority.
-func (q *promptQueue) insertByPriority(newPrompt *prompt) {
+func (q *promptQueue) insertByPriority(newPrompt *queuedPrompt) {
 	at := len(q.waiting)
 	for at > 0 && q.waiting[at-1].priority < newPrompt.priority {
 		at--
@@ -106,21 +107,21 @@ func (q *promptQueue) recordSeenUUID(promptUUID string) (wasSeenBefore bool) {
 	return known
 }
 
-// pop removes the next prompt, merged with the following prompts that share its turn.
-func (q *promptQueue) pop(merge bool) *prompt {
+// takeNextWithMerged removes the next prompt, merged with the following prompts that share its turn.
+func (q *promptQueue) takeNextWithMerged(merge bool) *queuedPrompt {
 	in := q.waiting[0]
 	q.waiting = q.waiting[1:]
 	for merge && len(q.waiting) > 0 && in.canMerge(q.waiting[0]) {
-		in.merge(q.waiting[0])
+		in.appendPrompt(q.waiting[0])
 		q.waiting = q.waiting[1:]
 	}
 	return in
 }
 
-// takeMergeable removes the prompts that may become part of the running turn.
-func (q *promptQueue) takeMergeable() []*prompt {
-	var taken []*prompt
-	q.waiting = slices.DeleteFunc(q.waiting, func(in *prompt) bool {
+// takePromptsForRunningTurn removes the prompts that may become part of the running turn.
+func (q *promptQueue) takePromptsForRunningTurn() []*queuedPrompt {
+	var taken []*queuedPrompt
+	q.waiting = slices.DeleteFunc(q.waiting, func(in *queuedPrompt) bool {
 		fits := in.priority == 0 && in.isMergeable()
 		if fits {
 			taken = append(taken, in)
@@ -130,9 +131,9 @@ func (q *promptQueue) takeMergeable() []*prompt {
 	return taken
 }
 
-// remove removes a waiting prompt. It returns nil if none has this uuid.
-func (q *promptQueue) remove(uuid string) *prompt {
-	i := slices.IndexFunc(q.waiting, func(in *prompt) bool { return in.message.UUID == uuid && uuid != "" })
+// removeByUUID removes a waiting prompt. It returns nil if none has this uuid.
+func (q *promptQueue) removeByUUID(uuid string) *queuedPrompt {
+	i := slices.IndexFunc(q.waiting, func(in *queuedPrompt) bool { return in.message.UUID == uuid && uuid != "" })
 	if i < 0 {
 		return nil
 	}
@@ -141,21 +142,21 @@ func (q *promptQueue) remove(uuid string) *prompt {
 	return in
 }
 
-// dropUninterrupted removes and returns the waiting prompts. A prompt that the host has interrupted stays, because its turn must
-// still start and end.
-func (q *promptQueue) dropUninterrupted() []*prompt {
-	var dropped []*prompt
-	q.waiting = slices.DeleteFunc(q.waiting, func(in *prompt) bool {
-		if !in.interrupted {
+// removeUninterrupted removes and returns the waiting prompts. A prompt that the host has interrupted stays, because
+// its turn must still start and end.
+func (q *promptQueue) removeUninterrupted() []*queuedPrompt {
+	var dropped []*queuedPrompt
+	q.waiting = slices.DeleteFunc(q.waiting, func(in *queuedPrompt) bool {
+		if !in.interruptedBeforeStart {
 			dropped = append(dropped, in)
 		}
-		return !in.interrupted
+		return !in.interruptedBeforeStart
 	})
 	return dropped
 }
 
 // promptUUIDs returns the uuids of the prompts that have one; never nil.
-func promptUUIDs(prompts []*prompt) []string {
+func promptUUIDs(prompts []*queuedPrompt) []string {
 	ids := []string{}
 	for _, in := range prompts {
 		if in.message.UUID != "" {
@@ -179,9 +180,9 @@ type userFrame struct {
 	Synthetic   bool            `json:"isSynthetic"`
 }
 
-// readPrompt converts a user frame into a prompt. If the content has the wrong type, it returns nil without an error,
+// parsePromptFrame converts a user frame into a prompt. If the content has the wrong type, it returns nil without an error,
 // and the frame is ignored. Any other key with a value of the wrong type counts as missing.
-func readPrompt(line []byte) (*prompt, error) {
+func parsePromptFrame(line []byte) (*queuedPrompt, error) {
 	var f userFrame
 	_ = json.Unmarshal(line, &f) // the line is valid JSON; keys with values of the wrong type stay zero
 	var role any = "undefined"
@@ -195,10 +196,10 @@ func readPrompt(line []byte) (*prompt, error) {
 	if !ok {
 		return nil, nil
 	}
-	in := &prompt{message: protocol.UserMessage{Content: content, UUID: f.UUID, Origin: originIfHuman(f.Origin), NoQuery: f.ShouldQuery != nil && !*f.ShouldQuery, Verbatim: f.Composed, Synthetic: f.Synthetic}}
+	in := &queuedPrompt{message: protocol.UserMessage{Content: content, UUID: f.UUID, Origin: originIfHuman(f.Origin), NoQuery: f.ShouldQuery != nil && !*f.ShouldQuery, Verbatim: f.Composed, Synthetic: f.Synthetic}}
 	if f.UUID != "" {
 		in.message.UUIDs = []string{f.UUID}
-		in.parts = []protocol.UserMessage{in.message}
+		in.mergedPrompts = []protocol.UserMessage{in.message}
 	}
 	switch f.Priority {
 	case "now":

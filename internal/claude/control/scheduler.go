@@ -12,23 +12,23 @@ import (
 // promptScheduler queues prompts and decides when the next turn may start.
 type promptScheduler struct {
 	out             *frameWriter
-	outgoing        *outgoingRequests
-	pending         *incomingRequests
+	requestsToHost  *outgoingRequests
+	requestsOfHost  *incomingRequests
 	awaitInitialize bool          // the first turn waits for an initialize request
 	separateTurns   bool          // prompts are never merged
 	wake            chan struct{} // capacity 1; signals that the queue or the input has changed
 
-	mu          sync.Mutex // guards the following fields
-	queue       promptQueue
-	assistant   []protocol.HostAssistantMessage // messages of the host that precede the next prompt in the conversation
-	firstPrompt *prompt                         // run before all others; nil means none
-	turn        runningTurn
-	input       inputState
-	initialize  initializeState
+	mu                    sync.Mutex // guards the following fields
+	queue                 promptQueue
+	hostAssistantMessages []protocol.HostAssistantMessage // messages of the host that precede the next prompt in the conversation
+	firstPrompt           *queuedPrompt                   // run before all others; nil means none
+	turn                  runningTurn
+	input                 inputState
+	initialize            initializeState
 }
 
 type runningTurn struct {
-	prompt    *prompt                 // nil means none
+	prompt    *queuedPrompt           // nil means none
 	interrupt context.CancelCauseFunc // nil means the turn has not started
 	count     int                     // turns started so far
 }
@@ -48,28 +48,28 @@ type initializeState struct {
 }
 
 func newPromptScheduler(o Options, out *frameWriter, outgoing *outgoingRequests, pending *incomingRequests) *promptScheduler {
-	d := &promptScheduler{out: out, outgoing: outgoing, pending: pending, awaitInitialize: o.AwaitInitialize, separateTurns: o.SeparateTurns, wake: make(chan struct{}, 1)}
+	d := &promptScheduler{out: out, requestsToHost: outgoing, requestsOfHost: pending, awaitInitialize: o.AwaitInitialize, separateTurns: o.SeparateTurns, wake: make(chan struct{}, 1)}
 	d.input.linesHandled = sync.NewCond(&d.mu)
 	return d
 }
 
-func (d *promptScheduler) notify() {
+func (d *promptScheduler) wakeTurnLoop() {
 	select {
 	case d.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (d *promptScheduler) begin(first *protocol.UserMessage) {
+func (d *promptScheduler) openInputWithFirstPrompt(first *protocol.UserMessage) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.input.stdinOpen = true
 	if first == nil {
 		return
 	}
-	d.firstPrompt = &prompt{message: *first, startShown: true}
-	d.out.showState("running")
-	d.out.showEvents(d.firstPrompt.lifecycleEventPerUUID("started")...)
+	d.firstPrompt = &queuedPrompt{message: *first, startEventWritten: true}
+	d.out.writeStateIfChanged("running")
+	d.out.writeEventsOutsideTurn(d.firstPrompt.lifecycleEventPerUUID("started")...)
 }
 
 // setLinesPending records whether complete lines wait. All of them are handled before the next turn starts.
@@ -79,7 +79,7 @@ func (d *promptScheduler) setLinesPending(on bool) {
 	d.input.linesPending = on
 	if !on {
 		d.input.linesHandled.Broadcast()
-		d.notify()
+		d.wakeTurnLoop()
 	}
 }
 
@@ -87,7 +87,7 @@ func (d *promptScheduler) closeInput() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.input.stdinOpen = false
-	d.notify()
+	d.wakeTurnLoop()
 }
 
 // StopAcceptingPrompts stops accepting prompts. Prompts received so far are still run, as after EOF on stdin.
@@ -95,15 +95,15 @@ func (d *promptScheduler) StopAcceptingPrompts() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.input.ended = true
-	d.notify()
+	d.wakeTurnLoop()
 }
 
-// enqueue queues a prompt if its uuid is new. A prompt with a known uuid is only echoed, or ignored if the earlier
+// enqueueIfNew queues a prompt if its uuid is new. A prompt with a known uuid is only echoed, or ignored if the earlier
 // prompt with this uuid is still waiting.
-func (d *promptScheduler) enqueue(in *prompt) {
+func (d *promptScheduler) enqueueIfNew(in *queuedPrompt) {
 	d.mu.Lock()
 	if d.queue.recordSeenUUID(in.message.UUID) {
-		waits := slices.ContainsFunc(d.queue.waiting, func(p *prompt) bool { return p.message.UUID == in.message.UUID })
+		waits := slices.ContainsFunc(d.queue.waiting, func(p *queuedPrompt) bool { return p.message.UUID == in.message.UUID })
 		d.mu.Unlock()
 		if !waits {
 			d.out.echoPrompt(in.message)
@@ -112,7 +112,7 @@ func (d *promptScheduler) enqueue(in *prompt) {
 	}
 	defer d.mu.Unlock()
 	if d.initialize.unanswered > 0 {
-		in.unannounced = true
+		in.arrivedDuringInitialize = true
 	} else {
 		d.writeEventsOfQueuedPrompt(in)
 	}
@@ -121,14 +121,14 @@ func (d *promptScheduler) enqueue(in *prompt) {
 	if in.priority > 0 && d.turn.prompt != nil && d.turn.interrupt != nil {
 		d.cancelRunningTurnForUrgentPrompt()
 	}
-	d.notify()
+	d.wakeTurnLoop()
 }
 
 // writeEventsOfQueuedPrompt writes the events for a queued prompt. They also end the idle state. The caller holds d.mu.
-func (d *promptScheduler) writeEventsOfQueuedPrompt(queuedPrompt *prompt) {
-	queuedPrompt.unannounced = false
-	d.out.showState("running")
-	d.out.showEvents(queuedPrompt.lifecycleEventPerUUID("queued")...)
+func (d *promptScheduler) writeEventsOfQueuedPrompt(queuedPrompt *queuedPrompt) {
+	queuedPrompt.arrivedDuringInitialize = false
+	d.out.writeStateIfChanged("running")
+	d.out.writeEventsOutsideTurn(queuedPrompt.lifecycleEventPerUUID("queued")...)
 }
 
 // cancelRunningTurnForUrgentPrompt stops the running turn in favour of a prompt with priority "now"; d.mu is held.
@@ -136,33 +136,33 @@ func (d *promptScheduler) cancelRunningTurnForUrgentPrompt() {
 	defer d.out.lines.delayTurnOutputUntilRelease()()
 	d.turn.prompt.cancelled = true
 	d.turn.interrupt(simulator.ErrSuperseded)
-	d.outgoing.withdrawAbandoned()
+	d.requestsToHost.withdrawAbandoned()
 }
 
 // takeNextPrompt removes the next prompt that may be played now. The result more is true if prompts may follow later.
-func (d *promptScheduler) takeNextPrompt() (in *prompt, more bool) {
+func (d *promptScheduler) takeNextPrompt() (in *queuedPrompt, moreMayFollow bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	more = d.input.stdinOpen && !d.input.ended
+	moreMayFollow = d.input.stdinOpen && !d.input.ended
 	g := d.initialize
-	held := d.input.linesPending || g.connecting > 0 || g.unanswered > 0 || d.awaitInitialize && !g.answered && more
+	held := d.input.linesPending || g.connecting > 0 || g.unanswered > 0 || d.awaitInitialize && !g.answered && moreMayFollow
 	switch {
 	case held:
-	case d.firstPrompt != nil && (g.answered || len(d.queue.waiting) > 0 || !more):
+	case d.firstPrompt != nil && (g.answered || len(d.queue.waiting) > 0 || !moreMayFollow):
 		in = d.firstPrompt
 		d.firstPrompt, d.turn.prompt = nil, in
 	case len(d.queue.waiting) > 0:
-		in = d.queue.pop(!d.separateTurns)
+		in = d.queue.takeNextWithMerged(!d.separateTurns)
 		d.turn.prompt = in
 	}
-	return in, more || held || d.pending.hasActive()
+	return in, moreMayFollow || held || d.requestsOfHost.hasActive()
 }
 
 // makeNoticeNextTurnPrompt makes a message from background work the prompt of the next turn. The prompt is not queued.
-func (d *promptScheduler) makeNoticeNextTurnPrompt(notice protocol.UserMessage) *prompt {
+func (d *promptScheduler) makeNoticeNextTurnPrompt(notice protocol.UserMessage) *queuedPrompt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.turn.prompt = &prompt{message: notice}
+	d.turn.prompt = &queuedPrompt{message: notice}
 	return d.turn.prompt
 }
 
@@ -173,7 +173,7 @@ func (d *promptScheduler) startTurn(interrupt context.CancelCauseFunc) {
 	d.turn.interrupt = interrupt
 	d.turn.count++
 	in := d.turn.prompt
-	if in.message.Assistant, d.assistant = d.assistant, nil; in.interrupted {
+	if in.message.Assistant, d.hostAssistantMessages = d.hostAssistantMessages, nil; in.interruptedBeforeStart {
 		in.cancelled = true
 		interrupt(nil)
 	}
@@ -184,7 +184,7 @@ func (d *promptScheduler) addAssistantMessage(host protocol.HostAssistantMessage
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if host.Message.Get("content") != nil && !d.queue.recordSeenUUID(host.UUID) {
-		d.assistant = append(d.assistant, host)
+		d.hostAssistantMessages = append(d.hostAssistantMessages, host)
 	}
 }
 
@@ -194,45 +194,45 @@ func (d *promptScheduler) endTurn() {
 	d.turn.prompt, d.turn.interrupt = nil, nil
 }
 
-func (d *promptScheduler) showIdle() {
+func (d *promptScheduler) writeIdleState() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.queue.waiting) == 0 {
-		d.out.showState("idle")
+		d.out.writeStateIfChanged("idle")
 	}
 }
 
-// interrupt interrupts the running turn. If no turn is running but a prompt has arrived, it interrupts the turn of that prompt.
-// If dropQueued is set, it also removes all other waiting prompts. It calls report with the prompts that still wait and the
-// removed prompts, before the next prompt can be taken.
-func (d *promptScheduler) interrupt(dropQueued bool, report func(stillQueued, dropped []*prompt)) {
+// interruptTurnOrNextPrompt interrupts the running turn. If no turn is running but a prompt has arrived, it interrupts
+// the turn of that prompt. If dropQueued is set, it also removes all other waiting prompts. It calls report with the
+// prompts that still wait and the removed prompts, before the next prompt can be taken.
+func (d *promptScheduler) interruptTurnOrNextPrompt(dropQueued bool, report func(stillQueued, dropped []*queuedPrompt)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.turn.interrupt != nil {
 		d.turn.prompt.cancelled = true
 		d.turn.interrupt(nil)
 	}
-	d.outgoing.withdrawAbandoned()
+	d.requestsToHost.withdrawAbandoned()
 	switch {
 	case d.turn.prompt != nil && d.turn.interrupt == nil:
-		d.turn.prompt.interrupted = true
+		d.turn.prompt.interruptedBeforeStart = true
 	case d.turn.prompt == nil && len(d.queue.waiting) > 0:
-		d.queue.waiting[0].interrupted = true
+		d.queue.waiting[0].interruptedBeforeStart = true
 	}
-	var gone []*prompt
+	var gone []*queuedPrompt
 	if dropQueued {
-		gone = d.queue.dropUninterrupted()
+		gone = d.queue.removeUninterrupted()
 	}
 	for _, in := range gone {
-		d.out.showEvents(in.lifecycleEventPerUUID("cancelled")...)
+		d.out.writeEventsOutsideTurn(in.lifecycleEventPerUUID("cancelled")...)
 	}
-	report(slices.DeleteFunc(slices.Clone(d.queue.waiting), func(in *prompt) bool { return in.interrupted }), gone)
+	report(slices.DeleteFunc(slices.Clone(d.queue.waiting), func(in *queuedPrompt) bool { return in.interruptedBeforeStart }), gone)
 }
 
-func (d *promptScheduler) cancel(uuid string) *prompt {
+func (d *promptScheduler) removeQueuedPrompt(uuid string) *queuedPrompt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.queue.remove(uuid)
+	return d.queue.removeByUUID(uuid)
 }
 
 // TakeJoiningPrompts removes the prompts that join the running turn from the queue and returns them; see [simulator.PromptQueue].
@@ -246,7 +246,7 @@ func (d *promptScheduler) TakeJoiningPrompts() []protocol.UserMessage {
 		d.input.linesHandled.Wait()
 	}
 	var messages []protocol.UserMessage
-	for _, in := range d.queue.takeMergeable() {
+	for _, in := range d.queue.takePromptsForRunningTurn() {
 		messages = append(messages, in.message)
 	}
 	return messages
@@ -335,10 +335,10 @@ func (d *promptScheduler) takePostponedRequestOrEndInitialize() (postponedReques
 	d.initialize.unanswered--
 	d.initialize.answered = true
 	for _, in := range d.queue.waiting {
-		if in.unannounced {
+		if in.arrivedDuringInitialize {
 			d.writeEventsOfQueuedPrompt(in)
 		}
 	}
-	d.notify()
+	d.wakeTurnLoop()
 	return incomingFrame{}, false
 }

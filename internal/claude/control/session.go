@@ -45,7 +45,7 @@ const (
 )
 
 // Session is the session that the host controls. Its methods may be called from several goroutines.
-// Turn, StreamBackgroundEvents and TakeNotice are never called at the same time.
+// Turn, StreamBackgroundEvents and TakePromptAboutBackgroundWork are never called at the same time.
 type Session interface {
 	PromptPlayer
 	BackgroundWorker
@@ -63,8 +63,8 @@ type PromptPlayer interface {
 	// PromptBeforeHostPrompts returns a prompt to run before the host's prompts, or nil. If the host sends initialize, the prompt
 	// runs after the answer. Otherwise it runs when a prompt arrives or stdin is at EOF.
 	PromptBeforeHostPrompts() *protocol.UserMessage
-	// WaitTurnReady waits until a turn may start; it is called before each turn. An error makes the process exit.
-	WaitTurnReady(ctx context.Context) error
+	// WaitUntilTurnMayStart waits until a turn may start; it is called before each turn. An error makes the process exit.
+	WaitUntilTurnMayStart(ctx context.Context) error
 	// Turn runs one prompt and writes its events to [Conn.EventWriter]. If interrupt is cancelled, the turn ends early with a
 	// result; if ctx is cancelled, the turn is abandoned. completed is true if the host is to be told that the prompt was
 	// completed; see [simulator.HasTurnCompletedPrompts]. An error makes the process exit.
@@ -73,14 +73,14 @@ type PromptPlayer interface {
 
 // BackgroundWorker gives access to work that continues between turns.
 type BackgroundWorker interface {
-	// Background returns the state of background work. busy means that work is running or needs a turn. owesTurn means
+	// BackgroundState returns the state of background work. busy means that work is running or needs a turn. anotherTurnFollows means
 	// that another turn will certainly follow; until this turn, the idle state is not reported to the host.
-	Background() (busy, owesTurn bool)
+	BackgroundState() (busy, anotherTurnFollows bool)
 	// StreamBackgroundEvents writes the events of background work to [Conn.EventWriter]. It returns when the work needs a turn,
 	// when no work is left, or when until is cancelled. Cancelling ctx also cancels until.
 	StreamBackgroundEvents(ctx, until context.Context) error
-	// TakeNotice returns the prompt of a turn that background work needs, or false if it needs none.
-	TakeNotice() (protocol.UserMessage, bool)
+	// TakePromptAboutBackgroundWork returns the prompt of a turn that background work needs, or false if it needs none.
+	TakePromptAboutBackgroundWork() (protocol.UserMessage, bool)
 }
 
 // RequestServer handles the host's control requests.

@@ -63,21 +63,21 @@ func agentProblems(name string, agent plainjson.Object) []string {
 		name    string
 		problem func(json.RawMessage) string // message after the key; empty means that the value is valid
 	}{
-		{"description", stringCheck("Description cannot be empty", func(text string) bool { return text != "" })},
+		{"description", stringProblemFunc("Description cannot be empty", func(text string) bool { return text != "" })},
 		{"tools", stringsProblem},
 		{"disallowedTools", stringsProblem},
-		{"prompt", typeCheck("string")},
-		{"model", stringCheck("Model cannot be empty", func(text string) bool { return strings.TrimSpace(text) != "" })},
+		{"prompt", jsonTypeProblemFunc("string")},
+		{"model", stringProblemFunc("Model cannot be empty", func(text string) bool { return strings.TrimSpace(text) != "" })},
 		{"effort", describeInvalidAgentEffort},
 		{"permissionMode", permissionModeProblem},
-		{"mcpServers", typeCheck("array")},
-		{"hooks", typeCheck("record")},
+		{"mcpServers", jsonTypeProblemFunc("array")},
+		{"hooks", jsonTypeProblemFunc("record")},
 		{"maxTurns", positiveNumberProblem},
 		{"skills", stringsProblem},
-		{"initialPrompt", typeCheck("string")},
-		{"memory", choiceCheck("user", "project", "local")},
-		{"background", typeCheck("boolean")},
-		{"isolation", choiceCheck("worktree", "remote")},
+		{"initialPrompt", jsonTypeProblemFunc("string")},
+		{"memory", choiceProblemFunc("user", "project", "local")},
+		{"background", jsonTypeProblemFunc("boolean")},
+		{"isolation", choiceProblemFunc("worktree", "remote")},
 	} {
 		value := agent.Get(key.name)
 		if value == nil && key.name != "description" && key.name != "prompt" {
@@ -90,7 +90,7 @@ func agentProblems(name string, agent plainjson.Object) []string {
 	return problems
 }
 
-func typeCheck(want string) func(json.RawMessage) string {
+func jsonTypeProblemFunc(want string) func(json.RawMessage) string {
 	return func(value json.RawMessage) string {
 		got := plainjson.TypeOf(value)
 		if got == want || got == "object" && want == "record" {
@@ -100,13 +100,13 @@ func typeCheck(want string) func(json.RawMessage) string {
 	}
 }
 
-func stringCheck(problem string, isValid func(string) bool) func(json.RawMessage) string {
+func stringProblemFunc(problem string, isValid func(string) bool) func(json.RawMessage) string {
 	return func(value json.RawMessage) string {
 		var text string
 		if err := json.Unmarshal(value, &text); err == nil && plainjson.TypeOf(value) == "string" && !isValid(text) {
 			return ": " + problem
 		}
-		return typeCheck("string")(value)
+		return jsonTypeProblemFunc("string")(value)
 	}
 }
 
@@ -114,12 +114,12 @@ func stringsProblem(value json.RawMessage) string {
 	var items []json.RawMessage
 	if json.Unmarshal(value, &items) == nil {
 		for i, item := range items {
-			if problem := typeCheck("string")(item); problem != "" {
+			if problem := jsonTypeProblemFunc("string")(item); problem != "" {
 				return "." + strconv.Itoa(i) + problem
 			}
 		}
 	}
-	return typeCheck("array")(value)
+	return jsonTypeProblemFunc("array")(value)
 }
 
 // permissionModeProblem describes an invalid mode. It also accepts "manual", another name of the default mode.
@@ -127,10 +127,10 @@ func permissionModeProblem(value json.RawMessage) string {
 	if string(value) == `"manual"` {
 		return ""
 	}
-	return choiceCheck("acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "plan")(value)
+	return choiceProblemFunc("acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "plan")(value)
 }
 
-func choiceCheck(options ...string) func(json.RawMessage) string {
+func choiceProblemFunc(options ...string) func(json.RawMessage) string {
 	return func(value json.RawMessage) string {
 		var text string
 		if json.Unmarshal(value, &text) == nil && slices.Contains(options, text) {
@@ -152,7 +152,7 @@ func describeInvalidAgentEffort(effortJSON json.RawMessage) (problemOrEmpty stri
 
 func positiveNumberProblem(value json.RawMessage) string {
 	var amount float64
-	if problem := typeCheck("number")(value); problem != "" || json.Unmarshal(value, &amount) != nil {
+	if problem := jsonTypeProblemFunc("number")(value); problem != "" || json.Unmarshal(value, &amount) != nil {
 		return problem
 	}
 	switch {

@@ -27,14 +27,14 @@ const CompatValueForOlderRustTool = "claudeless-rs"
 // the session id is already in use.
 func (f *Flags) Check(s *process.System) error {
 	checks := []func(*process.System, *Flags) error{
-		checkSession, checkSettingSources, loadAndCheckAgentsFlag, checkSchema, checkFormats, checkPrivileges, loadSystemPrompts,
+		validateSessionFlags, validateSettingSources, loadAndCheckAgentsFlag, validateJSONSchema, validateFormats, refuseBypassForSuperuser, loadSystemPrompts,
 	}
 	for _, check := range checks {
 		if err := check(s, f); err != nil {
 			return err
 		}
 	}
-	printWarnings(s, f)
+	printFlagWarnings(s, f)
 	return nil
 }
 
@@ -65,7 +65,7 @@ func isUUID(text string) bool {
 	return regexp.MustCompile(`(?i)^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`).MatchString(text)
 }
 
-func checkSession(_ *process.System, f *Flags) error {
+func validateSessionFlags(_ *process.System, f *Flags) error {
 	f.SessionName = trimAndTruncateSessionName(f.SessionName)
 	if f.SessionID != "" {
 		switch {
@@ -93,7 +93,7 @@ func trimAndTruncateSessionName(sessionName string) string {
 	return string(runes[:min(len(runes), most)])
 }
 
-func checkSettingSources(_ *process.System, f *Flags) error {
+func validateSettingSources(_ *process.System, f *Flags) error {
 	for _, name := range f.SettingSources {
 		if !slices.Contains([]string{"user", "project", "local"}, name) {
 			return process.Verbatimf("Error processing --setting-sources: Invalid setting source: %s. Valid options are: user, project, local", name)
@@ -102,7 +102,7 @@ func checkSettingSources(_ *process.System, f *Flags) error {
 	return nil
 }
 
-func checkSchema(_ *process.System, f *Flags) error {
+func validateJSONSchema(_ *process.System, f *Flags) error {
 	if f.JSONSchema == "" {
 		return nil
 	}
@@ -112,7 +112,7 @@ func checkSchema(_ *process.System, f *Flags) error {
 	return nil
 }
 
-func checkFormats(s *process.System, f *Flags) error {
+func validateFormats(s *process.System, f *Flags) error {
 	streamsOut, streamsIn := f.OutputFormat == "stream-json", f.InputFormat == "stream-json"
 	switch {
 	case streamsIn && !streamsOut:
@@ -131,7 +131,7 @@ func checkFormats(s *process.System, f *Flags) error {
 	return nil
 }
 
-func checkPrivileges(s *process.System, f *Flags) error {
+func refuseBypassForSuperuser(s *process.System, f *Flags) error {
 	if f.DangerouslySkipPermissions || f.AllowDangerouslySkipPermissions || f.PermissionMode == "bypassPermissions" {
 		return s.PermissionBypassError()
 	}
@@ -146,7 +146,7 @@ func loadSystemPrompts(s *process.System, f *Flags) error {
 	return appendPromptFile(s, f, &f.AppendSystemPrompt, f.AppendPromptFile, "Append system prompt file")
 }
 
-func appendPromptFile(s *process.System, f *Flags, prompt *string, file, what string) error {
+func appendPromptFile(s *process.System, f *Flags, prompt *string, file, flagName string) error {
 	if file == "" {
 		return nil
 	}
@@ -157,9 +157,9 @@ func appendPromptFile(s *process.System, f *Flags, prompt *string, file, what st
 	content, err := plainjson.ReadBounded(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return process.Verbatimf("Error: %s not found: %s", what, path)
+		return process.Verbatimf("Error: %s not found: %s", flagName, path)
 	case err != nil:
-		return process.Verbatimf("Error: reading %s: %v", strings.ToLower(what), err)
+		return process.Verbatimf("Error: reading %s: %v", strings.ToLower(flagName), err)
 	case *prompt != "":
 		*prompt += "\n"
 	}
@@ -169,7 +169,7 @@ func appendPromptFile(s *process.System, f *Flags, prompt *string, file, what st
 
 const knownBeta = "context-1m-2025-08-07"
 
-func printWarnings(s *process.System, f *Flags) {
+func printFlagWarnings(s *process.System, f *Flags) {
 	if f.Effort != "" && !slices.Contains(claudecode.EffortLevels(), strings.ToLower(f.Effort)) {
 		fmt.Fprintf(s.Stderr, "Warning: Unknown --effort value '%s' — ignoring it and using the default effort. Valid values: %s.\n", f.Effort, strings.Join(claudecode.EffortLevels(), ", "))
 	}

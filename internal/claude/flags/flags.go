@@ -36,9 +36,9 @@ type Flags struct {
 	Given map[string][]string
 	// Version and Help request output instead of a run.
 	Version, Help bool
-	// swallowed is the last value of a variadic flag. If the prompt is missing, it may be this value; see
+	// lastVariadicWord is the last value of a variadic flag. If the prompt is missing, it may be this value; see
 	// [Flags.HintThatVariadicFlagTookPrompt].
-	swallowed argv.VariadicWord
+	lastVariadicWord argv.VariadicWord
 }
 
 // OutputFlags configure the formats of input and output.
@@ -84,7 +84,7 @@ type PromptFlags struct {
 // ToolFlags configure tools and permissions. The tool lists are split at commas and spaces outside parentheses.
 type ToolFlags struct {
 	Tools, AllowedTools, DisallowedTools                        []string
-	PermissionMode                                              string // camelCase, "default" for "manual"; "" means not set
+	PermissionMode                                              string // kebabToCamelCase, "default" for "manual"; "" means not set
 	PermissionPromptTool                                        string
 	PermissionPrompts                                           string // host or none
 	DangerouslySkipPermissions, AllowDangerouslySkipPermissions bool
@@ -158,7 +158,7 @@ func Parse(s *process.System, words []string) (*Flags, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.Help, f.swallowed = result.Help, result.VariadicWord
+	f.Help, f.lastVariadicWord = result.Help, result.VariadicWord
 	if len(result.Operands) > 0 {
 		f.Prompt, f.HasPrompt = result.Operands[0], true
 	}
@@ -222,10 +222,10 @@ func (f *Flags) Abs(s *process.System, path string) (string, error) {
 // HintThatVariadicFlagTookPrompt returns a hint if the prompt is missing and a variadic flag may have taken it as a value;
 // otherwise it returns "".
 func (f *Flags) HintThatVariadicFlagTookPrompt() (hintOrEmpty string) {
-	if f.HasPrompt || f.swallowed.Option == "" || f.swallowed.First || !strings.ContainsAny(f.swallowed.Word, " \t\n") {
+	if f.HasPrompt || f.lastVariadicWord.Option == "" || f.lastVariadicWord.First || !strings.ContainsAny(f.lastVariadicWord.Word, " \t\n") {
 		return ""
 	}
-	return fmt.Sprintf("%q was read as a value of %s, not as a prompt · put a prompt before %[2]s or after --\n", f.swallowed.Word, f.swallowed.Option)
+	return fmt.Sprintf("%q was read as a value of %s, not as a prompt · put a prompt before %[2]s or after --\n", f.lastVariadicWord.Word, f.lastVariadicWord.Option)
 }
 
 // ListedFlag is one flag of the real CLI.

@@ -296,7 +296,7 @@ func TestSplitTools(t *testing.T) {
 		"WebFetch(domain:a.b) Agent(Explore)": {"WebFetch(domain:a.b)", "Agent(Explore)"},
 	}
 	for value, want := range tests {
-		if diff := cmp.Diff(want, splitTools(value)); diff != "" {
+		if diff := cmp.Diff(want, splitToolList(value)); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", value, diff)
 		}
 	}

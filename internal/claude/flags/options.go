@@ -78,18 +78,18 @@ func claudeOptions(f *Flags) []option {
 func outputOptions(f *Flags) []option {
 	return []option{
 		newOption("-v, --version", "Print the version and exit", func(string) error { return errStopParsingAtVersionFlag }),
-		newOption("-p, --print", "Print the answer and exit (non-interactive)", setTrue(&f.Print)),
-		choiceOption("--output-format <format>", "Output format of --print", setText(&f.OutputFormat), "text", "json", "stream-json"),
-		choiceOption("--input-format <format>", "Input format of --print", setText(&f.InputFormat), "text", "stream-json"),
-		newOption("--verbose", "Print every event of a turn, not only its result", setTrue(&f.Verbose)),
-		newOption("--include-partial-messages", "Also print partial messages as they arrive (stream-json)", setTrue(&f.IncludePartialMessages)),
-		newOption("--include-hook-events", "Also print when each hook starts and ends (stream-json)", setTrue(&f.IncludeHookEvents)),
-		newOption("--replay-user-messages", "Copy user messages from stdin to stdout (stream-json input and output)", setTrue(&f.ReplayUserMessages)),
-		newOption("--forward-subagent-text", "Also print the text of sub-agents (stream-json)", setTrue(&f.ForwardSubagentText)),
-		newOption("--json-schema <schema>", "JSON Schema that the answer must match", setText(&f.JSONSchema)),
-		newOption("-d, --debug [filter]", "Write debug output; the filter selects categories", setTrue(&f.Debug)),
-		newOption("--debug-file <path>", "Write debug output to this file", setText(&f.DebugFile)),
-		hiddenOption("-d2e, --debug-to-stderr", setTrue(&f.DebugToStderr)),
+		newOption("-p, --print", "Print the answer and exit (non-interactive)", setterToTrue(&f.Print)),
+		choiceOption("--output-format <format>", "Output format of --print", textSetter(&f.OutputFormat), "text", "json", "stream-json"),
+		choiceOption("--input-format <format>", "Input format of --print", textSetter(&f.InputFormat), "text", "stream-json"),
+		newOption("--verbose", "Print every event of a turn, not only its result", setterToTrue(&f.Verbose)),
+		newOption("--include-partial-messages", "Also print partial messages as they arrive (stream-json)", setterToTrue(&f.IncludePartialMessages)),
+		newOption("--include-hook-events", "Also print when each hook starts and ends (stream-json)", setterToTrue(&f.IncludeHookEvents)),
+		newOption("--replay-user-messages", "Copy user messages from stdin to stdout (stream-json input and output)", setterToTrue(&f.ReplayUserMessages)),
+		newOption("--forward-subagent-text", "Also print the text of sub-agents (stream-json)", setterToTrue(&f.ForwardSubagentText)),
+		newOption("--json-schema <schema>", "JSON Schema that the answer must match", textSetter(&f.JSONSchema)),
+		newOption("-d, --debug [filter]", "Write debug output; the filter selects categories", setterToTrue(&f.Debug)),
+		newOption("--debug-file <path>", "Write debug output to this file", textSetter(&f.DebugFile)),
+		hiddenOption("-d2e, --debug-to-stderr", setterToTrue(&f.DebugToStderr)),
 		newOption("--ax-screen-reader", "Write output for screen readers", nil),
 		newOption("--brief", "Ask for shorter answers", nil),
 		{Option: argv.Option{Flags: "--prompt-suggestions [value]", Choices: []string{"true", "false", "1", "0", "yes", "no", "on", "off"}}, help: "Suggest the next prompt", note: `preset: "true"`},
@@ -98,76 +98,76 @@ func outputOptions(f *Flags) []option {
 
 func sessionOptions(f *Flags) []option {
 	return []option{
-		newOption("-c, --continue", "Continue the latest session of this directory", setTrue(&f.Continue)),
-		newOption("-r, --resume [value]", "Resume a session by id, title or file", setText(&f.Resume)),
-		newOption("--fork-session", "Give the resumed session a new id", setTrue(&f.ForkSession)),
-		newOption("--session-id <uuid>", "Give the session this id", setText(&f.SessionID)),
-		newOption("--no-session-persistence", "Do not write the session to disk", setTrue(&f.NoSessionPersistence)),
-		newOption("-n, --name <name>", "Give the session this title", setText(&f.SessionName)),
+		newOption("-c, --continue", "Continue the latest session of this directory", setterToTrue(&f.Continue)),
+		newOption("-r, --resume [value]", "Resume a session by id, title or file", textSetter(&f.Resume)),
+		newOption("--fork-session", "Give the resumed session a new id", setterToTrue(&f.ForkSession)),
+		newOption("--session-id <uuid>", "Give the session this id", textSetter(&f.SessionID)),
+		newOption("--no-session-persistence", "Do not write the session to disk", setterToTrue(&f.NoSessionPersistence)),
+		newOption("-n, --name <name>", "Give the session this title", textSetter(&f.SessionName)),
 		newOption("--from-pr [value]", "Resume the session of a pull request (number or URL)", nil),
-		hiddenOption("--resume-session-at <message-id>", setText(&f.ResumeSessionAt)),
-		hiddenOption("--resume-drops-turn <prompt-id>", setText(&f.ResumeDropsTurn)),
-		hiddenOption("--session-mirror", setTrue(&f.SessionMirror)),
-		hiddenOption("--init", setTrue(&f.InitSetup)),
-		hiddenOption("--maintenance", setTrue(&f.Maintenance)),
+		hiddenOption("--resume-session-at <message-id>", textSetter(&f.ResumeSessionAt)),
+		hiddenOption("--resume-drops-turn <prompt-id>", textSetter(&f.ResumeDropsTurn)),
+		hiddenOption("--session-mirror", setterToTrue(&f.SessionMirror)),
+		hiddenOption("--init", setterToTrue(&f.InitSetup)),
+		hiddenOption("--maintenance", setterToTrue(&f.Maintenance)),
 	}
 }
 
 func modelOptions(f *Flags) []option {
 	return []option{
-		newOption("--model <model>", "Model: an alias such as sonnet, or a full name", setText(&f.Model)),
-		newOption("--fallback-model <model>", "Model to use when the main model is overloaded", setText(&f.FallbackModel)),
-		newOption("--effort <level>", "Effort level: low, medium, high, xhigh or max", setText(&f.Effort)),
-		newOption("--betas <betas...>", "Beta headers to send with API requests", appendValue(&f.Betas)),
-		hiddenOption("--max-turns <turns>", setInteger(&f.MaxTurns)),
-		newOption("--max-budget-usd <amount>", "Maximum cost of the run, in US dollars", setBudget(&f.MaxBudgetUSD)),
-		hiddenOption("--max-thinking-tokens <tokens>", setInteger(&f.MaxThinkingTokens)),
-		hiddenOption("--task-budget <tokens>", setPositive("--task-budget", &f.TaskBudget)),
-		{Option: argv.Option{Flags: "--thinking <mode>", Hidden: true, Choices: []string{"enabled", "adaptive", "disabled"}, Set: setText(&f.Thinking)}},
-		hiddenOption("--thinking-display <display>", setText(&f.ThinkingDisplay)),
-		newOption("--system-prompt <prompt>", "System prompt to use instead of the default", setText(&f.SystemPrompt)),
-		hiddenOption("--system-prompt-file <file>", setText(&f.SystemPromptFile)),
-		newOption("--append-system-prompt <prompt>", "Text to add to the system prompt", setText(&f.AppendSystemPrompt)),
-		hiddenOption("--append-system-prompt-file <file>", setText(&f.AppendPromptFile)),
+		newOption("--model <model>", "Model: an alias such as sonnet, or a full name", textSetter(&f.Model)),
+		newOption("--fallback-model <model>", "Model to use when the main model is overloaded", textSetter(&f.FallbackModel)),
+		newOption("--effort <level>", "Effort level: low, medium, high, xhigh or max", textSetter(&f.Effort)),
+		newOption("--betas <betas...>", "Beta headers to send with API requests", valueAppender(&f.Betas)),
+		hiddenOption("--max-turns <turns>", integerSetter(&f.MaxTurns)),
+		newOption("--max-budget-usd <amount>", "Maximum cost of the run, in US dollars", budgetSetter(&f.MaxBudgetUSD)),
+		hiddenOption("--max-thinking-tokens <tokens>", integerSetter(&f.MaxThinkingTokens)),
+		hiddenOption("--task-budget <tokens>", positiveIntegerSetter("--task-budget", &f.TaskBudget)),
+		{Option: argv.Option{Flags: "--thinking <mode>", Hidden: true, Choices: []string{"enabled", "adaptive", "disabled"}, Set: textSetter(&f.Thinking)}},
+		hiddenOption("--thinking-display <display>", textSetter(&f.ThinkingDisplay)),
+		newOption("--system-prompt <prompt>", "System prompt to use instead of the default", textSetter(&f.SystemPrompt)),
+		hiddenOption("--system-prompt-file <file>", textSetter(&f.SystemPromptFile)),
+		newOption("--append-system-prompt <prompt>", "Text to add to the system prompt", textSetter(&f.AppendSystemPrompt)),
+		hiddenOption("--append-system-prompt-file <file>", textSetter(&f.AppendPromptFile)),
 		choiceOption("--system-prompt-snapshot <on|off>", "Build the system prompt once per conversation and reuse it", nil, "on", "off"),
 		newOption("--exclude-dynamic-system-prompt-sections", "Leave machine-specific parts out of the system prompt", nil),
-		newOption("--autocompact <auto|tokens>", "Compact the conversation at this number of tokens; auto: at the model's limit", setCompactionWindow(&f.Autocompact)),
+		newOption("--autocompact <auto|tokens>", "Compact the conversation at this number of tokens; auto: at the model's limit", compactionWindowSetter(&f.Autocompact)),
 	}
 }
 
 func toolOptions(f *Flags) []option {
 	return []option{
-		newOption("--allowedTools, --allowed-tools <tools...>", `Tools to allow, e.g. "Bash(git:*) Edit"`, appendTools(&f.AllowedTools)),
-		newOption("--disallowedTools, --disallowed-tools <tools...>", "Tools to deny", appendTools(&f.DisallowedTools)),
-		newOption("--tools <tools...>", `Built-in tools to offer: names, "default" (all) or "" (none)`, appendTools(&f.Tools)),
-		{Option: argv.Option{Flags: "--permission-mode <mode>", Set: setPermissionMode(&f.PermissionMode)}, help: "Permission mode of the session", choices: permissionModes()},
-		{Option: argv.Option{Flags: "--permission-prompts <target>", Set: setText(&f.PermissionPrompts), Choices: []string{"host", "none"}}, help: "Who answers permission prompts: the host, which is the program that started claude, or no one", note: `default: "host"`},
-		hiddenOption("--permission-prompt-tool <tool>", setText(&f.PermissionPromptTool)),
-		newOption("--dangerously-skip-permissions", "Allow every tool call", setTrue(&f.DangerouslySkipPermissions)),
-		newOption("--allow-dangerously-skip-permissions", "Let the session switch to bypassPermissions mode later", setTrue(&f.AllowDangerouslySkipPermissions)),
+		newOption("--allowedTools, --allowed-tools <tools...>", `Tools to allow, e.g. "Bash(git:*) Edit"`, toolListAppender(&f.AllowedTools)),
+		newOption("--disallowedTools, --disallowed-tools <tools...>", "Tools to deny", toolListAppender(&f.DisallowedTools)),
+		newOption("--tools <tools...>", `Built-in tools to offer: names, "default" (all) or "" (none)`, toolListAppender(&f.Tools)),
+		{Option: argv.Option{Flags: "--permission-mode <mode>", Set: permissionModeSetter(&f.PermissionMode)}, help: "Permission mode of the session", choices: permissionModes()},
+		{Option: argv.Option{Flags: "--permission-prompts <target>", Set: textSetter(&f.PermissionPrompts), Choices: []string{"host", "none"}}, help: "Who answers permission prompts: the host, which is the program that started claude, or no one", note: `default: "host"`},
+		hiddenOption("--permission-prompt-tool <tool>", textSetter(&f.PermissionPromptTool)),
+		newOption("--dangerously-skip-permissions", "Allow every tool call", setterToTrue(&f.DangerouslySkipPermissions)),
+		newOption("--allow-dangerously-skip-permissions", "Let the session switch to bypassPermissions mode later", setterToTrue(&f.AllowDangerouslySkipPermissions)),
 	}
 }
 
 func mcpSettingsAgentAndPluginOptions(f *Flags) []option {
 	return []option{
-		newOption("--mcp-config <configs...>", "MCP configuration: files or JSON strings", appendValue(&f.MCPConfig)),
-		newOption("--strict-mcp-config", "Use only the servers of --mcp-config", setTrue(&f.StrictMCPConfig)),
-		newOption("--add-dir <directories...>", "Additional directories that tools may access", appendValue(&f.AddDirs)),
-		newOption("--settings <file-or-json>", "Additional settings: a file or a JSON string", newSetterReplacingListByOneValue(&f.Settings)),
-		newOption("--setting-sources <sources>", "Setting sources to load: user, project, local", setSettingSources(&f.SettingSources)),
-		newOption("--agent <agent>", "Agent to run the session with", setText(&f.Agent)),
-		newOption("--agents <json-or-file>", "Custom agents: a JSON object, or a file that contains one", setText(&f.Agents)),
-		newOption("--plugin-dir <path>", "Load a plugin from this directory; can be repeated", appendValue(&f.PluginDirs)),
+		newOption("--mcp-config <configs...>", "MCP configuration: files or JSON strings", valueAppender(&f.MCPConfig)),
+		newOption("--strict-mcp-config", "Use only the servers of --mcp-config", setterToTrue(&f.StrictMCPConfig)),
+		newOption("--add-dir <directories...>", "Additional directories that tools may access", valueAppender(&f.AddDirs)),
+		newOption("--settings <file-or-json>", "Additional settings: a file or a JSON string", listReplacingSetter(&f.Settings)),
+		newOption("--setting-sources <sources>", "Setting sources to load: user, project, local", settingSourcesSetter(&f.SettingSources)),
+		newOption("--agent <agent>", "Agent to run the session with", textSetter(&f.Agent)),
+		newOption("--agents <json-or-file>", "Custom agents: a JSON object, or a file that contains one", textSetter(&f.Agents)),
+		newOption("--plugin-dir <path>", "Load a plugin from this directory; can be repeated", valueAppender(&f.PluginDirs)),
 		newOption("--plugin-url <url>", "Load a plugin from this address", nil),
-		newOption("--disable-slash-commands", "Turn off slash commands and skills", setTrue(&f.DisableSlashCommands)),
-		newOption("--bare", "Offer only the essential tools and load nothing from disk", setTrue(&f.Bare)),
-		newOption("--safe-mode", "Do not load customizations (CLAUDE.md, custom agents, skills, plugins)", setTrue(&f.SafeMode)),
-		newOption("--restricted", "Ignore user and project settings, and do not offer Bash, WebFetch and some other tools", setTrue(&f.Restricted)),
+		newOption("--disable-slash-commands", "Turn off slash commands and skills", setterToTrue(&f.DisableSlashCommands)),
+		newOption("--bare", "Offer only the essential tools and load nothing from disk", setterToTrue(&f.Bare)),
+		newOption("--safe-mode", "Do not load customizations (CLAUDE.md, custom agents, skills, plugins)", setterToTrue(&f.SafeMode)),
+		newOption("--restricted", "Ignore user and project settings, and do not offer Bash, WebFetch and some other tools", setterToTrue(&f.Restricted)),
 		newOption("--file <specs...>", "Files to download at start-up, each as id:path", nil),
 		newOption("--ide", "Connect to the editor", nil),
 		newOption("--chrome", "Connect to the browser", nil),
 		newOption("--no-chrome", "Do not connect to the browser", nil),
-		newOption("-w, --worktree [name]", "Run the session in a new git worktree", setText(&f.Worktree)),
+		newOption("-w, --worktree [name]", "Run the session in a new git worktree", textSetter(&f.Worktree)),
 		newOption("--tmux", "Open the worktree in a tmux session", nil),
 	}
 }
@@ -188,58 +188,58 @@ func remoteOptions() []option {
 // hostOptions are sent by SDK hosts and appear in no help text.
 func hostOptions(f *Flags) []option {
 	return []option{
-		hiddenOption("--await-initialize", setTrue(&f.AwaitInitialize)),
-		hiddenOption("--await-claim", setTrue(&f.AwaitClaim)),
-		hiddenOption("--initialize-fields <fields>", setText(&f.InitializeFields)),
-		hiddenOption("--managed-settings <json>", setText(&f.ManagedSettings)),
-		hiddenOption("--managed-settings-in-initialize", setTrue(&f.ManagedSettingsInInitialize)),
-		hiddenOption("--plugin-dir-no-mcp <path>", appendValue(&f.PluginDirsNoMCP)),
+		hiddenOption("--await-initialize", setterToTrue(&f.AwaitInitialize)),
+		hiddenOption("--await-claim", setterToTrue(&f.AwaitClaim)),
+		hiddenOption("--initialize-fields <fields>", textSetter(&f.InitializeFields)),
+		hiddenOption("--managed-settings <json>", textSetter(&f.ManagedSettings)),
+		hiddenOption("--managed-settings-in-initialize", setterToTrue(&f.ManagedSettingsInInitialize)),
+		hiddenOption("--plugin-dir-no-mcp <path>", valueAppender(&f.PluginDirsNoMCP)),
 		hiddenOption("--channels <servers...>", nil),
-		hiddenOption("--project-config-root <path>", setText(&f.ProjectConfigRoot)),
+		hiddenOption("--project-config-root <path>", textSetter(&f.ProjectConfigRoot)),
 	}
 }
 
 // claudelessOptions are the flags that only claudeless has. Each can also be set by an environment variable.
 func claudelessOptions(f *Flags) []option {
 	return []option{
-		newClaudelessOnlyOption("--scenario <file>", "CLAUDELESS_SCENARIO", "Scenario that replaces the model: a file, or the name of a built-in scenario", setText(&f.Scenario)),
-		newClaudelessOnlyOption("--failure <mode>", "CLAUDELESS_FAILURE", "Make every model request fail this way, e.g. rate-limit", setText(&f.Failure)),
-		newClaudelessOnlyOption("--capture <file>", "CLAUDELESS_CAPTURE", "Append the journal of the run to this file, one JSON object per line", setText(&f.Capture)),
+		newClaudelessOnlyOption("--scenario <file>", "CLAUDELESS_SCENARIO", "Scenario that replaces the model: a file, or the name of a built-in scenario", textSetter(&f.Scenario)),
+		newClaudelessOnlyOption("--failure <mode>", "CLAUDELESS_FAILURE", "Make every model request fail this way, e.g. rate-limit", textSetter(&f.Failure)),
+		newClaudelessOnlyOption("--capture <file>", "CLAUDELESS_CAPTURE", "Append the journal of the run to this file, one JSON object per line", textSetter(&f.Capture)),
 		newClaudelessOnlyOption("--expect", "CLAUDELESS_EXPECT", "Exit with 3 if an expectation of the scenario was not met", func(value string) error {
 			f.Expect, f.Defer = value != "defer", value == "defer" // with "defer", `claudeless exec` or `verify` checks later, from the journal
 			return nil
 		}),
-		newClaudelessOnlyOption("--strict", "CLAUDELESS_STRICT", "Exit with 6 if the test could pass for the wrong reason, for example if no rule answers a prompt", setTrue(&f.Strict)),
-		newClaudelessOnlyOption("--mcp-debug", "CLAUDELESS_MCP_DEBUG", "Print the MCP messages on stderr", setTrue(&f.MCPDebug)),
-		newClaudelessOnlyOption("--mcp-require", "CLAUDELESS_MCP_REQUIRE", "Fail the run if an MCP server does not start", setTrue(&f.MCPRequire)),
-		newClaudelessOnlyOption("--debugger <url>", "CLAUDELESS_DEBUGGER", "URL of the debugger (claudeless debug serve) that pauses tool calls", setText(&f.Debugger)),
-		newClaudelessOnlyOption("--cwd <dir>", "CLAUDELESS_CWD", "Working directory of the run", setText(&f.CWD)),
-		newClaudelessOnlyOption("--claude-version <version>", "CLAUDELESS_CLAUDE_VERSION", "Version of claude to simulate", setText(&f.ClaudeVersion)),
+		newClaudelessOnlyOption("--strict", "CLAUDELESS_STRICT", "Exit with 6 if the test could pass for the wrong reason, for example if no rule answers a prompt", setterToTrue(&f.Strict)),
+		newClaudelessOnlyOption("--mcp-debug", "CLAUDELESS_MCP_DEBUG", "Print the MCP messages on stderr", setterToTrue(&f.MCPDebug)),
+		newClaudelessOnlyOption("--mcp-require", "CLAUDELESS_MCP_REQUIRE", "Fail the run if an MCP server does not start", setterToTrue(&f.MCPRequire)),
+		newClaudelessOnlyOption("--debugger <url>", "CLAUDELESS_DEBUGGER", "URL of the debugger (claudeless debug serve) that pauses tool calls", textSetter(&f.Debugger)),
+		newClaudelessOnlyOption("--cwd <dir>", "CLAUDELESS_CWD", "Working directory of the run", textSetter(&f.CWD)),
+		newClaudelessOnlyOption("--claude-version <version>", "CLAUDELESS_CLAUDE_VERSION", "Version of claude to simulate", textSetter(&f.ClaudeVersion)),
 	}
 }
 
-func setTrue(target *bool) func(string) error {
+func setterToTrue(target *bool) func(string) error {
 	return func(string) error { *target = true; return nil }
 }
 
-func setText(target *string) func(string) error {
+func textSetter(target *string) func(string) error {
 	return func(value string) error { *target = value; return nil }
 }
 
-func appendValue(target *[]string) func(string) error {
+func valueAppender(target *[]string) func(string) error {
 	return func(value string) error { *target = append(*target, value); return nil }
 }
 
-func newSetterReplacingListByOneValue(target *[]string) func(string) error {
+func listReplacingSetter(target *[]string) func(string) error {
 	return func(value string) error { *target = []string{value}; return nil }
 }
 
-func appendTools(target *[]string) func(string) error {
-	return func(value string) error { *target = append(*target, splitTools(value)...); return nil }
+func toolListAppender(target *[]string) func(string) error {
+	return func(value string) error { *target = append(*target, splitToolList(value)...); return nil }
 }
 
-// splitTools splits a list at commas and spaces outside parentheses: "Bash(git log:*),Edit Read".
-func splitTools(value string) []string {
+// splitToolList splits a list at commas and spaces outside parentheses: "Bash(git log:*),Edit Read".
+func splitToolList(value string) []string {
 	depth := 0
 	return strings.FieldsFunc(value, func(r rune) bool {
 		switch r {
@@ -252,13 +252,13 @@ func splitTools(value string) []string {
 	})
 }
 
-func setInteger(target *int) func(string) error {
+func integerSetter(target *int) func(string) error {
 	return func(value string) error {
 		n, err := parseNumber(value)
 		if err != nil {
 			return errors.New("must be a number")
 		}
-		*target = clampToInt(n)
+		*target = intWithinRange(n)
 		return nil
 	}
 }
@@ -294,20 +294,20 @@ func parseNumber(value string) (float64, error) {
 	return n, err
 }
 
-func clampToInt(n float64) int { return int(max(-1e15, min(n, 1e15))) }
+func intWithinRange(n float64) int { return int(max(-1e15, min(n, 1e15))) }
 
-func setPositive(flag string, target *int) func(string) error {
+func positiveIntegerSetter(flag string, target *int) func(string) error {
 	return func(value string) error {
 		n, err := parseNumber(value)
 		if err != nil || n <= 0 || n != math.Trunc(n) || math.IsInf(n, 1) {
 			return errors.New(flag + " must be a positive integer")
 		}
-		*target = clampToInt(n)
+		*target = intWithinRange(n)
 		return nil
 	}
 }
 
-func setBudget(target *float64) func(string) error {
+func budgetSetter(target *float64) func(string) error {
 	return func(value string) error {
 		n, err := parseNumber(value)
 		if err != nil || n <= 0 {
@@ -323,9 +323,9 @@ type autocompactSizeError string
 
 func (e autocompactSizeError) Error() (realCLIMessage string) { return string(e) }
 
-// setCompactionWindow accepts the size at which a conversation is compacted: auto, or at least 100,000 tokens. A number
+// compactionWindowSetter accepts the size at which a conversation is compacted: auto, or at least 100,000 tokens. A number
 // up to 1000 counts thousands: 200 means 200,000.
-func setCompactionWindow(target *string) func(string) error {
+func compactionWindowSetter(target *string) func(string) error {
 	return func(value string) error {
 		if value != "auto" && ParseContextWindow(value) < 100_000 {
 			return autocompactSizeError("It must be 'auto', or at least 100k (e.g. 500k, 200000, or 200 as shorthand)")
@@ -355,10 +355,10 @@ func permissionModes() []string {
 	return []string{"acceptEdits", "auto", "bypassPermissions", "manual", "dontAsk", "plan"}
 }
 
-// setPermissionMode accepts spellings such as bypassPermissions (real CLI) and bypass-permissions (older scenarios).
-func setPermissionMode(target *string) func(string) error {
+// permissionModeSetter accepts spellings such as bypassPermissions (real CLI) and bypass-permissions (older scenarios).
+func permissionModeSetter(target *string) func(string) error {
 	return func(value string) error {
-		mode := camelCase(value)
+		mode := kebabToCamelCase(value)
 		switch {
 		case mode == "manual" || mode == "default":
 			*target = "default"
@@ -371,7 +371,7 @@ func setPermissionMode(target *string) func(string) error {
 	}
 }
 
-func camelCase(kebab string) string {
+func kebabToCamelCase(kebab string) string {
 	words := strings.Split(kebab, "-")
 	for i, word := range words[1:] {
 		if word != "" {
@@ -381,9 +381,9 @@ func camelCase(kebab string) string {
 	return strings.Join(words, "")
 }
 
-// setSettingSources only splits the list. [Flags.Check] validates the names, because the error about a wrong name does
+// settingSourcesSetter only splits the list. [Flags.Check] validates the names, because the error about a wrong name does
 // not look like the errors of other flags.
-func setSettingSources(target *[]string) func(string) error {
+func settingSourcesSetter(target *[]string) func(string) error {
 	return func(value string) error {
 		*target = nil
 		if value == "" {

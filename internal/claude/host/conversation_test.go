@@ -290,9 +290,9 @@ func (f *fakeSession) driver(marks control.FrameMetadata) combinedControlSession
 // The methods that answer requests.
 
 func (f *fakeSession) PromptBeforeHostPrompts() *protocol.UserMessage { return nil }
-func (f *fakeSession) WaitTurnReady(context.Context) error            { return nil }
+func (f *fakeSession) WaitUntilTurnMayStart(context.Context) error    { return nil }
 
-func (f *fakeSession) Background() (busy, owesTurn bool) {
+func (f *fakeSession) BackgroundState() (busy, anotherTurnFollows bool) {
 	busy = f.background != nil && !f.noticed
 	return busy, busy
 }
@@ -305,7 +305,7 @@ func (f *fakeSession) StreamBackgroundEvents(_, until context.Context) error {
 	return nil
 }
 
-func (f *fakeSession) TakeNotice() (protocol.UserMessage, bool) {
+func (f *fakeSession) TakePromptAboutBackgroundWork() (protocol.UserMessage, bool) {
 	select {
 	case <-f.background:
 		f.noticed = true

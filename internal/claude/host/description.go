@@ -84,8 +84,8 @@ type FeedbackSendingMode struct {
 	Kind string `json:"kind"`
 }
 
-// describe builds the answer to initialize (spec: cli-contract 4.2).
-func (h *hostedSession) describe() Description {
+// initializeAnswer builds the answer to initialize (spec: cli-contract 4.2).
+func (h *hostedSession) initializeAnswer() Description {
 	plan := h.session.Plan()
 	said := plan.Profile.Init()
 	plan.Catalog.FillInit(&said)
@@ -125,7 +125,7 @@ func (h *hostedSession) describe() Description {
 
 func (h *hostedSession) skillCommands() []Command {
 	list := []Command{}
-	for _, c := range h.describe().Commands {
+	for _, c := range h.initializeAnswer().Commands {
 		b, builtin := claudecode.BuiltinCommandNamed(c.Name)
 		if k, custom := h.session.Plan().Catalog.Command(c.Name); custom && k.Skill || builtin && !custom && b.Skill {
 			list = append(list, c)

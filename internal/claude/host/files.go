@@ -53,7 +53,7 @@ func (h *hostedSession) ReadFileIfPermitted(path string) (absPath string, conten
 	return abs, data, err
 }
 
-func rewind(_ context.Context, r *requestServer, in request) (control.Answer, error) {
+func handleRewindFiles(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 	id, _ := plainjson.StringValue(in.keys["user_message_id"])
 	dryRun := !plainjson.IsFalsy(in.keys["dry_run"])
 	done, err := r.files.rewindFiles(id, dryRun)
@@ -83,8 +83,8 @@ func rewind(_ context.Context, r *requestServer, in request) (control.Answer, er
 // maxFileBytesSentToHost is the maximum number of bytes of a file that are sent, even if the host requests more or no limit.
 const maxFileBytesSentToHost = 1 << 20
 
-// readFile sends the contents of a file. Every failure gets the same error text.
-func readFile(_ context.Context, r *requestServer, in request) (control.Answer, error) {
+// handleReadFile sends the contents of a file. Every failure gets the same error text.
+func handleReadFile(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 	path, _ := plainjson.StringValue(in.keys["path"])
 	abs, data, err := r.files.ReadFileIfPermitted(path)
 	if err != nil {

@@ -125,53 +125,53 @@ type requestHandler struct {
 // handlerFor returns the handler of a request subtype. requests_test.go lists the subtypes that have no handler.
 func handlerFor(subtype string) (requestHandler, bool) {
 	table := map[string]requestHandler{
-		"set_permission_mode":     {run: setPermissionMode},
-		"set_model":               {run: setModel},
-		"set_max_thinking_tokens": {run: setThinking},
-		"apply_flag_settings":     {run: applySettings},
+		"set_permission_mode":     {run: handleSetPermissionMode},
+		"set_model":               {run: handleSetModel},
+		"set_max_thinking_tokens": {run: handleSetThinking},
+		"apply_flag_settings":     {run: handleApplySettings},
 		"update_settings":         {run: writeOutputStyleOrEffortSetting},
-		"side_question":           {run: sideQuestion, slow: true},
-		"register_repo_root":      {run: addWorkingDirectory},
+		"side_question":           {run: handleSideQuestion, slow: true},
+		"register_repo_root":      {run: handleAddWorkingDirectory},
 		"claim_session":           {run: refuseSessionClaim},
 		"submit_feedback":         {run: answerFeedbackIsDisabled},
 		"get_hooks_listing":       {run: answerSessionStateQuery},
 
 		"set_mcp_permission_mode_override": {run: validateMCPPermissionModeOverride},
 
-		"cancel_async_message":   {run: cancelQueuedMessage},
-		"stop_task":              {run: stopTask, slow: true},
-		"end_session":            {run: endSession},
-		"rename_session":         {run: renameSession},
-		"rewind_files":           {run: rewind},
-		"read_file":              {run: readFile},
-		"get_context_usage":      {run: withCheck(checkDetailIsSummaryOrFull, answerSessionStateQuery)},
+		"cancel_async_message":   {run: handleCancelQueuedMessage},
+		"stop_task":              {run: handleStopTask, slow: true},
+		"end_session":            {run: handleEndSession},
+		"rename_session":         {run: handleRenameSession},
+		"rewind_files":           {run: handleRewindFiles},
+		"read_file":              {run: handleReadFile},
+		"get_context_usage":      {run: checkThenRun(checkDetailIsSummaryOrFull, answerSessionStateQuery)},
 		"get_settings":           {run: answerSessionStateQuery},
-		"get_usage":              {run: withCheck(checkSkipBehaviorsIsBoolean, answerSessionStateQuery)},
+		"get_usage":              {run: checkThenRun(checkSkipBehaviorsIsBoolean, answerSessionStateQuery)},
 		"list_permission_rules":  {run: answerSessionStateQuery},
 		"list_models":            {run: answerSessionStateQuery},
 		"reload_skills":          {run: answerSessionStateQuery},
 		"reload_plugins":         {run: answerSessionStateQuery},
 		"reload_output_styles":   {run: answerSessionStateQuery},
-		"get_task_output":        {run: taskOutput},
+		"get_task_output":        {run: handleTaskOutput},
 		"background_tasks":       {run: answerNothingBackgrounded},
-		"generate_session_title": {run: generateTitle},
-		"set_has_subscribers":    {run: setHasSubscribers},
-		"get_binary_version":     {run: binaryVersion},
+		"generate_session_title": {run: handleGenerateTitle},
+		"set_has_subscribers":    {run: handleSetHasSubscribers},
+		"get_binary_version":     {run: handleBinaryVersion},
 		"get_session_cost":       {run: answerSessionStateQuery},
 		"get_plan":               {run: answerSessionStateQuery},
 		"get_status":             {run: answerSessionStateQuery},
-		"file_suggestions":       {run: suggestFiles},
-		"message_rated":          {run: rateMessage},
-		"mcp_status":             {run: mcpStatus},
-		"mcp_message":            {run: mcpMessage},
-		"mcp_reconnect":          {run: mcpReconnect, slow: true},
-		"mcp_toggle":             {run: mcpToggle, slow: true},
-		"mcp_set_servers":        {run: mcpSetServers, slow: true},
-		"mcp_call":               {run: mcpCall, slow: true},
-		"mcp_read_resource":      {run: mcpReadResource, slow: true},
-		"mcp_authenticate":       {run: mcpAuthenticate, slow: true},
-		"mcp_clear_auth":         {run: mcpClearAuth, slow: true},
-		"mcp_oauth_callback_url": {run: mcpCallbackURL, slow: true},
+		"file_suggestions":       {run: handleFileSuggestions},
+		"message_rated":          {run: handleRateMessage},
+		"mcp_status":             {run: handleMCPStatus},
+		"mcp_message":            {run: handleMCPMessage},
+		"mcp_reconnect":          {run: handleMCPReconnect, slow: true},
+		"mcp_toggle":             {run: handleMCPToggle, slow: true},
+		"mcp_set_servers":        {run: handleMCPSetServers, slow: true},
+		"mcp_call":               {run: handleMCPCall, slow: true},
+		"mcp_read_resource":      {run: handleMCPReadResource, slow: true},
+		"mcp_authenticate":       {run: handleMCPAuthenticate, slow: true},
+		"mcp_clear_auth":         {run: handleMCPClearAuth, slow: true},
+		"mcp_oauth_callback_url": {run: handleMCPCallbackURL, slow: true},
 		"seed_read_state":        {run: acceptWithoutEffect}, // no effect: only NotebookEdit requires a Read
 	}
 	h, ok := table[subtype]
@@ -251,8 +251,8 @@ func (h *hostedSession) SideQuestion(ctx context.Context, question string) (side
 	return sideQuestionAnswer{Text: said.String()}, nil
 }
 
-// stopTask stops a task. The answer does not depend on whether the task exists.
-func stopTask(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
+// handleStopTask stops a task. The answer does not depend on whether the task exists.
+func handleStopTask(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 	id, err := in.stringKey("task_id")
 	if err != nil {
 		return control.Answer{}, err
@@ -262,7 +262,7 @@ func stopTask(ctx context.Context, r *requestServer, in request) (control.Answer
 
 // answerNothingBackgrounded handles a request to move work of the running turn to the background. It moves no work, because
 // commands move there only after their timeout.
-func answerNothingBackgrounded(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
+func answerNothingBackgrounded(_ context.Context, _ *requestServer, in controlRequest) (control.Answer, error) {
 	if id := in.keys["tool_use_id"]; !plainjson.IsSet(id) || string(id) == `""` {
 		return control.Answer{Payload: struct{}{}}, nil
 	}
@@ -272,7 +272,7 @@ func answerNothingBackgrounded(_ context.Context, _ *requestServer, in request) 
 	return control.Answer{Payload: map[string]bool{"backgrounded": false}}, nil
 }
 
-func sideQuestion(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
+func handleSideQuestion(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 	question, err := in.stringKey("question")
 	if err != nil {
 		return control.Answer{}, err
@@ -285,7 +285,7 @@ func sideQuestion(ctx context.Context, r *requestServer, in request) (control.An
 // maxTaskOutputTailBytesInAnswer limits the output of a task in an answer. Of a longer output, only the last bytes are sent.
 const maxTaskOutputTailBytesInAnswer = 8 << 10
 
-func taskOutput(_ context.Context, r *requestServer, in request) (control.Answer, error) {
+func handleTaskOutput(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 	id, err := in.stringKey("task_id")
 	if err != nil {
 		return control.Answer{}, err

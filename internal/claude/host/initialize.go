@@ -48,7 +48,7 @@ func (r *requestServer) Initialize(ctx context.Context, g *control.InitializeReq
 func (r *requestServer) StopBackgroundAgents() { r.initializer.StopBackgroundAgents() }
 
 // validateInitialize checks the keys of initialize that the real CLI validates. Other keys of a wrong type are ignored.
-func validateInitialize(sent request, decoded *InitializeOptions) error {
+func validateInitialize(sent controlRequest, decoded *InitializeOptions) error {
 	if servers := sent.keys["sdkMcpServers"]; plainjson.IsSet(servers) && json.Unmarshal(servers, &decoded.SDKMCPServers) != nil {
 		return errors.New("initialize: sdkMcpServers and webSearchIsolationExemptMcpServers must be arrays of strings")
 	}
@@ -83,7 +83,7 @@ func validateInitialize(sent request, decoded *InitializeOptions) error {
 // readServerHandshakes reads the handshakes that a request contains for the servers in serverNames. usableByServer has the usable
 // handshakes. outcomeByServer has the outcome for each handshake, such as "parked" or "already_connected"; it is nil if the
 // request contains no handshakes or serverNames is empty.
-func readServerHandshakes(in request, serverNames []string, isConnected func(name string) bool) (outcomeByServer map[string]string, usableByServer map[string]control.Handshake) {
+func readServerHandshakes(in controlRequest, serverNames []string, isConnected func(name string) bool) (outcomeByServer map[string]string, usableByServer map[string]control.Handshake) {
 	raw := in.keys["sdkMcpServerManifests"]
 	if !plainjson.IsSet(raw) || len(serverNames) == 0 {
 		return nil, nil
@@ -145,7 +145,7 @@ func (h *hostedSession) Initialize(ctx context.Context, in InitializeOptions) (D
 	if len(in.Plugins) > 0 {
 		plugins = new(h.addPlugins(in))
 	}
-	d := h.describe()
+	d := h.initializeAnswer()
 	d.startFrames, d.PluginsApplied = frames, plugins
 	d.HooksApplied = in.Hooks != nil
 	if plainjson.IsSet(in.MCPServers) {
@@ -163,7 +163,7 @@ func (h *hostedSession) applySystemPromptSchemaAndToolAliases(in InitializeOptio
 	if in.SystemPrompt != nil {
 		c.SystemPrompt = new(strings.Join(in.SystemPrompt, "\n"))
 	}
-	return h.session.Configure(c)
+	return h.session.ConfigureBeforeFirstTurn(c)
 }
 
 // addPlugins loads the plugins listed in initialize, if the process waits for initialize and no turn has started. It

@@ -25,8 +25,8 @@ type pendingLogin struct {
 	Port             int    `json:"callbackPort,omitempty"`
 }
 
-// mcpAuthenticate begins a server login. If the authorization server refuses the redirect URI, a local port is used.
-func mcpAuthenticate(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
+// handleMCPAuthenticate begins a server login. If the authorization server refuses the redirect URI, a local port is used.
+func handleMCPAuthenticate(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 	st, err := r.findRemoteMCPServer(in, "Server type %q does not support OAuth authentication", "stdio")
 	if err != nil {
 		return control.Answer{}, err
@@ -52,7 +52,7 @@ func mcpAuthenticate(ctx context.Context, r *requestServer, in request) (control
 		l, err = r.session.Servers().BeginLogin(ctx, st.Name, redirect)
 	}
 	if err != nil {
-		if refusal.Text = oneLine("SDK auth failed: " + err.Error()); refusal.Code == "" && hasServerRefusedClientRegistration(err.Error()) && r.session.Plan().Profile.Has(claudecode.FeatureMCPStatusReportsTransportsAndErrorCodes) {
+		if refusal.Text = oneLineUpTo200Characters("SDK auth failed: " + err.Error()); refusal.Code == "" && hasServerRefusedClientRegistration(err.Error()) && r.session.Plan().Profile.Has(claudecode.FeatureMCPStatusReportsTransportsAndErrorCodes) {
 			refusal.Code = "mcp_client_registration_unavailable"
 		}
 		return control.Answer{}, refusal
@@ -66,8 +66,9 @@ func mcpAuthenticate(ctx context.Context, r *requestServer, in request) (control
 	return control.Answer{Payload: out}, err
 }
 
-// mcpCallbackURL completes the latest login to a server with the user's redirect URL. The host then reconnects the server.
-func mcpCallbackURL(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
+// handleMCPCallbackURL completes the latest login to a server with the user's redirect URL. The host then reconnects
+// the server.
+func handleMCPCallbackURL(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 	name, _ := plainjson.StringValue(in.keys["serverName"])
 	if _, err := r.findServer(name); err != nil || r.session.Servers().PendingLogin(name) == nil {
 		return control.Answer{}, &control.HostError{Text: "No active OAuth flow for server: " + name}
@@ -87,7 +88,7 @@ func mcpCallbackURL(ctx context.Context, r *requestServer, in request) (control.
 	}
 	if err := l.Finish(ctx, query); err != nil {
 		l.End(err)
-		return control.Answer{}, &control.HostError{Text: oneLine(err.Error())}
+		return control.Answer{}, &control.HostError{Text: oneLineUpTo200Characters(err.Error())}
 	}
 	l.End(errLoginAnswerSubmittedByHost)
 	return control.Answer{}, nil
@@ -96,8 +97,8 @@ func mcpCallbackURL(ctx context.Context, r *requestServer, in request) (control.
 // errLoginAnswerSubmittedByHost ends the wait for a login, because the host has submitted its answer.
 var errLoginAnswerSubmittedByHost = errors.New("the host has submitted the answer")
 
-// mcpClearAuth forgets the login to a server and connects to the server without it.
-func mcpClearAuth(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
+// handleMCPClearAuth forgets the login to a server and connects to the server without it.
+func handleMCPClearAuth(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 	st, err := r.findRemoteMCPServer(in, "Cannot clear auth for server type %q", "undefined")
 	if err == nil {
 		err = r.session.Servers().Logout(st.Name)
@@ -113,7 +114,7 @@ func mcpClearAuth(ctx context.Context, r *requestServer, in request) (control.An
 
 // findRemoteMCPServer returns the server that a request names. If the server has no URL, it also returns an error. The text of
 // the error is notRemoteErrorFormat with the type of the server, or with typeShownForStdio if the type is stdio or missing.
-func (r *requestServer) findRemoteMCPServer(in request, notRemoteErrorFormat, typeShownForStdio string) (server mcp.ServerStatus, _ error) {
+func (r *requestServer) findRemoteMCPServer(in controlRequest, notRemoteErrorFormat, typeShownForStdio string) (server mcp.ServerStatus, _ error) {
 	name, _ := plainjson.StringValue(in.keys["serverName"])
 	st, err := r.findServer(name)
 	if err == nil && st.Config.URL == "" {
@@ -125,8 +126,8 @@ func (r *requestServer) findRemoteMCPServer(in request, notRemoteErrorFormat, ty
 	return st, err
 }
 
-// oneLine returns a text as one line without quotes, cut after 200 characters as in the real CLI.
-func oneLine(text string) string {
+// oneLineUpTo200Characters returns a text as one line without quotes, cut as in the real CLI.
+func oneLineUpTo200Characters(text string) string {
 	const longest = 200
 	runes := []rune(strings.Join(strings.Fields(strings.ReplaceAll(text, `"`, " ")), " "))
 	if len(runes) > longest {

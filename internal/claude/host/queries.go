@@ -32,9 +32,9 @@ func (h *hostedSession) AnswerQuery(subtype string) (any, bool) {
 	case "get_settings":
 		return h.describeSettings(), true
 	case "get_usage":
-		return usageFor(h.session), true
+		return usageAnswerFor(h.session), true
 	case "list_permission_rules":
-		return permissionRules(h.session), true
+		return permissionRulesAnswerFor(h.session), true
 	case "list_models":
 		return modelsAnswer{h.session.Plan().Profile.Environment().Models()}, true
 	case "get_session_cost":
@@ -89,7 +89,7 @@ type serverState struct {
 func (h *hostedSession) answerReloadPlugins() reloadPluginsAnswer {
 	said := h.session.Plan().Profile.Init()
 	h.session.Plan().Catalog.FillInit(&said)
-	d := h.describe()
+	d := h.initializeAnswer()
 	servers := []serverState{}
 	for _, st := range h.session.ServerStatuses() {
 		servers = append(servers, serverState{st.Name, st.Status})
@@ -97,7 +97,7 @@ func (h *hostedSession) answerReloadPlugins() reloadPluginsAnswer {
 	return reloadPluginsAnswer{Agents: d.Agents, Commands: d.Commands, Errors: len(said.PluginErrors), Servers: servers, Plugins: said.Plugins}
 }
 
-func answerSessionStateQuery(_ context.Context, r *requestServer, in request) (control.Answer, error) {
+func answerSessionStateQuery(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 	reply, ok := r.describer.AnswerQuery(in.Subtype)
 	if !ok {
 		return control.Answer{}, unsupportedError(in.Subtype)
@@ -105,8 +105,8 @@ func answerSessionStateQuery(_ context.Context, r *requestServer, in request) (c
 	return control.Answer{Payload: reply}, nil
 }
 
-func withCheck(check func(request) error, run serveFunc) serveFunc {
-	return func(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
+func checkThenRun(check func(controlRequest) error, run serveFunc) serveFunc {
+	return func(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 		if err := check(in); err != nil {
 			return control.Answer{}, err
 		}
@@ -114,7 +114,7 @@ func withCheck(check func(request) error, run serveFunc) serveFunc {
 	}
 }
 
-func checkDetailIsSummaryOrFull(in request) error {
+func checkDetailIsSummaryOrFull(in controlRequest) error {
 	switch string(in.keys["detail"]) {
 	case "", "null", `"summary"`, `"full"`:
 		return nil
@@ -122,7 +122,7 @@ func checkDetailIsSummaryOrFull(in request) error {
 	return in.typeError("detail", "'summary' or 'full'")
 }
 
-func checkSkipBehaviorsIsBoolean(in request) error {
+func checkSkipBehaviorsIsBoolean(in controlRequest) error {
 	if !plainjson.IsSet(in.keys["skip_behaviors"]) {
 		return nil
 	}
@@ -130,7 +130,7 @@ func checkSkipBehaviorsIsBoolean(in request) error {
 	return err
 }
 
-func binaryVersion(_ context.Context, r *requestServer, _ request) (control.Answer, error) {
+func handleBinaryVersion(_ context.Context, r *requestServer, _ controlRequest) (control.Answer, error) {
 	version, built := r.describer.CLIVersion()
 	return control.Answer{Payload: struct {
 		Version          string `json:"version"`
@@ -139,8 +139,8 @@ func binaryVersion(_ context.Context, r *requestServer, _ request) (control.Answ
 	}{version, built, "0.3.280"}}, nil
 }
 
-// ruleRow is one rule as list_permission_rules shows it.
-type ruleRow struct {
+// listedPermissionRule is one rule as list_permission_rules shows it.
+type listedPermissionRule struct {
 	Behavior    string                          `json:"behavior"`
 	Source      string                          `json:"source"`
 	Rule        string                          `json:"rule"`
@@ -161,16 +161,16 @@ type permissionRulesAnswer struct {
 type permissionRulesState struct {
 	ManagedOnly bool                   `json:"managedOnly"`
 	CWD         string                 `json:"originalCwd"`
-	Rules       []ruleRow              `json:"rules"`
+	Rules       []listedPermissionRule `json:"rules"`
 	Directories []permission.Directory `json:"workspaceDirectories"`
 }
 
-// permissionRules handles list_permission_rules: allow, ask and deny rules, grouped by source.
-func permissionRules(s *session.Session) permissionRulesAnswer {
-	list := []ruleRow{}
+// permissionRulesAnswerFor handles list_permission_rules: allow, ask and deny rules, grouped by source.
+func permissionRulesAnswerFor(s *session.Session) permissionRulesAnswer {
+	list := []listedPermissionRule{}
 	for _, r := range s.Policy().Rules() {
 		parts := r.Parts()
-		row := ruleRow{Behavior: r.Behavior, Source: r.Source, Rule: permission.FormatRule(parts), Description: describeRule(parts), Editability: "session"}
+		row := listedPermissionRule{Behavior: r.Behavior, Source: r.Source, Rule: permission.FormatRule(parts), Description: describeRule(parts), Editability: "session"}
 		switch r.Source {
 		case "userSettings", "projectSettings", "localSettings":
 			row.Editability = "persistent"
@@ -181,7 +181,7 @@ func permissionRules(s *session.Session) permissionRulesAnswer {
 	}
 	behaviors := []string{permission.BehaviorAllow, permission.BehaviorAsk, permission.BehaviorDeny}
 	sources := []string{"userSettings", "projectSettings", "localSettings", "flagSettings", "policySettings", "cliArg", "command", "session"}
-	slices.SortStableFunc(list, func(a, b ruleRow) int {
+	slices.SortStableFunc(list, func(a, b listedPermissionRule) int {
 		return cmp.Or(slices.Index(behaviors, a.Behavior)-slices.Index(behaviors, b.Behavior), slices.Index(sources, a.Source)-slices.Index(sources, b.Source))
 	})
 	return permissionRulesAnswer{permissionRulesState{CWD: s.Plan().CWD, Rules: list, Directories: s.Policy().AdditionalDirectories()}}
@@ -262,9 +262,9 @@ type fileSuggestion struct {
 	Path string `json:"path"`
 }
 
-// suggestFiles lists the files whose path begins with the query. A name without a directory matches
+// handleFileSuggestions lists the files whose path begins with the query. A name without a directory matches
 // no file, because the real CLI looks it up in an index that is empty right after the start.
-func suggestFiles(_ context.Context, r *requestServer, in request) (control.Answer, error) {
+func handleFileSuggestions(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 	cwd := r.describer.Directory()
 	answer := fileSuggestionsAnswer{Suggestions: []fileSuggestion{}, CWD: cwd}
 	query, ok := plainjson.StringValue(in.keys["query"])
@@ -288,8 +288,8 @@ func suggestFiles(_ context.Context, r *requestServer, in request) (control.Answ
 	return control.Answer{Payload: answer}, nil
 }
 
-// rateMessage checks the user's rating of a message. The rating is not stored.
-func rateMessage(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
+// handleRateMessage checks the user's rating of a message. The rating is not stored.
+func handleRateMessage(_ context.Context, _ *requestServer, in controlRequest) (control.Answer, error) {
 	_, named := plainjson.StringValue(in.keys["messageUuid"])
 	sentiment, _ := plainjson.StringValue(in.keys["sentiment"])
 	surface, _ := plainjson.StringValue(in.keys["surface"])

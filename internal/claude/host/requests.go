@@ -123,18 +123,18 @@ type sessionDescriber interface {
 	Directory() string
 }
 
-type serveFunc func(ctx context.Context, r *requestServer, in request) (control.Answer, error)
+type serveFunc func(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error)
 
-type request struct {
+type controlRequest struct {
 	control.Request
 	keys map[string]json.RawMessage
 }
 
-func readRequest(r control.Request) request {
-	return request{r, plainjson.DecodeOrZero[map[string]json.RawMessage](r.Body)} // a value that is not an object has no keys
+func readRequest(r control.Request) controlRequest {
+	return controlRequest{r, plainjson.DecodeOrZero[map[string]json.RawMessage](r.Body)} // a value that is not an object has no keys
 }
 
-func (r request) stringKey(key string) (string, error) {
+func (r controlRequest) stringKey(key string) (string, error) {
 	value, ok := plainjson.StringValue(r.keys[key])
 	if !ok {
 		return "", r.typeError(key, "a string")
@@ -142,7 +142,7 @@ func (r request) stringKey(key string) (string, error) {
 	return value, nil
 }
 
-func (r request) boolKey(key string) (bool, error) {
+func (r controlRequest) boolKey(key string) (bool, error) {
 	switch string(r.keys[key]) {
 	case "true":
 		return true, nil
@@ -153,14 +153,14 @@ func (r request) boolKey(key string) (bool, error) {
 }
 
 // hasKey reports whether a key was sent, even with the value null.
-func (r request) hasKey(key string) bool { return r.keys[key] != nil }
+func (r controlRequest) hasKey(key string) bool { return r.keys[key] != nil }
 
-func (r request) typeError(key, want string) error {
+func (r controlRequest) typeError(key, want string) error {
 	return fmt.Errorf("%s: %s must be %s", r.Subtype, key, want)
 }
 
 // acceptWithoutEffect responds with success to requests about parts of the real CLI that are not simulated.
-func acceptWithoutEffect(context.Context, *requestServer, request) (control.Answer, error) {
+func acceptWithoutEffect(context.Context, *requestServer, controlRequest) (control.Answer, error) {
 	return control.Answer{}, nil
 }
 
@@ -168,7 +168,7 @@ func unsupportedError(subtype string) error {
 	return &control.RefusalError{Code: "unsupported_request", Text: fmt.Sprintf("Unsupported control request subtype: %s", subtype)}
 }
 
-func cancelQueuedMessage(_ context.Context, r *requestServer, in request) (control.Answer, error) {
+func handleCancelQueuedMessage(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 	id, _ := plainjson.StringValue(in.keys["message_uuid"])
 	shown, gone := r.conn.CancelQueuedPrompt(id)
 	answer := struct {
@@ -181,14 +181,14 @@ func cancelQueuedMessage(_ context.Context, r *requestServer, in request) (contr
 	return control.Answer{Payload: answer, EventsBefore: shown}, nil
 }
 
-// endSession runs the prompts received so far and then ends the session.
-func endSession(_ context.Context, r *requestServer, _ request) (control.Answer, error) {
+// handleEndSession runs the prompts received so far and then ends the session.
+func handleEndSession(_ context.Context, r *requestServer, _ controlRequest) (control.Answer, error) {
 	r.conn.StopAcceptingPrompts()
 	return control.Answer{}, nil
 }
 
-// generateTitle responds that the model proposes no title.
-func generateTitle(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
+// handleGenerateTitle responds that the model proposes no title.
+func handleGenerateTitle(_ context.Context, _ *requestServer, in controlRequest) (control.Answer, error) {
 	if _, err := in.stringKey("description"); err != nil {
 		return control.Answer{}, err
 	}
@@ -200,8 +200,8 @@ func generateTitle(_ context.Context, _ *requestServer, in request) (control.Ans
 	return control.Answer{Payload: map[string]*string{"title": nil}}, nil
 }
 
-// setHasSubscribers validates the request. Events are written whether or not the host has subscribed to them.
-func setHasSubscribers(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
+// handleSetHasSubscribers validates the request. Events are written whether or not the host has subscribed to them.
+func handleSetHasSubscribers(_ context.Context, _ *requestServer, in controlRequest) (control.Answer, error) {
 	switch string(in.keys["has_subscribers"]) {
 	case "true", "false", "null":
 		return control.Answer{}, nil
@@ -210,19 +210,19 @@ func setHasSubscribers(_ context.Context, _ *requestServer, in request) (control
 }
 
 // refuseSessionClaim refuses the request claim_session, because only a process started with --await-claim accepts it.
-func refuseSessionClaim(context.Context, *requestServer, request) (control.Answer, error) {
+func refuseSessionClaim(context.Context, *requestServer, controlRequest) (control.Answer, error) {
 	return control.Answer{}, errors.New("not_a_spare: claim_session is only accepted by a process started with --await-claim that has not been claimed yet")
 }
 
 // answerFeedbackIsDisabled responds that feedback is disabled. It sends no feedback.
-func answerFeedbackIsDisabled(context.Context, *requestServer, request) (control.Answer, error) {
+func answerFeedbackIsDisabled(context.Context, *requestServer, controlRequest) (control.Answer, error) {
 	return control.Answer{Payload: struct {
 		ID     json.RawMessage `json:"feedback_id"`
 		Reason string          `json:"unavailable_reason"`
 	}{json.RawMessage("null"), "/feedback has been disabled via the CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC environment variable"}}, nil
 }
 
-func renameSession(_ context.Context, r *requestServer, in request) (control.Answer, error) {
+func handleRenameSession(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 	title, err := in.stringKey("title")
 	if err != nil {
 		return control.Answer{}, err

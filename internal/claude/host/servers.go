@@ -63,7 +63,7 @@ type toolAnnotations struct {
 // statusNeedsAuth is the status of a server to which the user must log in. Such a server has no error text.
 const statusNeedsAuth = string(mcp.StateNeedsAuth)
 
-func mcpStatus(_ context.Context, r *requestServer, _ request) (control.Answer, error) {
+func handleMCPStatus(_ context.Context, r *requestServer, _ controlRequest) (control.Answer, error) {
 	list := []serverStatus{}
 	if r.session.Servers() != nil {
 		introducing := r.conn.IsConnectingServers()
@@ -71,14 +71,15 @@ func mcpStatus(_ context.Context, r *requestServer, _ request) (control.Answer, 
 			if introducing && st.Config.Type == "sdk" && st.Status == "pending" {
 				continue // the host's own servers are not listed before they are connected
 			}
-			list = append(list, describeServer(st, r.session.Plan().Profile.Has(claudecode.FeatureMCPStatusReportsTransportsAndErrorCodes)))
+			list = append(list, serverStatusForHost(st, r.session.Plan().Profile.Has(claudecode.FeatureMCPStatusReportsTransportsAndErrorCodes)))
 		}
 	}
 	return control.Answer{Payload: serverList{list}}, nil
 }
 
-// describeServer describes a server. detailed adds the keys of [claudecode.FeatureMCPStatusReportsTransportsAndErrorCodes].
-func describeServer(st mcp.ServerStatus, detailed bool) serverStatus {
+// serverStatusForHost describes a server. detailed adds the keys of
+// [claudecode.FeatureMCPStatusReportsTransportsAndErrorCodes].
+func serverStatusForHost(st mcp.ServerStatus, detailed bool) serverStatus {
 	kind := cmp.Or(st.Config.Type, "stdio")
 	out := serverStatus{Name: st.Name, Status: st.Status, Scope: st.Source, Source: st.Source}
 	if detailed {
@@ -143,7 +144,7 @@ func (r *requestServer) isConnected(name string) bool {
 	return err == nil && st.Status == "connected"
 }
 
-func mcpReconnect(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
+func handleMCPReconnect(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 	name, err := in.stringKey("serverName")
 	if err != nil {
 		return control.Answer{}, err
@@ -175,7 +176,7 @@ func (r *requestServer) reconnect(ctx context.Context, name string) error {
 	return &control.HostError{Text: "Server status: " + statusNeedsAuth}
 }
 
-func mcpToggle(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
+func handleMCPToggle(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 	name, err := in.stringKey("serverName")
 	if err != nil {
 		return control.Answer{}, err
@@ -197,8 +198,8 @@ func mcpToggle(ctx context.Context, r *requestServer, in request) (control.Answe
 	return control.Answer{}, err
 }
 
-// mcpSetServers replaces the servers the host may change. Servers inside the host get messages only after the answer.
-func mcpSetServers(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
+// handleMCPSetServers replaces the servers the host may change. Servers inside the host get messages only after the answer.
+func handleMCPSetServers(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 	servers := in.keys["servers"]
 	if !plainjson.IsObjectOfObjects(servers) {
 		return control.Answer{}, in.typeError("servers", "an object of config objects")
@@ -220,8 +221,8 @@ func mcpSetServers(ctx context.Context, r *requestServer, in request) (control.A
 	return control.Answer{Payload: out, AfterWrite: release}, nil
 }
 
-// mcpMessage delivers an unsolicited message of a server inside the host. The answer is always success.
-func mcpMessage(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
+// handleMCPMessage delivers an unsolicited message of a server inside the host. The answer is always success.
+func handleMCPMessage(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 	server, _ := plainjson.StringValue(in.keys["server_name"])
 	message := in.keys["message"]
 	var a control.Answer
@@ -235,7 +236,7 @@ func mcpMessage(ctx context.Context, r *requestServer, in request) (control.Answ
 	return a, nil
 }
 
-func mcpCall(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
+func handleMCPCall(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 	tool, err := in.stringKey("tool")
 	if err != nil {
 		return control.Answer{}, err
@@ -244,7 +245,7 @@ func mcpCall(ctx context.Context, r *requestServer, in request) (control.Answer,
 	if !ok || !strings.HasPrefix(tool, "mcp__") {
 		return control.Answer{}, &control.HostError{Text: "Not a fully-qualified MCP tool name: " + tool}
 	}
-	st, found := r.findByCanonicalName(server)
+	st, found := r.findServerByCanonicalName(server)
 	switch {
 	case found && st.Config.Type == "sdk":
 		return control.Answer{}, &control.HostError{Text: "mcp_call does not support SDK MCP servers. SDK servers are caller-provided — invoke " + st.Name + " directly."}
@@ -258,7 +259,7 @@ func mcpCall(ctx context.Context, r *requestServer, in request) (control.Answer,
 	return control.Answer{Payload: result}, nil
 }
 
-func (r *requestServer) findByCanonicalName(name string) (mcp.ServerStatus, bool) {
+func (r *requestServer) findServerByCanonicalName(name string) (mcp.ServerStatus, bool) {
 	if r.session.Servers() != nil {
 		for _, st := range r.session.Servers().Servers() {
 			if mcp.CanonicalName(st.Name, "") == mcp.CanonicalName(name, "") {
@@ -269,7 +270,7 @@ func (r *requestServer) findByCanonicalName(name string) (mcp.ServerStatus, bool
 	return mcp.ServerStatus{}, false
 }
 
-func mcpReadResource(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
+func handleMCPReadResource(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 	name, err := in.stringKey("serverName")
 	if err != nil {
 		return control.Answer{}, err

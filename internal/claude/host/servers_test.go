@@ -11,7 +11,7 @@ import (
 func TestStatusError(t *testing.T) {
 	for status, want := range map[string]string{"failed": "refused", "needs-auth": "", "disabled": ""} {
 		st := mcp.ServerStatus{Name: "s", Status: status, WireError: "refused", Config: mcp.ServerConfig{Type: "http", URL: "http://127.0.0.1"}}
-		if got := describeServer(st, true).Error; got != want {
+		if got := serverStatusForHost(st, true).Error; got != want {
 			t.Errorf("%s: error %q, want %q", status, got, want)
 		}
 	}

@@ -61,7 +61,7 @@ func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (wrong []st
 	if wrong = settings.InvalidKeys(in); len(wrong) > 0 {
 		return wrong
 	}
-	if raw := in["effortLevel"]; raw != nil && !slices.Contains(claudecode.EffortLevels(), stringValue(raw)) {
+	if raw := in["effortLevel"]; raw != nil && !slices.Contains(claudecode.EffortLevels(), stringOrEmpty(raw)) {
 		in["effortLevel"] = json.RawMessage("null")
 	}
 	h.mu.Lock()
@@ -74,14 +74,14 @@ func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (wrong []st
 		return nil
 	}
 	if in["model"] != nil {
-		h.session.SetModel(stringValue(in["model"]))
+		h.session.SetModel(stringOrEmpty(in["model"]))
 	}
 	if in["outputStyle"] != nil {
 		style := cmp.Or(now.OutputStyle, "default")
 		h.session.State().SetOutputStyle(style)
 	}
 	if in["effortLevel"] != nil {
-		h.session.State().SetEffort(cmp.Or(stringValue(in["effortLevel"]), h.session.Plan().Model.Effort))
+		h.session.State().SetEffort(cmp.Or(stringOrEmpty(in["effortLevel"]), h.session.Plan().Model.Effort))
 	}
 	if in["permissions"] != nil {
 		h.session.Policy().ReplaceRules(string(settings.SourceFlag), launch.RulesFrom(now, settings.SourceFlag))
@@ -93,7 +93,7 @@ func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (wrong []st
 	return nil
 }
 
-func stringValue(raw json.RawMessage) string {
+func stringOrEmpty(raw json.RawMessage) string {
 	var value string
 	_ = json.Unmarshal(raw, &value) // a value that is not a string results in ""
 	return value
@@ -117,7 +117,7 @@ func (h *hostedSession) WriteToSettingsFile(source string, valuesByName map[stri
 	if !h.session.Plan().Settings.HasSource(name) || h.session.Plan().State == "" {
 		return fmt.Errorf("update_settings: the %s source is disabled for this session (--setting-sources)", source)
 	}
-	file, err := readObject(path)
+	file, err := readJSONObjectFile(path)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (h *hostedSession) WriteToSettingsFile(source string, valuesByName map[stri
 		file = file.With("outputStyle", json.RawMessage(plainjson.MarshalString(style)))
 	}
 	if level, ok := valuesByName["effortLevel"]; ok && level != "max" {
-		if file, err = withDefaultEffort(file, h.session.Model(), level); err != nil {
+		if file, err = withDefaultEffortOfModel(file, h.session.Model(), level); err != nil {
 			return err
 		}
 	}
@@ -151,8 +151,8 @@ func (h *hostedSession) WriteToSettingsFile(source string, valuesByName map[stri
 	return h.reloadSettings()
 }
 
-// readObject reads a file that contains a JSON object. A missing file counts as an empty object.
-func readObject(path string) (plainjson.Object, error) {
+// readJSONObjectFile reads a file that contains a JSON object. A missing file counts as an empty object.
+func readJSONObjectFile(path string) (plainjson.Object, error) {
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -163,7 +163,7 @@ func readObject(path string) (plainjson.Object, error) {
 	return plainjson.Parse(raw)
 }
 
-func withDefaultEffort(file plainjson.Object, model, level string) (plainjson.Object, error) {
+func withDefaultEffortOfModel(file plainjson.Object, model, level string) (plainjson.Object, error) {
 	models, _ := plainjson.Parse(file.Get("modelSettings")) // a missing or invalid value is replaced
 	one, _ := plainjson.Parse(models.Get(model))
 	raw, err := one.With("effortLevel", json.RawMessage(plainjson.MarshalString(level))).MarshalJSON()
@@ -214,8 +214,8 @@ func (h *hostedSession) RecordModelChange(arguments string, output protocol.User
 	session.RecordInTranscriptBetweenTurns(h.session, &protocol.CommandRan{Command: &protocol.PromptAccepted{UUID: h.session.Plan().Clock.NewID(), LocalCommand: true, Content: command}, Output: &output})
 }
 
-// applySettings overrides settings of --settings for the rest of the session. It applies either all of them or none.
-func applySettings(_ context.Context, r *requestServer, in request) (control.Answer, error) {
+// handleApplySettings overrides settings of --settings for the rest of the session. It applies either all of them or none.
+func handleApplySettings(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 	settings, err := in.settingsObject()
 	if err != nil {
 		return control.Answer{}, err
@@ -225,11 +225,11 @@ func applySettings(_ context.Context, r *requestServer, in request) (control.Ans
 		return control.Answer{}, fmt.Errorf("%s: nothing in this request was applied and earlier settings stay in force. "+
 			"Fix or remove these invalid settings and send it again: %s", in.Subtype, strings.Join(wrong, ", "))
 	}
-	r.reportAndRecordModelChange(before, "", stringValue(settings["model"]))
+	r.reportAndRecordModelChange(before, "", stringOrEmpty(settings["model"]))
 	return control.Answer{}, nil
 }
 
-func (r request) settingsObject() (valuesByName map[string]json.RawMessage, _ error) {
+func (r controlRequest) settingsObject() (valuesByName map[string]json.RawMessage, _ error) {
 	raw := r.keys["settings"]
 	var settings map[string]json.RawMessage
 	if json.Unmarshal(raw, &settings) == nil && settings != nil {
@@ -244,7 +244,7 @@ func (r request) settingsObject() (valuesByName map[string]json.RawMessage, _ er
 
 // writeOutputStyleOrEffortSetting writes a setting to a file: the output style to the project's local settings, and the default
 // effort of the current model to the user's settings.
-func writeOutputStyleOrEffortSetting(_ context.Context, r *requestServer, in request) (control.Answer, error) {
+func writeOutputStyleOrEffortSetting(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 	settings, err := in.settingsObject()
 	if err != nil {
 		return control.Answer{}, err
@@ -275,8 +275,8 @@ func writeOutputStyleOrEffortSetting(_ context.Context, r *requestServer, in req
 	return control.Answer{Payload: struct{}{}}, nil
 }
 
-// addWorkingDirectory adds a working directory. The directory must be below one of the initial working directories.
-func addWorkingDirectory(_ context.Context, r *requestServer, in request) (control.Answer, error) {
+// handleAddWorkingDirectory adds a working directory. The directory must be below one of the initial working directories.
+func handleAddWorkingDirectory(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 	given, ok := plainjson.StringValue(in.keys["directory"])
 	if !ok {
 		return control.Answer{}, errors.New(in.Subtype + ": target path could not be resolved")
@@ -349,7 +349,7 @@ func (h *hostedSession) listConfiguredHooks() any {
 	return hook.List(sources, hook.Policy{AllDisabled: now.DisableAllHooks})
 }
 
-func setPermissionMode(_ context.Context, r *requestServer, in request) (control.Answer, error) {
+func handleSetPermissionMode(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 	name, _ := plainjson.StringValue(in.keys["mode"])
 	mode := protocol.PermissionMode(name)
 	if mode == "manual" {
@@ -369,9 +369,9 @@ func setPermissionMode(_ context.Context, r *requestServer, in request) (control
 	return a, nil
 }
 
-// setModel switches the model. A missing key, null and "default" select the default. If the model is refused, the error
+// handleSetModel switches the model. A missing key, null and "default" select the default. If the model is refused, the error
 // names the model that stays in use.
-func setModel(_ context.Context, r *requestServer, in request) (control.Answer, error) {
+func handleSetModel(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 	name := ""
 	if raw := in.keys["model"]; plainjson.IsSet(raw) {
 		var ok bool
@@ -419,8 +419,8 @@ func (r *requestServer) reportAndRecordModelChange(previousModel, requestedModel
 	r.conn.WriteEvent(&output)
 }
 
-// setThinking validates a thinking budget and display mode. Neither affects a scripted model.
-func setThinking(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
+// handleSetThinking validates a thinking budget and display mode. Neither affects a scripted model.
+func handleSetThinking(_ context.Context, _ *requestServer, in controlRequest) (control.Answer, error) {
 	whole := true
 	if tokens := in.keys["max_thinking_tokens"]; plainjson.IsSet(tokens) {
 		_, err := strconv.ParseInt(string(tokens), 10, 64)
@@ -436,7 +436,7 @@ func setThinking(_ context.Context, _ *requestServer, in request) (control.Answe
 }
 
 // validateMCPPermissionModeOverride validates a permission mode for one server. The mode is not stored and has no effect.
-func validateMCPPermissionModeOverride(_ context.Context, r *requestServer, in request) (control.Answer, error) {
+func validateMCPPermissionModeOverride(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 	name, err := in.stringKey("serverName")
 	if err != nil {
 		return control.Answer{}, err

@@ -30,8 +30,8 @@ type sessionUsage struct {
 	LinesRemoved int                            `json:"total_lines_removed"`
 }
 
-// usageFor returns the usage up to the end of the last turn.
-func usageFor(s *session.Session) usageAnswer {
+// usageAnswerFor returns the usage up to the end of the last turn.
+func usageAnswerFor(s *session.Session) usageAnswer {
 	cost := s.Cost()
 	models := map[string]protocol.ModelUsage{}
 	if last := s.LastResult(); last != nil {
@@ -130,7 +130,7 @@ func contextUsageFor(s *session.Session) contextUsage {
 		id = strings.NewReplacer("(", "", ")", "").Replace(id)
 		out.Categories = append(out.Categories, usageCategory{ID: id, Name: k.Name, Tokens: k.Tokens, Color: categoryColor(id), Kind: k.Kind, IsDeferred: k.Kind == "deferred"})
 	}
-	out.Grid = usageGrid(out.Categories, c.MaxTokens)
+	out.Grid = contextUsageGrid(out.Categories, c.MaxTokens)
 	for _, a := range c.Agents {
 		out.Agents = append(out.Agents, contextPart{AgentType: a.Type, Path: a.Path, Source: a.Source, Tokens: a.Tokens})
 	}
@@ -170,9 +170,9 @@ func contextUsageOfMCPTools(s *session.Session, toolItems []slash.UsageItem) []c
 
 const contextUsageGridRows, contextUsageGridColumns = 10, 20
 
-// usageGrid returns the squares that show the use of the context: first the used categories, then free squares, at the
+// contextUsageGrid returns the squares that show the use of the context: first the used categories, then free squares, at the
 // end the buffer for compaction. A used category gets at least one square.
-func usageGrid(categories []usageCategory, contextTokens int) [][]usageSquare {
+func contextUsageGrid(categories []usageCategory, contextTokens int) [][]usageSquare {
 	const all = contextUsageGridRows * contextUsageGridColumns
 	var used, buffer []usageSquare
 	free := usageSquare{IsFilled: true, Fullness: 1}

@@ -4,7 +4,7 @@ import "testing"
 
 // Checklist row 59: the chart of the context has 200 squares, the used ones first and the buffer last.
 func TestUsageGrid(t *testing.T) {
-	rows := usageGrid([]usageCategory{
+	rows := contextUsageGrid([]usageCategory{
 		{Name: "a", Tokens: 1000, Color: "x", Kind: "used"},
 		{Name: "b", Tokens: 12_000, Kind: "used"},
 		{Name: "buffer", Tokens: 33_000, Kind: "buffer"},
@@ -22,7 +22,7 @@ func TestUsageGrid(t *testing.T) {
 		t.Errorf("last squares %+v", last)
 	}
 	for _, full := range [][]usageCategory{nil, {{Name: "a", Tokens: 5_000_000, Kind: "used"}}} {
-		if rows := usageGrid(full, 1_000_000); len(rows) != contextUsageGridRows || len(rows[contextUsageGridRows-1]) != contextUsageGridColumns {
+		if rows := contextUsageGrid(full, 1_000_000); len(rows) != contextUsageGridRows || len(rows[contextUsageGridRows-1]) != contextUsageGridColumns {
 			t.Errorf("%v: %d rows", full, len(rows))
 		}
 	}

@@ -52,14 +52,14 @@ func (r *planResolver) loadCustomizationsAndApplySessionAgent() error {
 	for _, w := range warnings {
 		r.plan.warn(w)
 	}
-	return r.applyAgent()
+	return r.applySessionAgent()
 }
 
 // FileTreeBelowDir returns the files below dir. Agents, commands and plugins are read through it.
 func FileTreeBelowDir(dir string) fs.FS { return os.DirFS(dir) }
 
-// applyAgent gives the session the prompt, model and tools of --agent or the settings' agent, unless flags set others.
-func (r *planResolver) applyAgent() error {
+// applySessionAgent gives the session the prompt, model and tools of --agent or the settings' agent, unless flags set others.
+func (r *planResolver) applySessionAgent() error {
 	r.plan.Prompt = SystemPrompt{System: r.flags.SystemPrompt, ReplacesSystem: r.flags.Has("system-prompt") || r.flags.SystemPrompt != "", Append: r.flags.AppendSystemPrompt, Schema: r.flags.JSONSchema, SchemaFlag: r.flags.Has("json-schema"), SchemaAttempts: envInt(r.sys, "MAX_STRUCTURED_OUTPUT_RETRIES")}
 	r.plan.Model.Requested = r.flags.Model
 	r.plan.Tools.Requested, r.plan.Tools.Restricted = r.flags.Tools, r.flags.Has("tools")
@@ -78,11 +78,11 @@ func (r *planResolver) applyAgent() error {
 	if r.plan.Model.Requested == "" && a.Model != "inherit" {
 		r.plan.Model.Requested = a.Model
 	}
-	r.plan.Tools.Hidden = toolNames(a.Disallowed)
+	r.plan.Tools.Hidden = toolNamesOfRules(a.Disallowed)
 	if a.Tools == nil || slices.Contains(a.Tools, "*") {
 		return nil
 	}
-	tools := toolNames(a.Tools)
+	tools := toolNamesOfRules(a.Tools)
 	if r.plan.Tools.Restricted && !slices.Equal(r.flags.Tools, []string{"default"}) {
 		tools = slices.DeleteFunc(tools, func(name string) bool { return !slices.Contains(r.flags.Tools, name) })
 	}
@@ -98,7 +98,7 @@ func (p *Plan) DefineAgents(raw json.RawMessage) error {
 	return p.Catalog.DefineAgents(raw, "flagSettings")
 }
 
-func toolNames(rules []string) []string {
+func toolNamesOfRules(rules []string) []string {
 	names := make([]string, len(rules))
 	for i, rule := range rules {
 		names[i] = claudecode.ParseRuleText(rule).Tool

@@ -39,8 +39,8 @@ func defaultEntrypoint(f *flags.Flags) string {
 	return "sdk-cli"
 }
 
-// childEnviron returns the environment of this process with CLAUDE_CODE_ENTRYPOINT and CLAUDELESS_BIN added.
-func childEnviron(sys *process.System, p *Plan) []string {
+// environOfStartedPrograms returns the environment of this process with CLAUDE_CODE_ENTRYPOINT and CLAUDELESS_BIN added.
+func environOfStartedPrograms(sys *process.System, p *Plan) []string {
 	env := slices.Clone(sys.Environ)
 	if sys.Getenv("CLAUDELESS_BIN") == "" && p.Executable != "" {
 		env = append(env, "CLAUDELESS_BIN="+p.Executable)
@@ -130,7 +130,7 @@ func mcpOptions(sys *process.System, p *Plan) mcp.Options {
 		negotiation = mcp.NegotiateLegacy
 	}
 	return mcp.Options{
-		ClientVersion: p.Version, Negotiation: negotiation, Environ: environ, CWD: p.CWD, ConnectTimeout: envMillis(sys, "MCP_TIMEOUT", 0), ToolTimeout: toolTimeout(sys, p.Scenario),
+		ClientVersion: p.Version, Negotiation: negotiation, Environ: environ, CWD: p.CWD, ConnectTimeout: envMillis(sys, "MCP_TIMEOUT", 0), ToolTimeout: mcpToolTimeout(sys, p.Scenario),
 		Credentials: mcp.Credentials{Path: p.credentialsPath(), Time: sys.Now},
 		Batch:       mcp.Batch{Local: envInt(sys, "MCP_SERVER_CONNECTION_BATCH_SIZE"), Remote: envInt(sys, "MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE")},
 	}
@@ -143,8 +143,8 @@ func (p *Plan) credentialsPath() string {
 	return filepath.Join(p.State, ".credentials.json")
 }
 
-// toolTimeout returns the limit of MCP calls; an MCP_TOOL_TIMEOUT below a second counts as one second (spec: mcp 4.1).
-func toolTimeout(sys *process.System, s Scenario) time.Duration {
+// mcpToolTimeout returns the limit of MCP calls; an MCP_TOOL_TIMEOUT below a second counts as one second (spec: mcp 4.1).
+func mcpToolTimeout(sys *process.System, s Scenario) time.Duration {
 	if d := envMillis(sys, "MCP_TOOL_TIMEOUT", 0); d > 0 {
 		return max(d, time.Second)
 	}

@@ -75,7 +75,7 @@ func (r *planResolver) loadScenario() (err error) {
 func (r *planResolver) resolveModel() (err error) {
 	r.plan.Model = initialModel(r.sys, r.flags, r.plan)
 	r.plan.Scenario.Engine = scenarios.EngineOptions{Env: r.sys.Environ, Args: r.sys.Args[1:], CWD: r.plan.CWD}
-	r.plan.Scenario.Failure, err = parseFailure(r.flags.Failure)
+	r.plan.Scenario.Failure, err = failureOfFlag(r.flags.Failure)
 	if r.plan.Profile.Environment().Credential == claudecode.CredentialNone {
 		r.plan.Scenario.Failure = &scenarios.Failure{Type: scenarios.FailNotLoggedIn}
 	}
@@ -142,7 +142,7 @@ func loadScenario(name string, at Directories) (Scenario, error) {
 
 // findScenario returns the path of the scenario; empty means none. A name without a slash that is not a file selects a
 // scenario of the library. Without a name, it looks for claudeless.toml in the working and the state directory.
-func findScenario(name string, at Directories) (path string, library bool) {
+func findScenario(name string, at Directories) (path string, isFromLibrary bool) {
 	if name != "" {
 		path = at.Abs(name)
 		if _, err := os.Stat(path); err != nil && !strings.ContainsAny(name, `/\`) {
@@ -176,8 +176,8 @@ func (r *planResolver) createClock() error {
 	return nil
 }
 
-// parseFailure returns the failure of --failure; nil means none.
-func parseFailure(name string) (*scenarios.Failure, error) {
+// failureOfFlag returns the failure of --failure; nil means none.
+func failureOfFlag(name string) (*scenarios.Failure, error) {
 	if name == "" {
 		return nil, nil
 	}

@@ -20,7 +20,7 @@ import (
 
 func recordOptions(sys *process.System, f *flags.Flags, p *Plan) RecordOptions {
 	o := RecordOptions{
-		Run: journalRun(sys, f, p), Gates: gate.Dir(sys.Environ), Debug: f.Debug || f.DebugFile != "" || f.DebugToStderr, DebugToStderr: f.DebugToStderr,
+		Run: journalRunLine(sys, f, p), Gates: gate.Dir(sys.Environ), Debug: f.Debug || f.DebugFile != "" || f.DebugToStderr, DebugToStderr: f.DebugToStderr,
 		DebuggerURL: f.Debugger, DebuggerToken: sys.Getenv("CLAUDELESS_DEBUGGER_TOKEN"),
 	}
 	if f.Capture != "" {
@@ -37,7 +37,7 @@ func recordOptions(sys *process.System, f *flags.Flags, p *Plan) RecordOptions {
 	return o
 }
 
-func journalRun(sys *process.System, f *flags.Flags, p *Plan) journal.Run {
+func journalRunLine(sys *process.System, f *flags.Flags, p *Plan) journal.Run {
 	line := journal.Run{
 		Argv: sys.Args, CWD: p.CWD, Env: map[string]string{}, Model: claudecode.ResolveModel(p.Model.Name),
 		PermissionMode: string(p.Permission.Mode), Scenario: p.Scenario.Name, ScenarioFile: p.Scenario.Path,

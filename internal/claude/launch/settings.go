@@ -71,7 +71,7 @@ func (r *planResolver) readSettings() error {
 	if r.plan.Identity, err = resolveCLIVersionEntrypointAndAPIKeySource(r.sys, r.flags, r.plan); err != nil {
 		return err
 	}
-	r.plan.Environ = childEnviron(r.sys, r.plan)
+	r.plan.Environ = environOfStartedPrograms(r.sys, r.plan)
 	r.plan.Servers.Client = mcpOptions(r.sys, r.plan)
 	if r.flags.PermissionMode == "" && r.plan.Scenario.PermissionMode == "" && initialPermissionMode(r.flags, r.plan) == string(protocol.ModeBypass) {
 		return r.sys.PermissionBypassError()
@@ -367,7 +367,7 @@ func noticesAboutIneffectiveRulesAndSettings(f *flags.Flags, p *Plan) string {
 		}
 		if text.HasContent && instead != "" && text.Content != "*" && text.Content != "" {
 			line("Permission %s rule (%s): %s is not matched by file permission checks — only %s(path) rules are. "+
-				"Write %[4]s(%s): it covers all %[6]s tools.", r.Behavior, ruleOrigin(p, r), r.Text, instead, text.Content, kind)
+				"Write %[4]s(%s): it covers all %[6]s tools.", r.Behavior, ruleOriginText(p, r), r.Text, instead, text.Content, kind)
 		}
 	}
 	line("%s%s", incompleteRulesMessage("allow", "--allowedTools", f.AllowedTools), incompleteRulesMessage("deny", "--disallowedTools", f.DisallowedTools))
@@ -402,7 +402,7 @@ func incompleteRulesMessage(behavior, flag string, list []string) string {
 		"text after \")\". A rule that contains \")\" may have been split there: write it in permissions.%s of the settings.%s\n", flag, odd[0], harm, behavior, more)
 }
 
-func ruleOrigin(p *Plan, r permission.Rule) string {
+func ruleOriginText(p *Plan, r permission.Rule) string {
 	if r.Source == "cliArg" {
 		if r.Behavior == permission.BehaviorAllow {
 			return "--allowed-tools"

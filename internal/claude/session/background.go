@@ -32,11 +32,11 @@ type backgroundTasksAndAgents struct {
 	state         *simulator.SessionState
 	showAgentText atomic.Bool       // show what agents say while a turn waits for them
 	options       simulator.Options // options of the main conversation, set before its first turn
-	tempDir       tempDir
+	tempDir       lazyTempDir
 }
 
-// tempDir is a temporary directory. It is created at its first use and removed when the session is closed.
-type tempDir struct {
+// lazyTempDir is a temporary directory. It is created at its first use and removed when the session is closed.
+type lazyTempDir struct {
 	once sync.Once
 	dir  *proc.TempDir // nil means that the directory does not exist yet
 }
@@ -154,7 +154,7 @@ func (i *worktreeAgentTools) closeToolsOfAllAgents() {
 // builtinToolsForCaller returns the built-in tools that run a call. An agent in a worktree has separate tools.
 func (t *toolbox) builtinToolsForCaller(call protocol.ToolUse) *builtin.Tools {
 	if call.Agent != nil && call.Agent.Dir != "" {
-		if a, ok := t.isolated.find(call.Agent.ID); ok {
+		if a, ok := t.worktreeAgents.find(call.Agent.ID); ok {
 			return a.tools
 		}
 	}
@@ -191,9 +191,9 @@ func (b *backgroundTasksAndAgents) IsolateAgent(ctx context.Context, id string) 
 		return "", realCLITextError("Cannot create agent worktree: not in a git repository and no WorktreeCreate hooks are configured. " +
 			"Configure WorktreeCreate/WorktreeRemove hooks in settings.json to use worktree isolation with other VCS systems.")
 	}
-	t.isolated.gitLock.Lock()
+	t.worktreeAgents.gitLock.Lock()
 	w, err := git.Add(ctx, gitworktree.Options{Top: top, Name: "agent-" + id})
-	t.isolated.gitLock.Unlock()
+	t.worktreeAgents.gitLock.Unlock()
 	if err != nil {
 		return "", err
 	}
@@ -203,19 +203,19 @@ func (b *backgroundTasksAndAgents) IsolateAgent(ctx context.Context, id string) 
 	if err != nil {
 		return "", err
 	}
-	t.isolated.addAgent(id, worktreeAgent{w, tools})
+	t.worktreeAgents.addAgent(id, worktreeAgent{w, tools})
 	return w.Path, nil
 }
 
 // ReleaseAgent removes the worktree of an agent. If the worktree has changes or cannot be removed, ReleaseAgent keeps the
 // worktree and returns its path and branch.
 func (b *backgroundTasksAndAgents) ReleaseAgent(ctx context.Context, id string) (path, branch string) {
-	a, ok := b.tools.isolated.find(id)
+	a, ok := b.tools.worktreeAgents.find(id)
 	if !ok {
 		return "", ""
 	}
-	b.tools.isolated.gitLock.Lock()
-	defer b.tools.isolated.gitLock.Unlock()
+	b.tools.worktreeAgents.gitLock.Lock()
+	defer b.tools.worktreeAgents.gitLock.Unlock()
 	git := gitworktree.Git{Environ: b.tools.options.Environ}
 	if git.UnsavedWork(ctx, a.tree) != (gitworktree.UnsavedWork{}) || git.Remove(ctx, a.tree) != nil {
 		return a.tree.Path, a.tree.Branch

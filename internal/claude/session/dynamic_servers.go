@@ -18,48 +18,49 @@ func (v *sessionMCPServers) startInBackground(ctx context.Context) error {
 		return err
 	}
 	go func() { // returns when the servers have settled or ctx is cancelled
-		defer close(v.dynamic.settled)
-		if v.dynamic.err = v.manager.Settle(ctx); v.dynamic.err == nil {
+		defer close(v.lateServers.settled)
+		if v.lateServers.err = v.manager.Settle(ctx); v.lateServers.err == nil {
 			v.reportUnstartedServers()
-			v.dynamic.err = v.checkRequiredServersStarted()
+			v.lateServers.err = v.checkRequiredServersStarted()
 		}
 	}()
 	return nil
 }
 
-// waitConnected waits until the servers have settled. Without an initialize request, it then connects the host's servers.
-func (v *sessionMCPServers) waitConnected(ctx context.Context) error {
+// waitUntilSettled waits until the servers have settled. Without an initialize request, it then connects the host's servers.
+func (v *sessionMCPServers) waitUntilSettled(ctx context.Context) error {
 	select {
-	case <-v.dynamic.settled:
+	case <-v.lateServers.settled:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if v.dynamic.err != nil {
-		return v.dynamic.err
+	if v.lateServers.err != nil {
+		return v.lateServers.err
 	}
-	v.dynamic.mu.Lock()
-	introduced := v.dynamic.hostConnected
-	v.dynamic.mu.Unlock()
+	v.lateServers.mu.Lock()
+	introduced := v.lateServers.hostConnected
+	v.lateServers.mu.Unlock()
 	if !introduced {
-		return v.connectHosted(ctx, nil)
+		return v.connectServersInsideHost(ctx, nil)
 	}
-	if v.dynamic.hostConnecting.Swap(false) {
+	if v.lateServers.hostConnecting.Swap(false) {
 		return v.manager.Settle(ctx)
 	}
 	return nil
 }
 
-// connectHosted connects the MCP servers that run inside the host: those of --mcp-config, and those with the given names.
-func (v *sessionMCPServers) connectHosted(ctx context.Context, names []string) error {
-	v.dynamic.mu.Lock()
-	v.dynamic.hostConnected = true
-	v.dynamic.mu.Unlock()
+// connectServersInsideHost connects the MCP servers that run inside the host: those of --mcp-config, and those with the
+// given names.
+func (v *sessionMCPServers) connectServersInsideHost(ctx context.Context, names []string) error {
+	v.lateServers.mu.Lock()
+	v.lateServers.hostConnected = true
+	v.lateServers.mu.Unlock()
 	var list []mcp.ServerConfig
 	for _, s := range v.plan.InHost {
-		list = appendIfNew(list, s)
+		list = appendServerIfNameIsNew(list, s)
 	}
 	for _, name := range names {
-		list = appendIfNew(list, mcp.ServerConfig{Name: name, Type: "sdk"})
+		list = appendServerIfNameIsNew(list, mcp.ServerConfig{Name: name, Type: "sdk"})
 	}
 	if len(list) == 0 {
 		return nil
@@ -68,25 +69,25 @@ func (v *sessionMCPServers) connectHosted(ctx context.Context, names []string) e
 	return err
 }
 
-func appendIfNew(list []mcp.ServerConfig, s mcp.ServerConfig) []mcp.ServerConfig {
+func appendServerIfNameIsNew(list []mcp.ServerConfig, s mcp.ServerConfig) []mcp.ServerConfig {
 	if slices.ContainsFunc(list, func(o mcp.ServerConfig) bool { return o.Name == s.Name }) {
 		return list
 	}
 	return append(list, s)
 }
 
-// addPluginServers stores servers for connectPluginServers. They belong to plugins that the host has requested.
-func (v *sessionMCPServers) addPluginServers(servers []mcp.ServerConfig) {
-	v.dynamic.mu.Lock()
-	defer v.dynamic.mu.Unlock()
-	v.dynamic.pluginServers = append(v.dynamic.pluginServers, servers...)
+// queuePluginServers stores servers for connectPluginServers. They belong to plugins that the host has requested.
+func (v *sessionMCPServers) queuePluginServers(servers []mcp.ServerConfig) {
+	v.lateServers.mu.Lock()
+	defer v.lateServers.mu.Unlock()
+	v.lateServers.pluginServers = append(v.lateServers.pluginServers, servers...)
 }
 
 // connectPluginServers connects the stored servers together with the plugin servers of the plan.
 func (v *sessionMCPServers) connectPluginServers(ctx context.Context) error {
-	v.dynamic.mu.Lock()
-	all := slices.Clone(v.dynamic.pluginServers)
-	v.dynamic.mu.Unlock()
+	v.lateServers.mu.Lock()
+	all := slices.Clone(v.lateServers.pluginServers)
+	v.lateServers.mu.Unlock()
 	if len(all) == 0 {
 		return nil
 	}
@@ -126,7 +127,7 @@ func (v *sessionMCPServers) replaceHostServers(ctx context.Context, object json.
 		limit := ctx
 		if source == "sdk" { // servers inside the host are reachable only after the host has received its response
 			limit = alreadyCancelledContext(ctx)
-			v.dynamic.hostConnecting.Store(true)
+			v.lateServers.hostConnecting.Store(true)
 		}
 		change, err := v.manager.SetServers(limit, source, bySource[source])
 		if err != nil && limit.Err() == nil {

@@ -14,7 +14,7 @@ import (
 // refused (observed with 2.1.330). The zero value means no effect before the message ends. Calls of agents have no early effect,
 // and neither have valid calls that write a file, because they read the file first.
 func (t *toolbox) FirstVisibleCallEffect(ctx context.Context, call protocol.ToolUse) simulator.CallFirstEffect {
-	if t.policy.canned.HasResult(call) {
+	if t.policy.cannedResults.HasResult(call) {
 		return simulator.CallFirstEffect{}
 	}
 	call.ObservedInput = t.builtinToolsForCaller(call).ObservedInput(call)
@@ -36,7 +36,7 @@ func (t *toolbox) FirstVisibleCallEffect(ctx context.Context, call protocol.Tool
 	case call.Name == "AskUserQuestion":
 		first.Point = simulator.StreamPointBeforeBlockStop
 	}
-	if first.Point == simulator.StreamPointAfterMessage && len(t.callGates.scenarioThenDebuggerGates()) == 0 {
+	if first.Point == simulator.StreamPointAfterMessage && len(t.breakpointGates.scenarioThenDebuggerGates()) == 0 {
 		switch {
 		case agent.IsAgentTool(call.Name), call.Name == "Skill" && t.skills.forksAgent(call):
 			first = simulator.CallFirstEffect{Point: simulator.StreamPointAfterBlockStop, Starts: true}

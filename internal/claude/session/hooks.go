@@ -25,16 +25,16 @@ import (
 
 type sessionHooks struct {
 	*hook.Runner
-	state      *simulator.SessionState
-	workspace  toolsAndCurrentDir
-	records    *recorder
-	showFrames bool // emit an event when a hook starts and when it ends
-	disabled   bool
+	state         *simulator.SessionState
+	workspace     toolsAndCurrentDir
+	records       *recorder
+	showFrames    bool // emit an event when a hook starts and when it ends
+	hooksDisabled bool
 }
 
 // newSessionHooks reads the hooks of the settings (spec: cli-contract 5.5).
 func newSessionHooks(plan launch.Plan, state *simulator.SessionState, b toolsAndCurrentDir, p *permissionPolicy) *sessionHooks {
-	h := &sessionHooks{state: state, workspace: b, records: p.records, showFrames: plan.Output.HookEvents, disabled: plan.Settings.DisableAllHooks || plan.Customization.HooksDisabled()}
+	h := &sessionHooks{state: state, workspace: b, records: p.records, showFrames: plan.Output.HookEvents, hooksDisabled: plan.Settings.DisableAllHooks || plan.Customization.HooksDisabled()}
 	id := p.records.ID()
 	o := hook.Options{
 		CWD: plan.CWD, DisplayCWD: plan.Scenario.WorkingDirectory, SessionID: id, TranscriptPath: p.records.transcript.Path(),
@@ -48,7 +48,7 @@ func newSessionHooks(plan launch.Plan, state *simulator.SessionState, b toolsAnd
 	if plan.Clock.IsRepeatable() {
 		o.ProgressEvery = -1
 	}
-	if host := p.servers.requests.host; host != nil {
+	if host := p.servers.requestAnswerer.host; host != nil {
 		o.Callback = host.CallHook
 	}
 	for _, h := range plan.Settings.Hooks {
@@ -57,7 +57,7 @@ func newSessionHooks(plan launch.Plan, state *simulator.SessionState, b toolsAnd
 		}
 		o.Settings = append(o.Settings, hook.Source{Name: string(h.Source), Raw: h.Raw})
 	}
-	if !h.disabled {
+	if !h.hooksDisabled {
 		for _, parts := range plan.Catalog.PluginParts() {
 			o.Settings = append(o.Settings, pluginHooks(parts))
 		}
@@ -79,7 +79,7 @@ func pluginHooks(parts catalog.PluginParts) hook.Source {
 
 // replaceSource replaces the hooks of a skill or an agent, unless hooks are disabled.
 func (h *sessionHooks) replaceSource(s hook.Source) {
-	if h.disabled {
+	if h.hooksDisabled {
 		return
 	}
 	for _, w := range h.Replace(s) {
@@ -105,13 +105,13 @@ func (h *sessionHooks) RunHooks(ctx context.Context, in protocol.HookInput) (fee
 
 // skillLibrary holds the skills and commands that the model may load.
 type skillLibrary struct {
-	catalog    *catalog.Catalog
-	policy     *permissionPolicy
-	hooks      *sessionHooks
-	allowed    atomic.Pointer[[]string] // skills that the model may load; nil means all
-	shell      command.Shell
-	state      *simulator.SessionState
-	hooksAdded sync.Map // names of skills with active hooks
+	catalog        *catalog.Catalog
+	policy         *permissionPolicy
+	hooks          *sessionHooks
+	loadableSkills atomic.Pointer[[]string] // skills that the model may load; nil means all
+	shell          command.Shell
+	state          *simulator.SessionState
+	hooksAdded     sync.Map // names of skills with active hooks
 }
 
 func (l *skillLibrary) findCommand(name string) (catalog.Command, bool) {
@@ -170,7 +170,7 @@ func forkedSkill(k catalog.Command, text string) agent.ForkedSkill {
 func (l *skillLibrary) Check(name string) error {
 	name = strings.TrimPrefix(name, "/")
 	k, ok := l.findCommand(name)
-	allowed := l.allowed.Load()
+	allowed := l.loadableSkills.Load()
 	reserved := " Ask the user to run /" + name + " themselves — it cannot be invoked via the Skill tool."
 	switch {
 	case name == "":

@@ -75,15 +75,18 @@ func homeShortened(path, home string) string {
 // not have; they are not written if the program runs under the name claude.
 func (s *Session) RunLog() runLog { return s.records }
 
-// WaitTurnReady waits until the MCP servers have settled, so that a turn may start. It returns the error of a failed start.
-func (s *Session) WaitTurnReady(ctx context.Context) error { return s.servers.waitConnected(ctx) }
+// WaitUntilTurnMayStart waits until the MCP servers have settled, so that a turn may start. It returns the error of a
+// failed start.
+func (s *Session) WaitUntilTurnMayStart(ctx context.Context) error {
+	return s.servers.waitUntilSettled(ctx)
+}
 
 // WaitServersSettled waits until each server has connected or failed, or until the context of Start
 // is cancelled. It is only for sessions with a host: without one, it never returns.
-func (s *Session) WaitServersSettled() { <-s.servers.dynamic.settled }
+func (s *Session) WaitServersSettled() { <-s.servers.lateServers.settled }
 
-// Background reports whether background work is running or needs a turn, and whether another turn will certainly follow.
-func (s *Session) Background() (busy, owesTurn bool) {
+// BackgroundState reports whether background work is running or needs a turn, and whether another turn will certainly follow.
+func (s *Session) BackgroundState() (busy, anotherTurnFollows bool) {
 	sim, release := s.conversation.lockSimulator()
 	defer release()
 	return sim.HasBackgroundWork(), sim.NeedsTurnAfterBackgroundWork()
@@ -91,16 +94,19 @@ func (s *Session) Background() (busy, owesTurn bool) {
 
 // BackgroundEvents yields the events of background work. It ends when work needs a turn, no work is left, or ctx is cancelled.
 func (s *Session) BackgroundEvents(ctx context.Context) Events {
-	return s.recordEvents(s.conversation.sim.BackgroundEvents(ctx))
+	return s.recordAndYieldEvents(s.conversation.simulator.BackgroundEvents(ctx))
 }
 
 // RunStartHooks runs the SessionStart hooks before the first turn and returns their frames.
 func RunStartHooks(ctx context.Context, s *Session) []protocol.Event {
-	return simulator.RunStartHooks(ctx, s.conversation.sim)
+	return simulator.RunStartHooks(ctx, s.conversation.simulator)
 }
 
-// TakeNotice returns the prompt for a turn that is needed because of background work, or false if no turn is needed.
-func (s *Session) TakeNotice() (protocol.UserMessage, bool) { return s.conversation.sim.NextNotice() }
+// TakePromptAboutBackgroundWork returns the prompt for a turn that is needed because of background work, or false if no
+// turn is needed.
+func (s *Session) TakePromptAboutBackgroundWork() (protocol.UserMessage, bool) {
+	return s.conversation.simulator.NextNotice()
+}
 
 // HostConfiguration has options that a host may set, instead of flags, before the first turn.
 type HostConfiguration struct {
@@ -110,8 +116,8 @@ type HostConfiguration struct {
 	ToolAliases  map[string]string
 }
 
-// Configure applies the options of a host.
-func (s *Session) Configure(c HostConfiguration) error {
+// ConfigureBeforeFirstTurn applies the options that a host sets before the first turn.
+func (s *Session) ConfigureBeforeFirstTurn(c HostConfiguration) error {
 	prompt := s.plan.Prompt
 	if c.SystemPrompt != nil {
 		prompt.System, prompt.ReplacesSystem = *c.SystemPrompt, true
@@ -138,7 +144,7 @@ func (s *Session) ApplyHostOptions(o HostOptions) {
 		s.background.showAgentText.Store(true)
 	}
 	if o.Skills != nil {
-		s.library.allowed.Store(&o.Skills)
+		s.library.loadableSkills.Store(&o.Skills)
 	}
 }
 
@@ -149,20 +155,20 @@ func (s *Session) History() []transcript.Message { return s.records.transcript.H
 // the MCP servers of the plugin; [Session.ConnectHostServers] connects these servers.
 func (s *Session) AddPlugins(dirs []string, withServers map[string]bool) {
 	for _, parts := range s.plan.Catalog.AddPlugins(launch.FileTreeBelowDir, dirs...) {
-		if !s.hooks.disabled {
+		if !s.hooks.hooksDisabled {
 			for _, w := range s.hooks.Add(pluginHooks(parts)) {
 				s.records.WarnOnStderr(w.Text)
 			}
 		}
 		if withServers[parts.Dir] && !s.plan.Servers.NoPluginServers {
-			s.servers.addPluginServers(s.plan.PluginServers(parts))
+			s.servers.queuePluginServers(s.plan.PluginServers(parts))
 		}
 	}
 }
 
 // ConnectHostServers connects the servers inside the host, including the named ones, and the servers of the host's plugins.
 func (s *Session) ConnectHostServers(ctx context.Context, names []string) error {
-	if err := s.servers.connectHosted(ctx, names); err != nil {
+	if err := s.servers.connectServersInsideHost(ctx, names); err != nil {
 		return err
 	}
 	return s.servers.connectPluginServers(ctx)
@@ -185,27 +191,27 @@ func (s *Session) Rename(title string) {
 func RecordInTranscriptBetweenTurns(s *Session, events ...protocol.Event) {
 	s.conversation.queueTranscriptChange(func() {
 		for _, ev := range events {
-			s.records.warnUnsaved(s.records.transcript.Record(ev))
+			s.records.warnTranscriptNotSaved(s.records.transcript.Record(ev))
 		}
 	})
 }
 
-// RecordSoon adds an event to the transcript, before the next event of a turn.
-func RecordSoon(s *Session, ev protocol.Event) {
+// RecordBeforeNextEvent adds an event to the transcript, before the next event of a turn.
+func RecordBeforeNextEvent(s *Session, ev protocol.Event) {
 	s.conversation.mu.Lock()
 	defer s.conversation.mu.Unlock()
-	s.conversation.changesAtNextEvent = append(s.conversation.changesAtNextEvent, func() { s.records.warnUnsaved(s.records.transcript.Record(ev)) })
+	s.conversation.changesAtNextEvent = append(s.conversation.changesAtNextEvent, func() { s.records.warnTranscriptNotSaved(s.records.transcript.Record(ev)) })
 }
 
-// RecordQueue records in the transcript that the prompt queue of the terminal has changed. text is
+// RecordQueueChange records in the transcript that the prompt queue of the terminal has changed. text is
 // the prompt that was added to the queue or taken back; if it is empty, the line has no content.
-func RecordQueue(s *Session, operation, text string) {
+func RecordQueueChange(s *Session, operation, text string) {
 	line := protocol.QueueLine{Type: "queue-operation", Operation: operation, Timestamp: s.plan.Clock.Now().UTC().Format("2006-01-02T15:04:05.000Z"), SessionID: s.ID()}
 	if text != "" {
 		line.Content = &text
 	}
 	raw, _ := protocol.Marshal(line) // strings can be encoded
-	RecordSoon(s, &protocol.RawTranscriptOnlyLine{Line: raw})
+	RecordBeforeNextEvent(s, &protocol.RawTranscriptOnlyLine{Line: raw})
 }
 
 // ApplyPendingTranscriptChanges makes the changes of the transcript that wait for the end of a
@@ -238,7 +244,9 @@ func RecordUserExitInTranscript(s *Session, exitCommandPromptID string) {
 	if h := s.records.checkpoints; h != nil && !h.IsEmpty() {
 		exitCommandPromptID = "" // with checkpoints, the real CLI does not record the command
 	}
-	s.conversation.queueTranscriptChange(func() { s.records.warnUnsaved(s.records.transcript.RecordCostsAndFilesAtExit(exitCommandPromptID)) })
+	s.conversation.queueTranscriptChange(func() {
+		s.records.warnTranscriptNotSaved(s.records.transcript.RecordCostsAndFilesAtExit(exitCommandPromptID))
+	})
 }
 
 // Model returns the current model, as the API names it.
@@ -253,7 +261,7 @@ func (s *Session) SetModel(name string) {
 func (s *Session) Cost() slash.Cost {
 	s.conversation.mu.Lock()
 	defer s.conversation.mu.Unlock()
-	return s.conversation.cost
+	return s.conversation.costAfterLastTurn
 }
 
 // ContextUsage returns how much of the context window is used, for /context.

@@ -68,16 +68,16 @@ func (v *toolInventory) builtinListingOptions(hasServerResources bool) builtinTo
 }
 
 func (v *toolInventory) offeredBuiltinTools(hasResources bool) []string {
-	return listTools(v.builtinListingOptions(hasResources))
+	return builtinToolsInInitOrder(v.builtinListingOptions(hasResources))
 }
 
 // initEventBuiltinTools returns the built-in tools that init lists. Tools that the session's agent
 // must not use are left out. Unlike a deny rule for Bash, this does not add Glob and Grep.
 func (v *toolInventory) initEventBuiltinTools(hasResources bool) []string {
 	o := v.builtinListingOptions(hasResources)
-	all := listTools(o)
+	all := builtinToolsInInitOrder(o)
 	o.Disallowed = slices.Concat(o.Disallowed, v.plan.Hidden)
-	return slices.DeleteFunc(listTools(o), func(name string) bool { return !slices.Contains(all, name) })
+	return slices.DeleteFunc(builtinToolsInInitOrder(o), func(name string) bool { return !slices.Contains(all, name) })
 }
 
 // hasBuiltinTool reports whether the session has a built-in tool: one that init lists, or Glob or Grep, which agents without
@@ -176,7 +176,7 @@ type builtinToolListingOptions struct {
 	Profile      claudecode.Profile
 }
 
-func defaultTools() []string { return claudecode.ToolsListed(claudecode.InitListsToolAlways) }
+func toolsListedByDefault() []string { return claudecode.ToolsListed(claudecode.InitListsToolAlways) }
 
 // toolsListedOnRequest are listed only if --tools or --allowedTools names them.
 func toolsListedOnRequest() []string {
@@ -194,9 +194,9 @@ func taskToolsOrTodoWrite(o builtinToolListingOptions) []string {
 	return taskTools()
 }
 
-// listTools returns the built-in tools in the order of the init event: as the session's agent lists them, otherwise alphabetical
-// with Task first.
-func listTools(o builtinToolListingOptions) []string {
+// builtinToolsInInitOrder returns the built-in tools in the order of the init event: as the session's agent lists them,
+// otherwise alphabetical with Task first.
+func builtinToolsInInitOrder(o builtinToolListingOptions) []string {
 	var list []string
 	switch {
 	case !o.IsDefault():
@@ -204,7 +204,7 @@ func listTools(o builtinToolListingOptions) []string {
 	case o.Bare:
 		list = []string{"Bash", "Edit", "Read"}
 	default:
-		list = append(defaultTools(), optionalToolsNamedByAllowRules(o)...)
+		list = append(toolsListedByDefault(), optionalToolsNamedByAllowRules(o)...)
 		if o.HasTaskList {
 			list = append(list, taskToolsOrTodoWrite(o)...)
 		}
@@ -247,7 +247,7 @@ func listTools(o builtinToolListingOptions) []string {
 }
 
 func requestedToolsThatExist(o builtinToolListingOptions) []string {
-	known := append(defaultTools(), toolsListedOnRequest()...)
+	known := append(toolsListedByDefault(), toolsListedOnRequest()...)
 	if o.HostAnswers {
 		known = append(known, toolsThatAskUser()...)
 	}

@@ -73,7 +73,7 @@ func TestTools(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.o.Profile = claudecode.ProfileFor(claudecode.DefaultVersion)
-			if diff := cmp.Diff(tt.want, strings.Join(listTools(tt.o), " ")); diff != "" {
+			if diff := cmp.Diff(tt.want, strings.Join(builtinToolsInInitOrder(tt.o), " ")); diff != "" {
 				t.Errorf("tools (-want +got):\n%s", diff)
 			}
 		})

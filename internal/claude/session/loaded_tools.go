@@ -30,31 +30,32 @@ func newLoadedTools(history []transcript.Message) *loadedTools {
 	return l
 }
 
-func (l *loadedTools) add(call protocol.ToolUse, names ...string) {
+func (l *loadedTools) markLoaded(call protocol.ToolUse, names ...string) {
 	for _, name := range names {
 		l.LoadOrStore(loadedTool{call.AgentID(), name}, call.Round)
 	}
 }
 
-// addUnsentSchema adds the schema of a deferred tool to the result of a failed call, unless the model had it when it wrote the call.
-func (t *toolbox) addUnsentSchema(call protocol.ToolUse, def protocol.Tool, result *protocol.ToolResult) {
+// addUnsentSchemaToFailedResult adds the schema of a deferred tool to the result of a failed call, unless the model had
+// it when it wrote the call.
+func (t *toolbox) addUnsentSchemaToFailedResult(call protocol.ToolUse, def protocol.Tool, result *protocol.ToolResult) {
 	var schema bytes.Buffer
-	round, isLoaded := t.loaded.Load(loadedTool{call.AgentID(), call.Name})
+	round, isLoaded := t.loadedTools.Load(loadedTool{call.AgentID(), call.Name})
 	if result.UnsentSchema = nil; t.servers.isSearchable(def) && (!isLoaded || round == call.Round) && json.Compact(&schema, def.InputSchema) == nil {
 		result.UnsentSchema = schema.Bytes()
 	}
 }
 
-// recordLoadedTools records the tools that ToolSearch finds. An error of an MCP server can contain the schema of its tool: it
-// removes the schema if the model already has it, and otherwise records that the model now has it.
-func (t *toolbox) recordLoadedTools(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
+// runCallAndRecordLoadedTools records the tools that ToolSearch finds. An error of an MCP server can contain the schema
+// of its tool: it removes the schema if the model already has it, and otherwise records that the model now has it.
+func (t *toolbox) runCallAndRecordLoadedTools(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 	result, err := next.Execute(ctx, call)
 	if found, isSearch := result.Output.(executor.SearchOutput); isSearch {
-		t.loaded.add(call, found.Matches...)
+		t.loadedTools.markLoaded(call, found.Matches...)
 	}
-	if def, known := t.servers.tool(call.Name); known && result.UnsentSchema != nil {
-		t.addUnsentSchema(call, def, &result.ToolResult)
-		t.loaded.add(call, call.Name)
+	if def, known := t.servers.findTool(call.Name); known && result.UnsentSchema != nil {
+		t.addUnsentSchemaToFailedResult(call, def, &result.ToolResult)
+		t.loadedTools.markLoaded(call, call.Name)
 	}
 	return result, err
 }

@@ -74,7 +74,7 @@ func openDebugLog(plan launch.Plan, stderr io.Writer, sessionID string) (log *de
 	case path == "":
 		path = filepath.Join(plan.State, "debug", sessionID+".txt")
 	}
-	file, err := openLog(path)
+	file, err := openLogFileToAppend(path)
 	if err != nil {
 		return nil, fmt.Errorf("opening the debug log: %w", err)
 	}
@@ -88,7 +88,7 @@ func newDebugLog(plan launch.Plan, w io.WriteCloser) *debugLog {
 	return &debugLog{w, plan.Clock, redact.New(redact.Options{Environ: plan.Environ})}
 }
 
-func openLog(path string) (*os.File, error) {
+func openLogFileToAppend(path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}

@@ -24,12 +24,12 @@ import (
 // permissionPolicy decides which calls are allowed, and selects the prompter that answers permission questions.
 type permissionPolicy struct {
 	*permission.Policy
-	servers  *sessionMCPServers
-	records  *recorder
-	catalog  *catalog.Catalog
-	settings launch.Permission
-	canned   executor.CannedOptions
-	answers  map[string]string // the scenario's answers to questions to the user
+	servers         *sessionMCPServers
+	records         *recorder
+	catalog         *catalog.Catalog
+	settings        launch.Permission
+	cannedResults   executor.CannedOptions
+	scriptedAnswers map[string]string // the scenario's answers to questions to the user
 }
 
 type toolsAndCurrentDir interface {
@@ -38,9 +38,9 @@ type toolsAndCurrentDir interface {
 }
 
 func newPermissionPolicy(plan launch.Plan, b toolsAndCurrentDir, v *sessionMCPServers) (*permissionPolicy, error) {
-	p := &permissionPolicy{servers: v, records: v.records, catalog: plan.Catalog, settings: plan.Permission, canned: cannedResultOptions(plan.Scenario)}
+	p := &permissionPolicy{servers: v, records: v.records, catalog: plan.Catalog, settings: plan.Permission, cannedResults: cannedResultOptions(plan.Scenario)}
 	if te := plan.Scenario.ToolExecution; te != nil {
-		p.answers = te.Tools["AskUserQuestion"].Answers
+		p.scriptedAnswers = te.Tools["AskUserQuestion"].Answers
 	}
 	var err error
 	p.Policy, err = permission.New(permission.Options{
@@ -80,8 +80,8 @@ func cannedResultOptions(scenario launch.Scenario) executor.CannedOptions {
 // autoApproves reports whether the scenario lets a tool run without asking. AskUserQuestion also runs without asking if
 // the scenario has answers to its questions and no prompter (host or tool) is set.
 func (p *permissionPolicy) autoApproves(tool string) bool {
-	answered := tool == "AskUserQuestion" && p.settings.PromptTool == "" && len(p.answers) > 0
-	return p.canned.Tools[tool].AutoApprove || answered
+	answered := tool == "AskUserQuestion" && p.settings.PromptTool == "" && len(p.scriptedAnswers) > 0
+	return p.cannedResults.Tools[tool].AutoApprove || answered
 }
 
 func (p *permissionPolicy) skillNeedsPermission(name string) bool {

@@ -177,8 +177,8 @@ func (r *recorder) journalMissedResultsAndNextUnplayedStep(ctx context.Context) 
 	if r.journal == nil {
 		return
 	}
-	for _, m := range r.scenario.newMisses() {
-		r.journal.Write(expectationRecord(m))
+	for _, m := range r.scenario.takeNewMisses() {
+		r.journal.Write(journalLineOfExpectation(m))
 	}
 	last := r.lastResult.Load()
 	if last.Subtype == "error_during_execution" || strings.HasPrefix(last.TerminalReason, "aborted") || last.DeferredToolUse != nil {
@@ -201,7 +201,7 @@ func (r *recorder) judgeExpectations(exitCode int) (unmet []string) {
 	if r.journal != nil {
 		whole := r.journal.WithoutSession()
 		for _, j := range judged {
-			whole.Write(expectationRecord(j))
+			whole.Write(journalLineOfExpectation(j))
 		}
 	}
 	for _, j := range append(r.scenario.UnmetResults(), judged...) {
@@ -244,9 +244,9 @@ func (r *recorder) sessionIDOfLastInitOrTranscript() string {
 
 func (r *recorder) ID() string { return r.transcript.ID() }
 
-func (r *recorder) SetTitle(title string) { r.warnUnsaved(r.transcript.SetTitle(title)) }
+func (r *recorder) SetTitle(title string) { r.warnTranscriptNotSaved(r.transcript.SetTitle(title)) }
 
-func (r *recorder) warnUnsaved(err error) {
+func (r *recorder) warnTranscriptNotSaved(err error) {
 	if err != nil {
 		r.WarnOnStderr("the session is not saved: " + err.Error())
 	}
@@ -261,7 +261,7 @@ func (r *recorder) recordFileCheckpoints(ev protocol.Event) {
 	}
 }
 
-func (r *recorder) saveToolResult(name string, data []byte) (string, error) {
+func (r *recorder) saveToolResultFile(name string, data []byte) (string, error) {
 	dir := r.transcript.ToolResultsDir()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
@@ -311,10 +311,10 @@ func (r *recorder) writeLines(lines []journal.Body, err error) {
 
 // WarnOnStderr writes a warning to stderr, without secrets.
 func (r *recorder) WarnOnStderr(text string) {
-	fmt.Fprintf(r.stderr, "claudeless: warning: %s\n", r.hideSecrets(text))
+	fmt.Fprintf(r.stderr, "claudeless: warning: %s\n", r.redactSecrets(text))
 }
 
-func (r *recorder) hideSecrets(text string) string {
+func (r *recorder) redactSecrets(text string) string {
 	return redact.New(redact.Options{Environ: r.environ}).String(text)
 }
 
@@ -342,15 +342,15 @@ func (p *scenarioProgress) addToExpectationSummary(lines ...journal.Body) {
 	}
 }
 
-// newMisses returns the unexpected results since its last call.
-func (p *scenarioProgress) newMisses() []scenarios.ExpectationResult {
+// takeNewMisses returns the unexpected results since its last call.
+func (p *scenarioProgress) takeNewMisses() []scenarios.ExpectationResult {
 	all := p.UnmetResults()
 	fresh := all[min(p.missesReported, len(all)):]
 	p.missesReported = len(all)
 	return fresh
 }
 
-func expectationRecord(j scenarios.ExpectationResult) journal.Expectation {
+func journalLineOfExpectation(j scenarios.ExpectationResult) journal.Expectation {
 	return journal.Expectation{File: j.At.File, Line: j.At.Line, Text: j.Text, Met: j.IsMet, Got: j.Actual}
 }
 
@@ -370,7 +370,7 @@ func startTelemetry(ctx context.Context, plan launch.Plan, t *transcript.Transcr
 		return nil
 	}
 	e := &telemetryExport{ctx: context.WithoutCancel(ctx), hooks: hooks, state: state, quit: make(chan struct{}), stopped: make(chan struct{}), recorder: telemetry.Open(telemetry.Options{
-		Config: plan.Records.Telemetry, Clock: plan.Clock, Version: plan.Version, Machine: describeMachine(plan), SessionID: t.ID(), Resumed: t.Resumed(),
+		Config: plan.Records.Telemetry, Clock: plan.Clock, Version: plan.Version, Machine: telemetryMachine(plan), SessionID: t.ID(), Resumed: t.Resumed(),
 		CustomBaseURL: !plan.Profile.Environment().UsesDefaultURL, Interactive: plan.Records.Run.Interactive, Hooks: registeredHooks(plan),
 	})}
 	go func() {
@@ -380,7 +380,7 @@ func startTelemetry(ctx context.Context, plan launch.Plan, t *transcript.Transcr
 	return e
 }
 
-func describeMachine(plan launch.Plan) telemetry.Machine {
+func telemetryMachine(plan launch.Plan) telemetry.Machine {
 	user := sha256.Sum256([]byte("user of " + plan.State))
 	m := telemetry.Machine{Arch: runtime.GOARCH, OS: runtime.GOOS, UserID: hex.EncodeToString(user[:])}
 	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil { // only on Linux; elsewhere the value is omitted

@@ -24,12 +24,12 @@ type scriptedModelOptions struct {
 	Stdout io.Writer
 	// Gates is the directory of the gates, at which steps wait until another process releases them; empty means none.
 	Gates   string
-	Names   modelNames
+	Names   modelNameResolver
 	Records runLog
 }
 
-// modelNames maps model names to those that the environment sets for them.
-type modelNames interface{ ResolveModelName(name string) string }
+// modelNameResolver maps model names to those that the environment sets for them.
+type modelNameResolver interface{ ResolveModelName(name string) string }
 
 // runLog receives the journal lines of a run, such as findings, and its warnings.
 type runLog interface {
@@ -39,16 +39,18 @@ type runLog interface {
 	WarnUnlessRunAsClaude(text string)
 }
 
-type scriptedModel struct{ o scriptedModelOptions }
+type scriptedModel struct{ options scriptedModelOptions }
 
 func newScriptedModel(o scriptedModelOptions) *scriptedModel { return &scriptedModel{o} }
 
 // ResolveModelName returns the model name to which the environment maps name.
-func (p *scriptedModel) ResolveModelName(name string) string { return p.o.Names.ResolveModelName(name) }
+func (p *scriptedModel) ResolveModelName(name string) string {
+	return p.options.Names.ResolveModelName(name)
+}
 
 func (p *scriptedModel) MainModelOrFailingModel() simulator.Model {
-	failure := p.o.Failure
-	if name := procio.ArmFault(p.o.Stdout, p.o.Fault); name != "" && failure == nil {
+	failure := p.options.Failure
+	if name := procio.ArmFault(p.options.Stdout, p.options.Fault); name != "" && failure == nil {
 		failure = scenarios.FailureByName(name)
 	}
 	if failure == nil {
@@ -58,10 +60,10 @@ func (p *scriptedModel) MainModelOrFailingModel() simulator.Model {
 }
 
 func (p *scriptedModel) AgentModel(script *protocol.SubagentScript) simulator.Model {
-	if p.o.Failure != nil {
-		return failingModel{p.o.Failure}
+	if p.options.Failure != nil {
+		return failingModel{p.options.Failure}
 	}
-	return scriptedAgentModel{p, p.o.Engine.Subagent(script)}
+	return scriptedAgentModel{p, p.options.Engine.Subagent(script)}
 }
 
 type scriptedAgentModel struct {
@@ -82,14 +84,14 @@ func (a scriptedAgentModel) Next(ctx context.Context, r scenarios.Request) (scen
 // reportTemplateErrors records an endless rule, a failed expression and each missing value of a reply in the journal.
 func (p *scriptedModel) reportTemplateErrors(ctx context.Context, reply scenarios.Reply, err error) {
 	if broken, ok := errors.AsType[*scenarios.ScriptError](err); ok && ctx.Err() == nil {
-		p.o.Records.WriteJournal(journal.NewFailedExpressionFinding(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
+		p.options.Records.WriteJournal(journal.NewFailedExpressionFinding(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
 	}
 	if reply.IsEndless {
-		p.o.Records.WriteJournal(journal.NewEndlessRuleFinding(reply.Rule.Name, reply.Rule.File, reply.Rule.Line))
+		p.options.Records.WriteJournal(journal.NewEndlessRuleFinding(reply.Rule.Name, reply.Rule.File, reply.Rule.Line))
 	}
 	for _, path := range reply.Missing {
-		p.o.Records.WarnUnlessRunAsClaude("`" + path + "` in a template has no value (" + reply.Rule.String() + ")")
-		p.o.Records.WriteJournal(journal.NewMissingTemplateValueFinding(reply.Rule.File, reply.Rule.Line, path))
+		p.options.Records.WarnUnlessRunAsClaude("`" + path + "` in a template has no value (" + reply.Rule.String() + ")")
+		p.options.Records.WriteJournal(journal.NewMissingTemplateValueFinding(reply.Rule.File, reply.Rule.Line, path))
 	}
 }
 
@@ -102,12 +104,12 @@ func (m failingModel) Next(context.Context, scenarios.Request) (scenarios.Reply,
 // Next returns the reply of the engine after waiting at the gates of its step. A fault of the reply is activated first:
 // it affects the output from then on, or turns the reply into a failure.
 func (p *scriptedModel) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error) {
-	reply, err := p.o.Engine.Next(ctx, r)
+	reply, err := p.options.Engine.Next(ctx, r)
 	p.reportTemplateErrors(ctx, reply, err)
 	if err != nil {
 		return reply, err
 	}
-	if name := procio.ArmFault(p.o.Stdout, reply.Fault); name != "" && reply.Failure == nil {
+	if name := procio.ArmFault(p.options.Stdout, reply.Fault); name != "" && reply.Failure == nil {
 		reply.Failure = scenarios.FailureByName(name)
 	}
 	return reply, p.waitAtGates(ctx, reply)
@@ -122,15 +124,15 @@ func (p *scriptedModel) waitAtGates(ctx context.Context, reply scenarios.Reply) 
 			continue
 		}
 		err := errNoGates
-		if p.o.Gates != "" {
+		if p.options.Gates != "" {
 			err = p.waitForGateRelease(ctx, g.name, g.own)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err != nil {
-			p.o.Records.WarnOnStderr("gate " + g.name + ": " + err.Error()) // the run continues
-			p.o.Records.WriteJournal(journal.NewUnreleasedGateFinding(g.name, err.Error(), "claudeless gates release "+g.name, reply.Rule.File, reply.Rule.Line))
+			p.options.Records.WarnOnStderr("gate " + g.name + ": " + err.Error()) // the run continues
+			p.options.Records.WriteJournal(journal.NewUnreleasedGateFinding(g.name, err.Error(), "claudeless gates release "+g.name, reply.Rule.File, reply.Rule.Line))
 		}
 	}
 	return nil
@@ -142,17 +144,17 @@ var errNoGates = errors.New("the scenario waits at a gate, but CLAUDELESS_GATES 
 // step, and waitForGateRelease first records that the step has reached the gate.
 func (p *scriptedModel) waitForGateRelease(ctx context.Context, gateName string, recordsArrival bool) error {
 	if recordsArrival {
-		if err := gate.MarkGateReached(p.o.Gates, gateName); err != nil {
+		if err := gate.MarkGateReached(p.options.Gates, gateName); err != nil {
 			return err
 		}
-		p.o.Records.WriteJournal(journal.Gate{Name: gateName, Event: "reached"})
+		p.options.Records.WriteJournal(journal.Gate{Name: gateName, Event: "reached"})
 	}
-	err := gate.AwaitReleased(ctx, p.o.Gates, gateName, gate.DefaultMaxWaitAtGate)
+	err := gate.AwaitReleased(ctx, p.options.Gates, gateName, gate.DefaultMaxWaitAtGate)
 	switch {
 	case err == nil:
-		p.o.Records.WriteJournal(journal.Gate{Name: gateName, Event: "released"})
+		p.options.Records.WriteJournal(journal.Gate{Name: gateName, Event: "released"})
 	case errors.Is(err, gate.ErrGateWaitTimedOut):
-		p.o.Records.WriteJournal(journal.Gate{Name: gateName, Event: "timeout"})
+		p.options.Records.WriteJournal(journal.Gate{Name: gateName, Event: "timeout"})
 	}
 	return err
 }

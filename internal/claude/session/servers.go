@@ -47,21 +47,21 @@ type HostCallbacks interface {
 }
 
 type sessionMCPServers struct {
-	plan        launch.Servers
-	inventory   *toolInventory
-	records     *recorder
-	requests    serverRequestAnswerer
-	results     mcpResultFilesAndJournal
-	progress    io.Writer       // shows a line about servers that are still starting; nil means no line
-	manager     *mcp.Manager    // nil means no servers
-	callContext context.Context // like the context of Start, but never cancelled; for requests to servers outside of calls
-	dynamic     *dynamicServers
+	plan            launch.Servers
+	inventory       *toolInventory
+	records         *recorder
+	requestAnswerer serverRequestAnswerer
+	resultFiles     mcpResultFilesAndJournal
+	progress        io.Writer       // shows a line about servers that are still starting; nil means no line
+	manager         *mcp.Manager    // nil means no servers
+	callContext     context.Context // like the context of Start, but never cancelled; for requests to servers outside of calls
+	lateServers     *lateServers
 
 	warnsOfUnstarted bool // servers that did not start are also reported on stderr
 }
 
-// dynamicServers is the state of servers that connect after the start, such as those inside the host or of its plugins.
-type dynamicServers struct {
+// lateServers is the state of servers that connect after the start, such as those inside the host or of its plugins.
+type lateServers struct {
 	settled        chan struct{} // closed when every server that Start connects has connected or failed
 	err            error         // why the start failed; read it only after settled is closed
 	hostConnecting atomic.Bool   // servers of the host may still be connecting
@@ -74,23 +74,23 @@ type dynamicServers struct {
 func newSessionMCPServers(plan launch.Plan, state *simulator.SessionState, host Host, r *recorder) *sessionMCPServers {
 	return &sessionMCPServers{
 		plan: plan.Servers, inventory: newToolInventory(plan, state), records: r,
-		requests: serverRequestAnswerer{scenario: plan.Scenario, model: plan.Model.Name, host: host}, results: mcpResultFilesAndJournal{r, plan.Clock},
-		progress: plan.Progress, dynamic: &dynamicServers{settled: make(chan struct{})},
+		requestAnswerer: serverRequestAnswerer{scenario: plan.Scenario, model: plan.Model.Name, host: host}, resultFiles: mcpResultFilesAndJournal{r, plan.Clock},
+		progress: plan.Progress, lateServers: &lateServers{settled: make(chan struct{})},
 		warnsOfUnstarted: !plan.AsClaude && !plan.Servers.Required,
 	}
 }
 
-func (v *sessionMCPServers) createManager(roots []string, capture bool) error {
-	if len(v.plan.Configs) == 0 && v.requests.host == nil {
+func (v *sessionMCPServers) createManager(roots []string, recordsCalls bool) error {
+	if len(v.plan.Configs) == 0 && v.requestAnswerer.host == nil {
 		return nil
 	}
 	o := v.plan.Client
 	o.Servers, o.Roots, o.SessionID = v.plan.Configs, roots, v.records.transcript.ID()
-	o.Files, o.Elicit, o.Sample = v.results, v.requests.elicit, v.requests.samplingAnswerer()
-	if capture {
-		o.Observer = v.results
+	o.Files, o.Elicit, o.Sample = v.resultFiles, v.requestAnswerer.answerElicitation, v.requestAnswerer.samplingAnswerer()
+	if recordsCalls {
+		o.Observer = v.resultFiles
 	}
-	if host := v.requests.host; host != nil {
+	if host := v.requestAnswerer.host; host != nil {
 		o.SDK = host.SendToServer
 	}
 	var err error
@@ -98,8 +98,8 @@ func (v *sessionMCPServers) createManager(roots []string, capture bool) error {
 	return err
 }
 
-// start connects the servers and waits until they have settled.
-func (v *sessionMCPServers) start(ctx context.Context) error {
+// startAndWaitUntilSettled connects the servers and waits until they have settled.
+func (v *sessionMCPServers) startAndWaitUntilSettled(ctx context.Context) error {
 	v.callContext = context.WithoutCancel(ctx)
 	if v.manager == nil {
 		v.reportUnstartedServers()
@@ -150,7 +150,7 @@ func (v *sessionMCPServers) checkRequiredServersStarted() error {
 	if !v.plan.Required || len(lines) == 0 {
 		return nil
 	}
-	return process.Verbatimf("%s", v.records.hideSecrets(strings.Join(lines, "\n")))
+	return process.Verbatimf("%s", v.records.redactSecrets(strings.Join(lines, "\n")))
 }
 
 type failedServerStart struct{ name, reason string }
@@ -172,18 +172,19 @@ func (v *sessionMCPServers) serversThatDidNotStart() []failedServerStart {
 	return all
 }
 
-// tools returns the tools of the servers, and the built-in tools for their resources. --tools does not restrict them.
-func (v *sessionMCPServers) tools() executor.Composite {
+// toolsAndResourceTools returns the tools of the servers, and the built-in tools for their resources. --tools does not
+// restrict them.
+func (v *sessionMCPServers) toolsAndResourceTools() executor.Composite {
 	if v.manager == nil {
 		return nil
 	}
 	return executor.Composite{
 		executor.Hide(v.inventory.isMCPToolDenied)(executor.MCP{Manager: v.manager}),
-		executor.Hide(func(t protocol.Tool) bool { return v.inventory.isDisallowed(t.Name) })(executor.Resources{Manager: v.manager, SaveBlob: v.results.saveResource}),
+		executor.Hide(func(t protocol.Tool) bool { return v.inventory.isDisallowed(t.Name) })(executor.Resources{Manager: v.manager, SaveBlob: v.resultFiles.saveResource}),
 	}
 }
 
-func (v *sessionMCPServers) tool(name string) (protocol.Tool, bool) {
+func (v *sessionMCPServers) findTool(name string) (protocol.Tool, bool) {
 	if v.manager == nil {
 		return protocol.Tool{}, false
 	}
@@ -205,7 +206,7 @@ func (v *sessionMCPServers) reconnectFailedServerOfCall(ctx context.Context, cal
 		return "", false
 	}
 	failureNoteForModel, _ = v.manager.TryReconnect(ctx, call.Name, call.ID)
-	_, isToolKnown = v.tool(call.Name)
+	_, isToolKnown = v.findTool(call.Name)
 	return failureNoteForModel, isToolKnown
 }
 
@@ -249,9 +250,9 @@ type serverRequestAnswerer struct {
 	host     Host   // nil means no host
 }
 
-// elicit answers a server's question to the user: from the scenario, or else from the host. If neither answers, it
+// answerElicitation answers a server's question to the user: from the scenario, or else from the host. If neither answers, it
 // cancels the question, like the real CLI in print mode.
-func (a serverRequestAnswerer) elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
+func (a serverRequestAnswerer) answerElicitation(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
 	scripted := a.scenario.MCP.Elicitation
 	switch {
 	case scripted == nil && a.host != nil:
@@ -364,11 +365,11 @@ func (v *sessionMCPServers) callToolForHook(ctx context.Context, server, tool st
 
 // SaveBlob saves a binary result of an MCP server in the transcript's directory. It implements mcp.Files.
 func (r mcpResultFilesAndJournal) SaveBlob(server, mediaType string, data []byte) (string, error) {
-	return r.records.saveToolResult(r.fileName(server, "blob", extensionOf(mediaType)), data)
+	return r.records.saveToolResultFile(r.fileName(server, "blob", extensionOf(mediaType)), data)
 }
 
 func (r mcpResultFilesAndJournal) saveResource(index int, mediaType string, data []byte) (string, error) {
-	return r.records.saveToolResult(fmt.Sprintf("mcp-resource-%d-%d-%s%s", r.clock.Now().UnixMilli(), index, r.newSixCharacterID(), extensionOf(mediaType)), data)
+	return r.records.saveToolResultFile(fmt.Sprintf("mcp-resource-%d-%d-%s%s", r.clock.Now().UnixMilli(), index, r.newSixCharacterID(), extensionOf(mediaType)), data)
 }
 
 func extensionOf(mediaType string) string {
@@ -387,7 +388,7 @@ func (r mcpResultFilesAndJournal) SaveText(tool protocol.Tool, name, text string
 	if name == "" {
 		name = r.fileName(tool.Server, tool.RawName, ".txt")
 	}
-	return r.records.saveToolResult(name, []byte(text))
+	return r.records.saveToolResultFile(name, []byte(text))
 }
 
 func (r mcpResultFilesAndJournal) fileName(server, kind, ext string) string {

@@ -51,14 +51,14 @@ type Session struct {
 
 // conversation holds the simulator and the data that is recorded between its turns.
 type conversation struct {
-	records  *recorder
-	endCause func() error // returns why the context of Start was cancelled, or nil if it was not
+	records               *recorder
+	causeOfCancelledStart func() error // returns why the context of Start was cancelled, or nil if it was not
 
 	delayedResults []*protocol.Result // used only by the running turn
 
 	mu                 sync.Mutex // guards the following fields
-	sim                *simulator.Simulator
-	cost               slash.Cost // costs at the end of the last turn
+	simulator          *simulator.Simulator
+	costAfterLastTurn  slash.Cost // costs at the end of the last turn
 	changesAtTurnEnd   []func()   // changes of the transcript that wait for the end of the turn
 	changesAtNextEvent []func()   // changes of the transcript that wait for the next event
 }
@@ -73,7 +73,7 @@ func Open(plan launch.Plan, host Host) (*Session, error) {
 		return nil, err
 	}
 	s.context.records = s.records
-	s.conversation = &conversation{records: s.records, endCause: func() error { return nil }}
+	s.conversation = &conversation{records: s.records, causeOfCancelledStart: func() error { return nil }}
 	s.state.BeginConversation(s.records.ID(), s.records.transcript.Path())
 	s.state.SetModel(s.plan.Model.Name)
 	if last := s.records.transcript.PreviousReply(); last != nil && !plan.Model.IsExplicit {
@@ -82,14 +82,14 @@ func Open(plan launch.Plan, host Host) (*Session, error) {
 	s.state.SetEffort(s.plan.Model.Effort)
 	s.state.SetOutputStyle(s.plan.Settings.OutputStyleName())
 	s.state.SetTitle(s.plan.Customization.Title)
-	if err := s.build(host); err != nil {
+	if err := s.buildParts(host); err != nil {
 		s.records.closeLogs()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *Session) build(host Host) error {
+func (s *Session) buildParts(host Host) error {
 	plan := s.plan
 	s.servers = newSessionMCPServers(plan, s.state, host, s.records)
 	var err error
@@ -147,10 +147,10 @@ func (s *Session) simulatorOptions(prompt launch.SystemPrompt) (simulator.Option
 				Resumed: t.Resumed(), Forked: plan.Transcript.Fork && t.Resumed(), Setup: plan.Customization.Setup, Agent: plan.Customization.Agent,
 				Title: t.Title(), HookTexts: t.SessionStartHookOutputs(), CustomizationsDisabled: plan.Customization.HooksDisabled() || plan.Settings.DisableAllHooks, PreviousReply: t.PreviousReply(), Continue: plan.Transcript.Continue && t.Resumed() && !plan.Transcript.Fork, Instructions: instructionHooks(plan.Customization.Memories),
 			},
-			Context: s.context, Transcript: queueFlushingTranscript{t, s.conversation, s.servers.requests.host}, Tasks: s.background.tasks, Commands: slashCommands(s), Mentions: mentionedFileReader{s.tools, plan.CWD, plan.Home}, Costs: t.PreviousCosts(),
+			Context: s.context, Transcript: queueFlushingTranscript{t, s.conversation, s.servers.requestAnswerer.host}, Tasks: s.background.tasks, Commands: slashCommands(s), Mentions: mentionedFileReader{s.tools, plan.CWD, plan.Home}, Costs: t.PreviousCosts(),
 		},
 	}
-	if host := s.servers.requests.host; host != nil {
+	if host := s.servers.requestAnswerer.host; host != nil {
 		o.Main.Prompts = host
 	}
 	if use, message, ok := t.Deferred(); ok {
@@ -176,32 +176,32 @@ func slashCommands(s *Session) *command.Set {
 
 // Start waits for the start-up time of the plan's pace, connects the servers, and tells the
 // breakpoints and the debugger which tools exist. With a host, the servers connect in the background;
-// [Session.WaitTurnReady] waits for them. After ctx is cancelled, the session yields no more results.
+// [Session.WaitUntilTurnMayStart] waits for them. After ctx is cancelled, the session yields no more results.
 func (s *Session) Start(ctx context.Context) error {
-	s.conversation.endCause = func() error { return context.Cause(ctx) }
+	s.conversation.causeOfCancelledStart = func() error { return context.Cause(ctx) }
 	if err := s.plan.Clock.Sleep(ctx, s.plan.Limits.Pace.Start); err != nil {
 		return err
 	}
 	s.records.telemetry = startTelemetry(ctx, s.plan, s.records.transcript, s.state, s.hooks.Runner)
-	if s.servers.requests.host != nil {
+	if s.servers.requestAnswerer.host != nil {
 		return s.servers.startInBackground(ctx)
 	}
-	if err := s.servers.start(ctx); err != nil {
+	if err := s.servers.startAndWaitUntilSettled(ctx); err != nil {
 		return err
 	}
-	return s.tools.callGates.register(ctx, s.tools)
+	return s.tools.breakpointGates.sendToolsToGates(ctx, s.tools)
 }
 
 func (c *conversation) replaceSimulator(sim *simulator.Simulator) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.sim = sim
+	c.simulator = sim
 }
 
 // lockSimulator returns the simulator for queries between turns and prevents its replacement until release is called.
 func (c *conversation) lockSimulator() (sim *simulator.Simulator, release func()) {
 	c.mu.Lock()
-	return c.sim, c.mu.Unlock
+	return c.simulator, c.mu.Unlock
 }
 
 // queueTranscriptChange delays a change of the transcript until a turn begins or ends, or the session is closed.
@@ -226,20 +226,20 @@ func (c *conversation) runTranscriptChanges(changes *[]func()) {
 	}
 }
 
-// queueFlushingTranscript is a transcript that makes the changes queued by [RecordSoon] before it records an event.
+// queueFlushingTranscript is a transcript that makes the changes queued by [RecordBeforeNextEvent] before it records an event.
 type queueFlushingTranscript struct {
 	*transcript.Transcript
 	conversation *conversation
-	host         Host // if it has a method BeforeFinalReply, it is called before a reply without calls is recorded
+	host         Host // if it has a method RecordDequeuedBeforeFinalReply, it is called before a reply without calls is recorded
 }
 
 func (t queueFlushingTranscript) Record(ev protocol.Event) error {
-	if t.conversation.endCause() != nil {
+	if t.conversation.causeOfCancelledStart() != nil {
 		return nil // after a signal, the transcript gets only its closing lines
 	}
-	queue, isQueue := t.host.(interface{ BeforeFinalReply() })
+	queue, isQueue := t.host.(interface{ RecordDequeuedBeforeFinalReply() })
 	if a, ok := ev.(*protocol.Assistant); isQueue && ok && a.ParentToolUseID == nil && a.Final != nil && len(a.Final.Calls) == 0 {
-		queue.BeforeFinalReply()
+		queue.RecordDequeuedBeforeFinalReply()
 	}
 	t.conversation.runTranscriptChanges(&t.conversation.changesAtNextEvent)
 	return t.Transcript.Record(ev)
@@ -248,12 +248,12 @@ func (t queueFlushingTranscript) Record(ev protocol.Event) error {
 func (c *conversation) copyCostFromSimulator() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.cost = c.sim.Cost()
+	c.costAfterLastTurn = c.simulator.Cost()
 }
 
 // PromptToRunDeferredCall returns the prompt that runs the call deferred by an earlier process; false means no such call.
 func (s *Session) PromptToRunDeferredCall() (prompt protocol.UserMessage, hasDeferredCall bool) {
-	return s.conversation.sim.DeferredPrompt()
+	return s.conversation.simulator.DeferredPrompt()
 }
 
 // Turn runs one prompt. If ctx is cancelled, the turn still ends with a result.
@@ -262,7 +262,7 @@ func (s *Session) Turn(ctx context.Context, in protocol.UserMessage) Events {
 		s.conversation.applyPendingTranscriptChanges()
 		defer s.conversation.copyCostFromSimulator()
 		defer s.conversation.applyPendingTranscriptChanges()
-		s.recordEvents(delayResultsWhileAgentsWork(s, s.conversation.sim.Turn(ctx, in)))(yield)
+		s.recordAndYieldEvents(delayResultsWhileAgentsWork(s, s.conversation.simulator.Turn(ctx, in)))(yield)
 	}
 }
 
@@ -271,11 +271,11 @@ func (s *Session) Turn(ctx context.Context, in protocol.UserMessage) Events {
 func (s *Session) PlayPrompts(ctx context.Context, prompts []protocol.UserMessage) Events {
 	var all []Events
 	for _, in := range prompts {
-		turn := delayResultsWhileAgentsWork(s, s.conversation.sim.Turn(ctx, in))
+		turn := delayResultsWhileAgentsWork(s, s.conversation.simulator.Turn(ctx, in))
 		all = append(all, s.records.promptLifecycleEvents(in, "started"), turn, s.records.promptLifecycleEvents(in, "completed"))
 	}
-	all = append(all, delayResultsWhileAgentsWork(s, s.conversation.sim.WaitForBackground(ctx, s.plan.Limits.BackgroundCeiling)), unrecordedDelayedResults(s))
-	return s.recordEvents(func(yield func(protocol.Event, error) bool) {
+	all = append(all, delayResultsWhileAgentsWork(s, s.conversation.simulator.WaitForBackground(ctx, s.plan.Limits.BackgroundCeiling)), unrecordedDelayedResults(s))
+	return s.recordAndYieldEvents(func(yield func(protocol.Event, error) bool) {
 		for _, events := range all {
 			for ev, err := range events {
 				if !yield(ev, err) || err != nil {
@@ -289,7 +289,7 @@ func (s *Session) PlayPrompts(ctx context.Context, prompts []protocol.UserMessag
 // delayResultsWhileAgentsWork delays results while agents work in the background, as the real CLI does if no more prompts
 // can arrive. Delayed results precede the next result that is not delayed; see also [DelayedResults].
 func delayResultsWhileAgentsWork(s *Session, events Events) Events {
-	host := s.servers.requests.host
+	host := s.servers.requestAnswerer.host
 	return func(yield func(protocol.Event, error) bool) {
 		for ev, err := range events {
 			result, isResult := ev.(*protocol.Result)
@@ -312,13 +312,13 @@ func delayResultsWhileAgentsWork(s *Session, events Events) Events {
 }
 
 // DelayedResults yields the results that are still delayed when a session ends, with the total usage.
-func DelayedResults(s *Session) Events { return s.recordEvents(unrecordedDelayedResults(s)) }
+func DelayedResults(s *Session) Events { return s.recordAndYieldEvents(unrecordedDelayedResults(s)) }
 
 func unrecordedDelayedResults(s *Session) Events {
 	return func(yield func(protocol.Event, error) bool) {
 		delayed := s.conversation.delayedResults
 		s.conversation.delayedResults = nil
-		s.conversation.sim.RefreshTotals(delayed)
+		s.conversation.simulator.RefreshTotals(delayed)
 		for _, result := range delayed {
 			if !yield(result, nil) {
 				return
@@ -327,12 +327,12 @@ func unrecordedDelayedResults(s *Session) Events {
 	}
 }
 
-// recordEvents records and yields each event of a turn. If the context of Start is cancelled, it yields the cause instead of a result.
-func (s *Session) recordEvents(events Events) Events {
+// recordAndYieldEvents records and yields each event of a turn. If the context of Start is cancelled, it yields the cause instead of a result.
+func (s *Session) recordAndYieldEvents(events Events) Events {
 	return func(yield func(protocol.Event, error) bool) {
 		for ev, err := range events {
-			if _, isResult := ev.(*protocol.Result); isResult && s.conversation.endCause() != nil {
-				yield(nil, s.conversation.endCause())
+			if _, isResult := ev.(*protocol.Result); isResult && s.conversation.causeOfCancelledStart() != nil {
+				yield(nil, s.conversation.causeOfCancelledStart())
 				return
 			}
 			if err == nil {
@@ -356,14 +356,14 @@ func (s *Session) Close(ctx context.Context) {
 	s.conversation.applyPendingTranscriptChanges()
 	s.background.close()
 	s.tools.builtin.Close()
-	s.tools.isolated.closeToolsOfAllAgents()
-	s.conversation.sim.Close(ctx, "")
+	s.tools.worktreeAgents.closeToolsOfAllAgents()
+	s.conversation.simulator.Close(ctx, "")
 	s.servers.close(ctx)
 	total := &protocol.Result{SubagentStats: &protocol.SubagentStats{}}
-	s.conversation.sim.RefreshTotals([]*protocol.Result{total})
+	s.conversation.simulator.RefreshTotals([]*protocol.Result{total})
 	s.records.transcript.SetCosts(total)
-	s.records.warnUnsaved(s.records.transcript.Close())
-	s.tools.callGates.closeGatesAndReportWarnings(s.records)
+	s.records.warnTranscriptNotSaved(s.records.transcript.Close())
+	s.tools.breakpointGates.closeGatesAndReportWarnings(s.records)
 	s.records.closeLogs()
 }
 
@@ -415,7 +415,7 @@ func RunShell(ctx context.Context, s *Session, command string) (stdout, stderr s
 	if err != nil {
 		return "", err.Error()
 	}
-	shell := executor.Chain(builtinToolExecutor{s.tools}, executor.Canned(s.policy.canned))
+	shell := executor.Chain(builtinToolExecutor{s.tools}, executor.Canned(s.policy.cannedResults))
 	result, err := shell.Execute(ctx, protocol.ToolUse{Type: "tool_use", Name: "Bash", Input: input})
 	if err != nil {
 		return "", err.Error()

@@ -185,7 +185,7 @@ func (s *sessionContext) SessionContext(agentID string) transcript.SessionContex
 	}
 	if slices.Contains(listed, "Agent") {
 		for _, a := range s.plan.Catalog.Agents() {
-			now.Agents = append(now.Agents, transcript.Listing{Name: a.Name, Text: "- " + a.Name + ": " + a.Description + " (Tools: " + agentTools(a) + ")", BuiltIn: a.Source == "built-in"})
+			now.Agents = append(now.Agents, transcript.Listing{Name: a.Name, Text: "- " + a.Name + ": " + a.Description + " (Tools: " + toolsTextOfAgent(a) + ")", BuiltIn: a.Source == "built-in"})
 		}
 	}
 	if slices.Contains(listed, "Skill") {
@@ -272,7 +272,7 @@ func (s *sessionContext) toolDefinitions(r agent.RequestingAgent, offered []stri
 	return tools, slices.Compact(deferred)
 }
 
-func agentTools(a catalog.Agent) string {
+func toolsTextOfAgent(a catalog.Agent) string {
 	switch {
 	case a.Tools != nil:
 		return strings.Join(a.Tools, ", ")
@@ -310,7 +310,7 @@ func (s *sessionContext) AgentWorktree(agentID string) string {
 	if agentID == "" {
 		return s.ChangedDirectory()
 	}
-	a, _ := s.tools.isolated.find(agentID)
+	a, _ := s.tools.worktreeAgents.find(agentID)
 	return a.tree.Path
 }
 
@@ -448,7 +448,7 @@ func (m mentionedFileReader) Open(ctx context.Context, named simulator.Mention) 
 		shown = path
 	}
 	if info.IsDir() {
-		return mentionedDir(path, shown)
+		return readMentionedDir(path, shown)
 	}
 	result := m.tools.builtin.ReadFile(ctx, path, named.FirstLine, named.Lines)
 	switch {
@@ -482,7 +482,7 @@ func mentionAsCall(tool string, input []byte, result string, attachment map[stri
 	return simulator.MentionContent{Text: result, Role: "user", Rendered: rendered, Attachment: attachment}
 }
 
-func mentionedDir(path, shown string) (simulator.MentionContent, bool) {
+func readMentionedDir(path, shown string) (simulator.MentionContent, bool) {
 	entries, err := os.ReadDir(path)
 	if err != nil {
 		return simulator.MentionContent{}, false

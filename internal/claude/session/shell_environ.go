@@ -12,8 +12,8 @@ import (
 	"github.com/claudeless/claudeless/internal/claude/launch"
 )
 
-// shellEnviron returns the environment of the commands that the model runs (observed with 2.1.329).
-func shellEnviron(plan launch.Plan, effort, sessionID, transcriptPath string) []string {
+// commandEnviron returns the environment of the commands that the model runs (observed with 2.1.329).
+func commandEnviron(plan launch.Plan, effort, sessionID, transcriptPath string) []string {
 	env := append(slices.Clone(plan.Environ),
 		"AI_AGENT="+aiAgentVariableValue(plan.Version, "agent"),
 		"CLAUDE_CODE_CHILD_SESSION=1",

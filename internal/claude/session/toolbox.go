@@ -31,7 +31,7 @@ type toolbox struct {
 	servers           *sessionMCPServers
 	policy            *permissionPolicy
 	inventory         *toolInventory
-	callGates         breakpointGates
+	breakpointGates   breakpointGates
 	instructions      *instructionFileTracker
 	aliases           map[string]string // requested tool → tool that runs instead; set by the host
 	sequentialAgents  bool              // agents run one after another, for a repeatable run
@@ -39,9 +39,9 @@ type toolbox struct {
 	hooks             *hook.Runner
 	prompter          permission.Prompter // answers questions about calls; nil means none
 	skills            *skillLibrary
-	isolated          worktreeAgentTools
+	worktreeAgents    worktreeAgentTools
 	agents            *agent.Agents
-	loaded            *loadedTools
+	loadedTools       *loadedTools
 }
 
 type toolboxDependencies struct {
@@ -58,7 +58,7 @@ func (t *toolbox) createToolsAndMiddleware(plan launch.Plan, deps toolboxDepende
 	var err error
 	t.options = builtin.Options{
 		CWD: plan.CWD, PID: plan.PID, AdditionalDirs: plan.Permission.DirectoryPaths(), OutputDir: mcpServers.records.transcript.ToolResultsDir(),
-		Environ: shellEnviron(plan, deps.state.Snapshot().Effort, mcpServers.records.ID(), mcpServers.records.transcript.Path()), Clock: plan.Clock, Allowed: t.inventory.hasBuiltinTool, Answers: pol.answers,
+		Environ: commandEnviron(plan, deps.state.Snapshot().Effort, mcpServers.records.ID(), mcpServers.records.transcript.Path()), Clock: plan.Clock, Allowed: t.inventory.hasBuiltinTool, Answers: pol.scriptedAnswers,
 		ReadFiles: mcpServers.records.transcript.ReadFiles(),
 		Hooks:     deps.hooks, Tasks: deps.background.tasks, Skills: deps.library, Modes: pol, Access: fileAccess{pol, t.inventory}, PlanFile: deps.background.planModeFilePath,
 	}
@@ -68,26 +68,27 @@ func (t *toolbox) createToolsAndMiddleware(plan launch.Plan, deps toolboxDepende
 	if t.builtin, err = builtin.New(t.options); err != nil {
 		return err
 	}
-	if t.callGates, err = newBreakpointGates(plan, t); err != nil {
+	if t.breakpointGates, err = newBreakpointGates(plan, t); err != nil {
 		return err
 	}
-	t.buildChain(plan, deps)
+	t.buildMiddlewareChain(plan, deps)
 	return nil
 }
 
-// buildChain puts the layers around the tools in order: hooks(permission(breakpoint(canned(recordLoadedTools(composite))))).
-func (t *toolbox) buildChain(plan launch.Plan, p toolboxDependencies) {
+// buildMiddlewareChain puts the layers around the tools in order:
+// hooks(permission(breakpoint(canned(runCallAndRecordLoadedTools(composite))))).
+func (t *toolbox) buildMiddlewareChain(plan launch.Plan, p toolboxDependencies) {
 	base := executor.Composite{simulator.StructuredOutputExecutor{}, p.background.agents}
-	base = append(base, t.servers.tools()...)
+	base = append(base, t.servers.toolsAndResourceTools()...)
 	base = append(base, t.newToolSearchOver(append(slices.Clone(base), t.builtin)), builtinToolExecutor{t})
 	around := layer.HookOptions{Runner: p.hooks.Runner, State: p.state, Location: t, Tools: t, Frames: plan.Output.HookEvents}
 	host := t.policy.selectPermissionPrompter(p.host)
 	permit := layer.PermissionOptions{Policy: t.policy.Policy, Ask: layer.AskHooksAndPrompterAtOnce(around, host), Tools: t, Clock: plan.Clock, ReportChanges: plan.Profile.Has(claudecode.FeatureEditResultsReportChangesMadeByHost), Files: newPermissionUpdateFiles(plan, t.servers.records)}
 	t.agents = p.background.agents
-	t.loaded = newLoadedTools(t.servers.records.transcript.History())
+	t.loadedTools = newLoadedTools(t.servers.records.transcript.History())
 	t.hooks, t.prompter, t.skills = p.hooks.Runner, host, p.library
 	t.Executor = executor.Chain(base,
-		layer.Hooks(around), layer.Permission(permit), t.callGates.middleware(plan, t.servers.records), executor.Canned(t.policy.canned), executor.Func(t.recordLoadedTools))
+		layer.Hooks(around), layer.Permission(permit), t.breakpointGates.middleware(plan, t.servers.records), executor.Canned(t.policy.cannedResults), executor.Func(t.runCallAndRecordLoadedTools))
 }
 
 func (t *toolbox) Dir() string { return t.builtin.Dir() }
@@ -102,7 +103,7 @@ func (t *toolbox) Mode() protocol.PermissionMode { return t.policy.Mode() }
 func (t *toolbox) Prepare(call protocol.ToolUse) simulator.ToolCallChanges {
 	p := simulator.ToolCallChanges{Input: t.builtinToolsForCaller(call).PrepareInput(call), ExecutedName: t.aliases[call.Name]}
 	call.Name = cmp.Or(p.ExecutedName, call.Name)
-	p.ReadOnly = (t.callGates.script == nil || !t.callGates.script.HasLimitedRule(call.Name)) && (builtin.ReadOnlyCall(call) || agent.IsAgentTool(call.Name) && !t.sequentialAgents)
+	p.ReadOnly = (t.breakpointGates.script == nil || !t.breakpointGates.script.HasLimitedRule(call.Name)) && (builtin.ReadOnlyCall(call) || agent.IsAgentTool(call.Name) && !t.sequentialAgents)
 	return p
 }
 
@@ -113,7 +114,7 @@ func (t *toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator
 	if _, known := t.Tool(call.Name); known {
 		t.agents.RecordToolKnownToCaller(call)
 	}
-	if !t.policy.canned.HasResult(call) {
+	if !t.policy.cannedResults.HasResult(call) {
 		ready.Refusal = t.callRefusalOrNil(ctx, call)
 	}
 	return ready
@@ -131,7 +132,7 @@ func (t *toolbox) callRefusalOrNil(ctx context.Context, call protocol.ToolUse) *
 	}
 	if refused := cmp.Or(executor.InputError(call), t.builtinToolsForCaller(call).Precheck(ctx, call)); refused != nil {
 		if def, _ := t.Tool(call.Name); strings.HasPrefix(refused.Content.Text, "<tool_use_error>InputValidationError: ") {
-			t.addUnsentSchema(call, def, refused)
+			t.addUnsentSchemaToFailedResult(call, def, refused)
 		}
 		return new(executor.ResultOf(*refused))
 	}
@@ -178,7 +179,7 @@ func (t *toolbox) CheckHookReplacedInput(ctx context.Context, call protocol.Tool
 }
 
 func (t *toolbox) Tool(name string) (protocol.Tool, bool) {
-	if def, ok := t.servers.tool(name); ok {
+	if def, ok := t.servers.findTool(name); ok {
 		return def, true
 	}
 	return t.builtin.Tool(name)
@@ -206,7 +207,7 @@ func newBreakpointGates(plan launch.Plan, t *toolbox) (breakpointGates, error) {
 	var g breakpointGates
 	var err error
 	if len(plan.Scenario.Breakpoints) > 0 {
-		g.script, err = debug.NewScriptedGate(debug.ScriptedGateOptions{Breakpoints: plan.Scenario.Breakpoints, Now: plan.Clock.Now, Resolve: t.canonicalName})
+		g.script, err = debug.NewScriptedGate(debug.ScriptedGateOptions{Breakpoints: plan.Scenario.Breakpoints, Now: plan.Clock.Now, Resolve: t.canonicalToolName})
 	}
 	if err == nil && plan.Records.DebuggerURL != "" {
 		g.debugger, err = rest.NewClient(rest.ClientOptions{Client: debug.ClientClaudelessRun, URL: plan.Records.DebuggerURL, Token: plan.Records.DebuggerToken})
@@ -239,8 +240,9 @@ func (g breakpointGates) middleware(plan launch.Plan, r *recorder) executor.Midd
 	}
 }
 
-// register sends the tools to the breakpoints of the scenario and to the debugger. It fails if the debugger cannot be reached.
-func (g breakpointGates) register(ctx context.Context, tools executor.Executor) error {
+// sendToolsToGates sends the tools to the breakpoints of the scenario and to the debugger. It fails if the debugger
+// cannot be reached.
+func (g breakpointGates) sendToolsToGates(ctx context.Context, tools executor.Executor) error {
 	all := g.scenarioThenDebuggerGates()
 	if len(all) == 0 {
 		return nil
@@ -269,7 +271,7 @@ func (g breakpointGates) closeGatesAndReportWarnings(r *recorder) {
 	}
 }
 
-func (t *toolbox) canonicalName(ctx context.Context, name string) string {
+func (t *toolbox) canonicalToolName(ctx context.Context, name string) string {
 	tools, err := t.Tools(ctx)
 	if err != nil {
 		return name

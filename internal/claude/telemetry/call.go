@@ -71,9 +71,9 @@ func (r *Recorder) describeCall(ev *protocol.ToolExecuted) toolCall {
 		parameters = [][2]string{{"subagent_type", in.SubagentType}}
 	}
 	v["tool_name"], v["tool_source"] = name, source
-	if r.o.ToolDetails {
+	if r.options.ToolDetails {
 		if len(parameters) > 0 {
-			v["tool_parameters"] = jsonObject(parameters)
+			v["tool_parameters"] = jsonObjectOfPairs(parameters)
 		}
 		v["full_command"], v["file_path"], v["skill_name"], v["subagent_type"] = in.Command, c.path, c.skill, in.SubagentType
 	}
@@ -121,7 +121,7 @@ func (c toolCall) errorType() string {
 	return "TelemetrySafeError"
 }
 
-func jsonObject(pairs [][2]string) string {
+func jsonObjectOfPairs(pairs [][2]string) string {
 	var b strings.Builder
 	for i, pair := range pairs {
 		b.WriteString([]string{"{", ","}[min(i, 1)])

@@ -55,7 +55,7 @@ type Target struct {
 // ReadConfig returns the telemetry configuration in the environment. The warnings name values that the real CLI
 // supports, but claudeless does not.
 func ReadConfig(getenv func(string) string) (c Config, warnings []string) {
-	if !isTrue(getenv("CLAUDE_CODE_ENABLE_TELEMETRY")) {
+	if !isTrueInEnvironment(getenv("CLAUDE_CODE_ENABLE_TELEMETRY")) {
 		return Config{}, nil
 	}
 	read := func(signal, interval string, fallback time.Duration) *Target {
@@ -70,15 +70,15 @@ func ReadConfig(getenv func(string) string) (c Config, warnings []string) {
 	}
 	c.Metrics = read(metricsSignalName, "OTEL_METRIC_EXPORT_INTERVAL", time.Minute)
 	c.Logs = read(logsSignalName, "OTEL_LOGS_EXPORT_INTERVAL", 5*time.Second)
-	if isTrue(getenv("CLAUDE_CODE_ENHANCED_TELEMETRY_BETA")) || isTrue(getenv("ENABLE_ENHANCED_TELEMETRY_BETA")) {
+	if isTrueInEnvironment(getenv("CLAUDE_CODE_ENHANCED_TELEMETRY_BETA")) || isTrueInEnvironment(getenv("ENABLE_ENHANCED_TELEMETRY_BETA")) {
 		c.Traces = read(tracesSignalName, "OTEL_TRACES_EXPORT_INTERVAL", 5*time.Second)
 	}
-	c.Prompts, c.Responses = isTrue(getenv("OTEL_LOG_USER_PROMPTS")), isTrue(getenv("OTEL_LOG_ASSISTANT_RESPONSES"))
-	c.ToolDetails, c.ToolContent = isTrue(getenv("OTEL_LOG_TOOL_DETAILS")), isTrue(getenv("OTEL_LOG_TOOL_CONTENT"))
-	c.Resource = splitPairs(getenv("OTEL_RESOURCE_ATTRIBUTES"))
+	c.Prompts, c.Responses = isTrueInEnvironment(getenv("OTEL_LOG_USER_PROMPTS")), isTrueInEnvironment(getenv("OTEL_LOG_ASSISTANT_RESPONSES"))
+	c.ToolDetails, c.ToolContent = isTrueInEnvironment(getenv("OTEL_LOG_TOOL_DETAILS")), isTrueInEnvironment(getenv("OTEL_LOG_TOOL_CONTENT"))
+	c.Resource = parseKeyValuePairs(getenv("OTEL_RESOURCE_ATTRIBUTES"))
 	c.Cumulative = strings.EqualFold(getenv("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE"), "cumulative")
 	c.NoSessionID = strings.EqualFold(getenv("OTEL_METRICS_INCLUDE_SESSION_ID"), "false")
-	c.AppVersion = isTrue(getenv("OTEL_METRICS_INCLUDE_VERSION"))
+	c.AppVersion = isTrueInEnvironment(getenv("OTEL_METRICS_INCLUDE_VERSION"))
 	c.FlushTimeout = parseMilliseconds(getenv("CLAUDE_CODE_OTEL_SHUTDOWN_TIMEOUT_MS"), 2*time.Second)
 	c.Terminal = cmp.Or(getenv("TERM_PROGRAM"), getenv("TERM"))
 	return c, warnings
@@ -124,11 +124,11 @@ func readTarget(getenv func(string) string, signal string) (*Target, string) {
 		t.URL = strings.TrimSuffix(cmp.Or(shared, "http://localhost:4318"), "/") + "/v1/" + strings.ToLower(signal)
 	}
 	own, shared = setting("HEADERS")
-	t.Headers = slices.Concat(splitPairs(shared), splitPairs(own))
+	t.Headers = slices.Concat(parseKeyValuePairs(shared), parseKeyValuePairs(own))
 	return t, ""
 }
 
-func isTrue(value string) bool {
+func isTrueInEnvironment(value string) bool {
 	return slices.Contains([]string{"1", "true", "yes", "on"}, strings.ToLower(strings.TrimSpace(value)))
 }
 

@@ -15,7 +15,7 @@ import (
 
 type recorderState struct {
 	started       bool
-	prompt        *protocol.PromptAccepted // prompt that is kept until the start of the session is recorded; nil means none
+	heldPrompt    *protocol.PromptAccepted // prompt that is kept until the start of the session is recorded; nil means none
 	promptID      string
 	sequence      int
 	interaction   spanData
@@ -65,9 +65,9 @@ func (r *Recorder) handleEvent(ev protocol.Event) {
 	case *protocol.Init:
 		r.recordSessionStart(ev)
 	case *protocol.FailedAPIRequestBeforeRetry:
-		line := r.conversation("", "")
+		line := r.findOrAddConversation("", "")
 		if line.attempts++; line.attempts == 1 {
-			line.firstFailure = r.o.Clock.Now()
+			line.firstFailure = r.options.Clock.Now()
 		}
 	case *protocol.Assistant:
 		r.recordSessionStart(nil)
@@ -84,10 +84,10 @@ func (r *Recorder) handleEvent(ev protocol.Event) {
 	}
 }
 
-func (r *Recorder) conversation(agentID, agentKind string) *conversationState {
+func (r *Recorder) findOrAddConversation(agentID, agentKind string) *conversationState {
 	l := r.state.conversations[agentID]
 	if l == nil {
-		now := r.o.Clock.Now()
+		now := r.options.Clock.Now()
 		l = &conversationState{agent: agentKind, requestSent: now, startedAt: now}
 		r.state.conversations[agentID] = l
 	}
@@ -97,28 +97,28 @@ func (r *Recorder) conversation(agentID, agentKind string) *conversationState {
 // beginTurn begins a turn. The first prompt is recorded later, because telemetry reports the start
 // of the session first. This needs the init event, which arrives after the prompt.
 func (r *Recorder) beginTurn(ev *protocol.PromptAccepted) {
-	if ev.Blocked || ev.Injected && ev.Origin == nil && r.state.prompt == nil && r.state.started && ev.PromptID == r.state.promptID {
+	if ev.Blocked || ev.Injected && ev.Origin == nil && r.state.heldPrompt == nil && r.state.started && ev.PromptID == r.state.promptID {
 		return // neither a blocked prompt nor a text that joins the running turn begins a turn
 	}
-	r.state.turnStart = r.o.Clock.Now()
-	r.state.prompt = ev
-	main := r.conversation("", "")
+	r.state.turnStart = r.options.Clock.Now()
+	r.state.heldPrompt = ev
+	main := r.findOrAddConversation("", "")
 	main.requestSent, main.skill, main.server, main.tool = r.state.turnStart, "", "", ""
 	if r.state.started {
-		r.recordPrompt()
+		r.recordHeldPrompt()
 	}
 }
 
-// recordPrompt records the prompt that was kept until the session start was recorded.
-func (r *Recorder) recordPrompt() {
-	ev := r.state.prompt
-	r.state.prompt = nil
+// recordHeldPrompt records the prompt that was kept until the session start was recorded.
+func (r *Recorder) recordHeldPrompt() {
+	ev := r.state.heldPrompt
+	r.state.heldPrompt = nil
 	r.state.promptID = ev.PromptID
 	r.state.turns++
-	r.state.traceID = r.nextID(16)
-	r.state.interaction = spanData{SpanID: r.nextID(8), Start: toUnixNanoseconds(r.state.turnStart)}
+	r.state.traceID = r.newRepeatableID(16)
+	r.state.interaction = spanData{SpanID: r.newRepeatableID(8), Start: toUnixNanoseconds(r.state.turnStart)}
 	text := ev.Content.Plain()
-	shown := textOrSubstitute(r.o.Prompts, text, "")
+	shown := textOrSubstitute(r.options.Prompts, text, "")
 	length := len([]rune(text))
 	r.state.prompts = attributeValues{
 		"gen_ai.operation.name": "invoke_agent", "user_prompt": shown, "user_prompt_length": length,
@@ -131,10 +131,10 @@ func (r *Recorder) endTurn() {
 	if r.state.interaction.SpanID == nil {
 		return
 	}
-	took := r.o.Clock.Now().Sub(r.state.turnStart).Truncate(time.Millisecond)
+	took := r.options.Clock.Now().Sub(r.state.turnStart).Truncate(time.Millisecond)
 	r.addToMetric("active_time.total", took.Seconds(), attributeValues{"type": "cli"})
 	span := r.state.interaction
-	span.End = toUnixNanoseconds(r.o.Clock.Now())
+	span.End = toUnixNanoseconds(r.options.Clock.Now())
 	r.state.prompts["interaction.duration_ms"] = int(took.Milliseconds())
 	r.recordSpan("interaction", span, r.state.prompts)
 	r.state.interaction = spanData{}
@@ -146,7 +146,7 @@ func (r *Recorder) recordAssistant(ev *protocol.Assistant) {
 	if id == "" && ev.ParentToolUseID != nil {
 		id = *ev.ParentToolUseID
 	}
-	l := r.conversation(id, ev.SubagentType)
+	l := r.findOrAddConversation(id, ev.SubagentType)
 	if ev.IsAPIErrorMessage {
 		r.recordAPIErrorEvents(ev, l)
 		return
@@ -155,7 +155,7 @@ func (r *Recorder) recordAssistant(ev *protocol.Assistant) {
 		return // the text comes from the CLI itself
 	}
 	if l.messageID != ev.Message.ID {
-		l.messageID, l.answerStarted = ev.Message.ID, r.o.Clock.Now()
+		l.messageID, l.answerStarted = ev.Message.ID, r.options.Clock.Now()
 		l.text.Reset()
 	}
 	for _, b := range ev.Message.Content {
@@ -164,12 +164,12 @@ func (r *Recorder) recordAssistant(ev *protocol.Assistant) {
 		}
 	}
 	if ev.Final.BlocksAfter == 0 {
-		r.recordAnswer(ev, l, id)
+		r.recordRequestEventsAndMetrics(ev, l, id)
 	}
 }
 
-func (r *Recorder) recordAnswer(ev *protocol.Assistant, l *conversationState, agent string) {
-	now, u, name := r.o.Clock.Now(), ev.Final.Usage, ev.Message.Model
+func (r *Recorder) recordRequestEventsAndMetrics(ev *protocol.Assistant, l *conversationState, agent string) {
+	now, u, name := r.options.Clock.Now(), ev.Final.Usage, ev.Message.Model
 	facts := claudecode.FactsOfModel(name)
 	cost := facts.Cost(u.InputTokens, u.OutputTokens) + facts.CacheCost(u.CacheReadInputTokens, u.CacheCreationInputTokens)
 	l.requestID = ev.RequestID
@@ -183,7 +183,7 @@ func (r *Recorder) recordAnswer(ev *protocol.Assistant, l *conversationState, ag
 	})
 	r.recordEvent("api_request", r.state.interaction.SpanID, v)
 	if text := l.text.String(); text != "" {
-		v["response_length"], v["response"] = len([]rune(text)), textOrSubstitute(r.o.Responses, text, "")
+		v["response_length"], v["response"] = len([]rune(text)), textOrSubstitute(r.options.Responses, text, "")
 		r.recordEvent("assistant_response", r.state.interaction.SpanID, v)
 	}
 	r.recordRequestSpan(ev, l, v)
@@ -212,29 +212,29 @@ func (r *Recorder) recordRequestSpan(ev *protocol.Assistant, l *conversationStat
 	}
 	maps.Copy(v, attributes)
 	r.recordSpan("llm_request", spanData{
-		SpanID: r.nextID(8), Parent: r.state.interaction.SpanID, Start: toUnixNanoseconds(l.requestSent), End: toUnixNanoseconds(r.o.Clock.Now()),
+		SpanID: r.newRepeatableID(8), Parent: r.state.interaction.SpanID, Start: toUnixNanoseconds(l.requestSent), End: toUnixNanoseconds(r.options.Clock.Now()),
 		Events: []spanEvent{{Name: "gen_ai.request.attempt", Time: toUnixNanoseconds(l.requestSent), Attributes: []attribute{{"attempt", newValue(l.attempts + 1)}}}},
 	}, v)
 }
 
 func (r *Recorder) querySourceAttributes(conversation *conversationState, agentID string) attributeValues {
 	v := attributeValues{"query_source": "sdk", "skill.name": conversation.skill}
-	if r.o.Interactive {
+	if r.options.Interactive {
 		v["query_source"] = "repl_main_thread"
 	}
 	if agentID != "" {
 		v["query_source"], v["agent.name"], v["agent_id"] = "agent:builtin:"+conversation.agent, conversation.agent, agentID
 	}
 	if conversation.server != "" {
-		v["mcp_server.name"], v["mcp_tool.name"] = textOrSubstitute(r.o.ToolDetails, conversation.server, "custom"), textOrSubstitute(r.o.ToolDetails, conversation.tool, "custom")
+		v["mcp_server.name"], v["mcp_tool.name"] = textOrSubstitute(r.options.ToolDetails, conversation.server, "custom"), textOrSubstitute(r.options.ToolDetails, conversation.tool, "custom")
 	}
 	return v
 }
 
 func (r *Recorder) recordAPIErrorEvents(failedReply *protocol.Assistant, conversation *conversationState) {
-	now := r.o.Clock.Now()
+	now := r.options.Clock.Now()
 	v := r.querySourceAttributes(conversation, failedReply.AgentID)
-	v["model"], v["effort"], v["error"], v["speed"] = r.moment.Model, r.moment.Effort, apiError(failedReply), "normal"
+	v["model"], v["effort"], v["error"], v["speed"] = r.moment.Model, r.moment.Effort, apiMessageOfCLIText(failedReply), "normal"
 	v["duration_ms"], v["attempt"], v["request_id"] = milliseconds(now.Sub(conversation.requestSent)), conversation.attempts+1, failedReply.RequestID
 	if failedReply.APIStatus != 0 {
 		v["status_code"] = failedReply.APIStatus
@@ -247,8 +247,8 @@ func (r *Recorder) recordAPIErrorEvents(failedReply *protocol.Assistant, convers
 	conversation.attempts, conversation.requestSent = 0, now
 }
 
-// apiError extracts the message of the API from a text of the CLI such as "API Error: 529 Overloaded. …".
-func apiError(ev *protocol.Assistant) string {
+// apiMessageOfCLIText extracts the message of the API from a text of the CLI such as "API Error: 529 Overloaded. …".
+func apiMessageOfCLIText(ev *protocol.Assistant) string {
 	text := ""
 	if len(ev.Message.Content) > 0 {
 		if block, ok := ev.Message.Content[0].(protocol.TextBlock); ok {
@@ -287,10 +287,10 @@ func (r *Recorder) recordAgentEnd(ev *protocol.System) {
 }
 
 func (r *Recorder) recordTool(ev *protocol.ToolExecuted) {
-	l := r.conversation(ev.Use.AgentID(), "")
-	now, c := r.o.Clock.Now(), r.describeCall(ev)
+	l := r.findOrAddConversation(ev.Use.AgentID(), "")
+	now, c := r.options.Clock.Now(), r.describeCall(ev)
 	started := now.Add(-ev.Duration)
-	span := spanData{SpanID: r.nextID(8), Parent: r.state.interaction.SpanID, Start: toUnixNanoseconds(started), End: toUnixNanoseconds(now)}
+	span := spanData{SpanID: r.newRepeatableID(8), Parent: r.state.interaction.SpanID, Start: toUnixNanoseconds(started), End: toUnixNanoseconds(now)}
 	c.attributes["request_id"] = l.requestID
 	if d := ev.Result.Decision; d != nil {
 		c.attributes["decision"], c.attributes["source"], c.attributes["permission_mode"] = d.Decision, d.Source, string(r.moment.Mode)
@@ -298,7 +298,7 @@ func (r *Recorder) recordTool(ev *protocol.ToolExecuted) {
 		if c.editsFile {
 			r.addToMetric("code_edit_tool.decision", 1, attributeValues{"decision": d.Decision, "source": d.Source, "tool_name": ev.Use.Name, "language": languageOfFile(c.path)})
 		}
-		r.recordSpan("tool.blocked_on_user", spanData{SpanID: r.nextID(8), Parent: span.SpanID, Start: toUnixNanoseconds(started), End: toUnixNanoseconds(started)}, attributeValues{
+		r.recordSpan("tool.blocked_on_user", spanData{SpanID: r.newRepeatableID(8), Parent: span.SpanID, Start: toUnixNanoseconds(started), End: toUnixNanoseconds(started)}, attributeValues{
 			"duration_ms": 0, "decision": d.Decision, "source": d.Source,
 		})
 	}
@@ -311,7 +311,7 @@ func (r *Recorder) recordTool(ev *protocol.ToolExecuted) {
 			l.server, l.tool = ev.Result.Server, c.rawTool
 		}
 	}
-	if r.o.ToolContent && !ev.Result.IsError {
+	if r.options.ToolContent && !ev.Result.IsError {
 		span.Events = c.contentEvents(ev, now)
 	}
 	r.recordSpan("tool", span, c.attributes)
@@ -321,29 +321,29 @@ func (r *Recorder) recordTool(ev *protocol.ToolExecuted) {
 
 func (r *Recorder) recordExecution(ev *protocol.ToolExecuted, c toolCall, span spanData) {
 	v, took := c.attributes, milliseconds(ev.Duration)
-	ended := spanData{SpanID: r.nextID(8), Parent: span.SpanID, Start: span.Start, End: span.End}
+	ended := spanData{SpanID: r.newRepeatableID(8), Parent: span.SpanID, Start: span.Start, End: span.End}
 	execution := attributeValues{"tool_use_id": ev.Use.ID, "gen_ai.tool.call.id": ev.Use.ID, "duration_ms": took, "success": !ev.Result.IsError}
 	v["success"], v["duration_ms"] = strconv.FormatBool(!ev.Result.IsError), strconv.Itoa(took)
 	v["tool_input_size_bytes"] = strconv.Itoa(len(c.input))
-	if r.o.ToolDetails {
+	if r.options.ToolDetails {
 		v["tool_input"] = c.input
 	}
 	if ev.Result.IsError {
 		kind := c.errorType()
 		v["error_type"] = kind
-		if r.o.ToolDetails {
+		if r.options.ToolDetails {
 			v["error"] = c.failedCallErrorText(ev)
 		}
-		text := textOrSubstitute(r.o.ToolDetails, c.failedCallErrorText(ev), kind)
+		text := textOrSubstitute(r.options.ToolDetails, c.failedCallErrorText(ev), kind)
 		execution["error.type"], execution["error"], execution["error_class"] = "tool_error", text, kind
-		ended.Status = status{Code: 2, Message: text}
+		ended.Status = spanStatus{Code: 2, Message: text}
 	} else {
 		v["tool_result_size_bytes"] = strconv.Itoa(len(ev.Result.Content.Plain()))
 		r.recordToolMetrics(ev, c)
 	}
 	if c.skill != "" && !ev.Result.IsError {
 		r.recordEvent("skill_activated", span.SpanID, attributeValues{
-			"skill.name": textOrSubstitute(r.o.ToolDetails, c.skill, "custom_skill"), "invocation_trigger": "nested-skill", "skill.source": "projectSettings",
+			"skill.name": textOrSubstitute(r.options.ToolDetails, c.skill, "custom_skill"), "invocation_trigger": "nested-skill", "skill.source": "projectSettings",
 		})
 	}
 	if ev.Result.Server != "" {

@@ -19,44 +19,44 @@ type (
 		Metrics []resourceMetrics `json:"resourceMetrics,omitempty" pb:"1"`
 		Spans   []resourceSpans   `json:"resourceSpans,omitempty" pb:"1"`
 
-		entries map[string]int // numbers of data points, events and spans, by full name
+		countsByName map[string]int // numbers of data points, events and spans, by full name
 	}
 	resourceLogs struct {
-		Resource resource    `json:"resource" pb:"1"`
-		Scopes   []scopeLogs `json:"scopeLogs" pb:"2"`
+		Resource telemetryResource `json:"resource" pb:"1"`
+		Scopes   []scopeLogs       `json:"scopeLogs" pb:"2"`
 	}
 	resourceMetrics struct {
-		Resource resource       `json:"resource" pb:"1"`
-		Scopes   []scopeMetrics `json:"scopeMetrics" pb:"2"`
+		Resource telemetryResource `json:"resource" pb:"1"`
+		Scopes   []scopeMetrics    `json:"scopeMetrics" pb:"2"`
 	}
 	resourceSpans struct {
-		Resource resource     `json:"resource" pb:"1"`
-		Scopes   []scopeSpans `json:"scopeSpans" pb:"2"`
+		Resource telemetryResource `json:"resource" pb:"1"`
+		Scopes   []scopeSpans      `json:"scopeSpans" pb:"2"`
 	}
-	resource struct {
+	telemetryResource struct {
 		Attributes []attribute `json:"attributes" pb:"1"`
 		Dropped    uint32      `json:"droppedAttributesCount" pb:"2"`
 	}
-	scope struct {
+	instrumentationScope struct {
 		Name    string `json:"name" pb:"1"`
 		Version string `json:"version" pb:"2"`
 	}
 	scopeLogs struct {
-		Scope   scope       `json:"scope" pb:"1"`
-		Records []logRecord `json:"logRecords" pb:"2"`
+		Scope   instrumentationScope `json:"scope" pb:"1"`
+		Records []logRecord          `json:"logRecords" pb:"2"`
 	}
 	scopeMetrics struct {
-		Scope   scope        `json:"scope" pb:"1"`
-		Metrics []metricData `json:"metrics" pb:"2"`
+		Scope   instrumentationScope `json:"scope" pb:"1"`
+		Metrics []metricData         `json:"metrics" pb:"2"`
 	}
 	scopeSpans struct {
-		Scope scope      `json:"scope" pb:"1"`
-		Spans []spanData `json:"spans" pb:"2"`
+		Scope instrumentationScope `json:"scope" pb:"1"`
+		Spans []spanData           `json:"spans" pb:"2"`
 	}
 	logRecord struct {
 		Time       unixNanoseconds `json:"timeUnixNano" pb:"1"`
 		Observed   unixNanoseconds `json:"observedTimeUnixNano" pb:"11"`
-		Body       value           `json:"body" pb:"5"`
+		Body       otlpValue       `json:"body" pb:"5"`
 		Attributes []attribute     `json:"attributes" pb:"6"`
 		Dropped    uint32          `json:"droppedAttributesCount" pb:"7"`
 		Flags      fixed32         `json:"flags,omitempty" pb:"8"`
@@ -92,7 +92,7 @@ type (
 		Dropped       uint32          `json:"droppedAttributesCount" pb:"10"`
 		Events        []spanEvent     `json:"events" pb:"11"`
 		DroppedEvents uint32          `json:"droppedEventsCount" pb:"12"`
-		Status        status          `json:"status" pb:"15"`
+		Status        spanStatus      `json:"status" pb:"15"`
 		Links         []struct{}      `json:"links" pb:"13"`
 		DroppedLinks  uint32          `json:"droppedLinksCount" pb:"14"`
 		Flags         fixed32         `json:"flags,omitempty" pb:"16"`
@@ -103,16 +103,16 @@ type (
 		Time       unixNanoseconds `json:"timeUnixNano" pb:"1"`
 		Dropped    uint32          `json:"droppedAttributesCount" pb:"4"`
 	}
-	status struct {
+	spanStatus struct {
 		Code    uint32 `json:"code" pb:"3"`
 		Message string `json:"message,omitempty" pb:"2"`
 	}
 	attribute struct {
-		Key   string `json:"key" pb:"1"`
-		Value value  `json:"value" pb:"2"`
+		Key   string    `json:"key" pb:"1"`
+		Value otlpValue `json:"value" pb:"2"`
 	}
-	// value holds one value: exactly one of its fields is set.
-	value struct {
+	// otlpValue holds one value: exactly one of its fields is set.
+	otlpValue struct {
 		String *string    `json:"stringValue,omitempty" pb:"1"`
 		Bool   *bool      `json:"boolValue,omitempty" pb:"2"`
 		Int    *int64     `json:"intValue,omitempty" pb:"3"`
@@ -120,7 +120,7 @@ type (
 		Array  *arrayData `json:"arrayValue,omitempty" pb:"5"`
 	}
 	arrayData struct {
-		Values []value `json:"values" pb:"1"`
+		Values []otlpValue `json:"values" pb:"1"`
 	}
 
 	unixNanoseconds uint64 // Unix time; a string in JSON, fixed64 in protobuf
@@ -136,22 +136,22 @@ func (n unixNanoseconds) MarshalJSON() ([]byte, error) {
 func (h hexID) MarshalJSON() ([]byte, error) { return json.Marshal(hex.EncodeToString(h)) }
 
 // newValue converts a Go value. A type that OTLP attributes cannot represent becomes a string with its JSON.
-func newValue(v any) value {
+func newValue(v any) otlpValue {
 	switch v := v.(type) {
 	case string:
-		return value{String: &v}
+		return otlpValue{String: &v}
 	case bool:
-		return value{Bool: &v}
+		return otlpValue{Bool: &v}
 	case int:
-		return value{Int: new(int64(v))}
+		return otlpValue{Int: new(int64(v))}
 	case float64:
-		return value{Double: &v}
+		return otlpValue{Double: &v}
 	case []string:
-		list := &arrayData{Values: []value{}}
+		list := &arrayData{Values: []otlpValue{}}
 		for _, s := range v {
 			list.Values = append(list.Values, newValue(s))
 		}
-		return value{Array: list}
+		return otlpValue{Array: list}
 	default:
 		text, _ := json.Marshal(v)
 		return newValue(string(text))
@@ -224,8 +224,8 @@ func encodeRequest(request exportRequest, protocol string) ([]byte, error) {
 	return body, nil
 }
 
-// splitPairs reads the form "a=b,c=d" of OpenTelemetry variables. It keeps the order and percent-decodes the values.
-func splitPairs(text string) (pairs [][2]string) {
+// parseKeyValuePairs reads the form "a=b,c=d" of OpenTelemetry variables. It keeps the order and percent-decodes the values.
+func parseKeyValuePairs(text string) (pairs [][2]string) {
 	for item := range strings.SplitSeq(text, ",") {
 		key, val, ok := strings.Cut(strings.TrimSpace(item), "=")
 		if !ok || strings.TrimSpace(key) == "" {

@@ -45,21 +45,21 @@ type Machine struct {
 
 // Recorder turns events into telemetry. Its methods may be called from several goroutines.
 type Recorder struct {
-	o         Options
-	exporters map[string]*exporter
-	common    []attribute // attributes of all events and metrics
-	tables    map[string][]metricEventOrSpanRow
-	resource  resource
+	options          Options
+	exporters        map[string]*exporter
+	commonAttributes []attribute // attributes of all events and metrics
+	tables           map[string][]metricEventOrSpanRow
+	resource         telemetryResource
 
-	mu       sync.Mutex // guards the following fields
-	state    recorderState
-	moment   SessionMoment
-	lastErr  error          // error of the last request that could not be sent
-	sent     map[string]int // numbers of accepted items, by full name
-	records  []logRecord
-	counters []*metricCounter
-	spans    []spanData
-	idCount  int
+	mu             sync.Mutex // guards the following fields
+	state          recorderState
+	moment         SessionMoment
+	lastErr        error          // error of the last request that could not be sent
+	acceptedCounts map[string]int // numbers of accepted items, by full name
+	records        []logRecord
+	counters       []*metricCounter
+	spans          []spanData
+	idCount        int
 }
 
 // metricCounter is the sum of the values of one metric that have the same attributes.
@@ -76,7 +76,7 @@ func Open(o Options) *Recorder {
 		return nil
 	}
 	r := &Recorder{
-		o: o, exporters: map[string]*exporter{}, sent: map[string]int{},
+		options: o, exporters: map[string]*exporter{}, acceptedCounts: map[string]int{},
 		state:  recorderState{conversations: map[string]*conversationState{}, servers: map[string]string{}, connected: map[string]time.Time{}},
 		tables: map[string][]metricEventOrSpanRow{metricsSignalName: metricTable(), logsSignalName: eventTable(), tracesSignalName: spanTable()},
 	}
@@ -99,11 +99,11 @@ func Open(o Options) *Recorder {
 	if o.AppVersion {
 		version = o.Version
 	}
-	r.common = slices.Concat(given, newAttributes("user.id", o.Machine.UserID, "session.id", session, "app.version", version, "anthropic.provider", "firstParty"))
+	r.commonAttributes = slices.Concat(given, newAttributes("user.id", o.Machine.UserID, "session.id", session, "app.version", version, "anthropic.provider", "firstParty"))
 	if o.CustomBaseURL {
-		r.common = append(r.common, attribute{"anthropic.custom_base_url", newValue(true)})
+		r.commonAttributes = append(r.commonAttributes, attribute{"anthropic.custom_base_url", newValue(true)})
 	}
-	r.common = append(r.common, newAttributes("terminal.type", o.Terminal)...)
+	r.commonAttributes = append(r.commonAttributes, newAttributes("terminal.type", o.Terminal)...)
 	return r
 }
 
@@ -143,7 +143,7 @@ func (r *Recorder) Run(ctx context.Context, quit <-chan struct{}) {
 // Close sends the remaining data within the time limit of the configuration.
 func (r *Recorder) Close(ctx context.Context) {
 	r.recordServersDisconnectedAtClose()
-	ctx, cancel := context.WithTimeout(ctx, r.o.FlushTimeout)
+	ctx, cancel := context.WithTimeout(ctx, r.options.FlushTimeout)
 	defer cancel()
 	for _, signal := range []string{tracesSignalName, logsSignalName, metricsSignalName} { // in the order of the real CLI
 		r.exportUnsentOfSignal(ctx, signal)
@@ -157,7 +157,7 @@ func (r *Recorder) Close(ctx context.Context) {
 func (r *Recorder) AcceptedCountsByName() map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return maps.Clone(r.sent)
+	return maps.Clone(r.acceptedCounts)
 }
 
 // Err returns the error of the last failed request; nil means that none failed.
@@ -183,54 +183,54 @@ func (r *Recorder) exportUnsentOfSignal(ctx context.Context, signal string) {
 		r.lastErr = err
 		return
 	}
-	for name, n := range request.entries {
-		r.sent[name] += n
+	for name, n := range request.countsByName {
+		r.acceptedCounts[name] += n
 	}
 }
 
 func (r *Recorder) takeUnsent(signal string) (request exportRequest, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	own := scope{"com.anthropic.claude_code", r.o.Version}
-	request.entries = map[string]int{}
+	own := instrumentationScope{"com.anthropic.claude_code", r.options.Version}
+	request.countsByName = map[string]int{}
 	switch signal {
 	case logsSignalName:
 		own.Name += ".events"
 		request.Logs = []resourceLogs{{r.resource, []scopeLogs{{own, r.records}}}}
 		for _, l := range r.records {
-			request.entries[*l.Body.String]++
+			request.countsByName[*l.Body.String]++
 		}
 		r.records = nil
 	case tracesSignalName:
-		own = scope{own.Name + ".tracing", "1.0.0"}
+		own = instrumentationScope{own.Name + ".tracing", "1.0.0"}
 		request.Spans = []resourceSpans{{r.resource, []scopeSpans{{own, r.spans}}}}
 		for _, s := range r.spans {
-			request.entries[s.Name]++
+			request.countsByName[s.Name]++
 		}
 		r.spans = nil
 	default:
 		metrics := r.metricSums()
 		request.Metrics = []resourceMetrics{{r.resource, []scopeMetrics{{own, metrics}}}}
 		for _, m := range metrics {
-			request.entries[m.Name] += len(m.Sum.Points)
+			request.countsByName[m.Name] += len(m.Sum.Points)
 		}
-		if !r.o.Cumulative {
+		if !r.options.Cumulative {
 			r.counters = nil
 		}
 	}
-	return request, len(request.entries) > 0
+	return request, len(request.countsByName) > 0
 }
 
 func (r *Recorder) metricSums() (list []metricData) {
 	const delta, cumulative = 1, 2
 	for _, row := range r.tables[metricsSignalName] {
 		m := metricData{Name: signalNamePrefix + row.name, Description: row.description, Unit: row.unit, Sum: sumData{Temporality: delta, Monotonic: true}}
-		if r.o.Cumulative {
+		if r.options.Cumulative {
 			m.Sum.Temporality = cumulative
 		}
 		for _, c := range r.counters {
 			if c.metric == row.name {
-				m.Sum.Points = append(m.Sum.Points, dataPoint{Attributes: c.attributes, Start: toUnixNanoseconds(c.start), Time: toUnixNanoseconds(r.o.Clock.Now()), Value: new(c.sum)})
+				m.Sum.Points = append(m.Sum.Points, dataPoint{Attributes: c.attributes, Start: toUnixNanoseconds(c.start), Time: toUnixNanoseconds(r.options.Clock.Now()), Value: new(c.sum)})
 			}
 		}
 		if len(m.Sum.Points) > 0 {
@@ -242,14 +242,14 @@ func (r *Recorder) metricSums() (list []metricData) {
 
 func (r *Recorder) addToMetric(name string, n float64, v attributeValues) {
 	row := findRowByName(r.tables[metricsSignalName], name)
-	attributes := slices.Concat(r.common, row.attributesOf(v))
+	attributes := slices.Concat(r.commonAttributes, row.attributesOf(v))
 	for _, c := range r.counters {
 		if c.metric == name && slices.EqualFunc(c.attributes, attributes, attribute.equal) {
 			c.sum += n
 			return
 		}
 	}
-	r.counters = append(r.counters, &metricCounter{metric: name, attributes: attributes, start: r.o.Clock.Now(), sum: n})
+	r.counters = append(r.counters, &metricCounter{metric: name, attributes: attributes, start: r.options.Clock.Now(), sum: n})
 }
 
 func (a attribute) equal(b attribute) bool {
@@ -261,28 +261,28 @@ func (r *Recorder) recordEvent(name string, span hexID, v attributeValues) {
 	if r.exporters[logsSignalName] == nil {
 		return
 	}
-	now := r.o.Clock.Now()
+	now := r.options.Clock.Now()
 	own := []attribute{{"event.name", newValue(name)}, {"event.timestamp", newValue(now.UTC().Format("2006-01-02T15:04:05.000Z"))}, {"event.sequence", newValue(r.state.sequence)}}
 	r.state.sequence++
 	if r.state.promptID != "" {
 		own = append(own, attribute{"prompt.id", newValue(r.state.promptID)})
 	}
 	row := findRowByName(r.tables[logsSignalName], name)
-	record := logRecord{Time: toUnixNanoseconds(now), Observed: toUnixNanoseconds(now), Body: newValue(signalNamePrefix + name), Attributes: slices.Concat(r.common, own, row.attributesOf(v))}
-	if r.o.Traces != nil && span != nil {
+	record := logRecord{Time: toUnixNanoseconds(now), Observed: toUnixNanoseconds(now), Body: newValue(signalNamePrefix + name), Attributes: slices.Concat(r.commonAttributes, own, row.attributesOf(v))}
+	if r.options.Traces != nil && span != nil {
 		record.TraceID, record.SpanID, record.Flags = r.state.traceID, span, 1
 	}
 	r.records = append(r.records, record)
 }
 
 func (r *Recorder) recordSpan(name string, s spanData, v attributeValues) {
-	if r.o.Traces == nil {
+	if r.options.Traces == nil {
 		return
 	}
 	row := findRowByName(r.tables[tracesSignalName], name)
-	v["gen_ai.conversation.id"] = r.o.SessionID
+	v["gen_ai.conversation.id"] = r.options.SessionID
 	s.TraceID, s.Name, s.Kind, s.Flags = r.state.traceID, signalNamePrefix+name, 1, 257
-	s.Attributes = slices.Concat(r.common, newAttributes("gen_ai.provider.name", "anthropic", "span.type", name), row.attributesOf(v))
+	s.Attributes = slices.Concat(r.commonAttributes, newAttributes("gen_ai.provider.name", "anthropic", "span.type", name), row.attributesOf(v))
 	s.Links = []struct{}{}
 	if s.Events == nil {
 		s.Events = []spanEvent{}
@@ -290,10 +290,10 @@ func (r *Recorder) recordSpan(name string, s spanData, v attributeValues) {
 	r.spans = append(r.spans, s)
 }
 
-// nextID returns the id of a trace or a span. Ids depend only on the session, so that a run with a seed is repeatable.
-func (r *Recorder) nextID(sizeBytes int) hexID {
+// newRepeatableID returns the id of a trace or a span. Ids depend only on the session, so that a run with a seed is repeatable.
+func (r *Recorder) newRepeatableID(sizeBytes int) hexID {
 	r.idCount++
-	sum := sha256.Sum256(binary.BigEndian.AppendUint64([]byte(r.o.SessionID), uint64(r.idCount)))
+	sum := sha256.Sum256(binary.BigEndian.AppendUint64([]byte(r.options.SessionID), uint64(r.idCount)))
 	return sum[:sizeBytes]
 }
 
@@ -318,7 +318,7 @@ func (r *Recorder) recordSessionStart(init *protocol.Init) {
 			"managed_settings.helper.state": "none", "managed_settings.helper.applied": "none",
 		})
 		kind := "fresh"
-		if r.o.Resumed {
+		if r.options.Resumed {
 			kind = "resume"
 		}
 		r.addToMetric("session.count", 1, attributeValues{"start_type": kind})
@@ -326,15 +326,15 @@ func (r *Recorder) recordSessionStart(init *protocol.Init) {
 			r.recordHooksPluginsAndServers(init)
 		}
 	}
-	if r.state.prompt != nil {
-		r.recordPrompt()
+	if r.state.heldPrompt != nil {
+		r.recordHeldPrompt()
 	}
 }
 
 func (r *Recorder) recordHooksPluginsAndServers(init *protocol.Init) {
-	for _, h := range r.o.Hooks {
+	for _, h := range r.options.Hooks {
 		v := attributeValues{"hook_event": h.Event, "hook_type": h.Kind, "hook_source": h.Source, "safe_mode": "false"}
-		if r.o.ToolDetails {
+		if r.options.ToolDetails {
 			v["hook_matcher"] = h.Matcher
 		}
 		r.recordEvent("hook_registered", nil, v)
@@ -354,21 +354,21 @@ func (r *Recorder) recordHooksPluginsAndServers(init *protocol.Init) {
 	for _, s := range init.MCPServers {
 		r.state.servers[s.Name] = s.Source
 		if s.Status != "pending" {
-			r.recordConnection(s.Name, s.Status)
+			r.recordServerConnection(s.Name, s.Status)
 		}
 	}
 }
 
-func (r *Recorder) recordConnection(server, status string) {
+func (r *Recorder) recordServerConnection(server, status string) {
 	v := attributeValues{"status": status, "transport_type": "stdio", "server_scope": r.state.servers[server], "duration_ms": "0", "is_plugin": false}
 	if began := r.state.connected[server]; !began.IsZero() {
-		v["duration_ms"] = strconv.Itoa(milliseconds(r.o.Clock.Now().Sub(began)))
+		v["duration_ms"] = strconv.Itoa(milliseconds(r.options.Clock.Now().Sub(began)))
 	}
-	if r.o.ToolDetails {
+	if r.options.ToolDetails {
 		v["server_name"] = server
 	}
 	if status == "connected" {
-		r.state.connected[server] = r.o.Clock.Now()
+		r.state.connected[server] = r.options.Clock.Now()
 	}
 	r.recordEvent("mcp_server_connection", nil, v)
 }
@@ -377,7 +377,7 @@ func (r *Recorder) recordServersDisconnectedAtClose() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, server := range slices.Sorted(maps.Keys(r.state.connected)) {
-		r.recordConnection(server, "disconnected")
+		r.recordServerConnection(server, "disconnected")
 	}
 }
 

@@ -45,7 +45,7 @@ func (b *backgroundView) agentRows(cols int, now time.Time) []string {
 	rows := []string{"", "  " + answerGlyph + " main"}
 	for _, t := range agents {
 		left, right := "  ◯ "+t.kind+"  "+t.name, now.Sub(t.startedAt).Truncate(time.Second).String()
-		rows = append(rows, truncate(left+strings.Repeat(" ", max(1, cols-textWidth(left)-textWidth(right)-2))+right, cols))
+		rows = append(rows, truncateRow(left+strings.Repeat(" ", max(1, cols-textWidth(left)-textWidth(right)-2))+right, cols))
 	}
 	return rows
 }

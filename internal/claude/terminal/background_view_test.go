@@ -28,8 +28,8 @@ func TestBackgroundWork(t *testing.T) {
 	shown := func() string { return strings.Join(s.draw(time.Unix(1002, 0)).rows, "\n") }
 
 	event("task_started", "task_id", "a", "description", "Count files", "subagent_type", "general-purpose", "is_backgrounded", true, "task_type", task.KindAgent)
-	if s.title() != "◑ Claude Code" {
-		t.Errorf("title %q", s.title())
+	if s.windowTitle() != "◑ Claude Code" {
+		t.Errorf("title %q", s.windowTitle())
 	}
 	if text := shown(); !strings.Contains(text, "◯ general-purpose  Count files") || !strings.Contains(text, "2s") || !strings.Contains(text, "↓ to") {
 		t.Errorf("%s", text)
@@ -44,8 +44,8 @@ func TestBackgroundWork(t *testing.T) {
 	}
 	event("task_notification", "task_id", "a")
 	event("task_notification", "task_id", "b")
-	if s.title() != idleWindowTitle {
-		t.Errorf("title %q", s.title())
+	if s.windowTitle() != idleWindowTitle {
+		t.Errorf("title %q", s.windowTitle())
 	}
 	last := s.entries[len(s.entries)-1]
 	if diff := cmp.Diff(`Agent "Count files" finished · 0s`, last.text); diff != "" {

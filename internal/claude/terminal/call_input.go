@@ -32,7 +32,7 @@ func parseShownToolInput(raw json.RawMessage) (in shownToolInput) {
 	return in
 }
 
-func drawBox(rows []string, width int) []string {
+func boxedRows(rows []string, width int) []string {
 	const sides = 4
 	inner := width - sides
 	for _, row := range rows {
@@ -45,7 +45,7 @@ func drawBox(rows []string, width int) []string {
 	return append(box, "╰"+strings.Repeat(ruleGlyph, inner+2)+"╯")
 }
 
-func changeSummary(rows []string) string {
+func addedAndRemovedLinesText(rows []string) string {
 	var added, removed int
 	for _, row := range rows {
 		switch _, text, _ := strings.Cut(row, " "); {

@@ -82,20 +82,20 @@ func (c *callView) shownCommand(maxLines int) string {
 	return "$ " + strings.Join(lines, "\n")
 }
 
-func (v *eventToScreen) beginCall(use protocol.ToolUse) []entry {
+func (v *eventToScreen) beginCall(use protocol.ToolUse) []transcriptEntry {
 	c := &callView{use: use, input: parseShownToolInput(use.InputForHooksAndHosts())}
 	v.runningCalls = append(v.runningCalls, c)
 	planFile, _ := v.player.session.PlanFile()
-	at := entry{glyph: answerGlyph + " ", callID: use.ID, blinks: use.Name == "Bash" || use.Name == "Read"}
+	at := transcriptEntry{glyph: answerGlyph + " ", callID: use.ID, blinks: use.Name == "Bash" || use.Name == "Read"}
 	switch {
 	case use.Name == "AskUserQuestion" || use.Name == "ExitPlanMode":
 		return nil // the dialog for the call already shows it
-	case v.screen.inline && c.isCommandShownByInlineRenderer():
+	case v.screen.isInline && c.isCommandShownByInlineRenderer():
 		c.extraEntries = 1
 		at.glyph, at.text = answerGlyph+" Bash", c.shortenedCommandInParentheses()
-		return []entry{at, {glyph: resultPrefix, text: runningText, noGap: true}}
+		return []transcriptEntry{at, {glyph: resultPrefix, text: runningText, hasNoGapBefore: true}}
 	case use.Name == "Bash":
-		at.text = cmp.Or(changeFirstVerbToIngForm(c.input.Description), "Running "+truncate(c.input.Command, maxCommandColumnsInAnnouncement))
+		at.text = cmp.Or(changeFirstVerbToIngForm(c.input.Description), "Running "+truncateRow(c.input.Command, maxCommandColumnsInAnnouncement))
 		return v.entriesOfRunningCall(c, at, c.shownCommand(maxShownLinesPerCall))
 	case use.Name == "Edit":
 		c.fileRows = rowsOfEdit(c.input)
@@ -111,8 +111,8 @@ func (v *eventToScreen) beginCall(use protocol.ToolUse) []entry {
 		name := shortPath(v.cwd, c.input.FilePath)
 		at.text = "Reading " + name
 		return v.entriesOfRunningCall(c, at, name)
-	case c.server() != "":
-		at.text, at.isShort = "Calling "+c.server()+"…", true
+	case c.mcpServerName() != "":
+		at.text, at.hasExpandHint = "Calling "+c.mcpServerName()+"…", true
 	case use.Name == "Agent":
 		at.text = cmp.Or(strings.TrimPrefix(c.input.SubagentType, "general-purpose"), "Agent") + "(" + c.input.Description + ")"
 	case use.Name == "Skill":
@@ -124,11 +124,11 @@ func (v *eventToScreen) beginCall(use protocol.ToolUse) []entry {
 	default:
 		at.text = use.Name
 	}
-	return []entry{at}
+	return []transcriptEntry{at}
 }
 
-// server returns the MCP server of the call; empty means the tool is built in.
-func (c *callView) server() string {
+// mcpServerName returns the MCP server of the call; empty means the tool is built in.
+func (c *callView) mcpServerName() string {
 	server, _, ok := strings.Cut(strings.TrimPrefix(c.use.Name, "mcp__"), "__")
 	if !ok || !strings.HasPrefix(c.use.Name, "mcp__") {
 		return ""
@@ -136,8 +136,8 @@ func (c *callView) server() string {
 	return server
 }
 
-func (c *callView) title() string {
-	if server := c.server(); server != "" {
+func (c *callView) displayedCallText() string {
+	if server := c.mcpServerName(); server != "" {
 		_, tool, _ := strings.Cut(strings.TrimPrefix(c.use.Name, "mcp__"), "__")
 		return server + " - " + tool + " (MCP)(" + strings.TrimSpace(strings.Join(toolInputRows(c.use.InputForHooksAndHosts()), ",")) + ")"
 	}
@@ -155,7 +155,7 @@ func (v *eventToScreen) takeCall(id string) *callView {
 	return c
 }
 
-func (v *eventToScreen) setFileChange(id string, output any) {
+func (v *eventToScreen) setChangedFileRowsOfCall(id string, output any) {
 	var change struct {
 		Type            string          `json:"type"`
 		StructuredPatch []textdiff.Hunk `json:"structuredPatch"`
@@ -178,64 +178,64 @@ func (v *eventToScreen) endCall(result protocol.ToolResultBlock, refused bool) {
 	if c == nil {
 		return
 	}
-	text, failed := shortResult(result.Content.Plain()), result.IsError != nil && *result.IsError
-	at := slices.IndexFunc(s.entries, func(e entry) bool { return e.callID == result.ToolUseID })
+	text, failed := firstLinesOfResult(result.Content.Plain()), result.IsError != nil && *result.IsError
+	at := slices.IndexFunc(s.entries, func(e transcriptEntry) bool { return e.callID == result.ToolUseID })
 	if at < 0 {
-		v.endQuestion(c, result, refused)
+		v.showAnswersToQuestions(c, result, refused)
 		return
 	}
 	s.entries[at].callID = ""
-	rows := v.summaryRows(c, failed, refused)
+	rows := v.summaryEntriesOfCall(c, failed, refused)
 	switch {
 	case failed && c.countsForSummaryLine() == nil && strings.HasPrefix(text, "Error: No such tool available"):
-		rows = []entry{noteEntry(text)}
-	case rows == nil && s.inline && c.isCommandShownByInlineRenderer() && s.isRunningTurnInterrupted():
-		rows = []entry{s.entries[at]}
-	case rows == nil && s.inline && c.isCommandShownByInlineRenderer():
-		rows = []entry{s.entries[at], noteEntry(c.inlineRendererOutput(result.Content.Plain(), failed, s.cols))}
+		rows = []transcriptEntry{noteEntry(text)}
+	case rows == nil && s.isInline && c.isCommandShownByInlineRenderer() && s.isRunningTurnInterrupted():
+		rows = []transcriptEntry{s.entries[at]}
+	case rows == nil && s.isInline && c.isCommandShownByInlineRenderer():
+		rows = []transcriptEntry{s.entries[at], noteEntry(c.inlineRendererOutput(result.Content.Plain(), failed, s.cols))}
 		if refused {
 			rows[1] = noteEntry(rejectedCallText)
 		}
 	case rows == nil:
-		rows = v.resultRows(c, s.entries[at], text, failed, refused)
+		rows = v.resultEntriesOfCall(c, s.entries[at], text, failed, refused)
 	}
 	s.entries = slices.Replace(s.entries, at, at+1+c.extraEntries, rows...)
 	for i := len(s.entries) - 1; i > 0; i-- { // adjacent summaries are merged into one line
-		if n, next := s.entries[i-1].counts, s.entries[i].counts; n != nil && next != nil {
+		if n, next := s.entries[i-1].summedCounts, s.entries[i].summedCounts; n != nil && next != nil {
 			n.searched, n.read, n.listed, n.ran, n.failed = n.searched+next.searched, n.read+next.read, n.listed+next.listed, n.ran+next.ran, n.failed+next.failed
 			s.entries[i-1].text, s.entries = n.summaryLine(), slices.Delete(s.entries, i, i+1)
 		}
 	}
 }
 
-// summaryRows returns the entries that replace a finished call with a summary; nil means that the call stays visible.
-func (v *eventToScreen) summaryRows(c *callView, failed, refused bool) []entry {
+// summaryEntriesOfCall returns the entries that replace a finished call with a summary; nil means that the call stays visible.
+func (v *eventToScreen) summaryEntriesOfCall(c *callView, failed, refused bool) []transcriptEntry {
 	s, counts := v.screen, c.countsForSummaryLine()
-	switch collapses := c.use.Name == "Bash" && !s.inline || c.server() != ""; {
-	case s.inline && c.isCommandShownByInlineRenderer():
+	switch collapses := c.use.Name == "Bash" && !s.isInline || c.mcpServerName() != ""; {
+	case s.isInline && c.isCommandShownByInlineRenderer():
 		return nil
 	case collapses && (refused || s.isRunningTurnInterrupted()):
 		amended, text := refused && !s.isRunningTurnInterrupted(), "No result recorded for 1 call"
 		if amended || s.progress != nil && s.progress.endsWithRefusal {
 			text = "Did not run 1 call"
 		}
-		rows := []entry{{glyph: "  ", text: text, isShort: true}, noteEntry(c.title())}
+		rows := []transcriptEntry{{glyph: "  ", text: text, hasExpandHint: true}, noteEntry(c.displayedCallText())}
 		if amended {
 			rows = append(rows, noteEntry(rejectedCallText))
 		}
 		return rows
-	case counts != nil && (!refused || s.inline && s.isRunningTurnInterrupted()):
+	case counts != nil && (!refused || s.isInline && s.isRunningTurnInterrupted()):
 		if failed && !s.isRunningTurnInterrupted() {
 			counts.failed = 1
 		}
-		return []entry{{glyph: "  ", text: counts.summaryLine(), counts: counts}}
-	case c.server() != "":
-		return []entry{{glyph: "  ", text: "Called " + c.server() + map[bool]string{true: " · 1 failed"}[failed && !refused], isShort: true}}
+		return []transcriptEntry{{glyph: "  ", text: counts.summaryLine(), summedCounts: counts}}
+	case c.mcpServerName() != "":
+		return []transcriptEntry{{glyph: "  ", text: "Called " + c.mcpServerName() + map[bool]string{true: " · 1 failed"}[failed && !refused], hasExpandHint: true}}
 	}
 	return nil
 }
 
-func (v *eventToScreen) resultRows(c *callView, announcement entry, text string, failed, refused bool) []entry {
+func (v *eventToScreen) resultEntriesOfCall(c *callView, announcement transcriptEntry, text string, failed, refused bool) []transcriptEntry {
 	switch changes := c.use.Name == "Edit" || c.use.Name == "Write"; {
 	case c.use.Name == "Skill" && !failed:
 		text = "Loaded skill"
@@ -243,27 +243,27 @@ func (v *eventToScreen) resultRows(c *callView, announcement entry, text string,
 		text = "/plan to preview"
 	case changes && (refused || !failed):
 		v.refusalShown = v.refusalShown || refused
-		return append([]entry{announcement, noteEntry(c.fileChangeOutcomeText(shortPath(v.cwd, c.input.FilePath), refused))}, c.fileEntries()...)
+		return append([]transcriptEntry{announcement, noteEntry(c.fileChangeOutcomeText(shortPath(v.cwd, c.input.FilePath), refused))}, c.fileEntries()...)
 	case changes && strings.HasPrefix(text, "File does not exist"):
 		text = "File not found"
 	case changes:
 		text = "Couldn't " + strings.ToLower(c.use.Name) + " file"
 	case refused || text == "" || strings.HasPrefix(text, "[Request interrupted"): // the end of the turn shows this text
-		return []entry{announcement}
+		return []transcriptEntry{announcement}
 	case failed && !strings.HasPrefix(text, "Error: "):
 		text = "Error: " + text
 	case c.use.Name == "Agent" && strings.HasPrefix(text, "Async agent launched"):
 		text = "Backgrounded agent (↓ to manage · ctrl+o to expand)"
 	}
-	return []entry{announcement, noteEntry(text)}
+	return []transcriptEntry{announcement, noteEntry(text)}
 }
 
-func (c *callView) fileEntries() (rows []entry) {
+func (c *callView) fileEntries() (rows []transcriptEntry) {
 	for i, row := range c.fileRows {
 		if i == maxShownLinesPerCall && c.use.Name == "Write" && !c.overwrites {
-			return append(rows, entry{glyph: "     ", text: fmt.Sprintf("… +%d lines", len(c.fileRows)-i), noGap: true})
+			return append(rows, transcriptEntry{glyph: "     ", text: fmt.Sprintf("… +%d lines", len(c.fileRows)-i), hasNoGapBefore: true})
 		}
-		rows = append(rows, entry{glyph: "      ", text: row, noGap: true})
+		rows = append(rows, transcriptEntry{glyph: "      ", text: row, hasNoGapBefore: true})
 	}
 	return rows
 }
@@ -277,10 +277,10 @@ func (c *callView) fileChangeOutcomeText(shownPath string, isRefused bool) strin
 	case c.use.Name == "Write" && !c.overwrites:
 		return "Wrote " + countWithNoun(len(c.fileRows), "line") + " to " + shownPath
 	}
-	return changeSummary(c.fileRows)
+	return addedAndRemovedLinesText(c.fileRows)
 }
 
-func (v *eventToScreen) endQuestion(c *callView, result protocol.ToolResultBlock, refused bool) {
+func (v *eventToScreen) showAnswersToQuestions(c *callView, result protocol.ToolResultBlock, refused bool) {
 	text := result.Content.Plain()
 	failed := result.IsError != nil && *result.IsError
 	var title string
@@ -289,7 +289,7 @@ func (v *eventToScreen) endQuestion(c *callView, result protocol.ToolResultBlock
 	case c.use.Name == "ExitPlanMode" && refused:
 		v.refusalShown = true
 		title := "Rejected Claude's plan:"
-		v.appendNote(title + "\n" + strings.Join(drawBox(planRows("", cmp.Or(plan, "No plan found")), textWidth(title)), "\n"))
+		v.appendNote(title + "\n" + strings.Join(boxedRows(planRows("", cmp.Or(plan, "No plan found")), textWidth(title)), "\n"))
 		return
 	case c.use.Name == "ExitPlanMode" && !failed && plan == "":
 		title = "Exited plan mode"
@@ -309,7 +309,7 @@ func (v *eventToScreen) endQuestion(c *callView, result protocol.ToolResultBlock
 	default:
 		return
 	}
-	v.screen.entries = append(v.screen.entries, entry{glyph: answerGlyph + " ", text: title, isWhole: true})
+	v.screen.entries = append(v.screen.entries, transcriptEntry{glyph: answerGlyph + " ", text: title, isOneBlock: true})
 	if rows != nil {
 		v.appendNote(strings.Join(rows, "\n"))
 	}
@@ -382,7 +382,7 @@ func (c *callView) inlineRendererOutput(output string, failed bool, cols int) st
 	}
 	var rows []string
 	for line := range strings.SplitSeq(output, "\n") {
-		runes := []rune(printable(expandTabs(line)))
+		runes := []rune(withoutControlCharacters(expandTabs(line)))
 		for part := range slices.Chunk(runes, max(1, cols-maxShownLinesPerCall)) {
 			rows = append(rows, strings.TrimRight(string(part), " "))
 		}
@@ -405,10 +405,10 @@ func (c *callView) doneOrNoOutputText() string {
 	return "Done"
 }
 
-func (v *eventToScreen) entriesOfRunningCall(c *callView, announcement entry, detail string) []entry {
+func (v *eventToScreen) entriesOfRunningCall(c *callView, announcement transcriptEntry, detail string) []transcriptEntry {
 	c.extraEntries = 1
-	if v.screen.inline {
-		announcement.text, announcement.isShort = strings.NewReplacer("Searched", "Searching", "Read", "Reading", "Listed", "Listing").Replace(c.countsForSummaryLine().summaryLine())+"…", true
+	if v.screen.isInline {
+		announcement.text, announcement.hasExpandHint = strings.NewReplacer("Searched", "Searching", "Read", "Reading", "Listed", "Listing").Replace(c.countsForSummaryLine().summaryLine())+"…", true
 	}
-	return []entry{announcement, {glyph: "  " + resultGlyph + "  ", text: detail, noGap: true}}
+	return []transcriptEntry{announcement, {glyph: "  " + resultGlyph + "  ", text: detail, hasNoGapBefore: true}}
 }

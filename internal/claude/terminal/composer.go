@@ -8,11 +8,11 @@ import (
 )
 
 type composer struct {
-	draft      []rune
-	cursor     int
-	killBuffer []rune   // text that Ctrl-Y inserts
-	stash      string   // draft that Ctrl-S has put aside; empty means none
-	pastes     []string // long pasted texts; the draft has a placeholder for each
+	draft        []rune
+	cursor       int
+	killBuffer   []rune   // text that Ctrl-Y inserts
+	stashedDraft string   // draft that Ctrl-S has put aside; empty means none
+	pastes       []string // long pasted texts; the draft has a placeholder for each
 
 	history      []string // drafts that were sent or cleared, the oldest first
 	historyIndex int      // index in history of the shown draft; len(history) means that the draft is new
@@ -28,8 +28,8 @@ func (c *composer) text() string { return string(c.draft) }
 
 const shellCommandPrefix = "!"
 
-func (c *composer) isShell() bool { return strings.HasPrefix(c.text(), shellCommandPrefix) }
-func (c *composer) isEmpty() bool { return len(c.draft) == 0 }
+func (c *composer) isShellCommand() bool { return strings.HasPrefix(c.text(), shellCommandPrefix) }
+func (c *composer) isEmpty() bool        { return len(c.draft) == 0 }
 
 // expandedText returns the draft with pasted texts instead of their placeholders. If pasteID is not empty, it puts each
 // pasted text between tags with this id, for the model. As in the real CLI, text after a pasted text begins on a new line.
@@ -62,7 +62,7 @@ func (c *composer) setText(text string) {
 
 func (c *composer) insert(text string) {
 	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
-	c.insertRunes([]rune(printable(text)))
+	c.insertRunes([]rune(withoutControlCharacters(text)))
 }
 
 func (c *composer) insertRunes(runes []rune) {
@@ -76,13 +76,13 @@ func (c *composer) insertRunes(runes []rune) {
 // text is the same as lastPaste, the text replaces its placeholder: pasting twice shows the text.
 func (c *composer) paste(text, lastPaste string) (shortened string) {
 	const maxLines, maxLength = 3, 800
-	text = printable(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text))
+	text = withoutControlCharacters(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text))
 	if len(text) <= maxLength && strings.Count(text, "\n") < maxLines {
 		c.insert(text)
 		return ""
 	}
 	if text == lastPaste {
-		c.remove(c.cursor-len([]rune(pastePlaceholder(len(c.pastes), text))), c.cursor)
+		c.removeRunes(c.cursor-len([]rune(pastePlaceholder(len(c.pastes), text))), c.cursor)
 		c.insert(text)
 		return ""
 	}
@@ -98,23 +98,23 @@ func pastePlaceholder(n int, text string) string {
 	return fmt.Sprintf("[Pasted text #%d]", n)
 }
 
-func (c *composer) remove(from, to int) []rune {
+func (c *composer) removeRunes(from, to int) []rune {
 	removed := slices.Clone(c.draft[from:to])
 	c.draft = slices.Delete(c.draft, from, to)
 	c.cursor = from
 	return removed
 }
 
-func (c *composer) kill(from, to int) bool {
+func (c *composer) cutToKillBuffer(from, to int) bool {
 	if from == to {
 		return false
 	}
-	c.killBuffer = c.remove(from, to)
+	c.killBuffer = c.removeRunes(from, to)
 	return true
 }
 
-func (c *composer) backspace()     { c.remove(max(c.cursor-1, 0), c.cursor) }
-func (c *composer) deleteForward() { c.remove(c.cursor, min(c.cursor+1, len(c.draft))) }
+func (c *composer) backspace()     { c.removeRunes(max(c.cursor-1, 0), c.cursor) }
+func (c *composer) deleteForward() { c.removeRunes(c.cursor, min(c.cursor+1, len(c.draft))) }
 
 func (c *composer) lineStart() int {
 	at := c.cursor
@@ -153,7 +153,7 @@ func (c *composer) deleteToLineStart() (hasDeleted bool) {
 		c.backspace()
 		return true
 	}
-	return c.kill(start, c.cursor)
+	return c.cutToKillBuffer(start, c.cursor)
 }
 
 func (c *composer) moveCursorByLine(by int) bool {
@@ -171,7 +171,7 @@ func (c *composer) moveCursorByLine(by int) bool {
 	return true
 }
 
-func (c *composer) press(k keyName) {
+func (c *composer) handleEditingKey(k keyName) {
 	switch k {
 	case keyNewline:
 		c.insert("\n")
@@ -192,25 +192,25 @@ func (c *composer) press(k keyName) {
 	case keyEnd:
 		c.cursor = c.lineEnd()
 	case keyCtrlK:
-		c.kill(c.cursor, c.lineEnd())
+		c.cutToKillBuffer(c.cursor, c.lineEnd())
 	case keyCtrlW:
-		c.kill(c.wordBoundary(-1, unicode.IsSpace), c.cursor)
+		c.cutToKillBuffer(c.wordBoundary(-1, unicode.IsSpace), c.cursor)
 	case keyCtrlY:
 		c.insertRunes(c.killBuffer)
 	case keyCtrlS:
 		stashed := c.text()
-		c.setText(c.stash)
-		c.stash = stashed
+		c.setText(c.stashedDraft)
+		c.stashedDraft = stashed
 	default: // the screen handles the other keys
 	}
 }
 
 func (c *composer) moveDraftToHistory() {
-	c.addHistory(c.expandedText(""))
+	c.appendToHistory(c.expandedText(""))
 	c.setText("")
 }
 
-func (c *composer) addHistory(text string) {
+func (c *composer) appendToHistory(text string) {
 	if strings.TrimSpace(strings.TrimPrefix(text, shellCommandPrefix)) != "" && (len(c.history) == 0 || c.history[len(c.history)-1] != text) {
 		c.history = append(c.history, text)
 		c.history = c.history[max(0, len(c.history)-maxSentOrClearedDraftsInHistory):]
@@ -218,7 +218,7 @@ func (c *composer) addHistory(text string) {
 	c.historyIndex, c.newDraft = len(c.history), ""
 }
 
-func (c *composer) recallDraft(by int) {
+func (c *composer) showDraftFromHistory(by int) {
 	at := c.historyIndex + by
 	if at < 0 || at > len(c.history) {
 		return
@@ -238,8 +238,8 @@ func (c *composer) recallDraft(by int) {
 }
 
 func (c *composer) rows(cols int) (rows []string, cursorRow, cursorCol int) {
-	before := wrap(string(c.draft[:c.cursor]), cols)
+	before := wrapText(string(c.draft[:c.cursor]), cols)
 	cursorRow = len(before) - 1
 	cursorCol = textWidth(before[cursorRow])
-	return wrap(c.text(), cols), cursorRow, cursorCol
+	return wrapText(c.text(), cols), cursorRow, cursorCol
 }

@@ -23,11 +23,11 @@ type Console struct {
 	painter           painter
 	screen            screen
 	keys              keyReader
-	notice            []string  // rows below the header; nil means none
+	noticeRows        []string  // rows below the header; nil means none
 	earlyText         string    // text that was typed while no screen was shown; it becomes the first draft
 	openedAt          time.Time // when the run started
-	answers           []journal.Screen
-	answeredAt        time.Time   // when the last start-up dialog was answered; zero means that none was
+	answeredDialogs   []journal.Screen
+	lastAnswerAt      time.Time   // when the last start-up dialog was answered; zero means that none was
 	input             chan []byte // closed when the terminal has disconnected
 	resized           chan os.Signal
 	faults            *Faults
@@ -144,9 +144,9 @@ func (c *Console) updateScreenSize() {
 	c.screen.cols, c.screen.rows = cols, rows
 }
 
-// decode returns the keys of the typed bytes. For a lone Escape byte, it starts the timer.
-func (c *Console) decode(data []byte) []key {
-	keys := c.keys.read(data)
+// decodeKeys returns the keys of the typed bytes. For a lone Escape byte, it starts the timer.
+func (c *Console) decodeKeys(data []byte) []key {
+	keys := c.keys.decodeKeys(data)
 	if c.keys.hasPendingEscape() {
 		c.escapeTimer.Reset(escapeDelay)
 	} else {
@@ -155,7 +155,7 @@ func (c *Console) decode(data []byte) []key {
 	return keys
 }
 
-func (c *Console) show(d *dialog) {
+func (c *Console) showDialog(d *dialog) {
 	c.screen.dialog = d
 	if d != nil && d.shownAt.IsZero() {
 		d.shownAt = c.sys.Now()
@@ -165,16 +165,16 @@ func (c *Console) show(d *dialog) {
 // showDialogsUntilAnswered shows dialogs one by one below the terminal's existing content. It returns after the last answer.
 func (c *Console) showDialogsUntilAnswered(ctx context.Context, firstDialog *dialog) error {
 	c.updateScreenSize()
-	c.screen.inline = true
+	c.screen.isInline = true
 	due := c.openedAt.Add(claudecode.DelayFromStartToFirstDialog)
-	if !c.answeredAt.IsZero() {
-		due = c.answeredAt.Add(claudecode.DelayFromDialogAnswerToNextDialog)
+	if !c.lastAnswerAt.IsZero() {
+		due = c.lastAnswerAt.Add(claudecode.DelayFromDialogAnswerToNextDialog)
 	}
 	if err := c.bufferKeysUntil(ctx, due); err != nil {
 		return err
 	}
 	for firstDialog != nil {
-		c.show(firstDialog)
+		c.showDialog(firstDialog)
 		f := screenFrame{rows: []string{""}, bottomIndex: -1}
 		rows, at := firstDialog.rows(c.screen.cols)
 		f.rows, f.cursorRow, f.cursorCol = append(f.rows, rows...), at+1, firstDialog.indent
@@ -189,7 +189,7 @@ func (c *Console) showDialogsUntilAnswered(ctx context.Context, firstDialog *dia
 			if firstDialog.ignoresKeyPressedTooSoon(k, c.sys.Now()) {
 				continue
 			}
-			next, done := firstDialog.press(k)
+			next, done := firstDialog.handleKey(k)
 			if k.name == keyCtrlC || k.name == keyCtrlD {
 				next, done = c.cancelDialogOnSecondExitKey(firstDialog, k.name)
 			}
@@ -199,7 +199,7 @@ func (c *Console) showDialogsUntilAnswered(ctx context.Context, firstDialog *dia
 			}
 		}
 		if firstDialog == nil {
-			c.answeredAt = c.sys.Now()
+			c.lastAnswerAt = c.sys.Now()
 			err = c.bufferEarlyKeys(keys)
 		}
 		if err != nil {
@@ -221,7 +221,7 @@ type exitPress struct {
 func (c *Console) cancelDialogOnSecondExitKey(d *dialog, exitKey keyName) (next *dialog, done bool) {
 	p := &c.exitPress
 	if p.name == exitKey {
-		return d.owner.choose(d, dialogChoice{cancelled: true, key: exitKey}), true
+		return d.owner.handleChoice(d, dialogChoice{cancelled: true, key: exitKey}), true
 	}
 	if p.name == 0 {
 		p.replacedFoot = d.foot
@@ -243,7 +243,7 @@ func (c *Console) bufferKeysUntil(ctx context.Context, due time.Time) error {
 			if !ok {
 				return causeOrHangUpError(ctx)
 			}
-			if err := c.bufferEarlyKeys(c.keys.read(data)); err != nil {
+			if err := c.bufferEarlyKeys(c.keys.decodeKeys(data)); err != nil {
 				return err
 			}
 		case <-over:
@@ -252,7 +252,7 @@ func (c *Console) bufferKeysUntil(ctx context.Context, due time.Time) error {
 			return context.Cause(ctx)
 		}
 	}
-	c.keys.flush()
+	c.keys.dropPendingExceptEscape()
 	return nil
 }
 
@@ -280,9 +280,9 @@ func (c *Console) nextKeys(ctx context.Context, d *dialog) ([]key, error) {
 		if !ok {
 			return nil, causeOrHangUpError(ctx)
 		}
-		return c.decode(data), nil
+		return c.decodeKeys(data), nil
 	case <-c.escapeTimer.C:
-		return c.keys.flush(), nil
+		return c.keys.dropPendingExceptEscape(), nil
 	case <-c.exitPress.expired:
 		d.foot, c.exitPress = c.exitPress.replacedFoot, exitPress{}
 		return nil, nil

@@ -23,18 +23,18 @@ const (
 	StateCommandPage             ScreenState = "menu"   // a page that a command has opened
 )
 
-type option struct {
-	label     string
-	detail    string // text under the label; empty means none
-	checkbox  checkbox
-	isInput   bool // the user can type text instead of the label
-	amended   bool // Tab was pressed on Yes or No: the user can type a text for the model
-	isAction  bool // the option, such as Next or Submit, has no number
-	lineAbove bool
-	truncate  bool   // a long label is cut instead of wrapped
-	note      string // second line under the label; empty means none
-	aside     string // text to the right of the label; empty means none
-	value     string // value that the owner of the dialog receives for this option
+type dialogOption struct {
+	label           string
+	detail          string // text under the label; empty means none
+	checkbox        checkbox
+	isInput         bool // the user can type text instead of the label
+	isFeedbackInput bool // Tab was pressed on Yes or No: the user can type a text for the model
+	isAction        bool // the option, such as Next or Submit, has no number
+	lineAbove       bool
+	truncate        bool   // a long label is cut instead of wrapped
+	secondLine      string // second line under the label; empty means none
+	rightText       string // text to the right of the label; empty means none
+	ownerValue      string // value that the owner of the dialog receives for this option
 }
 
 const amendHintText = " · Tab to amend"
@@ -57,24 +57,24 @@ type dialogChoice struct {
 }
 
 type dialog struct {
-	state       ScreenState
-	kind        string   // such as "bash" or "trust"
-	head        []string // rows before the options; they are wrapped
-	body        []string // rows between thin lines; long rows are truncated unless wrapBody is true
-	wrapBody    bool
-	reason      []string // reason for the question, shown before it; may be empty
-	hasOwnTexts bool     // the texts of a captured page are not used
-	question    []string
-	options     []option
-	letter      string // key that accepts the selected option; the owner receives it as choice.text; empty means none
-	showNumbers bool   // options have numbers, and pressing a number selects its option
-	selected    int
-	foot        []string
-	indent      int    // columns before the options
-	topRule     string // glyph of the horizontal line above the dialog; empty means no line
-	owner       dialogOwner
+	state        ScreenState
+	kind         string   // such as "bash" or "trust"
+	head         []string // rows before the options; they are wrapped
+	body         []string // rows between thin lines; long rows are truncated unless wrapBody is true
+	wrapBody     bool
+	reason       []string // reason for the question, shown before it; may be empty
+	hasOwnTexts  bool     // the texts of a captured page are not used
+	question     []string
+	options      []dialogOption
+	acceptKey    string // key that accepts the selected option; the owner receives it as choice.text; empty means none
+	showNumbers  bool   // options have numbers, and pressing a number selects its option
+	selected     int
+	foot         []string
+	indent       int    // columns before the options
+	topRuleGlyph string // glyph of the horizontal line above the dialog; empty means no line
+	owner        dialogOwner
 	dialogProgress
-	backTab int // number of the option that Shift+Tab accepts, from 1; 0 means none
+	shiftTabOption int // number of the option that Shift+Tab accepts, from 1; 0 means none
 	// slotValues replace the parts of a captured screen that depend on the run, by the names of these parts (slots).
 	slotValues map[string]string
 	search     *searchList // reduces the options to those that match typed text; nil means that all are shown
@@ -89,8 +89,8 @@ type dialogProgress struct {
 }
 
 type dialogOwner interface {
-	// choose is called once with the answer. It returns the dialog to show next; nil means none.
-	choose(d *dialog, c dialogChoice) *dialog
+	// handleChoice is called once with the answer. It returns the dialog to show next; nil means none.
+	handleChoice(d *dialog, c dialogChoice) *dialog
 }
 
 type formOwner interface {
@@ -101,9 +101,9 @@ type formOwner interface {
 	changePage(by int) *dialog
 }
 
-type chooserFunc func(c dialogChoice) *dialog
+type choiceHandlerFunc func(c dialogChoice) *dialog
 
-func (f chooserFunc) choose(_ *dialog, c dialogChoice) *dialog { return f(c) }
+func (f choiceHandlerFunc) handleChoice(_ *dialog, c dialogChoice) *dialog { return f(c) }
 
 func (d *dialog) journalLine(option string, agreed bool) journal.Screen {
 	return journal.Screen{State: string(d.state), Kind: d.kind, Answer: map[bool]string{true: "yes", false: "no"}[agreed], Option: option}
@@ -123,14 +123,14 @@ func (d *dialog) ignoresKeyPressedTooSoon(k key, now time.Time) bool {
 	return period.Length > 0 && (period.AnyKey || accepts)
 }
 
-// press handles a key. done reports that the dialog was answered; next is the dialog that replaces it, or nil.
-func (d *dialog) press(k key) (next *dialog, done bool) {
-	if d.search != nil && d.search.press(d, k) {
+// handleKey handles a key. done reports that the dialog was answered; next is the dialog that replaces it, or nil.
+func (d *dialog) handleKey(k key) (next *dialog, done bool) {
+	if d.search != nil && d.search.handleEditingKey(d, k) {
 		return nil, false
 	}
 	if len(d.options) == 0 {
 		if done = slices.Contains([]keyName{keyEnter, keyBackTab, keyEscape, keyCtrlC}, k.name); done {
-			next = d.owner.choose(d, dialogChoice{key: k.name})
+			next = d.owner.handleChoice(d, dialogChoice{key: k.name})
 		}
 		return next, done
 	}
@@ -138,7 +138,7 @@ func (d *dialog) press(k key) (next *dialog, done bool) {
 	pages, _ := d.owner.(formOwner)
 	switch {
 	case k.name == keyEscape:
-		return d.owner.choose(d, dialogChoice{cancelled: true}), true
+		return d.owner.handleChoice(d, dialogChoice{cancelled: true}), true
 	case k.name == keyUp:
 		d.moveSelection(-1)
 	case k.name == keyDown:
@@ -147,24 +147,24 @@ func (d *dialog) press(k key) (next *dialog, done bool) {
 		return pages.changePage(1), true
 	case (k.name == keyBackTab || k.name == keyLeft) && pages != nil:
 		return pages.changePage(-1), true
-	case k.name == keyBackTab && d.backTab > 0:
-		return d.activate(d.backTab - 1)
+	case k.name == keyBackTab && d.shiftTabOption > 0:
+		return d.answerOrToggleOption(d.shiftTabOption - 1)
 	case (k.name == keyTab || k.name == keyBackTab) && d.state == StatePermission:
 		if o := &d.options[d.selected]; d.canAddFeedbackToSelectedOption() {
-			o.amended, o.isInput, o.detail = !o.amended, !o.amended, ""
+			o.isFeedbackInput, o.isInput, o.detail = !o.isFeedbackInput, !o.isFeedbackInput, ""
 		}
 	case k.name == keyEnter || k.name == keyTab && d.search != nil:
-		return d.activate(d.selected)
+		return d.answerOrToggleOption(d.selected)
 	case onInput && (k.name == keyText || k.name == keyPaste):
-		d.setTextOfSelectedInputOption(d.options[d.selected].detail + printable(k.text))
+		d.setTextOfSelectedInputOption(d.options[d.selected].detail + withoutControlCharacters(k.text))
 	case onInput && k.name == keyBackspace:
 		if runes := []rune(d.options[d.selected].detail); len(runes) > 0 {
 			d.setTextOfSelectedInputOption(string(runes[:len(runes)-1]))
 		}
 	case k.name == keyText && k.text == " " && d.options[d.selected].checkbox != noCheckbox:
-		return d.activate(d.selected)
-	case k.name == keyText && k.text == d.letter:
-		return d.owner.choose(d, dialogChoice{index: d.selected, text: k.text}), true
+		return d.answerOrToggleOption(d.selected)
+	case k.name == keyText && k.text == d.acceptKey:
+		return d.owner.handleChoice(d, dialogChoice{index: d.selected, text: k.text}), true
 	case k.name == keyText:
 		return d.selectOptionsByTypedDigits(k.text)
 	}
@@ -213,7 +213,7 @@ func (d *dialog) notifyOwnerOfToggledCheckbox() {
 func (d *dialog) selectOptionsByTypedDigits(text string) (nextDialog *dialog, isAnswered bool) {
 	for _, r := range text {
 		i := len(d.options) - 1
-		for i >= 0 && d.digitOf(i) != string(r) {
+		for i >= 0 && d.digitOfOption(i) != string(r) {
 			i--
 		}
 		switch {
@@ -229,7 +229,7 @@ func (d *dialog) selectOptionsByTypedDigits(text string) (nextDialog *dialog, is
 		if d.options[i].isInput {
 			continue // the keys that follow are the text of this option
 		}
-		if next, done := d.activate(i); done {
+		if next, done := d.answerOrToggleOption(i); done {
 			return next, true
 		}
 	}
@@ -253,7 +253,7 @@ func (d *dialog) selectLastOptionForUnusedDigit(r rune) {
 	}
 }
 
-func (d *dialog) digitOf(i int) string {
+func (d *dialog) digitOfOption(i int) string {
 	if !d.showNumbers || d.options[i].isAction {
 		return ""
 	}
@@ -266,30 +266,30 @@ func (d *dialog) digitOf(i int) string {
 	return strconv.Itoa(n)
 }
 
-func (d *dialog) activate(i int) (next *dialog, done bool) {
+func (d *dialog) answerOrToggleOption(i int) (next *dialog, done bool) {
 	o := &d.options[i]
 	switch {
-	case o.isInput && o.detail == "" && !o.amended && o.checkbox == noCheckbox:
-		return d.owner.choose(d, dialogChoice{cancelled: true}), true
+	case o.isInput && o.detail == "" && !o.isFeedbackInput && o.checkbox == noCheckbox:
+		return d.owner.handleChoice(d, dialogChoice{cancelled: true}), true
 	case o.checkbox != noCheckbox && (!o.isInput || o.detail == ""):
 		o.checkbox = checkboxUnchecked + checkboxChecked - o.checkbox
 		d.notifyOwnerOfToggledCheckbox()
 		return nil, false
 	}
-	return d.owner.choose(d, dialogChoice{index: i, text: o.detail}), true
+	return d.owner.handleChoice(d, dialogChoice{index: i, text: o.detail}), true
 }
 
 func (d *dialog) rows(cols int) (rows []string, selectedRow int) {
 	if d.isOverlay {
 		return d.overlayRows(cols)
 	}
-	if d.topRule != "" {
-		rows = append(rows, strings.Repeat(d.topRule, cols))
+	if d.topRuleGlyph != "" {
+		rows = append(rows, strings.Repeat(d.topRuleGlyph, cols))
 	}
 	for _, text := range d.head {
-		rows = append(rows, wrap(text, cols)...)
+		rows = append(rows, wrapText(text, cols)...)
 	}
-	if d.search != nil && !d.search.isBelow {
+	if d.search != nil && !d.search.isFieldBelowOptions {
 		rows = append(rows, d.search.rows(cols)...)
 	}
 	if d.body != nil {
@@ -323,7 +323,7 @@ func wrapKeepingQuoteMarks(texts []string, cols int) (rows []string) {
 		if !quoted {
 			mark, rest = " ", strings.TrimPrefix(text, " ")
 		}
-		for _, row := range wrap(rest, cols-1-textWidth(mark)) {
+		for _, row := range wrapText(rest, cols-1-textWidth(mark)) {
 			rows = append(rows, strings.TrimRight(mark+row, " "))
 		}
 	}
@@ -384,11 +384,11 @@ func (d *dialog) choiceRows(cols int) (rows []string, selectedRow int) {
 	if hidden := len(d.options) - to; hidden > 0 && d.kind == "model" {
 		rows = append(rows, fmt.Sprintf("    ↓ %d more", hidden))
 	}
-	if d.search != nil && d.search.isBelow {
+	if d.search != nil && d.search.isFieldBelowOptions {
 		rows = append(rows, d.search.rows(cols)...)
 	}
 	for _, text := range d.footRows() {
-		if d.state == StatePermission && (!d.canAddFeedbackToSelectedOption() || d.options[d.selected].amended) {
+		if d.state == StatePermission && (!d.canAddFeedbackToSelectedOption() || d.options[d.selected].isFeedbackInput) {
 			text = strings.TrimSuffix(text, amendHintText)
 		}
 		if d.state == StateQuestion && d.options[d.selected].isInput {
@@ -415,21 +415,21 @@ func (d *dialog) footRows() []string {
 func (d *dialog) optionRows(i, cols int) (rows []string) {
 	o := d.options[i]
 	pointer, label := pointerGlyphs(i == d.selected), o.label
-	if o.amended && i == d.selected {
+	if o.isFeedbackInput && i == d.selected {
 		label += map[string]string{"Yes": ", and tell Claude what to do next", "No": ", and tell Claude what to do differently"}[label]
 	}
-	if o.amended && d.kind == "mcp" {
+	if o.isFeedbackInput && d.kind == "mcp" {
 		label = strings.Replace(label, "and ", "", 1)
 	}
 	switch {
 	case !o.isInput || o.detail == "":
-	case o.amended:
+	case o.isFeedbackInput:
 		label = o.label + ", " + o.detail
 	default:
 		label = o.detail
 	}
 	prefix := ""
-	if n := d.digitOf(i); n != "" {
+	if n := d.digitOfOption(i); n != "" {
 		prefix = n + ". "
 	} else if o.isAction {
 		prefix = "   "
@@ -437,19 +437,19 @@ func (d *dialog) optionRows(i, cols int) (rows []string) {
 	before := strings.Repeat(" ", d.indent) + pointer + prefix + o.checkbox.String()
 	cols-- // the last column stays empty
 	switch {
-	case o.aside != "":
-		rows = indent(before+label, o.aside, cols-1)
+	case o.rightText != "":
+		rows = wrapWithFirstPrefix(before+label, o.rightText, cols-1)
 	case o.truncate:
-		rows = append(rows, truncate(before+label, cols+1-emptyColumnsRightOfErrorOrLabel))
+		rows = append(rows, truncateRow(before+label, cols+1-emptyColumnsRightOfErrorOrLabel))
 	default:
-		rows = append(rows, indent(before, label, cols)...)
+		rows = append(rows, wrapWithFirstPrefix(before, label, cols)...)
 	}
 	deeper := fmt.Sprintf("%*s", textWidth(before), "")
 	if o.detail != "" && !o.isInput {
-		rows = append(rows, indent(deeper, o.detail, cols)...)
+		rows = append(rows, wrapWithFirstPrefix(deeper, o.detail, cols)...)
 	}
-	if o.note != "" {
-		rows = append(rows, indent(deeper, o.note, cols)...)
+	if o.secondLine != "" {
+		rows = append(rows, wrapWithFirstPrefix(deeper, o.secondLine, cols)...)
 	}
 	return rows
 }

@@ -30,9 +30,9 @@ func (v *eventToScreen) handleMessage(message any) {
 	case turnStarted:
 		v.beginTurn(m.prompts, m.turn)
 	case shellEnded:
-		v.endShell(m)
+		v.showUserShellOutput(m)
 	case turnEnded:
-		v.endTurn()
+		v.showEndOfTurn()
 	case promptsTakenIntoRunningTurn:
 		s.queued = withoutPasteTags(v.player.prompts.waitingTexts())
 		v.showPrompts(m.prompts)
@@ -44,13 +44,13 @@ func (v *eventToScreen) handleMessage(message any) {
 func (v *eventToScreen) beginTurn(prompts []string, turn int) {
 	s := v.screen
 	s.queued = withoutPasteTags(v.player.prompts.waitingTexts())
-	s.progress = &turnProgress{startedAt: v.clock.Now(), verbs: v.nextVerbs(), prompts: withoutPasteTags(prompts), turn: turn}
+	s.progress = &turnProgress{startedAt: v.clock.Now(), verbs: v.nextSpinnerVerbs(), prompts: withoutPasteTags(prompts), turnNumber: turn}
 	_, s.progress.runsShell = shellCommandOfSinglePrompt(prompts)
 	s.composerHint, v.refusalShown = "", false
 	v.showPrompts(prompts)
 }
 
-func (v *eventToScreen) nextVerbs() [2]string {
+func (v *eventToScreen) nextSpinnerVerbs() [2]string {
 	all := [][2]string{{"Thinking", "Thought"}, {"Working", "Worked"}, {"Brewing", "Brewed"}, {"Cooking", "Cooked"}, {"Baking", "Baked"}, {"Churning", "Churned"}}
 	if v.verbIndex = (v.verbIndex + 1) % len(all); v.verbRand != nil {
 		v.verbIndex = v.verbRand.IntN(len(all))
@@ -62,15 +62,15 @@ func (v *eventToScreen) showPrompts(prompts []string) {
 	for _, text := range withoutPasteTags(prompts) {
 		command, isShell := strings.CutPrefix(text, shellCommandPrefix)
 		if !isShell {
-			v.screen.entries = append(v.screen.entries, entry{glyph: promptGlyph + " ", text: text})
+			v.screen.entries = append(v.screen.entries, transcriptEntry{glyph: promptGlyph + " ", text: text})
 			v.screen.entries = append(v.screen.entries, notesAboutMentionedFiles(v.cwd, text)...)
 			continue
 		}
-		v.screen.entries = append(v.screen.entries, entry{glyph: shellCommandPrefix + " ", text: command}, entry{glyph: resultPrefix, text: runningText, noGap: true, callID: callIDForUserShellCommands})
+		v.screen.entries = append(v.screen.entries, transcriptEntry{glyph: shellCommandPrefix + " ", text: command}, transcriptEntry{glyph: resultPrefix, text: runningText, hasNoGapBefore: true, callID: callIDForUserShellCommands})
 	}
 }
 
-func notesAboutMentionedFiles(dir, prompt string) (notes []entry) {
+func notesAboutMentionedFiles(dir, prompt string) (notes []transcriptEntry) {
 	for _, m := range regexp.MustCompile(`(?:^|\s)@(\S+)`).FindAllStringSubmatch(prompt, -1) {
 		path := filepath.Join(dir, m[1])
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
@@ -84,13 +84,13 @@ func notesAboutMentionedFiles(dir, prompt string) (notes []entry) {
 
 const callIDForUserShellCommands = shellCommandPrefix
 
-func (v *eventToScreen) endShell(m shellEnded) {
+func (v *eventToScreen) showUserShellOutput(m shellEnded) {
 	s := v.screen
-	at := slices.IndexFunc(s.entries, func(e entry) bool { return e.callID == callIDForUserShellCommands })
+	at := slices.IndexFunc(s.entries, func(e transcriptEntry) bool { return e.callID == callIDForUserShellCommands })
 	if at < 0 || s.progress == nil {
 		return
 	}
-	var rows []entry
+	var rows []transcriptEntry
 	for _, text := range []string{m.stdout, m.stderr} {
 		if text = strings.Trim(text, "\n"); text != "" {
 			rows = append(rows, noteEntry(text))
@@ -101,14 +101,14 @@ func (v *eventToScreen) endShell(m shellEnded) {
 	case s.isRunningTurnInterrupted():
 		rows = nil
 	case rows == nil:
-		rows = []entry{noteEntry("(No output)")}
+		rows = []transcriptEntry{noteEntry("(No output)")}
 	}
 	s.progress.hasReply = rows != nil
 	s.entries = slices.Replace(s.entries, at, at+1, rows...)
 }
 
-// endTurn shows the end of a turn. After an interrupt before the first reply, the prompt returns to the input field.
-func (v *eventToScreen) endTurn() {
+// showEndOfTurn shows the end of a turn. After an interrupt before the first reply, the prompt returns to the input field.
+func (v *eventToScreen) showEndOfTurn() {
 	s := v.screen
 	busy := s.progress
 	if busy == nil {
@@ -117,7 +117,7 @@ func (v *eventToScreen) endTurn() {
 	interrupted := s.isRunningTurnInterrupted()
 	s.progress = nil
 	switch {
-	case interrupted && !busy.hasReply && !busy.hadQueued && busy.prompts != nil && s.composer.isEmpty():
+	case interrupted && !busy.hasReply && !busy.hadQueuedPrompts && busy.prompts != nil && s.composer.isEmpty():
 		prompt := strings.TrimPrefix(busy.prompts[0], shellCommandPrefix)
 		for i, e := range slices.Backward(s.entries) {
 			if e.text == prompt {
@@ -131,7 +131,9 @@ func (v *eventToScreen) endTurn() {
 	}
 }
 
-func noteEntry(text string) entry { return entry{glyph: resultPrefix, text: text, noGap: true} }
+func noteEntry(text string) transcriptEntry {
+	return transcriptEntry{glyph: resultPrefix, text: text, hasNoGapBefore: true}
+}
 
 func (v *eventToScreen) appendNote(text string) {
 	v.screen.entries = append(v.screen.entries, noteEntry(text))
@@ -192,7 +194,7 @@ func (v *eventToScreen) showMessage(ev *protocol.Assistant) {
 			case !strings.Contains(block.Text, "limit of this workspace"):
 				s.composerHint = "Resend your message to try again"
 			}
-			s.entries = append(s.entries, entry{glyph: answerGlyph + " ", text: block.Text, isError: failed})
+			s.entries = append(s.entries, transcriptEntry{glyph: answerGlyph + " ", text: block.Text, isError: failed})
 		case protocol.ToolUse:
 			v.addEstimatedReplyTokens(len(block.Input))
 			s.entries = append(s.entries, v.beginCall(block)...)
@@ -213,7 +215,7 @@ func apiErrorTextOnScreen(errorText string) string {
 func (v *eventToScreen) addEstimatedReplyTokens(replyBytes int) {
 	const bytesPerToken = 4
 	if busy := v.screen.progress; busy != nil {
-		busy.hasReply, busy.tokens = true, busy.tokens+replyBytes/bytesPerToken+1
+		busy.hasReply, busy.approximateReplyTokens = true, busy.approximateReplyTokens+replyBytes/bytesPerToken+1
 	}
 }
 
@@ -225,7 +227,7 @@ func (v *eventToScreen) showToolResults(ev *protocol.User) {
 				v.showPrompts([]string{block.Text})
 			}
 		case protocol.ToolResultBlock:
-			v.setFileChange(block.ToolUseID, ev.ToolUseResult)
+			v.setChangedFileRowsOfCall(block.ToolUseID, ev.ToolUseResult)
 			v.endCall(block, slices.ContainsFunc(ev.ToolResultMeta, func(m protocol.ToolResultMeta) bool {
 				return m.ID == block.ToolUseID && m.NonExecutionKind == "user-rejected"
 			}))
@@ -237,7 +239,7 @@ func toolErrorText(text string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(text, "<tool_use_error>"), "</tool_use_error>")
 }
 
-func shortResult(text string) string {
+func firstLinesOfResult(text string) string {
 	const most = 4
 	text = toolErrorText(strings.TrimSpace(text))
 	lines := strings.Split(text, "\n")
@@ -259,7 +261,7 @@ func (v *eventToScreen) showSystem(ev *protocol.System) {
 	switch ev.Subtype {
 	case "task_started", "task_notification":
 		if text := s.background.handleEvent(ev, v.clock.Now()); text != "" {
-			v.screen.entries = append(v.screen.entries, entry{glyph: answerGlyph + " ", text: text})
+			v.screen.entries = append(v.screen.entries, transcriptEntry{glyph: answerGlyph + " ", text: text})
 		}
 	case "compact_boundary":
 		v.appendNote("Compacted (ctrl+o to see full summary)")
@@ -278,7 +280,7 @@ func (v *eventToScreen) showResult(ev *protocol.Result) {
 	}
 	now := v.clock.Now()
 	if agents := len(s.background.agents()); agents > 0 {
-		s.entries = append(s.entries, entry{glyph: "✻ ", text: "Waiting for " + countWithNoun(agents, "background agent") + " to finish"})
+		s.entries = append(s.entries, transcriptEntry{glyph: "✻ ", text: "Waiting for " + countWithNoun(agents, "background agent") + " to finish"})
 		return
 	}
 	v.showTurnEnd(now.Sub(s.progress.startedAt), now, s.progress.verbs)
@@ -289,7 +291,7 @@ func (v *eventToScreen) showResult(ev *protocol.Result) {
 
 func (v *eventToScreen) showTurnEnd(took time.Duration, at time.Time, verbs [2]string) {
 	text := fmt.Sprintf("%s for %s · done %s", verbs[1], took.Truncate(time.Second), at.Format("3:04 PM"))
-	v.screen.entries = append(v.screen.entries, entry{glyph: "✻ ", text: text})
+	v.screen.entries = append(v.screen.entries, transcriptEntry{glyph: "✻ ", text: text})
 }
 
 func (v *eventToScreen) showRestoredMessage(role string, content protocol.Content) {
@@ -307,7 +309,7 @@ func (v *eventToScreen) showRestoredMessage(role string, content protocol.Conten
 		switch block := block.(type) {
 		case protocol.TextBlock:
 			if text := strings.TrimSpace(block.Text); text != "" && !strings.HasPrefix(text, "<") { // texts meant for the model begin with a tag
-				v.screen.entries = append(v.screen.entries, entry{glyph: promptGlyph + " ", text: text})
+				v.screen.entries = append(v.screen.entries, transcriptEntry{glyph: promptGlyph + " ", text: text})
 			}
 		case protocol.ToolResultBlock:
 			v.endCall(block, false)

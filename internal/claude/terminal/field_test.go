@@ -17,11 +17,11 @@ func idleTerminal(t *testing.T) *Terminal {
 	inbox := newMailbox()
 	c := &Console{faults: &Faults{}}
 	c.screen = screen{cols: 60, rows: 20, effort: "medium", mode: "default"}
-	c.screen.menu.commands = []slashCommand{{"/clear", "Start again", true, 0}, {"/compact", "Summarize", true, 0}, {"/config", "", true, 0}, {"/fast-compact", "", true, 0}, {"/help", "", true, 0}}
+	c.screen.commandMenu.commands = []slashCommand{{"/clear", "Start again", true, 0}, {"/compact", "Summarize", true, 0}, {"/config", "", true, 0}, {"/fast-compact", "", true, 0}, {"/help", "", true, 0}}
 	disarm := time.NewTimer(time.Hour)
 	t.Cleanup(func() { disarm.Stop() })
 	term := &Terminal{
-		console: c, player: &turnPlayer{inbox: inbox, prompts: &promptQueue{wake: make(chan struct{}, 1), inbox: inbox}}, disarmTimer: disarm,
+		console: c, player: &turnPlayer{screenMailbox: inbox, prompts: &promptQueue{wake: make(chan struct{}, 1), screenMailbox: inbox}}, disarmTimer: disarm,
 		plan: launch.Plan{Clock: clock.New(clock.Options{Now: func() time.Time { return time.Unix(1000, 0) }, NewID: func() string { return "id" }})},
 	}
 	term.plan.Transcript.NoPersist = true
@@ -95,12 +95,12 @@ func TestFieldKeys(t *testing.T) {
 			s := &term.console.screen
 			for i, part := range strings.Split(tt.typed, "\x00") {
 				if i > 0 { // the lone Esc now counts as a key, and the prompts are played
-					term.pressAll(term.console.keys.flush())
+					term.handleKeys(term.console.keys.dropPendingExceptEscape())
 					term.player.prompts.removeAll()
 				}
-				term.pressAll(term.console.keys.read([]byte(part)))
+				term.handleKeys(term.console.keys.decodeKeys([]byte(part)))
 			}
-			term.pressAll(term.console.keys.flush())
+			term.handleKeys(term.console.keys.dropPendingExceptEscape())
 			draft := string(s.composer.draft[:s.composer.cursor]) + "|" + string(s.composer.draft[s.composer.cursor:])
 			if diff := cmp.Diff(tt.want, draft); diff != "" {
 				t.Errorf("draft (-want +got):\n%s", diff)
@@ -109,8 +109,8 @@ func TestFieldKeys(t *testing.T) {
 			if shown := strings.Join(f.rows, "\n"); !strings.Contains(shown, tt.says) {
 				t.Errorf("%q is not shown:\n%s", tt.says, shown)
 			}
-			if term.quit != tt.quit {
-				t.Errorf("quit: %v", term.quit)
+			if term.quitRequested != tt.quit {
+				t.Errorf("quit: %v", term.quitRequested)
 			}
 		})
 	}
@@ -120,8 +120,8 @@ func TestFieldKeys(t *testing.T) {
 func TestPastedTextIsSent(t *testing.T) {
 	term := idleTerminal(t)
 	term.pasteID = "85d2"
-	term.pressAll(term.console.keys.read([]byte("see \x1b[200~1\r2\r3\r4\x1b[201~\r")))
-	term.pressAll(term.console.keys.read([]byte("\x1b[200~1\r2\r3\r5\x1b[201~x\r")))
+	term.handleKeys(term.console.keys.decodeKeys([]byte("see \x1b[200~1\r2\r3\r4\x1b[201~\r")))
+	term.handleKeys(term.console.keys.decodeKeys([]byte("\x1b[200~1\r2\r3\r5\x1b[201~x\r")))
 	sent := term.player.prompts.waitingTexts()
 	want := []string{"see \n\n<pasted_content id=\"85d2\">\n1\n2\n3\n4\n</pasted_content id=\"85d2\">\n", "\n\n<pasted_content id=\"85d2\">\n1\n2\n3\n5\n</pasted_content id=\"85d2\">\n\nx"}
 	if diff := cmp.Diff(want, sent); diff != "" {
@@ -146,13 +146,13 @@ func TestInterrupt(t *testing.T) {
 			term := idleTerminal(t)
 			s := &term.console.screen
 			view := &eventToScreen{screen: s, player: term.player, clock: term.plan.Clock}
-			term.player.cancelTurn, term.player.turn = func(error) {}, 1
+			term.player.cancelTurn, term.player.turnNumber = func(error) {}, 1
 			view.handleMessage(turnStarted{[]string{"first"}, 1})
 			if tt.queued != "" {
 				term.submit(tt.queued, tt.queued)
 			}
 			s.composer.insert(tt.draft)
-			term.press(key{name: keyEscape})
+			term.handleKey(key{name: keyEscape})
 			view.handleMessage(turnEnded{})
 			last := s.entries
 			if tt.entry != "" && (len(last) == 0 || last[len(last)-1].text != tt.entry) {
@@ -169,9 +169,9 @@ func TestInterrupt(t *testing.T) {
 func TestPlanDialog(t *testing.T) {
 	d := &dialog{
 		state: StatePlanApproval, isOverlay: true, indent: 3, showNumbers: true, head: []string{" head"}, body: planRows("   ", "# The plan\n\n1. One"), question: []string{"   Proceed?"},
-		options: []option{{label: "Yes"}, {label: "Change", isInput: true, note: "below"}}, foot: []string{"", "   foot"},
+		options: []dialogOption{{label: "Yes"}, {label: "Change", isInput: true, secondLine: "below"}}, foot: []string{"", "   foot"},
 	}
-	s := &screen{cols: 40, rows: 24, dialog: d, entries: []entry{{text: "x"}}}
+	s := &screen{cols: 40, rows: 24, dialog: d, entries: []transcriptEntry{{text: "x"}}}
 	live := s.draw(time.Time{}).rows[2:]
 	if len(live) != s.rows-2 || live[0] != strings.Repeat("▔", 40) || strings.TrimSpace(live[len(live)-1]) != "foot" {
 		t.Errorf("%d rows:\n%s", len(live), strings.Join(live, "\n"))
@@ -189,7 +189,7 @@ func TestPlanDialog(t *testing.T) {
 
 // TestAmendHint: the last row of a permission dialog offers to amend Yes and No only.
 func TestAmendHint(t *testing.T) {
-	d := &dialog{state: StatePermission, options: []option{{label: "Yes"}, {label: "Yes, always"}}, foot: []string{" Esc to cancel" + amendHintText}}
+	d := &dialog{state: StatePermission, options: []dialogOption{{label: "Yes"}, {label: "Yes, always"}}, foot: []string{" Esc to cancel" + amendHintText}}
 	for selected, want := range []string{" Esc to cancel" + amendHintText, " Esc to cancel"} {
 		d.selected = selected
 		if rows, _ := d.rows(60); rows[len(rows)-1] != want {
@@ -200,13 +200,13 @@ func TestAmendHint(t *testing.T) {
 
 // TestTopRow: the last row of a block is not shown alone at the top of a full screen.
 func TestTopRow(t *testing.T) {
-	s := &screen{cols: 20, rows: 4, entries: []entry{
+	s := &screen{cols: 20, rows: 4, entries: []transcriptEntry{
 		{glyph: "● ", text: "one"},
 		noteEntry("two"),
-		{glyph: "      ", text: "three", noGap: true},
+		{glyph: "      ", text: "three", hasNoGapBefore: true},
 		{glyph: "  ", text: "Ran"},
 		noteEntry("cat"),
-		{glyph: "● ", text: "Answered", isWhole: true},
+		{glyph: "● ", text: "Answered", isOneBlock: true},
 		noteEntry("yes"),
 		{glyph: "● ", text: "alone"},
 		noteEntry("short"),
@@ -230,11 +230,11 @@ func TestTopRow(t *testing.T) {
 // separate turn, and that the transcript records every waiting prompt.
 func TestTurnsOfTheQueue(t *testing.T) {
 	var records []string
-	q := &promptQueue{wake: make(chan struct{}, 1), inbox: newMailbox(), record: func(operation, text string) { records = append(records, strings.TrimSpace(operation+" "+text)) }}
+	q := &promptQueue{wake: make(chan struct{}, 1), screenMailbox: newMailbox(), recordOperation: func(operation, text string) { records = append(records, strings.TrimSpace(operation+" "+text)) }}
 	q.pushWhenIdle("first")
 	var turns []string
 	for i := 0; ; i++ {
-		texts, waited := q.pop()
+		texts, waited := q.takePromptsOfNextTurn()
 		if waited != (i > 0) {
 			t.Errorf("turn %d: waited %t", i, waited)
 		}
@@ -261,8 +261,8 @@ func TestTurnsOfTheQueue(t *testing.T) {
 // TestRunningCallBlinks: the screen also changes while a dialog is shown, because some programs treat a changing screen
 // as busy.
 func TestRunningCallBlinks(t *testing.T) {
-	d := &dialog{state: StatePermission, options: []option{{label: "Yes"}}}
-	s := &screen{cols: 40, rows: 20, dialog: d, progress: &turnProgress{hasReply: true}, entries: []entry{{glyph: "● ", text: "Making it", callID: "1", blinks: true}}}
+	d := &dialog{state: StatePermission, options: []dialogOption{{label: "Yes"}}}
+	s := &screen{cols: 40, rows: 20, dialog: d, progress: &turnProgress{hasReply: true}, entries: []transcriptEntry{{glyph: "● ", text: "Making it", callID: "1", blinks: true}}}
 	for frame, want := range map[int]string{0: "● Making it", framesPerBlink: "  Making it", 2 * framesPerBlink: "● Making it"} {
 		s.progress.spinnerFrame = frame
 		if rows := s.draw(time.Time{}).rows; rows[1] != want {

@@ -45,10 +45,10 @@ func TestFileList(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			term := idleTerminal(t)
 			s := &term.console.screen
-			s.files.dir = dir
+			s.mentionMenu.dir = dir
 			for _, part := range strings.SplitAfter(tt.typed, "\x00") {
-				term.pressAll(term.console.keys.read([]byte(strings.TrimSuffix(part, "\x00"))))
-				term.pressAll(term.console.keys.flush())
+				term.handleKeys(term.console.keys.decodeKeys([]byte(strings.TrimSuffix(part, "\x00"))))
+				term.handleKeys(term.console.keys.dropPendingExceptEscape())
 			}
 			if diff := cmp.Diff(tt.want, s.composer.text()); diff != "" {
 				t.Errorf("draft (-want +got):\n%s", diff)
@@ -76,8 +76,8 @@ func TestFileList(t *testing.T) {
 // TestUnusedDigits: a digit that no option has selects the last option, and the digit of a check
 // box does not move the selection, as in claude 2.1.330.
 func TestUnusedDigits(t *testing.T) {
-	three := []option{{label: "Yes"}, {label: "Yes, always"}, {label: "No"}}
-	boxes := []option{{label: "a", checkbox: checkboxChecked}, {label: "b", checkbox: checkboxChecked}, {label: "Enable selected", isAction: true}}
+	three := []dialogOption{{label: "Yes"}, {label: "Yes, always"}, {label: "No"}}
+	boxes := []dialogOption{{label: "a", checkbox: checkboxChecked}, {label: "b", checkbox: checkboxChecked}, {label: "Enable selected", isAction: true}}
 	for name, tt := range map[string]struct {
 		dialog   dialog
 		digit    string
@@ -93,8 +93,8 @@ func TestUnusedDigits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := tt.dialog
-			d.options = append([]option{}, d.options...)
-			if _, done := d.press(key{keyText, tt.digit}); done {
+			d.options = append([]dialogOption{}, d.options...)
+			if _, done := d.handleKey(key{keyText, tt.digit}); done {
 				t.Error("the dialog was answered")
 			}
 			var shown strings.Builder
@@ -110,11 +110,11 @@ func TestUnusedDigits(t *testing.T) {
 
 // TestMoveSelection checks which option Up and Down select in the dialogs of claude 2.1.330.
 func TestMoveSelection(t *testing.T) {
-	boxes := []option{{label: "a", checkbox: checkboxChecked}, {label: "b", checkbox: checkboxChecked}, {label: "Enable selected", isAction: true}}
-	words := []option{{label: "a"}, {label: "Type something.", isInput: true}, {label: "Chat about this", lineAbove: true}}
+	boxes := []dialogOption{{label: "a", checkbox: checkboxChecked}, {label: "b", checkbox: checkboxChecked}, {label: "Enable selected", isAction: true}}
+	words := []dialogOption{{label: "a"}, {label: "Type something.", isInput: true}, {label: "Chat about this", lineAbove: true}}
 	for name, tt := range map[string]struct {
 		state   ScreenState
-		options []option
+		options []dialogOption
 		keys    []keyName
 		want    int
 	}{
@@ -133,14 +133,14 @@ func TestMoveSelection(t *testing.T) {
 	} {
 		d := &dialog{state: tt.state, options: tt.options, showNumbers: !strings.HasPrefix(name, "unchecked")}
 		for _, k := range tt.keys {
-			d.press(key{name: k})
+			d.handleKey(key{name: k})
 		}
 		if d.selected != tt.want {
 			t.Errorf("%s: option %d is selected, want %d", name, d.selected, tt.want)
 		}
 	}
-	d := &dialog{state: StateQuestion, options: []option{{label: "Type something", isInput: true, checkbox: checkboxUnchecked}}}
-	if _, done := d.press(key{name: keyEnter}); done || d.options[0].checkbox != checkboxChecked {
+	d := &dialog{state: StateQuestion, options: []dialogOption{{label: "Type something", isInput: true, checkbox: checkboxUnchecked}}}
+	if _, done := d.handleKey(key{name: keyEnter}); done || d.options[0].checkbox != checkboxChecked {
 		t.Errorf("Enter on an empty text with a check box: %v, done %v", d.options[0].checkbox, done)
 	}
 }

@@ -57,7 +57,7 @@ const (
 	pasteEnd           = "\x1b[201~"
 )
 
-func (r *keyReader) read(data []byte) []key {
+func (r *keyReader) decodeKeys(data []byte) []key {
 	var keys []key
 	rest := append(r.pending, data...)
 	r.pending = nil
@@ -70,7 +70,7 @@ func (r *keyReader) read(data []byte) []key {
 			keys, rest = append(keys, k), after
 			continue
 		}
-		k, n := nextKey(rest)
+		k, n := firstKey(rest)
 		switch {
 		case n == 0 && len(rest) < maxPendingKeyBytes:
 			r.pending = bytes.Clone(rest)
@@ -110,8 +110,9 @@ func (r *keyReader) hasPendingEscape() bool {
 	return len(r.pending) > 0 && r.pending[0] == 0x1b && !r.pasting
 }
 
-// flush drops the kept bytes, because no bytes followed. If they are a lone Escape, flush returns the Escape key.
-func (r *keyReader) flush() []key {
+// dropPendingExceptEscape drops the kept bytes, because no bytes followed. If they are a lone Escape, it returns the
+// Escape key.
+func (r *keyReader) dropPendingExceptEscape() []key {
 	lone := len(r.pending) == 1 && r.pending[0] == 0x1b
 	r.pending = nil
 	if lone {
@@ -120,13 +121,13 @@ func (r *keyReader) flush() []key {
 	return nil
 }
 
-// nextKey returns the first key of data and its length in bytes. The length is 0 if the key is incomplete.
-func nextKey(data []byte) (k key, n int) {
+// firstKey returns the first key of data and its length in bytes. The length is 0 if the key is incomplete.
+func firstKey(data []byte) (k key, n int) {
 	switch c := data[0]; {
 	case c == 0x1b:
-		return nextEscape(data)
+		return firstKeyOfEscapeSequence(data)
 	case c < 0x20 || c == 0x7f:
-		return key{name: controlKey(c)}, 1
+		return key{name: keyOfControlByte(c)}, 1
 	case !utf8.FullRune(data):
 		return key{}, 0
 	}
@@ -134,7 +135,7 @@ func nextKey(data []byte) (k key, n int) {
 	return key{keyText, string(r)}, n
 }
 
-func controlKey(c byte) keyName {
+func keyOfControlByte(c byte) keyName {
 	return map[byte]keyName{
 		'\r': keyEnter, '\n': keyNewline, '\t': keyTab, 0x7f: keyBackspace, 0x08: keyBackspace,
 		0x01: keyHome, 0x02: keyLeft, 0x05: keyEnd, 0x06: keyRight, 0x03: keyCtrlC, 0x04: keyCtrlD,
@@ -142,7 +143,7 @@ func controlKey(c byte) keyName {
 	}[c]
 }
 
-func nextEscape(data []byte) (k key, n int) {
+func firstKeyOfEscapeSequence(data []byte) (k key, n int) {
 	if len(data) == 1 {
 		return key{}, 0
 	}
@@ -152,7 +153,7 @@ func nextEscape(data []byte) (k key, n int) {
 		if len(data) < 3 {
 			return key{}, 0
 		}
-		return key{name: sequenceKey(string(data[2:3]))}, 3
+		return key{name: keyOfSequence(string(data[2:3]))}, 3
 	case 0x1b:
 		return key{name: keyEscape}, 1
 	case '\r':
@@ -162,18 +163,18 @@ func nextEscape(data []byte) (k key, n int) {
 	case 'f':
 		return key{name: keyWordRight}, 2
 	default: // Alt and a character
-		if _, n := nextKey(data[1:]); n > 0 {
+		if _, n := firstKey(data[1:]); n > 0 {
 			return key{}, n + 1
 		}
 		return key{}, 0
 	}
 	if i := bytes.IndexFunc(data[2:], func(r rune) bool { return r >= 0x40 && r <= 0x7e }); i >= 0 {
-		return key{name: sequenceKey(string(data[2 : i+3]))}, i + 3
+		return key{name: keyOfSequence(string(data[2 : i+3]))}, i + 3
 	}
 	return key{}, 0
 }
 
-func sequenceKey(sequence string) keyName {
+func keyOfSequence(sequence string) keyName {
 	if final := sequence[len(sequence)-1:]; sequence == "1"+final || final == "Z" {
 		sequence = final
 	}

@@ -30,10 +30,10 @@ func TestKeys(t *testing.T) {
 		var r keyReader
 		var got []key
 		for _, data := range tt.reads {
-			got = append(got, r.read([]byte(data))...)
+			got = append(got, r.decodeKeys([]byte(data))...)
 		}
 		if r.hasPendingEscape() {
-			got = append(got, r.flush()...)
+			got = append(got, r.dropPendingExceptEscape()...)
 		}
 		if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(key{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -45,7 +45,7 @@ func TestKeys(t *testing.T) {
 func TestSlowCharacter(t *testing.T) {
 	var r keyReader
 	for _, half := range []string{"a\xc3", "\xa9"} {
-		keys := r.read([]byte(half))
+		keys := r.decodeKeys([]byte(half))
 		if r.hasPendingEscape() {
 			t.Errorf("%q starts the time limit of the Escape key", half)
 		}
@@ -59,17 +59,17 @@ func TestSlowCharacter(t *testing.T) {
 func TestKeysAreBounded(t *testing.T) {
 	var r keyReader
 	for range 1000 {
-		r.read([]byte("\x1b[" + strings.Repeat("1;", 5000)))
+		r.decodeKeys([]byte("\x1b[" + strings.Repeat("1;", 5000)))
 	}
 	if len(r.pending) > maxPendingKeyBytes {
 		t.Errorf("%d bytes are pending", len(r.pending))
 	}
 	r = keyReader{}
-	r.read([]byte(pasteStart))
+	r.decodeKeys([]byte(pasteStart))
 	for range 50 {
-		r.read([]byte(strings.Repeat("x", 100_000)))
+		r.decodeKeys([]byte(strings.Repeat("x", 100_000)))
 	}
-	keys := r.read([]byte(pasteEnd))
+	keys := r.decodeKeys([]byte(pasteEnd))
 	if len(keys) != 1 || len(keys[0].text) > maxPasteBytes+len(pasteEnd) {
 		t.Errorf("%d keys", len(keys))
 	}
@@ -82,7 +82,7 @@ func FuzzKeys(f *testing.F) {
 		var r keyReader
 		var c composer
 		for _, part := range [][]byte{data[:cut], data[cut:]} {
-			for _, k := range r.read(part) {
+			for _, k := range r.decodeKeys(part) {
 				c.insert(k.text)
 			}
 		}
@@ -111,7 +111,7 @@ func TestWrap(t *testing.T) {
 		"a\nb":              {"a", "b"},
 		"x\x1b[31mred\a!":   {"x[31mred", "!"},
 	} {
-		if diff := cmp.Diff(want, wrap(text, 8)); diff != "" {
+		if diff := cmp.Diff(want, wrapText(text, 8)); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", text, diff)
 		}
 	}
@@ -120,7 +120,7 @@ func TestWrap(t *testing.T) {
 func TestComposer(t *testing.T) {
 	var c composer
 	c.insert("one\r\ntwo")
-	c.press(keyLeft)
+	c.handleEditingKey(keyLeft)
 	c.backspace()
 	if c.text() != "one\nto" {
 		t.Errorf("%q", c.text())

@@ -54,7 +54,7 @@ func loadLabels(version string) (screenLabels, error) {
 // findLabelOrPrefix returns a state's label that begins with labelPrefix, or labelPrefix if there is none. An empty screenState
 // matches every state.
 func (l *screenLabels) findLabelOrPrefix(screenState, labelPrefix string) string {
-	if full := l.pages.optionLabel(screenState, labelPrefix); full != "" {
+	if full := l.pages.capturedOptionLabel(screenState, labelPrefix); full != "" {
 		return full
 	}
 	var found string
@@ -77,7 +77,7 @@ func (l *screenLabels) findLabelOrPrefixWithRest(screenState, labelPrefix, fallb
 	return label
 }
 
-func isRefusal(label string) bool {
+func isRefusalLabel(label string) bool {
 	return strings.HasPrefix(label, "No") || strings.HasPrefix(label, "Continue without")
 }
 
@@ -90,7 +90,7 @@ func (l *screenLabels) orderAndSelectOptionsByAnchors(d *dialog, screenState str
 		}
 		return nil
 	}
-	slices.SortStableFunc(d.options, func(a, b option) int {
+	slices.SortStableFunc(d.options, func(a, b dialogOption) int {
 		if x, y := row(a.label), row(b.label); x != nil && y != nil {
 			return y.Row - x.Row
 		}
@@ -123,7 +123,7 @@ func (l *screenLabels) shortcutHelpRows(cols int) []string {
 	return []string{
 		"  / for commands                   shift+tab to cycle modes",
 		"  esc esc to clear input           ctrl+z to suspend",
-		truncate("  backslash (\\) then enter for a newline", cols),
+		truncateRow("  backslash (\\) then enter for a newline", cols),
 	}
 }
 

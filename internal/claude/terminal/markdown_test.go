@@ -137,7 +137,7 @@ C: x
 // TestFairWidths: columns that need less than the others keep their width.
 func TestFairWidths(t *testing.T) {
 	for _, tt := range [][2][]int{{{5, 54}, {5, 44}}, {{20, 90}, {20, 29}}, {{54, 30}, {24, 24}}, {{90, 2, 90}, {23, 2, 23}}} {
-		if diff := cmp.Diff(tt[1], fairWidths(tt[0], 49)); diff != "" {
+		if diff := cmp.Diff(tt[1], shareWidthFairly(tt[0], 49)); diff != "" {
 			t.Errorf("%v (-want +got):\n%s", tt[0], diff)
 		}
 	}
@@ -166,7 +166,7 @@ func TestStartHints(t *testing.T) {
 	term := idleTerminal(t)
 	s := &term.console.screen
 	start := term.plan.Clock.Now()
-	s.agentsUntil, s.effortUntil = start.Add(startHintDuration), start.Add(startHintDuration)
+	s.agentsMentionedUntil, s.effortShownUntil = start.Add(startHintDuration), start.Add(startHintDuration)
 	shows := func(after int, want bool, text string) {
 		t.Helper()
 		f := s.draw(start.Add(time.Duration(after) * time.Second))
@@ -178,7 +178,7 @@ func TestStartHints(t *testing.T) {
 	shows(9, true, "← for agents")
 	shows(10, false, "/effort")
 	shows(10, false, "← for agents")
-	term.pressAll(term.console.keys.read([]byte("some words\x15")))
+	term.handleKeys(term.console.keys.decodeKeys([]byte("some words\x15")))
 	shows(5, true, "ctrl+y")
 	shows(15, true, "/effort")
 	shows(16, false, "/effort")

@@ -73,7 +73,7 @@ func (m *commandMenu) description(name string) string {
 	return m.commands[at].description
 }
 
-func (m *commandMenu) update(draft string) {
+func (m *commandMenu) updateForDraft(draft string) {
 	if draft == m.draft {
 		return
 	}
@@ -103,8 +103,8 @@ func (m *commandMenu) isOpen() bool {
 	return !m.closed && strings.HasPrefix(m.draft, "/") && !strings.ContainsAny(m.draft, " \n")
 }
 
-// press handles a key in the open menu. It returns the new draft (empty if unchanged) and whether it used the key.
-func (m *commandMenu) press(k keyName) (completed string, handled bool) {
+// handleKey handles a key in the open menu. It returns the new draft (empty if unchanged) and whether it used the key.
+func (m *commandMenu) handleKey(k keyName) (completed string, handled bool) {
 	if !m.isOpen() || len(m.matches) == 0 && k != keyEscape {
 		return "", false
 	}
@@ -129,18 +129,18 @@ func (m *commandMenu) press(k keyName) (completed string, handled bool) {
 func (m *commandMenu) rows(l *screenLabels, cols int) []string {
 	const most, indentation, nameColumns, rightMargin = 5, 4, 28, 2
 	if len(m.matches) == 0 {
-		return []string{truncate(fmt.Sprintf("  No commands match %q", m.draft), cols)}
+		return []string{truncateRow(fmt.Sprintf("  No commands match %q", m.draft), cols)}
 	}
 	width := min(nameColumns, cols*2/5)
 	shown := make([][]string, len(m.matches))
 	for i, c := range m.matches {
 		text := c.description
-		if full := l.pages.optionLabel("menu/slash", c.name+" "); full != "" {
+		if full := l.pages.capturedOptionLabel("menu/slash", c.name+" "); full != "" {
 			text = strings.TrimSpace(full[len(c.name):])
 		}
-		rows := indent(fmt.Sprintf("  %s%-*s", pointerGlyphs(i == m.selected), width, c.name), text, cols-rightMargin)
+		rows := wrapWithFirstPrefix(fmt.Sprintf("  %s%-*s", pointerGlyphs(i == m.selected), width, c.name), text, cols-rightMargin)
 		if len(rows) > 2 {
-			rows = append(rows[:1], truncate(rows[1]+" "+strings.TrimSpace(rows[2]), cols-rightMargin))
+			rows = append(rows[:1], truncateRow(rows[1]+" "+strings.TrimSpace(rows[2]), cols-rightMargin))
 		}
 		rows[0], shown[i] = strings.TrimRight(rows[0], " "), rows
 	}
@@ -157,29 +157,31 @@ func (m *commandMenu) rows(l *screenLabels, cols int) []string {
 }
 
 type fileMentionMenu struct {
-	dir      string // directory of the session
-	word     string // the mention before the cursor; empty means none
-	closed   bool   // the user pressed Esc; the list stays closed until the word changes
-	paths    []string
-	selected int // index in paths; -1 means none
+	dir             string // directory of the session
+	mentionAtCursor string // the mention before the cursor; empty means none
+	closed          bool   // the user pressed Esc; the list stays closed until the word changes
+	paths           []string
+	selected        int // index in paths; -1 means none
 }
 
 func (l *fileMentionMenu) updateFromMentionAtCursor(c *composer) {
 	word := regexp.MustCompile(`(?:^|\s)(@\S*)$`).FindStringSubmatch(string(c.draft[:c.cursor]))
-	if word == nil || c.isShell() {
-		l.word = ""
+	if word == nil || c.isShellCommand() {
+		l.mentionAtCursor = ""
 		return
 	}
-	if word[1] != l.word {
-		*l = fileMentionMenu{dir: l.dir, word: word[1], paths: matchingPaths(l.dir, word[1][1:]), selected: -1}
+	if word[1] != l.mentionAtCursor {
+		*l = fileMentionMenu{dir: l.dir, mentionAtCursor: word[1], paths: matchingPaths(l.dir, word[1][1:]), selected: -1}
 	}
 }
 
-func (l *fileMentionMenu) isOpen() bool { return l.word != "" && !l.closed && len(l.paths) > 0 }
+func (l *fileMentionMenu) isOpen() bool {
+	return l.mentionAtCursor != "" && !l.closed && len(l.paths) > 0
+}
 
-// press handles a key while the list is open. path replaces the mention; empty means none. Tab takes the first path if
+// handleKey handles a key while the list is open. path replaces the mention; empty means none. Tab takes the first path if
 // none is selected; Enter takes only a selected path.
-func (l *fileMentionMenu) press(k keyName) (path string, handled bool) {
+func (l *fileMentionMenu) handleKey(k keyName) (path string, handled bool) {
 	switch {
 	case !l.isOpen():
 		return "", false
@@ -198,17 +200,17 @@ func (l *fileMentionMenu) press(k keyName) (path string, handled bool) {
 }
 
 func (l *fileMentionMenu) insertPath(c *composer, path string) {
-	c.remove(c.cursor-len([]rune(l.word)), c.cursor)
+	c.removeRunes(c.cursor-len([]rune(l.mentionAtCursor)), c.cursor)
 	if path = "@" + path; !strings.HasSuffix(path, "/") {
 		path += " "
 	}
 	c.insert(path)
-	l.word, l.closed = strings.TrimSpace(path), true
+	l.mentionAtCursor, l.closed = strings.TrimSpace(path), true
 }
 
 func (l *fileMentionMenu) rows(cols int) (rows []string) {
 	for i, path := range l.paths {
-		rows = append(rows, truncate("  "+pointerGlyphs(i == l.selected)+"+ "+path, cols))
+		rows = append(rows, truncateRow("  "+pointerGlyphs(i == l.selected)+"+ "+path, cols))
 	}
 	return rows
 }

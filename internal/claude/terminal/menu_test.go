@@ -26,7 +26,7 @@ func TestMenuRows(t *testing.T) {
 		3: {"    /two            Second of all the", "                    commands", "    /three          Third with words", "                    that fill more th…", "  ❯ /five"},
 	} {
 		m.draft = ""
-		m.update("/")
+		m.updateForDraft("/")
 		m.selected = selected
 		if diff := cmp.Diff(want, m.rows(&labels, 40)); diff != "" {
 			t.Errorf("%d selected (-want +got):\n%s", selected, diff)
@@ -38,9 +38,9 @@ func TestMenuRows(t *testing.T) {
 func TestModelList(t *testing.T) {
 	for _, tt := range []struct{ rows, first, last int }{{11, 1, 1}, {14, 1, 1}, {16, 2, 2}, {18, 2, 2}, {22, 2, 2}, {24, 3, 3}, {26, 4, 4}, {27, 5, 5}, {36, 5, 5}} {
 		for selected, want := range map[int]int{0: tt.first, 4: tt.last} {
-			d := &dialog{state: StateCommandPage, kind: "model", topRule: "▔", head: []string{"  Select model", "  about", ""}, screenRows: tt.rows, selected: selected, showNumbers: true, indent: 2}
+			d := &dialog{state: StateCommandPage, kind: "model", topRuleGlyph: "▔", head: []string{"  Select model", "  about", ""}, screenRows: tt.rows, selected: selected, showNumbers: true, indent: 2}
 			for i := range 5 {
-				d.options = append(d.options, option{label: fmt.Sprintf("%-24s ", "name"), aside: "one row of words\n" + strings.TrimSuffix("two\nthree", map[bool]string{true: "\nthree"}[i < 4])})
+				d.options = append(d.options, dialogOption{label: fmt.Sprintf("%-24s ", "name"), rightText: "one row of words\n" + strings.TrimSuffix("two\nthree", map[bool]string{true: "\nthree"}[i < 4])})
 			}
 			rows, _ := d.rows(80)
 			text := strings.Join(rows, "\n")
@@ -94,15 +94,15 @@ func TestDequeuedOnce(t *testing.T) {
 		"nothing is in the queue": {true, nil, nil},
 	} {
 		var lines []string
-		q := &promptQueue{wake: make(chan struct{}, 1), record: func(operation, text string) { lines = append(lines, operation+" "+text) }}
+		q := &promptQueue{wake: make(chan struct{}, 1), recordOperation: func(operation, text string) { lines = append(lines, operation+" "+text) }}
 		for _, text := range tt.texts {
 			q.pushDuringTurn(text)
 		}
 		if tt.early {
-			q.BeforeFinalReply()
-			q.BeforeFinalReply()
+			q.RecordDequeuedBeforeFinalReply()
+			q.RecordDequeuedBeforeFinalReply()
 		}
-		q.pop()
+		q.takePromptsOfNextTurn()
 		if diff := cmp.Diff(tt.want, lines); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

@@ -16,7 +16,7 @@ func (d *dialog) hiddenOptionsArrow(optionIndex, firstVisible, endVisible int) s
 
 // scrollableOptionCount returns the number of options that scroll: those before the first action or horizontal line.
 func (d *dialog) scrollableOptionCount() int {
-	if at := slices.IndexFunc(d.options, func(o option) bool { return o.isAction || o.lineAbove }); at >= 0 {
+	if at := slices.IndexFunc(d.options, func(o dialogOption) bool { return o.isAction || o.lineAbove }); at >= 0 {
 		return at
 	}
 	return len(d.options)

@@ -123,8 +123,8 @@ func fillSlots(p *book.Page, values map[string]string) []string {
 	})
 }
 
-// optionLabel returns the full label of the option that begins with prefix; empty means that no page contains it.
-func (p *realCLIPages) optionLabel(state, prefix string) string {
+// capturedOptionLabel returns the full label of the option that begins with prefix; empty means that no page contains it.
+func (p *realCLIPages) capturedOptionLabel(state, prefix string) string {
 	if p == nil {
 		return ""
 	}
@@ -243,7 +243,7 @@ func (p *realCLIPages) tipRowOfRunningTurn() string {
 	return ""
 }
 
-func displayModelName(model string) string {
+func modelNameForHeader(model string) string {
 	m := regexp.MustCompile(`^claude-([a-z]+)-(\d+)(?:-(\d{1,2}))?(?:-\d{8})?(\[1m\])?$`).FindStringSubmatch(model)
 	if m == nil {
 		return model

@@ -101,7 +101,7 @@ func TestLabels(t *testing.T) {
 			t.Errorf("%s, %s: %q, want %q", tt.state, tt.begin, got, tt.want)
 		}
 	}
-	d := &dialog{options: []option{{label: "Yes, I trust this folder"}, {label: "No, exit"}}, selected: 0}
+	d := &dialog{options: []dialogOption{{label: "Yes, I trust this folder"}, {label: "No, exit"}}, selected: 0}
 	l.orderAndSelectOptionsByAnchors(d, "dialog/trust")
 	if d.options[0].label != "No, exit" || d.selected != 0 {
 		t.Errorf("%+v", d)

@@ -25,16 +25,16 @@ const (
 	bracketedPasteOffSequence = "\x1b[?2004l\x1b[?25h"
 )
 
-func (p *painter) enableBracketedPaste() error { return p.write(bracketedPasteOnSequence) }
+func (p *painter) enableBracketedPaste() error { return p.writeToTerminal(bracketedPasteOnSequence) }
 
 func (p *painter) enterFullScreen() error {
 	p.fullScreen, p.lastRows = true, nil
-	return p.write(enterScreenSequence)
+	return p.writeToTerminal(enterScreenSequence)
 }
 
 func (p *painter) leaveFullScreen() error {
 	p.fullScreen, p.lastRows = false, nil
-	return p.write(leaveScreenSequence)
+	return p.writeToTerminal(leaveScreenSequence)
 }
 
 func (p *painter) restoreTerminalState() error {
@@ -49,7 +49,7 @@ func (p *painter) restoreTerminalState() error {
 		b.WriteString("\x1b]0;\a")
 	}
 	p.fullScreen, p.lastRows = false, nil
-	return p.write(b.String())
+	return p.writeToTerminal(b.String())
 }
 
 func (p *painter) setTitle(title string) error {
@@ -57,7 +57,7 @@ func (p *painter) setTitle(title string) error {
 		return nil
 	}
 	p.title = title
-	return p.write("\x1b]0;" + title + "\a")
+	return p.writeToTerminal("\x1b]0;" + title + "\a")
 }
 
 func (p *painter) paint(f screenFrame, cols, rows int) error {
@@ -91,7 +91,7 @@ func (p *painter) paintFullScreen(f screenFrame, cols, rows int) error {
 	var b strings.Builder
 	for i, text := range all {
 		if i >= len(p.lastRows) || p.lastRows[i] != text {
-			fmt.Fprintf(&b, "\x1b[%d;1H\x1b[K%s", i+1, truncate(text, cols)) // erasing a full row later would clear its last column
+			fmt.Fprintf(&b, "\x1b[%d;1H\x1b[K%s", i+1, truncateRow(text, cols)) // erasing a full row later would clear its last column
 		}
 	}
 	if b.Len() == 0 && p.cursorRow == row && p.cursorCol == f.cursorCol {
@@ -99,7 +99,7 @@ func (p *painter) paintFullScreen(f screenFrame, cols, rows int) error {
 	}
 	fmt.Fprintf(&b, "\x1b[%d;%dH", row+1, min(f.cursorCol, cols-1)+1)
 	p.lastRows, p.cursorRow, p.cursorCol = all, row, f.cursorCol
-	return p.write(b.String())
+	return p.writeToTerminal(b.String())
 }
 
 // paintInline draws the changed rows below the earlier content of the terminal. If a row that has scrolled out must
@@ -125,7 +125,7 @@ func (p *painter) paintInline(f screenFrame, cols, rows int) error {
 	b.WriteString("\r")
 	for i, text := range f.rows[first:] {
 		if i += first; i >= len(before) || before[i] != text {
-			b.WriteString("\x1b[K" + truncate(text, cols))
+			b.WriteString("\x1b[K" + truncateRow(text, cols))
 		}
 		b.WriteString("\r\n")
 	}
@@ -134,10 +134,10 @@ func (p *painter) paintInline(f screenFrame, cols, rows int) error {
 	row = max(f.cursorRow, p.hiddenRows)
 	fmt.Fprintf(&b, "\x1b[%dA\x1b[%dG", len(f.rows)-row, min(f.cursorCol, cols-1)+1)
 	p.lastRows, p.cursorRow, p.cursorCol, p.resized = f.rows, row, f.cursorCol, false
-	return p.write(b.String())
+	return p.writeToTerminal(b.String())
 }
 
-func (p *painter) write(text string) error {
+func (p *painter) writeToTerminal(text string) error {
 	_, err := io.WriteString(p.w, text)
 	return err
 }

@@ -16,15 +16,15 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-func (a *prompter) newDialog(q *pendingQuestion) *dialog {
+func (a *prompter) dialogForQuestion(q *pendingQuestion) *dialog {
 	switch q.request.Use.Name {
 	case "AskUserQuestion":
-		if f := newForm(a, q); f != nil {
-			return f.page()
+		if f := newQuestionForm(a, q); f != nil {
+			return f.currentPage()
 		}
 	case "ExitPlanMode":
 		d := a.newPlanApprovalDialog(q)
-		if a.screen.inline {
+		if a.screen.isInline {
 			d.convertOverlayToInline(a.screen.cols)
 		}
 		return d
@@ -51,7 +51,7 @@ func refusalAnswer() protocol.PermissionAnswer { return protocol.PermissionAnswe
 
 func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 	r := q.request
-	d := &dialog{state: StatePermission, indent: 1, showNumbers: true, topRule: ruleGlyph, foot: []string{"", " " + a.findLabelOrPrefix("", "Esc to cancel") + amendHintText}}
+	d := &dialog{state: StatePermission, indent: 1, showNumbers: true, topRuleGlyph: ruleGlyph, foot: []string{"", " " + a.findLabelOrPrefix("", "Esc to cancel") + amendHintText}}
 	in := parseShownToolInput(r.Use.InputForHooksAndHosts())
 	yes := permissionOption{a.findLabelOrPrefix("permission", "Yes"), protocol.PermissionAnswer{Allow: true}}
 	always := permissionOption{answer: protocol.PermissionAnswer{Allow: true, UpdatedPermissions: r.Suggestions}}
@@ -64,7 +64,7 @@ func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 		if always.label = a.fillFilePermissionDialog(d, r, in); len(always.answer.UpdatedPermissions) == 0 {
 			always.answer = modeAnswer(protocol.ModeAcceptEdits)
 		}
-		d.backTab = 2
+		d.shiftTabOption = 2
 		grants = append(grants, always)
 	case r.Use.Name == "WebFetch":
 		host := in.URL
@@ -91,7 +91,7 @@ func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 			d.reason[0] = quotedRowMark + autoModeNoticeReason
 		}
 	}
-	a.addOptions(q, d, grants)
+	a.addGrantAndRefusalOptions(q, d, grants)
 	return d
 }
 
@@ -106,7 +106,7 @@ func (a *prompter) fillToolDialog(d *dialog, r protocol.PermissionRequest) (call
 		d.head, d.body = append(d.head, quotedRowMark+"Claude wants to search the web for: "+in.Query), []string{" " + in.webSearchText()}
 		return "Web Search commands"
 	case "Skill":
-		d.head, d.body = []string{` Use skill "` + in.Skill + `"?`, " Claude may use instructions, code, or files from this Skill."}, []string{" " + a.screen.menu.description("/"+in.Skill)}
+		d.head, d.body = []string{` Use skill "` + in.Skill + `"?`, " Claude may use instructions, code, or files from this Skill."}, []string{" " + a.screen.commandMenu.description("/"+in.Skill)}
 		return in.Skill
 	}
 	if r.Server != nil {
@@ -123,18 +123,18 @@ func (a *prompter) fillToolDialog(d *dialog, r protocol.PermissionRequest) (call
 func (a *prompter) quotedToolDescription(tool string) string {
 	for _, t := range a.player.session.Servers().Tools() {
 		if t.Name == tool && t.Description != "" {
-			return strings.Join(slices.DeleteFunc(prefixedLines(quotedRowMark, t.Description), func(row string) bool { return row == quotedRowMark }), "\n")
+			return strings.Join(slices.DeleteFunc(prefixEachLine(quotedRowMark, t.Description), func(row string) bool { return row == quotedRowMark }), "\n")
 		}
 	}
 	return ""
 }
 
-func (a *prompter) addOptions(q *pendingQuestion, d *dialog, grants []permissionOption) {
+func (a *prompter) addGrantAndRefusalOptions(q *pendingQuestion, d *dialog, grants []permissionOption) {
 	for _, g := range grants {
-		d.options = append(d.options, option{label: g.label, truncate: d.kind == "mcp"})
+		d.options = append(d.options, dialogOption{label: g.label, truncate: d.kind == "mcp"})
 	}
 	a.applyScreenFaultsToPermissionDialog(d, &grants)
-	d.owner = chooserFunc(func(c dialogChoice) *dialog {
+	d.owner = choiceHandlerFunc(func(c dialogChoice) *dialog {
 		chosen := refusalAnswer()
 		word := "cancelled"
 		if !c.cancelled {
@@ -158,7 +158,7 @@ func (a *prompter) fillBashDialog(d *dialog, r protocol.PermissionRequest, in sh
 	d.kind, d.head = "bash", []string{" Bash command", " " + description}
 	d.body, d.wrapBody, d.question = quotedRows(in.Command), true, []string{" Do you want to proceed?"}
 	grants := []permissionOption{}
-	if always := bashGrant(r, in.Command, a.cwd); always.label != "" {
+	if always := bashAlwaysAllowOption(r, in.Command, a.cwd); always.label != "" {
 		grants = append(grants, always)
 	}
 	reason := r.DecisionReason
@@ -188,7 +188,7 @@ func quotedRows(text string) []string {
 	if strings.Contains(text, "\n") || len([]rune(text)) > longText {
 		mark = quotedRowMark
 	}
-	return prefixedLines(mark, text)
+	return prefixEachLine(mark, text)
 }
 
 // hasNonFileCommandSuggestion reports whether a suggestion permits a command that is not one of the usual file commands
@@ -207,9 +207,10 @@ func hasNonFileCommandSuggestion(suggestions []protocol.PermissionUpdate) bool {
 	return other
 }
 
-// bashGrant returns the option that permits more than this one command, permanently: access to a directory, reading in
-// a directory, or commands that begin in the same way. The suggestions decide which; without any, the label is empty.
-func bashGrant(r protocol.PermissionRequest, command, cwd string) permissionOption {
+// bashAlwaysAllowOption returns the option that permits more than this one command, permanently: access to a directory,
+// reading in a directory, or commands that begin in the same way. The suggestions decide which; without any, the label
+// is empty.
+func bashAlwaysAllowOption(r protocol.PermissionRequest, command, cwd string) permissionOption {
 	var names, rules []string
 	updates := map[string][]protocol.PermissionUpdate{} // updates by the kind of permission
 	for _, u := range r.Suggestions {
@@ -282,10 +283,10 @@ func (a *prompter) fillFilePermissionDialog(d *dialog, r protocol.PermissionRequ
 		}
 		d.hasOwnTexts = d.hasOwnTexts || path != name
 		d.head, d.question = []string{" " + strings.ToUpper(verb[:1]) + verb[1:] + " file", " " + path}, []string{" Do you want to " + verb + " " + name + "?"}
-		d.body = prefixedLines("  ", strings.Join(rows, "\n"))
+		d.body = prefixEachLine("  ", strings.Join(rows, "\n"))
 	case "Edit":
 		d.head, d.question = []string{" Edit file", " " + path}, []string{" Do you want to make this edit to " + name + "?"}
-		d.body = prefixedLines(" ", strings.Join(rowsOfEdit(in), "\n"))
+		d.body = prefixEachLine(" ", strings.Join(rowsOfEdit(in), "\n"))
 	case "Read":
 		d.head, d.body = []string{" Read file"}, []string{" Read(" + in.FilePath + ")"}
 		return "Yes, allow reading from " + filepath.Dir(in.FilePath) + " during this session"
@@ -295,7 +296,7 @@ func (a *prompter) fillFilePermissionDialog(d *dialog, r protocol.PermissionRequ
 	return a.screen.labels.findLabelOrPrefixWithRest("permission/edit", "Yes, and switch to accept edits", " (auto-approve file edits and common file commands) for this session (shift+tab)")
 }
 
-func prefixedLines(prefix, text string) []string {
+func prefixEachLine(prefix, text string) []string {
 	return strings.Split(prefix+strings.ReplaceAll(text, "\n", "\n"+prefix), "\n")
 }
 
@@ -318,12 +319,12 @@ func (a *prompter) newPlanApprovalDialog(q *pendingQuestion) *dialog {
 	d.head, d.body = append(d.head, "   Here is Claude's plan:"), planRows("   ", plan)
 	d.question = []string{"   Claude has written up a plan and is ready to execute. Would you like to proceed?", ""}
 	change, _, _ := strings.Cut(a.findLabelOrPrefix("plan", "Tell Claude what to change"), " shift+tab")
-	d.options = []option{{label: a.findLabelOrPrefix("plan", "Yes, and use auto mode")}, {label: a.findLabelOrPrefix("plan", "Yes, manually approve edits")}, {label: change, isInput: true, note: "shift+tab to approve with this feedback"}}
-	d.backTab = 1
+	d.options = []dialogOption{{label: a.findLabelOrPrefix("plan", "Yes, and use auto mode")}, {label: a.findLabelOrPrefix("plan", "Yes, manually approve edits")}, {label: change, isInput: true, secondLine: "shift+tab to approve with this feedback"}}
+	d.shiftTabOption = 1
 	if d.foot = []string{"", "   ctrl+g to edit in Vim · " + session.ShownPlanPath(a.player.session)}; a.screen.faults[faultFooterHintsHidden] {
 		d.foot = nil
 	}
-	d.owner = chooserFunc(func(c dialogChoice) *dialog {
+	d.owner = choiceHandlerFunc(func(c dialogChoice) *dialog {
 		answer, word := refusalAnswer(), "cancelled"
 		switch feedback := d.options[2].detail; {
 		case c.cancelled:
@@ -339,7 +340,7 @@ func (a *prompter) newPlanApprovalDialog(q *pendingQuestion) *dialog {
 }
 
 func (d *dialog) convertOverlayToInline(cols int) {
-	d.isOverlay, d.topRule, d.indent = false, ruleGlyph, d.indent-len(overlayMargin)
+	d.isOverlay, d.topRuleGlyph, d.indent = false, ruleGlyph, d.indent-len(overlayMargin)
 	for _, rows := range [][]string{d.head, d.body, d.question, d.foot} {
 		for i := range rows {
 			rows[i] = strings.TrimPrefix(rows[i], overlayMargin)
@@ -371,7 +372,7 @@ func planRows(margin, plan string) []string {
 
 func (a *prompter) fillExitPlanModeDialogWithoutPlan(q *pendingQuestion, d *dialog) *dialog {
 	d.kind, d.indent, d.head, d.question = "exit", 4, []string{"   Exit plan mode?", ""}, []string{"    Claude wants to exit plan mode", ""}
-	a.addOptions(q, d, []permissionOption{
+	a.addGrantAndRefusalOptions(q, d, []permissionOption{
 		{"Yes, and switch to default (ask each time) for this session", planApprovalAnswer(protocol.ModeDefault, "")}, {a.findLabelOrPrefix("permission", "No"), refusalAnswer()},
 	})
 	return d
@@ -386,11 +387,11 @@ func (a *prompter) applyScreenFaultsToPermissionDialog(d *dialog, grants *[]perm
 		d.options[0], d.options[last] = d.options[last], d.options[0]
 	}
 	if f[faultExtraBypassModeOption] {
-		if d.backTab > 0 {
-			d.backTab++
+		if d.shiftTabOption > 0 {
+			d.shiftTabOption++
 		}
 		*grants = append((*grants)[:1:1], append([]permissionOption{{"Yes, and switch to bypass permissions", modeAnswer(protocol.ModeBypass)}}, (*grants)[1:]...)...)
-		d.options = append(d.options[:1:1], append([]option{{label: (*grants)[1].label}}, d.options[1:]...)...)
+		d.options = append(d.options[:1:1], append([]dialogOption{{label: (*grants)[1].label}}, d.options[1:]...)...)
 	}
 	if f[faultFooterHintsHidden] {
 		d.foot = nil
@@ -421,25 +422,25 @@ func (a *prompter) isCallCheckedByAutoMode(r protocol.PermissionRequest) bool {
 func (a *prompter) explainMissingChecks() {
 	a.auto.isExplained = true
 	notice := autoModeNoticeTitle + cmp.Or(a.screen.labels.pages.paragraphAfter("permission/bash", answerGlyph+" "+autoModeNoticeTitle), ". Actions that need the check now ask for your approval. Shift+Tab switches the permission mode.")
-	a.screen.entries = append(a.screen.entries, entry{glyph: answerGlyph + " ", text: notice, isError: true})
-	session.RecordSoon(a.player.session, informationalEvent(notice, "warning"))
+	a.screen.entries = append(a.screen.entries, transcriptEntry{glyph: answerGlyph + " ", text: notice, isError: true})
+	session.RecordBeforeNextEvent(a.player.session, informationalSystemEvent(notice, "warning"))
 }
 
 func (a *prompter) newAutoModeCannotCheckDialog(q *pendingQuestion) *dialog {
-	d := &dialog{state: StateStartupOrAutoModeDialog, kind: "auto", topRule: ruleGlyph, head: []string{
+	d := &dialog{state: StateStartupOrAutoModeDialog, kind: "auto", topRuleGlyph: ruleGlyph, head: []string{
 		"  " + autoModeNoticeTitle, "", "  The server does not answer the check. Stay, and approve each action that needs it, or leave for accept edits mode.", "",
 	}}
 	d.foot = []string{"  Enter to stay in auto mode · shift+Tab to leave for accept edits mode and stop · Esc to cancel"}
 	if rows := a.screen.labels.pages.rowsBelowInputField("dialog/auto"); rows != nil {
 		d.head, d.foot = rows, nil
 	}
-	d.owner = chooserFunc(func(c dialogChoice) *dialog {
+	d.owner = choiceHandlerFunc(func(c dialogChoice) *dialog {
 		word := "cancelled"
 		switch c.key {
 		case keyEnter:
 			a.player.session.RunLog().WriteJournal(d.journalLine("Enter", true))
 			a.explainMissingChecks()
-			return a.newDialog(q)
+			return a.dialogForQuestion(q)
 		case keyBackTab:
 			word, a.auto.isUnavailable = "shift+Tab", true
 			_ = a.player.session.Policy().SetMode(protocol.ModeAcceptEdits) // cannot fail, because this mode is always allowed

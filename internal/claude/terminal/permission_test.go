@@ -85,13 +85,13 @@ func TestSmallScreen(t *testing.T) {
 	ask := func(labels ...string) *dialog {
 		d := &dialog{state: StatePermission, indent: 1, showNumbers: true, screenRows: 11}
 		for _, label := range labels {
-			d.options = append(d.options, option{label: label})
+			d.options = append(d.options, dialogOption{label: label})
 		}
 		return d
 	}
 	question := &dialog{
 		state: StateQuestion, showNumbers: true, screenRows: 11, head: []string{" ☐ Colour", "", "Which?", ""}, foot: []string{"", "Enter to select"},
-		options: []option{{label: "Red", detail: "a rose"}, {label: "Blue", detail: "the sea"}, {label: "Type", isInput: true}, {label: "Chat", lineAbove: true}},
+		options: []dialogOption{{label: "Red", detail: "a rose"}, {label: "Blue", detail: "the sea"}, {label: "Type", isInput: true}, {label: "Chat", lineAbove: true}},
 	}
 	large := ask("a", "b", "c", "d")
 	large.screenRows = 24
@@ -138,11 +138,11 @@ func TestPlanOnSmallScreen(t *testing.T) {
 		{110, slices.Concat(small[:1], []string{small[1] + "  ↓"}, choices, []string{"     2. No", "     3. Tell", "        how"})},
 	} {
 		d := &dialog{
-			state: StatePlanApproval, kind: "approval", indent: 3, showNumbers: true, isOverlay: true, screenRows: tt.rows, options: []option{{label: "Yes"}},
+			state: StatePlanApproval, kind: "approval", indent: 3, showNumbers: true, isOverlay: true, screenRows: tt.rows, options: []dialogOption{{label: "Yes"}},
 			head: []string{"   Ready to code?", "", "   Here is the plan:"}, body: []string{"   a", "   b"}, question: []string{"   Proceed?", ""},
 		}
 		if tt.rows > 100 { // a dialog with more options
-			d.screenRows, d.options = tt.rows-100, append(d.options, option{label: "No"}, option{label: "Tell", isInput: true, note: "how"})
+			d.screenRows, d.options = tt.rows-100, append(d.options, dialogOption{label: "No"}, dialogOption{label: "Tell", isInput: true, secondLine: "how"})
 		}
 		got, at := d.rows(20)
 		if diff := cmp.Diff(tt.want, got); diff != "" || !strings.HasPrefix(got[at], "   ❯") {

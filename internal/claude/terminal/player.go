@@ -14,12 +14,12 @@ import (
 )
 
 type turnPlayer struct {
-	session *session.Session
-	prompts *promptQueue
-	inbox   *mailbox
+	session       *session.Session
+	prompts       *promptQueue
+	screenMailbox *mailbox
 
 	mu         sync.Mutex
-	turn       int                     // number of the last turn; the first is 1
+	turnNumber int                     // number of the last turn; the first is 1
 	cancelTurn context.CancelCauseFunc // interrupts the running turn; nil means that no turn is running
 }
 
@@ -46,14 +46,14 @@ func (p *turnPlayer) interruptRunningTurn(cause error) (turnNumber int) {
 		return 0
 	}
 	p.cancelTurn(cause)
-	return p.turn
+	return p.turnNumber
 }
 
 func (p *turnPlayer) playPrompts(ctx context.Context) {
 	defer p.session.WaitServersSettled()
 	for ctx.Err() == nil {
 		session.ApplyPendingTranscriptChanges(p.session)
-		if texts, waited := p.prompts.pop(); len(texts) > 0 {
+		if texts, waited := p.prompts.takePromptsOfNextTurn(); len(texts) > 0 {
 			in := userMessage(strings.Join(texts, "\n"))
 			if waited {
 				in.Queued = texts
@@ -63,7 +63,7 @@ func (p *turnPlayer) playPrompts(ctx context.Context) {
 			}
 			continue
 		}
-		if busy, _ := p.session.Background(); !busy {
+		if busy, _ := p.session.BackgroundState(); !busy {
 			select {
 			case <-p.prompts.wake:
 			case <-ctx.Done():
@@ -96,7 +96,7 @@ func (p *turnPlayer) showBackgroundEventsUntilPrompt(ctx context.Context) (canCo
 	if ctx.Err() != nil || p.prompts.CountWaiting() > 0 {
 		return true
 	}
-	if message, ok := p.session.TakeNotice(); ok {
+	if message, ok := p.session.TakePromptAboutBackgroundWork(); ok {
 		return p.playTurn(ctx, message, nil)
 	}
 	return true
@@ -108,18 +108,18 @@ func (p *turnPlayer) playTurn(ctx context.Context, in protocol.UserMessage, show
 	defer cut(nil)
 	p.mu.Lock()
 	p.cancelTurn = cut
-	p.turn++
-	p.inbox.put(turnStarted{shownPrompts, p.turn})
+	p.turnNumber++
+	p.screenMailbox.addMessage(turnStarted{shownPrompts, p.turnNumber})
 	p.mu.Unlock()
-	err, ok := p.session.WaitTurnReady(turn), true
+	err, ok := p.session.WaitUntilTurnMayStart(turn), true
 	switch {
 	case turn.Err() != nil: // interrupted before the turn began
 	case err != nil:
-		p.inbox.put(sessionRunFailed{err})
+		p.screenMailbox.addMessage(sessionRunFailed{err})
 		return false
 	default:
 		if command, isShell := shellCommandOfSinglePrompt(shownPrompts); isShell {
-			in = p.runShell(turn, command)
+			in = p.runUserShellCommand(turn, command)
 		}
 		if turn.Err() == nil {
 			ok = p.passEventsToScreen(p.session.Turn(turn, in))
@@ -128,7 +128,7 @@ func (p *turnPlayer) playTurn(ctx context.Context, in protocol.UserMessage, show
 	p.mu.Lock()
 	p.cancelTurn = nil
 	p.mu.Unlock()
-	p.inbox.put(turnEnded{})
+	p.screenMailbox.addMessage(turnEnded{})
 	return ok
 }
 
@@ -139,9 +139,9 @@ func shellCommandOfSinglePrompt(prompts []string) (command string, isShellComman
 	return strings.CutPrefix(prompts[0], shellCommandPrefix)
 }
 
-func (p *turnPlayer) runShell(ctx context.Context, command string) protocol.UserMessage {
+func (p *turnPlayer) runUserShellCommand(ctx context.Context, command string) protocol.UserMessage {
 	stdout, stderr := session.RunShell(ctx, p.session, command)
-	p.inbox.put(shellEnded{stdout, stderr})
+	p.screenMailbox.addMessage(shellEnded{stdout, stderr})
 	return protocol.UserMessage{Verbatim: true, Typed: shellCommandPrefix + command, Content: protocol.Content{Blocks: []protocol.Block{
 		protocol.Text("<bash-input>" + command + "</bash-input>"),
 		protocol.Text("<bash-stdout>" + stdout + "</bash-stdout><bash-stderr>" + stderr + "</bash-stderr>"),
@@ -152,37 +152,38 @@ func (p *turnPlayer) runShell(ctx context.Context, command string) protocol.User
 func (p *turnPlayer) passEventsToScreen(events session.Events) (hasSucceeded bool) {
 	for ev, err := range events {
 		if err != nil {
-			p.inbox.put(sessionRunFailed{err})
+			p.screenMailbox.addMessage(sessionRunFailed{err})
 			return false
 		}
-		p.inbox.put(ev)
+		p.screenMailbox.addMessage(ev)
 	}
 	return true
 }
 
 type promptQueue struct {
-	wake  chan struct{} // receives a value when a prompt is added; capacity 1
-	inbox *mailbox      // receives the prompts that a running turn has taken
-	// record records that prompts enter or leave the queue; see [session.RecordQueue]. nil means that nothing is recorded.
-	record func(operation, text string)
+	wake          chan struct{} // receives a value when a prompt is added; capacity 1
+	screenMailbox *mailbox      // receives the prompts that a running turn has taken
+	// recordOperation records that prompts enter or leave the queue; see [session.RecordQueueChange]. nil means that
+	// nothing is recorded.
+	recordOperation func(operation, text string)
 
-	mu       sync.Mutex
-	waiting  []string
-	direct   bool // the first waiting prompt was sent while no turn was running
-	dequeued int  // number of waiting prompts for which the transcript already has the line that they left the queue
+	mu                 sync.Mutex
+	waiting            []string
+	firstSentWhenIdle  bool // the first waiting prompt was sent while no turn was running
+	recordedAsDequeued int  // number of waiting prompts for which the transcript already has the line that they left the queue
 }
 
 // pushWhenIdle adds prompts, and wakes the player. Without prompts, the player only writes pending lines of the transcript.
 func (q *promptQueue) pushWhenIdle(texts ...string) {
 	q.mu.Lock()
-	q.direct = q.direct || len(q.waiting) == 0 && len(texts) > 0
+	q.firstSentWhenIdle = q.firstSentWhenIdle || len(q.waiting) == 0 && len(texts) > 0
 	q.addAndUnlock(texts...)
 }
 
 // pushDuringTurn adds a prompt that waits for the end of a turn.
 func (q *promptQueue) pushDuringTurn(text string) {
 	q.mu.Lock()
-	q.recordAll("enqueue", text)
+	q.recordOperationForEach("enqueue", text)
 	q.addAndUnlock(text)
 }
 
@@ -196,50 +197,50 @@ func (q *promptQueue) addAndUnlock(texts ...string) {
 	}
 }
 
-func (q *promptQueue) recordAll(operation string, texts ...string) {
-	if q.record != nil {
+func (q *promptQueue) recordOperationForEach(operation string, texts ...string) {
+	if q.recordOperation != nil {
 		for _, text := range texts {
-			q.record(operation, text)
+			q.recordOperation(operation, text)
 		}
 	}
 }
 
-// pop removes and returns the prompts of the next turn: one slash or shell command, or all prompts
+// takePromptsOfNextTurn removes and returns the prompts of the next turn: one slash or shell command, or all prompts
 // before the first such command. waited reports whether they have waited for the end of a turn.
-func (q *promptQueue) pop() (texts []string, waited bool) {
+func (q *promptQueue) takePromptsOfNextTurn() (texts []string, waited bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := q.countTextsOfNextTurn()
-	texts, q.waiting, waited = append([]string(nil), q.waiting[:n]...), q.waiting[n:], !q.direct
-	if q.direct = q.direct && n == 0; waited {
-		q.recordAll("dequeue", make([]string, max(0, n-q.dequeued))...)
+	texts, q.waiting, waited = append([]string(nil), q.waiting[:n]...), q.waiting[n:], !q.firstSentWhenIdle
+	if q.firstSentWhenIdle = q.firstSentWhenIdle && n == 0; waited {
+		q.recordOperationForEach("dequeue", make([]string, max(0, n-q.recordedAsDequeued))...)
 	}
-	q.dequeued = 0
+	q.recordedAsDequeued = 0
 	return texts, waited
 }
 
-// BeforeFinalReply records that the prompts of the next turn leave the queue. As in the real CLI, these lines precede the line of
-// the reply or of the interrupted call that ends the turn.
-func (q *promptQueue) BeforeFinalReply() {
+// RecordDequeuedBeforeFinalReply records that the prompts of the next turn leave the queue. As in the real CLI, these
+// lines precede the line of the reply or of the interrupted call that ends the turn.
+func (q *promptQueue) RecordDequeuedBeforeFinalReply() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if n := q.countTextsOfNextTurn(); !q.direct && q.dequeued == 0 {
-		q.recordAll("dequeue", make([]string, n)...)
-		q.dequeued = n
+	if n := q.countTextsOfNextTurn(); !q.firstSentWhenIdle && q.recordedAsDequeued == 0 {
+		q.recordOperationForEach("dequeue", make([]string, n)...)
+		q.recordedAsDequeued = n
 	}
 }
 
 // countTextsOfNextTurn returns the number of prompts that the next turn takes. The caller holds the mutex.
 func (q *promptQueue) countTextsOfNextTurn() int {
-	n := slices.IndexFunc(q.waiting, isCommand)
+	n := slices.IndexFunc(q.waiting, isSlashOrShellCommand)
 	if n < 0 {
 		return len(q.waiting)
 	}
 	return max(n, 1)
 }
 
-// isCommand reports whether a prompt is a slash or shell command, which is not merged with other prompts.
-func isCommand(text string) bool {
+// isSlashOrShellCommand reports whether a prompt is a slash or shell command, which is not merged with other prompts.
+func isSlashOrShellCommand(text string) bool {
 	return strings.HasPrefix(text, "/") || strings.HasPrefix(text, shellCommandPrefix)
 }
 
@@ -247,10 +248,10 @@ func (q *promptQueue) removeAll() []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	texts := q.waiting
-	if q.waiting = nil; !q.direct {
-		q.recordAll("popAll", texts...)
+	if q.waiting = nil; !q.firstSentWhenIdle {
+		q.recordOperationForEach("popAll", texts...)
 	}
-	q.direct, q.dequeued = false, 0
+	q.firstSentWhenIdle, q.recordedAsDequeued = false, 0
 	return texts
 }
 
@@ -263,7 +264,7 @@ func (q *promptQueue) waitingTexts() []string {
 // TakeJoiningPrompts removes and returns the prompts that join the running turn: those before the first command.
 func (q *promptQueue) TakeJoiningPrompts() []protocol.UserMessage {
 	q.mu.Lock()
-	n := slices.IndexFunc(append(slices.Clone(q.waiting), "/"), isCommand)
+	n := slices.IndexFunc(append(slices.Clone(q.waiting), "/"), isSlashOrShellCommand)
 	texts := slices.Clone(q.waiting[:n])
 	q.waiting = q.waiting[n:]
 	q.mu.Unlock()
@@ -272,7 +273,7 @@ func (q *promptQueue) TakeJoiningPrompts() []protocol.UserMessage {
 		messages = append(messages, userMessage(text))
 	}
 	if len(texts) > 0 {
-		q.inbox.put(promptsTakenIntoRunningTurn{texts})
+		q.screenMailbox.addMessage(promptsTakenIntoRunningTurn{texts})
 	}
 	return messages
 }
@@ -297,7 +298,7 @@ type mailbox struct {
 
 func newMailbox() *mailbox { return &mailbox{wake: make(chan struct{}, 1)} }
 
-func (m *mailbox) put(message any) {
+func (m *mailbox) addMessage(message any) {
 	m.mu.Lock()
 	m.messages = append(m.messages, message)
 	m.mu.Unlock()
@@ -331,12 +332,12 @@ type pendingQuestion struct {
 func (h sessionHostWithDialogs) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
 	protocol.NoteRequestSent(ctx)
 	q := &pendingQuestion{request: r, answers: make(chan protocol.PermissionAnswer, 1)}
-	h.screenMailbox.put(q)
+	h.screenMailbox.addMessage(q)
 	select {
 	case answer := <-q.answers:
 		return answer, nil
 	case <-ctx.Done():
-		h.screenMailbox.put(questionWithdrawn{q})
+		h.screenMailbox.addMessage(questionWithdrawn{q})
 		return protocol.PermissionAnswer{}, ctx.Err()
 	}
 }

@@ -8,11 +8,11 @@ import (
 )
 
 type prompter struct {
-	screen  *screen
-	player  *turnPlayer
-	cwd     string
-	auto    autoMode
-	pending []*pendingQuestion // a shown dialog belongs to the first question
+	screen           *screen
+	player           *turnPlayer
+	cwd              string
+	auto             autoMode
+	pendingQuestions []*pendingQuestion // a shown dialog belongs to the first question
 }
 
 // dialogDelayElapsed reports that the dialog for a question may be shown, because the delay that a fault requires has passed.
@@ -21,14 +21,14 @@ type dialogDelayElapsed struct{ question *pendingQuestion }
 func (a *prompter) handleMessage(message any) {
 	switch m := message.(type) {
 	case *pendingQuestion:
-		a.pending = append(a.pending, m)
+		a.pendingQuestions = append(a.pendingQuestions, m)
 		if m.delayOver = !a.screen.faults[faultDialogLate]; !m.delayOver {
-			time.AfterFunc(delayOfFaultDialogLate, func() { a.player.inbox.put(dialogDelayElapsed{m}) })
+			time.AfterFunc(delayOfFaultDialogLate, func() { a.player.screenMailbox.addMessage(dialogDelayElapsed{m}) })
 		}
 	case dialogDelayElapsed:
 		m.question.delayOver = true
 	case questionWithdrawn:
-		if len(a.pending) > 0 && a.pending[0] == m.question {
+		if len(a.pendingQuestions) > 0 && a.pendingQuestions[0] == m.question {
 			a.screen.dialog = nil
 		}
 		a.removeQuestion(m.question)
@@ -37,14 +37,14 @@ func (a *prompter) handleMessage(message any) {
 }
 
 func (a *prompter) removeQuestion(q *pendingQuestion) {
-	a.pending = slices.DeleteFunc(a.pending, func(p *pendingQuestion) bool { return p == q })
+	a.pendingQuestions = slices.DeleteFunc(a.pendingQuestions, func(p *pendingQuestion) bool { return p == q })
 }
 
 func (a *prompter) showNextQuestion() {
-	if a.screen.dialog != nil || len(a.pending) == 0 || !a.pending[0].delayOver {
+	if a.screen.dialog != nil || len(a.pendingQuestions) == 0 || !a.pendingQuestions[0].delayOver {
 		return
 	}
-	a.screen.dialog = a.newDialog(a.pending[0])
+	a.screen.dialog = a.dialogForQuestion(a.pendingQuestions[0])
 	a.screen.labels.pages.copyCapturedTextsIntoDialog(a.screen.dialog)
 	a.screen.effort = "" // the real CLI shows no effort after a dialog
 	if a.screen.progress != nil {

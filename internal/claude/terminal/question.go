@@ -31,8 +31,8 @@ type formQuestion struct {
 	} `json:"options"`
 }
 
-// newForm returns the form of a call, or nil if the input has no questions.
-func newForm(a *prompter, q *pendingQuestion) *questionForm {
+// newQuestionForm returns the form of a call, or nil if the input has no questions.
+func newQuestionForm(a *prompter, q *pendingQuestion) *questionForm {
 	input := q.request.Use.InputForHooksAndHosts()
 	var in struct {
 		Questions []formQuestion `json:"questions"`
@@ -55,7 +55,7 @@ func (f *questionForm) isOneSingleChoiceQuestion() bool {
 	return len(f.questions) == 1 && !f.questions[0].MultiSelect
 }
 
-func (f *questionForm) page() *dialog {
+func (f *questionForm) currentPage() *dialog {
 	if f.pageIndex == len(f.pages) {
 		return f.reviewPage()
 	}
@@ -77,7 +77,7 @@ func (f *questionForm) tabRow() string {
 
 func (f *questionForm) newPage(i int) *dialog {
 	q := f.questions[i]
-	d := &dialog{state: StateQuestion, kind: "single", showNumbers: true, topRule: ruleGlyph, foot: []string{"", f.findQuestionLabelOrPrefix("Enter to select") + " · ↑/↓ to navigate · Esc to cancel"}}
+	d := &dialog{state: StateQuestion, kind: "single", showNumbers: true, topRuleGlyph: ruleGlyph, foot: []string{"", f.findQuestionLabelOrPrefix("Enter to select") + " · ↑/↓ to navigate · Esc to cancel"}}
 	box := noCheckbox
 	if q.MultiSelect {
 		d.kind, box = "multi", checkboxUnchecked
@@ -86,18 +86,18 @@ func (f *questionForm) newPage(i int) *dialog {
 		d.foot[1] = f.findQuestionLabelOrPrefix("Enter to select") + " · Tab/Arrow keys to navigate · Esc to cancel"
 	}
 	for _, o := range q.Options {
-		d.options = append(d.options, option{label: o.Label, detail: o.Description, checkbox: box})
+		d.options = append(d.options, dialogOption{label: o.Label, detail: o.Description, checkbox: box})
 	}
 	if q.MultiSelect {
 		next := map[bool]string{true: "Submit", false: "Next"}[i == len(f.questions)-1]
-		d.options = append(d.options, option{label: "Type something", isInput: true, checkbox: box}, option{label: next, isAction: true})
+		d.options = append(d.options, dialogOption{label: "Type something", isInput: true, checkbox: box}, dialogOption{label: next, isAction: true})
 	} else {
-		d.options = append(d.options, option{label: f.findQuestionLabelOrPrefix("Type something."), isInput: true})
+		d.options = append(d.options, dialogOption{label: f.findQuestionLabelOrPrefix("Type something."), isInput: true})
 	}
-	d.options = append(d.options, option{label: f.findQuestionLabelOrPrefix("Chat about this"), lineAbove: true})
+	d.options = append(d.options, dialogOption{label: f.findQuestionLabelOrPrefix("Chat about this"), lineAbove: true})
 	d.owner = f
 	if f.isOneSingleChoiceQuestion() {
-		d.owner = chooserFunc(func(c dialogChoice) *dialog { return f.choose(d, c) })
+		d.owner = choiceHandlerFunc(func(c dialogChoice) *dialog { return f.handleChoice(d, c) })
 	}
 	return d
 }
@@ -123,10 +123,10 @@ func (f *questionForm) checkedAnswers(i int) string {
 
 func (f *questionForm) changePage(by int) *dialog {
 	f.pageIndex = min(max(f.pageIndex+by, 0), len(f.pages))
-	return f.page()
+	return f.currentPage()
 }
 
-func (f *questionForm) choose(d *dialog, c dialogChoice) *dialog {
+func (f *questionForm) handleChoice(d *dialog, c dialogChoice) *dialog {
 	if f.pageIndex == len(f.pages) {
 		if c.cancelled || c.index == 1 {
 			return f.sendAnswerAndClose(d, "cancelled", refusalAnswer())
@@ -166,14 +166,14 @@ func (f *questionForm) clarificationText() string {
 }
 
 func (f *questionForm) reviewPage() *dialog {
-	d := &dialog{state: StateQuestion, kind: "review", showNumbers: true, topRule: ruleGlyph, head: []string{f.tabRow(), "", "Review your answers", ""}}
+	d := &dialog{state: StateQuestion, kind: "review", showNumbers: true, topRuleGlyph: ruleGlyph, head: []string{f.tabRow(), "", "Review your answers", ""}}
 	for i, q := range f.questions {
 		if f.answers[i] != "" {
 			d.head = append(d.head, " ● "+q.Question, "   → "+f.answers[i])
 		}
 	}
 	d.head = append(d.head, "")
-	d.options = []option{{label: "Submit answers"}, {label: "Cancel"}}
+	d.options = []dialogOption{{label: "Submit answers"}, {label: "Cancel"}}
 	d.owner = f
 	return d
 }
@@ -191,7 +191,7 @@ func (f *questionForm) allowAnswer() protocol.PermissionAnswer {
 		}
 	}
 	raw, _ := answers.MarshalJSON()   // cannot fail, because all values are JSON
-	in, _ := plainjson.Parse(f.input) // cannot fail, because newForm has read it
+	in, _ := plainjson.Parse(f.input) // cannot fail, because newQuestionForm has read it
 	in = slices.DeleteFunc(in, func(m plainjson.Member) bool { return m.Key == "answers" }).With("answers", raw).With("annotations", json.RawMessage("{}"))
 	updated, _ := in.MarshalJSON() // cannot fail, for the same reason
 	return protocol.PermissionAnswer{Allow: true, UpdatedInput: updated}

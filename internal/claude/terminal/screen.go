@@ -10,16 +10,16 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// entry is a paragraph of the transcript. The glyph precedes its first row.
-type entry struct {
-	glyph, text string
-	isError     bool        // the entry is an error of the API
-	blinks      bool        // the glyph blinks while the call runs
-	isShort     bool        // the inline renderer appends a hint about the key that shows more
-	noGap       bool        // no empty row precedes the entry
-	isWhole     bool        // the entry and the details below it form one block, like a summary of calls
-	callID      string      // id of the running call that the entry shows; empty means none
-	counts      *callCounts // calls that the entry sums up; nil means none
+// transcriptEntry is a paragraph of the transcript. The glyph precedes its first row.
+type transcriptEntry struct {
+	glyph, text    string
+	isError        bool        // the entry is an error of the API
+	blinks         bool        // the glyph blinks while the call runs
+	hasExpandHint  bool        // the inline renderer appends a hint about the key that shows more
+	hasNoGapBefore bool        // no empty row precedes the entry
+	isOneBlock     bool        // the entry and the details below it form one block, like a summary of calls
+	callID         string      // id of the running call that the entry shows; empty means none
+	summedCounts   *callCounts // calls that the entry sums up; nil means none
 }
 
 type callCounts struct{ searched, read, listed, ran, failed int }
@@ -45,26 +45,26 @@ func (n *callCounts) summaryLine() string {
 // screen is the content of the screen, independent of the renderer. It belongs to the goroutine of [Terminal.Run].
 type screen struct {
 	cols, rows int
-	inline     bool // the renderer draws the input field after the text, not at the bottom
+	isInline   bool // the renderer draws the input field after the text, not at the bottom
 	inTmux     bool
 	header     []string
-	entries    []entry
+	entries    []transcriptEntry
 	composer   composer
 	queued     []string
 	dialog     *dialog
 	progress   *turnProgress // the running turn; nil means no turn is running
 	mode       string
 	screenHints
-	background      backgroundView
-	menu            commandMenu
-	files           fileMentionMenu
-	interruptedTurn int
-	composerHint    string // shown in the empty input field; empty means none
-	effort          string
-	agentsUntil     time.Time // the footer mentions agents until then
-	effortUntil     time.Time // the effort is shown above the input field until then
-	faults          faultSet
-	labels          screenLabels
+	background           backgroundView
+	commandMenu          commandMenu
+	mentionMenu          fileMentionMenu
+	interruptedTurn      int
+	composerHint         string // shown in the empty input field; empty means none
+	effort               string
+	agentsMentionedUntil time.Time // the footer mentions agents until then
+	effortShownUntil     time.Time // the effort is shown above the input field until then
+	faults               faultSet
+	labels               screenLabels
 }
 
 type screenHints struct {
@@ -78,25 +78,25 @@ type screenHints struct {
 }
 
 type turnProgress struct {
-	startedAt       time.Time
-	verbs           [2]string                             // verb of the running turn, verb of the finished turn
-	spinnerFrame    int                                   // index of the spinner's glyph
-	retry           *protocol.FailedAPIRequestBeforeRetry // replaces the verb; nil means no retry
-	retryAt         time.Time
-	hasReply        bool
-	tokens          int      // approximate tokens of the replies
-	prompts         []string // prompts of the turn; nil means that background work started it
-	turn            int
-	runsShell       bool // a shell command of the user runs
-	hadQueued       bool // prompts were waiting when the turn was interrupted
-	endsWithRefusal bool // an answer of the user ends the turn
+	startedAt              time.Time
+	verbs                  [2]string                             // verb of the running turn, verb of the finished turn
+	spinnerFrame           int                                   // index of the spinner's glyph
+	retry                  *protocol.FailedAPIRequestBeforeRetry // replaces the verb; nil means no retry
+	retryAt                time.Time
+	hasReply               bool
+	approximateReplyTokens int      // approximate tokens of the replies
+	prompts                []string // prompts of the turn; nil means that background work started it
+	turnNumber             int
+	runsShell              bool // a shell command of the user runs
+	hadQueuedPrompts       bool // prompts were waiting when the turn was interrupted
+	endsWithRefusal        bool // an answer of the user ends the turn
 }
 
 func (s *screen) isRunningTurnInterrupted() bool {
-	return s.progress != nil && (s.progress.endsWithRefusal || s.progress.turn == s.interruptedTurn)
+	return s.progress != nil && (s.progress.endsWithRefusal || s.progress.turnNumber == s.interruptedTurn)
 }
 
-func (s *screen) title() string {
+func (s *screen) windowTitle() string {
 	if s.progress == nil && len(s.background.agents()) == 0 || s.dialog != nil || s.inTmux {
 		return idleWindowTitle
 	}
@@ -118,18 +118,18 @@ func (s *screen) draw(now time.Time) screenFrame {
 	f := screenFrame{bottomIndex: -1, rows: slices.Clone(s.header)}
 	isGroup := false
 	for _, e := range s.entries {
-		if !e.noGap || e.glyph == resultPrefix && !isGroup {
+		if !e.hasNoGapBefore || e.glyph == resultPrefix && !isGroup {
 			f.blocks = append(f.blocks, len(f.rows))
 		}
-		if !e.noGap {
-			f.rows, isGroup = append(f.rows, ""), e.isWhole || e.glyph == "  "
+		if !e.hasNoGapBefore {
+			f.rows, isGroup = append(f.rows, ""), e.isOneBlock || e.glyph == "  "
 		}
 		cols := s.cols
-		if e.blinks && e.callID != "" && (s.dialog == nil || !s.inline) && s.progress != nil && s.progress.spinnerFrame/framesPerBlink%2 == 1 {
+		if e.blinks && e.callID != "" && (s.dialog == nil || !s.isInline) && s.progress != nil && s.progress.spinnerFrame/framesPerBlink%2 == 1 {
 			e.glyph = strings.Replace(e.glyph, answerGlyph, " ", 1)
 		}
 		switch {
-		case s.inline && (e.isShort || e.counts != nil):
+		case s.isInline && (e.hasExpandHint || e.summedCounts != nil):
 			e.text += expandHint
 		case e.text == runningText && s.dialog != nil:
 			e.text = "Waiting…"
@@ -137,7 +137,7 @@ func (s *screen) draw(now time.Time) screenFrame {
 		if e.isError {
 			cols -= emptyColumnsRightOfErrorOrLabel
 		}
-		f.rows = append(f.rows, indent(e.glyph, e.text, cols)...)
+		f.rows = append(f.rows, wrapWithFirstPrefix(e.glyph, e.text, cols)...)
 	}
 	f.blocks = append(f.blocks, len(f.rows))
 	if s.dialog != nil {
@@ -145,11 +145,11 @@ func (s *screen) draw(now time.Time) screenFrame {
 		return f
 	}
 	f.rows = append(f.rows, s.queuedRows()...)
-	if !s.inline {
+	if !s.isInline {
 		f.bottomIndex = len(f.rows)
 	}
 	f.rows = append(f.rows, s.activityRows(now)...)
-	if s.inline {
+	if s.isInline {
 		f.rows = append(f.rows, "")
 	}
 	s.drawComposer(&f, now)
@@ -162,14 +162,14 @@ func (s *screen) drawDialog(f *screenFrame) {
 	if (s.dialog.state != StateQuestion || s.dialog.kind == "review") && !s.dialog.isOverlay && (s.dialog.kind != "model" || f.rows[len(f.rows)-1] != "") {
 		f.rows = append(f.rows, "")
 	}
-	if (s.dialog.kind == "auto" || s.dialog.kind == "exit" || s.dialog.state == StateCommandPage) && !s.inline {
+	if (s.dialog.kind == "auto" || s.dialog.kind == "exit" || s.dialog.state == StateCommandPage) && !s.isInline {
 		f.bottomIndex = len(f.rows)
 	}
 	hidden := len(rows) - s.rows
 	if s.dialog.state == StateQuestion {
 		hidden = 0 // no row is hidden, because the options scroll
 	}
-	if hidden > 0 && !s.inline && len(s.dialog.foot) > 1 {
+	if hidden > 0 && !s.isInline && len(s.dialog.foot) > 1 {
 		rows[len(rows)-len(s.dialog.foot)] = fmt.Sprintf(" ↑ %d more lines", hidden)
 	}
 	f.cursorRow, f.cursorCol = len(f.rows)+at, s.dialog.indent
@@ -180,7 +180,7 @@ func (s *screen) queuedRows() []string {
 	var rows []string
 	for _, text := range s.queued {
 		rows = append(rows, "")
-		rows = append(rows, indent(promptGlyph+" ", text, s.cols)...)
+		rows = append(rows, wrapWithFirstPrefix(promptGlyph+" ", text, s.cols)...)
 	}
 	if rows != nil {
 		rows = append(rows, "  "+resultGlyph+"  Queued · ctrl+x ctrl+s to send now")
@@ -209,7 +209,7 @@ func (p *turnProgress) retryText(now time.Time, cols int) string {
 		why = "Connection dropped (ECONNRESET)"
 	}
 	end := fmt.Sprintf(" · retrying in %.0fs · attempt %d/%d", max(1, math.Ceil(p.retryAt.Sub(now).Seconds())), p.retry.Attempt, p.retry.MaxRetries)
-	return truncate(why, cols-textWidth(end)) + end
+	return truncateRow(why, cols-textWidth(end)) + end
 }
 
 func (s *screen) activityRows(now time.Time) []string {
@@ -226,20 +226,20 @@ func (s *screen) activityRows(now time.Time) []string {
 		if s.faults[faultMultiRowRetryMessage] {
 			text = strings.Repeat(text+" · ", 4) + "the request is sent again"
 		}
-		rows = append(rows, indent("✻ ", text, s.cols)...)
+		rows = append(rows, wrapWithFirstPrefix("✻ ", text, s.cols)...)
 	default:
 		row := fmt.Sprintf("%s %s…", glyphs[s.progress.spinnerFrame%len(glyphs)], s.progress.verbs[0])
-		if s.progress.tokens > 0 {
-			row += fmt.Sprintf(" (%s · ↓ %d tokens)", elapsed, s.progress.tokens)
+		if s.progress.approximateReplyTokens > 0 {
+			row += fmt.Sprintf(" (%s · ↓ %d tokens)", elapsed, s.progress.approximateReplyTokens)
 		} else if elapsed >= minTurnDurationToShow {
 			row += fmt.Sprintf(" (%s)", elapsed)
 		}
 		rows = append(rows, row)
 	}
 	last := len(s.entries) - 1
-	calls := s.progress.hasReply && last >= 0 && s.entries[last].glyph == answerGlyph+" " || slices.ContainsFunc(s.entries, func(e entry) bool { return e.callID != "" })
+	calls := s.progress.hasReply && last >= 0 && s.entries[last].glyph == answerGlyph+" " || slices.ContainsFunc(s.entries, func(e transcriptEntry) bool { return e.callID != "" })
 	if tip := s.labels.pages.tipRowOfRunningTurn(); tip != "" && s.progress.retry == nil && !calls {
-		rows = append(rows, truncate(tip, s.cols))
+		rows = append(rows, truncateRow(tip, s.cols))
 	}
 	return rows
 }
@@ -247,10 +247,10 @@ func (s *screen) activityRows(now time.Time) []string {
 // openListRows returns the rows of the open list of commands or files; nil means that no list is open.
 func (s *screen) openListRows() []string {
 	switch {
-	case s.menu.isOpen():
-		return s.menu.rows(&s.labels, s.cols)
-	case s.files.isOpen():
-		return s.files.rows(s.cols)
+	case s.commandMenu.isOpen():
+		return s.commandMenu.rows(&s.labels, s.cols)
+	case s.mentionMenu.isOpen():
+		return s.mentionMenu.rows(s.cols)
 	}
 	return nil
 }
@@ -259,7 +259,7 @@ func (s *screen) drawComposer(f *screenFrame, now time.Time) {
 	rule, bottom := strings.Repeat(ruleGlyph, s.cols), len(f.rows)
 	list := s.openListRows()
 	switch {
-	case s.inline:
+	case s.isInline:
 	case list != nil:
 		f.rows, f.overlayRows = append(append(f.rows, ""), list...), 1+len(list)
 	default:
@@ -280,7 +280,7 @@ func (s *screen) drawComposer(f *screenFrame, now time.Time) {
 	}
 	f.cursorRow, f.cursorCol = len(f.rows)+row, margin+col
 	first := promptGlyph
-	if s.composer.isShell() && strings.HasPrefix(rows[0], shellCommandPrefix) {
+	if s.composer.isShellCommand() && strings.HasPrefix(rows[0], shellCommandPrefix) {
 		first, rows[0] = shellCommandPrefix, strings.TrimPrefix(rows[0], shellCommandPrefix)
 		if row == 0 {
 			f.cursorCol = max(margin, f.cursorCol-1)
@@ -300,16 +300,16 @@ func (s *screen) drawComposer(f *screenFrame, now time.Time) {
 	}
 	f.rows = append(f.rows, rule)
 	switch {
-	case list != nil && s.inline:
+	case list != nil && s.isInline:
 		f.rows = append(f.rows, list...)
 	case s.showShortcuts:
 		f.rows = append(f.rows, s.labels.shortcutHelpRows(s.cols)...)
 	default:
 		aside := ""
-		if s.inline && s.notice == "" {
+		if s.isInline && s.notice == "" {
 			aside = s.textAboveInput(now)
 		}
-		f.rows = append(f.rows, inlineFooterRows(truncate("  "+s.footer(now), s.cols-2), aside, s.cols)...)
+		f.rows = append(f.rows, inlineFooterRows(truncateRow("  "+s.footerText(now), s.cols-2), aside, s.cols)...)
 		f.rows = append(f.rows, s.agentRows(len(f.rows)-bottom, now)...)
 	}
 }
@@ -317,7 +317,7 @@ func (s *screen) drawComposer(f *screenFrame, now time.Time) {
 // agentRows returns the list of agents. Together with the input field, it fills at most half of a full screen.
 func (s *screen) agentRows(inputRows int, now time.Time) []string {
 	rows := s.background.agentRows(s.cols, now)
-	if s.inline {
+	if s.isInline {
 		return rows
 	}
 	return rows[:min(len(rows), max(0, s.rows/2-inputRows))]
@@ -333,23 +333,23 @@ func (s *screen) textAboveInput(now time.Time) string {
 		return s.hint
 	}
 	var parts []string
-	if s.effort != "" && now.Before(s.effortUntil) {
+	if s.effort != "" && now.Before(s.effortShownUntil) {
 		parts = append(parts, "◐ "+s.effort+" · /effort")
 	}
-	if s.composer.stash != "" {
+	if s.composer.stashedDraft != "" {
 		parts = append(parts, "draft stashed")
 	}
 	return strings.Join(parts, " · ")
 }
 
-func (s *screen) footer(now time.Time) string {
+func (s *screen) footerText(now time.Time) string {
 	if s.notice != "" {
 		return s.notice
 	}
 	switch {
 	case s.faults[faultFooterHintsHidden]:
 		return ""
-	case s.composer.isShell():
+	case s.composer.isShellCommand():
 		return shellCommandPrefix + " for shell mode"
 	}
 	text := s.labels.modeText(s.mode)
@@ -368,7 +368,7 @@ func (s *screen) footer(now time.Time) string {
 	case (s.mode == "default" || s.mode == "") && tasks == "":
 		text += " · ? for shortcuts"
 	}
-	if now.Before(s.agentsUntil) {
+	if now.Before(s.agentsMentionedUntil) {
 		text += " · ← for agents"
 	}
 	return text + manage
@@ -379,9 +379,9 @@ func inlineFooterRows(footer, rightText string, cols int) []string {
 	gap := room - textWidth(footer)
 	switch {
 	case rightText == "":
-		return []string{truncate(footer, cols)}
+		return []string{truncateRow(footer, cols)}
 	case gap > 0:
 		return []string{footer + strings.Repeat(" ", gap) + rightText}
 	}
-	return []string{truncate(footer, cols), strings.Repeat(" ", max(0, room)) + rightText}
+	return []string{truncateRow(footer, cols), strings.Repeat(" ", max(0, room)) + rightText}
 }

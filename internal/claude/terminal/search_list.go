@@ -8,25 +8,25 @@ import (
 )
 
 type searchList struct {
-	all                 []option
-	text                string    // empty means that all options are shown
-	isTyping            bool      // typed keys edit the text until Enter or Esc; always false if isBelow is true
-	isBelow             bool      // the field with the text is below the options, and the last option is selected at first
+	allOptions          []dialogOption
+	typedText           string    // empty means that all options are shown
+	isTyping            bool      // typed keys edit the text until Enter or Esc; always false if isFieldBelowOptions is true
+	isFieldBelowOptions bool      // the field with the text is below the options, and the last option is selected at first
 	head                string    // row between the field and the options; not shown while the user types
 	foot                [2]string // the last row, and the last row while the user types
 	hintText, emptyText string    // hintText is shown in the empty field, emptyText instead of the options if there are none
-	room                int       // rows of the screen
+	screenRows          int       // rows of the screen
 }
 
-// press handles a key that edits text or ends the editing. It returns false if the list does not use the key.
-func (l *searchList) press(d *dialog, k key) bool {
-	switch runes := []rune(l.text); {
+// handleEditingKey handles a key that edits text or ends the editing. It returns false if the list does not use the key.
+func (l *searchList) handleEditingKey(d *dialog, k key) bool {
+	switch runes := []rune(l.typedText); {
 	case k.name == keyText || k.name == keyPaste:
-		l.text, l.isTyping = l.text+printable(k.text), !l.isBelow
+		l.typedText, l.isTyping = l.typedText+withoutControlCharacters(k.text), !l.isFieldBelowOptions
 	case k.name == keyBackspace && len(runes) > 0:
-		l.text = string(runes[:len(runes)-1])
+		l.typedText = string(runes[:len(runes)-1])
 	case l.isTyping && k.name == keyEscape:
-		l.text, l.isTyping = "", false
+		l.typedText, l.isTyping = "", false
 	case l.isTyping && k.name == keyEnter:
 		l.isTyping = false
 		return true
@@ -34,12 +34,12 @@ func (l *searchList) press(d *dialog, k key) bool {
 		return len(d.options) == 0 && !slices.Contains([]keyName{keyEscape, keyCtrlC, keyCtrlD}, k.name)
 	}
 	d.options, d.selected = nil, 0
-	for _, o := range l.all {
-		if strings.Contains(strings.ToLower(o.label), strings.ToLower(l.text)) {
+	for _, o := range l.allOptions {
+		if strings.Contains(strings.ToLower(o.label), strings.ToLower(l.typedText)) {
 			d.options = append(d.options, o)
 		}
 	}
-	if l.isBelow {
+	if l.isFieldBelowOptions {
 		d.selected = max(0, len(d.options)-1)
 	}
 	return true
@@ -49,8 +49,8 @@ func (l *searchList) visibleRange(d *dialog) (from, to int) {
 	if l == nil {
 		return 0, len(d.options)
 	}
-	most := max(1, l.room-12)
-	if !l.isBelow {
+	most := max(1, l.screenRows-12)
+	if !l.isFieldBelowOptions {
 		most = max(1, most/3) // each session takes three rows
 	}
 	from = min(max(0, d.selected-most/2), max(0, len(d.options)-most))
@@ -58,14 +58,14 @@ func (l *searchList) visibleRange(d *dialog) (from, to int) {
 }
 
 func (l *searchList) rows(cols int) []string {
-	text := cmp.Or(l.text, l.hintText)
+	text := cmp.Or(l.typedText, l.hintText)
 	inner := max(1, cols-6)
 	rows := []string{
 		"  ╭" + strings.Repeat(ruleGlyph, inner) + "╮",
-		"  │" + truncate(fmt.Sprintf(" ⌕ %s%*s", text, max(0, inner-3-textWidth(text)), ""), inner) + "│",
+		"  │" + truncateRow(fmt.Sprintf(" ⌕ %s%*s", text, max(0, inner-3-textWidth(text)), ""), inner) + "│",
 		"  ╰" + strings.Repeat(ruleGlyph, inner) + "╯",
 	}
-	if !l.isTyping && !l.isBelow {
+	if !l.isTyping && !l.isFieldBelowOptions {
 		rows = append(rows, l.head)
 	}
 	return append(rows, "")

@@ -15,23 +15,23 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-func sessionDialog(plan *launch.Plan, currentID string, rows int, choose func(id string)) *dialog {
-	list := &searchList{room: rows, hintText: "Search…", head: "    " + filepath.Base(plan.CWD), emptyText: "  No sessions in this project yet"}
+func resumeSessionDialog(plan *launch.Plan, currentID string, rows int, choose func(id string)) *dialog {
+	list := &searchList{screenRows: rows, hintText: "Search…", head: "    " + filepath.Base(plan.CWD), emptyText: "  No sessions in this project yet"}
 	list.foot = [2]string{"  Type to search · Enter to resume · Esc to close", "  Type to search · Enter to select · Esc to clear"}
 	for _, s := range launch.SavedSessions(plan) {
 		if s.ID != currentID {
 			about := fmt.Sprintf("%s · %s · %.1fKB", timeAgo(plan.Clock.Now().Sub(s.Changed)), s.Branch, float64(s.Size)/1024)
-			list.all = append(list.all, option{label: s.Title, detail: about, note: " ", value: s.ID, truncate: true})
+			list.allOptions = append(list.allOptions, dialogOption{label: s.Title, detail: about, secondLine: " ", ownerValue: s.ID, truncate: true})
 		}
 	}
-	if len(list.all) == 0 {
+	if len(list.allOptions) == 0 {
 		list.foot[0] = "  Esc to close"
 	}
-	d := &dialog{state: StateCommandPage, kind: "resume", indent: 2, topRule: ruleGlyph, head: []string{"  Resume session"}, options: list.all, search: list}
-	d.owner = chooserFunc(func(c dialogChoice) *dialog {
+	d := &dialog{state: StateCommandPage, kind: "resume", indent: 2, topRuleGlyph: ruleGlyph, head: []string{"  Resume session"}, options: list.allOptions, search: list}
+	d.owner = choiceHandlerFunc(func(c dialogChoice) *dialog {
 		id := ""
 		if !c.cancelled && c.key == 0 {
-			id = d.options[c.index].value
+			id = d.options[c.index].ownerValue
 		}
 		choose(id)
 		return nil
@@ -56,7 +56,7 @@ func timeAgo(d time.Duration) string {
 // without a value. The error is [ErrStartDeclined] if the user selects no session.
 func ChooseSession(ctx context.Context, c *Console, plan *launch.Plan) (id string, err error) {
 	if err = c.painter.enterFullScreen(); err == nil {
-		err = c.showDialogsUntilAnswered(ctx, sessionDialog(plan, "", c.screen.rows, func(chosen string) { id = chosen }))
+		err = c.showDialogsUntilAnswered(ctx, resumeSessionDialog(plan, "", c.screen.rows, func(chosen string) { id = chosen }))
 	}
 	if err == nil && id == "" {
 		err = ErrStartDeclined
@@ -74,7 +74,7 @@ type historyLine struct {
 	SessionID string   `json:"sessionId"`
 }
 
-func readHistory(plan *launch.Plan) (lines []historyLine) {
+func readPromptHistoryFile(plan *launch.Plan) (lines []historyLine) {
 	data, _ := os.ReadFile(filepath.Join(plan.State, historyFileName)) // a missing file has no prompts
 	for text := range bytes.Lines(data) {
 		var line historyLine
@@ -85,7 +85,7 @@ func readHistory(plan *launch.Plan) (lines []historyLine) {
 	return lines
 }
 
-func savePrompt(plan *launch.Plan, sessionID, text string) {
+func appendPromptToHistoryFile(plan *launch.Plan, sessionID, text string) {
 	line, _ := protocol.Marshal(historyLine{Display: text, Timestamp: plan.Clock.Now().UnixMilli(), Project: plan.CWD, SessionID: sessionID})
 	if file, err := os.OpenFile(filepath.Join(plan.State, historyFileName), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
 		_, _ = file.Write(append(line, '\n'))
@@ -94,16 +94,16 @@ func savePrompt(plan *launch.Plan, sessionID, text string) {
 }
 
 func newPromptHistoryDialog(plan *launch.Plan, s *screen) *dialog {
-	list := &searchList{isBelow: true, hintText: "Filter history…", emptyText: "  No prompts match", room: s.rows}
+	list := &searchList{isFieldBelowOptions: true, hintText: "Filter history…", emptyText: "  No prompts match", screenRows: s.rows}
 	list.foot[0] = "  ↑/↓ to navigate · Enter to use · Esc to cancel"
-	for _, line := range readHistory(plan) {
-		list.all = append(list.all, option{label: strings.ReplaceAll(line.Display, "\n", " "), value: line.Display, truncate: true})
+	for _, line := range readPromptHistoryFile(plan) {
+		list.allOptions = append(list.allOptions, dialogOption{label: strings.ReplaceAll(line.Display, "\n", " "), ownerValue: line.Display, truncate: true})
 	}
-	d := &dialog{state: StateCommandPage, kind: "history", indent: 2, topRule: ruleGlyph, head: []string{"  Search prompts · everywhere", ""}, options: list.all, search: list}
+	d := &dialog{state: StateCommandPage, kind: "history", indent: 2, topRuleGlyph: ruleGlyph, head: []string{"  Search prompts · everywhere", ""}, options: list.allOptions, search: list}
 	d.selected = max(0, len(d.options)-1)
-	d.owner = chooserFunc(func(c dialogChoice) *dialog {
+	d.owner = choiceHandlerFunc(func(c dialogChoice) *dialog {
 		if !c.cancelled && len(d.options) > 0 {
-			s.composer.setText(d.options[c.index].value)
+			s.composer.setText(d.options[c.index].ownerValue)
 		}
 		return nil
 	})

@@ -19,17 +19,17 @@ import (
 )
 
 type startupQuestions struct {
-	console      *Console
-	plan         *launch.Plan
-	apiKey       string // empty means none
-	globalConfig plainjson.Object
-	changed      bool  // a file was written
-	err          error // ErrStartDeclined, or the error that prevented saving an answer
+	console        *Console
+	plan           *launch.Plan
+	apiKey         string // empty means none
+	globalConfig   plainjson.Object
+	hasWrittenFile bool  // a file was written
+	endError       error // ErrStartDeclined, or the error that prevented saving an answer
 }
 
 // WriteStartupAnswersToJournal writes the answers of [RunStartup] to the journal, for runs that end without a session.
 func (c *Console) WriteStartupAnswersToJournal(plan *launch.Plan) error {
-	if plan.Records.Capture == "" || len(c.answers) == 0 {
+	if plan.Records.Capture == "" || len(c.answeredDialogs) == 0 {
 		return nil
 	}
 	file, err := os.OpenFile(plan.Records.Capture, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -38,7 +38,7 @@ func (c *Console) WriteStartupAnswersToJournal(plan *launch.Plan) error {
 	}
 	defer file.Close()
 	log := journal.New(journal.Options{W: file, Now: c.sys.Now, PID: c.sys.PID, Environ: c.sys.Environ})
-	for _, line := range c.answers {
+	for _, line := range c.answeredDialogs {
 		log.Write(line)
 	}
 	return log.Err()
@@ -52,45 +52,45 @@ func (c *Console) WriteStartupAnswersToJournal(plan *launch.Plan) error {
 func RunStartup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) (changed bool, err error) {
 	s := &startupQuestions{console: c, plan: plan, apiKey: apiKey}
 	s.globalConfig, _ = plainjson.ReadFileOrEmpty(plan.Store.File) // cannot fail, because a broken file was refused before
-	for d := range s.dialogs() {
+	for d := range s.questionDialogs() {
 		if d == nil {
 			continue
 		}
-		d.state, d.topRule = StateStartupOrAutoModeDialog, ruleGlyph
+		d.state, d.topRuleGlyph = StateStartupOrAutoModeDialog, ruleGlyph
 		if d.foot == nil {
 			d.foot = []string{"", strings.Repeat(" ", d.indent) + c.screen.labels.findLabelOrPrefix("dialog", "Enter to confirm") + " · Esc to cancel"}
 		}
 		c.screen.labels.orderAndSelectOptionsByAnchors(d, "dialog/"+d.kind)
 		c.screen.labels.pages.copyCapturedTextsIntoDialog(d)
 		owner := d.owner
-		d.owner = chooserFunc(func(answer dialogChoice) *dialog {
+		d.owner = choiceHandlerFunc(func(answer dialogChoice) *dialog {
 			label := "cancelled"
 			if !answer.cancelled {
 				label = d.options[answer.index].label
 			}
-			c.answers = append(c.answers, d.journalLine(label, !answer.cancelled && !isRefusal(label)))
+			c.answeredDialogs = append(c.answeredDialogs, d.journalLine(label, !answer.cancelled && !isRefusalLabel(label)))
 			if answer.key == 0 {
-				_ = owner.choose(d, answer) // start-up dialogs have no next dialog
-			} else if s.err = ErrStartDeclined; d.kind == "bypass" {
-				s.err = ErrDialogCancelled
+				_ = owner.handleChoice(d, answer) // start-up dialogs have no next dialog
+			} else if s.endError = ErrStartDeclined; d.kind == "bypass" {
+				s.endError = ErrDialogCancelled
 			}
-			if d.kind == "trust" && errors.Is(s.err, ErrStartDeclined) {
-				s.err = errors.Join(ErrUntrustedFolder, s.err)
+			if d.kind == "trust" && errors.Is(s.endError, ErrStartDeclined) {
+				s.endError = errors.Join(ErrUntrustedFolder, s.endError)
 			}
 			return nil
 		})
 		if err := c.showDialogsUntilAnswered(ctx, d); err != nil {
-			return s.changed, err
+			return s.hasWrittenFile, err
 		}
-		if s.err != nil && d.kind != "key" && d.kind != "mcp" { // when the program ends, only the key and mcp dialogs are erased
-			return s.changed, s.err
+		if s.endError != nil && d.kind != "key" && d.kind != "mcp" { // when the program ends, only the key and mcp dialogs are erased
+			return s.hasWrittenFile, s.endError
 		}
-		if err := c.painter.paint(screenFrame{rows: []string{""}, bottomIndex: -1}, c.screen.cols, c.screen.rows); err != nil || s.err != nil {
-			return s.changed, errors.Join(s.err, err)
+		if err := c.painter.paint(screenFrame{rows: []string{""}, bottomIndex: -1}, c.screen.cols, c.screen.rows); err != nil || s.endError != nil {
+			return s.hasWrittenFile, errors.Join(s.endError, err)
 		}
 	}
 	s.showAutoModeNotice()
-	return s.changed, s.err
+	return s.hasWrittenFile, s.endError
 }
 
 // showAutoModeNotice shows once, in the first session, that auto mode is the default.
@@ -99,15 +99,15 @@ func (s *startupQuestions) showAutoModeNotice() {
 	if s.plan.Permission.Mode != protocol.ModeAuto || !s.hasUserCompletedOnboarding() || string(s.globalConfig.Get(key)) == "true" {
 		return
 	}
-	s.console.notice = slices.DeleteFunc(s.console.screen.labels.pages.findPage("idle/auto-notice", nil).Lines(), func(row string) bool { return !strings.HasPrefix(row, bar) })
-	if len(s.console.notice) == 0 {
-		s.console.notice = []string{bar + " Auto mode is now Claude Code's default permission mode."}
+	s.console.noticeRows = slices.DeleteFunc(s.console.screen.labels.pages.findPage("idle/auto-notice", nil).Lines(), func(row string) bool { return !strings.HasPrefix(row, bar) })
+	if len(s.console.noticeRows) == 0 {
+		s.console.noticeRows = []string{bar + " Auto mode is now Claude Code's default permission mode."}
 	}
-	s.changeFile(s.plan.Store.File, func(o plainjson.Object) plainjson.Object { return o.With(key, json.RawMessage("true")) })
+	s.rewriteJSONFile(s.plan.Store.File, func(o plainjson.Object) plainjson.Object { return o.With(key, json.RawMessage("true")) })
 }
 
-// dialogs yields the dialog of each question, or nil if the question needs no answer.
-func (s *startupQuestions) dialogs() iter.Seq[*dialog] {
+// questionDialogs yields the dialog of each question, or nil if the question needs no answer.
+func (s *startupQuestions) questionDialogs() iter.Seq[*dialog] {
 	return func(yield func(*dialog) bool) {
 		_ = yield(s.trustDialog()) && yield(s.apiKeyDialog()) && yield(s.serversDialog()) && yield(s.bypassModeDialog())
 	}
@@ -140,7 +140,7 @@ func (s *startupQuestions) trustDialog() *dialog {
 			path, value = append(path, keyOfTrust), "true"
 		}
 		trusted, err := o.SetAt(path, json.RawMessage(value))
-		s.err = err
+		s.endError = err
 		return trusted
 	})
 	return d
@@ -148,14 +148,14 @@ func (s *startupQuestions) trustDialog() *dialog {
 
 // newConsentDialogOwner returns a dialog owner: a refusal ends the run, and consent changes the file at configPath.
 func (s *startupQuestions) newConsentDialogOwner(d *dialog, configPath string, changeOnConsent func(plainjson.Object) plainjson.Object) dialogOwner {
-	return chooserFunc(func(c dialogChoice) *dialog {
+	return choiceHandlerFunc(func(c dialogChoice) *dialog {
 		switch {
 		case c.cancelled:
-			s.err = ErrDialogCancelled
-		case isRefusal(d.options[c.index].label):
-			s.err = ErrStartDeclined
+			s.endError = ErrDialogCancelled
+		case isRefusalLabel(d.options[c.index].label):
+			s.endError = ErrStartDeclined
 		default:
-			s.changeFile(configPath, changeOnConsent)
+			s.rewriteJSONFile(configPath, changeOnConsent)
 		}
 		return nil
 	})
@@ -170,8 +170,8 @@ func (s *startupQuestions) isFolderTrusted() bool {
 	}
 }
 
-func (s *startupQuestions) optionsWithLabelPrefixes(dialogKind string, labelPrefixes ...string) []option {
-	options := make([]option, len(labelPrefixes))
+func (s *startupQuestions) optionsWithLabelPrefixes(dialogKind string, labelPrefixes ...string) []dialogOption {
+	options := make([]dialogOption, len(labelPrefixes))
 	for i, begin := range labelPrefixes {
 		options[i].label = s.console.screen.labels.findLabelOrPrefix("dialog/"+dialogKind, begin)
 	}
@@ -194,14 +194,14 @@ func (s *startupQuestions) apiKeyDialog() *dialog {
 		"  Do you want to use this API key?", "",
 	}}
 	d.options = s.optionsWithLabelPrefixes("key", "Yes", "No (recommended)")
-	d.owner = chooserFunc(func(c dialogChoice) *dialog {
+	d.owner = choiceHandlerFunc(func(c dialogChoice) *dialog {
 		list := &known.Rejected
-		if !c.cancelled && !isRefusal(d.options[c.index].label) {
+		if !c.cancelled && !isRefusalLabel(d.options[c.index].label) {
 			list = &known.Approved
 		}
 		*list = append(*list, tail)
 		raw := plainjson.MarshalString(map[string][]string{"approved": append([]string{}, known.Approved...), "rejected": append([]string{}, known.Rejected...)})
-		s.changeFile(s.plan.Store.File, func(o plainjson.Object) plainjson.Object {
+		s.rewriteJSONFile(s.plan.Store.File, func(o plainjson.Object) plainjson.Object {
 			return o.With("customApiKeyResponses", json.RawMessage(raw))
 		})
 		return nil
@@ -227,11 +227,11 @@ func (s *startupQuestions) serversDialog() *dialog {
 		fmt.Sprintf("  %d new MCP servers found in this project", len(names)), "  Select any you wish to enable.", "",
 	}}
 	for _, name := range names {
-		d.options = append(d.options, option{label: name, checkbox: checkboxChecked})
+		d.options = append(d.options, dialogOption{label: name, checkbox: checkboxChecked})
 	}
-	d.options = append(d.options, option{label: "Enable selected", isAction: true})
+	d.options = append(d.options, dialogOption{label: "Enable selected", isAction: true})
 	d.foot = []string{" " + s.console.screen.labels.findLabelOrPrefix("dialog/mcp", "Space to select") + " · Esc to reject all"}
-	d.owner = chooserFunc(func(c dialogChoice) *dialog {
+	d.owner = choiceHandlerFunc(func(c dialogChoice) *dialog {
 		var on, off []string
 		for i, name := range names {
 			if !c.cancelled && d.options[i].checkbox == checkboxChecked {
@@ -240,7 +240,7 @@ func (s *startupQuestions) serversDialog() *dialog {
 				off = append(off, name)
 			}
 		}
-		s.saveServers(on, off)
+		s.saveServerApprovals(on, off)
 		return nil
 	})
 	return d
@@ -250,30 +250,30 @@ func (s *startupQuestions) serverDialog(name string) *dialog {
 	d := &dialog{kind: "mcp", indent: 2, slotValues: map[string]string{"server": name}, head: []string{"  New MCP server found in this project: " + name, ""}}
 	d.options = s.optionsWithLabelPrefixes("mcp", "Use this MCP server", "Use this and all", "Continue without")
 	all := d.options[1].label
-	d.owner = chooserFunc(func(c dialogChoice) *dialog {
+	d.owner = choiceHandlerFunc(func(c dialogChoice) *dialog {
 		switch {
-		case c.cancelled || isRefusal(d.options[c.index].label):
-			s.saveServers(nil, []string{name})
+		case c.cancelled || isRefusalLabel(d.options[c.index].label):
+			s.saveServerApprovals(nil, []string{name})
 		case d.options[c.index].label == all:
 			s.changeLocalSettings(func(o plainjson.Object) plainjson.Object {
 				return addMissingNamesToArray(o, "enabledMcpjsonServers", []string{name}).With("enableAllProjectMcpServers", json.RawMessage("true"))
 			})
 		default:
-			s.saveServers([]string{name}, nil)
+			s.saveServerApprovals([]string{name}, nil)
 		}
 		return nil
 	})
 	return d
 }
 
-func (s *startupQuestions) saveServers(enabled, disabled []string) {
+func (s *startupQuestions) saveServerApprovals(enabled, disabled []string) {
 	s.changeLocalSettings(func(o plainjson.Object) plainjson.Object {
 		return addMissingNamesToArray(addMissingNamesToArray(o, "enabledMcpjsonServers", enabled), "disabledMcpjsonServers", disabled)
 	})
 }
 
 func (s *startupQuestions) changeLocalSettings(change func(plainjson.Object) plainjson.Object) {
-	s.changeFile(filepath.Join(s.plan.CWD, ".claude", "settings.local.json"), change)
+	s.rewriteJSONFile(filepath.Join(s.plan.CWD, ".claude", "settings.local.json"), change)
 }
 
 func (s *startupQuestions) bypassModeDialog() *dialog {
@@ -289,16 +289,16 @@ func (s *startupQuestions) bypassModeDialog() *dialog {
 	return d
 }
 
-func (s *startupQuestions) changeFile(path string, change func(plainjson.Object) plainjson.Object) {
-	s.changed = true
+func (s *startupQuestions) rewriteJSONFile(path string, change func(plainjson.Object) plainjson.Object) {
+	s.hasWrittenFile = true
 	object, err := plainjson.ReadFileOrEmpty(path)
-	if s.err = err; err != nil {
+	if s.endError = err; err != nil {
 		return
 	}
-	if object = change(object); s.err != nil {
+	if object = change(object); s.endError != nil {
 		return
 	}
-	if s.err = object.WriteFile(path, "\n", 0o600); path == s.plan.Store.File {
+	if s.endError = object.WriteFile(path, "\n", 0o600); path == s.plan.Store.File {
 		s.globalConfig = object
 	}
 }

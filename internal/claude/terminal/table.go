@@ -12,8 +12,8 @@ type markdownTable struct {
 	body   [][]string
 }
 
-// tableLength returns the number of lines of the table at the start of lines; 0 means none.
-func tableLength(lines []string) int {
+// countTableLines returns the number of lines of the table at the start of lines; 0 means none.
+func countTableLines(lines []string) int {
 	delimiter := regexp.MustCompile(`^ *\|? *:?-+:? *(\| *:?-+:? *)*\|? *$`)
 	if len(lines) < 2 || !strings.Contains(lines[0], "|") || !delimiter.MatchString(lines[1]) || len(tableCells(lines[0])) != len(tableCells(lines[1])) {
 		return 0
@@ -34,7 +34,7 @@ func tableCells(line string) []string {
 	return cells
 }
 
-func newTable(lines []string) *markdownTable {
+func parseMarkdownTable(lines []string) *markdownTable {
 	t := &markdownTable{header: tableCells(lines[0]), align: tableCells(lines[1])}
 	for _, line := range lines[2:] {
 		cells := append(tableCells(line), make([]string, len(t.header))...)
@@ -62,7 +62,7 @@ func (t *markdownTable) columnWidths(width int) []int {
 	case sumFull <= room:
 		return full
 	case sumWords > room:
-		return fairWidths(words, room)
+		return shareWidthFairly(words, room)
 	}
 	for i := range words {
 		words[i] += (full[i] - words[i]) * (room - sumWords) / (sumFull - sumWords)
@@ -70,7 +70,7 @@ func (t *markdownTable) columnWidths(width int) []int {
 	return words
 }
 
-func fairWidths(wanted []int, room int) []int {
+func shareWidthFairly(wanted []int, room int) []int {
 	widths := slices.Clone(wanted)
 	sorted := slices.Sorted(slices.Values(wanted))
 	for i, w := range sorted {
@@ -180,10 +180,10 @@ func (t *markdownTable) rowsWithoutColumns(width int) (rows []string) {
 		}
 		for j, cell := range cells {
 			label := t.header[j] + ":"
-			first := wrap(cell, width-textWidth(label)-2)[0]
+			first := wrapText(cell, width-textWidth(label)-2)[0]
 			rows = append(rows, strings.TrimSpace(label+" "+first))
 			if rest := strings.TrimSpace(strings.TrimPrefix(cell, first)); rest != "" {
-				rows = append(rows, indent(more, rest, width-1)...)
+				rows = append(rows, wrapWithFirstPrefix(more, rest, width-1)...)
 			}
 		}
 	}
@@ -197,7 +197,7 @@ func plainMarkdown(text string, cols int) string {
 	lines := strings.Split(text, "\n")
 	for i := 0; i < len(lines); i++ {
 		line := lines[i]
-		table := tableLength(lines[i:])
+		table := countTableLines(lines[i:])
 		switch mark := strings.TrimSpace(line); {
 		case fence != "" && mark == fence:
 			fence = ""
@@ -206,7 +206,7 @@ func plainMarkdown(text string, cols int) string {
 		case strings.HasPrefix(mark, "```") || strings.HasPrefix(mark, "~~~"):
 			fence = mark[:3]
 		case table > 0:
-			rows = append(rows, newTable(lines[i:i+table]).rows(cols)...)
+			rows = append(rows, parseMarkdownTable(lines[i:i+table]).rows(cols)...)
 			i += table - 1
 		default:
 			rows = append(rows, removeMarkdownFromLine(line))

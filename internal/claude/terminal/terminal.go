@@ -17,37 +17,37 @@ import (
 
 // Terminal plays a session on a console.
 type Terminal struct {
-	console       *Console
-	player        *turnPlayer
-	view          *eventToScreen
-	prompter      *prompter
-	plan          launch.Plan
-	commandLine   []string // arguments without the program's name, for the hint about how to resume
-	spinnerTicker *time.Ticker
-	armedKey      keyName     // key that was just pressed, if a second press has another effect; 0 means none
-	disarmTimer   *time.Timer // resets armedKey
-	interruptNext bool        // the user has interrupted a turn that is about to start
-	quit          bool
-	exitPrompt    string // id of the command that has ended the session; empty means none
-	Next          string // id of the session that the user wants to continue; empty means none
-	defaultModel  bool   // the user has selected no model
-	autoExplained bool   // auto mode was explained, is about to be, or is the default mode
-	pasteID       string // id in the tags around pasted texts; empty means that pasted texts get no tags
+	console             *Console
+	player              *turnPlayer
+	view                *eventToScreen
+	prompter            *prompter
+	plan                launch.Plan
+	commandLine         []string // arguments without the program's name, for the hint about how to resume
+	spinnerTicker       *time.Ticker
+	armedKey            keyName     // key that was just pressed, if a second press has another effect; 0 means none
+	disarmTimer         *time.Timer // resets armedKey
+	interruptNextTurn   bool        // the user has interrupted a turn that is about to start
+	quitRequested       bool
+	exitCommandPromptID string // id of the command that has ended the session; empty means none
+	NextSessionID       string // id of the session that the user wants to continue; empty means none
+	usesDefaultModel    bool   // the user has selected no model
+	autoModeExplained   bool   // auto mode was explained, is about to be, or is the default mode
+	pasteID             string // id in the tags around pasted texts; empty means that pasted texts get no tags
 }
 
 // Open builds the session of a plan for a console. It starts nothing. words are the arguments of the command line.
 func Open(plan launch.Plan, console *Console, words []string) (*Terminal, error) {
 	inbox, screen := newMailbox(), &console.screen
-	p := &turnPlayer{inbox: inbox, prompts: &promptQueue{wake: make(chan struct{}, 1), inbox: inbox}}
+	p := &turnPlayer{screenMailbox: inbox, prompts: &promptQueue{wake: make(chan struct{}, 1), screenMailbox: inbox}}
 	s, err := session.Open(plan, sessionHostWithDialogs{promptQueue: p.prompts, screenMailbox: inbox})
 	if err != nil {
 		return nil, err
 	}
-	p.session, p.prompts.record = s, func(operation, text string) { session.RecordQueue(s, operation, text) }
-	for _, line := range console.answers {
+	p.session, p.prompts.recordOperation = s, func(operation, text string) { session.RecordQueueChange(s, operation, text) }
+	for _, line := range console.answeredDialogs {
 		s.RunLog().WriteJournal(line)
 	}
-	console.answers = nil
+	console.answeredDialogs = nil
 	t := &Terminal{
 		console: console, player: p, plan: plan, commandLine: words, pasteID: s.ID()[:4],
 		view:     &eventToScreen{screen: screen, player: p, clock: plan.Clock, verbRand: plan.Clock.NewRandFromRunSeed(), cwd: plan.CWD},
@@ -60,30 +60,30 @@ func Open(plan launch.Plan, console *Console, words []string) (*Terminal, error)
 		t.view.showRestoredMessage(m.Role, m.Content)
 		if m.Turn != nil {
 			at, _ := time.Parse(time.RFC3339, m.Turn.Timestamp) // cannot fail, because the CLI wrote the time
-			t.view.showTurnEnd(time.Duration(m.Turn.DurationMS)*time.Millisecond, at.Local(), t.view.nextVerbs())
+			t.view.showTurnEnd(time.Duration(m.Turn.DurationMS)*time.Millisecond, at.Local(), t.view.nextSpinnerVerbs())
 		}
 	}
-	screen.inline = plan.Settings.Merged()["tui"] == "default"
+	screen.isInline = plan.Settings.Merged()["tui"] == "default"
 	screen.mode = string(plan.Permission.Mode)
-	t.autoExplained = plan.Permission.Mode == protocol.ModeAuto && !slices.ContainsFunc(words, func(word string) bool { return strings.HasPrefix(word, "--permission-mode") })
-	for _, line := range readHistory(&plan) {
+	t.autoModeExplained = plan.Permission.Mode == protocol.ModeAuto && !slices.ContainsFunc(words, func(word string) bool { return strings.HasPrefix(word, "--permission-mode") })
+	for _, line := range readPromptHistoryFile(&plan) {
 		if line.Project == plan.CWD {
-			screen.composer.addHistory(line.Display)
+			screen.composer.appendToHistory(line.Display)
 		}
 	}
-	screen.files.dir = plan.CWD
-	screen.menu.commands, t.defaultModel = slashCommands(&plan), !plan.Model.IsExplicit
+	screen.mentionMenu.dir = plan.CWD
+	screen.commandMenu.commands, t.usesDefaultModel = slashCommands(&plan), !plan.Model.IsExplicit
 	screen.effort = cmp.Or(plan.Model.Effort, "medium")
-	screen.header = screen.labels.pages.headerRowsOfStartPage(map[string]string{"version": plan.Version, "dir": plan.CWD, "model": displayModelName(s.Model())})
+	screen.header = screen.labels.pages.headerRowsOfStartPage(map[string]string{"version": plan.Version, "dir": plan.CWD, "model": modelNameForHeader(s.Model())})
 	if screen.header == nil {
 		screen.header = []string{
-			"", " ▐▛███▛█   Claude Code v" + plan.Version, "▝▜██████▀  " + displayModelName(s.Model()) + " · API Usage Billing", " ▝▝   ▝▝   " + plan.CWD, "",
+			"", " ▐▛███▛█   Claude Code v" + plan.Version, "▝▜██████▀  " + modelNameForHeader(s.Model()) + " · API Usage Billing", " ▝▝   ▝▝   " + plan.CWD, "",
 		}
-		if screen.inline {
+		if screen.isInline {
 			screen.header = screen.header[1:]
 		}
 	}
-	screen.header = append(screen.header, console.notice...)
+	screen.header = append(screen.header, console.noticeRows...)
 	return t, nil
 }
 
@@ -95,7 +95,7 @@ func (t *Terminal) Session() *session.Session { return t.player.session }
 func (t *Terminal) Run(ctx context.Context, first string) error {
 	c := t.console
 	c.updateScreenSize()
-	if !c.screen.inline {
+	if !c.screen.isInline {
 		if err := c.painter.enterFullScreen(); err != nil {
 			return err
 		}
@@ -109,9 +109,9 @@ func (t *Terminal) Run(ctx context.Context, first string) error {
 	group.Go(func() { t.player.playPrompts(life) })
 	defer group.Wait()
 	defer end()
-	c.screen.agentsUntil = t.plan.Clock.Now().Add(startHintDuration)
-	c.screen.effortUntil = c.screen.agentsUntil
-	defer time.AfterFunc(startHintDuration, func() { t.player.inbox.put(nil) }).Stop()
+	c.screen.agentsMentionedUntil = t.plan.Clock.Now().Add(startHintDuration)
+	c.screen.effortShownUntil = c.screen.agentsMentionedUntil
+	defer time.AfterFunc(startHintDuration, func() { t.player.screenMailbox.addMessage(nil) }).Stop()
 	t.spinnerTicker = time.NewTicker(spinnerPeriod)
 	defer t.spinnerTicker.Stop()
 	t.disarmTimer = time.NewTimer(time.Hour)
@@ -119,13 +119,13 @@ func (t *Terminal) Run(ctx context.Context, first string) error {
 	if first != "" {
 		t.submit(first, first)
 	}
-	err := c.bufferKeysUntil(ctx, c.answeredAt.Add(claudecode.DelayFromLastDialogAnswerToInputField)) // in the past if no dialog was shown
+	err := c.bufferKeysUntil(ctx, c.lastAnswerAt.Add(claudecode.DelayFromLastDialogAnswerToInputField)) // in the past if no dialog was shown
 	if c.screen.composer.setText(strings.TrimSpace(c.earlyText)); err == nil {
-		err = t.loop(ctx)
+		err = t.handleInputAndMessages(ctx)
 	}
 	end()
 	group.Wait()
-	session.RecordUserExitInTranscript(t.player.session, t.exitPrompt)
+	session.RecordUserExitInTranscript(t.player.session, t.exitCommandPromptID)
 	if errors.Is(err, errUserExit) {
 		err = nil
 	}
@@ -145,13 +145,13 @@ type inputDelayedByEchoFault struct{ data []byte }
 
 var errUserExit = errors.New("the user ended the session")
 
-func (t *Terminal) loop(ctx context.Context) error {
+func (t *Terminal) handleInputAndMessages(ctx context.Context) error {
 	c := t.console
 	for {
-		if err := t.draw(); err != nil {
+		if err := t.drawScreen(); err != nil {
 			return err
 		}
-		if t.quit {
+		if t.quitRequested {
 			return errUserExit
 		}
 		var ticks <-chan time.Time
@@ -162,18 +162,18 @@ func (t *Terminal) loop(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-t.player.inbox.wake:
+		case <-t.player.screenMailbox.wake:
 		case data, ok := <-c.input:
 			if !ok {
 				return causeOrHangUpError(ctx)
 			}
 			if c.screen.faults[faultEchoLate] {
-				time.AfterFunc(delayOfFaultEchoLate, func() { t.player.inbox.put(inputDelayedByEchoFault{data}) })
+				time.AfterFunc(delayOfFaultEchoLate, func() { t.player.screenMailbox.addMessage(inputDelayedByEchoFault{data}) })
 				break
 			}
-			keys = c.decode(data)
+			keys = c.decodeKeys(data)
 		case <-c.escapeTimer.C:
-			keys = c.keys.flush()
+			keys = c.keys.dropPendingExceptEscape()
 		case <-ticks:
 			c.screen.progress.spinnerFrame++
 		case <-t.disarmTimer.C:
@@ -188,60 +188,60 @@ func (t *Terminal) loop(ctx context.Context) error {
 		if err := t.receiveWaitingMessages(); err != nil {
 			return err
 		}
-		t.pressAll(keys) // keys are handled last, because they refer to the screen after the messages
+		t.handleKeys(keys) // keys are handled last, because they refer to the screen after the messages
 		t.explainAutoModeSoon()
 	}
 }
 
 // receiveWaitingMessages handles the messages of the mailbox. The error comes from the session.
 func (t *Terminal) receiveWaitingMessages() (sessionError error) {
-	for _, message := range t.player.inbox.takeAll() {
+	for _, message := range t.player.screenMailbox.takeAll() {
 		switch m := message.(type) {
 		case sessionRunFailed:
 			return m.err
 		case inputDelayedByEchoFault:
-			t.pressAll(t.console.decode(m.data))
+			t.handleKeys(t.console.decodeKeys(m.data))
 		case autoModeExplanationDue:
 			t.explainAutoMode()
 		}
 		t.prompter.handleMessage(message)
 		t.view.handleMessage(message)
-		if _, started := message.(turnStarted); started && t.interruptNext {
-			t.interruptNext = false
-			t.interrupt()
+		if _, started := message.(turnStarted); started && t.interruptNextTurn {
+			t.interruptNextTurn = false
+			t.interruptRunningTurn()
 		}
 	}
 	return nil
 }
 
-func (t *Terminal) draw() error {
+func (t *Terminal) drawScreen() error {
 	c := t.console
 	c.updateScreenSize()
-	c.show(c.screen.dialog)
+	c.showDialog(c.screen.dialog)
 	f := c.screen.draw(t.plan.Clock.Now())
-	if err := c.painter.setTitle(c.screen.title()); err != nil {
+	if err := c.painter.setTitle(c.screen.windowTitle()); err != nil {
 		return err
 	}
 	return c.painter.paint(f, c.screen.cols, c.screen.rows)
 }
 
-func (t *Terminal) pressAll(keys []key) {
+func (t *Terminal) handleKeys(keys []key) {
 	for _, k := range keys {
-		if t.quit {
+		if t.quitRequested {
 			return
 		}
-		t.press(k)
+		t.handleKey(k)
 	}
 }
 
-func (t *Terminal) press(k key) {
+func (t *Terminal) handleKey(k key) {
 	s := &t.console.screen
 	if s.dialog != nil {
 		if s.dialog.ignoresKeyPressedTooSoon(k, t.console.sys.Now()) {
 			return
 		}
 		shownAt := s.dialog.shownAt
-		if next, done := s.dialog.press(k); done {
+		if next, done := s.dialog.handleKey(k); done {
 			if s.dialog = next; next != nil {
 				next.shownAt = shownAt // another page of the same dialog
 			}
@@ -260,21 +260,21 @@ func (t *Terminal) press(k key) {
 		s.showShortcuts = false
 		return
 	}
-	completed, handled := s.menu.press(k.name)
+	completed, handled := s.commandMenu.handleKey(k.name)
 	if completed != "" {
 		s.composer.setText(completed)
 	}
 	if !handled {
-		if completed, handled = s.files.press(k.name); completed != "" {
-			s.files.insertPath(&s.composer, completed)
+		if completed, handled = s.mentionMenu.handleKey(k.name); completed != "" {
+			s.mentionMenu.insertPath(&s.composer, completed)
 		}
 	}
 	if !handled {
 		t.pressKeyInInputField(k, again)
 	}
-	s.menu.update(s.composer.text())
-	s.menu.closed = s.menu.closed || s.composer.isShowingUnchangedHistoryDraft()
-	s.files.updateFromMentionAtCursor(&s.composer)
+	s.commandMenu.updateForDraft(s.composer.text())
+	s.commandMenu.closed = s.commandMenu.closed || s.composer.isShowingUnchangedHistoryDraft()
+	s.mentionMenu.updateFromMentionAtCursor(&s.composer)
 }
 
 func (t *Terminal) pressKeyInInputField(k key, isSecondPress bool) {
@@ -294,10 +294,10 @@ func (t *Terminal) pressKeyInInputField(k key, isSecondPress bool) {
 	case keyCtrlR:
 		s.dialog = newPromptHistoryDialog(&t.plan, s)
 	case keyUp:
-		t.pressUp()
+		t.handleUpKey()
 	case keyDown:
 		if !s.composer.moveCursorByLine(1) {
-			s.composer.recallDraft(1)
+			s.composer.showDraftFromHistory(1)
 		}
 	case keyCtrlU:
 		const minDeleted = 3 // minimum number of deleted characters for which the real CLI shows the hint
@@ -309,64 +309,64 @@ func (t *Terminal) pressKeyInInputField(k key, isSecondPress bool) {
 			t.showHint("Use alt+t to toggle thinking")
 		}
 	case keyEscape:
-		t.pressEscape(isSecondPress)
+		t.handleEscapeKey(isSecondPress)
 	case keyBackTab:
-		t.cycleMode()
+		t.switchToNextPermissionMode()
 	case keyCtrlZ:
-		t.quit = t.console.suspend() != nil
+		t.quitRequested = t.console.suspend() != nil
 	case keyCtrlC:
-		t.pressCtrlC(isSecondPress)
+		t.handleCtrlC(isSecondPress)
 	case keyCtrlD:
 		switch {
 		case isSecondPress:
-			t.quit = true
+			t.quitRequested = true
 		case s.composer.isEmpty():
 			t.armSecondPress(keyCtrlD, exitKeyWindow).notice = "Press Ctrl-D again to exit"
 		default:
 			s.composer.deleteForward()
 		}
 	default:
-		s.composer.press(k.name)
+		s.composer.handleEditingKey(k.name)
 	}
 }
 
-func (t *Terminal) pressUp() {
+func (t *Terminal) handleUpKey() {
 	c := &t.console.screen.composer
 	if c.moveCursorByLine(-1) || t.moveQueuedPromptsToInputField() {
 		return
 	}
-	if c.recallDraft(-1); c.historyIndex < len(c.history)-1 {
+	if c.showDraftFromHistory(-1); c.historyIndex < len(c.history)-1 {
 		t.showHint("ctrl+r to search history")
 	}
 }
 
 func (t *Terminal) showHint(text string) {
 	s, now := &t.console.screen, t.plan.Clock.Now()
-	if s.hint, s.hintUntil = text, now.Add(hintDuration); now.Before(s.effortUntil) {
-		s.effortUntil = s.hintUntil.Add(startHintDuration) // the effort is shown again
+	if s.hint, s.hintUntil = text, now.Add(hintDuration); now.Before(s.effortShownUntil) {
+		s.effortShownUntil = s.hintUntil.Add(startHintDuration) // the effort is shown again
 	}
 }
 
-func (t *Terminal) pressEscape(repeated bool) {
+func (t *Terminal) handleEscapeKey(repeated bool) {
 	switch s := &t.console.screen; {
 	case t.interruptRunningOrNextTurn():
 	case repeated:
 		s.composer.moveDraftToHistory()
-	case s.composer.isShell() && len(s.composer.draft) == 1:
+	case s.composer.isShellCommand() && len(s.composer.draft) == 1:
 		s.composer.setText("")
 	case !s.composer.isEmpty():
 		t.armSecondPress(keyEscape, maxTimeBetweenEscapesToClear).aboveInput = "esc again to clear"
 	}
 }
 
-func (t *Terminal) pressCtrlC(repeated bool) {
+func (t *Terminal) handleCtrlC(repeated bool) {
 	s := &t.console.screen
 	switch {
 	case repeated:
-		t.quit = true
+		t.quitRequested = true
 	case t.interruptRunningOrNextTurn():
 	default:
-		shell := s.composer.isShell()
+		shell := s.composer.isShellCommand()
 		if s.composer.moveDraftToHistory(); shell {
 			s.composer.setText(shellCommandPrefix)
 		}
@@ -378,24 +378,24 @@ func (t *Terminal) pressCtrlC(repeated bool) {
 func (t *Terminal) interruptRunningOrNextTurn() (hasTurn bool) {
 	switch s := &t.console.screen; {
 	case s.progress != nil:
-		t.interrupt()
+		t.interruptRunningTurn()
 	case len(s.queued) == 0:
 		return false
 	default:
-		t.interruptNext = !t.moveQueuedPromptsToInputField()
+		t.interruptNextTurn = !t.moveQueuedPromptsToInputField()
 	}
 	return true
 }
 
-func (t *Terminal) interrupt() {
+func (t *Terminal) interruptRunningTurn() {
 	s := &t.console.screen
-	s.progress.hadQueued = len(s.queued) > 0
+	s.progress.hadQueuedPrompts = len(s.queued) > 0
 	cause := session.ErrInterruptedByKey
-	if p := s.progress; !p.hasReply && !p.hadQueued && p.prompts != nil && s.composer.isEmpty() {
+	if p := s.progress; !p.hasReply && !p.hadQueuedPrompts && p.prompts != nil && s.composer.isEmpty() {
 		cause = session.ErrWithdrawn
 	}
-	if slices.ContainsFunc(s.entries, func(e entry) bool { return e.callID != "" }) {
-		t.player.prompts.BeforeFinalReply()
+	if slices.ContainsFunc(s.entries, func(e transcriptEntry) bool { return e.callID != "" }) {
+		t.player.prompts.RecordDequeuedBeforeFinalReply()
 	}
 	s.interruptedTurn = t.player.interruptRunningTurn(cause)
 }
@@ -422,8 +422,8 @@ func (t *Terminal) sendDraft() {
 	if tagged := c.expandedText(t.pasteID); strings.Contains(tagged, "<pasted_content") && !strings.ContainsAny(text[:1], "/!") {
 		prompt = tagged
 	}
-	c.setText(c.stash)
-	s.hint, c.stash = "", ""
+	c.setText(c.stashedDraft)
+	s.hint, c.stashedDraft = "", ""
 	t.submit(text, prompt)
 	if s.faults[faultSentPromptStaysInInput] {
 		c.setText(text)
@@ -434,13 +434,13 @@ func (t *Terminal) sendDraft() {
 func (t *Terminal) submit(text, taggedPrompt string) {
 	s := &t.console.screen
 	s.composerHint = ""
-	if s.composer.addHistory(text); !t.plan.Transcript.NoPersist {
-		savePrompt(&t.plan, t.player.session.ID(), text)
+	if s.composer.appendToHistory(text); !t.plan.Transcript.NoPersist {
+		appendPromptToHistoryFile(&t.plan, t.player.session.ID(), text)
 	}
 	word, _, _ := strings.Cut(text, " ")
 	if word == "/exit" || word == "/quit" {
-		if t.quit = true; s.progress == nil {
-			t.exitPrompt = t.plan.Clock.NewID()
+		if t.quitRequested = true; s.progress == nil {
+			t.exitCommandPromptID = t.plan.Clock.NewID()
 		} else if len(t.view.runningCalls) == 0 {
 			t.player.interruptRunningTurn(session.ErrSuperseded) // the transcript gets no line about the interrupt
 		}
@@ -450,10 +450,10 @@ func (t *Terminal) submit(text, taggedPrompt string) {
 		return
 	}
 	if said, refused := unsupportedCommand(word); refused {
-		t.reportCommand(text, said)
+		t.recordDismissedCommand(text, said)
 		return
 	}
-	if s.menu.isUnknownCommand(word) {
+	if s.commandMenu.isUnknownCommand(word) {
 		t.showAndRecord("Unknown command: "+word, "warning")
 		if args := strings.TrimSpace(strings.TrimPrefix(text, word)); args != "" {
 			t.showAndRecord("Args from unknown skill: "+args, "warning")
@@ -483,7 +483,7 @@ func (t *Terminal) moveQueuedPromptsToInputField() (hasMoved bool) {
 	return true
 }
 
-func (t *Terminal) cycleMode() {
+func (t *Terminal) switchToNextPermissionMode() {
 	policy := t.player.session.Policy()
 	modes := []protocol.PermissionMode{protocol.ModeDefault, protocol.ModeAcceptEdits, protocol.ModePlan, protocol.ModeBypass, protocol.ModeAuto}
 	at := slices.Index(modes, policy.Mode())

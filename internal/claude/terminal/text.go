@@ -31,8 +31,9 @@ func textWidth(text string) int {
 	return n
 }
 
-// printable replaces tabs with spaces and removes other control characters except line breaks, to protect the terminal.
-func printable(text string) string {
+// withoutControlCharacters replaces tabs with spaces and removes other control characters except line breaks, to
+// protect the terminal.
+func withoutControlCharacters(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n':
@@ -46,12 +47,12 @@ func printable(text string) string {
 	}, strings.ToValidUTF8(text, "\uFFFD"))
 }
 
-// wrap breaks a text into rows of at most cols columns, at spaces if possible.
-func wrap(text string, cols int) []string {
+// wrapText breaks a text into rows of at most cols columns, at spaces if possible.
+func wrapText(text string, cols int) []string {
 	cols = max(cols, 1)
 	var rows []string
 	for line := range strings.SplitSeq(text, "\n") {
-		rows = append(rows, wrapLine(printable(expandTabs(line)), cols)...)
+		rows = append(rows, wrapLine(withoutControlCharacters(expandTabs(line)), cols)...)
 	}
 	return rows
 }
@@ -105,10 +106,10 @@ func shouldStartLongWordInRow(text string, cols, restColumns int) bool {
 	return n > cols && 1+(n-restColumns-1)/cols <= (n-1)/cols
 }
 
-// indent wraps a text. The first row begins with first, and all other rows with spaces of the same width.
-func indent(first, text string, cols int) []string {
+// wrapWithFirstPrefix wraps a text. The first row begins with first, and all other rows with spaces of the same width.
+func wrapWithFirstPrefix(first, text string, cols int) []string {
 	n := textWidth(first)
-	rows := wrap(text, cols-n)
+	rows := wrapText(text, cols-n)
 	for i := range rows {
 		rows[i] = first + rows[i]
 		first = strings.Repeat(" ", n)
@@ -118,10 +119,10 @@ func indent(first, text string, cols int) []string {
 
 func wrapKeepingIndent(text string, cols int) []string {
 	words := strings.TrimLeft(text, " ")
-	return indent(text[:len(text)-len(words)], words, cols)
+	return wrapWithFirstPrefix(text[:len(text)-len(words)], words, cols)
 }
 
-func truncate(row string, cols int) string {
+func truncateRow(row string, cols int) string {
 	if textWidth(row) <= cols {
 		return row
 	}
@@ -148,14 +149,14 @@ func countWithNoun(n int, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
-func informationalEvent(text, level string) *protocol.System {
+func informationalSystemEvent(text, level string) *protocol.System {
 	return &protocol.System{Subtype: "informational", Fields: []protocol.Field{{Key: "content", Value: text}, {Key: "level", Value: level}}}
 }
 
 func truncatedRowsBetweenRules(rule string, body []string, cols int) []string {
 	rows := []string{rule}
 	for _, text := range body {
-		rows = append(rows, truncate(printable(text), cols))
+		rows = append(rows, truncateRow(withoutControlCharacters(text), cols))
 	}
 	return append(rows, rule)
 }
