@@ -87,8 +87,8 @@ type ModelContext struct {
 type RequestContext struct {
 	Params protocol.RequestParams
 	Source string // conversation that sends the request: "sdk", "agent:builtin:Explore" …
-	// Tools are the tools in the request. Deferred are the names of tools that the model must load with
-	// ToolSearch before it can call them.
+	// Tools are the tools of the conversation. Those whose names are in Deferred are in requests only after ToolSearch has
+	// loaded them.
 	Tools    []protocol.Tool
 	Deferred []string
 	// Placeholder is true if requests contain one tool that represents all deferred tools.
@@ -385,6 +385,7 @@ type (
 	promptSnapshotTool struct {
 		Name        string               `json:"name"`
 		Description string               `json:"description"`
+		Server      string               `json:"server,omitempty"`
 		Schema      protocol.RequestTool `json:"schema"`
 	}
 )
@@ -395,8 +396,8 @@ const (
 	deferredToolsPlaceholderName = "DeferredToolPlaceholder"
 )
 
-func requestShape(now RequestContext) protocol.RequestShape {
-	shape := protocol.RequestShape{System: []protocol.TextBlock{protocol.Text(systemPromptIntroduction)}, Tools: requestTools(now.Tools)}
+func (now RequestContext) shape(loaded map[string]bool) protocol.RequestShape {
+	shape := protocol.RequestShape{System: []protocol.TextBlock{protocol.Text(systemPromptIntroduction)}, Tools: now.requestTools(loaded)}
 	if !now.NoSystemPrompt {
 		shape.System = append(shape.System, protocol.Text(systemPromptText))
 	}
@@ -412,14 +413,58 @@ func requestShape(now RequestContext) protocol.RequestShape {
 
 const anyObjectInputSchema = `{"type":"object"}`
 
-func requestTools(list []protocol.Tool) []protocol.RequestTool {
+// requestTools returns the tools of a request after ToolSearch has loaded the tools that are keys of loaded.
+func (now RequestContext) requestTools(loaded map[string]bool) []protocol.RequestTool {
 	var tools []protocol.RequestTool
-	for _, t := range list {
-		schema := t.InputSchema
-		if schema == nil {
-			schema = json.RawMessage(anyObjectInputSchema)
+	for _, t := range now.Tools {
+		r := requestTool(t)
+		r.DeferLoading = slices.Contains(now.Deferred, t.Name)
+		if _, isLoaded := loaded[t.Name]; isLoaded || !r.DeferLoading {
+			tools = append(tools, r)
 		}
-		tools = append(tools, protocol.RequestTool{Name: t.Name, Description: cmp.Or(t.Description, "The tool "+t.Name+"."), InputSchema: schema})
 	}
 	return tools
+}
+
+func requestTool(t protocol.Tool) protocol.RequestTool {
+	schema := t.InputSchema
+	if schema == nil {
+		schema = json.RawMessage(anyObjectInputSchema)
+	}
+	return protocol.RequestTool{Name: t.Name, Description: cmp.Or(t.Description, "The tool "+t.Name+"."), InputSchema: schema}
+}
+
+// deferredToolsRecord is the attachment with the tools that ToolSearch has loaded since the last one.
+type deferredToolsRecord struct {
+	Type    string                 `json:"type"` // "deferred_tools_record"
+	Entries []protocol.RequestTool `json:"entries"`
+}
+
+// recordLoadedTools returns the tools of a request that are in the request because of ToolSearch, and that no record has yet.
+func (c *modelInput) recordLoadedTools(requested []protocol.RequestTool) deferredToolsRecord {
+	r := deferredToolsRecord{Type: "deferred_tools_record"}
+	for _, t := range requested {
+		if isRecorded, isLoaded := c.loadedTools[t.Name]; isLoaded && t.DeferLoading && !isRecorded {
+			c.loadedTools[t.Name], r.Entries = true, append(r.Entries, t)
+		}
+	}
+	return r
+}
+
+// loadReferencedTools adds a text after the results of ToolSearch, and marks the tools in them as loaded.
+func (c *modelInput) loadReferencedTools(content []json.RawMessage) (withText []json.RawMessage) {
+	for _, block := range slices.Clone(content) {
+		var result struct{ Content json.RawMessage }
+		var parts []struct {
+			Tool string `json:"tool_name"`
+		}
+		if !isBlockOfType(block, "tool_result") || json.Unmarshal(block, &result) != nil || json.Unmarshal(result.Content, &parts) != nil || len(parts) == 0 || parts[0].Tool == "" {
+			continue
+		}
+		for _, part := range parts {
+			c.loadedTools[part.Tool] = c.loadedTools[part.Tool] // false: not recorded
+		}
+		content = append(content, rawTextBlock("Tool loaded."))
+	}
+	return content
 }

@@ -31,10 +31,11 @@ type modelInput struct {
 	replyID                   string         // id of the message that answered the last request
 	context                   RequestContext // context of the last request
 	snapshotCount             int
-	lastRequestDir            string    // working directory at the last request; empty before the first request
-	lastRequestAdditionalDirs *[]string // additional directories at the last request; nil before the first request
-	effortSent                bool      // the effort was sent to the model
-	repliesWithoutText        int       // number of consecutive replies with calls but no text
+	lastRequestDir            string          // working directory at the last request; empty before the first request
+	lastRequestAdditionalDirs *[]string       // additional directories at the last request; nil before the first request
+	effortSent                bool            // the effort was sent to the model
+	repliesWithoutText        int             // number of consecutive replies with calls but no text
+	loadedTools               map[string]bool // deferred tools that ToolSearch has loaded; the value is true if the transcript has their definitions
 }
 
 type inputMessage struct {
@@ -45,7 +46,8 @@ type inputMessage struct {
 	differsFromLines bool   // the content differs from the transcript's lines, for example by a reminder; so the message needs a line
 }
 
-// repliesWithoutTextBeforeReminder is how many consecutive replies without text cause a reminder (observed with 2.1.330).
+// repliesWithoutTextBeforeReminder is how many consecutive replies without text cause a reminder, at most three times (observed
+// with 2.1.330).
 const (
 	repliesWithoutTextBeforeReminder    = 5
 	reminderTextAfterRepliesWithoutText = "Tell the user about the state of the work."
@@ -57,7 +59,7 @@ func (l *modelRequestLog) inputOf(agentID string) *modelInput {
 	}
 	c := l.inputByAgentID[agentID]
 	if c == nil {
-		c = &modelInput{}
+		c = &modelInput{loadedTools: map[string]bool{}}
 		l.inputByAgentID[agentID] = c
 	}
 	return c
@@ -118,6 +120,10 @@ func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID st
 		case "attachment":
 			c.addAttachmentTexts(line.RenderedRole, line.Rendered)
 			switch line.Attachment.Type {
+			case "deferred_tools_record":
+				for name := range c.loadedTools {
+					c.loadedTools[name] = true
+				}
 			case "prompt_snapshot":
 				c.snapshotCount++
 				c.effortSent, c.replyID = true, "resumed"
@@ -159,6 +165,7 @@ func (c *modelInput) addUserMessage(content []json.RawMessage, isTaskNotice bool
 			kept[0] = rawTextBlock(protocol.Reminder(b.Text))
 		}
 	}
+	kept = c.loadReferencedTools(kept)
 	c.addMessage("user", "", kept, isTaskNotice || len(kept) != len(content))
 }
 
@@ -173,7 +180,8 @@ func (c *modelInput) addMessage(role, id string, content []json.RawMessage, diff
 		last := &c.messages[n-1]
 		k := len(last.content)
 		if results := countBlocks(last.content, "tool_result"); results > 0 && results < k && countBlocks(content, "tool_result") > 0 {
-			last.content, last.differsFromLines = slices.Insert(last.content, results, content...), true // tool results come before texts
+			ends := countBlocks(content, "tool_result") // tool results come before texts
+			last.content, last.differsFromLines = slices.Concat(last.content[:results], content[:ends], last.content[results:], content[ends:]), true
 			return
 		}
 		if role == "user" && k > 0 && len(content) > 0 {
@@ -231,13 +239,13 @@ func appendReminderToToolResult(toolResultBlock *json.RawMessage, reminder strin
 	return err == nil
 }
 
-// countRepliesWithoutText updates repliesWithoutText with the messages that the next request sends for the first time.
+// countRepliesWithoutText updates repliesWithoutText with the messages that the next request sends for the first time. Texts of
+// the CLI after the results of calls do not count.
 func (c *modelInput) countRepliesWithoutText() {
 	for _, m := range c.messages[c.sentMessages:] {
-		isText := func(b json.RawMessage) bool { return isBlockOfType(b, "text") }
 		switch {
-		case m.role == "system":
-		case slices.ContainsFunc(m.content, isText):
+		case m.role == "system", m.role == "user" && countBlocks(m.content, "tool_result") > 0:
+		case countBlocks(m.content, "text") > 0:
 			c.repliesWithoutText = 0
 		case m.role == "assistant":
 			c.repliesWithoutText++
@@ -324,7 +332,7 @@ func (l *modelRequestLog) linesOfAnsweredRequest(agentID string, reply *protocol
 		lines, l.remindedUUIDs[line.UUID] = append(lines, line), true
 	}
 	c.moveUnsentReminders(now.SystemTurns)
-	shape := requestShape(now)
+	shape := now.shape(c.loadedTools)
 	names := make([]string, len(shape.Tools))
 	for i, t := range shape.Tools {
 		names[i] = t.Name
@@ -357,7 +365,11 @@ func (l *modelRequestLog) linesOfAnsweredRequest(agentID string, reply *protocol
 	if !failed && !reply.Aborted {
 		c.replyID = reply.Message.ID
 	}
-	return append(lines, line)
+	lines = append(lines, line)
+	if record := c.recordLoadedTools(shape.Tools); len(record.Entries) > 0 {
+		lines = append(lines, l.conversation.attachmentLine(agentID, "", record))
+	}
+	return lines
 }
 
 // reminderLinesOfNextRequest returns the attachments of a request. An agent's second request lists agents and may
@@ -372,7 +384,7 @@ func (l *modelRequestLog) reminderLinesOfNextRequest(agentID string, input *mode
 		}
 		return lines
 	}
-	if input.repliesWithoutText > 0 && input.repliesWithoutText%repliesWithoutTextBeforeReminder == 0 {
+	if n := input.repliesWithoutText; n > 0 && n%repliesWithoutTextBeforeReminder == 0 && n <= 3*repliesWithoutTextBeforeReminder {
 		lines = append(lines, l.conversation.reminderLine("", textAttachment{"silent_turn_reminder", reminderTextAfterRepliesWithoutText}, reminderTextAfterRepliesWithoutText))
 	}
 	if session := l.attachments.currentSessionContextOf(""); l.conversation.options.Machine.IsTerminal || l.attachments.planMode && session.ShellMode != protocol.ModePlan {
@@ -466,27 +478,6 @@ func cacheControlMarks(messages []inputMessage, now RequestContext) []protocol.C
 		marks = append(marks, protocol.CacheControlMark{Path: []any{"messages", n - 1, "content", max(messages[n-1].blockCount-1, 0)}, Value: value})
 	}
 	return marks
-}
-
-// promptAndToolsSnapshotAfterFirstReply returns the attachment with an agent's prompt and tools, once, after the agent's first
-// reply. All other calls return nil.
-func (l *modelRequestLog) promptAndToolsSnapshotAfterFirstReply(agentID string) []any {
-	c := l.inputOf(agentID)
-	if l.conversation.writer.isDisabled || c.snapshotCount != 1 || c.replyID == "" {
-		return nil
-	}
-	c.snapshotCount++
-	snapshot := promptSnapshot{
-		Type: "prompt_snapshot", SystemPrompt: []string{systemPromptText}, ContextRendering: "announced",
-		snapshotToolsAndIntroduction: &snapshotToolsAndIntroduction{SystemIntroduction: systemPromptIntroduction},
-	}
-	if c.context.SystemTurns {
-		snapshot.snapshotFlags = &snapshotFlags{SystemTurns: true, ToolChangeHeader: true, KeptReminders: c.context.AnthropicAPI}
-	}
-	for _, t := range requestTools(c.context.Tools) {
-		snapshot.Tools = append(snapshot.Tools, promptSnapshotTool{t.Name, t.Description, t})
-	}
-	return []any{l.conversation.attachmentLine(agentID, "", snapshot)}
 }
 
 func hexSHA256OfKindAndText(kind, text string) string {

@@ -103,3 +103,36 @@ func TestRemindersFollowResults(t *testing.T) {
 		t.Errorf("%s: (-want +got)\n%s", c.messages[1].content, diff)
 	}
 }
+
+// Results of ToolSearch load tools; each such result adds a text after all results of the message.
+func TestToolsLoadedByResults(t *testing.T) {
+	c := &modelInput{loadedTools: map[string]bool{}}
+	for _, result := range []string{
+		`{"tool_use_id":"1","type":"tool_result","content":[{"type":"tool_reference","tool_name":"CronList"}]}`,
+		`{"tool_use_id":"2","type":"tool_result","content":[{"type":"tool_reference","tool_name":"Read"}]}`,
+		`{"tool_use_id":"3","type":"tool_result","content":[{"type":"text","text":"x"}]}`,
+	} {
+		c.addUserMessage([]json.RawMessage{json.RawMessage(result)}, false)
+	}
+	var kinds []string
+	for _, raw := range c.messages[0].content {
+		var b struct{ Type, Text string }
+		if err := json.Unmarshal(raw, &b); err != nil {
+			t.Fatal(err)
+		}
+		kinds = append(kinds, b.Type+b.Text)
+	}
+	want := []string{"tool_result", "tool_result", "tool_result", "textTool loaded.", "textTool loaded."}
+	if diff := cmp.Diff(want, kinds); diff != "" || len(c.messages) != 1 {
+		t.Errorf("%d messages, blocks (-want +got):\n%s", len(c.messages), diff)
+	}
+	now := RequestContext{Tools: []protocol.Tool{{Name: "CronDelete"}, {Name: "CronList"}, {Name: "Read"}}, Deferred: []string{"CronDelete", "CronList"}}
+	requested := now.requestTools(c.loadedTools)
+	list := protocol.RequestTool{Name: "CronList", Description: "The tool CronList.", InputSchema: json.RawMessage(anyObjectInputSchema), DeferLoading: true}
+	if diff := cmp.Diff([]protocol.RequestTool{list}, c.recordLoadedTools(requested).Entries); diff != "" || len(requested) != 2 {
+		t.Errorf("%d tools, recorded (-want +got):\n%s", len(requested), diff)
+	}
+	if again := c.recordLoadedTools(requested).Entries; again != nil {
+		t.Errorf("recorded again: %v", again)
+	}
+}

@@ -368,18 +368,19 @@ func (s *sessionContext) RequestContext(agentID string) transcript.RequestContex
 	defined := map[string]protocol.Tool{}
 	for _, t := range tools {
 		defined[t.Name] = t
-		if t.Server != "" && !slices.Contains(deferred, t.Name) {
+		if t.Server != "" {
 			now.Tools = append(now.Tools, t)
 		}
 	}
 	for _, name := range offered {
-		if t := defined[name]; !slices.Contains(deferred, name) {
-			t.Name = name
-			now.Tools = append(now.Tools, t)
-		}
+		t := defined[name]
+		t.Name = name
+		now.Tools = append(now.Tools, t)
 	}
 	if requester.Tools == nil {
-		slices.SortFunc(now.Tools, func(a, b protocol.Tool) int { return compareToolNamesTaskFirst(a.Name, b.Name) })
+		slices.SortFunc(now.Tools, func(a, b protocol.Tool) int {
+			return cmp.Or(cmp.Compare(min(len(a.Server), 1), min(len(b.Server), 1)), compareToolNamesTaskFirst(a.Name, b.Name))
+		})
 	}
 	return now
 }
