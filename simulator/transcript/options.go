@@ -440,15 +440,19 @@ type deferredToolsRecord struct {
 	Entries []protocol.RequestTool `json:"entries"`
 }
 
-// recordLoadedTools returns the tools of a request that are in the request because of ToolSearch, and that no record has yet.
-func (c *modelInput) recordLoadedTools(requested []protocol.RequestTool) deferredToolsRecord {
-	r := deferredToolsRecord{Type: "deferred_tools_record"}
+// appendLoadedToolsRecord appends an attachment with the tools of a request that ToolSearch has loaded, and that no attachment
+// has yet.
+func (l *modelRequestLog) appendLoadedToolsRecord(lines []any, agentID string, requested []protocol.RequestTool) []any {
+	c, record := l.inputOf(agentID), deferredToolsRecord{Type: "deferred_tools_record"}
 	for _, t := range requested {
 		if isRecorded, isLoaded := c.loadedTools[t.Name]; isLoaded && t.DeferLoading && !isRecorded {
-			c.loadedTools[t.Name], r.Entries = true, append(r.Entries, t)
+			c.loadedTools[t.Name], record.Entries = true, append(record.Entries, t)
 		}
 	}
-	return r
+	if len(record.Entries) == 0 {
+		return lines
+	}
+	return append(lines, l.conversation.attachmentLine(agentID, "", record))
 }
 
 // loadReferencedTools adds a text after the results of ToolSearch, and marks the tools in them as loaded.
@@ -462,7 +466,8 @@ func (c *modelInput) loadReferencedTools(content []json.RawMessage) (withText []
 			continue
 		}
 		for _, part := range parts {
-			c.loadedTools[part.Tool] = c.loadedTools[part.Tool] // false: not recorded
+			isRecorded := c.loadedTools[part.Tool]
+			c.loadedTools[part.Tool] = isRecorded
 		}
 		content = append(content, rawTextBlock("Tool loaded."))
 	}

@@ -365,11 +365,7 @@ func (l *modelRequestLog) linesOfAnsweredRequest(agentID string, reply *protocol
 	if !failed && !reply.Aborted {
 		c.replyID = reply.Message.ID
 	}
-	lines = append(lines, line)
-	if record := c.recordLoadedTools(shape.Tools); len(record.Entries) > 0 {
-		lines = append(lines, l.conversation.attachmentLine(agentID, "", record))
-	}
-	return lines
+	return l.appendLoadedToolsRecord(append(lines, line), agentID, shape.Tools)
 }
 
 // reminderLinesOfNextRequest returns the attachments of a request. An agent's second request lists agents and may

@@ -3,6 +3,7 @@ package transcript
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -104,9 +105,16 @@ func TestRemindersFollowResults(t *testing.T) {
 	}
 }
 
+type stoppedClock struct{}
+
+func (stoppedClock) Now() time.Time { return time.Time{} }
+
+func (stoppedClock) NewID() string { return "id" }
+
 // Results of ToolSearch load tools; each such result adds a text after all results of the message.
 func TestToolsLoadedByResults(t *testing.T) {
-	c := &modelInput{loadedTools: map[string]bool{}}
+	log := &modelRequestLog{conversation: &conversation{options: Options{Clock: stoppedClock{}}}}
+	c := log.inputOf("")
 	for _, result := range []string{
 		`{"tool_use_id":"1","type":"tool_result","content":[{"type":"tool_reference","tool_name":"CronList"}]}`,
 		`{"tool_use_id":"2","type":"tool_result","content":[{"type":"tool_reference","tool_name":"Read"}]}`,
@@ -129,10 +137,15 @@ func TestToolsLoadedByResults(t *testing.T) {
 	now := RequestContext{Tools: []protocol.Tool{{Name: "CronDelete"}, {Name: "CronList"}, {Name: "Read"}}, Deferred: []string{"CronDelete", "CronList"}}
 	requested := now.requestTools(c.loadedTools)
 	list := protocol.RequestTool{Name: "CronList", Description: "The tool CronList.", InputSchema: json.RawMessage(anyObjectInputSchema), DeferLoading: true}
-	if diff := cmp.Diff([]protocol.RequestTool{list}, c.recordLoadedTools(requested).Entries); diff != "" || len(requested) != 2 {
-		t.Errorf("%d tools, recorded (-want +got):\n%s", len(requested), diff)
+	record := protocol.AttachmentLine{Attachment: deferredToolsRecord{"deferred_tools_record", []protocol.RequestTool{list}}}
+	got := log.appendLoadedToolsRecord(nil, "", requested)
+	if len(got) != 1 || len(requested) != 2 {
+		t.Fatalf("%d tools, recorded %v", len(requested), got)
 	}
-	if again := c.recordLoadedTools(requested).Entries; again != nil {
+	if diff := cmp.Diff(record.Attachment, got[0].(protocol.AttachmentLine).Attachment); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if again := log.appendLoadedToolsRecord(nil, "", requested); again != nil {
 		t.Errorf("recorded again: %v", again)
 	}
 }
