@@ -84,8 +84,7 @@ func (d dialer) dialWithFallbacks(lifetime, limit context.Context) dialResult {
 	return r
 }
 
-// negotiationModeOrLegacy returns the manager's mode, or NegotiateLegacy if the transport supports
-// no other.
+// negotiationModeOrLegacy returns the manager's mode, or NegotiateLegacy if the transport supports no other.
 func (d dialer) negotiationModeOrLegacy() connection.NegotiationMode {
 	switch {
 	case d.cfg.Type == typeSDK, d.cfg.Type == typeSSE:

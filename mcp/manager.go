@@ -354,10 +354,9 @@ const (
 	maxListUpdateWaitBeforeListingTools = 300 * time.Millisecond
 )
 
-// BeginLogin begins a login to a remote server. The login continues in the background until it ends, or until the
-// server or the manager is closed. After the user has approved, the browser is redirected to redirectURI. If
-// redirectURI is empty, the manager opens a port for the redirect and keeps it open until the login ends. After a
-// successful login, the server is connected again.
+// BeginLogin begins a login to a remote server. The login continues in the background until it ends, or until the server or the
+// manager is closed. After the user has approved, the browser is redirected to redirectURI. If redirectURI is empty, the manager
+// opens a port for the redirect and keeps it open until the login ends. After a successful login, the server is connected again.
 func (m *Manager) BeginLogin(ctx context.Context, name, redirectURI string) (*oauth.Login, error) {
 	s, err := m.findServerUnlessClosed(name)
 	if err != nil {

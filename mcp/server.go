@@ -57,8 +57,7 @@ const (
 	StateClosing      State = "closing"
 )
 
-// CLIStatus returns the state as init and mcp_status report it: connected, failed, needs-auth,
-// pending or disabled.
+// CLIStatus returns the state as init and mcp_status report it: connected, failed, needs-auth, pending or disabled.
 func (s State) CLIStatus() string {
 	switch s {
 	case StateConnected, StateNeedsAuth, StateDisabled:
@@ -152,9 +151,8 @@ func newServer(c *managerState, cfg ServerConfig) *server {
 	return s
 }
 
-// updateStatus calls change with the status, and wakes the goroutines that wait for a change. It
-// also clears fields that make no sense in the new state, such as the connection of a failed
-// server.
+// updateStatus calls change with the status, and wakes the goroutines that wait for a change. It also clears fields that make no
+// sense in the new state, such as the connection of a failed server.
 func (s *server) updateStatus(change func(st *status)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

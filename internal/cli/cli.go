@@ -1,10 +1,9 @@
 // Package cli is the entry point of the binary. It parses the command line, builds and connects the
 // parts that do the work, and converts the outcome to messages and an exit code.
 //
-// It has two grammars. The command line of claude is parsed by internal/claude/flags: clients match
-// on the exact error messages and on commander's treatment of variadic and optional values, which
-// kong does not support. Building a kong parser would also take longer than a short run. The
-// commands of claudeless (grammar.go) are kong structs.
+// It has two grammars. The command line of claude is parsed by internal/claude/flags: clients match on the exact error messages
+// and on commander's treatment of variadic and optional values, which kong does not support. Building a kong parser would also
+// take longer than a short run. The commands of claudeless (grammar.go) are kong structs.
 //
 // Only package main imports it, and simtest for test binaries.
 package cli

@@ -61,9 +61,8 @@ func commandTable() []commandEntry {
 	}
 }
 
-// misspellingCandidates lists the words with which a misspelled command is compared. These are all
-// commands of claudeless, and those of the real CLI except short ones such as rm, which many
-// prompts resemble.
+// misspellingCandidates lists the words with which a misspelled command is compared. These are all commands of claudeless, and
+// those of the real CLI except short ones such as rm, which many prompts resemble.
 func misspellingCandidates() []string {
 	var names []string
 	for _, c := range commandTable() {
@@ -173,9 +172,8 @@ func helpPrinter(usage string) kong.HelpPrinter {
 	}
 }
 
-// simulatedRealCLICommandsByName returns the commands of the real CLI that hosts run at their start
-// to inspect it. They respond as on a machine with an API key and default settings. Commands that
-// would change an account are refused.
+// simulatedRealCLICommandsByName returns the commands of the real CLI that hosts run at their start to inspect it. They respond
+// as on a machine with an API key and default settings. Commands that would change an account are refused.
 func simulatedRealCLICommandsByName() map[string]commandFunc {
 	const list = ". Run 'claude agents' to list running sessions."
 	stop := commandReportingMissingBackgroundSession("Usage: claude stop <id>", list)

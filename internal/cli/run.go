@@ -49,8 +49,7 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	return exitErrorWithMissedExpectations(ctx, turns, sessionEnd{sys, s, err})
 }
 
-// runStreamJSONSessionForHost runs claude for SDK hosts: prompts and requests arrive as frames on
-// stdin, until stdin ends.
+// runStreamJSONSessionForHost runs claude for SDK hosts: prompts and requests arrive as frames on stdin, until stdin ends.
 func runStreamJSONSessionForHost(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	ctx, signals := sys.WatchSignals(ctx)
 	defer signals.Stop()

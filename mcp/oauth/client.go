@@ -52,9 +52,8 @@ const expiryMargin = 5 * time.Minute
 // ErrNeedsLogin reports missing credentials, or credentials that the authorization server does not accept.
 var ErrNeedsLogin = errors.New("no valid credentials for the server")
 
-// Authorization returns the Authorization header of the next request; empty means that no token is stored. A token that
-// expired or expires soon is refreshed first. If refreshing fails, the header has the old token, because the server may
-// still accept it.
+// Authorization returns the Authorization header of the next request; empty means that no token is stored. A token that expired
+// or expires soon is refreshed first. If refreshing fails, the header has the old token, because the server may still accept it.
 func (c *Client) Authorization(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

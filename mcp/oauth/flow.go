@@ -184,8 +184,7 @@ func (o Options) discover(ctx context.Context, ch challenge, known *storedDiscov
 	return f, f.readServerMetadata(ctx)
 }
 
-// rebuildDiscovery rebuilds an earlier discovery. It reads only the authorization server's metadata
-// again.
+// rebuildDiscovery rebuilds an earlier discovery. It reads only the authorization server's metadata again.
 func (o Options) rebuildDiscovery(ctx context.Context, known *storedDiscovery) (*discovery, error) {
 	state := *known
 	f := &discovery{stored: &state, cache: documentCache{base: o.baseTransport(), documents: map[string][]byte{}}}

@@ -211,8 +211,7 @@ func (t *Trace) addStartContextAttachment(c *eventRun, answers []hookResult) {
 	}
 }
 
-// HookModifiedFileContext returns the text for the model and the event about a file that a PostToolUse hook changed
-// after a call.
+// HookModifiedFileContext returns the text for the model and the event about a file that a PostToolUse hook changed after a call.
 func HookModifiedFileContext(hookName, toolUseID, file string) (textForModel string, attachmentEvent protocol.Event) {
 	var t Trace
 	text := "PostToolUse hook modified " + file + " after your edit (likely a formatter). Your next Edit will not fail with a stale-file error, " +

@@ -306,8 +306,7 @@ func (w *outputWatcher) waitForOutputEnd(timeout time.Duration) {
 // the order of envFileEvents.
 var envFileEvents = [...]string{"Setup", "SessionStart", "CwdChanged", "FileChanged"}
 
-// prepareEnvFile returns a hook's CLAUDE_ENV_FILE path and creates its directory; empty means none. See runCommandHook
-// for index.
+// prepareEnvFile returns a hook's CLAUDE_ENV_FILE path and creates its directory; empty means none. See runCommandHook for index.
 func (r *Runner) prepareEnvFile(c *eventRun, index int) string {
 	if r.options.EnvDir == "" || !slices.Contains(envFileEvents[:], c.event) || os.MkdirAll(r.options.EnvDir, 0o700) != nil {
 		return ""

@@ -179,10 +179,9 @@ func (o *Outcome) mergeHookOutput(c *eventRun, a *hookResult) {
 	o.mergeHookSpecificOutput(c, s)
 }
 
-// recordAndShowMessageToUser records a hook's message to the user in the transcript and adds a notice
-// that shows the message. There is no notice at the start of a conversation and at the end of an agent.
-// Events such as MessageDisplay have none either, because their hooks are visible only as frames. Messages of hooks before and
-// after a compaction are only in [Trace.Reports].
+// recordAndShowMessageToUser records a hook's message to the user in the transcript and adds a notice that shows the message.
+// There is no notice at the start of a conversation and at the end of an agent. Events such as MessageDisplay have none either,
+// because their hooks are visible only as frames. Messages of hooks before and after a compaction are only in [Trace.Reports].
 func (o *Outcome) recordAndShowMessageToUser(c *eventRun, text string) {
 	if c.isCompactionEvent() {
 		return

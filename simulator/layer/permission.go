@@ -260,8 +260,7 @@ func permittedDecision(policyDecision protocol.PermissionDecision, answer protoc
 	return policyDecision
 }
 
-// permissionGrantLifetime returns how long a permission from a host is valid: "once", "session", or "" if it is saved
-// in a file.
+// permissionGrantLifetime returns how long a permission from a host is valid: "once", "session", or "" if it is saved in a file.
 func permissionGrantLifetime(updates []protocol.PermissionUpdate) (onceOrSession string) {
 	scope := "once"
 	for _, u := range updates {
@@ -329,8 +328,7 @@ func resultOfInvalidInputFromPrompter(use protocol.ToolUse, inputError executor.
 	return r
 }
 
-// inputIssueFromErrorResult extracts the problem of an input from an error result, and whether it
-// violates the tool's schema.
+// inputIssueFromErrorResult extracts the problem of an input from an error result, and whether it violates the tool's schema.
 func inputIssueFromErrorResult(errorResult executor.Result) (issue string, violatesSchema bool) {
 	issue = strings.TrimSuffix(strings.TrimPrefix(errorResult.Content.Plain(), "<tool_use_error>"), "</tool_use_error>")
 	return strings.CutPrefix(issue, "InputValidationError: ")

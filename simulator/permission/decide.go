@@ -237,8 +237,7 @@ func backgroundApproval(c commandLine) *approvalRequest {
 	return nil
 }
 
-// noApprovalSurfaceText begins like the text of the real CLI and has the same length, because lengths determine token
-// estimates.
+// noApprovalSurfaceText begins like the text of the real CLI and has the same length, because lengths determine token estimates.
 const noApprovalSurfaceText = "Permission for this tool use was denied. It requires approval, and this session has no approval surface. Nobody can see a permission prompt " +
 	"here, so the call was denied automatically and did not run. Do not report that it ran, and do not try it a second time: until the session " +
 	"ends, every action that needs an approval is denied. Tell the user what you could not do and for what purpose it was needed. You can " +

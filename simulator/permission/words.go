@@ -117,8 +117,7 @@ func (c *analyzedCall) askVerdict(message, reasonType, reason string) Verdict {
 	}
 }
 
-// askByRuleVerdict returns the Ask verdict that a rule requires. If there is another reason to ask, the verdict has
-// that reason.
+// askByRuleVerdict returns the Ask verdict that a rule requires. If there is another reason to ask, the verdict has that reason.
 func (c *analyzedCall) askByRuleVerdict(r *rule) Verdict {
 	v := c.askVerdict(c.unansweredMessage(), "rule", "")
 	if c.toolClass == claudecode.ToolClassRunsCommandLine {

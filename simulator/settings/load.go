@@ -133,8 +133,7 @@ func (o Options) flagValueLayer() (Layer, error) {
 	return layer, nil
 }
 
-// validateAndMergeLayer validates a layer and merges it over the layers before it. An invalid layer is reported, but
-// not merged.
+// validateAndMergeLayer validates a layer and merges it over the layers before it. An invalid layer is reported, but not merged.
 func (s *Settings) validateAndMergeLayer(layer Layer) {
 	layer.Raw = bytes.TrimPrefix(bytes.TrimSpace(layer.Raw), []byte("\xef\xbb\xbf"))
 	var value any

@@ -55,8 +55,7 @@ type Expansion struct {
 	Text   string
 	Kind   string // "slash_command" or "mcp_prompt"
 	Source string // where the command was found: "projectSettings", "userSettings", "plugin", "mcp"; empty means unknown
-	// Tools are permission rules for the turn that begins with this text. Model is its model; empty
-	// means the session's model.
+	// Tools are permission rules for the turn that begins with this text. Model is its model; empty means the session's model.
 	Tools     []string
 	Model     string
 	RunsShell bool // the text contains the output of shell commands

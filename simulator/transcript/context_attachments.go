@@ -391,26 +391,3 @@ func (l *contextAttachmentWriter) commitAndPullRequestAttributionLines(agentID s
 	line.RenderedRole, line.WithToolResult = "user", true
 	return []any{line}
 }
-
-// promptAndToolsSnapshotAfterFirstReply returns the attachment with an agent's prompt and tools, once, after the agent's first
-// reply. All other calls return nil.
-func (l *modelRequestLog) promptAndToolsSnapshotAfterFirstReply(agentID string) []any {
-	c := l.inputOf(agentID)
-	if l.conversation.writer.isDisabled || c.snapshotCount != 1 || c.replyID == "" {
-		return nil
-	}
-	c.snapshotCount++
-	snapshot := promptSnapshot{
-		Type: "prompt_snapshot", SystemPrompt: []string{systemPromptText}, ContextRendering: "announced",
-		snapshotToolsAndIntroduction: &snapshotToolsAndIntroduction{SystemIntroduction: systemPromptIntroduction},
-	}
-	if c.context.SystemTurns {
-		snapshot.snapshotFlags = &snapshotFlags{SystemTurns: true, ToolChangeHeader: true, KeptReminders: c.context.AnthropicAPI}
-	}
-	for _, t := range c.context.Tools {
-		if r := requestTool(t); !slices.Contains(c.context.Deferred, t.Name) {
-			snapshot.Tools = append(snapshot.Tools, promptSnapshotTool{r.Name, r.Description, t.Server, r})
-		}
-	}
-	return []any{l.conversation.attachmentLine(agentID, "", snapshot)}
-}

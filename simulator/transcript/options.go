@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -130,9 +131,8 @@ type SessionContext struct {
 	Signature       string // name with which commits are signed
 	KnowledgeCutoff string // month of the knowledge cutoff; empty means unknown
 	TempDir         string // directory of the session's temporary files
-	// ShellMode is the permission mode; in some modes, the model is asked to prefer Bash. It is empty if the model does
-	// not have both Bash and Edit. NoCommitTexts is true if the model gets no instruction about the end of commits and
-	// pull requests.
+	// ShellMode is the permission mode; in some modes, the model is asked to prefer Bash. It is empty if the model does not have
+	// both Bash and Edit. NoCommitTexts is true if the model gets no instruction about the end of commits and pull requests.
 	ShellMode     protocol.PermissionMode
 	NoCommitTexts bool
 	// BashSteer is how strongly the model is asked to prefer Bash: "relaxed", "strict", or "" for not at all.
@@ -434,42 +434,66 @@ func requestTool(t protocol.Tool) protocol.RequestTool {
 	return protocol.RequestTool{Name: t.Name, Description: cmp.Or(t.Description, "The tool "+t.Name+"."), InputSchema: schema}
 }
 
+// cacheControlMarks returns the places of a request up to which the API caches it. blocks is the number of content blocks of the
+// last message.
+func (now RequestContext) cacheControlMarks(messages, blocks int) []protocol.CacheControlMark {
+	value := map[string]string{"type": "ephemeral"}
+	switch now.PromptCache {
+	case "off":
+		return []protocol.CacheControlMark{}
+	case "1h":
+		value["ttl"] = "1h"
+	}
+	marks := []protocol.CacheControlMark{{Path: []any{"system", 0}, Value: value}}
+	if !now.NoSystemPrompt {
+		marks = append(marks, protocol.CacheControlMark{Path: []any{"system", 1}, Value: value})
+	}
+	if now.AnthropicAPI {
+		shared := maps.Clone(value)
+		shared["scope"] = "global"
+		marks = []protocol.CacheControlMark{{Path: []any{"system", 1}, Value: shared}, {Path: []any{"system", 2}, Value: value}}
+	}
+	if messages > 0 {
+		marks = append(marks, protocol.CacheControlMark{Path: []any{"messages", messages - 1, "content", max(blocks-1, 0)}, Value: value})
+	}
+	return marks
+}
+
+func (now RequestContext) promptSnapshot() promptSnapshot {
+	snapshot := promptSnapshot{
+		Type: "prompt_snapshot", SystemPrompt: []string{systemPromptText}, ContextRendering: "announced",
+		snapshotToolsAndIntroduction: &snapshotToolsAndIntroduction{SystemIntroduction: systemPromptIntroduction},
+	}
+	if now.SystemTurns {
+		snapshot.snapshotFlags = &snapshotFlags{SystemTurns: true, ToolChangeHeader: true, KeptReminders: now.AnthropicAPI}
+	}
+	for _, t := range now.Tools {
+		if r := requestTool(t); !slices.Contains(now.Deferred, t.Name) {
+			snapshot.Tools = append(snapshot.Tools, promptSnapshotTool{r.Name, r.Description, t.Server, r})
+		}
+	}
+	return snapshot
+}
+
 // deferredToolsRecord is the attachment with the tools that ToolSearch has loaded since the last one.
 type deferredToolsRecord struct {
 	Type    string                 `json:"type"` // "deferred_tools_record"
 	Entries []protocol.RequestTool `json:"entries"`
 }
 
-// appendLoadedToolsRecord appends an attachment with the tools of a request that ToolSearch has loaded, and that no attachment
-// has yet.
-func (l *modelRequestLog) appendLoadedToolsRecord(lines []any, agentID string, requested []protocol.RequestTool) []any {
-	c, record := l.inputOf(agentID), deferredToolsRecord{Type: "deferred_tools_record"}
-	for _, t := range requested {
-		if isRecorded, isLoaded := c.loadedTools[t.Name]; isLoaded && t.DeferLoading && !isRecorded {
-			c.loadedTools[t.Name], record.Entries = true, append(record.Entries, t)
+// toolsReferencedByResult returns the names of the tools in a result of ToolSearch; other blocks have none.
+func toolsReferencedByResult(block json.RawMessage) (names []string) {
+	var result struct{ Content json.RawMessage }
+	var parts []struct {
+		Tool string `json:"tool_name"`
+	}
+	if json.Unmarshal(block, &result) != nil || json.Unmarshal(result.Content, &parts) != nil {
+		return nil
+	}
+	for _, part := range parts {
+		if part.Tool != "" {
+			names = append(names, part.Tool)
 		}
 	}
-	if len(record.Entries) == 0 {
-		return lines
-	}
-	return append(lines, l.conversation.attachmentLine(agentID, "", record))
-}
-
-// loadReferencedTools adds a text after the results of ToolSearch, and marks the tools in them as loaded.
-func (c *modelInput) loadReferencedTools(content []json.RawMessage) (withText []json.RawMessage) {
-	for _, block := range slices.Clone(content) {
-		var result struct{ Content json.RawMessage }
-		var parts []struct {
-			Tool string `json:"tool_name"`
-		}
-		if !isBlockOfType(block, "tool_result") || json.Unmarshal(block, &result) != nil || json.Unmarshal(result.Content, &parts) != nil || len(parts) == 0 || parts[0].Tool == "" {
-			continue
-		}
-		for _, part := range parts {
-			isRecorded := c.loadedTools[part.Tool]
-			c.loadedTools[part.Tool] = isRecorded
-		}
-		content = append(content, rawTextBlock("Tool loaded."))
-	}
-	return content
+	return names
 }

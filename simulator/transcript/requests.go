@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 
@@ -351,15 +350,16 @@ func (l *modelRequestLog) linesOfAnsweredRequest(agentID string, reply *protocol
 	}
 	line := protocol.RequestLine{
 		Type: "api-request", SessionID: l.conversation.id, AgentID: agentID, ID: l.conversation.options.Clock.NewID(), Timestamp: at, Version: l.conversation.options.Version,
-		QuerySource: now.Source, ShapeHash: shapeHash, Params: now.Params, Base: c.requestID, CacheControl: cacheControlMarks(c.messages, now), Thread: protocol.RequestLineThread{Type: "none"},
+		QuerySource: now.Source, ShapeHash: shapeHash, Params: now.Params, Base: c.requestID, Thread: protocol.RequestLineThread{Type: "none"},
 	}
 	if c.requestID != "" {
 		line.Keep = c.sentMessages
 	}
-	hashes := []string{}
+	hashes, blocks := []string{}, 0
 	for _, m := range c.messages {
-		hashes = append(hashes, m.hash)
+		hashes, blocks = append(hashes, m.hash), m.blockCount
 	}
+	line.CacheControl = now.cacheControlMarks(len(hashes), blocks)
 	line.Tail, line.RequestDigest = hashes[line.Keep:], hexSHA256OfKindAndText(shapeHash, strings.Join(hashes, " "))
 	c.requestID, c.sentMessages = line.ID, len(c.messages)
 	if !failed && !reply.Aborted {
@@ -368,8 +368,7 @@ func (l *modelRequestLog) linesOfAnsweredRequest(agentID string, reply *protocol
 	return l.appendLoadedToolsRecord(append(lines, line), agentID, shape.Tools)
 }
 
-// reminderLinesOfNextRequest returns the attachments of a request. An agent's second request lists agents and may
-// recommend Bash.
+// reminderLinesOfNextRequest returns the attachments of a request. An agent's second request lists agents and may recommend Bash.
 func (l *modelRequestLog) reminderLinesOfNextRequest(agentID string, input *modelInput, now RequestContext, isSecondRequest bool) (lines []protocol.AttachmentLine) {
 	if agentID != "" {
 		if isSecondRequest {
@@ -453,30 +452,48 @@ func (l *modelRequestLog) recordBlobHash(agentID, hash string) (isNew bool) {
 	return !known
 }
 
-func cacheControlMarks(messages []inputMessage, now RequestContext) []protocol.CacheControlMark {
-	value := map[string]string{"type": "ephemeral"}
-	switch now.PromptCache {
-	case "off":
-		return []protocol.CacheControlMark{}
-	case "1h":
-		value["ttl"] = "1h"
-	}
-	marks := []protocol.CacheControlMark{{Path: []any{"system", 0}, Value: value}}
-	if !now.NoSystemPrompt {
-		marks = append(marks, protocol.CacheControlMark{Path: []any{"system", 1}, Value: value})
-	}
-	if now.AnthropicAPI {
-		shared := maps.Clone(value)
-		shared["scope"] = "global"
-		marks = []protocol.CacheControlMark{{Path: []any{"system", 1}, Value: shared}, {Path: []any{"system", 2}, Value: value}}
-	}
-	if n := len(messages); n > 0 {
-		marks = append(marks, protocol.CacheControlMark{Path: []any{"messages", n - 1, "content", max(messages[n-1].blockCount-1, 0)}, Value: value})
-	}
-	return marks
-}
-
 func hexSHA256OfKindAndText(kind, text string) string {
 	sum := sha256.Sum256([]byte(kind + "\n" + text))
 	return hex.EncodeToString(sum[:])
+}
+
+// promptAndToolsSnapshotAfterFirstReply returns the attachment with an agent's prompt and tools, once, after the agent's first
+// reply. All other calls return nil.
+func (l *modelRequestLog) promptAndToolsSnapshotAfterFirstReply(agentID string) []any {
+	c := l.inputOf(agentID)
+	if l.conversation.writer.isDisabled || c.snapshotCount != 1 || c.replyID == "" {
+		return nil
+	}
+	c.snapshotCount++
+	return []any{l.conversation.attachmentLine(agentID, "", c.context.promptSnapshot())}
+}
+
+// appendLoadedToolsRecord appends an attachment with the tools of a request that ToolSearch has loaded, and that no attachment
+// has yet.
+func (l *modelRequestLog) appendLoadedToolsRecord(lines []any, agentID string, requested []protocol.RequestTool) []any {
+	c, record := l.inputOf(agentID), deferredToolsRecord{Type: "deferred_tools_record"}
+	for _, t := range requested {
+		if isRecorded, isLoaded := c.loadedTools[t.Name]; isLoaded && t.DeferLoading && !isRecorded {
+			c.loadedTools[t.Name], record.Entries = true, append(record.Entries, t)
+		}
+	}
+	if len(record.Entries) == 0 {
+		return lines
+	}
+	return append(lines, l.conversation.attachmentLine(agentID, "", record))
+}
+
+// loadReferencedTools adds a text after the results of ToolSearch, and marks the tools in them as loaded.
+func (c *modelInput) loadReferencedTools(content []json.RawMessage) (withText []json.RawMessage) {
+	for _, block := range slices.Clone(content) {
+		names := toolsReferencedByResult(block)
+		for _, name := range names {
+			isRecorded := c.loadedTools[name]
+			c.loadedTools[name] = isRecorded
+		}
+		if len(names) > 0 {
+			content = append(content, rawTextBlock("Tool loaded."))
+		}
+	}
+	return content
 }

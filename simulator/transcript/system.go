@@ -404,8 +404,7 @@ func unixMilli(timestamp string) int64 {
 	return at.UnixMilli()
 }
 
-// writePromptAndToolsSnapshotOnce writes, once, the prompt and tools of an agent's first request;
-// "" means the main conversation.
+// writePromptAndToolsSnapshotOnce writes, once, the prompt and tools of an agent's first request; "" means the main conversation.
 func (r *recorder) writePromptAndToolsSnapshotOnce(agentID string) error {
 	if agentID != "" && r.agents.metaByAgentID[agentID] == nil {
 		return nil

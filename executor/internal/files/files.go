@@ -19,8 +19,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Access reports whether a file may be read without permission. Such a file may be changed even if
-// the model has not read it.
+// Access reports whether a file may be read without permission. Such a file may be changed even if the model has not read it.
 type Access interface {
 	IsReadable(path string) bool
 }
@@ -69,8 +68,7 @@ func hasUserModifiedInputOfCall(ctxWithCall context.Context) bool {
 	return call.UserModified
 }
 
-// TrackerOfSubagentOrSession returns the tracker of a sub-agent, or that of the session if the
-// argument is nil.
+// TrackerOfSubagentOrSession returns the tracker of a sub-agent, or that of the session if the argument is nil.
 func (f *SeenFileTracker) TrackerOfSubagentOrSession(agentOrNilForSession *protocol.AgentRef) *SeenFileTracker {
 	if agentOrNilForSession == nil {
 		return f
@@ -83,8 +81,7 @@ func (f *SeenFileTracker) TrackerOfSubagentOrSession(agentOrNilForSession *proto
 	return &SeenFileTracker{f.options, f.agents.seen[agentOrNilForSession.ID], f.agents, true}
 }
 
-// typedRun and typedCheck are like [tool.TypedRun] and [tool.TypedCheck], but pass the function the
-// tracker of the caller.
+// typedRun and typedCheck are like [tool.TypedRun] and [tool.TypedCheck], but pass the function the tracker of the caller.
 func typedRun[In any](f *SeenFileTracker, do func(context.Context, *SeenFileTracker, In) protocol.ToolResult) tool.Run {
 	return tool.TypedRun(f, func(ctx context.Context, f *SeenFileTracker, in In) protocol.ToolResult {
 		return do(ctx, f.TrackerOfCallerInContext(ctx), in)
@@ -136,9 +133,8 @@ func (f *SeenFileTracker) RecordPrinted(file string) {
 	}
 }
 
-// RecordChangeSinceEditOrWriteCall returns the path of the file that an Edit or Write call wrote,
-// if the file has changed since then; otherwise "". It also records that the model has not seen the
-// new content.
+// RecordChangeSinceEditOrWriteCall returns the path of the file that an Edit or Write call wrote, if the file has changed since
+// then; otherwise "". It also records that the model has not seen the new content.
 func (f *SeenFileTracker) RecordChangeSinceEditOrWriteCall(call protocol.ToolUse) (changedPathOrEmpty string) {
 	if call.Name != "Edit" && call.Name != "Write" {
 		return ""

@@ -253,11 +253,10 @@ func reportedExitCode(e proc.Exit) int {
 	return 1
 }
 
-// MoveShellToCommandEndDir moves the shell to the directory in which the command ended. If the
-// shell may not enter this directory, it returns to its start directory, and the result is the
-// forbidden directory. A command that failed or stayed where it started does not move the shell,
-// because another command may have moved it in the meantime. MoveShellToCommandEndDir must not be
-// called for a command that ran in the background.
+// MoveShellToCommandEndDir moves the shell to the directory in which the command ended. If the shell may not enter this
+// directory, it returns to its start directory, and the result is the forbidden directory. A command that failed or stayed where
+// it started does not move the shell, because another command may have moved it in the meantime. MoveShellToCommandEndDir must
+// not be called for a command that ran in the background.
 func (c *ShellCommand) MoveShellToCommandEndDir() (forbiddenDir string) {
 	if c.dir == "" || c.dir == c.startDir {
 		return ""

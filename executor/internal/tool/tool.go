@@ -181,8 +181,7 @@ func Decode[In any](raw json.RawMessage) (in In, err error) {
 	return in, err
 }
 
-// TextOfJSONStringOrStringList returns the value of a JSON string, or the joined strings of a list;
-// "" for other values.
+// TextOfJSONStringOrStringList returns the value of a JSON string, or the joined strings of a list; "" for other values.
 func TextOfJSONStringOrStringList(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {

@@ -1,6 +1,5 @@
-// Package argv parses a command line as commander.js does, the library that the real CLI uses:
-// variadic options, optional values, clusters of short options, and the hint with the nearest flag.
-// Clients rely on its behaviour and its error messages.
+// Package argv parses a command line as commander.js does, the library that the real CLI uses: variadic options, optional values,
+// clusters of short options, and the hint with the nearest flag. Clients rely on its behaviour and its error messages.
 //
 // Parsing is deterministic: it calls [Option.Set] in the order of the words. Only -h/--help is built in. The package
 // reads nothing from the process and prints nothing.
@@ -175,8 +174,7 @@ func (p *parser) parseWord(word string) error {
 	return nil
 }
 
-// parseOption handles a word that is exactly an option. A required value is the next word, even if
-// that word starts with a dash.
+// parseOption handles a word that is exactly an option. A required value is the next word, even if that word starts with a dash.
 func (p *parser) parseOption(s *optionSpec) error {
 	value := ""
 	switch {

@@ -15,6 +15,5 @@
 //   - Its errors have other positions and texts: for "1_" it points after the value, and for "01" it does not say
 //     that text must be quoted, although authors of scenarios need this hint.
 //
-// The syntax tree could only serve as the lexer of valid values. The scanner would still be needed
-// for files with errors.
+// The syntax tree could only serve as the lexer of valid values. The scanner would still be needed for files with errors.
 package diag

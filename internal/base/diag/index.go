@@ -93,9 +93,8 @@ func (ix *SourceIndex) HasExceededParserLimit() bool {
 	return ix.problem != nil && ix.problem.isRejected
 }
 
-// Pos returns the position of path: for a field of a table the position of its key, for an element
-// of an array its own position, and for [[a]] that of the header. If the file does not contain
-// path, Pos returns the position of the nearest parent.
+// Pos returns the position of path: for a field of a table the position of its key, for an element of an array its own position,
+// and for [[a]] that of the header. If the file does not contain path, Pos returns the position of the nearest parent.
 func (ix *SourceIndex) Pos(path Path) Position {
 	off, _, _ := ix.lookup(path)
 	return ix.position(off)

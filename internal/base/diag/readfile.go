@@ -49,9 +49,8 @@ func ReadFile(name string) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// ReadRegularFileAsText reads a user's file, such as a scenario or a fixture. It refuses devices
-// and pipes, which may never end, and files over [MaxReadFileBytes], which are probably a mistake.
-// Its errors are *fs.PathError.
+// ReadRegularFileAsText reads a user's file, such as a scenario or a fixture. It refuses devices and pipes, which may never end,
+// and files over [MaxReadFileBytes], which are probably a mistake. Its errors are *fs.PathError.
 func ReadRegularFileAsText(name string) (string, error) {
 	info, err := os.Stat(name) // checked before the file is opened, because opening a pipe without a writer blocks
 	if err != nil {

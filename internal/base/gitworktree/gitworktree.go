@@ -155,8 +155,7 @@ func IsInside(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// copyFileIfMissing copies a regular file unless the copy already exists. It skips all other kinds
-// of files.
+// copyFileIfMissing copies a regular file unless the copy already exists. It skips all other kinds of files.
 func copyFileIfMissing(from, to string) error {
 	info, err := os.Lstat(from)
 	if err != nil || !info.Mode().IsRegular() {

@@ -7,12 +7,10 @@ import (
 	"strings"
 )
 
-// PatternIndex finds the patterns that may match a text without trying each pattern. It is
-// immutable and safe for concurrent use.
+// PatternIndex finds the patterns that may match a text without trying each pattern. It is immutable and safe for concurrent use.
 //
-// Most patterns have literals: texts of which every matching text contains at least one. The index
-// stores the rarest piece of each literal, and looks for all these pieces in one scan of the text.
-// Patterns without a literal are always candidates.
+// Most patterns have literals: texts of which every matching text contains at least one. The index stores the rarest piece of
+// each literal, and looks for all these pieces in one scan of the text. Patterns without a literal are always candidates.
 type PatternIndex struct {
 	unfiltered     []int32
 	byPiece        map[uint32][]int32
@@ -22,8 +20,7 @@ type PatternIndex struct {
 // indexedNgramBytes is the length in bytes of the piece of a literal that the index stores.
 const indexedNgramBytes = 4
 
-// NewPatternIndex returns an index of patterns. A pattern is identified by its position in the
-// slice.
+// NewPatternIndex returns an index of patterns. A pattern is identified by its position in the slice.
 func NewPatternIndex(texts []Pattern) *PatternIndex {
 	x := &PatternIndex{byPiece: map[uint32][]int32{}, byShortLiteral: map[string][]int32{}}
 	needs := make([][]string, len(texts))
@@ -67,8 +64,7 @@ func fourByteNgramsOf(text string) iter.Seq[uint32] {
 	}
 }
 
-// Candidates yields the positions of the patterns that may match a text, in order; all others
-// cannot match.
+// Candidates yields the positions of the patterns that may match a text, in order; all others cannot match.
 func (x *PatternIndex) Candidates(text string) iter.Seq[int] {
 	var found []int32
 	seen := map[uint32]bool{}

@@ -23,8 +23,7 @@ func SyntaxError(raw []byte) error {
 	return fmt.Errorf("JSON Parse error: %w", err)
 }
 
-// syntaxError is the text of an error message of JavaScriptCore. Unlike other Go errors, it begins with a capital
-// letter.
+// syntaxError is the text of an error message of JavaScriptCore. Unlike other Go errors, it begins with a capital letter.
 type syntaxError string
 
 func (f syntaxError) Error() string { return string(f) }

@@ -220,9 +220,8 @@ func (a *Attached) CPU() time.Duration {
 // Signal sends a signal to the command and its group.
 func (a *Attached) Signal(sig syscall.Signal) { signalProcessGroup(a.pid, sig) }
 
-// StopGroup stops the command and all remaining processes of its group, with SIGTERM and, after delayBeforeKill, with
-// SIGKILL. It returns when they have exited. If the command was in the foreground of its terminal, this program returns
-// to the foreground.
+// StopGroup stops the command and all remaining processes of its group, with SIGTERM and, after delayBeforeKill, with SIGKILL. It
+// returns when they have exited. If the command was in the foreground of its terminal, this program returns to the foreground.
 func (a *Attached) StopGroup(delayBeforeKill time.Duration) {
 	if groupAlive(a.pid) {
 		a.guard.stopWithoutCleanup() // otherwise the group would never be empty

@@ -268,10 +268,9 @@ func (p *Process) HasDescendants() bool {
 	return len(guards) > 0 && isGroupRunning(p.pid, guards...)
 }
 
-// Stop stops the child and its group. The steps are those of the MCP specification for stdio servers: close stdin and
-// wait; send SIGTERM and wait; send SIGKILL. Signals go to the whole group. Stop returns when the child has exited and
-// all pipes are closed, after at most Grace + TermGrace + 200 ms. If ctx is cancelled, Stop skips the waits. Further
-// calls wait for the first.
+// Stop stops the child and its group. The steps are those of the MCP specification for stdio servers: close stdin and wait; send
+// SIGTERM and wait; send SIGKILL. Signals go to the whole group. Stop returns when the child has exited and all pipes are closed,
+// after at most Grace + TermGrace + 200 ms. If ctx is cancelled, Stop skips the waits. Further calls wait for the first.
 func (p *Process) Stop(ctx context.Context) {
 	p.stopOnce.Do(func() {
 		defer close(p.stopped)
@@ -443,11 +442,10 @@ func Getenv(env []string, key string) string {
 	return ""
 }
 
-// The scripts of guards wait for EOF on their input. Nothing is written to the input, so EOF means
-// that this program has exited. killGroupScript then stops the guard's own group, and
-// killOtherGroupScript stops the group $1, both in the same steps as [Process.Stop].
-// removeDirScript removes the directory $1. stopRunProcessesAndRemoveDirScript first stops all
-// processes in whose environment the variable $2 is the base name of the directory $1 (Linux).
+// The scripts of guards wait for EOF on their input. Nothing is written to the input, so EOF means that this program has exited.
+// killGroupScript then stops the guard's own group, and killOtherGroupScript stops the group $1, both in the same steps as
+// [Process.Stop]. removeDirScript removes the directory $1. stopRunProcessesAndRemoveDirScript first stops all processes in whose
+// environment the variable $2 is the base name of the directory $1 (Linux).
 const (
 	killGroupScript                    = `read -r _; sleep 0.5; trap "" TERM; kill -TERM 0; sleep 0.5; kill -KILL 0`
 	killOtherGroupScript               = `read -r _; sleep 0.5; kill -s TERM -- "-$1"; sleep 0.5; kill -s KILL -- "-$1"`

@@ -17,8 +17,7 @@ var ErrUncertain = errors.New("the shell may run other commands than those that 
 
 var errFinalBackslash = errors.New("no line follows the backslash at the end of the last line")
 
-// parseOrRepair returns the statements of a script, and the text that was parsed, which
-// [repairSyntaxAndParse] may have changed.
+// parseOrRepair returns the statements of a script, and the text that was parsed, which [repairSyntaxAndParse] may have changed.
 func parseOrRepair(source string) (text string, stmts []*syntax.Stmt, err error) {
 	stmts, err = parseWithIndependentCheck(source)
 	var wrong syntax.ParseError

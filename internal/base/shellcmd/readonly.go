@@ -283,10 +283,9 @@ func hasOption(args []string, shortLetters string, long ...string) bool {
 	return false
 }
 
-// IsInputFileListFromPipeline reports whether the command at commandIndex reads a list of files
-// that an earlier command of the pipeline prints, like xargs in `find src | sort | xargs wc`.
-// Between the two commands, there may only be filters such as sort and grep. Any other input may
-// contain any file name.
+// IsInputFileListFromPipeline reports whether the command at commandIndex reads a list of files that an earlier command of the
+// pipeline prints, like xargs in `find src | sort | xargs wc`. Between the two commands, there may only be filters such as sort
+// and grep. Any other input may contain any file name.
 func (s Script) IsInputFileListFromPipeline(commandIndex int) bool {
 	for commandIndex--; commandIndex >= 0 && s.IsPipeline; commandIndex-- {
 		c := s.Commands[commandIndex].WithoutPlainWrappers()

@@ -31,9 +31,8 @@ func hasOnlyConstantTestOperands(n *syntax.TestClause) bool {
 
 var unescapedGlob = LazyPattern(`(^|[^\\])[*?[]`)
 
-// testObstacle looks for an operand of [[ that Bash may evaluate as arithmetic. This is an operand
-// of -eq and similar operators that is not a number, or an operand of -v or -R that is not the name
-// of a variable.
+// testObstacle looks for an operand of [[ that Bash may evaluate as arithmetic. This is an operand of -eq and similar operators
+// that is not a number, or an operand of -v or -R that is not the name of a variable.
 func testObstacle(x syntax.TestExpr) Obstacle {
 	switch x := x.(type) {
 	case *syntax.ParenTest:

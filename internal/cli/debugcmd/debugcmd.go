@@ -178,8 +178,7 @@ func (c *Serve) newServerManager(s *process.System, hub *debug.Hub, v Claudeless
 	return debug.NewServerManager(debug.ServerManagerOptions{Hub: hub, Now: s.Now, Servers: servers, Environ: s.Environ, CWD: dir, Version: string(v)})
 }
 
-// configuredServers reads the file of servers. Only a file that --mcp-clients-config names must
-// exist.
+// configuredServers reads the file of servers. Only a file that --mcp-clients-config names must exist.
 func (c *Serve) configuredServers(s *process.System) ([]mcp.ServerConfig, error) {
 	file, must := c.MCPClientsConfig, true
 	if file == "" {

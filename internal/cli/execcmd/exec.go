@@ -255,9 +255,8 @@ func verdictRules(strict, allowNoRuns bool) verdict.Rules {
 	return verdict.Rules{Strict: strict, AllowNoRuns: allowNoRuns, Tools: builtin.Definitions()}
 }
 
-// CheckForRepeatedScenarioOrUnknownFlag returns an error for mistakes that kong accepts: an unknown
-// flag in place of the command to run, and a second scenario, which would silently replace the
-// first.
+// CheckForRepeatedScenarioOrUnknownFlag returns an error for mistakes that kong accepts: an unknown flag in place of the command
+// to run, and a second scenario, which would silently replace the first.
 func CheckForRepeatedScenarioOrUnknownFlag(c *kong.Context) error {
 	scenarios := 0
 	for _, p := range c.Path {

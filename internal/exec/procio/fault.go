@@ -116,9 +116,8 @@ func (s *faultState) activeFaultEffects() (effectsOrNil *FaultEffects) {
 	return &s.fault.Effects
 }
 
-// endDelaysUnlessFaultIgnoresSignal ends all delays shortly after a signal
-// (waitAfterSignalBeforeEndingFaultDelays). If the fault suppresses the signal, it does nothing and
-// returns false.
+// endDelaysUnlessFaultIgnoresSignal ends all delays shortly after a signal (waitAfterSignalBeforeEndingFaultDelays). If the fault
+// suppresses the signal, it does nothing and returns false.
 func (s *faultState) endDelaysUnlessFaultIgnoresSignal(sig os.Signal) (isPassedOn bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -204,9 +204,8 @@ func (r *run) commandEnviron() []string {
 	return env
 }
 
-// withheldVariables returns the variables that the command must not inherit. Some lead to a real
-// account. The others belong to a claude session, and are set if `claudeless exec` itself was
-// started in such a session.
+// withheldVariables returns the variables that the command must not inherit. Some lead to a real account. The others belong to a
+// claude session, and are set if `claudeless exec` itself was started in such a session.
 func withheldVariables() []string {
 	return []string{
 		"ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "ANTHROPIC_CUSTOM_HEADERS",
@@ -289,8 +288,7 @@ func (r *run) prepareScenarioServersForRealClaude() error {
 
 const leftoverGrace = 500 * time.Millisecond
 
-// errStrictGuardFailed is wrapped by the errors that occur before the command starts. The caller
-// can then try a weaker guard.
+// errStrictGuardFailed is wrapped by the errors that occur before the command starts. The caller can then try a weaker guard.
 var errStrictGuardFailed = errors.New("--guard=strict")
 
 // ParseGuard parses the value of --guard.
@@ -299,9 +297,8 @@ func ParseGuard(s string) (guard.StrictnessLevel, error) { return guard.ParseLev
 // guardLinkFD connects a child with the guard. It is the number that [proc.StartAttached] gives the first file it passes on.
 const guardLinkFD = 3
 
-// ExecGuarded replaces this process, the first one of a guarded run, by the command. words[0] is
-// the path of the program, and the other words are its argv, including the program's name.
-// ExecGuarded returns only if it fails.
+// ExecGuarded replaces this process, the first one of a guarded run, by the command. words[0] is the path of the program, and the
+// other words are its argv, including the program's name. ExecGuarded returns only if it fails.
 func ExecGuarded(words, environ []string) error {
 	return guard.ExecWithSyscallWatch(guardLinkFD, words[0], words[1:], environ)
 }
@@ -340,9 +337,8 @@ func (r *run) startCommand(ctx context.Context, o proc.AttachOptions) (*startedC
 	return c, err
 }
 
-// startInSharedNetworkWatchingForRealClaude starts the command in the network of this program, and
-// looks for a real claude among the programs that the command starts. It watches system calls if
-// that is permitted; otherwise it polls.
+// startInSharedNetworkWatchingForRealClaude starts the command in the network of this program, and looks for a real claude among
+// the programs that the command starts. It watches system calls if that is permitted; otherwise it polls.
 func (r *run) startInSharedNetworkWatchingForRealClaude(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
 	wanted := r.Guard == guard.LevelPathAndProxy && r.Setup.Real.Path == "" && !c.hasOtherRuns
 	if wanted && guard.CanWatchSyscalls() {

@@ -65,8 +65,7 @@ type messageReader struct {
 	firstSkipped string
 }
 
-// readLine reads a line, without its newline, into r.line. An error means that the line is the last
-// one.
+// readLine reads a line, without its newline, into r.line. An error means that the line is the last one.
 func (r *messageReader) readLine() error {
 	for {
 		part, err := r.pipe.ReadSlice('\n')

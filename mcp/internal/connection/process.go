@@ -116,8 +116,7 @@ func (p *process) markLostAfterExit() {
 // managers write after the message of a failure: stack traces, quoted source code, hints.
 var stderrLineAfterFailureMessagePattern = lazyPattern(`^(?:[\s^}]|hint:|note:|Node\.js v\d|npm (?:error|ERR!)(?: A complete log| *$)|goroutine \d+ \[|created by |exit status \d+$|[\w./*()]+\(.*\)$)|^$`)
 
-// lastFailureMessageLine returns the last line that does not match [stderrLineAfterFailureMessagePattern], or
-// else the last line.
+// lastFailureMessageLine returns the last line that does not match [stderrLineAfterFailureMessagePattern], or else the last line.
 func lastFailureMessageLine(text string) string {
 	const longest = 500
 	lines := strings.Split(strings.TrimSpace(text), "\n")

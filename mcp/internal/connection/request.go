@@ -22,8 +22,7 @@ func (c *Conn) request(ctx context.Context, method wire.MCPMethod, params plainj
 // maxListPages is how many pages of a list are read (observed with 2.1.330).
 const maxListPages = 20
 
-// List returns the elements of all pages of a list as sent. A repeated cursor or too many pages end
-// the list with a warning.
+// List returns the elements of all pages of a list as sent. A repeated cursor or too many pages end the list with a warning.
 func (c *Conn) List(ctx context.Context, list ListKind) (all []json.RawMessage, warning string, err error) {
 	var params plainjson.Object
 	seen := map[wire.Cursor]bool{"": true}

@@ -130,9 +130,8 @@ func listCheck(item schemaCheck) schemaCheck {
 	}
 }
 
-// unionCheck accepts values of several kinds. For other values, it reports the defects for each kind. If
-// the value has exactly one of the kinds and only its content is invalid, it reports only the
-// defects of the content.
+// unionCheck accepts values of several kinds. For other values, it reports the defects for each kind. If the value has exactly
+// one of the kinds and only its content is invalid, it reports only the defects of the content.
 func unionCheck(kinds ...schemaCheck) schemaCheck {
 	return func(v json.RawMessage) []schemaIssue {
 		var all, near [][]schemaIssue

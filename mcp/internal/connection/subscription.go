@@ -48,9 +48,8 @@ var (
 	errFilterChanged               = errors.New("the subscription changed")
 )
 
-// newSubscription returns a subscription to the lists whose changes the server announces. pause is
-// the first pause before the stream is reopened; 0 means reopenPause. connect is the connect
-// timeout.
+// newSubscription returns a subscription to the lists whose changes the server announces. pause is the first pause before the
+// stream is reopened; 0 means reopenPause. connect is the connect timeout.
 func newSubscription(capabilities json.RawMessage, pause, connect time.Duration) *subscription {
 	type list struct {
 		Changed bool `json:"listChanged"`
@@ -90,8 +89,7 @@ func (s *subscription) keepStreamOpen(ctx context.Context, onSettled func(acknow
 	}
 }
 
-// pauseBeforeReopeningStream returns the pause before the stream is reopened. If the server ended
-// it, streamEndError is nil.
+// pauseBeforeReopeningStream returns the pause before the stream is reopened. If the server ended it, streamEndError is nil.
 func (s *subscription) pauseBeforeReopeningStream(streamEndError error, reopenCount int) time.Duration {
 	if reopenCount >= maxReopenings {
 		s.debug.Printf("the notification stream ended and will not be reopened: %v", streamEndError)

@@ -64,8 +64,7 @@ func parseRequest(message []byte) (req transport.JSONRPCRequest, isRequest bool)
 	return req, err == nil && req.Method != "" && !req.ID.IsNil()
 }
 
-// handleMessage handles a message of the server; requests run in the background. Servers of revision 2026-07-28 send no
-// requests.
+// handleMessage handles a message of the server; requests run in the background. Servers of revision 2026-07-28 send no requests.
 func (b *transportBase) handleMessage(ctx context.Context, message []byte) {
 	switch req, isRequest := parseRequest(message); {
 	case !isRequest:
