@@ -59,18 +59,18 @@ func Canned(o CannedOptions) Middleware {
 		}
 		tool := o.Tools[call.Name]
 		if tool.refusesEveryCall() {
-			return failedResult("Permission denied: " + *tool.Error), nil
+			return errorResultWithText("Permission denied: " + *tool.Error), nil
 		}
 		text := cmp.Or(script.Result, tool.Result)
 		switch {
 		case text != nil && script.IsError:
-			return failedResult(*text), nil
+			return errorResultWithText(*text), nil
 		case text != nil && o.Shape != nil:
 			return ResultOf(o.Shape(call, *text)), nil
 		case text != nil:
 			return ResultOf(protocol.ToolResult{Content: protocol.Content{Text: *text}}), nil
 		case o.Mode == ModeMock:
-			return failedResult(fmt.Sprintf("No mock result configured for tool '%s'", call.Name)), nil
+			return errorResultWithText(fmt.Sprintf("No mock result configured for tool '%s'", call.Name)), nil
 		}
 		return next.Execute(ctx, call)
 	})

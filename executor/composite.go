@@ -92,7 +92,7 @@ func (m MCP) Execute(ctx context.Context, call protocol.ToolUse) (Result, error)
 	if _, unlisted := m.Manager.Resolve(call.Name); !errors.Is(err, mcp.ErrNotConnected) || unlisted != nil {
 		return Result{}, ErrUnknownTool
 	}
-	gone := failedResult(err.Error())
+	gone := errorResultWithText(err.Error())
 	gone.UnknownTool = true
 	return gone, nil
 }

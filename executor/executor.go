@@ -128,4 +128,4 @@ type StopTurn struct {
 // ResultOf returns a result without reports of middlewares.
 func ResultOf(r protocol.ToolResult) Result { return Result{ToolResult: r} }
 
-func failedResult(text string) Result { return ResultOf(protocol.ErrorResult(text)) }
+func errorResultWithText(text string) Result { return ResultOf(protocol.ErrorResult(text)) }

@@ -12,35 +12,35 @@ const mcpPrefix = "mcp__"
 
 // Index maps the tool names of a scenario to canonical names. It is immutable, so many goroutines may use it.
 type Index struct {
-	canonical map[string]protocol.Tool
-	qualified map[string]string   // "server/tool" → canonical name
-	bare      map[string][]string // raw MCP tool name → canonical names, in list order
-	servers   map[string]bool     // raw server names
+	toolsByCanonicalName       map[string]protocol.Tool
+	canonicalByServerSlashTool map[string]string   // "server/tool" → canonical name
+	canonicalByRawName         map[string][]string // raw MCP tool name → canonical names, in list order
+	servers                    map[string]bool     // raw server names
 }
 
 // NewIndex indexes a list of tools. Of tools with the same name it uses the first.
 func NewIndex(tools []protocol.Tool) *Index {
-	x := &Index{canonical: make(map[string]protocol.Tool, len(tools)), qualified: make(map[string]string, len(tools)), bare: make(map[string][]string, len(tools)), servers: map[string]bool{}}
+	x := &Index{toolsByCanonicalName: make(map[string]protocol.Tool, len(tools)), canonicalByServerSlashTool: make(map[string]string, len(tools)), canonicalByRawName: make(map[string][]string, len(tools)), servers: map[string]bool{}}
 	for _, t := range tools {
-		if _, ok := x.canonical[t.Name]; ok {
+		if _, ok := x.toolsByCanonicalName[t.Name]; ok {
 			continue
 		}
-		x.canonical[t.Name] = t
+		x.toolsByCanonicalName[t.Name] = t
 		if t.Server == "" && t.RawName == "" {
 			continue
 		}
 		x.servers[t.Server] = true
-		if key := t.Server + "/" + t.RawName; x.qualified[key] == "" {
-			x.qualified[key] = t.Name
+		if key := t.Server + "/" + t.RawName; x.canonicalByServerSlashTool[key] == "" {
+			x.canonicalByServerSlashTool[key] = t.Name
 		}
-		x.bare[t.RawName] = append(x.bare[t.RawName], t.Name)
+		x.canonicalByRawName[t.RawName] = append(x.canonicalByRawName[t.RawName], t.Name)
 	}
 	return x
 }
 
 // Tool returns the tool with this canonical name.
 func (x *Index) Tool(canonical string) (protocol.Tool, bool) {
-	t, ok := x.canonical[canonical]
+	t, ok := x.toolsByCanonicalName[canonical]
 	return t, ok
 }
 
@@ -55,19 +55,19 @@ func (x *Index) Canonical(written string) string {
 // first server, and warning names all of them. An unknown "server/tool" gets the canonical name that the tool would have. Any
 // other unknown name is returned unchanged.
 func (x *Index) Resolve(written string) (canonical, warning string) {
-	if t, ok := x.canonical[written]; ok && strings.HasPrefix(t.Name, mcpPrefix) {
+	if t, ok := x.toolsByCanonicalName[written]; ok && strings.HasPrefix(t.Name, mcpPrefix) {
 		return written, ""
 	}
-	if name, ok := x.qualified[written]; ok {
+	if name, ok := x.canonicalByServerSlashTool[written]; ok {
 		return name, ""
 	}
-	if names := x.bare[written]; len(names) > 0 {
+	if names := x.canonicalByRawName[written]; len(names) > 0 {
 		if len(names) > 1 {
 			warning = x.ambiguityWarning(written, names)
 		}
 		return names[0], warning
 	}
-	if _, ok := x.canonical[written]; ok {
+	if _, ok := x.toolsByCanonicalName[written]; ok {
 		return written, ""
 	}
 	if server, tool, ok := x.splitSlashName(written); ok {
@@ -79,7 +79,7 @@ func (x *Index) Resolve(written string) (canonical, warning string) {
 func (x *Index) ambiguityWarning(written string, names []string) string {
 	servers := make([]string, len(names))
 	for i, n := range names {
-		servers[i] = x.canonical[n].Server
+		servers[i] = x.toolsByCanonicalName[n].Server
 	}
 	return fmt.Sprintf("several servers offer the tool %q (%s); using that of %s (to choose a server, write for example %q)",
 		written, strings.Join(servers, ", "), servers[0], servers[0]+"/"+written)
@@ -99,7 +99,7 @@ func (x *Index) splitSlashName(written string) (server, tool string, ok bool) {
 // Meta returns the names that hosts display for a call; differFromToolName is false if they display the tool's own
 // name. For a tool that is not listed, only DisplayName is set.
 func (x *Index) Meta(use protocol.ToolUse) (displayNames protocol.ToolUseMeta, differFromToolName bool) {
-	if t, ok := x.canonical[use.Name]; ok {
+	if t, ok := x.toolsByCanonicalName[use.Name]; ok {
 		if t.Server == "" && t.RawName == "" {
 			return protocol.ToolUseMeta{}, false
 		}

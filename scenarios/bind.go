@@ -37,7 +37,7 @@ func (p *Pattern) BindValue(patternValue diag.Value, binding *diag.Binding) {
 	default:
 		return // already reported
 	}
-	checkKeys(patternValue, binding, "a pattern of type `"+string(p.Type)+"`", typedTableKeys{required: keys, knownKeys: []string{"text", "pattern", "patterns"}})
+	reportMissingOrForeignKeys(patternValue, binding, "a pattern of type `"+string(p.Type)+"`", typedTableKeys{required: keys, knownKeys: []string{"text", "pattern", "patterns"}})
 }
 
 // bindTypeAndText reads the most common form of a pattern, a type and its text, and reports whether v has that form.

@@ -33,12 +33,12 @@ type Engine struct {
 	options  EngineOptions
 	env      map[string]string
 
-	turns          int             // number of user prompts so far
-	counts         map[int]int     // number of matches of each rule
-	active         *activeSequence // nil means no turn is expected
+	promptCount    int             // number of user prompts so far
+	matchCounts    map[int]int     // number of matches of each rule
+	activeSequence *activeSequence // nil means no turn is expected
 	endedSequence  *activeSequence // the sequence that the last prompt ended because it did not match the next turn; nil means none
-	running        *activeResponse // nil means no response to continue
-	unmet          *unmetToolResultExpectations
+	activeResponse *activeResponse // nil means no response to continue
+	unmetResults   *unmetToolResultExpectations
 	subagentScript *matchedRule // the script of a sub-agent, which answers its first prompt; nil means that only rules answer
 
 	lastText           string      // text of the last reply with text
@@ -57,7 +57,7 @@ func NewEngine(s *Scenario, o EngineOptions) *Engine {
 			panic("scenarios: " + err.Error())
 		}
 	}
-	e := &Engine{scenario: s, options: o, counts: map[int]int{}, env: make(map[string]string, len(o.Env)), unmet: new(unmetToolResultExpectations)}
+	e := &Engine{scenario: s, options: o, matchCounts: map[int]int{}, env: make(map[string]string, len(o.Env)), unmetResults: new(unmetToolResultExpectations)}
 	for _, kv := range o.Env {
 		if key, value, ok := strings.Cut(kv, "="); ok {
 			e.env[key] = value
@@ -100,13 +100,13 @@ func (e *Engine) nextReply(ctx context.Context, r Request) (Reply, error) {
 		return e.nextReplyAfterToolResults(ctx, r)
 	}
 	if !r.IsInjected {
-		e.turns++
+		e.promptCount++
 		e.consecutiveNotices = nil
 	}
-	e.running = nil
+	e.activeResponse = nil
 	h, err := e.takeSubagentScript(r), error(nil)
 	if h == nil {
-		h, err = e.selectAnswer(ctx, r)
+		h, err = e.selectTurnRuleOrDefault(ctx, r)
 	}
 	if err != nil {
 		return Reply{}, err
@@ -114,10 +114,10 @@ func (e *Engine) nextReply(ctx context.Context, r Request) (Reply, error) {
 	if endless := e.isInEndlessNotificationLoop(r, h); endless || r.IsNotification && h.ref.Name == "" {
 		return Reply{Blocks: []protocol.Block{protocol.Text(e.lastText)}, Rule: h.ref, IsUnmatched: !endless, IsEndless: endless}, nil
 	}
-	e.running = newResponse(h)
-	reply, err := e.running.nextReply(ctx)
+	e.activeResponse = newResponse(h)
+	reply, err := e.activeResponse.nextReply(ctx)
 	if err != nil {
-		return Reply{}, e.newScriptErrorAtLatestStep(e.running, err)
+		return Reply{}, e.newScriptErrorAtLatestStep(e.activeResponse, err)
 	}
 	if h.rule >= 0 && h.turn < 0 && reply.Fault == "" {
 		reply.Fault = e.scenario.Responses[h.rule].Fault
@@ -171,8 +171,8 @@ func (e *Engine) answerSideRequest(kind string) string {
 	if text, ok := e.scenario.API.SideRequestAnswer(kind); ok {
 		return text
 	}
-	answered := strconv.Itoa(e.turns) + " prompts and each was"
-	if e.turns == 1 {
+	answered := strconv.Itoa(e.promptCount) + " prompts and each was"
+	if e.promptCount == 1 {
 		answered = "one prompt and it was"
 	}
 	return "<summary>\nThe user sent " + answered + " answered.\n</summary>"
@@ -180,11 +180,11 @@ func (e *Engine) answerSideRequest(kind string) string {
 
 // nextReplyAfterToolResults returns the next message of the active response, after the results of its tool calls.
 func (e *Engine) nextReplyAfterToolResults(ctx context.Context, requestWithResults Request) (Reply, error) {
-	run := e.running
+	run := e.activeResponse
 	if run == nil {
 		return Reply{Blocks: singleEmptyTextBlock()}, nil
 	}
-	for i, want := range run.expected {
+	for i, want := range run.callsAwaitingResults {
 		if want.Expect != nil && i < len(requestWithResults.Results) {
 			e.recordResultIfItMissesExpectation(want, requestWithResults.Results[i])
 		}
@@ -200,23 +200,24 @@ func (e *Engine) nextReplyAfterToolResults(ctx context.Context, requestWithResul
 	return reply, nil
 }
 
-// selectAnswer returns what answers a prompt: a turn, a rule or the default. An answer of a rule counts as a match of the rule.
-func (e *Engine) selectAnswer(ctx context.Context, r Request) (*matchedRule, error) {
+// selectTurnRuleOrDefault returns what answers a prompt: a turn, a rule or the default. An answer of a rule counts as a
+// match of the rule.
+func (e *Engine) selectTurnRuleOrDefault(ctx context.Context, r Request) (*matchedRule, error) {
 	vars := e.requestVariables(r)
 	if !r.IsInjected {
 		e.endedSequence = nil
 	}
-	if e.active != nil && (!r.IsInjected || r.IsNotification) {
-		if h, err := e.tryTurn(ctx, r, vars); h != nil || err != nil {
+	if e.activeSequence != nil && (!r.IsInjected || r.IsNotification) {
+		if h, err := e.answerOfExpectedTurn(ctx, r, vars); h != nil || err != nil {
 			return h, err
 		}
 		if !r.IsInjected {
-			e.endedSequence, e.active = e.active, nil
+			e.endedSequence, e.activeSequence = e.activeSequence, nil
 		}
 	}
 	for i := range e.scenario.candidateRules(r.Prompt) {
 		rule := &e.scenario.Responses[i]
-		if limit := rule.maxAnsweredPrompts(); limit >= 0 && e.counts[i] >= limit || !rule.canAnswerPrompt(r.IsNotification) {
+		if limit := rule.maxAnsweredPrompts(); limit >= 0 && e.matchCounts[i] >= limit || !rule.canAnswerPrompt(r.IsNotification) {
 			continue
 		}
 		c, ok := rule.match.Match(r.Prompt)
@@ -229,14 +230,14 @@ func (e *Engine) selectAnswer(ctx context.Context, r Request) (*matchedRule, err
 		} else if !ok {
 			continue
 		}
-		if mine, err := e.reserveMatch(r, i); err != nil {
+		if mine, err := e.reserveMatchInRun(r, i); err != nil {
 			return nil, fmt.Errorf("%s: %w", e.ruleRef(i, -1), err)
 		} else if !mine {
 			continue
 		}
-		e.counts[i]++
+		e.matchCounts[i]++
 		if len(rule.Turns) > 0 && !r.IsInjected {
-			e.active = &activeSequence{rule: i, groups: sc.NamedGroups()}
+			e.activeSequence = &activeSequence{rule: i, groups: sc.NamedGroups()}
 		}
 		return &matchedRule{ref: e.ruleRef(i, -1), rule: i, turn: -1, response: rule.Response, failure: rule.Failure, scope: sc}, nil
 	}
@@ -252,8 +253,8 @@ func (e *Engine) defaultAnswer(vars map[string]any) *matchedRule {
 	return &matchedRule{ref: e.defaultRuleRef(), rule: -1, turn: -1, response: e.scenario.DefaultResponse, scope: sc}
 }
 
-// reserveMatch reserves a match of a rule that has a limit for the whole run. It returns false if the limit is reached.
-func (e *Engine) reserveMatch(r Request, rule int) (bool, error) {
+// reserveMatchInRun reserves a match of a rule that has a limit for the whole run. It returns false if the limit is reached.
+func (e *Engine) reserveMatchInRun(r Request, rule int) (bool, error) {
 	claims := e.options.Counter
 	if r.Counter != nil {
 		claims = r.Counter
@@ -262,13 +263,13 @@ func (e *Engine) reserveMatch(r Request, rule int) (bool, error) {
 	if limit < 0 || claims == nil {
 		return true, nil
 	}
-	n, err := claims.Next(e.ruleRef(rule, -1).String(), e.counts[rule])
+	n, err := claims.Next(e.ruleRef(rule, -1).String(), e.matchCounts[rule])
 	return n <= limit, err
 }
 
-// tryTurn returns the expected turn of the active sequence if the prompt matches it, otherwise nil.
-func (e *Engine) tryTurn(ctx context.Context, r Request, vars map[string]any) (*matchedRule, error) {
-	at := *e.active
+// answerOfExpectedTurn returns the expected turn of the active sequence if the prompt matches it, otherwise nil.
+func (e *Engine) answerOfExpectedTurn(ctx context.Context, r Request, vars map[string]any) (*matchedRule, error) {
+	at := *e.activeSequence
 	turns := e.scenario.Responses[at.rule].Turns
 	turn := &turns[at.nextTurn]
 	c, ok := turn.match.Match(r.Prompt)
@@ -282,9 +283,9 @@ func (e *Engine) tryTurn(ctx context.Context, r Request, vars map[string]any) (*
 	} else if !ok {
 		return nil, nil
 	}
-	e.active = &activeSequence{rule: at.rule, nextTurn: at.nextTurn + 1, groups: sc.NamedGroups()}
-	if e.active.nextTurn == len(turns) {
-		e.active = nil
+	e.activeSequence = &activeSequence{rule: at.rule, nextTurn: at.nextTurn + 1, groups: sc.NamedGroups()}
+	if e.activeSequence.nextTurn == len(turns) {
+		e.activeSequence = nil
 	}
 	return &matchedRule{ref: e.ruleRef(at.rule, at.nextTurn), rule: at.rule, turn: at.nextTurn, response: turn.Response, failure: turn.Failure, scope: sc}, nil
 }
@@ -306,7 +307,7 @@ func (e *Engine) newScope(r *compiledRule, c match.Captures, vars map[string]any
 func (e *Engine) requestVariables(r Request) map[string]any {
 	v := r.Vars
 	session := v.Session
-	session.Turn = cmp.Or(session.Turn, e.turns)
+	session.Turn = cmp.Or(session.Turn, e.promptCount)
 	schemas := map[string]any{}
 	if e.scenario.library.UsesVariable("schemas") {
 		for name, raw := range v.Schemas {
@@ -336,13 +337,14 @@ func (e *Engine) ruleRef(rule, turn int) RuleRef {
 	if turn >= 0 {
 		ref.Name += ".turns[" + strconv.Itoa(turn) + "]"
 	}
-	pos := e.position(rule, turn)
+	pos := e.positionOfRuleOrTurn(rule, turn)
 	ref.File, ref.Line = pos.File, pos.Line
 	return ref
 }
 
-// position returns the position of a rule or, if turn is not negative, of its turn. part is the path of a key in it.
-func (e *Engine) position(rule, turn int, part ...any) diag.Position {
+// positionOfRuleOrTurn returns the position of a rule or, if turn is not negative, of its turn. part is the path of a
+// key in it.
+func (e *Engine) positionOfRuleOrTurn(rule, turn int, part ...any) diag.Position {
 	r := &e.scenario.Responses[rule]
 	path := diag.Path{"responses", r.index}
 	if turn >= 0 {
@@ -355,7 +357,7 @@ func (e *Engine) position(rule, turn int, part ...any) diag.Position {
 func (e *Engine) newScriptErrorAtLatestStep(failedResponse *activeResponse, err error) error {
 	ref := failedResponse.rule.ref
 	if failedResponse.rule.rule >= 0 {
-		ref.Line = e.position(failedResponse.rule.rule, failedResponse.rule.turn, "response", "steps", failedResponse.nextStep-1).Line
+		ref.Line = e.positionOfRuleOrTurn(failedResponse.rule.rule, failedResponse.rule.turn, "response", "steps", failedResponse.nextStep-1).Line
 	}
 	return &ScriptError{ref, err}
 }
@@ -382,9 +384,9 @@ func (e *Engine) recordResultIfItMissesExpectation(scriptedCall *ToolCall, actua
 		return
 	}
 	if _, ok := t.Match(actualResult.Text); !ok {
-		e.unmet.add(ExpectationResult{
+		e.unmetResults.add(ExpectationResult{
 			At:   scriptedCall.at,
-			Text: fmt.Sprintf("expected the result of %s to match %s: %s; the result is %s", scriptedCall.Tool, scriptedCall.Expect, t.Explain(actualResult.Text, e.scenario.excerpts), e.scenario.excerpts.shorten(actualResult.Text)),
+			Text: fmt.Sprintf("expected the result of %s to match %s: %s; the result is %s", scriptedCall.Tool, scriptedCall.Expect, t.Explain(actualResult.Text, e.scenario.excerpts), e.scenario.excerpts.redactAndQuoteShortened(actualResult.Text)),
 		})
 	}
 }
@@ -412,7 +414,7 @@ func (u *unmetToolResultExpectations) list() []ExpectationResult {
 // the first prompt; the rules answer all later ones. If s is nil or has no steps, the rules also
 // answer the first prompt. Several goroutines may call Subagent at the same time.
 func (e *Engine) Subagent(s *protocol.SubagentScript) *Engine {
-	sub := &Engine{scenario: e.scenario, options: e.options, env: e.env, counts: map[int]int{}, unmet: e.unmet}
+	sub := &Engine{scenario: e.scenario, options: e.options, env: e.env, matchCounts: map[int]int{}, unmetResults: e.unmetResults}
 	if s != nil {
 		if script, ok := s.Steps.(*matchedRule); ok && len(script.response.Steps) > 0 {
 			sub.subagentScript = script
@@ -423,7 +425,7 @@ func (e *Engine) Subagent(s *protocol.SubagentScript) *Engine {
 
 // UnmetResults returns the unmet expectations about results of tool calls, including those of sub-agents. Later calls only
 // append to the list.
-func (e *Engine) UnmetResults() []ExpectationResult { return e.unmet.list() }
+func (e *Engine) UnmetResults() []ExpectationResult { return e.unmetResults.list() }
 
 // takeSubagentScript returns the answer to the first prompt of a scripted sub-agent; nil for other prompts.
 func (e *Engine) takeSubagentScript(r Request) *matchedRule {

@@ -64,11 +64,11 @@ func (x redactingExcerptFormatter) explainMiss(t match.Pattern, prompt string) s
 	_, want := x.redactAndSplitAt(m.Pattern, len(m.Pattern)-len(m.Want))
 	switch matching := "; the match ends after " + quotedTail(fitting); {
 	case rest == "":
-		return why + matching + ", where " + shorten(want, maxCharactersOfShownText) + " should follow"
+		return why + matching + ", where " + quoteShortened(want, maxCharactersOfShownText) + " should follow"
 	case m.Want == "":
-		return why + matching + ", but " + shorten(rest, excerptLength) + " follows"
+		return why + matching + ", but " + quoteShortened(rest, excerptLength) + " follows"
 	default:
-		return why + matching + ", where " + shorten(rest, excerptLength) + " follows instead of " + shorten(want, maxCharactersOfShownText)
+		return why + matching + ", where " + quoteShortened(rest, excerptLength) + " follows instead of " + quoteShortened(want, maxCharactersOfShownText)
 	}
 }
 
@@ -82,14 +82,14 @@ func quotedTail(s string) string {
 	return strconv.Quote(s)
 }
 
-func (x redactingExcerptFormatter) shorten(s string) string {
-	return shorten(x.Hide(s), maxCharactersOfShownText)
+func (x redactingExcerptFormatter) redactAndQuoteShortened(s string) string {
+	return quoteShortened(x.Hide(s), maxCharactersOfShownText)
 }
 
 // maxCharactersOfShownText limits how many characters of a text a message shows; the rest is cut off.
 const maxCharactersOfShownText = 200
 
-func shorten(s string, maxChars int) string {
+func quoteShortened(s string, maxChars int) string {
 	if r := []rune(s); len(r) > maxChars {
 		return fmt.Sprintf("%q…", string(r[:maxChars]))
 	}

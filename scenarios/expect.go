@@ -125,7 +125,7 @@ func (s *Scenario) checkExpectation(x *Expectation, seen *RunRecord) (text, got 
 	}
 	text = "expected " + subjectWithExpectedTimes(subject, low, high)
 	if len(hits) < low || (high >= 0 && len(hits) > high) {
-		return text, thereWereText(len(hits)) + s.nearestMiss(x, seen, len(hits))
+		return text, thereWereCountText(len(hits)) + s.explainNearestMiss(x, seen, len(hits))
 	}
 	if got := x.Request.describeExceededLimit(hits, seen); got != "" {
 		return text, got
@@ -147,7 +147,7 @@ func (s *Scenario) checkExpectation(x *Expectation, seen *RunRecord) (text, got 
 
 // ExpectsTool reports whether an expectation is about the tool with this canonical name.
 func (s *Scenario) ExpectsTool(canonicalToolName string) (hasExpectationAboutTool bool) {
-	return slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Tool != "" && x.matchesTool(canonicalToolName) })
+	return slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Tool != "" && x.matchesToolOfExpectation(canonicalToolName) })
 }
 
 // ExpectsExit reports whether an expectation is about exit codes.
@@ -214,7 +214,7 @@ func (s *Scenario) UnusedRules(seen *RunRecord) []RuleRef {
 // the line. It returns the zero value if no rule begins there.
 func (s *Scenario) RuleAt(file string, line int) (found RuleRef) {
 	for i := range s.Responses {
-		if at := s.rulePosition(i); at.Line <= line && at.Line > found.Line && sameBaseName(at.File, file) {
+		if at := s.rulePosition(i); at.Line <= line && at.Line > found.Line && maySameFile(at.File, file) {
 			found = RuleRef{Name: ruleName(i), File: at.File, Line: at.Line}
 		}
 	}
@@ -226,7 +226,7 @@ func (s *Scenario) rulePosition(i int) diag.Position {
 }
 
 func isRuleUsed(at diag.Position, seen *RunRecord) bool {
-	return slices.ContainsFunc(seen.Rules, func(r RuleRef) bool { return r.Line == at.Line && sameBaseName(r.File, at.File) })
+	return slices.ContainsFunc(seen.Rules, func(r RuleRef) bool { return r.Line == at.Line && maySameFile(r.File, at.File) })
 }
 
 // checkEveryRuleIsUsed returns one result for each rule. The result is met if the rule answered a prompt. If
@@ -249,8 +249,8 @@ func (s *Scenario) checkEveryRuleIsUsed(x *Expectation, seen *RunRecord) (result
 	return results
 }
 
-// sameBaseName reports whether two names may denote the same file. It compares base names, because one may be relative.
-func sameBaseName(a, b string) bool { return a == b || filepath.Base(a) == filepath.Base(b) }
+// maySameFile reports whether two names may denote the same file. It compares base names, because one may be relative.
+func maySameFile(a, b string) bool { return a == b || filepath.Base(a) == filepath.Base(b) }
 
 // findMatchingEvents returns the indexes of the events in seen that the expectation is about, and a text that describes such
 // an event.
@@ -286,7 +286,7 @@ func (x *Expectation) findMatchingEvents(seen *RunRecord) (eventIndexes []int, e
 			return (x.Screen == s.State || x.Screen == s.State+"/"+s.Kind) && (x.Answered == "" || x.Answered == s.Answer)
 		}), eventDescription
 	case x.Rule != nil:
-		eventIndexes = indexesWhere(seen.Rules, func(r RuleRef) bool { return r.Line == *x.Rule && sameBaseName(r.File, x.at.File) })
+		eventIndexes = indexesWhere(seen.Rules, func(r RuleRef) bool { return r.Line == *x.Rule && maySameFile(r.File, x.at.File) })
 		return eventIndexes, "a match of the rule in line " + strconv.Itoa(*x.Rule)
 	}
 	eventDescription = "a call to " + x.Tool
@@ -294,7 +294,7 @@ func (x *Expectation) findMatchingEvents(seen *RunRecord) (eventIndexes []int, e
 		eventDescription += " with " + string(x.Input)
 	}
 	return indexesWhere(seen.calls, func(c observedCall) bool {
-		if !x.matchesTool(c.name) {
+		if !x.matchesToolOfExpectation(c.name) {
 			return false
 		}
 		_, ok := match.Subset(x.expectedInput(), c.input)
@@ -335,8 +335,8 @@ func (r *ExpectRequest) describeExceededLimit(matchingRequestIndexes []int, seen
 	return ""
 }
 
-// nearestMiss returns a suffix for the message of an unmet expectation: what happened instead.
-func (s *Scenario) nearestMiss(x *Expectation, seen *RunRecord, hits int) string {
+// explainNearestMiss returns a suffix for the message of an unmet expectation: what happened instead.
+func (s *Scenario) explainNearestMiss(x *Expectation, seen *RunRecord, hits int) string {
 	if x.Never || hits > 0 {
 		return ""
 	}
@@ -344,7 +344,7 @@ func (s *Scenario) nearestMiss(x *Expectation, seen *RunRecord, hits int) string
 		return x.MCP.describeOtherNotificationsOfServer(seen.Notifications)
 	}
 	if x.OAuth != nil {
-		return x.OAuth.nearMiss(seen.OAuthRequests)
+		return x.OAuth.explainNearestRequest(seen.OAuthRequests)
 	}
 	if x.Exit != nil && len(seen.ExitCodes) > 0 {
 		return "; the exit codes were " + strings.Trim(fmt.Sprint(seen.ExitCodes), "[]")
@@ -355,7 +355,7 @@ func (s *Scenario) nearestMiss(x *Expectation, seen *RunRecord, hits int) string
 	if x.Tool == "" {
 		return ""
 	}
-	return x.nearestCall(seen.calls)
+	return x.explainNearestCall(seen.calls)
 }
 
 func (s *Scenario) describeMissOfNearestPrompt(promptExpectation *Expectation, prompts []string) (messageSuffix string) {
@@ -366,14 +366,15 @@ func (s *Scenario) describeMissOfNearestPrompt(promptExpectation *Expectation, p
 	best := slices.MinFunc(prompts, func(a, b string) int {
 		return cmp.Compare(match.EditDistance(want, a), match.EditDistance(want, b))
 	})
-	return "; the prompt " + s.excerpts.shorten(best) + " does not match: " + s.excerpts.explainMiss(promptExpectation.prompt, best)
+	return "; the prompt " + s.excerpts.redactAndQuoteShortened(best) + " does not match: " + s.excerpts.explainMiss(promptExpectation.prompt, best)
 }
 
-// nearestCall explains how the most similar call of the expected tool differs. Without one, it lists the tools called instead.
-func (x *Expectation) nearestCall(calls []observedCall) string {
+// explainNearestCall explains how the most similar call of the expected tool differs. Without one, it lists the tools
+// called instead.
+func (x *Expectation) explainNearestCall(calls []observedCall) string {
 	best, least, others := "", -1, []string{}
 	for _, c := range calls {
-		if !x.matchesTool(c.name) {
+		if !x.matchesToolOfExpectation(c.name) {
 			if !slices.Contains(others, c.name) {
 				others = append(others, c.name)
 			}
@@ -402,7 +403,7 @@ func decodeJSONWithExactNumbers(raw json.RawMessage) (decodedOrNil any) {
 
 func (x *Expectation) expectedInput() any { return decodeJSONWithExactNumbers(x.Input) }
 
-func (x *Expectation) matchesTool(tool string) bool {
+func (x *Expectation) matchesToolOfExpectation(tool string) bool {
 	return slices.ContainsFunc(x.tools, func(t match.Pattern) bool { _, ok := t.Match(tool); return ok })
 }
 
@@ -423,7 +424,7 @@ func subjectWithExpectedTimes(subject string, minTimes, maxTimesOrNegative int) 
 	return fmt.Sprintf("%s (%d to %d times)", subject, minTimes, maxTimesOrNegative)
 }
 
-func thereWereText(n int) string {
+func thereWereCountText(n int) string {
 	switch n {
 	case 0:
 		return "there was none"

@@ -87,7 +87,7 @@ func (x *ExpectOAuth) subject() string {
 	return text.String()
 }
 
-func (x *ExpectOAuth) nearMiss(seen []ObservedOAuthRequest) string {
+func (x *ExpectOAuth) explainNearestRequest(seen []ObservedOAuthRequest) string {
 	var others []string
 	for _, r := range seen {
 		if text := strings.TrimSpace(r.Request+" "+r.Grant) + " -> " + r.Result; !slices.Contains(others, text) {

@@ -20,8 +20,8 @@ func (e *Engine) ExplainAll(r Request) []string {
 }
 
 func (e *Engine) explainMisses(prompt string, limit int) []string {
-	lines := []string{"no rule of the scenario matches the prompt " + e.scenario.excerpts.shorten(prompt)}
-	if at := cmp.Or(e.active, e.endedSequence); at != nil && at.nextTurn < len(e.scenario.Responses[at.rule].Turns) {
+	lines := []string{"no rule of the scenario matches the prompt " + e.scenario.excerpts.redactAndQuoteShortened(prompt)}
+	if at := cmp.Or(e.activeSequence, e.endedSequence); at != nil && at.nextTurn < len(e.scenario.Responses[at.rule].Turns) {
 		turn := &e.scenario.Responses[at.rule].Turns[at.nextTurn]
 		why := e.scenario.excerpts.explainMiss(turn.match, prompt)
 		if _, ok := turn.match.Match(prompt); ok {
@@ -47,9 +47,9 @@ func (e *Engine) explainRule(i int, prompt string) string {
 	switch {
 	case !ok:
 		return e.scenario.excerpts.explainMiss(rule.match, prompt)
-	case rule.MaxMatches != nil && e.counts[i] >= *rule.MaxMatches:
+	case rule.MaxMatches != nil && e.matchCounts[i] >= *rule.MaxMatches:
 		return fmt.Sprintf("it matches, but its max_matches = %d is used up", *rule.MaxMatches)
-	case rule.Once && e.counts[i] > 0:
+	case rule.Once && e.matchCounts[i] > 0:
 		return "it matches, but has already answered (once = true)"
 	case rule.Once && e.options.Counter != nil:
 		return "it matches, but has already answered in this run (once = true)"

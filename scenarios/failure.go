@@ -77,7 +77,7 @@ type failureTypeKeys struct {
 	valuesForFailureOption     Failure
 }
 
-func failureKinds() map[FailureType]failureTypeKeys {
+func keysOfFailureTypes() map[FailureType]failureTypeKeys {
 	times := []string{"times"}
 	return map[FailureType]failureTypeKeys{
 		FailConnectionTimeout:  {[]string{"after_ms"}, times, Failure{AfterMS: 5000}},
@@ -105,8 +105,8 @@ func (f *Failure) BindValue(v diag.Value, b *diag.Binding) {
 	if FailureByName(string(f.Type)) == nil {
 		return // already reported
 	}
-	kind := failureKinds()[f.Type]
-	checkKeys(v, b, "a failure of type `"+string(f.Type)+"`", typedTableKeys{kind.requiredKeys, kind.optionalKeys, []string{
+	kind := keysOfFailureTypes()[f.Type]
+	reportMissingOrForeignKeys(v, b, "a failure of type `"+string(f.Type)+"`", typedTableKeys{kind.requiredKeys, kind.optionalKeys, []string{
 		"after_ms", "retry_after", "message", "partial_text", "whole", "raw", "status", "error_type", "times", "exit_code", "signal",
 	}})
 	switch f.Type {
@@ -136,8 +136,9 @@ type typedTableKeys struct {
 	knownKeys          []string // the keys of all types
 }
 
-// checkKeys reports missing keys, and keys that belong to another type. Keys that no type has were reported earlier.
-func checkKeys(v diag.Value, b *diag.Binding, subject string, t typedTableKeys) {
+// reportMissingOrForeignKeys reports missing keys, and keys that belong to another type. Keys that no type has were
+// reported earlier.
+func reportMissingOrForeignKeys(v diag.Value, b *diag.Binding, subject string, t typedTableKeys) {
 	known := slices.Concat(t.required, t.optional)
 	for _, f := range v.Fields() {
 		if f.Key != "type" && slices.Contains(t.knownKeys, f.Key) && !slices.Contains(known, f.Key) {
@@ -159,7 +160,7 @@ func checkKeys(v diag.Value, b *diag.Binding, subject string, t typedTableKeys) 
 // unknown. Hyphens and underscores are equivalent.
 func FailureByName(name string) *Failure {
 	kind := FailureType(strings.ReplaceAll(strings.ToLower(name), "-", "_"))
-	known, ok := failureKinds()[kind]
+	known, ok := keysOfFailureTypes()[kind]
 	if !ok {
 		return nil
 	}
@@ -190,29 +191,29 @@ func (f *Failure) APIError() APIError {
 	case FailNetworkUnreachable, FailConnectionTimeout, FailPartialResponse, FailMalformedJSON, FailHang, FailCrash, FailStreamFault:
 		return APIError{}
 	case FailAuthError:
-		return apiError(401, "authentication_error", f.Message)
+		return newAPIError(401, "authentication_error", f.Message)
 	case FailRateLimit:
-		return apiError(429, "rate_limit_error", fmt.Sprintf("Rate limited. Retry after %d seconds.", f.RetryAfter))
+		return newAPIError(429, "rate_limit_error", fmt.Sprintf("Rate limited. Retry after %d seconds.", f.RetryAfter))
 	case FailSpendLimit:
-		return apiError(429, "rate_limit_error", "The spend limit of this workspace has been reached.")
+		return newAPIError(429, "rate_limit_error", "The spend limit of this workspace has been reached.")
 	case FailOutOfCredits:
-		return apiError(400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API.")
+		return newAPIError(400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API.")
 	case FailOverloaded:
-		return apiError(529, "overloaded_error", "Overloaded")
+		return newAPIError(529, "overloaded_error", "Overloaded")
 	case FailPromptTooLong:
-		return apiError(400, "invalid_request_error", "prompt is too long")
+		return newAPIError(400, "invalid_request_error", "prompt is too long")
 	case FailServerError:
-		return apiError(f.Status, "", f.Message)
+		return newAPIError(f.Status, "", f.Message)
 	case FailStreamError:
 		kind := cmp.Or(f.ErrorType, "overloaded_error")
-		return apiError(statusOfErrorType(kind), kind, f.Message)
+		return newAPIError(statusOfErrorType(kind), kind, f.Message)
 	default:
-		return apiError(f.Status, f.ErrorType, f.Message)
+		return newAPIError(f.Status, f.ErrorType, f.Message)
 	}
 }
 
-// apiError returns an error response. An empty kind follows from the status; an empty message follows from the kind.
-func apiError(status int, kind, message string) APIError {
+// newAPIError returns an error response. An empty kind follows from the status; an empty message follows from the kind.
+func newAPIError(status int, kind, message string) APIError {
 	status = cmp.Or(status, 500)
 	kind = cmp.Or(kind, APIErrorType(status))
 	switch {

@@ -27,16 +27,16 @@ type LintOptions struct {
 
 // Lint returns warnings about likely mistakes in a scenario, in file order.
 func Lint(s *Scenario, o LintOptions) diag.List {
-	l := &linter{s: s, o: o, tools: inputKeysByToolName(o.Tools), templates: s.Templates == nil || *s.Templates}
+	l := &linter{scenario: s, options: o, tools: inputKeysByToolName(o.Tools), templates: s.Templates == nil || *s.Templates}
 	l.lintRules()
-	if l.s.DefaultResponse != nil {
-		l.lintResponse(l.locationInScenario("default_response"), templateListLengths{}, l.s.DefaultResponse)
+	if l.scenario.DefaultResponse != nil {
+		l.lintResponse(l.locationInScenario("default_response"), templateListLengths{}, l.scenario.DefaultResponse)
 	}
 	l.lintMCPServerEntries()
 	l.lintBreakpoints()
 	l.lintExpectations()
-	l.list.Sort()
-	return l.list
+	l.warnings.Sort()
+	return l.warnings
 }
 
 // Other packages recognize two messages of [Lint] by these beginnings.
@@ -55,12 +55,12 @@ func UnknownInput(lintMessage, tool string) (unknownInputKey string, isUnknownIn
 }
 
 type linter struct {
-	s         *Scenario
-	o         LintOptions
-	tools     map[string][]string // tool name → its input keys; nil keys mean any keys, a nil map means unknown tools
-	templates bool
-	called    []string // tools that an answer or a breakpoint calls
-	list      diag.List
+	scenario    *Scenario
+	options     LintOptions
+	tools       map[string][]string // tool name → its input keys; nil keys mean any keys, a nil map means unknown tools
+	templates   bool
+	calledTools []string // tools that an answer or a breakpoint calls
+	warnings    diag.List
 }
 
 func inputKeysByToolName(defs []protocol.Tool) map[string][]string {
@@ -82,54 +82,54 @@ func inputKeysByToolName(defs []protocol.Tool) map[string][]string {
 	return tools
 }
 
-type location struct {
+type diagnosticLocation struct {
 	diagnose func(path diag.Path, offset int, message string) diag.Diagnostic
 	path     diag.Path
 }
 
-func (p location) child(steps ...any) location {
-	return location{p.diagnose, append(p.path[:len(p.path):len(p.path)], steps...)}
+func (p diagnosticLocation) below(steps ...any) diagnosticLocation {
+	return diagnosticLocation{p.diagnose, append(p.path[:len(p.path):len(p.path)], steps...)}
 }
 
-// report adds a warning. offset counts characters within a string value.
-func (l *linter) report(p location, offset int, hint, format string, args ...any) {
+// addWarning adds a warning. offset counts characters within a string value.
+func (l *linter) addWarning(p diagnosticLocation, offset int, hint, format string, args ...any) {
 	d := p.diagnose(p.path, offset, fmt.Sprintf(format, args...))
 	d.Hint, d.Warning = hint, true
-	l.list = append(l.list, d)
+	l.warnings = append(l.warnings, d)
 }
 
-func (l *linter) locationInScenario(pathFromRoot ...any) location {
-	return location{l.s.Locate, pathFromRoot}
+func (l *linter) locationInScenario(pathFromRoot ...any) diagnosticLocation {
+	return diagnosticLocation{l.scenario.Locate, pathFromRoot}
 }
 
 func (l *linter) lintRules() {
-	hidden := newShadowedRuleFinder(l.s.Responses)
-	for i := range l.s.Responses {
-		r := &l.s.Responses[i]
-		p := location{diagnose: r.Locate}
+	hidden := newShadowedRuleFinder(l.scenario.Responses)
+	for i := range l.scenario.Responses {
+		r := &l.scenario.Responses[i]
+		p := diagnosticLocation{diagnose: r.Locate}
 		if by, how := hidden.findShadowingRule(i); how != "" {
-			at := l.s.Responses[by].Locate(nil, 0, "").Pos
-			l.report(p.child("pattern"), 0, "", NeverAnswersMessage+": the earlier rule at %s %s", at, how)
+			at := l.scenario.Responses[by].Locate(nil, 0, "").Pos
+			l.addWarning(p.below("pattern"), 0, "", NeverAnswersMessage+": the earlier rule at %s %s", at, how)
 		}
 		switch {
 		case r.MaxMatches != nil && *r.MaxMatches == 0:
-			l.report(p.child("max_matches"), 0, "", NeverAnswersMessage+": its max_matches is 0")
+			l.addWarning(p.below("max_matches"), 0, "", NeverAnswersMessage+": its max_matches is 0")
 		case strings.TrimSpace(r.When) == "false":
-			l.report(p.child("when"), 0, "", NeverAnswersMessage+": its condition is false")
+			l.addWarning(p.below("when"), 0, "", NeverAnswersMessage+": its condition is false")
 		}
-		l.warnOfBackspaceInPattern(p.child("pattern"), &r.Pattern)
+		l.warnOfBackspaceInPattern(p.below("pattern"), &r.Pattern)
 		l.lintAnswer(p, countGroups(&r.Pattern), r.When, r.Response, r.Failure)
 		for t := range r.Turns {
 			turn := &r.Turns[t]
-			l.lintAnswer(p.child("turns", t), countGroups(&turn.Expect), turn.When, turn.Response, turn.Failure)
+			l.lintAnswer(p.below("turns", t), countGroups(&turn.Expect), turn.When, turn.Response, turn.Failure)
 		}
 	}
 }
 
 // warnOfBackspaceInPattern warns of a backspace in a pattern. In a basic TOML string, "\b" is a backspace, not a word boundary.
-func (l *linter) warnOfBackspaceInPattern(patternLocation location, pattern *Pattern) {
+func (l *linter) warnOfBackspaceInPattern(patternLocation diagnosticLocation, pattern *Pattern) {
 	if strings.Contains(pattern.Text+pattern.Pattern, "\b") {
-		l.report(patternLocation, 0, `write '\b' in single quotes, or "\\b", for a word boundary`, `the pattern contains a backspace character: "\b" in double quotes is not a word boundary`)
+		l.addWarning(patternLocation, 0, `write '\b' in single quotes, or "\\b", for a word boundary`, `the pattern contains a backspace character: "\b" in double quotes is not a word boundary`)
 	}
 	for i := range pattern.Patterns {
 		l.warnOfBackspaceInPattern(patternLocation, &pattern.Patterns[i])
@@ -159,37 +159,37 @@ func countGroups(p *Pattern) int {
 	}
 }
 
-func (l *linter) lintAnswer(p location, groups int, when string, response *Response, failure *Failure) {
+func (l *linter) lintAnswer(p diagnosticLocation, groups int, when string, response *Response, failure *Failure) {
 	lists := templateListLengths{captureGroups: groups}
-	l.lintCondition(p.child("when"), lists, when)
+	l.lintCondition(p.below("when"), lists, when)
 	if failure != nil {
-		l.lintText(p.child("failure", "message"), lists, failure.Message)
-		l.lintText(p.child("failure", "partial_text"), lists, failure.PartialText)
+		l.lintText(p.below("failure", "message"), lists, failure.Message)
+		l.lintText(p.below("failure", "partial_text"), lists, failure.PartialText)
 	}
 	if response != nil {
-		l.lintResponse(p.child("response"), lists, response)
+		l.lintResponse(p.below("response"), lists, response)
 	}
 }
 
-func (l *linter) lintResponse(p location, lists templateListLengths, r *Response) {
-	l.lintCalls(p.child("tool_calls"), lists, r.ToolCalls)
+func (l *linter) lintResponse(p diagnosticLocation, lists templateListLengths, r *Response) {
+	l.lintCalls(p.below("tool_calls"), lists, r.ToolCalls)
 	lists.maxEarlierResults += len(r.ToolCalls)
-	l.lintText(p.child("text"), lists, r.Text)
-	l.lintSteps(p.child("steps"), lists, r.Steps)
+	l.lintText(p.below("text"), lists, r.Text)
+	l.lintSteps(p.below("steps"), lists, r.Steps)
 }
 
-func (l *linter) lintSteps(p location, lists templateListLengths, steps []Step) {
+func (l *linter) lintSteps(p diagnosticLocation, lists templateListLengths, steps []Step) {
 	for i := range steps {
-		s, sp := &steps[i], p.child(i)
-		l.lintCondition(sp.child("when"), lists, s.When)
-		l.lintText(sp.child("thinking"), lists, s.Thinking)
-		l.lintText(sp.child("text"), lists, s.Text)
-		l.lintCalls(sp.child("tool_calls"), lists, s.ToolCalls)
+		s, sp := &steps[i], p.below(i)
+		l.lintCondition(sp.below("when"), lists, s.When)
+		l.lintText(sp.below("thinking"), lists, s.Thinking)
+		l.lintText(sp.below("text"), lists, s.Text)
+		l.lintCalls(sp.below("tool_calls"), lists, s.ToolCalls)
 		calls := len(s.ToolCalls)
 		for b := range s.Blocks {
-			block, bp := &s.Blocks[b], sp.child("blocks", b)
-			l.lintText(bp.child("text"), lists, block.Text)
-			l.lintText(bp.child("thinking"), lists, block.Thinking)
+			block, bp := &s.Blocks[b], sp.below("blocks", b)
+			l.lintText(bp.below("text"), lists, block.Text)
+			l.lintText(bp.below("thinking"), lists, block.Thinking)
 			if block.Type == BlockToolUse {
 				l.lintCall(bp, lists, &block.ToolCall)
 				calls++
@@ -199,21 +199,21 @@ func (l *linter) lintSteps(p location, lists templateListLengths, steps []Step) 
 	}
 }
 
-func (l *linter) lintCalls(p location, lists templateListLengths, calls []ToolCall) {
+func (l *linter) lintCalls(p diagnosticLocation, lists templateListLengths, calls []ToolCall) {
 	for i := range calls {
-		l.lintCall(p.child(i), lists, &calls[i])
+		l.lintCall(p.below(i), lists, &calls[i])
 	}
 }
 
-func (l *linter) lintCall(p location, lists templateListLengths, c *ToolCall) {
-	l.called = append(l.called, c.Tool)
-	l.lintTemplatesInToolInput(p.child("input"), lists, c.Input)
+func (l *linter) lintCall(p diagnosticLocation, lists templateListLengths, c *ToolCall) {
+	l.calledTools = append(l.calledTools, c.Tool)
+	l.lintTemplatesInToolInput(p.below("input"), lists, c.Input)
 	if c.Result != nil {
-		l.lintText(p.child("result"), lists, c.Result.Text)
+		l.lintText(p.below("result"), lists, c.Result.Text)
 	}
-	l.lintToolName(p.child("tool"), c.Tool)
+	l.lintToolName(p.below("tool"), c.Tool)
 	if c.Subagent != nil {
-		l.lintSteps(p.child("subagent", "steps"), templateListLengths{captureGroups: lists.captureGroups}, c.Subagent.Steps)
+		l.lintSteps(p.below("subagent", "steps"), templateListLengths{captureGroups: lists.captureGroups}, c.Subagent.Steps)
 	}
 	known, ok := l.tools[c.Tool]
 	var keys map[string]json.RawMessage
@@ -222,20 +222,20 @@ func (l *linter) lintCall(p location, lists templateListLengths, c *ToolCall) {
 	}
 	for key := range keys {
 		if !slices.Contains(known, key) {
-			l.report(p.child("input", key), 0, diag.NameHint(key, known), unknownInputFormat+key+"`", c.Tool)
+			l.addWarning(p.below("input", key), 0, diag.NameHint(key, known), unknownInputFormat+key+"`", c.Tool)
 		}
 	}
 }
 
 // lintToolName warns of a tool name that is probably wrong. A bare name that is not a built-in tool may belong to an
 // MCP server, so it is reported only if it resembles a built-in tool.
-func (l *linter) lintToolName(p location, name string) {
+func (l *linter) lintToolName(p diagnosticLocation, name string) {
 	if _, ok := l.tools[name]; ok || l.tools == nil || name == "" || strings.ContainsAny(name, "/*?[") || strings.HasPrefix(name, "mcp__") {
 		return
 	}
 	for known := range l.tools {
-		if strings.EqualFold(known, name) && len(l.s.MCP.Servers) == 0 {
-			l.report(p, 0, "did you mean `"+known+"`?", "unknown tool %q: names are case-sensitive", name)
+		if strings.EqualFold(known, name) && len(l.scenario.MCP.Servers) == 0 {
+			l.addWarning(p, 0, "did you mean `"+known+"`?", "unknown tool %q: names are case-sensitive", name)
 			return
 		}
 	}
@@ -243,28 +243,28 @@ func (l *linter) lintToolName(p location, name string) {
 		return
 	}
 	if near := diag.Nearest(name, slices.Sorted(maps.Keys(l.tools))); near != "" && len(name) > 2 {
-		l.report(p, 0, "did you mean `"+near+"`?", "unknown built-in tool %q", name)
+		l.addWarning(p, 0, "did you mean `"+near+"`?", "unknown built-in tool %q", name)
 	}
 }
 
-func (l *linter) lintTemplatesInToolInput(p location, lists templateListLengths, toolInput json.RawMessage) {
+func (l *linter) lintTemplatesInToolInput(p diagnosticLocation, lists templateListLengths, toolInput json.RawMessage) {
 	var v any
 	if mayIndexVariables(string(toolInput)) && json.Unmarshal(toolInput, &v) == nil {
 		l.lintTemplatesInValue(p, lists, v)
 	}
 }
 
-func (l *linter) lintTemplatesInValue(p location, lists templateListLengths, v any) {
+func (l *linter) lintTemplatesInValue(p diagnosticLocation, lists templateListLengths, v any) {
 	switch v := v.(type) {
 	case string:
 		l.lintText(p, lists, v)
 	case []any:
 		for i := range v {
-			l.lintTemplatesInValue(p.child(i), lists, v[i])
+			l.lintTemplatesInValue(p.below(i), lists, v[i])
 		}
 	case map[string]any:
 		for key := range v {
-			l.lintTemplatesInValue(p.child(key), lists, v[key])
+			l.lintTemplatesInValue(p.below(key), lists, v[key])
 		}
 	}
 }
@@ -295,28 +295,28 @@ func indexesInRange(lists templateListLengths, src string) bool {
 	return true
 }
 
-func (l *linter) lintText(p location, lists templateListLengths, src string) {
-	if src != "" && src == l.o.Placeholder {
-		l.report(p, 0, "", PlaceholderAnswerMessage)
+func (l *linter) lintText(p diagnosticLocation, lists templateListLengths, src string) {
+	if src != "" && src == l.options.Placeholder {
+		l.addWarning(p, 0, "", PlaceholderAnswerMessage)
 	}
 	if l.templates && mayIndexVariables(src) && !indexesInRange(lists, src) {
 		l.lintIndices(p, lists, eval.ListIndicesInTemplate(src))
 	}
 }
 
-func (l *linter) lintCondition(p location, lists templateListLengths, src string) {
+func (l *linter) lintCondition(p diagnosticLocation, lists templateListLengths, src string) {
 	if mayIndexVariables(src) && !indexesInRange(lists, src) {
 		l.lintIndices(p, lists, eval.ListIndicesInExpression(src))
 	}
 }
 
-func (l *linter) lintIndices(p location, lists templateListLengths, all []eval.ListIndex) {
+func (l *linter) lintIndices(p diagnosticLocation, lists templateListLengths, all []eval.ListIndex) {
 	for _, x := range all {
 		switch {
 		case x.Name == "results" && x.Unconditional && (x.Value >= lists.maxEarlierResults || -x.Value > lists.maxEarlierResults):
-			l.report(p, x.Offset, "", "`results[%d]` does not exist here: %s", x.Value, describeMaxEarlierResults(lists.maxEarlierResults))
+			l.addWarning(p, x.Offset, "", "`results[%d]` does not exist here: %s", x.Value, describeMaxEarlierResults(lists.maxEarlierResults))
 		case x.Name == "match" && lists.captureGroups >= 0 && x.Value > lists.captureGroups:
-			l.report(p, x.Offset, "", "`match[%d]` is always empty: the pattern has %s", x.Value, plural(lists.captureGroups, "group"))
+			l.addWarning(p, x.Offset, "", "`match[%d]` is always empty: the pattern has %s", x.Value, countWithNoun(lists.captureGroups, "group"))
 		}
 	}
 }
@@ -325,10 +325,10 @@ func describeMaxEarlierResults(maxResults int) string {
 	if maxResults == 0 {
 		return "no calls come before it"
 	}
-	return "there are at most " + plural(maxResults, "result") + " before it"
+	return "there are at most " + countWithNoun(maxResults, "result") + " before it"
 }
 
-func plural(n int, noun string) string {
+func countWithNoun(n int, noun string) string {
 	if n == 0 {
 		return "no " + noun + "s"
 	}
@@ -336,12 +336,12 @@ func plural(n int, noun string) string {
 }
 
 func (l *linter) lintMCPServerEntries() {
-	if l.o.Server == nil {
+	if l.options.Server == nil {
 		return
 	}
-	for _, name := range l.s.MCP.ServerNames() {
-		for _, wrong := range l.o.Server(name, l.s.MCP.Servers[name]) {
-			l.report(l.locationInScenario("mcp", "servers", name), 0, "", "%s", wrong)
+	for _, name := range l.scenario.MCP.ServerNames() {
+		for _, wrong := range l.options.Server(name, l.scenario.MCP.Servers[name]) {
+			l.addWarning(l.locationInScenario("mcp", "servers", name), 0, "", "%s", wrong)
 		}
 	}
 }
@@ -350,7 +350,7 @@ func (l *linter) lintMCPServerEntries() {
 // tool of another server, but never misses a call. If the scenario has no answers, it returns true for every tool.
 func (l *linter) isCalled(name string) bool {
 	want := currentToolNameWithoutServer(name)
-	return len(l.s.Responses) == 0 && l.s.DefaultResponse == nil || want == "StructuredOutput" || slices.ContainsFunc(l.called, func(called string) bool {
+	return len(l.scenario.Responses) == 0 && l.scenario.DefaultResponse == nil || want == "StructuredOutput" || slices.ContainsFunc(l.calledTools, func(called string) bool {
 		have := currentToolNameWithoutServer(called)
 		return matchesGlob(want, have) || matchesGlob(have, want)
 	})
@@ -380,24 +380,24 @@ func currentToolNameWithoutServer(anyToolName string) string {
 }
 
 func (l *linter) lintBreakpoints() {
-	for i := range l.s.Breakpoints { // a replacement tool counts as called
-		if name := l.s.Breakpoints[i].Replacement; eval.HasTemplate(name) {
-			l.called = append(l.called, "*")
+	for i := range l.scenario.Breakpoints { // a replacement tool counts as called
+		if name := l.scenario.Breakpoints[i].Replacement; eval.HasTemplate(name) {
+			l.calledTools = append(l.calledTools, "*")
 		} else if name != "" {
-			l.called = append(l.called, name)
+			l.calledTools = append(l.calledTools, name)
 		}
 	}
-	for i := range l.s.Breakpoints {
-		k := &l.s.Breakpoints[i]
+	for i := range l.scenario.Breakpoints {
+		k := &l.scenario.Breakpoints[i]
 		p := l.locationInScenario("breakpoints", i)
-		l.lintToolName(p.child("tool"), k.Tool)
+		l.lintToolName(p.below("tool"), k.Tool)
 		if !l.isCalled(k.Tool) {
-			l.report(p.child("tool"), 0, "", "the breakpoint never stops a call: no rule calls %s", k.Tool)
+			l.addWarning(p.below("tool"), 0, "", "the breakpoint never stops a call: no rule calls %s", k.Tool)
 		}
 		for j := range i {
-			earlier := &l.s.Breakpoints[j]
+			earlier := &l.scenario.Breakpoints[j]
 			if earlier.When == "" && earlier.MaxHits == nil && earlier.Phase == k.Phase && (earlier.Tool == k.Tool || earlier.Tool == "*") {
-				l.report(p, 0, "", "this breakpoint has no effect: the one at %s decides all calls of %s", earlier.PositionText(), k.Tool)
+				l.addWarning(p, 0, "", "this breakpoint has no effect: the one at %s decides all calls of %s", earlier.PositionText(), k.Tool)
 				break
 			}
 		}
@@ -405,8 +405,8 @@ func (l *linter) lintBreakpoints() {
 }
 
 func (l *linter) lintExpectations() {
-	for i := range l.s.Expect {
-		x := &l.s.Expect[i]
+	for i := range l.scenario.Expect {
+		x := &l.scenario.Expect[i]
 		if x.Tool == "" {
 			continue
 		}
@@ -415,9 +415,9 @@ func (l *linter) lintExpectations() {
 		switch {
 		case l.isCalled(x.Tool):
 		case !x.Never && (x.Times == nil || x.Times.Min > 0):
-			l.report(p, 0, "", "the expectation cannot be met: no rule calls %s", x.Tool)
-		case len(l.s.Responses) > 0:
-			l.report(p, 0, "", "the expectation is always met: no rule calls %s", x.Tool)
+			l.addWarning(p, 0, "", "the expectation cannot be met: no rule calls %s", x.Tool)
+		case len(l.scenario.Responses) > 0:
+			l.addWarning(p, 0, "", "the expectation is always met: no rule calls %s", x.Tool)
 		}
 	}
 }

@@ -35,11 +35,11 @@ type LoadOptions struct {
 // Load reads the scenario at path, as JSON if its extension is ".json", else TOML. The error is a [diag.List].
 func Load(path string, o LoadOptions) (*Scenario, error) {
 	l := newLoader(o)
-	src, err := l.read(path)
+	src, err := l.readTextFile(path)
 	if err != nil {
 		return nil, diag.List{{Pos: diag.Position{File: path}, Message: "cannot read the scenario: " + diag.FileErrorTextWithoutPath(err), Hint: l.similarFileNameHint(path)}}
 	}
-	return l.load(path, src)
+	return l.loadWithIncludes(path, src)
 }
 
 // similarFileNameHint returns a hint with the name of a similar file in the same directory, or "". It returns
@@ -63,22 +63,22 @@ func scenarioFileNamesInSameDirectory(path string) (names []string) {
 
 // Parse is like [Load] for source text. Messages contain path, and relative file names are relative to its directory.
 func Parse(path string, src []byte, o LoadOptions) (*Scenario, error) {
-	return newLoader(o).load(path, string(src))
+	return newLoader(o).loadWithIncludes(path, string(src))
 }
 
 type loader struct {
 	LoadOptions
-	list      diag.List
-	lib       *fill.ExpressionLibrary
-	loaded    []string // cleaned paths of the files included so far
-	fileTexts []string // texts of all files, in the order in which they were read
+	diagnostics diag.List
+	lib         *fill.ExpressionLibrary
+	loaded      []string // cleaned paths of the files included so far
+	fileTexts   []string // texts of all files, in the order in which they were read
 }
 
 func newLoader(o LoadOptions) *loader {
 	return &loader{LoadOptions: o, lib: fill.NewEmptyExpressionLibrary()}
 }
 
-func (l *loader) read(path string) (string, error) {
+func (l *loader) readTextFile(path string) (string, error) {
 	if l.ReadFile == nil {
 		return diag.ReadRegularFileAsText(path)
 	}
@@ -86,10 +86,10 @@ func (l *loader) read(path string) (string, error) {
 	return string(src), err
 }
 
-func (l *loader) load(path, src string) (*Scenario, error) {
+func (l *loader) loadWithIncludes(path, src string) (*Scenario, error) {
 	s := l.loadFile(path, src, []string{filepath.Clean(path)})
-	l.list.Sort()
-	if err := l.list.Err(); err != nil {
+	l.diagnostics.Sort()
+	if err := l.diagnostics.Err(); err != nil {
 		return nil, err
 	}
 	s.library, s.rules, s.texts = l.lib, &lazyRulePatternIndex{}, l.fileTexts
@@ -105,7 +105,7 @@ func (l *loader) loadFile(path, src string, stack []string) *Scenario {
 		return s
 	}
 	s.source = &fill.Source{Index: ix, Dir: filepath.Dir(path), Templates: s.Templates == nil || *s.Templates}
-	c := &scenarioCompiler{&fill.Checker{Library: l.lib, Source: s.source, ReadFile: l.ReadFile, Diagnostics: &l.list}}
+	c := &scenarioCompiler{&fill.Checker{Library: l.lib, Source: s.source, ReadFile: l.ReadFile, Diagnostics: &l.diagnostics}}
 	if c.ReadFile == nil {
 		c.ReadFile = diag.ReadFile
 	}
@@ -126,16 +126,16 @@ func (l *loader) readInclude(from *fill.Source, i int, name string, stack []stri
 		for _, p := range append(slices.Clone(stack), clean) {
 			names = append(names, filepath.Base(p))
 		}
-		l.list = append(l.list, from.Index.DiagnosticAt(at, "include cycle: "+strings.Join(names, " → ")))
+		l.diagnostics = append(l.diagnostics, from.Index.DiagnosticAt(at, "include cycle: "+strings.Join(names, " → ")))
 		return nil
 	}
 	if slices.Contains(l.loaded, clean) {
 		return nil
 	}
 	l.loaded = append(l.loaded, clean)
-	src, err := l.read(path)
+	src, err := l.readTextFile(path)
 	if err != nil {
-		l.list = append(l.list, from.Index.DiagnosticAt(at, fmt.Sprintf("cannot read the included file %q: %s", name, diag.FileErrorTextWithoutPath(err))))
+		l.diagnostics = append(l.diagnostics, from.Index.DiagnosticAt(at, fmt.Sprintf("cannot read the included file %q: %s", name, diag.FileErrorTextWithoutPath(err))))
 		return nil
 	}
 	return l.loadFile(path, src, append(slices.Clone(stack), clean)).Responses
@@ -145,11 +145,11 @@ func (l *loader) readInclude(from *fill.Source, i int, name string, stack []stri
 func (l *loader) decodeFile(path, src string, s *Scenario) (*diag.SourceIndex, bool) {
 	ix, tree, problem := parseFile(path, src)
 	if problem != nil {
-		l.list = append(l.list, *problem)
+		l.diagnostics = append(l.diagnostics, *problem)
 		return ix, false
 	}
 	ix.ConvertFromOlderFormat(tree, convertRustClaudelessScenario)
-	l.list = append(l.list, ix.BindFileTo(s)...)
+	l.diagnostics = append(l.diagnostics, ix.BindFileTo(s)...)
 	return ix, true
 }
 

@@ -148,12 +148,12 @@ type matchedRule struct {
 }
 
 type activeResponse struct {
-	rule          *matchedRule
-	steps         []Step
-	nextStep      int
-	expected      []*ToolCall // the calls of the last reply, in order
-	awaitsResults bool
-	hasFailed     bool // a scripted failure ended the response
+	rule                 *matchedRule
+	steps                []Step
+	nextStep             int
+	callsAwaitingResults []*ToolCall // the calls of the last reply, in order
+	awaitsResults        bool
+	hasFailed            bool // a scripted failure ended the response
 }
 
 func newResponse(h *matchedRule) *activeResponse {
@@ -179,7 +179,7 @@ func stepsOf(r *Response) []Step {
 
 // nextReply returns the message of the next step with a true condition. After the last step, the text is empty.
 func (r *activeResponse) nextReply(ctx context.Context) (Reply, error) {
-	r.expected, r.awaitsResults = nil, false
+	r.callsAwaitingResults, r.awaitsResults = nil, false
 	i, err := r.findStep(ctx)
 	r.nextStep = min(i+1, len(r.steps))
 	if err != nil {
@@ -203,7 +203,7 @@ func (r *activeResponse) nextReply(ctx context.Context) (Reply, error) {
 		}
 		reply.Frames = append(reply.Frames, f)
 	}
-	r.awaitsResults = len(r.expected) > 0
+	r.awaitsResults = len(r.callsAwaitingResults) > 0
 	if step.Failure != nil {
 		r.hasFailed = true
 		if reply.Failure, err = renderFailure(ctx, r.rule.scope, step.Failure); err != nil {
@@ -242,7 +242,7 @@ func (r *activeResponse) setHasMoreAndStructuredOutput(ctx context.Context, repl
 // hasMoreSteps reports whether a message follows. After tool calls this is always true, because at least a closing
 // message follows. Otherwise a later step must have a true condition.
 func (r *activeResponse) hasMoreSteps(ctx context.Context) (bool, error) {
-	if len(r.expected) > 0 {
+	if len(r.callsAwaitingResults) > 0 {
 		return true, nil
 	}
 	i, err := r.findStep(ctx)
@@ -301,7 +301,7 @@ func (r *activeResponse) buildBlock(ctx context.Context, b *Block, server string
 		return protocol.RawBlock{JSON: raw}, err
 	case BlockToolUse:
 		use, err := r.buildCall(ctx, &b.ToolCall)
-		r.expected = append(r.expected, &b.ToolCall)
+		r.callsAwaitingResults = append(r.callsAwaitingResults, &b.ToolCall)
 		return use, err
 	default:
 		return buildServerToolResultBlock(ctx, sc, b, server)

@@ -49,15 +49,15 @@ type savedResponse struct {
 // State returns, as JSON, the state that the next process of the session restores: match counts, the active turn
 // sequence, and a response that waits for results.
 func (e *Engine) State() ([]byte, error) {
-	st := savedState{Version: 1, Turns: e.turns, Counts: map[string]savedRuleMatchCount{}}
-	for i, n := range e.counts {
+	st := savedState{Version: 1, Turns: e.promptCount, Counts: map[string]savedRuleMatchCount{}}
+	for i, n := range e.matchCounts {
 		st.Counts[strconv.Itoa(i)] = savedRuleMatchCount{Pattern: e.patternFingerprint(i), Matches: n}
 	}
-	if e.active != nil {
-		st.Active = &savedSequence{Rule: e.active.rule, Pattern: e.patternFingerprint(e.active.rule), Next: e.active.nextTurn, Groups: e.active.groups}
+	if e.activeSequence != nil {
+		st.Active = &savedSequence{Rule: e.activeSequence.rule, Pattern: e.patternFingerprint(e.activeSequence.rule), Next: e.activeSequence.nextTurn, Groups: e.activeSequence.groups}
 	}
-	if e.running != nil && e.running.awaitsResults {
-		st.Running = e.saveResponse(e.running)
+	if e.activeResponse != nil && e.activeResponse.awaitsResults {
+		st.Running = e.saveResponse(e.activeResponse)
 	}
 	return json.Marshal(st)
 }
@@ -106,8 +106,8 @@ func (e *Engine) restoreResponse(r *savedResponse) bool {
 		r.Results[i].Content, r.Results[i].Structured = plainjson.NormalizeNumbers(r.Results[i].Content), plainjson.NormalizeNumbers(r.Results[i].Structured)
 	}
 	h.scope = &fill.Scope{Library: e.scenario.library, Source: src, Groups: groups, Results: r.Results, Match: match, Vars: map[string]any{"prompt": r.Prompt}}
-	e.running = newResponse(h)
-	e.running.nextStep, e.running.awaitsResults = r.Step, true
+	e.activeResponse = newResponse(h)
+	e.activeResponse.nextStep, e.activeResponse.awaitsResults = r.Step, true
 	return true
 }
 
@@ -124,18 +124,18 @@ func (e *Engine) Restore(data []byte) error {
 		return fmt.Errorf("the state of the scenario was saved in format %d, which this claudeless cannot read: start a new session", st.Version)
 	}
 	stale := 0
-	e.turns, e.counts, e.active, e.running = max(0, st.Turns), map[int]int{}, nil, nil
+	e.promptCount, e.matchCounts, e.activeSequence, e.activeResponse = max(0, st.Turns), map[int]int{}, nil, nil
 	for key, c := range st.Counts {
 		i, err := strconv.Atoi(key)
 		if err != nil || !e.isSameRule(i, c.Pattern) || c.Matches < 0 {
 			stale++
 			continue
 		}
-		e.counts[i] = c.Matches
+		e.matchCounts[i] = c.Matches
 	}
 	if a := st.Active; a != nil {
 		if e.isSameRule(a.Rule, a.Pattern) && a.Next >= 0 && a.Next < len(e.scenario.Responses[a.Rule].Turns) {
-			e.active = &activeSequence{rule: a.Rule, nextTurn: a.Next, groups: a.Groups}
+			e.activeSequence = &activeSequence{rule: a.Rule, nextTurn: a.Next, groups: a.Groups}
 		} else {
 			stale++
 		}
@@ -163,15 +163,15 @@ func (e *Engine) patternFingerprint(rule int) string {
 // Fork at the same time, but not while another method of the engine runs.
 func (e *Engine) Fork() (independentCopy *Engine) {
 	n := &Engine{
-		scenario: e.scenario, options: e.options, env: e.env, turns: e.turns, counts: maps.Clone(e.counts), active: e.active, subagentScript: e.subagentScript,
-		unmet: &unmetToolResultExpectations{all: e.unmet.list()}, lastText: e.lastText, consecutiveNotices: e.consecutiveNotices,
+		scenario: e.scenario, options: e.options, env: e.env, promptCount: e.promptCount, matchCounts: maps.Clone(e.matchCounts), activeSequence: e.activeSequence, subagentScript: e.subagentScript,
+		unmetResults: &unmetToolResultExpectations{all: e.unmetResults.list()}, lastText: e.lastText, consecutiveNotices: e.consecutiveNotices,
 	}
-	if e.running != nil {
-		run := *e.running
+	if e.activeResponse != nil {
+		run := *e.activeResponse
 		h := *run.rule
 		h.scope = h.scope.Fork()
 		run.rule = &h
-		n.running = &run
+		n.activeResponse = &run
 	}
 	if e.subagentScript != nil {
 		h := *e.subagentScript
@@ -184,7 +184,7 @@ func (e *Engine) Fork() (independentCopy *Engine) {
 // Unplayed describes the next step of the last response that has not been played, and returns its position.
 // ok is false if no step remains, if no rule answered, or if a scripted failure ended the response.
 func (e *Engine) Unplayed(ctx context.Context) (text string, at diag.Position, ok bool) {
-	r := e.running
+	r := e.activeResponse
 	if r == nil || r.hasFailed || r.rule.failure != nil || r.rule.ref.Name == "" {
 		return "", diag.Position{}, false
 	}
@@ -196,7 +196,7 @@ func (e *Engine) Unplayed(ctx context.Context) (text string, at diag.Position, o
 		return r.rule.ref.Name + ": the message after the last results", at, true
 	}
 	if r.rule.response != nil && len(r.rule.response.Steps) > 0 && r.rule.rule >= 0 {
-		at = e.position(r.rule.rule, r.rule.turn, "response", "steps", r.nextStep)
+		at = e.positionOfRuleOrTurn(r.rule.rule, r.rule.turn, "response", "steps", r.nextStep)
 	}
 	return fmt.Sprintf("%s: step %d of %d", r.rule.ref.Name, r.nextStep+1, len(r.steps)), at, true
 }

@@ -29,8 +29,9 @@ type apiUnsupportedKeyChecker struct {
 	list diag.List
 }
 
-// warn adds a warning about the key at path. instead is its hint, which explains what claudeless serve does.
-func (l *apiUnsupportedKeyChecker) warn(path diag.Path, key, instead string) {
+// addUnsupportedKeyWarning adds a warning about the key at path. instead is its hint, which explains what claudeless
+// serve does.
+func (l *apiUnsupportedKeyChecker) addUnsupportedKeyWarning(path diag.Path, key, instead string) {
 	d := l.src.Index.DiagnosticAt(path, key)
 	d.Hint, d.Warning = instead, true
 	l.list = append(l.list, d)
@@ -73,12 +74,12 @@ func (l *apiUnsupportedKeyChecker) checkSteps(path diag.Path, steps []Step) {
 			l.warnOfUnsupportedKeysInCall(extendPath(at, "blocks", b), &s.Blocks[b].ToolCall)
 		}
 		if len(s.Frames) > 0 {
-			l.warn(extendPath(at, "frames"), "`frames` belong to the output of the CLI", "claudeless serve ignores them")
+			l.addUnsupportedKeyWarning(extendPath(at, "frames"), "`frames` belong to the output of the CLI", "claudeless serve ignores them")
 		}
 		calls := len(s.ToolCalls) > 0 || slices.ContainsFunc(s.Blocks, func(b Block) bool { return b.Type == BlockToolUse })
 		// A next step with a condition may be an alternative to this one.
 		if !calls && i+1 < len(steps) && steps[i+1].When == "" && s.StopReason == "" {
-			l.warn(at, "another step follows a step without tool calls", "clients send no request between the two steps, so claudeless serve sends them as one message")
+			l.addUnsupportedKeyWarning(at, "another step follows a step without tool calls", "clients send no request between the two steps, so claudeless serve sends them as one message")
 		}
 	}
 }
@@ -92,17 +93,17 @@ func (l *apiUnsupportedKeyChecker) checkCalls(path diag.Path, calls []ToolCall) 
 func (l *apiUnsupportedKeyChecker) warnOfUnsupportedKeysInCall(path diag.Path, scriptedCall *ToolCall) {
 	const runs = "the client runs the tool"
 	if scriptedCall.Result != nil {
-		l.warn(extendPath(path, "result"), "claudeless serve does not send the `result` of a call", runs+" and returns its own result")
+		l.addUnsupportedKeyWarning(extendPath(path, "result"), "claudeless serve does not send the `result` of a call", runs+" and returns its own result")
 	}
 	if scriptedCall.IsError {
-		l.warn(extendPath(path, "is_error"), "claudeless serve does not send `is_error` of a call", runs+" and returns its own result")
+		l.addUnsupportedKeyWarning(extendPath(path, "is_error"), "claudeless serve does not send `is_error` of a call", runs+" and returns its own result")
 	}
 	if scriptedCall.DelayMS > 0 {
-		l.warn(extendPath(path, "delay_ms"), "claudeless serve ignores `delay_ms` of a call", runs+" at once")
+		l.addUnsupportedKeyWarning(extendPath(path, "delay_ms"), "claudeless serve ignores `delay_ms` of a call", runs+" at once")
 	}
 	// A name without a server that does not begin with a capital letter is not that of a built-in tool.
 	if name := scriptedCall.Tool; name != "" && !strings.Contains(name, "/") && !strings.HasPrefix(name, "mcp__") && (name[0] < 'A' || name[0] > 'Z') {
-		l.warn(extendPath(path, "tool"), "clients usually offer an MCP tool only under its full name",
+		l.addUnsupportedKeyWarning(extendPath(path, "tool"), "clients usually offer an MCP tool only under its full name",
 			"write server/tool: claudeless serve then sends the full name (mcp__server__tool)")
 	}
 	if scriptedCall.Subagent != nil {
@@ -112,13 +113,13 @@ func (l *apiUnsupportedKeyChecker) warnOfUnsupportedKeysInCall(path diag.Path, s
 
 func (l *apiUnsupportedKeyChecker) checkFailure(path diag.Path, f *Failure) {
 	if f != nil && f.Type == FailCrash {
-		l.warn(extendPath(path, "failure"), "a `crash` ends the process of the CLI", "claudeless serve cannot end the CLI; instead, it closes the connection")
+		l.addUnsupportedKeyWarning(extendPath(path, "failure"), "a `crash` ends the process of the CLI", "claudeless serve cannot end the CLI; instead, it closes the connection")
 	}
 }
 
 func (l *apiUnsupportedKeyChecker) warnAboutIgnoredFault(path diag.Path, name string) {
 	if name != "" && name != "529-storm" && !IsStreamFault(name) {
-		l.warn(extendPath(path, "fault"), "the `fault` "+name+" changes the output of the CLI", "claudeless serve ignores it")
+		l.addUnsupportedKeyWarning(extendPath(path, "fault"), "the `fault` "+name+" changes the output of the CLI", "claudeless serve ignores it")
 	}
 }
 
@@ -138,7 +139,7 @@ func (l *apiUnsupportedKeyChecker) warnOfUnsupportedTopLevelKeys() {
 		{"session_id", "`session_id` is set by the CLI", client, l.s.SessionID != ""},
 	} {
 		if k.set {
-			l.warn(diag.Path{k.key}, k.what, k.instead)
+			l.addUnsupportedKeyWarning(diag.Path{k.key}, k.what, k.instead)
 		}
 	}
 }

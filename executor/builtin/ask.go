@@ -10,7 +10,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-type question struct {
+type askedQuestion struct {
 	Question    string           `json:"question"`
 	Options     []questionOption `json:"options"`
 	MultiSelect bool             `json:"multiSelect"`
@@ -72,7 +72,7 @@ type askUserQuestionOutput struct {
 // askUserQuestion returns the answers that a host added to the call or, if it added none, those of the scenario. A
 // question without an answer stays unanswered (observed with 2.1.329).
 func askUserQuestion(_ context.Context, a scriptedAnswers, in askUserQuestionInput) protocol.ToolResult {
-	questions, err := tool.Decode[[]question](in.Questions)
+	questions, err := tool.Decode[[]askedQuestion](in.Questions)
 	if err != nil {
 		return tool.Refuse("InputValidationError: AskUserQuestion failed due to the following issue:\n%v", err)
 	}
@@ -90,7 +90,7 @@ func askUserQuestion(_ context.Context, a scriptedAnswers, in askUserQuestionInp
 
 // modelText returns the text for the model: the user's reply (Response) or a list of the answers. If an answer is the
 // user's own text or has notes, the list ends with the advice to read the answers carefully.
-func (o askUserQuestionOutput) modelText(questions []question) string {
+func (o askUserQuestionOutput) modelText(questions []askedQuestion) string {
 	if o.Response != "" {
 		return "The user responded: " + o.Response
 	}
@@ -124,7 +124,7 @@ func (o askUserQuestionOutput) modelText(questions []question) string {
 
 // decodeAnswer decodes an answer, which is a string or a list of strings. text is the whole answer. parts are the
 // options that the user chose, or only text if the question allows only one option (observed with 2.1.330).
-func (q question) decodeAnswer(raw json.RawMessage) (text string, parts []string) {
+func (q askedQuestion) decodeAnswer(raw json.RawMessage) (text string, parts []string) {
 	switch {
 	case len(raw) == 0:
 	case json.Unmarshal(raw, &text) == nil:
@@ -140,7 +140,7 @@ func (q question) decodeAnswer(raw json.RawMessage) (text string, parts []string
 	return text, parts
 }
 
-func (q question) hasOptionForEveryLabel(labels []string) bool {
+func (q askedQuestion) hasOptionForEveryLabel(labels []string) bool {
 	return !slices.ContainsFunc(labels, func(label string) bool {
 		return !slices.ContainsFunc(q.Options, func(o questionOption) bool { return o.Label == label })
 	})

@@ -119,10 +119,10 @@ func New(o Options) (*Tools, error) {
 		finder:    files.NewFinder(files.FinderOptions{Paths: t.shell, Clock: o.Clock, Access: o.Access}),
 		commands:  bash.New(bash.Options{Shell: t.shell, Clock: o.Clock, Files: t.files, Tasks: o.Tasks, OutputDir: o.OutputDir, Snapshot: t.newRepositorySnapshotFunc(o)}),
 		worktrees: newWorktrees(o, t.shell),
-		cron:      &cronJobs{tasks: o.Tasks, clock: o.Clock, dir: o.CWD, pid: o.PID, session: t.shell.Getenv("CLAUDE_CODE_SESSION_ID")},
+		cron:      &cronJobs{tasks: o.Tasks, clock: o.Clock, projectDir: o.CWD, pid: o.PID, sessionID: t.shell.Getenv("CLAUDE_CODE_SESSION_ID")},
 		todos:     &todoList{},
-		tasks:     &checklist{hooks: o.Hooks},
-		planMode:  &planTools{modes: o.Modes, file: o.PlanFile},
+		tasks:     &checklist{taskHooks: o.Hooks},
+		planMode:  &planTools{modes: o.Modes, planFilePath: o.PlanFile},
 		skills:    o.Skills,
 		answers:   maps.Clone(o.Answers),
 	}
@@ -169,7 +169,7 @@ func (t *Tools) Precheck(ctx context.Context, call protocol.ToolUse) *protocol.T
 		return nil
 	}
 	call.Input, _ = b.ResolveAliases(call.Input)
-	if r := t.validate(b, call); r != nil {
+	if r := t.refuseDisallowedOrInvalid(b, call); r != nil {
 		return r
 	}
 	if b.Check == nil {
@@ -178,7 +178,7 @@ func (t *Tools) Precheck(ctx context.Context, call protocol.ToolUse) *protocol.T
 	return b.Check(files.WithCall(ctx, call), call.Input)
 }
 
-func (t *Tools) validate(b tool.Tool, call protocol.ToolUse) *protocol.ToolResult {
+func (t *Tools) refuseDisallowedOrInvalid(b tool.Tool, call protocol.ToolUse) *protocol.ToolResult {
 	if !t.allowed(b.Name) {
 		return new(protocol.UsageError(fmt.Sprintf("Error: No such tool available: %s. %[1]s is disabled for this session, in subagents as well as here.", call.Name)))
 	}
@@ -193,7 +193,7 @@ func (t *Tools) Execute(ctx context.Context, call protocol.ToolUse) (executor.Re
 	}
 	var note string
 	call.Input, note = b.ResolveAliases(call.Input)
-	if r := t.validate(b, call); r != nil {
+	if r := t.refuseDisallowedOrInvalid(b, call); r != nil {
 		return executor.ResultOf(*r), nil
 	}
 	if ctx.Err() != nil {

@@ -18,8 +18,8 @@ type Modes interface {
 }
 
 type planTools struct {
-	modes Modes         // nil means the mode does not change
-	file  func() string // returns the path of the plan file; nil or "" means no plan file
+	modes        Modes         // nil means the mode does not change
+	planFilePath func() string // returns the path of the plan file; nil or "" means no plan file
 }
 
 func (p *planTools) tools() []tool.Tool {
@@ -37,7 +37,7 @@ func enterPlanModeTool(p *planTools) tool.Tool {
 				Message string `json:"message"`
 			}{message}))
 			if p.modes == nil || p.modes.Mode() != protocol.ModePlan {
-				r.EventsBefore = p.switchMode(protocol.ModePlan)
+				r.EventsBefore = p.setModeAndReturnEvents(protocol.ModePlan)
 			}
 			return r
 		},
@@ -90,15 +90,15 @@ func (p *planTools) exitPlanMode(_ context.Context, call protocol.ToolUse) tool.
 		WasEdited bool    `json:"planWasEdited,omitempty"`
 	}{plan, false, path, edited}))
 	if p.modes != nil && p.modes.Mode() == protocol.ModePlan {
-		r.EventsBefore = p.switchMode(p.modes.ModeAfterPlan())
+		r.EventsBefore = p.setModeAndReturnEvents(p.modes.ModeAfterPlan())
 	}
 	return r
 }
 
 // currentPlan returns the plan (nil means none) and the path of the file for it ("" means no file).
 func (p *planTools) currentPlan() (plan *string, path string) {
-	if p.file != nil {
-		path = p.file()
+	if p.planFilePath != nil {
+		path = p.planFilePath()
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -123,7 +123,7 @@ func removePlanWrittenByModel(exitPlanModeCall protocol.ToolUse) (inputWithoutMo
 	}}.PreparedInput(exitPlanModeCall.Input)
 }
 
-func (p *planTools) switchMode(mode protocol.PermissionMode) []protocol.Event {
+func (p *planTools) setModeAndReturnEvents(mode protocol.PermissionMode) []protocol.Event {
 	if p.modes == nil || p.modes.SetMode(mode) != nil {
 		return nil
 	}

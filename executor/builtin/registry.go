@@ -18,7 +18,7 @@ type toolStates struct {
 	files     *files.SeenFileTracker
 	finder    *files.Finder
 	commands  *bash.Commands
-	worktrees *worktrees
+	worktrees *worktreeSwitcher
 	cron      *cronJobs
 	todos     *todoList
 	tasks     *checklist

@@ -22,11 +22,11 @@ const maxCronJobs = 50
 
 // cronJobs stores the scheduled prompts of a session. They can be listed and deleted, but they never run.
 type cronJobs struct {
-	tasks   *task.Set // stores the prompts that are not durable; nil means that the session has no background tasks
-	clock   tool.Clock
-	dir     string // project directory; it contains the file of durable jobs
-	session string // session id; empty means unknown
-	pid     int    // process id of the session; 0 means unknown
+	tasks      *task.Set // stores the prompts that are not durable; nil means that the session has no background tasks
+	clock      tool.Clock
+	projectDir string // project directory; it contains the file of durable jobs
+	sessionID  string // session id; empty means unknown
+	pid        int    // process id of the session; 0 means unknown
 }
 
 type cronInput struct {
@@ -83,7 +83,7 @@ func cronCreate(_ context.Context, s *cronJobs, in cronInput) protocol.ToolResul
 	case s.tasks == nil:
 		return tool.FailWithoutResult("CronCreate", "cannot schedule prompts in this session")
 	}
-	j := cronJob{Job: s.tasks.NewJob(c, in.Prompt), durable: in.Durable}
+	j := cronJob{Job: s.tasks.NewJob(c, in.Prompt), isDurable: in.Durable}
 	j.Recurring = in.Recurring == nil || *in.Recurring
 	kept, lasts := "Session-only (not written to disk, dies when Claude exits)", "It will fire once then auto-delete."
 	kind := "one-shot task"
@@ -92,7 +92,7 @@ func cronCreate(_ context.Context, s *cronJobs, in cronInput) protocol.ToolResul
 	}
 	if in.Durable {
 		kept = "Persisted to .claude/scheduled_tasks.json"
-		if err := s.writeDurableJobs(append(s.durableJobs(), j)); err != nil {
+		if err := s.writeDurableJobs(append(s.readDurableJobs(), j)); err != nil {
 			return tool.Fail("%v", err)
 		}
 	} else {
@@ -143,11 +143,11 @@ func cronList(_ context.Context, s *cronJobs, _ struct{}) protocol.ToolResult {
 		if j.Recurring {
 			kind = "recurring"
 		}
-		if !j.durable {
+		if !j.isDurable {
 			kept, l.Durable = " [session-only]", new(bool)
 		}
 		out.Jobs = append(out.Jobs, l)
-		lines = append(lines, fmt.Sprintf("%s — %s (%s)%s, next run %s: %s", j.ID, l.Human, kind, kept, j.nextRunText(), promptSummary(j.Prompt)))
+		lines = append(lines, fmt.Sprintf("%s — %s (%s)%s, next run %s: %s", j.ID, l.Human, kind, kept, j.nextRunText(), firstLineOfPrompt(j.Prompt)))
 	}
 	if len(lines) == 0 {
 		return tool.Text("No scheduled jobs.", out)
@@ -155,8 +155,8 @@ func cronList(_ context.Context, s *cronJobs, _ struct{}) protocol.ToolResult {
 	return tool.Text(strings.Join(lines, "\n"), out)
 }
 
-// promptSummary returns the first line of a prompt, truncated to 80 UTF-16 units.
-func promptSummary(prompt string) string {
+// firstLineOfPrompt returns the first line of a prompt, truncated to 80 UTF-16 units.
+func firstLineOfPrompt(prompt string) string {
 	const most = 80
 	line, _, more := strings.Cut(prompt, "\n")
 	units := utf16.Encode([]rune(line))
@@ -189,7 +189,7 @@ func cronDelete(_ context.Context, s *cronJobs, in struct{ ID string }) protocol
 	if s.tasks != nil {
 		gone = s.tasks.Unschedule(func(j task.Job) bool { return j.ID == in.ID })
 	}
-	durable := s.durableJobs()
+	durable := s.readDurableJobs()
 	if left := slices.DeleteFunc(slices.Clone(durable), func(j cronJob) bool { return j.ID == in.ID }); len(left) < len(durable) {
 		gone++
 		if err := s.writeDurableJobs(left); err != nil {
@@ -206,8 +206,8 @@ func cronDelete(_ context.Context, s *cronJobs, in struct{ ID string }) protocol
 
 type cronJob struct {
 	task.Job
-	durable bool
-	stored  json.RawMessage // the job's JSON in the file of durable jobs; nil means that the file does not contain the job yet
+	isDurable  bool
+	storedJSON json.RawMessage // the job's JSON in the file of durable jobs; nil means that the file does not contain the job yet
 }
 
 func (j cronJob) nextRunText() string {
@@ -215,7 +215,7 @@ func (j cronJob) nextRunText() string {
 }
 
 func (s *cronJobs) allJobs() []cronJob {
-	all := s.durableJobs()
+	all := s.readDurableJobs()
 	if s.tasks != nil {
 		for _, j := range s.tasks.Scheduled() {
 			all = append(all, cronJob{Job: j})
@@ -241,13 +241,13 @@ type durableJobFile struct {
 	Tasks []json.RawMessage `json:"tasks"`
 }
 
-func (s *cronJobs) durablePath() string {
-	return filepath.Join(s.dir, ".claude", "scheduled_tasks.json")
+func (s *cronJobs) durableJobsFilePath() string {
+	return filepath.Join(s.projectDir, ".claude", "scheduled_tasks.json")
 }
 
-func (s *cronJobs) durableJobs() []cronJob {
+func (s *cronJobs) readDurableJobs() []cronJob {
 	var file durableJobFile
-	if data, err := os.ReadFile(s.durablePath()); err != nil || json.Unmarshal(data, &file) != nil {
+	if data, err := os.ReadFile(s.durableJobsFilePath()); err != nil || json.Unmarshal(data, &file) != nil {
 		return nil
 	}
 	var list []cronJob
@@ -260,7 +260,7 @@ func (s *cronJobs) durableJobs() []cronJob {
 		if !ok {
 			continue
 		}
-		list = append(list, cronJob{durable: true, stored: raw, Job: task.Job{
+		list = append(list, cronJob{isDurable: true, storedJSON: raw, Job: task.Job{
 			ID: kept.ID, Cron: c, Prompt: kept.Prompt, Recurring: kept.Recurring, Created: time.UnixMilli(kept.Created).In(s.clock.Now().Location()),
 		}})
 	}
@@ -270,17 +270,17 @@ func (s *cronJobs) durableJobs() []cronJob {
 func (s *cronJobs) writeDurableJobs(list []cronJob) error {
 	file := durableJobFile{Tasks: []json.RawMessage{}}
 	for _, j := range list {
-		if j.stored == nil {
+		if j.storedJSON == nil {
 			raw, err := protocol.Marshal(storedCronJob{
 				ID: j.ID, Cron: j.Cron.Expression(), Prompt: j.Prompt, Created: j.Created.UnixMilli(), Recurring: j.Recurring,
-				MaxAge: maxJobAgeMS(j.Recurring), Session: s.session, PID: s.pid, Project: s.dir, SignIn: "none",
+				MaxAge: maxJobAgeMS(j.Recurring), Session: s.sessionID, PID: s.pid, Project: s.projectDir, SignIn: "none",
 			})
 			if err != nil {
 				return err
 			}
-			j.stored = raw
+			j.storedJSON = raw
 		}
-		file.Tasks = append(file.Tasks, j.stored)
+		file.Tasks = append(file.Tasks, j.storedJSON)
 	}
 	var data bytes.Buffer
 	enc := json.NewEncoder(&data)
@@ -289,7 +289,7 @@ func (s *cronJobs) writeDurableJobs(list []cronJob) error {
 	if err := enc.Encode(file); err != nil {
 		return err
 	}
-	path := s.durablePath()
+	path := s.durableJobsFilePath()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
@@ -351,7 +351,7 @@ func scheduleWakeup(_ context.Context, s *cronJobs, in wakeupInput) protocol.Too
 		clamped = fmt.Sprintf(" (clamped to %.0fs from your requested value)", delay)
 	}
 	now := s.clock.Now()
-	at := wakeupTime(now, time.Duration(delay)*time.Second)
+	at := roundedUpWakeupTime(now, time.Duration(delay)*time.Second)
 	s.tasks.Unschedule(isWakeup)
 	c, _ := task.ParseCron(fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour())) // the expression contains a time of day, so it is always valid
 	j := s.tasks.NewJob(c, *in.Prompt)
@@ -363,9 +363,9 @@ func scheduleWakeup(_ context.Context, s *cronJobs, in wakeupInput) protocol.Too
 		wakeupOutput{At: at.UnixMilli(), Delay: int(delay), Clamped: clamped != ""})
 }
 
-// wakeupTime returns now plus delay, rounded up to a full minute. It rounds down if the result would otherwise be more
+// roundedUpWakeupTime returns now plus delay, rounded up to a full minute. It rounds down if the result would otherwise be more
 // than maxWakeupDelay after now.
-func wakeupTime(now time.Time, delay time.Duration) time.Time {
+func roundedUpWakeupTime(now time.Time, delay time.Duration) time.Time {
 	at := now.Add(delay)
 	full := at.Truncate(time.Minute)
 	if next := full.Add(time.Minute); full.Before(at) && !next.After(now.Add(maxWakeupDelay)) {

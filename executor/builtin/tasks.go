@@ -24,7 +24,7 @@ type checklistTask struct {
 
 	activeForm string
 	metadata   map[string]json.RawMessage
-	deleted    bool
+	isDeleted  bool
 }
 
 // Hooks runs user code around the tools.
@@ -38,7 +38,7 @@ type Hooks interface {
 
 // checklist is the task list of the model. It is unrelated to background tasks.
 type checklist struct {
-	hooks Hooks // nil means none
+	taskHooks Hooks // nil means none
 
 	mu    sync.Mutex
 	tasks []*checklistTask
@@ -47,7 +47,7 @@ type checklist struct {
 // findTask returns the task with this id, or nil. l.mu must be locked.
 func (l *checklist) findTask(id string) *checklistTask {
 	for _, k := range l.tasks {
-		if k.ID == id && !k.deleted {
+		if k.ID == id && !k.isDeleted {
 			return k
 		}
 	}
@@ -99,10 +99,10 @@ func taskCreate(ctx context.Context, l *checklist, in taskCreateInput) tool.Resu
 	}
 	l.tasks = append(l.tasks, k)
 	l.mu.Unlock()
-	feedback, shown := l.runTaskHooks(ctx, protocol.TaskCreatedHook{HookTask: k.hookTask()})
+	feedback, shown := l.runTaskHooks(ctx, protocol.TaskCreatedHook{HookTask: k.taskForHooks()})
 	if feedback != "" {
 		l.mu.Lock()
-		k.deleted = true
+		k.isDeleted = true
 		l.mu.Unlock()
 		r := tool.ResultWithoutEvents(tool.Fail("%s", strings.TrimSpace(feedback)))
 		r.EventsBefore = shown
@@ -120,15 +120,15 @@ func taskCreate(ctx context.Context, l *checklist, in taskCreateInput) tool.Resu
 	return r
 }
 
-func (k *checklistTask) hookTask() protocol.HookTask {
+func (k *checklistTask) taskForHooks() protocol.HookTask {
 	return protocol.HookTask{TaskID: k.ID, TaskSubject: k.Subject, TaskDescription: k.Description}
 }
 
 func (l *checklist) runTaskHooks(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event) {
-	if l.hooks == nil {
+	if l.taskHooks == nil {
 		return "", nil
 	}
-	return l.hooks.RunHooks(ctx, in)
+	return l.taskHooks.RunHooks(ctx, in)
 }
 
 func taskGetTool(l *checklist) tool.Tool {
@@ -180,7 +180,7 @@ func taskList(_ context.Context, l *checklist, _ struct{}) protocol.ToolResult {
 	}{[]line{}}
 	var lines []string
 	for _, k := range l.tasks {
-		if k.deleted {
+		if k.isDeleted {
 			continue
 		}
 		blocked := slices.DeleteFunc(slices.Clone(k.BlockedBy), func(id string) bool {
@@ -270,7 +270,7 @@ func (l *checklist) runCompletedHooks(ctx context.Context, in taskUpdateInput) (
 		l.mu.Unlock()
 		return "", nil
 	}
-	hookTask := k.hookTask()
+	hookTask := k.taskForHooks()
 	l.mu.Unlock()
 	return l.runTaskHooks(ctx, protocol.TaskCompletedHook{HookTask: hookTask})
 }
@@ -292,7 +292,7 @@ func (l *checklist) updateTask(in taskUpdateInput) protocol.ToolResult {
 	}
 	status := k.Status
 	if in.Status != nil && *in.Status == "deleted" { // a deletion ignores all other fields of the call
-		k.Status, k.deleted = *in.Status, true
+		k.Status, k.isDeleted = *in.Status, true
 		out.Success, out.UpdatedFields, out.StatusChange = true, []string{k.Status}, &taskStatusChange{status, k.Status}
 		return tool.Text("Updated task #"+k.ID+" "+k.Status, out)
 	}
@@ -354,7 +354,7 @@ func (k *checklistTask) mergeMetadata(keys map[string]json.RawMessage) {
 	}
 }
 
-type todo struct {
+type todoItem struct {
 	Content    string `json:"content"`
 	Status     string `json:"status"`
 	ActiveForm string `json:"activeForm"`
@@ -362,7 +362,7 @@ type todo struct {
 
 type todoList struct {
 	mu    sync.Mutex
-	todos []todo
+	todos []todoItem
 }
 
 func (l *todoList) tools() []tool.Tool { return []tool.Tool{todoWriteTool(l)} }
@@ -380,15 +380,15 @@ func todoWriteTool(l *todoList) tool.Tool {
 	}
 }
 
-func todoWrite(_ context.Context, l *todoList, in struct{ Todos []todo }) protocol.ToolResult {
+func todoWrite(_ context.Context, l *todoList, in struct{ Todos []todoItem }) protocol.ToolResult {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	out := struct {
-		OldTodos []todo `json:"oldTodos"`
-		NewTodos []todo `json:"newTodos"`
+		OldTodos []todoItem `json:"oldTodos"`
+		NewTodos []todoItem `json:"newTodos"`
 	}{tool.NonNil(l.todos), tool.NonNil(in.Todos)}
 	l.todos = slices.Clone(in.Todos)
-	if !slices.ContainsFunc(l.todos, func(d todo) bool { return d.Status != "completed" }) {
+	if !slices.ContainsFunc(l.todos, func(d todoItem) bool { return d.Status != "completed" }) {
 		l.todos = nil // a list whose tasks are all completed is cleared
 	}
 	return tool.Text("Todos have been modified successfully. Ensure that you continue to use the todo list to track your progress. "+

@@ -24,15 +24,15 @@ type worktree struct {
 	belongsToAgent bool // the worktree belongs to a sub-agent, not to the session
 }
 
-// worktrees moves the session into a git worktree and back.
-type worktrees struct {
+// worktreeSwitcher moves the session into a git worktree and back.
+type worktreeSwitcher struct {
 	shell *tool.Shell
 	git   gitworktree.Git
 	clock tool.Clock // provides ids, from which random names are made
 	dir   string     // initial directory of the session
 
-	mu   sync.Mutex
-	tree *worktree // worktree in which the session works; nil means none
+	mu          sync.Mutex
+	currentTree *worktree // worktree in which the session works; nil means none
 }
 
 // Worktree is a git worktree in which a session or a sub-agent works from the start.
@@ -42,26 +42,26 @@ type Worktree struct {
 	BelongsToAgent bool   // the worktree belongs to a sub-agent, not to the session
 }
 
-func newWorktrees(o Options, sh *tool.Shell) *worktrees {
-	s := &worktrees{shell: sh, git: gitworktree.Git{Environ: o.Environ}, clock: o.Clock, dir: o.CWD}
+func newWorktrees(o Options, sh *tool.Shell) *worktreeSwitcher {
+	s := &worktreeSwitcher{shell: sh, git: gitworktree.Git{Environ: o.Environ}, clock: o.Clock, dir: o.CWD}
 	if w := o.Worktree; w != nil {
-		s.tree, s.dir = &worktree{Worktree: w.Worktree, previousDir: w.PreviousDir, isOwned: !w.Resumed, belongsToAgent: w.BelongsToAgent}, w.PreviousDir
+		s.currentTree, s.dir = &worktree{Worktree: w.Worktree, previousDir: w.PreviousDir, isOwned: !w.Resumed, belongsToAgent: w.BelongsToAgent}, w.PreviousDir
 	}
 	return s
 }
 
-func (s *worktrees) currentWorktree() (worktree, bool) {
+func (s *worktreeSwitcher) currentWorktree() (worktree, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.tree == nil {
+	if s.currentTree == nil {
 		return worktree{}, false
 	}
-	return *s.tree, true
+	return *s.currentTree, true
 }
 
 // refusePathInRepositoryOutsideWorktree refuses a path that is in the repository but not in the session's worktree. Nil means
 // allowed.
-func (s *worktrees) refusePathInRepositoryOutsideWorktree(path string) (refusal *protocol.ToolResult) {
+func (s *worktreeSwitcher) refusePathInRepositoryOutsideWorktree(path string) (refusal *protocol.ToolResult) {
 	w, inside := s.currentWorktree()
 	if !inside || gitworktree.IsInside(w.Path, path) || !gitworktree.IsInside(w.Top, path) {
 		return nil
@@ -74,7 +74,7 @@ func (s *worktrees) refusePathInRepositoryOutsideWorktree(path string) (refusal 
 }
 
 // restrictFileWritesToWorktree makes tools with the key file_path refuse files of the repository outside of the worktree.
-func (s *worktrees) restrictFileWritesToWorktree(tools []tool.Tool) []tool.Tool {
+func (s *worktreeSwitcher) restrictFileWritesToWorktree(tools []tool.Tool) []tool.Tool {
 	for i, t := range tools {
 		if row := claudecode.ToolNamed(t.Name); row.Class == claudecode.ToolClassWrite && row.Subject == "file_path" {
 			tools[i] = s.addWorktreePathCheck(t)
@@ -83,7 +83,7 @@ func (s *worktrees) restrictFileWritesToWorktree(tools []tool.Tool) []tool.Tool 
 	return tools
 }
 
-func (s *worktrees) addWorktreePathCheck(fileTool tool.Tool) (toolWithPathCheck tool.Tool) {
+func (s *worktreeSwitcher) addWorktreePathCheck(fileTool tool.Tool) (toolWithPathCheck tool.Tool) {
 	check := fileTool.Check
 	fileTool.Check = func(ctx context.Context, raw json.RawMessage) *protocol.ToolResult {
 		in, err := tool.Decode[struct {
@@ -99,11 +99,11 @@ func (s *worktrees) addWorktreePathCheck(fileTool tool.Tool) (toolWithPathCheck 
 	return fileTool
 }
 
-func (s *worktrees) setWorktree(w worktree) {
+func (s *worktreeSwitcher) setWorktree(w worktree) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shell.SetDirs(w.Path, w.Path)
-	s.tree = &w
+	s.currentTree = &w
 }
 
 type enterWorktreeInput struct {
@@ -111,16 +111,16 @@ type enterWorktreeInput struct {
 	Path *string `json:"path"`
 }
 
-func (s *worktrees) tools() []tool.Tool {
+func (s *worktreeSwitcher) tools() []tool.Tool {
 	return []tool.Tool{enterWorktreeTool(s), exitWorktreeTool(s)}
 }
 
-func enterWorktreeTool(s *worktrees) tool.Tool {
+func enterWorktreeTool(s *worktreeSwitcher) tool.Tool {
 	return tool.Tool{
 		Name:        "EnterWorktree",
 		Description: "Moves the session into a new or existing git worktree.",
 		Input:       tool.Object(tool.Optional("name", tool.String("Name of the new worktree")), tool.Optional("path", tool.String("Path of an existing worktree"))),
-		Check: tool.TypedCheck(s, func(_ context.Context, s *worktrees, in enterWorktreeInput) *protocol.ToolResult {
+		Check: tool.TypedCheck(s, func(_ context.Context, s *worktreeSwitcher, in enterWorktreeInput) *protocol.ToolResult {
 			if r := tool.InvalidInput("EnterWorktree", in.issues()); r != nil {
 				return r
 			}
@@ -146,7 +146,7 @@ func (in enterWorktreeInput) issues() []tool.Issue {
 	return nil
 }
 
-func enterWorktree(ctx context.Context, s *worktrees, in enterWorktreeInput) protocol.ToolResult {
+func enterWorktree(ctx context.Context, s *worktreeSwitcher, in enterWorktreeInput) protocol.ToolResult {
 	top, err := s.git.MainTop(ctx, s.shell.Dir())
 	now, inside := s.currentWorktree()
 	if inside {
@@ -201,7 +201,7 @@ func (w worktree) String() (quotedPathAndBranch string) {
 
 // createWorktree creates the worktree with this name, or opens it if it exists, and stores it in w. messageStart is
 // the beginning of the text for the model: "Created worktree at" or "Resumed worktree at".
-func (s *worktrees) createWorktree(ctx context.Context, w *worktree, name string) (messageStart string, refusal *protocol.ToolResult) {
+func (s *worktreeSwitcher) createWorktree(ctx context.Context, w *worktree, name string) (messageStart string, refusal *protocol.ToolResult) {
 	made, err := s.git.Add(ctx, gitworktree.Options{Top: w.Top, Name: name, Lock: "claude session " + strings.ReplaceAll(name, "/", "+")})
 	if err != nil {
 		return "", new(tool.Fail("%v", err))
@@ -215,7 +215,7 @@ func (s *worktrees) createWorktree(ctx context.Context, w *worktree, name string
 
 // fillFromExistingWorktree stores the path and branch of the existing worktree at existingPath in destination. If the
 // worktree cannot be entered, it returns a refusal.
-func (s *worktrees) fillFromExistingWorktree(ctx context.Context, destination *worktree, existingPath string) (refusal *protocol.ToolResult) {
+func (s *worktreeSwitcher) fillFromExistingWorktree(ctx context.Context, destination *worktree, existingPath string) (refusal *protocol.ToolResult) {
 	no := func(format string, args ...any) *protocol.ToolResult {
 		return new(tool.Fail("Cannot enter worktree: "+format, args...))
 	}
@@ -252,7 +252,7 @@ type exitWorktreeInput struct {
 	Discard bool   `json:"discard_changes"`
 }
 
-func exitWorktreeTool(s *worktrees) tool.Tool {
+func exitWorktreeTool(s *worktreeSwitcher) tool.Tool {
 	return tool.Tool{
 		Name:        "ExitWorktree",
 		Description: "Moves the session back to where it was before EnterWorktree.",
@@ -260,7 +260,7 @@ func exitWorktreeTool(s *worktrees) tool.Tool {
 			tool.Required("action", tool.String("Whether to keep or to remove the worktree", "keep", "remove")),
 			tool.Optional("discard_changes", tool.Boolean("Remove the worktree even if changes or commits are lost")),
 		),
-		Check: tool.TypedCheck(s, func(ctx context.Context, s *worktrees, in exitWorktreeInput) *protocol.ToolResult {
+		Check: tool.TypedCheck(s, func(ctx context.Context, s *worktreeSwitcher, in exitWorktreeInput) *protocol.ToolResult {
 			_, _, refusal := s.worktreeToLeave(ctx, in)
 			return refusal
 		}),
@@ -269,7 +269,7 @@ func exitWorktreeTool(s *worktrees) tool.Tool {
 }
 
 // worktreeToLeave returns the current worktree and its unsaved work, or a refusal if the session cannot leave it.
-func (s *worktrees) worktreeToLeave(ctx context.Context, in exitWorktreeInput) (worktree, gitworktree.UnsavedWork, *protocol.ToolResult) {
+func (s *worktreeSwitcher) worktreeToLeave(ctx context.Context, in exitWorktreeInput) (worktree, gitworktree.UnsavedWork, *protocol.ToolResult) {
 	w, inside := s.currentWorktree()
 	no := func(format string, args ...any) (worktree, gitworktree.UnsavedWork, *protocol.ToolResult) {
 		return w, gitworktree.UnsavedWork{}, new(tool.Refuse(format, args...))
@@ -288,17 +288,17 @@ func (s *worktrees) worktreeToLeave(ctx context.Context, in exitWorktreeInput) (
 	}
 	u := s.git.UnsavedWork(ctx, w.Worktree)
 	if u != (gitworktree.UnsavedWork{}) && !in.Discard {
-		commits := countOrEmpty(u.Commits, "commit")
+		commits := countWithNounUnlessZero(u.Commits, "commit")
 		if commits != "" {
 			commits += " on “" + w.Branch + "”"
 		}
 		return no("Worktree has %s. Removing will discard this work permanently. Confirm with the user, then re-invoke with discard_changes: true — "+
-			"or use action: \"keep\" to preserve the worktree.", joinNonEmpty(countOrEmpty(u.Files, "uncommitted file"), commits))
+			"or use action: \"keep\" to preserve the worktree.", joinNonEmptyWithAnd(countWithNounUnlessZero(u.Files, "uncommitted file"), commits))
 	}
 	return w, u, nil
 }
 
-func countOrEmpty(n int, noun string) string {
+func countWithNounUnlessZero(n int, noun string) string {
 	switch n {
 	case 0:
 		return ""
@@ -308,7 +308,7 @@ func countOrEmpty(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-func joinNonEmpty(a, b string) string {
+func joinNonEmptyWithAnd(a, b string) string {
 	if a != "" && b != "" {
 		return a + " and " + b
 	}
@@ -327,7 +327,7 @@ type exitWorktreeOutput struct {
 	Message  string `json:"message"`
 }
 
-func exitWorktree(ctx context.Context, s *worktrees, in exitWorktreeInput) protocol.ToolResult {
+func exitWorktree(ctx context.Context, s *worktreeSwitcher, in exitWorktreeInput) protocol.ToolResult {
 	w, lost, refusal := s.worktreeToLeave(ctx, in)
 	if refusal != nil {
 		return *refusal
@@ -342,7 +342,7 @@ func exitWorktree(ctx context.Context, s *worktrees, in exitWorktreeInput) proto
 		}
 		out.Files, out.Commits = &lost.Files, &lost.Commits
 		out.Message = "Exited and removed worktree at “" + w.Path + "”."
-		if what := joinNonEmpty(countOrEmpty(lost.Commits, "commit"), countOrEmpty(lost.Files, "uncommitted file")); what != "" {
+		if what := joinNonEmptyWithAnd(countWithNounUnlessZero(lost.Commits, "commit"), countWithNounUnlessZero(lost.Files, "uncommitted file")); what != "" {
 			out.Message += " Discarded " + what + "."
 		}
 	} else {
@@ -355,6 +355,6 @@ func exitWorktree(ctx context.Context, s *worktrees, in exitWorktreeInput) proto
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shell.SetDirs(s.dir, out.Restored)
-	s.tree = nil
+	s.currentTree = nil
 	return tool.Text(out.Message, out)
 }

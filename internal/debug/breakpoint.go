@@ -73,7 +73,7 @@ type Breakpoint struct {
 	ConditionError string
 }
 
-type breakpoint struct {
+type compiledBreakpoint struct {
 	Breakpoint
 	glob *match.Pattern // nil means that Name is not a pattern
 	when *eval.Program  // nil means always
@@ -81,10 +81,10 @@ type breakpoint struct {
 
 type breakpointSet struct {
 	*hubState
-	tools       *registry
-	breakpoints []*breakpoint
-	rules       []*rule // checked before all breakpoints
-	behavior    StopBehavior
+	functions       *functionRegistry
+	breakpoints     []*compiledBreakpoint
+	rules           []*compiledRule // checked before all breakpoints
+	defaultBehavior StopBehavior
 }
 
 // BreakpointSettings lists the settings that SetBreakpoint changes. A nil field keeps its value. A new breakpoint starts
@@ -96,20 +96,20 @@ type BreakpointSettings struct {
 
 // SetBreakpoint adds or changes the breakpoint with this name. If a value is invalid, it changes nothing.
 func (p *breakpointSet) SetBreakpoint(c BreakpointSettings) error {
-	_, err := p.applyChange(c, false)
+	_, err := p.addOrChangeBreakpoint(c, false)
 	return err
 }
 
 // ChangeBreakpoint changes an existing breakpoint and returns its new state. An unknown name is an error.
 func (p *breakpointSet) ChangeBreakpoint(c BreakpointSettings) (Breakpoint, error) {
-	return p.applyChange(c, true)
+	return p.addOrChangeBreakpoint(c, true)
 }
 
-func (p *breakpointSet) applyChange(c BreakpointSettings, mustExist bool) (changed Breakpoint, err error) {
+func (p *breakpointSet) addOrChangeBreakpoint(c BreakpointSettings, mustExist bool) (changed Breakpoint, err error) {
 	if c.Name == "" {
 		return changed, NewError(CodeMissingParameter, "function_name required", "parameter", "function_name")
 	}
-	n := breakpoint{Breakpoint: Breakpoint{Name: c.Name, Before: BehaviorUseHubDefault, After: BehaviorUseHubDefault}}
+	n := compiledBreakpoint{Breakpoint: Breakpoint{Name: c.Name, Before: BehaviorUseHubDefault, After: BehaviorUseHubDefault}}
 	if n.glob, err = parseGlob(c.Name); err != nil && !mustExist {
 		return changed, err
 	}
@@ -125,7 +125,7 @@ func (p *breakpointSet) applyChange(c BreakpointSettings, mustExist bool) (chang
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	old := p.breakpoint(c.Name)
+	old := p.findBreakpoint(c.Name)
 	if mustExist && old == nil {
 		return changed, NewError(CodeBreakpointNotFound, "", "function_name", c.Name)
 	}
@@ -152,7 +152,7 @@ func (p *breakpointSet) applyChange(c BreakpointSettings, mustExist bool) (chang
 			old.When, old.when, old.ConditionError = n.When, n.when, ""
 		}
 	}
-	p.publish(Event{Kind: EventConfigurationChanged, Topic: TopicBreakpoints})
+	p.publishLocked(Event{Kind: EventConfigurationChanged, Topic: TopicBreakpoints})
 	return old.Breakpoint, nil
 }
 
@@ -184,9 +184,9 @@ func (p *breakpointSet) RemoveBreakpoint(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := len(p.breakpoints)
-	p.breakpoints = slices.DeleteFunc(p.breakpoints, func(b *breakpoint) bool { return b.Name == name })
+	p.breakpoints = slices.DeleteFunc(p.breakpoints, func(b *compiledBreakpoint) bool { return b.Name == name })
 	if len(p.breakpoints) != n {
-		p.publish(Event{Kind: EventConfigurationChanged, Topic: TopicBreakpoints})
+		p.publishLocked(Event{Kind: EventConfigurationChanged, Topic: TopicBreakpoints})
 	}
 }
 
@@ -203,17 +203,17 @@ func (p *breakpointSet) SetReplacementToolOfBreakpoint(breakpointName, replaceme
 		replacementTool = ""
 	}
 	if replacementTool != "" {
-		if a, b := p.tools.functions[p.tools.canonicalNameOfToolSpelling(breakpointName)].Signature, p.tools.functions[p.tools.canonicalNameOfToolSpelling(replacementTool)].Signature; a == "" || a != b {
+		if a, b := p.functions.functions[p.functions.canonicalNameOfToolSpelling(breakpointName)].Signature, p.functions.functions[p.functions.canonicalNameOfToolSpelling(replacementTool)].Signature; a == "" || a != b {
 			return NewError(CodeReplacementSchemaMismatch, "the replacement tool must have the same schema",
 				"function_name", breakpointName, "replacement_function", replacementTool)
 		}
 	}
-	b := p.breakpoint(breakpointName)
+	b := p.findBreakpoint(breakpointName)
 	if b == nil {
 		return NewError(CodeBreakpointNotFound, "", "function_name", breakpointName)
 	}
 	b.Replacement = replacementTool
-	p.publish(Event{Kind: EventConfigurationChanged, Topic: TopicBreakpoints})
+	p.publishLocked(Event{Kind: EventConfigurationChanged, Topic: TopicBreakpoints})
 	return nil
 }
 
@@ -260,7 +260,7 @@ func (p *breakpointSet) BreakpointLists() BreakpointLists {
 func (p *breakpointSet) Default() StopBehavior {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.behavior
+	return p.defaultBehavior
 }
 
 // SetDefault changes the behaviour that BehaviorUseHubDefault selects and returns it.
@@ -271,12 +271,12 @@ func (p *breakpointSet) SetDefault(word string) (StopBehavior, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.behavior = b
-	p.publish(Event{Kind: EventConfigurationChanged, Topic: TopicBehavior})
+	p.defaultBehavior = b
+	p.publishLocked(Event{Kind: EventConfigurationChanged, Topic: TopicBehavior})
 	return b, nil
 }
 
-func (p *breakpointSet) breakpoint(name string) *breakpoint {
+func (p *breakpointSet) findBreakpoint(name string) *compiledBreakpoint {
 	for _, b := range p.breakpoints {
 		if b.Name == name {
 			return b
@@ -285,17 +285,17 @@ func (p *breakpointSet) breakpoint(name string) *breakpoint {
 	return nil
 }
 
-// breakpointsFor lists the breakpoints that match a tool: first those with its canonical name, then those with
+// breakpointsForTool lists the breakpoints that match a tool: first those with its canonical name, then those with
 // "server/tool", then patterns. p.mu must be held.
-func (p *breakpointSet) breakpointsFor(tool string) []*breakpoint {
+func (p *breakpointSet) breakpointsForTool(tool string) []*compiledBreakpoint {
 	if len(p.breakpoints) == 0 {
 		return nil
 	}
-	alias := p.tools.functions[tool].Alias
-	var exact, aliased, globs []*breakpoint
+	alias := p.functions.functions[tool].Alias
+	var exact, aliased, globs []*compiledBreakpoint
 	for _, b := range p.breakpoints {
 		switch {
-		case !p.nameMatches(b.Name, b.glob, tool, alias):
+		case !p.nameOrGlobMatchesTool(b.Name, b.glob, tool, alias):
 		case b.Name == tool:
 			exact = append(exact, b)
 		case b.glob == nil:
@@ -307,10 +307,10 @@ func (p *breakpointSet) breakpointsFor(tool string) []*breakpoint {
 	return slices.Concat(exact, aliased, globs)
 }
 
-// nameMatches reports whether a name or a pattern matches a tool; p.mu must be held.
-func (p *breakpointSet) nameMatches(name string, glob *match.Pattern, tool, alias string) bool {
+// nameOrGlobMatchesTool reports whether a name or a pattern matches a tool; p.mu must be held.
+func (p *breakpointSet) nameOrGlobMatchesTool(name string, glob *match.Pattern, tool, alias string) bool {
 	if glob == nil {
-		return name == tool || p.tools.canonicalNameOfToolSpelling(name) == tool
+		return name == tool || p.functions.canonicalNameOfToolSpelling(name) == tool
 	}
 	return name == tool || globMatchesToolName(glob, tool) || alias != "" && globMatchesToolName(glob, alias)
 }
@@ -321,7 +321,7 @@ func globMatchesToolName(nonNilGlob *match.Pattern, toolNameOrAlias string) bool
 }
 
 // stopsCallInPhase reports whether b stops a call in a phase. hubDefault applies if b has BehaviorUseHubDefault for the phase.
-func (b *breakpoint) stopsCallInPhase(phase Phase, hasCallFailed bool, hubDefault StopBehavior) bool {
+func (b *compiledBreakpoint) stopsCallInPhase(phase Phase, hasCallFailed bool, hubDefault StopBehavior) bool {
 	own := b.Before
 	if phase == PhaseAfterCall {
 		own = b.After
@@ -348,7 +348,7 @@ type Rule struct {
 	ConditionError string
 }
 
-type rule struct {
+type compiledRule struct {
 	Rule
 	globs []*match.Pattern // patterns of Tools, by index; nil for a name that is not a pattern
 	when  *eval.Program    // nil means always
@@ -356,7 +356,7 @@ type rule struct {
 
 // AddRule adds a rule. Rules cannot be removed.
 func (p *breakpointSet) AddRule(r Rule) error {
-	n := &rule{Rule: r}
+	n := &compiledRule{Rule: r}
 	for _, name := range r.Tools {
 		glob, err := parseGlob(name)
 		if err != nil {
@@ -394,22 +394,22 @@ func (p *breakpointSet) Rules() []Rule {
 func (p *breakpointSet) HasRuleWithPauseLimit(toolName string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.ContainsFunc(p.rules, func(r *rule) bool { return r.MaxPauses >= 0 && p.ruleMatches(r, toolName) })
+	return slices.ContainsFunc(p.rules, func(r *compiledRule) bool { return r.MaxPauses >= 0 && p.ruleMatchesTool(r, toolName) })
 }
 
-// takePauseOfFirstStoppingRule returns the first rule that stops a call in a phase; nil means none. It uses up one of the
+// usePauseOfFirstStoppingRule returns the first rule that stops a call in a phase; nil means none. It uses up one of the
 // rule's pauses. Conditions run without the lock held.
-func (p *breakpointSet) takePauseOfFirstStoppingRule(ctx context.Context, k *call, phase Phase, callOutcome *Outcome) (ruleOrNil *rule) {
+func (p *breakpointSet) usePauseOfFirstStoppingRule(ctx context.Context, k *runningCall, phase Phase, callOutcome *Outcome) (ruleOrNil *compiledRule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	tool := k.data.MethodName
 	for _, n := range p.rules {
-		if n.Phase != phase || n.MaxPauses == 0 || !p.ruleMatches(n, tool) {
+		if n.Phase != phase || n.MaxPauses == 0 || !p.ruleMatchesTool(n, tool) {
 			continue
 		}
 		if n.when != nil {
 			p.mu.Unlock()
-			ok, err := p.conditionHolds(ctx, n.when, k, phase, callOutcome)
+			ok, err := p.evaluateCondition(ctx, n.when, k, phase, callOutcome)
 			p.mu.Lock()
 			if err != nil {
 				n.ConditionError = err.Error()
@@ -426,36 +426,36 @@ func (p *breakpointSet) takePauseOfFirstStoppingRule(ctx context.Context, k *cal
 	return nil
 }
 
-// ruleMatches reports whether a rule matches a tool; p.mu must be held.
-func (p *breakpointSet) ruleMatches(r *rule, tool string) bool {
+// ruleMatchesTool reports whether a rule matches a tool; p.mu must be held.
+func (p *breakpointSet) ruleMatchesTool(r *compiledRule, tool string) bool {
 	for i, name := range r.Tools {
-		if p.nameMatches(name, r.globs[i], tool, p.tools.functions[tool].Alias) {
+		if p.nameOrGlobMatchesTool(name, r.globs[i], tool, p.functions.functions[tool].Alias) {
 			return true
 		}
 	}
 	return false
 }
 
-// matchBreakpoint returns the first breakpoint that applies to a call; nil means none. A rule that stops the call is
+// firstMatchingBreakpoint returns the first breakpoint that applies to a call; nil means none. A rule that stops the call is
 // returned first, as a breakpoint with only a name. stopped reports whether the call is stopped. p.mu must not be held.
-func (p *breakpointSet) matchBreakpoint(ctx context.Context, k *call, phase Phase, r *Outcome) (hit *breakpoint, stopped bool) {
-	if n := p.takePauseOfFirstStoppingRule(ctx, k, phase, r); n != nil {
-		return &breakpoint{Breakpoint: Breakpoint{Name: n.Name}}, true
+func (p *breakpointSet) firstMatchingBreakpoint(ctx context.Context, k *runningCall, phase Phase, r *Outcome) (hit *compiledBreakpoint, stopped bool) {
+	if n := p.usePauseOfFirstStoppingRule(ctx, k, phase, r); n != nil {
+		return &compiledBreakpoint{Breakpoint: Breakpoint{Name: n.Name}}, true
 	}
 	p.mu.Lock()
-	hits := p.breakpointsFor(k.data.MethodName)
+	hits := p.breakpointsForTool(k.data.MethodName)
 	for i, b := range hits {
 		b := *b
 		hits[i] = &b
 	}
-	fallback := p.behavior
+	fallback := p.defaultBehavior
 	p.mu.Unlock()
 	failed := r != nil && r.Failed
 	for _, b := range hits {
 		if b.when != nil {
-			ok, err := p.conditionHolds(ctx, b.when, k, phase, r)
+			ok, err := p.evaluateCondition(ctx, b.when, k, phase, r)
 			p.mu.Lock()
-			if own := p.breakpoint(b.Name); own != nil && err != nil { // b is a copy
+			if own := p.findBreakpoint(b.Name); own != nil && err != nil { // b is a copy
 				own.ConditionError = err.Error()
 			}
 			p.mu.Unlock()

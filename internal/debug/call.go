@@ -13,44 +13,44 @@ import (
 
 type toolUseKey struct{ session, id string }
 
-// call is the state of a tool call in the hub. Hub.mu guards it.
-type call struct {
-	// nativeInput is true if the input of the call is one JSON object, as claudeless's own callers send it. The field
+// runningCall is the state of a tool call in the hub. Hub.mu guards it.
+type runningCall struct {
+	// isNativeInput is true if the input of the call is one JSON object, as claudeless's own callers send it. The field
 	// never changes, so it may be read without the lock.
-	nativeInput bool
+	isNativeInput bool
 
-	data     CallData
-	caller   CallerAdapter
-	lease    time.Duration  // 0 means the hub's default
-	vars     map[string]any // variables assigned by evaluations while the call was paused
-	sessions []string
-	original json.RawMessage // input before it was changed; nil means not changed
+	data          CallData
+	caller        CallerAdapter
+	lease         time.Duration  // 0 means the hub's default
+	vars          map[string]any // variables assigned by evaluations while the call was paused
+	sessions      []string
+	originalInput json.RawMessage // input before it was changed; nil means not changed
 	// action is the decision before the call; empty means the call was not stopped.
 	action     PauseDecisionAction
 	pausedTime time.Duration // time for which the call was paused before it ran
 	record     *Record       // set when the call has ended
-	pause      *pause        // nil means not paused
+	pause      *openPause    // nil means not paused
 	size       int           // bytes of the call's values
 }
 
-// calls holds the calls that have started and are not completed.
-type calls struct {
-	byID      map[string]*call
-	order     []string              // ids of the calls, oldest first; may contain ids of completed calls
-	byToolUse map[toolUseKey]string // ids of the calls that have a tool use id
-	bytes     int                   // size of the values in byID
+// runningCalls holds the calls that have started and are not completed.
+type runningCalls struct {
+	byID       map[string]*runningCall
+	order      []string              // ids of the calls, oldest first; may contain ids of completed calls
+	byToolUse  map[toolUseKey]string // ids of the calls that have a tool use id
+	totalBytes int                   // size of the values in byID
 }
 
 // add stores a call. It then drops the oldest calls until the number of calls and the size of their values are within the limits.
-func (c *calls) add(k *call) {
+func (c *runningCalls) add(k *runningCall) {
 	k.size = callOverheadBytes + k.data.sizeInBytes()
-	c.bytes += k.size
+	c.totalBytes += k.size
 	c.byID[k.data.CallID] = k
 	c.order = append(c.order, k.data.CallID)
 	if k.data.ToolUseID != "" {
 		c.byToolUse[toolUseKey{k.data.SessionID, k.data.ToolUseID}] = k.data.CallID
 	}
-	for len(c.order) > maxUncompletedCalls || c.bytes > maxTotalBytesOfUncompletedCalls && len(c.order) > 1 {
+	for len(c.order) > maxUncompletedCalls || c.totalBytes > maxTotalBytesOfUncompletedCalls && len(c.order) > 1 {
 		if old, ok := c.byID[c.order[0]]; ok {
 			c.remove(old)
 		}
@@ -58,9 +58,9 @@ func (c *calls) add(k *call) {
 	}
 }
 
-func (c *calls) remove(k *call) {
+func (c *runningCalls) remove(k *runningCall) {
 	if _, ok := c.byID[k.data.CallID]; ok {
-		c.bytes -= k.size
+		c.totalBytes -= k.size
 	}
 	delete(c.byID, k.data.CallID)
 	delete(c.byToolUse, toolUseKey{k.data.SessionID, k.data.ToolUseID})
@@ -85,44 +85,44 @@ type Pause struct {
 	Sessions []string `json:"repl_sessions"`
 }
 
-// pause is the hub's state of a [Pause]. Hub.mu guards it.
-type pause struct {
-	id      string
-	call    *call
-	phase   Phase
-	data    CallData
-	at      time.Time
-	outcome *Outcome // the outcome of the call; nil before it ran
+// openPause is the hub's state of a [Pause]. Hub.mu guards it.
+type openPause struct {
+	id       string
+	call     *runningCall
+	phase    Phase
+	data     CallData
+	pausedAt time.Time
+	outcome  *Outcome // the outcome of the call; nil before it ran
 
-	done     chan struct{} // closed when decided
-	decision Decision
-	waiters  int
-	lease    *time.Timer // nil means not running
-	expiry   *time.Timer // nil means no limit
-	sessions []string
+	decided        chan struct{} // closed when decided
+	decision       Decision
+	waitingCallers int
+	leaseTimer     *time.Timer // nil means not running
+	expiryTimer    *time.Timer // nil means no limit
+	sessions       []string
 }
 
-type pauses struct {
-	open       map[string]*pause
-	order      []*pause            // oldest first
-	decisions  map[string]Decision // decisions of closed pauses
-	decidedIDs []string            // oldest first
-	size       int                 // size of decisions in bytes
+type pauseStore struct {
+	openPauses      map[string]*openPause
+	order           []*openPause        // oldest first
+	recentDecisions map[string]Decision // decisions of closed pauses
+	decidedIDs      []string            // oldest first
+	decisionBytes   int                 // size of decisions in bytes
 }
 
-func (p *pause) snapshot() Pause {
-	return Pause{ID: p.id, CallData: p.data, PausedAt: unixSeconds(p.at), Sessions: append([]string{}, p.sessions...)}
+func (p *openPause) publicState() Pause {
+	return Pause{ID: p.id, CallData: p.data, PausedAt: unixSeconds(p.pausedAt), Sessions: append([]string{}, p.sessions...)}
 }
 
 // storeDecision keeps the decision about an ended pause for later calls of Wait. It drops the oldest decisions if there
 // are too many or they are too large.
-func (p *pauses) storeDecision(id string, d Decision) {
-	p.decisions[id] = d
+func (p *pauseStore) storeDecision(id string, d Decision) {
+	p.recentDecisions[id] = d
 	p.decidedIDs = append(p.decidedIDs, id)
-	p.size += d.bytesOfPayloadFields()
-	for n := len(p.decidedIDs); n > maxClosedPauses || n > 1 && p.size > maxTotalBytesOfStoredDecisions; n-- {
-		p.size -= p.decisions[p.decidedIDs[0]].bytesOfPayloadFields()
-		delete(p.decisions, p.decidedIDs[0])
+	p.decisionBytes += d.bytesOfPayloadFields()
+	for n := len(p.decidedIDs); n > maxClosedPauses || n > 1 && p.decisionBytes > maxTotalBytesOfStoredDecisions; n-- {
+		p.decisionBytes -= p.recentDecisions[p.decidedIDs[0]].bytesOfPayloadFields()
+		delete(p.recentDecisions, p.decidedIDs[0])
 		p.decidedIDs = p.decidedIDs[1:]
 	}
 }
@@ -145,15 +145,15 @@ func (d Decision) replacementResult() json.RawMessage {
 	return nil
 }
 
-func stopTimer(t **time.Timer) {
+func stopAndClearTimer(t **time.Timer) {
 	if *t != nil {
 		(*t).Stop()
 		*t = nil
 	}
 }
 
-// conditionHolds evaluates a condition. A condition that fails counts as false.
-func (c *hubState) conditionHolds(ctx context.Context, when *eval.Program, k *call, phase Phase, r *Outcome) (bool, error) {
+// evaluateCondition evaluates a condition. A condition that fails counts as false.
+func (c *hubState) evaluateCondition(ctx context.Context, when *eval.Program, k *runningCall, phase Phase, r *Outcome) (bool, error) {
 	c.mu.Lock()
 	data := k.data
 	c.mu.Unlock()
@@ -162,29 +162,29 @@ func (c *hubState) conditionHolds(ctx context.Context, when *eval.Program, k *ca
 	return err == nil && ok, err
 }
 
-func (c *hubState) expressionVariables(k *call, d CallData, phase Phase, r *Outcome) map[string]any {
+func (c *hubState) expressionVariables(k *runningCall, d CallData, phase Phase, r *Outcome) map[string]any {
 	c.mu.Lock()
 	vars := maps.Clone(k.vars)
 	c.mu.Unlock()
 	m := map[string]any{
 		"tool": d.MethodName, "phase": string(phase), "session": d.SessionID, "vars": vars,
-		"input": decodeForExpr(d.Input()), "result": nil, "error": nil,
+		"input": decodeJSONForExpressions(d.Input()), "result": nil, "error": nil,
 		"call": map[string]any{
 			"id": d.CallID, "client": string(d.Client), "tool_use_id": d.ToolUseID, "started_at": d.StartedAt,
-			"site": decodeForExpr(d.CallSite), "breakpoint": d.Breakpoint,
+			"site": decodeJSONForExpressions(d.CallSite), "breakpoint": d.Breakpoint,
 		},
 	}
 	if r != nil {
-		m["result"] = decodeForExpr(r.Result)
+		m["result"] = decodeJSONForExpressions(r.Result)
 		if r.Failed {
-			m["error"] = decodeForExpr(r.Exception)
+			m["error"] = decodeJSONForExpressions(r.Exception)
 		}
 	}
 	return m
 }
 
-// decodeForExpr decodes JSON for expressions: whole numbers become int if they fit.
-func decodeForExpr(raw json.RawMessage) any {
+// decodeJSONForExpressions decodes JSON for expressions: whole numbers become int if they fit.
+func decodeJSONForExpressions(raw json.RawMessage) any {
 	v, err := plainjson.Decode(raw)
 	if err != nil {
 		return nil

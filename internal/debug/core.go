@@ -255,11 +255,11 @@ func (c *hubState) unsubscribe(s *Subscription) {
 func (c *hubState) PublishChange(topic string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.publish(Event{Kind: EventConfigurationChanged, Topic: topic})
+	c.publishLocked(Event{Kind: EventConfigurationChanged, Topic: topic})
 }
 
-// publish queues e for all observers without waiting; c.mu must be held, to keep the events in order.
-func (c *hubState) publish(e Event) {
+// publishLocked queues e for all observers without waiting; c.mu must be held, to keep the events in order.
+func (c *hubState) publishLocked(e Event) {
 	for s := range c.observers {
 		e.Missed = s.missed
 		select {

@@ -25,11 +25,11 @@ type RegisteredFunction struct {
 	Metadata json.RawMessage
 }
 
-type registry struct {
+type functionRegistry struct {
 	*hubState
-	functions map[string]RegisteredFunction
-	aliases   map[string]string // "server/tool" → canonical name
-	bytes     int               // size of the functions in bytes
+	functions  map[string]RegisteredFunction
+	aliases    map[string]string // "server/tool" → canonical name
+	totalBytes int               // size of the functions in bytes
 }
 
 func (f RegisteredFunction) size() int { return len(f.Name+f.Signature+f.Alias) + len(f.Metadata) }
@@ -55,7 +55,7 @@ func FunctionFromTool(t protocol.Tool) (RegisteredFunction, error) {
 }
 
 // Register adds tools with their schemas; it sets no breakpoints.
-func (r *registry) Register(_ context.Context, tools []protocol.Tool) error {
+func (r *functionRegistry) Register(_ context.Context, tools []protocol.Tool) error {
 	for _, t := range tools {
 		f, err := FunctionFromTool(t)
 		if err != nil {
@@ -69,17 +69,17 @@ func (r *registry) Register(_ context.Context, tools []protocol.Tool) error {
 }
 
 // AddOrReplaceFunction adds a function or replaces it.
-func (r *registry) AddOrReplaceFunction(f RegisteredFunction) error {
+func (r *functionRegistry) AddOrReplaceFunction(f RegisteredFunction) error {
 	if f.Name == "" {
 		return NewError(CodeMissingParameter, "function_name required", "parameter", "function_name")
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.register(f)
+	return r.addOrReplaceLocked(f)
 }
 
-// register adds or replaces a function. The caller must have locked r.
-func (r *registry) register(f RegisteredFunction) error {
+// addOrReplaceLocked adds or replaces a function. The caller must have locked r.
+func (r *functionRegistry) addOrReplaceLocked(f RegisteredFunction) error {
 	if strings.HasPrefix(strings.TrimSpace(f.Signature), "{") {
 		if canonical, err := cas.Canonical([]byte(f.Signature)); err == nil {
 			f.Signature = string(canonical)
@@ -89,33 +89,33 @@ func (r *registry) register(f RegisteredFunction) error {
 	if !known && len(r.functions) >= maxRegisteredFunctions {
 		return NewError(CodeLimit, "too many functions")
 	}
-	bytes := r.bytes + f.size()
+	bytes := r.totalBytes + f.size()
 	if known {
 		bytes -= before.size()
 	}
 	if bytes > maxTotalBytesOfRegisteredFunctions {
 		return NewError(CodeLimit, fmt.Sprintf("signatures and metadata of all functions together are over %d bytes", maxTotalBytesOfRegisteredFunctions))
 	}
-	r.bytes = bytes
+	r.totalBytes = bytes
 	r.functions[f.Name] = f
 	if f.Alias != "" {
 		r.aliases[f.Alias] = f.Name
 	}
-	r.publish(Event{Kind: EventConfigurationChanged, Topic: TopicRegisteredFunctions})
+	r.publishLocked(Event{Kind: EventConfigurationChanged, Topic: TopicRegisteredFunctions})
 	return nil
 }
 
 // RegisterSignature sets the signature of a function. If the function is unknown, it is added.
-func (r *registry) RegisterSignature(name, signature string) error {
+func (r *functionRegistry) RegisterSignature(name, signature string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f := r.functions[name]
 	f.Name, f.Signature = name, signature
-	return r.register(f)
+	return r.addOrReplaceLocked(f)
 }
 
 // RegisteredFunctionsSortedByName lists all functions, sorted by name.
-func (r *registry) RegisteredFunctionsSortedByName() []RegisteredFunction {
+func (r *functionRegistry) RegisteredFunctionsSortedByName() []RegisteredFunction {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.SortedFunc(maps.Values(r.functions), func(a, b RegisteredFunction) int { return strings.Compare(a.Name, b.Name) })
@@ -123,7 +123,7 @@ func (r *registry) RegisteredFunctionsSortedByName() []RegisteredFunction {
 
 // FunctionNamesSignaturesAndMetadata returns the sorted names of all functions, and the signatures and metadata that
 // are known, keyed by function name.
-func (r *registry) FunctionNamesSignaturesAndMetadata() (sortedNames []string, signatureByName map[string]string, metadataByName map[string]json.RawMessage) {
+func (r *functionRegistry) FunctionNamesSignaturesAndMetadata() (sortedNames []string, signatureByName map[string]string, metadataByName map[string]json.RawMessage) {
 	sortedNames, signatureByName, metadataByName = []string{}, map[string]string{}, map[string]json.RawMessage{}
 	for _, f := range r.RegisteredFunctionsSortedByName() {
 		sortedNames = append(sortedNames, f.Name)
@@ -138,7 +138,7 @@ func (r *registry) FunctionNamesSignaturesAndMetadata() (sortedNames []string, s
 }
 
 // canonicalNameOfToolSpelling returns the canonical name for any spelling of a tool name; r.mu must be held.
-func (r *registry) canonicalNameOfToolSpelling(anySpelling string) string {
+func (r *functionRegistry) canonicalNameOfToolSpelling(anySpelling string) string {
 	if _, ok := r.functions[anySpelling]; ok {
 		return anySpelling
 	}

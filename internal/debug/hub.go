@@ -39,12 +39,12 @@ import (
 // Hub holds all state of the debugger, divided into parts that share one lock. Create it with [New].
 type Hub struct {
 	*hubState
-	*registry
+	*functionRegistry
 	BreakpointSet *breakpointSet
-	Records       *records // finished calls
-	*sessions
-	calls  calls
-	pauses pauses
+	Records       *callRecordStore // finished calls
+	*debugSessions
+	calls  runningCalls
+	pauses pauseStore
 }
 
 // New creates a hub, which starts timers for its pauses. Close stops them.
@@ -65,14 +65,14 @@ func New(o Options) (*Hub, error) {
 	o.Lease = cmp.Or(o.Lease, defaultPauseLease)
 	o.MaxRecords = cmp.Or(o.MaxRecords, defaultMaxKeptCallRecords)
 	c := &hubState{options: o, store: cmp.Or(o.Store, cas.New(cas.Options{})), observers: map[*Subscription]struct{}{}}
-	tools := &registry{hubState: c, functions: map[string]RegisteredFunction{}, aliases: map[string]string{}}
-	at := &breakpointSet{hubState: c, tools: tools, behavior: BehaviorStop}
+	tools := &functionRegistry{hubState: c, functions: map[string]RegisteredFunction{}, aliases: map[string]string{}}
+	at := &breakpointSet{hubState: c, functions: tools, defaultBehavior: BehaviorStop}
 	return &Hub{
-		hubState: c, registry: tools, BreakpointSet: at,
-		Records:  &records{hubState: c, breakpoints: at, maxRecords: o.MaxRecords},
-		sessions: &sessions{hubState: c, byID: map[string]*session{}},
-		calls:    calls{byID: map[string]*call{}, byToolUse: map[toolUseKey]string{}},
-		pauses:   pauses{open: map[string]*pause{}, decisions: map[string]Decision{}},
+		hubState: c, functionRegistry: tools, BreakpointSet: at,
+		Records:       &callRecordStore{hubState: c, breakpoints: at, maxRecords: o.MaxRecords},
+		debugSessions: &debugSessions{hubState: c, byID: map[string]*debugSession{}},
+		calls:         runningCalls{byID: map[string]*runningCall{}, byToolUse: map[toolUseKey]string{}},
+		pauses:        pauseStore{openPauses: map[string]*openPause{}, recentDecisions: map[string]Decision{}},
 	}, nil
 }
 
@@ -94,9 +94,9 @@ func (h *Hub) Status() Status {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := Status{
-		Breakpoints: len(h.BreakpointSet.breakpoints), Paused: len(h.pauses.open), TotalCalls: h.Records.total,
-		DroppedCalls: h.Records.total - len(h.Records.list), Functions: len(h.functions),
-		Behavior: h.BreakpointSet.behavior, ActiveCalls: len(h.calls.byID), Store: h.store.Stats(),
+		Breakpoints: len(h.BreakpointSet.breakpoints), Paused: len(h.pauses.openPauses), TotalCalls: h.Records.total,
+		DroppedCalls: h.Records.total - len(h.Records.keptRecords), Functions: len(h.functions),
+		Behavior: h.BreakpointSet.defaultBehavior, ActiveCalls: len(h.calls.byID), Store: h.store.Stats(),
 	}
 	for o := range h.observers {
 		s.EventsDropped += o.totalMissed

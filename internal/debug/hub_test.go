@@ -284,13 +284,13 @@ func TestStops(t *testing.T) {
 		{BehaviorStop, BehaviorNeverStop, false, false, false},
 	}
 	for _, tt := range tests {
-		b := &breakpoint{Breakpoint: Breakpoint{Before: tt.own, After: tt.own}}
+		b := &compiledBreakpoint{Breakpoint: Breakpoint{Before: tt.own, After: tt.own}}
 		got := []bool{b.stopsCallInPhase(PhaseBefore, false, tt.global), b.stopsCallInPhase(PhaseAfterCall, false, tt.global), b.stopsCallInPhase(PhaseAfterCall, true, tt.global)}
 		if want := []bool{tt.before, tt.success, tt.failure}; !slices.Equal(got, want) {
 			t.Errorf("%s/%s: %v, want %v", tt.global, tt.own, got, want)
 		}
 	}
-	b := &breakpoint{Breakpoint: Breakpoint{After: BehaviorStopAfterFailedCall}}
+	b := &compiledBreakpoint{Breakpoint: Breakpoint{After: BehaviorStopAfterFailedCall}}
 	if b.stopsCallInPhase(PhaseAfterCall, false, BehaviorNeverStop) || !b.stopsCallInPhase(PhaseAfterCall, true, BehaviorNeverStop) {
 		t.Error("exception must stop failed calls only")
 	}

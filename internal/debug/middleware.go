@@ -58,11 +58,11 @@ func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
 		id, d, err := g.BeforeCall(ctx, c)
 		if err != nil {
 			if ctx.Err() != nil {
-				return failedResult("The tool call was cancelled while it was paused"), nil
+				return errorResultWithText("The tool call was cancelled while it was paused"), nil
 			}
-			return failedResult("debugger: " + err.Error()), nil
+			return errorResultWithText("debugger: " + err.Error()), nil
 		}
-		result, runErr := o.runWithDecision(ctx, use, d, next)
+		result, runErr := o.runCallAsDecided(ctx, use, d, next)
 		result.Breakpoints = append(breakpointDecisions(PhaseBefore, d), result.Breakpoints...)
 		out, err := outcomeOf(result, runErr)
 		if err != nil {
@@ -76,7 +76,7 @@ func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
 		if d.Action == ActionContinue {
 			return result, runErr
 		}
-		return o.applyDecisionAfter(use, result, d), nil
+		return o.resultAfterDecision(use, result, d), nil
 	})
 }
 
@@ -95,9 +95,11 @@ func breakpointDecisions(phase Phase, d Decision) []protocol.BreakpointDecision 
 	return []protocol.BreakpointDecision{b}
 }
 
-func failedResult(text string) executor.Result { return executor.ResultOf(protocol.ErrorResult(text)) }
+func errorResultWithText(text string) executor.Result {
+	return executor.ResultOf(protocol.ErrorResult(text))
+}
 
-func (o MiddlewareOptions) runWithDecision(ctx context.Context, use protocol.ToolUse, d Decision, next executor.Executor) (executor.Result, error) {
+func (o MiddlewareOptions) runCallAsDecided(ctx context.Context, use protocol.ToolUse, d Decision, next executor.Executor) (executor.Result, error) {
 	asked := use
 	switch d.Action {
 	case ActionModify:
@@ -107,14 +109,14 @@ func (o MiddlewareOptions) runWithDecision(ctx context.Context, use protocol.Too
 	case ActionSkip:
 		return executor.ResultOf(o.structuredResultFromText(use, ReplacedResultAsText(d.Result))), nil
 	case ActionRaise:
-		return failedResult(d.Message), nil
+		return errorResultWithText(d.Message), nil
 	case ActionEndedWithoutDecision:
-		return failedResult("debugger: the pause ended without a decision"), nil
+		return errorResultWithText("debugger: the pause ended without a decision"), nil
 	default: // the call runs unchanged
 	}
 	result, err := next.Execute(ctx, use)
 	if d.Action == ActionRunOtherTool && errors.Is(err, executor.ErrUnknownTool) {
-		return failedResult(fmt.Sprintf("debugger: unknown replacement tool %s", use.Name)), nil
+		return errorResultWithText(fmt.Sprintf("debugger: unknown replacement tool %s", use.Name)), nil
 	}
 	if use.Name != asked.Name && err == nil && !result.IsError {
 		result = o.rebuildStructuredOutputOfReplacedResult(asked, result)
@@ -126,7 +128,7 @@ func (o MiddlewareOptions) runWithDecision(ctx context.Context, use protocol.Too
 // If the content is not a single text, the result gets no structured output.
 func (o MiddlewareOptions) rebuildStructuredOutputOfReplacedResult(toolCall protocol.ToolUse, replacedResult executor.Result) executor.Result {
 	replacedResult.Output, replacedResult.ShowsIsErrorFalse = nil, false
-	if text, ok := singleText(replacedResult.Content); ok {
+	if text, ok := textOfSingleBlock(replacedResult.Content); ok {
 		shaped := o.structuredResultFromText(toolCall, text)
 		replacedResult.Output, replacedResult.ShowsIsErrorFalse = shaped.Output, shaped.ShowsIsErrorFalse
 	}
@@ -138,7 +140,7 @@ func outcomeOf(r executor.Result, err error) (Outcome, error) {
 		return Outcome{Failed: true, Error: err.Error()}, nil
 	}
 	var content any = r.Content
-	if text, ok := singleText(r.Content); ok {
+	if text, ok := textOfSingleBlock(r.Content); ok {
 		content = text
 	}
 	raw, err := protocol.Marshal(content)
@@ -152,7 +154,7 @@ func outcomeOf(r executor.Result, err error) (Outcome, error) {
 	return o, nil
 }
 
-func singleText(c protocol.Content) (text string, ok bool) {
+func textOfSingleBlock(c protocol.Content) (text string, ok bool) {
 	if c.Blocks == nil {
 		return c.Text, true
 	}
@@ -164,7 +166,7 @@ func singleText(c protocol.Content) (text string, ok bool) {
 	return "", false
 }
 
-func (o MiddlewareOptions) applyDecisionAfter(use protocol.ToolUse, r executor.Result, d Decision) executor.Result {
+func (o MiddlewareOptions) resultAfterDecision(use protocol.ToolUse, r executor.Result, d Decision) executor.Result {
 	switch d.Action {
 	case ActionModify:
 		r.Content, r.IsError = EditedContent(d.Result), false

@@ -11,11 +11,11 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// beginPause opens a pause; h.mu must be held.
-func (h *Hub) beginPause(k *call, phase Phase, breakpoint string, r *Outcome) *pause {
-	p := &pause{
-		id: h.options.NewID(), call: k, phase: phase, data: k.data, at: h.options.Now(), outcome: r,
-		done: make(chan struct{}),
+// openPauseLocked opens a pause; h.mu must be held.
+func (h *Hub) openPauseLocked(k *runningCall, phase Phase, breakpoint string, r *Outcome) *openPause {
+	p := &openPause{
+		id: h.options.NewID(), call: k, phase: phase, data: k.data, pausedAt: h.options.Now(), outcome: r,
+		decided: make(chan struct{}),
 	}
 	p.data.PauseInfo = PauseInfo{Phase: phase, Reason: "breakpoint", Breakpoint: breakpoint, Capabilities: k.caller.Actions(phase)}
 	if r != nil {
@@ -25,7 +25,7 @@ func (h *Hub) beginPause(k *call, phase Phase, breakpoint string, r *Outcome) *p
 		}
 	}
 	k.pause = p
-	h.pauses.open[p.id] = p
+	h.pauses.openPauses[p.id] = p
 	h.pauses.order = append(h.pauses.order, p)
 	// A lease limits how long a pause lasts without a poll of the caller. Before a call, a lease that the caller sets starts with
 	// the first poll. After a call, it starts now, because a caller that does not poll at once will never poll.
@@ -33,9 +33,9 @@ func (h *Hub) beginPause(k *call, phase Phase, breakpoint string, r *Outcome) *p
 		h.restartTimerThatAbandonsPause(p)
 	}
 	if h.options.PauseTimeout > 0 && h.options.OnTimeout != PolicyWaitForever {
-		p.expiry = time.AfterFunc(h.options.PauseTimeout, func() { h.expire(p) }) // stopped when the pause ends
+		p.expiryTimer = time.AfterFunc(h.options.PauseTimeout, func() { h.endExpiredPause(p) }) // stopped when the pause ends
 	}
-	h.publish(Event{Kind: EventPaused, PauseID: p.id, MethodName: p.data.MethodName, Reason: p.data.Reason, PausedAt: unixSeconds(p.at)})
+	h.publishLocked(Event{Kind: EventPaused, PauseID: p.id, MethodName: p.data.MethodName, Reason: p.data.Reason, PausedAt: unixSeconds(p.pausedAt)})
 	return p
 }
 
@@ -45,7 +45,7 @@ func (h *Hub) Paused() []Pause {
 	defer h.mu.Unlock()
 	all := make([]Pause, 0, len(h.pauses.order))
 	for _, p := range h.pauses.order {
-		all = append(all, p.snapshot())
+		all = append(all, p.publicState())
 	}
 	return all
 }
@@ -58,15 +58,15 @@ func (h *Hub) Pause(id string) (Pause, error) {
 	if err != nil {
 		return Pause{}, err
 	}
-	return p.snapshot(), nil
+	return p.publicState(), nil
 }
 
 // findOpenPause returns an open pause; h.mu must be held.
-func (h *Hub) findOpenPause(id string) (*pause, error) {
-	if p, ok := h.pauses.open[id]; ok {
+func (h *Hub) findOpenPause(id string) (*openPause, error) {
+	if p, ok := h.pauses.openPauses[id]; ok {
 		return p, nil
 	}
-	if _, ok := h.pauses.decisions[id]; ok {
+	if _, ok := h.pauses.recentDecisions[id]; ok {
 		return nil, NewError(CodePauseResumed, "the call was already resumed", "pause_id", id)
 	}
 	return nil, NewError(CodePauseNotFound, "", "pause_id", id)
@@ -76,63 +76,63 @@ func (h *Hub) findOpenPause(id string) (*pause, error) {
 // called repeatedly, even after the decision. While a caller waits, the pause's lease does not run.
 func (h *Hub) Wait(ctx context.Context, pauseID string) (d Decision, decided bool, err error) {
 	h.mu.Lock()
-	p, ok := h.pauses.open[pauseID]
+	p, ok := h.pauses.openPauses[pauseID]
 	if !ok {
-		d, ok := h.pauses.decisions[pauseID]
+		d, ok := h.pauses.recentDecisions[pauseID]
 		h.mu.Unlock()
 		if !ok {
 			return Decision{}, false, NewError(CodePauseNotFound, "", "pause_id", pauseID)
 		}
 		return d, true, nil
 	}
-	p.waiters++
-	stopTimer(&p.lease)
+	p.waitingCallers++
+	stopAndClearTimer(&p.leaseTimer)
 	h.mu.Unlock()
 
 	select {
-	case <-p.done:
+	case <-p.decided:
 	case <-ctx.Done():
 	}
 
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	p.waiters--
+	p.waitingCallers--
 	select {
-	case <-p.done:
+	case <-p.decided:
 		return p.decision, true, nil
 	default:
 	}
-	if p.waiters == 0 {
+	if p.waitingCallers == 0 {
 		h.restartTimerThatAbandonsPause(p)
 	}
 	return Decision{}, false, nil
 }
 
 // restartTimerThatAbandonsPause restarts a pause's lease; h.mu must be held.
-func (h *Hub) restartTimerThatAbandonsPause(p *pause) {
-	stopTimer(&p.lease)
+func (h *Hub) restartTimerThatAbandonsPause(p *openPause) {
+	stopAndClearTimer(&p.leaseTimer)
 	d := cmp.Or(p.call.lease, h.options.Lease)
 	var mine *time.Timer
 	mine = time.AfterFunc(d, func() { // stopped when the pause ends
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if p.lease == mine {
+		if p.leaseTimer == mine {
 			h.endPauseWithDecision(p, Decision{Action: ActionEndedWithoutDecision})
 		}
 	})
-	p.lease = mine
+	p.leaseTimer = mine
 }
 
 // AbandonPauseOfDisconnectedCaller ends a pause because its caller has disconnected. An unknown pause is ignored.
 func (h *Hub) AbandonPauseOfDisconnectedCaller(pauseID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if p, ok := h.pauses.open[pauseID]; ok {
+	if p, ok := h.pauses.openPauses[pauseID]; ok {
 		h.endPauseWithDecision(p, Decision{Action: ActionEndedWithoutDecision})
 	}
 }
 
-func (h *Hub) expire(p *pause) {
+func (h *Hub) endExpiredPause(p *openPause) {
 	d := Decision{Action: ActionContinue}
 	if h.options.OnTimeout == PolicyFail {
 		d = Decision{
@@ -149,15 +149,15 @@ func (h *Hub) expire(p *pause) {
 }
 
 // endPauseWithDecision ends a pause with a decision if the pause is still open. h.mu must be held.
-func (h *Hub) endPauseWithDecision(p *pause, d Decision) (wasStillOpen bool) {
-	if _, ok := h.pauses.open[p.id]; !ok {
+func (h *Hub) endPauseWithDecision(p *openPause, d Decision) (wasStillOpen bool) {
+	if _, ok := h.pauses.openPauses[p.id]; !ok {
 		return false
 	}
 	p.call.pause = nil
-	delete(h.pauses.open, p.id)
-	h.pauses.order = slices.DeleteFunc(h.pauses.order, func(o *pause) bool { return o == p })
-	stopTimer(&p.lease)
-	stopTimer(&p.expiry)
+	delete(h.pauses.openPauses, p.id)
+	h.pauses.order = slices.DeleteFunc(h.pauses.order, func(o *openPause) bool { return o == p })
+	stopAndClearTimer(&p.leaseTimer)
+	stopAndClearTimer(&p.expiryTimer)
 	if d.Encoded == nil {
 		if wire, err := p.call.caller.Encode(d); err == nil { // decisions that no front end requested can always be encoded
 			d.Encoded = wire
@@ -167,9 +167,9 @@ func (h *Hub) endPauseWithDecision(p *pause, d Decision) (wasStillOpen bool) {
 	h.pauses.storeDecision(p.id, d)
 	if p.phase == PhaseBefore {
 		p.call.action = d.Action
-		p.call.pausedTime += h.options.Now().Sub(p.at)
+		p.call.pausedTime += h.options.Now().Sub(p.pausedAt)
 		if d.Action == ActionModify && d.Input != nil {
-			p.call.original = p.call.data.Input()
+			p.call.originalInput = p.call.data.Input()
 			p.call.data.Values = ClaudelessCallInput{d.Input, d.InputCID}
 		}
 		if d.Action == ActionEndedWithoutDecision {
@@ -181,8 +181,8 @@ func (h *Hub) endPauseWithDecision(p *pause, d Decision) (wasStillOpen bool) {
 		p.call.record.FinalResult = ValueOrMarkerIfTooLargeForRecord(d.replacementResult(), "")
 	}
 	h.endDebugSessionsByID(p.sessions)
-	close(p.done)
-	h.publish(Event{Kind: EventResumed, PauseID: p.id, MethodName: p.data.MethodName, Action: string(d.Action)})
+	close(p.decided)
+	h.publishLocked(Event{Kind: EventResumed, PauseID: p.id, MethodName: p.data.MethodName, Action: string(d.Action)})
 	return true
 }
 
@@ -220,8 +220,8 @@ func (h *Hub) Resume(ctx context.Context, pauseID string, r ResumeRequest) error
 	return nil
 }
 
-func (h *Hub) decisionFromResumeRequest(ctx context.Context, p *pause, r ResumeRequest) (Decision, error) {
-	action, err := p.action(r)
+func (h *Hub) decisionFromResumeRequest(ctx context.Context, p *openPause, r ResumeRequest) (Decision, error) {
+	action, err := p.parseAction(r)
 	if err != nil {
 		return Decision{}, err
 	}
@@ -231,18 +231,18 @@ func (h *Hub) decisionFromResumeRequest(ctx context.Context, p *pause, r ResumeR
 	}
 	switch action {
 	case ActionModify:
-		if p.call.nativeInput {
+		if p.call.isNativeInput {
 			err = h.setModifiedInputOrResultOfDecision(ctx, p, &d, r)
 		}
 	case ActionSkip:
 		d.Result = r.FakeResult
-		if r.ModifiedResultExpr != "" && p.call.nativeInput {
-			d.Result, err = h.evaluateJSON(ctx, p, r.ModifiedResultExpr)
+		if r.ModifiedResultExpr != "" && p.call.isNativeInput {
+			d.Result, err = h.evaluateToJSON(ctx, p, r.ModifiedResultExpr)
 		}
 	case ActionRaise:
 		d.Type, d.Message = r.ExceptionType, r.messageOfRaisedFailure()
 	case ActionRunOtherTool:
-		if d.Tool = r.ReplacementFunction; p.call.nativeInput {
+		if d.Tool = r.ReplacementFunction; p.call.isNativeInput {
 			h.mu.Lock()
 			d.Tool = h.canonicalNameOfToolSpelling(d.Tool)
 			h.mu.Unlock()
@@ -256,11 +256,11 @@ func (h *Hub) decisionFromResumeRequest(ctx context.Context, p *pause, r ResumeR
 	return d, err
 }
 
-func (p *pause) action(r ResumeRequest) (PauseDecisionAction, error) {
+func (p *openPause) parseAction(r ResumeRequest) (PauseDecisionAction, error) {
 	action := cmp.Or(PauseDecisionAction(r.Action), ActionContinue)
 	edited := r.ModifiedArgs != nil || r.ModifiedKwargs != nil || r.ModifiedInputExpr != ""
 	if p.phase == PhaseAfterCall {
-		edited = isPresent(r.ModifiedResult) || r.ModifiedResultExpr != ""
+		edited = isNonNullJSON(r.ModifiedResult) || r.ModifiedResultExpr != ""
 	}
 	switch {
 	case r.ReplacementFunction != "":
@@ -283,19 +283,19 @@ func (p *pause) action(r ResumeRequest) (PauseDecisionAction, error) {
 	return action, nil
 }
 
-func isPresent(v json.RawMessage) bool { return len(bytes.TrimSpace(v)) > 0 }
+func isNonNullJSON(v json.RawMessage) bool { return len(bytes.TrimSpace(v)) > 0 }
 
-func (h *Hub) setModifiedInputOrResultOfDecision(ctx context.Context, p *pause, decision *Decision, request ResumeRequest) (err error) {
+func (h *Hub) setModifiedInputOrResultOfDecision(ctx context.Context, p *openPause, decision *Decision, request ResumeRequest) (err error) {
 	if p.phase == PhaseAfterCall {
 		decision.Result = request.ModifiedResult
 		if request.ModifiedResultExpr != "" {
-			decision.Result, err = h.evaluateJSON(ctx, p, request.ModifiedResultExpr)
+			decision.Result, err = h.evaluateToJSON(ctx, p, request.ModifiedResultExpr)
 		}
 		return err
 	}
 	switch {
 	case request.ModifiedInputExpr != "":
-		decision.Input, err = h.evaluateJSON(ctx, p, request.ModifiedInputExpr)
+		decision.Input, err = h.evaluateToJSON(ctx, p, request.ModifiedInputExpr)
 	case request.ModifiedKwargs != nil:
 		if request.ModifiedArgs != nil && len(*request.ModifiedArgs) > 0 {
 			return NewError(CodeInvalidArguments, "give modified_kwargs or modified_args, not both")
@@ -328,7 +328,7 @@ func (r ResumeRequest) messageOfRaisedFailure() string {
 	if json.Unmarshal(r.Exception, &text) == nil && text != "" {
 		return text
 	}
-	if isPresent(r.Exception) && !bytes.Equal(bytes.TrimSpace(r.Exception), []byte("null")) {
+	if isNonNullJSON(r.Exception) && !bytes.Equal(bytes.TrimSpace(r.Exception), []byte("null")) {
 		return string(r.Exception)
 	}
 	return cmp.Or(r.ExceptionType, "the debugger made the call fail")

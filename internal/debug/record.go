@@ -24,37 +24,37 @@ const (
 	estimatedFixedBytesPerRecord = 1 << 10
 )
 
-// records keeps the newest maxRecords records, or fewer if their values are large.
-type records struct {
+// callRecordStore keeps the newest maxRecords records, or fewer if their values are large.
+type callRecordStore struct {
 	*hubState
 	breakpoints       *breakpointSet
 	maxRecords, total int
-	bytes             int // size of the list in bytes
-	list              []*Record
+	keptBytes         int // size of the list in bytes
+	keptRecords       []*Record
 }
 
-// add stores the record of a call; r.mu must be held.
-func (r *records) add(rec *Record) {
-	for _, b := range r.breakpoints.breakpointsFor(rec.MethodName) {
+// addAndDropOldest stores the record of a call; r.mu must be held.
+func (r *callRecordStore) addAndDropOldest(rec *Record) {
+	for _, b := range r.breakpoints.breakpointsForTool(rec.MethodName) {
 		rec.breakpoints = append(rec.breakpoints, b.Name)
 	}
 	r.total++
-	r.list = append(r.list, rec)
-	for r.bytes += rec.size; r.bytes > maxRecordBytes && len(r.list) > 1; r.list = r.list[1:] {
-		r.bytes -= r.list[0].size
-		r.list[0] = nil
+	r.keptRecords = append(r.keptRecords, rec)
+	for r.keptBytes += rec.size; r.keptBytes > maxRecordBytes && len(r.keptRecords) > 1; r.keptRecords = r.keptRecords[1:] {
+		r.keptBytes -= r.keptRecords[0].size
+		r.keptRecords[0] = nil
 	}
-	if len(r.list) > r.maxRecords+r.maxRecords/4 { // truncate rarely, in one step
-		for _, old := range r.list[:len(r.list)-r.maxRecords] {
-			r.bytes -= old.size
+	if len(r.keptRecords) > r.maxRecords+r.maxRecords/4 { // truncate rarely, in one step
+		for _, old := range r.keptRecords[:len(r.keptRecords)-r.maxRecords] {
+			r.keptBytes -= old.size
 		}
-		r.list = slices.Clone(r.list[len(r.list)-r.maxRecords:])
+		r.keptRecords = slices.Clone(r.keptRecords[len(r.keptRecords)-r.maxRecords:])
 	}
-	r.publish(Event{Kind: EventCompleted, CallID: rec.CallID, MethodName: rec.MethodName, Status: rec.Status})
+	r.publishLocked(Event{Kind: EventCompleted, CallID: rec.CallID, MethodName: rec.MethodName, Status: rec.Status})
 }
 
-func (r *records) newestUpToMaxOldestFirst() []*Record {
-	return r.list[max(0, len(r.list)-r.maxRecords):]
+func (r *callRecordStore) newestUpToMaxOldestFirst() []*Record {
+	return r.keptRecords[max(0, len(r.keptRecords)-r.maxRecords):]
 }
 
 // storeOutcomeValues fills in the display form of an outcome and stores its values.
@@ -79,17 +79,17 @@ func storeOutcomeValues(store *cas.Store, o Outcome) (Outcome, error) {
 }
 
 // recordCall stores the outcome of a call and notifies the observers; r.mu must be held.
-func (r *records) recordCall(k *call, o Outcome) {
+func (r *callRecordStore) recordCall(k *runningCall, o Outcome) {
 	rec := Record{CallData: k.data, ExtraFields: o.ExtraFields, CallEnding: CallEnding{
 		Status: "success", Action: k.action, CompletedAt: unixSeconds(r.options.Now()), PausedSeconds: float64(k.pausedTime.Microseconds()) / 1e6, ResultCID: o.ResultCID, ErrorCID: o.ErrorCID,
-		ErrorType: o.ErrorType, Error: o.Error, Sessions: k.sessions, OriginalInput: k.original,
+		ErrorType: o.ErrorType, Error: o.Error, Sessions: k.sessions, OriginalInput: k.originalInput,
 	}}
 	rec.PrettyResult = o.Result
 	if o.Failed {
 		rec.Status, rec.Exception = "exception", o.Exception
 	}
 	k.record = recordWithLargeValuesTruncated(rec)
-	r.add(k.record)
+	r.addAndDropOldest(k.record)
 }
 
 func recordWithLargeValuesTruncated(rec Record) *Record {
@@ -105,7 +105,7 @@ func recordWithLargeValuesTruncated(rec Record) *Record {
 
 // AddRecord stores a record of something other than a call through the hub: an event of an older client, or a call to
 // an external server. It fills in a missing call id and missing times.
-func (r *records) AddRecord(record Record) {
+func (r *callRecordStore) AddRecord(record Record) {
 	rec := recordWithLargeValuesTruncated(record)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,11 +115,11 @@ func (r *records) AddRecord(record Record) {
 	}
 	rec.StartedAt = cmp.Or(rec.StartedAt, now)
 	rec.CompletedAt = cmp.Or(rec.CompletedAt, now)
-	r.add(rec)
+	r.addAndDropOldest(rec)
 }
 
 // Calls returns the newest limit records of a tool; an empty tool means all. A nil limit means DefaultRecordLimit.
-func (r *records) Calls(tool string, limit *int) (CallRecords, error) {
+func (r *callRecordStore) Calls(tool string, limit *int) (CallRecords, error) {
 	n := DefaultRecordLimit
 	if limit != nil {
 		n = *limit
@@ -129,7 +129,7 @@ func (r *records) Calls(tool string, limit *int) (CallRecords, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	want := r.breakpoints.tools.canonicalNameOfToolSpelling(tool)
+	want := r.breakpoints.functions.canonicalNameOfToolSpelling(tool)
 	out := CallRecords{Calls: []Record{}}
 	kept := r.newestUpToMaxOldestFirst()
 	for _, rec := range kept {
@@ -155,7 +155,7 @@ type HistoryEntry struct {
 }
 
 // History returns the calls that matched a breakpoint, newest first; limit 0 means all stored calls.
-func (r *records) History(name string, limit int) []HistoryEntry {
+func (r *callRecordStore) History(name string, limit int) []HistoryEntry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := []HistoryEntry{}

@@ -313,13 +313,13 @@ func TestBytesKept(t *testing.T) {
 	for i := range 5000 {
 		h.pauses.storeDecision(fmt.Sprint(i), Decision{Result: value})
 	}
-	_, newest := h.pauses.decisions["4999"]
-	if len(h.pauses.decisions)*len(value) > maxTotalBytesOfStoredDecisions || len(h.pauses.decisions) != len(h.pauses.decidedIDs) || !newest {
-		t.Errorf("%d decisions are kept, the newest: %v", len(h.pauses.decisions), newest)
+	_, newest := h.pauses.recentDecisions["4999"]
+	if len(h.pauses.recentDecisions)*len(value) > maxTotalBytesOfStoredDecisions || len(h.pauses.recentDecisions) != len(h.pauses.decidedIDs) || !newest {
+		t.Errorf("%d decisions are kept, the newest: %v", len(h.pauses.recentDecisions), newest)
 	}
 	h.pauses.storeDecision("huge", Decision{Result: json.RawMessage(strings.Repeat("x", maxTotalBytesOfStoredDecisions+1))})
-	if _, ok := h.pauses.decisions["huge"]; !ok || len(h.pauses.decisions) != 1 {
-		t.Errorf("of a huge decision and %d others it is kept: %v", len(h.pauses.decisions)-1, ok)
+	if _, ok := h.pauses.recentDecisions["huge"]; !ok || len(h.pauses.recentDecisions) != 1 {
+		t.Errorf("of a huge decision and %d others it is kept: %v", len(h.pauses.recentDecisions)-1, ok)
 	}
 	h.mu.Unlock()
 
@@ -334,10 +334,10 @@ func TestBytesKept(t *testing.T) {
 		}
 		h.mu.Lock()
 		for range 100 {
-			h.appendEntry(h.byID[id], TranscriptEntry{Output: string(value)})
+			h.appendTranscriptEntry(h.byID[id], TranscriptEntry{Output: string(value)})
 		}
-		if h.sessions.bytes > maxTotalBytesOfSessionTranscripts || len(h.byID[id].Transcript) != 100 {
-			t.Errorf("session %d: %d entries, %d bytes in all", i, len(h.byID[id].Transcript), h.sessions.bytes)
+		if h.bytes > maxTotalBytesOfSessionTranscripts || len(h.byID[id].Transcript) != 100 {
+			t.Errorf("session %d: %d entries, %d bytes in all", i, len(h.byID[id].Transcript), h.bytes)
 		}
 		h.mu.Unlock()
 	}

@@ -71,14 +71,14 @@ func (h *Hub) Evaluate(ctx context.Context, q EvaluateParams) (EvaluationResult,
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.appendEntry(s, TranscriptEntry{
+	h.appendTranscriptEntry(s, TranscriptEntry{
 		Index: len(s.Transcript), Input: q.Expr, Output: a.Output, Stdout: a.Stdout, IsError: a.IsError,
 		ResultCID: a.ResultCID, Timestamp: unixSeconds(h.options.Now()),
 	})
 	return a, nil
 }
 
-func evaluationErrorOrClosedOrTimeout(ctx context.Context, s *session, q EvaluateParams, clientError error) error {
+func evaluationErrorOrClosedOrTimeout(ctx context.Context, s *debugSession, q EvaluateParams, clientError error) error {
 	if clientError == nil {
 		return nil
 	}
@@ -93,7 +93,7 @@ func evaluationErrorOrClosedOrTimeout(ctx context.Context, s *session, q Evaluat
 	return clientError
 }
 
-func (h *Hub) findOrOpenSessionForEvaluation(q EvaluateParams) (*pause, *session, error) {
+func (h *Hub) findOrOpenSessionForEvaluation(q EvaluateParams) (*openPause, *debugSession, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if q.Session == "" {
@@ -118,7 +118,7 @@ func (h *Hub) findOrOpenSessionForEvaluation(q EvaluateParams) (*pause, *session
 
 var variableAssignmentPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_]*)\s*:=(?s)(.*)$`) })
 
-func (h *Hub) evaluateExprOrAssignmentInHub(ctx context.Context, p *pause, expr string, result *EvaluationResult) {
+func (h *Hub) evaluateExprOrAssignmentInHub(ctx context.Context, p *openPause, expr string, result *EvaluationResult) {
 	name := ""
 	offset := 0
 	if m := variableAssignmentPattern().FindStringSubmatchIndex(expr); m != nil {
@@ -127,7 +127,7 @@ func (h *Hub) evaluateExprOrAssignmentInHub(ctx context.Context, p *pause, expr 
 	}
 	out, err := h.evaluateExprWithPauseVariables(ctx, p, expr)
 	if err == nil {
-		result.Output, err = renderValue(out)
+		result.Output, err = valueAsJSONText(out)
 	}
 	if err != nil {
 		result.IsError, result.Output = true, err.Error()
@@ -146,7 +146,7 @@ func (h *Hub) evaluateExprOrAssignmentInHub(ctx context.Context, p *pause, expr 
 	}
 }
 
-func renderValue(v any) (string, error) {
+func valueAsJSONText(v any) (string, error) {
 	out, err := eval.AppendJSON(nil, v)
 	if odd, ok := errors.AsType[*json.UnsupportedValueError](err); ok {
 		err = fmt.Errorf("the value cannot be written as JSON: %s", odd.Str)
@@ -154,18 +154,18 @@ func renderValue(v any) (string, error) {
 	return string(out), err
 }
 
-func (h *Hub) evaluateJSON(ctx context.Context, p *pause, expr string) (json.RawMessage, error) {
+func (h *Hub) evaluateToJSON(ctx context.Context, p *openPause, expr string) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, evalTimeout)
 	defer cancel()
 	v, err := h.evaluateExprWithPauseVariables(ctx, p, expr)
 	if err != nil {
 		return nil, newInvalidExpressionErrorWithColumn(err)
 	}
-	text, err := renderValue(v)
+	text, err := valueAsJSONText(v)
 	return json.RawMessage(text), err
 }
 
-func (h *Hub) evaluateExprWithPauseVariables(ctx context.Context, p *pause, expr string) (any, error) {
+func (h *Hub) evaluateExprWithPauseVariables(ctx context.Context, p *openPause, expr string) (any, error) {
 	program, err := eval.Compile(expr, eval.BreakpointEnv())
 	if err != nil {
 		return nil, err
@@ -230,29 +230,29 @@ type TranscriptEntry struct {
 	Timestamp float64 `json:"timestamp"`
 }
 
-type session struct {
+type debugSession struct {
 	Session
 	closed chan struct{} // closed when the session ends
 }
 
-// sessions holds the newest sessions.
-type sessions struct {
+// debugSessions holds the newest sessions.
+type debugSessions struct {
 	*hubState
-	byID      map[string]*session
+	byID      map[string]*debugSession
 	ids       []string // oldest first
 	lastStart time.Time
 	bytes     int // size of all transcripts
 }
 
 // openSession creates a session. Its start time is unique, because it is part of the session's id. l.mu must be held.
-func (l *sessions) openSession(p *pause) *session {
+func (l *debugSessions) openSession(p *openPause) *debugSession {
 	now := l.options.Now().Truncate(time.Microsecond)
 	if !now.After(l.lastStart) {
 		now = l.lastStart.Add(time.Microsecond)
 	}
 	l.lastStart = now
 	d := p.data
-	s := &session{closed: make(chan struct{}), Session: Session{
+	s := &debugSession{closed: make(chan struct{}), Session: Session{
 		ID: fmt.Sprintf("%d-%.6f", d.PID, unixSeconds(now)), PauseID: p.id, PID: d.PID, StartedAt: unixSeconds(now),
 		FunctionName: d.MethodName, CallID: d.CallID, ProcessKey: d.ProcessKey, Signature: d.Signature, Evaluator: d.Evaluator,
 		Transcript: []TranscriptEntry{}, Values: d.values(),
@@ -280,47 +280,47 @@ func HasDebugSessionIDForm(text string) bool {
 	return err == nil
 }
 
-func (l *sessions) Session(id string) (Session, error) {
+func (l *debugSessions) Session(id string) (Session, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s, ok := l.byID[id]
 	if !ok {
 		return Session{}, NewError(CodeSessionNotFound, "", "session_id", id)
 	}
-	return s.snapshot(), nil
+	return s.publicState(), nil
 }
 
-func (s *session) snapshot() Session {
+func (s *debugSession) publicState() Session {
 	v := s.Session
 	v.Transcript = slices.Clone(s.Transcript)
 	return v
 }
 
 // Sessions lists all sessions that are kept, oldest first.
-func (l *sessions) Sessions() []Session {
+func (l *debugSessions) Sessions() []Session {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	all := make([]Session, 0, len(l.ids))
 	for _, id := range l.ids {
-		all = append(all, l.byID[id].snapshot())
+		all = append(all, l.byID[id].publicState())
 	}
 	return all
 }
 
 // CloseSession ends a session. Closing it again is not an error.
-func (l *sessions) CloseSession(id string) error {
+func (l *debugSessions) CloseSession(id string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s, ok := l.byID[id]
 	if !ok {
 		return NewError(CodeSessionNotFound, "", "session_id", id)
 	}
-	l.closeSession(s)
+	l.closeSessionLocked(s)
 	return nil
 }
 
-// closeSession ends a session and its pending evaluations; l.mu must be held.
-func (l *sessions) closeSession(s *session) {
+// closeSessionLocked ends a session and its pending evaluations; l.mu must be held.
+func (l *debugSessions) closeSessionLocked(s *debugSession) {
 	if s.ClosedAt != nil {
 		return
 	}
@@ -329,17 +329,18 @@ func (l *sessions) closeSession(s *session) {
 }
 
 // endDebugSessionsByID ends the sessions of a pause; l.mu must be held.
-func (l *sessions) endDebugSessionsByID(sessionIDs []string) {
+func (l *debugSessions) endDebugSessionsByID(sessionIDs []string) {
 	for _, id := range sessionIDs {
 		if s, ok := l.byID[id]; ok {
-			l.closeSession(s)
+			l.closeSessionLocked(s)
 		}
 	}
 }
 
-// appendEntry adds an entry to a session's transcript. If the transcript has too many entries, appendEntry drops the oldest. If
-// all transcripts together are too large, it empties the transcripts of the oldest sessions. l.mu must be held.
-func (l *sessions) appendEntry(s *session, e TranscriptEntry) {
+// appendTranscriptEntry adds an entry to a session's transcript. If the transcript has too many entries,
+// appendTranscriptEntry drops the oldest. If all transcripts together are too large, it empties the transcripts of the
+// oldest sessions. l.mu must be held.
+func (l *debugSessions) appendTranscriptEntry(s *debugSession, e TranscriptEntry) {
 	if l.byID[s.ID] != s {
 		return
 	}
@@ -358,7 +359,7 @@ func (l *sessions) appendEntry(s *session, e TranscriptEntry) {
 }
 
 // dropOldestTranscriptEntries drops the oldest n entries of a session; l.mu must be held.
-func (l *sessions) dropOldestTranscriptEntries(s *session, n int) {
+func (l *debugSessions) dropOldestTranscriptEntries(s *debugSession, n int) {
 	for _, e := range s.Transcript[:n] {
 		l.bytes -= e.bytesOfInputAndOutputs()
 	}

@@ -96,7 +96,7 @@ func (g *ScenarioBreakpointGate) BeforeCall(ctx context.Context, c Call) (string
 	if err != nil || begun.PauseID == "" {
 		return begun.CallID, begun.Decision, err
 	}
-	d, err := g.decide(ctx, begun.PauseID)
+	d, err := g.answerPauseFromScenario(ctx, begun.PauseID)
 	return begun.CallID, d, err
 }
 
@@ -106,11 +106,11 @@ func (g *ScenarioBreakpointGate) AfterCall(ctx context.Context, callID string, o
 	if err != nil || pauseID == "" {
 		return Decision{Action: ActionContinue}, err
 	}
-	return g.decide(ctx, pauseID)
+	return g.answerPauseFromScenario(ctx, pauseID)
 }
 
-// decide answers a pause with its breakpoint's action. If that is impossible, the call fails with the reason.
-func (g *ScenarioBreakpointGate) decide(ctx context.Context, pauseID string) (Decision, error) {
+// answerPauseFromScenario answers a pause with its breakpoint's action. If that is impossible, the call fails with the reason.
+func (g *ScenarioBreakpointGate) answerPauseFromScenario(ctx context.Context, pauseID string) (Decision, error) {
 	p, err := g.hub.Pause(pauseID)
 	if err != nil {
 		return Decision{}, err

@@ -56,7 +56,7 @@ type ServerManager struct {
 
 	mu             sync.Mutex
 	runtimeServers []mcp.ServerConfig
-	connected      map[string]time.Time // since when each connected server is known to be connected
+	connectedSince map[string]time.Time // since when each connected server is known to be connected
 	everConnected  map[string]bool
 }
 
@@ -78,7 +78,7 @@ func NewServerManager(o ServerManagerOptions) (*ServerManager, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ServerManager{hub: o.Hub, now: o.Now, mcp: m, connected: map[string]time.Time{}, everConnected: map[string]bool{}}, nil
+	return &ServerManager{hub: o.Hub, now: o.Now, mcp: m, connectedSince: map[string]time.Time{}, everConnected: map[string]bool{}}, nil
 }
 
 func invalidServerNameError(name string) error {
@@ -88,7 +88,7 @@ func invalidServerNameError(name string) error {
 // Start connects the configured servers and returns when each is connected or has failed. ctx bounds only the waiting.
 func (m *ServerManager) Start(ctx context.Context) error {
 	err := m.mcp.Start(ctx)
-	m.statuses()
+	m.currentStatuses()
 	return err
 }
 
@@ -117,14 +117,14 @@ type ExternalServer struct {
 // Servers lists the servers in the order of their configuration.
 func (m *ServerManager) Servers() []ExternalServer {
 	all := []ExternalServer{}
-	for _, s := range m.statuses() {
-		all = append(all, m.describeServer(s))
+	for _, s := range m.currentStatuses() {
+		all = append(all, m.externalServerOf(s))
 	}
 	return all
 }
 
-func (m *ServerManager) describeServer(s mcp.ServerStatus) ExternalServer {
-	c := ExternalServer{Name: s.Name, Transport: s.Config.Type, Tools: []string{}, Status: m.statusWord(s)}
+func (m *ServerManager) externalServerOf(s mcp.ServerStatus) ExternalServer {
+	c := ExternalServer{Name: s.Name, Transport: s.Config.Type, Tools: []string{}, Status: m.externalStatus(s)}
 	c.Transport = cmp.Or(c.Transport, "stdio")
 	if c.Status != StatusConnected {
 		c.Error = s.Error
@@ -135,7 +135,7 @@ func (m *ServerManager) describeServer(s mcp.ServerStatus) ExternalServer {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	c.ConnectedAt = new(float64(m.connected[s.Name].UnixMicro()) / 1e6)
+	c.ConnectedAt = new(float64(m.connectedSince[s.Name].UnixMicro()) / 1e6)
 	return c
 }
 
@@ -144,7 +144,7 @@ func (m *ServerManager) toolsOfServerWithUniqueNames(serverName string) []protoc
 	return slices.DeleteFunc(m.mcp.Tools(), func(t protocol.Tool) bool { return t.Server != serverName })
 }
 
-func (m *ServerManager) statusWord(s mcp.ServerStatus) string {
+func (m *ServerManager) externalStatus(s mcp.ServerStatus) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch s.State {
@@ -162,18 +162,18 @@ func (m *ServerManager) statusWord(s mcp.ServerStatus) string {
 	}
 }
 
-// statuses returns the state of each server and updates m.connected.
-func (m *ServerManager) statuses() []mcp.ServerStatus {
+// currentStatuses returns the state of each server and updates m.connected.
+func (m *ServerManager) currentStatuses() []mcp.ServerStatus {
 	all := m.mcp.Servers()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range all {
-		_, known := m.connected[s.Name]
+		_, known := m.connectedSince[s.Name]
 		switch {
 		case s.State != mcp.StateConnected:
-			delete(m.connected, s.Name)
+			delete(m.connectedSince, s.Name)
 		case !known:
-			m.connected[s.Name] = m.now()
+			m.connectedSince[s.Name] = m.now()
 			m.everConnected[s.Name] = true
 		}
 	}
@@ -181,7 +181,7 @@ func (m *ServerManager) statuses() []mcp.ServerStatus {
 }
 
 func (m *ServerManager) findServer(name string) (mcp.ServerStatus, bool) {
-	all := m.statuses()
+	all := m.currentStatuses()
 	i := slices.IndexFunc(all, func(s mcp.ServerStatus) bool { return s.Name == name })
 	if i < 0 {
 		return mcp.ServerStatus{}, false
@@ -229,17 +229,17 @@ func (m *ServerManager) Connect(ctx context.Context, name string, config json.Ra
 		s, _ := m.findServer(name)
 		return nil, NewError(CodeConnectFailed, cmp.Or(s.Error, reason), "name", name)
 	}
-	return m.toolNames(name), nil
+	return m.externalToolNames(name), nil
 }
 
 const runtimeServerSource = "runtime"
 
-func (m *ServerManager) toolNames(name string) []string {
+func (m *ServerManager) externalToolNames(name string) []string {
 	s, ok := m.findServer(name)
 	if !ok {
 		return []string{}
 	}
-	return m.describeServer(s).Tools
+	return m.externalServerOf(s).Tools
 }
 
 // Disconnect closes a server's connection and keeps its configuration.
@@ -248,7 +248,7 @@ func (m *ServerManager) Disconnect(ctx context.Context, name string) error {
 		return NewError(CodeServerNotFound, "", "name", name)
 	}
 	err := m.mcp.Disconnect(ctx, name)
-	m.statuses()
+	m.currentStatuses()
 	m.hub.PublishChange(TopicExternalMCPServers)
 	return err
 }
@@ -263,7 +263,7 @@ func (m *ServerManager) Reconnect(ctx context.Context, name string) ([]string, e
 	if err != nil {
 		return nil, NewError(CodeConnectFailed, err.Error(), "name", name)
 	}
-	return m.toolNames(name), nil
+	return m.externalToolNames(name), nil
 }
 
 // ExternalTool is a tool of an MCP server that the debugger has connected.
@@ -283,7 +283,7 @@ func (m *ServerManager) Tools(server string) ([]ExternalTool, error) {
 		}
 	}
 	all := []ExternalTool{}
-	for _, s := range m.statuses() {
+	for _, s := range m.currentStatuses() {
 		if s.State != mcp.StateConnected || server != "" && s.Name != server {
 			continue
 		}

@@ -480,7 +480,7 @@ func TestStatusWords(t *testing.T) {
 		{"lost", mcp.StateConnected, StatusConnected},
 		{"lost", mcp.StateDisconnected, StatusDisconnected},
 	} {
-		if got := m.statusWord(mcp.ServerStatus{Name: tt.server, State: tt.state}); got != tt.want {
+		if got := m.externalStatus(mcp.ServerStatus{Name: tt.server, State: tt.state}); got != tt.want {
 			t.Errorf("%s %s: %s, want %s", tt.server, tt.state, got, tt.want)
 		}
 	}

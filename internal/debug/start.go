@@ -23,18 +23,18 @@ func (h *Hub) Start(ctx context.Context, c Call) (StartedCall, error) {
 		return StartedCall{}, err
 	}
 	begun := StartedCall{CallID: k.data.CallID, Decision: Decision{Action: ActionContinue}}
-	hit, stopped := h.BreakpointSet.matchBreakpoint(ctx, k, PhaseBefore, nil)
+	hit, stopped := h.BreakpointSet.firstMatchingBreakpoint(ctx, k, PhaseBefore, nil)
 	if hit == nil {
 		return begun, nil
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case stopped && (h.closed || len(h.pauses.open) >= maxOpenPauses):
+	case stopped && (h.closed || len(h.pauses.openPauses) >= maxOpenPauses):
 		h.calls.remove(k)
 		return StartedCall{}, NewError(CodeLimit, "too many paused calls")
 	case stopped:
-		begun.PauseID = h.beginPause(k, PhaseBefore, hit.Name, nil).id
+		begun.PauseID = h.openPauseLocked(k, PhaseBefore, hit.Name, nil).id
 	case hit.Replacement != "" && slices.Contains(k.caller.Actions(PhaseBefore), ActionRunOtherTool):
 		begun.Decision = Decision{Action: ActionRunOtherTool, Tool: h.canonicalNameOfToolSpelling(hit.Replacement)}
 		k.action = ActionRunOtherTool
@@ -42,7 +42,7 @@ func (h *Hub) Start(ctx context.Context, c Call) (StartedCall, error) {
 	return begun, nil
 }
 
-func (h *Hub) assignIDAndStoreRunningCall(k *call) error {
+func (h *Hub) assignIDAndStoreRunningCall(k *runningCall) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
@@ -55,14 +55,14 @@ func (h *Hub) assignIDAndStoreRunningCall(k *call) error {
 	return nil
 }
 
-func (h *Hub) newCallWithStoredInput(reported Call) (*call, error) {
-	k := &call{caller: claudelessCallerAdapter(reported.Client), vars: map[string]any{}, data: CallData{
+func (h *Hub) newCallWithStoredInput(reported Call) (*runningCall, error) {
+	k := &runningCall{caller: claudelessCallerAdapter(reported.Client), vars: map[string]any{}, data: CallData{
 		MethodName: reported.Tool, Client: reported.Client, SessionID: reported.Session, ToolUseID: reported.ToolUseID, CallSite: reported.CallSite,
 		Signature: reported.Signature, Process: NewProcessWithKey(reported.PID, reported.Started), Evaluator: "local",
 	}}
 	if o := reported.Foreign; o != nil {
 		k.caller, k.lease, k.data.Values = o.Caller, o.Lease, o.Values
-		_, k.nativeInput = o.Values.(ClaudelessCallInput)
+		_, k.isNativeInput = o.Values.(ClaudelessCallInput)
 		if _, ok := o.Caller.(Evaluator); ok {
 			k.data.Evaluator = "client"
 		}
@@ -81,7 +81,7 @@ func (h *Hub) newCallWithStoredInput(reported Call) (*call, error) {
 	}
 	// Put returns an id even for an input that is too large to store.
 	cid, _ := h.store.Put(canonical)
-	k.data.Values, k.nativeInput = ClaudelessCallInput{input, cid}, true
+	k.data.Values, k.isNativeInput = ClaudelessCallInput{input, cid}, true
 	return k, nil
 }
 
@@ -107,24 +107,24 @@ func (h *Hub) RecordCallOutcomeAndPauseIfStopped(ctx context.Context, completion
 	if err != nil {
 		return "", err
 	}
-	k := h.completeCall(completion, r)
+	k := h.recordOutcomeAndRemoveCall(completion, r)
 	if k == nil || k.data.Client == ClientAgentHook && (k.action == ActionSkip || k.action == ActionRaise) {
 		return "", nil
 	}
-	hit, stopped := h.BreakpointSet.matchBreakpoint(ctx, k, PhaseAfterCall, &r)
+	hit, stopped := h.BreakpointSet.firstMatchingBreakpoint(ctx, k, PhaseAfterCall, &r)
 	if !stopped {
 		return "", nil
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed || len(h.pauses.open) >= maxOpenPauses {
+	if h.closed || len(h.pauses.openPauses) >= maxOpenPauses {
 		return "", nil
 	}
-	return h.beginPause(k, PhaseAfterCall, hit.Name, &r).id, nil
+	return h.openPauseLocked(k, PhaseAfterCall, hit.Name, &r).id, nil
 }
 
-// completeCall records the outcome of a call; nil means the call is unknown.
-func (h *Hub) completeCall(c Completion, r Outcome) *call {
+// recordOutcomeAndRemoveCall records the outcome of a call; nil means the call is unknown.
+func (h *Hub) recordOutcomeAndRemoveCall(c Completion, r Outcome) *runningCall {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c.CallID = cmp.Or(c.CallID, h.calls.byToolUse[toolUseKey{c.Session, c.ToolUseID}])

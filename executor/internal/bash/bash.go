@@ -44,11 +44,11 @@ func runBash(ctx context.Context, c *Commands, call protocol.ToolUse, in bashInp
 	if refusal := refuseLongSleep(in); refusal != nil {
 		return *refusal
 	}
-	r := &runningCommand{commands: c, in: in, keepsDirectory: call.Agent != nil || isTrueVariable(c.options.Shell.Getenv("CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR")), info: taskInfo(call, in), timeout: c.timeout(in)}
+	r := &runningCommand{commands: c, input: in, keepsDirectory: call.Agent != nil || isTrueInEnvironment(c.options.Shell.Getenv("CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR")), info: taskInfoOfCall(call, in), timeout: c.timeoutOfCall(in)}
 	if in.RunInBackground {
 		return r.startInBackground(ctx)
 	}
-	return r.runForeground(ctx)
+	return r.runAndWait(ctx)
 }
 
 // isHiddenChar reports whether a character could hide a part of a command from a person who reviews it.

@@ -29,7 +29,7 @@ func TestTimeoutBounds(t *testing.T) {
 		{[]string{"BASH_MAX_TIMEOUT_MS=x"}, n(10_000_000), 600 * time.Second},
 	} {
 		c := New(Options{Shell: tool.NewShell(tool.ShellOptions{Environ: tt.environ})})
-		if got := c.timeout(bashInput{Timeout: tt.given}); got != tt.want {
+		if got := c.timeoutOfCall(bashInput{Timeout: tt.given}); got != tt.want {
 			t.Errorf("%v %v: %v, want %v", tt.environ, tt.given, got, tt.want)
 		}
 	}
@@ -48,7 +48,7 @@ func TestLongCommandIsShown(t *testing.T) {
 		name  string
 		ends  time.Duration // 0 means never
 		limit time.Duration
-		want  waitOutcome
+		want  foregroundWaitOutcome
 		shown bool
 	}{
 		{"short", delayBeforeShowingForegroundCommandAsTask - time.Millisecond, time.Minute, outcomeFinished, false},
@@ -67,7 +67,7 @@ func TestLongCommandIsShown(t *testing.T) {
 					time.AfterFunc(tt.ends, func() { close(done) })
 				}
 				r := &runningCommand{commands: New(Options{Tasks: task.New(task.Options{NewID: func() string { return "00000000-0000-4000-8000-000000000001" }})}), timeout: tt.limit, done: done}
-				if got := r.wait(ctx); got != tt.want {
+				if got := r.waitForExitOrTimeout(ctx); got != tt.want {
 					t.Errorf("outcome %d, want %d", got, tt.want)
 				}
 				if (r.task != nil) != tt.shown {

@@ -70,7 +70,7 @@ type bashInput struct {
 	NoSandbox       bool                    `json:"dangerouslyDisableSandbox"`
 }
 
-func taskInfo(call protocol.ToolUse, in bashInput) task.Info {
+func taskInfoOfCall(call protocol.ToolUse, in bashInput) task.Info {
 	info := task.Info{Kind: task.KindBash, ToolUseID: call.ID, Description: cmp.Or(in.Description, in.Command), Command: in.Command}
 	if a := call.Agent; a != nil {
 		info.ParentID, info.EndsWithAgent = a.ID, !a.InBackground
@@ -78,7 +78,7 @@ func taskInfo(call protocol.ToolUse, in bashInput) task.Info {
 	return info
 }
 
-func (c *Commands) timeout(in bashInput) time.Duration {
+func (c *Commands) timeoutOfCall(in bashInput) time.Duration {
 	ms, most := defaultBackgroundTimeoutMS, maxBackgroundTimeoutMS
 	if !in.RunInBackground {
 		ms = cmp.Or(c.envMilliseconds("BASH_DEFAULT_TIMEOUT_MS"), defaultTimeoutMS)
@@ -91,10 +91,10 @@ func (c *Commands) timeout(in bashInput) time.Duration {
 }
 
 func (c *Commands) areBackgroundTasksDisabled() bool {
-	return c != nil && isTrueVariable(c.options.Shell.Getenv("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")) // c is nil if only the definition of a tool is needed
+	return c != nil && isTrueInEnvironment(c.options.Shell.Getenv("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")) // c is nil if only the definition of a tool is needed
 }
 
-func isTrueVariable(value string) bool { return value != "" && value != "0" && value != "false" }
+func isTrueInEnvironment(value string) bool { return value != "" && value != "0" && value != "false" }
 
 func (c *Commands) envMilliseconds(key string) int {
 	n, err := strconv.Atoi(c.options.Shell.Getenv(key))
@@ -208,7 +208,7 @@ func ModelTextFromHookOutput(hookOutput json.RawMessage) (modelText protocol.Con
 	if json.Unmarshal(hookOutput, &out) != nil || out.Stdout == nil || out.Stderr == nil || out.Interrupted == nil {
 		return protocol.Content{}, false
 	}
-	return protocol.Content{Text: cmp.Or(joinLines(*out.Stdout, *out.Stderr), noOutputText)}, true
+	return protocol.Content{Text: cmp.Or(joinNonEmptyLines(*out.Stdout, *out.Stderr), noOutputText)}, true
 }
 
 var imageDataURLPattern = sync.OnceValue(func() *regexp.Regexp {
@@ -256,9 +256,10 @@ func (c *Commands) outputLimit() int {
 	return defaultOutputLimit
 }
 
-// limitOutput stores an output in out.Stdout and returns the text for the model. If the output is too large, it stores only the
-// beginning in out.Stdout and saves raw, the untrimmed output, in a file. The text is then a preview with the path of this file.
-func (c *Commands) limitOutput(output, raw string, out *bashOutput) string {
+// storeAndLimitOutput stores an output in out.Stdout and returns the text for the model. If the output is
+// too large, it stores only the beginning in out.Stdout and saves raw, the untrimmed output, in a
+// file. The text is then a preview with the path of this file.
+func (c *Commands) storeAndLimitOutput(output, raw string, out *bashOutput) string {
 	out.Stdout = output
 	if len(output) <= c.outputLimit() {
 		return output
@@ -314,6 +315,6 @@ func trimBlankLinesAndTrailingSpace(commandOutput string) string {
 	}
 }
 
-func joinLines(parts ...string) string {
+func joinNonEmptyLines(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "\n")
 }

@@ -84,7 +84,7 @@ func runMonitor(ctx context.Context, c *Commands, call protocol.ToolUse, in moni
 	if in.TimeoutMS != nil {
 		ms = min(int(*in.TimeoutMS), maxEffectiveMonitorTimeoutMS)
 	}
-	info := taskInfo(call, bashInput{Command: in.Command, Description: in.Description})
+	info := taskInfoOfCall(call, bashInput{Command: in.Command, Description: in.Description})
 	info.Background = true
 	m := &monitoredCommandWatcher{task: c.options.Tasks.Start(info), timeout: time.Duration(ms) * time.Millisecond, lines: make(chan string)}
 	c.options.Tasks.Go(ctx, m.task, func(ctx context.Context) task.End {

@@ -19,7 +19,7 @@ import (
 
 type runningCommand struct {
 	commands *Commands
-	in       bashInput
+	input    bashInput
 	info     task.Info
 	timeout  time.Duration
 	// keepsDirectory is true if the command must not change the shell's directory: a sub-agent runs it, or the
@@ -34,39 +34,39 @@ type runningCommand struct {
 	repository     *gitworktree.Snapshot         // state before the command; nil means that the result does not list changes
 }
 
-// start starts the command in the shell's directory. If the session can run background tasks, the output goes to the
+// startProcess starts the command in the shell's directory. If the session can run background tasks, the output goes to the
 // file of a task, because the command may later move to the background.
-func (r *runningCommand) start(ctx context.Context) (err error) {
+func (r *runningCommand) startProcess(ctx context.Context) (err error) {
 	output := ""
 	if r.commands.options.Tasks != nil {
 		r.info.ID, output = r.commands.options.Tasks.Reserve(task.KindBash)
 	}
 	r.files = r.commands.options.Files.TrackerOfCallerInContext(ctx)
-	if tool.EditsInPlace(r.in.Command) {
+	if tool.EditsInPlace(r.input.Command) {
 		r.versionsBefore = r.files.CurrentModificationTimesOfSeenFiles()
 	}
-	if o := r.commands.options; o.Snapshot != nil && !r.in.RunInBackground {
+	if o := r.commands.options; o.Snapshot != nil && !r.input.RunInBackground {
 		r.repository = o.Snapshot(ctx, o.Shell.Dir())
 	}
-	if r.cmd, err = r.commands.options.Shell.Start(ctx, r.in.Command, output); err != nil {
+	if r.cmd, err = r.commands.options.Shell.Start(ctx, r.input.Command, output); err != nil {
 		return err
 	}
 	r.done = r.cmd.Done()
 	return nil
 }
 
-// runForeground runs the command and waits. After the timeout, it moves the command to the background or stops it.
-func (r *runningCommand) runForeground(ctx context.Context) protocol.ToolResult {
-	if err := r.start(ctx); err != nil {
+// runAndWait runs the command and waits. After the timeout, it moves the command to the background or stops it.
+func (r *runningCommand) runAndWait(ctx context.Context) protocol.ToolResult {
+	if err := r.startProcess(ctx); err != nil {
 		if ctx.Err() != nil {
 			return interruptedResult()
 		}
 		return tool.Fail("The command could not be started: %v", err)
 	}
-	switch r.wait(ctx) {
+	switch r.waitForExitOrTimeout(ctx) {
 	case outcomeFinished:
 		code := r.cmd.Wait()
-		result := r.commandResult(code, bashOutput{NoSandbox: r.in.NoSandbox, EditDiff: r.commands.differ.DiffSince(ctx, r.repository)})
+		result := r.commandResult(code, bashOutput{NoSandbox: r.input.NoSandbox, EditDiff: r.commands.differ.DiffSince(ctx, r.repository)})
 		r.endTask(task.StatusCompleted, result)
 		return result
 	case outcomeInterrupted:
@@ -81,20 +81,20 @@ func (r *runningCommand) runForeground(ctx context.Context) protocol.ToolResult 
 		return interruptedResult()
 	default:
 		// A command that begins with a sleep is stopped, because its result is not worth waiting for.
-		if r.commands.options.Tasks != nil && !r.commands.areBackgroundTasksDisabled() && !tool.BeginsWithSleep(r.in.Command) {
+		if r.commands.options.Tasks != nil && !r.commands.areBackgroundTasksDisabled() && !tool.BeginsWithSleep(r.input.Command) {
 			return r.moveToBackground(ctx)
 		}
 		output := r.stopAndReadOutput()
-		result := tool.Fail("%s", joinLines("Exit code 143", "Command timed out after "+formatDuration(r.timeout), tool.Prefix(trimBlankLinesAndTrailingSpace(output), r.commands.outputLimit())))
+		result := tool.Fail("%s", joinNonEmptyLines("Exit code 143", "Command timed out after "+formatDuration(r.timeout), tool.Prefix(trimBlankLinesAndTrailingSpace(output), r.commands.outputLimit())))
 		r.endTask(task.StatusCompleted, result)
 		return result
 	}
 }
 
-type waitOutcome int
+type foregroundWaitOutcome int
 
 const (
-	outcomeFinished waitOutcome = iota
+	outcomeFinished foregroundWaitOutcome = iota
 	outcomeInterrupted
 	outcomeTimedOut
 )
@@ -108,9 +108,10 @@ func interruptedResult() protocol.ToolResult {
 	return result
 }
 
-// wait waits until the command exits, its timeout expires or ctx is cancelled. After delayBeforeShowingForegroundCommandAsTask,
-// it reports the command as a task to hosts that receive events while the call runs.
-func (r *runningCommand) wait(ctx context.Context) waitOutcome {
+// waitForExitOrTimeout waits until the command exits, its timeout expires or ctx is cancelled. After
+// delayBeforeShowingForegroundCommandAsTask, it reports the command as a task to hosts that receive events while the
+// call runs.
+func (r *runningCommand) waitForExitOrTimeout(ctx context.Context) foregroundWaitOutcome {
 	timeout, show := time.NewTimer(r.timeout), time.NewTimer(delayBeforeShowingForegroundCommandAsTask)
 	defer timeout.Stop()
 	defer show.Stop()
@@ -159,7 +160,7 @@ func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResu
 	} else {
 		r.task.Detach()
 	}
-	out := bashOutput{TaskID: r.info.ID, NoSandbox: r.in.NoSandbox}
+	out := bashOutput{TaskID: r.info.ID, NoSandbox: r.input.NoSandbox}
 	if r.waitForExit(ctx, minForegroundWait-r.timeout) {
 		code := r.cmd.Wait()
 		result, end := r.commandResult(code, out), r.taskEnd(code)
@@ -169,7 +170,7 @@ func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResu
 	}
 	raw := r.cmd.Output(maxCapturedBytes) // the output is read before Go, because the task's function closes it
 	r.commands.options.Tasks.Go(ctx, r.task, func(ctx context.Context) task.End {
-		return r.waitInBackground(ctx, defaultBackgroundTimeoutMS*time.Millisecond)
+		return r.waitForBackgroundEnd(ctx, defaultBackgroundTimeoutMS*time.Millisecond)
 	})
 	if ctx.Err() != nil {
 		return executor.InterruptedResult()
@@ -180,12 +181,12 @@ func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResu
 			"can keep the output file empty until the command finishes. "
 	}
 	out.TimedOutMS = int(r.timeout / time.Millisecond)
-	if tool.ChangesDirectory(r.in.Command) {
+	if tool.ChangesDirectory(r.input.Command) {
 		out.CWDHint = "Session cwd remains " + r.commands.options.Shell.Dir() + "; directory changes made by the backgrounded command do not apply to subsequent commands."
 	}
 	moved := fmt.Sprintf("Command did not complete within its %.0fs timeout and was moved to the background (ID: %s).",
 		max(1, math.Round(r.timeout.Seconds())), out.TaskID)
-	result := tool.Text(joinLines(r.commands.limitOutput(output, raw, &out), r.backgroundCommandNoticeForModel(moved, "If it is still running after 10m in the background, it will be "+
+	result := tool.Text(joinNonEmptyLines(r.commands.storeAndLimitOutput(output, raw, &out), r.backgroundCommandNoticeForModel(moved, "If it is still running after 10m in the background, it will be "+
 		"stopped and you will be notified. It is running now: do not start a second copy while it runs. If it is no longer needed, stop it with TaskStop. "+note),
 		out.CWDHint), nil)
 	result.ShowsIsErrorFalse, result.Output = true, out
@@ -226,21 +227,21 @@ func (r *runningCommand) startInBackground(ctx context.Context) protocol.ToolRes
 		return tool.Fail("This session cannot run commands in the background. Run the command in the foreground, or give the call a result in the scenario.")
 	}
 	r.info.Background = true
-	err := r.start(ctx)
+	err := r.startProcess(ctx)
 	r.task = r.commands.options.Tasks.Start(r.info)
 	r.commands.options.Tasks.Go(ctx, r.task, func(ctx context.Context) task.End {
 		if err != nil {
 			return task.End{Status: task.StatusFailed, Summary: r.backgroundTaskSummaryPrefix() + "could not be started: " + err.Error()}
 		}
-		return r.waitInBackground(ctx, r.timeout)
+		return r.waitForBackgroundEnd(ctx, r.timeout)
 	})
 	result := tool.Text(r.backgroundCommandNoticeForModel("Command running in background with ID: "+r.task.ID+".", ""), bashOutput{TaskID: r.task.ID})
 	result.ShowsIsErrorFalse = true
 	return result
 }
 
-// waitInBackground waits until the command exits. After the timeout, or if ctx is cancelled, it stops the command.
-func (r *runningCommand) waitInBackground(ctx context.Context, timeout time.Duration) task.End {
+// waitForBackgroundEnd waits until the command exits. After the timeout, or if ctx is cancelled, it stops the command.
+func (r *runningCommand) waitForBackgroundEnd(ctx context.Context, timeout time.Duration) task.End {
 	defer r.cmd.Close()
 	over := time.After(timeout)
 	end := task.End{Status: task.StatusKilled, Summary: r.backgroundTaskSummaryPrefix() + "was stopped"}
@@ -285,10 +286,10 @@ func (r *runningCommand) commandResult(code int, out bashOutput) protocol.ToolRe
 			out.Stderr = "\n" + note
 		}
 	}
-	out.NoOutputExpected = tool.PrintsNothingOnSuccess(r.in.Command)
+	out.NoOutputExpected = tool.PrintsNothingOnSuccess(r.input.Command)
 	if code != 0 {
-		if out.CodeMeaning = tool.ExitCodeMeaning(r.in.Command, code); out.CodeMeaning == "" {
-			return tool.Fail("%s", joinLines(fmt.Sprintf("Exit code %d", code), tool.Prefix(output, r.commands.outputLimit()), note))
+		if out.CodeMeaning = tool.ExitCodeMeaning(r.input.Command, code); out.CodeMeaning == "" {
+			return tool.Fail("%s", joinNonEmptyLines(fmt.Sprintf("Exit code %d", code), tool.Prefix(output, r.commands.outputLimit()), note))
 		}
 	}
 	if m := imageDataURLPattern().FindStringSubmatch(output); m != nil {
@@ -301,11 +302,11 @@ func (r *runningCommand) commandResult(code int, out bashOutput) protocol.ToolRe
 	if code == 0 {
 		out.StaleHint = r.commands.readFilesModifiedByCommandHint(r.versionsBefore)
 	}
-	shown := tool.Text(cmp.Or(joinLines(r.commands.limitOutput(output, raw, &out), note, out.StaleHint, where), noOutputText), nil)
+	shown := tool.Text(cmp.Or(joinNonEmptyLines(r.commands.storeAndLimitOutput(output, raw, &out), note, out.StaleHint, where), noOutputText), nil)
 	shown.ShowsIsErrorFalse, shown.Output, shown.ForbiddenDir = true, out, left
-	if file := tool.FilePrintedByCat(r.in.Command); file != "" && len(raw) <= r.commands.outputLimit() {
+	if file := tool.FilePrintedByCat(r.input.Command); file != "" && len(raw) <= r.commands.outputLimit() {
 		r.files.RecordSeenIfCommandPrintedWholeFile(file, raw)
-	} else if file := tool.ViewedFile(r.in.Command); file != "" {
+	} else if file := tool.ViewedFile(r.input.Command); file != "" {
 		r.files.RecordPrinted(file)
 	}
 	return shown

@@ -63,12 +63,12 @@ func Edit(f *SeenFileTracker) tool.Tool {
 			renamed := in.Get("file_path") != nil && renameShortKeys(in)
 			decoded := tool.DecodeUnicodeEscapesInStrings(in)
 			trimmed := trimTrailingSpaceUnlessMarkdown(in, "new_string")
-			return addReplaceAll(in) || trimmed || renamed || decoded
+			return addReplaceAllDefault(in) || trimmed || renamed || decoded
 		},
 		RenameAliases: func(in *tool.Keys) (string, bool) {
 			renamed := tool.RenameStringKey(in, "path", "file_path")
 			renamed = renameShortKeys(in) || renamed
-			return "", renamed && (addReplaceAll(in) || renamed)
+			return "", renamed && (addReplaceAllDefault(in) || renamed)
 		},
 		Check: typedCheck(f, func(_ context.Context, f *SeenFileTracker, in editInput) *protocol.ToolResult {
 			_, refusal := f.planEdit(in)
@@ -97,10 +97,10 @@ func runEdit(ctx context.Context, f *SeenFileTracker, in editInput) protocol.Too
 		content = strings.ReplaceAll(content, "\n", "\r\n")
 	}
 	if err := os.MkdirAll(filepath.Dir(p.path), 0o755); err != nil {
-		return tool.Fail("%s", describeError(err, "mkdir", filepath.Dir(p.path)))
+		return tool.Fail("%s", fileErrorTextOfNode(err, "mkdir", filepath.Dir(p.path)))
 	}
 	if err := createOrReplaceFileKeepingMode(p.path, []byte(content)); err != nil {
-		return tool.Fail("%s", describeError(err, "open", p.path))
+		return tool.Fail("%s", fileErrorTextOfNode(err, "open", p.path))
 	}
 	name := in.FilePath
 	out := editOutput{
@@ -116,7 +116,7 @@ func runEdit(ctx context.Context, f *SeenFileTracker, in editInput) protocol.Too
 		message = "The file " + name + " has been updated" + note + ". All occurrences were successfully replaced."
 	}
 	isKnown := (p.createsFile || p.wasShown) && !out.UserModified
-	f.seen.recordWritten(p.path, content, isKnown)
+	f.seenByModel.recordWritten(p.path, content, isKnown)
 	switch {
 	case isKnown:
 		return tool.Text(message+fileIsCurrentNote, out)
@@ -139,7 +139,7 @@ func (f *SeenFileTracker) planEdit(in editInput) (plannedEdit, *protocol.ToolRes
 	}
 	data, err := readRegularFile(p.path)
 	p.contentBefore = string(data)
-	p.wasRead, p.isCurrent, p.wasShown = f.seen.lookup(p.path, p.contentBefore)
+	p.wasRead, p.isCurrent, p.wasShown = f.seenByModel.compareWithSeenContent(p.path, p.contentBefore)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && in.OldString == "":
 		p.contentAfter, p.createsFile = in.NewString, true
@@ -149,7 +149,7 @@ func (f *SeenFileTracker) planEdit(in editInput) (plannedEdit, *protocol.ToolRes
 	case errors.Is(err, errDirectory):
 		return p, new(protocol.UsageError("Error calling tool (Edit): " + errDirectory.Error() + ", read"))
 	case err != nil:
-		return no("%s", describeError(err, "open", p.path))
+		return no("%s", fileErrorTextOfNode(err, "open", p.path))
 	case encodingProblem(data) != "":
 		return no("File %s %s", encodingProblem(data), encodingNotWrittenText)
 	case in.OldString == "" && strings.TrimSpace(string(data)) != "":
@@ -190,7 +190,7 @@ func endsLinesWithCRLF(text string) bool {
 
 // useQuotesAndUnicodeEscapesOfFile adapts an edit to the notation of a file, which may have other quotes or \uXXXX escapes.
 func useQuotesAndUnicodeEscapesOfFile(fileContent, old, replacement string) (adaptedOld string, adaptedReplacement string) {
-	old, replacement = adaptQuotes(fileContent, old, replacement)
+	old, replacement = withQuotesOfFile(fileContent, old, replacement)
 	if escaped := escapeNonASCIIAsUTF16Units(old); !strings.Contains(fileContent, old) && strings.Contains(fileContent, escaped) {
 		return escaped, escapeNonASCIIAsUTF16Units(replacement)
 	}
@@ -228,9 +228,9 @@ func renameShortKeys(in *tool.Keys) bool {
 	return tool.RenameKey(in, "new_str", "new_string") || old
 }
 
-// addReplaceAll adds "replace_all": false as the first key, as the CLI does, to an input that has exactly the keys
+// addReplaceAllDefault adds "replace_all": false as the first key, as the CLI does, to an input that has exactly the keys
 // file_path, old_string and new_string. It reports whether it changed the input.
-func addReplaceAll(in *plainjson.Object) bool {
+func addReplaceAllDefault(in *plainjson.Object) bool {
 	for _, key := range []string{"file_path", "old_string", "new_string"} {
 		if in.Get(key) == nil {
 			return false
@@ -248,9 +248,9 @@ func addReplaceAll(in *plainjson.Object) bool {
 	return true
 }
 
-// adaptQuotes adapts an edit to a file in which the text to replace has other quotes, such as curly quotes. It returns all other
-// edits unchanged.
-func adaptQuotes(content, before, after string) (from, to string) {
+// withQuotesOfFile adapts an edit to a file in which the text to replace has other quotes, such as curly quotes. It
+// returns all other edits unchanged.
+func withQuotesOfFile(content, before, after string) (from, to string) {
 	if strings.Contains(content, before) {
 		return before, after
 	}
@@ -388,7 +388,7 @@ func Write(f *SeenFileTracker) tool.Tool {
 		RenameAliases: func(in *tool.Keys) (string, bool) {
 			return "Note: Write's parameters are named `file_path` and `content`. `path` was read as `file_path`.", tool.RenameStringKey(in, "path", "file_path")
 		},
-		Check: typedCheck(f, checkWritable),
+		Check: typedCheck(f, refuseUnwritableFile),
 		Run:   typedRun(f, runWrite),
 	}
 }
@@ -396,8 +396,8 @@ func Write(f *SeenFileTracker) tool.Tool {
 // subagentForbiddenReportNamePattern matches the names of files that sub-agents may not write (observed with 2.1.330).
 var subagentForbiddenReportNamePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^(REPORT|SUMMARY|FINDINGS|ANALYSIS).*\.md$`) })
 
-// checkWritable refuses a file that cannot be replaced, or whose current content the session must read first.
-func checkWritable(_ context.Context, f *SeenFileTracker, in writeInput) *protocol.ToolResult {
+// refuseUnwritableFile refuses a file that cannot be replaced, or whose current content the session must read first.
+func refuseUnwritableFile(_ context.Context, f *SeenFileTracker, in writeInput) *protocol.ToolResult {
 	path := f.options.Paths.Path(in.FilePath)
 	if f.usedByAgent && subagentForbiddenReportNamePattern().MatchString(filepath.Base(path)) {
 		return new(tool.Refuse("Subagents should return findings as text, not write report files. Include this content in your final response instead."))
@@ -409,7 +409,7 @@ func checkWritable(_ context.Context, f *SeenFileTracker, in writeInput) *protoc
 	if errors.Is(err, errDirectory) {
 		return new(tool.Refuse("%s is a directory, not a file. To create a file inside it, include the file name in file_path.", in.FilePath))
 	}
-	read, current, _ := f.seen.lookup(path, string(old))
+	read, current, _ := f.seenByModel.compareWithSeenContent(path, string(old))
 	switch {
 	case err != nil:
 	case !read && !f.options.Access.IsReadable(path):
@@ -424,23 +424,23 @@ func runWrite(ctx context.Context, f *SeenFileTracker, in writeInput) protocol.T
 	path := f.options.Paths.Path(in.FilePath)
 	old, err := readRegularFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return tool.Fail("%s", describeError(err, "open", path))
+		return tool.Fail("%s", fileErrorTextOfNode(err, "open", path))
 	}
 	if why := encodingProblem(old); why != "" {
 		return tool.Fail("File %s %s", why, encodingNotWrittenText)
 	}
 	created := len(old) == 0 // an empty file counts as new
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return tool.Fail("%s", describeError(err, "mkdir", filepath.Dir(path)))
+		return tool.Fail("%s", fileErrorTextOfNode(err, "mkdir", filepath.Dir(path)))
 	}
 	if err := createOrReplaceFileKeepingMode(path, []byte(in.Content)); err != nil {
-		return tool.Fail("%s", describeError(err, "open", path))
+		return tool.Fail("%s", fileErrorTextOfNode(err, "open", path))
 	}
 	modified, note := hasUserModifiedInputOfCall(ctx), fileIsCurrentNote
 	if modified {
 		note = " The user modified your proposed content before accepting it."
 	}
-	f.seen.recordWritten(path, in.Content, !modified)
+	f.seenByModel.recordWritten(path, in.Content, !modified)
 	name := in.FilePath
 	out := writeOutput{Type: "create", FilePath: name, Content: in.Content, StructuredPatch: []textdiff.Hunk{}, UserModified: modified}
 	if created {

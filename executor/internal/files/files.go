@@ -38,10 +38,10 @@ func Tools(f *SeenFileTracker) []tool.Tool {
 
 // SeenFileTracker records which contents of files the model of a session has read or written. Many goroutines may use it.
 type SeenFileTracker struct {
-	options     Options
-	seen        *seenFiles
-	agents      *seenFilesByAgent
-	usedByAgent bool // the contents are those that a sub-agent has read
+	options      Options
+	seenByModel  *seenFiles
+	seenByAgents *seenFilesByAgent
+	usedByAgent  bool // the contents are those that a sub-agent has read
 }
 
 type seenFilesByAgent struct {
@@ -73,12 +73,12 @@ func (f *SeenFileTracker) TrackerOfSubagentOrSession(agentOrNilForSession *proto
 	if agentOrNilForSession == nil {
 		return f
 	}
-	f.agents.mu.Lock()
-	defer f.agents.mu.Unlock()
-	if f.agents.seen[agentOrNilForSession.ID] == nil {
-		f.agents.seen[agentOrNilForSession.ID] = &seenFiles{byPath: map[string]seenContent{}}
+	f.seenByAgents.mu.Lock()
+	defer f.seenByAgents.mu.Unlock()
+	if f.seenByAgents.seen[agentOrNilForSession.ID] == nil {
+		f.seenByAgents.seen[agentOrNilForSession.ID] = &seenFiles{byPath: map[string]seenContent{}}
 	}
-	return &SeenFileTracker{f.options, f.agents.seen[agentOrNilForSession.ID], f.agents, true}
+	return &SeenFileTracker{f.options, f.seenByAgents.seen[agentOrNilForSession.ID], f.seenByAgents, true}
 }
 
 // typedRun and typedCheck are like [tool.TypedRun] and [tool.TypedCheck], but pass the function the tracker of the caller.
@@ -99,13 +99,13 @@ func (f *SeenFileTracker) RecordFromEarlierRun(path, content string) {
 	if data, err := readRegularFile(path); err == nil && strings.ReplaceAll(string(data), "\r\n", "\n") == content {
 		content = string(data)
 	}
-	f.seen.recordShown(path, content)
+	f.seenByModel.recordShown(path, content)
 }
 
 // New returns the SeenFileTracker of a session. It accesses no file.
 func New(o Options) *SeenFileTracker {
 	o.Access = cmp.Or[Access](o.Access, unrestrictedAccess{})
-	return &SeenFileTracker{options: o, seen: &seenFiles{byPath: map[string]seenContent{}}, agents: &seenFilesByAgent{seen: map[string]*seenFiles{}}}
+	return &SeenFileTracker{options: o, seenByModel: &seenFiles{byPath: map[string]seenContent{}}, seenByAgents: &seenFilesByAgent{seen: map[string]*seenFiles{}}}
 }
 
 type unrestrictedAccess struct{}
@@ -117,7 +117,7 @@ func (unrestrictedAccess) IsReadable(string) bool { return true }
 func (f *SeenFileTracker) RecordSeenIfCommandPrintedWholeFile(file, commandOutput string) {
 	path := f.options.Paths.Path(file)
 	if data, err := readRegularFile(path); err == nil && string(data) == commandOutput {
-		f.seen.recordShown(path, commandOutput)
+		f.seenByModel.recordShown(path, commandOutput)
 	}
 }
 
@@ -128,8 +128,8 @@ func (f *SeenFileTracker) RecordPrinted(file string) {
 	if err != nil {
 		return
 	}
-	if _, current, _ := f.seen.lookup(path, string(data)); !current {
-		f.seen.record(path, string(data), false)
+	if _, current, _ := f.seenByModel.compareWithSeenContent(path, string(data)); !current {
+		f.seenByModel.recordSeenContent(path, string(data), false)
 	}
 }
 
@@ -144,21 +144,21 @@ func (f *SeenFileTracker) RecordChangeSinceEditOrWriteCall(call protocol.ToolUse
 	if err != nil {
 		return ""
 	}
-	if read, current, _ := f.seen.lookup(path, string(data)); !read || current {
+	if read, current, _ := f.seenByModel.compareWithSeenContent(path, string(data)); !read || current {
 		return ""
 	}
-	f.seen.recordWritten(path, string(data), false)
+	f.seenByModel.recordWritten(path, string(data), false)
 	return path
 }
 
 // Changes returns the files that changed after the session had written them. It also records the new content as seen by
 // the model, so it returns each change only once.
-func (f *SeenFileTracker) Changes() []ChangedFile { return f.seen.changes() }
+func (f *SeenFileTracker) Changes() []ChangedFile { return f.seenByModel.takeChangedFiles() }
 
 // CurrentModificationTimesOfSeenFiles returns the modification times of the files that the session has read or written and that
 // exist.
 func (f *SeenFileTracker) CurrentModificationTimesOfSeenFiles() ModificationTimesByPath {
-	return f.seen.versions()
+	return f.seenByModel.currentModificationTimes()
 }
 
 // PathsWithChangedModificationTime returns the sorted paths of the files whose modification time differs from that in

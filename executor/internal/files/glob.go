@@ -80,11 +80,11 @@ func runGlob(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
 	case err != nil:
 		return tool.Fail("%v", err)
 	}
-	found = slices.DeleteFunc(found, func(d datedFile) bool {
+	found = slices.DeleteFunc(found, func(d fileWithModificationTime) bool {
 		return f.options.Access.IsHidden(filepath.Join(root, filepath.FromSlash(d.name)))
 	})
 	if negated {
-		found = slices.DeleteFunc(found, func(d datedFile) bool { return doublestar.MatchUnvalidated(pattern, d.name) })
+		found = slices.DeleteFunc(found, func(d fileWithModificationTime) bool { return doublestar.MatchUnvalidated(pattern, d.name) })
 	}
 	found.sortNewestFirstThenByName()
 	slices.Reverse(found)
@@ -116,7 +116,7 @@ func globFiles(ctx context.Context, root, pattern string) (filesWithModification
 		if slices.ContainsFunc(strings.Split(name, "/"), isVersionControlDir) && !strings.Contains(pattern, ".git") {
 			return nil
 		}
-		f := datedFile{name: name}
+		f := fileWithModificationTime{name: name}
 		if info, err := d.Info(); err == nil {
 			f.mtime = info.ModTime()
 		}
@@ -126,15 +126,15 @@ func globFiles(ctx context.Context, root, pattern string) (filesWithModification
 	return found, err
 }
 
-type datedFile struct {
+type fileWithModificationTime struct {
 	name  string
 	mtime time.Time
 }
 
-type filesWithModificationTimes []datedFile
+type filesWithModificationTimes []fileWithModificationTime
 
 func (ds filesWithModificationTimes) sortNewestFirstThenByName() {
-	slices.SortFunc(ds, func(a, b datedFile) int {
+	slices.SortFunc(ds, func(a, b fileWithModificationTime) int {
 		return cmp.Or(b.mtime.Compare(a.mtime), strings.Compare(a.name, b.name))
 	})
 }

@@ -55,7 +55,7 @@ func runGrep(ctx context.Context, f *Finder, in grepInput) protocol.ToolResult {
 	if refusal != nil {
 		return *refusal
 	}
-	found, err := s.run(ctx)
+	found, err := s.searchAllFiles(ctx)
 	switch {
 	case ctx.Err() != nil:
 		return executor.InterruptedResult()

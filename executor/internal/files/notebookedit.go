@@ -80,7 +80,7 @@ func (f *SeenFileTracker) planNotebook(in *notebookEditInput) (plannedNotebookEd
 		return no("Cell type is required when using edit_mode=insert.")
 	}
 	data, err := readRegularFile(p.path)
-	if read, current, _ := f.seen.lookup(p.path, string(data)); !read {
+	if read, current, _ := f.seenByModel.compareWithSeenContent(p.path, string(data)); !read {
 		return no(notReadText)
 	} else if err == nil && !current {
 		return no(modifiedSinceText)
@@ -89,7 +89,7 @@ func (f *SeenFileTracker) planNotebook(in *notebookEditInput) (plannedNotebookEd
 		return no("Notebook file does not exist.")
 	}
 	if err != nil {
-		return no("%s", describeError(err, "open", p.path))
+		return no("%s", fileErrorTextOfNode(err, "open", p.path))
 	}
 	p.contentBefore = string(data)
 	if p.notebook, err = parseNotebook(data); err != nil {
@@ -113,9 +113,9 @@ func editNotebook(_ context.Context, f *SeenFileTracker, in notebookEditInput) p
 		return tool.Fail("%v", err)
 	}
 	if err := createOrReplaceFileKeepingMode(p.path, updated); err != nil {
-		return tool.Fail("%s", describeError(err, "open", p.path))
+		return tool.Fail("%s", fileErrorTextOfNode(err, "open", p.path))
 	}
-	f.seen.recordShown(p.path, string(updated))
+	f.seenByModel.recordShown(p.path, string(updated))
 	out := p.output
 	out.NotebookPath, out.OriginalFile, out.UpdatedFile = p.path, p.contentBefore, string(updated)
 	switch in.EditMode {

@@ -42,7 +42,7 @@ type grepSearch struct {
 	finder     *Finder
 }
 
-func (f *Finder) checkPath(in grepInput) *protocol.ToolResult {
+func (f *Finder) refuseMissingPath(in grepInput) *protocol.ToolResult {
 	if _, err := os.Stat(f.options.Paths.Path(in.Path)); err != nil {
 		return new(tool.Fail("Path does not exist: %s. Note: your current working directory is %s.", in.Path, f.options.Paths.Dir()))
 	}
@@ -50,7 +50,7 @@ func (f *Finder) checkPath(in grepInput) *protocol.ToolResult {
 }
 
 func (f *Finder) newGrepSearch(in grepInput) (*grepSearch, *protocol.ToolResult) {
-	if refusal := f.checkPath(in); refusal != nil {
+	if refusal := f.refuseMissingPath(in); refusal != nil {
 		return nil, refusal
 	}
 	s := &grepSearch{grepInput: in, root: f.options.Paths.Path(in.Path), finder: f}

@@ -45,12 +45,12 @@ func Read(f *SeenFileTracker) tool.Tool {
 			tool.Optional("pages", tool.String("Pages of a PDF file, such as 1-5")),
 			tool.Optional("allow_large", tool.Boolean("Read the file even if it is large")),
 		),
-		Check: typedCheck(f, checkReadable),
+		Check: typedCheck(f, refuseUnreadableFile),
 		Run:   typedRun(f, runRead),
 	}
 }
 
-func checkReadable(_ context.Context, f *SeenFileTracker, in readInput) *protocol.ToolResult {
+func refuseUnreadableFile(_ context.Context, f *SeenFileTracker, in readInput) *protocol.ToolResult {
 	path := f.options.Paths.Path(in.FilePath)
 	if ext := strings.ToLower(filepath.Ext(path)); ext != "" && strings.Contains(binaryExtensions, " "+ext[1:]+" ") {
 		return new(tool.Refuse("This tool cannot read binary files. The file appears to be a binary %s file. "+
@@ -96,7 +96,7 @@ func runRead(_ context.Context, f *SeenFileTracker, in readInput) protocol.ToolR
 	case errors.Is(err, errNotRegularFile):
 		return tool.Fail("Cannot read '%s': this device file would block or produce infinite output.", path)
 	case err != nil:
-		return tool.Fail("%s", describeError(err, "open", path))
+		return tool.Fail("%s", fileErrorTextOfNode(err, "open", path))
 	}
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".png", ".jpg", ".jpeg", ".gif", ".webp":
@@ -104,7 +104,7 @@ func runRead(_ context.Context, f *SeenFileTracker, in readInput) protocol.ToolR
 	case ".ipynb":
 		r, ok := resultOfReadingNotebook(in.FilePath, data)
 		if ok {
-			f.seen.recordShown(path, string(data))
+			f.seenByModel.recordShown(path, string(data))
 		}
 		return r
 	case ".pdf":
@@ -121,7 +121,7 @@ func runRead(_ context.Context, f *SeenFileTracker, in readInput) protocol.ToolR
 	}
 	r := readText(in.FilePath, decodeText(data), in.Offset, in.Limit)
 	file := r.Output.(readOutput).File.(textFile)
-	f.seen.record(path, string(data), file.NumLines == file.TotalLines)
+	f.seenByModel.recordSeenContent(path, string(data), file.NumLines == file.TotalLines)
 	return r
 }
 

@@ -12,7 +12,7 @@ import (
 const maxSearchedFileBytes = 64 << 20 // larger files are not searched
 
 type fileMatches struct {
-	datedFile
+	fileWithModificationTime
 	lines []string
 	hits  []matchedLine
 }
@@ -23,7 +23,7 @@ type matchedLine struct {
 	count  int      // number of matches that begin in this line
 }
 
-func (s *grepSearch) run(ctx context.Context) ([]fileMatches, error) {
+func (s *grepSearch) searchAllFiles(ctx context.Context) ([]fileMatches, error) {
 	var found []fileMatches
 	err := filepath.WalkDir(s.root, func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -81,7 +81,7 @@ func (s *grepSearch) searchFile(path string) (fileMatches, bool) {
 	if err != nil || len(data) == 0 || bytes.IndexByte(data[:min(len(data), 8<<10)], 0) >= 0 {
 		return fileMatches{}, false
 	}
-	m := fileMatches{datedFile: datedFile{s.finder.relativePath(path), info.ModTime()}}
+	m := fileMatches{fileWithModificationTime: fileWithModificationTime{s.finder.relativePath(path), info.ModTime()}}
 	content := strings.ReplaceAll(string(data), "\r\n", "\n")
 	m.lines = strings.Split(strings.TrimSuffix(content, "\n"), "\n")
 	if s.Multiline {

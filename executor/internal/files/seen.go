@@ -25,8 +25,8 @@ type seenFiles struct {
 }
 
 type seenContent struct {
-	digest   [sha256.Size]byte
-	wasShown bool // the model has seen the whole content
+	digest             [sha256.Size]byte
+	wasShownCompletely bool // the model has seen the whole content
 }
 
 // fileWrittenBySession is a file that the session wrote and that is not known to have changed since.
@@ -35,9 +35,9 @@ type fileWrittenBySession struct {
 	modificationTime     time.Time
 }
 
-func (s *seenFiles) recordShown(path, content string) { s.record(path, content, true) }
+func (s *seenFiles) recordShown(path, content string) { s.recordSeenContent(path, content, true) }
 
-func (s *seenFiles) record(path, content string, shown bool) {
+func (s *seenFiles) recordSeenContent(path, content string, shown bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.storeContent(path, content, shown)
@@ -48,7 +48,7 @@ func (s *seenFiles) storeContent(path, content string, shown bool) {
 	s.written = slices.DeleteFunc(s.written, func(w fileWrittenBySession) bool { return w.path == path })
 }
 
-// recordWritten records the content of a file that the session wrote. [seenFiles.changes] reports later changes.
+// recordWritten records the content of a file that the session wrote. [seenFiles.takeChangedFiles] reports later changes.
 func (s *seenFiles) recordWritten(path, content string, shown bool) {
 	info, err := os.Stat(path)
 	s.mu.Lock()
@@ -59,20 +59,20 @@ func (s *seenFiles) recordWritten(path, content string, shown bool) {
 	}
 }
 
-// lookup compares the content of a file with the content that was recorded. read reports whether the session has read the file,
-// current whether the content is unchanged, and shown whether the model has seen it.
-func (s *seenFiles) lookup(path, content string) (read, current, shown bool) {
+// compareWithSeenContent compares the content of a file with the content that was recorded. read reports whether the
+// session has read the file, current whether the content is unchanged, and shown whether the model has seen it.
+func (s *seenFiles) compareWithSeenContent(path, content string) (read, current, shown bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was, read := s.byPath[path]
 	current = read && was.digest == sha256.Sum256([]byte(content))
-	return read, current, current && was.wasShown
+	return read, current, current && was.wasShownCompletely
 }
 
 // ModificationTimesByPath maps the paths of files to their modification times.
 type ModificationTimesByPath map[string]time.Time
 
-func (s *seenFiles) versions() ModificationTimesByPath {
+func (s *seenFiles) currentModificationTimes() ModificationTimesByPath {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := ModificationTimesByPath{}
@@ -92,7 +92,7 @@ type ChangedFile struct {
 	Snippet  string // the changed lines with their numbers and neighboring lines
 }
 
-func (s *seenFiles) changes() []ChangedFile {
+func (s *seenFiles) takeChangedFiles() []ChangedFile {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []ChangedFile
@@ -172,8 +172,8 @@ var (
 	errTooLarge       = errors.New("file is larger than 1 GB")
 )
 
-// describeError formats a file error as Node.js does.
-func describeError(err error, op, path string) string {
+// fileErrorTextOfNode formats a file error as Node.js does.
+func fileErrorTextOfNode(err error, op, path string) string {
 	code := ""
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -58,7 +58,7 @@ func TestChanges(t *testing.T) {
 	for _, path := range []string{written, same, gone} {
 		s.recordWritten(path, "a\n", true)
 	}
-	if got := s.changes(); got != nil {
+	if got := s.takeChangedFiles(); got != nil {
 		t.Errorf("nothing has changed: %v", got)
 	}
 	file("read", "b\n", 2)
@@ -66,15 +66,15 @@ func TestChanges(t *testing.T) {
 	file("same", "a\n", 2)
 	os.Remove(gone)
 	want := []ChangedFile{{Path: written, Content: "a\nb\n", Modified: time.Unix(2, 0), Snippet: "1\ta\n2\tb"}}
-	if diff := cmp.Diff(want, s.changes()); diff != "" {
+	if diff := cmp.Diff(want, s.takeChangedFiles()); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
-	if _, current, shown := s.lookup(written, "a\r\nb\r\n"); !current || !shown {
+	if _, current, shown := s.compareWithSeenContent(written, "a\r\nb\r\n"); !current || !shown {
 		t.Errorf("after its report the file is current %v, shown %v", current, shown)
 	}
 	file("written", "c\n", 3)
 	file("same", "b\n", 3)
-	if got := s.changes(); len(got) != 1 || got[0].Path != same {
+	if got := s.takeChangedFiles(); len(got) != 1 || got[0].Path != same {
 		t.Errorf("after the report of one file: %v", got)
 	}
 }
@@ -88,7 +88,7 @@ func TestModified(t *testing.T) {
 		if err := os.WriteFile(path, nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		f.seen.recordShown(path, "")
+		f.seenByModel.recordShown(path, "")
 	}
 	before := f.CurrentModificationTimesOfSeenFiles()
 	for _, name := range []string{"c", "a"} {

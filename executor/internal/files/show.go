@@ -41,7 +41,7 @@ type appliedPage struct {
 	Offset int `json:"appliedOffset,omitempty"`
 }
 
-func applyPage[T any](s *grepSearch, items []T, out *appliedPage) []T {
+func pageOfResults[T any](s *grepSearch, items []T, out *appliedPage) []T {
 	offset := max(0, int(s.Offset))
 	limit := defaultHeadLimit
 	if s.HeadLimit != nil {
@@ -76,7 +76,7 @@ func (s *grepSearch) contentResult(found []fileMatches) protocol.ToolResult {
 		lines = append(lines, s.formatMatches(m)...)
 	}
 	out := grepOutput{Mode: "content", Filenames: []string{}}
-	shown := applyPage(s, lines, &out.appliedPage)
+	shown := pageOfResults(s, lines, &out.appliedPage)
 	content := strings.Join(shown, "\n")
 	out.Content, out.NumLines, out.TotalLines = &content, new(len(shown)), new(len(lines))
 	return tool.Text(s.appendPagingNote(content, "No matches found", out), out)
@@ -102,9 +102,9 @@ func (s *grepSearch) countResult(found []fileMatches) protocol.ToolResult {
 		total += n
 		lines = append(lines, m.name+":"+strconv.Itoa(n))
 	}
-	content := strings.Join(applyPage(s, lines, &out.appliedPage), "\n")
+	content := strings.Join(pageOfResults(s, lines, &out.appliedPage), "\n")
 	out.Content, out.NumMatches = &content, &total
-	summary := fmt.Sprintf("\n\nFound %d total %s across %d %s.", total, plural(total, "occurrence"), len(found), plural(len(found), "file"))
+	summary := fmt.Sprintf("\n\nFound %d total %s across %d %s.", total, countWithNoun(total, "occurrence"), len(found), countWithNoun(len(found), "file"))
 	if p := out.limitAndOffsetOfSearchResultPage(); p != "" {
 		summary += " with pagination = " + p
 	}
@@ -117,25 +117,25 @@ func (s *grepSearch) countResult(found []fileMatches) protocol.ToolResult {
 func (s *grepSearch) filesResult(found []fileMatches) protocol.ToolResult {
 	all := make(filesWithModificationTimes, len(found))
 	for i, m := range found {
-		all[i] = m.datedFile
+		all[i] = m.fileWithModificationTime
 	}
 	all.sortNewestFirstThenByName()
 	out := filesOutput{Mode: "files_with_matches", Filenames: []string{}, TotalFiles: len(all)}
-	for _, f := range applyPage(s, all, &out.appliedPage) {
+	for _, f := range pageOfResults(s, all, &out.appliedPage) {
 		out.Filenames = append(out.Filenames, f.name)
 	}
 	out.NumFiles = len(out.Filenames)
 	if out.NumFiles == 0 {
 		return tool.Text("No files found", out)
 	}
-	head := fmt.Sprintf("Found %d %s", out.NumFiles, plural(out.NumFiles, "file"))
+	head := fmt.Sprintf("Found %d %s", out.NumFiles, countWithNoun(out.NumFiles, "file"))
 	if p := out.limitAndOffsetOfSearchResultPage(); p != "" {
 		head += " " + p
 	}
 	return tool.Text(head+"\n"+strings.Join(out.Filenames, "\n"), out)
 }
 
-func plural(n int, word string) string {
+func countWithNoun(n int, word string) string {
 	if n == 1 {
 		return word
 	}
@@ -154,7 +154,7 @@ func (s *grepSearch) formatMatches(m fileMatches) []string {
 	var out []string
 	next := 0 // index of the first line that is not shown yet
 	for i, h := range m.hits {
-		from := max(next, h.number-clampLines(before))
+		from := max(next, h.number-contextLineCount(before))
 		if i > 0 && from > next && s.wantsContextLines() {
 			out = append(out, "--")
 		}
@@ -165,7 +165,7 @@ func (s *grepSearch) formatMatches(m fileMatches) []string {
 			out = append(out, s.formatLine(m, h.number, ":", l))
 		}
 		next = h.number + 1
-		last := min(h.number+clampLines(after), len(m.lines)-1)
+		last := min(h.number+contextLineCount(after), len(m.lines)-1)
 		if i+1 < len(m.hits) {
 			last = min(last, m.hits[i+1].number-1)
 		}
@@ -176,7 +176,7 @@ func (s *grepSearch) formatMatches(m fileMatches) []string {
 	return out
 }
 
-func clampLines(n tool.IntFromJSONNumber) int { return int(max(0, min(n, 1<<20))) }
+func contextLineCount(n tool.IntFromJSONNumber) int { return int(max(0, min(n, 1<<20))) }
 
 func (h matchedLine) matchedTexts(m fileMatches, onlyMatching bool) []string {
 	if !onlyMatching {

@@ -73,7 +73,7 @@ func (i Issue) WithMessageBeforePathInJSON() Issue {
 	return i
 }
 
-func wrongType(want, format, got string, path []any) Issue {
+func wrongTypeIssue(want, format, got string, path []any) Issue {
 	return Issue{Expected: want, Format: format, Code: "invalid_type", Path: path, received: got, Message: "Invalid input: expected " + want + ", received " + got}
 }
 
@@ -82,7 +82,7 @@ func TooSmall(origin string, least int, path []any) Issue {
 	return Issue{Origin: origin, Code: "too_small", Minimum: &least, Inclusive: true, Path: path, Message: fmt.Sprintf("Too small: expected %s >=%d%s", jsonTypeWithToBeOrToHave(origin), least, limitUnit(origin))}
 }
 
-func tooBig(origin string, maximum int, path []any) Issue {
+func tooBigIssue(origin string, maximum int, path []any) Issue {
 	return Issue{Origin: origin, Code: "too_big", Maximum: maximum, Inclusive: true, Path: path, Message: fmt.Sprintf("Too big: expected %s <=%d%s", jsonTypeWithToBeOrToHave(origin), maximum, limitUnit(origin))}
 }
 
@@ -181,11 +181,11 @@ func (s Schema) Validate(call protocol.ToolUse) *protocol.ToolResult {
 	if !json.Valid(raw) {
 		return new(protocol.UsageError(fmt.Sprintf("InputValidationError: %s failed: the input is not valid JSON", call.Name)))
 	}
-	return InvalidInput(call.Name, s.issues([]any{}, raw))
+	return InvalidInput(call.Name, s.issuesOfValue([]any{}, raw))
 }
 
-// issues returns the issues of a value. A nil raw means that the value is missing.
-func (s Schema) issues(path []any, raw json.RawMessage) []Issue {
+// issuesOfValue returns the issues of a value. A nil raw means that the value is missing.
+func (s Schema) issuesOfValue(path []any, raw json.RawMessage) []Issue {
 	got, want := plainjson.TypeOf(raw), s.Type
 	var number float64
 	if want == "integer" {
@@ -193,14 +193,14 @@ func (s Schema) issues(path []any, raw json.RawMessage) []Issue {
 	}
 	switch {
 	case want != "" && got != want && len(s.Enum) == 0:
-		return []Issue{wrongType(want, "", got, path)}
+		return []Issue{wrongTypeIssue(want, "", got, path)}
 	case len(s.Enum) > 0 && (got != "string" || !slices.Contains(s.Enum, TextOfJSONStringOrStringList(raw))):
 		return []Issue{{
 			Code: "invalid_value", Values: s.Enum, Path: path,
 			Message: `Invalid option: expected one of "` + strings.Join(s.Enum, `"|"`) + `"`,
 		}}
 	case s.Type == "integer" && (json.Unmarshal(raw, &number) != nil || number != math.Trunc(number)):
-		return []Issue{wrongType("int", "safeint", got, path)}
+		return []Issue{wrongTypeIssue("int", "safeint", got, path)}
 	case got == "number" && s.NonNegative && strings.HasPrefix(string(bytes.TrimSpace(raw)), "-"):
 		return []Issue{TooSmall("number", 0, path)}
 	case got == "string":
@@ -219,14 +219,14 @@ func (s Schema) arrayIssues(path []any, array json.RawMessage) []Issue {
 	var found []Issue
 	if s.Items != nil {
 		for i, item := range items {
-			found = append(found, s.Items.issues(appendPath(path, i), item)...)
+			found = append(found, s.Items.issuesOfValue(appendPath(path, i), item)...)
 		}
 	}
 	if len(items) < s.Min {
 		found = append(found, TooSmall("array", s.Min, path))
 	}
 	if s.Max > 0 && len(items) > s.Max {
-		found = append(found, tooBig("array", s.Max, path))
+		found = append(found, tooBigIssue("array", s.Max, path))
 	}
 	return found
 }
@@ -241,7 +241,7 @@ func (s Schema) textIssues(path []any, value string) []Issue {
 	if n := len(utf16.Encode([]rune(value))); n < s.Min {
 		found = append(found, TooSmall("string", s.Min, path))
 	} else if s.Max > 0 && n > s.Max {
-		found = append(found, tooBig("string", s.Max, path))
+		found = append(found, tooBigIssue("string", s.Max, path))
 	}
 	if u, err := url.Parse(value); s.URL && (err != nil || u.Scheme == "" || u.Host == "" && (u.Scheme == "http" || u.Scheme == "https")) {
 		found = append(found, Issue{Format: "url", Code: "invalid_format", Path: path, Message: "Invalid URL", order: keyOrderCodeFormatPathMessage})
@@ -256,7 +256,7 @@ func (s Schema) propIssues(path []any, raw json.RawMessage) []Issue {
 	for _, p := range s.Properties {
 		known[p.Name] = true
 		if v := value.Get(p.Name); v != nil || p.Required {
-			found = append(found, p.issues(appendPath(path, p.Name), v)...)
+			found = append(found, p.issuesOfValue(appendPath(path, p.Name), v)...)
 		}
 	}
 	if s.Type != "object" || s.AllowsUnknown {

@@ -125,7 +125,7 @@ func (s *Shell) Start(ctx context.Context, line, output string) (*ShellCommand, 
 		script = s.options.Script()
 	}
 	command := s.newCommand()
-	job, err := startWrapper(ctx, command, file, line, fmt.Sprintf("/dev/fd/%d", cwdFD), script)
+	job, err := startWithDirectoryReport(ctx, command, file, line, fmt.Sprintf("/dev/fd/%d", cwdFD), script)
 	if err != nil {
 		file.Close()
 		return nil, err
@@ -176,7 +176,7 @@ func (s *Shell) newCommand() proc.Command {
 	return proc.Command{Env: append(slices.Clone(s.options.Environ), "PWD="+dir), Dir: dir}
 }
 
-func startWrapper(ctx context.Context, c proc.Command, output *os.File, args ...string) (job *proc.Job, err error) {
+func startWithDirectoryReport(ctx context.Context, c proc.Command, output *os.File, args ...string) (job *proc.Job, err error) {
 	for _, sh := range shellExecutablesToTry() {
 		c.Path, c.Args = sh, append([]string{"-c", shellWrapper, "/bin/bash"}, args...)
 		if job, err = proc.StartJob(ctx, proc.JobOptions{Command: c, Output: output, NoteFD: cwdFD}); !errors.Is(err, fs.ErrNotExist) {

@@ -22,7 +22,7 @@ const pauseLease = 5 * time.Minute
 type Clients struct {
 	hub    *debug.Hub
 	resent valueResendRequests
-	relay  evalRelay
+	relay  pendingEvalRelay
 
 	mu        sync.Mutex
 	comErrors []json.RawMessage // failed communications as the clients reported them, oldest first
@@ -30,7 +30,7 @@ type Clients struct {
 
 // New creates the Clients of a hub; it starts nothing.
 func New(hub *debug.Hub) *Clients {
-	return &Clients{hub: hub, relay: evalRelay{evals: map[string]*pendingEval{}, queues: map[string][]*pendingEval{}}}
+	return &Clients{hub: hub, relay: pendingEvalRelay{pendingByID: map[string]*pendingEval{}, unfetchedByPause: map[string][]*pendingEval{}}}
 }
 
 // request is a client's description of a call.

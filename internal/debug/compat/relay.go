@@ -44,10 +44,10 @@ func (r EvalResponse) errorText() string {
 	return string(r.Error)
 }
 
-type evalRelay struct {
-	mu     sync.Mutex
-	evals  map[string]*pendingEval   // pending evaluations by eval id
-	queues map[string][]*pendingEval // evaluations that are not fetched yet, by pause
+type pendingEvalRelay struct {
+	mu               sync.Mutex
+	pendingByID      map[string]*pendingEval   // pending evaluations by eval id
+	unfetchedByPause map[string][]*pendingEval // evaluations that are not fetched yet, by pause
 }
 
 type pendingEval struct {
@@ -63,8 +63,8 @@ func (c olderClientDecisionEncoder) Evaluate(ctx context.Context, a debug.Evalua
 	}
 	l := &c.relay
 	l.mu.Lock()
-	l.evals[r.EvalID] = r
-	l.queues[a.PauseID] = append(l.queues[a.PauseID], r)
+	l.pendingByID[r.EvalID] = r
+	l.unfetchedByPause[a.PauseID] = append(l.unfetchedByPause[a.PauseID], r)
 	l.mu.Unlock()
 	select {
 	case answer := <-r.result:
@@ -74,16 +74,16 @@ func (c olderClientDecisionEncoder) Evaluate(ctx context.Context, a debug.Evalua
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.removeRequest(r)
+	l.removeRequestLocked(r)
 	return debug.EvaluationResult{}, context.Canceled
 }
 
-// removeRequest removes a request; l.mu must be held.
-func (l *evalRelay) removeRequest(r *pendingEval) {
-	delete(l.evals, r.EvalID)
-	left := slices.DeleteFunc(l.queues[r.PauseID], func(o *pendingEval) bool { return o == r })
-	if l.queues[r.PauseID] = left; len(left) == 0 {
-		delete(l.queues, r.PauseID)
+// removeRequestLocked removes a request; l.mu must be held.
+func (l *pendingEvalRelay) removeRequestLocked(r *pendingEval) {
+	delete(l.pendingByID, r.EvalID)
+	left := slices.DeleteFunc(l.unfetchedByPause[r.PauseID], func(o *pendingEval) bool { return o == r })
+	if l.unfetchedByPause[r.PauseID] = left; len(left) == 0 {
+		delete(l.unfetchedByPause, r.PauseID)
 	}
 }
 
@@ -92,12 +92,12 @@ func (c *Clients) NextEvalRequest(pauseID string) *EvalRequest {
 	l := &c.relay
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	queue := l.queues[pauseID]
+	queue := l.unfetchedByPause[pauseID]
 	if len(queue) == 0 {
 		return nil
 	}
-	if l.queues[pauseID] = queue[1:]; len(queue) == 1 {
-		delete(l.queues, pauseID)
+	if l.unfetchedByPause[pauseID] = queue[1:]; len(queue) == 1 {
+		delete(l.unfetchedByPause, pauseID)
 	}
 	return &queue[0].EvalRequest
 }
@@ -129,11 +129,11 @@ func (c *Clients) DeliverEvalResponse(r EvalResponse) error {
 	l := &c.relay
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	q, ok := l.evals[r.EvalID]
+	q, ok := l.pendingByID[r.EvalID]
 	if !ok || q.SessionID != r.SessionID {
 		return &debug.Error{Code: debug.CodeEvalNotFound, Detail: Fields{"eval_id": r.EvalID}}
 	}
-	l.removeRequest(q)
+	l.removeRequestLocked(q)
 	q.result <- a
 	return nil
 }

@@ -50,8 +50,8 @@ func (c *Clients) describeRegisteredFunction(functionItem Item, clientMetadata j
 		if m == nil {
 			m = map[string]any{}
 		}
-		setIfMissing(m, "client_ref", ref)
-		setIfMissing(m, "registered_at", float64(c.hub.Now().UnixMicro())/1e6)
+		setKeyIfMissing(m, "client_ref", ref)
+		setKeyIfMissing(m, "registered_at", float64(c.hub.Now().UnixMicro())/1e6)
 	}
 	if m == nil {
 		return nil, nil
@@ -68,13 +68,13 @@ func describeFunction(h *debug.Hub, it Item) map[string]any {
 	if _, placeholder := m["__cideldill_placeholder__"]; placeholder {
 		return m
 	}
-	setIfMissing(m, "summary", ItemDisplayText(h.Store(), it))
-	setIfMissing(m, "object_name", nil)
-	setIfMissing(m, "object_path", nil)
+	setKeyIfMissing(m, "summary", ItemDisplayText(h.Store(), it))
+	setKeyIfMissing(m, "object_name", nil)
+	setKeyIfMissing(m, "object_path", nil)
 	return m
 }
 
-func setIfMissing(m map[string]any, key string, value any) {
+func setKeyIfMissing(m map[string]any, key string, value any) {
 	if _, ok := m[key]; !ok {
 		m[key] = value
 	}
@@ -85,25 +85,25 @@ const maxResendItems = 10_000
 // valueResendRequests records which values clients were asked to send again. Some clients then send other bytes with the
 // content id (CID) of the old bytes. Such a value is stored under the content id of the new bytes.
 type valueResendRequests struct {
-	mu    sync.Mutex
-	known map[string]struct{} // keys consist of process and content id
-	order []string
+	mu            sync.Mutex
+	requestedKeys map[string]struct{} // keys consist of process and content id
+	order         []string
 }
 
-func (a *valueResendRequests) add(process, cid string) {
+func (a *valueResendRequests) recordRequest(process, cid string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	key := process + " " + cid
-	if _, ok := a.known[key]; ok {
+	if _, ok := a.requestedKeys[key]; ok {
 		return
 	}
-	if a.known == nil {
-		a.known = map[string]struct{}{}
+	if a.requestedKeys == nil {
+		a.requestedKeys = map[string]struct{}{}
 	}
-	a.known[key] = struct{}{}
+	a.requestedKeys[key] = struct{}{}
 	a.order = append(a.order, key)
 	if len(a.order) > maxResendItems {
-		delete(a.known, a.order[0])
+		delete(a.requestedKeys, a.order[0])
 		a.order = a.order[1:]
 	}
 }
@@ -111,7 +111,7 @@ func (a *valueResendRequests) add(process, cid string) {
 func (a *valueResendRequests) hasRequestedAgain(processKey, cid string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_, ok := a.known[processKey+" "+cid]
+	_, ok := a.requestedKeys[processKey+" "+cid]
 	return ok
 }
 
@@ -124,7 +124,7 @@ func (c *Clients) storeCallItemsOrRequestResend(processKey string, items []*Item
 		switch {
 		case ok && e.Code == debug.CodeContentIDNotFound:
 			missing = append(missing, it.CID)
-			c.resent.add(processKey, it.CID)
+			c.resent.recordRequest(processKey, it.CID)
 			continue
 		case ok && e.Code == "cid_mismatch" && c.resent.hasRequestedAgain(processKey, it.CID):
 			it.CID, _ = e.Detail["expected_cid"].(string)

@@ -27,18 +27,18 @@ type Options struct {
 
 const defaultMaxBodyBytes = 96 << 20
 
-type api struct {
+type restAPI struct {
 	Options
 	olderClients *compat.Clients
 }
 
-type route struct {
+type apiRoute struct {
 	method, path, summary string
-	// client is true for routes that older clients call from web pages, including pages of other allowed origins.
-	client bool
-	answer func(a *api, r *http.Request) (any, error)
+	// isForOlderClients is true for routes that older clients call from web pages, including pages of other allowed origins.
+	isForOlderClients bool
+	answer            func(a *restAPI, r *http.Request) (any, error)
 	// stream handles the request instead of answer, if set.
-	stream func(a *api, w http.ResponseWriter, r *http.Request)
+	stream func(a *restAPI, w http.ResponseWriter, r *http.Request)
 }
 
 const (
@@ -48,10 +48,10 @@ const (
 	codeTooLarge                  = "payload_too_large"
 )
 
-type fields = compat.Fields
+type jsonFields = compat.Fields
 
-// readBody decodes a request's body. An empty body leaves v unchanged.
-func readBody(r *http.Request, v any) error {
+// decodeBody decodes a request's body. An empty body leaves v unchanged.
+func decodeBody(r *http.Request, v any) error {
 	data, err := io.ReadAll(r.Body)
 	if err != nil {
 		if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -68,11 +68,11 @@ func readBody(r *http.Request, v any) error {
 	return clientErrorFromJSONError(json.Unmarshal(data, v))
 }
 
-// withBody returns a handler that passes the decoded body of a request to answer.
-func withBody[T any](answer func(*api, *http.Request, T) (any, error)) func(*api, *http.Request) (any, error) {
-	return func(a *api, r *http.Request) (any, error) {
+// handlerWithDecodedBody returns a handler that passes the decoded body of a request to answer.
+func handlerWithDecodedBody[T any](answer func(*restAPI, *http.Request, T) (any, error)) func(*restAPI, *http.Request) (any, error) {
+	return func(a *restAPI, r *http.Request) (any, error) {
 		var in T
-		if err := readBody(r, &in); err != nil {
+		if err := decodeBody(r, &in); err != nil {
 			return nil, err
 		}
 		return answer(a, r, in)
@@ -80,7 +80,7 @@ func withBody[T any](answer func(*api, *http.Request, T) (any, error)) func(*api
 }
 
 func decodeAndReturnBody(r *http.Request, v any) (body json.RawMessage, err error) {
-	if err = readBody(r, &body); err == nil && len(body) > 0 {
+	if err = decodeBody(r, &body); err == nil && len(body) > 0 {
 		err = clientErrorFromJSONError(json.Unmarshal(body, v))
 	}
 	return body, err
@@ -92,7 +92,7 @@ func clientErrorFromJSONError(err error) error {
 		return &debug.Error{Code: "invalid_json", Message: fmt.Sprintf("%v at byte %d", err, syntax.Offset)}
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return &debug.Error{Code: "invalid_payload", Message: fmt.Sprintf("%s has the wrong type, %s", cmp.Or(wrong.Field, "the body"), wrong.Value), Detail: fields{"parameter": wrong.Field}}
+		return &debug.Error{Code: "invalid_payload", Message: fmt.Sprintf("%s has the wrong type, %s", cmp.Or(wrong.Field, "the body"), wrong.Value), Detail: jsonFields{"parameter": wrong.Field}}
 	}
 	return err
 }
@@ -145,22 +145,22 @@ func httpStatusOf(code string) int {
 	}
 }
 
-func externalMCPServerRoutes(serversOrNil *debug.ServerManager) []route {
-	table := []route{
-		{method: "GET", path: "/api/mcp-clients", summary: "List external servers", answer: (*api).listExternalServers},
-		{method: "POST", path: "/api/mcp-clients/connect", summary: "Add an external server", answer: withBody((*api).connectServer)},
-		{method: "POST", path: "/api/mcp-clients/{name}/disconnect", summary: "Disconnect an external server", answer: func(a *api, r *http.Request) (any, error) {
+func externalMCPServerRoutes(serversOrNil *debug.ServerManager) []apiRoute {
+	table := []apiRoute{
+		{method: "GET", path: "/api/mcp-clients", summary: "List external servers", answer: (*restAPI).handleListExternalServers},
+		{method: "POST", path: "/api/mcp-clients/connect", summary: "Add an external server", answer: handlerWithDecodedBody((*restAPI).handleConnectServer)},
+		{method: "POST", path: "/api/mcp-clients/{name}/disconnect", summary: "Disconnect an external server", answer: func(a *restAPI, r *http.Request) (any, error) {
 			return compat.SuccessFields("name", r.PathValue("name")), a.External.Disconnect(r.Context(), r.PathValue("name"))
 		}},
-		{method: "POST", path: "/api/mcp-clients/{name}/reconnect", summary: "Connect an external server again", answer: (*api).reconnectServer},
-		{method: "GET", path: "/api/mcp-tools", summary: "List external tools", answer: (*api).tools},
-		{method: "POST", path: "/api/mcp-tools/call", summary: "Call an external tool", answer: withBody((*api).callTool)},
-		{method: "GET", path: "/api/mcp-resources", summary: "List external resources", answer: (*api).resources},
-		{method: "POST", path: "/api/mcp-resources/read", summary: "Read an external resource", answer: withBody((*api).readResource)},
+		{method: "POST", path: "/api/mcp-clients/{name}/reconnect", summary: "Connect an external server again", answer: (*restAPI).handleReconnectServer},
+		{method: "GET", path: "/api/mcp-tools", summary: "List external tools", answer: (*restAPI).handleListExternalTools},
+		{method: "POST", path: "/api/mcp-tools/call", summary: "Call an external tool", answer: handlerWithDecodedBody((*restAPI).handleCallExternalTool)},
+		{method: "GET", path: "/api/mcp-resources", summary: "List external resources", answer: (*restAPI).handleListExternalResources},
+		{method: "POST", path: "/api/mcp-resources/read", summary: "Read an external resource", answer: handlerWithDecodedBody((*restAPI).handleReadExternalResource)},
 	}
 	if serversOrNil == nil {
 		for i := range table {
-			table[i].answer = func(*api, *http.Request) (any, error) {
+			table[i].answer = func(*restAPI, *http.Request) (any, error) {
 				return nil, &debug.Error{Code: codeExternalServersNotEnabled, Message: "start the debugger with --mcp-clients to use external servers"}
 			}
 		}
@@ -168,16 +168,17 @@ func externalMCPServerRoutes(serversOrNil *debug.ServerManager) []route {
 	return table
 }
 
-func (a *api) listExternalServers(*http.Request) (any, error) {
+func (a *restAPI) handleListExternalServers(*http.Request) (any, error) {
 	out := map[string]any{}
 	for _, c := range a.External.Servers() {
 		out[c.Name] = c
 	}
-	return fields{"clients": out}, nil
+	return jsonFields{"clients": out}, nil
 }
 
-// connectServer connects an external MCP server. entry is the server's configuration entry with an additional member "name".
-func (a *api) connectServer(r *http.Request, entry map[string]json.RawMessage) (any, error) {
+// handleConnectServer connects an external MCP server. entry is the server's configuration entry with an additional
+// member "name".
+func (a *restAPI) handleConnectServer(r *http.Request, entry map[string]json.RawMessage) (any, error) {
 	var name string
 	if err := json.Unmarshal(entry["name"], &name); err != nil || name == "" {
 		return nil, debug.MissingParameter("name")
@@ -191,15 +192,15 @@ func (a *api) connectServer(r *http.Request, entry map[string]json.RawMessage) (
 	return compat.SuccessFields("name", name, "tools", tools), err
 }
 
-func (a *api) reconnectServer(r *http.Request) (any, error) {
+func (a *restAPI) handleReconnectServer(r *http.Request) (any, error) {
 	name := r.PathValue("name")
 	tools, err := a.External.Reconnect(r.Context(), name)
 	return compat.SuccessFields("name", name, "tools", tools), err
 }
 
-func (a *api) tools(r *http.Request) (any, error) {
+func (a *restAPI) handleListExternalTools(r *http.Request) (any, error) {
 	tools, err := a.External.Tools(r.URL.Query().Get("server"))
-	return fields{"tools": tools}, err
+	return jsonFields{"tools": tools}, err
 }
 
 type toolCallRequest struct {
@@ -207,26 +208,26 @@ type toolCallRequest struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-func (a *api) callTool(r *http.Request, in toolCallRequest) (any, error) {
+func (a *restAPI) handleCallExternalTool(r *http.Request, in toolCallRequest) (any, error) {
 	if in.Tool == "" {
 		return nil, debug.MissingParameter("tool")
 	}
 	if args := in.Arguments; len(args) > 0 && args[0] != '{' && string(args) != "null" {
-		return nil, &debug.Error{Code: debug.CodeInvalidArguments, Message: "arguments must be an object", Detail: fields{"parameter": "arguments"}}
+		return nil, &debug.Error{Code: debug.CodeInvalidArguments, Message: "arguments must be an object", Detail: jsonFields{"parameter": "arguments"}}
 	}
 	if string(in.Arguments) == "null" {
 		in.Arguments = nil
 	}
 	result, err := a.External.Call(r.Context(), in.Tool, in.Arguments)
-	return fields{"result": result}, err
+	return jsonFields{"result": result}, err
 }
 
-func (a *api) resources(r *http.Request) (any, error) {
+func (a *restAPI) handleListExternalResources(r *http.Request) (any, error) {
 	resources, err := a.External.Resources(r.URL.Query().Get("server"))
-	return fields{"resources": resources}, err
+	return jsonFields{"resources": resources}, err
 }
 
-func (a *api) readResource(r *http.Request, in struct{ Server, URI string }) (any, error) {
+func (a *restAPI) handleReadExternalResource(r *http.Request, in struct{ Server, URI string }) (any, error) {
 	switch {
 	case in.Server == "":
 		return nil, debug.MissingParameter("server")

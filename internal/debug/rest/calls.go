@@ -19,28 +19,28 @@ const (
 	maxPollWait              = time.Minute
 )
 
-func callRoutes() []route {
-	return []route{
-		{method: "POST", path: "/api/call/start", client: true, summary: "Report a call that is about to run", answer: (*api).startCall},
-		{method: "GET", path: "/api/poll/{id}", client: true, summary: "Get the decision about a paused call; ?wait=25s waits for it", answer: (*api).pollDecision},
-		{method: "DELETE", path: "/api/poll/{id}", client: true, summary: "Abandon a paused call", answer: func(a *api, r *http.Request) (any, error) {
+func callRoutes() []apiRoute {
+	return []apiRoute{
+		{method: "POST", path: "/api/call/start", isForOlderClients: true, summary: "Report a call that is about to run", answer: (*restAPI).handleCallStart},
+		{method: "GET", path: "/api/poll/{id}", isForOlderClients: true, summary: "Get the decision about a paused call; ?wait=25s waits for it", answer: (*restAPI).handlePollDecision},
+		{method: "DELETE", path: "/api/poll/{id}", isForOlderClients: true, summary: "Abandon a paused call", answer: func(a *restAPI, r *http.Request) (any, error) {
 			a.Hub.AbandonPauseOfDisconnectedCaller(r.PathValue("id"))
 			return compat.SuccessFields(), nil
 		}},
-		{method: "POST", path: "/api/call/complete", client: true, summary: "Report the outcome of a call", answer: (*api).completeCall},
+		{method: "POST", path: "/api/call/complete", isForOlderClients: true, summary: "Report the outcome of a call", answer: (*restAPI).handleCallComplete},
 		{
-			method: "GET", path: "/api/debug-client.js", client: true, summary: "Get the client for JavaScript, as a module",
-			stream: func(_ *api, w http.ResponseWriter, r *http.Request) { compat.ServeOlderJavaScriptClient(w, r) },
+			method: "GET", path: "/api/debug-client.js", isForOlderClients: true, summary: "Get the client for JavaScript, as a module",
+			stream: func(_ *restAPI, w http.ResponseWriter, r *http.Request) { compat.ServeOlderJavaScriptClient(w, r) },
 		},
 	}
 }
 
-func olderClientRoutes() []route {
-	var table []route
+func olderClientRoutes() []apiRoute {
+	var table []apiRoute
 	for _, r := range compat.Routes() {
-		table = append(table, route{method: r.Method, path: r.Path, summary: r.Summary, client: r.Client, answer: func(a *api, req *http.Request) (any, error) {
+		table = append(table, apiRoute{method: r.Method, path: r.Path, summary: r.Summary, isForOlderClients: r.Client, answer: func(a *restAPI, req *http.Request) (any, error) {
 			var body json.RawMessage
-			if err := readBody(req, &body); err != nil {
+			if err := decodeBody(req, &body); err != nil {
 				return nil, err
 			}
 			out, err := r.Answer(a.olderClients, req.Context(), compat.Request{Body: body, ID: req.PathValue("id")})
@@ -50,7 +50,7 @@ func olderClientRoutes() []route {
 	return table
 }
 
-func (a *api) startCall(r *http.Request) (any, error) {
+func (a *restAPI) handleCallStart(r *http.Request) (any, error) {
 	begun, err := a.reportCall(r)
 	switch {
 	case err != nil:
@@ -60,12 +60,12 @@ func (a *api) startCall(r *http.Request) (any, error) {
 		out["call_id"] = begun.CallID
 		return out, nil
 	case begun.Decision.Action == debug.ActionRunOtherTool:
-		return fields{"call_id": begun.CallID, "action": "replace", "function_name": begun.Decision.Tool}, nil
+		return jsonFields{"call_id": begun.CallID, "action": "replace", "function_name": begun.Decision.Tool}, nil
 	}
-	return fields{"call_id": begun.CallID, "action": "continue"}, nil
+	return jsonFields{"call_id": begun.CallID, "action": "continue"}, nil
 }
 
-func (a *api) reportCall(r *http.Request) (debug.StartedCall, error) {
+func (a *restAPI) reportCall(r *http.Request) (debug.StartedCall, error) {
 	var in struct {
 		MethodName string           `json:"method_name"`
 		Client     debug.ClientKind `json:"client"`
@@ -96,14 +96,14 @@ func (a *api) reportCall(r *http.Request) (debug.StartedCall, error) {
 	return a.Hub.Start(r.Context(), c)
 }
 
-func pollAnswer(pauseID string) fields {
-	return fields{"action": "poll", "poll_url": "/api/poll/" + pauseID, "poll_interval_ms": pollIntervalMS, "timeout_ms": olderClientPollTimeoutMS}
+func pollAnswer(pauseID string) jsonFields {
+	return jsonFields{"action": "poll", "poll_url": "/api/poll/" + pauseID, "poll_interval_ms": pollIntervalMS, "timeout_ms": olderClientPollTimeoutMS}
 }
 
-// pollDecision responds to the caller of a paused call. A request without the parameter wait comes from an older
+// handlePollDecision responds to the caller of a paused call. A request without the parameter wait comes from an older
 // client: for an unknown pause, the response says that the pause is still waiting, and is not an error.
-func (a *api) pollDecision(r *http.Request) (any, error) {
-	wait, err := waitTime(r)
+func (a *restAPI) handlePollDecision(r *http.Request) (any, error) {
+	wait, err := waitTimeOfQuery(r)
 	if err != nil {
 		return nil, err
 	}
@@ -114,13 +114,13 @@ func (a *api) pollDecision(r *http.Request) (any, error) {
 	case err != nil && r.URL.Query().Has("wait"):
 		return nil, err
 	case err != nil || !decided:
-		return fields{"status": "waiting"}, nil
+		return jsonFields{"status": "waiting"}, nil
 	}
-	return fields{"status": "ready", "action": d.Encoded}, nil
+	return jsonFields{"status": "ready", "action": d.Encoded}, nil
 }
 
-// waitTime parses ?wait=, a duration or a number of seconds.
-func waitTime(r *http.Request) (time.Duration, error) {
+// waitTimeOfQuery parses ?wait=, a duration or a number of seconds.
+func waitTimeOfQuery(r *http.Request) (time.Duration, error) {
 	text := r.URL.Query().Get("wait")
 	if text == "" {
 		return 0, nil
@@ -135,7 +135,7 @@ func waitTime(r *http.Request) (time.Duration, error) {
 	return min(d, maxPollWait), nil
 }
 
-func (a *api) completeCall(r *http.Request) (any, error) {
+func (a *restAPI) handleCallComplete(r *http.Request) (any, error) {
 	var in struct {
 		CallID       string          `json:"call_id"`
 		Status       *string         `json:"status"`

@@ -41,10 +41,10 @@ const (
 // longer than about 12 seconds for a server that has become unreachable. For a reachable server, a method waits as long
 // as necessary. All methods may be called from many goroutines.
 type Client struct {
-	o           ClientOptions
-	base        string
-	http        *http.Client
-	unreachable atomic.Bool // the last request failed
+	options           ClientOptions
+	baseURL           string
+	http              *http.Client
+	lastRequestFailed atomic.Bool // the last request failed
 }
 
 // NewClient checks the address; it sends nothing.
@@ -60,7 +60,7 @@ func NewClient(o ClientOptions) (*Client, error) {
 	}
 	o.Client = cmp.Or(o.Client, debug.ClientClaudelessRun)
 	dialer := &net.Dialer{Timeout: 2 * time.Second}
-	return &Client{o: o, base: strings.TrimSuffix(u.String(), "/"), http: &http.Client{
+	return &Client{options: o, baseURL: strings.TrimSuffix(u.String(), "/"), http: &http.Client{
 		Transport: &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute},
 	}}, nil
 }
@@ -90,7 +90,7 @@ func (c *Client) Register(ctx context.Context, tools []protocol.Tool) error {
 		if err != nil {
 			return err
 		}
-		in := fields{"function_name": f.Name, "signature": f.Signature, "function_metadata": f.Metadata, "alias": f.Alias}
+		in := jsonFields{"function_name": f.Name, "signature": f.Signature, "function_metadata": f.Metadata, "alias": f.Alias}
 		if err := c.sendRequest(ctx, http.MethodPost, "/api/functions", in, nil); err != nil {
 			return fmt.Errorf("registering %s: %w", t.Name, err)
 		}
@@ -98,8 +98,8 @@ func (c *Client) Register(ctx context.Context, tools []protocol.Tool) error {
 	return nil
 }
 
-// callReply is the debugger's response to call/start and call/complete.
-type callReply struct {
+// callReportReply is the debugger's response to call/start and call/complete.
+type callReportReply struct {
 	CallID   string `json:"call_id"`
 	Action   string `json:"action"`
 	PollURL  string `json:"poll_url"`
@@ -108,11 +108,11 @@ type callReply struct {
 
 // BeforeCall reports a call that is about to run and waits for the decision. If ctx is cancelled, the pause is abandoned.
 func (c *Client) BeforeCall(ctx context.Context, call debug.Call) (string, debug.Decision, error) {
-	call.Client = cmp.Or(call.Client, c.o.Client)
+	call.Client = cmp.Or(call.Client, c.options.Client)
 	if len(call.Input) == 0 {
 		call.Input = json.RawMessage("{}")
 	}
-	var a callReply
+	var a callReportReply
 	// The request is not cancelled with ctx, so that the id of its pause is known and the pause can be abandoned.
 	err := c.sendRequest(context.WithoutCancel(ctx), http.MethodPost, "/api/call/start", map[string]any{
 		"method_name": call.Tool, "input": call.Input, "client": call.Client, "session_id": call.Session, "tool_use_id": call.ToolUseID,
@@ -123,7 +123,7 @@ func (c *Client) BeforeCall(ctx context.Context, call debug.Call) (string, debug
 	}
 	switch a.Action {
 	case "poll":
-		d, err := c.awaitDecision(ctx, a.PollURL)
+		d, err := c.pollUntilDecision(ctx, a.PollURL)
 		return a.CallID, d, err
 	case "replace":
 		return a.CallID, debug.Decision{Action: debug.ActionRunOtherTool, Tool: a.Function}, nil
@@ -133,15 +133,15 @@ func (c *Client) BeforeCall(ctx context.Context, call debug.Call) (string, debug
 
 // AfterCall reports the outcome of a call and waits for the decision. The call is completed even if ctx is cancelled.
 func (c *Client) AfterCall(ctx context.Context, callID string, o debug.Outcome) (debug.Decision, error) {
-	return c.completeCall(ctx, map[string]any{"call_id": callID}, o)
+	return c.reportOutcomeAndAwaitDecision(ctx, map[string]any{"call_id": callID}, o)
 }
 
 // AfterToolUse is like AfterCall, for a caller that knows only the agent's session and tool use id.
 func (c *Client) AfterToolUse(ctx context.Context, session, toolUseID string, o debug.Outcome) (debug.Decision, error) {
-	return c.completeCall(ctx, map[string]any{"session_id": session, "tool_use_id": toolUseID}, o)
+	return c.reportOutcomeAndAwaitDecision(ctx, map[string]any{"session_id": session, "tool_use_id": toolUseID}, o)
 }
 
-func (c *Client) completeCall(ctx context.Context, in map[string]any, o debug.Outcome) (debug.Decision, error) {
+func (c *Client) reportOutcomeAndAwaitDecision(ctx context.Context, in map[string]any, o debug.Outcome) (debug.Decision, error) {
 	in["status"] = "success"
 	if o.Failed {
 		in["status"], in["exception_message"], in["exception_type"] = "exception", o.Error, o.ErrorType
@@ -149,23 +149,23 @@ func (c *Client) completeCall(ctx context.Context, in map[string]any, o debug.Ou
 	if len(o.Result) > 0 {
 		in["result"] = o.Result
 	}
-	var a callReply
+	var a callReportReply
 	if err := c.sendRequest(context.WithoutCancel(ctx), http.MethodPost, "/api/call/complete", in, &a); err != nil {
 		return debug.Decision{}, err
 	}
 	if a.Action != "poll" {
 		return debug.Decision{Action: debug.ActionContinue}, nil
 	}
-	return c.awaitDecision(ctx, a.PollURL)
+	return c.pollUntilDecision(ctx, a.PollURL)
 }
 
 // pollPath, followed by a pause id, is the route that returns a decision.
 const pollPath = "/api/poll/"
 
-func (c *Client) awaitDecision(ctx context.Context, pollURL string) (debug.Decision, error) {
+func (c *Client) pollUntilDecision(ctx context.Context, pollURL string) (debug.Decision, error) {
 	var patience <-chan time.Time // limits the time for which requests fail; nil after a successful request
 	for {
-		d, err := c.poll(ctx, pollURL)
+		d, err := c.pollDecisionOnce(ctx, pollURL)
 		if ctx.Err() != nil {
 			c.sendAbandonPauseRequest(ctx, pollURL)
 			return debug.Decision{}, ctx.Err()
@@ -195,8 +195,8 @@ func (c *Client) awaitDecision(ctx context.Context, pollURL string) (debug.Decis
 	}
 }
 
-// poll makes one long poll; nil, nil means no decision yet.
-func (c *Client) poll(ctx context.Context, pollURL string) (decision *debug.Decision, err error) {
+// pollDecisionOnce makes one long poll; nil, nil means no decision yet.
+func (c *Client) pollDecisionOnce(ctx context.Context, pollURL string) (decision *debug.Decision, err error) {
 	var out struct {
 		Status string              `json:"status"`
 		Action *debug.WireDecision `json:"action"`
@@ -219,13 +219,13 @@ func (c *Client) poll(ctx context.Context, pollURL string) (decision *debug.Deci
 }
 
 func (c *Client) decideWithoutDebugger(err error) (debug.Decision, error) {
-	if c.o.OnLost == debug.PolicyContinue {
+	if c.options.OnLost == debug.PolicyContinue {
 		return debug.Decision{Action: debug.ActionContinue}, nil
 	}
 	if lost, ok := errors.AsType[*DebuggerLostError](err); ok {
 		return debug.Decision{}, lost
 	}
-	return debug.Decision{}, &DebuggerLostError{URL: c.base, Err: err}
+	return debug.Decision{}, &DebuggerLostError{URL: c.baseURL, Err: err}
 }
 
 func (c *Client) sendAbandonPauseRequest(ctx context.Context, pollURL string) {
@@ -237,7 +237,7 @@ func (c *Client) sendAbandonPauseRequest(ctx context.Context, pollURL string) {
 // sendRequest makes one request. The error is a *DebuggerLostError, a *debug.Error if the debugger refused, or the error of ctx.
 func (c *Client) sendRequest(ctx context.Context, method, path string, in, out any) error {
 	limit := requestTimeout
-	if c.unreachable.Load() {
+	if c.lastRequestFailed.Load() {
 		limit = unreachableRequestTimeout
 	}
 	bound, cancel := context.WithTimeout(ctx, limit)
@@ -246,9 +246,9 @@ func (c *Client) sendRequest(ctx context.Context, method, path string, in, out a
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	c.unreachable.Store(err != nil)
+	c.lastRequestFailed.Store(err != nil)
 	if err != nil {
-		return &DebuggerLostError{URL: c.base, Err: err}
+		return &DebuggerLostError{URL: c.baseURL, Err: err}
 	}
 	if status >= http.StatusBadRequest {
 		return refusalError(status, body)
@@ -257,7 +257,7 @@ func (c *Client) sendRequest(ctx context.Context, method, path string, in, out a
 		return nil
 	}
 	if err := json.Unmarshal(body, out); err != nil {
-		return &DebuggerLostError{URL: c.base, Err: fmt.Errorf("the answer is not JSON, so this is not the address of a debugger: %w", err)}
+		return &DebuggerLostError{URL: c.baseURL, Err: fmt.Errorf("the answer is not JSON, so this is not the address of a debugger: %w", err)}
 	}
 	return nil
 }
@@ -271,15 +271,15 @@ func (c *Client) roundTrip(ctx context.Context, method, path string, in any) (st
 		}
 		payload = bytes.NewReader(data)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, c.base+path, payload)
+	req, err := http.NewRequestWithContext(ctx, method, c.baseURL+path, payload)
 	if err != nil {
 		return 0, nil, err
 	}
 	if in != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	if c.o.Token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.o.Token)
+	if c.options.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.options.Token)
 	}
 	res, err := c.http.Do(req)
 	if err != nil {

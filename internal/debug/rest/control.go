@@ -13,35 +13,35 @@ import (
 	"github.com/claudeless/claudeless/internal/debug/compat"
 )
 
-func breakpointPauseAndCallRoutes() []route {
-	return []route{
-		{method: "GET", path: "/api/breakpoints", client: true, summary: "List breakpoints", answer: (*api).breakpoints},
-		{method: "POST", path: "/api/breakpoints", client: true, summary: "Set a breakpoint", answer: withBody((*api).setBreakpoint)},
-		{method: "DELETE", path: "/api/breakpoints/{name}", summary: "Remove a breakpoint", answer: func(a *api, r *http.Request) (any, error) {
+func breakpointPauseAndCallRoutes() []apiRoute {
+	return []apiRoute{
+		{method: "GET", path: "/api/breakpoints", isForOlderClients: true, summary: "List breakpoints", answer: (*restAPI).handleListBreakpoints},
+		{method: "POST", path: "/api/breakpoints", isForOlderClients: true, summary: "Set a breakpoint", answer: handlerWithDecodedBody((*restAPI).handleSetBreakpoint)},
+		{method: "DELETE", path: "/api/breakpoints/{name}", summary: "Remove a breakpoint", answer: func(a *restAPI, r *http.Request) (any, error) {
 			a.Hub.BreakpointSet.RemoveBreakpoint(r.PathValue("name"))
 			return compat.SuccessFields("function_name", r.PathValue("name")), nil
 		}},
-		{method: "POST", path: "/api/breakpoints/{name}/behavior", summary: "Set when a breakpoint stops before a call", answer: withBody((*api).setBreakpointBehaviorBeforeCall)},
-		{method: "POST", path: "/api/breakpoints/{name}/after_behavior", summary: "Set after which calls a breakpoint stops", answer: withBody((*api).setBreakpointBehaviorAfterCall)},
-		{method: "POST", path: "/api/breakpoints/{name}/replacement", summary: "Set the tool that runs instead of the calls that match a breakpoint but are not paused", answer: withBody((*api).setReplacement)},
-		{method: "GET", path: "/api/breakpoints/{name}/history", summary: "List the calls that a breakpoint recorded", answer: (*api).breakpointHistory},
-		{method: "GET", path: "/api/functions", summary: "List the functions that can be called", answer: (*api).functions},
-		{method: "GET", path: "/api/behavior", summary: "Get the default behavior", answer: func(a *api, _ *http.Request) (any, error) {
-			return fields{"behavior": a.Hub.BreakpointSet.Default()}, nil
+		{method: "POST", path: "/api/breakpoints/{name}/behavior", summary: "Set when a breakpoint stops before a call", answer: handlerWithDecodedBody((*restAPI).setBreakpointBehaviorBeforeCall)},
+		{method: "POST", path: "/api/breakpoints/{name}/after_behavior", summary: "Set after which calls a breakpoint stops", answer: handlerWithDecodedBody((*restAPI).setBreakpointBehaviorAfterCall)},
+		{method: "POST", path: "/api/breakpoints/{name}/replacement", summary: "Set the tool that runs instead of the calls that match a breakpoint but are not paused", answer: handlerWithDecodedBody((*restAPI).handleSetReplacement)},
+		{method: "GET", path: "/api/breakpoints/{name}/history", summary: "List the calls that a breakpoint recorded", answer: (*restAPI).handleBreakpointHistory},
+		{method: "GET", path: "/api/functions", summary: "List the functions that can be called", answer: (*restAPI).handleListFunctions},
+		{method: "GET", path: "/api/behavior", summary: "Get the default behavior", answer: func(a *restAPI, _ *http.Request) (any, error) {
+			return jsonFields{"behavior": a.Hub.BreakpointSet.Default()}, nil
 		}},
-		{method: "POST", path: "/api/behavior", summary: "Set the default behavior", answer: withBody((*api).setDefaultBehavior)},
-		{method: "GET", path: "/api/paused", client: true, summary: "List paused calls", answer: func(a *api, _ *http.Request) (any, error) {
-			return fields{"paused": a.Hub.Paused()}, nil
+		{method: "POST", path: "/api/behavior", summary: "Set the default behavior", answer: handlerWithDecodedBody((*restAPI).handleSetDefaultBehavior)},
+		{method: "GET", path: "/api/paused", isForOlderClients: true, summary: "List paused calls", answer: func(a *restAPI, _ *http.Request) (any, error) {
+			return jsonFields{"paused": a.Hub.Paused()}, nil
 		}},
-		{method: "POST", path: "/api/paused/{id}/continue", summary: "Decide about a paused call", answer: (*api).resumePause},
-		{method: "GET", path: "/api/calls", summary: "List the newest calls", answer: (*api).calls},
-		{method: "GET", path: "/api/cid/{cid}", client: true, summary: "Get the bytes of a value", stream: (*api).serveValue},
-		{method: "GET", path: "/api/status", summary: "Count everything", answer: func(a *api, _ *http.Request) (any, error) { return a.Hub.Status(), nil }},
-		{method: "GET", path: "/api/events", summary: "Follow all changes as server-sent events", stream: (*api).streamEvents},
+		{method: "POST", path: "/api/paused/{id}/continue", summary: "Decide about a paused call", answer: (*restAPI).handleResumePause},
+		{method: "GET", path: "/api/calls", summary: "List the newest calls", answer: (*restAPI).handleListCallRecords},
+		{method: "GET", path: "/api/cid/{cid}", isForOlderClients: true, summary: "Get the bytes of a value", stream: (*restAPI).serveValue},
+		{method: "GET", path: "/api/status", summary: "Count everything", answer: func(a *restAPI, _ *http.Request) (any, error) { return a.Hub.Status(), nil }},
+		{method: "GET", path: "/api/events", summary: "Follow all changes as server-sent events", stream: (*restAPI).streamEvents},
 	}
 }
 
-func (a *api) breakpoints(*http.Request) (any, error) {
+func (a *restAPI) handleListBreakpoints(*http.Request) (any, error) {
 	return struct {
 		Names        []string                      `json:"breakpoints"`
 		Before       map[string]debug.StopBehavior `json:"breakpoint_behaviors"`
@@ -60,7 +60,7 @@ type breakpointChange struct {
 	Signature compat.FunctionSignature `json:"signature"`
 }
 
-func (a *api) setBreakpoint(_ *http.Request, in breakpointChange) (any, error) {
+func (a *restAPI) handleSetBreakpoint(_ *http.Request, in breakpointChange) (any, error) {
 	if err := a.Hub.BreakpointSet.SetBreakpoint(debug.BreakpointSettings{Name: in.Name, Before: in.Before, After: in.After, When: in.When}); err != nil {
 		return nil, err
 	}
@@ -75,12 +75,12 @@ type behaviorRequest struct {
 	Word string `json:"behavior"`
 }
 
-func (a *api) setBreakpointBehaviorBeforeCall(r *http.Request, in behaviorRequest) (any, error) {
+func (a *restAPI) setBreakpointBehaviorBeforeCall(r *http.Request, in behaviorRequest) (any, error) {
 	b, err := a.Hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointSettings{Name: r.PathValue("name"), Before: &in.Word})
 	return compat.SuccessFields("function_name", b.Name, "behavior", b.Before), err
 }
 
-func (a *api) setBreakpointBehaviorAfterCall(r *http.Request, in behaviorRequest) (any, error) {
+func (a *restAPI) setBreakpointBehaviorAfterCall(r *http.Request, in behaviorRequest) (any, error) {
 	b, err := a.Hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointSettings{Name: r.PathValue("name"), After: &in.Word})
 	return compat.SuccessFields("function_name", b.Name, "behavior", b.After), err
 }
@@ -89,7 +89,7 @@ type replacementRequest struct {
 	Tool *string `json:"replacement_function"`
 }
 
-func (a *api) setReplacement(r *http.Request, in replacementRequest) (any, error) {
+func (a *restAPI) handleSetReplacement(r *http.Request, in replacementRequest) (any, error) {
 	tool, name := "", r.PathValue("name")
 	if in.Tool != nil && *in.Tool != name {
 		tool = *in.Tool
@@ -101,21 +101,21 @@ func (a *api) setReplacement(r *http.Request, in replacementRequest) (any, error
 	return out, a.Hub.BreakpointSet.SetReplacementToolOfBreakpoint(name, tool)
 }
 
-// queryInt parses an integer of the query; nil means missing.
-func queryInt(r *http.Request, key string) (n *int, err error) {
+// intOfQuery parses an integer of the query; nil means missing.
+func intOfQuery(r *http.Request, key string) (n *int, err error) {
 	text := r.URL.Query().Get(key)
 	if text == "" {
 		return n, nil
 	}
 	value, err := strconv.Atoi(text)
 	if err != nil {
-		return nil, &debug.Error{Code: debug.CodeInvalidLimit, Message: key + " must be a whole number", Detail: fields{key: text}}
+		return nil, &debug.Error{Code: debug.CodeInvalidLimit, Message: key + " must be a whole number", Detail: jsonFields{key: text}}
 	}
 	return &value, nil
 }
 
-func (a *api) breakpointHistory(r *http.Request) (any, error) {
-	limit, err := queryInt(r, "limit")
+func (a *restAPI) handleBreakpointHistory(r *http.Request) (any, error) {
+	limit, err := intOfQuery(r, "limit")
 	if err != nil {
 		return nil, err
 	}
@@ -126,20 +126,20 @@ func (a *api) breakpointHistory(r *http.Request) (any, error) {
 		}
 	}
 	name := r.PathValue("name")
-	return fields{"function_name": name, "history": a.Hub.Records.History(name, n)}, nil
+	return jsonFields{"function_name": name, "history": a.Hub.Records.History(name, n)}, nil
 }
 
-func (a *api) functions(*http.Request) (any, error) {
+func (a *restAPI) handleListFunctions(*http.Request) (any, error) {
 	names, signatures, metadata := a.Hub.FunctionNamesSignaturesAndMetadata()
-	return fields{"functions": names, "function_signatures": signatures, "function_metadata": metadata}, nil
+	return jsonFields{"functions": names, "function_signatures": signatures, "function_metadata": metadata}, nil
 }
 
-func (a *api) setDefaultBehavior(_ *http.Request, in behaviorRequest) (any, error) {
+func (a *restAPI) handleSetDefaultBehavior(_ *http.Request, in behaviorRequest) (any, error) {
 	b, err := a.Hub.BreakpointSet.SetDefault(in.Word)
 	return compat.SuccessFields("behavior", b), err
 }
 
-func (a *api) resumePause(r *http.Request) (any, error) {
+func (a *restAPI) handleResumePause(r *http.Request) (any, error) {
 	var in debug.ResumeRequest
 	body, err := decodeAndReturnBody(r, &in)
 	if err != nil {
@@ -150,15 +150,15 @@ func (a *api) resumePause(r *http.Request) (any, error) {
 	return compat.SuccessFields("pause_id", id), clientErrorFromJSONError(a.Hub.Resume(r.Context(), id, in))
 }
 
-func (a *api) calls(r *http.Request) (any, error) {
-	limit, err := queryInt(r, "limit")
+func (a *restAPI) handleListCallRecords(r *http.Request) (any, error) {
+	limit, err := intOfQuery(r, "limit")
 	if err != nil {
 		return nil, err
 	}
 	return a.Hub.Records.Calls(r.URL.Query().Get("function_name"), limit)
 }
 
-func (a *api) serveValue(w http.ResponseWriter, r *http.Request) {
+func (a *restAPI) serveValue(w http.ResponseWriter, r *http.Request) {
 	data, err := a.Hub.StoredValueByContentID(r.PathValue("cid"))
 	if err != nil {
 		writeError(w, err)
@@ -176,7 +176,7 @@ func (a *api) serveValue(w http.ResponseWriter, r *http.Request) {
 
 const pingInterval = 15 * time.Second
 
-func (a *api) streamEvents(w http.ResponseWriter, r *http.Request) {
+func (a *restAPI) streamEvents(w http.ResponseWriter, r *http.Request) {
 	out := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
@@ -210,13 +210,13 @@ func (a *api) streamEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func evaluationSessionRoutes() []route {
-	return []route{
-		{method: "POST", path: "/api/repl/start", summary: "Open an evaluation session at a paused call", answer: withBody((*api).startEvaluationSession)},
-		{method: "GET", path: "/api/repl/sessions", summary: "List evaluation sessions", answer: (*api).sessions},
-		{method: "GET", path: "/api/repl/{id}", summary: "Get an evaluation session with its transcript", answer: (*api).session},
-		{method: "POST", path: "/api/repl/{id}/eval", summary: "Evaluate an expression", answer: withBody((*api).evaluate)},
-		{method: "POST", path: "/api/repl/{id}/close", summary: "Close an evaluation session", answer: func(a *api, r *http.Request) (any, error) {
+func evaluationSessionRoutes() []apiRoute {
+	return []apiRoute{
+		{method: "POST", path: "/api/repl/start", summary: "Open an evaluation session at a paused call", answer: handlerWithDecodedBody((*restAPI).handleStartEvaluationSession)},
+		{method: "GET", path: "/api/repl/sessions", summary: "List evaluation sessions", answer: (*restAPI).handleListSessions},
+		{method: "GET", path: "/api/repl/{id}", summary: "Get an evaluation session with its transcript", answer: (*restAPI).handleGetSession},
+		{method: "POST", path: "/api/repl/{id}/eval", summary: "Evaluate an expression", answer: handlerWithDecodedBody((*restAPI).handleEvaluate)},
+		{method: "POST", path: "/api/repl/{id}/close", summary: "Close an evaluation session", answer: func(a *restAPI, r *http.Request) (any, error) {
 			return compat.SuccessFields(), a.Hub.CloseSession(r.PathValue("id"))
 		}},
 	}
@@ -226,15 +226,15 @@ type evaluationSessionStartRequest struct {
 	PauseID string `json:"pause_id"`
 }
 
-func (a *api) startEvaluationSession(_ *http.Request, in evaluationSessionStartRequest) (any, error) {
+func (a *restAPI) handleStartEvaluationSession(_ *http.Request, in evaluationSessionStartRequest) (any, error) {
 	id, err := a.Hub.StartSession(in.PauseID)
 	if e, ok := errors.AsType[*debug.Error](err); ok && e.Code == debug.CodePauseResumed {
 		return nil, &debug.Error{Code: codePauseResumed, Message: e.Message, Detail: e.Detail}
 	}
-	return fields{"session_id": id}, err
+	return jsonFields{"session_id": id}, err
 }
 
-func (a *api) sessions(r *http.Request) (any, error) {
+func (a *restAPI) handleListSessions(r *http.Request) (any, error) {
 	q := r.URL.Query()
 	status := q.Get("status")
 	if status != "" && status != "active" && status != "closed" {
@@ -258,7 +258,7 @@ func (a *api) sessions(r *http.Request) (any, error) {
 			out = append(out, s)
 		}
 	}
-	return fields{"sessions": out}, nil
+	return jsonFields{"sessions": out}, nil
 }
 
 func parseTimestamp(text string, fallback float64) (float64, error) {
@@ -275,9 +275,9 @@ func parseTimestamp(text string, fallback float64) (float64, error) {
 	return float64(t.UnixMicro()) / 1e6, nil
 }
 
-func (a *api) session(r *http.Request) (any, error) {
+func (a *restAPI) handleGetSession(r *http.Request) (any, error) {
 	s, err := a.Hub.Session(r.PathValue("id"))
-	return fields{"session": s}, err
+	return jsonFields{"session": s}, err
 }
 
 type evaluationRequest struct {
@@ -286,7 +286,7 @@ type evaluationRequest struct {
 	Timeout float64 `json:"timeout_s"`
 }
 
-func (a *api) evaluate(r *http.Request, in evaluationRequest) (any, error) {
+func (a *restAPI) handleEvaluate(r *http.Request, in evaluationRequest) (any, error) {
 	const longest = 3600
 	out, err := a.Hub.Evaluate(r.Context(), debug.EvaluateParams{
 		Session: r.PathValue("id"), PauseID: in.PauseID, Expr: in.Expr,

@@ -20,18 +20,18 @@ import (
 // origins may call only the routes of the older clients.
 func Handler(o Options) http.Handler {
 	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBodyBytes)
-	a := &api{o, compat.New(o.Hub)}
+	a := &restAPI{o, compat.New(o.Hub)}
 	mux := http.NewServeMux()
 	table := slices.Concat(callRoutes(), olderClientRoutes(), breakpointPauseAndCallRoutes(), evaluationSessionRoutes(), externalMCPServerRoutes(a.External))
 	open := map[string]bool{}
 	for _, r := range table {
-		mux.HandleFunc(r.method+" "+r.path, a.serve(r))
-		if r.client && !open[r.path] {
+		mux.HandleFunc(r.method+" "+r.path, a.handlerOfRoute(r))
+		if r.isForOlderClients && !open[r.path] {
 			open[r.path] = true
 			mux.HandleFunc("OPTIONS "+r.path, answerPreflight)
 		}
 	}
-	doc := openAPI(table)
+	doc := openAPIDocument(table)
 	for _, path := range []string{"/openapi.json", "/api/openapi.json"} {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, doc) })
 	}
@@ -42,9 +42,9 @@ func Handler(o Options) http.Handler {
 	return mux
 }
 
-func (a *api) serve(rt route) http.HandlerFunc {
+func (a *restAPI) handlerOfRoute(rt apiRoute) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if rt.client {
+		if rt.isForOlderClients {
 			allowOrigin(w, r)
 		} else if !localhttp.IsOwnOrigin(r) {
 			localhttp.Refuse(w, http.StatusForbidden, "forbidden", "this route is for the debugger's own pages")
@@ -90,51 +90,53 @@ func writeNotFoundOrMethodNotAllowed(w http.ResponseWriter, r *http.Request, mux
 		}
 	}
 	if allowed == nil {
-		writeJSON(w, http.StatusNotFound, fields{"error": "not_found", "path": r.URL.Path})
+		writeJSON(w, http.StatusNotFound, jsonFields{"error": "not_found", "path": r.URL.Path})
 		return
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	writeJSON(w, http.StatusMethodNotAllowed, fields{"error": "method_not_allowed", "message": "this path takes " + strings.Join(allowed, ", "), "allowed": allowed})
+	writeJSON(w, http.StatusMethodNotAllowed, jsonFields{"error": "method_not_allowed", "message": "this path takes " + strings.Join(allowed, ", "), "allowed": allowed})
 }
 
 var pathParameter = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{(\w+)\}`) })
 
-func openAPI(table []route) fields {
-	paths := map[string]fields{}
+func openAPIDocument(table []apiRoute) jsonFields {
+	paths := map[string]jsonFields{}
 	for _, r := range table {
 		name := strings.Trim(strings.NewReplacer("/api/", "", "{", "", "}", "", "-", "_", "/", "_").Replace(r.path), "_")
-		operation := fields{
+		operation := jsonFields{
 			"summary":     r.summary,
 			"operationId": strings.ToLower(r.method) + "_" + name,
-			"responses": fields{
-				"200":     fields{"description": "OK"},
-				"default": fields{"description": "Refused", "content": jsonContent(fields{"$ref": "#/components/schemas/Error"})},
+			"responses": jsonFields{
+				"200":     jsonFields{"description": "OK"},
+				"default": jsonFields{"description": "Refused", "content": jsonContent(jsonFields{"$ref": "#/components/schemas/Error"})},
 			},
 		}
-		var parameters []fields
+		var parameters []jsonFields
 		for _, m := range pathParameter().FindAllStringSubmatch(r.path, -1) {
-			parameters = append(parameters, fields{"name": m[1], "in": "path", "required": true, "schema": fields{"type": "string"}})
+			parameters = append(parameters, jsonFields{"name": m[1], "in": "path", "required": true, "schema": jsonFields{"type": "string"}})
 		}
 		if parameters != nil {
 			operation["parameters"] = parameters
 		}
 		if r.method == "POST" {
-			operation["requestBody"] = fields{"content": jsonContent(fields{"type": "object"})}
+			operation["requestBody"] = jsonFields{"content": jsonContent(jsonFields{"type": "object"})}
 		}
 		if paths[r.path] == nil {
-			paths[r.path] = fields{}
+			paths[r.path] = jsonFields{}
 		}
 		paths[r.path][strings.ToLower(r.method)] = operation
 	}
-	return fields{
+	return jsonFields{
 		"openapi": "3.1.0",
-		"info":    fields{"title": "claudeless debug", "version": "1", "description": "Breakpoints on tool calls."},
+		"info":    jsonFields{"title": "claudeless debug", "version": "1", "description": "Breakpoints on tool calls."},
 		"paths":   paths,
-		"components": fields{"schemas": fields{"Error": fields{
+		"components": jsonFields{"schemas": jsonFields{"Error": jsonFields{
 			"type": "object", "required": []string{"error"},
-			"properties": fields{"error": fields{"type": "string"}, "message": fields{"type": "string"}},
+			"properties": jsonFields{"error": jsonFields{"type": "string"}, "message": jsonFields{"type": "string"}},
 		}}},
 	}
 }
 
-func jsonContent(schema fields) fields { return fields{"application/json": fields{"schema": schema}} }
+func jsonContent(schema jsonFields) jsonFields {
+	return jsonFields{"application/json": jsonFields{"schema": schema}}
+}

@@ -87,20 +87,20 @@ func (c *Checker) reportExpressionErrors(messagePrefix string, err error) {
 
 // CheckData compiles the templates in a JSON value and reads the files that it refers to.
 func (c *Checker) CheckData(raw json.RawMessage) {
-	if !needsEvaluation(raw, c.Source.Templates) {
+	if !mayContainTemplateOrFile(raw, c.Source.Templates) {
 		return
 	}
 	v, _ := diag.IndexJSON("", wrapInObjectUnderEmptyKey(raw)).Root().Field("")
-	c.checkValue(v)
+	c.compileTemplatesAndReadFiles(v)
 }
 
-func (c *Checker) checkValue(v diag.Value) {
+func (c *Checker) compileTemplatesAndReadFiles(v diag.Value) {
 	switch v.Kind {
 	case diag.KindString:
 		c.CheckTemplate(v.Text)
 	case diag.KindArray:
 		for i, item := range v.Items() {
-			c.WithPathExtendedBy(i, func() { c.checkValue(item) })
+			c.WithPathExtendedBy(i, func() { c.compileTemplatesAndReadFiles(item) })
 		}
 	case diag.KindTable:
 		if name, ok := referencedFileName(v); ok {
@@ -108,12 +108,12 @@ func (c *Checker) checkValue(v diag.Value) {
 				if len(v.Fields()) > 1 {
 					c.Errorf("a table with `$file` cannot have other keys")
 				}
-				c.loadFile(name)
+				c.loadJSONFile(name)
 			})
 			return
 		}
 		for _, f := range v.Fields() {
-			c.WithPathExtendedBy(f.Key, func() { c.checkValue(f.Value) })
+			c.WithPathExtendedBy(f.Key, func() { c.compileTemplatesAndReadFiles(f.Value) })
 		}
 	default:
 	}
@@ -133,8 +133,8 @@ func (c *Checker) LoadTextFile(name string) {
 	}
 }
 
-// loadFile reads a file into the library as JSON. Files without the extension .json become JSON strings.
-func (c *Checker) loadFile(name string) {
+// loadJSONFile reads a file into the library as JSON. Files without the extension .json become JSON strings.
+func (c *Checker) loadJSONFile(name string) {
 	path := diag.ResolvePath(c.Source.Dir, name)
 	if c.Library.files[path] != nil {
 		return

@@ -93,7 +93,7 @@ type Result struct {
 	Structured any    `expr:"structured" json:"structured,omitempty"`
 }
 
-func needsEvaluation(raw json.RawMessage, templates bool) bool {
+func mayContainTemplateOrFile(raw json.RawMessage, templates bool) bool {
 	return bytes.Contains(raw, []byte(`"$file"`)) || (templates && bytes.Contains(raw, []byte("{{")))
 }
 

@@ -40,7 +40,7 @@ func (s *Scope) EvaluateCondition(ctx context.Context, src string) (bool, error)
 
 // RenderText returns a string with its templates evaluated.
 func (s *Scope) RenderText(ctx context.Context, src string) (string, error) {
-	v, err := s.evaluateString(ctx, src)
+	v, err := s.evaluateTextOrExpression(ctx, src)
 	if err != nil {
 		return "", err
 	}
@@ -52,8 +52,9 @@ func (s *Scope) TextFile(name string) string {
 	return s.Library.texts[diag.ResolvePath(s.Source.Dir, name)]
 }
 
-// evaluateString is like RenderText, but a string that is exactly one expression becomes a value of the expression's type.
-func (s *Scope) evaluateString(ctx context.Context, src string) (any, error) {
+// evaluateTextOrExpression is like RenderText, but a string that is exactly one expression becomes a value of the
+// expression's type.
+func (s *Scope) evaluateTextOrExpression(ctx context.Context, src string) (any, error) {
 	if !s.Source.Templates || !eval.HasTemplate(src) {
 		return src, nil
 	}
@@ -75,11 +76,11 @@ func (s *Scope) evaluateString(ctx context.Context, src string) (any, error) {
 
 // RenderJSON returns a JSON value with its templates evaluated and references to files replaced by their content.
 func (s *Scope) RenderJSON(ctx context.Context, raw json.RawMessage) (json.RawMessage, error) {
-	if !needsEvaluation(raw, s.Source.Templates) {
+	if !mayContainTemplateOrFile(raw, s.Source.Templates) {
 		return raw, nil
 	}
 	v, _ := diag.IndexJSON("", wrapInObjectUnderEmptyKey(raw)).Root().Field("")
-	return s.appendValue(ctx, nil, v)
+	return s.appendRenderedJSON(ctx, nil, v)
 }
 
 // NamedGroups returns the captures that have a name.
@@ -111,11 +112,11 @@ func (s *Scope) Fork() (independentCopy *Scope) {
 	return &n
 }
 
-func (s *Scope) appendValue(ctx context.Context, dst []byte, v diag.Value) ([]byte, error) {
+func (s *Scope) appendRenderedJSON(ctx context.Context, dst []byte, v diag.Value) ([]byte, error) {
 	var err error
 	switch v.Kind {
 	case diag.KindString:
-		filled, err := s.evaluateString(ctx, v.Text)
+		filled, err := s.evaluateTextOrExpression(ctx, v.Text)
 		if err != nil {
 			return dst, err
 		}
@@ -126,7 +127,7 @@ func (s *Scope) appendValue(ctx context.Context, dst []byte, v diag.Value) ([]by
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			if dst, err = s.appendValue(ctx, dst, item); err != nil {
+			if dst, err = s.appendRenderedJSON(ctx, dst, item); err != nil {
 				return dst, err
 			}
 		}
@@ -144,7 +145,7 @@ func (s *Scope) appendValue(ctx context.Context, dst []byte, v diag.Value) ([]by
 				return dst, err
 			}
 			dst = append(dst, ':')
-			if dst, err = s.appendValue(ctx, dst, f.Value); err != nil {
+			if dst, err = s.appendRenderedJSON(ctx, dst, f.Value); err != nil {
 				return dst, err
 			}
 		}
