@@ -204,7 +204,6 @@ func (l *configLoader) addServersOfScopes() {
 	}
 }
 
-// addServersOfFlagValue adds the servers of one --mcp-config value.
 func (l *configLoader) addServersOfFlagValue(value string) error {
 	doc := []byte(strings.TrimSpace(value))
 	if !json.Valid(doc) {

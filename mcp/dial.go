@@ -187,7 +187,6 @@ func (d dialer) remoteServerWithHeaders(ctx context.Context) connection.RemoteSe
 	return t
 }
 
-// headersHelperRenewer renews the headers of a server that has a headersHelper.
 type headersHelperRenewer struct{ dialer }
 
 func (headersHelperRenewer) NextRequestHeaders(_ context.Context, lastHeaders map[string]string) map[string]string {

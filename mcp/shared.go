@@ -98,7 +98,6 @@ func (c *managerState) userAgent() string {
 	return "claude-code/" + c.options.ClientVersion + " (" + about + ")"
 }
 
-// rootsListResult returns the result of roots/list.
 func (c *managerState) rootsListResult() map[string]any {
 	list := []map[string]string{}
 	for _, dir := range *c.roots.Load() {

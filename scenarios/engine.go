@@ -342,8 +342,7 @@ func (e *Engine) ruleRef(rule, turn int) RuleRef {
 	return ref
 }
 
-// positionOfRuleOrTurn returns the position of a rule or, if turn is not negative, of its turn. part is the path of a
-// key in it.
+// positionOfRuleOrTurn returns the position of a rule or, if turn is not negative, of its turn. part is the path of a key in it.
 func (e *Engine) positionOfRuleOrTurn(rule, turn int, part ...any) diag.Position {
 	r := &e.scenario.Responses[rule]
 	path := diag.Path{"responses", r.index}

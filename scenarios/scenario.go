@@ -162,7 +162,6 @@ func lowerCaseWordSet(text string) map[string]bool {
 	return words
 }
 
-// maxRulesTriedWithoutIndex is the maximum number of rules that are tried one by one, without an index.
 const maxRulesTriedWithoutIndex = 64
 
 // candidateRules yields the indexes of the rules that may match a prompt, in order.

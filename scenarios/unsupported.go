@@ -29,8 +29,7 @@ type apiUnsupportedKeyChecker struct {
 	list diag.List
 }
 
-// addUnsupportedKeyWarning adds a warning about the key at path. instead is its hint, which explains what claudeless
-// serve does.
+// addUnsupportedKeyWarning adds a warning about the key at path. instead is its hint, which explains what claudeless serve does.
 func (l *apiUnsupportedKeyChecker) addUnsupportedKeyWarning(path diag.Path, key, instead string) {
 	d := l.src.Index.DiagnosticAt(path, key)
 	d.Hint, d.Warning = instead, true

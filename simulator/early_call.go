@@ -208,7 +208,6 @@ type runningCallEvent struct {
 	closedWhenShown chan struct{}
 }
 
-// runningCallEventsKey is the key of the channel for events of running calls in the context of a call.
 type runningCallEventsKey struct{}
 
 // CanShowRunningCallEvents reports whether [ShowRunningCallEvent] can show the events of a call. callCtx is the context of the call.

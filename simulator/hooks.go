@@ -366,7 +366,6 @@ func promptTextForHooks(c protocol.Content) string {
 	return strings.TrimSpace(c.Plain())
 }
 
-// emitAcceptedPromptAndMentions emits the prompt, then the files that it mentions, and their instructions.
 func (p *turnHooks) emitAcceptedPromptAndMentions(ctx context.Context, command slash.Call, expansion *slash.Expansion) error {
 	prompt, text := p.prompts.promptAcceptedEvent(), cmp.Or(p.prompts.prompt.Typed, promptText(p.prompts.prompt.Content))
 	if expansion == nil {

@@ -160,7 +160,6 @@ func (b *sessionTotals) restoreCosts(costs map[string]protocol.ModelUsage) {
 	}
 }
 
-// resetExceptTimes clears all totals except the times.
 func (b *sessionTotals) resetExceptTimes() {
 	b.contextTokens.Store(0)
 	b.lastReply.Store(nil)

@@ -235,7 +235,6 @@ type debugSession struct {
 	closed chan struct{} // closed when the session ends
 }
 
-// debugSessions holds the newest sessions.
 type debugSessions struct {
 	*hubState
 	byID      map[string]*debugSession

@@ -204,7 +204,6 @@ func replaceDirectoryPlaceholdersByRedactedNames(s string) string {
 	return directoryPlaceholderToRedactedNameReplacer.Replace(s)
 }
 
-// oneLineTOMLString returns a TOML string without line feeds.
 func oneLineTOMLString(s string) string {
 	parts := strings.Split(s, "\n")
 	for i, p := range parts {

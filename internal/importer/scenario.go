@@ -309,7 +309,6 @@ func (w *scenarioWriter) inlineOrFileReferenceTOMLOfResult(toolResultText string
 	return `{ "$file" = ` + tomltext.Quote(name) + " }"
 }
 
-// maxImportedToolResultBytes is the length, in bytes, at which a result is truncated.
 const maxImportedToolResultBytes = 200 << 10
 
 func (w *scenarioWriter) truncateToolResultUnlessKeepingBigOnes(toolResultText string) string {

@@ -227,7 +227,6 @@ func modelRequests(requests []json.RawMessage, hasParallelAgents bool) []event {
 	return events
 }
 
-// sortAdjacentEvents sorts each sequence of adjacent events for which belongs returns true.
 func sortAdjacentEvents(events []event, belongs func(event) bool, compare func(a, b event) int) {
 	for i := 0; i < len(events); i++ {
 		from := i

@@ -226,7 +226,6 @@ func (w *agentRun) releaseWorktreeAndRecordIfKept(ctx context.Context) {
 	}
 }
 
-// hashOfPromptWithoutExtraSections is the hash that the real CLI reports for a prompt without extra sections.
 const hashOfPromptWithoutExtraSections = "fba0f54338f777af"
 
 func (w *agentRun) completedResult(ctx context.Context, end task.End) protocol.ToolResult {

@@ -139,7 +139,6 @@ func sensitiveRedirectApproval(c commandLine, redirects []shellcmd.Redirect, cha
 	return nil
 }
 
-// approvalForFirstSensitiveOperand returns the approval request for the first sensitive operand of a command that changes files.
 func (c commandLine) approvalForFirstSensitiveOperand(unwrappedCommand shellcmd.Command) *approvalRequest {
 	for _, path := range pathsOfPlainOperands(c.words.fileOperands(unwrappedCommand)) {
 		q := c.sensitivePathApproval(path)

@@ -171,7 +171,6 @@ func SplitWords(args string) []string {
 	return words
 }
 
-// leadingQuotation returns the text of the quotation at the start of s, and the length of the quotation in s.
 func leadingQuotation(s string) (text string, n int) {
 	var b strings.Builder
 	for i := 1; i < len(s); i++ {

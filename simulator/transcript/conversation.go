@@ -61,7 +61,6 @@ func (th *conversation) cliLineAddedToPrompt(prompt *protocol.PromptAccepted, co
 	return protocol.UserLine{LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user", Message: content, IsMeta: true, Companion: true}
 }
 
-// hostAssistantLine is a message of the assistant that a host wrote.
 type hostAssistantLine struct {
 	protocol.LineHead
 	Message plainjson.Object `json:"message"`

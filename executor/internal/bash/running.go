@@ -109,8 +109,7 @@ func interruptedResult() protocol.ToolResult {
 }
 
 // waitForExitOrTimeout waits until the command exits, its timeout expires or ctx is cancelled. After
-// delayBeforeShowingForegroundCommandAsTask, it reports the command as a task to hosts that receive events while the
-// call runs.
+// delayBeforeShowingForegroundCommandAsTask, it reports the command as a task to hosts that receive events while the call runs.
 func (r *runningCommand) waitForExitOrTimeout(ctx context.Context) foregroundWaitOutcome {
 	timeout, show := time.NewTimer(r.timeout), time.NewTimer(delayBeforeShowingForegroundCommandAsTask)
 	defer timeout.Stop()

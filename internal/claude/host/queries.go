@@ -139,7 +139,6 @@ func handleBinaryVersion(_ context.Context, r *requestServer, _ controlRequest) 
 	}{version, built, "0.3.280"}}, nil
 }
 
-// listedPermissionRule is one rule as list_permission_rules shows it.
 type listedPermissionRule struct {
 	Behavior    string                          `json:"behavior"`
 	Source      string                          `json:"source"`

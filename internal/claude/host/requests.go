@@ -214,7 +214,6 @@ func refuseSessionClaim(context.Context, *requestServer, controlRequest) (contro
 	return control.Answer{}, errors.New("not_a_spare: claim_session is only accepted by a process started with --await-claim that has not been claimed yet")
 }
 
-// answerFeedbackIsDisabled responds that feedback is disabled. It sends no feedback.
 func answerFeedbackIsDisabled(context.Context, *requestServer, controlRequest) (control.Answer, error) {
 	return control.Answer{Payload: struct {
 		ID     json.RawMessage `json:"feedback_id"`

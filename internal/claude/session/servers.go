@@ -98,7 +98,6 @@ func (v *sessionMCPServers) createManager(roots []string, recordsCalls bool) err
 	return err
 }
 
-// startAndWaitUntilSettled connects the servers and waits until they have settled.
 func (v *sessionMCPServers) startAndWaitUntilSettled(ctx context.Context) error {
 	v.callContext = context.WithoutCancel(ctx)
 	if v.manager == nil {
@@ -221,7 +220,6 @@ func (v *sessionMCPServers) toolNames() []string {
 	return names
 }
 
-// isSearchable reports whether ToolSearch finds a tool.
 func (v *sessionMCPServers) isSearchable(t protocol.Tool) bool {
 	loaded := v.inventory.plan.NoSearch || slices.ContainsFunc(v.plan.Configs, func(s mcp.ServerConfig) bool { return s.AlwaysLoad && s.Name == t.Server })
 	return executor.DeferredByDefault(t) && !loaded

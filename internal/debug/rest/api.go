@@ -68,7 +68,6 @@ func decodeBody(r *http.Request, v any) error {
 	return clientErrorFromJSONError(json.Unmarshal(data, v))
 }
 
-// handlerWithDecodedBody returns a handler that passes the decoded body of a request to answer.
 func handlerWithDecodedBody[T any](answer func(*restAPI, *http.Request, T) (any, error)) func(*restAPI, *http.Request) (any, error) {
 	return func(a *restAPI, r *http.Request) (any, error) {
 		var in T
@@ -176,8 +175,7 @@ func (a *restAPI) handleListExternalServers(*http.Request) (any, error) {
 	return jsonFields{"clients": out}, nil
 }
 
-// handleConnectServer connects an external MCP server. entry is the server's configuration entry with an additional
-// member "name".
+// handleConnectServer connects an external MCP server. entry is the server's configuration entry with an additional member "name".
 func (a *restAPI) handleConnectServer(r *http.Request, entry map[string]json.RawMessage) (any, error) {
 	var name string
 	if err := json.Unmarshal(entry["name"], &name); err != nil || name == "" {

@@ -191,7 +191,6 @@ func (s dnsSockets) Close() error {
 	return errors.Join(errs...)
 }
 
-// addInterfaceAddress adds an address to an interface, by an rtnetlink message.
 func addInterfaceAddress(interfaceName string, addr netip.Addr) error {
 	ifi, err := net.InterfaceByName(interfaceName)
 	if err != nil {

@@ -25,7 +25,6 @@ type boundedLine struct {
 	tail  []byte // the last bytes after kept, at most 2*minKeptEndBytesOfTooLongLine
 }
 
-// minKeptEndBytesOfTooLongLine is the minimum number of bytes that are kept from the end of a line that is too long.
 const minKeptEndBytesOfTooLongLine = 1 << 10
 
 func (l *boundedLine) write(p []byte) {
@@ -114,7 +113,6 @@ func (r *messageReader) dropLine(reason string) {
 	}
 }
 
-// droppedNonMessageLines returns how many lines were dropped, and the first of them.
 func (r *messageReader) droppedNonMessageLines() (droppedLines int, firstDroppedLine string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -201,7 +201,6 @@ func (t *httpTransport) readSingleMessage(resp *http.Response) (message []byte, 
 	return message, nil
 }
 
-// firstResponseInBodyOrWholeBody returns the first response of an array, otherwise the whole body.
 func firstResponseInBodyOrWholeBody(body []byte) []byte {
 	for _, m := range plainjson.DecodeOrZero[[]json.RawMessage](body) {
 		if plainjson.DecodeOrZero[struct{ Method *string }](m).Method == nil {
