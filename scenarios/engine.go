@@ -66,6 +66,9 @@ func NewEngine(s *Scenario, o EngineOptions) *Engine {
 	return e
 }
 
+// BeginConversation starts to count prompts from 1 again, as /clear does. Rules keep their counts.
+func (e *Engine) BeginConversation() { e.turns = 0 }
+
 // ScriptError reports that an expression or a template of a rule failed at run time.
 type ScriptError struct {
 	Rule RuleRef

@@ -15,7 +15,7 @@ import (
 type localCommandRunner struct{ *turnContext }
 
 func (k *localCommandRunner) parsePrompt() (call slash.Call, isCommand bool) {
-	if k.prompts.prompt.Source == promptSourceSystem || k.prompts.prompt.NoQuery || k.prompts.prompt.Verbatim {
+	if k.prompts.prompt.Source == promptSourceSystem || k.prompts.prompt.Verbatim {
 		return slash.Call{}, false
 	}
 	_, typed, _ := k.prompts.prompt.Content.SplitUserTypedText()

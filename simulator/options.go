@@ -142,6 +142,8 @@ type SessionStart struct {
 	PreviousReply *protocol.PreviousReply
 	// Continue is true if --continue looks up the session. Until it is found, events have a temporary session id.
 	Continue bool
+	// UnansweredPrompts are the prompts before the first turn that the model has not received.
+	UnansweredPrompts []string
 	// HookTexts are the texts of SessionStart hooks in the resumed conversation.
 	HookTexts []string
 	// Instructions are the instruction files that were read; InstructionsLoaded hooks receive them.

@@ -79,7 +79,7 @@ func (p *turnPrompts) localCommandAcceptedEvent() *protocol.PromptAccepted {
 func (p *turnPrompts) promptAcceptedEvent() *protocol.PromptAccepted {
 	return &protocol.PromptAccepted{
 		UUID: p.turnPromptUUID(), HostID: p.prompt.UUID, PromptID: p.promptID, Content: p.recordedContent, Timestamp: p.out.currentTimestamp(), Merged: p.mergedPromptUUIDs(),
-		PermissionMode: p.sim.options.Location.Mode(), Source: cmp.Or(p.prompt.Source, "sdk"), Origin: p.promptOriginJSON(), OfHook: p.createdByHook, Typed: p.prompt.Typed, Preamble: p.prompt.Preamble, Queued: p.prompt.Queued, Assistant: p.prompt.Assistant,
+		PermissionMode: p.sim.options.Location.Mode(), Source: cmp.Or(p.prompt.Source, "sdk"), Origin: p.promptOriginJSON(), OfHook: p.createdByHook, Typed: p.prompt.Typed, Preamble: p.prompt.Preamble, Queued: p.prompt.Queued, Assistant: p.prompt.Assistant, NoQuery: p.prompt.NoQuery,
 	}
 }
 

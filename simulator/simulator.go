@@ -113,7 +113,7 @@ func New(o Options) (*Simulator, error) {
 		s.main, s.commands = *o.Main, o.Main.Commands
 	}
 	s.commands = cmp.Or[Commands](s.commands, emptyCommandSet{})
-	s.history.resumed = s.main.Start.Resumed
+	s.history.resumed, s.history.unansweredTexts = s.main.Start.Resumed, s.main.Start.UnansweredPrompts
 	s.totals.restoreCosts(s.main.Costs)
 	if heard := s.main.Start.PreviousReply; heard != nil {
 		s.history.lastAssistantUUID, s.history.retained.repliesSinceCompaction = heard.UUID, heard.Replies

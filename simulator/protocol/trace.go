@@ -35,6 +35,7 @@ type PromptAccepted struct {
 	Queued         []string // see [UserMessage.Queued]
 	Assistant      []HostAssistantMessage
 	Origin         json.RawMessage
+	NoQuery        bool   // see [UserMessage.NoQuery]
 	Blocked        bool   // a hook refused the prompt, so it is not part of the conversation
 	OfHook         bool   // the first message, from a SessionStart hook
 	Injected       bool   // text that the CLI added (hook feedback, reminders)

@@ -86,6 +86,7 @@ type UserLine struct {
 	ImageIDs        []int           `json:"imagePasteIds,omitempty"` // 1 for the first image of the session, and so on
 	PermissionMode  PermissionMode  `json:"permissionMode,omitempty"`
 	SkipAttachments bool            `json:"queueSkipAttachments,omitempty"` // set for notices about background tasks
+	QueueOnly       bool            `json:"queueTranscriptOnly,omitempty"`  // the prompt was not sent to the model at once
 	Origin          json.RawMessage `json:"origin,omitempty"`
 	PromptSource    string          `json:"promptSource,omitempty"` // "sdk", "system", "typed" or "queued"
 	SentAtMS        int64           `json:"sentAtMs,omitempty"`     // Unix time

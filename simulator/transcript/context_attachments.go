@@ -18,6 +18,7 @@ type contextAttachmentWriter struct {
 	environmentWritten bool // the model has received the description of its environment
 	contextPending     bool // the attachments of the first request are not written yet
 	contextWritten     bool
+	promptNotSent      bool                // the last prompt waits for the next one; there is no request yet
 	tokensLeftWritten  bool                // the transcript already has the reminder of the tokens left for the next request
 	planMode           bool                // the last attachment about plan mode says that it is active
 	autoMode           *autoModeAttachment // the last attachment about a mode without approvals; nil means that none is active
@@ -193,7 +194,7 @@ func (l *contextAttachmentWriter) modeLines(now SessionContext) (lines []any) {
 
 // writeFirstRequestAttachments writes the attachments of the first request: the session context, the date and the texts for commits.
 func (l *contextAttachmentWriter) writeFirstRequestAttachments() error {
-	if !l.contextPending {
+	if !l.contextPending || l.promptNotSent {
 		return nil
 	}
 	l.contextPending, l.contextWritten = false, true

@@ -212,7 +212,7 @@ func (t *parsedTranscript) updateTurnCountFromLine(e transcriptLine, lineKeys ma
 	switch decodeKey(lineKeys, "turnPosition", &at); {
 	case at.TurnIndex > 0:
 		t.promptCount, t.untypedPromptCount = at.TurnIndex, at.TurnIndex-at.PromptIndex
-	case e.isPrompt && lineKeys["promptSource"] != nil:
+	case e.isPrompt && lineKeys["promptSource"] != nil && lineKeys["queueTranscriptOnly"] == nil:
 		t.promptCount, t.untypedPromptCount = t.promptCount+1, t.untypedPromptCount+1
 	}
 }
@@ -356,8 +356,27 @@ func (t *parsedTranscript) dropLinesAfterMessage(leaf, messageUUID string, expec
 			return transcriptCutError("Resume rejected by --resume-drops-turn: the prompt after " + messageUUID + " is " + cmp.Or(next, "none") + ", not " + cmp.Or(*expectedPromptUUID, "none") + ".")
 		}
 	}
-	t.entries = t.entries[:last+1]
+	kept := &parsedTranscript{readFiles: map[string]string{}}
+	for _, e := range t.entries[:last+1] {
+		var keys map[string]json.RawMessage
+		_ = json.Unmarshal(e.raw, &keys) // the line has been decoded before
+		kept.addLine(e.raw, keys)
+	}
+	kept.costs, kept.endsInNewline, kept.planName, kept.title, kept.aiTitle, kept.tools, kept.lastPromptText = t.costs, t.endsInNewline, t.planName, t.title, t.aiTitle, t.tools, t.lastPromptText
+	*t = *kept
 	return nil
+}
+
+// promptsAfterLastReply returns the texts of the prompts at the end of a branch that the model has not answered, oldest first.
+func (t *parsedTranscript) promptsAfterLastReply(leaf string) (texts []string) {
+	for _, e := range t.branchLines(leaf) {
+		if content, ok := e.decodeContent(); e.kind == "assistant" {
+			texts = nil
+		} else if ok && e.isPrompt {
+			texts = append(texts, content.Plain())
+		}
+	}
+	return texts
 }
 
 func (t *parsedTranscript) linesForFork(id, leaf, promptID string) []byte {
@@ -377,7 +396,7 @@ func (t *parsedTranscript) linesForFork(id, leaf, promptID string) []byte {
 		if e.kind == "assistant" && source != nil && line.Get("requestId") != nil {
 			line = line.With("requestSessionId", source)
 		}
-		if raw, err := protocol.Marshal(line.Without("slug")); err == nil { // a fork begins without the name of a plan file
+		if raw, err := protocol.Marshal(line.Without("slug").Without("turnAttributionKey")); err == nil { // a fork begins without the name of a plan file, and without the ids of hosts
 			out.Write(append(raw, '\n'))
 		}
 	}

@@ -230,8 +230,12 @@ func (r *recorder) recordHostCommandsBeforePrompt(prompt *protocol.PromptAccepte
 // setPromptPositionAndSource counts the prompt and sets its source, its time and its position in
 // the session. In a terminal, notices about background work are not counted as prompts.
 func (r *recorder) setPromptPositionAndSource(line *protocol.UserLine, prompt *protocol.PromptAccepted) {
-	r.promptCount++
 	setPromptSource(line, prompt)
+	if r.attachments.promptNotSent = prompt.NoQuery; prompt.NoQuery {
+		line.QueueOnly, line.TurnOrigin = true, ""
+		return
+	}
+	r.promptCount++
 	line.SentAtMS = unixMilli(prompt.Timestamp)
 	line.TurnPosition = &protocol.TurnPosition{TurnIndex: r.promptCount}
 	if r.conversation.options.Machine.IsTerminal {

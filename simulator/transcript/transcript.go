@@ -29,10 +29,12 @@ type Transcript struct {
 	readFiles        map[string]string       // content of the files that calls read or wrote, by path
 	instructionFiles []string                // instruction files that were loaded between calls
 	hookTexts        []string                // outputs of SessionStart hooks in the history
-	fileHistoryLines []json.RawMessage       // lines of the resumed transcript that describe copies of files
-	deferredCallID   string                  // id of the last deferred call
-	scenarioState    []byte
-	closed           bool
+	// unansweredPrompts are the last prompts of the history if the session is resumed at one of them; the next request contains them.
+	unansweredPrompts []string
+	fileHistoryLines  []json.RawMessage // lines of the resumed transcript that describe copies of files
+	deferredCallID    string            // id of the last deferred call
+	scenarioState     []byte
+	closed            bool
 }
 
 // Open finds or creates the session described by o. Nothing is written before the first
@@ -160,8 +162,11 @@ func (s *Transcript) openResumed(path string) error {
 	if s.deferredCallID == "" {
 		rec.unanswered = unansweredCalls(s.history)
 	}
+	if th.options.ResumeAt != "" {
+		s.unansweredPrompts = t.promptsAfterLastReply(leaf)
+	}
 	rec.requests.restoreFromTranscript(t, leaf, th.forked)
-	rec.awaitsReply, rec.promptCount, rec.untypedPromptCount, rec.attachments.environmentWritten, rec.attachments.contextPending = t.endsWithUnansweredUserMessage(leaf), t.promptCount, t.untypedPromptCount, t.environmentWritten, t.contextPending
+	rec.awaitsReply, rec.promptCount, rec.untypedPromptCount, rec.attachments.environmentWritten, rec.attachments.contextPending = s.unansweredPrompts == nil && t.endsWithUnansweredUserMessage(leaf), t.promptCount, t.untypedPromptCount, t.environmentWritten, t.contextPending
 	th.lastLineUUIDs, th.lineCount = map[string]string{"": leaf}, len(t.branchLines(leaf))
 	rec.sessionListLines.title, rec.sessionListLines.tools, rec.sessionListLines.lastPromptText = t.title, t.tools, t.lastPromptText
 	if th.forked {
@@ -261,6 +266,10 @@ func (s *Transcript) History() []Message { return s.history }
 
 // PreviousReply returns the last reply of the resumed conversation; nil in a new session.
 func (s *Transcript) PreviousReply() *protocol.PreviousReply { return s.previousReply }
+
+// UnansweredPrompts returns the prompts at the end of the history if the session is resumed at one of them. The next request
+// contains them.
+func (s *Transcript) UnansweredPrompts() []string { return s.unansweredPrompts }
 
 // InstructionFiles lists the instruction files that the model read between the calls of the resumed conversation.
 func (s *Transcript) InstructionFiles() []string { return s.instructionFiles }

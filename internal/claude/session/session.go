@@ -145,7 +145,7 @@ func (s *Session) simulatorOptions(prompt launch.SystemPrompt) (simulator.Option
 		Main: &simulator.MainOptions{
 			Start: simulator.SessionStart{
 				Resumed: t.Resumed(), Forked: plan.Transcript.Fork && t.Resumed(), Setup: plan.Customization.Setup, Agent: plan.Customization.Agent,
-				Title: t.Title(), HookTexts: t.SessionStartHookOutputs(), CustomizationsDisabled: plan.Customization.HooksDisabled() || plan.Settings.DisableAllHooks, PreviousReply: t.PreviousReply(), Continue: plan.Transcript.Continue && t.Resumed() && !plan.Transcript.Fork, Instructions: instructionHooks(plan.Customization.Memories),
+				Title: t.Title(), HookTexts: t.SessionStartHookOutputs(), CustomizationsDisabled: plan.Customization.HooksDisabled() || plan.Settings.DisableAllHooks, PreviousReply: t.PreviousReply(), UnansweredPrompts: t.UnansweredPrompts(), Continue: plan.Transcript.Continue && t.Resumed() && !plan.Transcript.Fork, Instructions: instructionHooks(plan.Customization.Memories),
 			},
 			Context: s.context, Transcript: queueFlushingTranscript{t, s.conversation, s.servers.requestAnswerer.host}, Tasks: s.background.tasks, Commands: slashCommands(s), Mentions: mentionedFileReader{s.tools, plan.CWD, plan.Home}, Costs: t.PreviousCosts(),
 		},
@@ -231,6 +231,12 @@ type queueFlushingTranscript struct {
 	*transcript.Transcript
 	conversation *conversation
 	host         Host // if it has a method RecordDequeuedBeforeFinalReply, it is called before a reply without calls is recorded
+}
+
+// Reset begins a new conversation, whose prompts are counted from 1.
+func (t queueFlushingTranscript) Reset() (id, path string, err error) {
+	t.conversation.records.scenario.BeginConversation()
+	return t.Transcript.Reset()
 }
 
 func (t queueFlushingTranscript) Record(ev protocol.Event) error {
