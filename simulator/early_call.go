@@ -150,9 +150,11 @@ func (m *streamedMessage) startOrRefuseLastCallIfDue(ctx context.Context, reache
 	case e.Starts:
 		m.startCall(ctx, last)
 	default:
-		r, err := m.round.executeRefusedCall(ctx, &m.calls[last])
-		if err != nil {
-			return err
+		m.round.precheckAndUpdateCall(ctx, &m.calls[last]) // the tools will refuse the call
+		r := m.round.executeAndTimeCall(ctx, 0, m.calls[last])
+		m.calls[last].earlyResult = &r
+		if r.err != nil {
+			return r.err
 		}
 		call := m.calls[last]
 		m.funcsQueuedForStreamEvents = append(m.funcsQueuedForStreamEvents, func() { m.round.emitEventsAndDenialBeforeResult(r) }, func() { m.round.recordDenialAndEmitResult(call, r) })

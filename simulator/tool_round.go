@@ -84,15 +84,6 @@ func (d *toolRound) runCalls(ctx context.Context, calls []preparedCall) ([]scena
 	return results, nil
 }
 
-// executeRefusedCall executes a call that the tools will refuse, and returns the refusal. It is called while the message of the
-// call is still streamed.
-func (d *toolRound) executeRefusedCall(ctx context.Context, refusedCall *preparedCall) (executedCall, error) {
-	d.precheckAndUpdateCall(ctx, refusedCall)
-	r := d.executeAndTimeCall(ctx, 0, *refusedCall)
-	refusedCall.earlyResult = &r
-	return r, r.err
-}
-
 func (d *toolRound) precheckAndUpdateCall(ctx context.Context, call *preparedCall) {
 	ready := d.sim.options.Tools.Precheck(ctx, call.toolUse)
 	call.toolUse.ObservedInput, call.refusal = ready.ObservedInput, ready.Refusal

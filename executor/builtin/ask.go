@@ -23,11 +23,7 @@ type questionOption struct {
 type scriptedAnswers map[string]string
 
 func (a scriptedAnswers) askUserQuestionTools() []tool.Tool {
-	return []tool.Tool{askUserQuestionTool(a)}
-}
-
-func askUserQuestionTool(a scriptedAnswers) tool.Tool {
-	return tool.Tool{
+	return []tool.Tool{{
 		Name:        "AskUserQuestion",
 		Description: "Asks the user up to four questions with given answers to choose from.",
 		Input: tool.Object(
@@ -47,7 +43,7 @@ func askUserQuestionTool(a scriptedAnswers) tool.Tool {
 			tool.Optional("metadata", tool.Schema{Type: "object", Description: "Where the question comes from", AllowsUnknown: true}),
 		),
 		Run: tool.TypedRun(a, askUserQuestion),
-	}
+	}}
 }
 
 type askUserQuestionInput struct {

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"cmp"
+	"encoding/json"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/claudecode"
@@ -216,6 +217,30 @@ func setRowSourceOfCLIText(line *protocol.UserLine) {
 	}
 }
 
+// setPromptPositionAndSource counts the prompt and sets its source, its time and its position in
+// the session. In a terminal, notices about background work are not counted as prompts.
+func (r *recorder) setPromptPositionAndSource(line *protocol.UserLine, prompt *protocol.PromptAccepted) {
+	setPromptSource(line, prompt)
+	if r.attachments.promptNotSent = prompt.NoQuery; prompt.NoQuery {
+		line.QueueOnly, line.TurnOrigin = true, ""
+		return
+	}
+	r.promptCount++
+	line.SentAtMS = unixMilli(prompt.Timestamp)
+	line.TurnPosition = &protocol.TurnPosition{TurnIndex: r.promptCount}
+	if r.conversation.options.Machine.IsTerminal {
+		if prompt.Source != "system" {
+			line.PromptSource, line.TurnOrigin, line.Origin = "typed", "human", json.RawMessage(humanOrigin)
+		} else {
+			r.untypedPromptCount++
+		}
+		line.TurnPosition.PromptIndex = r.promptCount - r.untypedPromptCount
+	}
+	if prompt.Expansion != nil {
+		line.PermissionMode, line.PromptSource = "", ""
+	}
+}
+
 // setPromptSource sets the keys that describe who sent a prompt that did not come from a terminal.
 func setPromptSource(line *protocol.UserLine, ev *protocol.PromptAccepted) {
 	line.PermissionMode, line.PromptSource, line.TurnOrigin = ev.PermissionMode, cmp.Or(ev.Source, "sdk"), "sdk"
@@ -253,14 +278,6 @@ func setPermissionDecisionAndRefusal(line *protocol.UserLine, ev *protocol.User)
 	if ev.Tool == "Bash" && meta.NonExecutionKind == "" && !rejected {
 		line.Sandboxed = new(bool)
 	}
-}
-
-// executedMCPCall returns the MCP call whose result ev contains, or nil if the call did not run or is not an MCP call.
-func executedMCPCall(ev *protocol.User) *protocol.MCPCall {
-	if len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].NonExecutionKind != "" {
-		return nil
-	}
-	return ev.MCP
 }
 
 func isFailedResult(ev *protocol.User) bool {

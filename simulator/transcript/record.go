@@ -227,30 +227,6 @@ func (r *recorder) recordHostCommandsBeforePrompt(prompt *protocol.PromptAccepte
 	return err
 }
 
-// setPromptPositionAndSource counts the prompt and sets its source, its time and its position in
-// the session. In a terminal, notices about background work are not counted as prompts.
-func (r *recorder) setPromptPositionAndSource(line *protocol.UserLine, prompt *protocol.PromptAccepted) {
-	setPromptSource(line, prompt)
-	if r.attachments.promptNotSent = prompt.NoQuery; prompt.NoQuery {
-		line.QueueOnly, line.TurnOrigin = true, ""
-		return
-	}
-	r.promptCount++
-	line.SentAtMS = unixMilli(prompt.Timestamp)
-	line.TurnPosition = &protocol.TurnPosition{TurnIndex: r.promptCount}
-	if r.conversation.options.Machine.IsTerminal {
-		if prompt.Source != "system" {
-			line.PromptSource, line.TurnOrigin, line.Origin = "typed", "human", json.RawMessage(humanOrigin)
-		} else {
-			r.untypedPromptCount++
-		}
-		line.TurnPosition.PromptIndex = r.promptCount - r.untypedPromptCount
-	}
-	if prompt.Expansion != nil {
-		line.PermissionMode, line.PromptSource = "", ""
-	}
-}
-
 type commandPermissions struct {
 	Type  string   `json:"type"`
 	Tools []string `json:"allowedTools"`
@@ -439,7 +415,11 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 	setPermissionDecisionAndRefusal(&line, ev)
 	r.setInterruptedMessageID(&line, ev)
 	if ev.Tool != "" {
-		r.attribution.forAgent(agentID).attributeFollowingMessagesToMCPCall(executedMCPCall(ev))
+		call := ev.MCP
+		if !ran && len(ev.ToolResultMeta) > 0 {
+			call = nil
+		}
+		r.attribution.forAgent(agentID).attributeFollowingMessagesToMCPCall(call)
 	}
 	if call := ev.MCP; call != nil {
 		line.MCPNotReadOnly = call.NotReadOnly

@@ -78,7 +78,7 @@ func (p *Conn) Serve(ctx context.Context, s Session) error {
 	})()
 	go p.out.lines.writeQueuedLines() // run returns after close, or when its writer fails
 	p.requestsToHost.allowRequestsToHost()
-	p.requestsOfHost.allowNewRequests()
+	p.requestsOfHost.setAcceptsNew(true)
 	p.openInputWithFirstPrompt(s.PromptBeforeHostPrompts())
 	go func() { // returns at EOF
 		if err := p.readAndHandleLines(life); err != nil {
@@ -101,7 +101,7 @@ func (p *Conn) Serve(ctx context.Context, s Session) error {
 
 // closeInput handles EOF on stdin: no more requests can start, and no answers can arrive.
 func (p *Conn) closeInput() {
-	p.requestsOfHost.refuseNewRequests()
+	p.requestsOfHost.setAcceptsNew(false)
 	p.requestsToHost.rejectPendingAndLaterRequests()
 	p.promptScheduler.closeInput()
 }

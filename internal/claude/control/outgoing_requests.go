@@ -186,10 +186,10 @@ type incomingRequests struct {
 	cancels    map[string]context.CancelFunc
 }
 
-func (e *incomingRequests) allowNewRequests() {
+func (e *incomingRequests) setAcceptsNew(acceptsNew bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.acceptsNew = true
+	e.acceptsNew = acceptsNew
 }
 
 // runHandlerInGoroutine runs a request handler in a goroutine. It does nothing unless new requests are allowed.
@@ -225,12 +225,6 @@ func (e *incomingRequests) hasActive() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.cancels) > 0
-}
-
-func (e *incomingRequests) refuseNewRequests() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.acceptsNew = false
 }
 
 func (e *incomingRequests) cancelAll() {
