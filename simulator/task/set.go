@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -110,7 +112,8 @@ func (s *Set) Start(i Info) *Task {
 	if i.ID == "" {
 		i.ID = s.newID(i.Kind)
 	}
-	i.RunID = s.newTaskRunID()
+	id := strings.ReplaceAll(s.options.NewID(), "-", "")
+	i.RunID = lastDigits(strconv.FormatInt(max(0, s.options.Now().UnixMilli()), 36), 9) + "-" + id[len(id)-8:] // 0mwprw21s-2e066cd9
 	if i.Background || i.Kind == KindAgent {
 		i.OutputFile = s.outputFilePath(i.ID)
 	}

@@ -384,12 +384,6 @@ func NewTaskID(k ShellOrAgentKind, uuid string) string {
 	return "b" + lastDigits(strconv.FormatUint(n, 36), 8)
 }
 
-// newTaskRunID returns the start time in milliseconds, in base 36, and a random part: 0mwprw21s-2e066cd9.
-func (s *Set) newTaskRunID() string {
-	hex := strings.ReplaceAll(s.options.NewID(), "-", "")
-	return lastDigits(strconv.FormatInt(max(0, s.options.Now().UnixMilli()), 36), 9) + "-" + hex[len(hex)-8:]
-}
-
 func lastDigits(digits string, n int) string {
 	if len(digits) >= n {
 		return digits[len(digits)-n:]

@@ -2,7 +2,6 @@ package transcript
 
 import (
 	"cmp"
-	"encoding/json"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/claudecode"
@@ -214,30 +213,6 @@ func setRowSourceOfCLIText(line *protocol.UserLine) {
 		line.RowSource, line.HookText, line.HookTextLead = "hook", true, claudecode.HookOutputIntroductionPrefix
 	case claudecode.IsContinuationRequestOfCLIToModel(text):
 		line.RowSource, line.OwnNote = "", true
-	}
-}
-
-// setPromptPositionAndSource counts the prompt and sets its source, its time and its position in
-// the session. In a terminal, notices about background work are not counted as prompts.
-func (r *recorder) setPromptPositionAndSource(line *protocol.UserLine, prompt *protocol.PromptAccepted) {
-	setPromptSource(line, prompt)
-	if r.attachments.promptNotSent = prompt.NoQuery; prompt.NoQuery {
-		line.QueueOnly, line.TurnOrigin = true, ""
-		return
-	}
-	r.promptCount++
-	line.SentAtMS = unixMilli(prompt.Timestamp)
-	line.TurnPosition = &protocol.TurnPosition{TurnIndex: r.promptCount}
-	if r.conversation.options.Machine.IsTerminal {
-		if prompt.Source != "system" {
-			line.PromptSource, line.TurnOrigin, line.Origin = "typed", "human", json.RawMessage(humanOrigin)
-		} else {
-			r.untypedPromptCount++
-		}
-		line.TurnPosition.PromptIndex = r.promptCount - r.untypedPromptCount
-	}
-	if prompt.Expansion != nil {
-		line.PermissionMode, line.PromptSource = "", ""
 	}
 }
 

@@ -3,6 +3,7 @@ package transcript
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -391,4 +392,10 @@ func (l *contextAttachmentWriter) commitAndPullRequestAttributionLines(agentID s
 	line := l.conversation.reminderLine(agentID, signed, "Commits end with:\n"+signed.Commit+"\nPull requests end with:\n"+signed.PR)
 	line.RenderedRole, line.WithToolResult = "user", true
 	return []any{line}
+}
+
+type structuredOutputAttachment struct {
+	Type      string          `json:"type"` // "structured_output"
+	Data      json.RawMessage `json:"data"`
+	ToolUseID string          `json:"toolUseID"`
 }

@@ -227,6 +227,30 @@ func (r *recorder) recordHostCommandsBeforePrompt(prompt *protocol.PromptAccepte
 	return err
 }
 
+// setPromptPositionAndSource counts the prompt and sets its source, its time and its position in
+// the session. In a terminal, notices about background work are not counted as prompts.
+func (r *recorder) setPromptPositionAndSource(line *protocol.UserLine, prompt *protocol.PromptAccepted) {
+	setPromptSource(line, prompt)
+	if r.attachments.promptNotSent = prompt.NoQuery; prompt.NoQuery {
+		line.QueueOnly, line.TurnOrigin = true, ""
+		return
+	}
+	r.promptCount++
+	line.SentAtMS = unixMilli(prompt.Timestamp)
+	line.TurnPosition = &protocol.TurnPosition{TurnIndex: r.promptCount}
+	if r.conversation.options.Machine.IsTerminal {
+		if prompt.Source != "system" {
+			line.PromptSource, line.TurnOrigin, line.Origin = "typed", "human", json.RawMessage(humanOrigin)
+		} else {
+			r.untypedPromptCount++
+		}
+		line.TurnPosition.PromptIndex = r.promptCount - r.untypedPromptCount
+	}
+	if prompt.Expansion != nil {
+		line.PermissionMode, line.PromptSource = "", ""
+	}
+}
+
 type commandPermissions struct {
 	Type  string   `json:"type"`
 	Tools []string `json:"allowedTools"`
@@ -373,13 +397,6 @@ func (r *recorder) effortLevels(agentID string) (level string, perTurn *string) 
 	return now.Effort, &now.Effort
 }
 
-func abridgeToolResultIfPossible(toolResult any) any {
-	if r, ok := toolResult.(protocol.AbridgedResult); ok {
-		return r.Abridged()
-	}
-	return toolResult
-}
-
 // writeLinesBeforeUser writes the structured output that ends a turn, and the snapshot before a prompt that the CLI
 // gives an agent.
 func (r *recorder) writeLinesBeforeUser(ev *protocol.User, agentID string, endsTurn bool) error {
@@ -409,9 +426,12 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 	}
 	line := protocol.UserLine{
 		LineHead: e.LineHead, Type: "user", Message: ev.Message, IsMeta: ev.IsSynthetic, LineID: e.LineID, SourceToolUseID: ev.ToolUseID, RefusedMessageID: ev.RefusedMessageID, RefusalRetry: ev.RefusalRetry,
-		Origin: ev.Origin, ToolUseResult: abridgeToolResultIfPossible(ev.ToolUseResult), SourceToolAssistantUUID: ev.SourceUUID, LineTrailer: e.LineTrailer,
+		Origin: ev.Origin, ToolUseResult: ev.ToolUseResult, SourceToolAssistantUUID: ev.SourceUUID, LineTrailer: e.LineTrailer,
 	}
 	line.ToolEndsTurn = endsTurn
+	if r, ok := ev.ToolUseResult.(protocol.AbridgedResult); ok {
+		line.ToolUseResult = r.Abridged()
+	}
 	setPermissionDecisionAndRefusal(&line, ev)
 	r.setInterruptedMessageID(&line, ev)
 	if ev.Tool != "" {
@@ -442,12 +462,6 @@ func (r *recorder) recordUser(ev *protocol.User) error {
 		return err
 	}
 	return r.recordCommandPermissions(ev.Expansion)
-}
-
-type structuredOutputAttachment struct {
-	Type      string          `json:"type"` // "structured_output"
-	Data      json.RawMessage `json:"data"`
-	ToolUseID string          `json:"toolUseID"`
 }
 
 func (r *recorder) setTitle(title string) error {

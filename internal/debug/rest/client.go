@@ -167,7 +167,9 @@ func (c *Client) pollUntilDecision(ctx context.Context, pollURL string) (debug.D
 	for {
 		d, err := c.pollDecisionOnce(ctx, pollURL)
 		if ctx.Err() != nil {
-			c.sendAbandonPauseRequest(ctx, pollURL)
+			abandonCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unreachableRequestTimeout)
+			defer cancel()
+			_ = c.sendRequest(abandonCtx, http.MethodDelete, pollURL, nil, nil) // if this fails, the lease ends the pause
 			return debug.Decision{}, ctx.Err()
 		}
 		var refused *debug.Error
@@ -226,12 +228,6 @@ func (c *Client) decideWithoutDebugger(err error) (debug.Decision, error) {
 		return debug.Decision{}, lost
 	}
 	return debug.Decision{}, &DebuggerLostError{URL: c.baseURL, Err: err}
-}
-
-func (c *Client) sendAbandonPauseRequest(ctx context.Context, pollURL string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unreachableRequestTimeout)
-	defer cancel()
-	_ = c.sendRequest(ctx, http.MethodDelete, pollURL, nil, nil) // if this fails, the lease ends the pause
 }
 
 // sendRequest makes one request. The error is a *DebuggerLostError, a *debug.Error if the debugger refused, or the error of ctx.

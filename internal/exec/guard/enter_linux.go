@@ -240,10 +240,10 @@ func installSyscallFilter(watchConnections bool) (int, error) {
 	if watchConnections {
 		asked = append(asked, unix.SYS_CONNECT)
 	}
-	n := uint8(len(asked))
+	n, archs := uint8(len(asked)), map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}
 	filter := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: arch},
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: auditArch(), Jf: n + 1},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: archs[runtime.GOARCH], Jf: n + 1},
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: nr},
 	}
 	for i, call := range asked {
@@ -289,13 +289,4 @@ func CanWatchSyscalls() bool {
 func HasOnlyLoopbackInterfaces() bool {
 	all, err := net.Interfaces()
 	return err == nil && !slices.ContainsFunc(all, func(i net.Interface) bool { return i.Flags&net.FlagLoopback == 0 })
-}
-
-// auditArch returns this program's architecture in the kernel's notation. The system calls of other
-// architectures are not watched.
-func auditArch() uint32 {
-	if runtime.GOARCH == "arm64" {
-		return unix.AUDIT_ARCH_AARCH64
-	}
-	return unix.AUDIT_ARCH_X86_64
 }
