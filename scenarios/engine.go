@@ -67,7 +67,7 @@ func NewEngine(s *Scenario, o EngineOptions) *Engine {
 }
 
 // BeginConversation starts to count prompts from 1 again, as /clear does. Rules keep their counts.
-func (e *Engine) BeginConversation() { e.turns = 0 }
+func (e *Engine) BeginConversation() { e.promptCount = 0 }
 
 // ScriptError reports that an expression or a template of a rule failed at run time.
 type ScriptError struct {
