@@ -44,28 +44,28 @@ func (s *Server) serveTestControlRoute(w http.ResponseWriter, r *http.Request, n
 	allowed := s.isAuthorized(r) || s.Token == "" && s.isRequestFromThisMachine(r)
 	switch {
 	case controlRoute == "health" && get:
-		answerJSON(w, http.StatusOK, healthAnswer{OK: true, Scenario: s.Scenario.Name})
+		writeJSONResponse(w, http.StatusOK, healthAnswer{OK: true, Scenario: s.Scenario.Name})
 	case !allowed:
-		answerJSON(w, http.StatusUnauthorized, wire.ErrorBody{Type: "authentication_error", Message: "the control routes require the server's token"})
+		writeJSONResponse(w, http.StatusUnauthorized, wire.ErrorBody{Type: "authentication_error", Message: "the control routes require the server's token"})
 	case controlRoute == "journal" && get:
 		w.Header().Set("Content-Type", "application/x-ndjson")
 		_, _ = w.Write(s.journalLines(s.namespaceFor(namespaceName))) // fails if the client has disconnected
 	case controlRoute == "state" && get:
-		answerJSON(w, http.StatusOK, s.newNamespaceStateResponse(s.namespaceFor(namespaceName)))
+		writeJSONResponse(w, http.StatusOK, s.newNamespaceStateResponse(s.namespaceFor(namespaceName)))
 	case controlRoute == "reset" && post:
 		if err := s.resetNamespace(namespaceName); err != nil {
-			answerJSON(w, http.StatusInternalServerError, wire.ErrorBody{Type: "api_error", Message: "resetting the namespace: " + err.Error()})
+			writeJSONResponse(w, http.StatusInternalServerError, wire.ErrorBody{Type: "api_error", Message: "resetting the namespace: " + err.Error()})
 			return
 		}
-		answerJSON(w, http.StatusOK, healthAnswer{OK: true})
+		writeJSONResponse(w, http.StatusOK, healthAnswer{OK: true})
 	case strings.HasPrefix(controlRoute, "gates/") && post:
 		s.serveGateRelease(w, s.namespaceFor(namespaceName), strings.TrimPrefix(controlRoute, "gates/"))
 	default:
-		answerJSON(w, http.StatusNotFound, wire.ErrorBody{Type: "not_found_error", Message: "no such control route: " + r.Method + " " + controlRoute})
+		writeJSONResponse(w, http.StatusNotFound, wire.ErrorBody{Type: "not_found_error", Message: "no such control route: " + r.Method + " " + controlRoute})
 	}
 }
 
-func answerJSON(w http.ResponseWriter, status int, v any) {
+func writeJSONResponse(w http.ResponseWriter, status int, v any) {
 	body, err := protocol.Marshal(v)
 	if err != nil {
 		status = http.StatusInternalServerError
@@ -122,9 +122,9 @@ func (s *Server) isAuthorized(r *http.Request) bool {
 
 // requestNamespace is the state that all requests of one namespace (a test with its own URL below /t/) share.
 type requestNamespace struct {
-	name   string
-	memory *requestNamespaceMemory
-	gates  gates
+	name      string
+	memory    *requestNamespaceMemory
+	stepGates gates
 
 	mu                sync.Mutex
 	unknownKeys       map[string]bool       // unknown keys of requests that were already reported
@@ -224,12 +224,12 @@ func (o *localGates) waitUntilReleased(ctx context.Context, name string) error {
 func (s *Server) serveGateRelease(w http.ResponseWriter, ns *requestNamespace, route string) {
 	name, ok := strings.CutSuffix(route, "/release")
 	if !ok {
-		answerJSON(w, http.StatusNotFound, wire.ErrorBody{Type: "not_found_error", Message: "POST /_claudeless/gates/NAME/release opens a gate"})
+		writeJSONResponse(w, http.StatusNotFound, wire.ErrorBody{Type: "not_found_error", Message: "POST /_claudeless/gates/NAME/release opens a gate"})
 		return
 	}
-	if err := ns.gates.release(name); err != nil {
-		answerJSON(w, http.StatusBadRequest, wire.ErrorBody{Type: "invalid_request_error", Message: err.Error()})
+	if err := ns.stepGates.release(name); err != nil {
+		writeJSONResponse(w, http.StatusBadRequest, wire.ErrorBody{Type: "invalid_request_error", Message: err.Error()})
 		return
 	}
-	answerJSON(w, http.StatusOK, healthAnswer{OK: true})
+	writeJSONResponse(w, http.StatusOK, healthAnswer{OK: true})
 }

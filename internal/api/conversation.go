@@ -28,7 +28,7 @@ type conversationTurn struct {
 
 // serveConversationOrSideRequest handles a conversation or side request. It returns an error only if the response has not begun.
 func (x *exchange) serveConversationOrSideRequest() error {
-	r, err := x.readRequest()
+	r, err := x.readAndValidateRequest()
 	if err != nil {
 		return err
 	}
@@ -44,21 +44,21 @@ func (x *exchange) serveConversationOrSideRequest() error {
 		return err
 	}
 	fails := t.replay.ShouldFail()
-	t.replay.recordOutcome(fails && t.reply.Failure.Type != scenarios.FailStreamFault)
+	t.replay.recordAttemptOutcome(fails && t.reply.Failure.Type != scenarios.FailStreamFault)
 	if err := x.waitAtGates(t.replay.finalState.answer.pendingGates); err != nil {
 		return err
 	}
-	if err := x.waitDelay(t); err != nil {
+	if err := x.waitScriptedDelay(t); err != nil {
 		return err
 	}
-	defer x.writeJournal() // deferred, because closing the connection may panic
+	defer x.writeJournalLine() // deferred, because closing the connection may panic
 	if fails {
-		x.simulateFailure(t)
+		x.sendScriptedFailure(t)
 	} else {
 		x.setCommonResponseHeaders(t.id)
-		x.sendMessage(r, x.streamEvents(t, t.message), t.message)
+		x.sendMessage(r, x.newStreamEvents(t, t.message), t.message)
 	}
-	x.recordRequest(t)
+	x.countAndDescribeRequest(t)
 	return nil
 }
 
@@ -77,7 +77,7 @@ func (x *exchange) answerRequestOutsideConversation(sideRequestKind string, r *h
 	x.setCommonResponseHeaders(x.server.replayer.ID("req", key))
 	x.sendMessage(r, m.Events(wire.StreamOptions{Pad: x.server.Scenario.API.Pad, Seed: key}), m)
 	x.server.recordJournalLine(x.namespace, journal.SideRequest{
-		Namespace: x.Namespace, Session: x.Session, Kind: sideRequestKind, Path: x.Path, Model: r.Model, Unclassified: sideRequestKind == "other", Status: x.status, MS: x.elapsedMS(),
+		Namespace: x.Namespace, Session: x.Session, Kind: sideRequestKind, Path: x.Path, Model: r.Model, Unclassified: sideRequestKind == "other", Status: x.sentStatus, MS: x.elapsedMS(),
 	})
 }
 
@@ -93,7 +93,7 @@ func (x *exchange) replayRequest(r *history.Request) (*conversationTurn, error) 
 	if err != nil || !answered {
 		return nil, err
 	}
-	if nearest := x.explainUnmatched(t); nearest != nil {
+	if nearest := x.reasonsToRefuseUnmatched(t); nearest != nil {
 		return nil, &history.RefusalError{Status: http.StatusBadRequest, Message: strings.Join(nearest, "\n"), NoRetry: true}
 	}
 	if t.reply.Stream != nil {
@@ -109,11 +109,11 @@ func (x *exchange) replayRequest(r *history.Request) (*conversationTurn, error) 
 	return t, nil
 }
 
-// explainUnmatched returns why a prompt that no rule matches must not be answered. Nil means that the request can be
+// reasonsToRefuseUnmatched returns why a prompt that no rule matches must not be answered. Nil means that the request can be
 // answered. A text that the client itself added needs no rule.
-func (x *exchange) explainUnmatched(t *conversationTurn) []string {
+func (x *exchange) reasonsToRefuseUnmatched(t *conversationTurn) []string {
 	switch {
-	case !x.isStrict || !t.reply.IsUnmatched || t.reply.Rule.Name != "":
+	case !x.refusesUnmatchedPrompts || !t.reply.IsUnmatched || t.reply.Rule.Name != "":
 		return nil
 	case len(t.reply.NearMisses) > 0:
 		return t.reply.NearMisses
@@ -139,11 +139,11 @@ func (x *exchange) recordScenarioErrorFindings(f *historyReplay, replayErr error
 	}
 }
 
-func (x *exchange) streamEvents(t *conversationTurn, m *wire.Message) *wire.EventList {
+func (x *exchange) newStreamEvents(t *conversationTurn, m *wire.Message) *wire.EventList {
 	return m.Events(wire.StreamOptions{Pace: t.pace, Pad: x.server.Scenario.API.Pad, Seed: t.replay.HistoryDigest()})
 }
 
-func (x *exchange) waitDelay(t *conversationTurn) error {
+func (x *exchange) waitScriptedDelay(t *conversationTurn) error {
 	d := time.Duration(t.reply.DelayMS) * time.Millisecond
 	if ms := x.server.Scenario.Timeouts.ResponseDelayMS; ms != nil && t.scenarioRequest.Results == nil {
 		d += time.Duration(*ms) * time.Millisecond
@@ -162,21 +162,21 @@ func (x *exchange) waitAtGates(held []pendingGate) error {
 		var err error
 		if h.Gate != "" {
 			at = h.Gate
-			err = x.namespace.gates.markReached(at)
-			x.recordGate(at, "reached")
+			err = x.namespace.stepGates.markReached(at)
+			x.recordGateInJournal(at, "reached")
 		}
 		if err == nil {
-			err = x.namespace.gates.waitUntilReleased(x.r.Context(), at)
+			err = x.namespace.stepGates.waitUntilReleased(x.r.Context(), at)
 		}
 		if ctx := x.r.Context(); ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err == nil {
-			x.recordGate(at, "released")
+			x.recordGateInJournal(at, "released")
 			continue
 		}
 		if errors.Is(err, gate.ErrGateWaitTimedOut) {
-			x.recordGate(at, "timeout")
+			x.recordGateInJournal(at, "timeout")
 		}
 		found := journal.NewUnreleasedGateFinding(at, err.Error(), "POST /_claudeless/gates/"+at+"/release", h.Rule.File, h.Rule.Line)
 		x.findings = append(x.findings, found.Text)
@@ -185,13 +185,13 @@ func (x *exchange) waitAtGates(held []pendingGate) error {
 	return nil
 }
 
-func (x *exchange) recordGate(name, event string) {
+func (x *exchange) recordGateInJournal(name, event string) {
 	x.server.recordJournalLine(x.namespace, journal.Gate{Name: name, Event: event})
 }
 
-// recordRequest counts a request. If the request is not a repeated one, it also records what its last
+// countAndDescribeRequest counts a request. If the request is not a repeated one, it also records what its last
 // message reports: results that do not meet expectations, prompts that were typed while the model worked, and executed calls.
-func (x *exchange) recordRequest(t *conversationTurn) {
+func (x *exchange) countAndDescribeRequest(t *conversationTurn) {
 	x.namespace.mu.Lock()
 	defer x.namespace.mu.Unlock()
 	x.namespace.requests++
@@ -217,7 +217,7 @@ func (x *exchange) recordRequest(t *conversationTurn) {
 	}
 }
 
-func (x *exchange) simulateFailure(t *conversationTurn) {
+func (x *exchange) sendScriptedFailure(t *conversationTurn) {
 	fail := t.reply.Failure
 	x.setCommonResponseHeaders(t.id)
 	x.journalLine.Error = string(fail.Type)
@@ -239,26 +239,26 @@ func (x *exchange) simulateFailure(t *conversationTurn) {
 		x.sendPartialStream(t, fail)
 	case scenarios.FailStreamError:
 		if !t.request.Stream { // an event needs a stream
-			x.answerFailure(fail, t.id)
+			x.sendFailureWithStatus(fail, t.id)
 			return
 		}
 		broken := *fail
 		broken.Cut = "error"
 		x.sendPartialStream(t, &broken)
 	case scenarios.FailStreamFault:
-		s := x.streamEvents(t, t.message)
+		s := x.newStreamEvents(t, t.message)
 		if silent := s.ApplyFaultOfKind(fail.Fault); t.request.Stream && x.sendEvents(s) && silent {
 			x.waitForClientDisconnect()
 		} else if !t.request.Stream {
 			x.sendMessage(t.request, s, t.message)
 		}
 	default:
-		x.answerFailure(fail, t.id)
+		x.sendFailureWithStatus(fail, t.id)
 	}
 }
 
-// answerFailure sends a failure that has an HTTP status.
-func (x *exchange) answerFailure(fail *scenarios.Failure, id string) {
+// sendFailureWithStatus sends a failure that has an HTTP status.
+func (x *exchange) sendFailureWithStatus(fail *scenarios.Failure, id string) {
 	e, h := fail.APIError(), x.w.Header()
 	x.journalLine.Error = e.Message
 	switch fail.Type {
@@ -283,7 +283,7 @@ func (x *exchange) sendPartialStream(t *conversationTurn, fail *scenarios.Failur
 		x.sendHalfBody(&m, fail.Cut)
 		return
 	}
-	s := x.streamEvents(t, &m)
+	s := x.newStreamEvents(t, &m)
 	s.Events = s.Events[:len(s.Events)-3] // block, message and stream stay open
 	if fail.Cut == "error" {
 		e := scenarios.APIError{Status: 529, Message: "Overloaded"}

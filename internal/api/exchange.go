@@ -29,9 +29,9 @@ type exchange struct {
 	namespace *requestNamespace
 	startedAt time.Time
 
-	isStrict    bool // a prompt without a matching rule is refused
-	findings    []string
-	journalLine journal.Request
+	refusesUnmatchedPrompts bool // a prompt without a matching rule is refused
+	findings                []string
+	journalLine             journal.Request
 }
 
 func (x *exchange) elapsedMS() float64 {
@@ -68,45 +68,45 @@ func (x *exchange) setCommonResponseHeaders(requestIDOrEmpty string) (requestID 
 	return requestIDOrEmpty
 }
 
-func (x *exchange) refuse(refusal *history.RefusalError) {
+func (x *exchange) sendRefusal(refusal *history.RefusalError) {
 	id := x.setCommonResponseHeaders("")
 	if refusal.NoRetry {
 		x.w.Header().Set("X-Should-Retry", "false")
 	}
 	x.journalLine.Error = refusal.Message
 	x.sendJSON(refusal.Status, wire.NewError(scenarios.APIError{Status: refusal.Status, Message: refusal.Message}, refusal.Code, id))
-	x.writeJournal()
+	x.writeJournalLine()
 }
 
-func (x *exchange) answerError(err error) {
+func (x *exchange) sendRefusalOrServerError(err error) {
 	no, ok := errors.AsType[*history.RefusalError](err)
 	switch {
 	case ok:
 	case x.r.Context().Err() != nil:
 		x.recordDisconnectAndReturnFalse()
-		x.writeJournal()
+		x.writeJournalLine()
 		return
 	default: // an expression of the scenario failed
 		no = &history.RefusalError{Status: http.StatusInternalServerError, Message: "the scenario: " + err.Error(), NoRetry: true}
 	}
-	x.refuse(no)
+	x.sendRefusal(no)
 }
 
-func (x *exchange) writeJournal() {
+func (x *exchange) writeJournalLine() {
 	l := &x.journalLine
 	l.Namespace, l.Path, l.Session, l.Agent, l.Betas = x.Namespace, x.Path, x.Session, x.Agent, x.Betas
-	l.Attempt, l.Status, l.MS, l.Findings = max(1, l.Attempt), x.status, x.elapsedMS(), append(x.findings, x.disconnects...)
+	l.Attempt, l.Status, l.MS, l.Findings = max(1, l.Attempt), x.sentStatus, x.elapsedMS(), append(x.findings, x.disconnects...)
 	x.server.recordJournalLine(x.namespace, *l)
 }
 
 // maxRequestBytes is the maximum size of a request, as in the real API.
 const maxRequestBytes = 32 << 20
 
-func (x *exchange) readRequest() (*history.Request, error) {
-	if err := x.checkHeaders(); err != nil {
+func (x *exchange) readAndValidateRequest() (*history.Request, error) {
+	if err := x.validateHeaders(); err != nil {
 		return nil, err
 	}
-	body, err := x.readBody()
+	body, err := x.readAndUncompressBody()
 	if err != nil {
 		return nil, err
 	}
@@ -119,12 +119,12 @@ func (x *exchange) readRequest() (*history.Request, error) {
 	return r, err
 }
 
-func (x *exchange) checkHeaders() error {
+func (x *exchange) validateHeaders() error {
 	key, bearer := x.Header.Get("X-Api-Key"), x.Header.Get("Authorization")
-	x.isStrict = x.server.Strict || x.server.Scenario.Unmatched == "error"
+	x.refusesUnmatchedPrompts = x.server.Strict || x.server.Scenario.Unmatched == "error"
 	if strict := x.Header.Get("X-Claudeless-Strict"); strict != "" {
 		var err error
-		if x.isStrict, err = strconv.ParseBool(strings.ToLower(strict)); err != nil {
+		if x.refusesUnmatchedPrompts, err = strconv.ParseBool(strings.ToLower(strict)); err != nil {
 			return &history.RefusalError{Status: http.StatusBadRequest, Message: "x-claudeless-strict: must be true, false, 1 or 0, not " + strconv.Quote(strict), NoRetry: true}
 		}
 	}
@@ -143,7 +143,7 @@ func (x *exchange) checkHeaders() error {
 	return nil
 }
 
-func (x *exchange) readBody() ([]byte, error) {
+func (x *exchange) readAndUncompressBody() ([]byte, error) {
 	var from io.Reader = x.r.Body
 	var err error
 	switch encoding := strings.ToLower(x.Header.Get("Content-Encoding")); encoding {

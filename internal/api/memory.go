@@ -43,8 +43,8 @@ func newRequestNamespaceMemory(maxEntriesOfEachKind int) *requestNamespaceMemory
 type conversationKey struct{ session, agent string }
 
 type attemptCount struct {
-	count  int
-	failed bool // the last answer was a failure
+	count             int
+	lastAttemptFailed bool // the last answer was a failure
 }
 
 // lastConversation is the last known state of a session. A history that was cut (compacted) continues from it.
@@ -74,9 +74,9 @@ type subagentScriptKey struct{ session, prompt string }
 
 // subagentScript is the script of a sub-agent and the conversation that uses it.
 type subagentScript struct {
-	call   string // id of the tool call
-	engine *scenarios.Engine
-	owner  string // the conversation that uses the script; "" means none yet
+	toolCallID        string // id of the tool call
+	engine            *scenarios.Engine
+	ownerConversation string // the conversation that uses the script; "" means none yet
 }
 
 // attemptCounterKey returns the key under which attempts at a history are counted. Sessions and sub-agents count separately.
@@ -113,13 +113,13 @@ func (m *requestNamespaceMemory) countAttempt(by conversationKey, key history.Di
 // entry of that mark has not expired. ComputeUsage looks up the prefix at each mark of a request, and the prefixes at
 // the maxLookBackBlocks blocks before the mark.
 type promptCache struct {
-	mu      sync.Mutex
-	expires history.BoundedMap[history.Digest, time.Time]
+	mu             sync.Mutex
+	expiryByPrefix history.BoundedMap[history.Digest, time.Time]
 }
 
 // newPromptCache creates a cache of the last n prefixes; with n <= 0 it stores nothing.
 func newPromptCache(n int) *promptCache {
-	return &promptCache{expires: history.NewBoundedMap[history.Digest, time.Time](n)}
+	return &promptCache{expiryByPrefix: history.NewBoundedMap[history.Digest, time.Time](n)}
 }
 
 // cacheUsage holds the bytes of a request that were read from the cache, written to it for 5 minutes or 1 hour, or neither.
@@ -146,7 +146,7 @@ func (m *promptCache) ComputeUsage(r *history.Request, now time.Time) cacheUsage
 		}
 		last = i
 		for k := i; k >= max(0, i-maxLookBackBlocks); k-- {
-			if until, ok := m.expires.Get(prefixes[k].Key); ok && now.Before(until) {
+			if until, ok := m.expiryByPrefix.Get(prefixes[k].Key); ok && now.Before(until) {
 				s.Read = max(s.Read, prefixes[k].Size)
 				break
 			}
@@ -160,7 +160,7 @@ func (m *promptCache) ComputeUsage(r *history.Request, now time.Time) cacheUsage
 		if p.CacheTTL == 0 || p.Size < minCachedPrefixBytes {
 			continue
 		}
-		m.expires.Put(p.Key, now.Add(p.CacheTTL))
+		m.expiryByPrefix.Put(p.Key, now.Add(p.CacheTTL))
 		if more := p.Size - from; more > 0 && p.CacheTTL > 5*time.Minute {
 			s.Created1h, from = s.Created1h+more, p.Size
 		} else if more > 0 {

@@ -30,7 +30,7 @@ type historyReplay struct {
 	memory                      *requestNamespaceMemory
 	request                     *history.Request
 	vars                        scenarios.Vars
-	salt                        history.Digest // digest of everything that answers depend on, except the history
+	answerSalt                  history.Digest // digest of everything that answers depend on, except the history
 	findings                    []string
 	unofferedTools              []string // tools that the answer calls and the request does not offer; nil for Claude Code
 	missingValues               []missingTemplateValue
@@ -104,7 +104,7 @@ func (s historyGroupSplitter) countBlocksOfResentFailedPrompt(keyBeforePrompt hi
 	defer s.memory.mu.Unlock()
 	for n := 1; n < len(prompt.Blocks); n++ {
 		head := prompt.PromptFromFirstBlocks(n)
-		if t, ok := s.memory.attempts.Get(s.conversation.attemptCounterKey(keyBeforePrompt.ChainDigest(head.Digest(nil)))); ok && t.failed {
+		if t, ok := s.memory.attempts.Get(s.conversation.attemptCounterKey(keyBeforePrompt.ChainDigest(head.Digest(nil)))); ok && t.lastAttemptFailed {
 			return n
 		}
 	}

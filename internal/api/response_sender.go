@@ -20,9 +20,9 @@ type responseSender struct {
 	r     *http.Request
 	clock Clock
 
-	status      int      // 0 means nothing was sent
-	events      int      // number of stream events sent
-	disconnects []string // how the client disconnected
+	sentStatus     int      // 0 means nothing was sent
+	sentEventCount int      // number of stream events sent
+	disconnects    []string // how the client disconnected
 }
 
 func (s *responseSender) sendJSON(status int, v any) {
@@ -43,7 +43,7 @@ func (s *responseSender) sendHeader(status, length int) http.ResponseWriter {
 	h := s.w.Header()
 	h["Content-Type"] = []string{"application/json"}
 	h["Content-Length"] = []string{strconv.Itoa(length)}
-	s.status = status
+	s.sentStatus = status
 	s.w.WriteHeader(status)
 	return s.w
 }
@@ -69,7 +69,7 @@ func (s *responseSender) sendEvents(script *wire.EventList) bool {
 	h := s.w.Header()
 	h["Content-Type"] = []string{"text/event-stream; charset=utf-8"}
 	h["Cache-Control"] = []string{"no-cache"}
-	s.status = http.StatusOK
+	s.sentStatus = http.StatusOK
 	s.w.WriteHeader(http.StatusOK)
 	flush := http.NewResponseController(s.w)
 	var out bytes.Buffer
@@ -79,7 +79,7 @@ func (s *responseSender) sendEvents(script *wire.EventList) bool {
 			return s.recordDisconnectAndReturnFalse()
 		}
 		fmt.Fprintf(&out, "event: %s\ndata: %s\n\n", e.Name, e.Data)
-		s.events++
+		s.sentEventCount++
 	}
 	return s.writeAndFlushBuffer(flush, &out) || s.recordDisconnectAndReturnFalse()
 }
@@ -142,7 +142,7 @@ func (s *responseSender) closeTCPConnection(closeKind tcpCloseKind) {
 }
 
 func (s *responseSender) recordDisconnectAndReturnFalse() bool {
-	s.disconnects = append(s.disconnects, "aborted: the client disconnected after "+strconv.Itoa(s.events)+" events")
+	s.disconnects = append(s.disconnects, "aborted: the client disconnected after "+strconv.Itoa(s.sentEventCount)+" events")
 	return false
 }
 

@@ -24,7 +24,7 @@ func (s *historyReplayer) NewHistoryReplay(sharedMemory *requestNamespaceMemory,
 	f.groups = historyGroupSplitter{f.memory, f.requestConversationKey(), &r.Client, f.replayer.usesContext}.splitIntoGroupsWithKeys(messages)
 	f.setRequestVariables()
 	if sharedMemory.ruleClaims != nil { // two sessions with equal histories may have different answers
-		f.salt = f.salt.Chain("claims", r.Session, r.Agent)
+		f.answerSalt = f.answerSalt.Chain("claims", r.Session, r.Agent)
 	}
 	return f
 }
@@ -68,7 +68,7 @@ func (f *historyReplay) Run(ctx context.Context) error {
 func (f *historyReplay) stateKeyAfterGroup(groupIndex int) history.Digest {
 	k := f.groups[groupIndex].key
 	for j := range k {
-		k[j] ^= f.salt[j]
+		k[j] ^= f.answerSalt[j]
 	}
 	return k
 }
@@ -133,7 +133,7 @@ func (f *historyReplay) advanceStateByHistoryStep(ctx context.Context, state *co
 	req.Vars, req.Counter = scenarios.Vars{}, nil // dropped, because they refer to the body, which is not kept
 	state.answer = &scriptedAnswer{firstRequest: req, lastRequest: req, reply: reply}
 	state.answer.addReplyBlocksUsageAndGates(reply)
-	return f.continueAnswer(ctx, state, g)
+	return f.appendRepliesWithoutPrompt(ctx, state, g)
 }
 
 // ruleCounterFor returns the counter for the matches of rules in a step of group g. Nil means the engine counts them.
@@ -161,9 +161,9 @@ func applyAPIFault(reply *scenarios.Reply) {
 	}
 }
 
-// continueAnswer appends the replies that the CLI would request without a new prompt. If the answer has no calls, these
-// are the replies of the next steps, and the replies to prompts that were typed while the model worked.
-func (f *historyReplay) continueAnswer(ctx context.Context, st *conversationState, g *replayedGroup) error {
+// appendRepliesWithoutPrompt appends the replies that the CLI would request without a new prompt. If the answer has no calls,
+// these are the replies of the next steps, and the replies to prompts that were typed while the model worked.
+func (f *historyReplay) appendRepliesWithoutPrompt(ctx context.Context, st *conversationState, g *replayedGroup) error {
 	a := st.answer
 	for !a.hasCalls && a.stopReason == "" {
 		req := scenarios.Request{Results: []scenarios.Result{}}
@@ -283,7 +283,7 @@ func (f *historyReplay) setRequestVariables() {
 		volatile = append(volatile, "headers", fmt.Sprint(c.Headers))
 	}
 	if volatile != nil {
-		f.salt = history.Digest{}.Chain(volatile...)
+		f.answerSalt = history.Digest{}.Chain(volatile...)
 	}
 }
 

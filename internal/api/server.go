@@ -53,43 +53,43 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (x *exchange) serveEndpoint(path string) {
 	post := x.r.Method == http.MethodPost
 	if strings.Contains(path, "/v1/v1/") {
-		x.refuse(&history.RefusalError{Status: http.StatusNotFound, Message: "the base URL must not end in /v1: the client adds it (" + x.Path + ")", NoRetry: true})
+		x.sendRefusal(&history.RefusalError{Status: http.StatusNotFound, Message: "the base URL must not end in /v1: the client adds it (" + x.Path + ")", NoRetry: true})
 		return
 	}
 	_, model, isModel := strings.Cut(path, "/v1/models/")
 	switch {
 	case strings.HasSuffix(path, "/v1/messages") && post:
 		if err := x.serveConversationOrSideRequest(); err != nil {
-			x.answerError(err)
+			x.sendRefusalOrServerError(err)
 		}
 	case strings.HasSuffix(path, "/v1/messages/count_tokens") && post:
 		x.serveTokenCount()
 	case strings.HasSuffix(path, "/v1/models") && x.r.Method == http.MethodGet:
 		x.serveModels()
 	case isModel && x.r.Method == http.MethodGet:
-		x.serveSideRequest("models", "", func() { x.sendJSON(http.StatusOK, wire.ModelInfoFor(model)) })
+		x.answerAndJournalSideRequest("models", "", func() { x.sendJSON(http.StatusOK, wire.ModelInfoFor(model)) })
 	case strings.HasSuffix(path, "/v1/messages"), strings.HasSuffix(path, "/v1/messages/count_tokens"), strings.HasSuffix(path, "/v1/models"):
-		x.refuse(&history.RefusalError{Status: http.StatusMethodNotAllowed, Message: x.r.Method + " is not allowed here"})
+		x.sendRefusal(&history.RefusalError{Status: http.StatusMethodNotAllowed, Message: x.r.Method + " is not allowed here"})
 	case x.r.Method == http.MethodHead, path == "/", strings.HasSuffix(path, "/api/hello"):
-		x.serveSideRequest("hello", "", func() { x.w.WriteHeader(http.StatusOK) })
+		x.answerAndJournalSideRequest("hello", "", func() { x.w.WriteHeader(http.StatusOK) })
 	case strings.Contains(path, "/api/event_logging"), strings.Contains(path, "telemetry"), strings.Contains(path, "/metrics"):
-		x.serveSideRequest("telemetry", "", func() { x.sendJSON(http.StatusOK, struct{}{}) })
+		x.answerAndJournalSideRequest("telemetry", "", func() { x.sendJSON(http.StatusOK, struct{}{}) })
 	default:
-		x.refuse(&history.RefusalError{Status: http.StatusNotFound, Message: "nothing is served at " + x.r.Method + " " + x.Path})
+		x.sendRefusal(&history.RefusalError{Status: http.StatusNotFound, Message: "nothing is served at " + x.r.Method + " " + x.Path})
 	}
 }
 
 // serveTokenCount handles POST /v1/messages/count_tokens. It estimates tokens in the same way as for the usage in answers.
 func (x *exchange) serveTokenCount() {
-	r, err := x.readRequest()
+	r, err := x.readAndValidateRequest()
 	if err == nil {
 		err = r.CheckAsTokenCountRequest()
 	}
 	if err != nil {
-		x.answerError(err)
+		x.sendRefusalOrServerError(err)
 		return
 	}
-	x.serveSideRequest("count_tokens", r.Model, func() {
+	x.answerAndJournalSideRequest("count_tokens", r.Model, func() {
 		x.sendJSON(http.StatusOK, struct {
 			InputTokens int `json:"input_tokens"`
 		}{scenarios.Tokens(r.PromptSizeInBytes())})
@@ -102,7 +102,7 @@ func (x *exchange) serveModels() {
 	if text := query.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > 1000 {
-			x.refuse(history.InvalidRequest("limit", "Input should be between 1 and 1000"))
+			x.sendRefusal(history.InvalidRequest("limit", "Input should be between 1 and 1000"))
 			return
 		}
 		limit = n
@@ -130,11 +130,11 @@ func (x *exchange) serveModels() {
 	if n := len(page.Data); n > 0 {
 		page.FirstID, page.LastID = &page.Data[0].ID, &page.Data[n-1].ID
 	}
-	x.serveSideRequest("models", "", func() { x.sendJSON(http.StatusOK, page) })
+	x.answerAndJournalSideRequest("models", "", func() { x.sendJSON(http.StatusOK, page) })
 }
 
-func (x *exchange) serveSideRequest(kind, model string, answer func()) {
+func (x *exchange) answerAndJournalSideRequest(kind, model string, answer func()) {
 	x.setCommonResponseHeaders("")
 	answer()
-	x.server.recordJournalLine(x.namespace, journal.SideRequest{Namespace: x.Namespace, Session: x.Session, Kind: kind, Path: x.Path, Model: model, Status: max(x.status, http.StatusOK), MS: x.elapsedMS()})
+	x.server.recordJournalLine(x.namespace, journal.SideRequest{Namespace: x.Namespace, Session: x.Session, Kind: kind, Path: x.Path, Model: model, Status: max(x.sentStatus, http.StatusOK), MS: x.elapsedMS()})
 }

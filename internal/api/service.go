@@ -103,9 +103,9 @@ func (s *Server) namespaceFor(name string) *requestNamespace {
 	defer s.mu.Unlock()
 	ns, ok := s.namespaces[name]
 	if !ok {
-		ns = &requestNamespace{name: name, unknownKeys: map[string]bool{}, memory: newRequestNamespaceMemory(s.Memory), gates: &localGates{}}
+		ns = &requestNamespace{name: name, unknownKeys: map[string]bool{}, memory: newRequestNamespaceMemory(s.Memory), stepGates: &localGates{}}
 		if dir := cmp.Or(s.Gates, s.State, gate.Dir(s.Environ)); dir != "" {
-			ns.gates = gatesInSharedDirectory(dir)
+			ns.stepGates = gatesInSharedDirectory(dir)
 		}
 		if s.State != "" {
 			ns.memory.counter = s.attemptClaimsSharedByServers(name)

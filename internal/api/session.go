@@ -76,7 +76,7 @@ func (f *historyReplay) setAttemptAndSaltAfterCut(cutRoot historyRoot) {
 		f.attempt += cutRoot.failures
 		f.vars.Call.Attempt = f.attempt
 	}
-	f.salt = f.salt.Chain("cut", f.request.Session, f.request.Agent, string(cutRoot.cutAfter[:]))
+	f.answerSalt = f.answerSalt.Chain("cut", f.request.Session, f.request.Agent, string(cutRoot.cutAfter[:]))
 }
 
 // stepsDigest returns the digest of the steps of a group, except a summary. It does not depend on earlier groups.
@@ -138,7 +138,7 @@ func (m *requestNamespaceMemory) ScriptedCompactSummary(ctx context.Context, c *
 func (f *historyReplay) forkEngineForConversationStart() *scenarios.Engine {
 	if f.request.Agent != "" {
 		if e := f.engineOfScriptedSubagent(); e != nil {
-			f.salt = f.salt.Chain("agent", f.request.Session, f.request.Agent)
+			f.answerSalt = f.answerSalt.Chain("agent", f.request.Session, f.request.Agent)
 			return e.Fork()
 		}
 	}
@@ -162,8 +162,8 @@ func (f *historyReplay) engineOfScriptedSubagent() *scenarios.Engine {
 	}
 	waiting, _ := f.memory.scripts.Get(subagentScriptKey{f.request.Session, prompt})
 	for _, c := range waiting {
-		if c.owner == "" {
-			c.owner = f.request.Agent
+		if c.ownerConversation == "" {
+			c.ownerConversation = f.request.Agent
 			f.memory.agents.Put(t, c.engine)
 			return c.engine
 		}
@@ -179,10 +179,10 @@ func (f *historyReplay) storeSubagentScript(toolCallID, firstPrompt string, scri
 	defer f.memory.mu.Unlock()
 	key := subagentScriptKey{f.request.Session, firstPrompt}
 	waiting, _ := f.memory.scripts.Get(key)
-	if slices.ContainsFunc(waiting, func(c *subagentScript) bool { return c.call == toolCallID }) {
+	if slices.ContainsFunc(waiting, func(c *subagentScript) bool { return c.toolCallID == toolCallID }) {
 		return
 	}
-	f.memory.scripts.Put(key, append(slices.Clip(waiting), &subagentScript{call: toolCallID, engine: scriptEngine}))
+	f.memory.scripts.Put(key, append(slices.Clip(waiting), &subagentScript{toolCallID: toolCallID, engine: scriptEngine}))
 }
 
 // HistoryDigest returns the digest of the whole history.
@@ -230,8 +230,8 @@ func (f *historyReplay) ShouldFail() bool {
 	return fail != nil && (fail.Times == 0 || f.stateBeforeLast.failureCounts[a.reply.Rule.Name]+f.attempt-1 < fail.Times)
 }
 
-// recordOutcome records whether the attempt was answered or failed. After a failure the client repeats the request.
-func (f *historyReplay) recordOutcome(failed bool) {
+// recordAttemptOutcome records whether the attempt was answered or failed. After a failure the client repeats the request.
+func (f *historyReplay) recordAttemptOutcome(failed bool) {
 	m, by := f.memory, f.requestConversationKey()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -242,7 +242,7 @@ func (f *historyReplay) recordOutcome(failed bool) {
 	}
 	key := by.attemptCounterKey(f.HistoryDigest())
 	if t, ok := m.attempts.Get(key); ok {
-		t.failed = failed
+		t.lastAttemptFailed = failed
 		m.attempts.Put(key, t)
 	}
 }

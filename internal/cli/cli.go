@@ -42,7 +42,7 @@ func Run(ctx context.Context, s *process.System) int {
 		return max(code, process.ReportError(s.Stderr, err))
 	}
 	if !actsAsClaude(s) {
-		return process.ReportError(s.Stderr, dispatch(ctx, s))
+		return process.ReportError(s.Stderr, runCommandOrClaude(ctx, s))
 	}
 	if s.Getenv("CLAUDELESS_RUN") == "" { // otherwise claudeless exec reports them
 		for _, name := range procio.UnknownClaudelessVariables(s.Environ) {
@@ -50,20 +50,20 @@ func Run(ctx context.Context, s *process.System) int {
 		}
 	}
 	s, end := procio.Supervise(s, misspellingCandidates())
-	return end(dispatch(ctx, s))
+	return end(runCommandOrClaude(ctx, s))
 }
 
 func actsAsClaude(s *process.System) bool {
-	return len(s.Args) < 2 || hasPrintFlag(s.Args[1:]) || s.CalledAsClaude() && !s.StartedByClaudeless() || commandFor(s, s.Args[1]) == nil
+	return len(s.Args) < 2 || hasPrintFlag(s.Args[1:]) || s.CalledAsClaude() && !s.StartedByClaudeless() || commandOfWord(s, s.Args[1]) == nil
 }
 
-func dispatch(ctx context.Context, s *process.System) error {
+func runCommandOrClaude(ctx context.Context, s *process.System) error {
 	var words []string
 	if len(s.Args) > 1 {
 		words = s.Args[1:]
 	}
 	if len(words) > 0 && !hasPrintFlag(words) {
-		if run := commandFor(s, words[0]); run != nil {
+		if run := commandOfWord(s, words[0]); run != nil {
 			return run(ctx, s, words[1:])
 		}
 	}
@@ -105,7 +105,7 @@ func hasPrintFlag(words []string) bool {
 // isExecCommandWithoutDoubleDash reports whether the words are an exec command without "--" before the command to run.
 // If the command to run has a flag -p, all other words would be taken for a prompt.
 func isExecCommandWithoutDoubleDash(s *process.System, words []string) bool {
-	if len(words) < 2 || words[0] != "exec" || slices.Contains(words, "--") || commandFor(s, "exec") == nil {
+	if len(words) < 2 || words[0] != "exec" || slices.Contains(words, "--") || commandOfWord(s, "exec") == nil {
 		return false
 	}
 	return hasPrintFlag(words) && (words[1] == "-s" || slices.Contains(words, "claude"))

@@ -18,8 +18,8 @@ func TestVersion(t *testing.T) {
 		{"claude", "-p --version --frobnicate", "", "2.1.330 (Claude Code)\n"},
 		{"claude", "-v", "CLAUDELESS_CLAUDE_VERSION=2.1.29", "2.1.29 (Claude Code)\n"},
 		{"claude", "-v --claude-version 3.0.0", "", "2.1.330 (Claude Code)\n"},
-		{"claudeless", "-v", "", "2.1.330 (Claude Code; simulated by claudeless " + version() + ")\n"},
-		{"claudeless", "-pv", "", "2.1.330 (Claude Code; simulated by claudeless " + version() + ")\n"},
+		{"claudeless", "-v", "", "2.1.330 (Claude Code; simulated by claudeless " + claudelessVersion() + ")\n"},
+		{"claudeless", "-pv", "", "2.1.330 (Claude Code; simulated by claudeless " + claudelessVersion() + ")\n"},
 		{"claudeless", "-v", "CLAUDELESS_CLAUDE_VERSION=2.1.29", "2.1.29 (Claude Code)\n"},
 		{"claudeless", "--claude-version 3.0.0 -v", "CLAUDELESS_CLAUDE_VERSION=2.1.29", "3.0.0 (Claude Code)\n"},
 		{"claudeless", "-v --claude-version=3.0.0", "", "3.0.0 (Claude Code)\n"},
@@ -54,7 +54,7 @@ func TestFirstWordSelectsTheCommand(t *testing.T) {
 		s, _, _ := fakeSystem(t)
 		s.Args[0] = tt.program
 		list := words(tt.args)
-		if got := !hasPrintFlag(list) && commandFor(s, list[0]) != nil; got != tt.command {
+		if got := !hasPrintFlag(list) && commandOfWord(s, list[0]) != nil; got != tt.command {
 			t.Errorf("%s %s: command %v, want %v", tt.program, tt.args, got, tt.command)
 		}
 	}

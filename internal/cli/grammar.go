@@ -54,7 +54,7 @@ func commandTable() []commandEntry {
 		{name: "version", usage: "version [--json]", help: "Print the version of claudeless and of the claude it simulates", run: kongCommand[versionCmd]("version")},
 		{name: "completion", usage: "completion bash|zsh|fish", help: "Print the completion script for a shell", run: commandWithOnlyHelpFlag("completion", runCompletion)},
 		{name: "man", usage: "man", help: "Print the manual page", run: commandWithOnlyHelpFlag("man", func(_ context.Context, s *process.System, _ []string) error {
-			return helpProgram(s).WriteMan(s.Stdout, version())
+			return helpProgram(s).WriteMan(s.Stdout, claudelessVersion())
 		})},
 		{name: "help", usage: "help [claude-flags|COMMAND]", help: "Print help", run: commandWithOnlyHelpFlag("help", runHelp)},
 		{name: "mcp", usage: "mcp add|get|list|remove|call|…", help: "Configure, inspect and call MCP servers", inClaude: true, run: runMCP},
@@ -85,9 +85,9 @@ func commandEntryFor(name string) commandEntry {
 	return commandEntry{}
 }
 
-// commandFor returns the command with this name; nil means that the word is a prompt or a flag instead. A program
+// commandOfWord returns the command with this name; nil means that the word is a prompt or a flag instead. A program
 // with the name claude has only the commands of the real CLI, unless a claudeless process started it.
-func commandFor(s *process.System, word string) commandFunc {
+func commandOfWord(s *process.System, word string) commandFunc {
 	for _, c := range commandTable() {
 		if c.name == word && (c.inClaude || !s.CalledAsClaude() || s.StartedByClaudeless()) {
 			return c.run
@@ -119,7 +119,7 @@ func kongCommand[C any](name string) commandFunc {
 		usage := func(err error) error { return kongErrorWithHelpHint(err, full) }
 		return mcpcmd.RunKong(new(C), words, usage, execcmd.CheckForRepeatedScenarioOrUnknownFlag,
 			kong.Name(full), kong.Description(entry.help), kong.Help(helpPrinter(s.InvokedProgramName()+" "+entry.usage)), kong.Writers(s.Stdout, s.Stderr),
-			kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(s, debugcmd.ClaudelessVersion(version())))
+			kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(s, debugcmd.ClaudelessVersion(claudelessVersion())))
 	}
 }
 
@@ -319,7 +319,7 @@ func runAgents(_ context.Context, s *process.System, words []string) error {
 }
 
 func runDoctor(_ context.Context, s *process.System, _ []string) error {
-	_, err := fmt.Fprintf(s.Stdout, "Claude Code doctor\n\nRunning: claudeless %s, simulating %s\nAuto-updates: disabled\n\nNo installation issues found.\n", version(), claudecode.DefaultVersion)
+	_, err := fmt.Fprintf(s.Stdout, "Claude Code doctor\n\nRunning: claudeless %s, simulating %s\nAuto-updates: disabled\n\nNo installation issues found.\n", claudelessVersion(), claudecode.DefaultVersion)
 	return err
 }
 

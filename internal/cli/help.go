@@ -21,7 +21,7 @@ import (
 //go:embed version.txt
 var embeddedClaudelessVersion string
 
-func version() string { return strings.TrimSpace(embeddedClaudelessVersion) }
+func claudelessVersion() string { return strings.TrimSpace(embeddedClaudelessVersion) }
 
 func printVersion(s *process.System, f *flags.Flags) error {
 	line := claudecode.DefaultVersion + " (Claude Code)"
@@ -29,7 +29,7 @@ func printVersion(s *process.System, f *flags.Flags) error {
 	case f.ClaudeVersion != "":
 		line = f.ClaudeVersion + " (Claude Code)"
 	case !s.CalledAsClaude() || s.Getenv("CLAUDELESS_IDENTIFY") == "1":
-		line = fmt.Sprintf("%s (Claude Code; simulated by claudeless %s)", claudecode.DefaultVersion, version())
+		line = fmt.Sprintf("%s (Claude Code; simulated by claudeless %s)", claudecode.DefaultVersion, claudelessVersion())
 	}
 	_, err := fmt.Fprintln(s.Stdout, line)
 	return err
@@ -42,9 +42,9 @@ type versionCmd struct {
 
 func (c *versionCmd) Run(s *process.System) error {
 	if c.Of != "" {
-		return describeVersion(s, claudecode.ProfileFor(c.Of), c.JSON)
+		return printVersionFacts(s, claudecode.ProfileFor(c.Of), c.JSON)
 	}
-	who := help.Identify(s, version(), claudecode.DefaultVersion)
+	who := help.Identify(s, claudelessVersion(), claudecode.DefaultVersion)
 	line := fmt.Sprintf("claudeless %s (simulates claude %s)", who.Claudeless, who.Claude)
 	if c.JSON {
 		raw, _ := json.Marshal(who) // strings and a boolean can be encoded
@@ -61,7 +61,7 @@ type versionReport struct {
 	Unsimulated []string `json:"not_played"` // known behaviour of the version that claudeless does not simulate
 }
 
-func describeVersion(s *process.System, p claudecode.Profile, asJSON bool) error {
+func printVersionFacts(s *process.System, p claudecode.Profile, asJSON bool) error {
 	r := versionReport{p.Version(), p.IsVersionInMeasuredRange(), append([]string{}, p.FeaturesOnlyInNewerVersions()...), append([]string{}, p.BehaviorSimulatedAsInNewerVersions()...)}
 	if asJSON {
 		return s.PrintJSON(r)
@@ -132,7 +132,7 @@ func runHelp(ctx context.Context, s *process.System, words []string) error {
 	case words[0] == "claude-flags":
 		return helpProgram(s).WriteFlags(s.Stdout)
 	}
-	if run := commandFor(s, words[0]); run != nil {
+	if run := commandOfWord(s, words[0]); run != nil {
 		return run(ctx, s, []string{"--help"})
 	}
 	return process.WithHint(fmt.Sprintf("no help for %q", words[0]), "try: claudeless help, claudeless help claude-flags, or claudeless help COMMAND")

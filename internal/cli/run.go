@@ -34,8 +34,8 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	if err != nil {
 		return reportStartError(sys, &plan, err)
 	}
-	defer func() { closeSession(context.WithoutCancel(ctx), s, sys.Stdout) }()
-	prompts, err := readPrompts(ctx, sys, f, s)
+	defer func() { closeSessionAndWriteFrames(context.WithoutCancel(ctx), s, sys.Stdout) }()
+	prompts, err := promptsOfRun(ctx, sys, f, s)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	turns, interrupt := context.WithCancelCause(ctx)
 	defer interrupt(nil)
 	signals.CancelOnInterrupt(func() { interrupt(simulator.ErrSignalled) })
-	err = encoder(&plan)(sys.Stdout, s.PlayPrompts(turns, prompts))
+	err = encoderForFormat(&plan)(sys.Stdout, s.PlayPrompts(turns, prompts))
 	return exitErrorWithMissedExpectations(ctx, turns, sessionEnd{sys, s, err})
 }
 
@@ -63,7 +63,7 @@ func runStreamJSONSessionForHost(ctx context.Context, sys *process.System, f *fl
 	if err != nil {
 		return reportStartError(sys, &plan, err)
 	}
-	defer func() { closeSession(context.WithoutCancel(ctx), h.Session(), h.StdoutEventWriter()) }()
+	defer func() { closeSessionAndWriteFrames(context.WithoutCancel(ctx), h.Session(), h.StdoutEventWriter()) }()
 	return exitErrorWithMissedExpectations(ctx, ctx, sessionEnd{sys, h.Session(), h.Serve(ctx)})
 }
 
@@ -78,15 +78,15 @@ func withStdoutFilteredForVersion(sys *process.System, plan *launch.Plan) *proce
 	return &older
 }
 
-// closeSession ends a session. The last frames of its transcript are printed after the last result.
-func closeSession(ctx context.Context, s *session.Session, frameOutput io.Writer) {
+// closeSessionAndWriteFrames ends a session. The last frames of its transcript are printed after the last result.
+func closeSessionAndWriteFrames(ctx context.Context, s *session.Session, frameOutput io.Writer) {
 	s.Close(ctx)
 	if s.Plan().Output.Format == "stream-json" {
 		_ = output.StreamJSON(frameOutput, s.RemainingFrames()) // the reader may have closed stdout
 	}
 }
 
-func encoder(plan *launch.Plan) output.Encoder {
+func encoderForFormat(plan *launch.Plan) output.Encoder {
 	switch {
 	case plan.Output.Format == "stream-json":
 		return output.StreamJSON
@@ -182,7 +182,7 @@ func reportStartError(sys *process.System, plan *launch.Plan, err error) error {
 	result.UUID = plan.Clock.NewID()
 	if plan.Output.Format == "stream-json" {
 		events := func(yield func(protocol.Event, error) bool) { yield(result, nil) }
-		if err := encoder(plan)(sys.Stdout, events); err != nil {
+		if err := encoderForFormat(plan)(sys.Stdout, events); err != nil {
 			return err
 		}
 	}
@@ -196,9 +196,9 @@ func isUnknownSession(err error) bool {
 	return path || title || several
 }
 
-// readPrompt returns the prompt of a text run: the argument, the content of stdin, or both separated by a newline.
+// promptOfArgumentAndStdin returns the prompt of a text run: the argument, the content of stdin, or both separated by a newline.
 // Do not call it for stream-json input. If ctx ends first, the error is its cause.
-func readPrompt(ctx context.Context, s *process.System, f *flags.Flags) (string, error) {
+func promptOfArgumentAndStdin(ctx context.Context, s *process.System, f *flags.Flags) (string, error) {
 	prompt, err := readOptionalPrompt(ctx, s, f)
 	switch {
 	case err != nil:
@@ -227,16 +227,16 @@ func readOptionalPrompt(ctx context.Context, s *process.System, f *flags.Flags) 
 	return f.Prompt + "\n" + piped, nil
 }
 
-// readPrompts returns the prompts of the run. If an earlier run deferred a call, the first prompt
+// promptsOfRun returns the prompts of the run. If an earlier run deferred a call, the first prompt
 // continues this call, and the user may omit the prompt.
-func readPrompts(ctx context.Context, sys *process.System, f *flags.Flags, s *session.Session) ([]protocol.UserMessage, error) {
+func promptsOfRun(ctx context.Context, sys *process.System, f *flags.Flags, s *session.Session) ([]protocol.UserMessage, error) {
 	deferred, ok := s.PromptToRunDeferredCall()
 	if !ok {
 		if main, ok := s.Plan().Catalog.Agent(s.Plan().Customization.Agent); ok && main.First != "" {
 			text, err := readOptionalPrompt(ctx, sys, f)
 			return []protocol.UserMessage{{Content: protocol.Content{Text: strings.TrimSuffix(main.First+"\n\n"+text, "\n\n")}}}, err
 		}
-		prompt, err := readPrompt(ctx, sys, f)
+		prompt, err := promptOfArgumentAndStdin(ctx, sys, f)
 		return []protocol.UserMessage{{Content: protocol.Content{Text: prompt}}}, err
 	}
 	prompt, err := readOptionalPrompt(ctx, sys, f)
@@ -246,8 +246,8 @@ func readPrompts(ctx context.Context, sys *process.System, f *flags.Flags, s *se
 	return []protocol.UserMessage{deferred, {Content: protocol.Content{Text: prompt}}}, nil
 }
 
-// enterWorktree creates the worktree of --worktree and moves the run into it. Without the flag, it returns nil.
-func enterWorktree(ctx context.Context, sys *process.System, f *flags.Flags) (*launch.Worktree, error) {
+// createWorktreeAndEnter creates the worktree of --worktree and moves the run into it. Without the flag, it returns nil.
+func createWorktreeAndEnter(ctx context.Context, sys *process.System, f *flags.Flags) (*launch.Worktree, error) {
 	if !f.Has("worktree") {
 		return nil, nil
 	}
@@ -277,7 +277,7 @@ func enterWorktree(ctx context.Context, sys *process.System, f *flags.Flags) (*l
 }
 
 func resolvePlanInWorktree(ctx context.Context, sys *process.System, f *flags.Flags) (launch.Plan, error) {
-	tree, err := enterWorktree(ctx, sys, f)
+	tree, err := createWorktreeAndEnter(ctx, sys, f)
 	if err != nil {
 		return launch.Plan{}, err
 	}

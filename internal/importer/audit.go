@@ -59,16 +59,16 @@ type fileAudit struct {
 	hasEscapes bool // strings in the file have JSON escapes
 	redactor   *redact.Redactor
 	line       int    // line number at which tail begins
-	tail       string // the end of the text so far: a secret may continue in the next part
+	textEnd    string // the end of the text so far: a secret may continue in the next part
 	lastFound  int    // offset in tail of the last secret found; negative if no secret begins in tail
 	leaks      []Leak
 }
 
 func (a *fileAudit) findSecretsInNextPartOfFile(nextPart string) {
-	raw := a.tail + nextPart
+	raw := a.textEnd + nextPart
 	text, at := raw, []int32(nil)
 	if a.hasEscapes && strings.Contains(raw, `\`) {
-		text, at = unescape(raw)
+		text, at = unescapeJSONWithOffsets(raw)
 	}
 	place := func(i int) int {
 		if at == nil {
@@ -86,17 +86,17 @@ func (a *fileAudit) findSecretsInNextPartOfFile(nextPart string) {
 		counted, last = start, start
 		a.leaks = append(a.leaks, Leak{
 			Rule: strings.ToLower(strings.ReplaceAll(f.Kind, "_", "-")), File: a.name, Line: line,
-			Column: start - strings.LastIndexByte(raw[:start], '\n'), Context: firstCharacters(text[f.Start:f.End]),
+			Column: start - strings.LastIndexByte(raw[:start], '\n'), Context: firstFourCharactersOfSecret(text[f.Start:f.End]),
 		})
 	}
 	const overlap = 4 << 10
 	cut := max(len(raw)-overlap, 0)
 	cut += strings.IndexByte(raw[cut:], '\n') + 1
 	a.line += strings.Count(raw[:cut], "\n")
-	a.tail, a.lastFound = raw[cut:], last-cut
+	a.textEnd, a.lastFound = raw[cut:], last-cut
 }
 
-func firstCharacters(secret string) string {
+func firstFourCharactersOfSecret(secret string) string {
 	var b strings.Builder
 	n := 0
 	for _, r := range secret {
@@ -111,8 +111,8 @@ func firstCharacters(secret string) string {
 	return b.String()
 }
 
-// unescape resolves the escapes of JSON strings in raw; offsets maps each byte of text to its offset in raw.
-func unescape(raw string) (text string, offsets []int32) {
+// unescapeJSONWithOffsets resolves the escapes of JSON strings in raw; offsets maps each byte of text to its offset in raw.
+func unescapeJSONWithOffsets(raw string) (text string, offsets []int32) {
 	b := make([]byte, 0, len(raw))
 	offsets = make([]int32, 0, len(raw))
 	put := func(i int, s string) {

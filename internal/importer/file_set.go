@@ -22,16 +22,16 @@ import (
 // FileSet writes files into a directory, all or none: each is written under a temporary name, searched for secrets, and
 // moved into place at the end. Existing files are kept unless overwriting is allowed. Only one goroutine may use it.
 type FileSet struct {
-	dir        string        // temporary location
-	outDir     string        // destination; empty means none
-	createdDir string        // output directory that NewUncommittedFileSet created
-	temp       *proc.TempDir // owns dir; nil means dir is inside outDir
-	names      []string      // names with slashes, in the order of creation
-	stamps     map[string]string
-	force      bool
-	redactor   *redact.Redactor // nil means files are not searched
-	leaks      []Leak
-	err        error
+	temporaryDir string        // temporary location
+	outDir       string        // destination; empty means none
+	createdDir   string        // output directory that NewUncommittedFileSet created
+	temp         *proc.TempDir // owns dir; nil means dir is inside outDir
+	names        []string      // names with slashes, in the order of creation
+	stamps       map[string]string
+	force        bool
+	redactor     *redact.Redactor // nil means files are not searched
+	leaks        []Leak
+	err          error
 }
 
 // FileSetOptions configure a FileSet.
@@ -53,7 +53,7 @@ func NewUncommittedFileSet(options FileSetOptions) (*FileSet, error) {
 		if k.temp, err = proc.MakeTempDir("claudeless-import-"); err != nil {
 			return nil, err
 		}
-		k.dir = k.temp.Path
+		k.temporaryDir = k.temp.Path
 		return k, nil
 	}
 	if _, err := os.Lstat(out); errors.Is(err, fs.ErrNotExist) {
@@ -63,14 +63,14 @@ func NewUncommittedFileSet(options FileSetOptions) (*FileSet, error) {
 		return nil, err
 	}
 	var err error
-	k.dir, err = os.MkdirTemp(out, ".import-")
+	k.temporaryDir, err = os.MkdirTemp(out, ".import-")
 	return k, err
 }
 
 // Discard removes all uncommitted files. Further calls have no effect.
 func (k *FileSet) Discard() {
 	if k.temp == nil {
-		_ = os.RemoveAll(k.dir) // best effort: the directory belongs to the file set
+		_ = os.RemoveAll(k.temporaryDir) // best effort: the directory belongs to the file set
 	}
 	_ = k.temp.Remove()
 	if k.createdDir != "" {
@@ -80,7 +80,7 @@ func (k *FileSet) Discard() {
 
 // AddFileWithContent writes a complete file. Err reports a failure.
 func (k *FileSet) AddFileWithContent(relativeName string, content []byte) {
-	k.stamps[relativeName] = textDigest(string(content))
+	k.stamps[relativeName] = digestOfTrimmedText(string(content))
 	f := k.Create(relativeName)
 	f.Write(content)
 	f.Close()
@@ -99,7 +99,7 @@ func (k *FileSet) recordFailure(name string, err error) {
 func (k *FileSet) Create(name string) *OutputFile {
 	k.names = append(k.names, name)
 	f := &OutputFile{set: k, name: name}
-	path := k.path(name)
+	path := k.temporaryPath(name)
 	err := os.MkdirAll(filepath.Dir(path), 0o755)
 	if err == nil {
 		f.file, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
@@ -108,7 +108,9 @@ func (k *FileSet) Create(name string) *OutputFile {
 	return f
 }
 
-func (k *FileSet) path(name string) string { return filepath.Join(k.dir, filepath.FromSlash(name)) }
+func (k *FileSet) temporaryPath(name string) string {
+	return filepath.Join(k.temporaryDir, filepath.FromSlash(name))
+}
 
 // OutputFile is a file that is being written. [FileSet.Err] reports failures.
 type OutputFile struct {
@@ -133,7 +135,7 @@ func (f *OutputFile) Close() {
 	f.set.recordFailure(f.name, f.file.Close())
 	f.file = nil
 	if f.set.redactor != nil {
-		leaks, err := auditFile(f.set.path(f.name), f.name, f.set.redactor)
+		leaks, err := auditFile(f.set.temporaryPath(f.name), f.name, f.set.redactor)
 		f.set.recordFailure(f.name, err)
 		f.set.leaks = append(f.set.leaks, leaks...)
 	}
@@ -143,11 +145,11 @@ func (f *OutputFile) Close() {
 func (k *FileSet) SecretsFoundSoFar() []Leak { return k.leaks }
 
 // CopyTo copies the files into a new directory.
-func (k *FileSet) CopyTo(dir string) error { return os.CopyFS(dir, os.DirFS(k.dir)) }
+func (k *FileSet) CopyTo(dir string) error { return os.CopyFS(dir, os.DirFS(k.temporaryDir)) }
 
 // CopyFile copies one of the files to w.
 func (k *FileSet) CopyFile(name string, w io.Writer) error {
-	f, err := os.Open(k.path(name))
+	f, err := os.Open(k.temporaryPath(name))
 	if err != nil {
 		return err
 	}
@@ -176,7 +178,7 @@ func (k *FileSet) Commit() (written []string, err error) {
 		}
 	}
 	for i, to := range written {
-		if err := os.Rename(k.path(k.names[i]), to); err != nil {
+		if err := os.Rename(k.temporaryPath(k.names[i]), to); err != nil {
 			return nil, err
 		}
 	}
@@ -186,11 +188,11 @@ func (k *FileSet) Commit() (written []string, err error) {
 // FormatSectionWithBodyDigest returns a section of a file: a comment with the title and a digest of the body, then the body. A
 // later import compares the digest with the body to see whether the user has edited the section.
 func FormatSectionWithBodyDigest(title, body string) string {
-	return "# " + title + "; import " + textDigest(body) + "\n" + body
+	return "# " + title + "; import " + digestOfTrimmedText(body) + "\n" + body
 }
 
-// textDigest returns a digest of a text, without surrounding blank lines.
-func textDigest(text string) string {
+// digestOfTrimmedText returns a digest of a text, without surrounding blank lines.
+func digestOfTrimmedText(text string) string {
 	sum := sha256.Sum256([]byte(strings.TrimSpace(text)))
 	return hex.EncodeToString(sum[:6])
 }
@@ -201,7 +203,9 @@ type sectionWithBodyDigest struct {
 	lineNumber                                  int
 }
 
-func (s *sectionWithBodyDigest) isEditedSinceImport() bool { return textDigest(s.body) != s.bodyDigest }
+func (s *sectionWithBodyDigest) isEditedSinceImport() bool {
+	return digestOfTrimmedText(s.body) != s.bodyDigest
+}
 
 func (s *sectionWithBodyDigest) text() string {
 	return "# " + s.title + "; import " + s.bodyDigest + "\n" + s.body
@@ -296,7 +300,7 @@ func (k *FileSet) MergeUserEditsOfExistingFiles(scenarioFileName string) (notes 
 	if err != nil {
 		return nil, err
 	}
-	fresh, err := os.ReadFile(k.path(scenarioFileName))
+	fresh, err := os.ReadFile(k.temporaryPath(scenarioFileName))
 	if err != nil {
 		return nil, err
 	}
@@ -305,7 +309,7 @@ func (k *FileSet) MergeUserEditsOfExistingFiles(scenarioFileName string) (notes 
 		return nil, fmt.Errorf("%s was not written by this version of `import`; use --force to overwrite it", at(scenarioFileName))
 	}
 	merged, notes := mergeSectionsKeepingUserEdits(at(scenarioFileName), string(old), string(fresh))
-	if err := os.WriteFile(k.path(scenarioFileName), []byte(merged), 0o644); err != nil {
+	if err := os.WriteFile(k.temporaryPath(scenarioFileName), []byte(merged), 0o644); err != nil {
 		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(now)) {
@@ -319,13 +323,13 @@ func (k *FileSet) MergeUserEditsOfExistingFiles(scenarioFileName string) (notes 
 		if err != nil {
 			return nil, err
 		}
-		if textDigest(string(theirs)) == base[name] {
+		if digestOfTrimmedText(string(theirs)) == base[name] {
 			continue
 		}
-		if base[name] != now[name] && textDigest(string(theirs)) != now[name] {
+		if base[name] != now[name] && digestOfTrimmedText(string(theirs)) != now[name] {
 			notes = append(notes, fmt.Sprintf("%s: the file was edited by hand and differs from the new import; your version is kept", at(name)))
 		}
-		if err := os.WriteFile(k.path(name), theirs, 0o644); err != nil {
+		if err := os.WriteFile(k.temporaryPath(name), theirs, 0o644); err != nil {
 			return nil, err
 		}
 	}

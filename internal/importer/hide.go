@@ -43,17 +43,17 @@ type RedactionCount struct {
 // Redactor replaces secrets and personal data in sessions. Equal values get equal replacements. The types of blocks and
 // the decisions about calls do not change.
 type Redactor struct {
-	redact *redact.Redactor
-	number redact.NumberedPlaceholders
-	at     session.Place
-	seen   []RedactionCount
+	redact               *redact.Redactor
+	numberedPlaceholders redact.NumberedPlaceholders
+	currentPlace         session.Place
+	seen                 []RedactionCount
 }
 
 // Placeholder implements [redact.PlaceholderMaker].
 func (h *Redactor) Placeholder(kind, secret string) string {
 	i := slices.IndexFunc(h.seen, func(s RedactionCount) bool { return s.Kind == kind })
 	if i < 0 {
-		h.seen = append(h.seen, RedactionCount{Kind: kind, FirstPlace: h.at.String()})
+		h.seen = append(h.seen, RedactionCount{Kind: kind, FirstPlace: h.currentPlace.String()})
 		i = len(h.seen) - 1
 	}
 	h.seen[i].Times++
@@ -63,7 +63,7 @@ func (h *Redactor) Placeholder(kind, secret string) string {
 	case "CWD":
 		return CWDPlaceholder
 	}
-	return h.number.Placeholder(kind, secret)
+	return h.numberedPlaceholders.Placeholder(kind, secret)
 }
 
 // Report returns the replacements by kind.
@@ -113,7 +113,7 @@ func NewRedactor(place Environment, sessions []*session.Session) *Redactor {
 func (h *Redactor) Hide(sessions []*session.Session) {
 	for _, s := range sessions {
 		for _, p := range s.Prompts {
-			h.at = p.At
+			h.currentPlace = p.At
 			p.Text = h.redact.String(p.Text)
 			for i := range p.Hooks {
 				p.Hooks[i].Name = h.redact.String(p.Hooks[i].Name)
@@ -128,14 +128,14 @@ func (h *Redactor) Hide(sessions []*session.Session) {
 
 func (h *Redactor) redactMessages(messages []*session.Message) {
 	for _, m := range messages {
-		h.at = m.At
+		h.currentPlace = m.At
 		if m.Failure != nil {
 			m.Failure.Text = h.redact.String(m.Failure.Text)
 		}
 		h.redactTexts(m)
 		for i := range m.Blocks {
 			if c := m.Blocks[i].Call; c != nil {
-				h.redactCall(c)
+				h.redactInputAndResult(c)
 			}
 		}
 	}
@@ -189,11 +189,11 @@ func (h *Redactor) redactTexts(m *session.Message) {
 	}
 }
 
-func (h *Redactor) redactCall(c *session.Call) {
-	h.at = c.At
+func (h *Redactor) redactInputAndResult(c *session.Call) {
+	h.currentPlace = c.At
 	c.Tool, c.Input = h.redact.String(c.Tool), h.redact.JSON(c.Input)
 	if c.Result != nil {
-		h.at = c.Result.At
+		h.currentPlace = c.Result.At
 		c.Result.Text = h.redact.String(c.Result.Text)
 		if c.Result.Raw != nil {
 			c.Result.Raw = h.redact.JSON(c.Result.Raw)

@@ -329,7 +329,7 @@ func (w *scenarioWriter) writeConfig(servers map[string]*clone.RecordedServer) e
 		if err != nil {
 			return fmt.Errorf("creating the fixture of the MCP server %q: %w", name, err)
 		}
-		file := "fixtures/" + uniqueName(fileName(name), names) + ".toml"
+		file := "fixtures/" + addUniqueName(fileNameOfServer(name), names) + ".toml"
 		w.files.AddFileWithContent(file, data)
 		config.Servers[name] = entry{"${CLAUDELESS_BIN}", []string{"fixture", "serve", file}}
 	}
@@ -341,8 +341,8 @@ func (w *scenarioWriter) writeConfig(servers map[string]*clone.RecordedServer) e
 // maxFileNameBytes leaves room for a number and an extension in the 255 bytes of a name.
 const maxFileNameBytes = 200
 
-// uniqueName returns name, or name with a number if used contains it, and adds the result to used. It ignores case.
-func uniqueName(name string, used map[string]bool) string {
+// addUniqueName returns name, or name with a number if used contains it, and adds the result to used. It ignores case.
+func addUniqueName(name string, used map[string]bool) string {
 	unique := name
 	for n := 2; used[strings.ToLower(unique)]; n++ {
 		unique = fmt.Sprintf("%s-%d", name, n)
@@ -351,7 +351,7 @@ func uniqueName(name string, used map[string]bool) string {
 	return unique
 }
 
-func fileName(server string) string {
+func fileNameOfServer(server string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.' {
 			return r

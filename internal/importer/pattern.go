@@ -99,7 +99,7 @@ func (p *patternChooser) longestWordSequenceInNoOtherPrompt(original, redacted s
 			if len(trimmed) < shortestPart || len(trimmed) <= len(best) || isWordDifferentInNextRun(trimmed) || !strings.Contains(original, trimmed) {
 				continue
 			}
-			if p.isDistinct(trimmed, words[i:i+wordCount], original) {
+			if p.isDistinctiveForPrompt(trimmed, words[i:i+wordCount], original) {
 				best = trimmed
 			}
 		}
@@ -110,7 +110,7 @@ func (p *patternChooser) longestWordSequenceInNoOtherPrompt(original, redacted s
 	return best
 }
 
-func (p *patternChooser) isDistinct(part string, words []string, original string) bool {
+func (p *patternChooser) isDistinctiveForPrompt(part string, words []string, original string) bool {
 	if slices.ContainsFunc(p.rivalPatterns, func(r string) bool { return strings.Contains(original, r) && strings.Contains(r, part) }) {
 		return false
 	}
@@ -215,15 +215,15 @@ func oneLineTOMLString(s string) string {
 
 var bareKeyPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]+$`) })
 
-func quoteKey(s string) string {
+func tomlKey(s string) string {
 	if bareKeyPattern().MatchString(s) {
 		return s
 	}
 	return oneLineTOMLString(s)
 }
 
-// inlineTOML converts JSON to inline TOML. ok is false for what TOML lacks: null, and integers beyond 64 bits.
-func inlineTOML(raw json.RawMessage) (s string, ok bool) {
+// jsonAsInlineTOML converts JSON to inline TOML. ok is false for what TOML lacks: null, and integers beyond 64 bits.
+func jsonAsInlineTOML(raw json.RawMessage) (s string, ok bool) {
 	switch plainjson.TypeOf(raw) {
 	case "object":
 		o, err := plainjson.Parse(raw)
@@ -236,11 +236,11 @@ func inlineTOML(raw json.RawMessage) (s string, ok bool) {
 		}
 		parts := make([]string, 0, len(o))
 		for _, m := range o {
-			v, ok := inlineTOML(m.Value)
+			v, ok := jsonAsInlineTOML(m.Value)
 			if !ok {
 				return "", false
 			}
-			parts = append(parts, quoteKey(m.Key)+" = "+v)
+			parts = append(parts, tomlKey(m.Key)+" = "+v)
 		}
 		if len(parts) == 0 {
 			return "{}", true
@@ -253,7 +253,7 @@ func inlineTOML(raw json.RawMessage) (s string, ok bool) {
 		}
 		parts := make([]string, len(items))
 		for i, item := range items {
-			if parts[i], ok = inlineTOML(item); !ok {
+			if parts[i], ok = jsonAsInlineTOML(item); !ok {
 				return "", false
 			}
 		}
@@ -265,12 +265,12 @@ func inlineTOML(raw json.RawMessage) (s string, ok bool) {
 	case "boolean":
 		return string(raw), true
 	case "number":
-		return tomlNumber(string(raw))
+		return numberAsTOML(string(raw))
 	}
 	return "", false
 }
 
-func tomlNumber(s string) (string, bool) {
+func numberAsTOML(s string) (string, bool) {
 	if !strings.ContainsAny(s, ".eE") {
 		_, err := strconv.ParseInt(s, 10, 64)
 		return s, err == nil

@@ -28,17 +28,17 @@ const (
 
 // replayPlans decide how the scenario answers recorded calls. Calls that change something are never executed.
 type replayPlans struct {
-	ran, denied map[string]bool    // names of tools whose calls ran, and of tools whose calls were denied
-	answers     map[string]string  // result text by MCP tool and arguments
-	differing   map[string]bool    // calls that were recorded with different results
-	files       map[string]*string // content by path in the file set; nil means that the file changed during the session
-	keepFiles   bool
-	cwds        []string
+	ran, denied    map[string]bool    // names of tools whose calls ran, and of tools whose calls were denied
+	fixtureAnswers map[string]string  // result text by MCP tool and arguments
+	differing      map[string]bool    // calls that were recorded with different results
+	files          map[string]*string // content by path in the file set; nil means that the file changed during the session
+	keepFiles      bool
+	cwds           []string
 }
 
 func newReplayPlans(o Options, sessions []*session.Session) *replayPlans {
 	p := &replayPlans{
-		ran: map[string]bool{}, denied: map[string]bool{}, answers: map[string]string{}, differing: map[string]bool{},
+		ran: map[string]bool{}, denied: map[string]bool{}, fixtureAnswers: map[string]string{}, differing: map[string]bool{},
 		files: map[string]*string{}, keepFiles: o.KeepFiles, cwds: []string{CWDPlaceholder},
 	}
 	for _, s := range sessions {
@@ -63,10 +63,10 @@ func (p *replayPlans) noteOutcomeOfRecordedCall(recordedCall *session.Call) {
 	p.ran[recordedCall.Tool] = true
 	if _, _, mcp := session.SplitToolName(recordedCall.Tool); mcp {
 		key := recordedCall.Tool + "\x00" + string(plainjson.Compact(recordedCall.Input))
-		if text, seen := p.answers[key]; seen && text != recordedCall.Result.Text {
+		if text, seen := p.fixtureAnswers[key]; seen && text != recordedCall.Result.Text {
 			p.differing[key] = true
 		}
-		p.answers[key] = recordedCall.Result.Text
+		p.fixtureAnswers[key] = recordedCall.Result.Text
 	}
 	if f := recordedCall.Result.File; p.keepFiles && f != nil && recordedCall.Tool == "Read" && f.IsComplete && !recordedCall.Result.IsError {
 		if rel, ok := p.relativePath(f.Path); ok {
@@ -90,7 +90,7 @@ func (p *replayPlans) relativePath(name string) (rel string, ok bool) {
 	return "", false
 }
 
-func (p *replayPlans) methodFor(c *session.Call) replayMethod {
+func (p *replayPlans) replayMethodOf(c *session.Call) replayMethod {
 	r := c.Result
 	switch {
 	case r == nil && c.Agent == nil:
@@ -254,7 +254,7 @@ func (e *callsExpectedWhenScenarioIsPlayed) addMessages(p *replayPlans, messages
 }
 
 func (e *callsExpectedWhenScenarioIsPlayed) addRecordedCallUnlessDenied(plans *replayPlans, recordedCall *session.Call) {
-	how := plans.methodFor(recordedCall)
+	how := plans.replayMethodOf(recordedCall)
 	if how == replayCallBySubAgentScript {
 		e.addMessages(plans, recordedCall.Agent.Messages)
 	}
@@ -316,7 +316,7 @@ func (x *expectedCall) toml() string {
 		if s, ok := x.input[name].(string); ok {
 			value = oneLineTOMLString(s)
 		}
-		pairs = append(pairs, quoteKey(name)+" = "+value)
+		pairs = append(pairs, tomlKey(name)+" = "+value)
 	}
 	if len(pairs) > 0 {
 		text += "input = { " + strings.Join(pairs, ", ") + " }\n"

@@ -24,7 +24,7 @@ type scenarioWriter struct {
 	plans            *replayPlans
 	notes            []string
 	toml             tomltext.Writer
-	prompt           int // number of the prompt over all sessions
+	promptNumber     int // number of the prompt over all sessions
 	resultFiles      int // number of the prompt's results stored in files
 	seenAnswers      map[string]bool
 	inputs, sections int
@@ -88,7 +88,7 @@ func (w *scenarioWriter) originComment(s *session.Session) string {
 	if s.Date != "" {
 		what += ", " + s.Date
 	}
-	return commentText(fmt.Sprintf("from %s (%s), prompts: %d, tool calls: %d; claudeless import",
+	return asCommentText(fmt.Sprintf("from %s (%s), prompts: %d, tool calls: %d; claudeless import",
 		strings.Join(from, " and "), what, len(s.Prompts), len(s.Calls())))
 }
 
@@ -99,15 +99,15 @@ func (w *scenarioWriter) writeSessionList(sessions []*session.Session) (title st
 			w.toml.WriteRaw("# " + w.originComment(s) + "\n")
 		}
 		for _, at := range s.Compacted {
-			w.toml.WriteRaw(commentLine(fmt.Sprintf("line %d: the older messages were compacted here", at.Line)))
+			w.toml.WriteRaw(asCommentLine(fmt.Sprintf("line %d: the older messages were compacted here", at.Line)))
 		}
 	}
 	return w.originComment(sessions[0])
 }
 
-func commentLine(text string) string { return "# " + commentText(text) + "\n" }
+func asCommentLine(text string) string { return "# " + asCommentText(text) + "\n" }
 
-func commentText(text string) string {
+func asCommentText(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return ' '
@@ -119,17 +119,17 @@ func commentText(text string) string {
 func (w *scenarioWriter) writeSession(s *session.Session) {
 	for i, p := range s.Prompts {
 		typed := ""
-		if w.prompt < len(w.patterns.prompts) {
-			typed = w.patterns.prompts[w.prompt]
+		if w.promptNumber < len(w.patterns.prompts) {
+			typed = w.patterns.prompts[w.promptNumber]
 		}
-		w.prompt++
+		w.promptNumber++
 		w.resultFiles = 0
-		title := commentText(fmt.Sprintf("%d: prompt of %d characters, line %d%s", i+1, len([]rune(typed)), p.At.Line, omittedMediaText(p.OtherParts)))
+		title := asCommentText(fmt.Sprintf("%d: prompt of %d characters, line %d%s", i+1, len([]rune(typed)), p.At.Line, omittedMediaText(p.OtherParts)))
 		match := w.patterns.choosePatternOfPrompt(typed, p.Text)
 		switch {
 		case p.TextMissing:
 			match = promptPattern{patternType: "not"}
-			w.toml.WriteRaw(commentLine("review: the log does not contain the prompt; this rule answers any prompt"))
+			w.toml.WriteRaw(asCommentLine("review: the log does not contain the prompt; this rule answers any prompt"))
 			w.notes = append(w.notes, p.At.String()+": a stream-json log does not contain the prompt, so the rule answers any prompt; write the pattern of the rule in the scenario")
 		case p.IsNotice:
 			match = promptPattern{"contains", "text", "<task-notification>"}
@@ -144,7 +144,7 @@ func (w *scenarioWriter) writeSession(s *session.Session) {
 		if i == 0 && w.seenAnswers[match.toml()] {
 			w.notes = append(w.notes, p.At.String()+": another session begins with such a prompt; its rule comes first")
 		}
-		if i == 0 && len(w.seenAnswers) > 0 || i == 0 && w.prompt < len(w.patterns.prompts) && len(s.Prompts) < len(w.patterns.prompts) {
+		if i == 0 && len(w.seenAnswers) > 0 || i == 0 && w.promptNumber < len(w.patterns.prompts) && len(s.Prompts) < len(w.patterns.prompts) {
 			w.toml.WriteRaw("max_matches = 1\n")
 		}
 		if i == 0 {
@@ -179,7 +179,7 @@ func (w *scenarioWriter) writeHookComment(ran []session.Hook) {
 		}
 	}
 	if len(names) > 0 {
-		w.toml.WriteRaw(commentLine("hooks ran: " + strings.Join(names, ", ")))
+		w.toml.WriteRaw(asCommentLine("hooks ran: " + strings.Join(names, ", ")))
 	}
 }
 
@@ -261,20 +261,20 @@ func (w *scenarioWriter) writeBlock(tablePath string, b session.Block, inOrder b
 
 func (w *scenarioWriter) writeCall(tablePath string, c *session.Call) {
 	tool := c.Tool
-	how := w.plans.methodFor(c)
+	how := w.plans.replayMethodOf(c)
 	switch {
 	case how == replayCallWithRecordedResult && c.IsBuiltInCallWithoutChanges():
-		w.toml.WriteRaw(commentLine(fmt.Sprintf("review: the result is fixed text, from line %d; the call is read-only", c.At.Line)))
+		w.toml.WriteRaw(asCommentLine(fmt.Sprintf("review: the result is fixed text, from line %d; the call is read-only", c.At.Line)))
 	case how == replayCallWithRecordedResult:
-		w.toml.WriteRaw(commentLine("review: the call changes something, so its result is fixed text"))
+		w.toml.WriteRaw(asCommentLine("review: the call changes something, so its result is fixed text"))
 	case how == replayCallAsDenied:
-		w.toml.WriteRaw(commentLine("the call was denied; see tool_execution below"))
+		w.toml.WriteRaw(asCommentLine("the call was denied; see tool_execution below"))
 	}
 	w.toml.WriteRaw("tool = " + tomltext.Quote(tool) + "\n")
 	input := c.Input
 	if how == replayCallByRunningTool {
 		key, value, _ := w.plans.inputOfCallReadingOneImportedFile(c)
-		input = withValue(input, key, value)
+		input = withInputValue(input, key, value)
 	}
 	w.toml.WriteRaw("input = " + w.inputTOML(input) + "\n")
 	if how == replayCallWithRecordedResult {
@@ -304,7 +304,7 @@ func (w *scenarioWriter) inlineOrFileReferenceTOMLOfResult(toolResultText string
 		return quoteScenarioText(toolResultText)
 	}
 	w.resultFiles++
-	name := fmt.Sprintf("results/%d-%d.txt", w.prompt, w.resultFiles)
+	name := fmt.Sprintf("results/%d-%d.txt", w.promptNumber, w.resultFiles)
 	w.files.AddFileWithContent(name, []byte(replaceDirectoryPlaceholdersByRedactedNames(toolResultText)))
 	return `{ "$file" = ` + tomltext.Quote(name) + " }"
 }
@@ -318,7 +318,7 @@ func (w *scenarioWriter) truncateToolResultUnlessKeepingBigOnes(toolResultText s
 	return Truncate(toolResultText, maxImportedToolResultBytes)
 }
 
-func withValue(input json.RawMessage, key, value string) json.RawMessage {
+func withInputValue(input json.RawMessage, key, value string) json.RawMessage {
 	var o map[string]json.RawMessage
 	if json.Unmarshal(input, &o) != nil {
 		return input
@@ -335,7 +335,7 @@ func (w *scenarioWriter) inputTOML(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return "{}"
 	}
-	if s, ok := inlineTOML(raw); ok {
+	if s, ok := jsonAsInlineTOML(raw); ok {
 		return s
 	}
 	if w.options.Out == "" && w.options.Check == nil {
@@ -352,7 +352,7 @@ func (w *scenarioWriter) writeFailure(tablePath string, f *session.Failure) {
 	status, message := f.APIError()
 	switch status {
 	case 0:
-		w.toml.WriteRaw(commentLine("review: " + replaceDirectoryPlaceholdersByRedactedNames(f.Text)))
+		w.toml.WriteRaw(asCommentLine("review: " + replaceDirectoryPlaceholdersByRedactedNames(f.Text)))
 		w.toml.WriteRaw("type = \"network_unreachable\"\n")
 	case http.StatusUnauthorized:
 		w.toml.WriteRaw("type = \"auth_error\"\n")
@@ -370,14 +370,14 @@ func (w *scenarioWriter) writeTools() {
 		return
 	}
 	if slices.ContainsFunc(names, session.IsBuiltInToolUnlistedByDefault) {
-		w.toml.WriteRaw("\n" + commentLine("allow built-in tools that sessions do not list by default") + "[compat]\nhidden_tools = true\n")
+		w.toml.WriteRaw("\n" + asCommentLine("allow built-in tools that sessions do not list by default") + "[compat]\nhidden_tools = true\n")
 	}
 	for _, name := range names {
-		w.toml.WriteRaw("\n[tool_execution.tools." + quoteKey(name) + "]\nauto_approve = true\n")
+		w.toml.WriteRaw("\n[tool_execution.tools." + tomlKey(name) + "]\nauto_approve = true\n")
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.plans.denied)) {
 		if !w.plans.ran[name] {
-			w.toml.WriteRaw("\n" + commentLine("denied in every permission mode") + "[tool_execution.tools." + quoteKey(name) + "]\nerror = " +
+			w.toml.WriteRaw("\n" + asCommentLine("denied in every permission mode") + "[tool_execution.tools." + tomlKey(name) + "]\nerror = " +
 				oneLineTOMLString(ScriptedErrorTextOfDeniedTool(name)) + "\n")
 			w.toml.WriteRaw("\n[[expect]]\ntool = " + oneLineTOMLString(name) + "\n")
 		}

@@ -320,7 +320,7 @@ func parseSteps(f *archiveFile) (steps []CaseStep, problems diag.List) {
 		form, ok := known[verb]
 		if !ok {
 			d := f.errorf(i+1, "unknown step %q", verb)
-			all := keysOf(known)
+			all := sortedKeysOf(known)
 			if d.Hint = diag.NameHint(verb, all); d.Hint == "" {
 				d.Hint = "steps are " + strings.Join(all, ", ")
 			}

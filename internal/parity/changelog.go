@@ -35,7 +35,7 @@ type HelpWords struct {
 func (r *Report) SetChangesBetweenCLIVersions(oldHelp, newHelp HelpWords) {
 	r.Versions = []string{oldHelp.Version, newHelp.Version}
 	r.Changes = []Change{}
-	for _, path := range keysOf(oldHelp.Words, newHelp.Words) {
+	for _, path := range sortedKeysOf(oldHelp.Words, newHelp.Words) {
 		c := Change{Kind: "options", Path: path, Before: elementsOnlyOnThisSidePrefix + joinMissingElements(oldHelp.Words[path], newHelp.Words[path]), After: elementsOnlyOnThisSidePrefix + joinMissingElements(newHelp.Words[path], oldHelp.Words[path])}
 		if c.Before+c.After != elementsOnlyOnThisSidePrefix+elementsOnlyOnThisSidePrefix {
 			r.Changes = append(r.Changes, c)

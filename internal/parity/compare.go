@@ -11,11 +11,11 @@ import (
 
 // Compare compares two recordings of one case path by path, and reports each path once.
 func Compare(ours, theirs *Recording) []Difference {
-	c := &comparison{pair: &normaliserPair{New(ours.Paths), New(theirs.Paths)}, seen: map[differenceKey]int{}}
+	c := &comparison{pair: &normaliserPair{New(ours.Paths), New(theirs.Paths)}, indexByKey: map[differenceKey]int{}}
 	c.pair.theirs.next = c.pair.ours.next
 	for _, side := range []*Recording{ours, theirs} {
 		for _, p := range side.Problems {
-			c.addDifference("problem."+p.Kind, textIf(side == ours, p.Text), textIf(side == theirs, p.Text))
+			c.addDifference("problem."+p.Kind, textOrEmpty(side == ours, p.Text), textOrEmpty(side == theirs, p.Text))
 		}
 	}
 	rank, several := [2]map[string]int{{}, {}}, [2]bool{}
@@ -27,26 +27,26 @@ func Compare(ours, theirs *Recording) []Difference {
 		a, b := eventsOf(ours.Runs[i].Stdout), eventsOf(theirs.Runs[i].Stdout)
 		maps.Copy(rank[0], toolCallOrderByID(a))
 		maps.Copy(rank[1], toolCallOrderByID(b))
-		several[0] = sortByAgent(a, rank[0]) || several[0]
-		several[1] = sortByAgent(b, rank[1]) || several[1]
+		several[0] = sortEventsOfParallelAgents(a, rank[0]) || several[0]
+		several[1] = sortEventsOfParallelAgents(b, rank[1]) || several[1]
 		c.compareEvents("stdout", a, b, rank)
 		c.eventNumber = 0
 		c.compareText("stderr", strings.TrimSpace(ours.Runs[i].Stderr), strings.TrimSpace(theirs.Runs[i].Stderr))
 		c.compareText("exit", ours.Runs[i].exitCodeAndSignalText(), theirs.Runs[i].exitCodeAndSignalText())
 	}
 	c.compareEvents("hooks", eventsFrom(ours.Hooks), eventsFrom(theirs.Hooks), rank)
-	for _, name := range keysOf(ours.MCP, theirs.MCP) {
+	for _, name := range sortedKeysOf(ours.MCP, theirs.MCP) {
 		c.compareEvents("mcp."+name, parseMCPEvents(ours.MCP[name]), parseMCPEvents(theirs.MCP[name]), rank)
 	}
 	c.compareTranscripts(ours, theirs, rank)
-	c.compareEvents("requests", modelRequests(ours.Requests, several[0]), modelRequests(theirs.Requests, several[1]), rank)
+	c.compareEvents("requests", requestEvents(ours.Requests, several[0]), requestEvents(theirs.Requests, several[1]), rank)
 	c.eventNumber = 0
-	here, there := renameFiles(ours.Files, c.pair.ours), renameFiles(theirs.Files, c.pair.theirs)
-	for _, name := range keysOf(here, there) {
+	here, there := withNumberedFileNames(ours.Files, c.pair.ours), withNumberedFileNames(theirs.Files, c.pair.theirs)
+	for _, name := range sortedKeysOf(here, there) {
 		a, inA := here[name]
 		b, inB := there[name]
 		if inA != inB {
-			c.addDifference("files."+name, textIf(inA, "there"), textIf(inB, "there"))
+			c.addDifference("files."+name, textOrEmpty(inA, "there"), textOrEmpty(inB, "there"))
 			continue
 		}
 		c.compareText("files."+name, a, b)
@@ -54,16 +54,16 @@ func Compare(ours, theirs *Recording) []Difference {
 	return c.differences
 }
 
-// renameFiles returns the files under new names, in which numbers replace the ids.
-func renameFiles[V any](files map[string]V, n *Normaliser) map[string]V {
+// withNumberedFileNames returns the files under new names, in which numbers replace the ids.
+func withNumberedFileNames[V any](files map[string]V, n *Normaliser) map[string]V {
 	named := make(map[string]V, len(files))
-	for _, name := range keysOf(files) {
+	for _, name := range sortedKeysOf(files) {
 		named[n.Text(name)] = files[name]
 	}
 	return named
 }
 
-func textIf(present bool, text string) string {
+func textOrEmpty(present bool, text string) string {
 	if present {
 		return text
 	}
@@ -84,7 +84,7 @@ type mcpRecordLine struct {
 
 // parseMCPEvents returns the events of an MCP session, without the ids of messages. The kind of a response contains the
 // method of the request. Events for which [isSentAfterNotificationStreamReopened] is true are omitted.
-func parseMCPEvents(list []json.RawMessage) []event {
+func parseMCPEvents(list []json.RawMessage) []comparedEvent {
 	events, asked := eventsFrom(list), map[string]string{}
 	streams, dropped := map[string]int{}, map[int]bool{}
 	for i, raw := range list {
@@ -130,8 +130,8 @@ func isSentAfterNotificationStreamReopened(mcpEventKind string) bool {
 
 // sortConcurrentListRequestsAndResponses sorts the requests for lists and their responses, because clients send such
 // requests concurrently.
-func sortConcurrentListRequestsAndResponses(mcpEvents []event) {
-	rank := func(e event) int {
+func sortConcurrentListRequestsAndResponses(mcpEvents []comparedEvent) {
+	rank := func(e comparedEvent) int {
 		for i, list := range []string{"tools/list", "prompts/list", "resources/list"} {
 			switch e.kind {
 			case "client " + list:
@@ -142,7 +142,7 @@ func sortConcurrentListRequestsAndResponses(mcpEvents []event) {
 		}
 		return 0
 	}
-	sortAdjacentEvents(mcpEvents, func(e event) bool { return rank(e) > 0 }, func(a, b event) int { return rank(a) - rank(b) })
+	sortAdjacentEvents(mcpEvents, func(e comparedEvent) bool { return rank(e) > 0 }, func(a, b comparedEvent) int { return rank(a) - rank(b) })
 }
 
 // maskIDsOfMCPMessage removes the ids by which messages refer to each other.
@@ -164,7 +164,7 @@ func maskIDsOfMCPMessage(recordedLine any) {
 type comparison struct {
 	pair        *normaliserPair
 	differences []Difference
-	seen        map[differenceKey]int // position in differences, for each difference that was found
+	indexByKey  map[differenceKey]int // position in differences, for each difference that was found
 	eventNumber int
 }
 
@@ -179,11 +179,11 @@ const maxShownChars = 400
 
 func (c *comparison) addDifference(path, ours, theirs string) {
 	form := differenceKey{path, ours == "", theirs == ""}
-	if i, ok := c.seen[form]; ok {
+	if i, ok := c.indexByKey[form]; ok {
 		c.differences[i].Count++
 		return
 	}
-	c.seen[form] = len(c.differences)
+	c.indexByKey[form] = len(c.differences)
 	c.differences = append(c.differences, Difference{Path: path, Ours: Shorten(ours, maxShownChars), Real: Shorten(theirs, maxShownChars), Event: c.eventNumber, Count: 1})
 }
 
@@ -195,9 +195,9 @@ func Shorten(s string, maxChars int) string {
 	return s
 }
 
-func (c *comparison) compareEvents(name string, a, b []event, callOrder [2]map[string]int) {
-	sortAdjacentByCall(a, callOrder[0])
-	sortAdjacentByCall(b, callOrder[1])
+func (c *comparison) compareEvents(name string, a, b []comparedEvent, callOrder [2]map[string]int) {
+	sortAdjacentResultsByCall(a, callOrder[0])
+	sortAdjacentResultsByCall(b, callOrder[1])
 	pairs := alignEvents(a, b)
 	for _, p := range pairs {
 		switch {
@@ -229,13 +229,13 @@ func (c *comparison) compareTranscripts(ours, theirs *Recording, rank [2]map[str
 	for i := range min(len(left), len(right)) {
 		c.pair.numberIDs(left[i], right[i], "")
 	}
-	a, b := renameFiles(ours.Transcripts, c.pair.ours), renameFiles(theirs.Transcripts, c.pair.theirs)
-	for _, name := range keysOf(a, b) {
+	a, b := withNumberedFileNames(ours.Transcripts, c.pair.ours), withNumberedFileNames(theirs.Transcripts, c.pair.theirs)
+	for _, name := range sortedKeysOf(a, b) {
 		x, inA := a[name]
 		y, inB := b[name]
 		c.eventNumber = 0
 		if inA != inB {
-			c.addDifference("transcript", textIf(inA, name), textIf(inB, name))
+			c.addDifference("transcript", textOrEmpty(inA, name), textOrEmpty(inB, name))
 			continue
 		}
 		c.compareEvents("transcript", moveLastStateLinesToEnd(eventsFrom(x)), moveLastStateLinesToEnd(eventsFrom(y)), rank)
@@ -296,7 +296,7 @@ func (c *comparison) compareValue(path, key string, a, b any) {
 }
 
 func (c *comparison) compareObject(path string, a, b map[string]any) {
-	for _, key := range keysOf(a, b) {
+	for _, key := range sortedKeysOf(a, b) {
 		x, inA := a[key]
 		y, inB := b[key]
 		at := path + "." + c.pair.ours.Text(key)

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-type event struct {
+type comparedEvent struct {
 	kind     string
 	value    any    // decoded; a string if the line is not JSON
 	alignKey string // key by which the events of two streams are aligned
@@ -80,8 +80,8 @@ func firstBlock(content json.RawMessage) blockForEventAlignment {
 }
 
 // eventsOf returns the events of a stream, which is a JSON array or has one event per line, as JSON or as text.
-func eventsOf(stream string) []event {
-	var all []event
+func eventsOf(stream string) []comparedEvent {
+	var all []comparedEvent
 	var list []json.RawMessage
 	if text := strings.TrimSpace(stream); strings.HasPrefix(text, "[") && json.Unmarshal([]byte(text), &list) == nil {
 		return eventsFrom(list)
@@ -92,24 +92,24 @@ func eventsOf(stream string) []event {
 	return all
 }
 
-func eventsFrom(list []json.RawMessage) []event {
-	var all []event
+func eventsFrom(list []json.RawMessage) []comparedEvent {
+	var all []comparedEvent
 	for _, raw := range list {
 		all = append(all, parseRecordedEvent(raw))
 	}
 	return all
 }
 
-func parseRecordedEvent(rawEvent json.RawMessage) event {
+func parseRecordedEvent(rawEvent json.RawMessage) comparedEvent {
 	v, err := plainjson.Decode(rawEvent)
 	if _, object := v.(map[string]any); err != nil || !object {
-		return event{kind: "text", alignKey: "text", value: string(rawEvent)}
+		return comparedEvent{kind: "text", alignKey: "text", value: string(rawEvent)}
 	}
 	kind, key := kindAndAlignKeyOfEvent(rawEvent)
-	return event{kind: kind, alignKey: key, value: v}
+	return comparedEvent{kind: kind, alignKey: key, value: v}
 }
 
-func toolCallOrderByID(events []event) map[string]int {
+func toolCallOrderByID(events []comparedEvent) map[string]int {
 	rank := map[string]int{}
 	for _, e := range events {
 		if e.kind != "assistant[tool_use]" {
@@ -122,7 +122,7 @@ func toolCallOrderByID(events []event) map[string]int {
 	return rank
 }
 
-func firstContentBlockOfEvent(e event) map[string]any {
+func firstContentBlockOfEvent(e comparedEvent) map[string]any {
 	object, _ := e.value.(map[string]any)
 	message, _ := object["message"].(map[string]any)
 	content, _ := message["content"].([]any)
@@ -135,8 +135,8 @@ func firstContentBlockOfEvent(e event) map[string]any {
 
 func stringOrEmpty(value any) string { s, _ := value.(string); return s }
 
-// sortAdjacentByCall sorts adjacent results, and adjacent inputs of the same hook, by the order of the parallel calls.
-func sortAdjacentByCall(events []event, rank map[string]int) {
+// sortAdjacentResultsByCall sorts adjacent results, and adjacent inputs of the same hook, by the order of the parallel calls.
+func sortAdjacentResultsByCall(events []comparedEvent, rank map[string]int) {
 	for i := 0; i < len(events); {
 		group, _ := toolCallOf(events[i])
 		j := i + 1
@@ -146,7 +146,7 @@ func sortAdjacentByCall(events []event, rank map[string]int) {
 			}
 			j++
 		}
-		slices.SortStableFunc(events[i:j], func(a, b event) int {
+		slices.SortStableFunc(events[i:j], func(a, b comparedEvent) int {
 			_, x := toolCallOf(a)
 			_, y := toolCallOf(b)
 			return rank[x] - rank[y]
@@ -158,7 +158,7 @@ func sortAdjacentByCall(events []event, rank map[string]int) {
 
 // relinkParentsAfterSortingGroup repairs the chain of transcript lines after the lines of a group were sorted. The line that
 // follows the group gets the last line of the group as its parent.
-func relinkParentsAfterSortingGroup(sortedGroup, laterEvents []event) {
+func relinkParentsAfterSortingGroup(sortedGroup, laterEvents []comparedEvent) {
 	if len(sortedGroup) < 2 {
 		return
 	}
@@ -173,21 +173,21 @@ func relinkParentsAfterSortingGroup(sortedGroup, laterEvents []event) {
 	}
 }
 
-func eventMember(e event, key string) string {
+func eventMember(e comparedEvent, key string) string {
 	object, _ := e.value.(map[string]any)
 	return stringOrEmpty(object[key])
 }
 
-// sortByAgent sorts the events of parallel agents, if any, by the rank of their calls. The recorded order depends on
-// timing, because the real CLI starts the first agent before the rest of the message has arrived.
-func sortByAgent(events []event, rank map[string]int) (hasParallelAgents bool) {
+// sortEventsOfParallelAgents sorts the events of parallel agents, if any, by the rank of their calls. The recorded order
+// depends on timing, because the real CLI starts the first agent before the rest of the message has arrived.
+func sortEventsOfParallelAgents(events []comparedEvent, rank map[string]int) (hasParallelAgents bool) {
 	task := map[string]string{} // id → call
 	for _, e := range events {
 		if id := eventMember(e, "task_id"); e.kind == "system/task_started" {
 			task[id] = eventMember(e, "tool_use_id")
 		}
 	}
-	callOf := func(e event) string {
+	callOf := func(e comparedEvent) string {
 		switch e.kind {
 		case "assistant[tool_use]", "user[tool_result]":
 			if parent := eventMember(e, "parent_tool_use_id"); parent != "" {
@@ -210,24 +210,24 @@ func sortByAgent(events []event, rank map[string]int) (hasParallelAgents bool) {
 		}
 		if len(begun) > 1 {
 			hasParallelAgents = true
-			slices.SortStableFunc(events[i:j], func(a, b event) int { return rank[callOf(a)] - rank[callOf(b)] })
+			slices.SortStableFunc(events[i:j], func(a, b comparedEvent) int { return rank[callOf(a)] - rank[callOf(b)] })
 		}
 		i = max(j, i+1)
 	}
 	return hasParallelAgents
 }
 
-// modelRequests returns the requests as events. If agents ran in parallel, consecutive prompts are sorted by text.
-func modelRequests(requests []json.RawMessage, hasParallelAgents bool) []event {
+// requestEvents returns the requests as events. If agents ran in parallel, consecutive prompts are sorted by text.
+func requestEvents(requests []json.RawMessage, hasParallelAgents bool) []comparedEvent {
 	events := eventsFrom(requests)
 	if !hasParallelAgents {
 		return events
 	}
-	sortAdjacentEvents(events, func(e event) bool { return e.kind == "prompt" }, func(a, b event) int { return strings.Compare(eventMember(a, "text"), eventMember(b, "text")) })
+	sortAdjacentEvents(events, func(e comparedEvent) bool { return e.kind == "prompt" }, func(a, b comparedEvent) int { return strings.Compare(eventMember(a, "text"), eventMember(b, "text")) })
 	return events
 }
 
-func sortAdjacentEvents(events []event, belongs func(event) bool, compare func(a, b event) int) {
+func sortAdjacentEvents(events []comparedEvent, belongs func(comparedEvent) bool, compare func(a, b comparedEvent) int) {
 	for i := 0; i < len(events); i++ {
 		from := i
 		for i < len(events) && belongs(events[i]) {
@@ -237,7 +237,7 @@ func sortAdjacentEvents(events []event, belongs func(event) bool, compare func(a
 	}
 }
 
-func toolCallOf(e event) (group, id string) {
+func toolCallOf(e comparedEvent) (group, id string) {
 	object, _ := e.value.(map[string]any)
 	switch {
 	case e.kind == "user[tool_result]":
@@ -251,7 +251,7 @@ func toolCallOf(e event) (group, id string) {
 }
 
 // alignEvents pairs the events of two streams by their keys, by the longest common subsequence. -1 means no partner.
-func alignEvents(a, b []event) [][2]int {
+func alignEvents(a, b []comparedEvent) [][2]int {
 	table := make([][]int, len(a)+1)
 	for i := range table {
 		table[i] = make([]int, len(b)+1)
@@ -291,9 +291,9 @@ func KindOfRecordedEvent(rawEvent json.RawMessage) string {
 
 // moveLastStateLinesToEnd moves the last line of each kind of state to the end and removes the others, because the real
 // CLI repeats such lines at random times.
-func moveLastStateLinesToEnd(transcriptEvents []event) []event {
-	var rest []event
-	last := map[string]event{}
+func moveLastStateLinesToEnd(transcriptEvents []comparedEvent) []comparedEvent {
+	var rest []comparedEvent
+	last := map[string]comparedEvent{}
 	for _, e := range transcriptEvents {
 		switch e.kind {
 		case "last-prompt", "atis-latch", "tools-used", "cost-state", "mode", "custom-title", "agent-name", "agent-setting", "worktree-state":
@@ -302,13 +302,13 @@ func moveLastStateLinesToEnd(transcriptEvents []event) []event {
 			rest = append(rest, e)
 		}
 	}
-	for _, kind := range keysOf(last) {
+	for _, kind := range sortedKeysOf(last) {
 		rest = append(rest, last[kind])
 	}
 	return rest
 }
 
-func keysOf[V any](of ...map[string]V) []string {
+func sortedKeysOf[V any](of ...map[string]V) []string {
 	var all []string
 	for _, m := range of {
 		all = slices.AppendSeq(all, maps.Keys(m))

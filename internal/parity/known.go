@@ -100,7 +100,7 @@ func (f *KnownDifferenceFile) MarkKnownDifferencesOfCase(nameOfCase, fileOfCase,
 		if !k.appliesTo(cliVersion) || cases == nil {
 			continue
 		}
-		addWordsToSet(&k.comparedWords, cases...)
+		addToSet(&k.comparedWords, cases...)
 		for i := range differencesOfCase {
 			form := differencesOfCase[i].sideWithoutValue()
 			if form != "" && !slices.Contains(k.Absent, form) {
@@ -110,7 +110,7 @@ func (f *KnownDifferenceFile) MarkKnownDifferencesOfCase(nameOfCase, fileOfCase,
 				if !matchesGlob(p, differencesOfCase[i].Path) {
 					continue
 				}
-				addWordsToSet(&k.usedWords, append(cases, p, "absent "+form)...)
+				addToSet(&k.usedWords, append(cases, p, "absent "+form)...)
 				differencesOfCase[i].Known = cmp.Or(differencesOfCase[i].Known, k.Reason)
 			}
 		}
@@ -129,7 +129,7 @@ func (d *Difference) sideWithoutValue() (oursRealOrEmpty string) {
 	}
 }
 
-func addWordsToSet(set *map[string]bool, words ...string) {
+func addToSet(set *map[string]bool, words ...string) {
 	if *set == nil {
 		*set = map[string]bool{}
 	}

@@ -150,7 +150,7 @@ func (n *Normaliser) writeValue(b *strings.Builder, v any) {
 	switch x := v.(type) {
 	case map[string]any:
 		b.WriteByte('{')
-		for _, key := range keysOf(x) {
+		for _, key := range sortedKeysOf(x) {
 			b.WriteString(separator + strconv.Quote(key) + ":")
 			separator = ","
 			switch word, ok := PlaceholderForValuesOfJSONKey(key); {
@@ -211,7 +211,7 @@ func (p *normaliserPair) numberIDs(a, b any, key string) {
 	switch x := a.(type) {
 	case map[string]any:
 		y, _ := b.(map[string]any)
-		for _, k := range keysOf(x) {
+		for _, k := range sortedKeysOf(x) {
 			if v, ok := y[k]; ok {
 				p.numberIDs(x[k], v, k)
 			}

@@ -288,8 +288,8 @@ func FormatRecordings(name string, ours, theirs *Recording) string {
 
 func (r *Recording) writeNormalisedLines(b *strings.Builder) {
 	n := New(r.Paths)
-	stream := func(name string, events []event, rank map[string]int) {
-		sortAdjacentByCall(events, rank)
+	stream := func(name string, events []comparedEvent, rank map[string]int) {
+		sortAdjacentResultsByCall(events, rank)
 		for _, e := range events {
 			fmt.Fprintf(b, "%s %s %s\n", name, e.kind, n.formatNormalisedValue(e.value))
 		}
@@ -298,7 +298,7 @@ func (r *Recording) writeNormalisedLines(b *strings.Builder) {
 	for _, run := range r.Runs {
 		events := eventsOf(run.Stdout)
 		rank = toolCallOrderByID(events)
-		several = sortByAgent(events, rank) || several
+		several = sortEventsOfParallelAgents(events, rank) || several
 		stream("stdout", events, rank)
 		if run.Stderr != "" {
 			fmt.Fprintf(b, "stderr %s\n", n.Text(strings.TrimSpace(run.Stderr)))
@@ -306,15 +306,15 @@ func (r *Recording) writeNormalisedLines(b *strings.Builder) {
 		fmt.Fprintf(b, "exit %s\n", run.exitCodeAndSignalText())
 	}
 	stream("hooks", eventsFrom(r.Hooks), rank)
-	for _, name := range keysOf(r.MCP) {
+	for _, name := range sortedKeysOf(r.MCP) {
 		stream("mcp "+name, parseMCPEvents(r.MCP[name]), rank)
 	}
-	files := renameFiles(r.Transcripts, n)
-	for _, name := range keysOf(files) {
+	files := withNumberedFileNames(r.Transcripts, n)
+	for _, name := range sortedKeysOf(files) {
 		stream("transcript "+name, moveLastStateLinesToEnd(eventsFrom(files[name])), rank)
 	}
-	stream("requests", modelRequests(r.Requests, several), rank)
-	for _, name := range keysOf(r.Files) {
+	stream("requests", requestEvents(r.Requests, several), rank)
+	for _, name := range sortedKeysOf(r.Files) {
 		fmt.Fprintf(b, "file %s %q\n", n.Text(name), n.Text(r.Files[name]))
 	}
 	for _, p := range r.Problems {

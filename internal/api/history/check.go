@@ -35,7 +35,7 @@ func (r *Request) CheckAsTokenCountRequest() error {
 	if err := r.checkThinkingBlocksOfAssistant(); err != nil {
 		return err
 	}
-	return checkResults(r.Messages)
+	return checkCallsHaveResults(r.Messages)
 }
 
 // checkThinkingBlocksOfAssistant checks the thinking blocks that a client sends back while thinking is enabled. A block must
@@ -71,9 +71,9 @@ func (r *Request) checkThinkingBlocksOfAssistant() error {
 	return nil
 }
 
-// checkResults checks that every call has its result in the next user message, and that every result has its call in
+// checkCallsHaveResults checks that every call has its result in the next user message, and that every result has its call in
 // the message before. Adjacent messages of one role count as one.
-func checkResults(messages []*Message) error {
+func checkCallsHaveResults(messages []*Message) error {
 	var open []ToolUse // calls of the assistant's last message
 	from := 0          // index of that message
 	for i, m := range messages {

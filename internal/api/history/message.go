@@ -67,8 +67,8 @@ type wireBlock struct {
 	Signature *string         `json:"signature"`
 }
 
-// readMessage parses the message at index. The error is a [*RefusalError] that contains the position.
-func readMessage(raw []byte, index int) (*Message, error) {
+// parseMessage parses the message at index. The error is a [*RefusalError] that contains the position.
+func parseMessage(raw []byte, index int) (*Message, error) {
 	var m wireMessage
 	at := fmt.Sprintf("messages.%d", index)
 	if err := json.Unmarshal(raw, &m); err != nil {
@@ -82,7 +82,7 @@ func readMessage(raw []byte, index int) (*Message, error) {
 		return nil, InvalidRequest(at+".role", "Input should be 'user', 'assistant' or 'system'")
 	}
 	c := &Message{Role: m.Role}
-	if err := c.readContent(m.Content, at+".content"); err != nil {
+	if err := c.parseContent(m.Content, at+".content"); err != nil {
 		return nil, err
 	}
 	if c.Role == "assistant" {
@@ -93,7 +93,7 @@ func readMessage(raw []byte, index int) (*Message, error) {
 	return c, nil
 }
 
-func (c *Message) readContent(raw json.RawMessage, at string) error {
+func (c *Message) parseContent(raw json.RawMessage, at string) error {
 	trimmed := bytes.TrimSpace(raw)
 	switch {
 	case len(trimmed) == 0 || bytes.Equal(trimmed, []byte("null")):
@@ -113,14 +113,14 @@ func (c *Message) readContent(raw json.RawMessage, at string) error {
 		return InvalidRequest(at, "Input should be a valid list")
 	}
 	for i, b := range blocks {
-		if err := c.readBlock(b, i, fmt.Sprintf("%s.%d", at, i)); err != nil {
+		if err := c.parseBlock(b, i, fmt.Sprintf("%s.%d", at, i)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *Message) readBlock(raw json.RawMessage, i int, at string) error {
+func (c *Message) parseBlock(raw json.RawMessage, i int, at string) error {
 	var b wireBlock
 	if err := json.Unmarshal(raw, &b); err != nil {
 		return wrongTypeError(at, raw, err)
@@ -187,7 +187,7 @@ func (c *Message) addToolResult(b *wireBlock, i int, at string) error {
 	case b.ToolUseID == "":
 		return InvalidRequest(at+".tool_use_id", "Field required")
 	}
-	r := &Result{index: i, ID: b.ToolUseID, Text: resultText(b.Content), Content: b.Content, IsError: b.IsError}
+	r := &Result{index: i, ID: b.ToolUseID, Text: textOfResultContent(b.Content), Content: b.Content, IsError: b.IsError}
 	r.digest = Digest{}.Chain(r.Text, strconv.FormatBool(r.IsError))
 	c.parts = append(c.parts, contentPart{kind: b.Type, result: r})
 	return nil
@@ -198,7 +198,7 @@ func isKnownBlock(kind string) bool {
 	return strings.HasSuffix(kind, "_tool_result") || strings.HasSuffix(kind, "_tool_use") || slices.Contains([]string{"image", "document", "search_result", "redacted_thinking", "server_tool_use", "container_upload", "compaction", "fallback", "mcp_tool_use", "browser_state", "tool_reference", "advisor_tool_result", "tool_addition", "tool_removal", "connector_text"}, kind)
 }
 
-func resultText(raw json.RawMessage) string {
+func textOfResultContent(raw json.RawMessage) string {
 	trimmed := bytes.TrimSpace(raw)
 	if len(trimmed) == 0 {
 		return ""

@@ -58,7 +58,7 @@ func NewRequestReader(minCachedMessages int) *RequestReader {
 // Read parses a body. The error is a [*RefusalError]; the request then contains what was read before the error.
 func (rd *RequestReader) Read(body []byte, c Client) (*Request, error) {
 	r := &Request{Client: c, Tools: &Toolset{}}
-	err := forEachSpan(body, '{', '}', func(key string, value []byte) error { return rd.readMember(r, key, value) })
+	err := forEachJSONMemberOrElement(body, '{', '}', func(key string, value []byte) error { return rd.parseRequestMember(r, key, value) })
 	switch {
 	case errors.Is(err, errSyntax) && json.Valid(body):
 		return r, &RefusalError{Status: http.StatusBadRequest, Message: "the request body must be a JSON object"}
@@ -69,7 +69,7 @@ func (rd *RequestReader) Read(body []byte, c Client) (*Request, error) {
 	case r.threadType == "continue":
 		return r, &RefusalError{Status: http.StatusNotFound, Message: "this thread is not known: send the whole history", Code: "thread_not_found", NoRetry: true}
 	}
-	if err = rd.readMessages(r); errors.Is(err, errSyntax) {
+	if err = rd.parseMessages(r); errors.Is(err, errSyntax) {
 		err = invalidJSON()
 	}
 	return r, err
@@ -88,7 +88,7 @@ func (r *Request) PromptSizeInBytes() int {
 	return n
 }
 
-func (rd *RequestReader) readMember(r *Request, key string, value []byte) error {
+func (rd *RequestReader) parseRequestMember(r *Request, key string, value []byte) error {
 	switch key {
 	case "model":
 		return decodeRequestField(key, value, &r.Model, "string")
@@ -101,7 +101,7 @@ func (rd *RequestReader) readMember(r *Request, key string, value []byte) error 
 		return decodeRequestField(key, value, &r.StopSequences, "list")
 	case "messages":
 		r.raw = [][]byte{}
-		err := forEachElement(value, func(m []byte) error {
+		err := forEachJSONElement(value, func(m []byte) error {
 			r.raw = append(r.raw, m)
 			return nil
 		})
@@ -216,11 +216,11 @@ func (r *Request) SystemText() string {
 	return strings.Join(texts, "\n")
 }
 
-func (rd *RequestReader) readMessages(r *Request) error {
+func (rd *RequestReader) parseMessages(r *Request) error {
 	out := make([]*Message, len(r.raw))
 	for i, raw := range r.raw {
 		var err error
-		if out[i], err = parseUnlessCached(rd, &rd.messages, raw, func() (*Message, error) { return readMessage(bytes.Clone(raw), i) }); err != nil {
+		if out[i], err = parseUnlessCached(rd, &rd.messages, raw, func() (*Message, error) { return parseMessage(bytes.Clone(raw), i) }); err != nil {
 			return err
 		}
 	}
@@ -346,7 +346,7 @@ func (p *requestPrefixBuilder) addPrefixForEachBlock(roleOrSection string, block
 	if blocksJSON[0] == '"' { // a string is equivalent to one text block
 		blocksJSON = append(append([]byte(`[{"type":"text","text":`), blocksJSON...), "}]"...)
 	}
-	_ = forEachElement(blocksJSON, func(block []byte) error { // raw was validated before
+	_ = forEachJSONElement(blocksJSON, func(block []byte) error { // raw was validated before
 		var keys map[string]json.RawMessage
 		if json.Unmarshal(block, &keys) != nil {
 			return errSyntax

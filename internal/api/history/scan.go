@@ -8,17 +8,17 @@ import (
 
 var errSyntax = errors.New("the request body is not valid JSON")
 
-func forEachElement(raw []byte, f func(value []byte) error) error {
-	return forEachSpan(raw, '[', ']', func(_ string, value []byte) error { return f(value) })
+func forEachJSONElement(raw []byte, f func(value []byte) error) error {
+	return forEachJSONMemberOrElement(raw, '[', ']', func(_ string, value []byte) error { return f(value) })
 }
 
-func forEachSpan(raw []byte, open, closing byte, f func(string, []byte) error) error {
-	i := skipSpace(raw, 0)
+func forEachJSONMemberOrElement(raw []byte, open, closing byte, f func(string, []byte) error) error {
+	i := endOfJSONSpace(raw, 0)
 	if i >= len(raw) || raw[i] != open {
 		return errSyntax
 	}
-	if i = skipSpace(raw, i+1); i < len(raw) && raw[i] == closing {
-		return checkJSONEnd(raw, i+1)
+	if i = endOfJSONSpace(raw, i+1); i < len(raw) && raw[i] == closing {
+		return checkOnlySpaceFollows(raw, i+1)
 	}
 	for {
 		key := ""
@@ -28,21 +28,21 @@ func forEachSpan(raw []byte, open, closing byte, f func(string, []byte) error) e
 				return err
 			}
 		}
-		end := skipValue(raw, i)
+		end := endOfJSONValue(raw, i)
 		if end < 0 {
 			return errSyntax
 		}
 		if err := f(key, raw[i:end]); err != nil {
 			return err
 		}
-		i = skipSpace(raw, end)
+		i = endOfJSONSpace(raw, end)
 		switch {
 		case i < len(raw) && raw[i] == closing:
-			return checkJSONEnd(raw, i+1)
+			return checkOnlySpaceFollows(raw, i+1)
 		case i >= len(raw) || raw[i] != ',':
 			return errSyntax
 		}
-		i = skipSpace(raw, i+1)
+		i = endOfJSONSpace(raw, i+1)
 	}
 }
 
@@ -50,45 +50,45 @@ func readMemberKey(raw []byte, i int) (key string, at int, err error) {
 	if i >= len(raw) || raw[i] != '"' {
 		return "", 0, errSyntax
 	}
-	end := skipValue(raw, i)
+	end := endOfJSONValue(raw, i)
 	if end < 0 || json.Unmarshal(raw[i:end], &key) != nil {
 		return "", 0, errSyntax
 	}
-	i = skipSpace(raw, end)
+	i = endOfJSONSpace(raw, end)
 	if i >= len(raw) || raw[i] != ':' {
 		return "", 0, errSyntax
 	}
-	return key, skipSpace(raw, i+1), nil
+	return key, endOfJSONSpace(raw, i+1), nil
 }
 
-func checkJSONEnd(raw []byte, i int) error {
-	if skipSpace(raw, i) < len(raw) {
+func checkOnlySpaceFollows(raw []byte, i int) error {
+	if endOfJSONSpace(raw, i) < len(raw) {
 		return errSyntax
 	}
 	return nil
 }
 
-func skipSpace(raw []byte, i int) int {
+func endOfJSONSpace(raw []byte, i int) int {
 	for i < len(raw) && (raw[i] == ' ' || raw[i] == '\n' || raw[i] == '\t' || raw[i] == '\r') {
 		i++
 	}
 	return i
 }
 
-// skipValue returns the end of the value that begins at i, or a negative number if the value is incomplete.
-func skipValue(raw []byte, i int) int {
+// endOfJSONValue returns the end of the value that begins at i, or a negative number if the value is incomplete.
+func endOfJSONValue(raw []byte, i int) int {
 	if i >= len(raw) {
 		return -1
 	}
 	switch raw[i] {
 	case '"':
-		return skipString(raw, i)
+		return endOfJSONString(raw, i)
 	case '{', '[':
 		depth := 0
 		for i < len(raw) {
 			switch raw[i] {
 			case '"':
-				if i = skipString(raw, i); i < 0 {
+				if i = endOfJSONString(raw, i); i < 0 {
 					return -1
 				}
 				continue
@@ -113,7 +113,7 @@ func skipValue(raw []byte, i int) int {
 	return i
 }
 
-func skipString(raw []byte, i int) int {
+func endOfJSONString(raw []byte, i int) int {
 	for i++; i < len(raw); i++ {
 		n := bytes.IndexByte(raw[i:], '"')
 		if n < 0 {

@@ -74,7 +74,7 @@ func (c *Serve) Run(ctx context.Context, s *process.System, v ClaudelessVersion)
 	if err != nil {
 		return err
 	}
-	access, err := c.access(s)
+	access, err := c.accessRules(s)
 	if err != nil {
 		return err
 	}
@@ -111,11 +111,11 @@ func (c *Serve) Run(ctx context.Context, s *process.System, v ClaudelessVersion)
 			}
 		}) // returns when ctx is cancelled or at EOF of stdin
 	}
-	o := rest.Options{Hub: hub, External: servers, Fallback: c.handler(front, servers)}
+	o := rest.Options{Hub: hub, External: servers, Fallback: c.handlerWithPages(front, servers)}
 	return c.serve(ctx, s, access, rest.Handler(o))
 }
 
-func (c *Serve) handler(front *mcpserver.Server, external *debug.ServerManager) http.Handler {
+func (c *Serve) handlerWithPages(front *mcpserver.Server, external *debug.ServerManager) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", debug.PageHandler(external))
 	mcpHandler := http.NotFoundHandler()
@@ -129,8 +129,8 @@ func (c *Serve) handler(front *mcpserver.Server, external *debug.ServerManager) 
 
 const tokenCookieName = "claudeless_debug_token"
 
-// access allows requests of the debugger's own pages, of programs, and of pages from the requested origins.
-func (c *Serve) access(s *process.System) (localhttp.Access, error) {
+// accessRules returns rules that allow requests of the debugger's own pages, of programs, and of pages from the requested origins.
+func (c *Serve) accessRules(s *process.System) (localhttp.Access, error) {
 	token, err := localhttp.WriteToken(s.NewID, c.TokenFile)
 	return localhttp.Access{OwnOriginOnly: true, Origins: c.AllowOrigin, Token: token, CookieName: tokenCookieName}, err
 }
@@ -208,7 +208,7 @@ type debuggerFlags struct {
 	OnLost   string `enum:"fail,continue" default:"fail" placeholder:"ACTION" help:"What to do with a paused call when the debugger disconnects: fail (default) or continue"`
 }
 
-func (d debuggerFlags) connect(s *process.System, kind debug.ClientKind) (*rest.Client, error) {
+func (d debuggerFlags) newDebuggerClient(s *process.System, kind debug.ClientKind) (*rest.Client, error) {
 	// The token is in the environment because other users could read a command line.
 	return rest.NewClient(rest.ClientOptions{URL: d.Debugger, Token: s.Getenv("CLAUDELESS_DEBUGGER_TOKEN"), Client: kind, OnLost: debug.NoDecisionPolicy(d.OnLost)})
 }
@@ -220,7 +220,7 @@ type Hook struct {
 
 // Run handles the hook event on stdin.
 func (c *Hook) Run(ctx context.Context, s *process.System) error {
-	gate, err := c.connect(s, debug.ClientAgentHook)
+	gate, err := c.newDebuggerClient(s, debug.ClientAgentHook)
 	if err != nil {
 		return err
 	}
@@ -240,7 +240,7 @@ type Proxy struct {
 
 // Run forwards messages until the end of stdin.
 func (c *Proxy) Run(ctx context.Context, s *process.System) error {
-	gate, err := c.connect(s, debug.ClientProxy)
+	gate, err := c.newDebuggerClient(s, debug.ClientProxy)
 	if err != nil {
 		return err
 	}

@@ -45,14 +45,14 @@ func runProxy(ctx context.Context, o proxyOptions) error {
 	if err != nil {
 		return err
 	}
-	p := &proxy{o: o, child: child, calls: map[string]*pendingCall{}, pendingLists: map[string]bool{}, tools: map[string]proxiedTool{}}
+	p := &mcpProxy{options: o, child: child, calls: map[string]*pendingCall{}, pendingLists: map[string]bool{}, tools: map[string]proxiedTool{}}
 	calls, stopCalls := context.WithCancel(ctx)
 	defer stopCalls()
 
 	input := make(chan error, 1)
-	go func() { input <- p.readClient(calls) }() // returns at EOF of Stdin
+	go func() { input <- p.handleClientMessages(calls) }() // returns at EOF of Stdin
 	output := make(chan error, 1)
-	go func() { output <- p.readServer(calls) }() // returns when the server exits
+	go func() { output <- p.handleServerMessages(calls) }() // returns when the server exits
 
 	serverEnded := false
 	select {
@@ -81,8 +81,8 @@ func runProxy(ctx context.Context, o proxyOptions) error {
 	return err
 }
 
-type proxy struct {
-	o        proxyOptions
+type mcpProxy struct {
+	options  proxyOptions
 	child    *proc.Process
 	handlers sync.WaitGroup // handlers of tool calls
 
@@ -114,7 +114,7 @@ type proxiedMCPMessage struct {
 	Error  json.RawMessage `json:"error"`
 }
 
-func (p *proxy) waitForCallsThenCancel(cancelCalls context.CancelFunc) {
+func (p *mcpProxy) waitForCallsThenCancel(cancelCalls context.CancelFunc) {
 	p.mu.Lock()
 	p.closing = true
 	p.mu.Unlock()
@@ -131,8 +131,8 @@ func (p *proxy) waitForCallsThenCancel(cancelCalls context.CancelFunc) {
 	}
 }
 
-// eachLine calls each with every line of r. A line is valid only during the call, because it is not copied.
-func eachLine(r io.Reader, each func(line []byte) error) error {
+// forEachLine calls each with every line of r. A line is valid only during the call, because it is not copied.
+func forEachLine(r io.Reader, each func(line []byte) error) error {
 	s := bufio.NewScanner(r)
 	s.Buffer(make([]byte, 0, 64<<10), maxMessageBytes)
 	for s.Scan() {
@@ -143,15 +143,15 @@ func eachLine(r io.Reader, each func(line []byte) error) error {
 	return s.Err()
 }
 
-func (p *proxy) readClient(ctx context.Context) error {
-	return eachLine(p.o.Stdin, func(line []byte) error {
+func (p *mcpProxy) handleClientMessages(ctx context.Context) error {
+	return forEachLine(p.options.Stdin, func(line []byte) error {
 		var m proxiedMCPMessage
 		if json.Unmarshal(line, &m) != nil {
 			return p.writeLineToServer(line)
 		}
 		switch {
 		case m.Method == "tools/call" && len(m.ID) > 0:
-			p.startCall(ctx, m, append([]byte(nil), line...))
+			p.handleCallInGoroutine(ctx, m, append([]byte(nil), line...))
 			return nil
 		case m.Method == "tools/list" && len(m.ID) > 0:
 			p.mu.Lock()
@@ -164,7 +164,7 @@ func (p *proxy) readClient(ctx context.Context) error {
 	})
 }
 
-func (p *proxy) startCall(ctx context.Context, m proxiedMCPMessage, line []byte) {
+func (p *mcpProxy) handleCallInGoroutine(ctx context.Context, m proxiedMCPMessage, line []byte) {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &pendingCall{answer: make(chan json.RawMessage, 1), cancel: cancel}
 	p.mu.Lock()
@@ -184,7 +184,7 @@ func (p *proxy) startCall(ctx context.Context, m proxiedMCPMessage, line []byte)
 }
 
 // cancelCall ends a call that the client cancelled. It returns true if the server need not be notified.
-func (p *proxy) cancelCall(params json.RawMessage) bool {
+func (p *mcpProxy) cancelCall(params json.RawMessage) bool {
 	var in struct {
 		ID json.RawMessage `json:"requestId"`
 	}
@@ -201,7 +201,7 @@ func (p *proxy) cancelCall(params json.RawMessage) bool {
 	return !c.isSent
 }
 
-func (p *proxy) handleCall(ctx context.Context, c *pendingCall, m proxiedMCPMessage, line []byte) {
+func (p *mcpProxy) handleCall(ctx context.Context, c *pendingCall, m proxiedMCPMessage, line []byte) {
 	var in callParams
 	if err := json.Unmarshal(m.Params, &in); err != nil { // the server reports invalid parameters itself
 		if answer := p.callServer(ctx, c, m, line); answer != nil {
@@ -209,16 +209,16 @@ func (p *proxy) handleCall(ctx context.Context, c *pendingCall, m proxiedMCPMess
 		}
 		return
 	}
-	name := mcp.CanonicalName(p.o.Name, in.Name)
-	id, d, err := p.o.Gate.BeforeCall(ctx, debug.Call{
+	name := mcp.CanonicalName(p.options.Name, in.Name)
+	id, d, err := p.options.Gate.BeforeCall(ctx, debug.Call{
 		Tool: name, Input: in.Arguments, ToolUseID: in.Meta.ToolUseID,
-		Client: debug.ClientProxy, PID: p.o.PID, Started: p.o.Started,
+		Client: debug.ClientProxy, PID: p.options.PID, Started: p.options.Started,
 	})
 	if ctx.Err() != nil {
 		return
 	}
 	if err != nil {
-		p.reply(m.ID, errorResult("debugger: "+err.Error()))
+		p.writeResultToClient(m.ID, errorResult("debugger: "+err.Error()))
 		return
 	}
 	var answer json.RawMessage
@@ -231,13 +231,13 @@ func (p *proxy) handleCall(ctx context.Context, c *pendingCall, m proxiedMCPMess
 	if answer == nil {
 		o = debug.Outcome{Failed: true, Error: "cancelled"}
 	}
-	d, err = p.o.Gate.AfterCall(ctx, id, o)
+	d, err = p.options.Gate.AfterCall(ctx, id, o)
 	switch {
 	case answer == nil || ctx.Err() != nil:
 	case err == nil && d.Action == debug.ActionRaise:
-		p.reply(m.ID, errorResult(d.Message))
+		p.writeResultToClient(m.ID, errorResult(d.Message))
 	case err == nil && d.Action == debug.ActionModify:
-		p.reply(m.ID, p.buildResult(name, d.Result, debug.EditedContent(d.Result)))
+		p.writeResultToClient(m.ID, p.buildResult(name, d.Result, debug.EditedContent(d.Result)))
 	default:
 		p.writeLineToClient(answer)
 	}
@@ -252,21 +252,21 @@ type callParams struct {
 }
 
 // runCallAsDecided runs a call according to a decision other than skip, and returns the response for the client, or nil.
-func (p *proxy) runCallAsDecided(ctx context.Context, call *pendingCall, request proxiedMCPMessage, requestLine []byte, decision debug.Decision) (response json.RawMessage) {
+func (p *mcpProxy) runCallAsDecided(ctx context.Context, call *pendingCall, request proxiedMCPMessage, requestLine []byte, decision debug.Decision) (response json.RawMessage) {
 	var err error
 	switch decision.Action {
 	case debug.ActionRaise:
 		return encodeResponse(request.ID, errorResult(decision.Message))
 	case debug.ActionModify:
-		requestLine, err = replaceParam(requestLine, "arguments", decision.Input)
+		requestLine, err = withReplacedParam(requestLine, "arguments", decision.Input)
 	case debug.ActionRunOtherTool:
 		name, ok := p.serverToolName(decision.Tool)
 		if !ok {
-			return encodeResponse(request.ID, errorResult(fmt.Sprintf("debugger: server %s has no tool %s to run instead", p.o.Name, decision.Tool)))
+			return encodeResponse(request.ID, errorResult(fmt.Sprintf("debugger: server %s has no tool %s to run instead", p.options.Name, decision.Tool)))
 		}
 		var quoted []byte
 		if quoted, err = json.Marshal(name); err == nil {
-			requestLine, err = replaceParam(requestLine, "name", quoted)
+			requestLine, err = withReplacedParam(requestLine, "name", quoted)
 		}
 	default: // the call runs unchanged
 	}
@@ -276,24 +276,24 @@ func (p *proxy) runCallAsDecided(ctx context.Context, call *pendingCall, request
 	return p.callServer(ctx, call, request, requestLine)
 }
 
-func (p *proxy) buildResult(canonicalName string, value json.RawMessage, content protocol.Content) toolResult {
+func (p *mcpProxy) buildResult(canonicalName string, value json.RawMessage, content protocol.Content) toolResult {
 	p.mu.Lock()
 	schema := p.tools[canonicalName].output
 	p.mu.Unlock()
 	return schema.buildResult(value, content)
 }
 
-func (p *proxy) serverToolName(canonicalName string) (string, bool) {
+func (p *mcpProxy) serverToolName(canonicalName string) (string, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if t, ok := p.tools[canonicalName]; ok {
 		return t.name, true
 	}
-	return strings.CutPrefix(canonicalName, mcp.CanonicalName(p.o.Name, ""))
+	return strings.CutPrefix(canonicalName, mcp.CanonicalName(p.options.Name, ""))
 }
 
 // callServer sends a call to the server and waits for the response; nil means there will be no response.
-func (p *proxy) callServer(ctx context.Context, c *pendingCall, m proxiedMCPMessage, line []byte) json.RawMessage {
+func (p *mcpProxy) callServer(ctx context.Context, c *pendingCall, m proxiedMCPMessage, line []byte) json.RawMessage {
 	p.mu.Lock()
 	c.isSent = true
 	p.mu.Unlock()
@@ -308,8 +308,8 @@ func (p *proxy) callServer(ctx context.Context, c *pendingCall, m proxiedMCPMess
 	}
 }
 
-func (p *proxy) readServer(ctx context.Context) error {
-	err := eachLine(p.child.Stdout(), func(line []byte) error {
+func (p *mcpProxy) handleServerMessages(ctx context.Context) error {
+	err := forEachLine(p.child.Stdout(), func(line []byte) error {
 		var m proxiedMCPMessage
 		if json.Unmarshal(line, &m) != nil || m.Method != "" || len(m.ID) == 0 {
 			p.writeLineToClient(line)
@@ -341,7 +341,7 @@ func (p *proxy) readServer(ctx context.Context) error {
 }
 
 // registerTools reports the server's tools to the debugger. If that fails, the client still gets the tools.
-func (p *proxy) registerTools(ctx context.Context, result json.RawMessage) {
+func (p *mcpProxy) registerTools(ctx context.Context, result json.RawMessage) {
 	var list struct {
 		Tools []struct {
 			Name        string          `json:"name"`
@@ -358,27 +358,29 @@ func (p *proxy) registerTools(ctx context.Context, result json.RawMessage) {
 	var tools []protocol.Tool
 	p.mu.Lock()
 	for _, t := range list.Tools {
-		name := mcp.CanonicalName(p.o.Name, t.Name)
+		name := mcp.CanonicalName(p.options.Name, t.Name)
 		p.tools[name] = proxiedTool{name: t.Name, output: outputSchemaOf(t.OutputSchema)}
 		tools = append(tools, protocol.Tool{
-			Name: name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema, Server: p.o.Name, RawName: t.Name,
+			Name: name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema, Server: p.options.Name, RawName: t.Name,
 		})
 	}
 	p.mu.Unlock()
-	if err := p.o.Gate.Register(ctx, tools); err != nil && p.o.Stderr != nil {
-		fmt.Fprintf(p.o.Stderr, "debugger: %v\n", err)
+	if err := p.options.Gate.Register(ctx, tools); err != nil && p.options.Stderr != nil {
+		fmt.Fprintf(p.options.Stderr, "debugger: %v\n", err)
 	}
 }
 
-func (p *proxy) writeLineToServer(line []byte) error {
+func (p *mcpProxy) writeLineToServer(line []byte) error {
 	_, err := p.child.Stdin().Write(append(append(make([]byte, 0, len(line)+1), line...), '\n'))
 	return err
 }
 
-func (p *proxy) writeLineToClient(line []byte) {
+func (p *mcpProxy) writeLineToClient(line []byte) {
 	p.writeLock.Lock()
 	defer p.writeLock.Unlock()
-	_, _ = p.o.Stdout.Write(append(append(make([]byte, 0, len(line)+1), line...), '\n')) // if the write fails, the client's input also ends
+	_, _ = p.options.Stdout.Write(append(append(make([]byte, 0, len(line)+1), line...), '\n')) // if the write fails, the client's input also ends
 }
 
-func (p *proxy) reply(id json.RawMessage, r toolResult) { p.writeLineToClient(encodeResponse(id, r)) }
+func (p *mcpProxy) writeResultToClient(id json.RawMessage, r toolResult) {
+	p.writeLineToClient(encodeResponse(id, r))
+}

@@ -98,7 +98,7 @@ func (s toolOutputSchema) wrapInResultObject(value json.RawMessage, content prot
 
 func isObject(v json.RawMessage) bool { return bytes.HasPrefix(bytes.TrimSpace(v), []byte("{")) }
 
-func replaceParam(line []byte, key string, value json.RawMessage) ([]byte, error) {
+func withReplacedParam(line []byte, key string, value json.RawMessage) ([]byte, error) {
 	var whole, in map[string]json.RawMessage
 	if err := json.Unmarshal(line, &whole); err != nil {
 		return nil, err

@@ -343,7 +343,7 @@ func TestUnchanged(t *testing.T) {
 func FuzzRewrite(f *testing.F) {
 	f.Add(`{"id":1,"params":{"name":"x","_meta":{"a":1}}}`)
 	f.Fuzz(func(t *testing.T, in string) {
-		out, err := replaceParam([]byte(in), "arguments", json.RawMessage(`{"n":12345678901234567890}`))
+		out, err := withReplacedParam([]byte(in), "arguments", json.RawMessage(`{"n":12345678901234567890}`))
 		if err != nil {
 			return
 		}

@@ -15,20 +15,20 @@ import (
 	"github.com/claudeless/claudeless/internal/debug/compat"
 )
 
-func pauseTools() []tool {
-	return []tool{
-		{name: "breakpoint_list_paused", doc: "List the calls that wait for a decision, the oldest first.", run: func(_ context.Context, f *hubAccess, _ arguments) (any, error) {
+func pauseTools() []debuggerTool {
+	return []debuggerTool{
+		{name: "breakpoint_list_paused", doc: "List the calls that wait for a decision, the oldest first.", run: func(_ context.Context, f *hubAccess, _ checkedArguments) (any, error) {
 			return f.pausedCalls(), nil
 		}},
 		{name: "breakpoint_continue", doc: "Decide about a paused call: let it run, change its input or result, skip it, fail it, or run another tool.", run: resumePausedCall, params: resumeParams()},
-		{name: "breakpoint_list_functions", doc: "List the tools that can be called, with their schemas.", run: func(_ context.Context, f *hubAccess, _ arguments) (any, error) {
+		{name: "breakpoint_list_functions", doc: "List the tools that can be called, with their schemas.", run: func(_ context.Context, f *hubAccess, _ checkedArguments) (any, error) {
 			return f.namesSignaturesAndMetadataOfTools(), nil
 		}},
-		{name: "breakpoint_get_call_records", doc: "List the newest finished calls.", run: listCalls, params: []param{
+		{name: "breakpoint_get_call_records", doc: "List the newest finished calls.", run: listCalls, params: []toolParam{
 			{name: "function_name", kind: jsonTypeString, doc: "only calls of this tool"},
 			{name: "limit", kind: jsonTypeInteger, doc: "maximum number of calls, at least 1 (default 100)"},
 		}},
-		{name: "breakpoint_repl_eval", doc: "Evaluate an expression at a paused call. Names: tool, phase, input, result, error, session, call, vars; \"name := expression\" sets vars.name.", run: evaluate, params: []param{
+		{name: "breakpoint_repl_eval", doc: "Evaluate an expression at a paused call. Names: tool, phase, input, result, error, session, call, vars; \"name := expression\" sets vars.name.", run: evaluate, params: []toolParam{
 			{name: "pause_id", kind: jsonTypeString, required: true, doc: "the paused call"},
 			{name: "expression", kind: jsonTypeString, required: true, doc: "expression to evaluate; for an older client, in that client's own language"},
 			{name: "session_id", kind: jsonTypeString, typeErrorCode: debug.CodeInvalidSession, doc: "session of an earlier evaluation at this pause (default: a new session)"},
@@ -36,13 +36,13 @@ func pauseTools() []tool {
 		}},
 		{
 			name: "breakpoint_inspect_object", doc: "Describe a stored value by its content id.", run: inspectStoredValueByContentID,
-			params: []param{{name: "cid", kind: jsonTypeString, required: true, doc: "128 hexadecimal digits, as in call records"}},
+			params: []toolParam{{name: "cid", kind: jsonTypeString, required: true, doc: "128 hexadecimal digits, as in call records"}},
 		},
 	}
 }
 
-func resumeParams() []param {
-	return []param{
+func resumeParams() []toolParam {
+	return []toolParam{
 		{name: "pause_id", kind: jsonTypeString, required: true, doc: "the paused call"},
 		{name: "action", kind: jsonTypeString, enum: []string{"continue", "modify", "skip", "raise", "replace"}, doc: "defaults to continue, or to modify if new values are given"},
 		{name: "modified_args", kind: jsonTypeArray, doc: "new positional arguments; for a tool, a single element: the whole input"},
@@ -59,7 +59,7 @@ func resumeParams() []param {
 
 func (f *hubAccess) pausedCalls() any { return fields{"paused": f.hub.Paused()} }
 
-func resumePausedCall(ctx context.Context, f *hubAccess, a arguments) (any, error) {
+func resumePausedCall(ctx context.Context, f *hubAccess, a checkedArguments) (any, error) {
 	id := a.text("pause_id")
 	raw, err := json.Marshal(a)
 	if err != nil {
@@ -78,7 +78,7 @@ func resumePausedCall(ctx context.Context, f *hubAccess, a arguments) (any, erro
 	return decide(ctx)
 }
 
-func listCalls(_ context.Context, f *hubAccess, a arguments) (any, error) {
+func listCalls(_ context.Context, f *hubAccess, a checkedArguments) (any, error) {
 	var limit *int
 	if given := a.number("limit"); given != nil {
 		limit = new(int(*given))
@@ -88,7 +88,7 @@ func listCalls(_ context.Context, f *hubAccess, a arguments) (any, error) {
 
 const maxPauseWait = time.Hour
 
-func evaluate(_ context.Context, f *hubAccess, a arguments) (any, error) {
+func evaluate(_ context.Context, f *hubAccess, a checkedArguments) (any, error) {
 	q := debug.EvaluateParams{PauseID: a.text("pause_id"), Session: a.text("session_id"), Expr: a.text("expression")}
 	if q.Session != "" && !debug.HasDebugSessionIDForm(q.Session) {
 		return nil, debug.NewError(debug.CodeInvalidSession, "no session has this id", "session_id", q.Session)
@@ -102,7 +102,7 @@ func evaluate(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	return wire.DeferredAnswer(func(ctx context.Context) (any, error) { return f.hub.Evaluate(ctx, q) }), nil
 }
 
-func inspectStoredValueByContentID(_ context.Context, f *hubAccess, a arguments) (any, error) {
+func inspectStoredValueByContentID(_ context.Context, f *hubAccess, a checkedArguments) (any, error) {
 	cid := a.text("cid")
 	data, err := f.hub.StoredValueByContentID(cid)
 	if err != nil {
@@ -238,7 +238,7 @@ func protocolError(err error) error {
 	return e
 }
 
-type resource struct {
+type debuggerResource struct {
 	URI         string `json:"uri"`
 	Name        string `json:"name"`
 	Description string `json:"description"`
@@ -249,10 +249,10 @@ type resource struct {
 
 const maxHistoryCalls = 50
 
-func (f *hubAccess) resources() []resource {
+func (f *hubAccess) resources() []debuggerResource {
 	always := func(f func() any) func() (any, error) { return func() (any, error) { return f(), nil } }
 	limit := maxHistoryCalls
-	all := []resource{
+	all := []debuggerResource{
 		{URI: "breakpoint://status", Description: "Counts of breakpoints, tools, calls and sessions.", read: func() (any, error) { return f.hub.Status(), nil }},
 		{URI: "breakpoint://breakpoints", Description: "All breakpoints with their settings.", read: always(f.breakpoints)},
 		{URI: "breakpoint://paused", Description: "The calls that wait for a decision.", read: always(f.pausedCalls)},
@@ -274,7 +274,7 @@ func (f *hubAccess) readResource(params json.RawMessage) (any, error) {
 		return nil, invalidParams("resources/read: " + err.Error())
 	}
 	all := f.resources()
-	i := slices.IndexFunc(all, func(r resource) bool { return r.URI == in.URI })
+	i := slices.IndexFunc(all, func(r debuggerResource) bool { return r.URI == in.URI })
 	if i < 0 {
 		return nil, &wire.Error{Code: wire.CodeResourceNotFound, Message: fmt.Sprintf("unknown resource %q", in.URI)}
 	}
@@ -289,46 +289,46 @@ func (f *hubAccess) readResource(params json.RawMessage) (any, error) {
 	return fields{"contents": [1]any{fields{"uri": in.URI, "mimeType": all[i].MIMEType, "text": string(text)}}}, nil
 }
 
-func breakpointTools() []tool {
-	name := param{name: "function_name", kind: jsonTypeString, required: true, doc: "tool name (mcp__server__tool, server/tool, Bash) or a glob (mcp__server__*)"}
+func breakpointTools() []debuggerTool {
+	name := toolParam{name: "function_name", kind: jsonTypeString, required: true, doc: "tool name (mcp__server__tool, server/tool, Bash) or a glob (mcp__server__*)"}
 	before := []string{"stop", "go", "yield"}
 	after := []string{"stop", "go", "exception", "stop_exception", "yield"}
-	return []tool{
-		{name: "breakpoint_list_breakpoints", doc: "List all breakpoints with their behaviors, replacements and conditions.", run: func(_ context.Context, f *hubAccess, _ arguments) (any, error) {
+	return []debuggerTool{
+		{name: "breakpoint_list_breakpoints", doc: "List all breakpoints with their behaviors, replacements and conditions.", run: func(_ context.Context, f *hubAccess, _ checkedArguments) (any, error) {
 			return f.breakpoints(), nil
 		}},
-		{name: "breakpoint_add", doc: "Set a breakpoint on a tool. An existing breakpoint keeps the settings that are not given.", run: addBreakpoint, params: []param{
+		{name: "breakpoint_add", doc: "Set a breakpoint on a tool. An existing breakpoint keeps the settings that are not given.", run: addBreakpoint, params: []toolParam{
 			name,
 			{name: "behavior", kind: jsonTypeString, enum: before, doc: "before the call; yield (the default) follows the default behavior"},
 			{name: "after_behavior", kind: jsonTypeString, enum: after, doc: "after the call; yield is the default"},
 			{name: "when", kind: jsonTypeString, doc: "condition over tool, phase, input, result, error, session, call"},
 		}},
-		{name: "breakpoint_remove", doc: "Remove a breakpoint and all its settings.", params: []param{name}, run: func(_ context.Context, f *hubAccess, a arguments) (any, error) {
+		{name: "breakpoint_remove", doc: "Remove a breakpoint and all its settings.", params: []toolParam{name}, run: func(_ context.Context, f *hubAccess, a checkedArguments) (any, error) {
 			f.hub.BreakpointSet.RemoveBreakpoint(a.text("function_name"))
 			return fields{"status": "ok", "function_name": a.text("function_name")}, nil
 		}},
 		{
 			name: "breakpoint_set_behavior", doc: "Set whether a breakpoint stops calls before they run.",
-			params: []param{name, {name: "behavior", kind: jsonTypeString, required: true, enum: before, doc: "yield follows the default behavior"}},
-			run: func(_ context.Context, f *hubAccess, a arguments) (any, error) {
+			params: []toolParam{name, {name: "behavior", kind: jsonTypeString, required: true, enum: before, doc: "yield follows the default behavior"}},
+			run: func(_ context.Context, f *hubAccess, a checkedArguments) (any, error) {
 				b, err := f.hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointSettings{Name: a.text("function_name"), Before: a.optionalText("behavior")})
 				return fields{"status": "ok", "function_name": b.Name, "behavior": b.Before}, err
 			},
 		},
 		{
 			name: "breakpoint_set_after_behavior", doc: "Set whether a breakpoint stops calls after they have run.", run: setBreakpointBehaviorAfterCall,
-			params: []param{name, {name: "behavior", kind: jsonTypeString, required: true, enum: after, doc: "exception: only calls that failed; yield follows the default behavior"}},
+			params: []toolParam{name, {name: "behavior", kind: jsonTypeString, required: true, enum: after, doc: "exception: only calls that failed; yield follows the default behavior"}},
 		},
 		{
 			name: "breakpoint_set_replacement", doc: "Set the tool that runs instead of the calls that match a breakpoint but are not paused.", run: setReplacementTool,
-			params: []param{name, {name: "replacement_function", kind: jsonTypeString, required: true, doc: "a tool with the same schema; an empty text removes the replacement"}},
+			params: []toolParam{name, {name: "replacement_function", kind: jsonTypeString, required: true, doc: "a tool with the same schema; an empty text removes the replacement"}},
 		},
-		{name: "breakpoint_get_default_behavior", doc: "Get the default behavior, which applies to breakpoints with the behavior yield.", run: func(_ context.Context, f *hubAccess, _ arguments) (any, error) {
+		{name: "breakpoint_get_default_behavior", doc: "Get the default behavior, which applies to breakpoints with the behavior yield.", run: func(_ context.Context, f *hubAccess, _ checkedArguments) (any, error) {
 			return fields{"behavior": f.hub.BreakpointSet.Default()}, nil
 		}},
 		{
 			name: "breakpoint_set_default_behavior", doc: "Set the default behavior, which applies to breakpoints with the behavior yield.", run: setDefaultBehavior,
-			params: []param{{name: "behavior", kind: jsonTypeString, required: true, enum: []string{"stop", "go", "exception", "stop_exception"}, doc: "the new default"}},
+			params: []toolParam{{name: "behavior", kind: jsonTypeString, required: true, enum: []string{"stop", "go", "exception", "stop_exception"}, doc: "the new default"}},
 		},
 	}
 }
@@ -344,7 +344,7 @@ func (f *hubAccess) breakpoints() any {
 	}(f.hub.BreakpointSet.BreakpointLists())
 }
 
-func addBreakpoint(_ context.Context, f *hubAccess, a arguments) (any, error) {
+func addBreakpoint(_ context.Context, f *hubAccess, a checkedArguments) (any, error) {
 	name := a.text("function_name")
 	err := f.hub.BreakpointSet.SetBreakpoint(debug.BreakpointSettings{
 		Name: name, Before: a.optionalText("behavior"), After: a.optionalText("after_behavior"), When: a.optionalText("when"),
@@ -352,12 +352,12 @@ func addBreakpoint(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	return fields{"status": "ok", "function_name": name}, err
 }
 
-func setBreakpointBehaviorAfterCall(_ context.Context, f *hubAccess, a arguments) (any, error) {
+func setBreakpointBehaviorAfterCall(_ context.Context, f *hubAccess, a checkedArguments) (any, error) {
 	b, err := f.hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointSettings{Name: a.text("function_name"), After: a.optionalText("behavior")})
 	return fields{"status": "ok", "function_name": b.Name, "behavior": b.After}, err
 }
 
-func setReplacementTool(_ context.Context, f *hubAccess, a arguments) (any, error) {
+func setReplacementTool(_ context.Context, f *hubAccess, a checkedArguments) (any, error) {
 	name, tool := a.text("function_name"), a.text("replacement_function")
 	// A missing breakpoint is reported before the schemas are compared. The REST route checks in the opposite order.
 	if !slices.ContainsFunc(f.hub.BreakpointSet.Breakpoints(), func(b debug.Breakpoint) bool { return b.Name == name }) {
@@ -370,7 +370,7 @@ func setReplacementTool(_ context.Context, f *hubAccess, a arguments) (any, erro
 	return out, f.hub.BreakpointSet.SetReplacementToolOfBreakpoint(name, tool)
 }
 
-func setDefaultBehavior(_ context.Context, f *hubAccess, a arguments) (any, error) {
+func setDefaultBehavior(_ context.Context, f *hubAccess, a checkedArguments) (any, error) {
 	b, err := f.hub.BreakpointSet.SetDefault(a.text("behavior"))
 	return fields{"status": "ok", "behavior": b}, err
 }

@@ -61,9 +61,9 @@ type Options struct {
 
 // Server serves any number of clients. All methods may be called from many goroutines.
 type Server struct {
-	o            Options
+	options      Options
 	access       *hubAccess
-	tools        []tool
+	tools        []debuggerTool
 	http         *wire.HTTP
 	subscription *debug.Subscription
 
@@ -77,7 +77,7 @@ func New(o Options) (*Server, error) {
 		return nil, errors.New("mcpserver: Hub and NewID must be set")
 	}
 	o.Version = cmp.Or(o.Version, "0")
-	s := &Server{o: o, access: &hubAccess{o.Hub, o.External}, conns: map[string]*clientConnection{}}
+	s := &Server{options: o, access: &hubAccess{o.Hub, o.External}, conns: map[string]*clientConnection{}}
 	s.tools = slices.Concat(breakpointTools(), pauseTools(), externalTools())
 	s.http = wire.NewHTTP(wire.HTTPOptions{
 		Server: s, NewID: o.NewID, Versions: protocolVersions(), IdleTimeout: sessionIdleTime, MaxSessions: maxSessions, MaxRetained: maxQueuedBytes,
@@ -107,14 +107,14 @@ func (s *Server) ForwardEvents(ctx context.Context) {
 				return
 			}
 			if e.Kind != debug.EventConfigurationChanged {
-				s.broadcast(e)
+				s.queueEventForReadyClients(e)
 			}
 		}
 	}
 }
 
-// broadcast queues e for every client that is ready. It does not wait for clients.
-func (s *Server) broadcast(e debug.Event) {
+// queueEventForReadyClients queues e for every client that is ready. It does not wait for clients.
+func (s *Server) queueEventForReadyClients(e debug.Event) {
 	params := e.Params()
 	if e.Missed > 0 {
 		params["missed"] = e.Missed
@@ -126,7 +126,7 @@ func (s *Server) broadcast(e debug.Event) {
 		return // cannot happen: strings and numbers can always be encoded
 	}
 	for _, c := range s.conns {
-		if c.ready {
+		if c.mayGetNotifications {
 			c.session.Send(message)
 		}
 	}
@@ -134,7 +134,7 @@ func (s *Server) broadcast(e debug.Event) {
 
 // ServeStdio serves one client until in or ctx ends; see [wire.ServeStdio].
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
-	return wire.ServeStdio(ctx, wire.Stdio{Server: s, In: in, Out: out, SessionID: "stdio-" + s.o.NewID()})
+	return wire.ServeStdio(ctx, wire.Stdio{Server: s, In: in, Out: out, SessionID: "stdio-" + s.options.NewID()})
 }
 
 // Open starts a connection; the transports call it.
@@ -151,8 +151,8 @@ type clientConnection struct {
 	server  *Server
 	session *wire.Session
 
-	initialized bool // initialize was answered, or its response is being written
-	ready       bool // the client has the response to initialize, so notifications may be sent
+	initialized         bool // initialize was answered, or its response is being written
+	mayGetNotifications bool // the client has the response to initialize, so notifications may be sent
 }
 
 func (c *clientConnection) HandleClose() {
@@ -172,7 +172,7 @@ func (c *clientConnection) HandleNotification(method string, _ json.RawMessage) 
 func (c *clientConnection) advanceHandshakeOnClientMessage(isInitializeRequest bool) {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
-	c.ready = c.ready || c.initialized && !isInitializeRequest
+	c.mayGetNotifications = c.mayGetNotifications || c.initialized && !isInitializeRequest
 	c.initialized = c.initialized || isInitializeRequest
 }
 
@@ -220,7 +220,7 @@ func (s *Server) initialize(params json.RawMessage) (any, error) {
 	return map[string]any{
 		"protocolVersion": version,
 		"capabilities":    map[string]any{"tools": struct{}{}, "resources": struct{}{}, "prompts": struct{}{}},
-		"serverInfo":      map[string]any{"name": "claudeless-debug", "version": s.o.Version},
+		"serverInfo":      map[string]any{"name": "claudeless-debug", "version": s.options.Version},
 		"instructions":    serverInstructions,
 	}, nil
 }
@@ -234,7 +234,7 @@ func (c *clientConnection) callTool(ctx context.Context, params json.RawMessage)
 	if err := json.Unmarshal(params, &in); err != nil {
 		return nil, invalidParams("tools/call: " + err.Error())
 	}
-	i := slices.IndexFunc(s.tools, func(t tool) bool { return t.name == in.Name })
+	i := slices.IndexFunc(s.tools, func(t debuggerTool) bool { return t.name == in.Name })
 	if i < 0 {
 		return c.toolResult(nil, debug.NewError("unknown_tool", fmt.Sprintf("unknown tool %q", in.Name), "tool", in.Name))
 	}
@@ -295,29 +295,29 @@ func (b *sseEndpointPathRewriter) Write(sseBytes []byte) (int, error) {
 // Unwrap lets http.ResponseController flush the stream.
 func (b *sseEndpointPathRewriter) Unwrap() http.ResponseWriter { return b.ResponseWriter }
 
-func externalTools() []tool {
-	server := param{name: "server", kind: jsonTypeString, doc: "only this server"}
-	return []tool{
-		{name: "external_list_servers", doc: "List the external MCP servers with their status.", run: requireServers(listServers)},
-		{name: "external_list_tools", doc: "List the tools of the external servers, named server/tool.", run: requireServers(listTools), params: []param{server}},
-		{name: "external_call_tool", doc: "Call a tool of an external server. The call is recorded; breakpoints do not stop it.", run: requireServers(callExternalTool), params: []param{
+func externalTools() []debuggerTool {
+	server := toolParam{name: "server", kind: jsonTypeString, doc: "only this server"}
+	return []debuggerTool{
+		{name: "external_list_servers", doc: "List the external MCP servers with their status.", run: handlerRequiringServers(listServers)},
+		{name: "external_list_tools", doc: "List the tools of the external servers, named server/tool.", run: handlerRequiringServers(listTools), params: []toolParam{server}},
+		{name: "external_call_tool", doc: "Call a tool of an external server. The call is recorded; breakpoints do not stop it.", run: handlerRequiringServers(callExternalTool), params: []toolParam{
 			{name: "tool", kind: jsonTypeString, required: true, doc: "server/tool"},
 			{name: "arguments", kind: jsonTypeObject, doc: "the tool's arguments; default {}"},
 		}},
-		{name: "external_list_resources", doc: "List the resources of the external servers.", run: requireServers(listResources), params: []param{server}},
-		{name: "external_read_resource", doc: "Read a resource of an external server.", run: requireServers(func(ctx context.Context, m *debug.ServerManager, a arguments) (any, error) {
+		{name: "external_list_resources", doc: "List the resources of the external servers.", run: handlerRequiringServers(listResources), params: []toolParam{server}},
+		{name: "external_read_resource", doc: "Read a resource of an external server.", run: handlerRequiringServers(func(ctx context.Context, m *debug.ServerManager, a checkedArguments) (any, error) {
 			return m.ReadResource(ctx, a.text("server"), a.text("uri"))
-		}), params: []param{
+		}), params: []toolParam{
 			{name: "server", kind: jsonTypeString, required: true, doc: "the server"},
 			{name: "uri", kind: jsonTypeString, required: true, doc: "of the resource"},
 		}},
 	}
 }
 
-// requireServers converts run to the handler of a tool. The handler fails if external servers are not enabled; otherwise
+// handlerRequiringServers converts run to the handler of a tool. The handler fails if external servers are not enabled; otherwise
 // it returns a deferred answer, which run computes.
-func requireServers(run func(ctx context.Context, m *debug.ServerManager, a arguments) (any, error)) func(context.Context, *hubAccess, arguments) (any, error) {
-	return func(_ context.Context, f *hubAccess, a arguments) (any, error) {
+func handlerRequiringServers(run func(ctx context.Context, m *debug.ServerManager, a checkedArguments) (any, error)) func(context.Context, *hubAccess, checkedArguments) (any, error) {
+	return func(_ context.Context, f *hubAccess, a checkedArguments) (any, error) {
 		if f.external == nil {
 			return nil, debug.NewError("mcp_clients_unavailable", "start the debugger with --mcp-clients to use external servers")
 		}
@@ -325,7 +325,7 @@ func requireServers(run func(ctx context.Context, m *debug.ServerManager, a argu
 	}
 }
 
-func listServers(_ context.Context, m *debug.ServerManager, _ arguments) (any, error) {
+func listServers(_ context.Context, m *debug.ServerManager, _ checkedArguments) (any, error) {
 	type server struct {
 		Status string `json:"status"`
 		Tools  *int   `json:"tool_count,omitempty"`
@@ -342,12 +342,12 @@ func listServers(_ context.Context, m *debug.ServerManager, _ arguments) (any, e
 	return fields{"servers": servers}, nil
 }
 
-func listTools(_ context.Context, m *debug.ServerManager, a arguments) (any, error) {
+func listTools(_ context.Context, m *debug.ServerManager, a checkedArguments) (any, error) {
 	tools, err := m.Tools(a.text("server"))
 	return fields{"tools": tools}, err
 }
 
-func callExternalTool(ctx context.Context, m *debug.ServerManager, a arguments) (any, error) {
+func callExternalTool(ctx context.Context, m *debug.ServerManager, a checkedArguments) (any, error) {
 	result, err := m.Call(ctx, a.text("tool"), a["arguments"])
 	if err != nil {
 		return nil, err
@@ -361,7 +361,7 @@ func callExternalTool(ctx context.Context, m *debug.ServerManager, a arguments) 
 	return result, nil
 }
 
-func listResources(_ context.Context, m *debug.ServerManager, a arguments) (any, error) {
+func listResources(_ context.Context, m *debug.ServerManager, a checkedArguments) (any, error) {
 	resources, err := m.Resources(a.text("server"))
 	return fields{"resources": resources}, err
 }

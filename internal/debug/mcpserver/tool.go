@@ -17,11 +17,11 @@ type hubAccess struct {
 	external *debug.ServerManager // nil means not available
 }
 
-type tool struct {
+type debuggerTool struct {
 	name, doc string
-	params    []param
+	params    []toolParam
 	// run handles a call with checked arguments. It must not block; blocking work is returned as a wire.DeferredAnswer.
-	run func(ctx context.Context, f *hubAccess, a arguments) (any, error)
+	run func(ctx context.Context, f *hubAccess, a checkedArguments) (any, error)
 }
 
 // paramJSONType is a JSON type; the zero value means any type.
@@ -35,7 +35,7 @@ const (
 	jsonTypeInteger paramJSONType = "integer"
 )
 
-type param struct {
+type toolParam struct {
 	name          string
 	kind          paramJSONType
 	doc           string
@@ -45,7 +45,7 @@ type param struct {
 }
 
 // MarshalJSON writes the tool as tools/list shows it.
-func (t tool) MarshalJSON() ([]byte, error) {
+func (t debuggerTool) MarshalJSON() ([]byte, error) {
 	properties, required := map[string]any{}, []string{}
 	for _, p := range t.params {
 		schema := map[string]any{"description": p.doc}
@@ -67,11 +67,11 @@ func (t tool) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]any{"name": t.name, "description": t.doc, "inputSchema": schema})
 }
 
-// arguments are the checked arguments of one call. All required ones are present. An argument has the right type, and
+// checkedArguments are the checked arguments of one call. All required ones are present. An argument has the right type, and
 // is not null unless the parameter accepts any value.
-type arguments map[string]json.RawMessage
+type checkedArguments map[string]json.RawMessage
 
-func (a arguments) text(name string) string {
+func (a checkedArguments) text(name string) string {
 	if p := a.optionalText(name); p != nil {
 		return *p
 	}
@@ -79,12 +79,12 @@ func (a arguments) text(name string) string {
 }
 
 // optionalText returns a string argument; nil means missing.
-func (a arguments) optionalText(name string) *string { return argument[string](a, name) }
+func (a checkedArguments) optionalText(name string) *string { return argument[string](a, name) }
 
 // number returns a numeric argument; nil means missing.
-func (a arguments) number(name string) *float64 { return argument[float64](a, name) }
+func (a checkedArguments) number(name string) *float64 { return argument[float64](a, name) }
 
-func argument[T any](a arguments, name string) *T {
+func argument[T any](a checkedArguments, name string) *T {
 	var v *T
 	if raw, ok := a[name]; !ok || json.Unmarshal(raw, &v) != nil {
 		return nil // the types of the arguments were checked before, so the argument is missing
@@ -92,12 +92,12 @@ func argument[T any](a arguments, name string) *T {
 	return v
 }
 
-func (t tool) parseArguments(raw json.RawMessage) (arguments, error) {
+func (t debuggerTool) parseArguments(raw json.RawMessage) (checkedArguments, error) {
 	var given map[string]json.RawMessage
 	if len(raw) > 0 && json.Unmarshal(raw, &given) != nil {
 		return nil, &debug.Error{Code: debug.CodeInvalidArguments, Message: "arguments must be an object"}
 	}
-	a := arguments{}
+	a := checkedArguments{}
 	for _, p := range t.params {
 		v, ok := given[p.name]
 		if ok && p.kind != "" && bytes.Equal(v, []byte("null")) {
@@ -116,7 +116,7 @@ func (t tool) parseArguments(raw json.RawMessage) (arguments, error) {
 	return a, nil
 }
 
-func (p param) hasType(v json.RawMessage) bool {
+func (p toolParam) hasType(v json.RawMessage) bool {
 	var f float64
 	switch p.kind {
 	case jsonTypeString:

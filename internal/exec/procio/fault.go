@@ -131,7 +131,7 @@ func (s *faultState) endDelaysUnlessFaultIgnoresSignal(sig os.Signal) (isPassedO
 	return true
 }
 
-func (s *faultState) sleep(d time.Duration) {
+func (s *faultState) sleepUnlessSignalled(d time.Duration) {
 	select {
 	case <-time.After(d):
 	case <-s.signalReceived:
@@ -196,7 +196,7 @@ func (s *faultWriter) Write(p []byte) (int, error) {
 		return s.w.Write(p)
 	}
 	if s.lines++; s.lines == 1 && do.DelayAll > 0 {
-		s.sleep(secondsToDuration(do.DelayAll))
+		s.sleepUnlessSignalled(secondsToDuration(do.DelayAll))
 	}
 	line := p
 	result := isResultMessageLine(p) || !bytes.HasPrefix(p, []byte("{"))
@@ -208,10 +208,10 @@ func (s *faultWriter) Write(p []byte) (int, error) {
 		if err := s.writeBeforeResult(do); err != nil {
 			return 0, err
 		}
-		line = replaceResult(do, line)
+		line = resultLineWithFault(do, line)
 	}
 	if do.ReverseKeys {
-		line = reverseKeys(line)
+		line = withReversedKeys(line)
 	}
 	if do.CRLF {
 		line = append(bytes.TrimSuffix(slices.Clone(line), []byte("\n")), '\r', '\n')
@@ -230,7 +230,7 @@ func (s *faultWriter) writeBeforeResult(do *FaultEffects) error {
 		}
 	}
 	if do.DelayResult > 0 {
-		s.sleep(secondsToDuration(do.DelayResult))
+		s.sleepUnlessSignalled(secondsToDuration(do.DelayResult))
 	}
 	if do.Insert == "" || s.lines == 1 { // plain text output cannot contain an event
 		return nil
@@ -239,16 +239,16 @@ func (s *faultWriter) writeBeforeResult(do *FaultEffects) error {
 	event := plainjson.Object{
 		{Key: "type", Value: json.RawMessage(`"system"`)},
 		{Key: "subtype", Value: json.RawMessage(`"informational"`)},
-		{Key: "content", Value: rawString(text)},
+		{Key: "content", Value: jsonStringWithFewEscapes(text)},
 		{Key: "level", Value: json.RawMessage(`"info"`)},
 		{Key: "session_id", Value: json.RawMessage(`""`)},
-		{Key: "uuid", Value: rawString(s.system.NewID())},
+		{Key: "uuid", Value: jsonStringWithFewEscapes(s.system.NewID())},
 	}
-	return s.writePieces(do, append(event.Raw(), '\n'))
+	return s.writeLineInPieces(do, append(event.Raw(), '\n'))
 }
 
-// rawString encodes a JSON string with as few escapes as possible.
-func rawString(text string) json.RawMessage {
+// jsonStringWithFewEscapes encodes a JSON string with as few escapes as possible.
+func jsonStringWithFewEscapes(text string) json.RawMessage {
 	return json.RawMessage(strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029").Replace(plainjson.MarshalString(text)))
 }
 
@@ -266,15 +266,15 @@ func (s *faultWriter) writeLine(do *FaultEffects, line []byte, result bool) erro
 	case result && do.CutResult:
 		line = line[:len(line)/2]
 	case result && do.RepeatResult:
-		if err := s.writePieces(do, line); err != nil {
+		if err := s.writeLineInPieces(do, line); err != nil {
 			return err
 		}
 	}
-	return s.writePieces(do, line)
+	return s.writeLineInPieces(do, line)
 }
 
-// writePieces writes a line. If the fault requires it, the line is written in pieces that split characters.
-func (s *faultWriter) writePieces(do *FaultEffects, line []byte) error {
+// writeLineInPieces writes a line. If the fault requires it, the line is written in pieces that split characters.
+func (s *faultWriter) writeLineInPieces(do *FaultEffects, line []byte) error {
 	const most = 20 // pauses per line
 	for n := 0; do.SplitCharacters && n < most; n++ {
 		cut := slices.IndexFunc(line, func(b byte) bool { return b >= utf8.RuneSelf })
@@ -286,7 +286,7 @@ func (s *faultWriter) writePieces(do *FaultEffects, line []byte) error {
 		}
 		line = line[cut+1:]
 		for len(line) > 0 && !utf8.RuneStart(line[0]) {
-			s.sleep(5 * time.Millisecond)
+			s.sleepUnlessSignalled(5 * time.Millisecond)
 			if _, err := s.w.Write(line[:1]); err != nil {
 				return err
 			}
@@ -297,9 +297,9 @@ func (s *faultWriter) writePieces(do *FaultEffects, line []byte) error {
 	return err
 }
 
-// replaceResult returns a result line with the changes that the fault requires: a text that claims success, or no output tokens.
-// A line that is not JSON is replaced by the text that claims success.
-func replaceResult(do *FaultEffects, line []byte) []byte {
+// resultLineWithFault returns a result line with the changes that the fault requires: a text that claims success, or no
+// output tokens. A line that is not JSON is replaced by the text that claims success.
+func resultLineWithFault(do *FaultEffects, line []byte) []byte {
 	if do.FalseResult == "" && !do.ZeroUsage {
 		return line
 	}
@@ -311,7 +311,7 @@ func replaceResult(do *FaultEffects, line []byte) []byte {
 		return []byte(do.FalseResult + "\n")
 	}
 	if do.FalseResult != "" {
-		o = o.With("subtype", rawString("success")).With("is_error", json.RawMessage("false")).With("result", rawString(do.FalseResult))
+		o = o.With("subtype", jsonStringWithFewEscapes("success")).With("is_error", json.RawMessage("false")).With("result", jsonStringWithFewEscapes(do.FalseResult))
 	}
 	if usage, err := plainjson.Parse(o.Get("usage")); do.ZeroUsage && err == nil {
 		o = o.With("usage", usage.With("output_tokens", json.RawMessage("0")).Raw())
@@ -319,7 +319,7 @@ func replaceResult(do *FaultEffects, line []byte) []byte {
 	return append(o.Raw(), '\n')
 }
 
-func reverseKeys(line []byte) []byte {
+func withReversedKeys(line []byte) []byte {
 	o, err := plainjson.Parse(bytes.TrimSpace(line))
 	if err != nil {
 		return line

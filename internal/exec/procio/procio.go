@@ -45,9 +45,9 @@ type Wrapper struct {
 
 // controlRequest is the state of a control request of the process: open, withdrawn or answered.
 type controlRequest struct {
-	subtype   string
-	answered  bool
-	withdrawn time.Time // zero means not withdrawn
+	subtype     string
+	answered    bool
+	withdrawnAt time.Time // zero means not withdrawn
 }
 
 const (
@@ -65,7 +65,7 @@ func New(o Options) *Wrapper {
 	}
 }
 
-func (e *Wrapper) record(b journal.Body) {
+func (e *Wrapper) writeToJournal(b journal.Body) {
 	if e.options.Journal != nil {
 		e.options.Journal.Write(b)
 	}
@@ -127,10 +127,10 @@ func (e *Wrapper) recordRepeatedOrLateControlResponse(hostLine []byte) {
 	case !known:
 		return // the request was not recorded, so the answer cannot be judged
 	case q.answered:
-		e.record(journal.Host{What: "answered_twice", RequestID: id, Subtype: q.subtype})
-	case !q.withdrawn.IsZero() && e.options.System.Now().Sub(q.withdrawn) > maxControlAnswerDelayAfterWithdrawal:
-		ms := float64(e.options.System.Now().Sub(q.withdrawn)) / float64(time.Millisecond)
-		e.record(journal.Host{What: "answered_late", RequestID: id, Subtype: q.subtype, MS: ms})
+		e.writeToJournal(journal.Host{What: "answered_twice", RequestID: id, Subtype: q.subtype})
+	case !q.withdrawnAt.IsZero() && e.options.System.Now().Sub(q.withdrawnAt) > maxControlAnswerDelayAfterWithdrawal:
+		ms := float64(e.options.System.Now().Sub(q.withdrawnAt)) / float64(time.Millisecond)
+		e.writeToJournal(journal.Host{What: "answered_late", RequestID: id, Subtype: q.subtype, MS: ms})
 	}
 	q.answered = true
 	e.controlRequests[id] = q
@@ -150,7 +150,7 @@ func (e *Wrapper) recordLateInitializeWithHooks(hostLine []byte) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.messagesRead > 0 && len(frame.Request.Hooks) > 0 {
-		e.record(journal.Host{What: "late_initialize"})
+		e.writeToJournal(journal.Host{What: "late_initialize"})
 	}
 }
 
@@ -161,12 +161,12 @@ func (e *Wrapper) recordStdinEndAndUnansweredRequests() {
 		return
 	}
 	e.stdinEOF = true
-	e.record(journal.Host{What: "stdin_closed", Results: e.resultsWritten})
+	e.writeToJournal(journal.Host{What: "stdin_closed", Results: e.resultsWritten})
 	for _, id := range slices.Sorted(maps.Keys(e.controlRequests)) {
 		q := e.controlRequests[id]
 		awaited := q.subtype == "can_use_tool" || q.subtype == "hook_callback" || q.subtype == "elicitation" // by a turn
-		if !q.answered && q.withdrawn.IsZero() && awaited {
-			e.record(journal.Host{What: "request_unanswered", RequestID: id, Subtype: q.subtype})
+		if !q.answered && q.withdrawnAt.IsZero() && awaited {
+			e.writeToJournal(journal.Host{What: "request_unanswered", RequestID: id, Subtype: q.subtype})
 		}
 	}
 }
@@ -182,12 +182,12 @@ func (w *stdoutRecorder) Write(p []byte) (int, error) {
 	}
 	w.wrapper.examineSent(p)
 	waits := time.AfterFunc(blockedWriteThreshold, func() {
-		w.wrapper.record(journal.Host{What: "stdout_blocked", Results: w.wrapper.countResultMessagesWritten()})
+		w.wrapper.writeToJournal(journal.Host{What: "stdout_blocked", Results: w.wrapper.countResultMessagesWritten()})
 	})
 	n, err := w.w.Write(p)
 	waits.Stop()
 	if err != nil {
-		w.wrapper.record(journal.Host{What: "stdout_closed", Results: w.wrapper.countResultMessagesWritten()})
+		w.wrapper.writeToJournal(journal.Host{What: "stdout_closed", Results: w.wrapper.countResultMessagesWritten()})
 		return n, err
 	}
 	if isResultMessageLine(p) {
@@ -226,7 +226,7 @@ func (e *Wrapper) examineSent(line []byte) {
 		e.controlRequests[frame.RequestID] = controlRequest{subtype: frame.Request.Subtype}
 	case "control_cancel_request":
 		q := e.controlRequests[frame.RequestID]
-		q.withdrawn = e.options.System.Now()
+		q.withdrawnAt = e.options.System.Now()
 		e.controlRequests[frame.RequestID] = q
 	}
 }
@@ -262,7 +262,7 @@ func (f signalRecordingLifetime) Notify(recipient chan<- os.Signal, signals ...o
 		e.signal = signalName(sig)
 		line := journal.Host{What: "signal", Signal: e.signal, StdinOpen: !e.stdinEOF, Results: e.resultsWritten}
 		e.mu.Unlock()
-		e.record(line)
+		e.writeToJournal(line)
 		if e.fault.endDelaysUnlessFaultIgnoresSignal(sig) {
 			recipient <- sig
 		}
@@ -281,7 +281,7 @@ func (f signalRecordingLifetime) Kill(sig syscall.Signal) error {
 
 // RecordExit records the process's end and returns the exit code. commandLineRefusal is the message for a refused command line.
 func (e *Wrapper) RecordExit(code int, commandLineRefusal string) (codeAfterFault int) {
-	code = e.applyExitFault(code)
+	code = e.hangIfFaultyAndReturnExitCode(code)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ended {
@@ -292,11 +292,11 @@ func (e *Wrapper) RecordExit(code int, commandLineRefusal string) (codeAfterFaul
 	if code > 128 {
 		x.Signal = e.signal
 	}
-	e.record(x)
+	e.writeToJournal(x)
 	return code
 }
 
-func (e *Wrapper) applyExitFault(code int) int {
+func (e *Wrapper) hangIfFaultyAndReturnExitCode(code int) int {
 	do := e.fault.activeFaultEffects()
 	if do == nil {
 		return code
@@ -342,6 +342,6 @@ func (r *journalingOutputWriter) Write(p []byte) (int, error) {
 	}
 	text := strings.ToValidUTF8(string(p[:min(n, room)]), "\uFFFD")
 	r.recorded += n
-	r.wrapper.record(journal.Output{Stream: r.stream, Text: text, Truncated: n > room})
+	r.wrapper.writeToJournal(journal.Output{Stream: r.stream, Text: text, Truncated: n > room})
 	return n, err
 }

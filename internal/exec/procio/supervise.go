@@ -36,20 +36,20 @@ func Supervise(s *process.System, commands []string) (watched *process.System, e
 		System: w.sys, Journal: w.journal, Fault: fault,
 		RecordOutput: w.journal != nil && process.IsEnabled(s.Getenv("CLAUDELESS_CAPTURE_OUTPUT")),
 	})
-	w.watched = w.wrapper.System()
-	return w.watched, w.recordExitAndCloseJournal
+	w.watchedSystem = w.wrapper.System()
+	return w.watchedSystem, w.recordExitAndCloseJournal
 }
 
 type supervisor struct {
-	sys          *process.System
-	path         string // path of the journal; empty means none
-	judgesItself bool   // this process itself applies the rules of --strict
-	realCacheDir string // directory of the real claude's logs; empty means claude is simulated
-	wrapper      *Wrapper
-	watched      *process.System // sys, but its streams and signals pass through wrapper
-	file         *os.File
-	journal      *journal.Journal // nil means none
-	temp         *proc.TempDir    // directory of a temporary journal; nil means that the journal is kept
+	sys           *process.System
+	path          string // path of the journal; empty means none
+	judgesItself  bool   // this process itself applies the rules of --strict
+	realCacheDir  string // directory of the real claude's logs; empty means claude is simulated
+	wrapper       *Wrapper
+	watchedSystem *process.System // sys, but its streams and signals pass through wrapper
+	file          *os.File
+	journal       *journal.Journal // nil means none
+	temp          *proc.TempDir    // directory of a temporary journal; nil means that the journal is kept
 }
 
 // openJournal opens the requested journal and writes the first line. Without a request, it opens a temporary journal if this
@@ -81,7 +81,7 @@ func (w *supervisor) openJournal(commands []string, fault *Fault) {
 }
 
 func (w *supervisor) recordExitAndCloseJournal(runError error) (exitCode int) {
-	code := w.wrapper.RecordExit(process.ReportError(w.watched.Stderr, runError), flags.RefusalMessage(runError))
+	code := w.wrapper.RecordExit(process.ReportError(w.watchedSystem.Stderr, runError), flags.RefusalMessage(runError))
 	if w.journal != nil && w.judgesItself {
 		code = cmp.Or(code, w.reportStrictSetUpFindings())
 	}
@@ -120,7 +120,7 @@ func needsToCheckOwnSetUp(s *process.System) bool {
 // none. forModel is the system for the simulated model. It requests only the failures of API
 // requests, because all other effects of the fault are applied elsewhere.
 func requestedFault(s *process.System) (fault *Fault, forModel *process.System) {
-	name, at, end := lastOption(s.Args, "--failure")
+	name, at, end := lastValueOfOption(s.Args, "--failure")
 	if at == 0 {
 		name = s.Getenv(failureEnvironmentVariable)
 	}
@@ -139,8 +139,8 @@ func requestedFault(s *process.System) (fault *Fault, forModel *process.System) 
 	return fault, s
 }
 
-// lastOption returns the value of the last option with this name, which is at args[at:end]; at is 0 if there is none.
-func lastOption(args []string, name string) (value string, at, end int) {
+// lastValueOfOption returns the value of the last option with this name, which is at args[at:end]; at is 0 if there is none.
+func lastValueOfOption(args []string, name string) (value string, at, end int) {
 	for i, word := range args {
 		if after, found := strings.CutPrefix(word, name+"="); found {
 			value, at, end = after, i, i+1
@@ -156,7 +156,7 @@ const failureEnvironmentVariable = "CLAUDELESS_FAILURE"
 // requestedJournal returns the journal that the command line or the environment requests. It is determined before the
 // command line is parsed, because refused command lines are also recorded.
 func requestedJournal(s *process.System) string {
-	if path, at, _ := lastOption(s.Args, "--capture"); at > 0 && !s.CalledAsClaude() {
+	if path, at, _ := lastValueOfOption(s.Args, "--capture"); at > 0 && !s.CalledAsClaude() {
 		return path
 	}
 	return s.Getenv("CLAUDELESS_CAPTURE")
@@ -329,7 +329,7 @@ func RelayRealClaude(ctx context.Context, s *process.System, fault string, argv 
 	}
 	e := New(Options{System: s, Journal: w.journal, Fault: f})
 	if f == nil {
-		return runForeground(ctx, s, e, argv, refusal)
+		return runAsForegroundChild(ctx, s, e, argv, refusal)
 	}
 	return relayThroughWrapper(ctx, s, e, argv)
 }
@@ -347,10 +347,10 @@ func realClaudeLogCacheDir(s *process.System) string {
 	}
 }
 
-// runForeground runs the command as a child with the streams of this process, and returns its exit code. If a signal
+// runAsForegroundChild runs the command as a child with the streams of this process, and returns its exit code. If a signal
 // ended the child, this process kills itself with the same signal. If claude writes
 // expectedRefusal to stderr, the output is recorded as the refusal.
-func runForeground(ctx context.Context, s *process.System, e *Wrapper, argv []string, expectedRefusal string) (int, error) {
+func runAsForegroundChild(ctx context.Context, s *process.System, e *Wrapper, argv []string, expectedRefusal string) (int, error) {
 	var said bytes.Buffer
 	stderr := s.Stderr
 	if expectedRefusal != "" {
@@ -363,7 +363,7 @@ func runForeground(ctx context.Context, s *process.System, e *Wrapper, argv []st
 		return 0, err
 	}
 	inner := e.System()
-	exit := waitWithSignals(a, inner)
+	exit := forwardSignalsUntilExit(a, inner)
 	if exit.Signal != "" && inner.Lifetime != nil {
 		if err := inner.Lifetime.Kill(syscall.Signal(exit.Code - 128)); err != nil {
 			return exit.Code, err
@@ -376,8 +376,8 @@ func runForeground(ctx context.Context, s *process.System, e *Wrapper, argv []st
 	return e.RecordExit(exit.Code, refusal), nil
 }
 
-// waitWithSignals forwards signals to the child until it exits, and then kills the rest of its process group.
-func waitWithSignals(a *proc.Attached, s *process.System) proc.Exit {
+// forwardSignalsUntilExit forwards signals to the child until it exits, and then kills the rest of its process group.
+func forwardSignalsUntilExit(a *proc.Attached, s *process.System) proc.Exit {
 	stop := process.OnSignals(s.Lifetime, func(sig os.Signal) {
 		if sig, ok := sig.(syscall.Signal); ok {
 			a.Signal(sig)
@@ -409,7 +409,7 @@ func relayThroughWrapper(ctx context.Context, s *process.System, e *Wrapper, arg
 		defer close(copied)
 		_ = copyLineByLine(inner.Stdout, from) // the reader does not read the rest
 	}()
-	exit := waitWithSignals(a, inner)
+	exit := forwardSignalsUntilExit(a, inner)
 	<-copied
 	return e.RecordExit(exit.Code, ""), nil
 }

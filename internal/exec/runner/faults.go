@@ -59,11 +59,11 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, *verdict.Input,
 	if plain.err != nil {
 		return nil, nil, plain.err
 	}
-	report.Command = &verdict.Command{Argv: o.Command, Code: plain.row.Code, MS: plain.row.MS}
-	if plain.row.Outcome != "survived" {
+	report.Command = &verdict.Command{Argv: o.Command, Code: plain.reportRow.Code, MS: plain.reportRow.MS}
+	if plain.reportRow.Outcome != "survived" {
 		report.Verdict = "failed"
 		report.Findings = append(report.Findings, verdict.Finding{
-			ID: "F01", Level: "error", Text: fmt.Sprintf("without any fault the command %s with exit code %d", plain.row.Outcome, plain.row.Code),
+			ID: "F01", Level: "error", Text: fmt.Sprintf("without any fault the command %s with exit code %d", plain.reportRow.Outcome, plain.reportRow.Code),
 			Advice: "make the command pass without faults first; its stderr:\n" + plain.stderr,
 		})
 		report.Command.Code = cmp.Or(report.Command.Code, verdict.ExitWrongUsage)
@@ -76,7 +76,7 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, *verdict.Input,
 	if slices.Contains(o.Faults, "all") && (!plain.interactive || o.Setup.Real.Path != "") {
 		faults = slices.DeleteFunc(faults, func(f procio.Fault) bool { return f.Interface == "screen" })
 	}
-	took := time.Duration(plain.row.MS * float64(time.Millisecond))
+	took := time.Duration(plain.reportRow.MS * float64(time.Millisecond))
 	most := timeLimitOfRunWithFault(took)
 	report.Faults = make([]verdict.Fault, len(faults))
 	var wg sync.WaitGroup
@@ -84,7 +84,7 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, *verdict.Input,
 	for i, f := range faults {
 		turns <- struct{}{}
 		wg.Go(func() {
-			report.Faults[i] = o.runCommandOnceWithFault(ctx, f, most).row
+			report.Faults[i] = o.runCommandOnceWithFault(ctx, f, most).reportRow
 			<-turns
 		})
 	}
@@ -116,7 +116,7 @@ func selectFaults(names []string) ([]procio.Fault, error) {
 }
 
 type faultResult struct {
-	row           verdict.Fault
+	reportRow     verdict.Fault
 	cpu           time.Duration
 	stderr        string // the end of the command's stderr
 	claudeStarted bool
@@ -129,7 +129,7 @@ func (o Options) runCommandOnceWithFault(ctx context.Context, fault procio.Fault
 	if o.Setup.Real.Path != "" {
 		fault.AllowedEnd = cmp.Or(fault.RealAllowedEnd, fault.AllowedEnd)
 	}
-	t := faultResult{row: verdict.Fault{Name: fault.Name, Bug: fault.BugReport, Advice: fault.CallerAdvice}}
+	t := faultResult{reportRow: verdict.Fault{Name: fault.Name, Bug: fault.BugReport, Advice: fault.CallerAdvice}}
 	o.Setup.Fault, o.Capture = fault.Name, ""
 	r, err := prepareRun(ctx, o)
 	if err != nil {
@@ -147,13 +147,13 @@ func (o Options) runCommandOnceWithFault(ctx context.Context, fault procio.Fault
 	select {
 	case <-c.Done():
 	case <-time.After(timeLimit):
-		t.row.Outcome = "hung"
+		t.reportRow.Outcome = "hung"
 		c.Kill()
 	case <-ctx.Done():
 		t.err = errors.Join(t.err, ctx.Err())
 		c.Kill()
 	}
-	endProcesses(c.leftovers(r.Setup.RunID), 0)
+	waitAndKillProcesses(c.findLeftoverProcesses(r.Setup.RunID), 0)
 	exit := c.Exit()
 	t.cpu = c.CPU()
 	c.StopGroup(0)
@@ -161,14 +161,14 @@ func (o Options) runCommandOnceWithFault(ctx context.Context, fault procio.Fault
 	var in verdict.Input
 	t.claudeStarted = in.ReadFiles([]string{r.journal}, r.Setup.Scenario) != nil || in.HasRuns()
 	t.interactive = in.IsInteractive()
-	t.row.Code, t.row.MS, t.stderr = exit.Code, float64(o.System.Now().Sub(began).Microseconds())/1000, out.String()
-	if t.row.Outcome == "" {
-		t.row.Outcome = faultOutcome(fault, exit, t.stderr)
+	t.reportRow.Code, t.reportRow.MS, t.stderr = exit.Code, float64(o.System.Now().Sub(began).Microseconds())/1000, out.String()
+	if t.reportRow.Outcome == "" {
+		t.reportRow.Outcome = outcomeOfFaultRun(fault, exit, t.stderr)
 	}
 	return t
 }
 
-func faultOutcome(f procio.Fault, exit proc.Exit, stderr string) string {
+func outcomeOfFaultRun(f procio.Fault, exit proc.Exit, stderr string) string {
 	switch {
 	case exit.Signal != "" || exit.Code >= 128 || crashTracePattern().MatchString(stderr):
 		return "crashed"
@@ -191,9 +191,9 @@ type leftoverProcess struct {
 	isClaude bool
 }
 
-// leftovers returns the processes that the command left running. These are the descendants of this program or, if it runs other
-// commands too, all processes with runID in their environment. Helpers of this program are omitted.
-func (c *startedCommand) leftovers(runID string) []leftoverProcess {
+// findLeftoverProcesses returns the processes that the command left running. These are the descendants of this program or, if
+// it runs other commands too, all processes with runID in their environment. Helpers of this program are omitted.
+func (c *startedCommand) findLeftoverProcesses(runID string) []leftoverProcess {
 	mark := "CLAUDELESS_RUN=" + runID
 	all := guard.Descendants(os.Getpid())
 	if c.hasOtherRuns {
@@ -239,12 +239,12 @@ func KillLeftovers(runID string, in *verdict.Input) {
 		p.sendSignalUnlessExited(syscall.SIGTERM)
 		in.Killed = append(in.Killed, p.pid)
 	}
-	endProcesses(left, leftoverGrace)
+	waitAndKillProcesses(left, leftoverGrace)
 	in.Findings = append(in.Findings, leftoverFindings(left)...)
 }
 
-// endProcesses waits up to grace for processes that were signalled, and kills the rest.
-func endProcesses(processes []leftoverProcess, grace time.Duration) {
+// waitAndKillProcesses waits up to grace for processes that were signalled, and kills the rest.
+func waitAndKillProcesses(processes []leftoverProcess, grace time.Duration) {
 	waitForExit(processes, grace)
 	for _, p := range processes {
 		if !guard.HasEnded(p.pid) {

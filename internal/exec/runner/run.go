@@ -21,18 +21,18 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/console"
 )
 
-type run struct {
+type preparedRun struct {
 	Options
-	dir       string
-	temp      *proc.TempDir // owns dir
-	journal   string
-	api       *apiService
-	apiKey    string          // an API key that is not valid anywhere
-	realNames <-chan []string // the names of real claudes on PATH
+	dir          string
+	ownedTempDir *proc.TempDir // owns dir
+	journal      string
+	api          *apiService
+	apiKey       string          // an API key that is not valid anywhere
+	realNames    <-chan []string // the names of real claudes on PATH
 }
 
-func prepareRun(ctx context.Context, o Options) (*run, error) {
-	r := &run{Options: o}
+func prepareRun(ctx context.Context, o Options) (*preparedRun, error) {
+	r := &preparedRun{Options: o}
 	if len(o.Command) == 0 {
 		return nil, process.WithHint("no command after --", "for example: claudeless exec -s FILE -- npm test")
 	}
@@ -40,10 +40,10 @@ func prepareRun(ctx context.Context, o Options) (*run, error) {
 	go func() { names <- NamesOfLinksToRealCLI(o.System.Getenv("PATH"), o.Setup.Executable) }() // returns after the search
 	r.apiKey, r.realNames = newCanaryKey(), names
 	var err error
-	if r.temp, err = proc.MakeRunDir("claudeless-exec-", "CLAUDELESS_RUN"); err != nil {
+	if r.ownedTempDir, err = proc.MakeRunDir("claudeless-exec-", "CLAUDELESS_RUN"); err != nil {
 		return nil, fmt.Errorf("creating the directory of the run: %w", err)
 	}
-	r.dir = r.temp.Path
+	r.dir = r.ownedTempDir.Path
 	if r.journal, err = filepath.Abs(o.Capture); o.Capture == "" || err != nil {
 		r.journal = filepath.Join(r.dir, "journal.jsonl")
 	}
@@ -65,9 +65,9 @@ func prepareRun(ctx context.Context, o Options) (*run, error) {
 }
 
 // startAPI starts the API. If the run has its own network namespace, the API starts later, inside the namespace.
-func (r *run) startAPI(ctx context.Context) error {
+func (r *preparedRun) startAPI(ctx context.Context) error {
 	var err error
-	if r.api, err = newAPI(r.Options, r.journal, r.ownFiles()); err != nil {
+	if r.api, err = newAPI(r.Options, r.journal, r.claudelessFiles()); err != nil {
 		return err
 	}
 	if r.Guard == guard.LevelStrict {
@@ -80,7 +80,7 @@ func (r *run) startAPI(ctx context.Context) error {
 	return r.api.listenAndServe(ctx)
 }
 
-func (r *run) createRunDirectoriesAndJournal() error {
+func (r *preparedRun) createRunDirectoriesAndJournal() error {
 	for _, dir := range []string{r.Setup.Config, filepath.Join(r.dir, "home")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("creating the directory of the run: %w", err)
@@ -102,7 +102,7 @@ func (r *run) createRunDirectoriesAndJournal() error {
 	return nil
 }
 
-func (r *run) createShims() error {
+func (r *preparedRun) createShims() error {
 	r.Setup.Real.BaseURL, r.Setup.Real.Key = r.api.url, r.apiKey
 	if r.Setup.FirstStart != nil {
 		if err := r.Setup.FirstStart.Write(r.Setup.Config, r.apiKey); err != nil {
@@ -120,24 +120,24 @@ func (r *run) createShims() error {
 	return writePackageManagerShimsProtectingClaude(r.shimDir(), r.System.Getenv("PATH"))
 }
 
-func (r *run) ownFiles() guard.ClaudelessFiles {
+func (r *preparedRun) claudelessFiles() guard.ClaudelessFiles {
 	return guard.ClaudelessFiles{Executable: r.Setup.Executable, ShimDir: r.shimDir()}
 }
 
-func (r *run) shimDir() string { return filepath.Join(r.dir, "bin") }
+func (r *preparedRun) shimDir() string { return filepath.Join(r.dir, "bin") }
 
-func (r *run) close() {
+func (r *preparedRun) close() {
 	if r.api != nil {
 		_ = r.api.close() // errors no longer matter
 	}
 	r.removeTaskFiles()
-	_ = r.temp.Remove() // a remaining directory in /tmp is harmless
+	_ = r.ownedTempDir.Remove() // a remaining directory in /tmp is harmless
 }
 
 // removeTaskFiles removes what the sessions of the run have left in the directory for temporary
 // files: the output of background tasks, and the sockets of real claudes that were killed. It also
 // removes the directories around both if they are empty. Errors do not matter.
-func (r *run) removeTaskFiles() {
+func (r *preparedRun) removeTaskFiles() {
 	temp := cmp.Or(r.System.Getenv("CLAUDE_CODE_TMPDIR"), r.System.Getenv("TMPDIR"), os.TempDir())
 	transcripts, _ := filepath.Glob(filepath.Join(r.Setup.Config, "projects", "*", "*.jsonl"))
 	for _, transcript := range transcripts {
@@ -161,7 +161,7 @@ func newCanaryKey() string {
 	return "claudeless-canary-" + hex.EncodeToString(b[:])
 }
 
-func (r *run) commandEnviron() []string {
+func (r *preparedRun) commandEnviron() []string {
 	bin := r.shimDir()
 	set := map[string]string{
 		"PATH":               bin + string(filepath.ListSeparator) + r.System.Getenv("PATH"),
@@ -173,7 +173,7 @@ func (r *run) commandEnviron() []string {
 		set["CLAUDELESS_ENVIRONMENT"] = "no-traffic" // a real claude is also run without this traffic
 	}
 	if r.api.proxy != "" {
-		for name, value := range map[string]string{"HTTPS_PROXY": r.api.proxy, "NO_PROXY": noProxyValue(r.System)} {
+		for name, value := range map[string]string{"HTTPS_PROXY": r.api.proxy, "NO_PROXY": noProxyWithLocalAddresses(r.System)} {
 			set[name], set[strings.ToLower(name)] = value, value
 		}
 	}
@@ -226,8 +226,8 @@ func claudePathVariableOfHost(hostOrVariable string) string {
 	return hostOrVariable
 }
 
-// noProxyValue returns the value of NO_PROXY, which exempts addresses of this machine.
-func noProxyValue(s *process.System) string {
+// noProxyWithLocalAddresses returns the value of NO_PROXY, which exempts addresses of this machine.
+func noProxyWithLocalAddresses(s *process.System) string {
 	value := cmp.Or(s.Getenv("NO_PROXY"), s.Getenv("no_proxy"))
 	local := "localhost,127.0.0.1,::1"
 	if value == "" {
@@ -259,11 +259,11 @@ func FindRealClaude(explicitPath string, getenv func(string) string, ownPath str
 	return "", errors.New("no real claude on PATH: install it, or set CLAUDE_BIN to its path")
 }
 
-func (r *run) serverRecordsDir() string { return filepath.Join(r.dir, "mcp") }
+func (r *preparedRun) serverRecordsDir() string { return filepath.Join(r.dir, "mcp") }
 
 // prepareScenarioServersForRealClaude prepares the run for a real claude. It writes the MCP servers of the scenario to a
 // configuration file. If an exit code is expected, this binary will stay the parent of claude to record the code.
-func (r *run) prepareScenarioServersForRealClaude() error {
+func (r *preparedRun) prepareScenarioServersForRealClaude() error {
 	if r.Setup.Scenario == "" {
 		return errors.New("--real requires a scenario: add -s FILE")
 	}
@@ -317,7 +317,7 @@ type startedCommand struct {
 	reaper       *guard.OrphanReaper // nil means none
 }
 
-func (r *run) startCommand(ctx context.Context, o proc.AttachOptions) (*startedCommand, error) {
+func (r *preparedRun) startCommand(ctx context.Context, o proc.AttachOptions) (*startedCommand, error) {
 	o.Command = proc.Command{Path: r.Command[0], Args: r.Command[1:], Env: r.commandEnviron()}
 	c := &startedCommand{hasOtherRuns: len(r.Faults) > 0}
 	if !c.hasOtherRuns {
@@ -339,7 +339,7 @@ func (r *run) startCommand(ctx context.Context, o proc.AttachOptions) (*startedC
 
 // startInSharedNetworkWatchingForRealClaude starts the command in the network of this program, and looks for a real claude among
 // the programs that the command starts. It watches system calls if that is permitted; otherwise it polls.
-func (r *run) startInSharedNetworkWatchingForRealClaude(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
+func (r *preparedRun) startInSharedNetworkWatchingForRealClaude(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
 	wanted := r.Guard == guard.LevelPathAndProxy && r.Setup.Real.Path == "" && !c.hasOtherRuns
 	if wanted && guard.CanWatchSyscalls() {
 		if err := r.startAsChildWithSyscallWatching(ctx, c, o); !errors.Is(err, errStrictGuardFailed) {
@@ -349,12 +349,12 @@ func (r *run) startInSharedNetworkWatchingForRealClaude(ctx context.Context, c *
 	var err error
 	c.Attached, err = proc.StartAttached(ctx, o)
 	if err == nil && wanted {
-		c.poller = guard.StartRealClaudePoller(&r.api.log, r.ownFiles())
+		c.poller = guard.StartRealClaudePoller(&r.api.log, r.claudelessFiles())
 	}
 	return err
 }
 
-func (r *run) startInNetwork(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
+func (r *preparedRun) startInNetwork(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
 	o.Network = true
 	err := r.startAsChildWithSyscallWatching(ctx, c, o)
 	if errors.Is(err, errStrictGuardFailed) {
@@ -365,7 +365,7 @@ func (r *run) startInNetwork(ctx context.Context, c *startedCommand, o proc.Atta
 
 // startAsChildWithSyscallWatching starts this binary as a child. The child sends a descriptor with
 // which its system calls can be watched, and then becomes the command.
-func (r *run) startAsChildWithSyscallWatching(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
+func (r *preparedRun) startAsChildWithSyscallWatching(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
 	path, err := o.LookPath()
 	if err != nil {
 		return err
@@ -386,7 +386,7 @@ func (r *run) startAsChildWithSyscallWatching(ctx context.Context, c *startedCom
 		return errors.Join(fmt.Errorf("%w: %w; --guard=strict needs user namespaces or root", errStrictGuardFailed, err), ours.Close())
 	}
 	c.network, err = guard.StartWatching(ours, guard.WatchOptions{
-		PID: c.PID(), Log: &r.api.log, OwnFiles: r.ownFiles(), ExpectsReal: r.Setup.Real.Path != "", OwnNetwork: o.Network, NoNetwork: guard.HasOnlyLoopbackInterfaces(),
+		PID: c.PID(), Log: &r.api.log, OwnFiles: r.claudelessFiles(), ExpectsReal: r.Setup.Real.Path != "", OwnNetwork: o.Network, NoNetwork: guard.HasOnlyLoopbackInterfaces(),
 	})
 	if err == nil {
 		if c.network.API != nil {
@@ -411,7 +411,7 @@ func (c *startedCommand) close() {
 	}
 }
 
-func (r *run) openTerminal() (*console.Console, proc.AttachOptions, error) {
+func (r *preparedRun) openTerminal() (*console.Console, proc.AttachOptions, error) {
 	cwd, err := r.System.Getwd()
 	if err != nil {
 		return nil, proc.AttachOptions{}, fmt.Errorf("%w: finding the working directory: %w", errStrictGuardFailed, err)
@@ -437,7 +437,7 @@ func stopConsoleAndSummarizeScreens(commandConsole *console.Console) (*verdict.T
 }
 
 // followTerminalSize passes the size of this program's terminal on to c until stop is called.
-func (r *run) followTerminalSize(c *console.Console) (stop func()) {
+func (r *preparedRun) followTerminalSize(c *console.Console) (stop func()) {
 	resizes := process.ResizeSignals()
 	if c == nil || !c.NeedsResizeWhenTerminalResizes() || resizes == nil {
 		return func() {}

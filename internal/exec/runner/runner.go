@@ -54,7 +54,7 @@ func Run(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error
 	if o.JudgeLater {
 		return &verdict.Report{Command: &result}, nil, r.writeFindingsForLaterVerdict(left)
 	}
-	report, in, judgeErr := r.judge(left)
+	report, in, judgeErr := r.readJournalAndJudge(left)
 	if report == nil {
 		return nil, nil, judgeErr
 	}
@@ -67,7 +67,7 @@ func Run(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error
 
 // runCommand runs the command until it ends. left lists the processes that the command left running. screens is the
 // content of the command's pseudo-terminal; nil means that it has none.
-func (r *run) runCommand(ctx context.Context) (exit proc.Exit, left []leftoverProcess, screens *verdict.Terminal, err error) {
+func (r *preparedRun) runCommand(ctx context.Context) (exit proc.Exit, left []leftoverProcess, screens *verdict.Terminal, err error) {
 	attach := proc.AttachOptions{Stdin: r.System.Stdin, Stdout: r.System.Stdout, Stderr: r.System.Stderr, Terminal: r.System.StdinIsTTY}
 	var terminal *console.Console
 	if r.Terminal != nil {
@@ -98,18 +98,18 @@ func (r *run) runCommand(ctx context.Context) (exit proc.Exit, left []leftoverPr
 	stop()
 	stopFollowing()
 	c.poller.ScanOnceMoreAndStop() // stop before leftover processes are killed
-	left = c.leftovers(r.Setup.RunID)
+	left = c.findLeftoverProcesses(r.Setup.RunID)
 	for _, p := range left {
 		p.sendSignalUnlessExited(syscall.SIGTERM)
 	}
 	c.StopGroup(leftoverGrace)
-	endProcesses(left, leftoverGrace)
+	waitAndKillProcesses(left, leftoverGrace)
 	c.close()
 	return exit, left, nil, nil // the deferred function sets screens
 }
 
 // relaySignals forwards signals to the command until stop is called. A repeated signal kills it two seconds later.
-func (r *run) relaySignals(a *proc.Attached) (stop func()) {
+func (r *preparedRun) relaySignals(a *proc.Attached) (stop func()) {
 	seen := map[os.Signal]int{}
 	return process.OnSignals(r.System.Lifetime, func(sig os.Signal) {
 		s, ok := sig.(syscall.Signal)
@@ -125,14 +125,14 @@ func (r *run) relaySignals(a *proc.Attached) (stop func()) {
 
 // writeFindingsForLaterVerdict writes to the journal what a later verdict needs: the findings of the guard and the leftover
 // processes.
-func (r *run) writeFindingsForLaterVerdict(leftovers []leftoverProcess) error {
+func (r *preparedRun) writeFindingsForLaterVerdict(leftovers []leftoverProcess) error {
 	report := verdict.Report{Findings: append(leftoverFindings(leftovers), r.api.guardFindings()...)}
 	fmt.Fprintf(r.System.Stderr, "claudeless: verdict: postponed; run claudeless verify %s\n", r.Capture)
 	return report.AppendToJournalFile(r.journal, r.System.Now, r.System.PID, r.System.Environ)
 }
 
-// judge reads the journal, checks the run against the scenario, appends the verdict, and returns the check's input.
-func (r *run) judge(leftovers []leftoverProcess) (*verdict.Report, *verdict.Input, error) {
+// readJournalAndJudge reads the journal, checks the run against the scenario, appends the verdict, and returns the check's input.
+func (r *preparedRun) readJournalAndJudge(leftovers []leftoverProcess) (*verdict.Report, *verdict.Input, error) {
 	in := verdict.Input{Environ: r.System.Environ, Lenient: r.Setup.Lenient, Rules: r.Rules, Findings: append(leftoverFindings(leftovers), r.api.guardFindings()...)}
 	for _, p := range leftovers {
 		in.Killed = append(in.Killed, p.pid)

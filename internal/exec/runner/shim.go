@@ -94,16 +94,16 @@ func (s ClaudeSetup) createShims(dir string, names []string) error {
 	for _, name := range append([]string{"claude"}, names...) {
 		file := filepath.Join(dir, name)
 		_ = os.Remove(file)
-		if err := writeProgram(file, script); err != nil {
+		if err := writeExecutableFile(file, script); err != nil {
 			return fmt.Errorf("creating the claude command for PATH: %w", err)
 		}
 	}
 	return nil
 }
 
-// writeProgram writes a program that is run immediately. The lock prevents this process from starting a child in the meantime: a
-// child would inherit the file, still open for writing, and running the program would fail with "text file busy".
-func writeProgram(file, text string) error {
+// writeExecutableFile writes a program that is run immediately. The lock prevents this process from starting a child in the
+// meantime: a child would inherit the file, still open for writing, and running the program would fail with "text file busy".
+func writeExecutableFile(file, text string) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	return os.WriteFile(file, []byte(text), 0o700)
@@ -257,7 +257,7 @@ func writePackageManagerShimsProtectingClaude(shimDir, pathVariable string) erro
 		for _, at := range filepath.SplitList(pathVariable) {
 			program := filepath.Join(at, name)
 			if info, err := os.Stat(program); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
-				errs = append(errs, writeProgram(filepath.Join(shimDir, name), fmt.Sprintf(packageManagerShimFormatIgnoringClaudeChanges, quoteForShell(program))))
+				errs = append(errs, writeExecutableFile(filepath.Join(shimDir, name), fmt.Sprintf(packageManagerShimFormatIgnoringClaudeChanges, quoteForShell(program))))
 				break
 			}
 		}

@@ -177,9 +177,9 @@ type htmlPageContent struct {
 	Failed   bool
 	Headline string
 	Command  *commandSummaryOnHTMLPage
-	Problems []problem // problems that made the run fail, the most important one first
-	Notes    []problem // warnings and notes
-	Met      []problem // expectations that were met
+	Problems []reportedProblem // problems that made the run fail, the most important one first
+	Notes    []reportedProblem // warnings and notes
+	Met      []reportedProblem // expectations that were met
 	Faults   []Fault
 	Guard    string
 	Runs     []*htmlPageRun
@@ -189,8 +189,8 @@ type commandSummaryOnHTMLPage struct {
 	Line, Outcome, Duration string
 }
 
-// problem is an entry of the page: a finding, an expectation (met or unmet) or an unmatched prompt.
-type problem struct {
+// reportedProblem is an entry of the page: a finding, an expectation (met or unmet) or an unmatched prompt.
+type reportedProblem struct {
 	ID                 string // id of the finding, or "expect" for an expectation
 	Level              string // "error", "warn", "info" or "met"
 	Text, Advice, File string
@@ -209,7 +209,7 @@ func buildDocument(in HTMLInput) htmlPageContent {
 	if c := in.Verdict.Command; c != nil {
 		d.Command = &commandSummaryOnHTMLPage{Line: commandLine(c.Argv), Outcome: exitText(&c.Code, c.Signal), Duration: formatMilliseconds(c.MS)}
 		if c.Code != 0 {
-			d.Problems = append(d.Problems, problem{ID: "exit", Level: "error", Text: "the command " + d.Command.Outcome, Link: documentationURL + "exit-codes.md"})
+			d.Problems = append(d.Problems, reportedProblem{ID: "exit", Level: "error", Text: "the command " + d.Command.Outcome, Link: documentationURL + "exit-codes.md"})
 		}
 	}
 	for i := range d.Problems { // in a long list, only the first problem shows its details
@@ -227,7 +227,7 @@ func buildDocument(in HTMLInput) htmlPageContent {
 
 func (d *htmlPageContent) addProblemsNotesAndMetExpectations(report Report, files *sourceFiles) {
 	for _, x := range report.Expectations {
-		p := problem{ID: "expect", Level: "met", Text: x.Text, File: x.File, Line: x.Line, Link: documentationURL + "scenarios.md#expectation"}
+		p := reportedProblem{ID: "expect", Level: "met", Text: x.Text, File: x.File, Line: x.Line, Link: documentationURL + "scenarios.md#expectation"}
 		if x.Met {
 			d.Met = append(d.Met, p)
 			continue
@@ -236,7 +236,7 @@ func (d *htmlPageContent) addProblemsNotesAndMetExpectations(report Report, file
 		d.Problems = append(d.Problems, p)
 	}
 	for _, f := range report.Findings {
-		p := problem{ID: f.ID, Level: f.Level, Text: f.Text, Advice: f.Advice, File: f.File, Line: f.Line, Source: files.linesAround(f.File, f.Line, 3, 3)}
+		p := reportedProblem{ID: f.ID, Level: f.Level, Text: f.Text, Advice: f.Advice, File: f.File, Line: f.Line, Source: files.linesAround(f.File, f.Line, 3, 3)}
 		p.Link = documentationURL + "findings.md#" + strings.ToLower(f.ID)
 		if f.Level == "error" {
 			d.Problems = addProblemOrAnchorToEqualOne(d.Problems, p, d.anchorOfLastFailedEventOrRun(f))
@@ -246,15 +246,15 @@ func (d *htmlPageContent) addProblemsNotesAndMetExpectations(report Report, file
 	}
 	for _, f := range report.Faults {
 		if !f.IsAcceptable() {
-			d.Problems = append(d.Problems, problem{ID: f.Name, Level: "error", Text: "under this fault the command " + f.Outcome, Advice: f.Bug + "\n" + f.Advice})
+			d.Problems = append(d.Problems, reportedProblem{ID: f.Name, Level: "error", Text: "under this fault the command " + f.Outcome, Advice: f.Bug + "\n" + f.Advice})
 		}
 	}
 }
 
 // addProblemOrAnchorToEqualOne adds a finding to a list. A finding of several processes is listed once, with a link target for
 // each process.
-func addProblemOrAnchorToEqualOne(problems []problem, p problem, anchor string) []problem {
-	i := slices.IndexFunc(problems, func(known problem) bool {
+func addProblemOrAnchorToEqualOne(problems []reportedProblem, p reportedProblem, anchor string) []reportedProblem {
+	i := slices.IndexFunc(problems, func(known reportedProblem) bool {
 		return known.ID == p.ID && known.Text == p.Text && known.File == p.File && known.Line == p.Line
 	})
 	if i < 0 {

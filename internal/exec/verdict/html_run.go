@@ -14,21 +14,21 @@ import (
 
 // htmlPageRun is one process of claude, or one conversation with the Messages API. Its JSON form is read by page.js.
 type htmlPageRun struct {
-	ID      string    `json:"id"`
-	Kind    string    `json:"kind"` // "claude" or "api"
-	PID     int       `json:"pid"`
-	Title   string    `json:"title"` // empty means that the page shows the command line instead
-	Outcome string    `json:"outcome"`
-	Failed  bool      `json:"failed"`
-	Facts   []runFact `json:"facts"`
-	StartMS float64   `json:"start"` // times are milliseconds since the first entry
-	EndMS   float64   `json:"end"`
-	Events  []*event  `json:"events"`
-	Stdout  string    `json:"stdout"`
-	Stderr  string    `json:"stderr"`
+	ID      string       `json:"id"`
+	Kind    string       `json:"kind"` // "claude" or "api"
+	PID     int          `json:"pid"`
+	Title   string       `json:"title"` // empty means that the page shows the command line instead
+	Outcome string       `json:"outcome"`
+	Failed  bool         `json:"failed"`
+	Facts   []runFact    `json:"facts"`
+	StartMS float64      `json:"start"` // times are milliseconds since the first entry
+	EndMS   float64      `json:"end"`
+	Events  []*pageEvent `json:"events"`
+	Stdout  string       `json:"stdout"`
+	Stderr  string       `json:"stderr"`
 
 	startedAt time.Time
-	calls     map[string]*event // tool calls by tool_use_id
+	calls     map[string]*pageEvent // tool calls by tool_use_id
 	files     *sourceFiles
 }
 
@@ -37,7 +37,7 @@ type runFact struct {
 	Text string `json:"text"`
 }
 
-type event struct {
+type pageEvent struct {
 	ID     string    `json:"id"`
 	AtMS   float64   `json:"at"`
 	MS     float64   `json:"ms"`
@@ -73,8 +73,8 @@ func buildRuns(entries []journal.Entry, files *sourceFiles) []*htmlPageRun {
 		r := known[key]
 		if r == nil {
 			r = &htmlPageRun{
-				ID: "run-" + strconv.Itoa(len(all)+1), Kind: kind, PID: e.PID, StartMS: after(e.When), Facts: []runFact{}, Events: []*event{},
-				startedAt: e.When, calls: map[string]*event{}, files: files,
+				ID: "run-" + strconv.Itoa(len(all)+1), Kind: kind, PID: e.PID, StartMS: after(e.When), Facts: []runFact{}, Events: []*pageEvent{},
+				startedAt: e.When, calls: map[string]*pageEvent{}, files: files,
 			}
 			known[key] = r
 			all = append(all, r)
@@ -101,7 +101,7 @@ func apiConversationKeyOfEntry(e journal.Entry) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " ")
 }
 
-func (r *htmlPageRun) appendEvent(e *event) *event {
+func (r *htmlPageRun) appendEvent(e *pageEvent) *pageEvent {
 	e.ID = r.ID + "-" + strconv.Itoa(len(r.Events)+1)
 	if e.Parts == nil {
 		e.Parts = []runFact{}
@@ -139,7 +139,7 @@ func (r *htmlPageRun) addStart(s *journal.Start) {
 	r.addFactUnlessEmptyOrKnown("fault", s.Fault)
 	r.addFactUnlessEmptyOrKnown("unknown CLAUDELESS_ variables", strings.Join(s.UnknownVariables, ", "))
 	r.addFactUnlessEmptyOrKnown("inherited from another session", strings.Join(s.InheritedVariables, ", "))
-	r.appendEvent(&event{Kind: "process", Title: "started", Status: "ok", AtMS: r.StartMS})
+	r.appendEvent(&pageEvent{Kind: "process", Title: "started", Status: "ok", AtMS: r.StartMS})
 }
 
 func (r *htmlPageRun) addFactsOfSessionSetup(sessionSetup *journal.Run) {
@@ -177,7 +177,7 @@ func (r *htmlPageRun) addOutput(o *journal.Output) {
 
 func (r *htmlPageRun) addExit(x *journal.Exit, at float64) {
 	r.Outcome, r.Failed = exitText(&x.Code, x.Signal), x.Code != 0
-	e := r.appendEvent(&event{Kind: "process", Title: r.Outcome, AtMS: at, Status: errorOrOKStatus(x.Code != 0)})
+	e := r.appendEvent(&pageEvent{Kind: "process", Title: r.Outcome, AtMS: at, Status: errorOrOKStatus(x.Code != 0)})
 	e.addPart("refused", x.Rejection)
 	e.addPart("duration", formatMilliseconds(x.MS))
 }
@@ -198,7 +198,7 @@ func (r *htmlPageRun) addEventsOfModelMessage(message *journal.Model, atMS float
 			continue
 		}
 		text := cmp.Or(b.Text, b.Thinking)
-		e := r.appendEvent(&event{Kind: "model", Title: cmp.Or(shortFirstLine(text), "(empty "+b.Type+")"), AtMS: atMS, Status: errorOrOKStatus(message.Error != "")})
+		e := r.appendEvent(&pageEvent{Kind: "model", Title: cmp.Or(shortFirstLine(text), "(empty "+b.Type+")"), AtMS: atMS, Status: errorOrOKStatus(message.Error != "")})
 		if b.Type == "thinking" {
 			e.Title = "thinking: " + e.Title
 		}
@@ -211,10 +211,10 @@ func (r *htmlPageRun) addEventsOfModelMessage(message *journal.Model, atMS float
 	}
 }
 
-func (r *htmlPageRun) ensureCallEvent(id, name string, at float64) *event {
+func (r *htmlPageRun) ensureCallEvent(id, name string, at float64) *pageEvent {
 	e := r.calls[id]
 	if e == nil || id == "" {
-		e = r.appendEvent(&event{Kind: "tool", Title: name, AtMS: at, Status: "open"})
+		e = r.appendEvent(&pageEvent{Kind: "tool", Title: name, AtMS: at, Status: "open"})
 		r.calls[id] = e
 	}
 	return e
@@ -274,7 +274,7 @@ func (r *htmlPageRun) addPromptMatchOrResult(entry journal.Entry, at float64) {
 		if p.Injected {
 			kind = "context"
 		}
-		e := r.appendEvent(&event{Kind: kind, Title: shortFirstLine(p.Prompt), AtMS: at})
+		e := r.appendEvent(&pageEvent{Kind: kind, Title: shortFirstLine(p.Prompt), AtMS: at})
 		e.addPart("prompt", p.Prompt)
 		e.addPart("blocks", formatJSONOrText(p.Blocks))
 	case entry.Match != nil:
@@ -283,22 +283,22 @@ func (r *htmlPageRun) addPromptMatchOrResult(entry journal.Entry, at float64) {
 		r.addResult(entry.Result, at)
 	case entry.Unplayed != nil:
 		u := entry.Unplayed
-		e := r.appendEvent(&event{Kind: "rule", Title: "not reached: " + u.Text, AtMS: at, Status: "error", File: u.File, Line: u.Line})
+		e := r.appendEvent(&pageEvent{Kind: "rule", Title: "not reached: " + u.Text, AtMS: at, Status: "error", File: u.File, Line: u.Line})
 		e.addPart("scenario", r.files.ruleSource(u.File, u.Line))
 	case entry.Retry != nil:
-		r.appendEvent(&event{Kind: "model", Title: fmt.Sprintf("attempt %d failed: %s", entry.Retry.Attempt, entry.Retry.Message), AtMS: at, Status: "error"})
+		r.appendEvent(&pageEvent{Kind: "model", Title: fmt.Sprintf("attempt %d failed: %s", entry.Retry.Attempt, entry.Retry.Message), AtMS: at, Status: "error"})
 	case entry.Warning != nil:
-		r.appendEvent(&event{Kind: "process", Title: "warning: " + shortFirstLine(entry.Warning.Text), AtMS: at}).addPart("text", entry.Warning.Text)
+		r.appendEvent(&pageEvent{Kind: "process", Title: "warning: " + shortFirstLine(entry.Warning.Text), AtMS: at}).addPart("text", entry.Warning.Text)
 	case entry.Context != nil:
-		r.appendEvent(&event{Kind: "context", Title: "context for the model", AtMS: at}).addPart("text", strings.Join(entry.Context.Texts, "\n\n"))
+		r.appendEvent(&pageEvent{Kind: "context", Title: "context for the model", AtMS: at}).addPart("text", strings.Join(entry.Context.Texts, "\n\n"))
 	case entry.Finding != nil:
-		r.appendEvent(&event{Kind: "process", Title: entry.Finding.ID + ": " + entry.Finding.Text, AtMS: at, Status: errorOrOKStatus(entry.Finding.Level == "error")})
+		r.appendEvent(&pageEvent{Kind: "process", Title: entry.Finding.ID + ": " + entry.Finding.Text, AtMS: at, Status: errorOrOKStatus(entry.Finding.Level == "error")})
 	case entry.Host != nil:
-		r.appendEvent(&event{Kind: "process", Title: strings.ReplaceAll(entry.Summary(), "_", " "), AtMS: at})
+		r.appendEvent(&pageEvent{Kind: "process", Title: strings.ReplaceAll(entry.Summary(), "_", " "), AtMS: at})
 	case entry.Attachment != nil:
 		r.addAttachmentOrHookResult(entry.Attachment, at)
 	default:
-		r.appendEvent(&event{Kind: "other", Title: entry.Type + ": " + entry.Summary(), AtMS: at})
+		r.appendEvent(&pageEvent{Kind: "other", Title: entry.Type + ": " + entry.Summary(), AtMS: at})
 	}
 }
 
@@ -310,9 +310,9 @@ func (r *htmlPageRun) addAttachmentOrHookResult(attachment *journal.Attachment, 
 	e := r.calls[text("toolUseID")]
 	switch {
 	case hook == "":
-		e = r.appendEvent(&event{Kind: "context", Title: title, AtMS: atMS})
+		e = r.appendEvent(&pageEvent{Kind: "context", Title: title, AtMS: atMS})
 	case e == nil:
-		e = r.appendEvent(&event{Kind: "hook", Title: hook, AtMS: atMS, Status: errorOrOKStatus(strings.HasSuffix(title, "error"))})
+		e = r.appendEvent(&pageEvent{Kind: "hook", Title: hook, AtMS: atMS, Status: errorOrOKStatus(strings.HasSuffix(title, "error"))})
 	}
 	raw, _ := json.Marshal(keys) // cannot fail, because keys was read from JSON
 	e.addPart(strings.TrimSpace(hook+" "+title), formatJSONOrText(raw))
@@ -320,12 +320,12 @@ func (r *htmlPageRun) addAttachmentOrHookResult(attachment *journal.Attachment, 
 
 func (r *htmlPageRun) addMatch(m *journal.Match, at float64) {
 	if m.Rule == "" {
-		e := r.appendEvent(&event{Kind: "rule", Title: "no rule matches", AtMS: at, Status: "error"})
+		e := r.appendEvent(&pageEvent{Kind: "rule", Title: "no rule matches", AtMS: at, Status: "error"})
 		e.addPart("prompt", m.Prompt)
 		e.addPart("nearest rules", strings.Join(m.Nearest, "\n"))
 		return
 	}
-	e := r.appendEvent(&event{Kind: "rule", Title: m.Rule, AtMS: at, Status: "ok", File: m.File, Line: m.Line})
+	e := r.appendEvent(&pageEvent{Kind: "rule", Title: m.Rule, AtMS: at, Status: "ok", File: m.File, Line: m.Line})
 	e.addPart("scenario", r.files.ruleSource(m.File, m.Line))
 }
 
@@ -334,7 +334,7 @@ func (r *htmlPageRun) addResult(x *journal.Result, at float64) {
 	if x.Result != nil {
 		text = cmp.Or(*x.Result, text)
 	}
-	e := r.appendEvent(&event{Kind: "result", Title: strings.TrimSuffix(x.Subtype+": "+shortFirstLine(text), ": "), AtMS: at, Status: errorOrOKStatus(x.IsError)})
+	e := r.appendEvent(&pageEvent{Kind: "result", Title: strings.TrimSuffix(x.Subtype+": "+shortFirstLine(text), ": "), AtMS: at, Status: errorOrOKStatus(x.IsError)})
 	e.addPart("result", text)
 	e.addPart("turns", strconv.Itoa(x.NumTurns))
 	e.addPart("cost", fmt.Sprintf("$%.6f", x.TotalCostUSD))
@@ -347,7 +347,7 @@ func (r *htmlPageRun) addAPIRequest(entry journal.Entry, at float64) {
 	r.Title = cmp.Or(r.Title, strings.TrimSpace("Messages API "+apiConversationKeyOfEntry(entry)))
 	switch q := entry.Request; {
 	case q != nil:
-		e := r.appendEvent(&event{Kind: "api", Title: cmp.Or(shortFirstLine(q.Prompt), strings.Join(q.Messages, " "), q.Path), AtMS: at, MS: q.MS, Status: errorOrOKStatus(q.Status >= 400 || q.Error != ""), File: q.File, Line: q.Line})
+		e := r.appendEvent(&pageEvent{Kind: "api", Title: cmp.Or(shortFirstLine(q.Prompt), strings.Join(q.Messages, " "), q.Path), AtMS: at, MS: q.MS, Status: errorOrOKStatus(q.Status >= 400 || q.Error != ""), File: q.File, Line: q.Line})
 		e.addPart("rule", cmp.Or(q.Rule, "none"))
 		e.addPart("scenario", r.files.ruleSource(q.File, q.Line))
 		e.addPart("prompt", q.Prompt)
@@ -361,10 +361,10 @@ func (r *htmlPageRun) addAPIRequest(entry journal.Entry, at float64) {
 		e.addPart("odd", strings.Join(q.Findings, "\n"))
 	case entry.SideRequest != nil:
 		s := entry.SideRequest
-		r.appendEvent(&event{Kind: "api", Title: s.Kind + " " + s.Path, AtMS: at, MS: s.MS, Status: errorOrOKStatus(s.Status >= 400)}).addPart("status", strconv.Itoa(s.Status))
+		r.appendEvent(&pageEvent{Kind: "api", Title: s.Kind + " " + s.Path, AtMS: at, MS: s.MS, Status: errorOrOKStatus(s.Status >= 400)}).addPart("status", strconv.Itoa(s.Status))
 	default:
 		x := entry.Exchange
-		e := r.appendEvent(&event{Kind: "api", Title: x.Path, AtMS: at, MS: x.MS, Status: errorOrOKStatus(x.Status >= 400)})
+		e := r.appendEvent(&pageEvent{Kind: "api", Title: x.Path, AtMS: at, MS: x.MS, Status: errorOrOKStatus(x.Status >= 400)})
 		e.addPart("request", formatJSONOrText(x.Request))
 		e.addPart("response", formatJSONOrText(x.Response))
 	}
@@ -380,7 +380,7 @@ func (r *htmlPageRun) completeFailureOutcomeAndOutput() {
 	r.Stdout, r.Stderr = strings.TrimRight(r.Stdout, "\n"), strings.TrimRight(r.Stderr, "\n")
 }
 
-func (e *event) addPart(name, text string) {
+func (e *pageEvent) addPart(name, text string) {
 	if strings.TrimSpace(text) != "" {
 		e.Parts = append(e.Parts, runFact{name, truncateTextForHTMLPage(text)})
 	}

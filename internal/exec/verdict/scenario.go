@@ -26,10 +26,10 @@ func (l *findingCollector) addFindingsOfScenarioDefects(processes []*journaledPr
 		}
 		told := slices.ContainsFunc(unused, func(u Finding) bool { return u.Advice == w.Message })
 		if !told && !l.isCoveredByFindingAtSameLine(f) {
-			l.list = append(l.list, f)
+			l.findings = append(l.findings, f)
 		}
 	}
-	l.list = append(l.list, unused...)
+	l.findings = append(l.findings, unused...)
 }
 
 func (l *findingCollector) errorLevelIfStrictElseWarn() string {
@@ -42,7 +42,7 @@ func (l *findingCollector) errorLevelIfStrictElseWarn() string {
 // isCoveredByFindingAtSameLine reports whether another finding at the same line has the same text,
 // or names the cause itself: S11 (failed template) or S12 (rejected input).
 func (l *findingCollector) isCoveredByFindingAtSameLine(finding Finding) bool {
-	return slices.ContainsFunc(l.list, func(g Finding) bool {
+	return slices.ContainsFunc(l.findings, func(g Finding) bool {
 		return g.File == finding.File && g.Line == finding.Line && (g.ID == "S12" || g.ID == "S11" || g.Text == finding.Text)
 	})
 }
@@ -52,7 +52,7 @@ func (l *findingCollector) isCoveredByFindingAtSameLine(finding Finding) bool {
 func (l *findingCollector) unusedRuleFindings(warnings diag.List) []Finding {
 	var all []Finding
 	for _, rule := range journal.Summarize(l.input.Entries).UnusedRules(l.input.Scenario) {
-		if slices.ContainsFunc(l.list, func(f Finding) bool { return f.ID == "S11" && l.input.Scenario.RuleAt(f.File, f.Line) == rule }) {
+		if slices.ContainsFunc(l.findings, func(f Finding) bool { return f.ID == "S11" && l.input.Scenario.RuleAt(f.File, f.Line) == rule }) {
 			continue
 		}
 		f := Finding{
@@ -121,7 +121,7 @@ func (l *findingCollector) addFindingIfToolRejectedInput(call failedScriptedTool
 		}
 	}
 	if !l.isCoveredByFindingAtSameLine(finding) {
-		l.list = append(l.list, finding)
+		l.findings = append(l.findings, finding)
 	}
 }
 
@@ -155,7 +155,7 @@ func findingsOfUnreachedScriptTurnsAndSteps(in Input) []Finding {
 		case e.Start != nil:
 			p.hasHost = p.hasHost || strings.Contains(strings.Join(e.Start.Argv, "="), "--input-format=stream-json")
 		case e.Unplayed != nil:
-			p.findings = append(p.findings, unplayedStep(e, e.Unplayed))
+			p.findings = append(p.findings, unplayedStepFinding(e, e.Unplayed))
 		case e.Match != nil && !e.Match.Injected:
 			p.updateRemainingTurnsAfterMatch(e, e.SessionID+"\x00"+homes[journalAndPIDOfEntry(e)], e.Match.Rule)
 		case e.Request != nil && e.Request.Session != "":
@@ -209,7 +209,7 @@ func (s *scriptProgressOfSession) unplayedTurnFindings() []Finding {
 	if s.lastRequestBeforeUnplayedStep.Request == nil {
 		return nil
 	}
-	f := unplayedStep(s.lastRequestBeforeUnplayedStep, s.lastRequestBeforeUnplayedStep.Request.NextStep)
+	f := unplayedStepFinding(s.lastRequestBeforeUnplayedStep, s.lastRequestBeforeUnplayedStep.Request.NextStep)
 	f.PID = 0 // the server wrote the line, so its process is not a claude
 	return []Finding{f}
 }
@@ -251,7 +251,7 @@ func (p *playbackTracker) findingsOfUnreachedTurnsAndSteps() []Finding {
 	return p.findings
 }
 
-func unplayedStep(e journal.Entry, u *journal.Unplayed) Finding {
+func unplayedStepFinding(e journal.Entry, u *journal.Unplayed) Finding {
 	return Finding{
 		ID: "S05", Level: levelError, Text: "a step of the script was not reached: " + u.Text, File: u.File, Line: u.Line,
 		Advice: "let the program continue until the step runs, or remove the step", Time: e.Time, PID: e.PID,
@@ -316,7 +316,7 @@ func (l *findingCollector) checkEarlyEnd(p *journaledProcess) {
 		Advice: fmt.Sprintf("wait until claude exits, or accept the signal with `[[expect]] exit = %d`", code),
 	})
 	f.File, f.Line = rule.File, rule.Line
-	l.list = append(l.list, f)
+	l.findings = append(l.findings, f)
 }
 
 // mayHaveSucceededWithoutRecordedResult reports whether a process may have ended well although the

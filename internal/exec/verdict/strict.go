@@ -15,7 +15,7 @@ import (
 // addSetUpFindingsOfProcessesAndAPI adds findings about set-ups in which a test could pass for the wrong reason.
 func (l *findingCollector) addSetUpFindingsOfProcessesAndAPI(processes []*journaledProcess) {
 	if !l.input.AllowNoRuns && !l.input.HasRuns() { // a command that never started claude and sent no request to its API has tested nothing
-		l.list = append(l.list, NoRunsFinding())
+		l.findings = append(l.findings, NoRunsFinding())
 	}
 	for _, p := range processes {
 		l.addFindingsOfProblemsBeforeFirstPrompt(p)
@@ -26,7 +26,7 @@ func (l *findingCollector) addSetUpFindingsOfProcessesAndAPI(processes []*journa
 	l.addFindingsOfAPIPromptsWithoutMatchingRule()
 	l.checkAPICalls()
 	l.addFindingsOfOnceRulesUsedAgain()
-	l.list = append(l.list, findingsOfUnreachedScriptTurnsAndSteps(l.input)...)
+	l.findings = append(l.findings, findingsOfUnreachedScriptTurnsAndSteps(l.input)...)
 	if l.input.Scenario != nil {
 		l.addFindingsOfUncheckableMCPNotifications()
 		l.addFindingsOfScenarioDefects(processes)
@@ -45,7 +45,7 @@ func (l *findingCollector) addFindingsOfUncheckableMCPNotifications() {
 		recorded = l.input.Scenario.MCP.FixtureServerNames()
 	}
 	for _, x := range l.input.Scenario.UnrecordedServers(recorded) {
-		l.list = append(l.list, Finding{
+		l.findings = append(l.findings, Finding{
 			ID: "S20", Level: levelError, File: x.File, Line: x.Line, Text: "with a real claude, the log and progress messages of the MCP server " + x.Name + " are not recorded",
 			Advice: "with exec --real, make the server a `fixture` of the scenario, or expect a call: mcp = { server = …, tool = … }",
 		})
@@ -86,7 +86,7 @@ func (l *findingCollector) addFindingsOfOnceRulesUsedAgain() {
 			continue
 		}
 		if used[use{e.Source, q.Rule}] {
-			l.list = append(l.list, Finding{
+			l.findings = append(l.findings, Finding{
 				ID: "S02", Level: levelError, Text: "a prompt matched a rule with `once` that had already answered: " + quoteFirst100Characters(q.Prompt), Advice: "add a rule for this prompt, or remove `once`",
 				File: q.File, Line: q.Line, Time: e.Time,
 			})
@@ -142,7 +142,7 @@ func (l *findingCollector) addFindingAndUnmatchedPrompt(prompt string, nearestRu
 		u.File = l.input.Scenario.File()
 	}
 	finding.ID, finding.Level, finding.Text, finding.Advice = "S02", levelError, "no rule matches the prompt "+quoteFirst100Characters(prompt), u.advice()
-	l.list, l.unmatched = append(l.list, u.findingWithNearestRulePosition(finding)), append(l.unmatched, u)
+	l.findings, l.unmatched = append(l.findings, u.findingWithNearestRulePosition(finding)), append(l.unmatched, u)
 }
 
 func (u UnmatchedPrompt) advice() string {
@@ -178,7 +178,7 @@ func (l *findingCollector) addFindingsOfScriptedCallsThatCannotRun(p *journaledP
 	var rule journal.Match // the rule that answered last
 	add := func(f Finding) {
 		f.File, f.Line = rule.File, rule.Line
-		l.list = append(l.list, p.withProcessID(f))
+		l.findings = append(l.findings, p.withProcessID(f))
 	}
 	for _, e := range p.entries {
 		if e.Match != nil {
@@ -191,9 +191,9 @@ func (l *findingCollector) addFindingsOfScriptedCallsThatCannotRun(p *journaledP
 		switch {
 		case t == nil:
 		case t.Unknown && !l.input.hasScenarioExpectationOfTool(t.Tool):
-			add(noSuchTool(t.Tool))
+			add(missingToolFinding(t.Tool))
 		case denied[t.ToolUseID] && !l.input.hasScenarioExpectationOfTool(t.Tool):
-			f := notAllowed(t.Tool)
+			f := disallowedToolFinding(t.Tool)
 			if wrong := misspelledToolInAllowedToolsFlag(p.Argv, t.Tool); wrong != "" {
 				f.Advice = "`" + wrong + "` in --allowedTools is not a tool name; did you mean `" + t.Tool + "`?"
 			}
@@ -206,12 +206,12 @@ func (l *findingCollector) addFindingsOfScriptedCallsThatCannotRun(p *journaledP
 
 // checkAPICalls adds S03 and S04 findings for the API: calls that its clients cannot have run.
 func (l *findingCollector) checkAPICalls() {
-	from := len(l.list)
+	from := len(l.findings)
 	add := func(e journal.Entry, word func(string) Finding, tool string) {
 		f := word(tool)
 		f.File, f.Line, f.Time = e.Request.File, e.Request.Line, e.Time
-		if !l.input.hasScenarioExpectationOfTool(tool) && !slices.ContainsFunc(l.list[from:], func(g Finding) bool { return g.ID == f.ID && g.Text == f.Text }) {
-			l.list = append(l.list, f)
+		if !l.input.hasScenarioExpectationOfTool(tool) && !slices.ContainsFunc(l.findings[from:], func(g Finding) bool { return g.ID == f.ID && g.Text == f.Text }) {
+			l.findings = append(l.findings, f)
 		}
 	}
 	for _, e := range l.input.Entries {
@@ -219,24 +219,24 @@ func (l *findingCollector) checkAPICalls() {
 			continue
 		}
 		for _, tool := range e.Request.NotOffered {
-			add(e, noSuchTool, tool)
+			add(e, missingToolFinding, tool)
 		}
 		for _, c := range e.Request.Calls {
 			switch {
 			case c.HasUnknownTool():
-				add(e, noSuchTool, c.Tool)
+				add(e, missingToolFinding, c.Tool)
 			case c.WasDenied():
-				add(e, notAllowed, c.Tool)
+				add(e, disallowedToolFinding, c.Tool)
 			case c.IsError && journal.SaysNoFixtureCaseMatched(c.Result):
 				f := noFixtureCaseForCallFinding(c.Tool, c.Result)
 				f.Time = e.Time
-				l.list = append(l.list, f)
+				l.findings = append(l.findings, f)
 			}
 		}
 	}
 }
 
-func noSuchTool(name string) Finding {
+func missingToolFinding(name string) Finding {
 	return Finding{
 		ID: "S03", Level: levelError, Text: "the script calls the tool " + name + ", which does not exist here",
 		Advice: "check the name of the tool and its server, or accept the call with `[[expect]] tool = …`",
@@ -274,7 +274,7 @@ func misspelledToolInAllowedToolsFlag(argv []string, toolName string) string {
 	return wrong
 }
 
-func notAllowed(tool string) Finding {
+func disallowedToolFinding(tool string) Finding {
 	return Finding{
 		ID: "S04", Level: levelError, Text: "the scripted call of " + tool + " was denied: the tool is not allowed",
 		Advice: "allow the tool with --allowedTools; to test the denial, deny the tool with a permission rule or expect the call with `[[expect]] tool = …`",

@@ -47,14 +47,14 @@ func judgeScenario(in Input) Report {
 			r.Runs = append(r.Runs, p.Run)
 		}
 	}
-	l := findingCollector{input: in, list: append([]Finding{}, in.Findings...), unmatched: []UnmatchedPrompt{}}
+	l := findingCollector{input: in, findings: append([]Finding{}, in.Findings...), unmatched: []UnmatchedPrompt{}}
 	l.addFindingsOfWrongClaudeUsage(runs, in.Killed)
-	l.list = append(l.list, findingsOfWrongAPIUsage(in.Entries)...)
-	l.list = append(l.list, l.findingsWrittenByProcesses()...)
+	l.findings = append(l.findings, findingsOfWrongAPIUsage(in.Entries)...)
+	l.findings = append(l.findings, l.findingsWrittenByProcesses()...)
 	if !in.Lenient {
 		l.addSetUpFindingsOfProcessesAndAPI(runs)
 	}
-	r.Findings, r.Unmatched = l.list, l.unmatched
+	r.Findings, r.Unmatched = l.findings, l.unmatched
 	if in.UnreadableLines > 0 {
 		r.Findings = append(r.Findings, Finding{
 			ID: "J01", Level: levelWarn, Text: diag.FormatCount(in.UnreadableLines, "line") + " of the journal could not be read",
@@ -176,12 +176,12 @@ func (p *journaledProcess) updateFromJournalEntry(entryIndex int, entry journal.
 
 type findingCollector struct {
 	input     Input
-	list      []Finding
+	findings  []Finding
 	unmatched []UnmatchedPrompt
 }
 
 func (l *findingCollector) addFinding(p *journaledProcess, id, level, text, advice string) {
-	l.list = append(l.list, p.withProcessID(Finding{ID: id, Level: level, Text: text, Advice: advice}))
+	l.findings = append(l.findings, p.withProcessID(Finding{ID: id, Level: level, Text: text, Advice: advice}))
 }
 
 func (p *journaledProcess) withProcessID(f Finding) Finding {

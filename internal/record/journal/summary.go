@@ -24,9 +24,9 @@ type LineOrigin struct {
 type Summary struct {
 	mu       sync.Mutex
 	run      scenarios.RunRecord
-	messages map[modelSource]lastModelMessage         // last message of each model
-	retries  map[processKey]int                       // failed attempts of the current request
-	requests map[conversation]lastConversationRequest // last request to the Messages API in each conversation
+	messages map[modelSource]lastModelMessage            // last message of each model
+	retries  map[processKey]int                          // failed attempts of the current request
+	requests map[apiConversation]lastConversationRequest // last request to the Messages API in each conversation
 	gates    []GateState
 }
 
@@ -50,8 +50,8 @@ type lastModelMessage struct {
 	requestIndex int // number of the request that the message answers, see RunRecord.AddRequest
 }
 
-// conversation identifies an API conversation: by session and agent if the client names them, otherwise by the prompt.
-type conversation struct{ session, agent, prompt string }
+// apiConversation identifies an API conversation: by session and agent if the client names them, otherwise by the prompt.
+type apiConversation struct{ session, agent, prompt string }
 
 type lastConversationRequest struct {
 	indexInRunRecord int // index of the request in the record of the run
@@ -101,7 +101,7 @@ func (s *Summary) Add(origin LineOrigin, b Body) {
 	case Telemetry:
 		s.run.Telemetry = append(s.run.Telemetry, slices.Repeat([]string{b.Name}, b.Count)...)
 	case Retry:
-		setInMap(&s.retries, by, b.Attempt)
+		setInLazyMap(&s.retries, by, b.Attempt)
 	case Model:
 		s.addModelMessage(modelSource{by, b.Agent}, b, origin.AfterMS)
 	case Request:
@@ -152,14 +152,14 @@ func (s *Summary) addModelMessage(source modelSource, message Model, msAfterStar
 	} else {
 		last.requestIndex = s.run.AddRequest(scenarios.ObservedModelRequest{Model: message.Model, Retries: retries, AfterMS: msAfterStart})
 	}
-	setInMap(&s.messages, source, last)
+	setInLazyMap(&s.messages, source, last)
 }
 
 // addRequest adds a request to the Messages API. A retry counts as the same request.
 func (s *Summary) addRequest(q Request, afterMS float64) {
-	by := conversation{session: q.Session, agent: q.Agent}
+	by := apiConversation{session: q.Session, agent: q.Agent}
 	if q.Session == "" {
-		by = conversation{prompt: q.Prompt}
+		by = apiConversation{prompt: q.Prompt}
 	}
 	before, again := s.requests[by]
 	// Without a session, a second request with the same prompt is a retry only if the first one failed.
@@ -170,7 +170,7 @@ func (s *Summary) addRequest(q Request, afterMS float64) {
 	} else {
 		this.indexInRunRecord = s.run.AddRequest(scenarios.ObservedModelRequest{Model: q.Model, AfterMS: afterMS})
 	}
-	setInMap(&s.requests, by, this)
+	setInLazyMap(&s.requests, by, this)
 	for _, c := range q.Calls {
 		s.run.AddCall(c.Tool, c.Input)
 		if server, tool, ok := c.serverTool(); ok {
@@ -194,7 +194,7 @@ func (s *Summary) updateGateState(gateEvent Gate) {
 	s.gates[i].Waiting = gateEvent.Event == "reached"
 }
 
-func setInMap[K comparable, V any](m *map[K]V, k K, v V) {
+func setInLazyMap[K comparable, V any](m *map[K]V, k K, v V) {
 	if *m == nil {
 		*m = map[K]V{}
 	}
