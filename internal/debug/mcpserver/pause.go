@@ -15,49 +15,9 @@ import (
 	"github.com/claudeless/claudeless/internal/debug/compat"
 )
 
-func pauseTools() []debuggerTool {
-	return []debuggerTool{
-		{name: "breakpoint_list_paused", doc: "List the calls that wait for a decision, the oldest first.", run: func(_ context.Context, f *hubAccess, _ checkedArguments) (any, error) {
-			return f.pausedCalls(), nil
-		}},
-		{name: "breakpoint_continue", doc: "Decide about a paused call: let it run, change its input or result, skip it, fail it, or run another tool.", run: resumePausedCall, params: resumeParams()},
-		{name: "breakpoint_list_functions", doc: "List the tools that can be called, with their schemas.", run: func(_ context.Context, f *hubAccess, _ checkedArguments) (any, error) {
-			return f.namesSignaturesAndMetadataOfTools(), nil
-		}},
-		{name: "breakpoint_get_call_records", doc: "List the newest finished calls.", run: listCalls, params: []toolParam{
-			{name: "function_name", kind: jsonTypeString, doc: "only calls of this tool"},
-			{name: "limit", kind: jsonTypeInteger, doc: "maximum number of calls, at least 1 (default 100)"},
-		}},
-		{name: "breakpoint_repl_eval", doc: "Evaluate an expression at a paused call. Names: tool, phase, input, result, error, session, call, vars; \"name := expression\" sets vars.name.", run: evaluate, params: []toolParam{
-			{name: "pause_id", kind: jsonTypeString, required: true, doc: "the paused call"},
-			{name: "expression", kind: jsonTypeString, required: true, doc: "expression to evaluate; for an older client, in that client's own language"},
-			{name: "session_id", kind: jsonTypeString, typeErrorCode: debug.CodeInvalidSession, doc: "session of an earlier evaluation at this pause (default: a new session)"},
-			{name: "timeout_s", kind: jsonTypeNumber, doc: "seconds to wait for the value (default 35)"},
-		}},
-		{
-			name: "breakpoint_inspect_object", doc: "Describe a stored value by its content id.", run: inspectStoredValueByContentID,
-			params: []toolParam{{name: "cid", kind: jsonTypeString, required: true, doc: "128 hexadecimal digits, as in call records"}},
-		},
-	}
-}
-
-func resumeParams() []toolParam {
-	return []toolParam{
-		{name: "pause_id", kind: jsonTypeString, required: true, doc: "the paused call"},
-		{name: "action", kind: jsonTypeString, enum: []string{"continue", "modify", "skip", "raise", "replace"}, doc: "defaults to continue, or to modify if new values are given"},
-		{name: "modified_args", kind: jsonTypeArray, doc: "new positional arguments; for a tool, a single element: the whole input"},
-		{name: "modified_kwargs", kind: jsonTypeObject, doc: "the whole new input"},
-		{name: "modified_result", doc: "after the call: the new result"},
-		{name: "modified_input_expr", kind: jsonTypeString, doc: "expression whose value is the new input"},
-		{name: "modified_result_expr", kind: jsonTypeString, doc: "expression whose value is the new result"},
-		{name: "fake_result", doc: "result of the skipped call: a string becomes its text, any other value is sent as JSON"},
-		{name: "exception_type", kind: jsonTypeString, doc: "type of the error the call fails with; only older clients receive it"},
-		{name: "exception_message", kind: jsonTypeString, doc: "the text of the failure"},
-		{name: "replacement_function", kind: jsonTypeString, doc: "a tool to run instead; overrides action"},
-	}
-}
-
 func (f *hubAccess) pausedCalls() any { return fields{"paused": f.hub.Paused()} }
+
+func (f *hubAccess) defaultBehavior() any { return fields{"behavior": f.hub.BreakpointSet.Default()} }
 
 func resumePausedCall(ctx context.Context, f *hubAccess, a checkedArguments) (any, error) {
 	id := a.text("pause_id")
@@ -289,50 +249,6 @@ func (f *hubAccess) readResource(params json.RawMessage) (any, error) {
 	return fields{"contents": [1]any{fields{"uri": in.URI, "mimeType": all[i].MIMEType, "text": string(text)}}}, nil
 }
 
-func breakpointTools() []debuggerTool {
-	name := toolParam{name: "function_name", kind: jsonTypeString, required: true, doc: "tool name (mcp__server__tool, server/tool, Bash) or a glob (mcp__server__*)"}
-	before := []string{"stop", "go", "yield"}
-	after := []string{"stop", "go", "exception", "stop_exception", "yield"}
-	return []debuggerTool{
-		{name: "breakpoint_list_breakpoints", doc: "List all breakpoints with their behaviors, replacements and conditions.", run: func(_ context.Context, f *hubAccess, _ checkedArguments) (any, error) {
-			return f.breakpoints(), nil
-		}},
-		{name: "breakpoint_add", doc: "Set a breakpoint on a tool. An existing breakpoint keeps the settings that are not given.", run: addBreakpoint, params: []toolParam{
-			name,
-			{name: "behavior", kind: jsonTypeString, enum: before, doc: "before the call; yield (the default) follows the default behavior"},
-			{name: "after_behavior", kind: jsonTypeString, enum: after, doc: "after the call; yield is the default"},
-			{name: "when", kind: jsonTypeString, doc: "condition over tool, phase, input, result, error, session, call"},
-		}},
-		{name: "breakpoint_remove", doc: "Remove a breakpoint and all its settings.", params: []toolParam{name}, run: func(_ context.Context, f *hubAccess, a checkedArguments) (any, error) {
-			f.hub.BreakpointSet.RemoveBreakpoint(a.text("function_name"))
-			return fields{"status": "ok", "function_name": a.text("function_name")}, nil
-		}},
-		{
-			name: "breakpoint_set_behavior", doc: "Set whether a breakpoint stops calls before they run.",
-			params: []toolParam{name, {name: "behavior", kind: jsonTypeString, required: true, enum: before, doc: "yield follows the default behavior"}},
-			run: func(_ context.Context, f *hubAccess, a checkedArguments) (any, error) {
-				b, err := f.hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointSettings{Name: a.text("function_name"), Before: a.optionalText("behavior")})
-				return fields{"status": "ok", "function_name": b.Name, "behavior": b.Before}, err
-			},
-		},
-		{
-			name: "breakpoint_set_after_behavior", doc: "Set whether a breakpoint stops calls after they have run.", run: setBreakpointBehaviorAfterCall,
-			params: []toolParam{name, {name: "behavior", kind: jsonTypeString, required: true, enum: after, doc: "exception: only calls that failed; yield follows the default behavior"}},
-		},
-		{
-			name: "breakpoint_set_replacement", doc: "Set the tool that runs instead of the calls that match a breakpoint but are not paused.", run: setReplacementTool,
-			params: []toolParam{name, {name: "replacement_function", kind: jsonTypeString, required: true, doc: "a tool with the same schema; an empty text removes the replacement"}},
-		},
-		{name: "breakpoint_get_default_behavior", doc: "Get the default behavior, which applies to breakpoints with the behavior yield.", run: func(_ context.Context, f *hubAccess, _ checkedArguments) (any, error) {
-			return fields{"behavior": f.hub.BreakpointSet.Default()}, nil
-		}},
-		{
-			name: "breakpoint_set_default_behavior", doc: "Set the default behavior, which applies to breakpoints with the behavior yield.", run: setDefaultBehavior,
-			params: []toolParam{{name: "behavior", kind: jsonTypeString, required: true, enum: []string{"stop", "go", "exception", "stop_exception"}, doc: "the new default"}},
-		},
-	}
-}
-
 func (f *hubAccess) breakpoints() any {
 	return struct {
 		Names        []string                      `json:"breakpoints"`
@@ -350,6 +266,16 @@ func addBreakpoint(_ context.Context, f *hubAccess, a checkedArguments) (any, er
 		Name: name, Before: a.optionalText("behavior"), After: a.optionalText("after_behavior"), When: a.optionalText("when"),
 	})
 	return fields{"status": "ok", "function_name": name}, err
+}
+
+func removeBreakpoint(_ context.Context, f *hubAccess, a checkedArguments) (any, error) {
+	f.hub.BreakpointSet.RemoveBreakpoint(a.text("function_name"))
+	return fields{"status": "ok", "function_name": a.text("function_name")}, nil
+}
+
+func setBreakpointBehaviorBeforeCall(_ context.Context, f *hubAccess, a checkedArguments) (any, error) {
+	b, err := f.hub.BreakpointSet.ChangeBreakpoint(debug.BreakpointSettings{Name: a.text("function_name"), Before: a.optionalText("behavior")})
+	return fields{"status": "ok", "function_name": b.Name, "behavior": b.Before}, err
 }
 
 func setBreakpointBehaviorAfterCall(_ context.Context, f *hubAccess, a checkedArguments) (any, error) {

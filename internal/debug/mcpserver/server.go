@@ -5,9 +5,8 @@
 //
 // # Mounting
 //
-// Make one [Server] with [New] for one hub and run [Server.ForwardEvents] for the lifetime of the program: it forwards
-// the hub's events to all clients. [Server.ServeStdio] serves one client over a pair of streams and returns when the
-// input ends. [Server.Handler] serves these paths only:
+// Make one [Server] with [New] for one hub and run [Server.ForwardEvents] for the lifetime of the program. [Server.ServeStdio]
+// serves one client over a pair of streams and returns when the input ends. [Server.Handler] serves these paths only:
 //
 //	/mcp           streamable HTTP
 //	/mcp/sse       the stream of the older HTTP transport
@@ -30,6 +29,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	_ "embed" // for tools.json
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -78,7 +78,9 @@ func New(o Options) (*Server, error) {
 	}
 	o.Version = cmp.Or(o.Version, "0")
 	s := &Server{options: o, access: &hubAccess{o.Hub, o.External}, conns: map[string]*clientConnection{}}
-	s.tools = slices.Concat(breakpointTools(), pauseTools(), externalTools())
+	if err := json.Unmarshal([]byte(toolsJSON), &s.tools); err != nil {
+		return nil, fmt.Errorf("mcpserver: reading tools.json: %w", err)
+	}
 	s.http = wire.NewHTTP(wire.HTTPOptions{
 		Server: s, NewID: o.NewID, Versions: protocolVersions(), IdleTimeout: sessionIdleTime, MaxSessions: maxSessions, MaxRetained: maxQueuedBytes,
 	})
@@ -234,7 +236,7 @@ func (c *clientConnection) callTool(ctx context.Context, params json.RawMessage)
 	if err := json.Unmarshal(params, &in); err != nil {
 		return nil, invalidParams("tools/call: " + err.Error())
 	}
-	i := slices.IndexFunc(s.tools, func(t debuggerTool) bool { return t.name == in.Name })
+	i := slices.IndexFunc(s.tools, func(t debuggerTool) bool { return t.Name == in.Name })
 	if i < 0 {
 		return c.toolResult(nil, debug.NewError("unknown_tool", fmt.Sprintf("unknown tool %q", in.Name), "tool", in.Name))
 	}
@@ -242,7 +244,7 @@ func (c *clientConnection) callTool(ctx context.Context, params json.RawMessage)
 	if err != nil {
 		return c.toolResult(nil, err)
 	}
-	out, err := s.tools[i].run(ctx, s.access, args)
+	out, err := handlerOf(in.Name)(ctx, s.access, args)
 	if later, ok := out.(wire.DeferredAnswer); ok && err == nil {
 		return wire.DeferredAnswer(func(ctx context.Context) (any, error) { return c.toolResult(later(ctx)) }), nil
 	}
@@ -295,28 +297,40 @@ func (b *sseEndpointPathRewriter) Write(sseBytes []byte) (int, error) {
 // Unwrap lets http.ResponseController flush the stream.
 func (b *sseEndpointPathRewriter) Unwrap() http.ResponseWriter { return b.ResponseWriter }
 
-func externalTools() []debuggerTool {
-	server := toolParam{name: "server", kind: jsonTypeString, doc: "only this server"}
-	return []debuggerTool{
-		{name: "external_list_servers", doc: "List the external MCP servers with their status.", run: handlerRequiringServers(listServers)},
-		{name: "external_list_tools", doc: "List the tools of the external servers, named server/tool.", run: handlerRequiringServers(listTools), params: []toolParam{server}},
-		{name: "external_call_tool", doc: "Call a tool of an external server. The call is recorded; breakpoints do not stop it.", run: handlerRequiringServers(callExternalTool), params: []toolParam{
-			{name: "tool", kind: jsonTypeString, required: true, doc: "server/tool"},
-			{name: "arguments", kind: jsonTypeObject, doc: "the tool's arguments; default {}"},
-		}},
-		{name: "external_list_resources", doc: "List the resources of the external servers.", run: handlerRequiringServers(listResources), params: []toolParam{server}},
-		{name: "external_read_resource", doc: "Read a resource of an external server.", run: handlerRequiringServers(func(ctx context.Context, m *debug.ServerManager, a checkedArguments) (any, error) {
-			return m.ReadResource(ctx, a.text("server"), a.text("uri"))
-		}), params: []toolParam{
-			{name: "server", kind: jsonTypeString, required: true, doc: "the server"},
-			{name: "uri", kind: jsonTypeString, required: true, doc: "of the resource"},
-		}},
+//go:embed tools.json
+var toolsJSON string
+
+// handlerOf returns the handler of a tool. The answers of the tools without arguments are values of the hub.
+func handlerOf(toolName string) handler {
+	value := func(of func(*hubAccess) any) handler {
+		return func(_ context.Context, f *hubAccess, _ checkedArguments) (any, error) { return of(f), nil }
 	}
+	return map[string]handler{
+		"breakpoint_list_breakpoints":     value((*hubAccess).breakpoints),
+		"breakpoint_add":                  addBreakpoint,
+		"breakpoint_remove":               removeBreakpoint,
+		"breakpoint_set_behavior":         setBreakpointBehaviorBeforeCall,
+		"breakpoint_set_after_behavior":   setBreakpointBehaviorAfterCall,
+		"breakpoint_set_replacement":      setReplacementTool,
+		"breakpoint_get_default_behavior": value((*hubAccess).defaultBehavior),
+		"breakpoint_set_default_behavior": setDefaultBehavior,
+		"breakpoint_list_paused":          value((*hubAccess).pausedCalls),
+		"breakpoint_continue":             resumePausedCall,
+		"breakpoint_list_functions":       value((*hubAccess).namesSignaturesAndMetadataOfTools),
+		"breakpoint_get_call_records":     listCalls,
+		"breakpoint_repl_eval":            evaluate,
+		"breakpoint_inspect_object":       inspectStoredValueByContentID,
+		"external_list_servers":           handlerRequiringServers(listServers),
+		"external_list_tools":             handlerRequiringServers(listTools),
+		"external_call_tool":              handlerRequiringServers(callExternalTool),
+		"external_list_resources":         handlerRequiringServers(listResources),
+		"external_read_resource":          handlerRequiringServers(readExternalResource),
+	}[toolName]
 }
 
 // handlerRequiringServers converts run to the handler of a tool. The handler fails if external servers are not enabled; otherwise
 // it returns a deferred answer, which run computes.
-func handlerRequiringServers(run func(ctx context.Context, m *debug.ServerManager, a checkedArguments) (any, error)) func(context.Context, *hubAccess, checkedArguments) (any, error) {
+func handlerRequiringServers(run func(ctx context.Context, m *debug.ServerManager, a checkedArguments) (any, error)) handler {
 	return func(_ context.Context, f *hubAccess, a checkedArguments) (any, error) {
 		if f.external == nil {
 			return nil, debug.NewError("mcp_clients_unavailable", "start the debugger with --mcp-clients to use external servers")
@@ -364,4 +378,8 @@ func callExternalTool(ctx context.Context, m *debug.ServerManager, a checkedArgu
 func listResources(_ context.Context, m *debug.ServerManager, a checkedArguments) (any, error) {
 	resources, err := m.Resources(a.text("server"))
 	return fields{"resources": resources}, err
+}
+
+func readExternalResource(ctx context.Context, m *debug.ServerManager, a checkedArguments) (any, error) {
+	return m.ReadResource(ctx, a.text("server"), a.text("uri"))
 }

@@ -17,54 +17,47 @@ type hubAccess struct {
 	external *debug.ServerManager // nil means not available
 }
 
+// debuggerTool is an entry of tools.json.
 type debuggerTool struct {
-	name, doc string
-	params    []toolParam
-	// run handles a call with checked arguments. It must not block; blocking work is returned as a wire.DeferredAnswer.
-	run func(ctx context.Context, f *hubAccess, a checkedArguments) (any, error)
+	Name, Description string
+	Params            []toolParam
 }
 
-// paramJSONType is a JSON type; the zero value means any type.
-type paramJSONType string
+// handler handles a call with checked arguments. It must not block; blocking work is returned as a wire.DeferredAnswer.
+type handler func(ctx context.Context, f *hubAccess, a checkedArguments) (any, error)
 
-const (
-	jsonTypeString  paramJSONType = "string"
-	jsonTypeObject  paramJSONType = "object"
-	jsonTypeArray   paramJSONType = "array"
-	jsonTypeNumber  paramJSONType = "number"
-	jsonTypeInteger paramJSONType = "integer"
-)
-
+// toolParam is a parameter of a tool.
 type toolParam struct {
-	name          string
-	kind          paramJSONType
-	doc           string
-	required      bool
-	enum          []string // documented but not checked: the hub accepts more spellings
-	typeErrorCode string   // error code for a value of another type; empty means invalid_arguments
+	Name        string   `json:"name"`
+	Type        string   `json:"type"` // a JSON type; empty means any
+	Description string   `json:"description"`
+	Required    bool     `json:"required"`
+	Enum        []string `json:"enum"` // documented but not checked: the hub accepts more spellings
+	// TypeErrorCode is the error code for a value of another type; empty means invalid_arguments.
+	TypeErrorCode string `json:"typeErrorCode"`
 }
 
 // MarshalJSON writes the tool as tools/list shows it.
 func (t debuggerTool) MarshalJSON() ([]byte, error) {
 	properties, required := map[string]any{}, []string{}
-	for _, p := range t.params {
-		schema := map[string]any{"description": p.doc}
-		if p.kind != "" {
-			schema["type"] = p.kind
+	for _, p := range t.Params {
+		schema := map[string]any{"description": p.Description}
+		if p.Type != "" {
+			schema["type"] = p.Type
 		}
-		if p.enum != nil {
-			schema["enum"] = p.enum
+		if p.Enum != nil {
+			schema["enum"] = p.Enum
 		}
-		properties[p.name] = schema
-		if p.required {
-			required = append(required, p.name)
+		properties[p.Name] = schema
+		if p.Required {
+			required = append(required, p.Name)
 		}
 	}
 	schema := map[string]any{"type": "object", "properties": properties}
 	if len(required) > 0 {
 		schema["required"] = required
 	}
-	return json.Marshal(map[string]any{"name": t.name, "description": t.doc, "inputSchema": schema})
+	return json.Marshal(map[string]any{"name": t.Name, "description": t.Description, "inputSchema": schema})
 }
 
 // checkedArguments are the checked arguments of one call. All required ones are present. An argument has the right type, and
@@ -98,36 +91,36 @@ func (t debuggerTool) parseArguments(raw json.RawMessage) (checkedArguments, err
 		return nil, &debug.Error{Code: debug.CodeInvalidArguments, Message: "arguments must be an object"}
 	}
 	a := checkedArguments{}
-	for _, p := range t.params {
-		v, ok := given[p.name]
-		if ok && p.kind != "" && bytes.Equal(v, []byte("null")) {
+	for _, p := range t.Params {
+		v, ok := given[p.Name]
+		if ok && p.Type != "" && bytes.Equal(v, []byte("null")) {
 			ok = false
 		}
 		switch {
-		case !ok && p.required:
-			return nil, debug.MissingParameter(p.name)
+		case !ok && p.Required:
+			return nil, debug.MissingParameter(p.Name)
 		case !ok:
 			continue
 		case !p.hasType(v):
-			return nil, debug.NewError(cmp.Or(p.typeErrorCode, debug.CodeInvalidArguments), fmt.Sprintf("%s must be of type %s", p.name, p.kind), "parameter", p.name)
+			return nil, debug.NewError(cmp.Or(p.TypeErrorCode, debug.CodeInvalidArguments), fmt.Sprintf("%s must be of type %s", p.Name, p.Type), "parameter", p.Name)
 		}
-		a[p.name] = v
+		a[p.Name] = v
 	}
 	return a, nil
 }
 
 func (p toolParam) hasType(v json.RawMessage) bool {
 	var f float64
-	switch p.kind {
-	case jsonTypeString:
+	switch p.Type {
+	case "string":
 		return v[0] == '"'
-	case jsonTypeObject:
+	case "object":
 		return v[0] == '{'
-	case jsonTypeArray:
+	case "array":
 		return v[0] == '['
-	case jsonTypeNumber:
+	case "number":
 		return json.Unmarshal(v, &f) == nil
-	case jsonTypeInteger:
+	case "integer":
 		return json.Unmarshal(v, &f) == nil && f == math.Trunc(f) && math.Abs(f) <= 1<<53
 	default:
 		return true
