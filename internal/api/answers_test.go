@@ -417,7 +417,7 @@ func TestAddedPromptIsRecorded(t *testing.T) {
 	if n := strings.Count(capture.String(), `"added":["quick"]`); n != 1 || strings.Count(capture.String(), `"added":`) != 1 {
 		t.Errorf("%d prompts were added in\n%s", n, capture.String())
 	}
-	if unmet := s.UnmetExpectations(""); len(unmet) != 0 {
+	if unmet := unmetExpectations(t, s); len(unmet) != 0 {
 		t.Errorf("an expected prompt was not counted: %q", unmet)
 	}
 }
@@ -453,8 +453,18 @@ func TestStateAgreesWithJournal(t *testing.T) {
 			judged = append(judged, j.Text)
 		}
 	}
-	unmet := s.UnmetExpectations("")
+	unmet := unmetExpectations(t, s)
 	if len(judged) != 1 || len(unmet) != 1 || !strings.Contains(unmet[0], judged[0]) || !strings.Contains(unmet[0], "never sent") {
 		t.Errorf("the server says %q, the journal %q", unmet, judged)
 	}
+}
+
+// unmetExpectations returns the unmet expectations of the namespace without a name.
+func unmetExpectations(t *testing.T, s *api.Server) []string {
+	t.Helper()
+	var state struct{ Unmet []string }
+	if w := send(t, s, request{method: http.MethodGet, path: "/_claudeless/state"}); json.Unmarshal(w.Body.Bytes(), &state) != nil {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	return state.Unmet
 }

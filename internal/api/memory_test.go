@@ -353,7 +353,7 @@ times = 1
 	if got := ask(`{"model":"m","max_tokens":99,"tools":[{"name":"Bash"}],"messages":[{"role":"user","content":"hello"}]}`); got != "200 turn 1" {
 		t.Errorf("the conversation afterwards: %s", got)
 	}
-	if unmet := server.UnmetExpectations(""); len(unmet) != 0 {
+	if unmet := unmetExpectations(t, server); len(unmet) != 0 {
 		t.Error(unmet)
 	}
 }

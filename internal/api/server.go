@@ -26,11 +26,6 @@ func (s *Server) Err() (journalWriteError error) {
 	return s.journal.Err()
 }
 
-// UnmetExpectations lists the expectations that the conversations of a namespace have not met, one per line.
-func (s *Server) UnmetExpectations(namespace string) []string {
-	return s.newNamespaceStateResponse(s.namespaceFor(namespace)).Unmet
-}
-
 // ServeHTTP handles a request below any base path. /t/NAME and the header X-Claudeless-Test select a namespace.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, path := r.Header.Get("X-Claudeless-Test"), r.URL.Path

@@ -142,13 +142,11 @@ func (rd *RequestReader) parseRequestMember(r *Request, key string, value []byte
 }
 
 func isKnownRequestKeyWithoutEffect(key string) bool {
-	switch key {
-	case "temperature", "top_p", "top_k", "container", "context_management", "mcp_servers", "service_tier", "inference_geo", "speed",
+	return slices.Contains([]string{
+		"temperature", "top_p", "top_k", "container", "context_management", "mcp_servers", "service_tier", "inference_geo", "speed",
 		"diagnostics", "fallbacks", "fallback_credit_token", "betas", "anthropic_version", "anthropic_beta", "user_profile_id", "compaction",
-		"billing_policy", "user_profile", "output", "safeguards":
-		return true
-	}
-	return false
+		"billing_policy", "user_profile", "output", "safeguards",
+	}, key)
 }
 
 // decodeRequestField decodes the value of one key. A null leaves the field as it is.

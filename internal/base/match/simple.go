@@ -76,13 +76,7 @@ func (s *simpleRegexParser) readElement() bool {
 	return true
 }
 
-func isMeta(c byte) bool {
-	switch c {
-	case '\\', '.', '+', '*', '?', '(', ')', '|', '[', ']', '{', '}', '^', '$':
-		return true
-	}
-	return false
-}
+func isMeta(c byte) bool { return strings.IndexByte(`\.+*?()|[]{}^$`, c) >= 0 }
 
 func (s *simpleRegexParser) endLiteralRunAndKeepLongest(runEnd int) {
 	if s.runStart >= 0 && runEnd-s.runStart > len(s.found.literal) {

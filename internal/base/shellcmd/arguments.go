@@ -31,8 +31,7 @@ func (c Command) PassesUnclearScriptToShell(unclearVariables []string) bool {
 	})
 }
 
-// replacePositionalParameters replaces $1, $@ and similar expansions in a script by arguments. The
-// first element is the value of $0.
+// replacePositionalParameters replaces $1, $@ and similar expansions in a script by arguments, which start with $0.
 func replacePositionalParameters(script string, argumentsFromDollarZero []Word) string {
 	if len(argumentsFromDollarZero) < 2 {
 		script = strings.ReplaceAll(script, `"$@"`, "")

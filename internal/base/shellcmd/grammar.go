@@ -37,8 +37,7 @@ func (g readOnlyOptionGrammar) allows(args []string) bool {
 	return true
 }
 
-// parseOptionsAndReturnOperands returns the arguments that are not options; areOptionsAllowed is false if an option or its
-// value is not allowed.
+// parseOptionsAndReturnOperands returns the arguments that are not options; areOptionsAllowed is false if one is not allowed.
 func (g readOnlyOptionGrammar) parseOptionsAndReturnOperands(args []string) (operands []string, areOptionsAllowed bool) {
 	for i := 0; i < len(args); i++ {
 		switch a := args[i]; {
@@ -115,8 +114,7 @@ type wrapper struct {
 var programsJSON string
 
 // programTable lists the wrappers, which only run another program, and the options with which commands and subcommands of git
-// change nothing (observed with 2.1.329, which allows a few more). git ls-remote has no operand, because a repository such as
-// ext::… runs a command line.
+// change nothing (observed with 2.1.329, which allows a few more). git ls-remote has no operand: ext::… runs a command line.
 type programTable struct {
 	Wrappers      map[string]wrapper
 	ReadOnly, Git map[string]readOnlyOptionGrammar

@@ -310,18 +310,16 @@ func (c *parseResultChecker) isHeredocDelimiterLine(startOffset, endOffset int) 
 // misplacedReservedWordPattern matches a word that is parsed as a command's name but continues or ends another command.
 var misplacedReservedWordPattern = LazyPattern(`^(\}.*|then|elif|else|fi|do|done|esac|if|while|until|for|case|function|select)$`)
 
-// maxSyntaxRepairsPerScript limits the repairs in one script, and maxRepairableScriptBytes limits
-// the length of a script that is repaired.
+// maxSyntaxRepairsPerScript limits the repairs in one script, and maxRepairableScriptBytes its length.
 const (
 	maxSyntaxRepairsPerScript = 8
 	maxRepairableScriptBytes  = 16 << 10
 )
 
-// repairSyntaxAndParse parses a script with syntax errors as the parser of the real CLI does, which continues after an
-// error. It closes an open quote, loop or condition at the end of the text, by adding text after the end of the source.
-// A pipe may have no second command, and ;; counts as a semicolon everywhere (observed with 2.1.330). isMeaningUnclear
-// is true if the text also has a word or operator in a place where the shell refuses it. This word or operator is
-// skipped, so that the commands after it are found.
+// repairSyntaxAndParse parses a script with syntax errors as the parser of the real CLI does, which continues after an error.
+// It closes an open quote, loop or condition at the end of the text, by adding text after the end of the source. A pipe may
+// have no second command, and ;; counts as a semicolon everywhere (observed with 2.1.330). isMeaningUnclear is true if the text
+// also has a word or operator in a place where the shell refuses it. It is skipped, so that the commands after it are found.
 func repairSyntaxAndParse(source string, syntaxError error) (repairedText string, stmts []*syntax.Stmt, isMeaningUnclear, ok bool) {
 	if len(source) > maxRepairableScriptBytes {
 		return "", nil, false, false

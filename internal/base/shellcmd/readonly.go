@@ -7,8 +7,7 @@ import (
 	"sync"
 )
 
-// IsReadOnly reports whether the script changes no file and no state outside its own shell. It is
-// conservative: false may also mean "unknown".
+// IsReadOnly reports whether the script changes no file and no state outside its own shell. False may also mean "unknown".
 func (s Script) IsReadOnly() bool {
 	return !s.IsOpaque && len(s.Commands) > 0 && !HasWrite(s.Redirects) && !slices.ContainsFunc(s.Commands, func(c Command) bool { return !c.IsReadOnly() })
 }
@@ -90,9 +89,8 @@ func isKnownTest(args []string) bool {
 	return known
 }
 
-// joinsBracketTestsUnparsably reports whether a command [ joins tests in a way that the real CLI
-// cannot parse (observed with 2.1.330). This is the case if -a or -o is quoted, or if it is not
-// followed by exactly one word.
+// joinsBracketTestsUnparsably reports whether a command [ joins tests in a way that the real CLI cannot parse (observed with
+// 2.1.330). This is the case if -a or -o is quoted, or if it is not followed by exactly one word.
 func (c Command) joinsBracketTestsUnparsably() bool {
 	last := len(c.Args) - 1 // ]
 	for i := 2; i < last; i++ {
@@ -112,13 +110,11 @@ func HasWrite(rs []Redirect) bool {
 
 // isAlwaysReadOnly reports whether a command writes nothing with any arguments.
 func isAlwaysReadOnly(name string) bool {
-	switch name {
-	case "ls", "cat", "echo", "head", "tail", "wc", "true", "false", "type", "stat", "du", "df", "cut", "tr", "nl", "tac", "rev", "paste", "comm",
+	return slices.Contains([]string{
+		"ls", "cat", "echo", "head", "tail", "wc", "true", "false", "type", "stat", "du", "df", "cut", "tr", "nl", "tac", "rev", "paste", "comm",
 		"cmp", "diff", "basename", "dirname", "realpath", "readlink", "seq", "sleep", "id", "groups", "uname", "uptime", "nproc", "free", "locale",
-		"cal", "expr", "numfmt", "tsort", "md5sum", "sha1sum", "sha256sum", "hexdump", "od", "strings", "fold", "fmt", "expand", "unexpand", "column", "pr":
-		return true
-	}
-	return false
+		"cal", "expr", "numfmt", "tsort", "md5sum", "sha1sum", "sha256sum", "hexdump", "od", "strings", "fold", "fmt", "expand", "unexpand", "column", "pr",
+	}, name)
 }
 
 // isReadOnlyWith reports whether a command only reads with these arguments, which contain no expansions.

@@ -134,15 +134,9 @@ type scriptReader struct {
 	continuedBefore, continuedAfter map[*syntax.Stmt]string
 }
 
-// hasSemicolonOrAmpersandInSubshell reports whether a statement in the subshell ends in a semicolon or an ampersand, not only
-// in a newline.
+// hasSemicolonOrAmpersandInSubshell reports whether a statement in the subshell ends in more than a newline.
 func (r *scriptReader) hasSemicolonOrAmpersandInSubshell(subshell *syntax.Subshell) bool {
-	for _, s := range subshell.Stmts {
-		if s.Background || r.source[s.Semicolon.Offset()] == ';' {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(subshell.Stmts, func(s *syntax.Stmt) bool { return s.Background || r.source[s.Semicolon.Offset()] == ';' })
 }
 
 // analyseNodeDuringWalk is called with every node before its children, and with nil after them.

@@ -6,8 +6,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Bash evaluates some operands of [[ and test as arithmetic, and arithmetic runs
-// commands in subscripts: [[ 'a[$(date)]' -eq 1 ]].
+// Bash evaluates some operands of [[ and test as arithmetic, which runs commands in subscripts: [[ 'a[$(date)]' -eq 1 ]].
 
 // hasOnlyConstantTestOperands reports whether a [[ clause has no expansion, no ~NAME and no operand that [testObstacle] finds.
 func hasOnlyConstantTestOperands(n *syntax.TestClause) bool {

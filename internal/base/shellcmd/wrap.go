@@ -122,8 +122,7 @@ func (c Command) removeWrappers(names ...string) Command {
 	return c
 }
 
-// hasArgumentsHidingWrappedProgram reports whether a wrapper's arguments have unknown values, so that the program that the
-// wrapper runs is unknown too.
+// hasArgumentsHidingWrappedProgram reports whether unknown arguments of a wrapper hide the program that it runs.
 func hasArgumentsHidingWrappedProgram(wrapperName string, ownArguments []Word) bool {
 	if n := len(ownArguments); wrapperName == "timeout" && n > 0 && ownArguments[n-1].Shape != "--" && !durationPattern().MatchString(ownArguments[n-1].Shape) {
 		return true
@@ -352,8 +351,7 @@ func (c Command) ShellScript() string {
 	return ""
 }
 
-// NestedScript returns the script that the command runs, as eval, bash -c and find -exec do; empty means none.
-// Expansions in the script are unchanged.
+// NestedScript returns the script that the command runs, as eval, bash -c and find -exec do, or "". Expansions are unchanged.
 func (c Command) NestedScript() string {
 	inner := c.Innermost()
 	if len(inner.Args) == 0 {

@@ -19,8 +19,7 @@ const maxExaminedCommandWords = 6
 // realCLIFileCache caches which files are programs of the real CLI. The zero value is ready to use by one goroutine.
 type realCLIFileCache struct{ isRealCLIByPath map[string]bool }
 
-// realProgram returns the real claude that a command line runs; empty means none. words[0] is the
-// path of the program, relative to dir.
+// realProgram returns the real claude that a command line runs, or "". words[0] is the program's path, relative to dir.
 func (p *realCLIFileCache) realProgram(ownFiles ClaudelessFiles, words []string, dir string) string {
 	if words[0] == "" {
 		return ""
@@ -77,8 +76,7 @@ func isCLIProgram(name string) bool {
 	return strings.HasPrefix(name, "claude") || strings.HasPrefix(name, "cli.") || strings.HasPrefix(name, "cli-wrapper.")
 }
 
-// isRealCLIFile reports whether a file is a program of the real CLI, which it recognizes by the path or, in a copy, by the
-// content.
+// isRealCLIFile reports whether a file is a program of the real CLI, recognized by path or, in a copy, by content.
 func (p *realCLIFileCache) isRealCLIFile(ownFiles ClaudelessFiles, file string) bool {
 	is, known := p.isRealCLIByPath[file]
 	if known {
@@ -151,13 +149,11 @@ func isCopyOfThisProgram(file string) bool {
 // isModelVendorHost reports whether a host belongs to a vendor of models, such as Bedrock, or to a service of claude.
 func isModelVendorHost(host string) bool {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
-	for _, domain := range []string{"anthropic.com", "claude.ai", "claude.com", "claudeusercontent.com"} {
-		if host == domain || strings.HasSuffix(host, "."+domain) {
-			return true
-		}
-	}
 	first, _, _ := strings.Cut(host, ".")
+	isAtOrBelow := func(domain string) bool { return host == domain || strings.HasSuffix(host, "."+domain) }
 	switch {
+	case slices.ContainsFunc([]string{"anthropic.com", "claude.ai", "claude.com", "claudeusercontent.com"}, isAtOrBelow):
+		return true
 	case strings.HasSuffix(host, ".amazonaws.com") || strings.HasSuffix(host, ".api.aws"):
 		return strings.HasPrefix(first, "bedrock")
 	case strings.HasSuffix(host, ".googleapis.com"):
