@@ -10,8 +10,7 @@ import (
 	"github.com/claudeless/claudeless/mcp/internal/connection"
 )
 
-// RPCError is a JSON-RPC error: a response of a server, or an error of Options.Sample that is sent to the server. Data
-// is any JSON value; nil means absent.
+// RPCError is a JSON-RPC error: a response of a server, or an error of Options.Sample for the server. A nil Data means absent.
 type RPCError = connection.Error
 
 type serverRequestHandler struct {

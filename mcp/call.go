@@ -41,10 +41,9 @@ type CallRequest struct {
 // Progress is a progress notification, in the unit of the server. A Total of 0 means unknown.
 type Progress = connection.Progress
 
-// Call runs one tool and returns the result in the form for the model. If the tool or the server fails, the result has
-// IsError set. If ctx is cancelled, the call is cancelled, and the result reports that. Call returns an error only if
-// nothing was sent, because the tool is unknown or its server is not connected (a routing error). A stdio server that
-// was lost is started again first.
+// Call runs one tool and returns the result in the form for the model. If the tool or the server fails, the result has IsError
+// set. If ctx is cancelled, the call is cancelled, and the result reports that. Call returns an error only if the tool is
+// unknown or its server is not connected, so that nothing was sent. A stdio server that was lost is started again first.
 func (m *Manager) Call(ctx context.Context, c CallRequest) (protocol.ToolResult, error) {
 	tool, result, err := m.resolveConnectAndCall(ctx, c)
 	for _, notSent := range []error{ErrUnknownServer, ErrUnknownTool, ErrNotConnected, ErrDisabled, ErrClosed} {

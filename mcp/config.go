@@ -41,8 +41,7 @@ type ServerConfig struct {
 	URL     string
 	Headers map[string]string
 	Authorization
-	// Timeout limits a whole call. If MaxTotal is set, it limits only the time between two messages of the server. 0
-	// means Options.ToolTimeout.
+	// Timeout limits a whole call. If MaxTotal is set, it limits the time between two messages. 0 means Options.ToolTimeout.
 	Timeout time.Duration
 	// MaxTotal limits a whole call. 0 means that only Timeout limits the call.
 	MaxTotal       time.Duration
@@ -50,8 +49,7 @@ type ServerConfig struct {
 	ShutdownGrace  time.Duration // limit for each step of the shutdown; 0 means 500 ms
 	MaxLineBytes   int           // longest message; 0 means 16 MB
 	AlwaysLoad     bool          // the model sees the tools at once, without searching for them first
-	// AutoReconnect is true if a lost server is reconnected in the background; nil means true for http and sse servers
-	// and false for all others.
+	// AutoReconnect is true if a lost server is reconnected in the background; nil means true only for http and sse.
 	AutoReconnect *bool
 	Disabled      bool // configured but switched off
 	// IsLiteral is true for an entry of "servers" with a "transport", in which variables such as ${HOME} are not expanded.
@@ -114,8 +112,7 @@ type ConfigOptions struct {
 	NoProject bool
 	// Disabled lists the names of disabled servers from all sources.
 	Disabled []string
-	// DisabledProject lists servers of .mcp.json that are not started. Servers with the same names from other sources are
-	// started.
+	// DisabledProject lists servers of .mcp.json that are not started. Equal names from other sources are started.
 	DisabledProject []string
 }
 

@@ -25,9 +25,8 @@ type dialResult struct {
 	err   error
 }
 
-// connectOnce makes one attempt to connect. The attempt ends at the connect timeout, or when ctx is cancelled. The
-// connection itself lasts until connectionLifetime is cancelled. If isFirstAttempt is set and the server demanded a
-// login earlier, connectOnce fails at once.
+// connectOnce makes one attempt to connect. The attempt ends at the connect timeout, or when ctx is cancelled. The connection
+// itself lasts until connectionLifetime is cancelled. The first attempt fails at once if the server demanded a login earlier.
 func (s *server) connectOnce(connectionLifetime, ctx context.Context, isFirstAttempt bool) dialResult {
 	release, err := s.acquireConnectAttemptSlot(ctx, s.cfg.Type)
 	if err != nil {
@@ -118,8 +117,7 @@ func (d dialer) dialOnce(lifetime, limit context.Context, n connection.Negotiati
 	var got serverLists
 	if err = c.Open(lifetime, limit); err == nil {
 		got, err = listFetcher{c, d.cfg, d.options.Pauses.Retry, d.options.IgnoreUndeclared}.fetchListsWithRetries(limit, serverLists{}, nil)
-		// As in the real CLI 2.1.330, a server still counts as connected if its process exits now,
-		// or if it does not list its tools in time.
+		// As in the real CLI 2.1.330, a server stays connected even if its process exits now, or lists no tools in time.
 		if errors.Is(err, connection.ErrClosed) && !c.IsRemote() || err != nil && errors.Is(limit.Err(), context.DeadlineExceeded) {
 			got.err, err = err, nil
 		}

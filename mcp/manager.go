@@ -1,5 +1,4 @@
-// Package mcp is the client side of MCP: it manages a set of configured servers, their state and their tools under
-// canonical names, and calls the tools.
+// Package mcp is the client side of MCP: it manages configured servers, their state and their tools under canonical names.
 //
 // A server that hangs, crashes or sends invalid data cannot delay its callers beyond the limits in
 // [Options]. Tool definitions and results stay raw JSON.
@@ -49,10 +48,9 @@ func New(o Options) (*Manager, error) {
 	return m, nil
 }
 
-// Start connects all servers in parallel. It returns when each server is connected or has failed,
-// but at the latest after ConnectTimeout. Servers that are not connected by then continue in the
-// background. A failed server is not an error of Start; see Servers. ctx limits only how long Start
-// waits, because servers run until Close. Later calls, and calls after Close, return ErrClosed.
+// Start connects all servers in parallel. It returns when each server is connected or has failed, but at the latest after
+// ConnectTimeout. The others continue in the background. A failed server is not an error of Start; see Servers. ctx limits only
+// how long Start waits, because servers run until Close. Later calls, and calls after Close, return ErrClosed.
 func (m *Manager) Start(ctx context.Context) error {
 	m.mu.Lock()
 	if m.closed || m.started {
@@ -201,8 +199,7 @@ func (m *Manager) Reconnect(ctx context.Context, name string) error {
 	return m.Connect(ctx, name)
 }
 
-// Deliver handles an unsolicited message of an SDK server: a notification such as list_changed, or a request, which is
-// answered through Options.SDK.
+// Deliver handles a message of an SDK server: a notification, or a request, which is answered through Options.SDK.
 func (m *Manager) Deliver(ctx context.Context, server string, message json.RawMessage) error {
 	s, err := m.findServer(server)
 	if err != nil {
@@ -288,8 +285,7 @@ func (m *Manager) awaitConnected(ctx context.Context, fresh []*server, errs map[
 	return nil
 }
 
-// SetRoots changes the roots (absolute paths). If they changed, all connected servers except those
-// of the SDK host are notified, remote servers in the background.
+// SetRoots changes the roots (absolute paths). Connected servers, except those of the SDK host, are notified of a change.
 func (m *Manager) SetRoots(ctx context.Context, roots []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -122,8 +122,7 @@ type Files interface {
 type ElicitRequest struct {
 	Server, Message string
 	Schema          json.RawMessage // requestedSchema; nil means none
-	// URL is a page that the user is asked to open instead of filling in a form; empty means a form. ID is the
-	// elicitationId of the server.
+	// URL is a page that the user is asked to open; empty means a form. ID is the server's elicitationId.
 	URL, ID string
 	Params  json.RawMessage // all parameters as the server sent them
 }
@@ -184,8 +183,7 @@ type CallRecord struct {
 type CallObserver interface {
 	Now() time.Time
 	RecordCall(c CallRecord)
-	// RecordNotification must return quickly, because no message of the server is read meanwhile. The notifications of
-	// a call come before the record of the call.
+	// RecordNotification must return quickly, because reading waits for it. The notifications of a call come before its record.
 	RecordNotification(n NotificationRecord)
 }
 

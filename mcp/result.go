@@ -38,8 +38,7 @@ type callResult struct {
 	ToolResult        json.RawMessage `json:"toolResult"` // sent by servers older than protocol 2024-11-05
 }
 
-// structuredOutput is the tool_use_result of a call whose result has more than content: it has structured content,
-// resource links or metadata.
+// structuredOutput is the tool_use_result of a call whose result has structured content, resource links or metadata.
 type structuredOutput struct {
 	Content           any                     `json:"content"`
 	StructuredContent json.RawMessage         `json:"structuredContent,omitempty"`

@@ -192,13 +192,11 @@ func (l *connectionLoop) scheduleRetryOrMarkFailed(dialErr error) {
 // 250 ms they are 0.5, 1.5 and 4 s (observed with 2.1.330). During a pause the server counts as failed.
 var connectPauses = [maxRetries]time.Duration{2, 6, 16} // never changed
 
-// maxReconnects is the number of attempts to reconnect before a server counts as failed. After a
-// temporary error, attempts continue in the background.
+// maxReconnects is the number of attempts to reconnect before a server counts as failed. After a temporary error, they go on.
 const maxReconnects = 5
 
 // reconnectPause returns the pause after a number of attempts to reconnect. The real CLI 2.1.330 pauses for random times around
-// 0, 1, 2, 4 and 8 s, then between 15 s and a limit that doubles from 30 s to 5 min. reconnectPause returns the mean values of
-// these times.
+// 0, 1, 2, 4 and 8 s, then between 15 s and a limit that doubles from 30 s to 5 min. The result is the mean value.
 func reconnectPause(attempts int, unit time.Duration) time.Duration {
 	const shortest, first, longest = 15, 30, 300
 	switch {

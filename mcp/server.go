@@ -98,8 +98,7 @@ type ServerStatus struct {
 	Warnings []string
 }
 
-// server is a configured server. Only its connectionLoop changes its state. Other goroutines send
-// state changes to the loop and read the status.
+// server is a configured server. Only its connectionLoop changes its state. Others send it state changes and read the status.
 type server struct {
 	*managerState
 	cfg          ServerConfig // immutable: a changed configuration is a new server
@@ -256,8 +255,7 @@ type callConnectAttempt struct {
 // with each further failure (observed with 2.1.330: up to 160 s).
 const pauseAfterFirstFailedConnectForCall = 10 * time.Second
 
-// connectForCall tries once to connect a failed server, unless the last attempt was too recent. If the server is connected,
-// failureNote is "".
+// connectForCall tries once to connect a failed server, unless the last attempt was too recent. failureNote is "" if connected.
 func (s *server) connectForCall(ctx context.Context, useID string) (failureNote string, err error) {
 	a := &s.attemptForCall
 	a.mu.Lock()

@@ -186,8 +186,7 @@ func (s *Scenario) UnrecordedServers(recordedServerNames []string) (notification
 	return all
 }
 
-// AcceptsMissingServer reports whether the MCP server with this name may be missing, because an expectation requires
-// that it gets no calls.
+// AcceptsMissingServer reports whether the MCP server with this name may be missing: an expectation requires no calls.
 func (s *Scenario) AcceptsMissingServer(name string) bool {
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool {
 		none := x.Never || x.Times != nil && x.Times.Max == 0
@@ -252,8 +251,7 @@ func (s *Scenario) checkEveryRuleIsUsed(x *Expectation, seen *RunRecord) (result
 // maySameFile reports whether two names may denote the same file. It compares base names, because one may be relative.
 func maySameFile(a, b string) bool { return a == b || filepath.Base(a) == filepath.Base(b) }
 
-// findMatchingEvents returns the indexes of the events in seen that the expectation is about, and a text that describes such
-// an event.
+// findMatchingEvents returns the indexes of the events in seen that the expectation is about, and a text that describes one.
 func (x *Expectation) findMatchingEvents(seen *RunRecord) (eventIndexes []int, eventDescription string) {
 	switch {
 	case x.Prompt != nil:
@@ -369,8 +367,7 @@ func (s *Scenario) describeMissOfNearestPrompt(promptExpectation *Expectation, p
 	return "; the prompt " + s.excerpts.redactAndQuoteShortened(best) + " does not match: " + s.excerpts.explainMiss(promptExpectation.prompt, best)
 }
 
-// explainNearestCall explains how the most similar call of the expected tool differs. Without one, it lists the tools
-// called instead.
+// explainNearestCall explains how the most similar call of the expected tool differs. Without one, it lists the called tools.
 func (x *Expectation) explainNearestCall(calls []observedCall) string {
 	best, least, others := "", -1, []string{}
 	for _, c := range calls {

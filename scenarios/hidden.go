@@ -154,8 +154,7 @@ func (t trie) addString(text string, rule int) {
 	}
 }
 
-// findSubstring returns the rule of the first trie string that occurs in text. It considers only
-// rules with an index below before.
+// findSubstring returns the rule of the first trie string that occurs in text. Only rules with an index below before count.
 func (t trie) findSubstring(text string, before int) (rule int, ok bool) {
 	for start := range len(text) {
 		node := 0

@@ -47,8 +47,7 @@ const (
 
 const unknownInputFormat = "the tool %s has no input `"
 
-// UnknownInput returns the input key that a [Lint] message reports as unknown for tool. isUnknownInputMessage is false for
-// other messages.
+// UnknownInput returns the input key that a [Lint] message reports as unknown for tool; false means another message.
 func UnknownInput(lintMessage, tool string) (unknownInputKey string, isUnknownInputMessage bool) {
 	rest, isUnknownInputMessage := strings.CutPrefix(lintMessage, fmt.Sprintf(unknownInputFormat, tool))
 	return strings.TrimSuffix(rest, "`"), isUnknownInputMessage

@@ -186,10 +186,9 @@ func (s *Scenario) candidateRules(prompt string) iter.Seq[int] {
 	return x.index.Candidates(prompt)
 }
 
-// ServerConfig returns the scenario's servers in the format of --mcp-config, for a claude that cannot
-// read scenarios. It returns nil if the scenario has no servers. A server with a fixture becomes a
-// command of the program at the path executable. If recordsDir is not empty, each fixture records its
-// messages in the subdirectory of recordsDir that has the URL-escaped name of the server.
+// ServerConfig returns the scenario's servers in the format of --mcp-config, for a claude that cannot read scenarios. Without
+// servers, it is nil. A server with a fixture becomes a command of the program at the path executable. If recordsDir is not
+// empty, each fixture records its messages in the subdirectory of recordsDir that has the URL-escaped name of the server.
 func (s *Scenario) ServerConfig(executable, recordsDir string) ([]byte, error) {
 	if len(s.MCP.ServerNames()) == 0 {
 		return nil, nil

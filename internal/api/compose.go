@@ -68,9 +68,8 @@ func (f *historyReplay) isThinkingDisplayOmitted() bool {
 	return f.request.Thinking != nil && json.Unmarshal(f.request.Thinking, &thinking) == nil && thinking.Display == "omitted"
 }
 
-// adaptScriptedCallToRequest completes a scripted call for this request. It sets the name under which the request offers
-// the tool and, if they are missing, an id and an empty input. If the call starts a sub-agent with a script, it stores
-// the script for the sub-agent.
+// adaptScriptedCallToRequest completes a scripted call for this request. It sets the name under which the request offers the
+// tool and, if they are missing, an id and an empty input. If the call starts a scripted sub-agent, it stores the script.
 func (f *historyReplay) adaptScriptedCallToRequest(scriptedCall protocol.ToolUse, blockIndex int) protocol.ToolUse {
 	scriptedCall.Type = "tool_use"
 	scriptedCall.Name = f.offeredToolName(scriptedCall.Name)

@@ -181,8 +181,7 @@ func (x *exchange) readAndUncompressBody() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// reportUnknownKeys records the unknown keys of a request, each key only once for the namespace. Unknown keys are
-// expected, because new client versions add keys.
+// reportUnknownKeys records the unknown keys of a request, each key only once for the namespace. New client versions add keys.
 func (x *exchange) reportUnknownKeys(r *history.Request) {
 	x.namespace.mu.Lock()
 	defer x.namespace.mu.Unlock()

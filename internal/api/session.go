@@ -94,8 +94,7 @@ func (f *historyReplay) requestConversationKey() conversationKey {
 	return conversationKey{f.request.Session, f.request.Agent}
 }
 
-// groupIndexAfter returns the index of the group after the group with the key at. It returns 0 for a zero key, and -1 for an
-// unknown key.
+// groupIndexAfter returns the index of the group after the group with the key at. A zero key has 0, an unknown key -1.
 func (f *historyReplay) groupIndexAfter(at history.Digest) int {
 	if at == (history.Digest{}) {
 		return 0

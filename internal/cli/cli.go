@@ -21,8 +21,7 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/procio"
 )
 
-// Main runs the program in the real process and returns its exit code. earlySignals holds signals that arrived before
-// Main was called.
+// Main runs the program in the real process and returns its exit code. earlySignals holds signals that arrived before.
 func Main(earlySignals chan os.Signal) int {
 	s := process.NewSystem()
 	if actsAsClaude(s) {

@@ -328,8 +328,7 @@ func runUpdateReportingUpToDate(_ context.Context, s *process.System, _ []string
 	return err
 }
 
-// runInstallReportingSuccess answers like a successful installation but installs nothing, so that
-// programs that update claude continue.
+// runInstallReportingSuccess answers like an installation but installs nothing, so that programs that update claude go on.
 func runInstallReportingSuccess(_ context.Context, s *process.System, words []string) error {
 	target := "latest"
 	for _, word := range words {

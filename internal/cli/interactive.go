@@ -62,8 +62,7 @@ func resolvePlanAgainKeepingWorktree(sys *process.System, f *flags.Flags, plan *
 	return err
 }
 
-// runTerminalSessionsUntilQuit runs a session, and then each session to which the user switches. It returns how to
-// resume the last one.
+// runTerminalSessionsUntilQuit runs a session and each session to which the user switches. It returns how to resume the last.
 func runTerminalSessionsUntilQuit(ctx context.Context, sys *process.System, f *flags.Flags, plan *launch.Plan, console *terminal.Console) (resumeHint string, runErr error) {
 	for prompt := f.Prompt; ; prompt = "" {
 		t, err := terminal.Open(*plan, console, sys.Args[1:])

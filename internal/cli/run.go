@@ -105,9 +105,8 @@ type sessionEnd struct {
 	err     error
 }
 
-// exitErrorWithMissedExpectations converts the end of a run to an exit code (spec: cli-observed 2
-// and 10). A closed stdout and an interrupt count as success; otherwise the last result decides. It
-// also reports missed expectations, unless the run was interrupted.
+// exitErrorWithMissedExpectations converts the end of a run to an exit code (spec: cli-observed 2 and 10). A closed stdout and
+// an interrupt count as success; otherwise the last result decides. It reports missed expectations, unless interrupted.
 func exitErrorWithMissedExpectations(ctx, turnsContext context.Context, end sessionEnd) error {
 	if crashed, ok := errors.AsType[*simulator.CrashError](end.err); ok {
 		return crashAsScripted(context.WithoutCancel(ctx), end.sys, end.session, crashed)

@@ -80,8 +80,7 @@ func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
 	})
 }
 
-// breakpointDecisions returns what was decided about a stopped call, as a list with one element; nil means that the call was not
-// stopped.
+// breakpointDecisions returns the decision about a stopped call, as a list with one element; nil means not stopped.
 func breakpointDecisions(phase Phase, d Decision) []protocol.BreakpointDecision {
 	if d.PauseID == "" && d.BreakpointName == "" && d.Action == ActionContinue {
 		return nil

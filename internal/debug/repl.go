@@ -336,9 +336,8 @@ func (l *debugSessions) endDebugSessionsByID(sessionIDs []string) {
 	}
 }
 
-// appendTranscriptEntry adds an entry to a session's transcript. If the transcript has too many entries,
-// appendTranscriptEntry drops the oldest. If all transcripts together are too large, it empties the transcripts of the
-// oldest sessions. l.mu must be held.
+// appendTranscriptEntry adds an entry to a session's transcript. If the transcript has too many entries, it drops the oldest.
+// If all transcripts together are too large, it empties the transcripts of the oldest sessions. l.mu must be held.
 func (l *debugSessions) appendTranscriptEntry(s *debugSession, e TranscriptEntry) {
 	if l.byID[s.ID] != s {
 		return

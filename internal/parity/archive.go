@@ -208,8 +208,7 @@ type Recording struct {
 	Transcripts map[string][]json.RawMessage `json:"transcripts,omitempty"`
 	// Requests are the requests to the model, as decoded from the journal.
 	Requests []json.RawMessage `json:"requests,omitempty"`
-	// Problems are reasons why the run of the program did not complete: "timeout", "network", "start", "dialogue", with a
-	// description.
+	// Problems are reasons why the run did not complete: "timeout", "network", "start", "dialogue", with a description.
 	Problems []LaneProblem `json:"problems,omitempty"`
 	// Paths maps directories to placeholders.
 	Paths    map[string]string `json:"paths,omitempty"`

@@ -168,8 +168,7 @@ type comparison struct {
 	eventNumber int
 }
 
-// differenceKey identifies differences that are reported as one. They have the same path, and the value is missing on the same
-// side, or on neither.
+// differenceKey identifies differences reported as one: they have the same path and the same side without a value.
 type differenceKey struct {
 	path                         string
 	missingInOurs, missingInReal bool

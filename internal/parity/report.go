@@ -92,9 +92,8 @@ func (r *Report) Count(s Status) (n int) {
 // JSON returns the complete report.
 func (r *Report) JSON() ([]byte, error) { return plainjson.Indented(r) }
 
-// WriteText writes at most one screen: the cases that need attention and a summary line. A verbose report lists
-// every difference, the cases that cannot be compared, and the figures by area and surface. A report about two
-// versions contains the changelog instead of cases.
+// WriteText writes at most one screen: the cases that need attention and a summary line. A verbose report lists every
+// difference, the cases that cannot be compared, and the figures by area and surface. About two versions, it is the changelog.
 func (r *Report) WriteText(w io.Writer) error {
 	var texts []string
 	if r.Versions != nil {
@@ -242,8 +241,7 @@ const (
 	maxLineColumns            = 160
 )
 
-// ShortenReportItemsToOneScreen joins a report's items and shortens them to one screen. It truncates long lines and items,
-// and counts omitted items.
+// ShortenReportItemsToOneScreen joins a report's items. It truncates long lines and items, and counts omitted items.
 func ShortenReportItemsToOneScreen(itemTexts []string) string {
 	if len(itemTexts) == 0 {
 		return ""

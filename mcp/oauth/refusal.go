@@ -88,8 +88,7 @@ func (s Store) addTokenlessRefusal(server string, refusedAt time.Time) error {
 	return s.writeTokenlessRefusals(s.tokenlessRefusalsByServer().Without(server).With(server, entry))
 }
 
-// writeTokenlessRefusals replaces the file of refusals, or removes it if refusalsByServer is empty. The caller must have locked
-// the store.
+// writeTokenlessRefusals replaces the file of refusals, or removes it if there are none. The caller has locked the store.
 func (s Store) writeTokenlessRefusals(refusalsByServer plainjson.Object) error {
 	if s.Path == "" {
 		return nil

@@ -112,8 +112,7 @@ func (s Store) readFile() (plainjson.Object, error) {
 	return doc, nil
 }
 
-// loadEntry reads the entry with the given key, below the top-level key member of the file, into entry. A missing entry changes
-// nothing.
+// loadEntry reads the entry of a key, below the file's top-level key member, into entry if it exists.
 func (s Store) loadEntry(member, key string, entry any) error {
 	doc, err := s.readFile()
 	if err != nil {

@@ -76,8 +76,7 @@ func (s *Step) markAsResultsOfEndedTurn() {
 	s.digest = s.digestWithoutUses()
 }
 
-// Digest returns the digest of a step. uses are the calls before the step. The digest of results depends on the order
-// of uses, but not on the order of the results.
+// Digest returns the digest of a step. uses are the calls before the step. It depends on the order of uses, but not of results.
 func (s *Step) Digest(uses []ToolUse) Digest {
 	if s.Kind != KindResults {
 		return s.digest
@@ -127,8 +126,7 @@ func (d Digest) Chain(parts ...string) Digest {
 	return Digest(h.Sum(nil)[:len(d)])
 }
 
-// ChainDigest is like Chain for a single part, of which only the digest is given. It is fast for long histories, but not
-// cryptographically secure.
+// ChainDigest is like Chain for a single part, of which only the digest is given. It is fast, but no secure hash.
 func (d Digest) ChainDigest(part Digest) Digest {
 	const p, q = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F
 	a, b := binary.LittleEndian.Uint64(d[:8]), binary.LittleEndian.Uint64(d[8:])

@@ -31,14 +31,12 @@ type Option struct {
 	Help    string   // describes what the option does; it is not needed to parse
 	Choices []string // allowed values; empty means any value
 	Hidden  bool     // the option is never suggested
-	// Set receives each value, in order. The value is "" for a switch, and for an optional value that is missing. If
-	// Set returns an error, the message is "error: option '…' argument '…' is invalid. ", followed by the text of the
-	// error. ErrStop ends parsing.
+	// Set receives each value, in order. The value is "" for a switch and for a missing value. If Set returns an error, the
+	// message is "error: option '…' argument '…' is invalid. ", followed by the text of the error. ErrStop ends parsing.
 	Set func(value string) error
 }
 
-// Name returns the first long spelling without its dashes, such as "allowedTools". An option without a long spelling returns its
-// short spelling.
+// Name returns the first long spelling without its dashes, such as "allowedTools". Without one, it is the short spelling.
 func (o *Option) Name() string {
 	spec := parseFlags(o.Flags)
 	for _, s := range spec.spellings {
@@ -52,8 +50,7 @@ func (o *Option) Name() string {
 // Result is a parsed command line, apart from the values passed to Set.
 type Result struct {
 	Operands []string // words that do not belong to an option, in order
-	// Options contains the values of each option that occurred, in order, by the Name of the option. For an option
-	// without a value, the value is "".
+	// Options contains the values of each option that occurred, in order, by Name. A missing value is "".
 	Options      map[string][]string
 	Help         bool         // -h or --help occurred
 	VariadicWord VariadicWord // last plain word that a variadic option took as a value

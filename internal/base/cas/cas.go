@@ -43,8 +43,7 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("value of %d bytes is over the limit of %d", e.Size, e.Limit)
 }
 
-// Store keeps values in memory. When it is full, the least recently used values are
-// dropped and counted. All methods may be called from many goroutines.
+// Store keeps values in memory. When full, it drops and counts the least recently used values. It is safe for concurrent use.
 type Store struct {
 	o Options
 

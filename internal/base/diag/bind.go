@@ -55,8 +55,7 @@ func (b *Binding) BindInto(v Value, target any) bool {
 	return len(b.list) == before
 }
 
-// BindKeys is like BindInto, but allows only the given keys of the struct to which target points. A key that ends in
-// "!" is required.
+// BindKeys is like BindInto, but allows only the given keys of the target struct. A key that ends in "!" is required.
 func (b *Binding) BindKeys(v Value, target any, keys ...string) {
 	dst := reflect.ValueOf(target).Elem()
 	all, some := b.structFieldsOf(dst.Type()), &structFields{}

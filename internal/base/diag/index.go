@@ -53,8 +53,7 @@ func IndexTOML[Text string | []byte](file string, src Text) *SourceIndex {
 	return ix
 }
 
-// IndexJSON scans JSON source. It never fails: text after the first error is not indexed, and
-// [SourceIndex.FirstProblem] reports the error.
+// IndexJSON scans JSON source. It never fails: text after the first error is not indexed; see [SourceIndex.FirstProblem].
 func IndexJSON(file string, src []byte) *SourceIndex {
 	ix := &SourceIndex{file: file, src: string(src)}
 	s := &jsonScanner{textScanner: textScanner{src: ix.src}}
@@ -69,9 +68,8 @@ func (ix *SourceIndex) Text() string { return ix.src }
 // Root returns the whole file as one table.
 func (ix *SourceIndex) Root() Value { return ix.root }
 
-// ConvertFromOlderFormat converts a file in an older format: it replaces the content of the index by the result of
-// convertRoot. parsedTree is the content that the format's parser has read. If FirstProblem returns an error, the index
-// is incomplete, and parsedTree must not be nil.
+// ConvertFromOlderFormat converts a file in an older format: it replaces the content of the index by the result of convertRoot.
+// parsedTree is what the format's parser has read. It must not be nil if FirstProblem returns an error.
 func (ix *SourceIndex) ConvertFromOlderFormat(parsedTree map[string]any, convertRoot func(Value) Value) {
 	if parsedTree != nil {
 		ix.root = newValueFromDecoded(parsedTree, ix.root)
@@ -79,8 +77,7 @@ func (ix *SourceIndex) ConvertFromOlderFormat(parsedTree map[string]any, convert
 	ix.root = convertRoot(ix.root)
 }
 
-// FirstProblem returns the first text that may be invalid. Only the format's parser can decide whether it is. Nil means
-// that the file is valid.
+// FirstProblem returns the first text that may be invalid. Only the format's parser can decide that. Nil means a valid file.
 func (ix *SourceIndex) FirstProblem() *Diagnostic {
 	if ix.problem == nil {
 		return nil

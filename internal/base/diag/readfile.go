@@ -18,8 +18,7 @@ var (
 	errTooLarge   = fmt.Errorf("file is larger than %d MiB", MaxReadFileBytes>>20)
 )
 
-// OpenFileOrPipe opens a user's recording for reading: a file of any size, or a pipe. It refuses
-// devices, because they may never end.
+// OpenFileOrPipe opens a user's recording for reading: a file of any size, or a pipe. It refuses devices, which may never end.
 func OpenFileOrPipe(name string) (*os.File, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -74,8 +73,7 @@ func ReadRegularFileAsText(name string) (string, error) {
 	return readWithinLimit(name, file, info.Size())
 }
 
-// readWithinLimit reads r up to MaxReadFileBytes. expectedSize is a hint: files in /proc, and growing files, can have
-// more bytes than they report.
+// readWithinLimit reads r up to MaxReadFileBytes. expectedSize is a hint: files in /proc and growing files can be larger.
 func readWithinLimit(name string, r io.Reader, expectedSize int64) (string, error) {
 	var text strings.Builder
 	text.Grow(int(expectedSize))

@@ -5,8 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxNestingDepth limits the nesting of arrays and tables, because the time of parsing nested values grows faster than
-// their depth.
+// maxNestingDepth limits the nesting of arrays and tables, because the time of parsing grows faster than the depth.
 const maxNestingDepth = 100
 
 const tooDeepText = "nested too deep: at most 100 levels"

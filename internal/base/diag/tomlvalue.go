@@ -50,8 +50,7 @@ func (s *tomlScanner) scanSingleLine(quote byte) (string, bool) {
 	return "", s.recordProblemAndReturnFalse(start-1, "the string is not closed")
 }
 
-// scanEscaped reads a basic string that contains a backslash. start is the position of its content. delimiter is the
-// end of the string: one quote or three.
+// scanEscaped reads a basic string that contains a backslash. start is the position of its content, delimiter its end.
 func (s *tomlScanner) scanEscaped(start, firstBackslash int, delimiter string) (string, bool) {
 	var b strings.Builder
 	b.WriteString(s.src[start:firstBackslash])

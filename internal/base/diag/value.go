@@ -37,8 +37,7 @@ type Value struct {
 	table  *table
 	offset int32 // byte offset of the value
 
-	// Kind is the type of the value. It is the last field because this order makes a Value smaller, which matters in files with
-	// many rules.
+	// Kind is the type of the value. As the last field, it makes a Value smaller, which matters in files with many rules.
 	Kind Kind
 }
 
@@ -51,8 +50,7 @@ type Field struct {
 	offset int32 // byte offset of the key
 }
 
-// table holds its fields in file order. The flags record how the TOML file defines the table, because this limits what
-// later lines may add to it.
+// table holds its fields in file order. The flags record how TOML defines it, which limits what later lines may add.
 type table struct {
 	fields    []Field
 	byKey     map[string]int // nil for a small table

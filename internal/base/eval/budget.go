@@ -12,9 +12,8 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// Limits of expressions and templates. Each call of a closure is one step, and so is each value inside a structure that
-// an expression compares or that a closure of reduce returns. maxAllocatedBytes limits the size of all strings and
-// lists that one run creates.
+// Limits of expressions and templates. Each call of a closure is one step, and so is each value inside a structure that an
+// expression compares or that a closure of reduce returns. maxAllocatedBytes limits the strings and lists that one run creates.
 const (
 	maxSteps                            = 1_000_000
 	maxAllocatedBytes                   = 32 << 20
@@ -121,8 +120,7 @@ func (b *budget) spendBytesOfValue(value any) error {
 	return nil
 }
 
-// spendStepsOfNestedValues subtracts from the budget one step for v, for each value inside v, and for every 256 bytes of a
-// string.
+// spendStepsOfNestedValues subtracts from the budget one step for v, each value inside v, and every 256 bytes of a string.
 func (b *budget) spendStepsOfNestedValues(v any) error {
 	if err := b.spendSteps(1); err != nil {
 		return err

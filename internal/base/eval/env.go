@@ -59,8 +59,7 @@ func (e *Env) WithMapKeys(variable string, keys []string) *Env {
 	return n
 }
 
-// BreakpointEnv returns the Env of expressions about a stopped tool call: conditions
-// of breakpoints, evaluations at a pause, scripted decisions.
+// BreakpointEnv returns the Env for a stopped tool call: breakpoint conditions, evaluations at a pause, scripted decisions.
 func BreakpointEnv() *Env {
 	return NewEnv(map[string]any{"tool": "", "phase": "", "session": "", "input": nil, "result": nil, "error": nil, "call": map[string]any{}, "vars": map[string]any{}})
 }

@@ -15,8 +15,7 @@ type ListIndex struct {
 	Unconditional bool   // every evaluation reads this element, not only one branch of ?:, && or ||
 }
 
-// ListIndicesInTemplate returns the list elements that the expressions of a template access. An
-// expression that does not compile has none.
+// ListIndicesInTemplate returns the list elements that a template accesses. An expression that does not compile has none.
 func ListIndicesInTemplate(template string) (all []ListIndex) {
 	for start, end := nextExpression(template, 0); end >= 0; start, end = nextExpression(template, end+2) {
 		for _, index := range ListIndicesInExpression(template[start:end]) {

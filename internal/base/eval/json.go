@@ -20,8 +20,7 @@ func Text(v any) (string, error) {
 	return string(b), err
 }
 
-// AppendJSON appends v as compact JSON without escaping <, > and &; the keys of
-// maps are sorted. A result over a fixed size is an error.
+// AppendJSON appends v as compact JSON without escaping <, > and &; map keys are sorted. Too long a result is an error.
 func AppendJSON(dst []byte, v any) ([]byte, error) {
 	if len(dst) > maxStringBytes {
 		return dst, errTooMuchMemory

@@ -139,9 +139,8 @@ func (p *Program) Bool(ctx context.Context, vars map[string]any) (bool, error) {
 	return b, nil
 }
 
-// nameChecker finds errors that the type checker misses: internal names, and unknown keys of a map whose keys are
-// known. It also collects all names in the expression. The type checker reports only the first unknown name, and none
-// inside the calls of some functions.
+// nameChecker finds errors that the type checker misses: internal names, and unknown keys of a map whose keys are known. It
+// also collects all names: the type checker reports only the first unknown one, and none inside calls of some functions.
 type nameChecker struct {
 	env        *Env
 	err        *Error
@@ -175,8 +174,7 @@ func (c *nameChecker) requiredMemberPath(src string) string {
 	return ""
 }
 
-// mapAndKeyOfTextMapAccess returns the map and the key of an access such as env.HOME, whose value is an empty text if the key
-// is missing.
+// mapAndKeyOfTextMapAccess returns the map and the key of an access such as env.HOME, whose value is "" for a missing key.
 func (c *nameChecker) mapAndKeyOfTextMapAccess(accessNode ast.Node) (mapName, key string) {
 	member, _ := accessNode.(*ast.MemberNode)
 	if member == nil {

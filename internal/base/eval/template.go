@@ -73,9 +73,8 @@ func (c *Compiler) Template(src string) (*Template, error) {
 	return t, nil
 }
 
-// nextExpression finds the first expression {{ … }} of the template src that begins at the index from or later, and
-// returns the bounds of the text between its braces. Without an expression, both results are -1. If the closing braces
-// are missing, end is -1.
+// nextExpression finds the first expression {{ … }} of the template src that begins at the index from or later, and returns the
+// bounds of the text between its braces. Without one, both results are -1. Without closing braces, end is -1.
 func nextExpression(src string, from int) (start, end int) {
 	open := strings.Index(src[from:], "{{")
 	if open < 0 {
@@ -115,8 +114,7 @@ func findClosingBraces(s string) int {
 	return -1
 }
 
-// Eval evaluates the template. If the template is a single expression, the result is its value,
-// with its type. Otherwise the result is a string.
+// Eval evaluates the template. The result of a single expression is its value, with its type; otherwise a string.
 func (t *Template) Eval(ctx context.Context, vars map[string]any) (any, error) {
 	if len(t.parts) == 1 && t.parts[0].program != nil {
 		v, err := t.parts[0].program.Run(ctx, vars)

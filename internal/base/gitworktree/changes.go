@@ -147,8 +147,7 @@ func (g Git) changedPaths(ctx context.Context, top string) (commit string, paths
 	return commit, paths, err
 }
 
-// NearestDirectoryWithDotGit returns the top directory of the repository that contains a directory; empty means none. It does
-// not run git.
+// NearestDirectoryWithDotGit returns the top of the repository that contains a directory, or "". It does not run git.
 func NearestDirectoryWithDotGit(dir string) string {
 	for ; ; dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {

@@ -1,5 +1,4 @@
-// Package junit writes test reports as JUnit XML in the form that CI systems
-// read. The totals of a suite are computed from its cases.
+// Package junit writes test reports as JUnit XML in the form that CI systems read. A suite's totals come from its cases.
 package junit
 
 import (

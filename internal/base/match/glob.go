@@ -54,8 +54,7 @@ func (g *glob) findLongestMatchingGlobPrefix(wholeText string) (matchedTextBytes
 	return 0, g.pattern
 }
 
-// translateGlob returns a regular expression that matches a glob at the beginning of a text, and the longest text that
-// every match contains.
+// translateGlob returns a regular expression for a glob at the beginning of a text, and the longest text in every match.
 func translateGlob(pattern string) (expr, literal string, err error) {
 	expr = "(?s)^"
 	for i := 0; i < len(pattern); {

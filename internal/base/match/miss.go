@@ -91,8 +91,7 @@ func findLongestPatternPrefixInText(pattern, text string) (offsetInText, prefixB
 }
 
 // findLongestMatchingExprPrefix finds the longest prefix of the expression that matches a part of text. matchEnd is the end of
-// this part, and restOfExpr is the rest of the expression. A prefix that ends inside a group is not a valid expression and is
-// skipped.
+// this part, and restOfExpr is the rest of the expression. Prefixes that end inside a group are skipped.
 func (r *regex) findLongestMatchingExprPrefix(text string) (matchEnd int, restOfExpr string, isFound bool) {
 	if len(r.expr) > maxRegexBytesForPrefixSearch {
 		return 0, "", false

@@ -15,8 +15,7 @@ type Pattern struct{ m matcher }
 
 type matcher interface {
 	match(s string) (Captures, bool)
-	// explain tells why s does not match; it is called after a failed match. hide removes secrets from the pattern
-	// before explain shows it.
+	// explain tells why s does not match; it is called after a failed match. hide removes secrets from the shown pattern.
 	explain(s string, hide Redactor) string
 }
 
@@ -48,8 +47,7 @@ func (t Pattern) Match(s string) (Captures, bool) {
 	return t.m.match(s)
 }
 
-// Explain explains why s does not match, such as `the text does not contain "x"`. hide removes secrets from the pattern
-// before it is truncated and shown.
+// Explain explains why s does not match, such as `the text does not contain "x"`. hide removes secrets from the shown pattern.
 func (t Pattern) Explain(s string, hide Redactor) string {
 	if t.m == nil {
 		return "it matches"
@@ -121,8 +119,7 @@ func (c containsMatcher) explain(s string, hide Redactor) string {
 	return fmt.Sprintf("it does not contain %s", quoteShortened(hide.Hide(string(c))))
 }
 
-// All matches texts that every part matches. The captures are those of the first part with named groups, or else those
-// of the first part.
+// All matches texts that every part matches. The captures are those of the first part with named groups, or of the first part.
 func All(parts ...Pattern) Pattern { return Pattern{allMatcher(parts)} }
 
 type allMatcher []Pattern
@@ -199,8 +196,7 @@ type regex struct {
 	re atomic.Pointer[regexp.Regexp] // nil means not yet compiled
 }
 
-// compiledExpr compiles the expression at the first call. If several goroutines call it at once, each may compile it, which is
-// harmless.
+// compiledExpr compiles the expression at the first call. Several goroutines may each compile it, which is harmless.
 func (r *regex) compiledExpr() *regexp.Regexp {
 	if re := r.re.Load(); re != nil {
 		return re

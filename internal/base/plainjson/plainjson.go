@@ -40,8 +40,7 @@ func Decode(data []byte) (v any, err error) {
 	return v, dec.Decode(&v)
 }
 
-// NormalizeNumbers replaces each [json.Number] of a decoded tree, in place: by an int if it
-// fits, otherwise by a float64, otherwise by its text.
+// NormalizeNumbers replaces each [json.Number] of a decoded tree, in place by an int, or a float64, or its text.
 func NormalizeNumbers(v any) any {
 	switch x := v.(type) {
 	case json.Number:
@@ -156,8 +155,7 @@ func (o Object) Get(key string) json.RawMessage {
 	return nil
 }
 
-// With returns the object with this value for the key. An existing key keeps its position, and a new key is appended.
-// With may also change the receiver.
+// With returns the object with this value for the key. An existing key keeps its position. With may also change the receiver.
 func (o Object) With(key string, value json.RawMessage) Object {
 	for i, m := range slices.Backward(o) {
 		if m.Key == key {

@@ -49,8 +49,7 @@ func networkNamespaceModes() []func(*syscall.SysProcAttr) {
 	return []func(*syscall.SysProcAttr){owned}
 }
 
-// isolateChild gives a child its own network and process namespaces. When the child exits, the kernel kills all
-// processes in the process namespace.
+// isolateChild gives a child its own network and process namespaces. When it exits, the kernel kills all its processes.
 func isolateChild(attr *syscall.SysProcAttr) error {
 	networkNamespaceModes()[0](attr)
 	attr.Cloneflags |= unix.CLONE_NEWPID

@@ -121,14 +121,12 @@ func (j *Job) AllEnded() bool {
 // AttachOptions describes a command for [StartAttached].
 type AttachOptions struct {
 	Command
-	// Stdin, Stdout and Stderr are inherited directly if they are files; other
-	// readers and writers are copied. Nil is the null device.
+	// Stdin, Stdout and Stderr are inherited if they are files, and copied otherwise. Nil is the null device.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	// Terminal is true if Stdin is a terminal. The command then becomes the foreground group of this terminal.
 	Terminal bool
-	// OwnTerminal starts the command in a new session. Its controlling terminal is Stdin, which must be a terminal.
-	// Windows does not support this.
+	// OwnTerminal starts the command in a new session. Stdin must be its controlling terminal. Windows does not support this.
 	OwnTerminal bool
 	// Network gives the command its own network namespace, in which no interface is up; see [ErrNoNetworkNamespace].
 	Network bool

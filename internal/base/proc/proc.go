@@ -252,8 +252,7 @@ func (p *Process) Exit() (e Exit, ok bool) {
 	}
 }
 
-// StderrTail returns the last 64 KB that the child wrote to standard error. If the child has exited, StderrTail waits
-// briefly for the rest of its output.
+// StderrTail returns the last 64 KB that the child wrote to standard error. After the exit, it waits briefly for the rest.
 func (p *Process) StderrTail() string {
 	if _, ended := p.Exit(); ended {
 		closedWithin(p.drained, maxWaitForKilledGroup)
@@ -300,8 +299,7 @@ func (p *Process) exitsWithin(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-// endGroup kills the remaining processes of a group. It ends the guard only after that, because this program may be
-// killed at any moment.
+// endGroup kills the remaining processes of a group. It ends the guard last, because this program may be killed at any moment.
 func endGroup(g exitCleanupGuard, pgid int) {
 	WaitWhile(func() bool { return signalProcessGroup(pgid, sigKill) }, maxWaitForKilledGroup)
 	g.stopWithoutCleanup()
@@ -461,9 +459,8 @@ func startKillGuardInsideGroup(pgid int) exitCleanupGuard {
 	return startExitCleanupGuard(pgid, killGroupScript)
 }
 
-// startKillGuardOutsideGroup starts a guard process for the group pgid. The guard is in another group, so that it does
-// not count as a process of the group pgid. It does not keep the group id from being reused, so it must end soon after
-// the leader of the group was waited for.
+// startKillGuardOutsideGroup starts a guard process for the group pgid. The guard is in a group of its own.
+// It does not keep the group id from being reused, so it must end soon after the leader of the group was waited for.
 func startKillGuardOutsideGroup(pgid int) exitCleanupGuard {
 	return startExitCleanupGuard(0, killOtherGroupScript, strconv.Itoa(pgid))
 }

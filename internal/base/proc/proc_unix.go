@@ -22,9 +22,8 @@ const Shell = "/bin/sh"
 // canChildInheritExtraFiles means that a child can inherit more than three descriptors.
 const canChildInheritExtraFiles = true
 
-// groupAttr makes the child the leader of a new process group. The child deliberately gets no death
-// signal: if this program is killed, a server should notice EOF on its input and clean up. The
-// [exitCleanupGuard] kills a server that is still running later.
+// groupAttr makes the child the leader of a new process group. The child deliberately gets no death signal: if this program is
+// killed, a server should notice EOF and clean up. The [exitCleanupGuard] kills a server that is still running later.
 func groupAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // signalProcessGroup sends a signal to a group and reports whether the group had a process, including zombies.

@@ -22,8 +22,7 @@ type RunOptions struct {
 	Tee       io.Writer
 	Timeout   time.Duration // how long the command may run; 0 means no limit
 	KillAfter time.Duration // time between SIGTERM and SIGKILL for the group; 0 means 500 ms
-	// NoteFD is the descriptor (3 or more) to which the command writes a note, apart from its output; 0 means no note.
-	// Windows does not support it.
+	// NoteFD is the descriptor (3 or more) to which the command writes a note; 0 means none. Not for Windows.
 	NoteFD int
 }
 
@@ -102,9 +101,8 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 	return res, nil
 }
 
-// startWithDeathSignal starts a command that the kernel kills when this program exits (Linux). More precisely, the kernel kills
-// the command when the thread that started it exits. Therefore a goroutine locked to its thread starts the command, waits for it
-// and then closes done.
+// startWithDeathSignal starts a command that the kernel kills when this program exits (Linux). The kernel does this when the
+// thread that started it exits, so a goroutine locked to its thread starts the command, waits for it and then closes done.
 func startWithDeathSignal(cmd *exec.Cmd) (done <-chan struct{}, err error) {
 	dieWithParent(cmd.SysProcAttr)
 	started, ended := make(chan error, 1), make(chan struct{})

@@ -144,8 +144,7 @@ func (s *System) Progress() io.Writer {
 	return nil
 }
 
-// PermissionBypassError returns an error if this user is the superuser and may not bypass permissions. Nil means that
-// the user may bypass them.
+// PermissionBypassError returns an error if this user is the superuser and may not bypass permissions, otherwise nil.
 func (s *System) PermissionBypassError() error {
 	if s.UID == 0 && s.Getenv("IS_SANDBOX") != "1" {
 		return Verbatimf("--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons")
@@ -177,9 +176,8 @@ func DelayGarbageCollection(scenarioFileSize int64) {
 	}
 }
 
-// gcPercentForLoadingScenarioFile returns the value for [debug.SetGCPercent] with which a scenario file of this size
-// can be loaded without a garbage collection. Each 100 percent allows 4 MiB of heap. Loading takes about 12 bytes of
-// heap for each byte of the file.
+// gcPercentForLoadingScenarioFile returns the [debug.SetGCPercent] value with which a scenario of this size is loaded without
+// garbage collection. Each 100 percent allows 4 MiB of heap. Loading takes about 12 bytes of heap for each byte of the file.
 func gcPercentForLoadingScenarioFile(scenarioFileBytes int64) int {
 	const (
 		smallest = 400

@@ -118,8 +118,7 @@ func (s *System) Notify(c chan<- os.Signal, signals ...os.Signal) (stop func()) 
 	return s.Lifetime.Notify(c, signals...)
 }
 
-// Signals applies signals to a run. A SIGINT interrupts the running turn, if there is one. All
-// other signals end the run, each with its own exit code.
+// Signals applies signals to a run. A SIGINT interrupts a running turn. Other signals end the run, each with its exit code.
 type Signals struct {
 	interrupt atomic.Pointer[context.CancelFunc]
 	stop      func()
@@ -213,8 +212,7 @@ func SignalErrorOr(ctx context.Context, err error) error {
 	return err
 }
 
-// ContextUntilSignal returns a context that is cancelled by SIGTERM, SIGHUP or an interrupt. [context.Cause] does not
-// tell which signal arrived.
+// ContextUntilSignal returns a context that SIGTERM, SIGHUP or an interrupt cancels; [context.Cause] does not tell which.
 func (s *System) ContextUntilSignal(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	release := OnSignals(s.Lifetime, func(os.Signal) { cancel() }, syscall.SIGTERM, os.Interrupt, syscall.SIGHUP)

@@ -59,10 +59,9 @@ func outputSchemaOf(raw json.RawMessage) toolOutputSchema {
 	return s
 }
 
-// buildResult builds the tool result for a decision of the debugger. A value that is an object also becomes
-// structuredContent. Clients require structuredContent if the tool declares an output schema. If the schema has a
-// wrapper (wrappedResultSchema), the value is put into the wrapper. With any other schema, the result is an error if neither
-// the value nor the text of content is an object.
+// buildResult builds the tool result for a decision of the debugger. An object also becomes structuredContent. Clients require
+// structuredContent if the tool declares an output schema. If the schema has a wrapper (wrappedResultSchema), the value is put
+// into the wrapper. With any other schema, the result is an error if neither the value nor the text of content is an object.
 func (s toolOutputSchema) buildResult(value json.RawMessage, content protocol.Content) toolResult {
 	r := toolResult{Content: content}
 	plain := json.RawMessage(content.Plain())

@@ -1,5 +1,4 @@
-// Package help writes the help text, the manual page, shell completions, the
-// JSON Schemas of the file formats, and the starter files of `claudeless init`.
+// Package help writes the help, the manual page, completions, the JSON Schemas, and the starter files of `claudeless init`.
 //
 // Commands and flags come from a Program that the caller fills from its own tables, so that they are listed in one place.
 package help

@@ -12,8 +12,7 @@ import (
 // Shells lists the shells with completions.
 func Shells() []string { return []string{"bash", "fish", "zsh"} }
 
-// WriteCompletion writes the completions of a shell: the commands as the first word,
-// long options everywhere, files for everything else.
+// WriteCompletion writes the completions of a shell: commands as the first word, long options everywhere, files for the rest.
 func (p *Program) WriteCompletion(w io.Writer, shell string) error {
 	var text string
 	switch shell {

@@ -144,8 +144,7 @@ func (f *clientFlags) openServer(ctx context.Context, o *Options, name string) (
 	return m, stop, nil
 }
 
-// queryServerAndDecodeOrPrint sends a request to one server. It decodes the response into decodedResponse or, with --json,
-// prints it unchanged.
+// queryServerAndDecodeOrPrint sends a request to one server. It decodes the response or, with --json, prints it unchanged.
 func (f *clientFlags) queryServerAndDecodeOrPrint(ctx context.Context, o *Options, serverName string, decodedResponse any, sendRequest func(*mcp.Manager) (json.RawMessage, error)) error {
 	m, stop, err := f.openServer(ctx, o, serverName)
 	if err != nil {

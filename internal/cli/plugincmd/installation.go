@@ -201,8 +201,7 @@ func (c *command) setEnabled(id string, enabled bool) error {
 	return c.changeSettings(c.scope, "enabledPlugins", func(o plainjson.Object) plainjson.Object { return o.With(id, encodeValue(enabled)) })
 }
 
-// enableOrDisable enables or disables a plugin in the scope of --scope or, without this flag, in
-// the scope of highest precedence that mentions the plugin.
+// enableOrDisable enables or disables a plugin in the scope of --scope or else in the highest scope that mentions the plugin.
 func (c *command) enableOrDisable(name, verb string) error {
 	if err := c.checkScope(""); err != nil {
 		return err

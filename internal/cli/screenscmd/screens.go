@@ -396,8 +396,7 @@ func (d *screenDetector) stateForDetectorAnswer(answer string) string {
 }
 
 // acceptedStatesForPage returns the correct answers for a screen with this state. hasRule is false if the detector has no rule
-// for the state, and is therefore not run on the screen. A rule for a subkind (permission/bash) takes precedence over the rule
-// for its state.
+// and is therefore not run. A rule for a subkind (permission/bash) takes precedence over the rule for its state.
 func (d *screenDetector) acceptedStatesForPage(pageState string) (accepted []string, hasRule bool) {
 	kind, _, _ := strings.Cut(pageState, "/")
 	if accepted, hasRule = d.Accept[pageState]; !hasRule {
@@ -449,8 +448,7 @@ func (c *Drive) Run(ctx context.Context, s *process.System) error {
 	return process.SignalErrorOr(ctx, err)
 }
 
-// writeFirstStartSettings writes the settings of a user who has started claude before and trusts the working directory.
-// If a configuration file exists, it writes nothing.
+// writeFirstStartSettings writes settings of a user who trusts the working directory, unless a configuration file exists.
 func writeFirstStartSettings(s *process.System) error {
 	dir := s.Getenv("CLAUDE_CONFIG_DIR")
 	if dir == "" {

@@ -22,9 +22,8 @@ type RecordingProxyOptions struct {
 	Now      func() time.Time
 }
 
-// RecordingProxy forwards requests to a Messages API and records both directions in the journal. Client and API receive
-// each other's bytes unchanged; the journal gets the assembled and redacted messages, without headers that could
-// contain credentials. It is safe for concurrent use.
+// RecordingProxy forwards requests to a Messages API and records both directions in the journal. Client and API receive each
+// other's bytes unchanged; the journal gets the assembled, redacted messages without headers. It is safe for concurrent use.
 type RecordingProxy struct {
 	options RecordingProxyOptions
 	proxy   *httputil.ReverseProxy

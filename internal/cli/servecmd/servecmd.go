@@ -1,5 +1,4 @@
-// Package servecmd implements the command claudeless serve: a scenario as the
-// Messages API, or a recording proxy in front of the real one.
+// Package servecmd implements claudeless serve: a scenario as the Messages API, or a recording proxy for the real one.
 package servecmd
 
 import (

@@ -37,9 +37,8 @@ type pageData struct {
 	Search, Status string
 }
 
-// Pages serves the pages about one call, one breakpoint and the API, and passes all other paths to next. The pages show
-// the state of the hub and do not change it. Text from callers is escaped. The pages use the style sheet of
-// [debug.PageHandler], so serve them together with it.
+// Pages serves the pages about one call, one breakpoint and the API, and passes all other paths to next. The pages show the
+// state of the hub and do not change it. Text from callers is escaped. They need the style sheet of [debug.PageHandler].
 func (c *Clients) Pages(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	b := &callAndBreakpointPages{hub: c.hub}

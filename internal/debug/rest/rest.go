@@ -1,5 +1,4 @@
-// Package rest serves the hub over HTTP: the routes of the older debugger with stricter checks, its JavaScript client, and
-// newer routes.
+// Package rest serves the hub over HTTP: the routes of the older debugger with stricter checks, its client, and newer routes.
 //
 // A refused request changes nothing and is answered with a JSON object that contains an error code. The package keeps no state.
 package rest

@@ -22,8 +22,7 @@ func checkStrictSupport() error { return nil }
 
 // ExecWithSyscallWatch prepares this process for a command and then becomes the command. Before that, it sends a descriptor
 // over the socket linkFD to the parent process and waits until the parent agrees. The parent watches the system calls with this
-// descriptor. ExecWithSyscallWatch returns only if it fails. The result is nil if it has sent the failure over the socket,
-// otherwise the error.
+// descriptor. It returns only if it fails, with nil if it has sent the failure over the socket, otherwise the error.
 func ExecWithSyscallWatch(linkFD int, path string, argv, env []string) error {
 	return setUpAndExec(linkFD, false, func() error { return syscall.Exec(path, argv, env) })
 }
@@ -70,8 +69,7 @@ func setUpAndExec(linkFD int, ownNetwork bool, become func() error) error {
 // if the last file is the descriptor that reports system calls.
 const watchLinkHeaderBytes = 2
 
-// sendOverLink sends an error or files over the link. watched means that the last file is the descriptor that reports system
-// calls.
+// sendOverLink sends an error or files over the link. watched means that the last file reports system calls.
 func sendOverLink(linkFD int, text string, watched bool, files []int) error {
 	head := []byte{byte(len(files)), 0}
 	if watched {
@@ -164,8 +162,7 @@ func bringUpInterface(name string) error {
 // BringUpLoopback brings up the loopback interface of this process's network namespace.
 func BringUpLoopback() error { return bringUpInterface("lo") }
 
-// ServeDNSNameAsLoopback resolves name to 127.0.0.1 in this process's network namespace, and no
-// other name, until the result is closed.
+// ServeDNSNameAsLoopback resolves name to 127.0.0.1 in this network namespace, and no other name, until the result is closed.
 func ServeDNSNameAsLoopback(name string) (io.Closer, error) {
 	r := newResolver()
 	r.addrs[name], r.onlyKnownNames = netip.AddrFrom4([4]byte{127, 0, 0, 1}), true
@@ -284,8 +281,7 @@ func CanWatchSyscalls() bool {
 	return unix.Capget(&head, &data[0]) == nil && data[0].Effective&admin != 0
 }
 
-// HasOnlyLoopbackInterfaces reports whether this process has no network interface except loopback,
-// as in a run with --guard=strict.
+// HasOnlyLoopbackInterfaces reports whether loopback is the only network interface, as in a run with --guard=strict.
 func HasOnlyLoopbackInterfaces() bool {
 	all, err := net.Interfaces()
 	return err == nil && !slices.ContainsFunc(all, func(i net.Interface) bool { return i.Flags&net.FlagLoopback == 0 })

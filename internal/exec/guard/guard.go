@@ -1,5 +1,4 @@
-// Package guard keeps a command away from a real claude and the vendor's
-// addresses, and reports the process that tried to reach them.
+// Package guard keeps a command away from a real claude and the vendor's addresses, and reports attempts to reach them.
 //
 // Every report is based on an observed process, identified by its id. The guard finds mistakes; it is not a security sandbox.
 package guard
@@ -166,8 +165,7 @@ type RealClaudePoller struct {
 
 const (
 	pollPause = 10 * time.Millisecond
-	// extraPollPausePerProcess lengthens the pause for each process scanned, so that scanning many processes takes
-	// little processor time.
+	// extraPollPausePerProcess lengthens the pause for each scanned process, to limit the processor time.
 	extraPollPausePerProcess = time.Millisecond
 )
 

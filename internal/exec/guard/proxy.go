@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// Proxy is the proxy to which HTTPS_PROXY points during a run. It forwards connections, but it blocks and records those
-// to vendors of models.
+// Proxy is the HTTPS_PROXY of a run. It forwards connections, but blocks and records those to vendors of models.
 type Proxy struct {
 	Log *BreachLog // records connections to a vendor; required
 	// Upstream is the caller's own proxy; nil means none. See [ParseUpstream].

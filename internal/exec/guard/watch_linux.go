@@ -17,9 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NewLink creates a pair of connected sockets: ours for this process, theirs for a child process that calls
-// [ExecWithSyscallWatch]. The child sends file descriptors over its socket: the one that reports its system calls, and the
-// sockets in its network.
+// NewLink creates connected sockets: ours for this process, theirs for a child that calls [ExecWithSyscallWatch]. The child
+// sends file descriptors over its socket: the one that reports its system calls, and the sockets in its network.
 func NewLink() (ours, theirs *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

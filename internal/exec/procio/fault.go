@@ -35,8 +35,7 @@ type Fault struct {
 	Effects        FaultEffects `json:"do"` // effects on the process
 }
 
-// FaultEffects are the possible effects of a fault. In output without a result line, such as plain text, the whole
-// output counts as the result.
+// FaultEffects are the possible effects of a fault. Without a result line, as in plain text, the whole output is the result.
 type FaultEffects struct {
 	HangAfterResult bool    `json:"hang_after_result"` // the process does not exit after the result
 	IgnoreSIGTERM   bool    `json:"ignore_sigterm"`
@@ -156,9 +155,8 @@ type interactiveScreenStdout interface {
 	ArmFault(name string)
 }
 
-// ArmFault activates the fault with this name. It does nothing if the name is unknown, or if stdout
-// belongs neither to a [Wrapper] nor to an interactive screen. If the fault also makes requests to
-// the model fail, ArmFault returns how they fail, as a value of --failure.
+// ArmFault activates the fault with this name. It does nothing if the name is unknown, or if stdout belongs neither to a
+// [Wrapper] nor to an interactive screen. If requests to the model also fail, it returns how, as a value of --failure.
 func ArmFault(stdout io.Writer, faultName string) (modelRequestFailure string) {
 	f := FaultByName(faultName)
 	if f == nil {

@@ -92,8 +92,7 @@ func (w *supervisor) recordExitAndCloseJournal(runError error) (exitCode int) {
 	return code
 }
 
-// reportStrictSetUpFindings applies the rules of --strict to the set-up of this process and prints one line on stderr for each
-// violation.
+// reportStrictSetUpFindings applies the rules of --strict to the set-up of this process and prints each violation on stderr.
 func (w *supervisor) reportStrictSetUpFindings() (exitCode int) {
 	in := verdict.Input{Environ: w.sys.Environ, OnlyProcess: w.sys.PID}
 	if err := in.ReadFiles([]string{w.path}, ""); err != nil {
@@ -116,9 +115,8 @@ func needsToCheckOwnSetUp(s *process.System) bool {
 	return asked && s.Getenv("CLAUDELESS_EXPECT") != "defer"
 }
 
-// requestedFault returns the fault that the command line or the environment requests; nil means
-// none. forModel is the system for the simulated model. It requests only the failures of API
-// requests, because all other effects of the fault are applied elsewhere.
+// requestedFault returns the fault that the command line or the environment requests; nil means none. forModel is the system
+// for the simulated model. It requests only failures of API requests, because other effects are applied elsewhere.
 func requestedFault(s *process.System) (fault *Fault, forModel *process.System) {
 	name, at, end := lastValueOfOption(s.Args, "--failure")
 	if at == 0 {

@@ -29,8 +29,7 @@ const (
 	maxTotalDurationOfRunWithFault              = 18 * time.Second
 	alwaysAllowedMultipleOfDurationWithoutFault = 3
 	timeLimitWithoutFault                       = time.Minute
-	// maxFaultRunsAtSameTime limits the faults that are tried at the same time. If runs need much processor time,
-	// faultRunsAtSameTime allows fewer.
+	// maxFaultRunsAtSameTime limits the faults that are tried at the same time. Busy runs get fewer: see faultRunsAtSameTime.
 	maxFaultRunsAtSameTime = 4
 )
 
@@ -208,8 +207,7 @@ func (c *startedCommand) findLeftoverProcesses(runID string) []leftoverProcess {
 	return left
 }
 
-// identifyLeftover describes a process that remained after a run. It is a claude if it has this name and the run's mark in its
-// environment.
+// identifyLeftover describes a process that remained after a run. A claude has this name and the run's mark in its environment.
 func identifyLeftover(pid int, mark string) leftoverProcess {
 	p, vars := leftoverProcess{pid: pid, argv: guard.Argv(pid)}, guard.Environ(pid)
 	for _, kv := range vars {
@@ -221,9 +219,8 @@ func identifyLeftover(pid int, mark string) leftoverProcess {
 	return p
 }
 
-// KillLeftovers kills the claude processes and MCP servers that are left over from a run, and adds
-// a finding for each of them to `in`. runID is the value of CLAUDELESS_RUN in their environment. A
-// process that exits within half a second is neither killed nor reported.
+// KillLeftovers kills claude processes and MCP servers left over from a run, and adds a finding for each to `in`. runID is the
+// value of CLAUDELESS_RUN in their environment. A process that exits within half a second is neither killed nor reported.
 func KillLeftovers(runID string, in *verdict.Input) {
 	const moment = 500 * time.Millisecond
 	mark := "CLAUDELESS_RUN=" + runID

@@ -30,8 +30,7 @@ type ClaudeSetup struct {
 	Lenient   bool       // disables the effects of --strict
 	Fault     string     // name of the fault to apply; empty means none
 	Real      RealClaude // the real claude that runs instead of the simulated one; the zero value means none
-	// FirstStart specifies which dialogs claude shows when it starts on a terminal; nil means that the runner writes no
-	// configuration files for claude.
+	// FirstStart specifies which dialogs claude shows at its start on a terminal; nil writes no configuration files for it.
 	FirstStart     *ClaudeFirstStart
 	ExtraVariables []string // further variables for claude, as "K=V"
 }
@@ -127,8 +126,7 @@ func (s ClaudeSetup) shimScript(target string) string {
 
 func quoteForShell(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// createWindowsShims creates claude.cmd and claude.exe. [procio.WithShimEnvironment] reads their settings in
-// [WindowsShimSettingsFileName].
+// createWindowsShims creates claude.cmd and claude.exe. [procio.WithShimEnvironment] reads [WindowsShimSettingsFileName].
 func (s ClaudeSetup) createWindowsShims(dir string) error {
 	exe := filepath.Join(dir, "claude.exe")
 	return errors.Join(
@@ -155,8 +153,7 @@ func (s ClaudeSetup) windowsShimSettingsText() string {
 	return b.String()
 }
 
-// WindowsShimSettingsFileName is the name of the file with the settings of a shim that is a copy of this binary. It is next to
-// the shim.
+// WindowsShimSettingsFileName is the file, next to a shim, with the settings of a shim that is a copy of this binary.
 const WindowsShimSettingsFileName = "claude.env"
 
 func copyFile(from, to string) error {

@@ -319,9 +319,8 @@ func (l *findingCollector) checkEarlyEnd(p *journaledProcess) {
 	l.findings = append(l.findings, f)
 }
 
-// mayHaveSucceededWithoutRecordedResult reports whether a process may have ended well although the
-// journal has no result. This holds for a real claude, whose results are not recorded, and for a
-// session on a terminal, which the user may leave without a prompt.
+// mayHaveSucceededWithoutRecordedResult reports whether a process may have ended well although the journal has no result. This
+// holds for a real claude, whose results are not recorded, and for a terminal, which the user may leave without a prompt.
 func (l *findingCollector) mayHaveSucceededWithoutRecordedResult(p *journaledProcess) bool {
 	if p.setup != nil {
 		return p.setup.Interactive

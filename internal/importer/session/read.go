@@ -33,8 +33,7 @@ type Progress interface {
 	ReportRead(n int64)
 }
 
-// Read reads recordings of sessions. It joins the recordings of one session; if several of them contain the same fact,
-// the most detailed recording counts.
+// Read reads recordings of sessions. It joins the recordings of one session; of equal facts, the most detailed counts.
 func Read(files []string, o Options) ([]*Session, error) {
 	r := newSessionRecordingReader(o)
 	var errs []error

@@ -1,6 +1,5 @@
-// Package session reads recordings of real sessions: transcripts including those of sub-agents, stream-json logs,
-// journals, SDK recordings and API traffic. All of them are converted to one form: prompts, replies, tool calls and
-// results, each with its file and line.
+// Package session reads recordings of real sessions: transcripts including those of sub-agents, stream-json logs, journals, SDK
+// recordings and API traffic. All are converted to one form: prompts, replies, tool calls and results, with file and line.
 //
 // Values that a recording does not contain are left empty and never guessed.
 package session

@@ -271,8 +271,7 @@ func (t *transcriptReader) importLinesOfBranch(lineIDOnBranch string) error {
 	return nil
 }
 
-// lineIDsOnNewestBranchContaining returns the ids of the lines on the newest branch. If lineID is set, the result is the
-// newest branch that contains it.
+// lineIDsOnNewestBranchContaining returns the ids of the lines on the newest branch. If lineID is set, the branch contains it.
 func (t *transcriptReader) lineIDsOnNewestBranchContaining(lineID string) (map[string]bool, error) {
 	leaf := t.last
 	if _, ours := t.parent[lineID]; lineID != "" && ours {
@@ -390,8 +389,7 @@ func (b *sessionBuilder) addResultDetails(r *Result, callID string, u *toolUseRe
 	}
 }
 
-// addSubAgentLine adds a line of a sub-agent. idOfStartingCall returns the id of the call that started the sub-agent, or
-// "" if it is unknown.
+// addSubAgentLine adds a line of a sub-agent. idOfStartingCall returns the id of the call that started it, or "".
 func (b *sessionBuilder) addSubAgentLine(agentLine *conversationLine, agentID string, idOfStartingCall func(agentID string) string) {
 	l := agentLine.line
 	agentID = cmp.Or(agentID, l.AgentID)

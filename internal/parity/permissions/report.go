@@ -76,8 +76,7 @@ func compareDecisions(ours, theirs Decision) DecisionComparisonStatus {
 	return StatusSame
 }
 
-// Stale reports the known decisions that accepted no difference in this run. It omits a known decision about a call that was not
-// compared.
+// Stale reports the known decisions that accepted no difference in this run. It omits those about calls that were not compared.
 func (f *File) Stale(verdicts []*Verdict) (list diag.List) {
 	for i, k := range f.Known {
 		missed := slices.ContainsFunc(verdicts, func(v *Verdict) bool {

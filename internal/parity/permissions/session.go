@@ -149,8 +149,7 @@ func ReadOutcomes(rec *parity.Recording, calls int) []Outcome {
 	return all
 }
 
-// recordCalls stores in found the decisions and rejected inputs that an event reports. begun lists the ids of the calls
-// that the event starts.
+// recordCalls stores in found the decisions and rejected inputs that an event reports. begun lists the calls that it starts.
 func (e *event) recordCalls(found map[string]Outcome) (begun []string) {
 	var blocks []toolContentBlock
 	_ = json.Unmarshal(e.Message.Content, &blocks) // a string contains no calls

@@ -31,8 +31,7 @@ type Job struct {
 	Executable string `json:"self"`
 	// Timeout bounds each run of a program.
 	Timeout time.Duration `json:"timeout"`
-	// DefaultURL lets the programs use the default URL of the API. This needs a separate network, in which the host of
-	// this URL is our server.
+	// DefaultURL lets the programs use the default URL of the API. This needs a separate network, where its host is our server.
 	DefaultURL bool `json:"default_url,omitempty"`
 	// Protocol lists the revisions of MCP that the fixtures speak; empty means the revisions in the fixture files.
 	Protocol string `json:"protocol,omitempty"`

@@ -126,8 +126,7 @@ func (r *caseRunner) newVerdict(c *parity.Case) *parity.Verdict {
 	return &parity.Verdict{Case: c.Name, Area: c.AreaFromDirectoryName(), Version: r.Right.Version, File: c.File, Line: c.ScenarioLine, Differences: []parity.Difference{}}
 }
 
-// runCase runs a case with both programs and compares their recordings. previous is the verdict of the previous attempt, if
-// the case is repeated.
+// runCase runs a case with both programs and compares their recordings. previous is the verdict of the attempt before, if any.
 func (r *caseRunner) runCase(ctx context.Context, i int, c *parity.Case, previous *parity.Verdict) *parity.Verdict {
 	v := r.newVerdict(c)
 	if len(c.Incomparable) > 0 && r.Left.Path == "" {

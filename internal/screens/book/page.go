@@ -380,8 +380,7 @@ func namesLongestTextFirst(texts map[string]string) []string {
 	return names
 }
 
-// Masked returns the rows for a comparison: names replace the parts that depend on the run, and the logo, tips and hints are left
-// out.
+// Masked returns the rows for a comparison: names replace parts that depend on the run; the logo, tips and hints are left out.
 func (p *Page) Masked() []string {
 	lines := FillSlots(p.Lines(), p.Slots, func(s Slot) string {
 		switch s.Name {

@@ -1,6 +1,5 @@
 // Package capture saves screens of the real or simulated CLI. It plays tapes (scripts of keys) and stores the screens in one
-// directory per CLI version. Each tape runs as claudeless exec --real --tty, with a scenario as the model, in a separate
-// network.
+// directory per CLI version. A tape runs as claudeless exec --real --tty, with a scenario as the model, in its own network.
 package capture
 
 import (

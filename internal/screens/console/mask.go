@@ -7,8 +7,7 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/emulator"
 )
 
-// minMaskedSecretPartBytes is the minimum length of a part of a secret that is masked. Parts are masked because screens
-// wrap and abbreviate secrets.
+// minMaskedSecretPartBytes is the minimum length of a part of a secret that is masked. Screens wrap and shorten secrets.
 const minMaskedSecretPartBytes = 8
 
 type secretMask struct {

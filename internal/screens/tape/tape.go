@@ -76,8 +76,7 @@ func PageStates() []string {
 // FirstStartDialogs returns the names of the dialogs of a first start. A tape may list them in its key `fresh`.
 func FirstStartDialogs() []string { return []string{"trust", "key", "mcp", "bypass", "auto"} }
 
-// Parse reads a tape, which is a script of keys in TOML. The list contains every problem of the file. The tape is usable if the
-// list is empty.
+// Parse reads a tape, which is a script of keys in TOML. The list contains every problem; if it is empty, the tape is usable.
 func Parse(file string, text []byte) (*Tape, diag.List) {
 	ix := diag.IndexTOML(file, text)
 	if problem := ix.FirstProblem(); problem != nil {

@@ -212,8 +212,7 @@ func (l *client) sendNotification(ctx context.Context, method string, params pla
 	return l.transport.sendWithoutResponse(ctx, n)
 }
 
-// sendNotificationInBackground sends a notification even if ctx has ended. It ignores errors, because a broken
-// connection also fails the next request.
+// sendNotificationInBackground sends a notification even if ctx has ended. It ignores errors: the next request would fail too.
 func (l *client) sendNotificationInBackground(ctx context.Context, method string, params plainjson.Object) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), notificationTimeout)
 	send := func() {

@@ -172,8 +172,7 @@ func (c *Conn) openSubscriptionAndWaitForOutcome(ctx, waitLimit context.Context)
 }
 
 // repeatDiscoveryOrRequireLegacy sends server/discover to a server process for the second time, as the real CLI does after the
-// first subscription. If no answer arrives in time, it returns ErrLegacy. The caller then restarts the process and uses the
-// legacy handshake.
+// first subscription. If no answer arrives in time, it returns ErrLegacy. The caller then restarts with the legacy handshake.
 func (c *Conn) repeatDiscoveryOrRequireLegacy(limit context.Context) (legacyErrorOnTimeout error) {
 	ctx, stop := context.WithTimeout(limit, revisionProbeTimeout(c.options.Timeout, false))
 	defer stop()

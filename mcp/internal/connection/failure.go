@@ -42,8 +42,7 @@ var (
 	ErrBroken = errors.New("the event stream broke off")
 	// ErrExpired reports that the server no longer knows the session. The connection is lost.
 	ErrExpired = errors.New("the session has ended")
-	// errConnectionReset is the real CLI's error for a connection that the server closed, and
-	// errConnectionRefused its error for a closed port.
+	// errConnectionReset is the real CLI's error for a closed connection, and errConnectionRefused for a closed port.
 	errConnectionReset   = errors.New("ECONNRESET: The socket connection was closed unexpectedly. For more information, pass `verbose: true` in the second argument to fetch()")
 	errConnectionRefused = errors.New("ECONNREFUSED: Unable to connect. Is the computer able to access the url?")
 	// ErrUnreadable reports that the server sent a message that is not JSON.

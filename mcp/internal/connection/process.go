@@ -78,8 +78,7 @@ func (p *process) SendRequest(ctx context.Context, req transport.JSONRPCRequest)
 	return nil, p.waitForLossOrRequestEnd(ctx, p.Lost())
 }
 
-// sendWithoutResponse queues a message. A server that has exited causes no error, because the end of its output already
-// shows the exit.
+// sendWithoutResponse queues a message. An exited server causes no error, because the end of its output shows the exit.
 func (p *process) sendWithoutResponse(_ context.Context, message any) error {
 	line, err := json.Marshal(message)
 	if err != nil {
@@ -97,8 +96,7 @@ func (p *process) close(ctx context.Context) {
 	p.Stop(ctx)
 }
 
-// markLostAfterExit marks the connection as lost exitOutputWait after the process has exited. It
-// returns earlier if the connection is lost.
+// markLostAfterExit marks the connection as lost exitOutputWait after the process has exited. It returns at once if it is lost.
 func (p *process) markLostAfterExit() {
 	select {
 	case <-p.Done():

@@ -222,8 +222,7 @@ func describeIssues(issues []schemaIssue) string {
 	return strings.TrimSpace(string(text))
 }
 
-// taskOrInputRequestsDefect returns the defect of a result that has a task or inputRequests but no
-// content, so it is not a tool result; "" means none.
+// taskOrInputRequestsDefect returns the defect of a result with a task or inputRequests but without content, or "".
 func taskOrInputRequestsDefect(toolCallResult json.RawMessage) (defectOrEmpty string) {
 	members, _ := plainjson.Parse(toolCallResult) // anything but an object has no members
 	for _, name := range []string{"task", "inputRequests"} {

@@ -32,9 +32,8 @@ type subscription struct {
 	filter wire.SubscriptionFilter
 }
 
-// Pauses before a broken stream is reopened: 1, 2 and 4 s; after three attempts the stream stays closed. If the server
-// itself ended the stream, each pause is 5 s longer: extraReopenPausesAfterServerEndedStream times the first pause
-// (observed with 2.1.330).
+// Pauses before a broken stream is reopened: 1, 2 and 4 s; after three attempts the stream stays closed. If the server ended
+// the stream, each pause is 5 s longer: extraReopenPausesAfterServerEndedStream times the first pause (observed with 2.1.330).
 const (
 	reopenPause                             = time.Second
 	maxReopenings                           = 3
@@ -65,9 +64,8 @@ func newSubscription(capabilities json.RawMessage, pause, connect time.Duration)
 	return s
 }
 
-// keepStreamOpen keeps the stream open until ctx ends. A stream that breaks too often stays closed until the filter
-// changes. After the first attempt to open the stream, run calls settled once; acknowledged reports whether the server
-// has confirmed the subscription.
+// keepStreamOpen keeps the stream open until ctx ends. A stream that breaks too often stays closed until the filter changes.
+// After the first attempt to open the stream, run calls settled once; acknowledged reports whether the server has confirmed it.
 func (s *subscription) keepStreamOpen(ctx context.Context, onSettled func(acknowledged bool)) {
 	var opened bool
 	var first sync.Once

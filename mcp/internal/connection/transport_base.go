@@ -110,8 +110,7 @@ func (c *listChanges) TakeChanges() (changed map[ListKind]bool, seen int64) {
 // ListsChanged returns a channel that holds a token after the server reported a changed list.
 func (c *listChanges) ListsChanged() <-chan struct{} { return c.signal }
 
-// MarkFetched records that the lists were fetched. changes is the number of changes that they already contain, as
-// TakeChanges returned it before.
+// MarkFetched records that the lists were fetched. They contain the given number of changes, as TakeChanges returned it.
 func (c *listChanges) MarkFetched(changes int64) { c.fetched.Store(changes) }
 
 // ForgetChanges treats the lists as up to date, although the server may have reported changes.

@@ -52,8 +52,7 @@ func (s *Scope) TextFile(name string) string {
 	return s.Library.texts[diag.ResolvePath(s.Source.Dir, name)]
 }
 
-// evaluateTextOrExpression is like RenderText, but a string that is exactly one expression becomes a value of the
-// expression's type.
+// evaluateTextOrExpression is like RenderText, but a single expression becomes a value of its own type.
 func (s *Scope) evaluateTextOrExpression(ctx context.Context, src string) (any, error) {
 	if !s.Source.Templates || !eval.HasTemplate(src) {
 		return src, nil
