@@ -226,17 +226,19 @@ func (s *Simulator) sessionEndHookBaseFields() protocol.HookBase {
 const asyncHookGrace = 500 * time.Millisecond
 
 // Close runs the SessionEnd hooks of a session that had a turn, and closes the hook runner. An empty reason is "other".
-func (s *Simulator) Close(ctx context.Context, reason string) {
+// The notices report hooks that failed.
+func (s *Simulator) Close(ctx context.Context, reason string) (notices []protocol.Event) {
 	if s.options.Hooks == nil {
-		return
+		return nil
 	}
 	reason = cmp.Or(reason, "other")
 	if s.history.sessionStarted {
-		s.options.Hooks.Run(ctx, hook.Input{Base: s.sessionEndHookBaseFields(), Event: protocol.SessionEndHook{Reason: reason}})
+		notices = s.options.Hooks.Run(ctx, hook.Input{Base: s.sessionEndHookBaseFields(), Event: protocol.SessionEndHook{Reason: reason}}).Notices
 	}
 	limited, cancel := context.WithTimeout(ctx, asyncHookGrace)
 	defer cancel()
 	s.options.Hooks.Close(limited)
+	return notices
 }
 
 func milliseconds(d time.Duration) int { return int(d / time.Millisecond) }

@@ -70,6 +70,9 @@ func mergeResults(c *eventRun, answers []hookResult) Outcome {
 	for i := range answers {
 		a := &answers[i]
 		o.addCompactionHookReport(c, a)
+		if text := strings.TrimSpace(a.stderr); c.event == "SessionEnd" && text != "" && a.exitCode != nil && *a.exitCode != 0 { // no event can show the failure
+			o.Notices = append(o.Notices, &protocol.VerbatimOutput{Stderr: "SessionEnd hook [" + a.entry.config.Command + "] failed: " + text + "\n"})
+		}
 		reason, bare, refused := a.refusalReason(c)
 		switch {
 		case a.isDetached:

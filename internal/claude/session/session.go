@@ -363,7 +363,9 @@ func (s *Session) Close(ctx context.Context) {
 	s.background.close()
 	s.tools.builtin.Close()
 	s.tools.worktreeAgents.closeToolsOfAllAgents()
-	s.conversation.simulator.Close(ctx, "")
+	for _, notice := range s.conversation.simulator.Close(ctx, "") {
+		s.records.recordEvent(ctx, notice)
+	}
 	s.servers.close(ctx)
 	total := &protocol.Result{SubagentStats: &protocol.SubagentStats{}}
 	s.conversation.simulator.RefreshTotals([]*protocol.Result{total})
