@@ -79,6 +79,10 @@ func TestReadText(t *testing.T) {
 			"specific portions of the file, or search for specific content instead of reading the whole file. To read it anyway, up to what " +
 			"still fits in your context, call Read again with allow_large: true — only if you genuinely need all of it or the user asked " +
 			"for the whole file."},
+		{"many tokens", toolInput{"file_path": "large.txt", "limit": 10000}, true, "File content (42507 tokens) exceeds maximum allowed tokens (25000). Use offset and limit " +
+			"parameters to read specific portions of the file, or search for specific content instead of reading the whole file. To read it " +
+			"anyway, up to what still fits in your context, call Read again with allow_large: true — only if you genuinely need all of it or " +
+			"the user asked for the whole file."},
 		{"large by limit", toolInput{"file_path": "large.txt", "offset": 3, "limit": 1}, false, "3\t0123456789abcde"},
 	}
 	tools := newTools(t, Options{CWD: dir})
@@ -86,6 +90,35 @@ func TestReadText(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			wantText(t, call(t, tools, "Read", tt.input), tt.isError, tt.want)
 		})
+	}
+}
+
+// A file with too many tokens is returned in part. It may be edited, but not overwritten, until it is read as a whole.
+func TestReadTruncated(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, dir, "many.txt", strings.Repeat("0123456789abcde\n", 8000))
+	writeFile(t, dir, "wide.txt", strings.Repeat("é", 60_000))
+	tools := newTools(t, Options{CWD: dir})
+	r := call(t, tools, "Read", toolInput{"file_path": "many.txt"})
+	if lines := strings.Count(r.Content.Text, "\n") + 1; lines != 4999 {
+		t.Errorf("%d lines", lines)
+	}
+	notice := r.EventsAfter[0].(*protocol.AttachmentAdded).Rendered[0]
+	if want := "many.txt: showing lines 1-4999 of 8001 total (34008 tokens, cap 25000). Call Read with offset=5000 limit=4999 "; !strings.Contains(notice, want) {
+		t.Errorf("notice %q, want %q", notice, want)
+	}
+	r = call(t, tools, "Read", toolInput{"file_path": "wide.txt"})
+	notice = r.EventsAfter[0].(*protocol.AttachmentAdded).Rendered[0]
+	if want := "wide.txt: showing the first 42488 of 60000 characters (30008 tokens, cap 25000); "; !strings.Contains(notice, want) {
+		t.Errorf("notice %q, want %q", notice, want)
+	}
+	write := protocol.ToolUse{Name: "Write", Input: json.RawMessage(`{"file_path":"many.txt","content":""}`)}
+	if r := tools.Precheck(t.Context(), write); r == nil || !strings.Contains(r.Content.Text, "File has not been read yet") {
+		t.Errorf("Write after a partial view: %v", r)
+	}
+	call(t, tools, "Read", toolInput{"file_path": "many.txt", "allow_large": true})
+	if r := tools.Precheck(t.Context(), write); r != nil {
+		t.Error(r.Content.Text)
 	}
 }
 

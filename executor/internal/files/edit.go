@@ -412,7 +412,7 @@ func refuseUnwritableFile(_ context.Context, f *SeenFileTracker, in writeInput) 
 	read, current, _ := f.seenByModel.compareWithSeenContent(path, string(old))
 	switch {
 	case err != nil:
-	case !read && !f.options.Access.IsReadable(path):
+	case !read && !f.options.Access.IsReadable(path), f.seenByModel.isPartialView(path):
 		return new(tool.Refuse(notReadText))
 	case read && !current:
 		return new(tool.Refuse(modifiedSinceText))

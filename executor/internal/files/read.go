@@ -25,14 +25,6 @@ import (
 // MaxWholeFileBytes is the size of the largest file that is read without offset and limit.
 const MaxWholeFileBytes = 256 << 10
 
-type readInput struct {
-	FilePath   string                  `json:"file_path"`
-	Offset     *tool.IntFromJSONNumber `json:"offset"`
-	Limit      *tool.IntFromJSONNumber `json:"limit"`
-	Pages      string                  `json:"pages"`
-	AllowLarge bool                    `json:"allow_large"`
-}
-
 // Read returns the tool that reads a file.
 func Read(f *SeenFileTracker) tool.Tool {
 	return tool.Tool{
@@ -46,7 +38,16 @@ func Read(f *SeenFileTracker) tool.Tool {
 			tool.Optional("allow_large", tool.Boolean("Read the file even if it is large")),
 		),
 		Check: typedCheck(f, refuseUnreadableFile),
-		Run:   typedRun(f, runRead),
+		Run: func(ctx context.Context, call protocol.ToolUse) tool.Result {
+			r := typedRun(f, runRead)(ctx, call)
+			out, _ := r.Output.(readOutput)
+			if file, _ := out.File.(textFile); file.truncationNotice != "" {
+				r.EventsAfter = append(r.EventsAfter, &protocol.AttachmentAdded{Role: "system", Rendered: []string{file.truncationNotice}, AgentID: call.AgentID(), Attachment: map[string]any{
+					"type": "read_truncation_notice", "toolUseID": call.ID, "banner": file.truncationNotice,
+				}})
+			}
+			return r
+		},
 	}
 }
 
@@ -115,13 +116,14 @@ func runRead(_ context.Context, f *SeenFileTracker, in readInput) protocol.ToolR
 	}
 	if in.Limit == nil && !in.AllowLarge && len(data) > MaxWholeFileBytes {
 		return tool.Fail("File content (%s) exceeds maximum allowed size (%s). Use offset and limit parameters to read specific portions "+
-			"of the file, or search for specific content instead of reading the whole file. To read it anyway, up to what still fits "+
-			"in your context, call Read again with allow_large: true — only if you genuinely need all of it or the user asked for "+
-			"the whole file.", tool.FormatSize(len(data)), tool.FormatSize(MaxWholeFileBytes))
+			"of the file, or search for specific content instead of reading the whole file.%s", tool.FormatSize(len(data)), tool.FormatSize(MaxWholeFileBytes), allowLargeHint)
 	}
-	r := readText(in.FilePath, decodeText(data), in.Offset, in.Limit)
-	file := r.Output.(readOutput).File.(textFile)
-	f.seenByModel.recordSeenContent(path, string(data), file.NumLines == file.TotalLines)
+	r := readText(path, decodeText(data), in)
+	if out, is := r.Output.(readOutput); is {
+		file := out.File.(textFile)
+		f.seenByModel.recordSeenContent(path, string(data), file.NumLines == file.TotalLines)
+		f.seenByModel.setPartialView(path, file.Truncated)
+	}
 	return r
 }
 

@@ -27,6 +27,8 @@ type seenFiles struct {
 type seenContent struct {
 	digest             [sha256.Size]byte
 	wasShownCompletely bool // the model has seen the whole content
+	// isPartialView is true if Read last returned only the part of the file that is not too large for the model.
+	isPartialView bool
 }
 
 // fileWrittenBySession is a file that the session wrote and that is not known to have changed since.
@@ -44,7 +46,7 @@ func (s *seenFiles) recordSeenContent(path, content string, shown bool) {
 }
 
 func (s *seenFiles) storeContent(path, content string, shown bool) {
-	s.byPath[path] = seenContent{sha256.Sum256([]byte(content)), shown}
+	s.byPath[path] = seenContent{sha256.Sum256([]byte(content)), shown, s.byPath[path].isPartialView}
 	s.written = slices.DeleteFunc(s.written, func(w fileWrittenBySession) bool { return w.path == path })
 }
 
@@ -57,6 +59,20 @@ func (s *seenFiles) recordWritten(path, content string, shown bool) {
 	if err == nil {
 		s.written = append(s.written, fileWrittenBySession{path, content, info.ModTime()})
 	}
+}
+
+func (s *seenFiles) setPartialView(path string, isPartial bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := s.byPath[path]
+	seen.isPartialView = isPartial
+	s.byPath[path] = seen
+}
+
+func (s *seenFiles) isPartialView(path string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byPath[path].isPartialView
 }
 
 // compareWithSeenContent compares the content of a file with the content that was recorded. read reports whether the

@@ -13,6 +13,14 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
+type readInput struct {
+	FilePath   string                  `json:"file_path"`
+	Offset     *tool.IntFromJSONNumber `json:"offset"`
+	Limit      *tool.IntFromJSONNumber `json:"limit"`
+	Pages      string                  `json:"pages"`
+	AllowLarge bool                    `json:"allow_large"`
+}
+
 type readOutput struct {
 	Type string `json:"type"` // text, image, notebook or pdf
 	File any    `json:"file"`
@@ -24,20 +32,39 @@ type textFile struct {
 	NumLines   int    `json:"numLines"`
 	StartLine  int    `json:"startLine"`
 	TotalLines int    `json:"totalLines"`
+	Truncated  bool   `json:"truncatedByTokenCap,omitempty"`
+
+	truncationNotice string // for the model
 }
 
-func readText(path, content string, offset, lineLimit *tool.IntFromJSONNumber) protocol.ToolResult {
+// maxReadTokens is the size of the largest text that one call returns, without allow_large.
+const maxReadTokens = 25_000
+
+const allowLargeHint = " To read it anyway, up to what still fits in your context, call Read again with allow_large: true — only if you genuinely need " +
+	"all of it or the user asked for the whole file."
+
+// readText returns lines of a file. fullPath is for messages; in has the path of the call.
+func readText(fullPath, content string, in readInput) protocol.ToolResult {
 	lines := strings.Split(strings.ReplaceAll(content, "\r\n", "\n"), "\n")
 	start, limit := 1, len(lines)
-	if offset != nil && *offset >= 0 {
-		start = int(*offset)
+	if in.Offset != nil && *in.Offset >= 0 {
+		start = int(*in.Offset)
 	}
-	if lineLimit != nil && *lineLimit > 0 {
-		limit = int(*lineLimit)
+	if in.Limit != nil && *in.Limit > 0 {
+		limit = int(*in.Limit)
 	}
 	from := max(0, min(start-1, len(lines)))
 	shown := lines[from:min(from+limit, len(lines))]
-	out := readOutput{"text", textFile{FilePath: path, Content: strings.Join(shown, "\n"), NumLines: len(shown), StartLine: start, TotalLines: len(lines)}}
+	file := textFile{FilePath: in.FilePath, Content: strings.Join(shown, "\n"), NumLines: len(shown), StartLine: start, TotalLines: len(lines)}
+	if tokens := tokensOfText(file.Content); tokens > maxReadTokens && !in.AllowLarge {
+		if start > 1 || in.Limit != nil {
+			return tool.Fail("File content (%d tokens) exceeds maximum allowed tokens (%d). Use offset and limit parameters to read specific portions "+
+				"of the file, or search for specific content instead of reading the whole file.%s", tokens, maxReadTokens, allowLargeHint)
+		}
+		file.truncate(fullPath, shown, tokens)
+		shown = strings.Split(file.Content, "\n")
+	}
+	out := readOutput{"text", file}
 	switch {
 	case content == "":
 		return tool.Text("<system-reminder>Warning: the file exists but the contents are empty.</system-reminder>", out)
@@ -53,6 +80,44 @@ func readText(path, content string, offset, lineLimit *tool.IntFromJSONNumber) p
 		text += "\n\n[This file " + invalidUTF8Text + " Its undecodable bytes show above as U+FFFD." + unsupportedEncodingNote
 	}
 	return tool.Text(text, out)
+}
+
+// tokensOfText returns the number of tokens of a text. It is the size of a request that asks the API for this number.
+func tokensOfText(text string) int {
+	const bytesAroundText, bytesPerToken = 28, 4
+	request, _ := protocol.Marshal(text) // a string cannot fail
+	return (len(request) + bytesAroundText + bytesPerToken - 1) / bytesPerToken
+}
+
+// truncate reduces the text to about 85 % of [maxReadTokens]: to its first lines, or to its first characters if the lines are
+// too long. It sets the notice for the model (observed with 2.1.330).
+func (t *textFile) truncate(fullPath string, lines []string, tokens int) {
+	const share, smaller, maxTries = 0.85, 0.7, 6
+	units := utf16.Encode([]rune(t.Content))
+	unitsPerToken := max(0.5, float64(len(units))/float64(tokens))
+	fits := func(text string) bool { return float64(len(utf16.Encode([]rune(text))))/unitsPerToken <= maxReadTokens }
+	count := max(1, int(float64(len(lines)*maxReadTokens)/float64(tokens)*share))
+	page := strings.Join(lines[:count], "\n")
+	for try := 0; try < maxTries && count > 1 && !fits(page); try++ {
+		count = max(1, int(float64(count)*smaller))
+		page = strings.Join(lines[:count], "\n")
+	}
+	t.Content, t.NumLines, t.Truncated = page, count, true
+	t.truncationNotice = fmt.Sprintf("[Truncated: PARTIAL view — %s: showing lines 1-%d of %d total (%d tokens, cap %d). Call Read with offset=%d limit=%d for the next page, "+
+		"or Grep to find a specific section.%s Do NOT answer from this page alone if the answer may be further in the file.]",
+		fullPath, count, t.TotalLines, tokens, maxReadTokens, count+1, count, allowLargeHint)
+	if fits(page) && strings.TrimSpace(page) != "" {
+		return
+	}
+	cut := units[:int(maxReadTokens*unitsPerToken*share)]
+	if last := len(cut) - 1; utf16.IsSurrogate(rune(cut[last])) && cut[last] < 0xDC00 {
+		cut = cut[:last]
+	}
+	t.Content = string(utf16.Decode(cut))
+	t.NumLines = strings.Count(t.Content, "\n") + 1
+	t.truncationNotice = fmt.Sprintf("[Truncated: PARTIAL view — %s: showing the first %d of %d characters (%d tokens, cap %d); this file has very long lines and cannot be "+
+		"paginated by line. Use Grep to find a specific section, or Read with offset/limit to page through it.%s Do NOT answer from this excerpt alone if "+
+		"the answer may be elsewhere in the file.]", fullPath, len(cut), len(units), tokens, maxReadTokens, allowLargeHint)
 }
 
 func numberLines(lines []string, first int) string {
