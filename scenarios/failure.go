@@ -136,8 +136,7 @@ type typedTableKeys struct {
 	knownKeys          []string // the keys of all types
 }
 
-// reportMissingOrForeignKeys reports missing keys, and keys that belong to another type. Keys that no type has were
-// reported earlier.
+// reportMissingOrForeignKeys reports missing keys, and keys that belong to another type. Keys that no type has were reported earlier.
 func reportMissingOrForeignKeys(v diag.Value, b *diag.Binding, subject string, t typedTableKeys) {
 	known := slices.Concat(t.required, t.optional)
 	for _, f := range v.Fields() {

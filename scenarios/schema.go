@@ -107,9 +107,8 @@ type Rule struct {
 	// Fault adds a defect to the program's output after this rule matches. The defects were observed with the real CLI.
 	// `claudeless exec --faults all` tries every defect.
 	Fault string `toml:"fault" enum:"hang-after-result,lying-success,stdout-stall,no-result,json-array,silent-json,late-result,giant-line,split-utf8,u2028,crlf,key-order-shuffled,sigterm-ignored,stderr-flood,half-last-line,duplicate-result,exit-code-wrong,stall-mid-stream,529-storm,ping-silence,tool-json-truncated,usage-in-start-only,dialog-late,draft-back,echo-late,footer-gone,mode-option,numbers-gone,option-order,retry-long,small-pane,title-only"`
-	// MaxMatches limits how often the rule may match. In a run (of `claudeless exec` or one test), the matches of all
-	// processes count together. Outside a run, as with claudeless serve, each session counts its own matches. 0 means
-	// never; the default is no limit.
+	// MaxMatches limits how often the rule may match. In a run (of `claudeless exec` or one test), the matches of all processes count
+	// together. Outside a run, as with claudeless serve, each session counts its own matches. 0 means never; the default is no limit.
 	MaxMatches *int `toml:"max_matches" min:"0"`
 	// Once limits the rule to one prompt. In a run (of `claudeless exec` or one test), this is one prompt of all
 	// processes together. Outside a run, as with claudeless serve, it is one prompt of each session. If the rule
@@ -150,9 +149,8 @@ type Response struct {
 	Usage *Usage `toml:"usage"`
 	// Steps are the messages of the answer. They replace `text` and `tool_calls`. Each message answers its own request to the model.
 	Steps []Step `toml:"steps"`
-	// StopReason replaces the stop reason. After "max_tokens" and "model_context_window_exceeded", the CLI sends a
-	// prompt that begins "Output token limit hit."; the next step or a rule answers this prompt. After "refusal", the
-	// CLI asks the model once more.
+	// StopReason replaces the stop reason. After "max_tokens" and "model_context_window_exceeded", the CLI sends a prompt that begins
+	// "Output token limit hit."; the next step or a rule answers this prompt. After "refusal", the CLI asks the model once more.
 	StopReason string `toml:"stop_reason"`
 	// StructuredOutput is the answer to `--json-schema`.
 	StructuredOutput json.RawMessage `toml:"structured_output"`
@@ -182,9 +180,8 @@ type Step struct {
 	DelayMS int `toml:"delay_ms" min:"0" max:"31536000000"`
 	// Usage is the reported token count. By default it is estimated.
 	Usage *Usage `toml:"usage"`
-	// StopReason replaces the stop reason. After "max_tokens" and "model_context_window_exceeded", the CLI sends a
-	// prompt that begins "Output token limit hit."; the next step or a rule answers this prompt. After "refusal", the
-	// CLI asks the model once more.
+	// StopReason replaces the stop reason. After "max_tokens" and "model_context_window_exceeded", the CLI sends a prompt that begins
+	// "Output token limit hit."; the next step or a rule answers this prompt. After "refusal", the CLI asks the model once more.
 	StopReason string `toml:"stop_reason"`
 	// Failure is the failure that happens instead of the message.
 	Failure *Failure `toml:"failure"`

@@ -58,9 +58,8 @@ type refillCounter struct {
 // errThrashing means that the context was full soon after a compaction for the third time (observed with 2.1.330).
 var errThrashing = errors.New("autocompact is thrashing")
 
-// compactAutomatically compacts the conversation in the middle of a turn and reports whether it
-// succeeded. A conversation with fewer than two replies is compacted only if forced. tokensToSend is the size of the request
-// that does not fit, without the conversation.
+// compactAutomatically compacts the conversation in the middle of a turn and reports whether it succeeded. A conversation with fewer
+// than two replies is compacted only if forced. tokensToSend is the size of the request that does not fit, without the conversation.
 func (c *compaction) compactAutomatically(ctx context.Context, forced bool, tokensToSend int) (compacted bool, err error) {
 	c.out.emitSystem("status", protocol.Field{Key: "status", Value: "compacting"}, protocol.Field{Key: "compact_output_chars", Value: 0})
 	if c.sim.history.retained.repliesSinceCompaction < 2 && !forced {

@@ -58,8 +58,7 @@ func (a *replySummary) setFromReply(head messageHead, blocks []protocol.Block) {
 	}
 }
 
-// requestModelAndEmitReply asks the model, emits its message and returns the tool calls to run. The
-// error may be a [turnEndError].
+// requestModelAndEmitReply asks the model, emits its message and returns the tool calls to run. The error may be a [turnEndError].
 func (x *modelExchange) requestModelAndEmitReply(ctx context.Context, req scenarios.Request) (callsToRun []preparedCall, turnEndOrError error) {
 	x.totals.addLastReplyUsageToTurn()
 	x.background.emitQueuedTaskEvents(task.ConversationPhaseInTurn)

@@ -252,9 +252,8 @@ func (p *turnPrompts) setPromptUUIDsOfFirstMessageStart(ev *protocol.StreamEvent
 	}
 }
 
-// promptUUIDsFromHost returns the ids that the host gave to the prompts of the turn, for use in events. allMergedUUIDs are the
-// ids of all merged prompts. turnOrLastUUID is the id of the turn's prompt itself or, if the host gave it none, the last of
-// allMergedUUIDs.
+// promptUUIDsFromHost returns the ids that the host gave to the prompts of the turn, for use in events. allMergedUUIDs are the ids of
+// all merged prompts. turnOrLastUUID is the id of the turn's prompt itself or, if the host gave it none, the last of allMergedUUIDs.
 func (p *turnPrompts) promptUUIDsFromHost() (turnOrLastUUID string, allMergedUUIDs []string) {
 	if p.prompt.UUID != "" || len(p.prompt.UUIDs) == 0 {
 		return p.prompt.UUID, p.prompt.UUIDs

@@ -391,9 +391,8 @@ func (s *Simulator) NeedsTurnAfterBackgroundWork() bool {
 	return s.main.Tasks != nil && (s.main.Tasks.HasRunningOrUnshownAgent() || s.main.Tasks.HasPendingNotice())
 }
 
-// WaitForBackground waits for background tasks, as the real CLI does before it exits. It yields the
-// events of the tasks and of the turns that they cause, until no task is running or ceiling has
-// passed. Cancelling ctx stops the wait and interrupts a running turn.
+// WaitForBackground waits for background tasks, as the real CLI does before it exits. It yields the events of the tasks and of the
+// turns that they cause, until no task is running or ceiling has passed. Cancelling ctx stops the wait and interrupts a running turn.
 func (s *Simulator) WaitForBackground(ctx context.Context, ceiling time.Duration) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
 		limited, cancel := context.WithTimeout(ctx, ceiling)

@@ -51,9 +51,8 @@ func (a *scriptedAnswer) diffHistory(g *replayedGroup, tools *history.Toolset) s
 	return ""
 }
 
-// equalInputsIgnoringDefaults reports whether a call in the history equals the scripted call. The call in the history may
-// also contain defaults of its schema (Claude Code returns an Edit with `replace_all: false`), and texts that Claude Code has
-// rewritten.
+// equalInputsIgnoringDefaults reports whether a call in the history equals the scripted call. The call in the history may also
+// contain defaults of its schema (Claude Code returns an Edit with `replace_all: false`), and texts that Claude Code has rewritten.
 func equalInputsIgnoringDefaults(scripted json.RawMessage, actual history.ToolUse, schema json.RawMessage) bool {
 	var x, y, s map[string]any
 	if json.Unmarshal(scripted, &x) != nil || json.Unmarshal(actual.Input, &y) != nil {

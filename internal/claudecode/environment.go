@@ -18,9 +18,8 @@ const (
 	CredentialNone   CredentialKind = "none"
 )
 
-// Environment is what the environment variables of a session specify about account and network. The zero value
-// describes the environment in which the real CLI is recorded: an API key, a non-default base URL, and no traffic other
-// than requests to the model.
+// Environment is what the environment variables of a session specify about account and network. The zero value describes the
+// environment in which the real CLI is recorded: an API key, a non-default base URL, and no traffic other than requests to the model.
 type Environment struct {
 	Credential      CredentialKind // empty means CredentialAPIKey
 	UsesDefaultURL  bool           // requests go to the vendor

@@ -24,8 +24,7 @@ type HookEvent struct {
 	Summary      string // description in lists for hosts
 	ListPosition int    // position in lists for hosts, from 0
 	HasMatcher   bool   // a matcher selects which hooks run
-	// CanBlock is true if exit status 2 of a hook blocks an action or gives feedback. Otherwise,
-	// status 2 is an ordinary error.
+	// CanBlock is true if exit status 2 of a hook blocks an action or gives feedback. Otherwise, status 2 is an ordinary error.
 	CanBlock bool
 	// CanGuardPermissions is true if a hook for the event may protect permissions. Therefore the CLI ignores a whole
 	// settings file if a hook for the event is invalid.

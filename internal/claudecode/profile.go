@@ -88,8 +88,7 @@ type Feature string
 
 // The features.
 const (
-	// FeatureAsksServersForNewMCPRevisionFirst asks MCP servers for revision 2026-07-28 before the
-	// handshake of older revisions.
+	// FeatureAsksServersForNewMCPRevisionFirst asks MCP servers for revision 2026-07-28 before the handshake of older revisions.
 	FeatureAsksServersForNewMCPRevisionFirst Feature = "MCP servers are asked for revision 2026-07-28 first"
 	// FeatureSettingsProblemsBySource groups the reported problems of settings by source, such as user or project, not by file.
 	FeatureSettingsProblemsBySource Feature = "problems in settings are reported per source"

@@ -125,8 +125,7 @@ func (c *callCounts) countCall(ev *protocol.ToolExecuted) {
 	}
 }
 
-// countLinesWrittenAndReplaced counts the lines that a call writes and replaces, whether or not it succeeds (observed
-// with 2.1.330).
+// countLinesWrittenAndReplaced counts the lines that a call writes and replaces, whether or not it succeeds (observed with 2.1.330).
 func (c *callCounts) countLinesWrittenAndReplaced(callInput json.RawMessage) {
 	var in struct {
 		Content *string `json:"content"`

@@ -179,8 +179,7 @@ func (w *agentRun) finishRun(end task.End) (message string, hasMessage bool) {
 	return "", false
 }
 
-// recordMessageFromCoordinator records a message of SendMessage in the agent's transcript, and returns the prompt that
-// contains it.
+// recordMessageFromCoordinator records a message of SendMessage in the agent's transcript, and returns the prompt that contains it.
 func (w *agentRun) recordMessageFromCoordinator(message string) (prompt string) {
 	prompt = "The coordinator sent a message while you were working:\n" + message + "\n\nAddress this before completing your current task."
 	w.recordPromptOfCLI(prompt, json.RawMessage(`{"kind":"coordinator"}`))
@@ -262,9 +261,8 @@ func (w *agentRun) modelFailureEnd() task.End {
 	return task.End{Status: task.StatusFailed, Summary: why, Notice: w.agentEndNoticeText("failed: " + why), Error: why}
 }
 
-// agentEndNoticeText returns the text of the notification about the end of the agent. stopOrFailure
-// describes a stop or a failure. If it is empty, the agent has finished: for a background agent,
-// the text reports the end; for a foreground agent, it is the answer.
+// agentEndNoticeText returns the text of the notification about the end of the agent. stopOrFailure describes a stop or a failure. If
+// it is empty, the agent has finished: for a background agent, the text reports the end; for a foreground agent, it is the answer.
 func (w *agentRun) agentEndNoticeText(stopOrFailure string) string {
 	switch {
 	case stopOrFailure != "":

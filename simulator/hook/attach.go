@@ -45,9 +45,8 @@ func (t *Trace) addCompactionHookReport(c *eventRun, a *hookResult) {
 	t.Reports = append(t.Reports, text)
 }
 
-// addAttachmentsOfHookAndTurnStop records in the transcript a hook that did not refuse, and whether the hook stopped
-// the turn. After a tool, only the stop is recorded. At the end of a turn, the stop is recorded before the hook; for
-// all other events, after it.
+// addAttachmentsOfHookAndTurnStop records in the transcript a hook that did not refuse, and whether the hook stopped the turn. After
+// a tool, only the stop is recorded. At the end of a turn, the stop is recorded before the hook; for all other events, after it.
 func (t *Trace) addAttachmentsOfHookAndTurnStop(c *eventRun, a *hookResult) {
 	stops := a.output.Continue != nil && !*a.output.Continue
 	switch {

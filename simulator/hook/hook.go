@@ -52,8 +52,7 @@ type Options struct {
 	Callback   Callback     // nil means that callbacks are skipped
 	HTTP       *http.Client // nil means a client that does not follow redirects
 	HTTPLimits protocol.HTTPHookLimits
-	// MCPTool calls a tool of a connected server and returns its text; nil means that hooks of type "mcp_tool" fail without
-	// blocking.
+	// MCPTool calls a tool of a connected server and returns its text; nil means that hooks of type "mcp_tool" fail without blocking.
 	MCPTool func(ctx context.Context, server, tool string, input json.RawMessage) (string, error)
 	// PromptAnswer is the model's answer to hooks of type "prompt": a JSON object with the keys ok and reason. Empty
 	// means that the model answers "OK". Because that is not JSON, the hook then makes no decision.
@@ -228,8 +227,7 @@ func (r *Runner) Matches(event, subject string) bool {
 	return slices.ContainsFunc(r.hooksByEvent[event], func(e *hookEntry) bool { return e.matches(event, subject) })
 }
 
-// HasSingleUnconditionalHook reports whether one command, URL or MCP tool, and nothing else, is run for each event with
-// this subject.
+// HasSingleUnconditionalHook reports whether one command, URL or MCP tool, and nothing else, is run for each event with this subject.
 func (r *Runner) HasSingleUnconditionalHook(event, subject string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

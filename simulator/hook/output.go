@@ -102,8 +102,7 @@ func checkObject(path, schema string, object map[string]any) error {
 	return nil
 }
 
-// checkValue checks that one value has the type kind, which comes from a schema. got is the JSON
-// type of the value, or "undefined".
+// checkValue checks that one value has the type kind, which comes from a schema. got is the JSON type of the value, or "undefined".
 func checkValue(path, kind, got string, value any) error {
 	if strings.Contains(kind, "|") {
 		valid := strings.Split(kind, "|")

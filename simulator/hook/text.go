@@ -39,8 +39,7 @@ func BlockingStopHookNotification() *protocol.System {
 	}}
 }
 
-// informationalEventOutsideTranscript returns an event that transcripts do not contain, because an attachment has the
-// same content.
+// informationalEventOutsideTranscript returns an event that transcripts do not contain, because an attachment has the same content.
 func informationalEventOutsideTranscript(level, content string, more ...protocol.Field) *protocol.System {
 	fields := []protocol.Field{{Key: "content", Value: content}, {Key: "level", Value: level}}
 	return &protocol.System{Subtype: "informational", Fields: append(fields, more...), StreamOnly: true}

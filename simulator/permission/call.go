@@ -92,8 +92,7 @@ func (j *modeAndRules) analyzeCall(use protocol.ToolUse, tool protocol.Tool) *an
 	return c
 }
 
-// asciiFormOfHostNameRune returns the ASCII form of a full-width character or an ideographic full stop, as browsers do
-// in host names.
+// asciiFormOfHostNameRune returns the ASCII form of a full-width character or an ideographic full stop, as browsers do in host names.
 func asciiFormOfHostNameRune(r rune) rune {
 	switch {
 	case r == '\u3002' || r == '\uff61':

@@ -10,8 +10,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
 )
 
-// Limits of the analysis of a command line: the depth of scripts inside scripts, and the number of directories that it
-// may change to.
+// Limits of the analysis of a command line: the depth of scripts inside scripts, and the number of directories that it may change to.
 const (
 	maxDepthOfScriptsInScripts    = 4
 	maxPossibleDirectoriesAfterCD = 32

@@ -22,8 +22,7 @@ type Options struct {
 	AdditionalDirs []Directory             // further working directories, absolute or relative to CWD
 	Home           string                  // home directory, for ~/ in path patterns; empty means that such patterns match nothing
 	Rules          []Rule
-	// AutoApprove reports whether the scenario allows a tool in every mode, whatever the rules say; nil means that it
-	// allows none.
+	// AutoApprove reports whether the scenario allows a tool in every mode, whatever the rules say; nil means that it allows none.
 	AutoApprove func(tool string) bool
 	// Tool finds a tool's definition by canonical name. Calls of unknown tools get no decision, so that the executor
 	// can report them. Nil means that every name is known.
@@ -129,8 +128,7 @@ func (p *Policy) AdditionalDirectories() []Directory {
 	return added
 }
 
-// A Prompter asks the host or a permission tool for a decision. An error means that no decision was made; a denial is
-// not an error.
+// A Prompter asks the host or a permission tool for a decision. An error means that no decision was made; a denial is not an error.
 type Prompter interface {
 	Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error)
 }

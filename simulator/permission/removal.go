@@ -149,9 +149,8 @@ func containsRmOrRmdir(scriptText string) bool {
 
 var unclosedQuoteWordPattern = shellcmd.LazyPattern(`\s('[^']*)$`)
 
-// withClosedQuote repairs a command line whose last word begins with a single quote that is never closed. Like the real
-// CLI (observed with 2.1.330), it replaces the last character of the line by the closing quote. It returns nil for
-// other command lines.
+// withClosedQuote repairs a command line whose last word begins with a single quote that is never closed. Like the real CLI (observed
+// with 2.1.330), it replaces the last character of the line by the closing quote. It returns nil for other command lines.
 func (c commandLine) withClosedQuote() (fragmentsAndLine []commandLine) {
 	text := strings.TrimSpace(c.command)
 	at := unclosedQuoteWordPattern().FindStringSubmatchIndex(text)

@@ -205,8 +205,7 @@ func (s *ruleset) firstDenialSource(appliesTo func(rule) bool) string {
 	return s.rules[i].Source
 }
 
-// isPathDeniedWithoutFollowingLinks reports whether a deny rule applies to the path of a call as written, without
-// following links.
+// isPathDeniedWithoutFollowingLinks reports whether a deny rule applies to the path of a call as written, without following links.
 func isPathDeniedWithoutFollowingLinks(c *analyzedCall) bool {
 	judge, resolver, written := *c.modeAndRules, *c.modeAndRules.resolver, *c
 	resolver.fileSystem, judge.resolver, written.modeAndRules = nil, &resolver, &judge

@@ -48,8 +48,7 @@ func (c *analyzedCall) sensitiveFileApproval(abs string) *approvalRequest {
 	return nil
 }
 
-// specialWindowsPathPattern matches names that are special on Windows: trailing dots, short names,
-// devices (observed with 2.1.330).
+// specialWindowsPathPattern matches names that are special on Windows: trailing dots, short names, devices (observed with 2.1.330).
 var specialWindowsPathPattern = shellcmd.LazyPattern(`(?i)^//|\.\.\.(/|$)|[^/. ~][. ]*[. \t](/|$)|~\d|\.(con|prn|aux|nul|com\d|lpt\d)$`)
 
 // verdictIfReadPathIsSpecialOnWindows returns an Ask verdict for reading a file whose name has

@@ -105,10 +105,9 @@ func (c commandLine) redirectApproval(r shellcmd.Redirect, abs string) *approval
 	return c.newPathChangeApproval("Output redirection to '"+abs+"'", abs, inside, false)
 }
 
-// approvalsForFirstUnpermittedPath returns the approval request for the first path of a command that
-// needs permission; both results are nil if no path does. outsideWorkingDirs is set for a path
-// outside the working directories, and must be asked even if a rule allows the command.
-// insideWorkingDirs is set for any other path, and is asked only if nothing else allows the command.
+// approvalsForFirstUnpermittedPath returns the approval request for the first path of a command that needs permission; both results
+// are nil if no path does. outsideWorkingDirs is set for a path outside the working directories, and must be asked even if a rule
+// allows the command. insideWorkingDirs is set for any other path, and is asked only if nothing else allows the command.
 func (c commandLine) approvalsForFirstUnpermittedPath(cmd shellcmd.Command) (outsideWorkingDirs, insideWorkingDirs *approvalRequest) {
 	inner := cmd.WithoutWrappers()
 	name := inner.Name()
@@ -208,9 +207,8 @@ func (c commandLine) readOutsideWorkingDirsApproval(what, verb, abs string) *app
 	return q
 }
 
-// newPathChangeApproval returns the approval request for a path that a command or a redirection
-// changes. changeDescription describes the change. isInWorkingDirectory is true if the path is in a
-// working directory, and isChangeByCommand is false for a redirection.
+// newPathChangeApproval returns the approval request for a path that a command or a redirection changes. changeDescription describes
+// the change. isInWorkingDirectory is true if the path is in a working directory, and isChangeByCommand is false for a redirection.
 func (c commandLine) newPathChangeApproval(changeDescription, abs string, isInWorkingDirectory, isChangeByCommand bool) *approvalRequest {
 	where := " needs approval. The path is inside the working directories for this session ('" + c.allowedDirectoriesText() + "'), and Claude Code asks before a shell command creates, changes or removes files there."
 	if !isInWorkingDirectory {
@@ -231,8 +229,7 @@ func (c commandLine) approvalForGlobInWrite(path string) *approvalRequest {
 	}
 }
 
-// approvalForCopyOrMoveWithOptions returns the approval request for cp and mv with options, because
-// an option may change the target.
+// approvalForCopyOrMoveWithOptions returns the approval request for cp and mv with options, because an option may change the target.
 func (c commandLine) approvalForCopyOrMoveWithOptions(commandName string) *approvalRequest {
 	q := &approvalRequest{
 		message:    commandName + " with flags requires manual approval to ensure path safety. For security, Claude Code cannot automatically validate " + commandName + " commands that use flags, as some flags like --target-directory=PATH can bypass path validation.",

@@ -426,9 +426,8 @@ func (c *analyzedCall) suggestUpdates() []protocol.PermissionUpdate {
 
 var subcommandPattern = shellcmd.LazyPattern(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
-// suggestAllowRuleForSimilarCommands suggests a rule for commands that begin with the first two words of this command, if the
-// second word looks like a subcommand and the first does not run other programs. Otherwise it suggests a rule for this command
-// line only.
+// suggestAllowRuleForSimilarCommands suggests a rule for commands that begin with the first two words of this command, if the second
+// word looks like a subcommand and the first does not run other programs. Otherwise it suggests a rule for this command line only.
 func suggestAllowRuleForSimilarCommands(command string) protocol.PermissionUpdate {
 	text, _, heredoc := strings.Cut(strings.TrimSpace(command), " <<")
 	if name, rest, found := strings.Cut(text, " "); found && strings.HasPrefix(name, "NODE_ENV=") {

@@ -83,8 +83,7 @@ func invalidKeyFaults(keys []string, file map[string]any) []Fault {
 	return found
 }
 
-// invalidValueFaults reports why a value is not valid for a key. To find the expected type, it
-// passes samples of each type to valid.
+// invalidValueFaults reports why a value is not valid for a key. To find the expected type, it passes samples of each type to valid.
 func invalidValueFaults(key string, valid settingValueValidator, v any) []Fault {
 	if object, ok := v.(map[string]any); ok && key == "permissions" {
 		return permissionFaults(object)

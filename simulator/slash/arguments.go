@@ -12,8 +12,7 @@ var indexedArgumentPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\$(?:ARGUMENTS\[(\d+)\]|(ARGUMENTS)|(\d+)\b)`)
 })
 
-// appendArgumentsUnlessUsed appends the arguments to body, unless alreadyUsed is true: then they have already replaced
-// a placeholder.
+// appendArgumentsUnlessUsed appends the arguments to body, unless alreadyUsed is true: then they have already replaced a placeholder.
 func appendArgumentsUnlessUsed(body, args string, alreadyUsed bool) string {
 	if alreadyUsed || args == "" {
 		return body

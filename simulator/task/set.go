@@ -103,8 +103,7 @@ func (s *Set) outputFilePath(id string) string {
 	return filepath.Join(dir, id+".output")
 }
 
-// Start registers a task and queues its start frames. A foreground command has no output file,
-// because its call returns the output.
+// Start registers a task and queues its start frames. A foreground command has no output file, because its call returns the output.
 func (s *Set) Start(i Info) *Task {
 	s.mu.Lock()
 	again := s.find(i.ID) != nil

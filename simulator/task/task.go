@@ -351,8 +351,7 @@ func (t *Task) endNotification(e End) Notification {
 	return Notification{b.String(), e.ToolsUsed, taskNotificationOrigin(t.RunID)}
 }
 
-// taskNotificationOrigin returns the origin of a turn that begins with a notification about a task. For a running task,
-// runID is "".
+// taskNotificationOrigin returns the origin of a turn that begins with a notification about a task. For a running task, runID is "".
 func taskNotificationOrigin(runID string) json.RawMessage {
 	raw, _ := protocol.Marshal(struct { // strings cannot fail
 		Kind     string `json:"kind"`

@@ -397,8 +397,7 @@ func (r *recorder) effortLevels(agentID string) (level string, perTurn *string) 
 	return now.Effort, &now.Effort
 }
 
-// writeLinesBeforeUser writes the structured output that ends a turn, and the snapshot before a prompt that the CLI
-// gives an agent.
+// writeLinesBeforeUser writes the structured output that ends a turn, and the snapshot before a prompt that the CLI gives an agent.
 func (r *recorder) writeLinesBeforeUser(ev *protocol.User, agentID string, endsTurn bool) error {
 	switch {
 	case endsTurn && agentID == "":

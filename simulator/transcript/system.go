@@ -257,9 +257,8 @@ func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 	return r.lines.write(r.attachments.listingsAndEnvironmentAfterCompaction()...)
 }
 
-// writeLinesAfterCompactionInTurn writes the lines after the boundary of a compaction during a turn. The lines include the
-// complete context. If the compaction keeps the turn's prompt, the summary belongs to the previous prompt and has that prompt's
-// turn index.
+// writeLinesAfterCompactionInTurn writes the lines after the boundary of a compaction during a turn. The lines include the complete
+// context. If the compaction keeps the turn's prompt, the summary belongs to the previous prompt and has that prompt's turn index.
 func (r *recorder) writeLinesAfterCompactionInTurn(ev *protocol.ConversationCompacted, summaryLine protocol.UserLine) error {
 	lines := r.attachments.openingAttachments("")
 	e := r.conversation.newLineEnvelope("", ev.Summary.UUID, ev.Summary.Timestamp)
@@ -287,8 +286,7 @@ const (
 	taskNoticeWithoutRunOrigin = `{"kind":"task-notification","producer":"session-task"}`
 )
 
-// recorderStateBeforePrompt is the state of a recorder before a prompt. The recorder returns to it if the user takes
-// the prompt back.
+// recorderStateBeforePrompt is the state of a recorder before a prompt. The recorder returns to it if the user takes the prompt back.
 type recorderStateBeforePrompt struct {
 	leafUUID               string
 	lineCount, promptCount int
@@ -297,8 +295,7 @@ type recorderStateBeforePrompt struct {
 	input                  modelInput
 }
 
-// writeLinesBeforePrompt writes the lines before a prompt: messages of the host, about a typed shell command, and
-// copies of files.
+// writeLinesBeforePrompt writes the lines before a prompt: messages of the host, about a typed shell command, and copies of files.
 func (r *recorder) writeLinesBeforePrompt(ev *protocol.PromptAccepted) error {
 	for _, host := range ev.Assistant {
 		if err := r.lines.write(r.conversation.hostAssistantLine(host)); err != nil {

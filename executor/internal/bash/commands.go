@@ -256,9 +256,8 @@ func (c *Commands) outputLimit() int {
 	return defaultOutputLimit
 }
 
-// storeAndLimitOutput stores an output in out.Stdout and returns the text for the model. If the output is
-// too large, it stores only the beginning in out.Stdout and saves raw, the untrimmed output, in a
-// file. The text is then a preview with the path of this file.
+// storeAndLimitOutput stores an output in out.Stdout and returns the text for the model. If the output is too large, it stores only
+// the beginning in out.Stdout and saves raw, the untrimmed output, in a file. The text is then a preview with the path of this file.
 func (c *Commands) storeAndLimitOutput(output, raw string, out *bashOutput) string {
 	out.Stdout = output
 	if len(output) <= c.outputLimit() {

@@ -180,9 +180,8 @@ type ripgrepPatternError struct {
 
 const ripgrepGroupStart = "(?:"
 
-// patternErrorText returns the message with which ripgrep refuses a pattern; empty means that the pattern is valid. err
-// is the error of Go's engine. It is nil for some invalid patterns, because Go's engine reads a brace without a count,
-// as in x{, as a literal.
+// patternErrorText returns the message with which ripgrep refuses a pattern; empty means that the pattern is valid. err is the error
+// of Go's engine. It is nil for some invalid patterns, because Go's engine reads a brace without a count, as in x{, as a literal.
 func patternErrorText(pattern string, err error) string {
 	whole := ripgrepGroupStart + pattern + ")"
 	f := firstInvalidRepetitionBraceError(whole)

@@ -1,10 +1,9 @@
 // Package proc starts, drains and stops child processes. It is the only package of the module that uses os/exec.
 //
-// Every child leads its own process group, and no process of that group survives [Process.Stop] or [Run]. A descendant that
-// leaves the group (setsid) cannot be reached. If claudeless itself is killed, a guard process ends the group. The guard
-// starts about half a millisecond after the child. If claudeless is killed in between, a child of [Start] only gets the end
-// of its input, and a child of [Run] is killed as well (on Linux). A child of [StartJob] can avoid this gap: it gets a line
-// of input as soon as the guard runs.
+// Every child leads its own process group, and no process of that group survives [Process.Stop] or [Run]. A descendant that leaves
+// the group (setsid) cannot be reached. If claudeless itself is killed, a guard process ends the group. The guard starts about half a
+// millisecond after the child. If claudeless is killed in between, a child of [Start] only gets the end of its input, and a child of
+// [Run] is killed as well (on Linux). A child of [StartJob] can avoid this gap: it gets a line of input as soon as the guard runs.
 package proc
 
 import (

@@ -238,11 +238,10 @@ func (r *scriptReader) descriptorObstacle(n *syntax.Redirect) Obstacle {
 	return Obstacle{}
 }
 
-// isInPartlyAnalysedConstruct reports whether a statement is inside a construct that the real CLI analyses only in part: a
-// function, a case, a select or counting loop, a negated group, or the left side of an operator with a comment after it.
-// r.parents must be the parents of the statement. Constructs around a command substitution do not count.
-// isInnermostFunctionOrCase is true if the innermost construct (conditions and loops count too) is a function, a case or a timed
-// subshell (observed with 2.1.330).
+// isInPartlyAnalysedConstruct reports whether a statement is inside a construct that the real CLI analyses only in part: a function,
+// a case, a select or counting loop, a negated group, or the left side of an operator with a comment after it. r.parents must be the
+// parents of the statement. Constructs around a command substitution do not count. isInnermostFunctionOrCase is true if the innermost
+// construct (conditions and loops count too) is a function, a case or a timed subshell (observed with 2.1.330).
 func (r *scriptReader) isInPartlyAnalysedConstruct(statement *syntax.Stmt) (isInside, isInnermostFunctionOrCase bool) {
 	nested := false
 	for i, parent := range slices.Backward(r.parents) {

@@ -182,8 +182,7 @@ func (h *History) writeSnapshot(p promptCheckpoint) error {
 	return h.writeLine(transcriptLine{Type: "file-history-snapshot", MessageID: p.uuid, IsUpdate: new(false), Snapshot: &snapshotLine{p.uuid, p.files, p.time, p.hasUntracked}})
 }
 
-// mayHaveRunModifyingCommand reports whether a command ran that may change files. As in the real CLI, it ignores
-// background commands.
+// mayHaveRunModifyingCommand reports whether a command ran that may change files. As in the real CLI, it ignores background commands.
 func (h *History) mayHaveRunModifyingCommand(ev *protocol.ToolExecuted) bool {
 	var in struct {
 		InBackground bool `json:"run_in_background"`

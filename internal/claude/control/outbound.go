@@ -77,8 +77,7 @@ func (p *Conn) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.
 	return permission.ReadAnswer(raw), nil
 }
 
-// CallHook asks the host to run one of its hooks; see hook.Callback. After EOF, the error is
-// [ErrClosed] and [hook.ErrHostGone].
+// CallHook asks the host to run one of its hooks; see hook.Callback. After EOF, the error is [ErrClosed] and [hook.ErrHostGone].
 func (p *Conn) CallHook(ctx context.Context, callbackID string, input json.RawMessage, toolUseID string) (json.RawMessage, error) {
 	out, err := p.requestsToHost.sendAndAwaitAnswer(ctx, struct {
 		Subtype    string          `json:"subtype"`

@@ -222,8 +222,7 @@ func readUserPromptContent(raw json.RawMessage) (content protocol.Content, ok bo
 	return content, content.UnmarshalJSON(raw) == nil
 }
 
-// originIfHuman returns a prompt's origin if it is "human", otherwise nil. Hosts may set no other
-// origin (spec: cli-contract 2).
+// originIfHuman returns a prompt's origin if it is "human", otherwise nil. Hosts may set no other origin (spec: cli-contract 2).
 func originIfHuman(rawPromptOrigin json.RawMessage) (rawOriginOrNil json.RawMessage) {
 	var origin struct {
 		Kind string `json:"kind"`

@@ -311,8 +311,7 @@ func (d *promptScheduler) IsConnectingServers() bool {
 	return d.initialize.connecting > 0
 }
 
-// postponeUntilInitializeAnswered stores a request for later if an initialize request is
-// unanswered, and reports whether it did.
+// postponeUntilInitializeAnswered stores a request for later if an initialize request is unanswered, and reports whether it did.
 func (d *promptScheduler) postponeUntilInitializeAnswered(request incomingFrame) (isPostponed bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -66,8 +66,7 @@ func handleMCPAuthenticate(ctx context.Context, r *requestServer, in controlRequ
 	return control.Answer{Payload: out}, err
 }
 
-// handleMCPCallbackURL completes the latest login to a server with the user's redirect URL. The host then reconnects
-// the server.
+// handleMCPCallbackURL completes the latest login to a server with the user's redirect URL. The host then reconnects the server.
 func handleMCPCallbackURL(ctx context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 	name, _ := plainjson.StringValue(in.keys["serverName"])
 	if _, err := r.findServer(name); err != nil || r.session.Servers().PendingLogin(name) == nil {

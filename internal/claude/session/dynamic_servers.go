@@ -49,8 +49,7 @@ func (v *sessionMCPServers) waitUntilSettled(ctx context.Context) error {
 	return nil
 }
 
-// connectServersInsideHost connects the MCP servers that run inside the host: those of --mcp-config, and those with the
-// given names.
+// connectServersInsideHost connects the MCP servers that run inside the host: those of --mcp-config, and those with the given names.
 func (v *sessionMCPServers) connectServersInsideHost(ctx context.Context, names []string) error {
 	v.lateServers.mu.Lock()
 	v.lateServers.hostConnected = true

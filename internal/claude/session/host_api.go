@@ -75,8 +75,7 @@ func homeShortened(path, home string) string {
 // not have; they are not written if the program runs under the name claude.
 func (s *Session) RunLog() runLog { return s.records }
 
-// WaitUntilTurnMayStart waits until the MCP servers have settled, so that a turn may start. It returns the error of a
-// failed start.
+// WaitUntilTurnMayStart waits until the MCP servers have settled, so that a turn may start. It returns the error of a failed start.
 func (s *Session) WaitUntilTurnMayStart(ctx context.Context) error {
 	return s.servers.waitUntilSettled(ctx)
 }

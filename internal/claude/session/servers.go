@@ -171,8 +171,7 @@ func (v *sessionMCPServers) serversThatDidNotStart() []failedServerStart {
 	return all
 }
 
-// toolsAndResourceTools returns the tools of the servers, and the built-in tools for their resources. --tools does not
-// restrict them.
+// toolsAndResourceTools returns the tools of the servers, and the built-in tools for their resources. --tools does not restrict them.
 func (v *sessionMCPServers) toolsAndResourceTools() executor.Composite {
 	if v.manager == nil {
 		return nil

@@ -27,8 +27,7 @@ const rejectedCallText = "Not run · rejected"
 
 const maxShownLinesPerCall, maxCommandColumnsInAnnouncement = 10, 50
 
-// countsForSummaryLine returns what a finished call adds to a line such as "Read 2 files"; nil
-// means that it has its own entry.
+// countsForSummaryLine returns what a finished call adds to a line such as "Read 2 files"; nil means that it has its own entry.
 func (c *callView) countsForSummaryLine() *callCounts {
 	switch {
 	case c.use.Name == "Read":

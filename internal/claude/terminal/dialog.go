@@ -171,9 +171,8 @@ func (d *dialog) handleKey(k key) (next *dialog, done bool) {
 	return nil, false
 }
 
-// moveSelection selects the option before or after the selected one. Most lists wrap around. In a dialog of a session or a list
-// with check boxes, Down on the last option does nothing, and Up on the first option selects the last option of the scrolling
-// part.
+// moveSelection selects the option before or after the selected one. Most lists wrap around. In a dialog of a session or a list with
+// check boxes, Down on the last option does nothing, and Up on the first option selects the last option of the scrolling part.
 func (d *dialog) moveSelection(by int) {
 	at, n := d.selected+by, len(d.options)
 	switch {

@@ -207,9 +207,8 @@ func hasNonFileCommandSuggestion(suggestions []protocol.PermissionUpdate) bool {
 	return other
 }
 
-// bashAlwaysAllowOption returns the option that permits more than this one command, permanently: access to a directory,
-// reading in a directory, or commands that begin in the same way. The suggestions decide which; without any, the label
-// is empty.
+// bashAlwaysAllowOption returns the option that permits more than this one command, permanently: access to a directory, reading in a
+// directory, or commands that begin in the same way. The suggestions decide which; without any, the label is empty.
 func bashAlwaysAllowOption(r protocol.PermissionRequest, command, cwd string) permissionOption {
 	var names, rules []string
 	updates := map[string][]protocol.PermissionUpdate{} // updates by the kind of permission

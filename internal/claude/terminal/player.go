@@ -76,8 +76,7 @@ func (p *turnPlayer) playPrompts(ctx context.Context) {
 	}
 }
 
-// showBackgroundEventsUntilPrompt shows events of background work until a prompt arrives, and plays
-// the turn the work requests.
+// showBackgroundEventsUntilPrompt shows events of background work until a prompt arrives, and plays the turn the work requests.
 func (p *turnPlayer) showBackgroundEventsUntilPrompt(ctx context.Context) (canContinue bool) {
 	until, stop := context.WithCancel(ctx)
 	defer stop()

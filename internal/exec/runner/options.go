@@ -219,9 +219,8 @@ func (w systemClock) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// RefuseBypassingRequest refuses a request to the API by a program that is not the claude which the run provides. The
-// response is an error of the Messages API that clients do not retry; it contains advice for the user. The returned
-// finding describes the request.
+// RefuseBypassingRequest refuses a request to the API by a program that is not the claude which the run provides. The response is an
+// error of the Messages API that clients do not retry; it contains advice for the user. The returned finding describes the request.
 func RefuseBypassingRequest(w http.ResponseWriter, r *http.Request, advice string) verdict.Finding {
 	agent := cmp.Or(r.UserAgent(), "a program without a name")
 	f := verdict.Finding{ID: "G01", Level: "error", Text: "a program other than claude used the base URL that is reserved for claude: " + agent, Advice: advice}

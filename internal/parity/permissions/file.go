@@ -1,9 +1,8 @@
 // Package permissions reads files of tool calls with permission rules, converts them to cases of a parity run, and
 // compares the decisions of two programs call by call: the same, looser or stricter.
 //
-// A [File] holds groups; each [CallGroup] is one session of claude with its rules, its mode and its calls. Both
-// programs run [CallGroup.SessionAsParityCase], [ReadOutcomes] extracts the decisions from the recording, and
-// [CallVerdictsReport] formats them.
+// A [File] holds groups; each [CallGroup] is one session of claude with its rules, its mode and its calls. Both programs run
+// [CallGroup.SessionAsParityCase], [ReadOutcomes] extracts the decisions from the recording, and [CallVerdictsReport] formats them.
 package permissions
 
 import (

@@ -64,10 +64,9 @@ type Run struct {
 
 // Host is an action of the host program, observed on the standard streams and signals of the process.
 type Host struct {
-	// What happened: `stdout_closed` (the reader has closed it), `stdout_blocked` (a write was blocked for more than
-	// a second), `stdin_closed`, `signal`, `request_unanswered` (a control_request was open when stdin ended),
-	// `answered_twice`, `answered_late` (long after the request was withdrawn), `late_initialize` (hooks were
-	// registered after the first message).
+	// What happened: `stdout_closed` (the reader has closed it), `stdout_blocked` (a write was blocked for more than a second),
+	// `stdin_closed`, `signal`, `request_unanswered` (a control_request was open when stdin ended), `answered_twice`, `answered_late`
+	// (long after the request was withdrawn), `late_initialize` (hooks were registered after the first message).
 	What string `json:"what" enum:"stdout_closed,stdout_blocked,stdin_closed,signal,request_unanswered,answered_twice,answered_late,late_initialize"`
 	// Signal is the name of the signal.
 	Signal string `json:"signal,omitempty"`
