@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/claudeless/claudeless/executor"
@@ -349,8 +350,13 @@ func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) 
 	}
 	byHook := make(chan hook.Outcome, 1)
 	hookCtx, stopHooks := context.WithCancel(context.WithoutCancel(ctx))
+	prompterAsked := make(chan struct{})
+	notePrompterAsked := sync.OnceFunc(func() { close(prompterAsked) })
 	go func() { // returns when the hooks have finished; an interrupt stops them, the end of the call does not
 		defer stopHooks()
+		if a.prompter != nil {
+			<-prompterAsked // the host gets the question before its hooks
+		}
 		byHook <- a.hooks.runHooks(hookCtx, r.Use, protocol.PermissionRequestHook{ToolName: toolNameForHooks(r.Use.Name), ToolInput: r.Use.Input, Suggestions: suggestionsShownToPermissionHooks(r.Suggestions, a.prompter), MCPServer: r.Server})
 	}()
 	if a.prompter == nil {
@@ -365,7 +371,8 @@ func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) 
 	defer cancel()
 	byHost := make(chan verdict, 1)
 	go func() { // returns when the prompter does; ctx stops it
-		answer, err := a.prompter.Ask(askCtx, r)
+		defer notePrompterAsked()
+		answer, err := a.prompter.Ask(protocol.WithRequestSent(askCtx, func() { protocol.NoteRequestSent(ctx); notePrompterAsked() }), r)
 		byHost <- verdict{answer, err}
 	}()
 	select {
