@@ -135,7 +135,7 @@ func (d dialer) timeoutError() *connection.DialError {
 		source = "connectTimeout of its entry"
 	}
 	text := fmt.Sprintf("connection timed out after %dms", d.connectTimeout().Milliseconds())
-	return &connection.DialError{Reason: text + " (" + source + ")", CLIText: text}
+	return &connection.DialError{Reason: text + " (" + source + ")", CLIText: fmt.Sprintf("MCP server %q %s", d.cfg.Name, text)}
 }
 
 func (d dialer) connectionTarget(ctx context.Context) (connection.Target, error) {

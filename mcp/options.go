@@ -135,14 +135,14 @@ type ElicitAnswer struct {
 }
 
 const (
-	defaultConnectTimeout = 30 * time.Second
+	DefaultConnectTimeout = 30 * time.Second
 	defaultToolTimeout    = 100_000_000 * time.Millisecond
 	defaultRetryPause     = 250 * time.Millisecond
 	defaultReconnectPause = time.Second
 )
 
 func (o Options) withDefaults() Options {
-	o.ConnectTimeout = positiveOr(o.ConnectTimeout, defaultConnectTimeout)
+	o.ConnectTimeout = positiveOr(o.ConnectTimeout, DefaultConnectTimeout)
 	o.ToolTimeout = positiveOr(o.ToolTimeout, defaultToolTimeout)
 	o.Batch.Local = positiveOr(o.Batch.Local, 3)
 	o.Batch.Remote = positiveOr(o.Batch.Remote, 20)

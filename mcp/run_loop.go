@@ -155,12 +155,12 @@ func (l *connectionLoop) handleDialResult(ctx context.Context, r dialResult) {
 func (l *connectionLoop) scheduleRetryOrMarkFailed(dialErr error) {
 	var d *connection.DialError
 	if !errors.As(dialErr, &d) {
-		d = &connection.DialError{Reason: dialErr.Error(), CLIText: connection.StartErrorText(dialErr)}
+		d = &connection.DialError{Reason: dialErr.Error(), CLIText: connection.StartErrorText(dialErr), CLICode: connection.ErrorCode(dialErr)}
 	}
 	if (l.reconnectAttempts > 0 || d.IsLossAfterHandshake) && l.reconnectAttempts < maxReconnects && !d.NeedsAuth {
 		l.scheduleReconnect()
 		l.updateStatus(func(st *status) {
-			st.state, st.attempt, st.connectError, st.cliErrorText = StateReconnecting, l.reconnectAttempts, d.Reason, d.CLIText
+			st.state, st.attempt, st.connectError, st.cliErrorText, st.cliErrorCode = StateReconnecting, l.reconnectAttempts, d.Reason, d.CLIText, d.CLICode
 		})
 		return
 	}
@@ -176,7 +176,7 @@ func (l *connectionLoop) scheduleRetryOrMarkFailed(dialErr error) {
 		l.firstConnectRetries++
 	}
 	l.updateStatus(func(st *status) {
-		st.state, st.connectError, st.cliErrorText = StateFailed, d.Reason, d.CLIText
+		st.state, st.connectError, st.cliErrorText, st.cliErrorCode = StateFailed, d.Reason, d.CLIText, d.CLICode
 		st.isRetried, st.isFinal = isRetried, d.IsFinal || d.Status == http.StatusTooManyRequests
 		st.failedAttempts++
 		switch {
@@ -253,7 +253,7 @@ func (l *connectionLoop) handleLostConnection(ctx context.Context) {
 		return
 	}
 	l.updateStatus(func(st *status) {
-		st.state, st.connectError, st.cliErrorText = StateFailed, reason, ErrConnectionClosed.Error()
+		st.state, st.connectError, st.cliErrorText, st.cliErrorCode = StateFailed, reason, ErrConnectionClosed.Error(), connection.ClosedCode
 		if l.cfg.Type == typeStdio || l.cfg.Type == "" {
 			st.state = StateLost
 		}

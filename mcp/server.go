@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -89,11 +90,15 @@ type ServerStatus struct {
 	Error string
 	// WireError is the text of the real CLI for this error, such as "Connection closed".
 	WireError string
-	PID       int // process id of a stdio server; 0 means not running
-	Attempt   int // number of the attempt to reconnect, from 1
-	Tools     []protocol.Tool
-	RawTools  []json.RawMessage // definitions as the server sent them, in the order of Tools
-	Prompts   []Prompt
+	// WireErrorCode is the code of the real CLI for this error, such as "CONNECTION_CLOSED" or "HTTP 405"; empty means none.
+	WireErrorCode string
+	// ToolsError tells why a connected server did not list its tools, in the words of the real CLI; empty means no error.
+	ToolsError string
+	PID        int // process id of a stdio server; 0 means not running
+	Attempt    int // number of the attempt to reconnect, from 1
+	Tools      []protocol.Tool
+	RawTools   []json.RawMessage // definitions as the server sent them, in the order of Tools
+	Prompts    []Prompt
 	// Warnings are defects of a server that is still used: omitted tools, repeated cursors, output that is not JSON.
 	Warnings []string
 }
@@ -124,6 +129,7 @@ type status struct {
 	lists          serverLists
 	connectError   string // why the server is not connected
 	cliErrorText   string
+	cliErrorCode   string
 	stderrTail     []string // last lines of standard error, after a loss
 	isRetried      bool     // the attempt to connect failed and will be repeated soon
 	isFinal        bool     // the last attempt to connect failed, and calls must not try again
@@ -158,7 +164,7 @@ func (s *server) updateStatus(change func(st *status)) {
 	change(&s.current)
 	switch s.current.state {
 	case StateConnected:
-		s.current.connectError, s.current.cliErrorText, s.current.attempt = "", "", 0
+		s.current.connectError, s.current.cliErrorText, s.current.cliErrorCode, s.current.attempt = "", "", "", 0
 	case StateFailed, StateNeedsAuth, StateDisabled, StateDisconnected:
 		s.current.conn, s.current.lists = nil, serverLists{}
 	default:
@@ -292,9 +298,12 @@ func (s *server) statusReport(configuredBy string) ServerStatus {
 		Name: s.cfg.Name, State: st.state, Status: st.state.CLIStatus(), Source: cmp.Or(configuredBy, s.cfg.Source), Config: s.cfg,
 		Info: st.initResult.ServerInfo, ProtocolVersion: st.initResult.ProtocolVersion,
 		Capabilities: st.initResult.Capabilities, Instructions: st.initResult.Instructions,
-		Error: st.connectError, WireError: st.cliErrorText, Attempt: st.attempt,
+		Error: st.connectError, WireError: st.cliErrorText, WireErrorCode: st.cliErrorCode, Attempt: st.attempt,
 		Tools: slices.Clone(st.lists.tools), RawTools: slices.Clone(st.lists.rawTools), Prompts: slices.Clone(st.lists.prompts),
 		Warnings: slices.Concat(st.lists.toolPromptAndResourceWarnings(), st.warnings),
+	}
+	if st.lists.err != nil {
+		out.ToolsError = strings.TrimPrefix(st.lists.err.Error(), connection.MalformedResultText)
 	}
 	if st.conn != nil {
 		out.PID = st.conn.PID()

@@ -154,7 +154,7 @@ func TestConnectFailures(t *testing.T) {
 	tests := []struct{ mode, wantError, wantWire string }{
 		{"crash-at-start", "exit status 3: fatal: boom", "Connection closed"},
 		{"exit-on-init", "exit status 4: dying of initialize", "Connection closed"},
-		{"hang-init", "connection timed out after 300ms (connectTimeout of its entry)", "connection timed out after 300ms"},
+		{"hang-init", "connection timed out after 300ms (connectTimeout of its entry)", `MCP server "s" connection timed out after 300ms`},
 		{"init-error", "not today (JSON-RPC error -32001)", "not today"},
 		{"bad-version", "Server's protocol version is not supported: 1999-01-01", "Server's protocol version is not supported: 1999-01-01"},
 	}

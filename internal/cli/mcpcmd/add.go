@@ -167,12 +167,12 @@ func runAddJSON(_ context.Context, o *Options, words []string) error {
 		return err
 	}
 	name := found[0]
+	entry, err := plainjson.ParseDistinct([]byte(found[1]))
+	if defect := entryDefect(entry, err); defect != "" {
+		return process.Verbatimf("Invalid configuration: %s", defect)
+	}
 	if err := checkNewServer(o, name, scope); err != nil {
 		return err
-	}
-	entry, err := plainjson.ParseDistinct([]byte(found[1]))
-	if err != nil {
-		return process.Verbatimf("Invalid configuration: not a JSON object. Check its quotes, commas and braces.")
 	}
 	if err := saveEntryWithSecret(o, scope, name, entry.Raw(), clientSecret); err != nil {
 		return err
@@ -185,6 +185,25 @@ func runAddJSON(_ context.Context, o *Options, words []string) error {
 	}
 	fmt.Fprintf(o.Stdout, "Added %s MCP server %s to %s config\n", transport, name, scope)
 	return nil
+}
+
+// entryDefect explains, in the words of the real CLI, why a JSON text cannot be the entry of a server; empty means that it can.
+func entryDefect(entry object, parseError error) string {
+	has := func(key string) bool { return entry.Get(key) != nil }
+	kind := plainjson.DecodeOrZero[string](entry.Get("type"))
+	switch {
+	case parseError != nil:
+		return "not a JSON object. Check its quotes, commas and braces."
+	case has("type") && !slices.Contains([]string{"stdio", "sse", "http", "streamable-http", "ws"}, kind):
+		return `unknown "type". Use "stdio", "sse", "http" (or "streamable-http") or "ws".`
+	case has("type") || has("command"):
+		return ""
+	case has("url"):
+		return `it has a "url" but no "type". Add "type": "http" (or "sse" / "ws").`
+	case has(serversKey):
+		return fmt.Sprintf("leave out the %q wrapper and the server name. Pass only the settings inside them.", serversKey)
+	}
+	return `it needs a "command" for a local server, or a "type" and a "url" for a remote one.`
 }
 
 func saveEntry(o *Options, scope, name string, entry json.RawMessage) error {
@@ -291,8 +310,12 @@ func runResetProjectChoices(_ context.Context, o *Options, words []string) error
 			return err
 		}
 	}
-	fmt.Fprintln(o.Stdout, "Project-scoped (.mcp.json) server approvals and rejections stored for this project have been reset.\nYou will be prompted for approval next time you start Claude Code.")
-	return nil
+	fmt.Fprintln(o.Stdout, "Project-scoped (.mcp.json) server approvals and rejections stored for this project have been reset.")
+	config, err := o.configuredServers()
+	if err == nil && slices.ContainsFunc(config.Servers, o.isPendingApproval) {
+		fmt.Fprintln(o.Stdout, "You will be prompted for approval next time you start Claude Code.")
+	}
+	return err
 }
 
 func removeProjectServerApprovals(file string, projectKeyPath []string) error {

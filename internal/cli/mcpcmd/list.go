@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/argv"
@@ -61,7 +62,10 @@ func (o *Options) noApprovedServerError(name string, servers []mcp.ServerConfig)
 	return process.Verbatimf("%v (%s)", noServerError(name, approved), pending)
 }
 
-const pendingApprovalStatus = "pending-approval"
+const (
+	pendingApprovalStatus = "pending-approval"
+	toolsFailedStatus     = "tools-failed" // connected, but the server did not list its tools
+)
 
 // runList runs `mcp list`. It connects to all servers, but not to servers of .mcp.json that the user has not approved.
 func runList(ctx context.Context, o *Options, words []string) error {
@@ -91,7 +95,11 @@ func runList(ctx context.Context, o *Options, words []string) error {
 		return printJSON(o.Stdout, map[string]any{"servers": all})
 	}
 	for _, h := range all {
-		fmt.Fprintf(o.Stdout, "%s: %s - %s", h.Name, h.target(), h.statusLabel())
+		target := h.target()
+		if h.Target == h.config.Command && !o.Extended {
+			target += " " // claude prints a space before the arguments even if there are none
+		}
+		fmt.Fprintf(o.Stdout, "%s: %s - %s", h.Name, target, h.statusLabel())
 		if h.Error != "" {
 			fmt.Fprintf(o.Stdout, " — %s", oneLine(h.Error))
 		}
@@ -123,13 +131,36 @@ func (o *Options) serverStates(ctx context.Context, servers []mcp.ServerConfig) 
 		i := slices.IndexFunc(all, func(h serverState) bool { return h.Name == st.Name })
 		all[i].Status, all[i].Protocol = st.Status, st.ProtocolVersion
 		if st.Status != "disabled" && (o.Extended || st.Status != "needs-auth") { // claude shows no details
-			all[i].Error = disconnectedReason(st)
+			all[i].Error = o.issueOf(st)
 		}
-		if st.Status == "pending" { // not connected before the timeout
+		switch {
+		case st.Status == "pending": // not connected before the timeout
 			all[i].Status = "failed"
+		case st.Status == "connected" && st.ToolsError != "" && !o.Extended:
+			all[i].Status = toolsFailedStatus
 		}
 	}
 	return all, nil
+}
+
+// issueOf explains why a server is not connected, for `claude mcp` in the words of the real CLI, or why its tools could not be listed; empty
+// means that nothing is wrong.
+func (o *Options) issueOf(st mcp.ServerStatus) string {
+	text := strings.ReplaceAll(strings.Replace(st.WireError, `"stdio"`, strconv.Quote(st.Config.Command), 1), "'stdio'", "'"+st.Config.Command+"'")
+	switch {
+	case o.Extended:
+		return disconnectedReason(st)
+	case st.Status == "connected":
+		return st.ToolsError
+	case strings.HasPrefix(st.Error, text+" Error detail: "):
+		return st.Error
+	case text == "":
+		limit := cmp.Or(st.Config.ConnectTimeout, o.Client.ConnectTimeout, mcp.DefaultConnectTimeout)
+		return fmt.Sprintf("MCP server %q connection timed out after %dms", st.Name, limit.Milliseconds())
+	case st.WireErrorCode == "" || strings.HasPrefix(text, st.WireErrorCode+": "):
+		return text
+	}
+	return st.WireErrorCode + ": " + text
 }
 
 func (h serverState) target() string {
@@ -141,7 +172,7 @@ func (h serverState) target() string {
 
 func (h serverState) statusLabel() string {
 	labels := map[string]string{
-		"connected": "✔ Connected", "needs-auth": "! Needs authentication", "disabled": "⏸ Disabled",
+		"connected": "✔ Connected", toolsFailedStatus: "! Connected · tools fetch failed", "needs-auth": "! Needs authentication", "disabled": "⏸ Disabled",
 		pendingApprovalStatus: "⏸ Pending approval (run `claude` to approve)",
 	}
 	return cmp.Or(labels[h.Status], "✘ Failed to connect")

@@ -159,7 +159,8 @@ func TestResetProjectChoices(t *testing.T) {
 	}
 	const choices = `"enabledMcpjsonServers":["a"],"disabledMcpjsonServers":["b"],"enableAllProjectMcpServers":true,`
 	for file, content := range map[string]string{
-		b.o.Store.File: `{"projects":{"` + b.project + `":{` + choices + `"allowedTools":[]}}}`, local: `{` + choices + `"model":"haiku"}`,
+		filepath.Join(b.project, ".mcp.json"): `{"mcpServers":{"a":{"command":"true"}}}`,
+		b.o.Store.File:                        `{"projects":{"` + b.project + `":{` + choices + `"allowedTools":[]}}}`, local: `{` + choices + `"model":"haiku"}`,
 	} {
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 			t.Fatal(err)

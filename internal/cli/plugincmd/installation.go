@@ -153,7 +153,7 @@ func (c *command) install(name string) error {
 	if shop == "" {
 		where = "any configured marketplace. (The Anthropic Directory could not be checked: it could not be reached; check your network connection)"
 	}
-	return c.fail("Failed to install plugin %q: Plugin %q not found in %s\n", name, short, where)
+	return errors.Join(c.printf("\n"), c.fail("Failed to install plugin %q: Plugin %q not found in %s", name, short, where))
 }
 
 func (c *command) installFrom(m marketplace, p plugin) error {

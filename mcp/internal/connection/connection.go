@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -214,14 +215,33 @@ func (c *Conn) dialErrorFor(limit context.Context, err error) *DialError {
 	case c.timeoutError != nil && errors.Is(limit.Err(), context.DeadlineExceeded):
 		return c.timeoutError
 	case errors.As(err, &rpc):
-		return &DialError{Reason: fmt.Sprintf("%s (JSON-RPC error %d)", rpc.Message, rpc.Code), CLIText: rpc.Message}
+		return &DialError{Reason: fmt.Sprintf("%s (JSON-RPC error %d)", rpc.Message, rpc.Code), CLIText: rpc.Message, CLICode: strconv.Itoa(rpc.Code)}
 	case c.IsRemote() && nameNetworkError(err) != nil:
 		err = nameNetworkError(err)
 	case errors.Is(err, ErrClosed) || c.IsConnectionLostOrClosed():
 		reason := c.CloseReason(time.Second) // a process that cannot start exits soon, so this wait is short
-		return &DialError{Reason: cmp.Or(reason, "connection closed"), CLIText: ErrClosed.Error()}
+		return &DialError{Reason: cmp.Or(reason, "connection closed"), CLIText: ErrClosed.Error(), CLICode: ClosedCode}
 	}
-	return &DialError{Reason: err.Error(), CLIText: StartErrorText(err)}
+	return &DialError{Reason: err.Error(), CLIText: StartErrorText(err), CLICode: ErrorCode(err)}
+}
+
+// ClosedCode is the real CLI's code for a lost connection.
+const ClosedCode = "CONNECTION_CLOSED"
+
+// ErrorCode returns the real CLI's code for an error before the handshake; empty means none.
+func ErrorCode(err error) string {
+	if answer, ok := errors.AsType[*UnusableHTTPAnswerError](err); ok {
+		return answer.Code
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return "ENOENT"
+	}
+	code, isLookup := strings.CutPrefix(err.Error(), "getaddrinfo ")
+	code, _, _ = strings.Cut(code, " ")
+	if !isLookup {
+		return ""
+	}
+	return code
 }
 
 // StartErrorText returns the text of the real CLI if err means that a command does not exist or must not be executed.

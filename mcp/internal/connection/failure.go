@@ -51,15 +51,16 @@ var (
 	ErrLegacy = errors.New("the server does not know server/discover, only the older handshake with initialize")
 )
 
-// DialError reports why a connect failed. Reason is our text for the error, and Wire is the text of the real CLI.
+// DialError reports why a connect failed. Reason is our text for the error, and CLIText is the text of the real CLI.
 type DialError struct {
 	Reason, CLIText      string
-	NeedsAuth            bool // the server refused the connection for lack of authorization
-	NeedsLogin           bool // the server requires a login, so the handshake is not tried either
-	IsTransient          bool // another attempt may succeed
-	IsFinal              bool // calls do not try to connect again
-	IsLossAfterHandshake bool // the connection was lost after the handshake
-	Status               int  // status of the HTTP answer to the handshake; 0 means unknown
+	CLICode              string // the real CLI's code for the error, such as "CONNECTION_CLOSED" or "HTTP 405"; empty means none
+	NeedsAuth            bool   // the server refused the connection for lack of authorization
+	NeedsLogin           bool   // the server requires a login, so the handshake is not tried either
+	IsTransient          bool   // another attempt may succeed
+	IsFinal              bool   // calls do not try to connect again
+	IsLossAfterHandshake bool   // the connection was lost after the handshake
+	Status               int    // status of the HTTP answer to the handshake; 0 means unknown
 }
 
 func (e *DialError) Error() string { return e.Reason }
@@ -67,10 +68,11 @@ func (e *DialError) Error() string { return e.Reason }
 // ClosedAgainText is the real CLI's text for a new connection that was lost at once.
 const ClosedAgainText = "Connection closed again while reconnecting"
 
-// UnusableHTTPAnswerError reports an HTTP answer that is not a message of the protocol. Text is the error text of the real CLI.
+// UnusableHTTPAnswerError reports an HTTP answer that is not a message of the protocol. Text is the error text of the real
+// CLI, and Code its code for the error.
 type UnusableHTTPAnswerError struct {
-	Status int
-	Text   string
+	Status     int
+	Code, Text string
 }
 
 func (e *UnusableHTTPAnswerError) Error() string { return e.Text }
@@ -83,8 +85,11 @@ func (e *UnusableResultError) Error() string { return e.Text }
 
 // MalformedResult reports a result that violates the protocol.
 func MalformedResult(method, defect string) *UnusableResultError {
-	return &UnusableResultError{"returned a malformed result that failed schema validation: Invalid result for " + method + ": " + defect}
+	return &UnusableResultError{MalformedResultText + "Invalid result for " + method + ": " + defect}
 }
+
+// MalformedResultText begins the text of the errors of [MalformedResult].
+const MalformedResultText = "returned a malformed result that failed schema validation: "
 
 // CallTimeoutError reports that a call took too long.
 type CallTimeoutError struct{ Limit time.Duration }

@@ -177,7 +177,7 @@ func (t *httpTransport) readSingleMessage(resp *http.Response) (message []byte, 
 	succeeded := resp.StatusCode/100 == 2
 	kind := resp.Header.Get("Content-Type")
 	if media, _, _ := mime.ParseMediaType(kind); succeeded && media != "application/json" {
-		return nil, &UnusableHTTPAnswerError{resp.StatusCode, "Unexpected content type: " + cmp.Or(kind, "null")}
+		return nil, &UnusableHTTPAnswerError{resp.StatusCode, "CLIENT_HTTP_UNEXPECTED_CONTENT", "Unexpected content type: " + cmp.Or(kind, "null")}
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(t.maxMessageBytes)+1))
 	if len(body) > t.maxMessageBytes {
@@ -192,7 +192,7 @@ func (t *httpTransport) readSingleMessage(resp *http.Response) (message []byte, 
 	refused := resp.StatusCode == http.StatusBadRequest && t.isModern() && plainjson.DecodeOrZero[struct{ Error json.RawMessage }](found).Error != nil
 	switch {
 	case !succeeded && !refused:
-		return nil, &UnusableHTTPAnswerError{resp.StatusCode, strings.TrimSpace("Error POSTing to endpoint: " + string(body))}
+		return nil, &UnusableHTTPAnswerError{resp.StatusCode, httpErrorCode(resp), strings.TrimSpace("Error POSTing to endpoint: " + string(body))}
 	case !json.Valid(body):
 		return nil, ErrUnreadable
 	case message == nil:

@@ -30,6 +30,8 @@ func (t *httpTransport) openLegacySSE(limit context.Context) error {
 	return err
 }
 
+func httpErrorCode(resp *http.Response) string { return fmt.Sprintf("HTTP %d", resp.StatusCode) }
+
 func (t *httpTransport) openStreamAndReadEndpoint() error {
 	req, err := http.NewRequestWithContext(t.lifetime, http.MethodGet, t.url, http.NoBody)
 	if err != nil {
@@ -43,7 +45,12 @@ func (t *httpTransport) openStreamAndReadEndpoint() error {
 	if resp.StatusCode != http.StatusOK {
 		resp.Body.Close()
 		text := fmt.Sprintf("SSE error: Non-200 status code (%d)", resp.StatusCode)
-		return &DialError{Reason: fmt.Sprintf("HTTP %d: %s", resp.StatusCode, text), CLIText: text, IsTransient: resp.StatusCode >= http.StatusInternalServerError}
+		return &DialError{Reason: fmt.Sprintf("HTTP %d: %s", resp.StatusCode, text), CLIText: text, CLICode: httpErrorCode(resp), IsTransient: resp.StatusCode >= http.StatusInternalServerError}
+	}
+	if !isEventStream(resp) {
+		resp.Body.Close()
+		text := `SSE error: Invalid content type, expected "text/event-stream"`
+		return &DialError{Reason: text, CLIText: text, CLICode: httpErrorCode(resp)}
 	}
 	data := boundedLine{limit: t.maxMessageBytes}
 	t.legacyEventStream = newEventReader(resp.Body)
