@@ -134,8 +134,10 @@ type ElicitAnswer struct {
 	Content json.RawMessage
 }
 
+// DefaultConnectTimeout is the limit of one attempt to connect if neither the options nor the entry of the server set one.
+const DefaultConnectTimeout = 30 * time.Second
+
 const (
-	DefaultConnectTimeout = 30 * time.Second
 	defaultToolTimeout    = 100_000_000 * time.Millisecond
 	defaultRetryPause     = 250 * time.Millisecond
 	defaultReconnectPause = time.Second
