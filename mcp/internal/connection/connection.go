@@ -225,25 +225,6 @@ func (c *Conn) dialErrorFor(limit context.Context, err error) *DialError {
 	return &DialError{Reason: err.Error(), CLIText: StartErrorText(err), CLICode: ErrorCode(err)}
 }
 
-// ClosedCode is the real CLI's code for a lost connection.
-const ClosedCode = "CONNECTION_CLOSED"
-
-// ErrorCode returns the real CLI's code for an error before the handshake; empty means none.
-func ErrorCode(err error) string {
-	if answer, ok := errors.AsType[*UnusableHTTPAnswerError](err); ok {
-		return answer.Code
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return "ENOENT"
-	}
-	code, isLookup := strings.CutPrefix(err.Error(), "getaddrinfo ")
-	code, _, _ = strings.Cut(code, " ")
-	if !isLookup {
-		return ""
-	}
-	return code
-}
-
 // StartErrorText returns the text of the real CLI if err means that a command does not exist or must not be executed.
 // This text does not contain the command. For any other error, it returns the text of err.
 func StartErrorText(err error) string {

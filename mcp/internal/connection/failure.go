@@ -5,8 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"net/http"
 	"net/url"
+	"strings"
 	"syscall"
 	"time"
 
@@ -149,3 +152,24 @@ const (
 	LostNeedsAuth  ConnectionGivenUpReason = "authorization required"
 	LostUnreadable ConnectionGivenUpReason = "a message cannot be parsed"
 )
+
+// ClosedCode is the real CLI's code for a lost connection.
+const ClosedCode = "CONNECTION_CLOSED"
+
+// ErrorCode returns the real CLI's code for an error before the handshake; empty means none.
+func ErrorCode(err error) string {
+	if answer, ok := errors.AsType[*UnusableHTTPAnswerError](err); ok {
+		return answer.Code
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return "ENOENT"
+	}
+	code, isLookup := strings.CutPrefix(err.Error(), "getaddrinfo ")
+	code, _, _ = strings.Cut(code, " ")
+	if !isLookup {
+		return ""
+	}
+	return code
+}
+
+func httpErrorCode(resp *http.Response) string { return fmt.Sprintf("HTTP %d", resp.StatusCode) }

@@ -30,8 +30,6 @@ func (t *httpTransport) openLegacySSE(limit context.Context) error {
 	return err
 }
 
-func httpErrorCode(resp *http.Response) string { return fmt.Sprintf("HTTP %d", resp.StatusCode) }
-
 func (t *httpTransport) openStreamAndReadEndpoint() error {
 	req, err := http.NewRequestWithContext(t.lifetime, http.MethodGet, t.url, http.NoBody)
 	if err != nil {
