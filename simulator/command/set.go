@@ -188,7 +188,7 @@ func loadedContext(o Options) slash.LoadedContext {
 		return l
 	}
 	for _, k := range o.Catalog.Commands() {
-		if !k.HiddenFromModel && k.HasDescriptionNeededForListing() {
+		if k.IsListedForModel() {
 			l.Skills = append(l.Skills, slash.UsageItem{Name: k.Name, Source: k.Source, Path: k.Path, Tokens: (len(k.LineInModelContext()) + 1) / 3})
 		}
 	}

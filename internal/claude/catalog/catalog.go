@@ -173,10 +173,10 @@ func (k Command) LineInModelContext() string {
 	return strings.TrimSuffix("- "+k.Name+": "+k.Description+" - "+k.WhenToUse, " - ")
 }
 
-// HasDescriptionNeededForListing reports whether lists for the model contain the command. A
+// IsListedForModel reports whether the context of the model lists the command. A
 // plugin's command needs a description for this.
-func (k Command) HasDescriptionNeededForListing() bool {
-	return k.HasDescription || k.Source != pluginSource
+func (k Command) IsListedForModel() bool {
+	return !k.HiddenFromModel && (k.HasDescription || k.Source != pluginSource)
 }
 
 // PluginSkillShortName returns the short name of a plugin's skill; empty means that it has none.

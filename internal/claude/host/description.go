@@ -107,15 +107,7 @@ func (h *hostedSession) initializeAnswer() Description {
 	}
 	d.OutputStyle = h.session.State().Snapshot().OutputStyle
 	for _, name := range said.SlashCommands {
-		if c, ok := plan.Catalog.Command(name); ok {
-			listed := Command{Name: c.Name, Description: c.ListedDescription(), ArgumentHint: c.ArgumentHint}
-			if short := c.PluginSkillShortName(); short != "" {
-				listed.Aliases = []string{short}
-			}
-			d.Commands = append(d.Commands, listed)
-		} else if b, ok := claudecode.BuiltinCommandNamed(name); ok {
-			d.Commands = append(d.Commands, Command{Name: b.Name, Description: b.Description, ArgumentHint: b.ArgumentHint, Aliases: b.Aliases, Builtin: true})
-		}
+		d.Commands = append(d.Commands, h.describeCommands(name)...)
 	}
 	for _, a := range plan.Catalog.Agents() {
 		d.Agents = append(d.Agents, Agent{Name: a.Name, Description: a.Description, Model: a.Model})
@@ -123,12 +115,34 @@ func (h *hostedSession) initializeAnswer() Description {
 	return d
 }
 
-func (h *hostedSession) skillCommands() []Command {
+// describeCommands describes a custom or built-in command; the list is empty if there is no such command.
+func (h *hostedSession) describeCommands(name string) []Command {
+	if c, ok := h.session.Plan().Catalog.Command(name); ok {
+		listed := Command{Name: c.Name, Description: c.ListedDescription(), ArgumentHint: c.ArgumentHint}
+		if short := c.PluginSkillShortName(); short != "" {
+			listed.Aliases = []string{short}
+		}
+		return []Command{listed}
+	}
+	if b, ok := claudecode.BuiltinCommandNamed(name); ok {
+		return []Command{{Name: b.Name, Description: b.Description, ArgumentHint: b.ArgumentHint, Aliases: b.Aliases, Builtin: true}}
+	}
+	return nil
+}
+
+// skillsListedForModel describes the skills and commands that the context of the model lists.
+func (h *hostedSession) skillsListedForModel() []Command {
 	list := []Command{}
-	for _, c := range h.initializeAnswer().Commands {
-		b, builtin := claudecode.BuiltinCommandNamed(c.Name)
-		if k, custom := h.session.Plan().Catalog.Command(c.Name); custom && k.Skill || builtin && !custom && b.Skill {
-			list = append(list, c)
+	for _, k := range h.session.Plan().Catalog.Commands() {
+		if k.IsListedForModel() {
+			list = append(list, h.describeCommands(k.Name)...)
+		}
+	}
+	for _, name := range h.session.Plan().Profile.NamesOfBuiltInSkillsListedForModel() {
+		if found := h.describeCommands(name); found != nil {
+			list = append(list, found...)
+		} else { // users cannot type this name
+			list = append(list, Command{Name: name, Builtin: true})
 		}
 	}
 	return list

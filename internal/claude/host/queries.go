@@ -42,7 +42,7 @@ func (h *hostedSession) AnswerQuery(subtype string) (any, bool) {
 	case "get_hooks_listing":
 		return h.listConfiguredHooks(), true
 	case "reload_skills":
-		return reloadSkillsAnswer{h.skillCommands()}, true
+		return reloadSkillsAnswer{h.skillsListedForModel()}, true
 	case "reload_plugins":
 		return h.answerReloadPlugins(), true
 	case "get_plan":

@@ -190,7 +190,7 @@ func (s *sessionContext) SessionContext(agentID string) transcript.SessionContex
 	}
 	if slices.Contains(listed, "Skill") {
 		for _, k := range s.plan.Catalog.Commands() {
-			if !k.HiddenFromModel && k.HasDescriptionNeededForListing() {
+			if k.IsListedForModel() {
 				now.Skills = append(now.Skills, transcript.Listing{Name: k.Name, Text: k.LineInModelContext()})
 			}
 		}
