@@ -124,17 +124,14 @@ type BuiltInSkill struct {
 	Tokens int
 }
 
-// NamesOfBuiltInSkillsListedForModel returns the names of the built-in skills that the CLI lists for the model. They depend on
-// the environment.
-func (p Profile) NamesOfBuiltInSkillsListedForModel() []string {
-	var names []string
-	for _, k := range BuiltInSkills() {
-		names = append(names, k.Name)
-		if k.Name == "loop" && hasOAuthCredential(p.env) {
-			names = append(names, "schedule")
+// BuiltInSkillsListedForModel returns the built-in skills that the CLI lists for the model. They depend on the environment.
+func (p Profile) BuiltInSkillsListedForModel() (list []BuiltinCommand) {
+	for _, b := range allCommands() {
+		if b.tokens > 0 || b.Name == "schedule" && b.Skill && hasOAuthCredential(p.env) {
+			list = append(list, b)
 		}
 	}
-	return names
+	return list
 }
 
 // Tokens that /context shows: for all tools or, with ToolSearch, for the tools that are always loaded and for the deferred

@@ -57,11 +57,11 @@ func (r *Recording) ReplaceCLIProseByPlaceholders() {
 	}
 }
 
-// maskDescriptions masks descriptions of built-in agents, commands and models in the answer to an initialize request.
+// maskDescriptions masks descriptions of built-in agents, commands, skills and models in answers to control requests.
 func maskDescriptions(stdout string) string {
 	var b strings.Builder
 	for text := range strings.Lines(stdout) {
-		if !strings.Contains(text, `"type":"control_response"`) || !strings.Contains(text, `"commands":[`) {
+		if !strings.Contains(text, `"type":"control_response"`) || !strings.Contains(text, `"commands":[`) && !strings.Contains(text, `"skills":[`) {
 			b.WriteString(text)
 			continue
 		}
@@ -73,10 +73,10 @@ func maskDescriptions(stdout string) string {
 		}
 		response, _ := line["response"].(map[string]any)
 		inner, _ := response["response"].(map[string]any)
-		for _, key := range []string{"agents", "commands", "models"} {
+		for _, key := range []string{"agents", "commands", "models", "skills"} {
 			list, _ := inner[key].([]any)
 			for _, item := range list {
-				if entry, ok := item.(map[string]any); ok && (key == "models" || isBuiltInAgentOrCommand(key, stringOrEmpty(entry["name"]))) {
+				if entry, ok := item.(map[string]any); ok && (key == "models" || entry["builtin"] == true || isBuiltInAgentOrCommand(key, stringOrEmpty(entry["name"]))) {
 					entry["description"] = maskProse(entry["description"])
 				}
 			}

@@ -51,17 +51,22 @@ func TestMaskProse(t *testing.T) {
 	}
 }
 
-// P2: the answer to an initialize request contains descriptions of built-in commands that are not compared.
+// P2: answers to control requests contain descriptions of built-in commands and skills that are not compared.
 func TestMaskDescriptions(t *testing.T) {
-	answer := func(name, text string) *parity.Recording {
-		r := eventMessage(`{"type":"control_response","response":{"subtype":"success","response":{"commands":[{"name":"` + name + `","description":"` + text + `"}]}}}`)
+	answer := func(list, entry, text string) *parity.Recording {
+		r := eventMessage(`{"type":"control_response","response":{"subtype":"success","response":{"` + list + `":[{` + entry + `,"description":"` + text + `"}]}}}`)
 		r.ReplaceCLIProseByPlaceholders()
 		return r
 	}
-	if found := parity.Compare(answer("clear", "a"), answer("clear", "b")); len(found) > 0 {
-		t.Errorf("a built-in command differs: %v", found)
-	}
-	if found := parity.Compare(answer("mine", "a"), answer("mine", "b")); len(found) != 1 {
-		t.Errorf("a command of the project: %v", found)
+	for _, test := range []struct {
+		list, entry string
+		differences int
+	}{
+		{"commands", `"name":"clear"`, 0}, {"commands", `"name":"mine"`, 1},
+		{"skills", `"name":"keybindings-help","builtin":true`, 0}, {"skills", `"name":"mine"`, 1},
+	} {
+		if found := parity.Compare(answer(test.list, test.entry, "a"), answer(test.list, test.entry, "b")); len(found) != test.differences {
+			t.Errorf("%s %s: %v", test.list, test.entry, found)
+		}
 	}
 }

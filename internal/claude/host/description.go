@@ -125,9 +125,13 @@ func (h *hostedSession) describeCommands(name string) []Command {
 		return []Command{listed}
 	}
 	if b, ok := claudecode.BuiltinCommandNamed(name); ok {
-		return []Command{{Name: b.Name, Description: b.Description, ArgumentHint: b.ArgumentHint, Aliases: b.Aliases, Builtin: true}}
+		return []Command{describeBuiltinCommand(b)}
 	}
 	return nil
+}
+
+func describeBuiltinCommand(b claudecode.BuiltinCommand) Command {
+	return Command{Name: b.Name, Description: b.Description, ArgumentHint: b.ArgumentHint, Aliases: b.Aliases, Builtin: true}
 }
 
 // skillsListedForModel describes the skills and commands that the context of the model lists.
@@ -138,12 +142,8 @@ func (h *hostedSession) skillsListedForModel() []Command {
 			list = append(list, h.describeCommands(k.Name)...)
 		}
 	}
-	for _, name := range h.session.Plan().Profile.NamesOfBuiltInSkillsListedForModel() {
-		if found := h.describeCommands(name); found != nil {
-			list = append(list, found...)
-		} else { // users cannot type this name
-			list = append(list, Command{Name: name, Builtin: true})
-		}
+	for _, b := range h.session.Plan().Profile.BuiltInSkillsListedForModel() {
+		list = append(list, describeBuiltinCommand(b))
 	}
 	return list
 }

@@ -194,8 +194,8 @@ func (s *sessionContext) SessionContext(agentID string) transcript.SessionContex
 				now.Skills = append(now.Skills, transcript.Listing{Name: k.Name, Text: k.LineInModelContext()})
 			}
 		}
-		for _, name := range s.plan.Profile.NamesOfBuiltInSkillsListedForModel() {
-			now.Skills = append(now.Skills, transcript.Listing{Name: name, Text: "- " + name, BuiltIn: true})
+		for _, b := range s.plan.Profile.BuiltInSkillsListedForModel() {
+			now.Skills = append(now.Skills, transcript.Listing{Name: b.Name, Text: "- " + b.Name, BuiltIn: true})
 		}
 	}
 	return now
