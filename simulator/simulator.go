@@ -10,7 +10,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"maps"
 	"slices"
 	"time"
 
@@ -182,11 +181,11 @@ func (s *Simulator) Context() slash.Context {
 
 // Cost returns the costs of the session so far. It must not be called while a turn runs.
 func (s *Simulator) Cost() slash.Cost {
-	cost := slash.Cost{USD: s.totals.totalUSD(), APIMS: milliseconds(s.totals.apiTime), WallMS: milliseconds(s.totals.wallTime), Requests: s.totals.requests}
+	cost := slash.Cost{USD: s.totals.usd, APIMS: milliseconds(s.totals.apiTime), WallMS: milliseconds(s.totals.wallTime), Requests: s.totals.requests}
 	if s.main.Transcript != nil {
 		cost.LinesAdded, cost.LinesRemoved = s.main.Transcript.LineChanges()
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.totals.costs)) {
+	for _, name := range s.totals.modelsByFirstUse {
 		m := s.totals.costs[name]
 		cost.Models = append(cost.Models, slash.ModelCost{Name: name, Input: m.InputTokens, Output: m.OutputTokens, CacheRead: m.CacheReadInputTokens, CacheNew: m.CacheCreationInputTokens, USD: m.CostUSD})
 	}

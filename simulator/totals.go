@@ -63,7 +63,7 @@ func (l *turnTotals) recordDenial(use protocol.ToolUse, input json.RawMessage) {
 
 // checkBudget returns the error that ends the turn if the budget is spent (spec: cli-observed 3).
 func (l *turnTotals) checkBudget() error {
-	l.session.budgetExhausted = l.budgetUSD > 0 && l.session.totalUSD() >= l.budgetUSD
+	l.session.budgetExhausted = l.budgetUSD > 0 && l.session.usd >= l.budgetUSD
 	return l.budgetError()
 }
 
@@ -81,7 +81,7 @@ func (l *turnTotals) fillResultAndAddTimesToSession(result *protocol.Result) {
 	b, took := l.session, l.clock.Now().Sub(l.started)
 	b.apiTime += l.apiTime
 	result.DurationMS, result.DurationAPIMS = milliseconds(took), milliseconds(b.apiTime)
-	result.TotalCostUSD, result.ModelUsage, result.Usage = b.totalUSD(), b.usageByModel(), finalUsage(l.usage, l.thinkingTokens)
+	result.TotalCostUSD, result.ModelUsage, result.Usage = b.usd, b.usageByModel(), finalUsage(l.usage, l.thinkingTokens)
 	result.PermissionDenials = append([]protocol.PermissionDenial{}, l.denials...)
 	b.wallTime += took
 	if l.display.PartialMessages && l.hasModelRequest {
@@ -125,7 +125,7 @@ func (s *Simulator) RefreshTotals(heldBackResults []*protocol.Result) {
 		if r.SubagentStats == nil { // the session crashed
 			continue
 		}
-		r.DurationAPIMS, r.TotalCostUSD, r.ModelUsage = milliseconds(s.totals.apiTime), s.totals.totalUSD(), s.totals.usageByModel()
+		r.DurationAPIMS, r.TotalCostUSD, r.ModelUsage = milliseconds(s.totals.apiTime), s.totals.usd, s.totals.usageByModel()
 		r.ModelUsageSince = new(between.takeModelsSinceResult())
 		if s.main.Tasks != nil {
 			r.SubagentStats = new(s.main.Tasks.Stats())
@@ -139,6 +139,8 @@ type sessionTotals struct {
 
 	// The following fields are used only by the running turn.
 	costs             map[string]protocol.ModelUsage // by model
+	modelsByFirstUse  []string                       // the keys of costs
+	usd               float64                        // the sum of all costs, added up in the order of the replies
 	modelsSinceResult map[string]protocol.ModelUsage
 	requests          int // number of requests that got a reply
 	apiTime, wallTime time.Duration
@@ -153,18 +155,19 @@ type replyUsage struct {
 
 func (b *sessionTotals) restoreCosts(costs map[string]protocol.ModelUsage) {
 	b.costs, b.modelsSinceResult = map[string]protocol.ModelUsage{}, map[string]protocol.ModelUsage{}
-	for name, m := range costs {
-		f := claudecode.FactsOfModel(name)
+	b.modelsByFirstUse, b.usd = slices.Sorted(maps.Keys(costs)), 0
+	for _, name := range b.modelsByFirstUse {
+		f, m := claudecode.FactsOfModel(name), costs[name]
 		m.ContextWindow, m.MaxOutputTokens = f.ContextWindow, f.MaxOutput
 		b.costs[name] = m
+		b.usd += m.CostUSD
 	}
 }
 
 func (b *sessionTotals) resetExceptTimes() {
 	b.contextTokens.Store(0)
 	b.lastReply.Store(nil)
-	clear(b.costs)
-	clear(b.modelsSinceResult)
+	b.restoreCosts(nil)
 	b.requests, b.budgetExhausted = 0, false
 }
 
@@ -186,6 +189,10 @@ func (b *sessionTotals) addReplyUsage(model string, sp replyUsage) {
 func (b *sessionTotals) addModelUsage(addedUsage map[string]protocol.ModelUsage) {
 	for _, model := range slices.Sorted(maps.Keys(addedUsage)) {
 		u := addedUsage[model]
+		if _, known := b.costs[model]; !known {
+			b.modelsByFirstUse = append(b.modelsByFirstUse, model)
+		}
+		b.usd += u.CostUSD
 		for _, costs := range []map[string]protocol.ModelUsage{b.costs, b.modelsSinceResult} {
 			m := costs[model]
 			m.InputTokens += u.InputTokens
@@ -201,14 +208,6 @@ func (b *sessionTotals) addModelUsage(addedUsage map[string]protocol.ModelUsage)
 			costs[model] = m
 		}
 	}
-}
-
-func (b *sessionTotals) totalUSD() float64 {
-	var sum float64
-	for _, model := range slices.Sorted(maps.Keys(b.costs)) {
-		sum += b.costs[model].CostUSD
-	}
-	return sum
 }
 
 func (b *sessionTotals) usageByModel() map[string]protocol.ModelUsage { return maps.Clone(b.costs) }
