@@ -162,10 +162,10 @@ func crashAsScripted(ctx context.Context, sys *process.System, s *session.Sessio
 	return &process.ExitError{Code: 128 + int(sig)}
 }
 
-// reportStartError ends a run that could not start. It writes the error to stderr. In two cases, stream-json output
-// also has a result: if a session cannot be resumed, or if the configuration file is invalid (spec: cli-observed 8).
+// reportStartError ends a run that could not start. It writes the error to stderr. Stream-json output also
+// has a result if a session cannot be resumed, the configuration file is invalid (spec: cli-observed 8), or a sandbox is missing.
 func reportStartError(sys *process.System, plan *launch.Plan, err error) error {
-	result := simulator.FailedResult(err.Error())
+	result, stderrText := simulator.FailedResult(err.Error()), err.Error()
 	if missing, ok := errors.AsType[*transcript.NotFoundError](err); ok && missing.ID == plan.Transcript.Resume {
 		result.SessionID = missing.ID
 	} else if cut, ok := errors.AsType[*transcript.ResumeAtRefusedError](err); ok {
@@ -175,6 +175,10 @@ func reportStartError(sys *process.System, plan *launch.Plan, err error) error {
 	} else if broken, ok := errors.AsType[*launch.ConfigError](err); ok {
 		result.SessionID, result.StartupFailureReason = plan.Clock.NewID(), "config_file_invalid"
 		result.InvalidConfigFile = &protocol.ConfigFileThatPreventedStart{Path: broken.Path, IsGlobal: true}
+	} else if unavailable, ok := errors.AsType[*launch.SandboxError](err); ok {
+		result.SessionID, result.StartupFailureReason = plan.Clock.NewID(), "sandbox_required_unavailable"
+		result.ModelUsageSince = &map[string]protocol.ModelUsage{}
+		stderrText = unavailable.StderrText()
 	} else {
 		return err
 	}
@@ -185,7 +189,7 @@ func reportStartError(sys *process.System, plan *launch.Plan, err error) error {
 			return err
 		}
 	}
-	return process.Verbatimf("%s", err.Error())
+	return process.Verbatimf("%s", stderrText)
 }
 
 func isUnknownSession(err error) bool {

@@ -27,7 +27,7 @@ import (
 func Resolve(sys *process.System, f *flags.Flags) (Plan, error) {
 	r := &planResolver{sys: sys, flags: f, plan: &Plan{}}
 	steps := []func(*planResolver) error{
-		(*planResolver).resolveOutput, (*planResolver).resolveDirectories, (*planResolver).loadScenario, (*planResolver).createClock, (*planResolver).checkGlobalConfig, (*planResolver).readSettings,
+		(*planResolver).resolveOutput, (*planResolver).resolveDirectories, (*planResolver).loadScenario, (*planResolver).createClock, (*planResolver).checkGlobalConfig, (*planResolver).readSettings, (*planResolver).checkSandbox,
 		(*planResolver).loadCustomizationsAndApplySessionAgent, (*planResolver).resolveServers, (*planResolver).resolveModel, (*planResolver).resolvePermission, (*planResolver).setTranscriptOptionsAndWarnWithoutHome, (*planResolver).setHostToolLimitAndRecordOptions,
 	}
 	if f == nil {
