@@ -94,7 +94,7 @@ func TestAnswers(t *testing.T) {
 		{"deny and interrupt", protocol.PermissionAnswer{Message: "no", Interrupt: true}, "The user doesn't want to proceed", nil, true},
 	}
 	bash := protocol.Tool{Name: "Bash", InputSchema: json.RawMessage(`{"properties":{"command":{"type":"string"}}}`)}
-	policy, err := permission.New(permission.Options{CWD: "/w", Tool: func(string) (protocol.Tool, bool) { return bash, true }, HasAsker: true})
+	policy, err := permission.New(permission.Options{CWD: "/w", Tool: func(string) (protocol.Tool, bool) { return bash, true }, AsksPerson: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestAnswers(t *testing.T) {
 
 // A question about an MCP tool shows the tool's name in readable form, not its title.
 func TestQuestionNamesTool(t *testing.T) {
-	policy, err := permission.New(permission.Options{CWD: "/w", HasAsker: true, Tool: func(name string) (protocol.Tool, bool) {
+	policy, err := permission.New(permission.Options{CWD: "/w", AsksPerson: true, Tool: func(name string) (protocol.Tool, bool) {
 		return protocol.Tool{Name: name, Server: "s", RawName: "make_it", Title: "A title"}, true
 	}})
 	if err != nil {
@@ -153,7 +153,7 @@ func (n recordingPrompter) Ask(_ context.Context, r protocol.PermissionRequest) 
 // A question shows an absolute path. The call keeps the path that the model wrote, even if the
 // answer changes other parts of the input (observed with 2.1.329).
 func TestShownPath(t *testing.T) {
-	policy, err := permission.New(permission.Options{CWD: "/w", HasAsker: true})
+	policy, err := permission.New(permission.Options{CWD: "/w", AsksPerson: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestShownPath(t *testing.T) {
 // A call is marked if the answer changes more than the path of the file, and the version reports it (observed with 2.1.331). A hook
 // marks nothing (observed with 2.1.332).
 func TestChangeOfContentIsMarked(t *testing.T) {
-	policy, err := permission.New(permission.Options{CWD: "/w", HasAsker: true})
+	policy, err := permission.New(permission.Options{CWD: "/w", AsksPerson: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func policyAsks(t *testing.T, p *permission.Policy) {
 
 // If a question is interrupted, the error contains the id of its call.
 func TestInterruptQuestion(t *testing.T) {
-	policy, err := permission.New(permission.Options{CWD: "/w", HasAsker: true})
+	policy, err := permission.New(permission.Options{CWD: "/w", AsksPerson: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func (p *Policy) modeAndRulesOfAgent(agent *protocol.AgentRef) *modeAndRules {
 
 // doesClassifierDecideInsteadOfUser reports whether a classifier decides whether calls may run, because no user can be asked.
 func (d callDecider) doesClassifierDecideInsteadOfUser() bool {
-	return d.usesClassifierInMode() && !d.policyOptions.HasAsker && !d.policyOptions.NoPrompts
+	return d.usesClassifierInMode() && !d.policyOptions.AsksPerson && !d.policyOptions.NoPrompts
 }
 
 // withoutRulesAllowingAnyCommandOrAgent returns a copy without the rules that would allow every command or
@@ -252,7 +252,7 @@ func (d callDecider) denyIfQuestionMayNotBeAsked(c *analyzedCall, question Verdi
 		question = c.denyVerdict("asyncAgent", noApprovalSurfaceText+question.Message).withReasonCode("unknown")
 		question.Event.DecisionReason = "no approval surface in this session; permission request denied automatically"
 		return question
-	case question.AskRule || question.RequiresUser || d.policyOptions.HasAsker:
+	case question.AskRule || question.RequiresUser || d.policyOptions.AsksPerson:
 		return question
 	case d.usesClassifierInMode() && question.Safety == protocol.SafetyNeedsApprovalOfEachCall:
 		reason := question.Reason

@@ -221,7 +221,7 @@ func TestAskerInModes(t *testing.T) {
 	for mode, want := range map[protocol.PermissionMode]string{
 		protocol.ModePlan: "ask other", protocol.ModeAuto: "ask other", protocol.ModeDontAsk: "deny mode",
 	} {
-		p := newPolicy(t, permission.Options{Mode: mode, HasAsker: true})
+		p := newPolicy(t, permission.Options{Mode: mode, AsksPerson: true})
 		if got := verdictText(p.Decide(newCall("Bash", "npm install"))); got != want {
 			t.Errorf("%s: got %q, want %q", mode, got, want)
 		}
@@ -231,11 +231,11 @@ func TestAskerInModes(t *testing.T) {
 // In plan mode files outside the working directory may be read, unless the settings forbid that a classifier decides.
 func TestReadingInPlanMode(t *testing.T) {
 	for alone, want := range map[bool]string{false: "allow mode", true: "ask workingDir"} {
-		p := newPolicy(t, permission.Options{HasAsker: true, NoClassifierInPlanMode: alone})
+		p := newPolicy(t, permission.Options{AsksPerson: true, NoClassifierInPlanMode: alone})
 		if err := p.SetMode(protocol.ModePlan); err != nil {
 			t.Fatal(err)
 		}
-		started := newPolicy(t, permission.Options{Mode: protocol.ModePlan, HasAsker: true, NoClassifierInPlanMode: alone})
+		started := newPolicy(t, permission.Options{Mode: protocol.ModePlan, AsksPerson: true, NoClassifierInPlanMode: alone})
 		for _, p := range []*permission.Policy{p, started} {
 			if got := verdictText(p.Decide(newCall("Read", "/else/x"))); got != want {
 				t.Errorf("alone: %t: %q, want %q", alone, got, want)

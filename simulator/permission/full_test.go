@@ -77,7 +77,7 @@ func TestWholeVerdicts(t *testing.T) {
 				case "mode":
 					o.Mode = protocol.PermissionMode(value)
 				case "asker":
-					o.HasAsker = true
+					o.AsksPerson = true
 				case "silence":
 					o.NoPrompts = true
 				case "plans":

@@ -114,7 +114,7 @@ func TestDenyRules(t *testing.T) {
 	}
 	for _, tt := range tests {
 		for _, mode := range []protocol.PermissionMode{"", protocol.ModeBypass, protocol.ModeAcceptEdits} {
-			p := newPolicy(t, files(permission.Options{Mode: mode, HasAsker: true}), "allow Bash", "deny Bash(rm:*)", "deny Read(.env)", "deny Edit(kept)")
+			p := newPolicy(t, files(permission.Options{Mode: mode, AsksPerson: true}), "allow Bash", "deny Bash(rm:*)", "deny Read(.env)", "deny Edit(kept)")
 			for _, command := range tt.commands {
 				if got, _, _ := strings.Cut(verdictText(p.Decide(newCall("Bash", command))), " "); got != tt.want {
 					t.Errorf("%q in %q: %s, want %s", command, mode, got, tt.want)
@@ -174,7 +174,7 @@ func TestMonitorRules(t *testing.T) {
 		{[]string{"allow Monitor(touch:*)"}, "touch q", "ask"},
 	}
 	for _, tt := range tests {
-		p := newPolicy(t, files(permission.Options{HasAsker: true}), tt.rules...)
+		p := newPolicy(t, files(permission.Options{AsksPerson: true}), tt.rules...)
 		input, err := json.Marshal(map[string]string{"command": tt.command, "description": "d"})
 		if err != nil {
 			t.Fatal(err)

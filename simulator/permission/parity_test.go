@@ -116,7 +116,7 @@ func TestRealVerdicts(t *testing.T) {
 		},
 	}
 	for _, tt := range tests {
-		p := newPolicy(t, files(permission.Options{HasAsker: true}), tt.rules...)
+		p := newPolicy(t, files(permission.Options{AsksPerson: true}), tt.rules...)
 		for want, commands := range tt.want {
 			for _, command := range commands {
 				if got, _, _ := strings.Cut(verdictText(p.Decide(newCall("Bash", command))), " "); got != want {
@@ -130,7 +130,7 @@ func TestRealVerdicts(t *testing.T) {
 // TestBrokenRemovals checks removals in command lines that cannot be parsed or that the real CLI
 // 2.1.330 does not analyse, in mode bypassPermissions and without rules.
 func TestBrokenRemovals(t *testing.T) {
-	p := newPolicy(t, files(permission.Options{Mode: protocol.ModeBypass, HasAsker: true}))
+	p := newPolicy(t, files(permission.Options{Mode: protocol.ModeBypass, AsksPerson: true}))
 	for want, commands := range map[string][]string{
 		"ask": {
 			"rm -rf / 'x", `rm -rf / "x`, "rm -rf '/", "rm -rf / |", "if rm -rf /", "rm -rf /)", "ls ) ; rm -rf /", "for i in a; rm -rf /", "while ls; rm -rf /",
@@ -155,13 +155,13 @@ func TestRulesThatDoNotReach(t *testing.T) {
 	tool := func(name string) (protocol.Tool, bool) {
 		return protocol.Tool{Name: name, Server: "desk", ReadOnly: strings.HasSuffix(name, "list")}, true
 	}
-	p := newPolicy(t, permission.Options{Mode: protocol.ModePlan, HasAsker: true, Tool: tool}, "allow mcp__desk")
+	p := newPolicy(t, permission.Options{Mode: protocol.ModePlan, AsksPerson: true, Tool: tool}, "allow mcp__desk")
 	for name, want := range map[string]permission.Behavior{"mcp__desk__list": permission.Allow, "mcp__desk__add": permission.Ask} {
 		if v := p.Decide(protocol.ToolUse{Name: name, Input: []byte("{}")}); v.Behavior != want {
 			t.Errorf("%s: %s", name, verdictText(v))
 		}
 	}
-	p = newPolicy(t, permission.Options{HasAsker: true}, "allow WebFetch(domain:good.com)", "deny WebFetch(domain:evil.com)")
+	p = newPolicy(t, permission.Options{AsksPerson: true}, "allow WebFetch(domain:good.com)", "deny WebFetch(domain:evil.com)")
 	for url, want := range map[string]permission.Behavior{
 		"https://evil.com./": permission.Deny, "https://EVIL.com../a": permission.Deny, "https://x.evil.com./": permission.Ask, "https://good.com./": permission.Allow,
 	} {
@@ -174,7 +174,7 @@ func TestRulesThatDoNotReach(t *testing.T) {
 // TestRealVerdictsOnFiles checks the verdicts on file tools in all modes against those of the real
 // CLI 2.1.330 (security point A11).
 func TestRealVerdictsOnFiles(t *testing.T) {
-	accepting := newPolicy(t, files(permission.Options{HasAsker: true, Mode: protocol.ModeAcceptEdits}))
+	accepting := newPolicy(t, files(permission.Options{AsksPerson: true, Mode: protocol.ModeAcceptEdits}))
 	for command, want := range map[string]string{
 		"sed -E -i s/a/b/ kept": "allow", "sed --in-place s/a/b/m kept": "allow", "sed -Ei --posix s/a/b/ kept": "allow", "sed -z s/a/b/ kept": "ask", "sed -i s/a/b/gi kept": "allow", "sed -i 's/a/b word/' kept": "ask", "sed -i s/a/b/ w": "ask", "sed -i s/yes/no/ kept": "ask", "sed s/a/b/": "allow", "ls > kept": "allow",
 		"if ls; then ls; fi > kept": "ask", "while ls; do ls; done 2>&1": "ask", "[[ -f a ]] > /dev/null": "ask", "[ a ] > kept": "ask", ">kept ls": "ask", "ls >kept -la": "ask",
@@ -219,7 +219,7 @@ func TestRealVerdictsOnFiles(t *testing.T) {
 		{[]string{"allow WebFetch", "deny WebFetch(domain:*.evil.com)"}, "WebFetch", "https://example.com\u3002evil.com", "deny"},
 		{[]string{"allow WebFetch", "deny WebFetch(domain:evil.com)"}, "WebFetch", "https://\uff45vil.com", "deny"},
 	} {
-		p := newPolicy(t, files(permission.Options{HasAsker: true}), tt.rules...)
+		p := newPolicy(t, files(permission.Options{AsksPerson: true}), tt.rules...)
 		if got, _, _ := strings.Cut(verdictText(p.Decide(newCall(tt.tool, tt.path))), " "); got != tt.want {
 			t.Errorf("%q: %s %s: %s, want %s", tt.rules, tt.tool, tt.path, got, tt.want)
 		}

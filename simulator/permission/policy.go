@@ -31,8 +31,9 @@ type Options struct {
 	FileSystem FileSystem
 	// Dir returns the directory to which paths in calls are relative. A shell may have changed it. Nil means CWD.
 	Dir func() string
-	// HasAsker is true if a prompter can be asked (--permission-prompt-tool).
-	HasAsker bool
+	// AsksPerson is true if a person at a terminal decides about calls that the classifier of auto mode would check. An SDK host
+	// is not asked about these calls.
+	AsksPerson bool
 	// NoPrompts makes the policy deny calls instead of asking (--permission-prompts none).
 	NoPrompts bool
 	// BypassAllowed lets SetMode switch to bypassPermissions. A Mode of bypassPermissions implies it.
@@ -192,6 +193,13 @@ func (p *Policy) setMode(m protocol.PermissionMode) error {
 	}
 	p.mode = m
 	return nil
+}
+
+// UsesClassifier reports whether the mode leaves decisions to the classifier of auto mode.
+func (p *Policy) UsesClassifier() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.usesClassifierInMode()
 }
 
 // ModeAfterPlan returns the mode to which the session returns when plan mode ends.

@@ -14,16 +14,16 @@ import (
 func TestRealDecisions(t *testing.T) {
 	policies := map[string]*permission.Policy{
 		"bypass":     newPolicy(t, files(permission.Options{Mode: protocol.ModeBypass})),
-		"allow":      newPolicy(t, files(permission.Options{HasAsker: true}), "allow Bash"),
-		"sensitive":  newPolicy(t, files(permission.Options{HasAsker: true}), "allow Bash"),
-		"accepting":  newPolicy(t, files(permission.Options{HasAsker: true, Mode: protocol.ModeAcceptEdits})),
-		"default":    newPolicy(t, files(permission.Options{HasAsker: true})),
-		"removal":    newPolicy(t, files(permission.Options{HasAsker: true}), "allow Bash", "deny Bash(rm:*)"),
-		"denied":     newPolicy(t, files(permission.Options{HasAsker: true}), "allow Bash", "deny Read(./.env)"),
-		"plan":       newPolicy(t, files(permission.Options{HasAsker: true, Mode: protocol.ModePlan})),
-		"plandenied": newPolicy(t, files(permission.Options{HasAsker: true, Mode: protocol.ModePlan}), "allow Bash", "deny Read(./.env)"),
-		"allowedits": newPolicy(t, files(permission.Options{HasAsker: true, Mode: protocol.ModeAcceptEdits}), "allow Bash"),
-		"editdenied": newPolicy(t, files(permission.Options{HasAsker: true}), "allow Bash", "deny Edit(kept)"),
+		"allow":      newPolicy(t, files(permission.Options{AsksPerson: true}), "allow Bash"),
+		"sensitive":  newPolicy(t, files(permission.Options{AsksPerson: true}), "allow Bash"),
+		"accepting":  newPolicy(t, files(permission.Options{AsksPerson: true, Mode: protocol.ModeAcceptEdits})),
+		"default":    newPolicy(t, files(permission.Options{AsksPerson: true})),
+		"removal":    newPolicy(t, files(permission.Options{AsksPerson: true}), "allow Bash", "deny Bash(rm:*)"),
+		"denied":     newPolicy(t, files(permission.Options{AsksPerson: true}), "allow Bash", "deny Read(./.env)"),
+		"plan":       newPolicy(t, files(permission.Options{AsksPerson: true, Mode: protocol.ModePlan})),
+		"plandenied": newPolicy(t, files(permission.Options{AsksPerson: true, Mode: protocol.ModePlan}), "allow Bash", "deny Read(./.env)"),
+		"allowedits": newPolicy(t, files(permission.Options{AsksPerson: true, Mode: protocol.ModeAcceptEdits}), "allow Bash"),
+		"editdenied": newPolicy(t, files(permission.Options{AsksPerson: true}), "allow Bash", "deny Edit(kept)"),
 	}
 	// In the group progs, a rule allows each of these programs with any arguments.
 	var rules []string
@@ -35,7 +35,7 @@ func TestRealDecisions(t *testing.T) {
 		noglob nocorrect - caller logout rg git sed awk perl nohup env nice test`) {
 		rules = append(rules, "allow Bash("+program+":*)")
 	}
-	policies["progs"] = newPolicy(t, files(permission.Options{HasAsker: true}), rules...)
+	policies["progs"] = newPolicy(t, files(permission.Options{AsksPerson: true}), rules...)
 	text, err := os.ReadFile("testdata/real.txt")
 	if err != nil {
 		t.Fatal(err)

@@ -97,7 +97,7 @@ func TestSuggestions(t *testing.T) {
 		{newCall("AskUserQuestion", "{}"), nil, ""},
 	}
 	for _, tt := range tests {
-		p := newPolicy(t, permission.Options{HasAsker: true})
+		p := newPolicy(t, permission.Options{AsksPerson: true})
 		v := p.Decide(tt.use)
 		if diff := cmp.Diff(tt.want, v.Suggestions); diff != "" {
 			t.Errorf("%s %s (-want +got):\n%s", tt.use.Name, tt.use.Input, diff)
@@ -172,7 +172,7 @@ func TestRequest(t *testing.T) {
 		"AskUserQuestion": {Name: "AskUserQuestion", Description: "Asks the user."},
 		"mcp__s__t":       {Name: "mcp__s__t", Server: "s", ServerSource: "dynamic", RawName: "t", Description: "Does it."},
 	}
-	p := newPolicy(t, permission.Options{HasAsker: true, Home: "/home/u", Tool: func(name string) (protocol.Tool, bool) {
+	p := newPolicy(t, permission.Options{AsksPerson: true, Home: "/home/u", Tool: func(name string) (protocol.Tool, bool) {
 		tool, found := tools[name]
 		return tool, found
 	}})
@@ -222,7 +222,7 @@ func TestServerAskOnly(t *testing.T) {
 		{"an ask rule", protocol.ModeDefault, []string{"ask mcp__s__t"}, new(false), 0},
 		{"plan mode", protocol.ModePlan, nil, nil, 0},
 	} {
-		p := newPolicy(t, permission.Options{Mode: tt.mode, HasAsker: true, Tool: func(name string) (protocol.Tool, bool) {
+		p := newPolicy(t, permission.Options{Mode: tt.mode, AsksPerson: true, Tool: func(name string) (protocol.Tool, bool) {
 			return protocol.Tool{Name: name, Server: "s", RawName: "t"}, true
 		}}, tt.rules...)
 		call := newCall("mcp__s__t", "{}")
@@ -285,7 +285,7 @@ func TestSuggestionsByMode(t *testing.T) {
 		{protocol.ModePlan, nil, nil},
 	}
 	for _, tt := range tests {
-		p := newPolicy(t, permission.Options{HasAsker: true, Mode: tt.mode})
+		p := newPolicy(t, permission.Options{AsksPerson: true, Mode: tt.mode})
 		if diff := cmp.Diff(tt.inside, p.Decide(newCall("Write", cwd+"/.git/config")).Suggestions); diff != "" {
 			t.Errorf("%s, inside (-want +got):\n%s", tt.mode, diff)
 		}

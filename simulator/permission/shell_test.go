@@ -96,7 +96,7 @@ func TestShellQuestions(t *testing.T) {
 		{"ls (", "Parse error", "other", "", ""},
 	}
 	for _, tt := range tests {
-		p := newPolicy(t, permission.Options{HasAsker: true, Home: "/home/me"})
+		p := newPolicy(t, permission.Options{AsksPerson: true, Home: "/home/me"})
 		v := p.Decide(newCall("Bash", tt.command))
 		got := []string{v.Message, v.ReasonType, suggestionTexts(v), v.BlockedPath}
 		if diff := cmp.Diff([]string{tt.want, tt.reason, tt.offers, tt.blocked}, got); diff != "" {
@@ -219,7 +219,7 @@ func TestSensitiveFiles(t *testing.T) {
 // Paths in calls are relative to the directory of the shell. Working directories and rules are relative to the
 // directory in which the session started.
 func TestDirOfTheShell(t *testing.T) {
-	p := newPolicy(t, permission.Options{Dir: func() string { return cwd + "/sub" }, HasAsker: true})
+	p := newPolicy(t, permission.Options{Dir: func() string { return cwd + "/sub" }, AsksPerson: true})
 	if v := p.Decide(newCall("Bash", "touch x")); v.BlockedPath != cwd+"/sub/x" {
 		t.Errorf("touch x asks about %q", v.BlockedPath)
 	}

@@ -235,7 +235,7 @@ func TestUnplanned(t *testing.T) {
 
 // The host sees the decision of a hook if the hook caused the question.
 func TestRequestOfHook(t *testing.T) {
-	p := newPolicy(t, permission.Options{HasAsker: true})
+	p := newPolicy(t, permission.Options{AsksPerson: true})
 	call := newCall("Write", "/w/a")
 	call.Hook = &protocol.HookVerdict{}
 	for reason, want := range map[string]*protocol.HookVerdict{"hook": call.Hook, "mode": nil} {
@@ -286,7 +286,7 @@ func TestOfferedRuleOfHeredoc(t *testing.T) {
 		"NODE_ENV=a make -x y":     "Bash(make -x y)",
 		"NODE_ENV=a make all x y":  "Bash(make all *)",
 	} {
-		v := newPolicy(t, permission.Options{HasAsker: true}).Decide(newCall("Bash", command))
+		v := newPolicy(t, permission.Options{AsksPerson: true}).Decide(newCall("Bash", command))
 		var got []string
 		for _, s := range v.Suggestions {
 			for _, r := range s.Rules {

@@ -47,9 +47,9 @@ func newPermissionPolicy(plan launch.Plan, b toolsAndCurrentDir, v *sessionMCPSe
 		Mode: plan.Permission.Mode, CWD: plan.CWD, AdditionalDirs: plan.Permission.Directories, Home: plan.Home, Rules: plan.Permission.Rules,
 		AutoApprove: p.autoApproves, NoPrompts: plan.Permission.NoPrompts, Tool: b.Tool,
 		FileSystem: diskFS{},
-		Dir:        b.Dir, HasAsker: plan.Permission.PromptTool != "", BypassAllowed: plan.Permission.BypassAllowed,
+		Dir:        b.Dir, AsksPerson: plan.Records.Run.Interactive, BypassAllowed: plan.Permission.BypassAllowed,
 		NoBypass: plan.Settings.Permissions.DisableBypass, NoAuto: plan.Settings.Permissions.DisableAuto,
-		NoClassifierInPlanMode: plan.Settings.Permissions.NoClassifierInPlanMode, OnDirectories: v.setRoots,
+		NoClassifierInPlanMode: plan.Settings.Permissions.NoClassifierInPlanMode || plan.Settings.Permissions.DisableAuto, OnDirectories: v.setRoots,
 		AskSkill: p.skillNeedsPermission, PlanDir: filepath.Join(plan.State, "plans"),
 		AgentMemoryDirs: []string{filepath.Join(plan.CWD, ".claude", "agent-memory"), filepath.Join(plan.CWD, ".claude", "agent-memory-local"), filepath.Join(plan.State, "agent-memory")},
 	})

@@ -350,8 +350,7 @@ func (s *sessionContext) RequestContext(agentID string) transcript.RequestContex
 	tools, deferred := s.toolDefinitions(requester, offered)
 	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.HasTaskList, AnthropicAPI: s.plan.Profile.UsesAnthropicAPI(), PromptCache: s.plan.Profile.Environment().PromptCache(), AdditionalDirs: s.additionalDirs(), NoSystemPrompt: s.plan.Prompt.IsEmpty(), TokensLeft: contextWindowToldToModel(name), Source: s.requestSourceLabel(requester)}
 	updates := (agentID == "" || requester.InBackground || s.plan.Output.AgentText) && (s.plan.Output.Format == "stream-json" || s.plan.Output.Format == "json" && s.plan.Output.Verbose || s.plan.Records.Run.Interactive)
-	mode := s.tools.policy.Mode()
-	now.ChecksCalls = agentID == "" && (s.plan.Records.Run.Interactive || !s.plan.Permission.BypassAllowed) && (mode == protocol.ModeAuto || mode == protocol.ModePlan)
+	now.ChecksCalls = agentID == "" && (s.plan.Records.Run.Interactive || !s.plan.Permission.BypassAllowed) && s.tools.policy.UsesClassifier()
 	s.hasCheckedCalls.CompareAndSwap(false, now.ChecksCalls && !s.plan.Records.Run.Interactive)
 	now.Params = protocol.RequestParams{Model: name, MaxTokens: facts.MaxOutput, Betas: s.plan.Profile.RequestBetas(claudecode.RequestFeatures{
 		Model: facts.Name, CanThink: facts.ThinkingMode() != "", EffortPerTurn: facts.EffortPerTurn, SystemReminders: now.SystemTurns,
