@@ -62,8 +62,10 @@ func TestMaskDescriptions(t *testing.T) {
 		list, entry string
 		differences int
 	}{
-		{"commands", `"name":"clear"`, 0}, {"commands", `"name":"mine"`, 1},
-		{"skills", `"name":"keybindings-help","builtin":true`, 0}, {"skills", `"name":"mine"`, 1},
+		{"commands", `"name":"clear"`, 0},
+		{"commands", `"name":"mine"`, 1},
+		{"skills", `"name":"keybindings-help","builtin":true`, 0},
+		{"skills", `"name":"mine"`, 1},
 	} {
 		if found := parity.Compare(answer(test.list, test.entry, "a"), answer(test.list, test.entry, "b")); len(found) != test.differences {
 			t.Errorf("%s %s: %v", test.list, test.entry, found)
