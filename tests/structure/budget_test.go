@@ -24,7 +24,7 @@ const (
 	maxInterfaceMethods = 6
 	maxDepth            = 11 // packages on the longest import path
 	maxNesting          = 4
-	maxLines            = 135_807 // of the whole tree, without tests and generated files
+	maxLines            = 135_900 // of the whole tree, without tests and generated files
 )
 
 // wideImports are the packages that may import more packages, and the reasons.
