@@ -91,10 +91,10 @@ func (x *modelExchange) requestModelAndEmitReply(ctx context.Context, req scenar
 	if err != nil {
 		return nil, err
 	}
-	if req.IsInterjected && reply.IsUnmatched { // the scenario has no answer to a prompt that was added during the turn
-		return nil, x.emitRuleMatched(req, reply)
-	}
 	if err := x.emitEventsAndWaitBeforeReply(ctx, req, reply); err != nil {
+		return nil, err
+	}
+	if err := x.appendAnswersToAbsorbedPrompts(ctx, &req, &reply); err != nil {
 		return nil, err
 	}
 	x.nextReplyIsUnstreamed = false

@@ -161,7 +161,9 @@ func (p *turnPrompts) addMentionedFilesToContext(ctx context.Context, text strin
 		if !ok {
 			continue
 		}
-		p.addedContext = append(p.addedContext, found.Text)
+		if found.Text != "" {
+			p.addedContext = append(p.addedContext, found.Text)
+		}
 		p.out.emit(&protocol.AttachmentAdded{Attachment: found.Attachment, Role: found.Role, Tool: "Read", Rendered: found.Rendered})
 		if input, err := protocol.Marshal(map[string]string{"file_path": m.Path}); err == nil {
 			reads = append(reads, protocol.ToolUse{Name: "Read", Input: input})

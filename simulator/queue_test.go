@@ -36,7 +36,7 @@ func TestAbsorb(t *testing.T) {
 			Prompts: &rounds,
 		},
 	})
-	var got []string
+	var got, messages []string
 	var result *protocol.Result
 	for ev, err := range s.Turn(t.Context(), queuedPrompt("one", "u-1")) {
 		if err != nil {
@@ -47,6 +47,7 @@ func TestAbsorb(t *testing.T) {
 			got = append(got, fmt.Sprint("init ", ev.UserMessageUUIDs))
 		case *protocol.Assistant:
 			got = append(got, fmt.Sprint("assistant ", ev.UserMessageUUID, ev.UserMessageUUIDs))
+			messages = append(messages, ev.Message.ID)
 		case *protocol.User:
 			got = append(got, "user "+ev.Message.Content.Plain())
 		case *protocol.Frame:
@@ -70,6 +71,9 @@ func TestAbsorb(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"u-1", "u-2"}, result.UserMessageUUIDs); diff != "" {
 		t.Errorf("prompts of the result (-want +got):\n%s", diff)
+	}
+	if len(messages) != 3 || messages[0] == messages[1] || messages[1] != messages[2] { // one request has the results and the prompts
+		t.Errorf("ids of the messages: %q", messages)
 	}
 	if asked := model.requests[2]; asked.Prompt != "two" || !asked.IsInterjected {
 		t.Errorf("the model was asked %+v", asked)

@@ -300,6 +300,21 @@ func TestBashInBackgroundWithoutOutputFile(t *testing.T) {
 	wantText(t, r, false, "Command running in background with ID: "+tasks.RunningInBackground()[0].ID+". You will be notified when it completes.")
 }
 
+// In a terminal, the model is told not to wait for a command in the background, and no time limit is mentioned.
+func TestBashInBackgroundOfTerminal(t *testing.T) {
+	dir := t.TempDir()
+	tasks := task.New(task.Options{NewID: func() string { return "00000001-0000-4000-8000-000000000001" }, Dir: func() string { return dir }, IsTerminal: true})
+	t.Cleanup(tasks.Close)
+	r := call(t, newTools(t, Options{Tasks: tasks}), "Bash", toolInput{"command": "tail -f /dev/null", "run_in_background": true})
+	started := tasks.RunningInBackground()[0]
+	wantText(t, r, false, "Command running in background with ID: "+started.ID+". Output is being written to: "+started.OutputFile+". You will be notified when it completes — do not poll that file or "+
+		"sleep while waiting. Read the file only if the user asks for progress, or if you need a line it prints before you can go on, such as a server's ready line or port.")
+	r = call(t, newTools(t, Options{Tasks: tasks}), "Bash", toolInput{"command": "tail -f /dev/null", "timeout": 1})
+	if text := r.Content.Text; strings.Contains(text, "10m") || !strings.Contains(text, "You will be notified when it completes. It is running now:") {
+		t.Errorf("moved to the background: %q", text)
+	}
+}
+
 // A command that exceeds its time limit continues in the background and still prints to the same file.
 func TestBashMovesToBackground(t *testing.T) {
 	tasks := newTasks(t)

@@ -258,7 +258,8 @@ const MaxWholeFileBytes = files.MaxWholeFileBytes
 
 // ReadFile reads a file as the Read tool does, even if the session does not have that tool. first is the first line,
 // from 1, and lines the number of lines; 0 for both means the whole file. The file counts as read, so it may be edited.
-func (t *Tools) ReadFile(ctx context.Context, path string, first, lines int) protocol.ToolResult {
+// wasSeen means that the model had already seen the whole file, which has not changed since; the result is then the whole file.
+func (t *Tools) ReadFile(ctx context.Context, path string, first, lines int) (result protocol.ToolResult, wasSeen bool) {
 	return t.files.ReadLines(ctx, path, first, lines)
 }
 

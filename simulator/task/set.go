@@ -25,6 +25,9 @@ type Options struct {
 	// Ordered makes runs repeatable: background agents run between turns, one after another, and the events of an agent
 	// are shown when it has finished.
 	Ordered bool
+	// IsTerminal is set for a session in a terminal: the model is told not to wait for commands, and a command that was moved
+	// to the background has no time limit.
+	IsTerminal bool
 }
 
 // ConversationPhase is the point of a conversation at which [Set.Take] is called.
@@ -113,6 +116,7 @@ func (s *Set) Start(i Info) *Task {
 	}
 	id := strings.ReplaceAll(s.options.NewID(), "-", "")
 	i.RunID = lastDigits(strconv.FormatInt(max(0, s.options.Now().UnixMilli()), 36), 9) + "-" + id[len(id)-8:] // 0mwprw21s-2e066cd9
+	i.IsTerminal = s.options.IsTerminal
 	if i.Background || i.Kind == KindAgent {
 		i.OutputFile = s.outputFilePath(i.ID)
 	}

@@ -45,6 +45,7 @@ type Info struct {
 	// generates an id: "a" and 16 characters for an agent, or "b" and 8 for a command.
 	ID         string
 	RunID      string // set by Start
+	IsTerminal bool   // see [Options.IsTerminal]; set by Start
 	OutputFile string // file that receives the output of the task; set by Start, empty means none
 }
 

@@ -133,7 +133,7 @@ func attachmentLineOf(e protocol.Envelope, role string, value any) protocol.Atta
 
 func (th *conversation) addedAttachmentLine(ev *protocol.AttachmentAdded) protocol.AttachmentLine {
 	line := attachmentLineOf(th.newLineEnvelope(ev.AgentID, ev.UUID, ""), ev.Role, ev.Attachment)
-	if ev.Role == "user" && ev.Tool == "Read" { // a file that the prompt mentions
+	if ev.Role != "system" && ev.Tool == "Read" { // a file that the prompt mentions
 		line.QuerySession = ""
 	}
 	for _, text := range ev.Rendered {

@@ -189,6 +189,7 @@ func (r *recorder) recordCompactionBoundary(ev *protocol.System) error {
 	}
 	meta, _ := ev.FieldValue("compact_metadata").(protocol.CompactMetadata)
 	delete(r.conversation.lastLineUUIDs, "")
+	r.conversation.inQuery = r.conversation.inQuery && meta.Trigger == "auto"
 	e := r.conversation.newLineEnvelope("", ev.UUID, "")
 	e.LogicalParentUUID = before
 	line := protocol.CompactBoundaryLine{
@@ -371,16 +372,18 @@ func (r *recorder) recordAbsorbedPrompt(ev *protocol.PromptAbsorbed) error {
 		Type: "queued_command", Prompt: ev.Content, SourceUUID: ev.UUID, DeliveryID: out.DeliveryID, Mode: "prompt",
 		Origin: ev.Origin, Timestamp: ev.Timestamp,
 	}
-	if r.conversation.options.Machine.IsTerminal && !ev.Notice {
-		command.HumanTurn, command.Origin = true, json.RawMessage(humanOrigin)
-		return r.lines.write(out, r.conversation.reminderLine("", command, "The user sent a new message while you were working:\n"+ev.Content.Plain()))
-	}
 	if ev.Notice {
 		_ = json.Unmarshal(ev.Origin, &command) // takes the id of the run, which the attachment has outside the origin
 		command.Mode, command.Origin = "task-notification", json.RawMessage(taskNoticeWithoutRunOrigin)
 		return r.lines.write(in, out, r.conversation.attachmentLine("", "system", command))
 	}
-	return r.lines.write(in, r.conversation.attachmentLine("", "user", command), out)
+	var lines []any
+	if r.conversation.options.Machine.IsTerminal {
+		command.HumanTurn, command.Origin = true, json.RawMessage(humanOrigin)
+	} else {
+		lines = append(lines, in) // in a terminal, the line was written when the prompt arrived
+	}
+	return r.lines.write(append(lines, out, r.conversation.reminderLine("", command, "The user sent a new message while you were working:\n"+ev.Content.Plain()))...)
 }
 
 // setInterruptedMessageID records in a transcript line which message was interrupted in a terminal. It records nothing if the

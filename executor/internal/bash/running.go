@@ -168,9 +168,11 @@ func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResu
 		return result
 	}
 	raw := r.cmd.Output(maxCapturedBytes) // the output is read before Go, because the task's function closes it
-	r.commands.options.Tasks.Go(ctx, r.task, func(ctx context.Context) task.End {
-		return r.waitForBackgroundEnd(ctx, defaultBackgroundTimeoutMS*time.Millisecond)
-	})
+	limit, aboutLimit := defaultBackgroundTimeoutMS*time.Millisecond, "If it is still running after 10m in the background, it will be stopped and you will be notified. "
+	if r.task.IsTerminal {
+		limit, aboutLimit = math.MaxInt64, ""
+	}
+	r.commands.options.Tasks.Go(ctx, r.task, func(ctx context.Context) task.End { return r.waitForBackgroundEnd(ctx, limit) })
 	if ctx.Err() != nil {
 		return executor.InterruptedResult()
 	}
@@ -185,8 +187,8 @@ func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResu
 	}
 	moved := fmt.Sprintf("Command did not complete within its %.0fs timeout and was moved to the background (ID: %s).",
 		max(1, math.Round(r.timeout.Seconds())), out.TaskID)
-	result := tool.Text(joinNonEmptyLines(r.commands.storeAndLimitOutput(output, raw, &out), r.backgroundCommandNoticeForModel(moved, "If it is still running after 10m in the background, it will be "+
-		"stopped and you will be notified. It is running now: do not start a second copy while it runs. If it is no longer needed, stop it with TaskStop. "+note),
+	result := tool.Text(joinNonEmptyLines(r.commands.storeAndLimitOutput(output, raw, &out), r.backgroundCommandNoticeForModel(moved, aboutLimit+
+		"It is running now: do not start a second copy while it runs. If it is no longer needed, stop it with TaskStop. "+note),
 		out.CWDHint), nil)
 	result.ShowsIsErrorFalse, result.Output = true, out
 	return result
@@ -220,6 +222,15 @@ func (r *runningCommand) backgroundCommandNoticeForModel(opening, closing string
 	return opening + " Output is being written to: " + r.task.OutputFile + "." + notice + closing + "To check interim output, use Read on that file path."
 }
 
+func (r *runningCommand) startedInBackgroundNotice(taskID string) string {
+	opening := "Command running in background with ID: " + taskID + "."
+	if !r.task.IsTerminal || r.task.EndsWithAgent || r.task.OutputFile == "" {
+		return r.backgroundCommandNoticeForModel(opening, "")
+	}
+	return opening + " Output is being written to: " + r.task.OutputFile + ". You will be notified when it completes — do not poll that file or sleep while waiting. " +
+		"Read the file only if the user asks for progress, or if you need a line it prints before you can go on, such as a server's ready line or port."
+}
+
 // startInBackground starts a command without waiting until it exits. The command does not change the shell's directory.
 func (r *runningCommand) startInBackground(ctx context.Context) protocol.ToolResult {
 	if r.commands.options.Tasks == nil {
@@ -234,7 +245,7 @@ func (r *runningCommand) startInBackground(ctx context.Context) protocol.ToolRes
 		}
 		return r.waitForBackgroundEnd(ctx, r.timeout)
 	})
-	result := tool.Text(r.backgroundCommandNoticeForModel("Command running in background with ID: "+r.task.ID+".", ""), bashOutput{TaskID: r.task.ID})
+	result := tool.Text(r.startedInBackgroundNotice(r.task.ID), bashOutput{TaskID: r.task.ID})
 	result.ShowsIsErrorFalse = true
 	return result
 }
@@ -296,7 +307,7 @@ func (r *runningCommand) commandResult(code int, out bashOutput) protocol.ToolRe
 	}
 	where := ""
 	if out.TaskID != "" {
-		where = r.backgroundCommandNoticeForModel("Command running in background with ID: "+out.TaskID+".", "")
+		where = r.startedInBackgroundNotice(out.TaskID)
 	}
 	if code == 0 {
 		out.StaleHint = r.commands.readFilesModifiedByCommandHint(r.versionsBefore)

@@ -129,13 +129,17 @@ func runRead(_ context.Context, f *SeenFileTracker, in readInput) protocol.ToolR
 
 // ReadLines reads a file as the Read tool does, even if the session does not have that tool. first is the first line,
 // from 1, and lines the number of lines; 0 for both means the whole file. The file counts as read, so it may be edited.
-func (f *SeenFileTracker) ReadLines(ctx context.Context, path string, first, lines int) protocol.ToolResult {
+// wasSeen means that the model had already seen the whole file, which has not changed since; the result is then the whole file.
+func (f *SeenFileTracker) ReadLines(ctx context.Context, path string, first, lines int) (result protocol.ToolResult, wasSeen bool) {
 	in := readInput{FilePath: path}
-	if first > 0 {
+	if data, err := readRegularFile(path); err == nil {
+		_, _, wasSeen = f.seenByModel.compareWithSeenContent(path, string(data))
+	}
+	if first > 0 && !wasSeen {
 		offset, limit := tool.IntFromJSONNumber(first), tool.IntFromJSONNumber(lines)
 		in.Offset, in.Limit = &offset, &limit
 	}
-	return runRead(ctx, f, in)
+	return runRead(ctx, f, in), wasSeen
 }
 
 type imageFile struct {

@@ -450,7 +450,7 @@ func (m mentionedFileReader) Open(ctx context.Context, named simulator.Mention) 
 	if info.IsDir() {
 		return readMentionedDir(path, shown)
 	}
-	result := m.tools.builtin.ReadFile(ctx, path, named.FirstLine, named.Lines)
+	result, wasSeen := m.tools.builtin.ReadFile(ctx, path, named.FirstLine, named.Lines)
 	switch {
 	case result.IsError && info.Size() > builtin.MaxWholeFileBytes:
 		text := "The prompt mentions " + path + ", which is too large to be attached. Read parts of it."
@@ -459,6 +459,8 @@ func (m mentionedFileReader) Open(ctx context.Context, named simulator.Mention) 
 		}}, true
 	case result.IsError:
 		return simulator.MentionContent{}, false
+	case wasSeen:
+		return simulator.MentionContent{Attachment: map[string]any{"type": "already_read_file", "filename": path, "content": result.Output, "displayPath": shown}}, true
 	}
 	content := mentionAsCall("Read", raw, result.Content.Plain(), map[string]any{
 		"type": "file", "filename": path, "content": result.Output, "displayPath": shown,
