@@ -93,8 +93,6 @@ func ReadEnvironment(getenv func(string) string) (Environment, error) {
 
 type environmentCondition func(Environment) bool
 
-func allowsTelemetry(environment Environment) bool { return environment.AllowsTelemetry }
-
 func hasOAuthCredential(e Environment) bool { return e.Credential == CredentialOAuth }
 
 func hasDesignTools(e Environment) bool {
@@ -104,7 +102,7 @@ func hasDesignTools(e Environment) bool {
 // environmentConditionsByToolOrPlugin lists the tools and plugins that depend on the environment. Others are always available.
 func environmentConditionsByToolOrPlugin() map[string]environmentCondition {
 	return map[string]environmentCondition{
-		"cc-plugin-telemetry": allowsTelemetry,
+		"cc-plugin-telemetry": func(e Environment) bool { return e.AllowsTelemetry },
 		"DesignSync":          hasDesignTools,
 		"RemoteTrigger":       hasOAuthCredential,
 		"WebFetch":            func(e Environment) bool { return e.Credential != CredentialOAuth || !e.UsesDefaultURL },

@@ -46,10 +46,15 @@ type HookEvent struct {
 //go:embed events.json
 var hookEventTable string
 
-var hookEvents = sync.OnceValue(func() (events []HookEvent) {
-	_ = json.Unmarshal([]byte(hookEventTable), &events) // a test reads the table
-	return events
-})
+var hookEvents = tableFromJSON[HookEvent](hookEventTable)
+
+// tableFromJSON returns a function that decodes an embedded table once. Tests read the tables.
+func tableFromJSON[T any](table string) func() []T {
+	return sync.OnceValue(func() (rows []T) {
+		_ = json.Unmarshal([]byte(table), &rows)
+		return rows
+	})
+}
 
 // HookEvents lists the events in the order in which messages name them.
 func HookEvents() []HookEvent { return slices.Clone(hookEvents()) }

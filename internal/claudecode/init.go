@@ -57,7 +57,7 @@ func (p Profile) HostCapabilities() []string {
 
 // HasTool reports whether the profile's version has a built-in tool in the profile's environment.
 func (p Profile) HasTool(name string) bool {
-	return p.isAtLeast(ToolNamed(name).since) && p.env.hasFeature(name)
+	return p.isAtLeast(ToolNamed(name).Since) && p.env.hasFeature(name)
 }
 
 // BehaviorSimulatedAsInNewerVersions describes known behaviour of the version that is not simulated: claudeless behaves like the

@@ -2,6 +2,7 @@ package claudecode
 
 import (
 	"cmp"
+	_ "embed" // for models.json
 	"slices"
 	"strings"
 )
@@ -34,39 +35,18 @@ type ModelFacts struct {
 
 const defaultContextWindow, million = 200_000, 1_000_000
 
+//go:embed models.json
+var modelTable string
+
 // knownModels are the models that the CLI knows. Opus 4.8 and all models since generation 5 have no task list.
-var knownModels = [...]ModelFacts{ // constant
-	{"claude-opus-5-5", 4, 20, million, 128_000, true, true, true, false, "medium", true, "June 2026"},
-	{"claude-opus-5", 5, 25, million, 64_000, true, true, false, false, "high", true, "May 2026"},
-	{"claude-sonnet-5-5", 2, 10, million, 128_000, true, true, true, false, "medium", true, "June 2026"},
-	{"claude-sonnet-5", 2, 10, million, 64_000, true, true, false, false, "high", true, "January 2026"},
-	{"claude-haiku-5-5", 0.1, 0.5, million, 128_000, true, true, true, false, "medium", true, "June 2026"},
-	{"claude-fable-5-2", 8, 40, million, 128_000, true, true, true, false, "medium", true, "June 2026"},
-	{"claude-fable-5-1", 10, 50, million, 64_000, true, true, true, false, "high", true, "June 2026"},
-	{"claude-fable-5", 10, 50, million, 64_000, true, true, false, false, "high", true, "January 2026"},
-	{"claude-mythos-5-2", 8, 40, million, 128_000, true, true, true, false, "medium", true, "June 2026"},
-	{"claude-mythos-5-1", 10, 50, million, 64_000, true, true, false, false, "high", true, "June 2026"},
-	{"claude-mythos-5", 10, 50, million, 64_000, true, true, false, false, "high", true, "January 2026"},
-	{"claude-opus-4-8", 5, 25, million, 64_000, true, true, false, false, "high", true, "January 2026"},
-	{"claude-opus-4-7", 5, 25, million, 64_000, true, true, false, true, "xhigh", true, "January 2026"},
-	{"claude-opus-4-6", 5, 25, defaultContextWindow, 64_000, true, true, false, true, "high", false, "May 2025"},
-	{"claude-opus-4-5", 5, 25, defaultContextWindow, 32_000, true, true, false, true, "high", false, "May 2025"},
-	{"claude-sonnet-4-6", 3, 15, defaultContextWindow, 32_000, true, true, false, true, "high", false, "August 2025"},
-	{"claude-sonnet-4-5", 3, 15, defaultContextWindow, 32_000, true, true, false, true, "", false, "January 2025"},
-	{"claude-sonnet-4-0", 3, 15, defaultContextWindow, 32_000, true, true, false, true, "", false, "January 2025"},
-	{"claude-haiku-4-5", 1, 5, defaultContextWindow, 32_000, true, true, false, true, "", false, "February 2025"},
-	{"claude-3-7-sonnet", 3, 15, defaultContextWindow, 32_000, true, true, false, true, "", false, ""},
-	{"claude-3-5-sonnet", 3, 15, defaultContextWindow, 8192, true, true, false, true, "", false, ""},
-	{"claude-3-5-haiku", 0.8, 4, defaultContextWindow, 8192, true, true, false, true, "", false, ""},
-	{"claude-3-opus", 4, 20, defaultContextWindow, 4096, true, false, false, true, "", false, ""},
-}
+var knownModels = tableFromJSON[ModelFacts](modelTable)
 
 // FactsOfModel returns the facts of a model by its full name, with or without date, provider and variant.
 func FactsOfModel(name string) ModelFacts {
 	base, long := strings.CutSuffix(name, "[1m]")
 	bare := BareModel(base)
-	for i := range knownModels {
-		if f := knownModels[i]; f.Name == bare {
+	for _, f := range knownModels() {
+		if f.Name == bare {
 			if long {
 				f.ContextWindow = million
 			}
@@ -115,7 +95,7 @@ func (f ModelFacts) IsToldRemainingTokensByCLI() bool {
 }
 
 // KnownModels lists the models of the CLI, the newest first.
-func KnownModels() []ModelFacts { return slices.Clone(knownModels[:]) }
+func KnownModels() []ModelFacts { return slices.Clone(knownModels()) }
 
 // Cost returns the price of a reply in dollars. It adds in the same order as the real CLI, so that the last digits of
 // the float64 are the same.

@@ -2,38 +2,38 @@ package claudecode
 
 import (
 	"cmp"
-	_ "embed" // the words of tools
+	_ "embed" // the tables of tools
 	"slices"
 	"strings"
 )
 
 // ToolClass is a group of tools that permission rules treat in the same way.
-type ToolClass int
+type ToolClass string
 
 // The classes of tools.
 const (
-	ToolClassAsk                ToolClass = iota // asks for permission, like all unknown tools
-	ToolClassNeverAsk                            // never asks
-	ToolClassAsksQuestionToUser                  // the tool is itself a question to the user
-	ToolClassRunsCommandLine                     // runs a command line
-	ToolClassRead                                // reads the file system
-	ToolClassWrite                               // writes one file
-	ToolClassFetch                               // requests a URL
-	ToolClassStartsAgent                         // starts an agent
-	ToolClassSkill                               // loads a skill
+	ToolClassAsk                ToolClass = "" // asks for permission, like all unknown tools
+	ToolClassNeverAsk           ToolClass = "never asks"
+	ToolClassAsksQuestionToUser ToolClass = "asks the user" // the tool is itself a question to the user
+	ToolClassRunsCommandLine    ToolClass = "runs a command line"
+	ToolClassRead               ToolClass = "reads"   // the file system
+	ToolClassWrite              ToolClass = "writes"  // one file
+	ToolClassFetch              ToolClass = "fetches" // a URL
+	ToolClassStartsAgent        ToolClass = "starts an agent"
+	ToolClassSkill              ToolClass = "loads a skill"
 )
 
 // InitToolListingCondition specifies when the init event lists a tool.
-type InitToolListingCondition int
+type InitToolListingCondition string
 
 // The conditions under which the init event lists a tool.
 const (
-	InitListsToolNever                            InitToolListingCondition = iota // never
-	InitListsToolAlways                                                           // always
-	InitListsToolIfFlagNamesIt                                                    // if --tools or --allowedTools names it
-	InitListsToolForTaskListModelsOrIfFlagNamesIt                                 // if a flag names it or the model is offered the task list
-	InitListsToolIfUserCanAnswer                                                  // if a user can answer questions
-	InitListsToolIfMCPServerHasResources                                          // if an MCP server has resources
+	InitListsToolNever                            InitToolListingCondition = ""
+	InitListsToolAlways                           InitToolListingCondition = "always"
+	InitListsToolIfFlagNamesIt                    InitToolListingCondition = "if a flag names it"                         // --tools or --allowedTools
+	InitListsToolForTaskListModelsOrIfFlagNamesIt InitToolListingCondition = "for task list models or if a flag names it" // models that are offered the task list
+	InitListsToolIfUserCanAnswer                  InitToolListingCondition = "if a user can answer"                       // questions
+	InitListsToolIfMCPServerHasResources          InitToolListingCondition = "if an MCP server has resources"
 )
 
 // Tool describes one built-in tool. It does not run the tool.
@@ -56,77 +56,23 @@ type Tool struct {
 	BareDenial bool
 	// UnknownToRules is true if permission rules do not know the tool: a rule with its name matches no tool.
 	UnknownToRules bool
-
-	since string // first version that lists the tool; empty means all
+	// Since is the first version that lists the tool; empty means all.
+	Since string
 }
+
+//go:embed tools.json
+var toolTable string
+
+var builtinTools = tableFromJSON[Tool](toolTable)
 
 // Tools lists the built-in tools by name.
-func Tools() []Tool { return slices.Clone(tools[:]) }
-
-var tools = [...]Tool{
-	{Name: "Agent", Aliases: []string{"Task"}, Class: ToolClassStartsAgent, Listing: InitListsToolAlways},
-	{Name: "AgentOutputTool"},
-	{Name: "Artifact"},
-	{Name: "AskUserQuestion", Class: ToolClassAsksQuestionToUser, Listing: InitListsToolIfUserCanAnswer, ForegroundOnly: true},
-	{Name: "Bash", Class: ToolClassRunsCommandLine, Listing: InitListsToolAlways, Subject: "command"},
-	{Name: "BashOutput", Class: ToolClassNeverAsk},
-	{Name: "Brief"},
-	{Name: "CronCreate", Class: ToolClassNeverAsk, Listing: InitListsToolAlways, Deferred: true, ForegroundOnly: true},
-	{Name: "CronDelete", Class: ToolClassNeverAsk, Listing: InitListsToolAlways, Deferred: true, ForegroundOnly: true},
-	{Name: "CronList", Class: ToolClassNeverAsk, Listing: InitListsToolAlways, Deferred: true, ForegroundOnly: true},
-	{Name: "DesignSync", Listing: InitListsToolAlways, Deferred: true, Unsimulated: true},
-	{Name: "Edit", Class: ToolClassWrite, Listing: InitListsToolAlways, Subject: "file_path", BareDenial: true},
-	{Name: "EnterPlanMode", Class: ToolClassNeverAsk, Listing: InitListsToolIfUserCanAnswer, Deferred: true, ForegroundOnly: true},
-	{Name: "EnterWorktree", Class: ToolClassNeverAsk, Listing: InitListsToolAlways, Deferred: true},
-	{Name: "ExitPlanMode", Class: ToolClassAsksQuestionToUser, Listing: InitListsToolIfUserCanAnswer, Deferred: true, ForegroundOnly: true},
-	{Name: "ExitWorktree", Class: ToolClassNeverAsk, Listing: InitListsToolAlways, Deferred: true},
-	{Name: "Glob", Class: ToolClassRead, Listing: InitListsToolIfFlagNamesIt, Subject: "path", ReadOnly: true},
-	{Name: "Grep", Class: ToolClassRead, Listing: InitListsToolIfFlagNamesIt, Subject: "path", ReadOnly: true},
-	{Name: "LS", Class: ToolClassRead, UnknownToRules: true},
-	{Name: "LSP"},
-	{Name: "ListAgents", Class: ToolClassNeverAsk, Listing: InitListsToolAlways, Unsimulated: true, ForegroundOnly: true},
-	{Name: "ListMcpResources"},
-	{Name: "ListMcpResourcesTool", Class: ToolClassNeverAsk, Listing: InitListsToolIfMCPServerHasResources, Deferred: true},
-	{Name: "Monitor", Class: ToolClassRunsCommandLine, Listing: InitListsToolAlways, Subject: "command", Deferred: true, BareDenial: true, since: "2.1.310"},
-	{Name: "MultiEdit", Class: ToolClassWrite, UnknownToRules: true},
-	{Name: "NotebookEdit", Class: ToolClassWrite, Listing: InitListsToolAlways, Subject: "notebook_path", Deferred: true, BareDenial: true},
-	{Name: "NotebookRead", Class: ToolClassRead, UnknownToRules: true},
-	{Name: "PowerShell"},
-	{Name: "PushNotification"},
-	{Name: "Read", Class: ToolClassRead, Listing: InitListsToolAlways, Subject: "file_path", ReadOnly: true, BareDenial: true},
-	{Name: "ReadMcpResourceDirTool", Class: ToolClassNeverAsk, Listing: InitListsToolIfMCPServerHasResources, Deferred: true},
-	{Name: "ReadMcpResourceTool", Class: ToolClassNeverAsk, Listing: InitListsToolIfMCPServerHasResources, Deferred: true},
-	{Name: "RemoteTrigger", Listing: InitListsToolAlways, Deferred: true, Unsimulated: true},
-	{Name: "ReportFindings", Class: ToolClassNeverAsk, Listing: InitListsToolAlways, ForegroundOnly: true},
-	{Name: "ScheduleWakeup", Class: ToolClassNeverAsk, Listing: InitListsToolAlways, MainOnly: true},
-	{Name: "SendMessage", Class: ToolClassNeverAsk, Listing: InitListsToolAlways, Deferred: true, Unsimulated: true, BareDenial: true},
-	{Name: "SendUserFile"},
-	{Name: "SendUserMessage"},
-	{Name: "Skill", Class: ToolClassSkill, Listing: InitListsToolAlways, Subject: "skill"},
-	{Name: "StructuredOutput", Class: ToolClassNeverAsk, UnknownToRules: true},
-	{Name: "SuggestBackgroundPR"},
-	{Name: "TaskCreate", Class: ToolClassNeverAsk, Listing: InitListsToolForTaskListModelsOrIfFlagNamesIt, Deferred: true},
-	{Name: "TaskGet", Class: ToolClassNeverAsk, Listing: InitListsToolForTaskListModelsOrIfFlagNamesIt, ReadOnly: true, Deferred: true},
-	{Name: "TaskList", Class: ToolClassNeverAsk, Listing: InitListsToolForTaskListModelsOrIfFlagNamesIt, ReadOnly: true, Deferred: true},
-	{Name: "TaskOutput", Class: ToolClassNeverAsk},
-	{Name: "TaskStop", Aliases: []string{"KillShell", "KillBash"}, Class: ToolClassNeverAsk, Listing: InitListsToolAlways, Deferred: true},
-	{Name: "TaskUpdate", Class: ToolClassNeverAsk, Listing: InitListsToolForTaskListModelsOrIfFlagNamesIt, Deferred: true},
-	{Name: "TeamCreate"},
-	{Name: "TeamDelete"},
-	{Name: "TodoWrite", Class: ToolClassNeverAsk, Listing: InitListsToolIfFlagNamesIt, Deferred: true},
-	{Name: "ToolSearch", Class: ToolClassNeverAsk, Listing: InitListsToolAlways, Unsimulated: true, BareDenial: true, since: "2.1.304"},
-	{Name: "WaitForMcpServers"},
-	{Name: "WebFetch", Class: ToolClassFetch, Listing: InitListsToolAlways, Subject: "url", ReadOnly: true, Deferred: true},
-	{Name: "WebSearch", Listing: InitListsToolAlways, Subject: "query", ReadOnly: true, Deferred: true},
-	{Name: "Workflow", Listing: InitListsToolAlways, Unsimulated: true, MainOnly: true},
-	{Name: "Write", Class: ToolClassWrite, Listing: InitListsToolAlways, Subject: "file_path", BareDenial: true},
-}
+func Tools() []Tool { return slices.Clone(builtinTools()) }
 
 // ToolNamed returns the tool with this name or alias, or the zero Tool if none exists.
 func ToolNamed(name string) Tool {
-	for i := range tools {
-		if tools[i].Name == name || slices.Contains(tools[i].Aliases, name) {
-			return tools[i]
+	for i, all := 0, builtinTools(); i < len(all); i++ {
+		if all[i].Name == name || slices.Contains(all[i].Aliases, name) {
+			return all[i]
 		}
 	}
 	return Tool{}
@@ -135,9 +81,9 @@ func ToolNamed(name string) Tool {
 // ToolsListed returns the names of the tools that the init event lists under the condition l, in the form that the event uses.
 func ToolsListed(l InitToolListingCondition) []string {
 	var names []string
-	for i := range tools {
-		if tools[i].Listing == l {
-			names = append(names, tools[i].nameInInit())
+	for _, t := range builtinTools() {
+		if t.Listing == l {
+			names = append(names, t.nameInInit())
 		}
 	}
 	return names
@@ -157,9 +103,9 @@ func (t Tool) nameInInit() string {
 
 func toolsWithFirstVersions() []nameWithFirstVersion {
 	var rows []nameWithFirstVersion
-	for i := range tools {
-		if tools[i].since != "" {
-			rows = append(rows, nameWithFirstVersion{tools[i].Name, tools[i].since})
+	for _, t := range builtinTools() {
+		if t.Since != "" {
+			rows = append(rows, nameWithFirstVersion{t.Name, t.Since})
 		}
 	}
 	return rows

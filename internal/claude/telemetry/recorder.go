@@ -78,7 +78,7 @@ func Open(o Options) *Recorder {
 	r := &Recorder{
 		options: o, exporters: map[string]*exporter{}, acceptedCounts: map[string]int{},
 		state:  recorderState{conversations: map[string]*conversationState{}, servers: map[string]string{}, connected: map[string]time.Time{}},
-		tables: map[string][]metricEventOrSpanRow{metricsSignalName: metricTable(), logsSignalName: eventTable(), tracesSignalName: spanTable()},
+		tables: rowsBySignalName(),
 	}
 	for signal, target := range map[string]*Target{metricsSignalName: o.Metrics, logsSignalName: o.Logs, tracesSignalName: o.Traces} {
 		if target != nil {
