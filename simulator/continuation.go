@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -246,33 +245,4 @@ func (a *turnContinuation) emitStopHookLimitReached() {
 		protocol.Field{Key: "text", Value: text},
 		protocol.Field{Key: "priority", Value: "high"},
 		protocol.Field{Key: "color", Value: "warning"})
-}
-
-// appendAnswersToAbsorbedPrompts appends to reply the answers to prompts that were added during the turn, because the Messages API
-// answers a request with one message. Prompts for which the scenario has no answer are dropped. lastRequest becomes the request
-// that was answered last.
-func (x *modelExchange) appendAnswersToAbsorbedPrompts(ctx context.Context, lastRequest *scenarios.Request, reply *scenarios.Reply) error {
-	for !reply.HasMore && reply.Failure == nil && (reply.StopReason == "" || reply.StopReason == "end_turn") && scenarios.StopReason(reply.Blocks) != "tool_use" {
-		prompt, ok := x.prompts.takeFirstUnansweredText()
-		if !ok {
-			return nil
-		}
-		req := scenarios.Request{Prompt: prompt, IsInterjected: true, Vars: lastRequest.Vars}
-		next, err := x.sim.options.Model.Next(ctx, req)
-		switch {
-		case err != nil:
-			return err
-		case next.IsUnmatched:
-			err = x.emitRuleMatched(req, next)
-		default:
-			err = x.emitEventsAndWaitBeforeReply(ctx, req, next)
-			next.Blocks, *lastRequest = append(slices.Clone(reply.Blocks), next.Blocks...), req
-			next.Usage, next.StructuredOutput = cmp.Or(reply.Usage, next.Usage), append(reply.StructuredOutput, next.StructuredOutput...)
-			*reply = next
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -94,7 +94,14 @@ func (x *modelExchange) requestModelAndEmitReply(ctx context.Context, req scenar
 	if err := x.emitEventsAndWaitBeforeReply(ctx, req, reply); err != nil {
 		return nil, err
 	}
-	if err := x.appendAnswersToAbsorbedPrompts(ctx, &req, &reply); err != nil {
+	if err := x.prompts.appendAnswersToAbsorbedPrompts(&req, &reply, func(req scenarios.Request) (next scenarios.Reply, err error) {
+		if next, err = x.sim.options.Model.Next(ctx, req); err == nil && next.IsUnmatched {
+			err = x.emitRuleMatched(req, next)
+		} else if err == nil {
+			err = x.emitEventsAndWaitBeforeReply(ctx, req, next)
+		}
+		return next, err
+	}); err != nil {
 		return nil, err
 	}
 	x.nextReplyIsUnstreamed = false

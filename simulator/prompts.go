@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/claudeless/claudeless/internal/claudecode"
+	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/slash"
 )
@@ -317,4 +318,27 @@ func parseFileMention(textAfterAt string) Mention {
 		m.Lines = max(1, last-m.FirstLine+1)
 	}
 	return m
+}
+
+// appendAnswersToAbsorbedPrompts appends to reply the answers to prompts that were added during the turn, because the Messages API
+// answers a request with one message. Prompts for which the scenario has no answer are dropped. lastRequest becomes the request
+// that was answered last.
+func (p *turnPrompts) appendAnswersToAbsorbedPrompts(lastRequest *scenarios.Request, reply *scenarios.Reply, ask func(scenarios.Request) (scenarios.Reply, error)) error {
+	for !reply.HasMore && reply.Failure == nil && (reply.StopReason == "" || reply.StopReason == "end_turn") && scenarios.StopReason(reply.Blocks) != "tool_use" {
+		prompt, ok := p.takeFirstUnansweredText()
+		if !ok {
+			return nil
+		}
+		req := scenarios.Request{Prompt: prompt, IsInterjected: true, Vars: lastRequest.Vars}
+		next, err := ask(req)
+		if err != nil {
+			return err
+		}
+		if !next.IsUnmatched {
+			next.Blocks, *lastRequest = append(slices.Clone(reply.Blocks), next.Blocks...), req
+			next.Usage, next.StructuredOutput = cmp.Or(reply.Usage, next.Usage), append(reply.StructuredOutput, next.StructuredOutput...)
+			*reply = next
+		}
+	}
+	return nil
 }
