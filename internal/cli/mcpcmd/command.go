@@ -199,3 +199,7 @@ func (s Store) writeServer(scope, name string, entry json.RawMessage) error {
 	}
 	return doc.WriteFile(path, "\n", 0o600)
 }
+
+func (o *Options) isPendingApproval(s mcp.ServerConfig) bool {
+	return s.Source == scopeProject && !o.Approved(s.Name) && !o.Store.Approves(s.Name)
+}

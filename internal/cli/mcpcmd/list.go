@@ -45,10 +45,6 @@ type serverState struct {
 	loginConfig string // text about the configured login, such as "client_id configured"; empty means none
 }
 
-func (o *Options) isPendingApproval(s mcp.ServerConfig) bool {
-	return s.Source == scopeProject && !o.Approved(s.Name) && !o.Store.Approves(s.Name)
-}
-
 // noApprovedServerError is like noServerError, but lists only approved servers.
 func (o *Options) noApprovedServerError(name string, servers []mcp.ServerConfig) error {
 	const pending = ".mcp.json servers are awaiting approval — run `claude` in this directory to review them."
