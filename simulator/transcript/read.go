@@ -316,7 +316,8 @@ func (t *parsedTranscript) previousReply(leaf string) *protocol.PreviousReply {
 func (t *parsedTranscript) endsWithUnansweredUserMessage(leafUUID string) bool {
 	for _, e := range slices.Backward(t.branchLines(leafUUID)) {
 		if e.kind != "attachment" {
-			return e.kind == "user" && !e.isLastMessage
+			content, _ := e.decodeContent()
+			return e.kind == "user" && !e.isLastMessage && !strings.HasPrefix(content.Plain(), "<local-command-stdout>") // the output of /compact needs no reply
 		}
 	}
 	return false
