@@ -87,7 +87,7 @@ func TestResponseComesAtOnce(t *testing.T) {
 	client := &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
 		if req.Method == http.MethodGet {
 			go fmt.Fprint(server, "event: endpoint\ndata: /messages\n\n")
-			return &http.Response{StatusCode: http.StatusOK, Body: stream}, nil
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: stream}, nil
 		}
 		var m struct{ ID int }
 		err := json.NewDecoder(req.Body).Decode(&m)
