@@ -58,7 +58,7 @@ func (k *localCommandRunner) runConversationCommand(ctx context.Context, c slash
 		}
 		return k.runCompact(ctx, c)
 	case "context":
-		usage := k.sim.Context()
+		usage := k.sim.ContextUsage()
 		return k.endTurnWithCommandOutcome(ctx, c, slash.Outcome{Text: usage.Text()}, &usage)
 	case "usage", "cost", "stats":
 		return k.endTurnWithCommandOutcome(ctx, c, slash.Outcome{Text: k.sim.Cost().Text(), Name: "usage"}, nil)

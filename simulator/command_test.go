@@ -160,7 +160,7 @@ func TestCompact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSimulator(t, simulator.Options{Model: &fakeModel{}, Main: testCommands(), Display: simulator.DisplayOptions{CompactDelay: time.Second}})
 		playedEvents(t, s, "hello")
-		before, began := s.Context().TotalTokens, time.Now()
+		before, began := s.ContextUsage().TotalTokens, time.Now()
 		want := []string{
 			"status compacting in S", "status <nil> success in S", "init in S", "compact_boundary in S",
 			"user synthetic=true replay=false This session is being continued from a previous conversation that ran out of context",

@@ -173,8 +173,8 @@ func (s *Simulator) scenarioTemplateVars(sessionTools []protocol.Tool) scenarios
 	}
 }
 
-// Context returns how much of the model's context window the session uses. It may be called while a turn runs.
-func (s *Simulator) Context() slash.Context {
+// ContextUsage returns how much of the model's context window the session uses. It may be called while a turn runs.
+func (s *Simulator) ContextUsage() slash.Context {
 	name := s.resolvedModelName()
 	return slash.NewContext(name, slash.ContextWindow{Tokens: s.contextWindow(), IsRequested: s.options.Limits.ContextWindow > 0, NoAutoCompact: s.options.Limits.DisableAutoCompact}, s.totals.lastReply.Load(), s.commands.Loaded())
 }

@@ -33,10 +33,10 @@ func runInteractive(ctx context.Context, sys *process.System, f *flags.Flags) (e
 	}
 	defer func() { _ = console.Close() }() // the terminal may be closed already
 	changed, err := terminal.RunStartup(ctx, console, &plan, sys.Getenv("ANTHROPIC_API_KEY"))
-	if err == nil && f.Has("resume") && f.Resume == "" {
+	if err == nil && f.WasGiven("resume") && f.Resume == "" {
 		f.Resume, err = terminal.ChooseSession(ctx, console, &plan)
 	}
-	if (changed || f.Has("resume")) && err == nil {
+	if (changed || f.WasGiven("resume")) && err == nil {
 		warnings.Reset()
 		err = resolvePlanAgainKeepingWorktree(&own, f, &plan)
 	}

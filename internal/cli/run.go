@@ -251,7 +251,7 @@ func promptsOfRun(ctx context.Context, sys *process.System, f *flags.Flags, s *s
 
 // createWorktreeAndEnter creates the worktree of --worktree and moves the run into it. Without the flag, it returns nil.
 func createWorktreeAndEnter(ctx context.Context, sys *process.System, f *flags.Flags) (*launch.Worktree, error) {
-	if !f.Has("worktree") {
+	if !f.WasGiven("worktree") {
 		return nil, nil
 	}
 	dir, err := f.AbsoluteWorkingDirectory(sys)

@@ -69,19 +69,19 @@ func validateSessionFlags(_ *process.System, f *Flags) error {
 	f.SessionName = trimAndTruncateSessionName(f.SessionName)
 	if f.SessionID != "" {
 		switch {
-		case (f.Continue || f.Has("resume")) && !f.ForkSession:
+		case (f.Continue || f.WasGiven("resume")) && !f.ForkSession:
 			return process.Verbatimf("Error: --session-id with --continue or --resume also needs --fork-session.")
 		case !isUUID(f.SessionID):
 			return process.Verbatimf("Error: Invalid session ID. Must be a valid UUID.")
 		}
 	}
 	switch {
-	case f.Has("resume") && f.Resume == "" && !f.Interactive:
+	case f.WasGiven("resume") && f.Resume == "" && !f.Interactive:
 		return process.Verbatimf("Error: --resume requires a valid session ID or session title when used with --print. " +
 			"Usage: claude -p --resume <session-id|title>")
-	case f.Has("resume-session-at") && !f.Has("resume"):
+	case f.WasGiven("resume-session-at") && !f.WasGiven("resume"):
 		return process.Verbatimf("Error: --resume-session-at requires --resume")
-	case f.Has("resume-drops-turn") && f.ResumeSessionAt == "":
+	case f.WasGiven("resume-drops-turn") && f.ResumeSessionAt == "":
 		return process.Verbatimf("Error: --resume-drops-turn requires --resume-session-at")
 	}
 	return nil
@@ -123,7 +123,7 @@ func validateFormats(s *process.System, f *Flags) error {
 		return process.Verbatimf("Error: --include-partial-messages requires --print and --output-format=stream-json.")
 	case f.ForwardSubagentText && !streamsOut:
 		return process.Verbatimf("Error: --forward-subagent-text requires --print and --output-format=stream-json.")
-	case f.Has("prompt-suggestions") && !streamsOut:
+	case f.WasGiven("prompt-suggestions") && !streamsOut:
 		return process.Verbatimf("Error: --prompt-suggestions requires --print and --output-format=stream-json (prompt_suggestion messages only appear in stream-json output).")
 	case streamsOut && !f.Verbose && s.Getenv("CLAUDELESS_COMPAT") != CompatValueForOlderRustTool:
 		return process.Verbatimf("Error: When using --print, --output-format=stream-json requires --verbose")

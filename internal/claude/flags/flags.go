@@ -133,8 +133,8 @@ type ClaudelessFlags struct {
 	Debugger, CWD              string
 }
 
-// Has reports whether the flag with this long name was given, with any value.
-func (f *Flags) Has(name string) bool {
+// WasGiven reports whether the flag with this long name was given, with any value.
+func (f *Flags) WasGiven(name string) bool {
 	_, ok := f.Given[name]
 	return ok
 }
@@ -179,7 +179,7 @@ func parseVersionOverride(s *process.System, f *Flags, words []string) error {
 func setFromEnvironment(s *process.System, f *Flags, own []option) error {
 	for _, o := range own {
 		value := s.Getenv(o.env)
-		if isSwitch := !strings.Contains(o.Flags, "<"); value == "" || f.Has(o.Name()) || isSwitch && (value == "0" || value == "false") {
+		if isSwitch := !strings.Contains(o.Flags, "<"); value == "" || f.WasGiven(o.Name()) || isSwitch && (value == "0" || value == "false") {
 			continue
 		}
 		if err := o.Set(value); err != nil {

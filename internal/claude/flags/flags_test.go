@@ -67,7 +67,7 @@ func TestEveryFlagInBothForms(t *testing.T) {
 				if diff := cmp.Diff(apart, joined, cmpopts.IgnoreUnexported(Flags{})); diff != "" {
 					t.Errorf("(-apart +joined):\n%s", diff)
 				}
-				if !apart.Has(o.Name()) {
+				if !apart.WasGiven(o.Name()) {
 					t.Errorf("%s was not noted as given", o.Name())
 				}
 				if o.Set != nil && cmp.Equal(apart, &Flags{OutputFlags: OutputFlags{OutputFormat: "text", InputFormat: "text"}}, ignoreGiven) {
@@ -177,11 +177,11 @@ func TestSDKCommandLines(t *testing.T) {
 func TestEmptyValues(t *testing.T) {
 	f := mustParse(t, "-p", "--tools", "", "--setting-sources=", "--system-prompt", "", "--resume=S", "--resume-session-at=M", "--resume-drops-turn=")
 	for _, name := range []string{"tools", "setting-sources", "system-prompt", "resume-drops-turn"} {
-		if !f.Has(name) {
+		if !f.WasGiven(name) {
 			t.Errorf("--%s was not noted as given", name)
 		}
 	}
-	if f.Has("model") || len(f.Tools)+len(f.SettingSources) > 0 {
+	if f.WasGiven("model") || len(f.Tools)+len(f.SettingSources) > 0 {
 		t.Errorf("more than was given: %+v", f)
 	}
 }
@@ -277,7 +277,7 @@ func FuzzFlags(f *testing.F) {
 		if err == nil && (flags.OutputFormat == "" || flags.InputFormat == "") {
 			t.Errorf("no format: %+v", flags)
 		}
-		if err == nil && flags.Has("max-budget-usd") && !(flags.MaxBudgetUSD > 0) {
+		if err == nil && flags.WasGiven("max-budget-usd") && !(flags.MaxBudgetUSD > 0) {
 			t.Errorf("budget %v", flags.MaxBudgetUSD)
 		}
 	})

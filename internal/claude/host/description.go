@@ -107,7 +107,7 @@ func (h *hostedSession) initializeAnswer() Description {
 	}
 	d.OutputStyle = h.session.State().Snapshot().OutputStyle
 	for _, name := range said.SlashCommands {
-		d.Commands = append(d.Commands, h.describeCommands(name)...)
+		d.Commands = append(d.Commands, h.describeCommandNamed(name)...)
 	}
 	for _, a := range plan.Catalog.Agents() {
 		d.Agents = append(d.Agents, Agent{Name: a.Name, Description: a.Description, Model: a.Model})
@@ -115,8 +115,8 @@ func (h *hostedSession) initializeAnswer() Description {
 	return d
 }
 
-// describeCommands describes a custom or built-in command; the list is empty if there is no such command.
-func (h *hostedSession) describeCommands(name string) []Command {
+// describeCommandNamed describes a custom or built-in command; the list is empty if there is no such command.
+func (h *hostedSession) describeCommandNamed(name string) []Command {
 	if c, ok := h.session.Plan().Catalog.Command(name); ok {
 		listed := Command{Name: c.Name, Description: c.ListedDescription(), ArgumentHint: c.ArgumentHint}
 		if short := c.PluginSkillShortName(); short != "" {
@@ -139,7 +139,7 @@ func (h *hostedSession) skillsListedForModel() []Command {
 	list := []Command{}
 	for _, k := range h.session.Plan().Catalog.Commands() {
 		if k.IsListedForModel() {
-			list = append(list, h.describeCommands(k.Name)...)
+			list = append(list, h.describeCommandNamed(k.Name)...)
 		}
 	}
 	for _, b := range h.session.Plan().Profile.BuiltInSkillsListedForModel() {

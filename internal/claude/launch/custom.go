@@ -60,9 +60,9 @@ func FileTreeBelowDir(dir string) fs.FS { return os.DirFS(dir) }
 
 // applySessionAgent gives the session the prompt, model and tools of --agent or the settings' agent, unless flags set others.
 func (r *planResolver) applySessionAgent() error {
-	r.plan.Prompt = SystemPrompt{System: r.flags.SystemPrompt, ReplacesSystem: r.flags.Has("system-prompt") || r.flags.SystemPrompt != "", Append: r.flags.AppendSystemPrompt, Schema: r.flags.JSONSchema, SchemaFlag: r.flags.Has("json-schema"), SchemaAttempts: envInt(r.sys, "MAX_STRUCTURED_OUTPUT_RETRIES")}
+	r.plan.Prompt = SystemPrompt{System: r.flags.SystemPrompt, ReplacesSystem: r.flags.WasGiven("system-prompt") || r.flags.SystemPrompt != "", Append: r.flags.AppendSystemPrompt, Schema: r.flags.JSONSchema, SchemaFlag: r.flags.WasGiven("json-schema"), SchemaAttempts: envInt(r.sys, "MAX_STRUCTURED_OUTPUT_RETRIES")}
 	r.plan.Model.Requested = r.flags.Model
-	r.plan.Tools.Requested, r.plan.Tools.Restricted = r.flags.Tools, r.flags.Has("tools")
+	r.plan.Tools.Requested, r.plan.Tools.Restricted = r.flags.Tools, r.flags.WasGiven("tools")
 	if _, ok := r.plan.Catalog.Agent(r.plan.Settings.Agent); ok && r.flags.Agent == "" {
 		r.plan.Customization.Agent = r.plan.Settings.Agent
 	}

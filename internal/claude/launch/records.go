@@ -56,7 +56,7 @@ func journalRunLine(sys *process.System, f *flags.Flags, p *Plan) journal.Run {
 			line.Env[name] = value
 		}
 	}
-	if f.Has("system-prompt") || f.Has("system-prompt-file") {
+	if f.WasGiven("system-prompt") || f.WasGiven("system-prompt-file") {
 		line.SystemPrompt = &p.Prompt.System
 	}
 	if f.AppendSystemPrompt != "" {
@@ -89,7 +89,7 @@ func transcriptOptions(sys *process.System, f *flags.Flags, p *Plan) transcript.
 	}
 	o.Machine = platformShellAndGitFacts(sys, p)
 	o.Machine.IsTerminal = f.Interactive
-	if f.Has("resume-drops-turn") {
+	if f.WasGiven("resume-drops-turn") {
 		o.DropsTurn = &f.ResumeDropsTurn
 	}
 	return o

@@ -38,7 +38,7 @@ func (s Settings) IsApproved(server string) bool {
 
 func (r *planResolver) settingsOptions() settings.Options {
 	o := settings.Options{StateDir: r.plan.State, GlobalFile: r.plan.Store.File, CWD: r.plan.CWD, FlagValue: strings.Join(r.flags.Settings, ""), ManagedDir: r.sys.ManagedSettingsDir()}
-	if r.flags.Has("setting-sources") {
+	if r.flags.WasGiven("setting-sources") {
 		o.Sources = append([]string{}, r.flags.SettingSources...)
 	}
 	if r.flags.Restricted {

@@ -267,7 +267,7 @@ func (s *Session) Cost() slash.Cost {
 func (s *Session) ContextUsage() slash.Context {
 	sim, release := s.conversation.lockSimulator()
 	defer release()
-	return sim.Context()
+	return sim.ContextUsage()
 }
 
 // AskSideQuestion asks the scripted model a question outside the conversation; it is not recorded. If the reply is a

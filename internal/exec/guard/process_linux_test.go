@@ -172,7 +172,7 @@ func TestDialled(t *testing.T) {
 		var l BreachLog
 		tt.want.PID = tt.who.Process.Pid
 		for range 2 {
-			l.recordConnection(process(tt.who.Process.Pid), tt.host, tt.addr, ClaudelessFiles{})
+			l.recordConnectionAsBreach(process(tt.who.Process.Pid), tt.host, tt.addr, ClaudelessFiles{})
 		}
 		if diff := cmp.Diff([]Breach{tt.want}, l.Breaches()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)

@@ -253,7 +253,7 @@ func (w *syscallWatcher) decideConnect(caller process, raw []byte) unix.Errno {
 		return 0
 	}
 	if at.Port() > 0 && !w.ExpectsReal {
-		w.Log.recordConnection(caller.threadLeader(), w.resolver.nameOf(at.Addr()), at.String(), w.OwnFiles)
+		w.Log.recordConnectionAsBreach(caller.threadLeader(), w.resolver.nameOf(at.Addr()), at.String(), w.OwnFiles)
 	}
 	return unix.ENETUNREACH
 }

@@ -436,8 +436,8 @@ func stopConsoleAndSummarizeScreens(commandConsole *console.Console) (*verdict.T
 	return seen, err
 }
 
-// followTerminalSize passes the size of this program's terminal on to c until stop is called.
-func (r *preparedRun) followTerminalSize(c *console.Console) (stop func()) {
+// resizeConsoleWithOwnTerminal passes the size of this program's terminal on to c until stop is called.
+func (r *preparedRun) resizeConsoleWithOwnTerminal(c *console.Console) (stop func()) {
 	resizes := process.ResizeSignals()
 	if c == nil || !c.NeedsResizeWhenTerminalResizes() || resizes == nil {
 		return func() {}

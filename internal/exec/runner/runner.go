@@ -93,7 +93,7 @@ func (r *preparedRun) runCommand(ctx context.Context) (exit proc.Exit, left []le
 			c.Kill()
 		}
 	}
-	stop, stopFollowing := r.relaySignals(c.Attached), r.followTerminalSize(terminal)
+	stop, stopFollowing := r.relaySignals(c.Attached), r.resizeConsoleWithOwnTerminal(terminal)
 	exit = c.Exit()
 	stop()
 	stopFollowing()
