@@ -315,9 +315,11 @@ func (t *parsedTranscript) previousReply(leaf string) *protocol.PreviousReply {
 
 func (t *parsedTranscript) endsWithUnansweredUserMessage(leafUUID string) bool {
 	for _, e := range slices.Backward(t.branchLines(leafUUID)) {
-		if e.kind != "attachment" {
-			content, _ := e.decodeContent()
+		switch content, _ := e.decodeContent(); {
+		case e.kind != "attachment":
 			return e.kind == "user" && !e.isLastMessage && !strings.HasPrefix(content.Plain(), "<local-command-stdout>") // the output of /compact needs no reply
+		case bytes.Contains(e.raw, []byte(`"type":"max_turns_reached"`)): // the turn has ended
+			return false
 		}
 	}
 	return false

@@ -392,7 +392,7 @@ const checks = {
     assert.deepEqual([usage.gridRows.length, usage.categories[0].kind], [10, 'used']);
     assert.equal((await q.readFile('a.txt')).contents, 'text');
     assert.ok((await q.reloadPlugins()).commands.length > 40);
-    assert.ok((await q.reloadSkills()).skills.some((c) => c.name === 'verify'));
+    assert.ok((await q.reloadSkills()).skills.some((c) => c.name === 'simplify'));
     assert.ok((await q.reloadOutputStyles()).available_output_styles.includes('Concise'));
     assert.equal((await q.accountInfo()).apiProvider, 'firstParty');
     await q.seedReadState(join(p.dir, 'a.txt'), 1);
