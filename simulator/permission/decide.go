@@ -83,7 +83,8 @@ func (p *Policy) modeAndRulesOfAgent(agent *protocol.AgentRef) *modeAndRules {
 	return &own
 }
 
-// doesClassifierDecideInsteadOfUser reports whether a classifier decides whether calls may run, because no user can be asked.
+// doesClassifierDecideInsteadOfUser reports whether a classifier decides whether calls may run, because no person at a
+// terminal is asked. An SDK host does not count as such a person.
 func (d callDecider) doesClassifierDecideInsteadOfUser() bool {
 	return d.usesClassifierInMode() && !d.policyOptions.AsksPerson && !d.policyOptions.NoPrompts
 }

@@ -195,7 +195,8 @@ func (p *Policy) setMode(m protocol.PermissionMode) error {
 	return nil
 }
 
-// UsesClassifier reports whether the mode leaves decisions to the classifier of auto mode.
+// UsesClassifier reports whether the current mode leaves decisions to the classifier of auto mode, as auto mode and plan mode
+// can do.
 func (p *Policy) UsesClassifier() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

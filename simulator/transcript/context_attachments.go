@@ -19,7 +19,7 @@ type contextAttachmentWriter struct {
 	environmentWritten bool // the model has received the description of its environment
 	contextPending     bool // the attachments of the first request are not written yet
 	contextWritten     bool
-	promptNotSent      bool                // the last prompt waits for the next one; there is no request yet
+	promptNotSent      bool                // the last prompt had shouldQuery: false; the request of the next prompt will contain it
 	tokensLeftWritten  bool                // the transcript already has the reminder of the tokens left for the next request
 	planMode           bool                // the last attachment about plan mode says that it is active
 	autoMode           *autoModeAttachment // the last attachment about a mode without approvals; nil means that none is active

@@ -313,6 +313,8 @@ func (t *parsedTranscript) previousReply(leaf string) *protocol.PreviousReply {
 	return last
 }
 
+// endsWithUnansweredUserMessage reports whether the last message of a branch is a prompt or a tool result to which the model has
+// not replied, although its turn had not ended. Attachments after the message do not count.
 func (t *parsedTranscript) endsWithUnansweredUserMessage(leafUUID string) bool {
 	for _, e := range slices.Backward(t.branchLines(leafUUID)) {
 		switch content, _ := e.decodeContent(); {

@@ -139,8 +139,8 @@ func (o *Options) serverStates(ctx context.Context, servers []mcp.ServerConfig) 
 	return all, nil
 }
 
-// issueOf explains why a server is not connected, for `claude mcp` in the words of the real CLI, or why its tools could not be listed; empty
-// means that nothing is wrong.
+// issueOf explains why a server is not connected or, in `claude mcp`, why it did not list its tools; empty means that nothing is
+// wrong. `claude mcp` uses the words of the real CLI, and `claudeless mcp` our own.
 func (o *Options) issueOf(st mcp.ServerStatus) string {
 	text := strings.ReplaceAll(strings.Replace(st.WireError, `"stdio"`, strconv.Quote(st.Config.Command), 1), "'stdio'", "'"+st.Config.Command+"'")
 	switch {

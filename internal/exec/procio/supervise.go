@@ -137,7 +137,8 @@ func requestedFault(s *process.System) (fault *Fault, forModel *process.System) 
 	return fault, s
 }
 
-// lastValueOfOption returns the value of the last option with this name, which is at args[at:end]; at is 0 if there is none.
+// lastValueOfOption returns the value of the last option with this name. The option and its value are args[at:end]; at is 0 if
+// the option is missing.
 func lastValueOfOption(args []string, name string) (value string, at, end int) {
 	for i, word := range args {
 		if after, found := strings.CutPrefix(word, name+"="); found {
