@@ -371,12 +371,13 @@ func (s *Simulator) BackgroundEvents(ctx context.Context) iter.Seq2[protocol.Eve
 	}
 }
 
-// NextNotice removes and returns the next prompt about a finished background task, or returns false if none is pending.
+// NextNotice removes and returns the next prompt about a finished background task. It returns false if none is pending, or if
+// [Simulator.BackgroundEvents] has not yielded all events yet.
 func (s *Simulator) NextNotice() (protocol.UserMessage, bool) {
 	if s.main.Tasks == nil {
 		return protocol.UserMessage{}, false
 	}
-	n, ok := s.main.Tasks.NextNotice()
+	n, ok := s.main.Tasks.NextNoticeAfterEvents()
 	return protocol.UserMessage{Content: protocol.Content{Text: n.Text}, Origin: n.Origin, Source: promptSourceSystem, Preamble: n.ToolsUsed}, ok
 }
 

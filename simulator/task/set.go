@@ -319,6 +319,22 @@ func (s *Set) StartNextAgent() {
 func (s *Set) NextNotice() (Notification, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.takeOldestNotice()
+}
+
+// NextNoticeAfterEvents is like [Set.NextNotice], but returns false while events are queued. A turn about the end of a task then
+// follows the events that report this end.
+func (s *Set) NextNoticeAfterEvents() (Notification, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queuedEvents) > 0 {
+		return Notification{}, false
+	}
+	return s.takeOldestNotice()
+}
+
+// takeOldestNotice needs s.mu.
+func (s *Set) takeOldestNotice() (Notification, bool) {
 	if len(s.notices) == 0 || s.agentRunning {
 		return Notification{}, false
 	}

@@ -67,6 +67,9 @@ func TestFrames(t *testing.T) {
 		`"task_notification",` + bash + `,"tool_use_id":"toolu_2","status":"failed","output_file":"/tasks/` + b.ID + `.output","summary":"no"`,
 		`"background_tasks_changed","tasks":[]`,
 	}
+	if _, ok := s.NextNoticeAfterEvents(); ok {
+		t.Error("a notice precedes the events of its task")
+	}
 	got := wireTexts(t, s.Take(task.ConversationPhaseInTurn))
 	if len(got) != 6 {
 		t.Errorf("%d events before the result of the call is shown", len(got))
@@ -78,7 +81,7 @@ func TestFrames(t *testing.T) {
 	if len(a.ID) != 17 || a.ID[0] != 'a' || len(b.ID) != 9 || b.ID[0] != 'b' {
 		t.Errorf("ids %s, %s", a.ID, b.ID)
 	}
-	n, ok := s.NextNotice()
+	n, ok := s.NextNoticeAfterEvents()
 	wantOrigin := `{"kind":"task-notification","producer":"session-task","runId":"` + b.RunID + `"}`
 	if !ok || string(n.Origin) != wantOrigin || !strings.Contains(n.Text, "<status>failed</status>\n<summary>no</summary>") {
 		t.Errorf("notice %+v", n)
