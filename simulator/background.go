@@ -103,7 +103,7 @@ func (b *backgroundTaskReporter) addTaskNoticesToRunningTurn() {
 	if tasks == nil || !tasks.ShowsEventsLive() {
 		return
 	}
-	for n, ok := tasks.NextNotice(); ok && !b.out.consumerStopped; n, ok = tasks.NextNotice() {
+	for n, ok := tasks.NextNotice(task.ConversationPhaseInTurn); ok && !b.out.consumerStopped; n, ok = tasks.NextNotice(task.ConversationPhaseInTurn) {
 		b.out.emit(&protocol.PromptAbsorbed{UUID: b.sim.options.Clock.NewID(), Content: protocol.Content{Text: n.Text}, Origin: n.Origin, Notice: true, Timestamp: b.out.currentTimestamp()})
 	}
 }

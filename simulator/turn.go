@@ -377,7 +377,7 @@ func (s *Simulator) NextNotice() (protocol.UserMessage, bool) {
 	if s.main.Tasks == nil {
 		return protocol.UserMessage{}, false
 	}
-	n, ok := s.main.Tasks.NextNoticeAfterEvents()
+	n, ok := s.main.Tasks.NextNotice(task.ConversationPhaseBetweenTurns)
 	return protocol.UserMessage{Content: protocol.Content{Text: n.Text}, Origin: n.Origin, Source: promptSourceSystem, Preamble: n.ToolsUsed}, ok
 }
 

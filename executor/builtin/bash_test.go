@@ -345,7 +345,7 @@ func TestBashMovesToBackground(t *testing.T) {
 	if got, want := fileText(t, output), "begun\ndone\n\n[exited with code 0]\n"; got != want {
 		t.Errorf("the file holds %q, want %q", got, want)
 	}
-	if n, ok := tasks.NextNotice(); !ok || !strings.Contains(n.Text, "<status>completed</status>") {
+	if n, ok := tasks.NextNotice(task.ConversationPhaseInTurn); !ok || !strings.Contains(n.Text, "<status>completed</status>") {
 		t.Errorf("notice %+v", n)
 	}
 }
@@ -357,7 +357,7 @@ func TestBashEndsBeforeTheAnswer(t *testing.T) {
 	if !strings.HasPrefix(r.Content.Text, "a\nb\nCommand running in background with ID: ") {
 		t.Errorf("text %q", r.Content.Text)
 	}
-	if n, ok := tasks.NextNotice(); ok || len(tasks.RunningInBackground()) > 0 {
+	if n, ok := tasks.NextNotice(task.ConversationPhaseInTurn); ok || len(tasks.RunningInBackground()) > 0 {
 		t.Errorf("notice %+v", n)
 	}
 }

@@ -14,7 +14,7 @@ func waitNotices(set *task.Set) []string {
 		<-set.Ready()
 	}
 	var out []string
-	for n, ok := set.NextNotice(); ok; n, ok = set.NextNotice() {
+	for n, ok := set.NextNotice(task.ConversationPhaseInTurn); ok; n, ok = set.NextNotice(task.ConversationPhaseInTurn) {
 		out = append(out, n.Text)
 	}
 	return out

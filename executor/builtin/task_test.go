@@ -82,7 +82,7 @@ func TestBashInBackground(t *testing.T) {
 	if out, err := set.Output(id); string(out) != "bgdone\n\n[exited with code 3]\n" || err != nil {
 		t.Errorf("output %q, %v", out, err)
 	}
-	if _, ok := set.NextNotice(); !ok {
+	if _, ok := set.NextNotice(task.ConversationPhaseInTurn); !ok {
 		t.Error("the model is not told")
 	}
 }
@@ -107,7 +107,7 @@ func TestTaskStop(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("frames (-want +got):\n%s", diff)
 	}
-	if _, ok := set.NextNotice(); ok {
+	if _, ok := set.NextNotice(task.ConversationPhaseInTurn); ok {
 		t.Error("the model is told of a task that it stopped itself")
 	}
 	for _, input := range []toolInput{{"task_id": "nosuch"}, {"shell_id": id}, {}} {

@@ -315,27 +315,12 @@ func (s *Set) StartNextAgent() {
 	go run() // the goroutine returns when the work is done; Close waits for it
 }
 
-// NextNotice removes and returns the oldest notification that the model has not received.
-func (s *Set) NextNotice() (Notification, bool) {
+// NextNotice removes and returns the oldest notification that the model has not received. Between turns, it returns false while
+// events are queued: a turn about the end of a task follows the events that report this end.
+func (s *Set) NextNotice(p ConversationPhase) (Notification, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.takeOldestNotice()
-}
-
-// NextNoticeAfterEvents is like [Set.NextNotice], but returns false while events are queued. A turn about the end of a task then
-// follows the events that report this end.
-func (s *Set) NextNoticeAfterEvents() (Notification, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.queuedEvents) > 0 {
-		return Notification{}, false
-	}
-	return s.takeOldestNotice()
-}
-
-// takeOldestNotice needs s.mu.
-func (s *Set) takeOldestNotice() (Notification, bool) {
-	if len(s.notices) == 0 || s.agentRunning {
+	if len(s.notices) == 0 || s.agentRunning || p == ConversationPhaseBetweenTurns && len(s.queuedEvents) > 0 {
 		return Notification{}, false
 	}
 	n := s.notices[0]
