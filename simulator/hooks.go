@@ -107,6 +107,21 @@ func (p *turnHooks) reloadInstructionsAfterCompaction(ctx context.Context, conte
 	return nil
 }
 
+// addAsyncHookAnswers passes the answers of hooks that have ended in the background to the transcript and the model, except
+// texts of SessionStart hooks that a resumed conversation contains.
+func (p *turnHooks) addAsyncHookAnswers() {
+	if p.sim.options.Hooks == nil || p.sim.options.Agent != nil {
+		return
+	}
+	for _, ev := range p.sim.options.Hooks.TakeAsyncAnswers() {
+		isNew := func(text string) bool { return !slices.Contains(p.sim.main.Start.HookTexts, strings.TrimSpace(text)) }
+		if len(ev.Rendered) == 0 || slices.ContainsFunc(ev.Rendered, isNew) {
+			p.prompts.addedContext = append(p.prompts.addedContext, ev.Rendered...)
+			p.out.emit(ev)
+		}
+	}
+}
+
 func (p *turnHooks) runHooks(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
 	out, err := p.runHooksWithoutTranscriptEvents(ctx, in)
 	if err == nil {
@@ -384,6 +399,7 @@ func (p *turnHooks) emitAcceptedPromptAndMentions(ctx context.Context, command s
 	if err == nil && len(reads) > 0 {
 		err = p.addNewContextFiles(ctx, reads)
 	}
+	p.addAsyncHookAnswers()
 	return err
 }
 

@@ -220,9 +220,9 @@ func (s *Simulator) sessionEndHookBaseFields() protocol.HookBase {
 	return base
 }
 
-// asyncHookGrace is how long asynchronous hooks may continue after a session has ended. The real
-// CLI 2.1.330 allows at least 0.3 s and less than 1.2 s.
-const asyncHookGrace = 500 * time.Millisecond
+// asyncHookGrace is how long asynchronous hooks may continue after a session has ended. The real CLI 2.1.330 stops them at once,
+// which takes at least 20 ms and less than 100 ms.
+const asyncHookGrace = 80 * time.Millisecond
 
 // Close runs the SessionEnd hooks of a session that had a turn, and closes the hook runner. An empty reason is "other".
 // The notices report hooks that failed.

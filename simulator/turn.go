@@ -241,6 +241,7 @@ func (t *turn) runCallsAndReturnNextRequest(ctx context.Context, calls []prepare
 	if err := t.hooks.addPromptsQueuedDuringTurn(ctx); err != nil {
 		return nil, err
 	}
+	t.hooks.addAsyncHookAnswers()
 	if texts := t.prompts.permissionFeedback; texts != nil {
 		t.prompts.permissionFeedback = nil
 		return &scenarios.Request{Prompt: strings.Join(texts, "\n")}, nil

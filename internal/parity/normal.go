@@ -73,6 +73,7 @@ var volatileTextPatterns = sync.OnceValue(func() []volatilePattern {
 		{regexp.MustCompile(`\$\d+\.\d{2,}`), "<cost>"},
 		{regexp.MustCompile(`/plans/[a-z]+(?:-[a-z]+)+\.md`), "/plans/<plan>.md"},
 		{regexp.MustCompile(`/cc-socks/\d+`), "/cc-socks/<pid>"},
+		{regexp.MustCompile(`\basync_hook_\d+`), "async_hook_<pid>"},
 	}
 })
 

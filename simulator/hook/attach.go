@@ -29,7 +29,7 @@ func (c *eventRun) isCompactionEvent() bool {
 }
 
 func (t *Trace) addCompactionHookReport(c *eventRun, a *hookResult) {
-	if !c.isCompactionEvent() || a.isDetached {
+	if !c.isCompactionEvent() || a.detached != nil {
 		return
 	}
 	text, said := c.event+" ["+a.entry.messageLabel()+"] completed successfully", strings.TrimSpace(a.stdout)
@@ -253,7 +253,7 @@ func (o *Outcome) setStopHookSummary(c *eventRun, answers []hookResult) {
 			sum.Failed = append(sum.Failed, len(sum.Errors))
 			sum.Errors = append(sum.Errors, a.errorOutput())
 		}
-		if !refused && !a.isDetached && a.entry.callbackID == "" && (a.outcome != outcomeError || a.entry.config.Type != "http") {
+		if !refused && a.detached == nil && a.entry.callbackID == "" && (a.outcome != outcomeError || a.entry.config.Type != "http") {
 			info.DurationMS = new(a.duration.Milliseconds())
 		}
 		sum.Hooks = append(sum.Hooks, info)

@@ -27,8 +27,6 @@ const notFoundExitCode = 127
 // outputDrainTimeout limits the wait for the end of the output. A background process may keep the output open.
 const outputDrainTimeout = 100 * time.Millisecond
 
-const maxOutputBytes = 2 << 20
-
 // runCommandHook runs a command hook; index is its position among the hooks of the event. The command gets the input on
 // standard input, and its exit status and output are the verdict (spec: cli-contract 5.5).
 func (r *Runner) runCommandHook(ctx context.Context, c *eventRun, e *hookEntry, index int) hookResult {
@@ -47,13 +45,14 @@ func (r *Runner) runCommandHook(ctx context.Context, c *eventRun, e *hookEntry, 
 	p.Stdin().CloseWhenSent()
 	out := startReadingHookOutput(p.Stdout())
 	timer := time.NewTimer(e.timeout)
-	if e.config.Async || e.config.AsyncRewake {
-		return r.startBackgroundWait(ctx, p, out, timer)
+	detached := hookResult{outcome: outcomeSuccess, detached: &detachedCommand{p, out, timer}}
+	if e.config.Async || e.config.AsyncRewake && r.canWakeSession() {
+		return detached
 	}
 	progress, how := r.waitForCommand(ctx, p, out, timer)
 	switch how {
 	case commandWaitDetached:
-		return r.startBackgroundWait(ctx, p, out, timer)
+		return detached
 	case commandWaitTimedOut:
 		p.Stop(ctx)
 		<-out.ended
@@ -71,10 +70,8 @@ func (r *Runner) runCommandHook(ctx context.Context, c *eventRun, e *hookEntry, 
 	r.stopExitedCommandUnlessDescendantsRun(ctx, p, out)
 	a.stdout = out.output()
 	select {
-	case <-out.asyncTimeout: // the command asked to run in the background and then exited
-		ended := make(chan hookResult, 1)
-		ended <- resultOfEndedBackgroundHook(p, out)
-		return hookResult{outcome: outcomeSuccess, isDetached: true, detachedResult: ended}
+	case <-out.asyncRequest: // the command asked to run in the background and then exited
+		return detached
 	default:
 	}
 	if writeErr != nil {
@@ -88,6 +85,11 @@ func (r *Runner) runCommandHook(ctx context.Context, c *eventRun, e *hookEntry, 
 	}
 	a.interpretExitCode(c.event, e, exit.Code)
 	return a
+}
+
+// canWakeSession reports whether the end of a hook can start a turn: not if the session only plays the prompts of its command line.
+func (r *Runner) canWakeSession() bool {
+	return r.options.Callback != nil || r.options.Entrypoint == "cli"
 }
 
 // stopExitedCommandUnlessDescendantsRun releases an exited command. If it left processes in the background, Close kills them.
@@ -126,10 +128,7 @@ func (r *Runner) waitForCommand(ctx context.Context, p *proc.Process, out *outpu
 		select {
 		case <-p.Done():
 			return progress, commandWaitExited
-		case limit := <-out.asyncTimeout:
-			if limit > 0 {
-				timer.Reset(limit)
-			}
+		case <-out.asyncRequest:
 			return nil, commandWaitDetached
 		case <-timer.C:
 			return progress, commandWaitTimedOut
@@ -167,52 +166,6 @@ func (a *hookResult) interpretExitCode(event string, e *hookEntry, code int) {
 	}
 }
 
-// startBackgroundWait lets a hook run in the background until it ends, its timeout expires or the runner is closed.
-func (r *Runner) startBackgroundWait(ctx context.Context, p *proc.Process, out *outputWatcher, timer *time.Timer) hookResult {
-	ctx = context.WithoutCancel(ctx)
-	ended := make(chan hookResult, 1)
-	job := func() {
-		defer timer.Stop()
-		select {
-		case <-p.Done():
-			out.waitForOutputEnd(outputDrainTimeout)
-		case <-timer.C:
-		case <-r.closing:
-		}
-		p.Stop(ctx)
-		<-out.ended
-		ended <- resultOfEndedBackgroundHook(p, out)
-	}
-	r.mu.Lock()
-	closed := r.closed
-	if !closed {
-		r.asyncHooks.Go(job) // returns when the command exits, its timeout expires or Close is called
-	}
-	r.mu.Unlock()
-	if closed {
-		timer.Stop()
-		p.Stop(ctx)
-		<-out.ended
-		ended <- resultOfEndedBackgroundHook(p, out)
-	}
-	return hookResult{outcome: outcomeSuccess, isDetached: true, detachedResult: ended}
-}
-
-// resultOfEndedBackgroundHook returns the result that the hook_response event of an asynchronous hook reports. A hook that was
-// stopped counts as cancelled, with exit code 1 (observed with 2.1.330).
-func resultOfEndedBackgroundHook(p *proc.Process, out *outputWatcher) hookResult {
-	a := hookResult{stdout: out.output(), stderr: p.StderrTail(), outcome: outcomeSuccess}
-	exit, _ := p.Exit()
-	switch {
-	case exit.Signal != "":
-		exit.Code, a.outcome = 1, outcomeCancelled
-	case exit.Code != 0:
-		a.outcome = outcomeError
-	}
-	a.exitCode = &exit.Code
-	return a
-}
-
 func commandLineOfHook(e *hookEntry) []string {
 	c := e.config
 	switch {
@@ -244,62 +197,6 @@ func (r *Runner) commandEnviron(c *eventRun, e *hookEntry, index int) []string {
 		env = append(env, "CLAUDE_ENV_FILE="+file)
 	}
 	return append(env, e.extraEnviron...)
-}
-
-type outputWatcher struct {
-	// asyncTimeout receives a value if the first line of output asks that the command run in the background. The value is
-	// the requested time limit; 0 means unspecified.
-	asyncTimeout chan time.Duration
-	ended        chan struct{} // closed at the end of the output
-
-	mu        sync.Mutex
-	collected strings.Builder
-}
-
-func (w *outputWatcher) output() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.collected.String()
-}
-
-func (w *outputWatcher) appendOutput(piece []byte) (wholeOutput string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.collected.Write(piece[:min(len(piece), maxOutputBytes-w.collected.Len())])
-	return w.collected.String()
-}
-
-// startReadingHookOutput reads r in the background until EOF. When the process is stopped, r reaches EOF.
-func startReadingHookOutput(r io.Reader) *outputWatcher {
-	w := &outputWatcher{asyncTimeout: make(chan time.Duration, 1), ended: make(chan struct{})}
-	go func() { // returns at EOF of r
-		defer close(w.ended)
-		buf := make([]byte, 8<<10)
-		first := true
-		for {
-			n, err := r.Read(buf)
-			all := w.appendOutput(buf[:n])
-			if first {
-				line, _, whole := strings.Cut(all, "\n")
-				limit, async := parseAsyncRequest(line)
-				if async {
-					w.asyncTimeout <- limit
-				}
-				first = !async && !whole && len(line) < len(buf)
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
-	return w
-}
-
-func (w *outputWatcher) waitForOutputEnd(timeout time.Duration) {
-	select {
-	case <-w.ended:
-	case <-time.After(timeout):
-	}
 }
 
 // envFileEvents are the events whose hooks may write shell code to CLAUDE_ENV_FILE. Later shell commands run this code in

@@ -151,7 +151,7 @@ func FuzzOutput(f *testing.F) {
 		if err == nil && out.Specific != nil && out.Specific.HookEventName != event {
 			t.Errorf("accepted %s for %s", text, event)
 		}
-		parseAsyncRequest(text)
+		asyncAnswerIn(text)
 		a := hookResult{entry: &hookEntry{}, stdout: text, outcome: outcomeSuccess}
 		a.interpretSuccessfulOutput(event)
 		o := mergeResults(&eventRun{event: event, hookName: event}, []hookResult{a})

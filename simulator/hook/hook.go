@@ -106,31 +106,9 @@ type Runner struct {
 	reports                 []protocol.HookReport
 	commandsWithDescendants []*proc.Process // commands that have exited but left processes in the background
 
-	unreportedAsyncHooks []unreportedAsyncHook // asynchronous hooks whose hook_response TakeResponses has not returned yet
-}
-
-type unreportedAsyncHook struct {
-	call   *eventRun
-	result hookResult
-}
-
-// TakeResponses returns the hook_response events of asynchronous hooks that have finished and were not returned before.
-// The events have no ids.
-func (r *Runner) TakeResponses() []*protocol.System {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var ended []*protocol.System
-	r.unreportedAsyncHooks = slices.DeleteFunc(r.unreportedAsyncHooks, func(d unreportedAsyncHook) bool {
-		select {
-		case a := <-d.result.detachedResult:
-			a.entry, a.id = d.result.entry, d.result.id
-			ended = append(ended, hookResponseEvent(d.call, &a))
-			return true
-		default:
-			return false
-		}
-	})
-	return ended
+	asyncFrameAdded chan struct{}               // has a value after an event was added to asyncFrames
+	asyncFrames     []*protocol.System          // events of asynchronous hooks that TakeAsyncFrames has not returned yet
+	asyncAnswers    []*protocol.AttachmentAdded // answers of asynchronous hooks that TakeAsyncAnswers has not returned yet
 }
 
 // New reads the hooks of the settings. Invalid entries are omitted, each with a warning.
@@ -152,7 +130,7 @@ func New(o Options) (*Runner, []protocol.Warning) {
 		o.MatchRule = func(rule string, use protocol.ToolUse) bool { return rule == use.Name }
 	}
 	o.Environ = slices.Clone(o.Environ)
-	r := &Runner{options: o, closing: make(chan struct{}), hooksByEvent: map[string][]*hookEntry{}}
+	r := &Runner{options: o, closing: make(chan struct{}), asyncFrameAdded: make(chan struct{}, 1), hooksByEvent: map[string][]*hookEntry{}}
 	var warnings []protocol.Warning
 	for _, s := range o.Settings {
 		warnings = append(warnings, r.addHooksOfSource(s)...)
@@ -389,10 +367,11 @@ func (r *Runner) parseMatcherGroup(raw json.RawMessage) ([]*hookEntry, error) {
 	return entries, fault
 }
 
-// hookTimeout converts seconds to a duration; zero and negative values select the default.
+// hookTimeout converts seconds to a duration of at most one day; zero and negative values select the default.
 func (r *Runner) hookTimeout(seconds float64) time.Duration {
-	if d := durationOfMillisUpToOneDay(seconds * 1000); d > 0 {
-		return d
+	const most = 24 * 60 * 60 // so that time.Duration cannot overflow
+	if seconds > 0 {
+		return time.Duration(min(seconds, most) * float64(time.Second))
 	}
 	return r.options.DefaultTimeout
 }

@@ -593,8 +593,8 @@ func TestAsyncResponse(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		r.Close(ctx)
 		cancel()
-		ended := r.TakeResponses()
-		if len(ended) != 1 || len(r.TakeResponses()) != 0 {
+		ended := r.TakeAsyncFrames()
+		if len(ended) != 1 || len(r.TakeAsyncFrames()) != 0 {
 			t.Fatalf("%s: %d responses", command, len(ended))
 		}
 		if got := lines(t, []protocol.Event{ended[0]}); !strings.HasSuffix(got[0], want) || !strings.Contains(got[0], `"subtype":"hook_response"`) {

@@ -75,7 +75,7 @@ func mergeResults(c *eventRun, answers []hookResult) Outcome {
 		}
 		reason, bare, refused := a.refusalReason(c)
 		switch {
-		case a.isDetached:
+		case a.detached != nil:
 		case a.missingVerdictReason != verdictGiven:
 			o.addAttachmentOfHookResult(c, a)
 			o.addEffectOfMissingVerdict(c, a)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -201,21 +203,11 @@ func jsonType(value any) string {
 	return "number"
 }
 
-// parseAsyncRequest reports whether a command's first output line asks to run it in the background; limit 0 means unspecified.
-func parseAsyncRequest(line string) (limit time.Duration, async bool) {
+// isAsyncRequest reports whether a line of a command's output asks to run it in the background. The real CLI 2.1.330 ignores
+// the time limit (asyncTimeout) in the request.
+func isAsyncRequest(line string) bool {
 	var out protocol.HookOutput
-	if !strings.HasPrefix(line, "{") || json.Unmarshal([]byte(line), &out) != nil {
-		return 0, false
-	}
-	return durationOfMillisUpToOneDay(out.AsyncTimeout), out.Async
-}
-
-func durationOfMillisUpToOneDay(ms float64) time.Duration {
-	const most = 24 * 60 * 60 * 1000 // one day in milliseconds, so that time.Duration cannot overflow
-	if !(ms > 0) {
-		return 0
-	}
-	return time.Duration(min(ms, most) * float64(time.Millisecond))
+	return strings.HasPrefix(line, "{") && json.Unmarshal([]byte(line), &out) == nil && out.Async
 }
 
 var inputPathPlaceholderPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{([A-Za-z0-9_.]+)\}`) })
@@ -294,9 +286,8 @@ type hookResult struct {
 	outcome                         runOutcome
 	missingVerdictReason            noVerdictReason
 	timedOut                        bool
-	wasKilled                       bool            // the hook was killed by a signal
-	isDetached                      bool            // the hook runs or ran in the background, so it gives no decision
-	detachedResult                  chan hookResult // receives the result of a detached hook
+	wasKilled                       bool             // the hook was killed by a signal
+	detached                        *detachedCommand // the hook runs in the background, so it gives no decision; otherwise nil
 	duration                        time.Duration
 }
 
@@ -347,4 +338,67 @@ func timeoutOrErrorResult(ctx, timeoutCtx context.Context, err error) hookResult
 		return hookResult{outcome: outcomeCancelled, missingVerdictReason: noVerdictBecauseTimedOut, timedOut: true}
 	}
 	return hookResult{outcome: outcomeError, missingVerdictReason: noVerdictBecauseFailed, stderr: err.Error()}
+}
+
+const maxOutputBytes = 2 << 20
+
+// detachedCommand is a command hook that continues in the background until timer expires.
+type detachedCommand struct {
+	process *proc.Process
+	output  *outputWatcher
+	timer   *time.Timer
+}
+
+type outputWatcher struct {
+	asyncRequest chan struct{} // receives a value if the first line of output asks that the command run in the background
+	ended        chan struct{} // closed at the end of the output
+
+	mu        sync.Mutex
+	collected strings.Builder
+}
+
+func (w *outputWatcher) output() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.collected.String()
+}
+
+func (w *outputWatcher) appendOutput(piece []byte) (wholeOutput string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.collected.Write(piece[:min(len(piece), maxOutputBytes-w.collected.Len())])
+	return w.collected.String()
+}
+
+// startReadingHookOutput reads r in the background until EOF. When the process is stopped, r reaches EOF.
+func startReadingHookOutput(r io.Reader) *outputWatcher {
+	w := &outputWatcher{asyncRequest: make(chan struct{}, 1), ended: make(chan struct{})}
+	go func() { // returns at EOF of r
+		defer close(w.ended)
+		buf := make([]byte, 8<<10)
+		first := true
+		for {
+			n, err := r.Read(buf)
+			all := w.appendOutput(buf[:n])
+			if first {
+				line, _, whole := strings.Cut(all, "\n")
+				async := isAsyncRequest(line)
+				if async {
+					w.asyncRequest <- struct{}{}
+				}
+				first = !async && !whole && len(line) < len(buf)
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return w
+}
+
+func (w *outputWatcher) waitForOutputEnd(timeout time.Duration) {
+	select {
+	case <-w.ended:
+	case <-time.After(timeout):
+	}
 }

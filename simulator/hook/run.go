@@ -65,13 +65,11 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 		showStart(startEvents)
 	}
 	running.Wait()
-	r.mu.Lock()
 	for _, a := range answers {
-		if a.isDetached && event != "SessionEnd" && event != "StopFailure" && event != "InstructionsLoaded" { // hook_response events of these three events are not shown
-			r.unreportedAsyncHooks = append(r.unreportedAsyncHooks, unreportedAsyncHook{c, a})
+		if a.detached != nil {
+			r.watchAsyncHook(context.WithoutCancel(ctx), c, a)
 		}
 	}
-	r.mu.Unlock()
 	r.addHookReportIfEnabled(c, answers)
 	if ctx.Err() != nil {
 		return Outcome{Trace: Trace{Frames: startedProgressAndResponseEvents(c, answers)}}
@@ -261,13 +259,4 @@ func (r *Runner) addHookReportIfEnabled(c *eventRun, answers []hookResult) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.reports = append(r.reports, out)
-}
-
-// TakeReports returns the reports that it has not returned before, in the order in which the hooks finished.
-func (r *Runner) TakeReports() []protocol.HookReport {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	taken := r.reports
-	r.reports = nil
-	return taken
 }

@@ -124,14 +124,10 @@ func startedProgressAndResponseEvents(c *eventRun, answers []hookResult) []proto
 			}
 			continue
 		}
-		head := hookIDNameAndEventFields(c, a)
 		for _, p := range a.outputsWhileRunning {
-			between = append(between, &protocol.System{Subtype: "hook_progress", Fields: append(head[:len(head):len(head)],
-				protocol.Field{Key: "stdout", Value: p.stdout},
-				protocol.Field{Key: "stderr", Value: p.stderr},
-				protocol.Field{Key: "output", Value: p.stdout + p.stderr})})
+			between = append(between, hookProgressEvent(c, a, p))
 		}
-		if !a.isDetached {
+		if a.detached == nil {
 			ended = append(ended, hookResponseEvent(c, a))
 		}
 	}
@@ -140,6 +136,13 @@ func startedProgressAndResponseEvents(c *eventRun, answers []hookResult) []proto
 
 func hookIDNameAndEventFields(c *eventRun, a *hookResult) []protocol.Field {
 	return []protocol.Field{{Key: "hook_id", Value: a.id}, {Key: "hook_name", Value: c.hookName}, {Key: "hook_event", Value: c.event}}
+}
+
+func hookProgressEvent(c *eventRun, a *hookResult, output partialOutput) *protocol.System {
+	return &protocol.System{Subtype: "hook_progress", Fields: append(hookIDNameAndEventFields(c, a),
+		protocol.Field{Key: "stdout", Value: output.stdout},
+		protocol.Field{Key: "stderr", Value: output.stderr},
+		protocol.Field{Key: "output", Value: output.stdout + output.stderr})}
 }
 
 func hookResponseEvent(c *eventRun, a *hookResult) *protocol.System {

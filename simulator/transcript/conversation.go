@@ -151,3 +151,17 @@ func (th *conversation) reminderLine(agentID string, value any, text string) pro
 func (th *conversation) atisLatchLine() protocol.ATISLatchLine {
 	return protocol.ATISLatchLine{Type: "atis-latch", SessionID: th.id}
 }
+
+// appendReminderToToolResult adds a reminder to the text of a result; false means that the block has no text.
+func appendReminderToToolResult(toolResultBlock *json.RawMessage, reminder string) (isAppended bool) {
+	var result protocol.ToolResultBlock
+	if json.Unmarshal(*toolResultBlock, &result) != nil || result.Content.Blocks != nil {
+		return false
+	}
+	result.Content.Text += "\n\n" + reminder
+	raw, err := protocol.Marshal(result)
+	if err == nil {
+		*toolResultBlock = raw
+	}
+	return err == nil
+}

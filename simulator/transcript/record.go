@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -123,7 +124,8 @@ func showsThatReplyHasEnded(ev protocol.Event) bool {
 	case *protocol.StopHooks, *protocol.PromptAccepted:
 		return true
 	case *protocol.AttachmentAdded:
-		return ev.Role == "user" && ev.AgentID == ""
+		a, _ := ev.Attachment.(protocol.HookAttachment)
+		return ev.AgentID == "" && (ev.Role == "user" || a.Type == "async_hook_response" || slices.ContainsFunc(a.Fields, func(f protocol.Field) bool { return f.Value == "PostToolBatch" }))
 	case *protocol.User:
 		return ev.ParentToolUseID == nil && !hasToolResult(ev.Message.Content) && ev.IsReplay == nil && !ev.Summary && ev.Expansion == nil
 	}

@@ -194,17 +194,22 @@ func (c *modelInput) addMessage(role, id string, content []json.RawMessage, diff
 	c.messages = append(c.messages, inputMessage{role: role, id: id, content: content, differsFromLines: differsFromLines})
 }
 
-// addAttachmentTexts adds the texts of an attachment. If role is "system", each becomes a separate message.
+// addAttachmentTexts adds the texts of an attachment. If role is "system", they become a separate message.
 func (c *modelInput) addAttachmentTexts(role string, renderedTexts []protocol.AttachmentText) {
 	if role == "user" && len(renderedTexts) == 2 && c.insertFirstMentionMessage(renderedTexts[0].Content) {
 		renderedTexts = renderedTexts[1:]
 	}
+	var systemTexts []string
 	for _, text := range renderedTexts {
 		if role != "system" {
 			c.insertReminder(len(c.messages), text.Content)
 			continue
 		}
-		c.addMessage(role, "", []json.RawMessage{rawTextBlock(text.Content)}, true)
+		systemTexts = append(systemTexts, text.Content)
+	}
+	if systemTexts != nil {
+		joined := strings.ReplaceAll(strings.Join(systemTexts, ""), "\n</system-reminder><system-reminder>\n", "\n")
+		c.addMessage(role, "", []json.RawMessage{rawTextBlock(joined)}, true)
 	}
 }
 
@@ -213,6 +218,10 @@ func (c *modelInput) insertReminder(beforeIndex int, text string) {
 		if m := &c.messages[i]; m.role == "user" {
 			at := m.countLeadingReminders()
 			if n := len(m.content); n > 0 && isBlockOfType(m.content[0], "tool_result") {
+				if i < beforeIndex-1 && c.messages[beforeIndex-1].role == "system" { // texts of hooks precede the reminder
+					m.content, m.differsFromLines = append(m.content, rawTextBlock(text)), true
+					return
+				}
 				if at = n; appendReminderToToolResult(&m.content[n-1], text) {
 					m.differsFromLines = true
 					return
@@ -222,20 +231,6 @@ func (c *modelInput) insertReminder(beforeIndex int, text string) {
 			return
 		}
 	}
-}
-
-// appendReminderToToolResult adds a reminder to the text of a result; false means that the block has no text.
-func appendReminderToToolResult(toolResultBlock *json.RawMessage, reminder string) (isAppended bool) {
-	var result protocol.ToolResultBlock
-	if json.Unmarshal(*toolResultBlock, &result) != nil || result.Content.Blocks != nil {
-		return false
-	}
-	result.Content.Text += "\n\n" + reminder
-	raw, err := protocol.Marshal(result)
-	if err == nil {
-		*toolResultBlock = raw
-	}
-	return err == nil
 }
 
 // countRepliesWithoutText updates repliesWithoutText with the messages that the next request sends for the first time. Texts of

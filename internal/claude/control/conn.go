@@ -146,10 +146,11 @@ func (p *Conn) nextPrompt(ctx context.Context) (*queuedPrompt, error) {
 		if !busy {
 			select {
 			case <-p.wake:
+				continue
+			case <-p.session.AsyncHookFrameAdded():
 			case <-ctx.Done():
 				return nil, context.Cause(ctx)
 			}
-			continue
 		}
 		if in, over, err := p.streamBackgroundWorkUntilPromptOrDeadline(ctx, deadline); in != nil || over || err != nil {
 			return in, err

@@ -77,7 +77,9 @@ type silentSession struct{}
 func (silentSession) PromptBeforeHostPrompts() *protocol.UserMessage { return nil }
 func (silentSession) WaitUntilTurnMayStart(context.Context) error    { return nil }
 
-func (silentSession) BackgroundState() (busy, anotherTurnFollows bool)              { return false, false }
+func (silentSession) BackgroundState() (busy, anotherTurnFollows bool) { return false, false }
+func (silentSession) AsyncHookFrameAdded() <-chan struct{}             { return nil }
+
 func (silentSession) StreamBackgroundEvents(context.Context, context.Context) error { return nil }
 func (silentSession) TakePromptAboutBackgroundWork() (protocol.UserMessage, bool) {
 	return protocol.UserMessage{}, false

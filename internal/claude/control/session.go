@@ -76,6 +76,8 @@ type BackgroundWorker interface {
 	// BackgroundState returns the state of background work. busy means that work is running or needs a turn. anotherTurnFollows means
 	// that another turn will certainly follow; until this turn, the idle state is not reported to the host.
 	BackgroundState() (busy, anotherTurnFollows bool)
+	// AsyncHookFrameAdded signals that an asynchronous hook has an event, which StreamBackgroundEvents writes.
+	AsyncHookFrameAdded() <-chan struct{}
 	// StreamBackgroundEvents writes the events of background work to [Conn.EventWriter]. It returns when the work needs a turn,
 	// when no work is left, or when until is cancelled. Cancelling ctx also cancels until.
 	StreamBackgroundEvents(ctx, until context.Context) error

@@ -297,6 +297,8 @@ func (f *fakeSession) BackgroundState() (busy, anotherTurnFollows bool) {
 	return busy, busy
 }
 
+func (f *fakeSession) AsyncHookFrameAdded() <-chan struct{} { return nil }
+
 func (f *fakeSession) StreamBackgroundEvents(_, until context.Context) error {
 	select {
 	case <-f.background:

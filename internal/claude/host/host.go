@@ -206,8 +206,15 @@ func (p promptPlayer) Turn(_, interrupt context.Context, in protocol.UserMessage
 	return last != nil && simulator.HasTurnCompletedPrompts(last), err
 }
 
+func (p promptPlayer) AsyncHookFrameAdded() <-chan struct{} {
+	return session.AsyncHookFrameAdded(p.Session)
+}
+
 func (p promptPlayer) StreamBackgroundEvents(_, untilCancelled context.Context) error {
-	return output.StreamJSON(p.conn.EventWriter(), p.BackgroundEvents(untilCancelled))
+	if err := output.StreamJSON(p.conn.EventWriter(), p.BackgroundEvents(untilCancelled)); err != nil {
+		return err
+	}
+	return output.StreamJSON(p.conn.EventWriter(), p.RemainingFrames())
 }
 
 // StopBackgroundTask stops a task and waits until its end is shown. notifyModelAfterAnswer is nil if the task is unknown.

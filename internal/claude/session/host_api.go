@@ -91,6 +91,9 @@ func (s *Session) BackgroundState() (busy, anotherTurnFollows bool) {
 	return sim.HasBackgroundWork(), sim.NeedsTurnAfterBackgroundWork()
 }
 
+// AsyncHookFrameAdded signals that an asynchronous hook has an event for [Session.RemainingFrames].
+func AsyncHookFrameAdded(s *Session) <-chan struct{} { return s.hooks.AsyncFrameAdded() }
+
 // BackgroundEvents yields the events of background work. It ends when work needs a turn, no work is left, or ctx is cancelled.
 func (s *Session) BackgroundEvents(ctx context.Context) Events {
 	return s.recordAndYieldEvents(s.conversation.simulator.BackgroundEvents(ctx))

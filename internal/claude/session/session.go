@@ -391,7 +391,7 @@ func (s *Session) RemainingFrames() Events {
 // --session-mirror), and responses of asynchronous hooks.
 func takeMirrorAndAsyncHookFrames(s *Session) []protocol.Event {
 	frames := s.records.mirror.takeFrames()
-	for _, ev := range s.hooks.TakeResponses() {
+	for _, ev := range s.hooks.TakeAsyncFrames() {
 		atStart := slices.ContainsFunc(ev.Fields, func(f protocol.Field) bool { return f.Value == "SessionStart" || f.Value == "Setup" })
 		if s.plan.Output.HookEvents || atStart { // the condition under which hook_started is shown
 			ev.SessionID, ev.UUID = s.state.SessionID(), s.plan.Clock.NewID()
