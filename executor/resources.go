@@ -71,33 +71,19 @@ func (r Resources) Tools(context.Context) ([]protocol.Tool, error) {
 	return ResourceTools(), nil
 }
 
-func resourceSchema(toolName string) tool.Schema {
-	const server = "Name of the MCP server"
-	if toolName == listResourcesName {
-		return tool.OpenObject(tool.Optional("server", tool.String(server)))
-	}
-	return tool.OpenObject(tool.Required("server", tool.String(server)), tool.Required("uri", tool.String("URI of the resource")))
-}
-
 // InputError returns the error result for an invalid input of ToolSearch or a tool of [Resources]. It is nil for other calls.
 func InputError(call protocol.ToolUse) (refusalOrNil *protocol.ToolResult) {
 	switch call.Name {
-	case toolSearchName:
-		return toolSearchSchema().Validate(call)
-	case listResourcesName, readResourceName, readResourceDirName:
-		return resourceSchema(call.Name).Validate(call)
+	case toolSearchName, listResourcesName, readResourceName, readResourceDirName:
+		return tool.Tool{Name: call.Name}.Validate(call)
 	}
 	return nil
 }
 
 // ResourceTools returns the definitions of the tools of [Resources].
 func ResourceTools() (tools []protocol.Tool) {
-	for _, t := range [...][2]string{
-		{listResourcesName, "Lists the resources that MCP servers offer, of all servers or of one."},
-		{readResourceDirName, "Lists the resources of an MCP server below a URI."},
-		{readResourceName, "Reads a resource of an MCP server."},
-	} {
-		tools = append(tools, protocol.Tool{Name: t[0], ReadOnly: true, Description: t[1], InputSchema: resourceSchema(t[0]).AppendJSON(nil)})
+	for _, name := range []string{listResourcesName, readResourceDirName, readResourceName} {
+		tools = append(tools, tool.Tool{Name: name}.Definition())
 	}
 	return tools
 }

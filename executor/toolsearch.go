@@ -42,17 +42,11 @@ func DeferredByDefault(listedTool protocol.Tool) (isMCPToolOrRarelyUsedBuiltin b
 	return claudecode.ToolNamed(listedTool.Name).Deferred || strings.HasPrefix(listedTool.Name, mcpPrefix)
 }
 
-func toolSearchSchema() tool.Schema {
-	return tool.OpenObject(tool.Required("query", tool.String("select:NAME,NAME or search words")), tool.Optional("max_results", tool.Num("Maximum number of tools; 5 by default")))
-}
-
 // Tools returns the definition of ToolSearch.
 func (s ToolSearch) Tools(context.Context) ([]protocol.Tool, error) {
-	return []protocol.Tool{{
-		Name: toolSearchName, ReadOnly: true, InputSchema: toolSearchSchema().AppendJSON(nil),
-		Description: "Finds deferred tools and loads their definitions. The query is `select:Name,Name` for exact names, or search words. " +
-			"A tool must match each word with a leading `+`.",
-	}}, nil
+	d := tool.Tool{Name: toolSearchName}.Definition()
+	d.ReadOnly = true
+	return []protocol.Tool{d}, nil
 }
 
 // Execute runs a call of ToolSearch. For all other tools the error is [ErrUnknownTool].

@@ -22,30 +22,6 @@ type questionOption struct {
 
 type scriptedAnswers map[string]string
 
-func (a scriptedAnswers) askUserQuestionTools() []tool.Tool {
-	return []tool.Tool{{
-		Name:        "AskUserQuestion",
-		Description: "Asks the user up to four questions with given answers to choose from.",
-		Input: tool.Object(
-			tool.Required("questions", tool.Schema{Type: "array", Description: "The questions", Min: 1, Max: 4, Items: &tool.Schema{Type: "object", AllowsUnknown: true, Properties: []tool.Property{
-				tool.Required("question", tool.String("The question")),
-				tool.Optional("header", tool.String("Label of the question")),
-				tool.Required("options", tool.List("The answers to choose from", tool.Schema{Type: "object", AllowsUnknown: true, Properties: []tool.Property{
-					tool.Required("label", tool.String("The answer")),
-					tool.Optional("description", tool.String("What it means")),
-					tool.Optional("preview", tool.String("An example")),
-				}})),
-				tool.Optional("multiSelect", tool.Boolean("Several answers may be chosen")),
-			}}}),
-			tool.Optional("answers", tool.Schema{Type: "object", Description: "Answers by question, filled in by the host", AllowsUnknown: true}),
-			tool.Optional("annotations", tool.Schema{Type: "object", Description: "Remarks by question, filled in by the host", AllowsUnknown: true}),
-			tool.Optional("response", tool.String("Reply of the user instead of answers, filled in by the host")),
-			tool.Optional("metadata", tool.Schema{Type: "object", Description: "Where the question comes from", AllowsUnknown: true}),
-		),
-		Run: tool.TypedRun(a, askUserQuestion),
-	}}
-}
-
 type askUserQuestionInput struct {
 	Questions   json.RawMessage             `json:"questions"`
 	Answers     tool.Keys                   `json:"answers"`

@@ -182,7 +182,7 @@ func (t *Tools) refuseDisallowedOrInvalid(b tool.Tool, call protocol.ToolUse) *p
 	if !t.allowed(b.Name) {
 		return new(protocol.UsageError(fmt.Sprintf("Error: No such tool available: %s. %[1]s is disabled for this session, in subagents as well as here.", call.Name)))
 	}
-	return b.Input.Validate(call)
+	return b.Validate(call)
 }
 
 // Execute runs one call of a built-in tool. For all other tools the error is [executor.ErrUnknownTool].

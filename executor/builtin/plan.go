@@ -28,9 +28,7 @@ func (p *planTools) tools() []tool.Tool {
 
 func enterPlanModeTool(p *planTools) tool.Tool {
 	return tool.Tool{
-		Name:        "EnterPlanMode",
-		Description: "Begins planning: nothing is written until the plan is accepted.",
-		Input:       tool.Object(),
+		Name: "EnterPlanMode",
 		Run: func(context.Context, protocol.ToolUse) tool.Result {
 			const message = "Entered plan mode. You should now focus on exploring the codebase and designing an implementation approach."
 			r := tool.ResultWithoutEvents(tool.Text(message, struct {
@@ -46,12 +44,7 @@ func enterPlanModeTool(p *planTools) tool.Tool {
 
 func exitPlanModeTool(p *planTools) tool.Tool {
 	return tool.Tool{
-		Name:        "ExitPlanMode",
-		Description: "Shows the plan to the user; when accepted, work begins.",
-		Input: tool.Schema{Type: "object", AllowsUnknown: true, Properties: []tool.Property{
-			tool.Optional("plan", tool.String("The plan")),
-			tool.Optional("allowedPrompts", tool.List("Commands the plan needs", tool.Schema{Type: "object", AllowsUnknown: true})),
-		}},
+		Name: "ExitPlanMode",
 		Check: func(context.Context, json.RawMessage) *protocol.ToolResult {
 			if p.modes == nil || p.modes.Mode() == protocol.ModePlan {
 				return nil

@@ -39,9 +39,17 @@ func (f toolStates) allBuiltinToolsSortedByName() []tool.Tool {
 }
 
 func (f toolStates) runnableTools() []tool.Tool {
+	startAgent := failingRun("cannot start agents in this session") // another executor runs sub-agents
 	return slices.Concat(
-		agentTools(), f.answers.askUserQuestionTools(), bash.Tools(f.commands), f.cron.tools(), f.worktrees.tools(), f.worktrees.restrictFileWritesToWorktree(files.Tools(f.files)),
-		f.planMode.tools(), files.SearchTools(f.finder), reportFindingsTools(), skillTools(f.skills), f.tasks.tools(), f.todos.tools(), webTools(),
+		bash.Tools(f.commands), f.cron.tools(), f.worktrees.tools(), f.worktrees.restrictFileWritesToWorktree(files.Tools(f.files)),
+		f.planMode.tools(), files.SearchTools(f.finder), f.tasks.tools(), webTools(), []tool.Tool{
+			skillTool(f.skills),
+			{Name: "Agent", Run: startAgent},
+			{Name: "Task", Run: startAgent},
+			{Name: "AskUserQuestion", Run: tool.TypedRun(f.answers, askUserQuestion)},
+			{Name: "ReportFindings", Run: tool.TypedRun(struct{}{}, reportFindings)},
+			{Name: "TodoWrite", Run: tool.TypedRun(f.todos, todoWrite)},
+		},
 	)
 }
 
@@ -106,35 +114,10 @@ func ShapeResult(call protocol.ToolUse, cannedText string) (resultWithStructured
 	return r
 }
 
-func agentTools() []tool.Tool { return []tool.Tool{agentTool("Agent"), agentTool("Task")} }
-
-// agentTool returns the tool Agent or Task, which starts a sub-agent. Its calls fail here, because
-// sub-agents are run by another executor.
-func agentTool(name string) tool.Tool {
-	return tool.Tool{
-		Name:        name,
-		Description: "Starts an agent that works on a separate task and reports back.",
-		Input: tool.OpenObject(
-			tool.Required("description", tool.String("The task in three to five words")),
-			tool.Required("prompt", tool.String("What the agent is to do")),
-			tool.Optional("subagent_type", tool.String("The kind of agent")),
-			tool.Optional("model", tool.String("The model of the agent", "sonnet", "opus", "haiku", "fable")),
-			tool.Optional("effort", tool.String("The effort of the agent")),
-			tool.Optional("run_in_background", tool.Boolean("Do not wait for the agent")),
-			tool.Optional("name", tool.String("A name for the agent")),
-			tool.Optional("team_name", tool.String("The team that the agent joins")),
-			tool.Optional("mode", tool.String("The permission mode of the agent")),
-			tool.Optional("isolation", tool.String("How the agent is isolated, such as \"worktree\"")),
-		),
-		Run: failingRun("cannot start agents in this session"),
-	}
-}
-
 func unsimulatedTool(name string) tool.Tool {
-	t := tool.Tool{Name: name, Description: "Listed for completeness; not simulated. Give calls a canned result.", Input: tool.Schema{Type: "object", AllowsUnknown: true}, Run: failingRun("is not simulated")}
+	t := tool.Tool{Name: name, Run: failingRun("is not simulated")}
 	if name == "SendMessage" {
 		t.Prepare = addRecipientAndContentKeys
-		t.Input.Properties = []tool.Property{tool.Required("to", tool.String("Name of the agent")), tool.Optional("message", tool.String("The message"))}
 		t.Check = func(_ context.Context, raw json.RawMessage) *protocol.ToolResult {
 			var in struct{ To, Message string }
 			switch err := json.Unmarshal(raw, &in); {

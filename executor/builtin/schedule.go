@@ -37,19 +37,16 @@ type cronInput struct {
 }
 
 func (s *cronJobs) tools() []tool.Tool {
-	return []tool.Tool{cronCreateTool(s), cronListTool(s), cronDeleteTool(s), scheduleWakeupTool(s)}
+	return []tool.Tool{
+		cronCreateTool(s), cronDeleteTool(s),
+		{Name: "CronList", Run: tool.TypedRun(s, cronList)},
+		{Name: "ScheduleWakeup", Run: tool.TypedRun(s, scheduleWakeup)},
+	}
 }
 
 func cronCreateTool(s *cronJobs) tool.Tool {
 	return tool.Tool{
-		Name:        "CronCreate",
-		Description: "Schedules a prompt. claudeless stores the job but does not run it.",
-		Input: tool.Object(
-			tool.Required("cron", tool.String("Cron expression with five fields: minute, hour, day of the month, month, day of the week")),
-			tool.Required("prompt", tool.String("The prompt")),
-			tool.Optional("recurring", tool.Boolean("Run at every matching time (default), or only at the next one")),
-			tool.Optional("durable", tool.Boolean("Keep it in a file for later sessions")),
-		),
+		Name: "CronCreate",
 		Check: tool.TypedCheck(s, func(_ context.Context, s *cronJobs, in cronInput) *protocol.ToolResult {
 			_, refusal := s.parseNewSchedule(in)
 			return refusal
@@ -116,10 +113,6 @@ func maxJobAgeMS(recurring bool) int64 {
 	return (30 * 24 * time.Hour).Milliseconds()
 }
 
-func cronListTool(s *cronJobs) tool.Tool {
-	return tool.Tool{Name: "CronList", Description: "Lists the scheduled prompts.", Input: tool.Object(), Run: tool.TypedRun(s, cronList)}
-}
-
 // cronJobOutput is a job in the form that hosts receive. Durable is false for a job that ends with the session. It is nil, and
 // its key omitted, for a job that is stored in a file.
 type cronJobOutput struct {
@@ -171,9 +164,7 @@ func firstLineOfPrompt(prompt string) string {
 
 func cronDeleteTool(s *cronJobs) tool.Tool {
 	return tool.Tool{
-		Name:        "CronDelete",
-		Description: "Cancels a scheduled prompt.",
-		Input:       tool.Object(tool.Required("id", tool.String("The job"))),
+		Name: "CronDelete",
 		Check: tool.TypedCheck(s, func(_ context.Context, s *cronJobs, in struct{ ID string }) *protocol.ToolResult {
 			if slices.ContainsFunc(s.allJobs(), func(j cronJob) bool { return j.ID == in.ID }) {
 				return nil
@@ -314,21 +305,6 @@ type wakeupOutput struct {
 	Clamped   bool  `json:"wasClamped"`
 	Stopped   bool  `json:"stopped,omitempty"`
 	Cancelled *int  `json:"cancelledWakeups,omitempty"`
-}
-
-func scheduleWakeupTool(s *cronJobs) tool.Tool {
-	return tool.Tool{
-		Name:        "ScheduleWakeup",
-		Description: "Schedules the next run of a loop. claudeless stores the wakeup but does not run it.",
-		Input: tool.Object(
-			tool.Optional("delaySeconds", tool.Num("Seconds until the next run: 60 to 3600")),
-			tool.Optional("reason", tool.String("Reason for the delay")),
-			tool.Optional("prompt", tool.String("Prompt of the next run")),
-			tool.Optional("stop", tool.Boolean("End the loop")),
-			tool.Optional("noop", tool.Boolean("Nothing has changed")),
-		),
-		Run: tool.TypedRun(s, scheduleWakeup),
-	}
 }
 
 func isWakeup(j task.Job) bool { return !j.At.IsZero() }

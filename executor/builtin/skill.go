@@ -30,14 +30,10 @@ type skillInput struct {
 	Args  string `json:"args"`
 }
 
-func skillTools(s Skills) []tool.Tool { return []tool.Tool{skillTool(s)} }
-
 func skillTool(s Skills) tool.Tool {
 	return tool.Tool{
-		Name:        "Skill",
-		Description: "Loads a skill: instructions for a kind of work.",
-		Input:       tool.Schema{Type: "object", AllowsUnknown: true, Properties: []tool.Property{tool.Required("skill", tool.String("Name of the skill")), tool.Optional("args", tool.String("Arguments"))}},
-		Run:         tool.TypedRunWithEvents(s, loadSkill),
+		Name: "Skill",
+		Run:  tool.TypedRunWithEvents(s, loadSkill),
 		Check: tool.TypedCheck(s, func(_ context.Context, s Skills, in skillInput) *protocol.ToolResult {
 			if s == nil {
 				return nil

@@ -55,19 +55,16 @@ func (l *checklist) findTask(id string) *checklistTask {
 }
 
 func (l *checklist) tools() []tool.Tool {
-	return []tool.Tool{taskCreateTool(l), taskGetTool(l), taskListTool(l), taskUpdateTool(l)}
+	return []tool.Tool{
+		taskCreateTool(l), taskUpdateTool(l),
+		{Name: "TaskGet", Run: tool.TypedRun(l, taskGet)},
+		{Name: "TaskList", Run: tool.TypedRun(l, taskList)},
+	}
 }
 
 func taskCreateTool(l *checklist) tool.Tool {
 	return tool.Tool{
-		Name:        "TaskCreate",
-		Description: "Adds a task to the session's task list.",
-		Input: tool.Object(
-			tool.Required("subject", tool.String("Short title")),
-			tool.Required("description", tool.String("What has to be done")),
-			tool.Optional("activeForm", tool.String("Title in the present continuous form")),
-			tool.Optional("metadata", tool.Schema{Type: "object", Description: "Anything to keep with the task", AllowsUnknown: true}),
-		),
+		Name: "TaskCreate",
 		RenameAliases: func(in *tool.Keys) (string, bool) {
 			renamed := tool.RenameStringKey(in, "title", "subject")
 			renamed = tool.RenameStringKey(in, "name", "subject") || renamed
@@ -131,10 +128,6 @@ func (l *checklist) runTaskHooks(ctx context.Context, in protocol.HookInput) (fe
 	return l.taskHooks.RunHooks(ctx, in)
 }
 
-func taskGetTool(l *checklist) tool.Tool {
-	return tool.Tool{Name: "TaskGet", ReadOnly: true, Description: "Shows one task.", Input: tool.Object(tool.Required("taskId", tool.String("Number of the task"))), Run: tool.TypedRun(l, taskGet)}
-}
-
 func taskGet(_ context.Context, l *checklist, in struct{ TaskID string }) protocol.ToolResult {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -160,10 +153,6 @@ func taskGet(_ context.Context, l *checklist, in struct{ TaskID string }) protoc
 }
 
 func formatTaskIDs(ids []string) string { return "#" + strings.Join(ids, ", #") }
-
-func taskListTool(l *checklist) tool.Tool {
-	return tool.Tool{Name: "TaskList", ReadOnly: true, Description: "Lists the session's tasks.", Input: tool.Object(), Run: tool.TypedRun(l, taskList)}
-}
 
 func taskList(_ context.Context, l *checklist, _ struct{}) protocol.ToolResult {
 	l.mu.Lock()
@@ -205,19 +194,7 @@ func taskList(_ context.Context, l *checklist, _ struct{}) protocol.ToolResult {
 
 func taskUpdateTool(l *checklist) tool.Tool {
 	return tool.Tool{
-		Name:        "TaskUpdate",
-		Description: "Changes one task.",
-		Input: tool.Object(
-			tool.Required("taskId", tool.String("Number of the task")),
-			tool.Optional("subject", tool.String("New title")),
-			tool.Optional("description", tool.String("New description")),
-			tool.Optional("activeForm", tool.String("New title in the present continuous form")),
-			tool.Optional("status", tool.String("New status; \"deleted\" removes the task", "pending", "in_progress", "completed", "deleted")),
-			tool.Optional("owner", tool.String("Who does it")),
-			tool.Optional("addBlocks", tool.List("Tasks that wait for this one", tool.String(""))),
-			tool.Optional("addBlockedBy", tool.List("Tasks this one waits for", tool.String(""))),
-			tool.Optional("metadata", tool.Schema{Type: "object", Description: "Keys to set; null removes one", AllowsUnknown: true}),
-		),
+		Name: "TaskUpdate",
 		RenameAliases: func(in *tool.Keys) (string, bool) {
 			renamed := tool.RenameStringKey(in, "task_id", "taskId")
 			return "", tool.RenameStringKey(in, "id", "taskId") || renamed
@@ -362,21 +339,6 @@ type todoItem struct {
 type todoList struct {
 	mu    sync.Mutex
 	todos []todoItem
-}
-
-func (l *todoList) tools() []tool.Tool { return []tool.Tool{todoWriteTool(l)} }
-
-func todoWriteTool(l *todoList) tool.Tool {
-	return tool.Tool{
-		Name:        "TodoWrite",
-		Description: "Replaces the session's list of things to do.",
-		Input: tool.Object(tool.Required("todos", tool.List("The whole new list", tool.OpenObject(
-			tool.Required("content", tool.NonEmptyString("What to do", "Content cannot be empty")),
-			tool.Required("status", tool.String("Progress", "pending", "in_progress", "completed")),
-			tool.Required("activeForm", tool.NonEmptyString("The item in the present continuous form", "Active form cannot be empty")),
-		)))),
-		Run: tool.TypedRun(l, todoWrite),
-	}
 }
 
 func todoWrite(_ context.Context, l *todoList, in struct{ Todos []todoItem }) protocol.ToolResult {

@@ -20,13 +20,7 @@ func webTools() []tool.Tool { return []tool.Tool{webFetchTool(), webSearchTool()
 
 func webFetchTool() tool.Tool {
 	return tool.Tool{
-		Name: "WebFetch", ReadOnly: true,
-		Description: "Fetches a page and answers a question about it. Needs a canned result: nothing here reaches the network.",
-		Input: tool.Object(
-			tool.Required("url", tool.Schema{Type: "string", Description: "Address of the page", URL: true}),
-			tool.Required("prompt", tool.String("What to find out about the page")),
-			tool.Optional("offset", tool.Schema{Type: "integer", Description: "Where in a long page to start", NonNegative: true}),
-		),
+		Name: "WebFetch",
 		Check: tool.TypedCheck(struct{}{}, func(_ context.Context, _ struct{}, in webFetchInput) *protocol.ToolResult {
 			if len(in.URL) <= maxURLBytes {
 				return nil
@@ -54,13 +48,7 @@ type webSearchInput struct {
 
 func webSearchTool() tool.Tool {
 	return tool.Tool{
-		Name: "WebSearch", ReadOnly: true,
-		Description: "Searches the web. Needs a canned result: nothing here reaches the network.",
-		Input: tool.Object(
-			tool.Required("query", tool.Schema{Type: "string", Description: "What to search for", Min: 2}),
-			tool.Optional("allowed_domains", tool.List("Only results from these domains", tool.String(""))),
-			tool.Optional("blocked_domains", tool.List("Domains to exclude from the results", tool.String(""))),
-		),
+		Name: "WebSearch",
 		Check: tool.TypedCheck(struct{}{}, func(_ context.Context, _ struct{}, in webSearchInput) *protocol.ToolResult {
 			if len(in.Allowed) == 0 || len(in.Blocked) == 0 {
 				return nil

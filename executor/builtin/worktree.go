@@ -117,9 +117,7 @@ func (s *worktreeSwitcher) tools() []tool.Tool {
 
 func enterWorktreeTool(s *worktreeSwitcher) tool.Tool {
 	return tool.Tool{
-		Name:        "EnterWorktree",
-		Description: "Moves the session into a new or existing git worktree.",
-		Input:       tool.Object(tool.Optional("name", tool.String("Name of the new worktree")), tool.Optional("path", tool.String("Path of an existing worktree"))),
+		Name: "EnterWorktree",
 		Check: tool.TypedCheck(s, func(_ context.Context, s *worktreeSwitcher, in enterWorktreeInput) *protocol.ToolResult {
 			if r := tool.InvalidInput("EnterWorktree", in.issues()); r != nil {
 				return r
@@ -254,12 +252,7 @@ type exitWorktreeInput struct {
 
 func exitWorktreeTool(s *worktreeSwitcher) tool.Tool {
 	return tool.Tool{
-		Name:        "ExitWorktree",
-		Description: "Moves the session back to where it was before EnterWorktree.",
-		Input: tool.Object(
-			tool.Required("action", tool.String("Whether to keep or to remove the worktree", "keep", "remove")),
-			tool.Optional("discard_changes", tool.Boolean("Remove the worktree even if changes or commits are lost")),
-		),
+		Name: "ExitWorktree",
 		Check: tool.TypedCheck(s, func(ctx context.Context, s *worktreeSwitcher, in exitWorktreeInput) *protocol.ToolResult {
 			_, _, refusal := s.worktreeToLeave(ctx, in)
 			return refusal

@@ -36,7 +36,7 @@ var packageTable = []packageRow{
 	{1, "internal/claude/flags", "the grammar of claude's command line, read and checked", "internal/base/argv internal/base/plainjson internal/claudecode internal/base/process simulator/outputschema"},
 	{0, "internal/base/gitworktree", "the git worktrees of sessions and agents, and what a command changes in them", "internal/base/proc internal/base/textdiff"},
 	{0, "internal/base/clock", "time, ids and randomness of a run: real, or repeatable from a seed", ""},
-	{0, "internal/base/plainjson", "JSON without HTML escapes that keeps numbers and the order of keys; converts values like JavaScript", ""},
+	{0, "internal/base/plainjson", "JSON without HTML escapes that keeps numbers and the order of keys; converts values like JavaScript and checks them like zod", ""},
 	{0, "internal/base/earlysignal", "signals received while the program is still initializing", ""},
 	{0, "internal/base/junit", "writes JUnit XML reports", ""},
 	{0, "internal/base/textdiff", "line-by-line comparison of two texts, as hunks", ""},

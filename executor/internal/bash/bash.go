@@ -16,18 +16,8 @@ func Tools(c *Commands) []tool.Tool { return []tool.Tool{Bash(c), Monitor(c), Ta
 
 // Bash returns the tool that runs a shell command.
 func Bash(c *Commands) tool.Tool {
-	background := []tool.Property{tool.Optional("run_in_background", tool.Boolean("Do not wait for the command"))}
-	if c.areBackgroundTasksDisabled() {
-		background = nil
-	}
-	return tool.Tool{
-		Name:        "Bash",
-		Description: "Runs a shell command. The next command starts in its final working directory.",
-		Input: tool.Object(append(append([]tool.Property{
-			tool.Required("command", tool.String("The command")),
-			tool.Optional("timeout", tool.Num("Maximum run time in milliseconds (default 120000, at most 600000)")),
-			tool.Optional("description", tool.String("What the command does, in a few words")),
-		}, background...), tool.Optional("dangerouslyDisableSandbox", tool.Boolean("Run outside of the sandbox; ignored, because claudeless has no sandbox")))...),
+	t := tool.Tool{
+		Name:          "Bash",
 		Prepare:       tool.DecodeUnicodeEscapesInStrings,
 		RenameAliases: func(in *tool.Keys) (string, bool) { return "", tool.RenameKey(in, "timeout_ms", "timeout") },
 		Check: tool.TypedCheck(c, func(_ context.Context, _ *Commands, in bashInput) *protocol.ToolResult {
@@ -38,6 +28,10 @@ func Bash(c *Commands) tool.Tool {
 		}),
 		Run: tool.TypedRunWithCall(c, runBash),
 	}
+	if c.areBackgroundTasksDisabled() {
+		t.UnavailableKeys = []string{"run_in_background"}
+	}
+	return t
 }
 
 func runBash(ctx context.Context, c *Commands, call protocol.ToolUse, in bashInput) protocol.ToolResult {

@@ -112,9 +112,7 @@ type taskStopInput struct {
 // TaskStop returns the tool that stops a background task.
 func TaskStop(c *Commands) tool.Tool {
 	return tool.Tool{
-		Name:        "TaskStop",
-		Description: "Stops a background task.",
-		Input:       tool.Object(tool.Optional("task_id", tool.String("Id of the task")), tool.Optional("shell_id", tool.String("Id of the task; older clients send this key"))),
+		Name: "TaskStop",
 		Check: tool.TypedCheck(c, func(_ context.Context, c *Commands, in taskStopInput) *protocol.ToolResult {
 			_, refusal := c.findTask(in)
 			return refusal

@@ -17,9 +17,7 @@ import (
 
 const (
 	defaultMonitorTimeoutMS      = 300_000
-	minMonitorTimeoutMS          = 1000
-	maxEffectiveMonitorTimeoutMS = 600_000   // longer timeouts are shortened to this one
-	maxAcceptedMonitorTimeoutMS  = 3_600_000 // longer timeouts are refused
+	maxEffectiveMonitorTimeoutMS = 600_000 // longer timeouts are shortened to this one
 )
 
 // eventBatchTime is the time during which lines of output are collected into one event.
@@ -41,36 +39,15 @@ type monitorOutput struct {
 // Monitor returns the tool that reports each line that a command prints.
 func Monitor(c *Commands) tool.Tool {
 	return tool.Tool{
-		Name:        "Monitor",
-		Description: "Runs a command in the background and reports each line that it prints. Sockets are not simulated.",
-		Input: tool.Object(
-			tool.Required("description", tool.String("What is watched")),
-			tool.Optional("timeout_ms", tool.Num("Maximum time to watch, in milliseconds (default 300000, at most 600000)")),
-			tool.Optional("command", tool.String("Command to run; each line that it prints is an event")),
-			tool.Optional("persistent", tool.Boolean("Accepted and ignored: every monitor has a time limit")),
-			tool.Optional("ws", tool.Schema{Type: "object", Description: "A WebSocket instead of a command", AllowsUnknown: true}),
-		),
+		Name: "Monitor",
 		Check: tool.TypedCheck(c, func(_ context.Context, _ *Commands, in monitorInput) *protocol.ToolResult {
-			return tool.InvalidInput("Monitor", in.issues())
+			if (in.Command == "") != (in.WS == nil) {
+				return nil
+			}
+			return tool.InvalidInput("Monitor", []tool.Issue{tool.CustomIssue("exactly one of command or ws")})
 		}),
 		Run: tool.TypedRunWithCall(c, runMonitor),
 	}
-}
-
-func (in monitorInput) issues() []tool.Issue {
-	path := []any{"timeout_ms"}
-	switch ms := in.TimeoutMS; {
-	case ms != nil && *ms < minMonitorTimeoutMS:
-		return []tool.Issue{tool.TooSmall("number", minMonitorTimeoutMS, path)}
-	case ms != nil && *ms > maxAcceptedMonitorTimeoutMS:
-		return []tool.Issue{{
-			Origin: "number", Code: "too_big", Maximum: maxAcceptedMonitorTimeoutMS, Inclusive: true, Path: path,
-			Message: fmt.Sprintf("timeout_ms must be ≤ %d", maxAcceptedMonitorTimeoutMS),
-		}}
-	case (in.Command == "") == (in.WS == nil):
-		return []tool.Issue{tool.CustomIssue("exactly one of command or ws")}
-	}
-	return nil
 }
 
 func runMonitor(ctx context.Context, c *Commands, call protocol.ToolUse, in monitorInput) protocol.ToolResult {

@@ -51,14 +51,7 @@ func (o editOutput) Abridged() (withoutLargeOriginalFile any) {
 // Edit returns the tool that replaces a text in a file.
 func Edit(f *SeenFileTracker) tool.Tool {
 	return tool.Tool{
-		Name:        "Edit",
-		Description: "Replaces a text in a file. The text must occur exactly once, unless replace_all is set.",
-		Input: tool.Object(
-			tool.Optional("replace_all", tool.Boolean("Replace every occurrence (default false)")),
-			tool.Required("file_path", tool.String("Path of the file")),
-			tool.Required("old_string", tool.String("The text to replace; empty creates a file")),
-			tool.Required("new_string", tool.String("The new text")),
-		),
+		Name: "Edit",
 		Prepare: func(in *tool.Keys) bool {
 			renamed := in.Get("file_path") != nil && renameShortKeys(in)
 			decoded := tool.DecodeUnicodeEscapesInStrings(in)
@@ -378,9 +371,7 @@ func (o writeOutput) Abridged() (withoutLargeOriginalFile any) {
 // Write returns the tool that writes a whole file.
 func Write(f *SeenFileTracker) tool.Tool {
 	return tool.Tool{
-		Name:        "Write",
-		Description: "Writes a file and replaces its content. Missing directories are created.",
-		Input:       tool.Object(tool.Required("file_path", tool.String("Path of the file")), tool.Required("content", tool.String("The whole new content"))),
+		Name: "Write",
 		Prepare: func(in *tool.Keys) bool {
 			decoded := tool.DecodeUnicodeEscapesInStrings(in)
 			return trimTrailingSpaceUnlessMarkdown(in, "content") || decoded

@@ -36,13 +36,8 @@ type globOutput struct {
 // Glob returns the tool that finds files by name.
 func Glob(f *Finder) tool.Tool {
 	return tool.Tool{
-		Name: "Glob", ReadOnly: true,
-		Description: "Finds files by a pattern such as **/*.go; the oldest come first.",
-		Input: tool.Object(
-			tool.Required("pattern", tool.String("The pattern; without a slash it matches at every depth")),
-			tool.Optional("path", tool.String("Directory to look in (default the working directory)")),
-		),
-		Run: tool.TypedRun(f, runGlob),
+		Name: "Glob",
+		Run:  tool.TypedRun(f, runGlob),
 	}
 }
 

@@ -14,25 +14,7 @@ func SearchTools(f *Finder) []tool.Tool { return []tool.Tool{Glob(f), Grep(f)} }
 // Grep returns the tool that searches the content of files.
 func Grep(f *Finder) tool.Tool {
 	return tool.Tool{
-		Name: "Grep", ReadOnly: true,
-		Description: "Searches files for a regular expression (RE2).",
-		Input: tool.Object(
-			tool.Required("pattern", tool.String("The regular expression")),
-			tool.Optional("path", tool.String("File or directory to search (default the working directory)")),
-			tool.Optional("glob", tool.String("Search only files that match this pattern, such as *.{ts,tsx}")),
-			tool.Optional("output_mode", tool.String("What to show (default files_with_matches)", "content", "files_with_matches", "count")),
-			tool.Optional("-B", tool.Num("Lines to show before a match")),
-			tool.Optional("-A", tool.Num("Lines to show after a match")),
-			tool.Optional("-C", tool.Num("Lines to show around a match")),
-			tool.Optional("context", tool.Num("The same as -C")),
-			tool.Optional("-n", tool.Boolean("Show line numbers (default true)")),
-			tool.Optional("-i", tool.Boolean("Ignore case")),
-			tool.Optional("-o", tool.Boolean("Show only what matched")),
-			tool.Optional("type", tool.String("Only files of a kind, such as go, js, py")),
-			tool.Optional("head_limit", tool.Num("Maximum number of lines or files to show (default 250, 0 = all)")),
-			tool.Optional("offset", tool.Num("Number of lines or files to skip")),
-			tool.Optional("multiline", tool.Boolean("A match may span lines, and . matches newlines")),
-		),
+		Name: "Grep",
 		RenameAliases: func(in *tool.Keys) (string, bool) {
 			const note = "Note: Grep's parameter for where to search is named `path`. "
 			if in.Get("path") != nil && tool.TextOfJSONStringOrStringList(in.Get("file_path")) == tool.TextOfJSONStringOrStringList(in.Get("path")) {

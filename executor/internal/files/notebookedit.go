@@ -43,15 +43,7 @@ type notebookEditOutput struct {
 // NotebookEdit returns the tool that changes a cell of a notebook.
 func NotebookEdit(f *SeenFileTracker) tool.Tool {
 	return tool.Tool{
-		Name:        "NotebookEdit",
-		Description: "Replaces, inserts or deletes one cell of a Jupyter notebook.",
-		Input: tool.Object(
-			tool.Required("notebook_path", tool.String("Path of the .ipynb file")),
-			tool.Optional("cell_id", tool.String("Cell to change; with insert, the cell after which to insert (default: at the start)")),
-			tool.Required("new_source", tool.String("New source of the cell")),
-			tool.Optional("cell_type", tool.String("Kind of cell; required to insert a cell", "code", "markdown")),
-			tool.Optional("edit_mode", tool.String("What to do (default replace)", "replace", "insert", "delete")),
-		),
+		Name: "NotebookEdit",
 		Check: typedCheck(f, func(_ context.Context, f *SeenFileTracker, in notebookEditInput) *protocol.ToolResult {
 			_, refusal := f.planNotebook(&in)
 			return refusal

@@ -28,15 +28,7 @@ const MaxWholeFileBytes = 256 << 10
 // Read returns the tool that reads a file.
 func Read(f *SeenFileTracker) tool.Tool {
 	return tool.Tool{
-		Name: "Read", ReadOnly: true,
-		Description: "Reads a file: text with line numbers, images, notebooks and PDF files.",
-		Input: tool.Object(
-			tool.Required("file_path", tool.String("Path of the file")),
-			tool.Optional("offset", tool.Integer("First line to show, counted from 1")),
-			tool.Optional("limit", tool.Integer("Number of lines to show")),
-			tool.Optional("pages", tool.String("Pages of a PDF file, such as 1-5")),
-			tool.Optional("allow_large", tool.Boolean("Read the file even if it is large")),
-		),
+		Name:  "Read",
 		Check: typedCheck(f, refuseUnreadableFile),
 		Run: func(ctx context.Context, call protocol.ToolUse) tool.Result {
 			r := typedRun(f, runRead)(ctx, call)

@@ -1,4 +1,4 @@
-// Package tool defines a built-in tool: a description, the schema of its input, and the function that runs a call.
+// Package tool defines a built-in tool: the function that runs a call, and its entry in definitions.json.
 //
 // It decodes and validates inputs, so a tool receives only valid input. Its error results have the real CLI's wording.
 package tool
@@ -22,10 +22,8 @@ import (
 
 // Tool is one built-in tool with its state.
 type Tool struct {
-	Name, Description string
-	ReadOnly          bool
-	Input             Schema
-	Run               Run
+	Name string // key of definitions.json, which contains the description and the schema of the input
+	Run  Run
 	// Check refuses a call with valid input that cannot succeed, such as the deletion of an unknown job. It runs before
 	// permissions are checked; nil means no check.
 	Check Check
@@ -35,6 +33,8 @@ type Tool struct {
 	// runs before validation, but users see the call with the aliases. It reports whether it changed the input.
 	// note is appended to a successful result. Nil means that the tool has no aliases.
 	RenameAliases func(*Keys) (note string, changed bool)
+	// UnavailableKeys are keys in the schema of the input that the session refuses.
+	UnavailableKeys []string
 }
 
 type (
@@ -50,11 +50,6 @@ type (
 type Clock interface {
 	Now() time.Time
 	NewID() string
-}
-
-// Definition returns the tool's description as sessions list it.
-func (t Tool) Definition() protocol.Tool {
-	return protocol.Tool{Name: t.Name, Description: t.Description, InputSchema: t.Input.AppendJSON(nil), ReadOnly: t.ReadOnly}
 }
 
 // PreparedInput returns an input as t.Prepare changes it. An input that is not an object is unchanged.

@@ -176,7 +176,7 @@ func jsonRPCMessageInLine(line []byte) (messageOrNil []byte) {
 		switch name {
 		case "jsonrpc", "id":
 		case "params", "result":
-			if objectCheck(optionalMember("_meta", jsonTypeCheck("object")))(value) != nil {
+			if shapes()["params or result"].Issues(value) != nil {
 				return nil
 			}
 			if name == "result" {
