@@ -69,69 +69,59 @@ const maxReportedFaults = 10
 
 // invalidKeyFaults reports the invalid keys because of which the CLI ignores a file. As in the CLI, invalid hooks that
 // may protect permissions are reported twice: before all other keys, and at the position of the key "hooks".
-func invalidKeyFaults(keys []string, file map[string]any) []Fault {
+func invalidKeyFaults(keys []string, file map[string]json.RawMessage) []Fault {
 	var found []Fault
-	checks := validatorsByKey()
-	for _, key := range keys {
-		if key == "hooks" {
-			guards, again := faultsOfInvalidGuardHooks(file[key])
+	for _, p := range schemas()["settings"].Properties {
+		switch {
+		case !slices.Contains(keys, p.Name):
+		case p.Name == "hooks":
+			guards, again := faultsOfInvalidGuardHooks(file["hooks"])
 			found = append(append(guards, found...), again...)
-			continue
+		default:
+			found = append(found, invalidValueFaults(p, file[p.Name])...)
 		}
-		found = append(found, invalidValueFaults(key, checks[key], file[key])...)
 	}
 	return found
 }
 
-// invalidValueFaults reports why a value is not valid for a key. To find the expected type, it passes samples of each type to valid.
-func invalidValueFaults(key string, valid settingValueValidator, v any) []Fault {
-	if object, ok := v.(map[string]any); ok && key == "permissions" {
-		return permissionFaults(object)
+// invalidValueFaults reports why a value is not valid for a key. To find the expected type, it validates samples of each type.
+func invalidValueFaults(p plainjson.SchemaProperty, value json.RawMessage) []Fault {
+	got := plainjson.TypeOf(value)
+	if p.Name == "permissions" && got == "object" {
+		return permissionFaults(p.Schema.Issues(value))
 	}
-	for _, kind := range []struct {
-		name    string
-		samples []any
-	}{{"string", []any{"x"}}, {"boolean", []any{true}}, {"number", []any{float64(1)}}, {"array", []any{[]any{}}}, {"object", []any{map[string]any{}, map[string]any{"type": "command", "command": "x"}}}} {
-		if !slices.ContainsFunc(kind.samples, valid) {
+	for _, sample := range []string{`"x"`, `true`, `1`, `[]`, `{}`, `{"type":"command","command":"x"}`} {
+		if p.Schema.Issues(json.RawMessage(sample)) != nil {
 			continue
 		}
-		if kind.name == "object" && (key == "env" || strings.HasPrefix(key, "enabled")) {
-			kind.name = "record"
+		want := plainjson.TypeOf(json.RawMessage(sample))
+		if want == "object" && (p.Name == "env" || strings.HasPrefix(p.Name, "enabled")) {
+			want = "record"
 		}
-		got := jsonType(v)
-		if kind.name == "number" && got == "number" {
-			return []Fault{{Key: key, Text: "Number must be greater than or equal to 0"}}
+		if want == "number" && got == "number" {
+			return []Fault{{Key: p.Name, Text: "Number must be greater than or equal to 0"}}
 		}
-		return []Fault{{Key: key, Text: "Expected " + kind.name + ", but received " + got}}
+		return []Fault{{Key: p.Name, Text: "Expected " + want + ", but received " + got}}
 	}
-	return []Fault{{Key: key, Text: "Invalid value"}}
+	return []Fault{{Key: p.Name, Text: "Invalid value"}}
 }
 
-func permissionFaults(object map[string]any) []Fault {
-	var found []Fault
-	for _, key := range []string{"allow", "deny", "ask"} {
-		if v, there := object[key]; there && !isList(v) {
-			found = append(found, Fault{Key: "permissions." + key, Text: "Expected array, but received " + jsonType(v)})
+func permissionFaults(issues []plainjson.Issue) (found []Fault) {
+	for _, i := range issues {
+		switch key := i.LastKey(); key {
+		case "allow", "deny", "ask":
+			found = append(found, Fault{Key: "permissions." + key, Text: "Expected array, but received " + i.Received})
+		case "defaultMode":
+			found = append(found, Fault{
+				Key:  "permissions.defaultMode",
+				Text: `Invalid value. Expected one of: "acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "plan"`,
+			})
 		}
-	}
-	if mode, there := object["defaultMode"]; there && !oneOf("acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "manual", "plan")(mode) {
-		found = append(found, Fault{
-			Key:  "permissions.defaultMode",
-			Text: `Invalid value. Expected one of: "acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "plan"`,
-		})
 	}
 	if len(found) == 0 {
 		found = []Fault{{Key: "permissions", Text: "Invalid value"}}
 	}
 	return found
-}
-
-func jsonType(v any) string {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return "undefined"
-	}
-	return plainjson.TypeOf(raw)
 }
 
 func ruleSyntaxError(text, behavior string) string {
@@ -312,24 +302,19 @@ func withoutInvalidHooksOfMatcher(path string, raw json.RawMessage) (json.RawMes
 }
 
 func findHookProblem(path string, raw json.RawMessage) *invalidHook {
-	var value any
-	if json.Unmarshal(raw, &value) != nil || isValidHook(value) {
+	if isValidHook(raw) {
 		return nil
 	}
-	fields, ok := value.(map[string]any)
-	if !ok {
-		return &invalidHook{path: path, part: "entry", problem: "Hook entry must be an object; received a " + jsonType(value)}
+	if got := plainjson.TypeOf(raw); got != "object" {
+		return &invalidHook{path: path, part: "entry", problem: "Hook entry must be an object; received a " + got}
 	}
-	kind, _ := fields["type"].(string)
+	fields := plainjson.DecodeOrZero[map[string]json.RawMessage](raw)
+	kind, _ := plainjson.StringValue(fields["type"])
 	if !slices.Contains(hookKinds(), kind) {
 		return &invalidHook{path: path + ".type", part: "entry", problem: fmt.Sprintf("Unknown hook type %q", kind), validTypes: hookKinds()}
 	}
 	for _, key := range requiredHookFields(kind) {
-		if !isText(fields[key]) {
-			got := "undefined"
-			if v, there := fields[key]; there {
-				got = jsonType(v)
-			}
+		if got := plainjson.TypeOf(fields[key]); got != "string" {
 			return &invalidHook{path: path, part: "entry", field: key, actualType: got, problem: fmt.Sprintf("Invalid %s hook (%s: Invalid input: expected string, received %s)", kind, key, got)}
 		}
 	}
@@ -346,8 +331,8 @@ const invalidHookHint = " — it may protect the permissions in the same file, s
 
 // faultsOfInvalidGuardHooks returns the faults for invalid hooks that make the CLI ignore the whole file. The CLI
 // reports each of them twice: first in its wording for hooks, then in its wording for any invalid value.
-func faultsOfInvalidGuardHooks(hooksValue any) (inHookWords, inValueWords []Fault) {
-	events, _ := hooksValue.(map[string]any)
+func faultsOfInvalidGuardHooks(hooksValue json.RawMessage) (inHookWords, inValueWords []Fault) {
+	events := plainjson.DecodeOrZero[map[string]json.RawMessage](hooksValue)
 	for _, known := range claudecode.HookEvents() {
 		event := known.Name
 		value, there := events[event]
@@ -355,19 +340,14 @@ func faultsOfInvalidGuardHooks(hooksValue any) (inHookWords, inValueWords []Faul
 			continue
 		}
 		key := "hooks." + event
-		groups, ok := value.([]any)
-		if !ok {
-			got := jsonType(value)
+		var groups []json.RawMessage
+		if got := plainjson.TypeOf(value); got != "array" || json.Unmarshal(value, &groups) != nil {
 			inHookWords = append(inHookWords, Fault{Key: key, Text: fmt.Sprintf("Hook event %q must be an array of matchers; received %s", event, got) + invalidHookHint})
 			inValueWords = append(inValueWords, Fault{Key: key, Text: "Expected array, but received " + got})
 			continue
 		}
 		for i, group := range groups {
-			raw, err := json.Marshal(group)
-			if err != nil { // cannot happen, because group was decoded from JSON
-				continue
-			}
-			_, odd := withoutInvalidHooksOfMatcher(fmt.Sprintf("%s.%d", key, i), raw)
+			_, odd := withoutInvalidHooksOfMatcher(fmt.Sprintf("%s.%d", key, i), group)
 			for _, o := range odd {
 				inHookWords = append(inHookWords, o.fault(invalidHookHint))
 				if f, ok := o.faultInWordsOfValueErrors(); ok {

@@ -136,18 +136,17 @@ func (o Options) flagValueLayer() (Layer, error) {
 // validateAndMergeLayer validates a layer and merges it over the layers before it. An invalid layer is reported, but not merged.
 func (s *Settings) validateAndMergeLayer(layer Layer) {
 	layer.Raw = bytes.TrimPrefix(bytes.TrimSpace(layer.Raw), []byte("\xef\xbb\xbf"))
-	var value any
-	if err := json.Unmarshal(layer.Raw, &value); err != nil {
-		s.addWarning(layer, err)
+	if !json.Valid(layer.Raw) {
+		s.addWarning(layer, json.Unmarshal(layer.Raw, new(any)))
 		s.addFaultsOfLayer(layer, true, Fault{Text: "Invalid or malformed JSON"})
 		return
 	}
-	file, ok := value.(map[string]any)
-	if !ok {
+	if got := plainjson.TypeOf(layer.Raw); got != "object" {
 		s.addWarning(layer, errors.New("settings must be a JSON object"))
-		s.addFaultsOfLayer(layer, true, Fault{Text: "Expected object, but received " + jsonType(value)})
+		s.addFaultsOfLayer(layer, true, Fault{Text: "Expected object, but received " + got})
 		return
 	}
+	file := plainjson.DecodeOrZero[map[string]json.RawMessage](layer.Raw)
 	if bad := keysWithInvalidValues(file); len(bad) > 0 {
 		s.addWarning(layer, fmt.Errorf("the whole file is ignored, because the value of %s is invalid", strings.Join(bad, ", ")))
 		s.addFaultsOfLayer(layer, true, invalidKeyFaults(bad, file)...)
@@ -347,14 +346,9 @@ func Merge(base, patch map[string]json.RawMessage) map[string]json.RawMessage {
 
 // InvalidKeys returns the keys with invalid values. Null is always valid (observed with 2.1.329).
 func InvalidKeys(settings map[string]json.RawMessage) []string {
-	file := map[string]any{}
-	for key, raw := range settings {
-		var value any
-		if err := json.Unmarshal(raw, &value); err == nil && value != nil {
-			file[key] = value
-		}
-	}
-	return keysWithInvalidValues(file)
+	known := maps.Clone(settings)
+	maps.DeleteFunc(known, func(_ string, value json.RawMessage) bool { return !plainjson.IsSet(value) })
+	return keysWithInvalidValues(known)
 }
 
 // dropUntrustedPermissions removes allow rules and directories of untrusted projects' files (spec: cli-contract 6.1).

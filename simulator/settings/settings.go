@@ -321,7 +321,7 @@ func (s *Settings) addManagedSettings(o Options) error {
 // mergeManagedLayer merges a managed layer. It omits keys with invalid values, which it reports, and keys for which
 // isWantedKey returns false. The result is false if the layer is not a JSON object.
 func (s *Settings) mergeManagedLayer(layer Layer, nameInFaults string, isWantedKey func(key string) bool) (isJSONObject bool) {
-	var file map[string]any
+	var file map[string]json.RawMessage
 	if err := json.Unmarshal(layer.Raw, &file); err != nil || file == nil {
 		return false
 	}
@@ -329,9 +329,9 @@ func (s *Settings) mergeManagedLayer(layer Layer, nameInFaults string, isWantedK
 	for _, key := range bad {
 		s.ManagedFaults = append(s.ManagedFaults, nameInFaults+" ("+key+"): Failed schema validation. This field was ignored.")
 	}
-	maps.DeleteFunc(file, func(key string, _ any) bool { return slices.Contains(bad, key) || !isWantedKey(key) })
-	if permissions, ok := file["permissions"].(map[string]any); ok && !isWantedKey("permissions.defaultMode") {
-		delete(permissions, "defaultMode")
+	maps.DeleteFunc(file, func(key string, _ json.RawMessage) bool { return slices.Contains(bad, key) || !isWantedKey(key) })
+	if permissions, err := plainjson.Parse(file["permissions"]); err == nil && !isWantedKey("permissions.defaultMode") {
+		file["permissions"] = permissions.Without("defaultMode").Raw()
 	}
 	raw, err := json.Marshal(file)
 	if err != nil {

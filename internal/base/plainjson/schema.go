@@ -36,11 +36,12 @@ type Schema struct {
 }
 
 // schemaProperties are the properties of an object in the order of the schema, in which they are checked.
-type schemaProperties []schemaProperty
+type schemaProperties []SchemaProperty
 
-type schemaProperty struct {
-	name   string
-	schema *Schema
+// SchemaProperty is one key of an object.
+type SchemaProperty struct {
+	Name   string
+	Schema *Schema
 }
 
 // UnmarshalJSON keeps the order of the keys.
@@ -51,7 +52,7 @@ func (p *schemaProperties) UnmarshalJSON(raw []byte) error {
 		if err := json.Unmarshal(m.Value, schema); err != nil {
 			return fmt.Errorf("%s: %w", m.Key, err)
 		}
-		*p = append(*p, schemaProperty{m.Key, schema})
+		*p = append(*p, SchemaProperty{m.Key, schema})
 	}
 	return err
 }
@@ -79,7 +80,7 @@ func (l SchemaLibrary) resolveReferences(s *Schema) {
 	}
 	inner := slices.Clone(s.AnyOf)
 	for _, p := range s.Properties {
-		inner = append(inner, p.schema)
+		inner = append(inner, p.Schema)
 	}
 	if s.Items != nil {
 		inner = append(inner, s.Items)
@@ -99,7 +100,7 @@ func (l SchemaLibrary) Describe(schemaName string, value json.RawMessage) (defec
 
 // RemoveProperties removes keys from the schema of an object.
 func (s *Schema) RemoveProperties(names ...string) {
-	s.Properties = slices.DeleteFunc(s.Properties, func(p schemaProperty) bool { return slices.Contains(names, p.name) })
+	s.Properties = slices.DeleteFunc(s.Properties, func(p SchemaProperty) bool { return slices.Contains(names, p.Name) })
 }
 
 // Issues returns the defects of a value; nil means none. An empty value is a missing value.
@@ -224,8 +225,8 @@ func (s *Schema) arrayIssues(value json.RawMessage) (found []Issue) {
 func (s *Schema) objectIssues(value json.RawMessage) (found []Issue) {
 	members := DecodeOrZero[map[string]json.RawMessage](value)
 	for _, p := range s.Properties {
-		if v, exists := members[p.name]; exists || slices.Contains(s.Required, p.name) {
-			found = append(found, withPathPrefix(p.name, p.schema.Issues(v))...)
+		if v, exists := members[p.Name]; exists || slices.Contains(s.Required, p.Name) {
+			found = append(found, withPathPrefix(p.Name, p.Schema.Issues(v))...)
 		}
 	}
 	isClosed := s.AllowsUnknown != nil && !*s.AllowsUnknown
@@ -235,7 +236,7 @@ func (s *Schema) objectIssues(value json.RawMessage) (found []Issue) {
 	var unknown []string
 	ordered, _ := Parse(value) // the type was checked before
 	for _, m := range ordered {
-		if slices.ContainsFunc(s.Properties, func(p schemaProperty) bool { return p.name == m.Key }) {
+		if slices.ContainsFunc(s.Properties, func(p SchemaProperty) bool { return p.Name == m.Key }) {
 			continue
 		}
 		unknown = append(unknown, m.Key)
