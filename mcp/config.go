@@ -110,6 +110,8 @@ type ConfigOptions struct {
 	ValuesOnly bool
 	// NoProject excludes only .mcp.json.
 	NoProject bool
+	// EntriesHaveTransport reads the format of debugger configurations: entries with "transport" below "servers".
+	EntriesHaveTransport bool
 	// Disabled lists the names of disabled servers from all sources.
 	Disabled []string
 	// DisabledProject lists servers of .mcp.json that are not started. Equal names from other sources are started.
@@ -132,7 +134,12 @@ type Config struct {
 	Warnings []string
 	// UnknownKeys are keys that have no meaning in the entry of their server. They are ignored, as in the real CLI.
 	UnknownKeys []UnknownKey
+	// Problems are what is wrong with Scopes and .mcp.json, in the words and the order of `claude mcp list`.
+	Problems []Problem
 }
+
+// Problem is what is wrong with a server, or with the whole of .mcp.json if Server is empty. Source is that of the [Scope].
+type Problem struct{ Source, Server, Message string }
 
 // UnknownKey is a key of a server's entry that has no meaning there. Known are the keys that an entry of this type may have.
 type UnknownKey struct {
@@ -182,10 +189,11 @@ func (l *configLoader) addServersOfScopes() {
 		}
 		doc, err := removeJSONCommentsAndTrailingCommas(data)
 		if err != nil {
+			l.addProblem("project", "", "MCP config is not a valid JSON"+errorPosition(err))
 			return
 		}
-		if _, err := l.addServersOfDocument(doc, "project"); err != nil {
-			return // the real CLI ignores this error, too
+		if problem, err := l.addServersOfDocument(doc, "project"); err != nil { // as in the real CLI, the run goes on
+			l.addProblem("project", "", problem)
 		}
 	}
 	done := false
@@ -232,43 +240,37 @@ func removeJSONCommentsAndTrailingCommas(data []byte) ([]byte, error) {
 	return hujson.Standardize(bytes.Clone(data))
 }
 
+// errorPosition returns the position that an error of hujson begins with, such as " (line 1, column 2)".
+func errorPosition(err error) string {
+	_, text, _ := strings.Cut(err.Error(), "line ")
+	position, _, found := strings.Cut(text, ":")
+	if !found {
+		return ""
+	}
+	return " (line " + position + ")"
+}
+
 var errNotConfiguration = errors.New("not an MCP configuration")
 
-// addServersOfDocument adds the entries of a whole file. The top-level key determines the form of the entries: "mcpServers" is
-// the form of the real CLI, "servers" that of editors and of claudeless.
+// addServersOfDocument adds the entries of a whole file. If it returns an error, problem says why in the words of the real CLI.
 func (l *configLoader) addServersOfDocument(document json.RawMessage, source string) (problem string, err error) {
 	var top map[string]json.RawMessage
 	if json.Unmarshal(document, &top) != nil || top == nil {
 		return "Invalid input: expected object, received " + plainjson.TypeOf(document), errNotConfiguration
 	}
-	servers, claude := top["mcpServers"]
-	other, ours := top["servers"]
-	switch {
-	case claude && ours:
-		return "mcpServers and servers cannot both be given", errNotConfiguration
-	case ours:
-		if plainjson.TypeOf(other) != "object" {
-			return "servers: Invalid input: expected record, received " + plainjson.TypeOf(other), errNotConfiguration
-		}
-		parse := parseEditorFormatEntry
-		if hasTransportKey(other) {
-			parse = parseServerEntryWithTransport
-		}
-		l.addServerEntries(other, source, parse)
-		return "", nil
-	case plainjson.TypeOf(servers) != "object":
-		return "mcpServers: Invalid input: expected record, received " + plainjson.TypeOf(servers), errNotConfiguration
+	key, parse := "mcpServers", parseMCPServersEntry
+	if l.options.EntriesHaveTransport {
+		key, parse = "servers", parseServerEntryWithTransport
 	}
-	l.addServerEntries(servers, source, parseMCPServersEntry)
+	servers, found := top[key]
+	switch {
+	case !found && top["servers"] != nil:
+		return `mcpServers: Missing "mcpServers" — found "servers" instead. Claude Code reads MCP servers from the "mcpServers" key.`, errNotConfiguration
+	case plainjson.TypeOf(servers) != "object":
+		return key + ": Invalid input: expected record, received " + plainjson.TypeOf(servers), errNotConfiguration
+	}
+	l.addServerEntries(servers, source, parse)
 	return "", nil
-}
-
-func hasTransportKey(servers json.RawMessage) bool {
-	entries, _ := membersKeepingLastDuplicate(servers)
-	return slices.ContainsFunc(entries, func(e plainjson.Member) bool {
-		var m map[string]json.RawMessage
-		return json.Unmarshal(e.Value, &m) == nil && m["transport"] != nil
-	})
 }
 
 // reservedNames are the names of servers that the real CLI itself provides.
@@ -284,7 +286,8 @@ func (l *configLoader) addServerEntries(entryByServerName json.RawMessage, sourc
 			continue
 		}
 		if slices.Contains(reservedNames[:], m.Key) {
-			l.skipEntry(m.Key, &configEntryError{"reserved_name", fmt.Sprintf("Skipped — %q is a reserved MCP server name", m.Key)})
+			l.addProblem(source, m.Key, fmt.Sprintf("%q is a reserved MCP server name and was not loaded", m.Key))
+			l.addError(m.Key, &configEntryError{"reserved_name", fmt.Sprintf("Skipped — %q is a reserved MCP server name", m.Key)})
 			continue
 		}
 		f := readEntry(m.Value)
@@ -298,7 +301,8 @@ func (l *configLoader) addServerEntries(entryByServerName json.RawMessage, sourc
 		}
 		if problem != nil {
 			problem.message = strings.ReplaceAll(problem.message, "%NAME%", m.Key)
-			l.skipEntry(m.Key, problem)
+			l.addProblem(source, m.Key, problem.message)
+			l.addError(m.Key, problem)
 			continue
 		}
 		for _, name := range f.UnreadMembers() {
@@ -312,7 +316,11 @@ func (l *configLoader) addServerEntries(entryByServerName json.RawMessage, sourc
 	}
 }
 
-func (l *configLoader) skipEntry(name string, e *configEntryError) {
+func (l *configLoader) addProblem(source, server, message string) {
+	l.config.Problems = append(l.config.Problems, Problem{source, server, message})
+}
+
+func (l *configLoader) addError(name string, e *configEntryError) {
 	l.config.Errors = append(l.config.Errors, protocol.MCPServerError{Name: name, Type: e.kind, Message: e.message})
 }
 
@@ -322,6 +330,9 @@ func (l *configLoader) addServer(cfg ServerConfig) {
 	_, unset := expandConfig(cfg, l.vars)
 	for _, name := range unset {
 		l.config.Warnings = append(l.config.Warnings, fmt.Sprintf("MCP server %q: variable %s is not set", cfg.Name, name))
+	}
+	if len(unset) > 0 {
+		l.addProblem(cfg.Source, cfg.Name, "Missing environment variables: "+strings.Join(unset, ", "))
 	}
 	if cfg.Command != strings.TrimSpace(cfg.Command) || cfg.URL != strings.TrimSpace(cfg.URL) {
 		l.config.Warnings = append(l.config.Warnings, fmt.Sprintf("MCP server %q: white space around command or url", cfg.Name))
@@ -424,15 +435,6 @@ func (cfg ServerConfig) OAuthClient(o Options) *oauth.Client {
 		Server: oauth.Server{Name: cfg.Name, Type: cfg.Type, URL: cfg.URL, Headers: cfg.Headers},
 		Config: cfg.OAuth, Store: oauth.Store{Path: o.Credentials.Path}, Clock: o.withDefaults().Credentials,
 	})
-}
-
-// parseEditorFormatEntry parses an entry in the format that editors use in mcp.json: below "servers" and without "transport".
-func parseEditorFormatEntry(entry *configEntryReader) (ServerConfig, *configEntryError) {
-	cfg := ServerConfig{Type: entry.Text("type")}
-	if cfg.Type == "" && entry.Has("url") {
-		cfg.Type = typeHTTP
-	}
-	return cfg, readTransportMembers(entry, &cfg, unknownTypeFormat)
 }
 
 var strictServerNamePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]+$`) })

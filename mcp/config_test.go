@@ -74,18 +74,10 @@ func TestEntries(t *testing.T) {
 			}},
 			errors: []protocol.MCPServerError{{Name: "u", Type: "invalid_config", Message: `Skipped — invalid MCP server config for "u": comment: unknown key`}},
 		},
-		{
-			name:   "an editor's servers",
-			values: []string{`{"inputs":[],"servers":{"s":{"command":"x"},"h":{"type":"http","url":"http://h"}}}`},
-			want: []ServerConfig{
-				{Name: "s", Source: "dynamic", Type: "stdio", Command: "x"},
-				{Name: "h", Source: "dynamic", Type: "http", URL: "http://h"},
-			},
-		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := LoadConfigs(ConfigOptions{Values: test.values, CWD: t.TempDir()})
+			got, err := LoadConfigs(ConfigOptions{Values: test.values, CWD: t.TempDir(), EntriesHaveTransport: test.name == "servers with transport"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -115,6 +107,7 @@ func TestConfigErrors(t *testing.T) {
 		{"broken.json", "MCP config is not a valid JSON"},
 		{"{}", "mcpServers: Invalid input: expected record, received undefined"},
 		{`{"mcpServers":[]}`, "mcpServers: Invalid input: expected record, received array"},
+		{`{"servers":{}}`, `mcpServers: Missing "mcpServers" — found "servers" instead. Claude Code reads MCP servers from the "mcpServers" key.`},
 		{"lax.json", ""},
 	} {
 		_, err := LoadConfigs(ConfigOptions{Values: []string{test.value}, CWD: dir})

@@ -73,8 +73,12 @@ func runList(ctx context.Context, o *Options, words []string) error {
 	if err != nil {
 		return err
 	}
-	for _, e := range config.Errors {
-		fmt.Fprintf(o.Stderr, "%s: %s\n", e.Name, e.Message)
+	if o.Extended {
+		for _, e := range config.Errors {
+			fmt.Fprintf(o.Stderr, "%s: %s\n", e.Name, e.Message)
+		}
+	} else {
+		defer printDiagnostics(o, config.Problems)
 	}
 	if len(config.Servers) == 0 && !asJSON {
 		fmt.Fprintln(o.Stdout, "No MCP servers configured. Use `claude mcp add` to add a server.")
@@ -105,6 +109,34 @@ func runList(ctx context.Context, o *Options, words []string) error {
 		fmt.Fprintln(o.Stdout)
 	}
 	return nil
+}
+
+// printDiagnostics prints what is wrong with the configuration files, as the real CLI does below the list of servers.
+func printDiagnostics(o *Options, problems []mcp.Problem) {
+	if len(problems) == 0 {
+		return
+	}
+	isError := func(p mcp.Problem) bool { return p.Server == "" }
+	sign := "⚠"
+	if slices.ContainsFunc(problems, isError) {
+		sign = "✘"
+	}
+	fmt.Fprintf(o.Stdout, "\nMCP config diagnostics %s\n\nFor help configuring MCP servers, see: https://code.claude.com/docs/en/mcp\n", sign)
+	for i, p := range problems {
+		level, place := "Warning", fmt.Sprintf("[%s] mcpServers.%s: ", p.Server, p.Server)
+		if isError(p) {
+			level, place = "Error", ""
+		}
+		if i == 0 || problems[i-1].Source != p.Source {
+			fmt.Fprintf(o.Stdout, "\n[Has %ss] %s\nLocation: %s\n", strings.ToLower(level), scopeLabel(p.Source), scopeFile(o, p.Source))
+		}
+		branch := "├"
+		if i == len(problems)-1 || problems[i+1].Source != p.Source {
+			branch = "└"
+		}
+		fmt.Fprintf(o.Stdout, " %s [%s] %s%s\n", branch, level, place, p.Message)
+	}
+	fmt.Fprintln(o.Stdout)
 }
 
 func (o *Options) serverStates(ctx context.Context, servers []mcp.ServerConfig) ([]serverState, error) {

@@ -232,3 +232,32 @@ func TestListHealth(t *testing.T) {
 		t.Errorf("an approved server: %q", stdout)
 	}
 }
+
+// TestListDiagnostics checks the text about wrong configuration files below the list of servers (spec: cli-observed 6).
+func TestListDiagnostics(t *testing.T) {
+	b := newTestHome(t)
+	b.o.Extended = false
+	file := filepath.Join(b.project, ".mcp.json")
+	for _, test := range []struct{ project, want string }{
+		{`{"mcpServers":{}}`, ""},
+		{`{"servers":{}}`, "✘\n\nHELP\n\n[Has errors] SCOPE\nLocation: FILE\n" +
+			" └ [Error] mcpServers: Missing \"mcpServers\" — found \"servers\" instead. Claude Code reads MCP servers from the \"mcpServers\" key.\n\n"},
+		{`{broken`, "✘\n\nHELP\n\n[Has errors] SCOPE\nLocation: FILE\n └ [Error] MCP config is not a valid JSON (line 1, column 2)\n\n"},
+		{`{"mcpServers":{"a":{"command":5},"workspace":{"command":"x"}}}`, "⚠\n\nHELP\n\n[Has warnings] SCOPE\nLocation: FILE\n" +
+			" ├ [Warning] [a] mcpServers.a: Skipped — invalid MCP server config for \"a\": command: expected string, received number\n" +
+			" └ [Warning] [workspace] mcpServers.workspace: \"workspace\" is a reserved MCP server name and was not loaded\n\n"},
+	} {
+		if err := os.WriteFile(file, []byte(test.project), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		want := "No MCP servers configured. Use `claude mcp add` to add a server.\n"
+		if test.want != "" {
+			want += "\nMCP config diagnostics " + strings.NewReplacer("HELP", "For help configuring MCP servers, see: https://code.claude.com/docs/en/mcp",
+				"SCOPE", "Project config (shared via .mcp.json)", "FILE", "$PROJECT/.mcp.json").Replace(test.want)
+		}
+		stdout, stderr, ok := b.run("list")
+		if diff := cmp.Diff([2]string{want}, [2]string{stdout, stderr}); diff != "" || !ok {
+			t.Errorf("%s: success %v, (-want +got):\n%s", test.project, ok, diff)
+		}
+	}
+}
