@@ -232,8 +232,11 @@ func TestSeveralHooks(t *testing.T) {
 		t.Run(strings.Join(tt.ids, "+"), func(t *testing.T) {
 			var together sync.WaitGroup // no hook answers before all were asked
 			together.Add(len(tt.ids))
+			var asked []string // in the order of the requests: each follows the one before it
 			r := newRunner(t, `{}`, func(o *Options) {
-				o.Callback = func(_ context.Context, id string, _ json.RawMessage, _ string) (json.RawMessage, error) {
+				o.Callback = func(ctx context.Context, id string, _ json.RawMessage, _ string) (json.RawMessage, error) {
+					asked = append(asked, id)
+					protocol.NoteRequestSent(ctx)
 					together.Done()
 					together.Wait()
 					return json.RawMessage(answers[id]), nil
@@ -243,6 +246,9 @@ func TestSeveralHooks(t *testing.T) {
 			got := r.Run(t.Context(), Input{Event: bash})
 			if diff := cmp.Diff(tt.want, expectDecision(got)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.ids, asked); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
 			}
 		})
 	}

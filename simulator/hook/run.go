@@ -45,23 +45,22 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 		}
 	}
 	startEvents := hookStartedEvents(c, answers)
-	var running, starting sync.WaitGroup
-	for i := range answers {
-		starting.Add(1)
-		begun := sync.OnceFunc(func() { starting.Done() })
+	var running sync.WaitGroup
+	for i, answer := range answers {
+		sent := make(chan struct{})
+		requestSent := sync.OnceFunc(func() { close(sent) })
 		running.Go(func() { // the goroutine returns when the hook has finished; the hook's timeout and ctx limit that time
-			defer begun() // a callback may fail before the host has received the request
-			a := &answers[i]
-			started, entry, id := r.options.Now(), a.entry, a.id
-			if entry.callbackID == "" {
-				begun()
-			}
-			*a = r.runHook(protocol.WithRequestSent(ctx, begun), c, entry, i)
-			a.entry, a.id, a.duration = entry, id, r.options.Now().Sub(started)
+			defer requestSent() // a callback may fail before the host has received the request
+			started := r.options.Now()
+			result := r.runHook(protocol.WithRequestSent(ctx, requestSent), c, answer.entry, i)
+			result.entry, result.id, result.duration = answer.entry, answer.id, r.options.Now().Sub(started)
+			answers[i] = result
 		})
+		if answer.entry.callbackID != "" {
+			<-sent // the host receives the requests in configured order
+		}
 	}
 	if showStart != nil {
-		starting.Wait()
 		showStart(startEvents)
 	}
 	running.Wait()
