@@ -368,7 +368,8 @@ func (p *turnHooks) runPromptHooks(ctx context.Context, c slash.Call, x *slash.E
 	}
 	p.out.emitAll(expansion.AttachmentEvents())
 	p.out.emitAll(out.AttachmentEvents())
-	if title := out.Specific.SessionTitle; title != "" {
+	if title := out.Specific.SessionTitle; title != "" && title != p.sim.options.State.Snapshot().Title {
+		p.sim.options.State.SetTitle(title)
 		p.out.emitTitleChange(title)
 	}
 	return s, nil

@@ -26,21 +26,18 @@ func (c mcpPromptCommand) Run(ctx context.Context, call slash.Call) (*slash.Outc
 	return nil, &slash.Expansion{Text: text, Kind: "mcp_prompt", Source: "mcp"}
 }
 
-// promptText lets the server evaluate the prompt. Words become arguments in order; the last gets all remaining words.
+// promptText lets the server evaluate the prompt. Words become arguments in order. Quotes have no meaning, and words without
+// an argument are dropped, as in the real CLI.
 func (c mcpPromptCommand) promptText(ctx context.Context, args string) (string, error) {
-	words := slash.SplitWords(args)
+	words := strings.Fields(args)
 	given := map[string]string{}
 	for i, a := range c.definition.Arguments {
 		switch {
-		case i >= len(words):
-			if a.Required {
-				text := "Error: Missing required argument: " + a.Name + ". Usage: /" + c.definition.Command() + " " + mcpPromptUsage(c.definition.Arguments)
-				return "", errors.New(text)
-			}
-		case i == len(c.definition.Arguments)-1:
-			given[a.Name] = strings.Join(words[i:], " ")
-		default:
+		case i < len(words):
 			given[a.Name] = words[i]
+		case a.Required:
+			text := "Error: Missing required argument: " + a.Name + ". Usage: /" + c.definition.Command() + " " + mcpPromptUsage(c.definition.Arguments)
+			return "", errors.New(text)
 		}
 	}
 	raw, err := c.servers.GetPrompt(ctx, c.definition.Server, c.definition.Name, given)

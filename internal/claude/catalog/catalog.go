@@ -98,7 +98,7 @@ func New(o Options) (*Catalog, []string) {
 	}
 	l := &loader{catalog: c}
 	if o.Open != nil {
-		// Later sources win: a project's agent replaces the user's agent of the same name.
+		// Later sources win: a project's agent replaces the user's agent of the same name. Commands: see sortCommands.
 		for i, dir := range o.Plugins {
 			l.readPluginOrCollection(o.Open(dir), dir, i)
 		}
@@ -362,8 +362,8 @@ func (k Command) listRankByKindAndPlugin() int {
 }
 
 // sortCommands sorts commands by [Command.listRankByKindAndPlugin], then by source (skills: user, project, plugins; commands:
-// project, user, plugins), then by plugin (in the order given) and then by name (in natural order). Of two entries with the
-// same name, only the first is kept.
+// project, user, plugins), then by plugin (in the order given) and then by name (in natural order). Of entries with the same
+// name, it keeps the first; a user's command takes the place of the project's.
 func (l *loader) sortCommands() {
 	rank := func(k Command) int {
 		if k.Skill && k.Source == "userSettings" {
@@ -375,15 +375,23 @@ func (l *loader) sortCommands() {
 		plugin, _, _ := strings.Cut(k.Name, ":")
 		return slices.IndexFunc(l.parts, func(p PluginParts) bool { return p.Name == plugin })
 	}
-	seen := map[string]bool{}
+	seen := map[string]int{} // by name: the place of the entry, counted from 1
 	l.catalog.commands = slices.Concat(l.commands, l.newSkills, l.newCommands)
 	slices.SortStableFunc(l.catalog.commands, func(a, b Command) int {
 		return cmp.Or(a.listRankByKindAndPlugin()-b.listRankByKindAndPlugin(), rank(a)-rank(b), place(a)-place(b), compareNamesInRealCLIOrder(a.Name, b.Name))
 	})
-	l.catalog.commands = slices.DeleteFunc(l.catalog.commands, func(k Command) bool {
-		defer func() { seen[k.Name] = true }()
-		return seen[k.Name]
-	})
+	var kept []Command
+	for _, k := range l.catalog.commands {
+		at := seen[k.Name]
+		switch {
+		case at == 0:
+			kept = append(kept, k)
+			seen[k.Name] = len(kept)
+		case k.Source == "userSettings" && !k.Skill && !kept[at-1].Skill:
+			kept[at-1] = k
+		}
+	}
+	l.catalog.commands = kept
 }
 
 func fileNameWithoutExtension(file string) string {

@@ -99,8 +99,8 @@ func TestCatalog(t *testing.T) {
 	if diff := cmp.Diff(Command{Name: "testcmd", Description: "Tests", ArgumentHint: "[n]", Body: "Run test $1", Source: "projectSettings", Path: "/p/.claude/commands/testcmd.md", HasDescription: true}, k); diff != "" {
 		t.Errorf("command (-want +got):\n%s", diff)
 	}
-	if k, _ = c.Command("shared"); k.Body != "of the project" {
-		t.Errorf("shared: %+v", k)
+	if k, _ = c.Command("shared"); k.Body != "of the user" {
+		t.Errorf("the user's command does not replace the project's: %+v", k)
 	}
 	if k, _ = c.Command("cook"); !k.Skill || k.Dir != "/user/skills/cook" || k.Description != "Cooks" {
 		t.Errorf("skill %+v", k)

@@ -5,6 +5,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"iter"
@@ -81,7 +82,7 @@ func Open(plan launch.Plan, host Host) (*Session, error) {
 	}
 	s.state.SetEffort(s.plan.Model.Effort)
 	s.state.SetOutputStyle(s.plan.Settings.OutputStyleName())
-	s.state.SetTitle(s.plan.Customization.Title)
+	s.state.SetTitle(cmp.Or(s.plan.Customization.Title, s.records.transcript.Title()))
 	if err := s.buildParts(host); err != nil {
 		s.records.closeLogs()
 		return nil, err
