@@ -140,7 +140,13 @@ const (
 	AllToolsTokens      = 15_094
 	SearchedToolsTokens = 7761
 	DeferredToolsTokens = 3960
-	CommandListTokens   = 461
+
+	// A session on a terminal has about this many more tokens.
+	AdditionalToolsTokensOnTerminal         = 1133
+	AdditionalDeferredToolsTokensOnTerminal = 700
+	AdditionalPromptTokensOnTerminal        = 42
+
+	CommandListTokens = 461
 	// ToolTokensLessInBypassMode is the part of the tools that the mode bypassPermissions leaves out.
 	ToolTokensLessInBypassMode = 78
 )

@@ -144,6 +144,8 @@ type MessageSummary struct {
 type LocalCommand struct {
 	Command string `json:"command"`
 	Args    string `json:"args"`
+
+	IsDisplayOnly bool `json:"-"` // the model does not see the output
 }
 
 // SlashCommandFailure says whether a slash command failed or cannot run without a terminal.

@@ -381,6 +381,7 @@ type LocalCommandLine struct {
 	ContextUsage json.RawMessage      `json:"contextUsage,omitempty"`
 	SubmitUUID   string               `json:"submitUuid,omitempty"` // the host's id of the command
 	CommandRun   *LocalCommand        `json:"commandRun,omitempty"`
+	DisplayOnly  bool                 `json:"isDisplayOnly,omitempty"`
 	Outcome      *SlashCommandFailure `json:"commandOutcome,omitempty"`
 	LineTrailer
 }

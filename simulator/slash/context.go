@@ -1,7 +1,9 @@
 package slash
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
@@ -144,7 +146,15 @@ func totalTokens(items []UsageItem) int {
 func orEmpty[T any](s []T) []T { return append([]T{}, s...) }
 
 // Text formats the context usage as Markdown tables.
-func (c Context) Text() string {
+func (c Context) Text() string { return c.text(math.MaxInt) }
+
+// BoundedText is [Context.Text] with at most ten items in each table. The tables keep the items with the most tokens.
+func (c Context) BoundedText() string {
+	const most = 10
+	return c.text(most)
+}
+
+func (c Context) text(maxItems int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## Context Usage\n\n**Model:** %s  \n**Tokens:** %s / %s (%d%%)\n", c.Model, formatTokens(c.TotalTokens), formatTokens(c.MaxTokens), c.Percentage)
 	b.WriteString("\n### Estimated usage by category\n\n| Category | Tokens | Percentage |\n|----------|--------|------------|\n")
@@ -159,6 +169,10 @@ func (c Context) Text() string {
 		if len(items) > 0 {
 			fmt.Fprintf(&b, "\n### %s\n\n| %s | %s | Tokens |\n|%s|%s|--------|\n", title, nameColumn, sourceColumn, strings.Repeat("-", len(nameColumn)+2), strings.Repeat("-", len(sourceColumn)+2))
 		}
+		if n := len(items) - maxItems; n > 0 {
+			items = slices.SortedStableFunc(slices.Values(items), func(x, y UsageItem) int { return cmp.Compare(y.Tokens, x.Tokens) })
+			items = append(items[:maxItems:maxItems], UsageItem{Name: fmt.Sprintf("and %d more", n), Tokens: totalTokens(items[maxItems:])})
+		}
 		for _, i := range items {
 			fmt.Fprintf(&b, "| %s | %s | %s |\n", i.Name+i.Type, i.Server+i.Source, tokens(i.Tokens))
 		}
@@ -170,13 +184,15 @@ func (c Context) Text() string {
 		files = append(files, UsageItem{Name: f.Type, Source: f.Path, Tokens: f.Tokens})
 	}
 	table("Memory Files", "Type", "Path", files, formatTokens)
-	table("Skills", "Skill", "Source", withSourceLabels(c.Skills), func(n int) string {
-		if n < 20 {
-			return "< 20"
-		}
-		return "~" + formatTokens((n+5)/10*10)
-	})
+	table("Skills", "Skill", "Source", withSourceLabels(c.Skills), formatSkillTokens)
 	return b.String() + "\n"
+}
+
+func formatSkillTokens(n int) string {
+	if n < 20 {
+		return "< 20"
+	}
+	return "~" + formatTokens((n+5)/10*10)
 }
 
 // withSourceLabels replaces the source of each item with a label: "Project" for projectSettings, "Built-in" for built-in.

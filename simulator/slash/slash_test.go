@@ -2,6 +2,8 @@ package slash_test
 
 import (
 	"errors"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -165,6 +167,95 @@ func TestContext(t *testing.T) {
 	})
 	if full.TotalTokens != 5100 || full.Categories[len(full.Categories)-1].Tokens != 0 || !strings.Contains(full.Text(), "| Project | CLAUDE.md | 3 |") || !strings.Contains(full.Text(), "| mcp__a__b | a | 0 |") {
 		t.Errorf("%+v", full)
+	}
+}
+
+// A table of the bounded text keeps the ten items with the most tokens, and sums up the others (observed with 2.1.330).
+func TestContextBoundedText(t *testing.T) {
+	var skills []slash.UsageItem
+	for i := range 12 {
+		skills = append(skills, slash.UsageItem{Name: "s" + strconv.Itoa(i), Source: "built-in", Tokens: 100 * (i + 1)})
+	}
+	c := slash.NewContext("m", slash.ContextWindow{Tokens: 1_000_000}, nil, slash.LoadedContext{SystemTools: 9000, Skills: skills})
+	got := c.BoundedText()
+	if !strings.Contains(got, "|--------|\n| s11 | Built-in | ~1.2k |\n| s10 |") || !strings.HasSuffix(got, "| s2 | Built-in | ~300 |\n| and 2 more |  | ~300 |\n\n") {
+		t.Error(got)
+	}
+	if !strings.HasSuffix(c.Text(), "| s11 | Built-in | ~1.2k |\n\n") || c.Skills[0].Name != "s0" {
+		t.Error(c.Text())
+	}
+}
+
+// The squares of the used categories come first, those of the buffer last.
+func TestContextSquares(t *testing.T) {
+	c := slash.NewContext("m", slash.ContextWindow{Tokens: 1_000_000}, nil, slash.LoadedContext{SystemPrompt: 1000, SystemTools: 12_155})
+	for _, tt := range []struct {
+		window, terminalCols, rows, cols int
+	}{{1_000_000, 80, 10, 20}, {1_000_000, 79, 10, 5}, {200_000, 80, 10, 10}, {200_000, 79, 5, 5}} {
+		c.MaxTokens = tt.window
+		if rows := c.Squares(tt.terminalCols); len(rows) != tt.rows || len(rows[tt.rows-1]) != tt.cols {
+			t.Errorf("%+v: %d rows", tt, len(rows))
+		}
+	}
+	c.MaxTokens = 1_000_000
+	rows := c.Squares(110)
+	var names []string
+	for _, s := range append(rows[0][:5:5], rows[9][11:15]...) {
+		names = append(names, s.Name)
+	}
+	want := []string{"System prompt", "System tools", "System tools", "Messages", "Free space", "Free space", "Free space", "Autocompact buffer", "Autocompact buffer"}
+	if diff := cmp.Diff(want, names); diff != "" || rows[0][0].Fullness != 0.2 || rows[0][1].Fullness != 1 {
+		t.Errorf("%v %s", rows[0][:3], diff)
+	}
+	full := slash.NewContext("m", slash.ContextWindow{Tokens: 1_000_000}, nil, slash.LoadedContext{SystemPrompt: 5_000_000})
+	for _, c := range []slash.Context{{MaxTokens: 1_000_000}, full} {
+		if rows := c.Squares(80); len(rows) != 10 || len(rows[9]) != 20 {
+			t.Errorf("%d rows", len(rows))
+		}
+	}
+}
+
+// The chart on a terminal (observed with 2.1.330).
+func TestContextChart(t *testing.T) {
+	loaded := slash.LoadedContext{
+		SystemPrompt: 1857, SystemTools: 8900, MCPInstructions: []slash.UsageItem{{Name: "s", Tokens: 44}},
+		MCPTools: []slash.UsageItem{{Name: "mcp__s__a", Server: "s"}}, Agents: []slash.UsageItem{{Type: "helper", Source: "projectSettings", Tokens: 14}},
+		MemoryFiles: []slash.MemoryFile{{Path: "/w/CLAUDE.md", Type: "Project", Tokens: 11}, {Path: "/h/CLAUDE.md", Type: "User", Tokens: 12}},
+		Skills:      []slash.UsageItem{{Name: "init", Source: "built-in", Tokens: 20}, {Name: "dataviz", Source: "built-in", Tokens: 482}, {Name: "one", Source: "projectSettings", Tokens: 4}},
+	}
+	c := slash.NewContext("claude-opus-5-5", slash.ContextWindow{Tokens: 1_000_000}, nil, loaded)
+	chart := c.Chart("Opus 5.5", 110) + c.ItemCounts()
+	row := strings.Repeat("⛶ ", 20)
+	const wide = "                                        "
+	want := strings.Join([]string{
+		" Context usage",
+		"⛀ ⛁ ⛀ ⛀ ⛀ ⛀ ⛀ ⛀ " + row[:12*len("⛶ ")] + "  Opus 5.5", row + "  claude-opus-5-5", row + "  10.7k/1m tokens (1%)", row, row + "  Estimated usage by category",
+		row + "  ⛁ System prompt: 1.9k tokens (0.2%)", row + "  ⛁ System tools: 8.2k tokens (0.8%)", row + "  ⛁ MCP server instructions: 44 tokens (<0.1%)", row + "  ⛁ Custom agents: 14 tokens (<0.1%)",
+		row[:13*len("⛶ ")] + "⛝ ⛝ ⛝ ⛝ ⛝ ⛝ ⛝   ⛁ Memory files: 23 tokens (<0.1%)", wide + "  ⛁ Skills: 506 tokens (0.1%)", wide + "  ⛁ Messages: 9 tokens (<0.1%)",
+		wide + "  ⛶ Free space: 956.3k tokens (96%)", wide + "  ⛝ Autocompact buffer: 33k tokens (3%)", "", "Auto-compact window:  1m tokens",
+		"", "MCP tools · /mcp", "└ 1 tool", "", "Custom agents · .claude/agents/", "└ 1 agent · 14 tokens", "", "Memory files · /memory", "└ 2 files · 23 tokens",
+		"", "Skills · /skills", "└ 3 skills · 506 tokens", "", "/context all to expand",
+	}, "\n")
+	plain := regexp.MustCompile(`\x1b\[[0-9;]*m`)
+	if diff := cmp.Diff(want, plain.ReplaceAllString(chart, "")); diff != "" {
+		t.Error(diff)
+	}
+	for _, part := range []string{
+		" \x1b[1mContext usage\x1b[22m\n\x1b[38;5;244m⛀ \x1b[38;5;246m⛁ ⛀ \x1b[38;5;35m⛀ ", "\x1b[38;5;246m⛶ ⛶ ", "⛝ \x1b[39m  \x1b[38;5;174m⛁\x1b[39m Memory files: \x1b[38;5;246m23 tokens",
+		"\x1b[38;5;246m⛝\x1b[39m \x1b[38;5;246mAutocompact buffer: 33k tokens (3%)\x1b[39m", "\x1b[1mSkills\x1b[22m\x1b[38;5;246m · /skills\x1b[39m",
+	} {
+		if !strings.Contains(chart, part) {
+			t.Errorf("%q is missing in %q", part, chart)
+		}
+	}
+	want = "\n\nMCP tools · /mcp\n└ mcp__s__a: 0 tokens\n\nCustom agents · .claude/agents/\n\nProject\n└ helper: 14 tokens\n\nMemory files · /memory\n├ /h/CLAUDE.md: 12 tokens\n└ CLAUDE.md: 11 tokens" +
+		"\n\nSkills · /skills\n\nProject\n└ one: < 20 tokens\n\nBuilt-in\n├ dataviz: ~480 tokens\n└ init: ~20 tokens"
+	if diff := cmp.Diff(want, plain.ReplaceAllString(c.ItemLists("/w"), "")); diff != "" {
+		t.Error(diff)
+	}
+	small := slash.NewContext("claude-haiku-4-5", slash.ContextWindow{Tokens: 200_000}, nil, loaded)
+	if got := plain.ReplaceAllString(small.Chart("Haiku 4.5", 60), ""); !strings.Contains(got, "\n⛶ ⛶ ⛶ ⛶ ⛶   10.7k/200k tokens (5%)\n") || strings.Contains(got, "Auto-compact") {
+		t.Error(got)
 	}
 }
 

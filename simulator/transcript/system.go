@@ -278,7 +278,7 @@ func (r *recorder) recordLocalCommand(ev *protocol.Assistant) error {
 	return r.lines.write(protocol.LocalCommandLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "local_command", Content: ev.LocalCommandSource, Level: "info",
 		SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, CommandRun: ev.LocalCommandRun, ContextUsage: ev.ContextUsage,
-		Outcome: ev.LocalCommandOutcome, LineTrailer: e.LineTrailer,
+		Outcome: ev.LocalCommandOutcome, DisplayOnly: ev.LocalCommandRun != nil && ev.LocalCommandRun.IsDisplayOnly, LineTrailer: e.LineTrailer,
 	})
 }
 

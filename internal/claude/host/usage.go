@@ -2,9 +2,7 @@ package host
 
 import (
 	"encoding/json"
-	"math"
 	"slices"
-	"strings"
 
 	"github.com/claudeless/claudeless/internal/claude/session"
 	"github.com/claudeless/claudeless/internal/claudecode"
@@ -114,7 +112,7 @@ func contextUsageFor(s *session.Session) contextUsage {
 	out := contextUsage{
 		Agents: []contextPart{}, CompactThreshold: c.MaxTokens - slash.CompactBufferTokens, CompactSource: "model-default", CompactEnabled: !c.Window.NoAutoCompact,
 		Categories: []usageCategory{}, MaxTokens: c.MaxTokens, MCPInstructions: []contextPart{}, MCPTools: contextUsageOfMCPTools(s, c.MCPTools), MemoryFiles: c.MemoryFiles,
-		Breakdown: json.RawMessage(emptyMessageBreakdown), Model: c.Model, Percentage: c.Percentage,
+		Breakdown: json.RawMessage(emptyMessageBreakdown), Model: c.Model, Percentage: c.Percentage, Grid: contextUsageGrid(c),
 		RawMaxTokens: c.MaxTokens, TotalTokens: c.TotalTokens, APIUsage: c.LastReply,
 	}
 	switch {
@@ -126,11 +124,9 @@ func contextUsageFor(s *session.Session) contextUsage {
 		out.CompactSource = "settings"
 	}
 	for _, k := range c.Categories {
-		id := strings.ToLower(strings.ReplaceAll(k.Name, " ", "_"))
-		id = strings.NewReplacer("(", "", ")", "").Replace(id)
-		out.Categories = append(out.Categories, usageCategory{ID: id, Name: k.Name, Tokens: k.Tokens, Color: categoryColor(id), Kind: k.Kind, IsDeferred: k.Kind == "deferred"})
+		color, _ := k.Color()
+		out.Categories = append(out.Categories, usageCategory{ID: k.ID(), Name: k.Name, Tokens: k.Tokens, Color: color, Kind: k.Kind, IsDeferred: k.Kind == "deferred"})
 	}
-	out.Grid = contextUsageGrid(out.Categories, c.MaxTokens)
 	for _, a := range c.Agents {
 		out.Agents = append(out.Agents, contextPart{AgentType: a.Type, Path: a.Path, Source: a.Source, Tokens: a.Tokens})
 	}
@@ -147,18 +143,6 @@ func contextUsageFor(s *session.Session) contextUsage {
 	return out
 }
 
-// categoryColor returns the colour of a category in the real CLI's theme.
-func categoryColor(id string) string {
-	colors := map[string]string{
-		"system_prompt": "promptBorder", "custom_agents": "permission", "memory_files": "claude", "skills": "warning",
-		"messages": "purple_FOR_SUBAGENTS_ONLY", "free_space": "promptBorder", "mcp_server_instructions": "green_FOR_SUBAGENTS_ONLY",
-	}
-	if color, ok := colors[id]; ok {
-		return color
-	}
-	return "inactive"
-}
-
 func contextUsageOfMCPTools(s *session.Session, toolItems []slash.UsageItem) []contextPart {
 	list := []contextPart{}
 	for _, i := range toolItems {
@@ -168,38 +152,16 @@ func contextUsageOfMCPTools(s *session.Session, toolItems []slash.UsageItem) []c
 	return list
 }
 
-const contextUsageGridRows, contextUsageGridColumns = 10, 20
-
-// contextUsageGrid returns the squares that show the use of the context: first the used categories, then free squares, at the
-// end the buffer for compaction. A used category gets at least one square.
-func contextUsageGrid(categories []usageCategory, contextTokens int) [][]usageSquare {
-	const all = contextUsageGridRows * contextUsageGridColumns
-	var used, buffer []usageSquare
-	free := usageSquare{IsFilled: true, Fullness: 1}
-	for _, k := range categories {
-		square := usageSquare{k.Color, true, k.Name, k.Tokens, (k.Tokens*200/max(1, contextTokens) + 1) / 2, 1}
-		exact := float64(k.Tokens) / float64(max(1, contextTokens)) * all
-		for i := range max(1, int(math.Round(exact))) {
-			square.Fullness = min(1, exact-float64(i))
-			switch k.Kind {
-			case "used":
-				used = append(used, square)
-			case "buffer":
-				buffer = append(buffer, square)
-			case "free":
-				square.Fullness = 1
-				free = square
-			}
+// contextUsageGrid returns the squares of the chart, as on a wide terminal.
+func contextUsageGrid(c slash.Context) (rows [][]usageSquare) {
+	const terminalCols = 80
+	for _, squares := range c.Squares(terminalCols) {
+		var row []usageSquare
+		for _, s := range squares {
+			color, _ := s.Color()
+			row = append(row, usageSquare{color, true, s.Name, s.Tokens, (s.Tokens*200/max(1, c.MaxTokens) + 1) / 2, s.Fullness})
 		}
-	}
-	line := used[:min(len(used), all)]
-	for len(line)+len(buffer) < all {
-		line = append(line, free)
-	}
-	line = append(line, buffer...)[:all]
-	var rows [][]usageSquare
-	for i := range contextUsageGridRows {
-		rows = append(rows, line[i*contextUsageGridColumns:(i+1)*contextUsageGridColumns])
+		rows = append(rows, row)
 	}
 	return rows
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/agent"
 	"github.com/claudeless/claudeless/simulator/hook"
 	"github.com/claudeless/claudeless/simulator/outputschema"
 	"github.com/claudeless/claudeless/simulator/permission"
@@ -222,9 +224,11 @@ func ApplyPendingTranscriptChanges(s *Session) { s.conversation.applyPendingTran
 
 // CommandRecord describes a command that the terminal has run.
 type CommandRecord struct {
-	Line      string // as typed
-	Output    string
-	Dismissed bool // the user has closed the page of the command without a choice
+	Line          string // as typed
+	Output        string
+	Dismissed     bool   // the user has closed the page of the command without a choice
+	IsDisplayOnly bool   // the model does not see the output
+	TextForModel  string // the next request contains this text; empty means none
 }
 
 // RecordTerminalCommandInTranscript adds a command to the transcript.
@@ -233,11 +237,14 @@ func RecordTerminalCommandInTranscript(s *Session, c CommandRecord) {
 	content := protocol.Content{Text: slash.Output(c.Output)}
 	var said protocol.Event = &protocol.User{Message: protocol.UserContent{Role: "user", Content: content}}
 	if c.Dismissed {
-		said = &protocol.Assistant{LocalCommandSource: content.Text, LocalCommandRun: &protocol.LocalCommand{Command: call.Name, Args: call.Args}}
+		said = &protocol.Assistant{LocalCommandSource: content.Text, LocalCommandRun: &protocol.LocalCommand{Command: call.Name, Args: call.Args, IsDisplayOnly: c.IsDisplayOnly}}
 	}
 	RecordInTranscriptBetweenTurns(s, &protocol.PromptAccepted{
 		UUID: s.plan.Clock.NewID(), PromptID: s.plan.Clock.NewID(), LocalCommand: true, UnknownCommand: c.Dismissed, Content: protocol.Content{Text: call.LocalCommandTags(call.Name)},
 	}, said)
+	if c.TextForModel != "" {
+		RecordInTranscriptBetweenTurns(s, &protocol.PromptAccepted{UUID: s.plan.Clock.NewID(), PromptID: s.plan.Clock.NewID(), Injected: true, Content: protocol.Content{Text: c.TextForModel}})
+	}
 }
 
 // RecordUserExitInTranscript records that the user ends the session. exitCommandPromptID is the
@@ -271,6 +278,38 @@ func (s *Session) ContextUsage() slash.Context {
 	sim, release := s.conversation.lockSimulator()
 	defer release()
 	return sim.ContextUsage()
+}
+
+// SystemUsage returns, for /context, how many tokens the system prompt and the tools of the real CLI use.
+func (s *sessionContext) SystemUsage() slash.LoadedContext {
+	offered := s.offeredTools(agent.RequestingAgent{})
+	l := slash.LoadedContext{SystemPrompt: claudecode.SystemPromptTokens(claudecode.ResolveModel(s.state.Model()))}
+	if s.plan.Records.Run.Interactive {
+		l.SystemPrompt += claudecode.AdditionalPromptTokensOnTerminal
+	}
+	if s.plan.Prompt.ReplacesSystem {
+		l.SystemPrompt = 0
+	}
+	if s.plan.Prompt.System != "" {
+		l.SystemPrompt = slash.TokensOfPart(s.plan.Prompt.System)
+	}
+	if s.plan.Prompt.Append != "" {
+		l.SystemPrompt += slash.TokensOfPart(s.plan.Prompt.Append)
+	}
+	switch {
+	case len(offered) == 0:
+	case !slices.Contains(offered, "ToolSearch"):
+		l.SystemTools = claudecode.AllToolsTokens
+	default:
+		l.SystemTools, l.DeferredTools = claudecode.SearchedToolsTokens, claudecode.DeferredToolsTokens
+		if s.plan.Records.Run.Interactive {
+			l.SystemTools, l.DeferredTools = l.SystemTools+claudecode.AdditionalToolsTokensOnTerminal, l.DeferredTools+claudecode.AdditionalDeferredToolsTokensOnTerminal
+		}
+	}
+	if l.SystemTools > 0 && s.tools.policy.Mode() == protocol.ModeBypass {
+		l.SystemTools -= claudecode.ToolTokensLessInBypassMode
+	}
+	return l
 }
 
 // AskSideQuestion asks the scripted model a question outside the conversation; it is not recorded. If the reply is a

@@ -20,7 +20,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/settings"
-	"github.com/claudeless/claudeless/simulator/slash"
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
@@ -224,32 +223,6 @@ func (s *sessionContext) offeredTools(r agent.RequestingAgent) []string {
 		names[i] = "Agent" // the name used in calls
 	}
 	return r.OfferedTools(names, func(name string) bool { return s.tools.inventory.hasBuiltinTool(name) })
-}
-
-// SystemUsage returns, for /context, how many tokens the system prompt and the tools of the real CLI use.
-func (s *sessionContext) SystemUsage() slash.LoadedContext {
-	offered := s.offeredTools(agent.RequestingAgent{})
-	l := slash.LoadedContext{SystemPrompt: claudecode.SystemPromptTokens(s.state.Model())}
-	if s.plan.Prompt.ReplacesSystem {
-		l.SystemPrompt = 0
-	}
-	if s.plan.Prompt.System != "" {
-		l.SystemPrompt = slash.TokensOfPart(s.plan.Prompt.System)
-	}
-	if s.plan.Prompt.Append != "" {
-		l.SystemPrompt += slash.TokensOfPart(s.plan.Prompt.Append)
-	}
-	switch {
-	case len(offered) == 0:
-	case !slices.Contains(offered, "ToolSearch"):
-		l.SystemTools = claudecode.AllToolsTokens
-	default:
-		l.SystemTools, l.DeferredTools = claudecode.SearchedToolsTokens, claudecode.DeferredToolsTokens
-	}
-	if l.SystemTools > 0 && s.tools.policy.Mode() == protocol.ModeBypass {
-		l.SystemTools -= claudecode.ToolTokensLessInBypassMode
-	}
-	return l
 }
 
 // toolDefinitions returns the requester's tools. deferred lists those that the model must load with ToolSearch.

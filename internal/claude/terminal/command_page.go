@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -35,9 +36,10 @@ func (t *Terminal) runPageCommand(text string) bool {
 			return false
 		}
 		t.player.session.Rename(name)
-		t.recordDismissedCommand(text, "Session renamed to: "+name)
-		reminder := protocol.Content{Text: protocol.Reminder(`The user named this session "` + name + `". This may indicate the session's focus or intent.`)}
-		session.RecordInTranscriptBetweenTurns(t.player.session, &protocol.PromptAccepted{UUID: t.plan.Clock.NewID(), PromptID: t.plan.Clock.NewID(), Injected: true, Content: reminder})
+		t.recordCommand(session.CommandRecord{
+			Line: text, Output: "Session renamed to: " + name, Dismissed: true,
+			TextForModel: protocol.Reminder(`The user named this session "` + name + `". This may indicate the session's focus or intent.`),
+		})
 	case "/help", "/status", "/cost", "/usage", "/config":
 		s.dialog = t.infoDialog(word[1:])
 	default:
@@ -157,13 +159,9 @@ func (t *Terminal) displayedModelName() string {
 
 // switchModel changes the model of the session. If save is true, switchModel also writes the model to the user's settings.
 func (t *Terminal) switchModel(commandLine, name string, save bool) {
-	s := &t.console.screen
-	before := modelNameForHeader(t.player.session.Model())
 	t.player.session.SetModel(name)
 	t.usesDefaultModel = name == "default"
-	for i, row := range s.header {
-		s.header[i] = strings.Replace(row, before+" · ", modelNameForHeader(t.player.session.Model())+" · ", 1)
-	}
+	t.showHeader()
 	text := "Set model to `" + t.displayedModelName() + "`"
 	if !save {
 		text += " for this session only"
@@ -173,6 +171,24 @@ func (t *Terminal) switchModel(commandLine, name string, save bool) {
 		text += " and saved as your default for new sessions"
 	}
 	t.recordCommand(session.CommandRecord{Line: commandLine, Output: text})
+}
+
+// showHeader takes the header from a captured page, which may show another model.
+func (t *Terminal) showHeader() {
+	s, model := &t.console.screen, modelNameForHeader(t.player.session.Model())
+	if s.header = s.labels.pages.headerRowsOfStartPage(map[string]string{"version": t.plan.Version, "dir": t.plan.CWD}); s.header == nil {
+		s.header = []string{"", " ▐▛███▛█   Claude Code v" + t.plan.Version, "▝▜██████▀  Model · API Usage Billing", " ▝▝   ▝▝   " + t.plan.CWD, ""}
+		if s.isInline {
+			s.header = s.header[1:]
+		}
+	}
+	for i, row := range s.header {
+		if m := regexp.MustCompile(`^([^A-Za-z]*)\S.*?( · .*)`).FindStringSubmatch(row); m != nil {
+			s.header[i] = m[1] + model + m[2]
+			break
+		}
+	}
+	s.header = append(s.header, t.console.noticeRows...)
 }
 
 // saveModelToSettingsFile writes the model to a settings file. For the default model, it removes the key "model".
@@ -191,9 +207,24 @@ func (t *Terminal) recordDismissedCommand(line, result string) {
 	t.recordCommand(session.CommandRecord{Line: line, Output: result, Dismissed: true})
 }
 
+// showContextUsage runs /context, whose chart depends on the width of the screen.
+func (t *Terminal) showContextUsage(commandLine string) {
+	s, usage := &t.console.screen, t.player.session.ContextUsage()
+	s.queued = withoutPasteTags(t.player.prompts.waitingTexts())
+	chart, lists := usage.Chart(modelNameForHeader(usage.Model), s.cols), usage.ItemCounts()
+	if _, args, _ := strings.Cut(commandLine, " "); s.isInline || strings.EqualFold(strings.TrimSpace(args), "all") {
+		lists = usage.ItemLists(t.plan.CWD)
+	}
+	t.recordCommand(session.CommandRecord{Line: commandLine, Output: chart + lists, Dismissed: true, IsDisplayOnly: true, TextForModel: usage.BoundedText()})
+}
+
 func (t *Terminal) recordCommand(c session.CommandRecord) {
 	s := &t.console.screen
-	s.entries = append(s.entries, transcriptEntry{glyph: promptGlyph + " ", text: c.Line}, noteEntry(removeMarkdownFromLine(c.Output)))
+	shown := removeMarkdownFromLine(c.Output)
+	if c.IsDisplayOnly {
+		shown = regexp.MustCompile(`^ |\x1b\[[0-9;]*m`).ReplaceAllString(c.Output, "")
+	}
+	s.entries = append(s.entries, transcriptEntry{glyph: promptGlyph + " ", text: c.Line}, noteEntry(shown))
 	session.RecordTerminalCommandInTranscript(t.player.session, c)
 	t.player.prompts.pushWhenIdle()
 }

@@ -33,6 +33,7 @@ type (
 	shellEnded struct{ stdout, stderr string }
 	// promptsTakenIntoRunningTurn reports prompts that became part of the running turn.
 	promptsTakenIntoRunningTurn struct{ prompts []string }
+	contextRequested            struct{ commandLine string }
 	sessionRunFailed            struct{ err error }
 	questionWithdrawn           struct{ question *pendingQuestion }
 )
@@ -54,6 +55,10 @@ func (p *turnPlayer) playPrompts(ctx context.Context) {
 	for ctx.Err() == nil {
 		session.ApplyPendingTranscriptChanges(p.session)
 		if texts, waited := p.prompts.takePromptsOfNextTurn(); len(texts) > 0 {
+			if word, _, _ := strings.Cut(texts[0], " "); word == "/context" {
+				p.screenMailbox.addMessage(contextRequested{texts[0]})
+				continue
+			}
 			in := userMessage(strings.Join(texts, "\n"))
 			if waited {
 				in.Queued = texts

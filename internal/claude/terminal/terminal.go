@@ -74,16 +74,7 @@ func Open(plan launch.Plan, console *Console, words []string) (*Terminal, error)
 	screen.mentionMenu.dir = plan.CWD
 	screen.commandMenu.commands, t.usesDefaultModel = slashCommands(&plan), !plan.Model.IsExplicit
 	screen.effort = cmp.Or(plan.Model.Effort, "medium")
-	screen.header = screen.labels.pages.headerRowsOfStartPage(map[string]string{"version": plan.Version, "dir": plan.CWD, "model": modelNameForHeader(s.Model())})
-	if screen.header == nil {
-		screen.header = []string{
-			"", " ▐▛███▛█   Claude Code v" + plan.Version, "▝▜██████▀  " + modelNameForHeader(s.Model()) + " · API Usage Billing", " ▝▝   ▝▝   " + plan.CWD, "",
-		}
-		if screen.isInline {
-			screen.header = screen.header[1:]
-		}
-	}
-	screen.header = append(screen.header, console.noticeRows...)
+	t.showHeader()
 	return t, nil
 }
 
@@ -203,6 +194,8 @@ func (t *Terminal) receiveWaitingMessages() (sessionError error) {
 			t.handleKeys(t.console.decodeKeys(m.data))
 		case autoModeExplanationDue:
 			t.explainAutoMode()
+		case contextRequested:
+			t.showContextUsage(m.commandLine)
 		}
 		t.prompter.handleMessage(message)
 		t.view.handleMessage(message)
