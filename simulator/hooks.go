@@ -101,7 +101,7 @@ func (p *turnHooks) reloadInstructionsAfterCompaction(ctx context.Context, conte
 	}
 	var before, after []string
 	if p.sim.main.Context != nil {
-		before, after = p.sim.main.Context.FirstPromptContext()
+		before, after = p.sim.main.Context.FirstPromptContext("")
 	}
 	p.sim.history.pendingContext = slices.Concat(before, p.sim.history.instructionTexts, said, after)
 	return nil
@@ -241,7 +241,7 @@ func (p *turnHooks) beginSessionIfNotStarted(ctx context.Context) error {
 	var after []string
 	if said := p.sim.main.Context; said != nil && !p.sim.history.resumed {
 		var before []string
-		before, after = said.FirstPromptContext()
+		before, after = said.FirstPromptContext(p.prompts.prompt.Content.Plain())
 		p.prompts.addedContext = append(p.prompts.addedContext, before...)
 	}
 	out, err := p.runSessionStartHooks(ctx, source)

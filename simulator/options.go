@@ -111,7 +111,7 @@ type ContextProvider interface {
 	Init(ctx context.Context) protocol.Init
 	// FirstPromptContext returns the texts that the model receives in addition to the first prompt. The texts in before
 	// precede the output of SessionStart hooks, and the texts in after follow it.
-	FirstPromptContext() (before, after []string)
+	FirstPromptContext(prompt string) (before, after []string)
 }
 
 // MainOptions configures parts that only the main conversation has. Context is required; other interfaces may be nil.

@@ -110,8 +110,8 @@ func (c *fakeClock) NewID() string {
 // fixedContext is a context provider with fixed texts.
 type fixedContext struct{ before, after []string }
 
-func (fixedContext) Init(context.Context) protocol.Init             { return protocol.Init{} }
-func (t fixedContext) FirstPromptContext() (before, after []string) { return t.before, t.after }
+func (fixedContext) Init(context.Context) protocol.Init                   { return protocol.Init{} }
+func (t fixedContext) FirstPromptContext(string) (before, after []string) { return t.before, t.after }
 
 func newSimulator(t *testing.T, o simulator.Options) *simulator.Simulator {
 	t.Helper()

@@ -707,5 +707,5 @@ func TestStartIsTheSessions(t *testing.T) {
 // emptyContext is a context provider without content.
 type emptyContext struct{}
 
-func (emptyContext) Init(context.Context) protocol.Init           { return protocol.Init{} }
-func (emptyContext) FirstPromptContext() (before, after []string) { return nil, nil }
+func (emptyContext) Init(context.Context) protocol.Init                 { return protocol.Init{} }
+func (emptyContext) FirstPromptContext(string) (before, after []string) { return nil, nil }

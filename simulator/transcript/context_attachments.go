@@ -230,7 +230,7 @@ func (l *contextAttachmentWriter) autoModeLines(agentID string, now SessionConte
 
 // planModeLine returns the attachment that says that plan mode begins ("plan_mode") or has ended ("plan_mode_exit").
 func (l *contextAttachmentWriter) planModeLine(kind string) protocol.AttachmentLine {
-	file := filepath.Join(l.conversation.options.StateDir, "plans", l.conversation.planName+".md")
+	file := filepath.Join(l.conversation.options.StateDir, "plans", l.conversation.createPlanName("")+".md")
 	_, err := os.Stat(file)
 	about := planModeAttachment{Type: kind, File: file, Exists: err == nil}
 	if kind == "plan_mode" {

@@ -2,9 +2,13 @@ package transcript
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/json"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
+	"sync/atomic"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -23,9 +27,9 @@ type conversation struct {
 	lastLineUUIDs map[string]string // uuid of the last line by agent id; "" is the main conversation
 	promptID      string            // id of the prompt to which the next lines belong
 	writer        transcriptWriter
-	lineCount     int    // number of lines with an id in the main conversation
-	planName      string // name of the plan file; empty means that it has none yet
-	inQuery       bool   // the next lines belong to a query of a session in a terminal, not to its prompt
+	lineCount     int                    // number of lines with an id in the main conversation
+	planName      atomic.Pointer[string] // name of the plan file; nil means that it has none yet
+	inQuery       bool                   // the next lines belong to a query of a session in a terminal, not to its prompt
 }
 
 func (th *conversation) isFirstConversationInTerminal() bool {
@@ -92,7 +96,7 @@ func (th *conversation) newLineEnvelope(agentID, uuid, timestamp string) protoco
 		LineID:      protocol.LineID{UUID: uuid, Timestamp: th.timestampOrNow(timestamp)},
 		LineTrailer: protocol.LineTrailer{UserType: "external", Entrypoint: th.options.Entrypoint, CWD: th.workingDirOf(agentID), SessionID: th.id, Version: th.options.Version, GitBranch: th.options.Machine.GitBranch},
 	}
-	e.PlanName = th.planName
+	e.PlanName = th.currentPlanName()
 	if agentID == "" {
 		th.lineCount++
 		if th.inQuery {
@@ -146,6 +150,41 @@ func (th *conversation) reminderLine(agentID string, value any, text string) pro
 	line := th.attachmentLine(agentID, "system", value)
 	line.Rendered = []protocol.AttachmentText{{Content: protocol.Reminder(text)}}
 	return line
+}
+
+// newPlanName returns the name of a plan file: the first four words of the prompt, which has led to it, an adjective and a
+// noun, such as "fix-the-tests-calm-otter". Without such words, it is "calm-counting-otter".
+func newPlanName(session, prompt string) string {
+	const maxWords, maxLength = 4, 40
+	words := strings.Fields(regexp.MustCompile(`\[Pasted text #\d+(?: \+\d+ lines)?\]`).ReplaceAllString(prompt, " "))
+	begin := strings.ToLower(strings.Join(words[:min(len(words), maxWords)], " "))
+	begin = regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(begin, "-")
+	begin = strings.Trim(begin[:min(len(begin), maxLength)], "-")
+	lists := [][]string{
+		{"amber", "brisk", "calm", "dusty", "eager", "fresh", "gentle", "honest", "keen", "lively", "mellow", "noble", "quiet", "rapid", "sunny", "tidy"},
+		{"baking", "counting", "drawing", "finding", "giving", "hiking", "jumping", "knitting", "mending", "painting", "reading", "sailing", "singing", "sorting", "walking", "weaving"},
+		{"acorn", "badger", "cedar", "dolphin", "ember", "falcon", "grove", "heron", "island", "lantern", "maple", "otter", "pebble", "river", "sparrow", "willow"},
+	}
+	sum := sha256.Sum256([]byte(session))
+	for i, list := range lists {
+		lists[i] = list[int(sum[i])%len(list):]
+	}
+	if begin != "" {
+		return begin + "-" + lists[0][0] + "-" + lists[2][0]
+	}
+	return lists[0][0] + "-" + lists[1][0] + "-" + lists[2][0]
+}
+
+func (th *conversation) currentPlanName() string {
+	if name := th.planName.Load(); name != nil {
+		return *name
+	}
+	return ""
+}
+
+func (th *conversation) createPlanName(prompt string) string {
+	th.planName.CompareAndSwap(nil, new(newPlanName(th.id, prompt)))
+	return th.currentPlanName()
 }
 
 func (th *conversation) atisLatchLine() protocol.ATISLatchLine {

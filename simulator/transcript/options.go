@@ -2,7 +2,6 @@ package transcript
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -294,21 +293,6 @@ func transcriptFilesNewestFirst(dir string) []transcriptFile {
 }
 
 const maxSlugLength = 200
-
-// PlanName returns the name of the plan file of a session in a terminal, such as "calm-counting-otter".
-func PlanName(session string) string {
-	lists := [][]string{
-		{"amber", "brisk", "calm", "dusty", "eager", "fresh", "gentle", "honest", "keen", "lively", "mellow", "noble", "quiet", "rapid", "sunny", "tidy"},
-		{"baking", "counting", "drawing", "finding", "giving", "hiking", "jumping", "knitting", "mending", "painting", "reading", "sailing", "singing", "sorting", "walking", "weaving"},
-		{"acorn", "badger", "cedar", "dolphin", "ember", "falcon", "grove", "heron", "island", "lantern", "maple", "otter", "pebble", "river", "sparrow", "willow"},
-	}
-	sum := sha256.Sum256([]byte(session))
-	var words []string
-	for i, list := range lists {
-		words = append(words, list[int(sum[i])%len(list)])
-	}
-	return strings.Join(words, "-")
-}
 
 // Slug returns the name of a directory's project folder. Symbolic links in realpath are resolved. Every UTF-16 unit outside
 // [a-zA-Z0-9] becomes a dash. A name that is too long is cut, and a hash of the path is appended (spec: cli-contract 8.2).

@@ -3,6 +3,7 @@ package transcript_test
 import (
 	gocmp "cmp"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -42,12 +43,15 @@ func TestPlanMode(t *testing.T) {
 	where.mode = protocol.ModeBypass
 	record(t, s, &protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "go"}}, reply())
 	closeAll(t, s)
+	if name := s.PlanName(); !regexp.MustCompile(`^go-[a-z]+-[a-z]+$`).MatchString(name) || s.CreatePlanName("other") != name {
+		t.Errorf("the plan file is %s", name)
+	}
 	var told []string
 	for i, l := range readLines(t, s.Path()) {
 		if about, ok := l["attachment"].(line); ok && strings.HasPrefix(about["type"].(string), "plan_mode") {
 			told = append(told, about["type"].(string))
 		}
-		if _, isMessage := l["message"]; isMessage && l["uuid"] != nil && l["slug"] != transcript.PlanName(s.ID()) {
+		if _, isMessage := l["message"]; isMessage && l["uuid"] != nil && l["slug"] != s.PlanName() {
 			t.Errorf("line %d has the slug %v", i, l["slug"])
 		}
 	}

@@ -181,7 +181,7 @@ func (r *recorder) recordStopHooks(ev *protocol.StopHooks) error {
 // recordCompactionBoundary writes the boundary, which has no parent, so that a new chain of lines begins with it.
 func (r *recorder) recordCompactionBoundary(ev *protocol.System) error {
 	before := r.conversation.lastLineUUIDs[""]
-	r.conversation.planName = PlanName(r.conversation.id)
+	r.conversation.createPlanName("")
 	if r.conversation.options.Machine.IsTerminal {
 		if err := r.writeLinesBeforeCompactionBoundary(); err != nil {
 			return err
@@ -326,7 +326,7 @@ func (r *recorder) rememberStateForPromptWithdrawal(ev *protocol.PromptAccepted)
 	input.messages = slices.Clone(input.messages)
 	r.stateBeforePrompt = recorderStateBeforePrompt{th.lastLineUUIDs[""], th.lineCount, r.promptCount, r.turnClosed, *r.attachments, input}
 	if ev.PermissionMode == protocol.ModePlan {
-		th.planName = PlanName(th.id)
+		th.createPlanName(ev.Content.Plain())
 	}
 }
 

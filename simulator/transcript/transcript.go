@@ -171,8 +171,8 @@ func (s *Transcript) openResumed(path string) error {
 	rec.sessionListLines.title, rec.sessionListLines.tools, rec.sessionListLines.lastPromptText = t.title, t.tools, t.lastPromptText
 	if th.forked {
 		rec.sessionListLines.lastPromptText = t.firstPromptTextOfBranch(leaf)
-	} else {
-		th.planName = t.planName
+	} else if t.planName != "" {
+		th.planName.Store(&t.planName)
 	}
 	if t.costs != nil {
 		rec.costs.restoreFromLine(*t.costs)
@@ -217,6 +217,15 @@ func (s *Transcript) ID() string { return s.conversation.id }
 
 // Path returns the path of the transcript, which may not exist yet.
 func (s *Transcript) Path() string { return s.conversation.path }
+
+// PlanName returns the name of the plan file; empty means that the session has none yet.
+func (s *Transcript) PlanName() string { return s.conversation.currentPlanName() }
+
+// CreatePlanName returns the name of the plan file. The first call determines the name, which begins with the first words of
+// the prompt. Without a prompt, the name has three random words.
+func (s *Transcript) CreatePlanName(prompt string) string {
+	return s.conversation.createPlanName(prompt)
+}
 
 // LastLineUUID returns the uuid of the last line of the main conversation; empty means that it has no line.
 func (s *Transcript) LastLineUUID() string { return s.conversation.lastLineUUIDs[""] }

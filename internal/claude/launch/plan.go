@@ -241,10 +241,11 @@ type planResolver struct {
 	plan  *Plan
 }
 
-// PlanFile returns the file of the plan that the model writes in plan mode, or "" if the session is not saved.
-func (p *Plan) PlanFile(session string) string {
-	if p.Transcript.NoPersist {
+// PlanFile returns the file of the plan that the model writes in plan mode. It is "" if the name is empty, or if the session is
+// not saved.
+func (p *Plan) PlanFile(name string) string {
+	if p.Transcript.NoPersist || name == "" {
 		return ""
 	}
-	return filepath.Join(p.State, "plans", transcript.PlanName(session)+".md")
+	return filepath.Join(p.State, "plans", name+".md")
 }

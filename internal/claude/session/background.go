@@ -69,7 +69,10 @@ func (b *backgroundTasksAndAgents) taskOutputDir() string {
 	return b.tempDir.dir.Path
 }
 
-func (b *backgroundTasksAndAgents) planModeFilePath() string { return b.plan.PlanFile(b.records.ID()) }
+// planModeFilePath returns the path of the plan file, whose name it creates if necessary.
+func (b *backgroundTasksAndAgents) planModeFilePath() string {
+	return b.plan.PlanFile(b.records.transcript.CreatePlanName(""))
+}
 
 func (b *backgroundTasksAndAgents) close() {
 	b.tasks.Close()

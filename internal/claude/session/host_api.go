@@ -52,9 +52,9 @@ func (s *Session) Tasks() *task.Set { return s.background.tasks }
 func (s *Session) Checkpoints() *checkpoint.History { return s.records.checkpoints }
 
 // PlanFile returns the path of the plan-mode file and its content. path is empty if the session
-// does not save plans; plan is empty if no plan has been written.
+// does not save plans, or has no name for a plan yet; plan is empty if no plan has been written.
 func (s *Session) PlanFile() (path, plan string) {
-	path = s.background.planModeFilePath()
+	path = s.plan.PlanFile(s.records.transcript.PlanName())
 	if text, err := os.ReadFile(path); path != "" && err == nil {
 		plan = string(text)
 	}
@@ -63,7 +63,8 @@ func (s *Session) PlanFile() (path, plan string) {
 
 // ShownPlanPath returns the path of the plan-mode file, with ~ for the home directory.
 func ShownPlanPath(s *Session) string {
-	return homeShortened(s.background.planModeFilePath(), s.plan.Home)
+	path, _ := s.PlanFile()
+	return homeShortened(path, s.plan.Home)
 }
 
 func homeShortened(path, home string) string {

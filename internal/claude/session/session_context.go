@@ -79,7 +79,7 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 // FirstPromptContext returns what the model receives in addition to the first prompt. The caller inserts the
 // output of hooks between the two lists. beforeHookOutput contains the instruction files. afterHookOutput
 // contains the output style, the instructions of MCP servers and, in plan mode, the path of the plan file.
-func (s *sessionContext) FirstPromptContext() (beforeHookOutput, afterHookOutput []string) {
+func (s *sessionContext) FirstPromptContext(prompt string) (beforeHookOutput, afterHookOutput []string) {
 	if text := instructionText(s.plan.Customization.Memories); text != "" {
 		beforeHookOutput = append(beforeHookOutput, text)
 	}
@@ -95,8 +95,8 @@ func (s *sessionContext) FirstPromptContext() (beforeHookOutput, afterHookOutput
 	if servers.Len() > 0 {
 		afterHookOutput = append(afterHookOutput, "# MCP Server Instructions"+servers.String())
 	}
-	if file := s.plan.PlanFile(s.records.ID()); file != "" && s.tools.policy.Mode() == protocol.ModePlan {
-		afterHookOutput = append(afterHookOutput, "Plan mode is active. The plan file is "+file)
+	if s.tools.policy.Mode() == protocol.ModePlan && !s.plan.Transcript.NoPersist {
+		afterHookOutput = append(afterHookOutput, "Plan mode is active. The plan file is "+s.plan.PlanFile(s.records.transcript.CreatePlanName(prompt)))
 	}
 	return beforeHookOutput, afterHookOutput
 }
