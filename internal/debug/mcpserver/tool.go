@@ -1,14 +1,13 @@
 package mcpserver
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
+	"slices"
 
 	"github.com/claudeless/claudeless/fixtures/wire"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/debug"
 )
 
@@ -17,48 +16,15 @@ type hubAccess struct {
 	external *debug.ServerManager // nil means not available
 }
 
-// debuggerTool is an entry of tools.json.
+// debuggerTool is an entry of tools.json, in the form of tools/list.
 type debuggerTool struct {
-	Name, Description string
-	Params            []toolParam
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	InputSchema json.RawMessage `json:"inputSchema"`
 }
 
 // handler handles a call with checked arguments. It must not block; blocking work is returned as a wire.DeferredAnswer.
 type handler func(ctx context.Context, f *hubAccess, a checkedArguments) (any, error)
-
-// toolParam is a parameter of a tool.
-type toolParam struct {
-	Name        string   `json:"name"`
-	Type        string   `json:"type"` // a JSON type; empty means any
-	Description string   `json:"description"`
-	Required    bool     `json:"required"`
-	Enum        []string `json:"enum"` // documented but not checked: the hub accepts more spellings
-	// TypeErrorCode is the error code for a value of another type; empty means invalid_arguments.
-	TypeErrorCode string `json:"typeErrorCode"`
-}
-
-// MarshalJSON writes the tool as tools/list shows it.
-func (t debuggerTool) MarshalJSON() ([]byte, error) {
-	properties, required := map[string]any{}, []string{}
-	for _, p := range t.Params {
-		schema := map[string]any{"description": p.Description}
-		if p.Type != "" {
-			schema["type"] = p.Type
-		}
-		if p.Enum != nil {
-			schema["enum"] = p.Enum
-		}
-		properties[p.Name] = schema
-		if p.Required {
-			required = append(required, p.Name)
-		}
-	}
-	schema := map[string]any{"type": "object", "properties": properties}
-	if len(required) > 0 {
-		schema["required"] = required
-	}
-	return json.Marshal(map[string]any{"name": t.Name, "description": t.Description, "inputSchema": schema})
-}
 
 // checkedArguments are the checked arguments of one call. All required ones are present. An argument has the right type, and
 // is not null unless the parameter accepts any value.
@@ -86,45 +52,34 @@ func argument[T any](a checkedArguments, name string) *T {
 }
 
 func (t debuggerTool) parseArguments(raw json.RawMessage) (checkedArguments, error) {
+	var schema plainjson.Schema
+	if err := json.Unmarshal(t.InputSchema, &schema); err != nil {
+		return nil, err
+	}
 	var given map[string]json.RawMessage
 	if len(raw) > 0 && json.Unmarshal(raw, &given) != nil {
 		return nil, &debug.Error{Code: debug.CodeInvalidArguments, Message: "arguments must be an object"}
 	}
 	a := checkedArguments{}
-	for _, p := range t.Params {
+	for _, p := range schema.Properties {
 		v, ok := given[p.Name]
-		if ok && p.Type != "" && bytes.Equal(v, []byte("null")) {
-			ok = false
-		}
+		ok = ok && (p.Schema.Type == "" || plainjson.IsSet(v))
+		p.Schema.Enum = nil // documented but not checked: the hub accepts more spellings
 		switch {
-		case !ok && p.Required:
+		case !ok && slices.Contains(schema.Required, p.Name):
 			return nil, debug.MissingParameter(p.Name)
 		case !ok:
 			continue
-		case !p.hasType(v):
-			return nil, debug.NewError(cmp.Or(p.TypeErrorCode, debug.CodeInvalidArguments), fmt.Sprintf("%s must be of type %s", p.Name, p.Type), "parameter", p.Name)
+		case p.Schema.Issues(v) != nil:
+			code := debug.CodeInvalidArguments
+			if p.Name == "session_id" {
+				code = debug.CodeInvalidSession
+			}
+			return nil, debug.NewError(code, fmt.Sprintf("%s must be of type %s", p.Name, p.Schema.Type), "parameter", p.Name)
 		}
 		a[p.Name] = v
 	}
 	return a, nil
-}
-
-func (p toolParam) hasType(v json.RawMessage) bool {
-	var f float64
-	switch p.Type {
-	case "string":
-		return v[0] == '"'
-	case "object":
-		return v[0] == '{'
-	case "array":
-		return v[0] == '['
-	case "number":
-		return json.Unmarshal(v, &f) == nil
-	case "integer":
-		return json.Unmarshal(v, &f) == nil && f == math.Trunc(f) && math.Abs(f) <= 1<<53
-	default:
-		return true
-	}
 }
 
 type fields map[string]any
