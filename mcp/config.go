@@ -306,7 +306,7 @@ func (l *configLoader) addServerEntries(entryByServerName json.RawMessage, sourc
 			continue
 		}
 		for _, name := range f.UnreadMembers() {
-			l.config.UnknownKeys = append(l.config.UnknownKeys, UnknownKey{m.Key, name, slices.Sorted(maps.Keys(f.readMemberNames))})
+			l.config.UnknownKeys = append(l.config.UnknownKeys, UnknownKey{m.Key, name, slices.Sorted(slices.Values(f.memberNames))})
 		}
 		cfg.Name, cfg.Source = m.Key, source
 		if cfg.Type == typeSDK {
@@ -354,24 +354,28 @@ func parseMCPServersEntry(entry *configEntryReader) (ServerConfig, *configEntryE
 			`MCP server "%NAME%" has a "url" but no "type"; add "type": "http" (or "sse" / "ws") to this entry`,
 		}
 	}
-	cfg := ServerConfig{Type: entry.Text("type")}
+	var cfg ServerConfig
+	entry.Decode("type", &cfg)
 	if problem := readTransportMembers(entry, &cfg, unknownTypeFormat); problem != nil {
 		return cfg, problem
 	}
-	const ignoredBelow = time.Second
-	cfg.Timeout = max(entry.Duration("timeout", time.Millisecond), entry.Duration("timeoutMs", time.Millisecond))
-	if cfg.Timeout < ignoredBelow {
-		cfg.Timeout = 0
+	var in struct {
+		Timeout, TimeoutMs, MaxTotal, ConnectTimeout, ShutdownGrace, MaxLineBytes float64
+
+		AlwaysLoad, Disabled bool
+		AutoReconnect        *bool
 	}
-	cfg.MaxTotal = entry.Duration("maxTotal", time.Millisecond)
-	cfg.ConnectTimeout = entry.Duration("connectTimeout", time.Millisecond)
-	cfg.ShutdownGrace = entry.Duration("shutdownGrace", time.Millisecond)
-	cfg.MaxLineBytes = int(entry.Number("maxLineBytes"))
-	cfg.AlwaysLoad = entry.Flag("alwaysLoad")
-	cfg.AutoReconnect = entry.OptionalFlag("autoReconnect")
-	cfg.Disabled = entry.Flag("disabled")
+	entry.Decode("options of mcpServers", &in)
+	const ignoredBelow = 1000
+	if in.Timeout = max(in.Timeout, in.TimeoutMs); in.Timeout >= ignoredBelow {
+		cfg.Timeout = milliseconds(in.Timeout)
+	}
+	cfg.MaxTotal, cfg.ConnectTimeout, cfg.ShutdownGrace = milliseconds(in.MaxTotal), milliseconds(in.ConnectTimeout), milliseconds(in.ShutdownGrace)
+	cfg.MaxLineBytes, cfg.AlwaysLoad, cfg.AutoReconnect, cfg.Disabled = int(in.MaxLineBytes), in.AlwaysLoad, in.AutoReconnect, in.Disabled
 	return cfg, nil
 }
+
+func milliseconds(n float64) time.Duration { return time.Duration(n * float64(time.Millisecond)) }
 
 // unknownTypeFormat is the text about an unknown type; addServerEntries replaces %NAME%.
 const unknownTypeFormat = `Skipped — unknown MCP server type %q for server "%%NAME%%"`
@@ -387,32 +391,30 @@ func readTransportMembers(f *configEntryReader, cfg *ServerConfig, unknownFormat
 	}
 	switch cfg.Type {
 	case typeStdio:
-		cfg.Command = f.RequiredText("command")
-		cfg.Args = f.StringList("args")
-		cfg.Env = f.StringMap("env")
-		cfg.CWD = f.Text("cwd")
+		f.Decode("stdio", cfg)
 	case typeSDK:
-		f.Text("name")
+		f.Decode("sdk", &struct{}{})
 	case typeHTTP, typeSSE, typeWS, "": // "" means that the type is not a text
-		cfg.URL = f.RequiredText("url")
-		cfg.Headers = f.StringMap("headers")
-		cfg.HeadersHelper = f.Text("headersHelper")
-		cfg.OAuth = readOAuth(f)
+		var in struct {
+			URL           string
+			Headers       map[string]string
+			HeadersHelper string
+			OAuth         json.RawMessage
+		}
+		f.Decode("remote", &in)
+		cfg.URL, cfg.Headers, cfg.HeadersHelper, cfg.OAuth = in.URL, in.Headers, in.HeadersHelper, readOAuth(f, in.OAuth)
 	default:
 		return &configEntryError{"unknown_type", fmt.Sprintf(unknownFormat, cfg.Type)}
 	}
 	return nil
 }
 
-func readOAuth(f *configEntryReader) oauth.Config {
-	o := f.Object("oauth")
-	if o == nil {
-		return oauth.Config{}
+func readOAuth(f *configEntryReader, raw json.RawMessage) (cfg oauth.Config) {
+	if raw == nil {
+		return cfg
 	}
-	cfg := oauth.Config{
-		ClientID: o.Text("clientId"), CallbackPort: int(o.Number("callbackPort")), Scopes: o.Text("scopes"),
-		AuthServerMetadataURL: o.Text("authServerMetadataUrl"),
-	}
+	o := readEntry(raw)
+	o.Decode("oauth", &cfg)
 	if at := cfg.AuthServerMetadataURL; at != "" && !strings.HasPrefix(at, "https://") {
 		o.AddProblem("authServerMetadataUrl: authServerMetadataUrl must use https://")
 	}
@@ -445,19 +447,21 @@ func ValidName(name string) bool { return strictServerNamePattern().MatchString(
 
 // parseServerEntryWithTransport parses an entry with "transport", without expanding values. Unknown members are errors.
 func parseServerEntryWithTransport(entry *configEntryReader) (ServerConfig, *configEntryError) {
-	cfg := ServerConfig{Type: entry.RequiredText("transport"), AutoReconnect: new(true), IsLiteral: true}
+	var in struct{ Transport string }
+	entry.Decode("transport", &in)
+	cfg := ServerConfig{Type: in.Transport, IsLiteral: true}
 	if problem := readTransportMembers(entry, &cfg, `Skipped — unknown MCP server transport %q for "%%NAME%%"`); problem != nil {
 		return cfg, problem
 	}
-	cfg.Timeout = 30 * time.Second
-	if entry.Has("timeout_s") {
-		if cfg.Timeout = entry.Duration("timeout_s", time.Second); cfg.Timeout <= 0 {
-			entry.AddProblem("timeout_s: must be greater than 0")
-		}
+	options := struct {
+		Seconds       float64 `json:"timeout_s"`
+		AutoReconnect bool    `json:"auto_reconnect"`
+	}{30, true}
+	entry.Decode("options of servers", &options)
+	if options.Seconds <= 0 {
+		entry.AddProblem("timeout_s: must be greater than 0")
 	}
-	if set := entry.OptionalFlag("auto_reconnect"); set != nil {
-		cfg.AutoReconnect = set
-	}
+	cfg.Timeout, cfg.AutoReconnect = milliseconds(options.Seconds*1000), &options.AutoReconnect
 	for _, name := range entry.UnreadMembers() {
 		entry.AddProblem("%s: unknown key", name)
 	}

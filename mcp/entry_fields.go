@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	_ "embed" // for entry.json
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -9,22 +10,27 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
+//go:embed entry.json
+var entrySchemaJSON string
+
+// entrySchemas are the schemas of the members that belong together, such as those of a transport.
+var entrySchemas = sync.OnceValue(func() plainjson.SchemaLibrary { return plainjson.ParseSchemas(entrySchemaJSON) })
+
 // configEntryReader reads the members of one entry of a configuration and collects all problems in them, not only the first.
 type configEntryReader struct {
-	members         map[string]json.RawMessage
-	Problems        []string // one line each
-	readMemberNames map[string]bool
+	members     map[string]json.RawMessage
+	Problems    []string // one line each
+	memberNames []string // members that were read, if the entry has them
 }
 
 func readEntry(entry json.RawMessage) *configEntryReader {
-	f := &configEntryReader{readMemberNames: map[string]bool{}}
-	if plainjson.TypeOf(entry) != "object" {
-		f.addWrongTypeProblem("", "object", entry)
+	f := &configEntryReader{}
+	if got := plainjson.TypeOf(entry); got != "object" {
+		f.AddProblem("expected object, received %s", got)
 		return f
 	}
 	if err := json.Unmarshal(entry, &f.members); err != nil {
@@ -46,124 +52,33 @@ func (f *configEntryReader) AddProblem(format string, args ...any) {
 	f.Problems = append(f.Problems, fmt.Sprintf(format, args...))
 }
 
-func (f *configEntryReader) addWrongTypeProblem(field, want string, got json.RawMessage) {
-	text := fmt.Sprintf("expected %s, received %s", want, plainjson.TypeOf(got))
-	if field != "" {
-		text = field + ": " + text
-	}
-	f.Problems = append(f.Problems, text)
-}
-
-func (f *configEntryReader) takeMember(name, kind string) (json.RawMessage, bool) {
-	f.readMemberNames[name] = true
-	v, ok := f.members[name]
-	if !ok {
-		return nil, false
-	}
-	if k := plainjson.TypeOf(v); k != kind {
-		want := kind
-		if kind == "object" {
-			want = "record"
-		}
-		f.addWrongTypeProblem(name, want, v)
-		return nil, false
-	}
-	return v, true
-}
-
-func readField[T any](f *configEntryReader, name, kind string) (v T) {
-	if raw, ok := f.takeMember(name, kind); ok {
-		if err := json.Unmarshal(raw, &v); err != nil {
-			f.Problems = append(f.Problems, name+": "+err.Error())
+// Decode decodes the members of a schema into the struct that target points to. If their types are wrong, it records problems and
+// does not change the struct.
+func (f *configEntryReader) Decode(schemaName string, target any) {
+	schema, members := entrySchemas()[schemaName], map[string]json.RawMessage{}
+	for _, p := range schema.Properties {
+		f.memberNames = append(f.memberNames, p.Name)
+		if f.Has(p.Name) {
+			members[p.Name] = f.members[p.Name]
 		}
 	}
-	return v
-}
-
-// Text returns a string member; "" if absent.
-func (f *configEntryReader) Text(name string) string { return readField[string](f, name, "string") }
-
-// Flag returns a boolean member; false if absent.
-func (f *configEntryReader) Flag(name string) bool { return readField[bool](f, name, "boolean") }
-
-// Number returns a number member; 0 if absent.
-func (f *configEntryReader) Number(name string) float64 { return readField[float64](f, name, "number") }
-
-// RequiredText is like Text, but records a problem if the member is absent.
-func (f *configEntryReader) RequiredText(name string) string {
-	if !f.Has(name) {
-		f.addWrongTypeProblem(name, "string", nil)
+	raw := json.RawMessage(plainjson.MarshalString(members))
+	issues := schema.Issues(raw)
+	for _, i := range issues {
+		f.AddProblem("%s: %s", i.DottedPath(), strings.TrimPrefix(i.Message, "Invalid input: "))
 	}
-	return f.Text(name)
-}
-
-// Duration returns the duration that a number member specifies in the given unit.
-func (f *configEntryReader) Duration(name string, unit time.Duration) time.Duration {
-	return time.Duration(f.Number(name) * float64(unit))
-}
-
-// OptionalFlag returns a boolean member, or nil if absent.
-func (f *configEntryReader) OptionalFlag(name string) *bool {
-	if !f.Has(name) {
-		return nil
+	if issues != nil {
+		return
 	}
-	return new(f.Flag(name))
-}
-
-// StringList returns a member that is an array of strings; nil if absent.
-func (f *configEntryReader) StringList(name string) []string {
-	raw, ok := f.takeMember(name, "array")
-	if !ok {
-		return nil
+	if err := json.Unmarshal(raw, target); err != nil {
+		f.Problems = append(f.Problems, err.Error())
 	}
-	var elements []json.RawMessage
-	_ = json.Unmarshal(raw, &elements) // takeMember has checked that it is an array
-	all := make([]string, len(elements))
-	for i, e := range elements {
-		if json.Unmarshal(e, &all[i]) != nil || plainjson.TypeOf(e) != "string" {
-			f.addWrongTypeProblem(fmt.Sprintf("%s.%d", name, i), "string", e)
-		}
-	}
-	return all
-}
-
-// StringMap returns a member that is an object with string values; nil if absent.
-func (f *configEntryReader) StringMap(name string) map[string]string {
-	raw, ok := f.takeMember(name, "object")
-	if !ok {
-		return nil
-	}
-	all := map[string]string{}
-	entries, _ := membersKeepingLastDuplicate(raw) // takeMember has checked that it is an object
-	for _, e := range entries {
-		var v string
-		if json.Unmarshal(e.Value, &v) != nil || plainjson.TypeOf(e.Value) != "string" {
-			f.addWrongTypeProblem(name+"."+e.Key, "string", e.Value)
-		}
-		all[e.Key] = v
-	}
-	return all
-}
-
-// Object returns a reader of a member that is an object, with its own Problems; nil if absent.
-func (f *configEntryReader) Object(name string) *configEntryReader {
-	raw, ok := f.takeMember(name, "object")
-	if !ok {
-		return nil
-	}
-	return readEntry(raw)
 }
 
 // UnreadMembers returns the names of the members that were not read.
 func (f *configEntryReader) UnreadMembers() []string {
-	var names []string
-	for name := range maps.Keys(f.members) {
-		if !f.readMemberNames[name] {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
+	unread := slices.Sorted(maps.Keys(f.members))
+	return slices.DeleteFunc(unread, func(name string) bool { return slices.Contains(f.memberNames, name) })
 }
 
 func membersKeepingLastDuplicate(object json.RawMessage) (plainjson.Object, error) {
