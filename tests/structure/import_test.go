@@ -28,7 +28,7 @@ var packageTable = []packageRow{
 	{0, "internal/base/match", "compiled matchers for text and JSON; JavaScript regular expressions", ""},
 	{0, "internal/base/diag", "diagnostics with positions; the line of each key in a file; suggestions for misspelled names", ""},
 	{0, "internal/base/proc", "start, drain and stop child processes, each in its own group", ""},
-	{0, "internal/base/localhttp", "loopback listener, Host/Origin check, graceful stop, printed address", ""},
+	{0, "internal/base/localhttp", "loopback listener, Host/Origin check, graceful stop, printed address", "internal/base/plainjson"},
 	{0, "internal/base/eval", "the expression language, bounded in time and memory", ""},
 	{0, "internal/base/shellcmd", "parses a shell command line: its simple commands, prefixes and redirections", ""},
 	{0, "internal/base/argv", "parses a command line like commander.js", "internal/base/diag"},

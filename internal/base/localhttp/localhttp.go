@@ -11,11 +11,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 // Options configure a server.
@@ -124,25 +124,14 @@ func withDefaultHost(addr string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// writePort writes through a temporary file, so that a reader sees the complete number or no file.
+// writePort writes the file atomically, so that a reader sees the complete number or no file.
 func writePort(file string, addr net.Addr) error {
 	_, port, err := net.SplitHostPort(addr.String())
 	if err != nil {
 		return fmt.Errorf("finding the port of the address %s: %w", addr, err)
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(file), ".port-*")
-	if err != nil {
+	if err := plainjson.ReplaceFile(file, []byte(port+"\n"), 0o600); err != nil {
 		return fmt.Errorf("writing the port file: %w", err)
-	}
-	_, err = tmp.WriteString(port + "\n")
-	if cerr := tmp.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), file)
-	}
-	if err != nil {
-		return fmt.Errorf("writing the port file: %w", errors.Join(err, os.Remove(tmp.Name())))
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package plugincmd
 
 import (
 	"cmp"
+	_ "embed" // for manifests.json
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
@@ -63,7 +65,7 @@ func (m marketplace) plugin(name string) (plugin, bool) {
 		return plugin{}, false
 	}
 	p.folder = filepath.Join(m.dir, source)
-	_, own := readManifest(manifestFile(p.folder)) // the entry of the marketplace can replace the manifest
+	_, own := readManifest(manifestFile(p.folder), "plugin of a marketplace") // the entry of the marketplace can replace the manifest
 	version, _ := plainjson.StringValue(own.Get("version"))
 	p.version = cmp.Or(version, p.Version, unknownVersion)
 	return p, true
@@ -224,13 +226,13 @@ func (c *command) validate(path string) error {
 }
 
 func (c *command) validateManifest(file string) error {
-	problem, manifest := readManifest(file, manifestField{"name", "string", true}, manifestField{"version", "string", false}, manifestField{"description", "string", false}, manifestField{"author", "object", false})
+	problem, manifest := readManifest(file, "plugin")
 	problem = cmp.Or(problem, nameProblem("Plugin", "my-plugin", manifest))
 	return c.printValidation("plugin", file, problem, manifestWarnings(manifest, "")...)
 }
 
 func (c *command) validateMarketplace(dir string) error {
-	problem, given := readManifest(marketplaceFile(dir), manifestField{"name", "string", true}, manifestField{"owner", "object", true}, manifestField{"plugins", "array", true})
+	problem, given := readManifest(marketplaceFile(dir), "marketplace")
 	problem = cmp.Or(problem, nameProblem("Marketplace", "my-marketplace", given))
 	m, _ := readMarketplace(dir) // readManifest has reported an error
 	var warnings []string
@@ -239,7 +241,7 @@ func (c *command) validateMarketplace(dir string) error {
 	}
 	for i, p := range m.Plugins {
 		if found, ok := m.plugin(p.Name); ok {
-			if problem, own := readManifest(manifestFile(found.folder)); problem == "" {
+			if problem, own := readManifest(manifestFile(found.folder), "plugin of a marketplace"); problem == "" {
 				warnings = append(warnings, manifestWarnings(own, fmt.Sprintf("plugins[%d] plugin.json → ", i))...)
 			}
 		}
@@ -247,13 +249,13 @@ func (c *command) validateMarketplace(dir string) error {
 	return c.printValidation("marketplace", marketplaceFile(dir), problem, warnings...)
 }
 
-type manifestField struct {
-	key, kind string
-	required  bool
-}
+//go:embed manifests.json
+var manifestSchemaJSON string
+
+var manifestSchemas = sync.OnceValue(func() plainjson.SchemaLibrary { return plainjson.ParseSchemas(manifestSchemaJSON) })
 
 // readManifest reads a manifest. problem describes its errors, one on each line; empty means that it has none.
-func readManifest(file string, fields ...manifestField) (problem string, manifest plainjson.Object) {
+func readManifest(file, schemaName string) (problem string, manifest plainjson.Object) {
 	data, err := os.ReadFile(file)
 	if err == nil {
 		err = plainjson.SyntaxError(data)
@@ -266,15 +268,8 @@ func readManifest(file string, fields ...manifestField) (problem string, manifes
 	}
 	manifest, _ = plainjson.Parse(data) // cannot fail for an object
 	var problems []string
-	for _, f := range fields {
-		value := manifest.Get(f.key)
-		kind := "undefined"
-		if value != nil {
-			kind = plainjson.TypeOf(value)
-		}
-		if kind != f.kind && (value != nil || f.required) {
-			problems = append(problems, fmt.Sprintf("%s: Invalid input: expected %s, received %s", f.key, f.kind, kind))
-		}
+	for _, i := range manifestSchemas()[schemaName].Issues(data) {
+		problems = append(problems, i.DottedPath()+": "+i.Message)
 	}
 	return strings.Join(problems, "\n"), manifest
 }
