@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -35,7 +36,7 @@ func parseJSONObjectText(text string) (json.RawMessage, bool) {
 
 // parseOutput parses a hook's output object. Empty text and null count as an empty object. Errors are the real CLI's.
 func parseOutput(event string, raw json.RawMessage) (protocol.HookOutput, error) {
-	var object map[string]any
+	var object map[string]json.RawMessage
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {
 		return protocol.HookOutput{}, nil
@@ -43,7 +44,7 @@ func parseOutput(event string, raw json.RawMessage) (protocol.HookOutput, error)
 	if err := json.Unmarshal(raw, &object); err != nil {
 		return protocol.HookOutput{}, fmt.Errorf("hook output: %w", err)
 	}
-	if object["async"] == true {
+	if string(object["async"]) == "true" {
 		return protocol.HookOutput{Async: true}, nil // the other keys of the output are ignored
 	}
 	if err := checkObject("", hookOutputSchema, object); err != nil {
@@ -86,29 +87,26 @@ func (e *shapeError) Error() string { return e.path + e.problem }
 func newShapeError(path, problem string) error { return &shapeError{path, problem} }
 
 // checkObject checks an object. path prefixes its keys in errors: "" or, for a nested object, a path ending with a dot.
-func checkObject(path, schema string, object map[string]any) error {
+func checkObject(path, schema string, object map[string]json.RawMessage) error {
 	for field := range strings.FieldsSeq(schema) {
 		name, kind, _ := strings.Cut(field, ":")
 		name, must := strings.CutSuffix(name, "!")
 		value, is := object[name]
-		got := "undefined"
-		if is {
-			got = jsonType(value)
-		} else if !must {
+		if !is && !must {
 			continue
 		}
-		if err := checkValue(path+name, kind, got, value); err != nil {
+		if err := checkValue(path+name, kind, value); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// checkValue checks that one value has the type kind, which comes from a schema. got is the JSON type of the value, or "undefined".
-func checkValue(path, kind, got string, value any) error {
+// checkValue checks that one value has the type kind, which comes from a schema. A nil value is missing.
+func checkValue(path, kind string, value json.RawMessage) error {
 	if strings.Contains(kind, "|") {
 		valid := strings.Split(kind, "|")
-		if text, is := value.(string); is && slices.Contains(valid, text) {
+		if text, is := plainjson.StringValue(value); is && slices.Contains(valid, text) {
 			return nil
 		}
 		if strings.HasSuffix(path, ".behavior") {
@@ -117,7 +115,7 @@ func checkValue(path, kind, got string, value any) error {
 		return newShapeError(path, `: Invalid option: expected one of "`+strings.Join(valid, `"|"`)+`"`)
 	}
 	item, list := strings.CutPrefix(kind, "[]")
-	want := kind
+	got, want := plainjson.TypeOf(value), kind
 	switch {
 	case list:
 		want = "array"
@@ -131,35 +129,36 @@ func checkValue(path, kind, got string, value any) error {
 		}
 		return newShapeError(path, text)
 	}
-	switch v := value.(type) {
-	case []any:
-		for i, one := range v {
-			if err := checkValue(path+"."+strconv.Itoa(i), item, jsonType(one), one); err != nil {
+	switch got {
+	case "array":
+		for i, one := range plainjson.DecodeOrZero[[]json.RawMessage](value) {
+			if err := checkValue(path+"."+strconv.Itoa(i), item, one); err != nil {
 				return err
 			}
 		}
-	case map[string]any:
-		schema, err := schemaOfOutputObject(path, kind, v)
+	case "object":
+		object := plainjson.DecodeOrZero[map[string]json.RawMessage](value)
+		schema, err := schemaOfOutputObject(path, kind, object)
 		if err != nil {
 			return err
 		}
-		return checkObject(path+".", schema, v)
+		return checkObject(path+".", schema, object)
 	}
 	return nil
 }
 
 // schemaOfOutputObject returns the schema of an object. For some kinds, it depends on the content of the object.
-func schemaOfOutputObject(path, kind string, object map[string]any) (string, error) {
+func schemaOfOutputObject(path, kind string, object map[string]json.RawMessage) (string, error) {
 	switch kind {
 	case "specific":
 		return schemaOfHookSpecificOutput(path, object)
 	case "decision":
-		if object["behavior"] == "deny" {
+		if behavior, _ := plainjson.StringValue(object["behavior"]); behavior == "deny" {
 			return "message:string interrupt:boolean", nil
 		}
 		return "behavior!:allow|deny updatedInput:record updatedPermissions:[]update", nil
 	case "update":
-		switch object["type"] {
+		switch updateType, _ := plainjson.StringValue(object["type"]); updateType {
 		case "addRules", "replaceRules", "removeRules":
 			return permissionRulesUpdateSchema, nil
 		case "setMode":
@@ -175,32 +174,16 @@ func schemaOfOutputObject(path, kind string, object map[string]any) (string, err
 	return "", nil // a record may have any keys
 }
 
-func schemaOfHookSpecificOutput(path string, object map[string]any) (string, error) {
+func schemaOfHookSpecificOutput(path string, object map[string]json.RawMessage) (string, error) {
 	event, is := object["hookEventName"]
 	if !is {
 		return "", newShapeError(path, ` is missing required field "hookEventName"`)
 	}
-	name, _ := event.(string)
+	name, _ := plainjson.StringValue(event)
 	if schema := claudecode.HookEventNamed(name).OutputKeys; schema != "" {
 		return schema, nil
 	}
 	return "", newShapeError(path+".hookEventName", `: expected one of "PreToolUse" | "UserPromptSubmit" | "UserPromptExpansion" | "SessionStart" | "Setup" | "PreModelSwitch" | …`)
-}
-
-func jsonType(value any) string {
-	switch value.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "boolean"
-	case string:
-		return "string"
-	case []any:
-		return "array"
-	case map[string]any:
-		return "object"
-	}
-	return "number"
 }
 
 // isAsyncRequest reports whether a line of a command's output asks to run it in the background. The real CLI 2.1.330 ignores

@@ -58,7 +58,7 @@ var packageTable = []packageRow{
 	{1, "simulator/permission", "decides with modes and rules whether a call is allowed, denied or asked about", "simulator/protocol internal/base/match internal/base/shellcmd internal/claudecode"},
 	{1, "simulator/outputschema", "validates against --json-schema, with the messages of the real CLI's validator", "internal/base/match internal/base/plainjson"},
 	{1, "simulator/transcript", "session ids, transcripts, resume, fork", "simulator/protocol internal/base/plainjson internal/claudecode"},
-	{1, "simulator/hook", "runs the hooks of an event and merges their outputs", "simulator/protocol internal/base/match internal/base/proc internal/claudecode"},
+	{1, "simulator/hook", "runs the hooks of an event and merges their outputs", "simulator/protocol internal/base/plainjson internal/base/match internal/base/proc internal/claudecode"},
 	{1, "mcp", "configured and connected MCP servers: connect, call, reconnect; results as protocol types", "simulator/protocol simulator/outputschema internal/base/plainjson mcp/oauth mcp/internal/connection internal/base/proc internal/record/redact internal/base/cas"},
 	{1, "tests/mcptest", "MCP servers with exactly one fault each; for tests only", "internal/base/plainjson"},
 	{1, "fixtures/wire", "JSON-RPC between an MCP server and its clients, as raw JSON; the list of possible faults", "internal/base/plainjson internal/base/localhttp internal/base/proc"},
