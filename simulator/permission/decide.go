@@ -253,7 +253,12 @@ func (d callDecider) denyIfQuestionMayNotBeAsked(c *analyzedCall, question Verdi
 		question = c.denyVerdict("asyncAgent", noApprovalSurfaceText+question.Message).withReasonCode("unknown")
 		question.Event.DecisionReason = "no approval surface in this session; permission request denied automatically"
 		return question
-	case question.AskRule || question.RequiresUser || d.policyOptions.AsksPerson:
+	case question.AskRule || question.RequiresUser:
+		return question
+	case d.policyOptions.AsksPerson:
+		if d.mode == protocol.ModeAuto && question.Safety != protocol.SafetyNeedsApprovalOfEachCall {
+			question.Decision.ReasonCode = "other" // auto mode cannot check the call
+		}
 		return question
 	case d.usesClassifierInMode() && question.Safety == protocol.SafetyNeedsApprovalOfEachCall:
 		reason := question.Reason

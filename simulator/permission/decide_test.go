@@ -228,6 +228,16 @@ func TestAskerInModes(t *testing.T) {
 	}
 }
 
+// A call that mode auto cannot check has another reason in the transcript than in manual mode (observed with 2.1.330).
+func TestReasonCodeOfUncheckedCall(t *testing.T) {
+	for mode, want := range map[protocol.PermissionMode]string{protocol.ModeAuto: "other", protocol.ModeDefault: "bashMiss:no-rule-match"} {
+		p := newPolicy(t, permission.Options{Mode: mode, AsksPerson: true})
+		if got := p.Decide(newCall("Bash", "npm install")).Decision.ReasonCode; got != want {
+			t.Errorf("%s: got %q, want %q", mode, got, want)
+		}
+	}
+}
+
 // In plan mode files outside the working directory may be read, unless the settings forbid that a classifier decides.
 func TestReadingInPlanMode(t *testing.T) {
 	for alone, want := range map[bool]string{false: "allow mode", true: "ask workingDir"} {
