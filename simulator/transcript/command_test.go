@@ -291,6 +291,38 @@ func TestRunningAgents(t *testing.T) {
 	}
 }
 
+// TestTerminalCommandBeforePrompt checks that, in a terminal, the line about the latch follows the commands before the first prompt,
+// as in transcripts of 2.1.330. Without a prompt, the transcript does not have it, and ends with the changed mode.
+func TestTerminalCommandBeforePrompt(t *testing.T) {
+	for name, prompts := range map[string]int{"with a prompt": 1, "without a prompt": 0} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			where := &remindingContext{}
+			where.mode = protocol.ModeDefault
+			s := w.mustOpen(t, transcript.Options{Context: where, Machine: transcript.Machine{IsTerminal: true}})
+			record(t, s, &protocol.PromptAccepted{UUID: w.id(), LocalCommand: true, UnknownCommand: true, Content: protocol.Content{Text: "/model"}})
+			for range prompts {
+				record(t, s, &protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "x"}})
+			}
+			where.mode = protocol.ModePlan
+			closeAll(t, s)
+			var got []string
+			for _, l := range readLines(t, s.Path()) {
+				if l["type"] != "attachment" {
+					got = append(got, l["type"].(string))
+				}
+			}
+			want := []string{"mode", "permission-mode", "system", "last-prompt", "permission-mode", "cost-state"}
+			if prompts > 0 {
+				want = []string{"mode", "permission-mode", "system", "atis-latch", "user", "last-prompt", "mode", "permission-mode", "atis-latch", "cost-state"}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestQueryInTerminal checks that, in a terminal, only the lines after the start of the query have its session (session_id), as in
 // transcripts of 2.1.330.
 func TestQueryInTerminal(t *testing.T) {

@@ -21,6 +21,7 @@ type sessionListLineBuilder struct {
 	lastPromptMode    protocol.PermissionMode // permission mode of the last prompt
 	writtenMode       protocol.PermissionMode // mode of the last line of type permission-mode; empty means none
 	hasReply          bool                    // this process has written a message of the model, not only commands
+	openedByCommand   bool                    // the opening lines precede a command of a terminal, so they lack the atis-latch line
 }
 
 func (l *sessionListLineBuilder) transcriptOpeningLines() []any {
@@ -37,13 +38,22 @@ func (l *sessionListLineBuilder) transcriptOpeningLines() []any {
 	if l.conversation.forked || l.conversation.wasCleared || l.conversation.options.Machine.IsTerminal {
 		lines = append(lines, l.modeAndPermissionModeLines()...)
 	}
-	if l.conversation.forked || l.conversation.isFirstConversationInTerminal() {
+	if l.conversation.forked || l.conversation.isFirstConversationInTerminal() && !l.openedByCommand {
 		lines = append(lines, l.conversation.atisLatchLine())
 	}
 	if l.conversation.resumed && len(l.tools) > 0 {
 		lines = append(lines, l.toolsUsedLine())
 	}
 	return lines
+}
+
+// linesMissingBeforeFirstPrompt returns the opening lines that a transcript lacks because it began with a command.
+func (l *sessionListLineBuilder) linesMissingBeforeFirstPrompt() []any {
+	if !l.openedByCommand || !l.conversation.isFirstConversationInTerminal() {
+		return nil
+	}
+	l.openedByCommand = false
+	return []any{l.conversation.atisLatchLine()}
 }
 
 // transcriptClosingLines returns the lines that describe the conversation so far, such as the last prompt and the title.

@@ -190,6 +190,7 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	}
 	r.attribution, r.turnClosed = attribution{byAgentID: r.attribution.byAgentID}, r.turnClosed && r.attachments.environmentWritten
 	r.sessionListLines.recordPrompt(ev)
+	mended = append(mended, r.sessionListLines.linesMissingBeforeFirstPrompt()...)
 	r.setPromptPositionAndSource(&line, ev)
 	line.AttributionKey, line.MergedUUIDs, line.ImageIDs = ev.HostID, ev.Merged, imageNumbersAfter(ev.Content, r.imageCount)
 	if ev.Expansion == nil {
@@ -274,6 +275,7 @@ const commandCaveat = "<local-command-caveat>The command below was run directly 
 
 func (r *recorder) recordSlashCommandPrompt(ev *protocol.PromptAccepted, sentAtMS int64) error {
 	if ev.UnknownCommand {
+		r.sessionListLines.openedByCommand = r.sessionListLines.openedByCommand || !r.lines.opened
 		e := r.conversation.newLineEnvelope("", "", ev.Timestamp)
 		return r.lines.write(protocol.LocalCommandLine{
 			LineHead: e.LineHead, Type: "system", Subtype: "local_command", Content: ev.Content.Plain(), Level: "info",
@@ -483,7 +485,7 @@ func (r *recorder) close() error {
 	if leaf := r.conversation.lastLineUUIDs[""]; leaf != "" && leaf != r.sessionListLines.lastPromptLeaf {
 		written := r.sessionListLines.writtenMode
 		lines := r.sessionListLines.transcriptClosingLines()
-		if r.turnClosed {
+		if r.turnClosed || r.conversation.isFirstConversationInTerminal() && r.promptCount == 0 {
 			lines = lines[:1] // only the first line and perhaps the mode have changed
 			if written != "" && written != r.sessionListLines.writtenMode {
 				lines = append(lines, r.sessionListLines.permissionModeLine())
