@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -104,7 +106,7 @@ func (m *streamedMessage) emitMessageStart(ctx context.Context) error {
 		{"stop_reason", nil},
 		{"stop_sequence", nil},
 		{"usage", usageAtMessageStart(m.usage)},
-	}}}, m.sim.options.Display.thinkingDisplay())
+	}}}, m.thinkingDisplay())
 	ev.TTFTMS = &ttft
 	m.prompts.setPromptUUIDsOfFirstMessageStart(ev)
 	m.totals.startedMessageIDs = append(m.totals.startedMessageIDs, m.id)
@@ -224,8 +226,16 @@ func (m *streamedMessage) streamCitations(i int, list json.RawMessage) {
 	}
 }
 
+// thinkingDisplay returns the value of thinking_display in the events of the message; empty means that they do not have the key.
+func (m *streamedMessage) thinkingDisplay() string {
+	if !m.sim.options.State.Snapshot().Thinking.IsShown(claudecode.FactsOfModel(m.sim.resolvedModelName())) {
+		return ""
+	}
+	return cmp.Or(m.sim.options.Display.Thinking, "updates")
+}
+
 func (m *streamedMessage) streamThinking(ctx context.Context, i int, b protocol.ThinkingBlock) error {
-	began, display := m.sim.options.Clock.Now(), m.sim.options.Display.thinkingDisplay()
+	began, display := m.sim.options.Clock.Now(), m.thinkingDisplay()
 	m.emitContentBlockStart(i, protocol.ThinkingBlock{Type: "thinking"}, display)
 	chunks := []string{b.Thinking}
 	if m.pace.TokensPerSecond > 0 {
@@ -236,8 +246,9 @@ func (m *streamedMessage) streamThinking(ctx context.Context, i int, b protocol.
 		if err := m.waitUntilChunkIsDue(ctx, chunk); err != nil {
 			return err
 		}
-		tokens += scenarios.Tokens(len(chunk))
-		m.emitThinkingTokenEstimate(tokens, scenarios.Tokens(len(chunk)))
+		added := scenarios.Tokens(len(utf16.Encode([]rune(chunk)))) // the real CLI counts characters here, not bytes
+		tokens += added
+		m.emitThinkingTokenEstimate(tokens, added)
 		m.emitContentBlockDelta(i, "thinking", chunk, display)
 	}
 	if hidden := signatureTokens(b.Signature); hidden > tokens {

@@ -103,8 +103,6 @@ type DisplayOptions struct {
 	FastModeDisabledReason string           // why fast mode is off, for results
 }
 
-func (s DisplayOptions) thinkingDisplay() string { return cmp.Or(s.Thinking, "updates") }
-
 // ContextProvider provides the init event and the context of the first prompt.
 type ContextProvider interface {
 	// Init returns the init event of a turn. It leaves the ids, the model and the permission mode empty.

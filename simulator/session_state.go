@@ -26,6 +26,7 @@ type Snapshot struct {
 	Model                     string // model as given at the start or set later; empty means the default model
 	Effort                    string // effort level; the model's default if none is set
 	OutputStyle, Title        string
+	Thinking                  claudecode.Thinking
 }
 
 // Snapshot returns the current values.
@@ -89,6 +90,11 @@ func (l *SessionState) SetModel(name string) { l.updateSnapshot(func(n *Snapshot
 // SetEffort sets the effort that hooks and transcripts report; empty means the model's default.
 func (l *SessionState) SetEffort(level string) {
 	l.updateSnapshot(func(n *Snapshot) { n.Effort = level })
+}
+
+// SetThinking sets how the models of the following requests may think.
+func (l *SessionState) SetThinking(t claudecode.Thinking) {
+	l.updateSnapshot(func(n *Snapshot) { n.Thinking = t })
 }
 
 // SetOutputStyle sets the output style.

@@ -67,6 +67,33 @@ func (f ModelFacts) ThinkingMode() (adaptiveEnabledOrEmpty string) {
 	return "adaptive"
 }
 
+// Thinking is how a session lets models think. The zero value lets each model think as much as it can.
+type Thinking struct {
+	// Off means that no model thinks.
+	Off bool
+	// Budget is the number of tokens for models whose mode is "enabled": 0 means that they do not think, and nil means the
+	// largest budget. It has no effect on other models (observed with 2.1.330).
+	Budget *int
+}
+
+// Mode returns how a model thinks: as [ModelFacts.ThinkingMode], or "disabled" for a model whose budget is 0.
+func (t Thinking) Mode(f ModelFacts) string {
+	mode := f.ThinkingMode()
+	switch {
+	case t.Off:
+		return ""
+	case mode == "enabled" && t.Budget != nil && *t.Budget == 0:
+		return "disabled"
+	}
+	return mode
+}
+
+// IsShown reports whether events about the model's messages say how its thinking is displayed.
+func (t Thinking) IsShown(f ModelFacts) bool {
+	mode := t.Mode(f)
+	return mode != "" && mode != "disabled"
+}
+
 // HasAutoMode reports whether an interactive session with the model may be in permission mode auto (observed with
 // 2.1.330). Only models that think adaptively may.
 func (f ModelFacts) HasAutoMode() bool { return f.ThinkingMode() == "adaptive" }

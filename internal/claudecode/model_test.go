@@ -91,3 +91,25 @@ func TestCost(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+// TestThinkingMode checks how a model with a budget and one without think under each setting (observed with 2.1.330).
+func TestThinkingMode(t *testing.T) {
+	budget, adaptive := claudecode.FactsOfModel("claude-sonnet-4-5"), claudecode.FactsOfModel("claude-opus-5-5")
+	for _, test := range []struct {
+		thinking               claudecode.Thinking
+		wantBudget, wantOthers string
+	}{
+		{claudecode.Thinking{}, "enabled", "adaptive"},
+		{claudecode.Thinking{Budget: new(3000)}, "enabled", "adaptive"},
+		{claudecode.Thinking{Budget: new(0)}, "disabled", "adaptive"},
+		{claudecode.Thinking{Off: true}, "", ""},
+	} {
+		got := [2]string{test.thinking.Mode(budget), test.thinking.Mode(adaptive)}
+		if got != [2]string{test.wantBudget, test.wantOthers} {
+			t.Errorf("%+v: %q", test.thinking, got)
+		}
+		if shown := test.thinking.IsShown(budget); shown != (test.wantBudget == "enabled") {
+			t.Errorf("%+v: shown %v", test.thinking, shown)
+		}
+	}
+}

@@ -85,6 +85,7 @@ type RequestParams struct {
 	Betas             []string           `json:"betas"`
 	MaxTokens         int                `json:"max_tokens"`
 	Thinking          *RequestThinking   `json:"thinking,omitempty"`
+	Temperature       int                `json:"temperature,omitempty"` // set if the model could think but must not
 	ContextManagement *ContextManagement `json:"context_management,omitempty"`
 	OutputConfig      *OutputConfig      `json:"output_config,omitempty"`
 }
@@ -92,7 +93,7 @@ type RequestParams struct {
 // RequestThinking specifies whether the model may think, and which part of its thinking is shown.
 type RequestThinking struct {
 	BudgetTokens int    `json:"budget_tokens,omitempty"`
-	Type         string `json:"type"`              // "adaptive" or "enabled"
+	Type         string `json:"type"`              // "adaptive", "enabled" or "disabled"
 	Display      string `json:"display,omitempty"` // "updates" or "omitted"
 }
 

@@ -165,7 +165,7 @@ func TestNumbers(t *testing.T) {
 			s, _ := fakeSystem(t)
 			got := bad
 			if f, err := Parse(s, []string{"-p", "hi", "--" + flag + "=" + value}); err == nil {
-				got = map[string]int{"max-turns": f.MaxTurns, "max-thinking-tokens": f.MaxThinkingTokens, "task-budget": f.TaskBudget}[flag]
+				got = map[string]int{"max-turns": f.MaxTurns, "max-thinking-tokens": numberOrZero(f.MaxThinkingTokens), "task-budget": f.TaskBudget}[flag]
 			}
 			if got != want {
 				t.Errorf("--%s %q: %d, want %d (-1 = refused)", flag, value, got, want)
@@ -265,4 +265,11 @@ func BenchmarkStart(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+func numberOrZero(n *int) int {
+	if n == nil {
+		return 0
+	}
+	return *n
 }

@@ -69,7 +69,7 @@ type ModelFlags struct {
 	Betas                        []string
 	MaxTurns                     int // 0 means no limit; negative means only one turn
 	MaxBudgetUSD                 float64
-	MaxThinkingTokens            int
+	MaxThinkingTokens            *int // nil means that the flag is not given
 	Thinking, ThinkingDisplay    string
 	TaskBudget                   int
 	Autocompact                  string // auto, or a number of tokens

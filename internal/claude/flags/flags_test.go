@@ -135,7 +135,7 @@ func TestSDKCommandLines(t *testing.T) {
 				OutputFlags:      OutputFlags{Verbose: true, IncludePartialMessages: true, IncludeHookEvents: true, JSONSchema: `{"type":"object"}`},
 				PromptFlags:      PromptFlags{AppendSystemPrompt: "A"},
 				ToolFlags:        ToolFlags{AllowedTools: []string{"Read", "Bash(git log:*)"}, DisallowedTools: []string{"Write"}, PermissionPromptTool: "stdio", PermissionMode: "acceptEdits"},
-				ModelFlags:       ModelFlags{MaxTurns: 3, MaxBudgetUSD: 0.5, TaskBudget: 9, Model: "sonnet", FallbackModel: "haiku", Betas: []string{"context-1m-2025-08-07"}, MaxThinkingTokens: 100, ThinkingDisplay: "omitted", Effort: "high"},
+				ModelFlags:       ModelFlags{MaxTurns: 3, MaxBudgetUSD: 0.5, TaskBudget: 9, Model: "sonnet", FallbackModel: "haiku", Betas: []string{"context-1m-2025-08-07"}, MaxThinkingTokens: new(100), ThinkingDisplay: "omitted", Effort: "high"},
 				SessionFlags:     SessionFlags{Continue: true, Resume: "abc", ForkSession: true, ResumeSessionAt: "M", SessionMirror: true},
 				EnvironmentFlags: EnvironmentFlags{Settings: []string{`{"a":1}`}, AddDirs: []string{"/a", "/b"}, MCPConfig: []string{`{"mcpServers":{}}`}, StrictMCPConfig: true, SettingSources: []string{"user", "project"}},
 				CustomFlags:      CustomFlags{PluginDirs: []string{"/p", "/q"}},

@@ -121,7 +121,10 @@ func modelOptions(f *Flags) []option {
 		newOption("--betas <betas...>", "Beta headers to send with API requests", valueAppender(&f.Betas)),
 		hiddenOption("--max-turns <turns>", integerSetter(&f.MaxTurns)),
 		newOption("--max-budget-usd <amount>", "Maximum cost of the run, in US dollars", budgetSetter(&f.MaxBudgetUSD)),
-		hiddenOption("--max-thinking-tokens <tokens>", integerSetter(&f.MaxThinkingTokens)),
+		hiddenOption("--max-thinking-tokens <tokens>", func(value string) error {
+			f.MaxThinkingTokens = new(0)
+			return integerSetter(f.MaxThinkingTokens)(value)
+		}),
 		hiddenOption("--task-budget <tokens>", positiveIntegerSetter("--task-budget", &f.TaskBudget)),
 		{Option: argv.Option{Flags: "--thinking <mode>", Hidden: true, Choices: []string{"enabled", "adaptive", "disabled"}, Set: textSetter(&f.Thinking)}},
 		hiddenOption("--thinking-display <display>", textSetter(&f.ThinkingDisplay)),

@@ -332,6 +332,8 @@ func (f *fakeSession) Rename(string)              {}
 
 func (f *fakeSession) RecordModelChange(string, protocol.User) {}
 
+func (f *fakeSession) SetThinkingBudget(*int) {}
+
 func (f *fakeSession) SetModel(name string) {
 	if f.model = name; name == "" {
 		f.model = "model-1"

@@ -208,6 +208,13 @@ func (h *hostedSession) AddWorkingDirectory(givenPath string) (absPath string, _
 	return dir, nil
 }
 
+// SetThinkingBudget implements settingsUpdater.
+func (h *hostedSession) SetThinkingBudget(tokens *int) {
+	thinking := h.session.State().Snapshot().Thinking
+	thinking.Budget = tokens
+	h.session.State().SetThinking(thinking)
+}
+
 // RecordModelChange implements settingsUpdater. It records the command /model with arguments.
 func (h *hostedSession) RecordModelChange(arguments string, output protocol.User) {
 	command := protocol.Content{Text: slash.Call{Args: arguments}.LocalCommandTags("model")}
@@ -419,16 +426,18 @@ func (r *requestServer) reportAndRecordModelChange(previousModel, requestedModel
 	r.conn.WriteEvent(&output)
 }
 
-// handleSetThinking validates a thinking budget and display mode. Neither affects a scripted model.
-func handleSetThinking(_ context.Context, _ *requestServer, in controlRequest) (control.Answer, error) {
+// handleSetThinking sets the thinking budget; null means the largest one. It only validates the display mode.
+func handleSetThinking(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 	whole := true
+	var budget *int
 	if tokens := in.keys["max_thinking_tokens"]; plainjson.IsSet(tokens) {
-		_, err := strconv.ParseInt(string(tokens), 10, 64)
-		whole = err == nil
+		n, err := strconv.Atoi(string(tokens))
+		budget, whole = &n, err == nil
 	}
 	switch string(in.keys["thinking_display"]) {
 	case "", "null", `"summarized"`, `"omitted"`, `"highlights"`:
 		if whole {
+			r.settings.SetThinkingBudget(budget)
 			return control.Answer{}, nil
 		}
 	}

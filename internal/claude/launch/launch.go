@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -74,12 +75,25 @@ func (r *planResolver) loadScenario() (err error) {
 // the environment has no login, it also sets the failure that every request of the run gets.
 func (r *planResolver) resolveModel() (err error) {
 	r.plan.Model = initialModel(r.sys, r.flags, r.plan)
+	r.plan.Model.Thinking = initialThinking(r.sys, r.flags)
 	r.plan.Scenario.Engine = scenarios.EngineOptions{Env: r.sys.Environ, Args: r.sys.Args[1:], CWD: r.plan.CWD}
 	r.plan.Scenario.Failure, err = failureOfFlag(r.flags.Failure)
 	if r.plan.Profile.Environment().Credential == claudecode.CredentialNone {
 		r.plan.Scenario.Failure = &scenarios.Failure{Type: scenarios.FailNotLoggedIn}
 	}
 	return err
+}
+
+// initialThinking returns how models may think. The variable MAX_THINKING_TOKENS has precedence over the flags.
+func initialThinking(sys *process.System, f *flags.Flags) claudecode.Thinking {
+	t := claudecode.Thinking{Off: isEnvEnabled(sys, "CLAUDE_CODE_DISABLE_THINKING"), Budget: f.MaxThinkingTokens}
+	if f.Thinking == "disabled" {
+		t.Budget = new(0)
+	}
+	if n, err := strconv.Atoi(sys.Getenv("MAX_THINKING_TOKENS")); err == nil {
+		t.Budget = &n
+	}
+	return t
 }
 
 func (r *planResolver) resolvePermission() (err error) {

@@ -136,6 +136,7 @@ type Model struct {
 	Fallbacks  []string // models to try in order if the model is overloaded or not available
 	Effort     string
 	Betas      []string // known beta headers from the flags
+	Thinking   claudecode.Thinking
 	Aliases    Aliases
 	Subagents  string // model of agents without their own; empty means Name
 }

@@ -81,6 +81,7 @@ func Open(plan launch.Plan, host Host) (*Session, error) {
 		s.state.SetModel(last.Model)
 	}
 	s.state.SetEffort(s.plan.Model.Effort)
+	s.state.SetThinking(s.plan.Model.Thinking)
 	s.state.SetOutputStyle(s.plan.Settings.OutputStyleName())
 	s.state.SetTitle(cmp.Or(s.plan.Customization.Title, s.records.transcript.Title()))
 	if err := s.buildParts(host); err != nil {

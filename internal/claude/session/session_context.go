@@ -320,6 +320,7 @@ func (s *sessionContext) CurrentModel(agentID string) transcript.ModelContext {
 func (s *sessionContext) RequestContext(agentID string) transcript.RequestContext {
 	requester, name := s.requestingAgentAndModel(agentID)
 	offered, facts := s.offeredTools(requester), claudecode.FactsOfModel(name)
+	thinking := s.state.Snapshot().Thinking
 	tools, deferred := s.toolDefinitions(requester, offered)
 	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.HasTaskList, AnthropicAPI: s.plan.Profile.UsesAnthropicAPI(), PromptCache: s.plan.Profile.Environment().PromptCache(), AdditionalDirs: s.additionalDirs(), NoSystemPrompt: s.plan.Prompt.IsEmpty(), TokensLeft: contextWindowToldToModel(name), Source: s.requestSourceLabel(requester)}
 	updates := (agentID == "" || requester.InBackground || s.plan.Output.AgentText) && (s.plan.Output.Format == "stream-json" || s.plan.Output.Format == "json" && s.plan.Output.Verbose || s.plan.Records.Run.Interactive)
@@ -327,9 +328,9 @@ func (s *sessionContext) RequestContext(agentID string) transcript.RequestContex
 	s.hasCheckedCalls.CompareAndSwap(false, now.ChecksCalls && !s.plan.Records.Run.Interactive)
 	now.Params = protocol.RequestParams{Model: name, MaxTokens: facts.MaxOutput, Betas: s.plan.Profile.RequestBetas(claudecode.RequestFeatures{
 		Model: facts.Name, CanThink: facts.ThinkingMode() != "", EffortPerTurn: facts.EffortPerTurn, SystemReminders: now.SystemTurns,
-		MillionTokens: len(s.plan.Model.Betas) > 0, HasToolSearch: len(deferred) > 0, HasEffort: facts.DefaultEffort != "", ThinkingUpdates: updates, ChecksCalls: now.ChecksCalls, CheckedCalls: now.ChecksCalls || agentID == "" && s.hasCheckedCalls.Load(),
+		MillionTokens: len(s.plan.Model.Betas) > 0, HasToolSearch: len(deferred) > 0, HasEffort: facts.DefaultEffort != "", ThinkingUpdates: updates && thinking.IsShown(facts), ChecksCalls: now.ChecksCalls, CheckedCalls: now.ChecksCalls || agentID == "" && s.hasCheckedCalls.Load(),
 	})}
-	now.Params.Thinking, now.Params.ContextManagement = requestThinking(facts, updates)
+	setThinking(&now.Params, thinking, facts, updates)
 	if level := s.CurrentModel(agentID).Effort; level != "" {
 		now.Params.OutputConfig = &protocol.OutputConfig{Effort: level}
 		if facts.EffortPerTurn {
@@ -357,19 +358,29 @@ func (s *sessionContext) RequestContext(agentID string) transcript.RequestContex
 	return now
 }
 
-// requestThinking returns the request parameters for thinking; both are nil if the model does not think.
-func requestThinking(model claudecode.ModelFacts, showUpdates bool) (*protocol.RequestThinking, *protocol.ContextManagement) {
-	t := &protocol.RequestThinking{Type: model.ThinkingMode(), Display: "omitted"}
+// setThinking sets the parameters of a request that are about thinking. A model that must not think is asked with the default
+// temperature, if it could think with a budget.
+func setThinking(p *protocol.RequestParams, allowed claudecode.Thinking, model claudecode.ModelFacts, showUpdates bool) {
+	t := &protocol.RequestThinking{Type: allowed.Mode(model), Display: "omitted"}
 	switch t.Type {
-	case "":
-		return nil, nil
+	case "", "disabled":
+		if t.Type != "" {
+			p.Thinking = &protocol.RequestThinking{Type: t.Type}
+		}
+		if model.ThinkingMode() == "enabled" {
+			p.Temperature = 1
+		}
+		return
 	case "enabled":
 		t.BudgetTokens = model.MaxOutput - 1
+		if allowed.Budget != nil {
+			t.BudgetTokens = *allowed.Budget
+		}
 	}
 	if showUpdates {
 		t.Display = "updates"
 	}
-	return t, &protocol.ContextManagement{Edits: []protocol.ContextEdit{{Type: "clear_thinking_20251015", Keep: "all"}}}
+	p.Thinking, p.ContextManagement = t, &protocol.ContextManagement{Edits: []protocol.ContextEdit{{Type: "clear_thinking_20251015", Keep: "all"}}}
 }
 
 func (s *sessionContext) requestSourceLabel(requestingAgent agent.RequestingAgent) string {
