@@ -163,10 +163,14 @@ func LoadConfigs(o ConfigOptions) (Config, error) {
 	if !o.ValuesOnly {
 		l.addServersOfScopes()
 	}
+	wrong := &ConfigError{}
 	for _, value := range o.Values {
-		if err := l.addServersOfFlagValue(value); err != nil {
-			return Config{}, err
+		if problem := l.addServersOfFlagValue(value); problem != "" {
+			wrong.Details = append(wrong.Details, problem)
 		}
+	}
+	if wrong.Details != nil {
+		return Config{}, wrong
 	}
 	return l.config, nil
 }
@@ -192,7 +196,7 @@ func (l *configLoader) addServersOfScopes() {
 			l.addProblem("project", "", "MCP config is not a valid JSON"+errorPosition(err))
 			return
 		}
-		if problem, err := l.addServersOfDocument(doc, "project"); err != nil { // as in the real CLI, the run goes on
+		if problem := l.addServersOfDocument(doc, "project"); problem != "" { // as in the real CLI, the run goes on
 			l.addProblem("project", "", problem)
 		}
 	}
@@ -209,7 +213,7 @@ func (l *configLoader) addServersOfScopes() {
 	}
 }
 
-func (l *configLoader) addServersOfFlagValue(value string) error {
+func (l *configLoader) addServersOfFlagValue(value string) (problem string) {
 	doc := []byte(strings.TrimSpace(value))
 	if !json.Valid(doc) {
 		path := value
@@ -219,18 +223,15 @@ func (l *configLoader) addServersOfFlagValue(value string) error {
 		data, err := plainjson.ReadBounded(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid):
-			return &ConfigError{Details: []string{"MCP config file not found: " + path}}
+			return "MCP config file not found: " + path
 		case err != nil:
-			return &ConfigError{Details: []string{fmt.Sprintf("Failed to read MCP config file: %v", err)}}
+			return fmt.Sprintf("Failed to read MCP config file: %v", err)
 		}
 		if doc, err = removeJSONCommentsAndTrailingCommas(data); err != nil {
-			return &ConfigError{Details: []string{"MCP config is not a valid JSON"}}
+			return "MCP config is not a valid JSON"
 		}
 	}
-	if problem, err := l.addServersOfDocument(doc, "dynamic"); err != nil {
-		return &ConfigError{Details: []string{problem}}
-	}
-	return nil
+	return l.addServersOfDocument(doc, "dynamic")
 }
 
 func removeJSONCommentsAndTrailingCommas(data []byte) ([]byte, error) {
@@ -250,13 +251,11 @@ func errorPosition(err error) string {
 	return " (line " + position + ")"
 }
 
-var errNotConfiguration = errors.New("not an MCP configuration")
-
-// addServersOfDocument adds the entries of a whole file. If it returns an error, problem says why in the words of the real CLI.
-func (l *configLoader) addServersOfDocument(document json.RawMessage, source string) (problem string, err error) {
+// addServersOfDocument adds the entries of a whole file. If it cannot, problem says why in the words of the real CLI.
+func (l *configLoader) addServersOfDocument(document json.RawMessage, source string) (problem string) {
 	var top map[string]json.RawMessage
 	if json.Unmarshal(document, &top) != nil || top == nil {
-		return "Invalid input: expected object, received " + plainjson.TypeOf(document), errNotConfiguration
+		return "Invalid input: expected object, received " + plainjson.TypeOf(document)
 	}
 	key, parse := "mcpServers", parseMCPServersEntry
 	if l.options.EntriesHaveTransport {
@@ -265,12 +264,12 @@ func (l *configLoader) addServersOfDocument(document json.RawMessage, source str
 	servers, found := top[key]
 	switch {
 	case !found && top["servers"] != nil:
-		return `mcpServers: Missing "mcpServers" — found "servers" instead. Claude Code reads MCP servers from the "mcpServers" key.`, errNotConfiguration
+		return `mcpServers: Missing "mcpServers" — found "servers" instead. Claude Code reads MCP servers from the "mcpServers" key.`
 	case plainjson.TypeOf(servers) != "object":
-		return key + ": Invalid input: expected record, received " + plainjson.TypeOf(servers), errNotConfiguration
+		return key + ": Invalid input: expected record, received " + plainjson.TypeOf(servers)
 	}
 	l.addServerEntries(servers, source, parse)
-	return "", nil
+	return ""
 }
 
 // reservedNames are the names of servers that the real CLI itself provides.

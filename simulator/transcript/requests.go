@@ -42,6 +42,7 @@ type inputMessage struct {
 	content          []json.RawMessage
 	hash             string // hash of the message; empty until it is sent
 	blockCount       int    // number of content blocks, also after content was set to nil
+	imageEnd         int    // number of blocks up to the last mentioned image; reminders follow them
 	differsFromLines bool   // the content differs from the transcript's lines, for example by a reminder; so the message needs a line
 }
 
@@ -77,8 +78,9 @@ func (l *modelRequestLog) addLineToModelInput(transcriptLine any) {
 			l.inputOf(line.AgentID).addMessage("assistant", line.Message.ID, rawContentBlocks(protocol.Content{Blocks: line.Message.Content}), false)
 		}
 	case protocol.AttachmentLine:
-		if !l.remindedUUIDs[line.UUID] {
-			l.inputOf(line.AgentID).addAttachmentTexts(line.RenderedRole, line.Rendered)
+		if c := l.inputOf(line.AgentID); !l.remindedUUIDs[line.UUID] {
+			c.addMentionedImage(line.RenderedRole, line.Rendered, line.Attachment)
+			c.addAttachmentTexts(line.RenderedRole, line.Rendered)
 		}
 	case protocol.CompactBoundaryLine:
 		c := l.inputOf(line.AgentID)
@@ -102,6 +104,8 @@ func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID st
 				Type     string
 				Snapshot environmentSnapshot
 				Identity modelIdentity
+				Filename string
+				Content  json.RawMessage
 			}
 			Rendered          []protocol.AttachmentText
 			IsAPIErrorMessage bool
@@ -117,6 +121,7 @@ func (l *modelRequestLog) restoreFromTranscript(t *parsedTranscript, leafUUID st
 				c.addMessage("assistant", line.Message.ID, contentBlocksFromJSON(line.Message.Content), false)
 			}
 		case "attachment":
+			c.addMentionedImage(line.RenderedRole, line.Rendered, line.Attachment)
 			c.addAttachmentTexts(line.RenderedRole, line.Rendered)
 			switch line.Attachment.Type {
 			case "deferred_tools_record":
@@ -287,8 +292,8 @@ func (c *modelInput) moveUnsentReminders(asSystemMessages bool) {
 
 func (m *inputMessage) countLeadingReminders() int {
 	const start = `{"type":"text","text":"<system-reminder>`
-	for i, b := range m.content {
-		if !strings.HasPrefix(string(b), start) {
+	for i := m.imageEnd; i < len(m.content); i++ {
+		if !strings.HasPrefix(string(m.content[i]), start) {
 			return i
 		}
 	}

@@ -226,5 +226,26 @@ func (c *modelInput) insertFirstMentionMessage(call string) bool {
 	return true
 }
 
+// addMentionedImage adds an image that a prompt mentions, as the real CLI 2.1.330 does: first the call that reads it, then a block
+// before the prompt. For all other attachments, it does nothing.
+func (c *modelInput) addMentionedImage(role string, renderedTexts []protocol.AttachmentText, attachment any) {
+	var about struct {
+		Filename string
+		Content  struct{ File struct{ Base64, Type string } }
+	}
+	raw, err := protocol.Marshal(attachment)
+	if role != "user" || renderedTexts != nil || err != nil || json.Unmarshal(raw, &about) != nil {
+		return
+	}
+	image, _ := protocol.Marshal(protocol.Image(about.Content.File.Type, about.Content.File.Base64)) // encoding strings cannot fail
+	call := protocol.Reminder(`Called the Read tool with the following input: {"file_path":` + plainjson.MarshalString(about.Filename) + "}")
+	if !c.insertFirstMentionMessage(call) {
+		c.insertReminder(len(c.messages), call)
+	}
+	m := &c.messages[len(c.messages)-1]
+	at := m.countLeadingReminders()
+	m.content, m.imageEnd, m.differsFromLines = slices.Insert(m.content, at, json.RawMessage(image)), at+1, true
+}
+
 // mentionMessageID marks a message whose content is a text, not a list of blocks.
 const mentionMessageID = "mention"

@@ -119,11 +119,14 @@ func runRead(_ context.Context, f *SeenFileTracker, in readInput) protocol.ToolR
 	return r
 }
 
-// ReadLines reads a file as the Read tool does, even if the session does not have that tool. first is the first line,
+// ReadLines reads a file that a prompt mentions as the Read tool does, even if the session does not have that tool. first is the first line,
 // from 1, and lines the number of lines; 0 for both means the whole file. The file counts as read, so it may be edited.
 // wasSeen means that the model had already seen the whole file, which has not changed since; the result is then the whole file.
 func (f *SeenFileTracker) ReadLines(ctx context.Context, path string, first, lines int) (result protocol.ToolResult, wasSeen bool) {
 	in := readInput{FilePath: path}
+	if refusal := refuseUnreadableFile(ctx, f, in); refusal != nil {
+		return *refusal, false
+	}
 	if data, err := readRegularFile(path); err == nil {
 		_, _, wasSeen = f.seenByModel.compareWithSeenContent(path, string(data))
 	}
@@ -131,7 +134,13 @@ func (f *SeenFileTracker) ReadLines(ctx context.Context, path string, first, lin
 		offset, limit := tool.IntFromJSONNumber(first), tool.IntFromJSONNumber(lines)
 		in.Offset, in.Limit = &offset, &limit
 	}
-	return runRead(ctx, f, in), wasSeen
+	result = runRead(ctx, f, in)
+	if out, _ := result.Output.(readOutput); out.Type == "pdf" { // the conversation contains only the size of a mentioned PDF
+		file := out.File.(pdfFile)
+		file.Base64 = ""
+		result.Output = readOutput{"pdf", file}
+	}
+	return result, wasSeen
 }
 
 type imageFile struct {

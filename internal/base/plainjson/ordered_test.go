@@ -57,6 +57,8 @@ func TestSyntaxError(t *testing.T) {
 		"'a'": "Single quotes (') are not allowed in JSON", `{"a":1} x`: "Unable to parse JSON string", "01": "Unable to parse JSON string",
 		"-": "Invalid number", "1.": "Invalid digits after decimal point", "1e": "Unable to parse JSON string", ".5": "Unexpected token '.'",
 		`"\x"`: "Invalid escape character x", "{a:1}": "Expected '}'", "{,}": "Expected '}'", `{"a":#}`: "Unrecognized token '#'",
+		`{"a":01}`: "Expected '}'", "{'a':1}": "Single quotes (') are not allowed in JSON", `{"a":=}`: "Unexpected token '='", `{"a" @}`: "Unrecognized token '@'",
+		`{"a":1 é}`: "Unrecognized token 'é'", `{"a":é1}`: "Unrecognized token 'é'", `{"a":1,@}`: "Unrecognized token '@'",
 		`{"a":"\u12"}`: `"\u12"}" is not a valid unicode escape`, `[{"a":[true,1.5e3,"\u00e4\n"]},]`: "Unexpected comma at the end of array expression",
 	} {
 		if err := SyntaxError([]byte(text)); err == nil || err.Error() != "JSON Parse error: "+want {

@@ -57,14 +57,29 @@ func (s *syntaxScanner) scanValue() error {
 		return s.scanArray()
 	case s.takeByte('"'):
 		return s.scanString()
-	case c == '\'':
-		return syntaxError("Single quotes (') are not allowed in JSON")
 	case c == '-' || '0' <= c && c <= '9':
 		return s.scanNumber()
-	case strings.IndexByte("]},:.()", c) >= 0:
+	case strings.IndexByte("]},:.()=;", c) >= 0:
 		return syntaxError(fmt.Sprintf("Unexpected token '%c'", c))
 	}
 	return s.scanLiteral()
+}
+
+// errorAtToken returns the error for a token that the grammar does not allow. If the next characters are no token, it returns an
+// error about them instead.
+func (s *syntaxScanner) errorAtToken(grammarError syntaxError) error {
+	s.peekNonSpace()
+	switch c, _ := utf8.DecodeRune(s.rest); {
+	case c == '\'':
+		return syntaxError("Single quotes (') are not allowed in JSON")
+	case len(s.rest) > 0 && !isIdentifierRune(c) && !strings.ContainsRune(`"[]{},:.()=;-`, c):
+		return syntaxError(fmt.Sprintf("Unrecognized token '%c'", c))
+	}
+	return grammarError
+}
+
+func isIdentifierRune(r rune) bool {
+	return r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' || r == '$')
 }
 
 func (s *syntaxScanner) scanObject() error {
@@ -72,17 +87,17 @@ func (s *syntaxScanner) scanObject() error {
 		return nil
 	}
 	if s.peekNonSpace() != '"' {
-		return syntaxError("Expected '}'")
+		return s.errorAtToken("Expected '}'")
 	}
 	for {
 		if !s.takeByte('"') {
-			return syntaxError("Property name must be a string literal")
+			return s.errorAtToken("Property name must be a string literal")
 		}
 		if err := s.scanString(); err != nil {
 			return err
 		}
 		if !s.takeByte(':') {
-			return syntaxError("Expected ':' before value in object property definition")
+			return s.errorAtToken("Expected ':' before value in object property definition")
 		}
 		if err := s.scanValue(); err != nil {
 			return err
@@ -91,7 +106,7 @@ func (s *syntaxScanner) scanObject() error {
 			return nil
 		}
 		if !s.takeByte(',') {
-			return syntaxError("Expected '}'")
+			return s.errorAtToken("Expected '}'")
 		}
 	}
 }
@@ -108,7 +123,7 @@ func (s *syntaxScanner) scanArray() error {
 			return nil
 		}
 		if !s.takeByte(',') {
-			return syntaxError("Expected ']'")
+			return s.errorAtToken("Expected ']'")
 		}
 		if s.peekNonSpace() == ']' {
 			return syntaxError("Unexpected comma at the end of array expression")
@@ -154,12 +169,13 @@ func checkEscape(rest []byte) error {
 
 func (s *syntaxScanner) scanNumber() error {
 	s.takeByte('-')
-	whole := s.scanDigits()
-	switch {
+	digits := s.rest
+	switch whole := s.scanDigits(); {
 	case whole == "":
 		return syntaxError("Invalid number")
 	case len(whole) > 1 && whole[0] == '0':
-		return syntaxError("Unable to parse JSON string")
+		s.rest = digits[1:] // the number ends after the zero
+		return nil
 	case len(s.rest) > 0 && s.rest[0] == '.':
 		s.rest = s.rest[1:]
 		if s.scanDigits() == "" {
@@ -183,7 +199,7 @@ func (s *syntaxScanner) scanDigits() string {
 }
 
 func (s *syntaxScanner) scanLiteral() error {
-	end := bytes.IndexFunc(s.rest, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '$' })
+	end := bytes.IndexFunc(s.rest, func(r rune) bool { return !isIdentifierRune(r) })
 	if end < 0 {
 		end = len(s.rest)
 	}
@@ -191,10 +207,7 @@ func (s *syntaxScanner) scanLiteral() error {
 	case "true", "false", "null":
 		s.rest = s.rest[end:]
 		return nil
-	case "":
-		c, _ := utf8.DecodeRune(s.rest)
-		return syntaxError(fmt.Sprintf("Unrecognized token '%c'", c))
 	default:
-		return syntaxError(fmt.Sprintf("Unexpected identifier %q", word))
+		return s.errorAtToken(syntaxError(fmt.Sprintf("Unexpected identifier %q", word)))
 	}
 }

@@ -452,11 +452,15 @@ func (m mentionedFileReader) Open(ctx context.Context, named simulator.Mention) 
 	})
 	var blocks []any // of a notebook
 	for _, b := range result.Content.Blocks {
-		if text, is := b.(protocol.TextBlock); is {
-			blocks = append(blocks, map[string]string{"text": text.Text, "type": "text"})
+		switch b := b.(type) {
+		case protocol.TextBlock:
+			blocks = append(blocks, map[string]string{"text": b.Text, "type": "text"})
+		case protocol.ImageBlock: // the request contains the image instead of the texts
+			content.Text, content.Rendered = "", nil
+			return content, true
 		}
 	}
-	if raw, err := protocol.Marshal(blocks); err == nil && blocks != nil {
+	if raw, err := protocol.Marshal(blocks); err == nil && strings.EqualFold(filepath.Ext(path), ".ipynb") {
 		content.Rendered[1] = "Result of calling the Read tool:\n" + string(raw)
 	}
 	return content, true
