@@ -191,8 +191,7 @@ func (f listFetcher) replaceToolsByValidOnes(all []json.RawMessage, out *serverL
 // maxRetries is the number of retries of a first connect or a list request.
 const maxRetries = 3
 
-// parseTool reads one tool definition, which the caller has checked against its schema. It keeps the input schema and
-// the annotations as the server sent them.
+// parseTool reads one tool definition, which the caller has checked against its schema.
 func parseTool(cfg ServerConfig, title string, definition json.RawMessage) (t protocol.Tool, problem string) {
 	d := plainjson.DecodeOrZero[struct {
 		Name        string          `json:"name"`
@@ -203,7 +202,7 @@ func parseTool(cfg ServerConfig, title string, definition json.RawMessage) (t pr
 	}](definition)
 	t = protocol.Tool{
 		Name: CanonicalName(cfg.Name, d.Name), Title: d.Title, Description: d.Description,
-		InputSchema: d.InputSchema, Annotations: d.Annotations,
+		InputSchema: schemaWithMCPKeysFirst(d.InputSchema), Annotations: d.Annotations,
 		Server: cfg.Name, ServerTitle: title, RawName: d.Name, ServerSource: cfg.Source,
 	}
 	if len(t.Name) > maxToolNameLength {
@@ -217,6 +216,19 @@ func parseTool(cfg ServerConfig, title string, definition json.RawMessage) (t pr
 		t.ReadOnly, t.Title = hints.ReadOnly, cmp.Or(t.Title, hints.Title)
 	}
 	return t, ""
+}
+
+// schemaWithMCPKeysFirst moves the keys that MCP itself defines before all others, as the real CLI does when it reads a tool.
+func schemaWithMCPKeysFirst(schema json.RawMessage) json.RawMessage {
+	object, err := plainjson.Parse(schema)
+	if err != nil {
+		return schema
+	}
+	rank := func(m plainjson.Member) int {
+		return (slices.Index([]string{"type", "properties", "required"}, m.Key) + 4) % 4 // 3 for all other keys
+	}
+	slices.SortStableFunc(object, func(a, b plainjson.Member) int { return rank(a) - rank(b) })
+	return object.Raw()
 }
 
 func nilIfNull(v json.RawMessage) json.RawMessage {

@@ -280,7 +280,7 @@ func TestLists(t *testing.T) {
 	t.Run("schema bytes", func(t *testing.T) {
 		m := startOne(t, "schema-bytes")
 		tool := m.Tools()[0]
-		want := `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","oneOf":[{}],"patternProperties":{"^x-":{"type":"string"}},"x-vendor":9007199254740993}`
+		want := `{"type":"object","$schema":"https://json-schema.org/draft/2020-12/schema","oneOf":[{}],"patternProperties":{"^x-":{"type":"string"}},"x-vendor":9007199254740993}`
 		if string(tool.InputSchema) != want || !tool.ReadOnly || string(tool.Annotations) != `{"readOnlyHint":true,"x-other":[1]}` {
 			t.Errorf("got %s, %s", tool.InputSchema, tool.Annotations)
 		}

@@ -152,7 +152,11 @@ func TestCallbackAnswers(t *testing.T) {
 			if diff := cmp.Diff(tt.want, expectDecision(got)); diff != "" {
 				t.Errorf("decision (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tt.notices, lines(t, got.Notices)); diff != "" {
+			notices := tt.notices
+			if tt.err != nil {
+				notices = append([]string{`{"Stdout":null,"Times":0,"End":null,"Stderr":"Error in hook callback hook_0: error: ` + tt.err.Error() + `\n"}`}, notices...)
+			}
+			if diff := cmp.Diff(notices, lines(t, got.Notices)); diff != "" {
 				t.Errorf("notices (-want +got):\n%s", diff)
 			}
 			if got.Frames != nil {

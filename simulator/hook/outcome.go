@@ -311,6 +311,9 @@ func (o *Outcome) addEffectOfMissingVerdict(c *eventRun, a *hookResult) {
 		o.addEffectOfWrongEventAnswer(c, a)
 	default:
 		if callback {
+			if a.stderr != "" {
+				o.Notices = append(o.Notices, &protocol.VerbatimOutput{Stderr: a.stderr})
+			}
 			o.Notices = append(o.Notices, callbackFailedEvent(c, a))
 		}
 		if a.entry.canFailureBlockEvent(c.event) {

@@ -175,7 +175,7 @@ func (r *Runner) runHostCallback(ctx context.Context, c *eventRun, e *hookEntry)
 	case errors.Is(err, ErrHostGone):
 		return hookResult{outcome: outcomeCancelled, missingVerdictReason: noVerdictBecauseHostGone}
 	case err != nil:
-		return hookResult{outcome: outcomeError, missingVerdictReason: noVerdictBecauseFailed}
+		return hookResult{outcome: outcomeError, missingVerdictReason: noVerdictBecauseFailed, stderr: "Error in hook callback " + e.callbackID + ": error: " + err.Error() + "\n"}
 	}
 	out, err := parseOutput(c.event, raw)
 	switch wrong, is := errors.AsType[*wrongHookEventNameError](err); {

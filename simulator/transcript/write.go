@@ -226,7 +226,7 @@ func (c *modelInput) insertFirstMentionMessage(call string) bool {
 	return true
 }
 
-// addMentionedImage adds an image that a prompt mentions, as the real CLI 2.1.330 does: first the call that reads it, then a block
+// addMentionedImage adds an image that a prompt mentions as the real CLI 2.1.330 does: first the call that reads it, then a block
 // before the prompt. For all other attachments, it does nothing.
 func (c *modelInput) addMentionedImage(role string, renderedTexts []protocol.AttachmentText, attachment any) {
 	var about struct {

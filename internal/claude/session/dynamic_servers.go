@@ -132,7 +132,7 @@ func (v *sessionMCPServers) replaceHostServers(ctx context.Context, object json.
 		if err != nil && limit.Err() == nil {
 			return all, err
 		}
-		all.Added, all.Removed = append(all.Added, change.Added...), append(all.Removed, change.Removed...)
+		all.Added, all.Removed = append(change.Added, all.Added...), append(change.Removed, all.Removed...) // the answer lists servers inside the host first
 		maps.Copy(all.Errors, change.Errors)
 	}
 	for _, bad := range config.Errors {
