@@ -153,7 +153,7 @@ func (d dialer) connectionTarget(ctx context.Context) (connection.Target, error)
 	case typeHTTP, typeSSE:
 		if u, err := url.Parse(d.cfg.URL); err != nil || u.Scheme == "" {
 			const text = "'url' is not a valid URL. Update the server's config and reconnect."
-			return nil, &connection.DialError{Reason: text, CLIText: text}
+			return nil, &connection.DialError{Reason: text, CLIText: text, CLICode: "INVALID_CONFIG"}
 		}
 		return d.remoteServerWithHeaders(ctx), nil
 	case typeSDK:

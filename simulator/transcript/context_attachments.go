@@ -67,15 +67,21 @@ type (
 		KnowledgeCutoff *string `json:"knowledgeCutoff"`
 	}
 	deferredToolsAttachment struct {
-		Type         string    `json:"type"` // "deferred_tools_delta"
-		AddedNames   []string  `json:"addedNames"`
-		AddedLines   []string  `json:"addedLines"`
-		RemovedNames []string  `json:"removedNames"`
-		WireHidden   []string  `json:"wireHiddenNames"`
-		Readded      []string  `json:"readdedNames"`
-		Pending      *[]string `json:"pendingMcpServers,omitempty"`
-		NeedsAuth    *[]string `json:"needsAuthMcpServers,omitempty"`
-		Failed       *[]string `json:"failedMcpServers,omitempty"`
+		Type         string          `json:"type"` // "deferred_tools_delta"
+		AddedNames   []string        `json:"addedNames"`
+		AddedLines   []string        `json:"addedLines"`
+		RemovedNames []string        `json:"removedNames"`
+		WireHidden   []string        `json:"wireHiddenNames"`
+		Readded      []string        `json:"readdedNames"`
+		Pending      *[]string       `json:"pendingMcpServers,omitempty"`
+		NeedsAuth    *[]string       `json:"needsAuthMcpServers,omitempty"`
+		Failed       *[]FailedServer `json:"failedMcpServers,omitempty"`
+	}
+	serverInstructionsAttachment struct {
+		Type         string   `json:"type"` // "mcp_instructions_delta"
+		AddedNames   []string `json:"addedNames"`
+		AddedBlocks  []string `json:"addedBlocks"`
+		RemovedNames []string `json:"removedNames"`
 	}
 	agentListingAttachment struct {
 		Type            string   `json:"type"` // "agent_listing_delta"
@@ -155,7 +161,7 @@ func (l *contextAttachmentWriter) writeEnvironmentOrChangesBeforePrompt() error 
 	switch {
 	case !l.environmentWritten:
 		l.environmentWritten, l.contextPending = true, !l.contextWritten
-		lines = append(l.environmentAttachments("", now), l.toolAgentAndSkillListings("", SessionContext{Deferred: now.Deferred, Agents: now.Agents}, true)...)
+		lines = append(l.environmentAttachments("", now), l.toolAgentAndSkillListings("", SessionContext{Deferred: now.Deferred, FailedServers: now.FailedServers, Agents: now.Agents, ServerInstructions: now.ServerInstructions}, true)...)
 		lines = append(lines, l.takeMemoryLines()...)
 		lines = append(append(lines, l.toolAgentAndSkillListings("", SessionContext{Skills: now.Skills}, true)...), l.autoModeLines("", now)...)
 		l.autoMode = now.autoMode()
@@ -318,7 +324,7 @@ func (l *contextAttachmentWriter) toolAgentAndSkillListings(agentID string, now 
 	if len(now.Deferred) > 0 {
 		tools := deferredToolsAttachment{Type: "deferred_tools_delta", AddedNames: now.Deferred, AddedLines: now.Deferred, RemovedNames: []string{}, WireHidden: []string{}, Readded: []string{}}
 		if isFirstListing {
-			tools.Pending, tools.Failed = &[]string{}, &[]string{}
+			tools.Pending, tools.Failed = &[]string{}, new(append([]FailedServer{}, now.FailedServers...))
 			if !l.conversation.options.Machine.IsTerminal {
 				tools.NeedsAuth = &[]string{}
 			}
@@ -327,26 +333,38 @@ func (l *contextAttachmentWriter) toolAgentAndSkillListings(agentID string, now 
 	}
 	if now.Agents != nil {
 		agents := agentListingAttachment{Type: "agent_listing_delta", BuiltIn: []string{}, BuiltInPlugin: []string{}, Removed: []string{}, IsInitial: true, ConcurrencyNote: true}
+		agents.AddedTypes, agents.AddedLines = namesAndTexts(now.Agents)
 		for _, a := range now.Agents {
-			agents.AddedTypes, agents.AddedLines = append(agents.AddedTypes, a.Name), append(agents.AddedLines, a.Text)
 			if a.BuiltIn {
 				agents.BuiltIn = append(agents.BuiltIn, a.Name)
 			}
 		}
 		lines = append(lines, l.conversation.reminderLine(agentID, agents, "Agents of the Agent tool:\n"+strings.Join(agents.AddedLines, "\n")))
 	}
+	if len(now.ServerInstructions) > 0 {
+		servers := serverInstructionsAttachment{Type: "mcp_instructions_delta", RemovedNames: []string{}}
+		servers.AddedNames, servers.AddedBlocks = namesAndTexts(now.ServerInstructions)
+		lines = append(lines, l.conversation.reminderLine(agentID, servers, "# MCP Server Instructions\n\n"+strings.Join(servers.AddedBlocks, "\n\n")))
+	}
 	if now.Skills != nil {
 		skills := skillListingAttachment{Type: "skill_listing", Count: len(now.Skills), IsInitial: true}
 		var texts []string
-		for _, skill := range now.Skills {
-			sum := sha256.Sum256([]byte(skill.Text))
-			texts, skills.Names = append(texts, skill.Text), append(skills.Names, skill.Name)
+		skills.Names, texts = namesAndTexts(now.Skills)
+		for _, text := range texts {
+			sum := sha256.Sum256([]byte(text))
 			skills.Digests = append(skills.Digests, hex.EncodeToString(sum[:8]))
 		}
 		skills.Content = strings.Join(texts, "\n")
 		lines = append(lines, l.conversation.reminderLine(agentID, skills, "Skills of the Skill tool:\n"+skills.Content))
 	}
 	return lines
+}
+
+func namesAndTexts(list []Listing) (names, texts []string) {
+	for _, entry := range list {
+		names, texts = append(names, entry.Name), append(texts, entry.Text)
+	}
+	return names, texts
 }
 
 func (l *contextAttachmentWriter) contextDateAndGitAttributionLines(agentID string) []any {

@@ -143,8 +143,11 @@ type SessionContext struct {
 	AdditionalDirs []string  // working directories in addition to that of the session
 	TokensLeft     int       // see [RequestContext]
 	Skills         []Listing // skills listed for the tool Skill
-	Instructions   []InstructionFile
-	Instructed     string // the text of Instructions for the model
+	// FailedServers are the MCP servers that are not connected; ServerInstructions have a text for each server with instructions.
+	FailedServers      []FailedServer
+	ServerInstructions []Listing
+	Instructions       []InstructionFile
+	Instructed         string // the text of Instructions for the model
 }
 
 // InstructionFile is an instruction file that applies from the start, such as CLAUDE.md.
@@ -154,10 +157,18 @@ type InstructionFile struct {
 	Content string `json:"content"`
 }
 
-// Listing is an agent or a skill as listed for the model.
+// FailedServer tells the model why an MCP server is not connected.
+type FailedServer struct {
+	Name  string `json:"name"`
+	Error string `json:"error"`
+	Code  string `json:"errorCode,omitempty"`
+	Retry string `json:"willRetry,omitempty"` // "on_reach" for a remote server without headers; "" means that the model is not told of another attempt
+}
+
+// Listing is an agent or a skill as listed for the model, or the instructions of an MCP server.
 type Listing struct {
 	Name    string
-	Text    string // a line such as "- name: what it is for"
+	Text    string // a line such as "- name: what it is for", or the instructions below a heading
 	BuiltIn bool
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
 // Host is a program that sends prompts to a session and answers its questions.
@@ -169,6 +170,31 @@ func (v *sessionMCPServers) serversThatDidNotStart() []failedServerStart {
 		}
 	}
 	return all
+}
+
+func (v *sessionMCPServers) failedServers() (list []transcript.FailedServer) {
+	for _, st := range v.statuses() {
+		if st.Status == "failed" {
+			failed := transcript.FailedServer{Name: st.Name, Error: strings.ReplaceAll(st.WireError, `"`, ""), Code: st.WireErrorCode}
+			if st.Config.URL != "" && len(st.Config.Headers) == 0 && st.WireErrorCode != "INVALID_CONFIG" {
+				failed.Retry = "on_reach"
+			}
+			list = append(list, failed)
+		}
+	}
+	slices.SortFunc(list, func(a, b transcript.FailedServer) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// instructions returns the instructions of the connected servers, by name, each below a heading with the name of its server.
+func (v *sessionMCPServers) instructions() (list []transcript.Listing) {
+	for _, st := range v.statuses() {
+		if st.Instructions != "" && st.Status == "connected" {
+			list = append(list, transcript.Listing{Name: st.Name, Text: "## " + st.Name + "\n" + st.Instructions})
+		}
+	}
+	slices.SortFunc(list, func(a, b transcript.Listing) int { return strings.Compare(a.Name, b.Name) })
+	return list
 }
 
 // toolsAndResourceTools returns the tools of the servers, and the built-in tools for their resources. --tools does not restrict them.

@@ -86,14 +86,12 @@ func (s *sessionContext) FirstPromptContext(prompt string) (beforeHookOutput, af
 	if style := s.state.Snapshot().OutputStyle; style != "" && style != "default" {
 		afterHookOutput = append(afterHookOutput, strings.TrimSpace("# Output Style: "+style+"\n"+s.plan.Catalog.OutputStyleTextFromFile(style)))
 	}
-	var servers strings.Builder
-	for _, st := range s.tools.servers.statuses() {
-		if st.Instructions != "" {
-			servers.WriteString("\n\n## " + st.Name + "\n" + st.Instructions)
-		}
+	texts := []string{"# MCP Server Instructions"}
+	for _, server := range s.tools.servers.instructions() {
+		texts = append(texts, server.Text)
 	}
-	if servers.Len() > 0 {
-		afterHookOutput = append(afterHookOutput, "# MCP Server Instructions"+servers.String())
+	if len(texts) > 1 {
+		afterHookOutput = append(afterHookOutput, strings.Join(texts, "\n\n"))
 	}
 	if s.tools.policy.Mode() == protocol.ModePlan && !s.plan.Transcript.NoPersist {
 		afterHookOutput = append(afterHookOutput, "Plan mode is active. The plan file is "+s.plan.PlanFile(s.records.transcript.CreatePlanName(prompt)))
@@ -163,6 +161,7 @@ func (s *sessionContext) SessionContext(agentID string) transcript.SessionContex
 	facts := claudecode.FactsOfModel(claudecode.ResolveModel(s.state.Model()))
 	now := transcript.SessionContext{Model: name, KnowledgeCutoff: claudecode.FactsOfModel(name).KnowledgeCutoff, BashSteer: facts.StrengthOfRequestToPreferBash(), ExplainsAuto: facts.GetsAutoModeExplanationWithoutBashPreference()}
 	_, now.Deferred = s.toolDefinitions(requester, listed)
+	now.FailedServers, now.ServerInstructions = s.tools.servers.failedServers(), s.tools.servers.instructions()
 	now.Instructed = instructionText(s.plan.Customization.Memories)
 	for _, m := range s.plan.Customization.Memories {
 		if claudecode.AgentResultHasOnlyReport(requester.Name) {

@@ -14,7 +14,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"strconv"
 	"strings"
@@ -211,7 +210,7 @@ func (c *Conn) dialErrorFor(limit context.Context, err error) *DialError {
 		return f
 	case errors.As(err, &answer) && answer.Status == http.StatusNotFound:
 		text := fmt.Sprintf("MCP endpoint not found at %s. Check the URL in your MCP config.", c.remote.roundTripper.serverOrigin)
-		return &DialError{Reason: text, CLIText: text}
+		return &DialError{Reason: text, CLIText: text, CLICode: "ENDPOINT_NOT_FOUND"}
 	case c.timeoutError != nil && errors.Is(limit.Err(), context.DeadlineExceeded):
 		return c.timeoutError
 	case errors.As(err, &rpc):
@@ -223,20 +222,6 @@ func (c *Conn) dialErrorFor(limit context.Context, err error) *DialError {
 		return &DialError{Reason: cmp.Or(reason, "connection closed"), CLIText: ErrClosed.Error(), CLICode: ClosedCode}
 	}
 	return &DialError{Reason: err.Error(), CLIText: StartErrorText(err), CLICode: ErrorCode(err)}
-}
-
-// StartErrorText returns the text of the real CLI if err means that a command does not exist or must not be executed.
-// This text does not contain the command. For any other error, it returns the text of err.
-func StartErrorText(err error) string {
-	switch {
-	case errors.Is(err, fs.ErrPermission):
-		return "EACCES: permission denied, posix_spawn 'stdio'"
-	case errors.Is(err, fs.ErrNotExist) && strings.Contains(err.Error(), "/"):
-		return "ENOENT: no such file or directory, posix_spawn 'stdio'"
-	case errors.Is(err, fs.ErrNotExist):
-		return `Executable not found in $PATH: "stdio"`
-	}
-	return err.Error()
 }
 
 // Close closes the connection and its transport. It has a time limit and may be called more than once.

@@ -164,12 +164,25 @@ func ErrorCode(err error) string {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "ENOENT"
 	}
-	code, isLookup := strings.CutPrefix(err.Error(), "getaddrinfo ")
-	code, _, _ = strings.Cut(code, " ")
-	if !isLookup {
+	code, _, _ := strings.Cut(strings.TrimPrefix(StartErrorText(err), "getaddrinfo "), " ")
+	if code = strings.TrimSuffix(code, ":"); !strings.HasPrefix(code, "E") || strings.Trim(code, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") != "" {
 		return ""
 	}
 	return code
+}
+
+// StartErrorText returns the text of the real CLI if err means that a command does not exist or must not be executed.
+// This text does not contain the command. For any other error, it returns the text of err.
+func StartErrorText(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return "EACCES: permission denied, posix_spawn 'stdio'"
+	case errors.Is(err, fs.ErrNotExist) && strings.Contains(err.Error(), "/"):
+		return "ENOENT: no such file or directory, posix_spawn 'stdio'"
+	case errors.Is(err, fs.ErrNotExist):
+		return `Executable not found in $PATH: "stdio"`
+	}
+	return err.Error()
 }
 
 func httpErrorCode(resp *http.Response) string { return fmt.Sprintf("HTTP %d", resp.StatusCode) }
