@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"unicode"
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -191,13 +192,13 @@ func (th *conversation) atisLatchLine() protocol.ATISLatchLine {
 	return protocol.ATISLatchLine{Type: "atis-latch", SessionID: th.id}
 }
 
-// appendReminderToToolResult adds a reminder to the text of a result; false means that the block has no text.
+// appendReminderToToolResult adds a reminder to the text of a result, instead of white space at the end; false means that the block has no text.
 func appendReminderToToolResult(toolResultBlock *json.RawMessage, reminder string) (isAppended bool) {
 	var result protocol.ToolResultBlock
 	if json.Unmarshal(*toolResultBlock, &result) != nil || result.Content.Blocks != nil {
 		return false
 	}
-	result.Content.Text += "\n\n" + reminder
+	result.Content.Text = strings.TrimRightFunc(result.Content.Text, unicode.IsSpace) + "\n\n" + reminder
 	raw, err := protocol.Marshal(result)
 	if err == nil {
 		*toolResultBlock = raw
