@@ -227,7 +227,9 @@ func (s *sessionContext) offeredTools(r agent.RequestingAgent) []string {
 // toolDefinitions returns the requester's tools. deferred lists those that the model must load with ToolSearch.
 func (s *sessionContext) toolDefinitions(r agent.RequestingAgent, offered []string) (tools []protocol.Tool, deferred []string) {
 	tools, _ = s.tools.Tools(s.tools.servers.callContext) // if the definitions cannot be read, the model gets only names
-	tools = slices.DeleteFunc(tools, func(t protocol.Tool) bool { return t.Server != "" && !r.HasServerTool(t) })
+	tools = slices.DeleteFunc(tools, func(t protocol.Tool) bool {
+		return t.Server != "" && (!r.HasServerTool(t) || t.Name == s.plan.Permission.PromptTool)
+	})
 	deferred = []string{}
 	for _, def := range tools {
 		isListed := def.Server != "" || slices.Contains(offered, def.Name)
