@@ -3,6 +3,7 @@ package simulator
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -14,6 +15,8 @@ type backgroundTaskReporter struct {
 	sim    *Simulator
 	out    *emitter
 	totals *turnTotals
+	// budgetEnd ends the turn because an agent for which the turn waits has spent the budget; nil otherwise.
+	budgetEnd error
 }
 
 func (b *backgroundTaskReporter) emitQueuedTaskEvents(phase task.ConversationPhase) {
@@ -21,11 +24,21 @@ func (b *backgroundTaskReporter) emitQueuedTaskEvents(phase task.ConversationPha
 		return
 	}
 	events := b.sim.main.Tasks.Take(phase)
-	if len(events) == 0 {
-		return
+	if len(events) > 0 {
+		defer b.sim.main.Tasks.MarkTakenEventsShown()
+		b.emitAndAddAgentUsageToTotals(events)
 	}
-	defer b.sim.main.Tasks.MarkTakenEventsShown()
-	b.emitAndAddAgentUsageToTotals(events)
+	if phase == task.ConversationPhaseBetweenTurns && b.totals.checkBudget(false) != nil && b.sim.main.Tasks.InterruptBackgroundAgents() {
+		b.out.emit(&protocol.VerbatimOutput{Stderr: fmt.Sprintf("Budget limit reached ($%.2f of $%s); stopping background agents.\n", b.sim.totals.spentUSD(), protocol.FormatNumber(b.totals.budgetUSD))})
+	}
+}
+
+// endTurnIfBudgetIsSpent sets budgetEnd if the budget is spent. The agents for which the turn waits then show no more events.
+func (b *backgroundTaskReporter) endTurnIfBudgetIsSpent() (isSpent bool) {
+	if b.budgetEnd = b.totals.checkBudget(false); b.budgetEnd != nil && b.sim.main.Tasks != nil {
+		b.sim.main.Tasks.AbandonForeground()
+	}
+	return b.budgetEnd != nil
 }
 
 // emitAndAddAgentUsageToTotals emits events of tasks, and adds the usage of sub-agents that they report to the session's totals.
@@ -34,6 +47,9 @@ func (b *backgroundTaskReporter) emitAndAddAgentUsageToTotals(taskEvents []proto
 		if spent, ok := ev.(*protocol.AgentUsage); ok {
 			b.sim.totals.addModelUsage(spent.Models)
 			b.sim.totals.apiTime += time.Duration(spent.APIMS) * time.Millisecond
+			if spent.BeforeAwaitedWork {
+				b.endTurnIfBudgetIsSpent()
+			}
 		}
 		if ran, ok := ev.(*protocol.ToolExecuted); ok && ran.CountDenial { // a sub-agent executed the call
 			b.totals.recordDenial(ran.Use, ran.Use.InputForHooksAndHosts())

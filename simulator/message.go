@@ -121,6 +121,9 @@ func (m *streamedMessage) endStreamAndCountUsage() {
 	}
 	m.totals.lastReply = &m.replyUsage
 	m.totals.addReplyToSession(m.modelName, m.replyUsage)
+	if agent := m.sim.options.Agent; agent != nil && len(m.summary.Calls) > 0 { // the usage of the last reply is part of the result
+		m.out.emit(&protocol.AgentUsage{Models: m.totals.session.takeModelsSinceResult(), BeforeAwaitedWork: agent.Depth == 1 && !agent.InBackground})
+	}
 	usage := orderedJSONObject{
 		{"input_tokens", m.usage.InputTokens},
 		{"cache_creation_input_tokens", m.usage.CacheCreationInputTokens},

@@ -179,6 +179,9 @@ func (s *Simulator) ContextUsage() slash.Context {
 	return slash.NewContext(name, slash.ContextWindow{Tokens: s.contextWindow(), IsRequested: s.options.Limits.ContextWindow > 0, NoAutoCompact: s.options.Limits.DisableAutoCompact}, s.totals.lastReply.Load(), s.commands.Loaded())
 }
 
+// SpentUSD returns the costs since the process began. It may be called while a turn records an event, but not from other goroutines.
+func (s *Simulator) SpentUSD() float64 { return s.totals.spentUSD() }
+
 // Cost returns the costs of the session so far. It must not be called while a turn runs.
 func (s *Simulator) Cost() slash.Cost {
 	cost := slash.Cost{USD: s.totals.usd, APIMS: milliseconds(s.totals.apiTime), WallMS: milliseconds(s.totals.wallTime), Requests: s.totals.requests}

@@ -145,7 +145,7 @@ func (d *toolRound) runCallsInParallel(ctx context.Context, calls []preparedCall
 				stop = r.result.Stop
 			}
 			showResult(r)
-			if err := d.out.errorIfConsumerStopped(); err != nil {
+			if err := cmp.Or(d.out.errorIfConsumerStopped(), d.background.budgetEnd); err != nil {
 				return nil, err
 			}
 		}
@@ -176,7 +176,7 @@ func (d *toolRound) waitForNextFinishedCalls(done <-chan executedCall, remaining
 		case <-late:
 			remaining = len(batch)
 		}
-		if err := d.out.errorIfConsumerStopped(); err != nil {
+		if err := cmp.Or(d.out.errorIfConsumerStopped(), d.background.budgetEnd); err != nil {
 			return nil, err
 		}
 	}
@@ -189,6 +189,9 @@ func (d *toolRound) waitForNextFinishedCalls(done <-chan executedCall, remaining
 // executeAndTimeCall runs one call through the executor chain. It sets err only if the turn was interrupted or must end.
 func (d *toolRound) executeAndTimeCall(ctx context.Context, i int, c preparedCall) executedCall {
 	r := executedCall{index: i, started: d.sim.options.Clock.Now()}
+	if r.err = ctx.Err(); r.err != nil {
+		return r
+	}
 	r.result, r.err = d.executeOrRefuse(ctx, c)
 	r.duration = d.sim.options.Clock.Now().Sub(r.started)
 	if ctx.Err() != nil && r.err == nil && (r.result.NonExecutionKind != "" || !executor.EndsProcess(ctx)) {
@@ -238,8 +241,12 @@ func (e *UnansweredPermissionError) Error() string { return "asking for permissi
 
 func (e *UnansweredPermissionError) Unwrap() error { return e.Err }
 
+// emitEventsAndResultOfCall emits no result of an agent that has spent the budget: the turn ends before.
 func (d *toolRound) emitEventsAndResultOfCall(c preparedCall, r executedCall) {
 	d.emitEventsAndDenialBeforeResult(r)
+	if isAgent := c.toolUse.Name == "Agent" || c.toolUse.Name == "Skill"; isAgent && d.background.endTurnIfBudgetIsSpent() {
+		return
+	}
 	d.recordDenialAndEmitResult(c, r)
 }
 
@@ -368,7 +375,7 @@ func (d *toolRound) emitResultsOfInterruptedCalls(ctx context.Context, calls []p
 			}
 		case superseded:
 			result.ToolResult = executor.SkippedResult()
-		case i < startedCount && !waits && !errors.Is(context.Cause(ctx), ErrSignalled):
+		case i < startedCount && !waits && !errors.Is(context.Cause(ctx), ErrSignalled) && (d.sim.options.Agent == nil || !d.sim.options.Agent.InBackground):
 			result.ToolResult = executor.StoppedResult()
 		}
 		d.emitEventsAndResultOfCall(c, executedCall{index: i, result: result, started: d.sim.options.Clock.Now()})

@@ -61,18 +61,14 @@ func (l *turnTotals) recordDenial(use protocol.ToolUse, input json.RawMessage) {
 	l.denials = append(l.denials, protocol.PermissionDenial{ToolName: claudecode.ToolNameInInitEvent(use.Name), ToolUseID: use.ID, ToolInput: input})
 }
 
-// checkBudget returns the error that ends the turn if the budget is spent (spec: cli-observed 3).
-func (l *turnTotals) checkBudget() error {
-	l.session.budgetExhausted = l.budgetUSD > 0 && l.session.usd >= l.budgetUSD
-	return l.budgetError()
-}
-
-func (l *turnTotals) budgetError() error {
-	if !l.session.budgetExhausted {
+// checkBudget returns the error that ends the turn if the budget is spent (spec: cli-observed 3). The usage of the turn
+// does not include a reply after which the turn ends immediately.
+func (l *turnTotals) checkBudget(immediatelyAfterReply bool) error {
+	if l.budgetUSD <= 0 || l.session.spentUSD() < l.budgetUSD {
 		return nil
 	}
 	return &turnEndError{
-		subtype: "error_max_budget_usd", terminalReason: "budget_exhausted", isError: true, excludeLastReply: true,
+		subtype: "error_max_budget_usd", terminalReason: "budget_exhausted", isError: true, excludeLastReply: immediatelyAfterReply,
 		errors: []string{"Reached maximum budget ($" + protocol.FormatNumber(l.budgetUSD) + ")"},
 	}
 }
@@ -144,8 +140,10 @@ type sessionTotals struct {
 	modelsSinceResult map[string]protocol.ModelUsage
 	requests          int // number of requests that got a reply
 	apiTime, wallTime time.Duration
-	budgetExhausted   bool
+	restoredUSD       float64 // the part of usd that earlier processes have spent
 }
+
+func (b *sessionTotals) spentUSD() float64 { return b.usd - b.restoredUSD }
 
 type replyUsage struct {
 	usage          scenarios.Usage
@@ -162,13 +160,14 @@ func (b *sessionTotals) restoreCosts(costs map[string]protocol.ModelUsage) {
 		b.costs[name] = m
 		b.usd += m.CostUSD
 	}
+	b.restoredUSD = b.usd
 }
 
 func (b *sessionTotals) resetExceptTimes() {
 	b.contextTokens.Store(0)
 	b.lastReply.Store(nil)
 	b.restoreCosts(nil)
-	b.requests, b.budgetExhausted = 0, false
+	b.requests = 0
 }
 
 func (b *sessionTotals) addReplyUsage(model string, sp replyUsage) {

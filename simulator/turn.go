@@ -196,15 +196,15 @@ func (t *turn) runDeferredCallAndRequestReply(ctx context.Context) error {
 }
 
 func (t *turn) requestUntilDone(ctx context.Context, req scenarios.Request) error {
-	if err := t.totals.budgetError(); err != nil {
-		return err
-	}
 	for {
+		if err := t.totals.checkBudget(false); err != nil {
+			return err
+		}
 		calls, err := t.exchange.requestModelAndEmitReply(ctx, req)
 		if err != nil {
 			return err
 		}
-		if err := t.totals.checkBudget(); err != nil {
+		if err := t.totals.checkBudget(true); err != nil {
 			return err
 		}
 		next, err := t.runCallsAndReturnNextRequest(ctx, calls)
@@ -355,7 +355,7 @@ func (s *Simulator) BackgroundEvents(ctx context.Context) iter.Seq2[protocol.Eve
 			return
 		}
 		o := &emitter{sim: s, yield: yield}
-		b := &backgroundTaskReporter{sim: s, out: o, totals: &turnTotals{session: &s.totals}}
+		b := &backgroundTaskReporter{sim: s, out: o, totals: &turnTotals{session: &s.totals, budgetUSD: s.options.Limits.BudgetUSD}}
 		for {
 			if b.emitQueuedTaskEvents(task.ConversationPhaseBetweenTurns); o.consumerStopped || tasks.HasPendingNotice() || !tasks.HasRunningTask() {
 				break

@@ -22,8 +22,9 @@ const maxTurnsSubtype = "error_max_turns"
 
 type runProgress struct {
 	tools                   callCounts
-	lastResult              *protocol.Result    // the agent's last result; nil means none yet
-	lastError               *protocol.Assistant // event that reports an API error instead of a reply; nil means no error
+	lastResult              *protocol.Result     // the agent's last result; nil means none yet
+	unpostedUsage           *protocol.AgentUsage // usage since the last reply with calls; nil means none
+	lastError               *protocol.Assistant  // event that reports an API error instead of a reply; nil means no error
 	lastUsage               protocol.Usage
 	lastMessageID           string
 	firstStreamedPieceBytes int // bytes of the first streamed piece of the last message
@@ -409,4 +410,41 @@ func (w *agentRun) showHeldCalls(n int, frames ...protocol.Event) {
 		}
 	}
 	w.heldCalls = w.heldCalls[n:]
+}
+
+func (w *agentRun) stoppedEnd() task.End {
+	if !w.task.Background {
+		return task.End{Status: task.StatusKilled, Summary: w.task.Description, Interrupted: true}
+	}
+	return task.End{Status: task.StatusKilled, Summary: w.agentEndNoticeText("was stopped"), Usage: w.progress.currentUsage(w.task)}
+}
+
+func (w *agentRun) failureEnd(reason string) task.End {
+	return task.End{Status: task.StatusFailed, Summary: w.agentEndNoticeText("failed: " + reason), Usage: w.progress.currentUsage(w.task)}
+}
+
+func (w *agentRun) modelFailureEnd() task.End {
+	ev := w.progress.lastError
+	if ev == nil {
+		return w.failureEnd(w.answerText())
+	}
+	why := "Agent terminated early due to an API error: " + w.answerText() + " (error type " + ev.Error
+	if ev.APIStatus != 0 {
+		why += fmt.Sprintf(", HTTP %d, request id %s", ev.APIStatus, ev.RequestID)
+	}
+	why += ", model sent to the API: " + claudecode.WireModel(w.model) + ")"
+	return task.End{Status: task.StatusFailed, Summary: why, Notice: w.agentEndNoticeText("failed: " + why), Error: why}
+}
+
+// agentEndNoticeText returns the text of the notification about the end of the agent. stopOrFailure describes a stop or a failure. If
+// it is empty, the agent has finished: for a background agent, the text reports the end; for a foreground agent, it is the answer.
+func (w *agentRun) agentEndNoticeText(stopOrFailure string) string {
+	switch {
+	case stopOrFailure != "":
+		return `Agent "` + w.task.Description + `" ` + stopOrFailure
+	case w.task.Background:
+		return `Agent "` + w.task.Description + `" finished`
+	default:
+		return cmp.Or(w.answerText(), w.task.Description)
+	}
 }

@@ -155,9 +155,12 @@ func (w *agentRun) runUntilNoMessage(ctx context.Context, text string) task.End 
 	for {
 		end := w.runPrompt(ctx, text)
 		message, more := w.finishRun(end)
-		if !more {
+		if end.LastUsage = w.progress.unpostedUsage; !more {
 			w.releaseWorktreeAndRecordIfKept(ctx)
 			return end
+		}
+		if w.progress.unpostedUsage = nil; end.LastUsage != nil {
+			w.task.Post(end.LastUsage)
 		}
 		text = w.recordMessageFromCoordinator(message)
 	}
@@ -237,43 +240,6 @@ func (w *agentRun) resumeFinishedAgent(ctx context.Context, toolUseID, message s
 	})
 }
 
-func (w *agentRun) stoppedEnd() task.End {
-	if !w.task.Background {
-		return task.End{Status: task.StatusKilled, Summary: w.task.Description, Interrupted: true}
-	}
-	return task.End{Status: task.StatusKilled, Summary: w.agentEndNoticeText("was stopped"), Usage: w.progress.currentUsage(w.task)}
-}
-
-func (w *agentRun) failureEnd(reason string) task.End {
-	return task.End{Status: task.StatusFailed, Summary: w.agentEndNoticeText("failed: " + reason), Usage: w.progress.currentUsage(w.task)}
-}
-
-func (w *agentRun) modelFailureEnd() task.End {
-	ev := w.progress.lastError
-	if ev == nil {
-		return w.failureEnd(w.answerText())
-	}
-	why := "Agent terminated early due to an API error: " + w.answerText() + " (error type " + ev.Error
-	if ev.APIStatus != 0 {
-		why += fmt.Sprintf(", HTTP %d, request id %s", ev.APIStatus, ev.RequestID)
-	}
-	why += ", model sent to the API: " + claudecode.WireModel(w.model) + ")"
-	return task.End{Status: task.StatusFailed, Summary: why, Notice: w.agentEndNoticeText("failed: " + why), Error: why}
-}
-
-// agentEndNoticeText returns the text of the notification about the end of the agent. stopOrFailure describes a stop or a failure. If
-// it is empty, the agent has finished: for a background agent, the text reports the end; for a foreground agent, it is the answer.
-func (w *agentRun) agentEndNoticeText(stopOrFailure string) string {
-	switch {
-	case stopOrFailure != "":
-		return `Agent "` + w.task.Description + `" ` + stopOrFailure
-	case w.task.Background:
-		return `Agent "` + w.task.Description + `" finished`
-	default:
-		return cmp.Or(w.answerText(), w.task.Description)
-	}
-}
-
 func (w *agentRun) simulatorOptions() simulator.Options {
 	s := w.agents.options.Session.Options()
 	ref := protocol.AgentRef{
@@ -310,14 +276,14 @@ func (w *agentRun) runTurn(ctx context.Context, sim *simulator.Simulator, prompt
 			}
 			return err
 		}
-		if answer, ok := ev.(*protocol.User); ok && ctx.Err() != nil {
+		if answer, ok := ev.(*protocol.User); ok && ctx.Err() != nil && !w.task.ShowsEventsAfterEnd() {
 			w.setUserAgentFields(answer)
 			w.task.Post(&protocol.HiddenEvent{Event: answer}) // after an interrupt, stdout does not show the results of the agent's calls
 			continue
 		}
 		w.forwardEvent(ctx, ev)
 		switch ev.(type) {
-		case *protocol.Assistant, *protocol.System:
+		case *protocol.Assistant, *protocol.System, *protocol.AgentUsage:
 			w.task.WaitUntilPostedEventsShown(ctx) // hooks and questions of a call follow the call
 		}
 	}
@@ -332,7 +298,9 @@ func (w *agentRun) forwardEvent(ctx context.Context, ev protocol.Event) {
 		w.showHeldCalls(1, frame)
 		return
 	}
-	if _, ok := ev.(*protocol.Assistant); !ok {
+	switch ev.(type) {
+	case *protocol.Assistant, *protocol.AgentUsage:
+	default:
 		w.showHeldCalls(len(w.heldCalls))
 	}
 	switch ev := ev.(type) {
@@ -346,7 +314,7 @@ func (w *agentRun) forwardEvent(ctx context.Context, ev protocol.Event) {
 		}
 	case *protocol.User:
 		w.setUserAgentFields(ev)
-		if ev.IsSynthetic || ev.SourceUUID == "" { // of the user events of an agent, stdout shows only results of calls
+		if (ev.IsSynthetic || ev.SourceUUID == "") && !w.task.ShowsEventsAfterEnd() { // of the user events of an agent, stdout shows only results of calls
 			w.task.Post(&protocol.HiddenEvent{Event: ev})
 			return
 		}
@@ -361,7 +329,7 @@ func (w *agentRun) forwardEvent(ctx context.Context, ev protocol.Event) {
 		ev.AgentID = w.task.ID
 		w.task.Post(ev)
 	case *protocol.Result:
-		w.task.Post(&protocol.AgentUsage{Models: *ev.ModelUsageSince, APIMS: w.progress.recordResult(ev)})
+		w.progress.unpostedUsage = &protocol.AgentUsage{Models: *ev.ModelUsageSince, APIMS: w.progress.recordResult(ev)}
 	case *protocol.System:
 		if ev.Subtype != "thinking_tokens" {
 			w.task.Post(ev)
@@ -374,7 +342,7 @@ func (w *agentRun) forwardEvent(ctx context.Context, ev protocol.Event) {
 	case *protocol.RuleMatched:
 		ev.AgentID = w.task.ID
 		w.task.Post(ev)
-	case *protocol.Warning:
+	case *protocol.Warning, *protocol.AgentUsage:
 		w.task.Post(ev)
 	}
 }
@@ -464,6 +432,12 @@ func (w *agentRun) setUserAgentFields(ev *protocol.User) {
 func (w *agentRun) runSubagentStopHooks(ctx context.Context, blocksSoFar int) (feedback string, continueRun bool) {
 	out := w.runHooks(ctx, protocol.SubagentStopHook{AgentType: w.task.AgentType, StopHookActive: blocksSoFar > 0, AgentTranscriptPath: w.transcriptPath(), LastAssistantMessage: w.answerText(), BackgroundTasks: task.ForHooks(w.agents.options.Tasks)})
 	w.task.Post(append(out.Frames, out.Notices...)...)
+	if hooks := w.agents.options.Session.Options().Hooks; hooks != nil && hooks.Has("SubagentStop") {
+		w.progress.unpostedUsage.BeforeAwaitedWork = w.task.Depth == 1 && !w.task.Background
+		w.task.Post(w.progress.unpostedUsage)
+		w.progress.unpostedUsage = nil
+		w.task.WaitUntilPostedEventsShown(ctx)
+	}
 	if !out.Block || blocksSoFar >= maxConsecutiveSubagentStopBlocks {
 		return "", false
 	}

@@ -133,3 +133,9 @@ type PermissionModeLine struct {
 	Mode      PermissionMode `json:"permissionMode"`
 	SessionID string         `json:"sessionId"`
 }
+
+// RemainingLimits are limits of which reminders tell the model how much is left; 0 means no limit.
+type RemainingLimits struct {
+	Tokens              int // number of remaining tokens
+	BudgetUSD, SpentUSD float64
+}

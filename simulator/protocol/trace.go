@@ -154,6 +154,8 @@ type HiddenEvent struct{ Event Event }
 type AgentUsage struct {
 	Models map[string]ModelUsage
 	APIMS  int // time spent waiting for the model
+	// BeforeAwaitedWork is true if the main conversation waits for the agent, and the agent is about to run calls or hooks.
+	BeforeAwaitedWork bool
 }
 
 // TurnPromptWithdrawnByUser means that the user has taken the prompt of the turn back before the model answered.

@@ -129,7 +129,7 @@ func (s *Set) Start(i Info) *Task {
 	}
 	s.tasks = append(s.tasks, t)
 	if i.Kind == KindAgent && !t.isUncounted {
-		s.countStartedAgentInStats(t)
+		countStartedAgent(&s.stats, t)
 	}
 	if i.Background {
 		s.queueTaskEvents(t, parentInBackground, s.backgroundTasksFrame())
@@ -173,6 +173,7 @@ func (s *Set) freeAgentSlotOfEndedTask(t *Task) {
 	if s.options.Ordered && t.Kind == KindAgent {
 		s.agentRunning = false
 	}
+	t.isDone = true
 	s.signalChangeOnReadyChannel()
 }
 
@@ -222,18 +223,6 @@ func (s *Set) StopAll(by Killer) {
 	for _, t := range s.tasks {
 		if !t.ended && t.cancel != nil {
 			t.cancelFor(by)
-		}
-	}
-}
-
-// StopBackgroundAgents stops background agents, not commands, when the session is interrupted. Their later events are dropped.
-func (s *Set) StopBackgroundAgents() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, t := range s.tasks {
-		if t.Kind == KindAgent && !t.ended && t.cancel != nil {
-			t.cancelFor(KilledBySystem)
-			t.endLocked(End{Status: StatusKilled})
 		}
 	}
 }
@@ -343,7 +332,7 @@ func (s *Set) HasRunningTask() bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.agentRunning
+	return s.agentRunning || slices.ContainsFunc(s.tasks, func(t *Task) bool { return t.showsEventsAfterEnd && (!t.isDone || t.unshownEventCount > 0) })
 }
 
 // RunningInBackground lists the background tasks that are running, in start order.
@@ -382,23 +371,6 @@ func (s *Set) Output(id string) ([]byte, error) {
 		return nil, nil
 	}
 	return data, err
-}
-
-// EndAllAndDiscardEvents ends all tasks for a new conversation. It discards their events and notifications.
-func (s *Set) EndAllAndDiscardEvents() {
-	s.StopAll(KilledByUserOrHost)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, t := range s.tasks {
-		t.ended = true
-	}
-	for range s.waitingAgentStarts {
-		s.runningGoroutines.Done()
-	}
-	for _, e := range s.queuedEvents {
-		e.task.unshownEventCount--
-	}
-	s.queuedEvents, s.notices, s.waitingAgentStarts = nil, nil, nil
 }
 
 // Stats counts the session's sub-agents.
@@ -450,15 +422,33 @@ func (s *Set) find(id string) *Task {
 	return nil
 }
 
-func (s *Set) countStartedAgentInStats(t *Task) {
-	s.stats.Spawned++
-	s.stats.ByType[t.AgentType]++
-	s.stats.MaxDepth = max(s.stats.MaxDepth, t.Depth)
+func (s *Set) backgroundTasksFrame() *protocol.System {
+	type line struct {
+		TaskID      string           `json:"task_id"`
+		RunID       string           `json:"run_id"`
+		TaskType    ShellOrAgentKind `json:"task_type"`
+		AgentType   string           `json:"subagent_type,omitempty"`
+		Description string           `json:"description"`
+		ParentID    string           `json:"parent_task_id,omitempty"`
+	}
+	lines := []line{}
+	for _, t := range s.tasks {
+		if t.Background && !t.ended {
+			lines = append(lines, line{t.ID, t.RunID, t.Kind, t.AgentType, t.Description, t.ParentID})
+		}
+	}
+	return &protocol.System{Subtype: "background_tasks_changed", Fields: []protocol.Field{{Key: "tasks", Value: lines}}}
+}
+
+func countStartedAgent(stats *protocol.SubagentStats, t *Task) {
+	stats.Spawned++
+	stats.ByType[t.AgentType]++
+	stats.MaxDepth = max(stats.MaxDepth, t.Depth)
 	if t.Background {
-		s.stats.StartedInBackground++
+		stats.StartedInBackground++
 	}
 	if t.ParentID != "" {
-		s.stats.SpawnedBySubagents++
+		stats.SpawnedBySubagents++
 	}
 }
 
@@ -478,22 +468,4 @@ func (s *Set) countEndInStats(t *Task, status Status) {
 	default:
 		s.stats.Killed.User++
 	}
-}
-
-func (s *Set) backgroundTasksFrame() *protocol.System {
-	type line struct {
-		TaskID      string           `json:"task_id"`
-		RunID       string           `json:"run_id"`
-		TaskType    ShellOrAgentKind `json:"task_type"`
-		AgentType   string           `json:"subagent_type,omitempty"`
-		Description string           `json:"description"`
-		ParentID    string           `json:"parent_task_id,omitempty"`
-	}
-	lines := []line{}
-	for _, t := range s.tasks {
-		if t.Background && !t.ended {
-			lines = append(lines, line{t.ID, t.RunID, t.Kind, t.AgentType, t.Description, t.ParentID})
-		}
-	}
-	return &protocol.System{Subtype: "background_tasks_changed", Fields: []protocol.Field{{Key: "tasks", Value: lines}}}
 }

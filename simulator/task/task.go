@@ -71,6 +71,8 @@ type End struct {
 	KnownToModel bool   // the model was already notified
 	Interrupted  bool   // the call that waited for the task was interrupted; the end is shown after the call's result
 	Event        string // the last event, reported with the end; empty means none
+	// LastUsage is the usage of the agent that is reported with the end; nil means none.
+	LastUsage *protocol.AgentUsage
 }
 
 // Usage is the usage of an agent so far.
@@ -95,17 +97,27 @@ type Task struct {
 	cancel            context.CancelFunc // nil until [Set.Go] is called
 	killer            Killer
 	interrupted       bool // the call that waited for the task was interrupted
-	outputFile        *os.File
-	outputErr         error
+	isAbandoned       bool // the turn that waited for the task has ended
+	// showsEventsAfterEnd is true for a stopped agent whose later events are shown; isDone, when no more events can follow.
+	showsEventsAfterEnd, isDone bool
+	outputFile                  *os.File
+	outputErr                   error
 }
 
 // Post queues events of the task. After the end of the task they are dropped.
 func (t *Task) Post(events ...protocol.Event) {
 	t.set.mu.Lock()
 	defer t.set.mu.Unlock()
-	if !t.ended {
+	if !t.ended || t.showsEventsAfterEnd {
 		t.set.queueTaskEvents(t, t.inBackground, events...)
 	}
+}
+
+// ShowsEventsAfterEnd reports whether the task was stopped in such a way that its later events are shown.
+func (t *Task) ShowsEventsAfterEnd() bool {
+	t.set.mu.Lock()
+	defer t.set.mu.Unlock()
+	return t.showsEventsAfterEnd
 }
 
 // WhileWaiting runs wait, during which the task counts as waiting.
@@ -128,7 +140,7 @@ func (t *Task) changeCountOfScriptedWaits(delta int) {
 func (t *Task) WaitUntilPostedEventsShown(ctx context.Context) {
 	for t.set.ShowsEventsLive() {
 		t.set.mu.Lock()
-		unseen, seen := t.unshownEventCount > 0 || t.killer != notKilled && !t.ended, t.set.shownSignal
+		unseen, seen := t.unshownEventCount > 0 || t.isAbandoned || t.killer != notKilled && !t.ended, t.set.shownSignal
 		t.set.mu.Unlock()
 		if !unseen {
 			return
@@ -228,6 +240,9 @@ func (t *Task) endLocked(e End) {
 		}{e.Status, s.options.Now().UnixMilli(), e.Error}))
 	}
 	s.queueTaskEvents(t, t.inBackground, t.notificationFrame(e))
+	if e.LastUsage != nil {
+		s.queueTaskEvents(t, t.inBackground, e.LastUsage)
+	}
 	t.ended = true
 	if t.outputFile != nil {
 		t.outputFile.Close()

@@ -20,13 +20,20 @@ type contextAttachmentWriter struct {
 	contextPending     bool // the attachments of the first request are not written yet
 	contextWritten     bool
 	promptNotSent      bool                // the last prompt had shouldQuery: false; the request of the next prompt will contain it
-	tokensLeftWritten  bool                // the transcript already has the reminder of the tokens left for the next request
+	remainingWritten   bool                // the transcript already has the reminders of the limits for the next request
 	planMode           bool                // the last attachment about plan mode says that it is active
 	autoMode           *autoModeAttachment // the last attachment about a mode without approvals; nil means that none is active
 	describedModel     string              // model that the last attachment describes; empty means none
 
 	prompt *protocol.PromptAccepted    // its environment and images are written after the files that it mentions; nil means they are written
 	memory []*protocol.AttachmentAdded // instructions for these files, which follow the list of agents
+}
+
+type budgetAttachment struct {
+	Type      string  `json:"type"` // "budget_usd"
+	Used      float64 `json:"used"`
+	Total     float64 `json:"total"`
+	Remaining float64 `json:"remaining"`
 }
 
 type textAttachment struct {
@@ -165,12 +172,13 @@ func (l *contextAttachmentWriter) writeEnvironmentOrChangesBeforePrompt() error 
 		lines = append(lines, l.takeMemoryLines()...)
 		lines = append(append(lines, l.toolAgentAndSkillListings("", SessionContext{Skills: now.Skills}, true)...), l.autoModeLines("", now)...)
 		l.autoMode = now.autoMode()
-		if now.TokensLeft > 0 {
-			lines, l.tokensLeftWritten = append(lines, l.tokensLeftLine("", now.TokensLeft)), true
-		}
 	case terminal && l.describedModel != "" && l.describedModel != now.Model:
 		lines = append([]any{l.modelIdentityLine("", now)}, l.commitAndPullRequestAttributionLines("")...)
 	}
+	for _, line := range l.remainingLimitLines("", now.Remaining) {
+		lines = append(lines, line)
+	}
+	l.remainingWritten = true
 	return l.lines.write(append(append(lines, l.takeMemoryLines()...), l.modeLines(now)...)...)
 }
 
@@ -245,9 +253,18 @@ func (l *contextAttachmentWriter) planModeLine(kind string) protocol.AttachmentL
 	return l.conversation.reminderLine("", about, kind+": the plan file is "+file)
 }
 
-func (l *contextAttachmentWriter) tokensLeftLine(agentID string, left int) protocol.AttachmentLine {
-	text := "<total_tokens>" + strconv.Itoa(left) + " tokens left</total_tokens>"
-	return l.conversation.reminderLine(agentID, textAttachment{"total_tokens_reminder", text}, text)
+// remainingLimitLines returns the reminders of the tokens and the money that the model may still spend.
+func (l *contextAttachmentWriter) remainingLimitLines(agentID string, left protocol.RemainingLimits) (lines []protocol.AttachmentLine) {
+	if left.Tokens > 0 {
+		text := "<total_tokens>" + strconv.Itoa(left.Tokens) + " tokens left</total_tokens>"
+		lines = append(lines, l.conversation.reminderLine(agentID, textAttachment{"total_tokens_reminder", text}, text))
+	}
+	if left.BudgetUSD > 0 {
+		budget := budgetAttachment{"budget_usd", left.SpentUSD, left.BudgetUSD, left.BudgetUSD - left.SpentUSD}
+		text := "USD budget: $" + protocol.FormatNumber(budget.Used) + "/$" + protocol.FormatNumber(budget.Total) + "; $" + protocol.FormatNumber(budget.Remaining) + " remaining"
+		lines = append(lines, l.conversation.reminderLine(agentID, budget, text))
+	}
+	return lines
 }
 
 func (l *contextAttachmentWriter) firstAttachmentsOfSubagent(agentID string) []any {

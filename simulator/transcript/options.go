@@ -100,7 +100,7 @@ type RequestContext struct {
 	// AdditionalDirs are the working directories in addition to that of the session.
 	AdditionalDirs []string
 	ChecksCalls    bool // a classifier decides whether calls of the model may run
-	TokensLeft     int  // number of remaining tokens that a reminder reports to the model; 0 means no reminder
+	Remaining      protocol.RemainingLimits
 	NoSystemPrompt bool // the system prompt is empty, apart from its introduction
 	// AnthropicAPI is true if requests go to the API of Anthropic, which can cache a larger part of a request.
 	AnthropicAPI bool
@@ -141,7 +141,7 @@ type SessionContext struct {
 	Deferred       []string  // tools of which the model receives only the names
 	Agents         []Listing // agents listed for the tool Agent
 	AdditionalDirs []string  // working directories in addition to that of the session
-	TokensLeft     int       // see [RequestContext]
+	Remaining      protocol.RemainingLimits
 	Skills         []Listing // skills listed for the tool Skill
 	// FailedServers are the MCP servers that are not connected; ServerInstructions have a text for each server with instructions.
 	FailedServers      []FailedServer

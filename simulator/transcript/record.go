@@ -30,10 +30,9 @@ type recorder struct {
 	unrecordedHostCommands  []*protocol.CommandRan    // commands that are recorded with the next prompt
 	refusedByUser           bool                      // the user has refused the last call
 
-	lastCallCheck struct{ messageID, requestID string } // last check of the calls of a message
-
-	lastStructuredOutput structuredOutputAttachment // output of the last call
-	unrecordedFallback   *protocol.System           // change of the model that is not recorded yet; nil means none
+	lastCallCheck        struct{ messageID, requestID string } // last check of the calls of a message
+	lastStructuredOutput structuredOutputAttachment            // output of the last call
+	unrecordedFallback   *protocol.System                      // change of the model that is not recorded yet; nil means none
 }
 
 func newRecorder(th *conversation) *recorder {
@@ -101,11 +100,11 @@ func (r *recorder) writeLinesOfEvent(ev protocol.Event) error {
 // first event that is not about a file that the prompt mentions. The lines about instructions for a mentioned file wait until
 // then; isHeld is true if ev is such a line.
 func (r *recorder) writeLinesBeforeEvent(ev protocol.Event) (isHeld bool, err error) {
-	if matched, is := ev.(*protocol.RuleMatched); is && matched.AgentID == "" {
-		r.requests.isUnanswered = true
+	if matched, is := ev.(*protocol.RuleMatched); is {
+		r.requests.inputOf(matched.AgentID).isUnanswered = true
 	}
 	if showsThatReplyHasEnded(ev) && r.lines.opened {
-		err = cmp.Or(r.writeUnansweredRequest(), r.writePromptAndToolsSnapshotOnce(""))
+		err = cmp.Or(r.writeUnansweredRequest(""), r.writePromptAndToolsSnapshotOnce(""))
 	}
 	if at, is := ev.(*protocol.AttachmentAdded); is && r.attachments.prompt != nil && at.AgentID == "" {
 		switch {
@@ -408,6 +407,8 @@ func (r *recorder) writeLinesBeforeUser(ev *protocol.User, agentID string, endsT
 		return r.lines.write(r.conversation.attachmentLine("", "", r.lastStructuredOutput))
 	case agentID != "" && ev.IsSynthetic:
 		return r.writePromptAndToolsSnapshotOnce(agentID)
+	case agentID != "" && !hasToolResult(ev.Message.Content):
+		return r.writeUnansweredRequest(agentID)
 	}
 	return nil
 }
@@ -479,7 +480,7 @@ func (r *recorder) setTitle(title string) error {
 }
 
 func (r *recorder) close() error {
-	if err := cmp.Or(r.writeContextOfPrompt(), r.writeUnansweredRequest(), r.writePromptAndToolsSnapshotOnce("")); err != nil {
+	if err := cmp.Or(r.writeContextOfPrompt(), r.writeUnansweredRequest(""), r.writePromptAndToolsSnapshotOnce("")); err != nil {
 		return err
 	}
 	if leaf := r.conversation.lastLineUUIDs[""]; leaf != "" && leaf != r.sessionListLines.lastPromptLeaf {

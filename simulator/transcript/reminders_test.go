@@ -22,12 +22,12 @@ type remindingContext struct {
 
 func (e *remindingContext) SessionContext(string) transcript.SessionContext {
 	return transcript.SessionContext{
-		Model: "m", BashSteer: "relaxed", ShellMode: gocmp.Or(e.mode, protocol.ModeBypass), TokensLeft: 9, Agents: []transcript.Listing{{Name: "Plan", Text: "- Plan"}},
+		Model: "m", BashSteer: "relaxed", ShellMode: gocmp.Or(e.mode, protocol.ModeBypass), Remaining: protocol.RemainingLimits{Tokens: 9}, Agents: []transcript.Listing{{Name: "Plan", Text: "- Plan"}},
 	}
 }
 
 func (*remindingContext) RequestContext(string) transcript.RequestContext {
-	return transcript.RequestContext{SystemTurns: true, TokensLeft: 9, Tools: []protocol.Tool{{Name: "Bash"}}}
+	return transcript.RequestContext{SystemTurns: true, Remaining: protocol.RemainingLimits{Tokens: 9}, Tools: []protocol.Tool{{Name: "Bash"}}}
 }
 
 // In plan mode, lines contain the name of the plan file. Reminders inform the model when the mode begins and ends.

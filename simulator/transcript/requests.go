@@ -20,7 +20,6 @@ type modelRequestLog struct {
 	inputByAgentID map[string]*modelInput // by agent id; "" is the main conversation
 	remindedUUIDs  map[string]bool        // uuids of the attachments that are already in the messages of a request
 	writtenHashes  map[string]bool        // hashes of the shapes and messages that are in each file
-	isUnanswered   bool                   // the request for the last prompt has no reply yet
 }
 
 type modelInput struct {
@@ -28,6 +27,7 @@ type modelInput struct {
 	sentMessages              int            // number of messages of the last request
 	requestID                 string         // id of the last request
 	replyID                   string         // id of the message that answered the last request
+	isUnanswered              bool           // the request for the last prompt has no reply yet
 	context                   RequestContext // context of the last request
 	snapshotCount             int
 	lastRequestDir            string          // working directory at the last request; empty before the first request
@@ -304,7 +304,7 @@ func (m *inputMessage) countLeadingReminders() int {
 // answers no request, or if the lines were written with an earlier block of the message.
 func (l *modelRequestLog) linesOfAnsweredRequest(agentID string, reply *protocol.Assistant) []any {
 	c := l.inputOf(agentID)
-	l.isUnanswered = l.isUnanswered && agentID != ""
+	c.isUnanswered = false
 	failed := reply.IsAPIErrorMessage
 	if l.conversation.writer.isDisabled || reply.Message.Model == protocol.SyntheticModel && !failed || reply.Message.ID == c.replyID && !failed {
 		return nil
@@ -374,8 +374,8 @@ func (l *modelRequestLog) reminderLinesOfNextRequest(agentID string, input *mode
 		if isSecondRequest {
 			lines = l.attachments.subagentSecondRequestAttachments(agentID)
 		}
-		if now.TokensLeft > 0 && input.requestID != "" {
-			lines = append(lines, l.attachments.tokensLeftLine(agentID, now.TokensLeft))
+		if input.requestID != "" {
+			lines = append(lines, l.attachments.remainingLimitLines(agentID, now.Remaining)...)
 		}
 		return lines
 	}
@@ -400,10 +400,10 @@ func (l *modelRequestLog) reminderLinesOfNextRequest(agentID string, input *mode
 	if isNew {
 		lines = append(lines, l.attachments.modelIdentityLine("", session))
 	}
-	if now.TokensLeft > 0 && !l.attachments.tokensLeftWritten {
-		lines = append(lines, l.attachments.tokensLeftLine("", now.TokensLeft))
+	if !l.attachments.remainingWritten {
+		lines = append(lines, l.attachments.remainingLimitLines("", now.Remaining)...)
 	}
-	if l.attachments.tokensLeftWritten = false; isNew {
+	if l.attachments.remainingWritten = false; isNew {
 		for _, line := range l.attachments.commitAndPullRequestAttributionLines("") {
 			lines = append(lines, line.(protocol.AttachmentLine))
 		}

@@ -31,6 +31,9 @@ type (
 // recordResult records the costs of a turn, and whether the turn limit or a deferred call ended the turn early.
 func (r *recorder) recordResult(ev *protocol.Result) error {
 	r.costs.addTurn(ev)
+	if ev.TerminalReason == "budget_exhausted" { // no request follows the first reply
+		r.requests.inputOf("").replyID = ""
+	}
 	if err := r.writePromptAndToolsSnapshotOnce(""); err != nil {
 		return err
 	}
@@ -417,11 +420,11 @@ func (r *recorder) writePromptAndToolsSnapshotOnce(agentID string) error {
 }
 
 // writeUnansweredRequest writes the lines of a request that was interrupted before its reply began.
-func (r *recorder) writeUnansweredRequest() error {
-	if !r.requests.isUnanswered {
+func (r *recorder) writeUnansweredRequest(agentID string) error {
+	if !r.requests.inputOf(agentID).isUnanswered {
 		return nil
 	}
-	return r.lines.write(r.requests.linesOfAnsweredRequest("", &protocol.Assistant{IsAPIErrorMessage: true})...)
+	return r.writeLinesToTranscriptOf(agentID, r.requests.linesOfAnsweredRequest(agentID, &protocol.Assistant{IsAPIErrorMessage: true})...)
 }
 
 func (r *recorder) writeLinesToTranscriptOf(agentID string, lines ...any) error {

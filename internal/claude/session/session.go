@@ -75,6 +75,7 @@ func Open(plan launch.Plan, host Host) (*Session, error) {
 	}
 	s.context.records = s.records
 	s.conversation = &conversation{records: s.records, causeOfCancelledStart: func() error { return nil }}
+	s.context.spentUSD = func() float64 { return s.conversation.simulator.SpentUSD() }
 	s.state.BeginConversation(s.records.ID(), s.records.transcript.Path())
 	s.state.SetModel(s.plan.Model.Name)
 	if last := s.records.transcript.PreviousReply(); last != nil && !plan.Model.IsExplicit {

@@ -29,6 +29,7 @@ type sessionContext struct {
 	state           *simulator.SessionState
 	tools           *toolbox
 	records         *recorder
+	spentUSD        func() float64 // the costs of the session in this process; called while an event is recorded
 	warnedModels    []string
 	hasCheckedCalls atomic.Bool // the API has checked the tool calls of an earlier request
 }
@@ -171,7 +172,7 @@ func (s *sessionContext) SessionContext(agentID string) transcript.SessionContex
 	}
 	now.TempDir = sessionDirBelowTaskTemp(s.plan, s.records.transcript.Path(), s.records.ID())
 	now.AdditionalDirs = s.additionalDirs()
-	now.TokensLeft = contextWindowToldToModel(name)
+	now.Remaining = s.remainingLimits(name)
 	if shown := claudecode.DisplayModel(name); shown != name {
 		now.ModelName = shown
 	}
@@ -199,12 +200,12 @@ func (s *sessionContext) SessionContext(agentID string) transcript.SessionContex
 	return now
 }
 
-// contextWindowToldToModel returns the size of the context window in tokens, or 0 if the model is not told the size.
-func contextWindowToldToModel(model string) (tokensOrZero int) {
+func (s *sessionContext) remainingLimits(model string) protocol.RemainingLimits {
+	left := protocol.RemainingLimits{BudgetUSD: s.plan.Limits.MaxBudgetUSD, SpentUSD: s.spentUSD()}
 	if facts := claudecode.FactsOfModel(model); facts.IsToldRemainingTokensByCLI() {
-		return facts.ContextWindow
+		left.Tokens = facts.ContextWindow
 	}
-	return 0
+	return left
 }
 
 func (s *sessionContext) requestingAgentAndModel(agentID string) (requestingAgent agent.RequestingAgent, modelName string) {
@@ -323,7 +324,7 @@ func (s *sessionContext) RequestContext(agentID string) transcript.RequestContex
 	offered, facts := s.offeredTools(requester), claudecode.FactsOfModel(name)
 	thinking := s.state.Snapshot().Thinking
 	tools, deferred := s.toolDefinitions(requester, offered)
-	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.HasTaskList, AnthropicAPI: s.plan.Profile.UsesAnthropicAPI(), PromptCache: s.plan.Profile.Environment().PromptCache(), AdditionalDirs: s.additionalDirs(), NoSystemPrompt: s.plan.Prompt.IsEmpty(), TokensLeft: contextWindowToldToModel(name), Source: s.requestSourceLabel(requester)}
+	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.HasTaskList, AnthropicAPI: s.plan.Profile.UsesAnthropicAPI(), PromptCache: s.plan.Profile.Environment().PromptCache(), AdditionalDirs: s.additionalDirs(), NoSystemPrompt: s.plan.Prompt.IsEmpty(), Remaining: s.remainingLimits(name), Source: s.requestSourceLabel(requester)}
 	updates := (agentID == "" || requester.InBackground || s.plan.Output.AgentText) && (s.plan.Output.Format == "stream-json" || s.plan.Output.Format == "json" && s.plan.Output.Verbose || s.plan.Records.Run.Interactive)
 	now.ChecksCalls = agentID == "" && (s.plan.Records.Run.Interactive || !s.plan.Permission.BypassAllowed) && s.tools.policy.UsesClassifier()
 	s.hasCheckedCalls.CompareAndSwap(false, now.ChecksCalls && !s.plan.Records.Run.Interactive)
