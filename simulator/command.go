@@ -33,9 +33,15 @@ func (k *localCommandRunner) applyExpansionToolsAndModel(expansion *slash.Expans
 	if expansion.Model != "" && expansion.Model != "inherit" {
 		k.sim.options.State.SetModel(expansion.Model)
 	}
-	during := k.sim.options.State.Model()
+	during, effort := k.sim.options.State.Model(), k.sim.options.State.Snapshot().Effort
+	if expansion.Effort != "" {
+		k.sim.options.State.SetEffort(expansion.Effort)
+	}
 	return func() {
 		commands.SetGrantedRules(nil)
+		if expansion.Effort != "" {
+			k.sim.options.State.SetEffort(effort)
+		}
 		if k.sim.options.State.Model() == during { // nothing else has changed the model during the turn
 			k.sim.options.State.SetModel(before)
 		}

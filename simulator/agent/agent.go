@@ -5,6 +5,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -272,7 +273,7 @@ type Skills interface {
 type ForkedSkill struct {
 	Name, Description, Prompt string
 	AgentType                 string // empty or an unknown type means general-purpose
-	Model                     string // empty means the model of the agent type
+	Model, Effort             string // empty means those of the agent type
 }
 
 // runForkedSkill runs a skill in an agent. For skills that do not run in an agent, it returns [executor.ErrUnknownTool].
@@ -309,7 +310,7 @@ func (a *Agents) RunSkill(ctx context.Context, skill ForkedSkill) (string, error
 	if _, err := w.runTaskToEnd(ctx); err != nil {
 		return "", err
 	}
-	return w.answerText(), ctx.Err()
+	return cmp.Or(w.answerText(), "Command completed"), ctx.Err()
 }
 
 func (a *Agents) newForkedRun(skill ForkedSkill, call protocol.ToolUse) *agentRun {
@@ -317,6 +318,7 @@ func (a *Agents) newForkedRun(skill ForkedSkill, call protocol.ToolUse) *agentRu
 	if !ok {
 		def, _ = a.findDefinitionIgnoringCase("general-purpose")
 	}
+	def.Effort = cmp.Or(skill.Effort, def.Effort)
 	depth, parent := 1, ""
 	if call.Agent != nil {
 		depth, parent = call.Agent.Depth+1, call.Agent.ID

@@ -351,12 +351,12 @@ type forkedResult struct {
 }
 
 func (w *agentRun) forkedSkillResult(name string) protocol.ToolResult {
-	used := w.newToolsUsedLine()
-	text := `Skill "` + name + "\" completed (forked execution).\n\nResult:\n" + w.answerText()
+	used, answer := w.newToolsUsedLine(), cmp.Or(w.answerText(), "Skill execution completed")
+	text := `Skill "` + name + "\" completed (forked execution).\n\nResult:\n" + answer
 	if used != "" {
 		text = used + "\n" + text
 	}
-	return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: forkedResult{Success: true, Name: name, Status: "forked", AgentID: w.task.ID, Result: w.answerText(), UsedLine: used}}
+	return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: forkedResult{Success: true, Name: name, Status: "forked", AgentID: w.task.ID, Result: answer, UsedLine: used}}
 }
 
 func (w *agentRun) answerText() string {

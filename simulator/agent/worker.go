@@ -432,6 +432,9 @@ func (w *agentRun) setUserAgentFields(ev *protocol.User) {
 func (w *agentRun) runSubagentStopHooks(ctx context.Context, blocksSoFar int) (feedback string, continueRun bool) {
 	out := w.runHooks(ctx, protocol.SubagentStopHook{AgentType: w.task.AgentType, StopHookActive: blocksSoFar > 0, AgentTranscriptPath: w.transcriptPath(), LastAssistantMessage: w.answerText(), BackgroundTasks: task.ForHooks(w.agents.options.Tasks)})
 	w.task.Post(append(out.Frames, out.Notices...)...)
+	for _, ev := range out.AttachmentEvents() {
+		w.forwardEvent(ctx, ev)
+	}
 	if hooks := w.agents.options.Session.Options().Hooks; hooks != nil && hooks.Has("SubagentStop") {
 		w.progress.unpostedUsage.BeforeAwaitedWork = w.task.Depth == 1 && !w.task.Background
 		w.task.Post(w.progress.unpostedUsage)

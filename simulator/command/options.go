@@ -98,7 +98,7 @@ func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome
 	if c.definition.Skill {
 		c.options.State.RecordSkill(c.definition.Name, text)
 	}
-	x := &slash.Expansion{Text: text, Kind: "slash_command", Source: c.definition.Source, Tools: c.definition.Tools, RunsShell: slash.RunsShell(c.definition.Body)}
+	x := &slash.Expansion{Text: text, Kind: "slash_command", Source: c.definition.Source, Tools: c.definition.Tools, Effort: c.definition.Effort, RunsShell: slash.RunsShell(c.definition.Body)}
 	if c.definition.Model != "" {
 		x.Model = c.options.Models.ResolveModelName(c.definition.Model)
 	}

@@ -55,10 +55,11 @@ type Expansion struct {
 	Text   string
 	Kind   string // "slash_command" or "mcp_prompt"
 	Source string // where the command was found: "projectSettings", "userSettings", "plugin", "mcp"; empty means unknown
-	// Tools are permission rules for the turn that begins with this text. Model is its model; empty means the session's model.
-	Tools     []string
-	Model     string
-	RunsShell bool // the text contains the output of shell commands
+	// Tools are permission rules for the turn that begins with this text. Model and Effort are its model and effort level;
+	// empty means those of the session.
+	Tools         []string
+	Model, Effort string
+	RunsShell     bool // the text contains the output of shell commands
 }
 
 // LocalCommandTags returns the text with which transcripts record the prompt of a command that runs without the model. name is

@@ -439,7 +439,7 @@ func (r *recorder) recordAttachment(ev *protocol.AttachmentAdded) error {
 		if r.agents.metaByAgentID[ev.AgentID] == nil {
 			return nil
 		}
-		if ev.Role == "user" {
+		if _, isHook := ev.Attachment.(protocol.HookAttachment); ev.Role == "user" || isHook {
 			if err := r.writePromptAndToolsSnapshotOnce(ev.AgentID); err != nil {
 				return err
 			}

@@ -56,7 +56,8 @@ type Command struct {
 	// Title is a second name, from the front matter of a skill.
 	Title string
 	Tools []string // tools that the command may use without permission questions
-	Model string   // model that runs the command; empty means the model of the session
+	// Model is the model that runs the command, and Effort its effort level; empty means those of the session.
+	Model, Effort string
 	// RunsInAgent is true if the command runs in a sub-agent. Agent is its kind; empty or unknown means general-purpose.
 	RunsInAgent bool
 	Agent       string
@@ -331,7 +332,7 @@ func (l *loader) withMetadata(doc markdownDocument, k Command) Command {
 	k.Arguments = doc.wordListOfKey("arguments")
 	k.WhenToUse = doc.textOfKey("when_to_use")
 	k.HasDescription = doc.textOfKey("description")+k.WhenToUse != ""
-	k.Tools, k.Model = doc.commaListOfKey("allowed-tools"), doc.textOfKey("model")
+	k.Tools, k.Model, k.Effort = doc.commaListOfKey("allowed-tools"), doc.textOfKey("model"), doc.textOfKey("effort")
 	k.RunsInAgent, k.Agent = doc.textOfKey("context") == "fork", doc.textOfKey("agent")
 	noModel, user := doc.boolOfKey("disable-model-invocation"), doc.boolOfKey("user-invocable")
 	k.HiddenFromModel, k.HiddenFromUser = noModel != nil && *noModel, user != nil && !*user

@@ -163,7 +163,7 @@ func (l *skillLibrary) Preload(ctx context.Context, name string) (text string, o
 }
 
 func forkedSkill(k catalog.Command, text string) agent.ForkedSkill {
-	return agent.ForkedSkill{Name: k.Name, Description: k.Description, Prompt: text, AgentType: k.Agent, Model: k.Model}
+	return agent.ForkedSkill{Name: k.Name, Description: k.Description, Prompt: text, AgentType: k.Agent, Model: k.Model, Effort: k.Effort}
 }
 
 // Check returns an error with the text of the real CLI if the model cannot load the named skill.
