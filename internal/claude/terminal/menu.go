@@ -125,9 +125,12 @@ func (m *commandMenu) handleKey(k keyName) (completed string, handled bool) {
 	return "", true
 }
 
-// rows returns the commands around the selected one. A description fills at most two rows.
-func (m *commandMenu) rows(l *screenLabels, cols int) []string {
-	const most, indentation, nameColumns, rightMargin = 5, 4, 28, 2
+// rows returns the commands around the selected one. A description fills at most two rows. The inline renderer shows more
+// commands, but only one row of the commands that are not selected, and the number of hidden commands. inlineScreenRows is 0
+// for the other renderer.
+func (m *commandMenu) rows(l *screenLabels, cols, inlineScreenRows int) []string {
+	const fewest, nameColumns, rightMargin = 5, 28, 2
+	most := max(fewest, inlineScreenRows/2-1)
 	if len(m.matches) == 0 {
 		return []string{truncateRow(fmt.Sprintf("  No commands match %q", m.draft), cols)}
 	}
@@ -138,8 +141,12 @@ func (m *commandMenu) rows(l *screenLabels, cols int) []string {
 		if full := l.pages.capturedOptionLabel("menu/slash", c.name+" "); full != "" {
 			text = strings.TrimSpace(full[len(c.name):])
 		}
-		rows := wrapWithFirstPrefix(fmt.Sprintf("  %s%-*s", pointerGlyphs(i == m.selected), width, c.name), text, cols-rightMargin)
-		if len(rows) > 2 {
+		name := fmt.Sprintf("  %s%-*s", pointerGlyphs(i == m.selected), width, c.name)
+		rows := wrapWithFirstPrefix(name, text, cols-rightMargin)
+		switch {
+		case len(rows) > 1 && inlineScreenRows > 0 && i != m.selected:
+			rows = []string{truncateRow(name+text, cols-rightMargin)}
+		case len(rows) > 2:
 			rows = append(rows[:1], truncateRow(rows[1]+" "+strings.TrimSpace(rows[2]), cols-rightMargin))
 		}
 		rows[0], shown[i] = strings.TrimRight(rows[0], " "), rows
@@ -153,7 +160,18 @@ func (m *commandMenu) rows(l *screenLabels, cols int) []string {
 	for to < len(shown) && height(from, to+1) <= most {
 		to++
 	}
-	return slices.Concat(shown[from:to]...)
+	visible := slices.Concat(shown[from:to]...)
+	var hidden []string
+	if from > 0 {
+		hidden = append(hidden, fmt.Sprintf("↑ %d more", from))
+	}
+	if to < len(shown) {
+		hidden = append(hidden, fmt.Sprintf("↓ %d more", len(shown)-to))
+	}
+	if inlineScreenRows > 0 && hidden != nil {
+		visible = append(visible, "    "+strings.Join(hidden, "  "))
+	}
+	return visible
 }
 
 type fileMentionMenu struct {

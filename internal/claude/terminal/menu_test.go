@@ -28,7 +28,27 @@ func TestMenuRows(t *testing.T) {
 		m.draft = ""
 		m.updateForDraft("/")
 		m.selected = selected
-		if diff := cmp.Diff(want, m.rows(&labels, 40)); diff != "" {
+		if diff := cmp.Diff(want, m.rows(&labels, 40, 0)); diff != "" {
+			t.Errorf("%d selected (-want +got):\n%s", selected, diff)
+		}
+	}
+}
+
+// TestInlineMenuRows: the inline renderer shows more commands on a larger screen, and how many are hidden (observed with claude 2.1.330).
+func TestInlineMenuRows(t *testing.T) {
+	var m commandMenu
+	for _, name := range strings.Split("abcdefghij", "") {
+		m.commands = append(m.commands, slashCommand{"/" + name, "words that fill more than a row", true, 0})
+	}
+	m.updateForDraft("/")
+	const short, long = "words that fill mo…", "words that fill"
+	for selected, want := range map[int][]string{
+		0: {"  ❯ /a              " + long, "                    more than a row", "    /b              " + short, "    /c              " + short, "    /d              " + short, "    /e              " + short, "    ↓ 5 more"},
+		4: {"    /b              " + short, "    /c              " + short, "    /d              " + short, "  ❯ /e              " + long, "                    more than a row", "    /f              " + short, "    ↑ 1 more  ↓ 4 more"},
+		9: {"    /f              " + short, "    /g              " + short, "    /h              " + short, "    /i              " + short, "  ❯ /j              " + long, "                    more than a row", "    ↑ 5 more"},
+	} {
+		m.selected = selected
+		if diff := cmp.Diff(want, m.rows(&screenLabels{}, 41, 14)); diff != "" {
 			t.Errorf("%d selected (-want +got):\n%s", selected, diff)
 		}
 	}

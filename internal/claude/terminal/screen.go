@@ -247,8 +247,10 @@ func (s *screen) activityRows(now time.Time) []string {
 // openListRows returns the rows of the open list of commands or files; nil means that no list is open.
 func (s *screen) openListRows() []string {
 	switch {
+	case s.commandMenu.isOpen() && s.isInline:
+		return s.commandMenu.rows(&s.labels, s.cols, s.rows)
 	case s.commandMenu.isOpen():
-		return s.commandMenu.rows(&s.labels, s.cols)
+		return s.commandMenu.rows(&s.labels, s.cols, 0)
 	case s.mentionMenu.isOpen():
 		return s.mentionMenu.rows(s.cols)
 	}
