@@ -19,9 +19,11 @@ type BuiltinCommand struct {
 	// HiddenInMenu reports that the menu of all commands does not list the command: it was removed, needs another account or
 	// is another name of a command.
 	HiddenInMenu bool
-	PromptInMenu bool // the menu of all commands lists the command at the end, among the skills
-	tokens       int  // tokens of a skill that is always in the context, as /context shows them; 0 means another command
-	forModelOnly bool // users cannot type the name
+	// FullscreenOnly reports that the inline renderer does not have the command.
+	FullscreenOnly bool
+	PromptInMenu   bool // the menu of all commands lists the command at the end, among the skills
+	tokens         int  // tokens of a skill that is always in the context, as /context shows them; 0 means another command
+	forModelOnly   bool // users cannot type the name
 }
 
 // commandTable has a line for each command, with columns for its name, kind, aliases, hint about arguments and description. Tabs
@@ -43,7 +45,7 @@ var allCommands = sync.OnceValue(func() (all []BuiltinCommand) {
 		conditions := map[bool]environmentCondition{is["design"]: hasDesignTools, is["oauth"]: hasOAuthCredential}
 		all = append(all, BuiltinCommand{
 			Name: column[0], Aliases: strings.Fields(column[2]), ArgumentHint: column[3], Description: column[4], condition: conditions[true],
-			Skill: is["skill"], RunsInAgent: is["agent"], TerminalOnly: is["terminal"], HiddenInMenu: is["hidden"], PromptInMenu: is["skill"] || is["prompt"],
+			Skill: is["skill"], RunsInAgent: is["agent"], TerminalOnly: is["terminal"], HiddenInMenu: is["hidden"], FullscreenOnly: is["fullscreen"], PromptInMenu: is["skill"] || is["prompt"],
 			tokens: tokens, forModelOnly: is["model"],
 		})
 	}

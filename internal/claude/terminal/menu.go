@@ -33,6 +33,10 @@ func slashCommands(plan *launch.Plan) []slashCommand {
 			c.description, c.group = custom.Description, 1
 		} else {
 			b := claudecode.CommandInMenu(name)
+			isSkillOfOtherAccounts := b.Skill && !slices.Contains(init.SlashCommands, name)
+			if isSkillOfOtherAccounts || b.FullscreenOnly && plan.Settings.Merged()["tui"] == "default" {
+				continue
+			}
 			c.description, c.isListed, c.group = b.Description, !b.HiddenInMenu, map[bool]int{true: 2}[b.PromptInMenu]
 		}
 		all = append(all, c)
