@@ -90,6 +90,7 @@ func (t *Terminal) modelDialog(commandLine, name string) *dialog {
 	}
 	d := t.newCommandPageDialog("model", "Select model")
 	pages := t.console.screen.labels.pages
+	d.commandLine = commandLine
 	d.showNumbers, d.acceptKey, d.foot = true, "s", []string{"", "  " + effortText(t.plan.Model.Effort), "", "  s to use this session only · Enter to save · Esc to cancel"}
 	if about := pages.paragraphAfter("menu/model", "Select model\n"); about != "" {
 		d.head = []string{d.head[0], "  " + about, ""}

@@ -85,6 +85,7 @@ type dialog struct {
 
 type dialogProgress struct {
 	shownAt      time.Time // when the dialog was first drawn
+	commandLine  string    // command that has opened the dialog; the inline renderer shows it above the dialog. Empty means that it is not shown
 	isAboveFirst bool      // Up was pressed on the first option of a list that does not wrap around upwards; Down then selects this option
 }
 

@@ -165,17 +165,25 @@ func (m *commandMenu) rows(l *screenLabels, cols, inlineScreenRows int) []string
 		to++
 	}
 	visible := slices.Concat(shown[from:to]...)
-	var hidden []string
-	if from > 0 {
-		hidden = append(hidden, fmt.Sprintf("↑ %d more", from))
+	if inlineScreenRows == 0 {
+		return visible
 	}
-	if to < len(shown) {
-		hidden = append(hidden, fmt.Sprintf("↓ %d more", len(shown)-to))
+	return append(visible, rowsAboutHiddenCommands(from, len(shown)-to)...)
+}
+
+// rowsAboutHiddenCommands returns a row with the number of commands above and below the visible ones, or nothing if all are visible.
+func rowsAboutHiddenCommands(above, below int) []string {
+	var texts []string
+	if above > 0 {
+		texts = append(texts, fmt.Sprintf("↑ %d more", above))
 	}
-	if inlineScreenRows > 0 && hidden != nil {
-		visible = append(visible, "    "+strings.Join(hidden, "  "))
+	if below > 0 {
+		texts = append(texts, fmt.Sprintf("↓ %d more", below))
 	}
-	return visible
+	if texts == nil {
+		return nil
+	}
+	return []string{"    " + strings.Join(texts, "  ")}
 }
 
 type fileMentionMenu struct {

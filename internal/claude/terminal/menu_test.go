@@ -37,7 +37,7 @@ func TestMenuRows(t *testing.T) {
 // TestInlineMenuRows: the inline renderer shows more commands on a larger screen, and how many are hidden (observed with claude 2.1.330).
 func TestInlineMenuRows(t *testing.T) {
 	var m commandMenu
-	for _, name := range strings.Split("abcdefghij", "") {
+	for name := range strings.SplitSeq("abcdefghij", "") {
 		m.commands = append(m.commands, slashCommand{"/" + name, "words that fill more than a row", true, 0})
 	}
 	m.updateForDraft("/")

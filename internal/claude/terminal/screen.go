@@ -159,6 +159,9 @@ func (s *screen) draw(now time.Time) screenFrame {
 func (s *screen) drawDialog(f *screenFrame) {
 	s.dialog.screenRows = s.rows
 	rows, at := s.dialog.rows(s.cols)
+	if s.isInline && s.dialog.commandLine != "" {
+		f.rows = append(f.rows, "", promptGlyph+" "+s.dialog.commandLine)
+	}
 	if (s.dialog.state != StateQuestion || s.dialog.kind == "review") && !s.dialog.isOverlay && (s.dialog.kind != "model" || f.rows[len(f.rows)-1] != "") {
 		f.rows = append(f.rows, "")
 	}
