@@ -173,7 +173,7 @@ func (s *sessionContext) SessionContext(agentID string) transcript.SessionContex
 	now.TempDir = sessionDirBelowTaskTemp(s.plan, s.records.transcript.Path(), s.records.ID())
 	now.AdditionalDirs = s.additionalDirs()
 	now.Remaining = s.remainingLimits(name)
-	if shown := claudecode.DisplayModel(name); shown != name {
+	if shown := claudecode.DisplayModel(name); shown != name && claudecode.FactsOfModel(name).IsKnown {
 		now.ModelName = shown
 	}
 	now.Signature = "Claude " + cmp.Or(now.ModelName, "Code")
