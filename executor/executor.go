@@ -125,7 +125,7 @@ type StopTurn struct {
 	Err            error             // error that ends the run, so that the turn has no result; nil means that the turn has one
 }
 
-// ResultOf returns a result without reports of middlewares.
+// ResultOf returns r as a [Result] without reports of middlewares.
 func ResultOf(r protocol.ToolResult) Result { return Result{ToolResult: r} }
 
 func errorResultWithText(text string) Result { return ResultOf(protocol.ErrorResult(text)) }

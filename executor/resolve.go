@@ -85,7 +85,7 @@ func (x *Index) ambiguityWarning(written string, names []string) string {
 		written, strings.Join(servers, ", "), servers[0], servers[0]+"/"+written)
 }
 
-// splitSlashName splits "server/tool" into server and tool. The name of a known server may contain slashes.
+// splitSlashName splits "server/tool" after a known server, whose name may contain slashes, or else at the first slash.
 func (x *Index) splitSlashName(written string) (server, tool string, ok bool) {
 	for i := len(written) - 1; i > 0; i-- {
 		if written[i] == '/' && x.servers[written[:i]] {

@@ -99,10 +99,10 @@ func searchResult(out SearchOutput) protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Blocks: blocks}, Output: out}
 }
 
-// searchTools returns the names of the tools that a query finds (observed with 2.1.330). A query `select:` with a list of names
-// returns all of these tools, deferred or not, and so does a query that is the name of one tool. A query that begins with `mcp__`
-// returns the deferred tools whose names begin with it. Other queries search the deferred tools and return the best ones first.
-// A negative limit is the number of tools to leave out at the end.
+// searchTools returns the names of the tools that a query finds (observed with 2.1.330). A query `select:` with a list
+// of names finds the tools with these names. A query that is the name of a tool finds this tool. Both also find tools
+// that are not deferred. A query that begins with `mcp__` finds the deferred tools whose names begin with it. Other
+// queries search the deferred tools, best ones first. If limit is negative, -limit tools are left out at the end.
 func searchTools(query string, limit int, all, deferred []protocol.Tool) []string {
 	if len(query) > len(selectPrefix) && strings.EqualFold(query[:len(selectPrefix)], selectPrefix) {
 		return selectTools(query[len(selectPrefix):], all)
@@ -132,10 +132,10 @@ func searchTools(query string, limit int, all, deferred []protocol.Tool) []strin
 	return names[:max(0, min(limit, len(names)))]
 }
 
-// nameInCalls returns the name that calls use; it differs from the name in init only for Agent.
+// nameInCalls returns the name that calls use. It differs from the name in the init event only for Agent.
 func nameInCalls(t protocol.Tool) string { return cmp.Or(claudecode.ToolNamed(t.Name).Name, t.Name) }
 
-// selectTools returns the tools with the names, aliases or, for tools of MCP servers, names without their server.
+// selectTools returns the names of the listed tools. The list may contain aliases, and MCP tool names without a server.
 func selectTools(commaSeparatedNames string, all []protocol.Tool) []string {
 	names := strings.Split(commaSeparatedNames, ",")
 	matches := []string{}

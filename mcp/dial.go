@@ -209,7 +209,7 @@ func (h headersHelperRenewer) runHelper(ctx context.Context) (map[string]string,
 	return mergeHeaders(h.cfg.Headers, headers), nil
 }
 
-// oauthHeadersRenewer is the Renewer that sends the access token of a server, if the user has logged in.
+// oauthHeadersRenewer adds the stored access token of a server to requests, and renews it after a refusal.
 type oauthHeadersRenewer struct {
 	dialer
 	client *oauth.Client

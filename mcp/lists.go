@@ -153,7 +153,7 @@ func hasServerAnswered(err error) bool {
 	return refused || unusable || answered
 }
 
-// decodeListItemsOrZero decodes valid items of a list and calls completeItem on each.
+// decodeListItemsOrZero decodes list items and calls completeItem on each. Invalid items become zero values.
 func decodeListItemsOrZero[T any](rawItems []json.RawMessage, completeItem func(*T)) []T {
 	items := make([]T, len(rawItems))
 	for i, raw := range rawItems {

@@ -47,7 +47,7 @@ type structuredOutput struct {
 }
 
 // resultConverter converts the result of a call into what the model receives and the event stream shows. If content is
-// too long or binary, the model gets a notice: the content is saved to a file, or at least its size is reported.
+// too long or binary, the model gets a notice with the path of the saved file or at least with the size.
 type resultConverter struct {
 	Files     Files     // nil means nothing is stored
 	MaxTokens int       // MAX_MCP_OUTPUT_TOKENS; 0 means not set

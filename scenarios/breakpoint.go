@@ -157,7 +157,7 @@ func FullToolName(name string) string {
 // punctuationKeptInToolNameGlobs are the characters that a glob for a canonical name keeps.
 const punctuationKeptInToolNameGlobs = "-*?[]!"
 
-// canonicalToolPart replaces all characters except letters, digits, underscores and those in kept.
+// canonicalToolPart replaces characters by underscores, except ASCII letters, digits, underscores and those in kept.
 func canonicalToolPart(s, kept string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x80 && isWordByte(byte(r)) || strings.ContainsRune(kept, r) {

@@ -186,7 +186,7 @@ func (s *Scenario) UnrecordedServers(recordedServerNames []string) (notification
 	return all
 }
 
-// AcceptsMissingServer reports whether the MCP server with this name may be missing: an expectation requires no calls.
+// AcceptsMissingServer reports whether an MCP server may be missing because an expectation forbids calls to it.
 func (s *Scenario) AcceptsMissingServer(name string) bool {
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool {
 		none := x.Never || x.Times != nil && x.Times.Max == 0

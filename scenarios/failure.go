@@ -183,8 +183,8 @@ func (f *Failure) ErrorCode() string {
 	return map[FailureType]string{FailSpendLimit: "enforced_spend_limit_reached"}[f.Type]
 }
 
-// APIError returns the API's response for the failure. The status is 0 for failures without an
-// error response: of the connection, the body or the process.
+// APIError returns the API's response for the failure. The result is zero if the failure has no error response, because
+// it concerns the connection, the body or the process.
 func (f *Failure) APIError() APIError {
 	switch f.Type {
 	case FailNetworkUnreachable, FailConnectionTimeout, FailPartialResponse, FailMalformedJSON, FailHang, FailCrash, FailStreamFault:

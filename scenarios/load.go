@@ -42,8 +42,8 @@ func Load(path string, o LoadOptions) (*Scenario, error) {
 	return l.loadWithIncludes(path, src)
 }
 
-// similarFileNameHint returns a hint with the name of a similar file in the same directory, or "". It returns
-// "" if [LoadOptions.ReadFile] is set, because the files of this function need not be in a directory.
+// similarFileNameHint returns a hint with the name of a similar file in the same directory, or "". It returns "" if
+// [LoadOptions.ReadFile] is set, because that function need not read from a directory.
 func (l *loader) similarFileNameHint(missingPath string) string {
 	if l.ReadFile != nil {
 		return ""
@@ -116,7 +116,7 @@ func (l *loader) loadFile(path, src string, stack []string) *Scenario {
 	return s
 }
 
-// readInclude reads the i-th included file of a scenario and returns its rules. It reads each file only once.
+// readInclude returns the rules of the i-th included file of a scenario. It returns nil if the file was read before.
 func (l *loader) readInclude(from *fill.Source, i int, name string, stack []string) []Rule {
 	at := diag.Path{"include", i}
 	path := diag.ResolvePath(from.Dir, name)
@@ -153,7 +153,7 @@ func (l *loader) decodeFile(path, src string, s *Scenario) (*diag.SourceIndex, b
 	return ix, true
 }
 
-// parseFile parses a file as JSON or TOML. tree is the content of the file if the index could not parse all of it.
+// parseFile parses JSON or TOML. tree is the content if only the TOML decoder can parse all of it, otherwise nil.
 func parseFile(path, src string) (ix *diag.SourceIndex, tree map[string]any, problem *diag.Diagnostic) {
 	if strings.EqualFold(filepath.Ext(path), ".json") {
 		ix = diag.IndexJSON(path, []byte(src))
@@ -172,10 +172,10 @@ func parseFile(path, src string) (ix *diag.SourceIndex, tree map[string]any, pro
 	return ix, tree, nil
 }
 
-// syntaxError returns a diagnostic for invalid TOML. firstProblem is the first problem that the index found; err comes from the
-// TOML decoder. If firstProblem is about a missing closing character or a second definition, the result is firstProblem.
-// Otherwise it has the decoder's message. The decoder reports some errors one line late: if it reports the line of firstProblem
-// or the next line, the position of firstProblem is used.
+// syntaxError returns a diagnostic for invalid TOML. firstProblem is the first problem that the index found; err comes
+// from the TOML decoder. If firstProblem is about a missing closing character or a second definition, the result is
+// firstProblem. Otherwise the result has the decoder's message. The decoder reports some errors one line late: if it
+// reports the line of firstProblem or the next line, the result has the position of firstProblem.
 func syntaxError(ix *diag.SourceIndex, firstProblem diag.Diagnostic, err error) diag.Diagnostic {
 	pe, ok := errors.AsType[toml.ParseError](err)
 	if !ok || strings.Contains(firstProblem.Message, "defined") || strings.Contains(firstProblem.Message, "not closed") {

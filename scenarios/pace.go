@@ -136,7 +136,7 @@ func (s *Stream) SplitInput(input string) []string {
 	return append(pieces, input[:cut], input[cut:])
 }
 
-// Split splits text into the deltas to send. A word includes the white space after it. Empty text is one empty piece.
+// Split splits text into deltas to send. A word includes the white space after it. An empty text has one empty delta.
 func (s *Stream) Split(text string) []string {
 	switch {
 	case text == "":

@@ -177,7 +177,7 @@ func stepsOf(r *Response) []Step {
 	return []Step{{ToolCalls: r.ToolCalls, DelayMS: r.DelayMS, Usage: r.Usage}, closing}
 }
 
-// nextReply returns the message of the next step with a true condition. After the last step, the text is empty.
+// nextReply returns the message of the next step with a true condition, or an empty text after the last step.
 func (r *activeResponse) nextReply(ctx context.Context) (Reply, error) {
 	r.callsAwaitingResults, r.awaitsResults = nil, false
 	i, err := r.findStep(ctx)
@@ -308,7 +308,7 @@ func (r *activeResponse) buildBlock(ctx context.Context, b *Block, server string
 	}
 }
 
-// buildAPIBlock builds a block of redacted thinking or a server tool call. The position of the block determines a missing id.
+// buildAPIBlock builds redacted thinking or a server tool call. A missing id is derived from the block's position.
 func buildAPIBlock(ctx context.Context, s *fill.Scope, b *Block) (protocol.Block, error) {
 	if b.Type == BlockRedacted {
 		raw, err := protocol.Marshal(struct {

@@ -53,8 +53,8 @@ type Prompt struct {
 	PID             int
 }
 
-// New creates a claude that answers one prompt with these steps: the first prompt that any of its processes receives. A
-// string is a text; [Call], [Say] and [Fail] create other steps. Without steps, the rules come from [Claude.On].
+// New creates a scripted claude. The steps answer the first prompt that any of its processes receives. A string is a
+// text; [Call], [Say] and [Fail] create other steps. Without steps, the rules come from [Claude.On].
 //
 // New puts the claude first on PATH in the environment of the test, and sets a home directory, a configuration
 // directory and an API key. In a parallel test it cannot change the environment: pass [Claude.Env] to commands instead.
@@ -210,8 +210,8 @@ func prefixNonEmpty(prefix, text string) string {
 	return prefix + text
 }
 
-// positionText returns where a finding about a line of the scenario is. If the test has a scenario file, it is that
-// line; otherwise it is the line of the test that defined the rule.
+// positionText returns the position of a finding: a line of the scenario file or, if the test has no scenario file, the
+// line of the test that defined the rule.
 func (s *scenarioScript) positionText(file string, line int) string {
 	switch {
 	case file == "":

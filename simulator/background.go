@@ -86,7 +86,7 @@ func (b *backgroundTaskReporter) waitForAgentsBeforeResult(ctx context.Context) 
 	b.emitQueuedTaskEvents(task.ConversationPhaseInTurn)
 }
 
-// emitTaskEventsWhile waits for d, but returns as soon as condition is false. In the meantime, it emits the events of tasks.
+// emitTaskEventsWhile emits the events of tasks while condition is true, for maxWait at most.
 func (b *backgroundTaskReporter) emitTaskEventsWhile(ctx context.Context, maxWait time.Duration, condition func() bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -278,7 +278,7 @@ func (k *localCommandRunner) runCompact(ctx context.Context, c slash.Call) error
 	return k.endTurnWithCompactionSummary(shown, sum)
 }
 
-// endTurnAfterFailedCompaction reports why no compaction happened: to hosts with problemForHost, to users with outcomeForUser.
+// endTurnAfterFailedCompaction reports a failed /compact. Hosts receive problemForHost, and users see outcomeForUser.
 func (k *localCommandRunner) endTurnAfterFailedCompaction(ctx context.Context, c slash.Call, problemForHost string, outcomeForUser slash.Outcome, work compaction) error {
 	work.emitCompactionEndStatus("failed", problemForHost)
 	k.prompts.emitInit(ctx)

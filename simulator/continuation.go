@@ -182,8 +182,8 @@ func (a *turnContinuation) emitStopHookTranscriptEvents(stopHookOutcome hook.Out
 	}
 }
 
-// runStopHooks runs the Stop hooks. If a hook blocks the end of the turn or adds context, again is
-// true, and the caller sends feedback to the model. The number of such continuations is limited.
+// runStopHooks runs the Stop hooks. If a hook blocks the end of the turn or adds context, continueTurn is true, and the
+// caller sends feedback to the model. The number of such continuations is limited.
 func (a *turnContinuation) runStopHooks(ctx context.Context) (feedback string, continueTurn bool, err error) {
 	out, err := a.hooks.runHooksWithoutTranscriptEvents(ctx, protocol.StopHook{
 		StopHookActive: a.stopBlocks > 0, LastAssistantMessage: a.exchange.lastReply.text,

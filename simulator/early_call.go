@@ -8,8 +8,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// callStartedWhileStreaming is a call that runs while its message is still streamed. The stream waits for it until the call has a
-// result or calls [LetMessageStreamContinue], so that the order of events does not depend on time.
+// callStartedWhileStreaming is a call that runs while its message is still streamed. The stream pauses until the call
+// has a result or uses [LetMessageStreamContinue]. Therefore, the order of events does not depend on time.
 type callStartedWhileStreaming struct {
 	cancel               context.CancelFunc
 	done                 chan executedCall // cap 1
@@ -132,7 +132,7 @@ func (m *streamedMessage) canStartCallWhileStreaming(call preparedCall) bool {
 	})
 }
 
-// startOrRefuseLastCallIfDue starts or refuses the last call if the point of its first effect is reached.
+// startOrRefuseLastCallIfDue starts or refuses the last call if the stream has reached the point of its first effect.
 func (m *streamedMessage) startOrRefuseLastCallIfDue(ctx context.Context, reachedPoint StreamPoint) error {
 	e, last := m.lastCallFirstEffect, len(m.calls)-1
 	if e.Point == StreamPointAfterMessage || e.Point > reachedPoint {

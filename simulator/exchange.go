@@ -169,7 +169,7 @@ func (x *modelExchange) emitScriptedFrame(f scenarios.Frame) error {
 	return nil
 }
 
-// emitRequestOfProcessThatEnds shows the request with the results of commands that were killed because the process ends.
+// emitRequestOfProcessThatEnds announces the next request if a signal ends the process. No reply follows.
 func (x *modelExchange) emitRequestOfProcessThatEnds(ctx context.Context) {
 	if executor.EndsProcess(ctx) {
 		x.emitRequestStatusAndReplayPrompt()
@@ -364,9 +364,9 @@ func (s *Simulator) isFailureUsedUp(rule string, f *scenarios.Failure) bool {
 	return f.Times > 0 && s.history.simulatedFailures[rule] >= f.Times
 }
 
-// retryRequest repeats a failed request as often as the real CLI does, and reports whether a retry succeeded. After some
-// failures, the CLI first repeats the request at once and without an event, with fewer optional parts or without streaming (spec:
-// cli-observed 9).
+// retryRequest repeats a failed request as often as the real CLI does, and reports whether a retry succeeded. After
+// some failures, the first retries are immediate and have no event: the CLI repeats the request with fewer optional
+// parts or without streaming (spec: cli-observed 9).
 func (x *modelExchange) retryRequest(ctx context.Context, f *scenarios.Failure, api apiFailure, rule string) (succeeded bool, err error) {
 	x.sim.history.simulatedFailures[rule]++
 	for range api.SilentRetries {

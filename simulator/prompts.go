@@ -320,9 +320,9 @@ func parseFileMention(textAfterAt string) Mention {
 	return m
 }
 
-// appendAnswersToAbsorbedPrompts appends to reply the answers to prompts that were added during the turn, because the Messages API
-// answers a request with one message. Prompts for which the scenario has no answer are dropped. lastRequest becomes the request
-// that was answered last.
+// appendAnswersToAbsorbedPrompts requests answers to the prompts that joined the turn. It appends them to reply,
+// because the Messages API answers a request with one message. Prompts without an answer in the scenario are dropped.
+// lastRequest is set to the last request that was answered.
 func (p *turnPrompts) appendAnswersToAbsorbedPrompts(lastRequest *scenarios.Request, reply *scenarios.Reply, ask func(scenarios.Request) (scenarios.Reply, error)) error {
 	for !reply.HasMore && reply.Failure == nil && (reply.StopReason == "" || reply.StopReason == "end_turn") && scenarios.StopReason(reply.Blocks) != "tool_use" {
 		prompt, ok := p.takeFirstUnansweredText()

@@ -52,7 +52,7 @@ func (n Snapshot) effortLevel() string {
 	return cmp.Or(n.Effort, own)
 }
 
-// ForAgent returns a state for a sub-agent. The sub-agent shares the state of l except for the model, and for the effort if it is set.
+// ForAgent returns the state of a sub-agent with agentModel. It shares all else with l, but may set its own effort.
 func (l *SessionState) ForAgent(agentModel string) (agentState *SessionState) {
 	return &SessionState{parent: l, snapshot: Snapshot{Model: agentModel}}
 }

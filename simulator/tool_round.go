@@ -89,8 +89,8 @@ func (d *toolRound) precheckAndUpdateCall(ctx context.Context, call *preparedCal
 	call.toolUse.ObservedInput, call.refusal = ready.ObservedInput, ready.Refusal
 }
 
-// canRunInParallel reports whether the call may run at the same time as an adjacent one. A call whose result is known before it
-// runs, such as a refused one, may.
+// canRunInParallel reports whether the call may run at the same time as an adjacent one: it is read-only, or its result
+// is already known, for example because it was refused.
 func (c preparedCall) canRunInParallel() bool {
 	return c.readOnly || c.tool.ReadOnly || c.earlyResult != nil
 }

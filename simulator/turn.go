@@ -218,7 +218,7 @@ func (t *turn) requestUntilDone(ctx context.Context, req scenarios.Request) erro
 	}
 }
 
-// runCallsAndReturnNextRequest returns the request that follows a reply, or nil at the end of the turn.
+// runCallsAndReturnNextRequest runs the calls of a reply. It returns the next request, or nil at the end of the turn.
 func (t *turn) runCallsAndReturnNextRequest(ctx context.Context, calls []preparedCall) (*scenarios.Request, error) {
 	if len(calls) == 0 {
 		return t.continuation.requestAfterReplyWithoutCalls(ctx)

@@ -257,16 +257,16 @@ func (t *Tools) Changes(agent *protocol.AgentRef) (filesChangedAfterAgentWroteTh
 const MaxWholeFileBytes = files.MaxWholeFileBytes
 
 // ReadFile reads a file as the Read tool does, even if the session does not have that tool. first is the first line,
-// from 1, and lines the number of lines; 0 for both means the whole file. The file counts as read, so it may be edited.
-// wasSeen means that the model had already seen the whole file, which has not changed since; the result is then the whole file.
+// from 1; 0 means the whole file. lines is the number of lines. The file counts as read, so it may be edited. If the
+// model has already seen the whole file in its current state, wasSeen is true, and first and lines are ignored.
 func (t *Tools) ReadFile(ctx context.Context, path string, first, lines int) (result protocol.ToolResult, wasSeen bool) {
 	return t.files.ReadLines(ctx, path, first, lines)
 }
 
-// newRepositorySnapshotFunc returns a function that records the state of a repository before a Bash command. The function returns
-// nil, so that no changed files are listed, if the session lacks the tool Edit or has another mode than bypassPermissions and
-// auto. If the session began outside of a repository, only the first command inside a repository gets a snapshot, in which all
-// changes are unknown (observed with 2.1.330).
+// newRepositorySnapshotFunc returns a function that records a repository's state before a Bash command. The function
+// returns nil, so that no changed files are listed, if the session lacks the tool Edit or its mode is neither
+// bypassPermissions nor auto. If the session began outside of a repository, only the first command in a repository gets
+// a snapshot. This snapshot reports all changes as unknown (observed with 2.1.330).
 func (t *Tools) newRepositorySnapshotFunc(o Options) (snapshotRepositoryBeforeBash func(context.Context, string) *gitworktree.Snapshot) {
 	startedInRepository, hasSnapshot := gitworktree.NearestDirectoryWithDotGit(o.CWD) != "", atomic.Bool{}
 	return func(ctx context.Context, dir string) *gitworktree.Snapshot {

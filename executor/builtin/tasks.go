@@ -290,8 +290,8 @@ func (l *checklist) updateTask(in taskUpdateInput) protocol.ToolResult {
 	return tool.Text(fmt.Sprintf("Updated task #%s %s", k.ID, strings.Join(out.UpdatedFields, ", ")), out)
 }
 
-// addDependencies records, in both tasks, that task k blocks another task or is blocked by it. changed lists the fields of k to
-// which in adds an id, even if no task has that id (observed with 2.1.329). l.mu must be locked.
+// addDependencies records, in both tasks, that k blocks another task or is blocked by it. changed lists the fields of k
+// for which the input has a new id, even if no task has this id (observed with 2.1.329). l.mu must be locked.
 func (l *checklist) addDependencies(k *checklistTask, in taskUpdateInput) (changed []string) {
 	add := func(first, second *checklistTask) {
 		if first != nil && second != nil && !slices.Contains(first.Blocks, second.ID) {

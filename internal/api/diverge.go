@@ -69,8 +69,8 @@ func equalInputsIgnoringDefaults(scripted json.RawMessage, actual history.ToolUs
 	return maps.EqualFunc(x, y, reflect.DeepEqual) || len(schema) > 0 && json.Unmarshal(schema, &s) == nil && equalIgnoringDefaults(x, y, s)
 }
 
-// isScriptedTextRewrittenByClaudeCode reports whether Claude Code replaces a scripted text by this value before the call.
-// It parses numbers and booleans, omits a `cd` to the working directory, and trims written lines (observed with 2.1.330).
+// isScriptedTextRewrittenByClaudeCode reports whether Claude Code replaces a scripted text by this value before a call.
+// Claude Code parses numbers and booleans, omits a leading `cd`, and trims written lines (observed with 2.1.330).
 func isScriptedTextRewrittenByClaudeCode(toolAndInputKey, scriptedText string, actualValue any) bool {
 	switch value := actualValue.(type) {
 	case bool:

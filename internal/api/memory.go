@@ -87,8 +87,8 @@ func (t conversationKey) attemptCounterKey(historyKey history.Digest) history.Di
 	return historyKey.Chain("talk", t.session, t.agent)
 }
 
-// countAttempt counts one more request with the same history, for example a retry, and returns its number. retries is the number of earlier attempts
-// that the client reports, perhaps at other servers. If the shared counter fails, only this server's attempts count.
+// countAttempt counts a request and returns its number among those with the same history, from 1. retries is the number
+// of earlier attempts that the client reports. If the shared counter fails, only this server's attempts count.
 func (m *requestNamespaceMemory) countAttempt(by conversationKey, key history.Digest, retries int) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -171,7 +171,7 @@ func (m *promptCache) ComputeUsage(r *history.Request, now time.Time) cacheUsage
 	return s
 }
 
-// conversationState is a conversation after part of its history. It is immutable: each step creates a new one.
+// conversationState is the state of a conversation at one point of its history. It is immutable; steps create new ones.
 type conversationState struct {
 	engine         *scenarios.Engine
 	answer         *scriptedAnswer // answer to the last group; nil means that none exists

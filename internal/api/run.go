@@ -161,8 +161,8 @@ func applyAPIFault(reply *scenarios.Reply) {
 	}
 }
 
-// appendRepliesWithoutPrompt appends the replies that the CLI would request without a new prompt. If the answer has no calls,
-// these are the replies of the next steps, and the replies to prompts that were typed while the model worked.
+// appendRepliesWithoutPrompt appends the replies that the CLI would request without a new prompt: those of the next
+// steps, and those to prompts that were typed while the model worked. If the answer has calls, it appends nothing.
 func (f *historyReplay) appendRepliesWithoutPrompt(ctx context.Context, st *conversationState, g *replayedGroup) error {
 	a := st.answer
 	for !a.hasCalls && a.stopReason == "" {

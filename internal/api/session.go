@@ -54,9 +54,9 @@ func (f *historyReplay) findReplayStart() (initialState *conversationState, firs
 	return r.state, from
 }
 
-// newRootAfterHistoryCut is called if a history begins differently from the earlier history of its session, which means that it
-// was cut. It returns a root for the new history, and the index of its last group, with which the session continues. If
-// this group repeats a request that failed, the session continues from the state before that request.
+// newRootAfterHistoryCut is called if a history was cut: it begins differently from the session's earlier history. It
+// returns a root for the new history and the index of its last group, with which the session continues. If this group
+// repeats a request that failed, the session continues from the state before that request.
 func (f *historyReplay) newRootAfterHistoryCut(known *lastConversation) (newRoot historyRoot, lastGroupIndex int) {
 	r := historyRoot{firstGroup: f.groups[0].firstKey, state: known.state}
 	from := len(f.groups) - 1
@@ -94,7 +94,7 @@ func (f *historyReplay) requestConversationKey() conversationKey {
 	return conversationKey{f.request.Session, f.request.Agent}
 }
 
-// groupIndexAfter returns the index of the group after the group with the key at. A zero key has 0, an unknown key -1.
+// groupIndexAfter returns the index of the group after the group with this key; 0 for a zero key, -1 if it is unknown.
 func (f *historyReplay) groupIndexAfter(at history.Digest) int {
 	if at == (history.Digest{}) {
 		return 0

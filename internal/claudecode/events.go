@@ -48,7 +48,7 @@ var hookEventTable string
 
 var hookEvents = tableFromJSON[HookEvent](hookEventTable)
 
-// tableFromJSON returns a function that decodes an embedded table once. Tests read the tables.
+// tableFromJSON returns a function that decodes an embedded table once. It ignores errors; tests check the tables.
 func tableFromJSON[T any](table string) func() []T {
 	return sync.OnceValue(func() (rows []T) {
 		_ = json.Unmarshal([]byte(table), &rows)

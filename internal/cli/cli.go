@@ -102,7 +102,7 @@ func hasPrintFlag(words []string) bool {
 }
 
 // isExecCommandWithoutDoubleDash reports whether the words are an exec command without "--" before the command to run.
-// If the command to run has a flag -p, all other words would be taken for a prompt.
+// The flag -p of that command would otherwise turn all words into a prompt.
 func isExecCommandWithoutDoubleDash(s *process.System, words []string) bool {
 	if len(words) < 2 || words[0] != "exec" || slices.Contains(words, "--") || commandOfWord(s, "exec") == nil {
 		return false
@@ -110,8 +110,8 @@ func isExecCommandWithoutDoubleDash(s *process.System, words []string) bool {
 	return hasPrintFlag(words) && (words[1] == "-s" || slices.Contains(words, "claude"))
 }
 
-// unknownCommandError returns an error if the words are probably a mistyped command, not a prompt. A first word with
-// white space is always a prompt. So are words with flags of claude, unless "--" or a file of claudeless is among them.
+// unknownCommandError returns an error if the words are probably a mistyped command, and nil if they are a prompt. A
+// first word with white space begins a prompt. refused means that the words are not valid arguments of claude.
 func unknownCommandError(s *process.System, words []string, refused bool) error {
 	if s.CalledAsClaude() || len(words) == 0 || hasPrintFlag(words) || strings.HasPrefix(words[0], "-") || strings.ContainsAny(words[0], " \t\n") {
 		return nil

@@ -276,7 +276,7 @@ func describeAuthStatus(s *process.System, plan launch.Plan) (report authReport,
 	return r, lines
 }
 
-// thirdPartyLogin describes the login at a cloud that offers the models. Its credentials are not checked.
+// thirdPartyLogin returns r with a login at a cloud provider, and the login as text. It does not check credentials.
 func thirdPartyLogin(s *process.System, r authReport, provider, title string) (authReport, []string) {
 	r.AuthMethod, r.APIProvider, r.AnalyticsDisabled, r.SignInOffered = "third_party", provider, true, false
 	if s.Getenv("ANTHROPIC_API_KEY") != "" {

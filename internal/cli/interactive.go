@@ -62,7 +62,7 @@ func resolvePlanAgainKeepingWorktree(sys *process.System, f *flags.Flags, plan *
 	return err
 }
 
-// runTerminalSessionsUntilQuit runs a session and each session to which the user switches. It returns how to resume the last.
+// runTerminalSessionsUntilQuit runs a session and every session to which the user switches. resumeHint is for the last.
 func runTerminalSessionsUntilQuit(ctx context.Context, sys *process.System, f *flags.Flags, plan *launch.Plan, console *terminal.Console) (resumeHint string, runErr error) {
 	for prompt := f.Prompt; ; prompt = "" {
 		t, err := terminal.Open(*plan, console, sys.Args[1:])

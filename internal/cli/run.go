@@ -78,7 +78,7 @@ func withStdoutFilteredForVersion(sys *process.System, plan *launch.Plan) *proce
 	return &older
 }
 
-// closeSessionAndWriteFrames ends a session. The last frames of its transcript are printed after the last result.
+// closeSessionAndWriteFrames ends a session. For stream-json, it then writes the remaining frames to frameOutput.
 func closeSessionAndWriteFrames(ctx context.Context, s *session.Session, frameOutput io.Writer) {
 	s.Close(ctx)
 	if s.Plan().Output.Format == "stream-json" {

@@ -152,7 +152,7 @@ func stopAndClearTimer(t **time.Timer) {
 	}
 }
 
-// evaluateCondition evaluates a condition. A condition that fails counts as false.
+// evaluateCondition evaluates a condition. If the evaluation fails, it returns false and the error.
 func (c *hubState) evaluateCondition(ctx context.Context, when *eval.Program, k *runningCall, phase Phase, r *Outcome) (bool, error) {
 	c.mu.Lock()
 	data := k.data

@@ -73,7 +73,7 @@ func (h *Hub) findOpenPause(id string) (*openPause, error) {
 }
 
 // Wait waits until a pause has a decision, and returns the decision. If ctx ends first, decided is false. Wait may be
-// called repeatedly, even after the decision. While a caller waits, the pause's lease does not run.
+// called repeatedly, even after the decision. The pause's lease (time limit) does not run while a caller waits.
 func (h *Hub) Wait(ctx context.Context, pauseID string) (d Decision, decided bool, err error) {
 	h.mu.Lock()
 	p, ok := h.pauses.openPauses[pauseID]
@@ -108,7 +108,7 @@ func (h *Hub) Wait(ctx context.Context, pauseID string) (d Decision, decided boo
 	return Decision{}, false, nil
 }
 
-// restartTimerThatAbandonsPause restarts a pause's lease; h.mu must be held.
+// restartTimerThatAbandonsPause restarts the timer that ends a pause when its caller stops polling; h.mu must be held.
 func (h *Hub) restartTimerThatAbandonsPause(p *openPause) {
 	stopAndClearTimer(&p.leaseTimer)
 	d := cmp.Or(p.call.lease, h.options.Lease)

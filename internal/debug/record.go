@@ -33,7 +33,7 @@ type callRecordStore struct {
 	keptRecords       []*Record
 }
 
-// addAndDropOldest stores the record of a call; r.mu must be held.
+// addAndDropOldest stores a record, drops the oldest ones beyond the limits, and notifies observers; r.mu must be held.
 func (r *callRecordStore) addAndDropOldest(rec *Record) {
 	for _, b := range r.breakpoints.breakpointsForTool(rec.MethodName) {
 		rec.breakpoints = append(rec.breakpoints, b.Name)

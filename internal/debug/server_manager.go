@@ -139,7 +139,7 @@ func (m *ServerManager) externalServerOf(s mcp.ServerStatus) ExternalServer {
 	return c
 }
 
-// toolsOfServerWithUniqueNames lists the tools of a server, without those whose canonical name an earlier tool has.
+// toolsOfServerWithUniqueNames lists a server's tools. It omits a tool if an earlier one has the same canonical name.
 func (m *ServerManager) toolsOfServerWithUniqueNames(serverName string) []protocol.Tool {
 	return slices.DeleteFunc(m.mcp.Tools(), func(t protocol.Tool) bool { return t.Server != serverName })
 }

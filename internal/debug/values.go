@@ -33,7 +33,7 @@ func (in ClaudelessCallInput) Truncated() CallValues {
 	return ClaudelessCallInput{ValueOrMarkerIfTooLargeForRecord(in.JSON, in.ContentID), in.ContentID}
 }
 
-// MarshalJSON writes the input as input and also as pretty_kwargs, which holds the arguments of older clients.
+// MarshalJSON writes the input under the key input and, as for calls of older clients, under the key pretty_kwargs.
 func (in ClaudelessCallInput) MarshalJSON() ([]byte, error) {
 	pretty := in.JSON
 	if pretty == nil {

@@ -260,9 +260,9 @@ func readFileOrNil(dir, name string) []byte {
 
 type secretsFromFilesReader struct{ namedValues, secretValues []string }
 
-// recordPossiblySecretValue records a value and its name, which may show that it is secret. A value that [ordinaryValuePattern]
-// does not match counts as a secret. Of a URL, only the password is recorded. If the URL has none, its user name is recorded if
-// it has more than eight characters.
+// recordPossiblySecretValue records a value and its name, which may show that it is secret. A value that does not match
+// [ordinaryValuePattern] counts as a secret. From a URL, only the password is recorded. Without a password, a user name
+// of more than eight characters is recorded.
 func (k *secretsFromFilesReader) recordPossiblySecretValue(variableOrHeaderName, value string) {
 	if u, err := url.Parse(value); err == nil && u.Scheme != "" && u.Host != "" {
 		if password, ok := u.User.Password(); ok {

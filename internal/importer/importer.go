@@ -360,7 +360,7 @@ func fileNameOfServer(server string) string {
 	return cmp.Or(name[:min(len(name), maxFileNameBytes)], "server")
 }
 
-// mcpResult returns a result as its server sent it, reconstructed if necessary.
+// mcpResult returns a result as its server sent it. If the recording lacks this form, it is built from the text.
 func mcpResult(r *session.Result) (json.RawMessage, error) {
 	if r.Raw != nil {
 		return json.RawMessage(replaceDirectoryPlaceholdersByRedactedNames(string(r.Raw))), nil

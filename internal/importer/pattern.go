@@ -81,7 +81,7 @@ func (p *patternChooser) choosePatternOfPrompt(originalPrompt, redactedPrompt st
 	return promptPattern{"regex", "pattern", volatileRegexp(redactedPrompt)}
 }
 
-// isWordDifferentInNextRun reports whether a word would differ in the next run: numbers, ids, dates, paths, placeholders.
+// isWordDifferentInNextRun reports whether a word, such as a number, an id or a path, would differ in the next run.
 func isWordDifferentInNextRun(promptWord string) bool {
 	return strings.ContainsAny(promptWord, `0123456789/\{}@`+HomePlaceholder+CWDPlaceholder) || strings.Contains(promptWord, "REDACTED_")
 }
@@ -199,7 +199,7 @@ func escapeTemplate(s string) string { return templateReplacer.Replace(s) }
 
 var directoryPlaceholderToRedactedNameReplacer = strings.NewReplacer(HomePlaceholder, "REDACTED_HOME_1", CWDPlaceholder, "REDACTED_CWD_1")
 
-// replaceDirectoryPlaceholdersByRedactedNames is for texts in places that do not support templates.
+// replaceDirectoryPlaceholdersByRedactedNames replaces placeholders of directories in a text that cannot be a template.
 func replaceDirectoryPlaceholdersByRedactedNames(s string) string {
 	return directoryPlaceholderToRedactedNameReplacer.Replace(s)
 }

@@ -92,7 +92,7 @@ func (w *scenarioWriter) originComment(s *session.Session) string {
 		strings.Join(from, " and "), what, len(s.Prompts), len(s.Calls())))
 }
 
-// writeSessionList writes a comment line about each later session and compaction. title describes the first session.
+// writeSessionList writes comment lines about compactions and all sessions except the first, which title describes.
 func (w *scenarioWriter) writeSessionList(sessions []*session.Session) (title string) {
 	for i, s := range sessions {
 		if i > 0 {

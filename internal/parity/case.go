@@ -150,7 +150,7 @@ func diagnosticsOf(file string, err error) diag.List {
 	return diag.List{{Pos: diag.Position{File: file}, Message: err.Error()}}
 }
 
-// findIncomparable records what claudeless serve does not support, except MCP servers: the real CLI runs these itself.
+// findIncomparable fills c.Incomparable. It omits MCP servers, because the real CLI runs them, not claudeless serve.
 func (c *Case) findIncomparable(s *scenarios.Scenario) {
 	for _, d := range s.UnsupportedByAPI() {
 		if !strings.HasPrefix(d.Message, "mcp") {

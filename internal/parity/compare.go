@@ -120,8 +120,8 @@ func parseMCPEvents(list []json.RawMessage) []comparedEvent {
 
 const listenMethod = "subscriptions/listen"
 
-// isSentAfterNotificationStreamReopened reports whether an event has the kind of messages that are sent after the client
-// has reopened the notification stream. This happens after a second, so only a long recording has these messages.
+// isSentAfterNotificationStreamReopened reports whether messages of this kind are sent after the client has reopened
+// the notification stream. The client does so after a second, so only long recordings have these messages.
 func isSentAfterNotificationStreamReopened(mcpEventKind string) bool {
 	return slices.ContainsFunc([]string{listenMethod, "tools/list", "prompts/list", "resources/list"}, func(method string) bool {
 		return mcpEventKind == "client "+method || mcpEventKind == "server answer to "+method
@@ -168,7 +168,7 @@ type comparison struct {
 	eventNumber int
 }
 
-// differenceKey identifies differences reported as one: they have the same path and the same side without a value.
+// differenceKey identifies a difference. Differences with the same path and the same missing side are counted as one.
 type differenceKey struct {
 	path                         string
 	missingInOurs, missingInReal bool
@@ -186,7 +186,7 @@ func (c *comparison) addDifference(path, ours, theirs string) {
 	c.differences = append(c.differences, Difference{Path: path, Ours: Shorten(ours, maxShownChars), Real: Shorten(theirs, maxShownChars), Event: c.eventNumber, Count: 1})
 }
 
-// Shorten cuts a text to at most maxChars characters.
+// Shorten returns s or, if s is longer than maxChars characters, its first maxChars characters and "…".
 func Shorten(s string, maxChars int) string {
 	if r := []rune(s); len(r) > maxChars {
 		return string(r[:maxChars]) + "…"
@@ -221,8 +221,8 @@ func (c *comparison) compareEvents(name string, a, b []comparedEvent, callOrder 
 	}
 }
 
-// compareTranscripts compares session files with the same name, after numbers have replaced the ids in the names. Ids
-// that occur only in names get their numbers by the age of the files. rank is the order of the tool calls of each side.
+// compareTranscripts compares the session files that have the same name after numbers have replaced ids. Ids that occur
+// only in names are numbered by the age of their files. rank is the order of the tool calls of each side.
 func (c *comparison) compareTranscripts(ours, theirs *Recording, rank [2]map[string]int) {
 	left, right := c.pair.ours.namesOfFilesWithUnnumberedIDs(ours.Transcripts), c.pair.theirs.namesOfFilesWithUnnumberedIDs(theirs.Transcripts)
 	for i := range min(len(left), len(right)) {

@@ -79,7 +79,7 @@ func firstBlock(content json.RawMessage) blockForEventAlignment {
 	return blocks[0]
 }
 
-// eventsOf returns the events of a stream, which is a JSON array or has one event per line, as JSON or as text.
+// eventsOf returns the events of a stream: a JSON array, or lines that each hold one event, as JSON or as text.
 func eventsOf(stream string) []comparedEvent {
 	var all []comparedEvent
 	var list []json.RawMessage
@@ -156,8 +156,8 @@ func sortAdjacentResultsByCall(events []comparedEvent, rank map[string]int) {
 	}
 }
 
-// relinkParentsAfterSortingGroup repairs the chain of transcript lines after the lines of a group were sorted. The line that
-// follows the group gets the last line of the group as its parent.
+// relinkParentsAfterSortingGroup repairs the chain of transcript lines after the lines of a group were sorted. Later
+// lines whose parent is in the group get the last line of the group as their parent.
 func relinkParentsAfterSortingGroup(sortedGroup, laterEvents []comparedEvent) {
 	if len(sortedGroup) < 2 {
 		return
@@ -250,7 +250,7 @@ func toolCallOf(e comparedEvent) (group, id string) {
 	return "", ""
 }
 
-// alignEvents pairs the events of two streams by their keys, by the longest common subsequence. -1 means no partner.
+// alignEvents pairs the indexes of events with equal keys by their longest common subsequence; -1 means no partner.
 func alignEvents(a, b []comparedEvent) [][2]int {
 	table := make([][]int, len(a)+1)
 	for i := range table {

@@ -15,7 +15,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
-// KnownDifference is an entry that accepts differences.
+// KnownDifference describes differences that are accepted.
 type KnownDifference struct {
 	// Path of the differences; `*` matches any text.
 	Path Globs `toml:"path,required"`
@@ -93,7 +93,7 @@ func LoadKnownDifferences(name string) (*KnownDifferenceFile, error) {
 	return f, found.Err()
 }
 
-// MarkKnownDifferencesOfCase sets a mark in those differences of a case that the file accepts.
+// MarkKnownDifferencesOfCase sets Known in the differences of a case that entries of the file accept.
 func (f *KnownDifferenceFile) MarkKnownDifferencesOfCase(nameOfCase, fileOfCase, cliVersion string, differencesOfCase []Difference) {
 	for _, k := range f.Known {
 		cases := k.patternsMatchingCase(nameOfCase, fileOfCase)

@@ -185,7 +185,7 @@ func (n *Normaliser) writeValue(b *strings.Builder, v any) {
 	}
 }
 
-// PlaceholderForValuesOfJSONKey returns the placeholder for values of a key; empty means an id.
+// PlaceholderForValuesOfJSONKey returns the placeholder of a key's values; isReplaced with "" means that they are ids.
 func PlaceholderForValuesOfJSONKey(key string) (placeholderOrEmptyForID string, isReplaced bool) {
 	placeholderOrEmptyForID, isReplaced = placeholderByJSONKey()[key]
 	return placeholderOrEmptyForID, isReplaced

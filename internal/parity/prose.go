@@ -24,8 +24,8 @@ const (
 	reminderStart    = "<system-reminder>\n"
 )
 
-// maskKnownCLISentences replaces the words of the real CLI around the reports and ids of agents by a placeholder, in any JSON
-// text. It also replaces harnessSectionHash, because this hash is computed from those words.
+// maskKnownCLISentences replaces the sentences that the real CLI writes around agents' reports and ids, in any JSON
+// text, by a placeholder. It also replaces harnessSectionHash, because this hash is computed from such sentences.
 func maskKnownCLISentences(jsonText string) string {
 	for pattern, form := range map[string]string{
 		`\[Subagent hand-back\] [^"\\]*The report follows:`: "[Subagent hand-back] " + prosePlaceholder,

@@ -92,8 +92,8 @@ func (r *Report) Count(s Status) (n int) {
 // JSON returns the complete report.
 func (r *Report) JSON() ([]byte, error) { return plainjson.Indented(r) }
 
-// WriteText writes at most one screen: the cases that need attention and a summary line. A verbose report lists every
-// difference, the cases that cannot be compared, and the figures by area and surface. About two versions, it is the changelog.
+// WriteText writes the cases that need attention or, if r compares two CLI versions, their changelog, and a summary
+// line. It writes at most one screen, unless r.Verbose is set. A verbose report also has counts by area and surface.
 func (r *Report) WriteText(w io.Writer) error {
 	var texts []string
 	if r.Versions != nil {

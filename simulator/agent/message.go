@@ -16,7 +16,7 @@ type messageTarget struct {
 	Ref  string `json:"ref"`
 }
 
-// sendMessageResult is the result of SendMessage; the model does not see the last two keys.
+// sendMessageResult is the result of SendMessage. The model does not see Revived and Display.
 type sendMessageResult struct {
 	Success bool           `json:"success"`
 	Message string         `json:"message"`

@@ -267,8 +267,8 @@ func (w *agentRun) completedResult(ctx context.Context, end task.End) protocol.T
 	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(shown)}}, Output: out}
 }
 
-// newToolsUsedLine lists the tools that the agent used and that its caller's conversation did not know yet (observed with
-// 2.1.330). Without any, it is empty.
+// newToolsUsedLine returns a line with the tools that the agent used and its caller's conversation did not know yet. It
+// returns "" if there are none (observed with 2.1.330).
 func (w *agentRun) newToolsUsedLine() string {
 	var names []string
 	for _, name := range w.progress.tools.usedTools {
@@ -387,8 +387,8 @@ type heldCall struct {
 	usage task.Usage
 }
 
-// showsHookStartBeforeCall reports whether the start of a call's hook is shown before the call: a single hook that does
-// not wait for the end of the message (observed with 2.1.330).
+// showsHookStartBeforeCall reports whether the start of a call's hook is shown before the call. This happens if a
+// single hook runs, and starts before the content_block_stop of the call (observed with 2.1.330).
 func (w *agentRun) showsHookStartBeforeCall(ctx context.Context, use protocol.ToolUse) bool {
 	o := w.agents.options.Session.Options()
 	return o.Display.HookEvents && o.Hooks != nil && o.Hooks.HasSingleUnconditionalHook("PreToolUse", use.Name) &&

@@ -116,8 +116,8 @@ func (a *Agents) RequestingAgent(agentIDOrEmpty string) RequestingAgent {
 // HasServerTool reports whether the agent may use a tool of an MCP server.
 func (r RequestingAgent) HasServerTool(t protocol.Tool) bool { return r.Name == "" || r.allowsTool(t) }
 
-// OfferedTools returns those tools of the session that requests for the agent contain. A list of tools in the agent's
-// definition determines the order, and may name tools that only agents have.
+// OfferedTools returns the tools in requests of the agent: sessionTools or, if the agent's definition lists tools,
+// those for which toolExists returns true, in listed order. It leaves out tools that the agent may not use.
 func (r RequestingAgent) OfferedTools(sessionTools []string, toolExists func(name string) bool) []string {
 	if r.Name == "" {
 		return sessionTools

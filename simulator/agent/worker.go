@@ -93,8 +93,8 @@ func (w *agentRun) runTaskToEnd(ctx context.Context) (task.End, error) {
 	return end, nil
 }
 
-// setModelAndRunStartHooks returns the hook_started events of the SubagentStart hooks. The other events of these hooks follow
-// later: after the prompt or, if the call does not wait for the agent, after the result of the call.
+// setModelAndRunStartHooks sets the agent's model and runs its SubagentStart hooks. It returns their hook_started
+// events, if shown. Their other events follow the prompt or, for a background agent, the result of the call.
 func (w *agentRun) setModelAndRunStartHooks(ctx context.Context) (started []protocol.Event) {
 	w.model = claudecode.ResolveModel(w.effectiveModelName())
 	if w.definition.Hooks != nil {

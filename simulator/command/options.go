@@ -50,7 +50,7 @@ type Session interface {
 	SetTitle(title string)
 }
 
-// Context is the part of the model's context that files and servers do not determine.
+// Context provides the part of the model's context that depends on neither files nor MCP servers.
 type Context interface {
 	// SystemUsage returns the tokens of the system prompt and the tools.
 	SystemUsage() slash.LoadedContext

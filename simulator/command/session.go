@@ -37,7 +37,7 @@ func setOutputStyleAndAnswer(o Options, name string) string {
 	return b.String() + "\n\nUsage: /output-style <style>"
 }
 
-// setTitleAndAnswer sets the title of the session. newTitle is empty if the title did not change.
+// setTitleAndAnswer sets the title and returns the answer. If title is empty, it sets nothing and newTitle is empty.
 func setTitleAndAnswer(o Options, title string) (text, newTitle string) {
 	if title == "" {
 		return "Couldn't generate a name: no conversation yet. Usage: /rename <name>", ""

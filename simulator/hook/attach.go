@@ -45,8 +45,8 @@ func (t *Trace) addCompactionHookReport(c *eventRun, a *hookResult) {
 	t.Reports = append(t.Reports, text)
 }
 
-// addAttachmentsOfHookAndTurnStop records in the transcript a hook that did not refuse, and whether the hook stopped the turn. After
-// a tool, only the stop is recorded. At the end of a turn, the stop is recorded before the hook; for all other events, after it.
+// addAttachmentsOfHookAndTurnStop records a hook that did not refuse and, if it stopped the turn, the stop. For a
+// PostToolUse hook, a stop is recorded alone. The stop follows the hook, but precedes it at the end of a turn.
 func (t *Trace) addAttachmentsOfHookAndTurnStop(c *eventRun, a *hookResult) {
 	stops := a.output.Continue != nil && !*a.output.Continue
 	switch {
@@ -183,7 +183,7 @@ func (t *Trace) addContextAttachment(c *eventRun, texts ...string) {
 	t.setRenderedTextOfLastAttachment(named.hookName + " hook additional context: " + strings.Join(texts, "\n"))
 }
 
-// nextAttachmentIDOrToolUseID returns the id for the next attachment: the next one of ids or, if ids is empty, toolUseID.
+// nextAttachmentIDOrToolUseID removes and returns the first of attachmentIDs. If there is none, it returns toolUseID.
 func (c *eventRun) nextAttachmentIDOrToolUseID() string {
 	if len(c.attachmentIDs) == 0 {
 		return c.toolUseID
@@ -193,7 +193,7 @@ func (c *eventRun) nextAttachmentIDOrToolUseID() string {
 	return id
 }
 
-// isSessionOrSubagentStart reports whether the event starts a conversation. One attachment then has the contexts of all hooks.
+// isSessionOrSubagentStart reports whether a conversation starts. All hooks then share one attachment for context.
 func (c *eventRun) isSessionOrSubagentStart() bool {
 	return c.event == "SessionStart" || c.event == "SubagentStart"
 }

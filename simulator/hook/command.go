@@ -92,7 +92,7 @@ func (r *Runner) canWakeSession() bool {
 	return r.options.Callback != nil || r.options.Entrypoint == "cli"
 }
 
-// stopExitedCommandUnlessDescendantsRun releases an exited command. If it left processes in the background, Close kills them.
+// stopExitedCommandUnlessDescendantsRun releases an exited command. If its child processes still run, Close kills them.
 func (r *Runner) stopExitedCommandUnlessDescendantsRun(ctx context.Context, p *proc.Process, out *outputWatcher) {
 	r.mu.Lock()
 	stays := !r.closed && p.HasDescendants()
@@ -213,7 +213,7 @@ func (r *Runner) prepareEnvFile(c *eventRun, index int) string {
 
 func envFileNamePrefix(event string) string { return strings.ToLower(event) + "-hook-" }
 
-// removeEnvFiles removes the files of the previous run of an event that can occur several times.
+// removeEnvFiles removes CLAUDE_ENV_FILE files of an earlier run, if the event can occur several times.
 func (r *Runner) removeEnvFiles(event string) {
 	if event != "CwdChanged" && event != "FileChanged" {
 		return

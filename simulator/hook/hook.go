@@ -171,8 +171,8 @@ func (r *Runner) removeHooksWhereLocked(which func(*hookEntry) bool) {
 	}
 }
 
-// Register adds callbacks of the host. The host is not called for Setup hooks, and not when the session itself starts
-// or ends (spec: cli-contract 5.1). A matcher that is not a valid expression matches nothing.
+// Register adds callbacks of the host. They are not called for Setup hooks, or for the start and end of the session
+// itself (spec: cli-contract 5.1). A matcher that is not a valid expression matches nothing.
 func (r *Runner) Register(event string, matchers []protocol.HookMatcher) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -206,7 +206,7 @@ func (r *Runner) Matches(event, subject string) bool {
 	return slices.ContainsFunc(r.hooksByEvent[event], func(e *hookEntry) bool { return e.matches(event, subject) })
 }
 
-// HasSingleUnconditionalHook reports whether one command, URL or MCP tool, and nothing else, is run for each event with this subject.
+// HasSingleUnconditionalHook reports whether each event with this subject runs one hook: a command, URL or MCP tool.
 func (r *Runner) HasSingleUnconditionalHook(event, subject string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -182,9 +182,9 @@ func (o *Outcome) mergeHookOutput(c *eventRun, a *hookResult) {
 	o.mergeHookSpecificOutput(c, s)
 }
 
-// recordAndShowMessageToUser records a hook's message to the user in the transcript and adds a notice that shows the message.
-// There is no notice at the start of a conversation and at the end of an agent. Events such as MessageDisplay have none either,
-// because their hooks are visible only as frames. Messages of hooks before and after a compaction are only in [Trace.Reports].
+// recordAndShowMessageToUser records a hook's message to the user in the transcript, and adds a notice with it. The
+// notice is omitted at the start of a conversation, at the end of an agent, and for events whose hooks appear only in
+// frames. Messages of compaction hooks are only in [Trace.Reports].
 func (o *Outcome) recordAndShowMessageToUser(c *eventRun, text string) {
 	if c.isCompactionEvent() {
 		return
@@ -198,7 +198,7 @@ func (o *Outcome) recordAndShowMessageToUser(c *eventRun, text string) {
 	}
 }
 
-// refusalReason returns why the hook refused: reason is for users, and bare is what the hook wrote, which may be empty.
+// refusalReason returns why the hook refused. reason is for users. bare is the hook's own text, which may be empty.
 func (a *hookResult) refusalReason(c *eventRun) (reason, bare string, refused bool) {
 	if a.hasRefused {
 		return a.refusalReasonForUser, a.rawReason, true

@@ -219,7 +219,7 @@ func (h *hookMiddleware) runHooks(ctx context.Context, use protocol.ToolUse, in 
 	return h.options.Runner.Run(ctx, hook.Input{Base: base, Event: in, ToolUseID: use.ID})
 }
 
-// toolNameForHooks returns the name of a tool for hooks, which know only the name Agent for that tool.
+// toolNameForHooks returns the tool name that hooks see: "Agent" for the tool Task, and the unchanged name otherwise.
 func toolNameForHooks(tool string) string {
 	if tool == "Task" {
 		return "Agent"
@@ -227,8 +227,8 @@ func toolNameForHooks(tool string) string {
 	return tool
 }
 
-// eventsToShowWithResult returns the events to show with the result of a call. If possible, it shows frames
-// immediately, and also the notices that the transcript does not contain.
+// eventsToShowWithResult shows hook frames, and notices that the transcript does not contain, immediately if possible.
+// It returns all other events; the caller shows them with the result of the call.
 func (h *hookMiddleware) eventsToShowWithResult(ctx context.Context, out hook.Outcome) []protocol.Event {
 	later := append(h.showHookFramesNowIfPossible(ctx, out.Frames), out.AttachmentEvents()...)
 	for _, notice := range out.Notices {
@@ -315,7 +315,7 @@ func ignoredDeferEvent(tool string) protocol.Event {
 	}}
 }
 
-// contentFromHookOutput returns an output set by a hook for the model: a string or blocks unchanged, anything else as JSON.
+// contentFromHookOutput converts a hook's output. A string or blocks stay unchanged; anything else becomes JSON text.
 func contentFromHookOutput(hookOutput json.RawMessage) protocol.Content {
 	var text string
 	if json.Unmarshal(hookOutput, &text) == nil {

@@ -137,8 +137,8 @@ func Denial(v permission.Verdict) executor.Result {
 	return executor.Result{ToolResult: r, Trace: executor.Trace{Denied: event, CountDenial: v.CountDenial}}
 }
 
-// resultOfFailedPermissionQuestion returns the result of a call if no prompter could be asked. This result ends the run
-// (observed with 2.1.329).
+// resultOfFailedPermissionQuestion returns the result of a call whose permission question failed with askError. This
+// result ends the run (observed with 2.1.329).
 func resultOfFailedPermissionQuestion(use protocol.ToolUse, askError error) executor.Result {
 	r := executor.ResultOf(toolCallErrorResult(use, askError.Error()))
 	r.Stop = &executor.StopTurn{Err: askError}
@@ -245,8 +245,8 @@ func runAcceptedCall(
 	return result, err
 }
 
-// permittedDecision returns the decision to record for a call that the answer a permits. d is the decision that led to the
-// question. The result has the reason code of d, unless a PreToolUse hook asked and no hook answered.
+// permittedDecision returns the decision to record for a call that answer permits. policyDecision led to the question.
+// The result has its reason code, unless a PreToolUse hook asked and no hook answered.
 func permittedDecision(policyDecision protocol.PermissionDecision, answer protocol.PermissionAnswer) protocol.PermissionDecision {
 	policyDecision.Decision, policyDecision.Source, policyDecision.ReasonType = "accept", cmp.Or(answer.Source, "user_temporary"), ""
 	if answer.Source == hookDecisionSource {
@@ -328,7 +328,7 @@ func resultOfInvalidInputFromPrompter(use protocol.ToolUse, inputError executor.
 	return r
 }
 
-// inputIssueFromErrorResult extracts the problem of an input from an error result, and whether it violates the tool's schema.
+// inputIssueFromErrorResult returns the problem of an input, and whether the input violates the tool's schema.
 func inputIssueFromErrorResult(errorResult executor.Result) (issue string, violatesSchema bool) {
 	issue = strings.TrimSuffix(strings.TrimPrefix(errorResult.Content.Plain(), "<tool_use_error>"), "</tool_use_error>")
 	return strings.CutPrefix(issue, "InputValidationError: ")

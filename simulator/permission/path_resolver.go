@@ -124,7 +124,7 @@ func (p *pathResolver) absolutePathFrom(dir, path string) string {
 	return filepath.Clean(path)
 }
 
-// isInWorkingDir reports whether path is in a working directory, resolving links in both if Options.FileSystem is set.
+// isInWorkingDir reports whether path is in a working directory. With Options.FileSystem, it resolves links in both.
 func (p *pathResolver) isInWorkingDir(path string) bool {
 	path = p.resolveLinks(path)
 	return slices.ContainsFunc(p.workingDirs, func(dir string) bool { return isAtOrBelow(p.resolveLinks(dir), path) })

@@ -195,8 +195,8 @@ func (p *Policy) setMode(m protocol.PermissionMode) error {
 	return nil
 }
 
-// UsesClassifier reports whether the current mode leaves decisions to the classifier of auto mode, as auto mode and plan mode
-// can do.
+// UsesClassifier reports whether a classifier decides about calls in the current mode. This is so in auto mode and,
+// unless disabled, in plan mode.
 func (p *Policy) UsesClassifier() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -303,7 +303,7 @@ func (c commandLine) removalTargetApproval(cmd shellcmd.Command, changesDirector
 	return nil
 }
 
-// checkedRemovalOperands returns the operands of a removal that are checked: none if the command cannot be analysed.
+// checkedRemovalOperands returns the operands of a removal to check. It omits operands that cannot be analysed.
 func checkedRemovalOperands(c commandLine, cmd, unwrappedCommand shellcmd.Command, lineChangesDirectory bool) []string {
 	operands, _ := removalOperands(unwrappedCommand)
 	if c.modeAndRules.mode == protocol.ModeBypass && (c.isFragment || cmd.IsHidden || cmd.Clarity > shellcmd.ClarityUnknownVariable || cmd.Clarity == shellcmd.ClarityUnknownVariable && !cmd.Interleaved) {

@@ -143,7 +143,7 @@ func (r *rule) isIneffectivePathRuleForWriteTools() bool {
 	return r.Behavior != BehaviorAllow && r.pathPattern != nil && r.paramValue == nil && (r.tool == "Write" || r.tool == "MultiEdit")
 }
 
-// ruleContentMatchesHost matches a host with "domain:example.com". A leading "*." matches subdomains, other stars a part of a
+// ruleContentMatchesHost matches "domain:example.com". A leading "*." matches subdomains; other stars match within a
 // label. Dots at the end of the host are ignored. "domain:*" also matches URLs without a host (observed with 2.1.330).
 func ruleContentMatchesHost(content, host string) bool {
 	want, found := strings.CutPrefix(content, "domain:")

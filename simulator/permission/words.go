@@ -117,7 +117,7 @@ func (c *analyzedCall) askVerdict(message, reasonType, reason string) Verdict {
 	}
 }
 
-// askByRuleVerdict returns the Ask verdict that a rule requires. If there is another reason to ask, the verdict has that reason.
+// askByRuleVerdict returns the Ask verdict for the rule r. It gives another reason if the command line has one.
 func (c *analyzedCall) askByRuleVerdict(r *rule) Verdict {
 	v := c.askVerdict(c.unansweredMessage(), "rule", "")
 	if c.toolClass == claudecode.ToolClassRunsCommandLine {
@@ -282,7 +282,7 @@ func approvalWithReason(reason string) *approvalRequest {
 	return &approvalRequest{message: reason, reasonType: "other", reason: reason, suggestions: []protocol.PermissionUpdate{}}
 }
 
-// ambiguityApproval returns the approval request, in every mode, for a command that a shell may parse differently.
+// ambiguityApproval returns the request for a command that a shell may parse differently. Every mode requires it.
 func ambiguityApproval() approvalRequest {
 	q := *approvalWithReason("This command could not be checked for dangerous rm operations: the shell may read it differently than it was parsed. This requires explicit approval.")
 	q.reasonType, q.safety = "safetyCheck", protocol.SafetyNeedsApprovalOfEachCall

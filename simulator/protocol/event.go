@@ -148,7 +148,7 @@ type LocalCommand struct {
 	IsDisplayOnly bool `json:"-"` // the model does not see the output
 }
 
-// SlashCommandFailure says whether a slash command failed or cannot run without a terminal.
+// SlashCommandFailure distinguishes a failed slash command from one that cannot run without a terminal.
 type SlashCommandFailure struct {
 	Kind string `json:"kind"` // "failed" or "unavailable_headless"
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// HTTPHookLimits limits HTTP hooks to these URLs, in which "*" is any text, and their headers to these variables. Nil means all.
+// HTTPHookLimits lists the allowed URLs of HTTP hooks ("*" is any text) and variables in headers. Nil allows all.
 type HTTPHookLimits struct{ URLs, EnvVars []string }
 
 // HookMatcher registers callbacks of the host for an event (initialize.hooks).

@@ -81,7 +81,7 @@ type StopDetails struct {
 	Type        string  `json:"type"` // "refusal"
 }
 
-// SyntheticMessage creates a message that the CLI wrote, not a model.
+// SyntheticMessage creates a message that the CLI, not a model, wrote.
 func SyntheticMessage(id, text, stop string) AssistantMessage {
 	return AssistantMessage{
 		Diagnostics: NullValue[struct{}](), Container: NullValue[struct{}](), StopDetails: NullValue[StopDetails](),

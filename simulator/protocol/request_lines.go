@@ -2,7 +2,7 @@ package protocol
 
 import "encoding/json"
 
-// RequestShapeLine is api-request-shape: the system prompt and the tools of the requests that follow.
+// RequestShapeLine is a line of type api-request-shape. It has the system prompt and tools of the following requests.
 type RequestShapeLine struct {
 	Type      string       `json:"type"` // "api-request-shape"
 	SessionID string       `json:"sessionId"`
@@ -27,7 +27,7 @@ type RequestTool struct {
 	DeferLoading bool            `json:"defer_loading,omitempty"`
 }
 
-// RequestBlobLine is api-request-blob: a message of a request that differs from all lines of the transcript.
+// RequestBlobLine is a line of type api-request-blob. It contains a request message that differs from all other lines.
 type RequestBlobLine struct {
 	Type      string         `json:"type"` // "api-request-blob"
 	SessionID string         `json:"sessionId"`
@@ -48,7 +48,7 @@ type OutputConfig struct {
 	Effort string `json:"effort"`
 }
 
-// RequestLine is api-request: one request to the model.
+// RequestLine is a line of type api-request. It records one request to the model.
 type RequestLine struct {
 	Type          string             `json:"type"` // "api-request"
 	SessionID     string             `json:"sessionId"`
@@ -114,7 +114,7 @@ type TurnPosition struct {
 	TurnIndex   int `json:"turnIndex"`
 }
 
-// TurnDurationLine is turn_duration: how long a turn took, if a user types the prompts in a terminal.
+// TurnDurationLine is the line system/turn_duration. It records how long a turn took in a terminal.
 type TurnDurationLine struct {
 	LineHead
 	Type         string `json:"type"`    // "system"
@@ -127,7 +127,7 @@ type TurnDurationLine struct {
 	LineTrailer
 }
 
-// PermissionModeLine is permission-mode: the mode of a session in a terminal.
+// PermissionModeLine is a line of type permission-mode. It records the mode of a session in a terminal.
 type PermissionModeLine struct {
 	Type      string         `json:"type"`
 	Mode      PermissionMode `json:"permissionMode"`

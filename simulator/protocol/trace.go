@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// HasWireForm reports whether stdout shows the event. Transcripts, the journal and debuggers also read all other events, which
-// this file declares, from the same ordered stream.
+// HasWireForm reports whether stdout shows the event. The other types of events are declared in this file. Transcripts,
+// the journal and debuggers read all events from one ordered stream.
 func HasWireForm(ev Event) bool {
 	switch ev.(type) {
 	case *Init, *Assistant, *User, *Result, *StreamEvent, *PermissionDenied, *APIRetry, *System, *Frame:
@@ -129,7 +129,7 @@ type FailedAPIRequestBeforeRetry struct {
 // Warning is a text that the user sees on stderr.
 type Warning struct{ Text string }
 
-// ContextAdded contains texts that a request adds to its prompt or results and that no earlier request contained.
+// ContextAdded contains texts that a request adds to its prompt or results. No earlier request contained them.
 type ContextAdded struct{ Texts []string }
 
 // StopHooks summarizes the hooks at the end of a turn, for transcripts.
@@ -138,7 +138,7 @@ type StopHooks struct {
 	ToolUseID string // id used in the attachments of these hooks
 }
 
-// VerbatimOutput is output that a scenario contains byte for byte, for stdout (only with stream-json) or stderr.
+// VerbatimOutput is output that is written exactly as the scenario contains it. Stdout applies only to stream-json.
 type VerbatimOutput struct {
 	Stdout []byte
 	Times  int    // how many times Stdout is written; 0 means once

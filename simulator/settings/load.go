@@ -328,7 +328,7 @@ func (d layerDecoder) decodeEnv() {
 	}
 }
 
-// Merge returns base with a host's settings: each top-level key of patch replaces that of base, and null removes it.
+// Merge returns a copy of base in which each key of patch replaces the key of base. A null value removes the key.
 func Merge(base, patch map[string]json.RawMessage) map[string]json.RawMessage {
 	out := maps.Clone(base)
 	if out == nil {

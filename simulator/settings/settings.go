@@ -342,7 +342,7 @@ func (s *Settings) mergeManagedLayer(layer Layer, nameInFaults string, isWantedK
 	return true
 }
 
-// isKeyAllowedInHostManagedSettings reports whether a host's settings may set a key. These keys restrict the session.
+// isKeyAllowedInHostManagedSettings reports whether a host's managed settings may set a key. Other keys are ignored.
 func isKeyAllowedInHostManagedSettings(key string) bool {
 	return slices.Contains([]string{"allowManagedHooksOnly", "allowManagedMcpServersOnly", "allowManagedPermissionRulesOnly", "allowedMcpServers", "availableModels", "deniedMcpServers", "disableAllHooks", "disableAutoMode", "env", "permissions", "sandbox"}, key)
 }

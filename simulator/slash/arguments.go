@@ -12,7 +12,7 @@ var indexedArgumentPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\$(?:ARGUMENTS\[(\d+)\]|(ARGUMENTS)|(\d+)\b)`)
 })
 
-// appendArgumentsUnlessUsed appends the arguments to body, unless alreadyUsed is true: then they have already replaced a placeholder.
+// appendArgumentsUnlessUsed returns body with args appended. If alreadyUsed is true or args is empty, it returns body.
 func appendArgumentsUnlessUsed(body, args string, alreadyUsed bool) string {
 	if alreadyUsed || args == "" {
 		return body

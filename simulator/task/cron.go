@@ -22,8 +22,8 @@ const (
 	cronWeekday
 )
 
-// ParseCron parses an expression of five fields, each a list of values, ranges, and steps of a range or of "*". It
-// returns false if the expression is invalid.
+// ParseCron parses an expression of five fields. Each field is a list of "*", values, ranges, and steps such as "*/5"
+// or "0-30/10". It returns false if the expression is invalid.
 func ParseCron(expr string) (Schedule, bool) {
 	words := strings.Fields(expr)
 	c := Schedule{expr: expr}

@@ -66,7 +66,7 @@ func (c *attribution) attributionOfMessage(ev *protocol.Assistant) protocol.Attr
 	return c.lastMessageAttribution
 }
 
-// attributeFollowingMessagesToMCPCall records the result of a call; call is nil if no MCP server has the tool.
+// attributeFollowingMessagesToMCPCall attributes the next messages to call, which is nil if the tool has no MCP server.
 func (c *attribution) attributeFollowingMessagesToMCPCall(call *protocol.MCPCall) {
 	if c.hasReplySinceResult {
 		c.hasReplySinceResult, c.MCPServer, c.MCPTool = false, "", ""

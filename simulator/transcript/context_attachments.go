@@ -41,7 +41,7 @@ type textAttachment struct {
 	Text string `json:"text"`
 }
 
-// The attachments with which a transcript records a [SessionContext].
+// These types are the attachments with which a transcript records a [SessionContext].
 type (
 	environmentAttachment struct {
 		Type     string              `json:"type"` // "environment"
@@ -190,7 +190,7 @@ func (l *contextAttachmentWriter) takeMemoryLines() (lines []any) {
 	return lines
 }
 
-// modeLines returns the attachments about plan mode and, in a terminal, about auto mode if the mode has changed.
+// modeLines returns the attachments about a change of plan mode and, in a terminal, a change of auto mode.
 func (l *contextAttachmentWriter) modeLines(now SessionContext) (lines []any) {
 	if plans := now.ShellMode == protocol.ModePlan; plans != l.planMode {
 		l.planMode = plans

@@ -172,7 +172,7 @@ type lineWriter struct {
 	forkLines func(promptID string) []byte
 }
 
-// write appends lines. Before the first, it writes the opening lines and, in a fork, those copied from the source.
+// write appends lines. The first call also writes the opening lines and, in a fork, the lines copied from the source.
 func (p *lineWriter) write(lines ...any) error {
 	if err := p.writeOpeningLines(); err != nil {
 		return err

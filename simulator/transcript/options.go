@@ -72,8 +72,8 @@ type ContextSource interface {
 	RequestContext(agentID string) RequestContext
 }
 
-// fileStateRecorder is a [ContextSource] that records the state of files before a prompt. It is
-// called before the lines of the prompt are written, in sessions in a terminal.
+// fileStateRecorder is a [ContextSource] that also records the state of files. In a terminal session, it is called
+// before the lines of a prompt are written.
 type fileStateRecorder interface{ RecordFilesBeforePrompt(prompt string) }
 
 // ModelContext describes the current model.
@@ -408,7 +408,7 @@ func (now RequestContext) shape(loaded map[string]bool) protocol.RequestShape {
 
 const anyObjectInputSchema = `{"type":"object"}`
 
-// requestTools returns the tools of a request after ToolSearch has loaded the tools that are keys of loaded.
+// requestTools returns the tools that are not deferred, and the deferred tools that are keys of loaded.
 func (now RequestContext) requestTools(loaded map[string]bool) []protocol.RequestTool {
 	var tools []protocol.RequestTool
 	for _, t := range now.Tools {

@@ -96,9 +96,9 @@ func (r *recorder) writeLinesOfEvent(ev protocol.Event) error {
 	return nil
 }
 
-// writeLinesBeforeEvent writes the prompt and tools after the first reply. It writes the context of the last prompt before the
-// first event that is not about a file that the prompt mentions. The lines about instructions for a mentioned file wait until
-// then; isHeld is true if ev is such a line.
+// writeLinesBeforeEvent writes the lines that precede those of ev. After the first reply, it writes the prompt and
+// tools. It writes the last prompt's context before the first event that is not about a mentioned file. isHeld is true
+// if ev is about instructions for a mentioned file; its lines are written with that context.
 func (r *recorder) writeLinesBeforeEvent(ev protocol.Event) (isHeld bool, err error) {
 	if matched, is := ev.(*protocol.RuleMatched); is {
 		r.requests.inputOf(matched.AgentID).isUnanswered = true
@@ -219,7 +219,7 @@ func (r *recorder) promptLinesSplitIfQueued(ev *protocol.PromptAccepted, line pr
 	return lines
 }
 
-// recordHostCommandsBeforePrompt records, as part of prompt, the commands that a host has caused since the previous prompt.
+// recordHostCommandsBeforePrompt records a host's commands since the previous prompt, with the prompt id of prompt.
 func (r *recorder) recordHostCommandsBeforePrompt(prompt *protocol.PromptAccepted) (err error) {
 	for _, c := range r.unrecordedHostCommands {
 		c.Command.PromptID = r.conversation.promptIDOfEventAndNextLines(prompt)
@@ -400,7 +400,7 @@ func (r *recorder) effortLevels(agentID string) (level string, perTurn *string) 
 	return now.Effort, &now.Effort
 }
 
-// writeLinesBeforeUser writes the structured output that ends a turn, and the snapshot before a prompt that the CLI gives an agent.
+// writeLinesBeforeUser writes the structured output that ends a turn, or the snapshot before a CLI prompt to an agent.
 func (r *recorder) writeLinesBeforeUser(ev *protocol.User, agentID string, endsTurn bool) error {
 	switch {
 	case endsTurn && agentID == "":

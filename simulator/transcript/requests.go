@@ -468,8 +468,8 @@ func (l *modelRequestLog) promptAndToolsSnapshotAfterFirstReply(agentID string) 
 	return []any{l.conversation.attachmentLine(agentID, "", c.context.promptSnapshot())}
 }
 
-// appendLoadedToolsRecord appends an attachment with the tools of a request that ToolSearch has loaded, and that no attachment
-// has yet.
+// appendLoadedToolsRecord appends an attachment with the requested tools that ToolSearch has loaded and that no earlier
+// attachment contains. If there are none, it returns lines unchanged.
 func (l *modelRequestLog) appendLoadedToolsRecord(lines []any, agentID string, requested []protocol.RequestTool) []any {
 	c, record := l.inputOf(agentID), deferredToolsRecord{Type: "deferred_tools_record"}
 	for _, t := range requested {

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Attachments that record how a turn ended.
+// These types are the attachments that record how a turn ended.
 type (
 	maxTurnsAttachment struct {
 		Type          string `json:"type"` // "max_turns_reached"
@@ -226,7 +226,7 @@ func (r *recorder) writeLinesBeforeCompactionBoundary() error {
 	return err
 }
 
-// recordCompaction writes the lines after the boundary: the summary, the command for it, and the model's context.
+// recordCompaction writes the lines after the boundary: the summary, the /compact command, and the model's context.
 func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 	line := protocol.UserLine{
 		Type: "user", Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: ev.Summary.Message.Content.Plain()}},
@@ -299,7 +299,7 @@ type recorderStateBeforePrompt struct {
 	input                  modelInput
 }
 
-// writeLinesBeforePrompt writes the lines before a prompt: messages of the host, about a typed shell command, and copies of files.
+// writeLinesBeforePrompt writes messages of the host and a new tools-used line, and records files before the prompt.
 func (r *recorder) writeLinesBeforePrompt(ev *protocol.PromptAccepted) error {
 	for _, host := range ev.Assistant {
 		if err := r.lines.write(r.conversation.hostAssistantLine(host)); err != nil {
@@ -333,8 +333,8 @@ func (r *recorder) rememberStateForPromptWithdrawal(ev *protocol.PromptAccepted)
 	}
 }
 
-// undoPromptWithoutAnswer writes the lines about the request that was not answered. The next line gets the parent of
-// the prompt, as if the prompt had not been typed.
+// undoPromptWithoutAnswer writes the lines about the unanswered request, and restores the state before the prompt. The
+// next line gets the parent of the prompt, as if the prompt had not been typed.
 func (r *recorder) undoPromptWithoutAnswer() error {
 	lines := r.requestAndFallbackLines("", &protocol.Assistant{IsAPIErrorMessage: true})
 	err := r.lines.write(append(lines, r.sessionListLines.transcriptClosingLines()...)...)

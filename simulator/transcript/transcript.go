@@ -190,8 +190,8 @@ func (s *Transcript) SetCosts(total *protocol.Result) { s.recorder.costs.addTurn
 // SetTitle sets the title of the session. An unchanged title writes nothing.
 func (s *Transcript) SetTitle(title string) error { return s.recorder.setTitle(title) }
 
-// RecordCostsAndFilesAtExit writes the costs at the end of a session in a terminal. exitCommandID is the id of the command that ends
-// the session, before which files are recorded; empty means none. If the transcript is empty, RecordCostsAndFilesAtExit does nothing.
+// RecordCostsAndFilesAtExit writes the costs at the end of a session in a terminal. Then it records files for the
+// command exitCommandID, which ends the session; empty means none. For an empty transcript, it does nothing.
 func (s *Transcript) RecordCostsAndFilesAtExit(exitCommandID string) error {
 	err := s.recorder.writeCosts()
 	if s.recorder.lines.opened {

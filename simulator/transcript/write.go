@@ -211,8 +211,8 @@ func storePromptImages(dir string, promptContent protocol.Content, imageNumbers 
 	return names
 }
 
-// insertFirstMentionMessage inserts the call that describes a mentioned file, before the prompt. Only the first call
-// after the last request becomes a message. For all other calls, insertFirstMentionMessage returns false.
+// insertFirstMentionMessage inserts call, which describes a mentioned file, as a message before the prompt. It does so
+// at most once after each request; otherwise it returns false.
 func (c *modelInput) insertFirstMentionMessage(call string) bool {
 	at := len(c.messages) - 1
 	for at >= c.sentMessages && c.messages[at].role != "user" {

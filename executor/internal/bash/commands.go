@@ -278,8 +278,8 @@ func (c *Commands) storeAndLimitOutput(output, raw string, out *bashOutput) stri
 		tool.FormatSize(len(raw)), path, outputPreview(out.Stdout))
 }
 
-// outputPreview returns the beginning of an output, at most [outputPreviewUTF16Units] long. If more follows, it adds
-// "...". If the second half of the preview contains a line end, the preview stops there.
+// outputPreview returns the beginning of an output, at most [outputPreviewUTF16Units] long. If more follows, it cuts
+// the preview at the last line end in its second half, if there is one, and appends "..." on a new line.
 func outputPreview(output string) string {
 	units := utf16.Encode([]rune(output))
 	if len(units) <= outputPreviewUTF16Units {

@@ -199,8 +199,8 @@ func (f *SeenFileTracker) TargetFile(call protocol.ToolUse) string {
 	return f.options.Paths.Path(path)
 }
 
-// InputWithAbsolutePathForHooksAndHosts returns the input of a call for hooks and hosts, with the absolute path of a read,
-// written or edited file. Nil means that the input is unchanged.
+// InputWithAbsolutePathForHooksAndHosts returns the input of a call in which the path of the file to read, write or
+// edit is absolute, as hooks and hosts see it. Nil means that the input is unchanged.
 func (f *SeenFileTracker) InputWithAbsolutePathForHooksAndHosts(call protocol.ToolUse) (inputOrNilIfUnchanged json.RawMessage) {
 	key := "file_path"
 	switch call.Name {

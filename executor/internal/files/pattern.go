@@ -96,8 +96,8 @@ func (d *ripgrepToGoPatternRewriter) writeRepeatablePatternItem(charEscapeOrClas
 	d.output.WriteString(charEscapeOrClass)
 }
 
-// writeRepetitionOfLastItem writes repetitionOperator, such as *, whose last byte is at operatorEnd in the pattern. A ? after
-// the operator makes it lazy and is also written. The result is the index of the last byte of the pattern that was written.
+// writeRepetitionOfLastItem writes a repetition operator, such as *, whose last byte is at operatorEnd in the pattern.
+// It also writes a ? that follows and makes the operator lazy. It returns the index of the last pattern byte written.
 func (d *ripgrepToGoPatternRewriter) writeRepetitionOfLastItem(repetitionOperator string, operatorEnd int) (lastConsumedIndex int) {
 	if strings.HasPrefix(d.pattern[operatorEnd+1:], "?") {
 		repetitionOperator, operatorEnd = repetitionOperator+"?", operatorEnd+1

@@ -75,8 +75,8 @@ func (s *seenFiles) isPartialView(path string) bool {
 	return s.byPath[path].isPartialView
 }
 
-// compareWithSeenContent compares the content of a file with the content that was recorded. read reports whether the
-// session has read the file, current whether the content is unchanged, and shown whether the model has seen it.
+// compareWithSeenContent compares a file's content with the recorded content. read means that the session has read or
+// written the file, current that the content is unchanged, and shown that the model has seen all of this content.
 func (s *seenFiles) compareWithSeenContent(path, content string) (read, current, shown bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -43,7 +43,7 @@ const maxReadTokens = 25_000
 const allowLargeHint = " To read it anyway, up to what still fits in your context, call Read again with allow_large: true — only if you genuinely need " +
 	"all of it or the user asked for the whole file."
 
-// readText returns lines of a file. fullPath is for messages; in has the path of the call.
+// readText returns the lines of content that in selects. Notices show fullPath; the structured output has in.FilePath.
 func readText(fullPath, content string, in readInput) protocol.ToolResult {
 	lines := strings.Split(strings.ReplaceAll(content, "\r\n", "\n"), "\n")
 	start, limit := 1, len(lines)
@@ -82,7 +82,7 @@ func readText(fullPath, content string, in readInput) protocol.ToolResult {
 	return tool.Text(text, out)
 }
 
-// tokensOfText returns the number of tokens of a text. It is the size of a request that asks the API for this number.
+// tokensOfText estimates the tokens of a text from the size of the API request that would count them.
 func tokensOfText(text string) int {
 	const bytesAroundText, bytesPerToken = 28, 4
 	request, _ := protocol.Marshal(text) // a string cannot fail

@@ -242,7 +242,7 @@ func (c *ShellCommand) DiscardOutput() {
 	_ = os.Remove(c.output.Name()) // the file may no longer exist
 }
 
-// reportedExitCode returns the exit code that the real CLI shows: 144 for SIGTERM, 1 for other signals (observed with 2.1.329).
+// reportedExitCode returns e.Code; after a signal, it returns 144 for SIGTERM and 1 for others (observed with 2.1.329).
 func reportedExitCode(e proc.Exit) int {
 	switch e.Signal {
 	case "":

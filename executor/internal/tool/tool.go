@@ -68,7 +68,7 @@ func (t Tool) PreparedInput(originalInput json.RawMessage) json.RawMessage {
 	return out
 }
 
-// ResolveAliases returns an input with the keys of the tool instead of aliases, and a note for a successful result.
+// ResolveAliases replaces aliases of keys in an input. note is to be appended to a successful result; empty means none.
 func (t Tool) ResolveAliases(input json.RawMessage) (known json.RawMessage, note string) {
 	if t.RenameAliases == nil {
 		return input, ""

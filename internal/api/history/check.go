@@ -99,7 +99,7 @@ func checkCallsHaveResults(messages []*Message) error {
 	return nil
 }
 
-// withoutAnsweredCalls returns the open calls without a result in this message. A result without a call is an error.
+// withoutAnsweredCalls returns the calls that have no result in this message. A result without a call is an error.
 func (c *Message) withoutAnsweredCalls(unansweredCalls []ToolUse, messageIndex int) (remainingCalls []ToolUse, err error) {
 	for _, p := range c.parts {
 		if p.result == nil {

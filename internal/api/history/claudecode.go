@@ -180,7 +180,7 @@ const (
 	sortRankOfContextTextAboutClaudeCode // texts about Claude Code, the machine or the available tools
 )
 
-// claudeCodeContextPartPrefixes are the prefixes of texts that Claude Code adds to prompts. One block often has several of them.
+// claudeCodeContextPartPrefixes returns prefixes of texts that Claude Code adds to prompts. A block may have several.
 func claudeCodeContextPartPrefixes() []string {
 	return []string{
 		"# Environment\n", "You are powered by the model", "The following deferred tools are", "Available agent types for", "When you launch multiple agents",
@@ -199,8 +199,8 @@ func splitContext(text string) []sortableContextText {
 	return out
 }
 
-// cutBeforeNextContextPart splits a text before the next part of the context, which begins with a known prefix. It never splits
-// the contents of a file.
+// cutBeforeNextContextPart splits a text before the next part that is from a hook, from a mentioned file or about
+// Claude Code. If none follows, rest is empty. A text that begins with the contents of a file is never split.
 func cutBeforeNextContextPart(contextText string) (first, rest string) {
 	if strings.HasPrefix(contextText, mentionedFilePrefix) {
 		return contextText, ""

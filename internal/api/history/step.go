@@ -27,7 +27,7 @@ const (
 	kindTextNextToResults StepKind = "typed" // text next to results; [Client.GroupAdjacentMessagesByRole] determines its kind
 )
 
-// Step is one part of a user message by its meaning, such as a prompt or tool results.
+// Step is a part of a user message that has one meaning, such as a prompt or tool results.
 type Step struct {
 	Kind    StepKind
 	Text    string
@@ -76,7 +76,7 @@ func (s *Step) markAsResultsOfEndedTurn() {
 	s.digest = s.digestWithoutUses()
 }
 
-// Digest returns the digest of a step. uses are the calls before the step. It depends on the order of uses, but not of results.
+// Digest returns the digest of a step. uses are the calls before it; their order matters, that of the results does not.
 func (s *Step) Digest(uses []ToolUse) Digest {
 	if s.Kind != KindResults {
 		return s.digest
@@ -126,7 +126,7 @@ func (d Digest) Chain(parts ...string) Digest {
 	return Digest(h.Sum(nil)[:len(d)])
 }
 
-// ChainDigest is like Chain for a single part, of which only the digest is given. It is fast, but no secure hash.
+// ChainDigest is like Chain, but for one part that is given by its digest. It is fast, but it is not a secure hash.
 func (d Digest) ChainDigest(part Digest) Digest {
 	const p, q = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F
 	a, b := binary.LittleEndian.Uint64(d[:8]), binary.LittleEndian.Uint64(d[8:])

@@ -25,7 +25,7 @@ type Options struct {
 	NewID func() string
 }
 
-// Source is a run's time, ids and randomness. Safe for concurrent use.
+// Source provides the time, ids and randomness of a run. It is safe for concurrent use.
 type Source struct {
 	o Options
 

@@ -68,8 +68,8 @@ func (ix *SourceIndex) Text() string { return ix.src }
 // Root returns the whole file as one table.
 func (ix *SourceIndex) Root() Value { return ix.root }
 
-// ConvertFromOlderFormat converts a file in an older format: it replaces the content of the index by the result of convertRoot.
-// parsedTree is what the format's parser has read. It must not be nil if FirstProblem returns an error.
+// ConvertFromOlderFormat replaces the content of the index of a file in an older format by the result of convertRoot.
+// parsedTree is the file as decoded by the parser of its format. It may be nil only if FirstProblem returns nil.
 func (ix *SourceIndex) ConvertFromOlderFormat(parsedTree map[string]any, convertRoot func(Value) Value) {
 	if parsedTree != nil {
 		ix.root = newValueFromDecoded(parsedTree, ix.root)
@@ -85,13 +85,13 @@ func (ix *SourceIndex) FirstProblem() *Diagnostic {
 	return new(ix.diagnosticAt(ix.problem.offset, ix.problem.message))
 }
 
-// HasExceededParserLimit reports that the file exceeds a limit, so that it must not be given to the format's parser.
+// HasExceededParserLimit reports whether the file exceeds a limit. The format's parser must not get such a file.
 func (ix *SourceIndex) HasExceededParserLimit() bool {
 	return ix.problem != nil && ix.problem.isRejected
 }
 
-// Pos returns the position of path: for a field of a table the position of its key, for an element of an array its own position,
-// and for [[a]] that of the header. If the file does not contain path, Pos returns the position of the nearest parent.
+// Pos returns the position of path. The position of a table's field is that of its key, and the position of an element
+// of [[a]] is that of its header. If the file does not contain path, Pos returns the position of the nearest parent.
 func (ix *SourceIndex) Pos(path Path) Position {
 	off, _, _ := ix.lookup(path)
 	return ix.position(off)

@@ -218,8 +218,8 @@ func (s *tomlScanner) scanHeader() bool {
 	}
 }
 
-// openParentTable returns the table of a key in a header, except the last key: for [a.b], the table a. It creates the
-// table if it is missing. If the key is an array of tables, it returns the last element.
+// openParentTable returns the table of one key of a header, such as a in [a.b]; it is not called for the last key. It
+// creates a missing table. For an array of tables it returns the last element. Nil means that it recorded a problem.
 func (s *tomlScanner) openParentTable(t *table, key string, off int) *table {
 	f := t.findField(key)
 	if f == nil {
@@ -322,8 +322,8 @@ func (s *tomlScanner) scanKeyValue(t *table) bool {
 	}
 }
 
-// openDottedTable returns the table that a part of a dotted key names, such as a in a.b = 1; it is not called for the
-// last part. It creates the table if it is missing.
+// openDottedTable returns the table of one part of a dotted key, such as a in a.b = 1; it is not called for the last
+// part. It creates a missing table. Nil means that it recorded a problem.
 func (s *tomlScanner) openDottedTable(t *table, key string, off int) *table {
 	f := t.findField(key)
 	if f == nil {

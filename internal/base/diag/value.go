@@ -50,7 +50,7 @@ type Field struct {
 	offset int32 // byte offset of the key
 }
 
-// table holds its fields in file order. The flags record how TOML defines it, which limits what later lines may add.
+// table holds its fields in file order. The flags record how the file defines it and so limit what later lines may add.
 type table struct {
 	fields    []Field
 	byKey     map[string]int // nil for a small table

@@ -120,7 +120,7 @@ func (b *budget) spendBytesOfValue(value any) error {
 	return nil
 }
 
-// spendStepsOfNestedValues subtracts from the budget one step for v, each value inside v, and every 256 bytes of a string.
+// spendStepsOfNestedValues spends one step each for v, every value inside v, and every 256 bytes of a string.
 func (b *budget) spendStepsOfNestedValues(v any) error {
 	if err := b.spendSteps(1); err != nil {
 		return err
@@ -175,8 +175,8 @@ func (l *costCountingPatcher) Visit(expressionNode *ast.Node) {
 	}
 }
 
-// checkOverflow makes the integer operators +, - and * fail if the result overflows. It adds the sizes of the strings
-// and lists that + creates to the cost.
+// checkOverflow makes the integer operators +, - and * fail if the result overflows. It also makes + count the sizes of
+// the strings and lists that it creates.
 func (l *costCountingPatcher) checkOverflow(node *ast.Node, n *ast.BinaryNode) {
 	left, right := n.Left.Type(), n.Right.Type()
 	if !mayBeInt(left) || !mayBeInt(right) {
@@ -199,7 +199,7 @@ func mayBeInt(t reflect.Type) bool {
 	return t == nil || t.Kind() == reflect.Int || t.Kind() == reflect.Interface
 }
 
-// wrapInCallThatCountsValueBytes wraps a node so that its value is charged; numbers and booleans are free.
+// wrapInCallThatCountsValueBytes wraps a node in a call that counts its value's bytes. It skips numbers and booleans.
 func wrapInCallThatCountsValueBytes(node *ast.Node) {
 	t := (*node).Type()
 	switch {

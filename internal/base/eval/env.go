@@ -59,7 +59,7 @@ func (e *Env) WithMapKeys(variable string, keys []string) *Env {
 	return n
 }
 
-// BreakpointEnv returns the Env for a stopped tool call: breakpoint conditions, evaluations at a pause, scripted decisions.
+// BreakpointEnv returns the Env of breakpoint conditions, evaluations at a pause and scripted decisions about a call.
 func BreakpointEnv() *Env {
 	return NewEnv(map[string]any{"tool": "", "phase": "", "session": "", "input": nil, "result": nil, "error": nil, "call": map[string]any{}, "vars": map[string]any{}})
 }

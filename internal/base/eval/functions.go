@@ -40,7 +40,7 @@ func countStepsOfNestedValuesInArgument(budgetAndArgument ...any) (any, error) {
 	return budgetAndArgument[1], budgetAndArgument[0].(*budget).spendStepsOfNestedValues(budgetAndArgument[1])
 }
 
-// overflowCheckedArithmetic evaluates + - * of operands that may be integers.
+// overflowCheckedArithmetic evaluates +, - or *. If both operands are integers, an overflow is an error.
 func overflowCheckedArithmetic(budgetOperatorAndOperands ...any) (any, error) {
 	op, a, b := budgetOperatorAndOperands[1].(string), budgetOperatorAndOperands[2], budgetOperatorAndOperands[3]
 	x, xIsInt := a.(int)

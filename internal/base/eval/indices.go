@@ -61,7 +61,7 @@ type listIndexCollector struct {
 	conditionallyEvaluatedNodes map[ast.Node]bool
 }
 
-// namedListElement is an access to an element of a list that is a variable, such as results[0].
+// namedListElement is an access to an element of a list variable, such as results[0].
 type namedListElement struct {
 	node *ast.MemberNode
 	list *ast.IdentifierNode

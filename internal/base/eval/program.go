@@ -174,7 +174,7 @@ func (c *nameChecker) requiredMemberPath(src string) string {
 	return ""
 }
 
-// mapAndKeyOfTextMapAccess returns the map and the key of an access such as env.HOME, whose value is "" for a missing key.
+// mapAndKeyOfTextMapAccess returns the map and key of an access to a map of strings, such as env.HOME; "" for others.
 func (c *nameChecker) mapAndKeyOfTextMapAccess(accessNode ast.Node) (mapName, key string) {
 	member, _ := accessNode.(*ast.MemberNode)
 	if member == nil {

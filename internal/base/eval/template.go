@@ -114,7 +114,7 @@ func findClosingBraces(s string) int {
 	return -1
 }
 
-// Eval evaluates the template. The result of a single expression is its value, with its type; otherwise a string.
+// Eval returns the value of a template that is a single expression. For other templates, it returns their text.
 func (t *Template) Eval(ctx context.Context, vars map[string]any) (any, error) {
 	if len(t.parts) == 1 && t.parts[0].program != nil {
 		v, err := t.parts[0].program.Run(ctx, vars)

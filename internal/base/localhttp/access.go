@@ -49,7 +49,7 @@ func (a Access) CheckOriginsAndTokenForListenAddress(listenAddress string) error
 	return errors.Join(wrong...)
 }
 
-// IsLoopback reports whether an address in the form of Options.Addr is only reachable from here; false if invalid.
+// IsLoopback reports whether addr, in the form of Options.Addr, is reachable only from this machine; false if invalid.
 func IsLoopback(addr string) bool {
 	addr, err := withDefaultHost(addr)
 	return err == nil && isLoopback(addr)

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Glob matches whole texts: `*` matches any text, including `/` and line ends, `?` one character, `[a-z]` and
-// `[!a-z]` one of a set. `**` must be a complete path element; braces and escapes are not supported.
+// Glob matches whole texts. `*` matches any text, even `/` and line ends; `?` matches one character; `[a-z]` matches
+// one of a set and `[!a-z]` one outside it. `**` must be a complete path element. Braces and escapes are not supported.
 func Glob(pattern string) (Pattern, error) {
 	if !strings.ContainsAny(pattern, "*?[") {
 		return Exact(pattern), nil
@@ -54,7 +54,7 @@ func (g *glob) findLongestMatchingGlobPrefix(wholeText string) (matchedTextBytes
 	return 0, g.pattern
 }
 
-// translateGlob returns a regular expression for a glob at the beginning of a text, and the longest text in every match.
+// translateGlob converts a glob to an expression that begins with ^. literal is the longest text that all matches have.
 func translateGlob(pattern string) (expr, literal string, err error) {
 	expr = "(?s)^"
 	for i := 0; i < len(pattern); {

@@ -9,8 +9,8 @@ import (
 
 // PatternIndex finds the patterns that may match a text without trying each pattern. It is immutable and safe for concurrent use.
 //
-// Most patterns have literals: texts of which every matching text contains at least one. The index stores the rarest piece of
-// each literal, and looks for all these pieces in one scan of the text. Patterns without a literal are always candidates.
+// Most patterns have literals: a text that matches the pattern contains at least one of them. The index stores the
+// rarest piece of each literal and finds all of them in one scan. Patterns without a literal are always candidates.
 type PatternIndex struct {
 	unfiltered     []int32
 	byPiece        map[uint32][]int32
@@ -95,7 +95,7 @@ func (x *PatternIndex) Candidates(text string) iter.Seq[int] {
 	}
 }
 
-// requiredLiterals returns literals of which every matching text contains at least one; nil means that none are known.
+// requiredLiterals returns texts such that every match contains at least one of them; nil means that none are known.
 func (t Pattern) requiredLiterals() (literals []string) {
 	var literal string
 	switch m := t.m.(type) {

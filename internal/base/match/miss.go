@@ -46,7 +46,7 @@ func (t Pattern) FirstMismatch(s string) (m MismatchPoint, ok bool) {
 	return m, ok
 }
 
-// CountMatchingAllOfParts returns how many parts of a pattern match a text, and the number of parts.
+// CountMatchingAllOfParts returns how many parts of an [All] pattern match, and their number. Others have one part.
 func (t Pattern) CountMatchingAllOfParts(text string) (matchingParts, totalParts int) {
 	parts, ok := t.m.(allMatcher)
 	if !ok {
@@ -108,8 +108,8 @@ func (r *regex) findLongestMatchingExprPrefix(text string) (matchEnd int, restOf
 	return 0, "", false
 }
 
-// EditDistance returns the edit distance of two texts: changed, inserted or deleted
-// characters. Only the first few hundred characters are compared.
+// EditDistance returns the edit distance of two texts: the number of changed, inserted or deleted characters. It
+// compares only the first few hundred characters.
 func EditDistance(a, b string) int {
 	row := editDistancesToEachPrefix(a, b, 1)
 	return row[len(row)-1]

@@ -22,8 +22,8 @@ type matcher interface {
 // Redactor removes secrets from a text before it is shown.
 type Redactor interface{ Hide(text string) string }
 
-// Captures are the captured parts of a text: Groups[0] is the matched part, then the groups of the regular
-// expression. Names holds the name of each group, "" for unnamed ones.
+// Captures are the captured parts of a text. Groups[0] is the part that matches; the texts of the regular expression's
+// groups follow. Names holds the name of each element of Groups, "" for unnamed ones.
 type Captures struct {
 	Groups, Names []string
 }
@@ -119,7 +119,7 @@ func (c containsMatcher) explain(s string, hide Redactor) string {
 	return fmt.Sprintf("it does not contain %s", quoteShortened(hide.Hide(string(c))))
 }
 
-// All matches texts that every part matches. The captures are those of the first part with named groups, or of the first part.
+// All matches texts that all parts match. The captures are those of the first part with named groups, else of parts[0].
 func All(parts ...Pattern) Pattern { return Pattern{allMatcher(parts)} }
 
 type allMatcher []Pattern

@@ -40,7 +40,7 @@ func Decode(data []byte) (v any, err error) {
 	return v, dec.Decode(&v)
 }
 
-// NormalizeNumbers replaces each [json.Number] of a decoded tree, in place by an int, or a float64, or its text.
+// NormalizeNumbers returns v with each [json.Number] as an int, else a float64, else its text. It changes v in place.
 func NormalizeNumbers(v any) any {
 	switch x := v.(type) {
 	case json.Number:

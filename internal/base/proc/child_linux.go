@@ -33,8 +33,8 @@ func isGroupRunning(pgid int, guardPIDs ...int) bool {
 	})
 }
 
-// networkNamespaceModes returns the ways to give a child its own network namespace, in the order to try them: as the superuser,
-// or with a user namespace. In both cases the child may set up the network.
+// networkNamespaceModes returns the ways to give a child its own network namespace, in the order to try them: directly
+// if this process is root, then with a user namespace. In both cases the child may set up the network.
 func networkNamespaceModes() []func(*syscall.SysProcAttr) {
 	plain := func(attr *syscall.SysProcAttr) { attr.Cloneflags |= unix.CLONE_NEWNET }
 	owned := func(attr *syscall.SysProcAttr) {

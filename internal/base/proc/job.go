@@ -35,9 +35,9 @@ type Job struct {
 	stopped bool // Stop has killed the remaining processes
 }
 
-// StartJob starts a command whose input is an empty line. The line is written only after a guard process has started.
-// If this program is killed earlier, the command never gets the line. Therefore a command that must not leave processes
-// running reads the line first. ctx bounds only the start.
+// StartJob starts a command. It writes an empty line to the command's stdin after a guard process has started. If this
+// program is killed earlier, the command gets no line. A command that must not leave processes running therefore reads
+// the line first. ctx bounds only the start.
 //
 // If the program cannot be found, the error wraps [fs.ErrNotExist].
 func StartJob(ctx context.Context, o JobOptions) (*Job, error) {
@@ -136,7 +136,7 @@ type AttachOptions struct {
 // ErrNoNetworkNamespace means that the system does not allow a separate network namespace.
 var ErrNoNetworkNamespace = errors.New("the system does not allow a separate network namespace")
 
-// Attached is a command with this program's standard streams. Callers must call [Attached.StopGroup] even after its exit.
+// Attached is a command with this program's standard streams. Call [Attached.StopGroup] even after the command's exit.
 type Attached struct {
 	pid      int
 	guard    exitCleanupGuard
@@ -196,7 +196,7 @@ func (o AttachOptions) start(configure func(*syscall.SysProcAttr)) (*Attached, e
 // PID returns the command's process id, which is also the id of its group.
 func (a *Attached) PID() int { return a.pid }
 
-// CommandAndGuardPIDs returns the processes that this program started itself: the command and the guard of its group.
+// CommandAndGuardPIDs returns the ids of the processes that this program started: the command and its group's guard.
 func (a *Attached) CommandAndGuardPIDs() []int {
 	return append([]int{a.pid}, a.guard.guardProcessIDs()...)
 }

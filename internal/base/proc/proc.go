@@ -162,7 +162,7 @@ func (pp *pipes) pipeFromChild(stream *io.Writer) *os.File {
 	return r
 }
 
-// pipeFromChildFD gives a command a pipe as descriptor fd, and returns the end to read from; nil means no pipe.
+// pipeFromChildFD gives a command a pipe as descriptor fd. It returns the read end, or nil if fd cannot be inherited.
 func (pp *pipes) pipeFromChildFD(cmd *exec.Cmd, fd int) (readEnd *os.File) {
 	const first = 3 // after the standard streams
 	if fd < first || !canChildInheritExtraFiles {
@@ -385,7 +385,7 @@ func ReplaceProcess(c Command) error {
 	return replaceProcess(path, append([]string{c.Path}, c.Args...), c.Env)
 }
 
-// programLookupError is err with text as its whole message.
+// programLookupError is an error that wraps err. Its message is text, without that of err.
 type programLookupError struct {
 	text string
 	err  error

@@ -131,7 +131,7 @@ func readNote(noteFile *os.File) []byte {
 	return left[:n]
 }
 
-// waitOrTerminateAfterTimeout waits until a command exits. After Timeout it terminates the command and reports this.
+// waitOrTerminateAfterTimeout waits until a command exits. It ends the command after Timeout or when ctx is cancelled.
 func (o RunOptions) waitOrTerminateAfterTimeout(ctx context.Context, pid int, exited <-chan struct{}) (timedOut bool) {
 	var timeout <-chan time.Time
 	if o.Timeout > 0 {

@@ -63,7 +63,7 @@ type SignalError struct{ Signal os.Signal }
 
 func (e *SignalError) Error() string { return e.Signal.String() }
 
-// EndsProcess distinguishes the cause from interrupts of a turn.
+// EndsProcess marks a cause that ends the process, unlike the interrupt of a turn.
 func (*SignalError) EndsProcess() {}
 
 // ReportError prints err to w and returns the exit code.

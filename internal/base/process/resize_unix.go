@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// ResizeSignals returns the signals after which to read the terminal's size: a resize, or a continued process.
+// ResizeSignals returns the signals after which the terminal may have a new size: a resize, or a continued process.
 func ResizeSignals() []os.Signal { return []os.Signal{syscall.SIGWINCH, syscall.SIGCONT} }
 
 // Suspend stops the process group until a shell continues it.

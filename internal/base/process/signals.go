@@ -64,7 +64,7 @@ func (s *System) WithEarlySignals(early chan os.Signal) *System {
 	return &out
 }
 
-// RedeliverSignals gives signals that arrived before the first handler their default effect.
+// RedeliverSignals sends the signals queued in early to this process again. They now have their default effect.
 func RedeliverSignals(early chan os.Signal) {
 	for _, sig := range drainSignals(early) {
 		if self, err := os.FindProcess(os.Getpid()); err == nil {

@@ -134,8 +134,8 @@ func (r *scriptReader) clarityOfWordBeforeCommandName(word *syntax.Word) WordCla
 	return min(r.wordClarityForRealCLI(word), ClarityBracesOrEscapes)
 }
 
-// recordCompoundIfUnread records the outermost condition, loop, case or function around a node, if because of this node the real
-// CLI does not parse it but only searches its text (observed with 2.1.330).
+// recordCompoundIfUnread records the outermost condition, loop, case or function around a node, if the node makes the
+// real CLI search the text of this construct instead of parsing it (observed with 2.1.330).
 func (r *scriptReader) recordCompoundIfUnread(node syntax.Node, obstacle ObstacleKind) {
 	var root syntax.Node
 	for _, parent := range append(slices.Clip(r.parents), node) {

@@ -113,8 +113,8 @@ type wrapper struct {
 //go:embed programs.json
 var programsJSON string
 
-// programTable lists the wrappers, which only run another program, and the options with which commands and subcommands of git
-// change nothing (observed with 2.1.329, which allows a few more). git ls-remote has no operand: ext::… runs a command line.
+// programTable lists the wrappers, and the options with which commands and git subcommands change nothing. The real CLI
+// allows a few more (observed with 2.1.329). git ls-remote may have no operand, because ext::… would run a command.
 type programTable struct {
 	Wrappers      map[string]wrapper
 	ReadOnly, Git map[string]readOnlyOptionGrammar

@@ -274,9 +274,9 @@ func (r *scriptReader) isInPartlyAnalysedConstruct(statement *syntax.Stmt) (isIn
 	return isInside, false
 }
 
-// isLastNodeAfterListOperator reports whether the last node of nodePath, where each node contains the next, belongs to a command
-// after && or another operator. This command is not part of a function before the operator, although the parser reads both as one
-// function.
+// isLastNodeAfterListOperator reports whether the last node of nodePath belongs to the right side of a list operator
+// such as &&. In nodePath, each node contains the next. The parser reads f() { …; } && b as one function, but b is not
+// part of the function.
 func isLastNodeAfterListOperator(nodePath []syntax.Node) bool {
 	for ; len(nodePath) > 2; nodePath = nodePath[2:] {
 		if list, ok := nodePath[1].(*syntax.BinaryCmd); !ok || nodePath[2] == syntax.Node(list.Y) {

@@ -71,7 +71,7 @@ func parseWithIndependentCheck(source string) ([]*syntax.Stmt, error) {
 // coprocOrTimeBeforeCompoundPattern matches words of erroneous statements for [hideReservedWord].
 var coprocOrTimeBeforeCompoundPattern = LazyPattern(`(?m)(?:^|[;&|({]|\b(?:then|do|else|time)\b)[\s!]*(?:(coproc)\s|(time)\s+(?:-p\s+)?(?:[{!]|if|while|until|for|case)\s)`)
 
-// parseStatements returns the statements before the first syntax error, which the shell runs, and the error.
+// parseStatements returns the first syntax error and the statements before it, which are those that the shell runs.
 func parseStatements(text string) (stmts []*syntax.Stmt, mistake error) {
 	for replaced := true; replaced; {
 		stmts, mistake = nil, nil
@@ -316,10 +316,10 @@ const (
 	maxRepairableScriptBytes  = 16 << 10
 )
 
-// repairSyntaxAndParse parses a script with syntax errors as the parser of the real CLI does, which continues after an error.
-// It closes an open quote, loop or condition at the end of the text, by adding text after the end of the source. A pipe may
-// have no second command, and ;; counts as a semicolon everywhere (observed with 2.1.330). isMeaningUnclear is true if the text
-// also has a word or operator in a place where the shell refuses it. It is skipped, so that the commands after it are found.
+// repairSyntaxAndParse parses a script with syntax errors as the parser of the real CLI does, which continues after an
+// error. It adds text at the end to close an open quote, loop or condition. It accepts a pipe without a second command,
+// and ;; as a semicolon everywhere (observed with 2.1.330). It skips a word or operator that the shell refuses at its
+// place, and then isMeaningUnclear is true. ok is false if the script cannot be repaired.
 func repairSyntaxAndParse(source string, syntaxError error) (repairedText string, stmts []*syntax.Stmt, isMeaningUnclear, ok bool) {
 	if len(source) > maxRepairableScriptBytes {
 		return "", nil, false, false

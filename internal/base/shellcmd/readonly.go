@@ -56,8 +56,8 @@ func (c Command) IsReadOnly() bool {
 	return isReadOnlyWith(c.Args[0], c.Args[1:])
 }
 
-// needsPermissionDueToWrappers reports whether the real CLI asks for permission for a command that only reads because these
-// wrappers precede it (observed with 2.1.330).
+// needsPermissionDueToWrappers reports whether these wrappers make the real CLI ask for permission before it runs
+// program, although the command only reads (observed with 2.1.330).
 func needsPermissionDueToWrappers(wrappers []string, program string) bool {
 	return len(wrappers) > 0 && (slices.Contains([]string{"[", "command", "builtin"}, program) || program == "test" && containsAny(wrappers, "command", "builtin") ||
 		slices.Contains(wrappers, "timeout") && slices.Contains([]string{"type", "cd", "help", "history"}, program))
@@ -346,7 +346,7 @@ func argsAfterSedOptions(args []string) []string {
 	return args
 }
 
-// areArgsHarmlessSedSubstitution reports whether args have no option and begin with a harmless sed script that only substitutes.
+// areArgsHarmlessSedSubstitution reports whether sedArgs begin with a harmless substitution and contain no option.
 func areArgsHarmlessSedSubstitution(sedArgs []string) bool {
 	if len(sedArgs) == 0 || slices.ContainsFunc(sedArgs, func(a string) bool { return strings.HasPrefix(a, "-") }) {
 		return false

@@ -134,7 +134,7 @@ type scriptReader struct {
 	continuedBefore, continuedAfter map[*syntax.Stmt]string
 }
 
-// hasSemicolonOrAmpersandInSubshell reports whether a statement in the subshell ends in more than a newline.
+// hasSemicolonOrAmpersandInSubshell reports whether a statement in the subshell ends in a semicolon or an ampersand.
 func (r *scriptReader) hasSemicolonOrAmpersandInSubshell(subshell *syntax.Subshell) bool {
 	return slices.ContainsFunc(subshell.Stmts, func(s *syntax.Stmt) bool { return s.Background || r.source[s.Semicolon.Offset()] == ';' })
 }
@@ -340,7 +340,7 @@ func (r *scriptReader) readWords(c *Command, call *syntax.CallExpr) (parts []str
 	return parts
 }
 
-// recordAssignmentAndReturnName returns the name that an assignment sets, with "=~" if the value is not harmless.
+// recordAssignmentAndReturnName returns the name of the variable, followed by "=~" if its value begins with ~user.
 func (r *scriptReader) recordAssignmentAndReturnName(assignment *syntax.Assign, hasNoCommand bool) (nameMarkedIfUnsafeValue string) {
 	if hasNoCommand {
 		r.recordValueIfConstantOrHome(assignment)
@@ -363,7 +363,7 @@ func runsCommandUnlessListOrCondition(cmd syntax.Command) bool {
 	return true
 }
 
-// addRedirects adds the redirections that precede a word to the text of the command.
+// addRedirects adds the redirections before the last word to c.Text. It also sets c.Redirected and c.Interleaved.
 func (r *scriptReader) addRedirects(c *Command, call *syntax.CallExpr, redirects []*syntax.Redirect) {
 	if len(redirects) == 0 || len(call.Args) == 0 {
 		return

@@ -389,7 +389,7 @@ func hasOnlySimpleCommand(sub *syntax.CmdSubst) bool {
 	return isSimple && len(call.Args) > 0 && !sub.Stmts[0].Semicolon.IsValid()
 }
 
-// hasTextBesidesSubstitutions reports whether a quoted text has two or more characters besides expansions and is no option.
+// hasTextBesidesSubstitutions reports whether a text has no leading hyphen and at least two characters outside $( … ).
 func hasTextBesidesSubstitutions(quotedText *syntax.DblQuoted) bool {
 	text := unquotedWordWithPlaceholders(&syntax.Word{Parts: []syntax.WordPart{quotedText}}, nil)
 	return text[0] != '-' && utf8.RuneCountInString(strings.ReplaceAll(text, string(PlaceholderOutput), "")) > 1

@@ -134,8 +134,8 @@ func hasArgumentsHidingWrappedProgram(wrapperName string, ownArguments []Word) b
 		slices.ContainsFunc(ownArguments, func(w Word) bool { return w.IsDynamic && !strings.Contains(w.Source, "=") })
 }
 
-// SourceFromWord returns the part of the command that begins with the word at wordIndex, which has no quotes. The other
-// words are as written, separated by single spaces. hasExtraSpaces is true if the source has other spaces.
+// SourceFromWord returns the words from wordIndex on, separated by single spaces. Only the first of them is without its
+// quotes. hasExtraSpaces is true if the source separates the words by other spaces.
 func (c Command) SourceFromWord(wordIndex int) (text string, hasExtraSpaces bool) {
 	parts := []string{c.Args[wordIndex]}
 	for _, w := range c.Words[wordIndex+1:] {
@@ -160,10 +160,10 @@ func (c Command) Innermost() Command {
 	return c
 }
 
-// FindUnquotedRmOrRmdir returns the rm or rmdir that the command runs, in lower case and without its directory, and the command
-// from this word on. Like the real CLI (observed with 2.1.330), it looks after unquoted wrappers with their options, numbers and
-// assignments, and after expansions, which may be empty. It also assumes that any word after an option may be the option's value.
-// programName is empty if the command runs neither program, or if the program or a wrapper is quoted.
+// FindUnquotedRmOrRmdir finds rm or rmdir among the words of the command. It returns the program's name in lower case
+// and without its directory, and the command from this word on. Like the real CLI (observed with 2.1.330), it skips
+// unquoted wrappers with their options, numbers and assignments, and expansions. Any word after an option may be its
+// value. programName is empty if neither program is found, or if the program or a wrapper is quoted.
 func (c Command) FindUnquotedRmOrRmdir() (programName string, removalCommand Command) {
 	reached, wrapped := make([]bool, len(c.Words)+2), c.IsTimed
 	reached[0] = true

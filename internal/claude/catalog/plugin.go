@@ -15,8 +15,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// PluginParts holds a plugin's hooks and MCP servers; the catalog itself holds its commands, skills and agents. In the
-// hooks and servers, Dir has replaced [pluginRootVariable].
+// PluginParts holds a plugin's hooks and MCP servers; the catalog itself holds its commands, skills and agents. Hooks
+// and Servers contain Dir in place of [pluginRootVariable].
 type PluginParts struct {
 	Name, Dir string
 	ID        string          // name@marketplace; "inline" instead of the marketplace for --plugin-dir
@@ -37,8 +37,8 @@ type pluginManifest struct {
 	Servers json.RawMessage `json:"mcpServers"`
 }
 
-// AddPlugins loads those of the given plugins that are not loaded yet. It returns the parts of the plugins that the catalog does
-// not use.
+// AddPlugins loads the plugins in dirs that are not loaded yet. It returns their hooks and MCP servers, which the
+// catalog does not use.
 func (c *Catalog) AddPlugins(open func(dir string) fs.FS, dirs ...string) []PluginParts {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -114,8 +114,8 @@ func compareWithTargets(files map[string]restoreTarget) (RewindEffect, error) {
 	return c, nil
 }
 
-// isIrregularFileOrDirectoryMoved reports whether path exists but is not a regular file, such as a link, or whether links
-// now lead from its directory elsewhere than to recordedRealDirectory. An empty recordedRealDirectory is not checked.
+// isIrregularFileOrDirectoryMoved reports whether path is a link or another irregular file, or whether its directory
+// now resolves to another path than recordedRealDirectory. The directory is not checked if either path is unknown.
 func isIrregularFileOrDirectoryMoved(path, recordedRealDirectory string) bool {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return true

@@ -65,8 +65,8 @@ func (g *hostMCPServers) answerFromStoredHandshake(serverName string, message js
 	return answer, err == nil
 }
 
-// HoldMessagesToUnconnectedServers holds back messages to the MCP servers inside the host until release is called. Messages to a
-// server for which connected returns true are not held back.
+// HoldMessagesToUnconnectedServers holds back messages to the MCP servers inside the host until release is called.
+// Messages to a server for which isServerConnected returns true are not held back.
 func (g *hostMCPServers) HoldMessagesToUnconnectedServers(isServerConnected func(server string) bool) (release func()) {
 	quiet := make(chan struct{})
 	g.mu.Lock()

@@ -122,7 +122,7 @@ func (qs *outgoingRequests) withdrawAbandoned() {
 	}
 }
 
-// deliverResponse delivers an answer of the host and echoes its frame for replays. It drops unexpected answers.
+// deliverResponse gives a response to its request. It echoes the frame with Options.Replay. It drops other responses.
 func (qs *outgoingRequests) deliverResponse(frame, raw json.RawMessage) {
 	var r struct {
 		Subtype   string          `json:"subtype"`
@@ -167,7 +167,7 @@ func (qs *outgoingRequests) pendingPermissions() []json.RawMessage {
 	return frames
 }
 
-// rejectPendingAndLaterRequests fails all pending requests with ErrClosed, because stdin is at EOF.
+// rejectPendingAndLaterRequests makes pending and later requests fail with ErrClosed, because stdin is at EOF.
 func (qs *outgoingRequests) rejectPendingAndLaterRequests() {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()

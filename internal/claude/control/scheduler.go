@@ -72,7 +72,7 @@ func (d *promptScheduler) openInputWithFirstPrompt(first *protocol.UserMessage) 
 	d.out.writeEventsOutsideTurn(d.firstPrompt.lifecycleEventPerUUID("started")...)
 }
 
-// setLinesPending records whether complete lines wait. All of them are handled before the next turn starts.
+// setLinesPending records whether stdin has complete lines that are not handled yet. The next turn waits for them.
 func (d *promptScheduler) setLinesPending(on bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -139,7 +139,7 @@ func (d *promptScheduler) cancelRunningTurnForUrgentPrompt() {
 	d.requestsToHost.withdrawAbandoned()
 }
 
-// takeNextPrompt removes the next prompt that may be played now. The result more is true if prompts may follow later.
+// takeNextPrompt removes and returns the next playable prompt, or nil. moreMayFollow reports whether more may follow.
 func (d *promptScheduler) takeNextPrompt() (in *queuedPrompt, moreMayFollow bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -287,8 +287,8 @@ func (d *promptScheduler) HasTurnStarted() bool {
 
 // recordInitializeRequest records an initialize request. From now on, other requests wait until
 // [promptScheduler.takePostponedRequestOrEndInitialize] returns false, and turns wait until
-// [promptScheduler.recordInitializeServersConnected] is called. turnStarted is true if a turn has already
-// started. isRepeatedOrLate is true in this case, and if this is not the first initialize request.
+// [promptScheduler.recordInitializeServersConnected] is called. turnStarted is true if a turn has already started.
+// isRepeatedOrLate is true if turnStarted is true or if another initialize request came earlier.
 func (d *promptScheduler) recordInitializeRequest() (turnStarted, isRepeatedOrLate bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

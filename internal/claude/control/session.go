@@ -126,9 +126,9 @@ type InitializeRequest struct {
 	connect     func(connect func(ctx context.Context))
 }
 
-// ConnectServersUntilFirstMessage calls connectServers, which connects the servers of the request, with the
-// context of the session. It returns when connectServers has returned or a message is sent to one of the host's
-// servers. The host may handle this message only after the response to initialize. It may be called at most once.
+// ConnectServersUntilFirstMessage calls connectServers, which connects the servers of the request, with the context of
+// the session. It returns when connectServers has returned or a message is sent to one of the host's servers. The host
+// may handle this message only after the response to initialize. The method may be called only once.
 func (g *InitializeRequest) ConnectServersUntilFirstMessage(connectServers func(ctx context.Context)) {
 	g.connect(connectServers)
 	g.connect = nil

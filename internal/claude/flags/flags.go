@@ -13,8 +13,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
-// Flags is one parsed command line of claude. Strings are unchanged, and "" if the flag is missing. Has reports whether
-// a flag was given, even with an empty value. Lists hold the values of all occurrences in order.
+// Flags is one parsed command line of claude. Strings are unchanged, and "" if the flag is missing. [Flags.WasGiven]
+// distinguishes an empty value from a missing flag. Lists hold the values of all occurrences in order.
 type Flags struct {
 	// Prompt is the first positional word, and HasPrompt reports whether it exists. As in the real CLI, other words are ignored.
 	Prompt    string

@@ -79,7 +79,7 @@ type AuthConflict struct {
 	TokenSource  string `json:"token_source"`
 }
 
-// FeedbackSendingMode is the JSON object {"kind": …}.
+// FeedbackSendingMode tells the host how /feedback sends its text: Kind is "disabled", "post" or "bundle".
 type FeedbackSendingMode struct {
 	Kind string `json:"kind"`
 }

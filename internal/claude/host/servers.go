@@ -34,7 +34,7 @@ type serverList struct {
 	Servers []serverStatus `json:"mcpServers"`
 }
 
-// serverConfig omits environment variables, as the real CLI does.
+// serverConfig is the configuration of a server as the host sees it. Like the real CLI, it omits environment variables.
 type serverConfig struct {
 	Type    string            `json:"type"`
 	Command string            `json:"command,omitempty"`

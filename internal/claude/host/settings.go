@@ -56,7 +56,7 @@ func (h *hostedSession) reloadSettings() error {
 	return err
 }
 
-// ApplySettings implements settingsUpdater. Model, output style, effort, rules, directories and hooks apply at once.
+// ApplySettings implements settingsUpdater. If keys have invalid values, it returns these keys and applies nothing.
 func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (wrong []string) {
 	if wrong = settings.InvalidKeys(in); len(wrong) > 0 {
 		return wrong
@@ -221,7 +221,7 @@ func (h *hostedSession) RecordModelChange(arguments string, output protocol.User
 	session.RecordInTranscriptBetweenTurns(h.session, &protocol.CommandRan{Command: &protocol.PromptAccepted{UUID: h.session.Plan().Clock.NewID(), LocalCommand: true, Content: command}, Output: &output})
 }
 
-// handleApplySettings overrides settings of --settings for the rest of the session. It applies either all of them or none.
+// handleApplySettings applies settings that override --settings for the rest of the session: all of them or none.
 func handleApplySettings(_ context.Context, r *requestServer, in controlRequest) (control.Answer, error) {
 	settings, err := in.settingsObject()
 	if err != nil {
@@ -407,9 +407,9 @@ func modelNameError(name string) (code, text string) {
 	return "", ""
 }
 
-// reportAndRecordModelChange writes the message that the model has changed. It writes nothing before the first turn
-// (spec: cli-observed 5). requestedModel is the name that the host sent, such as opus; the message shows it before the
-// name of the model. It may be empty. The transcript shows the change as a command with commandArguments.
+// reportAndRecordModelChange writes the message that the model has changed, but nothing before the first turn
+// (spec: cli-observed 5). requestedModel is the name that the host sent, such as opus, or empty. The message shows it
+// before the name of the model. The transcript shows the change as a command with commandArguments.
 func (r *requestServer) reportAndRecordModelChange(previousModel, requestedModel, commandArguments string) {
 	now := r.identity.Model()
 	if !r.conn.HasTurnStarted() || now == previousModel {

@@ -80,7 +80,7 @@ type contextUsage struct {
 	TotalTokens      int                `json:"totalTokens"`
 }
 
-// contextPart is a server, a tool, an agent or a skill in get_context_usage. Each kind has other keys.
+// contextPart is a server, a tool, an agent or a skill in get_context_usage. Each kind has its own set of keys.
 type contextPart struct {
 	AgentType string `json:"agentType,omitempty"`
 	Name      string `json:"name,omitempty"`

@@ -144,7 +144,7 @@ type Model struct {
 // Aliases are the models that the environment assigns to the default and to opus, sonnet and haiku; empty means none.
 type Aliases struct{ Default, Opus, Sonnet, Haiku string }
 
-// SystemPrompt is the system prompt, and the schema of the answer.
+// SystemPrompt holds the system prompt and the JSON Schema of the answer.
 type SystemPrompt struct {
 	System, Append string
 	ReplacesSystem bool   // System replaces the default, even if it is empty

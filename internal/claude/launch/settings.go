@@ -181,7 +181,7 @@ func (r *planResolver) mcpStore() mcpcmd.Store {
 	return store
 }
 
-// unknownMatcherTools checks the matchers of hooks for tools. It returns a message for each name in them that no tool has.
+// unknownMatcherTools returns a message for each unknown tool that a matcher of a hook for tool events names.
 func unknownMatcherTools(sources []settings.Hooks) (texts []string) {
 	for _, source := range sources {
 		var events map[string][]struct{ Matcher string }
@@ -200,7 +200,7 @@ func unknownMatcherTools(sources []settings.Hooks) (texts []string) {
 	return texts
 }
 
-// unknownTools returns the names in a matcher that are not names of tools. A regular expression may match any tool.
+// unknownTools returns the unknown tools in a matcher; nil for a regular expression, because it may match any tool.
 func unknownTools(matcher string) []string {
 	if strings.ContainsAny(matcher, `.*+?^$()[]{}\-`) {
 		return nil

@@ -57,7 +57,7 @@ func StreamJSON(w io.Writer, events Events) error {
 	return nil
 }
 
-// uninterruptedGroupWriter is a writer that several goroutines use. While f runs, only f's own writes reach the output.
+// uninterruptedGroupWriter is a writer for several goroutines. While the f of WriteGroup runs, only f can write.
 type uninterruptedGroupWriter interface {
 	WriteGroup(f func(w io.Writer) error) error
 }

@@ -88,7 +88,7 @@ func (b *backgroundTasksAndAgents) SessionName() string {
 	return command.SessionName(b.state.Snapshot().Title, b.records.ID())
 }
 
-// ShowsTextOfAwaitedAgents reports whether the text of agents for which a turn waits is shown.
+// ShowsTextOfAwaitedAgents reports whether stdout shows the text of agents for which a turn waits.
 func (b *backgroundTasksAndAgents) ShowsTextOfAwaitedAgents() bool { return b.showAgentText.Load() }
 
 func (b *backgroundTasksAndAgents) FindAgent(name string) (agent.Definition, bool) {
@@ -164,7 +164,7 @@ func (t *toolbox) builtinToolsForCaller(call protocol.ToolUse) *builtin.Tools {
 	return t.builtin
 }
 
-// TakeChangedFile returns the path of the file that an Edit or Write call wrote if the file has changed since, otherwise "".
+// TakeChangedFile returns the path of the file that a call has written, if the file has changed since; otherwise "".
 func (t *toolbox) TakeChangedFile(call protocol.ToolUse) string {
 	return t.builtinToolsForCaller(call).TakeChangedFile(call)
 }

@@ -91,8 +91,8 @@ func (l *skillLibrary) SetAgentHooks(agentID string, raw json.RawMessage) {
 	l.hooks.replaceSource(hook.Source{Name: "agent " + agentID, Raw: raw, Agent: agentID})
 }
 
-// RunHooks runs the hooks for an event that a tool raises, such as TaskCompleted. feedback contains
-// the texts of the hooks that refuse the event; it is empty if no hook does.
+// RunHooks runs the hooks for an event that a tool raises, such as TaskCompleted. feedback has the texts of the hooks
+// that refuse the event, if any. shown has the events about the hooks, if the output includes them.
 func (h *sessionHooks) RunHooks(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event) {
 	now := h.state.Snapshot()
 	base := protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, CWD: h.workspace.Dir(), PromptID: now.PromptID}

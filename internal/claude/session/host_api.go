@@ -201,7 +201,7 @@ func RecordInTranscriptBetweenTurns(s *Session, events ...protocol.Event) {
 	})
 }
 
-// RecordBeforeNextEvent adds an event to the transcript, before the next event of a turn.
+// RecordBeforeNextEvent adds ev to the transcript when a turn records its next event; ev precedes this event.
 func RecordBeforeNextEvent(s *Session, ev protocol.Event) {
 	s.conversation.mu.Lock()
 	defer s.conversation.mu.Unlock()

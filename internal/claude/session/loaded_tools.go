@@ -46,8 +46,8 @@ func (t *toolbox) addUnsentSchemaToFailedResult(call protocol.ToolUse, def proto
 	}
 }
 
-// runCallAndRecordLoadedTools records the tools that ToolSearch finds. An error of an MCP server can contain the schema
-// of its tool: it removes the schema if the model already has it, and otherwise records that the model now has it.
+// runCallAndRecordLoadedTools runs a call and records the schemas that the model then has: those that ToolSearch finds,
+// and that in the error of an MCP call. If the model already had the latter, it is removed from the error.
 func (t *toolbox) runCallAndRecordLoadedTools(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 	result, err := next.Execute(ctx, call)
 	if found, isSearch := result.Output.(executor.SearchOutput); isSearch {

@@ -386,7 +386,7 @@ func (v *sessionMCPServers) callToolForHook(ctx context.Context, server, tool st
 	}
 }
 
-// SaveBlob saves a binary result of an MCP server in the transcript's directory. It implements mcp.Files.
+// SaveBlob implements mcp.Files. It saves a binary result in the transcript's directory and returns the file's path.
 func (r mcpResultFilesAndJournal) SaveBlob(server, mediaType string, data []byte) (string, error) {
 	return r.records.saveToolResultFile(r.fileName(server, "blob", extensionOf(mediaType)), data)
 }
@@ -406,7 +406,7 @@ func (r mcpResultFilesAndJournal) newSixCharacterID() string {
 	return strings.ReplaceAll(r.clock.NewID(), "-", "")[:6]
 }
 
-// SaveText saves a text result in a file with the given name. If the name is empty, it generates one, as SaveBlob does.
+// SaveText saves a text result under name and returns the path. If name is empty, it generates one, as SaveBlob does.
 func (r mcpResultFilesAndJournal) SaveText(tool protocol.Tool, name, text string) (string, error) {
 	if name == "" {
 		name = r.fileName(tool.Server, tool.RawName, ".txt")

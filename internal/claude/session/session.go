@@ -177,7 +177,7 @@ func slashCommands(s *Session) *command.Set {
 	return command.New(o)
 }
 
-// Start waits for the start-up time of the plan's pace, connects the servers, and tells the
+// Start waits for the plan's Limits.Pace.Start, a simulated start-up time. Then it connects the servers, and tells the
 // breakpoints and the debugger which tools exist. With a host, the servers connect in the background;
 // [Session.WaitUntilTurnMayStart] waits for them. After ctx is cancelled, the session yields no more results.
 func (s *Session) Start(ctx context.Context) error {

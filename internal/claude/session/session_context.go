@@ -112,8 +112,8 @@ func instructionHooks(memories []catalog.InstructionFile) []protocol.Instruction
 	return hooks
 }
 
-// additionalDirsListedInInit selects the additional directories that the init event lists: all directories that the host added,
-// and others unless they are below the session's directory or only named by the project's settings.
+// additionalDirsListedInInit selects the additional directories that init lists. It lists all that the host added. Of
+// the others, it omits those below the session's directory and those that only the project's settings name.
 func (s *sessionContext) additionalDirsListedInInit(added []permission.Directory) []string {
 	var own, others []settings.AdditionalWorkingDirectory
 	for _, d := range s.plan.Settings.Permissions.Directories {
@@ -271,7 +271,7 @@ func (s *sessionContext) ChangedDirectory() string {
 	return ""
 }
 
-// projectStateDir returns the directory of the project's transcripts; in a worktree, that of its repository.
+// projectStateDir returns the directory of the project's transcripts. A worktree belongs to its repository's project.
 func (s *sessionContext) projectStateDir() string {
 	dir := filepath.Dir(s.records.transcript.Path())
 	if w := s.plan.Worktree; w != nil {
@@ -289,7 +289,7 @@ func (s *sessionContext) AgentWorktree(agentID string) string {
 	return a.tree.Path
 }
 
-// GitStatus returns a description of the repository for the model. It is empty for agents whose result is only a report.
+// GitStatus describes the repository for the model, or returns "". Agents of type Explore or Plan get no description.
 func (s *sessionContext) GitStatus(agentID string) string {
 	if s.plan.Customization.NoGitInstructions || !s.plan.Transcript.Machine.IsGitRepo || claudecode.AgentResultHasOnlyReport(s.tools.agents.RequestingAgent(agentID).Name) {
 		return ""

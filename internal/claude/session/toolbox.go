@@ -196,8 +196,8 @@ func (t *toolbox) newToolSearchOver(searchableTools executor.Executor) executor.
 	})
 }
 
-// breakpointGates are the breakpoints around calls. The scenario's breakpoints handle a call before the debugger does, and the
-// result of the call after the debugger.
+// breakpointGates are the breakpoints around calls. A call passes those of the scenario first, then the debugger. Its
+// result passes them in the opposite order.
 type breakpointGates struct {
 	script   *debug.ScenarioBreakpointGate // nil means the scenario has no breakpoints
 	debugger *rest.Client                  // nil means no --debugger

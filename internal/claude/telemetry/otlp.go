@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// The messages of OTLP 1.x, limited to the parts that the CLI sends. The tag json is the name in OTLP/JSON, and the tag
-// pb the number of the field in OTLP/protobuf. The fields are in the order in which the real CLI writes them as JSON.
+// These types are the messages of OTLP 1.x, limited to what the CLI sends. The tag json is a field's name in OTLP/JSON;
+// the tag pb is its number in OTLP/protobuf. The fields are in the order in which the real CLI writes them as JSON.
 type (
 	exportRequest struct {
 		Logs    []resourceLogs    `json:"resourceLogs,omitempty" pb:"1"`

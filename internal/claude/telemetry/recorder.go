@@ -117,7 +117,7 @@ func newAttributes(pairs ...string) (list []attribute) {
 	return list
 }
 
-// Run sends at the intervals of the configuration until quit is closed.
+// Run sends the recorded data at the configured intervals until quit is closed.
 func (r *Recorder) Run(ctx context.Context, quit <-chan struct{}) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wait sync.WaitGroup

@@ -118,7 +118,7 @@ func (t *Terminal) modelDialog(commandLine, name string) *dialog {
 	return d
 }
 
-// effortText describes the effort of the session in the list of models. An empty level is the default.
+// effortText returns the text about the session's effort below the list of models. An empty level means the default.
 func effortText(level string) string {
 	glyphs := map[string]string{"": "◐ Medium", "low": "○ Low", "medium": "◐ Medium", "high": "● High", "xhigh": "◉ xHigh"}
 	return cmp.Or(glyphs[level], "◉ "+level) + " effort" + map[bool]string{true: " (default)"}[glyphs[level] == glyphs[""]] + " ←/→ to adjust"

@@ -144,7 +144,7 @@ func (c *Console) updateScreenSize() {
 	c.screen.cols, c.screen.rows = cols, rows
 }
 
-// decodeKeys returns the keys of the typed bytes. For a lone Escape byte, it starts the timer.
+// decodeKeys returns the keys of the typed bytes. After an incomplete escape sequence, c.escapeTimer runs.
 func (c *Console) decodeKeys(data []byte) []key {
 	keys := c.keys.decodeKeys(data)
 	if c.keys.hasPendingEscape() {

@@ -172,8 +172,8 @@ func (d *dialog) handleKey(k key) (next *dialog, done bool) {
 	return nil, false
 }
 
-// moveSelection selects the option before or after the selected one. Most lists wrap around. In a dialog of a session or a list with
-// check boxes, Down on the last option does nothing, and Up on the first option selects the last option of the scrolling part.
+// moveSelection selects the option before or after the selected one. Most lists wrap around. In permission, plan and
+// question dialogs and check lists, Down stays on the last option, and Up on the first selects the last that scrolls.
 func (d *dialog) moveSelection(by int) {
 	at, n := d.selected+by, len(d.options)
 	switch {
@@ -236,9 +236,9 @@ func (d *dialog) selectOptionsByTypedDigits(text string) (nextDialog *dialog, is
 	return nil, false
 }
 
-// selectLastOptionForUnusedDigit handles a digit from 1 to 9 that no option has. As in the real CLI, it selects the last option
-// of a permission or plan dialog. In the list of MCP servers, every character but a space clears all check boxes and then
-// selects the last option.
+// selectLastOptionForUnusedDigit handles a character that selects no option. As in the real CLI, a digit from 1 to 9
+// selects the last option of a permission or plan dialog. In the list of MCP servers, any character except a space
+// clears all check boxes and selects the last option.
 func (d *dialog) selectLastOptionForUnusedDigit(r rune) {
 	last := len(d.options) - 1
 	switch servers := d.kind == "mcp" && d.options[0].checkbox != noCheckbox; {

@@ -2,7 +2,7 @@ package terminal
 
 import "slices"
 
-// hiddenOptionsArrow returns the arrow of an option next to hidden options in a permission dialog or an overlay, else "".
+// hiddenOptionsArrow returns "↑" or "↓" for an option next to hidden ones in a permission dialog or overlay, else "".
 func (d *dialog) hiddenOptionsArrow(optionIndex, firstVisible, endVisible int) string {
 	switch {
 	case d.state != StatePermission && !d.isOverlay || optionIndex == d.selected:

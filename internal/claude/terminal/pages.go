@@ -73,8 +73,8 @@ func newestBooks(root string) ([]book.Book, error) {
 	return all, err
 }
 
-// findPage returns a captured screen for a state, or an empty one if none exists. Of several, it returns the screen that has a
-// place for the most values.
+// findPage returns a captured screen for a state, or an empty one if there is none. If there are several, it returns
+// the one that has slots for the most values.
 func (p *realCLIPages) findPage(state string, values map[string]string) *book.Page {
 	found, most := &book.Page{}, -1
 	for i := range p.pages() {

@@ -23,7 +23,7 @@ type turnPlayer struct {
 	cancelTurn context.CancelCauseFunc // interrupts the running turn; nil means that no turn is running
 }
 
-// Messages of the mailbox other than events of the session.
+// These types are the messages in the mailbox that are not events of the session.
 type (
 	turnStarted struct {
 		prompts []string // nil means that background work started the turn
@@ -223,8 +223,8 @@ func (q *promptQueue) takePromptsOfNextTurn() (texts []string, waited bool) {
 	return texts, waited
 }
 
-// RecordDequeuedBeforeFinalReply records that the prompts of the next turn leave the queue. As in the real CLI, these
-// lines precede the line of the reply or of the interrupted call that ends the turn.
+// RecordDequeuedBeforeFinalReply records in the transcript that the prompts of the next turn leave the queue. As in the
+// real CLI, this precedes the reply, or the interrupted call, that ends the turn.
 func (q *promptQueue) RecordDequeuedBeforeFinalReply() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

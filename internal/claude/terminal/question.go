@@ -151,7 +151,7 @@ func (f *questionForm) handleChoice(d *dialog, c dialogChoice) *dialog {
 	return f.changePage(1)
 }
 
-// clarificationText tells the model that the user wants to talk about the questions first.
+// clarificationText returns the text that tells the model that the user wants to talk about the questions first.
 func (f *questionForm) clarificationText() string {
 	var text strings.Builder
 	text.WriteString("The user wants to clarify these questions.\n\n    Questions asked:")

@@ -146,7 +146,7 @@ func (s *startupQuestions) trustDialog() *dialog {
 	return d
 }
 
-// newConsentDialogOwner returns a dialog owner: a refusal ends the run, and consent changes the file at configPath.
+// newConsentDialogOwner returns the owner of d. A refusal ends the run; consent changes the file at configPath.
 func (s *startupQuestions) newConsentDialogOwner(d *dialog, configPath string, changeOnConsent func(plainjson.Object) plainjson.Object) dialogOwner {
 	return choiceHandlerFunc(func(c dialogChoice) *dialog {
 		switch {

@@ -97,9 +97,8 @@ func wrapLine(line string, cols int) []string {
 	return append(rows, line)
 }
 
-// shouldStartLongWordInRow reports whether the first word of text should begin in the remaining restColumns columns of the
-// current row instead of a new row. This is so for a word that is longer than a row, if it needs fewer rows when it begins in the
-// current row.
+// shouldStartLongWordInRow reports whether the first word of text should begin in the remaining restColumns columns of
+// the current row. This is so if the word is longer than a row, and needs more rows when it begins in a new row.
 func shouldStartLongWordInRow(text string, cols, restColumns int) bool {
 	word, _, _ := strings.Cut(text, " ")
 	n := textWidth(word)

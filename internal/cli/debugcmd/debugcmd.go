@@ -129,7 +129,7 @@ func (c *Serve) handlerWithPages(front *mcpserver.Server, external *debug.Server
 
 const tokenCookieName = "claudeless_debug_token"
 
-// accessRules returns rules that allow requests of the debugger's own pages, of programs, and of pages from the requested origins.
+// accessRules writes the token file. It returns rules that allow the debugger's own pages, c.AllowOrigin, and programs.
 func (c *Serve) accessRules(s *process.System) (localhttp.Access, error) {
 	token, err := localhttp.WriteToken(s.NewID, c.TokenFile)
 	return localhttp.Access{OwnOriginOnly: true, Origins: c.AllowOrigin, Token: token, CookieName: tokenCookieName}, err

@@ -183,7 +183,7 @@ func (p *mcpProxy) handleCallInGoroutine(ctx context.Context, m proxiedMCPMessag
 	})
 }
 
-// cancelCall ends a call that the client cancelled. It returns true if the server need not be notified.
+// cancelCall ends a call that the client cancelled. It returns true if the server never received the call.
 func (p *mcpProxy) cancelCall(params json.RawMessage) bool {
 	var in struct {
 		ID json.RawMessage `json:"requestId"`
@@ -251,7 +251,7 @@ type callParams struct {
 	} `json:"_meta"`
 }
 
-// runCallAsDecided runs a call according to a decision other than skip, and returns the response for the client, or nil.
+// runCallAsDecided applies a decision other than skip. It returns the response for the client; nil if ctx ended.
 func (p *mcpProxy) runCallAsDecided(ctx context.Context, call *pendingCall, request proxiedMCPMessage, requestLine []byte, decision debug.Decision) (response json.RawMessage) {
 	var err error
 	switch decision.Action {
@@ -292,7 +292,7 @@ func (p *mcpProxy) serverToolName(canonicalName string) (string, bool) {
 	return strings.CutPrefix(canonicalName, mcp.CanonicalName(p.options.Name, ""))
 }
 
-// callServer sends a call to the server and waits for the response; nil means there will be no response.
+// callServer sends a call to the server and returns the response; nil means that ctx ended first.
 func (p *mcpProxy) callServer(ctx context.Context, c *pendingCall, m proxiedMCPMessage, line []byte) json.RawMessage {
 	p.mu.Lock()
 	c.isSent = true

@@ -116,7 +116,7 @@ func withReplacedParam(line []byte, key string, value json.RawMessage) ([]byte, 
 	return protocol.Marshal(whole)
 }
 
-// outcomeOf converts a server's response for the hub: a single text as a string, other content unchanged.
+// outcomeOf converts a server's response for the hub. A single text becomes a string; other content stays unchanged.
 func outcomeOf(serverAnswer json.RawMessage) debug.Outcome {
 	var m struct {
 		Result struct {

@@ -173,8 +173,8 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 	return err
 }
 
-// runAsHelper does the work of a helper process of exec. If Inside is set, the process becomes the command of a watched run. If
-// Spoil is set, it relays the output of a claude and adds a fault. done is false if the process is not a helper.
+// runAsHelper does the work of a helper process of exec. If Inside is set, the process becomes the command of a watched
+// run. If Spoil names a fault, it runs the real claude with this fault. done is false if the process is not a helper.
 func (c *Exec) runAsHelper(ctx context.Context, s *process.System) (done bool, err error) {
 	words := dropDoubleDash(c.Command)
 	if c.Inside && len(words) > 1 {

@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/gate"
 )
 
-// Gates is the command that lists, waits for and releases the gates of a run, at which steps wait.
+// Gates is the command for the gates of a run, at which steps wait. It lists, awaits and releases gates.
 type Gates struct {
 	List    gatesListCommand    `cmd:"" help:"List the gates that were reached or released"`
 	Wait    gatesWaitCommand    `cmd:"" help:"Wait until a step has reached a gate"`

@@ -80,7 +80,7 @@ func autoLogin(ctx context.Context, client *oauth.Client, server mcp.ServerConfi
 	return l.Finish(ctx, answer)
 }
 
-// withSDKAuthFailedPrefix returns the error of a login that could not begin, with the text of the real CLI.
+// withSDKAuthFailedPrefix adds the prefix of the real CLI to the error of a login that could not begin.
 func withSDKAuthFailedPrefix(err error) error { return fmt.Errorf("SDK auth failed: %w", err) }
 
 // browserLogin logs in with the browser of the user, who may also paste the redirect URL.

@@ -77,7 +77,7 @@ func Run(ctx context.Context, o Options, words []string) error {
 // ErrCallerMustServeBuiltinTools asks the caller to serve the built-in tools.
 var ErrCallerMustServeBuiltinTools = errors.New("mcp serve")
 
-// checkServeOptionsAndRequestServe checks the options of `mcp serve`. The options have no effect.
+// checkServeOptionsAndRequestServe returns ErrCallerMustServeBuiltinTools if the options of `mcp serve` are valid.
 func checkServeOptionsAndRequestServe(_ context.Context, o *Options, serveArguments []string) error {
 	ignore := func(string) error { return nil }
 	options := []argv.Option{{Flags: "-d, --debug", Help: "Accepted and ignored", Set: ignore}, {Flags: "--verbose", Help: "Accepted and ignored", Set: ignore}}

@@ -128,7 +128,7 @@ func (c *command) printUsageError(text string) error {
 // errFailed returns the error of a command that has printed why it failed.
 func errFailed() error { return &process.ExitError{Code: process.ExitFailed} }
 
-// checkScope prints an error if --scope is unknown. suffix ends the error; ", managed" also makes the scope managed valid.
+// checkScope prints an error if --scope is unknown. suffix ends its list of scopes; ", managed" also allows that scope.
 func (c *command) checkScope(suffix string) error {
 	if c.scope == "" || slices.Contains(scopes(), c.scope) || suffix == ", managed" && c.scope == "managed" {
 		return nil

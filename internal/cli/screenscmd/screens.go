@@ -91,7 +91,7 @@ func (c *Capture) Run(ctx context.Context, s *process.System) error {
 
 const simulatedName = "simulated"
 
-// findClaude returns the claude whose screens are captured. The simulated claude has no path.
+// findClaude returns the claude whose screens are captured. For the simulated claude, the result has no path.
 func findClaude(ctx context.Context, s *process.System, path, self string) (suite.Program, error) {
 	if version, ok := strings.CutPrefix(path, "npm:"); ok {
 		return suite.FetchClaude(ctx, s, version)
@@ -163,7 +163,7 @@ func (c *Capture) keysOfBooksToCapture(version string) ([]book.Key, error) {
 	return keys, nil
 }
 
-// printCaptureResults prints the number of captured screens, or JSON. It prints a failure with the screen and the journal.
+// printCaptureResults prints a summary or, with --json, all results. It fails, after printing why, if a tape failed.
 func (c *Capture) printCaptureResults(s *process.System, results []capture.Result, version string, seconds float64) error {
 	pages, failed := 0, 0
 	for i := range results {

@@ -98,7 +98,7 @@ func (c *Clients) ReportCallStart(ctx context.Context, callStartBody json.RawMes
 	}, data))
 }
 
-// AsOlderClientCall returns call as an older client's call with these values, whose bytes must be in the hub's store.
+// AsOlderClientCall returns call as an older client's call with callValues. Their bytes must be in the hub's store.
 func (c *Clients) AsOlderClientCall(call debug.Call, callValues CallData) (olderClientCall debug.Call) {
 	call.Foreign = &debug.ForeignCaller{Caller: olderClientDecisionEncoder{c, callValues.Preferred}, Values: withDisplayForms(c.hub, callValues), Lease: pauseLease}
 	return call

@@ -110,7 +110,7 @@ func limitInspectedMembers[T any](all []T, omittedCountTarget map[string]any) (f
 	return all[:maxInspectedMembers]
 }
 
-// DescribePickleMembers returns the members of a value from a pickle, by key, index or name.
+// DescribePickleMembers returns a pickled value's members by key, index or name. nestingLevel begins at 1.
 func DescribePickleMembers(pickledValue any, nestingLevel int) (membersByKeyIndexOrName map[string]any) {
 	out := map[string]any{}
 	switch x := pickledValue.(type) {

@@ -187,7 +187,7 @@ func promptMessage(description, head string, parts ...promptSection) (any, error
 	return fields{"description": description, "messages": [1]any{fields{"role": "user", "content": block{Type: "text", Text: b.String()}}}}, nil
 }
 
-// protocolError converts an error of the hub for prompts, which cannot report an error in their result.
+// protocolError converts an error of the hub to a JSON-RPC error, because the result of a prompt cannot report it.
 func protocolError(err error) error {
 	data, merr := wire.Marshal(debug.ErrorResponseMembers(err))
 	if merr != nil {

@@ -300,7 +300,7 @@ func (b *sseEndpointPathRewriter) Unwrap() http.ResponseWriter { return b.Respon
 //go:embed tools.json
 var toolsJSON string
 
-// handlerOf returns the handler of a tool. The answers of the tools without arguments are values of the hub.
+// handlerOf returns the handler of the tool with this name; nil means that the tool is unknown.
 func handlerOf(toolName string) handler {
 	value := func(of func(*hubAccess) any) handler {
 		return func(_ context.Context, f *hubAccess, _ checkedArguments) (any, error) { return of(f), nil }

@@ -72,12 +72,12 @@ func CheckName(name string) error {
 	return nil
 }
 
-// AwaitReached waits until a step has reached a gate.
+// AwaitReached waits until a step has reached a gate. The error is that of ctx, or [ErrGateWaitTimedOut].
 func AwaitReached(ctx context.Context, dir, name string, timeout time.Duration) error {
 	return awaitFile(ctx, timeout, filepath.Join(dir, name+".reached"))
 }
 
-// AwaitReleased waits until a gate is open.
+// AwaitReleased waits until a gate is open. The error is that of ctx, or [ErrGateWaitTimedOut].
 func AwaitReleased(ctx context.Context, dir, name string, timeout time.Duration) error {
 	return awaitFile(ctx, timeout, filepath.Join(dir, name+".released"))
 }

@@ -20,9 +20,9 @@ import (
 
 func checkStrictSupport() error { return nil }
 
-// ExecWithSyscallWatch prepares this process for a command and then becomes the command. Before that, it sends a descriptor
-// over the socket linkFD to the parent process and waits until the parent agrees. The parent watches the system calls with this
-// descriptor. It returns only if it fails, with nil if it has sent the failure over the socket, otherwise the error.
+// ExecWithSyscallWatch prepares this process for a command and then becomes the command. Before that, it sends the
+// parent process a descriptor over the socket linkFD and waits until the parent agrees. The parent uses it to watch
+// system calls. This function returns only on failure: nil if it has sent the error over the socket, else the error.
 func ExecWithSyscallWatch(linkFD int, path string, argv, env []string) error {
 	return setUpAndExec(linkFD, false, func() error { return syscall.Exec(path, argv, env) })
 }

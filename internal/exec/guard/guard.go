@@ -80,7 +80,7 @@ type BreachLog struct {
 	connectionTable *os.File // TCP connections of the run's network namespace; nil means those of this program's namespace
 }
 
-// setTCPConnectionTable sets the connection table, in the format of /proc/net/tcp.
+// setTCPConnectionTable sets the table, in the format of /proc/net/tcp, that findPeer searches.
 func (l *BreachLog) setTCPConnectionTable(table *os.File) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

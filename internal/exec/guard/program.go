@@ -76,7 +76,7 @@ func isCLIProgram(name string) bool {
 	return strings.HasPrefix(name, "claude") || strings.HasPrefix(name, "cli.") || strings.HasPrefix(name, "cli-wrapper.")
 }
 
-// isRealCLIFile reports whether a file is a program of the real CLI, recognized by path or, in a copy, by content.
+// isRealCLIFile reports whether a file is a program of the real CLI. It recognizes the program by path or by content.
 func (p *realCLIFileCache) isRealCLIFile(ownFiles ClaudelessFiles, file string) bool {
 	is, known := p.isRealCLIByPath[file]
 	if known {
@@ -94,8 +94,8 @@ func (p *realCLIFileCache) isRealCLIFile(ownFiles ClaudelessFiles, file string) 
 // realCLISignature is a text that every build of the real CLI contains.
 const realCLISignature = "(c) Anthropic PBC"
 
-// hasRealCLISignature reports whether a file contains the signature: a script at its beginning, or
-// a large ELF binary in the section of its JavaScript engine.
+// hasRealCLISignature reports whether a file contains the signature of the real CLI. It searches the beginning of a
+// script, and the section of the JavaScript engine in an ELF binary. Small binaries are not searched.
 func hasRealCLISignature(path string) bool {
 	file, err := os.Open(path)
 	if err != nil {
@@ -162,7 +162,7 @@ func isModelVendorHost(host string) bool {
 	return strings.HasSuffix(host, ".services.ai.azure.com")
 }
 
-// isVendorAddr reports whether an address is in a network of Anthropic. Clouds do not count: other services use them.
+// isVendorAddr reports whether an address is in a network of Anthropic. Clouds do not count, because others use them.
 func isVendorAddr(addr string) bool {
 	at, _ := netip.ParseAddrPort(addr) // on an error, at is the zero address, which no network contains
 	return slices.ContainsFunc([]string{"160.79.104.0/21", "2607:6bc0::/48"}, func(own string) bool {

@@ -64,8 +64,8 @@ const (
 	dnsSingleEntryCount = 1
 )
 
-// answerQuery returns the response to a DNS query with one question, otherwise nil. A question about an IPv4 address
-// gets an address; other types, and unknown names if onlyKnownNames is set, get an empty answer.
+// answerQuery returns the response to a DNS query, or nil if it does not have exactly one valid question. Only a
+// question about an IPv4 address gets an address. If onlyKnownNames is set, an unknown name gets an empty answer.
 func (r *fakeNameServer) answerQuery(query []byte) []byte {
 	name, end, ok := parseQuestion(query)
 	if !ok {

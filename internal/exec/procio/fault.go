@@ -155,8 +155,8 @@ type interactiveScreenStdout interface {
 	ArmFault(name string)
 }
 
-// ArmFault activates the fault with this name. It does nothing if the name is unknown, or if stdout belongs neither to a
-// [Wrapper] nor to an interactive screen. If requests to the model also fail, it returns how, as a value of --failure.
+// ArmFault activates the fault with this name, if it exists and stdout belongs to a [Wrapper] or to an interactive
+// screen. modelRequestFailure is how requests to the model fail, as a value of --failure; empty means none.
 func ArmFault(stdout io.Writer, faultName string) (modelRequestFailure string) {
 	f := FaultByName(faultName)
 	if f == nil {

@@ -269,7 +269,7 @@ func (f signalRecordingLifetime) Notify(recipient chan<- os.Signal, signals ...o
 	}, signals...)
 }
 
-// Kill records that the process is about to kill itself with a signal.
+// Kill records that a signal ends the process, and then kills the process with this signal.
 func (f signalRecordingLifetime) Kill(sig syscall.Signal) error {
 	e := f.wrapper
 	e.mu.Lock()
@@ -279,7 +279,7 @@ func (f signalRecordingLifetime) Kill(sig syscall.Signal) error {
 	return f.Lifetime.Kill(sig)
 }
 
-// RecordExit records the process's end and returns the exit code. commandLineRefusal is the message for a refused command line.
+// RecordExit records the exit and returns its code, which a fault may change. An empty commandLineRefusal means none.
 func (e *Wrapper) RecordExit(code int, commandLineRefusal string) (codeAfterFault int) {
 	code = e.hangIfFaultyAndReturnExitCode(code)
 	e.mu.Lock()

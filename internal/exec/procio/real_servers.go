@@ -109,8 +109,8 @@ func recordedNotifications(server string, record []byte) []journal.Body {
 	return all
 }
 
-// findingsForServersNotStarted returns a finding for each MCP server that a real claude could not start, from its logs.
-// The journal tells where they are. Logs older than ignoreLogsBefore, and those of other sessions, are ignored.
+// findingsForServersNotStarted returns a finding for each MCP server that a real claude could not start. It reads the
+// logs to which the journal refers. It ignores logs older than ignoreLogsBefore, and log lines of other sessions.
 func findingsForServersNotStarted(journalFile string, ignoreLogsBefore time.Time) ([]journal.Body, error) {
 	file, err := os.Open(journalFile)
 	if err != nil {

@@ -115,8 +115,8 @@ func needsToCheckOwnSetUp(s *process.System) bool {
 	return asked && s.Getenv("CLAUDELESS_EXPECT") != "defer"
 }
 
-// requestedFault returns the fault that the command line or the environment requests; nil means none. forModel is the system
-// for the simulated model. It requests only failures of API requests, because other effects are applied elsewhere.
+// requestedFault returns the fault that the command line or the environment requests; nil means none. forModel is s,
+// changed to request only effects on API requests and on the screen. Other effects are applied elsewhere.
 func requestedFault(s *process.System) (fault *Fault, forModel *process.System) {
 	name, at, end := lastValueOfOption(s.Args, "--failure")
 	if at == 0 {

@@ -190,8 +190,8 @@ type leftoverProcess struct {
 	isClaude bool
 }
 
-// findLeftoverProcesses returns the processes that the command left running. These are the descendants of this program or, if
-// it runs other commands too, all processes with runID in their environment. Helpers of this program are omitted.
+// findLeftoverProcesses returns the processes that the command left running, except helpers of this program. These are
+// the descendants of this program or, if it has other runs, all processes with runID in their environment.
 func (c *startedCommand) findLeftoverProcesses(runID string) []leftoverProcess {
 	mark := "CLAUDELESS_RUN=" + runID
 	all := guard.Descendants(os.Getpid())
@@ -207,7 +207,7 @@ func (c *startedCommand) findLeftoverProcesses(runID string) []leftoverProcess {
 	return left
 }
 
-// identifyLeftover describes a process that remained after a run. A claude has this name and the run's mark in its environment.
+// identifyLeftover describes a leftover process. isClaude requires the name claude, and mark in the environment.
 func identifyLeftover(pid int, mark string) leftoverProcess {
 	p, vars := leftoverProcess{pid: pid, argv: guard.Argv(pid)}, guard.Environ(pid)
 	for _, kv := range vars {

@@ -59,8 +59,8 @@ func ParseTerminal(size, screens string) (t *Terminal, err error) {
 	return t, err
 }
 
-// apiService holds the servers of a run, which listen on loopback. The Messages API plays the scenario; a request of a
-// real claude to it shows that this claude was started without a shim. The proxy reports connections to vendors.
+// apiService holds the servers of a run on loopback: the Messages API, which plays the scenario, and the proxy, which
+// reports connections to vendors. A request of a real claude to the API shows that no shim started this claude.
 type apiService struct {
 	url         string
 	proxy       string // empty means no proxy

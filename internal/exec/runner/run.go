@@ -215,7 +215,7 @@ func withheldVariables() []string {
 	}
 }
 
-// claudePathVariableOfHost returns the variable in which a host such as zed looks for claude, or any other word unchanged.
+// claudePathVariableOfHost returns the variable in which a host such as zed looks for claude. It keeps any other word.
 func claudePathVariableOfHost(hostOrVariable string) string {
 	switch hostOrVariable {
 	case "acp", "claude-agent-acp", "claude-code-acp", "zed":
@@ -226,7 +226,7 @@ func claudePathVariableOfHost(hostOrVariable string) string {
 	return hostOrVariable
 }
 
-// noProxyWithLocalAddresses returns the value of NO_PROXY, which exempts addresses of this machine.
+// noProxyWithLocalAddresses returns the value of NO_PROXY in s, extended with the addresses of this machine.
 func noProxyWithLocalAddresses(s *process.System) string {
 	value := cmp.Or(s.Getenv("NO_PROXY"), s.Getenv("no_proxy"))
 	local := "localhost,127.0.0.1,::1"

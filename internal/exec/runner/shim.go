@@ -126,7 +126,7 @@ func (s ClaudeSetup) shimScript(target string) string {
 
 func quoteForShell(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// createWindowsShims creates claude.cmd and claude.exe. [procio.WithShimEnvironment] reads [WindowsShimSettingsFileName].
+// createWindowsShims creates claude.exe, claude.cmd and the settings file that [procio.WithShimEnvironment] reads.
 func (s ClaudeSetup) createWindowsShims(dir string) error {
 	exe := filepath.Join(dir, "claude.exe")
 	return errors.Join(

@@ -35,7 +35,7 @@ func (l *findingCollector) checkStdoutWasRead(p *journaledProcess) {
 	}
 }
 
-// addFindingsOfWrongControlProtocolUsage adds findings C02 and C03: use of the control protocol.
+// addFindingsOfWrongControlProtocolUsage adds findings C02 (requests without one timely answer) and C03 (late hooks).
 func (l *findingCollector) addFindingsOfWrongControlProtocolUsage(p *journaledProcess) {
 	for _, h := range p.host {
 		request := fmt.Sprintf("the control_request %s (%s)", h.RequestID, h.Subtype)
@@ -77,7 +77,7 @@ func (l *findingCollector) checkProcessEnd(p *journaledProcess, killed []int) {
 	}
 }
 
-// checkStartOfProcess adds findings C08, C09, C10, C13, C17 and S22: command line, settings and environment.
+// checkStartOfProcess adds findings about command line, settings and environment: C08, C09, C10, C13, C17 and S22.
 func (l *findingCollector) checkStartOfProcess(p *journaledProcess) {
 	switch x := p.exit; {
 	case x == nil:

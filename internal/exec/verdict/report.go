@@ -164,8 +164,8 @@ func (r *Report) SetUpErrorsAndUnmetExpectations() []Finding {
 	return found
 }
 
-// JournalLine returns the finding as a journal line. If the finding has no time, the line gets the time now, unless now is zero.
-// The lines of a verdict therefore always have a time, which distinguishes them from findings that processes write.
+// JournalLine returns the finding as a journal line. If the finding has no time, the line gets the time now. A zero now
+// adds no time. Lines of a verdict always have a time, which distinguishes them from findings that processes write.
 func (f Finding) JournalLine(now time.Time) journal.Finding {
 	seen := cmp.Or(f.Time, now.UTC().Format(time.RFC3339Nano))
 	if now.IsZero() {

@@ -204,7 +204,7 @@ func (p *playbackTracker) updateProgressByAPIRequest(entry journal.Entry, reques
 	}
 }
 
-// unplayedTurnFindings returns a finding for the step that the session did not reach, if any.
+// unplayedTurnFindings returns one finding, about the next step that the session did not reach; nil means none.
 func (s *scriptProgressOfSession) unplayedTurnFindings() []Finding {
 	if s.lastRequestBeforeUnplayedStep.Request == nil {
 		return nil
@@ -319,8 +319,8 @@ func (l *findingCollector) checkEarlyEnd(p *journaledProcess) {
 	l.findings = append(l.findings, f)
 }
 
-// mayHaveSucceededWithoutRecordedResult reports whether a process may have ended well although the journal has no result. This
-// holds for a real claude, whose results are not recorded, and for a terminal, which the user may leave without a prompt.
+// mayHaveSucceededWithoutRecordedResult reports whether a process may have ended well although the journal has no
+// result. This holds for a real claude, whose results are not recorded, and for a terminal session, which can be empty.
 func (l *findingCollector) mayHaveSucceededWithoutRecordedResult(p *journaledProcess) bool {
 	if p.setup != nil {
 		return p.setup.Interactive

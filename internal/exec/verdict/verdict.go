@@ -92,7 +92,7 @@ func levelRank(level string) int {
 	return slices.Index([]string{levelError, levelWarn, levelInfo}, level)
 }
 
-// judgeExpectations returns the recorded results of the calls' `expect` keys, and judges the [[expect]] blocks by the run.
+// judgeExpectations returns the recorded results of the calls' `expect` keys, and the results of the [[expect]] blocks.
 func judgeExpectations(in Input) []Expectation {
 	list := []Expectation{}
 	for _, e := range in.Entries {

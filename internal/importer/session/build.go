@@ -88,7 +88,7 @@ func (b *sessionBuilder) currentPrompt(at Place) *Prompt {
 	return b.Prompts[len(b.Prompts)-1]
 }
 
-// addBlocks adds blocks to their message. agent is the id of the sub-agent's call, empty for the main conversation.
+// addBlocks adds the blocks of m to its message. agent identifies the sub-agent; empty means the main conversation.
 func (b *sessionBuilder) addBlocks(at Place, m wireMessage, agent string) {
 	b.addIDs(m.ID)
 	key := agent + "\x00" + m.ID

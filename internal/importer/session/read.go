@@ -33,7 +33,7 @@ type Progress interface {
 	ReportRead(n int64)
 }
 
-// Read reads recordings of sessions. It joins the recordings of one session; of equal facts, the most detailed counts.
+// Read reads recordings of sessions. It merges recordings of one session, and prefers the most detailed data.
 func Read(files []string, o Options) ([]*Session, error) {
 	r := newSessionRecordingReader(o)
 	var errs []error

@@ -151,7 +151,7 @@ type conversationLine struct {
 	line *lineBody
 }
 
-// transcriptReader stores the lines of a file, because which branch is imported is known only after the last line.
+// transcriptReader stores all lines of a file, because the branch to import is known only at the end.
 type transcriptReader struct {
 	set           *sessionSet
 	file          string

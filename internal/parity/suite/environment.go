@@ -62,7 +62,7 @@ func (p *caseRunOfProgram) addProblem(kind, text string) {
 	p.recording.Problems = append(p.recording.Problems, parity.LaneProblem{Kind: kind, Text: text})
 }
 
-// prepareEnvironment creates the environment of a program in place of that of the program that ran before.
+// prepareEnvironment removes the environment of the program that ran before and creates that of this program.
 func (p *caseRunOfProgram) prepareEnvironment(ctx context.Context) error {
 	if err := os.RemoveAll(p.path()); err != nil {
 		return err
@@ -260,7 +260,7 @@ func (f *apiTLSReverseProxy) Close() error {
 	return err
 }
 
-// newCertificate creates a certificate for [apiHost] and the authority that signed it, in PEM.
+// newCertificate returns a certificate for [apiHost] and, in PEM, the certificate of the authority that signed it.
 func newCertificate() (tls.Certificate, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

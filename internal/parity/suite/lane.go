@@ -219,7 +219,7 @@ func (p *caseRunOfProgram) collectFiles() error {
 	})
 }
 
-// readSessionFilesIntoRecording reads the session files. Recorded paths omit the project's directory: its name differs.
+// readSessionFilesIntoRecording records the session files. Their paths omit the project directory, whose name varies.
 func (p *caseRunOfProgram) readSessionFilesIntoRecording() error {
 	p.recording.Transcripts = map[string][]json.RawMessage{}
 	root := filepath.Join(p.configDir(), "projects")

@@ -275,7 +275,7 @@ func (h *dialogueHost) denyRequestsUntilResult() bool {
 }
 
 // permissionResponseBody returns the answer to a permission request. newInputOrDenyMessage is the new input or the deny
-// message; empty means that the input is unchanged, or a default message.
+// message. If it is empty, the input is unchanged, or the deny message is "no".
 func (h *dialogueHost) permissionResponseBody(allowOrDeny, newInputOrDenyMessage string) any {
 	switch {
 	case allowOrDeny == "deny" && newInputOrDenyMessage == "":

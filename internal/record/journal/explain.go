@@ -20,7 +20,7 @@ func (e *Entry) SummaryLine() string {
 // Summary returns the content of the line in one line of text, without its time and process. Long values are cut.
 func (e *Entry) Summary() string { return strings.TrimSpace(e.describe()) }
 
-// describe returns the content of the common kinds of lines.
+// describe returns the content of a line in one line of text, or "" if the line has no summary.
 func (e *Entry) describe() string {
 	switch {
 	case e.Start != nil:

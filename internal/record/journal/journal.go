@@ -151,8 +151,8 @@ const (
 	lockInterval    = time.Millisecond
 )
 
-// removePartialLineAtEnd waits until no other process is writing, then removes the last partialLineBytes bytes that
-// this process wrote, unless other bytes follow them.
+// removePartialLineAtEnd removes the last partialLineBytes bytes that this process wrote, unless other bytes follow
+// them. It first waits briefly for other writing processes, and gives up if they do not finish.
 func removePartialLineAtEnd(file *os.File, partialLineBytes int64) error {
 	end, err := file.Seek(0, io.SeekCurrent)
 	for range maxLockAttempts {

@@ -26,7 +26,7 @@ func findConcatenatedSecrets(text string, known knownValues, shapes *secretFormF
 // secret. A separator is what is between two parts of a concatenated word, such as the inner quotes in "ghp_""cd".
 const bytesSearchedOnEachSideOfConcatenation = 200
 
-// byteRangesAroundConcatenations returns the parts of a text around each separator, which may contain a concatenated secret.
+// byteRangesAroundConcatenations returns the ranges around the separators in a text, where concatenated secrets may be.
 func byteRangesAroundConcatenations(text string) [][2]int {
 	var parts [][2]int
 	for i := 1; i+1 < len(text); i++ {

@@ -99,8 +99,8 @@ func decodeWord(word string) (plain string, ok bool) {
 
 func isUnprintable(r rune) bool { return !unicode.IsPrint(r) && !unicode.IsSpace(r) }
 
-// replaceBackslashEscapesBySpaces replaces an escape such as a backslash and an n by white space, and an escaped quote by a
-// space and the quote. Otherwise the n would begin the next word. The length of the text does not change.
+// replaceBackslashEscapesBySpaces replaces \n, \r and \t by white space, and the backslash before a quote by a space.
+// Otherwise the letter of the escape would begin the next word. The length of the text does not change.
 func replaceBackslashEscapesBySpaces(text string) string {
 	if !strings.Contains(text, `\`) {
 		return text

@@ -30,8 +30,8 @@ var harmlessVariableNames = [...]string{
 	"progresstoken", "authorizationurl", "authorizationendpoint", "tokenendpoint", "tokens",
 }
 
-// variableLooksSecret reports whether a variable that [nameLooksSecret] does not recognize is probably a credential: its name
-// ends in a word such as PASS, or it ends in a word such as KEY and the value looks random. Paths are not credentials.
+// variableLooksSecret reports whether a variable that [nameLooksSecret] misses is probably a credential. The name ends
+// in a word such as PASS, or in one such as KEY if the value looks random. A path is not a credential.
 func variableLooksSecret(name, value string) bool {
 	if strings.HasPrefix(value, "/") || strings.HasPrefix(value, "~") || strings.HasPrefix(value, "./") {
 		return false
@@ -51,7 +51,7 @@ func variableLooksSecret(name, value string) bool {
 	return false
 }
 
-// looksRandom reports whether a value is one word of letters and digits, and not a number, a version or a file name.
+// looksRandom reports whether a value has no spaces, at least 10 bytes and several letters and digits, and is no path.
 func looksRandom(value string) bool {
 	const enough = 10
 	letters, digits := 0, 0

@@ -174,7 +174,7 @@ func hasAssignmentAfterKeyword(textAfterKeyword string, needsDigitInValue bool) 
 	return false
 }
 
-// assignmentSignOffset returns the position of the assignment sign after the rest of a name; -1 means none.
+// assignmentSignOffset returns the offset of the assignment sign, which only the rest of a name may precede; or -1.
 func assignmentSignOffset(textAfterKeyword string) int {
 	for i := range min(len(textAfterKeyword), maxNameBytesAfterKeyword) {
 		switch c := textAfterKeyword[i]; {

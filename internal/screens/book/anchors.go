@@ -117,7 +117,7 @@ func shortenToMaxAnchorLength(label string) string {
 	return label
 }
 
-// sortByImportance returns the screens that need anchors (identifying texts), most important first: anchors are limited.
+// sortByImportance returns the screens that need anchors (identifying texts), the most important first.
 func sortByImportance(pages []Page) []*Page {
 	var ordered []*Page
 	for _, kind := range []string{"dialog", "permission", "plan", "question", "busy", "idle", "error", "menu", "ended"} {

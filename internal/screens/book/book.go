@@ -112,7 +112,7 @@ func booksInDirectory(dir string) ([]Book, error) {
 	return nil, nil
 }
 
-// CompareVersions compares versions by their numbers.
+// CompareVersions returns -1, 0 or 1 if a is less than, equal to or greater than b. It compares their parts as numbers.
 func CompareVersions(a, b string) int {
 	x, y := strings.Split(a, "."), strings.Split(b, ".")
 	for i := range min(len(x), len(y)) {

@@ -111,8 +111,8 @@ func titleStateCharacter(terminalTitle string) string {
 	return terminalTitle[:n]
 }
 
-// maskedNonEmptyRows returns the masked rows of a captured screen. It leaves out empty rows, because their number depends on
-// the other rows. The path of a plan file has a random length, so line breaks in the text around it vary: it joins these lines.
+// maskedNonEmptyRows returns the masked rows of a captured screen without empty rows, whose number depends on other
+// rows. It joins the rows around the path of a plan file: the path has a random length, so the line breaks there vary.
 func maskedNonEmptyRows(p *Page) string {
 	lines := slices.DeleteFunc(p.Masked(), func(line string) bool { return strings.TrimSpace(line) == "" })
 	text := regexp.MustCompile(`\S*/claudeless-exec-\S*\n +\S*\.md`).ReplaceAllString(strings.Join(lines, "\n")+"\n", "<plan>")

@@ -128,7 +128,7 @@ func isTerminalReplyNotKey(input []byte) bool {
 	return bytes.HasPrefix(input, []byte("\x1b]")) || bytes.HasPrefix(input, []byte("\x1bP")) || bytes.HasPrefix(input, []byte("\x1b[")) && bytes.IndexByte([]byte("cnRytuIO"), last) >= 0
 }
 
-// flushInput writes the collected input as one event: a typed secret can be recognized only as a whole.
+// flushInput writes the collected input as one event, because a secret can be recognized only in its complete text.
 func (r *recorder) flushInput() {
 	if len(r.pendingInput) > 0 {
 		r.writeAsciicastEvent("i", r.mask.maskText(string(r.pendingInput)))
@@ -219,7 +219,7 @@ func (r *recorder) moveOpenDialogToSummary() {
 	r.dialog = nil
 }
 
-// applyKeys moves the recorded selection at an arrow key, because Enter may come before the screen shows the move.
+// applyKeys moves the recorded selection for an arrow key, because Enter may follow before the screen shows the move.
 func (d *openDialog) applyKeys(keys string) {
 	d.key = keys
 	at := slices.IndexFunc(d.options, func(o book.Option) bool { return o.Selected })

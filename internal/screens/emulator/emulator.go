@@ -107,7 +107,7 @@ func (e *Emulator) Modes() Modes {
 	}
 }
 
-// Modes are those terminal modes, set by a program, that change the bytes that keys, pastes and the mouse send.
+// Modes are terminal modes that a program sets. They determine which bytes keys, pastes and the mouse send.
 type Modes struct {
 	BracketedPaste bool // pastes are marked
 	CursorKeys     bool // cursor keys send ESC O instead of ESC [

@@ -13,8 +13,8 @@ const (
 )
 
 // outputFilter removes the parts of a program's output that the terminal library handles differently from real
-// terminals. These are bytes that are not UTF-8, and control strings: the library ends these at byte 9c, which may be part
-// of a character in UTF-8. The filter holds back incomplete characters, and characters that a later one may combine with.
+// terminals: bytes that are not UTF-8, and control strings. The library ends a control string at byte 9c, which may be
+// part of a UTF-8 character. Incomplete characters are held back, and characters that a later one may combine with.
 type outputFilter struct {
 	terminal io.Writer // never fails
 	title    string

@@ -131,8 +131,8 @@ func (p *Program) Write(typedBytes []byte) (int, error) { return p.pair.Controll
 // Resize changes the size of the terminal.
 func (p *Program) Resize(size Size) error { return p.pair.Resize(size) }
 
-// Stop sends SIGTERM to the program and its process group. After grace, it sends SIGKILL to those that still run. Then
-// it closes the terminal, which sends SIGHUP to processes of other groups.
+// Stop sends SIGTERM to the program and its process group. Processes that still run after grace get SIGKILL. Then Stop
+// closes the terminal, which sends SIGHUP to processes of other groups.
 func (p *Program) Stop(grace time.Duration) {
 	p.StopGroup(grace)
 	_ = p.pair.Close() // the program has exited, so an error has no effect

@@ -262,7 +262,7 @@ func (e *StepError) Error() string {
 	return fmt.Sprintf("tape %s: step %d (line %d): %s", e.Tape, e.Step, e.Line, e.Reason)
 }
 
-// Play plays a tape, which may end before the program does. The error is a [*StepError] or from ctx, Page or OpenGate.
+// Play plays a tape; the program may still run afterwards. The error is a [*StepError] or from ctx, Page or OpenGate.
 func (p *Player) Play(ctx context.Context, t *Tape) error {
 	b := p.Start()
 	for i := range t.Steps {

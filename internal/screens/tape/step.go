@@ -129,7 +129,7 @@ func (r *Playback) pressKey(ctx context.Context, key string, quiet, limit time.D
 	return r.waitUntilQuiet(ctx, quiet, limit)
 }
 
-// pressDownUntilOptionSelected presses Down until the step's option is selected. After the last option comes the first.
+// pressDownUntilOptionSelected presses Down until the step's option is selected. The first option follows the last one.
 func (r *Playback) pressDownUntilOptionSelected(ctx context.Context, step *Step) error {
 	const most = 20
 	for range most {

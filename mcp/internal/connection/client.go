@@ -153,7 +153,7 @@ func (l *client) sendRequestAndAwaitResult(ctx context.Context, req transport.JS
 	return resp.Result, nil
 }
 
-// requestOutcomeError carries the outcome of a request whose transport did not return it from SendRequest.
+// requestOutcomeError carries the outcome of a request if the transport's SendRequest does not return it.
 // endPendingRequest cancels the request's context with this error as the cause.
 type requestOutcomeError struct {
 	response *transport.JSONRPCResponse

@@ -250,8 +250,8 @@ func (c *Conn) usesGETStream() bool {
 	return c.IsRemote() && c.remote.legacyEventStream == nil && !c.IsModern()
 }
 
-// WaitUpToOneSecondForGETStream waits until the connection has its GET stream, because earlier requests of the server are lost.
-// Some servers answer the GET request only with their first message, so the wait ends after 1 s.
+// WaitUpToOneSecondForGETStream waits until the GET stream is open or has failed: requests that the server sends
+// earlier are lost. The wait ends after 1 s, because some servers answer the GET request only with their first message.
 func (c *Conn) WaitUpToOneSecondForGETStream(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, time.Second)
 	defer stop()

@@ -144,7 +144,7 @@ func isTransient(err error) bool {
 		!errors.Is(err, ErrUnreadable) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
 
-// ConnectionGivenUpReason is why the client gave a connection up; empty if it was lost or closed.
+// ConnectionGivenUpReason says why the client gave up a connection. It is empty if the connection was lost or closed.
 type ConnectionGivenUpReason string
 
 // The reasons.

@@ -126,7 +126,7 @@ type tooLongError struct {
 	Limit          int   // bytes
 }
 
-// newTooLongError returns the error after size bytes were read, at most slightly more than 2*limit.
+// newTooLongError returns the error after size bytes were read. If size exceeds 2*limit, the rest was not read.
 func newTooLongError(size int64, limit int) *tooLongError {
 	most := 2 * int64(limit)
 	return &tooLongError{Size: min(size, most), StoppedReading: size > most, Limit: limit}
@@ -151,7 +151,7 @@ func lazyPattern(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
-// responseID returns the id of the answered request; nil means that this is not a response.
+// responseID returns the id in a line that is a response; nil means that the line is not a response.
 func (l *boundedLine) responseID() []byte {
 	if found := leadingIDPattern().FindSubmatch(l.kept); found != nil {
 		return found[1]

@@ -315,7 +315,7 @@ func (s *eventStream) requestStream(ctx context.Context) (body io.ReadCloser, is
 	return resp.Body, false
 }
 
-// readUntilResponse handles messages up to the response, which it returns, or the end (io.EOF).
+// readUntilResponse handles messages until the awaited response arrives, and returns it, or io.EOF at the end.
 func (s *eventStream) readUntilResponse(events *eventReader) (*transport.JSONRPCResponse, error) {
 	data, most := boundedLine{limit: s.maxMessageBytes}, 2*int64(s.maxMessageBytes)
 	if s.legacyEventStream != nil {
@@ -361,8 +361,8 @@ func (s *eventStream) updateCursor(ev *serverSentEvent) {
 	}
 }
 
-// handleMessageOrReturnAwaitedResponse handles a message, and returns it if it is the response to the request of the stream.
-// The GET stream may have responses to any request.
+// handleMessageOrReturnAwaitedResponse returns the message if it is the response to the request of the stream. It
+// handles requests and notifications, and on the GET stream also responses to any request, and then returns nil.
 func (s *eventStream) handleMessageOrReturnAwaitedResponse(message []byte) (awaitedResponse *transport.JSONRPCResponse) {
 	if s.id == "" || hasMethod(message) {
 		s.handleMessage(s.lifetime, message)

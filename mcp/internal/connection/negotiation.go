@@ -106,14 +106,14 @@ func (c *Conn) initializeLegacy(ctx context.Context) (r InitializeResult, err er
 	return r, c.client.sendNotification(ctx, string(wire.MethodNotificationInitialized), nil)
 }
 
-// setHTTPVersionHeader sets the revision that requests over HTTP name in a header.
+// setHTTPVersionHeader sets the protocol revision in the headers of HTTP requests; "" means no such header.
 func (c *Conn) setHTTPVersionHeader(version string) {
 	if c.IsRemote() {
 		c.remote.protocolVersion.Store(version)
 	}
 }
 
-// shouldProbeAgainAfterRefusal reports whether to repeat the probe after the server refused it or the handshake.
+// shouldProbeAgainAfterRefusal reports whether to repeat the probe after the server refused the probe or the handshake.
 func (n *negotiationState) shouldProbeAgainAfterRefusal(refusal error) bool {
 	if !n.handshakeStarted {
 		return n.mode != NegotiateLegacy && slices.Contains(supportedVersions(refusal), ModernVersion)
@@ -154,8 +154,8 @@ func supportedVersions(err error) []string {
 	return plainjson.DecodeOrZero[struct{ Supported []string }]([]byte(plainjson.MarshalString(rpc.Data))).Supported
 }
 
-// parseDiscovery returns the answer to a probe, or why it is unusable: some servers answer every request with an empty
-// object. Like the real CLI, it ignores the cache keys.
+// parseDiscovery returns the answer to a probe, or an error if it is unusable. Some servers answer every request with
+// an empty object. Like the real CLI, parseDiscovery ignores the cache keys.
 func parseDiscovery(result json.RawMessage) (*wire.DiscoverResult, error) {
 	var d wire.DiscoverResult
 	var defect string

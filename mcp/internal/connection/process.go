@@ -96,7 +96,7 @@ func (p *process) close(ctx context.Context) {
 	p.Stop(ctx)
 }
 
-// markLostAfterExit marks the connection as lost exitOutputWait after the process has exited. It returns at once if it is lost.
+// markLostAfterExit marks the connection as lost when exitOutputWait has passed since the exit, unless it already is.
 func (p *process) markLostAfterExit() {
 	select {
 	case <-p.Done():

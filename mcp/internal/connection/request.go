@@ -77,7 +77,7 @@ func (c *Conn) CheckToolHeaders(definition json.RawMessage) error {
 	return wire.ValidateParamHeaderAnnotations(&tool)
 }
 
-// ReadResource returns the result as the server sent it.
+// ReadResource reads a resource and returns the result as the server sent it.
 func (c *Conn) ReadResource(ctx context.Context, uri string) (json.RawMessage, error) {
 	return c.request(ctx, wire.MethodResourcesRead, newJSONObject("uri", uri))
 }

@@ -64,8 +64,8 @@ func newSubscription(capabilities json.RawMessage, pause, connect time.Duration)
 	return s
 }
 
-// keepStreamOpen keeps the stream open until ctx ends. A stream that breaks too often stays closed until the filter changes.
-// After the first attempt to open the stream, run calls settled once; acknowledged reports whether the server has confirmed it.
+// keepStreamOpen keeps the stream open until ctx ends. If it breaks too often, it stays closed until the filter
+// changes. onSettled is called once, after the first attempt; acknowledged reports whether the server confirmed it.
 func (s *subscription) keepStreamOpen(ctx context.Context, onSettled func(acknowledged bool)) {
 	var opened bool
 	var first sync.Once
@@ -112,8 +112,8 @@ func (s *subscription) waitForPauseOrFilterChange(ctx context.Context, pause tim
 	}
 }
 
-// openStreamOnceUntilItEnds opens the stream once and returns when it ends: nil if the server ended
-// it, errFilterChanged, or the failure.
+// openStreamOnceUntilItEnds opens the stream once and waits until it ends. It returns nil if the server ended it,
+// errFilterChanged if the filter changed, or the error of a failure.
 func (s *subscription) openStreamOnceUntilItEnds(ctx context.Context, onAcknowledged func()) error {
 	filter := s.currentFilter()
 	if filter.IsEmpty() {

@@ -45,7 +45,7 @@ type transportBase struct {
 // Log returns the debug log of the server.
 func (b *transportBase) Log() DebugLog { return b.debug }
 
-// waitForLossOrRequestEnd waits until the connection is lost, or until ctx ends. The client ends a request by cancelling ctx.
+// waitForLossOrRequestEnd returns transport.ErrTransportClosed if the connection is lost, or ctx.Err() if ctx ends.
 func (*transportBase) waitForLossOrRequestEnd(ctx context.Context, lost <-chan struct{}) (closedOrContextError error) {
 	select {
 	case <-lost:
@@ -64,7 +64,7 @@ func parseRequest(message []byte) (req transport.JSONRPCRequest, isRequest bool)
 	return req, err == nil && req.Method != "" && !req.ID.IsNil()
 }
 
-// handleMessage handles a message of the server; requests run in the background. Servers of revision 2026-07-28 send no requests.
+// handleMessage handles a message. It answers requests in the background, but ignores them in revision 2026-07-28.
 func (b *transportBase) handleMessage(ctx context.Context, message []byte) {
 	switch req, isRequest := parseRequest(message); {
 	case !isRequest:
@@ -110,7 +110,7 @@ func (c *listChanges) TakeChanges() (changed map[ListKind]bool, seen int64) {
 // ListsChanged returns a channel that holds a token after the server reported a changed list.
 func (c *listChanges) ListsChanged() <-chan struct{} { return c.signal }
 
-// MarkFetched records that the lists were fetched. They contain the given number of changes, as TakeChanges returned it.
+// MarkFetched records that the fetched lists contain the given number of changes, as TakeChanges returned it.
 func (c *listChanges) MarkFetched(changes int64) { c.fetched.Store(changes) }
 
 // ForgetChanges treats the lists as up to date, although the server may have reported changes.

@@ -13,8 +13,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// ExpressionLibrary contains the compiled expressions and templates of a scenario, by source text
-// and capture groups. It also contains the files that values of the scenario refer to, by path.
+// ExpressionLibrary contains the compiled expressions and templates of a scenario; the source text and the names of the
+// capture groups identify each. It also contains the files that values of the scenario refer to, by path.
 type ExpressionLibrary struct {
 	conditions map[expressionKey]*eval.Program
 	templates  map[expressionKey]*eval.Template

@@ -52,7 +52,7 @@ func (s *Scope) TextFile(name string) string {
 	return s.Library.texts[diag.ResolvePath(s.Source.Dir, name)]
 }
 
-// evaluateTextOrExpression is like RenderText, but a single expression becomes a value of its own type.
+// evaluateTextOrExpression is like RenderText, but returns a value of its own type if src is a single expression.
 func (s *Scope) evaluateTextOrExpression(ctx context.Context, src string) (any, error) {
 	if !s.Source.Templates || !eval.HasTemplate(src) {
 		return src, nil
